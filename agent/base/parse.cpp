@@ -1,0 +1,136 @@
+#include "agent/base/parse.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace neuron {
+namespace {
+
+constexpr std::string_view kSpace = " \t\n\r\f\v";
+
+template <typename T>
+std::optional<T> parse_number(std::string_view text, int base) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value, base);
+  if (text.empty() || error != std::errc{} || stop != end) return std::nullopt;
+  return value;
+}
+
+// Length of the valid UTF-8 sequence at the front of `text`, 0 when there is none.
+std::size_t utf8_length(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  const std::size_t length = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3
+                             : lead >= 0xf0 && lead < 0xf5                ? 4
+                                                                          : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xc0U) != 0x80U) return 0;
+  }
+  return length;
+}
+
+}  // namespace
+
+std::string_view trim(std::string_view text) {
+  const auto first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  if (text.empty()) return parts;
+  for (;;) {
+    const auto at = text.find(separator);
+    parts.push_back(trim(text.substr(0, at)));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+std::optional<std::uint64_t> parse_u64(std::string_view text) { return parse_number<std::uint64_t>(trim(text), 10); }
+
+std::optional<std::int64_t> parse_i64(std::string_view text) { return parse_number<std::int64_t>(trim(text), 10); }
+
+std::optional<int> parse_int(std::string_view text, int min, int max) {
+  const auto value = parse_number<int>(trim(text), 10);
+  if (!value || *value < min || *value > max) return std::nullopt;
+  return value;
+}
+
+std::optional<std::uint32_t> parse_hex(std::string_view text) {
+  text = trim(text);
+  if (text.starts_with("0x") || text.starts_with("0X")) text.remove_prefix(2);
+  return parse_number<std::uint32_t>(text, 16);
+}
+
+Result<std::vector<int>> parse_int_list(std::string_view text, int max_value) {
+  const auto corrupt = [&] {
+    return fail(ErrorCode::data_corrupt, "not a list of numbers from 0 to " + std::to_string(max_value) +
+                                             " such as 0-3,8: \"" + printable(text) + "\"");
+  };
+  std::vector<bool> present;
+  for (const std::string_view part : split(trim(text), ',')) {
+    const auto dash = part.find('-');
+    const auto first = parse_int(part.substr(0, dash), 0, max_value);
+    const auto last = dash == std::string_view::npos ? first : parse_int(part.substr(dash + 1), 0, max_value);
+    if (!first || !last || *last < *first) return corrupt();
+    if (present.size() <= static_cast<std::size_t>(*last)) present.resize(static_cast<std::size_t>(*last) + 1);
+    std::fill(present.begin() + *first, present.begin() + *last + 1, true);
+  }
+  std::vector<int> values;
+  for (std::size_t i = 0; i < present.size(); ++i) {
+    if (present[i]) values.push_back(static_cast<int>(i));
+  }
+  return values;
+}
+
+std::string format_int_list(const std::vector<int>& values) {
+  std::string text;
+  for (std::size_t i = 0; i < values.size();) {
+    std::size_t last = i;
+    while (last + 1 < values.size() && values[last + 1] == values[last] + 1) ++last;
+    if (!text.empty()) text += ',';
+    text += std::to_string(values[i]);
+    if (last > i) text += '-' + std::to_string(values[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
+  const auto digits = text.find_first_not_of("0123456789");
+  const auto number = digits == std::string_view::npos ? std::nullopt : parse_u64(text.substr(0, digits));
+  const std::string_view unit = digits == std::string_view::npos ? std::string_view{} : text.substr(digits);
+  const std::uint64_t scale = unit == "ms" ? 1 : unit == "s" ? 1000 : unit == "m" ? 60'000 : 0;
+  constexpr std::uint64_t kDay = 86'400'000;
+  if (!number || scale == 0 || *number == 0 || *number > kDay / scale) {
+    return fail(ErrorCode::invalid_argument,
+                "not a duration: \"" + printable(text) + "\"; write a positive number with ms, s or m, such as 200ms");
+  }
+  return std::chrono::milliseconds(*number * scale);
+}
+
+std::string printable(std::string_view text, std::size_t max_bytes) {
+  constexpr std::array kHex = {'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
+  std::string out;
+  while (!text.empty()) {
+    if (out.size() >= max_bytes) return out + "...";
+    const auto byte = static_cast<unsigned char>(text[0]);
+    const std::size_t length = utf8_length(text);
+    if (byte < 0x20 || byte == 0x7f || length == 0) {
+      out += "\\x";
+      out += kHex[byte >> 4U];
+      out += kHex[byte & 0xfU];
+      text.remove_prefix(1);
+    } else {
+      out += text.substr(0, length);
+      text.remove_prefix(length);
+    }
+  }
+  return out;
+}
+
+}  // namespace neuron

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/base/result.h"
+
+// Strict, locale-free parsing of the small texts that kernels, drivers and flags are made of. Every function takes the
+// whole text, accepts no trailing garbage, and never throws. Any thread; no I/O.
+namespace neuron {
+
+// `text` without leading and trailing ASCII white space. The view points into `text`.
+[[nodiscard]] std::string_view trim(std::string_view text);
+
+// Parts of `text` between `separator`, trimmed, empty parts kept ("a,,b" → 3 parts; "" → 0 parts).
+[[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
+
+// Decimal numbers after trimming; empty, signed (for the unsigned form), out of range or other text is nullopt.
+[[nodiscard]] std::optional<std::uint64_t> parse_u64(std::string_view text);
+[[nodiscard]] std::optional<std::int64_t> parse_i64(std::string_view text);
+[[nodiscard]] std::optional<int> parse_int(std::string_view text, int min, int max);
+
+// Hexadecimal with or without "0x", e.g. sysfs PCI ids "0x1d0f".
+[[nodiscard]] std::optional<std::uint32_t> parse_hex(std::string_view text);
+
+// A set of non-negative integers in the kernel's list form, "0-3,8,10-11". Output ascending, without duplicates.
+// "" → empty set. Errors: data_corrupt for malformed text, a reversed range or a value above `max_value`.
+[[nodiscard]] Result<std::vector<int>> parse_int_list(std::string_view text, int max_value);
+
+// The inverse: ascending input → "0-3,8,10-11"; empty → "". Input must be sorted and unique.
+[[nodiscard]] std::string format_int_list(const std::vector<int>& values);
+
+// A duration flag: a number with unit ms, s or m, e.g. "200ms", "5s". Must be positive and at most one day.
+[[nodiscard]] Result<std::chrono::milliseconds> parse_duration(std::string_view text);
+
+// `text` with control bytes and invalid UTF-8 shown as \xNN and cut to `max_bytes` (then ending in "..."), so that
+// foreign text may appear in a log line or on a terminal.
+[[nodiscard]] std::string printable(std::string_view text, std::size_t max_bytes = 120);
+
+}  // namespace neuron

@@ -1,0 +1,84 @@
+#include "agent/config/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "agent/base/parse.h"
+
+namespace neuron::config {
+namespace {
+
+// A duration option with its environment twin, checked while parsing so that CLI11 names the flag in the error.
+void add_duration(CLI::App& command, const std::string& flag, std::chrono::milliseconds& value, const std::string& env,
+                  const std::string& help) {
+  command
+      .add_option_function<std::string>(
+          flag,
+          [&value, flag](const std::string& text) {
+            const auto parsed = parse_duration(text);
+            if (!parsed) throw CLI::ValidationError(flag, parsed.error().message);
+            value = *parsed;
+          },
+          help)
+      ->envname(env)
+      ->type_name("TIME")
+      ->default_str(std::to_string(value.count()) + "ms");
+}
+
+}  // namespace
+
+std::string Options::effective_host_path_prefix() const {
+  if (host_path_prefix_set) return host_path_prefix;
+  return root == "/" ? "" : root;
+}
+
+void add_options(CLI::App& command, Options& options) {
+  command.add_option("--root", options.root, "Directory that holds the machine's sys, proc, dev")
+      ->envname("NEURON_AGENT_ROOT")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command.add_option("--kubelet-dir", options.kubelet_dir, "The kubelet's directory")
+      ->envname("NEURON_AGENT_KUBELET_DIR")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command
+      .add_option_function<std::string>(
+          "--host-path-prefix",
+          [&options](const std::string& prefix) {
+            options.host_path_prefix = prefix;
+            options.host_path_prefix_set = true;
+          },
+          "Put before /dev/... on the host side of device nodes (default: the root)")
+      ->envname("NEURON_AGENT_HOST_PATH_PREFIX")
+      ->type_name("DIR");
+  command
+      .add_option("--core-numbering", options.core_numbering,
+                  "How NEURON_RT_VISIBLE_CORES counts: from 0 in each container, or as the host does")
+      ->envname("NEURON_AGENT_CORE_NUMBERING")
+      ->check(CLI::IsMember({"container", "host"}))
+      ->capture_default_str();
+  command.add_flag("--neurondevice", options.neurondevice, "Also advertise aws.amazon.com/neurondevice")
+      ->envname("NEURON_AGENT_NEURONDEVICE");
+  add_duration(command, "--scan-interval", options.scan_interval, "NEURON_AGENT_SCAN_INTERVAL",
+               "Time between two looks at the machine");
+  add_duration(command, "--pod-resources-interval", options.pod_resources_interval,
+               "NEURON_AGENT_POD_RESOURCES_INTERVAL", "How often to ask the kubelet who holds what");
+  command.add_option("--log-level", options.log_level, "Least severe message to log")
+      ->envname("NEURON_AGENT_LOG_LEVEL")
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
+      ->capture_default_str();
+  command.add_flag("--once", options.once, "Print what would be advertised, then exit");
+  command.add_flag("--check-config", options.check_config, "Print the effective options, then exit");
+}
+
+std::vector<std::string> describe(const Options& options) {
+  return {"root=" + options.root,
+          "kubelet-dir=" + options.kubelet_dir,
+          "host-path-prefix=" + options.effective_host_path_prefix(),
+          "core-numbering=" + options.core_numbering,
+          std::string("neurondevice=") + (options.neurondevice ? "true" : "false"),
+          "scan-interval=" + std::to_string(options.scan_interval.count()) + "ms",
+          "pod-resources-interval=" + std::to_string(options.pod_resources_interval.count()) + "ms",
+          "log-level=" + options.log_level};
+}
+
+}  // namespace neuron::config

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "agent/base/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace neuron::config {
+
+// Everything `neuron-agent run` can be told, parsed once, then const. Flag over environment over default.
+struct Options {
+  std::string root = "/";                          // --root, NEURON_AGENT_ROOT
+  std::string kubelet_dir = "/var/lib/kubelet";    // --kubelet-dir; device-plugins/ and pod-resources/ below it
+  std::string host_path_prefix;                    // --host-path-prefix; default: the root, "" for "/"
+  bool host_path_prefix_set = false;
+  std::string core_numbering = "container";        // --core-numbering container|host
+  bool neurondevice = false;                       // --neurondevice: also advertise the old alias
+  std::chrono::milliseconds scan_interval{5000};   // --scan-interval
+  std::chrono::milliseconds pod_resources_interval{10000};  // --pod-resources-interval, only while somebody holds cores
+  std::string log_level = "info";                  // --log-level debug|info|warn|error
+  bool once = false;                               // --once: scan, print what would be advertised, exit
+  bool check_config = false;                       // --check-config: print the effective values, exit
+
+  [[nodiscard]] std::string device_plugins_dir() const { return kubelet_dir + "/device-plugins"; }
+  [[nodiscard]] std::string pod_resources_socket() const { return kubelet_dir + "/pod-resources/kubelet.sock"; }
+  [[nodiscard]] std::string effective_host_path_prefix() const;  // "" for a live root
+};
+
+// Adds the flags of `run` to a CLI11 command, writing into `options`, which must outlive the parse.
+void add_options(CLI::App& command, Options& options);
+
+// One "name=value" per option, in the order of --help: for the start-up log line and --check-config.
+[[nodiscard]] std::vector<std::string> describe(const Options& options);
+
+}  // namespace neuron::config

@@ -1,0 +1,119 @@
+#include "agent/core/catalogue.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <numeric>
+#include <utility>
+
+#include "agent/core/catalogue_tables.h"
+
+namespace neuron::core {
+namespace {
+
+constexpr std::uint64_t kGib = std::uint64_t{1} << 30U;
+
+std::vector<InstanceType> make_all() {
+  std::vector<InstanceType> all = tables::inferentia_types();
+  for (auto* part : {&tables::trainium_types, &tables::efa_only_types}) {
+    for (InstanceType& type : part()) all.push_back(std::move(type));
+  }
+  return all;
+}
+
+// driver §14: physical order for logical positions 0-7 of Trainium2, by device index mod 16.
+using CoreOrder = std::array<int, 8>;
+constexpr CoreOrder kOrderA = {4, 5, 6, 7, 2, 3, 0, 1};  // devices 0, 2, 8, 10
+constexpr CoreOrder kOrderB = {2, 3, 0, 1, 4, 5, 6, 7};  // devices 1, 3, 9, 11
+constexpr CoreOrder kOrderC = {0, 1, 2, 3, 6, 7, 4, 5};  // devices 4, 6, 12, 14
+constexpr CoreOrder kOrderD = {6, 7, 4, 5, 0, 1, 2, 3};  // devices 5, 7, 13, 15
+
+}  // namespace
+
+namespace tables {
+
+InstanceType neuron_type(std::string name, model::Family family, int count, int vcpus, int host_memory_gib) {
+  const FamilyFacts facts = family_facts(family);
+  InstanceType type;
+  type.name = std::move(name);
+  type.family = family;
+  type.device_count = count;
+  type.physical_cores_per_device = facts.physical_cores;
+  type.default_lnc = facts.default_lnc;
+  type.memory_bytes_per_device = facts.memory_bytes;
+  type.vcpus = vcpus;
+  type.host_memory_gib = host_memory_gib;
+  type.devices.resize(static_cast<std::size_t>(count));
+  type.numa = {{0, "0-" + std::to_string(std::max(vcpus, 1) - 1)}};
+  return type;
+}
+
+void add_efa(InstanceType& type, model::Bdf bdf, int device_id, int numa_node, std::string pci_parent) {
+  type.efas.push_back({bdf, static_cast<std::uint16_t>(device_id), numa_node, std::move(pci_parent)});
+  type.efa_count = static_cast<int>(type.efas.size());
+}
+
+std::string host_bridge(int bus) {
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "pci0000:%02x", static_cast<unsigned>(bus) & 0xffU);
+  return text.data();
+}
+
+std::string switch_port(int port_bus, int device_bus) {
+  const int port = device_bus - port_bus - 2;
+  return model::to_string({0, static_cast<std::uint8_t>(port_bus), static_cast<std::uint8_t>(port / 8),
+                           static_cast<std::uint8_t>(port % 8)});
+}
+
+}  // namespace tables
+
+std::string_view to_string(TopologyShape shape) {
+  switch (shape) {
+    case TopologyShape::none: return "none";
+    case TopologyShape::chain: return "chain";
+    case TopologyShape::line: return "line";
+    case TopologyShape::ring: return "ring";
+    case TopologyShape::torus_4x4: return "torus_4x4";
+    case TopologyShape::switched: return "switched";
+    case TopologyShape::unknown: return "unknown";
+  }
+  return "unknown";
+}
+
+FamilyFacts family_facts(model::Family family) {
+  switch (family) {
+    case model::Family::inferentia: return {4, 1, 8 * kGib};
+    case model::Family::inferentia2: return {2, 1, 32 * kGib};
+    case model::Family::trainium1: return {2, 1, 32 * kGib};
+    case model::Family::trainium2: return {8, 2, 96 * kGib};
+    case model::Family::trainium3: return {8, 2, 144 * kGib};
+  }
+  return {};
+}
+
+std::span<const InstanceType> all_instance_types() {
+  static const std::vector<InstanceType> kAll = make_all();
+  return kAll;
+}
+
+const InstanceType* find_instance_type(std::string_view name) {
+  if (name.starts_with("ml.")) name.remove_prefix(3);
+  const auto types = all_instance_types();
+  const auto found = std::find_if(types.begin(), types.end(), [&](const auto& type) { return type.name == name; });
+  return found == types.end() ? nullptr : &*found;
+}
+
+std::vector<int> assumed_logical_to_physical(model::Family family, int device_index, int physical_cores) {
+  const bool permuted = family == model::Family::trainium2 || family == model::Family::trainium3;
+  if (permuted && physical_cores == 8 && device_index >= 0) {
+    const bool odd = device_index % 2 != 0;
+    const bool second_four = device_index % 8 >= 4;
+    const CoreOrder& order = second_four ? (odd ? kOrderD : kOrderC) : (odd ? kOrderB : kOrderA);
+    return {order.begin(), order.end()};
+  }
+  std::vector<int> identity(static_cast<std::size_t>(std::clamp(physical_cores, 0, 64)));
+  std::iota(identity.begin(), identity.end(), 0);
+  return identity;
+}
+
+}  // namespace neuron::core

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/base/clock.h"
+#include "agent/rpc/pod_resources.h"
+#include "plugin/allocation_desk.h"
+
+namespace neuron::daemon {
+
+// Who holds what, put together from its two sources: PodResources names pods but leaves out plain init containers; the
+// checkpoint has every container but only as of its last write. One thread.
+class Holders {
+ public:
+  explicit Holders(std::string checkpoint_path) : checkpoint_path_(std::move(checkpoint_path)) {}
+
+  // The kubelet's newest List, asked at `asked_at`.
+  void set_listed(const std::vector<rpc::PodDevices>& listed, SteadyTime asked_at);
+
+  // What is shown as of the newest List, the checkpoint read now; the checkpoint alone until there was a List.
+  // nullopt: neither source could be read.
+  [[nodiscard]] std::optional<std::vector<plugin::ShownHolding>> merged();
+
+  [[nodiscard]] SteadyTime asked_at() const { return asked_at_; }
+
+  // True once per new set of checkpoint entries that List does not show: ended pods, or init containers. A ListAndWatch
+  // message makes the kubelet write the checkpoint anew, which tells the two apart.
+  [[nodiscard]] bool wants_fresh_checkpoint();
+
+ private:
+  std::string checkpoint_path_;
+  std::optional<std::vector<plugin::ShownHolding>> listed_;
+  SteadyTime asked_at_{};
+  std::set<std::string> unlisted_;        // entries found in the checkpoint only, at the last merge
+  std::set<std::string> asked_about_;     // those a fresh checkpoint was already asked for
+};
+
+}  // namespace neuron::daemon

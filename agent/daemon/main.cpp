@@ -1,0 +1,59 @@
+#include <malloc.h>
+#include <spdlog/async.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "agent/config/options.h"
+#include "agent/daemon/daemon.h"
+#include "neuron_version.h"
+
+namespace {
+
+// Lines go to stderr from a thread of their own, the oldest dropped when nobody reads them: a stuck log pipe must never
+// hold up an answer to the kubelet.
+void set_up_logging(const std::string& level) {
+  constexpr std::size_t kQueuedLines = 512;
+  spdlog::init_thread_pool(kQueuedLines, 1);
+  auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  auto logger = std::make_shared<spdlog::async_logger>("agent", std::move(sink), spdlog::thread_pool(),
+                                                       spdlog::async_overflow_policy::overrun_oldest);
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+  logger->set_level(spdlog::level::from_str(level));
+  logger->flush_on(spdlog::level::info);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+int run(const neuron::config::Options& options) {
+  if (options.check_config) {
+    for (const std::string& line : neuron::config::describe(options)) std::puts(line.c_str());
+    return 0;
+  }
+  set_up_logging(options.log_level);
+  const auto code = options.once ? neuron::daemon::print_once(options) : neuron::daemon::run_daemon(options);
+  spdlog::shutdown();
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  mallopt(M_ARENA_MAX, 2);  // a dozen mostly idle threads would otherwise keep an arena each
+  CLI::App app{"Neuron and EFA node agent: tells the kubelet what this node has, and hands it out well."};
+  app.name("neuron-agent");
+  app.set_version_flag("--version", std::string("neuron-agent ") + neuron::kVersion);
+  app.require_subcommand(1);
+  neuron::config::Options options;
+  CLI::App* command = app.add_subcommand("run", "Serve this node's kubelet until SIGTERM");
+  neuron::config::add_options(*command, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? 0 : static_cast<int>(neuron::daemon::ExitCode::usage);
+  }
+  return run(options);
+}

@@ -1,0 +1,283 @@
+#include "agent/daemon/supervisor.h"
+
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+
+#include "plugin/checkpoint.h"
+#include "plugin/kubelet_registration.h"
+
+namespace neuron::daemon {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::string_view kKubeletSocket = "kubelet.sock";
+constexpr milliseconds kAskAfterAllocate{1000};
+constexpr milliseconds kDirectoryRetry{1000};
+constexpr milliseconds kRegisterDeadline{15000};  // the kubelet itself dials back for up to 10 s
+
+bool path_exists(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0;
+}
+
+// Tells one kubelet's socket from its successor's; 0 when there is none.
+std::uint64_t socket_identity(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return 0;
+  const auto changed = static_cast<std::uint64_t>(info.st_ctim.tv_sec) * 1'000'000'000U +
+                       static_cast<std::uint64_t>(info.st_ctim.tv_nsec);
+  return std::max<std::uint64_t>(changed ^ (static_cast<std::uint64_t>(info.st_ino) << 1U), 1);
+}
+
+std::string instance_suffix() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  return fmt::format("{:x}-{:x}", ::getpid(), static_cast<std::uint64_t>(now) / 1'000'000U & 0xffffffU);
+}
+
+}  // namespace
+
+Supervisor::Supervisor(const Parts& parts, int signals)
+    : parts_(parts),
+      signals_(signals),
+      pod_resources_(parts.options.pod_resources_socket()),
+      holders_(parts.options.device_plugins_dir() + "/" + std::string(plugin::kCheckpointName)),
+      instance_(instance_suffix()) {
+  hooks_.on_stream_end = [&events = parts.events](plugin::Resource resource,
+                                                  plugin::DevicePluginService::StreamEnd end) {
+    if (end == plugin::DevicePluginService::StreamEnd::by_peer) events.post(StreamEnded{resource});
+  };
+  hooks_.on_allocate = [&events = parts.events](plugin::Resource) { events.post(Allocated{}); };
+  hooks_.pre_start = [&gate = parts.gate](plugin::Resource resource, const std::vector<std::string>& ids,
+                                          plugin::PreStartGate::Done done) { gate.wait(resource, ids, std::move(done)); };
+  for (const plugin::Resource resource : plugin::kAllResources) {
+    if (resource == plugin::Resource::neurondevice && !parts.options.neurondevice) continue;
+    served_.emplace_back().resource = resource;
+  }
+}
+
+Supervisor::~Supervisor() {
+  parts_.gate.cancel_all();
+  served_.clear();
+}
+
+Supervisor::Outcome Supervisor::run() {
+  watch_at_ = parts_.clock.now();
+  for (;;) {
+    if (watch_at_ && *watch_at_ <= parts_.clock.now()) {
+      if (const auto outcome = watch_directory()) return *outcome;
+    }
+    run_timers();
+    std::array<pollfd, 3> fds = {{{signals_, POLLIN, 0}, {parts_.events.fd(), POLLIN, 0}, {-1, POLLIN, 0}}};
+    if (watch_) fds[2].fd = watch_->fd();
+    if (::poll(fds.data(), fds.size(), poll_timeout_ms()) < 0 && errno != EINTR) {
+      spdlog::error("poll error=\"{}\"", error_from_errno(errno, "poll").message);
+      return Outcome::failed;
+    }
+    if (fds[0].revents != 0 && handle_signals()) return Outcome::stopped;
+    for (const Event& event : parts_.events.take()) {
+      std::visit([this](const auto& one) { handle(one); }, event);
+    }
+    if (watch_ && fds[2].revents != 0) handle_directory_events();
+  }
+}
+
+std::optional<Supervisor::Outcome> Supervisor::watch_directory() {
+  const std::string directory = parts_.options.device_plugins_dir();
+  watch_at_.reset();
+  auto watch = plugin::SocketWatch::open(directory);
+  if (watch && !lock_) {
+    auto lock = InstanceLock::take(directory);
+    if (!lock && lock.error().code == ErrorCode::failed_precondition) {
+      spdlog::error("{}", lock.error().message);
+      return Outcome::other_agent;
+    }
+    if (!lock) {
+      spdlog::error("{}; the agent needs to write there", lock.error().message);
+      return Outcome::failed;
+    }
+    lock_ = *std::move(lock);
+  }
+  if (!watch) {
+    if (directory_error_ != watch.error().message) {
+      spdlog::warn("kubelet directory not usable, waiting for it: {}", watch.error().message);
+    }
+    directory_error_ = watch.error().message;
+    watch_at_ = parts_.clock.now() + kDirectoryRetry;
+    return std::nullopt;
+  }
+  directory_error_.clear();
+  watch_ = *std::move(watch);
+  if (!holders_known_) {
+    ask_holders();
+  } else {
+    connect_all();
+  }
+  return std::nullopt;
+}
+
+void Supervisor::lose_directory() {
+  spdlog::warn("kubelet directory {} was removed or changed too fast; looking again", parts_.options.device_plugins_dir());
+  watch_.reset();
+  watch_at_ = parts_.clock.now();
+}
+
+void Supervisor::handle_directory_events() {
+  bool kubelet_appeared = false;
+  bool own_socket_vanished = false;
+  for (const auto& event : watch_->read_events()) {
+    using Kind = plugin::SocketWatch::Event::Kind;
+    if (event.kind == Kind::directory_lost) return lose_directory();
+    if (event.name == kKubeletSocket && event.kind == Kind::appeared) kubelet_appeared = true;
+    if (event.name == plugin::kCheckpointName && event.kind == Kind::appeared) apply_holders();
+    for (const ServedResource& served : served_) {
+      if (served.server && event.kind == Kind::vanished && event.name == served.server->endpoint()) {
+        own_socket_vanished = true;
+      }
+    }
+  }
+  if (kubelet_appeared) spdlog::info("kubelet socket appeared, registering");
+  if (kubelet_appeared || own_socket_vanished) connect_all();
+}
+
+// Brings every resource to the kubelet that is there now: a server whose socket is gone is replaced, all register.
+void Supervisor::connect_all() {
+  if (!holders_known_ || !parts_.desk.view()) return;
+  drop_dead_servers();
+  const std::uint64_t kubelet = socket_identity(kubelet_socket());
+  if (kubelet == 0) return;
+  for (ServedResource& served : served_) {
+    if (served.server && served.kubelet == kubelet && served.phase != ServedResource::Phase::idle) continue;
+    served.backoff = milliseconds{0};
+    ensure_served(served);
+    if (served.server) start_registration(served);
+  }
+}
+
+void Supervisor::drop_dead_servers() {
+  for (ServedResource& served : served_) {
+    if (!served.server || path_exists(parts_.options.device_plugins_dir() + "/" + served.server->endpoint())) continue;
+    served.server.reset();
+    served.phase = ServedResource::Phase::idle;
+    served.retry_at.reset();
+  }
+}
+
+std::string Supervisor::kubelet_socket() const {
+  return parts_.options.device_plugins_dir() + "/" + std::string(kKubeletSocket);
+}
+
+std::string Supervisor::next_endpoint(plugin::Resource resource) {
+  return fmt::format("neuron-agent-{}-{}-{}.sock", plugin::short_name(resource), instance_, ++endpoints_made_);
+}
+
+void Supervisor::ensure_served(ServedResource& served) {
+  if (served.server) return;
+  auto list = parts_.desk.unit_list(served.resource);
+  if (!list || list->empty()) return;  // a node without such hardware does not register it
+  auto server = plugin::PluginServer::start(served.resource, parts_.options.device_plugins_dir(),
+                                            next_endpoint(served.resource), parts_.desk, hooks_);
+  if (!server) {
+    if (served.last_error != server.error().message) spdlog::error("{}", server.error().message);
+    served.last_error = server.error().message;
+    served.schedule_retry(parts_.clock.now());
+    return;
+  }
+  served.server = *std::move(server);
+  log_changes(served, *list);
+  served.last_list = std::make_shared<const monitor::UnitList>(*std::move(list));
+  served.server->publish(served.last_list);
+}
+
+void Supervisor::start_registration(ServedResource& served) {
+  served.phase = ServedResource::Phase::registering;
+  served.retry_at.reset();
+  served.kubelet = socket_identity(kubelet_socket());
+  const std::string endpoint = served.server->endpoint();
+  plugin::register_with_kubelet(
+      kubelet_socket(), served.resource, endpoint, kRegisterDeadline,
+      [&events = parts_.events, resource = served.resource, endpoint](std::optional<Error> error) {
+        events.post(RegisterDone{resource, endpoint, std::move(error)});
+      });
+}
+
+void Supervisor::retry_due() {
+  const SteadyTime now = parts_.clock.now();
+  for (ServedResource& served : served_) {
+    if (!served.retry_at || *served.retry_at > now) continue;
+    served.retry_at.reset();
+    ensure_served(served);
+    if (served.server) start_registration(served);
+  }
+}
+
+ServedResource* Supervisor::find(plugin::Resource resource) {
+  const auto found = std::find_if(served_.begin(), served_.end(),
+                                  [&](const ServedResource& served) { return served.resource == resource; });
+  return found == served_.end() ? nullptr : &*found;
+}
+
+void Supervisor::handle(const SnapshotChanged& /*event*/) {
+  const plugin::NodeViewPtr view = parts_.desk.view();
+  if (!view || !holders_known_) return;
+  apply_holders();  // ids that were unknown until now may be held
+  bool appeared = false;
+  for (const ServedResource& served : served_) {
+    if (!served.server && !view->units(served.resource).empty()) appeared = true;
+  }
+  if (appeared) connect_all();
+  request_publish();
+}
+
+void Supervisor::handle(const StreamEnded& event) {
+  ServedResource* served = find(event.resource);
+  if (served == nullptr || !served->server || served->phase != ServedResource::Phase::registered) return;
+  if (served->server->watchers() > 0) return;  // an older stream of the same resource; the newer one lives
+  spdlog::warn("kubelet ended the watch of resource={}; registering again", plugin::resource_name(event.resource));
+  served->schedule_retry(parts_.clock.now());
+}
+
+void Supervisor::handle(const RegisterDone& event) {
+  ServedResource* served = find(event.resource);
+  if (served == nullptr || !served->server || served->server->endpoint() != event.endpoint) return;
+  if (!event.error) {
+    served->phase = ServedResource::Phase::registered;
+    served->registered_at = parts_.clock.now();
+    served->last_error.clear();
+    spdlog::info("registered resource={} units={} endpoint={}", plugin::resource_name(event.resource),
+                 served->last_list->size(), event.endpoint);
+    return;
+  }
+  if (served->last_error != event.error->message) {
+    spdlog::warn("resource={} not registered, trying again: {}", plugin::resource_name(event.resource),
+                 event.error->message);
+  }
+  served->last_error = event.error->message;
+  served->schedule_retry(parts_.clock.now());
+}
+
+void Supervisor::handle(const Allocated& /*event*/) {
+  request_publish();
+  ask_at_ = parts_.desk.last_call() + kAskAfterAllocate;
+}
+
+bool Supervisor::handle_signals() {
+  signalfd_siginfo info{};
+  while (::read(signals_, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
+    if (info.ssi_signo != SIGHUP) {
+      spdlog::info("stopping on signal {}", info.ssi_signo);
+      return true;
+    }
+    spdlog::info("SIGHUP: looking at the machine again");
+    parts_.rescan();
+  }
+  return false;
+}
+
+}  // namespace neuron::daemon

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/base/clock.h"
+#include "agent/base/fd.h"
+#include "agent/config/options.h"
+#include "agent/daemon/event_queue.h"
+#include "agent/daemon/holders.h"
+#include "agent/daemon/instance_lock.h"
+#include "agent/daemon/served_resource.h"
+#include "agent/rpc/pod_resources.h"
+#include "plugin/allocation_desk.h"
+#include "plugin/pre_start_gate.h"
+#include "plugin/socket_watch.h"
+
+namespace neuron::daemon {
+
+// The main thread's loop: keeps every resource that the node has registered with whatever kubelet is there, publishes
+// what changes, and learns who holds what. Waits only in poll(); everything slow happens elsewhere and comes back as an
+// Event. Construct, run() once, destroy.
+class Supervisor {
+ public:
+  enum class Outcome { stopped, other_agent, failed };
+
+  struct Parts {
+    const config::Options& options;
+    const Clock& clock;
+    EventQueue& events;
+    plugin::AllocationDesk& desk;
+    plugin::PreStartGate& gate;
+    std::function<void()> rescan;  // SIGHUP
+  };
+
+  // `signals`: a signalfd for SIGTERM, SIGINT and SIGHUP, which every thread has blocked. Everything must outlive it.
+  Supervisor(const Parts& parts, int signals);
+  ~Supervisor();  // ends all streams, then the servers
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  [[nodiscard]] Outcome run();
+
+ private:
+  // directory and kubelet
+  [[nodiscard]] std::optional<Outcome> watch_directory();
+  void lose_directory();
+  void handle_directory_events();
+  void connect_all();
+
+  // resources
+  void ensure_served(ServedResource& served);
+  void start_registration(ServedResource& served);
+  void drop_dead_servers();
+  void retry_due();
+
+  // publishing
+  void request_publish();
+  void publish_all();
+  void nudge();  // the same list again: makes the kubelet write its checkpoint
+  void log_changes(const ServedResource& served, const monitor::UnitList& list) const;
+
+  // holders
+  void ask_holders();
+  void apply_holders();
+
+  void handle(const SnapshotChanged& event);
+  void handle(const StreamEnded& event);
+  void handle(const RegisterDone& event);
+  void handle(const Allocated& event);
+  void handle(const HoldersListed& event);
+  [[nodiscard]] bool handle_signals();  // true: stop
+  void run_timers();
+  [[nodiscard]] int poll_timeout_ms();
+  [[nodiscard]] std::string kubelet_socket() const;
+  [[nodiscard]] std::string next_endpoint(plugin::Resource resource);
+  [[nodiscard]] ServedResource* find(plugin::Resource resource);
+
+  Parts parts_;
+  int signals_;
+  plugin::DevicePluginService::Hooks hooks_;
+  rpc::PodResourcesClient pod_resources_;
+  Holders holders_;
+  std::optional<InstanceLock> lock_;
+  std::optional<plugin::SocketWatch> watch_;
+  std::vector<ServedResource> served_;
+  std::string instance_;          // part of every endpoint name: unique per process
+  int endpoints_made_ = 0;
+  bool holders_known_ = false;    // the first answer about holders is in, or given up on
+  bool asking_holders_ = false;
+  std::string holders_error_;     // as last logged
+  std::string directory_error_;
+  std::optional<SteadyTime> watch_at_;
+  std::optional<SteadyTime> publish_at_;
+  std::optional<SteadyTime> ask_at_;
+};
+
+}  // namespace neuron::daemon

@@ -1,0 +1,137 @@
+// The supervisor's publishing, holders and timers; supervisor.cpp has the loop and the registration.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "agent/daemon/supervisor.h"
+
+namespace neuron::daemon {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kQuiet{250};      // after the last call of an admission, before lists may change
+constexpr milliseconds kRpcDistance{100};  // never ask List closer than this to an allocation
+constexpr milliseconds kListDeadline{2000};
+
+}  // namespace
+
+// A list that changes in the middle of an admission would take away what the same container asks for next, and makes
+// the kubelet write its checkpoint, by which admissions are told apart. So wait until the kubelet is quiet.
+void Supervisor::request_publish() {
+  const SteadyTime quiet = parts_.desk.last_call() + kQuiet;
+  publish_at_ = std::max(parts_.clock.now(), quiet);
+}
+
+void Supervisor::publish_all() {
+  publish_at_.reset();
+  for (ServedResource& served : served_) {
+    if (!served.server) continue;
+    auto list = parts_.desk.unit_list(served.resource);
+    if (!list || (served.last_list && *served.last_list == *list)) continue;
+    log_changes(served, *list);
+    served.last_list = std::make_shared<const monitor::UnitList>(*std::move(list));
+    served.server->publish(served.last_list);
+  }
+}
+
+void Supervisor::nudge() {
+  for (const ServedResource& served : served_) {
+    if (served.server && served.last_list && plugin::silicon_of(served.resource)) {
+      return served.server->publish(served.last_list);
+    }
+  }
+}
+
+void Supervisor::log_changes(const ServedResource& served, const monitor::UnitList& list) const {
+  const plugin::NodeViewPtr view = parts_.desk.view();
+  if (served.resource == plugin::Resource::neuroncore) return;  // its devices say the same
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const bool was_healthy = !served.last_list || i >= served.last_list->size() || (*served.last_list)[i].healthy;
+    if (list[i].healthy == was_healthy) continue;
+    const auto unit = view->unit_of(served.resource, list[i].id);
+    if (!unit) continue;
+    const model::Health& health = view->health_of(served.resource, *unit);
+    const bool broken = health.state == model::HealthState::unhealthy;
+    if (list[i].healthy) {
+      spdlog::info("available again resource={} id={}", plugin::resource_name(served.resource), list[i].id);
+    } else if (broken) {
+      spdlog::warn("unhealthy resource={} id={} reason={} detail=\"{}\" action=\"{}\"",
+                   plugin::resource_name(served.resource), list[i].id, health.reason, health.sentence, health.action);
+    } else {
+      spdlog::info("in use through another resource: resource={} id={}", plugin::resource_name(served.resource),
+                   list[i].id);
+    }
+  }
+}
+
+void Supervisor::ask_holders() {
+  ask_at_.reset();
+  if (asking_holders_) return;
+  asking_holders_ = true;
+  const SteadyTime asked_at = parts_.clock.now();
+  pod_resources_.list(kListDeadline, [&events = parts_.events, asked_at](Result<std::vector<rpc::PodDevices>> answer) {
+    events.post(HoldersListed{asked_at, std::move(answer)});
+  });
+}
+
+void Supervisor::handle(const HoldersListed& event) {
+  asking_holders_ = false;
+  if (event.answer) {
+    holders_.set_listed(*event.answer, event.asked_at);
+    holders_error_.clear();
+  } else if (holders_error_ != event.answer.error().message) {
+    holders_error_ = event.answer.error().message;
+    spdlog::warn("who holds what is taken from the kubelet's checkpoint for now: {}", holders_error_);
+  }
+  const bool first = !holders_known_;
+  holders_known_ = true;
+  apply_holders();
+  if (first) connect_all();
+  if (holders_.wants_fresh_checkpoint()) nudge();
+  if (parts_.desk.holds_silicon()) ask_at_ = parts_.clock.now() + parts_.options.pod_resources_interval;
+}
+
+void Supervisor::apply_holders() {
+  if (!holders_known_) return;
+  const auto shown = holders_.merged();
+  if (!shown) return;
+  parts_.desk.reconcile(*shown, holders_.asked_at());
+  request_publish();
+}
+
+void Supervisor::run_timers() {
+  const SteadyTime now = parts_.clock.now();
+  retry_due();
+  if (publish_at_ && *publish_at_ <= now) {
+    if (parts_.desk.last_call() + kQuiet > now) {
+      request_publish();
+    } else {
+      publish_all();
+    }
+  }
+  if (ask_at_ && *ask_at_ <= now) {
+    if (parts_.desk.last_call() + kRpcDistance > now) {
+      ask_at_ = parts_.desk.last_call() + kRpcDistance;
+    } else {
+      ask_holders();
+    }
+  }
+}
+
+int Supervisor::poll_timeout_ms() {
+  std::optional<SteadyTime> next = parts_.gate.expire();
+  const auto consider = [&next](const std::optional<SteadyTime>& at) {
+    if (at && (!next || *at < *next)) next = at;
+  };
+  consider(watch_at_);
+  consider(publish_at_);
+  consider(ask_at_);
+  for (const ServedResource& served : served_) consider(served.retry_at);
+  if (!next) return -1;
+  const auto wait = std::chrono::ceil<milliseconds>(*next - parts_.clock.now()).count();
+  constexpr long kHour = 3'600'000;
+  return static_cast<int>(std::clamp<long>(wait, 0, kHour));
+}
+
+}  // namespace neuron::daemon

@@ -1,0 +1,158 @@
+#include "agent/host/attributes.h"
+
+#include <algorithm>
+
+#include "agent/base/parse.h"
+
+namespace neuron::host {
+namespace {
+
+constexpr std::string_view kDigits = "0123456789";
+constexpr std::string_view kHexDigits = "0123456789abcdefABCDEF";
+constexpr std::string_view kNameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+
+bool only(std::string_view text, std::string_view allowed) {
+  return text.find_first_not_of(allowed) == std::string_view::npos;
+}
+
+auto not_a(std::string_view what, std::string_view text) {
+  return fail(ErrorCode::data_corrupt, "not " + std::string(what) + ": \"" + printable(text, 40) + "\"");
+}
+
+// The number behind `prefix`, written without leading zero and in at most `max_digits` digits.
+std::optional<int> index_behind(std::string_view name, std::string_view prefix, std::size_t max_digits) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  if (name.empty() || name.size() > max_digits || !only(name, kDigits)) return std::nullopt;
+  if (name.size() > 1 && name[0] == '0') return std::nullopt;
+  return parse_int(name, 0, 9999);
+}
+
+Result<int> bounded(std::string_view text, int min, int max) {
+  const auto value = parse_int(text, min, max);
+  if (!value) return not_a("a number from " + std::to_string(min) + " to " + std::to_string(max), text);
+  return *value;
+}
+
+}  // namespace
+
+std::optional<int> device_index_of(std::string_view name) {
+  return index_behind(name, "neuron", 4);
+}
+
+std::optional<int> core_index_of(std::string_view name) {
+  const auto index = index_behind(name, "neuron_core", 2);
+  return index && *index < kMaxCores ? index : std::nullopt;
+}
+
+std::optional<int> uverbs_index_of(std::string_view name) {
+  return index_behind(name, "uverbs", 4);
+}
+
+bool is_rdma_name(std::string_view name) {
+  return !name.empty() && name.size() < 64 && only(name, kNameCharacters) && name != "." && name != "..";
+}
+
+Result<std::uint64_t> parse_counter(std::string_view text) {
+  const auto value = parse_u64(text);
+  if (!value) return not_a("a number", text);
+  return *value;
+}
+
+Result<std::uint64_t> parse_ecc_count(std::string_view text) {
+  const auto value = parse_u64(text);
+  if (!value || *value > 65535) return not_a("a number from 0 to 65534", text);
+  if (*value == 65535) return fail(ErrorCode::data_corrupt, "reads 65535, as of a device that left the bus");
+  return *value;
+}
+
+Result<std::uint64_t> parse_heartbeat(std::string_view text) {
+  TRY_ASSIGN(const int value, bounded(text, 0, 255));
+  return static_cast<std::uint64_t>(value);
+}
+
+bool says_unreachable(std::string_view text) {
+  return trim(text) == "device_unreachable";
+}
+
+Result<std::vector<std::string>> parse_components(std::string_view text) {
+  std::vector<std::string> names;
+  for (const std::string_view name : split(trim(text), ',')) {
+    if (!is_rdma_name(name) || names.size() == 64) return not_a("a list of component names", text);
+    names.emplace_back(name);
+  }
+  return names;
+}
+
+Result<int> parse_reset_state(std::string_view text) {
+  return bounded(text, 0, 2);
+}
+
+Result<int> parse_core_count(std::string_view text) {
+  return bounded(text, 1, kMaxCores);
+}
+
+Result<std::optional<std::string>> parse_serial(std::string_view text) {
+  text = trim(text);
+  if (text.empty()) return std::optional<std::string>();
+  if (text.size() != 16 || !only(text, kHexDigits)) return not_a("16 hex digits", text);
+  return std::optional<std::string>(text);
+}
+
+Result<std::string> parse_arch(std::string_view text) {
+  text = trim(text);
+  if (text.size() < 3 || text.size() > 16 || text[0] != 'N' || !only(text, kNameCharacters)) {
+    return not_a("an architecture such as NDv2", text);
+  }
+  return std::string(text);
+}
+
+Result<std::vector<int>> parse_connected_devices(std::string_view text) {
+  std::vector<int> indices;
+  for (const std::string_view part : split(trim(text), ',')) {
+    const auto index = only(part, kDigits) ? parse_int(part, 0, 9999) : std::nullopt;
+    if (!index || indices.size() == kMaxDevices) return not_a("a list of device numbers such as 12, 3, 4, 1", text);
+    indices.push_back(*index);
+  }
+  return indices;
+}
+
+Result<int> parse_lnc_config(std::string_view text) {
+  constexpr std::string_view kKey = "NEURON_LOGICAL_NC_CONFIG=";
+  std::optional<int> lnc;
+  for (std::string_view line : split(text, '\n')) {
+    if (line.empty() || line[0] == '#' || !line.starts_with(kKey)) continue;
+    lnc = parse_int(line.substr(kKey.size()), 1, 2);
+    if (!lnc) return not_a("NEURON_LOGICAL_NC_CONFIG=1 or =2", line);
+  }
+  if (!lnc) return not_a("a file with a line NEURON_LOGICAL_NC_CONFIG=1 or =2", text);
+  return *lnc;
+}
+
+Result<int> parse_numa_node(std::string_view text) {
+  return bounded(text, -1, 1023);
+}
+
+Result<std::vector<int>> parse_cpu_list(std::string_view text) {
+  return parse_int_list(text, 8191);
+}
+
+std::string instance_id_of(std::string_view asset_tag) {
+  asset_tag = trim(asset_tag);
+  const bool shape = asset_tag.starts_with("i-") && asset_tag.size() >= 10 && asset_tag.size() <= 32;
+  return shape && only(asset_tag.substr(2), kHexDigits) ? std::string(asset_tag) : std::string();
+}
+
+std::string switch_key_of(std::string_view real_path) {
+  const auto last = real_path.rfind('/');
+  if (last == std::string_view::npos) return "";
+  const std::string_view parent_path = real_path.substr(0, last);
+  std::string_view parent = parent_path.substr(parent_path.rfind('/') + 1);
+  if (const auto port = model::parse_bdf(parent)) return model::to_string(*port).substr(0, 7);
+  if (!parent.starts_with("pci")) return "";
+  parent.remove_prefix(3);
+  if (parent.size() != 7 || !model::parse_bdf(std::string(parent) + ":00.0")) return "";
+  return std::string(parent);
+}
+
+}  // namespace neuron::host

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/base/result.h"
+#include "agent/model/device.h"
+
+// What the small texts of drivers and directory names mean. Pure functions over foreign input: bounded, no I/O, any
+// thread. Every error is data_corrupt with a reason that does not name the path; the caller puts it in front.
+namespace neuron::host {
+
+// The driver registers at most 64 devices with at most 8 cores each; cores leave room for a chip to come.
+inline constexpr int kMaxDevices = 64;
+inline constexpr int kMaxCores = 32;
+
+// N of a class entry "neuron<N>": 0 to 9999, no leading zero. Everything else next to the devices (node_id_2, …) is
+// nullopt.
+[[nodiscard]] std::optional<int> device_index_of(std::string_view name);
+// M of a folder "neuron_core<M>", 0 to kMaxCores - 1.
+[[nodiscard]] std::optional<int> core_index_of(std::string_view name);
+// N of "uverbs<N>", 0 to 9999.
+[[nodiscard]] std::optional<int> uverbs_index_of(std::string_view name);
+// An RDMA device name the kernel would accept: 1 to 63 of letters, digits, '_', '-', '.'.
+[[nodiscard]] bool is_rdma_name(std::string_view name);
+
+// A counter file: one decimal number.
+[[nodiscard]] Result<std::uint64_t> parse_counter(std::string_view text);
+// An ECC count of 16 bits; 65535 is what a device off the bus reads as, hence an error (neuron-driver.md §6).
+[[nodiscard]] Result<std::uint64_t> parse_ecc_count(std::string_view text);
+// health_status/healthcheck_heartbeat: 0 to 255.
+[[nodiscard]] Result<std::uint64_t> parse_heartbeat(std::string_view text);
+// True for the word that health_status files say when the last register read failed.
+[[nodiscard]] bool says_unreachable(std::string_view text);
+// health_status/unhealthy_components: names joined by commas, in the driver's order; "" → none.
+[[nodiscard]] Result<std::vector<std::string>> parse_components(std::string_view text);
+// reset: 0, 1 or 2.
+[[nodiscard]] Result<int> parse_reset_state(std::string_view text);
+// core_count: 1 to kMaxCores.
+[[nodiscard]] Result<int> parse_core_count(std::string_view text);
+// info/serial_number: 16 hex digits; "" (the driver could not read it) → nullopt.
+[[nodiscard]] Result<std::optional<std::string>> parse_serial(std::string_view text);
+// info/architecture/arch_type: "ND" or "NC" and a version.
+[[nodiscard]] Result<std::string> parse_arch(std::string_view text);
+// connected_devices: "12, 3, 4, 1" in the driver's order; "" → none.
+[[nodiscard]] Result<std::vector<int>> parse_connected_devices(std::string_view text);
+// opt/aws/neuron/logical_nc_config: the last line NEURON_LOGICAL_NC_CONFIG=1 or 2 counts; blank lines and # are
+// skipped.
+[[nodiscard]] Result<int> parse_lnc_config(std::string_view text);
+// PCI numa_node: -1 (none) to 1023.
+[[nodiscard]] Result<int> parse_numa_node(std::string_view text);
+// PCI local_cpulist, up to CPU 8191.
+[[nodiscard]] Result<std::vector<int>> parse_cpu_list(std::string_view text);
+// board_asset_tag when it is an EC2 instance id ("i-" and hex digits), else "".
+[[nodiscard]] std::string instance_id_of(std::string_view asset_tag);
+
+// The group a PCI function hangs on, from its resolved path: the parent reduced to domain and bus, so that a switch
+// port
+// ("…/0000:b9:02.1/0000:cc:00.0" → "0000:b9") and a host bridge ("…/pci0000:10/0000:10:1b.0" → "0000:10") both give a
+// key (efa-topology.md §7.2). "" for any other shape.
+[[nodiscard]] std::string switch_key_of(std::string_view real_path);
+
+}  // namespace neuron::host

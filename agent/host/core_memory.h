@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "agent/host/fs_root.h"
+
+namespace neuron::host {
+
+// Bytes of device memory that processes own on one physical core right now: the kinds tensors, constants, model_code,
+// model_shared_scratchpad, nonshared_scratchpad, runtime_memory and collectives of
+// sys/class/neuron_device/neuron<device>/neuron_core<core>/stats/memory_usage/device_mem/<kind>/total. What the driver
+// keeps for itself (driver_memory, notifications, dma_rings) is left out. Live in every driver version.
+// nullopt: none of them could be read, so nobody can tell. Any thread; blocks on file reads.
+[[nodiscard]] std::optional<std::uint64_t> process_memory_of_core(const FsRoot& root, int device, int physical_core);
+
+}  // namespace neuron::host

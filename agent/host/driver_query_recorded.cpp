@@ -1,0 +1,125 @@
+#include "agent/host/driver_query_recorded.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "agent/base/parse.h"
+#include "agent/host/attributes.h"
+
+namespace neuron::host {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMaxDepth = 16;        // the format needs 3
+constexpr std::size_t kMaxProcesses = 1024;  // the driver allows 16 per device
+
+// The parser itself does not recurse, but whoever visits its result might: bound the nesting before parsing.
+bool is_too_deep(std::string_view text) {
+  std::size_t depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kMaxDepth) return true;
+    } else if ((c == ']' || c == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return false;
+}
+
+// A whole number from `min` to `max`; 2^64, -1 and 1.5 are none.
+std::optional<std::uint64_t> whole_number(const Json* value, std::uint64_t min, std::uint64_t max) {
+  if (value == nullptr || !value->is_number_integer()) return std::nullopt;
+  if (!value->is_number_unsigned() && value->get<std::int64_t>() < 0) return std::nullopt;
+  const auto number = value->get<std::uint64_t>();
+  if (number < min || number > max) return std::nullopt;
+  return number;
+}
+
+const Json* member(const Json& object, const char* key) {
+  const auto at = object.find(key);
+  return at == object.end() ? nullptr : &*at;
+}
+
+// A number that may be left out, then 0.
+std::optional<std::uint64_t> optional_number(const Json& object, const char* key, std::uint64_t max) {
+  const Json* value = member(object, key);
+  return value == nullptr ? std::optional<std::uint64_t>(0) : whole_number(value, 0, max);
+}
+
+std::optional<model::Process> parse_process(const Json& entry) {
+  constexpr auto kAny = std::numeric_limits<std::uint64_t>::max();
+  if (!entry.is_object()) return std::nullopt;
+  const auto pid = whole_number(member(entry, "pid"), 1, std::numeric_limits<int>::max());
+  const auto mask = optional_number(entry, "nc_lock_map", 255);
+  const auto host = optional_number(entry, "host_mem_bytes", kAny);
+  const auto device = optional_number(entry, "device_mem_bytes", kAny);
+  if (!pid || !mask || !host || !device) return std::nullopt;
+  return model::Process{static_cast<int>(*pid), static_cast<std::uint8_t>(*mask), *host, *device};
+}
+
+std::optional<std::vector<model::Process>> parse_processes(const Json& value) {
+  if (!value.is_array() || value.size() > kMaxProcesses) return std::nullopt;
+  std::vector<model::Process> processes;
+  for (const Json& entry : value) {
+    auto process = parse_process(entry);
+    if (!process) return std::nullopt;
+    processes.push_back(*process);
+  }
+  return processes;
+}
+
+std::optional<std::vector<int>> parse_core_map(const Json& value) {
+  if (!value.is_array() || value.empty() || value.size() > kMaxCores) return std::nullopt;
+  std::vector<int> cores;
+  for (const Json& entry : value) {
+    const auto core = whole_number(&entry, 0, kMaxCores - 1);
+    if (!core || std::find(cores.begin(), cores.end(), static_cast<int>(*core)) != cores.end()) return std::nullopt;
+    cores.push_back(static_cast<int>(*core));
+  }
+  return cores;
+}
+
+std::optional<model::Bdf> parse_bdf_value(const Json& value) {
+  const auto* text = value.get_ptr<const std::string*>();
+  return text == nullptr ? std::nullopt : model::parse_bdf(*text);
+}
+
+template <typename T>
+void take(const Json& object, const char* key, std::optional<T> (*parse)(const Json&), const char* expected,
+          std::string_view path, std::optional<T>& into, std::vector<std::string>& problems) {
+  const Json* value = member(object, key);
+  if (value == nullptr || value->is_null()) return;
+  into = parse(*value);
+  if (!into) problems.push_back(std::string(path) + ": \"" + key + "\" is not " + expected);
+}
+
+}  // namespace
+
+DriverAnswers parse_recorded_answers(std::string_view text, std::string_view path) {
+  DriverAnswers answers;
+  const auto reject = [&](std::string_view reason) {
+    answers.problems.push_back(std::string(path) + ": " + std::string(reason));
+    return answers;
+  };
+  if (is_too_deep(text)) return reject("nested too deeply for a recorded driver answer");
+  const Json root = Json::parse(text, nullptr, false);
+  if (root.is_discarded()) return reject("not complete JSON");
+  if (!root.is_object()) return reject("not a JSON object");
+  take(root, "bdf", parse_bdf_value, "a PCI address such as 0000:10:1b.0", path, answers.bdf, answers.problems);
+  take(root, "apps", parse_processes, "a list of processes with pid, nc_lock_map, host_mem_bytes, device_mem_bytes",
+       path, answers.processes, answers.problems);
+  take(root, "logical_to_physical", parse_core_map, "a list of different core numbers", path,
+       answers.logical_to_physical, answers.problems);
+  return answers;
+}
+
+}  // namespace neuron::host

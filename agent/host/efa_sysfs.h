@@ -1,0 +1,47 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/host/fs_root.h"
+#include "agent/host/pci.h"
+#include "agent/model/host_scan.h"
+
+namespace neuron::host {
+
+// Reads the EFA interfaces of one machine: PCI functions 1d0f:efa?, joined with their RDMA name through the device
+// links of sys/class/infiniband and with their verbs node through ibdev (efa-topology.md §3, §4). The joins are kept
+// while the lists of both classes and the PCI inventory stay the same. One thread at a time.
+class EfaReader {
+ public:
+  // Drops what is kept; call it when the PCI inventory changed.
+  void forget();
+
+  // Ascending BDF; empty is normal. What concerns one interface is in its `problems`, all else goes to `host_problems`.
+  [[nodiscard]] std::vector<model::EfaInterface> read(const FsRoot& root, PciInventory& pci,
+                                                      std::vector<std::string>& host_problems);
+
+ private:
+  enum class P2p { unprobed, absent, present };
+  struct Joined {
+    model::EfaInterface fixed;  // everything but driver_bound, node_present and p2p
+    std::string driver_path;
+    std::string p2p_path;
+    std::string node_path;  // "" without a verbs device
+    P2p p2p = P2p::unprobed;
+  };
+
+  void join(const FsRoot& root, PciInventory& pci);
+  [[nodiscard]] std::map<model::Bdf, std::string> names_by_function(const FsRoot& root);
+  [[nodiscard]] std::map<std::string, std::string> verbs_by_name(const FsRoot& root);
+  [[nodiscard]] static model::EfaInterface read_one(const FsRoot& root, Joined& joined);
+
+  bool joined_once_ = false;
+  std::vector<std::string> rdma_entries_;   // sys/class/infiniband
+  std::vector<std::string> verbs_entries_;  // sys/class/infiniband_verbs
+  std::vector<Joined> interfaces_;
+  std::vector<std::string> join_problems_;
+};
+
+}  // namespace neuron::host

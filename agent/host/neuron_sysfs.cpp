@@ -1,0 +1,185 @@
+#include "agent/host/neuron_sysfs.h"
+
+#include <algorithm>
+#include <array>
+
+#include "agent/base/parse.h"
+#include "agent/host/attributes.h"
+#include "agent/host/problems.h"
+
+namespace neuron::host {
+
+using model::DriverLayout;
+using model::NeuronDevice;
+using model::Origin;
+
+namespace {
+
+// What a device directory held before driver 2.8, besides the files every kernel device has.
+bool is_bare_entry(std::string_view name) {
+  constexpr std::array<std::string_view, 9> kNames = {
+      "connected_devices", "core_count", "dev", "device", "metrics", "power", "reset", "subsystem", "uevent"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end() || core_index_of(name).has_value();
+}
+
+}  // namespace
+
+std::string device_path(int index) {
+  return "sys/class/neuron_device/neuron" + std::to_string(index);
+}
+
+Result<NeuronDeviceReader> NeuronDeviceReader::open(const FsRoot& root, int index) {
+  TRY_ASSIGN(FsRoot directory, root.subdirectory(device_path(index)));
+  TRY_ASSIGN(const FileId id, directory.identify_self());
+  TRY_ASSIGN(auto entries, directory.list(""));
+  NeuronDeviceReader reader(std::move(directory), id, index);
+  reader.set_entries(std::move(entries));
+  return reader;
+}
+
+void NeuronDeviceReader::set_entries(std::vector<std::string> entries) {
+  for (const std::string& name : entries) {
+    if (const auto core = core_index_of(name)) core_indices_.push_back(*core);
+    if (name == "core_count" || name == "reset") has_root_files_ = true;
+    if (!is_bare_entry(name)) only_bare_entries_ = false;
+  }
+  std::sort(core_indices_.begin(), core_indices_.end());
+  for (const DeviceFile& file : device_files()) {
+    device_files_.push_back({{std::string(file.path)}, &file});
+  }
+  for (std::size_t core = 0; core < core_indices_.size(); ++core) {
+    const std::string folder = "neuron_core" + std::to_string(core_indices_[core]) + '/';
+    for (const CoreFile& file : core_files()) {
+      core_files_.push_back({{folder + std::string(file.path)}, core, &file});
+    }
+  }
+}
+
+void NeuronDeviceReader::complain(NeuronDevice& device, std::string_view path, const Error& error) const {
+  note_problem(device.problems, kMaxDeviceProblems,
+               device_path(index_) + '/' + std::string(path) + ": " + error.message);
+}
+
+std::optional<std::string> NeuronDeviceReader::read_known(Known& known, Access access, NeuronDevice& device) const {
+  if (known.state == State::absent) return std::nullopt;
+  auto text = directory_.read_attribute(known.path);
+  if (text) {
+    known.state = State::present;
+    return *std::move(text);
+  }
+  if (known.state == State::unprobed && is_absent(text.error())) {
+    known.state = State::absent;
+    return std::nullopt;
+  }
+  if (text.error().code != ErrorCode::not_found) known.state = State::present;
+  const bool expected = access == Access::root_only && text.error().code == ErrorCode::permission_denied;
+  if (!expected) note_problem(device.problems, kMaxDeviceProblems, text.error().message);
+  return std::nullopt;
+}
+
+// Once per reader, since none of this changes while the device stays.
+void NeuronDeviceReader::read_facts() {
+  NeuronDevice facts;
+  facts.index = index_;
+  Known name{"info/architecture/device_name"};
+  if (const auto text = read_known(name, Access::everyone, facts)) {
+    facts.family = model::parse_family(*text);
+    if (!facts.family) {
+      complain(facts, name.path,
+               make_error(ErrorCode::data_corrupt, "not a known device name: \"" + printable(*text, 40) + "\""));
+    }
+  }
+  Known arch{"info/architecture/arch_type"};
+  if (const auto text = read_known(arch, Access::everyone, facts)) {
+    auto parsed = parse_arch(*text);
+    if (parsed)
+      facts.arch = *std::move(parsed);
+    else
+      complain(facts, arch.path, parsed.error());
+  }
+  // Readable by root only up to driver 2.27; the folders say the same unless cores are masked out.
+  Known count{"core_count"};
+  if (const auto text = read_known(count, Access::root_only, facts)) {
+    const auto parsed = parse_core_count(*text);
+    if (parsed)
+      facts.physical_cores = {*parsed, Origin::live};
+    else
+      complain(facts, count.path, parsed.error());
+  }
+  if (!facts.physical_cores && !core_indices_.empty()) {
+    facts.physical_cores = {static_cast<int>(core_indices_.size()), Origin::live};
+  }
+  facts_ = std::move(facts);
+}
+
+void NeuronDeviceReader::read_neighbours(NeuronDevice& device) {
+  const auto text = read_known(neighbours_, Access::root_only, device);
+  if (!text) return;
+  auto parsed = parse_connected_devices(*text);
+  if (!parsed) return complain(device, neighbours_.path, parsed.error());
+  if (std::erase(*parsed, index_) > 0) {
+    complain(device, neighbours_.path, make_error(ErrorCode::data_corrupt, "names the device itself"));
+  }
+  std::vector<int> sorted = *parsed;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
+    complain(device, neighbours_.path, make_error(ErrorCode::data_corrupt, "names a device twice"));
+  }
+  device.neighbours = {*std::move(parsed), Origin::live};
+}
+
+void NeuronDeviceReader::read_serial(NeuronDevice& device) {
+  const auto text = read_known(serial_, Access::everyone, device);
+  if (!text) return;
+  auto parsed = parse_serial(*text);
+  if (parsed)
+    device.serial = *std::move(parsed);
+  else
+    complain(device, serial_.path, parsed.error());
+}
+
+NeuronDevice NeuronDeviceReader::read() {
+  if (!facts_) read_facts();
+  NeuronDevice device = *facts_;
+  read_serial(device);
+  read_neighbours(device);
+  for (KnownDeviceFile& known : device_files_) {
+    const Access access = known.file->kind == FileKind::reset ? Access::root_only : Access::everyone;
+    const auto text = read_known(known, access, device);
+    if (!text) continue;
+    if (const auto stored = store_signal(*known.file, *text, device.signals); !stored) {
+      complain(device, known.path, stored.error());
+    }
+  }
+  device.cores.resize(core_indices_.size());
+  for (std::size_t core = 0; core < core_indices_.size(); ++core)
+    device.cores[core].physical_index = core_indices_[core];
+  for (KnownCoreFile& known : core_files_) {
+    const auto text = read_known(known, Access::everyone, device);
+    if (!text) continue;
+    const auto value = parse_counter(*text);
+    if (value)
+      device.cores[known.core].*known.file->target = *value;
+    else
+      complain(device, known.path, value.error());
+  }
+  return device;
+}
+
+DriverLayout NeuronDeviceReader::layout() const {
+  DriverLayout best = DriverLayout::unknown;
+  const auto proves = [&](DriverLayout generation) {
+    if (best == DriverLayout::unknown || generation > best) best = generation;
+  };
+  for (const KnownDeviceFile& known : device_files_) {
+    if (known.state == State::present && known.file->kind != FileKind::reset) proves(known.file->generation);
+  }
+  for (const KnownCoreFile& known : core_files_) {
+    if (known.state == State::present) proves(DriverLayout::stats);
+  }
+  // Below 2.8 there was nothing but the files at the top.
+  if (best == DriverLayout::unknown && has_root_files_ && only_bare_entries_) best = DriverLayout::bare;
+  return best;
+}
+
+}  // namespace neuron::host

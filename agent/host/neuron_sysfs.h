@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "agent/host/fs_root.h"
+#include "agent/host/neuron_files.h"
+#include "agent/model/host_scan.h"
+
+namespace neuron::host {
+
+// Path of one device's entry: "sys/class/neuron_device/neuron<N>".
+[[nodiscard]] std::string device_path(int index);
+
+// Reads one Neuron device through a handle on its directory that stays open. Learns at the first read which of the
+// files of all driver generations are there (neuron-driver.md §4-8) and later asks only for those, so make a new reader
+// when the driver, the inventory or the id of the device's entry changes. One thread at a time; may block inside a hung
+// driver.
+class NeuronDeviceReader {
+ public:
+  // `root` need only live for the call. Errors: not_found when the device left; others when its entry is no folder.
+  [[nodiscard]] static Result<NeuronDeviceReader> open(const FsRoot& root, int index);
+
+  // The directory that is read; compare with FsRoot::identify(device_path(index)).
+  [[nodiscard]] const FileId& id() const { return id_; }
+
+  // Everything that comes from below the class entry; BDF, NUMA, CPUs, processes, core map and node stay unknown. What
+  // is absent or unreadable is empty, what is unreadable is also named in `problems`. Folder names, architecture and
+  // core count are read once, the rest each time.
+  [[nodiscard]] model::NeuronDevice read();
+
+  // Which generation the files that were found belong to; `unknown` when none of them is there. Valid after a read.
+  [[nodiscard]] model::DriverLayout layout() const;
+
+ private:
+  enum class State { unprobed, present, absent };
+  enum class Access { everyone, root_only };
+  struct Known {
+    std::string path;  // below the device's directory
+    State state = State::unprobed;
+  };
+  struct KnownDeviceFile : Known {
+    const DeviceFile* file = nullptr;
+  };
+  struct KnownCoreFile : Known {
+    std::size_t core = 0;  // position in core_indices_
+    const CoreFile* file = nullptr;
+  };
+
+  NeuronDeviceReader(FsRoot directory, FileId id, int index)
+      : directory_(std::move(directory)), id_(id), index_(index) {}
+  void set_entries(std::vector<std::string> entries);
+  [[nodiscard]] std::optional<std::string> read_known(Known& known, Access access, model::NeuronDevice& device) const;
+  void read_facts();
+  void read_neighbours(model::NeuronDevice& device);
+  void read_serial(model::NeuronDevice& device);
+  void complain(model::NeuronDevice& device, std::string_view path, const Error& error) const;
+
+  FsRoot directory_;
+  FileId id_;
+  int index_ = 0;
+  bool only_bare_entries_ = true;             // nothing that came with driver 2.8 or later
+  bool has_root_files_ = false;               // core_count or reset, whether or not they may be read
+  std::vector<int> core_indices_;             // M of the neuron_core<M> folders, ascending
+  std::optional<model::NeuronDevice> facts_;  // index, family, arch, physical_cores, and what was wrong with them
+  Known neighbours_{"connected_devices"};
+  Known serial_{"info/serial_number"};
+  std::vector<KnownDeviceFile> device_files_;
+  std::vector<KnownCoreFile> core_files_;
+};
+
+}  // namespace neuron::host

@@ -1,0 +1,229 @@
+#include "agent/host/scanner.h"
+
+#include <algorithm>
+#include <set>
+
+#include "agent/base/parse.h"
+#include "agent/host/attributes.h"
+#include "agent/host/problems.h"
+
+namespace neuron::host {
+
+using model::DriverLayout;
+using model::HostScan;
+using model::NeuronDevice;
+using model::Origin;
+
+namespace {
+
+constexpr std::string_view kClass = "sys/class/neuron_device";
+
+// A text for people and comparisons, "" when it is not there.
+std::string read_text(const FsRoot& root, std::string_view path, std::vector<std::string>& problems) {
+  const auto text = root.read_attribute(path);
+  if (text) return printable(*text, 64);
+  if (!is_absent(text.error())) note_problem(problems, kMaxHostProblems, text.error().message);
+  return "";
+}
+
+// The chip of all Neuron functions of the machine when they agree; one driver serves one architecture only.
+std::optional<model::Family> common_family(const PciInventory& pci) {
+  std::optional<model::Family> common;
+  for (const PciFunction& function : pci.amazon_functions()) {
+    const auto family = model::family_of_pci_id(function.device_id);
+    if (family && common && *family != *common) return std::nullopt;
+    if (family) common = family;
+  }
+  return common;
+}
+
+int count_neuron_functions(const PciInventory& pci) {
+  return static_cast<int>(
+      std::count_if(pci.amazon_functions().begin(), pci.amazon_functions().end(),
+                    [](const PciFunction& f) { return model::family_of_pci_id(f.device_id).has_value(); }));
+}
+
+}  // namespace
+
+HostScan Scanner::scan() {
+  HostScan scan;
+  read_host_texts(scan);
+  if (pci_.refresh(root_) == PciInventory::Change::changed) {
+    efa_.forget();
+    refresh_topology();
+  }
+  for (const std::string& line : pci_.problems()) note_problem(scan.problems, kMaxHostProblems, line);
+  if (!topology_problem_.empty()) note_problem(scan.problems, kMaxHostProblems, topology_problem_);
+  if (topology_) scan.numa_nodes = topology_->numa_nodes;
+  scan.neuron_pci_functions = count_neuron_functions(pci_);
+  for (const int index : refresh_inventory(scan)) scan.devices.push_back(read_device(index));
+  check_neighbours(scan.devices);
+  judge_layout(scan);
+  scan.efas = efa_.read(root_, pci_, scan.problems);
+  if (!scan.devices.empty()) read_lnc(scan);
+  return scan;
+}
+
+void Scanner::read_host_texts(HostScan& scan) const {
+  scan.instance_type = read_text(root_, "sys/devices/virtual/dmi/id/product_name", scan.problems);
+  scan.instance_id = instance_id_of(read_text(root_, "sys/devices/virtual/dmi/id/board_asset_tag", scan.problems));
+  scan.driver_version = read_text(root_, "sys/module/neuron/version", scan.problems);
+  scan.efa_driver_version = read_text(root_, "sys/module/efa/version", scan.problems);
+}
+
+void Scanner::read_lnc(HostScan& scan) const {
+  constexpr std::string_view kPath = "opt/aws/neuron/logical_nc_config";
+  const auto text = root_.read_file(kPath, kMaxAttributeBytes);
+  if (!text) {
+    if (!is_absent(text.error())) note_problem(scan.problems, kMaxHostProblems, text.error().message);
+    return;
+  }
+  const auto lnc = parse_lnc_config(*text);
+  if (lnc)
+    scan.lnc = {*lnc, Origin::live};
+  else
+    note_problem(scan.problems, kMaxHostProblems, std::string(kPath) + ": " + lnc.error().message);
+}
+
+void Scanner::refresh_topology() {
+  topology_.reset();
+  topology_problem_.clear();
+  if (!options_.with_topology) return;
+  if (hwloc_root() != root_.path()) {
+    topology_problem_ = "hwloc: reads " + hwloc_root() + ", not " + root_.path() + "; NUMA nodes stay unknown";
+    return;
+  }
+  auto machine = load_machine_topology();
+  if (machine)
+    topology_ = *std::move(machine);
+  else
+    topology_problem_ = machine.error().message;
+}
+
+std::vector<int> Scanner::refresh_inventory(HostScan& scan) {
+  auto entries = root_.list(kClass);
+  if (!entries && !is_absent(entries.error())) note_problem(scan.problems, kMaxHostProblems, entries.error().message);
+  std::vector<std::string> names;
+  if (entries) names = *entries;
+  if (names != class_entries_ || scan.driver_version != driver_version_) {
+    devices_.clear();
+    class_entries_ = std::move(names);
+    driver_version_ = scan.driver_version;
+  }
+  std::vector<int> indices;
+  for (const std::string& name : class_entries_) {
+    if (const auto index = device_index_of(name)) indices.push_back(*index);
+  }
+  std::sort(indices.begin(), indices.end());
+  if (indices.size() > kMaxDevices) {
+    indices.resize(kMaxDevices);
+    note_problem(scan.problems, kMaxHostProblems, std::string(kClass) + ": more than 64 devices; the rest is ignored");
+  }
+  if (entries && indices.empty()) {
+    note_problem(scan.problems, kMaxHostProblems, std::string(kClass) + ": the driver is loaded but shows no device");
+  }
+  return indices;
+}
+
+NeuronDevice Scanner::read_sysfs(int index, KnownDevice& known) {
+  const auto id = root_.identify(device_path(index));
+  if (known.reader && (!id || known.reader->id() != *id)) known = {};
+  if (!known.reader) {
+    auto reader = NeuronDeviceReader::open(root_, index);
+    if (!reader) {
+      NeuronDevice device;
+      device.index = index;
+      note_problem(device.problems, kMaxDeviceProblems, reader.error().message);
+      return device;
+    }
+    known.reader = *std::move(reader);
+  }
+  return known.reader->read();
+}
+
+NeuronDevice Scanner::read_device(int index) {
+  KnownDevice& known = devices_[index];
+  NeuronDevice device = read_sysfs(index, known);
+  if (known.serial && device.serial && *known.serial != *device.serial) {
+    known = {};  // another chip under the same number
+    device = read_sysfs(index, known);
+  }
+  if (device.serial) known.serial = device.serial;
+  device.node_present = root_.exists("dev/neuron" + std::to_string(index));
+  ask(index, known, device);
+  locate(device);
+  return device;
+}
+
+void Scanner::ask(int index, KnownDevice& known, NeuronDevice& device) const {
+  // Recorded processes may change at any time; a live driver is asked again only while it owes an answer.
+  const bool again = root_.is_live() ? known.answers && !known.answers->bdf : options_.with_processes;
+  if (!known.answers || again) known.answers = query_driver(root_, index);
+  const DriverAnswers& answers = *known.answers;
+  if (answers.bdf) device.bdf = {*answers.bdf, Origin::live};
+  device.logical_to_physical = answers.logical_to_physical;
+  if (options_.with_processes) device.processes = answers.processes;
+  for (const std::string& line : answers.problems) note_problem(device.problems, kMaxDeviceProblems, line);
+}
+
+// Facts of the PCI function behind a device, once the driver has named it.
+void Scanner::locate(NeuronDevice& device) {
+  const PciFunction* function = device.bdf ? pci_.find(device.bdf->value) : nullptr;
+  if (device.bdf && function == nullptr) {
+    note_problem(device.problems, kMaxDeviceProblems,
+                 pci_path(device.bdf->value) + ": the driver names this function, but PCI does not have it");
+  }
+  if (!device.family) device.family = function ? model::family_of_pci_id(function->device_id) : common_family(pci_);
+  if (function == nullptr) return;
+  const PciLocality& locality = pci_.locality(root_, function->bdf);
+  if (locality.numa_node) device.numa_node = {*locality.numa_node, Origin::live};
+  if (locality.cpus) device.cpus = {*locality.cpus, Origin::live};
+  for (const std::string& line : locality.problems) note_problem(device.problems, kMaxDeviceProblems, line);
+  if (device.numa_node || !topology_) return;
+  const auto nodes = topology_->numa_of.find(function->bdf);
+  if (nodes != topology_->numa_of.end() && nodes->second.size() == 1) {
+    device.numa_node = {nodes->second.front(), Origin::live};
+  }
+}
+
+void Scanner::check_neighbours(std::vector<NeuronDevice>& devices) {
+  std::set<int> present;
+  for (const NeuronDevice& device : devices) present.insert(device.index);
+  for (NeuronDevice& device : devices) {
+    if (!device.neighbours) continue;
+    std::set<int> absent;
+    for (const int neighbour : device.neighbours->value) {
+      if (!present.contains(neighbour)) absent.insert(neighbour);
+    }
+    if (absent.empty()) continue;
+    note_problem(device.problems, kMaxDeviceProblems,
+                 device_path(device.index) + "/connected_devices: names devices that are not there: " +
+                     format_int_list({absent.begin(), absent.end()}));
+  }
+}
+
+void Scanner::judge_layout(HostScan& scan) {
+  if (scan.devices.empty()) return;  // DriverLayout::none
+  scan.layout = DriverLayout::unknown;
+  std::vector<DriverLayout> layouts;
+  for (const NeuronDevice& device : scan.devices) {
+    const auto& reader = devices_[device.index].reader;
+    layouts.push_back(reader ? reader->layout() : DriverLayout::unknown);
+    if (layouts.back() == DriverLayout::unknown) continue;
+    if (scan.layout == DriverLayout::unknown || layouts.back() > scan.layout) scan.layout = layouts.back();
+  }
+  if (scan.layout == DriverLayout::unknown) {
+    const std::string version = scan.driver_version.empty() ? "of unknown version" : scan.driver_version;
+    note_problem(scan.problems, kMaxHostProblems,
+                 std::string(kClass) + ": driver " + version +
+                     " has a layout this program does not know; counters and " + "health stay unknown");
+    return;
+  }
+  for (std::size_t i = 0; i < layouts.size(); ++i) {
+    if (layouts[i] != DriverLayout::unknown || !devices_[scan.devices[i].index].reader) continue;
+    note_problem(scan.devices[i].problems, kMaxDeviceProblems,
+                 device_path(scan.devices[i].index) + ": has none of the files that other devices have");
+  }
+}
+
+}  // namespace neuron::host

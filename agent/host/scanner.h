@@ -1,0 +1,65 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/host/driver_query.h"
+#include "agent/host/efa_sysfs.h"
+#include "agent/host/fs_root.h"
+#include "agent/host/machine_topology.h"
+#include "agent/host/neuron_sysfs.h"
+#include "agent/host/pci.h"
+#include "agent/model/host_scan.h"
+
+namespace neuron::host {
+
+// Reads one machine again and again. Keeps what cannot change while the inventory stays the same (hwloc's topology,
+// driver answers for BDF and core map, which files the driver has), so that a repeated scan reads only signals. What is
+// kept of a device is dropped when the class directory or the driver version changes, when the device's own directory
+// is another one than before, and when its serial number changes; what hwloc said, when the list of PCI functions
+// changes. One thread at a time; scan() may block inside a hung driver. `root` must outlive it.
+class Scanner {
+ public:
+  struct Options {
+    bool with_topology = true;   // load hwloc (neuron-ls without NUMA questions can do without); needs set_hwloc_root
+    bool with_processes = true;  // processes from driver answers
+  };
+  Scanner(const FsRoot& root, Options options) : root_(root), options_(options) {}
+
+  // A scan never fails as a whole: what could not be read is absent and named in `problems`. Not completed from the
+  // catalogue (core::complete does that). More than kMaxDevices devices: the first ones by index.
+  [[nodiscard]] model::HostScan scan();
+
+ private:
+  // What is kept of one device.
+  struct KnownDevice {
+    std::optional<NeuronDeviceReader> reader;
+    std::optional<DriverAnswers> answers;
+    std::optional<std::string> serial;
+  };
+
+  void read_host_texts(model::HostScan& scan) const;
+  void read_lnc(model::HostScan& scan) const;
+  [[nodiscard]] std::vector<int> refresh_inventory(model::HostScan& scan);
+  [[nodiscard]] model::NeuronDevice read_device(int index);
+  [[nodiscard]] model::NeuronDevice read_sysfs(int index, KnownDevice& known);
+  void ask(int index, KnownDevice& known, model::NeuronDevice& device) const;
+  void locate(model::NeuronDevice& device);
+  void refresh_topology();
+  void judge_layout(model::HostScan& scan);
+  static void check_neighbours(std::vector<model::NeuronDevice>& devices);
+
+  const FsRoot& root_;
+  Options options_;
+  std::vector<std::string> class_entries_;  // sys/class/neuron_device
+  std::string driver_version_;
+  std::map<int, KnownDevice> devices_;
+  PciInventory pci_;
+  EfaReader efa_;
+  std::optional<MachineTopology> topology_;  // nullopt also when hwloc could not load it
+  std::string topology_problem_;
+};
+
+}  // namespace neuron::host

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace neuron::model {
+
+enum class HealthState { healthy, degraded, unhealthy, unknown };
+
+[[nodiscard]] std::string_view to_string(HealthState state);  // the enumerator's name
+
+// A verdict with its reason. Only `unhealthy` takes the device out of allocatable; `degraded` and `unknown` stay
+// allocatable but are shown and logged.
+struct Health {
+  HealthState state = HealthState::unknown;
+  std::string reason;    // stable code, e.g. "sram_ecc_uncorrected"; "" when healthy
+  std::string sentence;  // for people: what was seen, with the value and the path
+  std::string action;    // recommended action, e.g. "replace the instance"; "" when none
+  friend bool operator==(const Health&, const Health&) = default;
+};
+
+}  // namespace neuron::model

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "agent/model/health.h"
+#include "agent/model/host_scan.h"
+
+namespace neuron::model {
+
+// One published state of the node: immutable once shared, numbered from 1, never reused.
+struct Snapshot {
+  std::uint64_t number = 0;
+  HostScan host;
+  std::vector<Health> device_health;  // parallel to host.devices
+  std::vector<Health> efa_health;     // parallel to host.efas
+};
+
+using SnapshotPtr = std::shared_ptr<const Snapshot>;  // never null once published
+
+}  // namespace neuron::model

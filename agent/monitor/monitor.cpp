@@ -1,0 +1,134 @@
+#include "agent/monitor/monitor.h"
+
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "agent/core/complete.h"
+
+namespace neuron::monitor {
+namespace {
+
+struct Job {
+  SteadyTime when;
+  std::function<void()> run;
+};
+
+struct Later {
+  bool operator()(const Job& a, const Job& b) const { return a.when > b.when; }
+};
+
+bool same_content(const model::Snapshot& a, const model::Snapshot& b) {
+  return a.host == b.host && a.device_health == b.device_health && a.efa_health == b.efa_health;
+}
+
+}  // namespace
+
+// Shared with the thread, so that a thread that hangs in the kernel never touches freed memory.
+struct Monitor::Worker {
+  SnapshotStore& store;
+  Scan scan;
+  OnChange on_change;
+  std::chrono::milliseconds interval;
+  core::HealthMemory memory;
+  std::uint64_t number = 0;
+
+  Mutex mutex;
+  std::condition_variable_any wake;
+  bool stopping GUARDED_BY(mutex) = false;
+  bool rescan GUARDED_BY(mutex) = false;
+  bool done GUARDED_BY(mutex) = false;
+  std::priority_queue<Job, std::vector<Job>, Later> jobs GUARDED_BY(mutex);
+  std::thread thread;
+
+  Worker(SnapshotStore& store_in, Scan scan_in, OnChange on_change_in, std::chrono::milliseconds interval_in)
+      : store(store_in), scan(std::move(scan_in)), on_change(std::move(on_change_in)), interval(interval_in) {}
+
+  void tick() {
+    auto next = std::make_shared<model::Snapshot>();
+    next->host = core::complete(scan());
+    core::HealthResult health = core::judge(next->host, memory);
+    next->device_health = std::move(health.devices);
+    next->efa_health = std::move(health.efas);
+    const model::SnapshotPtr last = store.newest();
+    if (last && same_content(*last, *next)) return;
+    next->number = ++number;
+    store.publish(next);
+    on_change(next);
+  }
+
+  void run() {
+    SteadyTime next_tick = std::chrono::steady_clock::now();  // the first one at once
+    for (;;) {
+      std::function<void()> job;
+      {
+        std::unique_lock lock(mutex);
+        const auto due = [&]() NEURON_ANNOTATE(no_thread_safety_analysis) {
+          return jobs.empty() ? next_tick : std::min(next_tick, jobs.top().when);
+        };
+        while (!stopping && !rescan && std::chrono::steady_clock::now() < due()) wake.wait_until(lock, due());
+        if (stopping) break;
+        if (!jobs.empty() && jobs.top().when <= std::chrono::steady_clock::now()) {
+          job = jobs.top().run;
+          jobs.pop();
+        }
+        if (!job) rescan = false;
+      }
+      if (job) {
+        job();
+      } else {
+        tick();
+        next_tick = std::chrono::steady_clock::now() + interval;
+      }
+    }
+    const MutexLock lock(mutex);
+    done = true;
+    wake.notify_all();
+  }
+};
+
+Monitor::Monitor(SnapshotStore& store, Scan scan, OnChange on_change, std::chrono::milliseconds interval)
+    : worker_(std::make_shared<Worker>(store, std::move(scan), std::move(on_change), interval)) {}
+
+Monitor::~Monitor() {
+  constexpr std::chrono::milliseconds kPatience{1000};
+  static_cast<void>(stop(kPatience));
+}
+
+void Monitor::tick() { worker_->tick(); }
+
+void Monitor::start() {
+  worker_->thread = std::thread([worker = worker_] { worker->run(); });
+}
+
+void Monitor::rescan_now() {
+  const MutexLock lock(worker_->mutex);
+  worker_->rescan = true;
+  worker_->wake.notify_all();
+}
+
+void Monitor::post(SteadyTime when, std::function<void()> job) {
+  const MutexLock lock(worker_->mutex);
+  worker_->jobs.push(Job{when, std::move(job)});
+  worker_->wake.notify_all();
+}
+
+bool Monitor::stop(std::chrono::milliseconds deadline) {
+  if (!worker_->thread.joinable()) return true;
+  bool ended = false;
+  {
+    std::unique_lock lock(worker_->mutex);
+    worker_->stopping = true;
+    worker_->wake.notify_all();
+    ended = worker_->wake.wait_for(
+        lock, deadline, [this]() NEURON_ANNOTATE(no_thread_safety_analysis) { return worker_->done; });
+  }
+  if (ended) {
+    worker_->thread.join();
+  } else {
+    worker_->thread.detach();
+  }
+  return ended;
+}
+
+}  // namespace neuron::monitor

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/base/result.h"
+
+namespace neuron::rpc {
+
+// The devices of one resource that one container holds, as the kubelet tells. Ids are unique and sorted.
+struct PodDevices {
+  std::string pod_namespace;
+  std::string pod;
+  std::string container;
+  std::string resource_name;
+  std::vector<std::string> ids;
+};
+
+// Asks the kubelet's PodResources service who holds what. List makes the kubelet's device manager forget the devices of
+// ended pods, and races with an allocation in flight (kubelet.md §2.5): never call it from an RPC handler or while one
+// runs, and rarely.
+class PodResourcesClient {
+ public:
+  using Done = std::function<void(Result<std::vector<PodDevices>>)>;  // once, on a gRPC thread
+
+  // `socket`: path of the kubelet's socket, "/var/lib/kubelet/pod-resources/kubelet.sock". Nothing is opened yet.
+  explicit PodResourcesClient(std::string socket);
+
+  // Starts one List; a new connection each time, closed with it. Never blocks. Errors: unavailable (nobody listens),
+  // deadline_exceeded, data_corrupt (more than 16 MiB, or names that are no names).
+  void list(std::chrono::milliseconds deadline, Done done) const;
+
+ private:
+  std::string socket_;
+};
+
+}  // namespace neuron::rpc

@@ -1,0 +1,18 @@
+# Warnings and language settings of our own code. Not -Wnull-dereference: at -O2 GCC 12 reports it inside libstdc++ and
+# CLI11, at -O0 it reports nothing.
+add_library(neuron_settings INTERFACE)
+target_compile_features(neuron_settings INTERFACE cxx_std_20)
+target_compile_options(
+  neuron_settings
+  INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
+            $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety> $<$<BOOL:${NEURON_WERROR}>:-Werror>)
+
+if(NEURON_SANITIZE)
+  add_compile_options(-fsanitize=${NEURON_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${NEURON_SANITIZE})
+endif()
+
+if(NEURON_HARDEN)
+  add_compile_options(-fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE)
+  add_link_options(-Wl,-z,relro,-z,now -pie)
+endif()

@@ -1,0 +1,233 @@
+#include "plugin/allocation_desk.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <set>
+
+#include "agent/base/parse.h"
+
+namespace neuron::plugin {
+namespace {
+
+std::vector<int> sorted_unique(std::vector<int> values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+std::vector<int> known_units(const NodeView& view, Resource resource, const std::vector<std::string>& ids) {
+  std::vector<int> units;
+  for (const std::string& id : ids) {
+    if (const auto unit = view.unit_of(resource, id)) units.push_back(*unit);
+  }
+  return sorted_unique(std::move(units));
+}
+
+std::string join(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ",") + part;
+  return text;
+}
+
+}  // namespace
+
+AllocationDesk::AllocationDesk(ResponseOptions options, MarkSource mark, const Clock& clock)
+    : options_(std::move(options)), mark_(std::move(mark)), clock_(clock) {}
+
+void AllocationDesk::set_view(NodeViewPtr view) {
+  const MutexLock lock(mutex_);
+  view_.swap(view);
+}
+
+NodeViewPtr AllocationDesk::view() const {
+  const MutexLock lock(mutex_);
+  return view_;
+}
+
+AllocationDesk::Silicon AllocationDesk::silicon_of_units(Resource resource, const std::vector<int>& units) const {
+  Silicon silicon;
+  for (const int unit : units) {
+    for (const int core : view_->cores_of(resource, unit)) {
+      silicon.cores.push_back(core);
+      silicon.devices.push_back(view_->device_of_core(core));
+    }
+    if (resource != Resource::neuroncore) silicon.devices.push_back(unit);  // also when its cores are unknown
+  }
+  return {sorted_unique(std::move(silicon.devices)), sorted_unique(std::move(silicon.cores))};
+}
+
+void AllocationDesk::add_hints(Resource resource, core::ChooseRequest& request, core::AdmissionMark mark) const {
+  std::set<int> held;
+  std::set<int> avoid;
+  for (const core::Holding& holding : ledger_.holdings()) {
+    held.insert(holding.devices.begin(), holding.devices.end());
+    if (silicon_of(resource) && holding.resource != silicon_of(resource)) {
+      avoid.insert(holding.devices.begin(), holding.devices.end());
+    }
+  }
+  request.avoid_devices.assign(avoid.begin(), avoid.end());
+  for (const int device : view_->units(Resource::neuron)) {
+    if (!held.contains(device)) request.free_devices.push_back(device);
+  }
+  if (resource == Resource::efa) {
+    if (const core::Holding* answered = ledger_.newest_of_admission(mark)) request.prefer_devices = answered->devices;
+  } else if (mark != 0 && recent_efa_.mark == mark) {
+    request.prefer_efas = recent_efa_.units;
+  }
+}
+
+core::ChooseRequest AllocationDesk::question(Resource resource, const std::vector<std::string>& available,
+                                             const std::vector<std::string>& must_include, int size,
+                                             core::AdmissionMark mark) const {
+  core::ChooseRequest request;
+  request.available = known_units(*view_, resource, available);
+  request.must_include = known_units(*view_, resource, must_include);
+  request.size = size;
+  add_hints(resource, request, mark);
+  const auto silicon = silicon_of(resource);
+  if (!silicon) return request;
+  std::vector<int> clean;  // without what another container holds through another resource
+  for (const int unit : request.available) {
+    const bool wanted = std::binary_search(request.must_include.begin(), request.must_include.end(), unit);
+    if (wanted || !ledger_.conflict(*silicon, view_->cores_of(resource, unit), 0)) clean.push_back(unit);
+  }
+  if (static_cast<int>(clean.size()) >= size) request.available = std::move(clean);
+  return request;
+}
+
+core::Choice AllocationDesk::choose(Resource resource, const core::ChooseRequest& request) const {
+  switch (resource) {
+    case Resource::neuroncore: return core::choose_cores(view_->topology(), request);
+    case Resource::neuron:
+    case Resource::neurondevice: return core::choose_devices(view_->topology(), request);
+    case Resource::efa: break;
+  }
+  return core::choose_efas(view_->topology(), request);
+}
+
+// The units that are exactly the silicon this container was given through another resource a moment ago; nullopt when
+// there was no such answer or it cannot be matched.
+std::optional<std::vector<int>> AllocationDesk::choice_on_same_silicon(Resource resource,
+                                                                       const core::ChooseRequest& request,
+                                                                       core::AdmissionMark mark) const {
+  const auto silicon = silicon_of(resource);
+  const core::Holding* first = silicon ? ledger_.same_admission(*silicon, mark) : nullptr;
+  if (first == nullptr) return std::nullopt;
+  const std::vector<int>& units = resource == Resource::neuroncore ? first->cores : first->devices;
+  if (static_cast<int>(units.size()) != request.size) return std::nullopt;
+  return units;
+}
+
+std::vector<std::string> AllocationDesk::prefer(Resource resource, const std::vector<std::string>& available,
+                                                const std::vector<std::string>& must_include, int size) {
+  const MutexLock lock(mutex_);
+  last_call_ = clock_.now();
+  if (!view_) return {};
+  const core::AdmissionMark mark = mark_();
+  core::ChooseRequest request = question(resource, available, must_include, size, mark);
+  core::Choice choice;
+  if (auto same = choice_on_same_silicon(resource, request, mark);
+      same && std::all_of(same->begin(), same->end(), [&](int unit) {
+        return std::find(available.begin(), available.end(), view_->id_of(resource, unit)) != available.end();
+      })) {
+    choice = {std::move(*same), "the silicon this container already has through another resource"};
+  } else {
+    choice = choose(resource, request);
+  }
+  std::vector<std::string> ids;
+  for (const int unit : choice.ids) ids.push_back(view_->id_of(resource, unit));
+  spdlog::debug("prefer resource={} asked={} of={} chosen={} why=\"{}\"", resource_name(resource), size,
+               available.size(), join(ids), choice.why);
+  return ids;
+}
+
+Result<std::vector<int>> AllocationDesk::parse_ids(Resource resource, const std::vector<std::string>& ids) const {
+  const std::string name(resource_name(resource));
+  if (ids.empty()) return fail(ErrorCode::invalid_argument, name + ": no device ids in the request");
+  std::vector<int> units;
+  for (const std::string& id : ids) {
+    TRY_ASSIGN(const int unit, view_->unit_of(resource, id));
+    units.push_back(unit);
+  }
+  std::sort(units.begin(), units.end());
+  if (const auto twice = std::adjacent_find(units.begin(), units.end()); twice != units.end()) {
+    return fail(ErrorCode::invalid_argument,
+                name + ": \"" + view_->id_of(resource, *twice) + "\" is in the request more than once");
+  }
+  for (const int unit : units) {
+    const model::Health& health = view_->health_of(resource, unit);
+    if (health.state != model::HealthState::unhealthy) continue;
+    std::string why = health.sentence.empty() ? health.reason : health.sentence;
+    if (!health.action.empty()) why += "; " + health.action;
+    return fail(ErrorCode::failed_precondition,
+                name + ": \"" + view_->id_of(resource, unit) + "\" is unhealthy: " + why);
+  }
+  return units;
+}
+
+Result<ContainerAnswer> AllocationDesk::allocate_silicon(Resource resource, const std::vector<int>& units,
+                                                         core::AdmissionMark mark) {
+  const core::SiliconResource kind = *silicon_of(resource);
+  const std::string name(resource_name(resource));
+  Silicon silicon = silicon_of_units(resource, units);
+  if (const core::Holding* first = ledger_.same_admission(kind, mark);
+      first != nullptr && first->cores != silicon.cores) {
+    return fail(ErrorCode::failed_precondition,
+                name + ": the container was just given " + std::to_string(first->cores.size()) + " cores through " +
+                    std::string(core::resource_name(first->resource)) +
+                    ", which is the same silicon; ask for all cores of the same devices through both, or for one only");
+  }
+  if (const auto conflict = ledger_.conflict(kind, silicon.cores, mark)) {
+    return fail(ErrorCode::failed_precondition, name + ": " + conflict->describe() +
+                                                    "; it is free again when that container has ended");
+  }
+  ContainerAnswer answer = answer_for_silicon(*view_, silicon.devices, silicon.cores, options_);
+  ledger_.record({kind, std::move(silicon.cores), std::move(silicon.devices), "", mark, clock_.now()});
+  return answer;
+}
+
+Result<ContainerAnswer> AllocationDesk::allocate(Resource resource, const std::vector<std::string>& ids) {
+  const MutexLock lock(mutex_);
+  last_call_ = clock_.now();
+  if (!view_) return fail(ErrorCode::unavailable, "the node has not been scanned yet; try again");
+  TRY_ASSIGN(const std::vector<int> units, parse_ids(resource, ids));
+  const core::AdmissionMark mark = mark_();
+  if (silicon_of(resource)) return allocate_silicon(resource, units, mark);
+  recent_efa_ = {units, mark};
+  return answer_for_efa(*view_, units, options_);
+}
+
+void AllocationDesk::reconcile(const std::vector<ShownHolding>& shown, SteadyTime asked_at) {
+  const MutexLock lock(mutex_);
+  if (!view_) return;
+  std::vector<core::Holding> holdings;
+  for (const ShownHolding& one : shown) {
+    const auto resource = parse_resource(one.resource_name);
+    if (!resource || !silicon_of(*resource)) continue;
+    Silicon silicon = silicon_of_units(*resource, known_units(*view_, *resource, one.ids));
+    if (silicon.cores.empty()) continue;
+    holdings.push_back(
+        {*silicon_of(*resource), std::move(silicon.cores), std::move(silicon.devices), one.holder, 0, asked_at});
+  }
+  ledger_.reconcile(holdings, asked_at);
+}
+
+std::optional<monitor::UnitList> AllocationDesk::unit_list(Resource resource) const {
+  const MutexLock lock(mutex_);
+  if (!view_) return std::nullopt;
+  const auto silicon = silicon_of(resource);
+  return make_unit_list(*view_, resource, silicon ? ledger_.blocked_cores(*silicon) : std::vector<int>{});
+}
+
+bool AllocationDesk::holds_silicon() const {
+  const MutexLock lock(mutex_);
+  return !ledger_.holdings().empty();
+}
+
+SteadyTime AllocationDesk::last_call() const {
+  const MutexLock lock(mutex_);
+  return last_call_;
+}
+
+}  // namespace neuron::plugin

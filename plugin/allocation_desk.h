@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/base/clock.h"
+#include "agent/base/mutex.h"
+#include "agent/base/result.h"
+#include "agent/core/ledger.h"
+#include "plugin/allocate_response.h"
+#include "plugin/node_view.h"
+
+namespace neuron::plugin {
+
+// What the kubelet's storage or PodResources shows of one container and resource.
+struct ShownHolding {
+  std::string resource_name;
+  std::vector<std::string> ids;
+  std::string holder;  // "namespace/pod/container", or "pod <uid>/<container>" from the checkpoint
+};
+
+// The one place where units are chosen, given and refused, for all resources of the process, so that resources which are
+// the same silicon stay consistent (DESIGN.md §4) and NICs follow chips. Holds no gRPC, does no I/O except `mark`.
+// Thread-safe; every method is a short computation under one lock that no scanner ever takes.
+class AllocationDesk {
+ public:
+  // Tells one container admission from the next; called under the lock, must not block (one stat). See ledger.h.
+  using MarkSource = std::function<core::AdmissionMark()>;
+
+  // `clock` must outlive the desk.
+  AllocationDesk(ResponseOptions options, MarkSource mark, const Clock& clock);
+
+  void set_view(NodeViewPtr view) EXCLUDES(mutex_);
+  [[nodiscard]] NodeViewPtr view() const EXCLUDES(mutex_);  // nullptr before the first set_view
+
+  // GetPreferredAllocation: always an answer, `size` ids out of `available` whenever that is possible. Ids the node does
+  // not have are ignored.
+  [[nodiscard]] std::vector<std::string> prefer(Resource resource, const std::vector<std::string>& available,
+                                                const std::vector<std::string>& must_include, int size)
+      EXCLUDES(mutex_);
+
+  // Allocate. Errors change nothing: invalid_argument (unknown, duplicate or no ids), failed_precondition (unhealthy
+  // unit; silicon held by another container, which is named; two resources of one container that are not the same
+  // silicon), unavailable (no snapshot yet).
+  [[nodiscard]] Result<ContainerAnswer> allocate(Resource resource, const std::vector<std::string>& ids)
+      EXCLUDES(mutex_);
+
+  // The truth of PodResources and the checkpoint, asked at `asked_at`. Ids the node does not have are skipped.
+  void reconcile(const std::vector<ShownHolding>& shown, SteadyTime asked_at) EXCLUDES(mutex_);
+
+  // The list to advertise now; nullopt before the first snapshot.
+  [[nodiscard]] std::optional<monitor::UnitList> unit_list(Resource resource) const EXCLUDES(mutex_);
+
+  [[nodiscard]] bool holds_silicon() const EXCLUDES(mutex_);  // anybody holds anything
+  [[nodiscard]] SteadyTime last_call() const EXCLUDES(mutex_);  // end of the newest prefer or allocate
+
+ private:
+  struct Silicon {
+    std::vector<int> devices;
+    std::vector<int> cores;
+  };
+  struct RecentEfa {
+    std::vector<int> units;
+    core::AdmissionMark mark = 0;
+  };
+
+  [[nodiscard]] Silicon silicon_of_units(Resource resource, const std::vector<int>& units) const REQUIRES(mutex_);
+  [[nodiscard]] core::ChooseRequest question(Resource resource, const std::vector<std::string>& available,
+                                             const std::vector<std::string>& must_include, int size,
+                                             core::AdmissionMark mark) const REQUIRES(mutex_);
+  void add_hints(Resource resource, core::ChooseRequest& request, core::AdmissionMark mark) const REQUIRES(mutex_);
+  [[nodiscard]] core::Choice choose(Resource resource, const core::ChooseRequest& request) const REQUIRES(mutex_);
+  [[nodiscard]] std::optional<std::vector<int>> choice_on_same_silicon(Resource resource,
+                                                                       const core::ChooseRequest& request,
+                                                                       core::AdmissionMark mark) const
+      REQUIRES(mutex_);
+  [[nodiscard]] Result<std::vector<int>> parse_ids(Resource resource, const std::vector<std::string>& ids) const
+      REQUIRES(mutex_);
+  [[nodiscard]] Result<ContainerAnswer> allocate_silicon(Resource resource, const std::vector<int>& units,
+                                                         core::AdmissionMark mark) REQUIRES(mutex_);
+
+  const ResponseOptions options_;
+  const MarkSource mark_;
+  const Clock& clock_;
+
+  mutable Mutex mutex_;
+  NodeViewPtr view_ GUARDED_BY(mutex_);
+  core::Ledger ledger_ GUARDED_BY(mutex_);
+  RecentEfa recent_efa_ GUARDED_BY(mutex_);
+  SteadyTime last_call_ GUARDED_BY(mutex_){};
+};
+
+}  // namespace neuron::plugin

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/base/result.h"
+#include "agent/core/ledger.h"
+#include "plugin/allocation_desk.h"
+
+// The kubelet's device manager checkpoint, <kubelet>/device-plugins/kubelet_internal_checkpoint (kubelet.md §2.8). The
+// kubelet writes it once per container, after all resources of the container are allocated, and after every
+// ListAndWatch message; always as a new file renamed into place.
+namespace neuron::plugin {
+
+inline constexpr std::string_view kCheckpointName = "kubelet_internal_checkpoint";
+
+// Identity of the file as it is now (inode, time, size); 0 when there is none. One stat, never blocks on contents.
+[[nodiscard]] core::AdmissionMark checkpoint_mark(const std::string& path);
+
+// Entries of the resources this agent serves; holders read "pod <uid>/<container>". Any field may be missing or of
+// another type: such an entry is skipped. Errors: data_corrupt when the text is no JSON object of the known shape.
+[[nodiscard]] Result<std::vector<ShownHolding>> parse_checkpoint(std::string_view text);
+
+// Reads and parses the file, at most 16 MiB. Errors: not_found, permission_denied, data_corrupt.
+[[nodiscard]] Result<std::vector<ShownHolding>> read_checkpoint(const std::string& path);
+
+}  // namespace neuron::plugin

@@ -1,0 +1,114 @@
+#include "plugin/device_plugin_service.h"
+
+#include <spdlog/spdlog.h>
+
+#include "agent/rpc/status_map.h"
+#include "agent/rpc/watch_stream.h"
+
+namespace neuron::plugin {
+namespace {
+
+constexpr int kMaxIds = 4096;  // far above any node; a larger request is foreign nonsense
+
+template <typename Field>
+std::vector<std::string> strings(const Field& field) {
+  return {field.begin(), field.end()};
+}
+
+v1beta1::ListAndWatchResponse to_response(const monitor::UnitList& units) {
+  v1beta1::ListAndWatchResponse response;
+  for (const monitor::UnitState& unit : units) {
+    v1beta1::Device* device = response.add_devices();
+    device->set_id(unit.id);
+    device->set_health(unit.healthy ? "Healthy" : "Unhealthy");
+    for (const int node : unit.numa_nodes) device->mutable_topology()->add_nodes()->set_id(node);
+  }
+  return response;
+}
+
+void fill(v1beta1::ContainerAllocateResponse& response, const ContainerAnswer& answer) {
+  for (const auto& [name, value] : answer.envs) (*response.mutable_envs())[name] = value;
+  for (const auto& node : answer.device_nodes) {
+    v1beta1::DeviceSpec* spec = response.add_devices();
+    spec->set_host_path(node.host_path);
+    spec->set_container_path(node.container_path);
+    spec->set_permissions("rw");
+  }
+  for (const std::string& name : answer.cdi_names) response.add_cdi_devices()->set_name(name);
+}
+
+}  // namespace
+
+DevicePluginService::DevicePluginService(Resource resource, AllocationDesk& desk, monitor::WatchHub& hub,
+                                         const Hooks& hooks)
+    : resource_(resource), desk_(desk), hub_(hub), hooks_(hooks) {}
+
+grpc::ServerUnaryReactor* DevicePluginService::GetDevicePluginOptions(grpc::CallbackServerContext* context,
+                                                                      const v1beta1::Empty* /*request*/,
+                                                                      v1beta1::DevicePluginOptions* response) {
+  response->set_get_preferred_allocation_available(true);
+  response->set_pre_start_required(silicon_of(resource_).has_value());
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse>* DevicePluginService::ListAndWatch(
+    grpc::CallbackServerContext* /*context*/, const v1beta1::Empty* /*request*/) {
+  using Stream = rpc::WatchStream<v1beta1::ListAndWatchResponse>;
+  return Stream::start(hub_, to_response, [resource = resource_, &hooks = hooks_](Stream::End end) {
+    hooks.on_stream_end(resource, end == Stream::End::by_us ? StreamEnd::by_us : StreamEnd::by_peer);
+  });
+}
+
+grpc::ServerUnaryReactor* DevicePluginService::GetPreferredAllocation(
+    grpc::CallbackServerContext* context, const v1beta1::PreferredAllocationRequest* request,
+    v1beta1::PreferredAllocationResponse* response) {
+  for (const auto& container : request->container_requests()) {
+    auto* answer = response->add_container_responses();
+    for (std::string& id : desk_.prefer(resource_, strings(container.available_deviceids()),
+                                        strings(container.must_include_deviceids()), container.allocation_size())) {
+      answer->add_deviceids(std::move(id));
+    }
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+grpc::Status DevicePluginService::allocate(const v1beta1::AllocateRequest& request,
+                                           v1beta1::AllocateResponse& response) {
+  for (const auto& container : request.container_requests()) {
+    if (container.devices_ids_size() > kMaxIds) {
+      return {grpc::StatusCode::INVALID_ARGUMENT, "more than " + std::to_string(kMaxIds) + " device ids"};
+    }
+    const Result<ContainerAnswer> answer = desk_.allocate(resource_, strings(container.devices_ids()));
+    if (!answer) {
+      spdlog::warn("allocate resource={} refused=\"{}\"", resource_name(resource_), answer.error().message);
+      return rpc::to_status(answer.error());
+    }
+    fill(*response.add_container_responses(), *answer);
+    hooks_.on_allocate(resource_);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::ServerUnaryReactor* DevicePluginService::Allocate(grpc::CallbackServerContext* context,
+                                                        const v1beta1::AllocateRequest* request,
+                                                        v1beta1::AllocateResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(allocate(*request, *response));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* DevicePluginService::PreStartContainer(grpc::CallbackServerContext* context,
+                                                                 const v1beta1::PreStartContainerRequest* request,
+                                                                 v1beta1::PreStartContainerResponse* /*response*/) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  hooks_.pre_start(resource_, strings(request->devices_ids()), [reactor](std::optional<Error> error) {
+    reactor->Finish(error ? rpc::to_status(*error) : grpc::Status::OK);
+  });
+  return reactor;
+}
+
+}  // namespace neuron::plugin

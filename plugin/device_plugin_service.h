@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "agent/monitor/watch_hub.h"
+#include "deviceplugin/v1beta1/api.grpc.pb.h"
+#include "plugin/allocation_desk.h"
+#include "plugin/resource.h"
+
+namespace neuron::plugin {
+
+// The kubelet's DevicePlugin service for one resource: converts, asks the desk or the hub, converts back. All handlers
+// answer at once on gRPC's threads, except PreStartContainer, which waits without holding a thread.
+class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService {
+ public:
+  enum class StreamEnd { by_us, by_peer };
+  struct Hooks {
+    std::function<void(Resource, StreamEnd)> on_stream_end;  // any thread, must not block
+    std::function<void(Resource)> on_allocate;               // after an Allocate that succeeded
+    // Calls back once, when nobody uses the units' silicon any more or the wait is over; nullopt Error = ready.
+    std::function<void(Resource, std::vector<std::string>, std::function<void(std::optional<Error>)>)> pre_start;
+  };
+
+  // `desk` and `hub` must outlive the service; `hooks` are called until the server is shut down.
+  DevicePluginService(Resource resource, AllocationDesk& desk, monitor::WatchHub& hub, const Hooks& hooks);
+
+  grpc::ServerUnaryReactor* GetDevicePluginOptions(grpc::CallbackServerContext* context, const v1beta1::Empty* request,
+                                                   v1beta1::DevicePluginOptions* response) override;
+  grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse>* ListAndWatch(grpc::CallbackServerContext* context,
+                                                                       const v1beta1::Empty* request) override;
+  grpc::ServerUnaryReactor* GetPreferredAllocation(grpc::CallbackServerContext* context,
+                                                   const v1beta1::PreferredAllocationRequest* request,
+                                                   v1beta1::PreferredAllocationResponse* response) override;
+  grpc::ServerUnaryReactor* Allocate(grpc::CallbackServerContext* context, const v1beta1::AllocateRequest* request,
+                                     v1beta1::AllocateResponse* response) override;
+  grpc::ServerUnaryReactor* PreStartContainer(grpc::CallbackServerContext* context,
+                                              const v1beta1::PreStartContainerRequest* request,
+                                              v1beta1::PreStartContainerResponse* response) override;
+
+ private:
+  [[nodiscard]] grpc::Status allocate(const v1beta1::AllocateRequest& request, v1beta1::AllocateResponse& response);
+
+  const Resource resource_;
+  AllocationDesk& desk_;
+  monitor::WatchHub& hub_;
+  const Hooks& hooks_;
+};
+
+}  // namespace neuron::plugin

@@ -1,0 +1,113 @@
+#include "plugin/node_view.h"
+
+#include <algorithm>
+
+#include "agent/base/parse.h"
+#include "agent/core/logical_cores.h"
+
+namespace neuron::plugin {
+
+NodeView::NodeView(model::SnapshotPtr snapshot) : snapshot_(std::move(snapshot)) {
+  const model::HostScan& host = snapshot_->host;
+  topology_ = core::make_topology(host);
+  for (std::size_t i = 0; i < host.devices.size(); ++i) {
+    position_of_device_[host.devices[i].index] = i;
+    device_units_.push_back(host.devices[i].index);
+    for (const int core : core::core_ids_of(host.devices[i], host)) {
+      position_of_core_[core] = i;
+      core_units_.push_back(core);
+    }
+  }
+  std::sort(core_units_.begin(), core_units_.end());
+  for (std::size_t i = 0; i < host.efas.size(); ++i) {
+    if (host.efas[i].name.empty()) continue;  // never bound: the kubelet has no name for it
+    efa_by_name_[host.efas[i].name] = static_cast<int>(i);
+    efa_units_.push_back(static_cast<int>(i));
+  }
+}
+
+const std::vector<int>& NodeView::units(Resource resource) const {
+  switch (resource) {
+    case Resource::neuroncore: return core_units_;
+    case Resource::neuron:
+    case Resource::neurondevice: return device_units_;
+    case Resource::efa: break;
+  }
+  return efa_units_;
+}
+
+std::string NodeView::id_of(Resource resource, int unit) const {
+  return resource == Resource::efa ? efa(unit).name : std::to_string(unit);
+}
+
+Result<int> NodeView::unit_of(Resource resource, std::string_view id) const {
+  const auto unknown = [&](std::string_view how) {
+    return fail(ErrorCode::invalid_argument, std::string(resource_name(resource)) + ": this node has no \"" +
+                                                 printable(id, 64) + "\"; ids are " + std::string(how));
+  };
+  if (resource == Resource::efa) {
+    const auto found = efa_by_name_.find(id);
+    if (found == efa_by_name_.end()) return unknown("RDMA device names such as rdmap16s25");
+    return found->second;
+  }
+  constexpr int kMaxUnit = 1'000'000;
+  const auto unit = parse_int(id, 0, kMaxUnit);
+  const bool canonical = unit && std::to_string(*unit) == id;
+  if (resource == Resource::neuroncore) {
+    if (!canonical || !position_of_core_.contains(*unit)) return unknown("decimal logical core indices");
+  } else if (!canonical || !position_of_device_.contains(*unit)) {
+    return unknown("decimal device indices");
+  }
+  return *unit;
+}
+
+std::size_t NodeView::device_position(Resource resource, int unit) const {
+  return resource == Resource::neuroncore ? position_of_core_.at(unit) : position_of_device_.at(unit);
+}
+
+const model::Health& NodeView::health_of(Resource resource, int unit) const {
+  if (resource == Resource::efa) return snapshot_->efa_health.at(static_cast<std::size_t>(unit));
+  return snapshot_->device_health.at(device_position(resource, unit));
+}
+
+std::vector<int> NodeView::numa_of(Resource resource, int unit) const {
+  int node = -1;
+  if (resource == Resource::efa) {
+    node = efa(unit).numa_node.value_or(-1);
+  } else if (const auto& numa = snapshot_->host.devices[device_position(resource, unit)].numa_node) {
+    node = numa->value;
+  }
+  return node < 0 ? std::vector<int>{} : std::vector<int>{node};
+}
+
+std::vector<int> NodeView::cores_of(Resource resource, int unit) const {
+  if (resource == Resource::efa) return {};
+  if (resource == Resource::neuroncore) return {unit};
+  return core::core_ids_of(snapshot_->host.devices[device_position(resource, unit)], snapshot_->host);
+}
+
+int NodeView::device_of_core(int core) const { return snapshot_->host.devices[position_of_core_.at(core)].index; }
+
+const model::NeuronDevice* NodeView::device(int index) const {
+  const auto found = position_of_device_.find(index);
+  return found == position_of_device_.end() ? nullptr : &snapshot_->host.devices[found->second];
+}
+
+const model::EfaInterface& NodeView::efa(int unit) const {
+  return snapshot_->host.efas.at(static_cast<std::size_t>(unit));
+}
+
+monitor::UnitList make_unit_list(const NodeView& view, Resource resource, const std::vector<int>& blocked_cores) {
+  monitor::UnitList list;
+  for (const int unit : view.units(resource)) {
+    const std::vector<int> cores = view.cores_of(resource, unit);
+    const bool blocked = std::any_of(cores.begin(), cores.end(), [&](int core) {
+      return std::binary_search(blocked_cores.begin(), blocked_cores.end(), core);
+    });
+    const bool broken = view.health_of(resource, unit).state == model::HealthState::unhealthy;
+    list.push_back({view.id_of(resource, unit), !blocked && !broken, view.numa_of(resource, unit)});
+  }
+  return list;
+}
+
+}  // namespace neuron::plugin

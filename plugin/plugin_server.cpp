@@ -1,0 +1,39 @@
+#include "plugin/plugin_server.h"
+
+#include <sys/un.h>
+
+#include <chrono>
+
+namespace neuron::plugin {
+
+PluginServer::PluginServer(Resource resource, std::string endpoint, AllocationDesk& desk,
+                           const DevicePluginService::Hooks& hooks)
+    : resource_(resource), endpoint_(std::move(endpoint)), service_(resource, desk, hub_, hooks) {}
+
+Result<std::unique_ptr<PluginServer>> PluginServer::start(Resource resource, const std::string& directory,
+                                                          const std::string& endpoint, AllocationDesk& desk,
+                                                          const DevicePluginService::Hooks& hooks) {
+  const std::string path = directory + "/" + endpoint;
+  if (path.size() >= sizeof(sockaddr_un::sun_path)) {
+    return fail(ErrorCode::invalid_argument, path + ": too long for a unix socket (at most " +
+                                                 std::to_string(sizeof(sockaddr_un::sun_path) - 1) + " bytes)");
+  }
+  std::unique_ptr<PluginServer> plugin(new PluginServer(resource, endpoint, desk, hooks));
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
+  builder.RegisterService(&plugin->service_);
+  plugin->server_ = builder.BuildAndStart();
+  if (!plugin->server_) return fail(ErrorCode::unavailable, path + ": cannot listen; is the directory writable?");
+  return plugin;
+}
+
+PluginServer::~PluginServer() {
+  constexpr std::chrono::seconds kPatience{2};
+  hub_.close();
+  if (server_) {
+    server_->Shutdown(std::chrono::system_clock::now() + kPatience);
+    server_->Wait();
+  }
+}
+
+}  // namespace neuron::plugin

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "agent/base/result.h"
+#include "agent/monitor/watch_hub.h"
+#include "plugin/device_plugin_service.h"
+
+namespace neuron::plugin {
+
+// One resource served on one unix socket. The socket name is never used twice, because gRPC unlinks the path when it
+// binds and again when it shuts down, even if somebody else owns it by then. Not synchronised: one owner thread.
+class PluginServer {
+ public:
+  // Binds and serves; when it returns, the kubelet can dial. Errors: unavailable (cannot bind), invalid_argument (the
+  // path is longer than a unix socket allows). `desk` and `hooks` must outlive it.
+  [[nodiscard]] static Result<std::unique_ptr<PluginServer>> start(Resource resource, const std::string& directory,
+                                                                   const std::string& endpoint, AllocationDesk& desk,
+                                                                   const DevicePluginService::Hooks& hooks);
+  ~PluginServer();  // ends all streams first, then the server; returns within 2 s
+  PluginServer(const PluginServer&) = delete;
+  PluginServer& operator=(const PluginServer&) = delete;
+
+  [[nodiscard]] Resource resource() const { return resource_; }
+  [[nodiscard]] const std::string& endpoint() const { return endpoint_; }  // file name within the directory
+  [[nodiscard]] std::size_t watchers() const { return hub_.watchers(); }
+  void publish(monitor::UnitListPtr units) { hub_.publish(std::move(units)); }
+
+ private:
+  PluginServer(Resource resource, std::string endpoint, AllocationDesk& desk, const DevicePluginService::Hooks& hooks);
+
+  const Resource resource_;
+  const std::string endpoint_;
+  monitor::WatchHub hub_;
+  DevicePluginService service_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace neuron::plugin

@@ -1,0 +1,137 @@
+// Package manifests checks manifests/: what is rendered, that the API server's types accept it, and what it may do.
+package manifests
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/json"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+const root = "../../manifests"
+
+// rendered maps each file of static/ to the directory it is rendered from. Every overlay has one.
+var rendered = map[string]string{
+	"neuron-agent.yaml":            "base",
+	"neuron-agent-efa-only.yaml":   "overlays/efa-only",
+	"neuron-agent-privileged.yaml": "overlays/privileged",
+	"neuron-agent-dev.yaml":        "overlays/dev",
+	"neuron-agent-aws-names.yaml":  "overlays/aws-names",
+}
+
+const header = "# Rendered from manifests/%s; do not edit. UPDATE_GOLDEN=1 test/manifests/run.sh writes it anew.\n"
+
+func render(t *testing.T, source string) []byte {
+	t.Helper()
+	kustomizer := krusty.MakeKustomizer(krusty.MakeDefaultOptions())
+	resources, err := kustomizer.Run(filesys.MakeFsOnDisk(), filepath.Join(root, source))
+	if err != nil {
+		t.Fatalf("rendering %s: %v", source, err)
+	}
+	text, err := resources.AsYaml()
+	if err != nil {
+		t.Fatalf("rendering %s: %v", source, err)
+	}
+	return append([]byte(headerOf(source)), text...)
+}
+
+func headerOf(source string) string {
+	return regexp.MustCompile("%s").ReplaceAllString(header, source)
+}
+
+// load reads one static file the way an API server with strict field validation would.
+func load(t *testing.T, name string) *appsv1.DaemonSet {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "static", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(text, []byte("\n---")) {
+		t.Fatalf("%s holds more than one object: this test knows only the DaemonSet", name)
+	}
+	// Not yaml.UnmarshalStrict: it takes a field in the wrong case, which the API server does not.
+	fields, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		t.Fatalf("%s is no YAML: %v", name, err)
+	}
+	daemonSet := &appsv1.DaemonSet{}
+	unknown, err := json.UnmarshalStrict(fields, daemonSet)
+	if err != nil || len(unknown) > 0 {
+		t.Fatalf("%s does not fit the API's types: %v %v", name, err, unknown)
+	}
+	if daemonSet.APIVersion != "apps/v1" || daemonSet.Kind != "DaemonSet" {
+		t.Fatalf("%s is %s %s", name, daemonSet.APIVersion, daemonSet.Kind)
+	}
+	return daemonSet
+}
+
+func TestStaticEqualsRendered(t *testing.T) {
+	for name, source := range rendered {
+		t.Run(name, func(t *testing.T) {
+			want := render(t, source)
+			path := filepath.Join(root, "static", name)
+			if os.Getenv("UPDATE_GOLDEN") == "1" {
+				if err := os.WriteFile(path, want, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s is not what manifests/%s renders to; UPDATE_GOLDEN=1 test/manifests/run.sh writes it anew.\nwant:\n%s",
+					path, source, want)
+			}
+		})
+	}
+}
+
+func TestEveryOverlayAndStaticFileIsKnown(t *testing.T) {
+	sources := map[string]bool{}
+	for _, source := range rendered {
+		sources[source] = true
+	}
+	overlays, err := filepath.Glob(filepath.Join(root, "overlays", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, overlay := range overlays {
+		if !sources["overlays/"+filepath.Base(overlay)] {
+			t.Errorf("%s has no rendered file", overlay)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(root, "static", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if _, known := rendered[filepath.Base(file)]; !known {
+			t.Errorf("%s is rendered from nothing", file)
+		}
+	}
+}
+
+func TestImageTagIsTheProjectsVersion(t *testing.T) {
+	cmake, err := os.ReadFile("../../CMakeLists.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`project\([^)]*VERSION ([0-9.]+)`).FindSubmatch(cmake)
+	if version == nil {
+		t.Fatal("no project(VERSION) in CMakeLists.txt")
+	}
+	for name := range rendered {
+		image := load(t, name).Spec.Template.Spec.Containers[0].Image
+		if want := "localhost/neuron-agent:" + string(version[1]); image != want {
+			t.Errorf("%s: image %s, want %s", name, image, want)
+		}
+	}
+}

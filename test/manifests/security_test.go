@@ -1,0 +1,155 @@
+package manifests
+
+import (
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// mounts is everything a manifest may see of the host: host path to read-only.
+type mounts map[string]bool
+
+var kubeletOnly = mounts{"/var/lib/kubelet/device-plugins": false, "/var/lib/kubelet/pod-resources": true}
+
+func with(more mounts) mounts {
+	all := mounts{}
+	for path, readOnly := range kubeletOnly {
+		all[path] = readOnly
+	}
+	for path, readOnly := range more {
+		all[path] = readOnly
+	}
+	return all
+}
+
+var granted = map[string]mounts{
+	"neuron-agent.yaml":            kubeletOnly,
+	"neuron-agent-efa-only.yaml":   kubeletOnly,
+	"neuron-agent-aws-names.yaml":  kubeletOnly,
+	"neuron-agent-dev.yaml":        with(mounts{"/var/lib/neuron-sim": true}),
+	"neuron-agent-privileged.yaml": with(mounts{"/dev": false, "/opt/aws/neuron": true}),
+}
+
+func isTrue(value *bool) bool  { return value != nil && *value }
+func isFalse(value *bool) bool { return value != nil && !*value }
+
+func TestPodIsContained(t *testing.T) {
+	for name := range rendered {
+		t.Run(name, func(t *testing.T) {
+			pod := load(t, name).Spec.Template.Spec
+			if pod.HostNetwork || pod.HostPID || pod.HostIPC {
+				t.Error("shares a namespace with the host")
+			}
+			if !isFalse(pod.AutomountServiceAccountToken) {
+				t.Error("carries a token of the API server")
+			}
+			if pod.ServiceAccountName != "" {
+				t.Error("asks for a service account")
+			}
+			if len(pod.InitContainers) != 0 || len(pod.Containers) != 1 {
+				t.Fatal("one container is all that is needed")
+			}
+			container := pod.Containers[0]
+			if len(container.Ports) != 0 || len(container.EnvFrom) != 0 {
+				t.Error("opens ports or reads foreign environment")
+			}
+			if !isTrue(container.SecurityContext.ReadOnlyRootFilesystem) {
+				t.Error("may write its root file system")
+			}
+		})
+	}
+}
+
+func TestOnlyThePrivilegedManifestIsPrivileged(t *testing.T) {
+	for name := range rendered {
+		t.Run(name, func(t *testing.T) {
+			pod := load(t, name).Spec.Template.Spec
+			security := pod.Containers[0].SecurityContext
+			if name == "neuron-agent-privileged.yaml" {
+				if !isTrue(security.Privileged) {
+					t.Error("cannot open device nodes")
+				}
+				if security.AllowPrivilegeEscalation != nil {
+					t.Error("the API server refuses allowPrivilegeEscalation beside privileged")
+				}
+				return
+			}
+			if !isFalse(security.Privileged) || !isFalse(security.AllowPrivilegeEscalation) {
+				t.Error("may gain privileges")
+			}
+			if security.Capabilities == nil || len(security.Capabilities.Add) != 0 ||
+				!slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+				t.Error("keeps capabilities")
+			}
+			profile := pod.SecurityContext.SeccompProfile
+			if profile == nil || profile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+				t.Error("has no seccomp profile")
+			}
+			if pod.SecurityContext.RunAsUser == nil || *pod.SecurityContext.RunAsUser != 0 {
+				t.Error("the kubelet's directories can be used by root only, so uid 0 must be said")
+			}
+		})
+	}
+}
+
+func TestMountsAreExactlyTheGrantedOnes(t *testing.T) {
+	for name := range rendered {
+		t.Run(name, func(t *testing.T) {
+			pod := load(t, name).Spec.Template.Spec
+			paths := map[string]string{}
+			for _, volume := range pod.Volumes {
+				if volume.HostPath == nil || volume.HostPath.Type == nil || *volume.HostPath.Type != corev1.HostPathDirectory {
+					t.Fatalf("volume %s is no existing host directory", volume.Name)
+				}
+				paths[volume.Name] = volume.HostPath.Path
+			}
+			seen := mounts{}
+			for _, mount := range pod.Containers[0].VolumeMounts {
+				if paths[mount.Name] != mount.MountPath {
+					t.Errorf("%s: host path %q is mounted at %q", mount.Name, paths[mount.Name], mount.MountPath)
+				}
+				seen[mount.MountPath] = mount.ReadOnly
+			}
+			want := granted[name]
+			if len(seen) != len(want) || len(paths) != len(want) {
+				t.Errorf("mounts %v, want %v", seen, want)
+			}
+			for path, readOnly := range want {
+				if got, there := seen[path]; !there || got != readOnly {
+					t.Errorf("mounts %v, want %v", seen, want)
+				}
+			}
+		})
+	}
+}
+
+func TestRunsAsANodeService(t *testing.T) {
+	for name := range rendered {
+		t.Run(name, func(t *testing.T) {
+			daemonSet := load(t, name)
+			pod := daemonSet.Spec.Template.Spec
+			if daemonSet.Namespace != "kube-system" || pod.PriorityClassName != "system-node-critical" {
+				t.Error("is not a node-critical pod of kube-system")
+			}
+			update := daemonSet.Spec.UpdateStrategy
+			if update.Type != appsv1.RollingUpdateDaemonSetStrategyType || update.RollingUpdate.MaxSurge.IntValue() != 0 {
+				t.Error("an update could run two agents on one node")
+			}
+			resources := pod.Containers[0].Resources
+			if resources.Requests.Cpu().IsZero() || resources.Requests.Memory().IsZero() || resources.Limits.Memory().IsZero() {
+				t.Error("has no requests or no memory limit")
+			}
+			if !resources.Limits.Cpu().IsZero() {
+				t.Error("a CPU limit would throttle Allocate")
+			}
+			selector, err := metav1.LabelSelectorAsSelector(daemonSet.Spec.Selector)
+			if err != nil || !selector.Matches(labels.Set(daemonSet.Spec.Template.Labels)) {
+				t.Errorf("selector does not match its own pods: %v", err)
+			}
+		})
+	}
+}

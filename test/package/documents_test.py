@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""The documents: README within 100 lines, links that lead somewhere, every folder explained, flags told alike everywhere.
+
+usage: documents_test.py SOURCE_ROOT
+"""
+import os
+import re
+import sys
+
+REQUIRED = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "LICENSE",
+            "docs/configuration.md", "docs/fixtures.md", "docs/install.md", "docs/performance.md"]
+LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
+LONG_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
+VARIABLE = re.compile(r"\bNEURON_AGENT_[A-Z_]+[A-Z]\b")
+
+
+def read(root, path):
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def documents(root):
+    yield from (name for name in sorted(os.listdir(root)) if name.endswith(".md"))
+    for directory, _, names in os.walk(os.path.join(root, "docs")):
+        yield from (os.path.relpath(os.path.join(directory, n), root) for n in sorted(names) if n.endswith(".md"))
+
+
+def check_links(root):
+    for path in documents(root):
+        for target, _ in LINK.findall(read(root, path)):
+            if not re.match(r"[a-z]+:", target) and not os.path.exists(os.path.join(root, os.path.dirname(path), target)):
+                yield f"{path} links to {target}, which is not there"
+
+
+def check_folders(root):
+    architecture = read(root, "ARCHITECTURE.md")
+    for top in ["agent", "tools"]:
+        for folder in sorted(os.listdir(os.path.join(root, top))):
+            if os.path.isdir(os.path.join(root, top, folder)) and f"{folder}/" not in architecture:
+                yield f"ARCHITECTURE.md does not mention {top}/{folder}/"
+
+
+def check_flags(root):
+    """docs/configuration.md and the man page name the same flags and variables."""
+    page = read(root, "tools/man/neuron-agent.8.scd").replace("\\", "")
+    table = "\n".join(line for line in read(root, "docs/configuration.md").splitlines() if line.startswith("| `--"))
+    for pattern in (LONG_OPTION, VARIABLE):
+        documented, manual = set(pattern.findall(table)), set(pattern.findall(page))
+        for name in sorted(documented ^ (manual - {"--help", "--version"})):
+            yield f"{name} is in only one of docs/configuration.md and tools/man/neuron-agent.8.scd"
+
+
+def main():
+    root = sys.argv[1]
+    problems = [f"{path} is missing" for path in REQUIRED if not os.path.exists(os.path.join(root, path))]
+    if not problems:
+        lines = len(read(root, "README.md").splitlines())
+        if lines > 100:
+            problems.append(f"README.md has {lines} lines; 100 are allowed")
+        problems += [*check_links(root), *check_folders(root), *check_flags(root)]
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

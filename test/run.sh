@@ -1,0 +1,118 @@
+#!/bin/bash
+# Installs what is missing, builds the release preset and runs every test.   usage: test/run.sh [--quick]
+#   --quick   leaves out the real kubelet (test/kubelet), which is most of the time
+# Root or sudo is needed when packages are missing. Suites that need Go say SKIPPED without it; CI=true makes that a failure.
+# The last line is "N passed, N failed, N skipped"; the exit status is 0 when nothing failed.
+set -u
+root=$(dirname "$(dirname "$(readlink -f "$0")")")
+cd "$root" || exit 1
+exec < /dev/null
+export PATH=$PATH:/usr/local/go/bin
+
+quick=no
+case "${1:-}" in
+  "") ;;
+  --quick) quick=yes ;;
+  -h | --help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  *) echo "test/run.sh: unknown argument $1 (usage: test/run.sh [--quick])" >&2; exit 2 ;;
+esac
+
+build=$root/build/release
+logs=$build/test-logs
+passed=0
+failed=0
+skipped=0
+
+step() { printf '\n==> [%d s] %s\n' "$SECONDS" "$*"; }
+
+finish() {
+  printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+  [ "$failed" -eq 0 ]
+  exit
+}
+
+# must WHAT COMMAND...: without this step there is nothing to test.
+must() {
+  local what=$1
+  shift
+  "$@" && return
+  echo "FAILED: $what: $*" >&2
+  failed=$((failed + 1))
+  finish
+}
+
+# Adds the last line of the form "N passed, N failed, N skipped" in a log; the suite's status decides when there is none.
+add_counts() {
+  local name=$1 status=$2 log=$3 line
+  line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -n 1)
+  if [ -n "$line" ]; then
+    local p f s
+    read -r p f s <<< "${line//[!0-9 ]/}"
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    if [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; then failed=$((failed + 1)); fi
+  elif [ "$status" -ne 0 ]; then
+    echo "FAILED: $name ended with status $status and without counts" >&2
+    failed=$((failed + 1))
+  elif grep -q '^SKIPPED' "$log"; then
+    skipped=$((skipped + 1))
+  else
+    echo "FAILED: $name reported no counts" >&2
+    failed=$((failed + 1))
+  fi
+}
+
+run_suite() {
+  local name=$1 log=$logs/$1.log
+  shift
+  if [ ! -x "$1" ]; then
+    echo "FAILED: $name: $1 is not there" >&2
+    failed=$((failed + 1))
+    return
+  fi
+  "$@" 2>&1 | tee "$log"
+  add_counts "$name" "${PIPESTATUS[0]}" "$log"
+}
+
+run_ctest() {
+  local report=$logs/ctest.xml
+  rm -f "$report"
+  ctest --test-dir "$build" --output-on-failure --output-junit "$report" -j "$(nproc)" --progress > "$logs/ctest.log" 2>&1
+  local status=$?
+  python3 - "$report" > "$logs/ctest.counts" << 'PYTHON'
+import sys, xml.etree.ElementTree as tree
+cases = tree.parse(sys.argv[1]).getroot().findall("testcase")
+failed = [c.get("name") for c in cases if c.get("status") == "fail"]
+skipped = [c.get("name") for c in cases if c.get("status") in ("notrun", "disabled")]
+for name in failed: print("FAILED:", name)
+for name in skipped: print("SKIPPED:", name)
+print(f"{len(cases) - len(failed) - len(skipped)} passed, {len(failed)} failed, {len(skipped)} skipped")
+PYTHON
+  if [ "$status" -ne 0 ]; then tail -n 400 "$logs/ctest.log"; fi
+  cat "$logs/ctest.counts"
+  add_counts ctest "$status" "$logs/ctest.counts"
+}
+
+step "Packages"
+must "installing packages" tools/install-deps.sh --test
+
+step "Configuring and building the release preset into build/release (some minutes the first time)"
+mkdir -p "$logs"
+must "configuring" cmake --preset release
+must "building" cmake --build "$build" --parallel "$(nproc)"
+
+step "Unit, integration and package tests (ctest)"
+run_ctest
+
+step "Manifests: rendering, API types, security (Go)"
+run_suite manifests test/manifests/run.sh
+
+if [ "$quick" = yes ]; then
+  step "The real kubelet: left out by --quick"
+  skipped=$((skipped + 1))
+else
+  step "The real kubelet and containerd (Go; builds a kubelet the first time, about six minutes)"
+  run_suite kubelet test/kubelet/run.sh "$build/bin"
+fi
+
+step "Done. Logs are in build/release/test-logs"
+finish

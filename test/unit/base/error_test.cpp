@@ -1,0 +1,45 @@
+#include "agent/base/error.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "agent/base/result.h"
+
+namespace neuron {
+namespace {
+
+TEST(Error, ErrnoBecomesTheCodeACallerDecidesOn) {
+  EXPECT_EQ(error_from_errno(ENOENT, "x").code, ErrorCode::not_found);
+  EXPECT_EQ(error_from_errno(ENODEV, "x").code, ErrorCode::not_found);
+  EXPECT_EQ(error_from_errno(EACCES, "x").code, ErrorCode::permission_denied);
+  EXPECT_EQ(error_from_errno(EBUSY, "x").code, ErrorCode::unavailable);
+  EXPECT_EQ(error_from_errno(EISDIR, "x").code, ErrorCode::data_corrupt);
+  EXPECT_EQ(error_from_errno(EIO, "x").code, ErrorCode::internal);
+  EXPECT_EQ(error_from_errno(EIO, "x").os_errno, EIO);
+  EXPECT_EQ(error_from_errno(ENOENT, "sys/x").message, "sys/x: No such file or directory");
+}
+
+TEST(Error, ContextGoesInFront) {
+  EXPECT_EQ(make_error(ErrorCode::internal, "b").with_context("a").message, "a: b");
+}
+
+Result<int> half(int value) {
+  if (value % 2 != 0) return fail(ErrorCode::invalid_argument, "odd");
+  return value / 2;
+}
+
+Result<int> quarter(int value) {
+  TRY_ASSIGN(const int first, half(value));
+  TRY_ASSIGN(const int second, half(first));
+  return second;
+}
+
+TEST(Result, TryAssignGivesTheValueOrReturnsTheError) {
+  EXPECT_EQ(quarter(8), 2);
+  ASSERT_FALSE(quarter(6));
+  EXPECT_EQ(quarter(6).error().message, "odd");
+}
+
+}  // namespace
+}  // namespace neuron

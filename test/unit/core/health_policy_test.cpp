@@ -1,0 +1,234 @@
+#include "agent/core/health_policy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "test/unit/core/make_host.h"
+
+namespace neuron::core::test {
+namespace {
+
+using ::testing::HasSubstr;
+using model::Health;
+using model::HealthState;
+using model::HostScan;
+using model::NeuronDevice;
+
+constexpr std::size_t kDevice = 5;
+
+// One way to break a device, and what must be said about it.
+struct Fault {
+  std::string name;
+  std::function<void(NeuronDevice&)> apply;
+  std::string reason;
+  std::string in_sentence;
+  std::string in_action;
+  HealthState state = HealthState::unhealthy;
+};
+
+std::vector<Fault> faults() {
+  using D = NeuronDevice;
+  return {
+      {"sram", [](D& d) { d.signals.sram_ecc_uncorrected = 2; }, "sram_ecc_uncorrected", "2 uncorrected SRAM", "replace"},
+      {"sram_v1", [](D& d) { d.signals.sram_ecc_errors = 1; }, "sram_ecc_uncorrected", "sram_ecc_err_count", "replace"},
+      {"hbm", [](D& d) { d.signals.mem_ecc_uncorrected = 7; }, "mem_ecc_uncorrected", "7 uncorrected HBM", "replace"},
+      {"hbm_v1", [](D& d) { d.signals.hbm_ecc_errors = 7; }, "mem_ecc_uncorrected", "hbm_ecc_err_count", "replace"},
+      {"repairable", [](D& d) { d.signals.mem_ecc_repairable_uncorrected = 1; }, "mem_ecc_repairable_uncorrected",
+       "1 repairable HBM", "reload"},
+      {"repairable_v1", [](D& d) { d.signals.repairable_hbm_ecc_errors = 1; }, "mem_ecc_repairable_uncorrected",
+       "repairable_hbm_ecc_err_count", "reload"},
+      {"components", [](D& d) { d.signals.unhealthy_components = {{"hbm", "link_efa"}}; }, "unhealthy_components",
+       "hbm, link_efa", "replace"},
+      {"unreachable", [](D& d) { d.signals.unreachable = true; }, "device_unreachable", "device_unreachable", "replace"},
+      {"invalid", [](D& d) { d.signals.reset_state = 2; }, "device_invalid", "reset reads 2", "reboot"},
+      {"resetting", [](D& d) { d.signals.reset_state = 0; }, "resetting", "being reset", "", HealthState::degraded},
+      {"node", [](D& d) { d.node_present = false; }, "device_node_missing", "dev/neuron5", "udev"},
+      {"hw_error", [](D& d) { d.cores[1].hw_error = 3; }, "hw_error", "core 1 counted 3", "replace"},
+      {"hw_hbm_ue", [](D& d) { d.cores[0].hw_hbm_ue_error = 1; }, "hw_hbm_ue_error", "core 0", "replace"},
+      {"hw_nc_ue", [](D& d) { d.cores[1].hw_nc_ue_error = 1; }, "hw_nc_ue_error", "core 1", "replace"},
+      {"hw_dma", [](D& d) { d.cores[1].hw_dma_abort_error = 1; }, "hw_dma_abort_error", "core 1", "replace"},
+      {"hw_repairable", [](D& d) { d.cores[1].hw_repairable_hbm_ue_error = 1; }, "hw_repairable_hbm_ue_error", "core 1",
+       "reload"},
+      {"all_ones", [](D& d) { d.signals.sram_ecc_uncorrected = 65535; }, "reads_all_ones", "65535", "",
+       HealthState::unknown},
+  };
+}
+
+class EveryFault : public ::testing::TestWithParam<Fault> {};
+
+TEST_P(EveryFault, BreaksOneDeviceAndHeals) {
+  HealthMemory memory;
+  const HostScan sound = scan_of("trn1.32xlarge");
+  HostScan scan = sound;
+  for (const Health& health : judge(scan, memory).devices) EXPECT_EQ(health, (Health{HealthState::healthy, "", "", ""}));
+
+  for (int again = 0; again < 2; ++again) {
+    scan = sound;
+    GetParam().apply(scan.devices[kDevice]);
+    const HealthResult broken = judge(scan, memory);
+    ASSERT_EQ(broken.devices.size(), 16U);
+    for (std::size_t i = 0; i < broken.devices.size(); ++i) {
+      EXPECT_EQ(broken.devices[i].state, i == kDevice ? GetParam().state : HealthState::healthy) << i;
+    }
+    EXPECT_EQ(broken.devices[kDevice].reason, GetParam().reason);
+    EXPECT_THAT(broken.devices[kDevice].sentence, HasSubstr(GetParam().in_sentence));
+    EXPECT_THAT(broken.devices[kDevice].action, HasSubstr(GetParam().in_action));
+  }
+
+  scan = sound;
+  EXPECT_EQ(judge(scan, memory).devices[kDevice].state, HealthState::healthy);
+}
+
+INSTANTIATE_TEST_SUITE_P(HealthPolicy, EveryFault, ::testing::ValuesIn(faults()),
+                         [](const auto& suite) { return suite.param.name; });
+
+TEST(HealthPolicy, CountersFromBeforeOurTimeAreTheBaseline) {
+  HealthMemory memory;
+  const HostScan sound = scan_of("trn1.2xlarge");
+  const auto state_with = [&](std::uint64_t count) {
+    HostScan scan = sound;
+    scan.devices[0].cores[0].hw_error = count;
+    return judge(scan, memory).devices[0].state;
+  };
+  EXPECT_EQ(state_with(10), HealthState::healthy);
+  EXPECT_EQ(state_with(11), HealthState::unhealthy);
+  EXPECT_EQ(state_with(10), HealthState::healthy);
+  EXPECT_EQ(state_with(0), HealthState::healthy) << "cleared: starts afresh";
+  EXPECT_EQ(state_with(1), HealthState::unhealthy) << "counted from the new start";
+}
+
+TEST(HealthPolicy, ACounterNobodyCanReadForAWhileKeepsItsBaseline) {
+  HealthMemory memory;
+  const HostScan sound = scan_of("trn1.2xlarge");
+  HostScan scan = sound;
+  (void)judge(scan, memory);
+  scan = sound;
+  scan.devices[0].cores.clear();
+  (void)judge(scan, memory);
+  scan = sound;
+  scan.devices[0].cores[1].hw_error = 1;
+  EXPECT_EQ(judge(scan, memory).devices[0].state, HealthState::unhealthy);
+}
+
+TEST(HealthPolicy, UnknownOnlyWhenNothingIsKnown) {
+  HealthMemory memory;
+  HostScan scan = scan_of("trn1.2xlarge");
+  scan.devices[0].signals = {};
+  EXPECT_EQ(judge(scan, memory).devices[0].state, HealthState::healthy) << "the cores still speak";
+  scan.devices[0].cores.clear();
+  const Health silent = judge(scan, memory).devices[0];
+  EXPECT_EQ(silent.state, HealthState::unknown);
+  EXPECT_EQ(silent.reason, "no_signals");
+}
+
+TEST(HealthPolicy, UnknownLayoutIsSaidButNodeMissingIsWorse) {
+  HealthMemory memory;
+  HostScan scan = scan_of("trn1.2xlarge");
+  scan.layout = model::DriverLayout::unknown;
+  scan.driver_version = "2.31.7.0";
+  const Health health = judge(scan, memory).devices[0];
+  EXPECT_EQ(health.state, HealthState::unknown);
+  EXPECT_EQ(health.reason, "unknown_layout");
+  EXPECT_THAT(health.sentence, HasSubstr("2.31.7.0"));
+  scan.devices[0].node_present = false;
+  EXPECT_EQ(judge(scan, memory).devices[0].state, HealthState::unhealthy);
+}
+
+TEST(HealthPolicy, AVanishedDeviceStaysListedUntilItIsBack) {
+  HealthMemory memory;
+  const HostScan sound = scan_of("trn1.32xlarge");
+  HostScan scan = sound;
+  (void)judge(scan, memory);
+  for (int again = 0; again < 2; ++again) {
+    scan = sound;
+    scan.devices.erase(scan.devices.begin() + 3);
+    const HealthResult result = judge(scan, memory);
+    ASSERT_EQ(scan.devices.size(), 16U);
+    ASSERT_EQ(result.devices.size(), 16U);
+    EXPECT_EQ(scan.devices[3].index, 3);
+    EXPECT_FALSE(scan.devices[3].node_present);
+    EXPECT_FALSE(scan.devices[3].signals.sram_ecc_uncorrected) << "no stale numbers";
+    EXPECT_EQ(scan.devices[3].physical_cores, sound.devices[3].physical_cores);
+    EXPECT_EQ(result.devices[3].reason, "device_vanished");
+    EXPECT_EQ(result.devices[3].state, HealthState::unhealthy);
+    EXPECT_EQ(result.devices[2].state, HealthState::healthy);
+  }
+  scan = sound;
+  EXPECT_EQ(judge(scan, memory).devices[3].state, HealthState::healthy);
+}
+
+TEST(HealthPolicy, EfaFaultsAndTheWayBack) {
+  HealthMemory memory;
+  const HostScan sound = scan_of("trn1.32xlarge");
+  HostScan scan = sound;
+  for (const Health& health : judge(scan, memory).efas) EXPECT_EQ(health.state, HealthState::healthy);
+
+  scan = sound;
+  scan.efas[0].driver_bound = false;
+  scan.efas[0].name.clear();
+  scan.efas[0].uverbs.reset();
+  scan.efas[0].node_present = false;
+  scan.efas[1].uverbs.reset();
+  scan.efas[1].node_present = false;
+  scan.efas[2].node_present = false;
+  scan.efas[3].p2p = "";
+  scan.efas[4].p2p = "NEURON";
+  const HealthResult result = judge(scan, memory);
+  EXPECT_EQ(result.efas[0].reason, "efa_driver_unbound");
+  EXPECT_EQ(scan.efas[0].name, sound.efas[0].name) << "the kubelet must see the same id turn unhealthy";
+  EXPECT_EQ(result.efas[1].reason, "verbs_missing");
+  EXPECT_EQ(result.efas[2].reason, "verbs_node_missing");
+  EXPECT_EQ(result.efas[3].state, HealthState::degraded);
+  EXPECT_EQ(result.efas[3].reason, "no_peer_memory");
+  EXPECT_EQ(result.efas[4].state, HealthState::healthy);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(result.efas[i].state, HealthState::unhealthy) << i;
+    EXPECT_FALSE(result.efas[i].sentence.empty());
+    EXPECT_FALSE(result.efas[i].action.empty());
+  }
+
+  scan = sound;
+  for (const Health& health : judge(scan, memory).efas) EXPECT_EQ(health.state, HealthState::healthy);
+}
+
+TEST(HealthPolicy, AllVerbsMissingNamesTheModule) {
+  HealthMemory memory;
+  HostScan scan = scan_of("p5.48xlarge");
+  for (auto& efa : scan.efas) {
+    efa.uverbs.reset();
+    efa.node_present = false;
+  }
+  const HealthResult result = judge(scan, memory);
+  ASSERT_EQ(result.efas.size(), 32U);
+  EXPECT_EQ(result.efas[31].reason, "ib_uverbs_not_loaded");
+  EXPECT_THAT(result.efas[31].sentence, HasSubstr("ib_uverbs"));
+  EXPECT_EQ(result.efas[31].action, "modprobe ib_uverbs");
+}
+
+TEST(HealthPolicy, AVanishedEfaStaysListedAndNoPeerMemoryIsFineWithoutNeuron) {
+  HealthMemory memory;
+  const HostScan sound = scan_of("p4d.24xlarge");
+  HostScan scan = sound;
+  scan.efas[0].p2p = "";
+  EXPECT_EQ(judge(scan, memory).efas[0].state, HealthState::healthy);
+  scan = sound;
+  scan.efas.erase(scan.efas.begin() + 2);
+  const HealthResult result = judge(scan, memory);
+  ASSERT_EQ(scan.efas.size(), 4U);
+  EXPECT_EQ(scan.efas[2].name, sound.efas[2].name);
+  EXPECT_EQ(result.efas[2].reason, "efa_vanished");
+  EXPECT_EQ(result.efas[1].state, HealthState::healthy);
+}
+
+TEST(HealthPolicy, BareNodeIsCalm) {
+  HealthMemory memory;
+  HostScan scan;
+  const HealthResult result = judge(scan, memory);
+  EXPECT_TRUE(result.devices.empty());
+  EXPECT_TRUE(result.efas.empty());
+}
+
+}  // namespace
+}  // namespace neuron::core::test

@@ -1,0 +1,166 @@
+// Whole simulated hosts, read with real hwloc.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "agent/host/scanner.h"
+#include "test/unit/host/temp_tree.h"
+#include "tools/neuron-sim/host_writer.h"
+
+namespace neuron::host {
+namespace {
+
+using model::DriverLayout;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class SimulatedHost : public ::testing::Test {
+ protected:
+  model::HostScan scan(sim::HostPlan plan) {
+    const auto written = sim::write_host(plan, tree_.path());
+    EXPECT_TRUE(written) << written.error().message;
+    set_hwloc_root(tree_.path());
+    const FsRoot root = tree_.root();
+    Scanner scanner(root, {});
+    auto result = scanner.scan();
+    EXPECT_EQ(scanner.scan(), result);
+    EXPECT_THAT(result.problems, IsEmpty());
+    EXPECT_EQ(result.instance_type, plan.instance_type);
+    for (const auto& device : result.devices) EXPECT_THAT(device.problems, IsEmpty()) << device.index;
+    for (const auto& efa : result.efas) EXPECT_THAT(efa.problems, IsEmpty()) << efa.name;
+    return result;
+  }
+  model::HostScan scan(const std::string& type, const std::string& driver = "") {
+    sim::HostPlan plan;
+    plan.instance_type = type;
+    plan.driver_version = driver;
+    return scan(plan);
+  }
+
+  TempTree tree_;
+};
+
+// Every device and interface with all its places, and every interface usable.
+void expect_complete(const model::HostScan& scan) {
+  std::set<model::Bdf> places;
+  for (const auto& device : scan.devices) {
+    ASSERT_TRUE(device.bdf);
+    places.insert(device.bdf->value);
+    EXPECT_TRUE(device.numa_node) << device.index;
+    EXPECT_TRUE(device.cpus) << device.index;
+    EXPECT_TRUE(device.node_present);
+    EXPECT_EQ(device.cores.size(), static_cast<std::size_t>(device.physical_cores->value));
+  }
+  EXPECT_THAT(places, SizeIs(scan.devices.size()));
+  std::set<std::string> nodes;
+  for (const auto& efa : scan.efas) {
+    EXPECT_NE(efa.name, "");
+    EXPECT_NE(efa.switch_key, "");
+    EXPECT_TRUE(efa.driver_bound && efa.node_present);
+    nodes.insert(efa.uverbs.value_or(""));
+  }
+  EXPECT_THAT(nodes, SizeIs(scan.efas.size()));
+}
+
+TEST_F(SimulatedHost, Trn1) {
+  const auto host = scan("trn1.32xlarge");
+  expect_complete(host);
+  EXPECT_EQ(host.layout, DriverLayout::health_v2);
+  ASSERT_THAT(host.devices, SizeIs(16));
+  ASSERT_THAT(host.efas, SizeIs(8));
+  EXPECT_THAT(host.numa_nodes, SizeIs(2));
+  EXPECT_EQ(host.devices[0].family, model::Family::trainium1);
+  EXPECT_THAT(host.devices[0].neighbours->value, ::testing::ElementsAre(12, 3, 4, 1));
+  EXPECT_EQ(host.devices[0].numa_node->value, 0);
+  EXPECT_EQ(host.devices[2].numa_node->value, 1);
+  EXPECT_EQ(host.efas[0].switch_key, "0000:10");
+  EXPECT_EQ(host.neuron_pci_functions, 16);
+}
+
+TEST_F(SimulatedHost, Trn2) {
+  const auto host = scan("trn2.48xlarge");
+  expect_complete(host);
+  ASSERT_THAT(host.devices, SizeIs(16));
+  EXPECT_THAT(host.efas, SizeIs(16));
+  EXPECT_THAT(host.devices[0].cores, SizeIs(8));
+  EXPECT_THAT(host.devices[0].logical_to_physical.value(), ::testing::ElementsAre(4, 5, 6, 7, 2, 3, 0, 1));
+  EXPECT_EQ(model::to_string(host.devices[0].bdf->value), "0000:cc:00.0");
+  EXPECT_EQ(host.devices[0].signals.unreachable, false);
+  const auto near =
+      std::count_if(host.efas.begin(), host.efas.end(), [](const auto& efa) { return efa.switch_key == "0000:b9"; });
+  EXPECT_EQ(near, 2);
+}
+
+TEST_F(SimulatedHost, Inf2) {
+  const auto host = scan("inf2.48xlarge");
+  expect_complete(host);
+  EXPECT_THAT(host.devices, SizeIs(12));
+  EXPECT_THAT(host.efas, IsEmpty());
+  EXPECT_THAT(host.numa_nodes, SizeIs(4));
+  EXPECT_EQ(host.devices[0].family, model::Family::inferentia2);
+}
+
+TEST_F(SimulatedHost, Inf1) {
+  const auto host = scan("inf1.6xlarge");
+  EXPECT_THAT(host.devices, SizeIs(4));
+  EXPECT_EQ(host.layout, DriverLayout::stats);
+  EXPECT_EQ(host.devices[3].physical_cores->value, 4);
+  EXPECT_EQ(host.devices[0].signals.sram_ecc_uncorrected, std::nullopt);
+}
+
+TEST_F(SimulatedHost, GpuNodeWithEfaOnly) {
+  const auto host = scan("p5.48xlarge");
+  expect_complete(host);
+  EXPECT_EQ(host.layout, DriverLayout::none);
+  EXPECT_THAT(host.devices, IsEmpty());
+  EXPECT_THAT(host.efas, SizeIs(32));
+}
+
+TEST_F(SimulatedHost, ForeignNicsOfB200AreNotCounted) {
+  EXPECT_THAT(scan("p6-b200.48xlarge").efas, SizeIs(8));
+}
+
+TEST_F(SimulatedHost, EveryDriverGeneration) {
+  EXPECT_EQ(scan("trn1.32xlarge", "2.24.7.0").layout, DriverLayout::stats);
+  EXPECT_EQ(scan("trn2.48xlarge", "2.26.5.0").layout, DriverLayout::stats);
+  EXPECT_EQ(scan("trn2.48xlarge", "2.27.4.0").layout, DriverLayout::stats);
+  EXPECT_EQ(scan("trn2.48xlarge", "2.28.0.0").layout, DriverLayout::health_v1);
+  EXPECT_EQ(scan("trn2.48xlarge", "2.29.0.0").layout, DriverLayout::health_v1);
+  EXPECT_EQ(scan("trn2.48xlarge", "2.30.2.0").layout, DriverLayout::health_v2);
+}
+
+TEST_F(SimulatedHost, UnknownGenerationIsOneProblem) {
+  sim::HostPlan plan;
+  plan.instance_type = "trn2.48xlarge";
+  plan.driver_version = "2.31.7.0";
+  ASSERT_TRUE(sim::write_host(plan, tree_.path()));
+  set_hwloc_root(tree_.path());
+  const FsRoot root = tree_.root();
+  const auto host = Scanner(root, {}).scan();
+  EXPECT_EQ(host.layout, DriverLayout::unknown);
+  EXPECT_THAT(host.problems, SizeIs(1));
+  for (const auto& device : host.devices) EXPECT_EQ(device.signals, model::DeviceSignals{});
+}
+
+TEST_F(SimulatedHost, WithoutParts) {
+  sim::HostPlan plan;
+  plan.instance_type = "trn1.32xlarge";
+  plan.without = {sim::Part::uverbs, sim::Part::ioctl};
+  plan.lnc = 1;
+  const auto host = scan(plan);
+  EXPECT_EQ(host.lnc->value, 1);
+  EXPECT_EQ(host.devices[0].bdf, std::nullopt);
+  EXPECT_EQ(host.efas[0].uverbs, std::nullopt);
+  EXPECT_TRUE(host.efas[0].driver_bound);
+  plan.without = {sim::Part::driver};
+  plan.lnc.reset();
+  const auto without_driver = scan(plan);
+  EXPECT_EQ(without_driver.layout, DriverLayout::none);
+  EXPECT_EQ(without_driver.neuron_pci_functions, 16);
+}
+
+}  // namespace
+}  // namespace neuron::host

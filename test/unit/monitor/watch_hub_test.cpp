@@ -1,0 +1,87 @@
+#include "agent/monitor/watch_hub.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace neuron::monitor {
+namespace {
+
+struct RecordingSink : WatchSink {
+  void offer(UnitListPtr units) override {
+    newest = std::move(units);
+    ++offers;
+  }
+  void stop() override { ++stops; }
+  UnitListPtr newest;
+  std::atomic<int> offers = 0;
+  std::atomic<int> stops = 0;
+};
+
+UnitListPtr list(const std::string& id) { return std::make_shared<const UnitList>(UnitList{{id, true, {0}}}); }
+
+TEST(WatchHub, ANewWatcherIsOfferedTheNewestListAtOnce) {
+  WatchHub hub;
+  hub.publish(list("a"));
+  const auto sink = std::make_shared<RecordingSink>();
+  hub.add(sink);
+  ASSERT_EQ(sink->offers, 1);
+  EXPECT_EQ(sink->newest->front().id, "a");
+}
+
+TEST(WatchHub, TwoWatchersBothGetEveryChange) {
+  WatchHub hub;
+  const auto one = std::make_shared<RecordingSink>();
+  const auto two = std::make_shared<RecordingSink>();
+  hub.add(one);
+  hub.add(two);
+  hub.publish(list("a"));
+  hub.publish(list("b"));
+  EXPECT_EQ(one->offers, 2);
+  EXPECT_EQ(two->newest->front().id, "b");
+}
+
+TEST(WatchHub, ARemovedWatcherHearsNothingMore) {
+  WatchHub hub;
+  const auto sink = std::make_shared<RecordingSink>();
+  hub.add(sink);
+  hub.remove(sink.get());
+  hub.publish(list("a"));
+  hub.close();
+  EXPECT_EQ(sink->offers, 0);
+  EXPECT_EQ(sink->stops, 0);
+  EXPECT_EQ(hub.watchers(), 0U);
+}
+
+TEST(WatchHub, CloseStopsWatchersNowAndLater) {
+  WatchHub hub;
+  const auto before = std::make_shared<RecordingSink>();
+  hub.add(before);
+  hub.close();
+  hub.close();
+  const auto after = std::make_shared<RecordingSink>();
+  hub.add(after);
+  EXPECT_EQ(before->stops, 1);
+  EXPECT_EQ(after->stops, 1);
+  EXPECT_EQ(after->offers, 0);
+}
+
+TEST(WatchHub, SurvivesWatchersThatComeAndGoDuringPublish) {
+  WatchHub hub;
+  std::atomic<bool> done = false;
+  std::thread churn([&] {
+    while (!done) {
+      const auto sink = std::make_shared<RecordingSink>();
+      hub.add(sink);
+      hub.remove(sink.get());
+    }
+  });
+  for (int i = 0; i < 2000; ++i) hub.publish(list("a"));
+  done = true;
+  churn.join();
+  EXPECT_EQ(hub.watchers(), 0U);
+}
+
+}  // namespace
+}  // namespace neuron::monitor

@@ -1,0 +1,180 @@
+#include "plugin/allocation_desk.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/fakes/fake_clock.h"
+#include "test/unit/plugin/views.h"
+
+namespace neuron::plugin {
+namespace {
+
+using testing::HasSubstr;
+
+struct Desk : testing::Test {
+  fakes::FakeClock clock;
+  core::AdmissionMark mark = 1;  // what the kubelet's checkpoint would tell
+  AllocationDesk desk{ResponseOptions{}, [this] { return mark; }, clock};
+  NodeViewPtr view;
+
+  void node(const std::string& type) {
+    view = view_of(type);
+    desk.set_view(view);
+  }
+  void next_container() { ++mark; }
+  std::vector<std::string> prefer_of_all(Resource resource, int size) {
+    return desk.prefer(resource, ids(*view, resource), {}, size);
+  }
+  std::string cores_env(const Result<ContainerAnswer>& answer) {
+    return answer ? answer->envs.at("NEURON_RT_VISIBLE_CORES") : "refused: " + answer.error().message;
+  }
+  int healthy(Resource resource) {
+    const auto list = desk.unit_list(resource);
+    return static_cast<int>(std::count_if(list->begin(), list->end(), [](const auto& unit) { return unit.healthy; }));
+  }
+};
+
+TEST_F(Desk, GivesDeviceNodesAndContainerLocalCores) {
+  node("trn1.32xlarge");
+  const auto answer = desk.allocate(Resource::neuroncore, {"7", "5", "6"});
+  EXPECT_EQ(cores_env(answer), "1-3");
+  ASSERT_EQ(answer->device_nodes.size(), 2U);
+  EXPECT_EQ(answer->device_nodes[0].host_path, "/dev/neuron2");
+  EXPECT_EQ(answer->device_nodes[1].container_path, "/dev/neuron3");
+  EXPECT_EQ(answer->envs.size(), 1U);
+}
+
+TEST_F(Desk, HostNumberingAndPathPrefixAreOptions) {
+  AllocationDesk other({"/sim", CoreNumbering::host, true}, [] { return 0; }, clock);
+  other.set_view(view_of("trn1.32xlarge"));
+  const auto answer = other.allocate(Resource::neuron, {"3"});
+  EXPECT_EQ(cores_env(answer), "6-7");
+  EXPECT_EQ(answer->device_nodes[0].host_path, "/sim/dev/neuron3");
+  EXPECT_EQ(answer->device_nodes[0].container_path, "/dev/neuron3");
+  EXPECT_EQ(answer->cdi_names, (std::vector<std::string>{"aws.amazon.com/neuron=3"}));
+}
+
+TEST_F(Desk, EfaGetsExactlyItsVerbsNodes) {
+  node("trn1.32xlarge");
+  const auto answer = desk.allocate(Resource::efa, {view->id_of(Resource::efa, 0)});
+  ASSERT_TRUE(answer);
+  ASSERT_EQ(answer->device_nodes.size(), 1U);
+  EXPECT_EQ(answer->device_nodes[0].container_path, "/dev/infiniband/uverbs7");
+  EXPECT_TRUE(answer->envs.empty());
+}
+
+TEST_F(Desk, BadIdsAreRefusedAndChangeNothing) {
+  node("trn1.32xlarge");
+  for (const std::vector<std::string>& bad :
+       {std::vector<std::string>{}, {"99"}, {"0", "0"}, {"0", "rdmap16s25"}, {""}}) {
+    const auto answer = desk.allocate(Resource::neuron, bad);
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().code, ErrorCode::invalid_argument);
+  }
+  EXPECT_FALSE(desk.holds_silicon());
+}
+
+TEST_F(Desk, AnUnhealthyUnitIsRefusedWithItsReason) {
+  auto snapshot = snapshot_of("trn1.32xlarge");
+  snapshot->device_health[3] = {model::HealthState::unhealthy, "sram_ecc_uncorrected", "3 SRAM errors", "replace it"};
+  desk.set_view(std::make_shared<const NodeView>(snapshot));
+  const auto answer = desk.allocate(Resource::neuroncore, {"6"});
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::failed_precondition);
+  EXPECT_THAT(answer.error().message, HasSubstr("3 SRAM errors; replace it"));
+  EXPECT_FALSE(desk.holds_silicon());
+}
+
+TEST_F(Desk, SiliconHeldThroughAnotherResourceIsRefusedNamingTheHolder) {
+  node("trn1.32xlarge");
+  ASSERT_TRUE(desk.allocate(Resource::neuron, {"2"}));
+  next_container();
+  const auto early = desk.allocate(Resource::neuroncore, {"4"});
+  ASSERT_FALSE(early);
+  EXPECT_EQ(early.error().code, ErrorCode::failed_precondition);
+  clock.advance(std::chrono::seconds(1));
+  desk.reconcile({{"aws.amazon.com/neuron", {"2"}, "default/train/worker"}}, clock.now());
+  EXPECT_THAT(desk.allocate(Resource::neuroncore, {"5"}).error().message,
+              HasSubstr("core 5 is held by default/train/worker through aws.amazon.com/neuron"));
+  EXPECT_TRUE(desk.allocate(Resource::neuroncore, {"6"}));
+}
+
+TEST_F(Desk, OneContainerMayAskForTheWholeNodeThroughBothInEitherOrder) {
+  node("trn1.32xlarge");
+  for (const auto& [first, second] : {std::pair(Resource::neuron, Resource::neuroncore),
+                                      std::pair(Resource::neuroncore, Resource::neuron)}) {
+    desk.reconcile({}, clock.now() + std::chrono::hours(1));
+    next_container();
+    EXPECT_EQ(cores_env(desk.allocate(first, ids(*view, first))), "0-31");
+    EXPECT_EQ(cores_env(desk.allocate(second, ids(*view, second))), "0-31");
+    EXPECT_EQ(healthy(Resource::neuron), 16);
+    EXPECT_EQ(healthy(Resource::neuroncore), 32);
+  }
+}
+
+TEST_F(Desk, TheSecondResourceOfAContainerIsSteeredOntoTheSameSilicon) {
+  node("trn1.32xlarge");
+  ASSERT_TRUE(desk.allocate(Resource::neuron, {"9", "10"}));
+  const auto preferred = prefer_of_all(Resource::neuroncore, 4);
+  EXPECT_EQ(preferred, (std::vector<std::string>{"18", "19", "20", "21"}));
+  EXPECT_EQ(cores_env(desk.allocate(Resource::neuroncore, preferred)), "0-3");
+}
+
+TEST_F(Desk, DifferentSiliconInOneContainerIsRefusedInWords) {
+  node("trn1.32xlarge");
+  ASSERT_TRUE(desk.allocate(Resource::neuron, {"0", "1"}));
+  const auto answer = desk.allocate(Resource::neuroncore, prefer_of_all(Resource::neuroncore, 2));
+  ASSERT_FALSE(answer);
+  EXPECT_THAT(answer.error().message, HasSubstr("same silicon"));
+}
+
+TEST_F(Desk, TheNextContainerIsSteeredAwayFromHeldSilicon) {
+  node("trn1.32xlarge");
+  ASSERT_TRUE(desk.allocate(Resource::neuron, {"0"}));
+  next_container();
+  for (const std::string& id : prefer_of_all(Resource::neuroncore, 30)) {
+    EXPECT_NE(id, "0");
+    EXPECT_NE(id, "1");
+  }
+}
+
+TEST_F(Desk, ADeviceHeldThroughOneResourceLeavesTheOthersList) {
+  node("trn1.32xlarge");
+  ASSERT_TRUE(desk.allocate(Resource::neuroncore, {"0"}));
+  EXPECT_EQ(healthy(Resource::neuron), 15);
+  EXPECT_EQ(healthy(Resource::neurondevice), 15);
+  EXPECT_EQ(healthy(Resource::neuroncore), 32);
+  clock.advance(std::chrono::seconds(1));
+  desk.reconcile({}, clock.now());
+  EXPECT_EQ(healthy(Resource::neuron), 16);
+}
+
+TEST_F(Desk, NicsFollowTheDevicesOfTheSameContainer) {
+  node("trn2.48xlarge");
+  ASSERT_TRUE(desk.allocate(Resource::neuron, {"4"}));
+  EXPECT_EQ(prefer_of_all(Resource::efa, 1), (std::vector<std::string>{"rdmap108s0"}));  // 6c:00.0, the official table
+  next_container();
+  ASSERT_TRUE(desk.allocate(Resource::neuron, {"0", "1", "2", "3"}));
+  const auto nics = prefer_of_all(Resource::efa, 4);
+  EXPECT_THAT(nics, testing::UnorderedElementsAre("rdmap201s0", "rdmap180s0", "rdmap179s0", "rdmap202s0"));
+}
+
+TEST_F(Desk, DevicesFollowTheNicsOfTheSameContainer) {
+  node("trn2.48xlarge");
+  ASSERT_TRUE(desk.allocate(Resource::efa, {"rdmap108s0"}));
+  EXPECT_EQ(prefer_of_all(Resource::neuron, 1), (std::vector<std::string>{"4"}));
+}
+
+TEST_F(Desk, PreferAnswersEvenNonsense) {
+  node("trn1.32xlarge");
+  EXPECT_TRUE(desk.prefer(Resource::neuron, {}, {}, 4).empty());
+  EXPECT_TRUE(desk.prefer(Resource::neuron, {"a", "b"}, {"c"}, 1).empty());
+  EXPECT_TRUE(desk.prefer(Resource::neuron, {"0", "1"}, {}, -5).empty());
+  EXPECT_EQ(desk.prefer(Resource::neuron, {"0", "1"}, {}, 5).size(), 2U);
+  AllocationDesk blind({}, [] { return 0; }, clock);
+  EXPECT_TRUE(blind.prefer(Resource::neuron, {"0"}, {}, 1).empty());
+  EXPECT_EQ(blind.allocate(Resource::neuron, {"0"}).error().code, ErrorCode::unavailable);
+}
+
+}  // namespace
+}  // namespace neuron::plugin

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/core/catalogue.h"
+#include "agent/core/complete.h"
+#include "plugin/node_view.h"
+
+namespace neuron::plugin {
+
+// A healthy node of a catalogue type as the agent would see it, without any files.
+inline std::shared_ptr<model::Snapshot> snapshot_of(const std::string& instance_type) {
+  const core::InstanceType* type = core::find_instance_type(instance_type);
+  auto snapshot = std::make_shared<model::Snapshot>();
+  snapshot->number = 1;
+  model::HostScan& host = snapshot->host;
+  host.instance_type = instance_type;
+  for (int i = 0; i < type->device_count; ++i) {
+    model::NeuronDevice& device = host.devices.emplace_back();
+    device.index = i;
+    device.family = type->family;
+    device.node_present = true;
+  }
+  for (std::size_t i = 0; i < type->efas.size(); ++i) {
+    model::EfaInterface& efa = host.efas.emplace_back();
+    efa.bdf = type->efas[i].bdf;
+    efa.name = "rdmap" + std::to_string(efa.bdf.bus) + "s" + std::to_string(efa.bdf.slot);
+    efa.uverbs = "uverbs" + std::to_string(type->efas.size() - 1 - i);
+    efa.numa_node = type->efas[i].numa_node;
+  }
+  host = core::complete(std::move(host));
+  snapshot->device_health.assign(host.devices.size(), {model::HealthState::healthy, "", "", ""});
+  snapshot->efa_health.assign(host.efas.size(), {model::HealthState::healthy, "", "", ""});
+  return snapshot;
+}
+
+inline NodeViewPtr view_of(const std::string& instance_type) {
+  return std::make_shared<const NodeView>(snapshot_of(instance_type));
+}
+
+inline std::vector<std::string> ids(const NodeView& view, Resource resource) {
+  std::vector<std::string> all;
+  for (const int unit : view.units(resource)) all.push_back(view.id_of(resource, unit));
+  return all;
+}
+
+}  // namespace neuron::plugin

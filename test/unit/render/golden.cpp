@@ -1,0 +1,24 @@
+#include "test/unit/render/golden.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace neuron::test {
+
+void expect_golden(const std::string& name, const std::string& actual) {
+  const std::string path = std::string(NEURON_SOURCE_DIR) + "/test/unit/render/golden/" + name;
+  if (std::getenv("UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(path, std::ios::binary) << actual;
+    return;
+  }
+  std::ifstream file(path, std::ios::binary);
+  ASSERT_TRUE(file.is_open()) << path << " is missing; UPDATE_GOLDEN=1 writes it";
+  std::ostringstream expected;
+  expected << file.rdbuf();
+  EXPECT_EQ(expected.str(), actual) << path;
+}
+
+}  // namespace neuron::test

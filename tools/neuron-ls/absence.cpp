@@ -1,0 +1,67 @@
+#include "tools/neuron-ls/absence.h"
+
+#include <algorithm>
+
+#include "agent/base/parse.h"
+#include "agent/core/catalogue.h"
+
+namespace neuron::ls {
+namespace {
+
+std::string path_in(const std::string& root, const std::string& path) {
+  return root.ends_with('/') ? root + path : root + '/' + path;
+}
+
+std::string counted(int count, const std::string& noun) {
+  return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
+}
+
+Absence without_device_nodes(const model::HostScan& scan, const std::string& root) {
+  const int count = static_cast<int>(scan.devices.size());
+  return {
+      "the Neuron driver shows " + counted(count, "device") + ", but there is no device node " +
+          path_in(root, "dev/neuron*"),
+      "in a container: request aws.amazon.com/neuron (Kubernetes) or pass --device /dev/neuron0 (docker); on a host: "
+      "check the udev rules of package aws-neuronx-dkms"};
+}
+
+Absence without_driver(const model::HostScan& scan, const std::string& root) {
+  return {counted(scan.neuron_pci_functions, "Neuron PCI function") +
+              " found, but the kernel driver is not loaded: there is no " + path_in(root, "sys/class/neuron_device"),
+          "run: modprobe neuron; if there is no such module, install package aws-neuronx-dkms"};
+}
+
+Absence without_registered_device(const model::HostScan& scan, const std::string& root) {
+  const std::string version = scan.driver_version.empty() ? "" : ' ' + printable(scan.driver_version);
+  return {
+      "the Neuron driver" + version + " is loaded, but shows no device in " + path_in(root, "sys/class/neuron_device"),
+      "look for errors in: dmesg | grep -i neuron (Inf1 needs driver 2.24 or older)"};
+}
+
+Absence without_hardware(const model::HostScan& scan, const std::string& root) {
+  const auto* type = core::find_instance_type(scan.instance_type);
+  const std::string pci = path_in(root, "sys/bus/pci/devices");
+  if (type != nullptr && type->device_count > 0) {
+    return {"an instance of type " + type->name + " has " + counted(type->device_count, "Neuron device") +
+                ", but none is in " + pci + " and no driver is loaded",
+            "make /sys of the host visible here; if it is, stop and start the instance"};
+  }
+  const std::string where = scan.instance_type.empty() ? "" : " (instance type " + printable(scan.instance_type) + ")";
+  return {"this machine has no Neuron device" + where + ": none in " + pci + " and no driver is loaded",
+          "run it on an Inf or Trn instance; for a captured or simulated machine name its directory with --root"};
+}
+
+}  // namespace
+
+std::optional<Absence> explain_absence(const model::HostScan& scan, const std::string& root) {
+  const auto has_node = [](const model::NeuronDevice& device) { return device.node_present; };
+  if (std::any_of(scan.devices.begin(), scan.devices.end(), has_node)) return std::nullopt;
+  if (!scan.devices.empty()) return without_device_nodes(scan, root);
+  if (scan.layout != model::DriverLayout::none || !scan.driver_version.empty()) {
+    return without_registered_device(scan, root);
+  }
+  if (scan.neuron_pci_functions > 0) return without_driver(scan, root);
+  return without_hardware(scan, root);
+}
+
+}  // namespace neuron::ls

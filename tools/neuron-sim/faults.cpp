@@ -1,0 +1,230 @@
+#include "tools/neuron-sim/faults.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <system_error>
+
+#include "agent/base/fd.h"
+#include "agent/base/parse.h"
+#include "tools/neuron-sim/fault_target.h"
+#include "tools/neuron-sim/host_directory.h"
+#include "tools/neuron-sim/near_match.h"
+#include "tools/neuron-sim/process_list.h"
+#include "tools/neuron-sim/saved_files.h"
+
+namespace neuron::sim {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::string_literals;
+
+enum class Verb { assign, heal, vanish, unbind, drop_node, remove, empty, garbage, huge, fifo, unreadable };
+
+struct VerbName {
+  std::string_view name;
+  Verb verb;
+  bool takes_key;
+};
+
+constexpr std::array<VerbName, 10> kVerbs = {{
+    {"heal", Verb::heal, false},
+    {"vanish", Verb::vanish, false},
+    {"unbind", Verb::unbind, false},
+    {"drop-node", Verb::drop_node, false},
+    {"remove", Verb::remove, true},
+    {"empty", Verb::empty, true},
+    {"garbage", Verb::garbage, true},
+    {"huge", Verb::huge, true},
+    {"fifo", Verb::fifo, true},
+    {"unreadable", Verb::unreadable, true},
+}};
+
+struct Action {
+  Verb verb = Verb::assign;
+  std::string key;
+  std::string value;
+};
+
+Result<std::vector<Action>> parse_actions(const std::vector<std::string>& words) {
+  std::vector<Action> actions;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (const auto equals = word.find('='); equals != std::string::npos && equals > 0) {
+      actions.push_back({Verb::assign, word.substr(0, equals), word.substr(equals + 1)});
+      continue;
+    }
+    const auto* found =
+        std::find_if(kVerbs.begin(), kVerbs.end(), [&](const auto& entry) { return entry.name == word; });
+    if (found == kVerbs.end()) {
+      std::string message = "\"" + printable(word) + "\" is neither KEY=VALUE nor a verb:";
+      for (const auto& entry : kVerbs) message += " " + std::string(entry.name);
+      return fail(ErrorCode::invalid_argument, message);
+    }
+    if (found->takes_key && i + 1 == words.size()) {
+      return fail(ErrorCode::invalid_argument, "\"" + word + "\" needs a KEY after it");
+    }
+    actions.push_back({found->verb, found->takes_key ? words[++i] : "", ""});
+  }
+  if (actions.empty()) return fail(ErrorCode::invalid_argument, "nothing to do: give KEY=VALUE or a verb");
+  return actions;
+}
+
+// Applies actions to one target of one directory. The lock is held for its lifetime.
+class Injector {
+ public:
+  Injector(std::string dir, Fd lock) : dir_(std::move(dir)), lock_(std::move(lock)), saved_(dir_) {}
+
+  [[nodiscard]] Result<void> apply(const std::string& target_name, const Action& action) const {
+    if (action.verb == Verb::heal) return heal(target_name);
+    TRY_ASSIGN(const FaultTarget target, find_target(dir_, target_name));
+    switch (action.verb) {
+      case Verb::vanish:
+        return vanish(target);
+      case Verb::unbind:
+        return unbind(target);
+      case Verb::drop_node:
+        return drop_nodes(target);
+      default:
+        return change_file(target, action);
+    }
+  }
+
+ private:
+  [[nodiscard]] std::string full(const std::string& path) const { return dir_ + "/" + path; }
+
+  [[nodiscard]] Result<void> heal(const std::string& target_name) const {
+    TRY_ASSIGN(const int count, saved_.restore(target_name));
+    if (count == 0) {
+      if (auto target = find_target(dir_, target_name); !target) return fail(std::move(target).error());
+    }
+    return {};
+  }
+
+  // Takes away what exists of `paths`, in that order.
+  [[nodiscard]] Result<void> take_away(const FaultTarget& target, const std::vector<std::string>& paths) const {
+    for (const auto& path : paths) {
+      std::error_code error;
+      if (path.empty() || !fs::exists(fs::symlink_status(full(path), error))) continue;
+      TRY(saved_.move_away(target.name, path));
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<void> vanish(const FaultTarget& target) const {
+    if (target.kind != TargetKind::device && target.kind != TargetKind::efa) {
+      return fail(ErrorCode::invalid_argument, "only neuron<N> and EFA interfaces can vanish");
+    }
+    auto paths = target.links;
+    paths.insert(paths.end(), target.nodes.begin(), target.nodes.end());
+    paths.insert(paths.end(), {target.answers, target.driver_link, target.bus_link, target.folder});
+    return take_away(target, paths);
+  }
+
+  [[nodiscard]] Result<void> unbind(const FaultTarget& target) const {
+    if (target.kind != TargetKind::efa) return fail(ErrorCode::invalid_argument, "unbind is for EFA interfaces");
+    auto paths = target.links;
+    paths.insert(paths.end(), target.nodes.begin(), target.nodes.end());
+    paths.insert(paths.end(), {target.driver_link, target.folder + "/driver", target.folder + "/infiniband",
+                               target.folder + "/infiniband_verbs"});
+    return take_away(target, paths);
+  }
+
+  [[nodiscard]] Result<void> drop_nodes(const FaultTarget& target) const {
+    if (target.nodes.empty()) return fail(ErrorCode::invalid_argument, target.name + " has no node in dev/");
+    for (const auto& node : target.nodes) TRY(saved_.move_away(target.name, node));
+    return {};
+  }
+
+  [[nodiscard]] Result<std::string> text_of(const FaultTarget& target, const Action& action,
+                                            const std::string& path) const {
+    constexpr std::size_t kHugeBytes = std::size_t{1} << 20U;
+    switch (action.verb) {
+      case Verb::garbage:
+        return "\xff\xfe\x00\x01\x80not a number\n\x1b[31m"s;
+      case Verb::huge:
+        return std::string(kHugeBytes, '9');
+      case Verb::assign:
+        break;
+      default:
+        return std::string();
+    }
+    const auto* key = find_fault_key(target.kind, action.key);
+    if (key == nullptr) return action.value + "\n";
+    if (key->name != "apps") return key->before + action.value + key->after;
+    std::ifstream answers(full(path));
+    const std::string old_text{std::istreambuf_iterator<char>(answers), {}};
+    return with_processes(old_text, action.value);
+  }
+
+  [[nodiscard]] Result<void> change_file(const FaultTarget& target, const Action& action) const {
+    TRY_ASSIGN(const std::string path, path_of_key(dir_, target, action.key));
+    TRY_ASSIGN(const std::string text, text_of(target, action, path));
+    TRY(saved_.keep(target.name, path));
+    if (action.verb == Verb::remove) return clear_place(path);
+    const std::string fresh = full(".neuron-sim/fresh");
+    TRY(make_fresh(fresh, action.verb, text, mode_of(path)));
+    std::error_code error;
+    fs::create_directories(fs::path(full(path)).parent_path(), error);
+    if (action.verb == Verb::unreadable || fs::is_directory(fs::symlink_status(full(path), error))) {
+      TRY(clear_place(path));
+    }
+    if (::rename(fresh.c_str(), full(path).c_str()) != 0) return fail(error_from_errno(errno, full(path)));
+    return {};
+  }
+
+  [[nodiscard]] Result<void> clear_place(const std::string& path) const {
+    std::error_code error;
+    fs::remove_all(full(path), error);
+    if (error) return fail(error_from_errno(error.value(), full(path)));
+    return {};
+  }
+
+  [[nodiscard]] mode_t mode_of(const std::string& path) const {
+    struct stat info {};
+    const bool plain = ::lstat(full(path).c_str(), &info) == 0 && S_ISREG(info.st_mode);
+    return plain ? info.st_mode & 07777U : mode_t{0444};
+  }
+
+  [[nodiscard]] static Result<void> make_fresh(const std::string& fresh, Verb verb, const std::string& text,
+                                               mode_t mode) {
+    std::error_code error;
+    fs::remove_all(fresh, error);
+    if (verb == Verb::unreadable || verb == Verb::fifo) {
+      const int made = verb == Verb::fifo ? ::mkfifo(fresh.c_str(), 0644) : ::mkdir(fresh.c_str(), 0755);
+      return made == 0 ? Result<void>() : fail(error_from_errno(errno, fresh));
+    }
+    std::ofstream(fresh, std::ios::binary) << text;
+    if (::chmod(fresh.c_str(), mode) != 0) return fail(error_from_errno(errno, fresh));
+    if (fs::file_size(fresh, error) != text.size()) return fail(ErrorCode::internal, fresh + ": not written whole");
+    return {};
+  }
+
+  std::string dir_;
+  Fd lock_;
+  SavedFiles saved_;
+};
+
+}  // namespace
+
+Result<void> apply_fault(const std::string& dir, const std::string& target, const std::vector<std::string>& actions) {
+  TRY(require_simulated(dir));
+  TRY_ASSIGN(const std::vector<Action> parsed, parse_actions(actions));
+  const std::string marker = dir + "/" + kMarkerFile;
+  Fd lock(::open(marker.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!lock.valid() || ::flock(lock.get(), LOCK_EX) != 0) return fail(error_from_errno(errno, "locking " + marker));
+  const Injector injector(dir, std::move(lock));
+  for (const auto& action : parsed) TRY(injector.apply(target, action));
+  return {};
+}
+
+}  // namespace neuron::sim

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "agent/base/result.h"
+#include "tools/neuron-sim/host_plan.h"
+
+namespace neuron::sim {
+
+// Writes the host directory of `plan` (DESIGN.md §3) into `dir`, which is made if absent. A directory that is a
+// simulated host already is cleared and written again; links in it are removed, never followed. Character devices
+// become real ones that behave like /dev/null where the caller may make them, else regular files. A trn2.48xlarge takes
+// under a second.
+//
+// Errors: invalid_argument (unknown type, with near matches; driver that does not drive the type; missing device out of
+// range; LNC the family does not have); failed_precondition (`dir` holds something else); permission_denied, internal
+// from the file system. After an error the directory may be half written. One writer per directory at a time.
+[[nodiscard]] Result<void> write_host(const HostPlan& plan, const std::string& dir);
+
+// What write_host would make, in one line: "trn1.32xlarge, driver 2.30.2.0: 16 devices, 8 EFA interfaces".
+// Errors: invalid_argument as above. No I/O.
+[[nodiscard]] Result<std::string> describe(const HostPlan& plan);
+
+}  // namespace neuron::sim

@@ -1,0 +1,120 @@
+#include "tools/neuron-sim/kubelet/command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "agent/base/parse.h"
+#include "tools/neuron-sim/kubelet/fake_kubelet.h"
+#include "tools/neuron-sim/kubelet/script.h"
+#include "tools/neuron-sim/kubelet/shell.h"
+
+namespace neuron::sim {
+namespace {
+
+struct Settings {
+  std::map<std::string, int> wait_for;
+  std::chrono::milliseconds timeout{};
+  KubeletOptions kubelet;
+};
+
+Result<NumaPolicy> parse_numa_policy(const std::string& text) {
+  if (text == "none") return NumaPolicy::none;
+  if (text == "best-effort") return NumaPolicy::best_effort;
+  if (text == "single-numa-node") return NumaPolicy::single_numa_node;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("--numa-policy \"{}\": none, best-effort or single-numa-node", printable(text)));
+}
+
+Result<Settings> parse_settings(const KubeletCommand& command) {
+  Settings settings;
+  for (const std::string& text : command.wait_for) {
+    auto count = parse_count(text);
+    if (!count) return fail(std::move(count).error().with_context("--wait-for"));
+    settings.wait_for.insert(std::move(*count));
+  }
+  auto timeout = parse_duration(command.timeout);
+  if (!timeout) return fail(std::move(timeout).error().with_context("--timeout"));
+  settings.timeout = *timeout;
+  TRY_ASSIGN(settings.kubelet.numa_policy, parse_numa_policy(command.numa_policy));
+  settings.kubelet.seed = command.seed;
+  return settings;
+}
+
+int run_script(Shell& shell, const KubeletCommand& command, std::istream& input, std::ostream& errors) {
+  if (command.script.empty() || command.script == "-") {
+    const bool interactive = &input == &std::cin && ::isatty(STDIN_FILENO) != 0;
+    return shell.run(input, interactive ? "kubelet> " : "");
+  }
+  std::ifstream file(command.script);
+  if (!file) {
+    errors << "neuron-sim kubelet: cannot read the script " << command.script << "\n";
+    return 1;
+  }
+  return shell.run(file, "");
+}
+
+}  // namespace
+
+void add_kubelet_command(CLI::App& app, int& exit_code) {
+  const auto command = std::make_shared<KubeletCommand>();  // lives as long as the callback
+  CLI::App* kubelet = app.add_subcommand("kubelet", "Stand in for the kubelet: register plugins, admit pods");
+  kubelet->add_option("--kubelet-dir", command->kubelet_dir, "The kubelet's directory, made if missing")
+      ->envname("NEURON_SIM_KUBELET_DIR")
+      ->required();
+  kubelet->add_option("--wait-for", command->wait_for, "First wait for this allocatable\ncount, e.g. neuron=16")
+      ->type_name("RES=N")
+      ->take_all()
+      ->allow_extra_args(false);
+  kubelet->add_option("--timeout", command->timeout, "The longest a wait may take")
+      ->type_name("TIME")
+      ->envname("NEURON_SIM_TIMEOUT")
+      ->capture_default_str();
+  kubelet->add_option("--numa-policy", command->numa_policy, "none, best-effort or\nsingle-numa-node")
+      ->type_name("POLICY")
+      ->envname("NEURON_SIM_NUMA_POLICY")
+      ->capture_default_str();
+  kubelet->add_option("--seed", command->seed, "Order of resources and ids")
+      ->envname("NEURON_SIM_SEED")
+      ->capture_default_str();
+  kubelet->add_flag("-v,--verbose", command->verbose, "Say on stderr what happens");
+  kubelet->add_option("SCRIPT", command->script, "Commands, one per line (try help);\ndefault: standard input");
+  kubelet->callback(
+      [command, &exit_code] { exit_code = run_kubelet_command(*command, std::cin, std::cout, std::cerr); });
+}
+
+int run_kubelet_command(const KubeletCommand& command, std::istream& input, std::ostream& out, std::ostream& errors) {
+  Result<Settings> settings = parse_settings(command);
+  if (!settings) {
+    errors << "neuron-sim kubelet: " << settings.error().message << "\n";
+    return 2;
+  }
+  std::mutex events;
+  if (command.verbose) {
+    settings->kubelet.on_event = [&](const std::string& line) {
+      const std::lock_guard lock(events);
+      errors << "kubelet: " << line << "\n" << std::flush;
+    };
+  }
+  const auto kubelet = FakeKubelet::start(command.kubelet_dir, settings->kubelet);
+  if (!kubelet) {
+    errors << "neuron-sim kubelet: " << kubelet.error().message << "\n";
+    return 1;
+  }
+  Shell shell(**kubelet, out, errors, settings->timeout);
+  if (!settings->wait_for.empty()) {
+    if (const auto waited = shell.wait(settings->wait_for); !waited) {
+      errors << "neuron-sim kubelet: " << waited.error().message << "\n";
+      return 1;
+    }
+  }
+  return run_script(shell, command, input, errors);
+}
+
+}  // namespace neuron::sim

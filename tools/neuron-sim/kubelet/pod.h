@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+// What a pod asks of the kubelet and what its containers get. Passive data.
+namespace neuron::sim {
+
+using IdSet = std::set<std::string>;
+
+// init: runs to its end before the app containers, which inherit its devices. restartable_init: a side car, which
+// keeps them.
+enum class ContainerKind { app, init, restartable_init };
+
+struct ContainerSpec {
+  std::string name;
+  ContainerKind kind = ContainerKind::app;
+  std::map<std::string, int> requests = {};  // extended resource → units (limits); 0 is allowed, as in a real pod
+  std::vector<std::string> order = {};       // resources to ask for first, in this order; the rest in random order
+  std::optional<std::set<int>> numa_affinity = {};  // the topology manager's answer; absent: by the kubelet's policy
+};
+
+struct PodSpec {
+  std::string name;
+  std::string ns = "default";
+  std::vector<ContainerSpec> containers = {};
+};
+
+struct DeviceNode {
+  std::string container_path, host_path, permissions;  // permissions: letters of "rwm"
+  friend bool operator==(const DeviceNode&, const DeviceNode&) = default;
+};
+
+struct MountPoint {
+  std::string container_path, host_path;
+  bool read_only = false;
+};
+
+// What one container is started with: the answers of all its resources merged as the kubelet merges them (the first
+// wins, in random order of resources).
+struct ContainerGrant {
+  std::string name;
+  std::map<std::string, std::string> env;
+  std::vector<DeviceNode> devices;  // one per container path, in order of arrival
+  std::vector<MountPoint> mounts;
+  std::map<std::string, std::string> annotations;
+  std::vector<std::string> cdi_names;                   // without duplicates
+  std::map<std::string, std::vector<std::string>> ids;  // resource → ids, numbers ascending before other text
+  std::vector<std::string> conflicts;  // one sentence per env, path or annotation answered with two values
+  std::vector<std::string> unserved;   // resources that no plugin ever registered: admitted without a device (a trap)
+  std::string start_error;             // PreStartContainer refused: the container does not start; "" otherwise
+};
+
+struct PodResult {
+  std::string uid;
+  std::vector<ContainerGrant> containers;  // in the order of PodSpec::containers
+};
+
+// One resource of the node as the node status shows it.
+struct ResourceView {
+  int capacity = 0;        // healthy + unhealthy
+  int allocatable = 0;     // healthy
+  int in_use = 0;          // units the kubelet counts as allocated, leaked ones included
+  bool connected = false;  // its plugin's endpoint has not been stopped
+  IdSet healthy, unhealthy;
+};
+
+// One id held by a container; a device on several NUMA nodes has one entry per node.
+struct HeldDevice {
+  std::string resource, id;
+  std::optional<std::int64_t> numa_node;
+  friend auto operator<=>(const HeldDevice&, const HeldDevice&) = default;
+};
+
+struct ContainerView {
+  std::string name;
+  ContainerKind kind = ContainerKind::app;
+  std::vector<HeldDevice> devices;
+};
+
+struct PodView {
+  std::string name, ns, uid;
+  std::vector<ContainerView> containers;
+};
+
+}  // namespace neuron::sim

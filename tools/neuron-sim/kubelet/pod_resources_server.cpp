@@ -1,0 +1,173 @@
+#include "tools/neuron-sim/kubelet/pod_resources_server.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+#include "tools/neuron-sim/kubelet/socket_dir.h"
+
+namespace neuron::sim {
+namespace {
+
+constexpr std::chrono::seconds kShutdown{1};
+constexpr int kOversizedDevices = 120'000;  // at about 60 bytes each: 7 MiB
+
+// Answers every call with bytes that are no protobuf message.
+class GarbageService final
+    : public v1::PodResourcesLister::WithRawCallbackMethod_List<
+          v1::PodResourcesLister::WithRawCallbackMethod_GetAllocatableResources<
+              v1::PodResourcesLister::WithRawCallbackMethod_Get<v1::PodResourcesLister::Service>>> {
+ public:
+  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const grpc::ByteBuffer* /*request*/,
+                                 grpc::ByteBuffer* answer) override {
+    return garble(context, answer);
+  }
+  grpc::ServerUnaryReactor* GetAllocatableResources(grpc::CallbackServerContext* context,
+                                                    const grpc::ByteBuffer* /*request*/,
+                                                    grpc::ByteBuffer* answer) override {
+    return garble(context, answer);
+  }
+  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context, const grpc::ByteBuffer* /*request*/,
+                                grpc::ByteBuffer* answer) override {
+    return garble(context, answer);
+  }
+
+ private:
+  static grpc::ServerUnaryReactor* garble(grpc::CallbackServerContext* context, grpc::ByteBuffer* answer) {
+    const grpc::Slice bytes("\xff\xff\xff\xff garbage \x0f");  // a field number out of range
+    *answer = grpc::ByteBuffer(&bytes, 1);
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+};
+
+void fill(v1::ContainerDevices& out, const HeldDevice& device) {
+  out.set_resource_name(device.resource);
+  out.add_device_ids(device.id);
+  if (device.numa_node) out.mutable_topology()->add_nodes()->set_id(*device.numa_node);
+}
+
+void fill(v1::PodResources& out, const PodView& pod) {
+  out.set_name(pod.name);
+  out.set_namespace_(pod.ns);
+  for (const ContainerView& container : pod.containers) {
+    if (container.kind == ContainerKind::init) continue;  // only those that keep running are shown
+    auto* view = out.add_containers();
+    view->set_name(container.name);
+    for (const HeldDevice& device : container.devices) fill(*view->add_devices(), device);
+  }
+}
+
+template <typename Repeated>
+void pad(Repeated& devices) {
+  for (int i = 0; i < kOversizedDevices; ++i) {
+    fill(*devices.Add(), {"example.com/padding", fmt::format("padding-{:024}", i), 0});
+  }
+}
+
+}  // namespace
+
+PodResourcesServer::PodResourcesServer(DeviceManager& manager, const KubeletOptions& options, std::string dir)
+    : manager_(manager), dir_(std::move(dir)), bucket_(options.rate_limit), fault_(options.faults.pod_resources) {}
+
+PodResourcesServer::~PodResourcesServer() {
+  stop();
+}
+
+Result<void> PodResourcesServer::start() {
+  TRY(make_directory(dir_));
+  return listen();
+}
+
+Result<void> PodResourcesServer::listen() {
+  const std::string path = dir_ + "/kubelet.sock";
+  TRY(check_socket_path(path));
+  bool garbage = false;
+  {
+    MutexLock lock(mutex_);
+    garbage = fault_ == PodResourcesFault::garbage;
+  }
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
+  garbage_ = garbage ? std::make_unique<GarbageService>() : nullptr;
+  builder.RegisterService(garbage ? garbage_.get() : this);
+  server_ = builder.BuildAndStart();
+  if (!server_) return fail(ErrorCode::unavailable, "cannot listen on " + path);
+  return {};
+}
+
+void PodResourcesServer::close_socket() {
+  if (server_) server_->Shutdown(std::chrono::system_clock::now() + kShutdown);
+  server_.reset();
+}
+
+void PodResourcesServer::stop() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    released_.notify_all();
+  }
+  close_socket();
+}
+
+Result<void> PodResourcesServer::set_fault(PodResourcesFault fault) {
+  bool rebind = false;
+  {
+    MutexLock lock(mutex_);
+    rebind = !stopping_ && (fault == PodResourcesFault::garbage) != (fault_ == PodResourcesFault::garbage);
+    fault_ = fault;
+    released_.notify_all();
+  }
+  if (!rebind) return {};
+  close_socket();
+  return listen();
+}
+
+grpc::Status PodResourcesServer::admit_call(PodResourcesFault& fault) {
+  if (!bucket_.take(SystemClock().now())) return {grpc::RESOURCE_EXHAUSTED, "rejected by rate limit"};
+  MutexLock lock(mutex_);
+  while (fault_ == PodResourcesFault::hangs && !stopping_) released_.wait(mutex_);
+  if (stopping_) return {grpc::UNAVAILABLE, "the kubelet ends"};
+  fault = fault_;
+  if (fault == PodResourcesFault::error) return {grpc::UNKNOWN, "refused by a simulated fault"};
+  return grpc::Status::OK;
+}
+
+grpc::Status PodResourcesServer::List(grpc::ServerContext* /*context*/, const v1::ListPodResourcesRequest* /*request*/,
+                                      v1::ListPodResourcesResponse* answer) {
+  ++list_calls_;
+  manager_.notify();
+  PodResourcesFault fault = PodResourcesFault::none;
+  if (grpc::Status status = admit_call(fault); !status.ok()) return status;
+  manager_.update_allocated();  // the side effect
+  for (const PodView& pod : manager_.pods()) fill(*answer->add_pod_resources(), pod);
+  if (fault == PodResourcesFault::oversized) pad(*answer->add_pod_resources()->add_containers()->mutable_devices());
+  return grpc::Status::OK;
+}
+
+grpc::Status PodResourcesServer::GetAllocatableResources(grpc::ServerContext* /*context*/,
+                                                         const v1::AllocatableResourcesRequest* /*request*/,
+                                                         v1::AllocatableResourcesResponse* answer) {
+  PodResourcesFault fault = PodResourcesFault::none;
+  if (grpc::Status status = admit_call(fault); !status.ok()) return status;
+  for (const HeldDevice& device : manager_.allocatable_devices()) fill(*answer->add_devices(), device);
+  if (fault == PodResourcesFault::oversized) pad(*answer->mutable_devices());
+  return grpc::Status::OK;
+}
+
+grpc::Status PodResourcesServer::Get(grpc::ServerContext* /*context*/, const v1::GetPodResourcesRequest* request,
+                                     v1::GetPodResourcesResponse* answer) {
+  PodResourcesFault fault = PodResourcesFault::none;
+  if (grpc::Status status = admit_call(fault); !status.ok()) return status;
+  for (const PodView& pod : manager_.pods()) {
+    if (pod.name != request->pod_name() || pod.ns != request->pod_namespace()) continue;
+    fill(*answer->mutable_pod_resources(), pod);
+    return grpc::Status::OK;
+  }
+  return {grpc::UNKNOWN,
+          fmt::format("pod {} in namespace {} not found", request->pod_name(), request->pod_namespace())};
+}
+
+}  // namespace neuron::sim

@@ -1,0 +1,152 @@
+#include "tools/neuron-sim/tree_writer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace neuron::sim {
+
+namespace fs = std::filesystem;
+
+Result<TreeWriter> TreeWriter::open(const std::string& directory) {
+  Fd handle(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!handle.valid()) return fail(error_from_errno(errno, directory));
+  TreeWriter tree(directory, std::move(handle));
+  tree.find_old();
+  if (!tree.state_) return fail(std::move(tree.state_).error());
+  return tree;
+}
+
+void TreeWriter::find_old() {
+  std::error_code error;
+  const std::size_t prefix = (fs::path(root_) / "").string().size();
+  for (fs::recursive_directory_iterator it(fs::path(root_) / "", error), end; !error && it != end;
+       it.increment(error)) {
+    const auto type = it->symlink_status(error).type();
+    const Old kind = type == fs::file_type::directory ? Old::directory
+                     : type == fs::file_type::regular ? Old::file
+                                                      : Old::other;
+    old_.emplace(it->path().string().substr(prefix), kind);
+  }
+  if (error) note_failure(error.value(), "");
+}
+
+void TreeWriter::note_failure(int os_errno, const std::string& path) {
+  if (state_) state_ = fail(error_from_errno(os_errno, root_ + "/" + path));
+}
+
+void TreeWriter::make_parent(const std::string& path) {
+  const auto slash = path.rfind('/');
+  if (slash != std::string::npos) directory(std::string_view(path).substr(0, slash));
+}
+
+// True when something of the wanted kind is at `path` from before and may be used; what is of another kind is removed.
+bool TreeWriter::replace_old(const std::string& path, Old wanted) {
+  const auto found = old_.find(path);
+  if (found == old_.end()) return false;
+  const Old kind = found->second;
+  if (kind == Old::directory && wanted != Old::directory) {
+    std::vector<std::pair<std::string, Old>> below;
+    for (auto it = std::next(found); it != old_.end() && it->first.starts_with(path); ++it) {
+      if (it->first.starts_with(path + "/")) below.emplace_back(*it);
+    }
+    for (auto it = below.rbegin(); it != below.rend(); ++it) remove_old(it->first, it->second);
+  }
+  old_.erase(path);
+  if (kind == wanted) return true;
+  remove_old(path, kind);
+  return false;
+}
+
+void TreeWriter::remove_old(const std::string& path, Old kind) {
+  old_.erase(path);
+  const int flags = kind == Old::directory ? AT_REMOVEDIR : 0;
+  if (::unlinkat(handle_.get(), path.c_str(), flags) != 0 && errno != ENOENT) note_failure(errno, path);
+}
+
+void TreeWriter::directory(std::string_view path) {
+  if (!state_ || path.empty() || directories_.contains(std::string(path))) return;
+  std::string name(path);
+  make_parent(name);
+  if (!state_) return;
+  if (!replace_old(name, Old::directory)) {
+    if (::mkdirat(handle_.get(), name.c_str(), 0755) != 0 && errno != EEXIST) return note_failure(errno, name);
+  }
+  directories_.insert(std::move(name));
+}
+
+// A read-only file of a former host is no obstacle: who owns the directory may replace it.
+Fd TreeWriter::open_for_writing(const std::string& path) {
+  const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+  Fd fd(::openat(handle_.get(), path.c_str(), flags, 0600));
+  if (!fd.valid() && errno == EACCES && ::unlinkat(handle_.get(), path.c_str(), 0) == 0) {
+    fd = Fd(::openat(handle_.get(), path.c_str(), flags, 0600));
+  }
+  return fd;
+}
+
+void TreeWriter::file(std::string_view path, std::string_view text, mode_t mode) {
+  const std::string name(path);
+  make_parent(name);
+  if (!state_) return;
+  std::ignore = replace_old(name, Old::file);
+  const Fd fd = open_for_writing(name);
+  if (!fd.valid()) return note_failure(errno, name);
+  const auto size = static_cast<off_t>(text.size());
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd.get(), text.data(), text.size());
+    if (written < 0) return note_failure(errno, name);
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  // Cut at the end instead of O_TRUNC at the start: ext4 answers that with a flush of each file.
+  if (::ftruncate(fd.get(), size) != 0 || ::fchmod(fd.get(), mode) != 0) note_failure(errno, name);
+}
+
+void TreeWriter::link(std::string_view path, std::string_view target) {
+  const std::string name(path);
+  make_parent(name);
+  if (!state_) return;
+  if (replace_old(name, Old::other)) remove_old(name, Old::other);
+  if (::symlinkat(relative_link(path, target).c_str(), handle_.get(), name.c_str()) != 0) note_failure(errno, name);
+}
+
+void TreeWriter::device_node(std::string_view path) {
+  const std::string name(path);
+  make_parent(name);
+  if (!state_) return;
+  if (replace_old(name, Old::other)) remove_old(name, Old::other);
+  constexpr unsigned kMemMajor = 1;
+  constexpr unsigned kNullMinor = 3;
+  if (::mknodat(handle_.get(), name.c_str(), S_IFCHR | 0666, makedev(kMemMajor, kNullMinor)) != 0) {
+    return file(path, "", 0666);
+  }
+  if (::fchmodat(handle_.get(), name.c_str(), 0666, 0) != 0) note_failure(errno, name);
+}
+
+Result<void> TreeWriter::finish() {
+  const auto stale = std::exchange(old_, {});
+  for (auto it = stale.rbegin(); state_ && it != stale.rend(); ++it) remove_old(it->first, it->second);
+  return state_;
+}
+
+std::string relative_link(std::string_view from, std::string_view to) {
+  std::size_t common = 0;  // length of the shared leading directories, with their slash
+  for (std::size_t i = 0; i < from.size() && i < to.size() && from[i] == to[i]; ++i) {
+    if (from[i] == '/') common = i + 1;
+  }
+  std::string text;
+  for (const char letter : from.substr(common)) {
+    if (letter == '/') text += "../";
+  }
+  return text.append(to.substr(common));
+}
+
+}  // namespace neuron::sim

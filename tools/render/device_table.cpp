@@ -1,0 +1,163 @@
+#include "tools/render/device_table.h"
+
+#include <algorithm>
+
+#include "agent/base/parse.h"
+#include "tools/render/text_table.h"
+
+namespace neuron::render {
+namespace {
+
+constexpr const char* kUnknown = "NA";
+
+TextTable::Header header_of(Column column) {
+  switch (column) {
+    case Column::device:
+      return {"NEURON", "DEVICE"};
+    case Column::cores:
+      return {"NEURON", "CORES"};
+    case Column::core_ids:
+      return {"NEURON", "CORE IDS"};
+    case Column::memory:
+      return {"NEURON", "MEMORY"};
+    case Column::connected:
+      return {"CONNECTED", "DEVICES"};
+    case Column::bdf:
+    case Column::short_bdf:
+      return {"PCI", "BDF"};
+    case Column::pid:
+      return {"PID", ""};
+    case Column::command:
+      return {"COMMAND", ""};
+    case Column::affinity:
+      return {"CPU", "AFFINITY"};
+    case Column::numa_node:
+      return {"NUMA", "NODE"};
+    case Column::runtime_version:
+      return {"RUNTIME", "VERSION"};
+  }
+  return {};
+}
+
+bool is_process_column(Column column) {
+  return column == Column::pid || column == Column::command || column == Column::runtime_version;
+}
+
+std::string joined(const std::vector<int>& values) {
+  std::string text;
+  for (const int value : values) text += (text.empty() ? "" : ", ") + std::to_string(value);
+  return text;
+}
+
+std::string memory_text(const std::optional<std::uint64_t>& bytes) {
+  constexpr std::uint64_t kGib = 1ULL << 30U;
+  if (!bytes) return kUnknown;
+  const std::uint64_t tenths = (*bytes % kGib) * 10 / kGib;
+  return std::to_string(*bytes / kGib) + (tenths == 0 ? "" : "." + std::to_string(tenths)) + " GB";
+}
+
+std::string bdf_text(const std::optional<model::Bdf>& bdf, Column form) {
+  if (!bdf) return kUnknown;
+  const std::string full = model::to_string(*bdf);
+  return form == Column::short_bdf && bdf->domain == 0 ? full.substr(full.find(':') + 1) : full;
+}
+
+std::string device_cell(const DeviceView& device, Column column) {
+  switch (column) {
+    case Column::device:
+      return std::to_string(device.index);
+    case Column::cores:
+      return device.core_ids ? std::to_string(device.core_ids->size()) : kUnknown;
+    case Column::core_ids:
+      return device.core_ids ? format_int_list(*device.core_ids) : kUnknown;
+    case Column::memory:
+      return memory_text(device.memory_bytes);
+    case Column::connected:
+      return joined(device.neighbours);
+    case Column::affinity:
+      return device.cpus ? format_int_list(*device.cpus) : kUnknown;
+    case Column::numa_node:
+      return device.numa_node ? std::to_string(*device.numa_node) : kUnknown;
+    default:
+      return bdf_text(device.bdf, column);
+  }
+}
+
+std::string process_cell(const ProcessView& process, Column column) {
+  switch (column) {
+    case Column::pid:
+      return std::to_string(process.pid);
+    case Column::command:
+      return process.command;
+    default:
+      return process.runtime_version;
+  }
+}
+
+std::vector<TextTable::Row> rows_of(const DeviceView& device, const std::vector<Column>& columns) {
+  const bool per_process = std::any_of(columns.begin(), columns.end(), is_process_column);
+  const std::size_t count = per_process ? std::max<std::size_t>(device.processes.size(), 1) : 1;
+  std::vector<TextTable::Row> rows(count, TextTable::Row(columns.size()));
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (!is_process_column(columns[i])) {
+      rows[0][i] = device_cell(device, columns[i]);
+    } else if (device.processes.empty()) {
+      rows[0][i] = kUnknown;
+    } else {
+      for (std::size_t row = 0; row < rows.size(); ++row) {
+        rows[row][i] = process_cell(device.processes[row], columns[i]);
+      }
+    }
+  }
+  return rows;
+}
+
+bool any_neighbours(const NodeView& view) {
+  return std::any_of(view.devices.begin(), view.devices.end(), [](const auto& d) { return !d.neighbours.empty(); });
+}
+
+}  // namespace
+
+std::vector<Column> default_columns(const NodeView& view) {
+  bool processes = false;
+  bool commands = false;
+  for (const DeviceView& device : view.devices) {
+    for (const ProcessView& process : device.processes) {
+      processes = true;
+      commands = commands || !process.command.empty();
+    }
+  }
+  std::vector<Column> columns = {Column::device, Column::cores, Column::core_ids, Column::memory};
+  if (any_neighbours(view)) columns.push_back(Column::connected);
+  columns.push_back(Column::bdf);
+  if (processes) columns.push_back(Column::pid);
+  if (commands) columns.push_back(Column::command);
+  columns.insert(columns.end(), {Column::affinity, Column::numa_node});
+  if (processes) columns.push_back(Column::runtime_version);
+  return columns;
+}
+
+std::vector<Column> topology_columns(const NodeView& view) {
+  std::vector<Column> columns = {Column::device, Column::cores, Column::memory};
+  if (any_neighbours(view)) columns.push_back(Column::connected);
+  columns.push_back(Column::short_bdf);
+  return columns;
+}
+
+std::string header_lines(const NodeView& view) {
+  std::string text;
+  if (!view.instance_type.empty()) text += "instance-type: " + view.instance_type + '\n';
+  if (!view.instance_id.empty()) text += "instance-id: " + view.instance_id + '\n';
+  if (view.lnc) text += "logical-neuroncore-config: " + std::to_string(*view.lnc) + '\n';
+  return text;
+}
+
+std::string device_table(const NodeView& view, const std::vector<Column>& columns) {
+  std::vector<TextTable::Header> headers;
+  for (const Column column : columns) headers.push_back(header_of(column));
+  TextTable table(std::move(headers));
+  for (const DeviceView& device : view.devices) table.add_group(rows_of(device, columns));
+  return table.to_string();
+}
+
+}  // namespace neuron::render

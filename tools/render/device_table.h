@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/render/node_view.h"
+
+// The tables of the official neuron-ls (neuron-tools.md §3-6), byte for byte. Pure functions, any thread.
+namespace neuron::render {
+
+enum class Column {
+  device,
+  cores,     // number of logical cores
+  core_ids,  // "4-7"; ids that do not follow each other "0-1,4"
+  memory,    // "32 GB", the value being GiB
+  connected,
+  bdf,        // "0000:10:1b.0"
+  short_bdf,  // "10:1b.0"; the full form in a PCI domain other than 0
+  pid,
+  command,
+  affinity,  // "0-31,64-95"
+  numa_node,
+  runtime_version,
+};
+
+// Columns of the default view: `connected` when any device has neighbours, the process columns when any process is
+// attached, and `command` only when one could be resolved.
+[[nodiscard]] std::vector<Column> default_columns(const NodeView& view);
+
+// Columns of the short table above the topology drawing.
+[[nodiscard]] std::vector<Column> topology_columns(const NodeView& view);
+
+// "instance-type: …", "instance-id: …", "logical-neuroncore-config: …": one line each for what is known.
+[[nodiscard]] std::string header_lines(const NodeView& view);
+
+// One group of rows per device: a row per process when a process column is asked for, else one row. Device cells stand
+// in the first row of a group only.
+[[nodiscard]] std::string device_table(const NodeView& view, const std::vector<Column>& columns);
+
+}  // namespace neuron::render

@@ -1,0 +1,89 @@
+#include "tools/render/node_view.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tools/render/text.h"
+
+namespace neuron::render {
+namespace {
+
+template <typename T>
+std::optional<T> value_of(const model::Maybe<T>& maybe) {
+  if (!maybe) return std::nullopt;
+  return maybe->value;
+}
+
+// The driver does not say who uses the runtime. A monitor attaches without locking a core or allocating anything.
+bool uses_runtime(const model::Process& process) {
+  return process.core_mask != 0 || process.device_memory_bytes != 0 || process.host_memory_bytes != 0;
+}
+
+bool has_logical_core_choice(const model::NeuronDevice& device) {
+  return device.family == model::Family::trainium2 || device.family == model::Family::trainium3;
+}
+
+std::vector<ProcessView> processes_of(const model::NeuronDevice& device, const ViewRequest& request) {
+  std::map<int, ProcessView> by_pid;
+  for (const model::Process& process : device.processes.value_or(std::vector<model::Process>{})) {
+    if (request.filter == ProcessFilter::with_runtime && !uses_runtime(process)) continue;
+    ProcessView& view = by_pid[process.pid];
+    view.pid = process.pid;
+    if (const auto command = request.commands.find(process.pid); command != request.commands.end()) {
+      view.command = shorten(command->second, request.command_width);
+    }
+  }
+  std::vector<ProcessView> processes;
+  for (auto& [pid, view] : by_pid) processes.push_back(std::move(view));
+  return processes;
+}
+
+DeviceView device_view(const model::NeuronDevice& device, const ViewRequest& request) {
+  DeviceView view;
+  view.index = device.index;
+  view.host_index = device.index;
+  view.memory_bytes = device.memory_bytes;
+  if (device.neighbours) view.neighbours = device.neighbours->value;
+  view.bdf = value_of(device.bdf);
+  view.cpus = value_of(device.cpus);
+  view.numa_node = value_of(device.numa_node);
+  view.processes = processes_of(device, request);
+  return view;
+}
+
+// Numbers devices and cores from 0, as the runtime counts inside a container. After a device whose core count nobody
+// knows, no core id can be known either.
+void number_from_zero(std::vector<DeviceView>& devices) {
+  int next_index = 0;
+  std::optional<int> next_core = 0;
+  for (DeviceView& device : devices) {
+    device.index = next_index++;
+    if (!next_core || !device.core_ids) {
+      next_core.reset();
+      device.core_ids.reset();
+      continue;
+    }
+    std::iota(device.core_ids->begin(), device.core_ids->end(), *next_core);
+    *next_core += static_cast<int>(device.core_ids->size());
+  }
+}
+
+}  // namespace
+
+NodeView make_node_view(const model::HostScan& scan, const ViewRequest& request) {
+  NodeView view;
+  view.instance_type = scan.instance_type;
+  view.instance_id = scan.instance_id;
+  if (std::any_of(scan.devices.begin(), scan.devices.end(), has_logical_core_choice)) view.lnc = value_of(scan.lnc);
+  for (std::size_t i = 0; i < scan.devices.size(); ++i) {
+    if (!scan.devices[i].node_present) continue;
+    view.devices.push_back(device_view(scan.devices[i], request));
+    if (i < request.core_ids.size() && !request.core_ids[i].empty()) {
+      view.devices.back().core_ids = request.core_ids[i];
+    }
+  }
+  if (view.devices.size() < scan.devices.size()) number_from_zero(view.devices);
+  return view;
+}
+
+}  // namespace neuron::render

@@ -1,0 +1,169 @@
+#include "tools/render/topology_drawing.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+
+namespace neuron::render {
+namespace {
+
+using Graph = std::map<int, std::set<int>>;  // host index -> linked host indices, symmetric, visible devices only
+
+constexpr int kSide = 4;  // of the torus
+constexpr std::string_view kTitle = "Neuron Device Topology\n";
+constexpr std::string_view kLink = "◄––►";
+constexpr std::string_view kWrapLeft = "*––►";
+constexpr std::string_view kWrapRight = "◄––*";
+constexpr std::string_view kLegend = "\nLegend:\n\n        *––► = Wrap-around link\n";
+constexpr std::string_view kMissingLegend = "        [   ] = Device missing or not visible here\n";
+
+std::string node_text(int id) {
+  const std::string digits = std::to_string(id);
+  return '[' + std::string(digits.size() < 2 ? 2 - digits.size() : 0, ' ') + digits + " ]";
+}
+
+Graph visible_links(const NodeView& view) {
+  Graph graph;
+  for (const DeviceView& device : view.devices) graph[device.host_index];
+  for (const DeviceView& device : view.devices) {
+    for (const int neighbour : device.neighbours) {
+      if (neighbour == device.host_index || !graph.contains(neighbour)) continue;
+      graph[device.host_index].insert(neighbour);
+      graph[neighbour].insert(device.host_index);
+    }
+  }
+  return graph;
+}
+
+std::set<int> torus_neighbours(int id) {
+  const int row = id / kSide;
+  const int column = id % kSide;
+  const auto at = [](int r, int c) { return (r + kSide) % kSide * kSide + (c + kSide) % kSide; };
+  return {at(row - 1, column), at(row + 1, column), at(row, column - 1), at(row, column + 1)};
+}
+
+// True when every visible device lists exactly its four neighbours of the 4x4 torus.
+bool is_torus(const NodeView& view) {
+  return !view.devices.empty() && std::all_of(view.devices.begin(), view.devices.end(), [](const DeviceView& device) {
+    const std::set<int> listed(device.neighbours.begin(), device.neighbours.end());
+    return device.host_index >= 0 && device.host_index < kSide * kSide && listed == torus_neighbours(device.host_index);
+  });
+}
+
+std::string torus_column_line(std::string_view mark) {
+  std::string line = "      ";
+  for (int column = 0; column < kSide; ++column) {
+    line += mark;
+    line += column + 1 < kSide ? "        " : "      \n";
+  }
+  return line;
+}
+
+std::string draw_torus(const Graph& visible) {
+  const std::string stem = torus_column_line("│");
+  std::string text = torus_column_line("*") + stem + torus_column_line("▼");
+  for (int row = 0; row < kSide; ++row) {
+    text += kWrapLeft;
+    for (int column = 0; column < kSide; ++column) {
+      const int id = row * kSide + column;
+      text += visible.contains(id) ? node_text(id) : "[   ]";
+      text += column + 1 < kSide ? kLink : kWrapRight;
+    }
+    text += '\n' + torus_column_line("▲") + stem + torus_column_line(row + 1 < kSide ? "▼" : "*");
+  }
+  return text;
+}
+
+// Ids of the part of the graph that `start` belongs to.
+std::set<int> component_of(const Graph& graph, int start) {
+  std::set<int> seen = {start};
+  std::vector<int> open = {start};
+  while (!open.empty()) {
+    const int id = open.back();
+    open.pop_back();
+    for (const int next : graph.at(id)) {
+      if (seen.insert(next).second) open.push_back(next);
+    }
+  }
+  return seen;
+}
+
+// Every id of a chain or ring in the order of its links, from `start`, lower neighbour first.
+std::vector<int> walk(const Graph& graph, int start) {
+  std::vector<int> order = {start};
+  std::set<int> seen = {start};
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const int next : graph.at(order.back())) {
+      if (!seen.insert(next).second) continue;
+      order.push_back(next);
+      moved = true;
+      break;
+    }
+  }
+  return order;
+}
+
+std::string joined_nodes(const std::vector<int>& ids) {
+  std::string text;
+  for (const int id : ids) text.append(text.empty() ? "" : kLink).append(node_text(id));
+  return text;
+}
+
+std::string link_list(const Graph& graph, const std::set<int>& ids) {
+  std::string text;
+  for (const int id : ids) {
+    text += "  " + node_text(id) + "––►";
+    for (const int other : graph.at(id)) text += node_text(other);
+    text += '\n';
+  }
+  return text;
+}
+
+struct Drawing {
+  std::string text;
+  bool wraps = false;  // uses the wrap-around arms, so the legend is due
+};
+
+Drawing draw_component(const Graph& graph, const std::set<int>& ids) {
+  const auto degree_is = [&](std::size_t degree) {
+    return [&graph, degree](int id) { return graph.at(id).size() == degree; };
+  };
+  const auto ends = std::count_if(ids.begin(), ids.end(), degree_is(1));
+  const auto inner = std::count_if(ids.begin(), ids.end(), degree_is(2));
+  if (ends + inner != static_cast<std::ptrdiff_t>(ids.size())) return {link_list(graph, ids), false};
+  if (ends == 0) {
+    const std::string nodes = joined_nodes(walk(graph, *ids.begin()));
+    return {"  " + std::string(kWrapLeft) + nodes + std::string(kWrapRight) + '\n', true};
+  }
+  const int first = *std::find_if(ids.begin(), ids.end(), degree_is(1));
+  return {"  " + joined_nodes(walk(graph, first)) + '\n', false};
+}
+
+}  // namespace
+
+std::string draw_topology(const NodeView& view) {
+  const Graph graph = visible_links(view);
+  if (is_torus(view)) {
+    const bool complete = graph.size() == kSide * kSide;
+    return "\n\n" + std::string(kTitle) + draw_torus(graph) + std::string(kLegend) +
+           std::string(complete ? "" : kMissingLegend);
+  }
+  Drawing whole;
+  std::string unlinked;
+  std::set<int> done;
+  for (const auto& [id, links] : graph) {
+    if (links.empty()) unlinked += "  " + node_text(id);
+    if (links.empty() || done.contains(id)) continue;
+    const std::set<int> ids = component_of(graph, id);
+    const Drawing drawing = draw_component(graph, ids);
+    whole.text += drawing.text;
+    whole.wraps = whole.wraps || drawing.wraps;
+    done.insert(ids.begin(), ids.end());
+  }
+  if (!unlinked.empty()) whole.text += unlinked + '\n';
+  return '\n' + std::string(kTitle) + '\n' + whole.text + std::string(whole.wraps ? kLegend : "");
+}
+
+}  // namespace neuron::render
