@@ -6,14 +6,25 @@
 #include <string>
 
 #include "agent/base/error.h"
+#include "agent/rpc/call_keeper.h"
 #include "plugin/resource.h"
 
 namespace neuron::plugin {
 
-// Tells the kubelet at `kubelet_socket` that `resource` is served at `endpoint` (a file name beside that socket). The
-// kubelet dials back before it answers, so the plugin must be serving. Never blocks; `done` comes once, on a gRPC thread,
-// with the error or nullopt.
-void register_with_kubelet(const std::string& kubelet_socket, Resource resource, const std::string& endpoint,
-                           std::chrono::milliseconds deadline, std::function<void(std::optional<Error>)> done);
+// Registers resources with the kubelet behind one socket. One thread.
+class KubeletRegistration {
+ public:
+  using Done = std::function<void(std::optional<Error>)>;  // once, on a gRPC thread; nullopt = registered
+
+  explicit KubeletRegistration(std::string kubelet_socket) : socket_(std::move(kubelet_socket)) {}
+
+  // Tells the kubelet that `resource` is served at `endpoint`, a file name beside its socket. The kubelet dials back
+  // before it answers, so the plugin must be serving. Never blocks. A new connection each time.
+  void start(Resource resource, const std::string& endpoint, std::chrono::milliseconds deadline, Done done);
+
+ private:
+  std::string socket_;
+  rpc::CallKeeper calls_;
+};
 
 }  // namespace neuron::plugin

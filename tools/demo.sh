@@ -27,7 +27,8 @@ for program in neuron-agent neuron-ls neuron-sim; do
   [ -x "$bin/$program" ] || { echo "tools/demo.sh: $bin/$program is missing; run without --no-build" >&2; exit 1; }
 done
 
-dir=$(mktemp -d /tmp/neuron-demo.XXXXXX) || exit 1
+# A simulated host is thousands of small files: in memory where that is possible.
+dir=$(mktemp -d /dev/shm/neuron-demo.XXXXXX 2> /dev/null || mktemp -d /tmp/neuron-demo.XXXXXX) || exit 1
 host=$dir/host
 kubelet=$dir/kubelet
 agent_pid=""
@@ -62,7 +63,8 @@ step() {
 say() { printf '%s\n' "$@"; }
 show() { # runs a command as a reader would type it
   printf '$ %s\n' "$(basename "$1") ${*:2}" | sed "s|$dir/||g"
-  "$@" || give_up "$(basename "$1") failed"
+  "$@" | sed "s|$dir/||g"
+  [ "${PIPESTATUS[0]}" -eq 0 ] || give_up "$(basename "$1") failed"
 }
 
 # ask COMMAND EXPECTED: one command to the simulated kubelet; its answer is printed and has to contain EXPECTED.

@@ -144,16 +144,20 @@ bool DeviceGraph::connected(Mask devices) const {
   return seen == devices;
 }
 
-int DeviceGraph::numa_nodes(Mask devices) const {
-  std::array<int, kMaxDevices> nodes{};
+int DeviceGraph::distinct(Mask devices, int NodeTopology::Device::*place) const {
+  std::array<int, kMaxDevices> seen;  // only the first `count` are set
   int count = 0;
   for (Mask rest = devices; rest != 0; rest &= rest - 1) {
-    const int node = device(std::countr_zero(rest)).numa_node;
-    if (node < 0 || std::find(nodes.begin(), nodes.begin() + count, node) != nodes.begin() + count) continue;
-    nodes[static_cast<std::size_t>(count++)] = node;
+    const int where = device(std::countr_zero(rest)).*place;
+    if (where < 0 || std::find(seen.begin(), seen.begin() + count, where) != seen.begin() + count) continue;
+    seen[static_cast<std::size_t>(count++)] = where;
   }
   return count;
 }
+
+int DeviceGraph::numa_nodes(Mask devices) const { return distinct(devices, &NodeTopology::Device::numa_node); }
+
+int DeviceGraph::switches(Mask devices) const { return distinct(devices, &NodeTopology::Device::pci_group); }
 
 int DeviceGraph::index_runs(Mask devices) const {
   int runs = 0;

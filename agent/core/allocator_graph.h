@@ -38,6 +38,7 @@ class DeviceGraph {
   [[nodiscard]] int hop_sum(Mask devices) const;    // over all pairs
   [[nodiscard]] bool connected(Mask devices) const;  // by links inside the set
   [[nodiscard]] int numa_nodes(Mask devices) const;  // distinct known ones
+  [[nodiscard]] int switches(Mask devices) const;    // distinct known PCI groups
   [[nodiscard]] int index_runs(Mask devices) const;  // stretches of consecutive indices
   [[nodiscard]] bool is_chain() const { return topology_.ring || topology_.line; }
 
@@ -50,6 +51,7 @@ class DeviceGraph {
   void measure_hops();
   void find_groups();
   [[nodiscard]] std::vector<Mask> close_pairs() const;
+  [[nodiscard]] int distinct(Mask devices, int NodeTopology::Device::*place) const;
 
   const NodeTopology& topology_;
   int size_ = 0;
@@ -59,7 +61,7 @@ class DeviceGraph {
 };
 
 // How good a set is, smaller is better, in the order of DESIGN.md §6; equal scores go to the lowest indices.
-using Score = std::array<int, 9>;
+using Score = std::array<int, 10>;
 
 // Rates sets for one question. Immutable; refers to the graph.
 class Rater {

@@ -81,7 +81,8 @@ Score Rater::rate(Mask devices, int hop_sum) const {
     }
   }
   score[7] = graph_.numa_nodes(devices);
-  score[8] = graph_.index_runs(devices);
+  score[8] = graph_.switches(devices);
+  score[9] = graph_.index_runs(devices);
   return score;
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <optional>
 
 #include "agent/core/allocator_graph.h"
@@ -32,18 +33,23 @@ class Search {
     seed();
     Costs costs{};
     for (std::size_t i = 0; i < count_; ++i) {
-      for (Mask rest = must_; rest != 0; rest &= rest - 1) costs[i] += graph_.hops(order_[i], std::countr_zero(rest));
+      int cost = 0;
+      for (Mask rest = must_; rest != 0; rest &= rest - 1) cost += graph_.hops(order_[i], std::countr_zero(rest));
+      costs[i] = static_cast<std::int16_t>(cost);
+      for (std::size_t k = 0; k < count_; ++k) {
+        between_[i][k] = static_cast<std::int16_t>(graph_.hops(order_[i], order_[k]));
+      }
     }
     descend(0, size_ - std::popcount(must_), graph_.hop_sum(must_), must_, costs);
     return best_;
   }
 
  private:
-  using Costs = std::array<int, kExactLimit>;  // hops from each candidate to the set so far
+  using Costs = std::array<std::int16_t, kExactLimit>;  // hops from each candidate to the set so far
 
-  // A greedy answer first, so that most branches are cut from the start.
+  // A greedy answer from a few starts first, so that most branches are cut early.
   void seed() {
-    for (std::size_t first = 0; first < count_ || first == 0; ++first) {
+    for (std::size_t first = 0; first < count_ || first == 0; first += 4) {
       Mask set = must_ != 0 || count_ == 0 ? must_ : bit(order_[first]);
       while (std::popcount(set) < size_ && grow(set)) {
       }
@@ -83,14 +89,13 @@ class Search {
     if (left == 0) return consider(set, sum);
     for (std::size_t i = start; i + static_cast<std::size_t>(left) <= count_; ++i) {
       const int next_sum = sum + costs[i];
-      Costs next = costs;
-      int least = left > 1 ? DeviceGraph::kUnreachable * size_ : 0;
-      for (std::size_t k = i + 1; k < count_; ++k) {
-        next[k] += graph_.hops(order_[i], order_[k]);
-        least = std::min(least, next[k]);
-      }
-      const int bound = next_sum + (left - 1) * least + least_among_[static_cast<std::size_t>(left - 1)];
-      if (best_ && bound > best_score_[0]) continue;
+      const int floor = next_sum + least_among_[static_cast<std::size_t>(left - 1)];
+      if (best_ && floor + (left - 1) * (size_ - left + 1) > best_score_[0]) continue;
+      Costs next;
+      for (std::size_t k = 0; k < kExactLimit; ++k) next[k] = static_cast<std::int16_t>(costs[k] + between_[i][k]);
+      int least = left > 1 ? next[i + 1] : 0;
+      for (std::size_t k = i + 2; k < count_; ++k) least = std::min<int>(least, next[k]);
+      if (best_ && floor + (left - 1) * least > best_score_[0]) continue;
       descend(i + 1, left - 1, next_sum, set | bit(order_[i]), next);
     }
   }
@@ -102,6 +107,7 @@ class Search {
   Shape shape_;
   std::array<int, kExactLimit> order_{};  // positions that may be added, ascending
   std::size_t count_ = 0;
+  std::array<Costs, kExactLimit> between_{};  // hops between candidates
   std::array<int, kExactLimit + 1> least_among_{};
   std::optional<Mask> best_;
   Score best_score_{};

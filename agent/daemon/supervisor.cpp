@@ -10,7 +10,6 @@
 #include <csignal>
 
 #include "plugin/checkpoint.h"
-#include "plugin/kubelet_registration.h"
 
 namespace neuron::daemon {
 namespace {
@@ -47,6 +46,7 @@ Supervisor::Supervisor(const Parts& parts, int signals)
     : parts_(parts),
       signals_(signals),
       pod_resources_(parts.options.pod_resources_socket()),
+      registration_(kubelet_socket()),
       holders_(parts.options.device_plugins_dir() + "/" + std::string(plugin::kCheckpointName)),
       instance_(instance_suffix()) {
   hooks_.on_stream_end = [&events = parts.events](plugin::Resource resource,
@@ -200,11 +200,10 @@ void Supervisor::start_registration(ServedResource& served) {
   served.retry_at.reset();
   served.kubelet = socket_identity(kubelet_socket());
   const std::string endpoint = served.server->endpoint();
-  plugin::register_with_kubelet(
-      kubelet_socket(), served.resource, endpoint, kRegisterDeadline,
-      [&events = parts_.events, resource = served.resource, endpoint](std::optional<Error> error) {
-        events.post(RegisterDone{resource, endpoint, std::move(error)});
-      });
+  registration_.start(served.resource, endpoint, kRegisterDeadline,
+                      [&events = parts_.events, resource = served.resource, endpoint](std::optional<Error> error) {
+                        events.post(RegisterDone{resource, endpoint, std::move(error)});
+                      });
 }
 
 void Supervisor::retry_due() {
@@ -250,15 +249,17 @@ void Supervisor::handle(const RegisterDone& event) {
     served->phase = ServedResource::Phase::registered;
     served->registered_at = parts_.clock.now();
     served->last_error.clear();
+    served->backoff = milliseconds{0};
     spdlog::info("registered resource={} units={} endpoint={}", plugin::resource_name(event.resource),
                  served->last_list->size(), event.endpoint);
     return;
   }
-  if (served->last_error != event.error->message) {
+  const bool first_try = served->backoff.count() == 0;  // a kubelet's socket appears before it listens: say nothing yet
+  if (!first_try && served->last_error != event.error->message) {
     spdlog::warn("resource={} not registered, trying again: {}", plugin::resource_name(event.resource),
                  event.error->message);
   }
-  served->last_error = event.error->message;
+  if (!first_try) served->last_error = event.error->message;
   served->schedule_retry(parts_.clock.now());
 }
 

@@ -15,6 +15,7 @@
 #include "agent/daemon/served_resource.h"
 #include "agent/rpc/pod_resources.h"
 #include "plugin/allocation_desk.h"
+#include "plugin/kubelet_registration.h"
 #include "plugin/pre_start_gate.h"
 #include "plugin/socket_watch.h"
 
@@ -83,6 +84,7 @@ class Supervisor {
   int signals_;
   plugin::DevicePluginService::Hooks hooks_;
   rpc::PodResourcesClient pod_resources_;
+  plugin::KubeletRegistration registration_;
   Holders holders_;
   std::optional<InstanceLock> lock_;
   std::optional<plugin::SocketWatch> watch_;

@@ -163,8 +163,9 @@ Result<std::string> FsRoot::read_link(std::string_view path) const {
 }
 
 Result<std::string> FsRoot::real_path(std::string_view path) const {
-  constexpr int kMaxLinks = 40;  // as the kernel's own limit
-  std::string done;              // resolved so far: no links, no ".."
+  constexpr int kMaxLinks = 40;       // as the kernel's own limit
+  std::array<char, PATH_MAX> buffer;  // NOLINT: readlinkat() fills it
+  std::string done;                   // resolved so far: no links, no ".."
   std::string rest(path);
   int links = 0;
   while (!rest.empty()) {
@@ -178,15 +179,20 @@ Result<std::string> FsRoot::real_path(std::string_view path) const {
       continue;
     }
     const std::string next = done.empty() ? part : done + '/' + part;
-    auto target = read_link(next);
-    if (!target) {
-      if (target.error().code != ErrorCode::invalid_argument) return fail(std::move(target).error());
-      done = next;
+    // What is resolved holds no link, so the plain call stays inside the root.
+    const PathText text(next);
+    errno = ENAMETOOLONG;
+    const ssize_t length =
+        text.fits() ? ::readlinkat(directory_.get(), text.c_str(), buffer.data(), buffer.size()) : ssize_t{-1};
+    if (length < 0) {
+      if (errno != EINVAL) return fail(errno_error(next));
+      done = next;  // no link
       continue;
     }
     if (++links > kMaxLinks) return fail(corrupt(path, "too many symbolic links"));
-    if (target->starts_with('/')) done.clear();
-    rest = rest.empty() ? *target : *target + '/' + rest;
+    const std::string target(buffer.data(), static_cast<std::size_t>(length));
+    if (target.starts_with('/')) done.clear();
+    rest = rest.empty() ? target : target + '/' + rest;
     if (rest.size() > 2 * PATH_MAX) return fail(corrupt(path, "symbolic links grow without end"));
   }
   return done;

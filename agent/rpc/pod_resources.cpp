@@ -16,10 +16,8 @@ namespace {
 constexpr int kMaxAnswerBytes = 16 << 20;
 constexpr std::size_t kMaxNameBytes = 512;
 
-struct Call {
-  std::shared_ptr<grpc::Channel> channel;
+struct ListCall final : KeptCall {
   std::unique_ptr<v1::PodResourcesLister::Stub> stub;
-  grpc::ClientContext context;
   v1::ListPodResourcesRequest request;
   v1::ListPodResourcesResponse response;
 };
@@ -48,24 +46,22 @@ std::vector<PodDevices> convert(const v1::ListPodResourcesResponse& response) {
 
 PodResourcesClient::PodResourcesClient(std::string socket) : socket_(std::move(socket)) {}
 
-void PodResourcesClient::list(std::chrono::milliseconds deadline, Done done) const {
-  auto call = std::make_shared<Call>();
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
-  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  call->channel = grpc::CreateCustomChannel("unix:" + socket_, grpc::InsecureChannelCredentials(), arguments);
+void PodResourcesClient::list(std::chrono::milliseconds deadline, Done done) {
+  auto owned = std::make_unique<ListCall>();
+  ListCall* call = owned.get();
+  call->channel = fresh_channel(socket_, kMaxAnswerBytes);
   call->stub = v1::PodResourcesLister::NewStub(call->channel);
   call->context.set_deadline(std::chrono::system_clock::now() + deadline);
-  Call* raw = call.get();
-  raw->stub->async()->List(&raw->context, &raw->request, &raw->response,
-                           [call = std::move(call), done = std::move(done)](const grpc::Status& status) {
-                             if (status.ok()) {
-                               done(convert(call->response));
-                             } else {
-                               done(fail(to_error(status, "PodResources List")));
-                             }
-                           });
+  calls_.keep(std::move(owned));
+  call->stub->async()->List(&call->context, &call->request, &call->response,
+                            [this, call, done = std::move(done)](const grpc::Status& status) {
+                              if (status.ok()) {
+                                done(convert(call->response));
+                              } else {
+                                done(fail(to_error(status, "PodResources List")));
+                              }
+                              calls_.finished(call);
+                            });
 }
 
 }  // namespace neuron::rpc

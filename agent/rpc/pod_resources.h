@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/base/result.h"
+#include "agent/rpc/call_keeper.h"
 
 namespace neuron::rpc {
 
@@ -21,7 +22,7 @@ struct PodDevices {
 
 // Asks the kubelet's PodResources service who holds what. List makes the kubelet's device manager forget the devices of
 // ended pods, and races with an allocation in flight (kubelet.md §2.5): never call it from an RPC handler or while one
-// runs, and rarely.
+// runs, and rarely. One thread.
 class PodResourcesClient {
  public:
   using Done = std::function<void(Result<std::vector<PodDevices>>)>;  // once, on a gRPC thread
@@ -31,10 +32,11 @@ class PodResourcesClient {
 
   // Starts one List; a new connection each time, closed with it. Never blocks. Errors: unavailable (nobody listens),
   // deadline_exceeded, data_corrupt (more than 16 MiB, or names that are no names).
-  void list(std::chrono::milliseconds deadline, Done done) const;
+  void list(std::chrono::milliseconds deadline, Done done);
 
  private:
   std::string socket_;
+  CallKeeper calls_;
 };
 
 }  // namespace neuron::rpc

@@ -93,6 +93,7 @@ int measure(const std::string& directory) {
   constexpr neuron::host::Scanner::Options kWithoutTopology{.with_topology = false, .with_processes = true};
   std::size_t devices = 0;
   neuron::host::Scanner repeated(*root, {});
+  (void)repeated.scan();
   compare("repeated scan", [&] { devices = repeated.scan().devices.size(); });
   compare("first scan (without hwloc)", [&] { (void)neuron::host::Scanner(*root, kWithoutTopology).scan(); });
   std::vector<double> loads;

@@ -169,6 +169,7 @@ class Injector {
   [[nodiscard]] Result<void> change_file(const FaultTarget& target, const Action& action) const {
     TRY_ASSIGN(const std::string path, path_of_key(dir_, target, action.key));
     TRY_ASSIGN(const std::string text, text_of(target, action, path));
+    if (const std::string folder = first_absent_folder(path); !folder.empty()) TRY(saved_.keep(target.name, folder));
     TRY(saved_.keep(target.name, path));
     if (action.verb == Verb::remove) return clear_place(path);
     const std::string fresh = full(".neuron-sim/fresh");
@@ -180,6 +181,15 @@ class Injector {
     }
     if (::rename(fresh.c_str(), full(path).c_str()) != 0) return fail(error_from_errno(errno, full(path)));
     return {};
+  }
+
+  // The topmost folder that must be made for `path`; "" when all are there.
+  [[nodiscard]] std::string first_absent_folder(const std::string& path) const {
+    std::error_code error;
+    for (auto slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+      if (!fs::exists(fs::symlink_status(full(path.substr(0, slash)), error))) return path.substr(0, slash);
+    }
+    return "";
   }
 
   [[nodiscard]] Result<void> clear_place(const std::string& path) const {

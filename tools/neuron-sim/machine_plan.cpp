@@ -147,6 +147,7 @@ void add_rdma(MachinePlan& machine, const std::vector<core::EfaFacts>& efas) {
 // A permutation that moves every interface when their number is even, so that who joins by position is wrong.
 void number_uverbs(std::vector<RdmaFunction>& rdma) {
   const int count = static_cast<int>(rdma.size());
+  if (count == 0) return;
   int factor = 3;
   while (std::gcd(factor, count) != 1) factor += 2;
   for (int k = 0; k < count; ++k) rdma[static_cast<std::size_t>(k)].uverbs = (k * factor + 1) % count;

@@ -108,7 +108,7 @@ int run_set(const SetFlags& flags) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Simulated nodes with AWS Neuron and EFA: directories that the other programs take\nas --root",
+  CLI::App app("Simulated nodes with AWS Neuron and EFA: directories that the other programs\ntake as --root",
                "neuron-sim");
   app.set_version_flag("--version", std::string("neuron-sim ") + kVersion);
   app.require_subcommand(1);

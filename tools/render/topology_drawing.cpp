@@ -16,6 +16,7 @@ constexpr std::string_view kLink = "◄––►";
 constexpr std::string_view kWrapLeft = "*––►";
 constexpr std::string_view kWrapRight = "◄––*";
 constexpr std::string_view kLegend = "\nLegend:\n\n        *––► = Wrap-around link\n";
+constexpr std::string_view kNoLinks = "\nNo connections known.\n";
 constexpr std::string_view kMissingLegend = "        [   ] = Device missing or not visible here\n";
 
 std::string node_text(int id) {
@@ -163,6 +164,7 @@ std::string draw_topology(const NodeView& view) {
     done.insert(ids.begin(), ids.end());
   }
   if (!unlinked.empty()) whole.text += unlinked + '\n';
+  if (done.empty() && graph.size() > 1) whole.text += kNoLinks;
   return '\n' + std::string(kTitle) + '\n' + whole.text + std::string(whole.wraps ? kLegend : "");
 }
 

@@ -156,7 +156,8 @@ TEST(PodResourcesFaultTest, AnswersGarbageUntilHealed) {
   v1::AllocatableResourcesResponse allocatable;
   v1::GetPodResourcesResponse one;
   PodResourcesCaller caller(*kubelet);
-  EXPECT_EQ(caller.list(list).error_code(), grpc::INTERNAL);
+  const grpc::Status garbled = caller.list(list);
+  EXPECT_EQ(garbled.error_code(), grpc::INTERNAL) << garbled.error_message();
   EXPECT_EQ(caller.allocatable(allocatable).error_code(), grpc::INTERNAL);
   EXPECT_EQ(caller.get("a", "b", one).error_code(), grpc::INTERNAL);
   ASSERT_TRUE(kubelet->set_faults({}).has_value());

@@ -27,8 +27,7 @@ TEST(ReportTest, AnAdmittedPod) {
             "    aws.amazon.com/neuron  4 units: 0-3\n"
             "    vpc.amazonaws.com/efa  2 units: rdmap16s25 rdmap16s26\n"
             "    env                    NEURON_RT_VISIBLE_CORES=0-7\n"
-            "    devices (rw)           /dev/neuron0 /dev/neuron1 /dev/neuron2\n"
-            "                           /dev/neuron3\n");
+            "    devices (rw)           /dev/neuron0 /dev/neuron1 /dev/neuron2 /dev/neuron3\n");
 }
 
 TEST(ReportTest, EverythingThatCanGoWrongIsShown) {

@@ -17,12 +17,12 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 constexpr const char* kNeuron = "aws.amazon.com/neuron";
 
-struct Run {
+struct Outcome {
   int exit_code = 0;
   std::string out, errors;
 };
 
-Run run_shell(FakeKubelet& kubelet, const std::string& script,
+Outcome run_shell(FakeKubelet& kubelet, const std::string& script,
               std::chrono::milliseconds timeout = std::chrono::seconds(10)) {
   std::istringstream input(script);
   std::ostringstream out, errors;
@@ -30,7 +30,7 @@ Run run_shell(FakeKubelet& kubelet, const std::string& script,
   return {exit_code, out.str(), errors.str()};
 }
 
-Run run_program(KubeletCommand command, const std::string& script) {
+Outcome run_program(KubeletCommand command, const std::string& script) {
   std::istringstream input(script);
   std::ostringstream out, errors;
   const int exit_code = run_kubelet_command(command, input, out, errors);
@@ -41,7 +41,7 @@ TEST(ShellTest, APodsLife) {
   KubeletTest kubelet;
   TestPlugin plugin(*kubelet, kNeuron, "neuron.sock", numbered_devices(2));
   ASSERT_TRUE(plugin.register_plugin().ok());
-  const Run run = run_shell(*kubelet,
+  const Outcome run = run_shell(*kubelet,
                             "wait neuron=2\npod train neuron=2\npod late neuron=1\nlist\nstart train\n"
                             "delete train\nshow\necho done\nquit\nnot reached\n");
   EXPECT_EQ(run.exit_code, 0) << run.errors;
@@ -57,7 +57,7 @@ TEST(ShellTest, APodsLife) {
 
 TEST(ShellTest, AnUnknownCommandIsNamedWithItsLineAndTheRestGoesOn) {
   KubeletTest kubelet;
-  const Run run = run_shell(*kubelet, "# a comment\n\ndance\ndelete nobody\necho end\n");
+  const Outcome run = run_shell(*kubelet, "# a comment\n\ndance\ndelete nobody\necho end\n");
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_EQ(run.errors,
             "line 3: unknown command \"dance\" (help lists them)\nline 4: no pod nobody in namespace default\n");
@@ -66,7 +66,7 @@ TEST(ShellTest, AnUnknownCommandIsNamedWithItsLineAndTheRestGoesOn) {
 
 TEST(ShellTest, AWaitThatRunsOutSaysWhatIsThere) {
   KubeletTest kubelet;
-  const Run run = run_shell(*kubelet, "wait neuron=4\n", std::chrono::milliseconds(1));
+  const Outcome run = run_shell(*kubelet, "wait neuron=4\n", std::chrono::milliseconds(1));
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.errors, StartsWith("line 1: waited "));
   EXPECT_THAT(run.errors, HasSubstr("aws.amazon.com/neuron=4: 0 of 0 allocatable"));
@@ -76,7 +76,7 @@ TEST(ShellTest, RestartsTheKubelet) {
   KubeletTest kubelet;
   TestPlugin plugin(*kubelet, kNeuron, "neuron.sock", numbered_devices(2));
   ASSERT_TRUE(plugin.register_plugin().ok());
-  const Run run = run_shell(*kubelet, "wait neuron=2\nrestart\nshow\ndown\nup\nadvance 5m\nhelp\n");
+  const Outcome run = run_shell(*kubelet, "wait neuron=2\nrestart\nshow\ndown\nup\nadvance 5m\nhelp\n");
   EXPECT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.out, HasSubstr("kubelet: restarted"));
   EXPECT_THAT(run.out, HasSubstr("aws.amazon.com/neuron         0            0       0  (plugin gone)\n"));
@@ -93,7 +93,7 @@ TEST(CommandTest, RunsAScriptFromInputOrFile) {
   std::ofstream(command.script) << "echo from a file\n";
   EXPECT_EQ(run_program(command, "").out, "from a file\n");
   command.script = dir.path() + "/none";
-  const Run missing = run_program(command, "");
+  const Outcome missing = run_program(command, "");
   EXPECT_EQ(missing.exit_code, 1);
   EXPECT_THAT(missing.errors, HasSubstr("cannot read the script"));
 }
@@ -107,7 +107,7 @@ TEST(CommandTest, RefusesWrongFlags) {
   timeout.timeout = "ten";
   policy.numa_policy = "restricted";
   for (const KubeletCommand& command : {wait, timeout, policy}) {
-    const Run run = run_program(command, "");
+    const Outcome run = run_program(command, "");
     EXPECT_EQ(run.exit_code, 2);
     EXPECT_THAT(run.errors, StartsWith("neuron-sim kubelet: --"));
   }
@@ -117,13 +117,13 @@ TEST(CommandTest, FailsWhenItCannotServeOrTheWaitRunsOut) {
   const TempDir dir;
   KubeletCommand command;
   command.kubelet_dir = dir.path() + "/" + std::string(100, 'x');
-  const Run long_path = run_program(command, "");
+  const Outcome long_path = run_program(command, "");
   EXPECT_EQ(long_path.exit_code, 1);
   EXPECT_THAT(long_path.errors, HasSubstr("107 bytes"));
   command.kubelet_dir = dir.path();
   command.wait_for = {"neuron=1"};
   command.timeout = "1ms";
-  const Run waited = run_program(command, "echo not reached\n");
+  const Outcome waited = run_program(command, "echo not reached\n");
   EXPECT_EQ(waited.exit_code, 1);
   EXPECT_EQ(waited.out, "");
 }

@@ -54,7 +54,7 @@ TEST(TopologyDrawing, BrokenRingIsAChainFromItsLowerEnd) {
 }
 
 TEST(TopologyDrawing, UnlinkedDevicesStandSideBySide) {
-  EXPECT_EQ(draw_topology(linked({{}, {}})), "\nNeuron Device Topology\n\n  [ 0 ]  [ 1 ]\n");
+  EXPECT_EQ(draw_topology(linked({{}, {}})), "\nNeuron Device Topology\n\n  [ 0 ]  [ 1 ]\n\nNo connections known.\n");
   EXPECT_EQ(draw_topology(linked({{}})), "\nNeuron Device Topology\n\n  [ 0 ]\n");
 }
 
@@ -66,7 +66,7 @@ TEST(TopologyDrawing, AnythingElseIsAListOfLinks) {
 }
 
 TEST(TopologyDrawing, ForeignNeighbourListsAreHarmless) {
-  EXPECT_EQ(draw_topology(linked({{0, -1, 99}, {}})), "\nNeuron Device Topology\n\n  [ 0 ]  [ 1 ]\n");
+  EXPECT_EQ(draw_topology(linked({{0, -1, 99}, {}})), "\nNeuron Device Topology\n\n  [ 0 ]  [ 1 ]\n\nNo connections known.\n");
   EXPECT_EQ(draw_topology(NodeView{}), "\nNeuron Device Topology\n\n");
 }
 

@@ -55,7 +55,8 @@ TEST(MachinePlan, FunctionsSitWhereTheCatalogueSays) {
   // efa-topology.md §7.2: the parent of 0000:cc:00.0 is the port 0000:b9:02.1, that of its EFA c9 is b9:01.6.
   EXPECT_THAT(trn2.neurons[0].pci.path, HasSubstr("/0000:b9:02.1/0000:cc:00.0"));
   for (const auto& rdma : trn2.rdma) {
-    if (rdma.name == "rdmap201s0") EXPECT_THAT(rdma.pci.path, HasSubstr("/0000:b9:01.6/0000:c9:00.0"));
+    if (rdma.name != "rdmap201s0") continue;
+    EXPECT_THAT(rdma.pci.path, HasSubstr("/0000:b9:01.6/0000:c9:00.0"));
   }
 }
 

@@ -168,7 +168,7 @@ Result<std::optional<Command>> parse_command(std::string_view line) {
 
 std::string_view script_help() {
   return R"(Commands, one per line:
-  pod NAME RES=N...         admit a pod with one container, say what it would get
+  pod NAME RES=N...         admit a pod with one container, say what it gets
   pod NAME C:RES=N... C:    the same with containers of these names; init/C: and
                             sidecar/C: are init containers
   delete NAME               end a pod; its devices are freed lazily
@@ -176,7 +176,7 @@ std::string_view script_help() {
   list                      pods and the devices they hold
   show                      resources: capacity, allocatable, in use, unhealthy
   wait RES=N...             wait until so many units are allocatable
-  restart                   restart the kubelet: sockets wiped, checkpoint loaded
+  restart                   restart the kubelet: wipe sockets, load checkpoint
   down, up                  the two halves of restart
   advance TIME              move the clock, e.g. 5m: the grace of a lost plugin
   echo TEXT                 print TEXT

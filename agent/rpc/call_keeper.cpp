@@ -1,0 +1,45 @@
+#include "agent/rpc/call_keeper.h"
+
+#include <algorithm>
+
+namespace neuron::rpc {
+
+CallKeeper::~CallKeeper() {
+  std::vector<Entry> last;
+  std::unique_lock lock(mutex_);
+  for (const Entry& entry : entries_) {
+    if (!entry.done) entry.call->context.TryCancel();
+  }
+  all_done_.wait(lock, [this]() NEURON_ANNOTATE(no_thread_safety_analysis) {
+    return std::all_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.done; });
+  });
+  last.swap(entries_);
+  lock.unlock();  // the channels go without the lock
+}
+
+void CallKeeper::keep(std::unique_ptr<KeptCall> call) {
+  std::vector<Entry> dropped;  // destroyed after the lock
+  const MutexLock lock(mutex_);
+  const auto done = std::stable_partition(entries_.begin(), entries_.end(), [](const Entry& one) { return !one.done; });
+  std::move(done, entries_.end(), std::back_inserter(dropped));
+  entries_.erase(done, entries_.end());
+  entries_.push_back({std::move(call), false});
+}
+
+void CallKeeper::finished(const KeptCall* call) {
+  const MutexLock lock(mutex_);
+  for (Entry& entry : entries_) {
+    if (entry.call.get() == call) entry.done = true;
+  }
+  all_done_.notify_all();
+}
+
+std::shared_ptr<grpc::Channel> fresh_channel(const std::string& socket, int max_receive_bytes) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(max_receive_bytes);
+  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace neuron::rpc

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <condition_variable>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/base/mutex.h"
+
+namespace neuron::rpc {
+
+// One asynchronous call with everything it needs to stay alive; derive to add stub and messages.
+struct KeptCall {
+  virtual ~KeptCall() = default;
+  std::shared_ptr<grpc::Channel> channel;
+  grpc::ClientContext context;
+};
+
+// The calls in flight of one client. A process must not lose its last gRPC channel on one of gRPC's own callback
+// threads (it would wait for itself and abort, gRPC 1.51), so finished calls stay here until the client's own thread
+// drops them. `finished` from any thread, everything else from the client's.
+class CallKeeper {
+ public:
+  CallKeeper() = default;
+  ~CallKeeper() EXCLUDES(mutex_);  // cancels what is in flight and waits for it; every callback has come by then
+  CallKeeper(const CallKeeper&) = delete;
+  CallKeeper& operator=(const CallKeeper&) = delete;
+
+  void keep(std::unique_ptr<KeptCall> call) EXCLUDES(mutex_);  // before it is started; drops finished ones
+  void finished(const KeptCall* call) EXCLUDES(mutex_);        // the last thing a callback does
+
+ private:
+  struct Entry {
+    std::unique_ptr<KeptCall> call;
+    bool done = false;
+  };
+  Mutex mutex_;
+  std::condition_variable_any all_done_;
+  std::vector<Entry> entries_ GUARDED_BY(mutex_);
+};
+
+// A channel of its own to a unix socket: no subchannel, and so no reconnect backoff, shared with an earlier one.
+[[nodiscard]] std::shared_ptr<grpc::Channel> fresh_channel(const std::string& socket, int max_receive_bytes);
+
+}  // namespace neuron::rpc

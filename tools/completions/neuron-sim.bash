@@ -1,0 +1,62 @@
+# bash completion for neuron-sim
+_neuron_sim_types() { "${COMP_WORDS[0]}" node --list 2>/dev/null | awk 'NR > 1 { print $1 }'; }
+
+# Names that may follow DIR: what the simulated node holds.
+_neuron_sim_targets() {
+  local dir=$1 path core
+  echo host
+  for path in "$dir"/sys/class/neuron_device/neuron[0-9]* "$dir"/sys/class/infiniband/*; do
+    [[ -e $path ]] || continue
+    echo "${path##*/}"
+    for core in "$path"/neuron_core*; do
+      [[ -e $core ]] && echo "${path##*/}/core${core##*neuron_core}"
+    done
+  done
+}
+
+# Keys of the list's section for this kind of target, each with "=", then the verbs.
+_neuron_sim_actions() {
+  local heading
+  case $1 in
+    host) heading='for host' ;;
+    neuron*/*) heading='/core' ;;
+    neuron*) heading='for neuron<N>$' ;;
+    *) heading='EFA' ;;
+  esac
+  "${COMP_WORDS[0]}" set --list 2>/dev/null |
+    awk -v heading="$heading" '/^KEY=VALUE/ { on = $0 ~ heading } /^Verbs/ { on = 0 } on && /^  / { print $1 "=" }'
+  echo 'heal vanish unbind drop-node remove empty garbage huge fifo unreadable'
+}
+
+_neuron_sim() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=''
+  COMPREPLY=()
+  if ((COMP_CWORD == 1)); then
+    words='node set kubelet --help --version'
+  else
+    case ${COMP_WORDS[1]}:$previous in
+      node:--instance-type) words=$(_neuron_sim_types) ;;
+      node:--driver) words='2.24.7.0 2.26.5.0 2.27.4.0 2.28.0.0 2.29.0.0 2.30.2.0 2.31.7.0' ;;
+      node:--lnc) words='1 2' ;;
+      node:--without) words='efa uverbs ioctl driver' ;;
+      node:*) words='--instance-type --driver --lnc --missing --without --list --help' ;;
+      kubelet:*) words='--kubelet-dir --wait-for --timeout --numa-policy --seed --verbose --help' ;;
+      set:*)
+        if ((COMP_CWORD == 3)); then
+          words=$(_neuron_sim_targets "${COMP_WORDS[2]}")
+        elif ((COMP_CWORD > 3)); then
+          words=$(_neuron_sim_actions "${COMP_WORDS[3]}")
+        else
+          words='--list --help'
+        fi
+        ;;
+    esac
+  fi
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+  if [[ $current != -* && ${COMP_WORDS[1]} != kubelet || $previous == --kubelet-dir ]] && ((${#COMPREPLY[@]} == 0)); then
+    mapfile -t COMPREPLY < <(compgen -d -- "$current")
+  fi
+  [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace 2>/dev/null
+  return 0
+}
+complete -F _neuron_sim neuron-sim
