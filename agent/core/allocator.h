@@ -6,30 +6,31 @@
 
 #include "agent/model/snapshot.h"
 
-// Which units a container should get. Pure: no clock, no I/O, deterministic. DESIGN.md §6 gives the order of preference.
+// Which units a container should get. Pure: no clock, no I/O, deterministic. DESIGN.md §6 gives the order of
+// preference.
 namespace neuron::core {
 
 // Static facts of one node, made once per change of inventory.
 struct NodeTopology {
   struct Device {
     int index = 0;
-    int numa_node = -1;                 // -1 unknown or none
-    int pci_group = -1;                 // equal: behind the same switch or host bridge, also among efas; -1 unknown
-    std::vector<int> neighbours;        // indices; may name absent devices
-    std::vector<int> near_efas;         // positions in `efas`, nearest group only
+    int numa_node = -1;           // -1 unknown or none
+    int pci_group = -1;           // equal: behind the same switch or host bridge, also among efas; -1 unknown
+    std::vector<int> neighbours;  // indices; may name absent devices
+    std::vector<int> near_efas;   // positions in `efas`, nearest group only
   };
   struct Efa {
     std::string name;
-    int numa_node = -1;                 // -1 unknown or none
-    int pci_group = -1;                 // as above
-    std::vector<int> near_devices;      // device indices whose nearest EFA this is
+    int numa_node = -1;             // -1 unknown or none
+    int pci_group = -1;             // as above
+    std::vector<int> near_devices;  // device indices whose nearest EFA this is
   };
-  std::vector<Device> devices;          // ascending index
-  std::vector<Efa> efas;                // as HostScan::efas, ascending BDF
-  int cores_per_device = 0;             // stride of the global core numbering
-  bool groups_of_torus = false;         // 16-device torus, or switched: aligned groups 1, 4, 8, 16
-  bool switched = false;                // every device reaches every other alike; neighbours mean nothing
-  bool ring = false;                    // line or ring: contiguous runs (ring wraps)
+  std::vector<Device> devices;   // ascending index
+  std::vector<Efa> efas;         // as HostScan::efas, ascending BDF
+  int cores_per_device = 0;      // stride of the global core numbering
+  bool groups_of_torus = false;  // 16-device torus, or switched: aligned groups 1, 4, 8, 16
+  bool switched = false;         // every device reaches every other alike; neighbours mean nothing
+  bool ring = false;             // line or ring: contiguous runs (ring wraps)
   bool line = false;
 };
 
@@ -37,9 +38,9 @@ struct NodeTopology {
 // unless the live PCI addresses contradict it, else by equal PCI parent, else by NUMA node.
 [[nodiscard]] NodeTopology make_topology(const model::HostScan& scan);
 
-// One question. All ids are integers: device index, global core id, or position in NodeTopology::efas. Bad input gives a
-// plain answer, never an error: unordered or repeated ids are sorted, must_include outside `available` is ignored, ids
-// that the topology does not know are taken last.
+// One question. All ids are integers: device index, global core id, or position in NodeTopology::efas. Bad input gives
+// a plain answer, never an error: unordered or repeated ids are sorted, must_include outside `available` is ignored,
+// ids that the topology does not know are taken last.
 struct ChooseRequest {
   std::vector<int> available;     // ascending, unique; includes must_include
   std::vector<int> must_include;  // ascending, unique
@@ -59,8 +60,8 @@ struct Choice {
 // Aligned groups or runs where the fabric has them and one is free, else the set of fewest hops, connected if possible.
 // Exact up to 16 available devices.
 [[nodiscard]] Choice choose_devices(const NodeTopology& topology, const ChooseRequest& request);
-// Cores whose numbers are one range as the runtime in the container counts: the tail of the first device, whole devices,
-// the head of the last. `why` says so when no such range was left.
+// Cores whose numbers are one range as the runtime in the container counts: the tail of the first device, whole
+// devices, the head of the last. `why` says so when no such range was left.
 [[nodiscard]] Choice choose_cores(const NodeTopology& topology, const ChooseRequest& request);
 // With prefer_devices: each of them gets its nearest before any gets a second. Without: the EFAs of a set of
 // free_devices that choose_devices would give, else those on the fewest NUMA nodes and switches.

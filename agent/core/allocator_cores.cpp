@@ -6,8 +6,8 @@
 
 #include "agent/core/allocator_graph.h"
 
-// The runtime numbers the cores of the devices it sees from 0 and accepts one range only. So the visible cores must be the
-// tail of the first device, all of those between, and the head of the last (in ascending device index).
+// The runtime numbers the cores of the devices it sees from 0 and accepts one range only. So the visible cores must be
+// the tail of the first device, all of those between, and the head of the last (in ascending device index).
 namespace neuron::core {
 namespace {
 
@@ -21,8 +21,12 @@ using Cores = std::uint64_t;  // bit = core position in its device
 
 constexpr int kMaxCores = 64;
 
-Cores low_bits(int count) { return count >= kMaxCores ? ~Cores{0} : (Cores{1} << static_cast<unsigned>(count)) - 1; }
-Cores range(int first, int count) { return low_bits(count) << static_cast<unsigned>(first); }
+Cores low_bits(int count) {
+  return count >= kMaxCores ? ~Cores{0} : (Cores{1} << static_cast<unsigned>(count)) - 1;
+}
+Cores range(int first, int count) {
+  return low_bits(count) << static_cast<unsigned>(first);
+}
 
 // One possible answer: the devices in it, and the cores of its two ends (equal for one device).
 struct Candidate {
@@ -272,7 +276,8 @@ std::string explain(const DeviceGraph& graph, const Candidate& candidate) {
 Choice choose_cores(const NodeTopology& topology, const ChooseRequest& request) {
   const allocation::Question question = allocation::normalise(request);
   if (question.size == 0) return {{}, "nothing to choose"};
-  if (question.size == static_cast<int>(question.available.size())) return {question.available, "all that is available"};
+  if (question.size == static_cast<int>(question.available.size()))
+    return {question.available, "all that is available"};
   const int per_device = topology.cores_per_device;
   if (per_device < 1 || per_device > kMaxCores) {
     return {allocation::fill_up(question.must, question.available, question.size), "core numbering is not known"};
@@ -290,7 +295,8 @@ Choice choose_cores(const NodeTopology& topology, const ChooseRequest& request) 
   }
   const bool enough = chooser.free_cores(clean) >= question.size;
   std::vector<int> ids = chooser.scattered(question.must, question.size, enough ? clean : usable);
-  return {allocation::fill_up(std::move(ids), question.available, question.size), "no range of cores is left, scattered"};
+  return {allocation::fill_up(std::move(ids), question.available, question.size),
+          "no range of cores is left, scattered"};
 }
 
 }  // namespace neuron::core

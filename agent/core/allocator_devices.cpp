@@ -123,7 +123,8 @@ std::string explain(const DeviceGraph& graph, const Rater& rater, Picked picked)
 Choice choose_devices(const NodeTopology& topology, const ChooseRequest& request) {
   const allocation::Question question = allocation::normalise(request);
   if (question.size == 0) return {{}, "nothing to choose"};
-  if (question.size == static_cast<int>(question.available.size())) return {question.available, "all that is available"};
+  if (question.size == static_cast<int>(question.available.size()))
+    return {question.available, "all that is available"};
   const DeviceGraph graph(topology);
   Mask must = graph.mask_of(question.must);
   const Mask available = graph.mask_of(question.available);

@@ -10,7 +10,9 @@ namespace {
 
 using Ids = std::vector<int>;
 
-bool contains(const Ids& ids, int id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
+bool contains(const Ids& ids, int id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
 
 const NodeTopology::Efa& efa_at(const NodeTopology& topology, int position) {
   return topology.efas[static_cast<std::size_t>(position)];
@@ -73,8 +75,8 @@ class NearestFirst {
   std::vector<Served> devices_;
 };
 
-// The devices that a container with `size` EFAs would most likely get: free ones whose nearest EFA is available, as many
-// as share that number of EFAs.
+// The devices that a container with `size` EFAs would most likely get: free ones whose nearest EFA is available, as
+// many as share that number of EFAs.
 Ids likely_devices(const NodeTopology& topology, const Ids& free_devices, const Ids& available, const Ids& must,
                    int size) {
   ChooseRequest request;
@@ -156,7 +158,8 @@ std::string explain(const NodeTopology& topology, const Ids& chosen, const std::
 Choice choose_efas(const NodeTopology& topology, const ChooseRequest& request) {
   const allocation::Question question = allocation::normalise(request);
   if (question.size == 0) return {{}, "nothing to choose"};
-  if (question.size == static_cast<int>(question.available.size())) return {question.available, "all that is available"};
+  if (question.size == static_cast<int>(question.available.size()))
+    return {question.available, "all that is available"};
   const auto unknown = [&](int efa) { return efa < 0 || efa >= static_cast<int>(topology.efas.size()); };
   Ids available = question.available;
   Ids chosen = question.must;

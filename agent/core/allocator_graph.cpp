@@ -10,7 +10,9 @@ namespace {
 constexpr int kGroupOf[] = {1, 2, 4, 8, 16};
 
 // Hops of a switched fabric: all alike, but devices of one aligned group count as closer, so that groups stay together.
-std::uint8_t switched_hops(int a, int b) { return a / 4 == b / 4 ? 1 : a / 8 == b / 8 ? 2 : 3; }
+std::uint8_t switched_hops(int a, int b) {
+  return a / 4 == b / 4 ? 1 : a / 8 == b / 8 ? 2 : 3;
+}
 
 }  // namespace
 
@@ -68,7 +70,8 @@ void DeviceGraph::measure_hops() {
     auto& row = hops_[static_cast<std::size_t>(from)];
     if (topology_.switched) {
       for (int to = 0; to < size_; ++to) {
-        row[static_cast<std::size_t>(to)] = to == from ? std::uint8_t{0} : switched_hops(device(from).index, device(to).index);
+        row[static_cast<std::size_t>(to)] =
+            to == from ? std::uint8_t{0} : switched_hops(device(from).index, device(to).index);
       }
       continue;
     }
@@ -155,9 +158,13 @@ int DeviceGraph::distinct(Mask devices, int NodeTopology::Device::*place) const 
   return count;
 }
 
-int DeviceGraph::numa_nodes(Mask devices) const { return distinct(devices, &NodeTopology::Device::numa_node); }
+int DeviceGraph::numa_nodes(Mask devices) const {
+  return distinct(devices, &NodeTopology::Device::numa_node);
+}
 
-int DeviceGraph::switches(Mask devices) const { return distinct(devices, &NodeTopology::Device::pci_group); }
+int DeviceGraph::switches(Mask devices) const {
+  return distinct(devices, &NodeTopology::Device::pci_group);
+}
 
 int DeviceGraph::index_runs(Mask devices) const {
   int runs = 0;

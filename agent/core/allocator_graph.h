@@ -12,7 +12,9 @@ namespace neuron::core::allocation {
 
 using Mask = std::uint64_t;
 
-[[nodiscard]] constexpr Mask bit(int position) { return Mask{1} << static_cast<unsigned>(position); }
+[[nodiscard]] constexpr Mask bit(int position) {
+  return Mask{1} << static_cast<unsigned>(position);
+}
 
 // Distances and groups of one node. Immutable after construction. Devices beyond the 64th are left out: position_of
 // answers -1 for them, as for unknown indices.
@@ -29,20 +31,19 @@ class DeviceGraph {
     return topology_.devices[static_cast<std::size_t>(position)];
   }
   [[nodiscard]] int position_of(int index) const;
-  [[nodiscard]] Mask mask_of(const std::vector<int>& indices) const;         // unknown indices are left out
-  [[nodiscard]] std::vector<int> indices_of(Mask devices) const;             // ascending
+  [[nodiscard]] Mask mask_of(const std::vector<int>& indices) const;  // unknown indices are left out
+  [[nodiscard]] std::vector<int> indices_of(Mask devices) const;      // ascending
   [[nodiscard]] Mask neighbours(int position) const { return adjacent_[static_cast<std::size_t>(position)]; }
-  [[nodiscard]] int hops(int a, int b) const {
-    return hops_[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)];
-  }
-  [[nodiscard]] int hop_sum(Mask devices) const;    // over all pairs
+  [[nodiscard]] int hops(int a, int b) const { return hops_[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)]; }
+  [[nodiscard]] int hop_sum(Mask devices) const;     // over all pairs
   [[nodiscard]] bool connected(Mask devices) const;  // by links inside the set
   [[nodiscard]] int numa_nodes(Mask devices) const;  // distinct known ones
   [[nodiscard]] int switches(Mask devices) const;    // distinct known PCI groups
   [[nodiscard]] int index_runs(Mask devices) const;  // stretches of consecutive indices
   [[nodiscard]] bool is_chain() const { return topology_.ring || topology_.line; }
 
-  // Whole aligned groups of 2^level devices (1, 2, 4, ...), by index; level 1 are the pairs that share a switch or an EFA.
+  // Whole aligned groups of 2^level devices (1, 2, 4, ...), by index; level 1 are the pairs that share a switch or an
+  // EFA.
   [[nodiscard]] const std::vector<Mask>& groups(int level) const { return groups_[static_cast<std::size_t>(level)]; }
   static constexpr int kLevels = 5;
 

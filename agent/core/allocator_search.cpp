@@ -125,7 +125,8 @@ Mask greedy(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, 
       for (Mask rest = pool & ~set; rest != 0; rest &= rest - 1) {
         const int at = std::countr_zero(rest);
         int cost = 0;
-        for (Mask members = set; members != 0; members &= members - 1) cost += graph.hops(at, std::countr_zero(members));
+        for (Mask members = set; members != 0; members &= members - 1)
+          cost += graph.hops(at, std::countr_zero(members));
         if (choice != 0 && cost >= least) continue;
         least = cost;
         choice = bit(at);

@@ -69,24 +69,36 @@ std::string switch_port(int port_bus, int device_bus) {
 
 std::string_view to_string(TopologyShape shape) {
   switch (shape) {
-    case TopologyShape::none: return "none";
-    case TopologyShape::chain: return "chain";
-    case TopologyShape::line: return "line";
-    case TopologyShape::ring: return "ring";
-    case TopologyShape::torus_4x4: return "torus_4x4";
-    case TopologyShape::switched: return "switched";
-    case TopologyShape::unknown: return "unknown";
+    case TopologyShape::none:
+      return "none";
+    case TopologyShape::chain:
+      return "chain";
+    case TopologyShape::line:
+      return "line";
+    case TopologyShape::ring:
+      return "ring";
+    case TopologyShape::torus_4x4:
+      return "torus_4x4";
+    case TopologyShape::switched:
+      return "switched";
+    case TopologyShape::unknown:
+      return "unknown";
   }
   return "unknown";
 }
 
 FamilyFacts family_facts(model::Family family) {
   switch (family) {
-    case model::Family::inferentia: return {4, 1, 8 * kGib};
-    case model::Family::inferentia2: return {2, 1, 32 * kGib};
-    case model::Family::trainium1: return {2, 1, 32 * kGib};
-    case model::Family::trainium2: return {8, 2, 96 * kGib};
-    case model::Family::trainium3: return {8, 2, 144 * kGib};
+    case model::Family::inferentia:
+      return {4, 1, 8 * kGib};
+    case model::Family::inferentia2:
+      return {2, 1, 32 * kGib};
+    case model::Family::trainium1:
+      return {2, 1, 32 * kGib};
+    case model::Family::trainium2:
+      return {8, 2, 96 * kGib};
+    case model::Family::trainium3:
+      return {8, 2, 144 * kGib};
   }
   return {};
 }

@@ -38,21 +38,21 @@ struct EfaFacts {
 };
 
 struct InstanceType {
-  std::string name;                        // "trn1.32xlarge"
-  std::optional<model::Family> family;     // nullopt: no Neuron (GPU node with EFA)
+  std::string name;                     // "trn1.32xlarge"
+  std::optional<model::Family> family;  // nullopt: no Neuron (GPU node with EFA)
   int device_count = 0;
   int physical_cores_per_device = 0;
   int default_lnc = 1;
   std::uint64_t memory_bytes_per_device = 0;
   TopologyShape shape = TopologyShape::none;
   int efa_count = 0;
-  int vcpus = 0;                           // 0 unknown
-  int host_memory_gib = 0;                 // 0 unknown
-  bool bdf_is_stable = false;              // devices[i].bdf holds on every machine of the type
-  bool numa_is_known = false;              // devices[i].numa_node and numa[] are official, may be assumed
-  std::vector<DeviceFacts> devices;        // by index, device_count entries
-  std::vector<EfaFacts> efas;              // ascending BDF; efa_count entries, or none where no address is public
-  std::vector<NumaFacts> numa;             // ascending; at least one entry
+  int vcpus = 0;                     // 0 unknown
+  int host_memory_gib = 0;           // 0 unknown
+  bool bdf_is_stable = false;        // devices[i].bdf holds on every machine of the type
+  bool numa_is_known = false;        // devices[i].numa_node and numa[] are official, may be assumed
+  std::vector<DeviceFacts> devices;  // by index, device_count entries
+  std::vector<EfaFacts> efas;        // ascending BDF; efa_count entries, or none where no address is public
+  std::vector<NumaFacts> numa;       // ascending; at least one entry
 };
 
 // What every chip of a family has, whatever the instance type (neuron-driver.md §4, §14, §18).
@@ -70,8 +70,8 @@ struct FamilyFacts {
 // All types, in the order of the reference tables. Static lifetime.
 [[nodiscard]] std::span<const InstanceType> all_instance_types();
 
-// Logical-to-physical order of Trainium2/3 devices for a device index (neuron-driver.md §14): [position] = physical core.
-// Identity for other families.
+// Logical-to-physical order of Trainium2/3 devices for a device index (neuron-driver.md §14): [position] = physical
+// core. Identity for other families.
 [[nodiscard]] std::vector<int> assumed_logical_to_physical(model::Family family, int device_index, int physical_cores);
 
 }  // namespace neuron::core

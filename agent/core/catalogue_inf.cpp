@@ -14,14 +14,25 @@ struct Address {
 };
 
 // driver §20, by device index; bus 10 is NUMA node 0, 20 -> 1, 80 -> 2, 90 -> 3 (the last two on inf2.48xlarge only).
-constexpr std::array<Address, 12> kInf2x48 = {{{0x80, 0x1e}, {0x90, 0x1e}, {0x80, 0x1d}, {0x90, 0x1f},
-                                               {0x80, 0x1f}, {0x90, 0x1d}, {0x20, 0x1e}, {0x20, 0x1f},
-                                               {0x10, 0x1e}, {0x10, 0x1f}, {0x10, 0x1d}, {0x20, 0x1d}}};
+constexpr std::array<Address, 12> kInf2x48 = {{{0x80, 0x1e},
+                                               {0x90, 0x1e},
+                                               {0x80, 0x1d},
+                                               {0x90, 0x1f},
+                                               {0x80, 0x1f},
+                                               {0x90, 0x1d},
+                                               {0x20, 0x1e},
+                                               {0x20, 0x1f},
+                                               {0x10, 0x1e},
+                                               {0x10, 0x1f},
+                                               {0x10, 0x1d},
+                                               {0x20, 0x1d}}};
 constexpr std::array<Address, 6> kInf2x24 = {
     {{0x20, 0x1e}, {0x20, 0x1f}, {0x10, 0x1e}, {0x10, 0x1f}, {0x10, 0x1d}, {0x20, 0x1d}}};
 constexpr std::array<Address, 4> kInf1x6 = {{{0, 0x1c}, {0, 0x1d}, {0, 0x1e}, {0, 0x1f}}};
 
-int inf2_numa_node(int bus) { return bus == 0x10 ? 0 : bus == 0x20 ? 1 : bus == 0x80 ? 2 : 3; }
+int inf2_numa_node(int bus) {
+  return bus == 0x10 ? 0 : bus == 0x20 ? 1 : bus == 0x80 ? 2 : 3;
+}
 
 // A neighbour on either side, lower index first, as the Inf2 driver prints them.
 void connect_line(InstanceType& type, TopologyShape shape) {

@@ -13,14 +13,38 @@ using Torus = std::array<std::array<int, 4>, 16>;
 using Buses = std::array<int, 16>;
 
 // driver §19: connected_devices in file order.
-constexpr Torus kTrn1Neighbours = {{{12, 3, 4, 1}, {13, 0, 5, 2}, {14, 1, 6, 3}, {15, 2, 7, 0},
-                                    {0, 7, 8, 5}, {1, 4, 9, 6}, {2, 5, 10, 7}, {3, 6, 11, 4},
-                                    {4, 11, 12, 9}, {5, 8, 13, 10}, {6, 9, 14, 11}, {7, 10, 15, 8},
-                                    {8, 15, 0, 13}, {9, 12, 1, 14}, {10, 13, 2, 15}, {11, 14, 3, 12}}};
-constexpr Torus kTrn2Neighbours = {{{12, 1, 3, 4}, {0, 13, 5, 2}, {14, 3, 1, 6}, {2, 15, 7, 0},
-                                    {8, 5, 7, 0}, {4, 9, 1, 6}, {10, 7, 5, 2}, {6, 11, 3, 4},
-                                    {4, 9, 11, 12}, {8, 5, 13, 10}, {6, 11, 9, 14}, {10, 7, 15, 8},
-                                    {0, 13, 15, 8}, {12, 1, 9, 14}, {2, 15, 13, 10}, {14, 3, 11, 12}}};
+constexpr Torus kTrn1Neighbours = {{{12, 3, 4, 1},
+                                    {13, 0, 5, 2},
+                                    {14, 1, 6, 3},
+                                    {15, 2, 7, 0},
+                                    {0, 7, 8, 5},
+                                    {1, 4, 9, 6},
+                                    {2, 5, 10, 7},
+                                    {3, 6, 11, 4},
+                                    {4, 11, 12, 9},
+                                    {5, 8, 13, 10},
+                                    {6, 9, 14, 11},
+                                    {7, 10, 15, 8},
+                                    {8, 15, 0, 13},
+                                    {9, 12, 1, 14},
+                                    {10, 13, 2, 15},
+                                    {11, 14, 3, 12}}};
+constexpr Torus kTrn2Neighbours = {{{12, 1, 3, 4},
+                                    {0, 13, 5, 2},
+                                    {14, 3, 1, 6},
+                                    {2, 15, 7, 0},
+                                    {8, 5, 7, 0},
+                                    {4, 9, 1, 6},
+                                    {10, 7, 5, 2},
+                                    {6, 11, 3, 4},
+                                    {4, 9, 11, 12},
+                                    {8, 5, 13, 10},
+                                    {6, 11, 9, 14},
+                                    {10, 7, 15, 8},
+                                    {0, 13, 15, 8},
+                                    {12, 1, 9, 14},
+                                    {2, 15, 13, 10},
+                                    {14, 3, 11, 12}}};
 
 // driver §20, "real, 2026". Only the bus of an index is stable.
 constexpr Buses kTrn1Bus = {0x10, 0x10, 0xa0, 0xa0, 0x20, 0x20, 0x90, 0x90,
@@ -44,8 +68,12 @@ constexpr Buses kTrn3EfaBus = {0xbe, 0xa9, 0xa8, 0xbf, 0x61, 0x4c, 0x4b, 0x62,
 constexpr Buses kTrn3PdsEfaBus = {0xa9, 0xa8, 0xbf, 0xbe, 0xd5, 0xd4, 0xeb, 0xea,
                                   0x4c, 0x4b, 0x62, 0x61, 0x78, 0x77, 0x8e, 0x8d};
 
-constexpr int trn1_numa_node(int bus) { return bus < 0x80 ? 0 : 1; }
-constexpr int trn2_numa_node(int bus) { return bus < 0xa0 ? 0 : 1; }
+constexpr int trn1_numa_node(int bus) {
+  return bus < 0x80 ? 0 : 1;
+}
+constexpr int trn2_numa_node(int bus) {
+  return bus < 0xa0 ? 0 : 1;
+}
 
 void connect(InstanceType& type, TopologyShape shape, const Torus& neighbours) {
   type.shape = shape;

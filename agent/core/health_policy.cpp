@@ -63,7 +63,9 @@ Health verdict(HealthState state, std::string_view reason, std::string sentence,
   return {state, std::string(reason), std::move(sentence), std::string(action)};
 }
 
-Health healthy() { return {HealthState::healthy, "", "", ""}; }
+Health healthy() {
+  return {HealthState::healthy, "", "", ""};
+}
 
 std::string join(const std::vector<std::string>& parts) {
   std::string text;
@@ -91,10 +93,10 @@ std::optional<Health> judge_device_counts(const NeuronDevice& device, const std:
   for (const EccRule& rule : kEccRules) {
     const auto& count = device.signals.*rule.field;
     if (!count || *count == 0 || *count == kAllOnes) continue;
-    return verdict(HealthState::unhealthy, rule.reason,
-                   name + ": " + std::to_string(*count) + " " + std::string(rule.what) + " (" +
-                       std::string(rule.path) + ")",
-                   rule.action);
+    return verdict(
+        HealthState::unhealthy, rule.reason,
+        name + ": " + std::to_string(*count) + " " + std::string(rule.what) + " (" + std::string(rule.path) + ")",
+        rule.action);
   }
   const auto& components = device.signals.unhealthy_components;
   if (!components || components->empty()) return std::nullopt;
@@ -116,8 +118,8 @@ std::optional<Health> judge_cores(const NeuronDevice& device, const std::string&
       std::uint64_t& baseline = counters.try_emplace(std::string(rule.name), *count).first->second;
       baseline = std::min(baseline, *count);
       if (*count == baseline || found) continue;
-      const std::string path = "neuron_core" + std::to_string(core.physical_index) + "/stats/status/" +
-                               std::string(rule.name) + "/total";
+      const std::string path =
+          "neuron_core" + std::to_string(core.physical_index) + "/stats/status/" + std::string(rule.name) + "/total";
       found = verdict(HealthState::unhealthy, rule.name,
                       name + ": core " + std::to_string(core.physical_index) + " counted " +
                           std::to_string(*count - baseline) + " new hardware errors (" + path + ")",
@@ -241,8 +243,8 @@ void judge_efas(HostScan& scan, HealthMemory& memory, std::vector<Health>& out) 
       efa.name = known.mapped().name;
     }
   }
-  const bool none_has_verbs = std::none_of(scan.efas.begin(), scan.efas.end(),
-                                           [](const EfaInterface& efa) { return efa.uverbs.has_value(); });
+  const bool none_has_verbs =
+      std::none_of(scan.efas.begin(), scan.efas.end(), [](const EfaInterface& efa) { return efa.uverbs.has_value(); });
   for (auto& [bdf, efa] : gone) {
     efa.driver_bound = false;
     efa.node_present = false;

@@ -97,13 +97,24 @@ void guess_shape(NodeTopology& topology) {
 void set_shape(NodeTopology& topology, const InstanceType* type) {
   if (type == nullptr || !type->family) return guess_shape(topology);
   switch (type->shape) {
-    case TopologyShape::torus_4x4: topology.groups_of_torus = true; break;
-    case TopologyShape::switched: topology.groups_of_torus = topology.switched = true; break;
-    case TopologyShape::ring: topology.ring = true; break;
+    case TopologyShape::torus_4x4:
+      topology.groups_of_torus = true;
+      break;
+    case TopologyShape::switched:
+      topology.groups_of_torus = topology.switched = true;
+      break;
+    case TopologyShape::ring:
+      topology.ring = true;
+      break;
     case TopologyShape::chain:
-    case TopologyShape::line: topology.line = true; break;
-    case TopologyShape::unknown: topology.line = true; break;  // inf1.24xlarge: AWS gives consecutive ids there
-    case TopologyShape::none: break;
+    case TopologyShape::line:
+      topology.line = true;
+      break;
+    case TopologyShape::unknown:
+      topology.line = true;
+      break;  // inf1.24xlarge: AWS gives consecutive ids there
+    case TopologyShape::none:
+      break;
   }
 }
 

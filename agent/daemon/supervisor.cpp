@@ -249,7 +249,6 @@ void Supervisor::handle(const RegisterDone& event) {
     served->phase = ServedResource::Phase::registered;
     served->registered_at = parts_.clock.now();
     served->last_error.clear();
-    served->backoff = milliseconds{0};
     spdlog::info("registered resource={} units={} endpoint={}", plugin::resource_name(event.resource),
                  served->last_list->size(), event.endpoint);
     return;

@@ -85,10 +85,6 @@ Result<MachineTopology> load_machine_topology() {
     return fail(hwloc_error("cannot be set up"));
   }
   if (hwloc_topology_load(raw) != 0) return fail(hwloc_error("cannot load the machine"));
-  // Where it finds no processors it makes up one; that is not this machine.
-  if (hwloc_topology_get_support(raw)->discovery->pu == 0) {
-    return fail(ErrorCode::not_found, "hwloc: no processors below " + hwloc_root() + "/sys/devices/system/cpu");
-  }
   MachineTopology machine;
   machine.numa_nodes = numa_nodes_of(raw);
   machine.numa_of = numa_of_functions(raw, machine.numa_nodes.size());

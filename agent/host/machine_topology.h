@@ -23,8 +23,8 @@ void set_hwloc_root(const std::string& root_directory);
 // The root hwloc would read now: what set_hwloc_root was told last, or "/".
 [[nodiscard]] std::string hwloc_root();
 
-// Loads the topology (I/O filter KEEP_ALL), including CPUs that this process may not use. Errors: not_found when the
-// root describes no processors; internal with hwloc's errno. Any thread, while nobody changes the environment.
+// Loads the topology (I/O filter KEEP_ALL), including CPUs that this process may not use. Errors: internal with hwloc's
+// errno, also where the root describes no processors. Any thread, while nobody changes the environment.
 [[nodiscard]] Result<MachineTopology> load_machine_topology();
 
 }  // namespace neuron::host

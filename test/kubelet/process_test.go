@@ -1,6 +1,7 @@
 package kubelettest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -103,10 +104,12 @@ func (p *process) tail() string {
 	return strings.Join(lines[max(0, len(lines)-15):], "\n")
 }
 
-// run executes a short command and returns its output.
+// run executes a short command and returns its output; one that takes longer than patience is ended.
 func run(t *testing.T, path string, arguments ...string) string {
 	t.Helper()
-	output, err := exec.Command(path, arguments...).CombinedOutput()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	output, err := exec.CommandContext(ctx, path, arguments...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s", path, strings.Join(arguments, " "), err, output)
 	}

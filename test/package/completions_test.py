@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 
-from programs_test import LONG_OPTION, helps, label
+from programs_test import LONG_OPTION, helps, label, options_of
 
 ASK = """
 source "$1" || exit 1
@@ -41,7 +41,7 @@ def check(root, program):
         return
     every = set()
     for command, result in helps(program):
-        options = set(LONG_OPTION.findall(result.stdout))
+        options = options_of(result.stdout)
         every |= options
         words, error = offered(bash, command)
         if words is None:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 LONG_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
+OPTION_ENTRY = re.compile(r"^ +(?:-\w, ?)?(--[a-z][a-z-]*[a-z])", re.MULTILINE)  # as CLI11 prints them
 EXPLAINED_OPTION = re.compile(r"^\*.*?(--[a-z][a-z-]*[a-z])", re.MULTILINE)  # an entry, not another program's in an example
 IN_EVERY_PROGRAM = {"--help", "--help-all", "--version"}
 
@@ -24,6 +25,11 @@ def subcommands(help_text):
     """Names in the "Subcommands:" paragraph that CLI11 prints."""
     match = re.search(r"^Subcommands:\n((?:[ \t]+.*\n?|\n)*)", help_text, re.MULTILINE)
     return re.findall(r"^  ([a-z][a-z-]*)", match.group(1), re.MULTILINE) if match else []
+
+
+def options_of(help_text):
+    """Long options that have an entry; others are only mentioned."""
+    return set(OPTION_ENTRY.findall(help_text))
 
 
 def helps(program):
@@ -69,7 +75,7 @@ def check_man(root, programs):
         in_page, explained = set(LONG_OPTION.findall(text)), set(EXPLAINED_OPTION.findall(text))
         in_help = set()
         for _, result in helps(program):
-            in_help |= set(LONG_OPTION.findall(result.stdout))
+            in_help |= options_of(result.stdout)
         for option in sorted(in_help - in_page - IN_EVERY_PROGRAM):
             yield f"{os.path.basename(pages[0])} does not mention {option}"
         for option in sorted(explained - in_help - IN_EVERY_PROGRAM):

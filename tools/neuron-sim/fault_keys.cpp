@@ -15,10 +15,10 @@ void add_host_keys(std::vector<FaultKey>& keys) {
   };
   add("instance_type", "sys/devices/virtual/dmi/id/product_name", "DMI product name");
   add("instance_id", "sys/devices/virtual/dmi/id/board_asset_tag", "DMI asset tag");
-  add("driver_version", "sys/module/neuron/version", "version text of the Neuron module (files stay as they are)");
-  add("efa_driver_version", "sys/module/efa/version", "version text of the EFA module");
+  add("driver_version", "sys/module/neuron/version", "version text of the Neuron module only");
+  add("efa_driver_version", "sys/module/efa/version", "version text of the EFA module only");
   keys.push_back({"lnc", TargetKind::host, "opt/aws/neuron/logical_nc_config",
-                  "host default of physical cores per logical", "NEURON_LOGICAL_NC_CONFIG=", "\n", true});
+                  "physical cores per logical core, 1 or 2", "NEURON_LOGICAL_NC_CONFIG=", "\n", true});
   add("ultraserver_mode", "sys/class/neuron_device/ultraserver_mode", "UltraServer modes, e.g. 1,2,4");
 }
 
@@ -28,16 +28,15 @@ void add_device_keys(std::vector<FaultKey>& keys) {
   };
   const std::string hardware = "stats/hardware/";
   const std::string health = hardware + "health_status/";
-  add("sram_ecc_uncorrected", hardware + "sram_ecc_uncorrected", "uncorrected SRAM errors: replace the instance");
-  add("mem_ecc_uncorrected", hardware + "mem_ecc_uncorrected", "uncorrected HBM errors: replace the instance");
+  add("sram_ecc_uncorrected", hardware + "sram_ecc_uncorrected", "uncorrected SRAM errors: fatal");
+  add("mem_ecc_uncorrected", hardware + "mem_ecc_uncorrected", "uncorrected HBM errors: fatal");
   add("mem_ecc_repairable_uncorrected", hardware + "mem_ecc_repairable_uncorrected",
-      "repairable HBM errors: reload the driver or reboot");
+      "repairable HBM errors: need a reboot");
   add("sram_ecc_corrected", hardware + "sram_ecc_corrected", "corrected SRAM errors, from 2.30.2");
   add("mem_ecc_corrected", hardware + "mem_ecc_corrected", "corrected HBM errors, from 2.30.2");
-  add("unhealthy_components", health + "unhealthy_components",
-      "e.g. hbm,link_efa or device_unreachable, from 2.30.2; \"\" = none");
-  add("healthcheck_heartbeat", health + "healthcheck_heartbeat", "0-255, stuck = firmware stuck, from 2.30.2");
-  add("hw_error_event", health + "hw_error_event", "counts changes of the health register, from 2.28");
+  add("unhealthy_components", health + "unhealthy_components", "hbm,link_efa... or device_unreachable");
+  add("healthcheck_heartbeat", health + "healthcheck_heartbeat", "0-255; stuck: firmware stuck, from 2.30.2");
+  add("hw_error_event", health + "hw_error_event", "changes of the health register, from 2.28");
   add("hbm_ecc_err_count", health + "hbm_ecc_err_count", "HBM errors, 2.28 and 2.29");
   add("repairable_hbm_ecc_err_count", health + "repairable_hbm_ecc_err_count", "repairable HBM errors, 2.28 and 2.29");
   add("sram_ecc_err_count", health + "sram_ecc_err_count", "SRAM errors, 2.28 and 2.29");
@@ -45,10 +44,9 @@ void add_device_keys(std::vector<FaultKey>& keys) {
   add("connected_devices", "connected_devices", "neighbours, e.g. \"12, 3, 4, 1\"");
   add("serial_number", "info/serial_number", "16 hexadecimal digits");
   add("device_name", "info/architecture/device_name", "chip family, e.g. Trainium1");
-  add("power", "stats/power/utilization", "POWER_STATUS_VALID,<epoch>,<min>,<max>,<avg>");
+  add("power", "stats/power/utilization", "STATUS,EPOCH,MIN,MAX,AVG");
   keys.push_back({"core_count", TargetKind::device, "core_count", "physical cores", "", "", false});
-  keys.push_back({"apps", TargetKind::device, "", "recorded processes: PID[:CORE_MASK[:HOST_BYTES[:DEVICE_BYTES]]],...",
-                  "", "", false});
+  keys.push_back({"apps", TargetKind::device, "", "PID[:CORE_MASK[:HOST_BYTES[:DEV_BYTES]]],...", "", "", false});
 }
 
 void add_core_keys(std::vector<FaultKey>& keys) {

@@ -78,7 +78,9 @@ void TreeWriter::directory(std::string_view path) {
   make_parent(name);
   if (!state_) return;
   if (!replace_old(name, Old::directory)) {
-    if (::mkdirat(handle_.get(), name.c_str(), 0755) != 0 && errno != EEXIST) return note_failure(errno, name);
+    const bool made = ::mkdirat(handle_.get(), name.c_str(), 0755) == 0;
+    if (!made && errno != EEXIST) return note_failure(errno, name);
+    if (made && ::fchmodat(handle_.get(), name.c_str(), 0755, 0) != 0) return note_failure(errno, name);
   }
   directories_.insert(std::move(name));
 }

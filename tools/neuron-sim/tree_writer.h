@@ -24,7 +24,7 @@ class TreeWriter {
   // Errors: not_found, permission_denied: the directory must exist.
   [[nodiscard]] static Result<TreeWriter> open(const std::string& directory);
 
-  void directory(std::string_view path);
+  void directory(std::string_view path);  // mode 0755, whatever the umask
 
   // A file with exactly that text and mode, whatever the umask; replaces one written before. Of one path's parents,
   // links written by this object are followed.

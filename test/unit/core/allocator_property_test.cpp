@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <optional>
 #include <limits>
+#include <optional>
 #include <random>
 #include <set>
 

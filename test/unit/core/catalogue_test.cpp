@@ -104,7 +104,8 @@ TEST_P(EveryType, AddressesAreUnique) {
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, EveryType, ::testing::ValuesIn(names()), [](const auto& suite) {
   std::string name = suite.param;
-  std::replace_if(name.begin(), name.end(), [](char c) { return c == '.' || c == '-'; }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '.' || c == '-'; }, '_');
   return name;
 });
 
@@ -167,19 +168,20 @@ TEST_P(CountsOfType, AreWhatTheKubeletMustSee) {
   EXPECT_EQ(type->efa_count, GetParam().efas);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Catalogue, CountsOfType,
-    ::testing::Values(Counts{"inf1.xlarge", 1, 4, 0}, Counts{"inf1.2xlarge", 1, 4, 0}, Counts{"inf1.6xlarge", 4, 16, 0},
-                      Counts{"inf1.24xlarge", 16, 64, 1}, Counts{"inf2.xlarge", 1, 2, 0}, Counts{"inf2.8xlarge", 1, 2, 0},
-                      Counts{"inf2.24xlarge", 6, 12, 0}, Counts{"inf2.48xlarge", 12, 24, 0},
-                      Counts{"trn1.2xlarge", 1, 2, 0}, Counts{"trn1.32xlarge", 16, 32, 8},
-                      Counts{"trn1n.32xlarge", 16, 32, 16}, Counts{"trn2.3xlarge", 1, 4, 1},
-                      Counts{"trn2.48xlarge", 16, 64, 16}, Counts{"trn2u.48xlarge", 16, 64, 16},
-                      Counts{"trn3p.48xlarge", 16, 64, 16}, Counts{"trn3e.24xlarge", 4, 16, 0},
-                      Counts{"trn3sn.3xlarge", 1, 4, 0}, Counts{"p4d.24xlarge", 0, 0, 4},
-                      Counts{"p5.4xlarge", 0, 0, 1}, Counts{"p5.48xlarge", 0, 0, 32}, Counts{"p5en.48xlarge", 0, 0, 16},
-                      Counts{"p6-b200.48xlarge", 0, 0, 8}, Counts{"p6-b300.48xlarge", 0, 0, 16},
-                      Counts{"g5.48xlarge", 0, 0, 1}, Counts{"c5n.18xlarge", 0, 0, 1}));
+INSTANTIATE_TEST_SUITE_P(Catalogue, CountsOfType,
+                         ::testing::Values(Counts{"inf1.xlarge", 1, 4, 0}, Counts{"inf1.2xlarge", 1, 4, 0},
+                                           Counts{"inf1.6xlarge", 4, 16, 0}, Counts{"inf1.24xlarge", 16, 64, 1},
+                                           Counts{"inf2.xlarge", 1, 2, 0}, Counts{"inf2.8xlarge", 1, 2, 0},
+                                           Counts{"inf2.24xlarge", 6, 12, 0}, Counts{"inf2.48xlarge", 12, 24, 0},
+                                           Counts{"trn1.2xlarge", 1, 2, 0}, Counts{"trn1.32xlarge", 16, 32, 8},
+                                           Counts{"trn1n.32xlarge", 16, 32, 16}, Counts{"trn2.3xlarge", 1, 4, 1},
+                                           Counts{"trn2.48xlarge", 16, 64, 16}, Counts{"trn2u.48xlarge", 16, 64, 16},
+                                           Counts{"trn3p.48xlarge", 16, 64, 16}, Counts{"trn3e.24xlarge", 4, 16, 0},
+                                           Counts{"trn3sn.3xlarge", 1, 4, 0}, Counts{"p4d.24xlarge", 0, 0, 4},
+                                           Counts{"p5.4xlarge", 0, 0, 1}, Counts{"p5.48xlarge", 0, 0, 32},
+                                           Counts{"p5en.48xlarge", 0, 0, 16}, Counts{"p6-b200.48xlarge", 0, 0, 8},
+                                           Counts{"p6-b300.48xlarge", 0, 0, 16}, Counts{"g5.48xlarge", 0, 0, 1},
+                                           Counts{"c5n.18xlarge", 0, 0, 1}));
 
 std::string nearest(const char* type, std::size_t device) {
   return to_string(*find_instance_type(type)->devices[device].nearest_efa);

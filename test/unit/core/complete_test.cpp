@@ -8,8 +8,8 @@
 namespace neuron::core::test {
 namespace {
 
-using ::testing::ElementsAre;
 using model::Origin;
+using ::testing::ElementsAre;
 
 TEST(Complete, FillsASilentHostAndSaysSo) {
   const model::HostScan scan = complete(silent_scan("trn2.48xlarge"));

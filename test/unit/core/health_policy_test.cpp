@@ -10,11 +10,11 @@
 namespace neuron::core::test {
 namespace {
 
-using ::testing::HasSubstr;
 using model::Health;
 using model::HealthState;
 using model::HostScan;
 using model::NeuronDevice;
+using ::testing::HasSubstr;
 
 constexpr std::size_t kDevice = 5;
 
@@ -31,7 +31,8 @@ struct Fault {
 std::vector<Fault> faults() {
   using D = NeuronDevice;
   return {
-      {"sram", [](D& d) { d.signals.sram_ecc_uncorrected = 2; }, "sram_ecc_uncorrected", "2 uncorrected SRAM", "replace"},
+      {"sram", [](D& d) { d.signals.sram_ecc_uncorrected = 2; }, "sram_ecc_uncorrected", "2 uncorrected SRAM",
+       "replace"},
       {"sram_v1", [](D& d) { d.signals.sram_ecc_errors = 1; }, "sram_ecc_uncorrected", "sram_ecc_err_count", "replace"},
       {"hbm", [](D& d) { d.signals.mem_ecc_uncorrected = 7; }, "mem_ecc_uncorrected", "7 uncorrected HBM", "replace"},
       {"hbm_v1", [](D& d) { d.signals.hbm_ecc_errors = 7; }, "mem_ecc_uncorrected", "hbm_ecc_err_count", "replace"},
@@ -39,9 +40,13 @@ std::vector<Fault> faults() {
        "1 repairable HBM", "reload"},
       {"repairable_v1", [](D& d) { d.signals.repairable_hbm_ecc_errors = 1; }, "mem_ecc_repairable_uncorrected",
        "repairable_hbm_ecc_err_count", "reload"},
-      {"components", [](D& d) { d.signals.unhealthy_components = {{"hbm", "link_efa"}}; }, "unhealthy_components",
-       "hbm, link_efa", "replace"},
-      {"unreachable", [](D& d) { d.signals.unreachable = true; }, "device_unreachable", "device_unreachable", "replace"},
+      {"components",
+       [](D& d) {
+         d.signals.unhealthy_components = {{"hbm", "link_efa"}};
+       },
+       "unhealthy_components", "hbm, link_efa", "replace"},
+      {"unreachable", [](D& d) { d.signals.unreachable = true; }, "device_unreachable", "device_unreachable",
+       "replace"},
       {"invalid", [](D& d) { d.signals.reset_state = 2; }, "device_invalid", "reset reads 2", "reboot"},
       {"resetting", [](D& d) { d.signals.reset_state = 0; }, "resetting", "being reset", "", HealthState::degraded},
       {"node", [](D& d) { d.node_present = false; }, "device_node_missing", "dev/neuron5", "udev"},
@@ -62,7 +67,8 @@ TEST_P(EveryFault, BreaksOneDeviceAndHeals) {
   HealthMemory memory;
   const HostScan sound = scan_of("trn1.32xlarge");
   HostScan scan = sound;
-  for (const Health& health : judge(scan, memory).devices) EXPECT_EQ(health, (Health{HealthState::healthy, "", "", ""}));
+  for (const Health& health : judge(scan, memory).devices)
+    EXPECT_EQ(health, (Health{HealthState::healthy, "", "", ""}));
 
   for (int again = 0; again < 2; ++again) {
     scan = sound;

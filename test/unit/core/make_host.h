@@ -62,9 +62,13 @@ inline model::HostScan silent_scan(const std::string& type_name) {
   return scan;
 }
 
-inline model::HostScan scan_of(const std::string& type_name) { return complete(silent_scan(type_name)); }
+inline model::HostScan scan_of(const std::string& type_name) {
+  return complete(silent_scan(type_name));
+}
 
-inline NodeTopology topology_of(const std::string& type_name) { return make_topology(scan_of(type_name)); }
+inline NodeTopology topology_of(const std::string& type_name) {
+  return make_topology(scan_of(type_name));
+}
 
 inline std::vector<int> range_of(int first, int count) {
   std::vector<int> ids;

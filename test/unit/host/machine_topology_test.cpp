@@ -80,10 +80,10 @@ TEST(MachineTopology, LiveRootLeavesTheEnvironmentAlone) {
   EXPECT_EQ(hwloc_root(), "/");
 }
 
-TEST(MachineTopology, AnEmptyRootHasNoMadeUpProcessor) {
+TEST(MachineTopology, ARootWithoutProcessorsHasNone) {
   TempTree tree;
   set_hwloc_root(tree.path());
-  EXPECT_EQ(load_machine_topology().error().code, ErrorCode::not_found);
+  EXPECT_EQ(load_machine_topology().error().code, ErrorCode::internal);
   tree.write("sys/devices/system/cpu/online", "garbage");
   tree.fifo("sys/devices/system/cpu/possible");
   EXPECT_FALSE(load_machine_topology());

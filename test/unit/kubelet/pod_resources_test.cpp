@@ -156,10 +156,11 @@ TEST(PodResourcesFaultTest, AnswersGarbageUntilHealed) {
   v1::AllocatableResourcesResponse allocatable;
   v1::GetPodResourcesResponse one;
   PodResourcesCaller caller(*kubelet);
-  const grpc::Status garbled = caller.list(list);
-  EXPECT_EQ(garbled.error_code(), grpc::INTERNAL) << garbled.error_message();
-  EXPECT_EQ(caller.allocatable(allocatable).error_code(), grpc::INTERNAL);
-  EXPECT_EQ(caller.get("a", "b", one).error_code(), grpc::INTERNAL);
+  // What gRPC C++ 1.51 makes of bytes it cannot parse; a service that is not there has an empty text.
+  for (const grpc::Status& status : {caller.list(list), caller.allocatable(allocatable), caller.get("a", "b", one)}) {
+    EXPECT_EQ(status.error_code(), grpc::UNIMPLEMENTED);
+    EXPECT_EQ(status.error_message(), "No message returned for unary request");
+  }
   ASSERT_TRUE(kubelet->set_faults({}).has_value());
   EXPECT_TRUE(PodResourcesCaller(*kubelet).list(list).ok());
 }

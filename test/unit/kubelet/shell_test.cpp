@@ -23,7 +23,7 @@ struct Outcome {
 };
 
 Outcome run_shell(FakeKubelet& kubelet, const std::string& script,
-              std::chrono::milliseconds timeout = std::chrono::seconds(10)) {
+                  std::chrono::milliseconds timeout = std::chrono::seconds(10)) {
   std::istringstream input(script);
   std::ostringstream out, errors;
   const int exit_code = Shell(kubelet, out, errors, timeout).run(input, "");
@@ -42,8 +42,8 @@ TEST(ShellTest, APodsLife) {
   TestPlugin plugin(*kubelet, kNeuron, "neuron.sock", numbered_devices(2));
   ASSERT_TRUE(plugin.register_plugin().ok());
   const Outcome run = run_shell(*kubelet,
-                            "wait neuron=2\npod train neuron=2\npod late neuron=1\nlist\nstart train\n"
-                            "delete train\nshow\necho done\nquit\nnot reached\n");
+                                "wait neuron=2\npod train neuron=2\npod late neuron=1\nlist\nstart train\n"
+                                "delete train\nshow\necho done\nquit\nnot reached\n");
   EXPECT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_EQ(run.errors, "");
   EXPECT_THAT(run.out, StartsWith("aws.amazon.com/neuron: 2 of 2 allocatable\nreached after "));

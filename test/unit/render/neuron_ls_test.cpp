@@ -85,7 +85,7 @@ class NeuronLs : public ::testing::Test {
   fs::path directory_;
 };
 
-class NeuronLsOf : public NeuronLs, public ::testing::WithParamInterface<core::InstanceType> {};
+class NeuronLsOf : public NeuronLs, public ::testing::WithParamInterface<std::string> {};
 
 // One type per shape of the table; the text of each was read and compared with the reference.
 bool has_golden(const std::string& type) {
@@ -109,7 +109,7 @@ void expect_whole(const core::InstanceType& type, const nlohmann::json& list) {
 }
 
 TEST_P(NeuronLsOf, IsListedWhole) {
-  const core::InstanceType& type = GetParam();
+  const core::InstanceType& type = *core::find_instance_type(GetParam());
   simulate(type.name);
   const Outcome json = run("--json-output");
   if (type.device_count == 0) {
@@ -127,8 +127,14 @@ TEST_P(NeuronLsOf, IsListedWhole) {
   test::expect_golden("host/" + type.name + ".topology.txt", run("--topology").out);
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, NeuronLsOf, ::testing::ValuesIn(core::all_instance_types()), [](const auto& type) {
-  std::string name = type.param.name;
+std::vector<std::string> all_names() {
+  std::vector<std::string> names;
+  for (const core::InstanceType& type : core::all_instance_types()) names.push_back(type.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, NeuronLsOf, ::testing::ValuesIn(all_names()), [](const auto& type) {
+  std::string name = type.param;
   std::replace_if(
       name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
   return name;

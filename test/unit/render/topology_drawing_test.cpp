@@ -66,7 +66,8 @@ TEST(TopologyDrawing, AnythingElseIsAListOfLinks) {
 }
 
 TEST(TopologyDrawing, ForeignNeighbourListsAreHarmless) {
-  EXPECT_EQ(draw_topology(linked({{0, -1, 99}, {}})), "\nNeuron Device Topology\n\n  [ 0 ]  [ 1 ]\n\nNo connections known.\n");
+  EXPECT_EQ(draw_topology(linked({{0, -1, 99}, {}})),
+            "\nNeuron Device Topology\n\n  [ 0 ]  [ 1 ]\n\nNo connections known.\n");
   EXPECT_EQ(draw_topology(NodeView{}), "\nNeuron Device Topology\n\n");
 }
 

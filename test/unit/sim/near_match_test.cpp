@@ -11,7 +11,7 @@ using ::testing::IsEmpty;
 const std::vector<std::string> kNames = {"trn1.2xlarge", "trn1.32xlarge", "trn1n.32xlarge", "inf2.48xlarge"};
 
 TEST(NearMatch, NearestFirst) {
-  EXPECT_THAT(near_matches("trn1.32xlarg", kNames), ElementsAre("trn1.32xlarge", "trn1n.32xlarge", "trn1.2xlarge"));
+  EXPECT_THAT(near_matches("trn1.32xlarg", kNames), ElementsAre("trn1.32xlarge", "trn1.2xlarge", "trn1n.32xlarge"));
 }
 
 TEST(NearMatch, SameStemCounts) {

@@ -40,6 +40,8 @@ expect 2 "give --instance-type" "$program" node "$dir/other"
 expect 2 "give the DIR" "$program" node
 expect 2 "the parts are" "$program" node "$dir/other" --instance-type trn1.2xlarge --without luck
 expect 2 "" "$program" node "$dir/other" --instance-type trn1.2xlarge --missing three
+(umask 077 && "$program" node "$dir/host" --instance-type trn2.3xlarge >/dev/null)
+expect 0 "755 444" stat --printf '%a ' "$dir/host/sys/class" "$dir/host/sys/class/neuron_device/neuron0/core_count"
 touch "$dir/precious"
 expect 1 "not empty" "$program" node "$dir" --instance-type trn1.2xlarge
 expect 1 "" "$program" node /proc/no-such-place/x --instance-type trn1.2xlarge
@@ -50,10 +52,10 @@ expect 1 "not there" "$program" set "$dir/host" neuron9 vanish
 expect 2 "unknown key" "$program" set "$dir/host" neuron0 no_such_key=1
 expect 1 "not a simulated host" "$program" set "$dir" neuron0 vanish
 expect 2 "give DIR" "$program" set "$dir/host"
-for page in "" node set; do
+for page in "--help" "node --help" "set --help" "node --list" "set --list"; do
   # shellcheck disable=SC2086
-  width=$("$program" $page --help | awk '{ if (length($0) > w) w = length($0) } END { print w }')
-  [ "$width" -le 80 ] || { failures=$((failures + 1)); echo "FAILED: help of '$page' is $width columns wide"; }
+  width=$("$program" $page | awk '{ if (length($0) > w) w = length($0) } END { print w }')
+  [ "$width" -le 80 ] || { failures=$((failures + 1)); echo "FAILED: '$page' is $width columns wide"; }
 done
 [ -e "$dir/precious" ] || { failures=$((failures + 1)); echo "FAILED: a foreign file was removed"; }
 [ "$failures" -eq 0 ] && echo "all passed"

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace neuron::fakes {
+
+// The real neuron-agent as a child process, its log in a file. What cannot be done ends the test program. The destructor
+// kills what still runs. One thread.
+class AgentProcess {
+ public:
+  // `arguments` follow "neuron-agent run"; `log_path` is appended to.
+  AgentProcess(const std::vector<std::string>& arguments, std::string log_path);
+  ~AgentProcess();
+  AgentProcess(const AgentProcess&) = delete;
+  AgentProcess& operator=(const AgentProcess&) = delete;
+
+  void signal(int number) const;
+  // The exit code, or -signal when it was killed; nullopt when it still runs after `timeout`.
+  [[nodiscard]] std::optional<int> wait(std::chrono::milliseconds timeout);
+  [[nodiscard]] bool running() { return !wait(std::chrono::milliseconds(0)).has_value(); }
+  [[nodiscard]] std::string log() const;  // everything it wrote so far
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+ private:
+  std::string log_path_;
+  pid_t pid_ = -1;
+  int pidfd_ = -1;
+  std::optional<int> ended_;
+};
+
+}  // namespace neuron::fakes

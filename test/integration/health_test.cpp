@@ -1,0 +1,141 @@
+// A node that changes under the agent: faults, healing, hardware that comes and goes (DESIGN.md §7).
+#include "test/integration/node.h"
+
+namespace neuron::fakes {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Health, ABrokenDeviceLeavesEveryResourceAndReturnsWhenHealed) {
+  Node node("trn1.32xlarge");
+  node.start();
+  ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
+  ASSERT_TRUE(node.wait_allocatable(kCore, 32));
+  for (const char* fault : {"sram_ecc_uncorrected=1", "mem_ecc_uncorrected=2"}) {
+    node.host.set("neuron3", fault);
+    EXPECT_TRUE(node.wait_allocatable(kNeuron, 15)) << node.agent->log();
+    EXPECT_TRUE(node.wait_allocatable(kCore, 30));
+    EXPECT_EQ(node.kubelet->resource_view(kNeuron).unhealthy, (sim::IdSet{"3"}));
+    node.host.set("neuron3", "heal");
+    EXPECT_TRUE(node.wait_allocatable(kNeuron, 16)) << node.agent->log();
+    EXPECT_TRUE(node.wait_allocatable(kCore, 32));
+  }
+  EXPECT_THAT(node.agent->log(), HasSubstr("unhealthy resource=aws.amazon.com/neuron id=3 reason=sram_ecc_uncorrected"));
+}
+
+TEST(Health, AVanishedDeviceStaysListedAsUnhealthy) {
+  Node node("trn1.32xlarge");
+  node.start();
+  ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
+  node.host.set("neuron5", "vanish");
+  EXPECT_TRUE(node.wait_allocatable(kNeuron, 15)) << node.agent->log();
+  EXPECT_EQ(node.kubelet->capacity(kNeuron), 16);
+  EXPECT_EQ(node.kubelet->resource_view(kNeuron).unhealthy, (sim::IdSet{"5"}));
+  node.host.set("neuron5", "heal");
+  EXPECT_TRUE(node.wait_allocatable(kNeuron, 16)) << node.agent->log();
+}
+
+TEST(Health, AnUnboundEfaLeavesAndReturns) {
+  Node node("trn1.32xlarge");
+  node.start();
+  ASSERT_TRUE(node.wait_allocatable(kEfa, 8));
+  node.host.set("rdmap16s25", "unbind");
+  EXPECT_TRUE(node.wait_allocatable(kEfa, 7)) << node.agent->log();
+  node.host.set("rdmap16s25", "heal");
+  EXPECT_TRUE(node.wait_allocatable(kEfa, 8)) << node.agent->log();
+}
+
+TEST(Health, ABareNodeIsCalmAndRegistersWhatAppears) {
+  Node node("trn1.32xlarge");
+  node.host.without(sim::Part::driver).without(sim::Part::efa);
+  node.start();
+  ASSERT_TRUE(node.wait_log("nothing is advertised until one appears"));
+  EXPECT_TRUE(node.kubelet->resources().empty());
+  FakeHost whole("trn1.32xlarge");
+  whole.write();
+  std::filesystem::copy(whole.path() + "/sys", node.host.path() + "/sys",
+                        std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks |
+                            std::filesystem::copy_options::skip_existing);
+  EXPECT_TRUE(node.wait_allocatable(kNeuron, 16)) << node.agent->log();
+  EXPECT_TRUE(node.agent->running());
+}
+
+TEST(Health, AnUnknownDriverLayoutKeepsTheDevicesAndSaysSo) {
+  Node node("trn1.32xlarge");
+  node.host.driver("2.31.7.0");
+  node.start();
+  EXPECT_TRUE(node.wait_allocatable(kNeuron, 16)) << node.agent->log();
+  EXPECT_THAT(node.agent->log(), HasSubstr("layout=unknown"));
+}
+
+TEST(BadInput, FilesGoneWrongCostAtMostTheirOwnDevice) {
+  Node node("trn1.32xlarge");
+  node.start();
+  ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
+  for (const char* how : {"garbage", "fifo", "unreadable", "huge"}) {
+    node.host.set("neuron7", how, "sram_ecc_uncorrected");
+    node.host.set("neuron8", how, "mem_ecc_uncorrected");
+  }
+  node.host.set("neuron9", "mem_ecc_uncorrected=1");  // a later scan than all of the above
+  EXPECT_TRUE(node.wait_allocatable(kNeuron, 15)) << node.agent->log();
+  EXPECT_EQ(node.kubelet->resource_view(kNeuron).unhealthy, (sim::IdSet{"9"}));
+  EXPECT_TRUE(node.run("still", {{kNeuron, 15}}));
+}
+
+TEST(BadInput, AKubeletThatAnswersNonsenseOrNeverIsOutlived) {
+  for (const auto fault : {sim::RegisterFault::error, sim::RegisterFault::closes}) {
+    Node node("trn1.2xlarge");
+    node.host.write();
+    sim::KubeletOptions options;
+    options.faults.registration = fault;
+    node.start_kubelet(options).start_agent();
+    ASSERT_TRUE(node.wait_log("not registered, trying again")) << node.agent->log();
+    EXPECT_TRUE(node.agent->running());
+    ASSERT_TRUE(node.kubelet->set_faults({}));
+    EXPECT_TRUE(node.wait_allocatable(kNeuron, 1)) << node.agent->log();
+  }
+}
+
+TEST(BadInput, AKubeletThatNeverAnswersDoesNotHoldUpTheEnd) {
+  Node node("trn1.2xlarge");
+  node.host.write();
+  sim::KubeletOptions options;
+  options.faults.registration = sim::RegisterFault::hangs;
+  node.start_kubelet(options).start_agent();
+  ASSERT_TRUE(node.wait_log("node instance-type=trn1.2xlarge"));
+  node.agent->signal(SIGTERM);
+  EXPECT_EQ(node.agent->wait(std::chrono::seconds(2)), 0) << node.agent->log();
+}
+
+TEST(BadInput, PodResourcesThatFailsFallsBackToTheCheckpoint) {
+  for (const auto fault : {sim::PodResourcesFault::error, sim::PodResourcesFault::hangs, sim::PodResourcesFault::garbage}) {
+    Node node("trn1.32xlarge");
+    node.host.write();
+    node.start_kubelet().start_agent();
+    ASSERT_TRUE(node.wait_allocatable(kCore, 32));
+    ASSERT_TRUE(node.run("holder", {{kNeuron, 1}}));
+    node.agent->signal(SIGKILL);
+    ASSERT_TRUE(node.agent->wait(kPatience));
+    sim::KubeletFaults faults;
+    faults.pod_resources = fault;
+    ASSERT_TRUE(node.kubelet->set_faults(faults));
+    node.start_agent();
+    EXPECT_TRUE(node.wait_allocatable(kCore, 30)) << node.agent->log();
+    EXPECT_THAT(node.agent->log(), HasSubstr("taken from the kubelet's checkpoint"));
+  }
+}
+
+TEST(BadInput, UnusableFlagsAreUsageErrors) {
+  Node node("trn1.2xlarge");
+  for (const std::vector<std::string>& bad :
+       {std::vector<std::string>{"--scan-interval", "5"}, {"--core-numbering", "both"}, {"--nonsense"}}) {
+    AgentProcess agent(bad, node.log_path());
+    EXPECT_EQ(agent.wait(kPatience), 2);
+  }
+  AgentProcess agent({"--root", "/nonexistent"}, node.log_path());
+  EXPECT_EQ(agent.wait(kPatience), 1);
+  EXPECT_THAT(agent.log(), HasSubstr("/nonexistent"));
+}
+
+}  // namespace
+}  // namespace neuron::fakes

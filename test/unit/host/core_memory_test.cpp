@@ -1,0 +1,25 @@
+#include "agent/host/core_memory.h"
+
+#include <gtest/gtest.h>
+
+#include "test/unit/host/small_host.h"
+
+namespace neuron::host {
+namespace {
+
+TEST(CoreMemory, SumsWhatProcessesOwn) {
+  TempTree tree;
+  write_device(tree, 0, Generation::trn2_2_30);
+  EXPECT_EQ(process_memory_of_core(tree.root(), 0, 1), std::nullopt);  // no kinds: nobody can tell
+  const std::string kinds = "sys/devices/virtual/neuron_device/neuron0/neuron_core1/stats/memory_usage/device_mem/";
+  tree.write(kinds + "tensors/total", "4096\n");
+  tree.write(kinds + "constants/total", "1\n");
+  tree.write(kinds + "collectives/total", "garbage");
+  tree.write(kinds + "driver_memory/total", "1000000\n");  // the driver's own
+  EXPECT_EQ(process_memory_of_core(tree.root(), 0, 1), 4097U);
+  EXPECT_EQ(process_memory_of_core(tree.root(), 0, 0), std::nullopt);
+  EXPECT_EQ(process_memory_of_core(tree.root(), 9, 0), std::nullopt);
+}
+
+}  // namespace
+}  // namespace neuron::host
