@@ -138,7 +138,7 @@ status=$?
 agent_pid=""
 [ "$status" -eq 0 ] || give_up "the agent ended with status $status"
 say "neuron-agent ended with status 0. What it logged on the way:" ""
-cut -c1-160 "$dir/agent.log" | sed "s|$dir/||g"
+sed "s|$dir/||g" "$dir/agent.log" | cut -c1-150
 ask_quietly quit > /dev/null
 finished=yes
 say "" "Next: manifests/static/neuron-agent.yaml for a cluster, docs/install.md for how, test/run.sh for the tests."

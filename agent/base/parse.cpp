@@ -18,13 +18,19 @@ std::optional<T> parse_number(std::string_view text, int base) {
   return value;
 }
 
-// Length of the valid UTF-8 sequence at the front of `text`, 0 when there is none.
+// Length of the well-formed UTF-8 sequence at the front of `text` (no overlong form, no surrogate), 0 when there is none
+// or when it is a C1 control character, which terminals obey.
 std::size_t utf8_length(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   const std::size_t length = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3
                              : lead >= 0xf0 && lead < 0xf5                ? 4
                                                                           : 0;
   if (length > text.size()) return 0;
+  const unsigned second = length > 1 ? static_cast<unsigned char>(text[1]) : 0x80U;
+  const bool c1_control = lead == 0xc2 && second < 0xa0;
+  const bool overlong = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
+  const bool no_character = (lead == 0xed && second >= 0xa0) || (lead == 0xf4 && second >= 0x90);
+  if (c1_control || overlong || no_character) return 0;
   for (std::size_t i = 1; i < length; ++i) {
     if ((static_cast<unsigned char>(text[i]) & 0xc0U) != 0x80U) return 0;
   }

@@ -34,11 +34,27 @@ std::string Conflict::describe() const {
          std::string(resource_name(with.resource));
 }
 
+std::vector<bool> Ledger::over_when_given(SiliconResource resource, const std::vector<int>& cores) const {
+  std::vector<bool> over(holdings_.size(), false);
+  for (std::size_t i = 0; i < holdings_.size(); ++i) {
+    if (holdings_[i].resource != resource || common(holdings_[i].cores, cores).empty()) continue;
+    over[i] = true;
+    for (std::size_t k = 0; k < holdings_.size(); ++k) {
+      if (same_container(holdings_[k], holdings_[i])) over[k] = true;
+    }
+  }
+  return over;
+}
+
 void Ledger::record(Holding holding) {
-  std::erase_if(holdings_, [&](const Holding& old) {
-    return old.resource == holding.resource && !common(old.cores, holding.cores).empty();
-  });
-  holdings_.push_back(std::move(holding));
+  const std::vector<bool> over = over_when_given(holding.resource, holding.cores);
+  std::vector<Holding> kept;
+  for (std::size_t i = 0; i < holdings_.size(); ++i) {
+    const bool other_container = !same_container(holdings_[i], holding) || holdings_[i].resource == holding.resource;
+    if (!over[i] || !other_container) kept.push_back(std::move(holdings_[i]));
+  }
+  kept.push_back(std::move(holding));
+  holdings_ = std::move(kept);
 }
 
 void Ledger::reconcile(const std::vector<Holding>& shown, SteadyTime asked_at) {
@@ -65,8 +81,10 @@ void Ledger::reconcile(const std::vector<Holding>& shown, SteadyTime asked_at) {
 std::optional<Conflict> Ledger::conflict(SiliconResource resource, const std::vector<int>& cores,
                                          AdmissionMark mark) const {
   std::optional<Conflict> first;
-  for (const Holding& holding : holdings_) {
-    if (holding.resource == resource || (mark != 0 && holding.mark == mark)) continue;
+  const std::vector<bool> over = over_when_given(resource, cores);
+  for (std::size_t i = 0; i < holdings_.size(); ++i) {
+    const Holding& holding = holdings_[i];
+    if (over[i] || holding.resource == resource || (mark != 0 && holding.mark == mark)) continue;
     const std::vector<int> both = common(holding.cores, cores);
     if (!both.empty() && (!first || both.front() < first->core)) first = Conflict{both.front(), holding};
   }

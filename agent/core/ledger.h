@@ -40,15 +40,16 @@ struct Conflict {
 
 class Ledger {
  public:
-  // An answer the agent gave. Holdings of the same resource on the same cores are over (the kubelet would not offer
-  // them again) and are trimmed or removed.
+  // An answer the agent gave. A container that held one of the same cores through the same resource is over, since the
+  // kubelet gives nothing twice: all its holdings go, through whatever resource.
   void record(Holding holding);
 
   // What PodResources (or the checkpoint) shows, asked at `asked_at`: holdings recorded before that and not shown are
   // over; shown ones are confirmed with their holder's name; unseen ones from before our time are added.
   void reconcile(const std::vector<Holding>& shown, SteadyTime asked_at);
 
-  // The first holding of another resource that overlaps `cores`, leaving out those of the admission `mark`.
+  // The first holding of another resource that overlaps `cores`, leaving out those of the admission `mark` and those of
+  // containers that giving `cores` through `resource` shows to be over (see record).
   [[nodiscard]] std::optional<Conflict> conflict(SiliconResource resource, const std::vector<int>& cores,
                                                  AdmissionMark mark) const;
 
@@ -66,6 +67,9 @@ class Ledger {
   [[nodiscard]] const std::vector<Holding>& holdings() const { return holdings_; }
 
  private:
+  // Positions in holdings_ of every holding of a container that held some of `cores` through `resource`.
+  [[nodiscard]] std::vector<bool> over_when_given(SiliconResource resource, const std::vector<int>& cores) const;
+
   std::vector<Holding> holdings_;  // oldest first
 };
 

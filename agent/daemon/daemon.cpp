@@ -21,17 +21,6 @@
 namespace neuron::daemon {
 namespace {
 
-// Blocked in every thread, read from a descriptor in one: no code runs in a signal context.
-Result<Fd> block_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
-  if (sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return fail(error_from_errno(errno, "sigprocmask"));
-  Fd fd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
-  if (!fd.valid()) return fail(error_from_errno(errno, "signalfd"));
-  return fd;
-}
-
 void log_problems(const model::HostScan& host) {
   for (const std::string& problem : host.problems) spdlog::warn("host problem=\"{}\"", problem);
   for (const auto& device : host.devices) {
@@ -96,16 +85,25 @@ struct Machine {
 
 }  // namespace
 
-ExitCode run_daemon(const config::Options& options) {
+Result<Fd> block_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
+  if (sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return fail(error_from_errno(errno, "sigprocmask"));
+  Fd fd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!fd.valid()) return fail(error_from_errno(errno, "signalfd"));
+  return fd;
+}
+
+ExitCode run_daemon(const config::Options& options, const Fd& signals) {
   std::string line;
   for (const std::string& option : config::describe(options)) line += " " + option;
   spdlog::info("starting{}", line);
 
-  const auto signals = block_signals();
   auto root = host::FsRoot::open(options.root);
   auto events = EventQueue::open();
-  if (!signals || !root || !events) {
-    spdlog::error("{}", !signals ? signals.error().message : !root ? root.error().message : events.error().message);
+  if (!root || !events) {
+    spdlog::error("{}", !root ? root.error().message : events.error().message);
     return ExitCode::failed;
   }
   host::set_hwloc_root(options.root);
@@ -134,7 +132,7 @@ ExitCode run_daemon(const config::Options& options) {
   ExitCode code = ExitCode::failed;
   {
     Supervisor supervisor({options, clock, **events, desk, gate, [&monitor] { monitor.rescan_now(); }},
-                          signals->get());
+                          signals.get());
     code = to_exit_code(supervisor.run());
   }
   constexpr std::chrono::milliseconds kPatience{1000};

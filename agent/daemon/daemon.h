@@ -1,5 +1,7 @@
 #pragma once
 
+#include "agent/base/fd.h"
+#include "agent/base/result.h"
 #include "agent/config/options.h"
 
 namespace neuron::daemon {
@@ -7,9 +9,12 @@ namespace neuron::daemon {
 // Exit codes of `neuron-agent run`, as its man page lists them.
 enum class ExitCode { ok = 0, failed = 1, usage = 2, other_agent = 3 };
 
-// The composition root: builds every real thing, wires it, runs until SIGTERM or SIGINT. Blocks these signals and SIGHUP
-// for the whole process, so call it from main before any other thread exists.
-[[nodiscard]] ExitCode run_daemon(const config::Options& options);
+// Blocks SIGTERM, SIGINT and SIGHUP for the whole process and gives the descriptor to read them from, so that no code
+// runs in a signal context. Call it from main before any other thread exists, the logger's included.
+[[nodiscard]] Result<Fd> block_signals();
+
+// The composition root: builds every real thing, wires it, runs until `signals` (block_signals) says SIGTERM or SIGINT.
+[[nodiscard]] ExitCode run_daemon(const config::Options& options, const Fd& signals);
 
 // --once: one scan; prints on stdout what each resource would advertise.
 [[nodiscard]] ExitCode print_once(const config::Options& options);

@@ -32,8 +32,13 @@ int run(const neuron::config::Options& options) {
     for (const std::string& line : neuron::config::describe(options)) std::puts(line.c_str());
     return 0;
   }
+  const auto signals = neuron::daemon::block_signals();
+  if (!signals) {
+    std::fprintf(stderr, "neuron-agent: %s\n", signals.error().message.c_str());
+    return static_cast<int>(neuron::daemon::ExitCode::failed);
+  }
   set_up_logging(options.log_level);
-  const auto code = options.once ? neuron::daemon::print_once(options) : neuron::daemon::run_daemon(options);
+  const auto code = options.once ? neuron::daemon::print_once(options) : neuron::daemon::run_daemon(options, *signals);
   spdlog::shutdown();
   return static_cast<int>(code);
 }

@@ -127,12 +127,19 @@ TEST(Trn2, NicsAreTheOnesNextToTheChips) {
   node.start();
   ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
   ASSERT_TRUE(node.wait_allocatable(kEfa, 16));
+  // The official table, by device index (efa-topology.md §8).
+  const std::vector<int> bus = {0xc9, 0xb4, 0xb3, 0xca, 0x6c, 0x57, 0x56, 0x6d, 0x98, 0x83, 0x82, 0x99, 0xf5, 0xe0, 0xdf, 0xf6};
   for (const auto& order : {std::vector<std::string>{kNeuron, kEfa}, {kEfa, kNeuron}}) {
     const auto pod = node.run("pod", {{kNeuron, 4}, {kEfa, 4}}, order);
     ASSERT_TRUE(pod) << pod.error().message;
-    EXPECT_EQ(pod->containers[0].ids.at(kNeuron), (std::vector<std::string>{"0", "1", "2", "3"}));
-    EXPECT_THAT(pod->containers[0].ids.at(kEfa),
-                testing::UnorderedElementsAre("rdmap201s0", "rdmap180s0", "rdmap179s0", "rdmap202s0"));
+    const auto& devices = pod->containers[0].ids.at(kNeuron);
+    EXPECT_EQ(std::stoi(devices.front()) % 4, 0) << "an aligned group of four";
+    EXPECT_EQ(std::stoi(devices.back()), std::stoi(devices.front()) + 3);
+    std::vector<std::string> nearest;
+    for (const std::string& device : devices) {
+      nearest.push_back("rdmap" + std::to_string(bus.at(std::stoul(device))) + "s0");
+    }
+    EXPECT_THAT(pod->containers[0].ids.at(kEfa), testing::UnorderedElementsAreArray(nearest));
     ASSERT_TRUE(node.kubelet->remove("pod"));
   }
 }

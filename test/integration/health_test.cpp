@@ -51,11 +51,9 @@ TEST(Health, ABareNodeIsCalmAndRegistersWhatAppears) {
   node.start();
   ASSERT_TRUE(node.wait_log("nothing is advertised until one appears"));
   EXPECT_TRUE(node.kubelet->resources().empty());
-  FakeHost whole("trn1.32xlarge");
-  whole.write();
-  std::filesystem::copy(whole.path() + "/sys", node.host.path() + "/sys",
-                        std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks |
-                            std::filesystem::copy_options::skip_existing);
+  sim::HostPlan whole;
+  whole.instance_type = "trn1.32xlarge";
+  ASSERT_TRUE(sim::write_host(whole, node.host.path()));
   EXPECT_TRUE(node.wait_allocatable(kNeuron, 16)) << node.agent->log();
   EXPECT_TRUE(node.agent->running());
 }
@@ -113,6 +111,7 @@ TEST(BadInput, PodResourcesThatFailsFallsBackToTheCheckpoint) {
     node.host.write();
     node.start_kubelet().start_agent();
     ASSERT_TRUE(node.wait_allocatable(kCore, 32));
+    ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
     ASSERT_TRUE(node.run("holder", {{kNeuron, 1}}));
     node.agent->signal(SIGKILL);
     ASSERT_TRUE(node.agent->wait(kPatience));

@@ -57,6 +57,9 @@ TEST(Parse, PrintableHidesWhatATerminalWouldObey) {
   EXPECT_EQ(printable("plain ü"), "plain ü");
   EXPECT_EQ(printable("\x1b[31m\n"), "\\x1b[31m\\x0a");
   EXPECT_EQ(printable("\xff\xc3"), "\\xff\\xc3");
+  EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b") << "C1 control sequence introducer";
+  EXPECT_EQ(printable("\xe0\x80\xaf"), "\\xe0\\x80\\xaf") << "overlong";
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80") << "surrogate";
   EXPECT_EQ(printable(std::string(500, 'a'), 10), "aaaaaaaaaa...");
 }
 

@@ -66,6 +66,18 @@ TEST(Ledger, GivingAUnitAgainEndsItsEarlierHolding) {
   EXPECT_EQ(ledger.holdings()[0].cores, (std::vector<int>{1, 2}));
 }
 
+TEST(Ledger, AContainerWhoseUnitIsGivenAgainIsOverInEveryResource) {
+  Ledger ledger;
+  ledger.record(cores(kDevice, {0, 1, 2, 3}, 7));
+  ledger.record(cores(kCore, {0, 1, 2, 3}, 7));
+  ASSERT_EQ(ledger.holdings().size(), 2U) << "one container, two resources";
+  EXPECT_FALSE(ledger.conflict(kCore, {0}, 8)) << "the kubelet gives core 0 anew, so its old container has ended";
+  EXPECT_TRUE(ledger.conflict(kAlias, {0, 1}, 8));
+  ledger.record(cores(kCore, {0}, 8));
+  ASSERT_EQ(ledger.holdings().size(), 1U);
+  EXPECT_FALSE(ledger.conflict(kDevice, {2, 3}, 9));
+}
+
 TEST(Ledger, ReconcileNamesKeepsAndDrops) {
   Ledger ledger;
   ledger.record(cores(kDevice, {0, 1}, 7, 1));

@@ -40,7 +40,7 @@ class SimulatedHost : public ::testing::Test {
     return scan(plan);
   }
 
-  TempTree tree_;
+  TempTree tree_{TempTree::Place::memory};
 };
 
 // Every device and interface with all its places, and every interface usable.
@@ -124,17 +124,17 @@ TEST_F(SimulatedHost, ForeignNicsOfB200AreNotCounted) {
 }
 
 TEST_F(SimulatedHost, EveryDriverGeneration) {
-  EXPECT_EQ(scan("trn1.32xlarge", "2.24.7.0").layout, DriverLayout::stats);
-  EXPECT_EQ(scan("trn2.48xlarge", "2.26.5.0").layout, DriverLayout::stats);
-  EXPECT_EQ(scan("trn2.48xlarge", "2.27.4.0").layout, DriverLayout::stats);
-  EXPECT_EQ(scan("trn2.48xlarge", "2.28.0.0").layout, DriverLayout::health_v1);
-  EXPECT_EQ(scan("trn2.48xlarge", "2.29.0.0").layout, DriverLayout::health_v1);
-  EXPECT_EQ(scan("trn2.48xlarge", "2.30.2.0").layout, DriverLayout::health_v2);
+  EXPECT_EQ(scan("trn1.2xlarge", "2.24.7.0").layout, DriverLayout::stats);
+  EXPECT_EQ(scan("trn2.3xlarge", "2.26.5.0").layout, DriverLayout::stats);
+  EXPECT_EQ(scan("trn2.3xlarge", "2.27.4.0").layout, DriverLayout::stats);
+  EXPECT_EQ(scan("trn2.3xlarge", "2.28.0.0").layout, DriverLayout::health_v1);
+  EXPECT_EQ(scan("trn2.3xlarge", "2.29.0.0").layout, DriverLayout::health_v1);
+  EXPECT_EQ(scan("trn2.3xlarge", "2.30.2.0").layout, DriverLayout::health_v2);
 }
 
 TEST_F(SimulatedHost, UnknownGenerationIsOneProblem) {
   sim::HostPlan plan;
-  plan.instance_type = "trn2.48xlarge";
+  plan.instance_type = "trn2.3xlarge";
   plan.driver_version = "2.31.7.0";
   ASSERT_TRUE(sim::write_host(plan, tree_.path()));
   set_hwloc_root(tree_.path());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -15,8 +16,13 @@ namespace neuron::host {
 // A small machine in a temporary directory, removed at the end. Paths are relative to it; folders appear as needed.
 class TempTree {
  public:
-  TempTree() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "neuron-host-XXXXXX").string();
+  // `memory`: where a file system in memory is at hand, for trees of many thousand files. It may refuse device nodes.
+  enum class Place { disk, memory };
+
+  explicit TempTree(Place place = Place::disk) {
+    const bool in_memory = place == Place::memory && ::access("/dev/shm", W_OK) == 0;
+    std::string pattern =
+        (in_memory ? "/dev/shm" : std::filesystem::temp_directory_path().string()) + "/neuron-host-XXXXXX";
     path_ = ::mkdtemp(pattern.data());
   }
   ~TempTree() {

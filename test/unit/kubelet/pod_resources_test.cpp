@@ -167,10 +167,11 @@ TEST(PodResourcesFaultTest, AnswersGarbageUntilHealed) {
 
 TEST(PodResourcesFaultTest, AnswersMoreThanAClientAccepts) {
   KubeletTest kubelet(with_fault(PodResourcesFault::oversized));
+  PodResourcesCaller caller(*kubelet, std::chrono::seconds(1));  // gRPC C++ may wait for the rest until its deadline
   v1::ListPodResourcesResponse list;
-  EXPECT_EQ(PodResourcesCaller(*kubelet).list(list).error_code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(caller.list(list).error_code(), grpc::RESOURCE_EXHAUSTED);
   v1::AllocatableResourcesResponse allocatable;
-  EXPECT_EQ(PodResourcesCaller(*kubelet).allocatable(allocatable).error_code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(caller.allocatable(allocatable).error_code(), grpc::RESOURCE_EXHAUSTED);
 }
 
 }  // namespace

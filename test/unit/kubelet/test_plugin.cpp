@@ -9,6 +9,8 @@
 namespace neuron::sim::test {
 namespace {
 
+constexpr int kPollMilliseconds = 100;  // see plugin_server.cpp
+
 auto deadline() {
   return std::chrono::system_clock::now() + kPatience;
 }
@@ -111,10 +113,15 @@ TestPlugin::TestPlugin(const FakeKubelet& kubelet, std::string resource, std::st
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + kubelet.device_plugin_dir() + "/" + endpoint_, grpc::InsecureServerCredentials());
   builder.RegisterService(this);
+  builder.SetSyncServerOption(grpc::ServerBuilder::CQ_TIMEOUT_MSEC, kPollMilliseconds);
   server_ = builder.BuildAndStart();
 }
 
 TestPlugin::~TestPlugin() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
   end_streams();
   server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(2));
   wait_for([this] { return open_streams() == 0; });
@@ -205,7 +212,11 @@ grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse>* TestPlugin::ListAndWatc
   auto* stream = new Stream(*this);  // deletes itself in OnDone
   const std::lock_guard lock(mutex_);
   streams_.insert(stream);
-  stream->offer();
+  if (closing_) {
+    stream->finish();
+  } else {
+    stream->offer();
+  }
   changed();
   return stream;
 }

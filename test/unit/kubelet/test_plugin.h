@@ -93,6 +93,7 @@ class TestPlugin final : public v1beta1::DevicePlugin::WithCallbackMethod_ListAn
   std::mutex mutex_;
   std::condition_variable condition_;
   unsigned generation_ = 0;
+  bool closing_ = false;
   v1beta1::ListAndWatchResponse list_;
   std::set<Stream*> streams_;
   std::vector<std::vector<std::string>> allocations_;

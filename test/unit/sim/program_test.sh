@@ -31,8 +31,8 @@ expect 0 "trn2.48xlarge" "$program" node --list
 expect 0 "sram_ecc_uncorrected" "$program" set --list
 expect 0 "wrote trn2.3xlarge, driver 2.30.2.0: 1 device, 1 EFA interface, in $dir/host" \
   "$program" node "$dir/host" --instance-type trn2.3xlarge
-expect 0 "2.28.0.0: 15 devices, 0 EFA" \
-  "$program" node --missing 3 --without efa,ioctl "$dir/host" --driver 2.28.0.0 --instance-type trn1.32xlarge
+expect 0 "2.28.0.0: 5 devices, 0 EFA" \
+  "$program" node --missing 3 --without efa,ioctl "$dir/host" --driver 2.28.0.0 --instance-type inf2.24xlarge
 expect 0 "trn2.3xlarge, driver 2.26.5.0" \
   env NEURON_SIM_INSTANCE_TYPE=trn2.3xlarge NEURON_SIM_DRIVER=2.26.5.0 "$program" node "$dir/host"
 expect 2 "did you mean trn1.32xlarge" "$program" node "$dir/other" --instance-type trn1.32xlargee

@@ -19,8 +19,8 @@ struct KubeletBugs {
 // How Register answers. closes: the socket accepts connections and closes them, as a kubelet that is going down.
 enum class RegisterFault { none, error, hangs, closes };
 
-// How PodResources answers. garbage: bytes that are no message; oversized: a List and GetAllocatableResources above
-// the 4 MiB that a gRPC client accepts by default.
+// How PodResources answers. garbage: bytes that are no message; oversized: a List and GetAllocatableResources of 20
+// MiB, where a gRPC client accepts 4 by default and 16 is the advice.
 enum class PodResourcesFault { none, error, hangs, garbage, oversized };
 
 struct KubeletFaults {

@@ -63,6 +63,7 @@ grpc::Status PluginClient::watch(const std::function<void(const v1beta1::ListAnd
   const auto reader = stub_->ListAndWatch(call.context(), v1beta1::Empty());
   v1beta1::ListAndWatchResponse message;
   while (reader->Read(&message)) sink(message);
+  call.context()->TryCancel();  // a message above the limit ends reading but not the stream: Finish would wait for it
   return reader->Finish();
 }
 

@@ -11,7 +11,10 @@ namespace neuron::sim {
 namespace {
 
 constexpr std::chrono::seconds kShutdown{1};
-constexpr int kOversizedDevices = 120'000;  // at about 60 bytes each: 7 MiB
+// After a cancelled write gRPC 1.51 may notice a shutdown only when this poll of a synchronous server ends (default: 10
+// s).
+constexpr int kPollMilliseconds = 100;
+constexpr int kOversizedDevices = 20;  // with ids of 1 MiB each
 
 // Answers every call with bytes that are no protobuf message.
 class GarbageService final
@@ -63,7 +66,7 @@ void fill(v1::PodResources& out, const PodView& pod) {
 template <typename Repeated>
 void pad(Repeated& devices) {
   for (int i = 0; i < kOversizedDevices; ++i) {
-    fill(*devices.Add(), {"example.com/padding", fmt::format("padding-{:024}", i), 0});
+    fill(*devices.Add(), {"example.com/padding", fmt::format("{}-{:0>{}}", i, "", 1 << 20), 0});
   }
 }
 
@@ -93,6 +96,7 @@ Result<void> PodResourcesServer::listen() {
   builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
   garbage_ = garbage ? std::make_unique<GarbageService>() : nullptr;
   builder.RegisterService(garbage ? garbage_.get() : this);
+  builder.SetSyncServerOption(grpc::ServerBuilder::CQ_TIMEOUT_MSEC, kPollMilliseconds);
   server_ = builder.BuildAndStart();
   if (!server_) return fail(ErrorCode::unavailable, "cannot listen on " + path);
   return {};
