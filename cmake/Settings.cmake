@@ -12,6 +12,10 @@ if(NEURON_SANITIZE)
   add_link_options(-fsanitize=${NEURON_SANITIZE})
 endif()
 
+if(NEURON_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)  # coverage from the parsers, not only from the fuzz target
+endif()
+
 if(NEURON_HARDEN)
   add_compile_options(-fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE)
   add_link_options(-Wl,-z,relro,-z,now -pie)

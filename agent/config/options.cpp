@@ -47,12 +47,12 @@ void add_options(CLI::App& command, Options& options) {
             options.host_path_prefix = prefix;
             options.host_path_prefix_set = true;
           },
-          "Put before /dev/... on the host side of device nodes (default: the root)")
+          "Put before /dev/... on the host side of\nallocated device nodes (default: the root)")
       ->envname("NEURON_AGENT_HOST_PATH_PREFIX")
       ->type_name("DIR");
   command
       .add_option("--core-numbering", options.core_numbering,
-                  "How NEURON_RT_VISIBLE_CORES counts: from 0 in each container, or as the host does")
+                  "How NEURON_RT_VISIBLE_CORES counts: from 0 in\neach container, or as the host does")
       ->envname("NEURON_AGENT_CORE_NUMBERING")
       ->check(CLI::IsMember({"container", "host"}))
       ->capture_default_str();

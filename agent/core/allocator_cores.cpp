@@ -40,8 +40,7 @@ struct Rank {
   int off_hint = 0;  // devices outside prefer_devices
   int hops = 0;
   int efa_distance = 0;
-  int fresh = 0;      // wholly free devices broken into
-  int left_over = 0;  // free cores that stay on a shared device
+  int left_over = 0;  // free cores that stay on its devices: least where others have begun already
   Score devices{};
   int fragments = 0;  // minus the sum of squares of free core runs that stay
   friend auto operator<=>(const Rank&, const Rank&) = default;
@@ -154,7 +153,6 @@ class CoreChooser {
     rank.devices = rater_->rate(candidate.devices, graph_.hop_sum(candidate.devices));
     rank.hops = rank.devices[0];
     rank.efa_distance = rank.devices[1];
-    rank.fresh = std::popcount(candidate.devices & whole_);
     rank.off_hint = prefer_ != 0 ? std::popcount(candidate.devices & ~prefer_) : 0;
     if (best_ && !(rank < best_rank_)) return;
     best_ = candidate;

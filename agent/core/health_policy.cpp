@@ -73,8 +73,8 @@ std::string join(const std::vector<std::string>& parts) {
   return text;
 }
 
-std::optional<Health> judge_presence(const NeuronDevice& device, const std::string& name) {
-  if (!device.node_present) {
+std::optional<Health> judge_presence(const NeuronDevice& device, const std::string& name, bool nodes_seen) {
+  if (!device.node_present && nodes_seen) {
     return verdict(HealthState::unhealthy, "device_node_missing", "dev/" + name + " does not exist",
                    "restart udev or reload the Neuron driver");
   }
@@ -145,7 +145,7 @@ bool says_nothing(const NeuronDevice& device) {
 Health judge_device(const NeuronDevice& device, const HostScan& scan, HealthMemory& memory) {
   const std::string name = "neuron" + std::to_string(device.index);
   const auto cores = judge_cores(device, name, memory.cores[device.index]);
-  if (auto health = judge_presence(device, name)) return *std::move(health);
+  if (auto health = judge_presence(device, name, memory.device_nodes_seen)) return *std::move(health);
   if (auto health = judge_device_counts(device, name)) return *std::move(health);
   if (cores) return *cores;
   if (scan.layout == model::DriverLayout::unknown) {
@@ -180,6 +180,7 @@ NeuronDevice ghost_of(const NeuronDevice& device) {
 void judge_devices(HostScan& scan, HealthMemory& memory, std::vector<Health>& out) {
   std::map<int, NeuronDevice> gone = memory.last_seen;
   for (const NeuronDevice& device : scan.devices) {
+    memory.device_nodes_seen = memory.device_nodes_seen || device.node_present;
     gone.erase(device.index);
     memory.last_seen[device.index] = device;
   }
@@ -215,7 +216,7 @@ Health judge_verbs(const EfaInterface& efa, bool none_has_verbs) {
                  label_of(efa) + ": no entry in sys/class/infiniband_verbs names it", "reload the efa driver");
 }
 
-Health judge_efa(const EfaInterface& efa, bool none_has_verbs, bool neuron_node) {
+Health judge_efa(const EfaInterface& efa, bool none_has_verbs, bool nodes_seen, bool neuron_node) {
   if (!efa.driver_bound) {
     return verdict(HealthState::unhealthy, "efa_driver_unbound", label_of(efa) + ": no efa driver is bound to it",
                    "load the efa driver, or bind it to the function");
@@ -224,7 +225,7 @@ Health judge_efa(const EfaInterface& efa, bool none_has_verbs, bool neuron_node)
     return verdict(HealthState::unhealthy, "rdma_device_missing",
                    label_of(efa) + ": the driver is bound but shows no RDMA device", "look at the kernel log");
   }
-  if (!efa.uverbs || !efa.node_present) return judge_verbs(efa, none_has_verbs);
+  if (!efa.uverbs || (!efa.node_present && nodes_seen)) return judge_verbs(efa, none_has_verbs);
   if (neuron_node && efa.p2p && efa.p2p->empty()) {
     return verdict(HealthState::degraded, "no_peer_memory",
                    label_of(efa) + ": p2p is empty, no RDMA to and from Neuron memory",
@@ -236,6 +237,7 @@ Health judge_efa(const EfaInterface& efa, bool none_has_verbs, bool neuron_node)
 void judge_efas(HostScan& scan, HealthMemory& memory, std::vector<Health>& out) {
   std::map<model::Bdf, EfaInterface> gone = memory.last_efas;
   for (EfaInterface& efa : scan.efas) {
+    memory.verbs_nodes_seen = memory.verbs_nodes_seen || efa.node_present;
     const auto known = gone.extract(efa.bdf);
     if (!efa.name.empty()) {
       memory.last_efas[efa.bdf] = efa;
@@ -260,7 +262,7 @@ void judge_efas(HostScan& scan, HealthMemory& memory, std::vector<Health>& out) 
       out.push_back(verdict(HealthState::unhealthy, "efa_vanished", label_of(efa) + " left the PCI bus",
                             "look at the kernel log; reboot or replace the instance"));
     } else {
-      out.push_back(judge_efa(efa, none_has_verbs, !scan.devices.empty()));
+      out.push_back(judge_efa(efa, none_has_verbs, memory.verbs_nodes_seen, !scan.devices.empty()));
     }
   }
 }

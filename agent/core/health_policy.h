@@ -18,6 +18,8 @@ struct HealthMemory {
   std::map<int, std::map<int, CoreBaseline>> cores;     // device index -> physical core -> baseline
   std::map<int, model::NeuronDevice> last_seen;         // devices that were there, for those that vanish
   std::map<model::Bdf, model::EfaInterface> last_efas;  // the same for EFA interfaces, once they had a name
+  bool device_nodes_seen = false;                       // some dev/neuron<N> was ever visible
+  bool verbs_nodes_seen = false;                        // some dev/infiniband/uverbs<N> was ever visible
 };
 
 struct HealthResult {
@@ -32,6 +34,9 @@ struct HealthResult {
 // unknown. Per-core hardware error counters are compared with their first sight: growth is unhealthy, a fall starts
 // afresh. The heartbeat is not judged here: it needs a clock. Updates `memory`. A device that heals (signals back to
 // normal) is healthy again at once.
+//
+// A container without privilege has a /dev of its own and sees no device node at all, which says nothing about the
+// machine. So a missing node counts only once any node of its kind was seen.
 [[nodiscard]] HealthResult judge(model::HostScan& scan, HealthMemory& memory);
 
 }  // namespace neuron::core

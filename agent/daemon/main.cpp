@@ -47,7 +47,7 @@ int run(const neuron::config::Options& options) {
 
 int main(int argc, char** argv) {
   mallopt(M_ARENA_MAX, 2);  // a dozen mostly idle threads would otherwise keep an arena each
-  CLI::App app{"Neuron and EFA node agent: tells the kubelet what this node has, and hands it out well."};
+  CLI::App app{"Neuron and EFA node agent: offers this node's devices to the kubelet."};
   app.name("neuron-agent");
   app.set_version_flag("--version", std::string("neuron-agent ") + neuron::kVersion);
   app.require_subcommand(1);

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 
 // node is one simulated host with its own containerd, kubelet and agent. Only one exists at a time.
 type node struct {
-	name       string
+	name       string // of the test, begins the names of the logs
 	root       string // simulated host (--root of the agent)
 	pods       string // static pod files
 	reports    string // what the probes write; /out of every container
@@ -30,13 +31,10 @@ func startNode(t *testing.T, instanceType string, simulation ...string) *node {
 	t.Helper()
 	base := filepath.Join(env.work, "n")
 	n := &node{
-		name:    instanceType,
+		name:    strings.ReplaceAll(t.Name(), "/", "-"),
 		root:    filepath.Join(base, "host"),
 		pods:    filepath.Join(base, "pods"),
 		reports: filepath.Join(base, "reports"),
-	}
-	for _, option := range simulation {
-		n.name += option
 	}
 	t.Cleanup(func() { n.stop(t, base) })
 	for _, dir := range []string{n.pods, n.reports, filepath.Join(base, "logs")} {

@@ -22,8 +22,14 @@ const (
 // eventually waits until check returns nil and fails the test with its last error at the deadline.
 func eventually(t *testing.T, limit time.Duration, what string, check func() error) {
 	t.Helper()
+	eventuallyEvery(t, poll, limit, what, check)
+}
+
+// eventuallyEvery is eventually with another time between two looks.
+func eventuallyEvery(t *testing.T, pause, limit time.Duration, what string, check func() error) {
+	t.Helper()
 	deadline := time.Now().Add(limit)
-	tick := time.NewTicker(poll)
+	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {
 		err := check()
@@ -45,7 +51,7 @@ type process struct {
 	err     error         // valid after ended
 }
 
-// start runs a program. name becomes part of the log's name: "trn1.32xlarge-agent-2.log".
+// start runs a program. name becomes part of the log's name: "TestHealth-2-agent.log".
 func start(t *testing.T, name, path string, arguments ...string) *process {
 	t.Helper()
 	p := &process{

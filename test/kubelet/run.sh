@@ -71,6 +71,7 @@ unshare --mount --pid --fork true 2>/dev/null || missing "may not make mount and
   { echo "run.sh: neuron-agent or neuron-sim is not in $bin: build them first" >&2; exit 1; }
 
 out=$top/build/kubelet
+rm -rf "$out/logs"
 mkdir -p "$out"
 echo "real-kubelet suite: building the kubelet (minutes the first time, then from cache)"
 export CGO_ENABLED=0

@@ -16,17 +16,12 @@ func TestAllocatable(t *testing.T) {
 		{"trn2 lnc1", "trn2.48xlarge", []string{"--lnc", "1"}, counts{128, 16, 16}},
 		{"inf2", "inf2.48xlarge", nil, counts{24, 12, 0}},
 		{"inf1", "inf1.6xlarge", nil, counts{16, 4, 0}},
-		{"efa only", "p5.48xlarge", nil, counts{0, 0, 32}},
-	} { // trn1.32xlarge: TestTrn1 below
+	} { // trn1.32xlarge: TestTrn1; a node with EFA only: TestEfaOnlyPod
 		t.Run(c.name, func(t *testing.T) {
 			n := startNode(t, c.instanceType, c.options...)
 			begin := time.Now()
 			n.expectAllocatable(t, patience, c.want)
 			since(t, "node start to all resources", begin)
-			n.alive(t)
-			if c.want.devices == 0 {
-				return // a GPU node: nothing of Neuron to try
-			}
 			perDevice := c.want.cores / c.want.devices
 			s := onePod("one-device", ask{neuron: "1"})
 			found, h := n.expectRunning(t, s)["main"], holdings(t, s.name)["main"]

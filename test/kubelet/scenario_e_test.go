@@ -56,7 +56,8 @@ func testRefusals(t *testing.T, n *node) {
 
 	t.Run("held by a pod", func(t *testing.T) {
 		var message string
-		eventually(t, 3*withinASecond, "the refusal names the holder", func() error { // PodResources is asked sparingly
+		// The name comes from PodResources, which the agent asks sparingly and not close to an Allocate.
+		eventuallyEvery(t, 2*time.Second, 3*withinASecond, "the refusal names the holder", func() error {
 			message = expectAllocateFails(t, cores, []string{fmt.Sprint(2*taken + 1)}, codes.FailedPrecondition, nil)
 			if !strings.Contains(message, staticName(holder.name)) {
 				return errors.New(message)

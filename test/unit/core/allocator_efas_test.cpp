@@ -46,6 +46,12 @@ TEST(ChooseEfas, NobodyGetsASecondBeforeAllHaveOne) {
   EXPECT_THAT(names(trn2(), two.ids), UnorderedElementsAreArray({"rdmap201s0", "rdmap87s0"}));
 }
 
+TEST(ChooseEfas, ASharedNearestServesAllItsDevices) {
+  ChooseRequest request = beside(trn1(), {0, 1, 2}, 2);
+  request.available = without(request.available, trn1().devices[2].near_efas);
+  EXPECT_THAT(names(trn1(), choose_efas(trn1(), request).ids), ElementsAre("rdmap16s26", "rdmap160s25"));
+}
+
 TEST(ChooseEfas, TheOtherOfTheSwitchWhenTheNearestIsTaken) {
   ChooseRequest request = beside(trn2(), {0}, 1);
   request.available = without(request.available, trn2().devices[0].near_efas);

@@ -138,8 +138,26 @@ TEST(HealthPolicy, UnknownLayoutIsSaidButNodeMissingIsWorse) {
   EXPECT_EQ(health.state, HealthState::unknown);
   EXPECT_EQ(health.reason, "unknown_layout");
   EXPECT_THAT(health.sentence, HasSubstr("2.31.7.0"));
-  scan.devices[0].node_present = false;
+  scan.devices[0].node_present = false;  // it was there a moment ago
   EXPECT_EQ(judge(scan, memory).devices[0].state, HealthState::unhealthy);
+}
+
+TEST(HealthPolicy, WithoutAnyVisibleDeviceNodeNobodyCanSayThatOneIsMissing) {
+  HealthMemory memory;
+  HostScan scan = scan_of("trn1.32xlarge");  // as an unprivileged pod sees it: all of sysfs, a /dev of its own
+  for (auto& device : scan.devices) device.node_present = false;
+  for (auto& efa : scan.efas) efa.node_present = false;
+  HostScan later = scan;
+  const HealthResult result = judge(scan, memory);
+  for (const Health& health : result.devices) EXPECT_EQ(health.state, HealthState::healthy) << health.sentence;
+  for (const Health& health : result.efas) EXPECT_EQ(health.state, HealthState::healthy) << health.sentence;
+
+  later.devices[0].node_present = true;
+  later.efas[0].node_present = true;
+  const HealthResult seen = judge(later, memory);
+  EXPECT_EQ(seen.devices[0].state, HealthState::healthy);
+  EXPECT_EQ(seen.devices[1].reason, "device_node_missing");
+  EXPECT_EQ(seen.efas[1].reason, "verbs_node_missing");
 }
 
 TEST(HealthPolicy, AVanishedDeviceStaysListedUntilItIsBack) {
@@ -197,6 +215,25 @@ TEST(HealthPolicy, EfaFaultsAndTheWayBack) {
 
   scan = sound;
   for (const Health& health : judge(scan, memory).efas) EXPECT_EQ(health.state, HealthState::healthy);
+}
+
+// An unprivileged pod does not see the host's dev; only where some node was seen does a missing one mean anything.
+TEST(HealthPolicy, MissingNodesCountOnlyWhereNodesAreVisible) {
+  HealthMemory memory;
+  const HostScan sound = scan_of("trn1.32xlarge");
+  HostScan blind = sound;
+  for (auto& device : blind.devices) device.node_present = false;
+  for (auto& efa : blind.efas) efa.node_present = false;
+  const HostScan unseen = blind;
+  HealthResult result = judge(blind, memory);
+  EXPECT_EQ(result.devices[0].state, HealthState::healthy);
+  EXPECT_EQ(result.efas[0].state, HealthState::healthy);
+  HostScan scan = sound;
+  (void)judge(scan, memory);
+  blind = unseen;
+  result = judge(blind, memory);
+  EXPECT_EQ(result.devices[0].reason, "device_node_missing");
+  EXPECT_EQ(result.efas[0].reason, "verbs_node_missing");
 }
 
 TEST(HealthPolicy, AllVerbsMissingNamesTheModule) {

@@ -1,5 +1,6 @@
 #include "test/unit/kubelet/test_plugin.h"
 
+#include <grpc/grpc.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -9,7 +10,13 @@
 namespace neuron::sim::test {
 namespace {
 
-constexpr int kPollMilliseconds = 100;  // see plugin_server.cpp
+// Keeps gRPC initialised from the first test to the end of the process: its own shutdown after each test waits up to
+// 10 s for the transport of a call that was cut in the middle of a large message.
+class KeepGrpc final : public ::testing::Environment {
+ public:
+  void SetUp() override { grpc_init(); }
+};
+[[maybe_unused]] const auto* const kKeepGrpc = ::testing::AddGlobalTestEnvironment(new KeepGrpc);
 
 auto deadline() {
   return std::chrono::system_clock::now() + kPatience;
@@ -113,7 +120,6 @@ TestPlugin::TestPlugin(const FakeKubelet& kubelet, std::string resource, std::st
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + kubelet.device_plugin_dir() + "/" + endpoint_, grpc::InsecureServerCredentials());
   builder.RegisterService(this);
-  builder.SetSyncServerOption(grpc::ServerBuilder::CQ_TIMEOUT_MSEC, kPollMilliseconds);
   server_ = builder.BuildAndStart();
 }
 

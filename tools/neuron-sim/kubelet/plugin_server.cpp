@@ -12,9 +12,6 @@ namespace neuron::sim {
 namespace {
 
 constexpr std::chrono::seconds kShutdown{1};
-// After a cancelled write gRPC 1.51 may notice a shutdown only when this poll of a synchronous server ends (default: 10
-// s).
-constexpr int kPollMilliseconds = 100;
 constexpr std::size_t kMaxLabel = 63;
 
 bool is_alphanumeric(char c) {
@@ -71,7 +68,6 @@ Result<void> PluginServer::listen() {
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
   builder.RegisterService(this);
-  builder.SetSyncServerOption(grpc::ServerBuilder::CQ_TIMEOUT_MSEC, kPollMilliseconds);
   server_ = builder.BuildAndStart();
   if (!server_) return fail(ErrorCode::unavailable, "cannot listen on " + path);
   return {};

@@ -11,9 +11,6 @@ namespace neuron::sim {
 namespace {
 
 constexpr std::chrono::seconds kShutdown{1};
-// After a cancelled write gRPC 1.51 may notice a shutdown only when this poll of a synchronous server ends (default: 10
-// s).
-constexpr int kPollMilliseconds = 100;
 constexpr int kOversizedDevices = 20;  // with ids of 1 MiB each
 
 // Answers every call with bytes that are no protobuf message.
@@ -96,7 +93,6 @@ Result<void> PodResourcesServer::listen() {
   builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
   garbage_ = garbage ? std::make_unique<GarbageService>() : nullptr;
   builder.RegisterService(garbage ? garbage_.get() : this);
-  builder.SetSyncServerOption(grpc::ServerBuilder::CQ_TIMEOUT_MSEC, kPollMilliseconds);
   server_ = builder.BuildAndStart();
   if (!server_) return fail(ErrorCode::unavailable, "cannot listen on " + path);
   return {};
