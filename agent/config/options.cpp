@@ -21,7 +21,7 @@ void add_duration(CLI::App& command, const std::string& flag, std::chrono::milli
           help)
       ->envname(env)
       ->type_name("TIME")
-      ->default_str(std::to_string(value.count()) + "ms");
+      ->default_str(std::to_string(value.count() / 1000) + "s");
 }
 
 }  // namespace
@@ -54,7 +54,8 @@ void add_options(CLI::App& command, Options& options) {
       .add_option("--core-numbering", options.core_numbering,
                   "How NEURON_RT_VISIBLE_CORES counts: from 0 in\neach container, or as the host does")
       ->envname("NEURON_AGENT_CORE_NUMBERING")
-      ->check(CLI::IsMember({"container", "host"}))
+      ->type_name("HOW")
+      ->check(CLI::IsMember({"container", "host"}).description(""))
       ->capture_default_str();
   command.add_flag("--neurondevice", options.neurondevice, "Also advertise aws.amazon.com/neurondevice")
       ->envname("NEURON_AGENT_NEURONDEVICE");

@@ -9,8 +9,9 @@ namespace neuron::ls {
 namespace {
 
 constexpr const char* kFooter =
-    "Reads sysfs and the Neuron driver's answers; no agent is needed. Unknown values are shown as NA.\n"
-    "Exit status: 0 success; 1 no device, no driver or wrong usage, with the reason on stderr.";
+    "Reads sysfs and the Neuron driver's answers; no agent is needed.\n"
+    "Unknown values are shown as NA. Exit status: 0 success; 1 no device, no\n"
+    "driver or wrong usage, with the reason on stderr.";
 
 std::string unknown_argument(std::string_view argument) {
   if (!argument.starts_with('-')) return "unexpected argument `" + printable(argument) + "'";
@@ -27,11 +28,11 @@ Result<Request> parse_options(int argc, const char* const* argv) {
   app.allow_extras();
   app.set_help_flag("-h,--help", "Print this help");
   app.set_version_flag("--version", std::string("neuron-ls ") + kVersion, "Print the version");
-  app.add_flag("-w,--wide", options.wide, "Show up to 80 characters of each command instead of 40");
+  app.add_flag("-w,--wide", options.wide, "Show 80 characters of each command, not 40");
   app.add_flag("-a,--show-all-procs", options.show_all_procs, "Show processes without a Neuron runtime too");
   app.add_flag("-t,--topology", options.topology, "Draw how the devices are connected");
   app.add_flag("-j,--json-output", options.json, "Print JSON");
-  app.add_option("--root", options.root, "Directory that holds the machine's sys, proc and dev")
+  app.add_option("--root", options.root, "Directory with the machine's sys, proc and dev")
       ->envname("NEURON_LS_ROOT")
       ->type_name("DIR")
       ->capture_default_str();
