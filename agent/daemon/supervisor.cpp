@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 
 constexpr std::string_view kKubeletSocket = "kubelet.sock";
 constexpr milliseconds kAskAfterAllocate{1000};
-constexpr milliseconds kDirectoryRetry{1000};
+constexpr milliseconds kDirectoryRetry{250};
 constexpr milliseconds kRegisterDeadline{15000};  // the kubelet itself dials back for up to 10 s
 
 bool path_exists(const std::string& path) {
@@ -264,7 +264,7 @@ void Supervisor::handle(const RegisterDone& event) {
 
 void Supervisor::handle(const Allocated& /*event*/) {
   request_publish();
-  ask_at_ = parts_.desk.last_call() + kAskAfterAllocate;
+  ask_holders_at(parts_.desk.last_call() + kAskAfterAllocate);
 }
 
 bool Supervisor::handle_signals() {

@@ -65,6 +65,7 @@ class Supervisor {
   void log_changes(const ServedResource& served, const monitor::UnitList& list) const;
 
   // holders
+  void ask_holders_at(SteadyTime when);
   void ask_holders();
   void apply_holders();
 
@@ -98,6 +99,9 @@ class Supervisor {
   std::optional<SteadyTime> watch_at_;
   std::optional<SteadyTime> publish_at_;
   std::optional<SteadyTime> ask_at_;
+  // Since when each of the two waits for a quiet moment: a node that is never quiet must not wait for ever.
+  std::optional<SteadyTime> publish_wanted_since_;
+  std::optional<SteadyTime> ask_wanted_since_;
 };
 
 }  // namespace neuron::daemon

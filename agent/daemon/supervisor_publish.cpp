@@ -13,18 +13,21 @@ using std::chrono::milliseconds;
 constexpr milliseconds kQuiet{250};      // after the last call of an admission, before lists may change
 constexpr milliseconds kRpcDistance{100};  // never ask List closer than this to an allocation
 constexpr milliseconds kListDeadline{2000};
+constexpr milliseconds kMostPatience{3000};  // for a quiet moment
 
 }  // namespace
 
 // A list that changes in the middle of an admission would take away what the same container asks for next, and makes
 // the kubelet write its checkpoint, by which admissions are told apart. So wait until the kubelet is quiet.
 void Supervisor::request_publish() {
-  const SteadyTime quiet = parts_.desk.last_call() + kQuiet;
-  publish_at_ = std::max(parts_.clock.now(), quiet);
+  if (!publish_wanted_since_) publish_wanted_since_ = parts_.clock.now();
+  publish_at_ = std::min(std::max(*publish_wanted_since_, parts_.desk.last_call() + kQuiet),
+                         *publish_wanted_since_ + kMostPatience);
 }
 
 void Supervisor::publish_all() {
   publish_at_.reset();
+  publish_wanted_since_.reset();
   for (ServedResource& served : served_) {
     if (!served.server) continue;
     auto list = parts_.desk.unit_list(served.resource);
@@ -65,8 +68,14 @@ void Supervisor::log_changes(const ServedResource& served, const monitor::UnitLi
   }
 }
 
+void Supervisor::ask_holders_at(SteadyTime when) {
+  if (!ask_wanted_since_) ask_wanted_since_ = when;
+  ask_at_ = std::min(when, *ask_wanted_since_ + kMostPatience);
+}
+
 void Supervisor::ask_holders() {
   ask_at_.reset();
+  ask_wanted_since_.reset();
   if (asking_holders_) return;
   asking_holders_ = true;
   const SteadyTime asked_at = parts_.clock.now();
@@ -89,7 +98,9 @@ void Supervisor::handle(const HoldersListed& event) {
   apply_holders();
   if (first) connect_all();
   if (holders_.wants_fresh_checkpoint()) nudge();
-  if (parts_.desk.holds_silicon()) ask_at_ = parts_.clock.now() + parts_.options.pod_resources_interval;
+  if (parts_.desk.holds_silicon()) {
+    ask_holders_at(parts_.clock.now() + parts_.options.pod_resources_interval);
+  }
 }
 
 void Supervisor::apply_holders() {
@@ -104,15 +115,13 @@ void Supervisor::run_timers() {
   const SteadyTime now = parts_.clock.now();
   retry_due();
   if (publish_at_ && *publish_at_ <= now) {
-    if (parts_.desk.last_call() + kQuiet > now) {
-      request_publish();
-    } else {
-      publish_all();
-    }
+    request_publish();  // somebody may have called meanwhile
+    if (*publish_at_ <= now) publish_all();
   }
   if (ask_at_ && *ask_at_ <= now) {
-    if (parts_.desk.last_call() + kRpcDistance > now) {
-      ask_at_ = parts_.desk.last_call() + kRpcDistance;
+    const bool patient = now < *ask_wanted_since_ + kMostPatience;
+    if (patient && parts_.desk.last_call() + kRpcDistance > now) {
+      ask_holders_at(parts_.desk.last_call() + kRpcDistance);
     } else {
       ask_holders();
     }
