@@ -1,6 +1,8 @@
 #include "agent/config/options.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
+#include <system_error>
 
 #include "agent/base/parse.h"
 
@@ -28,7 +30,10 @@ void add_duration(CLI::App& command, const std::string& flag, std::chrono::milli
 
 std::string Options::effective_host_path_prefix() const {
   if (host_path_prefix_set) return host_path_prefix;
-  return root == "/" ? "" : root;
+  if (root == "/") return "";
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(root, error);  // a runtime needs absolute paths
+  return error ? root : absolute.lexically_normal().string();
 }
 
 void add_options(CLI::App& command, Options& options) {
