@@ -64,6 +64,12 @@ void add_options(CLI::App& command, Options& options) {
       ->capture_default_str();
   command.add_flag("--neurondevice", options.neurondevice, "Also advertise aws.amazon.com/neurondevice")
       ->envname("NEURON_AGENT_NEURONDEVICE");
+  command.add_flag("--cdi", options.cdi, "Also answer with CDI names, and write their specs")
+      ->envname("NEURON_AGENT_CDI");
+  command.add_option("--cdi-dir", options.cdi_dir, "Where --cdi writes the specs")
+      ->envname("NEURON_AGENT_CDI_DIR")
+      ->type_name("DIR")
+      ->capture_default_str();
   add_duration(command, "--scan-interval", options.scan_interval, "NEURON_AGENT_SCAN_INTERVAL",
                "Time between two looks at the machine");
   add_duration(command, "--pod-resources-interval", options.pod_resources_interval,
@@ -82,6 +88,7 @@ std::vector<std::string> describe(const Options& options) {
           "host-path-prefix=" + options.effective_host_path_prefix(),
           "core-numbering=" + options.core_numbering,
           std::string("neurondevice=") + (options.neurondevice ? "true" : "false"),
+          std::string("cdi=") + (options.cdi ? options.cdi_dir : "off"),
           "scan-interval=" + std::to_string(options.scan_interval.count()) + "ms",
           "pod-resources-interval=" + std::to_string(options.pod_resources_interval.count()) + "ms",
           "log-level=" + options.log_level};

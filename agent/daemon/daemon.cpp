@@ -16,6 +16,7 @@
 #include "agent/host/core_memory.h"
 #include "agent/host/scanner.h"
 #include "agent/monitor/monitor.h"
+#include "plugin/cdi.h"
 #include "plugin/checkpoint.h"
 
 namespace neuron::daemon {
@@ -73,7 +74,15 @@ ExitCode to_exit_code(Supervisor::Outcome outcome) {
 
 plugin::ResponseOptions response_options(const config::Options& options) {
   return {options.effective_host_path_prefix(),
-          options.core_numbering == "host" ? plugin::CoreNumbering::host : plugin::CoreNumbering::container, false};
+          options.core_numbering == "host" ? plugin::CoreNumbering::host : plugin::CoreNumbering::container, options.cdi};
+}
+
+// On the monitor's worker, before the kubelet can hear of a new unit.
+void write_cdi(const plugin::NodeView& view, const config::Options& options) {
+  if (!options.cdi) return;
+  if (const auto written = plugin::write_cdi_specs(view, response_options(options), options.cdi_dir); !written) {
+    spdlog::error("cdi specs not written, containers may not start: {}", written.error().message);
+  }
 }
 
 // Everything the scan reads from; lives as long as the worker may.
@@ -117,9 +126,11 @@ ExitCode run_daemon(const config::Options& options, const Fd& signals) {
       response_options(options), [checkpoint] { return plugin::checkpoint_mark(checkpoint); }, clock);
   monitor::Monitor monitor(
       store, [machine] { return machine->scanner.scan(); },
-      [&desk, &queue = **events, log = InventoryLog()](const model::SnapshotPtr& snapshot) mutable {
+      [&desk, &options, &queue = **events, log = InventoryLog()](const model::SnapshotPtr& snapshot) mutable {
         log(snapshot->host);
-        desk.set_view(std::make_shared<const plugin::NodeView>(snapshot));
+        auto view = std::make_shared<const plugin::NodeView>(snapshot);
+        write_cdi(*view, options);
+        desk.set_view(std::move(view));
         queue.post(SnapshotChanged{});
       },
       options.scan_interval);

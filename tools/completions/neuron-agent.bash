@@ -27,7 +27,7 @@ _neuron_agent() {
     mapfile -t COMPREPLY < <(compgen -W "run --help --version" -- "$current")
   else
     mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --scan-interval --host-path-prefix --core-numbering \
-      --neurondevice --pod-resources-interval --log-level --once --check-config --help" -- "$current")
+      --cdi --cdi-dir --neurondevice --pod-resources-interval --log-level --once --check-config --help" -- "$current")
   fi
 }
 complete -F _neuron_agent neuron-agent
