@@ -1,6 +1,6 @@
 #include "agent/monitor/monitor.h"
 
-#include <mutex>
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -57,16 +57,19 @@ struct Monitor::Worker {
     on_change(next);
   }
 
+  [[nodiscard]] SteadyTime due(SteadyTime next_tick) const REQUIRES(mutex) {
+    return jobs.empty() ? next_tick : std::min(next_tick, jobs.top().when);
+  }
+
   void run() {
     SteadyTime next_tick = std::chrono::steady_clock::now();  // the first one at once
     for (;;) {
       std::function<void()> job;
       {
-        std::unique_lock lock(mutex);
-        const auto due = [&]() NEURON_ANNOTATE(no_thread_safety_analysis) {
-          return jobs.empty() ? next_tick : std::min(next_tick, jobs.top().when);
-        };
-        while (!stopping && !rescan && std::chrono::steady_clock::now() < due()) wake.wait_until(lock, due());
+        const MutexLock lock(mutex);
+        while (!stopping && !rescan && std::chrono::steady_clock::now() < due(next_tick)) {
+          wake.wait_until(mutex, due(next_tick));
+        }
         if (stopping) break;
         if (!jobs.empty() && jobs.top().when <= std::chrono::steady_clock::now()) {
           job = jobs.top().run;
@@ -102,26 +105,31 @@ void Monitor::start() {
 }
 
 void Monitor::rescan_now() {
-  const MutexLock lock(worker_->mutex);
-  worker_->rescan = true;
-  worker_->wake.notify_all();
+  Worker& worker = *worker_;
+  const MutexLock lock(worker.mutex);
+  worker.rescan = true;
+  worker.wake.notify_all();
 }
 
 void Monitor::post(SteadyTime when, std::function<void()> job) {
-  const MutexLock lock(worker_->mutex);
-  worker_->jobs.push(Job{when, std::move(job)});
-  worker_->wake.notify_all();
+  Worker& worker = *worker_;
+  const MutexLock lock(worker.mutex);
+  worker.jobs.push(Job{when, std::move(job)});
+  worker.wake.notify_all();
 }
 
 bool Monitor::stop(std::chrono::milliseconds deadline) {
   if (!worker_->thread.joinable()) return true;
   bool ended = false;
   {
-    std::unique_lock lock(worker_->mutex);
-    worker_->stopping = true;
-    worker_->wake.notify_all();
-    ended = worker_->wake.wait_for(
-        lock, deadline, [this]() NEURON_ANNOTATE(no_thread_safety_analysis) { return worker_->done; });
+    const SteadyTime until = std::chrono::steady_clock::now() + deadline;
+    Worker& worker = *worker_;
+    const MutexLock lock(worker.mutex);
+    worker.stopping = true;
+    worker.wake.notify_all();
+    while (!worker.done && worker.wake.wait_until(worker.mutex, until) == std::cv_status::no_timeout) {
+    }
+    ended = worker.done;
   }
   if (ended) {
     worker_->thread.join();

@@ -5,16 +5,15 @@
 namespace neuron::rpc {
 
 CallKeeper::~CallKeeper() {
-  std::vector<Entry> last;
-  std::unique_lock lock(mutex_);
+  std::vector<Entry> last;  // destroyed after the lock: the channels go without it
+  const MutexLock lock(mutex_);
   for (const Entry& entry : entries_) {
     if (!entry.done) entry.call->context.TryCancel();
   }
-  all_done_.wait(lock, [this]() NEURON_ANNOTATE(no_thread_safety_analysis) {
-    return std::all_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.done; });
-  });
+  while (!std::all_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.done; })) {
+    all_done_.wait(mutex_);
+  }
   last.swap(entries_);
-  lock.unlock();  // the channels go without the lock
 }
 
 void CallKeeper::keep(std::unique_ptr<KeptCall> call) {

@@ -1,0 +1,35 @@
+// What the kubelet's directory may hold and what its calls may carry: checkpoint text and device ids.
+
+#include <cstdlib>
+#include <string_view>
+
+#include "agent/base/parse.h"
+#include "plugin/checkpoint.h"
+
+namespace {
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size);
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto holdings = neuron::plugin::parse_checkpoint(text)) {
+    for (const auto& holding : *holdings) {
+      require(!holding.ids.empty());
+      require(neuron::plugin::parse_resource(holding.resource_name).has_value());
+    }
+  }
+  constexpr int kMost = 8191;
+  if (const auto list = neuron::parse_int_list(text, kMost)) {
+    require(list->size() <= kMost + 1);
+    require(neuron::parse_int_list(neuron::format_int_list(*list), kMost) == *list);
+  }
+  constexpr std::size_t kCut = 64;
+  require(neuron::printable(text, kCut).size() <= kCut + 8);
+  static_cast<void>(neuron::parse_duration(text).has_value());
+  return 0;
+}
