@@ -14,7 +14,7 @@ enum class CoreNumbering { container, host };
 struct ResponseOptions {
   std::string host_path_prefix;  // prepended to "/dev/…" on the host side; "" on a live node
   CoreNumbering numbering = CoreNumbering::container;
-  bool cdi_names = false;        // "aws.amazon.com/neuron=0" in addition to the device nodes
+  bool cdi_names = false;  // "aws.amazon.com/neuron=0" in addition to the device nodes
 };
 
 // What one container gets for one resource. Paths and variables are in the order the kubelet is told them.
@@ -28,8 +28,8 @@ struct ContainerAnswer {
   std::vector<std::string> cdi_names;
 };
 
-// NEURON_RT_VISIBLE_CORES for `cores` (ascending) in a container that sees `devices` (ascending): the k-th device it sees
-// owns numbers k*n … k*n+n-1.
+// NEURON_RT_VISIBLE_CORES for `cores` (ascending) in a container that sees `devices` (ascending): the k-th device it
+// sees owns numbers k*n … k*n+n-1.
 [[nodiscard]] std::string visible_cores(const NodeView& view, const std::vector<int>& devices,
                                         const std::vector<int>& cores, CoreNumbering numbering);
 

@@ -98,10 +98,13 @@ core::ChooseRequest AllocationDesk::question(Resource resource, const std::vecto
 
 core::Choice AllocationDesk::choose(Resource resource, const core::ChooseRequest& request) const {
   switch (resource) {
-    case Resource::neuroncore: return core::choose_cores(view_->topology(), request);
+    case Resource::neuroncore:
+      return core::choose_cores(view_->topology(), request);
     case Resource::neuron:
-    case Resource::neurondevice: return core::choose_devices(view_->topology(), request);
-    case Resource::efa: break;
+    case Resource::neurondevice:
+      return core::choose_devices(view_->topology(), request);
+    case Resource::efa:
+      break;
   }
   return core::choose_efas(view_->topology(), request);
 }
@@ -138,7 +141,7 @@ std::vector<std::string> AllocationDesk::prefer(Resource resource, const std::ve
   std::vector<std::string> ids;
   for (const int unit : choice.ids) ids.push_back(view_->id_of(resource, unit));
   spdlog::debug("prefer resource={} asked={} of={} chosen={} why=\"{}\"", resource_name(resource), size,
-               available.size(), join(ids), choice.why);
+                available.size(), join(ids), choice.why);
   return ids;
 }
 
@@ -179,8 +182,8 @@ Result<ContainerAnswer> AllocationDesk::allocate_silicon(Resource resource, cons
                     ", which is the same silicon; ask for all cores of the same devices through both, or for one only");
   }
   if (const auto conflict = ledger_.conflict(kind, silicon.cores, mark)) {
-    return fail(ErrorCode::failed_precondition, name + ": " + conflict->describe() +
-                                                    "; it is free again when that container has ended");
+    return fail(ErrorCode::failed_precondition,
+                name + ": " + conflict->describe() + "; it is free again when that container has ended");
   }
   ContainerAnswer answer = answer_for_silicon(*view_, silicon.devices, silicon.cores, options_);
   ledger_.record({kind, std::move(silicon.cores), std::move(silicon.devices), "", mark, clock_.now()});

@@ -23,8 +23,8 @@ struct ShownHolding {
   std::string holder;  // "namespace/pod/container", or "pod <uid>/<container>" from the checkpoint
 };
 
-// The one place where units are chosen, given and refused, for all resources of the process, so that resources which are
-// the same silicon stay consistent (DESIGN.md §4) and NICs follow chips. Holds no gRPC, does no I/O except `mark`.
+// The one place where units are chosen, given and refused, for all resources of the process, so that resources which
+// are the same silicon stay consistent (DESIGN.md §4) and NICs follow chips. Holds no gRPC, does no I/O except `mark`.
 // Thread-safe; every method is a short computation under one lock that no scanner ever takes.
 class AllocationDesk {
  public:
@@ -37,8 +37,8 @@ class AllocationDesk {
   void set_view(NodeViewPtr view) EXCLUDES(mutex_);
   [[nodiscard]] NodeViewPtr view() const EXCLUDES(mutex_);  // nullptr before the first set_view
 
-  // GetPreferredAllocation: always an answer, `size` ids out of `available` whenever that is possible. Ids the node does
-  // not have are ignored.
+  // GetPreferredAllocation: always an answer, `size` ids out of `available` whenever that is possible. Ids the node
+  // does not have are ignored.
   [[nodiscard]] std::vector<std::string> prefer(Resource resource, const std::vector<std::string>& available,
                                                 const std::vector<std::string>& must_include, int size)
       EXCLUDES(mutex_);
@@ -55,7 +55,7 @@ class AllocationDesk {
   // The list to advertise now; nullopt before the first snapshot.
   [[nodiscard]] std::optional<monitor::UnitList> unit_list(Resource resource) const EXCLUDES(mutex_);
 
-  [[nodiscard]] bool holds_silicon() const EXCLUDES(mutex_);  // anybody holds anything
+  [[nodiscard]] bool holds_silicon() const EXCLUDES(mutex_);    // anybody holds anything
   [[nodiscard]] SteadyTime last_call() const EXCLUDES(mutex_);  // end of the newest prefer or allocate
 
  private:
@@ -76,8 +76,7 @@ class AllocationDesk {
   [[nodiscard]] core::Choice choose(Resource resource, const core::ChooseRequest& request) const REQUIRES(mutex_);
   [[nodiscard]] std::optional<std::vector<int>> choice_on_same_silicon(Resource resource,
                                                                        const core::ChooseRequest& request,
-                                                                       core::AdmissionMark mark) const
-      REQUIRES(mutex_);
+                                                                       core::AdmissionMark mark) const REQUIRES(mutex_);
   [[nodiscard]] Result<std::vector<int>> parse_ids(Resource resource, const std::vector<std::string>& ids) const
       REQUIRES(mutex_);
   [[nodiscard]] Result<ContainerAnswer> allocate_silicon(Resource resource, const std::vector<int>& units,

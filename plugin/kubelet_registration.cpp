@@ -31,16 +31,15 @@ void KubeletRegistration::start(Resource resource, const std::string& endpoint, 
   call->request.mutable_options()->set_get_preferred_allocation_available(true);
   call->request.mutable_options()->set_pre_start_required(silicon_of(resource).has_value());
   calls_.keep(std::move(owned));
-  call->stub->async()->Register(
-      &call->context, &call->request, &call->response,
-      [this, call, done = std::move(done), resource](const grpc::Status& status) {
-        if (status.ok()) {
-          done(std::nullopt);
-        } else {
-          done(rpc::to_error(status, "registering " + std::string(resource_name(resource))));
-        }
-        calls_.finished(call);
-      });
+  call->stub->async()->Register(&call->context, &call->request, &call->response,
+                                [this, call, done = std::move(done), resource](const grpc::Status& status) {
+                                  if (status.ok()) {
+                                    done(std::nullopt);
+                                  } else {
+                                    done(rpc::to_error(status, "registering " + std::string(resource_name(resource))));
+                                  }
+                                  calls_.finished(call);
+                                });
 }
 
 }  // namespace neuron::plugin

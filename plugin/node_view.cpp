@@ -28,10 +28,13 @@ NodeView::NodeView(model::SnapshotPtr snapshot) : snapshot_(std::move(snapshot))
 
 const std::vector<int>& NodeView::units(Resource resource) const {
   switch (resource) {
-    case Resource::neuroncore: return core_units_;
+    case Resource::neuroncore:
+      return core_units_;
     case Resource::neuron:
-    case Resource::neurondevice: return device_units_;
-    case Resource::efa: break;
+    case Resource::neurondevice:
+      return device_units_;
+    case Resource::efa:
+      break;
   }
   return efa_units_;
 }
@@ -86,7 +89,9 @@ std::vector<int> NodeView::cores_of(Resource resource, int unit) const {
   return core::core_ids_of(snapshot_->host.devices[device_position(resource, unit)], snapshot_->host);
 }
 
-int NodeView::device_of_core(int core) const { return snapshot_->host.devices[position_of_core_.at(core)].index; }
+int NodeView::device_of_core(int core) const {
+  return snapshot_->host.devices[position_of_core_.at(core)].index;
+}
 
 const model::NeuronDevice* NodeView::device(int index) const {
   const auto found = position_of_device_.find(index);

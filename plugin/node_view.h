@@ -14,8 +14,9 @@
 
 namespace neuron::plugin {
 
-// One snapshot in the kubelet's terms: the units of every resource, their ids, health and silicon. Immutable once built;
-// shared by all RPCs. A unit is an integer: device index, global logical core id, or position among the EFA interfaces.
+// One snapshot in the kubelet's terms: the units of every resource, their ids, health and silicon. Immutable once
+// built; shared by all RPCs. A unit is an integer: device index, global logical core id, or position among the EFA
+// interfaces.
 class NodeView {
  public:
   explicit NodeView(model::SnapshotPtr snapshot);
@@ -35,7 +36,7 @@ class NodeView {
 
   // Silicon of a unit: global core ids, ascending; empty for EFA.
   [[nodiscard]] std::vector<int> cores_of(Resource resource, int unit) const;
-  [[nodiscard]] int device_of_core(int core) const;  // valid core ids only
+  [[nodiscard]] int device_of_core(int core) const;                  // valid core ids only
   [[nodiscard]] const model::NeuronDevice* device(int index) const;  // nullptr when absent
   [[nodiscard]] const model::EfaInterface& efa(int unit) const;
 
@@ -55,7 +56,8 @@ class NodeView {
 using NodeViewPtr = std::shared_ptr<const NodeView>;
 
 // The list a resource shows the kubelet: every unit, Unhealthy when its hardware is or when `blocked_cores` (ascending)
-// contains one of its cores. Nothing is ever dropped: the kubelet crashes on a device that leaves while it is allocated.
+// contains one of its cores. Nothing is ever dropped: the kubelet crashes on a device that leaves while it is
+// allocated.
 [[nodiscard]] monitor::UnitList make_unit_list(const NodeView& view, Resource resource,
                                                const std::vector<int>& blocked_cores);
 

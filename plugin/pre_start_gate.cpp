@@ -93,8 +93,8 @@ namespace {
 
 Error still_busy(const std::string& busy) {
   return make_error(ErrorCode::deadline_exceeded,
-                    (busy.empty() ? std::string("the driver did not say whether the cores are free") : busy) + " after " +
-                        std::to_string(PreStartGate::kPatience.count()) +
+                    (busy.empty() ? std::string("the driver did not say whether the cores are free") : busy) +
+                        " after " + std::to_string(PreStartGate::kPatience.count()) +
                         " s; end the process that holds it, or restart the pod later");
 }
 
@@ -103,7 +103,9 @@ Error still_busy(const std::string& busy) {
 PreStartGate::PreStartGate(AllocationDesk& desk, MemoryInUse memory_in_use, Post post, const Clock& clock)
     : state_(std::make_shared<State>(desk, std::move(memory_in_use), std::move(post), clock)) {}
 
-PreStartGate::~PreStartGate() { cancel_all(); }
+PreStartGate::~PreStartGate() {
+  cancel_all();
+}
 
 void PreStartGate::wait(Resource resource, const std::vector<std::string>& ids, Done done) {
   const NodeViewPtr view = state_->desk.view();

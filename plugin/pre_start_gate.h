@@ -16,17 +16,18 @@
 namespace neuron::plugin {
 
 // Holds back PreStartContainer until nobody uses the container's cores any more, so that a pod that follows another on
-// the same core does not fail in nrt_allocate_neuron_cores. The driver is asked on the monitor's worker, never in the RPC.
-// Thread-safe.
+// the same core does not fail in nrt_allocate_neuron_cores. The driver is asked on the monitor's worker, never in the
+// RPC. Thread-safe.
 class PreStartGate {
  public:
   using Done = std::function<void(std::optional<Error>)>;
-  // Bytes of device memory that processes still own on a physical core; nullopt = cannot tell, which does not hold back.
+  // Bytes of device memory that processes still own on a physical core; nullopt = cannot tell, which does not hold
+  // back.
   using MemoryInUse = std::function<std::optional<std::uint64_t>(int device, int physical_core)>;
   // Runs a job on the worker at or after a time.
   using Post = std::function<void(SteadyTime, std::function<void()>)>;
 
-  static constexpr std::chrono::seconds kPatience{25};          // the kubelet gives up after 30 s
+  static constexpr std::chrono::seconds kPatience{25};  // the kubelet gives up after 30 s
   static constexpr std::chrono::milliseconds kRetryEvery{100};
 
   // `desk` and `clock` must outlive the gate. `memory_in_use` is called on the worker only and may block.

@@ -4,10 +4,14 @@ namespace neuron::plugin {
 
 std::optional<core::SiliconResource> silicon_of(Resource resource) {
   switch (resource) {
-    case Resource::neuroncore: return core::SiliconResource::neuroncore;
-    case Resource::neuron: return core::SiliconResource::neuron;
-    case Resource::neurondevice: return core::SiliconResource::neurondevice;
-    case Resource::efa: return std::nullopt;
+    case Resource::neuroncore:
+      return core::SiliconResource::neuroncore;
+    case Resource::neuron:
+      return core::SiliconResource::neuron;
+    case Resource::neurondevice:
+      return core::SiliconResource::neurondevice;
+    case Resource::efa:
+      return std::nullopt;
   }
   return std::nullopt;
 }

@@ -11,8 +11,8 @@ namespace neuron::plugin {
 Result<SocketWatch> SocketWatch::open(const std::string& directory) {
   Fd inotify(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   if (!inotify.valid()) return fail(error_from_errno(errno, "inotify"));
-  constexpr std::uint32_t kMask = IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF |
-                                  IN_ONLYDIR;
+  constexpr std::uint32_t kMask =
+      IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
   if (inotify_add_watch(inotify.get(), directory.c_str(), kMask) < 0) {
     return fail(error_from_errno(errno, "watching " + directory));
   }
@@ -34,8 +34,8 @@ std::vector<SocketWatch::Event> SocketWatch::read_events() {
         events.push_back({Event::Kind::directory_lost, ""});
       } else if (event.len > 0) {
         const bool appeared = (event.mask & (IN_CREATE | IN_MOVED_TO)) != 0;
-        events.push_back({appeared ? Event::Kind::appeared : Event::Kind::vanished,
-                          std::string(name, strnlen(name, event.len))});
+        events.push_back(
+            {appeared ? Event::Kind::appeared : Event::Kind::vanished, std::string(name, strnlen(name, event.len))});
       }
     }
   }

@@ -21,7 +21,7 @@ class SocketWatch {
   [[nodiscard]] static Result<SocketWatch> open(const std::string& directory);
 
   [[nodiscard]] int fd() const { return inotify_.get(); }  // readable when events wait
-  [[nodiscard]] std::vector<Event> read_events();           // never blocks; a queue overflow shows as directory_lost
+  [[nodiscard]] std::vector<Event> read_events();          // never blocks; a queue overflow shows as directory_lost
 
  private:
   explicit SocketWatch(Fd inotify) : inotify_(std::move(inotify)) {}

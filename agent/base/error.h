@@ -34,7 +34,9 @@ struct Error {
   }
 };
 
-[[nodiscard]] inline Error make_error(ErrorCode code, std::string message) { return Error{code, std::move(message), 0}; }
+[[nodiscard]] inline Error make_error(ErrorCode code, std::string message) {
+  return Error{code, std::move(message), 0};
+}
 
 // Error from an errno value: code by meaning (ENOENT, ENODEV → not_found; EACCES, EPERM → permission_denied; EAGAIN,
 // EBUSY → unavailable; ETIMEDOUT → deadline_exceeded; else internal), message "<what>: <text of errno>".

@@ -18,13 +18,15 @@ std::optional<T> parse_number(std::string_view text, int base) {
   return value;
 }
 
-// Length of the well-formed UTF-8 sequence at the front of `text` (no overlong form, no surrogate), 0 when there is none
-// or when it is a C1 control character, which terminals obey.
+// Length of the well-formed UTF-8 sequence at the front of `text` (no overlong form, no surrogate), 0 when there is
+// none or when it is a C1 control character, which terminals obey.
 std::size_t utf8_length(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
-  const std::size_t length = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3
-                             : lead >= 0xf0 && lead < 0xf5                ? 4
-                                                                          : 0;
+  const std::size_t length = lead < 0x80                   ? 1
+                             : lead >= 0xc2 && lead < 0xe0 ? 2
+                             : lead >= 0xe0 && lead < 0xf0 ? 3
+                             : lead >= 0xf0 && lead < 0xf5 ? 4
+                                                           : 0;
   if (length > text.size()) return 0;
   const unsigned second = length > 1 ? static_cast<unsigned char>(text[1]) : 0x80U;
   const bool c1_control = lead == 0xc2 && second < 0xa0;
@@ -56,9 +58,13 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
-std::optional<std::uint64_t> parse_u64(std::string_view text) { return parse_number<std::uint64_t>(trim(text), 10); }
+std::optional<std::uint64_t> parse_u64(std::string_view text) {
+  return parse_number<std::uint64_t>(trim(text), 10);
+}
 
-std::optional<std::int64_t> parse_i64(std::string_view text) { return parse_number<std::int64_t>(trim(text), 10); }
+std::optional<std::int64_t> parse_i64(std::string_view text) {
+  return parse_number<std::int64_t>(trim(text), 10);
+}
 
 std::optional<int> parse_int(std::string_view text, int min, int max) {
   const auto value = parse_number<int>(trim(text), 10);

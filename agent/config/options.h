@@ -14,19 +14,19 @@ namespace neuron::config {
 
 // Everything `neuron-agent run` can be told, parsed once, then const. Flag over environment over default.
 struct Options {
-  std::string root = "/";                          // --root, NEURON_AGENT_ROOT
-  std::string kubelet_dir = "/var/lib/kubelet";    // --kubelet-dir; device-plugins/ and pod-resources/ below it
-  std::string host_path_prefix;                    // --host-path-prefix; default: the root, "" for "/"
+  std::string root = "/";                        // --root, NEURON_AGENT_ROOT
+  std::string kubelet_dir = "/var/lib/kubelet";  // --kubelet-dir; device-plugins/ and pod-resources/ below it
+  std::string host_path_prefix;                  // --host-path-prefix; default: the root, "" for "/"
   bool host_path_prefix_set = false;
-  std::string core_numbering = "container";        // --core-numbering container|host
-  bool neurondevice = false;                       // --neurondevice: also advertise the old alias
-  std::chrono::milliseconds scan_interval{5000};   // --scan-interval
+  std::string core_numbering = "container";                 // --core-numbering container|host
+  bool neurondevice = false;                                // --neurondevice: also advertise the old alias
+  std::chrono::milliseconds scan_interval{5000};            // --scan-interval
   std::chrono::milliseconds pod_resources_interval{10000};  // --pod-resources-interval, only while somebody holds cores
-  bool cdi = false;                                // --cdi: CDI names too, specs in cdi_dir
-  std::string cdi_dir = "/var/run/cdi";            // --cdi-dir
-  std::string log_level = "info";                  // --log-level debug|info|warn|error
-  bool once = false;                               // --once: scan, print what would be advertised, exit
-  bool check_config = false;                       // --check-config: print the effective values, exit
+  bool cdi = false;                                         // --cdi: CDI names too, specs in cdi_dir
+  std::string cdi_dir = "/var/run/cdi";                     // --cdi-dir
+  std::string log_level = "info";                           // --log-level debug|info|warn|error
+  bool once = false;                                        // --once: scan, print what would be advertised, exit
+  bool check_config = false;                                // --check-config: print the effective values, exit
 
   [[nodiscard]] std::string device_plugins_dir() const { return kubelet_dir + "/device-plugins"; }
   [[nodiscard]] std::string pod_resources_socket() const { return kubelet_dir + "/pod-resources/kubelet.sock"; }

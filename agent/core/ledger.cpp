@@ -21,9 +21,12 @@ bool same_container(const Holding& a, const Holding& b) {
 
 std::string_view resource_name(SiliconResource resource) {
   switch (resource) {
-    case SiliconResource::neuroncore: return "aws.amazon.com/neuroncore";
-    case SiliconResource::neuron: return "aws.amazon.com/neuron";
-    case SiliconResource::neurondevice: return "aws.amazon.com/neurondevice";
+    case SiliconResource::neuroncore:
+      return "aws.amazon.com/neuroncore";
+    case SiliconResource::neuron:
+      return "aws.amazon.com/neuron";
+    case SiliconResource::neurondevice:
+      return "aws.amazon.com/neurondevice";
   }
   return "";
 }

@@ -65,16 +65,20 @@ class InventoryLog {
 
 ExitCode to_exit_code(Supervisor::Outcome outcome) {
   switch (outcome) {
-    case Supervisor::Outcome::stopped: return ExitCode::ok;
-    case Supervisor::Outcome::other_agent: return ExitCode::other_agent;
-    case Supervisor::Outcome::failed: break;
+    case Supervisor::Outcome::stopped:
+      return ExitCode::ok;
+    case Supervisor::Outcome::other_agent:
+      return ExitCode::other_agent;
+    case Supervisor::Outcome::failed:
+      break;
   }
   return ExitCode::failed;
 }
 
 plugin::ResponseOptions response_options(const config::Options& options) {
   return {options.effective_host_path_prefix(),
-          options.core_numbering == "host" ? plugin::CoreNumbering::host : plugin::CoreNumbering::container, options.cdi};
+          options.core_numbering == "host" ? plugin::CoreNumbering::host : plugin::CoreNumbering::container,
+          options.cdi};
 }
 
 // On the monitor's worker, before the kubelet can hear of a new unit.
@@ -135,15 +139,13 @@ ExitCode run_daemon(const config::Options& options, const Fd& signals) {
       },
       options.scan_interval);
   plugin::PreStartGate gate(
-      desk,
-      [machine](int device, int core) { return host::process_memory_of_core(machine->root, device, core); },
+      desk, [machine](int device, int core) { return host::process_memory_of_core(machine->root, device, core); },
       [&monitor](SteadyTime when, std::function<void()> job) { monitor.post(when, std::move(job)); }, clock);
   monitor.start();
 
   ExitCode code = ExitCode::failed;
   {
-    Supervisor supervisor({options, clock, **events, desk, gate, [&monitor] { monitor.rescan_now(); }},
-                          signals.get());
+    Supervisor supervisor({options, clock, **events, desk, gate, [&monitor] { monitor.rescan_now(); }}, signals.get());
     code = to_exit_code(supervisor.run());
   }
   constexpr std::chrono::milliseconds kPatience{1000};

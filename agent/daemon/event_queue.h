@@ -36,9 +36,9 @@ class EventQueue {
  public:
   [[nodiscard]] static Result<std::unique_ptr<EventQueue>> open();
 
-  void post(Event event) EXCLUDES(mutex_);                       // any thread, never blocks
-  [[nodiscard]] std::vector<Event> take() EXCLUDES(mutex_);      // main thread: everything so far, in order
-  [[nodiscard]] int fd() const { return wake_.get(); }           // readable while events wait
+  void post(Event event) EXCLUDES(mutex_);                   // any thread, never blocks
+  [[nodiscard]] std::vector<Event> take() EXCLUDES(mutex_);  // main thread: everything so far, in order
+  [[nodiscard]] int fd() const { return wake_.get(); }       // readable while events wait
 
  private:
   explicit EventQueue(Fd wake) : wake_(std::move(wake)) {}

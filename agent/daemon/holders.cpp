@@ -41,8 +41,8 @@ std::optional<std::vector<plugin::ShownHolding>> Holders::merged() {
 }
 
 bool Holders::wants_fresh_checkpoint() {
-  if (!listed_ || unlisted_.empty() || std::includes(asked_about_.begin(), asked_about_.end(), unlisted_.begin(),
-                                                     unlisted_.end())) {
+  if (!listed_ || unlisted_.empty() ||
+      std::includes(asked_about_.begin(), asked_about_.end(), unlisted_.begin(), unlisted_.end())) {
     return false;
   }
   asked_about_ = unlisted_;

@@ -34,8 +34,8 @@ class Holders {
   std::string checkpoint_path_;
   std::optional<std::vector<plugin::ShownHolding>> listed_;
   SteadyTime asked_at_{};
-  std::set<std::string> unlisted_;        // entries found in the checkpoint only, at the last merge
-  std::set<std::string> asked_about_;     // those a fresh checkpoint was already asked for
+  std::set<std::string> unlisted_;     // entries found in the checkpoint only, at the last merge
+  std::set<std::string> asked_about_;  // those a fresh checkpoint was already asked for
 };
 
 }  // namespace neuron::daemon

@@ -18,7 +18,8 @@ Result<InstanceLock> InstanceLock::take(const std::string& directory) {
     if (errno != EWOULDBLOCK) return fail(error_from_errno(errno, "locking " + path));
     std::array<char, 32> pid{};
     const ssize_t got = ::pread(file.get(), pid.data(), pid.size() - 1, 0);
-    const std::string who = got > 0 ? " (pid " + printable(trim({pid.data(), static_cast<std::size_t>(got)})) + ")" : "";
+    const std::string who =
+        got > 0 ? " (pid " + printable(trim({pid.data(), static_cast<std::size_t>(got)})) + ")" : "";
     return fail(ErrorCode::failed_precondition,
                 "another neuron-agent" + who + " already serves " + directory + "; it is left alone, this one ends");
   }

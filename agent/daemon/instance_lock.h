@@ -7,8 +7,8 @@
 
 namespace neuron::daemon {
 
-// Held by the one agent that serves a kubelet directory, until its process ends; a crash releases it. The kubelet deletes
-// only sockets there, so the file survives its restarts.
+// Held by the one agent that serves a kubelet directory, until its process ends; a crash releases it. The kubelet
+// deletes only sockets there, so the file survives its restarts.
 class InstanceLock {
  public:
   // Errors: failed_precondition when another process holds it, naming its pid; not_found without the directory.

@@ -55,7 +55,9 @@ Supervisor::Supervisor(const Parts& parts, int signals)
   };
   hooks_.on_allocate = [&events = parts.events](plugin::Resource) { events.post(Allocated{}); };
   hooks_.pre_start = [&gate = parts.gate](plugin::Resource resource, const std::vector<std::string>& ids,
-                                          plugin::PreStartGate::Done done) { gate.wait(resource, ids, std::move(done)); };
+                                          plugin::PreStartGate::Done done) {
+    gate.wait(resource, ids, std::move(done));
+  };
   for (const plugin::Resource resource : plugin::kAllResources) {
     if (resource == plugin::Resource::neurondevice && !parts.options.neurondevice) continue;
     served_.emplace_back().resource = resource;
@@ -123,7 +125,8 @@ std::optional<Supervisor::Outcome> Supervisor::watch_directory() {
 }
 
 void Supervisor::lose_directory() {
-  spdlog::warn("kubelet directory {} was removed or changed too fast; looking again", parts_.options.device_plugins_dir());
+  spdlog::warn("kubelet directory {} was removed or changed too fast; looking again",
+               parts_.options.device_plugins_dir());
   watch_.reset();
   watch_at_ = parts_.clock.now();
 }

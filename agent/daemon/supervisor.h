@@ -90,11 +90,11 @@ class Supervisor {
   std::optional<InstanceLock> lock_;
   std::optional<plugin::SocketWatch> watch_;
   std::vector<ServedResource> served_;
-  std::string instance_;          // part of every endpoint name: unique per process
+  std::string instance_;  // part of every endpoint name: unique per process
   int endpoints_made_ = 0;
-  bool holders_known_ = false;    // the first answer about holders is in, or given up on
+  bool holders_known_ = false;  // the first answer about holders is in, or given up on
   bool asking_holders_ = false;
-  std::string holders_error_;     // as last logged
+  std::string holders_error_;  // as last logged
   std::string directory_error_;
   std::optional<SteadyTime> watch_at_;
   std::optional<SteadyTime> publish_at_;

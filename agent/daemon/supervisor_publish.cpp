@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kQuiet{250};      // after the last call of an admission, before lists may change
+constexpr milliseconds kQuiet{250};        // after the last call of an admission, before lists may change
 constexpr milliseconds kRpcDistance{100};  // never ask List closer than this to an allocation
 constexpr milliseconds kListDeadline{2000};
 constexpr milliseconds kMostPatience{3000};  // for a quiet moment

@@ -69,13 +69,19 @@ std::optional<Family> family_of_pci_id(std::uint16_t device_id) {
     case 0x7064:
     case 0x7065:
     case 0x7066:
-    case 0x7067: return Family::inferentia;
-    case 0x7164: return Family::trainium1;
-    case 0x7264: return Family::inferentia2;
-    case 0x7364: return Family::trainium2;
+    case 0x7067:
+      return Family::inferentia;
+    case 0x7164:
+      return Family::trainium1;
+    case 0x7264:
+      return Family::inferentia2;
+    case 0x7364:
+      return Family::trainium2;
     case 0x7564:
-    case 0x7565: return Family::trainium3;
-    default: return std::nullopt;
+    case 0x7565:
+      return Family::trainium3;
+    default:
+      return std::nullopt;
   }
 }
 

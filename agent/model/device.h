@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-// What one scan of a machine found: plain values, no I/O. An empty optional always means "nobody could say": the file is
-// absent, unreadable or not what it should be. It never stands for zero.
+// What one scan of a machine found: plain values, no I/O. An empty optional always means "nobody could say": the file
+// is absent, unreadable or not what it should be. It never stands for zero.
 namespace neuron::model {
 
 // Where a value comes from. `assumed` values are the official per-instance tables (agent/core/catalogue.h), used only
@@ -40,14 +40,15 @@ struct Bdf {
 // Chip families; what the driver calls device_name. Decided by info/architecture/device_name, else by PCI id.
 enum class Family { inferentia, inferentia2, trainium1, trainium2, trainium3 };
 
-[[nodiscard]] std::string_view to_string(Family family);  // "Inferentia", "Inferentia2", "Trainium1", "Trainium2", "Trainium3"
+[[nodiscard]] std::string_view to_string(
+    Family family);  // "Inferentia", "Inferentia2", "Trainium1", "Trainium2", "Trainium3"
 [[nodiscard]] std::optional<Family> parse_family(std::string_view device_name);  // the same texts
 [[nodiscard]] std::optional<Family> family_of_pci_id(std::uint16_t device_id);   // vendor 1d0f; neuron-driver.md §2
 
 // One process that has a device open, as the driver tells (ioctl 7 or a recorded answer).
 struct Process {
-  int pid = 0;                          // in the init pid namespace
-  std::uint8_t core_mask = 0;           // nc_lock_map: bit i = core i of the device
+  int pid = 0;                 // in the init pid namespace
+  std::uint8_t core_mask = 0;  // nc_lock_map: bit i = core i of the device
   std::uint64_t host_memory_bytes = 0;
   std::uint64_t device_memory_bytes = 0;
   friend bool operator==(const Process&, const Process&) = default;
@@ -55,30 +56,32 @@ struct Process {
 
 // stats/ and health files of one device that the health policy looks at. Counters are cumulative since driver load.
 struct DeviceSignals {
-  std::optional<std::uint64_t> sram_ecc_uncorrected;            // stats/hardware/sram_ecc_uncorrected
-  std::optional<std::uint64_t> mem_ecc_uncorrected;             // stats/hardware/mem_ecc_uncorrected
-  std::optional<std::uint64_t> mem_ecc_repairable_uncorrected;  // stats/hardware/mem_ecc_repairable_uncorrected, >= 2.23.9
-  std::optional<std::uint64_t> sram_ecc_corrected;              // stats/hardware/sram_ecc_corrected, >= 2.30.2
-  std::optional<std::uint64_t> mem_ecc_corrected;               // stats/hardware/mem_ecc_corrected, >= 2.30.2
-  std::optional<std::vector<std::string>> unhealthy_components; // health_status/unhealthy_components, >= 2.30.2; empty = none
-  std::optional<bool> unreachable;                              // health_status files say device_unreachable
-  std::optional<std::uint64_t> heartbeat;                       // health_status/healthcheck_heartbeat, 0..255 wrapping
-  std::optional<std::uint64_t> hw_error_events;                 // health_status/hw_error_event, >= 2.28
-  std::optional<std::uint64_t> hbm_ecc_errors;                  // health_status/hbm_ecc_err_count, 2.28 and 2.29
-  std::optional<std::uint64_t> repairable_hbm_ecc_errors;       // health_status/repairable_hbm_ecc_err_count, 2.28, 2.29
-  std::optional<std::uint64_t> sram_ecc_errors;                 // health_status/sram_ecc_err_count, 2.28 and 2.29
-  std::optional<int> reset_state;                               // reset: 0 reset, 1 ready, 2 invalid (root only)
+  std::optional<std::uint64_t> sram_ecc_uncorrected;  // stats/hardware/sram_ecc_uncorrected
+  std::optional<std::uint64_t> mem_ecc_uncorrected;   // stats/hardware/mem_ecc_uncorrected
+  // stats/hardware/mem_ecc_repairable_uncorrected, >= 2.23.9
+  std::optional<std::uint64_t> mem_ecc_repairable_uncorrected;
+  std::optional<std::uint64_t> sram_ecc_corrected;  // stats/hardware/sram_ecc_corrected, >= 2.30.2
+  std::optional<std::uint64_t> mem_ecc_corrected;   // stats/hardware/mem_ecc_corrected, >= 2.30.2
+  // health_status/unhealthy_components, >= 2.30.2; empty = none
+  std::optional<std::vector<std::string>> unhealthy_components;
+  std::optional<bool> unreachable;                         // health_status files say device_unreachable
+  std::optional<std::uint64_t> heartbeat;                  // health_status/healthcheck_heartbeat, 0..255 wrapping
+  std::optional<std::uint64_t> hw_error_events;            // health_status/hw_error_event, >= 2.28
+  std::optional<std::uint64_t> hbm_ecc_errors;             // health_status/hbm_ecc_err_count, 2.28 and 2.29
+  std::optional<std::uint64_t> repairable_hbm_ecc_errors;  // health_status/repairable_hbm_ecc_err_count, 2.28, 2.29
+  std::optional<std::uint64_t> sram_ecc_errors;            // health_status/sram_ecc_err_count, 2.28 and 2.29
+  std::optional<int> reset_state;                          // reset: 0 reset, 1 ready, 2 invalid (root only)
   friend bool operator==(const DeviceSignals&, const DeviceSignals&) = default;
 };
 
 // stats/ of one physical core, neuron<N>/neuron_core<M>/. All `total` files.
 struct CoreSignals {
-  int physical_index = 0;                            // M
-  std::optional<std::uint64_t> device_memory_bytes;  // stats/memory_usage/device_mem/total: in use now
-  std::optional<std::uint64_t> hw_error;             // stats/status/hw_error/total
-  std::optional<std::uint64_t> hw_hbm_ue_error;      // stats/status/hw_hbm_ue_error/total
-  std::optional<std::uint64_t> hw_nc_ue_error;       // stats/status/hw_nc_ue_error/total
-  std::optional<std::uint64_t> hw_dma_abort_error;   // stats/status/hw_dma_abort_error/total
+  int physical_index = 0;                                   // M
+  std::optional<std::uint64_t> device_memory_bytes;         // stats/memory_usage/device_mem/total: in use now
+  std::optional<std::uint64_t> hw_error;                    // stats/status/hw_error/total
+  std::optional<std::uint64_t> hw_hbm_ue_error;             // stats/status/hw_hbm_ue_error/total
+  std::optional<std::uint64_t> hw_nc_ue_error;              // stats/status/hw_nc_ue_error/total
+  std::optional<std::uint64_t> hw_dma_abort_error;          // stats/status/hw_dma_abort_error/total
   std::optional<std::uint64_t> hw_repairable_hbm_ue_error;  // stats/status/hw_repairable_hbm_ue_error/total, >= 2.23
   friend bool operator==(const CoreSignals&, const CoreSignals&) = default;
 };
@@ -97,26 +100,26 @@ struct NeuronDevice {
   std::optional<std::uint64_t> memory_bytes;  // by family (neuron-driver.md §18); device memory of the whole device
   std::optional<std::vector<int>> logical_to_physical;  // driver ioctl 120: [logical position] = physical core
   std::optional<std::vector<Process>> processes;        // driver ioctl 7; nullopt = could not be asked, empty = none
-  bool node_present = false;                  // dev/neuron<N> exists
+  bool node_present = false;                            // dev/neuron<N> exists
   DeviceSignals signals;
-  std::vector<CoreSignals> cores;             // by physical index, ascending; empty when the layout has no core folders
-  std::vector<std::string> problems;          // what could not be read though it should: "path: reason"; bounded to 8
+  std::vector<CoreSignals> cores;     // by physical index, ascending; empty when the layout has no core folders
+  std::vector<std::string> problems;  // what could not be read though it should: "path: reason"; bounded to 8
   friend bool operator==(const NeuronDevice&, const NeuronDevice&) = default;
 };
 
 // One EFA interface: PCI function 1d0f:efaX.
 struct EfaInterface {
-  std::string name;                    // RDMA name, /sys/class/infiniband/<name>; "" when the driver is not bound
+  std::string name;  // RDMA name, /sys/class/infiniband/<name>; "" when the driver is not bound
   Bdf bdf;
-  std::uint16_t pci_device_id = 0;     // sys/bus/pci/devices/<bdf>/device
-  bool driver_bound = false;           // sys/bus/pci/devices/<bdf>/driver -> efa
-  std::optional<std::string> uverbs;   // "uverbs3": sys/class/infiniband_verbs/uverbs3/ibdev equals name
-  bool node_present = false;           // dev/infiniband/<uverbs> exists
-  std::optional<int> numa_node;        // sys/bus/pci/devices/<bdf>/numa_node; -1 = none
+  std::uint16_t pci_device_id = 0;       // sys/bus/pci/devices/<bdf>/device
+  bool driver_bound = false;             // sys/bus/pci/devices/<bdf>/driver -> efa
+  std::optional<std::string> uverbs;     // "uverbs3": sys/class/infiniband_verbs/uverbs3/ibdev equals name
+  bool node_present = false;             // dev/infiniband/<uverbs> exists
+  std::optional<int> numa_node;          // sys/bus/pci/devices/<bdf>/numa_node; -1 = none
   std::optional<std::vector<int>> cpus;  // sys/bus/pci/devices/<bdf>/local_cpulist
-  std::optional<std::string> p2p;      // sys/bus/pci/devices/<bdf>/p2p: "NEURON", "NVIDIA", "" = none; nullopt = no file
-  std::string switch_key;              // dddd:bb of the PCI parent (port or host bridge); "" when unknown. efa-topology.md §7.2
-  std::vector<std::string> problems;   // as in NeuronDevice
+  std::optional<std::string> p2p;  // sys/bus/pci/devices/<bdf>/p2p: "NEURON", "NVIDIA", "" = none; nullopt = no file
+  std::string switch_key;  // dddd:bb of the PCI parent (port or host bridge); "" when unknown. efa-topology.md §7.2
+  std::vector<std::string> problems;  // as in NeuronDevice
   friend bool operator==(const EfaInterface&, const EfaInterface&) = default;
 };
 

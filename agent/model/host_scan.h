@@ -10,12 +10,12 @@ namespace neuron::model {
 
 // Which shape of the driver's sysfs was met (neuron-driver.md §4-8, §17), chosen by probing, not by version text.
 enum class DriverLayout {
-  none,        // no /sys/class/neuron_device: driver not loaded
-  bare,        // class directory and devices, but neither info/ nor stats/ (driver < 2.8)
-  stats,       // info/ and stats/, no health_status: 2.8 .. 2.27
-  health_v1,   // health_status with *_err_count: 2.28, 2.29
-  health_v2,   // health_status with unhealthy_components, or corrected ECC files: 2.30.2
-  unknown,     // devices are there but the known files are not: 2.31.7 and later. Values stay unknown, never zero
+  none,       // no /sys/class/neuron_device: driver not loaded
+  bare,       // class directory and devices, but neither info/ nor stats/ (driver < 2.8)
+  stats,      // info/ and stats/, no health_status: 2.8 .. 2.27
+  health_v1,  // health_status with *_err_count: 2.28, 2.29
+  health_v2,  // health_status with unhealthy_components, or corrected ECC files: 2.30.2
+  unknown,    // devices are there but the known files are not: 2.31.7 and later. Values stay unknown, never zero
 };
 
 [[nodiscard]] std::string_view to_string(DriverLayout layout);  // the enumerator's name
@@ -29,18 +29,18 @@ struct NumaNode {
 
 // Everything one scan saw. Passive, comparable: two scans of an unchanged host are equal.
 struct HostScan {
-  std::string instance_type;                  // sys/devices/virtual/dmi/id/product_name; "" when unknown
-  std::string instance_id;                    // sys/devices/virtual/dmi/id/board_asset_tag, "i-…"; "" when unknown
-  std::string driver_version;                 // sys/module/neuron/version; not always numeric; "" when unknown
-  std::string efa_driver_version;             // sys/module/efa/version; "" when unknown
+  std::string instance_type;       // sys/devices/virtual/dmi/id/product_name; "" when unknown
+  std::string instance_id;         // sys/devices/virtual/dmi/id/board_asset_tag, "i-…"; "" when unknown
+  std::string driver_version;      // sys/module/neuron/version; not always numeric; "" when unknown
+  std::string efa_driver_version;  // sys/module/efa/version; "" when unknown
   DriverLayout layout = DriverLayout::none;
-  Maybe<int> lnc;                             // physical cores per logical core, 1 or 2: opt/aws/neuron/logical_nc_config,
-                                              // else assumed by family (2 on Trainium2/3, 1 elsewhere); nullopt: no devices
-  std::vector<NeuronDevice> devices;          // ascending index; holes are normal
-  std::vector<EfaInterface> efas;             // ascending BDF
-  std::vector<NumaNode> numa_nodes;           // ascending index; empty when hwloc could not load the root
-  int neuron_pci_functions = 0;               // PCI functions 1d0f with a Neuron id, whether or not the driver shows them
-  std::vector<std::string> problems;          // host-wide: "path: reason", bounded to 32
+  Maybe<int> lnc;                     // physical cores per logical core, 1 or 2: opt/aws/neuron/logical_nc_config,
+                                      // else assumed by family (2 on Trainium2/3, 1 elsewhere); nullopt: no devices
+  std::vector<NeuronDevice> devices;  // ascending index; holes are normal
+  std::vector<EfaInterface> efas;     // ascending BDF
+  std::vector<NumaNode> numa_nodes;   // ascending index; empty when hwloc could not load the root
+  int neuron_pci_functions = 0;       // PCI functions 1d0f with a Neuron id, whether or not the driver shows them
+  std::vector<std::string> problems;  // host-wide: "path: reason", bounded to 32
   friend bool operator==(const HostScan&, const HostScan&) = default;
 };
 

@@ -98,7 +98,9 @@ Monitor::~Monitor() {
   static_cast<void>(stop(kPatience));
 }
 
-void Monitor::tick() { worker_->tick(); }
+void Monitor::tick() {
+  worker_->tick();
+}
 
 void Monitor::start() {
   worker_->thread = std::thread([worker = worker_] { worker->run(); });

@@ -15,13 +15,14 @@
 
 namespace neuron::monitor {
 
-// The one worker thread: scan, judge, publish, again; between scans it runs small jobs that read the machine, so that no
-// RPC ever does. It may hang inside a broken driver; everybody else goes on with the newest snapshot, and stop() gives
-// up on it after its deadline.
+// The one worker thread: scan, judge, publish, again; between scans it runs small jobs that read the machine, so that
+// no RPC ever does. It may hang inside a broken driver; everybody else goes on with the newest snapshot, and stop()
+// gives up on it after its deadline.
 class Monitor {
  public:
-  using Scan = std::function<model::HostScan()>;                    // may block; called on the worker only
-  using OnChange = std::function<void(const model::SnapshotPtr&)>;  // on the worker, after publish, when something changed
+  using Scan = std::function<model::HostScan()>;  // may block; called on the worker only
+  using OnChange =
+      std::function<void(const model::SnapshotPtr&)>;  // on the worker, after publish, when something changed
 
   // `store` must outlive the monitor, unless stop() returned false.
   Monitor(SnapshotStore& store, Scan scan, OnChange on_change, std::chrono::milliseconds interval);

@@ -5,7 +5,8 @@
 
 namespace neuron::monitor {
 
-// The newest snapshot. One writer (the monitor), any number of readers; both sides hold the lock only for a pointer copy.
+// The newest snapshot. One writer (the monitor), any number of readers; both sides hold the lock only for a pointer
+// copy.
 class SnapshotStore {
  public:
   // nullptr until the first publish.

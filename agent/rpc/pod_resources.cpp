@@ -22,7 +22,9 @@ struct ListCall final : KeptCall {
   v1::ListPodResourcesResponse response;
 };
 
-std::string name_of(const std::string& foreign) { return printable(foreign, kMaxNameBytes); }
+std::string name_of(const std::string& foreign) {
+  return printable(foreign, kMaxNameBytes);
+}
 
 std::vector<PodDevices> convert(const v1::ListPodResourcesResponse& response) {
   std::vector<PodDevices> all;

@@ -9,8 +9,8 @@
 
 namespace neuron::fakes {
 
-// The real neuron-agent as a child process, its log in a file. What cannot be done ends the test program. The destructor
-// kills what still runs. One thread.
+// The real neuron-agent as a child process, its log in a file. What cannot be done ends the test program. The
+// destructor kills what still runs. One thread.
 class AgentProcess {
  public:
   // `arguments` follow "neuron-agent run"; `log_path` is appended to.

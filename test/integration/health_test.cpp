@@ -20,7 +20,8 @@ TEST(Health, ABrokenDeviceLeavesEveryResourceAndReturnsWhenHealed) {
     EXPECT_TRUE(node.wait_allocatable(kNeuron, 16)) << node.agent->log();
     EXPECT_TRUE(node.wait_allocatable(kCore, 32));
   }
-  EXPECT_THAT(node.agent->log(), HasSubstr("unhealthy resource=aws.amazon.com/neuron id=3 reason=sram_ecc_uncorrected"));
+  EXPECT_THAT(node.agent->log(),
+              HasSubstr("unhealthy resource=aws.amazon.com/neuron id=3 reason=sram_ecc_uncorrected"));
 }
 
 TEST(Health, AVanishedDeviceStaysListedAsUnhealthy) {
@@ -106,7 +107,8 @@ TEST(BadInput, AKubeletThatNeverAnswersDoesNotHoldUpTheEnd) {
 }
 
 TEST(BadInput, PodResourcesThatFailsFallsBackToTheCheckpoint) {
-  for (const auto fault : {sim::PodResourcesFault::error, sim::PodResourcesFault::hangs, sim::PodResourcesFault::garbage}) {
+  for (const auto fault :
+       {sim::PodResourcesFault::error, sim::PodResourcesFault::hangs, sim::PodResourcesFault::garbage}) {
     Node node("trn1.32xlarge");
     node.host.write();
     node.start_kubelet().start_agent();

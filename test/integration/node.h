@@ -56,9 +56,9 @@ struct Node {
     return *this;
   }
   [[nodiscard]] std::vector<std::string> arguments() const {
-    std::vector<std::string> words = {"--root",          host.path(), "--kubelet-dir",
-                                      kubelet_dir,       "--scan-interval", "50ms",
-                                      "--pod-resources-interval", "200ms"};
+    std::vector<std::string> words = {
+        "--root", host.path(), "--kubelet-dir", kubelet_dir, "--scan-interval", "50ms", "--pod-resources-interval",
+        "200ms"};
     words.insert(words.end(), extra_arguments.begin(), extra_arguments.end());
     return words;
   }

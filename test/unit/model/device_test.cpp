@@ -14,7 +14,9 @@ TEST(Bdf, RoundTripsInFullForm) {
   EXPECT_EQ(parse_bdf("CC:00.7"), (Bdf{0, 0xcc, 0, 7}));
 }
 
-TEST(Bdf, OrdersByBusThenSlot) { EXPECT_LT(*parse_bdf("0000:10:1b.0"), *parse_bdf("0000:20:00.0")); }
+TEST(Bdf, OrdersByBusThenSlot) {
+  EXPECT_LT(*parse_bdf("0000:10:1b.0"), *parse_bdf("0000:20:00.0"));
+}
 
 TEST(Bdf, RejectsEverythingElse) {
   for (const char* bad : {"", "0000:10:1b", "0000:10:20.0", "0000:10:1b.8", "10:1b.0 ", "0000-10:1b.0", "00000:10:1b.0",
@@ -24,8 +26,8 @@ TEST(Bdf, RejectsEverythingElse) {
 }
 
 TEST(Family, IsKnownByNameAndByPciId) {
-  for (const Family family : {Family::inferentia, Family::inferentia2, Family::trainium1, Family::trainium2,
-                              Family::trainium3}) {
+  for (const Family family :
+       {Family::inferentia, Family::inferentia2, Family::trainium1, Family::trainium2, Family::trainium3}) {
     EXPECT_EQ(parse_family(to_string(family)), family);
   }
   EXPECT_EQ(parse_family("Trainium9"), std::nullopt);

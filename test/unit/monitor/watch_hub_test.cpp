@@ -19,7 +19,9 @@ struct RecordingSink : WatchSink {
   std::atomic<int> stops = 0;
 };
 
-UnitListPtr list(const std::string& id) { return std::make_shared<const UnitList>(UnitList{{id, true, {0}}}); }
+UnitListPtr list(const std::string& id) {
+  return std::make_shared<const UnitList>(UnitList{{id, true, {0}}});
+}
 
 TEST(WatchHub, ANewWatcherIsOfferedTheNewestListAtOnce) {
   WatchHub hub;

@@ -45,7 +45,8 @@ TEST_F(Desk, GivesDeviceNodesAndContainerLocalCores) {
 }
 
 TEST_F(Desk, HostNumberingAndPathPrefixAreOptions) {
-  AllocationDesk other({"/sim", CoreNumbering::host, true}, [] { return 0; }, clock);
+  AllocationDesk other(
+      {"/sim", CoreNumbering::host, true}, [] { return 0; }, clock);
   other.set_view(view_of("trn1.32xlarge"));
   const auto answer = other.allocate(Resource::neuron, {"3"});
   EXPECT_EQ(cores_env(answer), "6-7");
@@ -101,8 +102,8 @@ TEST_F(Desk, SiliconHeldThroughAnotherResourceIsRefusedNamingTheHolder) {
 
 TEST_F(Desk, OneContainerMayAskForTheWholeNodeThroughBothInEitherOrder) {
   node("trn1.32xlarge");
-  for (const auto& [first, second] : {std::pair(Resource::neuron, Resource::neuroncore),
-                                      std::pair(Resource::neuroncore, Resource::neuron)}) {
+  for (const auto& [first, second] :
+       {std::pair(Resource::neuron, Resource::neuroncore), std::pair(Resource::neuroncore, Resource::neuron)}) {
     desk.reconcile({}, clock.now() + std::chrono::hours(1));
     next_container();
     EXPECT_EQ(cores_env(desk.allocate(first, ids(*view, first))), "0-31");
@@ -171,7 +172,8 @@ TEST_F(Desk, PreferAnswersEvenNonsense) {
   EXPECT_TRUE(desk.prefer(Resource::neuron, {"a", "b"}, {"c"}, 1).empty());
   EXPECT_TRUE(desk.prefer(Resource::neuron, {"0", "1"}, {}, -5).empty());
   EXPECT_EQ(desk.prefer(Resource::neuron, {"0", "1"}, {}, 5).size(), 2U);
-  AllocationDesk blind({}, [] { return 0; }, clock);
+  AllocationDesk blind(
+      {}, [] { return 0; }, clock);
   EXPECT_TRUE(blind.prefer(Resource::neuron, {"0"}, {}, 1).empty());
   EXPECT_EQ(blind.allocate(Resource::neuron, {"0"}).error().code, ErrorCode::unavailable);
 }

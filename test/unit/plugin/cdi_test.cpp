@@ -14,7 +14,9 @@ namespace {
 
 using nlohmann::json;
 
-ResponseOptions with_names() { return {"/sim", CoreNumbering::container, true}; }
+ResponseOptions with_names() {
+  return {"/sim", CoreNumbering::container, true};
+}
 
 TEST(Cdi, EveryUnitIsADeviceWithTheNodesThatAllocateGives) {
   const NodeViewPtr view = view_of("trn1.32xlarge");

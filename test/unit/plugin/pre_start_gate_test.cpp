@@ -29,7 +29,8 @@ struct Gate : testing::Test {
 
   void SetUp() override { desk.set_view(view_of("trn1.32xlarge")); }
   void wait(const std::string& core) {
-    gate.wait(Resource::neuroncore, {core}, [this](std::optional<Error> error) { answers.push_back(std::move(error)); });
+    gate.wait(Resource::neuroncore, {core},
+              [this](std::optional<Error> error) { answers.push_back(std::move(error)); });
   }
   void run_due_jobs() {
     for (std::size_t n = jobs.size(); n > 0; --n) {
