@@ -118,14 +118,14 @@ void PreStartGate::wait(Resource resource, const std::vector<std::string>& ids, 
     }
   }
   int ticket = 0;
+  bool cancelled = false;
   {
     const MutexLock lock(state_->mutex);
-    if (!state_->cancelled) {
-      ticket = ++state_->next_ticket;
-      state_->waiters.emplace(ticket, std::move(waiter));
-    }
+    cancelled = state_->cancelled;
+    ticket = ++state_->next_ticket;
+    state_->waiters.emplace(ticket, std::move(waiter));
   }
-  if (ticket == 0) return waiter.done(make_error(ErrorCode::unavailable, "the agent is shutting down"));
+  if (cancelled) return state_->finish(ticket, make_error(ErrorCode::unavailable, "the agent is shutting down"));
 
   struct Check {
     static void run(const std::shared_ptr<State>& state, int ticket) {

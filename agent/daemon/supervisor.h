@@ -61,7 +61,7 @@ class Supervisor {
   // publishing
   void request_publish();
   void publish_all();
-  void nudge();  // the same list again: makes the kubelet write its checkpoint
+  void publish_again();  // one unchanged list: makes the kubelet write its checkpoint
   void log_changes(const ServedResource& served, const monitor::UnitList& list) const;
 
   // holders
@@ -94,7 +94,8 @@ class Supervisor {
   int endpoints_made_ = 0;
   bool holders_known_ = false;  // the first answer about holders is in, or given up on
   bool asking_holders_ = false;
-  std::string holders_error_;  // as last logged
+  bool fresh_checkpoint_wanted_ = false;  // at the next publish, in a quiet moment
+  std::string holders_error_;             // as last logged
   std::string directory_error_;
   std::optional<SteadyTime> watch_at_;
   std::optional<SteadyTime> publish_at_;

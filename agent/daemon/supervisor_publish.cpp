@@ -28,6 +28,7 @@ void Supervisor::request_publish() {
 void Supervisor::publish_all() {
   publish_at_.reset();
   publish_wanted_since_.reset();
+  bool published = false;
   for (ServedResource& served : served_) {
     if (!served.server) continue;
     auto list = parts_.desk.unit_list(served.resource);
@@ -35,10 +36,13 @@ void Supervisor::publish_all() {
     log_changes(served, *list);
     served.last_list = std::make_shared<const monitor::UnitList>(*std::move(list));
     served.server->publish(served.last_list);
+    published = true;
   }
+  if (fresh_checkpoint_wanted_ && !published) publish_again();
+  fresh_checkpoint_wanted_ = false;
 }
 
-void Supervisor::nudge() {
+void Supervisor::publish_again() {
   for (const ServedResource& served : served_) {
     if (served.server && served.last_list && plugin::silicon_of(served.resource)) {
       return served.server->publish(served.last_list);
@@ -97,7 +101,10 @@ void Supervisor::handle(const HoldersListed& event) {
   holders_known_ = true;
   apply_holders();
   if (first) connect_all();
-  if (holders_.wants_fresh_checkpoint()) nudge();
+  if (holders_.wants_fresh_checkpoint()) {
+    fresh_checkpoint_wanted_ = true;
+    request_publish();
+  }
   if (parts_.desk.holds_silicon()) {
     ask_holders_at(parts_.clock.now() + parts_.options.pod_resources_interval);
   }

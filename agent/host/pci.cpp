@@ -42,9 +42,8 @@ std::string pci_path(const model::Bdf& bdf) {
 }
 
 PciInventory::Change PciInventory::refresh(const FsRoot& root) {
-  auto names = root.list(kDevices);
-  std::vector<std::string> seen;
-  if (names) seen = *std::move(names);
+  const auto names = root.list(kDevices);
+  std::vector<std::string> seen = names ? *names : std::vector<std::string>();
   if (looked_ && names.has_value() && seen == names_) return Change::none;
   if (looked_ && !names.has_value() && names_.empty()) return Change::none;
   looked_ = true;

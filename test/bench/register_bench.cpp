@@ -35,7 +35,8 @@ void print(const char* what, std::vector<double> values) {
 void print_memory(pid_t pid) {
   std::ifstream status(fmt::format("/proc/{}/status", pid));
   for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmRSS") || line.starts_with("RssAnon") || line.starts_with("Threads")) fmt::print("{}\n", line);
+    if (line.starts_with("VmRSS") || line.starts_with("RssAnon") || line.starts_with("Threads"))
+      fmt::print("{}\n", line);
   }
 }
 
@@ -77,4 +78,6 @@ int run(int rounds) {
 }  // namespace
 }  // namespace neuron
 
-int main(int argc, char** argv) { return neuron::run(argc > 1 ? std::max(1, std::atoi(argv[1])) : 20); }
+int main(int argc, char** argv) {
+  return neuron::run(argc > 1 ? std::max(1, std::atoi(argv[1])) : 20);
+}

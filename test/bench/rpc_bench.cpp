@@ -60,7 +60,8 @@ int run(int rounds) {
   const auto floor_server = builder.BuildAndStart();
   const SystemClock clock;
   core::AdmissionMark mark = 0;
-  plugin::AllocationDesk desk({}, [&mark] { return ++mark; }, clock);
+  plugin::AllocationDesk desk(
+      {}, [&mark] { return ++mark; }, clock);
   const auto view = plugin::view_of("trn2.48xlarge");
   desk.set_view(view);
   const plugin::DevicePluginService::Hooks hooks{[](auto, auto) {}, [](auto) {}, {}};
@@ -100,8 +101,8 @@ int run(int rounds) {
   }
   fmt::print("{:<24} {:>12} {:>8} {:>12} {:>8}\n", "call", "median us", "ratio", "p99 us", "ratio");
   const auto line = [&](const char* name, Timing& timing) {
-    fmt::print("{:<24} {:>12.1f} {:>8.2f} {:>12.1f} {:>8.2f}\n", name, timing.at(0.5), timing.at(0.5) / empty_time.at(0.5),
-               timing.at(0.99), timing.at(0.99) / empty_time.at(0.99));
+    fmt::print("{:<24} {:>12.1f} {:>8.2f} {:>12.1f} {:>8.2f}\n", name, timing.at(0.5),
+               timing.at(0.5) / empty_time.at(0.5), timing.at(0.99), timing.at(0.99) / empty_time.at(0.99));
   };
   line("empty unary call", empty_time);
   line("GetPreferredAllocation", prefer_time);
@@ -114,4 +115,6 @@ int run(int rounds) {
 }  // namespace
 }  // namespace neuron
 
-int main(int argc, char** argv) { return neuron::run(argc > 1 ? std::atoi(argv[1]) : 5000); }
+int main(int argc, char** argv) {
+  return neuron::run(argc > 1 ? std::atoi(argv[1]) : 5000);
+}
