@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "agent/base/parse.h"
@@ -62,7 +63,7 @@ void AllocationDesk::add_hints(Resource resource, core::ChooseRequest& request, 
   std::set<int> avoid;
   for (const core::Holding& holding : ledger_.holdings()) {
     held.insert(holding.devices.begin(), holding.devices.end());
-    if (silicon_of(resource) && holding.resource != silicon_of(resource)) {
+    if (core::is_silicon(resource) && holding.resource != resource) {
       avoid.insert(holding.devices.begin(), holding.devices.end());
     }
   }
@@ -70,27 +71,38 @@ void AllocationDesk::add_hints(Resource resource, core::ChooseRequest& request, 
   for (const int device : view_->units(Resource::neuron)) {
     if (!held.contains(device)) request.free_devices.push_back(device);
   }
-  if (resource == Resource::efa) {
-    if (const core::Holding* answered = ledger_.newest_of_admission(mark)) request.prefer_devices = answered->devices;
-  } else if (mark != 0 && recent_efa_.mark == mark) {
-    request.prefer_efas = recent_efa_.units;
+  if (!core::is_silicon(resource)) {
+    if (const core::Holding* first = ledger_.silicon_of_admission(resource, mark)) {
+      request.prefer_devices = first->devices;
+    }
+  } else if (const core::Holding* nics = ledger_.nics_of_admission(resource, mark)) {
+    request.prefer_efas = nics->units;
   }
+}
+
+// What the kubelet offers is free by its own account, and it knows sooner than PodResources tells us.
+void AllocationDesk::forget_ended(Resource resource, const core::ChooseRequest& request) {
+  constexpr std::chrono::seconds kSettled{1};
+  std::vector<int> offered;
+  std::set_difference(request.available.begin(), request.available.end(), request.must_include.begin(),
+                      request.must_include.end(), std::back_inserter(offered));
+  ledger_.offered(resource, offered, clock_.now() - kSettled);
 }
 
 core::ChooseRequest AllocationDesk::question(Resource resource, const std::vector<std::string>& available,
                                              const std::vector<std::string>& must_include, int size,
-                                             core::AdmissionMark mark) const {
+                                             core::AdmissionMark mark) {
   core::ChooseRequest request;
   request.available = known_units(*view_, resource, available);
   request.must_include = known_units(*view_, resource, must_include);
   request.size = size;
+  forget_ended(resource, request);
   add_hints(resource, request, mark);
-  const auto silicon = silicon_of(resource);
-  if (!silicon) return request;
+  if (!core::is_silicon(resource)) return request;
   std::vector<int> clean;  // without what another container holds through another resource
   for (const int unit : request.available) {
     const bool wanted = std::binary_search(request.must_include.begin(), request.must_include.end(), unit);
-    if (wanted || !ledger_.conflict(*silicon, view_->cores_of(resource, unit), 0)) clean.push_back(unit);
+    if (wanted || !ledger_.conflict(resource, {unit}, view_->cores_of(resource, unit), 0)) clean.push_back(unit);
   }
   if (static_cast<int>(clean.size()) >= size) request.available = std::move(clean);
   return request;
@@ -114,9 +126,8 @@ core::Choice AllocationDesk::choose(Resource resource, const core::ChooseRequest
 std::optional<std::vector<int>> AllocationDesk::choice_on_same_silicon(Resource resource,
                                                                        const core::ChooseRequest& request,
                                                                        core::AdmissionMark mark) const {
-  const auto silicon = silicon_of(resource);
-  const core::Holding* first = silicon ? ledger_.same_admission(*silicon, mark) : nullptr;
-  if (first == nullptr) return std::nullopt;
+  const core::Holding* first = ledger_.silicon_of_admission(resource, mark);
+  if (first == nullptr || !core::is_silicon(resource)) return std::nullopt;
   const std::vector<int>& units = resource == Resource::neuroncore ? first->cores : first->devices;
   if (static_cast<int>(units.size()) != request.size) return std::nullopt;
   return units;
@@ -171,22 +182,21 @@ Result<std::vector<int>> AllocationDesk::parse_ids(Resource resource, const std:
 
 Result<ContainerAnswer> AllocationDesk::allocate_silicon(Resource resource, const std::vector<int>& units,
                                                          core::AdmissionMark mark) {
-  const core::SiliconResource kind = *silicon_of(resource);
   const std::string name(resource_name(resource));
   Silicon silicon = silicon_of_units(resource, units);
-  if (const core::Holding* first = ledger_.same_admission(kind, mark);
+  if (const core::Holding* first = ledger_.silicon_of_admission(resource, mark);
       first != nullptr && first->cores != silicon.cores) {
     return fail(ErrorCode::failed_precondition,
                 name + ": the container was just given " + std::to_string(first->cores.size()) + " cores through " +
                     std::string(core::resource_name(first->resource)) +
                     ", which is the same silicon; ask for all cores of the same devices through both, or for one only");
   }
-  if (const auto conflict = ledger_.conflict(kind, silicon.cores, mark)) {
+  if (const auto conflict = ledger_.conflict(resource, units, silicon.cores, mark)) {
     return fail(ErrorCode::failed_precondition,
                 name + ": " + conflict->describe() + "; it is free again when that container has ended");
   }
   ContainerAnswer answer = answer_for_silicon(*view_, silicon.devices, silicon.cores, options_);
-  ledger_.record({kind, std::move(silicon.cores), std::move(silicon.devices), "", mark, clock_.now()});
+  ledger_.record({resource, units, std::move(silicon.cores), std::move(silicon.devices), "", mark, clock_.now()});
   return answer;
 }
 
@@ -196,8 +206,8 @@ Result<ContainerAnswer> AllocationDesk::allocate(Resource resource, const std::v
   if (!view_) return fail(ErrorCode::unavailable, "the node has not been scanned yet; try again");
   TRY_ASSIGN(const std::vector<int> units, parse_ids(resource, ids));
   const core::AdmissionMark mark = mark_();
-  if (silicon_of(resource)) return allocate_silicon(resource, units, mark);
-  recent_efa_ = {units, mark};
+  if (core::is_silicon(resource)) return allocate_silicon(resource, units, mark);
+  ledger_.record({resource, units, {}, {}, "", mark, clock_.now()});
   return answer_for_efa(*view_, units, options_);
 }
 
@@ -207,11 +217,12 @@ void AllocationDesk::reconcile(const std::vector<ShownHolding>& shown, SteadyTim
   std::vector<core::Holding> holdings;
   for (const ShownHolding& one : shown) {
     const auto resource = parse_resource(one.resource_name);
-    if (!resource || !silicon_of(*resource)) continue;
-    Silicon silicon = silicon_of_units(*resource, known_units(*view_, *resource, one.ids));
-    if (silicon.cores.empty()) continue;
+    if (!resource) continue;
+    std::vector<int> units = known_units(*view_, *resource, one.ids);
+    if (units.empty()) continue;
+    Silicon silicon = core::is_silicon(*resource) ? silicon_of_units(*resource, units) : Silicon{};
     holdings.push_back(
-        {*silicon_of(*resource), std::move(silicon.cores), std::move(silicon.devices), one.holder, 0, asked_at});
+        {*resource, std::move(units), std::move(silicon.cores), std::move(silicon.devices), one.holder, 0, asked_at});
   }
   ledger_.reconcile(holdings, asked_at);
 }
@@ -219,13 +230,21 @@ void AllocationDesk::reconcile(const std::vector<ShownHolding>& shown, SteadyTim
 std::optional<monitor::UnitList> AllocationDesk::unit_list(Resource resource) const {
   const MutexLock lock(mutex_);
   if (!view_) return std::nullopt;
-  const auto silicon = silicon_of(resource);
-  return make_unit_list(*view_, resource, silicon ? ledger_.blocked_cores(*silicon) : std::vector<int>{});
+  return make_unit_list(*view_, resource,
+                        core::is_silicon(resource) ? ledger_.blocked_cores(resource) : std::vector<int>{});
 }
 
-bool AllocationDesk::holds_silicon() const {
+bool AllocationDesk::holds_anything() const {
   const MutexLock lock(mutex_);
   return !ledger_.holdings().empty();
+}
+
+bool AllocationDesk::admission_open() const {
+  const MutexLock lock(mutex_);
+  const core::AdmissionMark mark = mark_();
+  const auto& holdings = ledger_.holdings();
+  return mark != 0 && std::any_of(holdings.begin(), holdings.end(),
+                                  [&](const core::Holding& holding) { return holding.mark == mark; });
 }
 
 SteadyTime AllocationDesk::last_call() const {

@@ -55,7 +55,9 @@ class AllocationDesk {
   // The list to advertise now; nullopt before the first snapshot.
   [[nodiscard]] std::optional<monitor::UnitList> unit_list(Resource resource) const EXCLUDES(mutex_);
 
-  [[nodiscard]] bool holds_silicon() const EXCLUDES(mutex_);    // anybody holds anything
+  [[nodiscard]] bool holds_anything() const EXCLUDES(mutex_);
+  // The kubelet has not yet written its checkpoint since the newest answer: the container may still ask for more.
+  [[nodiscard]] bool admission_open() const EXCLUDES(mutex_);
   [[nodiscard]] SteadyTime last_call() const EXCLUDES(mutex_);  // end of the newest prefer or allocate
 
  private:
@@ -63,15 +65,12 @@ class AllocationDesk {
     std::vector<int> devices;
     std::vector<int> cores;
   };
-  struct RecentEfa {
-    std::vector<int> units;
-    core::AdmissionMark mark = 0;
-  };
 
   [[nodiscard]] Silicon silicon_of_units(Resource resource, const std::vector<int>& units) const REQUIRES(mutex_);
   [[nodiscard]] core::ChooseRequest question(Resource resource, const std::vector<std::string>& available,
                                              const std::vector<std::string>& must_include, int size,
-                                             core::AdmissionMark mark) const REQUIRES(mutex_);
+                                             core::AdmissionMark mark) REQUIRES(mutex_);
+  void forget_ended(Resource resource, const core::ChooseRequest& request) REQUIRES(mutex_);
   void add_hints(Resource resource, core::ChooseRequest& request, core::AdmissionMark mark) const REQUIRES(mutex_);
   [[nodiscard]] core::Choice choose(Resource resource, const core::ChooseRequest& request) const REQUIRES(mutex_);
   [[nodiscard]] std::optional<std::vector<int>> choice_on_same_silicon(Resource resource,
@@ -89,7 +88,6 @@ class AllocationDesk {
   mutable Mutex mutex_;
   NodeViewPtr view_ GUARDED_BY(mutex_);
   core::Ledger ledger_ GUARDED_BY(mutex_);
-  RecentEfa recent_efa_ GUARDED_BY(mutex_);
   SteadyTime last_call_ GUARDED_BY(mutex_){};
 };
 

@@ -43,11 +43,19 @@ DevicePluginService::DevicePluginService(Resource resource, AllocationDesk& desk
                                          const Hooks& hooks)
     : resource_(resource), desk_(desk), hub_(hub), hooks_(hooks) {}
 
+void DevicePluginService::close() {
+  {
+    const MutexLock lock(closing_mutex_);
+    closing_ = true;
+  }
+  if (hooks_.cancel_pre_start) hooks_.cancel_pre_start(resource_);
+}
+
 grpc::ServerUnaryReactor* DevicePluginService::GetDevicePluginOptions(grpc::CallbackServerContext* context,
                                                                       const v1beta1::Empty* /*request*/,
                                                                       v1beta1::DevicePluginOptions* response) {
   response->set_get_preferred_allocation_available(true);
-  response->set_pre_start_required(silicon_of(resource_).has_value());
+  response->set_pre_start_required(core::is_silicon(resource_));
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
   return reactor;
@@ -105,6 +113,11 @@ grpc::ServerUnaryReactor* DevicePluginService::PreStartContainer(grpc::CallbackS
                                                                  const v1beta1::PreStartContainerRequest* request,
                                                                  v1beta1::PreStartContainerResponse* /*response*/) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const MutexLock lock(closing_mutex_);
+  if (closing_) {
+    reactor->Finish({grpc::StatusCode::UNAVAILABLE, "the plugin is moving to another socket; try again"});
+    return reactor;
+  }
   hooks_.pre_start(resource_, strings(request->devices_ids()), [reactor](std::optional<Error> error) {
     reactor->Finish(error ? rpc::to_status(*error) : grpc::Status::OK);
   });

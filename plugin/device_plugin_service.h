@@ -22,10 +22,14 @@ class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService 
     std::function<void(Resource)> on_allocate;               // after an Allocate that succeeded
     // Calls back once, when nobody uses the units' silicon any more or the wait is over; nullopt Error = ready.
     std::function<void(Resource, std::vector<std::string>, std::function<void(std::optional<Error>)>)> pre_start;
+    std::function<void(Resource)> cancel_pre_start;  // every such wait of the resource ends now
   };
 
   // `desk` and `hub` must outlive the service; `hooks` are called until the server is shut down.
   DevicePluginService(Resource resource, AllocationDesk& desk, monitor::WatchHub& hub, const Hooks& hooks);
+
+  // Ends every PreStartContainer, now and later: a call that is never finished would hold up the server's shutdown.
+  void close() EXCLUDES(closing_mutex_);
 
   grpc::ServerUnaryReactor* GetDevicePluginOptions(grpc::CallbackServerContext* context, const v1beta1::Empty* request,
                                                    v1beta1::DevicePluginOptions* response) override;
@@ -47,6 +51,8 @@ class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService 
   AllocationDesk& desk_;
   monitor::WatchHub& hub_;
   const Hooks& hooks_;
+  Mutex closing_mutex_;  // held while a wait begins, so that close() misses none
+  bool closing_ GUARDED_BY(closing_mutex_) = false;
 };
 
 }  // namespace neuron::plugin

@@ -29,7 +29,7 @@ void KubeletRegistration::start(Resource resource, const std::string& endpoint, 
   call->request.set_endpoint(endpoint);
   call->request.set_resource_name(std::string(resource_name(resource)));
   call->request.mutable_options()->set_get_preferred_allocation_available(true);
-  call->request.mutable_options()->set_pre_start_required(silicon_of(resource).has_value());
+  call->request.mutable_options()->set_pre_start_required(core::is_silicon(resource));
   calls_.keep(std::move(owned));
   call->stub->async()->Register(&call->context, &call->request, &call->response,
                                 [this, call, done = std::move(done), resource](const grpc::Status& status) {

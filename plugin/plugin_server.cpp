@@ -27,9 +27,14 @@ Result<std::unique_ptr<PluginServer>> PluginServer::start(Resource resource, con
   return plugin;
 }
 
-PluginServer::~PluginServer() {
-  constexpr std::chrono::seconds kPatience{2};
+void PluginServer::close() {
   hub_.close();
+  service_.close();
+}
+
+PluginServer::~PluginServer() {
+  constexpr std::chrono::milliseconds kPatience{400};  // everything of ours has ended by then; peers may be stuck
+  close();
   if (server_) {
     server_->Shutdown(std::chrono::system_clock::now() + kPatience);
     server_->Wait();

@@ -20,13 +20,14 @@ class PluginServer {
   [[nodiscard]] static Result<std::unique_ptr<PluginServer>> start(Resource resource, const std::string& directory,
                                                                    const std::string& endpoint, AllocationDesk& desk,
                                                                    const DevicePluginService::Hooks& hooks);
-  ~PluginServer();  // ends all streams first, then the server; returns within 2 s
+  ~PluginServer();  // close(), then the server; returns within half a second
   PluginServer(const PluginServer&) = delete;
   PluginServer& operator=(const PluginServer&) = delete;
 
   [[nodiscard]] Resource resource() const { return resource_; }
   [[nodiscard]] const std::string& endpoint() const { return endpoint_; }  // file name within the directory
   [[nodiscard]] std::size_t watchers() const { return hub_.watchers(); }
+  void close();  // ends every stream and every wait, now and later; idempotent
   void publish(monitor::UnitListPtr units) { hub_.publish(std::move(units)); }
 
  private:

@@ -13,6 +13,7 @@ struct PhysicalCore {
 };
 
 struct Waiter {
+  Resource resource{};
   std::vector<PhysicalCore> cores;
   PreStartGate::Done done;
   SteadyTime deadline;
@@ -109,7 +110,7 @@ PreStartGate::~PreStartGate() {
 
 void PreStartGate::wait(Resource resource, const std::vector<std::string>& ids, Done done) {
   const NodeViewPtr view = state_->desk.view();
-  Waiter waiter{{}, std::move(done), state_->clock.now() + kPatience, ""};
+  Waiter waiter{resource, {}, std::move(done), state_->clock.now() + kPatience, ""};
   for (const std::string& id : ids) {
     const auto unit = view ? view->unit_of(resource, id) : fail(ErrorCode::unavailable, "not scanned yet");
     if (!unit) return waiter.done(unit.error());
@@ -166,6 +167,19 @@ std::optional<SteadyTime> PreStartGate::expire() {
   }
   for (const auto& [ticket, busy] : over) state_->finish(ticket, still_busy(busy));
   return next;
+}
+
+void PreStartGate::cancel(Resource resource) {
+  std::vector<int> tickets;
+  {
+    const MutexLock lock(state_->mutex);
+    for (const auto& [ticket, waiter] : state_->waiters) {
+      if (waiter.resource == resource) tickets.push_back(ticket);
+    }
+  }
+  for (const int ticket : tickets) {
+    state_->finish(ticket, make_error(ErrorCode::unavailable, "the plugin is moving to another socket; try again"));
+  }
 }
 
 void PreStartGate::cancel_all() {

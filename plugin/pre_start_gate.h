@@ -43,7 +43,8 @@ class PreStartGate {
   // Ends the waits whose patience is over, even while the worker hangs. Returns when the next one is, if any waits.
   std::optional<SteadyTime> expire();
 
-  void cancel_all();  // every waiter ends with unavailable; later ones too
+  void cancel(Resource resource);  // the waiters of one resource end with unavailable: its server is going away
+  void cancel_all();               // every waiter ends with unavailable; later ones too
 
  private:
   struct State;

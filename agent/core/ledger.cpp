@@ -19,16 +19,22 @@ bool same_container(const Holding& a, const Holding& b) {
 
 }  // namespace
 
-std::string_view resource_name(SiliconResource resource) {
+std::string_view resource_name(Resource resource) {
   switch (resource) {
-    case SiliconResource::neuroncore:
+    case Resource::neuroncore:
       return "aws.amazon.com/neuroncore";
-    case SiliconResource::neuron:
+    case Resource::neuron:
       return "aws.amazon.com/neuron";
-    case SiliconResource::neurondevice:
+    case Resource::neurondevice:
       return "aws.amazon.com/neurondevice";
+    case Resource::efa:
+      return "vpc.amazonaws.com/efa";
   }
   return "";
+}
+
+bool is_silicon(Resource resource) {
+  return resource != Resource::efa;
 }
 
 std::string Conflict::describe() const {
@@ -37,20 +43,27 @@ std::string Conflict::describe() const {
          std::string(resource_name(with.resource));
 }
 
-std::vector<bool> Ledger::over_when_given(SiliconResource resource, const std::vector<int>& cores) const {
+std::vector<bool> Ledger::over_when_given(Resource resource, const std::vector<int>& units, SteadyTime settled) const {
   std::vector<bool> over(holdings_.size(), false);
   for (std::size_t i = 0; i < holdings_.size(); ++i) {
-    if (holdings_[i].resource != resource || common(holdings_[i].cores, cores).empty()) continue;
+    const Holding& held = holdings_[i];
+    if (held.resource != resource || held.since >= settled || common(held.units, units).empty()) continue;
     over[i] = true;
     for (std::size_t k = 0; k < holdings_.size(); ++k) {
-      if (same_container(holdings_[k], holdings_[i])) over[k] = true;
+      if (same_container(holdings_[k], held)) over[k] = true;
     }
   }
   return over;
 }
 
+void Ledger::offered(Resource resource, const std::vector<int>& units, SteadyTime settled) {
+  const std::vector<bool> over = over_when_given(resource, units, settled);
+  std::size_t position = 0;
+  std::erase_if(holdings_, [&](const Holding& /*held*/) { return over[position++]; });
+}
+
 void Ledger::record(Holding holding) {
-  const std::vector<bool> over = over_when_given(holding.resource, holding.cores);
+  const std::vector<bool> over = over_when_given(holding.resource, holding.units);
   std::vector<Holding> kept;
   for (std::size_t i = 0; i < holdings_.size(); ++i) {
     const bool other_container = !same_container(holdings_[i], holding) || holdings_[i].resource == holding.resource;
@@ -65,15 +78,16 @@ void Ledger::reconcile(const std::vector<Holding>& shown, SteadyTime asked_at) {
   for (const Holding& seen : shown) {
     kept.push_back(seen);
     for (const Holding& old : holdings_) {
-      if (old.resource == seen.resource && old.cores == seen.cores) {
+      if (old.resource == seen.resource && old.units == seen.units) {
         kept.back().mark = old.mark;
         kept.back().since = old.since;
       }
     }
   }
   for (Holding& old : holdings_) {
+    // A newer answer that only overlaps is another container's: an init container's devices that are used again.
     const bool is_shown = std::any_of(shown.begin(), shown.end(), [&](const Holding& seen) {
-      return seen.resource == old.resource && !common(seen.cores, old.cores).empty();
+      return seen.resource == old.resource && common(seen.units, old.units) == old.units;
     });
     if (!is_shown && old.since >= asked_at) kept.push_back(std::move(old));
   }
@@ -81,10 +95,10 @@ void Ledger::reconcile(const std::vector<Holding>& shown, SteadyTime asked_at) {
   holdings_ = std::move(kept);
 }
 
-std::optional<Conflict> Ledger::conflict(SiliconResource resource, const std::vector<int>& cores,
-                                         AdmissionMark mark) const {
+std::optional<Conflict> Ledger::conflict(Resource resource, const std::vector<int>& units,
+                                         const std::vector<int>& cores, AdmissionMark mark) const {
   std::optional<Conflict> first;
-  const std::vector<bool> over = over_when_given(resource, cores);
+  const std::vector<bool> over = over_when_given(resource, units);
   for (std::size_t i = 0; i < holdings_.size(); ++i) {
     const Holding& holding = holdings_[i];
     if (over[i] || holding.resource == resource || (mark != 0 && holding.mark == mark)) continue;
@@ -94,23 +108,26 @@ std::optional<Conflict> Ledger::conflict(SiliconResource resource, const std::ve
   return first;
 }
 
-const Holding* Ledger::same_admission(SiliconResource resource, AdmissionMark mark) const {
+const Holding* Ledger::of_admission(Resource resource, AdmissionMark mark, bool silicon) const {
   if (mark == 0) return nullptr;
   const Holding* found = nullptr;
   for (const Holding& holding : holdings_) {
     if (holding.mark != mark) continue;
     if (holding.resource == resource) return nullptr;
-    found = &holding;
+    if (is_silicon(holding.resource) == silicon) found = &holding;
   }
   return found;
 }
 
-const Holding* Ledger::newest_of_admission(AdmissionMark mark) const {
-  if (mark == 0 || holdings_.empty()) return nullptr;
-  return holdings_.back().mark == mark ? &holdings_.back() : nullptr;
+const Holding* Ledger::silicon_of_admission(Resource resource, AdmissionMark mark) const {
+  return of_admission(resource, mark, true);
 }
 
-std::vector<int> Ledger::blocked_cores(SiliconResource resource) const {
+const Holding* Ledger::nics_of_admission(Resource resource, AdmissionMark mark) const {
+  return of_admission(resource, mark, false);
+}
+
+std::vector<int> Ledger::blocked_cores(Resource resource) const {
   std::set<int> blocked;
   for (const Holding& other : holdings_) {
     if (other.resource == resource) continue;

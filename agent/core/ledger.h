@@ -8,23 +8,25 @@
 
 #include "agent/base/clock.h"
 
-// Who holds which silicon, across resources that are the same silicon. Plain state, no I/O, no clock of its own; not
-// synchronised: its owner (plugin/allocation_desk) locks.
+// Who holds what, across resources that are the same silicon, and the NICs beside it. Plain state, no I/O, no clock of
+// its own; not synchronised: its owner (plugin/allocation_desk) locks.
 namespace neuron::core {
 
-// The resources that are made of cores. `neurondevice` is an alias of `neuron` with the same device ids.
-enum class SiliconResource { neuroncore, neuron, neurondevice };
+// What the agent can advertise (DESIGN.md §4). `neurondevice` is an alias of `neuron` with the same device ids.
+enum class Resource { neuroncore, neuron, neurondevice, efa };
 
-[[nodiscard]] std::string_view resource_name(SiliconResource resource);  // "aws.amazon.com/neuroncore", …
+[[nodiscard]] std::string_view resource_name(Resource resource);  // "aws.amazon.com/neuroncore", …
+[[nodiscard]] bool is_silicon(Resource resource);                 // made of cores: all but efa
 
 // One container admission of the kubelet, as far as a plugin can tell one from the next: the kubelet rewrites its
 // checkpoint once per container, after all of the container's resources. 0 = cannot tell, equal to nothing.
 using AdmissionMark = std::uint64_t;
 
 struct Holding {
-  SiliconResource resource{};
-  std::vector<int> cores;    // global logical core ids, ascending
-  std::vector<int> devices;  // device indices touched, ascending
+  Resource resource{};
+  std::vector<int> units;    // of the resource itself: core ids, device indices or EFA positions, ascending
+  std::vector<int> cores;    // global logical core ids, ascending; empty for efa
+  std::vector<int> devices;  // device indices touched, ascending; empty for efa
   std::string holder;        // "namespace/pod/container"; "" until PodResources has named it
   AdmissionMark mark = 0;
   SteadyTime since{};
@@ -40,35 +42,40 @@ struct Conflict {
 
 class Ledger {
  public:
-  // An answer the agent gave. A container that held one of the same cores through the same resource is over, since the
-  // kubelet gives nothing twice: all its holdings go, through whatever resource.
+  // An answer the agent gave. A container that held one of the same units is over, since the kubelet gives nothing
+  // twice: all its holdings go, through whatever resource.
   void record(Holding holding);
+
+  // The kubelet offers `units` of a resource as free: containers that held one of them since before `settled` are over.
+  // Younger holdings stay, as the kubelet may offer what it has just given (its race of kubelet.md §2.5).
+  void offered(Resource resource, const std::vector<int>& units, SteadyTime settled);
 
   // What PodResources (or the checkpoint) shows, asked at `asked_at`: holdings recorded before that and not shown are
   // over; shown ones are confirmed with their holder's name; unseen ones from before our time are added.
   void reconcile(const std::vector<Holding>& shown, SteadyTime asked_at);
 
   // The first holding of another resource that overlaps `cores`, leaving out those of the admission `mark` and those of
-  // containers that giving `cores` through `resource` shows to be over (see record).
-  [[nodiscard]] std::optional<Conflict> conflict(SiliconResource resource, const std::vector<int>& cores,
-                                                 AdmissionMark mark) const;
+  // containers that giving `units` of `resource` shows to be over (see record).
+  [[nodiscard]] std::optional<Conflict> conflict(Resource resource, const std::vector<int>& units,
+                                                 const std::vector<int>& cores, AdmissionMark mark) const;
 
-  // The answer already given to the container being admitted under `mark` through another resource; nullptr when none,
-  // or when `resource` itself was answered in it already (then this must be another container).
-  [[nodiscard]] const Holding* same_admission(SiliconResource resource, AdmissionMark mark) const;
-
-  // The newest answer of any silicon resource under `mark`, for choosing NICs beside it; nullptr when none.
-  [[nodiscard]] const Holding* newest_of_admission(AdmissionMark mark) const;
+  // The silicon, or the NICs, already given to the container that is being admitted under `mark` and now asks for
+  // `resource`; nullptr when none, or when `resource` itself was answered under it already: a container asks for a
+  // resource once, so this must be another one.
+  [[nodiscard]] const Holding* silicon_of_admission(Resource resource, AdmissionMark mark) const;
+  [[nodiscard]] const Holding* nics_of_admission(Resource resource, AdmissionMark mark) const;
 
   // Cores that `resource` must not offer: held through another resource and not by the same container through this one.
   // Ascending, unique.
-  [[nodiscard]] std::vector<int> blocked_cores(SiliconResource resource) const;
+  [[nodiscard]] std::vector<int> blocked_cores(Resource resource) const;
 
   [[nodiscard]] const std::vector<Holding>& holdings() const { return holdings_; }
 
  private:
-  // Positions in holdings_ of every holding of a container that held some of `cores` through `resource`.
-  [[nodiscard]] std::vector<bool> over_when_given(SiliconResource resource, const std::vector<int>& cores) const;
+  // For each of holdings_: belongs to a container that held some of `units` of `resource`, since before `settled`.
+  [[nodiscard]] std::vector<bool> over_when_given(Resource resource, const std::vector<int>& units,
+                                                  SteadyTime settled = SteadyTime::max()) const;
+  [[nodiscard]] const Holding* of_admission(Resource resource, AdmissionMark mark, bool silicon) const;
 
   std::vector<Holding> holdings_;  // oldest first
 };

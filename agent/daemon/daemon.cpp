@@ -9,6 +9,7 @@
 #include <csignal>
 #include <memory>
 
+#include "agent/core/catalogue.h"
 #include "agent/core/complete.h"
 #include "agent/core/health_policy.h"
 #include "agent/daemon/event_queue.h"
@@ -21,6 +22,20 @@
 
 namespace neuron::daemon {
 namespace {
+
+// Fewer than the instance type has: the kubelet cannot tell, so somebody must.
+void log_missing(const model::HostScan& host) {
+  const core::InstanceType* type = core::find_instance_type(host.instance_type);
+  if (type == nullptr) return;
+  const auto warn_if_short = [&](std::string_view what, std::size_t seen, int expected) {
+    if (seen < static_cast<std::size_t>(expected)) {
+      spdlog::warn("{} of {} {} of a {} are here; neuron-ls and the kernel log may tell why", seen, expected, what,
+                   host.instance_type);
+    }
+  };
+  warn_if_short("Neuron devices", host.devices.size(), type->device_count);
+  warn_if_short("EFA interfaces", host.efas.size(), type->efa_count);
+}
 
 void log_problems(const model::HostScan& host) {
   for (const std::string& problem : host.problems) spdlog::warn("host problem=\"{}\"", problem);
@@ -49,7 +64,10 @@ class InventoryLog {
       for (const std::string& problem : device.problems) problems += problem;
     }
     if (text == last_ && problems == last_problems_) return;
-    if (text != last_) spdlog::info("node {}", text);
+    if (text != last_) {
+      spdlog::info("node {}", text);
+      log_missing(host);
+    }
     if (host.devices.empty() && host.efas.empty() && last_.empty()) {
       spdlog::info("no Neuron device and no EFA interface here; nothing is advertised until one appears");
     }
@@ -173,13 +191,14 @@ ExitCode print_once(const config::Options& options) {
   core::HealthResult health = core::judge(snapshot->host, memory);
   snapshot->device_health = std::move(health.devices);
   snapshot->efa_health = std::move(health.efas);
+  log_missing(snapshot->host);
   log_problems(snapshot->host);
   const plugin::NodeView view(snapshot);
   for (const plugin::Resource resource : plugin::kAllResources) {
     if (resource == plugin::Resource::neurondevice && !options.neurondevice) continue;
     const monitor::UnitList list = plugin::make_unit_list(view, resource, {});
     const auto healthy = std::count_if(list.begin(), list.end(), [](const auto& unit) { return unit.healthy; });
-    fmt::print("{} {} of {} healthy\n", plugin::resource_name(resource), healthy, list.size());
+    fmt::print("{} {} of {} allocatable\n", plugin::resource_name(resource), healthy, list.size());
   }
   return ExitCode::ok;
 }

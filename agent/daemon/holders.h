@@ -29,6 +29,7 @@ class Holders {
   // True once per new set of checkpoint entries that List does not show: ended pods, or init containers. A ListAndWatch
   // message makes the kubelet write the checkpoint anew, which tells the two apart.
   [[nodiscard]] bool wants_fresh_checkpoint();
+  void kubelet_is_new() { asked_about_.clear(); }  // what was asked of its predecessor has no answer
 
  private:
   std::string checkpoint_path_;

@@ -22,9 +22,10 @@ struct ServedResource {
   std::optional<SteadyTime> retry_at;  // when to register next
   std::chrono::milliseconds backoff{0};
   SteadyTime registered_at{};
-  std::uint64_t kubelet = 0;       // identity of the kubelet.sock it last registered with
-  monitor::UnitListPtr last_list;  // as last published
-  std::string last_error;          // as last logged, so that a repeated one is not
+  std::optional<SteadyTime> check_at;  // when a kubelet that registered it must be watching
+  std::uint64_t kubelet = 0;           // identity of the kubelet.sock it last registered with
+  monitor::UnitListPtr last_list;      // as last published
+  std::string last_error;              // as last logged, so that a repeated one is not
 
   // The next wait: 20 ms, doubling, at most 5 s. An endpoint that lived for a while starts over.
   void schedule_retry(SteadyTime now) {

@@ -19,6 +19,7 @@ using std::chrono::milliseconds;
 constexpr std::string_view kKubeletSocket = "kubelet.sock";
 constexpr milliseconds kAskAfterAllocate{1000};
 constexpr milliseconds kDirectoryRetry{250};
+constexpr milliseconds kWatchDue{1000};           // the kubelet opens its watch right after Register
 constexpr milliseconds kRegisterDeadline{15000};  // the kubelet itself dials back for up to 10 s
 
 bool path_exists(const std::string& path) {
@@ -58,6 +59,7 @@ Supervisor::Supervisor(const Parts& parts, int signals)
                                           plugin::PreStartGate::Done done) {
     gate.wait(resource, ids, std::move(done));
   };
+  hooks_.cancel_pre_start = [&gate = parts.gate](plugin::Resource resource) { gate.cancel(resource); };
   for (const plugin::Resource resource : plugin::kAllResources) {
     if (resource == plugin::Resource::neurondevice && !parts.options.neurondevice) continue;
     served_.emplace_back().resource = resource;
@@ -66,6 +68,9 @@ Supervisor::Supervisor(const Parts& parts, int signals)
 
 Supervisor::~Supervisor() {
   parts_.gate.cancel_all();
+  for (ServedResource& served : served_) {
+    if (served.server) served.server->close();  // all streams end together, not one server after another
+  }
   served_.clear();
 }
 
@@ -128,6 +133,7 @@ void Supervisor::lose_directory() {
   spdlog::warn("kubelet directory {} was removed or changed too fast; looking again",
                parts_.options.device_plugins_dir());
   watch_.reset();
+  lock_.reset();  // the file went with the directory
   watch_at_ = parts_.clock.now();
 }
 
@@ -153,6 +159,7 @@ void Supervisor::handle_directory_events() {
 void Supervisor::connect_all() {
   if (!holders_known_ || !parts_.desk.view()) return;
   drop_dead_servers();
+  holders_.kubelet_is_new();
   const std::uint64_t kubelet = socket_identity(kubelet_socket());
   if (kubelet == 0) return;
   for (ServedResource& served : served_) {
@@ -212,6 +219,14 @@ void Supervisor::start_registration(ServedResource& served) {
 void Supervisor::retry_due() {
   const SteadyTime now = parts_.clock.now();
   for (ServedResource& served : served_) {
+    if (served.check_at && *served.check_at <= now) {
+      served.check_at.reset();
+      if (served.phase == ServedResource::Phase::registered && served.server && served.server->watchers() == 0) {
+        spdlog::warn("kubelet registered resource={} but does not watch it; registering again",
+                     plugin::resource_name(served.resource));
+        served.schedule_retry(now);
+      }
+    }
     if (!served.retry_at || *served.retry_at > now) continue;
     served.retry_at.reset();
     ensure_served(served);
@@ -251,6 +266,7 @@ void Supervisor::handle(const RegisterDone& event) {
   if (!event.error) {
     served->phase = ServedResource::Phase::registered;
     served->registered_at = parts_.clock.now();
+    served->check_at = served->registered_at + kWatchDue;
     served->last_error.clear();
     spdlog::info("registered resource={} units={} endpoint={}", plugin::resource_name(event.resource),
                  served->last_list->size(), event.endpoint);

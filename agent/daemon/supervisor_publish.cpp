@@ -17,8 +17,9 @@ constexpr milliseconds kMostPatience{3000};  // for a quiet moment
 
 }  // namespace
 
-// A list that changes in the middle of an admission would take away what the same container asks for next, and makes
-// the kubelet write its checkpoint, by which admissions are told apart. So wait until the kubelet is quiet.
+// A list that changes in the middle of an admission (until the kubelet has written its checkpoint) would take away what
+// the same container asks for next, and makes the kubelet write its checkpoint, by which admissions are told apart. So
+// wait until the kubelet is quiet.
 void Supervisor::request_publish() {
   if (!publish_wanted_since_) publish_wanted_since_ = parts_.clock.now();
   publish_at_ = std::min(std::max(*publish_wanted_since_, parts_.desk.last_call() + kQuiet),
@@ -44,7 +45,7 @@ void Supervisor::publish_all() {
 
 void Supervisor::publish_again() {
   for (const ServedResource& served : served_) {
-    if (served.server && served.last_list && plugin::silicon_of(served.resource)) {
+    if (served.server && served.last_list && core::is_silicon(served.resource)) {
       return served.server->publish(served.last_list);
     }
   }
@@ -101,11 +102,11 @@ void Supervisor::handle(const HoldersListed& event) {
   holders_known_ = true;
   apply_holders();
   if (first) connect_all();
-  if (holders_.wants_fresh_checkpoint()) {
+  if (event.answer && holders_.wants_fresh_checkpoint()) {
     fresh_checkpoint_wanted_ = true;
     request_publish();
   }
-  if (parts_.desk.holds_silicon()) {
+  if (parts_.desk.holds_anything()) {
     ask_holders_at(parts_.clock.now() + parts_.options.pod_resources_interval);
   }
 }
@@ -123,7 +124,12 @@ void Supervisor::run_timers() {
   retry_due();
   if (publish_at_ && *publish_at_ <= now) {
     request_publish();  // somebody may have called meanwhile
-    if (*publish_at_ <= now) publish_all();
+    const SteadyTime most = *publish_wanted_since_ + kMostPatience;
+    if (*publish_at_ <= now && (now >= most || !parts_.desk.admission_open())) {
+      publish_all();
+    } else if (*publish_at_ <= now) {
+      publish_at_ = most;  // sooner when the kubelet writes its checkpoint
+    }
   }
   if (ask_at_ && *ask_at_ <= now) {
     const bool patient = now < *ask_wanted_since_ + kMostPatience;
@@ -143,7 +149,10 @@ int Supervisor::poll_timeout_ms() {
   consider(watch_at_);
   consider(publish_at_);
   consider(ask_at_);
-  for (const ServedResource& served : served_) consider(served.retry_at);
+  for (const ServedResource& served : served_) {
+    consider(served.retry_at);
+    consider(served.check_at);
+  }
   if (!next) return -1;
   const auto wait = std::chrono::ceil<milliseconds>(*next - parts_.clock.now()).count();
   constexpr long kHour = 3'600'000;

@@ -7,43 +7,44 @@ namespace {
 
 using std::chrono::seconds;
 
-Holding cores(SiliconResource resource, std::vector<int> ids, AdmissionMark mark, int second = 0,
-              std::string holder = "") {
-  Holding holding{resource, std::move(ids), {}, std::move(holder), mark, SteadyTime{} + seconds(second)};
+Holding cores(Resource resource, std::vector<int> ids, AdmissionMark mark, int second = 0, std::string holder = "") {
+  std::vector<int> units = ids;
+  Holding holding{
+      resource, std::move(units), std::move(ids), {}, std::move(holder), mark, SteadyTime{} + seconds(second)};
   for (const int core : holding.cores) {
     if (holding.devices.empty() || holding.devices.back() != core / 2) holding.devices.push_back(core / 2);
   }
   return holding;
 }
 
-constexpr auto kCore = SiliconResource::neuroncore;
-constexpr auto kDevice = SiliconResource::neuron;
-constexpr auto kAlias = SiliconResource::neurondevice;
+constexpr auto kCore = Resource::neuroncore;
+constexpr auto kDevice = Resource::neuron;
+constexpr auto kAlias = Resource::neurondevice;
 
 TEST(Ledger, ACoreHeldThroughOneResourceConflictsInEveryOther) {
   Ledger ledger;
   ledger.record(cores(kDevice, {2, 3}, 7));
-  ASSERT_TRUE(ledger.conflict(kCore, {1, 2}, 8));
-  EXPECT_EQ(ledger.conflict(kCore, {1, 2}, 8)->core, 2);
-  EXPECT_TRUE(ledger.conflict(kAlias, {2, 3}, 8));
-  EXPECT_FALSE(ledger.conflict(kCore, {0, 1}, 8));
-  EXPECT_FALSE(ledger.conflict(kDevice, {2, 3}, 8)) << "the kubelet alone counts within one resource";
+  ASSERT_TRUE(ledger.conflict(kCore, {1, 2}, {1, 2}, 8));
+  EXPECT_EQ(ledger.conflict(kCore, {1, 2}, {1, 2}, 8)->core, 2);
+  EXPECT_TRUE(ledger.conflict(kAlias, {2, 3}, {2, 3}, 8));
+  EXPECT_FALSE(ledger.conflict(kCore, {0, 1}, {0, 1}, 8));
+  EXPECT_FALSE(ledger.conflict(kDevice, {2, 3}, {2, 3}, 8)) << "the kubelet alone counts within one resource";
 }
 
 TEST(Ledger, OneAdmissionMayAskForBoth) {
   Ledger ledger;
   ledger.record(cores(kDevice, {0, 1}, 7));
-  ASSERT_NE(ledger.same_admission(kCore, 7), nullptr);
-  EXPECT_FALSE(ledger.conflict(kCore, {0, 1}, 7));
-  EXPECT_EQ(ledger.same_admission(kCore, 8), nullptr) << "another container";
-  EXPECT_EQ(ledger.same_admission(kDevice, 7), nullptr) << "a container asks for a resource once";
+  ASSERT_NE(ledger.silicon_of_admission(kCore, 7), nullptr);
+  EXPECT_FALSE(ledger.conflict(kCore, {0, 1}, {0, 1}, 7));
+  EXPECT_EQ(ledger.silicon_of_admission(kCore, 8), nullptr) << "another container";
+  EXPECT_EQ(ledger.silicon_of_admission(kDevice, 7), nullptr) << "a container asks for a resource once";
 }
 
 TEST(Ledger, AnUnknownMarkNeverMakesTwoContainersOne) {
   Ledger ledger;
   ledger.record(cores(kDevice, {0, 1}, 0));
-  EXPECT_EQ(ledger.same_admission(kCore, 0), nullptr);
-  EXPECT_TRUE(ledger.conflict(kCore, {0, 1}, 0));
+  EXPECT_EQ(ledger.silicon_of_admission(kCore, 0), nullptr);
+  EXPECT_TRUE(ledger.conflict(kCore, {0, 1}, {0, 1}, 0));
 }
 
 TEST(Ledger, BlockedCoresLeaveOutWhatTheSameContainerHoldsThroughBoth) {
@@ -71,11 +72,34 @@ TEST(Ledger, AContainerWhoseUnitIsGivenAgainIsOverInEveryResource) {
   ledger.record(cores(kDevice, {0, 1, 2, 3}, 7));
   ledger.record(cores(kCore, {0, 1, 2, 3}, 7));
   ASSERT_EQ(ledger.holdings().size(), 2U) << "one container, two resources";
-  EXPECT_FALSE(ledger.conflict(kCore, {0}, 8)) << "the kubelet gives core 0 anew, so its old container has ended";
-  EXPECT_TRUE(ledger.conflict(kAlias, {0, 1}, 8));
+  EXPECT_FALSE(ledger.conflict(kCore, {0}, {0}, 8)) << "the kubelet gives core 0 anew, so its old container has ended";
+  EXPECT_TRUE(ledger.conflict(kAlias, {0, 1}, {0, 1}, 8));
   ledger.record(cores(kCore, {0}, 8));
   ASSERT_EQ(ledger.holdings().size(), 1U);
-  EXPECT_FALSE(ledger.conflict(kDevice, {2, 3}, 9));
+  EXPECT_FALSE(ledger.conflict(kDevice, {2, 3}, {2, 3}, 9));
+}
+
+TEST(Ledger, WhatTheKubeletOffersIsFreeAndItsOldContainerOver) {
+  Ledger ledger;
+  ledger.record(cores(kDevice, {0, 1}, 7, 1));
+  ledger.record({Resource::efa, {3}, {}, {}, "", 7, SteadyTime{} + seconds(1)});
+  ledger.record(cores(kDevice, {2, 3}, 8, 5));
+  ledger.record({Resource::efa, {4}, {}, {}, "", 8, SteadyTime{} + seconds(5)});
+  ledger.offered(Resource::efa, {3, 4}, SteadyTime{} + seconds(4));
+  ASSERT_EQ(ledger.holdings().size(), 2U) << "the NIC is free, so its container and the container's device are too";
+  EXPECT_EQ(ledger.holdings()[0].mark, 8U) << "too young: the kubelet may be offering what it has just given";
+}
+
+TEST(Ledger, NicsAndSiliconOfOneAdmissionAreFoundOnceEach) {
+  Ledger ledger;
+  ledger.record({Resource::efa, {3}, {}, {}, "", 7, SteadyTime{}});
+  ASSERT_NE(ledger.nics_of_admission(kDevice, 7), nullptr);
+  EXPECT_EQ(ledger.nics_of_admission(kDevice, 7)->units, (std::vector<int>{3}));
+  EXPECT_EQ(ledger.silicon_of_admission(kDevice, 7), nullptr);
+  ledger.record(cores(kDevice, {0, 1}, 7));
+  EXPECT_EQ(ledger.nics_of_admission(kDevice, 7), nullptr) << "asked twice: this is the next container";
+  EXPECT_EQ(ledger.silicon_of_admission(Resource::efa, 7), nullptr);
+  EXPECT_FALSE(ledger.conflict(kCore, {9}, {9}, 8));
 }
 
 TEST(Ledger, ReconcileNamesKeepsAndDrops) {
@@ -85,13 +109,24 @@ TEST(Ledger, ReconcileNamesKeepsAndDrops) {
   ledger.record(cores(kDevice, {4, 5}, 9, 5));
   ledger.reconcile({cores(kDevice, {0, 1}, 0, 3, "default/train/worker"), cores(kCore, {8}, 0, 3, "a/b/c")},
                    SteadyTime{} + seconds(3));
-  EXPECT_FALSE(ledger.conflict(kCore, {2, 3}, 0)) << "recorded before the question, not shown: over";
-  EXPECT_TRUE(ledger.conflict(kCore, {4}, 0)) << "recorded after the question: cannot be in the answer yet";
-  EXPECT_TRUE(ledger.conflict(kDevice, {8}, 0)) << "held since before our time";
-  const auto conflict = ledger.conflict(kCore, {0}, 0);
+  EXPECT_FALSE(ledger.conflict(kCore, {2, 3}, {2, 3}, 0)) << "recorded before the question, not shown: over";
+  EXPECT_TRUE(ledger.conflict(kCore, {4}, {4}, 0)) << "recorded after the question: cannot be in the answer yet";
+  EXPECT_TRUE(ledger.conflict(kDevice, {8}, {8}, 0)) << "held since before our time";
+  const auto conflict = ledger.conflict(kCore, {0}, {0}, 0);
   ASSERT_TRUE(conflict);
   EXPECT_EQ(conflict->describe(), "core 0 is held by default/train/worker through aws.amazon.com/neuron");
-  EXPECT_NE(ledger.same_admission(kCore, 7), nullptr) << "its admission may still go on";
+  EXPECT_NE(ledger.silicon_of_admission(kCore, 7), nullptr) << "its admission may still go on";
+}
+
+TEST(Ledger, ANewerAnswerIsNotLostToAnOlderEntryThatItReuses) {
+  Ledger ledger;
+  ledger.record(cores(kCore, {1, 2, 3}, 8, 5));
+  ledger.reconcile({cores(kCore, {0, 1, 2, 3, 4}, 0, 3, "pod u1/init")}, SteadyTime{} + seconds(3));
+  EXPECT_EQ(ledger.holdings().size(), 1U) << "covered: the same container";
+  ledger.record(cores(kCore, {4, 5}, 9, 6));
+  ledger.reconcile({cores(kCore, {3, 4}, 0, 3, "pod u1/init")}, SteadyTime{} + seconds(3));
+  EXPECT_TRUE(ledger.conflict(kDevice, {2}, {4, 5}, 0));
+  EXPECT_TRUE(ledger.conflict(kDevice, {9}, {5}, 0)) << "the answer after the question stays";
 }
 
 TEST(Ledger, AfterReconcileOneContainerWithBothResourcesBlocksNothing) {

@@ -72,7 +72,7 @@ TEST_F(Desk, BadIdsAreRefusedAndChangeNothing) {
     ASSERT_FALSE(answer);
     EXPECT_EQ(answer.error().code, ErrorCode::invalid_argument);
   }
-  EXPECT_FALSE(desk.holds_silicon());
+  EXPECT_FALSE(desk.holds_anything());
 }
 
 TEST_F(Desk, AnUnhealthyUnitIsRefusedWithItsReason) {
@@ -83,7 +83,7 @@ TEST_F(Desk, AnUnhealthyUnitIsRefusedWithItsReason) {
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::failed_precondition);
   EXPECT_THAT(answer.error().message, HasSubstr("3 SRAM errors; replace it"));
-  EXPECT_FALSE(desk.holds_silicon());
+  EXPECT_FALSE(desk.holds_anything());
 }
 
 TEST_F(Desk, SiliconHeldThroughAnotherResourceIsRefusedNamingTheHolder) {
@@ -148,6 +148,29 @@ TEST_F(Desk, ADeviceHeldThroughOneResourceLeavesTheOthersList) {
   clock.advance(std::chrono::seconds(1));
   desk.reconcile({}, clock.now());
   EXPECT_EQ(healthy(Resource::neuron), 16);
+}
+
+TEST_F(Desk, AnAdmissionIsOpenUntilTheCheckpointIsWritten) {
+  node("trn1.32xlarge");
+  EXPECT_FALSE(desk.admission_open());
+  ASSERT_TRUE(desk.allocate(Resource::neuron, {"0"}));
+  EXPECT_TRUE(desk.admission_open());
+  next_container();
+  EXPECT_FALSE(desk.admission_open());
+}
+
+TEST_F(Desk, ANicThatIsOfferedAgainFreesTheDevicesOfItsOldContainer) {
+  node("trn1.32xlarge");
+  for (const std::string& device : ids(*view, Resource::neuron)) {
+    ASSERT_TRUE(desk.allocate(Resource::neuron, {device}));
+    if (std::stoi(device) < 8) {
+      ASSERT_TRUE(desk.allocate(Resource::efa, {view->id_of(Resource::efa, std::stoi(device))}));
+    }
+    next_container();
+  }
+  clock.advance(std::chrono::seconds(5));
+  static_cast<void>(desk.prefer(Resource::efa, {view->id_of(Resource::efa, 3)}, {}, 1));
+  EXPECT_EQ(healthy(Resource::neuroncore), 2) << "the container of NIC 3 has ended, and with it its hold on device 3";
 }
 
 TEST_F(Desk, NicsFollowTheDevicesOfTheSameContainer) {
