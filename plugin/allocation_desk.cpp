@@ -186,12 +186,15 @@ Result<ContainerAnswer> AllocationDesk::allocate_silicon(Resource resource, cons
   Silicon silicon = silicon_of_units(resource, units);
   if (const core::Holding* first = ledger_.silicon_of_admission(resource, mark);
       first != nullptr && first->cores != silicon.cores) {
-    return fail(ErrorCode::failed_precondition,
-                name + ": the container was just given " + std::to_string(first->cores.size()) + " cores through " +
-                    std::string(core::resource_name(first->resource)) +
-                    ", which is the same silicon; ask for all cores of the same devices through both, or for one only");
+    const std::string why =
+        name + ": the container was just given " + std::to_string(first->cores.size()) + " cores through " +
+        std::string(resource_name(first->resource)) +
+        ", which is the same silicon; ask for all cores of the same devices through both, or for one only";
+    ledger_.forget_admission(mark);
+    return fail(ErrorCode::failed_precondition, why);
   }
   if (const auto conflict = ledger_.conflict(resource, units, silicon.cores, mark)) {
+    ledger_.forget_admission(mark);
     return fail(ErrorCode::failed_precondition,
                 name + ": " + conflict->describe() + "; it is free again when that container has ended");
   }

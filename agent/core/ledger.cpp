@@ -62,6 +62,11 @@ void Ledger::offered(Resource resource, const std::vector<int>& units, SteadyTim
   std::erase_if(holdings_, [&](const Holding& /*held*/) { return over[position++]; });
 }
 
+void Ledger::forget_admission(AdmissionMark mark) {
+  if (mark == 0) return;
+  std::erase_if(holdings_, [mark](const Holding& held) { return held.mark == mark; });
+}
+
 void Ledger::record(Holding holding) {
   const std::vector<bool> over = over_when_given(holding.resource, holding.units);
   std::vector<Holding> kept;

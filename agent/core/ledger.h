@@ -50,6 +50,10 @@ class Ledger {
   // Younger holdings stay, as the kubelet may offer what it has just given (its race of kubelet.md §2.5).
   void offered(Resource resource, const std::vector<int>& units, SteadyTime settled);
 
+  // An admission that was refused: the kubelet fails the pod for good and writes no checkpoint, so the next container
+  // has the same mark and must not be taken for this one.
+  void forget_admission(AdmissionMark mark);
+
   // What PodResources (or the checkpoint) shows, asked at `asked_at`: holdings recorded before that and not shown are
   // over; shown ones are confirmed with their holder's name; unseen ones from before our time are added.
   void reconcile(const std::vector<Holding>& shown, SteadyTime asked_at);

@@ -127,6 +127,7 @@ TEST_F(Desk, DifferentSiliconInOneContainerIsRefusedInWords) {
   const auto answer = desk.allocate(Resource::neuroncore, prefer_of_all(Resource::neuroncore, 2));
   ASSERT_FALSE(answer);
   EXPECT_THAT(answer.error().message, HasSubstr("same silicon"));
+  EXPECT_TRUE(desk.allocate(Resource::neuroncore, {"30"})) << "the refusal ended that admission: this is another pod";
 }
 
 TEST_F(Desk, TheNextContainerIsSteeredAwayFromHeldSilicon) {
