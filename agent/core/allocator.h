@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,9 +53,49 @@ struct ChooseRequest {
   std::vector<int> free_devices;    // devices wholly free (for EFA choices that come first)
 };
 
+// Why a choice is what it is. Numbers that do not apply or are not known are absent (counts of places: 0).
+struct Reason {
+  enum class Kind : std::uint8_t {
+    nothing,            // size 0, or nothing available
+    everything,         // no more was available than asked for
+    aligned_group,      // devices: 1, 4, 8 or 16 as the official scheduler groups them; any single device
+    run,                // devices: consecutive on a ring or line
+    connected,          // devices: another set in one piece
+    scattered,          // devices: in several pieces
+    core_range,         // cores: one range as the runtime counts
+    core_scatter,       // cores: no such range was left
+    near_devices,       // EFAs: beside the devices of the same container
+    near_free_devices,  // EFAs: beside devices that are free as a set
+    packed,             // EFAs: on few NUMA nodes and switches
+    unrated,            // ids or a core numbering that the topology does not know
+  };
+  struct GroupsLeft {  // whole free ones after this choice; of2: behind one switch or EFA
+    int of16 = 0;
+    int of8 = 0;
+    int of4 = 0;
+    int of2 = 0;
+    int of1 = 0;
+    friend bool operator==(const GroupsLeft&, const GroupsLeft&) = default;
+  };
+  Kind kind = Kind::nothing;
+  int units = 0;                          // chosen
+  int devices = 0;                        // touched by devices and cores chosen
+  int first_device = -1;                  // lowest index of them
+  std::optional<int> hops;                // summed over all pairs; absent for one device or a switched fabric
+  int numa_nodes = 0;                     // distinct known ones
+  int switches = 0;                       // distinct known PCI groups
+  std::optional<GroupsLeft> groups_left;  // devices and cores on a torus or switched fabric
+  std::optional<int> nearest;  // with a hint: EFAs that are the nearest of a device, of those hinted or chosen
+  friend bool operator==(const Reason&, const Reason&) = default;
+};
+
+// "aligned group of 4, 8 hops, 1 NUMA node, leaves 3 groups of 4 whole": one line, never empty.
+[[nodiscard]] std::string phrase(const Reason& reason);
+
 struct Choice {
   std::vector<int> ids;  // ascending; `size` of them when available suffices, else all available
-  std::string why;       // one phrase for the log
+  std::string why;       // phrase(reason)
+  Reason reason{};
 };
 
 // Aligned groups or runs where the fabric has them and one is free, else the set of fewest hops, connected if possible.

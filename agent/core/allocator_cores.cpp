@@ -13,6 +13,7 @@ namespace {
 
 using allocation::bit;
 using allocation::DeviceGraph;
+using allocation::Fit;
 using allocation::Mask;
 using allocation::Rater;
 using allocation::Score;
@@ -35,9 +36,10 @@ struct Candidate {
   Cores last = 0;
 };
 
-// Preference of a candidate, smaller is better: what the silicon's other half demands, then DESIGN.md §6.
+// Preference among candidates of equally many devices, smaller is better (docs/allocation-rules.md).
 struct Rank {
   int off_hint = 0;  // devices outside prefer_devices
+  Fit fit = Fit::shape;
   int hops = 0;
   int efa_distance = 0;
   int left_over = 0;  // free cores that stay on its devices: least where others have begun already
@@ -85,10 +87,13 @@ class CoreChooser {
     }
     rater_.emplace(graph_, whole_, request_.prefer_efas);
     if (size <= per_device_) within_one_device(size);
-    if (!best_ && size >= per_device_) whole_devices_and_rest(size);
-    if (!best_) two_partial_ends(size);
+    const int least = std::max(2, (size + per_device_ - 1) / per_device_);
+    for (int count = least; !best_ && count <= least + 1; ++count) over_devices(size, count);
     return best_;
   }
+
+  // After choose(): what it knows about the devices of its answer.
+  void describe(Reason& reason, Mask devices) const { allocation::describe_devices(reason, graph_, *rater_, devices); }
 
   [[nodiscard]] std::vector<int> ids_of(const Candidate& candidate) const {
     std::vector<int> ids;
@@ -135,6 +140,12 @@ class CoreChooser {
     return low_bits(per_device_);
   }
 
+  // Of equals: the lower devices, then the lower cores.
+  static bool lower(const Candidate& a, const Candidate& b) {
+    if (a.devices != b.devices) return allocation::better({}, a.devices, {}, b.devices);
+    return std::countr_zero(a.first) < std::countr_zero(b.first);
+  }
+
   void offer(const Candidate& candidate) {
     if ((must_devices_ & ~candidate.devices) != 0) return;
     Rank rank;
@@ -154,7 +165,9 @@ class CoreChooser {
     rank.hops = rank.devices[0];
     rank.efa_distance = rank.devices[1];
     rank.off_hint = prefer_ != 0 ? std::popcount(candidate.devices & ~prefer_) : 0;
-    if (best_ && !(rank < best_rank_)) return;
+    rank.fit = allocation::fit_of(graph_, candidate.devices);
+    if (best_ && best_rank_ < rank) return;
+    if (best_ && rank == best_rank_ && !lower(candidate, *best_)) return;
     best_ = candidate;
     best_rank_ = rank;
   }
@@ -169,80 +182,66 @@ class CoreChooser {
     }
   }
 
-  // `count` devices out of `pool` that hold `must`, 0 when there are not that many.
+  [[nodiscard]] int longest_tail(int at) const {
+    return std::countl_one(free_[index(at)] << static_cast<unsigned>(kMaxCores - per_device_));
+  }
+  [[nodiscard]] int longest_head(int at) const { return std::countr_one(free_[index(at)]); }
+
+  // The best `count` devices out of `pool` that hold `must`, as many of them hinted as can be; 0 when there are none.
   [[nodiscard]] Mask devices_from(Mask pool, Mask must, int count) const {
     if (std::popcount(pool) < count || (must & ~pool) != 0 || std::popcount(must) > count) return 0;
-    if (std::popcount((pool & prefer_) | must) >= count) pool = (pool & prefer_) | must;
-    ChooseRequest request;
-    request.available = graph_.indices_of(pool);
-    request.must_include = graph_.indices_of(must);
-    request.size = count;
-    request.prefer_efas = request_.prefer_efas;
-    return graph_.mask_of(choose_devices(graph_.topology(), request).ids);
+    const Mask hinted = (pool & prefer_) | must;
+    if (prefer_ != 0 && std::popcount(hinted) >= count) return allocation::pick(graph_, *rater_, hinted, must, count);
+    return allocation::pick(graph_, *rater_, pool, prefer_ != 0 ? hinted : must, count);
   }
 
-  void whole_devices_and_rest(int size) {
-    const int whole = size / per_device_;
-    const int rest = size % per_device_;
-    const Cores all = low_bits(per_device_);
-    if (rest == 0) {
-      if (const Mask set = devices_from(whole_, must_devices_, whole); set != 0) offer({set, all, all});
-      return;
+  // Every way to cut the two ends of these devices so that `size` cores remain.
+  void offer_cuts(Mask devices, int size) {
+    if (devices == 0) return;
+    const int ends = size - (std::popcount(devices) - 2) * per_device_;
+    for (int tail = std::max(1, ends - per_device_); tail <= std::min(per_device_, ends - 1); ++tail) {
+      offer({devices, range(per_device_ - tail, tail), low_bits(ends - tail)});
     }
-    const Cores head = low_bits(rest);
-    const Cores tail = range(per_device_ - rest, rest);
+  }
+
+  void over_devices(int size, int count) {
+    const int ends = size - (count - 2) * per_device_;  // cores on the first and the last together
+    if (ends < 2) return;
+    if (must_devices_ != 0) return between_ends(allowed_, size, count);
+    offer_cuts(devices_from(whole_, 0, count), size);
+    const int least = ends - per_device_;  // on a partly free end beside a whole one
+    if (least < 0) return between_ends(allowed_ & ~whole_, size, count);
     for (Mask partial = allowed_ & ~whole_; partial != 0; partial &= partial - 1) {
       const Mask end = partial & (~partial + 1);
-      const Cores free = free_[index(std::countr_zero(partial))];
-      const Mask others_must = must_devices_ & ~end;
-      if ((tail & ~free) == 0) {
-        if (const Mask set = devices_from((whole_ & ~(end - 1)) | end, others_must | end, whole + 1); set != 0) {
-          offer({set, tail, all});
-        }
+      const int at = std::countr_zero(end);
+      if (longest_tail(at) >= std::max(1, least)) {
+        offer_cuts(devices_from((whole_ & ~(end - 1)) | end, end, count), size);
       }
-      if ((head & ~free) == 0) {
-        if (const Mask set = devices_from((whole_ & (end - 1)) | end, others_must | end, whole + 1); set != 0) {
-          offer({set, all, head});
-        }
+      if (longest_head(at) >= std::max(1, least)) {
+        offer_cuts(devices_from((whole_ & (end - 1)) | end, end, count), size);
       }
     }
-    if (const Mask set = devices_from(whole_, must_devices_, whole + 1); set != 0) {
-      offer({set, all, head});
-      offer({set, tail, all});
-    }
+    between_ends(allowed_ & ~whole_, size, count);
   }
 
-  // The `count` devices of `pool` that are closest to both ends.
-  [[nodiscard]] Mask closest(Mask pool, int a, int b, int count) const {
-    std::vector<std::pair<int, int>> order;
-    for (Mask rest = pool; rest != 0; rest &= rest - 1) {
-      const int at = std::countr_zero(rest);
-      const int must_first = (must_devices_ & bit(at)) != 0 ? 0 : 2 * DeviceGraph::kUnreachable;
-      order.emplace_back(must_first + graph_.hops(at, a) + graph_.hops(at, b), at);
-    }
-    std::sort(order.begin(), order.end());
-    Mask set = 0;
-    for (int i = 0; i < count; ++i) set |= bit(order[index(i)].second);
-    return set;
-  }
-
-  // Nothing simpler is left: the tail of one device, whole ones between, the head of another.
-  void two_partial_ends(int size) {
-    for (Mask firsts = allowed_; firsts != 0; firsts &= firsts - 1) {
+  // Both ends out of `pool`, whole devices between them.
+  void between_ends(Mask pool, int size, int count) {
+    const int ends = size - (count - 2) * per_device_;
+    for (Mask firsts = pool; firsts != 0; firsts &= firsts - 1) {
       const int a = std::countr_zero(firsts);
-      const int unused = kMaxCores - per_device_;
-      const int longest_tail = std::countl_one(free_[index(a)] << static_cast<unsigned>(unused));
+      const int tail = longest_tail(a);
+      if (tail == 0) continue;
       for (Mask lasts = firsts & (firsts - 1); lasts != 0; lasts &= lasts - 1) {
         const int b = std::countr_zero(lasts);
-        const int longest_head = std::countr_one(free_[index(b)]);
-        const Mask between = whole_ & (bit(b) - 1) & ~(bit(a + 1) - 1);
-        for (int tail = 1; tail <= std::min(longest_tail, size - 1); ++tail) {
-          const int head = (size - tail - 1) % per_device_ + 1;
-          const int whole = (size - tail - head) / per_device_;
-          if (head > longest_head || whole > std::popcount(between)) continue;
-          const Mask middle = closest(between, a, b, whole);
-          offer({bit(a) | bit(b) | middle, range(per_device_ - tail, tail), low_bits(head)});
+        const int head = longest_head(b);
+        if (head == 0 || tail + head < ends) continue;
+        const Mask both = bit(a) | bit(b);
+        if (count == 2 && graph_.hops(a, b) > best_rank_.hops && best_ && best_rank_.off_hint == 0 &&
+            best_rank_.fit < Fit::scattered) {
+          continue;
         }
+        const Mask between = whole_ & (bit(b) - 1) & ~(bit(a + 1) - 1);
+        offer_cuts(devices_from(between | both, both | must_devices_, count), size);
       }
     }
   }
@@ -262,23 +261,29 @@ class CoreChooser {
   Rank best_rank_{};
 };
 
-std::string explain(const DeviceGraph& graph, const Candidate& candidate) {
-  const int devices = std::popcount(candidate.devices);
-  if (devices == 1) return "one range on device " + std::to_string(graph.indices_of(candidate.devices).front());
-  return "one range over " + std::to_string(devices) + " devices, " + std::to_string(graph.hop_sum(candidate.devices)) +
-         " hops";
+// Devices that these ascending cores are on.
+int touched(const std::vector<int>& cores, int per_device) {
+  int count = 0;
+  int last = -1;
+  for (const int core : cores) {
+    if (core < 0 || core / per_device == last) continue;
+    last = core / per_device;
+    ++count;
+  }
+  return count;
 }
 
 }  // namespace
 
 Choice choose_cores(const NodeTopology& topology, const ChooseRequest& request) {
   const allocation::Question question = allocation::normalise(request);
-  if (question.size == 0) return {{}, "nothing to choose"};
-  if (question.size == static_cast<int>(question.available.size()))
-    return {question.available, "all that is available"};
+  if (auto choice = allocation::obvious(question)) return *std::move(choice);
+  Reason reason;
+  reason.units = question.size;
   const int per_device = topology.cores_per_device;
   if (per_device < 1 || per_device > kMaxCores) {
-    return {allocation::fill_up(question.must, question.available, question.size), "core numbering is not known"};
+    reason.kind = Reason::Kind::unrated;
+    return allocation::explained(allocation::fill_up(question.must, question.available, question.size), reason);
   }
   const DeviceGraph graph(topology);
   CoreChooser chooser(graph, request, question);
@@ -289,12 +294,18 @@ Choice choose_cores(const NodeTopology& topology, const ChooseRequest& request) 
   if (found) {
     const std::vector<int> ids = chooser.ids_of(*found);
     const bool complete = std::includes(ids.begin(), ids.end(), question.must.begin(), question.must.end());
-    if (complete && static_cast<int>(ids.size()) == question.size) return {ids, explain(graph, *found)};
+    if (complete && static_cast<int>(ids.size()) == question.size) {
+      reason.kind = Reason::Kind::core_range;
+      chooser.describe(reason, found->devices);
+      return allocation::explained(ids, reason);
+    }
   }
   const bool enough = chooser.free_cores(clean) >= question.size;
   std::vector<int> ids = chooser.scattered(question.must, question.size, enough ? clean : usable);
-  return {allocation::fill_up(std::move(ids), question.available, question.size),
-          "no range of cores is left, scattered"};
+  reason.kind = Reason::Kind::core_scatter;
+  ids = allocation::fill_up(std::move(ids), question.available, question.size);
+  reason.devices = touched(ids, per_device);
+  return allocation::explained(std::move(ids), reason);
 }
 
 }  // namespace neuron::core

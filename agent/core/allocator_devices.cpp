@@ -35,22 +35,7 @@ std::vector<int> fill_up(std::vector<int> chosen, const std::vector<int>& availa
   return chosen;
 }
 
-}  // namespace allocation
-
 namespace {
-
-using allocation::bit;
-using allocation::DeviceGraph;
-using allocation::Mask;
-using allocation::Rater;
-using allocation::Score;
-
-enum class Kind { group, run, set };
-
-struct Picked {
-  Mask devices = 0;
-  Kind kind = Kind::set;
-};
 
 // Aligned groups of exactly this size, whether free or not.
 std::vector<Mask> shapes_of_torus(const DeviceGraph& graph, int size) {
@@ -58,73 +43,98 @@ std::vector<Mask> shapes_of_torus(const DeviceGraph& graph, int size) {
   return graph.groups(std::countr_zero(static_cast<unsigned>(size)));
 }
 
-// Runs of linked devices of exactly this size; a ring's may pass its end.
+// The run of linked devices of this size that begins at a position; a ring's may pass its end. 0 when there is none.
+Mask run_from(const DeviceGraph& graph, int start, int size) {
+  Mask run = bit(start);
+  int at = start;
+  while (std::popcount(run) < size) {
+    const int next = at + 1 < graph.size() ? at + 1 : 0;
+    if ((next == 0 && !graph.topology().ring) || (graph.neighbours(at) & bit(next) & ~run) == 0) return 0;
+    run |= bit(next);
+    at = next;
+  }
+  return run;
+}
+
 std::vector<Mask> shapes_of_chain(const DeviceGraph& graph, int size) {
   std::vector<Mask> runs;
   for (int start = 0; start < graph.size(); ++start) {
-    Mask run = bit(start);
-    int at = start;
-    while (std::popcount(run) < size) {
-      const int next = at + 1 < graph.size() ? at + 1 : 0;
-      if ((next == 0 && !graph.topology().ring) || (graph.neighbours(at) & bit(next) & ~run) == 0) break;
-      run |= bit(next);
-      at = next;
-    }
-    if (std::popcount(run) == size) runs.push_back(run);
+    if (const Mask run = run_from(graph, start, size); run != 0) runs.push_back(run);
   }
   return runs;
 }
 
-std::optional<Mask> best_shape(const DeviceGraph& graph, const Rater& rater, const std::vector<Mask>& shapes, Mask pool,
-                               Mask must) {
+std::vector<Mask> shapes_of(const DeviceGraph& graph, int size) {
+  if (graph.topology().groups_of_torus || size == 1) return shapes_of_torus(graph, size);
+  return graph.is_chain() ? shapes_of_chain(graph, size) : std::vector<Mask>{};
+}
+
+}  // namespace
+
+Fit fit_of(const DeviceGraph& graph, Mask devices) {
+  const int size = std::popcount(devices);
+  if (size == 1) return Fit::shape;
+  if (!graph.connected(devices)) return Fit::scattered;
+  if (graph.topology().groups_of_torus) {
+    if (size == 2 || size > 16 || !std::has_single_bit(static_cast<unsigned>(size))) return Fit::connected;
+    const auto& groups = graph.groups(std::countr_zero(static_cast<unsigned>(size)));
+    return std::find(groups.begin(), groups.end(), devices) != groups.end() ? Fit::shape : Fit::connected;
+  }
+  for (Mask starts = graph.is_chain() ? devices : 0; starts != 0; starts &= starts - 1) {
+    if (run_from(graph, std::countr_zero(starts), size) == devices) return Fit::shape;
+  }
+  return Fit::connected;
+}
+
+Mask pick(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size) {
   std::optional<Mask> best;
   Score best_score{};
-  for (const Mask shape : shapes) {
+  for (const Mask shape : shapes_of(graph, size)) {
     if ((shape & ~pool) != 0 || (must & ~shape) != 0) continue;
     const Score score = rater.rate(shape, graph.hop_sum(shape));
-    if (best && !allocation::better(score, shape, best_score, *best)) continue;
+    if (best && !better(score, shape, best_score, *best)) continue;
     best = shape;
     best_score = score;
   }
-  return best;
+  return best ? *best : best_subset(graph, rater, pool, must, size);
 }
 
-Picked pick(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size) {
-  if (graph.topology().groups_of_torus || size == 1) {
-    if (const auto group = best_shape(graph, rater, shapes_of_torus(graph, size), pool, must)) {
-      return {*group, Kind::group};
+}  // namespace allocation
+
+namespace {
+
+using allocation::DeviceGraph;
+using allocation::Mask;
+using allocation::Rater;
+
+Reason::Kind kind_of(const DeviceGraph& graph, Mask devices) {
+  switch (allocation::fit_of(graph, devices)) {
+    case allocation::Fit::shape:
+      break;
+    case allocation::Fit::connected:
+      return Reason::Kind::connected;
+    case allocation::Fit::scattered:
+      return Reason::Kind::scattered;
+  }
+  return graph.is_chain() ? Reason::Kind::run : Reason::Kind::aligned_group;
+}
+
+// Of the wanted EFAs, those that are the nearest of a chosen device.
+int nearest_of(const DeviceGraph& graph, const std::vector<int>& efas, Mask devices) {
+  return static_cast<int>(std::count_if(efas.begin(), efas.end(), [&](int efa) {
+    for (Mask rest = devices; rest != 0; rest &= rest - 1) {
+      const auto& near = graph.device(std::countr_zero(rest)).near_efas;
+      if (std::find(near.begin(), near.end(), efa) != near.end()) return true;
     }
-  }
-  if (graph.is_chain()) {
-    if (const auto run = best_shape(graph, rater, shapes_of_chain(graph, size), pool, must)) return {*run, Kind::run};
-  }
-  return {allocation::best_subset(graph, rater, pool, must, size), Kind::set};
-}
-
-std::string counted(int count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
-std::string explain(const DeviceGraph& graph, const Rater& rater, Picked picked) {
-  const int size = std::popcount(picked.devices);
-  std::string why = picked.kind == Kind::group ? "aligned group of " : picked.kind == Kind::run ? "run of " : "set of ";
-  why += std::to_string(size);
-  if (picked.kind == Kind::set && size > 1 && !graph.connected(picked.devices)) why += ", not connected";
-  if (size > 1 && !graph.topology().switched) why += ", " + counted(graph.hop_sum(picked.devices), "hop");
-  if (const int nodes = graph.numa_nodes(picked.devices); nodes > 0) why += ", " + counted(nodes, "NUMA node");
-  if (graph.topology().groups_of_torus) {
-    why += ", leaves " + counted(rater.whole_groups_left(picked.devices, 2), "group") + " of 4 whole";
-  }
-  return why;
+    return false;
+  }));
 }
 
 }  // namespace
 
 Choice choose_devices(const NodeTopology& topology, const ChooseRequest& request) {
   const allocation::Question question = allocation::normalise(request);
-  if (question.size == 0) return {{}, "nothing to choose"};
-  if (question.size == static_cast<int>(question.available.size()))
-    return {question.available, "all that is available"};
+  if (auto choice = allocation::obvious(question)) return *std::move(choice);
   const DeviceGraph graph(topology);
   Mask must = graph.mask_of(question.must);
   const Mask available = graph.mask_of(question.available);
@@ -141,14 +151,18 @@ Choice choose_devices(const NodeTopology& topology, const ChooseRequest& request
     pool = available;
   }
   std::vector<int> ids = std::move(unknown_must);
-  std::string why = "ids that the topology does not know";
+  Reason reason;
+  reason.kind = Reason::Kind::unrated;
+  reason.units = question.size;
   if (wanted > 0) {
     const Rater rater(graph, clean, request.prefer_efas);
-    const Picked picked = pick(graph, rater, pool, must, wanted);
-    for (const int index : graph.indices_of(picked.devices)) ids.push_back(index);
-    why = explain(graph, rater, picked);
+    const Mask picked = allocation::pick(graph, rater, pool, must, wanted);
+    for (const int index : graph.indices_of(picked)) ids.push_back(index);
+    if (static_cast<int>(ids.size()) == question.size && wanted == question.size) reason.kind = kind_of(graph, picked);
+    allocation::describe_devices(reason, graph, rater, picked);
+    if (!request.prefer_efas.empty()) reason.nearest = nearest_of(graph, request.prefer_efas, picked);
   }
-  return {allocation::fill_up(std::move(ids), question.available, question.size), std::move(why)};
+  return allocation::explained(allocation::fill_up(std::move(ids), question.available, question.size), reason);
 }
 
 }  // namespace neuron::core

@@ -30,6 +30,12 @@ class NearestFirst {
 
   [[nodiscard]] bool has_devices() const { return !devices_.empty(); }
 
+  // Of the EFAs, those that are the nearest of one of the devices.
+  [[nodiscard]] int nearest_among(const Ids& efas) const {
+    return static_cast<int>(
+        std::count_if(efas.begin(), efas.end(), [&](int efa) { return locality(closest_to(efa), efa) == 0; }));
+  }
+
   void take(Ids& chosen, const Ids& available, int size) {
     for (const int efa : chosen) serve(efa, closest_to(efa));
     while (static_cast<int>(chosen.size()) < size) {
@@ -139,7 +145,7 @@ void take_packed(const NodeTopology& topology, Ids& chosen, const Ids& available
   }
 }
 
-std::string explain(const NodeTopology& topology, const Ids& chosen, const std::string& how) {
+Reason describe(const NodeTopology& topology, const Ids& chosen, Reason::Kind kind) {
   Ids nodes;
   Ids groups;
   for (const int efa : chosen) {
@@ -147,19 +153,18 @@ std::string explain(const NodeTopology& topology, const Ids& chosen, const std::
     if (entry.numa_node >= 0 && !contains(nodes, entry.numa_node)) nodes.push_back(entry.numa_node);
     if (entry.pci_group >= 0 && !contains(groups, entry.pci_group)) groups.push_back(entry.pci_group);
   }
-  std::string why = how;
-  if (!nodes.empty()) why += ", " + std::to_string(nodes.size()) + (nodes.size() == 1 ? " NUMA node" : " NUMA nodes");
-  if (!groups.empty()) why += ", " + std::to_string(groups.size()) + (groups.size() == 1 ? " switch" : " switches");
-  return why;
+  Reason reason;
+  reason.kind = kind;
+  reason.numa_nodes = static_cast<int>(nodes.size());
+  reason.switches = static_cast<int>(groups.size());
+  return reason;
 }
 
 }  // namespace
 
 Choice choose_efas(const NodeTopology& topology, const ChooseRequest& request) {
   const allocation::Question question = allocation::normalise(request);
-  if (question.size == 0) return {{}, "nothing to choose"};
-  if (question.size == static_cast<int>(question.available.size()))
-    return {question.available, "all that is available"};
+  if (auto choice = allocation::obvious(question)) return *std::move(choice);
   const auto unknown = [&](int efa) { return efa < 0 || efa >= static_cast<int>(topology.efas.size()); };
   Ids available = question.available;
   Ids chosen = question.must;
@@ -167,23 +172,28 @@ Choice choose_efas(const NodeTopology& topology, const ChooseRequest& request) {
   std::erase_if(chosen, unknown);
   const auto unknown_must = question.must.size() - chosen.size();
   const int wanted = question.size - static_cast<int>(unknown_must);
-  std::string how = "packed";
+  Reason::Kind kind = Reason::Kind::packed;
+  std::optional<int> nearest;
   NearestFirst given(topology, request.prefer_devices);
   if (given.has_devices()) {
-    how = "nearest to the container's devices";
+    kind = Reason::Kind::near_devices;
     given.take(chosen, available, wanted);
+    nearest = given.nearest_among(chosen);
   } else if (NearestFirst likely(topology, likely_devices(topology, request.free_devices, available, chosen, wanted));
              likely.has_devices()) {
-    how = "nearest to a free group of devices";
+    kind = Reason::Kind::near_free_devices;
     likely.take(chosen, available, wanted);
+    nearest = likely.nearest_among(chosen);
   } else {
     take_packed(topology, chosen, available, wanted);
   }
-  std::string why = explain(topology, chosen, how);
+  Reason reason = describe(topology, chosen, kind);
+  reason.units = question.size;
+  reason.nearest = nearest;
   for (const int id : question.must) {
     if (unknown(id)) chosen.push_back(id);
   }
-  return {allocation::fill_up(std::move(chosen), question.available, question.size), std::move(why)};
+  return allocation::explained(allocation::fill_up(std::move(chosen), question.available, question.size), reason);
 }
 
 }  // namespace neuron::core

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "agent/core/allocator.h"
@@ -89,8 +90,19 @@ class Rater {
 [[nodiscard]] int locality_class(const NodeTopology& topology, const NodeTopology::Device& device, int efa);
 
 // The best set of `size` devices out of `pool` that contains `must` (a subset of pool): connected if there is one, then
-// by score. Exact for pools of up to 16, greedy beyond. 1 <= size <= number of devices in pool.
+// by score. Exact for pools of up to 16, grown_subset beyond. 1 <= size <= number of devices in pool.
 [[nodiscard]] Mask best_subset(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size);
+
+// What the runtime makes of a set, best first.
+enum class Fit : std::uint8_t { shape, connected, scattered };  // shape: aligned group, run, or a single device
+
+[[nodiscard]] Fit fit_of(const DeviceGraph& graph, Mask devices);
+
+// best_subset, but sets that are a shape of the fabric come before all others.
+[[nodiscard]] Mask pick(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size);
+
+// best_subset for pools beyond the exact limit (docs/allocation-rules.md says how good it is).
+[[nodiscard]] Mask grown_subset(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size);
 
 // Whether `a` with score `sa` is better than `b`.
 [[nodiscard]] bool better(const Score& sa, Mask a, const Score& sb, Mask b);
@@ -102,6 +114,15 @@ struct Question {
   int size = 0;           // 0 <= size <= available.size()
 };
 [[nodiscard]] Question normalise(const ChooseRequest& request);
+
+// Fills what `reason` says about the devices touched.
+void describe_devices(Reason& reason, const DeviceGraph& graph, const Rater& rater, Mask devices);
+
+// A choice that carries its reason in both forms.
+[[nodiscard]] Choice explained(std::vector<int> ids, const Reason& reason);
+
+// The answer where there is nothing to weigh: none, or all of them.
+[[nodiscard]] std::optional<Choice> obvious(const Question& question);
 
 // `chosen` plus the lowest of `available` not in it, up to `size`; ascending.
 [[nodiscard]] std::vector<int> fill_up(std::vector<int> chosen, const std::vector<int>& available, int size);

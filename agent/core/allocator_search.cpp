@@ -113,34 +113,6 @@ class Search {
   Score best_score_{};
 };
 
-// Beyond the limit: grow from every start, take the best of the results.
-Mask greedy(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size) {
-  std::optional<Mask> best;
-  Score best_score{};
-  for (Mask starts = must != 0 ? must & (~must + 1) : pool; starts != 0; starts &= starts - 1) {
-    Mask set = must | (starts & (~starts + 1));
-    while (std::popcount(set) < size) {
-      int least = -1;
-      Mask choice = 0;
-      for (Mask rest = pool & ~set; rest != 0; rest &= rest - 1) {
-        const int at = std::countr_zero(rest);
-        int cost = 0;
-        for (Mask members = set; members != 0; members &= members - 1)
-          cost += graph.hops(at, std::countr_zero(members));
-        if (choice != 0 && cost >= least) continue;
-        least = cost;
-        choice = bit(at);
-      }
-      set |= choice;
-    }
-    const Score score = rater.rate(set, graph.hop_sum(set));
-    if (best && !better(score, set, best_score, *best)) continue;
-    best = set;
-    best_score = score;
-  }
-  return best.value_or(must);
-}
-
 bool has_component_of(const DeviceGraph& graph, Mask pool, int size) {
   for (Mask left = pool; left != 0;) {
     Mask seen = left & (~left + 1);
@@ -160,7 +132,7 @@ bool has_component_of(const DeviceGraph& graph, Mask pool, int size) {
 
 Mask best_subset(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size) {
   if (std::popcount(pool) == size) return pool;
-  if (std::popcount(pool) > kExactLimit) return greedy(graph, rater, pool, must, size);
+  if (std::popcount(pool) > kExactLimit) return grown_subset(graph, rater, pool, must, size);
   if (has_component_of(graph, pool, size)) {
     if (const auto found = Search(graph, rater, pool, must, size, Shape::connected).run()) return *found;
   }

@@ -23,11 +23,26 @@ type node struct {
 	kubelet    *process
 	agent      *process
 	starts     int // numbers the logs of restarted programs
+	setup      nodeSetup
+
+	instanceType string
+}
+
+// nodeSetup is what differs from an ordinary node.
+type nodeSetup struct {
+	simulation []string // more arguments for neuron-sim node, for example --lnc 1
+	policy     string   // the kubelet's Topology Manager policy; the kubelet then sees the simulated NUMA nodes
+	agent      []string // more arguments for the agent
 }
 
 // startNode makes a simulated host, for example startNode(t, "trn2.48xlarge", "--lnc", "1"), and starts
 // everything on it. Resources are not waited for: see expectAllocatable.
 func startNode(t *testing.T, instanceType string, simulation ...string) *node {
+	t.Helper()
+	return startNodeWith(t, instanceType, nodeSetup{simulation: simulation})
+}
+
+func startNodeWith(t *testing.T, instanceType string, setup nodeSetup) *node {
 	t.Helper()
 	base := filepath.Join(env.work, "n")
 	n := &node{
@@ -35,6 +50,9 @@ func startNode(t *testing.T, instanceType string, simulation ...string) *node {
 		root:    filepath.Join(base, "host"),
 		pods:    filepath.Join(base, "pods"),
 		reports: filepath.Join(base, "reports"),
+		setup:   setup,
+
+		instanceType: instanceType,
 	}
 	t.Cleanup(func() { n.stop(t, base) })
 	for _, dir := range []string{n.pods, n.reports, filepath.Join(base, "logs")} {
@@ -45,7 +63,10 @@ func startNode(t *testing.T, instanceType string, simulation ...string) *node {
 	if err := os.Chmod(n.reports, 0o777); err != nil { // probes may run as any user
 		t.Fatal(err)
 	}
-	run(t, env.sim, append([]string{"node", n.root, "--instance-type", instanceType}, simulation...)...)
+	run(t, env.sim, append([]string{"node", n.root, "--instance-type", instanceType}, setup.simulation...)...)
+	if setup.policy != "" {
+		n.showNuma(t, filepath.Join(base, "numa"))
+	}
 	socket := n.startContainerd(t, base)
 	n.writeKubeletConfig(t, base, socket)
 	n.startKubelet(t)
@@ -119,6 +140,10 @@ func (n *node) writeKubeletConfig(t *testing.T, base, containerdSocket string) {
 	ports := freePorts(t, 2)
 	n.readOnly = ports[1]
 	off := map[string]any{"enabled": false}
+	policy := n.setup.policy
+	if policy == "" {
+		policy = "none"
+	}
 	config, err := json.Marshal(map[string]any{
 		"apiVersion":   "kubelet.config.k8s.io/v1beta1",
 		"kind":         "KubeletConfiguration",
@@ -126,6 +151,7 @@ func (n *node) writeKubeletConfig(t *testing.T, base, containerdSocket string) {
 		"failSwapOn": false, "failCgroupV1": false,
 		"cgroupDriver": "cgroupfs", "cgroupRoot": env.cgroupRoot, "enforceNodeAllocatable": []string{},
 		"containerRuntimeEndpoint": "unix://" + containerdSocket,
+		"topologyManagerPolicy":    policy,
 		"staticPodPath":            n.pods, "fileCheckFrequency": "500ms",
 		"podLogsDir": filepath.Join(base, "logs"),
 		"address":    "127.0.0.1", "port": ports[0], "readOnlyPort": n.readOnly, "healthzPort": 0,
@@ -170,8 +196,9 @@ func (n *node) startKubelet(t *testing.T) {
 
 func (n *node) startAgent(t *testing.T) {
 	t.Helper()
-	n.agent = start(t, n.logName("agent"), env.agent, "run", "--root", n.root, "--kubelet-dir", kubeletDir,
-		"--scan-interval", "200ms", "--log-level", "info")
+	arguments := []string{"run", "--root", n.root, "--kubelet-dir", kubeletDir,
+		"--scan-interval", "200ms", "--log-level", "info"}
+	n.agent = start(t, n.logName("agent"), env.agent, append(arguments, n.setup.agent...)...)
 }
 
 // killKubelet and killAgent end a program without any chance to tidy up.

@@ -82,6 +82,8 @@ func (s podSpec) container(c container, mode string) core.Container {
 	}
 }
 
+func (n *node) podFile(s podSpec) string { return filepath.Join(n.pods, s.name+".json") }
+
 // submit writes the pod's file where the kubelet finds it and removes pod and file after the test.
 func (n *node) submit(t *testing.T, s podSpec) {
 	t.Helper()
@@ -89,7 +91,7 @@ func (n *node) submit(t *testing.T, s podSpec) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hidden, final := filepath.Join(n.pods, "."+s.name), filepath.Join(n.pods, s.name+".json")
+	hidden, final := filepath.Join(n.pods, "."+s.name), n.podFile(s)
 	if err := os.WriteFile(hidden, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -102,9 +104,32 @@ func (n *node) submit(t *testing.T, s podSpec) {
 // remove deletes the pod and waits until the kubelet has forgotten it.
 func (n *node) remove(t *testing.T, s podSpec) {
 	t.Helper()
-	if os.Remove(filepath.Join(n.pods, s.name+".json")) != nil {
+	if os.Remove(n.podFile(s)) != nil {
 		return // already removed by the test
 	}
+	n.awaitGone(t, s)
+}
+
+// removeAll deletes pods at one moment and waits until the kubelet has forgotten all of them.
+func (n *node) removeAll(t *testing.T, pods []podSpec) {
+	t.Helper()
+	for _, s := range pods {
+		_ = os.Remove(n.podFile(s))
+	}
+	for _, s := range pods {
+		n.awaitGone(t, s)
+	}
+}
+
+// awaitGone waits until the kubelet has forgotten the pod and removes its reports.
+func (n *node) awaitGone(t *testing.T, s podSpec) {
+	t.Helper()
+	n.awaitForgotten(t, s)
+	n.removeReports(s)
+}
+
+func (n *node) awaitForgotten(t *testing.T, s podSpec) {
+	t.Helper()
 	eventually(t, patience, s.name+" is gone", func() error {
 		pod, err := n.status(s.name)
 		if err == nil && pod != nil {
@@ -112,8 +137,12 @@ func (n *node) remove(t *testing.T, s podSpec) {
 		}
 		return err
 	})
+}
+
+func (n *node) removeReports(s podSpec) {
 	for _, c := range slices.Concat(s.init, s.containers) {
 		_ = os.Remove(filepath.Join(n.reports, s.name+"."+c.name))
+		_ = os.Remove(filepath.Join(n.reports, s.name+"."+c.name+".end"))
 	}
 }
 

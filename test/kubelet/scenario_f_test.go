@@ -1,0 +1,64 @@
+package kubelettest
+
+import (
+	"fmt"
+	"testing"
+)
+
+// Scenario f: devices and interfaces together. The kubelet asks for the resources of a container in random
+// order and never says for whom. Pods fill the node in bursts: each one must get the nearest interfaces.
+func TestTogether(t *testing.T) {
+	for i, asks := range [][]struct {
+		name string
+		ask  ask
+		fit  int // so many fill the node
+	}{
+		{ // trn1.32xlarge: two devices share an interface
+			{"pair", ask{neuron: "2", efa: "1"}, 8},
+			{"group", ask{neuron: "4", efa: "2"}, 4},
+			{"cores", ask{neuronCore: "8", efa: "1"}, 4},
+		},
+		{ // trn2.48xlarge: one interface for each device
+			{"pair", ask{neuron: "2", efa: "2"}, 8},
+			{"group", ask{neuron: "4", efa: "4"}, 4},
+			{"cores", ask{neuronCore: "8", efa: "1"}, 8},
+		},
+	} {
+		m := machines[i]
+		t.Run(m.instanceType, func(t *testing.T) {
+			n := startNodeWith(t, m.instanceType, nodeSetup{agent: []string{"--pod-resources-interval", "500ms"}})
+			for _, c := range asks {
+				t.Run(c.name, func(t *testing.T) {
+					n.expectAllocatable(t, patience, m.whole)
+					n.expectNearest(t, m, c.name, c.ask, c.fit, 12)
+				})
+			}
+		})
+	}
+}
+
+// expectNearest starts at least `total` equal pods, as many at a time as fit on the node.
+func (n *node) expectNearest(t *testing.T, m machine, name string, a ask, fit, total int) {
+	t.Helper()
+	aligned, started := 0, 0
+	for round := 0; started < total; round++ {
+		var pods []podSpec
+		for i := range fit {
+			pods = append(pods, onePod(fmt.Sprintf("%s-%d-%d", name, round, i), a))
+			n.submit(t, pods[i])
+		}
+		for _, s := range pods {
+			found, h := n.awaitReports(t, s)["main"], holdings(t, s.name)["main"]
+			n.expectGiven(t, found, h, m.coresPerDevice)
+			near, given := m.nearestOf(t, h), n.pciOf(t, h[efa])
+			started++
+			if isAligned(near, given) {
+				aligned++
+			} else {
+				t.Errorf("%s got interfaces %v, nearest to its %v and %v are %v", s.name, given, h[neuron], h[neuronCore], near)
+			}
+		}
+		n.removeAll(t, pods)
+	}
+	t.Logf("FIGURE %s %s: nearest interfaces in %d of %d pods", m.instanceType, name, aligned, started)
+}
