@@ -1,0 +1,80 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/daemon/holders.h"
+#include "plugin/allocation_desk.h"
+#include "test/model/paths.h"
+#include "test/model/timeline.h"
+
+namespace neuron::check {
+
+// The world around one agent process, as far as it is slow or may fail.
+struct AgentWorld {
+  Timeline& time;
+  CheckpointFile& checkpoint;
+  std::string checkpoint_path;
+  plugin::ResponseOptions response;
+  bool neurondevice = false;
+  // PodResources List: answers later, or with an error.
+  using Listed = std::function<void(Result<std::vector<rpc::PodDevices>>)>;
+  std::function<void(Listed)> list;
+  // One ListAndWatch message on its way to the kubelet.
+  std::function<void(plugin::Resource, monitor::UnitListPtr)> send;
+  // Register: the kubelet connects to `path`. False: there is no kubelet.
+  std::function<bool(plugin::Resource, const std::string& path)> connect;
+  // Each answer of Allocate that was given.
+  std::function<void(plugin::Resource, const std::vector<std::string>& ids)> given;
+};
+
+// One agent process: the real desk and the real Holders, and the supervisor's rules of when to publish, to ask and to
+// nudge (agent/daemon/supervisor*.cpp) on simulated time. Held by shared_ptr: what it has scheduled dies with it.
+class ModelAgent : public std::enable_shared_from_this<ModelAgent> {
+ public:
+  ModelAgent(AgentWorld world, std::string name);
+  ~ModelAgent();
+  ModelAgent(const ModelAgent&) = delete;
+  ModelAgent& operator=(const ModelAgent&) = delete;
+
+  void start(plugin::NodeViewPtr view);
+  void set_view(plugin::NodeViewPtr view);  // the monitor published
+  void checkpoint_changed();                // inotify
+  void kubelet_appeared();
+
+  // True once it knows who holds what and may answer.
+  [[nodiscard]] bool serving() const { return holders_known_; }
+  [[nodiscard]] const plugin::AllocationDesk& desk() const { return desk_; }
+
+ private:
+  struct Served;
+
+  void later(SteadyTime::duration delay, void (ModelAgent::*call)());
+  void run_timers();
+  void connect_all();
+  void allocated();
+  void request_publish();
+  void publish_all();
+  void publish_again();
+  void ask_holders_at(SteadyTime when);
+  void ask_holders();
+  void listed(SteadyTime asked_at, const Result<std::vector<rpc::PodDevices>>& answer);
+  void apply_holders();
+
+  AgentWorld world_;
+  std::string name_;
+  plugin::AllocationDesk desk_{world_.response, [this] { return world_.checkpoint.mark(); }, world_.time};
+  daemon::Holders holders_{world_.checkpoint_path};
+  std::vector<std::unique_ptr<Served>> served_;
+  int endpoints_made_ = 0;
+  bool holders_known_ = false;
+  bool asking_holders_ = false;
+  bool fresh_checkpoint_wanted_ = false;
+  std::optional<SteadyTime> publish_at_, ask_at_, publish_wanted_since_, ask_wanted_since_;
+};
+
+}  // namespace neuron::check

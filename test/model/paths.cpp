@@ -1,0 +1,116 @@
+#include "test/model/paths.h"
+
+#include <map>
+#include <set>
+
+#include "plugin/checkpoint.h"
+#include "tools/neuron-sim/kubelet/plugin_client.h"
+
+namespace neuron::check {
+namespace {
+
+struct Names {
+  std::map<std::string, PluginSocket*> sockets;
+  std::map<std::string, CheckpointFile*> files;
+};
+
+Names& names() {
+  static Names all;  // the one file system there is
+  return all;
+}
+
+template <typename T>
+T* find(const std::map<std::string, T*>& in, const std::string& path) {
+  const auto found = in.find(path);
+  return found == in.end() ? nullptr : found->second;
+}
+
+// As plugin::parse_checkpoint reads the real file.
+std::vector<plugin::ShownHolding> shown(const sim::Checkpoint& content) {
+  std::vector<plugin::ShownHolding> all;
+  for (const sim::CheckpointEntry& entry : content.entries) {
+    std::set<std::string> ids;
+    for (const auto& [node, list] : entry.ids_by_numa) ids.insert(list.begin(), list.end());
+    if (ids.empty()) continue;
+    all.push_back({entry.resource, {ids.begin(), ids.end()}, "pod " + entry.pod_uid + "/" + entry.container});
+  }
+  return all;
+}
+
+}  // namespace
+
+void listen_at(const std::string& path, PluginSocket& socket) {
+  names().sockets[path] = &socket;
+}
+
+void stop_listening(const std::string& path) {
+  names().sockets.erase(path);
+}
+
+CheckpointFile::CheckpointFile(std::string path, std::function<bool(const sim::Checkpoint&)> on_write)
+    : path_(std::move(path)), on_write_(std::move(on_write)) {
+  names().files[path_] = this;
+}
+
+CheckpointFile::~CheckpointFile() {
+  names().files.erase(path_);
+}
+
+void CheckpointFile::land(const sim::Checkpoint& content) {
+  content_ = content;
+  holdings_ = shown(content);
+  ++mark_;
+}
+
+}  // namespace neuron::check
+
+namespace neuron::sim {
+
+PluginClient::PluginClient(std::string resource, std::string socket_path)
+    : resource_(std::move(resource)), socket_path_(std::move(socket_path)), channel_(), stub_() {}
+
+Result<std::vector<std::string>> PluginClient::preferred(const std::vector<std::string>& available,
+                                                         const std::vector<std::string>& must_include, int size,
+                                                         std::optional<std::chrono::milliseconds> /*timeout*/) {
+  check::PluginSocket* socket = check::find(check::names().sockets, socket_path_);
+  if (socket == nullptr) return fail(ErrorCode::unavailable, "nobody listens");
+  return socket->preferred(available, must_include, size);
+}
+
+Result<v1beta1::ContainerAllocateResponse> PluginClient::allocate(
+    const std::vector<std::string>& ids, std::optional<std::chrono::milliseconds> /*timeout*/) {
+  check::PluginSocket* socket = check::find(check::names().sockets, socket_path_);
+  if (socket == nullptr) return fail(ErrorCode::unavailable, "nobody listens");
+  return socket->allocate(ids);
+}
+
+Result<void> PluginClient::pre_start(const std::vector<std::string>& /*ids*/, std::chrono::milliseconds /*timeout*/) {
+  return {};
+}
+
+void PluginClient::disconnect() {}
+
+Result<void> write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
+  check::CheckpointFile* file = check::find(check::names().files, path);
+  if (file == nullptr) return fail(ErrorCode::not_found, path);
+  file->write(checkpoint);
+  return {};
+}
+
+Result<Checkpoint> read_checkpoint(const std::string& path) {
+  const check::CheckpointFile* file = check::find(check::names().files, path);
+  if (file == nullptr || !file->content()) return fail(ErrorCode::not_found, path);
+  return *file->content();
+}
+
+}  // namespace neuron::sim
+
+namespace neuron::plugin {
+
+Result<std::vector<ShownHolding>> read_checkpoint(const std::string& path) {
+  const check::CheckpointFile* file = check::find(check::names().files, path);
+  if (file == nullptr || !file->content()) return fail(ErrorCode::not_found, path);
+  return file->holdings();
+}
+
+}  // namespace neuron::plugin

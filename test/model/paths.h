@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/base/result.h"
+#include "deviceplugin/v1beta1/api.pb.h"
+#include "plugin/allocation_desk.h"
+#include "tools/neuron-sim/kubelet/checkpoint.h"
+
+// What the machine's file system is to the kubelet and the agent: plugin sockets and the checkpoint file, found by
+// path, but in memory. paths.cpp defines sim::PluginClient and both sides' checkpoint functions on top of it, in place
+// of the ones that use gRPC and files. One thread.
+namespace neuron::check {
+
+// A plugin behind its socket.
+class PluginSocket {
+ public:
+  virtual ~PluginSocket() = default;
+  [[nodiscard]] virtual Result<std::vector<std::string>> preferred(const std::vector<std::string>& available,
+                                                                   const std::vector<std::string>& must_include,
+                                                                   int size) = 0;
+  [[nodiscard]] virtual Result<v1beta1::ContainerAllocateResponse> allocate(const std::vector<std::string>& ids) = 0;
+};
+
+// Makes `socket` answer at `path` until stop_listening().
+void listen_at(const std::string& path, PluginSocket& socket);
+void stop_listening(const std::string& path);
+
+// kubelet_internal_checkpoint. Every write is a new file: the mark changes.
+class CheckpointFile {
+ public:
+  // `on_write` decides about each write of the kubelet: true = it lands now, false = the caller keeps it and calls
+  // land() later.
+  CheckpointFile(std::string path, std::function<bool(const sim::Checkpoint&)> on_write);
+  ~CheckpointFile();
+  CheckpointFile(const CheckpointFile&) = delete;
+  CheckpointFile& operator=(const CheckpointFile&) = delete;
+
+  void write(const sim::Checkpoint& content) {
+    if (on_write_(content)) land(content);
+  }
+  void land(const sim::Checkpoint& content);
+
+  [[nodiscard]] const std::optional<sim::Checkpoint>& content() const { return content_; }
+  [[nodiscard]] const std::vector<plugin::ShownHolding>& holdings() const { return holdings_; }
+  [[nodiscard]] core::AdmissionMark mark() const { return mark_; }
+
+ private:
+  std::string path_;
+  std::function<bool(const sim::Checkpoint&)> on_write_;
+  std::optional<sim::Checkpoint> content_;
+  std::vector<plugin::ShownHolding> holdings_;
+  core::AdmissionMark mark_ = 0;
+};
+
+}  // namespace neuron::check

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/base/clock.h"
+#include "plugin/node_view.h"
+#include "tools/neuron-sim/kubelet/pod.h"
+
+namespace neuron::check {
+
+// What every container can really use, read from the environment and the device nodes it was started with, by code of
+// its own. Keeps rule 1 and 2 of the silicon rules (DESIGN.md §4). One thread.
+class Truth {
+ public:
+  struct Container {
+    std::string pod, uid, name;
+    sim::ContainerKind kind = sim::ContainerKind::app;
+    std::set<int> cores;                               // global core ids
+    std::map<std::string, std::set<std::string>> ids;  // by resource
+    bool excepted = false;  // the kubelet gave it ids that another container has, or has forgotten it: see Counts
+  };
+  struct Counts {
+    std::uint64_t containers = 0;
+    std::uint64_t double_given = 0;  // pairs that the kubelet itself gave one id of one resource
+    std::uint64_t forgotten = 0;     // containers that a restarted kubelet no longer knows
+  };
+
+  // `host_numbering`: NEURON_RT_VISIBLE_CORES holds global numbers.
+  Truth(plugin::NodeViewPtr view, bool host_numbering) : view_(std::move(view)), host_numbering_(host_numbering) {}
+
+  // The pod's containers start. A sentence when that breaks a rule.
+  [[nodiscard]] std::optional<std::string> start(const sim::PodSpec& spec, const sim::PodResult& result);
+  void end(const std::string& pod);
+  void except(const std::string& pod);  // its containers are not judged any more
+  // A restarted kubelet knows only the ids in `known`.
+  void keep_known(const std::vector<sim::PodView>& known);
+
+  // Cores that `resource` must not offer: some container uses them through another resource only.
+  [[nodiscard]] std::set<int> blocked(plugin::Resource resource, bool with_excepted) const;
+  // How a container with that core may be called in a refusal; empty when no container has it.
+  [[nodiscard]] std::set<std::string> holders_of(int core) const;
+
+  [[nodiscard]] const std::vector<Container>& containers() const { return containers_; }
+  [[nodiscard]] const Counts& counts() const { return counts_; }
+
+ private:
+  [[nodiscard]] std::optional<std::string> decode(const sim::ContainerGrant& grant, Container& container) const;
+  [[nodiscard]] std::optional<std::string> compare(Container& a, Container& b);
+
+  plugin::NodeViewPtr view_;
+  bool host_numbering_;
+  std::vector<Container> containers_;
+  Counts counts_;
+};
+
+}  // namespace neuron::check

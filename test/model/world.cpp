@@ -1,0 +1,241 @@
+#include "test/model/world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "test/unit/plugin/views.h"
+
+namespace neuron::check {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kTraceLines = 60;
+constexpr milliseconds kListDeadline{2000};  // as in agent/daemon/supervisor_publish.cpp
+
+constexpr std::array<const char*, 5> kTypes = {"trn1.32xlarge", "trn1.32xlarge", "trn2.48xlarge", "inf2.48xlarge",
+                                               "trn1.2xlarge"};
+
+std::vector<rpc::PodDevices> as_listed(const std::vector<sim::PodView>& pods) {
+  std::vector<rpc::PodDevices> all;
+  for (const sim::PodView& pod : pods) {
+    for (const sim::ContainerView& container : pod.containers) {
+      if (container.kind == sim::ContainerKind::init) continue;
+      std::map<std::string, std::set<std::string>> ids;
+      for (const auto& device : container.devices) ids[device.resource].insert(device.id);
+      for (const auto& [resource, set] : ids) {
+        all.push_back({pod.ns, pod.name, container.name, resource, {set.begin(), set.end()}});
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+void Tally::add(const Tally& other) {
+  events += other.events;
+  in_flight_events += other.in_flight_events;
+  admitted += other.admitted;
+  admitted_both += other.admitted_both;
+  settled += other.settled;
+  agent_starts += other.agent_starts;
+  kubelet_starts += other.kubelet_starts;
+  late_writes += other.late_writes;
+  for (const auto& [kind, count] : other.refused) refused[kind] += count;
+  split += other.split;
+  ledger_gaps += other.ledger_gaps;
+  longest_gap_ms = std::max(longest_gap_ms, other.longest_gap_ms);
+  oldest_refusal_ms = std::max(oldest_refusal_ms, other.oldest_refusal_ms);
+  truth.containers += other.truth.containers;
+  truth.double_given += other.truth.double_given;
+  truth.forgotten += other.truth.forgotten;
+}
+
+World::World(std::uint64_t seed, bool trace)
+    : random_(seed),
+      trace_(trace),
+      checkpoint_path_("checkpoint"),
+      checkpoint_(checkpoint_path_, [this](const sim::Checkpoint& content) { return keep_write(content); }) {
+  instance_type_ = kTypes.at(static_cast<std::size_t>(pick(0, static_cast<int>(kTypes.size()) - 1)));
+  calm_ = chance(40);
+  neurondevice_ = chance(40);
+  if (chance(50)) response_.numbering = plugin::CoreNumbering::host;
+  snapshot_ = plugin::snapshot_of(instance_type_);
+  view_ = std::make_shared<const plugin::NodeView>(std::make_shared<const model::Snapshot>(*snapshot_));
+  truth_ = std::make_unique<Truth>(view_, response_.numbering == plugin::CoreNumbering::host);
+  sim::KubeletOptions options;
+  options.seed = static_cast<unsigned>(seed);
+  options.numa_policy = static_cast<sim::NumaPolicy>(chance(60) ? 0 : pick(1, 2));
+  options.on_step = [this](sim::AdmissionStep step, const std::string&) { in_flight(step); };
+  kubelet_ = std::make_unique<sim::DeviceManager>(std::move(options), checkpoint_path_);
+  say(fmt::format("node {} calm={} neurondevice={}", instance_type_, calm_, neurondevice_));
+  start_agent();
+  time_.advance(milliseconds(100));
+}
+
+World::~World() = default;
+
+void World::say(const std::string& line) {
+  if (!trace_) return;
+  const auto at = std::chrono::duration_cast<microseconds>(time_.now().time_since_epoch()).count();
+  trace_lines_.push_back(fmt::format("{:>5} {:>12.3f} ms  {}", tally_.events, static_cast<double>(at) / 1000.0, line));
+  if (trace_lines_.size() > kTraceLines) trace_lines_.pop_front();
+}
+
+AgentWorld World::agent_world() {
+  return {time_,
+          checkpoint_,
+          checkpoint_path_,
+          response_,
+          neurondevice_,
+          [this](AgentWorld::Listed answer) { list(std::move(answer)); },
+          [this](plugin::Resource resource, const monitor::UnitListPtr& units) { send(resource, units); },
+          [this](plugin::Resource resource, const std::string& path) {
+            if (!kubelet_up_) return false;
+            check_ledger("before the first answer");
+            const std::string name(plugin::resource_name(resource));
+            say("agent registers " + name);
+            kubelet_->plugin_connected(name, std::make_shared<sim::PluginClient>(name, path), {true, true});
+            return true;
+          },
+          [this](plugin::Resource resource, const std::vector<std::string>& ids) {
+            if (trace_) say(fmt::format("  agent gives {} {}", plugin::resource_name(resource), fmt::join(ids, ",")));
+            Given one{time_.now(), admitting_, {}, std::nullopt};
+            for (const std::string& id : ids) {
+              if (const auto unit = view_->unit_of(resource, id))
+                one.cores.merge([&] {
+                  const auto cores = view_->cores_of(resource, *unit);
+                  return std::set<int>(cores.begin(), cores.end());
+                }());
+            }
+            if (!one.cores.empty()) given_.push_back(std::move(one));
+          }};
+}
+
+void World::start_agent() {
+  ++tally_.agent_starts;
+  ++agent_life_;
+  say("agent starts");
+  agent_ = std::make_shared<ModelAgent>(agent_world(), "agent" + std::to_string(agent_life_));
+  agent_->start(view_);
+}
+
+void World::stop_agent() {
+  if (!agent_) return;
+  say("agent is killed");
+  agent_.reset();
+  if (!kubelet_up_) return;
+  for (const plugin::Resource resource : plugin::kAllResources) {
+    kubelet_->plugin_disconnected(std::string(plugin::resource_name(resource)));
+  }
+}
+
+void World::restart_agent() {
+  stop_agent();
+  time_.after(soon(3000, 3000000), [this] {
+    if (!agent_) start_agent();
+  });
+}
+
+void World::restart_kubelet() {
+  if (!kubelet_up_) return;
+  say("kubelet is killed");
+  ++tally_.kubelet_starts;
+  ++kubelet_life_;
+  kubelet_up_ = false;
+  kubelet_->forget();
+  time_.after(soon(50000, 3000000), [this] {
+    kubelet_->restore();
+    kubelet_up_ = true;
+    truth_->keep_known(kubelet_->pods());
+    say("kubelet is back");
+    time_.after(soon(500, 20000), [this] {
+      if (agent_) agent_->kubelet_appeared();
+    });
+  });
+}
+
+void World::list(AgentWorld::Listed answer) {
+  const auto there = soon(200, chance(10) && !settling_ ? 1500000 : 3000);
+  const auto back = soon(200, chance(10) && !settling_ ? 1500000 : 3000);
+  const bool fails = !settling_ && chance(3);
+  time_.after(there, [this, there, back, fails, answer = std::move(answer)] {
+    const bool late = there + back > kListDeadline;
+    Result<std::vector<rpc::PodDevices>> result = fail(ErrorCode::unavailable, "nobody answers");
+    if (kubelet_up_ && !fails) {
+      say("kubelet answers the agent's List");
+      kubelet_->update_allocated();
+      if (!late) result = as_listed(kubelet_->pods());
+    }
+    time_.after(late ? kListDeadline - there : back, [answer, result = std::move(result)] { answer(result); });
+  });
+}
+
+void World::send(plugin::Resource resource, const monitor::UnitListPtr& list) {
+  last_delivery_ = std::max(last_delivery_, time_.now() + soon(100, 3000));
+  time_.after(last_delivery_ - time_.now(), [this, resource, list, kubelet = kubelet_life_, agent = agent_life_] {
+    if (kubelet != kubelet_life_ || agent != agent_life_ || !agent_ || !kubelet_up_) return;
+    v1beta1::ListAndWatchResponse message;
+    for (const monitor::UnitState& unit : *list) {
+      v1beta1::Device* device = message.add_devices();
+      device->set_id(unit.id);
+      device->set_health(unit.healthy ? "Healthy" : "Unhealthy");
+      for (const int node : unit.numa_nodes) device->mutable_topology()->add_nodes()->set_id(node);
+    }
+    say(fmt::format("list of {} reaches the kubelet", plugin::resource_name(resource)));
+    in_list_and_watch_ = true;
+    kubelet_->plugin_updated(std::string(plugin::resource_name(resource)), message);
+    in_list_and_watch_ = false;
+  });
+}
+
+// A write after a container is part of the admission; one after a ListAndWatch message may be overtaken.
+bool World::keep_write(const sim::Checkpoint& content) {
+  if (in_list_and_watch_) split_ = true;
+  if (!in_list_and_watch_ || calm_ || settling_ || !chance(4)) {
+    say(in_list_and_watch_ ? "  checkpoint written" : "  checkpoint written after a container");
+    checkpoint_landed();
+    return true;
+  }
+  say("  checkpoint: a slow write begins");
+  ++tally_.late_writes;
+  time_.after(soon(500, 400000), [this, content, life = kubelet_life_] {
+    if (life != kubelet_life_) return;
+    say("checkpoint: the slow write lands");
+    split_ = true;
+    checkpoint_.land(content);
+    checkpoint_landed();
+  });
+  return false;
+}
+
+void World::checkpoint_landed() {
+  time_.after(soon(50, 8000), [this] {
+    if (agent_) agent_->checkpoint_changed();
+  });
+}
+
+void World::foreign_list() {
+  if (!kubelet_up_) return;
+  say("somebody else calls List");
+  kubelet_->update_allocated();
+}
+
+void World::set_health() {
+  auto& states = chance(75) || snapshot_->efa_health.empty() ? snapshot_->device_health : snapshot_->efa_health;
+  const auto which = static_cast<std::size_t>(pick(0, static_cast<int>(states.size()) - 1));
+  model::Health& health = states[which];
+  const bool was_healthy = health.state == model::HealthState::healthy;
+  health.state = was_healthy ? model::HealthState::unhealthy : model::HealthState::healthy;
+  health.sentence = was_healthy ? "it failed in the model" : "";
+  ++snapshot_->number;
+  view_ = std::make_shared<const plugin::NodeView>(std::make_shared<const model::Snapshot>(*snapshot_));
+  say(fmt::format("{} {} is {}", &states == &snapshot_->efa_health ? "efa" : "neuron", which,
+                  was_healthy ? "broken" : "well again"));
+  if (agent_) agent_->set_view(view_);
+}
+
+}  // namespace neuron::check

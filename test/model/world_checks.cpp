@@ -1,0 +1,130 @@
+// The rules, checked.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "test/model/world.h"
+
+namespace neuron::check {
+namespace {
+
+std::string words(const std::set<int>& numbers) {
+  return fmt::format("{}", fmt::join(numbers, ","));
+}
+
+constexpr std::array kSilicon = {plugin::Resource::neuroncore, plugin::Resource::neuron,
+                                 plugin::Resource::neurondevice};
+
+}  // namespace
+
+void World::broken(const std::string& what) {
+  if (broken_) return;
+  broken_ = what;
+  say("BROKEN: " + what);
+}
+
+// Silicon that a running container uses is not offered through another resource.
+std::optional<std::string> World::ledger_gap() const {
+  if (!agent_ || !agent_->serving()) return std::nullopt;
+  for (const plugin::Resource resource : kSilicon) {
+    const std::set<int> used = truth_->blocked(resource, false);
+    if (used.empty()) continue;
+    const auto list = agent_->desk().unit_list(resource);
+    for (const monitor::UnitState& unit : *list) {
+      if (!unit.healthy) continue;
+      for (const int core : view_->cores_of(resource, std::stoi(unit.id))) {
+        if (!used.contains(core)) continue;
+        return fmt::format("the agent offers {} {} though core {} is used by {}", plugin::resource_name(resource),
+                           unit.id, core, fmt::join(truth_->holders_of(core), " or "));
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+void World::check_ledger(const std::string& when) {
+  if (const auto gap = ledger_gap()) broken(when + ": " + *gap);
+}
+
+// What the agent learns through the checkpoint may lag behind, for moments: that breaks no rule until somebody is given
+// the silicon (Truth::start sees that), but it must not last.
+void World::watch_ledger() {
+  const auto gap = ledger_gap();
+  if (!gap) return gap_since_.reset();
+  if (!gap_since_) {
+    say("ledger gap: " + *gap);
+    ++tally_.ledger_gaps;
+    gap_since_ = time_.now();
+  }
+  const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(time_.now() - *gap_since_);
+  tally_.longest_gap_ms = std::max<std::int64_t>(tally_.longest_gap_ms, age.count());
+  constexpr std::chrono::seconds kMostLag{1};
+  if (age > kMostLag) broken(fmt::format("for {} ms: {}", age.count(), *gap));
+}
+
+// On a quiet node the kubelet's lists are exactly: all units but the broken ones and those used otherwise.
+void World::check_lists() {
+  if (!kubelet_up_ || !agent_ || broken_) return;
+  const auto resources = kubelet_->resources();
+  for (const plugin::Resource resource : plugin::kAllResources) {
+    if (resource == plugin::Resource::neurondevice && !neurondevice_) continue;
+    if (view_->units(resource).empty()) continue;
+    const std::set<int> used = resource != plugin::Resource::efa ? truth_->blocked(resource, true) : std::set<int>{};
+    const auto found = resources.find(std::string(plugin::resource_name(resource)));
+    if (found == resources.end()) return broken("quiet node, not registered: " + std::string(resource_name(resource)));
+    for (const int unit : view_->units(resource)) {
+      const auto cores = view_->cores_of(resource, unit);
+      const bool in_use = std::any_of(cores.begin(), cores.end(), [&](int core) { return used.contains(core); });
+      const bool well = view_->health_of(resource, unit).state == model::HealthState::healthy;
+      if (found->second.healthy.contains(view_->id_of(resource, unit)) == (well && !in_use)) continue;
+      return broken(fmt::format("quiet node: {} {} is {} at the kubelet, but well={} used otherwise={} (cores {})",
+                                resource_name(resource), view_->id_of(resource, unit),
+                                well && !in_use ? "not offered" : "offered", well, in_use,
+                                words({cores.begin(), cores.end()})));
+    }
+  }
+}
+
+void World::check_refusal(const sim::PodSpec& spec, const std::string& message) {
+  const auto says = [&](const char* text) { return message.find(text) != std::string::npos; };
+  if (says("same silicon")) {
+    const bool asks_twice = std::any_of(spec.containers.begin(), spec.containers.end(), [](const auto& container) {
+      return std::count_if(container.requests.begin(), container.requests.end(), [](const auto& request) {
+               const auto resource = plugin::parse_resource(request.first);
+               return request.second > 0 && resource && *resource != plugin::Resource::efa;
+             }) > 1;
+    });
+    ++tally_.refused[asks_twice ? "two resources of one container, not the same silicon"
+                                : "taken for a container refused before it"];
+    return;
+  }
+  for (const char* kind : {"unavailable for", "no healthy devices", "Topology locality", "has been stopped",
+                           "unregistered", "nobody listens", "kubelet ended", "is unhealthy", "no longer healthy",
+                           "unexpectedly allocated", "unknown Device"}) {
+    if (!says(kind)) continue;
+    ++tally_.refused[std::string("kubelet or health: ") + kind];
+    return;
+  }
+  int core = -1;
+  const auto at = message.find("core ");
+  const auto held = message.find(" is held by ");
+  if (at == std::string::npos || held == std::string::npos) return broken("a refusal that names no holder: " + message);
+  core = std::stoi(message.substr(at + 5));
+  const std::string holder = message.substr(held + 12, message.find(" through ") - held - 12);
+  const std::set<std::string> names = truth_->holders_of(core);
+  if (names.contains(holder) || (!names.empty() && holder == "a container admitted moments ago")) {
+    ++tally_.refused["held by a running container"];
+    return;
+  }
+  std::optional<SteadyTime> ended;  // not running: then it ran, or was refused, a moment ago
+  for (const Given& one : given_) {
+    if (one.cores.contains(core)) ended = one.ended.value_or(time_.now());
+  }
+  if (!ended) return broken("a refusal for a core that nobody ever had: " + message);
+  const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(time_.now() - *ended).count();
+  tally_.oldest_refusal_ms = std::max<std::int64_t>(tally_.oldest_refusal_ms, age);
+  ++tally_.refused["held by a container that has just ended or was refused"];
+}
+
+}  // namespace neuron::check
