@@ -135,5 +135,19 @@ TEST(Registration, SigtermUnderLoadStillEndsInTime) {
   load.join();
 }
 
+TEST(Registration, AWaitingPreStartHoldsUpNeitherARestartNorTheEnd) {
+  Node node("trn1.2xlarge");
+  node.start();
+  ASSERT_TRUE(node.wait_allocatable(kCore, 2));
+  node.host.set("neuron0/core0", "stats/memory_usage/device_mem/tensors/total=4096");
+  std::thread admission([&] { static_cast<void>(node.run("follower", {{kCore, 2}})); });  // its start has to wait
+  ASSERT_TRUE(node.kubelet->wait_for([&] { return !node.kubelet->pods().empty(); }, kPatience));
+  ASSERT_TRUE(node.kubelet->restart());
+  EXPECT_TRUE(node.wait_allocatable(kCore, 2)) << node.agent->log();
+  node.agent->signal(SIGTERM);
+  EXPECT_EQ(node.agent->wait(std::chrono::seconds(2)), 0) << node.agent->log();
+  admission.join();
+}
+
 }  // namespace
 }  // namespace neuron::fakes
