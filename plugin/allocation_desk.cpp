@@ -58,6 +58,23 @@ AllocationDesk::Silicon AllocationDesk::silicon_of_units(Resource resource, cons
   return {sorted_unique(std::move(silicon.devices)), sorted_unique(std::move(silicon.cores))};
 }
 
+// The NICs, or the silicon, that the asking container was given a moment ago. By the admission mark; just after a list
+// of ours, which moves the mark as well, by time. Only a preference depends on it, so a wrong guess costs nobody a
+// core.
+const core::Holding* AllocationDesk::companion(Resource resource, core::AdmissionMark mark) const {
+  constexpr std::chrono::milliseconds kMarkUncertain{500};
+  constexpr std::chrono::milliseconds kMoment{50};
+  const bool silicon = core::is_silicon(resource);
+  const core::Holding* marked =
+      silicon ? ledger_.nics_of_admission(resource, mark) : ledger_.silicon_of_admission(resource, mark);
+  const SteadyTime now = clock_.now();
+  if (marked != nullptr || mark == 0 || now - last_publish_ > kMarkUncertain || ledger_.holdings().empty())
+    return marked;
+  const core::Holding& newest = ledger_.holdings().back();
+  const bool fits = core::is_silicon(newest.resource) != silicon && newest.mark != 0;
+  return fits && now - newest.since < kMoment ? &newest : nullptr;
+}
+
 void AllocationDesk::add_hints(Resource resource, core::ChooseRequest& request, core::AdmissionMark mark) const {
   std::set<int> held;
   std::set<int> avoid;
@@ -71,12 +88,9 @@ void AllocationDesk::add_hints(Resource resource, core::ChooseRequest& request, 
   for (const int device : view_->units(Resource::neuron)) {
     if (!held.contains(device)) request.free_devices.push_back(device);
   }
-  if (!core::is_silicon(resource)) {
-    if (const core::Holding* first = ledger_.silicon_of_admission(resource, mark)) {
-      request.prefer_devices = first->devices;
-    }
-  } else if (const core::Holding* nics = ledger_.nics_of_admission(resource, mark)) {
-    request.prefer_efas = nics->units;
+  if (const core::Holding* beside = companion(resource, mark)) {
+    (core::is_silicon(resource) ? request.prefer_efas : request.prefer_devices) =
+        core::is_silicon(resource) ? beside->units : beside->devices;
   }
 }
 
@@ -240,6 +254,11 @@ std::optional<monitor::UnitList> AllocationDesk::unit_list(Resource resource) co
 bool AllocationDesk::holds_anything() const {
   const MutexLock lock(mutex_);
   return !ledger_.holdings().empty();
+}
+
+void AllocationDesk::note_published() {
+  const MutexLock lock(mutex_);
+  last_publish_ = clock_.now();
 }
 
 bool AllocationDesk::admission_open() const {

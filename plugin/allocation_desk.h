@@ -56,6 +56,9 @@ class AllocationDesk {
   [[nodiscard]] std::optional<monitor::UnitList> unit_list(Resource resource) const EXCLUDES(mutex_);
 
   [[nodiscard]] bool holds_anything() const EXCLUDES(mutex_);
+  // A list went out: the kubelet writes its checkpoint for it, so for a moment a new mark may mean the same container.
+  void note_published() EXCLUDES(mutex_);
+
   // The kubelet has not yet written its checkpoint since the newest answer: the container may still ask for more.
   [[nodiscard]] bool admission_open() const EXCLUDES(mutex_);
   [[nodiscard]] SteadyTime last_call() const EXCLUDES(mutex_);  // end of the newest prefer or allocate
@@ -71,6 +74,7 @@ class AllocationDesk {
                                              const std::vector<std::string>& must_include, int size,
                                              core::AdmissionMark mark) REQUIRES(mutex_);
   void forget_ended(Resource resource, const core::ChooseRequest& request) REQUIRES(mutex_);
+  [[nodiscard]] const core::Holding* companion(Resource resource, core::AdmissionMark mark) const REQUIRES(mutex_);
   void add_hints(Resource resource, core::ChooseRequest& request, core::AdmissionMark mark) const REQUIRES(mutex_);
   [[nodiscard]] core::Choice choose(Resource resource, const core::ChooseRequest& request) const REQUIRES(mutex_);
   [[nodiscard]] std::optional<std::vector<int>> choice_on_same_silicon(Resource resource,
@@ -89,6 +93,7 @@ class AllocationDesk {
   NodeViewPtr view_ GUARDED_BY(mutex_);
   core::Ledger ledger_ GUARDED_BY(mutex_);
   SteadyTime last_call_ GUARDED_BY(mutex_){};
+  SteadyTime last_publish_ GUARDED_BY(mutex_){};
 };
 
 }  // namespace neuron::plugin

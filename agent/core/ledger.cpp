@@ -50,7 +50,9 @@ std::vector<bool> Ledger::over_when_given(Resource resource, const std::vector<i
     if (held.resource != resource || held.since >= settled || common(held.units, units).empty()) continue;
     over[i] = true;
     for (std::size_t k = 0; k < holdings_.size(); ++k) {
-      if (same_container(holdings_[k], held)) over[k] = true;
+      // A pod that the kubelet refused leaves its mark to the next container, so a mark speaks only for what is older.
+      const bool named = !held.holder.empty() && held.holder == holdings_[k].holder;
+      if (named || (same_container(holdings_[k], held) && holdings_[k].since <= held.since)) over[k] = true;
     }
   }
   return over;

@@ -265,6 +265,7 @@ void Supervisor::handle(const RegisterDone& event) {
   if (served == nullptr || !served->server || served->server->endpoint() != event.endpoint) return;
   if (!event.error) {
     served->phase = ServedResource::Phase::registered;
+    parts_.desk.note_published();  // its first list is on the way, or just there
     served->registered_at = parts_.clock.now();
     served->check_at = served->registered_at + kWatchDue;
     served->last_error.clear();

@@ -36,6 +36,7 @@ void Supervisor::publish_all() {
     if (!list || (served.last_list && *served.last_list == *list)) continue;
     log_changes(served, *list);
     served.last_list = std::make_shared<const monitor::UnitList>(*std::move(list));
+    parts_.desk.note_published();
     served.server->publish(served.last_list);
     published = true;
   }
@@ -46,6 +47,7 @@ void Supervisor::publish_all() {
 void Supervisor::publish_again() {
   for (const ServedResource& served : served_) {
     if (served.server && served.last_list && core::is_silicon(served.resource)) {
+      parts_.desk.note_published();
       return served.server->publish(served.last_list);
     }
   }

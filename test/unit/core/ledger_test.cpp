@@ -90,6 +90,15 @@ TEST(Ledger, WhatTheKubeletOffersIsFreeAndItsOldContainerOver) {
   EXPECT_EQ(ledger.holdings()[0].mark, 8U) << "too young: the kubelet may be offering what it has just given";
 }
 
+TEST(Ledger, AMarkInheritedFromARefusedPodDoesNotEndItsHeir) {
+  Ledger ledger;
+  ledger.record(cores(kCore, {4, 5}, 7, 1));    // its pod was refused by the kubelet: no checkpoint, the mark stays
+  ledger.record(cores(kDevice, {4, 5}, 7, 3));  // the next pod
+  EXPECT_TRUE(ledger.conflict(kCore, {4}, {4}, 8)) << "core 4 is in use, though the kubelet offers it";
+  ledger.offered(kCore, {4, 5}, SteadyTime{} + seconds(9));
+  EXPECT_TRUE(ledger.conflict(kCore, {4}, {4}, 8));
+}
+
 TEST(Ledger, NicsAndSiliconOfOneAdmissionAreFoundOnceEach) {
   Ledger ledger;
   ledger.record({Resource::efa, {3}, {}, {}, "", 7, SteadyTime{}});

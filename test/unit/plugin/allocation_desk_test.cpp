@@ -184,6 +184,16 @@ TEST_F(Desk, NicsFollowTheDevicesOfTheSameContainer) {
   EXPECT_THAT(nics, testing::UnorderedElementsAre("rdmap201s0", "rdmap180s0", "rdmap179s0", "rdmap202s0"));
 }
 
+TEST_F(Desk, JustAfterAListOfOursTheMarkMayMoveWithinOneContainer) {
+  node("trn2.48xlarge");
+  desk.note_published();
+  ASSERT_TRUE(desk.allocate(Resource::neuron, {"4"}));
+  next_container();  // in truth the kubelet's answer to our list
+  EXPECT_EQ(prefer_of_all(Resource::efa, 1), (std::vector<std::string>{"rdmap108s0"}));
+  clock.advance(std::chrono::milliseconds(200));
+  EXPECT_NE(prefer_of_all(Resource::efa, 1), (std::vector<std::string>{"rdmap108s0"})) << "too late to be the same one";
+}
+
 TEST_F(Desk, DevicesFollowTheNicsOfTheSameContainer) {
   node("trn2.48xlarge");
   ASSERT_TRUE(desk.allocate(Resource::efa, {"rdmap108s0"}));
