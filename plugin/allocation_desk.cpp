@@ -58,21 +58,10 @@ AllocationDesk::Silicon AllocationDesk::silicon_of_units(Resource resource, cons
   return {sorted_unique(std::move(silicon.devices)), sorted_unique(std::move(silicon.cores))};
 }
 
-// The NICs, or the silicon, that the asking container was given a moment ago. By the admission mark; just after a list
-// of ours, which moves the mark as well, by time. Only a preference depends on it, so a wrong guess costs nobody a
-// core.
+// The NICs, or the silicon, that the asking container was given a moment ago.
 const core::Holding* AllocationDesk::companion(Resource resource, core::AdmissionMark mark) const {
-  constexpr std::chrono::milliseconds kMarkUncertain{500};
-  constexpr std::chrono::milliseconds kMoment{50};
-  const bool silicon = core::is_silicon(resource);
-  const core::Holding* marked =
-      silicon ? ledger_.nics_of_admission(resource, mark) : ledger_.silicon_of_admission(resource, mark);
-  const SteadyTime now = clock_.now();
-  if (marked != nullptr || mark == 0 || now - last_publish_ > kMarkUncertain || ledger_.holdings().empty())
-    return marked;
-  const core::Holding& newest = ledger_.holdings().back();
-  const bool fits = core::is_silicon(newest.resource) != silicon && newest.mark != 0;
-  return fits && now - newest.since < kMoment ? &newest : nullptr;
+  return core::is_silicon(resource) ? ledger_.nics_of_admission(resource, mark)
+                                    : ledger_.silicon_of_admission(resource, mark);
 }
 
 void AllocationDesk::add_hints(Resource resource, core::ChooseRequest& request, core::AdmissionMark mark) const {
@@ -228,9 +217,7 @@ Result<ContainerAnswer> AllocationDesk::allocate(Resource resource, const std::v
   return answer_for_efa(*view_, units, options_);
 }
 
-void AllocationDesk::reconcile(const std::vector<ShownHolding>& shown, SteadyTime asked_at) {
-  const MutexLock lock(mutex_);
-  if (!view_) return;
+std::vector<core::Holding> AllocationDesk::to_holdings(const std::vector<ShownHolding>& shown, SteadyTime since) const {
   std::vector<core::Holding> holdings;
   for (const ShownHolding& one : shown) {
     const auto resource = parse_resource(one.resource_name);
@@ -239,9 +226,16 @@ void AllocationDesk::reconcile(const std::vector<ShownHolding>& shown, SteadyTim
     if (units.empty()) continue;
     Silicon silicon = core::is_silicon(*resource) ? silicon_of_units(*resource, units) : Silicon{};
     holdings.push_back(
-        {*resource, std::move(units), std::move(silicon.cores), std::move(silicon.devices), one.holder, 0, asked_at});
+        {*resource, std::move(units), std::move(silicon.cores), std::move(silicon.devices), one.holder, 0, since});
   }
-  ledger_.reconcile(holdings, asked_at);
+  return holdings;
+}
+
+void AllocationDesk::reconcile(const ShownHoldings& shown) {
+  const MutexLock lock(mutex_);
+  if (!view_) return;
+  ledger_.reconcile({to_holdings(shown.listed, shown.asked_at), shown.asked_at,
+                     to_holdings(shown.stored, shown.asked_at), shown.stored_mark});
 }
 
 std::optional<monitor::UnitList> AllocationDesk::unit_list(Resource resource) const {
@@ -254,11 +248,6 @@ std::optional<monitor::UnitList> AllocationDesk::unit_list(Resource resource) co
 bool AllocationDesk::holds_anything() const {
   const MutexLock lock(mutex_);
   return !ledger_.holdings().empty();
-}
-
-void AllocationDesk::note_published() {
-  const MutexLock lock(mutex_);
-  last_publish_ = clock_.now();
 }
 
 bool AllocationDesk::admission_open() const {

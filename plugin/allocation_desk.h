@@ -23,6 +23,14 @@ struct ShownHolding {
   std::string holder;  // "namespace/pod/container", or "pod <uid>/<container>" from the checkpoint
 };
 
+// What the kubelet shows of who holds what, from its two sources; see core::Ledger::Shown.
+struct ShownHoldings {
+  std::vector<ShownHolding> listed;
+  SteadyTime asked_at{};
+  std::vector<ShownHolding> stored;
+  core::AdmissionMark stored_mark = 0;
+};
+
 // The one place where units are chosen, given and refused, for all resources of the process, so that resources which
 // are the same silicon stay consistent (DESIGN.md §4) and NICs follow chips. Holds no gRPC, does no I/O except `mark`.
 // Thread-safe; every method is a short computation under one lock that no scanner ever takes.
@@ -49,16 +57,13 @@ class AllocationDesk {
   [[nodiscard]] Result<ContainerAnswer> allocate(Resource resource, const std::vector<std::string>& ids)
       EXCLUDES(mutex_);
 
-  // The truth of PodResources and the checkpoint, asked at `asked_at`. Ids the node does not have are skipped.
-  void reconcile(const std::vector<ShownHolding>& shown, SteadyTime asked_at) EXCLUDES(mutex_);
+  // The truth of PodResources and the checkpoint. Ids the node does not have are skipped.
+  void reconcile(const ShownHoldings& shown) EXCLUDES(mutex_);
 
   // The list to advertise now; nullopt before the first snapshot.
   [[nodiscard]] std::optional<monitor::UnitList> unit_list(Resource resource) const EXCLUDES(mutex_);
 
   [[nodiscard]] bool holds_anything() const EXCLUDES(mutex_);
-  // A list went out: the kubelet writes its checkpoint for it, so for a moment a new mark may mean the same container.
-  void note_published() EXCLUDES(mutex_);
-
   // The kubelet has not yet written its checkpoint since the newest answer: the container may still ask for more.
   [[nodiscard]] bool admission_open() const EXCLUDES(mutex_);
   [[nodiscard]] SteadyTime last_call() const EXCLUDES(mutex_);  // end of the newest prefer or allocate
@@ -69,6 +74,8 @@ class AllocationDesk {
     std::vector<int> cores;
   };
 
+  [[nodiscard]] std::vector<core::Holding> to_holdings(const std::vector<ShownHolding>& shown, SteadyTime since) const
+      REQUIRES(mutex_);
   [[nodiscard]] Silicon silicon_of_units(Resource resource, const std::vector<int>& units) const REQUIRES(mutex_);
   [[nodiscard]] core::ChooseRequest question(Resource resource, const std::vector<std::string>& available,
                                              const std::vector<std::string>& must_include, int size,
@@ -93,7 +100,6 @@ class AllocationDesk {
   NodeViewPtr view_ GUARDED_BY(mutex_);
   core::Ledger ledger_ GUARDED_BY(mutex_);
   SteadyTime last_call_ GUARDED_BY(mutex_){};
-  SteadyTime last_publish_ GUARDED_BY(mutex_){};
 };
 
 }  // namespace neuron::plugin

@@ -38,17 +38,20 @@ std::vector<std::string> ids_of(const json& entry) {
   return {ids.begin(), ids.end()};
 }
 
-}  // namespace
-
-core::AdmissionMark checkpoint_mark(const std::string& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return 0;
+core::AdmissionMark mark_of(const struct stat& info) {
   std::uint64_t mark = 14695981039346656037ULL;  // FNV-1a over what a rename changes
   for (const auto part : {static_cast<std::uint64_t>(info.st_ino), static_cast<std::uint64_t>(info.st_mtim.tv_sec),
                           static_cast<std::uint64_t>(info.st_mtim.tv_nsec), static_cast<std::uint64_t>(info.st_size)}) {
     mark = (mark ^ part) * 1099511628211ULL;
   }
   return std::max<std::uint64_t>(mark, 1);
+}
+
+}  // namespace
+
+core::AdmissionMark checkpoint_mark(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 ? mark_of(info) : 0;
 }
 
 Result<std::vector<ShownHolding>> parse_checkpoint(std::string_view text) {
@@ -69,9 +72,11 @@ Result<std::vector<ShownHolding>> parse_checkpoint(std::string_view text) {
   return holdings;
 }
 
-Result<std::vector<ShownHolding>> read_checkpoint(const std::string& path) {
+Result<StoredHoldings> read_checkpoint(const std::string& path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   if (!file.valid()) return fail(error_from_errno(errno, path));
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return fail(error_from_errno(errno, path));
   std::string text;
   std::string chunk(64U << 10U, '\0');
   for (;;) {
@@ -83,7 +88,7 @@ Result<std::vector<ShownHolding>> read_checkpoint(const std::string& path) {
   }
   auto parsed = parse_checkpoint(text);
   if (!parsed) return fail(std::move(parsed).error().with_context(path));
-  return parsed;
+  return StoredHoldings{*std::move(parsed), mark_of(info)};
 }
 
 }  // namespace neuron::plugin

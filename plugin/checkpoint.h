@@ -22,7 +22,12 @@ inline constexpr std::string_view kCheckpointName = "kubelet_internal_checkpoint
 // another type: such an entry is skipped. Errors: data_corrupt when the text is no JSON object of the known shape.
 [[nodiscard]] Result<std::vector<ShownHolding>> parse_checkpoint(std::string_view text);
 
+struct StoredHoldings {
+  std::vector<ShownHolding> holdings;
+  core::AdmissionMark mark = 0;  // of the file that was read
+};
+
 // Reads and parses the file, at most 16 MiB. Errors: not_found, permission_denied, data_corrupt.
-[[nodiscard]] Result<std::vector<ShownHolding>> read_checkpoint(const std::string& path);
+[[nodiscard]] Result<StoredHoldings> read_checkpoint(const std::string& path);
 
 }  // namespace neuron::plugin

@@ -48,7 +48,8 @@ void DevicePluginService::close() {
     const MutexLock lock(closing_mutex_);
     closing_ = true;
   }
-  if (hooks_.cancel_pre_start) hooks_.cancel_pre_start(resource_);
+  hooks_.cancel_pre_start(resource_);
+  hooks_.release_allocate(resource_);
 }
 
 grpc::ServerUnaryReactor* DevicePluginService::GetDevicePluginOptions(grpc::CallbackServerContext* context,
@@ -64,9 +65,10 @@ grpc::ServerUnaryReactor* DevicePluginService::GetDevicePluginOptions(grpc::Call
 grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse>* DevicePluginService::ListAndWatch(
     grpc::CallbackServerContext* /*context*/, const v1beta1::Empty* /*request*/) {
   using Stream = rpc::WatchStream<v1beta1::ListAndWatchResponse>;
-  return Stream::start(hub_, to_response, [resource = resource_, &hooks = hooks_](Stream::End end) {
-    hooks.on_stream_end(resource, end == Stream::End::by_us ? StreamEnd::by_us : StreamEnd::by_peer);
-  });
+  return Stream::start(
+      hub_, to_response, hooks_.on_list_sent, [resource = resource_, &hooks = hooks_](Stream::End end) {
+        hooks.on_stream_end(resource, end == Stream::End::by_us ? StreamEnd::by_us : StreamEnd::by_peer);
+      });
 }
 
 grpc::ServerUnaryReactor* DevicePluginService::GetPreferredAllocation(
@@ -105,7 +107,13 @@ grpc::ServerUnaryReactor* DevicePluginService::Allocate(grpc::CallbackServerCont
                                                         const v1beta1::AllocateRequest* request,
                                                         v1beta1::AllocateResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(allocate(*request, *response));
+  const auto answer = [this, reactor, request, response] { reactor->Finish(allocate(*request, *response)); };
+  bool held = false;
+  {
+    const MutexLock lock(closing_mutex_);
+    held = !closing_ && hooks_.hold_allocate(resource_, answer);
+  }
+  if (!held) answer();
   return reactor;
 }
 

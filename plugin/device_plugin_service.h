@@ -13,13 +13,18 @@
 namespace neuron::plugin {
 
 // The kubelet's DevicePlugin service for one resource: converts, asks the desk or the hub, converts back. All handlers
-// answer at once on gRPC's threads, except PreStartContainer, which waits without holding a thread.
+// answer at once on gRPC's threads, except PreStartContainer and, while a list of ours is on its way, Allocate
+// (ListGate); these wait without holding a thread.
 class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService {
  public:
   enum class StreamEnd { by_us, by_peer };
   struct Hooks {
     std::function<void(Resource, StreamEnd)> on_stream_end;  // any thread, must not block
-    std::function<void(Resource)> on_allocate;               // after an Allocate that succeeded
+    std::function<void()> on_list_sent;                      // before a ListAndWatch message leaves; must not block
+    // ListGate::hold: true when the function is kept, to be called once later.
+    std::function<bool(Resource, std::function<void()>)> hold_allocate;
+    std::function<void(Resource)> release_allocate;  // every Allocate of the resource that is held goes now
+    std::function<void(Resource)> on_allocate;       // after an Allocate that succeeded
     // Calls back once, when nobody uses the units' silicon any more or the wait is over; nullopt Error = ready.
     std::function<void(Resource, std::vector<std::string>, std::function<void(std::optional<Error>)>)> pre_start;
     std::function<void(Resource)> cancel_pre_start;  // every such wait of the resource ends now
@@ -28,7 +33,7 @@ class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService 
   // `desk` and `hub` must outlive the service; `hooks` are called until the server is shut down.
   DevicePluginService(Resource resource, AllocationDesk& desk, monitor::WatchHub& hub, const Hooks& hooks);
 
-  // Ends every PreStartContainer, now and later: a call that is never finished would hold up the server's shutdown.
+  // Ends every call that waits, now and later: one that is never finished would hold up the server's shutdown.
   void close() EXCLUDES(closing_mutex_);
 
   grpc::ServerUnaryReactor* GetDevicePluginOptions(grpc::CallbackServerContext* context, const v1beta1::Empty* request,

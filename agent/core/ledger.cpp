@@ -80,9 +80,30 @@ void Ledger::record(Holding holding) {
   holdings_ = std::move(kept);
 }
 
-void Ledger::reconcile(const std::vector<Holding>& shown, SteadyTime asked_at) {
+std::vector<Holding> Ledger::not_outdated(const Shown& shown) const {
+  std::vector<Holding> current;
+  const auto take = [&](const std::vector<Holding>& source, const auto& is_newer) {
+    std::set<std::string> over;
+    for (const Holding& seen : source) {
+      for (const Holding& own : holdings_) {
+        if (own.resource == seen.resource && is_newer(own) && !common(own.units, seen.units).empty()) {
+          over.insert(seen.holder);
+        }
+      }
+    }
+    for (const Holding& seen : source) {
+      if (!over.contains(seen.holder)) current.push_back(seen);
+    }
+  };
+  take(shown.listed, [&](const Holding& own) { return own.since > shown.asked_at; });
+  take(shown.stored, [&](const Holding& own) { return own.mark != 0 && own.mark == shown.stored_mark; });
+  return current;
+}
+
+void Ledger::reconcile(const Shown& shown) {
+  const std::vector<Holding> current = not_outdated(shown);
   std::vector<Holding> kept;
-  for (const Holding& seen : shown) {
+  for (const Holding& seen : current) {
     kept.push_back(seen);
     for (const Holding& old : holdings_) {
       if (old.resource == seen.resource && old.units == seen.units) {
@@ -92,11 +113,12 @@ void Ledger::reconcile(const std::vector<Holding>& shown, SteadyTime asked_at) {
     }
   }
   for (Holding& old : holdings_) {
-    // A newer answer that only overlaps is another container's: an init container's devices that are used again.
-    const bool is_shown = std::any_of(shown.begin(), shown.end(), [&](const Holding& seen) {
-      return seen.resource == old.resource && common(seen.units, old.units) == old.units;
+    // A newer answer of other units is another container's, even if it overlaps: an init container's devices are used
+    // again.
+    const bool is_shown = std::any_of(current.begin(), current.end(), [&](const Holding& seen) {
+      return seen.resource == old.resource && seen.units == old.units;
     });
-    if (!is_shown && old.since >= asked_at) kept.push_back(std::move(old));
+    if (!is_shown && old.since >= shown.asked_at) kept.push_back(std::move(old));
   }
   std::stable_sort(kept.begin(), kept.end(), [](const Holding& a, const Holding& b) { return a.since < b.since; });
   holdings_ = std::move(kept);
@@ -136,15 +158,12 @@ const Holding* Ledger::nics_of_admission(Resource resource, AdmissionMark mark) 
 
 std::vector<int> Ledger::blocked_cores(Resource resource) const {
   std::set<int> blocked;
-  for (const Holding& other : holdings_) {
-    if (other.resource == resource) continue;
-    std::set<int> own;
-    for (const Holding& mine : holdings_) {
-      if (mine.resource == resource && same_container(mine, other)) own.insert(mine.cores.begin(), mine.cores.end());
-    }
-    for (const int core : other.cores) {
-      if (!own.contains(core)) blocked.insert(core);
-    }
+  for (const Holding& holding : holdings_) {
+    if (holding.resource != resource) blocked.insert(holding.cores.begin(), holding.cores.end());
+  }
+  for (const Holding& holding : holdings_) {
+    if (holding.resource != resource) continue;
+    for (const int core : holding.cores) blocked.erase(core);
   }
   return {blocked.begin(), blocked.end()};
 }

@@ -54,9 +54,17 @@ class Ledger {
   // has the same mark and must not be taken for this one.
   void forget_admission(AdmissionMark mark);
 
-  // What PodResources (or the checkpoint) shows, asked at `asked_at`: holdings recorded before that and not shown are
-  // over; shown ones are confirmed with their holder's name; unseen ones from before our time are added.
-  void reconcile(const std::vector<Holding>& shown, SteadyTime asked_at);
+  // What the kubelet shows, put together from its two sources.
+  struct Shown {
+    std::vector<Holding> listed;  // by PodResources, asked at `asked_at`
+    SteadyTime asked_at{};
+    std::vector<Holding> stored;    // in the checkpoint, as far as not listed
+    AdmissionMark stored_mark = 0;  // of that checkpoint
+  };
+  // Holdings recorded before the question and not shown are over; shown ones are confirmed with their holder's name;
+  // unseen ones from before our time are added. A shown container is outdated, and left out, when one of its units was
+  // given to another since: after the question, or under the mark of this very checkpoint.
+  void reconcile(const Shown& shown);
 
   // The first holding of another resource that overlaps `cores`, leaving out those of the admission `mark` and those of
   // containers that giving `units` of `resource` shows to be over (see record).
@@ -69,8 +77,9 @@ class Ledger {
   [[nodiscard]] const Holding* silicon_of_admission(Resource resource, AdmissionMark mark) const;
   [[nodiscard]] const Holding* nics_of_admission(Resource resource, AdmissionMark mark) const;
 
-  // Cores that `resource` must not offer: held through another resource and not by the same container through this one.
-  // Ascending, unique.
+  // Cores that `resource` must not offer: held through another resource and not through this one as well (a unit that
+  // is in use is not offered anyway, and showing it Unhealthy would tell a lie about a running container). Ascending,
+  // unique.
   [[nodiscard]] std::vector<int> blocked_cores(Resource resource) const;
 
   [[nodiscard]] const std::vector<Holding>& holdings() const { return holdings_; }
@@ -79,6 +88,7 @@ class Ledger {
   // For each of holdings_: belongs to a container that held some of `units` of `resource`, since before `settled`.
   [[nodiscard]] std::vector<bool> over_when_given(Resource resource, const std::vector<int>& units,
                                                   SteadyTime settled = SteadyTime::max()) const;
+  [[nodiscard]] std::vector<Holding> not_outdated(const Shown& shown) const;
   [[nodiscard]] const Holding* of_admission(Resource resource, AdmissionMark mark, bool silicon) const;
 
   std::vector<Holding> holdings_;  // oldest first

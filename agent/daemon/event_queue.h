@@ -25,11 +25,12 @@ struct RegisterDone {
   std::optional<Error> error;
 };
 struct Allocated {};
+struct AllocateHeld {};  // by the ListGate, whose timer the loop keeps
 struct HoldersListed {
   SteadyTime asked_at;
   Result<std::vector<rpc::PodDevices>> answer;
 };
-using Event = std::variant<SnapshotChanged, StreamEnded, RegisterDone, Allocated, HoldersListed>;
+using Event = std::variant<SnapshotChanged, StreamEnded, RegisterDone, Allocated, AllocateHeld, HoldersListed>;
 
 // From any thread to the main thread's poll loop.
 class EventQueue {

@@ -17,26 +17,28 @@ void Holders::set_listed(const std::vector<rpc::PodDevices>& listed, SteadyTime 
   asked_at_ = asked_at;
 }
 
-std::optional<std::vector<plugin::ShownHolding>> Holders::merged() {
+std::optional<plugin::ShownHoldings> Holders::merged() {
   auto stored = plugin::read_checkpoint(checkpoint_path_);
   unlisted_.clear();
-  if (!stored) {
-    if (stored.error().code != ErrorCode::not_found) spdlog::warn("checkpoint error=\"{}\"", stored.error().message);
-    return listed_;
+  if (!stored && stored.error().code != ErrorCode::not_found) {
+    spdlog::warn("checkpoint error=\"{}\"", stored.error().message);
   }
-  std::vector<plugin::ShownHolding> all = listed_.value_or(std::vector<plugin::ShownHolding>{});
+  if (!stored && !listed_) return std::nullopt;
+  plugin::ShownHoldings all{listed_.value_or(std::vector<plugin::ShownHolding>{}), asked_at_, {}, 0};
+  if (!stored) return all;
   std::set<std::pair<std::string, std::string>> shown;  // (resource, id)
-  for (const auto& one : all) {
+  for (const auto& one : all.listed) {
     for (const std::string& id : one.ids) shown.insert({one.resource_name, id});
   }
-  for (plugin::ShownHolding& entry : *stored) {
+  for (plugin::ShownHolding& entry : stored->holdings) {
     std::erase_if(entry.ids, [&](const std::string& id) { return shown.contains({entry.resource_name, id}); });
     if (entry.ids.empty()) continue;
     std::string key = entry.holder + " " + entry.resource_name;
     for (const std::string& id : entry.ids) key += " " + id;
     unlisted_.insert(std::move(key));
-    all.push_back(std::move(entry));
+    all.stored.push_back(std::move(entry));
   }
+  all.stored_mark = stored->mark;
   return all;
 }
 

@@ -22,9 +22,7 @@ class Holders {
 
   // What is shown as of the newest List, the checkpoint read now; the checkpoint alone until there was a List.
   // nullopt: neither source could be read.
-  [[nodiscard]] std::optional<std::vector<plugin::ShownHolding>> merged();
-
-  [[nodiscard]] SteadyTime asked_at() const { return asked_at_; }
+  [[nodiscard]] std::optional<plugin::ShownHoldings> merged();
 
   // True once per new set of checkpoint entries that List does not show: ended pods, or init containers. A ListAndWatch
   // message makes the kubelet write the checkpoint anew, which tells the two apart.

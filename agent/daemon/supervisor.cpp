@@ -17,7 +17,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::string_view kKubeletSocket = "kubelet.sock";
-constexpr milliseconds kAskAfterAllocate{1000};
 constexpr milliseconds kDirectoryRetry{250};
 constexpr milliseconds kWatchDue{1000};           // the kubelet opens its watch right after Register
 constexpr milliseconds kRegisterDeadline{15000};  // the kubelet itself dials back for up to 10 s
@@ -46,6 +45,7 @@ std::string instance_suffix() {
 Supervisor::Supervisor(const Parts& parts, int signals)
     : parts_(parts),
       signals_(signals),
+      lists_(parts.clock),
       pod_resources_(parts.options.pod_resources_socket()),
       registration_(kubelet_socket()),
       holders_(parts.options.device_plugins_dir() + "/" + std::string(plugin::kCheckpointName)),
@@ -54,6 +54,13 @@ Supervisor::Supervisor(const Parts& parts, int signals)
                                                   plugin::DevicePluginService::StreamEnd end) {
     if (end == plugin::DevicePluginService::StreamEnd::by_peer) events.post(StreamEnded{resource});
   };
+  hooks_.on_list_sent = [this] { lists_.sent(); };
+  hooks_.hold_allocate = [this](plugin::Resource resource, plugin::ListGate::Go go) {
+    const bool held = lists_.hold(resource, std::move(go));
+    if (held) parts_.events.post(AllocateHeld{});
+    return held;
+  };
+  hooks_.release_allocate = [this](plugin::Resource resource) { lists_.release(resource); };
   hooks_.on_allocate = [&events = parts.events](plugin::Resource) { events.post(Allocated{}); };
   hooks_.pre_start = [&gate = parts.gate](plugin::Resource resource, const std::vector<std::string>& ids,
                                           plugin::PreStartGate::Done done) {
@@ -140,18 +147,24 @@ void Supervisor::lose_directory() {
 void Supervisor::handle_directory_events() {
   bool kubelet_appeared = false;
   bool own_socket_vanished = false;
+  int checkpoints_written = 0;
   for (const auto& event : watch_->read_events()) {
     using Kind = plugin::SocketWatch::Event::Kind;
     if (event.kind == Kind::directory_lost) return lose_directory();
     if (event.name == kKubeletSocket && event.kind == Kind::appeared) kubelet_appeared = true;
-    if (event.name == plugin::kCheckpointName && event.kind == Kind::appeared) apply_holders();
+    if (event.name == plugin::kCheckpointName && event.kind == Kind::appeared) ++checkpoints_written;
     for (const ServedResource& served : served_) {
       if (served.server && event.kind == Kind::vanished && event.name == served.server->endpoint()) {
         own_socket_vanished = true;
       }
     }
   }
-  if (kubelet_appeared) spdlog::info("kubelet socket appeared, registering");
+  if (checkpoints_written > 0) apply_holders();
+  for (; checkpoints_written > 0; --checkpoints_written) lists_.checkpoint_written();
+  if (kubelet_appeared) {
+    spdlog::info("kubelet socket appeared, registering");
+    lists_.kubelet_is_new();
+  }
   if (kubelet_appeared || own_socket_vanished) connect_all();
 }
 
@@ -265,7 +278,6 @@ void Supervisor::handle(const RegisterDone& event) {
   if (served == nullptr || !served->server || served->server->endpoint() != event.endpoint) return;
   if (!event.error) {
     served->phase = ServedResource::Phase::registered;
-    parts_.desk.note_published();  // its first list is on the way, or just there
     served->registered_at = parts_.clock.now();
     served->check_at = served->registered_at + kWatchDue;
     served->last_error.clear();
@@ -284,7 +296,7 @@ void Supervisor::handle(const RegisterDone& event) {
 
 void Supervisor::handle(const Allocated& /*event*/) {
   request_publish();
-  ask_holders_at(parts_.desk.last_call() + kAskAfterAllocate);
+  ask_moment_.want(parts_.desk.last_call() + kAskAfterAllocate);
 }
 
 bool Supervisor::handle_signals() {

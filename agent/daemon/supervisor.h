@@ -12,10 +12,12 @@
 #include "agent/daemon/event_queue.h"
 #include "agent/daemon/holders.h"
 #include "agent/daemon/instance_lock.h"
+#include "agent/daemon/quiet_moment.h"
 #include "agent/daemon/served_resource.h"
 #include "agent/rpc/pod_resources.h"
 #include "plugin/allocation_desk.h"
 #include "plugin/kubelet_registration.h"
+#include "plugin/list_gate.h"
 #include "plugin/pre_start_gate.h"
 #include "plugin/socket_watch.h"
 
@@ -65,7 +67,6 @@ class Supervisor {
   void log_changes(const ServedResource& served, const monitor::UnitList& list) const;
 
   // holders
-  void ask_holders_at(SteadyTime when);
   void ask_holders();
   void apply_holders();
 
@@ -73,6 +74,7 @@ class Supervisor {
   void handle(const StreamEnded& event);
   void handle(const RegisterDone& event);
   void handle(const Allocated& event);
+  void handle(const AllocateHeld& /*event*/) {}  // the wake-up was all
   void handle(const HoldersListed& event);
   [[nodiscard]] bool handle_signals();  // true: stop
   void run_timers();
@@ -83,6 +85,7 @@ class Supervisor {
 
   Parts parts_;
   int signals_;
+  plugin::ListGate lists_;  // outlives the servers below
   plugin::DevicePluginService::Hooks hooks_;
   rpc::PodResourcesClient pod_resources_;
   plugin::KubeletRegistration registration_;
@@ -98,11 +101,8 @@ class Supervisor {
   std::string holders_error_;             // as last logged
   std::string directory_error_;
   std::optional<SteadyTime> watch_at_;
-  std::optional<SteadyTime> publish_at_;
-  std::optional<SteadyTime> ask_at_;
-  // Since when each of the two waits for a quiet moment: a node that is never quiet must not wait for ever.
-  std::optional<SteadyTime> publish_wanted_since_;
-  std::optional<SteadyTime> ask_wanted_since_;
+  QuietMoment publish_moment_{kPublishDistance, kQuietPatience};
+  QuietMoment ask_moment_{kListDistance, kQuietPatience};
 };
 
 }  // namespace neuron::daemon

@@ -10,10 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kQuiet{250};        // after the last call of an admission, before lists may change
-constexpr milliseconds kRpcDistance{100};  // never ask List closer than this to an allocation
 constexpr milliseconds kListDeadline{2000};
-constexpr milliseconds kMostPatience{3000};  // for a quiet moment
 
 }  // namespace
 
@@ -21,14 +18,10 @@ constexpr milliseconds kMostPatience{3000};  // for a quiet moment
 // the same container asks for next, and makes the kubelet write its checkpoint, by which admissions are told apart. So
 // wait until the kubelet is quiet.
 void Supervisor::request_publish() {
-  if (!publish_wanted_since_) publish_wanted_since_ = parts_.clock.now();
-  publish_at_ = std::min(std::max(*publish_wanted_since_, parts_.desk.last_call() + kQuiet),
-                         *publish_wanted_since_ + kMostPatience);
+  publish_moment_.want(parts_.clock.now());
 }
 
 void Supervisor::publish_all() {
-  publish_at_.reset();
-  publish_wanted_since_.reset();
   bool published = false;
   for (ServedResource& served : served_) {
     if (!served.server) continue;
@@ -36,7 +29,6 @@ void Supervisor::publish_all() {
     if (!list || (served.last_list && *served.last_list == *list)) continue;
     log_changes(served, *list);
     served.last_list = std::make_shared<const monitor::UnitList>(*std::move(list));
-    parts_.desk.note_published();
     served.server->publish(served.last_list);
     published = true;
   }
@@ -47,7 +39,6 @@ void Supervisor::publish_all() {
 void Supervisor::publish_again() {
   for (const ServedResource& served : served_) {
     if (served.server && served.last_list && core::is_silicon(served.resource)) {
-      parts_.desk.note_published();
       return served.server->publish(served.last_list);
     }
   }
@@ -75,14 +66,8 @@ void Supervisor::log_changes(const ServedResource& served, const monitor::UnitLi
   }
 }
 
-void Supervisor::ask_holders_at(SteadyTime when) {
-  if (!ask_wanted_since_) ask_wanted_since_ = when;
-  ask_at_ = std::min(when, *ask_wanted_since_ + kMostPatience);
-}
-
 void Supervisor::ask_holders() {
-  ask_at_.reset();
-  ask_wanted_since_.reset();
+  ask_moment_.drop();
   if (asking_holders_) return;
   asking_holders_ = true;
   const SteadyTime asked_at = parts_.clock.now();
@@ -109,7 +94,7 @@ void Supervisor::handle(const HoldersListed& event) {
     request_publish();
   }
   if (parts_.desk.holds_anything()) {
-    ask_holders_at(parts_.clock.now() + parts_.options.pod_resources_interval);
+    ask_moment_.want(parts_.clock.now() + parts_.options.pod_resources_interval);
   }
 }
 
@@ -117,30 +102,16 @@ void Supervisor::apply_holders() {
   if (!holders_known_) return;
   const auto shown = holders_.merged();
   if (!shown) return;
-  parts_.desk.reconcile(*shown, holders_.asked_at());
+  parts_.desk.reconcile(*shown);
   request_publish();
 }
 
 void Supervisor::run_timers() {
   const SteadyTime now = parts_.clock.now();
   retry_due();
-  if (publish_at_ && *publish_at_ <= now) {
-    request_publish();  // somebody may have called meanwhile
-    const SteadyTime most = *publish_wanted_since_ + kMostPatience;
-    if (*publish_at_ <= now && (now >= most || !parts_.desk.admission_open())) {
-      publish_all();
-    } else if (*publish_at_ <= now) {
-      publish_at_ = most;  // sooner when the kubelet writes its checkpoint
-    }
-  }
-  if (ask_at_ && *ask_at_ <= now) {
-    const bool patient = now < *ask_wanted_since_ + kMostPatience;
-    if (patient && parts_.desk.last_call() + kRpcDistance > now) {
-      ask_holders_at(parts_.desk.last_call() + kRpcDistance);
-    } else {
-      ask_holders();
-    }
-  }
+  const SteadyTime last_call = parts_.desk.last_call();
+  if (publish_moment_.due(now, last_call, parts_.desk.admission_open())) publish_all();
+  if (ask_moment_.due(now, last_call, false)) ask_holders();
 }
 
 int Supervisor::poll_timeout_ms() {
@@ -149,8 +120,9 @@ int Supervisor::poll_timeout_ms() {
     if (at && (!next || *at < *next)) next = at;
   };
   consider(watch_at_);
-  consider(publish_at_);
-  consider(ask_at_);
+  consider(lists_.expire());
+  consider(publish_moment_.next());
+  consider(ask_moment_.next());
   for (const ServedResource& served : served_) {
     consider(served.retry_at);
     consider(served.check_at);

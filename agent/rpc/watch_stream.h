@@ -20,11 +20,13 @@ class WatchStream final : public grpc::ServerWriteReactor<Response>, public moni
   using Convert = std::function<Response(const monitor::UnitList&)>;
   enum class End { by_us, by_peer };
   using OnEnd = std::function<void(End)>;  // once, after the stream left the hub; any thread, must not block
+  using OnWrite = std::function<void()>;   // before each message is handed to gRPC; any thread, must not block
 
   // Starts the stream and joins `hub`, which must outlive it. The returned reactor is what the handler gives to gRPC.
   [[nodiscard]] static grpc::ServerWriteReactor<Response>* start(monitor::WatchHub& hub, Convert convert,
-                                                                 OnEnd on_end) {
-    std::shared_ptr<WatchStream> stream(new WatchStream(hub, std::move(convert), std::move(on_end)));
+                                                                 OnWrite on_write, OnEnd on_end) {
+    std::shared_ptr<WatchStream> stream(
+        new WatchStream(hub, std::move(convert), std::move(on_write), std::move(on_end)));
     stream->self_ = stream;
     hub.add(stream);
     return stream.get();
@@ -68,8 +70,8 @@ class WatchStream final : public grpc::ServerWriteReactor<Response>, public moni
   }
 
  private:
-  WatchStream(monitor::WatchHub& hub, Convert convert, OnEnd on_end)
-      : hub_(hub), convert_(std::move(convert)), on_end_(std::move(on_end)) {}
+  WatchStream(monitor::WatchHub& hub, Convert convert, OnWrite on_write, OnEnd on_end)
+      : hub_(hub), convert_(std::move(convert)), on_write_(std::move(on_write)), on_end_(std::move(on_end)) {}
 
   // Whatever can be done next. gRPC delivers reactions later, so starting them under our own lock is safe.
   void advance() REQUIRES(mutex_) {
@@ -81,12 +83,14 @@ class WatchStream final : public grpc::ServerWriteReactor<Response>, public moni
       message_ = convert_(*pending_);
       pending_.reset();
       writing_ = true;
+      on_write_();
       this->StartWrite(&message_);
     }
   }
 
   monitor::WatchHub& hub_;
   const Convert convert_;
+  const OnWrite on_write_;
   const OnEnd on_end_;
   std::shared_ptr<WatchStream> self_;  // set before the stream is shared, cleared in OnDone
 

@@ -9,6 +9,7 @@
 #include <functional>
 #include <vector>
 
+#include "plugin/list_gate.h"
 #include "plugin/plugin_server.h"
 #include "test/unit/plugin/views.h"
 
@@ -64,7 +65,11 @@ int run(int rounds) {
       {}, [&mark] { return ++mark; }, clock);
   const auto view = plugin::view_of("trn2.48xlarge");
   desk.set_view(view);
-  const plugin::DevicePluginService::Hooks hooks{[](auto, auto) {}, [](auto) {}, {}};
+  plugin::ListGate gate(clock);
+  const plugin::DevicePluginService::Hooks hooks{
+      [](auto, auto) {}, [] {},       [&gate](auto resource, auto go) { return gate.hold(resource, std::move(go)); },
+      [](auto) {},       [](auto) {}, {},
+      [](auto) {}};
   auto server = plugin::PluginServer::start(Resource::neuron, directory, "neuron.sock", desk, hooks);
   if (!server) return 1;
 

@@ -7,12 +7,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// As in agent/daemon/supervisor.cpp and supervisor_publish.cpp, and --pod-resources-interval's default.
-constexpr milliseconds kAskAfterAllocate{1000};
-constexpr milliseconds kQuiet{250};
-constexpr milliseconds kRpcDistance{100};
-constexpr milliseconds kMostPatience{3000};
-constexpr milliseconds kInterval{10000};
+constexpr milliseconds kInterval{10000};  // --pod-resources-interval's default
 
 }  // namespace
 
@@ -33,6 +28,7 @@ struct ModelAgent::Served final : PluginSocket {
   }
 
   Result<v1beta1::ContainerAllocateResponse> allocate(const std::vector<std::string>& ids) override {
+    agent.hold();
     TRY_ASSIGN(const plugin::ContainerAnswer answer, agent.desk_.allocate(resource, ids));
     v1beta1::ContainerAllocateResponse response;
     for (const auto& [name, value] : answer.envs) (*response.mutable_envs())[name] = value;
@@ -72,10 +68,13 @@ void ModelAgent::set_view(plugin::NodeViewPtr view) {
 
 void ModelAgent::checkpoint_changed() {
   apply_holders();
+  lists_.checkpoint_written();
 }
 
 void ModelAgent::kubelet_appeared() {
   served_.clear();  // the kubelet has wiped the sockets
+  lists_.kubelet_is_new();
+  holders_.kubelet_is_new();
   connect_all();
 }
 
@@ -90,32 +89,46 @@ void ModelAgent::connect_all() {
         name_ + "-" + std::string(plugin::short_name(resource)) + "-" + std::to_string(++endpoints_made_));
     if (!world_.connect(resource, served->path)) return served_.clear();
     served->last_list = std::make_shared<const monitor::UnitList>(*std::move(list));
-    world_.send(resource, served->last_list);
+    send(*served);
     served_.push_back(std::move(served));
   }
 }
 
 void ModelAgent::allocated() {
   request_publish();
-  ask_holders_at(desk_.last_call() + kAskAfterAllocate);
+  want(ask_moment_, desk_.last_call() + daemon::kAskAfterAllocate);
+}
+
+void ModelAgent::send(const Served& served) {
+  lists_.sent();
+  world_.send(served.resource, served.last_list);
+}
+
+// An Allocate is answered when no list is on its way any more; the kubelet waits, the world goes on.
+void ModelAgent::hold() {
+  bool held = lists_.hold(plugin::Resource::neuron, [&held] { held = false; });
+  while (held) {
+    world_.time.advance(milliseconds(1));
+    static_cast<void>(lists_.expire());
+  }
+}
+
+void ModelAgent::want(daemon::QuietMoment& moment, SteadyTime earliest) {
+  moment.want(earliest);
+  later(SteadyTime::duration{0}, &ModelAgent::run_timers);
 }
 
 void ModelAgent::request_publish() {
-  if (!publish_wanted_since_) publish_wanted_since_ = world_.time.now();
-  publish_at_ =
-      std::min(std::max(*publish_wanted_since_, desk_.last_call() + kQuiet), *publish_wanted_since_ + kMostPatience);
-  later(std::max(*publish_at_ - world_.time.now(), SteadyTime::duration{0}), &ModelAgent::run_timers);
+  want(publish_moment_, world_.time.now());
 }
 
 void ModelAgent::publish_all() {
-  publish_at_.reset();
-  publish_wanted_since_.reset();
   bool published = false;
   for (const auto& served : served_) {
     auto list = desk_.unit_list(served->resource);
     if (!list || *served->last_list == *list) continue;
     served->last_list = std::make_shared<const monitor::UnitList>(*std::move(list));
-    world_.send(served->resource, served->last_list);
+    send(*served);
     published = true;
   }
   if (fresh_checkpoint_wanted_ && !published) publish_again();
@@ -124,19 +137,12 @@ void ModelAgent::publish_all() {
 
 void ModelAgent::publish_again() {
   for (const auto& served : served_) {
-    if (served->resource != plugin::Resource::efa) return world_.send(served->resource, served->last_list);
+    if (served->resource != plugin::Resource::efa) return send(*served);
   }
 }
 
-void ModelAgent::ask_holders_at(SteadyTime when) {
-  if (!ask_wanted_since_) ask_wanted_since_ = when;
-  ask_at_ = std::min(when, *ask_wanted_since_ + kMostPatience);
-  later(std::max(*ask_at_ - world_.time.now(), SteadyTime::duration{0}), &ModelAgent::run_timers);
-}
-
 void ModelAgent::ask_holders() {
-  ask_at_.reset();
-  ask_wanted_since_.reset();
+  ask_moment_.drop();
   if (asking_holders_) return;
   asking_holders_ = true;
   world_.list([weak = weak_from_this(), asked_at = world_.time.now()](const auto& answer) {
@@ -155,30 +161,26 @@ void ModelAgent::listed(SteadyTime asked_at, const Result<std::vector<rpc::PodDe
     fresh_checkpoint_wanted_ = true;
     request_publish();
   }
-  if (desk_.holds_anything()) ask_holders_at(world_.time.now() + kInterval);
+  if (desk_.holds_anything()) want(ask_moment_, world_.time.now() + kInterval);
 }
 
 void ModelAgent::apply_holders() {
   if (!holders_known_) return;
   const auto shown = holders_.merged();
   if (!shown) return;
-  desk_.reconcile(*shown, holders_.asked_at());
+  desk_.reconcile(*shown);
   request_publish();
 }
 
 void ModelAgent::run_timers() {
   const SteadyTime now = world_.time.now();
-  if (publish_at_ && *publish_at_ <= now) {
-    request_publish();
-    if (*publish_at_ <= now) publish_all();
-  }
-  if (!ask_at_ || *ask_at_ > now) return;
-  const bool patient = now < *ask_wanted_since_ + kMostPatience;
-  if (patient && desk_.last_call() + kRpcDistance > now) {
-    ask_holders_at(desk_.last_call() + kRpcDistance);
-  } else {
-    ask_holders();
-  }
+  if (publish_moment_.due(now, desk_.last_call(), desk_.admission_open())) publish_all();
+  if (ask_moment_.due(now, desk_.last_call(), false)) ask_holders();
+  std::optional<SteadyTime> next = publish_moment_.next();
+  if (const auto ask = ask_moment_.next()) next = std::min(next.value_or(*ask), *ask);
+  if (!next || (timer_at_ && *timer_at_ > now && *timer_at_ <= *next)) return;
+  timer_at_ = std::max(*next, now + microseconds(1));
+  later(*timer_at_ - now, &ModelAgent::run_timers);
 }
 
 }  // namespace neuron::check

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "agent/daemon/holders.h"
+#include "agent/daemon/quiet_moment.h"
 #include "plugin/allocation_desk.h"
+#include "plugin/list_gate.h"
 #include "test/model/paths.h"
 #include "test/model/timeline.h"
 
@@ -32,8 +34,8 @@ struct AgentWorld {
   std::function<void(plugin::Resource, const std::vector<std::string>& ids)> given;
 };
 
-// One agent process: the real desk and the real Holders, and the supervisor's rules of when to publish, to ask and to
-// nudge (agent/daemon/supervisor*.cpp) on simulated time. Held by shared_ptr: what it has scheduled dies with it.
+// One agent process: the real desk, ListGate, Holders and quiet moments, wired as agent/daemon/supervisor*.cpp does, on
+// simulated time. Held by shared_ptr: what it has scheduled dies with it.
 class ModelAgent : public std::enable_shared_from_this<ModelAgent> {
  public:
   ModelAgent(AgentWorld world, std::string name);
@@ -60,7 +62,9 @@ class ModelAgent : public std::enable_shared_from_this<ModelAgent> {
   void request_publish();
   void publish_all();
   void publish_again();
-  void ask_holders_at(SteadyTime when);
+  void want(daemon::QuietMoment& moment, SteadyTime earliest);
+  void send(const Served& served);
+  void hold();
   void ask_holders();
   void listed(SteadyTime asked_at, const Result<std::vector<rpc::PodDevices>>& answer);
   void apply_holders();
@@ -74,7 +78,10 @@ class ModelAgent : public std::enable_shared_from_this<ModelAgent> {
   bool holders_known_ = false;
   bool asking_holders_ = false;
   bool fresh_checkpoint_wanted_ = false;
-  std::optional<SteadyTime> publish_at_, ask_at_, publish_wanted_since_, ask_wanted_since_;
+  plugin::ListGate lists_{world_.time};
+  daemon::QuietMoment publish_moment_{daemon::kPublishDistance, daemon::kQuietPatience};
+  std::optional<SteadyTime> timer_at_;
+  daemon::QuietMoment ask_moment_{daemon::kListDistance, daemon::kQuietPatience};
 };
 
 }  // namespace neuron::check

@@ -58,8 +58,7 @@ void print(const Tally& tally, const Arguments& arguments) {
              tally.truth.containers, tally.admitted_both);
   fmt::print("excepted: {} pairs given one id by the kubelet itself, {} containers a restarted kubelet had forgotten\n",
              tally.truth.double_given, tally.truth.forgotten);
-  fmt::print("excepted: {} containers with two silicons, a list message having fallen between their answers\n",
-             tally.split);
+  fmt::print("excepted: {} containers with two silicons, a list having been sent between their answers\n", tally.split);
   fmt::print("moments at which the agent did not know of a running container: {}, the longest {} ms\n",
              tally.ledger_gaps, tally.longest_gap_ms);
   for (const auto& [kind, count] : tally.refused) fmt::print("refused {:>8}  {}\n", count, kind);

@@ -107,10 +107,10 @@ Result<Checkpoint> read_checkpoint(const std::string& path) {
 
 namespace neuron::plugin {
 
-Result<std::vector<ShownHolding>> read_checkpoint(const std::string& path) {
+Result<StoredHoldings> read_checkpoint(const std::string& path) {
   const check::CheckpointFile* file = check::find(check::names().files, path);
   if (file == nullptr || !file->content()) return fail(ErrorCode::not_found, path);
-  return file->holdings();
+  return StoredHoldings{file->holdings(), file->mark()};
 }
 
 }  // namespace neuron::plugin

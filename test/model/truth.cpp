@@ -151,6 +151,13 @@ std::set<int> Truth::blocked(plugin::Resource resource, bool with_excepted) cons
   return all;
 }
 
+bool Truth::has(plugin::Resource resource, const std::string& id) const {
+  return std::any_of(containers_.begin(), containers_.end(), [&](const Container& one) {
+    const auto ids = one.ids.find(std::string(plugin::resource_name(resource)));
+    return ids != one.ids.end() && ids->second.contains(id);
+  });
+}
+
 std::set<std::string> Truth::holders_of(int core) const {
   std::set<std::string> names;
   for (const Container& one : containers_) {

@@ -42,6 +42,8 @@ class Truth {
 
   // Cores that `resource` must not offer: some container uses them through another resource only.
   [[nodiscard]] std::set<int> blocked(plugin::Resource resource, bool with_excepted) const;
+  // Some container has this unit of the resource, also an init container that is over.
+  [[nodiscard]] bool has(plugin::Resource resource, const std::string& id) const;
   // How a container with that core may be called in a refusal; empty when no container has it.
   [[nodiscard]] std::set<std::string> holders_of(int core) const;
 

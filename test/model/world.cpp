@@ -175,6 +175,7 @@ void World::list(AgentWorld::Listed answer) {
 }
 
 void World::send(plugin::Resource resource, const monitor::UnitListPtr& list) {
+  if (!admitting_.empty()) split_ = true;
   last_delivery_ = std::max(last_delivery_, time_.now() + soon(100, 3000));
   time_.after(last_delivery_ - time_.now(), [this, resource, list, kubelet = kubelet_life_, agent = agent_life_] {
     if (kubelet != kubelet_life_ || agent != agent_life_ || !agent_ || !kubelet_up_) return;
@@ -194,7 +195,6 @@ void World::send(plugin::Resource resource, const monitor::UnitListPtr& list) {
 
 // A write after a container is part of the admission; one after a ListAndWatch message may be overtaken.
 bool World::keep_write(const sim::Checkpoint& content) {
-  if (in_list_and_watch_) split_ = true;
   if (!in_list_and_watch_ || calm_ || settling_ || !chance(4)) {
     say(in_list_and_watch_ ? "  checkpoint written" : "  checkpoint written after a container");
     checkpoint_landed();
@@ -205,7 +205,6 @@ bool World::keep_write(const sim::Checkpoint& content) {
   time_.after(soon(500, 400000), [this, content, life = kubelet_life_] {
     if (life != kubelet_life_) return;
     say("checkpoint: the slow write lands");
-    split_ = true;
     checkpoint_.land(content);
     checkpoint_landed();
   });

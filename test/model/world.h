@@ -23,7 +23,7 @@ struct Tally {
   std::uint64_t events = 0, in_flight_events = 0, admitted = 0, admitted_both = 0, settled = 0, agent_starts = 0,
                 kubelet_starts = 0, late_writes = 0;
   std::map<std::string, std::uint64_t> refused;  // by kind of reason
-  std::uint64_t split = 0;        // containers with two silicons: a list message fell between their two answers
+  std::uint64_t split = 0;  // containers with two silicons: the agent sent a list in mid-admission, out of patience
   std::uint64_t ledger_gaps = 0;  // moments at which the agent did not know of a running container
   std::int64_t longest_gap_ms = 0;
   std::int64_t oldest_refusal_ms = 0;  // a refusal for a holder that had ended: the longest time since
@@ -111,7 +111,7 @@ class World {
   std::shared_ptr<ModelAgent> agent_;
   bool kubelet_up_ = true;
   bool in_list_and_watch_ = false;
-  bool split_ = false;  // a list message was handled during this admission: the agent cannot see what belongs together
+  bool split_ = false;  // the agent ran out of patience and sent a list during this admission
   std::uint64_t kubelet_life_ = 0, agent_life_ = 0;
   SteadyTime last_delivery_{};
   std::uint64_t next_pod_ = 1;

@@ -32,7 +32,7 @@ std::optional<std::string> World::ledger_gap() const {
     if (used.empty()) continue;
     const auto list = agent_->desk().unit_list(resource);
     for (const monitor::UnitState& unit : *list) {
-      if (!unit.healthy) continue;
+      if (!unit.healthy || truth_->has(resource, unit.id)) continue;
       for (const int core : view_->cores_of(resource, std::stoi(unit.id))) {
         if (!used.contains(core)) continue;
         return fmt::format("the agent offers {} {} though core {} is used by {}", plugin::resource_name(resource),
@@ -74,6 +74,7 @@ void World::check_lists() {
     const auto found = resources.find(std::string(plugin::resource_name(resource)));
     if (found == resources.end()) return broken("quiet node, not registered: " + std::string(resource_name(resource)));
     for (const int unit : view_->units(resource)) {
+      if (truth_->has(resource, view_->id_of(resource, unit))) continue;  // the kubelet offers it to nobody
       const auto cores = view_->cores_of(resource, unit);
       const bool in_use = std::any_of(cores.begin(), cores.end(), [&](int core) { return used.contains(core); });
       const bool well = view_->health_of(resource, unit).state == model::HealthState::healthy;

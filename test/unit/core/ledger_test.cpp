@@ -116,8 +116,10 @@ TEST(Ledger, ReconcileNamesKeepsAndDrops) {
   ledger.record(cores(kDevice, {0, 1}, 7, 1));
   ledger.record(cores(kDevice, {2, 3}, 8, 1));
   ledger.record(cores(kDevice, {4, 5}, 9, 5));
-  ledger.reconcile({cores(kDevice, {0, 1}, 0, 3, "default/train/worker"), cores(kCore, {8}, 0, 3, "a/b/c")},
-                   SteadyTime{} + seconds(3));
+  ledger.reconcile({{cores(kDevice, {0, 1}, 0, 3, "default/train/worker"), cores(kCore, {8}, 0, 3, "a/b/c")},
+                    SteadyTime{} + seconds(3),
+                    {},
+                    0});
   EXPECT_FALSE(ledger.conflict(kCore, {2, 3}, {2, 3}, 0)) << "recorded before the question, not shown: over";
   EXPECT_TRUE(ledger.conflict(kCore, {4}, {4}, 0)) << "recorded after the question: cannot be in the answer yet";
   EXPECT_TRUE(ledger.conflict(kDevice, {8}, {8}, 0)) << "held since before our time";
@@ -127,20 +129,41 @@ TEST(Ledger, ReconcileNamesKeepsAndDrops) {
   EXPECT_NE(ledger.silicon_of_admission(kCore, 7), nullptr) << "its admission may still go on";
 }
 
-TEST(Ledger, ANewerAnswerIsNotLostToAnOlderEntryThatItReuses) {
+TEST(Ledger, AnAnswerIsNotLostToAnOlderEntryThatItReuses) {
   Ledger ledger;
   ledger.record(cores(kCore, {1, 2, 3}, 8, 5));
-  ledger.reconcile({cores(kCore, {0, 1, 2, 3, 4}, 0, 3, "pod u1/init")}, SteadyTime{} + seconds(3));
-  EXPECT_EQ(ledger.holdings().size(), 1U) << "covered: the same container";
-  ledger.record(cores(kCore, {4, 5}, 9, 6));
-  ledger.reconcile({cores(kCore, {3, 4}, 0, 3, "pod u1/init")}, SteadyTime{} + seconds(3));
-  EXPECT_TRUE(ledger.conflict(kDevice, {2}, {4, 5}, 0));
-  EXPECT_TRUE(ledger.conflict(kDevice, {9}, {5}, 0)) << "the answer after the question stays";
+  ledger.reconcile({{}, SteadyTime{} + seconds(3), {cores(kCore, {0, 1, 2, 3, 4}, 0, 3, "pod u1/init")}, 9});
+  ASSERT_EQ(ledger.holdings().size(), 2U) << "the init container's, and what the next one uses again";
+  ASSERT_NE(ledger.silicon_of_admission(kDevice, 8), nullptr);
+  EXPECT_EQ(ledger.silicon_of_admission(kDevice, 8)->cores, (std::vector<int>{1, 2, 3}));
+}
+
+TEST(Ledger, WhatWasGivenAfterTheQuestionEndsTheListedHolder) {
+  Ledger ledger;
+  ledger.record(cores(kCore, {0, 1}, 8, 5));
+  const auto stale = [](SteadyTime asked) {
+    return Ledger::Shown{
+        {cores(kDevice, {0, 1}, 0, 3, "a/old/c"), cores(kCore, {0, 1}, 0, 3, "a/old/c")}, asked, {}, 0};
+  };
+  ledger.reconcile(stale(SteadyTime{} + seconds(3)));
+  EXPECT_TRUE(ledger.conflict(kDevice, {0}, {0, 1}, 9)) << "the old pod's device is free, its cores are another's";
+  ledger.reconcile(stale(SteadyTime{} + seconds(6)));
+  EXPECT_FALSE(ledger.conflict(kDevice, {0}, {0, 1}, 9)) << "asked later: the truth";
+}
+
+TEST(Ledger, ACheckpointOlderThanAnAnswerSaysNothingAboutItsUnits) {
+  Ledger ledger;
+  ledger.record(cores(kCore, {0, 1}, 8, 5));
+  const std::vector<Holding> old = {cores(kDevice, {0, 1}, 0, 0, "pod u1/c"), cores(kCore, {0, 1}, 0, 0, "pod u1/c"),
+                                    cores(kDevice, {6, 7}, 0, 0, "pod u2/c")};
+  ledger.reconcile({{}, SteadyTime{}, old, 8});
+  EXPECT_TRUE(ledger.conflict(kDevice, {0}, {0, 1}, 9));
+  EXPECT_TRUE(ledger.conflict(kCore, {6}, {6}, 9)) << "of others it speaks";
 }
 
 TEST(Ledger, AfterReconcileOneContainerWithBothResourcesBlocksNothing) {
   Ledger ledger;
-  ledger.reconcile({cores(kDevice, {0, 1}, 0, 0, "a/b/c"), cores(kCore, {0, 1}, 0, 0, "a/b/c")}, SteadyTime{});
+  ledger.reconcile({{cores(kDevice, {0, 1}, 0, 0, "a/b/c"), cores(kCore, {0, 1}, 0, 0, "a/b/c")}, {}, {}, 0});
   EXPECT_TRUE(ledger.blocked_cores(kCore).empty());
   EXPECT_TRUE(ledger.blocked_cores(kDevice).empty());
 }

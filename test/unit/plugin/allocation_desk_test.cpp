@@ -94,7 +94,7 @@ TEST_F(Desk, SiliconHeldThroughAnotherResourceIsRefusedNamingTheHolder) {
   ASSERT_FALSE(early);
   EXPECT_EQ(early.error().code, ErrorCode::failed_precondition);
   clock.advance(std::chrono::seconds(1));
-  desk.reconcile({{"aws.amazon.com/neuron", {"2"}, "default/train/worker"}}, clock.now());
+  desk.reconcile({{{"aws.amazon.com/neuron", {"2"}, "default/train/worker"}}, clock.now(), {}, 0});
   EXPECT_THAT(desk.allocate(Resource::neuroncore, {"5"}).error().message,
               HasSubstr("core 5 is held by default/train/worker through aws.amazon.com/neuron"));
   EXPECT_TRUE(desk.allocate(Resource::neuroncore, {"6"}));
@@ -104,7 +104,7 @@ TEST_F(Desk, OneContainerMayAskForTheWholeNodeThroughBothInEitherOrder) {
   node("trn1.32xlarge");
   for (const auto& [first, second] :
        {std::pair(Resource::neuron, Resource::neuroncore), std::pair(Resource::neuroncore, Resource::neuron)}) {
-    desk.reconcile({}, clock.now() + std::chrono::hours(1));
+    desk.reconcile({{}, clock.now() + std::chrono::hours(1), {}, 0});
     next_container();
     EXPECT_EQ(cores_env(desk.allocate(first, ids(*view, first))), "0-31");
     EXPECT_EQ(cores_env(desk.allocate(second, ids(*view, second))), "0-31");
@@ -147,7 +147,7 @@ TEST_F(Desk, ADeviceHeldThroughOneResourceLeavesTheOthersList) {
   EXPECT_EQ(healthy(Resource::neurondevice), 15);
   EXPECT_EQ(healthy(Resource::neuroncore), 32);
   clock.advance(std::chrono::seconds(1));
-  desk.reconcile({}, clock.now());
+  desk.reconcile({{}, clock.now(), {}, 0});
   EXPECT_EQ(healthy(Resource::neuron), 16);
 }
 
@@ -182,16 +182,6 @@ TEST_F(Desk, NicsFollowTheDevicesOfTheSameContainer) {
   ASSERT_TRUE(desk.allocate(Resource::neuron, {"0", "1", "2", "3"}));
   const auto nics = prefer_of_all(Resource::efa, 4);
   EXPECT_THAT(nics, testing::UnorderedElementsAre("rdmap201s0", "rdmap180s0", "rdmap179s0", "rdmap202s0"));
-}
-
-TEST_F(Desk, JustAfterAListOfOursTheMarkMayMoveWithinOneContainer) {
-  node("trn2.48xlarge");
-  desk.note_published();
-  ASSERT_TRUE(desk.allocate(Resource::neuron, {"4"}));
-  next_container();  // in truth the kubelet's answer to our list
-  EXPECT_EQ(prefer_of_all(Resource::efa, 1), (std::vector<std::string>{"rdmap108s0"}));
-  clock.advance(std::chrono::milliseconds(200));
-  EXPECT_NE(prefer_of_all(Resource::efa, 1), (std::vector<std::string>{"rdmap108s0"})) << "too late to be the same one";
 }
 
 TEST_F(Desk, DevicesFollowTheNicsOfTheSameContainer) {

@@ -54,7 +54,8 @@ TEST(Checkpoint, TheMarkChangesWithEveryRename) {
   EXPECT_EQ(checkpoint_mark(path), first);
   write();
   EXPECT_NE(checkpoint_mark(path), first);
-  EXPECT_EQ(read_checkpoint(path)->size(), 1U);
+  EXPECT_EQ(read_checkpoint(path)->holdings.size(), 1U);
+  EXPECT_EQ(read_checkpoint(path)->mark, checkpoint_mark(path));
 }
 
 }  // namespace
