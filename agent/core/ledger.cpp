@@ -17,6 +17,25 @@ bool same_container(const Holding& a, const Holding& b) {
   return (!a.holder.empty() && a.holder == b.holder) || (a.mark != 0 && a.mark == b.mark);
 }
 
+std::vector<int> without(const std::vector<int>& all, const std::vector<int>& gone) {
+  std::vector<int> rest;
+  std::set_difference(all.begin(), all.end(), gone.begin(), gone.end(), std::back_inserter(rest));
+  return rest;
+}
+
+// What is left of a holding when `given` has taken its part of the same silicon or NICs.
+Holding rest_of(Holding old, const Holding& given) {
+  const bool had_cores = !old.cores.empty();
+  old.cores = without(old.cores, given.cores);
+  if (old.resource == given.resource) {
+    old.units = without(old.units, given.units);
+  } else if (old.resource == Resource::neuroncore) {
+    old.units = old.cores;
+  }
+  if (had_cores && old.cores.empty()) old.units.clear();
+  return old;
+}
+
 }  // namespace
 
 std::string_view resource_name(Resource resource) {
@@ -73,8 +92,14 @@ void Ledger::record(Holding holding) {
   const std::vector<bool> over = over_when_given(holding.resource, holding.units);
   std::vector<Holding> kept;
   for (std::size_t i = 0; i < holdings_.size(); ++i) {
-    const bool other_container = !same_container(holdings_[i], holding) || holdings_[i].resource == holding.resource;
-    if (!over[i] || !other_container) kept.push_back(std::move(holdings_[i]));
+    Holding& old = holdings_[i];
+    const bool other_container = !same_container(old, holding) || old.resource == holding.resource;
+    if (over[i] && other_container) {
+      if (old.since + kAdmission <= holding.since) continue;
+      old = rest_of(std::move(old), holding);
+      if (old.units.empty()) continue;
+    }
+    kept.push_back(std::move(old));
   }
   kept.push_back(std::move(holding));
   holdings_ = std::move(kept);
@@ -142,8 +167,11 @@ const Holding* Ledger::of_admission(Resource resource, AdmissionMark mark, bool 
   const Holding* found = nullptr;
   for (const Holding& holding : holdings_) {
     if (holding.mark != mark) continue;
-    if (holding.resource == resource) return nullptr;
-    if (is_silicon(holding.resource) == silicon) found = &holding;
+    if (holding.resource == resource) {
+      found = nullptr;  // of a pod that was refused since: what comes after it may be the asking container's
+    } else if (is_silicon(holding.resource) == silicon) {
+      found = &holding;
+    }
   }
   return found;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,8 +44,11 @@ struct Conflict {
 class Ledger {
  public:
   // An answer the agent gave. A container that held one of the same units is over, since the kubelet gives nothing
-  // twice: all its holdings go, through whatever resource.
+  // twice: all its holdings go, through whatever resource. But an init container's units are given again to the next
+  // container of its pod, in the same admission, and it keeps the others until it ends: so of what is younger than
+  // kAdmission only the silicon given now goes, the rest waits for reconcile().
   void record(Holding holding);
+  static constexpr std::chrono::seconds kAdmission{5};  // far above what admitting one pod takes
 
   // The kubelet offers `units` of a resource as free: containers that held one of them since before `settled` are over.
   // Younger holdings stay, as the kubelet may offer what it has just given (its race of kubelet.md §2.5).
@@ -72,8 +76,8 @@ class Ledger {
                                                  const std::vector<int>& cores, AdmissionMark mark) const;
 
   // The silicon, or the NICs, already given to the container that is being admitted under `mark` and now asks for
-  // `resource`; nullptr when none, or when `resource` itself was answered under it already: a container asks for a
-  // resource once, so this must be another one.
+  // `resource`; nullptr when none. A container asks for a resource once: what was answered under the mark until an
+  // answer for `resource` itself is a refused pod's, whom the kubelet wrote no checkpoint for.
   [[nodiscard]] const Holding* silicon_of_admission(Resource resource, AdmissionMark mark) const;
   [[nodiscard]] const Holding* nics_of_admission(Resource resource, AdmissionMark mark) const;
 

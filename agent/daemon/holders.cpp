@@ -2,8 +2,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
-
 #include "plugin/checkpoint.h"
 
 namespace neuron::daemon {
@@ -43,12 +41,16 @@ std::optional<plugin::ShownHoldings> Holders::merged() {
 }
 
 bool Holders::wants_fresh_checkpoint() {
-  if (!listed_ || unlisted_.empty() ||
-      std::includes(asked_about_.begin(), asked_about_.end(), unlisted_.begin(), unlisted_.end())) {
-    return false;
+  constexpr int kMost = 2;
+  if (!listed_) return false;
+  std::erase_if(asked_about_, [&](const auto& asked) { return !unlisted_.contains(asked.first); });
+  bool wanted = false;
+  for (const std::string& entry : unlisted_) {
+    int& times = asked_about_[entry];
+    wanted = wanted || times < kMost;
+    ++times;
   }
-  asked_about_ = unlisted_;
-  return true;
+  return wanted;
 }
 
 }  // namespace neuron::daemon

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,8 +25,9 @@ class Holders {
   // nullopt: neither source could be read.
   [[nodiscard]] std::optional<plugin::ShownHoldings> merged();
 
-  // True once per new set of checkpoint entries that List does not show: ended pods, or init containers. A ListAndWatch
-  // message makes the kubelet write the checkpoint anew, which tells the two apart.
+  // After a List: true when the checkpoint has entries that it does not show, ended pods or init containers. A
+  // ListAndWatch message makes the kubelet write the checkpoint anew, which tells the two apart. Twice per entry, as
+  // the first time may come too soon: the kubelet forgets an ended pod at a List that follows.
   [[nodiscard]] bool wants_fresh_checkpoint();
   void kubelet_is_new() { asked_about_.clear(); }  // what was asked of its predecessor has no answer
 
@@ -33,8 +35,8 @@ class Holders {
   std::string checkpoint_path_;
   std::optional<std::vector<plugin::ShownHolding>> listed_;
   SteadyTime asked_at_{};
-  std::set<std::string> unlisted_;     // entries found in the checkpoint only, at the last merge
-  std::set<std::string> asked_about_;  // those a fresh checkpoint was already asked for
+  std::set<std::string> unlisted_;          // entries found in the checkpoint only, at the last merge
+  std::map<std::string, int> asked_about_;  // how often a fresh checkpoint was asked for because of each
 };
 
 }  // namespace neuron::daemon

@@ -16,6 +16,7 @@ struct ModelAgent::Served final : PluginSocket {
   plugin::Resource resource;
   std::string path;
   monitor::UnitListPtr last_list;
+  std::shared_ptr<bool> open = std::make_shared<bool>(true);  // dies with this
 
   Served(ModelAgent& owner, plugin::Resource of, std::string at) : agent(owner), resource(of), path(std::move(at)) {
     listen_at(path, *this);
@@ -28,7 +29,10 @@ struct ModelAgent::Served final : PluginSocket {
   }
 
   Result<v1beta1::ContainerAllocateResponse> allocate(const std::vector<std::string>& ids) override {
-    agent.hold();
+    const auto self = agent.shared_from_this();
+    const std::weak_ptr<bool> socket = open;
+    self->hold();
+    if (socket.expired()) return fail(ErrorCode::unavailable, "nobody listens");
     TRY_ASSIGN(const plugin::ContainerAnswer answer, agent.desk_.allocate(resource, ids));
     v1beta1::ContainerAllocateResponse response;
     for (const auto& [name, value] : answer.envs) (*response.mutable_envs())[name] = value;

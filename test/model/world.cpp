@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "test/unit/plugin/views.h"
 
@@ -95,7 +96,7 @@ AgentWorld World::agent_world() {
           [this](plugin::Resource resource, const monitor::UnitListPtr& units) { send(resource, units); },
           [this](plugin::Resource resource, const std::string& path) {
             if (!kubelet_up_) return false;
-            check_ledger("before the first answer");
+            if (std::exchange(checked_life_, agent_life_) != agent_life_) check_ledger("before the first answer");
             const std::string name(plugin::resource_name(resource));
             say("agent registers " + name);
             kubelet_->plugin_connected(name, std::make_shared<sim::PluginClient>(name, path), {true, true});

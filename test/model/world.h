@@ -112,7 +112,7 @@ class World {
   bool kubelet_up_ = true;
   bool in_list_and_watch_ = false;
   bool split_ = false;  // the agent ran out of patience and sent a list during this admission
-  std::uint64_t kubelet_life_ = 0, agent_life_ = 0;
+  std::uint64_t kubelet_life_ = 0, agent_life_ = 0, checked_life_ = 0;
   SteadyTime last_delivery_{};
   std::uint64_t next_pod_ = 1;
   std::vector<std::string> pods_;

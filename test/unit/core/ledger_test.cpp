@@ -62,9 +62,19 @@ TEST(Ledger, BlockedCoresLeaveOutWhatTheSameContainerHoldsThroughBoth) {
 TEST(Ledger, GivingAUnitAgainEndsItsEarlierHolding) {
   Ledger ledger;
   ledger.record(cores(kCore, {0, 1}, 7));
-  ledger.record(cores(kCore, {1, 2}, 8));
+  ledger.record(cores(kCore, {1, 2}, 8, 60));
   ASSERT_EQ(ledger.holdings().size(), 1U);
   EXPECT_EQ(ledger.holdings()[0].cores, (std::vector<int>{1, 2}));
+}
+
+TEST(Ledger, AnInitContainerKeepsWhatTheNextContainerDoesNotUseAgain) {
+  Ledger ledger;
+  ledger.record(cores(kCore, {0, 1, 8}, 7, 1));
+  ledger.record(cores(kDevice, {0, 1}, 7, 1));
+  ledger.record(cores(kCore, {1}, 8, 2));
+  EXPECT_TRUE(ledger.conflict(kDevice, {4}, {8, 9}, 9)) << "the init container runs for a while yet";
+  EXPECT_FALSE(ledger.conflict(kDevice, {3}, {6, 7}, 9));
+  EXPECT_EQ(ledger.holdings().size(), 3U);
 }
 
 TEST(Ledger, AContainerWhoseUnitIsGivenAgainIsOverInEveryResource) {
@@ -74,7 +84,7 @@ TEST(Ledger, AContainerWhoseUnitIsGivenAgainIsOverInEveryResource) {
   ASSERT_EQ(ledger.holdings().size(), 2U) << "one container, two resources";
   EXPECT_FALSE(ledger.conflict(kCore, {0}, {0}, 8)) << "the kubelet gives core 0 anew, so its old container has ended";
   EXPECT_TRUE(ledger.conflict(kAlias, {0, 1}, {0, 1}, 8));
-  ledger.record(cores(kCore, {0}, 8));
+  ledger.record(cores(kCore, {0}, 8, 60));
   ASSERT_EQ(ledger.holdings().size(), 1U);
   EXPECT_FALSE(ledger.conflict(kDevice, {2, 3}, {2, 3}, 9));
 }
@@ -107,8 +117,16 @@ TEST(Ledger, NicsAndSiliconOfOneAdmissionAreFoundOnceEach) {
   EXPECT_EQ(ledger.silicon_of_admission(kDevice, 7), nullptr);
   ledger.record(cores(kDevice, {0, 1}, 7));
   EXPECT_EQ(ledger.nics_of_admission(kDevice, 7), nullptr) << "asked twice: this is the next container";
-  EXPECT_EQ(ledger.silicon_of_admission(Resource::efa, 7), nullptr);
+  ASSERT_NE(ledger.silicon_of_admission(Resource::efa, 7), nullptr) << "those NICs may have been a refused pod's";
   EXPECT_FALSE(ledger.conflict(kCore, {9}, {9}, 8));
+}
+
+TEST(Ledger, UnderARefusedPodsMarkWhatCameAfterItsAnswersIsTheNextContainers) {
+  Ledger ledger;
+  ledger.record(cores(kCore, {28, 29}, 7, 1));  // refused for want of a NIC
+  ledger.record(cores(kDevice, {28, 29}, 7, 2));
+  ASSERT_NE(ledger.silicon_of_admission(kCore, 7), nullptr);
+  EXPECT_EQ(ledger.silicon_of_admission(kCore, 7)->resource, kDevice);
 }
 
 TEST(Ledger, ReconcileNamesKeepsAndDrops) {
