@@ -8,7 +8,7 @@
 
 namespace neuron::daemon {
 
-// The supervisor's two quiet moments, and after which time an answer is checked against PodResources.
+// The supervisor's two quiet moments, and after which time an answer, or a question that failed, is followed by List.
 inline constexpr std::chrono::milliseconds kPublishDistance{250};  // a new list after the last call of an admission
 inline constexpr std::chrono::milliseconds kListDistance{100};     // List, which races with an allocation in flight
 inline constexpr std::chrono::milliseconds kQuietPatience{3000};

@@ -94,7 +94,8 @@ void Supervisor::handle(const HoldersListed& event) {
     request_publish();
   }
   if (parts_.desk.holds_anything()) {
-    ask_moment_.want(parts_.clock.now() + parts_.options.pod_resources_interval);
+    const auto until_next = event.answer ? parts_.options.pod_resources_interval : kAskAfterAllocate;
+    ask_moment_.want(parts_.clock.now() + until_next);
   }
 }
 

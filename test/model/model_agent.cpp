@@ -165,7 +165,7 @@ void ModelAgent::listed(SteadyTime asked_at, const Result<std::vector<rpc::PodDe
     fresh_checkpoint_wanted_ = true;
     request_publish();
   }
-  if (desk_.holds_anything()) want(ask_moment_, world_.time.now() + kInterval);
+  if (desk_.holds_anything()) want(ask_moment_, world_.time.now() + (answer ? kInterval : daemon::kAskAfterAllocate));
 }
 
 void ModelAgent::apply_holders() {

@@ -51,7 +51,7 @@ void World::check_ledger(const std::string& when) {
 // the silicon (Truth::start sees that), but it must not last.
 void World::watch_ledger() {
   const auto gap = ledger_gap();
-  if (!gap) return gap_since_.reset();
+  if (!gap || !kubelet_up_) return gap_since_.reset();
   if (!gap_since_) {
     say("ledger gap: " + *gap);
     ++tally_.ledger_gaps;
