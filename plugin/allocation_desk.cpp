@@ -66,8 +66,10 @@ const core::Holding* AllocationDesk::companion(Resource resource, core::Admissio
 
 void AllocationDesk::add_hints(Resource resource, core::ChooseRequest& request, core::AdmissionMark mark) const {
   std::set<int> held;
+  std::set<int> held_efas;
   std::set<int> avoid;
   for (const core::Holding& holding : ledger_.holdings()) {
+    if (!core::is_silicon(holding.resource)) held_efas.insert(holding.units.begin(), holding.units.end());
     held.insert(holding.devices.begin(), holding.devices.end());
     if (core::is_silicon(resource) && holding.resource != resource) {
       avoid.insert(holding.devices.begin(), holding.devices.end());
@@ -77,10 +79,45 @@ void AllocationDesk::add_hints(Resource resource, core::ChooseRequest& request, 
   for (const int device : view_->units(Resource::neuron)) {
     if (!held.contains(device)) request.free_devices.push_back(device);
   }
+  if (core::is_silicon(resource)) {
+    request.reluctant_devices = withheld_devices(resource);
+    for (const int efa : view_->units(Resource::efa)) {
+      if (!held_efas.contains(efa)) request.free_efas.push_back(efa);
+    }
+  } else if (const auto sizes = sizes_beside_.find(static_cast<std::size_t>(std::max(request.size, 0)));
+             sizes != sizes_beside_.end()) {
+    request.likely_sizes = sizes->second;
+  }
   if (const core::Holding* beside = companion(resource, mark)) {
     (core::is_silicon(resource) ? request.prefer_efas : request.prefer_devices) =
         core::is_silicon(resource) ? beside->units : beside->devices;
   }
+}
+
+// Devices that the kubelet does not give through another silicon resource now.
+std::vector<int> AllocationDesk::withheld_devices(Resource resource) const {
+  std::vector<int> devices;
+  for (const auto& [other, units] : withheld_) {
+    if (other == resource || !core::is_silicon(other)) continue;
+    for (const int unit : units) {
+      devices.push_back(other == Resource::neuroncore ? view_->device_of_core(unit) : unit);
+    }
+  }
+  return sorted_unique(std::move(devices));
+}
+
+// Remembers the sizes of a container that has silicon and NICs: the next one like it may ask for the NICs first.
+void AllocationDesk::learn_size(Resource resource, const std::vector<int>& units, core::AdmissionMark mark) {
+  constexpr std::size_t kRemembered = 4;
+  const core::Holding* beside = companion(resource, mark);
+  if (beside == nullptr) return;
+  const bool silicon = core::is_silicon(resource);
+  const std::size_t efas = silicon ? beside->units.size() : units.size();
+  const std::size_t devices = silicon ? silicon_of_units(resource, units).devices.size() : beside->devices.size();
+  std::vector<int>& sizes = sizes_beside_[efas];
+  std::erase(sizes, static_cast<int>(devices));
+  sizes.insert(sizes.begin(), static_cast<int>(devices));
+  if (sizes.size() > kRemembered) sizes.pop_back();
 }
 
 // What the kubelet offers is free by its own account, and it knows sooner than PodResources tells us.
@@ -201,6 +238,7 @@ Result<ContainerAnswer> AllocationDesk::allocate_silicon(Resource resource, cons
     return fail(ErrorCode::failed_precondition,
                 name + ": " + conflict->describe() + "; it is free again when that container has ended");
   }
+  learn_size(resource, units, mark);
   ContainerAnswer answer = answer_for_silicon(*view_, silicon.devices, silicon.cores, options_);
   ledger_.record({resource, units, std::move(silicon.cores), std::move(silicon.devices), "", mark, clock_.now()});
   return answer;
@@ -213,6 +251,7 @@ Result<ContainerAnswer> AllocationDesk::allocate(Resource resource, const std::v
   TRY_ASSIGN(const std::vector<int> units, parse_ids(resource, ids));
   const core::AdmissionMark mark = mark_();
   if (core::is_silicon(resource)) return allocate_silicon(resource, units, mark);
+  learn_size(resource, units, mark);
   ledger_.record({resource, units, {}, {}, "", mark, clock_.now()});
   return answer_for_efa(*view_, units, options_);
 }
@@ -243,6 +282,16 @@ std::optional<monitor::UnitList> AllocationDesk::unit_list(Resource resource) co
   if (!view_) return std::nullopt;
   return make_unit_list(*view_, resource,
                         core::is_silicon(resource) ? ledger_.blocked_cores(resource) : std::vector<int>{});
+}
+
+void AllocationDesk::note_published(Resource resource, const monitor::UnitList& units) {
+  const MutexLock lock(mutex_);
+  std::vector<int>& withheld = withheld_[resource];
+  withheld.clear();
+  for (const monitor::UnitState& unit : units) {
+    if (unit.healthy || !view_) continue;
+    if (const auto known = view_->unit_of(resource, unit.id)) withheld.push_back(*known);
+  }
 }
 
 bool AllocationDesk::holds_anything() const {

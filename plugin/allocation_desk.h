@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -63,6 +64,9 @@ class AllocationDesk {
   // The list to advertise now; nullopt before the first snapshot.
   [[nodiscard]] std::optional<monitor::UnitList> unit_list(Resource resource) const EXCLUDES(mutex_);
 
+  // `units` was handed to the kubelet: what it shows Unhealthy, the kubelet gives nobody for now.
+  void note_published(Resource resource, const monitor::UnitList& units) EXCLUDES(mutex_);
+
   [[nodiscard]] bool holds_anything() const EXCLUDES(mutex_);
   // The kubelet has not yet written its checkpoint since the newest answer: the container may still ask for more.
   [[nodiscard]] bool admission_open() const EXCLUDES(mutex_);
@@ -83,6 +87,8 @@ class AllocationDesk {
   void forget_ended(Resource resource, const core::ChooseRequest& request) REQUIRES(mutex_);
   [[nodiscard]] const core::Holding* companion(Resource resource, core::AdmissionMark mark) const REQUIRES(mutex_);
   void add_hints(Resource resource, core::ChooseRequest& request, core::AdmissionMark mark) const REQUIRES(mutex_);
+  [[nodiscard]] std::vector<int> withheld_devices(Resource resource) const REQUIRES(mutex_);
+  void learn_size(Resource resource, const std::vector<int>& units, core::AdmissionMark mark) REQUIRES(mutex_);
   [[nodiscard]] core::Choice choose(Resource resource, const core::ChooseRequest& request) const REQUIRES(mutex_);
   [[nodiscard]] std::optional<std::vector<int>> choice_on_same_silicon(Resource resource,
                                                                        const core::ChooseRequest& request,
@@ -100,6 +106,9 @@ class AllocationDesk {
   NodeViewPtr view_ GUARDED_BY(mutex_);
   core::Ledger ledger_ GUARDED_BY(mutex_);
   SteadyTime last_call_ GUARDED_BY(mutex_){};
+  std::map<Resource, std::vector<int>> withheld_ GUARDED_BY(mutex_);  // units shown Unhealthy in the newest list
+  // By number of EFAs of a container: on how many devices such containers were, the latest first, each once.
+  std::map<std::size_t, std::vector<int>> sizes_beside_ GUARDED_BY(mutex_);
 };
 
 }  // namespace neuron::plugin

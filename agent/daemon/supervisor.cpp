@@ -215,6 +215,7 @@ void Supervisor::ensure_served(ServedResource& served) {
   served.server = *std::move(server);
   log_changes(served, *list);
   served.last_list = std::make_shared<const monitor::UnitList>(*std::move(list));
+  parts_.desk.note_published(served.resource, *served.last_list);
   served.server->publish(served.last_list);
 }
 

@@ -29,6 +29,7 @@ void Supervisor::publish_all() {
     if (!list || (served.last_list && *served.last_list == *list)) continue;
     log_changes(served, *list);
     served.last_list = std::make_shared<const monitor::UnitList>(*std::move(list));
+    parts_.desk.note_published(served.resource, *served.last_list);
     served.server->publish(served.last_list);
     published = true;
   }

@@ -105,6 +105,7 @@ void ModelAgent::allocated() {
 
 void ModelAgent::send(const Served& served) {
   lists_.sent();
+  desk_.note_published(served.resource, *served.last_list);
   world_.send(served.resource, served.last_list);
 }
 
