@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <memory>
 
+#include "agent/config/check_options.h"
 #include "agent/config/options.h"
+#include "agent/daemon/check_command.h"
 #include "agent/daemon/daemon.h"
 #include "neuron_version.h"
 
@@ -43,6 +45,17 @@ int run(const neuron::config::Options& options) {
   return static_cast<int>(code);
 }
 
+int check(const neuron::config::CheckOptions& options) {
+  auto report = neuron::daemon::check_node(options);
+  const bool written = std::fwrite(report.output.data(), 1, report.output.size(), stdout) == report.output.size();
+  if (!written || std::fflush(stdout) != 0) {
+    report.verdict = neuron::daemon::CheckVerdict::cannot_tell;
+    report.error = "standard output cannot be written";
+  }
+  if (!report.error.empty()) std::fprintf(stderr, "neuron-agent: %s\n", report.error.c_str());
+  return static_cast<int>(report.verdict);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -54,11 +67,15 @@ int main(int argc, char** argv) {
   neuron::config::Options options;
   CLI::App* command = app.add_subcommand("run", "Serve this node's kubelet until SIGTERM");
   neuron::config::add_options(*command, options);
+  neuron::config::CheckOptions check_options;
+  CLI::App* check_command = app.add_subcommand("check", "Say in words what is wrong with this node");
+  check_command->footer("Exit status: 0 nothing wrong, 1 errors or warnings, 2 cannot tell.");
+  neuron::config::add_check_options(*check_command, check_options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
     return code == 0 ? 0 : static_cast<int>(neuron::daemon::ExitCode::usage);
   }
-  return run(options);
+  return check_command->parsed() ? check(check_options) : run(options);
 }

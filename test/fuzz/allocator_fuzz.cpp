@@ -82,6 +82,9 @@ ChooseRequest request_from(Input& input) {
   request.avoid_devices = input.ids(6);
   request.free_devices = input.ids(20);
   request.available = input.ids(120);
+  request.free_efas = input.ids(20);
+  request.reluctant_devices = input.ids(6);
+  request.likely_sizes = input.ids(6);
   return request;
 }
 
@@ -113,6 +116,10 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     const Choice choice = choose(topology, request);
     check(request, choice);
     require(choose(topology, request).ids == choice.ids);
+  }
+  for (auto* const explain :
+       {&neuron::core::explain_devices, &neuron::core::explain_cores, &neuron::core::explain_efas}) {
+    require(!neuron::core::phrase(explain(topology, request, request.must_include)).empty());
   }
   return 0;
 }

@@ -3,10 +3,14 @@ _neuron_agent() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} word
   local command=""
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case $word in run) command=$word ;; esac
+    case $word in run | check) command=$word ;; esac
   done
   case $previous in
-    --root | --kubelet-dir | --host-path-prefix)
+    --root)
+      mapfile -t COMPREPLY < <(compgen -f -- "$current")
+      return
+      ;;
+    --kubelet-dir | --host-path-prefix | --cdi-dir)
       mapfile -t COMPREPLY < <(compgen -d -- "$current")
       return
       ;;
@@ -18,16 +22,26 @@ _neuron_agent() {
       mapfile -t COMPREPLY < <(compgen -W "debug info warn error" -- "$current")
       return
       ;;
-    --scan-interval | --pod-resources-interval)
+    --output)
+      mapfile -t COMPREPLY < <(compgen -W "text json" -- "$current")
+      return
+      ;;
+    --scan-interval | --pod-resources-interval | --timeout)
       mapfile -t COMPREPLY < <(compgen -W "1s 5s 30s" -- "$current")
       return
       ;;
   esac
-  if [ -z "$command" ]; then
-    mapfile -t COMPREPLY < <(compgen -W "run --help --version" -- "$current")
-  else
-    mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --scan-interval --host-path-prefix --core-numbering \
-      --cdi --cdi-dir --neurondevice --pod-resources-interval --log-level --once --check-config --help" -- "$current")
-  fi
+  case $command in
+    run)
+      mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --scan-interval --host-path-prefix --core-numbering \
+        --cdi --cdi-dir --neurondevice --pod-resources-interval --log-level --once --check-config --help" -- "$current")
+      ;;
+    check)
+      mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --output --timeout --no-fabric --help" -- "$current")
+      ;;
+    *)
+      mapfile -t COMPREPLY < <(compgen -W "run check --help --version" -- "$current")
+      ;;
+  esac
 }
 complete -F _neuron_agent neuron-agent

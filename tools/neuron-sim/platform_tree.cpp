@@ -50,6 +50,10 @@ void write_platform(TreeWriter& tree, const MachinePlan& machine) {
   write_dmi(tree, machine);
   write_modules(tree, machine);
   tree.directory("dev");
+  // What the EFA installer reserves: 110 pages per CPU and one.
+  constexpr int kPagesPerCpu = 110;
+  const int pages = machine.rdma.empty() ? 0 : kPagesPerCpu * cpu_count(*machine.type) + 1;
+  tree.file("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", std::to_string(pages) + "\n", 0644);
   if (machine.options.lnc) {
     tree.file("opt/aws/neuron/logical_nc_config",
               "NEURON_LOGICAL_NC_CONFIG=" + std::to_string(*machine.options.lnc) + "\n", 0644);

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/core/preflight.h"
+
+// Asks libfabric which interfaces it sees, in a child process: the library opens every verbs device, may hang, crash or
+// be missing, and must not grow this program, so only the child loads it.
+namespace neuron::host {
+
+struct FabricRequest {
+  std::vector<std::string> libraries = {"libfabric.so.1", "/opt/amazon/efa/lib64/libfabric.so.1",
+                                        "/opt/amazon/efa/lib/libfabric.so.1"};  // the first that loads is asked
+  std::string provider = "efa";
+  std::chrono::milliseconds budget{5000};
+};
+
+// Never `not_tried`. Call it only while this process has one thread; blocks for at most the budget and a second.
+[[nodiscard]] core::FabricFacts probe_fabric(const FabricRequest& request);
+
+// What the child says, line by line: "version 1.17", "interface NAME", "error CODE TEXT", "missing TEXT", "done". Pure
+// and bounded: it comes from a process that foreign code ran in. Without "done" the state is `failed`.
+[[nodiscard]] core::FabricFacts parse_fabric_answer(std::string_view text);
+
+// Name of the NIC behind a libfabric domain name: "rdmap79s0-rdm" and "rdmap79s0-dgrm" are "rdmap79s0".
+[[nodiscard]] std::string nic_of_domain(std::string_view domain);
+
+}  // namespace neuron::host

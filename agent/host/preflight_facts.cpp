@@ -1,0 +1,167 @@
+#include "agent/host/preflight_facts.h"
+
+#include <algorithm>
+#include <set>
+
+#include "agent/base/parse.h"
+#include "agent/host/attributes.h"
+#include "agent/host/pci.h"
+#include "agent/host/problems.h"
+
+namespace neuron::host {
+namespace {
+
+using core::Presence;
+
+constexpr std::size_t kMaxConfigBytes = std::size_t{256} << 10U;
+constexpr std::size_t kMaxMeminfoBytes = std::size_t{64} << 10U;
+constexpr int kMaxCpu = 8191;
+
+Presence presence_of(const FsRoot& root, std::string_view path) {
+  const auto id = root.identify(path);
+  if (id) return Presence::present;
+  return is_absent(id.error()) ? Presence::absent : Presence::unknown;
+}
+
+std::optional<model::Family> family_on_pci(const FsRoot& root) {
+  PciInventory pci;
+  static_cast<void>(pci.refresh(root));
+  std::optional<model::Family> common;
+  for (const PciFunction& function : pci.amazon_functions()) {
+    const auto family = model::family_of_pci_id(function.device_id);
+    if (family && common && *family != *common) return std::nullopt;
+    if (family) common = family;
+  }
+  return common;
+}
+
+std::optional<int> count_online_cpus(const FsRoot& root) {
+  const auto text = root.read_attribute("sys/devices/system/cpu/online");
+  if (!text) return std::nullopt;
+  const auto cpus = parse_int_list(*text, kMaxCpu);
+  if (!cpus || cpus->empty()) return std::nullopt;
+  return static_cast<int>(cpus->size());
+}
+
+core::HugePages read_huge_pages(const FsRoot& root) {
+  core::HugePages pages;
+  if (const auto text = root.read_attribute("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")) {
+    pages.reserved_2m = parse_u64(*text);
+  }
+  const auto meminfo = root.read_file("proc/meminfo", kMaxMeminfoBytes);
+  if (!meminfo) return pages;
+  for (std::string_view line : split(*meminfo, '\n')) {
+    constexpr std::string_view kName = "Hugepagesize:";
+    if (!line.starts_with(kName)) continue;
+    line.remove_prefix(kName.size());
+    if (line.ends_with("kB")) line.remove_suffix(2);
+    if (const auto kib = parse_u64(line); kib && *kib < (std::uint64_t{1} << 40U)) pages.default_bytes = *kib << 10U;
+  }
+  return pages;
+}
+
+core::LncFile read_lnc_file(const FsRoot& root) {
+  constexpr std::size_t kShown = 40;
+  core::LncFile file;
+  const auto text = root.read_file("opt/aws/neuron/logical_nc_config", kMaxAttributeBytes);
+  if (!text) {
+    if (is_absent(text.error())) return file;
+    file.presence = Presence::unknown;
+    file.reason = text.error().message;
+    return file;
+  }
+  file.presence = Presence::present;
+  file.text = printable(trim(*text), kShown);
+  if (const auto lnc = parse_lnc_config(*text); !lnc) file.reason = lnc.error().message;
+  return file;
+}
+
+std::set<std::string> names_with_verbs(const FsRoot& root) {
+  constexpr std::string_view kClass = "sys/class/infiniband_verbs/";
+  std::set<std::string> names;
+  const auto entries = root.list(kClass);
+  if (!entries) return names;
+  for (const std::string& entry : *entries) {
+    if (!uverbs_index_of(entry)) continue;
+    if (const auto name = root.read_attribute(std::string(kClass) + entry + "/ibdev")) names.insert(*name);
+  }
+  return names;
+}
+
+std::vector<core::ForeignRdma> find_foreign_rdma(const FsRoot& root) {
+  constexpr std::string_view kClass = "sys/class/infiniband/";
+  constexpr std::size_t kMaxForeign = 32;
+  std::vector<core::ForeignRdma> foreign;
+  const auto entries = root.list(kClass);
+  if (!entries) return foreign;
+  const auto with_verbs = names_with_verbs(root);
+  for (const std::string& name : *entries) {
+    if (!is_rdma_name(name) || foreign.size() == kMaxForeign) continue;
+    const std::string path = std::string(kClass) + name + "/device/driver";
+    const auto link = root.real_path(path);
+    const std::string driver = link ? link->substr(link->rfind('/') + 1) : "";
+    if (driver == "efa") continue;
+    foreign.push_back({name, printable(driver, 40), with_verbs.contains(name)});
+  }
+  return foreign;
+}
+
+core::CdiFacts read_cdi(const FsRoot& root) {
+  constexpr std::string_view kPath = "etc/containerd/config.toml";
+  const auto text = root.read_file(kPath, kMaxConfigBytes);
+  if (text) return judge_containerd_config(*text, kPath);
+  core::CdiFacts facts;
+  facts.evidence = {std::string(kPath), is_absent(text.error()) ? "not there, so whether CDI is on is unknown"
+                                                                : "may not be read, so whether CDI is on is unknown"};
+  return facts;
+}
+
+// "enable_cdi = true # why" -> "true", when `line` sets `key`.
+std::optional<std::string_view> value_of(std::string_view line, std::string_view key) {
+  line = trim(line.substr(0, line.find('#')));
+  if (!line.starts_with(key)) return std::nullopt;
+  line = trim(line.substr(key.size()));
+  if (!line.starts_with('=')) return std::nullopt;
+  return trim(line.substr(1));
+}
+
+}  // namespace
+
+core::CdiFacts judge_containerd_config(std::string_view text, std::string_view path) {
+  using State = core::CdiFacts::State;
+  core::CdiFacts facts;
+  int version = 1;
+  std::optional<bool> set;
+  for (const std::string_view line : split(text, '\n')) {
+    if (const auto value = value_of(line, "version")) version = parse_int(*value, 1, 99).value_or(version);
+    const auto value = value_of(line, "enable_cdi");
+    if (value == "true" || value == "false") set = value == "true";
+  }
+  facts.state = set.value_or(version >= 3) ? State::on : State::off;
+  facts.evidence.path = std::string(path);
+  if (set) {
+    facts.evidence.value = *set ? "enable_cdi = true" : "enable_cdi = false";
+  } else {
+    facts.evidence.value = "enable_cdi is not set, version = " + std::to_string(version) +
+                           (version >= 3 ? "" : "; containerd before 2.0 then has it off");
+  }
+  return facts;
+}
+
+core::PreflightFacts gather_preflight_facts(const FsRoot& root) {
+  core::PreflightFacts facts;
+  facts.own_dev = root.is_live() && !root.exists("dev/kmsg");  // every host has it, few containers do
+  facts.neuron_class = presence_of(root, "sys/class/neuron_device");
+  facts.verbs_class = presence_of(root, "sys/class/infiniband_verbs");
+  facts.uverbs_module = presence_of(root, "sys/module/ib_uverbs");
+  facts.pci_family = family_on_pci(root);
+  facts.online_cpus = count_online_cpus(root);
+  facts.foreign_rdma = find_foreign_rdma(root);
+  facts.lnc_file = read_lnc_file(root);
+  facts.huge_pages = read_huge_pages(root);
+  facts.cdi = read_cdi(root);
+  facts.kubelet.not_looked = "nobody looked";
+  return facts;
+}
+
+}  // namespace neuron::host

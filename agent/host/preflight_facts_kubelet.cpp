@@ -1,0 +1,111 @@
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "agent/base/parse.h"
+#include "agent/host/preflight_facts.h"
+#include "agent/host/problems.h"
+
+namespace neuron::host {
+namespace {
+
+using core::Presence;
+using nlohmann::json;
+
+constexpr std::size_t kMaxCheckpointBytes = std::size_t{16} << 20U;
+constexpr std::size_t kMaxTakers = 8;
+constexpr std::size_t kMaxSockets = 64;
+constexpr std::size_t kMaxName = 120;
+
+Presence presence_of(const FsRoot& directory, std::string_view path) {
+  const auto id = directory.identify(path);
+  if (id) return Presence::present;
+  return is_absent(id.error()) ? Presence::absent : Presence::unknown;
+}
+
+std::string text_member(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? printable(found->get_ref<const std::string&>(), kMaxName) : "";
+}
+
+bool is_ours(const std::string& resource) {
+  return resource == "vpc.amazonaws.com/efa" || resource.starts_with("aws.amazon.com/neuron");
+}
+
+std::optional<std::uint32_t> base64_value(char letter) {
+  if (letter >= 'A' && letter <= 'Z') return static_cast<std::uint32_t>(letter - 'A');
+  if (letter >= 'a' && letter <= 'z') return static_cast<std::uint32_t>(letter - 'a') + 26;
+  if (letter >= '0' && letter <= '9') return static_cast<std::uint32_t>(letter - '0') + 52;
+  if (letter == '+') return 62;
+  if (letter == '/') return 63;
+  return std::nullopt;
+}
+
+void look_into_plugins(const FsRoot& kubelet, core::KubeletFacts& facts) {
+  const auto entries = kubelet.list("device-plugins");
+  for (const std::string& name : entries.value_or(std::vector<std::string>{})) {
+    if (!name.ends_with(".sock") || name == "kubelet.sock" || facts.plugin_sockets.size() == kMaxSockets) continue;
+    facts.plugin_sockets.push_back(printable(name, kMaxName));
+  }
+  const auto checkpoint = kubelet.read_file("device-plugins/kubelet_internal_checkpoint", kMaxCheckpointBytes);
+  if (checkpoint) facts.verbs_takers = verbs_takers_in(*checkpoint);
+}
+
+}  // namespace
+
+std::string decode_base64(std::string_view text) {
+  std::string bytes;
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char letter : text) {
+    const auto value = base64_value(letter);
+    if (!value) break;
+    bits = ((bits << 6U) | *value) & 0xffffffU;
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes.push_back(static_cast<char>((bits >> static_cast<unsigned>(count)) & 0xffU));
+  }
+  return bytes;
+}
+
+std::vector<std::string> verbs_takers_in(std::string_view checkpoint) {
+  std::vector<std::string> takers;
+  const json document = json::parse(checkpoint, nullptr, false);
+  if (!document.is_object()) return takers;
+  const auto data = document.find("Data");
+  if (data == document.end() || !data->is_object()) return takers;
+  const auto entries = data->find("PodDeviceEntries");
+  if (entries == data->end() || !entries->is_array()) return takers;
+  for (const json& entry : *entries) {
+    if (!entry.is_object() || takers.size() == kMaxTakers) continue;
+    const std::string resource = text_member(entry, "ResourceName");
+    const auto answer = entry.find("AllocResp");
+    if (is_ours(resource) || answer == entry.end() || !answer->is_string()) continue;
+    if (decode_base64(answer->get_ref<const std::string&>()).find("/dev/infiniband/uverbs") == std::string::npos) {
+      continue;
+    }
+    takers.push_back(resource + " pod " + text_member(entry, "PodUID") + '/' + text_member(entry, "ContainerName"));
+  }
+  std::sort(takers.begin(), takers.end());
+  return takers;
+}
+
+core::KubeletFacts look_at_kubelet(const std::string& directory) {
+  core::KubeletFacts facts;
+  facts.directory = directory;
+  const auto kubelet = FsRoot::open(directory);
+  if (!kubelet) {
+    facts.itself = is_absent(kubelet.error()) ? Presence::absent : Presence::unknown;
+    return facts;
+  }
+  facts.itself = Presence::present;
+  facts.device_plugins = presence_of(*kubelet, "device-plugins");
+  facts.kubelet_socket = presence_of(*kubelet, "device-plugins/kubelet.sock");
+  facts.pod_resources_socket = presence_of(*kubelet, "pod-resources/kubelet.sock");
+  look_into_plugins(*kubelet, facts);
+  return facts;
+}
+
+}  // namespace neuron::host

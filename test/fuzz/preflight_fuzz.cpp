@@ -1,0 +1,55 @@
+// Texts that `neuron-agent check` reads beyond the scan: the answer of the process that foreign code ran in, the
+// kubelet's checkpoint, containerd's configuration. The first byte chooses.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "agent/host/fabric_probe.h"
+#include "agent/host/preflight_facts.h"
+
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+bool is_plain(std::string_view text) {
+  for (const char letter : text) {
+    if (static_cast<unsigned char>(letter) < 0x20) return false;
+  }
+  return true;
+}
+
+void check_answer(std::string_view text) {
+  const auto facts = neuron::host::parse_fabric_answer(text);
+  require(facts.interfaces.size() <= 256);
+  for (const auto& name : facts.interfaces) require(!name.empty() && is_plain(name));
+  require(facts.error_code >= 0 && is_plain(facts.message) && is_plain(facts.version));
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  switch (data[0] % 4) {
+    case 0:
+      check_answer(text);
+      break;
+    case 1: {
+      const auto takers = neuron::host::verbs_takers_in(text);
+      require(takers.size() <= 8);
+      for (const auto& taker : takers) require(is_plain(taker));
+      break;
+    }
+    case 2:
+      require(!neuron::host::judge_containerd_config(text, "config.toml").evidence.value.empty());
+      break;
+    default:
+      require(neuron::host::decode_base64(text).size() <= text.size());
+  }
+  return 0;
+}
