@@ -1,7 +1,28 @@
 #include "agent/model/health.h"
 #include "agent/model/host_scan.h"
+#include "agent/model/usage.h"
 
 namespace neuron::model {
+namespace {
+
+constexpr std::array<std::string_view, kHostMemoryKinds> kHostKindNames{
+    "dma_buffers",   "tensors",       "constants", "application_memory",
+    "driver_memory", "notifications", "dma_rings", "uncategorized"};
+
+constexpr std::array<std::string_view, kDeviceMemoryKinds> kDeviceKindNames{
+    "model_code",     "tensors",       "constants",    "model_shared_scratchpad",
+    "runtime_memory", "driver_memory", "collectives",  "nonshared_scratchpad",
+    "notifications",  "dma_rings",     "uncategorized"};
+
+}  // namespace
+
+std::string_view to_string(HostMemoryKind kind) {
+  return kHostKindNames.at(static_cast<std::size_t>(kind));
+}
+
+std::string_view to_string(DeviceMemoryKind kind) {
+  return kDeviceKindNames.at(static_cast<std::size_t>(kind));
+}
 
 std::string_view to_string(DriverLayout layout) {
   switch (layout) {

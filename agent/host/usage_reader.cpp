@@ -1,0 +1,215 @@
+#include "agent/host/usage_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+
+#include "agent/core/usage_rates.h"
+#include "agent/host/attributes.h"
+#include "agent/host/neuron_sysfs.h"
+#include "agent/host/usage_processes.h"
+#include "agent/host/usage_texts.h"
+
+namespace neuron::host {
+
+using model::CoreUsage;
+using model::DeviceUsage;
+using model::DriverLayout;
+using model::HostScan;
+using model::UsageRequest;
+using model::UsageSample;
+
+namespace {
+
+constexpr std::size_t kMaxProcStat = std::size_t{4} << 20U;  // the line "intr" grows with interrupts times CPUs
+constexpr std::size_t kMaxProcMeminfo = std::size_t{64} << 10U;
+constexpr std::size_t kMaxCountersPerFolder = 64;
+
+std::optional<std::uint64_t> read_number(const FsRoot& directory, const std::string& path) {
+  const auto text = directory.read_attribute(path);
+  if (!text) return std::nullopt;
+  const auto value = parse_counter(*text);
+  return value ? std::optional(*value) : std::nullopt;
+}
+
+// Memory by kind below `folder`, which ends in a slash.
+template <typename Kind, std::size_t N>
+void read_kinds(const FsRoot& directory, const std::string& folder,
+                std::array<std::optional<std::uint64_t>, N>& values) {
+  std::string path;
+  for (std::size_t i = 0; i < N; ++i) {
+    path.assign(folder).append(to_string(static_cast<Kind>(i))).append("/total");
+    values[i] = read_number(directory, path);
+  }
+}
+
+bool wants_kinds(const UsageRequest& request, int device) {
+  const auto& devices = request.memory_kinds_of;
+  return request.memory_kinds_of_all || std::find(devices.begin(), devices.end(), device) != devices.end();
+}
+
+// The third of an interface's counters that people ask for.
+bool is_of_use(std::string_view counter) {
+  constexpr std::array<std::string_view, 6> kTraffic = {"rx_bytes", "rx_pkts",       "tx_bytes",
+                                                        "tx_pkts",  "retrans_bytes", "retrans_pkts"};
+  const auto errors = core::efa_error_counters();
+  return std::find(kTraffic.begin(), kTraffic.end(), counter) != kTraffic.end() ||
+         std::find(errors.begin(), errors.end(), counter) != errors.end();
+}
+
+std::string why_not_live(const HostScan& scan) {
+  const std::string driver = "driver " + (scan.driver_version.empty() ? "of unknown version" : scan.driver_version);
+  switch (scan.layout) {
+    case DriverLayout::none:
+      return "no Neuron driver";
+    case DriverLayout::bare:
+      return driver + " has no counters (they came with 2.8)";
+    case DriverLayout::stats:
+    case DriverLayout::health_v1:
+      return driver + " counts busy time only when a process ends (live from 2.30.2)";
+    case DriverLayout::health_v2:
+      return "";
+    case DriverLayout::unknown:
+      return driver + " has a layout this program does not know";
+  }
+  return "";
+}
+
+bool has_busy_time(const UsageSample& sample) {
+  return std::any_of(sample.devices.begin(), sample.devices.end(), [](const DeviceUsage& device) {
+    return std::any_of(device.cores.begin(), device.cores.end(), [](const CoreUsage& core) { return core.busy_us; });
+  });
+}
+
+}  // namespace
+
+UsageReader::Opened UsageReader::open(Kept& kept, const std::string& path) const {
+  const auto id = root_.identify(path);
+  if (id && kept.directory && kept.id == *id) return Opened::same;
+  kept.directory.reset();
+  if (!id) return Opened::nothing;
+  auto directory = root_.subdirectory(path);
+  if (!directory) return Opened::nothing;
+  // What was opened may already be another one than what was looked at.
+  const auto opened = directory->identify_self();
+  if (!opened) return Opened::nothing;
+  kept.directory = *std::move(directory);
+  kept.id = *opened;
+  return Opened::anew;
+}
+
+// So that handles of what has left do not pile up.
+void UsageReader::forget_others(const HostScan& scan) {
+  std::set<int> indices;
+  for (const model::NeuronDevice& device : scan.devices) indices.insert(device.index);
+  std::erase_if(devices_, [&](const auto& entry) { return !indices.contains(entry.first); });
+  std::set<std::string> names;
+  for (const model::EfaInterface& efa : scan.efas) names.insert(efa.name);
+  std::erase_if(efas_, [&](const auto& entry) { return !names.contains(entry.first); });
+}
+
+DeviceUsage UsageReader::read_device(const model::NeuronDevice& device, const UsageRequest& request,
+                                     Counters counters) {
+  DeviceUsage usage;
+  usage.index = device.index;
+  for (const model::CoreSignals& core : device.cores) usage.cores.emplace_back().physical_index = core.physical_index;
+  Kept& kept = devices_[device.index];
+  if (open(kept, device_path(device.index)) == Opened::nothing) return usage;
+  const FsRoot& directory = *kept.directory;
+  if (request.power) {
+    if (const auto text = directory.read_attribute("stats/power/utilization")) usage.power = parse_power(*text);
+  }
+  const bool kinds = wants_kinds(request, device.index);
+  if (kinds) read_kinds<model::HostMemoryKind>(directory, "stats/memory_usage/host_mem/", usage.host_memory);
+  std::string path;
+  for (CoreUsage& core : usage.cores) {
+    const std::string folder = "neuron_core" + std::to_string(core.physical_index) + "/stats/";
+    const auto number = [&](std::string_view name) { return read_number(directory, path.assign(folder).append(name)); };
+    if (counters == Counters::live) {
+      core.busy_us = number("other_info/nc_time_in_use/total");
+      if (request.flops) core.flops = number("other_info/flop_count/total");
+      if (request.flops) core.inferences = number("other_info/inference_count/total");
+    }
+    core.device_memory_bytes = number("memory_usage/device_mem/total");
+    core.host_memory_bytes = number("memory_usage/host_mem/total");
+    if (kinds) {
+      read_kinds<model::DeviceMemoryKind>(directory, folder + "memory_usage/device_mem/", core.device_memory);
+    }
+  }
+  return usage;
+}
+
+model::EfaUsage UsageReader::read_efa(const std::string& name, const UsageRequest& request) {
+  model::EfaUsage usage;
+  usage.name = name;
+  KeptEfa& kept = efas_[name];
+  const Opened opened = open(kept.device, "sys/class/infiniband/" + name);
+  if (opened == Opened::nothing) return usage;
+  const FsRoot& directory = *kept.device.directory;
+  if (opened == Opened::anew) kept.counters.clear();
+  if (kept.counters.empty()) {
+    for (const std::string folder : {"ports/1/hw_counters/", "hw_counters/"}) {
+      auto files = directory.list(folder);
+      if (!files) continue;
+      files->resize(std::min(files->size(), kMaxCountersPerFolder));
+      for (const std::string& file : *files) {
+        if (file != "lifespan" && is_rdma_name(file)) kept.counters.emplace(file, folder + file);
+      }
+    }
+  }
+  for (const auto& [counter, path] : kept.counters) {
+    if (!request.efa_every_counter && !is_of_use(counter)) continue;
+    if (const auto value = read_number(directory, path)) usage.counters.emplace(counter, *value);
+  }
+  return usage;
+}
+
+void UsageReader::read_platform(UsageSample& sample) const {
+  if (const auto text = root_.read_file("proc/stat", kMaxProcStat)) {
+    if (const auto times = parse_cpu_times(*text)) {
+      sample.cpu = times->ticks;
+      sample.cpu_count = times->cpu_count;
+    }
+  }
+  if (const auto text = root_.read_file("proc/meminfo", kMaxProcMeminfo)) sample.memory = parse_memory(*text);
+}
+
+void UsageReader::read_processes(const HostScan& scan, UsageSample& sample) {
+  const bool known = std::any_of(scan.devices.begin(), scan.devices.end(),
+                                 [](const model::NeuronDevice& device) { return device.processes.has_value(); });
+  if (!known) {
+    sample.no_processes = scan.devices.empty() ? "no Neuron devices"
+                          : root_.is_live()    ? "the driver names its processes only to a program that attaches itself"
+                                               : "no recorded driver answers in neuron-ioctl/";
+    return;
+  }
+  if (!proc_counts_like_driver_) proc_counts_like_driver_ = proc_counts_like_the_driver(root_);
+  for (const int pid : process_ids(scan)) {
+    model::ProcessUsage process;
+    process.pid = pid;
+    sample.processes.push_back(*proc_counts_like_driver_ ? read_process(root_, pid) : process);
+  }
+}
+
+UsageSample UsageReader::read(const HostScan& scan, const UsageRequest& request, SteadyTime now) {
+  forget_others(scan);
+  UsageSample sample;
+  sample.at = now;
+  sample.no_utilization = why_not_live(scan);
+  const Counters counters = sample.no_utilization.empty() ? Counters::live : Counters::stale;
+  for (const model::NeuronDevice& device : scan.devices) {
+    sample.devices.push_back(read_device(device, request, counters));
+  }
+  if (counters == Counters::live && !has_busy_time(sample)) {
+    sample.no_utilization = "no device lets stats/other_info/nc_time_in_use be read";
+  }
+  for (const model::EfaInterface& efa : scan.efas) {
+    if (request.efa && is_rdma_name(efa.name)) sample.efas.push_back(read_efa(efa.name, request));
+  }
+  read_platform(sample);
+  read_processes(scan, sample);
+  return sample;
+}
+
+}  // namespace neuron::host

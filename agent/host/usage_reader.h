@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/base/clock.h"
+#include "agent/host/fs_root.h"
+#include "agent/model/host_scan.h"
+#include "agent/model/usage.h"
+
+namespace neuron::host {
+
+// Reads what a machine is doing, again and again, for programs that show rates. Reads only what is asked for, through
+// directory handles that stay open from one sample to the next; one per device and per EFA interface. A device or
+// interface that was removed and registered again is noticed by its directory and opened anew.
+//
+// Never attaches to a device and never opens a Neuron datastore (docs/adr/0005-no-datastore.md).
+// One thread at a time; may block inside a hung driver. `root` must outlive it.
+class UsageReader {
+ public:
+  explicit UsageReader(const FsRoot& root) : root_(root) {}
+
+  // One sample. `scan` (host::Scanner, at best completed) tells which devices, cores, interfaces and processes there
+  // are; it may be older than the sample: what has left since is empty. `now` is stored as the sample's time. Never
+  // fails: what cannot be read is empty, and a file that would block costs one attempt.
+  [[nodiscard]] model::UsageSample read(const model::HostScan& scan, const model::UsageRequest& request,
+                                        SteadyTime now = std::chrono::steady_clock::now());
+
+ private:
+  // A directory that stays open as long as its entry leads to it.
+  struct Kept {
+    std::optional<FsRoot> directory;
+    FileId id;
+  };
+  enum class Counters { live, stale };
+  struct KeptEfa {
+    Kept device;
+    std::map<std::string, std::string> counters;  // name to path below the device's directory
+  };
+
+  enum class Opened { nothing, same, anew };
+  [[nodiscard]] Opened open(Kept& kept, const std::string& path) const;
+  void forget_others(const model::HostScan& scan);
+  [[nodiscard]] model::DeviceUsage read_device(const model::NeuronDevice& device, const model::UsageRequest& request,
+                                               Counters counters);
+  [[nodiscard]] model::EfaUsage read_efa(const std::string& name, const model::UsageRequest& request);
+  void read_platform(model::UsageSample& sample) const;
+  void read_processes(const model::HostScan& scan, model::UsageSample& sample);
+
+  const FsRoot& root_;
+  std::map<int, Kept> devices_;
+  std::map<std::string, KeptEfa> efas_;
+  std::optional<bool> proc_counts_like_driver_;  // asked once
+};
+
+}  // namespace neuron::host
