@@ -5,7 +5,7 @@ set -eu
 
 build_packages="g++ cmake ninja-build ccache pkg-config scdoc
   libexpected-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libhwloc-dev
-  libarchive-dev libncurses-dev libfabric-dev
+  libarchive-dev zlib1g-dev libncurses-dev libfabric-dev
   libprotobuf-dev protobuf-compiler libgrpc++-dev protobuf-compiler-grpc
   libgtest-dev libgmock-dev libbenchmark-dev"
 test_packages="python3 hwloc-nox clang-format-14"

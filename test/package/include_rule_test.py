@@ -42,13 +42,14 @@ DOORS = {
     r"(grpc|grpcpp|grpc\+\+|google/protobuf)/": ["agent/rpc", "plugin", "agent/daemon", "tools/neuron-sim/kubelet"],
     r"hwloc": ["agent/host"],
     r"rdma/": ["agent/host"],
-    r"archive(_entry)?\.h": ["agent/host", "tools/neuron-gather"],
+    r"archive(_entry)?\.h": ["agent/host"],
+    r"zlib\.h": ["tools/neuron-gather"],
     r"prometheus/": ["agent/metrics"],
     r"(CivetServer|civetweb)\.h": ["agent/metrics"],
     r"n?curses": ["tools/neuron-top"],
     r"tl/": ["agent/base"],
     r"CLI/": ["agent/config", "agent/daemon", "tools/neuron-ls", "tools/neuron-top", "tools/neuron-gather", "tools/neuron-sim"],
-    r"nlohmann/": ["agent/host", "agent/rpc", "agent/daemon", "plugin", "tools/render", "tools/neuron-sim"],
+    r"nlohmann/": ["agent/host", "agent/rpc", "agent/daemon", "plugin", "tools/render", "tools/neuron-gather", "tools/neuron-sim"],
     r"(spdlog|fmt)/": ["agent/monitor", "agent/metrics", "agent/rpc", "agent/config", "agent/daemon", "plugin", "tools"],
 }
 

@@ -1,0 +1,252 @@
+#include "tools/neuron-gather/collector.h"
+
+#include <algorithm>
+#include <set>
+
+#include "agent/base/parse.h"
+#include "agent/host/attributes.h"
+#include "agent/host/driver_query.h"
+#include "agent/host/driver_query_recorded.h"
+#include "agent/host/problems.h"
+#include "tools/neuron-gather/driver_answers_json.h"
+
+namespace neuron::gather {
+namespace {
+
+constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20U;
+constexpr std::size_t kMaxProcessBytes = std::size_t{256} << 10U;
+constexpr std::size_t kMaxProcesses = 1024;
+constexpr std::string_view kNeuronClass = "sys/class/neuron_device";
+
+std::string below(const std::string& folder, std::string_view name) {
+  return folder.empty() ? std::string(name) : folder + '/' + std::string(name);
+}
+
+bool is_wildcard(std::string_view component) {
+  return component.find_first_of("*#") != std::string_view::npos;
+}
+
+// The message less the path it starts with.
+std::string_view reason_of(const std::string& path, const Error& error) {
+  std::string_view reason = error.message;
+  if (reason.starts_with(path + ": ")) reason.remove_prefix(path.size() + 2);
+  return reason;
+}
+
+bool is_kernel_entry(std::string_view name) {
+  const auto entries = kernel_entries();
+  return std::find(entries.begin(), entries.end(), name) != entries.end();
+}
+
+// Of a process's environment the one variable that names it for people; "" when it has none.
+std::string tag_of(std::string_view environ) {
+  constexpr std::string_view kName = "NEURON_PROCESS_TAG=";
+  while (!environ.empty()) {
+    const std::string_view variable = environ.substr(0, environ.find('\0'));
+    if (variable.starts_with(kName)) return std::string(variable) + '\0';
+    environ.remove_prefix(std::min(variable.size() + 1, environ.size()));
+  }
+  return "";
+}
+
+}  // namespace
+
+void Collector::note(const std::string& path, const Error& error) {
+  if (host::is_absent(error)) return;
+  capture_.add_unreadable(path, reason_of(path, error));
+}
+
+bool Collector::permitted(const std::string& path) {
+  if (permit_(path)) return true;
+  capture_.add_unreadable(path, "did not answer in time");
+  return false;
+}
+
+// Follows the link that may be at `path`, whose folder is resolved, and captures it.
+Collector::Node Collector::resolve(const std::string& path) {
+  if (const auto known = resolved_.find(path); known != resolved_.end()) return known->second;
+  const auto target = root_.read_link(path);
+  if (!target) {
+    if (target.error().code == ErrorCode::invalid_argument) return {path, true};
+    note(path, target.error());
+    return {path, false};
+  }
+  Node node{path, false};
+  const auto real = root_.real_path(path);
+  if (!real) {
+    note(path, real.error());
+  } else if (path.starts_with("sys/") && !real->starts_with("sys/")) {
+    capture_.add_unreadable(path, "a link that leads out of sys");
+  } else {
+    node = {*real, true};
+    capture_.add_link(path, *real, *target);
+  }
+  resolved_.emplace(path, node);
+  return node;
+}
+
+const std::vector<std::string>& Collector::names_in(const std::string& folder) {
+  const auto [at, is_new] = folders_.try_emplace(folder);
+  if (!is_new) return at->second;
+  auto names = root_.list(folder);
+  if (names) {
+    at->second = *std::move(names);
+  } else if (names.error().os_errno != ENOTDIR) {
+    note(folder, names.error());
+  }
+  return at->second;
+}
+
+void Collector::collect(const Rule& rule) {
+  expand("", rule.path, rule.take);
+}
+
+void Collector::expand(const std::string& folder, std::string_view rest, Take how) {
+  const auto slash = rest.find('/');
+  const std::string_view component = rest.substr(0, slash);
+  const bool last = slash == std::string_view::npos;
+  std::vector<std::string> names{std::string(component)};
+  if (is_wildcard(component)) {
+    names = names_in(folder);
+    std::erase_if(names, [&](const std::string& name) { return !matches(component, name); });
+  }
+  for (const std::string& name : names) {
+    const Node node = resolve(below(folder, name));
+    if (!node.exists) continue;
+    if (last)
+      take(node.path, how);
+    else
+      expand(node.path, rest.substr(slash + 1), how);
+  }
+}
+
+void Collector::take(const std::string& path, Take how) {
+  if (capture_.full() || !permitted(path)) return;
+  switch (how) {
+    case Take::text:
+      return take_text(path, kMaxTextBytes);
+    case Take::large:
+      return take_text(path, kMaxLargeBytes);
+    case Take::config:
+      return take_config(path);
+    case Take::node:
+      return capture_.add_file(path, "");
+    case Take::tree:
+      return take_tree(path, 0);
+    case Take::folder:
+      return capture_.add_folder(path);
+    case Take::containerd:
+      return take_containerd(path);
+  }
+}
+
+void Collector::take_text(const std::string& path, std::size_t max_bytes) {
+  if (capture_.contains(path)) return;
+  auto text = root_.read_file(path, max_bytes);
+  if (text) return capture_.add_file(path, *std::move(text));
+  // A name that a rule leaves open may be a folder.
+  if (text.error().os_errno == EISDIR) return;
+  note(path, text.error());
+}
+
+void Collector::take_config(const std::string& path) {
+  if (capture_.contains(path)) return;
+  // Root sees up to 4096 bytes; nobody needs more than the header and the first capabilities.
+  auto bytes = root_.read_file(path, 4096);
+  if (!bytes) return note(path, bytes.error());
+  bytes->resize(std::min(bytes->size(), kConfigBytes));
+  capture_.add_file(path, *std::move(bytes));
+}
+
+void Collector::take_containerd(const std::string& path) {
+  const auto text = root_.read_file(path, kMaxProcessBytes);
+  if (!text) return note(path, text.error());
+  std::string kept;
+  for (const std::string_view line : split(*text, '\n')) {
+    const std::string_view key = trim(line.substr(0, line.find('=')));
+    if (key == "version" || key == "enable_cdi") kept.append(trim(line.substr(0, line.find('#')))).append("\n");
+  }
+  capture_.add_file(path, std::move(kept));
+}
+
+void Collector::take_tree(const std::string& folder, std::size_t depth) {
+  if (depth >= kMaxTreeDepth) return capture_.add_unreadable(folder, "nested too deeply");
+  const auto names = root_.list(folder);
+  if (!names) return note(folder, names.error());
+  capture_.add_folder(folder);
+  for (const std::string& name : *names) {
+    if (depth == 0 && is_kernel_entry(name)) continue;
+    const std::string path = below(folder, name);
+    if (capture_.full() || !permitted(path)) continue;
+    const Node node = resolve(path);
+    if (!node.exists || node.path != path) continue;  // where a link leads to is another rule's business
+    const auto inner = root_.list(path);
+    if (inner)
+      take_tree(path, depth + 1);
+    else if (inner.error().os_errno == ENOTDIR)
+      take_text(path, kMaxTextBytes);
+    else
+      note(path, inner.error());
+  }
+}
+
+std::vector<int> Collector::captured_devices() const {
+  std::vector<int> devices;
+  const std::string prefix = std::string(kNeuronClass) + '/';
+  const auto& entries = capture_.entries();
+  for (auto at = entries.lower_bound(prefix); at != entries.end() && at->first.starts_with(prefix); ++at) {
+    if (const auto index = host::device_index_of(std::string_view(at->first).substr(prefix.size()))) {
+      devices.push_back(*index);
+    }
+  }
+  return devices;
+}
+
+void Collector::collect_driver_answers() {
+  for (const int index : captured_devices()) {
+    const std::string path = "neuron-ioctl/neuron" + std::to_string(index) + ".json";
+    if (!permitted(path)) continue;
+    if (!root_.is_live()) {
+      take_text(path, kMaxAnswerBytes);
+      continue;
+    }
+    const host::DriverAnswers answers = host::query_driver(root_, index);
+    if (answers.bdf || answers.processes || answers.logical_to_physical) {
+      capture_.add_file(path, driver_answers_json(answers));
+    } else {
+      capture_.add_unreadable(
+          path, "the driver did not answer (needs root and access to /dev/neuron" + std::to_string(index) + ')');
+    }
+  }
+}
+
+void Collector::take_process(int pid, Commands commands) {
+  const std::string folder = "proc/" + std::to_string(pid);
+  take_text(folder + "/stat", kMaxTextBytes);
+  take_text(folder + "/statm", kMaxTextBytes);
+  if (commands == Commands::leave_out) return;
+  take_text(folder + "/cmdline", kMaxProcessBytes);
+  if (const auto environ = root_.read_file(folder + "/environ", kMaxProcessBytes)) {
+    if (std::string tag = tag_of(*environ); !tag.empty()) capture_.add_file(folder + "/environ", std::move(tag));
+  } else {
+    note(folder + "/environ", environ.error());
+  }
+}
+
+void Collector::collect_processes(Commands commands) {
+  std::set<int> pids;
+  for (const int index : captured_devices()) {
+    const Entry* file = capture_.find("neuron-ioctl/neuron" + std::to_string(index) + ".json");
+    if (file == nullptr) continue;
+    const auto answers = host::parse_recorded_answers(file->text, "");
+    if (!answers.processes) continue;
+    for (const model::Process& process : *answers.processes) pids.insert(process.pid);
+  }
+  std::size_t taken = 0;
+  for (const int pid : pids) {
+    if (++taken > kMaxProcesses) break;
+    if (permitted("proc/" + std::to_string(pid))) take_process(pid, commands);
+  }
+}
+
+}  // namespace neuron::gather

@@ -1,0 +1,113 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <variant>
+
+#include "agent/host/fs_root.h"
+#include "agent/host/root_source.h"
+#include "tools/neuron-gather/gather.h"
+#include "tools/neuron-gather/options.h"
+#include "tools/neuron-gather/output.h"
+#include "tools/neuron-gather/reading_watch.h"
+
+namespace neuron::gather {
+namespace {
+
+// Exit codes, as in neuron-gather(1).
+constexpr int kExitOk = 0;
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+
+int complain(const Error& error, int code) {
+  std::fprintf(stderr, "neuron-gather: %s\n", error.message.c_str());
+  return code;
+}
+
+// One line on a terminal that counts what was looked at; nothing elsewhere.
+class Progress {
+ public:
+  void step() {
+    constexpr std::size_t kEvery = 256;
+    if (terminal_ && ++count_ % kEvery == 0) std::fprintf(stderr, "\rneuron-gather: %zu paths", count_);
+  }
+  void end() const {
+    if (terminal_) std::fputs("\r\033[K", stderr);
+  }
+
+ private:
+  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  std::size_t count_ = 0;
+};
+
+// "neuron-trn2.48xlarge-20261121T064000Z.tar.gz"
+std::string default_name(const Capture& capture, std::chrono::system_clock::time_point now) {
+  std::string time = utc_text(now);
+  time.erase(std::remove_if(time.begin(), time.end(), [](char c) { return c == '-' || c == ':'; }), time.end());
+  std::string type = captured_text(capture, kProductName);
+  std::replace_if(
+      type.begin(), type.end(), [](char c) { return c == '/' || c == ' ' || c == '\\'; }, '_');
+  return "neuron-" + (type.empty() ? "node" : type) + '-' + time + ".tar.gz";
+}
+
+void report(const Capture& capture, const std::string& output) {
+  constexpr std::size_t kShown = 10;
+  const auto& unreadable = capture.unreadable();
+  for (std::size_t i = 0; i < std::min(kShown, unreadable.size()); ++i) {
+    std::fprintf(stderr, "neuron-gather: not read: %s: %s\n", unreadable[i].path.c_str(), unreadable[i].reason.c_str());
+  }
+  if (unreadable.size() > kShown) {
+    std::fprintf(stderr, "neuron-gather: not read: %zu more, see MANIFEST.json\n", unreadable.size() - kShown);
+  }
+  if (capture.full()) std::fputs("neuron-gather: the machine has more than a capture may hold\n", stderr);
+  const std::string type = captured_text(capture, kProductName);
+  std::fprintf(output == "-" ? stderr : stdout, "captured %zu files of %s in %s\n", capture.file_count(),
+               type.empty() ? "a machine of unknown type" : type.c_str(), output.c_str());
+}
+
+int gather_into(const host::FsRoot& root, const Options& options, ReadingWatch& watch) {
+  GatherRequest request;
+  request.commands = options.with_commands ? Commands::include : Commands::leave_out;
+  request.identity = options.anonymise ? Identity::anonymise : Identity::keep;
+  request.now = std::chrono::system_clock::now();
+  Progress progress;
+  const Capture capture = gather(root, request, [&](const std::string& path) {
+    progress.step();
+    return watch.permit(path);
+  });
+  watch.reading_done();
+  progress.end();
+  const std::string output = options.output.empty() ? default_name(capture, request.now) : options.output;
+  if (const auto written = write_output(capture, output); !written) return complain(written.error(), kExitFailed);
+  report(capture, output);
+  return kExitOk;
+}
+
+int gather_machine(const Options& options) {
+  constexpr std::chrono::seconds kReadBudget{10};
+  const auto source = host::RootSource::open(options.root);
+  if (!source) return complain(source.error(), kExitFailed);
+  const auto root = host::FsRoot::open(source->directory());
+  if (!root) return complain(root.error(), kExitFailed);
+  const int code = run_watched([&](ReadingWatch& watch) { return gather_into(*root, options, watch); }, kReadBudget);
+  return code < 0 ? kExitFailed : code;
+}
+
+int run(int argc, const char* const* argv) {
+  const auto request = parse_options(argc, argv);
+  if (!request) return complain(request.error(), kExitUsage);
+  if (const auto* text = std::get_if<std::string>(&*request)) {
+    std::fputs(text->c_str(), stdout);
+    return kExitOk;
+  }
+  return gather_machine(std::get<Options>(*request));
+}
+
+}  // namespace
+}  // namespace neuron::gather
+
+int main(int argc, char** argv) {
+  return neuron::gather::run(argc, argv);
+}
