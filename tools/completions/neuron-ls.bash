@@ -1,11 +1,23 @@
 # bash completion for neuron-ls
 _neuron_ls() {
-  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words
   COMPREPLY=()
-  if [[ $previous == --root ]]; then
-    mapfile -t COMPREPLY < <(compgen -d -- "$current")
-    return
-  fi
-  mapfile -t COMPREPLY < <(compgen -W '-w --wide -a --show-all-procs -t --topology -j --json-output --root -h --help --version' -- "$current")
+  case $previous in
+    --root)
+      mapfile -t COMPREPLY < <(compgen -f -- "$current")
+      return
+      ;;
+    --kubelet-dir)
+      mapfile -t COMPREPLY < <(compgen -d -- "$current")
+      return
+      ;;
+    --output-format) words='table json csv' ;;
+    --device) return ;;
+    *)
+      words='-w --wide -a --show-all-procs -t --topology -j --json-output --output-format --health --efa --pods
+        --device --watch --kubelet-dir --root -h --help --version'
+      ;;
+  esac
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
 }
 complete -F _neuron_ls neuron-ls

@@ -32,7 +32,7 @@ _neuron_sim() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=''
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    words='node set kubelet --help --version'
+    words='node set load kubelet --help --version'
   else
     case ${COMP_WORDS[1]}:$previous in
       node:--instance-type) words=$(_neuron_sim_types) ;;
@@ -40,7 +40,11 @@ _neuron_sim() {
       node:--lnc) words='1 2' ;;
       node:--without) words='efa uverbs ioctl driver' ;;
       node:*) words='--instance-type --driver --lnc --missing --without --list --help' ;;
-      kubelet:*) words='--kubelet-dir --wait-for --timeout --numa-policy --seed --verbose --help' ;;
+      load:--for) words='30s 5m' ;;
+      load:--step) words='100ms 1s' ;;
+      load:--steps | load:--seed) words='' ;;
+      load:*) words='--for --step --steps --seed --help' ;;
+      kubelet:*) words='--kubelet-dir --root --wait-for --timeout --numa-policy --seed --verbose --help' ;;
       set:*)
         if ((COMP_CWORD == 3)); then
           words=$(_neuron_sim_targets "${COMP_WORDS[2]}")

@@ -7,6 +7,7 @@
 #include "tools/neuron-sim/fault_keys.h"
 #include "tools/neuron-sim/faults.h"
 #include "tools/neuron-sim/host_writer.h"
+#include "tools/neuron-sim/load_command.h"
 #include "tools/neuron-sim/type_table.h"
 #ifdef NEURON_SIM_WITH_KUBELET
 #include "tools/neuron-sim/kubelet/command.h"
@@ -117,9 +118,10 @@ int run(int argc, char** argv) {
   SetFlags set;
   add_node_command(app, node);
   add_set_command(app, set);
+  int command_exit = kExitOk;  // of the commands that run while the options are read
+  add_load_command(app, command_exit);
 #ifdef NEURON_SIM_WITH_KUBELET
-  int kubelet_exit = kExitOk;
-  add_kubelet_command(app, kubelet_exit);
+  add_kubelet_command(app, command_exit);
 #endif
   try {
     app.parse(argc, argv);
@@ -128,11 +130,7 @@ int run(int argc, char** argv) {
   }
   if (app.got_subcommand("node")) return run_node(node);
   if (app.got_subcommand("set")) return run_set(set);
-#ifdef NEURON_SIM_WITH_KUBELET
-  return kubelet_exit;
-#else
-  return kExitUsage;
-#endif
+  return command_exit;
 }
 
 }  // namespace

@@ -1,0 +1,291 @@
+#include "tools/neuron-sim/load_host.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <numeric>
+#include <system_error>
+#include <utility>
+
+#include "agent/base/parse.h"
+#include "agent/core/catalogue.h"
+#include "tools/neuron-sim/driver_generation.h"
+#include "tools/neuron-sim/fault_target.h"
+#include "tools/neuron-sim/host_directory.h"
+
+namespace neuron::sim {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kLateSeconds = 2;   // between changes of the files that may wait
+constexpr int kFirstLiveMinor = 30;  // from 2.30.2 counters move while a process runs
+
+// N of the names "<prefix><N>" in a folder, ascending.
+std::vector<int> numbers_in(const std::string& folder, std::string_view prefix) {
+  std::vector<int> numbers;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (!name.starts_with(prefix)) continue;
+    if (const auto number = parse_int(name.substr(prefix.size()), 0, 9999)) numbers.push_back(*number);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+// bf16, dense, of one physical core; what AWS publishes per chip, shared out.
+double flops_of(model::Family family) {
+  switch (family) {
+    case model::Family::inferentia:
+      return 16e12;
+    case model::Family::inferentia2:
+    case model::Family::trainium1:
+      return 95e12;
+    case model::Family::trainium2:
+      return 83e12;
+    case model::Family::trainium3:
+      return 84e12;
+  }
+  return 0;
+}
+
+// "200 Gb/sec (4X HDR)" → bytes per second.
+double line_rate(const std::string& text) {
+  constexpr double kUsual = 100;
+  constexpr double kBytesPerGigabit = 1e9 / 8;
+  const auto gigabits = parse_int(text.substr(0, text.find(' ')), 1, 10000);
+  return (gigabits ? *gigabits : kUsual) * kBytesPerGigabit;
+}
+
+template <typename Values>
+std::uint64_t sum(const Values& values) {
+  return std::accumulate(values.begin(), values.end(), std::uint64_t{0});
+}
+
+// Per cent with two decimals and a point, whatever the user's language.
+std::string percent(double value) {
+  const auto hundredths = static_cast<std::uint64_t>(std::max(0.0, value) * 100 + 0.5);
+  const std::string decimals = std::to_string(hundredths % 100);
+  return std::to_string(hundredths / 100) + (decimals.size() == 1 ? ".0" : ".") + decimals;
+}
+
+std::string power_line(std::uint64_t epoch, const model::PowerUsage& power) {
+  return "POWER_STATUS_VALID," + std::to_string(epoch) + "," + percent(power.min_percent) + "," +
+         percent(power.max_percent) + "," + percent(power.average_percent) + "\n";
+}
+
+void add_growth(const CoreActivity& from, CoreActivity& to) {
+  to.busy_us += from.busy_us;
+  to.flops += from.flops;
+  to.inferences += from.inferences;
+  to.model_loads += from.model_loads;
+}
+
+Result<Fd> lock(const std::string& dir) {
+  const std::string marker = dir + "/" + kMarkerFile;
+  Fd fd(::open(marker.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid() || ::flock(fd.get(), LOCK_EX) != 0) return fail(error_from_errno(errno, "locking " + marker));
+  return fd;
+}
+
+}  // namespace
+
+LoadHost::LoadHost(std::string dir, LoadFiles files)
+    : dir_(std::move(dir)), files_(std::make_unique<LoadFiles>(std::move(files))) {
+  const std::string version(trim(files_->read("sys/module/neuron/version").value_or("")));
+  const auto generation = generation_of(version);
+  counts_live_ = generation && generation->minor >= kFirstLiveMinor;
+  const auto present = parse_int_list(trim(files_->read("sys/devices/system/cpu/present").value_or("")), 8191);
+  shape_.cpus = present && !present->empty() ? static_cast<int>(present->size()) : 1;
+  const std::string meminfo = files_->read("proc/meminfo").value_or("");
+  for (const auto line : split(meminfo, '\n')) {
+    const auto words = split(line, ' ');
+    if (words.size() < 2 || words.front() != "MemTotal:") continue;
+    shape_.host_memory_bytes = parse_u64(words[words.size() - 2]).value_or(0) * 1024;
+  }
+  platform_ = std::make_unique<LoadPlatform>(*files_, shape_.cpus);
+  processes_ = std::make_unique<LoadProcesses>(*files_, platform_->uptime_ticks());
+}
+
+void LoadHost::find_devices() {
+  for (const int index : numbers_in(dir_ + "/sys/class/neuron_device", "neuron")) {
+    const auto target = find_target(dir_, "neuron" + std::to_string(index));
+    if (!target) continue;
+    LoadDevice device{index, numbers_in(dir_ + "/" + target->folder, "neuron_core")};
+    if (device.cores.empty()) continue;
+    devices_[index].folder = target->folder + "/";
+    for (const int core : device.cores) {
+      cores_[{index, core}].folder = target->folder + "/neuron_core" + std::to_string(core) + "/stats/";
+    }
+    shape_.devices.push_back(std::move(device));
+  }
+  if (shape_.devices.empty()) return;
+  const auto name = files_->read(devices_.begin()->second.folder + "info/architecture/device_name");
+  const auto family = model::parse_family(trim(name.value_or(""))).value_or(model::Family::trainium1);
+  const auto facts = core::family_facts(family);
+  shape_.core_memory_bytes = facts.memory_bytes / static_cast<std::uint64_t>(std::max(1, facts.physical_cores));
+  shape_.core_flops = flops_of(family);
+}
+
+// Interfaces in the order of the devices they are near to, as far as the official table tells.
+void LoadHost::find_interfaces() {
+  std::map<std::string, LoadEfa> by_function;
+  std::error_code error;
+  for (fs::directory_iterator it(dir_ + "/sys/class/infiniband", error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const auto target = find_target(dir_, name);
+    if (!target || !fs::is_directory(dir_ + "/" + target->rdma_folder + "/ports/1/hw_counters", error)) continue;
+    efas_[name] = target->rdma_folder + "/";
+    const std::string rate = files_->read(target->rdma_folder + "/ports/1/rate").value_or("");
+    by_function[fs::path(target->folder).filename().string()] = {name, line_rate(rate)};
+  }
+  const auto take = [&](const std::string& function) {
+    const auto found = by_function.find(function);
+    if (found == by_function.end()) return;
+    shape_.efas.push_back(found->second);
+    by_function.erase(found);
+  };
+  const std::string type(trim(files_->read("sys/devices/virtual/dmi/id/product_name").value_or("")));
+  if (const auto* facts = core::find_instance_type(type)) {
+    for (const auto& device : facts->devices) {
+      if (device.nearest_efa) take(model::to_string(*device.nearest_efa));
+    }
+  }
+  while (!by_function.empty()) take(std::string(by_function.begin()->first));
+}
+
+Result<LoadHost> LoadHost::open(const std::string& dir) {
+  TRY_ASSIGN(LoadFiles files, LoadFiles::open(dir));
+  LoadHost host(dir, std::move(files));
+  host.find_devices();
+  if (host.shape_.devices.empty()) {
+    return fail(
+        ErrorCode::failed_precondition,
+        dir + " has no Neuron devices with cores in a layout that is known; make a host with --driver 2.30.2.0");
+  }
+  host.find_interfaces();
+  return host;
+}
+
+Result<void> LoadHost::write(const Activity& activity) {
+  TRY(require_simulated(dir_));
+  TRY_ASSIGN(const Fd held, lock(dir_));
+  platform_->write(activity);
+  processes_->write(activity);
+  for (const CoreActivity& core : activity.cores) write_core(core);
+  for (const DeviceActivity& device : activity.devices) write_device(device);
+  for (const EfaActivity& efa : activity.efas) {
+    for (const auto& [counter, growth] : efa.growth) files_->add(efas_[efa.name] + counter, growth);
+  }
+  if (activity.seconds < next_late_) return files_->state();
+  next_late_ = activity.seconds + kLateSeconds;
+  for (auto& [place, core] : cores_) count_late(core);
+  return files_->state();
+}
+
+Result<void> LoadHost::finish() {
+  TRY(require_simulated(dir_));
+  TRY_ASSIGN(const Fd held, lock(dir_));
+  for (auto& [place, core] : cores_) count_late(core);
+  return files_->state();
+}
+
+// A memory folder after `before` became `now`: present is the size of the last change, peak the highest so far.
+void LoadHost::write_memory(const std::string& folder, std::uint64_t before, std::uint64_t now) {
+  files_->set(folder + "/total", now);
+  files_->set(folder + "/present", now > before ? now - before : before - now);
+  const auto peak = parse_u64(files_->read(folder + "/peak").value_or(""));
+  if (peak && *peak < now) files_->set(folder + "/peak", now);
+}
+
+void LoadHost::count(Core& core) {
+  const std::string other = core.folder + "other_info/";
+  files_->add(other + "nc_time_in_use/total", core.pending.busy_us);
+  files_->add(other + "flop_count/total", core.pending.flops);
+  files_->add(other + "inference_count/total", core.pending.inferences);
+  files_->add(other + "model_load_count/total", core.pending.model_loads);
+  add_growth(core.pending, core.late);
+  core.pending = {};
+  if (!counts_live_) count_late(core);
+}
+
+// `present`, and the executions behind the inferences. Live counters show the sum in both files, earlier drivers the
+// last change in one of them.
+void LoadHost::count_late(Core& core) {
+  const std::string other = core.folder + "other_info/";
+  const auto present = [&](const std::string& folder, std::uint64_t growth) {
+    if (counts_live_)
+      files_->add(folder + "/present", growth);
+    else if (growth > 0)
+      files_->set(folder + "/present", growth);
+  };
+  present(other + "nc_time_in_use", core.late.busy_us);
+  present(other + "flop_count", core.late.flops);
+  present(other + "inference_count", core.late.inferences);
+  present(other + "model_load_count", core.late.model_loads);
+  files_->add(core.folder + "status/success/total", core.late.inferences);
+  present(core.folder + "status/success", core.late.inferences);
+  core.late = {};
+}
+
+void LoadHost::write_core(const CoreActivity& activity) {
+  Core& core = cores_[{activity.device, activity.core}];
+  // Before 2.30.2 the driver learns what a process did when the process ends.
+  if (core.shown.pid != activity.pid) count(core);
+  add_growth(activity, core.pending);
+  if (counts_live_) count(core);
+  const std::string memory = core.folder + "memory_usage/";
+  const bool first = !std::exchange(core.written, true);
+  for (std::size_t i = 0; i < activity.device_memory.size(); ++i) {
+    const std::uint64_t before = core.shown.device_memory[i];
+    const std::uint64_t now = activity.device_memory[i];
+    if (!first && before == now) continue;
+    write_memory(memory + "device_mem/" + std::string(to_string(static_cast<model::DeviceMemoryKind>(i))), before, now);
+  }
+  const std::uint64_t total_before = sum(core.shown.device_memory);
+  const std::uint64_t total_now = sum(activity.device_memory);
+  if (first || total_before != total_now) write_memory(memory + "device_mem", total_before, total_now);
+  if (first || core.shown.host_memory != activity.host_memory) {
+    write_memory(memory + "host_mem", core.shown.host_memory, activity.host_memory);
+  }
+  core.shown = activity;
+}
+
+void LoadHost::write_power(Device& device, const DeviceActivity& activity) {
+  const std::string folder = device.folder + "stats/power/";
+  if (activity.minute) {
+    const std::string old = files_->read(folder + "utilization").value_or("");
+    const auto fields = split(old, ',');
+    const auto epoch = fields.size() == 5 ? parse_u64(fields[1]) : std::nullopt;
+    if (epoch) files_->replace(folder + "utilization", power_line(*epoch + 60, *activity.minute));
+  }
+  const auto raw = files_->read(folder + "utilization_raw");
+  if (!raw || !raw->starts_with("die,util_bips,counter\n")) return;
+  const std::string value = std::to_string(static_cast<int>(activity.power_percent * 100));
+  const std::string counter = std::to_string(++device.raw_power_counter);
+  const bool two_dies = raw->find("\n1,") != std::string::npos;
+  std::string text = "die,util_bips,counter\n0," + value + "," + counter + "\n";
+  if (two_dies) text += "1," + value + "," + counter + "\n";
+  files_->replace(folder + "utilization_raw", text);
+}
+
+void LoadHost::write_device(const DeviceActivity& activity) {
+  Device& device = devices_[activity.index];
+  const bool first = !std::exchange(device.written, true);
+  for (std::size_t i = 0; i < activity.host_memory.size(); ++i) {
+    if (!first && device.host_memory[i] == activity.host_memory[i]) continue;
+    const auto kind = static_cast<model::HostMemoryKind>(i);
+    write_memory(device.folder + "stats/memory_usage/host_mem/" + std::string(to_string(kind)), device.host_memory[i],
+                 activity.host_memory[i]);
+  }
+  device.host_memory = activity.host_memory;
+  write_power(device, activity);
+  files_->add(device.folder + "stats/hardware/mem_ecc_corrected", activity.corrected_errors);
+}
+
+}  // namespace neuron::sim

@@ -1,0 +1,137 @@
+#include "tools/neuron-sim/load_processes.h"
+
+#include <set>
+
+#include "agent/base/parse.h"
+#include "tools/neuron-sim/process_list.h"
+
+namespace neuron::sim {
+namespace {
+
+constexpr const char* kRecord = ".neuron-sim/load-processes";
+constexpr std::uint64_t kPage = 4096;
+
+std::string name_of(const ProcessActivity& process) {
+  constexpr std::size_t kMaxComm = 15;
+  const std::string& program = process.arguments.front();
+  return program.substr(program.rfind('/') + 1).substr(0, kMaxComm);
+}
+
+std::string staging(int pid) {
+  return ".neuron-sim/process-" + std::to_string(pid);
+}
+
+std::string place(int pid) {
+  return "proc/" + std::to_string(pid);
+}
+
+std::string joined_with_nul(const std::vector<std::string>& words) {
+  std::string text;
+  for (const auto& word : words) text.append(word).push_back('\0');
+  return text;
+}
+
+}  // namespace
+
+std::string process_stat(const ProcessActivity& process, std::uint64_t first_tick) {
+  const std::string pid = std::to_string(process.pid);
+  std::string text = pid + " (" + name_of(process) + ") S 1 " + pid + " " + pid + " 0 -1 4194304 9731 0 12 0 ";
+  text += std::to_string(process.user_ticks) + " " + std::to_string(process.system_ticks) + " 0 0 20 0 64 0 ";
+  text += std::to_string(first_tick + process.start_ticks) + " " + std::to_string(process.resident_bytes * 3) + " ";
+  text += std::to_string(process.resident_bytes / kPage) + " 18446744073709551615";
+  constexpr int kWritten = 25;
+  constexpr int kFields = 52;
+  for (int field = kWritten; field < kFields; ++field) text += " 0";
+  return text + "\n";
+}
+
+std::string process_statm(const ProcessActivity& process) {
+  const std::uint64_t pages = process.resident_bytes / kPage;
+  return std::to_string(pages * 3) + " " + std::to_string(pages) + " " + std::to_string(pages / 8) + " 1024 0 " +
+         std::to_string(pages * 2) + " 0\n";
+}
+
+void LoadProcesses::forget_earlier_load() {
+  const auto record = files_.read(kRecord);
+  if (!record) return;
+  for (const auto line : split(*record, '\n')) {
+    if (const auto pid = parse_int(line, 1, 1 << 22)) go(*pid);
+  }
+}
+
+void LoadProcesses::remember() {
+  std::string text;
+  for (const auto& [pid, process] : shown_) text += std::to_string(pid) + "\n";
+  files_.create(kRecord, "", 0644);
+  files_.replace(kRecord, text);
+}
+
+void LoadProcesses::appear(const ProcessActivity& process) {
+  const std::string folder = staging(process.pid);
+  files_.remove_folder(folder);
+  files_.make_folder(folder);
+  files_.make_folder(folder + "/fd");
+  files_.create(folder + "/cmdline", joined_with_nul(process.arguments));
+  files_.create(folder + "/comm", name_of(process) + "\n");
+  std::vector<std::string> environment = {"PATH=/opt/venv/bin:/usr/bin:/bin", "HOME=/root", "NEURON_RT_LOG_LEVEL=WARN"};
+  if (!process.tag.empty()) environment.push_back("NEURON_PROCESS_TAG=" + process.tag);
+  files_.create(folder + "/environ", joined_with_nul(environment), 0400);
+  files_.create(folder + "/stat", process_stat(process, first_tick_));
+  files_.create(folder + "/statm", process_statm(process));
+  int number = 3;
+  for (const int device : process.devices) {
+    files_.make_link(folder + "/fd/" + std::to_string(number++), "/dev/neuron" + std::to_string(device));
+  }
+  files_.remove_folder(place(process.pid));
+  files_.move(folder, place(process.pid));
+}
+
+void LoadProcesses::go(int pid) {
+  files_.move(place(pid), staging(pid));
+  files_.remove_folder(staging(pid));
+}
+
+void LoadProcesses::write_answers(const DeviceActivity& device) {
+  const auto known = answered_.find(device.index);
+  if (known != answered_.end() && known->second == device.processes) return;
+  const std::string path = "neuron-ioctl/neuron" + std::to_string(device.index) + ".json";
+  const auto old = files_.read(path);
+  if (!old) return;
+  std::string list;
+  for (const ProcessShare& share : device.processes) {
+    list += (list.empty() ? "" : ",") + std::to_string(share.pid) + ":" + std::to_string(share.core_mask) + ":" +
+            std::to_string(share.host_bytes) + ":" + std::to_string(share.device_bytes);
+  }
+  const auto text = with_processes(*old, list);
+  if (!text) return;  // `set` broke the answers
+  files_.replace(path, *text);
+  answered_[device.index] = device.processes;
+}
+
+void LoadProcesses::write(const Activity& activity) {
+  if (!began_) forget_earlier_load();
+  const bool changed = !began_;
+  began_ = true;
+  std::set<int> alive;
+  std::vector<int> fresh;
+  for (const ProcessActivity& process : activity.processes) {
+    alive.insert(process.pid);
+    if (!shown_.contains(process.pid)) fresh.push_back(process.pid);
+    shown_[process.pid] = process;
+  }
+  // The record first: what it names too much is harmless, what it lacks would stay for ever.
+  if (changed || !fresh.empty()) remember();
+  for (const int pid : fresh) appear(shown_[pid]);
+  for (const ProcessActivity& process : activity.processes) {
+    files_.replace(place(process.pid) + "/stat", process_stat(process, first_tick_));
+    files_.replace(place(process.pid) + "/statm", process_statm(process));
+  }
+  for (const DeviceActivity& device : activity.devices) write_answers(device);
+  std::erase_if(shown_, [&](const auto& entry) {
+    if (alive.contains(entry.first)) return false;
+    go(entry.first);
+    return true;
+  });
+}
+
+}  // namespace neuron::sim
