@@ -76,6 +76,21 @@ void write_node(TreeWriter& tree, const core::InstanceType& type, const core::Nu
   tree.file(node + "distance", line(distances));
 }
 
+// An idle machine an hour after boot: user nice system idle iowait irq softirq steal guest guest_nice, in clock ticks.
+void write_use(TreeWriter& tree, std::uint64_t kib, int count) {
+  constexpr std::uint64_t kIdleTicks = std::uint64_t{3600} * 100;
+  const auto cpu = [](const std::string& name, std::uint64_t idle) {
+    return name + " 0 0 0 " + std::to_string(idle) + " 0 0 0 0 0 0\n";
+  };
+  std::string stat = cpu("cpu ", kIdleTicks * static_cast<std::uint64_t>(count));
+  for (int i = 0; i < count; ++i) stat += cpu("cpu" + std::to_string(i), kIdleTicks);
+  tree.file("proc/stat", stat);
+  const auto memory = [](const char* name, std::uint64_t size) { return name + std::to_string(size) + " kB\n"; };
+  tree.file("proc/meminfo", memory("MemTotal:       ", kib) + memory("MemFree:        ", kib / 2) +
+                                memory("MemAvailable:   ", kib / 2) +
+                                "HugePages_Total:       0\nHugepagesize:       2048 kB\n");
+}
+
 }  // namespace
 
 std::string format_cpumask(const std::vector<int>& cpus, int width) {
@@ -130,10 +145,7 @@ void write_processors(TreeWriter& tree, const MachinePlan& machine) {
     tree.file(std::string("sys/devices/system/node/") + name, line(format_int_list(nodes)));
   }
   tree.file("proc/cpuinfo", cpuinfo);
-  const std::uint64_t kib = memory_kib(type);
-  tree.file("proc/meminfo", "MemTotal:       " + std::to_string(kib) +
-                                " kB\nMemFree:        " + std::to_string(kib / 2) +
-                                " kB\nHugePages_Total:       0\nHugepagesize:       2048 kB\n");
+  write_use(tree, memory_kib(type), count);
 }
 
 }  // namespace neuron::sim

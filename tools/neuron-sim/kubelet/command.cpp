@@ -11,6 +11,9 @@
 #include <utility>
 
 #include "agent/base/parse.h"
+#include "agent/core/complete.h"
+#include "agent/host/fs_root.h"
+#include "agent/host/scanner.h"
 #include "tools/neuron-sim/kubelet/fake_kubelet.h"
 #include "tools/neuron-sim/kubelet/script.h"
 #include "tools/neuron-sim/kubelet/shell.h"
@@ -47,6 +50,18 @@ Result<Settings> parse_settings(const KubeletCommand& command) {
   return settings;
 }
 
+// Looks at the node anew for every pod: a device may have left since. Without hwloc, whose root is the process's; the
+// NUMA nodes of devices and interfaces come from their own files and the tables.
+Result<Shell::HostReader> host_reader(const std::string& directory) {
+  if (directory.empty()) return Shell::HostReader();
+  TRY_ASSIGN(auto opened, host::FsRoot::open(directory));
+  const auto root = std::make_shared<const host::FsRoot>(std::move(opened));
+  return Shell::HostReader([root] {
+    host::Scanner scanner(*root, {.with_topology = false, .with_processes = false});
+    return core::complete(scanner.scan());
+  });
+}
+
 int run_script(Shell& shell, const KubeletCommand& command, std::istream& input, std::ostream& errors) {
   if (command.script.empty() || command.script == "-") {
     const bool interactive = &input == &std::cin && ::isatty(STDIN_FILENO) != 0;
@@ -68,6 +83,11 @@ void add_kubelet_command(CLI::App& app, int& exit_code) {
   kubelet->add_option("--kubelet-dir", command->kubelet_dir, "The kubelet's directory, made if missing")
       ->envname("NEURON_SIM_KUBELET_DIR")
       ->required();
+  kubelet
+      ->add_option("--root", command->root,
+                   "The host that the agent reads: then each\nanswer says why and what is left")
+      ->type_name("DIR")
+      ->envname("NEURON_SIM_ROOT");
   kubelet->add_option("--wait-for", command->wait_for, "First wait for this allocatable\ncount, e.g. neuron=16")
       ->type_name("RES=N")
       ->take_all()
@@ -95,6 +115,11 @@ int run_kubelet_command(const KubeletCommand& command, std::istream& input, std:
     errors << "neuron-sim kubelet: " << settings.error().message << "\n";
     return 2;
   }
+  auto read_host = host_reader(command.root);
+  if (!read_host) {
+    errors << "neuron-sim kubelet: --root: " << read_host.error().message << "\n";
+    return 2;
+  }
   std::mutex events;
   if (command.verbose) {
     settings->kubelet.on_event = [&](const std::string& line) {
@@ -107,7 +132,7 @@ int run_kubelet_command(const KubeletCommand& command, std::istream& input, std:
     errors << "neuron-sim kubelet: " << kubelet.error().message << "\n";
     return 1;
   }
-  Shell shell(**kubelet, out, errors, settings->timeout);
+  Shell shell(**kubelet, out, errors, settings->timeout, *std::move(read_host));
   if (!settings->wait_for.empty()) {
     if (const auto waited = shell.wait(settings->wait_for); !waited) {
       errors << "neuron-sim kubelet: " << waited.error().message << "\n";

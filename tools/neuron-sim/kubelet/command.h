@@ -10,6 +10,7 @@ namespace neuron::sim {
 // The flags of `neuron-sim kubelet` as given. Passive data.
 struct KubeletCommand {
   std::string kubelet_dir;
+  std::string root;                   // the host directory that the agent reads; empty: unknown, no reasons
   std::vector<std::string> wait_for;  // RESOURCE=N each
   std::string timeout = "10s";        // of --wait-for and of each wait command
   std::string numa_policy = "none";

@@ -131,13 +131,16 @@ std::string ids_text(const IdSet& ids) {
   return fmt::format("{}", fmt::join(in_reading_order(ids), " "));
 }
 
-std::string container_text(const ContainerGrant& grant) {
+std::string container_text(const ContainerGrant& grant, const ContainerNotes& notes) {
   std::vector<Row> rows;
   for (const auto& [resource, ids] : grant.ids) {
     std::vector<std::string> words = words_of(units(ids.size()));
     const std::vector<std::string> shown = words_of(ids_text(IdSet(ids.begin(), ids.end())));
     words.insert(words.end(), shown.begin(), shown.end());
     rows.push_back({resource, std::move(words)});
+    if (const auto why = notes.why.find(resource); why != notes.why.end()) {
+      rows.push_back({"  because", words_of(why->second)});
+    }
   }
   for (const std::string& resource : grant.unserved) {
     rows.push_back({resource, words_of("never registered: admitted without it")});
@@ -152,17 +155,22 @@ std::string container_text(const ContainerGrant& grant) {
   for (const std::string& conflict : grant.conflicts) rows.push_back({"conflict", words_of(conflict)});
   if (!grant.start_error.empty()) rows.push_back({"not started", words_of(grant.start_error)});
   if (rows.empty()) return fmt::format("  {}: no devices\n", grant.name);
-  return fmt::format("  {}\n", grant.name) + layout(rows, 4);
+  const std::string asked = notes.asked.empty() ? "" : fmt::format(", asked {}", notes.asked);
+  return fmt::format("  {}{}\n", grant.name, asked) + layout(rows, 4);
 }
 
-std::string pod_text(const PodSpec& pod, const Result<PodResult>& result) {
+std::string pod_text(const PodSpec& pod, const Result<PodResult>& result, const PodNotes& notes) {
+  const std::string left = notes.left.empty() ? "" : fmt::format("  left: {}\n", fill(words_of(notes.left), 8));
   const std::string name = full_name(pod.ns, pod.name);
   if (!result) {
-    return fmt::format("pod {}: refused\n  {}\n", name, fill(words_of(printable(result.error().message, 1000)), 2));
+    return fmt::format("pod {}: refused\n  {}\n", name, fill(words_of(printable(result.error().message, 1000)), 2)) +
+           left;
   }
   std::string text = fmt::format("pod {}: admitted\n", name);
-  for (const ContainerGrant& grant : result->containers) text += container_text(grant);
-  return text;
+  for (std::size_t i = 0; i < result->containers.size(); ++i) {
+    text += container_text(result->containers[i], i < notes.containers.size() ? notes.containers[i] : ContainerNotes{});
+  }
+  return text + left;
 }
 
 std::string resources_text(const std::map<std::string, ResourceView>& resources) {

@@ -5,17 +5,19 @@
 #include <vector>
 
 #include "agent/base/result.h"
+#include "tools/neuron-sim/kubelet/explain.h"
 #include "tools/neuron-sim/kubelet/pod.h"
 
 // What `neuron-sim kubelet` prints, as text of at most 80 columns (a longer single word is not broken). Pure functions;
 // each result ends with a newline.
 namespace neuron::sim {
 
-// The kubelet's answer to a pod: per container its ids, environment and device nodes, or the refusal.
-[[nodiscard]] std::string pod_text(const PodSpec& pod, const Result<PodResult>& result);
+// The kubelet's answer to a pod: per container its ids, environment and device nodes, or the refusal; with what the
+// notes say beside it.
+[[nodiscard]] std::string pod_text(const PodSpec& pod, const Result<PodResult>& result, const PodNotes& notes = {});
 
 // One container's part of the above.
-[[nodiscard]] std::string container_text(const ContainerGrant& grant);
+[[nodiscard]] std::string container_text(const ContainerGrant& grant, const ContainerNotes& notes = {});
 
 // A table, one line per resource; says so when there is none.
 [[nodiscard]] std::string resources_text(const std::map<std::string, ResourceView>& resources);

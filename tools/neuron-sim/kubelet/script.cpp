@@ -146,6 +146,13 @@ std::string full_resource_name(std::string_view name) {
   return std::string(name);
 }
 
+std::string short_resource_name(std::string_view name) {
+  for (const auto& [short_name, full_name] : kShortNames) {
+    if (name == full_name) return std::string(short_name);
+  }
+  return std::string(name);
+}
+
 Result<std::pair<std::string, int>> parse_count(std::string_view text) {
   const std::size_t equals = text.find('=');
   const auto count = parse_int(equals == std::string_view::npos ? "" : text.substr(equals + 1), 0, kMaxUnits);

@@ -26,6 +26,9 @@ struct Command {
 // neuron, neuroncore, neurondevice and efa stand for the full resource names; other text is itself.
 [[nodiscard]] std::string full_resource_name(std::string_view name);
 
+// The other way round: "neuron" for aws.amazon.com/neuron; other text is itself.
+[[nodiscard]] std::string short_resource_name(std::string_view name);
+
 // "RESOURCE=N" with N from 0 to 100000. Errors: invalid_argument.
 [[nodiscard]] Result<std::pair<std::string, int>> parse_count(std::string_view text);
 

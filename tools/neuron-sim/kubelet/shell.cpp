@@ -6,13 +6,16 @@
 #include <istream>
 #include <optional>
 #include <ostream>
+#include <utility>
 
+#include "tools/neuron-sim/kubelet/explain.h"
 #include "tools/neuron-sim/kubelet/report.h"
 
 namespace neuron::sim {
 
-Shell::Shell(FakeKubelet& kubelet, std::ostream& out, std::ostream& errors, std::chrono::milliseconds wait_timeout)
-    : kubelet_(kubelet), out_(out), errors_(errors), wait_timeout_(wait_timeout) {}
+Shell::Shell(FakeKubelet& kubelet, std::ostream& out, std::ostream& errors, std::chrono::milliseconds wait_timeout,
+             HostReader read_host)
+    : kubelet_(kubelet), out_(out), errors_(errors), wait_timeout_(wait_timeout), read_host_(std::move(read_host)) {}
 
 int Shell::run(std::istream& input, std::string_view prompt) {
   int exit_code = 0;
@@ -32,7 +35,7 @@ int Shell::run(std::istream& input, std::string_view prompt) {
 Result<void> Shell::execute(const Command& command) {
   switch (command.verb) {
     case Verb::pod:
-      out_ << pod_text(command.pod, kubelet_.admit(command.pod));
+      admit(command.pod);
       break;
     case Verb::remove:
       TRY(kubelet_.remove(command.pod.name, command.pod.ns));
@@ -74,6 +77,15 @@ Result<void> Shell::execute(const Command& command) {
   }
   out_ << std::flush;
   return {};
+}
+
+void Shell::admit(const PodSpec& pod) {
+  std::optional<model::HostScan> host;
+  if (read_host_) host = read_host_();
+  const NodeUse before{kubelet_.pods(), kubelet_.resources()};
+  const Result<PodResult> result = kubelet_.admit(pod);
+  const NodeUse after{kubelet_.pods(), kubelet_.resources()};
+  out_ << pod_text(pod, result, explain_pod(pod, result, before, after, host ? &*host : nullptr));
 }
 
 Result<void> Shell::start(const PodSpec& pod) {

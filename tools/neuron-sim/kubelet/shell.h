@@ -1,12 +1,14 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <iosfwd>
 #include <map>
 #include <string>
 #include <string_view>
 
 #include "agent/base/result.h"
+#include "agent/model/host_scan.h"
 #include "tools/neuron-sim/kubelet/fake_kubelet.h"
 #include "tools/neuron-sim/kubelet/script.h"
 
@@ -15,8 +17,12 @@ namespace neuron::sim {
 // Carries out the commands of a script on a kubelet. One thread at a time.
 class Shell {
  public:
+  // The node as it is now, completed; called for every pod. May be empty: then answers come without reasons.
+  using HostReader = std::function<model::HostScan()>;
+
   // `wait_timeout` is the longest a wait command waits. The references outlive this.
-  Shell(FakeKubelet& kubelet, std::ostream& out, std::ostream& errors, std::chrono::milliseconds wait_timeout);
+  Shell(FakeKubelet& kubelet, std::ostream& out, std::ostream& errors, std::chrono::milliseconds wait_timeout,
+        HostReader read_host = {});
 
   // Until the input ends or says quit; `prompt` is printed before each line. A wrong line is reported on `errors` with
   // its number and does not stop the rest. A pod that is refused is an answer, not an error.
@@ -29,12 +35,14 @@ class Shell {
 
  private:
   [[nodiscard]] Result<void> execute(const Command& command);
+  void admit(const PodSpec& pod);
   [[nodiscard]] Result<void> start(const PodSpec& pod);
 
   FakeKubelet& kubelet_;
   std::ostream& out_;
   std::ostream& errors_;
   const std::chrono::milliseconds wait_timeout_;
+  const HostReader read_host_;
 };
 
 }  // namespace neuron::sim
