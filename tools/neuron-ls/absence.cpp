@@ -51,11 +51,33 @@ Absence without_hardware(const model::HostScan& scan, const std::string& root) {
           "run it on an Inf or Trn instance; for a captured or simulated machine name its directory with --root"};
 }
 
+Absence without_class_rights(const std::string& root) {
+  return {"this user may not read " + path_in(root, "sys/class/neuron_device"),
+          "run it as root, or let the container see the host's /sys"};
+}
+
+Absence without_file_rights(const model::HostScan& scan, const std::string& root) {
+  const std::string version = scan.driver_version.empty() ? "this driver" : "driver " + printable(scan.driver_version);
+  return {version + " shows cores and connections of the devices in " + path_in(root, "sys/class/neuron_device") +
+              " to root only",
+          "run it as root (drivers up to 2.27 need that), or install driver 2.28 or newer"};
+}
+
+// Neither the files nor the tables of the instance type told cores and neighbours of every device.
+bool lacks_facts(const model::HostScan& scan) {
+  return std::any_of(scan.devices.begin(), scan.devices.end(),
+                     [](const model::NeuronDevice& device) { return !device.physical_cores || !device.neighbours; });
+}
+
 }  // namespace
 
-std::optional<Absence> explain_absence(const model::HostScan& scan, const std::string& root) {
+std::optional<Absence> explain_absence(const model::HostScan& scan, const std::string& root, const Refusals& refusals) {
   const auto has_node = [](const model::NeuronDevice& device) { return device.node_present; };
-  if (std::any_of(scan.devices.begin(), scan.devices.end(), has_node)) return std::nullopt;
+  if (std::any_of(scan.devices.begin(), scan.devices.end(), has_node)) {
+    if (refusals.root_only_files && lacks_facts(scan)) return without_file_rights(scan, root);
+    return std::nullopt;
+  }
+  if (refusals.class_directory) return without_class_rights(root);
   if (!scan.devices.empty()) return without_device_nodes(scan, root);
   if (scan.layout != model::DriverLayout::none || !scan.driver_version.empty()) {
     return without_registered_device(scan, root);

@@ -13,8 +13,15 @@ struct Absence {
   std::string action;  // what to do about it
 };
 
-// nullopt when at least one device can be opened here (its node is below dev/). `root` is for the paths in the text.
-// Pure.
-[[nodiscard]] std::optional<Absence> explain_absence(const model::HostScan& scan, const std::string& root);
+// What the kernel refuses to show to this user. Nothing of it in the usual case.
+struct Refusals {
+  bool class_directory = false;  // sys/class/neuron_device may not be listed
+  bool root_only_files = false;  // core_count, connected_devices: readable by root only up to driver 2.27
+};
+
+// nullopt when at least one device can be listed: its node is below dev/, and its cores and neighbours are known, be it
+// from the tables of the instance type. `root` is for the paths in the text. Pure.
+[[nodiscard]] std::optional<Absence> explain_absence(const model::HostScan& scan, const std::string& root,
+                                                     const Refusals& refusals = {});
 
 }  // namespace neuron::ls

@@ -1,26 +1,28 @@
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <utility>
 #include <variant>
 
-#include "agent/core/complete.h"
-#include "agent/core/logical_cores.h"
 #include "agent/host/fs_root.h"
-#include "agent/host/scanner.h"
-#include "tools/neuron-ls/absence.h"
+#include "agent/host/root_source.h"
+#include "tools/neuron-ls/listing.h"
+#include "tools/neuron-ls/node_reader.h"
 #include "tools/neuron-ls/options.h"
-#include "tools/neuron-ls/process_commands.h"
-#include "tools/render/device_json.h"
-#include "tools/render/device_table.h"
-#include "tools/render/node_view.h"
-#include "tools/render/topology_drawing.h"
+#include "tools/neuron-ls/watch.h"
+#include "tools/render/style.h"
 
 namespace neuron::ls {
 namespace {
 
+std::string complaint(const std::string& what, const std::string& action) {
+  return "neuron-ls: " + what + "\nneuron-ls: " + action + '\n';
+}
+
 int complain(const std::string& what, const std::string& action) {
-  std::fprintf(stderr, "neuron-ls: %s\nneuron-ls: %s\n", what.c_str(), action.c_str());
+  std::fputs(complaint(what, action).c_str(), stderr);
   return EXIT_FAILURE;
 }
 
@@ -30,35 +32,57 @@ int print(const std::string& text) {
   return EXIT_FAILURE;
 }
 
-render::NodeView view_of(const host::FsRoot& root, const model::HostScan& scan, const Options& options) {
-  render::ViewRequest request;
-  for (const model::NeuronDevice& device : scan.devices) request.core_ids.push_back(core::core_ids_of(device, scan));
-  request.commands = read_process_commands(root, scan);
-  if (options.show_all_procs) request.filter = render::ProcessFilter::all;
-  if (options.wide) request.command_width = render::kWideCommandWidth;
-  return render::make_node_view(scan, request);
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
 }
 
-std::string text_of(const render::NodeView& view, const Options& options) {
-  if (options.json) return render::device_json(view);
-  if (!options.topology) return header_lines(view) + device_table(view, default_columns(view));
-  return header_lines(view) + device_table(view, topology_columns(view)) + draw_topology(view);
+render::ColourDepth colour_of_stdout() {
+  if (::isatty(STDOUT_FILENO) == 0) return render::ColourDepth::none;
+  render::TerminalFacts facts;
+  facts.is_terminal = true;
+  facts.no_color = !variable("NO_COLOR").empty();
+  facts.term = variable("TERM");
+  facts.colorterm = variable("COLORTERM");
+  return render::choose_style(facts).colour;
 }
 
-int list_devices(const Options& options) {
-  const auto root = host::FsRoot::open(options.root);
+Shown look(NodeReader& reader, const Options& options, render::ColourDepth colour) {
+  const Reading reading = reader.read();
+  if (reading.absence) return {"", complaint(reading.absence->what, reading.absence->action)};
+  auto text = listing(reading.report, options, colour);
+  if (!text) return {"", complaint(text.error().message, "see neuron-ls --help")};
+  return {*std::move(text), reading.warning.empty() ? "" : "neuron-ls: " + reading.warning + '\n'};
+}
+
+int list_once(NodeReader& reader, const Options& options) {
+  const Shown shown = look(reader, options, colour_of_stdout());
+  std::fputs(shown.complaint.c_str(), stderr);
+  return shown.text.empty() ? EXIT_FAILURE : print(shown.text);
+}
+
+int list_again_and_again(NodeReader& reader, const Options& options) {
+  const bool document = options.format == Format::json && !options.json;
+  const WatchPlan plan{*options.watch, ::isatty(STDOUT_FILENO) != 0, !document};
+  const render::ColourDepth colour = colour_of_stdout();
+  return watch(plan, [&reader, &options, colour] { return look(reader, options, colour); });
+}
+
+int list(const Options& options) {
+  if (options.watch) block_watch_signals();
+  const auto source = host::RootSource::open(options.root);
+  if (!source) return complain(source.error().message, "name a directory that holds a machine's sys, proc and dev");
+  const auto root = host::FsRoot::open(source->directory());
   if (!root) return complain(root.error().message, "name a directory that holds a machine's sys, proc and dev");
-  host::Scanner scanner(*root, {.with_topology = false, .with_processes = true});
-  const model::HostScan scan = core::complete(scanner.scan());
-  if (const auto absence = explain_absence(scan, options.root)) return complain(absence->what, absence->action);
-  return print(text_of(view_of(*root, scan, options), options));
+  NodeReader reader(*root, options);
+  return options.watch ? list_again_and_again(reader, options) : list_once(reader, options);
 }
 
 int run(int argc, const char* const* argv) {
   const auto request = parse_options(argc, argv);
   if (!request) return complain(request.error().message, "see neuron-ls --help");
   if (const auto* text = std::get_if<std::string>(&*request)) return print(*text);
-  return list_devices(std::get<Options>(*request));
+  return list(std::get<Options>(*request));
 }
 
 }  // namespace

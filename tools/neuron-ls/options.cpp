@@ -1,6 +1,7 @@
 #include "tools/neuron-ls/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "agent/base/parse.h"
 #include "neuron_version.h"
@@ -9,9 +10,20 @@ namespace neuron::ls {
 namespace {
 
 constexpr const char* kFooter =
-    "Reads sysfs and the Neuron driver's answers; no agent is needed.\n"
-    "Unknown values are shown as NA. Exit status: 0 success; 1 no device, no\n"
-    "driver or wrong usage, with the reason on stderr.";
+    "Without options of ours the output is that of the official tool. Reads sysfs\n"
+    "and the Neuron driver's answers; no agent is needed. Unknown values are NA.\n"
+    "Each option of ours may also be set as NEURON_LS_<OPTION>, e.g. NEURON_LS_ROOT.\n"
+    "Exit status: 0 success; 1 no device, no driver, no rights or wrong usage, with\n"
+    "the reason on stderr.";
+constexpr int kMaxDeviceNumber = 1023;
+constexpr const char* kDefaultInterval = "2";
+
+// Texts as they were given, to be checked after parsing.
+struct Words {
+  std::string format = "table";
+  std::vector<std::string> devices;
+  std::vector<std::string> watch;  // one word at most; empty also for a bare --watch
+};
 
 std::string unknown_argument(std::string_view argument) {
   if (!argument.starts_with('-')) return "unexpected argument `" + printable(argument) + "'";
@@ -19,23 +31,100 @@ std::string unknown_argument(std::string_view argument) {
   return "unknown flag `" + printable(name == std::string_view::npos ? argument : argument.substr(name)) + "'";
 }
 
-}  // namespace
-
-Result<Request> parse_options(int argc, const char* const* argv) {
-  Options options;
-  CLI::App app("Lists the Neuron devices of this machine and the processes that use them.", "neuron-ls");
-  app.footer(kFooter);
-  app.allow_extras();
+void declare_official(CLI::App& app, Options& options) {
   app.set_help_flag("-h,--help", "Print this help");
   app.set_version_flag("--version", std::string("neuron-ls ") + kVersion, "Print the version");
   app.add_flag("-w,--wide", options.wide, "Show 80 characters of each command, not 40");
   app.add_flag("-a,--show-all-procs", options.show_all_procs, "Show processes without a Neuron runtime too");
   app.add_flag("-t,--topology", options.topology, "Draw how the devices are connected");
-  app.add_flag("-j,--json-output", options.json, "Print JSON");
-  app.add_option("--root", options.root, "Directory with the machine's sys, proc and dev")
+  app.add_flag("-j,--json-output", options.json, "Print JSON as the official tool does");
+}
+
+// Returns the --watch option, which may come without a value.
+CLI::Option* declare_ours(CLI::App& app, Options& options, Words& words) {
+  app.add_option("--output-format", words.format, "table, csv, or json: all that is known, see\nneuron-ls(1)")
+      ->envname("NEURON_LS_OUTPUT_FORMAT")
+      ->type_name("FORMAT");
+  app.add_flag("--health", options.health, "Add health, and what is wrong below the table")
+      ->envname("NEURON_LS_HEALTH");
+  app.add_flag("--efa", options.efa, "Add the nearest EFA, and a table of interfaces")->envname("NEURON_LS_EFA");
+  app.add_flag("--pods", options.pods, "Add the pods that hold devices; asks the kubelet")->envname("NEURON_LS_PODS");
+  app.add_option("--device", words.devices, "Only these devices, e.g. 3 or 0-3,8; repeatable")
+      ->envname("NEURON_LS_DEVICE")
+      ->type_name("LIST")
+      ->allow_extra_args(false);
+  CLI::Option* watch = app.add_option("--watch", words.watch, "List again every so many seconds (default 2)")
+                           ->envname("NEURON_LS_WATCH")
+                           ->type_name("[SECONDS]")
+                           ->expected(0, 1);
+  app.add_option("--kubelet-dir", options.kubelet_dir, "The kubelet's directory, for --pods")
+      ->envname("NEURON_LS_KUBELET_DIR")
+      ->type_name("DIR");
+  app.add_option("--root", options.root, "Machine to read: /, a captured one or its tar")
       ->envname("NEURON_LS_ROOT")
-      ->type_name("DIR")
-      ->capture_default_str();
+      ->type_name("DIR");
+  return watch;
+}
+
+Result<Format> parse_format(const std::string& word) {
+  if (word == "table") return Format::table;
+  if (word == "json") return Format::json;
+  if (word == "csv") return Format::csv;
+  return fail(ErrorCode::invalid_argument, "--output-format is `" + printable(word) + "': table, json or csv");
+}
+
+Result<std::vector<int>> parse_devices(const std::vector<std::string>& words) {
+  std::vector<int> devices;
+  for (const std::string& word : words) {
+    const auto list = parse_int_list(word, kMaxDeviceNumber);
+    if (!list || list->empty()) {
+      return fail(ErrorCode::invalid_argument,
+                  "--device is `" + printable(word) + "': a number or a list such as 0-3,8");
+    }
+    devices.insert(devices.end(), list->begin(), list->end());
+  }
+  std::sort(devices.begin(), devices.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  return devices;
+}
+
+// Seconds with up to three decimals ("0.5", "2"), or with a unit ("500ms", "1m").
+Result<std::chrono::milliseconds> parse_interval(const std::string& word) {
+  constexpr std::chrono::milliseconds kShortest(100);
+  std::string text = word;
+  const std::size_t point = text.find('.');
+  if (point != std::string::npos && text.size() - point > 1 && text.size() - point <= 4) {
+    text.append(4 - (text.size() - point), '0').erase(point, 1);
+    text += "ms";
+  } else if (parse_u64(text)) {
+    text += 's';
+  }
+  const auto interval = parse_duration(text);
+  if (interval && *interval >= kShortest) return *interval;
+  return fail(ErrorCode::invalid_argument,
+              "--watch is `" + printable(word) + "': seconds from 0.1 to 86400, e.g. 2 or 0.5");
+}
+
+Result<Request> check(Options options, const Words& words, bool watches) {
+  TRY_ASSIGN(options.format, parse_format(words.format));
+  TRY_ASSIGN(options.devices, parse_devices(words.devices));
+  if (watches) {
+    const bool bare = words.watch.empty() || words.watch.front().empty();
+    TRY_ASSIGN(options.watch, parse_interval(bare ? kDefaultInterval : words.watch.front()));
+  }
+  return Request(std::move(options));
+}
+
+}  // namespace
+
+Result<Request> parse_options(int argc, const char* const* argv) {
+  Options options;
+  Words words;
+  CLI::App app("Lists the Neuron devices of this machine and the processes that use them.", "neuron-ls");
+  app.footer(kFooter);
+  app.allow_extras();
+  declare_official(app, options);
+  const CLI::Option* watch = declare_ours(app, options, words);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -48,7 +137,7 @@ Result<Request> parse_options(int argc, const char* const* argv) {
   if (const auto extras = app.remaining(); !extras.empty()) {
     return fail(ErrorCode::invalid_argument, unknown_argument(extras.front()));
   }
-  return Request(options);
+  return check(std::move(options), words, watch->count() > 0);
 }
 
 }  // namespace neuron::ls

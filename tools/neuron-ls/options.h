@@ -1,20 +1,31 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "agent/base/result.h"
 
 namespace neuron::ls {
 
-// The official tool's flags, and --root. Passive data.
+enum class Format { table, json, csv };
+
+// The official tool's flags, and ours. Passive data. Each of ours has a twin in the environment, NEURON_LS_<OPTION>.
 struct Options {
-  bool wide = false;            // -w, --wide
-  bool show_all_procs = false;  // -a, --show-all-procs
-  bool topology = false;        // -t, --topology
-  bool json = false;            // -j, --json-output; wins over --topology
-  std::string root = "/";       // --root, else environment NEURON_LS_ROOT
+  bool wide = false;              // -w, --wide
+  bool show_all_procs = false;    // -a, --show-all-procs
+  bool topology = false;          // -t, --topology
+  bool json = false;              // -j, --json-output: the official array; wins over --topology and --output-format
+  Format format = Format::table;  // --output-format
+  bool health = false;            // --health
+  bool efa = false;               // --efa
+  bool pods = false;              // --pods
+  std::vector<int> devices;       // --device, as numbered in the listing; ascending; empty = all
+  std::optional<std::chrono::milliseconds> watch;  // --watch; 100 ms to one day
+  std::string kubelet_dir;                         // --kubelet-dir; default below the root
+  std::string root = "/";                          // --root
 };
 
 // Either options or, for --help and --version, the text to print on stdout before leaving with success.

@@ -9,6 +9,7 @@ namespace neuron::render {
 namespace {
 
 constexpr const char* kUnknown = "NA";
+constexpr const char* kNone = "-";
 
 TextTable::Header header_of(Column column) {
   switch (column) {
@@ -35,6 +36,12 @@ TextTable::Header header_of(Column column) {
       return {"NUMA", "NODE"};
     case Column::runtime_version:
       return {"RUNTIME", "VERSION"};
+    case Column::health:
+      return {"HEALTH", ""};
+    case Column::nearest_efa:
+      return {"NEAREST", "EFA"};
+    case Column::pod:
+      return {"POD", ""};
   }
   return {};
 }
@@ -47,6 +54,17 @@ std::string joined(const std::vector<int>& values) {
   std::string text;
   for (const int value : values) text += (text.empty() ? "" : ", ") + std::to_string(value);
   return text;
+}
+
+std::string joined(const std::vector<std::string>& values) {
+  std::string text;
+  for (const std::string& value : values) text += (text.empty() ? "" : ", ") + value;
+  return text.empty() ? kNone : text;
+}
+
+std::string pods_text(const std::optional<std::vector<std::string>>& pods) {
+  if (!pods) return kUnknown;
+  return pods->size() > 1 ? std::to_string(pods->size()) + " pods" : joined(*pods);
 }
 
 std::string memory_text(const std::optional<std::uint64_t>& bytes) {
@@ -78,6 +96,12 @@ std::string device_cell(const DeviceView& device, Column column) {
       return device.cpus ? format_int_list(*device.cpus) : kUnknown;
     case Column::numa_node:
       return device.numa_node ? std::to_string(*device.numa_node) : kUnknown;
+    case Column::health:
+      return std::string(device.health ? model::to_string(device.health->state) : kUnknown);
+    case Column::nearest_efa:
+      return joined(device.efas);
+    case Column::pod:
+      return pods_text(device.pods);
     default:
       return bdf_text(device.bdf, column);
   }
@@ -152,12 +176,21 @@ std::string header_lines(const NodeView& view) {
   return text;
 }
 
-std::string device_table(const NodeView& view, const std::vector<Column>& columns) {
+Role role_of_health(std::string_view state) {
+  if (state == model::to_string(model::HealthState::healthy)) return Role::good;
+  if (state == model::to_string(model::HealthState::unhealthy)) return Role::bad;
+  return Role::warning;
+}
+
+std::string device_table(const NodeView& view, const std::vector<Column>& columns, ColourDepth colour) {
   std::vector<TextTable::Header> headers;
   for (const Column column : columns) headers.push_back(header_of(column));
   TextTable table(std::move(headers));
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i] == Column::health) table.paint_column(i, role_of_health);
+  }
   for (const DeviceView& device : view.devices) table.add_group(rows_of(device, columns));
-  return table.to_string();
+  return table.to_string(colour);
 }
 
 }  // namespace neuron::render

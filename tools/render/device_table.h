@@ -1,9 +1,11 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/render/node_view.h"
+#include "tools/render/style.h"
 
 // The tables of the official neuron-ls (neuron-tools.md §3-6), byte for byte. Pure functions, any thread.
 namespace neuron::render {
@@ -21,6 +23,10 @@ enum class Column {
   affinity,  // "0-31,64-95"
   numa_node,
   runtime_version,
+  // Ours, never among the official ones:
+  health,       // "healthy", "degraded", "unhealthy", "unknown"
+  nearest_efa,  // "rdmap16s25"; "-" when there is none
+  pod,          // "default/train-0"; "3 pods"; "-" for nobody; "NA" when the kubelet could not be asked
 };
 
 // Columns of the default view: `connected` when any device has neighbours, the process columns when any process is
@@ -33,8 +39,12 @@ enum class Column {
 // "instance-type: …", "instance-id: …", "logical-neuroncore-config: …": one line each for what is known.
 [[nodiscard]] std::string header_lines(const NodeView& view);
 
+// green, yellow or red for a text of the health column.
+[[nodiscard]] Role role_of_health(std::string_view state);
+
 // One group of rows per device: a row per process when a process column is asked for, else one row. Device cells stand
-// in the first row of a group only.
-[[nodiscard]] std::string device_table(const NodeView& view, const std::vector<Column>& columns);
+// in the first row of a group only. Colour marks the health column and changes no width.
+[[nodiscard]] std::string device_table(const NodeView& view, const std::vector<Column>& columns,
+                                       ColourDepth colour = ColourDepth::none);
 
 }  // namespace neuron::render

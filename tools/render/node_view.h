@@ -5,8 +5,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "agent/model/health.h"
 #include "agent/model/host_scan.h"
 
 // What the listing tools show of a node, decided once and then drawn as table, JSON or picture. Pure, no I/O.
@@ -30,14 +32,19 @@ struct DeviceView {
   std::optional<std::vector<int>> cpus;  // ascending
   std::optional<int> numa_node;          // -1 = the platform has none
   std::vector<ProcessView> processes;    // ascending pid; empty also when the driver could not be asked
+  std::optional<model::Health> health;   // nullopt: not asked for
+  std::vector<std::string> efas;         // names of the nearest interfaces; empty = none, unknown or not asked for
+  std::optional<std::vector<std::string>> pods;  // "namespace/pod", unique; nullopt: nobody could say, or not asked for
 };
 
 // The node as seen from here. Where a device node is missing below dev/ (a container that was given some devices), the
 // official tool sees only the others and numbers them and their cores from 0; so do we. neighbours keep host indices.
+// A device that vanished while we watched (its health says so) stays listed and renumbers nothing.
 struct NodeView {
   std::string instance_type;  // "" when unknown
   std::string instance_id;    // "" when unknown
   std::optional<int> lnc;     // only on families that have a choice (Trainium2 and later)
+  bool switched = false;      // every device reaches every other alike; what `neighbours` say is then no link
   std::vector<DeviceView> devices;
 };
 
@@ -54,7 +61,15 @@ struct ViewRequest {
   std::map<int, std::string> commands;     // pid -> printable command line; absent = not resolvable
   ProcessFilter filter = ProcessFilter::with_runtime;
   std::size_t command_width = kCommandWidth;
+  bool switched = false;
+  // Each parallel to scan.devices, or empty where nobody asked.
+  std::vector<model::Health> health;
+  std::vector<std::vector<std::string>> efas;
+  std::vector<std::vector<std::string>> pods;
 };
+
+// The reason code of a device that was there before and is gone (agent/core/health_policy.h).
+inline constexpr std::string_view kVanished = "device_vanished";
 
 // `scan` is best completed from the catalogue before (core::complete). Assumed values are shown like live ones.
 [[nodiscard]] NodeView make_node_view(const model::HostScan& scan, const ViewRequest& request);

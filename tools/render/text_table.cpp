@@ -10,10 +10,6 @@ namespace {
 
 using Widths = std::vector<std::size_t>;
 
-std::string left_aligned(const std::string& text, std::size_t width) {
-  return text + std::string(width - display_width(text), ' ');
-}
-
 std::string centred(const std::string& text, std::size_t width) {
   const std::size_t slack = width - display_width(text);
   return std::string(slack / 2, ' ') + text + std::string(slack - slack / 2, ' ');
@@ -25,17 +21,19 @@ std::string rule(const Widths& widths) {
   return line + '\n';
 }
 
-// "| a | b |" with `align` applied to each text and its column's width.
-template <typename Align>
-std::string line_of(const TextTable::Row& texts, const Widths& widths, Align align) {
+std::string header_line(const TextTable::Row& texts, const Widths& widths) {
   std::string line = "|";
-  for (std::size_t i = 0; i < widths.size(); ++i) line += ' ' + align(texts[i], widths[i]) + " |";
+  for (std::size_t i = 0; i < widths.size(); ++i) line += ' ' + centred(texts[i], widths[i]) + " |";
   return line + '\n';
 }
 
 }  // namespace
 
-TextTable::TextTable(std::vector<Header> headers) : headers_(std::move(headers)) {}
+TextTable::TextTable(std::vector<Header> headers) : headers_(std::move(headers)), roles_(headers_.size(), nullptr) {}
+
+void TextTable::paint_column(std::size_t column, RoleOf role_of) {
+  if (column < roles_.size()) roles_[column] = role_of;
+}
 
 void TextTable::add_group(std::vector<Row> rows) {
   if (rows.empty()) return;
@@ -56,7 +54,16 @@ std::vector<std::size_t> TextTable::column_widths() const {
   return widths;
 }
 
-std::string TextTable::to_string() const {
+std::string TextTable::row_text(const Row& row, const Widths& widths, ColourDepth colour) const {
+  std::string line = "|";
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    const std::string blanks(widths[i] - display_width(row[i]), ' ');
+    line += ' ' + (roles_[i] != nullptr ? painted(colour, roles_[i](row[i]), row[i]) : row[i]) + blanks + " |";
+  }
+  return line + '\n';
+}
+
+std::string TextTable::to_string(ColourDepth colour) const {
   const Widths widths = column_widths();
   Row upper;
   Row lower;
@@ -66,9 +73,9 @@ std::string TextTable::to_string() const {
   }
   const std::string ruler = rule(widths);
   const bool ruled_groups = std::any_of(groups_.begin(), groups_.end(), [](const auto& g) { return g.size() > 1; });
-  std::string text = ruler + line_of(upper, widths, centred) + line_of(lower, widths, centred) + ruler;
+  std::string text = ruler + header_line(upper, widths) + header_line(lower, widths) + ruler;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
-    for (const Row& row : groups_[i]) text += line_of(row, widths, left_aligned);
+    for (const Row& row : groups_[i]) text += row_text(row, widths, colour);
     if (ruled_groups || i + 1 == groups_.size()) text += ruler;
   }
   return text;

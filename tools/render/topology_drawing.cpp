@@ -16,6 +16,8 @@ constexpr std::string_view kLink = "◄––►";
 constexpr std::string_view kWrapLeft = "*––►";
 constexpr std::string_view kWrapRight = "◄––*";
 constexpr std::string_view kLegend = "\nLegend:\n\n        *––► = Wrap-around link\n";
+constexpr std::string_view kSwitchLegend =
+    "\nLegend:\n\n        *––––* = Switch: every device reaches every other alike\n";
 constexpr std::string_view kNoLinks = "\nNo connections known.\n";
 constexpr std::string_view kMissingLegend = "        [   ] = Device missing or not visible here\n";
 
@@ -142,10 +144,40 @@ Drawing draw_component(const Graph& graph, const std::set<int>& ids) {
   return {"  " + joined_nodes(walk(graph, first)) + '\n', false};
 }
 
+std::string repeated(std::string_view mark, std::size_t count) {
+  std::string line = " ";
+  for (std::size_t i = 0; i < count; ++i) line.append("   ").append(mark).append("   ");
+  return line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+}
+
+std::string row_of(const std::vector<int>& ids) {
+  std::string line;
+  for (const int id : ids) line += "  " + node_text(id);
+  return line + '\n';
+}
+
+// Half of the devices above the switch and half below; up to four all above.
+std::string draw_switch(const Graph& graph) {
+  std::vector<int> ids;
+  for (const auto& [id, links] : graph) ids.push_back(id);
+  const std::size_t width = ids.size() <= 4 ? ids.size() : (ids.size() + 1) / 2;
+  const std::vector<int> upper(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(width));
+  const std::vector<int> lower(ids.begin() + static_cast<std::ptrdiff_t>(width), ids.end());
+  std::string bar = "  *";
+  for (std::size_t i = 0; i < width * 7 - 4; ++i) bar += "–";
+  const auto stems = [](std::size_t count) {
+    return repeated("▲", count) + repeated("│", count) + repeated("▼", count);
+  };
+  std::string text = row_of(upper) + stems(upper.size()) + bar + "*\n";
+  if (!lower.empty()) text += stems(lower.size()) + row_of(lower);
+  return text + std::string(kSwitchLegend);
+}
+
 }  // namespace
 
 std::string draw_topology(const NodeView& view) {
   const Graph graph = visible_links(view);
+  if (view.switched && graph.size() > 1) return '\n' + std::string(kTitle) + '\n' + draw_switch(graph);
   if (is_torus(view)) {
     const bool complete = graph.size() == kSide * kSide;
     return "\n\n" + std::string(kTitle) + draw_torus(graph) + std::string(kLegend) +

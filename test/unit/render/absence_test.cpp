@@ -55,6 +55,26 @@ TEST(Absence, InstanceThatShouldHaveDevices) {
   EXPECT_THAT(absence->what, HasSubstr("trn1.32xlarge has 16 Neuron devices"));
 }
 
+TEST(Absence, ClassDirectoryThatMayNotBeRead) {
+  const auto absence = explain_absence({}, "/", {.class_directory = true, .root_only_files = false});
+  ASSERT_TRUE(absence);
+  EXPECT_EQ(absence->what, "this user may not read /sys/class/neuron_device");
+  EXPECT_THAT(absence->action, HasSubstr("as root"));
+}
+
+TEST(Absence, OldDriversShowCoresToRootOnly) {
+  model::HostScan scan = test::trn1_32xlarge();
+  scan.driver_version = "2.27.4.0";
+  const Refusals refused{.class_directory = false, .root_only_files = true};
+  EXPECT_FALSE(explain_absence(scan, "/", refused)) << "the tables of the instance type know them";
+  scan.devices[3].neighbours.reset();
+  EXPECT_FALSE(explain_absence(scan, "/")) << "unknown, but nobody refused";
+  const auto absence = explain_absence(scan, "/", refused);
+  ASSERT_TRUE(absence);
+  EXPECT_THAT(absence->what, HasSubstr("driver 2.27.4.0"));
+  EXPECT_THAT(absence->action, HasSubstr("run it as root (drivers up to 2.27 need that)"));
+}
+
 TEST(Absence, MachineWithoutNeuron) {
   model::HostScan scan;
   scan.instance_type = "m5.large\n";

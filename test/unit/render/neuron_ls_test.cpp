@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -10,90 +9,24 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <sstream>
 
 #include "agent/core/catalogue.h"
 #include "test/unit/render/golden.h"
-#include "tools/neuron-sim/host_writer.h"
+#include "test/unit/render/ls_program.h"
 
 namespace neuron {
 namespace {
 
 namespace fs = std::filesystem;
+using test::Outcome;
+using test::text_of;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-struct Outcome {
-  int exit_code = -1;
-  std::string out;
-  std::string err;
-};
-
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-// A simulated machine has up to 25000 files: memory makes them in a blink, a disk may take ten seconds.
-fs::path fast_directory() {
-  const fs::path memory = "/dev/shm";
-  return ::access(memory.c_str(), W_OK) == 0 ? memory : fs::temp_directory_path();
-}
-
-class NeuronLs : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = (fast_directory() / "neuron-ls-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-    ::unsetenv("NEURON_LS_ROOT");
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
-  [[nodiscard]] fs::path host() const { return directory_ / "host"; }
-
-  void simulate(sim::HostPlan plan) const {
-    const auto written = sim::write_host(plan, host().string());
-    ASSERT_TRUE(written) << written.error().message;
-  }
-  void simulate(const std::string& type) const {
-    sim::HostPlan plan;
-    plan.instance_type = type;
-    simulate(std::move(plan));
-  }
-
-  // neuron-ls with `arguments` (shell text) in the root written by simulate().
-  [[nodiscard]] Outcome run(const std::string& arguments) const {
-    return run_raw(arguments + " --root " + host().string());
-  }
-  [[nodiscard]] Outcome run_raw(const std::string& arguments) const {
-    const std::string command = std::string(NEURON_BIN_DIR) + "/neuron-ls " + arguments + " >" +
-                                (directory_ / "out").string() + " 2>" + (directory_ / "err").string();
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(directory_ / "out"), text_of(directory_ / "err")};
-  }
-
-  // One recorded answer of the driver in place of the simulator's.
-  void record(int device, const nlohmann::json& answer) const {
-    std::ofstream(host() / "neuron-ioctl" / ("neuron" + std::to_string(device) + ".json")) << answer;
-  }
-
-  fs::path directory_;
-};
+class NeuronLs : public test::LsProgram {};
 
 class NeuronLsOf : public NeuronLs, public ::testing::WithParamInterface<std::string> {};
-
-// One type per shape of the table; the text of each was read and compared with the reference.
-bool has_golden(const std::string& type) {
-  static const std::set<std::string> kTypes = {"inf1.xlarge",   "inf1.6xlarge",  "inf2.xlarge",   "inf2.24xlarge",
-                                               "inf2.48xlarge", "trn1.2xlarge",  "trn1.32xlarge", "trn1n.32xlarge",
-                                               "trn2.3xlarge",  "trn2.48xlarge", "inf1.24xlarge"};
-  return kTypes.contains(type);
-}
 
 void expect_whole(const core::InstanceType& type, const nlohmann::json& list) {
   ASSERT_EQ(list.size(), static_cast<std::size_t>(type.device_count));
@@ -122,7 +55,6 @@ TEST_P(NeuronLsOf, IsListedWhole) {
   EXPECT_EQ(json.err, "");
   EXPECT_FALSE(json.out.ends_with('\n'));
   expect_whole(type, nlohmann::json::parse(json.out));
-  if (!has_golden(type.name)) return;
   test::expect_golden("host/" + type.name + ".txt", run("").out);
   test::expect_golden("host/" + type.name + ".topology.txt", run("--topology").out);
 }
@@ -252,7 +184,8 @@ TEST_F(NeuronLs, CompletionsAndManPageNameEveryOption) {
   const std::string help = run_raw("--help").out;
   const fs::path tools = fs::path(NEURON_SOURCE_DIR) / "tools";
   for (const char* option :
-       {"--wide", "--show-all-procs", "--topology", "--json-output", "--root", "--help", "--version"}) {
+       {"--wide", "--show-all-procs", "--topology", "--json-output", "--root", "--help", "--version", "--output-format",
+        "--health", "--efa", "--pods", "--device", "--watch", "--kubelet-dir"}) {
     EXPECT_THAT(help, HasSubstr(option));
     EXPECT_THAT(text_of(tools / "completions/neuron-ls.bash"), HasSubstr(option));
     EXPECT_THAT(text_of(tools / "completions/_neuron-ls"), HasSubstr(std::string(option).substr(2)));

@@ -47,6 +47,43 @@ TEST_F(LsOptions, FlagBeatsEnvironmentBeatsDefault) {
   EXPECT_EQ(options_of({"--root", "/from-flag"}).root, "/from-flag");
 }
 
+std::string refusal_of(std::vector<const char*> arguments) {
+  const auto request = parse(std::move(arguments));
+  return request ? "" : request.error().message;
+}
+
+TEST_F(LsOptions, OursAreOffUntilAsked) {
+  const Options options = options_of({});
+  EXPECT_FALSE(options.health || options.efa || options.pods || options.watch);
+  EXPECT_EQ(options.format, Format::table);
+  EXPECT_TRUE(options.devices.empty() && options.kubelet_dir.empty());
+  const Options all = options_of({"--health", "--efa", "--pods", "--output-format", "csv", "--kubelet-dir", "/k"});
+  EXPECT_TRUE(all.health && all.efa && all.pods);
+  EXPECT_EQ(all.format, Format::csv);
+  EXPECT_EQ(all.kubelet_dir, "/k");
+  EXPECT_THAT(refusal_of({"--output-format", "xml"}), HasSubstr("table, json or csv"));
+}
+
+TEST_F(LsOptions, DevicesAreListsAndMayRepeat) {
+  EXPECT_EQ(options_of({"--device", "8", "--device", "0-2,8"}).devices, (std::vector<int>{0, 1, 2, 8}));
+  for (const char* bad : {"", "x", "3-1", "-1", "99999"}) {
+    EXPECT_THAT(refusal_of({"--device", bad}), HasSubstr("--device")) << bad;
+  }
+  EXPECT_EQ(refusal_of({"--device", "3", "4"}), "unexpected argument `4'");
+}
+
+TEST_F(LsOptions, WatchMayComeWithoutASecond) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(options_of({"--watch"}).watch, milliseconds(2000));
+  EXPECT_EQ(options_of({"--watch", "--health"}).watch, milliseconds(2000));
+  EXPECT_EQ(options_of({"--watch", "5"}).watch, milliseconds(5000));
+  EXPECT_EQ(options_of({"--watch=0.25"}).watch, milliseconds(250));
+  EXPECT_EQ(options_of({"--watch", "1m"}).watch, milliseconds(60'000));
+  for (const char* bad : {"0", "0.01", "x", "1.", "-1", "1.2345", "86401", "nan"}) {
+    EXPECT_NE(refusal_of({"--watch", bad}), "") << bad;
+  }
+}
+
 TEST_F(LsOptions, UnknownFlagIsNamed) {
   const auto request = parse({"--badflag"});
   ASSERT_FALSE(request);

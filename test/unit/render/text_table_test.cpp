@@ -36,6 +36,17 @@ TEST(TextTable, ForgivesShortAndLongRowsAndEmptyGroups) {
   EXPECT_EQ(table.to_string(), "+---+---+\n| A | B |\n|   |   |\n+---+---+\n| 1 |   |\n| 2 | 3 |\n+---+---+\n");
 }
 
+TEST(TextTable, ColourChangesNoWidth) {
+  TextTable table(Headers{{"A", ""}, {"STATE", ""}});
+  table.paint_column(1, [](std::string_view text) { return text == "bad" ? Role::bad : Role::plain; });
+  table.paint_column(7, [](std::string_view) { return Role::bad; });
+  table.add_group({{"1", "bad"}, {"2", "fine"}, {"3", "bad"}});
+  const std::string red = painted(ColourDepth::ansi16, Role::bad, "bad");
+  EXPECT_NE(red, "bad");
+  EXPECT_NE(table.to_string(ColourDepth::ansi16).find("| 1 | " + red + "   |\n| 2 | fine  |\n"), std::string::npos);
+  EXPECT_EQ(table.to_string().find('\x1b'), std::string::npos);
+}
+
 TEST(TextTable, WithoutRowsIsAHeader) {
   EXPECT_EQ(TextTable(Headers{{"A", "B"}}).to_string(), "+---+\n| A |\n| B |\n+---+\n");
 }

@@ -53,6 +53,14 @@ TEST(TopologyDrawing, BrokenRingIsAChainFromItsLowerEnd) {
             "\nNeuron Device Topology\n\n  [ 2 ]◄––►[ 1 ]◄––►[ 0 ]◄––►[11 ]◄––►[10 ]◄––►[ 9 ]\n");
 }
 
+TEST(TopologyDrawing, DevicesBehindASwitchStandAroundIt) {
+  NodeView view = test::view_of(test::trn2_48xlarge());  // the driver lists a torus there, which is no link
+  view.switched = true;
+  test::expect_golden("switched.txt", draw_topology(view));
+  view.devices.resize(4);
+  test::expect_golden("switched_four.txt", draw_topology(view));
+}
+
 TEST(TopologyDrawing, UnlinkedDevicesStandSideBySide) {
   EXPECT_EQ(draw_topology(linked({{}, {}})), "\nNeuron Device Topology\n\n  [ 0 ]  [ 1 ]\n\nNo connections known.\n");
   EXPECT_EQ(draw_topology(linked({{}})), "\nNeuron Device Topology\n\n  [ 0 ]\n");

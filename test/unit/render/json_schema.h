@@ -1,0 +1,17 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+namespace neuron::test {
+
+// What is wrong with `document` by `schema`, as "/devices/0/bdf: ..."; "" when nothing is. Knows the keywords that
+// docs/schema uses: type, properties, required, additionalProperties, items, enum, const, anyOf, pattern, minimum and
+// $ref into #/$defs; any other keyword that constrains is itself a complaint.
+[[nodiscard]] std::string schema_violation(const nlohmann::json& schema, const nlohmann::json& document);
+
+// The text as JSON: one document by RFC 8259 and nothing else, no key twice in an object. nullopt otherwise.
+[[nodiscard]] std::optional<nlohmann::json> parse_strictly(const std::string& text);
+
+}  // namespace neuron::test

@@ -1,0 +1,57 @@
+// neuron-ls --pods: the real program and its helper against a kubelet stand-in.
+#include <gmock/gmock.h>
+
+#include "test/unit/kubelet/test_plugin.h"
+#include "test/unit/render/json_schema.h"
+#include "test/unit/render/ls_program.h"
+
+namespace neuron {
+namespace {
+
+using ::testing::HasSubstr;
+
+class LsPods : public test::LsProgram {
+ protected:
+  static std::string arguments(sim::test::KubeletTest& kubelet) {
+    return "--pods --efa --kubelet-dir " + kubelet->dir();
+  }
+};
+
+TEST_F(LsPods, HoldersOfDevicesAndInterfacesAreNamed) {
+  simulate("trn1.32xlarge");
+  sim::test::KubeletTest kubelet;
+  sim::test::TestPlugin chips(*kubelet, "aws.amazon.com/neuron", "chip.sock", sim::test::numbered_devices(2));
+  sim::test::TestPlugin nics(*kubelet, "vpc.amazonaws.com/efa", "nic.sock", {{"rdmap16s25", true, {}}});
+  ASSERT_TRUE(chips.register_plugin().ok());
+  ASSERT_TRUE(nics.register_plugin().ok());
+  ASSERT_TRUE(kubelet.reaches("aws.amazon.com/neuron", 2));
+  ASSERT_TRUE(kubelet.reaches("vpc.amazonaws.com/efa", 1));
+  ASSERT_TRUE(
+      kubelet->admit(sim::test::pod_of("bert-0", {{"aws.amazon.com/neuron", 2}, {"vpc.amazonaws.com/efa", 1}})));
+  const auto outcome = run(arguments(kubelet));
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_THAT(outcome.out, HasSubstr("| default/bert-0 |\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("| 0-1     | 0-3      | rdmap16s25 |\n"));
+  const auto report = test::parse_strictly(run(arguments(kubelet) + " --output-format json").out);
+  ASSERT_TRUE(report);
+  EXPECT_EQ((*report)["pods"][0]["core_ids"], (nlohmann::json{0, 1, 2, 3}));
+  EXPECT_EQ((*report)["devices"][1]["pods"][0], "default/bert-0");
+  EXPECT_TRUE((*report)["devices"][2]["pods"].empty());
+}
+
+TEST_F(LsPods, AKubeletThatDoesNotAnswerLeavesPodsUnknown) {
+  using Fault = sim::PodResourcesFault;
+  simulate("inf2.xlarge");
+  for (const Fault fault : {Fault::error, Fault::oversized, Fault::hangs}) {
+    sim::KubeletOptions options;
+    options.faults.pod_resources = fault;
+    sim::test::KubeletTest kubelet(std::move(options));
+    const auto outcome = run(arguments(kubelet));
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_THAT(outcome.err, HasSubstr("pods are unknown")) << static_cast<int>(fault);
+    EXPECT_THAT(outcome.out, HasSubstr("| NA  |\n"));
+  }
+}
+
+}  // namespace
+}  // namespace neuron

@@ -1,0 +1,118 @@
+#include "tools/neuron-ls/node_reader.h"
+
+#include <algorithm>
+
+#include "agent/core/allocator.h"
+#include "agent/core/catalogue.h"
+#include "agent/core/complete.h"
+#include "agent/core/logical_cores.h"
+#include "tools/neuron-ls/pod_uses.h"
+#include "tools/neuron-ls/pods/pod_query.h"
+#include "tools/neuron-ls/process_commands.h"
+
+namespace neuron::ls {
+namespace {
+
+constexpr std::chrono::seconds kKubeletBudget(2);
+
+Refusals refusals_of(const host::FsRoot& root, const model::HostScan& scan) {
+  const auto refused = [](const auto& result) {
+    return !result && result.error().code == ErrorCode::permission_denied;
+  };
+  Refusals refusals;
+  if (scan.devices.empty()) {
+    refusals.class_directory = refused(root.list("sys/class/neuron_device"));
+  } else {
+    const std::string device = "sys/class/neuron_device/neuron" + std::to_string(scan.devices.front().index);
+    refusals.root_only_files = refused(root.read_attribute(device + "/core_count"));
+  }
+  return refusals;
+}
+
+void add_expectations(render::NodeReport& report) {
+  const core::InstanceType* type = core::find_instance_type(report.host.instance_type);
+  if (type == nullptr) return;
+  report.expected_devices = type->device_count;
+  report.expected_efas = type->efa_count;
+  report.found_efas = static_cast<int>(report.host.efas.size());
+  for (int index = 0; index < type->device_count; ++index) {
+    const auto has_index = [&](const model::NeuronDevice& device) { return device.index == index; };
+    if (std::none_of(report.host.devices.begin(), report.host.devices.end(), has_index)) {
+      report.missing_devices.push_back(index);
+    }
+  }
+}
+
+void add_places(render::NodeReport& report) {
+  for (const model::NeuronDevice& device : report.host.devices) {
+    report.core_ids.push_back(core::core_ids_of(device, report.host));
+  }
+  const core::NodeTopology topology = core::make_topology(report.host);
+  for (const auto& device : topology.devices) report.near_efas.push_back(device.near_efas);
+  report.switched = topology.switched;
+  add_expectations(report);
+}
+
+// A node such as a GPU instance, where no Neuron device is missing.
+bool has_interfaces_only(const model::HostScan& host) {
+  const core::InstanceType* type = core::find_instance_type(host.instance_type);
+  const bool no_neuron = host.devices.empty() && host.neuron_pci_functions == 0 && host.driver_version.empty() &&
+                         (type == nullptr || type->device_count == 0);
+  return no_neuron && !host.efas.empty();
+}
+
+bool shows_everything(const Options& options) {
+  return options.format != Format::table && !options.json;
+}
+
+}  // namespace
+
+std::string pod_socket(const Options& options) {
+  std::string directory = options.kubelet_dir;
+  if (directory.empty())
+    directory = (options.root.ends_with('/') ? options.root : options.root + '/') + "var/lib/kubelet";
+  return directory + "/pod-resources/kubelet.sock";
+}
+
+NodeReader::NodeReader(const host::FsRoot& root, const Options& options)
+    : root_(root), options_(options), scanner_(root, {.with_topology = false, .with_processes = true}) {}
+
+Reading NodeReader::read() {
+  Reading reading;
+  render::NodeReport& report = reading.report;
+  report.host = core::complete(scanner_.scan());
+  const bool only_efas = options_.efa && !options_.json && has_interfaces_only(report.host);
+  if (!only_efas) reading.absence = explain_absence(report.host, options_.root, refusals_of(root_, report.host));
+  if (options_.health || shows_everything(options_)) judge(report);
+  add_places(report);
+  report.commands = read_process_commands(root_, report.host);
+  if (options_.pods && !reading.absence) ask_kubelet(reading);
+  return reading;
+}
+
+// A container sees the nodes of its own devices only. That says nothing about the others' health, so that the verdict
+// is given as if each node were there; whether it is stands beside it.
+void NodeReader::judge(render::NodeReport& report) {
+  const model::HostScan seen = report.host;
+  for (model::NeuronDevice& device : report.host.devices) device.node_present = true;
+  core::HealthResult verdicts = core::judge(report.host, memory_);
+  for (model::NeuronDevice& device : report.host.devices) {
+    const auto same = [&](const model::NeuronDevice& other) { return other.index == device.index; };
+    const auto before = std::find_if(seen.devices.begin(), seen.devices.end(), same);
+    device.node_present = before != seen.devices.end() && before->node_present;
+  }
+  report.device_health = std::move(verdicts.devices);
+  report.efa_health = std::move(verdicts.efas);
+}
+
+void NodeReader::ask_kubelet(Reading& reading) const {
+  const auto holdings = pods::query_pods(pod_socket(options_), kKubeletBudget);
+  if (holdings) {
+    reading.report.pods = pod_uses(*holdings, reading.report);
+  } else {
+    reading.warning =
+        "pods are unknown: " + holdings.error().message + " (--kubelet-dir names the kubelet's directory)";
+  }
+}
+
+}  // namespace neuron::ls

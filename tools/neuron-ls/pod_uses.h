@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "tools/neuron-ls/pods/pod_holding.h"
+#include "tools/render/node_report.h"
+
+namespace neuron::ls {
+
+// Who holds which device, core and interface of the report's host: the kubelet's ids as this project's resources count
+// them (aws.amazon.com/neuroncore, neuron, neurondevice; vpc.amazonaws.com/efa). One entry per container, in order of
+// namespace, pod and container. Other resources and ids that are none of this node's are left out. Pure.
+[[nodiscard]] std::vector<render::PodUse> pod_uses(const std::vector<pods::PodHolding>& holdings,
+                                                   const render::NodeReport& report);
+
+}  // namespace neuron::ls

@@ -1,0 +1,51 @@
+// neuron-pods SOCKET MILLISECONDS: asks the kubelet once and prints the answer for neuron-ls and neuron-top
+// (pod_lines.h). A program of its own so that they need not carry gRPC. Not for people; exit status 0, or 1 with one
+// line on stderr.
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <string>
+
+#include "agent/base/parse.h"
+#include "agent/rpc/pod_resources.h"
+#include "tools/neuron-ls/pods/pod_lines.h"
+
+namespace neuron::pods {
+namespace {
+
+using Listed = Result<std::vector<rpc::PodDevices>>;
+
+int complain(const std::string& what) {
+  std::fprintf(stderr, "%s\n", what.c_str());
+  return EXIT_FAILURE;
+}
+
+Listed ask(const std::string& socket, std::chrono::milliseconds deadline) {
+  std::promise<Listed> promise;
+  rpc::PodResourcesClient client(socket);
+  client.list(deadline, [&promise](Listed listed) { promise.set_value(std::move(listed)); });
+  return promise.get_future().get();
+}
+
+int run(const std::string& socket, std::chrono::milliseconds deadline) {
+  Listed listed = ask(socket, deadline);
+  if (!listed) return complain(socket + ": " + listed.error().message);
+  std::vector<PodHolding> holdings;
+  for (rpc::PodDevices& one : *listed) {
+    holdings.push_back({std::move(one.pod_namespace), std::move(one.pod), std::move(one.container),
+                        std::move(one.resource_name), std::move(one.ids)});
+  }
+  const std::string text = format_pod_lines(holdings);
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  return written ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+}  // namespace
+}  // namespace neuron::pods
+
+int main(int argc, char** argv) {
+  constexpr int kLongest = 60'000;
+  const auto milliseconds = argc == 3 ? neuron::parse_int(argv[2], 1, kLongest) : std::nullopt;
+  if (!milliseconds) return neuron::pods::complain("usage: neuron-pods SOCKET MILLISECONDS (a helper of neuron-ls)");
+  return neuron::pods::run(argv[1], std::chrono::milliseconds(*milliseconds));
+}

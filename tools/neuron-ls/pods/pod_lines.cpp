@@ -1,0 +1,70 @@
+#include "tools/neuron-ls/pods/pod_lines.h"
+
+#include <algorithm>
+
+#include "agent/base/parse.h"
+
+namespace neuron::pods {
+namespace {
+
+constexpr std::string_view kFirstLine = "neuron-pods/1";
+constexpr std::string_view kLastLine = "end";
+constexpr std::size_t kMaxNameBytes = 512;   // written; what is longer is cut and marked
+constexpr std::size_t kMaxReadBytes = 1024;  // read
+
+// A name or id as it is written: no control bytes, and not endless.
+std::string name_of(std::string_view text) {
+  return printable(text, kMaxNameBytes);
+}
+
+bool is_name(std::string_view text) {
+  return text.size() <= kMaxReadBytes && printable(text, kMaxReadBytes) == text;
+}
+
+Result<PodHolding> parse_line(std::string_view line) {
+  const auto parts = split(line, '\t');
+  if (parts.size() < 4) return fail(ErrorCode::data_corrupt, "neuron-pods: a line of too few parts");
+  if (!std::all_of(parts.begin(), parts.end(), is_name)) {
+    return fail(ErrorCode::data_corrupt, "neuron-pods: a name that is none");
+  }
+  const auto text = [&parts](std::size_t part) { return std::string(parts[part]); };
+  PodHolding holding{text(0), text(1), text(2), text(3), {}};
+  holding.ids.assign(parts.begin() + 4, parts.end());
+  return holding;
+}
+
+}  // namespace
+
+std::string format_pod_lines(const std::vector<PodHolding>& holdings) {
+  std::string text = std::string(kFirstLine) + '\n';
+  for (const PodHolding& one : holdings) {
+    text += name_of(one.pod_namespace) + '\t' + name_of(one.pod) + '\t' + name_of(one.container) + '\t' +
+            name_of(one.resource);
+    for (const std::string& id : one.ids) text += '\t' + name_of(id);
+    text += '\n';
+  }
+  return text.append(kLastLine) + '\n';
+}
+
+Result<std::vector<PodHolding>> parse_pod_lines(std::string_view text) {
+  std::vector<PodHolding> holdings;
+  bool first = true;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) break;
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end + 1);
+    if (first) {
+      if (line != kFirstLine) return fail(ErrorCode::data_corrupt, "neuron-pods: answers in another version");
+      first = false;
+    } else if (line == kLastLine) {
+      return holdings;
+    } else {
+      TRY_ASSIGN(auto holding, parse_line(line));
+      holdings.push_back(std::move(holding));
+    }
+  }
+  return fail(ErrorCode::data_corrupt, "neuron-pods: its answer is not whole");
+}
+
+}  // namespace neuron::pods

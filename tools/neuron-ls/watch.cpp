@@ -1,0 +1,202 @@
+#include "tools/neuron-ls/watch.h"
+
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <utility>
+
+#include "tools/neuron-ls/frame.h"
+
+namespace neuron::ls {
+namespace {
+
+sigset_t watched_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH}) ::sigaddset(&signals, signal);
+  return signals;
+}
+
+bool put(std::string_view text) {
+  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+}
+
+std::string seconds_text(std::chrono::milliseconds time) {
+  std::string text = std::to_string(time.count() / 1000);
+  const auto rest = time.count() % 1000;
+  if (rest != 0) text += '.' + std::to_string(1000 + rest).substr(1);
+  while (rest != 0 && text.back() == '0') text.pop_back();
+  return text + " s";
+}
+
+std::string time_of_day() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  std::array<char, 16> text{};
+  ::localtime_r(&now, &parts);
+  return {text.data(), std::strftime(text.data(), text.size(), "%H:%M:%S", &parts)};
+}
+
+std::size_t terminal_rows() {
+  winsize size{};
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
+}
+
+// One watch: what was seen last, and how it is shown.
+class Watch {
+ public:
+  Watch(const WatchPlan& plan, std::unique_ptr<Worker> worker, Fd signals, Fd timer)
+      : plan_(plan), worker_(std::move(worker)), signals_(std::move(signals)), timer_(std::move(timer)) {}
+
+  int run();
+
+ private:
+  enum class Next { go_on, end, fail };
+
+  [[nodiscard]] Next on_signal();
+  [[nodiscard]] Next on_tick();
+  [[nodiscard]] Next on_shown(Shown shown);
+  [[nodiscard]] Next draw(const std::string& remark);
+  void stop_for_a_while();
+  void leave_screen();
+  [[nodiscard]] int finish(int code);
+
+  const WatchPlan& plan_;
+  std::unique_ptr<Worker> worker_;
+  Fd signals_;
+  Fd timer_;
+  Shown last_;
+  std::string seen_at_;
+  bool seen_any_ = false;
+  bool on_screen_ = false;  // the alternate screen is ours
+};
+
+int Watch::run() {
+  worker_->start();
+  std::array<pollfd, 3> sources = {
+      {{signals_.get(), POLLIN, 0}, {timer_.get(), POLLIN, 0}, {worker_->ready_fd(), POLLIN, 0}}};
+  for (;;) {
+    if (::poll(sources.data(), sources.size(), -1) < 0 && errno != EINTR) return finish(EXIT_FAILURE);
+    Next next = Next::go_on;
+    if ((sources[0].revents & POLLIN) != 0) next = on_signal();
+    if (next == Next::go_on && (sources[1].revents & POLLIN) != 0) next = on_tick();
+    if (next == Next::go_on && (sources[2].revents & POLLIN) != 0) {
+      if (auto shown = worker_->take()) next = on_shown(*std::move(shown));
+    }
+    if (next == Next::end) return finish(EXIT_SUCCESS);
+    if (next == Next::fail) return finish(EXIT_FAILURE);
+  }
+}
+
+Watch::Next Watch::on_signal() {
+  signalfd_siginfo info{};
+  if (::read(signals_.get(), &info, sizeof info) != sizeof info) return Next::go_on;
+  if (info.ssi_signo == SIGTSTP) stop_for_a_while();
+  if (info.ssi_signo == SIGWINCH || info.ssi_signo == SIGTSTP) return on_screen_ ? draw("") : Next::go_on;
+  return Next::end;
+}
+
+Watch::Next Watch::on_tick() {
+  std::uint64_t ticks = 0;
+  (void)!::read(timer_.get(), &ticks, sizeof ticks);
+  if (!worker_->is_busy()) {
+    worker_->start();
+    return Next::go_on;
+  }
+  return on_screen_ ? draw("; the machine is slow to answer") : Next::go_on;
+}
+
+Watch::Next Watch::on_shown(Shown shown) {
+  const bool first = !std::exchange(seen_any_, true);
+  last_ = std::move(shown);
+  seen_at_ = time_of_day();
+  if (!plan_.on_terminal || first) {
+    if (!last_.complaint.empty()) std::fputs(last_.complaint.c_str(), stderr);
+    if (last_.text.empty()) return first ? Next::fail : Next::go_on;
+  }
+  if (plan_.on_terminal) {
+    if (!std::exchange(on_screen_, true) && !put(kEnterScreen)) return Next::fail;
+    return draw("");
+  }
+  if (!first && plan_.blank_between && !put("\n")) return Next::fail;
+  if (!last_.text.ends_with('\n')) last_.text += '\n';
+  return put(last_.text) ? Next::go_on : Next::fail;
+}
+
+Watch::Next Watch::draw(const std::string& remark) {
+  const std::string status =
+      "neuron-ls every " + seconds_text(plan_.interval) + ", " + seen_at_ + remark + "; Ctrl-C ends";
+  return put(frame(status, last_.complaint + last_.text, terminal_rows())) ? Next::go_on : Next::fail;
+}
+
+// Ctrl-Z: gives the terminal back, stops as the shell expects, and takes it again.
+void Watch::stop_for_a_while() {
+  if (on_screen_) (void)put(kLeaveScreen);
+  (void)std::raise(SIGSTOP);
+  if (on_screen_) (void)put(kEnterScreen);
+}
+
+void Watch::leave_screen() {
+  if (!std::exchange(on_screen_, false)) return;
+  (void)put(kLeaveScreen);
+  (void)put(last_.text);
+  if (!last_.text.ends_with('\n')) (void)put("\n");
+}
+
+int Watch::finish(int code) {
+  leave_screen();
+  // A look that hangs in the driver can not be joined, and nothing of it matters any more.
+  if (worker_->is_busy()) std::_Exit(code);
+  return code;
+}
+
+Result<Fd> open_signals() {
+  const sigset_t signals = watched_signals();
+  Fd fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.valid()) return fail(error_from_errno(errno, "signalfd"));
+  return fd;
+}
+
+Result<Fd> open_timer(std::chrono::milliseconds interval) {
+  Fd fd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  const timespec period{interval.count() / 1000, interval.count() % 1000 * 1'000'000};
+  const itimerspec times{period, period};
+  if (!fd.valid() || ::timerfd_settime(fd.get(), 0, &times, nullptr) != 0) {
+    return fail(error_from_errno(errno, "timerfd"));
+  }
+  return fd;
+}
+
+Result<int> watch_with(const WatchPlan& plan, Worker::Look look) {
+  TRY_ASSIGN(Fd signals, open_signals());
+  TRY_ASSIGN(Fd timer, open_timer(plan.interval));
+  TRY_ASSIGN(auto worker, Worker::open(std::move(look)));
+  return Watch(plan, std::move(worker), std::move(signals), std::move(timer)).run();
+}
+
+}  // namespace
+
+void block_watch_signals() {
+  const sigset_t signals = watched_signals();
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+}
+
+int watch(const WatchPlan& plan, Worker::Look look) {
+  const auto code = watch_with(plan, std::move(look));
+  if (code) return *code;
+  std::fprintf(stderr, "neuron-ls: %s\nneuron-ls: try it without --watch\n", code.error().message.c_str());
+  return EXIT_FAILURE;
+}
+
+}  // namespace neuron::ls

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <chrono>
+
+#include "tools/neuron-ls/worker.h"
+
+namespace neuron::ls {
+
+// Where and how a watch shows what it sees. Passive data.
+struct WatchPlan {
+  std::chrono::milliseconds interval{2000};
+  bool on_terminal = false;   // redraw in place; else one text after another
+  bool blank_between = true;  // a blank line between two texts that go into a pipe
+};
+
+// Looks again and again and shows it, until SIGINT, SIGTERM or SIGHUP. Returns the exit status: 0 after a signal, 1
+// when the first look had nothing to list or stdout could not be written. On a terminal the last text stays when the
+// screen is given back. The three signals, SIGTSTP and SIGWINCH must be blocked by the caller before any thread exists
+// (block_watch_signals). Does not return while a look hangs, but ends the process.
+[[nodiscard]] int watch(const WatchPlan& plan, Worker::Look look);
+
+void block_watch_signals();
+
+}  // namespace neuron::ls

@@ -1,0 +1,80 @@
+#include "tools/render/efa_table.h"
+
+#include "agent/base/parse.h"
+#include "tools/render/device_table.h"
+#include "tools/render/text_table.h"
+
+namespace neuron::render {
+namespace {
+
+constexpr const char* kUnknown = "NA";
+constexpr const char* kNone = "-";
+
+std::string or_none(std::string text) {
+  return text.empty() ? kNone : std::move(text);
+}
+
+template <typename Texts>
+std::string joined(const Texts& texts) {
+  std::string whole;
+  for (const std::string& text : texts) whole += (whole.empty() ? "" : ", ") + text;
+  return or_none(std::move(whole));
+}
+
+std::string ranges(const std::set<int>& values) {
+  return or_none(format_int_list({values.begin(), values.end()}));
+}
+
+std::string verbs_text(const model::EfaInterface& efa) {
+  if (!efa.uverbs) return kNone;
+  return efa.node_present ? *efa.uverbs : *efa.uverbs + " (no node)";
+}
+
+TextTable::Row efa_row(const NodeReport& report, std::size_t position) {
+  const model::EfaInterface& efa = report.host.efas[position];
+  TextTable::Row row = {efa.driver_bound ? or_none(efa.name) : "(no driver)",
+                        verbs_text(efa),
+                        model::to_string(efa.bdf),
+                        efa.numa_node ? std::to_string(*efa.numa_node) : kUnknown,
+                        efa.p2p ? or_none(*efa.p2p) : kUnknown,
+                        or_none(format_int_list(near_devices(report, position)))};
+  if (!report.efa_health.empty()) {
+    row.emplace_back(position < report.efa_health.size() ? model::to_string(report.efa_health[position].state)
+                                                         : std::string_view(kUnknown));
+  }
+  if (report.pods) row.push_back(joined(pods_on_efa(report, efa.name).value_or(std::vector<std::string>{})));
+  return row;
+}
+
+}  // namespace
+
+std::string efa_table(const NodeReport& report, ColourDepth colour) {
+  if (report.host.efas.empty()) return "No EFA interface.\n";
+  std::vector<TextTable::Header> headers = {{"EFA", "INTERFACE"}, {"VERBS", "DEVICE"}, {"PCI", "BDF"},
+                                            {"NUMA", "NODE"},     {"PEER", "MEMORY"},  {"NEAREST", "DEVICES"}};
+  const std::size_t health_column = headers.size();
+  if (!report.efa_health.empty()) headers.push_back({"HEALTH", ""});
+  if (report.pods) headers.push_back({"POD", ""});
+  TextTable table(std::move(headers));
+  if (!report.efa_health.empty()) table.paint_column(health_column, role_of_health);
+  for (std::size_t i = 0; i < report.host.efas.size(); ++i) table.add_group({efa_row(report, i)});
+  return table.to_string(colour);
+}
+
+std::string pod_table(const NodeReport& report) {
+  if (!report.pods) return "";
+  if (report.pods->empty()) return "No pod holds a device, a core or an interface.\n";
+  TextTable table({{"NAMESPACE", ""},
+                   {"POD", ""},
+                   {"CONTAINER", ""},
+                   {"NEURON", "DEVICES"},
+                   {"NEURON", "CORE IDS"},
+                   {"EFA", "INTERFACES"}});
+  for (const PodUse& use : *report.pods) {
+    table.add_group({TextTable::Row{use.pod_namespace, use.pod, use.container, ranges(use.devices), ranges(use.cores),
+                                    joined(use.efas)}});
+  }
+  return table.to_string();
+}
+
+}  // namespace neuron::render

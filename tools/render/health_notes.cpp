@@ -1,0 +1,88 @@
+#include "tools/render/health_notes.h"
+
+#include "agent/base/parse.h"
+#include "tools/render/node_view.h"
+
+namespace neuron::render {
+namespace {
+
+using model::Health;
+using model::HealthState;
+
+std::string counted(std::size_t count, const std::string& noun) {
+  return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
+}
+
+// One verdict in two lines: what was seen, then the judgement and what to do.
+std::string verdict_text(const Health& health, ColourDepth colour) {
+  const Role role = health.state == HealthState::unhealthy ? Role::bad : Role::warning;
+  std::string text = "  " + (health.sentence.empty() ? health.reason : health.sentence) + "\n    " +
+                     painted(colour, role, model::to_string(health.state)) + ", " + health.reason;
+  if (!health.action.empty()) text += ": " + health.action;
+  return text + '\n';
+}
+
+std::string missing_devices(const NodeReport& report) {
+  if (report.missing_devices.empty() || !report.expected_devices) return "";
+  return "  " + report.host.instance_type + " has " +
+         counted(static_cast<std::size_t>(*report.expected_devices), "device") +
+         "; missing: " + format_int_list(report.missing_devices) + '\n';
+}
+
+std::string missing_efas(const NodeReport& report) {
+  if (!report.found_efas || *report.found_efas >= report.expected_efas.value_or(0)) return "";
+  return "  " + report.host.instance_type + " can have " +
+         counted(static_cast<std::size_t>(*report.expected_efas), "EFA interface") + "; this instance has " +
+         std::to_string(*report.found_efas) + '\n';
+}
+
+// A container is shown every device in sysfs, but given nodes of its own only.
+std::string without_node(const NodeReport& report) {
+  std::vector<int> indices;
+  for (std::size_t i = 0; i < report.host.devices.size(); ++i) {
+    const bool vanished = i < report.device_health.size() && report.device_health[i].reason == kVanished;
+    if (!report.host.devices[i].node_present && !vanished) indices.push_back(report.host.devices[i].index);
+  }
+  if (indices.empty()) return "";
+  return "Without a device node here, which is normal in a container: devices " + format_int_list(indices) +
+         " of the host.\n";
+}
+
+std::string verdicts(const std::vector<Health>& all, ColourDepth colour) {
+  std::string text;
+  for (const Health& health : all) {
+    if (health.state != HealthState::healthy) text += verdict_text(health, colour);
+  }
+  return text;
+}
+
+std::string unread(const model::HostScan& host) {
+  std::string text;
+  const auto add = [&](const std::vector<std::string>& problems) {
+    for (const std::string& problem : problems) text += "  " + problem + '\n';
+  };
+  add(host.problems);
+  for (const auto& device : host.devices) add(device.problems);
+  for (const auto& efa : host.efas) add(efa.problems);
+  return text;
+}
+
+}  // namespace
+
+std::string health_notes(const NodeReport& report, ColourDepth colour) {
+  const std::string findings = missing_devices(report) + missing_efas(report) + verdicts(report.device_health, colour) +
+                               verdicts(report.efa_health, colour);
+  const std::string gaps = unread(report.host);
+  std::string text;
+  if (findings.empty()) {
+    text = counted(report.host.devices.size(), "device");
+    if (!report.host.efas.empty()) text += " and " + counted(report.host.efas.size(), "EFA interface");
+    text += ": all healthy.\n";
+  } else {
+    text = "Not as it should be:\n" + findings;
+  }
+  text += without_node(report);
+  return text + (gaps.empty() ? "" : "Could not be read:\n" + gaps);
+}
+
+}  // namespace neuron::render

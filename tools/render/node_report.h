@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/model/health.h"
+#include "agent/model/host_scan.h"
+
+// Everything that is known of a node, put together once and then written as JSON, CSV or table. Passive data and pure
+// functions; unlike NodeView it keeps what the official tool does not show, and says where values come from.
+namespace neuron::render {
+
+// One container and what it holds, by the kubelet's word.
+struct PodUse {
+  std::string pod_namespace;
+  std::string pod;
+  std::string container;
+  std::set<int> devices;       // held whole, or through some of their cores
+  std::set<int> cores;         // global logical ids, of whole devices too
+  std::set<std::string> efas;  // RDMA names
+  friend bool operator==(const PodUse&, const PodUse&) = default;
+};
+
+struct NodeReport {
+  model::HostScan host;                      // completed from the catalogue
+  std::vector<model::Health> device_health;  // parallel to host.devices; empty: nobody judged
+  std::vector<model::Health> efa_health;     // parallel to host.efas; empty: nobody judged
+  std::vector<std::vector<int>> core_ids;    // parallel to host.devices: global logical ids; empty = unknown
+  std::vector<std::vector<int>> near_efas;   // parallel to host.devices: positions in host.efas
+  bool switched = false;                     // the fabric is a switch: neighbours are no links (trn3 and others)
+  std::map<int, std::string> commands;       // pid -> printable command line; absent = not resolvable
+  std::optional<std::vector<PodUse>> pods;   // nullopt: not asked, or the kubelet did not answer
+  std::optional<int> expected_devices;       // what the instance type has; nullopt: unknown type
+  std::optional<int> expected_efas;          // the most that the instance type can have
+  std::vector<int> missing_devices;          // of the expected ones, by index; of the whole node
+  std::optional<int> found_efas;             // of the whole node; nullopt: nobody counted
+};
+
+// RDMA names of the interfaces that are nearest to host.devices[position], else their PCI addresses.
+[[nodiscard]] std::vector<std::string> near_efa_names(const NodeReport& report, std::size_t position);
+
+// Indices of the devices that host.efas[position] is among the nearest of, ascending.
+[[nodiscard]] std::vector<int> near_devices(const NodeReport& report, std::size_t position);
+
+// "namespace/pod" of everybody who holds this device or some of it, unique; nullopt when nobody could say.
+[[nodiscard]] std::optional<std::vector<std::string>> pods_on_device(const NodeReport& report, int device_index);
+[[nodiscard]] std::optional<std::vector<std::string>> pods_on_efa(const NodeReport& report, const std::string& name);
+
+// Only these devices (by index of the host), the interfaces nearest to them, and the pods that hold any of it.
+[[nodiscard]] NodeReport only_devices(const NodeReport& report, const std::set<int>& indices);
+
+}  // namespace neuron::render
