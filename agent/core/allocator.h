@@ -51,6 +51,14 @@ struct ChooseRequest {
   std::vector<int> prefer_efas;     // EFAs just given to it (for device and core choices)
   std::vector<int> avoid_devices;   // devices partly held through another resource: take last
   std::vector<int> free_devices;    // devices wholly free (for EFA choices that come first)
+  // What the node looks like beside this resource; each may be empty, which means unknown:
+  std::vector<int> free_efas;  // EFAs nobody holds (for device and core choices that come first)
+  // Devices that a container asking for two resources could not have through the other one, as the kubelet sees it.
+  // Weaker than avoid_devices: a shape comes first. In core choices only those count all whose cores are available.
+  std::vector<int> reluctant_devices;
+  // For EFA choices that come first: how many devices the containers of late with so many EFAs needed (cores: rounded
+  // up), the most likely first; the first four count. Empty: the EFAs' proportion of the node.
+  std::vector<int> likely_sizes;
 };
 
 // Why a choice is what it is. Numbers that do not apply or are not known are absent (counts of places: 0).
@@ -86,10 +94,11 @@ struct Reason {
   int switches = 0;                       // distinct known PCI groups
   std::optional<GroupsLeft> groups_left;  // devices and cores on a torus or switched fabric
   std::optional<int> nearest;  // with a hint: EFAs that are the nearest of a device, of those hinted or chosen
+  std::vector<int> beside;     // EFAs: the devices, hinted or free, that have their nearest among them; ascending
   friend bool operator==(const Reason&, const Reason&) = default;
 };
 
-// "aligned group of 4, 8 hops, 1 NUMA node, leaves 3 groups of 4 whole": one line, never empty.
+// "aligned group of 4, 8 hops, 0 NUMA crossings, leaves 3 groups of 4 whole": one line, never empty.
 [[nodiscard]] std::string phrase(const Reason& reason);
 
 struct Choice {
@@ -107,5 +116,15 @@ struct Choice {
 // With prefer_devices: each of them gets its nearest before any gets a second. Without: the EFAs of a set of
 // free_devices that choose_devices would give, else those on the fewest NUMA nodes and switches.
 [[nodiscard]] Choice choose_efas(const NodeTopology& topology, const ChooseRequest& request);
+
+// What `chosen`, ids of a device, core or EFA question however they were found, is worth: for programs that see an
+// answer but not the chooser. `request` is read as by the choosers; its size and must_include do not matter. `chosen`
+// may be in any order; ids that the topology does not know make the kind `unrated`.
+[[nodiscard]] Reason explain_devices(const NodeTopology& topology, const ChooseRequest& request,
+                                     const std::vector<int>& chosen);
+[[nodiscard]] Reason explain_cores(const NodeTopology& topology, const ChooseRequest& request,
+                                   const std::vector<int>& chosen);
+[[nodiscard]] Reason explain_efas(const NodeTopology& topology, const ChooseRequest& request,
+                                  const std::vector<int>& chosen);
 
 }  // namespace neuron::core

@@ -36,13 +36,14 @@ struct Candidate {
   Cores last = 0;
 };
 
+using Foremost = std::array<int, allocation::kNear + 1>;
+
 // Preference among candidates of equally many devices, smaller is better (docs/allocation-rules.md).
 struct Rank {
   int off_hint = 0;  // devices outside prefer_devices
   Fit fit = Fit::shape;
-  int hops = 0;
-  int efa_distance = 0;
-  int left_over = 0;  // free cores that stay on its devices: least where others have begun already
+  Foremost foremost{};  // of the devices' score: reluctant, misses, hops, near EFAs
+  int left_over = 0;    // free cores that stay on its devices: least where others have begun already
   Score devices{};
   int fragments = 0;  // minus the sum of squares of free core runs that stay
   friend auto operator<=>(const Rank&, const Rank&) = default;
@@ -85,7 +86,9 @@ class CoreChooser {
     for (int i = 0; i < graph_.size(); ++i) {
       if ((allowed & bit(i)) != 0 && free_[index(i)] == low_bits(per_device_)) whole_ |= bit(i);
     }
-    rater_.emplace(graph_, whole_, request_.prefer_efas);
+    allocation::Wishes wishes = allocation::wishes_of(graph_, request_, size / per_device_);
+    wishes.reluctant &= whole_;  // nobody gets a partly used device through another resource
+    rater_.emplace(graph_, whole_, wishes);
     if (size <= per_device_) within_one_device(size);
     const int least = std::max(2, (size + per_device_ - 1) / per_device_);
     for (int count = least; !best_ && count <= least + 1; ++count) over_devices(size, count);
@@ -93,7 +96,10 @@ class CoreChooser {
   }
 
   // After choose(): what it knows about the devices of its answer.
-  void describe(Reason& reason, Mask devices) const { allocation::describe_devices(reason, graph_, *rater_, devices); }
+  void describe(Reason& reason, Mask devices) const {
+    allocation::describe_devices(reason, graph_, *rater_, devices);
+    if (!request_.prefer_efas.empty()) reason.nearest = allocation::nearest_of(graph_, request_.prefer_efas, devices);
+  }
 
   [[nodiscard]] std::vector<int> ids_of(const Candidate& candidate) const {
     std::vector<int> ids;
@@ -162,8 +168,7 @@ class CoreChooser {
       }
     }
     rank.devices = rater_->rate(candidate.devices, graph_.hop_sum(candidate.devices));
-    rank.hops = rank.devices[0];
-    rank.efa_distance = rank.devices[1];
+    std::copy_n(rank.devices.begin(), rank.foremost.size(), rank.foremost.begin());
     rank.off_hint = prefer_ != 0 ? std::popcount(candidate.devices & ~prefer_) : 0;
     rank.fit = allocation::fit_of(graph_, candidate.devices);
     if (best_ && best_rank_ < rank) return;
@@ -192,7 +197,9 @@ class CoreChooser {
     if (std::popcount(pool) < count || (must & ~pool) != 0 || std::popcount(must) > count) return 0;
     const Mask hinted = (pool & prefer_) | must;
     if (prefer_ != 0 && std::popcount(hinted) >= count) return allocation::pick(graph_, *rater_, hinted, must, count);
-    return allocation::pick(graph_, *rater_, pool, prefer_ != 0 ? hinted : must, count);
+    if (prefer_ != 0) return allocation::pick(graph_, *rater_, pool, hinted, count);
+    if (!best_) return allocation::pick(graph_, *rater_, pool, must, count);
+    return allocation::pick_within(graph_, *rater_, pool, must, count, {best_rank_.fit, best_rank_.devices});
   }
 
   // Every way to cut the two ends of these devices so that `size` cores remain.
@@ -236,8 +243,8 @@ class CoreChooser {
         const int head = longest_head(b);
         if (head == 0 || tail + head < ends) continue;
         const Mask both = bit(a) | bit(b);
-        if (count == 2 && graph_.hops(a, b) > best_rank_.hops && best_ && best_rank_.off_hint == 0 &&
-            best_rank_.fit < Fit::scattered) {
+        if (count == 2 && best_ && best_rank_.off_hint == 0 && best_rank_.fit < Fit::scattered &&
+            best_rank_.foremost < Foremost{0, 0, graph_.hops(a, b), 0}) {
           continue;
         }
         const Mask between = whole_ & (bit(b) - 1) & ~(bit(a + 1) - 1);

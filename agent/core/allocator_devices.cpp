@@ -86,7 +86,10 @@ Fit fit_of(const DeviceGraph& graph, Mask devices) {
   return Fit::connected;
 }
 
-Mask pick(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size) {
+namespace {
+
+// The best shape; 0 when there is none.
+Mask best_shape(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size) {
   std::optional<Mask> best;
   Score best_score{};
   for (const Mask shape : shapes_of(graph, size)) {
@@ -96,7 +99,36 @@ Mask pick(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, in
     best = shape;
     best_score = score;
   }
-  return best ? *best : best_subset(graph, rater, pool, must, size);
+  return best.value_or(0);
+}
+
+}  // namespace
+
+Mask pick(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size) {
+  const Mask shape = best_shape(graph, rater, pool, must, size);
+  return shape != 0 ? shape : best_subset(graph, rater, pool, must, size);
+}
+
+Mask pick_within(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size, const Limit& limit) {
+  if (const Mask shape = best_shape(graph, rater, pool, must, size); shape != 0) return shape;
+  if (limit.fit == Fit::shape) return 0;
+  if (limit.fit == Fit::scattered) return best_subset(graph, rater, pool, must, size);
+  return connected_subset(graph, rater, pool, must, size, limit.score);
+}
+
+int nearest_of(const DeviceGraph& graph, const std::vector<int>& efas, Mask devices) {
+  return static_cast<int>(std::count_if(efas.begin(), efas.end(), [&](int efa) {
+    for (Mask rest = devices; rest != 0; rest &= rest - 1) {
+      const auto& near = graph.device(std::countr_zero(rest)).near_efas;
+      if (std::find(near.begin(), near.end(), efa) != near.end()) return true;
+    }
+    return false;
+  }));
+}
+
+Wishes wishes_of(const DeviceGraph& graph, const ChooseRequest& request, int size) {
+  return {request.prefer_efas, request.free_efas, efas_for(graph.topology(), size),
+          graph.mask_of(request.reluctant_devices)};
 }
 
 }  // namespace allocation
@@ -119,15 +151,10 @@ Reason::Kind kind_of(const DeviceGraph& graph, Mask devices) {
   return graph.is_chain() ? Reason::Kind::run : Reason::Kind::aligned_group;
 }
 
-// Of the wanted EFAs, those that are the nearest of a chosen device.
-int nearest_of(const DeviceGraph& graph, const std::vector<int>& efas, Mask devices) {
-  return static_cast<int>(std::count_if(efas.begin(), efas.end(), [&](int efa) {
-    for (Mask rest = devices; rest != 0; rest &= rest - 1) {
-      const auto& near = graph.device(std::countr_zero(rest)).near_efas;
-      if (std::find(near.begin(), near.end(), efa) != near.end()) return true;
-    }
-    return false;
-  }));
+void describe(Reason& reason, const DeviceGraph& graph, const Rater& rater, const ChooseRequest& request,
+              Mask devices) {
+  allocation::describe_devices(reason, graph, rater, devices);
+  if (!request.prefer_efas.empty()) reason.nearest = allocation::nearest_of(graph, request.prefer_efas, devices);
 }
 
 }  // namespace
@@ -155,14 +182,25 @@ Choice choose_devices(const NodeTopology& topology, const ChooseRequest& request
   reason.kind = Reason::Kind::unrated;
   reason.units = question.size;
   if (wanted > 0) {
-    const Rater rater(graph, clean, request.prefer_efas);
+    const Rater rater(graph, clean, allocation::wishes_of(graph, request, wanted));
     const Mask picked = allocation::pick(graph, rater, pool, must, wanted);
     for (const int index : graph.indices_of(picked)) ids.push_back(index);
     if (static_cast<int>(ids.size()) == question.size && wanted == question.size) reason.kind = kind_of(graph, picked);
-    allocation::describe_devices(reason, graph, rater, picked);
-    if (!request.prefer_efas.empty()) reason.nearest = nearest_of(graph, request.prefer_efas, picked);
+    describe(reason, graph, rater, request, picked);
   }
   return allocation::explained(allocation::fill_up(std::move(ids), question.available, question.size), reason);
+}
+
+Reason explain_devices(const NodeTopology& topology, const ChooseRequest& request, const std::vector<int>& chosen) {
+  Reason reason;
+  reason.units = static_cast<int>(chosen.size());
+  if (chosen.empty()) return reason;
+  const DeviceGraph graph(topology);
+  const Mask devices = graph.mask_of(chosen);
+  const Mask clean = graph.mask_of(request.available) & ~graph.mask_of(request.avoid_devices);
+  reason.kind = std::popcount(devices) == reason.units ? kind_of(graph, devices) : Reason::Kind::unrated;
+  describe(reason, graph, Rater(graph, clean, {}), request, devices);
+  return reason;
 }
 
 }  // namespace neuron::core

@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <bit>
+#include <functional>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "agent/core/allocator_graph.h"
 
@@ -9,6 +12,8 @@ namespace neuron::core {
 namespace {
 
 using Ids = std::vector<int>;
+using allocation::DeviceGraph;
+using allocation::Mask;
 
 bool contains(const Ids& ids, int id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
@@ -22,7 +27,7 @@ const NodeTopology::Efa& efa_at(const NodeTopology& topology, int position) {
 // serves all of them at once.
 class NearestFirst {
  public:
-  NearestFirst(const NodeTopology& topology, const Ids& device_indices) : topology_(topology) {
+  NearestFirst(const NodeTopology& topology, const Ids& device_indices) : topology_(&topology) {
     for (const auto& device : topology.devices) {
       if (contains(device_indices, device.index)) devices_.push_back({&device, 0});
     }
@@ -30,10 +35,18 @@ class NearestFirst {
 
   [[nodiscard]] bool has_devices() const { return !devices_.empty(); }
 
-  // Of the EFAs, those that are the nearest of one of the devices.
-  [[nodiscard]] int nearest_among(const Ids& efas) const {
-    return static_cast<int>(
-        std::count_if(efas.begin(), efas.end(), [&](int efa) { return locality(closest_to(efa), efa) == 0; }));
+  // Fills in which of the EFAs are the nearest of one of the devices, and of which.
+  void describe(Reason& reason, const Ids& efas) const {
+    reason.nearest = 0;
+    for (const int efa : efas) {
+      if (locality(closest_to(efa), efa) == 0) ++*reason.nearest;
+    }
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      if (std::any_of(efas.begin(), efas.end(), [&](int efa) { return locality(i, efa) == 0; })) {
+        reason.beside.push_back(devices_[i].device->index);
+      }
+    }
+    std::sort(reason.beside.begin(), reason.beside.end());
   }
 
   void take(Ids& chosen, const Ids& available, int size) {
@@ -60,7 +73,7 @@ class NearestFirst {
   };
 
   [[nodiscard]] int locality(std::size_t i, int efa) const {
-    return allocation::locality_class(topology_, *devices_[i].device, efa);
+    return allocation::locality_class(*topology_, *devices_[i].device, efa);
   }
 
   [[nodiscard]] std::size_t closest_to(int efa) const {
@@ -77,38 +90,94 @@ class NearestFirst {
     }
   }
 
-  const NodeTopology& topology_;
+  const NodeTopology* topology_;
   std::vector<Served> devices_;
 };
 
-// The devices that a container with `size` EFAs would most likely get: free ones whose nearest EFA is available, as
-// many as share that number of EFAs.
-Ids likely_devices(const NodeTopology& topology, const Ids& free_devices, const Ids& available, const Ids& must,
-                   int size) {
-  ChooseRequest request;
-  for (const auto& device : topology.devices) {
-    const bool reachable = std::any_of(device.near_efas.begin(), device.near_efas.end(),
-                                       [&](int efa) { return contains(available, efa); });
-    if (reachable && contains(free_devices, device.index)) request.available.push_back(device.index);
+// The free devices that a container with so many EFAs would most likely get. It asks for its devices later, nobody
+// knows how many; the sets for several likely sizes lie inside each other, so that the same EFAs are right for all of
+// them.
+class LikelyDevices {
+ public:
+  LikelyDevices(const NodeTopology& topology, const ChooseRequest& request, const Ids& available, const Ids& must,
+                int efas)
+      : topology_(topology), graph_(topology), free_(graph_.mask_of(request.free_devices)) {
+    wishes_.free_efas = available;
+    wishes_.efas = efas;
+    for (const int efa : must) must_ |= graph_.mask_of(efa_at(topology, efa).near_devices) & free_;
+    rater_.emplace(graph_, free_, wishes_);
   }
-  std::size_t with_devices = 0;
-  std::size_t links = 0;
-  for (const auto& efa : topology.efas) {
-    if (!efa.near_devices.empty()) ++with_devices;
-    links += efa.near_devices.size();
-  }
-  if (with_devices == 0 || request.available.empty()) return {};
-  for (const int efa : must) {
-    for (const int device : efa_at(topology, efa).near_devices) {
-      if (contains(request.available, device) && static_cast<int>(request.must_include.size()) < size) {
-        request.must_include.push_back(device);
+
+  // Ascending; empty when there are none, or none with an available EFA nearby.
+  [[nodiscard]] Ids find(const Ids& likely_sizes) const {
+    Mask found = 0;
+    Ids kept;
+    for (const int size : sizes_of(likely_sizes)) {
+      kept.push_back(size);
+      if (const Mask devices = nested(kept); devices != 0) {
+        found = devices;
+      } else {
+        kept.pop_back();
       }
     }
+    for (Mask rest = found; rest != 0; rest &= rest - 1) {
+      if (rater_->wanted_near(std::countr_zero(rest)) != 0) return graph_.indices_of(found);
+    }
+    return {};
   }
-  const auto per_efa = static_cast<int>(std::max<std::size_t>(1, links / with_devices));
-  request.size = std::min(size * per_efa, static_cast<int>(request.available.size()));
-  return choose_devices(topology, request).ids;
-}
+
+ private:
+  static constexpr std::size_t kMostSizes = 4;
+
+  struct Found {
+    Mask devices = 0;
+    allocation::Fit fit = allocation::Fit::scattered;
+    int misses = 0;
+  };
+
+  // Without repetitions, most likely first; those that are there no more are left out. Not empty if any device is free.
+  [[nodiscard]] Ids sizes_of(Ids likely) const {
+    const int usual = allocation::devices_for(topology_, wishes_.efas);
+    const int count = std::popcount(free_);
+    if (usual == 0 || count == 0) return {};
+    if (likely.size() > kMostSizes) likely.resize(kMostSizes);
+    Ids sizes;
+    for (const int size : likely) {
+      if (size >= 1 && size <= count && !contains(sizes, size)) sizes.push_back(size);
+    }
+    if (sizes.empty()) sizes.push_back(std::min(usual, count));
+    return sizes;
+  }
+
+  // From the largest to the smallest, each inside the one before; 0 when one would have been better elsewhere.
+  [[nodiscard]] Mask nested(Ids sizes) const {
+    std::sort(sizes.begin(), sizes.end(), std::greater<>());
+    Mask within = free_;
+    for (const int size : sizes) {
+      const Found inside = best_of(within, size);
+      if (within != free_) {
+        const Found outside = best_of(free_, size);
+        if (inside.fit != outside.fit || inside.misses != outside.misses) return 0;
+      }
+      within = inside.devices;
+    }
+    return within;
+  }
+
+  [[nodiscard]] Found best_of(Mask pool, int size) const {
+    Mask must = must_ & pool;
+    while (std::popcount(must) > size) must &= ~allocation::bit(static_cast<int>(std::bit_width(must)) - 1);
+    const Mask devices = allocation::pick(graph_, *rater_, pool, must, size);
+    return {devices, allocation::fit_of(graph_, devices), rater_->rate(devices, 0)[allocation::kMisses]};
+  }
+
+  const NodeTopology& topology_;
+  const DeviceGraph graph_;
+  Mask free_ = 0;
+  Mask must_ = 0;
+  allocation::Wishes wishes_;
+  std::optional<allocation::Rater> rater_;
+};
 
 // Fewest NUMA nodes, then fewest switches, breaking into as few whole ones as possible: in each step the place with the
 // fewest free EFAs that still has enough, else the one with the most.
@@ -145,19 +214,23 @@ void take_packed(const NodeTopology& topology, Ids& chosen, const Ids& available
   }
 }
 
-Reason describe(const NodeTopology& topology, const Ids& chosen, Reason::Kind kind) {
+Reason places_of(const NodeTopology& topology, const Ids& efas) {
   Ids nodes;
   Ids groups;
-  for (const int efa : chosen) {
+  for (const int efa : efas) {
     const auto& entry = efa_at(topology, efa);
     if (entry.numa_node >= 0 && !contains(nodes, entry.numa_node)) nodes.push_back(entry.numa_node);
     if (entry.pci_group >= 0 && !contains(groups, entry.pci_group)) groups.push_back(entry.pci_group);
   }
   Reason reason;
-  reason.kind = kind;
+  reason.kind = Reason::Kind::packed;
   reason.numa_nodes = static_cast<int>(nodes.size());
   reason.switches = static_cast<int>(groups.size());
   return reason;
+}
+
+bool unknown(const NodeTopology& topology, int efa) {
+  return efa < 0 || efa >= static_cast<int>(topology.efas.size());
 }
 
 }  // namespace
@@ -165,35 +238,52 @@ Reason describe(const NodeTopology& topology, const Ids& chosen, Reason::Kind ki
 Choice choose_efas(const NodeTopology& topology, const ChooseRequest& request) {
   const allocation::Question question = allocation::normalise(request);
   if (auto choice = allocation::obvious(question)) return *std::move(choice);
-  const auto unknown = [&](int efa) { return efa < 0 || efa >= static_cast<int>(topology.efas.size()); };
   Ids available = question.available;
   Ids chosen = question.must;
-  std::erase_if(available, unknown);
-  std::erase_if(chosen, unknown);
-  const auto unknown_must = question.must.size() - chosen.size();
-  const int wanted = question.size - static_cast<int>(unknown_must);
-  Reason::Kind kind = Reason::Kind::packed;
-  std::optional<int> nearest;
-  NearestFirst given(topology, request.prefer_devices);
-  if (given.has_devices()) {
-    kind = Reason::Kind::near_devices;
-    given.take(chosen, available, wanted);
-    nearest = given.nearest_among(chosen);
-  } else if (NearestFirst likely(topology, likely_devices(topology, request.free_devices, available, chosen, wanted));
-             likely.has_devices()) {
-    kind = Reason::Kind::near_free_devices;
-    likely.take(chosen, available, wanted);
-    nearest = likely.nearest_among(chosen);
+  std::erase_if(available, [&](int efa) { return unknown(topology, efa); });
+  std::erase_if(chosen, [&](int efa) { return unknown(topology, efa); });
+  const int wanted = question.size - static_cast<int>(question.must.size() - chosen.size());
+  NearestFirst beside(topology, request.prefer_devices);
+  const bool given = beside.has_devices();
+  if (!given) {
+    const LikelyDevices likely(topology, request, available, chosen, wanted);
+    beside = NearestFirst(topology, likely.find(request.likely_sizes));
+  }
+  if (beside.has_devices()) {
+    beside.take(chosen, available, wanted);
   } else {
     take_packed(topology, chosen, available, wanted);
   }
-  Reason reason = describe(topology, chosen, kind);
+  Reason reason = places_of(topology, chosen);
   reason.units = question.size;
-  reason.nearest = nearest;
+  if (beside.has_devices()) {
+    reason.kind = given ? Reason::Kind::near_devices : Reason::Kind::near_free_devices;
+    beside.describe(reason, chosen);
+  }
   for (const int id : question.must) {
-    if (unknown(id)) chosen.push_back(id);
+    if (unknown(topology, id)) chosen.push_back(id);
   }
   return allocation::explained(allocation::fill_up(std::move(chosen), question.available, question.size), reason);
+}
+
+Reason explain_efas(const NodeTopology& topology, const ChooseRequest& request, const std::vector<int>& chosen) {
+  Reason reason;
+  Ids known = chosen;
+  std::erase_if(known, [&](int efa) { return unknown(topology, efa); });
+  if (!chosen.empty()) reason = places_of(topology, known);
+  reason.units = static_cast<int>(chosen.size());
+  if (known.size() != chosen.size()) reason.kind = Reason::Kind::unrated;
+  if (known.empty() || known.size() != chosen.size()) return reason;
+  const bool given = !request.prefer_devices.empty();
+  const NearestFirst beside(topology, given ? request.prefer_devices : request.free_devices);
+  if (!beside.has_devices()) return reason;
+  beside.describe(reason, known);
+  if (given || *reason.nearest > 0) {
+    reason.kind = given ? Reason::Kind::near_devices : Reason::Kind::near_free_devices;
+  } else {
+    reason.nearest.reset();
+  }
+  return reason;
 }
 
 }  // namespace neuron::core

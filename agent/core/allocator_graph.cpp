@@ -9,6 +9,12 @@ namespace {
 
 constexpr int kGroupOf[] = {1, 2, 4, 8, 16};
 
+int touched(const std::vector<Mask>& places, Mask devices) {
+  int count = 0;
+  for (const Mask place : places) count += (place & devices) != 0 ? 1 : 0;
+  return count;
+}
+
 // Hops of a switched fabric: all alike, but devices of one aligned group count as closer, so that groups stay together.
 std::uint8_t switched_hops(int a, int b) {
   return a / 4 == b / 4 ? 1 : a / 8 == b / 8 ? 2 : 3;
@@ -21,6 +27,7 @@ DeviceGraph::DeviceGraph(const NodeTopology& topology)
   link_devices();
   measure_hops();
   find_groups();
+  find_places();
 }
 
 int DeviceGraph::position_of(int index) const {
@@ -115,16 +122,34 @@ void DeviceGraph::find_groups() {
   for (int level = 0; level < kLevels; ++level) {
     if (level == 1) continue;
     const int width = kGroupOf[level];
-    std::vector<Mask>& groups = groups_[static_cast<std::size_t>(level)];
-    for (int start = 0; start < kMaxDevices; start += width) {
-      Mask members = 0;
-      for (int i = 0; i < size_; ++i) {
-        if (device(i).index >= start && device(i).index < start + width) members |= bit(i);
-      }
-      if (std::popcount(members) == width) groups.push_back(members);
+    std::array<Mask, kMaxDevices> members{};
+    for (int i = 0; i < size_; ++i) {
+      const int index = device(i).index;
+      if (index >= 0 && index < kMaxDevices) members[static_cast<std::size_t>(index / width)] |= bit(i);
+    }
+    for (const Mask group : members) {
+      if (group != 0 && std::popcount(group) == width) groups_[static_cast<std::size_t>(level)].push_back(group);
     }
   }
   groups_[1] = close_pairs();
+}
+
+void DeviceGraph::find_places() {
+  const auto find = [this](int NodeTopology::Device::*place, std::vector<Mask>& found) {
+    for (int i = 0; i < size_; ++i) {
+      const int where = device(i).*place;
+      if (where < 0) continue;
+      const auto same = std::find_if(found.begin(), found.end(),
+                                     [&](Mask devices) { return device(std::countr_zero(devices)).*place == where; });
+      if (same == found.end()) {
+        found.push_back(bit(i));
+      } else {
+        *same |= bit(i);
+      }
+    }
+  };
+  find(&NodeTopology::Device::numa_node, numa_nodes_);
+  find(&NodeTopology::Device::pci_group, switches_);
 }
 
 int DeviceGraph::hop_sum(Mask devices) const {
@@ -147,23 +172,12 @@ bool DeviceGraph::connected(Mask devices) const {
   return seen == devices;
 }
 
-int DeviceGraph::distinct(Mask devices, int NodeTopology::Device::*place) const {
-  std::array<int, kMaxDevices> seen;  // only the first `count` are set
-  int count = 0;
-  for (Mask rest = devices; rest != 0; rest &= rest - 1) {
-    const int where = device(std::countr_zero(rest)).*place;
-    if (where < 0 || std::find(seen.begin(), seen.begin() + count, where) != seen.begin() + count) continue;
-    seen[static_cast<std::size_t>(count++)] = where;
-  }
-  return count;
-}
-
 int DeviceGraph::numa_nodes(Mask devices) const {
-  return distinct(devices, &NodeTopology::Device::numa_node);
+  return touched(numa_nodes_, devices);
 }
 
 int DeviceGraph::switches(Mask devices) const {
-  return distinct(devices, &NodeTopology::Device::pci_group);
+  return touched(switches_, devices);
 }
 
 int DeviceGraph::index_runs(Mask devices) const {

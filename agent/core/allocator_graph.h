@@ -17,6 +17,14 @@ using Mask = std::uint64_t;
   return Mask{1} << static_cast<unsigned>(position);
 }
 
+// std::popcount, but inline also where the processor is not known to count bits itself; searches live on it.
+[[nodiscard]] constexpr int count_of(Mask set) {
+  set -= set >> 1U & 0x5555555555555555U;
+  set = (set & 0x3333333333333333U) + (set >> 2U & 0x3333333333333333U);
+  set = (set + (set >> 4U)) & 0x0f0f0f0f0f0f0f0fU;
+  return static_cast<int>(set * 0x0101010101010101U >> 56U);
+}
+
 // Distances and groups of one node. Immutable after construction. Devices beyond the 64th are left out: position_of
 // answers -1 for them, as for unknown indices.
 class DeviceGraph {
@@ -52,39 +60,68 @@ class DeviceGraph {
   void link_devices();
   void measure_hops();
   void find_groups();
+  void find_places();
   [[nodiscard]] std::vector<Mask> close_pairs() const;
-  [[nodiscard]] int distinct(Mask devices, int NodeTopology::Device::*place) const;
 
   const NodeTopology& topology_;
   int size_ = 0;
   std::array<Mask, kMaxDevices> adjacent_{};
   std::array<std::array<std::uint8_t, kMaxDevices>, kMaxDevices> hops_{};
   std::array<std::vector<Mask>, kLevels> groups_;
+  std::vector<Mask> numa_nodes_;  // the devices of each known one
+  std::vector<Mask> switches_;
 };
 
-// How good a set is, smaller is better, in the order of DESIGN.md §6; equal scores go to the lowest indices.
-using Score = std::array<int, 10>;
+// How good a set is, smaller is better, in the order of docs/allocation-rules.md; equal scores go to the lowest
+// indices.
+using Score = std::array<int, 11>;
+inline constexpr std::size_t kReluctant = 0, kMisses = 1, kHops = 2, kNear = 3;  // the first entries of a Score
+
+// What one question asks of a set beside its own shape.
+struct Wishes {
+  std::vector<int> prefer_efas;  // given to the same container already; wins over free_efas
+  std::vector<int> free_efas;    // of which the container may ask for `efas`
+  int efas = 0;
+  Mask reluctant = 0;
+};
 
 // Rates sets for one question. Immutable; refers to the graph.
 class Rater {
  public:
   // `free`: what could be given to others as whole devices.
-  Rater(const DeviceGraph& graph, Mask free, const std::vector<int>& prefer_efas);
+  Rater(const DeviceGraph& graph, Mask free, const Wishes& wishes);
 
   // `hop_sum` is graph.hop_sum(devices), which a search knows already.
   [[nodiscard]] Score rate(Mask devices, int hop_sum) const;
   [[nodiscard]] int whole_groups_left(Mask devices, int level) const;
 
+  // For searches: what a set and all sets that hold it can still reach.
+  [[nodiscard]] bool has_wishes() const { return wanted_ > 0 || reluctant_ != 0; }
+  [[nodiscard]] Mask reluctant() const { return reluctant_; }
+  [[nodiscard]] Mask wanted_near(int position) const { return near_[static_cast<std::size_t>(position)]; }  // of EFAs
+  [[nodiscard]] int misses(int near_efas) const { return wanted_ > near_efas ? wanted_ - near_efas : 0; }
+
  private:
   // Positions whose distance to one wanted EFA is at most 0 (nearest), 1 (same switch), 2 (same NUMA node).
   using Rings = std::array<Mask, 3>;
   [[nodiscard]] int distance_to_efas(Mask devices) const;
+  [[nodiscard]] int without_nearest(Mask devices, Mask near) const;
   [[nodiscard]] int chain_fragments(Mask devices) const;
 
   const DeviceGraph& graph_;
   Mask free_ = 0;
-  std::vector<Rings> efas_;
+  Mask reluctant_ = 0;
+  int wanted_ = 0;                                     // EFAs that should be the nearest of a device
+  std::array<Mask, DeviceGraph::kMaxDevices> near_{};  // by device: wanted EFAs that are its nearest
+  std::array<Mask, 64> nearest_of_{};                  // by EFA: the devices whose nearest it is
+  Mask served_ = 0;                                    // devices that have one of them
+  std::vector<Rings> efas_;                            // of prefer_efas
 };
+
+// How many EFAs go with so many devices, and devices with so many EFAs, in proportion of those that are the nearest of
+// each other on this node: rounded up, and down to at least 1. 0 where there are none.
+[[nodiscard]] int efas_for(const NodeTopology& topology, int devices);
+[[nodiscard]] int devices_for(const NodeTopology& topology, int efas);
 
 // 0: the EFA is the device's nearest, 1: behind the same switch or bridge, 2: on the same NUMA node, 3: else.
 [[nodiscard]] int locality_class(const NodeTopology& topology, const NodeTopology::Device& device, int efa);
@@ -100,6 +137,23 @@ enum class Fit : std::uint8_t { shape, connected, scattered };  // shape: aligne
 
 // best_subset, but sets that are a shape of the fabric come before all others.
 [[nodiscard]] Mask pick(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size);
+
+// A set that is known already. Only the score's entries up to the hops count.
+struct Limit {
+  Fit fit = Fit::scattered;
+  Score score{};
+};
+
+// pick, or 0 when every set is worse than the limit; it need not look at those.
+[[nodiscard]] Mask pick_within(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size,
+                               const Limit& limit);
+
+// Of sets that are connected, best_subset; 0 when there is none, or only worse ones than `limit`.
+[[nodiscard]] Mask connected_subset(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size,
+                                    const Score& limit);
+
+// What the question says about whole devices, `size` of them.
+[[nodiscard]] Wishes wishes_of(const DeviceGraph& graph, const ChooseRequest& request, int size);
 
 // best_subset for pools beyond the exact limit (docs/allocation-rules.md says how good it is).
 [[nodiscard]] Mask grown_subset(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size);
@@ -117,6 +171,9 @@ struct Question {
 
 // Fills what `reason` says about the devices touched.
 void describe_devices(Reason& reason, const DeviceGraph& graph, const Rater& rater, Mask devices);
+
+// Of `efas`, those that are the nearest of one of the devices.
+[[nodiscard]] int nearest_of(const DeviceGraph& graph, const std::vector<int>& efas, Mask devices);
 
 // A choice that carries its reason in both forms.
 [[nodiscard]] Choice explained(std::vector<int> ids, const Reason& reason);

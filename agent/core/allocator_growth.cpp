@@ -118,6 +118,11 @@ class Growth {
     return set;
   }
 
+  // The best so far lacks something that comes before hops.
+  [[nodiscard]] bool wanting() const {
+    return best_fit_ == Fit::scattered || best_score_[kReluctant] > 0 || best_score_[kMisses] > 0;
+  }
+
   // One round: every device of the set against every one outside it; whether that made the set better.
   bool exchange() {
     const Mask before = best_;
@@ -128,7 +133,7 @@ class Growth {
       const int old_cost = cost(std::countr_zero(out), kept);
       for (Mask rest = pool_ & ~best_; rest != 0; rest &= rest - 1) {
         const int in = std::countr_zero(rest);
-        if (best_fit_ == Fit::scattered || cost(in, kept) <= old_cost) consider(kept | bit(in));
+        if (wanting() || cost(in, kept) <= old_cost) consider(kept | bit(in));
       }
     }
     return best_ != before;

@@ -1,9 +1,24 @@
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "agent/core/allocator_graph.h"
 
 namespace neuron::core::allocation {
+namespace {
+
+constexpr int kMaxEfas = 64;  // more than any node has; those beyond are not weighed
+
+// Devices that have a nearest EFA, EFAs that are the nearest of a device.
+std::pair<int, int> near_each_other(const NodeTopology& topology) {
+  const auto devices = std::count_if(topology.devices.begin(), topology.devices.end(),
+                                     [](const auto& device) { return !device.near_efas.empty(); });
+  const auto efas = std::count_if(topology.efas.begin(), topology.efas.end(),
+                                  [](const auto& efa) { return !efa.near_devices.empty(); });
+  return {static_cast<int>(devices), static_cast<int>(efas)};
+}
+
+}  // namespace
 
 int locality_class(const NodeTopology& topology, const NodeTopology::Device& device, int efa) {
   if (std::find(device.near_efas.begin(), device.near_efas.end(), efa) != device.near_efas.end()) return 0;
@@ -12,9 +27,20 @@ int locality_class(const NodeTopology& topology, const NodeTopology::Device& dev
   return nic.numa_node >= 0 && nic.numa_node == device.numa_node ? 2 : 3;
 }
 
-Rater::Rater(const DeviceGraph& graph, Mask free, const std::vector<int>& prefer_efas) : graph_(graph), free_(free) {
+int efas_for(const NodeTopology& topology, int devices) {
+  const auto [near_devices, near_efas] = near_each_other(topology);
+  return near_devices == 0 ? 0 : (devices * near_efas + near_devices - 1) / near_devices;
+}
+
+int devices_for(const NodeTopology& topology, int efas) {
+  const auto [near_devices, near_efas] = near_each_other(topology);
+  return near_efas == 0 ? 0 : std::max(1, efas * near_devices / near_efas);
+}
+
+Rater::Rater(const DeviceGraph& graph, Mask free, const Wishes& wishes)
+    : graph_(graph), free_(free), reluctant_(wishes.reluctant) {
   const auto count = static_cast<int>(graph.topology().efas.size());
-  for (const int efa : prefer_efas) {
+  for (const int efa : wishes.prefer_efas) {
     if (efa < 0 || efa >= count) continue;
     Rings rings{};
     for (int i = 0; i < graph.size(); ++i) {
@@ -22,6 +48,20 @@ Rater::Rater(const DeviceGraph& graph, Mask free, const std::vector<int>& prefer
       for (int ring = distance; ring < 3; ++ring) rings[static_cast<std::size_t>(ring)] |= bit(i);
     }
     efas_.push_back(rings);
+  }
+  const bool given = !efas_.empty();
+  Mask counted = 0;
+  for (const int efa : given ? wishes.prefer_efas : wishes.free_efas) {
+    if (efa >= 0 && efa < std::min(count, kMaxEfas)) counted |= bit(efa);
+  }
+  if (counted != 0) wanted_ = given ? std::popcount(counted) : std::max(0, wishes.efas);
+  for (int i = 0; i < graph.size() && wanted_ > 0; ++i) {
+    for (const int efa : graph.device(i).near_efas) {
+      if (efa < 0 || efa >= kMaxEfas || (counted & bit(efa)) == 0) continue;
+      near_[static_cast<std::size_t>(i)] |= bit(efa);
+      nearest_of_[static_cast<std::size_t>(efa)] |= bit(i);
+      served_ |= bit(i);
+    }
   }
 }
 
@@ -35,9 +75,25 @@ int Rater::distance_to_efas(Mask devices) const {
       reached[i] |= rings[i];
     }
   }
-  if (efas_.empty()) return 0;
-  for (const Mask ring : reached) distance += std::popcount(devices & ~ring);
+  for (const Mask ring : reached) distance += count_of(devices & ~ring);
   return distance;
+}
+
+// Devices that would not get their nearest if the container asks for as many EFAs as it may: those of the EFA that is
+// the nearest of most devices are served first, then those of the next.
+int Rater::without_nearest(Mask devices, Mask near) const {
+  Mask left = devices & served_;
+  const int never = count_of(devices & ~served_);
+  if (count_of(near) <= wanted_) return never;
+  for (int efas = 0; efas < wanted_ && left != 0; ++efas) {
+    Mask most = 0;
+    for (Mask rest = near; rest != 0; rest &= rest - 1) {
+      const Mask some = nearest_of_[static_cast<std::size_t>(std::countr_zero(rest))] & left;
+      if (count_of(some) > count_of(most)) most = some;
+    }
+    left &= ~most;
+  }
+  return never + count_of(left);
 }
 
 int Rater::whole_groups_left(Mask devices, int level) const {
@@ -70,19 +126,25 @@ int Rater::chain_fragments(Mask devices) const {
 
 Score Rater::rate(Mask devices, int hop_sum) const {
   Score score{};
-  score[0] = hop_sum;
-  score[1] = distance_to_efas(devices);
+  score[kReluctant] = count_of(devices & reluctant_);
+  score[kHops] = hop_sum;
+  if (wanted_ > 0) {
+    Mask near = 0;
+    for (Mask rest = devices; rest != 0; rest &= rest - 1) near |= wanted_near(std::countr_zero(rest));
+    score[kMisses] = misses(count_of(near));
+    score[kNear] = efas_.empty() ? without_nearest(devices, near) : distance_to_efas(devices);
+  }
   if (graph_.is_chain()) {
-    score[2] = graph_.index_runs(devices);
-    score[3] = chain_fragments(devices);
+    score[4] = graph_.index_runs(devices);
+    score[5] = chain_fragments(devices);
   } else {
     for (int level = DeviceGraph::kLevels - 1; level > 0; --level) {
-      score[static_cast<std::size_t>(2 + DeviceGraph::kLevels - 1 - level)] = -whole_groups_left(devices, level);
+      score[static_cast<std::size_t>(4 + DeviceGraph::kLevels - 1 - level)] = -whole_groups_left(devices, level);
     }
   }
-  score[7] = graph_.numa_nodes(devices);
-  score[8] = graph_.switches(devices);
-  score[9] = graph_.index_runs(devices);
+  score[8] = graph_.numa_nodes(devices);
+  score[9] = graph_.switches(devices);
+  score[10] = graph_.index_runs(devices);
   return score;
 }
 

@@ -1,6 +1,7 @@
 #include <bit>
 #include <string>
 
+#include "agent/base/parse.h"
 #include "agent/core/allocator_graph.h"
 
 namespace neuron::core {
@@ -8,6 +9,19 @@ namespace {
 
 std::string counted(int count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : noun.ends_with("ch") ? "es" : "s");
+}
+
+std::string list_of(const std::vector<int>& devices) {
+  return (devices.size() == 1 ? "device " : "devices ") + format_int_list(devices);
+}
+
+std::string efa_head(const Reason& reason, const std::string& whose) {
+  const int near = reason.nearest.value_or(0);
+  if (near == 0) return "none is nearest to " + whose;
+  const std::string devices =
+      reason.kind == Reason::Kind::near_free_devices ? "free " + list_of(reason.beside) : list_of(reason.beside);
+  if (near == reason.units) return "nearest to " + devices;
+  return std::to_string(near) + " of " + std::to_string(reason.units) + " nearest to " + devices;
 }
 
 std::string head_of(const Reason& reason) {
@@ -18,9 +32,9 @@ std::string head_of(const Reason& reason) {
     case Reason::Kind::everything:
       return "all that is available";
     case Reason::Kind::aligned_group:
-      return "aligned group of " + size;
+      return reason.units == 1 ? "one device" : "aligned group of " + size;
     case Reason::Kind::run:
-      return "run of " + size;
+      return reason.units == 1 ? "one device" : "run of " + size;
     case Reason::Kind::connected:
       return "connected set of " + size;
     case Reason::Kind::scattered:
@@ -30,9 +44,9 @@ std::string head_of(const Reason& reason) {
     case Reason::Kind::core_scatter:
       return "no range of cores is left, scattered over " + counted(reason.devices, "device");
     case Reason::Kind::near_devices:
-      return "nearest to the container's devices";
+      return efa_head(reason, "the container's devices");
     case Reason::Kind::near_free_devices:
-      return "nearest to a free group of devices";
+      return efa_head(reason, "free devices");
     case Reason::Kind::packed:
       return "packed";
     case Reason::Kind::unrated:
@@ -53,9 +67,10 @@ std::string groups_phrase(const Reason::GroupsLeft& left) {
 std::string phrase(const Reason& reason) {
   std::string text = head_of(reason);
   if (reason.hops) text += ", " + counted(*reason.hops, "hop");
-  if (reason.numa_nodes > 0) text += ", " + counted(reason.numa_nodes, "NUMA node");
+  if (reason.numa_nodes > 0) text += ", " + counted(reason.numa_nodes - 1, "NUMA crossing");
   if (reason.switches > 0) text += ", " + counted(reason.switches, "switch");
-  if (reason.nearest) text += ", " + std::to_string(*reason.nearest) + " EFAs nearest";
+  const bool efas = reason.kind == Reason::Kind::near_devices || reason.kind == Reason::Kind::near_free_devices;
+  if (reason.nearest && !efas) text += ", " + counted(*reason.nearest, "EFA") + " nearest";
   if (reason.groups_left) text += ", " + groups_phrase(*reason.groups_left);
   return text;
 }

@@ -21,16 +21,18 @@ void print_row(const std::string& name, int size, std::vector<double> times) {
   const auto at = [&](double share) {
     return times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1))];
   };
-  fmt::print("{:<34}{:>6}{:>9}{:>10.1f}{:>10.1f}{:>10.1f}\n", name, size, times.size(), at(0.5), at(0.99),
+  fmt::print("{:<46}{:>6}{:>9}{:>10.1f}{:>10.1f}{:>10.1f}\n", name, size, times.size(), at(0.5), at(0.99),
              times.back());
 }
+
+constexpr int kOwnSize = 0;  // each request as it is
 
 void measure(const std::string& name, const NodeTopology& topology, std::vector<ChooseRequest>& requests, int size,
              const Chooser& choose) {
   std::vector<double> times;
   std::size_t chosen = 0;
   for (ChooseRequest& request : requests) {
-    request.size = size;
+    if (size != kOwnSize) request.size = size;
     const auto start = Clock::now();
     chosen += choose(topology, request).ids.size();
     times.push_back(Micros(Clock::now() - start).count());
@@ -50,6 +52,39 @@ std::vector<std::vector<int>> halves_of_16() {
     halves.push_back(std::move(ids));
   }
   return halves;
+}
+
+// The same questions with what the agent knows beside them.
+struct Hinted {
+  std::vector<ChooseRequest> must;        // one core that must be in
+  std::vector<ChooseRequest> free_efas;   // half of the EFAs are free
+  std::vector<ChooseRequest> given_efas;  // two EFAs were given already, of whatever devices
+};
+
+Hinted hinted(const std::vector<ChooseRequest>& plain, int efas, std::mt19937& random) {
+  Hinted all{plain, plain, plain};
+  for (ChooseRequest& request : all.must) {
+    request.must_include = {request.available[random() % request.available.size()]};
+  }
+  for (ChooseRequest& request : all.free_efas) {
+    for (int efa = 0; efa < efas; ++efa) {
+      if (random() % 2 == 0) request.free_efas.push_back(efa);
+    }
+  }
+  for (ChooseRequest& request : all.given_efas) {
+    const auto first = static_cast<int>(random() % static_cast<unsigned>(efas));
+    request.prefer_efas = {first, (first + 1) % efas};
+  }
+  return all;
+}
+
+void measure_hinted(const std::string& name, const NodeTopology& topology, const std::vector<ChooseRequest>& plain,
+                    const std::vector<int>& sizes, const Chooser& choose) {
+  std::mt19937 random(8);
+  Hinted all = hinted(plain, static_cast<int>(topology.efas.size()), random);
+  for (const int size : sizes) measure(name + ", one must", topology, all.must, size, choose);
+  for (const int size : sizes) measure(name + ", free EFAs", topology, all.free_efas, size, choose);
+  for (const int size : sizes) measure(name + ", given EFAs", topology, all.given_efas, size, choose);
 }
 
 void real_node(const char* type) {
@@ -77,6 +112,46 @@ void real_node(const char* type) {
   for (const int size : {1, 2, 4, 8, 11}) measure(name + " cores, whole devices", topology, whole, size, choose_cores);
   for (const int size : {1, 2, 4, 8}) measure(name + " cores, random", topology, mixed, size, choose_cores);
   for (const int size : {1, 2, 4, 7}) measure(name + " EFAs asked first", topology, efas, size, choose_efas);
+  measure_hinted(name + " devices", topology, devices, {2, 4, 6, 7}, choose_devices);
+  measure_hinted(name + " cores, whole", topology, whole, {4, 8, 11}, choose_cores);
+  measure_hinted(name + " cores, random", topology, mixed, {4, 8}, choose_cores);
+  for (auto& request : efas) request.likely_sizes = {2, 4, 1, 8};
+  for (const int size : {1, 4}) measure(name + " EFAs first, 4 likely sizes", topology, efas, size, choose_efas);
+}
+
+// Any share of the node free and any size, not only half: the widest search is that of a node almost empty.
+void any_share(const char* type) {
+  const NodeTopology topology = topology_of(type);
+  std::mt19937 random(9);
+  std::vector<ChooseRequest> devices, cores;
+  const int per = topology.cores_per_device;
+  while (devices.size() < 10'000) {
+    const auto share = random() % 101;
+    devices.emplace_back();
+    cores.emplace_back();
+    for (int device = 0; device < 16; ++device) {
+      const bool whole = random() % 100 < share;
+      if (whole) devices.back().available.push_back(device);
+      for (int core = 0; core < per; ++core) {
+        if (whole || random() % 4 == 0) cores.back().available.push_back(device * per + core);
+      }
+    }
+    if (devices.back().available.size() > 1 && cores.back().available.size() > 1) continue;
+    devices.pop_back();
+    cores.pop_back();
+  }
+  const auto efas = static_cast<int>(topology.efas.size());
+  const std::string name = std::string(type) + " any share free,";
+  const auto measure_all = [&](const std::string& what, std::vector<ChooseRequest>& plain, const Chooser& choose) {
+    for (ChooseRequest& request : plain) request.size = 1 + static_cast<int>(random() % (request.available.size() - 1));
+    Hinted with = hinted(plain, efas, random);
+    measure(name + what, topology, plain, kOwnSize, choose);
+    measure(name + what + ", one must", topology, with.must, kOwnSize, choose);
+    measure(name + what + ", free EFAs", topology, with.free_efas, kOwnSize, choose);
+    measure(name + what + ", given EFAs", topology, with.given_efas, kOwnSize, choose);
+  };
+  measure_all(" devices", devices, choose_devices);
+  measure_all(" cores", cores, choose_cores);
 }
 
 void grown_node(int rows) {
@@ -109,8 +184,9 @@ void grown_node(int rows) {
 }  // namespace neuron::core::test
 
 int main() {
-  fmt::print("{:<34}{:>6}{:>9}{:>10}{:>10}{:>10}\n", "microseconds", "size", "choices", "median", "p99", "most");
+  fmt::print("{:<46}{:>6}{:>9}{:>10}{:>10}{:>10}\n", "microseconds", "size", "choices", "median", "p99", "most");
   for (const char* type : {"trn1.32xlarge", "trn2.48xlarge"}) neuron::core::test::real_node(type);
+  for (const char* type : {"trn1.32xlarge", "trn2.48xlarge"}) neuron::core::test::any_share(type);
   for (const int rows : {1, 4, 8, 16}) neuron::core::test::grown_node(rows);
   return 0;
 }

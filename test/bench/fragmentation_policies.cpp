@@ -110,6 +110,7 @@ Placement place_ours(const Fabric& fabric, const Occupancy& node, const Request&
     question.available = node.free_units(request.unit);
     question.size = request.size;
     question.prefer_efas = placement.efas;
+    question.free_efas = node.free_efas();
     const bool cores = request.unit == Unit::core;
     placement.ids = (cores ? core::choose_cores(topology, question) : core::choose_devices(topology, question)).ids;
   };

@@ -137,5 +137,17 @@ TEST(ChooseCores, SuccessiveRequestsStayRangesUntilTheNodeIsFull) {
   }
 }
 
+TEST(ChooseCores, ReluctantOnlyWhileWhole) {
+  const NodeTopology topology = topology_of("trn2.48xlarge");
+  ChooseRequest request = ask(without(range_of(0, 64), {0}), 1);
+  request.reluctant_devices = {0, 1};  // device 0 is partly used: as a whole nobody can have it in any case
+  EXPECT_THAT(choose_cores(topology, request).ids, ElementsAre(1));
+  request.size = 4;
+  EXPECT_THAT(choose_cores(topology, request).ids, ElementsAre(12, 13, 14, 15))
+      << "device 3, which shares the switch of 0";
+  request.reluctant_devices.push_back(3);
+  EXPECT_THAT(choose_cores(topology, request).ids, ElementsAre(8, 9, 10, 11)) << "device 2";
+}
+
 }  // namespace
 }  // namespace neuron::core::test

@@ -33,10 +33,10 @@ TEST(ChooseDevices, EmptyNodeGivesTheFirstAlignedGroup) {
 
 TEST(ChooseDevices, SaysWhy) {
   EXPECT_EQ(choose_devices(trn1(), ask(range_of(0, 16), 4)).why,
-            "aligned group of 4, 8 hops, 2 NUMA nodes, leaves 3 groups of 4 whole");
+            "aligned group of 4, 8 hops, 1 NUMA crossing, leaves 3 groups of 4 whole");
   EXPECT_EQ(choose_devices(trn2(), ask(range_of(0, 16), 4)).why,
-            "aligned group of 4, 8 hops, 1 NUMA node, leaves 3 groups of 4 whole");
-  EXPECT_EQ(choose_devices(inf2(), ask(range_of(0, 12), 3)).why, "run of 3, 4 hops, 1 NUMA node");
+            "aligned group of 4, 8 hops, 0 NUMA crossings, leaves 3 groups of 4 whole");
+  EXPECT_EQ(choose_devices(inf2(), ask(range_of(0, 12), 3)).why, "run of 3, 4 hops, 0 NUMA crossings");
 }
 
 TEST(ChooseDevices, SkipsGroupsThatAreBroken) {
@@ -133,6 +133,47 @@ TEST(ChooseDevices, AMissingDeviceIsNoObstacle) {
   scan.devices.erase(scan.devices.begin() + 3);
   const NodeTopology topology = make_topology(complete(scan));
   EXPECT_THAT(choose_devices(topology, ask(without(range_of(0, 16), {3}), 4)).ids, ElementsAre(4, 5, 6, 7));
+}
+
+TEST(ChooseDevices, WhereTheNearestEfasAreStillFree) {
+  const NodeTopology trn1 = topology_of("trn1.32xlarge");
+  const int of_0 = trn1.devices[0].near_efas[0];
+  ChooseRequest request = ask({0, 1, 6, 7, 8, 9, 10, 11}, 2);
+  EXPECT_THAT(choose_devices(trn1, request).ids, ElementsAre(0, 1));
+  request.free_efas = without(range_of(0, 8), {of_0});
+  EXPECT_THAT(choose_devices(trn1, request).ids, ElementsAre(6, 7));
+  // Two devices that share one EFA, though others would leave the pairs whole.
+  request.available = {1, 2, 4, 5, 6, 7};
+  EXPECT_THAT(choose_devices(trn1, request).ids, ElementsAre(4, 5));
+  request.free_efas.clear();
+  EXPECT_THAT(choose_devices(trn1, request).ids, ElementsAre(1, 2));
+}
+
+TEST(ChooseDevices, GivenEfasComeBeforeHops) {
+  const NodeTopology trn2 = topology_of("trn2.48xlarge");
+  ChooseRequest request = ask({0, 1, 4, 5, 6, 10, 11}, 3);
+  for (const int device : {6, 10, 11})
+    request.prefer_efas.push_back(trn2.devices[static_cast<std::size_t>(device)].near_efas[0]);
+  const Choice choice = choose_devices(trn2, request);
+  EXPECT_THAT(choice.ids, ElementsAre(6, 10, 11));
+  EXPECT_EQ(choice.reason.nearest, 3);
+  EXPECT_THAT(choice.why, ::testing::HasSubstr(", 3 EFAs nearest"));
+}
+
+TEST(ChooseDevices, ReluctantOnesOnlyForAShape) {
+  const NodeTopology trn2 = topology_of("trn2.48xlarge");
+  ChooseRequest request = ask(range_of(0, 16), 1);
+  request.reluctant_devices = {0, 1, 2};
+  EXPECT_THAT(choose_devices(trn2, request).ids, ElementsAre(3));
+  request.size = 4;
+  EXPECT_THAT(choose_devices(trn2, request).ids, ElementsAre(4, 5, 6, 7));
+  request.reluctant_devices = {0, 4, 5, 8, 12, 13};
+  EXPECT_THAT(choose_devices(trn2, request).ids, ElementsAre(0, 1, 2, 3)) << "a group with one, before none without";
+  request.size = 3;
+  for (const int id : choose_devices(trn2, request).ids)
+    EXPECT_FALSE(std::count(request.reluctant_devices.begin(), request.reluctant_devices.end(), id));
+  request.reluctant_devices = range_of(-3, 40);
+  EXPECT_EQ(choose_devices(trn2, request).ids.size(), 3U);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAreArray;
+using Ids = std::vector<int>;
 
 const NodeTopology& trn1() {
   static const NodeTopology kTopology = topology_of("trn1.32xlarge");
@@ -69,6 +70,34 @@ TEST(ChooseEfas, FirstComeTakesThoseOfAGroupThatIsFree) {
   EXPECT_THAT(names(trn1(), choose_efas(trn1(), on_trn1).ids), ElementsAre("rdmap32s25", "rdmap144s25"));
 }
 
+TEST(ChooseEfas, LikelySizesLieInsideEachOther) {
+  // On trn1 one EFA goes with two devices: the pair of a group that is broken already.
+  ChooseRequest request = ask(range_of(0, 8), 1);
+  request.free_devices = without(range_of(0, 16), {4, 5});
+  EXPECT_EQ(choose_efas(trn1(), request).ids, trn1().devices[6].near_efas);
+  EXPECT_EQ(choose_efas(trn1(), request).why, "nearest to free devices 6-7, 0 NUMA crossings, 1 switch");
+  // Where containers with one EFA are known to take four devices, a group must be there for them.
+  request.likely_sizes = {4};
+  const Ids of_group = choose_efas(trn1(), request).ids;
+  EXPECT_EQ(of_group, trn1().devices[0].near_efas);
+  request.likely_sizes = {2, 4};
+  EXPECT_EQ(choose_efas(trn1(), request).ids, of_group) << "good for both";
+  request.free_devices = {0, 2, 3, 6, 7};
+  EXPECT_EQ(choose_efas(trn1(), request).ids, trn1().devices[2].near_efas) << "no group: the four in one piece";
+  request.likely_sizes = {-1, 0, 2, 2, 1'000'000, 4};
+  EXPECT_EQ(choose_efas(trn1(), request).ids.size(), 1U);
+}
+
+TEST(ChooseEfas, FirstComeCountsOnlyEfasThatAreThere) {
+  ChooseRequest request = ask(range_of(0, 16), 4);
+  request.free_devices = range_of(0, 8);
+  EXPECT_EQ(choose_efas(trn2(), request).reason.beside, (Ids{0, 1, 2, 3}));
+  request.available = without(request.available, trn2().devices[1].near_efas);
+  const Choice choice = choose_efas(trn2(), request);
+  EXPECT_EQ(choice.reason.beside, (Ids{4, 5, 6, 7})) << "the other group lacks one";
+  EXPECT_EQ(choice.reason.nearest, 4);
+}
+
 // Whatever resource the kubelet asks for first, the container ends with matching halves.
 TEST(ChooseEfas, EitherOrderOfQuestionsEndsAligned) {
   for (const NodeTopology* topology : {&trn1(), &trn2()}) {
@@ -91,7 +120,7 @@ TEST(ChooseEfas, EitherOrderOfQuestionsEndsAligned) {
 TEST(ChooseEfas, GpuNodesArePackedOnFewNumaNodesAndSwitches) {
   const NodeTopology p5 = topology_of("p5.48xlarge");
   EXPECT_THAT(choose_efas(p5, ask(range_of(0, 32), 4)).ids, ElementsAre(0, 1, 2, 3));
-  EXPECT_EQ(choose_efas(p5, ask(range_of(0, 32), 4)).why, "packed, 1 NUMA node, 1 switch");
+  EXPECT_EQ(choose_efas(p5, ask(range_of(0, 32), 4)).why, "packed, 0 NUMA crossings, 1 switch");
   EXPECT_THAT(choose_efas(p5, ask(without(range_of(0, 32), {1}), 4)).ids, ElementsAre(4, 5, 6, 7))
       << "a whole switch, on the NUMA node that is broken into already";
   EXPECT_THAT(choose_efas(p5, ask(without(range_of(0, 32), {17}), 1)).ids, ElementsAre(16)) << "the broken switch";

@@ -121,9 +121,9 @@ TEST(AllocatorLarge, ReasonsInWords) {
   reason.hops = 8;
   reason.numa_nodes = 1;
   reason.groups_left = Reason::GroupsLeft{0, 1, 3, 6, 12};
-  EXPECT_EQ(phrase(reason), "aligned group of 4, 8 hops, 1 NUMA node, leaves 3 groups of 4 whole");
+  EXPECT_EQ(phrase(reason), "aligned group of 4, 8 hops, 0 NUMA crossings, leaves 3 groups of 4 whole");
   reason.groups_left = Reason::GroupsLeft{0, 0, 0, 2, 5};
-  EXPECT_EQ(phrase(reason), "aligned group of 4, 8 hops, 1 NUMA node, leaves no group of 4, 2 pairs");
+  EXPECT_EQ(phrase(reason), "aligned group of 4, 8 hops, 0 NUMA crossings, leaves no group of 4, 2 pairs");
   reason = {};
   reason.kind = Reason::Kind::core_range;
   reason.devices = 1;

@@ -80,7 +80,10 @@ TEST_P(DeviceProof, MustIncludeHintsAndAvoidance) {
     request.must_include = sample(random, request.available, 15);
     request.must_include.resize(std::min(request.must_include.size(), static_cast<std::size_t>(request.size)));
     if (round % 2 == 0) request.avoid_devices = sample(random, all, 30);
-    if (round % 3 == 0) request.prefer_efas = sample(random, range_of(0, static_cast<int>(topology.efas.size())), 20);
+    const auto efas = range_of(0, static_cast<int>(topology.efas.size()));
+    if (round % 3 == 0) request.prefer_efas = sample(random, efas, 20);
+    if (round % 3 != 2) request.free_efas = sample(random, efas, static_cast<unsigned>(20 + random() % 70));
+    if (round % 5 == 0) request.reluctant_devices = sample(random, all, 30);
     ASSERT_EQ(choose_devices(topology, request).ids, reference.devices(request)) << "round " << round;
   }
 }
@@ -153,8 +156,10 @@ TEST_P(CoreCases, RandomCases) {
     }
     if (random() % 8 == 0) request.avoid_devices = sample(random, range_of(0, 16), 30);
     if (random() % 8 == 0) request.prefer_devices = sample(random, range_of(0, 16), 30);
-    if (random() % 8 == 0)
-      request.prefer_efas = sample(random, range_of(0, static_cast<int>(topology.efas.size())), 20);
+    const auto efas = range_of(0, static_cast<int>(topology.efas.size()));
+    if (random() % 8 == 0) request.prefer_efas = sample(random, efas, 20);
+    if (random() % 4 == 0) request.free_efas = sample(random, efas, static_cast<unsigned>(20 + random() % 70));
+    if (random() % 16 == 0) request.reluctant_devices = sample(random, range_of(0, 16), 30);
     ASSERT_NO_FATAL_FAILURE(compare_cores(topology, reference, request)) << "case " << done;
     ++done;
   }
@@ -176,6 +181,8 @@ TEST(EfaProof, RandomCases) {
       request.must_include.resize(std::min(request.must_include.size(), static_cast<std::size_t>(request.size)));
       if (!topology.devices.empty() && round % 3 == 0) request.prefer_devices = sample(random, range_of(0, 16), 30);
       if (round % 3 == 1) request.free_devices = sample(random, range_of(0, 16), 70);
+      for (auto i = round % 2 == 0 ? random() % 6 : 0; i > 0; --i)
+        request.likely_sizes.push_back(static_cast<int>(random() % 10));
       ASSERT_EQ(choose_efas(topology, request).ids, reference.efas(request)) << type << " round " << round;
     }
   }

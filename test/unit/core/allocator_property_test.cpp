@@ -50,7 +50,9 @@ TEST(AllocatorProperty, SearchFindsWhatBruteForceFinds) {
       const int size = 1 + static_cast<int>(random() % static_cast<unsigned>(std::popcount(pool)));
       Mask must = pool & random() & random() & random();
       while (std::popcount(must) > size) must &= must - 1;
-      const allocation::Rater rater(graph, pool, round % 2 == 0 ? std::vector<int>{} : std::vector<int>{0, 3});
+      allocation::Wishes wishes;
+      if (round % 2 != 0) wishes.prefer_efas = {0, 3};
+      const allocation::Rater rater(graph, pool, wishes);
       EXPECT_EQ(members(allocation::best_subset(graph, rater, pool, must, size)),
                 members(brute_force(graph, rater, pool, must, size)))
           << type << " pool " << pool << " must " << must << " size " << size;

@@ -1,13 +1,14 @@
 #include "test/unit/core/allocator_reference.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
 namespace neuron::core::test {
 namespace {
 
-constexpr int kFit = 61, kHops = 51, kDistance = 44, kLeft = 30, kNuma = 26, kSwitches = 21, kRuns = 16;
+constexpr int kFit = 61, kHops = 51, kLeft = 30, kNuma = 26, kSwitches = 21, kRuns = 16;
 
 std::uint64_t at(int value, int shift) {
   return static_cast<std::uint64_t>(value) << static_cast<unsigned>(shift);
@@ -160,50 +161,106 @@ int Reference::class_of(int device, int efa) const {
 }
 
 std::uint64_t Reference::distance(Set chosen, const std::vector<int>& efas) const {
-  if (efas.empty()) return 0;
-  int sum = 0;
+  std::uint64_t sum = 0;
   for (const int efa : efas) {
     int least = 3;
     for (int i = 0; i < count_; ++i)
       if (has(chosen, i)) least = std::min(least, class_of(i, efa));
-    sum += least;
+    sum += static_cast<std::uint64_t>(least);
   }
   for (int i = 0; i < count_; ++i) {
     int least = 3;
     for (const int efa : efas) least = std::min(least, class_of(i, efa));
-    if (has(chosen, i)) sum += least;
+    if (has(chosen, i)) sum += static_cast<std::uint64_t>(least);
   }
-  return at(sum, kDistance);
+  return sum;
 }
 
-Set Reference::best_devices(Set pool, Set free, Set must, int size, const std::vector<int>& efas) const {
+// Per EFA, those of the chosen devices whose nearest it is.
+std::vector<Set> Reference::served_by(const std::vector<int>& efas, Set chosen) const {
+  std::vector<Set> served;
+  for (const int efa : efas) {
+    served.push_back(0);
+    for (int i = 0; i < count_; ++i)
+      if (has(chosen, i) && class_of(i, efa) == 0) served.back() |= one(i);
+  }
+  return served;
+}
+
+std::uint64_t Reference::missed(Set chosen, const Wanted& wanted) const {
+  const bool given = !wanted.given_efas.empty();
+  const auto served = served_by(given ? wanted.given_efas : wanted.free_efas, chosen);
+  const auto near = served.size() - static_cast<std::size_t>(std::count(served.begin(), served.end(), Set{0}));
+  const auto all = given ? served.size() : served.empty() ? 0 : static_cast<std::size_t>(wanted.efas);
+  return all > near ? all - near : 0;
+}
+
+std::uint64_t Reference::apart(Set chosen, const Wanted& wanted) const {
+  if (!wanted.given_efas.empty()) return distance(chosen, wanted.given_efas);
+  if (wanted.free_efas.empty() || wanted.efas == 0) return 0;
+  Set left = chosen;
+  for (int round = 0; round < wanted.efas; ++round) {
+    Set most = 0;
+    for (const Set served : served_by(wanted.free_efas, left))
+      if (__builtin_popcount(served) > __builtin_popcount(most)) most = served;
+    left &= ~most;
+  }
+  return static_cast<std::uint64_t>(__builtin_popcount(left));
+}
+
+std::pair<int, int> Reference::near_each_other() const {
+  std::set<int> devices, efas;
+  for (const auto& device : topology_.devices) {
+    for (const int efa : device.near_efas) {
+      devices.insert(device.index);
+      efas.insert(efa);
+    }
+  }
+  return {static_cast<int>(devices.size()), static_cast<int>(efas.size())};
+}
+
+Wanted Reference::wanted_by(const ChooseRequest& request, int devices) const {
+  const auto [near_devices, near_efas] = near_each_other();
+  Wanted wanted{request.prefer_efas, request.free_efas, 0, set_of(request.reluctant_devices)};
+  while (wanted.efas * near_devices < devices * near_efas) ++wanted.efas;
+  return wanted;
+}
+
+Set Reference::best_devices(Set pool, Set free, Set must, int size, const Wanted& wanted) const {
+  using Rank = std::array<std::uint64_t, 5>;
   Set best = 0;
-  std::uint64_t best_key = ~std::uint64_t{0};
+  Rank best_rank{};
   for (Set set = pool; set != 0; set = (set - 1) & pool) {
     if (__builtin_popcount(set) != size || (must & ~set) != 0) continue;
-    const std::uint64_t rank = key(set, free & ~set) + distance(set, efas);
-    if (rank >= best_key) continue;
-    best_key = rank;
+    const std::uint64_t alone = key(set, free & ~set);
+    if (best != 0 && alone >> kFit > best_rank[0] >> 10U) continue;
+    const auto reluctant = static_cast<std::uint64_t>(__builtin_popcount(set & wanted.reluctant));
+    const Rank rank{alone >> kFit << 10U | reluctant, missed(set, wanted), alone << 3U >> (kHops + 3),
+                    apart(set, wanted), alone << 20U >> 20U};
+    if (best != 0 && rank >= best_rank) continue;
+    best_rank = rank;
     best = set;
   }
   return best;
 }
 
+Set Reference::set_of(const std::vector<int>& indices) const {
+  Set set = 0;
+  for (int i = 0; i < count_; ++i) {
+    if (std::count(indices.begin(), indices.end(), topology_.devices[static_cast<std::size_t>(i)].index) > 0)
+      set |= one(i);
+  }
+  return set;
+}
+
 std::vector<int> Reference::devices(const ChooseRequest& request) const {
-  const auto set_of = [&](const std::vector<int>& indices) {
-    Set set = 0;
-    for (int i = 0; i < count_; ++i) {
-      if (std::count(indices.begin(), indices.end(), topology_.devices[static_cast<std::size_t>(i)].index) > 0)
-        set |= one(i);
-    }
-    return set;
-  };
   const Set available = set_of(request.available);
   const Set clean = available & ~set_of(request.avoid_devices);
   const Set must = set_of(request.must_include);
   const bool enough = __builtin_popcount(clean | must) >= request.size;
-  const Set best = enough ? best_devices(clean | must, clean, must, request.size, request.prefer_efas)
-                          : best_devices(available, clean, clean | must, request.size, request.prefer_efas);
+  const Wanted wanted = wanted_by(request, request.size);
+  const Set best = enough ? best_devices(clean | must, clean, must, request.size, wanted)
+                          : best_devices(available, clean, clean | must, request.size, wanted);
   std::vector<int> indices;
   for (int i = 0; i < count_; ++i)
     if (has(best, i)) indices.push_back(topology_.devices[static_cast<std::size_t>(i)].index);
@@ -230,6 +287,7 @@ bool Reference::core_range(const CoreQuestion& question, Set allowed, std::vecto
   }
   using Rank = std::vector<std::uint64_t>;
   Rank best;
+  const Wanted wanted = wanted_by(question.request, size / per);
   // [from, to) of device i, as the set's first, middle or last
   const auto offer = [&](Set set, int tail_from, int head_to) {
     std::uint64_t left_over = 0, squares = 0;
@@ -254,10 +312,14 @@ bool Reference::core_range(const CoreQuestion& question, Set allowed, std::vecto
         }
       }
     }
-    const std::uint64_t rank = key(set, whole & ~set) + distance(set, question.request.prefer_efas);
+    const std::uint64_t rank = key(set, whole & ~set);
     const auto off = question.hinted != 0 ? __builtin_popcount(set & ~question.hinted) : 0;
     Rank mine{static_cast<std::uint64_t>(off),
-              rank >> kDistance,
+              rank >> kFit,
+              static_cast<std::uint64_t>(__builtin_popcount(set & whole & wanted.reluctant)),
+              missed(set, wanted),
+              rank << 3U >> (kHops + 3),
+              apart(set, wanted),
               left_over,
               rank << 20U >> 36U,
               1'000'000 - squares,

@@ -11,13 +11,21 @@ namespace neuron::core::test {
 
 using Set = std::uint32_t;  // bit = position in NodeTopology::devices
 
+// What a question wants beside the set itself.
+struct Wanted {
+  std::vector<int> given_efas;  // to the same container
+  std::vector<int> free_efas;
+  int efas = 0;  // of free_efas
+  Set reluctant = 0;
+};
+
 // One node of at most 16 devices. Tables hold the part of the order that depends on one set only.
 class Reference {
  public:
   explicit Reference(const NodeTopology& topology);
 
   // Positions; `free` is what whole groups are counted in, `must` within `pool`, size <= members of pool.
-  [[nodiscard]] Set best_devices(Set pool, Set free, Set must, int size, const std::vector<int>& efas) const;
+  [[nodiscard]] Set best_devices(Set pool, Set free, Set must, int size, const Wanted& wanted) const;
   [[nodiscard]] std::vector<int> devices(const ChooseRequest& request) const;
   [[nodiscard]] std::vector<int> cores(const ChooseRequest& request) const;
   [[nodiscard]] std::vector<int> efas(const ChooseRequest& request) const;
@@ -29,6 +37,12 @@ class Reference {
   struct CoreQuestion;
   [[nodiscard]] int class_of(int device, int efa) const;
   [[nodiscard]] std::uint64_t distance(Set chosen, const std::vector<int>& efas) const;
+  [[nodiscard]] std::vector<Set> served_by(const std::vector<int>& efas, Set chosen) const;
+  [[nodiscard]] std::uint64_t missed(Set chosen, const Wanted& wanted) const;
+  [[nodiscard]] std::uint64_t apart(Set chosen, const Wanted& wanted) const;
+  [[nodiscard]] Wanted wanted_by(const ChooseRequest& request, int devices) const;
+  [[nodiscard]] std::pair<int, int> near_each_other() const;  // devices, EFAs
+  [[nodiscard]] Set set_of(const std::vector<int>& indices) const;
   [[nodiscard]] int fit(Set chosen) const;
   [[nodiscard]] bool in_one_piece(Set chosen) const;
   [[nodiscard]] int hops_within(Set chosen) const;

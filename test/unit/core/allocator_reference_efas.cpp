@@ -35,31 +35,47 @@ std::vector<int> Reference::beside(const std::vector<int>& devices, std::vector<
 }
 
 std::vector<int> Reference::likely(const ChooseRequest& request) const {
-  ChooseRequest inner;
-  int links = 0, linked = 0;
-  for (const auto& efa : topology_.efas) {
-    links += static_cast<int>(efa.near_devices.size());
-    linked += efa.near_devices.empty() ? 0 : 1;
+  const auto [near_devices, near_efas] = near_each_other();
+  const Set free = set_of(request.free_devices);
+  const int most = __builtin_popcount(free);
+  if (near_efas == 0 || most == 0) return {};
+  std::vector<int> sizes;
+  for (std::size_t i = 0; i < request.likely_sizes.size() && i < 4; ++i) {
+    const int size = request.likely_sizes[i];
+    if (size > 0 && size <= most) sizes.push_back(size);
   }
-  std::set<int> must;
-  for (const auto& device : topology_.devices) {
-    bool reachable = false;
-    for (const int efa : device.near_efas)
-      reachable |= std::count(request.available.begin(), request.available.end(), efa) > 0;
-    if (reachable && std::count(request.free_devices.begin(), request.free_devices.end(), device.index) > 0) {
-      inner.available.push_back(device.index);
+  if (sizes.empty()) sizes.push_back(std::min(most, std::max(1, request.size * near_devices / near_efas)));
+  Set near_must = 0;
+  for (const Set near : served_by(request.must_include, free)) near_must |= near;
+  const Wanted wanted{{}, request.available, request.size, 0};
+  const auto best_in = [&](Set pool, int size) {
+    Set must = near_must & pool;
+    for (int i = count_ - 1; __builtin_popcount(must) > size; --i) must &= ~(Set{1} << static_cast<unsigned>(i));
+    return best_devices(pool, free, must, size, wanted);
+  };
+  Set within = 0;
+  std::set<int, std::greater<>> kept;
+  for (const int size : sizes) {
+    auto all = kept;
+    all.insert(size);
+    Set innermost = free;
+    bool good = true;
+    for (const int one : all) {
+      const Set inside = best_in(innermost, one);
+      const Set outside = best_in(free, one);
+      good = good && fit(inside) == fit(outside) && missed(inside, wanted) == missed(outside, wanted);
+      innermost = inside;
     }
+    if (!good) continue;
+    kept = all;
+    within = innermost;
   }
-  if (linked == 0 || inner.available.empty()) return {};
-  for (const int efa : request.must_include) {
-    for (const int device : topology_.efas[static_cast<std::size_t>(efa)].near_devices) {
-      const bool there = std::count(inner.available.begin(), inner.available.end(), device) > 0;
-      if (there && static_cast<int>(must.size()) < request.size) must.insert(device);
-    }
-  }
-  inner.must_include.assign(must.begin(), must.end());
-  inner.size = std::min(request.size * std::max(1, links / linked), static_cast<int>(inner.available.size()));
-  return devices(inner);
+  std::vector<int> indices;
+  for (int i = 0; i < count_; ++i)
+    if ((within >> static_cast<unsigned>(i) & 1U) != 0)
+      indices.push_back(topology_.devices[static_cast<std::size_t>(i)].index);
+  const auto near = served_by(request.available, within);
+  return near == std::vector<Set>(near.size(), 0) ? std::vector<int>{} : indices;
 }
 
 std::vector<int> Reference::packed(std::vector<int> chosen, const std::vector<int>& available, int size) const {

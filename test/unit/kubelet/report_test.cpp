@@ -30,6 +30,31 @@ TEST(ReportTest, AnAdmittedPod) {
             "    devices (rw)           /dev/neuron0 /dev/neuron1 /dev/neuron2 /dev/neuron3\n");
 }
 
+TEST(ReportTest, NotesStandBesideTheAnswer) {
+  PodNotes notes;
+  notes.containers.push_back({"neuron=4 efa=2",
+                              {{"aws.amazon.com/neuron", "aligned group of 4, 8 hops, leaves 3 groups of 4 whole"},
+                               {"vpc.amazonaws.com/efa", "nearest to devices 0-3"}}});
+  notes.left = "neuron 12 of 16, neuroncore 24 of 32, efa 6 of 8, example.com/other 1000000 of 1000000";
+  EXPECT_EQ(pod_text({"train"}, PodResult{"uid", {grant()}}, notes),
+            "pod train: admitted\n"
+            "  main, asked neuron=4 efa=2\n"
+            "    aws.amazon.com/neuron  4 units: 0-3\n"
+            "      because              aligned group of 4, 8 hops, leaves 3 groups of 4\n"
+            "                           whole\n"
+            "    vpc.amazonaws.com/efa  2 units: rdmap16s25 rdmap16s26\n"
+            "      because              nearest to devices 0-3\n"
+            "    env                    NEURON_RT_VISIBLE_CORES=0-7\n"
+            "    devices (rw)           /dev/neuron0 /dev/neuron1 /dev/neuron2 /dev/neuron3\n"
+            "  left: neuron 12 of 16, neuroncore 24 of 32, efa 6 of 8, example.com/other\n"
+            "        1000000 of 1000000\n");
+  notes.left = "neuron 0 of 16";
+  EXPECT_EQ(pod_text({"late"}, fail(ErrorCode::failed_precondition, "none is left"), notes),
+            "pod late: refused\n"
+            "  none is left\n"
+            "  left: neuron 0 of 16\n");
+}
+
 TEST(ReportTest, EverythingThatCanGoWrongIsShown) {
   ContainerGrant odd;
   odd.name = "main";

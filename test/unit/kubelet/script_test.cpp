@@ -91,5 +91,12 @@ TEST(ScriptTest, HelpFitsATerminal) {
   for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
+TEST(ScriptTest, ShortNamesAndBack) {
+  for (const char* name : {"neuron", "neuroncore", "neurondevice", "efa", "example.com/x"}) {
+    EXPECT_EQ(short_resource_name(full_resource_name(name)), name);
+  }
+  EXPECT_EQ(short_resource_name("vpc.amazonaws.com/efa"), "efa");
+}
+
 }  // namespace
 }  // namespace neuron::sim
