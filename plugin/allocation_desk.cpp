@@ -58,68 +58,6 @@ AllocationDesk::Silicon AllocationDesk::silicon_of_units(Resource resource, cons
   return {sorted_unique(std::move(silicon.devices)), sorted_unique(std::move(silicon.cores))};
 }
 
-// The NICs, or the silicon, that the asking container was given a moment ago.
-const core::Holding* AllocationDesk::companion(Resource resource, core::AdmissionMark mark) const {
-  return core::is_silicon(resource) ? ledger_.nics_of_admission(resource, mark)
-                                    : ledger_.silicon_of_admission(resource, mark);
-}
-
-void AllocationDesk::add_hints(Resource resource, core::ChooseRequest& request, core::AdmissionMark mark) const {
-  std::set<int> held;
-  std::set<int> held_efas;
-  std::set<int> avoid;
-  for (const core::Holding& holding : ledger_.holdings()) {
-    if (!core::is_silicon(holding.resource)) held_efas.insert(holding.units.begin(), holding.units.end());
-    held.insert(holding.devices.begin(), holding.devices.end());
-    if (core::is_silicon(resource) && holding.resource != resource) {
-      avoid.insert(holding.devices.begin(), holding.devices.end());
-    }
-  }
-  request.avoid_devices.assign(avoid.begin(), avoid.end());
-  for (const int device : view_->units(Resource::neuron)) {
-    if (!held.contains(device)) request.free_devices.push_back(device);
-  }
-  if (core::is_silicon(resource)) {
-    request.reluctant_devices = withheld_devices(resource);
-    for (const int efa : view_->units(Resource::efa)) {
-      if (!held_efas.contains(efa)) request.free_efas.push_back(efa);
-    }
-  } else if (const auto sizes = sizes_beside_.find(static_cast<std::size_t>(std::max(request.size, 0)));
-             sizes != sizes_beside_.end()) {
-    request.likely_sizes = sizes->second;
-  }
-  if (const core::Holding* beside = companion(resource, mark)) {
-    (core::is_silicon(resource) ? request.prefer_efas : request.prefer_devices) =
-        core::is_silicon(resource) ? beside->units : beside->devices;
-  }
-}
-
-// Devices that the kubelet does not give through another silicon resource now.
-std::vector<int> AllocationDesk::withheld_devices(Resource resource) const {
-  std::vector<int> devices;
-  for (const auto& [other, units] : withheld_) {
-    if (other == resource || !core::is_silicon(other)) continue;
-    for (const int unit : units) {
-      devices.push_back(other == Resource::neuroncore ? view_->device_of_core(unit) : unit);
-    }
-  }
-  return sorted_unique(std::move(devices));
-}
-
-// Remembers the sizes of a container that has silicon and NICs: the next one like it may ask for the NICs first.
-void AllocationDesk::learn_size(Resource resource, const std::vector<int>& units, core::AdmissionMark mark) {
-  constexpr std::size_t kRemembered = 4;
-  const core::Holding* beside = companion(resource, mark);
-  if (beside == nullptr) return;
-  const bool silicon = core::is_silicon(resource);
-  const std::size_t efas = silicon ? beside->units.size() : units.size();
-  const std::size_t devices = silicon ? silicon_of_units(resource, units).devices.size() : beside->devices.size();
-  std::vector<int>& sizes = sizes_beside_[efas];
-  std::erase(sizes, static_cast<int>(devices));
-  sizes.insert(sizes.begin(), static_cast<int>(devices));
-  if (sizes.size() > kRemembered) sizes.pop_back();
-}
-
 // What the kubelet offers is free by its own account, and it knows sooner than PodResources tells us.
 void AllocationDesk::forget_ended(Resource resource, const core::ChooseRequest& request) {
   constexpr std::chrono::milliseconds kSettled{300};  // no container starts and ends so fast
@@ -220,6 +158,14 @@ Result<std::vector<int>> AllocationDesk::parse_ids(Resource resource, const std:
   return units;
 }
 
+Result<ContainerAnswer> AllocationDesk::answer_for(Resource resource, const std::vector<int>& units,
+                                                   core::AdmissionMark mark) {
+  if (core::is_silicon(resource)) return allocate_silicon(resource, units, mark);
+  learn_size(resource, units, mark);
+  ledger_.record({resource, units, {}, {}, "", mark, clock_.now()});
+  return answer_for_efa(*view_, units, options_);
+}
+
 Result<ContainerAnswer> AllocationDesk::allocate_silicon(Resource resource, const std::vector<int>& units,
                                                          core::AdmissionMark mark) {
   const std::string name(resource_name(resource));
@@ -250,10 +196,11 @@ Result<ContainerAnswer> AllocationDesk::allocate(Resource resource, const std::v
   if (!view_) return fail(ErrorCode::unavailable, "the node has not been scanned yet; try again");
   TRY_ASSIGN(const std::vector<int> units, parse_ids(resource, ids));
   const core::AdmissionMark mark = mark_();
-  if (core::is_silicon(resource)) return allocate_silicon(resource, units, mark);
-  learn_size(resource, units, mark);
-  ledger_.record({resource, units, {}, {}, "", mark, clock_.now()});
-  return answer_for_efa(*view_, units, options_);
+  TRY_ASSIGN(ContainerAnswer answer, answer_for(resource, units, mark));
+  if (spdlog::should_log(spdlog::level::debug)) {
+    spdlog::debug("allocate resource={} given={} left=\"{}\"", resource_name(resource), join(ids), left());
+  }
+  return answer;
 }
 
 std::vector<core::Holding> AllocationDesk::to_holdings(const std::vector<ShownHolding>& shown, SteadyTime since) const {
@@ -282,16 +229,6 @@ std::optional<monitor::UnitList> AllocationDesk::unit_list(Resource resource) co
   if (!view_) return std::nullopt;
   return make_unit_list(*view_, resource,
                         core::is_silicon(resource) ? ledger_.blocked_cores(resource) : std::vector<int>{});
-}
-
-void AllocationDesk::note_published(Resource resource, const monitor::UnitList& units) {
-  const MutexLock lock(mutex_);
-  std::vector<int>& withheld = withheld_[resource];
-  withheld.clear();
-  for (const monitor::UnitState& unit : units) {
-    if (unit.healthy || !view_) continue;
-    if (const auto known = view_->unit_of(resource, unit.id)) withheld.push_back(*known);
-  }
 }
 
 bool AllocationDesk::holds_anything() const {

@@ -95,6 +95,9 @@ class AllocationDesk {
                                                                        core::AdmissionMark mark) const REQUIRES(mutex_);
   [[nodiscard]] Result<std::vector<int>> parse_ids(Resource resource, const std::vector<std::string>& ids) const
       REQUIRES(mutex_);
+  [[nodiscard]] std::string left() const REQUIRES(mutex_);
+  [[nodiscard]] Result<ContainerAnswer> answer_for(Resource resource, const std::vector<int>& units,
+                                                   core::AdmissionMark mark) REQUIRES(mutex_);
   [[nodiscard]] Result<ContainerAnswer> allocate_silicon(Resource resource, const std::vector<int>& units,
                                                          core::AdmissionMark mark) REQUIRES(mutex_);
 

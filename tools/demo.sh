@@ -94,7 +94,7 @@ show "$bin/neuron-ls" --root "$host"
 
 step "The agent registers with the kubelet"
 mkdir -p "$kubelet"
-coproc SIMULATED { exec "$bin/neuron-sim" kubelet --kubelet-dir "$kubelet" 2> "$dir/kubelet.err"; }
+coproc SIMULATED { exec "$bin/neuron-sim" kubelet --kubelet-dir "$kubelet" --root "$host" 2> "$dir/kubelet.err"; }
 kubelet_pid=$SIMULATED_PID
 exec {from_kubelet}<&"${SIMULATED[0]}" {to_kubelet}>&"${SIMULATED[1]}"
 ask_quietly help > /dev/null || give_up "the simulated kubelet did not start"

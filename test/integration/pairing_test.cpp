@@ -114,9 +114,6 @@ TEST_P(Pairing, AsManyAsFitOneAfterTheOther) {
 }
 
 TEST_P(Pairing, BesidePodsOfOtherKinds) {
-  if (GetParam().type == "trn1.32xlarge" && GetParam().silicon == kCore) {
-    GTEST_SKIP() << "four devices with one NIC: a NIC that is asked for first is chosen for a pair of devices";
-  }
   const std::string& type = GetParam().type;
   expect_nearest(type, node.run("one", {{kNeuron, 1}, {kEfa, 1}}, {kEfa, kNeuron}));
   try_both_orders();

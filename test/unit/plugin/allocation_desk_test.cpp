@@ -184,6 +184,40 @@ TEST_F(Desk, NicsFollowTheDevicesOfTheSameContainer) {
   EXPECT_THAT(nics, testing::UnorderedElementsAre("rdmap201s0", "rdmap180s0", "rdmap179s0", "rdmap202s0"));
 }
 
+// Four devices with one NIC, on a node whose first group is broken: a NIC that is asked for first would be one beside
+// the broken group's last pair, unless the desk remembers how large such containers are.
+TEST_F(Desk, ANicThatComesFirstIsChosenForTheSizeThatSuchContainersHad) {
+  node("trn1.32xlarge");
+  const auto nic_before_four_devices = [&] {
+    next_container();
+    const auto nic = prefer_of_all(Resource::efa, 1);
+    EXPECT_TRUE(desk.allocate(Resource::efa, nic));
+    const auto devices = prefer_of_all(Resource::neuron, 4);
+    EXPECT_TRUE(desk.allocate(Resource::neuron, devices));
+    bool beside = false;
+    for (const std::string& device : devices) {
+      const auto& near = view->topology().devices.at(static_cast<std::size_t>(std::stoi(device))).near_efas;
+      beside = beside || std::find(near.begin(), near.end(), *view->unit_of(Resource::efa, nic.front())) != near.end();
+    }
+    clock.advance(std::chrono::seconds(20));
+    desk.reconcile({{{"aws.amazon.com/neuron", {"0"}, "a/holder/c"}}, clock.now(), {}, 0});
+    return beside;
+  };
+  ASSERT_TRUE(desk.allocate(Resource::neuron, {"0"}));
+  static_cast<void>(nic_before_four_devices());
+  EXPECT_TRUE(nic_before_four_devices());
+}
+
+TEST_F(Desk, SiliconThatTheKubeletWithholdsThroughAnotherResourceIsTakenLast) {
+  node("trn1.32xlarge");
+  EXPECT_EQ(prefer_of_all(Resource::neuron, 1), (std::vector<std::string>{"0"}));
+  auto list = *desk.unit_list(Resource::neuroncore);
+  list[0].healthy = list[1].healthy = false;  // freed since, but the kubelet has not been told yet
+  desk.note_published(Resource::neuroncore, list);
+  EXPECT_NE(prefer_of_all(Resource::neuron, 1), (std::vector<std::string>{"0"}));
+  EXPECT_EQ(prefer_of_all(Resource::neuron, 16).size(), 16U);
+}
+
 TEST_F(Desk, DevicesFollowTheNicsOfTheSameContainer) {
   node("trn2.48xlarge");
   ASSERT_TRUE(desk.allocate(Resource::efa, {"rdmap108s0"}));

@@ -1,0 +1,116 @@
+// What the desk tells the allocator besides the question, and the log besides the answer; allocation_desk.cpp chooses.
+#include <algorithm>
+#include <set>
+
+#include "plugin/allocation_desk.h"
+
+namespace neuron::plugin {
+namespace {
+
+std::vector<int> sorted_unique(std::vector<int> values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+}  // namespace
+
+// The NICs, or the silicon, that the asking container was given a moment ago.
+const core::Holding* AllocationDesk::companion(Resource resource, core::AdmissionMark mark) const {
+  return core::is_silicon(resource) ? ledger_.nics_of_admission(resource, mark)
+                                    : ledger_.silicon_of_admission(resource, mark);
+}
+
+void AllocationDesk::add_hints(Resource resource, core::ChooseRequest& request, core::AdmissionMark mark) const {
+  std::set<int> held;
+  std::set<int> held_efas;
+  std::set<int> avoid;
+  for (const core::Holding& holding : ledger_.holdings()) {
+    if (!core::is_silicon(holding.resource)) held_efas.insert(holding.units.begin(), holding.units.end());
+    held.insert(holding.devices.begin(), holding.devices.end());
+    if (core::is_silicon(resource) && holding.resource != resource) {
+      avoid.insert(holding.devices.begin(), holding.devices.end());
+    }
+  }
+  request.avoid_devices.assign(avoid.begin(), avoid.end());
+  for (const int device : view_->units(Resource::neuron)) {
+    if (!held.contains(device)) request.free_devices.push_back(device);
+  }
+  if (core::is_silicon(resource)) {
+    request.reluctant_devices = withheld_devices(resource);
+    for (const int efa : view_->units(Resource::efa)) {
+      const bool broken = view_->health_of(Resource::efa, efa).state == model::HealthState::unhealthy;
+      if (!broken && !held_efas.contains(efa)) request.free_efas.push_back(efa);
+    }
+  } else if (const auto sizes = sizes_beside_.find(static_cast<std::size_t>(std::max(request.size, 0)));
+             sizes != sizes_beside_.end()) {
+    request.likely_sizes = sizes->second;
+  }
+  if (const core::Holding* beside = companion(resource, mark)) {
+    (core::is_silicon(resource) ? request.prefer_efas : request.prefer_devices) =
+        core::is_silicon(resource) ? beside->units : beside->devices;
+  }
+}
+
+// Devices that the kubelet does not give through another silicon resource now.
+std::vector<int> AllocationDesk::withheld_devices(Resource resource) const {
+  std::vector<int> devices;
+  for (const auto& [other, units] : withheld_) {
+    if (other == resource || !core::is_silicon(other)) continue;
+    for (const int unit : units) {
+      devices.push_back(other == Resource::neuroncore ? view_->device_of_core(unit) : unit);
+    }
+  }
+  return sorted_unique(std::move(devices));
+}
+
+// Remembers the sizes of a container that has silicon and NICs: the next one like it may ask for the NICs first.
+void AllocationDesk::learn_size(Resource resource, const std::vector<int>& units, core::AdmissionMark mark) {
+  constexpr std::size_t kRemembered = 4;
+  const core::Holding* beside = companion(resource, mark);
+  if (beside == nullptr) return;
+  const bool silicon = core::is_silicon(resource);
+  const std::size_t efas = silicon ? beside->units.size() : units.size();
+  // As many devices as its cores fill: where they lie scattered, the next container's need not.
+  const std::size_t cores = silicon ? silicon_of_units(resource, units).cores.size() : beside->cores.size();
+  const auto each = static_cast<std::size_t>(std::max(view_->topology().cores_per_device, 1));
+  const int devices = static_cast<int>((cores + each - 1) / each);
+  std::vector<int>& sizes = sizes_beside_[efas];
+  std::erase(sizes, devices);
+  sizes.insert(sizes.begin(), devices);
+  if (sizes.size() > kRemembered) sizes.pop_back();
+}
+
+// "neuron=12 neuroncore=48 efa=6": units that are well and that nobody holds, for the log.
+std::string AllocationDesk::left() const {
+  std::string text;
+  for (const Resource resource : {Resource::neuron, Resource::neuroncore, Resource::efa}) {
+    std::set<int> taken;
+    for (const core::Holding& holding : ledger_.holdings()) {
+      if (holding.resource == resource) taken.insert(holding.units.begin(), holding.units.end());
+    }
+    const std::vector<int> blocked = core::is_silicon(resource) ? ledger_.blocked_cores(resource) : std::vector<int>{};
+    const auto units = view_->units(resource);
+    const auto free = std::count_if(units.begin(), units.end(), [&](int unit) {
+      const auto cores = view_->cores_of(resource, unit);
+      return !taken.contains(unit) && view_->health_of(resource, unit).state != model::HealthState::unhealthy &&
+             std::none_of(cores.begin(), cores.end(),
+                          [&](int core) { return std::binary_search(blocked.begin(), blocked.end(), core); });
+    });
+    if (!units.empty())
+      text += (text.empty() ? "" : " ") + std::string(short_name(resource)) + "=" + std::to_string(free);
+  }
+  return text;
+}
+
+void AllocationDesk::note_published(Resource resource, const monitor::UnitList& units) {
+  const MutexLock lock(mutex_);
+  std::vector<int>& withheld = withheld_[resource];
+  withheld.clear();
+  for (const monitor::UnitState& unit : units) {
+    if (unit.healthy || !view_) continue;
+    if (const auto known = view_->unit_of(resource, unit.id)) withheld.push_back(*known);
+  }
+}
+
+}  // namespace neuron::plugin
