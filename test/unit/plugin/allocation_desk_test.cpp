@@ -188,11 +188,13 @@ TEST_F(Desk, NicsFollowTheDevicesOfTheSameContainer) {
 // the broken group's last pair, unless the desk remembers how large such containers are.
 TEST_F(Desk, ANicThatComesFirstIsChosenForTheSizeThatSuchContainersHad) {
   node("trn1.32xlarge");
+  std::vector<std::string> others = ids(*view, Resource::neuron);
+  others.erase(others.begin());
   const auto nic_before_four_devices = [&] {
     next_container();
     const auto nic = prefer_of_all(Resource::efa, 1);
     EXPECT_TRUE(desk.allocate(Resource::efa, nic));
-    const auto devices = prefer_of_all(Resource::neuron, 4);
+    const auto devices = desk.prefer(Resource::neuron, others, {}, 4);
     EXPECT_TRUE(desk.allocate(Resource::neuron, devices));
     bool beside = false;
     for (const std::string& device : devices) {
