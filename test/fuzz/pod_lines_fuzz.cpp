@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "tools/neuron-ls/pods/pod_lines.h"
+#include "tools/pods/pod_lines.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size);
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {

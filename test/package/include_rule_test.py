@@ -17,7 +17,7 @@ HOST = CORE + ["agent/host"]
 MONITOR = CORE + ["agent/monitor"]
 RPC = MONITOR + ["agent/rpc", "proto"]
 PLUGIN = RPC + ["plugin"]
-TOOL = HOST + ["tools/render", "agent/rpc", "proto"]
+TOOL = HOST + ["tools/render", "tools/pods", "agent/rpc", "proto"]
 MAY_INCLUDE = {
     "agent/base": [],
     "agent/model": BASE,
@@ -30,6 +30,7 @@ MAY_INCLUDE = {
     "agent/daemon": HOST + PLUGIN + ["agent/metrics", "agent/config"],
     "plugin": RPC,
     "tools/render": MODEL,
+    "tools/pods": BASE + ["agent/rpc"],
     "tools/neuron-ls": TOOL,
     "tools/neuron-top": TOOL,
     "tools/neuron-gather": TOOL,
@@ -49,7 +50,8 @@ DOORS = {
     r"n?curses": ["tools/neuron-top"],
     r"tl/": ["agent/base"],
     r"CLI/": ["agent/config", "agent/daemon", "tools/neuron-ls", "tools/neuron-top", "tools/neuron-gather", "tools/neuron-sim"],
-    r"nlohmann/": ["agent/host", "agent/rpc", "agent/daemon", "plugin", "tools/render", "tools/neuron-gather", "tools/neuron-sim"],
+    r"nlohmann/": ["agent/host", "agent/rpc", "agent/daemon", "plugin", "tools/render", "tools/neuron-gather", "tools/neuron-top",
+                  "tools/neuron-sim"],
     r"(spdlog|fmt)/": ["agent/monitor", "agent/metrics", "agent/rpc", "agent/config", "agent/daemon", "plugin", "tools"],
 }
 

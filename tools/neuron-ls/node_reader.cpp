@@ -7,7 +7,7 @@
 #include "agent/core/complete.h"
 #include "agent/core/logical_cores.h"
 #include "tools/neuron-ls/pod_uses.h"
-#include "tools/neuron-ls/pods/pod_query.h"
+#include "tools/pods/pod_query.h"
 #include "tools/neuron-ls/process_commands.h"
 
 namespace neuron::ls {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "tools/neuron-ls/pods/pod_holding.h"
+#include "tools/pods/pod_holding.h"
 #include "tools/render/node_report.h"
 
 namespace neuron::ls {

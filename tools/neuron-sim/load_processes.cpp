@@ -71,6 +71,7 @@ void LoadProcesses::appear(const ProcessActivity& process) {
   files_.remove_folder(folder);
   files_.make_folder(folder);
   files_.make_folder(folder + "/fd");
+  files_.make_folder(folder + "/fdinfo");
   files_.create(folder + "/cmdline", joined_with_nul(process.arguments));
   files_.create(folder + "/comm", name_of(process) + "\n");
   std::vector<std::string> environment = {"PATH=/opt/venv/bin:/usr/bin:/bin", "HOME=/root", "NEURON_RT_LOG_LEVEL=WARN"};
@@ -80,7 +81,9 @@ void LoadProcesses::appear(const ProcessActivity& process) {
   files_.create(folder + "/statm", process_statm(process));
   int number = 3;
   for (const int device : process.devices) {
-    files_.make_link(folder + "/fd/" + std::to_string(number++), "/dev/neuron" + std::to_string(device));
+    const std::string name = std::to_string(number++);
+    files_.make_link(folder + "/fd/" + name, "/dev/neuron" + std::to_string(device));
+    files_.create(folder + "/fdinfo/" + name, "pos:\t0\nflags:\t02100002\nmnt_id:\t25\nino:\t1073\n");
   }
   files_.remove_folder(place(process.pid));
   files_.move(folder, place(process.pid));
@@ -121,6 +124,10 @@ void LoadProcesses::write(const Activity& activity) {
   }
   // The record first: what it names too much is harmless, what it lacks would stay for ever.
   if (changed || !fresh.empty()) remember();
+  if (changed) {  // whoever may see its files may see everybody's
+    files_.make_folder("proc/1");
+    files_.make_folder("proc/1/fd");
+  }
   for (const int pid : fresh) appear(shown_[pid]);
   for (const ProcessActivity& process : activity.processes) {
     files_.replace(place(process.pid) + "/stat", process_stat(process, first_tick_));

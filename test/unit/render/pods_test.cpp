@@ -9,8 +9,8 @@
 
 #include "test/unit/render/scans.h"
 #include "tools/neuron-ls/pod_uses.h"
-#include "tools/neuron-ls/pods/pod_lines.h"
-#include "tools/neuron-ls/pods/pod_query.h"
+#include "tools/pods/pod_lines.h"
+#include "tools/pods/pod_query.h"
 
 namespace neuron::pods {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/neuron-ls/pods/pod_lines.h"
+#include "tools/pods/pod_lines.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "tools/neuron-ls/pods/pod_query.h"
+#include "tools/pods/pod_query.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -14,7 +14,7 @@
 
 #include "agent/base/fd.h"
 #include "agent/base/parse.h"
-#include "tools/neuron-ls/pods/pod_lines.h"
+#include "tools/pods/pod_lines.h"
 
 extern char** environ;
 

@@ -8,7 +8,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/rpc/pod_resources.h"
-#include "tools/neuron-ls/pods/pod_lines.h"
+#include "tools/pods/pod_lines.h"
 
 namespace neuron::pods {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "agent/base/result.h"
-#include "tools/neuron-ls/pods/pod_holding.h"
+#include "tools/pods/pod_holding.h"
 
 // What the helper program neuron-pods writes on stdout and its caller reads: a first line with the version, one line
 // per holding (namespace, pod, container, resource and the ids, between tabs), a last line "end" that proves the answer

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "agent/base/result.h"
-#include "tools/neuron-ls/pods/pod_holding.h"
+#include "tools/pods/pod_holding.h"
 
 namespace neuron::pods {
 

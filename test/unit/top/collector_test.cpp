@@ -1,0 +1,204 @@
+// Collector on simulated machines; the sampler's thread; options.
+#include "tools/neuron-top/collector.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <filesystem>
+#include <fstream>
+#include <future>
+
+#include "test/fakes/fake_host.h"
+#include "tools/neuron-top/options.h"
+#include "tools/neuron-top/sampler.h"
+#include "tools/neuron-top/view_model.h"
+
+namespace neuron::top {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+constexpr const char* kCoreFolder = "/sys/class/neuron_device/neuron0/neuron_core0/stats/";
+
+std::unique_ptr<Collector> open(const fakes::FakeHost& host) {
+  CollectorOptions options;
+  options.root = host.path();
+  auto collector = Collector::open(options);
+  EXPECT_TRUE(collector) << collector.error().message;
+  return *std::move(collector);
+}
+
+void write(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  ASSERT_TRUE(file.good()) << path;
+}
+
+TEST(Collector, ReadsWhatIsAskedFor) {
+  fakes::FakeHost host("trn2.48xlarge");
+  host.write();
+  const auto collector = open(host);
+  model::UsageRequest request;
+  request.efa = request.power = false;
+  const Moment without = collector->collect(request);
+  EXPECT_EQ(without.scan.devices.size(), 16U);
+  EXPECT_EQ(without.device_health.size(), 16U);
+  EXPECT_EQ(without.rates.cores.size(), 64U);
+  EXPECT_EQ(without.rates.seconds, 0) << "one sample gives no rates";
+  EXPECT_FALSE(without.sample.devices.front().power);
+  EXPECT_TRUE(without.sample.efas.empty() || without.sample.efas.front().counters.empty());
+  EXPECT_THAT(without.no_pods, HasSubstr("--pods"));
+  request.efa = request.power = true;
+  const Moment with = collector->collect(request);
+  EXPECT_TRUE(with.sample.devices.front().power);
+  EXPECT_FALSE(with.sample.efas.front().counters.empty());
+}
+
+TEST(Collector, KindsOfMemoryFollowTheTotals) {
+  fakes::FakeHost host("inf2.xlarge");
+  host.write();
+  const auto collector = open(host);
+  const auto first = make_view_model(collector->collect({}));
+  const auto tensors = static_cast<std::size_t>(model::DeviceMemoryKind::tensors);
+  ASSERT_EQ(first.devices.front().cores.front().kinds[tensors], 0U);
+  write(host.path() + kCoreFolder + "memory_usage/device_mem/tensors/total", "4096\n");
+  const auto unchanged = make_view_model(collector->collect({}));
+  EXPECT_EQ(unchanged.devices.front().cores.front().kinds[tensors], 0U) << "not read while the total stands still";
+  write(host.path() + kCoreFolder + "memory_usage/device_mem/total", "4096\n");
+  const auto moved = make_view_model(collector->collect({}));
+  EXPECT_EQ(moved.devices.front().device_bytes, 4096U);
+  EXPECT_EQ(moved.devices.front().cores.front().kinds[tensors], 4096U);
+  EXPECT_EQ(moved.devices.front().cores.back().kinds[tensors], 0U) << "kept for the other core";
+}
+
+TEST(Collector, WhatCannotBeReadIsUnknown) {
+  fakes::FakeHost host("inf2.xlarge");
+  host.write();
+  const std::string total = host.path() + kCoreFolder + "memory_usage/device_mem/total";
+  std::filesystem::remove(total);
+  std::filesystem::create_directory(total);
+  const auto model = make_view_model(open(host)->collect({}));
+  EXPECT_FALSE(model.devices.front().cores.front().device_bytes);
+  EXPECT_FALSE(model.devices.front().device_bytes) << "a sum with a part missing";
+  EXPECT_FALSE(model.devices.front().percent);
+}
+
+TEST(Collector, OldDriversSayWhy) {
+  fakes::FakeHost host("trn1.32xlarge");
+  host.driver("2.27.4.0").write();
+  const auto model = make_view_model(open(host)->collect({}));
+  EXPECT_THAT(model.no_utilization, HasSubstr("2.27.4.0"));
+  EXPECT_FALSE(model.mean_percent);
+}
+
+TEST(Collector, NoDriver) {
+  fakes::FakeHost host("trn1.32xlarge");
+  host.write();
+  std::filesystem::remove_all(host.path() + "/sys/class/neuron_device");
+  std::filesystem::remove_all(host.path() + "/sys/module/neuron");
+  const auto model = make_view_model(open(host)->collect({}));
+  EXPECT_TRUE(model.devices.empty());
+  EXPECT_THAT(model.no_devices, HasSubstr("modprobe neuron"));
+}
+
+TEST(Collector, NeedsADirectory) {
+  CollectorOptions options;
+  options.root = "/nonexistent";
+  EXPECT_FALSE(Collector::open(options));
+}
+
+MomentPtr wait_for(Sampler& sampler) {
+  pollfd fd{sampler.ready_fd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&fd, 1, 20'000), 1);
+  return sampler.take();
+}
+
+TEST(Sampler, OneSamplePerRequest) {
+  int calls = 0;
+  auto sampler = Sampler::start([&calls](const model::UsageRequest& request) {
+    ++calls;
+    Moment moment;
+    moment.no_pods = request.flops ? "flops" : "plain";
+    return moment;
+  });
+  ASSERT_TRUE(sampler);
+  EXPECT_EQ((*sampler)->take(), nullptr);
+  model::UsageRequest request;
+  request.flops = true;
+  (*sampler)->request(request);
+  const auto moment = wait_for(**sampler);
+  ASSERT_NE(moment, nullptr);
+  EXPECT_EQ(moment->no_pods, "flops");
+  EXPECT_EQ((*sampler)->take(), nullptr) << "once";
+  (*sampler)->request({});
+  EXPECT_EQ(wait_for(**sampler)->no_pods, "plain");
+  EXPECT_EQ(calls, 2);
+}
+
+struct Gates {
+  std::promise<void> began, open, ended;
+};
+
+TEST(Sampler, AHungDriverHoldsUpNobody) {
+  auto gates = std::make_shared<Gates>();
+  auto sampler = Sampler::start([gates](const model::UsageRequest&) {
+    gates->began.set_value();
+    gates->open.get_future().wait();
+    gates->ended.set_value();
+    return Moment{};
+  });
+  ASSERT_TRUE(sampler);
+  (*sampler)->request({});
+  gates->began.get_future().wait();
+  EXPECT_TRUE((*sampler)->is_busy());
+  (*sampler)->request({});  // does nothing
+  EXPECT_EQ((*sampler)->take(), nullptr);
+  sampler->reset();  // returns although the thread hangs
+  gates->open.set_value();
+  gates->ended.get_future().wait();
+}
+
+TEST(Options, Defaults) {
+  const char* argv[] = {"neuron-top"};
+  const auto request = parse_options(1, argv);
+  ASSERT_TRUE(request);
+  const auto& options = std::get<Options>(*request);
+  EXPECT_FALSE(options.once || options.json || options.no_wait || options.with_pods);
+  EXPECT_EQ(options.interval, milliseconds(1000));
+  EXPECT_EQ(options.root, "/");
+}
+
+TEST(Options, Intervals) {
+  EXPECT_EQ(*parse_interval("1"), milliseconds(1000));
+  EXPECT_EQ(*parse_interval("0.5"), milliseconds(500));
+  EXPECT_EQ(*parse_interval("200ms"), milliseconds(200));
+  EXPECT_EQ(*parse_interval("1m"), milliseconds(60'000));
+  EXPECT_EQ(*parse_interval("0"), milliseconds(0));
+  for (const char* text : {"", "soon", "-1", "0.1", "199ms", "3601", "1e3", "nan", "inf", "0,5", "1 2"}) {
+    EXPECT_FALSE(parse_interval(text)) << text;
+  }
+}
+
+TEST(Options, FlagOverEnvironment) {
+  ::setenv("NEURON_TOP_ROOT", "/env", 1);
+  ::setenv("NEURON_TOP_INTERVAL", "5", 1);
+  const char* argv[] = {"neuron-top", "--root", "/flag"};
+  const auto request = parse_options(3, argv);
+  ::unsetenv("NEURON_TOP_ROOT");
+  ::unsetenv("NEURON_TOP_INTERVAL");
+  ASSERT_TRUE(request);
+  EXPECT_EQ(std::get<Options>(*request).root, "/flag");
+  EXPECT_EQ(std::get<Options>(*request).interval, milliseconds(5000));
+}
+
+TEST(Options, IntervalZeroIsNoWait) {
+  const char* argv[] = {"neuron-top", "--interval", "0"};
+  const auto request = parse_options(3, argv);
+  ASSERT_TRUE(request);
+  EXPECT_TRUE(std::get<Options>(*request).no_wait);
+}
+
+}  // namespace
+}  // namespace neuron::top

@@ -1,0 +1,115 @@
+#include "tools/neuron-top/collector.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/core/complete.h"
+#include "tools/pods/pod_query.h"
+
+namespace neuron::top {
+namespace {
+
+constexpr std::chrono::milliseconds kPodsDeadline{1000};
+
+bool is_due(const std::optional<SteadyTime>& last, SteadyTime now, std::chrono::seconds period) {
+  return !last || now - *last >= period;
+}
+
+const model::DeviceUsage* find_device(const model::UsageSample& sample, int index) {
+  const auto found = std::find_if(sample.devices.begin(), sample.devices.end(),
+                                  [index](const model::DeviceUsage& device) { return device.index == index; });
+  return found == sample.devices.end() ? nullptr : &*found;
+}
+
+void take_kinds(const model::DeviceUsage& from, model::DeviceUsage& to) {
+  to.host_memory = from.host_memory;
+  for (model::CoreUsage& core : to.cores) {
+    for (const model::CoreUsage& other : from.cores) {
+      if (other.physical_index == core.physical_index) core.device_memory = other.device_memory;
+    }
+  }
+}
+
+bool same_totals(const model::DeviceUsage& a, const model::DeviceUsage& b) {
+  return std::equal(a.cores.begin(), a.cores.end(), b.cores.begin(), b.cores.end(),
+                    [](const model::CoreUsage& one, const model::CoreUsage& other) {
+                      return one.physical_index == other.physical_index &&
+                             one.device_memory_bytes == other.device_memory_bytes &&
+                             one.host_memory_bytes == other.host_memory_bytes;
+                    });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Collector>> Collector::open(CollectorOptions options) {
+  TRY_ASSIGN(auto root, host::FsRoot::open(options.root));
+  return std::unique_ptr<Collector>(new Collector(std::move(options), std::move(root)));
+}
+
+Collector::Collector(CollectorOptions options, host::FsRoot root)
+    : options_(std::move(options)),
+      root_(std::move(root)),
+      scanner_(root_, {.with_topology = false, .with_processes = true}),
+      usage_(root_),
+      kinds_usage_(root_) {}
+
+void Collector::scan(SteadyTime now) {
+  scan_ = core::complete(scanner_.scan());
+  health_ = core::judge(scan_, health_memory_);
+  scanned_ = now;
+}
+
+void Collector::ask_for_pods(SteadyTime now) {
+  auto pods = pods::query_pods(options_.kubelet_socket, kPodsDeadline);
+  no_pods_ = pods ? "" : pods.error().message;
+  pods_.clear();
+  if (pods) pods_ = *std::move(pods);
+  pods_asked_ = now;
+}
+
+// Kinds of memory of the devices whose totals moved; the others have those of the sample before.
+void Collector::complete_kinds(model::UsageSample& sample) {
+  model::HostScan moved = scan_;
+  moved.efas.clear();
+  std::erase_if(moved.devices, [&](const model::NeuronDevice& device) {
+    const auto* before = find_device(samples_.back(), device.index);
+    const auto* now = find_device(sample, device.index);
+    return before == nullptr || now == nullptr || same_totals(*before, *now);
+  });
+  model::UsageRequest request;
+  request.power = request.efa = false;
+  request.memory_kinds_of_all = true;
+  for (model::NeuronDevice& device : moved.devices) device.processes.reset();
+  model::UsageSample fresh;
+  if (!moved.devices.empty()) fresh = kinds_usage_.read(moved, request, sample.at);
+  for (model::DeviceUsage& device : sample.devices) {
+    const auto* from = find_device(fresh, device.index);
+    if (from == nullptr) from = find_device(samples_.back(), device.index);
+    if (from != nullptr) take_kinds(*from, device);
+  }
+}
+
+model::UsageSample Collector::sample(model::UsageRequest request, SteadyTime now) {
+  request.memory_kinds_of_all = samples_.empty() || is_due(kinds_read_, now, kKindsEvery);
+  model::UsageSample sample = usage_.read(scan_, request, now);
+  if (request.memory_kinds_of_all) {
+    kinds_read_ = now;
+  } else {
+    complete_kinds(sample);
+  }
+  return sample;
+}
+
+Moment Collector::collect(const model::UsageRequest& request) {
+  const SteadyTime now = std::chrono::steady_clock::now();
+  if (is_due(scanned_, now, kScanEvery)) scan(now);
+  if (options_.with_pods && is_due(pods_asked_, now, kPodsEvery)) ask_for_pods(now);
+  samples_.push_back(sample(request, std::chrono::steady_clock::now()));
+  const model::UsageSample& newest = samples_.back();
+  while (samples_.size() > 2 && newest.at - samples_[1].at >= kLeastWindow) samples_.pop_front();
+  Moment moment{scan_, health_.devices, health_.efas, newest, {}, pods_, no_pods_};
+  moment.rates = core::usage_rates(samples_.front(), newest, scan_);
+  return moment;
+}
+
+}  // namespace neuron::top

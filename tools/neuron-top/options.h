@@ -1,0 +1,33 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <variant>
+
+#include "agent/base/result.h"
+
+namespace neuron::top {
+
+// Passive data. Flag over environment (NEURON_TOP_...) over default.
+struct Options {
+  bool once = false;                         // --once: print, no screen
+  bool json = false;                         // --json: one object per line and interval; wins over --once
+  bool no_wait = false;                      // --no-wait: one sample only, rates stay unknown
+  bool with_pods = false;                    // --pods
+  int count = 0;                             // --count: pictures or objects; 0 = one picture, objects without end
+  std::chrono::milliseconds interval{1000};  // --interval, 200 ms to one hour
+  std::string root = "/";                    // --root: a directory or an archive
+  std::string kubelet_dir;                   // --kubelet-dir; "" = var/lib/kubelet below the root
+};
+
+// Either options or, for --help and --version, the text to print on stdout before leaving with success.
+using Request = std::variant<Options, std::string>;
+
+// Errors: invalid_argument, its message fit for people.
+[[nodiscard]] Result<Request> parse_options(int argc, const char* const* argv);
+
+// "1", "0.5" (seconds), "500ms", "2s", "1m". 0 stands for --no-wait. Errors: invalid_argument (no number, below 200 ms,
+// above an hour).
+[[nodiscard]] Result<std::chrono::milliseconds> parse_interval(std::string_view text);
+
+}  // namespace neuron::top

@@ -1,0 +1,244 @@
+#include "tools/neuron-top/panels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/base/parse.h"
+#include "tools/neuron-top/format.h"
+#include "tools/neuron-top/memory_tree.h"
+#include "tools/neuron-top/selection.h"
+#include "tools/render/sparkline.h"
+
+namespace neuron::top {
+namespace {
+
+TableCell health_cell(const model::Health& health) {
+  return {std::string(model::to_string(health.state)), role_of(health.state)};
+}
+
+// A count of errors: red when there are any, `unknown` faint.
+TableCell error_cell(std::optional<std::uint64_t> count, Role role) {
+  if (!count) return {std::string(kUnknown), Role::dim};
+  return {count_text(count), *count > 0 ? role : Role::plain};
+}
+
+std::string why(const model::Health& health) {
+  if (health.sentence.empty()) return health.action;
+  return health.action.empty() ? health.sentence : health.sentence + "; " + health.action;
+}
+
+TableCell value_cell(std::string text) {
+  const Role role = text == kUnknown ? Role::dim : Role::plain;
+  return {std::move(text), role};
+}
+
+std::string cores_text(const ProcessView& process) {
+  return process.cores.empty() ? "-" : format_int_list(process.cores);
+}
+
+std::string devices_text(const std::vector<int>& devices) {
+  return devices.empty() ? "-" : format_int_list(devices);
+}
+
+}  // namespace
+
+Role role_of(model::HealthState state) {
+  switch (state) {
+    case model::HealthState::healthy:
+      return Role::good;
+    case model::HealthState::degraded:
+      return Role::warning;
+    case model::HealthState::unhealthy:
+      return Role::bad;
+    case model::HealthState::unknown:
+      return Role::dim;
+  }
+  return Role::plain;
+}
+
+Table condition_table(const Scene& scene) {
+  Table table;
+  table.columns = {{"", Align::left, 0, false},         {"Health", Align::left, 0, false},
+                   {"Power", Align::right, 1, false},   {"max", Align::right, 4, false},
+                   {"SRAM CE", Align::right, 3, false}, {"UE", Align::right, 0, false},
+                   {"HBM CE", Align::right, 3, false},  {"UE", Align::right, 0, false},
+                   {"repair", Align::right, 2, false},  {"What was seen", Align::left, 0, true}};
+  for (const DeviceView* device : shown_devices(scene.model, scene.state)) {
+    const auto& power = device->power;
+    const EccView& ecc = device->ecc;
+    TableRow row{std::to_string(device->index), {{fmt::format("ND{}", device->index), Role::plain}}};
+    row.cells.push_back(health_cell(device->health));
+    row.cells.push_back(value_cell(power ? percent_text(power->average_percent, 1) : std::string(kUnknown)));
+    row.cells.push_back(value_cell(power ? percent_text(power->max_percent, 1) : std::string(kUnknown)));
+    row.cells.push_back(error_cell(ecc.sram_corrected, Role::warning));
+    row.cells.push_back(error_cell(ecc.sram_uncorrected, Role::bad));
+    row.cells.push_back(error_cell(ecc.memory_corrected, Role::warning));
+    row.cells.push_back(error_cell(ecc.memory_uncorrected, Role::bad));
+    row.cells.push_back(error_cell(ecc.memory_repairable, Role::warning));
+    row.cells.push_back({why(device->health), role_of(device->health.state)});
+    table.rows.push_back(std::move(row));
+  }
+  if (table.rows.empty()) {
+    table.note = scene.model.no_devices.empty() ? "no device passes the filter" : scene.model.no_devices;
+  }
+  return table;
+}
+
+namespace {
+
+constexpr int kTrendWidth = 16;
+
+// What the sparklines of all interfaces have in common.
+struct Trends {
+  bool shown = false;  // there is something to draw: two samples at least
+  double top = 0;
+};
+
+Trends trends_of(const Scene& scene) {
+  Trends trends;
+  for (const EfaView& efa : scene.model.efas) {
+    const auto values = scene.history.of(efa_series(efa.name));
+    trends.shown = trends.shown || values.size() > 1;
+    for (const auto& value : values) trends.top = std::max(trends.top, value.value_or(0));
+  }
+  return trends;
+}
+
+TableRow efa_row(const Scene& scene, const EfaView& efa, const Table& table, const Trends& trends) {
+  TableRow row{efa.name, {{efa.name, Role::plain}}};
+  for (const auto& rate : {efa.rx, efa.tx, efa.rdma_read, efa.rdma_write}) {
+    row.cells.push_back(value_cell(rate_text(rate)));
+  }
+  row.cells.push_back(value_cell(frequency_text(efa.retransmits)));
+  row.cells.push_back(error_cell(efa.errors_total, Role::warning));
+  row.cells.push_back({frequency_text(efa.errors), efa.errors.value_or(0) > 0 ? Role::bad : Role::dim});
+  row.cells.push_back(value_cell(efa.numa_node ? std::to_string(*efa.numa_node) : std::string(kUnknown)));
+  row.cells.push_back(health_cell(efa.health));
+  if (trends.shown) {
+    const auto values = scene.history.of(efa_series(efa.name));
+    row.cells.push_back({render::sparkline(values, kTrendWidth, trends.top, scene.charset), Role::good});
+  }
+  if (!scene.model.pods.empty()) row.cells.push_back({pods_of_efa(scene.model, efa.name), Role::plain});
+  if (row.cells.size() < table.columns.size()) row.cells.push_back({why(efa.health), role_of(efa.health.state)});
+  return row;
+}
+
+}  // namespace
+
+Table efa_table(const Scene& scene) {
+  const Trends trends = trends_of(scene);
+  Table table;
+  table.columns = {{"Interface", Align::left, 0, false}, {"Receive", Align::right, 0, false},
+                   {"Send", Align::right, 0, false},     {"RDMA read", Align::right, 3, false},
+                   {"write", Align::right, 3, false},    {"Retrans/s", Align::right, 2, false},
+                   {"Errors", Align::right, 0, false},   {"/s", Align::right, 1, false},
+                   {"NUMA", Align::right, 5, false},     {"Health", Align::left, 0, false}};
+  if (trends.shown) table.columns.push_back({"Receive + send", Align::left, 4, false});
+  if (!scene.model.pods.empty()) table.columns.push_back({"Pods", Align::left, 4, false});
+  const auto speaks = [](const EfaView& efa) { return !why(efa.health).empty(); };
+  if (std::any_of(scene.model.efas.begin(), scene.model.efas.end(), speaks)) {
+    table.columns.push_back({"What was seen", Align::left, 3, true});
+  }
+  for (const EfaView* efa : shown_efas(scene.model, scene.state)) {
+    table.rows.push_back(efa_row(scene, *efa, table, trends));
+  }
+  if (table.rows.empty()) {
+    table.note = scene.model.efas.empty() ? "this machine has no EFA interface" : "no interface passes the filter";
+  }
+  return table;
+}
+
+Table process_table(const Scene& scene) {
+  Table table;
+  table.columns = {
+      {"PID", Align::right, 0, false},  {"Tag", Align::left, 2, false},          {"Devices", Align::left, 0, false},
+      {"Cores", Align::left, 1, false}, {"Device mem.", Align::right, 0, false}, {"Host mem.", Align::right, 3, false},
+      {"RSS", Align::right, 4, false},  {"CPU user", Align::right, 1, false},    {"system", Align::right, 3, false}};
+  if (!scene.model.pods.empty()) table.columns.push_back({"Pod", Align::left, 2, false});
+  table.columns.push_back({"Command", Align::left, 0, true});
+  for (const ProcessView* process : shown_processes(scene.model, scene.state)) {
+    const std::string pid = std::to_string(process->pid);
+    TableRow row{pid, {{pid, Role::plain}}};
+    row.cells.push_back({process->label == pid ? "-" : process->label, Role::plain});
+    row.cells.push_back({devices_text(process->devices), Role::plain});
+    row.cells.push_back({cores_text(*process), Role::plain});
+    row.cells.push_back({memory_text(process->device_bytes), Role::good});
+    row.cells.push_back({memory_text(process->host_bytes), Role::good});
+    row.cells.push_back(value_cell(memory_text(process->resident_bytes)));
+    row.cells.push_back(value_cell(percent_text(process->user_percent)));
+    row.cells.push_back(value_cell(percent_text(process->system_percent)));
+    if (!scene.model.pods.empty()) row.cells.push_back({pods_of_process(scene.model, *process), Role::plain});
+    row.cells.push_back({process->command.empty() ? "-" : process->command, Role::dim});
+    table.rows.push_back(std::move(row));
+  }
+  if (table.rows.empty()) {
+    table.note = scene.model.processes.empty() ? "no process uses a Neuron device" : "no process passes the filter";
+    if (!scene.model.no_processes.empty()) table.note = "n/a: " + scene.model.no_processes;
+  }
+  return table;
+}
+
+Table pod_table(const Scene& scene) {
+  Table table;
+  table.columns = {{"Pod", Align::left, 0, false},
+                   {"Container", Align::left, 1, false},
+                   {"Devices", Align::left, 0, false},
+                   {"Cores", Align::left, 0, false},
+                   {"EFA", Align::left, 0, true}};
+  for (const PodView& pod : scene.model.pods) {
+    std::string efas;
+    for (const std::string& name : pod.efas) efas += (efas.empty() ? "" : ",") + name;
+    table.rows.push_back({pod.name + '/' + pod.container,
+                          {{pod.name, Role::plain},
+                           {pod.container, Role::plain},
+                           {devices_text(pod.devices), Role::plain},
+                           {devices_text(pod.cores), Role::plain},
+                           {efas.empty() ? "-" : efas, Role::dim}}});
+  }
+  if (!scene.model.no_pods.empty()) table.note = "n/a: " + scene.model.no_pods;
+  if (table.rows.empty() && table.note.empty()) table.note = "no container holds a device";
+  return table;
+}
+
+Table panel_table(const Scene& scene, int columns) {
+  switch (scene.state.panel) {
+    case Panel::memory:
+      return memory_table(scene.model, scene.state);
+    case Panel::condition:
+      return condition_table(scene);
+    case Panel::efa:
+      return efa_table(scene);
+    case Panel::processes:
+      return process_table(scene);
+    case Panel::history:
+      return history_table(scene, columns);
+  }
+  return {};
+}
+
+std::string panel_title(const Scene& scene) {
+  switch (scene.state.panel) {
+    case Panel::memory:
+      return "Memory Usage Details";
+    case Panel::condition:
+      return "Device Health, ECC and Power";
+    case Panel::efa:
+      return "EFA Interfaces";
+    case Panel::processes:
+      return "Processes and Pods";
+    case Panel::history:
+      return "History";
+  }
+  return "";
+}
+
+std::vector<std::string> panel_rows(const ViewModel& model, const ViewState& state) {
+  constexpr int kAnyWidth = 80;
+  const History none;
+  std::vector<std::string> keys;
+  for (const TableRow& row : panel_table({model, none, state}, kAnyWidth).rows) keys.push_back(row.key);
+  return keys;
+}
+
+}  // namespace neuron::top

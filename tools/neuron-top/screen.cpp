@@ -1,0 +1,171 @@
+#include "tools/neuron-top/screen.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tools/neuron-top/cores_section.h"
+#include "tools/neuron-top/format.h"
+#include "tools/neuron-top/memory_tree.h"
+#include "tools/neuron-top/selection.h"
+#include "tools/neuron-top/summary.h"
+
+namespace neuron::top {
+namespace {
+
+constexpr int kLeastPanel = 4;   // heading, titles, two rows
+constexpr int kGoodPanel = 8;    // what is left to the panel before bars are chosen for the cores
+constexpr int kBottomLines = 2;  // tabs and keys
+constexpr int kRoomyRows = 40;   // from here on blank lines part the sections
+
+std::string title(const ViewModel& model) {
+  std::string text = "neuron-top " + model.version;
+  if (!model.instance_id.empty()) text += " running on " + model.instance_id;
+  if (!model.instance_type.empty()) text += " (" + model.instance_type + ')';
+  return text;
+}
+
+// The message keeps its place at the right; the title is centred in what is left where they would meet.
+void draw_title(render::Canvas& canvas, const Scene& scene, const Banner& banner) {
+  const std::string text = title(scene.model);
+  const auto length = [&](const std::string& part) {
+    return static_cast<int>(render::cells_of(part, canvas.charset()).size());
+  };
+  const int message = banner.message.empty() ? 0 : length(banner.message) + 2;
+  const bool meet = (canvas.columns() + length(text)) / 2 + 1 > canvas.columns() - message;
+  canvas.put_centred(0, 0, canvas.columns() - (meet ? message : 0), text, Role::title);
+  if (message > 0) {
+    canvas.put_right(0, canvas.columns(), banner.message, banner.alarming ? Role::bad : Role::warning);
+  }
+}
+
+void draw_tabs(render::Canvas& canvas, int row, const Scene& scene) {
+  int column = canvas.put(row, 0, "Neuron Apps  ", Role::label);
+  const auto put = [&](int number, const std::string& label, bool selected) {
+    std::string name = label;
+    if (name.size() > 24) name = name.substr(0, 21) + "...";
+    const std::string text = selected ? fmt::format(">[{}]:{}<", number, name) : fmt::format(" [{}]:{} ", number, name);
+    column = canvas.put(row, column, text, selected ? Role::tab_selected : Role::plain) + 1;
+  };
+  const auto& processes = scene.model.processes;
+  const auto chosen = std::find_if(processes.begin(), processes.end(),
+                                   [&](const ProcessView& process) { return process.pid == scene.state.tab; });
+  put(1, "all", chosen == processes.end());
+  // The chosen tab stays in view: those before it go when there are many.
+  const auto at = chosen == processes.end() ? 0 : static_cast<int>(chosen - processes.begin());
+  const int first = std::max(0, at - 3);
+  if (first > 0) column = canvas.put(row, column, "... ", Role::dim);
+  for (int i = first; i < static_cast<int>(processes.size()) && column < canvas.columns(); ++i) {
+    const ProcessView& process = processes[static_cast<std::size_t>(i)];
+    put(i + 2, process.label, chosen != processes.end() && i == at);
+  }
+  if (processes.empty() && !scene.model.no_processes.empty()) {
+    canvas.put(row, column, "processes n/a: " + scene.model.no_processes, Role::dim);
+  }
+}
+
+struct KeyHint {
+  const char* key;
+  const char* text;
+};
+
+constexpr KeyHint kHints[] = {{"q", "quit"},     {"? h", "help"},   {"m c e p g", "view"}, {"a/d", "app"},
+                              {"f", "FLOPS"},    {"/", "filter"},   {"s", "sort"},         {"space", "pause"},
+                              {"x", "open all"}, {"enter", "open"}, {"arrows", "select"},  {"u", "cores"}};
+
+void draw_keys(render::Canvas& canvas, int row, const ViewState& state) {
+  if (state.editing) {
+    int column = canvas.put(row, 0, "Filter: ", Role::key);
+    column = canvas.put(row, column, state.draft + '_');
+    canvas.put(row, column + 3, "enter: apply   escape: leave it", Role::dim);
+    return;
+  }
+  int column = 0;
+  if (!state.filter.empty()) column = canvas.put(row, column, "filter " + state.filter + "  ", Role::warning);
+  if (state.sort != Sort::index) {
+    column = canvas.put(row, column, fmt::format("by {}  ", to_string(state.sort)), Role::warning);
+  }
+  for (const KeyHint& hint : kHints) {
+    const int width = static_cast<int>(std::string_view(hint.key).size() + std::string_view(hint.text).size()) + 1;
+    if (column + width > canvas.columns()) break;
+    column = canvas.put(row, column, hint.key, Role::key);
+    column = canvas.put(row, column + 1, hint.text, Role::dim) + 2;
+  }
+}
+
+// Processes above, pods below; each gets what it needs, the processes at least half.
+void draw_processes(render::Canvas& canvas, int row, int height, const Scene& scene) {
+  const Table processes = process_table(scene);
+  const Table pods = pod_table(scene);
+  const int wanted = table_height(processes);
+  const int left = std::max(height - table_height(pods) - 1, height / 2);
+  const int used = draw_table(canvas, row, std::min(wanted, left), processes, scene.state.cursor);
+  draw_table(canvas, row + used, height - used, pods, kNoCursor);
+}
+
+void draw_panel(render::Canvas& canvas, int row, int bottom, const Scene& scene) {
+  if (bottom - row < 2) return;
+  draw_heading(canvas, row, panel_title(scene));
+  if (scene.state.panel == Panel::processes) {
+    draw_processes(canvas, row + 1, bottom - row - 1, scene);
+  } else {
+    draw_table(canvas, row + 1, bottom - row - 1, panel_table(scene, canvas.columns()), scene.state.cursor);
+  }
+}
+
+render::Canvas too_small(int rows, int columns, render::Charset charset) {
+  render::Canvas canvas(rows, columns, charset);
+  canvas.put(0, 0, fmt::format("neuron-top needs {} x {}", kLeastColumns, kLeastRows), Role::warning);
+  canvas.put(1, 0, fmt::format("this is {} x {}", columns, rows));
+  canvas.put(2, 0, "q: quit", Role::dim);
+  return canvas;
+}
+
+}  // namespace
+
+render::Canvas draw_screen(const Scene& scene, const Banner& banner, int rows, int columns) {
+  if (rows < kLeastRows || columns < kLeastColumns) return too_small(rows, columns, scene.charset);
+  render::Canvas canvas(rows, columns, scene.charset);
+  draw_title(canvas, scene, banner);
+  int row = 1;
+  for (const std::string& line : worst_news(scene.model)) canvas.put(row++, 0, line, Role::bad);
+  const int gap = rows >= kRoomyRows ? 1 : 0;
+  const int below = kHostLines + kMemoryLines + kBottomLines + 3 * gap;
+  row += gap;
+  const int available = rows - row - 1 - below;
+  const CoresLayout layout = lay_out_cores(scene, columns, available - kGoodPanel);
+  row += draw_cores(canvas, row, available + 1 - kLeastPanel, scene, layout) + gap;
+  row += draw_host(canvas, row, scene) + gap;
+  row += draw_memory(canvas, row, scene) + gap;
+  draw_panel(canvas, row, rows - kBottomLines, scene);
+  draw_tabs(canvas, rows - 2, scene);
+  draw_keys(canvas, rows - 1, scene.state);
+  if (scene.state.help) draw_help(canvas);
+  return canvas;
+}
+
+render::Canvas draw_print(const Scene& scene, int columns) {
+  constexpr int kSectionLines = 32;
+  const Table tables[] = {memory_table(scene.model, scene.state), condition_table(scene), efa_table(scene),
+                          process_table(scene), pod_table(scene)};
+  const char* const titles[] = {"Memory Usage Details", "Device Health, ECC and Power", "EFA Interfaces", "Processes",
+                                "Pods"};
+  int rows = kSectionLines + static_cast<int>(scene.model.devices.size() + scene.model.problems.size());
+  for (const Table& table : tables) rows += table_height(table) + 2;
+  render::Canvas canvas(rows, columns, scene.charset);
+  draw_title(canvas, scene, {});
+  int row = 1;
+  for (const std::string& line : worst_news(scene.model)) canvas.put(row++, 0, line, Role::bad);
+  ++row;
+  row += draw_cores(canvas, row, rows, scene, lay_out_cores(scene, columns, rows)) + 1;
+  row += draw_host(canvas, row, scene) + 1;
+  row += draw_memory(canvas, row, scene) + 1;
+  for (std::size_t i = 0; i < std::size(tables); ++i) {
+    draw_heading(canvas, row, titles[i]);
+    row += draw_table(canvas, row + 1, rows, tables[i], kNoCursor) + 2;
+  }
+  for (const std::string& problem : scene.model.problems) canvas.put(row++, 0, problem, Role::warning);
+  return canvas;
+}
+
+}  // namespace neuron::top

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/base/result.h"
+#include "tools/neuron-top/view_state.h"
+#include "tools/render/canvas.h"
+
+namespace neuron::top {
+
+// The terminal on stdin and stdout, in full-screen mode for as long as the object lives; the only place that knows
+// curses. One at a time, one thread. Starting it does not install handlers that outlive the signals' being blocked:
+// block them first.
+class Terminal {
+ public:
+  // Errors: unavailable (stdin or stdout is no terminal, or its type is unknown).
+  [[nodiscard]] static Result<std::unique_ptr<Terminal>> open(render::ColourDepth colour);
+  ~Terminal();  // gives the screen back as it was
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  [[nodiscard]] int rows() const;
+  [[nodiscard]] int columns() const;
+
+  // Asks the kernel for the size again, after SIGWINCH. The next show() draws everything.
+  void resize();
+
+  // Shows the picture; only cells that changed since the last one are sent.
+  void show(const render::Canvas& canvas);
+
+  // Keys that were pressed since the last call; empty when none was. Never blocks.
+  [[nodiscard]] std::vector<Key> read_keys();
+
+  // Gives the screen back (before stopping) and takes it again.
+  void suspend();
+  void resume();
+
+  // What to write to the terminal to give it back without this object: for a program that crashes.
+  [[nodiscard]] static std::string restore_text();
+
+ private:
+  explicit Terminal(render::ColourDepth colour);
+  void prepare_colours();
+  void show_row(const render::Canvas& canvas, int row, bool everything);
+
+  render::ColourDepth colour_;
+  std::unique_ptr<render::Canvas> shown_;  // what is on the screen; null = unknown
+};
+
+}  // namespace neuron::top

@@ -1,0 +1,312 @@
+#include "tools/neuron-top/view_model.h"
+
+#include <algorithm>
+#include <set>
+
+#include "agent/base/parse.h"
+#include "agent/core/catalogue.h"
+#include "agent/core/logical_cores.h"
+#include "neuron_version.h"
+
+namespace neuron::top {
+namespace {
+
+using Bytes = std::optional<std::uint64_t>;
+
+std::string core_version_of(const model::HostScan& scan) {
+  const int lnc = scan.lnc ? scan.lnc->value : 1;
+  for (const model::NeuronDevice& device : scan.devices) {
+    if (!device.family) continue;
+    switch (*device.family) {
+      case model::Family::inferentia:
+        return "v1";
+      case model::Family::inferentia2:
+      case model::Family::trainium1:
+        return "v2";
+      case model::Family::trainium2:
+        return lnc > 1 ? "v3d" : "v3";
+      case model::Family::trainium3:
+        return lnc > 1 ? "v4d" : "v4";
+    }
+  }
+  return "";
+}
+
+// Sum of the kinds; nullopt when none is known.
+Bytes sum_of(const model::HostMemory& kinds) {
+  Bytes sum;
+  for (const Bytes& bytes : kinds) {
+    if (bytes) sum = sum.value_or(0) + *bytes;
+  }
+  return sum;
+}
+
+CoreView core_view(const core::CoreRates& rates) {
+  return {rates.id,
+          rates.position,
+          rates.utilization_percent,
+          rates.flops_per_second,
+          rates.device_memory_bytes,
+          rates.host_memory_bytes,
+          rates.device_memory};
+}
+
+// Unknown as soon as one is; no core at all is unknown too.
+Bytes sum_of(const std::vector<CoreView>& cores, Bytes CoreView::*member) {
+  if (cores.empty()) return std::nullopt;
+  std::uint64_t sum = 0;
+  for (const CoreView& core : cores) {
+    if (!(core.*member)) return std::nullopt;
+    sum += *(core.*member);
+  }
+  return sum;
+}
+
+std::optional<double> mean_percent_of(const std::vector<CoreView>& cores) {
+  double sum = 0;
+  int known = 0;
+  for (const CoreView& core : cores) {
+    if (!core.percent) continue;
+    sum += *core.percent;
+    ++known;
+  }
+  if (known == 0) return std::nullopt;
+  return sum / known;
+}
+
+EccView ecc_of(const model::DeviceSignals& signals) {
+  return {signals.sram_ecc_corrected, signals.sram_ecc_uncorrected, signals.mem_ecc_corrected,
+          signals.mem_ecc_uncorrected, signals.mem_ecc_repairable_uncorrected};
+}
+
+// The sentence of a verdict begins with the device's name, which stands beside it here.
+model::Health without_name(model::Health health, const std::string& name) {
+  if (health.sentence.starts_with(name + ": ")) health.sentence.erase(0, name.size() + 2);
+  return health;
+}
+
+DeviceView device_view(const Moment& moment, std::size_t i) {
+  const model::NeuronDevice& device = moment.scan.devices[i];
+  DeviceView view;
+  view.index = device.index;
+  for (const core::CoreRates& core : moment.rates.cores) {
+    if (core.device == device.index) view.cores.push_back(core_view(core));
+  }
+  if (view.cores.empty()) {  // nothing was read of them, but they are there
+    const auto ids = core::core_ids_of(device, moment.scan);
+    for (std::size_t k = 0; k < ids.size(); ++k) {
+      CoreView core;
+      core.id = ids[k];
+      core.position = static_cast<int>(k);
+      view.cores.push_back(core);
+    }
+  }
+  view.percent = mean_percent_of(view.cores);
+  view.device_bytes = sum_of(view.cores, &CoreView::device_bytes);
+  view.host_bytes = sum_of(view.cores, &CoreView::host_bytes);
+  view.memory_size = device.memory_bytes;
+  if (i < moment.device_health.size()) {
+    view.health = without_name(moment.device_health[i], "neuron" + std::to_string(device.index));
+  }
+  view.ecc = ecc_of(device.signals);
+  for (const model::DeviceUsage& usage : moment.sample.devices) {
+    if (usage.index != device.index) continue;
+    view.power = usage.power;
+    view.host_kinds = usage.host_memory;
+    if (const Bytes sum = sum_of(usage.host_memory)) view.host_bytes = sum;
+  }
+  for (const model::Process& process : device.processes.value_or(std::vector<model::Process>{})) {
+    view.pids.push_back(process.pid);
+  }
+  std::sort(view.pids.begin(), view.pids.end());
+  return view;
+}
+
+std::optional<double> rate_of(const core::EfaRates& rates, const std::string& counter) {
+  const auto found = rates.per_second.find(counter);
+  if (found == rates.per_second.end()) return std::nullopt;
+  return found->second;
+}
+
+Bytes error_sum(const model::EfaUsage& usage) {
+  Bytes sum;
+  for (const std::string_view name : core::efa_error_counters()) {
+    const auto found = usage.counters.find(std::string(name));
+    if (found != usage.counters.end()) sum = sum.value_or(0) + found->second;
+  }
+  return sum;
+}
+
+EfaView efa_view(const Moment& moment, std::size_t i) {
+  const model::EfaInterface& efa = moment.scan.efas[i];
+  EfaView view;
+  view.name = efa.name.empty() ? to_string(efa.bdf) : printable(efa.name);
+  view.numa_node = efa.numa_node;
+  if (i < moment.efa_health.size()) view.health = without_name(moment.efa_health[i], efa.name);
+  if (efa.name.empty()) return view;
+  for (const core::EfaRates& rates : moment.rates.efas) {
+    if (rates.name != efa.name) continue;
+    view.rx = rates.rx_bytes_per_second;
+    view.tx = rates.tx_bytes_per_second;
+    view.rdma_read = rate_of(rates, "rdma_read_bytes");
+    view.rdma_write = rate_of(rates, "rdma_write_bytes");
+    view.retransmits = rates.retrans_per_second;
+    view.errors = rates.errors_per_second;
+  }
+  for (const model::EfaUsage& usage : moment.sample.efas) {
+    if (usage.name == efa.name) view.errors_total = error_sum(usage);
+  }
+  return view;
+}
+
+// What the driver's list says of one process, device by device.
+void add_holdings(ProcessView& view, const Moment& moment) {
+  std::set<int> cores;
+  for (const model::NeuronDevice& device : moment.scan.devices) {
+    for (const model::Process& process : device.processes.value_or(std::vector<model::Process>{})) {
+      if (process.pid != view.pid) continue;
+      view.devices.push_back(device.index);
+      view.device_bytes += process.device_memory_bytes;
+      view.host_bytes += process.host_memory_bytes;
+      for (const core::CoreRates& core : moment.rates.cores) {
+        if (core.device != device.index) continue;
+        const auto held = [&](int physical) { return physical < 8 && ((process.core_mask >> physical) & 1) != 0; };
+        if (std::any_of(core.physical.begin(), core.physical.end(), held)) cores.insert(core.id);
+      }
+    }
+  }
+  view.cores.assign(cores.begin(), cores.end());
+}
+
+ProcessView process_view(const Moment& moment, const model::ProcessUsage& usage) {
+  ProcessView view;
+  view.pid = usage.pid;
+  view.label = usage.tag && !usage.tag->empty() ? *usage.tag : std::to_string(usage.pid);
+  view.command = usage.command;
+  view.resident_bytes = usage.resident_bytes;
+  add_holdings(view, moment);
+  for (const core::ProcessRates& rates : moment.rates.processes) {
+    if (rates.pid != usage.pid) continue;
+    view.user_percent = rates.user_percent;
+    view.system_percent = rates.system_percent;
+  }
+  return view;
+}
+
+// Cores of a device's resource id count for the pod too, and the other way round.
+void add_holding(PodView& view, const pods::PodHolding& holding, const ViewModel& model) {
+  const bool is_device = holding.resource.ends_with("/neuron") || holding.resource.ends_with("/neurondevice");
+  const bool is_core = holding.resource.ends_with("/neuroncore");
+  for (const std::string& id : holding.ids) {
+    if (holding.resource.ends_with("/efa")) view.efas.push_back(printable(id));
+    const auto number = is_device || is_core ? parse_int(id, 0, 1 << 20) : std::nullopt;
+    if (!number) continue;
+    for (const DeviceView& device : model.devices) {
+      for (const CoreView& core : device.cores) {
+        if (is_device ? device.index != *number : core.id != *number) continue;
+        view.devices.push_back(device.index);
+        view.cores.push_back(core.id);
+      }
+    }
+  }
+}
+
+template <typename T>
+void sort_unique(std::vector<T>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+std::vector<PodView> pod_views(const Moment& moment, const ViewModel& model) {
+  std::map<std::pair<std::string, std::string>, PodView> views;
+  for (const pods::PodHolding& holding : moment.pods) {
+    const std::string name = printable(holding.pod_namespace) + '/' + printable(holding.pod);
+    PodView& view = views[{name, holding.container}];
+    view.name = name;
+    view.container = printable(holding.container);
+    add_holding(view, holding, model);
+  }
+  std::vector<PodView> pods;
+  for (auto& [key, view] : views) {
+    sort_unique(view.devices);
+    sort_unique(view.cores);
+    sort_unique(view.efas);
+    if (!view.cores.empty() || !view.efas.empty()) pods.push_back(std::move(view));
+  }
+  return pods;
+}
+
+std::string why_no_devices(const model::HostScan& scan) {
+  if (!scan.devices.empty()) return "";
+  if (scan.layout != model::DriverLayout::none || !scan.driver_version.empty()) {
+    return "the Neuron driver is loaded, but shows no device";
+  }
+  if (scan.neuron_pci_functions > 0) return "the Neuron driver is not loaded (modprobe neuron)";
+  return "this machine has no Neuron device";
+}
+
+std::string joined(const std::set<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ",") + name;
+  return text;
+}
+
+bool meet(const std::vector<int>& a, const std::vector<int>& b) {
+  return std::any_of(a.begin(), a.end(), [&](int value) { return std::find(b.begin(), b.end(), value) != b.end(); });
+}
+
+}  // namespace
+
+ViewModel make_view_model(const Moment& moment) {
+  const model::HostScan& scan = moment.scan;
+  ViewModel model;
+  model.version = kVersion;
+  model.instance_id = printable(scan.instance_id);
+  model.instance_type = printable(scan.instance_type);
+  model.driver_version = printable(scan.driver_version);
+  model.core_version = core_version_of(scan);
+  model.lnc = scan.lnc ? scan.lnc->value : 0;
+  for (std::size_t i = 0; i < scan.devices.size(); ++i) model.devices.push_back(device_view(moment, i));
+  for (std::size_t i = 0; i < scan.efas.size(); ++i) model.efas.push_back(efa_view(moment, i));
+  for (const auto& usage : moment.sample.processes) model.processes.push_back(process_view(moment, usage));
+  model.pods = pod_views(moment, model);
+  model.mean_percent = moment.rates.mean_utilization;
+  model.cpu = moment.rates.cpu;
+  model.runtime_cpu = moment.rates.all_processes;
+  model.cpu_count = moment.sample.cpu_count;
+  model.memory = moment.sample.memory;
+  model.seconds = moment.rates.seconds;
+  model.no_utilization = moment.sample.no_utilization;
+  model.no_processes = moment.sample.no_processes;
+  model.no_pods = moment.no_pods;
+  model.no_devices = why_no_devices(scan);
+  if (const auto* type = core::find_instance_type(scan.instance_type)) model.expected_devices = type->device_count;
+  for (const std::string& problem : scan.problems) model.problems.push_back(printable(problem));
+  return model;
+}
+
+std::string pods_of_device(const ViewModel& model, const DeviceView& device) {
+  std::set<std::string> names;
+  for (const PodView& pod : model.pods) {
+    if (meet(pod.devices, {device.index})) names.insert(pod.name);
+  }
+  return joined(names);
+}
+
+std::string pods_of_process(const ViewModel& model, const ProcessView& process) {
+  std::set<std::string> names;
+  for (const PodView& pod : model.pods) {
+    if (meet(pod.cores, process.cores)) names.insert(pod.name);
+  }
+  return joined(names);
+}
+
+std::string pods_of_efa(const ViewModel& model, const std::string& name) {
+  std::set<std::string> names;
+  for (const PodView& pod : model.pods) {
+    if (std::find(pod.efas.begin(), pod.efas.end(), name) != pod.efas.end()) names.insert(pod.name);
+  }
+  return joined(names);
+}
+
+}  // namespace neuron::top

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/model/health.h"
+#include "agent/model/usage.h"
+#include "tools/neuron-top/moment.h"
+
+// What every view of neuron-top shows, put together once per sample: the screen, the printed text and JSON are drawn
+// from it, so that they cannot disagree. Passive data; an empty optional is shown as "n/a".
+namespace neuron::top {
+
+// One logical core.
+struct CoreView {
+  int id = 0;        // global
+  int position = 0;  // on its device, from 0
+  std::optional<double> percent;
+  std::optional<double> flops_per_second;
+  std::optional<std::uint64_t> device_bytes;
+  std::optional<std::uint64_t> host_bytes;
+  model::DeviceMemory kinds;
+};
+
+struct EccView {
+  std::optional<std::uint64_t> sram_corrected;
+  std::optional<std::uint64_t> sram_uncorrected;
+  std::optional<std::uint64_t> memory_corrected;
+  std::optional<std::uint64_t> memory_uncorrected;
+  std::optional<std::uint64_t> memory_repairable;
+};
+
+struct DeviceView {
+  int index = 0;
+  std::vector<CoreView> cores;                // ascending position
+  std::optional<double> percent;              // mean of the cores that are known
+  std::optional<std::uint64_t> device_bytes;  // sum of the cores; nullopt as soon as one is unknown
+  std::optional<std::uint64_t> host_bytes;    // of the kinds, else the sum of the cores
+  std::optional<std::uint64_t> memory_size;   // of the whole device
+  model::HostMemory host_kinds;
+  std::optional<model::PowerUsage> power;
+  model::Health health;
+  EccView ecc;
+  std::vector<int> pids;  // ascending
+};
+
+struct EfaView {
+  std::string name;  // RDMA name, or the PCI address where no driver is bound
+  model::Health health;
+  std::optional<double> rx, tx, rdma_read, rdma_write;  // bytes per second
+  std::optional<double> retransmits;                    // packets per second
+  std::optional<double> errors;                         // per second
+  std::optional<std::uint64_t> errors_total;            // since the driver was loaded
+  std::optional<int> numa_node;
+};
+
+struct ProcessView {
+  int pid = 0;
+  std::string label;    // NEURON_PROCESS_TAG, else the pid
+  std::string command;  // "" unknown
+  std::vector<int> devices;
+  std::vector<int> cores;          // global logical ids
+  std::uint64_t device_bytes = 0;  // as the driver accounts them
+  std::uint64_t host_bytes = 0;
+  std::optional<double> user_percent, system_percent;  // of all vCPUs
+  std::optional<std::uint64_t> resident_bytes;
+};
+
+// One container that holds devices.
+struct PodView {
+  std::string name;  // "namespace/pod"
+  std::string container;
+  std::vector<int> devices;
+  std::vector<int> cores;  // global logical ids
+  std::vector<std::string> efas;
+};
+
+struct ViewModel {
+  std::string version;  // of this program
+  std::string instance_id, instance_type, driver_version;
+  std::string core_version;         // "v2", "v3", "v3d"; "" unknown
+  int lnc = 0;                      // 0 unknown
+  std::vector<DeviceView> devices;  // ascending index
+  std::vector<EfaView> efas;
+  std::vector<ProcessView> processes;  // ascending pid
+  std::vector<PodView> pods;           // by name, container
+  std::optional<double> mean_percent;
+  std::optional<core::CpuRates> cpu;
+  std::optional<core::ProcessRates> runtime_cpu;  // of all processes
+  int cpu_count = 0;
+  std::optional<model::HostMemoryUsage> memory;
+  double seconds = 0;          // between the two samples; 0 = rates are not known yet
+  std::string no_utilization;  // why nobody knows what the cores do; "" = known
+  std::string no_processes;
+  std::string no_pods;
+  std::string no_devices;  // why the list is empty; "" = it is not
+  std::vector<std::string> problems;
+  int expected_devices = 0;  // that the instance type has; 0 = unknown
+};
+
+[[nodiscard]] ViewModel make_view_model(const Moment& moment);
+
+// The processes whose cores or devices a pod holds, and the other way round: "team/train-0", several joined by ",".
+[[nodiscard]] std::string pods_of_device(const ViewModel& model, const DeviceView& device);
+[[nodiscard]] std::string pods_of_process(const ViewModel& model, const ProcessView& process);
+[[nodiscard]] std::string pods_of_efa(const ViewModel& model, const std::string& name);
+
+}  // namespace neuron::top
