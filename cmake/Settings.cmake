@@ -17,6 +17,7 @@ if(NEURON_FUZZ)
 endif()
 
 if(NEURON_HARDEN)
-  add_compile_options(-fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE)
-  add_link_options(-Wl,-z,relro,-z,now -pie)
+  set(is_module $<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>)  # which CMake itself makes position independent
+  add_compile_options(-fstack-protector-strong -D_FORTIFY_SOURCE=2 $<$<NOT:${is_module}>:-fPIE>)
+  add_link_options(-Wl,-z,relro,-z,now $<$<NOT:${is_module}>:-pie>)
 endif()
