@@ -43,7 +43,7 @@ std::string holder_pids(const NodeView& view, const PhysicalCore& core) {
   std::string pids;
   if (device == nullptr || !device->processes) return pids;
   for (const model::Process& process : *device->processes) {
-    if (((process.core_mask >> core.physical) & 1U) != 0) pids += " pid " + std::to_string(process.pid);
+    if (((process.core_mask.value_or(0) >> core.physical) & 1U) != 0) pids += " pid " + std::to_string(process.pid);
   }
   return pids;
 }

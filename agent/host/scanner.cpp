@@ -57,6 +57,7 @@ HostScan Scanner::scan() {
   if (topology_) scan.numa_nodes = topology_->numa_nodes;
   scan.neuron_pci_functions = count_neuron_functions(pci_);
   for (const int index : refresh_inventory(scan)) scan.devices.push_back(read_device(index));
+  if (options_.with_processes && options_.with_device_users) add_device_users(scan);
   check_neighbours(scan.devices);
   judge_layout(scan);
   scan.efas = efa_.read(root_, pci_, scan.problems);
@@ -164,6 +165,34 @@ void Scanner::ask(int index, KnownDevice& known, NeuronDevice& device) const {
   device.logical_to_physical = answers.logical_to_physical;
   if (options_.with_processes) device.processes = answers.processes;
   for (const std::string& line : answers.problems) note_problem(device.problems, kMaxDeviceProblems, line);
+}
+
+void Scanner::look_for_users() {
+  constexpr int kPause = 200;  // times what a look takes
+  const SteadyTime begin = std::chrono::steady_clock::now();
+  if (root_.is_live() && begin < next_look_) return;
+  auto users = find_device_users(root_);
+  users_.reset();
+  if (users) users_ = *std::move(users);
+  const SteadyTime end = std::chrono::steady_clock::now();
+  next_look_ = end + kPause * (end - begin);
+}
+
+void Scanner::add_device_users(HostScan& scan) {
+  const auto is_silent = [](const NeuronDevice& device) { return !device.processes; };
+  if (std::none_of(scan.devices.begin(), scan.devices.end(), is_silent)) return;
+  look_for_users();
+  if (!users_) return;
+  for (NeuronDevice& device : scan.devices) {
+    if (device.processes) continue;
+    std::vector<model::Process> processes;
+    for (const DeviceUser& user : users_->users) {
+      if (user.device == device.index) processes.emplace_back().pid = user.pid;
+    }
+    // That nobody uses it is known only when everybody was looked at.
+    if (!processes.empty() || users_->gap.empty()) device.processes = std::move(processes);
+  }
+  if (!users_->gap.empty()) note_problem(scan.problems, kMaxHostProblems, users_->gap);
 }
 
 // Facts of the PCI function behind a device, once the driver has named it.

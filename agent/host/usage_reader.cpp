@@ -180,7 +180,7 @@ void UsageReader::read_processes(const HostScan& scan, UsageSample& sample) {
                                  [](const model::NeuronDevice& device) { return device.processes.has_value(); });
   if (!known) {
     sample.no_processes = scan.devices.empty() ? "no Neuron devices"
-                          : root_.is_live()    ? "the driver names its processes only to a program that attaches itself"
+                          : root_.is_live()    ? "who uses the devices is told to root in the host's pid namespace only"
                                                : "no recorded driver answers in neuron-ioctl/";
     return;
   }

@@ -45,12 +45,13 @@ enum class Family { inferentia, inferentia2, trainium1, trainium2, trainium3 };
 [[nodiscard]] std::optional<Family> parse_family(std::string_view device_name);  // the same texts
 [[nodiscard]] std::optional<Family> family_of_pci_id(std::uint16_t device_id);   // vendor 1d0f; neuron-driver.md §2
 
-// One process that has a device open, as the driver tells (ioctl 7 or a recorded answer).
+// One process that has a device open. The driver (ioctl 7, or a recorded answer) tells all of it; proc/<pid>/fd tells
+// no more than that it has the device open, and nullopt is what nobody can say then.
 struct Process {
-  int pid = 0;                 // in the init pid namespace
-  std::uint8_t core_mask = 0;  // nc_lock_map: bit i = core i of the device
-  std::uint64_t host_memory_bytes = 0;
-  std::uint64_t device_memory_bytes = 0;
+  int pid = 0;                            // in the init pid namespace
+  std::optional<std::uint8_t> core_mask;  // nc_lock_map: bit i = core i of the device
+  std::optional<std::uint64_t> host_memory_bytes;
+  std::optional<std::uint64_t> device_memory_bytes;
   friend bool operator==(const Process&, const Process&) = default;
 };
 
@@ -99,8 +100,9 @@ struct NeuronDevice {
   Maybe<std::vector<int>> cpus;               // PCI local_cpulist of the bdf, else the table; ascending
   std::optional<std::uint64_t> memory_bytes;  // by family (neuron-driver.md §18); device memory of the whole device
   std::optional<std::vector<int>> logical_to_physical;  // driver ioctl 120: [logical position] = physical core
-  std::optional<std::vector<Process>> processes;        // driver ioctl 7; nullopt = could not be asked, empty = none
-  bool node_present = false;                            // dev/neuron<N> exists
+  // Driver ioctl 7, else proc/<pid>/fd (host/device_users.h); nullopt = nobody could be asked, empty = none
+  std::optional<std::vector<Process>> processes;
+  bool node_present = false;  // dev/neuron<N> exists
   DeviceSignals signals;
   std::vector<CoreSignals> cores;     // by physical index, ascending; empty when the layout has no core folders
   std::vector<std::string> problems;  // what could not be read though it should: "path: reason"; bounded to 8

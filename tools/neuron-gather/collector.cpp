@@ -5,6 +5,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/host/attributes.h"
+#include "agent/host/device_users.h"
 #include "agent/host/driver_query.h"
 #include "agent/host/driver_query_recorded.h"
 #include "agent/host/problems.h"
@@ -220,6 +221,30 @@ void Collector::collect_driver_answers() {
   }
 }
 
+// The pids of the users.
+std::vector<int> Collector::take_device_users(const std::vector<int>& devices) {
+  if (devices.empty() || !permitted("proc")) return {};
+  const auto found = host::find_device_users(root_);
+  if (!found) {
+    note("proc/1/fd", found.error());
+    return {};
+  }
+  if (found->gap.empty())
+    capture_.add_folder("proc/1/fd");
+  else
+    capture_.add_unreadable("proc", found->gap);
+  std::vector<int> pids;
+  for (const host::DeviceUser& user : found->users) {
+    if (!std::binary_search(devices.begin(), devices.end(), user.device)) continue;
+    const std::string process = "proc/" + std::to_string(user.pid);
+    const std::string file = std::to_string(user.file);
+    capture_.add_link(process + "/fd/" + file, "dev/neuron" + std::to_string(user.device), "");
+    take_text(process + "/fdinfo/" + file, kMaxTextBytes);
+    pids.push_back(user.pid);
+  }
+  return pids;
+}
+
 void Collector::take_process(int pid, Commands commands) {
   const std::string folder = "proc/" + std::to_string(pid);
   take_text(folder + "/stat", kMaxTextBytes);
@@ -234,8 +259,11 @@ void Collector::take_process(int pid, Commands commands) {
 }
 
 void Collector::collect_processes(Commands commands) {
-  std::set<int> pids;
-  for (const int index : captured_devices()) {
+  std::vector<int> devices = captured_devices();
+  std::sort(devices.begin(), devices.end());
+  const std::vector<int> users = take_device_users(devices);
+  std::set<int> pids(users.begin(), users.end());
+  for (const int index : devices) {
     const Entry* file = capture_.find("neuron-ioctl/neuron" + std::to_string(index) + ".json");
     if (file == nullptr) continue;
     const auto answers = host::parse_recorded_answers(file->text, "");

@@ -32,8 +32,10 @@ class Collector {
   // recorded file as it is.
   void collect_driver_answers();
 
-  // proc/<pid>/stat and statm of the processes in the captured answers, and where asked for cmdline, and of environ the
-  // one variable NEURON_PROCESS_TAG.
+  // Who uses the captured devices: proc/<pid>/fd and fdinfo of the files that have one open (host/device_users.h), no
+  // other file of anybody's; and proc/1/fd without content when everybody was looked at, which readers go by. Of these
+  // processes and those in the captured answers proc/<pid>/stat and statm, and where asked for cmdline, and of environ
+  // the one variable NEURON_PROCESS_TAG.
   void collect_processes(Commands commands);
 
  private:
@@ -50,6 +52,7 @@ class Collector {
   void take_config(const std::string& path);
   void take_containerd(const std::string& path);
   void take_tree(const std::string& folder, std::size_t depth);
+  [[nodiscard]] std::vector<int> take_device_users(const std::vector<int>& devices);
   void take_process(int pid, Commands commands);
   [[nodiscard]] const std::vector<std::string>& names_in(const std::string& folder);
   [[nodiscard]] std::vector<int> captured_devices() const;

@@ -10,10 +10,10 @@ std::string driver_answers_json(const host::DriverAnswers& answers) {
   if (answers.processes) {
     json["apps"] = nlohmann::ordered_json::array();
     for (const model::Process& process : *answers.processes) {
-      json["apps"].push_back({{"pid", process.pid},
-                              {"nc_lock_map", process.core_mask},
-                              {"host_mem_bytes", process.host_memory_bytes},
-                              {"device_mem_bytes", process.device_memory_bytes}});
+      auto& app = json["apps"].emplace_back(nlohmann::ordered_json{{"pid", process.pid}});
+      if (process.core_mask) app["nc_lock_map"] = *process.core_mask;
+      if (process.host_memory_bytes) app["host_mem_bytes"] = *process.host_memory_bytes;
+      if (process.device_memory_bytes) app["device_mem_bytes"] = *process.device_memory_bytes;
     }
   }
   if (answers.logical_to_physical) json["logical_to_physical"] = *answers.logical_to_physical;

@@ -30,9 +30,10 @@ struct Rule {
 };
 
 // Everything that is captured; nothing else of a machine is ever opened, except the device nodes that
-// host::query_driver asks. Reading none of it changes anything: the write-to-clear files of the Neuron driver and
-// `reset` are only read, and `node` opens nothing. A test runs every reader on a captured tree and on its original and
-// compares, so a reader that looks at more is noticed. Static lifetime, any thread.
+// host::query_driver asks and the files below proc/<pid> that Collector::collect_processes names. Reading none of it
+// changes anything: the write-to-clear files of the Neuron driver and `reset` are only read, and `node` opens nothing.
+// A test runs every reader on a captured tree and on its original and compares, so a reader that looks at more is
+// noticed. Static lifetime, any thread.
 [[nodiscard]] std::span<const Rule> rules();
 
 // Entries of every kernel device that no reader looks at: power, subsystem, uevent.

@@ -7,8 +7,8 @@
 #include "agent/core/complete.h"
 #include "agent/core/logical_cores.h"
 #include "tools/neuron-ls/pod_uses.h"
-#include "tools/pods/pod_query.h"
 #include "tools/neuron-ls/process_commands.h"
+#include "tools/pods/pod_query.h"
 
 namespace neuron::ls {
 namespace {
@@ -75,7 +75,9 @@ std::string pod_socket(const Options& options) {
 }
 
 NodeReader::NodeReader(const host::FsRoot& root, const Options& options)
-    : root_(root), options_(options), scanner_(root, {.with_topology = false, .with_processes = true}) {}
+    : root_(root),
+      options_(options),
+      scanner_(root, {.with_topology = false, .with_processes = true, .with_device_users = true}) {}
 
 Reading NodeReader::read() {
   Reading reading;

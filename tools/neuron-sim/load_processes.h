@@ -9,10 +9,10 @@
 
 namespace neuron::sim {
 
-// The processes of a load as a simulated host shows them: proc/<pid>/{cmdline,comm,environ,stat,statm,fd,fdinfo} and the
-// driver's recorded answers; beside them an empty proc/1/fd, which says that nobody is hidden (host/device_users.h). A
-// process appears and goes as a whole. What an earlier load left behind is removed at the first step;
-// .neuron-sim/load-processes remembers it. Not thread-safe.
+// The processes of a load as a simulated host shows them: proc/<pid>/{cmdline,comm,environ,stat,statm,fd,fdinfo} and
+// the driver's recorded answers; beside them an empty proc/1/fd, which says that nobody is hidden
+// (host/device_users.h). A process appears and goes as a whole. What an earlier load left behind is removed at the
+// first step; .neuron-sim/load-processes remembers it. Not thread-safe.
 class LoadProcesses {
  public:
   // `files` must outlive it; `first_tick` is when the load begins, since the host's boot.

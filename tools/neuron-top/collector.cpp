@@ -49,7 +49,7 @@ Result<std::unique_ptr<Collector>> Collector::open(CollectorOptions options) {
 Collector::Collector(CollectorOptions options, host::FsRoot root)
     : options_(std::move(options)),
       root_(std::move(root)),
-      scanner_(root_, {.with_topology = false, .with_processes = true}),
+      scanner_(root_, {.with_topology = false, .with_processes = true, .with_device_users = true}),
       usage_(root_),
       kinds_usage_(root_) {}
 

@@ -33,7 +33,12 @@ TableCell value_cell(std::string text) {
   return {std::move(text), role};
 }
 
+TableCell held_cell(std::optional<std::uint64_t> bytes) {
+  return {memory_text(bytes), bytes ? Role::good : Role::dim};
+}
+
 std::string cores_text(const ProcessView& process) {
+  if (!process.cores_known) return "n/a";
   return process.cores.empty() ? "-" : format_int_list(process.cores);
 }
 
@@ -163,8 +168,8 @@ Table process_table(const Scene& scene) {
     row.cells.push_back({process->label == pid ? "-" : process->label, Role::plain});
     row.cells.push_back({devices_text(process->devices), Role::plain});
     row.cells.push_back({cores_text(*process), Role::plain});
-    row.cells.push_back({memory_text(process->device_bytes), Role::good});
-    row.cells.push_back({memory_text(process->host_bytes), Role::good});
+    row.cells.push_back(held_cell(process->device_bytes));
+    row.cells.push_back(held_cell(process->host_bytes));
     row.cells.push_back(value_cell(memory_text(process->resident_bytes)));
     row.cells.push_back(value_cell(percent_text(process->user_percent)));
     row.cells.push_back(value_cell(percent_text(process->system_percent)));

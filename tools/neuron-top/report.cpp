@@ -57,10 +57,12 @@ Json runtime_of(const ViewModel& model, const ProcessView& process) {
   const std::string no_cpu = process.user_percent ? "" : "not known of this process";
   Json report;
   report["neuroncore_counters"] = core_counters(model, process);
+  Json used = Json::object();
+  put_if_known(used, "host", process.host_bytes);
+  put_if_known(used, "neuron_device", process.device_bytes);
+  const std::string no_memory = process.device_bytes ? "" : "the driver was not asked";
   report["memory_used"] = {
-      {"period", model.seconds},
-      {"neuron_runtime_used_bytes", {{"host", process.host_bytes}, {"neuron_device", process.device_bytes}}},
-      {"error", ""}};
+      {"period", model.seconds}, {"neuron_runtime_used_bytes", std::move(used)}, {"error", no_memory}};
   report["neuron_runtime_vcpu_usage"] = {
       {"period", model.seconds}, {"vcpu_usage", std::move(usage)}, {"error", no_cpu}};
   return {{"pid", process.pid},
@@ -195,7 +197,7 @@ Json ours(const ViewModel& model, std::int64_t time_ms) {
     processes.push_back({{"pid", process.pid},
                          {"command", process.command},
                          {"devices", process.devices},
-                         {"cores", process.cores},
+                         {"cores", process.cores_known ? Json(process.cores) : Json(nullptr)},
                          {"resident_bytes", or_null(process.resident_bytes)}});
   }
   Json pods = Json::array();

@@ -162,15 +162,19 @@ EfaView efa_view(const Moment& moment, std::size_t i) {
 // What the driver's list says of one process, device by device.
 void add_holdings(ProcessView& view, const Moment& moment) {
   std::set<int> cores;
+  view.device_bytes = view.host_bytes = 0;
+  const auto add = [](Bytes& sum, const Bytes& part) { sum = sum && part ? Bytes(*sum + *part) : std::nullopt; };
   for (const model::NeuronDevice& device : moment.scan.devices) {
     for (const model::Process& process : device.processes.value_or(std::vector<model::Process>{})) {
       if (process.pid != view.pid) continue;
       view.devices.push_back(device.index);
-      view.device_bytes += process.device_memory_bytes;
-      view.host_bytes += process.host_memory_bytes;
+      add(view.device_bytes, process.device_memory_bytes);
+      add(view.host_bytes, process.host_memory_bytes);
+      view.cores_known = view.cores_known && process.core_mask;
+      const unsigned mask = process.core_mask.value_or(0);
       for (const core::CoreRates& core : moment.rates.cores) {
         if (core.device != device.index) continue;
-        const auto held = [&](int physical) { return physical < 8 && ((process.core_mask >> physical) & 1) != 0; };
+        const auto held = [&](int physical) { return physical < 8 && ((mask >> physical) & 1U) != 0; };
         if (std::any_of(core.physical.begin(), core.physical.end(), held)) cores.insert(core.id);
       }
     }

@@ -62,9 +62,10 @@ struct ProcessView {
   std::string label;    // NEURON_PROCESS_TAG, else the pid
   std::string command;  // "" unknown
   std::vector<int> devices;
-  std::vector<int> cores;          // global logical ids
-  std::uint64_t device_bytes = 0;  // as the driver accounts them
-  std::uint64_t host_bytes = 0;
+  std::vector<int> cores;  // global logical ids
+  bool cores_known = true;
+  std::optional<std::uint64_t> device_bytes;  // as the driver accounts them; nullopt: it was not asked
+  std::optional<std::uint64_t> host_bytes;
   std::optional<double> user_percent, system_percent;  // of all vCPUs
   std::optional<std::uint64_t> resident_bytes;
 };

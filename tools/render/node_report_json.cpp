@@ -96,6 +96,15 @@ Json physical_cores_json(const model::NeuronDevice& device) {
   return list;
 }
 
+Json cores_of(const model::Process& process) {
+  if (!process.core_mask) return nullptr;
+  Json cores = Json::array();
+  for (int core = 0; core < 8; ++core) {
+    if ((*process.core_mask >> static_cast<unsigned>(core) & 1U) != 0) cores.push_back(core);
+  }
+  return cores;
+}
+
 Json processes_json(const NodeReport& report, const model::NeuronDevice& device) {
   if (!device.processes) return nullptr;
   Json list = Json::array();
@@ -104,13 +113,9 @@ Json processes_json(const NodeReport& report, const model::NeuronDevice& device)
     const auto command = report.commands.find(process.pid);
     object["pid"] = process.pid;
     object["command"] = command == report.commands.end() ? Json(nullptr) : Json(command->second);
-    Json cores = Json::array();
-    for (int core = 0; core < 8; ++core) {
-      if ((process.core_mask >> static_cast<unsigned>(core) & 1U) != 0) cores.push_back(core);
-    }
-    object["physical_cores"] = std::move(cores);
-    object["host_memory_bytes"] = process.host_memory_bytes;
-    object["device_memory_bytes"] = process.device_memory_bytes;
+    object["physical_cores"] = cores_of(process);
+    object["host_memory_bytes"] = or_null(process.host_memory_bytes);
+    object["device_memory_bytes"] = or_null(process.device_memory_bytes);
     list.push_back(std::move(object));
   }
   return list;

@@ -14,9 +14,11 @@ std::optional<T> value_of(const model::Maybe<T>& maybe) {
   return maybe->value;
 }
 
-// The driver does not say who uses the runtime. A monitor attaches without locking a core or allocating anything.
+// The driver does not say who uses the runtime. A monitor attaches without locking a core or allocating anything. Where
+// not the driver was asked but proc, nobody knows what a process holds, and who has the device open counts.
 bool uses_runtime(const model::Process& process) {
-  return process.core_mask != 0 || process.device_memory_bytes != 0 || process.host_memory_bytes != 0;
+  const auto holds = [](const auto& amount) { return !amount || *amount != 0; };
+  return holds(process.core_mask) || holds(process.device_memory_bytes) || holds(process.host_memory_bytes);
 }
 
 bool has_logical_core_choice(const model::NeuronDevice& device) {

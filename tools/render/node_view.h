@@ -49,7 +49,7 @@ struct NodeView {
 };
 
 enum class ProcessFilter {
-  with_runtime,  // only processes that hold a core or memory of the device
+  with_runtime,  // only processes that hold a core or memory of the device, or of which that is not known
   all,           // everyone who has the device open
 };
 

@@ -76,6 +76,39 @@ TEST_F(CollectorTest, CommandsAndTheTagOnlyWhenAskedFor) {
   EXPECT_THAT(text_in(capture, "MANIFEST.json"), HasSubstr("\"with_commands\": true"));
 }
 
+// Of everybody's open files those that are a device; the links lead inside the capture.
+TEST_F(CollectorTest, WhoHasADeviceOpen) {
+  const auto open_file = [&](const std::string& process, const std::string& target, const std::string& flags) {
+    tree_.link(process + "/fd/3", target);
+    tree_.write(process + "/fdinfo/3", "pos:\t0\nflags:\t" + flags + "\n");
+  };
+  tree_.folder("proc/1/fd");
+  open_file("proc/17", "/dev/neuron0", "02100002");
+  open_file("proc/18", "/home/secret", "02100002");
+  open_file("proc/19", "/dev/neuron0", "0100001");
+  open_file("proc/20", "/dev/neuron9", "02100002");  // the driver shows no such device
+  tree_.write("proc/17/stat", "17 (train) R\n");
+  const Capture capture = capture_of(tree_.path());
+  EXPECT_EQ(text_in(capture, "proc/17/fd/3"), "../../../dev/neuron0");
+  EXPECT_EQ(text_in(capture, "proc/17/fdinfo/3"), "pos:\t0\nflags:\t02100002\n");
+  EXPECT_EQ(text_in(capture, "proc/17/stat"), "17 (train) R\n");
+  EXPECT_TRUE(capture.contains("proc/1/fd"));
+  for (const char* other : {"proc/18", "proc/19", "proc/20"}) EXPECT_FALSE(capture.contains(other)) << other;
+}
+
+// A capture that is silent about users must not read as if there were none.
+TEST_F(CollectorTest, UsersThatCouldNotBeLookedAtStayUnknown) {
+  tree_.link("proc/17/fd/3", "/dev/neuron0");
+  tree_.write("proc/17/fdinfo/3", "flags:\t02\n");
+  EXPECT_FALSE(capture_of(tree_.path()).contains("proc/1"));
+  tree_.folder("proc/1/fd");
+  for (int file = 0; file < 1100; ++file) tree_.link("proc/18/fd/" + std::to_string(file), "/dev/null");
+  const Capture capture = capture_of(tree_.path());
+  EXPECT_FALSE(capture.contains("proc/1"));
+  EXPECT_TRUE(capture.contains("proc/17/fd/3"));
+  EXPECT_THAT(text_in(capture, "MANIFEST.json"), HasSubstr("not all users of the devices are known"));
+}
+
 TEST_F(CollectorTest, SaysWhatCouldNotBeRead) {
   tree_.fifo(device("stats/pipe"));
   tree_.write(device("stats/huge"), std::string(kMaxTextBytes + 1, 'x'));

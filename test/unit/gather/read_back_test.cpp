@@ -7,6 +7,7 @@
 #include "agent/core/complete.h"
 #include "agent/core/preflight.h"
 #include "agent/host/core_memory.h"
+#include "agent/host/device_users.h"
 #include "agent/host/preflight_facts.h"
 #include "agent/host/root_source.h"
 #include "agent/host/scanner.h"
@@ -27,6 +28,7 @@ struct Seen {
   model::HostScan scan;
   model::UsageSample usage;
   std::vector<core::Finding> findings;
+  std::optional<host::DeviceUsers> users;
   std::vector<std::optional<std::uint64_t>> core_memory;
 };
 
@@ -39,6 +41,7 @@ Seen look_at(const std::string& directory) {
   everything.flops = everything.memory_kinds_of_all = true;
   seen.usage = host::UsageReader(root).read(seen.scan, everything, {});
   seen.findings = core::preflight(core::complete(seen.scan), host::gather_preflight_facts(root));
+  if (auto users = host::find_device_users(root)) seen.users = *std::move(users);
   for (const auto& device : seen.scan.devices) {
     for (const auto& core : device.cores) {
       seen.core_memory.push_back(host::process_memory_of_core(root, device.index, core.physical_index));
@@ -58,15 +61,19 @@ void expect_same(const Seen& seen, const Seen& original) {
   EXPECT_EQ(seen.usage.no_utilization, original.usage.no_utilization);
   EXPECT_EQ(seen.usage.no_processes, original.usage.no_processes);
   EXPECT_EQ(seen.core_memory, original.core_memory);
+  EXPECT_EQ(seen.users, original.users);
   EXPECT_EQ(seen.findings, original.findings);
 }
 
 class ReadBack : public ::testing::Test {
  protected:
-  // Through an archive, as it is sent; the capture of the capture is the same file.
   void expect_read_back(const sim::HostPlan& plan, Commands commands = Commands::leave_out) {
     const auto written = sim::write_host(plan, host_.path());
     ASSERT_TRUE(written) << written.error().message;
+    expect_host_read_back(commands);
+  }
+  // Through an archive, as it is sent; the capture of the capture is the same file.
+  void expect_host_read_back(Commands commands = Commands::leave_out) {
     const Seen original = look_at(host_.path());
     const Capture capture = capture_of(host_.path(), commands);
     EXPECT_THAT(capture.unreadable(), ::testing::IsEmpty());
@@ -169,6 +176,24 @@ TEST_F(ReadBack, MalformedTextsAndProcesses) {
   const Seen seen = look_at(host_.path());
   ASSERT_EQ(seen.usage.processes.size(), 1U);
   EXPECT_EQ(seen.usage.processes[0].tag, "job-7");
+}
+
+TEST_F(ReadBack, UsersWithoutTheDriver) {
+  sim::HostPlan plan;
+  plan.instance_type = "inf2.xlarge";
+  plan.without = {sim::Part::ioctl};
+  plan.files = {
+      {"proc/4290/fdinfo/3", "pos:\t0\nflags:\t02100002\nmnt_id:\t25\nino:\t9\n"},
+      {"proc/4290/stat", "4290 (python) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22\n"},
+  };
+  ASSERT_TRUE(sim::write_host(plan, host_.path()));
+  host_.folder("proc/1/fd");
+  host_.link("proc/4290/fd/3", "/dev/neuron0");
+  host_.link("proc/4290/fd/4", "socket:[4711]");
+  expect_host_read_back();
+  const Seen seen = look_at(host_.path());
+  ASSERT_TRUE(seen.users);
+  EXPECT_THAT(seen.users->users, ::testing::ElementsAre(host::DeviceUser{0, 4290, 3}));
 }
 
 }  // namespace

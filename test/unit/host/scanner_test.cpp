@@ -17,6 +17,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr Scanner::Options kPlain{.with_topology = false, .with_processes = true};
+constexpr Scanner::Options kWithUsers{.with_topology = false, .with_processes = true, .with_device_users = true};
 
 void write_answer(TempTree& tree, int index, const std::string& bdf, const std::string& apps = "[]") {
   tree.write("neuron-ioctl/neuron" + std::to_string(index) + ".json",
@@ -224,6 +225,56 @@ TEST_F(ScannerTest, ProcessesAreFresh) {
   const auto scan = scanner_.scan();
   EXPECT_EQ(scan.devices[0].processes, std::nullopt);
   EXPECT_THAT(scan.devices[0].problems, ElementsAre(HasSubstr("neuron-ioctl/neuron0.json: not complete JSON")));
+}
+
+std::vector<int> pids_of(const model::NeuronDevice& device) {
+  std::vector<int> pids;
+  for (const auto& process : device.processes.value_or(std::vector<model::Process>{{-1, 0, 0, 0}})) {
+    pids.push_back(process.pid);
+  }
+  return pids;  // -1: unknown
+}
+
+void open_device(TempTree& tree, int pid, int file, int device) {
+  const std::string process = "proc/" + std::to_string(pid);
+  tree.link(process + "/fd/" + std::to_string(file), "/dev/neuron" + std::to_string(device));
+  tree.write(process + "/fdinfo/" + std::to_string(file), "pos:\t0\nflags:\t02100002\n");
+}
+
+TEST_F(ScannerTest, WhereTheDriverIsSilentProcTellsTheUsers) {
+  write_host();
+  tree_.remove("neuron-ioctl/neuron1.json");
+  open_device(tree_, 17, 3, 0);
+  open_device(tree_, 17, 4, 1);
+  open_device(tree_, 18, 3, 1);
+  Scanner scanner(root_, kWithUsers);
+  EXPECT_EQ(scanner.scan().devices[1].processes, std::nullopt) << "pid 1 is hidden";
+  tree_.folder("proc/1/fd");
+  const auto scan = scanner.scan();
+  EXPECT_THAT(pids_of(scan.devices[0]), IsEmpty()) << "the driver's answer beats it";
+  EXPECT_THAT(pids_of(scan.devices[1]), ElementsAre(17, 18));
+  EXPECT_THAT(scan.problems, IsEmpty());
+  EXPECT_EQ(scanner.scan(), scan);
+  tree_.remove("proc/18");
+  tree_.remove("proc/17/fd/4");
+  EXPECT_THAT(pids_of(scanner.scan().devices[1]), IsEmpty());
+  open_device(tree_, 19, 3, 1);
+  EXPECT_THAT(pids_of(scanner.scan().devices[1]), ElementsAre(19));
+  EXPECT_EQ(scanner_.scan().devices[1].processes, std::nullopt) << "not asked for";
+  Scanner without_processes(root_, {.with_topology = false, .with_processes = false, .with_device_users = true});
+  EXPECT_EQ(without_processes.scan().devices[1].processes, std::nullopt);
+}
+
+TEST_F(ScannerTest, UsersThatAreNotAllKnownAreTold) {
+  write_host();
+  tree_.remove("neuron-ioctl");
+  tree_.folder("proc/1/fd");
+  for (int file = 0; file < 1025; ++file) tree_.link("proc/18/fd/" + std::to_string(file), "/dev/null");
+  open_device(tree_, 17, 3, 1);
+  const auto scan = Scanner(root_, kWithUsers).scan();
+  EXPECT_EQ(scan.devices[0].processes, std::nullopt) << "somebody may use it";
+  EXPECT_THAT(pids_of(scan.devices[1]), ElementsAre(17));
+  EXPECT_THAT(scan.problems, ElementsAre(HasSubstr("not all users of the devices are known")));
 }
 
 TEST_F(ScannerTest, BadFilesOfTheHostAreNamed) {

@@ -5,11 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
+#include <utility>
 
 #include "agent/core/complete.h"
 #include "agent/core/usage_rates.h"
+#include "agent/host/device_users.h"
 #include "agent/host/scanner.h"
 #include "agent/host/usage_reader.h"
 #include "test/fakes/fake_host.h"
@@ -138,7 +141,7 @@ TEST(LoadHost, FilesOfOneMomentAgree) {
       device_bytes += sum;
     }
     ASSERT_TRUE(seen.scan.devices[i].processes);
-    for (const auto& process : *seen.scan.devices[i].processes) device_bytes -= process.device_memory_bytes;
+    for (const auto& process : *seen.scan.devices[i].processes) device_bytes -= process.device_memory_bytes.value_or(0);
     EXPECT_EQ(device_bytes, 0U) << i;
     EXPECT_TRUE(seen.sample.devices[i].power) << i;
   }
@@ -181,13 +184,33 @@ TEST(LoadHost, ASecondLoadGoesOnAndLeavesNoProcessBehind) {
   const Seen now = look(host.path());
   int below_proc = 0;
   for (const auto& entry : std::filesystem::directory_iterator(host.path() + "/proc")) {
-    if (entry.is_directory()) ++below_proc;
+    if (entry.is_directory() && entry.path().filename() != "1") ++below_proc;
   }
   EXPECT_EQ(below_proc, static_cast<int>(now.sample.processes.size()));
   for (std::size_t i = 0; i < now.sample.devices.size(); ++i) {
     EXPECT_GE(now.sample.devices[i].cores[0].busy_us, before.sample.devices[i].cores[0].busy_us);
   }
   EXPECT_GT(now.sample.cpu->user, before.sample.cpu->user);
+}
+
+// Where the driver does not answer, proc says who uses which device: the same, without cores and memory.
+TEST(LoadHost, ProcTellsTheSameUsersAsTheDriver) {
+  FakeHost host("trn1.32xlarge");
+  host.write();
+  Playing(host.path()).play(30);
+  const auto root = *host::FsRoot::open(host.path());
+  std::vector<std::pair<int, int>> told;
+  for (const auto& device : look(host.path()).scan.devices) {
+    for (const auto& process : *device.processes) told.emplace_back(device.index, process.pid);
+  }
+  std::sort(told.begin(), told.end());
+  EXPECT_THAT(told, Not(IsEmpty()));
+  const auto found = host::find_device_users(root);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->gap, "");
+  std::vector<std::pair<int, int>> seen;
+  for (const auto& user : found->users) seen.emplace_back(user.device, user.pid);
+  EXPECT_EQ(seen, told);
 }
 
 TEST(LoadHost, OldDriversCountWhenAProcessEnds) {

@@ -92,9 +92,11 @@ TEST(NodeReportJson, UnknownIsNullAndForeignBytesAreHarmless) {
   NodeReport report = small_report();
   report.device_health.clear();
   report.host.devices[0] = {};
+  report.host.devices[0].processes.emplace().emplace_back().pid = 17;
   report.host.problems = {"\xff"};
   const std::string text = node_report_json(report, JsonLayout::one_line);
   EXPECT_THAT(text, HasSubstr("\"health\":null"));
+  EXPECT_THAT(text, HasSubstr("\"physical_cores\":null,\"host_memory_bytes\":null,\"device_memory_bytes\":null"));
   EXPECT_THAT(text, HasSubstr("\"numa_node\":null,\"cpus\":null,\"connected_to\":null,\"memory_bytes\":null"));
   EXPECT_THAT(text, HasSubstr("\xef\xbf\xbd"));
 }

@@ -55,6 +55,13 @@ TEST(NodeView, LeavesOutProcessesWithoutRuntimeUnlessAsked) {
   EXPECT_THAT(pids_of(test::view_of(scan, all).devices[0]), ElementsAre(23518, 23531, 23764, 23829));
 }
 
+// Known from proc: what it holds nobody can say, so it may hold a core.
+TEST(NodeView, AProcessOfWhichNothingIsKnownCounts) {
+  model::HostScan scan = test::inf1_6xlarge_busy();
+  scan.devices[3].processes->emplace_back().pid = 17;
+  EXPECT_THAT(pids_of(test::view_of(scan).devices[3]), ElementsAre(17));
+}
+
 TEST(NodeView, ShortensCommandsToTheColumn) {
   ViewRequest request;
   request.commands = test::inf1_commands();

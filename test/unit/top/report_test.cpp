@@ -75,6 +75,26 @@ TEST(Report, UnknownIsNotZero) {
   EXPECT_FALSE(report["system_data"]["neuron_hw_counters"]["neuron_devices"][0].contains("mem_ecc_corrected"));
 }
 
+// A process that is known from proc: what it holds nobody can say.
+TEST(Report, OfAUserOfTheDeviceTheHoldingsAreUnknown) {
+  top::Moment moment = unhealthy_moment("trn2.48xlarge");
+  const int pid = moment.sample.processes.at(0).pid;
+  for (auto& device : moment.scan.devices) {
+    for (auto& process : *device.processes) {
+      if (process.pid != pid) continue;
+      process = {};
+      process.pid = pid;
+    }
+  }
+  const json report = report_of(moment);
+  const json& runtime = report["neuron_runtime_data"][0];
+  EXPECT_EQ(runtime["pid"], pid);
+  EXPECT_TRUE(runtime["report"]["memory_used"]["neuron_runtime_used_bytes"].empty());
+  EXPECT_NE(runtime["report"]["memory_used"]["error"], "");
+  EXPECT_TRUE(report["neuron_top"]["processes"][0]["cores"].is_null());
+  EXPECT_FALSE(report["neuron_top"]["processes"][0]["devices"].empty());
+}
+
 TEST(Report, WithoutDevices) {
   const json report = report_of(idle_moment(0));
   EXPECT_EQ(report["neuron_hardware_info"]["neuron_device_count"], 0);

@@ -1,0 +1,225 @@
+#include "agent/host/device_users.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "agent/base/parse.h"
+#include "agent/host/attributes.h"
+#include "agent/host/usage_processes.h"
+
+namespace neuron::host {
+namespace {
+
+constexpr std::size_t kMaxDevicesText = std::size_t{64} << 10U;  // proc/devices
+constexpr int kMaxNumber = 1 << 30;
+
+// Names of a folder that are numbers, ascending.
+std::vector<int> numbers_of(const std::vector<std::string>& names) {
+  std::vector<int> numbers;
+  for (const std::string& name : names) {
+    const bool plain = !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
+    if (const auto number = plain ? parse_int(name, 0, kMaxNumber) : std::nullopt) numbers.push_back(*number);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+// N of ".../dev/neuron<N>", where "..." is nothing but the way to the root: links are absolute on a live machine and
+// relative in a capture. The kernel adds " (deleted)" when the name is gone and the file is still open.
+std::optional<int> named_device(std::string_view target) {
+  constexpr std::string_view kDeleted = " (deleted)";
+  constexpr std::string_view kFolder = "dev/";
+  if (target.ends_with(kDeleted)) target.remove_suffix(kDeleted.size());
+  if (target.starts_with('/')) target.remove_prefix(1);
+  while (target.starts_with("../")) target.remove_prefix(3);
+  if (!target.starts_with(kFolder)) return std::nullopt;
+  const auto index = device_index_of(target.substr(kFolder.size()));
+  return index && *index < kMaxDevices ? index : std::nullopt;
+}
+
+// The driver's major number: the line "<number> neuron" in proc/devices, of the part on character devices.
+std::optional<unsigned> driver_major(const FsRoot& root) {
+  const auto text = root.read_file("proc/devices", kMaxDevicesText);
+  if (!text) return std::nullopt;
+  for (const std::string_view line : split(*text, '\n')) {
+    if (line == "Block devices:") break;
+    const auto space = line.find(' ');
+    if (space == std::string_view::npos || line.substr(space + 1) != "neuron") continue;
+    if (const auto number = parse_int(line.substr(0, space), 0, 4095)) return static_cast<unsigned>(*number);
+  }
+  return std::nullopt;
+}
+
+// N of an open file on a live machine. Not asked of a file system that would have to answer (a container's own, say).
+std::optional<int> opened_device(const FsRoot& file_folder, int file, unsigned major) {
+  const std::string path = file_folder.path() + '/' + std::to_string(file);
+  struct statx info {};
+  if (::statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC, STATX_TYPE, &info) != 0) return std::nullopt;
+  if (!S_ISCHR(info.stx_mode) || info.stx_rdev_major != major || info.stx_rdev_minor >= kMaxDevices)
+    return std::nullopt;
+  return static_cast<int>(info.stx_rdev_minor);
+}
+
+enum class Access { attached, other, refused };
+
+// From "flags:" of proc/<pid>/fdinfo/<file>, octal as in open(2). A file that is closed by now is none.
+Access access_of(const FsRoot& root, int pid, int file) {
+  constexpr std::string_view kKey = "flags:";
+  const auto text = root.read_attribute("proc/" + std::to_string(pid) + "/fdinfo/" + std::to_string(file));
+  if (!text) return text.error().code == ErrorCode::permission_denied ? Access::refused : Access::other;
+  for (std::string_view line : split(*text, '\n')) {
+    if (!line.starts_with(kKey)) continue;
+    const std::string_view digits = trim(line.substr(kKey.size()));
+    if (digits.empty()) return Access::other;
+    unsigned flags = 0;
+    for (const char digit : digits) {
+      if (digit < '0' || digit > '7') return Access::other;
+      flags = flags << 3U | static_cast<unsigned>(digit - '0');
+    }
+    const unsigned mode = flags & O_ACCMODE;
+    return (flags & O_PATH) == 0 && (mode == O_RDONLY || mode == O_RDWR) ? Access::attached : Access::other;
+  }
+  return Access::other;
+}
+
+std::string processes(std::size_t number) {
+  return std::to_string(number) + (number == 1 ? " process" : " processes");
+}
+
+// A process that ended while it was looked at.
+bool is_gone(const Error& error) {
+  return error.code == ErrorCode::not_found || error.os_errno == ESRCH;
+}
+
+// Who may see the files of pid 1 may see everybody's; it is there on every machine. To list them is not enough: root
+// without CAP_SYS_PTRACE may do that, and not read one link.
+Result<void> check_rights(const FsRoot& root) {
+  constexpr const char* kFolder = "proc/1/fd";
+  TRY_ASSIGN(const auto names, root.list(kFolder));
+  if (names.empty()) return {};
+  const auto target = root.read_link(kFolder + ('/' + names.front()));
+  if (!target && target.error().code == ErrorCode::permission_denied) return fail(target.error());
+  return {};
+}
+
+// One look at everybody.
+class Search {
+ public:
+  Search(const FsRoot& root, const DeviceUserBounds& bounds) : root_(root), bounds_(bounds) {
+    if (root.is_live()) major_ = driver_major(root);
+  }
+
+  // False: no more may be looked at.
+  [[nodiscard]] bool look_at(int pid);
+  void stop(std::string reason) { stopped_ = std::move(reason); }
+  [[nodiscard]] DeviceUsers result() const;
+
+ private:
+  // Of one process.
+  void look_at_files(int pid, const std::vector<std::string>& names);
+  [[nodiscard]] bool look_at_file(int pid, const FsRoot& file_folder, int file);
+  [[nodiscard]] Result<std::optional<int>> device_of(const FsRoot& file_folder, int file) const;
+
+  const FsRoot& root_;
+  const DeviceUserBounds& bounds_;
+  std::optional<unsigned> major_;
+  std::map<std::pair<int, int>, int> users_;  // device, pid -> file
+  std::size_t processes_ = 0;                 // with open files
+  std::size_t refused_ = 0;
+  std::size_t crowded_ = 0;  // with more files than were looked at
+  std::string stopped_;
+};
+
+Result<std::optional<int>> Search::device_of(const FsRoot& file_folder, int file) const {
+  TRY_ASSIGN(const auto target, file_folder.read_link(std::to_string(file)));
+  const auto named = named_device(target);
+  return named && major_ ? opened_device(file_folder, file, *major_) : named;
+}
+
+// Whether the other files of the process may be looked at.
+bool Search::look_at_file(int pid, const FsRoot& file_folder, int file) {
+  const auto device = device_of(file_folder, file);
+  if (!device) return device.error().code != ErrorCode::permission_denied;
+  if (!*device || users_.contains({**device, pid})) return true;
+  const Access access = access_of(root_, pid, file);
+  if (access == Access::attached) users_.emplace(std::pair(**device, pid), file);
+  return access != Access::refused;
+}
+
+void Search::look_at_files(int pid, const std::vector<std::string>& names) {
+  std::vector<int> files = numbers_of(names);
+  if (files.size() > bounds_.files_each) {
+    files.resize(bounds_.files_each);
+    ++crowded_;
+  }
+  const auto folder = root_.subdirectory("proc/" + std::to_string(pid) + "/fd");
+  if (!folder) {
+    if (!is_gone(folder.error())) ++refused_;
+    return;
+  }
+  const bool seen = std::all_of(files.begin(), files.end(), [&](int file) { return look_at_file(pid, *folder, file); });
+  if (!seen) ++refused_;
+}
+
+bool Search::look_at(int pid) {
+  const auto names = root_.list("proc/" + std::to_string(pid) + "/fd");
+  if (!names) {
+    const bool too_many = names.error().code == ErrorCode::data_corrupt && names.error().os_errno == 0;
+    if (too_many)
+      ++crowded_;
+    else if (!is_gone(names.error()))
+      ++refused_;
+    return true;
+  }
+  if (names->empty()) return true;
+  if (++processes_ > bounds_.processes) {
+    stop("there are more than " + processes(bounds_.processes));
+    return false;
+  }
+  look_at_files(pid, *names);
+  return true;
+}
+
+DeviceUsers Search::result() const {
+  DeviceUsers result;
+  for (const auto& [place, file] : users_) result.users.push_back({place.first, place.second, file});
+  std::string& gap = result.gap;
+  const auto add = [&gap](const std::string& reason) { gap += (gap.empty() ? "" : ", ") + reason; };
+  if (!stopped_.empty()) add(stopped_);
+  if (refused_ > 0) add(processes(refused_) + " may not be looked at");
+  if (crowded_ > 0) {
+    add(processes(crowded_) + " with more than " + std::to_string(bounds_.files_each) + " open files");
+  }
+  if (!gap.empty()) gap = "proc: not all users of the devices are known: " + gap;
+  return result;
+}
+
+}  // namespace
+
+Result<DeviceUsers> find_device_users(const FsRoot& root, const DeviceUserBounds& bounds) {
+  if (!proc_counts_like_the_driver(root)) {
+    return fail(ErrorCode::failed_precondition, "proc: of a container, not of the host");
+  }
+  TRY(check_rights(root));
+  TRY_ASSIGN(const auto names, root.list("proc"));
+  const auto end = std::chrono::steady_clock::now() + bounds.time;
+  Search search(root, bounds);
+  for (const int pid : numbers_of(names)) {
+    if (std::chrono::steady_clock::now() >= end) {
+      search.stop("it took more than " + std::to_string(bounds.time.count()) + " ms");
+      break;
+    }
+    if (!search.look_at(pid)) break;
+  }
+  return search.result();
+}
+
+}  // namespace neuron::host

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "agent/base/result.h"
+#include "agent/host/fs_root.h"
+
+namespace neuron::host {
+
+// A process that has a Neuron device open in a way that attaches it (neuron-driver.md §11): for reading, or for reading
+// and writing, as the Neuron runtime does. Opens for writing only, such as our own, and for the path only are none.
+// Passive data.
+struct DeviceUser {
+  int device = 0;  // N of neuron<N>
+  int pid = 0;     // as the root's proc/ counts
+  int file = 0;    // the lowest descriptor that has it open
+  friend auto operator<=>(const DeviceUser&, const DeviceUser&) = default;
+};
+
+struct DeviceUsers {
+  std::vector<DeviceUser> users;  // by device, then pid; one entry for each pair
+  std::string gap;                // why there may be more than these, for people; "" = everybody was looked at
+  friend bool operator==(const DeviceUsers&, const DeviceUsers&) = default;
+};
+
+// What may be looked at; beyond it there is a gap.
+struct DeviceUserBounds {
+  std::size_t processes = 4096;         // with open files; the kernel's own threads have none
+  std::size_t files_each = 1024;        // the lowest descriptors of each process
+  std::chrono::milliseconds time{500};  // looked at between two processes
+};
+
+// Who uses the devices, from proc/<pid>/fd and fdinfo: without the driver, hence without attaching to anything. It
+// tells neither cores nor memory. A forked child that still has the file counts; who closed it and keeps only a mapping
+// is not seen. Processes that end meanwhile are no error.
+//
+// The text of the link tells the device: dev/neuron<N>, " (deleted)" or not. On a live machine whose proc/devices names
+// the driver it has to be a character device of that driver, and its minor number is N, since a container may call a
+// device or a file what it likes.
+//
+// Errors: failed_precondition (proc/ is of a container: its pids are not the host's); permission_denied, not_found (the
+// links of pid 1 may not be read, or it is not shown: then one sees little more than one's own processes); data_corrupt
+// (more than 65536 entries in proc/). Any thread; blocks on reads of proc/ only, never in the driver.
+[[nodiscard]] Result<DeviceUsers> find_device_users(const FsRoot& root, const DeviceUserBounds& bounds = {});
+
+}  // namespace neuron::host
