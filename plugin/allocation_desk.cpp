@@ -76,13 +76,17 @@ core::ChooseRequest AllocationDesk::question(Resource resource, const std::vecto
   request.size = size;
   forget_ended(resource, request);
   add_hints(resource, request, mark);
-  if (!core::is_silicon(resource)) return request;
-  std::vector<int> clean;  // without what another container holds through another resource
-  for (const int unit : request.available) {
-    const bool wanted = std::binary_search(request.must_include.begin(), request.must_include.end(), unit);
-    if (wanted || !ledger_.conflict(resource, {unit}, view_->cores_of(resource, unit), 0)) clean.push_back(unit);
-  }
-  if (static_cast<int>(clean.size()) >= size) request.available = std::move(clean);
+  const auto keep = [&](const auto& is_good) {
+    std::vector<int> good;
+    for (const int unit : request.available) {
+      const bool wanted = std::binary_search(request.must_include.begin(), request.must_include.end(), unit);
+      if (wanted || is_good(unit)) good.push_back(unit);
+    }
+    if (static_cast<int>(good.size()) >= size) request.available = std::move(good);
+  };
+  // Without what has failed since the kubelet was last told, and what another container holds through another resource.
+  keep([&](int unit) { return view_->health_of(resource, unit).state != model::HealthState::unhealthy; });
+  keep([&](int unit) { return !ledger_.conflict(resource, {unit}, view_->cores_of(resource, unit), 0); });
   return request;
 }
 
@@ -107,6 +111,8 @@ std::optional<std::vector<int>> AllocationDesk::choice_on_same_silicon(Resource 
   const core::Holding* first = ledger_.silicon_of_admission(resource, mark);
   if (first == nullptr || !core::is_silicon(resource)) return std::nullopt;
   const std::vector<int>& units = resource == Resource::neuroncore ? first->cores : first->devices;
+  const auto known = view_->units(resource);  // the view may have changed since
+  if (!std::includes(known.begin(), known.end(), units.begin(), units.end())) return std::nullopt;
   if (static_cast<int>(units.size()) != request.size) return std::nullopt;
   return units;
 }

@@ -109,7 +109,7 @@ class AllocationDesk {
   NodeViewPtr view_ GUARDED_BY(mutex_);
   core::Ledger ledger_ GUARDED_BY(mutex_);
   SteadyTime last_call_ GUARDED_BY(mutex_){};
-  std::map<Resource, std::vector<int>> withheld_ GUARDED_BY(mutex_);  // units shown Unhealthy in the newest list
+  std::map<Resource, std::vector<int>> withheld_ GUARDED_BY(mutex_);  // devices shown Unhealthy in the newest lists
   // By number of EFAs of a container: on how many devices such containers were, the latest first, each once.
   std::map<std::size_t, std::vector<int>> sizes_beside_ GUARDED_BY(mutex_);
 };

@@ -57,9 +57,7 @@ std::vector<int> AllocationDesk::withheld_devices(Resource resource) const {
   std::vector<int> devices;
   for (const auto& [other, units] : withheld_) {
     if (other == resource || !core::is_silicon(other)) continue;
-    for (const int unit : units) {
-      devices.push_back(other == Resource::neuroncore ? view_->device_of_core(unit) : unit);
-    }
+    devices.insert(devices.end(), units.begin(), units.end());
   }
   return sorted_unique(std::move(devices));
 }
@@ -109,7 +107,9 @@ void AllocationDesk::note_published(Resource resource, const monitor::UnitList& 
   withheld.clear();
   for (const monitor::UnitState& unit : units) {
     if (unit.healthy || !view_) continue;
-    if (const auto known = view_->unit_of(resource, unit.id)) withheld.push_back(*known);
+    const auto known = view_->unit_of(resource, unit.id);
+    if (!known) continue;
+    withheld.push_back(resource == Resource::neuroncore ? view_->device_of_core(*known) : *known);
   }
 }
 

@@ -12,6 +12,7 @@ struct ListGate::State {
   struct Held {
     Resource resource{};
     Go go;
+    SteadyTime until{};
   };
 
   const Clock& clock;
@@ -32,7 +33,7 @@ struct ListGate::State {
   // What may go now, of `resource` or of all; to be called without the lock.
   [[nodiscard]] std::vector<Held> take(std::optional<Resource> resource) REQUIRES(mutex) {
     const auto first = std::stable_partition(held.begin(), held.end(), [&](const Held& one) {
-      return resource ? one.resource != *resource : on_the_way > 0;
+      return resource ? one.resource != *resource : on_the_way > 0 && clock.now() < one.until;
     });
     std::vector<Held> going(std::make_move_iterator(first), std::make_move_iterator(held.end()));
     held.erase(first, held.end());
@@ -83,7 +84,7 @@ bool ListGate::hold(Resource resource, Go go) {
   const MutexLock lock(state_->mutex);
   state_->forget_late();
   if (state_->on_the_way == 0 || state_->never_written) return false;
-  state_->held.push_back({resource, std::move(go)});
+  state_->held.push_back({resource, std::move(go), state_->clock.now() + kPatience});
   return true;
 }
 
@@ -95,7 +96,7 @@ std::optional<SteadyTime> ListGate::expire() {
     if (state_->held.empty()) return std::nullopt;
     state_->forget_late();
     going = state_->take(std::nullopt);
-    if (!state_->held.empty()) next = state_->last_sent + kPatience;
+    for (const State::Held& one : state_->held) next = std::min(next.value_or(one.until), one.until);
   }
   let_go(going);
   return next;

@@ -19,7 +19,7 @@ class ListGate {
  public:
   using Go = std::function<void()>;  // answers the held Allocate; must not call the gate
 
-  // A list that was not written by then never will be: its kubelet is gone.
+  // A list that was not written by then never will be: its kubelet is gone. Nor is an Allocate held for longer.
   static constexpr std::chrono::milliseconds kPatience{1000};
 
   explicit ListGate(const Clock& clock);  // must outlive the gate

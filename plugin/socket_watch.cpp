@@ -1,6 +1,7 @@
 #include "plugin/socket_watch.h"
 
 #include <sys/inotify.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <cerrno>
@@ -16,7 +17,17 @@ Result<SocketWatch> SocketWatch::open(const std::string& directory) {
   if (inotify_add_watch(inotify.get(), directory.c_str(), kMask) < 0) {
     return fail(error_from_errno(errno, "watching " + directory));
   }
-  return SocketWatch(std::move(inotify));
+  return SocketWatch(std::move(inotify), directory, place_of(directory));
+}
+
+std::optional<SocketWatch::Place> SocketWatch::place_of(const std::string& directory) {
+  struct stat info {};
+  if (::stat(directory.c_str(), &info) != 0) return std::nullopt;
+  return Place{info.st_dev, info.st_ino};
+}
+
+bool SocketWatch::stands() const {
+  return place_.has_value() && place_of(directory_) == place_;
 }
 
 std::vector<SocketWatch::Event> SocketWatch::read_events() {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,12 +23,26 @@ class SocketWatch {
   // Errors: not_found when the directory does not exist.
   [[nodiscard]] static Result<SocketWatch> open(const std::string& directory);
 
+  // The directory that is watched is still the one at its path. A removed one may live on unseen: a file that somebody
+  // holds open keeps it, and inotify then says nothing of its end.
+  [[nodiscard]] bool stands() const;
+
   [[nodiscard]] int fd() const { return inotify_.get(); }  // readable when events wait
   [[nodiscard]] std::vector<Event> read_events();          // never blocks; a queue overflow shows as directory_lost
 
  private:
-  explicit SocketWatch(Fd inotify) : inotify_(std::move(inotify)) {}
+  struct Place {
+    dev_t device = 0;
+    ino_t inode = 0;
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+  [[nodiscard]] static std::optional<Place> place_of(const std::string& directory);
+
+  SocketWatch(Fd inotify, std::string directory, std::optional<Place> place)
+      : inotify_(std::move(inotify)), directory_(std::move(directory)), place_(place) {}
   Fd inotify_;
+  std::string directory_;
+  std::optional<Place> place_;
 };
 
 }  // namespace neuron::plugin

@@ -19,7 +19,8 @@ std::optional<plugin::ShownHoldings> Holders::merged() {
   auto stored = plugin::read_checkpoint(checkpoint_path_);
   unlisted_.clear();
   if (!stored && stored.error().code != ErrorCode::not_found) {
-    spdlog::warn("checkpoint error=\"{}\"", stored.error().message);
+    if (stored.error().message != error_) spdlog::warn("checkpoint error=\"{}\"", stored.error().message);
+    error_ = stored.error().message;
   }
   if (!stored && !listed_) return std::nullopt;
   plugin::ShownHoldings all{listed_.value_or(std::vector<plugin::ShownHolding>{}), asked_at_, {}, 0};

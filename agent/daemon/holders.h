@@ -33,6 +33,7 @@ class Holders {
 
  private:
   std::string checkpoint_path_;
+  std::string error_;  // as last logged
   std::optional<std::vector<plugin::ShownHolding>> listed_;
   SteadyTime asked_at_{};
   std::set<std::string> unlisted_;          // entries found in the checkpoint only, at the last merge

@@ -151,6 +151,7 @@ void Supervisor::handle_directory_events() {
   for (const auto& event : watch_->read_events()) {
     using Kind = plugin::SocketWatch::Event::Kind;
     if (event.kind == Kind::directory_lost) return lose_directory();
+    if (event.kind == Kind::vanished && !watch_->stands()) return lose_directory();
     if (event.name == kKubeletSocket && event.kind == Kind::appeared) kubelet_appeared = true;
     if (event.name == plugin::kCheckpointName && event.kind == Kind::appeared) ++checkpoints_written;
     for (const ServedResource& served : served_) {
@@ -298,6 +299,7 @@ void Supervisor::handle(const RegisterDone& event) {
 void Supervisor::handle(const Allocated& /*event*/) {
   request_publish();
   ask_moment_.want(parts_.desk.last_call() + kAskAfterAllocate);
+  open_moment_.want(parts_.desk.last_call());
 }
 
 bool Supervisor::handle_signals() {

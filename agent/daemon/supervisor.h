@@ -103,6 +103,7 @@ class Supervisor {
   std::optional<SteadyTime> watch_at_;
   QuietMoment publish_moment_{kPublishDistance, kQuietPatience};
   QuietMoment ask_moment_{kListDistance, kQuietPatience};
+  QuietMoment open_moment_{kPublishDistance, kQuietPatience};  // to look whether an admission has stopped half-way
 };
 
 }  // namespace neuron::daemon

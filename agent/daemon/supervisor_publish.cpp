@@ -105,6 +105,10 @@ void Supervisor::apply_holders() {
   const auto shown = holders_.merged();
   if (!shown) return;
   parts_.desk.reconcile(*shown);
+  // Whoever holds anything is asked after from time to time, however we came to know of him.
+  if (parts_.desk.holds_anything() && !asking_holders_ && !ask_moment_.next()) {
+    ask_moment_.want(parts_.clock.now() + parts_.options.pod_resources_interval);
+  }
   request_publish();
 }
 
@@ -113,6 +117,9 @@ void Supervisor::run_timers() {
   retry_due();
   const SteadyTime last_call = parts_.desk.last_call();
   if (publish_moment_.due(now, last_call, parts_.desk.admission_open())) publish_all();
+  // A pod that the kubelet refused half-way leaves no checkpoint; List tells that it is gone, before the next pod
+  // comes.
+  if (open_moment_.due(now, last_call, false) && parts_.desk.admission_open()) ask_moment_.want(now);
   if (ask_moment_.due(now, last_call, false)) ask_holders();
 }
 
@@ -125,6 +132,7 @@ int Supervisor::poll_timeout_ms() {
   consider(lists_.expire());
   consider(publish_moment_.next());
   consider(ask_moment_.next());
+  consider(open_moment_.next());
   for (const ServedResource& served : served_) {
     consider(served.retry_at);
     consider(served.check_at);

@@ -34,7 +34,7 @@ TEST(Registration, TheAliasIsOptIn) {
   Node node("trn1.2xlarge");
   node.extra_arguments = {"--neurondevice"};
   node.start();
-  EXPECT_TRUE(node.wait_allocatable(kNeuronDevice, 1));
+  EXPECT_TRUE(node.wait_allocatable(kNeuronDevice, 1)) << node.agent->log();
 }
 
 TEST(Registration, AKubeletThatRestartsGetsEverythingBack) {
@@ -88,6 +88,8 @@ TEST(Registration, AnAgentThatRestartsKnowsWhoHoldsWhat) {
     EXPECT_TRUE(node.wait_allocatable(kNeuron, 16)) << node.agent->log();
     EXPECT_TRUE(node.wait_allocatable(kCore, 30)) << node.agent->log();
   }
+  ASSERT_TRUE(node.kubelet->remove("holder"));
+  EXPECT_TRUE(node.wait_allocatable(kCore, 32)) << "nobody asks any more who holds what\n" << node.agent->log();
 }
 
 TEST(Registration, ASecondAgentSaysSoAndLeavesTheFirstAlone) {

@@ -67,6 +67,7 @@ void ModelAgent::set_view(plugin::NodeViewPtr view) {
   desk_.set_view(std::move(view));
   if (!holders_known_) return;
   apply_holders();
+  connect_all();
   request_publish();
 }
 
@@ -83,7 +84,7 @@ void ModelAgent::kubelet_appeared() {
 }
 
 void ModelAgent::connect_all() {
-  if (!holders_known_ || !served_.empty()) return;
+  if (!holders_known_ || !desk_.view() || !served_.empty()) return;
   for (const plugin::Resource resource : plugin::kAllResources) {
     if (resource == plugin::Resource::neurondevice && !world_.neurondevice) continue;
     auto list = desk_.unit_list(resource);
@@ -101,6 +102,7 @@ void ModelAgent::connect_all() {
 void ModelAgent::allocated() {
   request_publish();
   want(ask_moment_, desk_.last_call() + daemon::kAskAfterAllocate);
+  want(open_moment_, desk_.last_call());
 }
 
 void ModelAgent::send(const Served& served) {
@@ -174,15 +176,21 @@ void ModelAgent::apply_holders() {
   const auto shown = holders_.merged();
   if (!shown) return;
   desk_.reconcile(*shown);
+  if (desk_.holds_anything() && !asking_holders_ && !ask_moment_.next()) {
+    want(ask_moment_, world_.time.now() + kInterval);
+  }
   request_publish();
 }
 
 void ModelAgent::run_timers() {
   const SteadyTime now = world_.time.now();
   if (publish_moment_.due(now, desk_.last_call(), desk_.admission_open())) publish_all();
+  if (open_moment_.due(now, desk_.last_call(), false) && desk_.admission_open()) ask_moment_.want(now);
   if (ask_moment_.due(now, desk_.last_call(), false)) ask_holders();
   std::optional<SteadyTime> next = publish_moment_.next();
-  if (const auto ask = ask_moment_.next()) next = std::min(next.value_or(*ask), *ask);
+  for (const auto& moment : {ask_moment_.next(), open_moment_.next()}) {
+    if (moment) next = std::min(next.value_or(*moment), *moment);
+  }
   if (!next || (timer_at_ && *timer_at_ > now && *timer_at_ <= *next)) return;
   timer_at_ = std::max(*next, now + microseconds(1));
   later(*timer_at_ - now, &ModelAgent::run_timers);

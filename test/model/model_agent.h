@@ -49,7 +49,7 @@ class ModelAgent : public std::enable_shared_from_this<ModelAgent> {
   void kubelet_appeared();
 
   // True once it knows who holds what and may answer.
-  [[nodiscard]] bool serving() const { return holders_known_; }
+  [[nodiscard]] bool serving() const { return holders_known_ && desk_.view() != nullptr; }
   [[nodiscard]] const plugin::AllocationDesk& desk() const { return desk_; }
 
  private:
@@ -81,6 +81,7 @@ class ModelAgent : public std::enable_shared_from_this<ModelAgent> {
   plugin::ListGate lists_{world_.time};
   daemon::QuietMoment publish_moment_{daemon::kPublishDistance, daemon::kQuietPatience};
   std::optional<SteadyTime> timer_at_;
+  daemon::QuietMoment open_moment_{daemon::kPublishDistance, daemon::kQuietPatience};
   daemon::QuietMoment ask_moment_{daemon::kListDistance, daemon::kQuietPatience};
 };
 

@@ -121,7 +121,12 @@ void World::start_agent() {
   ++agent_life_;
   say("agent starts");
   agent_ = std::make_shared<ModelAgent>(agent_world(), "agent" + std::to_string(agent_life_));
-  agent_->start(view_);
+  const bool scanned = chance(50);
+  agent_->start(scanned ? view_ : nullptr);
+  if (scanned) return;
+  time_.after(soon(200, 30000), [this, agent = agent_life_] {
+    if (agent_ && agent == agent_life_) agent_->set_view(view_);
+  });
 }
 
 void World::stop_agent() {

@@ -210,6 +210,27 @@ TEST_F(Desk, ANicThatComesFirstIsChosenForTheSizeThatSuchContainersHad) {
   EXPECT_TRUE(nic_before_four_devices());
 }
 
+TEST_F(Desk, WhatHasFailedIsNotPreferredThoughTheKubeletStillOffersIt) {
+  auto snapshot = snapshot_of("trn1.32xlarge");
+  snapshot->device_health[0].state = model::HealthState::unhealthy;
+  view = std::make_shared<const NodeView>(std::move(snapshot));
+  desk.set_view(view);
+  EXPECT_THAT(prefer_of_all(Resource::neuron, 15), testing::Not(testing::Contains("0")));
+  EXPECT_EQ(prefer_of_all(Resource::neuron, 16).size(), 16U) << "an answer all the same";
+}
+
+TEST_F(Desk, AViewWithFewerCoresMakesNoOldKnowledgeDangerous) {
+  node("trn2.48xlarge");
+  auto list = *desk.unit_list(Resource::neuroncore);
+  list.back().healthy = false;
+  desk.note_published(Resource::neuroncore, list);
+  ASSERT_TRUE(desk.allocate(Resource::neuroncore, {list.back().id, list[list.size() - 2].id}));
+  node("trn1.32xlarge");
+  EXPECT_EQ(prefer_of_all(Resource::neuron, 1).size(), 1U);
+  EXPECT_EQ(prefer_of_all(Resource::neuroncore, 2).size(), 2U);
+  EXPECT_EQ(prefer_of_all(Resource::efa, 2).size(), 2U);
+}
+
 TEST_F(Desk, SiliconThatTheKubeletWithholdsThroughAnotherResourceIsTakenLast) {
   node("trn1.32xlarge");
   EXPECT_EQ(prefer_of_all(Resource::neuron, 1), (std::vector<std::string>{"0"}));

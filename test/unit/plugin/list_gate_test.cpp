@@ -53,6 +53,17 @@ TEST_F(Lists, AListThatIsNeverWrittenCostsItsPatienceOnce) {
   EXPECT_TRUE(hold()) << "it keeps one after all";
 }
 
+TEST_F(Lists, ListsThatKeepComingHoldNobodyForLonger) {
+  gate.sent();
+  ASSERT_TRUE(hold());
+  for (int i = 0; i < 4; ++i) {
+    clock.advance(ListGate::kPatience / 4);
+    gate.sent();
+    static_cast<void>(gate.expire());
+  }
+  EXPECT_EQ(gone, 1);
+}
+
 TEST_F(Lists, WithoutWaitersALateListIsForgottenQuietly) {
   gate.sent();
   clock.advance(ListGate::kPatience);
