@@ -192,6 +192,14 @@ std::optional<TicksPassed> ticks_passed(const UsageSample& before, const UsageSa
   return passed.all > 0 ? std::optional(passed) : std::nullopt;
 }
 
+// Long enough for the slowest clock tick (100 Hz) of one idle CPU, with room to spare.
+constexpr double kSureToTick = 0.15;
+
+// A running machine counts ticks, be they idle ones; a capture does not.
+bool same_ticks(const UsageSample& before, const UsageSample& now) {
+  return before.cpu && now.cpu && *before.cpu == *now.cpu;
+}
+
 std::vector<ProcessRates> rates_of_processes(const UsageSample& before, const UsageSample& now,
                                              const std::optional<TicksPassed>& passed) {
   std::vector<ProcessRates> processes;
@@ -229,10 +237,15 @@ std::optional<ProcessRates> sum_of(const std::vector<ProcessRates>& processes) {
 UsageRates usage_rates(const UsageSample& before, const UsageSample& now, const model::HostScan& scan) {
   UsageRates rates;
   rates.seconds = std::max(0.0, std::chrono::duration<double>(now.at - before.at).count());
-  rates.cores = rates_of_cores(before, now, scan, rates.seconds);
+  if (same_ticks(before, now)) {
+    rates.stands_still = rates.seconds >= kSureToTick;
+    if (!rates.stands_still) rates.seconds = 0;
+  }
+  const double seconds = rates.stands_still ? 0 : rates.seconds;
+  rates.cores = rates_of_cores(before, now, scan, seconds);
   rates.mean_utilization = mean_of(rates.cores);
-  rates.efas = rates_of_efas(before, now, rates.seconds);
-  const auto passed = rates.seconds > 0 ? ticks_passed(before, now) : std::nullopt;
+  rates.efas = rates_of_efas(before, now, seconds);
+  const auto passed = seconds > 0 ? ticks_passed(before, now) : std::nullopt;
   if (passed) {
     rates.cpu = CpuRates{100 * passed->user / passed->all, 100 * passed->system / passed->all,
                          100 * passed->steal / passed->all};

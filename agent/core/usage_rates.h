@@ -69,6 +69,7 @@ struct ProcessRates {
 
 struct UsageRates {
   double seconds = 0;                      // between the samples; 0 = no rates at all
+  bool stands_still = false;               // the machine's own clock ticks did not move: a capture; no rates either
   std::vector<CoreRates> cores;            // ascending id; none of a device whose core count or LNC is unknown
   std::optional<double> mean_utilization;  // per cent, over the cores where it is known; nullopt when none is
   std::vector<EfaRates> efas;              // in the order of the second sample
@@ -80,7 +81,8 @@ struct UsageRates {
 
 // What happened from `before` to `now`. `scan` (completed, see complete.h) tells the logical cores; devices it lacks
 // are left out. The first sample of all has nothing before it: give it twice, and all rates are unknown while memory is
-// there. The same holds when `now` is not later than `before`.
+// there. The same holds when `now` is not later than `before`, and when proc/stat has not counted a single tick:
+// counters of a capture are no sign of an idle machine.
 [[nodiscard]] UsageRates usage_rates(const model::UsageSample& before, const model::UsageSample& now,
                                      const model::HostScan& scan);
 

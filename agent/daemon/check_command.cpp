@@ -123,7 +123,11 @@ int check_in_child(const config::CheckOptions& options, const std::string& direc
 CheckReport check_node(const config::CheckOptions& options) {
   using End = host::ChildOutcome::End;
   const auto source = host::RootSource::open(options.root);
-  if (!source) return cannot_tell(options, source.error().message);
+  if (!source) {
+    const bool absent = source.error().code == ErrorCode::not_found;
+    return cannot_tell(
+        options, source.error().message + (absent ? "; name a directory or an archive of a machine with --root" : ""));
+  }
   const host::ChildOutcome outcome = host::run_in_child(
       [&](int output) { return check_in_child(options, source->directory(), output); }, options.timeout, kMaxOutput);
   const std::string limit = std::to_string(options.timeout.count()) + " ms";

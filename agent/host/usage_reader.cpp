@@ -51,8 +51,9 @@ bool wants_kinds(const UsageRequest& request, int device) {
 
 // The third of an interface's counters that people ask for.
 bool is_of_use(std::string_view counter) {
-  constexpr std::array<std::string_view, 6> kTraffic = {"rx_bytes", "rx_pkts",       "tx_bytes",
-                                                        "tx_pkts",  "retrans_bytes", "retrans_pkts"};
+  constexpr std::array<std::string_view, 8> kTraffic = {"rx_bytes",        "rx_pkts",         "tx_bytes",
+                                                        "tx_pkts",         "retrans_bytes",   "retrans_pkts",
+                                                        "rdma_read_bytes", "rdma_write_bytes"};
   const auto errors = core::efa_error_counters();
   return std::find(kTraffic.begin(), kTraffic.end(), counter) != kTraffic.end() ||
          std::find(errors.begin(), errors.end(), counter) != errors.end();

@@ -17,7 +17,7 @@
 namespace neuron::top {
 namespace {
 
-constexpr int kPatienceMs = 20'000;
+constexpr int kPatienceMs = 60'000;
 
 // Answers once, then never again.
 Moment answer_once(const model::UsageRequest&) {

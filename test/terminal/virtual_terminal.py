@@ -15,7 +15,7 @@ import time
 
 CSI = re.compile(rb"\x1b\[([?>]?)([0-9;]*)([@A-Za-z`])")
 OTHER = re.compile(rb"\x1b([()][0AB]|[=>78McH]|k[^\x1b]*\x1b\\|\][^\x07]*\x07)")
-PATIENCE = 20  # seconds; a condition that is met earlier ends the wait at once
+PATIENCE = 60  # seconds; a condition that is met earlier ends the wait at once
 
 
 class Screen:

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPodsDeadline{1000};
 
-bool is_due(const std::optional<SteadyTime>& last, SteadyTime now, std::chrono::seconds period) {
+bool is_due(const std::optional<SteadyTime>& last, SteadyTime now, std::chrono::milliseconds period) {
   return !last || now - *last >= period;
 }
 
@@ -67,14 +67,14 @@ void Collector::ask_for_pods(SteadyTime now) {
   pods_asked_ = now;
 }
 
-// Kinds of memory of the devices whose totals moved; the others have those of the sample before.
+// Kinds of memory of the devices that are new or whose totals moved; the others have those of the sample before.
 void Collector::complete_kinds(model::UsageSample& sample) {
   model::HostScan moved = scan_;
   moved.efas.clear();
   std::erase_if(moved.devices, [&](const model::NeuronDevice& device) {
     const auto* before = find_device(samples_.back(), device.index);
     const auto* now = find_device(sample, device.index);
-    return before == nullptr || now == nullptr || same_totals(*before, *now);
+    return now == nullptr || (before != nullptr && same_totals(*before, *now));
   });
   model::UsageRequest request;
   request.power = request.efa = false;
@@ -102,7 +102,7 @@ model::UsageSample Collector::sample(model::UsageRequest request, SteadyTime now
 
 Moment Collector::collect(const model::UsageRequest& request) {
   const SteadyTime now = std::chrono::steady_clock::now();
-  if (is_due(scanned_, now, kScanEvery)) scan(now);
+  if (is_due(scanned_, now, options_.scan_every)) scan(now);
   if (options_.with_pods && is_due(pods_asked_, now, kPodsEvery)) ask_for_pods(now);
   samples_.push_back(sample(request, std::chrono::steady_clock::now()));
   const model::UsageSample& newest = samples_.back();

@@ -19,15 +19,16 @@ struct CollectorOptions {
   std::string root = "/";  // a directory
   bool with_pods = false;
   std::string kubelet_socket;  // of PodResources
+  std::chrono::milliseconds scan_every{3000};
 };
 
 // Reads a machine again and again. What moves slowly is read rarely: inventory, health and processes every
-// kScanEvery, kinds of memory where totals moved, and all of them every kKindsEvery, pods every kPodsEvery (the
-// kubelet's List has a side effect). Rates are taken over at least kLeastWindow where there is a sample that old. One
-// thread at a time; collect() may block inside a hung driver, and for a second when the kubelet does not answer.
+// CollectorOptions::scan_every, kinds of memory where totals moved, and all of them every kKindsEvery, pods every
+// kPodsEvery (the kubelet's List has a side effect). Rates are taken over at least kLeastWindow where there is a sample
+// that old. One thread at a time; collect() may block inside a hung driver, and for a second when the kubelet does not
+// answer.
 class Collector {
  public:
-  static constexpr std::chrono::seconds kScanEvery{3};
   static constexpr std::chrono::seconds kKindsEvery{10};
   static constexpr std::chrono::seconds kPodsEvery{30};
   static constexpr std::chrono::milliseconds kLeastWindow{450};

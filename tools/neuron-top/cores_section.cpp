@@ -41,37 +41,62 @@ CoresLayout compact_layout(const Scene& scene, int columns, int devices) {
   return {true, per_line, width, (devices + per_line - 1) / per_line};
 }
 
-std::string heading(const Scene& scene) {
-  const ViewModel& model = scene.model;
-  std::string text = "NeuronCore ";
-  if (!model.core_version.empty()) text += model.core_version + ' ';
-  text += "Utilization (";
-  if (model.mean_percent) {
-    text += "Avg: " + percent_text(model.mean_percent);
-  } else if (!model.no_devices.empty()) {
-    text += model.no_devices;
-  } else if (!model.no_utilization.empty()) {
-    text += "n/a: " + model.no_utilization;
-  } else {
-    text += model.seconds > 0 ? "n/a: no core could be read" : "n/a: rates need a second sample";
+// Mean of the cores of what is shown; nullopt when none is known.
+std::optional<double> mean_percent(const std::vector<const DeviceView*>& devices) {
+  double sum = 0;
+  int known = 0;
+  for (const DeviceView* device : devices) {
+    for (const CoreView& core : device->cores) {
+      if (!core.percent) continue;
+      sum += *core.percent;
+      ++known;
+    }
   }
-  text += ')';
-  if (!scene.state.flops) return text;
+  return known > 0 ? std::optional(sum / known) : std::nullopt;
+}
+
+// Why it is unknown what the cores that are shown do.
+std::string why_no_mean(const Scene& scene, std::size_t shown) {
+  const ViewModel& model = scene.model;
+  if (!model.no_devices.empty()) return model.no_devices;
+  if (!model.no_utilization.empty()) return "n/a: " + model.no_utilization;
+  if (shown == 0) return "n/a: no device passes the filter";
+  return model.seconds > 0 ? "n/a: no core could be read" : "n/a: rates need a second sample";
+}
+
+std::string teraflops_heading(const std::vector<const DeviceView*>& devices) {
   std::optional<double> sum;
-  for (const DeviceView& device : model.devices) {
-    for (const CoreView& core : device.cores) {
+  for (const DeviceView* device : devices) {
+    for (const CoreView& core : device->cores) {
       if (core.flops_per_second) sum = sum.value_or(0) + *core.flops_per_second;
     }
   }
-  return text + " Teraflops (" + (sum ? "Sum: " : "") + teraflops_text(sum) + ')';
+  return std::string(" Teraflops (") + (sum ? "Sum: " : "") + teraflops_text(sum) + ')';
+}
+
+std::string heading(const Scene& scene, const std::string& reason) {
+  const ViewModel& model = scene.model;
+  const auto devices = shown_devices(model, scene.state);
+  std::string text = "NeuronCore ";
+  if (!model.core_version.empty()) text += model.core_version + ' ';
+  text += "Utilization (";
+  const auto mean = mean_percent(devices);
+  text += mean ? "Avg: " + percent_text(mean) : reason;
+  if (mean && devices.size() != model.devices.size()) {
+    text += fmt::format(", {} of {} devices", devices.size(), model.devices.size());
+  }
+  text += ')';
+  return scene.state.flops ? text + teraflops_heading(devices) : text;
 }
 
 // The label in the colour of the verdict, with a mark for those who see no colour.
 void draw_label(render::Canvas& canvas, int row, int column, const DeviceView& device) {
   const bool bad = device.health.state == model::HealthState::unhealthy;
   const bool doubtful = device.health.state == model::HealthState::degraded;
-  const Role role = bad || doubtful ? role_of(device.health.state) : Role::plain;
-  canvas.put(row, column, fmt::format("ND{}{}", device.index, bad ? "!" : doubtful ? "~" : ""), role);
+  const bool unknown = device.health.state == model::HealthState::unknown;
+  const Role role = bad || doubtful ? role_of(device.health.state) : unknown ? Role::warning : Role::plain;
+  const char* mark = bad ? "!" : doubtful ? "~" : unknown ? "?" : "";
+  canvas.put(row, column, fmt::format("ND{}{}", device.index, mark), role);
 }
 
 std::string value_text(const Scene& scene, const CoreView& core) {
@@ -123,6 +148,19 @@ void draw_core_titles(render::Canvas& canvas, int row, const Scene& scene, const
 
 }  // namespace
 
+std::string cores_heading(const Scene& scene, int columns) {
+  const std::size_t shown = shown_devices(scene.model, scene.state).size();
+  const std::string text = heading(scene, why_no_mean(scene, shown));
+  return static_cast<int>(text.size()) <= columns ? text : heading(scene, std::string(kUnknown));
+}
+
+std::string unsaid_reason(const Scene& scene, int columns) {
+  const auto devices = shown_devices(scene.model, scene.state);
+  if (mean_percent(devices)) return "";
+  const std::string reason = why_no_mean(scene, devices.size());
+  return static_cast<int>(heading(scene, reason).size()) <= columns ? "" : "utilization " + reason;
+}
+
 CoresLayout lay_out_cores(const Scene& scene, int columns, int available) {
   const int devices = static_cast<int>(shown_devices(scene.model, scene.state).size());
   const CoresLayout bars = bars_layout(scene, columns, devices);
@@ -136,7 +174,7 @@ CoresLayout lay_out_cores(const Scene& scene, int columns, int available) {
 int draw_cores(render::Canvas& canvas, int row, int height, const Scene& scene, const CoresLayout& layout) {
   const auto devices = shown_devices(scene.model, scene.state);
   const int bottom = row + std::min(height, layout.lines + 1);
-  canvas.put(row, 0, heading(scene), Role::section);
+  canvas.put(row, 0, cores_heading(scene, canvas.columns()), Role::section);
   canvas.paint(row, 0, canvas.columns(), Role::section);
   int line = row + 1;
   if (!layout.compact && !devices.empty() && line < bottom) draw_core_titles(canvas, line++, scene, layout);

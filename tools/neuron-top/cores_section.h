@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "tools/neuron-top/panels.h"
 #include "tools/render/canvas.h"
 
@@ -14,6 +16,11 @@ struct CoresLayout {
   int cell_width = 0;  // of one core's bar and text (bars), or of one device (compact), gap included
   int lines = 0;       // below the heading: titles of the columns and devices
 };
+
+// The section's heading, with the mean over the cores that are shown; where it has no room to say why that is unknown,
+// it says "n/a" and unsaid_reason() the reason, else "".
+[[nodiscard]] std::string cores_heading(const Scene& scene, int columns);
+[[nodiscard]] std::string unsaid_reason(const Scene& scene, int columns);
 
 // `available` lines are what the section may have below its heading; an automatic layout uses bars when they fit.
 [[nodiscard]] CoresLayout lay_out_cores(const Scene& scene, int columns, int available);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -65,6 +66,29 @@ std::string teraflops_text(std::optional<double> flops_per_second) {
 std::string age_text(std::int64_t seconds) {
   if (seconds < 120) return fmt::format("{}s", seconds);
   return seconds < 7200 ? fmt::format("{}m", seconds / 60) : fmt::format("{}h", seconds / 3600);
+}
+
+std::vector<std::string> wrapped(std::string_view text, int columns, int most) {
+  const auto width = static_cast<std::size_t>(std::max(columns, 4));
+  std::vector<std::string> lines;
+  std::string indent;
+  while (true) {
+    const std::size_t room = width - indent.size();
+    if (text.size() <= room) {
+      lines.push_back(indent.append(text));
+      return lines;
+    }
+    if (static_cast<int>(lines.size()) + 1 >= most) {
+      lines.push_back(indent.append(text.substr(0, room - 3)).append("..."));
+      return lines;
+    }
+    const std::size_t blank = text.substr(0, room + 1).rfind(' ');
+    const std::size_t end = blank == std::string_view::npos || blank == 0 ? room : blank;
+    lines.push_back(indent + std::string(text.substr(0, end)));
+    text.remove_prefix(end);
+    while (text.starts_with(' ')) text.remove_prefix(1);
+    indent = "  ";
+  }
 }
 
 }  // namespace neuron::top

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 // Numbers as neuron-top shows them, in any locale alike. Unknown is always "n/a". Pure functions.
 namespace neuron::top {
@@ -30,5 +31,9 @@ inline constexpr std::string_view kUnknown = "n/a";
 
 // A span of time for "stale since": "7s", "3m", "2h".
 [[nodiscard]] std::string age_text(std::int64_t seconds);
+
+// `text` in lines of at most `columns` bytes, parted at blanks; what the last of `most` lines has no room for is cut
+// and marked by "...". Lines after the first are indented by two blanks. Both numbers are at least 1.
+[[nodiscard]] std::vector<std::string> wrapped(std::string_view text, int columns, int most);
 
 }  // namespace neuron::top

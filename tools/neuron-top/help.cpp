@@ -10,9 +10,9 @@ namespace {
 
 constexpr int kWidth = 72;
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kKeys = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kKeys = {{
     {"q", "quit"},
-    {"? h", "this help; any key closes it"},
+    {"? h", "this help; any key closes it, q quits"},
     {"up down", "select a row (also page up, page down, home, end)"},
     {"enter", "open or close the selected item of the memory tree"},
     {"left right", "close, open it"},
@@ -29,6 +29,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kKeys = 
     {"s", "sort by index, utilization, memory, health"},
     {"/", "show only what matches; escape shows everything again"},
     {"space", "pause, go on"},
+    {"ND! ND~ ND?", "unhealthy, degraded, unknown; CE UE: (un)corrected"},
 }};
 
 }  // namespace

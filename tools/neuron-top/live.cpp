@@ -56,7 +56,7 @@ class Loop {
 
   void on_timer() {
     if (!state_.paused) sampler_.request(request_for(state_));
-    if (banner().message != shown_banner_) draw();
+    if (put_off_ || banner().message != shown_banner_) draw();
   }
 
   void on_sample() {
@@ -106,7 +106,10 @@ class Loop {
     return {"stale since " + age_text(seconds), true};
   }
 
+  // A terminal that takes no output is left alone, so that keys and signals still count.
   void draw() {
+    put_off_ = !terminal_.can_show();
+    if (put_off_) return;
     const Banner now = banner();
     shown_banner_ = now.message;
     const Scene scene{model_, history_, state_, options_.charset};
@@ -121,6 +124,7 @@ class Loop {
   History history_;
   steady_clock::time_point last_sample_;
   std::string shown_banner_;
+  bool put_off_ = false;  // a picture waits for the terminal
 };
 
 // The number of the signal, or none.

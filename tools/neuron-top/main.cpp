@@ -95,7 +95,9 @@ int print_columns() {
 Result<Fd> block_signals() {
   sigset_t set;
   ::sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGCONT}) ::sigaddset(&set, signal);
+  constexpr std::array<int, 10> kSignals = {SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGALRM,
+                                            SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
+  for (const int signal : kSignals) ::sigaddset(&set, signal);
   if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return fail(error_from_errno(errno, "sigprocmask"));
   Fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd.valid()) return fail(error_from_errno(errno, "signalfd"));

@@ -65,6 +65,10 @@ Result<milliseconds> parse_interval(std::string_view text) {
     const auto duration = parse_duration(trim(text));
     if (duration) interval = *duration;
   }
+  if (!interval && trim(text).ends_with('h')) {
+    const std::string_view hours = trim(text).substr(0, trim(text).size() - 1);
+    if (const auto number = parse_int(hours, 0, 24)) interval = std::chrono::hours(*number);
+  }
   if (!interval) {
     return fail(ErrorCode::invalid_argument, "--interval `" + printable(text) + "' is no time such as 2 or 500ms");
   }

@@ -23,9 +23,28 @@ TableCell error_cell(std::optional<std::uint64_t> count, Role role) {
   return {count_text(count), *count > 0 ? role : Role::plain};
 }
 
-std::string why(const model::Health& health) {
+// The path without the folder of the device, which the row names.
+std::string without_folder(const std::string& problem) {
+  constexpr std::string_view kDevices = "sys/class/neuron_device/";
+  if (!problem.starts_with(kDevices)) return problem;
+  const auto end = problem.find('/', kDevices.size());
+  return end == std::string::npos ? problem : problem.substr(end + 1);
+}
+
+// The verdict's reason and what to do, else the first thing that could not be read.
+std::string why(const model::Health& health, const std::vector<std::string>& problems) {
+  if (health.sentence.empty() && health.action.empty()) {
+    if (problems.empty()) return "";
+    const std::string first = without_folder(problems.front());
+    return problems.size() == 1 ? first : fmt::format("{} (+{} more)", first, problems.size() - 1);
+  }
   if (health.sentence.empty()) return health.action;
   return health.action.empty() ? health.sentence : health.sentence + "; " + health.action;
+}
+
+// A healthy device may have something to tell too: what of it cannot be read.
+Role reason_role(const model::Health& health) {
+  return health.state == model::HealthState::healthy ? Role::warning : role_of(health.state);
 }
 
 TableCell value_cell(std::string text) {
@@ -66,13 +85,13 @@ Table condition_table(const Scene& scene) {
   Table table;
   table.columns = {{"", Align::left, 0, false},         {"Health", Align::left, 0, false},
                    {"Power", Align::right, 1, false},   {"max", Align::right, 4, false},
-                   {"SRAM CE", Align::right, 3, false}, {"UE", Align::right, 0, false},
-                   {"HBM CE", Align::right, 3, false},  {"UE", Align::right, 0, false},
+                   {"SRAM CE", Align::right, 3, false}, {"SRAM UE", Align::right, 0, false},
+                   {"HBM CE", Align::right, 3, false},  {"HBM UE", Align::right, 0, false},
                    {"repair", Align::right, 2, false},  {"What was seen", Align::left, 0, true}};
   for (const DeviceView* device : shown_devices(scene.model, scene.state)) {
     const auto& power = device->power;
     const EccView& ecc = device->ecc;
-    TableRow row{std::to_string(device->index), {{fmt::format("ND{}", device->index), Role::plain}}};
+    TableRow row{std::to_string(device->index), {{fmt::format("ND{}", device->index), Role::plain}}, ""};
     row.cells.push_back(health_cell(device->health));
     row.cells.push_back(value_cell(power ? percent_text(power->average_percent, 1) : std::string(kUnknown)));
     row.cells.push_back(value_cell(power ? percent_text(power->max_percent, 1) : std::string(kUnknown)));
@@ -81,7 +100,8 @@ Table condition_table(const Scene& scene) {
     row.cells.push_back(error_cell(ecc.memory_corrected, Role::warning));
     row.cells.push_back(error_cell(ecc.memory_uncorrected, Role::bad));
     row.cells.push_back(error_cell(ecc.memory_repairable, Role::warning));
-    row.cells.push_back({why(device->health), role_of(device->health.state)});
+    row.detail = why(device->health, device->problems);
+    row.cells.push_back({row.detail, reason_role(device->health)});
     table.rows.push_back(std::move(row));
   }
   if (table.rows.empty()) {
@@ -111,7 +131,7 @@ Trends trends_of(const Scene& scene) {
 }
 
 TableRow efa_row(const Scene& scene, const EfaView& efa, const Table& table, const Trends& trends) {
-  TableRow row{efa.name, {{efa.name, Role::plain}}};
+  TableRow row{efa.name, {{efa.name, Role::plain}}, why(efa.health, efa.problems)};
   for (const auto& rate : {efa.rx, efa.tx, efa.rdma_read, efa.rdma_write}) {
     row.cells.push_back(value_cell(rate_text(rate)));
   }
@@ -125,7 +145,7 @@ TableRow efa_row(const Scene& scene, const EfaView& efa, const Table& table, con
     row.cells.push_back({render::sparkline(values, kTrendWidth, trends.top, scene.charset), Role::good});
   }
   if (!scene.model.pods.empty()) row.cells.push_back({pods_of_efa(scene.model, efa.name), Role::plain});
-  if (row.cells.size() < table.columns.size()) row.cells.push_back({why(efa.health), role_of(efa.health.state)});
+  if (row.cells.size() < table.columns.size()) row.cells.push_back({row.detail, reason_role(efa.health)});
   return row;
 }
 
@@ -135,15 +155,15 @@ Table efa_table(const Scene& scene) {
   const Trends trends = trends_of(scene);
   Table table;
   table.columns = {{"Interface", Align::left, 0, false}, {"Receive", Align::right, 0, false},
-                   {"Send", Align::right, 0, false},     {"RDMA read", Align::right, 3, false},
-                   {"write", Align::right, 3, false},    {"Retrans/s", Align::right, 2, false},
-                   {"Errors", Align::right, 0, false},   {"/s", Align::right, 1, false},
+                   {"Send", Align::right, 0, false},     {"RDMA read", Align::right, 4, false},
+                   {"write", Align::right, 4, false},    {"Retrans/s", Align::right, 3, false},
+                   {"Errors", Align::right, 0, false},   {"/s", Align::right, 2, false},
                    {"NUMA", Align::right, 5, false},     {"Health", Align::left, 0, false}};
-  if (trends.shown) table.columns.push_back({"Receive + send", Align::left, 4, false});
-  if (!scene.model.pods.empty()) table.columns.push_back({"Pods", Align::left, 4, false});
-  const auto speaks = [](const EfaView& efa) { return !why(efa.health).empty(); };
+  if (trends.shown) table.columns.push_back({"Receive + send", Align::left, 5, false});
+  if (!scene.model.pods.empty()) table.columns.push_back({"Pods", Align::left, 1, false});
+  const auto speaks = [](const EfaView& efa) { return !why(efa.health, efa.problems).empty(); };
   if (std::any_of(scene.model.efas.begin(), scene.model.efas.end(), speaks)) {
-    table.columns.push_back({"What was seen", Align::left, 3, true});
+    table.columns.push_back({"What was seen", Align::left, 0, true});
   }
   for (const EfaView* efa : shown_efas(scene.model, scene.state)) {
     table.rows.push_back(efa_row(scene, *efa, table, trends));
@@ -158,13 +178,13 @@ Table process_table(const Scene& scene) {
   Table table;
   table.columns = {
       {"PID", Align::right, 0, false},  {"Tag", Align::left, 2, false},          {"Devices", Align::left, 0, false},
-      {"Cores", Align::left, 1, false}, {"Device mem.", Align::right, 0, false}, {"Host mem.", Align::right, 3, false},
-      {"RSS", Align::right, 4, false},  {"CPU user", Align::right, 1, false},    {"system", Align::right, 3, false}};
-  if (!scene.model.pods.empty()) table.columns.push_back({"Pod", Align::left, 2, false});
+      {"Cores", Align::left, 2, false}, {"Device mem.", Align::right, 0, false}, {"Host mem.", Align::right, 4, false},
+      {"RSS", Align::right, 5, false},  {"CPU user", Align::right, 3, false},    {"system", Align::right, 3, false}};
+  if (!scene.model.pods.empty()) table.columns.push_back({"Pod", Align::left, 1, false});
   table.columns.push_back({"Command", Align::left, 0, true});
   for (const ProcessView* process : shown_processes(scene.model, scene.state)) {
     const std::string pid = std::to_string(process->pid);
-    TableRow row{pid, {{pid, Role::plain}}};
+    TableRow row{pid, {{pid, Role::plain}}, ""};
     row.cells.push_back({process->label == pid ? "-" : process->label, Role::plain});
     row.cells.push_back({devices_text(process->devices), Role::plain});
     row.cells.push_back({cores_text(*process), Role::plain});

@@ -3,9 +3,11 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstdint>
 
 #include "tools/neuron-top/report.h"
@@ -41,10 +43,17 @@ model::UsageRequest request_of(const Options& options) {
   return request;
 }
 
-// False when nobody reads any more.
-Result<bool> write_all(std::string_view text) {
+// False when nobody reads any more, or a signal came while nobody did. POLLOUT of a pipe promises no more room than
+// PIPE_BUF, so no more is written at a time.
+Result<bool> write_all(std::string_view text, int signals) {
   while (!text.empty()) {
-    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    std::array<pollfd, 2> fds = {{{signals, POLLIN, 0}, {STDOUT_FILENO, POLLOUT, 0}}};
+    if (::poll(fds.data(), fds.size(), -1) < 0) {
+      if (errno == EINTR) continue;
+      return fail(error_from_errno(errno, "poll"));
+    }
+    if (fds[1].revents == 0) return false;
+    const ssize_t written = ::write(STDOUT_FILENO, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0 && errno == EPIPE) return false;
     if (written < 0) return fail(error_from_errno(errno, "writing to stdout"));
@@ -55,16 +64,16 @@ Result<bool> write_all(std::string_view text) {
 
 class Printer {
  public:
-  Printer(const Options& options, render::Style style, int columns)
-      : options_(options), style_(style), columns_(columns) {}
+  Printer(const Options& options, render::Style style, int columns, int signals)
+      : options_(options), style_(style), columns_(columns), signals_(signals) {}
 
   Result<bool> print(const Moment& moment) {
     const ViewModel model = make_view_model(moment);
-    if (options_.json) return write_all(report_line(model, wall_clock_ms()));
+    if (options_.json) return write_all(report_line(model, wall_clock_ms()), signals_);
     history_.add(model);
     const Scene scene{model, history_, ViewState{}, style_.charset};
     const std::string text = draw_print(scene, columns_).to_text(style_.colour);
-    return write_all(printed_++ == 0 ? text : '\n' + text);
+    return write_all(printed_++ == 0 ? text : '\n' + text, signals_);
   }
 
  private:
@@ -76,6 +85,7 @@ class Printer {
   const Options& options_;
   render::Style style_;
   int columns_;
+  int signals_;
   int printed_ = 0;
   History history_;
 };
@@ -97,8 +107,8 @@ Result<MomentPtr> next(const Options& options, Sampler& sampler, int signals) {
 }  // namespace
 
 Result<void> print_samples(const Options& options, render::Style style, int columns, Sampler& sampler, int signals) {
-  Printer printer(options, style, columns);
-  const int count = options.count > 0 ? options.count : options.json ? -1 : 1;
+  Printer printer(options, style, columns, signals);
+  const int count = options.count > 0 ? options.count : options.json && !options.once ? -1 : 1;
   auto due = steady_clock::now();
   for (int sample = options.no_wait ? 1 : 0; count < 0 || sample <= count; ++sample) {
     TRY_ASSIGN(const MomentPtr moment, next(options, sampler, signals));

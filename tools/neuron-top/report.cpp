@@ -85,6 +85,11 @@ Json hardware_counters(const ViewModel& model) {
   return {{"period", model.seconds}, {"neuron_devices", std::move(devices)}, {"error", model.no_devices}};
 }
 
+std::string why_no_cpu(const ViewModel& model) {
+  if (model.cpu) return "";
+  return model.no_rates.empty() ? "needs two readings of proc/stat" : model.no_rates;
+}
+
 Json system_data(const ViewModel& model) {
   Json system;
   system["neuron_hw_counters"] = hardware_counters(model);
@@ -94,9 +99,8 @@ Json system_data(const ViewModel& model) {
                {"system", model.cpu->system_percent},
                {"idle", 100 - model.cpu->user_percent - model.cpu->system_percent - model.cpu->steal_percent}};
   }
-  system["vcpu_usage"] = {{"period", model.seconds},
-                          {"average_usage", std::move(average)},
-                          {"error", model.cpu ? "" : "needs two readings of proc/stat"}};
+  system["vcpu_usage"] = {
+      {"period", model.seconds}, {"average_usage", std::move(average)}, {"error", why_no_cpu(model)}};
   Json memory = {{"period", model.seconds}};
   if (const auto& host = model.memory) {
     memory["memory_total_bytes"] = host->total_bytes;

@@ -7,6 +7,7 @@
 #include "tools/neuron-top/cores_section.h"
 #include "tools/neuron-top/format.h"
 #include "tools/neuron-top/memory_tree.h"
+#include "tools/neuron-top/news.h"
 #include "tools/neuron-top/selection.h"
 #include "tools/neuron-top/summary.h"
 
@@ -16,6 +17,7 @@ namespace {
 constexpr int kLeastPanel = 4;   // heading, titles, two rows
 constexpr int kGoodPanel = 8;    // what is left to the panel before bars are chosen for the cores
 constexpr int kBottomLines = 2;  // tabs and keys
+constexpr int kTallRows = 30;    // from here on news may take all the lines it needs
 constexpr int kRoomyRows = 40;   // from here on blank lines part the sections
 
 std::string title(const ViewModel& model) {
@@ -57,7 +59,11 @@ void draw_tabs(render::Canvas& canvas, int row, const Scene& scene) {
   if (first > 0) column = canvas.put(row, column, "... ", Role::dim);
   for (int i = first; i < static_cast<int>(processes.size()) && column < canvas.columns(); ++i) {
     const ProcessView& process = processes[static_cast<std::size_t>(i)];
-    put(i + 2, process.label, chosen != processes.end() && i == at);
+    const bool twins = std::any_of(processes.begin(), processes.end(), [&](const ProcessView& other) {
+      return other.pid != process.pid && other.label == process.label;
+    });
+    put(i + 2, twins ? fmt::format("{:.12} {}", process.label, process.pid) : process.label,
+        chosen != processes.end() && i == at);
   }
   if (processes.empty() && !scene.model.no_processes.empty()) {
     canvas.put(row, column, "processes n/a: " + scene.model.no_processes, Role::dim);
@@ -103,13 +109,32 @@ void draw_processes(render::Canvas& canvas, int row, int height, const Scene& sc
   draw_table(canvas, row + used, height - used, pods, kNoCursor);
 }
 
+// The table, and in the last line or two what the selected row has no room to tell.
+void draw_with_detail(render::Canvas& canvas, int row, int bottom, const Scene& scene) {
+  constexpr int kLeastTable = 3;  // titles, a row, "rows 1 to 1 of 16"
+  const Table table = panel_table(scene, canvas.columns());
+  std::vector<std::string> lines;
+  if (!table.rows.empty()) {
+    const int last = static_cast<int>(table.rows.size()) - 1;
+    const TableRow& row_of_cursor = table.rows[static_cast<std::size_t>(std::clamp(scene.state.cursor, 0, last))];
+    const int room = bottom - row - kLeastTable;
+    const std::string label = row_of_cursor.cells.front().text + ": ";
+    if (!row_of_cursor.detail.empty() && room > 0) {
+      lines = wrapped(label + row_of_cursor.detail, canvas.columns(), std::min(room, 2));
+    }
+  }
+  bottom -= static_cast<int>(lines.size());
+  draw_table(canvas, row, bottom - row, table, scene.state.cursor);
+  for (const std::string& line : lines) canvas.put(bottom++, 0, line, Role::warning);
+}
+
 void draw_panel(render::Canvas& canvas, int row, int bottom, const Scene& scene) {
   if (bottom - row < 2) return;
   draw_heading(canvas, row, panel_title(scene));
   if (scene.state.panel == Panel::processes) {
     draw_processes(canvas, row + 1, bottom - row - 1, scene);
   } else {
-    draw_table(canvas, row + 1, bottom - row - 1, panel_table(scene, canvas.columns()), scene.state.cursor);
+    draw_with_detail(canvas, row + 1, bottom, scene);
   }
 }
 
@@ -128,7 +153,8 @@ render::Canvas draw_screen(const Scene& scene, const Banner& banner, int rows, i
   render::Canvas canvas(rows, columns, scene.charset);
   draw_title(canvas, scene, banner);
   int row = 1;
-  for (const std::string& line : worst_news(scene.model)) canvas.put(row++, 0, line, Role::bad);
+  const int most_news = rows < kTallRows ? 4 : 7;
+  for (const TableCell& line : news(scene, columns, most_news)) canvas.put(row++, 0, line.text, line.role);
   const int gap = rows >= kRoomyRows ? 1 : 0;
   const int below = kHostLines + kMemoryLines + kBottomLines + 3 * gap;
   row += gap;
@@ -155,7 +181,7 @@ render::Canvas draw_print(const Scene& scene, int columns) {
   render::Canvas canvas(rows, columns, scene.charset);
   draw_title(canvas, scene, {});
   int row = 1;
-  for (const std::string& line : worst_news(scene.model)) canvas.put(row++, 0, line, Role::bad);
+  for (const TableCell& line : news(scene, columns, kSectionLines / 2)) canvas.put(row++, 0, line.text, line.role);
   ++row;
   row += draw_cores(canvas, row, rows, scene, lay_out_cores(scene, columns, rows)) + 1;
   row += draw_host(canvas, row, scene) + 1;

@@ -103,43 +103,79 @@ std::vector<Labelled> labelled(std::optional<std::uint64_t> sum, const std::vect
   return line;
 }
 
-// "Total: 17.5GB   Tensors: 0.0B", with names as long as there is room for.
-void draw_kinds(render::Canvas& canvas, int row, const char* label, std::optional<std::uint64_t> sum,
-                const std::vector<MemoryKind>& kinds) {
-  const bool wide = canvas.columns() >= kWide;
-  const int begin = wide ? 22 : canvas.put(row, 0, label) + 1;
-  canvas.put(row, 0, label);
-  std::vector<Labelled> line;
+// How a line of kinds is written; the first that fits is taken.
+struct KindsForm {
+  bool wide = false;  // the label in full, and the items below one another
+  int shortness = 0;
   int gap = 2;
-  for (int shortness = wide ? 0 : 1; shortness <= 2; ++shortness) {
-    line = labelled(sum, kinds, shortness);
-    int width = begin - gap;
-    for (const Labelled& one : line) width += static_cast<int>(one.label.size() + one.value.size()) + 2 + gap;
-    if (width <= canvas.columns()) break;
-    if (shortness == 2) gap = 1;
+};
+constexpr int kWideLabel = 22;
+constexpr int kWideItem = 21;
+
+int width_of(const std::vector<Labelled>& line, const KindsForm& form, int begin) {
+  int column = begin;
+  int end = begin;
+  for (const Labelled& one : line) {
+    const int start = column;
+    end = column + static_cast<int>(one.label.size() + one.value.size()) + 2;
+    column = form.wide ? std::max(end + form.gap, start + kWideItem) : end + form.gap;
   }
+  return end;
+}
+
+struct KindsLabels {
+  const char* wide;
+  const char* narrow;
+};
+
+// "Total: 17.5GB   Tensors: 0.0B", with names as long as there is room for; what does not fit is left out whole.
+void draw_kinds(render::Canvas& canvas, int row, const KindsLabels& labels, std::optional<std::uint64_t> sum,
+                const std::vector<MemoryKind>& kinds) {
+  const bool may_be_wide = canvas.columns() >= kWide;
+  KindsForm form;
+  std::vector<Labelled> line;
+  int begin = 0;
+  for (const KindsForm& one : {KindsForm{true, 0, 2}, {true, 1, 2}, {false, 1, 2}, {false, 2, 2}, {false, 2, 1}}) {
+    if (one.wide && !may_be_wide) continue;
+    form = one;
+    line = labelled(sum, kinds, form.shortness);
+    begin = form.wide ? kWideLabel : static_cast<int>(std::string_view(labels.narrow).size()) + 1;
+    if (width_of(line, form, begin) <= canvas.columns()) break;
+  }
+  while (line.size() > 1 && width_of(line, form, begin) > canvas.columns()) line.pop_back();
+  canvas.put(row, 0, form.wide ? labels.wide : labels.narrow);
   int column = begin;
   for (const Labelled& one : line) {
     const int start = column;
     column = canvas.put(row, column, one.label + ": ", Role::label);
-    column = canvas.put(row, column, one.value, one.known ? Role::good : Role::dim) + gap;
-    if (wide) column = std::max(column, start + 21);
+    column = canvas.put(row, column, one.value, one.known ? Role::good : Role::dim) + form.gap;
+    if (form.wide) column = std::max(column, start + kWideItem);
   }
 }
 
+// Of those that are known; nullopt when none is.
 std::optional<std::uint64_t> total_of(const std::vector<const DeviceView*>& devices,
                                       std::optional<std::uint64_t> DeviceView::*member) {
   std::optional<std::uint64_t> sum;
   for (const DeviceView* device : devices) {
-    if (!(device->*member)) return std::nullopt;
-    sum = sum.value_or(0) + *(device->*member);
+    if (device->*member) sum = sum.value_or(0) + *(device->*member);
   }
   return sum;
 }
 
-int badness(model::HealthState state) {
-  if (state == model::HealthState::unhealthy) return 2;
-  return state == model::HealthState::degraded ? 1 : 0;
+// Says of how many devices the sums below are, where it is not all.
+std::string memory_heading(const ViewModel& model, const std::vector<const DeviceView*>& devices) {
+  std::string text = "Memory Usage Summary";
+  if (devices.size() != model.devices.size()) {
+    text += fmt::format(" ({} of {} devices)", devices.size(), model.devices.size());
+  }
+  const auto known = std::count_if(devices.begin(), devices.end(), [](const DeviceView* device) {
+    return device->device_bytes.has_value() && device->host_bytes.has_value();
+  });
+  if (known > 0 && known < static_cast<std::ptrdiff_t>(devices.size())) {
+    text += fmt::format(" ({} of {} devices known)", known, devices.size());
+  }
+  return text;
 }
 
 }  // namespace
@@ -150,8 +186,11 @@ void draw_heading(render::Canvas& canvas, int row, std::string_view text) {
 }
 
 int draw_host(render::Canvas& canvas, int row, const Scene& scene) {
-  const int cpus = scene.model.cpu_count;
-  draw_heading(canvas, row, cpus > 0 ? fmt::format("vCPU Utilization ({} vCPUs)", cpus) : "vCPU Utilization");
+  const ViewModel& model = scene.model;
+  std::string heading = "vCPU Utilization";
+  if (model.cpu_count > 0) heading += fmt::format(" ({} vCPUs)", model.cpu_count);
+  if (!model.cpu && !model.no_rates.empty()) heading += " (n/a: " + model.no_rates + ')';
+  draw_heading(canvas, row, heading);
   draw_usage(canvas, row + 1, system_usage(scene.model));
   draw_usage(canvas, row + 2, runtime_usage(scene));
   draw_usage(canvas, row + 3, memory_usage(scene.model));
@@ -162,44 +201,17 @@ int draw_memory(render::Canvas& canvas, int row, const Scene& scene) {
   const auto devices = shown_devices(scene.model, scene.state);
   std::vector<model::HostMemory> host;
   std::vector<model::DeviceMemory> device;
-  for (const DeviceView* view : devices) {
-    host.push_back(view->host_kinds);
+  for (const DeviceView* view : devices) {  // a device of which nothing is known makes no kind unknown
+    if (view->host_bytes) host.push_back(view->host_kinds);
+    if (!view->device_bytes) continue;
     for (const CoreView& core : view->cores) device.push_back(core.kinds);
   }
-  const bool filtered = devices.size() != scene.model.devices.size();
-  draw_heading(canvas, row,
-               filtered
-                   ? fmt::format("Memory Usage Summary ({} of {} devices)", devices.size(), scene.model.devices.size())
-                   : "Memory Usage Summary");
-  const bool wide = canvas.columns() >= kWide;
-  draw_kinds(canvas, row + 1, wide ? "Host Used Memory" : "Host  ", total_of(devices, &DeviceView::host_bytes),
+  draw_heading(canvas, row, memory_heading(scene.model, devices));
+  draw_kinds(canvas, row + 1, {"Host Used Memory", "Host  "}, total_of(devices, &DeviceView::host_bytes),
              host_kinds(host));
-  draw_kinds(canvas, row + 2, wide ? "Device Used Memory" : "Device", total_of(devices, &DeviceView::device_bytes),
+  draw_kinds(canvas, row + 2, {"Device Used Memory", "Device"}, total_of(devices, &DeviceView::device_bytes),
              device_kinds(device));
   return kMemoryLines;
-}
-
-std::vector<std::string> worst_news(const ViewModel& model) {
-  int worst = 0;
-  std::vector<std::string> lines;
-  int others = -1;
-  const auto consider = [&](const std::string& name, const model::Health& health) {
-    if (badness(health.state) == 0) return;
-    ++others;
-    if (badness(health.state) <= worst) return;
-    worst = badness(health.state);
-    lines = {fmt::format("{} is {}: {}", name, model::to_string(health.state), health.sentence)};
-    if (!health.action.empty()) lines.push_back("  what to do: " + health.action);
-  };
-  for (const DeviceView& device : model.devices) consider(fmt::format("ND{}", device.index), device.health);
-  for (const EfaView& efa : model.efas) consider(efa.name, efa.health);
-  if (others > 0) lines.front() = fmt::format("{} (and {} more, see c and e)", lines.front(), others);
-  const int missing = model.expected_devices - static_cast<int>(model.devices.size());
-  if (lines.empty() && missing > 0 && !model.devices.empty()) {
-    lines = {fmt::format("{} of the {} devices of this instance type are missing", missing, model.expected_devices),
-             "  what to do: dmesg | grep -i neuron; stop and start the instance if they do not come back"};
-  }
-  return lines;
 }
 
 }  // namespace neuron::top

@@ -12,9 +12,6 @@ inline constexpr int kMemoryLines = 3;  // heading, host, devices
 int draw_host(render::Canvas& canvas, int row, const Scene& scene);
 int draw_memory(render::Canvas& canvas, int row, const Scene& scene);
 
-// The worst of what is wrong, and in a second line what to do about it; no line when nothing is wrong.
-[[nodiscard]] std::vector<std::string> worst_news(const ViewModel& model);
-
 // A heading in its colour over the whole width.
 void draw_heading(render::Canvas& canvas, int row, std::string_view text);
 

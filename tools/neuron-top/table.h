@@ -26,6 +26,7 @@ struct TableCell {
 struct TableRow {
   std::string key;  // unique in its table, stays the same from sample to sample
   std::vector<TableCell> cells;
+  std::string detail = {};  // what the cells have no room for; shown below the table while the row is selected
 };
 
 // What a panel shows: rows of cells below a line of titles. Passive.

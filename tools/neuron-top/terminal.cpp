@@ -1,6 +1,8 @@
 #include "tools/neuron-top/terminal.h"
 
+#include <poll.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <array>
@@ -84,6 +86,16 @@ std::string capability(const char* name) {
   return missing ? "" : text;
 }
 
+// Giving the screen back waits for the output to drain, which nobody may be reading: control-S, a stuck terminal.
+// Turning the flow off and on takes back a control-S too (Linux, n_tty_ioctl_helper: TCOON alone does not).
+void let_output_flow() {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  if (::poll(&output, 1, 0) > 0) return;
+  ::tcflow(STDOUT_FILENO, TCOOFF);
+  ::tcflow(STDOUT_FILENO, TCOON);
+  if (::poll(&output, 1, 0) == 0) ::tcflush(STDOUT_FILENO, TCOFLUSH);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Terminal>> Terminal::open(render::ColourDepth colour) {
@@ -93,6 +105,10 @@ Result<std::unique_ptr<Terminal>> Terminal::open(render::ColourDepth colour) {
   ::set_escdelay(kEscapeDelayMs);
   if (::newterm(nullptr, stdout, stdin) == nullptr) {
     return fail(ErrorCode::unavailable, "the terminal type in TERM is not known; see --once and --json");
+  }
+  if (capability("cup").empty()) {  // "dumb": curses would start and draw nothing
+    ::endwin();
+    return fail(ErrorCode::unavailable, "the terminal type in TERM has no movable cursor; see --once and --json");
   }
   return std::unique_ptr<Terminal>(new Terminal(colour));
 }
@@ -107,9 +123,11 @@ Terminal::Terminal(render::ColourDepth colour) : colour_(colour) {
   ::leaveok(stdscr, TRUE);
   ::curs_set(0);
   prepare_colours();
+  resize();  // curses has believed COLUMNS and LINES of the environment
 }
 
 Terminal::~Terminal() {
+  let_output_flow();
   ::endwin();
 }
 
@@ -138,6 +156,7 @@ int Terminal::columns() const {
 }
 
 void Terminal::resize() {
+  ::reset_prog_mode();  // a shell that stopped this program has changed the line mode
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0) {
     ::resizeterm(size.ws_row, size.ws_col);
@@ -155,6 +174,11 @@ void Terminal::show_row(const render::Canvas& canvas, int row, bool everything) 
     ::setcchar(&character, text.data(), attributes_of(render::paint_of(colour_, cell.role)), pair, nullptr);
     ::mvadd_wch(row, column, &character);
   }
+}
+
+bool Terminal::can_show() const {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&output, 1, 0) > 0;
 }
 
 void Terminal::show(const render::Canvas& canvas) {
@@ -180,6 +204,7 @@ std::vector<Key> Terminal::read_keys() {
 }
 
 void Terminal::suspend() {
+  let_output_flow();
   ::endwin();
 }
 

@@ -15,7 +15,8 @@ namespace neuron::top {
 // block them first.
 class Terminal {
  public:
-  // Errors: unavailable (stdin or stdout is no terminal, or its type is unknown).
+  // Errors: unavailable (stdin or stdout is no terminal, or its type is unknown or has no
+  // movable cursor).
   [[nodiscard]] static Result<std::unique_ptr<Terminal>> open(render::ColourDepth colour);
   ~Terminal();  // gives the screen back as it was
   Terminal(const Terminal&) = delete;
@@ -24,8 +25,12 @@ class Terminal {
   [[nodiscard]] int rows() const;
   [[nodiscard]] int columns() const;
 
-  // Asks the kernel for the size again, after SIGWINCH. The next show() draws everything.
+  // Asks the kernel for the size again and puts the line mode in place, after SIGWINCH and SIGCONT. The next show()
+  // draws everything.
   void resize();
+
+  // False while the terminal takes no output (control-S, a stuck reader): show() would wait for it.
+  [[nodiscard]] bool can_show() const;
 
   // Shows the picture; only cells that changed since the last one are sent.
   void show(const render::Canvas& canvas);

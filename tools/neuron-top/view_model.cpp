@@ -81,7 +81,15 @@ EccView ecc_of(const model::DeviceSignals& signals) {
 
 // The sentence of a verdict begins with the device's name, which stands beside it here.
 model::Health without_name(model::Health health, const std::string& name) {
-  if (health.sentence.starts_with(name + ": ")) health.sentence.erase(0, name.size() + 2);
+  std::string& sentence = health.sentence;
+  if (name.empty() || !sentence.starts_with(name)) return health;
+  const auto after = std::string_view(sentence).substr(name.size());
+  if (after.starts_with(": ")) {
+    sentence.erase(0, name.size() + 2);
+  } else if (after.starts_with(" (")) {  // "rdmap16s25 (0000:10:19.0): ..."
+    const auto end = sentence.find("): ");
+    if (end != std::string::npos) sentence.erase(0, end + 3);
+  }
   return health;
 }
 
@@ -109,6 +117,7 @@ DeviceView device_view(const Moment& moment, std::size_t i) {
     view.health = without_name(moment.device_health[i], "neuron" + std::to_string(device.index));
   }
   view.ecc = ecc_of(device.signals);
+  for (const std::string& problem : device.problems) view.problems.push_back(printable(problem));
   for (const model::DeviceUsage& usage : moment.sample.devices) {
     if (usage.index != device.index) continue;
     view.power = usage.power;
@@ -142,7 +151,9 @@ EfaView efa_view(const Moment& moment, std::size_t i) {
   EfaView view;
   view.name = efa.name.empty() ? to_string(efa.bdf) : printable(efa.name);
   view.numa_node = efa.numa_node;
-  if (i < moment.efa_health.size()) view.health = without_name(moment.efa_health[i], efa.name);
+  if (i < moment.efa_health.size())
+    view.health = without_name(moment.efa_health[i], efa.name.empty() ? view.name : efa.name);
+  for (const std::string& problem : efa.problems) view.problems.push_back(printable(problem));
   if (efa.name.empty()) return view;
   for (const core::EfaRates& rates : moment.rates.efas) {
     if (rates.name != efa.name) continue;
@@ -259,6 +270,18 @@ bool meet(const std::vector<int>& a, const std::vector<int>& b) {
   return std::any_of(a.begin(), a.end(), [&](int value) { return std::find(b.begin(), b.end(), value) != b.end(); });
 }
 
+// Of the machine, then of each device and interface.
+void add_problems(ViewModel& model, const model::HostScan& scan) {
+  for (const std::string& problem : scan.problems) model.problems.push_back(printable(problem));
+  const auto add = [&](const std::string& name, const std::vector<std::string>& problems) {
+    for (const std::string& problem : problems) {
+      model.problems.push_back(problem.find(name) == std::string::npos ? name + ": " + problem : problem);
+    }
+  };
+  for (const DeviceView& device : model.devices) add("neuron" + std::to_string(device.index), device.problems);
+  for (const EfaView& efa : model.efas) add(efa.name, efa.problems);
+}
+
 }  // namespace
 
 ViewModel make_view_model(const Moment& moment) {
@@ -280,12 +303,13 @@ ViewModel make_view_model(const Moment& moment) {
   model.cpu_count = moment.sample.cpu_count;
   model.memory = moment.sample.memory;
   model.seconds = moment.rates.seconds;
-  model.no_utilization = moment.sample.no_utilization;
+  if (moment.rates.stands_still) model.no_rates = "nothing moves here, this is a capture";
+  model.no_utilization = moment.sample.no_utilization.empty() ? model.no_rates : moment.sample.no_utilization;
   model.no_processes = moment.sample.no_processes;
   model.no_pods = moment.no_pods;
   model.no_devices = why_no_devices(scan);
   if (const auto* type = core::find_instance_type(scan.instance_type)) model.expected_devices = type->device_count;
-  for (const std::string& problem : scan.problems) model.problems.push_back(printable(problem));
+  add_problems(model, scan);
   return model;
 }
 

@@ -44,7 +44,8 @@ struct DeviceView {
   std::optional<model::PowerUsage> power;
   model::Health health;
   EccView ecc;
-  std::vector<int> pids;  // ascending
+  std::vector<int> pids;              // ascending
+  std::vector<std::string> problems;  // what could not be read though it should: "path: reason"
 };
 
 struct EfaView {
@@ -55,6 +56,7 @@ struct EfaView {
   std::optional<double> errors;                         // per second
   std::optional<std::uint64_t> errors_total;            // since the driver was loaded
   std::optional<int> numa_node;
+  std::vector<std::string> problems;  // as of a device
 };
 
 struct ProcessView {
@@ -94,12 +96,13 @@ struct ViewModel {
   int cpu_count = 0;
   std::optional<model::HostMemoryUsage> memory;
   double seconds = 0;          // between the two samples; 0 = rates are not known yet
+  std::string no_rates;        // why nothing per second is known; "" = known, or too early to tell
   std::string no_utilization;  // why nobody knows what the cores do; "" = known
   std::string no_processes;
   std::string no_pods;
-  std::string no_devices;  // why the list is empty; "" = it is not
-  std::vector<std::string> problems;
-  int expected_devices = 0;  // that the instance type has; 0 = unknown
+  std::string no_devices;             // why the list is empty; "" = it is not
+  std::vector<std::string> problems;  // of the machine, then of all devices and interfaces
+  int expected_devices = 0;           // that the instance type has; 0 = unknown
 };
 
 [[nodiscard]] ViewModel make_view_model(const Moment& moment);

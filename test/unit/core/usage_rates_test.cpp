@@ -234,6 +234,27 @@ TEST(UsageRates, VcpusUnknownWithoutProcStatOrWhenItWentBackwards) {
   EXPECT_FALSE(usage_rates(before, with_cpu(2, {100, 50, 1000, 0}), trn2_scan()).cpu);  // no time has passed
 }
 
+// An idle machine counts idle ticks; one that counts none is a capture, about which rates say nothing.
+TEST(UsageRates, ACaptureIsNotAnIdleMachine) {
+  auto before = with_cpu(1, {100, 50, 1000, 0});
+  before.efas = {efa({{"rx_bytes", 100}})};
+  auto now = before;
+  now.at += 1s;
+  const auto rates = usage_rates(before, now, trn2_scan());
+  EXPECT_TRUE(rates.stands_still);
+  EXPECT_FALSE(rates.mean_utilization);
+  EXPECT_FALSE(rates.cores[0].utilization_percent);
+  EXPECT_FALSE(rates.efas[0].rx_bytes_per_second);
+  EXPECT_THAT(rates.cores[0].device_memory_bytes, Optional(9U));
+  now.cpu->idle += 1;
+  EXPECT_THAT(usage_rates(before, now, trn2_scan()).mean_utilization, Optional(0.0));
+  EXPECT_FALSE(usage_rates(before, now, trn2_scan()).stands_still);
+  now.cpu = before.cpu;
+  now.at = before.at + 5ms;
+  EXPECT_FALSE(usage_rates(before, now, trn2_scan()).stands_still) << "too early to tell";
+  EXPECT_EQ(usage_rates(before, now, trn2_scan()).seconds, 0);
+}
+
 TEST(UsageRates, IowaitThatStepsBackIsNoReasonToKnowNothing) {
   const auto before = with_cpu(1, {100, 50, 1000, 0});
   const auto rates = usage_rates(before, with_cpu(2, {190, 60, 999, 0}), trn2_scan());

@@ -229,6 +229,8 @@ TEST(UsageReader, EfaCounters) {
   EXPECT_THAT(sample.efas[2].counters, Contains(Pair("tx_bytes", 77U)));
   EXPECT_THAT(sample.efas[2].counters, Contains(Pair("cmds_err", 3U)));
   EXPECT_THAT(sample.efas[2].counters, Contains(Pair("rx_drops", 0U)));
+  EXPECT_THAT(sample.efas[2].counters, Contains(Key("rdma_read_bytes")));
+  EXPECT_THAT(sample.efas[2].counters, Contains(Key("rdma_write_bytes")));
   EXPECT_THAT(sample.efas[2].counters, Not(Contains(Key("lifespan"))));
   EXPECT_THAT(sample.efas[2].counters, Not(Contains(Key("send_wrs"))));
   UsageRequest request;

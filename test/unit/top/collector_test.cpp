@@ -73,6 +73,24 @@ TEST(Collector, KindsOfMemoryFollowTheTotals) {
   EXPECT_EQ(moved.devices.front().cores.back().kinds[tensors], 0U) << "kept for the other core";
 }
 
+TEST(Collector, KindsOfMemoryOfANewDeviceAreReadAtOnce) {
+  fakes::FakeHost host("trn1.32xlarge");
+  host.write();
+  const std::string device = host.path() + "/sys/class/neuron_device/neuron4";
+  const auto target = std::filesystem::read_symlink(device);
+  std::filesystem::remove(device);
+  CollectorOptions options;
+  options.root = host.path();
+  options.scan_every = milliseconds(0);
+  const auto collector = Collector::open(options);
+  ASSERT_TRUE(collector);
+  ASSERT_EQ((*collector)->collect({}).scan.devices.size(), 15U);
+  std::filesystem::create_symlink(target, device);
+  const auto model = make_view_model((*collector)->collect({}));
+  ASSERT_EQ(model.devices.size(), 16U);
+  EXPECT_EQ(model.devices[4].cores.front().kinds[0], 0U);
+}
+
 TEST(Collector, WhatCannotBeReadIsUnknown) {
   fakes::FakeHost host("inf2.xlarge");
   host.write();
@@ -175,8 +193,10 @@ TEST(Options, Intervals) {
   EXPECT_EQ(*parse_interval("0.5"), milliseconds(500));
   EXPECT_EQ(*parse_interval("200ms"), milliseconds(200));
   EXPECT_EQ(*parse_interval("1m"), milliseconds(60'000));
+  EXPECT_EQ(*parse_interval("1h"), std::chrono::hours(1));
   EXPECT_EQ(*parse_interval("0"), milliseconds(0));
-  for (const char* text : {"", "soon", "-1", "0.1", "199ms", "3601", "1e3", "nan", "inf", "0,5", "1 2"}) {
+  for (const char* text :
+       {"", "soon", "-1", "0.1", "199ms", "3601", "1e3", "nan", "inf", "0,5", "1 2", "2h", "h", "-1h"}) {
     EXPECT_FALSE(parse_interval(text)) << text;
   }
 }
