@@ -51,6 +51,7 @@ std::string reason_of(struct archive* archive) {
 
 // "./a//b/" -> "a/b". Errors: what an archive may not name.
 Result<std::string> clean_path(std::string_view raw, const ArchiveBounds& bounds) {
+  const std::string_view name = raw;
   if (raw.empty()) return corrupt("an entry has no name");
   if (raw.size() > bounds.path_bytes) return corrupt(raw, "has too long a path");
   if (raw.front() == '/') return corrupt(raw, "has an absolute path");
@@ -61,8 +62,8 @@ Result<std::string> clean_path(std::string_view raw, const ArchiveBounds& bounds
     const std::string_view part = raw.substr(0, slash);
     raw.remove_prefix(std::min(slash + 1, raw.size()));
     if (part.empty() || part == ".") continue;
-    if (part == "..") return corrupt(path + "/..", "leads out of the archive");
-    if (++depth > bounds.depth) return corrupt(path, "lies in too many folders");
+    if (part == "..") return corrupt(name, "leads out of the archive");
+    if (++depth > bounds.depth) return corrupt(name, "lies in too many folders");
     if (!path.empty()) path += '/';
     path += part;
   }

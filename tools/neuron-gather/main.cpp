@@ -1,7 +1,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <string>
 #include <variant>
@@ -16,7 +18,7 @@
 namespace neuron::gather {
 namespace {
 
-// Exit codes, as in neuron-gather(1).
+// Exit codes, as in neuron-gather(1); 128 and a signal beside them.
 constexpr int kExitOk = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
@@ -63,8 +65,10 @@ void report(const Capture& capture, const std::string& output) {
   }
   if (capture.full()) std::fputs("neuron-gather: the machine has more than a capture may hold\n", stderr);
   const std::string type = captured_text(capture, kProductName);
-  std::fprintf(output == "-" ? stderr : stdout, "captured %zu files of %s in %s\n", capture.file_count(),
-               type.empty() ? "a machine of unknown type" : type.c_str(), output.c_str());
+  const bool to_stdout = output == "-";
+  std::fprintf(to_stdout ? stderr : stdout, "captured %zu files of %s %s\n", capture.file_count(),
+               type.empty() ? "a machine of unknown type" : type.c_str(),
+               to_stdout ? "to standard output" : ("in " + output).c_str());
 }
 
 int gather_into(const host::FsRoot& root, const Options& options, ReadingWatch& watch) {
@@ -80,7 +84,10 @@ int gather_into(const host::FsRoot& root, const Options& options, ReadingWatch& 
   watch.reading_done();
   progress.end();
   const std::string output = options.output.empty() ? default_name(capture, request.now) : options.output;
-  if (const auto written = write_output(capture, output); !written) return complain(written.error(), kExitFailed);
+  const auto begin = [&](const Unfinished& unfinished) { return watch.begin_output(unfinished); };
+  if (const auto written = write_output(capture, output, begin); !written) {
+    return complain(written.error(), kExitFailed);
+  }
   report(capture, output);
   return kExitOk;
 }
@@ -96,11 +103,14 @@ int gather_machine(const Options& options) {
 }
 
 int run(int argc, const char* const* argv) {
+  // A write that fails says so; it does not end the process.
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
   const auto request = parse_options(argc, argv);
   if (!request) return complain(request.error(), kExitUsage);
   if (const auto* text = std::get_if<std::string>(&*request)) {
-    std::fputs(text->c_str(), stdout);
-    return kExitOk;
+    const bool printed = std::fputs(text->c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+    return printed ? kExitOk : complain(error_from_errno(errno, "standard output"), kExitFailed);
   }
   return gather_machine(std::get<Options>(*request));
 }

@@ -25,10 +25,11 @@ Result<Request> parse_options(int argc, const char* const* argv) {
   app.get_formatter()->column_width(26);
   app.set_help_flag("-h,--help", "Print this help");
   app.set_version_flag("--version", std::string("neuron-gather ") + kVersion, "Print the version");
-  app.add_option("-o,--output", options.output,
-                 "A new .tar.gz, a new directory, or -\nfor standard output (default\nneuron-TYPE-TIME.tar.gz)")
-      ->envname("NEURON_GATHER_OUTPUT")
-      ->type_name("PATH");
+  const auto* output =
+      app.add_option("-o,--output", options.output,
+                     "A new .tar.gz, a new directory, or -\nfor standard output (default\nneuron-TYPE-TIME.tar.gz)")
+          ->envname("NEURON_GATHER_OUTPUT")
+          ->type_name("PATH");
   app.add_option("--root", options.root, "Directory with the machine's sys, proc\nand dev, or an archive")
       ->envname("NEURON_GATHER_ROOT")
       ->type_name("DIR")
@@ -47,6 +48,9 @@ Result<Request> parse_options(int argc, const char* const* argv) {
     return Request(app.version() + '\n');
   } catch (const CLI::ParseError& error) {
     return fail(ErrorCode::invalid_argument, error.what());
+  }
+  if (output->count() > 0 && options.output.empty()) {
+    return fail(ErrorCode::invalid_argument, "--output is empty; name an archive, a directory, or - for stdout");
   }
   return Request(options);
 }

@@ -2,6 +2,8 @@
 
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +28,9 @@ struct ReadingWatch::Shared {
   std::atomic<unsigned long> steps{0};
   std::atomic<bool> done{false};
   std::array<char, 1024> path{};  // read by the parent only while the child does not move
+  std::atomic<bool> writes{false};
+  bool keeps_folder = false;  // this and the next: written before `writes` is
+  std::array<char, 4096> output{};
 };
 
 void ReadingWatch::Unmap::operator()(Shared* shared) const {
@@ -54,6 +59,20 @@ void ReadingWatch::reading_done() {
   if (shared_) shared_->done = true;
 }
 
+bool ReadingWatch::begin_output(const Unfinished& unfinished) {
+  if (!shared_) return true;
+  if (unfinished.path.size() >= shared_->output.size()) return false;
+  std::memcpy(shared_->output.data(), unfinished.path.c_str(), unfinished.path.size() + 1);
+  shared_->keeps_folder = unfinished.keeps_folder;
+  shared_->writes = true;
+  return true;
+}
+
+Unfinished ReadingWatch::output() const {
+  if (!shared_ || !shared_->writes) return {};
+  return {shared_->output.data(), shared_->keeps_folder};
+}
+
 unsigned long ReadingWatch::steps() const {
   return shared_ ? shared_->steps.load() : 0;
 }
@@ -79,54 +98,118 @@ std::string part_of(const std::string& path) {
 namespace {
 
 constexpr std::size_t kMaxHung = 24;
+constexpr int kSignalled = 128;  // as shells count
 
 int complain(const std::string& what) {
   std::fprintf(stderr, "neuron-gather: %s\n", what.c_str());
   return -1;
 }
 
+// The signals that end the program, held back so that poll() sees them. Those that are ignored (nohup) stay so.
+class EndSignals {
+ public:
+  EndSignals() {
+    ::sigemptyset(&signals_);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+      struct sigaction action {};
+      if (::sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) ::sigaddset(&signals_, number);
+    }
+    ::sigprocmask(SIG_BLOCK, &signals_, &before_);
+    fd_ = Fd(::signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!fd_.valid()) ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+  ~EndSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  EndSignals(const EndSignals&) = delete;
+  EndSignals& operator=(const EndSignals&) = delete;
+
+  [[nodiscard]] int fd() const { return fd_.get(); }  // -1 when the kernel gives none: then they end the process
+  // The signal that came; 0 for none.
+  [[nodiscard]] int take() const {
+    signalfd_siginfo info{};
+    const bool came = fd_.valid() && ::read(fd_.get(), &info, sizeof info) == sizeof info;
+    return came ? static_cast<int>(info.ssi_signo) : 0;
+  }
+
+ private:
+  sigset_t signals_{};
+  sigset_t before_{};
+  Fd fd_;
+};
+
+// One child and what is known of it.
+struct Child {
+  pid_t pid;
+  const Fd& handle;
+  const ReadingWatch& watch;
+};
+
 // The exit status of a child that ended.
-int status_of(pid_t child) {
+int status_of(const Child& child) {
   int status = 0;
-  if (::waitpid(child, &status, 0) != child) return complain("the reading process was lost");
+  if (::waitpid(child.pid, &status, 0) != child.pid) return complain("the reading process was lost");
   if (WIFEXITED(status)) return WEXITSTATUS(status);
+  discard(child.watch.output());
   return complain("the reading process was ended by signal " + std::to_string(WTERMSIG(status)));
 }
 
+// Ends the child; one that hangs in the kernel is left to die when it returns from there.
+void end(const Child& child) {
+  constexpr int kPatienceMs = 2000;
+  ::kill(child.pid, SIGKILL);
+  pollfd ended{child.handle.get(), POLLIN, 0};
+  while (::poll(&ended, 1, kPatienceMs) < 0 && errno == EINTR) {
+  }
+  ::waitpid(child.pid, nullptr, WNOHANG);
+}
+
 // nullopt: it hangs.
-std::optional<int> await(pid_t child, const Fd& handle, const ReadingWatch& watch, std::chrono::milliseconds budget) {
-  unsigned long steps = watch.steps();
+std::optional<int> await(const Child& child, const EndSignals& signals, std::chrono::milliseconds budget) {
+  unsigned long steps = child.watch.steps();
   for (;;) {
-    pollfd ended{handle.get(), POLLIN, 0};
-    const int ready = ::poll(&ended, 1, watch.is_done() ? -1 : static_cast<int>(budget.count()));
-    if (ready > 0) return status_of(child);
+    std::array<pollfd, 2> sources = {{{child.handle.get(), POLLIN, 0}, {signals.fd(), POLLIN, 0}}};
+    const int wait = child.watch.is_done() ? -1 : static_cast<int>(budget.count());
+    const int ready = ::poll(sources.data(), sources.size(), wait);
     if (ready < 0 && errno != EINTR) return complain("the reading process cannot be watched");
-    const unsigned long now = watch.steps();
-    if (ready == 0 && now == steps && !watch.is_done()) return std::nullopt;
+    if (const int signal = signals.take(); signal != 0) {
+      end(child);
+      discard(child.watch.output());
+      return kSignalled + signal;
+    }
+    if (ready > 0) return status_of(child);
+    const unsigned long now = child.watch.steps();
+    if (ready == 0 && now == steps && !child.watch.is_done()) return std::nullopt;
     steps = now;
   }
+}
+
+// In the child: it may not outlive its parent, or it would write what nobody waits for.
+[[noreturn]] void work_as_child(const std::function<int(ReadingWatch&)>& work, ReadingWatch& watch, pid_t parent) {
+  constexpr int kOrphaned = 1;
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent) ::_exit(kOrphaned);
+  const int code = work(watch);
+  std::fflush(nullptr);
+  ::_exit(code);
 }
 
 }  // namespace
 
 int run_watched(const std::function<int(ReadingWatch&)>& work, std::chrono::milliseconds budget) {
+  const EndSignals signals;
+  const pid_t parent = ::getpid();
   std::vector<std::string> skipped;
   while (skipped.size() <= kMaxHung) {
     ReadingWatch watch(skipped);
-    const pid_t child = ::fork();
-    if (child < 0) return complain("the reading process could not be started");
-    if (child == 0) {
-      const int code = work(watch);
-      std::fflush(nullptr);
-      ::_exit(code);
-    }
-    const Fd handle(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
-    const auto code = handle.valid() ? await(child, handle, watch, budget) : status_of(child);
+    const pid_t pid = ::fork();
+    if (pid < 0) return complain("the reading process could not be started");
+    if (pid == 0) work_as_child(work, watch, parent);
+    const Fd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    const Child child{pid, handle, watch};
+    const auto code = handle.valid() ? await(child, signals, budget) : status_of(child);
     if (code) return *code;
     const std::string path = watch.last_path();
     complain(printable(path) + " did not answer; reading again without it");
-    ::kill(child, SIGKILL);
-    ::waitpid(child, nullptr, WNOHANG);
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, WNOHANG);
     skipped.push_back(part_of(path));
   }
   return complain("too much of this machine does not answer");

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/neuron-gather/unfinished.h"
+
 namespace neuron::gather {
 
 // A read inside a broken driver may never return, and a process with a thread in such a read cannot even end. So the
@@ -19,9 +21,13 @@ class ReadingWatch {
   // Everything was read; from now on nobody is in a hurry.
   void reading_done();
 
+  // What the child is about to write; removed when the child is ended before it is done. False: too long a path.
+  [[nodiscard]] bool begin_output(const Unfinished& unfinished);
+
   [[nodiscard]] unsigned long steps() const;  // permits so far
   [[nodiscard]] bool is_done() const;
   [[nodiscard]] std::string last_path() const;  // the newest permit's
+  [[nodiscard]] Unfinished output() const;      // of begin_output()
 
  private:
   struct Shared;
@@ -36,10 +42,12 @@ class ReadingWatch {
 // further read there would cost the budget again; else the path itself.
 [[nodiscard]] std::string part_of(const std::string& path);
 
-// Runs `work` in a child process and returns what it returned, 0 to 255. When the child stays at one path for longer
+// Runs `work` in a child process and returns what it returned, 0 to 127. When the child stays at one path for longer
 // than `budget` (up to twice as long), it is killed, or left behind if it cannot be, and `work` runs again without that
-// part. -1 with a reason on stderr when the child could not be started, died, or hung too often. Call from a program
-// with one thread only.
+// part. -1 with a reason on stderr when the child could not be started, died, or hung too often.
+//
+// SIGINT, SIGTERM or SIGHUP (unless ignored) ends the child and removes what it was writing: 128 plus the signal's
+// number. The child also ends when this process is killed. Call from a program with one thread only.
 [[nodiscard]] int run_watched(const std::function<int(ReadingWatch&)>& work, std::chrono::milliseconds budget);
 
 }  // namespace neuron::gather

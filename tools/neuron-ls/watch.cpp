@@ -28,7 +28,7 @@ sigset_t watched_signals() {
   return signals;
 }
 
-bool put(std::string_view text) {
+bool print(std::string_view text) {
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
 }
 
@@ -68,6 +68,8 @@ class Watch {
   [[nodiscard]] Next on_tick();
   [[nodiscard]] Next on_shown(Shown shown);
   [[nodiscard]] Next draw(const std::string& remark);
+  [[nodiscard]] Next put(std::string_view text);
+  void await_look();
   void stop_for_a_while();
   void leave_screen();
   [[nodiscard]] int finish(int code);
@@ -126,36 +128,53 @@ Watch::Next Watch::on_shown(Shown shown) {
     if (last_.text.empty()) return first ? Next::fail : Next::go_on;
   }
   if (plan_.on_terminal) {
-    if (!std::exchange(on_screen_, true) && !put(kEnterScreen)) return Next::fail;
+    if (!std::exchange(on_screen_, true)) (void)print(kEnterScreen);
     return draw("");
   }
-  if (!first && plan_.blank_between && !put("\n")) return Next::fail;
   if (!last_.text.ends_with('\n')) last_.text += '\n';
-  return put(last_.text) ? Next::go_on : Next::fail;
+  return put(first || !plan_.blank_between ? last_.text : '\n' + last_.text);
+}
+
+// A reader that has seen enough ends the watch; anything else that keeps stdout from being written is a failure.
+Watch::Next Watch::put(std::string_view text) {
+  if (print(text)) return Next::go_on;
+  if (errno == EPIPE) return Next::end;
+  std::perror("neuron-ls: writing to stdout");
+  return Next::fail;
 }
 
 Watch::Next Watch::draw(const std::string& remark) {
   const std::string status =
       "neuron-ls every " + seconds_text(plan_.interval) + ", " + seen_at_ + remark + "; Ctrl-C ends";
-  return put(frame(status, last_.complaint + last_.text, terminal_rows())) ? Next::go_on : Next::fail;
+  return put(frame(status, last_.complaint + last_.text, terminal_rows()));
 }
 
 // Ctrl-Z: gives the terminal back, stops as the shell expects, and takes it again.
 void Watch::stop_for_a_while() {
-  if (on_screen_) (void)put(kLeaveScreen);
+  if (on_screen_) (void)print(kLeaveScreen);
   (void)std::raise(SIGSTOP);
-  if (on_screen_) (void)put(kEnterScreen);
+  if (on_screen_) (void)print(kEnterScreen);
 }
 
 void Watch::leave_screen() {
   if (!std::exchange(on_screen_, false)) return;
-  (void)put(kLeaveScreen);
-  (void)put(last_.text);
-  if (!last_.text.ends_with('\n')) (void)put("\n");
+  (void)print(kLeaveScreen);
+  (void)print(last_.text);
+  if (!last_.text.ends_with('\n')) (void)print("\n");
+}
+
+// Gives a look that is under way the time that it takes where nothing hangs: what it uses, such as an unpacked
+// archive, is removed only when the program ends as a whole.
+void Watch::await_look() {
+  constexpr int kPatienceMs = 500;
+  pollfd ready{worker_->ready_fd(), POLLIN, 0};
+  while (worker_->is_busy() && ::poll(&ready, 1, kPatienceMs) < 0 && errno == EINTR) {
+  }
 }
 
 int Watch::finish(int code) {
   leave_screen();
+  await_look();
   // A look that hangs in the driver can not be joined, and nothing of it matters any more.
   if (worker_->is_busy()) std::_Exit(code);
   return code;
@@ -193,6 +212,7 @@ void block_watch_signals() {
 }
 
 int watch(const WatchPlan& plan, Worker::Look look) {
+  ::signal(SIGPIPE, SIG_IGN);
   const auto code = watch_with(plan, std::move(look));
   if (code) return *code;
   std::fprintf(stderr, "neuron-ls: %s\nneuron-ls: try it without --watch\n", code.error().message.c_str());

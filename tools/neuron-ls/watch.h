@@ -13,10 +13,11 @@ struct WatchPlan {
   bool blank_between = true;  // a blank line between two texts that go into a pipe
 };
 
-// Looks again and again and shows it, until SIGINT, SIGTERM or SIGHUP. Returns the exit status: 0 after a signal, 1
-// when the first look had nothing to list or stdout could not be written. On a terminal the last text stays when the
-// screen is given back. The three signals, SIGTSTP and SIGWINCH must be blocked by the caller before any thread exists
-// (block_watch_signals). Does not return while a look hangs, but ends the process.
+// Looks again and again and shows it, until SIGINT, SIGTERM or SIGHUP, or until the reader of stdout is gone. Returns
+// the exit status: 0 after these, 1 when the first look had nothing to list or stdout could not be written, with the
+// reason on stderr. SIGPIPE is ignored from then on. On a terminal the last text stays when the screen is given back.
+// The three signals, SIGTSTP and SIGWINCH must be blocked by the caller before any thread exists (block_watch_signals).
+// A look under way is waited for, half a second at most; one that hangs does not return, but the process ends.
 [[nodiscard]] int watch(const WatchPlan& plan, Worker::Look look);
 
 void block_watch_signals();

@@ -1,6 +1,12 @@
 #include "tools/neuron-sim/host_directory.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 
@@ -42,6 +48,29 @@ Result<void> require_simulated(const std::string& dir) {
   if (is_simulated(fs::path(dir))) return {};
   return fail(ErrorCode::failed_precondition,
               dir + " is not a simulated host (no " + kMarkerFile + "); make one with neuron-sim node");
+}
+
+Result<Fd> claim_host(const std::string& dir) {
+  TRY(require_simulated(dir));
+  const std::string path = dir + "/" + kClaimFile;
+  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644));
+  if (!fd.valid()) return fail(error_from_errno(errno, path));
+  std::array<char, 16> holder{};
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return fail(error_from_errno(errno, "locking " + path));
+    const ssize_t length = ::pread(fd.get(), holder.data(), holder.size(), 0);
+    const std::string_view text(holder.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+    const auto pid = parse_int(trim(text), 1, 1 << 22);
+    return fail(
+        ErrorCode::failed_precondition,
+        "another neuron-sim plays on " + dir + (pid ? " (pid " + std::to_string(*pid) + ")" : "") + "; end it first");
+  }
+  // Whose it is, for that message only; what a process that was killed left behind is replaced.
+  const std::string self = std::to_string(::getpid()) + "\n";
+  if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), self.data(), self.size(), 0) < 0) {
+    return fail(error_from_errno(errno, path));
+  }
+  return fd;
 }
 
 bool stays_below(std::string_view path) {

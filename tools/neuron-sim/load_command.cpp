@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "agent/base/parse.h"
+#include "tools/neuron-sim/host_directory.h"
 #include "tools/neuron-sim/load_host.h"
 #include "tools/neuron-sim/load_report.h"
 #include "tools/neuron-sim/load_workload.h"
@@ -122,11 +123,20 @@ Result<void> run(const LoadCommand& command, std::ostream& out) {
     if (!parsed) return fail(ErrorCode::invalid_argument, "--for must be like 30s or 5m");
     length = *parsed;
   }
+  TRY_ASSIGN(const Fd alone, claim_host(command.directory));
   TRY_ASSIGN(LoadHost host, LoadHost::open(command.directory));
   Player player(std::move(host), command.seed, out);
   player.begin(command.directory);
   TRY(command.steps ? play_at_once(player, *command.steps, *step) : play_in_time(player, *step, length));
-  return player.end();
+  TRY(player.end());
+  out.flush();
+  if (!out) return fail(ErrorCode::internal, "standard output cannot be written; the load itself was played");
+  return {};
+}
+
+// Empty for a number, else what is wrong. The parser itself takes -1 for the largest.
+std::string check_seed(const std::string& text) {
+  return parse_u64(text) ? "" : "must be a number from 0 on: " + text;
 }
 
 }  // namespace
@@ -141,6 +151,7 @@ void add_load_command(CLI::App& app, int& exit_code) {
   load->add_option("--steps", command->steps, "Play so many steps at once, without\nwaiting, and end")
       ->envname("NEURON_SIM_STEPS");
   load->add_option("--seed", command->seed, "Another number, another workload\n(default 1)")
+      ->check(check_seed, "", "")
       ->envname("NEURON_SIM_SEED");
   load->callback([command, &exit_code] { exit_code = run_load_command(*command, std::cout, std::cerr); });
 }

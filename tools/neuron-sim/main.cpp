@@ -1,11 +1,15 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
+#include <iostream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "neuron_version.h"
 #include "tools/neuron-sim/fault_keys.h"
 #include "tools/neuron-sim/faults.h"
+#include "tools/neuron-sim/host_directory.h"
 #include "tools/neuron-sim/host_writer.h"
 #include "tools/neuron-sim/load_command.h"
 #include "tools/neuron-sim/type_table.h"
@@ -72,6 +76,26 @@ void add_set_command(CLI::App& app, SetFlags& flags) {
   set->add_flag("--list", flags.list, "Print all keys and verbs and end");
 }
 
+// While no load plays there. What was begun in a new or empty directory goes again when it cannot be finished.
+Result<void> write_alone(const HostPlan& plan, const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  Fd alone;
+  if (require_simulated(directory)) {
+    TRY_ASSIGN(alone, claim_host(directory));
+  }
+  const bool is_there = fs::exists(directory, error);
+  const bool is_empty = is_there && fs::is_directory(directory, error) && fs::is_empty(directory, error);
+  auto written = write_host(plan, directory);
+  if (written || (is_there && !is_empty)) return written;
+  for (fs::directory_iterator it(directory, error), end; is_there && !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    fs::remove_all(it->path(), ignored);
+  }
+  if (!is_there) fs::remove_all(directory, error);
+  return written;
+}
+
 int run_node(NodeFlags& flags) {
   if (flags.list) {
     std::fputs(type_table().c_str(), stdout);
@@ -86,7 +110,7 @@ int run_node(NodeFlags& flags) {
   }
   const auto description = describe(flags.plan);
   if (!description) return report(description.error());
-  if (const auto written = write_host(flags.plan, flags.directory); !written) return report(written.error());
+  if (const auto written = write_alone(flags.plan, flags.directory); !written) return report(written.error());
   std::printf("wrote %s, in %s\n", description->c_str(), flags.directory.c_str());
   return kExitOk;
 }
@@ -137,5 +161,9 @@ int run(int argc, char** argv) {
 }  // namespace neuron::sim
 
 int main(int argc, char** argv) {
-  return neuron::sim::run(argc, argv);
+  const int code = neuron::sim::run(argc, argv);
+  const bool told = static_cast<bool>(std::cout.flush()) && std::fflush(stdout) == 0;
+  if (told || code != 0) return code;
+  std::fputs("neuron-sim: standard output cannot be written\n", stderr);
+  return neuron::sim::kExitFailed;
 }

@@ -40,12 +40,15 @@ expect 1 "neither a directory nor a tar" "$bin/neuron-gather" --root "$0" -o "$d
 
 expect 0 "files of inf2.24xlarge in $dir/plain.tar.gz" "$bin/neuron-gather" --root "$dir/node" -o "$dir/plain.tar.gz"
 expect 1 "is there already" "$bin/neuron-gather" --root "$dir/node" -o "$dir/plain.tar.gz"
+expect 1 "name another place with -o" "$bin/neuron-gather" --root "$dir/node" -o "$dir/none/x.tgz"
+expect 2 "--output is empty" "$bin/neuron-gather" --root "$dir/node" -o ""
+expect 1 "standard output" sh -c "'$bin/neuron-gather' --help > /dev/full"
 expect 1 "is not empty" "$bin/neuron-gather" --root "$dir/node" -o "$dir/node"
 expect 0 "in $dir/full" env NEURON_GATHER_ROOT="$dir/node" NEURON_GATHER_OUTPUT="$dir/full" NEURON_GATHER_WITH_COMMANDS=true \
   "$bin/neuron-gather"
 "$bin/neuron-gather" --root "$dir/plain.tar.gz" -o - > "$dir/again.tgz" 2> "$dir/message" || fail "no archive on stdout"
 cmp "$dir/plain.tar.gz" "$dir/again.tgz" || fail "the capture of a capture differs"
-grep -q "captured .* in -" "$dir/message" || fail "no message beside the archive"
+grep -q "captured .* of inf2.24xlarge to standard output" "$dir/message" || fail "no message beside the archive"
 (cd "$dir" && "$bin/neuron-gather" --root node >/dev/null) || fail "no default name"
 ls "$dir"/neuron-inf2.24xlarge-*Z.tar.gz >/dev/null || fail "the default name is another one"
 
@@ -73,6 +76,16 @@ grep -q '"anonymised": true' "$dir/anonymous/MANIFEST.json" || fail "the manifes
 "$bin/neuron-ls" --root "$dir/anonymous" -w -a > "$dir/seen"
 "$bin/neuron-ls" --root "$dir/full" -w -a | sed "s/$instance/i-00000000000000001/" > "$dir/wanted"
 cmp "$dir/wanted" "$dir/seen" || fail "neuron-ls of an anonymised capture differs in more than the instance id"
+
+# A full disk, a reader that is gone, a signal: nothing is left, and the message says what happened.
+for name in lim.tgz lim; do
+  (ulimit -f 8 && exec "$bin/neuron-gather" --root "$dir/node" -o "$dir/$name") > "$dir/message" 2>&1
+  [ $? -eq 1 ] || fail "-o $name does not fail at the limit of file sizes"
+  grep -q "File too large; name another place" "$dir/message" || fail "-o $name: $(cat "$dir/message")"
+done
+ls -d "$dir"/lim* 2> /dev/null && fail "a part of a capture was left behind"
+("$bin/neuron-gather" --root "$dir/node" -o - 2> "$dir/message"; echo $? > "$dir/status") | true
+[ "$(cat "$dir/status")" -eq 0 ] || grep -q "standard output was closed" "$dir/message" || fail "$(cat "$dir/message")"
 
 # Without driver, EFA or anything: still a capture.
 mkdir "$dir/bare"

@@ -23,6 +23,10 @@ namespace {
 using host::FsRoot;
 using host::TempTree;
 
+bool remembered_by_nobody(const Unfinished&) {
+  return true;
+}
+
 // What all readers say of one directory.
 struct Seen {
   model::HostScan scan;
@@ -77,11 +81,11 @@ class ReadBack : public ::testing::Test {
     const Seen original = look_at(host_.path());
     const Capture capture = capture_of(host_.path(), commands);
     EXPECT_THAT(capture.unreadable(), ::testing::IsEmpty());
-    ASSERT_TRUE(write_output(capture, out_.at("one.tar.gz")));
+    ASSERT_TRUE(write_output(capture, out_.at("one.tar.gz"), remembered_by_nobody));
     const auto source = host::RootSource::open(out_.at("one.tar.gz"));
     ASSERT_TRUE(source) << source.error().message;
     expect_same(look_at(source->directory()), original);
-    ASSERT_TRUE(write_output(capture_of(source->directory(), commands), out_.at("two.tar.gz")));
+    ASSERT_TRUE(write_output(capture_of(source->directory(), commands), out_.at("two.tar.gz"), remembered_by_nobody));
     const std::string again = *out_.root().read_file("two.tar.gz", 64U << 20U);
     EXPECT_TRUE(again == *out_.root().read_file("one.tar.gz", 64U << 20U)) << "not the same bytes";
   }

@@ -177,7 +177,7 @@ TEST_F(RootSourceTest, WhatIsNoArchiveIsRefused) {
 
 TEST_F(RootSourceTest, PathsThatLeaveAreRefused) {
   expect_refused(entry("/etc/x", '0', "1") + kEnd, "entry \"/etc/x\" has an absolute path");
-  expect_refused(entry("sys/../../x", '0', "1") + kEnd, "entry \"sys/..\" leads out of the archive");
+  expect_refused(entry("sys/../../x", '0', "1") + kEnd, "entry \"sys/../../x\" leads out of the archive");
   expect_refused(entry("..", '5') + kEnd, "leads out of the archive");
   expect_refused(entry(".", '0', "1") + kEnd, "would replace the root");
 }

@@ -39,6 +39,25 @@ expect 1 "not a simulated host" "$program" load "$dir" --steps 1
 expect 0 "wrote" "$program" node "$dir/old" --instance-type inf1.xlarge
 expect 0 "only when a process ends" "$program" load "$dir/old" --steps 2
 
+expect 2 "from 0 on" "$program" load "$host" --steps 1 --seed -1
+expect 1 "standard output" sh -c "'$program' load '$host' --steps 1 > /dev/full"
+
+# One at a time; a second load or a new node has to wait. What is changed by set meanwhile is fine.
+mkfifo "$dir/said.first"
+"$program" load "$host" >"$dir/said.first" 2>&1 &
+player=$!
+exec 3<"$dir/said.first"
+read -r line <&3
+expect 1 "another neuron-sim plays on $host (pid $player); end it first" "$program" load "$host" --steps 1
+expect 1 "another neuron-sim plays on" "$program" node "$host" --instance-type trn1.2xlarge
+expect 0 "neuron0" "$program" set "$host" neuron0 sram_ecc_uncorrected=1
+kill "$player"
+cat <&3 >/dev/null
+wait "$player"
+player=
+exec 3<&-
+expect 0 "wrote" "$program" node "$host" --instance-type trn2.3xlarge
+
 # A signal ends it well. The line is there once the signals are waited for or about to be.
 for signal in INT TERM HUP; do
   mkfifo "$dir/said.$signal"

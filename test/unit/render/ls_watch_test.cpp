@@ -24,7 +24,10 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr std::chrono::seconds kPatience(20);
+constexpr std::chrono::seconds kPatience(60);
+
+// What every picture on a terminal ends with.
+constexpr const char* kPictureEnd = "\x1b[J";
 
 // neuron-ls running, with stdout (and in a terminal stderr too) to be read here.
 class Running {
@@ -45,15 +48,21 @@ class Running {
     }
     return true;
   }
+  // The reader goes away.
+  void stop_reading() { output_ = Fd(); }
+  // Its exit status once it has ended by itself.
+  int end() {
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    pid_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
   // Its exit status after all output was read; -1 when it did not end by itself.
   int end_by(int signal) {
     ::kill(pid_, signal);
     while (read_some()) {
     }
-    int status = 0;
-    ::waitpid(pid_, &status, 0);
-    pid_ = 0;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return end();
   }
   void send(int signal) const { ::kill(pid_, signal); }
   bool stops_by(int signal) const {
@@ -91,21 +100,22 @@ class Running {
 
 class LsWatch : public test::LsProgram {
  protected:
-  void execute(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), {program(), "--root", host().string()});
+  void execute(std::vector<std::string> arguments, bool on_host) const {
+    if (on_host) arguments.insert(arguments.begin(), {"--root", host().string()});
+    arguments.insert(arguments.begin(), program());
     std::vector<char*> words;
     for (std::string& word : arguments) words.push_back(word.data());
     words.push_back(nullptr);
     ::execv(words[0], words.data());
     ::_exit(127);
   }
-  std::unique_ptr<Running> in_pipe(const std::vector<std::string>& arguments) const {
+  std::unique_ptr<Running> in_pipe(const std::vector<std::string>& arguments, bool on_host = true) const {
     std::array<int, 2> ends{};
     EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::dup2(ends[1], STDOUT_FILENO);
-      execute(arguments);
+      execute(arguments, on_host);
     }
     ::close(ends[1]);
     return std::make_unique<Running>(pid, ends[0]);
@@ -116,7 +126,7 @@ class LsWatch : public test::LsProgram {
     const pid_t pid = ::forkpty(&master, nullptr, nullptr, &size);
     if (pid == 0) {
       ::setenv("TERM", "xterm-256color", 1);
-      execute(arguments);
+      execute(arguments, true);
     }
     return std::make_unique<Running>(pid, master);
   }
@@ -187,11 +197,11 @@ TEST_F(LsWatch, ASmallTerminalSaysHowMuchIsBelow) {
 TEST_F(LsWatch, StoppingGivesTheTerminalBackForAWhile) {
   simulate("inf2.xlarge");
   const auto running = in_terminal({"--watch", "60"});
-  ASSERT_TRUE(running->sees("Ctrl-C ends"));
+  ASSERT_TRUE(running->sees(kPictureEnd));  // all of it: the kernel hands a picture out in parts
   running->forget();
   ASSERT_TRUE(running->stops_by(SIGTSTP));
   running->send(SIGCONT);
-  EXPECT_TRUE(running->sees("Ctrl-C ends"));
+  EXPECT_TRUE(running->sees(kPictureEnd));
   EXPECT_THAT(running->seen(), StartsWith("\x1b[?7h\x1b[?25h\x1b[?1049l\x1b[?1049h"));
   EXPECT_EQ(running->end_by(SIGINT), 0);
 }
@@ -212,6 +222,32 @@ TEST_F(LsWatch, ALookThatHangsDoesNotKeepTheProcess) {
   ::close(ends[1]);
   ASSERT_TRUE(running.sees("x"));
   EXPECT_EQ(running.end_by(SIGTERM), 0);
+}
+
+// The unpacked archive goes with the program, also when the reader of stdout has seen enough.
+TEST_F(LsWatch, AReaderThatGoesEndsItWell) {
+  simulate("inf2.xlarge");
+  const auto archive = directory_ / "host.tar";
+  ASSERT_EQ(std::system(("tar -C " + host().string() + " -cf " + archive.string() + " .").c_str()), 0);
+  const auto place = directory_ / "tmp";
+  std::filesystem::create_directory(place);
+  ::setenv("TMPDIR", place.c_str(), 1);
+  const auto running = in_pipe({"--root", archive.string(), "--watch", "0.1"}, false);
+  ::unsetenv("TMPDIR");
+  ASSERT_TRUE(running->sees("instance-type"));
+  EXPECT_FALSE(std::filesystem::is_empty(place));
+  running->stop_reading();
+  EXPECT_EQ(running->end(), 0);
+  EXPECT_TRUE(std::filesystem::is_empty(place));
+}
+
+TEST_F(LsWatch, AFullDiskIsSaid) {
+  simulate("inf2.xlarge");
+  const std::string command = "timeout 60 " + program() + " --watch 0.1 --root " + host().string() + " >/dev/full 2>" +
+                              (directory_ / "err").string();
+  const int status = std::system(command.c_str());
+  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 1);
+  EXPECT_THAT(test::text_of(directory_ / "err"), HasSubstr("writing to stdout"));
 }
 
 TEST_F(LsWatch, NoColourWhereNobodyWantsIt) {

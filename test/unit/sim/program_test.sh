@@ -26,6 +26,8 @@ expect() {
 expect 0 "neuron-sim " "$program" --version
 expect 0 "Subcommands" "$program" --help
 expect 2 "subcommand" "$program"
+expect 1 "standard output" sh -c "'$program' --help > /dev/full"
+expect 1 "standard output" sh -c "'$program' node --list > /dev/full"
 expect 2 "" "$program" nonsense
 expect 0 "trn2.48xlarge" "$program" node --list
 expect 0 "sram_ecc_uncorrected" "$program" set --list
@@ -45,6 +47,17 @@ expect 0 "755 444" stat --printf '%a ' "$dir/host/sys/class" "$dir/host/sys/clas
 touch "$dir/precious"
 expect 1 "not empty" "$program" node "$dir" --instance-type trn1.2xlarge
 expect 1 "" "$program" node /proc/no-such-place/x --instance-type trn1.2xlarge
+# A disk that fills up: what was begun goes again, a directory that was there stays.
+mkdir "$dir/given"
+for name in small given; do
+  (ulimit -f 0; trap '' XFSZ; exec "$program" node "$dir/$name" --instance-type trn1.2xlarge) >"$dir/said" 2>&1
+  [ $? -eq 1 ] || { failures=$((failures + 1)); echo "FAILED: no room in $name: $(cat "$dir/said")"; }
+done
+expect 1 "" test -e "$dir/small"
+expect 0 "" rmdir "$dir/given"
+expect 0 "apps" "$program" set "$dir/host" neuron0 apps=1:0x3,2:4
+expect 0 '"nc_lock_map": 3' cat "$dir/host/neuron-ioctl/neuron0.json"
+expect 2 "is not PID" "$program" set "$dir/host" neuron0 apps=1:0xg
 expect 0 "neuron0: sram_ecc_uncorrected=1" "$program" set "$dir/host" neuron0 sram_ecc_uncorrected=1
 expect 0 "1" cat "$dir/host/sys/class/neuron_device/neuron0/stats/hardware/sram_ecc_uncorrected"
 expect 0 "heal" "$program" set "$dir/host" neuron0 vanish heal
