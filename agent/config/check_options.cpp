@@ -25,7 +25,12 @@ void add_check_options(CLI::App& command, CheckOptions& options) {
   command.add_option("--output", options.output, "How to print the findings: text or json")
       ->envname("NEURON_AGENT_OUTPUT")
       ->type_name("FORM")
-      ->check(CLI::IsMember({"text", "json"}).description(""))
+      ->check(CLI::Validator(
+          [](const std::string& word) {
+            return word == "text" || word == "json" ? std::string()
+                                                    : "`" + printable(word) + "' is neither text nor json";
+          },
+          ""))
       ->capture_default_str();
   command
       .add_option_function<std::string>(

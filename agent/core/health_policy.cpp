@@ -24,23 +24,24 @@ constexpr std::uint64_t kAllOnes = 65535;  // what a 16-bit register reads as wh
 struct EccRule {
   std::optional<std::uint64_t> DeviceSignals::*field;
   std::string_view reason;
-  std::string_view what;
+  std::string_view what;  // one of them; more take an "s"
   std::string_view path;
   std::string_view action;
+  bool in_every_new_layout = false;  // every driver from 2.28 on shows it
 };
 
 constexpr std::array<EccRule, 6> kEccRules = {{
-    {&DeviceSignals::sram_ecc_uncorrected, "sram_ecc_uncorrected", "uncorrected SRAM errors",
-     "stats/hardware/sram_ecc_uncorrected", kReplace},
-    {&DeviceSignals::sram_ecc_errors, "sram_ecc_uncorrected", "uncorrected SRAM errors",
+    {&DeviceSignals::sram_ecc_uncorrected, "sram_ecc_uncorrected", "uncorrected SRAM error",
+     "stats/hardware/sram_ecc_uncorrected", kReplace, true},
+    {&DeviceSignals::sram_ecc_errors, "sram_ecc_uncorrected", "uncorrected SRAM error",
      "stats/hardware/health_status/sram_ecc_err_count", kReplace},
-    {&DeviceSignals::mem_ecc_uncorrected, "mem_ecc_uncorrected", "uncorrected HBM errors",
-     "stats/hardware/mem_ecc_uncorrected", kReplace},
-    {&DeviceSignals::hbm_ecc_errors, "mem_ecc_uncorrected", "uncorrected HBM errors",
+    {&DeviceSignals::mem_ecc_uncorrected, "mem_ecc_uncorrected", "uncorrected HBM error",
+     "stats/hardware/mem_ecc_uncorrected", kReplace, true},
+    {&DeviceSignals::hbm_ecc_errors, "mem_ecc_uncorrected", "uncorrected HBM error",
      "stats/hardware/health_status/hbm_ecc_err_count", kReplace},
-    {&DeviceSignals::mem_ecc_repairable_uncorrected, "mem_ecc_repairable_uncorrected", "repairable HBM errors",
-     "stats/hardware/mem_ecc_repairable_uncorrected", kReload},
-    {&DeviceSignals::repairable_hbm_ecc_errors, "mem_ecc_repairable_uncorrected", "repairable HBM errors",
+    {&DeviceSignals::mem_ecc_repairable_uncorrected, "mem_ecc_repairable_uncorrected", "repairable HBM error",
+     "stats/hardware/mem_ecc_repairable_uncorrected", kReload, true},
+    {&DeviceSignals::repairable_hbm_ecc_errors, "mem_ecc_repairable_uncorrected", "repairable HBM error",
      "stats/hardware/health_status/repairable_hbm_ecc_err_count", kReload},
 }};
 
@@ -73,6 +74,10 @@ std::string join(const std::vector<std::string>& parts) {
   return text;
 }
 
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return std::to_string(count) + ' ' + std::string(noun) + (count == 1 ? "" : "s");
+}
+
 std::optional<Health> judge_presence(const NeuronDevice& device, const std::string& name, bool nodes_seen) {
   if (!device.node_present && nodes_seen) {
     return verdict(HealthState::unhealthy, "device_node_missing", "dev/" + name + " does not exist",
@@ -93,10 +98,8 @@ std::optional<Health> judge_device_counts(const NeuronDevice& device, const std:
   for (const EccRule& rule : kEccRules) {
     const auto& count = device.signals.*rule.field;
     if (!count || *count == 0 || *count == kAllOnes) continue;
-    return verdict(
-        HealthState::unhealthy, rule.reason,
-        name + ": " + std::to_string(*count) + " " + std::string(rule.what) + " (" + std::string(rule.path) + ")",
-        rule.action);
+    return verdict(HealthState::unhealthy, rule.reason,
+                   name + ": " + counted(*count, rule.what) + " (" + std::string(rule.path) + ")", rule.action);
   }
   const auto& components = device.signals.unhealthy_components;
   if (!components || components->empty()) return std::nullopt;
@@ -122,11 +125,86 @@ std::optional<Health> judge_cores(const NeuronDevice& device, const std::string&
           "neuron_core" + std::to_string(core.physical_index) + "/stats/status/" + std::string(rule.name) + "/total";
       found = verdict(HealthState::unhealthy, rule.name,
                       name + ": core " + std::to_string(core.physical_index) + " counted " +
-                          std::to_string(*count - baseline) + " new hardware errors (" + path + ")",
+                          counted(*count - baseline, "new hardware error") + " (" + path + ")",
                       rule.action);
     }
   }
   return found;
+}
+
+// Where the lines of NeuronDevice::problems about this device begin.
+std::string folder_of(const NeuronDevice& device) {
+  return "sys/class/neuron_device/neuron" + std::to_string(device.index) + '/';
+}
+
+// Whether a verdict rests on the file that a line of NeuronDevice::problems is about.
+bool is_health_problem(std::string_view line, std::string_view folder) {
+  if (!line.starts_with(folder)) return false;
+  const std::string_view file = line.substr(folder.size());
+  return file.starts_with("stats/hardware/") || file.starts_with("reset:") ||
+         file.find("/stats/status/hw_") != std::string_view::npos;
+}
+
+// Of one driver, devices of one chip show the same files: what half of them have, each should have.
+template <typename Has>
+bool usual(const HostScan& scan, const NeuronDevice& device, Has has) {
+  std::size_t alike = 0;
+  std::size_t having = 0;
+  for (const NeuronDevice& other : scan.devices) {
+    if (other.family != device.family) continue;
+    ++alike;
+    if (has(other)) ++having;
+  }
+  return having > 0 && 2 * having >= alike;
+}
+
+bool has_counter(const CoreSignals& core, const CoreRule& rule) {
+  return (core.*rule.field).has_value();
+}
+
+// Files that this device should have, since devices of the same chip or all drivers of its layout have them, and that
+// are not there.
+std::vector<std::string> absent_files(const HostScan& scan, const NeuronDevice& device) {
+  std::vector<std::string> paths;
+  const bool new_layout =
+      scan.layout == model::DriverLayout::health_v1 || scan.layout == model::DriverLayout::health_v2;
+  for (const EccRule& rule : kEccRules) {
+    if (device.signals.*rule.field) continue;
+    const auto has = [&](const NeuronDevice& other) { return (other.signals.*rule.field).has_value(); };
+    if ((rule.in_every_new_layout && new_layout) || usual(scan, device, has)) paths.emplace_back(rule.path);
+  }
+  const auto has_components = [](const NeuronDevice& other) { return other.signals.unhealthy_components.has_value(); };
+  if (!has_components(device) && usual(scan, device, has_components)) {
+    paths.emplace_back("stats/hardware/health_status/unhealthy_components");
+  }
+  for (const CoreRule& rule : kCoreRules) {
+    const auto has = [&](const CoreSignals& core) { return has_counter(core, rule); };
+    const bool expected =
+        std::any_of(device.cores.begin(), device.cores.end(), has) || usual(scan, device, [&](const auto& other) {
+          return std::any_of(other.cores.begin(), other.cores.end(), has);
+        });
+    if (expected && device.cores.empty()) paths.push_back("neuron_core*/stats/status/" + std::string(rule.name));
+    for (const CoreSignals& core : device.cores) {
+      if (!expected || has(core)) continue;
+      paths.push_back("neuron_core" + std::to_string(core.physical_index) + "/stats/status/" + std::string(rule.name) +
+                      "/total");
+    }
+  }
+  return paths;
+}
+
+std::optional<Health> judge_unread(const HostScan& scan, const NeuronDevice& device, const std::string& name) {
+  constexpr std::size_t kMaxNamed = 3;
+  const auto lines = unread_signals(scan, device);
+  if (lines.empty()) return std::nullopt;
+  const std::size_t start = folder_of(device).size();
+  std::vector<std::string> named;
+  for (std::size_t i = 0; i < lines.size() && i < kMaxNamed; ++i) {
+    named.push_back(lines[i].substr(start, lines[i].find(": ") - start));
+  }
+  const std::string more = lines.size() > kMaxNamed ? " and " + std::to_string(lines.size() - kMaxNamed) + " more" : "";
+  return verdict(HealthState::unknown, kSignalUnreadable, name + ": no usable value in " + join(named) + more,
+                 "look at the kernel log; if it stays, reload the Neuron driver");
 }
 
 bool reads_all_ones(const NeuronDevice& device) {
@@ -163,7 +241,19 @@ Health judge_device(const NeuronDevice& device, const HostScan& scan, HealthMemo
   if (device.signals.reset_state == 0) {
     return verdict(HealthState::degraded, "resetting", name + ": the device is being reset (reset reads 0)", "");
   }
+  if (auto health = judge_unread(scan, device, name)) return *std::move(health);
   return healthy();
+}
+
+// What a device that left the bus reads as is no count, for whoever looks at the scan next.
+void forget_all_ones(NeuronDevice& device) {
+  const auto forget = [](std::optional<std::uint64_t>& count) {
+    if (count == kAllOnes) count.reset();
+  };
+  for (const EccRule& rule : kEccRules) forget(device.signals.*rule.field);
+  forget(device.signals.sram_ecc_corrected);
+  forget(device.signals.mem_ecc_corrected);
+  forget(device.signals.hw_error_events);
 }
 
 // A device that is gone keeps its place, without values that nobody reads any more.
@@ -196,6 +286,7 @@ void judge_devices(HostScan& scan, HealthMemory& memory, std::vector<Health>& ou
       out.push_back(judge_device(device, scan, memory));
     }
   }
+  for (NeuronDevice& device : scan.devices) forget_all_ones(device);
 }
 
 std::string label_of(const EfaInterface& efa) {
@@ -209,8 +300,9 @@ Health judge_verbs(const EfaInterface& efa, bool none_has_verbs) {
                    "restart udev or reload ib_uverbs");
   }
   if (none_has_verbs) {
-    return verdict(HealthState::unhealthy, "ib_uverbs_not_loaded",
-                   label_of(efa) + ": EFA is present but unusable: ib_uverbs is not loaded", "modprobe ib_uverbs");
+    Health health = without_verbs(false);
+    health.sentence = label_of(efa) + ": " + health.sentence;
+    return health;
   }
   return verdict(HealthState::unhealthy, "verbs_missing",
                  label_of(efa) + ": no entry in sys/class/infiniband_verbs names it", "reload the efa driver");
@@ -268,6 +360,32 @@ void judge_efas(HostScan& scan, HealthMemory& memory, std::vector<Health>& out) 
 }
 
 }  // namespace
+
+Health without_verbs(bool module_loaded) {
+  const std::string sentence = "EFA is present but unusable: ";
+  if (!module_loaded) {
+    return verdict(HealthState::unhealthy, kNoVerbs, sentence + "the module ib_uverbs is not loaded",
+                   "run: modprobe ib_uverbs; to keep it, name ib_uverbs in /etc/modules-load.d/efa.conf");
+  }
+  return verdict(HealthState::unhealthy, "verbs_devices_missing",
+                 sentence + "ib_uverbs is loaded, but shows no verbs device",
+                 "reload the modules: modprobe -r efa ib_uverbs; modprobe ib_uverbs; modprobe efa");
+}
+
+std::vector<std::string> unread_signals(const HostScan& scan, const NeuronDevice& device) {
+  const std::string folder = folder_of(device);
+  std::vector<std::string> lines;
+  for (const std::string& line : device.problems) {
+    if (is_health_problem(line, folder)) lines.push_back(line);
+  }
+  for (const std::string& path : absent_files(scan, device)) {
+    const std::string start = folder + path + ':';
+    const bool told =
+        std::any_of(lines.begin(), lines.end(), [&](const auto& line) { return line.starts_with(start); });
+    if (!told) lines.push_back(start + " not there");
+  }
+  return lines;
+}
 
 HealthResult judge(HostScan& scan, HealthMemory& memory) {
   HealthResult result;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/model/snapshot.h"
@@ -30,13 +31,30 @@ struct HealthResult {
 // Judges a completed scan. Devices that were in memory.last_seen and are gone are put back into `scan` (ascending
 // index, node_present false) with verdict unhealthy/"device_vanished", so that they stay listed while somebody may hold
 // them. An EFA that is gone comes back the same way ("efa_vanished"); one that lost its driver gets its last name back,
-// so that the kubelet sees the same id turn unhealthy. A counter of 65535 (a device off the bus reads as all ones) is
-// unknown. Per-core hardware error counters are compared with their first sight: growth is unhealthy, a fall starts
-// afresh. The heartbeat is not judged here: it needs a clock. Updates `memory`. A device that heals (signals back to
-// normal) is healthy again at once.
+// so that the kubelet sees the same id turn unhealthy. An ECC count of 65535 (a device off the bus reads as all ones)
+// makes the device unknown and is taken out of `scan`. A signal that must be there and gave no value makes it unknown
+// too
+// ("signal_unreadable", see unread_signals), when nothing worse is seen. Per-core hardware error counters are compared
+// with their first sight: growth is unhealthy, a fall starts afresh. The heartbeat is not judged here: it needs a
+// clock. Updates `memory`. A device that heals (signals back to normal) is healthy again at once.
 //
 // A container without privilege has a /dev of its own and sees no device node at all, which says nothing about the
 // machine. So a missing node counts only once any node of its kind was seen.
 [[nodiscard]] HealthResult judge(model::HostScan& scan, HealthMemory& memory);
+
+// Reason of an interface when no interface has a verbs device, in the words of without_verbs(false).
+inline constexpr std::string_view kNoVerbs = "ib_uverbs_not_loaded";
+
+// The verdict on every interface when none has a verbs device, for those who know whether sys/module/ib_uverbs is
+// there: kNoVerbs, or "verbs_devices_missing" when the module is loaded. Names no interface.
+[[nodiscard]] model::Health without_verbs(bool module_loaded);
+
+// Reason of a device whose health files should give a value and do not.
+inline constexpr std::string_view kSignalUnreadable = "signal_unreadable";
+
+// The files that the verdict on `device` rests on and that gave no value, as "path: reason": those that could not be
+// read or made no sense (NeuronDevice::problems), then those that are not there although half of the devices of the
+// same chip, or every driver of this layout, have them. `scan` as it was before judge(). Empty is normal.
+[[nodiscard]] std::vector<std::string> unread_signals(const model::HostScan& scan, const model::NeuronDevice& device);
 
 }  // namespace neuron::core

@@ -2,12 +2,32 @@
 
 #include <algorithm>
 
+#include "agent/core/health_policy.h"
 #include "agent/core/preflight_rules.h"
 
 namespace neuron::core {
 namespace {
 
 constexpr std::size_t kMaxShownProblems = 8;
+
+// Whether a finding rests on this line already.
+bool is_told(const preflight_rules::Report& report, const std::string& line) {
+  return std::any_of(report.findings.begin(), report.findings.end(), [&](const Finding& finding) {
+    return std::any_of(finding.evidence.begin(), finding.evidence.end(),
+                       [&](const Evidence& seen) { return line == seen.path + ": " + seen.value; });
+  });
+}
+
+// What made a device's health unknown, whether or not the finding shows every line of it.
+std::vector<std::string> told_of_health(const model::HostScan& scan, const model::NeuronDevice& device,
+                                        const preflight_rules::Report& report) {
+  const std::string name = "neuron" + std::to_string(device.index);
+  const bool told = std::any_of(report.findings.begin(), report.findings.end(), [&](const Finding& finding) {
+    return finding.code == kSignalUnreadable &&
+           std::find(finding.subjects.begin(), finding.subjects.end(), name) != finding.subjects.end();
+  });
+  return told ? unread_signals(scan, device) : std::vector<std::string>{};
+}
 
 // The scan's own lines, less what has a finding of its own.
 void check_problems(const model::HostScan& scan, preflight_rules::Report& report) {
@@ -19,6 +39,7 @@ void check_problems(const model::HostScan& scan, preflight_rules::Report& report
     for (const std::string_view start : kOwnFinding) {
       if (line.starts_with(start)) return;
     }
+    if (is_told(report, line)) return;
     if (++count > kMaxShownProblems) return;
     const auto colon = line.find(": ");
     evidence.push_back(colon == std::string::npos ? Evidence{line, "not readable"}
@@ -26,7 +47,10 @@ void check_problems(const model::HostScan& scan, preflight_rules::Report& report
   };
   for (const std::string& line : scan.problems) add(line);
   for (const model::NeuronDevice& device : scan.devices) {
-    for (const std::string& line : device.problems) add(line);
+    const auto told = told_of_health(scan, device, report);
+    for (const std::string& line : device.problems) {
+      if (std::find(told.begin(), told.end(), line) == told.end()) add(line);
+    }
   }
   for (const model::EfaInterface& efa : scan.efas) {
     for (const std::string& line : efa.problems) add(line);

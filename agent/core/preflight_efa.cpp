@@ -50,14 +50,35 @@ std::string which(const std::vector<const EfaInterface*>& efas, std::size_t all)
   return joined(labels_of(efas));
 }
 
+// The addresses of the official table that nothing answers to, where the table fits the interfaces that are there.
+std::vector<Evidence> absent_efas(const HostScan& scan, const InstanceType& type) {
+  std::set<model::Bdf> absent;
+  for (const EfaFacts& facts : type.efas) absent.insert(facts.bdf);
+  for (const EfaInterface& efa : scan.efas) {
+    if (absent.erase(efa.bdf) == 0) return {};
+  }
+  std::vector<Evidence> evidence;
+  for (const model::Bdf& bdf : absent) {
+    if (evidence.size() == kMaxShown) break;
+    std::vector<int> near;
+    for (std::size_t i = 0; i < type.devices.size(); ++i) {
+      if (type.devices[i].nearest_efa == bdf) near.push_back(static_cast<int>(i));
+    }
+    const std::string place =
+        near.empty() ? "" : ", where the official table has the interface nearest to neuron" + format_int_list(near);
+    evidence.push_back({"sys/bus/pci/devices/" + model::to_string(bdf), "not there" + place});
+  }
+  return evidence;
+}
+
 void check_count(const HostScan& scan, Report& report) {
   const InstanceType* type = find_instance_type(scan.instance_type);
   if (type == nullptr) return;
   const auto expected = static_cast<std::size_t>(type->efa_count);
   if (scan.efas.size() >= expected) return;
-  const std::vector<Evidence> evidence = {{"sys/devices/virtual/dmi/id/product_name",
-                                           type->name + ", which can have " + counted(expected, "EFA interface")},
-                                          {"sys/bus/pci/devices", counted(scan.efas.size(), "EFA function")}};
+  std::vector<Evidence> evidence = {{"sys/devices/virtual/dmi/id/product_name",
+                                     type->name + ", which can have " + counted(expected, "EFA interface")},
+                                    {"sys/bus/pci/devices", counted(scan.efas.size(), "EFA function")}};
   const std::string fix =
       "attach EFA interfaces (or EFA-only ones) in the launch template, one per network card; they cannot be added to "
       "a running instance";
@@ -67,6 +88,7 @@ void check_count(const HostScan& scan, Report& report) {
                fix);
     return;
   }
+  for (Evidence& absent : absent_efas(scan, *type)) evidence.push_back(std::move(absent));
   report.warning("efas_missing",
                  std::to_string(scan.efas.size()) + " of " + counted(expected, "EFA interface") + " of a " +
                      type->name + (scan.efas.size() == 1 ? " is" : " are") + " there",
@@ -76,20 +98,17 @@ void check_count(const HostScan& scan, Report& report) {
 void report_without_uverbs(const HostScan& scan, const PreflightFacts& facts,
                            const std::vector<const EfaInterface*>& efas, Report& report) {
   const bool loaded = facts.uverbs_module == Presence::present;
-  report.error("ib_uverbs_not_loaded",
-               "EFA is present but unusable: " + std::string(loaded ? "ib_uverbs is loaded, but shows no verbs device"
-                                                                    : "the module ib_uverbs is not loaded"),
+  const model::Health health = without_verbs(loaded);
+  report.error(health.reason, health.sentence,
                {{"sys/class/infiniband", counted(efas.size(), "EFA interface") + ", e.g. " + efas.front()->name},
                 {kVerbsClass, facts.verbs_class == Presence::present ? "no entry for them" : "not there"},
                 {"sys/module/ib_uverbs", loaded ? "there" : "not there"}},
-               loaded ? "reload the modules: modprobe -r efa ib_uverbs; modprobe ib_uverbs; modprobe efa"
-                      : "run: modprobe ib_uverbs; to keep it, name ib_uverbs in /etc/modules-load.d/efa.conf",
-               efas.size() == scan.efas.size() ? std::vector<std::string>{} : labels_of(efas));
+               health.action, efas.size() == scan.efas.size() ? std::vector<std::string>{} : labels_of(efas));
 }
 
 void report_verdict(const HostScan& scan, const PreflightFacts& facts, const std::string& reason,
                     const std::vector<const EfaInterface*>& efas, const std::string& action, Report& report) {
-  if (reason == "ib_uverbs_not_loaded") return report_without_uverbs(scan, facts, efas, report);
+  if (reason == kNoVerbs) return report_without_uverbs(scan, facts, efas, report);
   std::string sentence = which(efas, scan.efas.size());
   Ask ask;
   if (reason == "efa_driver_unbound") {

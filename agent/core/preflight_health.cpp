@@ -61,9 +61,34 @@ bool has_own_finding(const std::string& reason) {
   return reason == "unknown_layout" || reason == "device_node_missing";
 }
 
-// One finding per device; "no_signals", which is one cause for all, as one.
+// One finding for all devices, since a cause such as missing rights is one for all.
+void report_unread(const HostScan& scan, const std::vector<const NeuronDevice*>& devices, Report& report) {
+  constexpr std::size_t kMaxShown = 8;
+  std::vector<Evidence> evidence;
+  std::vector<std::string> names;
+  std::size_t left = 0;
+  for (const NeuronDevice* device : devices) {
+    names.push_back("neuron" + std::to_string(device->index));
+    for (const std::string& line : unread_signals(scan, *device)) {
+      const auto colon = line.find(": ");
+      if (evidence.size() == kMaxShown) {
+        ++left;
+      } else {
+        evidence.push_back({line.substr(0, colon), line.substr(colon + 2)});
+      }
+    }
+  }
+  if (left > 0) evidence.push_back({"...", "and " + std::to_string(left) + " more"});
+  report.warning("signal_unreadable",
+                 "health files of " + joined(names) +
+                     " are missing or make no sense: " + (names.size() == 1 ? "its" : "their") + " health is unknown",
+                 std::move(evidence), "look at the kernel log; if it stays, reload the Neuron driver", names);
+}
+
+// One finding per device; "no_signals" and "signal_unreadable", which are one cause for all, as one.
 void add_verdicts(const HostScan& scan, const std::vector<Health>& verdicts, Report& report) {
   std::vector<std::string> silent;
+  std::vector<const NeuronDevice*> unread;
   for (std::size_t i = 0; i < scan.devices.size() && i < verdicts.size(); ++i) {
     const Health& health = verdicts[i];
     if (health.state == HealthState::healthy || has_own_finding(health.reason)) continue;
@@ -72,10 +97,15 @@ void add_verdicts(const HostScan& scan, const std::vector<Health>& verdicts, Rep
       silent.push_back(name);
       continue;
     }
+    if (health.reason == kSignalUnreadable) {
+      unread.push_back(&scan.devices[i]);
+      continue;
+    }
     const Severity severity = health.state == HealthState::unhealthy ? Severity::error : Severity::warning;
     report.add(severity, health.reason, health.sentence, evidence_of(scan.devices[i], health.reason),
                health.action.empty() ? "wait: it ends by itself" : health.action, {name});
   }
+  if (!unread.empty()) report_unread(scan, unread, report);
   if (silent.empty() || scan.layout == model::DriverLayout::bare) return;
   report.warning("no_signals", "no health file of " + joined(silent) + " could be read: their health is unknown",
                  {{"sys/class/neuron_device/" + silent.front() + "/stats", "nothing readable"}},
@@ -126,7 +156,7 @@ void check_health(const HostScan& scan, Report& report) {
   HostScan judged = scan;
   HealthMemory memory;
   const HealthResult result = judge(judged, memory);
-  add_verdicts(judged, result.devices, report);
+  add_verdicts(scan, result.devices, report);  // nothing vanishes at first sight, so that the two are parallel
   for (const NeuronDevice& device : scan.devices) check_core_counters(device, report);
 }
 

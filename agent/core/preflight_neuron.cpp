@@ -20,6 +20,7 @@ using model::NeuronDevice;
 constexpr const char* kClass = "sys/class/neuron_device";
 constexpr const char* kPci = "sys/bus/pci/devices";
 constexpr const char* kModule = "sys/module/neuron/version";
+constexpr std::string_view kAbsentNeighbours = "names devices that are not there: ";  // host/scanner.cpp
 constexpr const char* kType = "sys/devices/virtual/dmi/id/product_name";
 
 // Major, minor and patch; nullopt for texts like "2.x.8072.0" (Bottlerocket).
@@ -143,11 +144,37 @@ std::string blanked_neighbours(const HostScan& scan) {
   return "empty or not readable for " + counted(blank, "device") + "; the official table of the type is used";
 }
 
+// What devices say of neighbours that are not there, where all of these are among the missing.
+std::vector<Evidence> orphaned_neighbours(const HostScan& scan, const std::vector<int>& absent) {
+  std::vector<Evidence> evidence;
+  const auto add = [&](const std::string& line) {
+    const auto sign = line.find(kAbsentNeighbours);
+    if (sign == std::string::npos) return;
+    const auto named = parse_int_list(line.substr(sign + kAbsentNeighbours.size()), 9999);
+    if (!named) return;
+    const bool known = std::all_of(named->begin(), named->end(),
+                                   [&](int index) { return std::binary_search(absent.begin(), absent.end(), index); });
+    const auto colon = line.find(": ");
+    if (known) evidence.push_back({line.substr(0, colon), line.substr(colon + 2)});
+  };
+  for (const std::string& line : scan.problems) add(line);
+  for (const NeuronDevice& device : scan.devices) {
+    for (const std::string& line : device.problems) add(line);
+  }
+  return evidence;
+}
+
 void check_count(const HostScan& scan, Report& report) {
   const InstanceType* type = find_instance_type(scan.instance_type);
   if (type == nullptr || type->device_count == 0) return;
   const auto expected = static_cast<std::size_t>(type->device_count);
   const auto functions = static_cast<std::size_t>(std::max(scan.neuron_pci_functions, 0));
+  if (scan.devices.size() > expected) {
+    report.warning("devices_unexpected",
+                   counted(scan.devices.size(), "Neuron device") + ", but a " + type->name + " has " +
+                       std::to_string(expected) + ": the official tables do not hold here",
+                   {{kType, type->name}, {kClass, counted(scan.devices.size(), "device")}}, "update this program");
+  }
   const bool driver_is_the_reason = scan.devices.empty() && functions >= expected;
   if (scan.devices.size() >= expected || driver_is_the_reason) return;
   const auto absent = absent_indices(scan, type->device_count);
@@ -162,6 +189,7 @@ void check_count(const HostScan& scan, Report& report) {
     sentence += ". One missing device makes the driver blank the neighbour lists of all others";
     evidence.push_back({std::string(kClass) + "/neuron*/connected_devices", blank});
   }
+  for (Evidence& seen : orphaned_neighbours(scan, absent)) evidence.push_back(std::move(seen));
   const bool on_pci = functions >= expected;
   report.error("devices_missing", sentence, std::move(evidence),
                on_pci ? "the hardware is on PCI but the driver did not take it: look at dmesg | grep -i neuron, then "
@@ -189,6 +217,25 @@ void check_nodes(const HostScan& scan, const PreflightFacts& facts, Report& repo
                     : "no device node for " + joined(without),
                std::move(evidence), "restart udev or reload the driver; check the udev rules of aws-neuronx-dkms",
                without);
+}
+
+void check_addresses(const HostScan& scan, Report& report) {
+  std::size_t assumed = 0;
+  std::size_t unknown = 0;
+  for (const NeuronDevice& device : scan.devices) {
+    if (!device.bdf) ++unknown;
+    if (device.bdf && device.bdf->origin == model::Origin::assumed) ++assumed;
+  }
+  if (assumed > 0) {
+    report.not_checked.push_back(
+        {"PCI address of " + counted(assumed, "device"),
+         "the driver did not answer; official tables are used, which is normal without rights"});
+  }
+  if (unknown > 0) {
+    report.not_checked.push_back(
+        {"PCI address of " + counted(unknown, "device"),
+         "the driver did not answer, which is normal without rights, and no official table has it: it stays unknown"});
+  }
 }
 
 }  // namespace
@@ -219,23 +266,14 @@ void check_devices(const HostScan& scan, const PreflightFacts& facts, Report& re
   check_type(scan, report);
   check_count(scan, report);
   check_nodes(scan, facts, report);
-  const bool anything = scan.neuron_pci_functions > 0 || !scan.devices.empty() || !scan.efas.empty();
-  if (!anything) {
+  if (serves_nothing(scan)) {
     report.add(Severity::info, "nothing_to_serve",
                "neither a Neuron device nor an EFA interface: the agent stays up and registers nothing",
                {{kType, scan.instance_type.empty() ? "not readable" : scan.instance_type},
                 {kPci, "no Neuron and no EFA function"}},
                "");
   }
-  const auto silent =
-      static_cast<std::size_t>(std::count_if(scan.devices.begin(), scan.devices.end(), [](const NeuronDevice& device) {
-        return !device.bdf || device.bdf->origin == model::Origin::assumed;
-      }));
-  if (silent > 0) {
-    report.not_checked.push_back(
-        {"PCI address of " + counted(silent, "device"),
-         "the driver did not answer; official tables are used, which is normal without rights"});
-  }
+  check_addresses(scan, report);
 }
 
 }  // namespace neuron::core::preflight_rules

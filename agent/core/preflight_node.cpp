@@ -19,8 +19,7 @@ void check_lnc(const HostScan& scan, const PreflightFacts& facts, Report& report
     report.error("lnc_file_malformed",
                  "the LNC file cannot be used; the default of the chip is assumed, and the runtime may number cores "
                  "differently",
-                 {{kLncPath, file.text.empty() ? file.reason : file.reason + ": \"" + file.text + "\""}},
-                 "write one line NEURON_LOGICAL_NC_CONFIG=1 or =2, or remove the file");
+                 {{kLncPath, file.reason}}, "write one line NEURON_LOGICAL_NC_CONFIG=1 or =2, or remove the file");
     return;
   }
   const bool two_possible = std::any_of(scan.devices.begin(), scan.devices.end(), [](const auto& device) {
@@ -140,9 +139,9 @@ void check_kubelet(const HostScan& scan, const PreflightFacts& facts, Report& re
   const std::string plugins = kubelet.directory + "/device-plugins";
   const std::string pods = kubelet.directory + "/pod-resources/kubelet.sock";
   if (!require(kubelet.itself, kubelet.directory, report)) {
-    report.error("kubelet_dir_missing", "the kubelet's directory is not there: no plugin can register",
-                 {{kubelet.directory, "not there"}},
-                 "start the kubelet, mount the directory into this container, or name it with --kubelet-dir");
+    report.add(serves_nothing(scan) ? Severity::info : Severity::error, "kubelet_dir_missing",
+               "the kubelet's directory is not there: no plugin can register", {{kubelet.directory, "not there"}},
+               "start the kubelet, mount the directory into this container, or name it with --kubelet-dir");
     return;
   }
   if (!require(kubelet.device_plugins, plugins, report)) {

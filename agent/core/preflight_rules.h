@@ -48,6 +48,10 @@ void check_kubelet(const model::HostScan& scan, const PreflightFacts& facts, Rep
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
   return text;
 }
+// Neither Neuron nor EFA: any machine.
+[[nodiscard]] inline bool serves_nothing(const model::HostScan& scan) {
+  return scan.neuron_pci_functions <= 0 && scan.devices.empty() && scan.efas.empty();
+}
 [[nodiscard]] inline std::string label_of(const model::EfaInterface& efa) {
   return efa.name.empty() ? model::to_string(efa.bdf) : efa.name;
 }

@@ -29,7 +29,8 @@ inline constexpr int kMaxCores = 32;
 
 // A counter file: one decimal number.
 [[nodiscard]] Result<std::uint64_t> parse_counter(std::string_view text);
-// An ECC count of 16 bits; 65535 is what a device off the bus reads as, hence an error (neuron-driver.md §6).
+// An ECC count of 16 bits. 65535 is what a device off the bus reads as (neuron-driver.md §6); the health policy judges
+// it.
 [[nodiscard]] Result<std::uint64_t> parse_ecc_count(std::string_view text);
 // health_status/healthcheck_heartbeat: 0 to 255.
 [[nodiscard]] Result<std::uint64_t> parse_heartbeat(std::string_view text);

@@ -47,10 +47,7 @@ constexpr std::array kCoreFiles = {
 Result<std::uint64_t> parse_as(FileKind kind, std::string_view text) {
   if (kind == FileKind::ecc) return parse_ecc_count(text);
   if (kind == FileKind::heartbeat) return parse_heartbeat(text);
-  auto value = parse_counter(text);
-  // The counts of health_status come from the same 16-bit registers.
-  if (kind == FileKind::health && value && *value == 65535) return parse_ecc_count(text);
-  return value;
+  return parse_counter(text);
 }
 
 bool is_health_file(FileKind kind) {

@@ -12,7 +12,7 @@
 namespace neuron::host {
 
 enum class FileKind {
-  ecc,         // 16-bit count, 65535 is an error
+  ecc,         // 16-bit count; 65535, all ones, is for the health policy to judge
   counter,     // any decimal number
   health,      // a counter that may say device_unreachable instead
   heartbeat,   // 0..255, may say device_unreachable

@@ -16,6 +16,18 @@
 namespace neuron::ls {
 namespace {
 
+// The official table names the neighbours of a complete machine; no list may lead to a device that is not there. The
+// drawing, which shows the holes, wants them all.
+render::NodeReport without_absent_neighbours(render::NodeReport report) {
+  std::set<int> present;
+  for (const model::NeuronDevice& device : report.host.devices) present.insert(device.index);
+  for (model::NeuronDevice& device : report.host.devices) {
+    if (!device.neighbours || device.neighbours->origin != model::Origin::assumed) continue;
+    std::erase_if(device.neighbours->value, [&](int index) { return !present.contains(index); });
+  }
+  return report;
+}
+
 render::NodeView view_of(const render::NodeReport& report, const Options& options) {
   render::ViewRequest request;
   request.core_ids = report.core_ids;
@@ -71,16 +83,16 @@ std::string table_text(const render::NodeReport& report, const render::NodeView&
 }  // namespace
 
 Result<std::string> listing(const render::NodeReport& report, const Options& options, render::ColourDepth colour) {
-  const render::NodeView whole = view_of(report, options);
-  render::NodeView view = whole;
+  const render::NodeReport listed = without_absent_neighbours(report);
+  render::NodeView view = view_of(listed, options);
   if (!options.devices.empty()) TRY(choose(view, options.devices));
   if (options.json) return device_json(view);
-  const render::NodeReport chosen = options.devices.empty() ? report : only_devices(report, host_indices(view));
+  const render::NodeReport chosen = options.devices.empty() ? listed : only_devices(listed, host_indices(view));
   const auto layout = options.watch ? render::JsonLayout::one_line : render::JsonLayout::indented;
   if (options.format == Format::json) return node_report_json(chosen, layout);
   if (options.format == Format::csv) return node_report_csv(chosen);
   const std::string table = table_text(chosen, view, options, colour);
-  return options.topology ? table + draw_topology(whole) : table;
+  return options.topology ? table + draw_topology(view_of(report, options)) : table;
 }
 
 }  // namespace neuron::ls

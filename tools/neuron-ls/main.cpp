@@ -18,7 +18,21 @@ namespace neuron::ls {
 namespace {
 
 std::string complaint(const std::string& what, const std::string& action) {
-  return "neuron-ls: " + what + "\nneuron-ls: " + action + '\n';
+  return "neuron-ls: " + what + '\n' + (action.empty() ? "" : "neuron-ls: " + action + '\n');
+}
+
+// What to do about a root that cannot be read; "" where the message says it all.
+std::string advice_on_root(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::not_found:
+      return "name a directory that holds a machine's sys, proc and dev, or an archive of one";
+    case ErrorCode::data_corrupt:
+      return "name a directory, or a sound archive: copy it again, or capture it again with neuron-gather";
+    case ErrorCode::permission_denied:
+      return "run it as a user who may read it";
+    default:
+      return "";
+  }
 }
 
 int complain(const std::string& what, const std::string& action) {
@@ -71,9 +85,9 @@ int list_again_and_again(NodeReader& reader, const Options& options) {
 int list(const Options& options) {
   if (options.watch) block_watch_signals();
   const auto source = host::RootSource::open(options.root);
-  if (!source) return complain(source.error().message, "name a directory that holds a machine's sys, proc and dev");
+  if (!source) return complain(source.error().message, advice_on_root(source.error()));
   const auto root = host::FsRoot::open(source->directory());
-  if (!root) return complain(root.error().message, "name a directory that holds a machine's sys, proc and dev");
+  if (!root) return complain(root.error().message, advice_on_root(root.error()));
   NodeReader reader(*root, options);
   return options.watch ? list_again_and_again(reader, options) : list_once(reader, options);
 }

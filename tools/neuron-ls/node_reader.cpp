@@ -53,6 +53,22 @@ void add_places(render::NodeReport& report) {
   add_expectations(report);
 }
 
+// Whether dev/ is a container's own. Every host has dev/kmsg and few containers do; elsewhere than on this machine that
+// most devices have no node must do.
+bool has_own_dev(const host::FsRoot& root, const model::HostScan& host) {
+  if (root.is_live()) return !root.exists("dev/kmsg");
+  const auto without = std::count_if(host.devices.begin(), host.devices.end(),
+                                     [](const model::NeuronDevice& device) { return !device.node_present; });
+  return 2 * static_cast<std::size_t>(without) >= host.devices.size();
+}
+
+// Without any verbs device the module decides what to do, which the policy cannot know.
+void explain_verbs(const host::FsRoot& root, render::NodeReport& report) {
+  for (model::Health& health : report.efa_health) {
+    if (health.reason == core::kNoVerbs) health = core::without_verbs(root.exists("sys/module/ib_uverbs"));
+  }
+}
+
 // A node such as a GPU instance, where no Neuron device is missing.
 bool has_interfaces_only(const model::HostScan& host) {
   const core::InstanceType* type = core::find_instance_type(host.instance_type);
@@ -83,6 +99,7 @@ Reading NodeReader::read() {
   Reading reading;
   render::NodeReport& report = reading.report;
   report.host = core::complete(scanner_.scan());
+  report.own_dev = has_own_dev(root_, report.host);
   const bool only_efas = options_.efa && !options_.json && has_interfaces_only(report.host);
   if (!only_efas) reading.absence = explain_absence(report.host, options_.root, refusals_of(root_, report.host));
   if (options_.health || shows_everything(options_)) judge(report);
@@ -92,11 +109,11 @@ Reading NodeReader::read() {
   return reading;
 }
 
-// A container sees the nodes of its own devices only. That says nothing about the others' health, so that the verdict
-// is given as if each node were there; whether it is stands beside it.
+// A container sees the nodes of its own devices only. That says nothing about the others' health, so that there the
+// verdict is given as if each node were there; whether it is stands beside it.
 void NodeReader::judge(render::NodeReport& report) {
   const model::HostScan seen = report.host;
-  for (model::NeuronDevice& device : report.host.devices) device.node_present = true;
+  for (model::NeuronDevice& device : report.host.devices) device.node_present |= report.own_dev;
   core::HealthResult verdicts = core::judge(report.host, memory_);
   for (model::NeuronDevice& device : report.host.devices) {
     const auto same = [&](const model::NeuronDevice& other) { return other.index == device.index; };
@@ -105,6 +122,7 @@ void NodeReader::judge(render::NodeReport& report) {
   }
   report.device_health = std::move(verdicts.devices);
   report.efa_health = std::move(verdicts.efas);
+  explain_verbs(root_, report);
 }
 
 void NodeReader::ask_kubelet(Reading& reading) const {

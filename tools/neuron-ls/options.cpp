@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 
 #include "agent/base/parse.h"
 #include "neuron_version.h"
@@ -44,6 +45,7 @@ void declare_official(CLI::App& app, Options& options) {
 CLI::Option* declare_ours(CLI::App& app, Options& options, Words& words) {
   app.add_option("--output-format", words.format, "table, csv, or json: all that is known, see\nneuron-ls(1)")
       ->envname("NEURON_LS_OUTPUT_FORMAT")
+      ->take_last()
       ->type_name("FORMAT");
   app.add_flag("--health", options.health, "Add health, and what is wrong below the table")
       ->envname("NEURON_LS_HEALTH");
@@ -59,11 +61,34 @@ CLI::Option* declare_ours(CLI::App& app, Options& options, Words& words) {
                            ->expected(0, 1);
   app.add_option("--kubelet-dir", options.kubelet_dir, "The kubelet's directory, for --pods")
       ->envname("NEURON_LS_KUBELET_DIR")
+      ->take_last()
       ->type_name("DIR");
   app.add_option("--root", options.root, "Machine to read: /, a captured one or its tar")
       ->envname("NEURON_LS_ROOT")
+      ->take_last()
       ->type_name("DIR");
   return watch;
+}
+
+bool is_given(const std::string& name, int argc, const char* const* argv) {
+  return std::any_of(argv, argv + argc, [&](std::string_view word) {
+    return word == name || (word.starts_with(name) && word.substr(name.size()).starts_with('='));
+  });
+}
+
+// Names the variable where nobody typed the flag that `message` is about: in a pod, nobody did.
+std::string name_variable(std::string message, const CLI::App& app, int argc, const char* const* argv) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string& variable = option->get_envname();
+    const std::string name = option->get_name();
+    const auto at = message.find(name);
+    if (variable.empty() || at == std::string::npos || std::getenv(variable.c_str()) == nullptr) continue;
+    const auto after = at + name.size();
+    const bool whole =
+        after == message.size() || std::string_view(" :=").find(message[after]) != std::string_view::npos;
+    if (whole && !is_given(name, argc, argv)) return message.replace(at, name.size(), variable);
+  }
+  return message;
 }
 
 Result<Format> parse_format(const std::string& word) {
@@ -132,12 +157,14 @@ Result<Request> parse_options(int argc, const char* const* argv) {
   } catch (const CLI::CallForVersion&) {
     return Request(app.version() + '\n');
   } catch (const CLI::ParseError& error) {
-    return fail(ErrorCode::invalid_argument, error.what());
+    return fail(ErrorCode::invalid_argument, name_variable(error.what(), app, argc, argv));
   }
   if (const auto extras = app.remaining(); !extras.empty()) {
     return fail(ErrorCode::invalid_argument, unknown_argument(extras.front()));
   }
-  return check(std::move(options), words, watch->count() > 0);
+  auto request = check(std::move(options), words, watch->count() > 0);
+  if (!request) request.error().message = name_variable(request.error().message, app, argc, argv);
+  return request;
 }
 
 }  // namespace neuron::ls

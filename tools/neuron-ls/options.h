@@ -31,7 +31,8 @@ struct Options {
 // Either options or, for --help and --version, the text to print on stdout before leaving with success.
 using Request = std::variant<Options, std::string>;
 
-// Errors: invalid_argument, its message fit for people ("unknown flag `badflag'").
+// Errors: invalid_argument, its message fit for people ("unknown flag `badflag'"); it names the variable of the
+// environment where the option was not on the command line.
 [[nodiscard]] Result<Request> parse_options(int argc, const char* const* argv);
 
 }  // namespace neuron::ls

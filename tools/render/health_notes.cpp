@@ -1,5 +1,7 @@
 #include "tools/render/health_notes.h"
 
+#include <algorithm>
+
 #include "agent/base/parse.h"
 #include "tools/render/node_view.h"
 
@@ -38,28 +40,56 @@ std::string missing_efas(const NodeReport& report) {
 
 // A container is shown every device in sysfs, but given nodes of its own only.
 std::string without_node(const NodeReport& report) {
+  if (!report.own_dev) return "";
   std::vector<int> indices;
   for (std::size_t i = 0; i < report.host.devices.size(); ++i) {
     const bool vanished = i < report.device_health.size() && report.device_health[i].reason == kVanished;
     if (!report.host.devices[i].node_present && !vanished) indices.push_back(report.host.devices[i].index);
   }
   if (indices.empty()) return "";
-  return "Without a device node here, which is normal in a container: devices " + format_int_list(indices) +
-         " of the host.\n";
+  return "Without a device node here, which is normal in a container: " +
+         std::string(indices.size() == 1 ? "device " : "devices ") + format_int_list(indices) + " of the host.\n";
 }
 
+// A driver that misses a device blanks the lists of all others, and older ones show them to root only.
+std::string assumed_connections(const model::HostScan& host) {
+  const bool assumed = std::any_of(host.devices.begin(), host.devices.end(), [](const model::NeuronDevice& device) {
+    return device.neighbours && device.neighbours->origin == model::Origin::assumed &&
+           !device.neighbours->value.empty();
+  });
+  return assumed ? "The driver shows no connections; those above are of the official table.\n" : "";
+}
+
+// One cause of all interfaces has one sentence for all, and is said once.
 std::string verdicts(const std::vector<Health>& all, ColourDepth colour) {
   std::string text;
+  const Health* last = nullptr;
   for (const Health& health : all) {
-    if (health.state != HealthState::healthy) text += verdict_text(health, colour);
+    const bool told = last != nullptr && !health.sentence.empty() && *last == health;
+    if (health.state != HealthState::healthy && !told) text += verdict_text(health, colour);
+    last = &health;
   }
   return text;
 }
 
-std::string unread(const model::HostScan& host) {
+// A neighbour that is among the missing devices was told as missing.
+bool is_orphan(const std::string& problem, const NodeReport& report) {
+  constexpr std::string_view kSign = "names devices that are not there: ";  // agent/host/scanner.cpp
+  const auto at = problem.find(kSign);
+  if (at == std::string::npos) return false;
+  const auto named = parse_int_list(problem.substr(at + kSign.size()), 9999);
+  const auto& missing = report.missing_devices;
+  return named && std::all_of(named->begin(), named->end(),
+                              [&](int index) { return std::binary_search(missing.begin(), missing.end(), index); });
+}
+
+std::string unread(const NodeReport& report) {
+  const model::HostScan& host = report.host;
   std::string text;
   const auto add = [&](const std::vector<std::string>& problems) {
-    for (const std::string& problem : problems) text += "  " + problem + '\n';
+    for (const std::string& problem : problems) {
+      if (!is_orphan(problem, report)) text += "  " + problem + '\n';
+    }
   };
   add(host.problems);
   for (const auto& device : host.devices) add(device.problems);
@@ -72,7 +102,7 @@ std::string unread(const model::HostScan& host) {
 std::string health_notes(const NodeReport& report, ColourDepth colour) {
   const std::string findings = missing_devices(report) + missing_efas(report) + verdicts(report.device_health, colour) +
                                verdicts(report.efa_health, colour);
-  const std::string gaps = unread(report.host);
+  const std::string gaps = unread(report);
   std::string text;
   if (findings.empty()) {
     text = counted(report.host.devices.size(), "device");
@@ -81,7 +111,7 @@ std::string health_notes(const NodeReport& report, ColourDepth colour) {
   } else {
     text = "Not as it should be:\n" + findings;
   }
-  text += without_node(report);
+  text += without_node(report) + assumed_connections(report.host);
   return text + (gaps.empty() ? "" : "Could not be read:\n" + gaps);
 }
 

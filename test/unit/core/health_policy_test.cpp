@@ -118,15 +118,86 @@ TEST(HealthPolicy, ACounterNobodyCanReadForAWhileKeepsItsBaseline) {
   EXPECT_EQ(judge(scan, memory).devices[0].state, HealthState::unhealthy);
 }
 
-TEST(HealthPolicy, UnknownOnlyWhenNothingIsKnown) {
+TEST(HealthPolicy, UnknownWhenNothingIsKnown) {
   HealthMemory memory;
   HostScan scan = scan_of("trn1.2xlarge");
   scan.devices[0].signals = {};
-  EXPECT_EQ(judge(scan, memory).devices[0].state, HealthState::healthy) << "the cores still speak";
   scan.devices[0].cores.clear();
   const Health silent = judge(scan, memory).devices[0];
   EXPECT_EQ(silent.state, HealthState::unknown);
   EXPECT_EQ(silent.reason, "no_signals");
+}
+
+Health unread_after(const std::function<void(NeuronDevice&)>& change) {
+  HealthMemory memory;
+  HostScan scan = scan_of("trn2.48xlarge");
+  change(scan.devices[kDevice]);
+  const HealthResult result = judge(scan, memory);
+  for (std::size_t i = 0; i < result.devices.size(); ++i) {
+    if (i == kDevice) continue;
+    EXPECT_EQ(result.devices[i].state, HealthState::healthy) << i;
+  }
+  return result.devices[kDevice];
+}
+
+TEST(HealthPolicy, ASignalThatItsSiblingsHaveAndItHasNotIsUnknown) {
+  const std::vector<std::pair<std::string, std::function<void(NeuronDevice&)>>> changes = {
+      {"stats/hardware/sram_ecc_uncorrected", [](auto& d) { d.signals.sram_ecc_uncorrected.reset(); }},
+      {"stats/hardware/mem_ecc_uncorrected", [](auto& d) { d.signals.mem_ecc_uncorrected.reset(); }},
+      {"stats/hardware/mem_ecc_repairable_uncorrected",
+       [](auto& d) { d.signals.mem_ecc_repairable_uncorrected.reset(); }},
+      {"stats/hardware/health_status/unhealthy_components", [](auto& d) { d.signals.unhealthy_components.reset(); }},
+      {"neuron_core1/stats/status/hw_nc_ue_error/total", [](auto& d) { d.cores[1].hw_nc_ue_error.reset(); }},
+      {"neuron_core*/stats/status/hw_nc_ue_error", [](auto& d) { d.cores.clear(); }},
+  };
+  for (const auto& [path, change] : changes) {
+    const Health health = unread_after(change);
+    EXPECT_EQ(health.state, HealthState::unknown) << path;
+    EXPECT_EQ(health.reason, "signal_unreadable");
+    EXPECT_THAT(health.sentence, HasSubstr(path));
+  }
+}
+
+TEST(HealthPolicy, AHealthFileThatCouldNotBeReadIsUnknownUnlessWorseIsSeen) {
+  const std::string folder = "sys/class/neuron_device/neuron5/";
+  for (const char* file : {"stats/hardware/health_status/healthcheck_heartbeat", "stats/hardware/sram_ecc_corrected",
+                           "reset", "neuron_core0/stats/status/hw_error/total"}) {
+    const auto garble = [&](NeuronDevice& d) { d.problems = {folder + file + ": not a number: \"x\""}; };
+    EXPECT_EQ(unread_after(garble).reason, "signal_unreadable") << file;
+    const auto worse = [&](NeuronDevice& d) {
+      garble(d);
+      d.signals.mem_ecc_uncorrected = 1;
+    };
+    EXPECT_EQ(unread_after(worse).reason, "mem_ecc_uncorrected");
+  }
+  const auto other = [&](NeuronDevice& d) { d.problems = {folder + "info/serial_number: not 16 hex digits"}; };
+  EXPECT_EQ(unread_after(other).state, HealthState::healthy) << "health does not rest on it";
+}
+
+TEST(HealthPolicy, ALoneDeviceIsMeasuredByItsLayout) {
+  HealthMemory memory;
+  HostScan scan = scan_of("trn1.2xlarge");
+  scan.devices[0].signals.sram_ecc_uncorrected.reset();
+  EXPECT_EQ(judge(scan, memory).devices[0].reason, "signal_unreadable");
+  scan.layout = model::DriverLayout::stats;  // before 2.14 there was no such file
+  EXPECT_EQ(judge(scan, memory).devices[0].state, HealthState::healthy);
+}
+
+TEST(HealthPolicy, AllOnesIsNoCountForWhoeverLooksNext) {
+  HealthMemory memory;
+  HostScan scan = scan_of("trn1.2xlarge");
+  scan.devices[0].signals.sram_ecc_uncorrected = 65535;
+  scan.devices[0].signals.sram_ecc_corrected = 65535;
+  (void)judge(scan, memory);
+  EXPECT_FALSE(scan.devices[0].signals.sram_ecc_uncorrected);
+  EXPECT_FALSE(scan.devices[0].signals.sram_ecc_corrected);
+}
+
+TEST(HealthPolicy, OneErrorIsSingular) {
+  HealthMemory memory;
+  HostScan scan = scan_of("trn1.2xlarge");
+  scan.devices[0].signals.sram_ecc_uncorrected = 1;
+  EXPECT_THAT(judge(scan, memory).devices[0].sentence, HasSubstr(": 1 uncorrected SRAM error ("));
 }
 
 TEST(HealthPolicy, UnknownLayoutIsSaidButNodeMissingIsWorse) {
@@ -247,7 +318,9 @@ TEST(HealthPolicy, AllVerbsMissingNamesTheModule) {
   ASSERT_EQ(result.efas.size(), 32U);
   EXPECT_EQ(result.efas[31].reason, "ib_uverbs_not_loaded");
   EXPECT_THAT(result.efas[31].sentence, HasSubstr("ib_uverbs"));
-  EXPECT_EQ(result.efas[31].action, "modprobe ib_uverbs");
+  EXPECT_THAT(result.efas[31].action, HasSubstr("modprobe ib_uverbs"));
+  EXPECT_EQ(without_verbs(false).reason, result.efas[31].reason);
+  EXPECT_THAT(without_verbs(true).action, HasSubstr("modprobe -r efa ib_uverbs")) << "loading it again does nothing";
 }
 
 TEST(HealthPolicy, AVanishedEfaStaysListedAndNoPeerMemoryIsFineWithoutNeuron) {

@@ -64,6 +64,11 @@ std::vector<Case> neuron_cases() {
          h.scan.instance_type = "m7i.large";
        }},
       {"devices_missing", kError, kTrn1, [](Host h) { h.scan.devices.erase(h.scan.devices.begin() + 3); }},
+      {"devices_unexpected", kWarning, "trn1.2xlarge",
+       [](Host h) {
+         h.scan.devices.push_back(h.scan.devices[0]);
+         h.scan.devices[1].index = 1;
+       }},
       {"device_node_missing", kError, kTrn1, [](Host h) { h.scan.devices[4].node_present = false; }},
   };
 }
@@ -82,6 +87,7 @@ std::vector<Case> health_cases() {
       {"device_invalid", kError, kTrn1, [](Host h) { h.scan.devices[4].signals.reset_state = 2; }},
       {"resetting", kWarning, kTrn1, [](Host h) { h.scan.devices[4].signals.reset_state = 0; }},
       {"reads_all_ones", kWarning, kTrn1, [](Host h) { h.scan.devices[4].signals.mem_ecc_uncorrected = 65535; }},
+      {"signal_unreadable", kWarning, kTrn1, [](Host h) { h.scan.devices[4].signals.sram_ecc_uncorrected.reset(); }},
       {"no_signals", kWarning, kTrn1,
        [](Host h) {
          h.scan.devices[4].signals = {};
@@ -104,6 +110,13 @@ std::vector<Case> efa_cases() {
            efa.node_present = false;
          }
          h.facts.verbs_class = h.facts.uverbs_module = Presence::absent;
+       }},
+      {"verbs_devices_missing", kError, kTrn1,
+       [](Host h) {
+         for (auto& efa : h.scan.efas) {
+           efa.uverbs.reset();
+           efa.node_present = false;
+         }
        }},
       {"verbs_missing", kError, kTrn1,
        [](Host h) {

@@ -40,11 +40,22 @@ TEST(PreflightEfa, LoadedModuleWithoutVerbsDevicesIsSaidSo) {
     efa.uverbs.reset();
     efa.node_present = false;
   }
-  EXPECT_THAT(finding_of(host, "ib_uverbs_not_loaded").sentence, HasSubstr("is loaded, but shows no verbs device"));
+  EXPECT_THAT(finding_of(host, "verbs_devices_missing").sentence, HasSubstr("is loaded, but shows no verbs device"));
   host.facts.uverbs_module = host.facts.verbs_class = Presence::absent;
   const Finding finding = finding_of(host, "ib_uverbs_not_loaded");
   EXPECT_THAT(finding.sentence, HasSubstr("module ib_uverbs is not loaded"));
   EXPECT_THAT(finding.fix, HasSubstr("modprobe ib_uverbs"));
+}
+
+TEST(PreflightEfa, AMissingInterfaceIsNamedByAddressAndPlace) {
+  CheckedHost host = sound_host("trn1.32xlarge");
+  const std::string bdf = model::to_string(host.scan.efas[0].bdf);
+  host.scan.efas.erase(host.scan.efas.begin());
+  const Evidence seen = finding_of(host, "efas_missing").evidence.back();
+  EXPECT_EQ(seen.path, "sys/bus/pci/devices/" + bdf);
+  EXPECT_THAT(seen.value, HasSubstr("nearest to neuron"));
+  host.scan.efas[0].bdf = {0, 0xfe, 1, 0};  // other addresses than the table's: it says nothing about this machine
+  EXPECT_THAT(finding_of(host, "efas_missing").evidence, SizeIs(2));
 }
 
 TEST(PreflightEfa, PeerMemoryMattersOnlyBesideNeuron) {

@@ -143,6 +143,50 @@ TEST(Preflight, ProblemsWithAFindingOfTheirOwnAreNotToldTwice) {
   EXPECT_THAT(finding_of(host, "unreadable").evidence, SizeIs(8));
 }
 
+TEST(Preflight, NeighboursThatAreMissingBelongToThatFinding) {
+  CheckedHost host = sound_host("trn1.32xlarge");
+  host.scan.devices.erase(host.scan.devices.begin() + 3);
+  const std::string path = "sys/class/neuron_device/neuron2/connected_devices";
+  host.scan.devices[2].problems = {path + ": names devices that are not there: 3"};
+  EXPECT_THAT(codes_of(check(host)), ElementsAre("devices_missing"));
+  EXPECT_THAT(all_evidence(finding_of(host, "devices_missing")), HasSubstr(path));
+  host.scan.devices[2].problems = {path + ": names devices that are not there: 3,77"};
+  EXPECT_THAT(codes_of(check(host)), ElementsAre("devices_missing", "unreadable")) << "77 is another matter";
+}
+
+TEST(Preflight, UnreadableHealthIsToldOnce) {
+  CheckedHost host = sound_host("trn1.32xlarge");
+  for (const int index : {3, 4}) {
+    auto& device = host.scan.devices[static_cast<std::size_t>(index)];
+    device.signals.sram_ecc_uncorrected.reset();
+    for (int i = 0; i < 8; ++i) {
+      device.problems.push_back("sys/class/neuron_device/neuron" + std::to_string(index) + "/stats/hardware/f" +
+                                std::to_string(i) + ": Is a directory");
+    }
+  }
+  const auto findings = check(host);
+  ASSERT_THAT(codes_of(findings), ElementsAre("signal_unreadable"));
+  EXPECT_THAT(findings[0].subjects, ElementsAre("neuron3", "neuron4"));
+  EXPECT_EQ(findings[0].evidence.back(), (Evidence{"...", "and 10 more"}));
+}
+
+TEST(Preflight, AMachineWithNothingToServeIsNotToldAboutTheKubeletFirst) {
+  CheckedHost host = sound_host("trn1.2xlarge");
+  host.scan = {};
+  host.facts.kubelet.itself = Presence::absent;
+  EXPECT_THAT(codes_of(check(host)), ElementsAre("nothing_to_serve", "kubelet_dir_missing"));
+  EXPECT_EQ(count_severity(check(host), Severity::error), 0);
+}
+
+TEST(Preflight, AddressesThatNoTableHasAreNotSaidToComeFromOne) {
+  CheckedHost host = sound_host("trn1.32xlarge");
+  host.scan.devices[0].bdf->origin = model::Origin::assumed;
+  host.scan.devices[1].bdf.reset();
+  const std::string seen = all_evidence(finding_of(host, "not_checked"));
+  EXPECT_THAT(seen, HasSubstr("PCI address of 1 device: the driver did not answer; official tables are used"));
+  EXPECT_THAT(seen, HasSubstr("no official table has it"));
+}
+
 TEST(Preflight, TextFitsTheTerminalAndCounts) {
   CheckedHost host = sound_host("trn1.32xlarge");
   EXPECT_EQ(preflight_text(check(host), host.scan),

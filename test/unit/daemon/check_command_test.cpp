@@ -107,6 +107,7 @@ TEST(CheckCommand, CannotTellWithoutAMachine) {
   config::CheckOptions options;
   options.root = "/no/such/root";
   expect_cannot_tell(options, "/no/such/root");
+  expect_cannot_tell(options, "with --root");
   std::string empty = std::filesystem::temp_directory_path().string() + "/neuron-check-XXXXXX";
   ASSERT_NE(::mkdtemp(empty.data()), nullptr);
   options.root = empty;

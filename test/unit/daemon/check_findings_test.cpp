@@ -106,7 +106,13 @@ TEST(CheckFindings, Health) {
 
 TEST(CheckFindings, HealthThatCannotBeRead) {
   EXPECT_THAT(found_on("trn2.3xlarge", {}, set("neuron0", "mem_ecc_uncorrected=65535")),
-              ElementsAre("unreadable", "not_checked"));  // the reader knows that value, so no count is left to judge
+              ElementsAre("reads_all_ones", "not_checked"));
+  for (const char* file : {"sram_ecc_uncorrected", "mem_ecc_uncorrected", "mem_ecc_repairable_uncorrected"}) {
+    for (const char* how : {"garbage", "remove"}) {
+      const auto broken = [&](CheckedNode& node) { node.host.set("neuron4", how, file); };
+      EXPECT_THAT(found_on("trn1.32xlarge", {}, broken), ElementsAre("signal_unreadable", "not_checked")) << file;
+    }
+  }
   const auto silent = [](CheckedNode& node) {
     node.erase(std::string(kDevices) + "neuron4/stats");
     node.erase(std::string(kDevices) + "neuron4/reset");

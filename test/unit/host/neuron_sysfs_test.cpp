@@ -112,9 +112,17 @@ TEST_F(NeuronSysfs, CoreFoldersStandInForCoreCount) {
   EXPECT_THAT(device.problems, ElementsAre(HasSubstr("neuron0/core_count: not a number")));
 }
 
-TEST_F(NeuronSysfs, BadSignalsAreAbsentAndNamed) {
+TEST_F(NeuronSysfs, AllOnesReachTheHealthPolicy) {
   write_device(tree_, 0, Generation::trn2_2_30);
   write("stats/hardware/sram_ecc_uncorrected", "65535\n");
+  const auto device = read();
+  EXPECT_EQ(device.signals.sram_ecc_uncorrected, 65535U);
+  EXPECT_THAT(device.problems, IsEmpty());
+}
+
+TEST_F(NeuronSysfs, BadSignalsAreAbsentAndNamed) {
+  write_device(tree_, 0, Generation::trn2_2_30);
+  write("stats/hardware/sram_ecc_uncorrected", "65536\n");
   write("stats/hardware/mem_ecc_uncorrected", "garbage\x01");
   write("stats/hardware/mem_ecc_corrected", "");
   write("stats/hardware/sram_ecc_corrected", std::string(100'000, '1'));

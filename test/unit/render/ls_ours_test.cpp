@@ -99,6 +99,65 @@ TEST_F(LsOurs, MissingDevicesAndContainersAreToldApart) {
   EXPECT_THAT(run("--health").out, HasSubstr("which is normal in a container: devices 1-15 of the host"));
 }
 
+TEST_F(LsOurs, ADeviceThatCannotBeReadIsNeverHealthy) {
+  const std::string hardware = "stats/hardware/sram_ecc_uncorrected";
+  simulate("trn2.48xlarge");
+  for (const char* how : {"garbage", "fifo", "remove"}) {
+    set("neuron3", how, "sram_ecc_uncorrected");
+    const std::string out = run("--health").out;
+    EXPECT_THAT(out, HasSubstr("neuron3: no usable value in " + hardware)) << how;
+    EXPECT_THAT(out, HasSubstr("unknown, signal_unreadable")) << how;
+    EXPECT_THAT(out, Not(HasSubstr("all healthy"))) << how;
+    EXPECT_EQ(report()["devices"][3]["health"]["state"], "unknown") << how;
+  }
+  simulate("trn2.48xlarge");
+  set("neuron3", "sram_ecc_uncorrected=65535");
+  const json document = report();
+  EXPECT_EQ(document["devices"][3]["health"]["reason"], "reads_all_ones");
+  EXPECT_EQ(document["devices"][3]["signals"]["sram_ecc_uncorrected"], nullptr) << "never a count";
+}
+
+TEST_F(LsOurs, OneMissingNodeOfManyIsNoContainer) {
+  simulate("trn2.48xlarge");
+  set("neuron3", "drop-node");
+  const std::string out = run("--health").out;
+  EXPECT_THAT(out, HasSubstr("dev/neuron3 does not exist"));
+  EXPECT_THAT(out, Not(HasSubstr("container")));
+  EXPECT_EQ(report()["devices"][3]["health"]["reason"], "device_node_missing");
+}
+
+TEST_F(LsOurs, VerbsDevicesOfALoadedModuleAreExplainedOnce) {
+  sim::HostPlan plan;
+  plan.instance_type = "trn1.32xlarge";
+  plan.without = {sim::Part::uverbs};
+  simulate(plan);
+  const auto count = [](const std::string& text, const std::string& part) {
+    std::size_t found = 0;
+    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count(run("--health").out, "run: modprobe ib_uverbs"), 1U);
+  fs::create_directories(host() / "sys/module/ib_uverbs");
+  const std::string out = run("--health").out;
+  EXPECT_EQ(count(out, "modprobe -r efa ib_uverbs"), 1U) << out;
+  EXPECT_THAT(out, HasSubstr("unhealthy, verbs_devices_missing"));
+}
+
+TEST_F(LsOurs, NoConnectionLeadsToADeviceThatIsNotThere) {
+  sim::HostPlan plan;
+  plan.instance_type = "trn1.32xlarge";
+  plan.missing = {3, 5};
+  simulate(plan);
+  const json document = report();
+  for (const json& device : document["devices"]) {
+    for (const json& neighbour : device["connected_to"]["value"]) {
+      EXPECT_NE(neighbour, 3);
+      EXPECT_NE(neighbour, 5);
+    }
+  }
+  EXPECT_THAT(run("--health").out, HasSubstr("those above are of the official table"));
+}
+
 TEST_F(LsOurs, CsvHasOneLinePerDevice) {
   simulate("trn2.48xlarge");
   occupy({0});
@@ -125,6 +184,15 @@ TEST_F(LsOurs, ANodeWithInterfacesOnlyIsListedWhenTheyAreAskedFor) {
   plan.without = {sim::Part::driver};
   simulate(plan);
   expect_refusal("--efa", "16 Neuron PCI functions found, but the kernel driver is not loaded");
+}
+
+TEST_F(LsOurs, ADamagedArchiveIsNotSaidToBeTheWrongDirectory) {
+  simulate("trn1.2xlarge");
+  const fs::path file = host() / "capture.tar.gz";
+  std::ofstream(file) << "no archive";
+  const Outcome outcome = run_raw("--root " + file.string(), "");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("capture it again with neuron-gather"));
 }
 
 TEST_F(LsOurs, AnArchiveIsARootToo) {

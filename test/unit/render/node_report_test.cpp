@@ -144,8 +144,35 @@ TEST(HealthNotes, NamesWhatIsMissing) {
   EXPECT_THAT(health_notes(report), HasSubstr("  trn1.32xlarge has 16 devices; missing: 4-6\n"
                                               "  trn1.32xlarge can have 8 EFA interfaces; this instance has 2\n"));
   report.host.devices[3].node_present = false;
+  EXPECT_THAT(health_notes(report), ::testing::Not(HasSubstr("container"))) << "on a host the verdict says it";
+  report.own_dev = true;
   EXPECT_THAT(health_notes(report),
-              HasSubstr("Without a device node here, which is normal in a container: devices 3 "));
+              HasSubstr("Without a device node here, which is normal in a container: device 3 of the host."));
+}
+
+TEST(HealthNotes, SaysOneCauseOnce) {
+  NodeReport report = small_report();
+  const model::Health health{HealthState::unhealthy, "verbs_devices_missing", "EFA is unusable", "reload"};
+  report.efa_health = {health, health};
+  EXPECT_EQ(health_notes(report),
+            "Not as it should be:\n  EFA is unusable\n    unhealthy, verbs_devices_missing: reload\n");
+}
+
+TEST(HealthNotes, NeighboursAmongTheMissingAreNotToldAgain) {
+  NodeReport report = small_report();
+  report.missing_devices = {4, 5};
+  report.host.devices[0].problems = {"x/connected_devices: names devices that are not there: 4"};
+  EXPECT_THAT(health_notes(report), ::testing::Not(HasSubstr("connected_devices")));
+  report.host.devices[0].problems = {"x/connected_devices: names devices that are not there: 9"};
+  EXPECT_THAT(health_notes(report), HasSubstr("connected_devices"));
+}
+
+TEST(HealthNotes, SaysWhereConnectionsComeFrom) {
+  NodeReport report = small_report();
+  report.host.devices[0].neighbours = {{1}, model::Origin::live};
+  EXPECT_THAT(health_notes(report), ::testing::Not(HasSubstr("connections")));
+  report.host.devices[0].neighbours->origin = model::Origin::assumed;
+  EXPECT_THAT(health_notes(report), HasSubstr("those above are of the official table"));
 }
 
 }  // namespace

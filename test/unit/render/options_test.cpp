@@ -84,6 +84,21 @@ TEST_F(LsOptions, WatchMayComeWithoutASecond) {
   }
 }
 
+TEST_F(LsOptions, AVariableIsBlamedWhereNobodyTypedTheFlag) {
+  ::setenv("NEURON_LS_DEVICE", "junk", 1);
+  EXPECT_EQ(refusal_of({}).find("NEURON_LS_DEVICE is `junk'"), 0U);
+  EXPECT_EQ(refusal_of({"--device", "x"}).find("--device is `x'"), 0U);
+  EXPECT_EQ(refusal_of({"--device=x"}).find("--device is `x'"), 0U);
+  ::unsetenv("NEURON_LS_DEVICE");
+  ::setenv("NEURON_LS_HEALTH", "junk", 1);
+  EXPECT_THAT(refusal_of({}), HasSubstr("NEURON_LS_HEALTH"));
+  ::unsetenv("NEURON_LS_HEALTH");
+}
+
+TEST_F(LsOptions, TheLastRootCounts) {
+  EXPECT_EQ(options_of({"--root", "/a", "--root", "/b"}).root, "/b");
+}
+
 TEST_F(LsOptions, UnknownFlagIsNamed) {
   const auto request = parse({"--badflag"});
   ASSERT_FALSE(request);
