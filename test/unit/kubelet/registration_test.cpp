@@ -140,8 +140,12 @@ TEST(RegistrationTest, TheEndOfTheOldStreamDropsTheNewClient) {
   ASSERT_TRUE(new_instance.wait_for([&] { return new_instance.open_streams() == 0; }));
   ASSERT_TRUE(kubelet.reaches(kResource, 0));
   EXPECT_EQ(kubelet->capacity(kResource), 3);
-  ASSERT_TRUE(new_instance.register_plugin().ok());
-  EXPECT_TRUE(kubelet.reaches(kResource, 3));
+  // The end of the new stream may in turn drop what registers meanwhile: a plugin has to try again.
+  bool back = false;
+  for (int tries = 0; tries < 4 && !back; ++tries) {
+    back = new_instance.register_plugin().ok() && kubelet.reaches(kResource, 3);
+  }
+  EXPECT_TRUE(back);
 }
 
 TEST(RegistrationTest, WithTheRaceFixedTheNewClientStays) {
