@@ -137,7 +137,6 @@ ExitCode run_daemon(const config::Options& options, const Fd& signals) {
     spdlog::error("{}", !root ? root.error().message : events.error().message);
     return ExitCode::failed;
   }
-  host::set_hwloc_root(options.root);
 
   // A worker that hangs in a broken driver is left behind, so what it uses is never freed: the process ends anyway.
   auto machine = std::make_shared<Machine>(*std::move(root));
@@ -182,7 +181,6 @@ ExitCode print_once(const config::Options& options) {
     spdlog::error("{}", root.error().message);
     return ExitCode::failed;
   }
-  host::set_hwloc_root(options.root);
   host::Scanner scanner(*root, host::Scanner::Options{});
   auto snapshot = std::make_shared<model::Snapshot>();
   snapshot->number = 1;

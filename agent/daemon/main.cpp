@@ -11,6 +11,7 @@
 #include "agent/config/options.h"
 #include "agent/daemon/check_command.h"
 #include "agent/daemon/daemon.h"
+#include "agent/host/machine_topology.h"
 #include "neuron_version.h"
 
 namespace {
@@ -39,6 +40,9 @@ int run(const neuron::config::Options& options) {
     std::fprintf(stderr, "neuron-agent: %s\n", signals.error().message.c_str());
     return static_cast<int>(neuron::daemon::ExitCode::failed);
   }
+  // Before any thread: changing the environment while another thread reads it, as formatting a local time does,
+  // crashes.
+  neuron::host::set_hwloc_root(options.root);
   set_up_logging(options.log_level);
   const auto code = options.once ? neuron::daemon::print_once(options) : neuron::daemon::run_daemon(options, *signals);
   spdlog::shutdown();
