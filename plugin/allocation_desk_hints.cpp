@@ -5,15 +5,6 @@
 #include "plugin/allocation_desk.h"
 
 namespace neuron::plugin {
-namespace {
-
-std::vector<int> sorted_unique(std::vector<int> values) {
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-  return values;
-}
-
-}  // namespace
 
 // The NICs, or the silicon, that the asking container was given a moment ago.
 const core::Holding* AllocationDesk::companion(Resource resource, core::AdmissionMark mark) const {
@@ -33,14 +24,16 @@ void AllocationDesk::add_hints(Resource resource, core::ChooseRequest& request, 
     }
   }
   request.avoid_devices.assign(avoid.begin(), avoid.end());
+  const auto is_well = [&](Resource of, int unit) {
+    return view_->health_of(of, unit).state != model::HealthState::unhealthy;
+  };
   for (const int device : view_->units(Resource::neuron)) {
-    if (!held.contains(device)) request.free_devices.push_back(device);
+    if (is_well(Resource::neuron, device) && !held.contains(device)) request.free_devices.push_back(device);
   }
   if (core::is_silicon(resource)) {
     request.reluctant_devices = withheld_devices(resource);
     for (const int efa : view_->units(Resource::efa)) {
-      const bool broken = view_->health_of(Resource::efa, efa).state == model::HealthState::unhealthy;
-      if (!broken && !held_efas.contains(efa)) request.free_efas.push_back(efa);
+      if (is_well(Resource::efa, efa) && !held_efas.contains(efa)) request.free_efas.push_back(efa);
     }
   } else if (const auto sizes = sizes_beside_.find(static_cast<std::size_t>(std::max(request.size, 0)));
              sizes != sizes_beside_.end()) {
@@ -54,12 +47,12 @@ void AllocationDesk::add_hints(Resource resource, core::ChooseRequest& request, 
 
 // Devices that the kubelet does not give through another silicon resource now.
 std::vector<int> AllocationDesk::withheld_devices(Resource resource) const {
-  std::vector<int> devices;
+  std::set<int> devices;
   for (const auto& [other, units] : withheld_) {
     if (other == resource || !core::is_silicon(other)) continue;
-    devices.insert(devices.end(), units.begin(), units.end());
+    devices.insert(units.begin(), units.end());
   }
-  return sorted_unique(std::move(devices));
+  return {devices.begin(), devices.end()};
 }
 
 // Remembers the sizes of a container that has silicon and NICs: the next one like it may ask for the NICs first.

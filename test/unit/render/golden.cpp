@@ -9,7 +9,11 @@
 namespace neuron::test {
 
 void expect_golden(const std::string& name, const std::string& actual) {
-  const std::string path = std::string(NEURON_SOURCE_DIR) + "/test/unit/render/golden/" + name;
+  expect_golden_file("test/unit/render/golden/" + name, actual);
+}
+
+void expect_golden_file(const std::string& file_of_tree, const std::string& actual) {
+  const std::string path = std::string(NEURON_SOURCE_DIR) + "/" + file_of_tree;
   if (std::getenv("UPDATE_GOLDEN") != nullptr) {
     std::ofstream(path, std::ios::binary) << actual;
     return;

@@ -1,14 +1,10 @@
 #include "test/unit/top/moments.h"
 
-#include <gtest/gtest.h>
-
 #include <chrono>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 #include "agent/core/usage_rates.h"
 #include "test/unit/core/make_host.h"
+#include "test/unit/render/golden.h"
 #include "tools/neuron-top/screen.h"
 
 namespace neuron::test {
@@ -207,16 +203,7 @@ void Stage::press(top::KeyCode code) {
 }
 
 void expect_screen(const std::string& name, const std::string& actual) {
-  const std::string path = std::string(NEURON_SOURCE_DIR) + "/test/unit/top/golden/" + name;
-  if (std::getenv("UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(path, std::ios::binary) << actual;
-    return;
-  }
-  std::ifstream file(path, std::ios::binary);
-  ASSERT_TRUE(file.is_open()) << path << " is missing; UPDATE_GOLDEN=1 writes it";
-  std::ostringstream expected;
-  expected << file.rdbuf();
-  EXPECT_EQ(expected.str(), actual) << path;
+  expect_golden_file("test/unit/top/golden/" + name, actual);
 }
 
 }  // namespace neuron::test
