@@ -15,32 +15,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "test/bench/read_recorder.h"
 #include "tools/neuron-ls/node_reader.h"
 #include "tools/neuron-sim/host_writer.h"
 
 extern char** environ;
-
-namespace {
-
-// Set while the files of a listing are collected: the linker's --wrap sends every read() of the libraries here first.
-std::set<std::string>* recorder = nullptr;
-
-}  // namespace
-
-extern "C" ssize_t __real_read(int fd, void* buffer, size_t count);
-extern "C" ssize_t __wrap_read(int fd, void* buffer, size_t count);
-extern "C" ssize_t __wrap_read(int fd, void* buffer, size_t count) {
-  if (recorder != nullptr) {
-    std::array<char, 4096> path{};
-    const std::string link = "/proc/self/fd/" + std::to_string(fd);
-    if (::readlink(link.c_str(), path.data(), path.size() - 1) > 0) recorder->insert(path.data());
-  }
-  return __real_read(fd, buffer, count);
-}
 
 namespace {
 
@@ -53,7 +35,7 @@ int read_plainly(const char* list) {
   std::ifstream names(list);
   for (std::string name; std::getline(names, name);) {
     const int fd = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || __real_read(fd, buffer.data(), buffer.size()) < 0) return 1;
+    if (fd < 0 || neuron::bench::plain_read(fd, buffer.data(), buffer.size()) < 0) return 1;
     ::close(fd);
   }
   return 0;
@@ -96,11 +78,8 @@ void compare(const char* what, const Words& listing, const Words& floor) {
 std::size_t write_list(const std::string& host, const std::string& list) {
   const auto root = neuron::host::FsRoot::open(host);
   if (!root) return 0;
-  std::set<std::string> files;
-  recorder = &files;
   const neuron::ls::Options options;
-  (void)neuron::ls::NodeReader(*root, options).read();
-  recorder = nullptr;
+  const auto files = neuron::bench::files_read_by([&] { (void)neuron::ls::NodeReader(*root, options).read(); });
   std::ofstream out(list);
   for (const std::string& file : files) out << file << '\n';
   return files.size();

@@ -13,48 +13,22 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "agent/host/scanner.h"
+#include "test/bench/read_recorder.h"
 #include "tools/neuron-sim/host_writer.h"
-
-namespace {
-
-// Set while the files of a scan are collected: the linker's --wrap sends every read() of the libraries here first.
-std::set<std::string>* recorder = nullptr;
-
-}  // namespace
-
-extern "C" ssize_t __real_read(int fd, void* buffer, size_t count);
-extern "C" ssize_t __wrap_read(int fd, void* buffer, size_t count);
-extern "C" ssize_t __wrap_read(int fd, void* buffer, size_t count) {
-  if (recorder != nullptr) {
-    std::array<char, 4096> path{};
-    const std::string link = "/proc/self/fd/" + std::to_string(fd);
-    if (::readlink(link.c_str(), path.data(), path.size() - 1) > 0) recorder->insert(path.data());
-  }
-  return __real_read(fd, buffer, count);
-}
 
 namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-std::vector<std::string> files_of(const std::function<void()>& scan) {
-  std::set<std::string> files;
-  recorder = &files;
-  scan();
-  recorder = nullptr;
-  return {files.begin(), files.end()};
-}
-
 void read_plainly(const std::vector<std::string>& files) {
   std::array<char, 4096> buffer;  // NOLINT: read() fills it
   for (const std::string& file : files) {
     const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || __real_read(fd, buffer.data(), buffer.size()) < 0) std::abort();
+    if (fd < 0 || neuron::bench::plain_read(fd, buffer.data(), buffer.size()) < 0) std::abort();
     ::close(fd);
   }
 }
@@ -72,7 +46,7 @@ double median(std::vector<double> values) {
 
 void compare(const char* what, const std::function<void()>& scan) {
   constexpr int kRounds = 301;
-  const auto files = files_of(scan);
+  const auto files = neuron::bench::files_read_by(scan);
   std::vector<double> scans;
   std::vector<double> plain;
   for (int round = 0; round < kRounds; ++round) {
