@@ -5,16 +5,18 @@
 #include <optional>
 #include <string_view>
 
+#include "agent/core/health_efa.h"
+
 namespace neuron::core {
 namespace {
 
 using model::CoreSignals;
 using model::DeviceSignals;
-using model::EfaInterface;
 using model::Health;
 using model::HealthState;
 using model::HostScan;
 using model::NeuronDevice;
+using model::Presence;
 
 constexpr std::string_view kReplace = "replace the instance (terminate, or stop and start)";
 constexpr std::string_view kReload = "drain the node, then reload the Neuron driver or reboot";
@@ -60,10 +62,6 @@ constexpr std::array<CoreRule, 5> kCoreRules = {{
     {&CoreSignals::hw_repairable_hbm_ue_error, "hw_repairable_hbm_ue_error", kReload},
 }};
 
-Health verdict(HealthState state, std::string_view reason, std::string sentence, std::string_view action) {
-  return {state, std::string(reason), std::move(sentence), std::string(action)};
-}
-
 Health healthy() {
   return {HealthState::healthy, "", "", ""};
 }
@@ -80,16 +78,17 @@ std::string counted(std::uint64_t count, std::string_view noun) {
 
 std::optional<Health> judge_presence(const NeuronDevice& device, const std::string& name, bool nodes_seen) {
   if (!device.node_present && nodes_seen) {
-    return verdict(HealthState::unhealthy, "device_node_missing", "dev/" + name + " does not exist",
-                   "restart udev or reload the Neuron driver");
+    return make_verdict(HealthState::unhealthy, "device_node_missing", "dev/" + name + " does not exist",
+                        "restart udev or reload the Neuron driver");
   }
   if (device.signals.unreachable.value_or(false)) {
-    return verdict(HealthState::unhealthy, "device_unreachable",
-                   name + ": stats/hardware/health_status says device_unreachable", kReplace);
+    return make_verdict(HealthState::unhealthy, "device_unreachable",
+                        name + ": stats/hardware/health_status says device_unreachable", kReplace);
   }
   if (device.signals.reset_state == 2) {
-    return verdict(HealthState::unhealthy, "device_invalid", name + ": reset reads 2, the driver gave the device up",
-                   "reboot; if it stays, replace the instance");
+    return make_verdict(HealthState::unhealthy, "device_invalid",
+                        name + ": reset reads 2, the driver gave the device up",
+                        "reboot; if it stays, replace the instance");
   }
   return std::nullopt;
 }
@@ -98,14 +97,14 @@ std::optional<Health> judge_device_counts(const NeuronDevice& device, const std:
   for (const EccRule& rule : kEccRules) {
     const auto& count = device.signals.*rule.field;
     if (!count || *count == 0 || *count == kAllOnes) continue;
-    return verdict(HealthState::unhealthy, rule.reason,
-                   name + ": " + counted(*count, rule.what) + " (" + std::string(rule.path) + ")", rule.action);
+    return make_verdict(HealthState::unhealthy, rule.reason,
+                        name + ": " + counted(*count, rule.what) + " (" + std::string(rule.path) + ")", rule.action);
   }
   const auto& components = device.signals.unhealthy_components;
   if (!components || components->empty()) return std::nullopt;
-  return verdict(HealthState::unhealthy, "unhealthy_components",
-                 name + ": unhealthy " + join(*components) + " (stats/hardware/health_status/unhealthy_components)",
-                 kReplace);
+  return make_verdict(
+      HealthState::unhealthy, "unhealthy_components",
+      name + ": unhealthy " + join(*components) + " (stats/hardware/health_status/unhealthy_components)", kReplace);
 }
 
 // Compares with the first sight and moves the baseline down when a counter was cleared. Looks at every counter, so that
@@ -123,10 +122,10 @@ std::optional<Health> judge_cores(const NeuronDevice& device, const std::string&
       if (*count == baseline || found) continue;
       const std::string path =
           "neuron_core" + std::to_string(core.physical_index) + "/stats/status/" + std::string(rule.name) + "/total";
-      found = verdict(HealthState::unhealthy, rule.name,
-                      name + ": core " + std::to_string(core.physical_index) + " counted " +
-                          counted(*count - baseline, "new hardware error") + " (" + path + ")",
-                      rule.action);
+      found = make_verdict(HealthState::unhealthy, rule.name,
+                           name + ": core " + std::to_string(core.physical_index) + " counted " +
+                               counted(*count - baseline, "new hardware error") + " (" + path + ")",
+                           rule.action);
     }
   }
   return found;
@@ -151,7 +150,7 @@ bool usual(const HostScan& scan, const NeuronDevice& device, Has has) {
   std::size_t alike = 0;
   std::size_t having = 0;
   for (const NeuronDevice& other : scan.devices) {
-    if (other.family != device.family) continue;
+    if (other.family != device.family || other.presence != Presence::present) continue;
     ++alike;
     if (has(other)) ++having;
   }
@@ -203,8 +202,8 @@ std::optional<Health> judge_unread(const HostScan& scan, const NeuronDevice& dev
     named.push_back(lines[i].substr(start, lines[i].find(": ") - start));
   }
   const std::string more = lines.size() > kMaxNamed ? " and " + std::to_string(lines.size() - kMaxNamed) + " more" : "";
-  return verdict(HealthState::unknown, kSignalUnreadable, name + ": no usable value in " + join(named) + more,
-                 "look at the kernel log; if it stays, reload the Neuron driver");
+  return make_verdict(HealthState::unknown, kSignalUnreadable, name + ": no usable value in " + join(named) + more,
+                      "look at the kernel log; if it stays, reload the Neuron driver");
 }
 
 bool reads_all_ones(const NeuronDevice& device) {
@@ -222,24 +221,28 @@ bool says_nothing(const NeuronDevice& device) {
 
 Health judge_device(const NeuronDevice& device, const HostScan& scan, HealthMemory& memory) {
   const std::string name = "neuron" + std::to_string(device.index);
+  if (device.presence == Presence::vanished) {
+    return make_verdict(HealthState::unhealthy, "device_vanished", name + " left sys/class/neuron_device",
+                        "look at the kernel log; reboot or replace the instance");
+  }
   const auto cores = judge_cores(device, name, memory.cores[device.index]);
   if (auto health = judge_presence(device, name, memory.device_nodes_seen)) return *std::move(health);
   if (auto health = judge_device_counts(device, name)) return *std::move(health);
   if (cores) return *cores;
   if (scan.layout == model::DriverLayout::unknown) {
-    return verdict(HealthState::unknown, "unknown_layout",
-                   name + ": driver " + scan.driver_version + " has a sysfs layout this agent does not know",
-                   "update the agent");
+    return make_verdict(HealthState::unknown, "unknown_layout",
+                        name + ": driver " + scan.driver_version + " has a sysfs layout this agent does not know",
+                        "update the agent");
   }
   if (reads_all_ones(device)) {
-    return verdict(HealthState::unknown, "reads_all_ones",
-                   name + ": error counts read 65535, as of a device that left the bus", "look at the kernel log");
+    return make_verdict(HealthState::unknown, "reads_all_ones",
+                        name + ": error counts read 65535, as of a device that left the bus", "look at the kernel log");
   }
   if (says_nothing(device)) {
-    return verdict(HealthState::unknown, "no_signals", name + ": the driver shows no health files", "");
+    return make_verdict(HealthState::unknown, "no_signals", name + ": the driver shows no health files", "");
   }
   if (device.signals.reset_state == 0) {
-    return verdict(HealthState::degraded, "resetting", name + ": the device is being reset (reset reads 0)", "");
+    return make_verdict(HealthState::degraded, "resetting", name + ": the device is being reset (reset reads 0)", "");
   }
   if (auto health = judge_unread(scan, device, name)) return *std::move(health);
   return healthy();
@@ -256,121 +259,15 @@ void forget_all_ones(NeuronDevice& device) {
   forget(device.signals.hw_error_events);
 }
 
-// A device that is gone keeps its place, without values that nobody reads any more.
-NeuronDevice ghost_of(const NeuronDevice& device) {
-  NeuronDevice ghost = device;
-  ghost.node_present = false;
-  ghost.signals = {};
-  ghost.cores.clear();
-  ghost.processes.reset();
-  ghost.problems.clear();
-  return ghost;
-}
-
 void judge_devices(HostScan& scan, HealthMemory& memory, std::vector<Health>& out) {
-  std::map<int, NeuronDevice> gone = memory.last_seen;
   for (const NeuronDevice& device : scan.devices) {
     memory.device_nodes_seen = memory.device_nodes_seen || device.node_present;
-    gone.erase(device.index);
-    memory.last_seen[device.index] = device;
   }
-  for (const auto& [index, device] : gone) scan.devices.push_back(ghost_of(device));
-  std::sort(scan.devices.begin(), scan.devices.end(),
-            [](const NeuronDevice& a, const NeuronDevice& b) { return a.index < b.index; });
-  for (const NeuronDevice& device : scan.devices) {
-    if (gone.contains(device.index)) {
-      out.push_back(verdict(HealthState::unhealthy, "device_vanished",
-                            "neuron" + std::to_string(device.index) + " left sys/class/neuron_device",
-                            "look at the kernel log; reboot or replace the instance"));
-    } else {
-      out.push_back(judge_device(device, scan, memory));
-    }
-  }
+  for (const NeuronDevice& device : scan.devices) out.push_back(judge_device(device, scan, memory));
   for (NeuronDevice& device : scan.devices) forget_all_ones(device);
 }
 
-std::string label_of(const EfaInterface& efa) {
-  return efa.name.empty() ? model::to_string(efa.bdf) : efa.name + " (" + model::to_string(efa.bdf) + ")";
-}
-
-Health judge_verbs(const EfaInterface& efa, bool none_has_verbs) {
-  if (efa.uverbs) {
-    return verdict(HealthState::unhealthy, "verbs_node_missing",
-                   label_of(efa) + ": dev/infiniband/" + *efa.uverbs + " does not exist",
-                   "restart udev or reload ib_uverbs");
-  }
-  if (none_has_verbs) {
-    Health health = without_verbs(false);
-    health.sentence = label_of(efa) + ": " + health.sentence;
-    return health;
-  }
-  return verdict(HealthState::unhealthy, "verbs_missing",
-                 label_of(efa) + ": no entry in sys/class/infiniband_verbs names it", "reload the efa driver");
-}
-
-Health judge_efa(const EfaInterface& efa, bool none_has_verbs, bool nodes_seen, bool neuron_node) {
-  if (!efa.driver_bound) {
-    return verdict(HealthState::unhealthy, "efa_driver_unbound", label_of(efa) + ": no efa driver is bound to it",
-                   "load the efa driver, or bind it to the function");
-  }
-  if (efa.name.empty()) {
-    return verdict(HealthState::unhealthy, "rdma_device_missing",
-                   label_of(efa) + ": the driver is bound but shows no RDMA device", "look at the kernel log");
-  }
-  if (!efa.uverbs || (!efa.node_present && nodes_seen)) return judge_verbs(efa, none_has_verbs);
-  if (neuron_node && efa.p2p && efa.p2p->empty()) {
-    return verdict(HealthState::degraded, "no_peer_memory",
-                   label_of(efa) + ": p2p is empty, no RDMA to and from Neuron memory",
-                   "load the Neuron driver, or update the efa driver");
-  }
-  return healthy();
-}
-
-void judge_efas(HostScan& scan, HealthMemory& memory, std::vector<Health>& out) {
-  std::map<model::Bdf, EfaInterface> gone = memory.last_efas;
-  for (EfaInterface& efa : scan.efas) {
-    memory.verbs_nodes_seen = memory.verbs_nodes_seen || efa.node_present;
-    const auto known = gone.extract(efa.bdf);
-    if (!efa.name.empty()) {
-      memory.last_efas[efa.bdf] = efa;
-    } else if (known) {
-      efa.name = known.mapped().name;
-    }
-  }
-  const bool none_has_verbs =
-      std::none_of(scan.efas.begin(), scan.efas.end(), [](const EfaInterface& efa) { return efa.uverbs.has_value(); });
-  for (auto& [bdf, efa] : gone) {
-    efa.driver_bound = false;
-    efa.node_present = false;
-    efa.uverbs.reset();
-    efa.p2p.reset();
-    efa.problems.clear();
-    scan.efas.push_back(efa);
-  }
-  std::sort(scan.efas.begin(), scan.efas.end(),
-            [](const EfaInterface& a, const EfaInterface& b) { return a.bdf < b.bdf; });
-  for (const EfaInterface& efa : scan.efas) {
-    if (gone.contains(efa.bdf)) {
-      out.push_back(verdict(HealthState::unhealthy, "efa_vanished", label_of(efa) + " left the PCI bus",
-                            "look at the kernel log; reboot or replace the instance"));
-    } else {
-      out.push_back(judge_efa(efa, none_has_verbs, memory.verbs_nodes_seen, !scan.devices.empty()));
-    }
-  }
-}
-
 }  // namespace
-
-Health without_verbs(bool module_loaded) {
-  const std::string sentence = "EFA is present but unusable: ";
-  if (!module_loaded) {
-    return verdict(HealthState::unhealthy, kNoVerbs, sentence + "the module ib_uverbs is not loaded",
-                   "run: modprobe ib_uverbs; to keep it, name ib_uverbs in /etc/modules-load.d/efa.conf");
-  }
-  return verdict(HealthState::unhealthy, "verbs_devices_missing",
-                 sentence + "ib_uverbs is loaded, but shows no verbs device",
-                 "reload the modules: modprobe -r efa ib_uverbs; modprobe ib_uverbs; modprobe efa");
-}
 
 std::vector<std::string> unread_signals(const HostScan& scan, const NeuronDevice& device) {
   const std::string folder = folder_of(device);
@@ -390,7 +287,7 @@ std::vector<std::string> unread_signals(const HostScan& scan, const NeuronDevice
 HealthResult judge(HostScan& scan, HealthMemory& memory) {
   HealthResult result;
   judge_devices(scan, memory, result.devices);
-  judge_efas(scan, memory, result.efas);
+  result.efas = judge_efas(scan, memory);
   return result;
 }
 

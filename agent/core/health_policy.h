@@ -16,11 +16,9 @@ struct HealthMemory {
   struct CoreBaseline {
     std::map<std::string, std::uint64_t> counters;  // per-core error counters at first sight, by name
   };
-  std::map<int, std::map<int, CoreBaseline>> cores;     // device index -> physical core -> baseline
-  std::map<int, model::NeuronDevice> last_seen;         // devices that were there, for those that vanish
-  std::map<model::Bdf, model::EfaInterface> last_efas;  // the same for EFA interfaces, once they had a name
-  bool device_nodes_seen = false;                       // some dev/neuron<N> was ever visible
-  bool verbs_nodes_seen = false;                        // some dev/infiniband/uverbs<N> was ever visible
+  std::map<int, std::map<int, CoreBaseline>> cores;  // device index -> physical core -> baseline
+  bool device_nodes_seen = false;                    // some dev/neuron<N> was ever visible
+  bool verbs_nodes_seen = false;                     // some dev/infiniband/uverbs<N> was ever visible
 };
 
 struct HealthResult {
@@ -28,12 +26,9 @@ struct HealthResult {
   std::vector<model::Health> efas;     // parallel to scan.efas
 };
 
-// Judges a completed scan. Devices that were in memory.last_seen and are gone are put back into `scan` (ascending
-// index, node_present false) with verdict unhealthy/"device_vanished", so that they stay listed while somebody may hold
-// them. An EFA that is gone comes back the same way ("efa_vanished"); one that lost its driver gets its last name back,
-// so that the kubelet sees the same id turn unhealthy. An ECC count of 65535 (a device off the bus reads as all ones)
-// makes the device unknown and is taken out of `scan`. A signal that must be there and gave no value makes it unknown
-// too
+// Judges a completed scan that holds what vanished as well (core/assess.h does all of it). An ECC count of 65535 (a
+// device off the bus reads as all ones) makes the device unknown and is taken out of `scan`. A signal that must be
+// there and gave no value makes it unknown too
 // ("signal_unreadable", see unread_signals), when nothing worse is seen. Per-core hardware error counters are compared
 // with their first sight: growth is unhealthy, a fall starts afresh. The heartbeat is not judged here: it needs a
 // clock. Updates `memory`. A device that heals (signals back to normal) is healthy again at once.

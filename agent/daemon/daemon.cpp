@@ -9,9 +9,8 @@
 #include <csignal>
 #include <memory>
 
+#include "agent/core/assess.h"
 #include "agent/core/catalogue.h"
-#include "agent/core/complete.h"
-#include "agent/core/health_policy.h"
 #include "agent/daemon/event_queue.h"
 #include "agent/daemon/supervisor.h"
 #include "agent/host/core_memory.h"
@@ -184,11 +183,11 @@ ExitCode print_once(const config::Options& options) {
   host::Scanner scanner(*root, host::Scanner::Options{});
   auto snapshot = std::make_shared<model::Snapshot>();
   snapshot->number = 1;
-  snapshot->host = core::complete(scanner.scan());
-  core::HealthMemory memory;
-  core::HealthResult health = core::judge(snapshot->host, memory);
-  snapshot->device_health = std::move(health.devices);
-  snapshot->efa_health = std::move(health.efas);
+  core::AssessMemory memory;
+  core::Assessment node = core::assess(scanner.scan(), memory);
+  snapshot->host = std::move(node.host);
+  snapshot->device_health = std::move(node.devices);
+  snapshot->efa_health = std::move(node.efas);
   log_missing(snapshot->host);
   log_problems(snapshot->host);
   const plugin::NodeView view(snapshot);

@@ -24,6 +24,12 @@ struct Sourced {
 template <typename T>
 using Maybe = std::optional<Sourced<T>>;
 
+// Whether a device or interface was there when the machine was last looked at.
+enum class Presence {
+  present,
+  vanished,  // it was, and is not any more: it keeps its place, with the facts that do not change
+};
+
 // PCI address; printed in full as "0000:10:1b.0".
 struct Bdf {
   std::uint32_t domain = 0;
@@ -90,6 +96,7 @@ struct CoreSignals {
 // One Neuron device, /sys/class/neuron_device/neuron<index>.
 struct NeuronDevice {
   int index = 0;                              // N; not PCI order
+  Presence presence = Presence::present;      // of sys/class/neuron_device/neuron<N>
   std::optional<Family> family;               // info/architecture/device_name, else PCI id
   std::string arch;                           // info/architecture/arch_type, "NDv2"; "" when unknown
   std::optional<std::string> serial;          // info/serial_number, 16 hex digits
@@ -113,12 +120,13 @@ struct NeuronDevice {
 struct EfaInterface {
   std::string name;  // RDMA name, /sys/class/infiniband/<name>; "" when the driver is not bound
   Bdf bdf;
-  std::uint16_t pci_device_id = 0;       // sys/bus/pci/devices/<bdf>/device
-  bool driver_bound = false;             // sys/bus/pci/devices/<bdf>/driver -> efa
-  std::optional<std::string> uverbs;     // "uverbs3": sys/class/infiniband_verbs/uverbs3/ibdev equals name
-  bool node_present = false;             // dev/infiniband/<uverbs> exists
-  std::optional<int> numa_node;          // sys/bus/pci/devices/<bdf>/numa_node; -1 = none
-  std::optional<std::vector<int>> cpus;  // sys/bus/pci/devices/<bdf>/local_cpulist
+  Presence presence = Presence::present;  // of sys/bus/pci/devices/<bdf>
+  std::uint16_t pci_device_id = 0;        // sys/bus/pci/devices/<bdf>/device
+  bool driver_bound = false;              // sys/bus/pci/devices/<bdf>/driver -> efa
+  std::optional<std::string> uverbs;      // "uverbs3": sys/class/infiniband_verbs/uverbs3/ibdev equals name
+  bool node_present = false;              // dev/infiniband/<uverbs> exists
+  std::optional<int> numa_node;           // sys/bus/pci/devices/<bdf>/numa_node; -1 = none
+  std::optional<std::vector<int>> cpus;   // sys/bus/pci/devices/<bdf>/local_cpulist
   std::optional<std::string> p2p;  // sys/bus/pci/devices/<bdf>/p2p: "NEURON", "NVIDIA", "" = none; nullopt = no file
   std::string switch_key;  // dddd:bb of the PCI parent (port or host bridge); "" when unknown. efa-topology.md §7.2
   std::vector<std::string> problems;  // as in NeuronDevice

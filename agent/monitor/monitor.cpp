@@ -4,8 +4,6 @@
 #include <thread>
 #include <utility>
 
-#include "agent/core/complete.h"
-
 namespace neuron::monitor {
 namespace {
 
@@ -30,7 +28,7 @@ struct Monitor::Worker {
   Scan scan;
   OnChange on_change;
   std::chrono::milliseconds interval;
-  core::HealthMemory memory;
+  core::AssessMemory memory;
   std::uint64_t number = 0;
 
   Mutex mutex;
@@ -46,10 +44,10 @@ struct Monitor::Worker {
 
   void tick() {
     auto next = std::make_shared<model::Snapshot>();
-    next->host = core::complete(scan());
-    core::HealthResult health = core::judge(next->host, memory);
-    next->device_health = std::move(health.devices);
-    next->efa_health = std::move(health.efas);
+    core::Assessment node = core::assess(scan(), memory);
+    next->host = std::move(node.host);
+    next->device_health = std::move(node.devices);
+    next->efa_health = std::move(node.efas);
     const model::SnapshotPtr last = store.newest();
     if (last && same_content(*last, *next)) return;
     next->number = ++number;

@@ -9,7 +9,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/mutex.h"
-#include "agent/core/health_policy.h"
+#include "agent/core/assess.h"
 #include "agent/model/snapshot.h"
 #include "agent/monitor/snapshot_store.h"
 

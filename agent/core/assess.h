@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include "agent/core/health_policy.h"
+#include "agent/core/vanished.h"
+
+// From what a scan saw to what the node is: the one way that the agent and all tools go. Pure.
+namespace neuron::core {
+
+// What has to be remembered between scans; empty for the first. Passive data, owned by whoever scans.
+struct AssessMemory {
+  SeenBefore seen;
+  HealthMemory health;
+};
+
+struct Assessment {
+  model::HostScan host;                // completed from the tables; what vanished since the first scan in its place
+  std::vector<model::Health> devices;  // parallel to host.devices
+  std::vector<model::Health> efas;     // parallel to host.efas
+};
+
+// keep_vanished, complete, judge. Updates `memory`.
+[[nodiscard]] Assessment assess(model::HostScan scan, AssessMemory& memory);
+
+}  // namespace neuron::core

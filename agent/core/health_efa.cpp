@@ -1,0 +1,85 @@
+#include "agent/core/health_efa.h"
+
+#include <algorithm>
+
+#include "agent/core/health_policy.h"
+
+namespace neuron::core {
+namespace {
+
+using model::EfaInterface;
+using model::Health;
+using model::HealthState;
+using model::HostScan;
+using model::Presence;
+
+std::string label_of(const EfaInterface& efa) {
+  return efa.name.empty() ? model::to_string(efa.bdf) : efa.name + " (" + model::to_string(efa.bdf) + ")";
+}
+
+Health judge_verbs(const EfaInterface& efa, bool none_has_verbs) {
+  if (efa.uverbs) {
+    return make_verdict(HealthState::unhealthy, "verbs_node_missing",
+                        label_of(efa) + ": dev/infiniband/" + *efa.uverbs + " does not exist",
+                        "restart udev or reload ib_uverbs");
+  }
+  if (none_has_verbs) {
+    Health health = without_verbs(false);
+    health.sentence = label_of(efa) + ": " + health.sentence;
+    return health;
+  }
+  return make_verdict(HealthState::unhealthy, "verbs_missing",
+                      label_of(efa) + ": no entry in sys/class/infiniband_verbs names it", "reload the efa driver");
+}
+
+Health judge_efa(const EfaInterface& efa, bool none_has_verbs, bool nodes_seen, bool neuron_node) {
+  if (efa.presence == Presence::vanished) {
+    return make_verdict(HealthState::unhealthy, "efa_vanished", label_of(efa) + " left the PCI bus",
+                        "look at the kernel log; reboot or replace the instance");
+  }
+  if (!efa.driver_bound) {
+    return make_verdict(HealthState::unhealthy, "efa_driver_unbound", label_of(efa) + ": no efa driver is bound to it",
+                        "load the efa driver, or bind it to the function");
+  }
+  if (efa.name.empty()) {
+    return make_verdict(HealthState::unhealthy, "rdma_device_missing",
+                        label_of(efa) + ": the driver is bound but shows no RDMA device", "look at the kernel log");
+  }
+  if (!efa.uverbs || (!efa.node_present && nodes_seen)) return judge_verbs(efa, none_has_verbs);
+  if (neuron_node && efa.p2p && efa.p2p->empty()) {
+    return make_verdict(HealthState::degraded, "no_peer_memory",
+                        label_of(efa) + ": p2p is empty, no RDMA to and from Neuron memory",
+                        "load the Neuron driver, or update the efa driver");
+  }
+  return {HealthState::healthy, "", "", ""};
+}
+
+}  // namespace
+
+Health make_verdict(HealthState state, std::string_view reason, std::string sentence, std::string_view action) {
+  return {state, std::string(reason), std::move(sentence), std::string(action)};
+}
+
+std::vector<Health> judge_efas(const HostScan& scan, HealthMemory& memory) {
+  for (const EfaInterface& efa : scan.efas) memory.verbs_nodes_seen = memory.verbs_nodes_seen || efa.node_present;
+  const bool none_has_verbs =
+      std::none_of(scan.efas.begin(), scan.efas.end(), [](const EfaInterface& efa) { return efa.uverbs.has_value(); });
+  std::vector<Health> verdicts;
+  for (const EfaInterface& efa : scan.efas) {
+    verdicts.push_back(judge_efa(efa, none_has_verbs, memory.verbs_nodes_seen, !scan.devices.empty()));
+  }
+  return verdicts;
+}
+
+Health without_verbs(bool module_loaded) {
+  const std::string sentence = "EFA is present but unusable: ";
+  if (!module_loaded) {
+    return make_verdict(HealthState::unhealthy, kNoVerbs, sentence + "the module ib_uverbs is not loaded",
+                        "run: modprobe ib_uverbs; to keep it, name ib_uverbs in /etc/modules-load.d/efa.conf");
+  }
+  return make_verdict(HealthState::unhealthy, "verbs_devices_missing",
+                      sentence + "ib_uverbs is loaded, but shows no verbs device",
+                      "reload the modules: modprobe -r efa ib_uverbs; modprobe ib_uverbs; modprobe efa");
+}
+
+}  // namespace neuron::core

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/core/health_policy.h"
+
+// The part of the health policy that is about EFA interfaces. Pure.
+namespace neuron::core {
+
+// One verdict per interface of a completed scan, in its order. Updates memory.verbs_nodes_seen.
+[[nodiscard]] std::vector<model::Health> judge_efas(const model::HostScan& scan, HealthMemory& memory);
+
+[[nodiscard]] model::Health make_verdict(model::HealthState state, std::string_view reason, std::string sentence,
+                                         std::string_view action);
+
+}  // namespace neuron::core
