@@ -27,7 +27,8 @@ class PluginServer {
   [[nodiscard]] Resource resource() const { return resource_; }
   [[nodiscard]] const std::string& endpoint() const { return endpoint_; }  // file name within the directory
   [[nodiscard]] std::size_t watchers() const { return hub_.watchers(); }
-  void close();  // ends every stream and every wait, now and later; idempotent
+  void end_streams() { hub_.stop_watchers(); }  // those that are open now; the kubelet may open another
+  void close();                                 // ends every stream and every wait, now and later; idempotent
   void publish(monitor::UnitListPtr units) { hub_.publish(std::move(units)); }
 
  private:

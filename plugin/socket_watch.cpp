@@ -26,8 +26,11 @@ std::optional<SocketWatch::Place> SocketWatch::place_of(const std::string& direc
   return Place{info.st_dev, info.st_ino};
 }
 
-bool SocketWatch::stands() const {
-  return place_.has_value() && place_of(directory_) == place_;
+SocketWatch::State SocketWatch::state() const {
+  struct stat info {};
+  if (::stat(directory_.c_str(), &info) != 0) return State::gone;
+  if (place_ != Place{info.st_dev, info.st_ino}) return State::replaced;
+  return info.st_nlink == 0 ? State::dead : State::stands;
 }
 
 std::vector<SocketWatch::Event> SocketWatch::read_events() {

@@ -23,9 +23,15 @@ class SocketWatch {
   // Errors: not_found when the directory does not exist.
   [[nodiscard]] static Result<SocketWatch> open(const std::string& directory);
 
-  // The directory that is watched is still the one at its path. A removed one may live on unseen: a file that somebody
-  // holds open keeps it, and inotify then says nothing of its end.
-  [[nodiscard]] bool stands() const;
+  // What became of the directory that is watched. inotify says nothing of its end while somebody holds it: an open
+  // file, its lock, a bind mount.
+  enum class State {
+    stands,    // it is the one at its path
+    replaced,  // another one is there
+    gone,      // none is there
+    dead,      // it was removed, but the path still leads to it: a bind mount keeps it, and nothing can be made in it
+  };
+  [[nodiscard]] State state() const;
 
   [[nodiscard]] int fd() const { return inotify_.get(); }  // readable when events wait
   [[nodiscard]] std::vector<Event> read_events();          // never blocks; a queue overflow shows as directory_lost

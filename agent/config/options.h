@@ -21,7 +21,7 @@ struct Options {
   std::string core_numbering = "container";                 // --core-numbering container|host
   bool neurondevice = false;                                // --neurondevice: also advertise the old alias
   std::chrono::milliseconds scan_interval{5000};            // --scan-interval
-  std::chrono::milliseconds pod_resources_interval{10000};  // --pod-resources-interval, only while somebody holds cores
+  std::chrono::milliseconds pod_resources_interval{10000};  // --pod-resources-interval
   bool cdi = false;                                         // --cdi: CDI names too, specs in cdi_dir
   std::string cdi_dir = "/var/run/cdi";                     // --cdi-dir
   std::string log_level = "info";                           // --log-level debug|info|warn|error

@@ -86,6 +86,8 @@ ExitCode to_exit_code(Supervisor::Outcome outcome) {
       return ExitCode::ok;
     case Supervisor::Outcome::other_agent:
       return ExitCode::other_agent;
+    case Supervisor::Outcome::dead_mount:
+      return ExitCode::dead_mount;
     case Supervisor::Outcome::failed:
       break;
   }

@@ -7,7 +7,7 @@
 namespace neuron::daemon {
 
 // Exit codes of `neuron-agent run`, as its man page lists them.
-enum class ExitCode { ok = 0, failed = 1, usage = 2, other_agent = 3 };
+enum class ExitCode { ok = 0, failed = 1, usage = 2, other_agent = 3, dead_mount = 4 };
 
 // Blocks SIGTERM, SIGINT and SIGHUP for the whole process and gives the descriptor to read them from, so that no code
 // runs in a signal context. Call it from main before any other thread exists, the logger's included.

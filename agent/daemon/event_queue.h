@@ -30,7 +30,12 @@ struct HoldersListed {
   SteadyTime asked_at;
   Result<std::vector<rpc::PodDevices>> answer;
 };
-using Event = std::variant<SnapshotChanged, StreamEnded, RegisterDone, Allocated, AllocateHeld, HoldersListed>;
+struct AllocatableListed {
+  SteadyTime asked_at;
+  Result<rpc::Allocatable> answer;
+};
+using Event =
+    std::variant<SnapshotChanged, StreamEnded, RegisterDone, Allocated, AllocateHeld, HoldersListed, AllocatableListed>;
 
 // From any thread to the main thread's poll loop.
 class EventQueue {

@@ -1,34 +1,57 @@
 #include "agent/daemon/instance_lock.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
-#include <array>
 #include <cerrno>
+#include <fstream>
+#include <sstream>
 
-#include "agent/base/parse.h"
+#include "plugin/socket_file.h"
 
 namespace neuron::daemon {
+namespace {
+
+// The pid of the process that has this directory locked: /proc/locks names it by device and inode, and leaves out locks
+// of processes that this pid namespace does not have. Empty when it is not there.
+std::string pid_of_holder(int directory) {
+  struct stat info {};
+  if (::fstat(directory, &info) != 0) return "";
+  const std::string place = fmt::format("{:02x}:{:02x}:{}", major(info.st_dev), minor(info.st_dev), info.st_ino);
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);) {
+    std::istringstream words(line);  // "1: FLOCK  ADVISORY  WRITE 4242 00:2a:123456 0 EOF"
+    std::string number, kind, mode, access, pid, where;
+    if (words >> number >> kind >> mode >> access >> pid >> where && kind == "FLOCK" && where == place) return pid;
+  }
+  return "";
+}
+
+std::string describe_holder(int directory, const std::string& path) {
+  const std::string pid = pid_of_holder(directory);
+  if (!pid.empty()) return "pid " + pid;
+  std::string sockets;
+  for (const std::string& name : plugin::sockets_in(path)) {
+    if (!plugin::is_agent_socket(name)) continue;
+    if (plugin::socket_state(path + "/" + name) == plugin::SocketState::listening) sockets += " " + name;
+  }
+  return "of another container or pod; its pid is not visible here, its sockets are" +
+         (sockets.empty() ? std::string(" not there yet") : sockets);
+}
+
+}  // namespace
 
 Result<InstanceLock> InstanceLock::take(const std::string& directory) {
-  const std::string path = directory + "/neuron-agent.lock";
-  Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
-  if (!file.valid()) return fail(error_from_errno(errno, path));
-  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return fail(error_from_errno(errno, "locking " + path));
-    std::array<char, 32> pid{};
-    const ssize_t got = ::pread(file.get(), pid.data(), pid.size() - 1, 0);
-    const std::string who =
-        got > 0 ? " (pid " + printable(trim({pid.data(), static_cast<std::size_t>(got)})) + ")" : "";
-    return fail(ErrorCode::failed_precondition,
-                "another neuron-agent" + who + " already serves " + directory + "; it is left alone, this one ends");
-  }
-  const std::string own = std::to_string(::getpid()) + "\n";
-  // The pid is for people; on a full disk the lock holds without it.
-  if (::ftruncate(file.get(), 0) == 0) {
-    [[maybe_unused]] const ssize_t written = ::pwrite(file.get(), own.data(), own.size(), 0);
-  }
-  return InstanceLock(std::move(file));
+  Fd opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.valid()) return fail(error_from_errno(errno, directory));
+  if (::flock(opened.get(), LOCK_EX | LOCK_NB) == 0) return InstanceLock(std::move(opened));
+  if (errno != EWOULDBLOCK) return fail(error_from_errno(errno, "locking " + directory));
+  return fail(ErrorCode::failed_precondition,
+              fmt::format("another neuron-agent ({}) already serves {}; it is left alone, this one ends",
+                          describe_holder(opened.get(), directory), directory));
 }
 
 }  // namespace neuron::daemon

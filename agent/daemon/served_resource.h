@@ -24,8 +24,15 @@ struct ServedResource {
   SteadyTime registered_at{};
   std::optional<SteadyTime> check_at;  // when a kubelet that registered it must be watching
   std::uint64_t kubelet = 0;           // identity of the kubelet.sock it last registered with
-  monitor::UnitListPtr last_list;      // as last published
-  std::string last_error;              // as last logged, so that a repeated one is not
+  monitor::UnitListPtr last_list;      // as last published, at published_at
+  SteadyTime published_at{};
+  std::string last_error;  // as last logged, so that a repeated one is not
+
+  // Hands last_list, new or as it was, to whoever watches. Only while there is a server.
+  void publish(SteadyTime now) {
+    published_at = now;
+    server->publish(last_list);
+  }
 
   // The next wait: 20 ms, doubling, at most 5 s. An endpoint that lived for a while starts over.
   void schedule_retry(SteadyTime now) {

@@ -10,14 +10,13 @@
 #include <csignal>
 
 #include "plugin/checkpoint.h"
+#include "plugin/socket_file.h"
 
 namespace neuron::daemon {
 namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::string_view kKubeletSocket = "kubelet.sock";
-constexpr milliseconds kDirectoryRetry{250};
 constexpr milliseconds kWatchDue{1000};           // the kubelet opens its watch right after Register
 constexpr milliseconds kRegisterDeadline{15000};  // the kubelet itself dials back for up to 10 s
 
@@ -49,6 +48,11 @@ Supervisor::Supervisor(const Parts& parts, int signals)
       pod_resources_(parts.options.pod_resources_socket()),
       registration_(kubelet_socket()),
       holders_(parts.options.device_plugins_dir() + "/" + std::string(plugin::kCheckpointName)),
+      check_(parts.options.pod_resources_interval,
+             [directory = parts.options.device_plugins_dir()](const std::string& name) {
+               const plugin::SocketState state = plugin::socket_state(directory + "/" + name);
+               return state != plugin::SocketState::dead && state != plugin::SocketState::missing;
+             }),
       instance_(instance_suffix()) {
   hooks_.on_stream_end = [&events = parts.events](plugin::Resource resource,
                                                   plugin::DevicePluginService::StreamEnd end) {
@@ -87,6 +91,7 @@ Supervisor::Outcome Supervisor::run() {
     if (watch_at_ && *watch_at_ <= parts_.clock.now()) {
       if (const auto outcome = watch_directory()) return *outcome;
     }
+    check_directory();
     run_timers();
     std::array<pollfd, 3> fds = {{{signals_, POLLIN, 0}, {parts_.events.fd(), POLLIN, 0}, {-1, POLLIN, 0}}};
     if (watch_) fds[2].fd = watch_->fd();
@@ -100,73 +105,6 @@ Supervisor::Outcome Supervisor::run() {
     }
     if (watch_ && fds[2].revents != 0) handle_directory_events();
   }
-}
-
-std::optional<Supervisor::Outcome> Supervisor::watch_directory() {
-  const std::string directory = parts_.options.device_plugins_dir();
-  watch_at_.reset();
-  auto watch = plugin::SocketWatch::open(directory);
-  if (watch && !lock_) {
-    auto lock = InstanceLock::take(directory);
-    if (!lock && lock.error().code == ErrorCode::failed_precondition) {
-      spdlog::error("{}", lock.error().message);
-      return Outcome::other_agent;
-    }
-    if (!lock) {
-      spdlog::error("{}; the agent needs to write there", lock.error().message);
-      return Outcome::failed;
-    }
-    lock_ = *std::move(lock);
-  }
-  if (!watch) {
-    if (directory_error_ != watch.error().message) {
-      spdlog::warn("kubelet directory not usable, waiting for it: {}", watch.error().message);
-    }
-    directory_error_ = watch.error().message;
-    watch_at_ = parts_.clock.now() + kDirectoryRetry;
-    return std::nullopt;
-  }
-  directory_error_.clear();
-  watch_ = *std::move(watch);
-  if (!holders_known_) {
-    ask_holders();
-  } else {
-    connect_all();
-  }
-  return std::nullopt;
-}
-
-void Supervisor::lose_directory() {
-  spdlog::warn("kubelet directory {} was removed or changed too fast; looking again",
-               parts_.options.device_plugins_dir());
-  watch_.reset();
-  lock_.reset();  // the file went with the directory
-  watch_at_ = parts_.clock.now();
-}
-
-void Supervisor::handle_directory_events() {
-  bool kubelet_appeared = false;
-  bool own_socket_vanished = false;
-  int checkpoints_written = 0;
-  for (const auto& event : watch_->read_events()) {
-    using Kind = plugin::SocketWatch::Event::Kind;
-    if (event.kind == Kind::directory_lost) return lose_directory();
-    if (event.kind == Kind::vanished && !watch_->stands()) return lose_directory();
-    if (event.name == kKubeletSocket && event.kind == Kind::appeared) kubelet_appeared = true;
-    if (event.name == plugin::kCheckpointName && event.kind == Kind::appeared) ++checkpoints_written;
-    for (const ServedResource& served : served_) {
-      if (served.server && event.kind == Kind::vanished && event.name == served.server->endpoint()) {
-        own_socket_vanished = true;
-      }
-    }
-  }
-  if (checkpoints_written > 0) apply_holders();
-  for (; checkpoints_written > 0; --checkpoints_written) lists_.checkpoint_written();
-  if (kubelet_appeared) {
-    spdlog::info("kubelet socket appeared, registering");
-    lists_.kubelet_is_new();
-  }
-  if (kubelet_appeared || own_socket_vanished) connect_all();
 }
 
 // Brings every resource to the kubelet that is there now: a server whose socket is gone is replaced, all register.
@@ -194,11 +132,7 @@ void Supervisor::drop_dead_servers() {
 }
 
 std::string Supervisor::kubelet_socket() const {
-  return parts_.options.device_plugins_dir() + "/" + std::string(kKubeletSocket);
-}
-
-std::string Supervisor::next_endpoint(plugin::Resource resource) {
-  return fmt::format("neuron-agent-{}-{}-{}.sock", plugin::short_name(resource), instance_, ++endpoints_made_);
+  return parts_.options.device_plugins_dir() + "/" + std::string(plugin::kKubeletSocket);
 }
 
 void Supervisor::ensure_served(ServedResource& served) {
@@ -206,7 +140,8 @@ void Supervisor::ensure_served(ServedResource& served) {
   auto list = parts_.desk.unit_list(served.resource);
   if (!list || list->empty()) return;  // a node without such hardware does not register it
   auto server = plugin::PluginServer::start(served.resource, parts_.options.device_plugins_dir(),
-                                            next_endpoint(served.resource), parts_.desk, hooks_);
+                                            plugin::endpoint_name(served.resource, instance_, ++endpoints_made_),
+                                            parts_.desk, hooks_);
   if (!server) {
     if (served.last_error != server.error().message) spdlog::error("{}", server.error().message);
     served.last_error = server.error().message;
@@ -217,7 +152,7 @@ void Supervisor::ensure_served(ServedResource& served) {
   log_changes(served, *list);
   served.last_list = std::make_shared<const monitor::UnitList>(*std::move(list));
   parts_.desk.note_published(served.resource, *served.last_list);
-  served.server->publish(served.last_list);
+  served.publish(parts_.clock.now());
 }
 
 void Supervisor::start_registration(ServedResource& served) {

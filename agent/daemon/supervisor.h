@@ -13,6 +13,7 @@
 #include "agent/daemon/holders.h"
 #include "agent/daemon/instance_lock.h"
 #include "agent/daemon/quiet_moment.h"
+#include "agent/daemon/registration_check.h"
 #include "agent/daemon/served_resource.h"
 #include "agent/rpc/pod_resources.h"
 #include "plugin/allocation_desk.h"
@@ -28,7 +29,7 @@ namespace neuron::daemon {
 // Event. Construct, run() once, destroy.
 class Supervisor {
  public:
-  enum class Outcome { stopped, other_agent, failed };
+  enum class Outcome { stopped, other_agent, dead_mount, failed };
 
   struct Parts {
     const config::Options& options;
@@ -50,8 +51,11 @@ class Supervisor {
  private:
   // directory and kubelet
   [[nodiscard]] std::optional<Outcome> watch_directory();
+  [[nodiscard]] std::optional<Outcome> lock_directory();
   void lose_directory();
+  void check_directory();
   void handle_directory_events();
+  void note_other_socket(const plugin::SocketWatch::Event& event);
   void connect_all();
 
   // resources
@@ -59,6 +63,8 @@ class Supervisor {
   void start_registration(ServedResource& served);
   void drop_dead_servers();
   void retry_due();
+  void ask_allocatable();
+  void register_again(const RegistrationCheck::Lost& lost);
 
   // publishing
   void request_publish();
@@ -76,11 +82,11 @@ class Supervisor {
   void handle(const Allocated& event);
   void handle(const AllocateHeld& /*event*/) {}  // the wake-up was all
   void handle(const HoldersListed& event);
+  void handle(const AllocatableListed& event);
   [[nodiscard]] bool handle_signals();  // true: stop
   void run_timers();
   [[nodiscard]] int poll_timeout_ms();
   [[nodiscard]] std::string kubelet_socket() const;
-  [[nodiscard]] std::string next_endpoint(plugin::Resource resource);
   [[nodiscard]] ServedResource* find(plugin::Resource resource);
 
   Parts parts_;
@@ -90,6 +96,7 @@ class Supervisor {
   rpc::PodResourcesClient pod_resources_;
   plugin::KubeletRegistration registration_;
   Holders holders_;
+  RegistrationCheck check_;
   std::optional<InstanceLock> lock_;
   std::optional<plugin::SocketWatch> watch_;
   std::vector<ServedResource> served_;
@@ -100,7 +107,8 @@ class Supervisor {
   bool fresh_checkpoint_wanted_ = false;  // at the next publish, in a quiet moment
   std::string holders_error_;             // as last logged
   std::string directory_error_;
-  std::optional<SteadyTime> watch_at_;
+  std::optional<SteadyTime> watch_at_;   // when to open the directory, while it is not watched
+  std::optional<SteadyTime> stands_at_;  // when to look whether it still stands, while it is
   QuietMoment publish_moment_{kPublishDistance, kQuietPatience};
   QuietMoment ask_moment_{kListDistance, kQuietPatience};
   QuietMoment open_moment_{kPublishDistance, kQuietPatience};  // to look whether an admission has stopped half-way

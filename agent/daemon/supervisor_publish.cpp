@@ -30,7 +30,7 @@ void Supervisor::publish_all() {
     log_changes(served, *list);
     served.last_list = std::make_shared<const monitor::UnitList>(*std::move(list));
     parts_.desk.note_published(served.resource, *served.last_list);
-    served.server->publish(served.last_list);
+    served.publish(parts_.clock.now());
     published = true;
   }
   if (fresh_checkpoint_wanted_ && !published) publish_again();
@@ -38,9 +38,9 @@ void Supervisor::publish_all() {
 }
 
 void Supervisor::publish_again() {
-  for (const ServedResource& served : served_) {
+  for (ServedResource& served : served_) {
     if (served.server && served.last_list && core::is_silicon(served.resource)) {
-      return served.server->publish(served.last_list);
+      return served.publish(parts_.clock.now());
     }
   }
 }
@@ -121,6 +121,7 @@ void Supervisor::run_timers() {
   // comes.
   if (open_moment_.due(now, last_call, false) && parts_.desk.admission_open()) ask_moment_.want(now);
   if (ask_moment_.due(now, last_call, false)) ask_holders();
+  if (check_.due(now)) ask_allocatable();
 }
 
 int Supervisor::poll_timeout_ms() {
@@ -129,6 +130,8 @@ int Supervisor::poll_timeout_ms() {
     if (at && (!next || *at < *next)) next = at;
   };
   consider(watch_at_);
+  consider(stands_at_);
+  consider(check_.next());
   consider(lists_.expire());
   consider(publish_moment_.next());
   consider(ask_moment_.next());

@@ -2,8 +2,6 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <map>
-#include <set>
 #include <utility>
 
 #include "agent/base/parse.h"
@@ -21,6 +19,24 @@ struct ListCall final : KeptCall {
   v1::ListPodResourcesRequest request;
   v1::ListPodResourcesResponse response;
 };
+
+struct AllocatableCall final : KeptCall {
+  std::unique_ptr<v1::PodResourcesLister::Stub> stub;
+  v1::AllocatableResourcesRequest request;
+  v1::AllocatableResourcesResponse response;
+};
+
+// A call on a connection of its own, kept until it is done.
+template <typename Call>
+Call& open_call(CallKeeper& calls, const std::string& socket, std::chrono::milliseconds deadline) {
+  auto owned = std::make_unique<Call>();
+  Call& call = *owned;
+  call.channel = fresh_channel(socket, kMaxAnswerBytes);
+  call.stub = v1::PodResourcesLister::NewStub(call.channel);
+  call.context.set_deadline(std::chrono::system_clock::now() + deadline);
+  calls.keep(std::move(owned));
+  return call;
+}
 
 std::string name_of(const std::string& foreign) {
   return printable(foreign, kMaxNameBytes);
@@ -44,26 +60,43 @@ std::vector<PodDevices> convert(const v1::ListPodResourcesResponse& response) {
   return all;
 }
 
+Allocatable convert(const v1::AllocatableResourcesResponse& response) {
+  Allocatable all;
+  for (const auto& devices : response.devices()) {
+    auto& ids = all[name_of(devices.resource_name())];
+    for (const auto& id : devices.device_ids()) ids.insert(name_of(id));
+  }
+  return all;
+}
+
 }  // namespace
 
 PodResourcesClient::PodResourcesClient(std::string socket) : socket_(std::move(socket)) {}
 
 void PodResourcesClient::list(std::chrono::milliseconds deadline, Done done) {
-  auto owned = std::make_unique<ListCall>();
-  ListCall* call = owned.get();
-  call->channel = fresh_channel(socket_, kMaxAnswerBytes);
-  call->stub = v1::PodResourcesLister::NewStub(call->channel);
-  call->context.set_deadline(std::chrono::system_clock::now() + deadline);
-  calls_.keep(std::move(owned));
-  call->stub->async()->List(&call->context, &call->request, &call->response,
-                            [this, call, done = std::move(done)](const grpc::Status& status) {
-                              if (status.ok()) {
-                                done(convert(call->response));
-                              } else {
-                                done(fail(to_error(status, "PodResources List")));
-                              }
-                              calls_.finished(call);
-                            });
+  auto& call = open_call<ListCall>(calls_, socket_, deadline);
+  call.stub->async()->List(&call.context, &call.request, &call.response,
+                           [this, &call, done = std::move(done)](const grpc::Status& status) {
+                             if (status.ok()) {
+                               done(convert(call.response));
+                             } else {
+                               done(fail(to_error(status, "PodResources List")));
+                             }
+                             calls_.finished(&call);
+                           });
+}
+
+void PodResourcesClient::allocatable(std::chrono::milliseconds deadline, AllocatableDone done) {
+  auto& call = open_call<AllocatableCall>(calls_, socket_, deadline);
+  call.stub->async()->GetAllocatableResources(&call.context, &call.request, &call.response,
+                                              [this, &call, done = std::move(done)](const grpc::Status& status) {
+                                                if (status.ok()) {
+                                                  done(convert(call.response));
+                                                } else {
+                                                  done(fail(to_error(status, "PodResources GetAllocatableResources")));
+                                                }
+                                                calls_.finished(&call);
+                                              });
 }
 
 }  // namespace neuron::rpc

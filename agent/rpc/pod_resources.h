@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,12 +22,16 @@ struct PodDevices {
   std::vector<std::string> ids;
 };
 
-// Asks the kubelet's PodResources service who holds what. List makes the kubelet's device manager forget the devices of
-// ended pods, and races with an allocation in flight (kubelet.md §2.5): never call it from an RPC handler or while one
-// runs, and rarely. One thread.
+// The healthy devices that the kubelet knows, by resource name; a resource of which it knows none may be absent.
+using Allocatable = std::map<std::string, std::set<std::string>>;
+
+// Asks the kubelet's PodResources service who holds what, and what there is. List makes the kubelet's device manager
+// forget the devices of ended pods, and races with an allocation in flight (kubelet.md §2.5): never call it from an RPC
+// handler or while one runs, and rarely. One thread.
 class PodResourcesClient {
  public:
   using Done = std::function<void(Result<std::vector<PodDevices>>)>;  // once, on a gRPC thread
+  using AllocatableDone = std::function<void(Result<Allocatable>)>;   // once, on a gRPC thread
 
   // `socket`: path of the kubelet's socket, "/var/lib/kubelet/pod-resources/kubelet.sock". Nothing is opened yet.
   explicit PodResourcesClient(std::string socket);
@@ -33,6 +39,9 @@ class PodResourcesClient {
   // Starts one List; a new connection each time, closed with it. Never blocks. Errors: unavailable (nobody listens),
   // deadline_exceeded, data_corrupt (more than 16 MiB, or names that are no names).
   void list(std::chrono::milliseconds deadline, Done done);
+
+  // The same for GetAllocatableResources, which changes nothing in the kubelet and may be asked at any time.
+  void allocatable(std::chrono::milliseconds deadline, AllocatableDone done);
 
  private:
   std::string socket_;

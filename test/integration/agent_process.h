@@ -13,8 +13,10 @@ namespace neuron::fakes {
 // destructor kills what still runs. One thread.
 class AgentProcess {
  public:
-  // `arguments` follow "neuron-agent run"; `log_path` is appended to.
-  AgentProcess(const std::vector<std::string>& arguments, std::string log_path);
+  // `arguments` follow "neuron-agent run"; `log_path` is appended to. `wrapper`: a command that is given the agent's
+  // command line as its last arguments and becomes the agent in the end ("nice", "unshare -m", …).
+  AgentProcess(const std::vector<std::string>& arguments, std::string log_path,
+               const std::vector<std::string>& wrapper = {});
   ~AgentProcess();
   AgentProcess(const AgentProcess&) = delete;
   AgentProcess& operator=(const AgentProcess&) = delete;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 namespace neuron::monitor {
@@ -83,6 +84,73 @@ TEST(WatchHub, SurvivesWatchersThatComeAndGoDuringPublish) {
   done = true;
   churn.join();
   EXPECT_EQ(hub.watchers(), 0U);
+}
+
+// A newer list overtakes an older one that is still being handed out.
+TEST(WatchHub, AnOlderListNeverReplacesANewerOne) {
+  struct Slow : RecordingSink {
+    std::function<void()> meanwhile;
+    void offer(UnitListPtr units) override {
+      RecordingSink::offer(std::move(units));
+      meanwhile();
+    }
+  };
+  WatchHub hub;
+  const auto slow = std::make_shared<Slow>();
+  const auto other = std::make_shared<RecordingSink>();
+  hub.add(slow);
+  hub.add(other);
+  slow->meanwhile = [&] {
+    std::thread([&] {
+      hub.remove(slow.get());
+      hub.publish(list("newer"));
+    }).join();
+  };
+  hub.publish(list("older"));
+  ASSERT_TRUE(other->newest);
+  EXPECT_EQ(other->newest->front().id, "newer");
+  EXPECT_EQ(other->offers, 1);
+}
+
+TEST(WatchHub, WhatAWatcherSeesNeverGoesBack) {
+  struct Watching : WatchSink {
+    int last = -1;
+    int steps_back = 0;
+    void offer(UnitListPtr units) override {
+      const int number = std::stoi(units->front().id);
+      if (number < last) ++steps_back;
+      last = number;
+    }
+    void stop() override {}
+  };
+  constexpr int kLists = 30'000;
+  WatchHub hub;
+  std::atomic<bool> done = false;
+  std::thread publisher([&] {
+    for (int i = 0; i < kLists; ++i) hub.publish(list(std::to_string(i)));
+    done = true;
+  });
+  std::vector<std::shared_ptr<Watching>> all;
+  while (!done) {
+    all.push_back(std::make_shared<Watching>());
+    hub.add(all.back());
+    if (all.size() % 8 == 0) hub.stop_watchers();
+  }
+  publisher.join();
+  for (const auto& one : all) EXPECT_EQ(one->steps_back, 0);
+}
+
+TEST(WatchHub, StoppedWatchersMakeRoomForNewOnes) {
+  WatchHub hub;
+  const auto before = std::make_shared<RecordingSink>();
+  hub.add(before);
+  hub.stop_watchers();
+  EXPECT_EQ(before->stops, 1);
+  const auto after = std::make_shared<RecordingSink>();
+  hub.add(after);
+  hub.publish(list("a"));
+  EXPECT_EQ(after->offers, 1);
+  EXPECT_EQ(before->offers, 0);
 }
 
 }  // namespace

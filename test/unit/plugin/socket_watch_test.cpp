@@ -1,5 +1,6 @@
 #include "plugin/socket_watch.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,16 +31,27 @@ TEST_F(Directory, FilesThatComeByRenameAndGoAreTold) {
               testing::ElementsAre("+.tmp", "-.tmp", "+kubelet_internal_checkpoint", "-kubelet_internal_checkpoint"));
 }
 
-// As the agent's own lock file does in the kubelet's directory.
-TEST_F(Directory, OneThatWasRemovedUnderAnOpenFileNoLongerStands) {
-  std::ofstream held(path + "/lock");
+// As the agent's own lock does with the kubelet's directory.
+TEST_F(Directory, OneThatWasRemovedWhileOpenIsToldFromItsSuccessor) {
+  const Fd held(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   auto watch = SocketWatch::open(path);
   ASSERT_TRUE(watch);
-  EXPECT_TRUE(watch->stands());
+  EXPECT_EQ(watch->state(), SocketWatch::State::stands);
   std::filesystem::remove_all(path);
-  EXPECT_FALSE(watch->stands());
+  EXPECT_EQ(watch->state(), SocketWatch::State::gone);
   std::filesystem::create_directory(path);
-  EXPECT_FALSE(watch->stands()) << "another directory of the same name";
+  EXPECT_EQ(watch->state(), SocketWatch::State::replaced);
+}
+
+// A path that still leads to the removed directory, as a bind mount does.
+TEST_F(Directory, OneThatWasRemovedBehindItsPathIsDead) {
+  const Fd held(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  auto watch = SocketWatch::open("/proc/self/fd/" + std::to_string(held.get()) + "/");
+  ASSERT_TRUE(watch);
+  EXPECT_EQ(watch->state(), SocketWatch::State::stands);
+  std::filesystem::remove_all(path);
+  EXPECT_EQ(watch->state(), SocketWatch::State::dead);
+  EXPECT_EQ(SocketWatch::open("/proc/self/fd/" + std::to_string(held.get()) + "/")->state(), SocketWatch::State::dead);
 }
 
 TEST_F(Directory, NoDirectoryIsAnError) {
