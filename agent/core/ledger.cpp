@@ -108,6 +108,24 @@ void Ledger::forget_admission(AdmissionMark mark) {
   std::erase_if(holdings_, [mark](const Holding& held) { return held.mark == mark; });
 }
 
+void Ledger::confirm(const std::vector<Holding>& written) {
+  std::set<std::pair<Resource, int>> held;
+  for (const Holding& one : written) {
+    for (const int unit : one.units) held.emplace(one.resource, unit);
+  }
+  std::erase_if(holdings_, [&](const Holding& holding) {
+    return std::any_of(holding.units.begin(), holding.units.end(), [&](int unit) {
+      return !held.contains({holding.resource, unit});
+    });
+  });
+}
+
+void Ledger::admission_goes_on(AdmissionMark before, AdmissionMark now) {
+  for (Holding& holding : holdings_) {
+    if (before != 0 && holding.mark == before) holding.mark = now;
+  }
+}
+
 void Ledger::record(Holding holding) {
   const std::vector<bool> over = over_when_given(holding.resource, holding.units);
   std::vector<Holding> kept;

@@ -58,6 +58,13 @@ class Ledger {
   // has the same mark and must not be taken for this one.
   void forget_admission(AdmissionMark mark);
 
+  // The kubelet's checkpoint, written while it waits for an answer: whoever holds anything is in it, the container
+  // being admitted included. Holdings with a unit that is not in it are over.
+  void confirm(const std::vector<Holding>& written);
+
+  // The checkpoint has changed while the kubelet waited for an answer: its admission goes on under the new mark.
+  void admission_goes_on(AdmissionMark before, AdmissionMark now);
+
   // What the kubelet shows, put together from its two sources.
   struct Shown {
     std::vector<Holding> listed;  // by PodResources, asked at `asked_at`
