@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include "agent/base/parse.h"
 
@@ -172,24 +173,46 @@ Result<ContainerAnswer> AllocationDesk::answer_for(Resource resource, const std:
   return answer_for_efa(*view_, units, options_);
 }
 
-Result<ContainerAnswer> AllocationDesk::allocate_silicon(Resource resource, const std::vector<int>& units,
-                                                         core::AdmissionMark mark) {
+// Why the silicon cannot be given: rules 1 and 2 of DESIGN.md §4.
+std::optional<Error> AllocationDesk::obstacle(Resource resource, const std::vector<int>& units, const Silicon& silicon,
+                                              core::AdmissionMark mark) const {
   const std::string name(resource_name(resource));
-  Silicon silicon = silicon_of_units(resource, units);
   if (const core::Holding* first = ledger_.silicon_of_admission(resource, mark);
       first != nullptr && first->cores != silicon.cores) {
-    const std::string why =
-        name + ": the container was just given " + std::to_string(first->cores.size()) + " cores through " +
-        std::string(resource_name(first->resource)) +
-        ", which is the same silicon; ask for all cores of the same devices through both, or for one only";
-    ledger_.forget_admission(mark);
-    return fail(ErrorCode::failed_precondition, why);
+    return Error{ErrorCode::failed_precondition,
+                 name + ": the container was just given " + std::to_string(first->cores.size()) + " cores through " +
+                     std::string(resource_name(first->resource)) +
+                     ", which is the same silicon; ask for all cores of the same devices through both, or for one only",
+                 0};
   }
   if (const auto conflict = ledger_.conflict(resource, units, silicon.cores, mark)) {
-    ledger_.forget_admission(mark);
-    return fail(ErrorCode::failed_precondition,
-                name + ": " + conflict->describe() + "; it is free again when that container has ended");
+    return Error{ErrorCode::failed_precondition,
+                 name + ": " + conflict->describe() + "; it is free again when that container has ended", 0};
   }
+  return std::nullopt;
+}
+
+bool AllocationDesk::doubtful(Resource resource, const std::vector<std::string>& ids) {
+  const MutexLock lock(mutex_);
+  const core::AdmissionMark mark = mark_();
+  if (!view_ || mark == 0 || !core::is_silicon(resource)) return false;
+  const Result<std::vector<int>> units = parse_ids(resource, ids);
+  if (!units || !obstacle(resource, *units, silicon_of_units(resource, *units), mark)) return false;
+  doubted_ = mark;
+  return true;
+}
+
+void AllocationDesk::confirm(const std::vector<ShownHolding>& written, core::AdmissionMark mark) {
+  const MutexLock lock(mutex_);
+  if (!view_ || doubted_ == 0 || mark == doubted_) return;
+  ledger_.confirm(to_holdings(written, clock_.now()));
+  ledger_.admission_goes_on(std::exchange(doubted_, 0), mark);
+}
+
+Result<ContainerAnswer> AllocationDesk::allocate_silicon(Resource resource, const std::vector<int>& units,
+                                                         core::AdmissionMark mark) {
+  Silicon silicon = silicon_of_units(resource, units);
+  if (auto error = obstacle(resource, units, silicon, mark)) return fail(*std::move(error));
   learn_size(resource, units, mark);
   ContainerAnswer answer = answer_for_silicon(*view_, silicon.devices, silicon.cores, options_);
   ledger_.record({resource, units, std::move(silicon.cores), std::move(silicon.devices), "", mark, clock_.now()});
@@ -200,10 +223,13 @@ Result<ContainerAnswer> AllocationDesk::allocate(Resource resource, const std::v
   const MutexLock lock(mutex_);
   last_call_ = clock_.now();
   if (!view_) return fail(ErrorCode::unavailable, "the node has not been scanned yet; try again");
-  TRY_ASSIGN(const std::vector<int> units, parse_ids(resource, ids));
   const core::AdmissionMark mark = mark_();
-  TRY_ASSIGN(ContainerAnswer answer, answer_for(resource, units, mark));
-  if (spdlog::should_log(spdlog::level::debug)) {
+  ledger_.admission_goes_on(std::exchange(doubted_, 0),
+                            mark);  // unless confirm() has come, the kubelet has not written
+  const Result<std::vector<int>> units = parse_ids(resource, ids);
+  Result<ContainerAnswer> answer = units ? answer_for(resource, *units, mark) : fail(units.error());
+  if (!answer) ledger_.forget_admission(mark);
+  if (answer && spdlog::should_log(spdlog::level::debug)) {
     spdlog::debug("allocate resource={} given={} left=\"{}\"", resource_name(resource), join(ids), left());
   }
   return answer;
@@ -226,8 +252,10 @@ std::vector<core::Holding> AllocationDesk::to_holdings(const std::vector<ShownHo
 void AllocationDesk::reconcile(const ShownHoldings& shown) {
   const MutexLock lock(mutex_);
   if (!view_) return;
-  ledger_.reconcile({to_holdings(shown.listed, shown.asked_at), shown.asked_at,
-                     to_holdings(shown.stored, shown.asked_at), shown.stored_mark});
+  // What the checkpoint alone shows is older than the question, and over when a newer checkpoint does not show it.
+  const SteadyTime before = shown.asked_at - SteadyTime::duration{1};
+  ledger_.reconcile({to_holdings(shown.listed, shown.asked_at), shown.asked_at, to_holdings(shown.stored, before),
+                     shown.stored_mark, shown.list_answers});
 }
 
 std::optional<monitor::UnitList> AllocationDesk::unit_list(Resource resource) const {
@@ -240,6 +268,11 @@ std::optional<monitor::UnitList> AllocationDesk::unit_list(Resource resource) co
 bool AllocationDesk::holds_anything() const {
   const MutexLock lock(mutex_);
   return !ledger_.holdings().empty();
+}
+
+bool AllocationDesk::withholds(Resource resource) const {
+  const MutexLock lock(mutex_);
+  return core::is_silicon(resource) && !ledger_.blocked_cores(resource).empty();
 }
 
 bool AllocationDesk::admission_open() const {

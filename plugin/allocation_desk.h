@@ -30,6 +30,7 @@ struct ShownHoldings {
   SteadyTime asked_at{};
   std::vector<ShownHolding> stored;
   core::AdmissionMark stored_mark = 0;
+  bool list_answers = true;
 };
 
 // The one place where units are chosen, given and refused, for all resources of the process, so that resources which
@@ -52,11 +53,20 @@ class AllocationDesk {
                                                 const std::vector<std::string>& must_include, int size)
       EXCLUDES(mutex_);
 
-  // Allocate. Errors change nothing: invalid_argument (unknown, duplicate or no ids), failed_precondition (unhealthy
+  // Allocate. An error gives nothing, and ends the admission: what the container was given before counts no more.
+  // Errors: invalid_argument (unknown, duplicate or no ids), failed_precondition (unhealthy
   // unit; silicon held by another container, which is named; two resources of one container that are not the same
   // silicon), unavailable (no snapshot yet).
   [[nodiscard]] Result<ContainerAnswer> allocate(Resource resource, const std::vector<std::string>& ids)
       EXCLUDES(mutex_);
+
+  // True when allocate() would refuse because of silicon that another container, or this one, was given before: the
+  // kubelet may have refused that pod half-way, or have released it, and tells only by its checkpoint. To be asked
+  // before allocate(); if true, that comes when a list of ours has made the kubelet write it and confirm() was called,
+  // or not.
+  [[nodiscard]] bool doubtful(Resource resource, const std::vector<std::string>& ids) EXCLUDES(mutex_);
+  // The whole checkpoint as it is now. Ends the doubt if it was written since.
+  void confirm(const std::vector<ShownHolding>& written, core::AdmissionMark mark) EXCLUDES(mutex_);
 
   // The truth of PodResources and the checkpoint. Ids the node does not have are skipped.
   void reconcile(const ShownHoldings& shown) EXCLUDES(mutex_);
@@ -68,6 +78,8 @@ class AllocationDesk {
   void note_published(Resource resource, const monitor::UnitList& units) EXCLUDES(mutex_);
 
   [[nodiscard]] bool holds_anything() const EXCLUDES(mutex_);
+  // Some unit of the resource is not offered because its silicon is held through another one.
+  [[nodiscard]] bool withholds(Resource resource) const EXCLUDES(mutex_);
   // The kubelet has not yet written its checkpoint since the newest answer: the container may still ask for more.
   [[nodiscard]] bool admission_open() const EXCLUDES(mutex_);
   [[nodiscard]] SteadyTime last_call() const EXCLUDES(mutex_);  // end of the newest prefer or allocate
@@ -98,6 +110,8 @@ class AllocationDesk {
   [[nodiscard]] std::string left() const REQUIRES(mutex_);
   [[nodiscard]] Result<ContainerAnswer> answer_for(Resource resource, const std::vector<int>& units,
                                                    core::AdmissionMark mark) REQUIRES(mutex_);
+  [[nodiscard]] std::optional<Error> obstacle(Resource resource, const std::vector<int>& units, const Silicon& silicon,
+                                              core::AdmissionMark mark) const REQUIRES(mutex_);
   [[nodiscard]] Result<ContainerAnswer> allocate_silicon(Resource resource, const std::vector<int>& units,
                                                          core::AdmissionMark mark) REQUIRES(mutex_);
 
@@ -109,6 +123,7 @@ class AllocationDesk {
   NodeViewPtr view_ GUARDED_BY(mutex_);
   core::Ledger ledger_ GUARDED_BY(mutex_);
   SteadyTime last_call_ GUARDED_BY(mutex_){};
+  core::AdmissionMark doubted_ GUARDED_BY(mutex_) = 0;                // the mark of an Allocate in doubt
   std::map<Resource, std::vector<int>> withheld_ GUARDED_BY(mutex_);  // devices shown Unhealthy in the newest lists
   // By number of EFAs of a container: on how many devices such containers were, the latest first, each once.
   std::map<std::size_t, std::vector<int>> sizes_beside_ GUARDED_BY(mutex_);

@@ -17,26 +17,103 @@ namespace {
 constexpr std::size_t kMaxBytes = 16U << 20U;
 constexpr std::size_t kMaxName = 256;
 
+constexpr std::size_t kMaxIds = 1U << 16U;  // of our resources; a hundred times what a node has
+
 using nlohmann::json;
 
-std::string text_member(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? printable(found->get_ref<const std::string&>(), kMaxName) : "";
-}
+// Takes the entries out of the text as it is read. Nothing else is kept: the answers of other plugins (AllocResp) and
+// the ids of all devices (RegisteredDevices) are most of a large file. DeviceIDs is {"<numa node or -1>": [ids]}; a
+// device with two nodes is under both.
+class EntryReader final : public nlohmann::json_sax<json> {
+ public:
+  [[nodiscard]] std::vector<ShownHolding> take() { return std::move(holdings_); }
+  [[nodiscard]] bool known_shape() const { return has_data_; }
+  [[nodiscard]] bool too_many() const { return too_many_; }
 
-// DeviceIDs is {"<numa node or -1>": [ids]}; a device with two nodes is under both.
-std::vector<std::string> ids_of(const json& entry) {
-  std::set<std::string> ids;
-  const auto by_node = entry.find("DeviceIDs");
-  if (by_node == entry.end() || !by_node->is_object()) return {};
-  for (const json& list : *by_node) {
-    if (!list.is_array()) continue;
-    for (const json& id : list) {
-      if (id.is_string()) ids.insert(printable(id.get_ref<const std::string&>(), kMaxName));
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(number_integer_t /*value*/) override { return true; }
+  bool number_unsigned(number_unsigned_t /*value*/) override { return true; }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return true; }
+  bool binary(binary_t& /*value*/) override { return true; }
+  bool string(string_t& text) override {
+    if (!in_entry_) return true;
+    if (depth_ == kEntry) {
+      if (key_ == "ResourceName") entry_.resource_name = printable(text, kMaxName);
+      if (key_ == "PodUID") pod_ = printable(text, kMaxName);
+      if (key_ == "ContainerName") container_ = printable(text, kMaxName);
+    } else if (depth_ == kIds && in_ids_) {
+      ids_.insert(printable(text, kMaxName));
     }
+    too_many_ = kept_ids_ + ids_.size() > kMaxIds;
+    return !too_many_;
   }
-  return {ids.begin(), ids.end()};
-}
+  bool key(string_t& name) override {
+    if (depth_ <= kEntry) key_ = name;
+    return true;
+  }
+  bool start_object(std::size_t /*size*/) override {
+    ++depth_;
+    if (depth_ == kData && key_ == "Data") in_data_ = has_data_ = true;
+    if (depth_ == kEntry && in_entries_) begin_entry();
+    if (depth_ == kNodes && in_entry_ && key_ == "DeviceIDs") in_nodes_ = true;
+    return true;
+  }
+  bool end_object() override {
+    if (depth_ == kEntry && in_entry_) end_entry();
+    if (depth_ == kNodes) in_nodes_ = false;
+    if (depth_ == kData) in_data_ = false;
+    --depth_;
+    return true;
+  }
+  bool start_array(std::size_t /*size*/) override {
+    ++depth_;
+    if (depth_ == kEntries && in_data_ && key_ == "PodDeviceEntries") in_entries_ = true;
+    if (depth_ == kIds && in_nodes_) in_ids_ = true;
+    return depth_ > 1;  // the text is an object
+  }
+  bool end_array() override {
+    if (depth_ == kIds) in_ids_ = false;
+    if (depth_ == kEntries) in_entries_ = false;
+    --depth_;
+    return true;
+  }
+  bool parse_error(std::size_t /*position*/, const std::string& /*token*/, const json::exception& /*error*/) override {
+    return false;
+  }
+
+ private:
+  // How deep the value in hand is: {"Data": {"PodDeviceEntries": [ {"DeviceIDs": {"0": [ … ]}} ]}}
+  enum Depth { kData = 2, kEntries = 3, kEntry = 4, kNodes = 5, kIds = 6 };
+
+  void begin_entry() {
+    in_entry_ = true;
+    entry_ = {};
+    pod_.clear();
+    container_.clear();
+    ids_.clear();
+    key_.clear();
+  }
+  void end_entry() {
+    in_entry_ = false;
+    if (!parse_resource(entry_.resource_name) || ids_.empty()) return ids_.clear();
+    entry_.holder = "pod " + pod_ + "/" + container_;
+    kept_ids_ += ids_.size();
+    entry_.ids.assign(ids_.begin(), ids_.end());
+    ids_.clear();
+    holdings_.push_back(std::move(entry_));
+  }
+
+  std::vector<ShownHolding> holdings_;
+  std::size_t kept_ids_ = 0;
+  bool too_many_ = false;
+  int depth_ = 0;
+  std::string key_;  // the newest, down to those of an entry
+  bool has_data_ = false, in_data_ = false, in_entries_ = false, in_entry_ = false, in_nodes_ = false, in_ids_ = false;
+  ShownHolding entry_;
+  std::string pod_, container_;
+  std::set<std::string> ids_;
+};
 
 core::AdmissionMark mark_of(const struct stat& info) {
   std::uint64_t mark = 14695981039346656037ULL;  // FNV-1a over what a rename changes
@@ -55,21 +132,11 @@ core::AdmissionMark checkpoint_mark(const std::string& path) {
 }
 
 Result<std::vector<ShownHolding>> parse_checkpoint(std::string_view text) {
-  const json document = json::parse(text, nullptr, false);
-  const auto corrupt = [] { return fail(ErrorCode::data_corrupt, "not a kubelet checkpoint"); };
-  if (!document.is_object()) return corrupt();
-  const auto data = document.find("Data");
-  if (data == document.end() || !data->is_object()) return corrupt();
-  std::vector<ShownHolding> holdings;
-  const auto entries = data->find("PodDeviceEntries");
-  if (entries == data->end() || !entries->is_array()) return holdings;  // null when nobody holds anything
-  for (const json& entry : *entries) {
-    if (!entry.is_object()) continue;
-    ShownHolding holding{text_member(entry, "ResourceName"), ids_of(entry),
-                         "pod " + text_member(entry, "PodUID") + "/" + text_member(entry, "ContainerName")};
-    if (parse_resource(holding.resource_name) && !holding.ids.empty()) holdings.push_back(std::move(holding));
-  }
-  return holdings;
+  EntryReader reader;
+  const bool whole = json::sax_parse(text, &reader);
+  if (reader.too_many()) return fail(ErrorCode::data_corrupt, "more than 65536 devices of ours in the checkpoint");
+  if (!whole || !reader.known_shape()) return fail(ErrorCode::data_corrupt, "not a kubelet checkpoint");
+  return reader.take();
 }
 
 Result<StoredHoldings> read_checkpoint(const std::string& path) {
@@ -78,6 +145,9 @@ Result<StoredHoldings> read_checkpoint(const std::string& path) {
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return fail(error_from_errno(errno, path));
   std::string text;
+  if (info.st_size > 0 && static_cast<std::size_t>(info.st_size) <= kMaxBytes) {
+    text.reserve(static_cast<std::size_t>(info.st_size));
+  }
   std::string chunk(64U << 10U, '\0');
   for (;;) {
     const ssize_t got = ::read(file.get(), chunk.data(), chunk.size());

@@ -19,7 +19,8 @@ inline constexpr std::string_view kCheckpointName = "kubelet_internal_checkpoint
 [[nodiscard]] core::AdmissionMark checkpoint_mark(const std::string& path);
 
 // Entries of the resources this agent serves; holders read "pod <uid>/<container>". Any field may be missing or of
-// another type: such an entry is skipped. Errors: data_corrupt when the text is no JSON object of the known shape.
+// another type: such an entry is skipped. Errors: data_corrupt when the text is no JSON object of the known shape, or
+// has more than 65,536 device ids of these resources. Keeps nothing of the text but these entries.
 [[nodiscard]] Result<std::vector<ShownHolding>> parse_checkpoint(std::string_view text);
 
 struct StoredHoldings {

@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 #include "agent/rpc/status_map.h"
 #include "agent/rpc/watch_stream.h"
 
@@ -86,6 +88,13 @@ grpc::ServerUnaryReactor* DevicePluginService::GetPreferredAllocation(
   return reactor;
 }
 
+bool DevicePluginService::in_doubt(const v1beta1::AllocateRequest& request) {
+  const auto& containers = request.container_requests();
+  return std::any_of(containers.begin(), containers.end(), [this](const auto& container) {
+    return container.devices_ids_size() <= kMaxIds && desk_.doubtful(resource_, strings(container.devices_ids()));
+  });
+}
+
 grpc::Status DevicePluginService::allocate(const v1beta1::AllocateRequest& request,
                                            v1beta1::AllocateResponse& response) {
   for (const auto& container : request.container_requests()) {
@@ -108,12 +117,19 @@ grpc::ServerUnaryReactor* DevicePluginService::Allocate(grpc::CallbackServerCont
                                                         v1beta1::AllocateResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const auto answer = [this, reactor, request, response] { reactor->Finish(allocate(*request, *response)); };
+  const auto answer_surely = [this, request, answer] {
+    if (in_doubt(*request)) {
+      const MutexLock lock(closing_mutex_);
+      if (!closing_) return hooks_.hold_for_checkpoint(resource_, answer);
+    }
+    answer();
+  };
   bool held = false;
   {
     const MutexLock lock(closing_mutex_);
-    held = !closing_ && hooks_.hold_allocate(resource_, answer);
+    held = !closing_ && hooks_.hold_allocate(resource_, answer_surely);
   }
-  if (!held) answer();
+  if (!held) answer_surely();
   return reactor;
 }
 

@@ -23,6 +23,8 @@ class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService 
     std::function<void()> on_list_sent;                      // before a ListAndWatch message leaves; must not block
     // ListGate::hold: true when the function is kept, to be called once later.
     std::function<bool(Resource, std::function<void()>)> hold_allocate;
+    // ListGate::hold_for_next, and a list is sent: for an Allocate in doubt (AllocationDesk::doubtful).
+    std::function<void(Resource, std::function<void()>)> hold_for_checkpoint;
     std::function<void(Resource)> release_allocate;  // every Allocate of the resource that is held goes now
     std::function<void(Resource)> on_allocate;       // after an Allocate that succeeded
     // Calls back once, when nobody uses the units' silicon any more or the wait is over; nullopt Error = ready.
@@ -50,6 +52,7 @@ class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService 
                                               v1beta1::PreStartContainerResponse* response) override;
 
  private:
+  [[nodiscard]] bool in_doubt(const v1beta1::AllocateRequest& request);
   [[nodiscard]] grpc::Status allocate(const v1beta1::AllocateRequest& request, v1beta1::AllocateResponse& response);
 
   const Resource resource_;

@@ -13,6 +13,7 @@ struct ListGate::State {
     Resource resource{};
     Go go;
     SteadyTime until{};
+    bool not_sent = false;  // the list it waits for
   };
 
   const Clock& clock;
@@ -33,7 +34,7 @@ struct ListGate::State {
   // What may go now, of `resource` or of all; to be called without the lock.
   [[nodiscard]] std::vector<Held> take(std::optional<Resource> resource) REQUIRES(mutex) {
     const auto first = std::stable_partition(held.begin(), held.end(), [&](const Held& one) {
-      return resource ? one.resource != *resource : on_the_way > 0 && clock.now() < one.until;
+      return resource ? one.resource != *resource : (one.not_sent || on_the_way > 0) && clock.now() < one.until;
     });
     std::vector<Held> going(std::make_move_iterator(first), std::make_move_iterator(held.end()));
     held.erase(first, held.end());
@@ -57,6 +58,7 @@ void ListGate::sent() {
   const MutexLock lock(state_->mutex);
   ++state_->on_the_way;
   state_->last_sent = state_->clock.now();
+  for (State::Held& one : state_->held) one.not_sent = false;
 }
 
 void ListGate::checkpoint_written() {
@@ -84,8 +86,13 @@ bool ListGate::hold(Resource resource, Go go) {
   const MutexLock lock(state_->mutex);
   state_->forget_late();
   if (state_->on_the_way == 0 || state_->never_written) return false;
-  state_->held.push_back({resource, std::move(go), state_->clock.now() + kPatience});
+  state_->held.push_back({resource, std::move(go), state_->clock.now() + kPatience, false});
   return true;
+}
+
+void ListGate::hold_for_next(Resource resource, Go go) {
+  const MutexLock lock(state_->mutex);
+  state_->held.push_back({resource, std::move(go), state_->clock.now() + kPatience, true});
 }
 
 std::optional<SteadyTime> ListGate::expire() {
@@ -100,6 +107,11 @@ std::optional<SteadyTime> ListGate::expire() {
   }
   let_go(going);
   return next;
+}
+
+bool ListGate::holds() const {
+  const MutexLock lock(state_->mutex);
+  return !state_->held.empty();
 }
 
 void ListGate::release(Resource resource) {

@@ -35,10 +35,14 @@ class ListGate {
   // whichever of the other methods ends the wait.
   [[nodiscard]] bool hold(Resource resource, Go go);
 
+  // Keeps `go` until a list that is sent after this call has been written, at most kPatience.
+  void hold_for_next(Resource resource, Go go);
+
   // Ends the waits whose patience is over. Returns when the next one is, if any waits.
   std::optional<SteadyTime> expire();
 
-  void release(Resource resource);  // its server is going away: answers what it holds of the resource
+  [[nodiscard]] bool holds() const;  // an Allocate waits here
+  void release(Resource resource);   // its server is going away: answers what it holds of the resource
 
  private:
   struct State;

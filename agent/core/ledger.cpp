@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
+#include <utility>
 
 namespace neuron::core {
 namespace {
@@ -21,6 +23,19 @@ std::vector<int> without(const std::vector<int>& all, const std::vector<int>& go
   std::vector<int> rest;
   std::set_difference(all.begin(), all.end(), gone.begin(), gone.end(), std::back_inserter(rest));
   return rest;
+}
+
+// Of more than any node has, only what covers a unit that nothing before it does: no unit in use is forgotten.
+std::vector<Holding> bounded(std::vector<Holding> shown) {
+  if (shown.size() <= Ledger::kMostShown) return shown;
+  std::set<std::pair<Resource, int>> covered;
+  std::size_t position = 0;
+  std::erase_if(shown, [&](const Holding& holding) {
+    bool covers = false;
+    for (const int unit : holding.units) covers = covered.emplace(holding.resource, unit).second || covers;
+    return ++position > Ledger::kMostShown && !covers;
+  });
+  return shown;
 }
 
 // What is left of a holding when `given` has taken its part of the same silicon or NICs.
@@ -64,15 +79,20 @@ std::string Conflict::describe() const {
 
 std::vector<bool> Ledger::over_when_given(Resource resource, const std::vector<int>& units, SteadyTime settled) const {
   std::vector<bool> over(holdings_.size(), false);
+  std::set<std::string_view> holders;
+  std::map<AdmissionMark, SteadyTime> marks;  // with the youngest holding that is over under each
   for (std::size_t i = 0; i < holdings_.size(); ++i) {
     const Holding& held = holdings_[i];
     if (held.resource != resource || held.since >= settled || common(held.units, units).empty()) continue;
     over[i] = true;
-    for (std::size_t k = 0; k < holdings_.size(); ++k) {
-      // A pod that the kubelet refused leaves its mark to the next container, so a mark speaks only for what is older.
-      const bool named = !held.holder.empty() && held.holder == holdings_[k].holder;
-      if (named || (same_container(holdings_[k], held) && holdings_[k].since <= held.since)) over[k] = true;
-    }
+    if (!held.holder.empty()) holders.insert(held.holder);
+    if (held.mark != 0) marks[held.mark] = std::max(marks[held.mark], held.since);
+  }
+  for (std::size_t i = 0; i < holdings_.size(); ++i) {
+    // A pod that the kubelet refused leaves its mark to the next container, so a mark speaks only for what is older.
+    const auto mark = marks.find(holdings_[i].mark);
+    const bool marked = mark != marks.end() && holdings_[i].since <= mark->second;
+    if (marked || holders.contains(holdings_[i].holder)) over[i] = true;
   }
   return over;
 }
@@ -86,6 +106,24 @@ void Ledger::offered(Resource resource, const std::vector<int>& units, SteadyTim
 void Ledger::forget_admission(AdmissionMark mark) {
   if (mark == 0) return;
   std::erase_if(holdings_, [mark](const Holding& held) { return held.mark == mark; });
+}
+
+void Ledger::confirm(const std::vector<Holding>& written) {
+  std::set<std::pair<Resource, int>> held;
+  for (const Holding& one : written) {
+    for (const int unit : one.units) held.emplace(one.resource, unit);
+  }
+  std::erase_if(holdings_, [&](const Holding& holding) {
+    return std::any_of(holding.units.begin(), holding.units.end(), [&](int unit) {
+      return !held.contains({holding.resource, unit});
+    });
+  });
+}
+
+void Ledger::admission_goes_on(AdmissionMark before, AdmissionMark now) {
+  for (Holding& holding : holdings_) {
+    if (before != 0 && holding.mark == before) holding.mark = now;
+  }
 }
 
 void Ledger::record(Holding holding) {
@@ -108,13 +146,19 @@ void Ledger::record(Holding holding) {
 std::vector<Holding> Ledger::not_outdated(const Shown& shown) const {
   std::vector<Holding> current;
   const auto take = [&](const std::vector<Holding>& source, const auto& is_newer) {
-    std::set<std::string> over;
+    std::set<std::pair<Resource, int>> given;  // units
+    for (const Holding& own : holdings_) {
+      if (!is_newer(own)) continue;
+      for (const int unit : own.units) given.emplace(own.resource, unit);
+    }
+    const auto outdated = [&](const Holding& seen) {
+      return std::any_of(seen.units.begin(), seen.units.end(), [&](int unit) {
+        return given.contains({seen.resource, unit});
+      });
+    };
+    std::set<std::string_view> over;
     for (const Holding& seen : source) {
-      for (const Holding& own : holdings_) {
-        if (own.resource == seen.resource && is_newer(own) && !common(own.units, seen.units).empty()) {
-          over.insert(seen.holder);
-        }
-      }
+      if (outdated(seen)) over.insert(seen.holder);
     }
     for (const Holding& seen : source) {
       if (!over.contains(seen.holder)) current.push_back(seen);
@@ -122,28 +166,29 @@ std::vector<Holding> Ledger::not_outdated(const Shown& shown) const {
   };
   take(shown.listed, [&](const Holding& own) { return own.since > shown.asked_at; });
   take(shown.stored, [&](const Holding& own) { return own.mark != 0 && own.mark == shown.stored_mark; });
-  return current;
+  return bounded(std::move(current));
 }
 
 void Ledger::reconcile(const Shown& shown) {
-  const std::vector<Holding> current = not_outdated(shown);
-  std::vector<Holding> kept;
-  for (const Holding& seen : current) {
-    kept.push_back(seen);
-    for (const Holding& old : holdings_) {
-      if (old.resource == seen.resource && old.units == seen.units) {
-        kept.back().mark = old.mark;
-        kept.back().since = old.since;
-      }
+  using Key = std::pair<Resource, std::vector<int>>;
+  std::map<Key, const Holding*> known;  // the newest of ours
+  for (const Holding& old : holdings_) known[{old.resource, old.units}] = &old;
+  std::set<Key> seen;
+  std::vector<Holding> kept = not_outdated(shown);
+  for (Holding& one : kept) {
+    const Key key{one.resource, one.units};
+    if (const auto old = known.find(key); old != known.end()) {
+      one.mark = old->second->mark;
+      one.since = old->second->since;
     }
+    seen.insert(key);
   }
-  for (Holding& old : holdings_) {
+  for (const Holding& old : holdings_) {
     // A newer answer of other units is another container's, even if it overlaps: an init container's devices are used
     // again.
-    const bool is_shown = std::any_of(current.begin(), current.end(), [&](const Holding& seen) {
-      return seen.resource == old.resource && seen.units == old.units;
-    });
-    if (!is_shown && old.since >= shown.asked_at) kept.push_back(std::move(old));
+    const bool unwritten = !shown.list_answers && old.mark != 0 && old.mark == shown.stored_mark;
+    const bool may_last = old.since >= shown.asked_at || unwritten;
+    if (may_last && !seen.contains({old.resource, old.units})) kept.push_back(old);
   }
   std::stable_sort(kept.begin(), kept.end(), [](const Holding& a, const Holding& b) { return a.since < b.since; });
   holdings_ = std::move(kept);

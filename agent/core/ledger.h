@@ -58,17 +58,29 @@ class Ledger {
   // has the same mark and must not be taken for this one.
   void forget_admission(AdmissionMark mark);
 
+  // The kubelet's checkpoint, written while it waits for an answer: whoever holds anything is in it, the container
+  // being admitted included. Holdings with a unit that is not in it are over.
+  void confirm(const std::vector<Holding>& written);
+
+  // The checkpoint has changed while the kubelet waited for an answer: its admission goes on under the new mark.
+  void admission_goes_on(AdmissionMark before, AdmissionMark now);
+
   // What the kubelet shows, put together from its two sources.
   struct Shown {
     std::vector<Holding> listed;  // by PodResources, asked at `asked_at`
     SteadyTime asked_at{};
     std::vector<Holding> stored;    // in the checkpoint, as far as not listed
     AdmissionMark stored_mark = 0;  // of that checkpoint
+    bool list_answers = true;       // false: the checkpoint alone speaks, of what was given before `asked_at`
   };
-  // Holdings recorded before the question and not shown are over; shown ones are confirmed with their holder's name;
+  // Holdings recorded before the question and not shown are over, unless the checkpoint alone speaks and is older than
+  // they are; shown ones are confirmed with their holder's name;
   // unseen ones from before our time are added. A shown container is outdated, and left out, when one of its units was
-  // given to another since: after the question, or under the mark of this very checkpoint.
+  // given to another since: after the question, or under the mark of this very checkpoint. The time it takes grows with
+  // the number of entries n as n log n; of more than kMostShown the others are kept only as far as they hold a unit
+  // that those do not.
   void reconcile(const Shown& shown);
+  static constexpr std::size_t kMostShown = 1024;  // every core of the largest node, eight times
 
   // The first holding of another resource that overlaps `cores`, leaving out those of the admission `mark` and those of
   // containers that giving `units` of `resource` shows to be over (see record).

@@ -25,7 +25,8 @@ struct RegisterDone {
   std::optional<Error> error;
 };
 struct Allocated {};
-struct AllocateHeld {};  // by the ListGate, whose timer the loop keeps
+struct AllocateHeld {};     // by the ListGate, whose timer the loop keeps
+struct AllocateDoubted {};  // held as well, until a list of ours has made the kubelet write its checkpoint
 struct HoldersListed {
   SteadyTime asked_at;
   Result<std::vector<rpc::PodDevices>> answer;
@@ -34,8 +35,8 @@ struct AllocatableListed {
   SteadyTime asked_at;
   Result<rpc::Allocatable> answer;
 };
-using Event =
-    std::variant<SnapshotChanged, StreamEnded, RegisterDone, Allocated, AllocateHeld, HoldersListed, AllocatableListed>;
+using Event = std::variant<SnapshotChanged, StreamEnded, RegisterDone, Allocated, AllocateHeld, AllocateDoubted,
+                           HoldersListed, AllocatableListed>;
 
 // From any thread to the main thread's poll loop.
 class EventQueue {

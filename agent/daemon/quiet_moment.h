@@ -8,11 +8,15 @@
 
 namespace neuron::daemon {
 
-// The supervisor's two quiet moments, and after which time an answer, or a question that failed, is followed by List.
+// The supervisor's two quiet moments; after which time an answer, or a question that failed, is followed by List; and
+// how often List is called while a unit is withheld from one resource because its silicon is held through another: the
+// kubelet tells nobody that a container has ended.
 inline constexpr std::chrono::milliseconds kPublishDistance{250};  // a new list after the last call of an admission
 inline constexpr std::chrono::milliseconds kListDistance{100};     // List, which races with an allocation in flight
 inline constexpr std::chrono::milliseconds kQuietPatience{3000};
-inline constexpr std::chrono::milliseconds kAskAfterAllocate{1000};
+inline constexpr std::chrono::milliseconds kAskAfterAllocate{500};
+inline constexpr std::chrono::milliseconds kAskAfterFailure{1000};
+inline constexpr std::chrono::milliseconds kAskWhileWithheld{500};
 
 // When something may be done that must not fall into an admission of the kubelet: once nobody has called for
 // `distance`, but at most `patience` after it was wished for, as a node that is never quiet must not wait for ever.

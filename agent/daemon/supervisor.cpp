@@ -47,7 +47,8 @@ Supervisor::Supervisor(const Parts& parts, int signals)
       lists_(parts.clock),
       pod_resources_(parts.options.pod_resources_socket()),
       registration_(kubelet_socket()),
-      holders_(parts.options.device_plugins_dir() + "/" + std::string(plugin::kCheckpointName)),
+      holders_(parts.options.device_plugins_dir() + "/" + std::string(plugin::kCheckpointName),
+               parts.options.pod_resources_interval),
       check_(parts.options.pod_resources_interval,
              [directory = parts.options.device_plugins_dir()](const std::string& name) {
                const plugin::SocketState state = plugin::socket_state(directory + "/" + name);
@@ -63,6 +64,10 @@ Supervisor::Supervisor(const Parts& parts, int signals)
     const bool held = lists_.hold(resource, std::move(go));
     if (held) parts_.events.post(AllocateHeld{});
     return held;
+  };
+  hooks_.hold_for_checkpoint = [this](plugin::Resource resource, plugin::ListGate::Go go) {
+    lists_.hold_for_next(resource, std::move(go));
+    parts_.events.post(AllocateDoubted{});
   };
   hooks_.release_allocate = [this](plugin::Resource resource) { lists_.release(resource); };
   hooks_.on_allocate = [&events = parts.events](plugin::Resource) { events.post(Allocated{}); };

@@ -75,12 +75,15 @@ class Supervisor {
   // holders
   void ask_holders();
   void apply_holders();
+  void log_source();
+  [[nodiscard]] std::chrono::milliseconds ask_interval() const;
 
   void handle(const SnapshotChanged& event);
   void handle(const StreamEnded& event);
   void handle(const RegisterDone& event);
   void handle(const Allocated& event);
   void handle(const AllocateHeld& /*event*/) {}  // the wake-up was all
+  void handle(const AllocateDoubted& event);
   void handle(const HoldersListed& event);
   void handle(const AllocatableListed& event);
   [[nodiscard]] bool handle_signals();  // true: stop
@@ -105,7 +108,8 @@ class Supervisor {
   bool holders_known_ = false;  // the first answer about holders is in, or given up on
   bool asking_holders_ = false;
   bool fresh_checkpoint_wanted_ = false;  // at the next publish, in a quiet moment
-  std::string holders_error_;             // as last logged
+  std::string holders_error_;             // of List, while it fails
+  std::optional<Holders::Source> told_source_;
   std::string directory_error_;
   std::optional<SteadyTime> watch_at_;   // when to open the directory, while it is not watched
   std::optional<SteadyTime> stands_at_;  // when to look whether it still stands, while it is

@@ -77,37 +77,66 @@ void Supervisor::ask_holders() {
   });
 }
 
+// What the kubelet wrote before it asked is no answer to the list that goes out now.
+void Supervisor::handle(const AllocateDoubted& /*event*/) {
+  if (watch_) handle_directory_events();
+  publish_again();
+}
+
 void Supervisor::handle(const HoldersListed& event) {
   asking_holders_ = false;
   if (event.answer) {
     holders_.set_listed(*event.answer, event.asked_at);
-    holders_error_.clear();
-  } else if (holders_error_ != event.answer.error().message) {
+  } else {
+    holders_.list_failed();
     holders_error_ = event.answer.error().message;
-    spdlog::warn("who holds what is taken from the kubelet's checkpoint for now: {}", holders_error_);
   }
   const bool first = !holders_known_;
   holders_known_ = true;
   apply_holders();
   if (first) connect_all();
-  if (event.answer && holders_.wants_fresh_checkpoint()) {
+  if (holders_.wants_fresh_checkpoint(parts_.clock.now())) {
     fresh_checkpoint_wanted_ = true;
     request_publish();
   }
   if (parts_.desk.holds_anything()) {
-    const auto until_next = event.answer ? parts_.options.pod_resources_interval : kAskAfterAllocate;
-    ask_moment_.want(parts_.clock.now() + until_next);
+    ask_moment_.want(parts_.clock.now() + (event.answer ? ask_interval() : kAskAfterFailure));
   }
+}
+
+milliseconds Supervisor::ask_interval() const {
+  const milliseconds most = parts_.options.pod_resources_interval;
+  const bool withheld = std::any_of(served_.begin(), served_.end(), [this](const ServedResource& served) {
+    return served.server && parts_.desk.withholds(served.resource);
+  });
+  return withheld ? std::min(kAskWhileWithheld, most) : most;
+}
+
+void Supervisor::log_source() {
+  const Holders::Source source = holders_.source();
+  if (told_source_ == source) return;
+  const bool was_without_list = told_source_ == Holders::Source::checkpoint || told_source_ == Holders::Source::nothing;
+  if (source == Holders::Source::checkpoint) {
+    spdlog::warn("who holds what is taken from the kubelet's checkpoint alone for now: {}", holders_error_);
+  } else if (source == Holders::Source::nothing) {
+    spdlog::warn("who holds what is not known; what was held stays held: the checkpoint cannot be read, and {}",
+                 holders_error_);
+  } else if (was_without_list) {
+    spdlog::info("PodResources answers again");
+  }
+  told_source_ = source;
 }
 
 void Supervisor::apply_holders() {
   if (!holders_known_) return;
-  const auto shown = holders_.merged();
+  const auto shown = holders_.merged(parts_.clock.now());
+  log_source();
   if (!shown) return;
   parts_.desk.reconcile(*shown);
+  if (const auto* written = holders_.written()) parts_.desk.confirm(written->holdings, written->mark);
   // Whoever holds anything is asked after from time to time, however we came to know of him.
   if (parts_.desk.holds_anything() && !asking_holders_ && !ask_moment_.next()) {
-    ask_moment_.want(parts_.clock.now() + parts_.options.pod_resources_interval);
+    ask_moment_.want(parts_.clock.now() + ask_interval());
   }
   request_publish();
 }
@@ -120,7 +149,7 @@ void Supervisor::run_timers() {
   // A pod that the kubelet refused half-way leaves no checkpoint; List tells that it is gone, before the next pod
   // comes.
   if (open_moment_.due(now, last_call, false) && parts_.desk.admission_open()) ask_moment_.want(now);
-  if (ask_moment_.due(now, last_call, false)) ask_holders();
+  if (ask_moment_.due(now, last_call, lists_.holds())) ask_holders();
   if (check_.due(now)) ask_allocatable();
 }
 

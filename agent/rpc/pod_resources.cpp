@@ -45,6 +45,7 @@ std::string name_of(const std::string& foreign) {
 std::vector<PodDevices> convert(const v1::ListPodResourcesResponse& response) {
   std::vector<PodDevices> all;
   for (const auto& pod : response.pod_resources()) {
+    const std::size_t before = all.size();
     for (const auto& container : pod.containers()) {
       std::map<std::string, std::set<std::string>> by_resource;  // the kubelet repeats a device per NUMA node
       for (const auto& devices : container.devices()) {
@@ -56,6 +57,7 @@ std::vector<PodDevices> convert(const v1::ListPodResourcesResponse& response) {
                        std::vector<std::string>(ids.begin(), ids.end())});
       }
     }
+    if (all.size() == before) all.push_back({name_of(pod.namespace_()), name_of(pod.name()), "", "", {}});
   }
   return all;
 }

@@ -13,7 +13,8 @@
 
 namespace neuron::rpc {
 
-// The devices of one resource that one container holds, as the kubelet tells. Ids are unique and sorted.
+// The devices of one resource that one container holds, as the kubelet tells. Ids are unique and sorted. A pod that
+// holds nothing is one entry without container, resource and ids.
 struct PodDevices {
   std::string pod_namespace;
   std::string pod;

@@ -31,6 +31,7 @@ struct Node {
   std::unique_ptr<sim::FakeKubelet> kubelet;
   std::optional<AgentProcess> agent;
   std::vector<std::string> extra_arguments;
+  std::string pod_resources_interval = "200ms";
 
   explicit Node(const std::string& instance_type) : host(instance_type) {
     std::string pattern = "/tmp/neuron-kubelet-XXXXXX";
@@ -56,9 +57,14 @@ struct Node {
     return *this;
   }
   [[nodiscard]] std::vector<std::string> arguments() const {
-    std::vector<std::string> words = {
-        "--root", host.path(), "--kubelet-dir", kubelet_dir, "--scan-interval", "50ms", "--pod-resources-interval",
-        "200ms"};
+    std::vector<std::string> words = {"--root",
+                                      host.path(),
+                                      "--kubelet-dir",
+                                      kubelet_dir,
+                                      "--scan-interval",
+                                      "50ms",
+                                      "--pod-resources-interval",
+                                      pod_resources_interval};
     words.insert(words.end(), extra_arguments.begin(), extra_arguments.end());
     return words;
   }

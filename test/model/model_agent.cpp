@@ -7,8 +7,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kInterval{10000};  // --pod-resources-interval's default
-
 }  // namespace
 
 struct ModelAgent::Served final : PluginSocket {
@@ -33,6 +31,10 @@ struct ModelAgent::Served final : PluginSocket {
     const std::weak_ptr<bool> socket = open;
     self->hold();
     if (socket.expired()) return fail(ErrorCode::unavailable, "nobody listens");
+    if (agent.desk_.doubtful(resource, ids)) {
+      self->hold_for_checkpoint(resource);
+      if (socket.expired()) return fail(ErrorCode::unavailable, "nobody listens");
+    }
     TRY_ASSIGN(const plugin::ContainerAnswer answer, agent.desk_.allocate(resource, ids));
     v1beta1::ContainerAllocateResponse response;
     for (const auto& [name, value] : answer.envs) (*response.mutable_envs())[name] = value;
@@ -120,6 +122,20 @@ void ModelAgent::hold() {
   }
 }
 
+// An Allocate in doubt waits for what a list of ours makes the kubelet write.
+void ModelAgent::hold_for_checkpoint(plugin::Resource resource) {
+  bool held = true;
+  lists_.hold_for_next(resource, [&held] { held = false; });
+  world_.deliver_events();
+  asks_by_list_ = true;
+  publish_again();
+  asks_by_list_ = false;
+  while (held) {
+    world_.time.advance(milliseconds(1));
+    static_cast<void>(lists_.expire());
+  }
+}
+
 void ModelAgent::want(daemon::QuietMoment& moment, SteadyTime earliest) {
   moment.want(earliest);
   later(SteadyTime::duration{0}, &ModelAgent::run_timers);
@@ -159,25 +175,37 @@ void ModelAgent::ask_holders() {
 
 void ModelAgent::listed(SteadyTime asked_at, const Result<std::vector<rpc::PodDevices>>& answer) {
   asking_holders_ = false;
-  if (answer) holders_.set_listed(*answer, asked_at);
+  if (answer) {
+    holders_.set_listed(*answer, asked_at);
+  } else {
+    holders_.list_failed();
+  }
   const bool first = !holders_known_;
   holders_known_ = true;
   apply_holders();
   if (first) connect_all();
-  if (answer && holders_.wants_fresh_checkpoint()) {
+  if (holders_.wants_fresh_checkpoint(world_.time.now())) {
     fresh_checkpoint_wanted_ = true;
     request_publish();
   }
-  if (desk_.holds_anything()) want(ask_moment_, world_.time.now() + (answer ? kInterval : daemon::kAskAfterAllocate));
+  if (!desk_.holds_anything()) return;
+  want(ask_moment_, world_.time.now() + (answer ? ask_interval() : daemon::kAskAfterFailure));
+}
+
+milliseconds ModelAgent::ask_interval() const {
+  const bool withheld = std::any_of(served_.begin(), served_.end(),
+                                    [this](const auto& served) { return desk_.withholds(served->resource); });
+  return withheld ? std::min(daemon::kAskWhileWithheld, kInterval) : kInterval;
 }
 
 void ModelAgent::apply_holders() {
   if (!holders_known_) return;
-  const auto shown = holders_.merged();
+  const auto shown = holders_.merged(world_.time.now());
   if (!shown) return;
   desk_.reconcile(*shown);
+  if (const auto* written = holders_.written()) desk_.confirm(written->holdings, written->mark);
   if (desk_.holds_anything() && !asking_holders_ && !ask_moment_.next()) {
-    want(ask_moment_, world_.time.now() + kInterval);
+    want(ask_moment_, world_.time.now() + ask_interval());
   }
   request_publish();
 }
@@ -186,7 +214,7 @@ void ModelAgent::run_timers() {
   const SteadyTime now = world_.time.now();
   if (publish_moment_.due(now, desk_.last_call(), desk_.admission_open())) publish_all();
   if (open_moment_.due(now, desk_.last_call(), false) && desk_.admission_open()) ask_moment_.want(now);
-  if (ask_moment_.due(now, desk_.last_call(), false)) ask_holders();
+  if (ask_moment_.due(now, desk_.last_call(), lists_.holds())) ask_holders();
   std::optional<SteadyTime> next = publish_moment_.next();
   for (const auto& moment : {ask_moment_.next(), open_moment_.next()}) {
     if (moment) next = std::min(next.value_or(*moment), *moment);

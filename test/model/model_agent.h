@@ -30,6 +30,8 @@ struct AgentWorld {
   std::function<void(plugin::Resource, monitor::UnitListPtr)> send;
   // Register: the kubelet connects to `path`. False: there is no kubelet.
   std::function<bool(plugin::Resource, const std::string& path)> connect;
+  // Every inotify event that waits is delivered.
+  std::function<void()> deliver_events;
   // Each answer of Allocate that was given.
   std::function<void(plugin::Resource, const std::vector<std::string>& ids)> given;
 };
@@ -50,6 +52,7 @@ class ModelAgent : public std::enable_shared_from_this<ModelAgent> {
 
   // True once it knows who holds what and may answer.
   [[nodiscard]] bool serving() const { return holders_known_ && desk_.view() != nullptr; }
+  [[nodiscard]] bool asks_by_list() const { return asks_by_list_; }  // the list being sent is for an Allocate in doubt
   [[nodiscard]] const plugin::AllocationDesk& desk() const { return desk_; }
 
  private:
@@ -65,19 +68,24 @@ class ModelAgent : public std::enable_shared_from_this<ModelAgent> {
   void want(daemon::QuietMoment& moment, SteadyTime earliest);
   void send(const Served& served);
   void hold();
+  void hold_for_checkpoint(plugin::Resource resource);
   void ask_holders();
   void listed(SteadyTime asked_at, const Result<std::vector<rpc::PodDevices>>& answer);
   void apply_holders();
+  [[nodiscard]] std::chrono::milliseconds ask_interval() const;
+
+  static constexpr std::chrono::milliseconds kInterval{10000};  // --pod-resources-interval's default
 
   AgentWorld world_;
   std::string name_;
   plugin::AllocationDesk desk_{world_.response, [this] { return world_.checkpoint.mark(); }, world_.time};
-  daemon::Holders holders_{world_.checkpoint_path};
+  daemon::Holders holders_{world_.checkpoint_path, kInterval};
   std::vector<std::unique_ptr<Served>> served_;
   int endpoints_made_ = 0;
   bool holders_known_ = false;
   bool asking_holders_ = false;
   bool fresh_checkpoint_wanted_ = false;
+  bool asks_by_list_ = false;
   plugin::ListGate lists_{world_.time};
   daemon::QuietMoment publish_moment_{daemon::kPublishDistance, daemon::kQuietPatience};
   std::optional<SteadyTime> timer_at_;

@@ -107,6 +107,11 @@ Result<Checkpoint> read_checkpoint(const std::string& path) {
 
 namespace neuron::plugin {
 
+core::AdmissionMark checkpoint_mark(const std::string& path) {
+  const check::CheckpointFile* file = check::find(check::names().files, path);
+  return file == nullptr ? 0 : file->mark();
+}
+
 Result<StoredHoldings> read_checkpoint(const std::string& path) {
   const check::CheckpointFile* file = check::find(check::names().files, path);
   if (file == nullptr || !file->content()) return fail(ErrorCode::not_found, path);

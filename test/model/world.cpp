@@ -22,6 +22,7 @@ constexpr std::array<const char*, 5> kTypes = {"trn1.32xlarge", "trn1.32xlarge",
 std::vector<rpc::PodDevices> as_listed(const std::vector<sim::PodView>& pods) {
   std::vector<rpc::PodDevices> all;
   for (const sim::PodView& pod : pods) {
+    const std::size_t before = all.size();
     for (const sim::ContainerView& container : pod.containers) {
       if (container.kind == sim::ContainerKind::init) continue;
       std::map<std::string, std::set<std::string>> ids;
@@ -30,6 +31,7 @@ std::vector<rpc::PodDevices> as_listed(const std::vector<sim::PodView>& pods) {
         all.push_back({pod.ns, pod.name, container.name, resource, {set.begin(), set.end()}});
       }
     }
+    if (all.size() == before) all.push_back({pod.ns, pod.name, "", "", {}});
   }
   return all;
 }
@@ -101,6 +103,9 @@ AgentWorld World::agent_world() {
             say("agent registers " + name);
             kubelet_->plugin_connected(name, std::make_shared<sim::PluginClient>(name, path), {true, true});
             return true;
+          },
+          [this] {
+            while (events_waiting_ > 0) deliver_event();
           },
           [this](plugin::Resource resource, const std::vector<std::string>& ids) {
             if (trace_) say(fmt::format("  agent gives {} {}", plugin::resource_name(resource), fmt::join(ids, ",")));
@@ -181,7 +186,7 @@ void World::list(AgentWorld::Listed answer) {
 }
 
 void World::send(plugin::Resource resource, const monitor::UnitListPtr& list) {
-  if (!admitting_.empty()) split_ = true;
+  if (!admitting_.empty() && !(agent_ && agent_->asks_by_list())) split_ = true;
   last_delivery_ = std::max(last_delivery_, time_.now() + soon(100, 3000));
   time_.after(last_delivery_ - time_.now(), [this, resource, list, kubelet = kubelet_life_, agent = agent_life_] {
     if (kubelet != kubelet_life_ || agent != agent_life_ || !agent_ || !kubelet_up_) return;
@@ -218,9 +223,14 @@ bool World::keep_write(const sim::Checkpoint& content) {
 }
 
 void World::checkpoint_landed() {
-  time_.after(soon(50, 8000), [this] {
-    if (agent_) agent_->checkpoint_changed();
-  });
+  ++events_waiting_;
+  time_.after(soon(50, 8000), [this] { deliver_event(); });
+}
+
+void World::deliver_event() {
+  if (events_waiting_ == 0) return;
+  --events_waiting_;
+  if (agent_) agent_->checkpoint_changed();
 }
 
 void World::foreign_list() {

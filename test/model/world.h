@@ -63,6 +63,7 @@ class World {
   void send(plugin::Resource resource, const monitor::UnitListPtr& list);
   [[nodiscard]] bool keep_write(const sim::Checkpoint& content);
   void checkpoint_landed();
+  void deliver_event();
   void foreign_list();
   void set_health();
 
@@ -72,6 +73,7 @@ class World {
   void remove_pod();
   void in_flight(sim::AdmissionStep step);
   void settle();
+  void end_one_and_look();
   void probe();
   [[nodiscard]] sim::PodSpec random_pod();
   [[nodiscard]] std::map<std::string, int> random_requests();
@@ -114,6 +116,7 @@ class World {
   bool split_ = false;  // the agent ran out of patience and sent a list during this admission
   std::uint64_t kubelet_life_ = 0, agent_life_ = 0, checked_life_ = 0;
   SteadyTime last_delivery_{};
+  std::uint64_t events_waiting_ = 0;  // of inotify: the checkpoint was written
   std::uint64_t next_pod_ = 1;
   std::vector<std::string> pods_;
   std::string admitting_;

@@ -98,6 +98,7 @@ void World::check_refusal(const sim::PodSpec& spec, const std::string& message) 
     });
     ++tally_.refused[asks_twice ? "two resources of one container, not the same silicon"
                                 : "taken for a container refused before it"];
+    if (!asks_twice && calm_) broken("taken for a container refused before it: " + message);
     return;
   }
   for (const char* kind : {"unavailable for", "no healthy devices", "Topology locality", "has been stopped",

@@ -138,6 +138,7 @@ std::map<std::string, int> World::random_requests() {
   const int efas = static_cast<int>(view_->units(Resource::efa).size());
   if (efas > 0 && chance(35)) requests[name(Resource::efa)] = size(efas);
   if (chance(3)) requests[name(Resource::neuroncore)] = 0;
+  if (efas > 0 && chance(4)) requests[name(Resource::efa)] = efas + 1;  // refused by the kubelet, perhaps half-way
   return requests;
 }
 
@@ -166,8 +167,18 @@ void World::settle() {
   ++tally_.settled;
   check_ledger("on a quiet node");
   check_lists();
+  if (!broken_) end_one_and_look();
   if (!broken_) probe();
   settling_ = false;
+}
+
+// What a pod held, its init containers included, is offered through every name a second after its end.
+void World::end_one_and_look() {
+  if (pods_.empty() || !kubelet_up_ || !agent_) return;
+  remove_pod();
+  time_.advance(seconds(1));
+  say("a second later");
+  check_lists();
 }
 
 int World::free_units(Resource resource) {

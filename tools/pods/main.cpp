@@ -32,6 +32,7 @@ int run(const std::string& socket, std::chrono::milliseconds deadline) {
   if (!listed) return complain(socket + ": " + listed.error().message);
   std::vector<PodHolding> holdings;
   for (rpc::PodDevices& one : *listed) {
+    if (one.ids.empty()) continue;
     holdings.push_back({std::move(one.pod_namespace), std::move(one.pod), std::move(one.container),
                         std::move(one.resource_name), std::move(one.ids)});
   }

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <ctime>
+
 namespace neuron::core {
 namespace {
 
@@ -179,11 +182,67 @@ TEST(Ledger, ACheckpointOlderThanAnAnswerSaysNothingAboutItsUnits) {
   EXPECT_TRUE(ledger.conflict(kCore, {6}, {6}, 9)) << "of others it speaks";
 }
 
+TEST(Ledger, WhenTheCheckpointAloneSpeaksWhatItLeavesOutIsOverUnlessItIsOlder) {
+  Ledger ledger;
+  ledger.record(cores(kDevice, {0, 1}, 7, 1));
+  ledger.record(cores(kDevice, {2, 3}, 7, 2));
+  ledger.record(cores(kDevice, {4, 5}, 8, 3));
+  ledger.record(cores(kDevice, {6, 7}, 9, 12));
+  const auto shown = [](AdmissionMark mark) {
+    return Ledger::Shown{{}, SteadyTime{} + seconds(10), {cores(kDevice, {0, 1}, 0, 10, "pod u1/c")}, mark, false};
+  };
+  ledger.reconcile(shown(8));
+  EXPECT_TRUE(ledger.conflict(kCore, {0}, {0}, 0)) << "shown";
+  EXPECT_FALSE(ledger.conflict(kCore, {2}, {2}, 0)) << "not shown: over";
+  EXPECT_TRUE(ledger.conflict(kCore, {4}, {4}, 0)) << "given after this checkpoint was written: it cannot say";
+  EXPECT_TRUE(ledger.conflict(kCore, {6}, {6}, 0)) << "too young";
+  ledger.reconcile(shown(10));
+  EXPECT_FALSE(ledger.conflict(kCore, {4}, {4}, 0)) << "a newer checkpoint";
+}
+
 TEST(Ledger, AfterReconcileOneContainerWithBothResourcesBlocksNothing) {
   Ledger ledger;
   ledger.reconcile({{cores(kDevice, {0, 1}, 0, 0, "a/b/c"), cores(kCore, {0, 1}, 0, 0, "a/b/c")}, {}, {}, 0});
   EXPECT_TRUE(ledger.blocked_cores(kCore).empty());
   EXPECT_TRUE(ledger.blocked_cores(kDevice).empty());
+}
+
+std::vector<Holding> many(int count) {
+  std::vector<Holding> all;
+  for (int i = 0; i < count; ++i) all.push_back(cores(kCore, {i}, 0, 0, "pod u" + std::to_string(i) + "/c"));
+  return all;
+}
+
+// The processor time of what a checkpoint of `entries` costs under the lock, the least of three.
+double cost_of(int entries) {
+  double least = 0;
+  for (int round = 0; round < 3; ++round) {
+    Ledger ledger;
+    const std::clock_t begin = std::clock();
+    ledger.reconcile({{}, SteadyTime{}, many(entries), 1});
+    ledger.reconcile({many(entries), SteadyTime{} + seconds(1), many(entries), 2});
+    static_cast<void>(ledger.conflict(kDevice, {0, 1}, {0, 1}, 0));
+    const auto ticks = static_cast<double>(std::clock() - begin);
+    if (round == 0 || ticks < least) least = ticks;
+  }
+  return std::max(least, 1.0);
+}
+
+TEST(Ledger, TwentyTimesTheEntriesCostAboutTwentyTimesTheTime) {
+  constexpr int kFew = 400;
+  constexpr double kTimes = 20;
+  const double few = cost_of(kFew);
+  EXPECT_LT(cost_of(kFew * static_cast<int>(kTimes)) / few, kTimes * 6) << "400 times would be quadratic";
+}
+
+TEST(Ledger, OfAnAbsurdNumberOfEntriesOnlyWhatCoversEveryUnitIsKept) {
+  Ledger ledger;
+  std::vector<Holding> absurd;
+  for (int i = 0; i < 20000; ++i) absurd.push_back(cores(kCore, {i % 128}, 0, 0, "pod u" + std::to_string(i) + "/c"));
+  absurd.push_back(cores(kCore, {3, 200}, 0, 0, "pod last/c"));
+  ledger.reconcile({{}, SteadyTime{}, absurd, 1});
+  EXPECT_EQ(ledger.holdings().size(), Ledger::kMostShown + 1);
+  EXPECT_EQ(ledger.blocked_cores(kDevice).size(), 129U);
 }
 
 }  // namespace

@@ -130,6 +130,70 @@ TEST_F(Desk, DifferentSiliconInOneContainerIsRefusedInWords) {
   EXPECT_TRUE(desk.allocate(Resource::neuroncore, {"30"})) << "the refusal ended that admission: this is another pod";
 }
 
+TEST_F(Desk, AnyRefusalEndsTheAdmissionItBelongsTo) {
+  node("trn1.32xlarge");
+  for (const std::vector<std::string>& bad : {std::vector<std::string>{"99"}, {"31", "31"}, {}}) {
+    ASSERT_TRUE(desk.allocate(Resource::neuron, {"0", "1"}));
+    ASSERT_FALSE(desk.allocate(Resource::neuroncore, bad));
+    EXPECT_TRUE(desk.allocate(Resource::neuroncore, {"30"})) << "another pod, and no checkpoint between them";
+    next_container();
+    desk.reconcile({{}, clock.now() + std::chrono::hours(1), {}, 0});
+  }
+}
+
+// A pod refused half-way by the kubelet writes no checkpoint; one that asks for two silicons does not either. Only a
+// checkpoint written while the kubelet waits tells one from the other.
+TEST_F(Desk, InDoubtTheKubeletsCheckpointDecides) {
+  node("trn1.32xlarge");
+  const auto answer_after = [&](const std::vector<ShownHolding>& written) {
+    EXPECT_TRUE(desk.allocate(Resource::neuron, {"0", "1"}));
+    EXPECT_TRUE(desk.doubtful(Resource::neuroncore, {"30"}));
+    desk.confirm({}, mark);  // the checkpoint of before: says nothing
+    next_container();
+    desk.confirm(written, mark);
+    const auto answer = cores_env(desk.allocate(Resource::neuroncore, {"30"}));
+    desk.reconcile({{}, clock.now() + std::chrono::hours(1), {}, 0});
+    next_container();
+    return answer;
+  };
+  EXPECT_EQ(answer_after({}), "0") << "its first half was another's, who is gone";
+  const ShownHolding first{"aws.amazon.com/neuron", {"0", "1"}, "pod u1/c"};
+  EXPECT_THAT(answer_after({first}), HasSubstr("same silicon"));
+  EXPECT_THAT(answer_after({first, {"aws.amazon.com/neuron", {"7"}, "pod u0/c"}}), HasSubstr("same silicon"));
+  ASSERT_TRUE(desk.allocate(Resource::neuron, {"15"}));
+  EXPECT_FALSE(desk.doubtful(Resource::neuroncore, {"30", "31"})) << "the same silicon";
+  EXPECT_FALSE(desk.doubtful(Resource::neuroncore, {"99"})) << "refused whoever holds what";
+  EXPECT_FALSE(desk.doubtful(Resource::efa, {view->id_of(Resource::efa, 0)}));
+  next_container();
+  EXPECT_TRUE(desk.doubtful(Resource::neuroncore, {"30"}));
+  EXPECT_THAT(cores_env(desk.allocate(Resource::neuroncore, {"30"})), HasSubstr("is held by")) << "nothing was written";
+}
+
+TEST_F(Desk, AnAdmissionGoesOnUnderTheMarkOfTheCheckpointThatWasAskedFor) {
+  node("trn1.32xlarge");
+  ASSERT_TRUE(desk.allocate(Resource::neuron, {"3"}));  // of a pod that has ended
+  clock.advance(std::chrono::seconds(20));
+  next_container();
+  ASSERT_TRUE(desk.allocate(Resource::efa, {view->id_of(Resource::efa, 0)}));
+  ASSERT_TRUE(desk.doubtful(Resource::neuroncore, {"6", "7"}));
+  next_container();
+  desk.confirm({{"vpc.amazonaws.com/efa", {view->id_of(Resource::efa, 0)}, "pod u1/c"}}, mark);
+  EXPECT_TRUE(desk.admission_open());
+  EXPECT_EQ(cores_env(desk.allocate(Resource::neuroncore, {"6", "7"})), "0-1");
+  EXPECT_EQ(cores_env(desk.allocate(Resource::neuron, {"3"})), "0-1") << "the same container's";
+}
+
+TEST_F(Desk, WithholdsWhatIsHeldThroughAnotherResourceOnly) {
+  node("trn1.32xlarge");
+  EXPECT_FALSE(desk.withholds(Resource::neuroncore));
+  ASSERT_TRUE(desk.allocate(Resource::neuron, {"0"}));
+  EXPECT_TRUE(desk.withholds(Resource::neuroncore));
+  EXPECT_FALSE(desk.withholds(Resource::neuron));
+  ASSERT_TRUE(desk.allocate(Resource::neuroncore, {"0", "1"}));
+  EXPECT_FALSE(desk.withholds(Resource::neuroncore)) << "the same container's";
+  EXPECT_FALSE(desk.withholds(Resource::efa));
+}
+
 TEST_F(Desk, TheNextContainerIsSteeredAwayFromHeldSilicon) {
   node("trn1.32xlarge");
   ASSERT_TRUE(desk.allocate(Resource::neuron, {"0"}));

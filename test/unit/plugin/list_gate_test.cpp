@@ -71,6 +71,23 @@ TEST_F(Lists, WithoutWaitersALateListIsForgottenQuietly) {
   EXPECT_FALSE(hold());
 }
 
+TEST_F(Lists, AnAllocateInDoubtWaitsForTheNextListToBeSentAndWritten) {
+  gate.hold_for_next(Resource::neuron, [this] { ++gone; });
+  EXPECT_TRUE(gate.holds());
+  gate.checkpoint_written();
+  EXPECT_EQ(gone, 0) << "written before the list was sent";
+  gate.sent();
+  EXPECT_EQ(gate.expire(), clock.now() + ListGate::kPatience);
+  EXPECT_EQ(gone, 0);
+  gate.checkpoint_written();
+  EXPECT_EQ(gone, 1);
+  EXPECT_FALSE(gate.holds());
+  gate.hold_for_next(Resource::neuron, [this] { ++gone; });
+  clock.advance(ListGate::kPatience);
+  EXPECT_EQ(gate.expire(), std::nullopt);
+  EXPECT_EQ(gone, 2) << "nobody was there to send it to";
+}
+
 TEST_F(Lists, AnotherKubeletOwesNothing) {
   gate.sent();
   ASSERT_TRUE(hold());
