@@ -1,14 +1,23 @@
 #!/bin/bash
 # Installs the Debian 12 packages that building (and with --test, testing) needs. Says nothing when all are there.
-# As root or through sudo; reads no input.  usage: tools/install-deps.sh [--test]
+# As root or through sudo; reads no input. Go is not among them: test/go.sh installs it where it is missing.
+# usage: tools/install-deps.sh [--test]
 set -eu
 
-build_packages="g++ cmake ninja-build ccache pkg-config scdoc
+build_packages="g++ python3 cmake ninja-build ccache pkg-config scdoc
   libexpected-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libhwloc-dev
   libarchive-dev zlib1g-dev libncurses-dev libfabric-dev
   libprotobuf-dev protobuf-compiler libgrpc++-dev protobuf-compiler-grpc
   libgtest-dev libgmock-dev libbenchmark-dev"
-test_packages="python3 hwloc-nox clang-format-14"
+test_packages="python3-venv ca-certificates hwloc-nox clang-format-14"
+
+# For the real kubelet. Where Docker or another packager has brought them, Debian's packages would remove theirs.
+PATH=$PATH:/usr/sbin:/sbin
+has() { command -v "$1" > /dev/null; }
+has containerd && has ctr || test_packages="$test_packages containerd"
+has runc || test_packages="$test_packages runc"
+# The image of the test's pods holds nothing but a static busybox, which takes the place of Debian's plain one.
+{ [ -x /bin/busybox ] && ! ldd /bin/busybox > /dev/null 2>&1; } || test_packages="$test_packages busybox-static"
 
 packages=$build_packages
 case "${1:-}" in

@@ -1,9 +1,10 @@
 #!/bin/sh
 # Runs the agent against a real kubelet and containerd and ends with "N passed, N failed, N skipped".
 #   run.sh [-run NAME] [DIRECTORY]     NAME: regular expression as for go test, for example TestRestarts
-# DIRECTORY has neuron-agent and neuron-sim (else $NEURON_BIN, else build/release/bin). Needs root.
-# Where Go, containerd or another part is missing the suite says SKIPPED and succeeds; with CI=true Debian's
-# parts are installed and anything that still is missing fails the run. Exit code: 0, or 1 when a test failed.
+# DIRECTORY has neuron-agent and neuron-sim (else $NEURON_BIN, else build/release/bin). Needs root or sudo for the tests
+# themselves, containerd, runc and a static busybox (tools/install-deps.sh --test), and Go (test/go.sh installs it).
+# Where a part is missing the suite says SKIPPED and succeeds; with CI=true that fails. Exit code: 0, or 1 when a test
+# failed.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -13,13 +14,13 @@ bin=${NEURON_BIN:-$top/build/release/bin}
 while [ $# -gt 0 ]; do
   case $1 in
     -run) only=${2:?-run needs a name}; shift 2 ;;
-    -h | --help) sed -n '2,7s/^# //p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,8s/^# //p' "$0"; exit 0 ;;
     -*) echo "run.sh: unknown option $1" >&2; exit 2 ;;
     *) bin=$1; shift ;;
   esac
 done
 bin=$(cd "$bin" 2>/dev/null && pwd) || { echo "run.sh: no directory $bin: build the programs first" >&2; exit 1; }
-PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
+PATH=$PATH:/usr/sbin:/sbin
 export PATH
 
 missing() {
@@ -33,54 +34,36 @@ missing() {
   exit 0
 }
 
-debian_parts() {
-  absent=
-  command -v containerd >/dev/null && command -v ctr >/dev/null || absent="$absent containerd"
-  command -v runc >/dev/null || absent="$absent runc"
-  runs_alone /bin/busybox || absent="$absent busybox-static"
-  echo "$absent"
-}
-
-# Debian's plain busybox needs shared libraries, which the image does not have.
-runs_alone() {
-  empty=$(mktemp -d)
-  alone=0
-  cp "$1" "$empty/busybox" 2>/dev/null && chroot "$empty" /busybox true 2>/dev/null || alone=1
-  rm -rf "$empty"
-  return $alone
-}
-
-[ "$(id -u)" = 0 ] || missing "needs root"
-parts=$(debian_parts)
-if [ -n "$parts" ] && [ "${CI:-}" = true ] && command -v apt-get >/dev/null; then
-  apt-get update -qq || true
-  # shellcheck disable=SC2086 # a list
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $parts >/dev/null || true
-  parts=$(debian_parts)
+as_root=
+if [ "$(id -u)" != 0 ]; then
+  as_root=sudo
+  sudo true 2>/dev/null || missing "needs root or sudo"
 fi
-[ -z "$parts" ] || missing "Debian packages not installed:$parts"
-command -v go >/dev/null || missing "Go >= 1.26 not found"
-version=$(cd "$here" && go env GOVERSION 2>/dev/null) || missing "Go >= 1.26 not found"
-case $version in
-  go1.2[6-9]* | go1.[3-9][0-9]* | go[2-9]*) ;;
-  *) missing "Go >= 1.26 needed, found ${version:-none}" ;;
-esac
-unshare --mount --pid --fork true 2>/dev/null || missing "may not make mount and PID namespaces here"
-[ -w /sys/fs/cgroup ] || missing "/sys/fs/cgroup is not writable"
+parts=
+for program in containerd ctr runc; do
+  command -v $program >/dev/null || parts="$parts $program,"
+done
+# Debian's plain busybox needs shared libraries, which the image does not have.
+{ [ -x /bin/busybox ] && ! ldd /bin/busybox >/dev/null 2>&1; } || parts="$parts a static busybox,"
+[ -z "$parts" ] || missing "not installed:${parts%,} (tools/install-deps.sh --test installs them)"
+go=$("$top/test/go.sh") || missing "$go"
+$as_root unshare --mount --pid --fork true 2>/dev/null || missing "may not make mount and PID namespaces here"
+$as_root test -w /sys/fs/cgroup || missing "/sys/fs/cgroup is not writable"
 [ -x "$bin/neuron-agent" ] && [ -x "$bin/neuron-sim" ] ||
   { echo "run.sh: neuron-agent or neuron-sim is not in $bin: build them first" >&2; exit 1; }
 
 out=$top/build/kubelet
-rm -rf "$out/logs"
+$as_root rm -rf "$out/logs"
 mkdir -p "$out"
 echo "real-kubelet suite: building the kubelet (minutes the first time, then from cache)"
 export CGO_ENABLED=0
-(cd "$here" && nice -n 10 go build -ldflags "-s -w" -o "$out/kubelet" ./kubelet) ||
+(cd "$here" && nice -n 10 "$go" build -ldflags "-s -w" -o "$out/kubelet" ./kubelet) ||
   missing "the kubelet did not build (module download needs a network)"
-(cd "$here" && nice -n 10 go test -c -o "$out/kubelet.test" .) || missing "the suite did not build"
+(cd "$here" && nice -n 10 "$go" test -c -o "$out/kubelet.test" .) || missing "the suite did not build"
 
 status=0
-NEURON_BIN=$bin KUBELET_BIN=$out/kubelet KUBELET_LOGS=$out/logs \
+$as_root env NEURON_BIN="$bin" KUBELET_BIN="$out/kubelet" KUBELET_LOGS="$out/logs" \
+  KUBELET_SEED="${KUBELET_SEED:-}" KUBELET_PODS="${KUBELET_PODS:-}" \
   "$out/kubelet.test" -test.v -test.timeout 10m -test.run "$only" >"$out/output.txt" 2>&1 || status=$?
 grep -E '^ *--- |FIGURE|_test.go:|^panic|kubelet suite' "$out/output.txt" || true
 

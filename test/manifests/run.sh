@@ -1,30 +1,21 @@
 #!/bin/bash
 # Checks manifests/ (renders, strict decoding, security). UPDATE_GOLDEN=1 rewrites manifests/static.
-# Needs Go 1.26; without it says SKIPPED and exits 0, with CI=true fails. Ends with "N passed, N failed, N skipped".
+# Needs Go, which test/go.sh finds or installs; without it says SKIPPED and exits 0, with CI=true fails.
+# Ends with "N passed, N failed, N skipped".
 set -u
 cd "$(dirname "$(readlink -f "$0")")" || exit 1
 
-PATH=$PATH:/usr/local/go/bin
-without_go() {
-  echo "SKIPPED: manifests: $1"
+if ! go=$(../go.sh); then
   if [ "${CI:-}" = true ]; then
-    echo "CI=true: nothing may be skipped; install Go 1.26 or newer" >&2
+    echo "FAILED: manifests: $go"
     echo "0 passed, 1 failed, 0 skipped"
     exit 1
   fi
+  echo "SKIPPED: manifests: $go"
   echo "0 passed, 0 failed, 1 skipped"
   exit 0
-}
-
-command -v go > /dev/null || without_go "go is not installed (1.26 or newer is needed)"
-version=$(go env GOVERSION 2> /dev/null)
-version=${version#go}
-major=${version%%.*}
-minor=${version#*.}
-minor=${minor%%[!0-9]*}
-if [ "${major:-0}" -lt 1 ] || { [ "$major" -eq 1 ] && [ "${minor:-0}" -lt 26 ]; }; then
-  without_go "go $version is too old (1.26 or newer is needed)"
 fi
+PATH=$(dirname "$go"):$PATH
 
 log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT
