@@ -4,6 +4,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
+#include "agent/core/memory_bounds.h"
 
 namespace neuron::core {
 namespace {
@@ -90,6 +91,7 @@ HostScan complete(HostScan scan) {
   if (!scan.lnc) {
     if (const auto lnc = default_lnc(scan, type)) scan.lnc = assumed(*lnc);
   }
+  forget_impossible_memory(scan);
   return scan;
 }
 

@@ -86,6 +86,7 @@ std::vector<Finding> preflight(const model::HostScan& scan, const PreflightFacts
   preflight_rules::Report report;
   preflight_rules::check_driver(scan, facts, report);
   preflight_rules::check_devices(scan, facts, report);
+  preflight_rules::check_fit(scan, facts, report);
   preflight_rules::check_health(scan, report);
   preflight_rules::check_efas(scan, facts, report);
   preflight_rules::check_fabric(scan, facts, report);

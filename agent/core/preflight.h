@@ -46,6 +46,14 @@ struct ForeignRdma {
   bool has_verbs_node = false;  // some sys/class/infiniband_verbs/uverbs<N>/ibdev names it
 };
 
+// A core of which resets failed since the driver was loaded, or whose count of them cannot be read.
+struct FailedResets {
+  int device = 0;           // N of neuron<N>
+  int core = 0;             // M of neuron_core<M>
+  std::uint64_t count = 0;  // neuron<N>/neuron_core<M>/stats/other_info/reset_fail_count/total
+  std::string unread;       // why there is no count; "" when there is one
+};
+
 // opt/aws/neuron/logical_nc_config
 struct LncFile {
   Presence presence = Presence::absent;  // unknown: there, but it could not be read
@@ -108,6 +116,7 @@ struct PreflightFacts {
   std::optional<model::Family> pci_family;     // chip of the Neuron functions on PCI, when they agree
   std::optional<int> online_cpus;              // sys/devices/system/cpu/online
   std::vector<ForeignRdma> foreign_rdma;       // by name
+  std::vector<FailedResets> failed_resets;     // by device, then core; a count of 0 is left out
   LncFile lnc_file;
   HugePages huge_pages;
   KubeletFacts kubelet;

@@ -33,6 +33,7 @@ struct Report {
 
 void check_driver(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
 void check_devices(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
+void check_fit(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
 void check_health(const model::HostScan& scan, Report& report);
 void check_efas(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
 void check_fabric(const model::HostScan& scan, const PreflightFacts& facts, Report& report);

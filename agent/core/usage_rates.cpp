@@ -6,6 +6,7 @@
 
 #include "agent/core/catalogue.h"
 #include "agent/core/logical_cores.h"
+#include "agent/core/memory_bounds.h"
 
 namespace neuron::core {
 namespace {
@@ -49,8 +50,7 @@ std::optional<double> busy_percent(const CoreUsage& before, const CoreUsage& now
 }
 
 // Adds to a sum that is unknown as soon as one part is.
-template <typename T>
-void add(std::optional<T>& sum, const std::optional<T>& part) {
+void add(std::optional<double>& sum, const std::optional<double>& part) {
   if (sum && part)
     *sum += *part;
   else
@@ -91,9 +91,10 @@ CoreRates rates_of_core(const DeviceUsage* before, const DeviceUsage* now, CoreR
     add(rates.utilization_percent, busy_percent(first, last, seconds));
     add(rates.flops_per_second, per_second(first.flops, last.flops, seconds));
     add(rates.inferences_per_second, per_second(first.inferences, last.inferences, seconds));
-    add(rates.device_memory_bytes, last.device_memory_bytes);
-    add(rates.host_memory_bytes, last.host_memory_bytes);
-    for (std::size_t i = 0; i < rates.device_memory.size(); ++i) add(rates.device_memory[i], last.device_memory[i]);
+    add_bytes(rates.device_memory_bytes, last.device_memory_bytes);
+    add_bytes(rates.host_memory_bytes, last.host_memory_bytes);
+    for (std::size_t i = 0; i < rates.device_memory.size(); ++i)
+      add_bytes(rates.device_memory[i], last.device_memory[i]);
   }
   if (rates.utilization_percent) *rates.utilization_percent /= static_cast<double>(rates.physical.size());
   return rates;

@@ -21,15 +21,10 @@ namespace {
 constexpr std::size_t kMaxDevicesText = std::size_t{64} << 10U;  // proc/devices
 constexpr int kMaxNumber = 1 << 30;
 
-// Names of a folder that are numbers, ascending.
-std::vector<int> numbers_of(const std::vector<std::string>& names) {
-  std::vector<int> numbers;
-  for (const std::string& name : names) {
-    const bool plain = !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
-    if (const auto number = plain ? parse_int(name, 0, kMaxNumber) : std::nullopt) numbers.push_back(*number);
-  }
-  std::sort(numbers.begin(), numbers.end());
-  return numbers;
+// A name that is a number: a process, or one of its files.
+std::optional<int> number_of(std::string_view name) {
+  const bool plain = !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
+  return plain ? parse_int(name, 0, kMaxNumber) : std::nullopt;
 }
 
 // N of ".../dev/neuron<N>", where "..." is nothing but the way to the root: links are absolute on a live machine and
@@ -103,9 +98,13 @@ bool is_gone(const Error& error) {
 // without CAP_SYS_PTRACE may do that, and not read one link.
 Result<void> check_rights(const FsRoot& root) {
   constexpr const char* kFolder = "proc/1/fd";
-  TRY_ASSIGN(const auto names, root.list(kFolder));
-  if (names.empty()) return {};
-  const auto target = root.read_link(kFolder + ('/' + names.front()));
+  std::string first;
+  TRY(root.visit(kFolder, [&first](std::string_view name) {
+    first = name;
+    return false;
+  }));
+  if (first.empty()) return {};
+  const auto target = root.read_link(kFolder + ('/' + first));
   if (!target && target.error().code == ErrorCode::permission_denied) return fail(target.error());
   return {};
 }
@@ -117,14 +116,13 @@ class Search {
     if (root.is_live()) major_ = driver_major(root);
   }
 
-  // False: no more may be looked at.
-  [[nodiscard]] bool look_at(int pid);
+  void look_at(int pid);
   void stop(std::string reason) { stopped_ = std::move(reason); }
   [[nodiscard]] DeviceUsers result() const;
 
  private:
   // Of one process.
-  void look_at_files(int pid, const std::vector<std::string>& names);
+  void look_at_files(int pid, std::vector<int> files);
   [[nodiscard]] bool look_at_file(int pid, const FsRoot& file_folder, int file);
   [[nodiscard]] Result<std::optional<int>> device_of(const FsRoot& file_folder, int file) const;
 
@@ -132,7 +130,6 @@ class Search {
   const DeviceUserBounds& bounds_;
   std::optional<unsigned> major_;
   std::map<std::pair<int, int>, int> users_;  // device, pid -> file
-  std::size_t processes_ = 0;                 // with open files
   std::size_t refused_ = 0;
   std::size_t crowded_ = 0;  // with more files than were looked at
   std::string stopped_;
@@ -154,8 +151,8 @@ bool Search::look_at_file(int pid, const FsRoot& file_folder, int file) {
   return access != Access::refused;
 }
 
-void Search::look_at_files(int pid, const std::vector<std::string>& names) {
-  std::vector<int> files = numbers_of(names);
+void Search::look_at_files(int pid, std::vector<int> files) {
+  std::sort(files.begin(), files.end());
   if (files.size() > bounds_.files_each) {
     files.resize(bounds_.files_each);
     ++crowded_;
@@ -169,23 +166,14 @@ void Search::look_at_files(int pid, const std::vector<std::string>& names) {
   if (!seen) ++refused_;
 }
 
-bool Search::look_at(int pid) {
-  const auto names = root_.list("proc/" + std::to_string(pid) + "/fd");
-  if (!names) {
-    const bool too_many = names.error().code == ErrorCode::data_corrupt && names.error().os_errno == 0;
-    if (too_many)
-      ++crowded_;
-    else if (!is_gone(names.error()))
-      ++refused_;
+void Search::look_at(int pid) {
+  std::vector<int> files;
+  const auto seen = root_.visit("proc/" + std::to_string(pid) + "/fd", [&files](std::string_view name) {
+    if (const auto file = number_of(name)) files.push_back(*file);
     return true;
-  }
-  if (names->empty()) return true;
-  if (++processes_ > bounds_.processes) {
-    stop("there are more than " + processes(bounds_.processes));
-    return false;
-  }
-  look_at_files(pid, *names);
-  return true;
+  });
+  if (!seen && !is_gone(seen.error())) ++refused_;
+  if (seen && !files.empty()) look_at_files(pid, std::move(files));
 }
 
 DeviceUsers Search::result() const {
@@ -209,16 +197,18 @@ Result<DeviceUsers> find_device_users(const FsRoot& root, const DeviceUserBounds
     return fail(ErrorCode::failed_precondition, "proc: of a container, not of the host");
   }
   TRY(check_rights(root));
-  TRY_ASSIGN(const auto names, root.list("proc"));
   const auto end = std::chrono::steady_clock::now() + bounds.time;
   Search search(root, bounds);
-  for (const int pid : numbers_of(names)) {
+  TRY(root.visit("proc", [&](std::string_view name) {
+    const auto pid = number_of(name);
+    if (!pid) return true;
     if (std::chrono::steady_clock::now() >= end) {
-      search.stop("it took more than " + std::to_string(bounds.time.count()) + " ms");
-      break;
+      search.stop("it took more than " + std::to_string(bounds.time.count()) + " ms, the rest was not looked at");
+      return false;
     }
-    if (!search.look_at(pid)) break;
-  }
+    search.look_at(*pid);
+    return true;
+  }));
   return search.result();
 }
 

@@ -26,11 +26,11 @@ struct DeviceUsers {
   friend bool operator==(const DeviceUsers&, const DeviceUsers&) = default;
 };
 
-// What may be looked at; beyond it there is a gap.
+// What may be looked at; beyond it there is a gap. All processes, however many, as long as there is time: a thousand
+// with forty files each take about 150 ms.
 struct DeviceUserBounds {
-  std::size_t processes = 4096;         // with open files; the kernel's own threads have none
-  std::size_t files_each = 1024;        // the lowest descriptors of each process
-  std::chrono::milliseconds time{500};  // looked at between two processes
+  std::size_t files_each = 1024;         // the lowest descriptors of each process
+  std::chrono::milliseconds time{2000};  // looked at between two processes
 };
 
 // Who uses the devices, from proc/<pid>/fd and fdinfo: without the driver, hence without attaching to anything. It
@@ -42,8 +42,8 @@ struct DeviceUserBounds {
 // device or a file what it likes.
 //
 // Errors: failed_precondition (proc/ is of a container: its pids are not the host's); permission_denied, not_found (the
-// links of pid 1 may not be read, or it is not shown: then one sees little more than one's own processes); data_corrupt
-// (more than 65536 entries in proc/). Any thread; blocks on reads of proc/ only, never in the driver.
+// links of pid 1 may not be read, or it is not shown: then one sees little more than one's own processes). Any thread;
+// blocks on reads of proc/ only, never in the driver.
 [[nodiscard]] Result<DeviceUsers> find_device_users(const FsRoot& root, const DeviceUserBounds& bounds = {});
 
 }  // namespace neuron::host

@@ -122,22 +122,29 @@ Result<std::string> FsRoot::read_file(std::string_view path, std::size_t max_byt
   return text;
 }
 
-Result<std::vector<std::string>> FsRoot::list(std::string_view path) const {
+Result<void> FsRoot::visit(std::string_view path, const std::function<bool(std::string_view)>& see) const {
   TRY_ASSIGN(const Fd fd, open_file(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC));
-  std::vector<std::string> names;
   alignas(struct dirent64) std::array<char, 16384> buffer;  // NOLINT: getdents64() fills it
   for (;;) {
     const ssize_t count = ::getdents64(fd.get(), buffer.data(), buffer.size());
     if (count < 0) return fail(errno_error(path));
-    if (count == 0) break;
+    if (count == 0) return {};
     for (ssize_t at = 0; at < count;) {
       const auto* entry = reinterpret_cast<const struct dirent64*>(buffer.data() + at);
       const std::string_view name(entry->d_name);
-      if (name != "." && name != "..") names.emplace_back(name);
+      if (name != "." && name != ".." && !see(name)) return {};
       at += entry->d_reclen;
     }
-    if (names.size() > kMaxEntries) return fail(corrupt(path, "more than 65536 entries"));
   }
+}
+
+Result<std::vector<std::string>> FsRoot::list(std::string_view path) const {
+  std::vector<std::string> names;
+  TRY(visit(path, [&names](std::string_view name) {
+    names.emplace_back(name);
+    return names.size() <= kMaxEntries;
+  }));
+  if (names.size() > kMaxEntries) return fail(corrupt(path, "more than 65536 entries"));
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,6 +48,10 @@ class FsRoot {
 
   // The same for files up to `max_bytes`, as is, read to the end; data_corrupt when larger.
   [[nodiscard]] Result<std::string> read_file(std::string_view path, std::size_t max_bytes) const;
+
+  // Calls `see` with each name in a directory except "." and "..", in the order of the file system, until it says
+  // false; for directories of any size. `see` may read below this root. Errors as of list, less its bound.
+  [[nodiscard]] Result<void> visit(std::string_view path, const std::function<bool(std::string_view)>& see) const;
 
   // Names in a directory except "." and "..", sorted; data_corrupt above 65536 entries.
   [[nodiscard]] Result<std::vector<std::string>> list(std::string_view path) const;

@@ -5,6 +5,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/host/attributes.h"
+#include "agent/host/neuron_sysfs.h"
 #include "agent/host/pci.h"
 #include "agent/host/problems.h"
 
@@ -106,6 +107,31 @@ std::vector<core::ForeignRdma> find_foreign_rdma(const FsRoot& root) {
   return foreign;
 }
 
+// Of the running agent's scan this is no part: the policy has no verdict for it.
+std::vector<core::FailedResets> read_failed_resets(const FsRoot& root) {
+  std::vector<core::FailedResets> failed;
+  const auto devices = root.list("sys/class/neuron_device");
+  if (!devices) return failed;
+  for (const std::string& device : *devices) {
+    const auto index = device_index_of(device);
+    if (!index) continue;
+    const auto entries = root.list(device_path(*index));
+    if (!entries) continue;
+    for (const std::string& entry : *entries) {
+      const auto core = core_index_of(entry);
+      if (!core) continue;
+      const auto text =
+          root.read_attribute(device_path(*index) + '/' + entry + "/stats/other_info/reset_fail_count/total");
+      if (!text && is_absent(text.error())) continue;
+      const auto count = text ? parse_counter(*text) : Result<std::uint64_t>(fail(text.error()));
+      if (!count || *count > 0) failed.push_back({*index, *core, count.value_or(0), count ? "" : "no usable number"});
+    }
+  }
+  std::sort(failed.begin(), failed.end(),
+            [](const auto& a, const auto& b) { return std::pair(a.device, a.core) < std::pair(b.device, b.core); });
+  return failed;
+}
+
 core::CdiFacts read_cdi(const FsRoot& root) {
   constexpr std::string_view kPath = "etc/containerd/config.toml";
   const auto text = root.read_file(kPath, kMaxConfigBytes);
@@ -160,6 +186,7 @@ core::PreflightFacts gather_preflight_facts(const FsRoot& root) {
   facts.lnc_file = read_lnc_file(root);
   facts.huge_pages = read_huge_pages(root);
   facts.cdi = read_cdi(root);
+  facts.failed_resets = read_failed_resets(root);
   facts.kubelet.not_looked = "nobody looked";
   return facts;
 }

@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "agent/core/memory_bounds.h"
 #include "agent/core/usage_rates.h"
 #include "agent/host/attributes.h"
 #include "agent/host/neuron_sysfs.h"
@@ -210,6 +211,7 @@ UsageSample UsageReader::read(const HostScan& scan, const UsageRequest& request,
   }
   read_platform(sample);
   read_processes(scan, sample);
+  core::forget_impossible_memory(sample, scan);
   return sample;
 }
 

@@ -28,10 +28,32 @@ render::NodeReport without_absent_neighbours(render::NodeReport report) {
   return report;
 }
 
+bool is_official(const Options& options) {
+  return options.json || !(options.health || options.efa || options.pods);
+}
+
+// As the official tool, which shows the driver's lists.
+render::NodeReport without_blanked_lists(render::NodeReport report) {
+  for (model::NeuronDevice& device : report.host.devices) {
+    if (report.blanked_lists.contains(device.index)) device.neighbours.reset();
+  }
+  return report;
+}
+
+// The drawing of a node whose lists are blank is of the table.
+std::string drawing(const render::NodeReport& report, const render::NodeView& view) {
+  const bool blanked = std::any_of(view.devices.begin(), view.devices.end(), [&](const render::DeviceView& device) {
+    return !device.neighbours.empty() && report.blanked_lists.contains(device.host_index);
+  });
+  return draw_topology(view) +
+         (blanked ? "\nThe driver shows no connections; those drawn are of the official table.\n" : "");
+}
+
 render::NodeView view_of(const render::NodeReport& report, const Options& options) {
   render::ViewRequest request;
   request.core_ids = report.core_ids;
   request.switched = report.switched;
+  request.mark_assumed_neighbours = !is_official(options);
   request.commands = report.commands;
   if (options.show_all_procs) request.filter = render::ProcessFilter::all;
   if (options.wide) request.command_width = render::kWideCommandWidth;
@@ -84,7 +106,7 @@ std::string table_text(const render::NodeReport& report, const render::NodeView&
 
 Result<std::string> listing(const render::NodeReport& report, const Options& options, render::ColourDepth colour) {
   const render::NodeReport listed = without_absent_neighbours(report);
-  render::NodeView view = view_of(listed, options);
+  render::NodeView view = view_of(is_official(options) ? without_blanked_lists(listed) : listed, options);
   if (!options.devices.empty()) TRY(choose(view, options.devices));
   if (options.json) return device_json(view);
   const render::NodeReport chosen = options.devices.empty() ? listed : only_devices(listed, host_indices(view));
@@ -92,7 +114,7 @@ Result<std::string> listing(const render::NodeReport& report, const Options& opt
   if (options.format == Format::json) return node_report_json(chosen, layout);
   if (options.format == Format::csv) return node_report_csv(chosen);
   const std::string table = table_text(chosen, view, options, colour);
-  return options.topology ? table + draw_topology(view_of(report, options)) : table;
+  return options.topology ? table + drawing(report, view_of(report, options)) : table;
 }
 
 }  // namespace neuron::ls

@@ -43,6 +43,23 @@ void add_expectations(render::NodeReport& report) {
   }
 }
 
+// Before the tables complete the scan.
+std::set<int> empty_lists(const model::HostScan& scan) {
+  std::set<int> indices;
+  for (const model::NeuronDevice& device : scan.devices) {
+    if (device.neighbours && device.neighbours->value.empty()) indices.insert(device.index);
+  }
+  return indices;
+}
+
+// With a device missing, lists that may not be read are as empty as those that may.
+void add_blanked_lists(render::NodeReport& report) {
+  for (const model::NeuronDevice& device : report.host.devices) {
+    const bool assumed = device.neighbours && device.neighbours->origin == model::Origin::assumed;
+    if (assumed && !report.missing_devices.empty()) report.blanked_lists.insert(device.index);
+  }
+}
+
 void add_places(render::NodeReport& report) {
   for (const model::NeuronDevice& device : report.host.devices) {
     report.core_ids.push_back(core::core_ids_of(device, report.host));
@@ -51,6 +68,7 @@ void add_places(render::NodeReport& report) {
   for (const auto& device : topology.devices) report.near_efas.push_back(device.near_efas);
   report.switched = topology.switched;
   add_expectations(report);
+  add_blanked_lists(report);
 }
 
 // Whether dev/ is a container's own. Every host has dev/kmsg and few containers do; elsewhere than on this machine that
@@ -98,7 +116,9 @@ NodeReader::NodeReader(const host::FsRoot& root, const Options& options)
 Reading NodeReader::read() {
   Reading reading;
   render::NodeReport& report = reading.report;
-  report.host = core::complete(scanner_.scan());
+  model::HostScan scan = scanner_.scan();
+  report.blanked_lists = empty_lists(scan);
+  report.host = core::complete(std::move(scan));
   report.own_dev = has_own_dev(root_, report.host);
   const bool only_efas = options_.efa && !options_.json && has_interfaces_only(report.host);
   if (!only_efas) reading.absence = explain_absence(report.host, options_.root, refusals_of(root_, report.host));

@@ -4,6 +4,7 @@
 
 #include <initializer_list>
 
+#include "agent/core/memory_bounds.h"
 #include "tools/neuron-top/format.h"
 #include "tools/neuron-top/selection.h"
 
@@ -24,13 +25,9 @@ std::string core_key(const DeviceView& device, const CoreView& core) {
 template <typename Memory, typename Kind>
 Bytes sum_of(const std::vector<Memory>& parts, std::initializer_list<Kind> kinds) {
   if (parts.empty()) return std::nullopt;
-  std::uint64_t sum = 0;
+  Bytes sum = 0;
   for (const Memory& part : parts) {
-    for (const Kind kind : kinds) {
-      const Bytes& bytes = part[static_cast<std::size_t>(kind)];
-      if (!bytes) return std::nullopt;
-      sum += *bytes;
-    }
+    for (const Kind kind : kinds) core::add_bytes(sum, part[static_cast<std::size_t>(kind)]);
   }
   return sum;
 }

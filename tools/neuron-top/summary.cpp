@@ -169,12 +169,13 @@ std::string memory_heading(const ViewModel& model, const std::vector<const Devic
   if (devices.size() != model.devices.size()) {
     text += fmt::format(" ({} of {} devices)", devices.size(), model.devices.size());
   }
-  const auto known = std::count_if(devices.begin(), devices.end(), [](const DeviceView* device) {
-    return device->device_bytes.has_value() && device->host_bytes.has_value();
-  });
-  if (known > 0 && known < static_cast<std::ptrdiff_t>(devices.size())) {
-    text += fmt::format(" ({} of {} devices known)", known, devices.size());
+  std::size_t least = devices.size();
+  for (const auto member : {&DeviceView::device_bytes, &DeviceView::host_bytes}) {
+    const auto known = static_cast<std::size_t>(std::count_if(
+        devices.begin(), devices.end(), [&](const auto* device) { return (device->*member).has_value(); }));
+    if (known > 0) least = std::min(least, known);
   }
+  if (least < devices.size()) text += fmt::format(" ({} of {} devices known)", least, devices.size());
   return text;
 }
 

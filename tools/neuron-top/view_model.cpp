@@ -6,6 +6,7 @@
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
 #include "agent/core/logical_cores.h"
+#include "agent/core/memory_bounds.h"
 #include "neuron_version.h"
 
 namespace neuron::top {
@@ -32,12 +33,10 @@ std::string core_version_of(const model::HostScan& scan) {
   return "";
 }
 
-// Sum of the kinds; nullopt when none is known.
+// Unknown as soon as one kind is.
 Bytes sum_of(const model::HostMemory& kinds) {
-  Bytes sum;
-  for (const Bytes& bytes : kinds) {
-    if (bytes) sum = sum.value_or(0) + *bytes;
-  }
+  Bytes sum = 0;
+  for (const Bytes& bytes : kinds) core::add_bytes(sum, bytes);
   return sum;
 }
 
@@ -54,11 +53,8 @@ CoreView core_view(const core::CoreRates& rates) {
 // Unknown as soon as one is; no core at all is unknown too.
 Bytes sum_of(const std::vector<CoreView>& cores, Bytes CoreView::*member) {
   if (cores.empty()) return std::nullopt;
-  std::uint64_t sum = 0;
-  for (const CoreView& core : cores) {
-    if (!(core.*member)) return std::nullopt;
-    sum += *(core.*member);
-  }
+  Bytes sum = 0;
+  for (const CoreView& core : cores) core::add_bytes(sum, core.*member);
   return sum;
 }
 
@@ -113,6 +109,7 @@ DeviceView device_view(const Moment& moment, std::size_t i) {
   view.device_bytes = sum_of(view.cores, &CoreView::device_bytes);
   view.host_bytes = sum_of(view.cores, &CoreView::host_bytes);
   view.memory_size = device.memory_bytes;
+  if (view.memory_size && view.device_bytes > view.memory_size) view.device_bytes.reset();
   if (i < moment.device_health.size()) {
     view.health = without_name(moment.device_health[i], "neuron" + std::to_string(device.index));
   }
@@ -174,13 +171,12 @@ EfaView efa_view(const Moment& moment, std::size_t i) {
 void add_holdings(ProcessView& view, const Moment& moment) {
   std::set<int> cores;
   view.device_bytes = view.host_bytes = 0;
-  const auto add = [](Bytes& sum, const Bytes& part) { sum = sum && part ? Bytes(*sum + *part) : std::nullopt; };
   for (const model::NeuronDevice& device : moment.scan.devices) {
     for (const model::Process& process : device.processes.value_or(std::vector<model::Process>{})) {
       if (process.pid != view.pid) continue;
       view.devices.push_back(device.index);
-      add(view.device_bytes, process.device_memory_bytes);
-      add(view.host_bytes, process.host_memory_bytes);
+      core::add_bytes(view.device_bytes, process.device_memory_bytes);
+      core::add_bytes(view.host_bytes, process.host_memory_bytes);
       view.cores_known = view.cores_known && process.core_mask;
       const unsigned mask = process.core_mask.value_or(0);
       for (const core::CoreRates& core : moment.rates.cores) {

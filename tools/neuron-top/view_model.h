@@ -35,11 +35,12 @@ struct EccView {
 
 struct DeviceView {
   int index = 0;
-  std::vector<CoreView> cores;                // ascending position
-  std::optional<double> percent;              // mean of the cores that are known
-  std::optional<std::uint64_t> device_bytes;  // sum of the cores; nullopt as soon as one is unknown
-  std::optional<std::uint64_t> host_bytes;    // of the kinds, else the sum of the cores
-  std::optional<std::uint64_t> memory_size;   // of the whole device
+  std::vector<CoreView> cores;    // ascending position
+  std::optional<double> percent;  // mean of the cores that are known
+  std::optional<std::uint64_t>
+      device_bytes;                         // sum of the cores; nullopt as soon as one is unknown, or above memory_size
+  std::optional<std::uint64_t> host_bytes;  // sum of the kinds when all are known, else of the cores
+  std::optional<std::uint64_t> memory_size;  // of the whole device
   model::HostMemory host_kinds;
   std::optional<model::PowerUsage> power;
   model::Health health;

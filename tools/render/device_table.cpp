@@ -91,7 +91,7 @@ std::string device_cell(const DeviceView& device, Column column) {
     case Column::memory:
       return memory_text(device.memory_bytes);
     case Column::connected:
-      return joined(device.neighbours);
+      return joined(device.neighbours) + (device.neighbours_marked ? " *" : "");
     case Column::affinity:
       return device.cpus ? format_int_list(*device.cpus) : kUnknown;
     case Column::numa_node:
@@ -189,8 +189,13 @@ std::string device_table(const NodeView& view, const std::vector<Column>& column
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (columns[i] == Column::health) table.paint_column(i, role_of_health);
   }
-  for (const DeviceView& device : view.devices) table.add_group(rows_of(device, columns));
-  return table.to_string(colour);
+  bool marked = false;
+  for (const DeviceView& device : view.devices) {
+    table.add_group(rows_of(device, columns));
+    marked = marked || device.neighbours_marked;
+  }
+  return table.to_string(colour) +
+         (marked ? "* The driver shows no connections; these are of the official table.\n" : "");
 }
 
 }  // namespace neuron::render

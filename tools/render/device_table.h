@@ -43,7 +43,8 @@ enum class Column {
 [[nodiscard]] Role role_of_health(std::string_view state);
 
 // One group of rows per device: a row per process when a process column is asked for, else one row. Device cells stand
-// in the first row of a group only. Colour marks the health column and changes no width.
+// in the first row of a group only. Marked neighbours get a star, and a line below the table says what it means. Colour
+// marks the health column and changes no width.
 [[nodiscard]] std::string device_table(const NodeView& view, const std::vector<Column>& columns,
                                        ColourDepth colour = ColourDepth::none);
 

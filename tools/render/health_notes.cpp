@@ -51,15 +51,6 @@ std::string without_node(const NodeReport& report) {
          std::string(indices.size() == 1 ? "device " : "devices ") + format_int_list(indices) + " of the host.\n";
 }
 
-// A driver that misses a device blanks the lists of all others, and older ones show them to root only.
-std::string assumed_connections(const model::HostScan& host) {
-  const bool assumed = std::any_of(host.devices.begin(), host.devices.end(), [](const model::NeuronDevice& device) {
-    return device.neighbours && device.neighbours->origin == model::Origin::assumed &&
-           !device.neighbours->value.empty();
-  });
-  return assumed ? "The driver shows no connections; those above are of the official table.\n" : "";
-}
-
 // One cause of all interfaces has one sentence for all, and is said once.
 std::string verdicts(const std::vector<Health>& all, ColourDepth colour) {
   std::string text;
@@ -111,7 +102,7 @@ std::string health_notes(const NodeReport& report, ColourDepth colour) {
   } else {
     text = "Not as it should be:\n" + findings;
   }
-  text += without_node(report) + assumed_connections(report.host);
+  text += without_node(report);
   return text + (gaps.empty() ? "" : "Could not be read:\n" + gaps);
 }
 

@@ -46,6 +46,8 @@ DeviceView device_view(const model::NeuronDevice& device, const ViewRequest& req
   view.host_index = device.index;
   view.memory_bytes = device.memory_bytes;
   if (device.neighbours) view.neighbours = device.neighbours->value;
+  view.neighbours_marked = request.mark_assumed_neighbours && !view.neighbours.empty() &&
+                           device.neighbours->origin == model::Origin::assumed;
   view.bdf = value_of(device.bdf);
   view.cpus = value_of(device.cpus);
   view.numa_node = value_of(device.numa_node);

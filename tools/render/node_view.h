@@ -27,7 +27,8 @@ struct DeviceView {
   int host_index = 0;                        // N of neuron<N> in sysfs; what `neighbours` refers to
   std::optional<std::vector<int>> core_ids;  // logical core ids, ascending
   std::optional<std::uint64_t> memory_bytes;
-  std::vector<int> neighbours;  // host indices in the driver's order; empty = none or unknown
+  std::vector<int> neighbours;     // host indices in the driver's order; empty = none or unknown
+  bool neighbours_marked = false;  // they are of the official table, and marked as such
   std::optional<model::Bdf> bdf;
   std::optional<std::vector<int>> cpus;  // ascending
   std::optional<int> numa_node;          // -1 = the platform has none
@@ -62,6 +63,7 @@ struct ViewRequest {
   ProcessFilter filter = ProcessFilter::with_runtime;
   std::size_t command_width = kCommandWidth;
   bool switched = false;
+  bool mark_assumed_neighbours = false;  // for our own views
   // Each parallel to scan.devices, or empty where nobody asked.
   std::vector<model::Health> health;
   std::vector<std::vector<std::string>> efas;

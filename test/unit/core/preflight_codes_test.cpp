@@ -68,8 +68,21 @@ std::vector<Case> neuron_cases() {
        [](Host h) {
          h.scan.devices.push_back(h.scan.devices[0]);
          h.scan.devices[1].index = 1;
+         h.scan.devices[1].serial = "19fcda00f5ff6eb9";
+         h.scan.devices[1].bdf->value.slot = 1;
        }},
       {"device_node_missing", kError, kTrn1, [](Host h) { h.scan.devices[4].node_present = false; }},
+      {"devices_differ", kError, kTrn1, [](Host h) { h.scan.devices[4].arch = "NDv3"; }},
+      {"chip_unexpected", kError, kTrn1,
+       [](Host h) {
+         for (auto& device : h.scan.devices) device.family = model::Family::inferentia2;
+       }},
+      {"address_twice", kWarning, kTrn1, [](Host h) { h.scan.devices[4].bdf = h.scan.devices[7].bdf; }},
+      {"serial_twice", kWarning, kTrn1, [](Host h) { h.scan.devices[4].serial = h.scan.devices[7].serial; }},
+      {"resets_failed", kWarning, kTrn1,
+       [](Host h) {
+         h.facts.failed_resets = {{4, 1, 3, ""}};
+       }},
   };
 }
 
@@ -219,7 +232,7 @@ TEST(PreflightCodes, AreDocumented) {
 
 TEST(PreflightCodes, OfTheSourceAreAllProvoked) {
   const std::regex literal(R"re((?:report\.(?:error|warning)\(|[Ss]everity(?:::info)?, )\s*"([a-z0-9_]+)")re");
-  for (const char* part : {"", "_efa", "_health", "_neuron", "_node"}) {
+  for (const char* part : {"", "_devices", "_efa", "_health", "_neuron", "_node"}) {
     const std::string source = text_of(std::string("agent/core/preflight") + part + ".cpp");
     int found = 0;
     for (std::sregex_iterator at(source.begin(), source.end(), literal), end; at != end; ++at, ++found) {

@@ -20,6 +20,8 @@ inline CheckedHost sound_host(const std::string& type) {
   host.scan = silent_scan(type);
   host.scan.neuron_pci_functions = static_cast<int>(host.scan.devices.size());
   for (model::NeuronDevice& device : host.scan.devices) {
+    device.arch = "NDv2";
+    device.serial = "19fcda00f5ff6e0" + std::to_string(device.index);
     device.bdf = {{0, 0x10, static_cast<std::uint8_t>(device.index), 0}, model::Origin::live};
     device.neighbours = {find_instance_type(type)->devices[static_cast<std::size_t>(device.index)].neighbours,
                          model::Origin::live};

@@ -85,6 +85,32 @@ TEST(CheckFindings, Devices) {
   expect_found("instance_type_unknown", "trn1.32xlarge", {}, set("host", "instance_type=trn9.48xlarge"));
 }
 
+TEST(CheckFindings, DevicesThatDoNotFit) {
+  const std::string facts = std::string(kDevices) + "neuron4/info/";
+  expect_found("devices_differ", "trn1.32xlarge", file(facts + "architecture/device_name", "Trainium2\n"));
+  expect_found("devices_differ", "trn1.32xlarge", file(facts + "architecture/arch_type", "NDv3\n"));
+  expect_found("devices_differ", "trn1.32xlarge", file(std::string(kDevices) + "neuron4/core_count", "1"));
+  expect_found(
+      "address_twice", "trn1.32xlarge",
+      file("neuron-ioctl/neuron4.json", R"({"bdf": "0000:10:1b.0", "apps": [], "logical_to_physical": [0, 1]})"));
+  expect_found("serial_twice", "trn1.32xlarge", {}, [](CheckedNode& node) {
+    for (const char* device : {"neuron4", "neuron9"}) node.host.set(device, "serial_number=19fcda00f5ff6eb9");
+  });
+  expect_found("resets_failed", "trn1.32xlarge", {}, set("neuron4/core1", "reset_fail_count=2"));
+}
+
+TEST(CheckFindings, ChipsOfAnotherFamilyThanTheTypes) {
+  const auto codes = found_on("trn2.3xlarge", {}, set("host", "instance_type=trn1.2xlarge"));
+  EXPECT_THAT(codes, ::testing::Contains("chip_unexpected"));
+}
+
+TEST(CheckFindings, AResetCountThatCannotBeReadIsNotZero) {
+  CheckedNode node("trn1.2xlarge");
+  node.host.write();
+  node.host.set("neuron0/core1", "garbage", "reset_fail_count");
+  EXPECT_THAT(node.codes(), ElementsAre("not_checked"));
+}
+
 TEST(CheckFindings, NothingToServe) {
   EXPECT_THAT(found_on("p5.48xlarge", without(sim::Part::efa), set("host", "instance_type=m7i.large")),
               ElementsAre("nothing_to_serve"));
@@ -124,7 +150,8 @@ TEST(CheckFindings, HealthThatCannotBeRead) {
 }
 
 TEST(CheckFindings, Efa) {
-  expect_found("efas_none_attached", "trn1.2xlarge", {}, set("host", "instance_type=trn2.3xlarge"));
+  EXPECT_THAT(found_on("trn1.2xlarge", {}, set("host", "instance_type=trn2.3xlarge")),
+              ElementsAre("chip_unexpected", "efas_none_attached"));
 }
 
 TEST(CheckFindings, EfaInterfaces) {

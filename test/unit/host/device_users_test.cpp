@@ -30,6 +30,7 @@ using ::testing::SizeIs;
 constexpr const char* kReadWrite = "02100002";
 constexpr const char* kReadOnly = "0100000";
 constexpr const char* kWriteOnly = "0104001";
+constexpr DeviceUserBounds kPatient{.time = std::chrono::minutes(5)};
 
 class DeviceUsersTest : public ::testing::Test {
  protected:
@@ -50,7 +51,7 @@ class DeviceUsersTest : public ::testing::Test {
     return found ? Error{} : found.error();
   }
 
-  TempTree tree_;
+  TempTree tree_{TempTree::Place::memory};
 };
 
 TEST_F(DeviceUsersTest, WhoHasADeviceOpen) {
@@ -165,19 +166,39 @@ TEST_F(DeviceUsersTest, ProcOfAContainerIsNotAsked) {
   EXPECT_THAT(find().users, SizeIs(1));
 }
 
-TEST_F(DeviceUsersTest, BoundsAreTold) {
-  for (int pid = 11; pid <= 14; ++pid) open_file(pid, "3", "/dev/neuron0");
-  tree_.folder("proc/10/fd");  // a thread of the kernel does not count
+TEST_F(DeviceUsersTest, WhenTimeIsOutItIsTold) {
+  open_file(11, "3", "/dev/neuron0");
   DeviceUserBounds bounds;
-  bounds.processes = 4;
-  EXPECT_EQ(find(bounds).gap, "");
-  bounds.processes = 2;
-  EXPECT_THAT(find(bounds).users, ElementsAre(DeviceUser{0, 11, 3}, DeviceUser{0, 12, 3}));
-  EXPECT_THAT(find(bounds).gap, HasSubstr("there are more than 2 processes"));
-  bounds = {};
   bounds.time = std::chrono::milliseconds(0);
   EXPECT_THAT(find(bounds).users, IsEmpty());
-  EXPECT_THAT(find(bounds).gap, HasSubstr("it took more than 0 ms"));
+  EXPECT_THAT(find(bounds).gap, HasSubstr("it took more than 0 ms, the rest was not looked at"));
+}
+
+// Processes of a machine are bounded by the kernel (PID_MAX_LIMIT, 4194304), what a look costs by time alone.
+TEST_F(DeviceUsersTest, OfSeventyThousandProcessesTheLastIsSeen) {
+  constexpr int kProcesses = 70000;
+  for (int pid = 2; pid < kProcesses; ++pid) ::mkdir(tree_.at("proc/" + std::to_string(pid)).c_str(), 0777);
+  open_file(kProcesses, "3", "/dev/neuron0");
+  const DeviceUsers found = find(kPatient);
+  EXPECT_THAT(found.users, ElementsAre(DeviceUser{0, kProcesses, 3}));
+  EXPECT_EQ(found.gap, "");
+}
+
+TEST_F(DeviceUsersTest, OfThousandsWithOpenFilesTheLastIsSeen) {
+  constexpr int kProcesses = 5000;
+  for (int pid = 2; pid < kProcesses; ++pid) tree_.link("proc/" + std::to_string(pid) + "/fd/0", "/dev/null");
+  open_file(kProcesses, "3", "/dev/neuron0");
+  const DeviceUsers found = find(kPatient);
+  EXPECT_THAT(found.users, ElementsAre(DeviceUser{0, kProcesses, 3}));
+  EXPECT_EQ(found.gap, "");
+}
+
+TEST_F(DeviceUsersTest, OfSeventyThousandFilesTheLowestAreLookedAt) {
+  open_file(17, "3", "/dev/neuron0");
+  for (int file = 4; file < 70000; ++file) std::ofstream(tree_.at("proc/17/fd/" + std::to_string(file)));
+  const DeviceUsers found = find(kPatient);
+  EXPECT_THAT(found.users, ElementsAre(DeviceUser{0, 17, 3}));
+  EXPECT_THAT(found.gap, HasSubstr("1 process with more than 1024 open files"));
 }
 
 TEST_F(DeviceUsersTest, OfManyFilesTheLowestAreLookedAt) {

@@ -152,6 +152,19 @@ TEST(FsRoot, ListsSortedNames) {
   EXPECT_EQ(tree.root().list("absent").error().code, ErrorCode::not_found);
 }
 
+TEST(FsRoot, VisitsUntilItIsEnough) {
+  TempTree tree(TempTree::Place::memory);
+  tree.folder("many");
+  for (int i = 0; i < 70000; ++i) std::ofstream(tree.at("many/" + std::to_string(i)));
+  int seen = 0;
+  EXPECT_TRUE(tree.root().visit("many", [&seen](std::string_view) { return ++seen > 0; }));
+  EXPECT_EQ(seen, 70000) << "as many as there are";
+  EXPECT_EQ(tree.root().list("many").error().code, ErrorCode::data_corrupt);
+  EXPECT_TRUE(tree.root().visit("many", [&seen](std::string_view) { return --seen > 69990; }));
+  EXPECT_EQ(seen, 69990);
+  EXPECT_EQ(tree.root().visit("absent", [](std::string_view) { return true; }).error().code, ErrorCode::not_found);
+}
+
 TEST(FsRoot, ReadFileIsBounded) {
   TempTree tree;
   tree.write("f", std::string(200'000, 'x') + "\n");

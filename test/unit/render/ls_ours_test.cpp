@@ -143,6 +143,15 @@ TEST_F(LsOurs, VerbsDevicesOfALoadedModuleAreExplainedOnce) {
   EXPECT_THAT(out, HasSubstr("unhealthy, verbs_devices_missing"));
 }
 
+TEST_F(LsOurs, MoreMemoryThanTheDeviceHasIsUnknown) {
+  simulate("inf2.xlarge");
+  set("neuron0/core1", "device_mem=18446744073709550616");
+  const json device = report()["devices"][0];
+  EXPECT_TRUE(device["physical_cores"][1]["device_memory_bytes"].is_null());
+  EXPECT_EQ(device["physical_cores"][0]["device_memory_bytes"], 0);
+  EXPECT_THAT(run("--health").out, HasSubstr("device_mem/total: more than the device has"));
+}
+
 TEST_F(LsOurs, NoConnectionLeadsToADeviceThatIsNotThere) {
   sim::HostPlan plan;
   plan.instance_type = "trn1.32xlarge";
@@ -155,7 +164,37 @@ TEST_F(LsOurs, NoConnectionLeadsToADeviceThatIsNotThere) {
       EXPECT_NE(neighbour, 5);
     }
   }
-  EXPECT_THAT(run("--health").out, HasSubstr("those above are of the official table"));
+}
+
+// The driver blanks the lists of all when one device is missing, and so does the official tool.
+TEST_F(LsOurs, ConnectionsOfTheTableAreMarkedAndNeverShownAsTheDrivers) {
+  sim::HostPlan plan;
+  plan.instance_type = "trn1.32xlarge";
+  plan.missing = {3};
+  simulate(plan);
+  test::expect_golden("host/trn1.32xlarge.missing.txt", run("").out);
+  test::expect_golden("host/trn1.32xlarge.missing-efa.txt", run("--efa").out);
+  test::expect_golden("host/trn1.32xlarge.missing-topology.txt", run("-t").out);
+  for (const json& device : json::parse(run("-j").out)) EXPECT_TRUE(device["connected_to"].is_null());
+  for (const json& device : report()["devices"]) EXPECT_EQ(device["connected_to"]["origin"], "assumed");
+  const std::string csv = run("--output-format csv").out;
+  EXPECT_THAT(csv, HasSubstr(",13 0 5 2,assumed,"));
+}
+
+// Drivers before 2.28 show the lists to root only; that is no sign that they are empty.
+TEST_F(LsOurs, ConnectionsThatMayNotBeReadAreStillListed) {
+  simulate("trn1.32xlarge");
+  for (int index = 0; index < 16; ++index) set("neuron" + std::to_string(index), "remove", "connected_devices");
+  EXPECT_THAT(run("").out, HasSubstr("| 13, 0, 5, 2   |"));
+  EXPECT_THAT(run("--health").out, HasSubstr("| 13, 0, 5, 2 *   |"));
+}
+
+TEST_F(LsOurs, AListThatTheDriverLeavesEmptyIsBlank) {
+  simulate("inf2.48xlarge");
+  set("neuron4", "connected_devices=");
+  EXPECT_EQ(json::parse(run("-j").out)[4]["connected_to"], nullptr);
+  EXPECT_EQ(json::parse(run("-j").out)[5]["connected_to"], json({4, 6}));
+  EXPECT_THAT(run("--health").out, HasSubstr("| 3, 5 * "));
 }
 
 TEST_F(LsOurs, CsvHasOneLinePerDevice) {

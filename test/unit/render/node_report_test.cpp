@@ -167,13 +167,5 @@ TEST(HealthNotes, NeighboursAmongTheMissingAreNotToldAgain) {
   EXPECT_THAT(health_notes(report), HasSubstr("connected_devices"));
 }
 
-TEST(HealthNotes, SaysWhereConnectionsComeFrom) {
-  NodeReport report = small_report();
-  report.host.devices[0].neighbours = {{1}, model::Origin::live};
-  EXPECT_THAT(health_notes(report), ::testing::Not(HasSubstr("connections")));
-  report.host.devices[0].neighbours->origin = model::Origin::assumed;
-  EXPECT_THAT(health_notes(report), HasSubstr("those above are of the official table"));
-}
-
 }  // namespace
 }  // namespace neuron::render

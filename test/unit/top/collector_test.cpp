@@ -103,6 +103,43 @@ TEST(Collector, WhatCannotBeReadIsUnknown) {
   EXPECT_FALSE(model.devices.front().percent);
 }
 
+// A counter that was cleared in use reads as almost 2^64 after the next free; added up it would look plausible.
+TEST(Collector, MoreMemoryThanThereIsIsUnknown) {
+  constexpr const char* kBelowZero = "18446744073709550616\n";
+  fakes::FakeHost host("inf2.xlarge");
+  host.write();
+  write(host.path() + kCoreFolder + "memory_usage/device_mem/total", kBelowZero);
+  write(host.path() + kCoreFolder + "memory_usage/device_mem/tensors/total", kBelowZero);
+  write(host.path() + kCoreFolder + "memory_usage/host_mem/total", kBelowZero);
+  const std::string device = host.path() + "/sys/class/neuron_device/neuron0/";
+  write(device + "neuron_core1/stats/memory_usage/device_mem/total", "4096\n");
+  write(device + "neuron_core1/stats/memory_usage/host_mem/total", "4096\n");
+  write(device + "stats/memory_usage/host_mem/tensors/total", kBelowZero);
+  write(device + "stats/memory_usage/host_mem/constants/total", "4096\n");
+  const auto model = make_view_model(open(host)->collect({}));
+  const DeviceView& view = model.devices.front();
+  EXPECT_FALSE(view.cores.front().device_bytes);
+  EXPECT_FALSE(view.cores.front().host_bytes);
+  EXPECT_FALSE(view.cores.front().kinds[static_cast<std::size_t>(model::DeviceMemoryKind::tensors)]);
+  EXPECT_EQ(view.cores.back().device_bytes, 4096U);
+  EXPECT_FALSE(view.device_bytes);
+  EXPECT_FALSE(view.host_bytes);
+  EXPECT_THAT(view.problems, ::testing::Contains(HasSubstr("device_mem/total: more than the device has")));
+}
+
+// Each part is possible, all of them together are not.
+TEST(Collector, ASumAboveTheDevicesMemoryIsUnknown) {
+  fakes::FakeHost host("inf2.xlarge");
+  host.write();
+  for (const char* core : {"0", "1"}) {
+    write(host.path() + "/sys/class/neuron_device/neuron0/neuron_core" + core + "/stats/memory_usage/device_mem/total",
+          "34359738368\n");
+  }
+  const auto model = make_view_model(open(host)->collect({}));
+  EXPECT_EQ(model.devices.front().cores.front().device_bytes, 34359738368U);
+  EXPECT_FALSE(model.devices.front().device_bytes);
+}
+
 TEST(Collector, OldDriversSayWhy) {
   fakes::FakeHost host("trn1.32xlarge");
   host.driver("2.27.4.0").write();
