@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <memory>
 
+#include "agent/base/standard_streams.h"
 #include "agent/config/check_options.h"
 #include "agent/config/options.h"
 #include "agent/daemon/check_command.h"
 #include "agent/daemon/daemon.h"
-#include "agent/host/machine_topology.h"
 #include "neuron_version.h"
 
 namespace {
@@ -40,9 +40,6 @@ int run(const neuron::config::Options& options) {
     std::fprintf(stderr, "neuron-agent: %s\n", signals.error().message.c_str());
     return static_cast<int>(neuron::daemon::ExitCode::failed);
   }
-  // Before any thread: changing the environment while another thread reads it, as formatting a local time does,
-  // crashes.
-  neuron::host::set_hwloc_root(options.root);
   set_up_logging(options.log_level);
   const auto code = options.once ? neuron::daemon::print_once(options) : neuron::daemon::run_daemon(options, *signals);
   spdlog::shutdown();
@@ -63,6 +60,7 @@ int check(const neuron::config::CheckOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  neuron::open_standard_streams();
   mallopt(M_ARENA_MAX, 2);  // a dozen mostly idle threads would otherwise keep an arena each
   CLI::App app{"Neuron and EFA node agent: offers this node's devices to the kubelet."};
   app.name("neuron-agent");
