@@ -23,7 +23,11 @@ Result<std::unique_ptr<PluginServer>> PluginServer::start(Resource resource, con
   builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
   builder.RegisterService(&plugin->service_);
   plugin->server_ = builder.BuildAndStart();
-  if (!plugin->server_) return fail(ErrorCode::unavailable, path + ": cannot listen; is the directory writable?");
+  if (!plugin->server_) {
+    // Not the socket's name, which is another one each time: what is said once is not said again.
+    return fail(ErrorCode::unavailable,
+                directory + ": no socket can be made there; is it writable, has its file system inodes left?");
+  }
   return plugin;
 }
 

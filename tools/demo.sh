@@ -18,7 +18,7 @@ esac
 if [ "$build" = yes ]; then
   echo "Installing what is missing and building build/release (some minutes the first time)"
   tools/install-deps.sh && cmake --preset release -DBUILD_TESTING=ON > /dev/null < /dev/null &&
-    cmake --build build/release --parallel "$(nproc)" --target neuron-agent neuron-ls neuron-top neuron-gather neuron-sim neuron-pods man < /dev/null || {
+    cmake --build build/release --parallel "$(nproc)" --target neuron-agent neuron-ls neuron-top neuron-gather neuron-sim neuron-pods neuron-topology man < /dev/null || {
     echo "tools/demo.sh: the build failed" >&2
     exit 1
   }

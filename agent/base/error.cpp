@@ -2,6 +2,9 @@
 
 #include <cerrno>
 #include <system_error>
+#include <utility>
+
+#include "agent/base/parse.h"
 
 namespace neuron {
 
@@ -54,10 +57,23 @@ ErrorCode code_of(int os_errno) {
   }
 }
 
+constexpr std::size_t kMaxMessage = 16384;  // two paths of the kernel's longest, and what is said of them
+
 }  // namespace
 
+Error Error::with_context(std::string_view context) && {
+  message = printable_line(std::string(context) + ": " + message, kMaxMessage);
+  return std::move(*this);
+}
+
+Error make_error(ErrorCode code, std::string message) {
+  return Error{code, printable_line(std::move(message), kMaxMessage), 0};
+}
+
 Error error_from_errno(int os_errno, std::string_view what) {
-  return Error{code_of(os_errno), std::string(what) + ": " + std::generic_category().message(os_errno), os_errno};
+  Error error = make_error(code_of(os_errno), std::string(what) + ": " + std::generic_category().message(os_errno));
+  error.os_errno = os_errno;
+  return error;
 }
 
 }  // namespace neuron

@@ -2,7 +2,6 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace neuron {
 
@@ -21,22 +20,18 @@ enum class ErrorCode {
 // "not_found", "data_corrupt", …; a string with static lifetime.
 [[nodiscard]] std::string_view to_string(ErrorCode code);
 
-// Passive data. `message` is one line for people: what, where, and if possible what to do.
+// Passive data. `message` is one line for people: what, where, and if possible what to do. It names files of foreign
+// machines, so the functions that make one show whatever a terminal or a log would obey as \xNN (see printable()).
 struct Error {
   ErrorCode code = ErrorCode::internal;
   std::string message;
   int os_errno = 0;  // 0 when no system call was involved
 
   // The same error, with what the caller was doing put in front: "reading neuron3: <message>".
-  [[nodiscard]] Error with_context(std::string_view context) && {
-    message = std::string(context) + ": " + message;
-    return std::move(*this);
-  }
+  [[nodiscard]] Error with_context(std::string_view context) &&;
 };
 
-[[nodiscard]] inline Error make_error(ErrorCode code, std::string message) {
-  return Error{code, std::move(message), 0};
-}
+[[nodiscard]] Error make_error(ErrorCode code, std::string message);
 
 // Error from an errno value: code by meaning (ENOENT, ENODEV → not_found; EACCES, EPERM → permission_denied; EAGAIN,
 // EBUSY → unavailable; ETIMEDOUT → deadline_exceeded; else internal), message "<what>: <text of errno>".

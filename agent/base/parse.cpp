@@ -18,8 +18,29 @@ std::optional<T> parse_number(std::string_view text, int base) {
   return value;
 }
 
+// Well-formed characters that must not be shown as they are: terminals obey the C1 controls, and the others are
+// invisible but reorder, join or part what stands around them.
+bool is_hidden(char32_t character) {
+  struct Range {
+    char32_t first;
+    char32_t last;
+  };
+  constexpr std::array<Range, 10> kHidden = {{{0x80, 0x9f},          // C1 controls
+                                              {0xad, 0xad},          // soft hyphen
+                                              {0x61c, 0x61c},        // Arabic letter mark
+                                              {0x180e, 0x180e},      // Mongolian vowel separator
+                                              {0x200b, 0x200f},      // zero widths, marks of direction
+                                              {0x2028, 0x202e},      // line and paragraph separators, embeddings
+                                              {0x2060, 0x206f},      // word joiner, invisible operators, isolates
+                                              {0xfeff, 0xfeff},      // byte order mark
+                                              {0xfff9, 0xfffb},      // interlinear annotation
+                                              {0xe0000, 0xe007f}}};  // tags
+  return std::any_of(kHidden.begin(), kHidden.end(),
+                     [=](const Range& range) { return character >= range.first && character <= range.last; });
+}
+
 // Length of the well-formed UTF-8 sequence at the front of `text` (no overlong form, no surrogate), 0 when there is
-// none or when it is a C1 control character, which terminals obey.
+// none or when it is_hidden().
 std::size_t utf8_length(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   const std::size_t length = lead < 0x80                   ? 1
@@ -29,14 +50,17 @@ std::size_t utf8_length(std::string_view text) {
                                                            : 0;
   if (length > text.size()) return 0;
   const unsigned second = length > 1 ? static_cast<unsigned char>(text[1]) : 0x80U;
-  const bool c1_control = lead == 0xc2 && second < 0xa0;
   const bool overlong = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
   const bool no_character = (lead == 0xed && second >= 0xa0) || (lead == 0xf4 && second >= 0x90);
-  if (c1_control || overlong || no_character) return 0;
+  if (overlong || no_character) return 0;
+  if (length < 2) return length;
+  char32_t character = lead & (0x7fU >> length);
   for (std::size_t i = 1; i < length; ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xc0U) != 0x80U) return 0;
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if ((byte & 0xc0U) != 0x80U) return 0;
+    character = (character << 6U) | (byte & 0x3fU);
   }
-  return length;
+  return is_hidden(character) ? 0 : length;
 }
 
 }  // namespace
@@ -143,6 +167,11 @@ std::string printable(std::string_view text, std::size_t max_bytes) {
     }
   }
   return out;
+}
+
+std::string printable_line(std::string line, std::size_t max_bytes) {
+  const bool plain = std::all_of(line.begin(), line.end(), [](char byte) { return byte >= 0x20 && byte < 0x7f; });
+  return plain && line.size() <= max_bytes ? line : printable(line, max_bytes);
 }
 
 }  // namespace neuron

@@ -37,8 +37,12 @@ namespace neuron {
 // A duration flag: a number with unit ms, s or m, e.g. "200ms", "5s". Must be positive and at most one day.
 [[nodiscard]] Result<std::chrono::milliseconds> parse_duration(std::string_view text);
 
-// `text` with control bytes and invalid UTF-8 shown as \xNN and cut to `max_bytes` (then ending in "..."), so that
-// foreign text may appear in a log line or on a terminal.
+// `text` with control bytes, invalid UTF-8 and characters that are not seen but change what is (marks of direction,
+// zero widths, line separators) shown as \xNN and cut to `max_bytes` (then ending in "..."), so that foreign text may
+// appear in a log line or on a terminal. What it returns it leaves alone.
 [[nodiscard]] std::string printable(std::string_view text, std::size_t max_bytes = 120);
+
+// The same for a line that is mostly our own: without a copy where nothing is to be changed.
+[[nodiscard]] std::string printable_line(std::string line, std::size_t max_bytes);
 
 }  // namespace neuron

@@ -102,7 +102,6 @@ int check_in_child(const config::CheckOptions& options, const std::string& direc
   };
   const auto root = host::FsRoot::open(directory);
   if (!root) return say(CheckVerdict::cannot_tell, root.error().message);
-  host::set_hwloc_root(directory);
   host::Scanner scanner(*root, {.with_topology = true, .with_processes = false});
   const model::HostScan scan = core::complete(scanner.scan());
   if (says_nothing(scan, *root)) {

@@ -100,13 +100,25 @@ plugin::ResponseOptions response_options(const config::Options& options) {
           options.cdi};
 }
 
-// On the monitor's worker, before the kubelet can hear of a new unit.
-void write_cdi(const plugin::NodeView& view, const config::Options& options) {
-  if (!options.cdi) return;
-  if (const auto written = plugin::write_cdi_specs(view, response_options(options), options.cdi_dir); !written) {
-    spdlog::error("cdi specs not written, containers may not start: {}", written.error().message);
+// On the monitor's worker, before the kubelet can hear of a new unit. Says once what keeps the specs from being
+// written.
+class CdiWriter {
+ public:
+  explicit CdiWriter(const config::Options& options) : options_(options) {}
+  void operator()(const plugin::NodeView& view) {
+    if (!options_.cdi) return;
+    const auto written = plugin::write_cdi_specs(view, response_options(options_), options_.cdi_dir);
+    const std::string error = written ? "" : written.error().message;
+    if (error == last_error_) return;
+    if (!written) spdlog::error("cdi specs not written, containers may not start: {}", error);
+    if (written) spdlog::info("cdi specs written again");
+    last_error_ = error;
   }
-}
+
+ private:
+  const config::Options& options_;
+  std::string last_error_;
+};
 
 // Everything the scan reads from; lives as long as the worker may.
 struct Machine {
@@ -148,10 +160,11 @@ ExitCode run_daemon(const config::Options& options, const Fd& signals) {
       response_options(options), [checkpoint] { return plugin::checkpoint_mark(checkpoint); }, clock);
   monitor::Monitor monitor(
       store, [machine] { return machine->scanner.scan(); },
-      [&desk, &options, &queue = **events, log = InventoryLog()](const model::SnapshotPtr& snapshot) mutable {
+      [&desk, &queue = **events, log = InventoryLog(),
+       write_cdi = CdiWriter(options)](const model::SnapshotPtr& snapshot) mutable {
         log(snapshot->host);
         auto view = std::make_shared<const plugin::NodeView>(snapshot);
-        write_cdi(*view, options);
+        write_cdi(*view);
         desk.set_view(std::move(view));
         queue.post(SnapshotChanged{});
       },

@@ -14,7 +14,7 @@ enum class ExitCode { ok = 0, failed = 1, usage = 2, other_agent = 3, dead_mount
 [[nodiscard]] Result<Fd> block_signals();
 
 // The composition root: builds every real thing, wires it, runs until `signals` (block_signals) says SIGTERM or SIGINT.
-// main has called host::set_hwloc_root before, as for print_once.
+// `options.root` is a directory; an archive was unpacked before.
 [[nodiscard]] ExitCode run_daemon(const config::Options& options, const Fd& signals);
 
 // --once: one scan; prints on stdout what each resource would advertise.

@@ -1,27 +1,30 @@
 #include <malloc.h>
 #include <spdlog/async.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 
+#include "agent/base/standard_streams.h"
 #include "agent/config/check_options.h"
 #include "agent/config/options.h"
 #include "agent/daemon/check_command.h"
 #include "agent/daemon/daemon.h"
-#include "agent/host/machine_topology.h"
+#include "agent/daemon/stderr_sink.h"
+#include "agent/host/root_source.h"
 #include "neuron_version.h"
 
 namespace {
 
-// Lines go to stderr from a thread of their own, the oldest dropped when nobody reads them: a stuck log pipe must never
-// hold up an answer to the kubelet.
+// Lines go to stderr from a thread of their own, the oldest dropped when nobody reads them: a stuck log pipe must hold
+// up neither an answer to the kubelet nor the end.
 void set_up_logging(const std::string& level) {
   constexpr std::size_t kQueuedLines = 512;
   spdlog::init_thread_pool(kQueuedLines, 1);
-  auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  auto sink = std::make_shared<neuron::daemon::StderrSink>(STDERR_FILENO);
   auto logger = std::make_shared<spdlog::async_logger>("agent", std::move(sink), spdlog::thread_pool(),
                                                        spdlog::async_overflow_policy::overrun_oldest);
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
@@ -30,21 +33,33 @@ void set_up_logging(const std::string& level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
-int run(const neuron::config::Options& options) {
+int fail_early(const neuron::Error& error) {
+  std::fprintf(stderr, "neuron-agent: %s\n", error.message.c_str());
+  return static_cast<int>(neuron::daemon::ExitCode::failed);
+}
+
+int serve(const neuron::config::Options& options) {
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of the log that leaves ends nothing
+  const auto signals = neuron::daemon::block_signals();
+  if (!signals) return fail_early(signals.error());
+  set_up_logging(options.log_level);
+  const auto code = neuron::daemon::run_daemon(options, *signals);
+  spdlog::shutdown();
+  return static_cast<int>(code);
+}
+
+int run(neuron::config::Options options) {
   if (options.check_config) {
     for (const std::string& line : neuron::config::describe(options)) std::puts(line.c_str());
     return 0;
   }
-  const auto signals = neuron::daemon::block_signals();
-  if (!signals) {
-    std::fprintf(stderr, "neuron-agent: %s\n", signals.error().message.c_str());
-    return static_cast<int>(neuron::daemon::ExitCode::failed);
-  }
-  // Before any thread: changing the environment while another thread reads it, as formatting a local time does,
-  // crashes.
-  neuron::host::set_hwloc_root(options.root);
+  const auto source = neuron::host::RootSource::open(options.root);
+  if (!source) return fail_early(source.error());
+  options.root = source->directory();
+  if (!options.once) return serve(options);
+  // One look, which every signal may end.
   set_up_logging(options.log_level);
-  const auto code = options.once ? neuron::daemon::print_once(options) : neuron::daemon::run_daemon(options, *signals);
+  const auto code = neuron::daemon::print_once(options);
   spdlog::shutdown();
   return static_cast<int>(code);
 }
@@ -63,6 +78,7 @@ int check(const neuron::config::CheckOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  neuron::open_standard_streams();
   mallopt(M_ARENA_MAX, 2);  // a dozen mostly idle threads would otherwise keep an arena each
   CLI::App app{"Neuron and EFA node agent: offers this node's devices to the kubelet."};
   app.name("neuron-agent");

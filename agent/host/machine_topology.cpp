@@ -1,93 +1,83 @@
 #include "agent/host/machine_topology.h"
 
-#include <hwloc.h>
+#include <chrono>
 
-#include <cerrno>
-#include <cstdlib>
-#include <memory>
-#include <type_traits>
-
-#include "agent/host/pci.h"
+#include "agent/base/helper_process.h"
+#include "agent/base/parse.h"
 
 namespace neuron::host {
 namespace {
 
-constexpr const char* kRootVariable = "HWLOC_FSROOT";
+constexpr std::string_view kVersion = "neuron-topology/1";
+constexpr int kMaxCpu = 8191;
+constexpr int kMaxNode = 1023;
+constexpr std::size_t kMaxFunctions = 4096;
 
-struct DestroyTopology {
-  void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
-};
-using Topology = std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, DestroyTopology>;
-
-std::vector<int> indices(hwloc_const_bitmap_t set) {
-  std::vector<int> values;
-  if (set == nullptr || hwloc_bitmap_weight(set) < 0) return values;  // absent or infinite
-  for (int i = hwloc_bitmap_first(set); i >= 0; i = hwloc_bitmap_next(set, i)) values.push_back(i);
-  return values;
+tl::unexpected<Error> corrupt(std::string_view line) {
+  return fail(ErrorCode::data_corrupt, "the helper answered \"" + printable(line) + '"');
 }
 
-Error hwloc_error(const char* what) {
-  Error error = error_from_errno(errno, std::string("hwloc: ") + what + " below " + hwloc_root());
-  error.code = ErrorCode::internal;
-  return error;
-}
-
-std::vector<model::NumaNode> numa_nodes_of(hwloc_topology_t topology) {
-  std::map<int, std::vector<int>> nodes;
-  hwloc_obj_t node = nullptr;
-  while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr) {
-    nodes[static_cast<int>(node->os_index)] = indices(node->cpuset);
+Result<void> parse_line(std::string_view line, MachineTopology& machine) {
+  const auto words = split(line, ' ');
+  if (words.size() != 3) return corrupt(line);
+  if (words[0] == "node") {
+    const auto index = parse_int(words[1], 0, kMaxNode);
+    auto cpus = words[2] == "-" ? std::vector<int>() : parse_int_list(words[2], kMaxCpu);
+    const bool ascends = machine.numa_nodes.empty() || (index && machine.numa_nodes.back().index < *index);
+    if (!index || !cpus || !ascends) return corrupt(line);
+    machine.numa_nodes.push_back({*index, *std::move(cpus)});
+    return {};
   }
-  std::vector<model::NumaNode> result;
-  for (auto& [index, cpus] : nodes) result.push_back({index, std::move(cpus)});
-  return result;
+  const auto bdf = model::parse_bdf(words[1]);
+  auto nodes = parse_int_list(words[2], kMaxNode);
+  if (words[0] != "function" || !bdf || !nodes || machine.numa_of.size() >= kMaxFunctions) return corrupt(line);
+  machine.numa_of[*bdf] = *std::move(nodes);
+  return {};
 }
 
-// hwloc hangs a function without known locality on the whole machine, which says nothing where there are several nodes.
-std::map<model::Bdf, std::vector<int>> numa_of_functions(hwloc_topology_t topology, std::size_t node_count) {
-  std::map<model::Bdf, std::vector<int>> result;
-  hwloc_obj_t function = nullptr;
-  while ((function = hwloc_get_next_pcidev(topology, function)) != nullptr) {
-    const auto& pci = function->attr->pcidev;
-    const hwloc_obj_t place = hwloc_get_non_io_ancestor_obj(topology, function);
-    if (pci.vendor_id != kAmazonVendor || place == nullptr) continue;
-    auto nodes = indices(place->nodeset);
-    if (nodes.empty() || (place->type == HWLOC_OBJ_MACHINE && node_count > 1)) continue;
-    result[{pci.domain, pci.bus, pci.dev, pci.func}] = std::move(nodes);
+Result<MachineTopology> ask_helper(const FsRoot& root) {
+  constexpr std::chrono::seconds kBudget{5};
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 20U;
+  TRY_ASSIGN(const std::string program, find_helper("neuron-topology"));
+  const auto answer = run_helper({program, root.path()}, kBudget, kMaxBytes);
+  if (!answer && answer.error().code == ErrorCode::deadline_exceeded) {
+    return fail(ErrorCode::deadline_exceeded, "reading " + root.path() + " took longer than 5 s");
   }
-  return result;
+  if (!answer) return fail(answer.error());
+  if (answer->is_cut) return fail(ErrorCode::data_corrupt, "the helper's answer is too long");
+  if (answer->status == 0) return parse_topology(answer->output);
+  const std::string complaint = complaint_of(*answer);
+  const std::string how = answer->status < 0 ? "signal " + std::to_string(-answer->status)
+                                             : "exit status " + std::to_string(answer->status);
+  return fail(ErrorCode::internal, !complaint.empty() ? complaint : "reading " + root.path() + " ended with " + how);
 }
 
 }  // namespace
 
-void set_hwloc_root(const std::string& root_directory) {
-  std::string root = root_directory;
-  while (root.size() > 1 && root.back() == '/') root.pop_back();
-  if (root == "/") return;
-  ::setenv(kRootVariable, root.c_str(), 1);
-  ::setenv("HWLOC_COMPONENTS", "linux,stop", 1);
-  ::setenv("HWLOC_DUMPED_HWDATA_DIR", "/none", 1);
-  ::setenv("HWLOC_HIDE_ERRORS", "2", 1);  // what goes wrong is an Error here, not text on stderr
-}
-
-std::string hwloc_root() {
-  const char* root = std::getenv(kRootVariable);
-  return root == nullptr || *root == '\0' ? "/" : root;
-}
-
-Result<MachineTopology> load_machine_topology() {
-  hwloc_topology_t raw = nullptr;
-  if (hwloc_topology_init(&raw) != 0) return fail(hwloc_error("cannot start"));
-  const Topology topology(raw);
-  // The usual filter drops class 0880, which is what Neuron devices are.
-  if (hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_ALL) != 0 ||
-      hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0) {
-    return fail(hwloc_error("cannot be set up"));
+std::string format_topology(const MachineTopology& machine) {
+  std::string text = std::string(kVersion) + '\n';
+  for (const model::NumaNode& node : machine.numa_nodes) {
+    text += "node " + std::to_string(node.index) + ' ' + (node.cpus.empty() ? "-" : format_int_list(node.cpus)) + '\n';
   }
-  if (hwloc_topology_load(raw) != 0) return fail(hwloc_error("cannot load the machine"));
+  for (const auto& [bdf, nodes] : machine.numa_of) {
+    text += "function " + model::to_string(bdf) + ' ' + format_int_list(nodes) + '\n';
+  }
+  return text + "end\n";
+}
+
+Result<MachineTopology> parse_topology(std::string_view text) {
   MachineTopology machine;
-  machine.numa_nodes = numa_nodes_of(raw);
-  machine.numa_of = numa_of_functions(raw, machine.numa_nodes.size());
+  const auto lines = split(trim(text), '\n');
+  if (lines.size() < 2 || lines.front() != kVersion || lines.back() != "end") {
+    return fail(ErrorCode::data_corrupt, "the helper's answer broke off, or is of another version");
+  }
+  for (std::size_t i = 1; i + 1 < lines.size(); ++i) TRY(parse_line(lines[i], machine));
+  return machine;
+}
+
+Result<MachineTopology> load_machine_topology(const FsRoot& root) {
+  auto machine = ask_helper(root);
+  if (!machine) return fail(std::move(machine).error().with_context("hwloc"));
   return machine;
 }
 

@@ -2,29 +2,34 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/base/result.h"
+#include "agent/host/fs_root.h"
 #include "agent/model/host_scan.h"
 
 namespace neuron::host {
 
 // What hwloc knows of the machine: read once and again when the set of PCI functions changes, since it costs
-// milliseconds and memory. The hwloc topology itself is freed before return.
+// milliseconds.
 struct MachineTopology {
   std::vector<model::NumaNode> numa_nodes;         // ascending
   std::map<model::Bdf, std::vector<int>> numa_of;  // Amazon PCI functions (vendor 1d0f): NUMA nodes of its locality;
                                                    // absent = no locality known
+  friend bool operator==(const MachineTopology&, const MachineTopology&) = default;
 };
 
-// hwloc's root is the environment of the process: main() calls this before any thread exists. "/" leaves hwloc alone.
-void set_hwloc_root(const std::string& root_directory);
+// Asks hwloc by way of the helper program neuron-topology, which has a memory, a time and a root of its own: whatever
+// the machine makes of hwloc ends with the helper. Any thread; blocks for at most 6 s. Errors, all beginning with
+// "hwloc: ": internal (hwloc failed or crashed; no processors below the root), deadline_exceeded, data_corrupt,
+// not_found (the helper is not installed beside this program).
+[[nodiscard]] Result<MachineTopology> load_machine_topology(const FsRoot& root);
 
-// The root hwloc would read now: what set_hwloc_root was told last, or "/".
-[[nodiscard]] std::string hwloc_root();
-
-// Loads the topology (I/O filter KEEP_ALL), including CPUs that this process may not use. Errors: internal with hwloc's
-// errno, also where the root describes no processors. Any thread, while nobody changes the environment.
-[[nodiscard]] Result<MachineTopology> load_machine_topology();
+// What the helper writes and load_machine_topology reads: a line with the version, one per node and function, and
+// "end".
+[[nodiscard]] std::string format_topology(const MachineTopology& machine);
+// Errors: data_corrupt (another version, numbers that no machine has, no "end").
+[[nodiscard]] Result<MachineTopology> parse_topology(std::string_view text);
 
 }  // namespace neuron::host

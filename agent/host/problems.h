@@ -7,15 +7,18 @@
 #include <vector>
 
 #include "agent/base/error.h"
+#include "agent/base/parse.h"
 
 namespace neuron::host {
 
 inline constexpr std::size_t kMaxDeviceProblems = 8;
 inline constexpr std::size_t kMaxHostProblems = 32;
 
-// Adds one line to a bounded list; what does not fit is dropped, so that a broken host cannot fill the memory.
+// Adds one line to a bounded list; what does not fit is dropped, so that a broken host cannot fill the memory. What
+// names of its files would do to a terminal is shown instead (see printable()).
 inline void note_problem(std::vector<std::string>& problems, std::size_t limit, std::string line) {
-  if (problems.size() < limit) problems.push_back(std::move(line));
+  constexpr std::size_t kMaxLine = 16384;
+  if (problems.size() < limit) problems.push_back(printable_line(std::move(line), kMaxLine));
 }
 
 // True when the thing is simply not there, which is normal for optional files. A file in the place of a folder, or a

@@ -1,22 +1,22 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
-#include "agent/base/fd.h"
 #include "agent/base/result.h"
 #include "agent/host/archive_unpack.h"
+#include "agent/host/temporary_directory.h"
 
 namespace neuron::host {
 
 // What a program's --root names: a directory, used as it is, or an archive (see unpack_archive), unpacked into a
-// private directory that is removed when the object goes: below $TMPDIR if set, else /dev/shm if it has the room, else
-// /tmp. Hand directory() to FsRoot::open
-// and set_hwloc_root, and keep the object for as long as they are used. When everything in the archive lies below one
-// folder with a name of its own ("node-17/sys/…"), that folder is the root.
+// TemporaryDirectory, which is gone when the object or the process is: below $TMPDIR if set, else /dev/shm if it has
+// the room, else /tmp. Hand directory() to FsRoot::open, and keep the object for as long as that is used. When
+// everything in the archive lies below one folder with a name of its own ("node-17/sys/…"), that folder is the root.
 //
-// A process that is killed leaves its directory behind; the next open() of an archive removes it. A lock on the
-// directory tells that its owner lives. Movable. open() blocks on files; any thread.
+// Movable. open() blocks on files; any thread.
 class RootSource {
  public:
   // Errors: not_found, permission_denied; data_corrupt (no archive, or one that is refused; the message names archive,
@@ -25,22 +25,17 @@ class RootSource {
 
   // The argument itself, or where the archive was unpacked.
   [[nodiscard]] const std::string& directory() const { return directory_; }
-  [[nodiscard]] bool is_unpacked() const { return !temporary_.empty(); }
-
-  ~RootSource() { remove(); }
-  RootSource(RootSource&& other) noexcept;
-  RootSource& operator=(RootSource&& other) noexcept;
-  RootSource(const RootSource&) = delete;
-  RootSource& operator=(const RootSource&) = delete;
+  [[nodiscard]] bool is_unpacked() const { return temporary_.has_value(); }
 
  private:
   explicit RootSource(std::string directory) : directory_(std::move(directory)) {}
-  [[nodiscard]] Result<void> make_temporary(const ArchiveBounds& bounds);
-  void remove() noexcept;
 
   std::string directory_;
-  std::string temporary_;  // to be removed; "" for a directory that was given
-  Fd lock_;                // handle of the temporary directory, locked
+  std::optional<TemporaryDirectory> temporary_;  // none for a directory that was given
 };
+
+// Where many small files are best kept for a short time: $TMPDIR if set, else /dev/shm if `bytes` and `entries` fit in
+// there, else /tmp.
+[[nodiscard]] std::string temporary_place(std::uint64_t bytes, std::uint64_t entries);
 
 }  // namespace neuron::host

@@ -90,11 +90,7 @@ void Scanner::refresh_topology() {
   topology_.reset();
   topology_problem_.clear();
   if (!options_.with_topology) return;
-  if (hwloc_root() != root_.path()) {
-    topology_problem_ = "hwloc: reads " + hwloc_root() + ", not " + root_.path() + "; NUMA nodes stay unknown";
-    return;
-  }
-  auto machine = load_machine_topology();
+  auto machine = load_machine_topology(root_);
   if (machine)
     topology_ = *std::move(machine);
   else

@@ -25,7 +25,7 @@ namespace neuron::host {
 class Scanner {
  public:
   struct Options {
-    bool with_topology = true;   // load hwloc (neuron-ls without NUMA questions can do without); needs set_hwloc_root
+    bool with_topology = true;   // ask hwloc (neuron-ls without NUMA questions can do without)
     bool with_processes = true;  // processes from driver answers
     // Where the driver does not answer, with_processes takes them from proc/<pid>/fd (host/device_users.h): for a tool
     // that somebody waits for, since it looks at every process of the machine. On a live one it looks again only after

@@ -63,7 +63,6 @@ int measure(const std::string& directory) {
     std::fprintf(stderr, "scan_bench: %s\n", root.error().message.c_str());
     return 1;
   }
-  neuron::host::set_hwloc_root(root->path());
   constexpr neuron::host::Scanner::Options kWithoutTopology{.with_topology = false, .with_processes = true};
   std::size_t devices = 0;
   neuron::host::Scanner repeated(*root, {});
@@ -72,7 +71,7 @@ int measure(const std::string& directory) {
   compare("first scan (without hwloc)", [&] { (void)neuron::host::Scanner(*root, kWithoutTopology).scan(); });
   std::vector<double> loads;
   for (int round = 0; round < 5; ++round) {
-    loads.push_back(seconds([] { (void)neuron::host::load_machine_topology(); }));
+    loads.push_back(seconds([&] { (void)neuron::host::load_machine_topology(*root); }));
   }
   std::printf("hwloc, once per change of inventory: %.0f us\n%zu devices\n", median(loads) * 1e6, devices);
   return devices == 0 ? 1 : 0;

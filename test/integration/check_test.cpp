@@ -10,6 +10,7 @@
 #include <string>
 
 #include "test/fakes/fake_host.h"
+#include "test/integration/shell.h"
 
 namespace neuron::fakes {
 namespace {
@@ -18,24 +19,6 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
-
-struct Ended {
-  int status = -1;
-  std::string output;  // standard output, or with "2>&1" both
-};
-
-Ended run_line(const std::string& line) {
-  std::FILE* pipe = ::popen(line.c_str(), "r");
-  Ended ended;
-  char buffer[4096];
-  for (std::size_t got = 1; got > 0;) {
-    got = std::fread(buffer, 1, sizeof buffer, pipe);
-    ended.output.append(buffer, got);
-  }
-  const int status = ::pclose(pipe);
-  ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return ended;
-}
 
 // Through the shell, as people call it. `before` stands in front of the program: variables.
 Ended run_check(const std::string& arguments, const std::string& before = "") {

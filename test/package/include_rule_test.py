@@ -31,6 +31,7 @@ MAY_INCLUDE = {
     "plugin": RPC,
     "tools/render": MODEL,
     "tools/pods": BASE + ["agent/rpc"],
+    "tools/topology": HOST,
     "tools/neuron-ls": TOOL,
     "tools/neuron-top": TOOL,
     "tools/neuron-gather": TOOL,

@@ -8,6 +8,8 @@
 #include <string>
 #include <variant>
 
+#include "agent/base/parse.h"
+#include "agent/base/standard_streams.h"
 #include "agent/host/fs_root.h"
 #include "agent/host/root_source.h"
 #include "tools/neuron-gather/gather.h"
@@ -56,9 +58,11 @@ std::string default_name(const Capture& capture, std::chrono::system_clock::time
 
 void report(const Capture& capture, const std::string& output) {
   constexpr std::size_t kShown = 10;
+  constexpr std::size_t kShownBytes = 4096;
   const auto& unreadable = capture.unreadable();
   for (std::size_t i = 0; i < std::min(kShown, unreadable.size()); ++i) {
-    std::fprintf(stderr, "neuron-gather: not read: %s: %s\n", unreadable[i].path.c_str(), unreadable[i].reason.c_str());
+    std::fprintf(stderr, "neuron-gather: not read: %s: %s\n", printable(unreadable[i].path, kShownBytes).c_str(),
+                 printable(unreadable[i].reason, kShownBytes).c_str());
   }
   if (unreadable.size() > kShown) {
     std::fprintf(stderr, "neuron-gather: not read: %zu more, see MANIFEST.json\n", unreadable.size() - kShown);
@@ -119,5 +123,6 @@ int run(int argc, const char* const* argv) {
 }  // namespace neuron::gather
 
 int main(int argc, char** argv) {
+  neuron::open_standard_streams();
   return neuron::gather::run(argc, argv);
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "agent/base/standard_streams.h"
 #include "agent/host/fs_root.h"
 #include "agent/host/root_source.h"
 #include "tools/neuron-ls/listing.h"
@@ -103,5 +104,6 @@ int run(int argc, const char* const* argv) {
 }  // namespace neuron::ls
 
 int main(int argc, char** argv) {
+  neuron::open_standard_streams();
   return neuron::ls::run(argc, argv);
 }

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <vector>
 
+#include "agent/base/standard_streams.h"
 #include "neuron_version.h"
 #include "tools/neuron-sim/fault_keys.h"
 #include "tools/neuron-sim/faults.h"
@@ -161,6 +162,7 @@ int run(int argc, char** argv) {
 }  // namespace neuron::sim
 
 int main(int argc, char** argv) {
+  neuron::open_standard_streams();
   const int code = neuron::sim::run(argc, argv);
   const bool told = static_cast<bool>(std::cout.flush()) && std::fflush(stdout) == 0;
   if (told || code != 0) return code;

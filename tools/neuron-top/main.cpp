@@ -16,6 +16,7 @@
 #include <variant>
 
 #include "agent/base/parse.h"
+#include "agent/base/standard_streams.h"
 #include "agent/host/root_source.h"
 #include "tools/neuron-top/collector.h"
 #include "tools/neuron-top/live.h"
@@ -153,6 +154,7 @@ int main_of(int argc, const char* const* argv) {
 }  // namespace neuron::top
 
 int main(int argc, char** argv) {
+  neuron::open_standard_streams();
   mallopt(M_ARENA_MAX, 1);  // two threads that never allocate much at a time
   std::setlocale(LC_CTYPE, "");
   return neuron::top::main_of(argc, argv);

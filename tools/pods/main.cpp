@@ -7,6 +7,7 @@
 #include <string>
 
 #include "agent/base/parse.h"
+#include "agent/base/standard_streams.h"
 #include "agent/rpc/pod_resources.h"
 #include "tools/pods/pod_lines.h"
 
@@ -45,6 +46,7 @@ int run(const std::string& socket, std::chrono::milliseconds deadline) {
 }  // namespace neuron::pods
 
 int main(int argc, char** argv) {
+  neuron::open_standard_streams();
   constexpr int kLongest = 60'000;
   const auto milliseconds = argc == 3 ? neuron::parse_int(argv[2], 1, kLongest) : std::nullopt;
   if (!milliseconds) return neuron::pods::complain("usage: neuron-pods SOCKET MILLISECONDS (a helper of neuron-ls)");

@@ -14,16 +14,13 @@ namespace neuron::pods {
 // that a person starts to look at a node, or keeps open; and a call that hangs is ended by a kill. The kubelet's List
 // has a side effect (it forgets the devices of ended pods), so ask only when a person wants to know, and seldom.
 //
-// `socket`: "/var/lib/kubelet/pod-resources/kubelet.sock". Blocks for at most `deadline`; the program is killed then
-// and always reaped. Any thread. Errors: not_found (no such socket, or neuron-pods is not installed beside
+// `socket`: "/var/lib/kubelet/pod-resources/kubelet.sock". Blocks for at most `deadline`; the program is killed then.
+// Any thread. Errors: not_found (no such socket, or neuron-pods is not installed beside
 // this program), permission_denied, unavailable (nobody listens), deadline_exceeded, data_corrupt.
 [[nodiscard]] Result<std::vector<PodHolding>> query_pods(const std::string& socket, std::chrono::milliseconds deadline);
 
 // The same with another program in the place of neuron-pods.
 [[nodiscard]] Result<std::vector<PodHolding>> query_pods_with(const std::string& program, const std::string& socket,
                                                               std::chrono::milliseconds deadline);
-
-// Where neuron-pods is: ../libexec/neuron-node-agent/neuron-pods seen from the running program. Errors: not_found.
-[[nodiscard]] Result<std::string> find_neuron_pods();
 
 }  // namespace neuron::pods

@@ -41,5 +41,13 @@ TEST(Result, TryAssignGivesTheValueOrReturnsTheError) {
   EXPECT_EQ(quarter(6).error().message, "odd");
 }
 
+TEST(Error, NoMessageReachesATerminalRaw) {
+  const std::string name = "sys/\x1b]0;owned\x07\u202e\n";
+  const std::string shown = "sys/\\x1b]0;owned\\x07\\xe2\\x80\\xae\\x0a";
+  EXPECT_EQ(error_from_errno(ENOENT, name).message, shown + ": No such file or directory");
+  EXPECT_EQ(make_error(ErrorCode::internal, name).message, shown);
+  EXPECT_EQ(make_error(ErrorCode::internal, "why").with_context(name).message, shown + ": why");
+}
+
 }  // namespace
 }  // namespace neuron

@@ -63,5 +63,22 @@ TEST(Parse, PrintableHidesWhatATerminalWouldObey) {
   EXPECT_EQ(printable(std::string(500, 'a'), 10), "aaaaaaaaaa...");
 }
 
+TEST(Parse, PrintableShowsWhatReordersOrIsNotSeen) {
+  EXPECT_EQ(printable("\u200b\u200f"), "\\xe2\\x80\\x8b\\xe2\\x80\\x8f");
+  EXPECT_EQ(printable("\u2028\u202e"), "\\xe2\\x80\\xa8\\xe2\\x80\\xae");
+  EXPECT_EQ(printable("\u2066\u2069"), "\\xe2\\x81\\xa6\\xe2\\x81\\xa9");
+  EXPECT_EQ(printable("\ufeff"), "\\xef\\xbb\\xbf");
+  EXPECT_EQ(printable("\U000e0041"), "\\xf3\\xa0\\x81\\x81");
+  EXPECT_EQ(printable("\u200a\u2010\u2027\u202f\ufefe 中 \U0001f600"), "\u200a\u2010\u2027\u202f\ufefe 中 \U0001f600");
+}
+
+TEST(Parse, WhatIsPrintableStaysSo) {
+  const std::string shown = printable("\x1b]0;title\x07\u202e\xff");
+  EXPECT_EQ(printable(shown), shown);
+  EXPECT_EQ(printable_line(shown, 100), shown);
+  EXPECT_EQ(printable_line("a\x1b", 100), "a\\x1b");
+  EXPECT_EQ(printable_line(std::string(500, 'a'), 10), "aaaaaaaaaa...");
+}
+
 }  // namespace
 }  // namespace neuron

@@ -38,7 +38,6 @@ struct Seen {
 
 Seen look_at(const std::string& directory) {
   Seen seen;
-  host::set_hwloc_root(directory);
   const FsRoot root = *FsRoot::open(directory);
   seen.scan = host::Scanner(root, {}).scan();
   model::UsageRequest everything;

@@ -22,7 +22,6 @@ class SimulatedHost : public ::testing::Test {
   model::HostScan scan(sim::HostPlan plan) {
     const auto written = sim::write_host(plan, tree_.path());
     EXPECT_TRUE(written) << written.error().message;
-    set_hwloc_root(tree_.path());
     const FsRoot root = tree_.root();
     Scanner scanner(root, {});
     auto result = scanner.scan();
@@ -137,7 +136,6 @@ TEST_F(SimulatedHost, UnknownGenerationIsOneProblem) {
   plan.instance_type = "trn2.3xlarge";
   plan.driver_version = "2.31.7.0";
   ASSERT_TRUE(sim::write_host(plan, tree_.path()));
-  set_hwloc_root(tree_.path());
   const FsRoot root = tree_.root();
   const auto host = Scanner(root, {}).scan();
   EXPECT_EQ(host.layout, DriverLayout::unknown);

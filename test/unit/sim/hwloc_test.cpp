@@ -14,8 +14,7 @@ TEST(Hwloc, ReadsEverySimulatedHost) {
   for (const char* type : {"trn1.32xlarge", "trn2.48xlarge", "inf2.48xlarge", "p5.48xlarge", "inf1.6xlarge"}) {
     fakes::FakeHost host(type);
     host.write();
-    host::set_hwloc_root(host.path());
-    const auto topology = host::load_machine_topology();
+    const auto topology = host::load_machine_topology(*host::FsRoot::open(host.path()));
     ASSERT_TRUE(topology.has_value()) << type << ": " << topology.error().message;
     HostPlan plan;
     plan.instance_type = type;

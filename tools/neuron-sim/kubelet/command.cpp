@@ -13,6 +13,7 @@
 #include "agent/base/parse.h"
 #include "agent/core/complete.h"
 #include "agent/host/fs_root.h"
+#include "agent/host/root_source.h"
 #include "agent/host/scanner.h"
 #include "tools/neuron-sim/kubelet/fake_kubelet.h"
 #include "tools/neuron-sim/kubelet/script.h"
@@ -50,14 +51,21 @@ Result<Settings> parse_settings(const KubeletCommand& command) {
   return settings;
 }
 
-// Looks at the node anew for every pod: a device may have left since. Without hwloc, whose root is the process's; the
-// NUMA nodes of devices and interfaces come from their own files and the tables.
-Result<Shell::HostReader> host_reader(const std::string& directory) {
-  if (directory.empty()) return Shell::HostReader();
-  TRY_ASSIGN(auto opened, host::FsRoot::open(directory));
-  const auto root = std::make_shared<const host::FsRoot>(std::move(opened));
-  return Shell::HostReader([root] {
-    host::Scanner scanner(*root, {.with_topology = false, .with_processes = false});
+// A directory, or an archive for as long as it is looked at.
+struct Machine {
+  host::RootSource source;
+  host::FsRoot root;
+};
+
+// Looks at the node anew for every pod: a device may have left since. Without hwloc: the NUMA nodes of devices and
+// interfaces come from their own files and the tables.
+Result<Shell::HostReader> host_reader(const std::string& argument) {
+  if (argument.empty()) return Shell::HostReader();
+  TRY_ASSIGN(auto source, host::RootSource::open(argument));
+  TRY_ASSIGN(auto root, host::FsRoot::open(source.directory()));
+  const auto machine = std::make_shared<const Machine>(Machine{std::move(source), std::move(root)});
+  return Shell::HostReader([machine] {
+    host::Scanner scanner(machine->root, {.with_topology = false, .with_processes = false});
     return core::complete(scanner.scan());
   });
 }

@@ -1,0 +1,177 @@
+#include "agent/host/temporary_directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <string_view>
+
+namespace neuron::host {
+namespace {
+
+constexpr const char* kPrefix = "neuron-root-";
+constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+void remove_tree(const std::string& directory) {
+  std::error_code ignored;
+  std::filesystem::remove_all(directory, ignored);
+}
+
+// True when this handle locked the directory and the path still names it: whoever removes one holds the lock too.
+bool lock(const Fd& handle, const std::string& path) {
+  if (!handle.valid() || ::flock(handle.get(), LOCK_EX | LOCK_NB) != 0) return false;
+  struct stat held {};
+  struct stat named {};
+  return ::fstat(handle.get(), &held) == 0 && ::lstat(path.c_str(), &named) == 0 && held.st_dev == named.st_dev &&
+         held.st_ino == named.st_ino && held.st_uid == ::geteuid();
+}
+
+// Directories of this user whose owner and cleaner were killed.
+void remove_orphans(const std::string& place) {
+  std::error_code error;
+  std::filesystem::directory_iterator entries(place, error);
+  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+    if (!entries->path().filename().native().starts_with(kPrefix)) continue;
+    const std::string path = entries->path().native();
+    const Fd handle(::open(path.c_str(), kDirectoryFlags));
+    if (lock(handle, path)) remove_tree(path);
+  }
+}
+
+// The rest of this block runs in a child of a process that may have threads: system calls only, no memory is asked for.
+
+// Removes what is in the directory. `depth` bounds the open files; what an archive holds is less deep.
+void empty_directory(int directory, int depth) {
+  alignas(struct dirent64) std::array<char, 4096> buffer;  // NOLINT: getdents64() fills it
+  for (;;) {
+    const ssize_t count = ::getdents64(directory, buffer.data(), buffer.size());
+    if (count <= 0) return;
+    for (ssize_t at = 0; at < count;) {
+      const auto* entry = reinterpret_cast<const struct dirent64*>(buffer.data() + at);
+      at += entry->d_reclen;
+      const std::string_view name(entry->d_name);
+      if (name == "." || name == ".." || ::unlinkat(directory, entry->d_name, 0) == 0 || depth == 0) continue;
+      const int inner = ::openat(directory, entry->d_name, kDirectoryFlags);
+      if (inner < 0) continue;
+      empty_directory(inner, depth - 1);
+      ::close(inner);
+      ::unlinkat(directory, entry->d_name, AT_REMOVEDIR);
+    }
+  }
+}
+
+void close_all_but(int first, int second) {
+  const auto low = static_cast<unsigned>(first < second ? first : second);
+  const auto high = static_cast<unsigned>(first < second ? second : first);
+  if (low > 0) ::syscall(SYS_close_range, 0U, low - 1, 0U);
+  if (high - low > 1) ::syscall(SYS_close_range, low + 1, high - 1, 0U);
+  ::syscall(SYS_close_range, high + 1, ~0U, 0U);
+}
+
+[[noreturn]] void be_the_cleaner(int owner, int directory, const char* path) {
+  constexpr int kDepth = 64;
+  ::setsid();
+  ::prctl(PR_SET_NAME, "neuron-cleanup");
+  close_all_but(owner, directory);
+  static_cast<void>(!::chdir("/"));
+  char byte = 0;
+  while (::read(owner, &byte, 1) < 0 && errno == EINTR) {
+  }
+  ::lseek(directory, 0, SEEK_SET);
+  empty_directory(directory, kDepth);
+  ::rmdir(path);
+  ::_exit(0);
+}
+
+// Every signal held back for as long as it lives.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+Error internal_error(const std::string& what) {
+  auto error = error_from_errno(errno, what);
+  error.code = ErrorCode::internal;
+  return error;
+}
+
+}  // namespace
+
+TemporaryDirectory::TemporaryDirectory(TemporaryDirectory&& other) noexcept
+    : path_(std::exchange(other.path_, {})),
+      handle_(std::move(other.handle_)),
+      cleaner_(std::move(other.cleaner_)),
+      cleaner_pid_(std::exchange(other.cleaner_pid_, -1)) {}
+
+TemporaryDirectory& TemporaryDirectory::operator=(TemporaryDirectory&& other) noexcept {
+  if (this == &other) return *this;
+  remove();
+  path_ = std::exchange(other.path_, {});
+  handle_ = std::move(other.handle_);
+  cleaner_ = std::move(other.cleaner_);
+  cleaner_pid_ = std::exchange(other.cleaner_pid_, -1);
+  return *this;
+}
+
+Result<void> TemporaryDirectory::start_cleaner() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return fail(internal_error("socketpair"));
+  const Fd owner(ends[0]);
+  cleaner_ = Fd(ends[1]);
+  cleaner_pid_ = ::fork();
+  if (cleaner_pid_ < 0) return fail(internal_error("fork"));
+  if (cleaner_pid_ == 0) be_the_cleaner(owner.get(), handle_.get(), path_.c_str());
+  return {};
+}
+
+Result<TemporaryDirectory> TemporaryDirectory::make(const std::string& place) {
+  remove_orphans(place);
+  const SignalsBlocked blocked;  // between the directory and its cleaner no signal may end this process
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    std::string path = place + '/' + kPrefix + "XXXXXX";
+    if (::mkdtemp(path.data()) == nullptr) return fail(internal_error(place + ": no temporary directory; set TMPDIR"));
+    Fd handle(::open(path.c_str(), kDirectoryFlags));
+    if (!lock(handle, path)) continue;  // another process took it for an orphan before it was locked
+    TemporaryDirectory made(std::move(path), std::move(handle));
+    TRY(made.start_cleaner());
+    return made;
+  }
+  return fail(ErrorCode::unavailable, place + ": temporary directories vanish as they are made");
+}
+
+// By the cleaner's hand, so that it is done however this process ends meanwhile.
+void TemporaryDirectory::remove() noexcept {
+  if (path_.empty()) return;
+  if (cleaner_pid_ > 0) {
+    // A byte, since a child of this process may hold the other end open.
+    static_cast<void>(::send(cleaner_.get(), "", 1, MSG_NOSIGNAL));
+    cleaner_.reset();
+    while (::waitpid(cleaner_pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  remove_tree(path_);  // nothing is left, unless the cleaner was killed
+  path_.clear();
+  handle_.reset();
+}
+
+}  // namespace neuron::host

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <utility>
+
+#include "agent/base/fd.h"
+#include "agent/base/result.h"
+
+namespace neuron::host {
+
+// A private directory (mode 0700) that is removed with everything in it when the object goes, and also when the process
+// ends in whatever way, SIGKILL included: a small child of this process waits for that and removes it. The child is out
+// of reach of the terminal's signals, holds none of this process's files, and ends with its work.
+//
+// Should the child be killed as well, the directory stays until the next make() in the same place: a lock on the
+// directory tells that its owner lives. Movable; one thread at a time.
+class TemporaryDirectory {
+ public:
+  // Below `place`. Forks, which is safe also where other threads run. Blocks on files. Errors: internal (it could not
+  // be made: no such place, no room, no process), unavailable (somebody else removes it).
+  [[nodiscard]] static Result<TemporaryDirectory> make(const std::string& place);
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] int handle() const { return handle_.get(); }  // open for reading
+
+  ~TemporaryDirectory() { remove(); }
+  TemporaryDirectory(TemporaryDirectory&& other) noexcept;
+  TemporaryDirectory& operator=(TemporaryDirectory&& other) noexcept;
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+ private:
+  TemporaryDirectory(std::string path, Fd handle) : path_(std::move(path)), handle_(std::move(handle)) {}
+  [[nodiscard]] Result<void> start_cleaner();
+  void remove() noexcept;
+
+  std::string path_;  // "" when it was moved away
+  Fd handle_;         // locked
+  Fd cleaner_;        // the cleaner begins when it reads from here or nobody can write any more
+  pid_t cleaner_pid_ = -1;
+};
+
+}  // namespace neuron::host

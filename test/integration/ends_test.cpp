@@ -1,0 +1,181 @@
+// How the programs end: by signals, with an archive unpacked, with streams that are closed, full or left by their
+// reader.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "test/integration/node.h"
+#include "test/integration/program.h"
+#include "test/integration/shell.h"
+
+namespace neuron::fakes {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool becomes(const std::function<bool()>& condition) {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+class Ends : public ::testing::Test {
+ protected:
+  Ends() {
+    std::string pattern = "/tmp/neuron-ends-XXXXXX";
+    if (::mkdtemp(pattern.data()) == nullptr) std::abort();
+    directory_ = pattern;
+    fs::create_directory(temporary());
+    fs::create_directory(kubelet_dir());
+  }
+  ~Ends() override { fs::remove_all(directory_); }
+
+  [[nodiscard]] std::string temporary() const { return directory_ / "tmp"; }
+  [[nodiscard]] std::string kubelet_dir() const { return directory_ / "kubelet"; }
+  [[nodiscard]] bool is_clean() const { return fs::is_empty(temporary()); }
+  // An archive of a simulated machine.
+  std::string archive() {
+    const std::string path = directory_ / "host.tar.gz";
+    FakeHost host("trn1.2xlarge");
+    host.write();
+    const Ended ended = run_line(std::string(NEURON_BIN_DIR) + "/neuron-gather --root " + host.path() + " -o " + path);
+    EXPECT_EQ(ended.status, 0) << ended.output;
+    return path;
+  }
+
+  fs::path directory_;
+};
+
+TEST_F(Ends, NoUnpackedArchiveIsLeftBehind) {
+  const std::string root = archive();
+  TestPipe in;
+  TestPipe full;
+  full.fill();
+  struct Case {
+    std::vector<std::string> words;
+    int out = -1;
+  };
+  // Those that would end by themselves are kept by an output that nobody reads.
+  const std::vector<Case> cases = {
+      {{"neuron-ls", "--root", root, "--watch", "1"}},
+      {{"neuron-ls", "--root", root}, full.writing.get()},
+      {{"neuron-top", "--root", root, "--json", "--interval", "200ms"}},
+      {{"neuron-gather", "--root", root, "-o", "-"}, full.writing.get()},
+      {{"neuron-agent", "check", "--root", root}, full.writing.get()},
+      {{"neuron-agent", "run", "--once", "--root", root}, full.writing.get()},
+      {{"neuron-agent", "run", "--root", root, "--kubelet-dir", kubelet_dir()}},
+      {{"neuron-sim", "kubelet", "--root", root, "--kubelet-dir", kubelet_dir()}},
+  };
+  for (const Case& one : cases) {
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGKILL}) {
+      if (number == SIGHUP && one.words[1] == "run" && one.words[2] == "--root")
+        continue;  // looks at the machine again
+      const std::string what = one.words[0] + ' ' + one.words[1] + ", signal " + std::to_string(number);
+      Program program(one.words, temporary(), {in.reading.get(), one.out, -1});
+      ASSERT_TRUE(becomes([&] { return !is_clean(); })) << what;
+      program.signal(number);
+      EXPECT_TRUE(program.wait(kPatience)) << what;
+      EXPECT_TRUE(becomes([&] { return is_clean(); })) << what;
+    }
+  }
+}
+
+TEST_F(Ends, EveryProgramTakesAnArchive) {
+  const std::string root = archive();
+  const std::string before = "cd " + directory_.string() + " && TMPDIR=" + temporary() + ' ' + NEURON_BIN_DIR + '/';
+  const Ended once = run_line(before + "neuron-agent run --once --root " + root + " 2>&1");
+  EXPECT_EQ(once.output,
+            "aws.amazon.com/neuroncore 2 of 2 allocatable\naws.amazon.com/neuron 1 of 1 allocatable\n"
+            "vpc.amazonaws.com/efa 0 of 0 allocatable\n");
+  const Ended kubelet =
+      run_line(before + "neuron-sim kubelet --root " + root + " --kubelet-dir " + kubelet_dir() + " 2>&1 < /dev/null");
+  EXPECT_EQ(kubelet.status, 0) << kubelet.output;
+  EXPECT_TRUE(is_clean());
+}
+
+TEST_F(Ends, OneLookEndsBySignals) {
+  FakeHost host("trn1.2xlarge");
+  host.write();
+  TestPipe full;
+  full.fill();
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    Program program({"neuron-agent", "run", "--once", "--root", host.path()}, temporary(),
+                    {-1, full.writing.get(), -1});
+    program.signal(number);
+    EXPECT_EQ(program.wait(kPatience), -number);
+  }
+}
+
+// Nothing that a program opens becomes its standard output.
+TEST_F(Ends, WithoutStandardOutput) {
+  FakeHost host("trn1.2xlarge");
+  host.write();
+  const std::string root = " --root " + host.path();
+  for (const std::string& command :
+       {"neuron-top --json" + root, "neuron-top --once" + root, "neuron-ls" + root, "neuron-ls --watch 1" + root,
+        "neuron-agent check" + root, "neuron-gather -o -" + root, "neuron-sim node --list" + std::string()}) {
+    for (const char* closed : {">&-", ">&- 2>&-", "<&- >&- 2>&-"}) {
+      const std::string line = "timeout 20 " + std::string(NEURON_BIN_DIR) + '/' + command + ' ' + closed;
+      const int status = run_line("{ " + line + "; } 2> /dev/null").status;
+      EXPECT_TRUE(status == 1 || status == 2) << line << ": " << status;
+    }
+  }
+}
+
+TEST_F(Ends, AReaderOfTheLogThatLeavesEndsNothing) {
+  Node node("trn1.2xlarge");
+  node.host.write();
+  node.start_kubelet();
+  std::vector<std::string> words = node.arguments();
+  words.insert(words.begin(), {"neuron-agent", "run"});
+  TestPipe log;
+  Program agent(words, temporary(), {-1, -1, log.writing.get()});
+  log = TestPipe();  // closes both ends
+  ASSERT_TRUE(node.wait_allocatable(kNeuron, 1));
+  agent.signal(SIGHUP);
+  agent.signal(SIGTERM);
+  EXPECT_EQ(agent.wait(kPatience), 0);
+}
+
+TEST_F(Ends, ALogThatNobodyReadsDelaysNothing) {
+  Node node("trn1.2xlarge");
+  node.host.write();
+  node.start_kubelet();
+  std::vector<std::string> words = node.arguments();
+  words.insert(words.begin(), {"neuron-agent", "run"});
+  TestPipe log;
+  log.fill();
+  Program agent(words, temporary(), {-1, -1, log.writing.get()});
+  ASSERT_TRUE(node.wait_allocatable(kNeuron, 1));
+  agent.signal(SIGTERM);
+  EXPECT_EQ(agent.wait(std::chrono::seconds(5)), 0);
+}
+
+TEST(Repeats, ADirectoryForCdiThatCannotBeWrittenIsSaidOnce) {
+  Node node("trn1.32xlarge");
+  node.extra_arguments = {"--cdi", "--cdi-dir", "/proc/cdi"};
+  node.start();
+  ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
+  for (int device = 0; device < 3; ++device) {
+    node.host.set("neuron" + std::to_string(device), "sram_ecc_uncorrected=1");
+    ASSERT_TRUE(node.wait_allocatable(kNeuron, 15 - device));
+  }
+  EXPECT_EQ(count_of(node.agent->log(), "cdi specs not written"), 1U) << node.agent->log();
+}
+
+}  // namespace
+}  // namespace neuron::fakes

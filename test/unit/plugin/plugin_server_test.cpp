@@ -1,0 +1,25 @@
+#include "plugin/plugin_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/fakes/fake_clock.h"
+
+namespace neuron::plugin {
+namespace {
+
+// The endpoint has another name at each attempt; what is logged once is told by its text.
+TEST(PluginServer, ADirectoryWithoutRoomFailsInTheSameWordsEachTime) {
+  fakes::FakeClock clock;
+  AllocationDesk desk(
+      ResponseOptions{}, [] { return core::AdmissionMark{1}; }, clock);
+  const auto first = PluginServer::start(Resource::neuron, "/nowhere", "a-1.sock", desk, {});
+  const auto second = PluginServer::start(Resource::neuron, "/nowhere", "a-2.sock", desk, {});
+  ASSERT_FALSE(first);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(first.error().message, second.error().message);
+  EXPECT_THAT(first.error().message, ::testing::StartsWith("/nowhere: "));
+}
+
+}  // namespace
+}  // namespace neuron::plugin
