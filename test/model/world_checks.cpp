@@ -59,7 +59,7 @@ void World::watch_ledger() {
   }
   const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(time_.now() - *gap_since_);
   tally_.longest_gap_ms = std::max<std::int64_t>(tally_.longest_gap_ms, age.count());
-  constexpr std::chrono::seconds kMostLag{4};  // List comes a second after an answer, and may itself take two
+  constexpr std::chrono::seconds kMostLag{4};  // List comes half a second after an answer, and may itself take two
   if (age > kMostLag) broken(fmt::format("for {} ms: {}", age.count(), *gap));
 }
 
