@@ -44,7 +44,9 @@ std::vector<SocketWatch::Event> SocketWatch::read_events() {
       std::memcpy(&event, buffer.data() + at, sizeof(event));
       const char* name = buffer.data() + at + sizeof(event);
       at += sizeof(event) + event.len;
-      if ((event.mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED | IN_Q_OVERFLOW | IN_UNMOUNT)) != 0) {
+      if ((event.mask & IN_MOVE_SELF) != 0) {
+        events.push_back({Event::Kind::directory_moved, ""});
+      } else if ((event.mask & (IN_DELETE_SELF | IN_IGNORED | IN_Q_OVERFLOW | IN_UNMOUNT)) != 0) {
         events.push_back({Event::Kind::directory_lost, ""});
       } else if (event.len > 0) {
         const bool appeared = (event.mask & (IN_CREATE | IN_MOVED_TO)) != 0;

@@ -16,8 +16,9 @@ namespace neuron::plugin {
 class SocketWatch {
  public:
   struct Event {
-    enum class Kind { appeared, vanished, directory_lost } kind{};
-    std::string name;  // file name; empty for directory_lost
+    // directory_moved: renamed, though its path may still lead to it, through a mount.
+    enum class Kind { appeared, vanished, directory_moved, directory_lost } kind{};
+    std::string name;  // file name; empty for what concerns the directory itself
   };
 
   // Errors: not_found when the directory does not exist.

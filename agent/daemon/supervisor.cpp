@@ -108,7 +108,9 @@ Supervisor::Outcome Supervisor::run() {
     for (const Event& event : parts_.events.take()) {
       std::visit([this](const auto& one) { handle(one); }, event);
     }
-    if (watch_ && fds[2].revents != 0) handle_directory_events();
+    if (watch_ && fds[2].revents != 0) {
+      if (const auto outcome = handle_directory_events()) return *outcome;
+    }
   }
 }
 

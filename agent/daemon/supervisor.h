@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/base/clock.h"
@@ -54,7 +55,8 @@ class Supervisor {
   [[nodiscard]] std::optional<Outcome> lock_directory();
   void lose_directory();
   void check_directory();
-  void handle_directory_events();
+  [[nodiscard]] std::optional<Outcome> handle_directory_events();
+  [[nodiscard]] Outcome end_on_dead_mount(std::string_view what) const;
   void note_other_socket(const plugin::SocketWatch::Event& event);
   void connect_all();
 

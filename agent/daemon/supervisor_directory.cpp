@@ -31,20 +31,14 @@ std::optional<Supervisor::Outcome> Supervisor::watch_directory() {
     watch_at_ = parts_.clock.now() + kDirectoryRetry;
     return std::nullopt;
   }
-  if (watch->state() == plugin::SocketWatch::State::dead) {
-    spdlog::error(
-        "{} was removed on the host, and the mount here keeps the dead directory: no kubelet can be reached through "
-        "it; "
-        "ending, so that this container is started again with a fresh mount",
-        directory);
-    return Outcome::dead_mount;
-  }
+  if (watch->state() == plugin::SocketWatch::State::dead) return end_on_dead_mount("removed");
   if (const auto outcome = lock_directory()) return outcome;
   if (!lock_) return std::nullopt;
   directory_error_.clear();
   watch_ = *std::move(watch);
   stands_at_ = parts_.clock.now() + kStandsEvery;
   for (const std::string& name : plugin::sockets_in(directory)) {
+    if (plugin::socket_state(directory + "/" + name) == plugin::SocketState::dead) continue;
     note_other_socket({plugin::SocketWatch::Event::Kind::appeared, name});
   }
   if (!holders_known_) {
@@ -53,6 +47,15 @@ std::optional<Supervisor::Outcome> Supervisor::watch_directory() {
     connect_all();
   }
   return std::nullopt;
+}
+
+Supervisor::Outcome Supervisor::end_on_dead_mount(std::string_view what) const {
+  spdlog::error(
+      "{} was {} on the host, and the mount here keeps that directory: no kubelet can be reached through it; ending, "
+      "so "
+      "that this container is started again with a fresh mount",
+      parts_.options.device_plugins_dir(), what);
+  return Outcome::dead_mount;
 }
 
 // Afterwards the lock is held, or the directory has gone meanwhile and is waited for, or the agent has to end.
@@ -89,14 +92,19 @@ void Supervisor::check_directory() {
   if (watch_->state() != plugin::SocketWatch::State::stands) lose_directory();
 }
 
-void Supervisor::handle_directory_events() {
+std::optional<Supervisor::Outcome> Supervisor::handle_directory_events() {
   bool kubelet_appeared = false;
   bool own_socket_vanished = false;
   int checkpoints_written = 0;
   for (const auto& event : watch_->read_events()) {
     using Kind = plugin::SocketWatch::Event::Kind;
-    if (event.kind == Kind::directory_lost) return lose_directory();
-    if (event.kind == Kind::vanished && watch_->state() != plugin::SocketWatch::State::stands) return lose_directory();
+    const bool stands = watch_->state() == plugin::SocketWatch::State::stands;
+    if (event.kind == Kind::directory_moved && stands) return end_on_dead_mount("renamed");
+    if (event.kind == Kind::directory_moved || event.kind == Kind::directory_lost ||
+        (event.kind == Kind::vanished && !stands)) {
+      lose_directory();
+      return std::nullopt;
+    }
     if (event.name == plugin::kKubeletSocket && event.kind == Kind::appeared) kubelet_appeared = true;
     if (event.name == plugin::kCheckpointName && event.kind == Kind::appeared) ++checkpoints_written;
     note_other_socket(event);
@@ -113,6 +121,7 @@ void Supervisor::handle_directory_events() {
     lists_.kubelet_is_new();
   }
   if (kubelet_appeared || own_socket_vanished) connect_all();
+  return std::nullopt;
 }
 
 void Supervisor::note_other_socket(const plugin::SocketWatch::Event& event) {

@@ -67,7 +67,7 @@ TEST(Directory, ARecreatedOneIsGoneOverToAndLockedAnew) {
   EXPECT_THAT(second.log(), HasSubstr("another neuron-agent (pid " + std::to_string(node.agent->pid()) + ")"));
 }
 
-// As in a pod: the directory is a bind mount, which keeps the removed one for ever.
+// As in a pod: the directory is a bind mount, which keeps the one that was there for ever.
 TEST(Directory, ADeadMountEndsTheAgentWithItsOwnExitCode) {
   if (std::system("unshare -m true 2>/dev/null") != 0) GTEST_SKIP() << "no mount namespace here: needs CAP_SYS_ADMIN";
   Node node("trn1.2xlarge");
@@ -79,22 +79,31 @@ TEST(Directory, ADeadMountEndsTheAgentWithItsOwnExitCode) {
   std::filesystem::create_symlink(node.kubelet_dir + "/pod-resources", inside + "/pod-resources");
   std::vector<std::string> arguments = node.arguments();
   std::replace(arguments.begin(), arguments.end(), node.kubelet_dir, inside);
-  const std::vector<std::string> container = {"unshare",
+  const auto start_container = [&] {
+    const std::vector<std::string> mounted = {"unshare",
                                               "-m",
                                               "sh",
                                               "-c",
                                               "mount --bind \"$0\" \"$1\" && shift && exec \"$@\"",
                                               real,
                                               inside + "/device-plugins"};
-  node.agent.emplace(arguments, node.log_path(), container);
-  ASSERT_TRUE(node.wait_allocatable(kNeuron, 1)) << node.agent->log();
-
-  node.kubelet.reset();
-  std::filesystem::remove_all(real);
-  node.start_kubelet();
-  EXPECT_EQ(node.agent->wait(kPatience), 4) << node.agent->log();
-  EXPECT_THAT(node.agent->log(), HasSubstr("the mount here keeps the dead directory"));
-  node.agent.emplace(arguments, node.log_path(), container);  // as the kubelet does with a container that ended
+    node.agent.emplace(arguments, node.log_path(), mounted);
+  };
+  for (const std::string how : {"removed", "renamed"}) {
+    SCOPED_TRACE(how);
+    start_container();
+    ASSERT_TRUE(node.wait_allocatable(kNeuron, 1)) << node.agent->log();
+    node.kubelet.reset();
+    if (how == "removed") {
+      std::filesystem::remove_all(real);
+    } else {
+      std::filesystem::rename(real, node.kubelet_dir + "/before");
+    }
+    node.start_kubelet();
+    EXPECT_EQ(node.agent->wait(kPatience), 4) << node.agent->log();
+    EXPECT_THAT(node.agent->log(), HasSubstr("was " + how + " on the host"));
+  }
+  start_container();  // as the kubelet does with a container that ended
   EXPECT_TRUE(node.wait_allocatable(kNeuron, 1)) << node.agent->log();
 }
 
