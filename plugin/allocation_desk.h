@@ -68,6 +68,7 @@ class AllocationDesk {
   void note_published(Resource resource, const monitor::UnitList& units) EXCLUDES(mutex_);
 
   [[nodiscard]] bool holds_anything() const EXCLUDES(mutex_);
+  [[nodiscard]] std::vector<int> held_cores() const EXCLUDES(mutex_);  // by any container; ascending, unique
   // The kubelet has not yet written its checkpoint since the newest answer: the container may still ask for more.
   [[nodiscard]] bool admission_open() const EXCLUDES(mutex_);
   [[nodiscard]] SteadyTime last_call() const EXCLUDES(mutex_);  // end of the newest prefer or allocate
