@@ -24,17 +24,23 @@ namespace {
 
 }  // namespace
 
-AgentProcess::AgentProcess(const std::vector<std::string>& arguments, std::string log_path)
+AgentProcess::AgentProcess(const std::vector<std::string>& arguments, std::string log_path,
+                           std::vector<std::string> environment)
     : log_path_(std::move(log_path)) {
   std::vector<std::string> words = {std::string(NEURON_BIN_DIR) + "/neuron-agent", "run"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
+  std::vector<char*> variables;
+  for (std::string& variable : environment) variables.push_back(variable.data());
+  for (char** variable = environ; *variable != nullptr; ++variable) variables.push_back(*variable);
+  variables.push_back(nullptr);
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, STDERR_FILENO, log_path_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-  if (posix_spawn(&pid_, argv[0], &files, nullptr, argv.data(), environ) != 0) give_up("posix_spawn " + words[0]);
+  if (posix_spawn(&pid_, argv[0], &files, nullptr, argv.data(), variables.data()) != 0)
+    give_up("posix_spawn " + words[0]);
   posix_spawn_file_actions_destroy(&files);
   pidfd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
   if (pidfd_ < 0) give_up("pidfd_open");

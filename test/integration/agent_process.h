@@ -13,8 +13,9 @@ namespace neuron::fakes {
 // destructor kills what still runs. One thread.
 class AgentProcess {
  public:
-  // `arguments` follow "neuron-agent run"; `log_path` is appended to.
-  AgentProcess(const std::vector<std::string>& arguments, std::string log_path);
+  // `arguments` follow "neuron-agent run"; `log_path` is appended to; `environment` ("NAME=value") goes before ours.
+  AgentProcess(const std::vector<std::string>& arguments, std::string log_path,
+               std::vector<std::string> environment = {});
   ~AgentProcess();
   AgentProcess(const AgentProcess&) = delete;
   AgentProcess& operator=(const AgentProcess&) = delete;

@@ -31,6 +31,7 @@ struct Node {
   std::unique_ptr<sim::FakeKubelet> kubelet;
   std::optional<AgentProcess> agent;
   std::vector<std::string> extra_arguments;
+  std::vector<std::string> extra_environment;
 
   explicit Node(const std::string& instance_type) : host(instance_type) {
     std::string pattern = "/tmp/neuron-kubelet-XXXXXX";
@@ -64,7 +65,7 @@ struct Node {
   }
   [[nodiscard]] std::string log_path() const { return kubelet_dir + "/agent.log"; }
   Node& start_agent() {
-    agent.emplace(arguments(), log_path());
+    agent.emplace(arguments(), log_path(), extra_environment);
     return *this;
   }
   // Host written, kubelet up, agent up.
