@@ -275,6 +275,15 @@ bool AllocationDesk::withholds(Resource resource) const {
   return core::is_silicon(resource) && !ledger_.blocked_cores(resource).empty();
 }
 
+std::vector<int> AllocationDesk::held_cores() const {
+  const MutexLock lock(mutex_);
+  std::vector<int> cores;
+  for (const core::Holding& holding : ledger_.holdings()) {
+    cores.insert(cores.end(), holding.cores.begin(), holding.cores.end());
+  }
+  return sorted_unique(std::move(cores));
+}
+
 bool AllocationDesk::admission_open() const {
   const MutexLock lock(mutex_);
   const core::AdmissionMark mark = mark_();

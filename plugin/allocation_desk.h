@@ -80,6 +80,7 @@ class AllocationDesk {
   [[nodiscard]] bool holds_anything() const EXCLUDES(mutex_);
   // Some unit of the resource is not offered because its silicon is held through another one.
   [[nodiscard]] bool withholds(Resource resource) const EXCLUDES(mutex_);
+  [[nodiscard]] std::vector<int> held_cores() const EXCLUDES(mutex_);  // by any container; ascending, unique
   // The kubelet has not yet written its checkpoint since the newest answer: the container may still ask for more.
   [[nodiscard]] bool admission_open() const EXCLUDES(mutex_);
   [[nodiscard]] SteadyTime last_call() const EXCLUDES(mutex_);  // end of the newest prefer or allocate

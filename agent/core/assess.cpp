@@ -7,7 +7,7 @@
 namespace neuron::core {
 
 Assessment assess(model::HostScan scan, AssessMemory& memory) {
-  keep_vanished(scan, memory.seen);
+  keep_last_seen(scan, memory.seen);
   Assessment result;
   result.host = complete(std::move(scan));
   HealthResult health = judge(result.host, memory.health);

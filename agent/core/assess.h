@@ -20,7 +20,7 @@ struct Assessment {
   std::vector<model::Health> efas;     // parallel to host.efas
 };
 
-// keep_vanished, complete, judge. Updates `memory`.
+// keep_last_seen, complete, judge. Updates `memory`.
 [[nodiscard]] Assessment assess(model::HostScan scan, AssessMemory& memory);
 
 }  // namespace neuron::core

@@ -128,4 +128,13 @@ std::vector<int> assumed_logical_to_physical(model::Family family, int device_in
   return identity;
 }
 
+std::vector<std::vector<int>> possible_logical_to_physical(model::Family family, int device_index, int physical_cores) {
+  const std::vector<int> assumed = assumed_logical_to_physical(family, device_index, physical_cores);
+  const bool permuted = family == model::Family::trainium2 || family == model::Family::trainium3;
+  if (!permuted || assumed.size() != 8) return {assumed};
+  std::vector<int> flipped;
+  for (std::size_t position = 0; position < assumed.size(); ++position) flipped.push_back(assumed[position ^ 6U]);
+  return {assumed, flipped};
+}
+
 }  // namespace neuron::core

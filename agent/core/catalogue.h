@@ -74,4 +74,9 @@ struct FamilyFacts {
 // core. Identity for other families.
 [[nodiscard]] std::vector<int> assumed_logical_to_physical(model::Family family, int device_index, int physical_cores);
 
+// Every such order that some driver version or platform has for the device (neuron-driver.md §14), the assumed one
+// first: on Trainium2/3 also the one of a flipped die, which the tables that differ between versions come down to.
+[[nodiscard]] std::vector<std::vector<int>> possible_logical_to_physical(model::Family family, int device_index,
+                                                                         int physical_cores);
+
 }  // namespace neuron::core

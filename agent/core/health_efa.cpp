@@ -12,6 +12,7 @@ using model::Health;
 using model::HealthState;
 using model::HostScan;
 using model::Presence;
+using model::ScanPart;
 
 std::string label_of(const EfaInterface& efa) {
   return efa.name.empty() ? model::to_string(efa.bdf) : efa.name + " (" + model::to_string(efa.bdf) + ")";
@@ -32,11 +33,23 @@ Health judge_verbs(const EfaInterface& efa, bool none_has_verbs) {
                       label_of(efa) + ": no entry in sys/class/infiniband_verbs names it", "reload the efa driver");
 }
 
-Health judge_efa(const EfaInterface& efa, bool none_has_verbs, bool nodes_seen, bool neuron_node) {
+// What may have been left out of the scan when an interface is not answering.
+std::vector<ScanPart> parts_of(const HostScan& scan, const EfaInterface& efa) {
+  std::vector<ScanPart> parts = {{ScanPart::Kind::efa, 0, efa.bdf}, {ScanPart::Kind::efa_classes}};
+  for (const model::Unanswered& one : scan.unanswered) {
+    const bool is_its_own =
+        one.part.kind == ScanPart::Kind::verbs && efa.uverbs == "uverbs" + std::to_string(one.part.index);
+    if (is_its_own) parts.push_back(one.part);
+  }
+  return parts;
+}
+
+Health judge_efa(const HostScan& scan, const EfaInterface& efa, bool none_has_verbs, bool nodes_seen) {
   if (efa.presence == Presence::vanished) {
     return make_verdict(HealthState::unhealthy, "efa_vanished", label_of(efa) + " left the PCI bus",
                         "look at the kernel log; reboot or replace the instance");
   }
+  if (efa.presence == Presence::not_answering) return silent_verdict(scan, label_of(efa), parts_of(scan, efa));
   if (!efa.driver_bound) {
     return make_verdict(HealthState::unhealthy, "efa_driver_unbound", label_of(efa) + ": no efa driver is bound to it",
                         "load the efa driver, or bind it to the function");
@@ -46,7 +59,7 @@ Health judge_efa(const EfaInterface& efa, bool none_has_verbs, bool nodes_seen, 
                         label_of(efa) + ": the driver is bound but shows no RDMA device", "look at the kernel log");
   }
   if (!efa.uverbs || (!efa.node_present && nodes_seen)) return judge_verbs(efa, none_has_verbs);
-  if (neuron_node && efa.p2p && efa.p2p->empty()) {
+  if (!scan.devices.empty() && efa.p2p && efa.p2p->empty()) {
     return make_verdict(HealthState::degraded, "no_peer_memory",
                         label_of(efa) + ": p2p is empty, no RDMA to and from Neuron memory",
                         "load the Neuron driver, or update the efa driver");
@@ -55,6 +68,16 @@ Health judge_efa(const EfaInterface& efa, bool none_has_verbs, bool nodes_seen, 
 }
 
 }  // namespace
+
+Health silent_verdict(const HostScan& scan, const std::string& name, const std::vector<ScanPart>& parts) {
+  const auto hangs = std::find_first_of(scan.unanswered.begin(), scan.unanswered.end(), parts.begin(), parts.end(),
+                                        [](const auto& one, const ScanPart& part) { return one.part == part; });
+  const std::string what = hangs == scan.unanswered.end()
+                               ? std::string("a read of it has not come back")
+                               : to_string(hangs->part) + " has not come back since " + hangs->since;
+  return make_verdict(HealthState::unhealthy, "not_answering", name + ": " + what,
+                      "look at the kernel log for hung tasks; if it stays, reboot or replace the instance");
+}
 
 Health make_verdict(HealthState state, std::string_view reason, std::string sentence, std::string_view action) {
   return {state, std::string(reason), std::move(sentence), std::string(action)};
@@ -66,7 +89,7 @@ std::vector<Health> judge_efas(const HostScan& scan, HealthMemory& memory) {
       std::none_of(scan.efas.begin(), scan.efas.end(), [](const EfaInterface& efa) { return efa.uverbs.has_value(); });
   std::vector<Health> verdicts;
   for (const EfaInterface& efa : scan.efas) {
-    verdicts.push_back(judge_efa(efa, none_has_verbs, memory.verbs_nodes_seen, !scan.devices.empty()));
+    verdicts.push_back(judge_efa(scan, efa, none_has_verbs, memory.verbs_nodes_seen));
   }
   return verdicts;
 }

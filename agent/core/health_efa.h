@@ -12,6 +12,10 @@ namespace neuron::core {
 // One verdict per interface of a completed scan, in its order. Updates memory.verbs_nodes_seen.
 [[nodiscard]] std::vector<model::Health> judge_efas(const model::HostScan& scan, HealthMemory& memory);
 
+// The verdict on what is not answering: names the first of `parts` that the scan left out.
+[[nodiscard]] model::Health silent_verdict(const model::HostScan& scan, const std::string& name,
+                                           const std::vector<model::ScanPart>& parts);
+
 [[nodiscard]] model::Health make_verdict(model::HealthState state, std::string_view reason, std::string sentence,
                                          std::string_view action);
 

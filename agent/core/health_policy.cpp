@@ -17,6 +17,7 @@ using model::HealthState;
 using model::HostScan;
 using model::NeuronDevice;
 using model::Presence;
+using model::ScanPart;
 
 constexpr std::string_view kReplace = "replace the instance (terminate, or stop and start)";
 constexpr std::string_view kReload = "drain the node, then reload the Neuron driver or reboot";
@@ -224,6 +225,10 @@ Health judge_device(const NeuronDevice& device, const HostScan& scan, HealthMemo
   if (device.presence == Presence::vanished) {
     return make_verdict(HealthState::unhealthy, "device_vanished", name + " left sys/class/neuron_device",
                         "look at the kernel log; reboot or replace the instance");
+  }
+  if (device.presence == Presence::not_answering) {
+    const ScanPart folder{ScanPart::Kind::device, device.index};
+    return silent_verdict(scan, name, {folder, {ScanPart::Kind::driver, device.index}, {ScanPart::Kind::devices}});
   }
   const auto cores = judge_cores(device, name, memory.cores[device.index]);
   if (auto health = judge_presence(device, name, memory.device_nodes_seen)) return *std::move(health);

@@ -100,7 +100,7 @@ plugin::ResponseOptions response_options(const config::Options& options) {
           options.cdi};
 }
 
-// On the monitor's worker, before the kubelet can hear of a new unit. Says once what keeps the specs from being
+// On the monitor's thread, before the kubelet can hear of a new unit. Says once what keeps the specs from being
 // written.
 class CdiWriter {
  public:
@@ -120,12 +120,26 @@ class CdiWriter {
   std::string last_error_;
 };
 
-// Everything the scan reads from; lives as long as the worker may.
-struct Machine {
-  host::FsRoot root;
-  host::Scanner scanner;
-  explicit Machine(host::FsRoot opened) : root(std::move(opened)), scanner(root, host::Scanner::Options{}) {}
-};
+using RootPtr = std::shared_ptr<const host::FsRoot>;  // shared with reads that hang
+
+// A scanner of its own, which lives as long as a scan of it may hang.
+monitor::WatchedScan::Scan make_scan(const RootPtr& root) {
+  struct Machine {
+    RootPtr root;
+    host::Scanner scanner;
+    explicit Machine(RootPtr opened) : root(std::move(opened)), scanner(*root, host::Scanner::Options{}) {}
+  };
+  return [machine = std::make_shared<Machine>(root)](const host::MayRead& may_read) {
+    return machine->scanner.scan(may_read);
+  };
+}
+
+std::optional<std::uint64_t> memory_in_use(const host::FsRoot& root, const plugin::AllocationDesk& desk, int device,
+                                           int core) {
+  const plugin::NodeViewPtr view = desk.view();
+  const model::NeuronDevice* known = view ? view->device(device) : nullptr;
+  return host::process_memory_of_core(root, device, core, known != nullptr ? known->memory_bytes : std::nullopt);
+}
 
 }  // namespace
 
@@ -151,15 +165,15 @@ ExitCode run_daemon(const config::Options& options, const Fd& signals) {
     return ExitCode::failed;
   }
 
-  // A worker that hangs in a broken driver is left behind, so what it uses is never freed: the process ends anyway.
-  auto machine = std::make_shared<Machine>(*std::move(root));
+  const RootPtr machine = std::make_shared<const host::FsRoot>(*std::move(root));
   const SystemClock clock;
   monitor::SnapshotStore store;
   const std::string checkpoint = options.device_plugins_dir() + "/" + std::string(plugin::kCheckpointName);
   plugin::AllocationDesk desk(
       response_options(options), [checkpoint] { return plugin::checkpoint_mark(checkpoint); }, clock);
+  monitor::Workers workers;
   monitor::Monitor monitor(
-      store, [machine] { return machine->scanner.scan(); },
+      store, workers, [machine] { return make_scan(machine); },
       [&desk, &queue = **events, log = InventoryLog(),
        write_cdi = CdiWriter(options)](const model::SnapshotPtr& snapshot) mutable {
         log(snapshot->host);
@@ -168,10 +182,11 @@ ExitCode run_daemon(const config::Options& options, const Fd& signals) {
         desk.set_view(std::move(view));
         queue.post(SnapshotChanged{});
       },
-      options.scan_interval);
+      {.interval = options.scan_interval});
   plugin::PreStartGate gate(
-      desk, [machine](int device, int core) { return host::process_memory_of_core(machine->root, device, core); },
-      [&monitor](SteadyTime when, std::function<void()> job) { monitor.post(when, std::move(job)); }, clock);
+      desk, [machine, &desk](int device, int core) { return memory_in_use(*machine, desk, device, core); },
+      [&workers](plugin::PreStartGate::Job job) { workers.run(std::move(job)); },
+      [&monitor](SteadyTime when, plugin::PreStartGate::Job job) { monitor.post(when, std::move(job)); }, clock);
   monitor.start();
 
   ExitCode code = ExitCode::failed;
@@ -179,9 +194,10 @@ ExitCode run_daemon(const config::Options& options, const Fd& signals) {
     Supervisor supervisor({options, clock, **events, desk, gate, [&monitor] { monitor.rescan_now(); }}, signals.get());
     code = to_exit_code(supervisor.run());
   }
-  constexpr std::chrono::milliseconds kPatience{1000};
-  if (!monitor.stop(kPatience)) {
-    spdlog::warn("the scan hangs inside the driver; leaving it behind");
+  // What hangs in a broken driver is left behind, and what it uses is never freed: the process ends at once.
+  constexpr std::chrono::milliseconds kPatience{500};
+  if (!monitor.stop(kPatience) || !workers.stop(kPatience)) {
+    spdlog::warn("a read hangs inside the driver; leaving it behind");
     spdlog::shutdown();
     ::_exit(static_cast<int>(code));
   }

@@ -154,7 +154,7 @@ void Supervisor::run_timers() {
 }
 
 int Supervisor::poll_timeout_ms() {
-  std::optional<SteadyTime> next = parts_.gate.expire();
+  std::optional<SteadyTime> next;
   const auto consider = [&next](const std::optional<SteadyTime>& at) {
     if (at && (!next || *at < *next)) next = at;
   };

@@ -7,7 +7,9 @@
 
 namespace neuron::host {
 
-std::optional<std::uint64_t> process_memory_of_core(const FsRoot& root, int device, int physical_core) {
+std::optional<std::uint64_t> process_memory_of_core(const FsRoot& root, int device, int physical_core,
+                                                    std::optional<std::uint64_t> limit) {
+  constexpr std::uint64_t kNoDeviceHasMore = std::uint64_t{1} << 48U;
   constexpr std::array kKinds = {
       "tensors",        "constants",  "model_code", "model_shared_scratchpad", "nonshared_scratchpad",
       "runtime_memory", "collectives"};
@@ -17,7 +19,7 @@ std::optional<std::uint64_t> process_memory_of_core(const FsRoot& root, int devi
   for (const char* kind : kKinds) {
     const auto text = root.read_attribute(folder + kind + "/total");
     const auto bytes = text ? parse_u64(*text) : std::nullopt;
-    if (bytes) sum = sum.value_or(0) + *bytes;
+    if (bytes && *bytes <= limit.value_or(kNoDeviceHasMore)) sum = sum.value_or(0) + *bytes;
   }
   return sum;
 }

@@ -7,6 +7,8 @@
 namespace neuron::host {
 namespace {
 
+using model::ScanPart;
+
 constexpr std::string_view kRdmaClass = "sys/class/infiniband";
 constexpr std::string_view kVerbsClass = "sys/class/infiniband_verbs";
 
@@ -29,7 +31,7 @@ std::vector<std::string> list_class(const FsRoot& root, std::string_view path, s
 }  // namespace
 
 void EfaReader::forget() {
-  joined_once_ = false;
+  is_joined_ = false;
 }
 
 std::map<model::Bdf, std::string> EfaReader::names_by_function(const FsRoot& root) {
@@ -50,10 +52,15 @@ std::map<model::Bdf, std::string> EfaReader::names_by_function(const FsRoot& roo
   return names;
 }
 
-std::map<std::string, std::string> EfaReader::verbs_by_name(const FsRoot& root) {
+std::map<std::string, std::string> EfaReader::verbs_by_name(const FsRoot& root, const MayRead& may_read) {
   std::map<std::string, std::string> verbs;
   for (const std::string& entry : verbs_entries_) {
-    if (!uverbs_index_of(entry)) continue;  // abi_version
+    const auto index = uverbs_index_of(entry);
+    if (!index) continue;  // abi_version
+    if (!may_read({ScanPart::Kind::verbs, *index})) {
+      is_joined_ = false;
+      continue;
+    }
     const auto name = root.read_attribute(below(below(kVerbsClass, entry), "ibdev"));
     if (!name) {
       note_problem(join_problems_, kMaxHostProblems, name.error().message);
@@ -68,36 +75,45 @@ std::map<std::string, std::string> EfaReader::verbs_by_name(const FsRoot& root) 
   return verbs;
 }
 
-void EfaReader::join(const FsRoot& root, PciInventory& pci) {
+void EfaReader::join(const FsRoot& root, PciInventory& pci, const MayRead& may_read) {
   interfaces_.clear();
   join_problems_.clear();
+  is_joined_ = true;
   const auto names = names_by_function(root);
-  const auto verbs = verbs_by_name(root);
+  const auto verbs = verbs_by_name(root, may_read);
   for (const PciFunction& function : pci.amazon_functions()) {
     if (!is_efa(function)) continue;
-    Joined joined;
-    const std::string path = pci_path(function.bdf);
-    joined.driver_path = path + "/driver";
-    joined.p2p_path = path + "/p2p";
-    model::EfaInterface& efa = joined.fixed;
-    efa.bdf = function.bdf;
-    efa.pci_device_id = function.device_id;
-    const PciLocality& locality = pci.locality(root, function.bdf);
-    efa.numa_node = locality.numa_node;
-    efa.cpus = locality.cpus;
-    efa.switch_key = locality.switch_key;
-    efa.problems = locality.problems;
-    if (const auto name = names.find(function.bdf); name != names.end()) {
-      efa.name = name->second;
-    } else if (const auto entries = root.list(path + "/infiniband"); entries && !entries->empty()) {
-      // A capture may hold the functions and lack the links of the class.
-      if (is_rdma_name(entries->front())) efa.name = entries->front();
+    Joined& joined = interfaces_.emplace_back();
+    joined.fixed.bdf = function.bdf;
+    joined.fixed.pci_device_id = function.device_id;
+    if (const auto name = names.find(function.bdf); name != names.end()) joined.fixed.name = name->second;
+    if (may_read({ScanPart::Kind::efa, 0, function.bdf})) {
+      join_one(root, pci, verbs, joined);
+    } else {
+      is_joined_ = false;
     }
-    if (const auto node = verbs.find(efa.name); !efa.name.empty() && node != verbs.end()) {
-      efa.uverbs = node->second;
-      joined.node_path = "dev/infiniband/" + node->second;
-    }
-    interfaces_.push_back(std::move(joined));
+  }
+}
+
+void EfaReader::join_one(const FsRoot& root, PciInventory& pci, const std::map<std::string, std::string>& verbs,
+                         Joined& joined) {
+  model::EfaInterface& efa = joined.fixed;
+  const std::string path = pci_path(efa.bdf);
+  joined.driver_path = path + "/driver";
+  joined.p2p_path = path + "/p2p";
+  const PciLocality& locality = pci.locality(root, efa.bdf);
+  efa.numa_node = locality.numa_node;
+  efa.cpus = locality.cpus;
+  efa.switch_key = locality.switch_key;
+  efa.problems = locality.problems;
+  if (efa.name.empty()) {
+    // A capture may hold the functions and lack the links of the class.
+    const auto entries = root.list(path + "/infiniband");
+    if (entries && !entries->empty() && is_rdma_name(entries->front())) efa.name = entries->front();
+  }
+  if (const auto node = verbs.find(efa.name); !efa.name.empty() && node != verbs.end()) {
+    efa.uverbs = node->second;
+    joined.node_path = "dev/infiniband/" + node->second;
   }
 }
 
@@ -121,20 +137,28 @@ model::EfaInterface EfaReader::read_one(const FsRoot& root, Joined& joined) {
   return efa;
 }
 
-std::vector<model::EfaInterface> EfaReader::read(const FsRoot& root, PciInventory& pci,
+std::vector<model::EfaInterface> EfaReader::read(const FsRoot& root, PciInventory& pci, const MayRead& may_read,
                                                  std::vector<std::string>& host_problems) {
+  if (!may_read({ScanPart::Kind::efa_classes})) return {};
   auto rdma = list_class(root, kRdmaClass, host_problems);
   auto verbs = list_class(root, kVerbsClass, host_problems);
-  if (!joined_once_ || rdma != rdma_entries_ || verbs != verbs_entries_) {
+  if (!is_joined_ || rdma != rdma_entries_ || verbs != verbs_entries_) {
     rdma_entries_ = std::move(rdma);
     verbs_entries_ = std::move(verbs);
-    join(root, pci);
-    joined_once_ = true;
+    join(root, pci, may_read);
   }
   for (const std::string& line : join_problems_) note_problem(host_problems, kMaxHostProblems, line);
   std::vector<model::EfaInterface> efas;
   efas.reserve(interfaces_.size());
-  for (Joined& joined : interfaces_) efas.push_back(read_one(root, joined));
+  for (Joined& joined : interfaces_) {
+    const bool is_known = !joined.driver_path.empty();  // not left out of the join
+    if (is_known && may_read({ScanPart::Kind::efa, 0, joined.fixed.bdf})) {
+      efas.push_back(read_one(root, joined));
+    } else {
+      efas.push_back(joined.fixed);
+      efas.back().presence = model::Presence::not_answering;
+    }
+  }
   return efas;
 }
 

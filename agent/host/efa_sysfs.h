@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "agent/host/fs_root.h"
+#include "agent/host/may_read.h"
 #include "agent/host/pci.h"
 #include "agent/model/host_scan.h"
 
@@ -19,7 +20,9 @@ class EfaReader {
   void forget();
 
   // Ascending BDF; empty is normal. What concerns one interface is in its `problems`, all else goes to `host_problems`.
-  [[nodiscard]] std::vector<model::EfaInterface> read(const FsRoot& root, PciInventory& pci,
+  // An interface that `may_read` leaves out is listed as not_answering; none is when the lists of the classes are left
+  // out. What was left out of a join is joined as soon as it may be read.
+  [[nodiscard]] std::vector<model::EfaInterface> read(const FsRoot& root, PciInventory& pci, const MayRead& may_read,
                                                       std::vector<std::string>& host_problems);
 
  private:
@@ -32,12 +35,14 @@ class EfaReader {
     P2p p2p = P2p::unprobed;
   };
 
-  void join(const FsRoot& root, PciInventory& pci);
+  void join(const FsRoot& root, PciInventory& pci, const MayRead& may_read);
+  static void join_one(const FsRoot& root, PciInventory& pci, const std::map<std::string, std::string>& verbs,
+                       Joined& joined);
   [[nodiscard]] std::map<model::Bdf, std::string> names_by_function(const FsRoot& root);
-  [[nodiscard]] std::map<std::string, std::string> verbs_by_name(const FsRoot& root);
+  [[nodiscard]] std::map<std::string, std::string> verbs_by_name(const FsRoot& root, const MayRead& may_read);
   [[nodiscard]] static model::EfaInterface read_one(const FsRoot& root, Joined& joined);
 
-  bool joined_once_ = false;
+  bool is_joined_ = false;                  // completely
   std::vector<std::string> rdma_entries_;   // sys/class/infiniband
   std::vector<std::string> verbs_entries_;  // sys/class/infiniband_verbs
   std::vector<Joined> interfaces_;

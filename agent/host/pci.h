@@ -44,6 +44,7 @@ class PciInventory {
   [[nodiscard]] Change refresh(const FsRoot& root);
 
   [[nodiscard]] const std::vector<PciFunction>& amazon_functions() const { return functions_; }  // ascending BDF
+  [[nodiscard]] bool was_read() const { return looked_; }
   [[nodiscard]] const PciFunction* find(const model::Bdf& bdf) const;  // nullptr: not there, or not Amazon's
   [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
 

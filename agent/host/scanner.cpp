@@ -13,6 +13,8 @@ using model::DriverLayout;
 using model::HostScan;
 using model::NeuronDevice;
 using model::Origin;
+using model::Presence;
+using model::ScanPart;
 
 namespace {
 
@@ -46,23 +48,37 @@ int count_neuron_functions(const PciInventory& pci) {
 }  // namespace
 
 HostScan Scanner::scan() {
+  return scan([](const ScanPart&) { return true; });
+}
+
+HostScan Scanner::scan(const MayRead& may_read) {
   HostScan scan;
-  read_host_texts(scan);
-  if (pci_.refresh(root_) == PciInventory::Change::changed) {
+  if (may_read({ScanPart::Kind::host})) read_host_texts(scan);
+  refresh_pci(scan, may_read);
+  if (may_read({ScanPart::Kind::devices})) {
+    for (const int index : refresh_inventory(scan)) scan.devices.push_back(read_device(index, may_read));
+  }
+  if (options_.with_processes && options_.with_device_users) add_device_users(scan);
+  check_neighbours(scan.devices);
+  judge_layout(scan);
+  scan.efas = efa_.read(root_, pci_, may_read, scan.problems);
+  if (!scan.devices.empty() && may_read({ScanPart::Kind::host})) read_lnc(scan);
+  return scan;
+}
+
+void Scanner::refresh_pci(HostScan& scan, const MayRead& may_read) {
+  if (may_read({ScanPart::Kind::pci}) && pci_.refresh(root_) == PciInventory::Change::changed) {
     efa_.forget();
+    topology_is_due_ = true;
+  }
+  if (topology_is_due_ && may_read({ScanPart::Kind::topology})) {
     refresh_topology();
+    topology_is_due_ = false;
   }
   for (const std::string& line : pci_.problems()) note_problem(scan.problems, kMaxHostProblems, line);
   if (!topology_problem_.empty()) note_problem(scan.problems, kMaxHostProblems, topology_problem_);
   if (topology_) scan.numa_nodes = topology_->numa_nodes;
   scan.neuron_pci_functions = count_neuron_functions(pci_);
-  for (const int index : refresh_inventory(scan)) scan.devices.push_back(read_device(index));
-  if (options_.with_processes && options_.with_device_users) add_device_users(scan);
-  check_neighbours(scan.devices);
-  judge_layout(scan);
-  scan.efas = efa_.read(root_, pci_, scan.problems);
-  if (!scan.devices.empty()) read_lnc(scan);
-  return scan;
 }
 
 void Scanner::read_host_texts(HostScan& scan) const {
@@ -138,7 +154,14 @@ NeuronDevice Scanner::read_sysfs(int index, KnownDevice& known) {
   return known.reader->read();
 }
 
-NeuronDevice Scanner::read_device(int index) {
+NeuronDevice Scanner::read_device(int index, const MayRead& may_read) {
+  if (!may_read({ScanPart::Kind::device, index})) {
+    NeuronDevice device;
+    device.index = index;
+    device.presence = Presence::not_answering;
+    device.family = common_family(pci_);
+    return device;
+  }
   KnownDevice& known = devices_[index];
   NeuronDevice device = read_sysfs(index, known);
   if (known.serial && device.serial && *known.serial != *device.serial) {
@@ -147,7 +170,11 @@ NeuronDevice Scanner::read_device(int index) {
   }
   if (device.serial) known.serial = device.serial;
   device.node_present = root_.exists("dev/neuron" + std::to_string(index));
-  ask(index, known, device);
+  if (may_read({ScanPart::Kind::driver, index})) {
+    ask(index, known, device);
+  } else {
+    device.presence = Presence::not_answering;
+  }
   locate(device);
   return device;
 }
@@ -199,7 +226,7 @@ void Scanner::add_device_users(HostScan& scan) {
 // Facts of the PCI function behind a device, once the driver has named it.
 void Scanner::locate(NeuronDevice& device) {
   const PciFunction* function = device.bdf ? pci_.find(device.bdf->value) : nullptr;
-  if (device.bdf && function == nullptr) {
+  if (device.bdf && function == nullptr && pci_.was_read()) {
     note_problem(device.problems, kMaxDeviceProblems,
                  pci_path(device.bdf->value) + ": the driver names this function, but PCI does not have it");
   }
@@ -233,14 +260,17 @@ void Scanner::check_neighbours(std::vector<NeuronDevice>& devices) {
 }
 
 void Scanner::judge_layout(HostScan& scan) {
-  if (scan.devices.empty()) return;  // DriverLayout::none
+  const auto was_left_out = [](const NeuronDevice& device) { return device.presence != Presence::present; };
+  if (std::all_of(scan.devices.begin(), scan.devices.end(), was_left_out)) return;  // DriverLayout::none
   scan.layout = DriverLayout::unknown;
-  std::vector<DriverLayout> layouts;
+  std::vector<std::optional<DriverLayout>> layouts;  // nullopt: left out, or its folder cannot be opened
   for (const NeuronDevice& device : scan.devices) {
-    const auto& reader = devices_[device.index].reader;
-    layouts.push_back(reader ? reader->layout() : DriverLayout::unknown);
-    if (layouts.back() == DriverLayout::unknown) continue;
-    if (scan.layout == DriverLayout::unknown || layouts.back() > scan.layout) scan.layout = layouts.back();
+    const auto known = devices_.find(device.index);
+    const bool is_open = known != devices_.end() && known->second.reader;
+    layouts.push_back(is_open ? std::optional(known->second.reader->layout()) : std::nullopt);
+    const DriverLayout layout = layouts.back().value_or(DriverLayout::unknown);
+    if (layout == DriverLayout::unknown) continue;
+    if (scan.layout == DriverLayout::unknown || layout > scan.layout) scan.layout = layout;
   }
   if (scan.layout == DriverLayout::unknown) {
     const std::string version = scan.driver_version.empty() ? "of unknown version" : scan.driver_version;
@@ -250,7 +280,7 @@ void Scanner::judge_layout(HostScan& scan) {
     return;
   }
   for (std::size_t i = 0; i < layouts.size(); ++i) {
-    if (layouts[i] != DriverLayout::unknown || !devices_[scan.devices[i].index].reader) continue;
+    if (layouts[i] != DriverLayout::unknown) continue;
     note_problem(scan.devices[i].problems, kMaxDeviceProblems,
                  device_path(scan.devices[i].index) + ": has none of the files that other devices have");
   }

@@ -11,6 +11,7 @@
 #include "agent/host/efa_sysfs.h"
 #include "agent/host/fs_root.h"
 #include "agent/host/machine_topology.h"
+#include "agent/host/may_read.h"
 #include "agent/host/neuron_sysfs.h"
 #include "agent/host/pci.h"
 #include "agent/model/host_scan.h"
@@ -38,6 +39,11 @@ class Scanner {
   // catalogue (core::complete does that). More than kMaxDevices devices: the first ones by index.
   [[nodiscard]] model::HostScan scan();
 
+  // The same without the parts that `may_read` forbids. A device or interface left out is listed as not_answering, with
+  // what is known of it without that read; of all else that is left out there is nothing in the scan
+  // (core::keep_last_seen puts in what was seen last).
+  [[nodiscard]] model::HostScan scan(const MayRead& may_read);
+
  private:
   // What is kept of one device.
   struct KnownDevice {
@@ -48,8 +54,9 @@ class Scanner {
 
   void read_host_texts(model::HostScan& scan) const;
   void read_lnc(model::HostScan& scan) const;
+  void refresh_pci(model::HostScan& scan, const MayRead& may_read);
   [[nodiscard]] std::vector<int> refresh_inventory(model::HostScan& scan);
-  [[nodiscard]] model::NeuronDevice read_device(int index);
+  [[nodiscard]] model::NeuronDevice read_device(int index, const MayRead& may_read);
   [[nodiscard]] model::NeuronDevice read_sysfs(int index, KnownDevice& known);
   void ask(int index, KnownDevice& known, model::NeuronDevice& device) const;
   void locate(model::NeuronDevice& device);
@@ -65,6 +72,7 @@ class Scanner {
   std::string driver_version_;
   std::map<int, KnownDevice> devices_;
   PciInventory pci_;
+  bool topology_is_due_ = false;  // the PCI inventory changed since hwloc was asked
   EfaReader efa_;
   std::optional<DeviceUsers> users_;         // nullopt also when nobody could say
   SteadyTime next_look_;                     // for users, on a live machine

@@ -27,7 +27,8 @@ using Maybe = std::optional<Sourced<T>>;
 // Whether a device or interface was there when the machine was last looked at.
 enum class Presence {
   present,
-  vanished,  // it was, and is not any more: it keeps its place, with the facts that do not change
+  vanished,       // it was, and is not any more: it keeps its place, with the facts that do not change
+  not_answering,  // a read of it hangs (HostScan::unanswered): it keeps its place and the facts last seen
 };
 
 // PCI address; printed in full as "0000:10:1b.0".

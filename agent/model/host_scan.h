@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "agent/model/device.h"
+#include "agent/model/scan_part.h"
 
 namespace neuron::model {
 
@@ -34,13 +35,14 @@ struct HostScan {
   std::string driver_version;      // sys/module/neuron/version; not always numeric; "" when unknown
   std::string efa_driver_version;  // sys/module/efa/version; "" when unknown
   DriverLayout layout = DriverLayout::none;
-  Maybe<int> lnc;                     // physical cores per logical core, 1 or 2: opt/aws/neuron/logical_nc_config,
-                                      // else assumed by family (2 on Trainium2/3, 1 elsewhere); nullopt: no devices
-  std::vector<NeuronDevice> devices;  // ascending index; holes are normal
-  std::vector<EfaInterface> efas;     // ascending BDF
-  std::vector<NumaNode> numa_nodes;   // ascending index; empty when hwloc could not load the root
-  int neuron_pci_functions = 0;       // PCI functions 1d0f with a Neuron id, whether or not the driver shows them
-  std::vector<std::string> problems;  // host-wide: "path: reason", bounded to 32
+  Maybe<int> lnc;                      // physical cores per logical core, 1 or 2: opt/aws/neuron/logical_nc_config,
+                                       // else assumed by family (2 on Trainium2/3, 1 elsewhere); nullopt: no devices
+  std::vector<NeuronDevice> devices;   // ascending index; holes are normal
+  std::vector<EfaInterface> efas;      // ascending BDF
+  std::vector<NumaNode> numa_nodes;    // ascending index; empty when hwloc could not load the root
+  int neuron_pci_functions = 0;        // PCI functions 1d0f with a Neuron id, whether or not the driver shows them
+  std::vector<Unanswered> unanswered;  // left out by this scan (monitor/watched_scan.h); ascending part, normally empty
+  std::vector<std::string> problems;   // host-wide: "path: reason", bounded to 32
   friend bool operator==(const HostScan&, const HostScan&) = default;
 };
 

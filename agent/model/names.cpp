@@ -42,6 +42,31 @@ std::string_view to_string(DriverLayout layout) {
   return "unknown";
 }
 
+std::string to_string(const ScanPart& part) {
+  const std::string number = std::to_string(part.index);
+  switch (part.kind) {
+    case ScanPart::Kind::host:
+      return "reading DMI, sys/module and the LNC file";
+    case ScanPart::Kind::pci:
+      return "reading sys/bus/pci/devices";
+    case ScanPart::Kind::topology:
+      return "reading the topology with hwloc";
+    case ScanPart::Kind::devices:
+      return "listing sys/class/neuron_device";
+    case ScanPart::Kind::device:
+      return "reading sys/class/neuron_device/neuron" + number;
+    case ScanPart::Kind::driver:
+      return "asking the driver about dev/neuron" + number;
+    case ScanPart::Kind::efa_classes:
+      return "listing sys/class/infiniband and infiniband_verbs";
+    case ScanPart::Kind::verbs:
+      return "reading sys/class/infiniband_verbs/uverbs" + number;
+    case ScanPart::Kind::efa:
+      return "reading sys/bus/pci/devices/" + to_string(part.bdf);
+  }
+  return "reading the machine";
+}
+
 std::string_view to_string(HealthState state) {
   switch (state) {
     case HealthState::healthy:

@@ -1,8 +1,12 @@
 #include "agent/monitor/monitor.h"
 
 #include <algorithm>
+#include <queue>
 #include <thread>
 #include <utility>
+#include <vector>
+
+#include "agent/base/mutex.h"
 
 namespace neuron::monitor {
 namespace {
@@ -22,29 +26,33 @@ bool same_content(const model::Snapshot& a, const model::Snapshot& b) {
 
 }  // namespace
 
-// Shared with the thread, so that a thread that hangs in the kernel never touches freed memory.
-struct Monitor::Worker {
+// Shared with the thread and with the scan that tells it has ended.
+struct Monitor::Loop {
   SnapshotStore& store;
-  Scan scan;
   OnChange on_change;
-  std::chrono::milliseconds interval;
+  Timing timing;
   core::AssessMemory memory;
   std::uint64_t number = 0;
+  std::optional<WatchedScan> scan;
+  bool scanning = false;  // of the loop's thread, as are the times
+  SteadyTime next_scan;
+  SteadyTime next_look;  // at the scan that runs
 
   Mutex mutex;
   std::condition_variable_any wake;
   bool stopping GUARDED_BY(mutex) = false;
   bool rescan GUARDED_BY(mutex) = false;
+  bool scan_has_ended GUARDED_BY(mutex) = false;
   bool done GUARDED_BY(mutex) = false;
   std::priority_queue<Job, std::vector<Job>, Later> jobs GUARDED_BY(mutex);
   std::thread thread;
 
-  Worker(SnapshotStore& store_in, Scan scan_in, OnChange on_change_in, std::chrono::milliseconds interval_in)
-      : store(store_in), scan(std::move(scan_in)), on_change(std::move(on_change_in)), interval(interval_in) {}
+  Loop(SnapshotStore& store_in, OnChange on_change_in, Timing timing_in)
+      : store(store_in), on_change(std::move(on_change_in)), timing(timing_in) {}
 
-  void tick() {
+  void publish(model::HostScan host) {
     auto next = std::make_shared<model::Snapshot>();
-    core::Assessment node = core::assess(scan(), memory);
+    core::Assessment node = core::assess(std::move(host), memory);
     next->host = std::move(node.host);
     next->device_health = std::move(node.devices);
     next->efa_health = std::move(node.efas);
@@ -55,32 +63,63 @@ struct Monitor::Worker {
     on_change(next);
   }
 
-  [[nodiscard]] SteadyTime due(SteadyTime next_tick) const REQUIRES(mutex) {
-    return jobs.empty() ? next_tick : std::min(next_tick, jobs.top().when);
+  void note_end() EXCLUDES(mutex) {
+    const MutexLock lock(mutex);
+    scan_has_ended = true;
+    wake.notify_all();
   }
 
-  void run() {
-    SteadyTime next_tick = std::chrono::steady_clock::now();  // the first one at once
-    for (;;) {
-      std::function<void()> job;
-      {
-        const MutexLock lock(mutex);
-        while (!stopping && !rescan && std::chrono::steady_clock::now() < due(next_tick)) {
-          wake.wait_until(mutex, due(next_tick));
-        }
-        if (stopping) break;
-        if (!jobs.empty() && jobs.top().when <= std::chrono::steady_clock::now()) {
-          job = jobs.top().run;
-          jobs.pop();
-        }
-        if (!job) rescan = false;
-      }
-      if (job) {
-        job();
-      } else {
-        tick();
-        next_tick = std::chrono::steady_clock::now() + interval;
-      }
+  [[nodiscard]] bool has_work(SteadyTime now) const REQUIRES(mutex) {
+    return stopping || scan_has_ended || (rescan && !scanning) || due() <= now;
+  }
+
+  [[nodiscard]] SteadyTime due() const REQUIRES(mutex) {
+    const SteadyTime next = scanning ? next_look : next_scan;
+    return jobs.empty() ? next : std::min(next, jobs.top().when);
+  }
+
+  // Waits for the next thing to do; false: stop. Gives a job that is due, if any.
+  [[nodiscard]] bool wait(std::function<void()>& job) EXCLUDES(mutex) {
+    const MutexLock lock(mutex);
+    while (!has_work(std::chrono::steady_clock::now())) wake.wait_until(mutex, due());
+    if (!jobs.empty() && jobs.top().when <= std::chrono::steady_clock::now()) {
+      job = jobs.top().run;
+      jobs.pop();
+    }
+    return !stopping;
+  }
+
+  [[nodiscard]] bool take_end() EXCLUDES(mutex) {
+    const MutexLock lock(mutex);
+    return std::exchange(scan_has_ended, false);
+  }
+
+  [[nodiscard]] bool take_rescan() EXCLUDES(mutex) {
+    const MutexLock lock(mutex);
+    return std::exchange(rescan, false);
+  }
+
+  void drive_scan() EXCLUDES(mutex) {
+    const SteadyTime now = std::chrono::steady_clock::now();
+    if (take_end()) {
+      scanning = false;
+      if (auto host = scan->take()) publish(*std::move(host));
+      next_scan = std::chrono::steady_clock::now() + timing.interval;
+    } else if (scanning && now >= next_look) {
+      scan->look();
+      next_look = now + timing.budget / WatchedScan::kLooks;
+    } else if (!scanning && (take_rescan() || now >= next_scan)) {
+      scanning = true;
+      next_look = now + timing.budget / WatchedScan::kLooks;
+      scan->begin();
+    }
+  }
+
+  void run() EXCLUDES(mutex) {
+    next_scan = std::chrono::steady_clock::now();
+    for (std::function<void()> job; wait(job); job = nullptr) {
+      if (job) job();
+      drive_scan();
     }
     const MutexLock lock(mutex);
     done = true;
@@ -88,53 +127,54 @@ struct Monitor::Worker {
   }
 };
 
-Monitor::Monitor(SnapshotStore& store, Scan scan, OnChange on_change, std::chrono::milliseconds interval)
-    : worker_(std::make_shared<Worker>(store, std::move(scan), std::move(on_change), interval)) {}
+Monitor::Monitor(SnapshotStore& store, Workers& workers, WatchedScan::MakeScan make_scan, OnChange on_change,
+                 Timing timing)
+    : loop_(std::make_shared<Loop>(store, std::move(on_change), timing)) {
+  loop_->scan.emplace(workers, std::move(make_scan), [weak = std::weak_ptr(loop_)] {
+    if (const auto loop = weak.lock()) loop->note_end();
+  });
+}
 
 Monitor::~Monitor() {
   constexpr std::chrono::milliseconds kPatience{1000};
   static_cast<void>(stop(kPatience));
 }
 
-void Monitor::tick() {
-  worker_->tick();
-}
-
 void Monitor::start() {
-  worker_->thread = std::thread([worker = worker_] { worker->run(); });
+  loop_->thread = std::thread([loop = loop_] { loop->run(); });
 }
 
 void Monitor::rescan_now() {
-  Worker& worker = *worker_;
-  const MutexLock lock(worker.mutex);
-  worker.rescan = true;
-  worker.wake.notify_all();
+  Loop& loop = *loop_;
+  const MutexLock lock(loop.mutex);
+  loop.rescan = true;
+  loop.wake.notify_all();
 }
 
 void Monitor::post(SteadyTime when, std::function<void()> job) {
-  Worker& worker = *worker_;
-  const MutexLock lock(worker.mutex);
-  worker.jobs.push(Job{when, std::move(job)});
-  worker.wake.notify_all();
+  Loop& loop = *loop_;
+  const MutexLock lock(loop.mutex);
+  loop.jobs.push(Job{when, std::move(job)});
+  loop.wake.notify_all();
 }
 
 bool Monitor::stop(std::chrono::milliseconds deadline) {
-  if (!worker_->thread.joinable()) return true;
+  if (!loop_->thread.joinable()) return true;
   bool ended = false;
   {
     const SteadyTime until = std::chrono::steady_clock::now() + deadline;
-    Worker& worker = *worker_;
-    const MutexLock lock(worker.mutex);
-    worker.stopping = true;
-    worker.wake.notify_all();
-    while (!worker.done && worker.wake.wait_until(worker.mutex, until) == std::cv_status::no_timeout) {
+    Loop& loop = *loop_;
+    const MutexLock lock(loop.mutex);
+    loop.stopping = true;
+    loop.wake.notify_all();
+    while (!loop.done && loop.wake.wait_until(loop.mutex, until) == std::cv_status::no_timeout) {
     }
-    ended = worker.done;
+    ended = loop.done;
   }
   if (ended) {
-    worker_->thread.join();
+    loop_->thread.join();
   } else {
-    worker_->thread.detach();
+    loop_->thread.detach();
   }
   return ended;
 }

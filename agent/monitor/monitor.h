@@ -1,46 +1,45 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <queue>
-#include <vector>
 
 #include "agent/base/clock.h"
-#include "agent/base/mutex.h"
 #include "agent/core/assess.h"
 #include "agent/model/snapshot.h"
 #include "agent/monitor/snapshot_store.h"
+#include "agent/monitor/watched_scan.h"
+#include "agent/monitor/workers.h"
 
 namespace neuron::monitor {
 
-// The one worker thread: scan, judge, publish, again; between scans it runs small jobs that read the machine, so that
-// no RPC ever does. It may hang inside a broken driver; everybody else goes on with the newest snapshot, and stop()
-// gives up on it after its deadline.
+// Scan, judge, publish, again. One thread does all but the scans, which run on `workers` under watch (watched_scan.h):
+// a part of the machine that hangs costs the others one budget and then nothing. Between scans, and while one runs, the
+// thread runs small jobs at their time.
 class Monitor {
  public:
-  using Scan = std::function<model::HostScan()>;  // may block; called on the worker only
   using OnChange =
-      std::function<void(const model::SnapshotPtr&)>;  // on the worker, after publish, when something changed
+      std::function<void(const model::SnapshotPtr&)>;  // after publish, when something changed; must not block
 
-  // `store` must outlive the monitor, unless stop() returned false.
-  Monitor(SnapshotStore& store, Scan scan, OnChange on_change, std::chrono::milliseconds interval);
-  ~Monitor();  // stop(); a worker that hangs keeps what it needs alive
+  struct Timing {
+    std::chrono::milliseconds interval{5000};  // between the end of a scan and the next one
+    std::chrono::milliseconds budget{2000};    // for one part of a scan
+  };
+
+  // `store` and `workers` must outlive the monitor, unless stop() returned false.
+  Monitor(SnapshotStore& store, Workers& workers, WatchedScan::MakeScan make_scan, OnChange on_change, Timing timing);
+  ~Monitor();  // stop()
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
 
-  // One scan on the caller's thread, before start(): the first snapshot. Publishes always.
-  void tick();
-
-  void start();
+  void start();                                                 // scans at once
   void rescan_now();                                            // any thread
-  void post(SteadyTime when, std::function<void()> job);        // any thread; runs on the worker at or after `when`
-  [[nodiscard]] bool stop(std::chrono::milliseconds deadline);  // false: the worker hangs and was left behind
+  void post(SteadyTime when, std::function<void()> job);        // any thread; runs at or after `when`; must not block
+  [[nodiscard]] bool stop(std::chrono::milliseconds deadline);  // of the thread, not of the scan; false: it hangs
 
  private:
-  struct Worker;
-  std::shared_ptr<Worker> worker_;
+  struct Loop;
+  std::shared_ptr<Loop> loop_;
 };
 
 }  // namespace neuron::monitor

@@ -14,7 +14,7 @@ namespace neuron::fakes {
 class AgentProcess {
  public:
   // `arguments` follow "neuron-agent run"; `log_path` is appended to. `wrapper`: a command that is given the agent's
-  // command line as its last arguments and becomes the agent in the end ("nice", "unshare -m", …).
+  // command line as its last arguments and becomes the agent in the end ("env LD_PRELOAD=…", "unshare -m", …).
   AgentProcess(const std::vector<std::string>& arguments, std::string log_path,
                const std::vector<std::string>& wrapper = {});
   ~AgentProcess();

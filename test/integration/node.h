@@ -32,6 +32,7 @@ struct Node {
   std::optional<AgentProcess> agent;
   std::vector<std::string> extra_arguments;
   std::string pod_resources_interval = "200ms";
+  std::vector<std::string> extra_environment;  // of the agent: "NAME=value"
 
   explicit Node(const std::string& instance_type) : host(instance_type) {
     std::string pattern = "/tmp/neuron-kubelet-XXXXXX";
@@ -70,7 +71,9 @@ struct Node {
   }
   [[nodiscard]] std::string log_path() const { return kubelet_dir + "/agent.log"; }
   Node& start_agent() {
-    agent.emplace(arguments(), log_path());
+    std::vector<std::string> wrapper = extra_environment;
+    if (!wrapper.empty()) wrapper.insert(wrapper.begin(), "env");
+    agent.emplace(arguments(), log_path(), wrapper);
     return *this;
   }
   // Host written, kubelet up, agent up.

@@ -132,7 +132,7 @@ Reading NodeReader::read() {
 // A container sees the nodes of its own devices only. That says nothing about the others' health, so that there the
 // verdict is given as if each node were there; whether it is stands beside it.
 void NodeReader::judge(render::NodeReport& report) {
-  core::keep_vanished(report.host, memory_.seen);
+  core::keep_last_seen(report.host, memory_.seen);
   const model::HostScan seen = report.host;
   for (model::NeuronDevice& device : report.host.devices) device.node_present |= report.own_dev;
   core::HealthResult verdicts = core::judge(report.host, memory_.health);

@@ -231,6 +231,11 @@ TEST(Catalogue, LogicalToPhysicalOrder) {
   EXPECT_THAT(assumed_logical_to_physical(Family::trainium2, 15, 8), ElementsAre(6, 7, 4, 5, 0, 1, 2, 3));
   EXPECT_THAT(assumed_logical_to_physical(Family::trainium1, 3, 2), ElementsAre(0, 1));
   EXPECT_THAT(assumed_logical_to_physical(Family::trainium2, 0, -1), IsEmpty());
+  EXPECT_THAT(possible_logical_to_physical(Family::trainium2, 0, 8),
+              ElementsAre(ElementsAre(4, 5, 6, 7, 2, 3, 0, 1), ElementsAre(0, 1, 2, 3, 6, 7, 4, 5)));
+  EXPECT_THAT(possible_logical_to_physical(Family::trainium3, 1, 8),
+              ElementsAre(ElementsAre(2, 3, 0, 1, 4, 5, 6, 7), ElementsAre(6, 7, 4, 5, 0, 1, 2, 3)));
+  EXPECT_THAT(possible_logical_to_physical(Family::inferentia2, 3, 2), ElementsAre(ElementsAre(0, 1)));
 }
 
 }  // namespace

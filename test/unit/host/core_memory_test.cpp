@@ -18,6 +18,10 @@ TEST(CoreMemory, SumsWhatProcessesOwn) {
   tree.write(kinds + "driver_memory/total", "1000000\n");  // the driver's own
   EXPECT_EQ(process_memory_of_core(tree.root(), 0, 1), 4097U);
   EXPECT_EQ(process_memory_of_core(tree.root(), 0, 0), std::nullopt);
+  tree.write(kinds + "model_code/total", "18446744073709550616\n");  // went below zero
+  EXPECT_EQ(process_memory_of_core(tree.root(), 0, 1), 4097U);
+  EXPECT_EQ(process_memory_of_core(tree.root(), 0, 1, 4096), 4097U) << "each kind by itself";
+  EXPECT_EQ(process_memory_of_core(tree.root(), 0, 1, 100), 1U);
   EXPECT_EQ(process_memory_of_core(tree.root(), 9, 0), std::nullopt);
 }
 

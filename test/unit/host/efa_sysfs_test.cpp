@@ -19,7 +19,8 @@ class EfaSysfs : public ::testing::Test {
     const FsRoot root = tree_.root();
     problems_.clear();
     if (pci_.refresh(root) == PciInventory::Change::changed) efa_.forget();
-    return efa_.read(root, pci_, problems_);
+    return efa_.read(
+        root, pci_, [](const auto&) { return true; }, problems_);
   }
 
   TempTree tree_;

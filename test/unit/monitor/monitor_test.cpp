@@ -12,28 +12,39 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+constexpr Monitor::Timing kRarely{.interval = hours(1), .budget = hours(1)};
+
 model::HostScan host_with_devices(int count) {
   model::HostScan scan;
   for (int i = 0; i < count; ++i) scan.devices.emplace_back().index = i;
   return scan;
 }
 
+WatchedScan::MakeScan scans_of(std::function<model::HostScan()> scan) {
+  return [scan = std::move(scan)] { return [scan](const WatchedScan::MayRead&) { return scan(); }; };
+}
+
 TEST(Monitor, PublishesNumberedSnapshotsOnlyWhenSomethingChanged) {
   SnapshotStore store;
-  int devices = 1;
+  std::atomic<int> scans = 0;
   int changes = 0;
-  Monitor monitor(
-      store, [&] { return host_with_devices(devices); }, [&](const model::SnapshotPtr&) { ++changes; }, hours(1));
-  monitor.tick();
-  monitor.tick();
-  EXPECT_EQ(changes, 1);
-  ASSERT_NE(store.newest(), nullptr);
-  EXPECT_EQ(store.newest()->number, 1U);
-  devices = 2;
-  monitor.tick();
-  EXPECT_EQ(changes, 2);
+  std::promise<void> third;
+  Workers workers;
+  Monitor monitor(store, workers, scans_of([&] { return host_with_devices(++scans < 3 ? 1 : 2); }),
+                  [&](const model::SnapshotPtr& snapshot) {
+                    if (++changes == 1) {
+                      EXPECT_EQ(snapshot->number, 1U);
+                      EXPECT_EQ(snapshot->host.devices.size(), 1U);
+                    } else if (changes == 2) {
+                      third.set_value();
+                    }
+                  },
+                  {.interval = milliseconds(1), .budget = hours(1)});
+  monitor.start();
+  ASSERT_EQ(third.get_future().wait_for(seconds(10)), std::future_status::ready);
+  EXPECT_TRUE(monitor.stop(seconds(10)));
+  EXPECT_EQ(changes, 2) << "the second scan was as the first";
   EXPECT_EQ(store.newest()->number, 2U);
-  EXPECT_EQ(store.newest()->host.devices.size(), 2U);
   EXPECT_EQ(store.newest()->device_health.size(), 2U);
 }
 
@@ -42,13 +53,14 @@ TEST(Monitor, ScansAtOnceWhenStartedAndAgainWhenAsked) {
   std::atomic<int> scans = 0;
   std::promise<void> first;
   std::promise<void> second;
+  Workers workers;
   Monitor monitor(
-      store, [&] { return host_with_devices(++scans); },
+      store, workers, scans_of([&] { return host_with_devices(++scans); }),
       [&](const model::SnapshotPtr& snapshot) {
         if (snapshot->number == 1) first.set_value();
         if (snapshot->number == 2) second.set_value();
       },
-      hours(1));
+      kRarely);
   monitor.start();
   ASSERT_EQ(first.get_future().wait_for(seconds(10)), std::future_status::ready);
   monitor.rescan_now();
@@ -56,48 +68,74 @@ TEST(Monitor, ScansAtOnceWhenStartedAndAgainWhenAsked) {
   EXPECT_TRUE(monitor.stop(seconds(10)));
 }
 
-TEST(Monitor, RunsJobsOnTheWorkerInOrderOfTheirTime) {
+TEST(Monitor, RunsJobsInOrderOfTheirTimeEvenWhileAScanHangs) {
   SnapshotStore store;
-  Monitor monitor(
-      store, [] { return host_with_devices(0); }, [](const model::SnapshotPtr&) {}, hours(1));
+  std::promise<void> entered;
+  std::promise<void> release;
+  const auto released = release.get_future().share();
   std::vector<int> order;
   std::promise<void> done;
+  Workers workers;
+  Monitor monitor(
+      store, workers, scans_of([&] {
+        entered.set_value();
+        released.wait();
+        return host_with_devices(0);
+      }),
+      [](const model::SnapshotPtr&) {}, kRarely);
+  monitor.start();
+  entered.get_future().wait();
   const SteadyTime now = std::chrono::steady_clock::now();
   monitor.post(now + milliseconds(20), [&] {
     order.push_back(2);
     done.set_value();
   });
   monitor.post(now, [&] { order.push_back(1); });
-  monitor.start();
   ASSERT_EQ(done.get_future().wait_for(seconds(10)), std::future_status::ready);
   EXPECT_EQ(order, (std::vector<int>{1, 2}));
+  EXPECT_TRUE(monitor.stop(seconds(10))) << "its end does not wait for the scan";
+  release.set_value();
 }
 
-TEST(Monitor, StopLeavesAScanBehindThatHangsInTheDriver) {
-  struct Shared {
-    std::promise<void> entered;
-    std::promise<void> release;
+TEST(Monitor, ADeviceThatHangsIsJudgedAndTheOthersGoOn) {
+  SnapshotStore store;
+  std::promise<void> release;
+  const auto released = release.get_future().share();
+  std::atomic<bool> hangs = true;
+  std::promise<model::SnapshotPtr> silent;
+  std::promise<model::SnapshotPtr> healed;
+  const auto scan = [&](const WatchedScan::MayRead& may_read) {
+    model::HostScan host;
+    for (int index = 0; index < 2; ++index) {
+      model::NeuronDevice& device = host.devices.emplace_back();
+      device.index = index;
+      if (!may_read({model::ScanPart::Kind::device, index})) device.presence = model::Presence::not_answering;
+      if (device.presence == model::Presence::present && index == 0 && hangs) released.wait();
+    }
+    return host;
   };
-  auto shared = std::make_shared<Shared>();
-  static SnapshotStore store;  // outlives the worker that is left behind
-  std::promise<void> left;
-  auto left_future = left.get_future();
-  {
-    Monitor monitor(
-        store,
-        [shared, &left] {
-          shared->entered.set_value();
-          shared->release.get_future().wait();
-          left.set_value();
-          return model::HostScan{};
-        },
-        [](const model::SnapshotPtr&) {}, hours(1));
-    monitor.start();
-    shared->entered.get_future().wait();
-    EXPECT_FALSE(monitor.stop(milliseconds(20)));
-  }
-  shared->release.set_value();
-  EXPECT_EQ(left_future.wait_for(seconds(10)), std::future_status::ready);
+  Workers workers;
+  Monitor monitor(
+      store, workers, [&] { return scan; },
+      [&](const model::SnapshotPtr& snapshot) {
+        if (snapshot->number == 1) silent.set_value(snapshot);
+        if (snapshot->number == 2) healed.set_value(snapshot);
+      },
+      {.interval = milliseconds(5), .budget = milliseconds(40)});
+  monitor.start();
+  auto first = silent.get_future();
+  ASSERT_EQ(first.wait_for(seconds(10)), std::future_status::ready);
+  const model::SnapshotPtr snapshot = first.get();
+  ASSERT_EQ(snapshot->host.devices.size(), 2U);
+  EXPECT_EQ(snapshot->device_health[0].state, model::HealthState::unhealthy);
+  EXPECT_EQ(snapshot->device_health[0].reason, "not_answering");
+  EXPECT_NE(snapshot->device_health[1].state, model::HealthState::unhealthy);
+  hangs = false;
+  release.set_value();
+  auto second = healed.get_future();
+  ASSERT_EQ(second.wait_for(seconds(10)), std::future_status::ready);
+  EXPECT_NE(second.get()->device_health[0].state, model::HealthState::unhealthy);
+  EXPECT_TRUE(monitor.stop(seconds(10)));
 }
 
 }  // namespace

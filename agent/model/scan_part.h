@@ -1,0 +1,38 @@
+#pragma once
+
+#include <compare>
+#include <string>
+
+#include "agent/model/device.h"
+
+namespace neuron::model {
+
+// What a scan reads in one go: whatever may hang by itself, so that one part can be left out and the rest be read.
+struct ScanPart {
+  enum class Kind {
+    host,         // DMI, driver versions, LNC file
+    pci,          // sys/bus/pci/devices: the list, vendor and device of each
+    topology,     // hwloc
+    devices,      // the list of sys/class/neuron_device
+    device,       // sys/class/neuron_device/neuron<index>
+    driver,       // what is asked of dev/neuron<index>, and what PCI says of the function it names
+    efa_classes,  // the lists of sys/class/infiniband and infiniband_verbs
+    verbs,        // sys/class/infiniband_verbs/uverbs<index>
+    efa,          // sys/bus/pci/devices/<bdf>
+  };
+  Kind kind = Kind::host;
+  int index = 0;  // of device, driver and verbs
+  Bdf bdf{};      // of efa
+  friend auto operator<=>(const ScanPart&, const ScanPart&) = default;
+};
+
+[[nodiscard]] std::string to_string(const ScanPart& part);  // for people: "reading sys/class/neuron_device/neuron3"
+
+// A part that a scan left out, since an earlier read of it has not come back.
+struct Unanswered {
+  ScanPart part;
+  std::string since;  // when that read began, UTC: "2026-01-31T23:59:59Z"
+  friend bool operator==(const Unanswered&, const Unanswered&) = default;
+};
+
+}  // namespace neuron::model

@@ -1,0 +1,163 @@
+#include "agent/monitor/watched_scan.h"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <map>
+#include <utility>
+
+#include "agent/base/mutex.h"
+
+namespace neuron::monitor {
+namespace {
+
+using model::ScanPart;
+using WallTime = std::chrono::system_clock::time_point;
+
+std::string utc_text(WallTime time) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  std::array<char, 32> text{};
+  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return {text.data(), length};
+}
+
+}  // namespace
+
+// Shared with the workers. An attempt is one call of one scan; only the newest counts.
+struct WatchedScan::State {
+  struct Silence {
+    std::string since;
+    bool hangs = false;  // false: its thread came back, the next scan reads the part again
+  };
+
+  Mutex mutex;
+  std::function<void()> on_done GUARDED_BY(mutex);
+  std::uint64_t attempt GUARDED_BY(mutex) = 0;
+  bool running GUARDED_BY(mutex) = false;
+  int given_up GUARDED_BY(mutex) = 0;                 // parts, since begin()
+  std::optional<ScanPart> reading GUARDED_BY(mutex);  // by the newest attempt
+  int looks GUARDED_BY(mutex) = 0;                    // at this read
+  WallTime first_look GUARDED_BY(mutex);
+  std::vector<model::Unanswered> left_out GUARDED_BY(mutex);  // by the newest attempt
+  std::optional<model::HostScan> result GUARDED_BY(mutex);
+  std::map<ScanPart, Silence> silent GUARDED_BY(mutex);
+  std::map<std::uint64_t, ScanPart> left_behind GUARDED_BY(mutex);  // attempts whose thread is not back
+
+  // A given-up attempt is back from the read that hung.
+  void come_back(std::uint64_t old) REQUIRES(mutex) {
+    const auto found = left_behind.find(old);
+    if (found == left_behind.end()) return;
+    silent[found->second].hangs = false;
+    left_behind.erase(found);
+  }
+
+  bool enter(std::uint64_t mine, const ScanPart& part) EXCLUDES(mutex) {
+    const MutexLock lock(mutex);
+    if (mine != attempt) {
+      come_back(mine);
+      return false;
+    }
+    looks = 0;
+    const auto found = silent.find(part);
+    if (found == silent.end() || !found->second.hangs) {
+      reading = part;
+      return true;
+    }
+    reading.reset();
+    if (!was_left_out(part)) left_out.push_back({part, found->second.since});
+    return false;
+  }
+
+  [[nodiscard]] bool was_left_out(const ScanPart& part) const REQUIRES(mutex) {
+    return std::any_of(left_out.begin(), left_out.end(), [&](const auto& one) { return one.part == part; });
+  }
+
+  void finish(std::uint64_t mine, model::HostScan scan) EXCLUDES(mutex) {
+    std::function<void()> tell;
+    {
+      const MutexLock lock(mutex);
+      if (mine != attempt) return come_back(mine);
+      reading.reset();
+      running = false;
+      for (auto at = silent.begin(); at != silent.end();) {
+        at = at->second.hangs || was_left_out(at->first) ? std::next(at) : silent.erase(at);
+      }
+      scan.unanswered = left_out;
+      std::sort(scan.unanswered.begin(), scan.unanswered.end(),
+                [](const auto& a, const auto& b) { return a.part < b.part; });
+      result = std::move(scan);
+      tell = on_done;
+    }
+    if (tell) tell();
+  }
+
+  // A new attempt; the one before counts no more.
+  std::uint64_t start_attempt() REQUIRES(mutex) {
+    running = true;
+    reading.reset();
+    looks = 0;
+    left_out.clear();
+    return ++attempt;
+  }
+
+  // The number of a new attempt when the part that is being read was given up.
+  std::optional<std::uint64_t> give_up() REQUIRES(mutex) {
+    if (!running || !reading) return std::nullopt;
+    if (++looks == 1) first_look = std::chrono::system_clock::now();
+    if (looks <= std::max(kLooks >> given_up, 1) || left_behind.size() >= kMaxLeftBehind) return std::nullopt;
+    Silence& silence = silent[*reading];
+    if (silence.since.empty()) silence.since = utc_text(first_look);
+    silence.hangs = true;
+    left_behind[attempt] = *reading;
+    given_up = std::min(given_up + 1, kLooks);
+    return start_attempt();
+  }
+};
+
+WatchedScan::WatchedScan(Workers& workers, MakeScan make_scan, std::function<void()> on_done)
+    : workers_(workers), make_scan_(std::move(make_scan)), scan_(make_scan_()), state_(std::make_shared<State>()) {
+  const MutexLock lock(state_->mutex);
+  state_->on_done = std::move(on_done);
+}
+
+WatchedScan::~WatchedScan() {
+  const MutexLock lock(state_->mutex);
+  state_->on_done = nullptr;
+  ++state_->attempt;
+}
+
+void WatchedScan::begin() {
+  std::uint64_t attempt = 0;
+  {
+    const MutexLock lock(state_->mutex);
+    state_->given_up = 0;
+    attempt = state_->start_attempt();
+  }
+  run_attempt(attempt);
+}
+
+void WatchedScan::look() {
+  std::optional<std::uint64_t> attempt;
+  {
+    const MutexLock lock(state_->mutex);
+    attempt = state_->give_up();
+  }
+  if (!attempt) return;
+  scan_ = make_scan_();
+  run_attempt(*attempt);
+}
+
+void WatchedScan::run_attempt(std::uint64_t attempt) {
+  workers_.run([state = state_, scan = scan_, attempt] {
+    state->finish(attempt, scan([&](const ScanPart& part) { return state->enter(attempt, part); }));
+  });
+}
+
+std::optional<model::HostScan> WatchedScan::take() {
+  const MutexLock lock(state_->mutex);
+  return std::exchange(state_->result, std::nullopt);
+}
+
+}  // namespace neuron::monitor

@@ -1,0 +1,90 @@
+#include "agent/monitor/workers.h"
+
+#include <algorithm>
+#include <deque>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "agent/base/clock.h"
+#include "agent/base/mutex.h"
+
+namespace neuron::monitor {
+
+// Shared with the threads, so that one that hangs in the kernel never touches freed memory.
+struct Workers::State {
+  Mutex mutex;
+  std::condition_variable_any wake;
+  bool stopping GUARDED_BY(mutex) = false;
+  std::size_t idle GUARDED_BY(mutex) = 0;
+  std::deque<std::function<void()>> jobs GUARDED_BY(mutex);
+  std::vector<std::thread> threads GUARDED_BY(mutex);
+  std::vector<std::thread::id> ended GUARDED_BY(mutex);
+
+  std::function<void()> next() EXCLUDES(mutex) {
+    const MutexLock lock(mutex);
+    ++idle;
+    while (!stopping && jobs.empty()) wake.wait(mutex);
+    --idle;
+    if (stopping) return nullptr;
+    std::function<void()> job = std::move(jobs.front());
+    jobs.pop_front();
+    return job;
+  }
+
+  void work() EXCLUDES(mutex) {
+    while (const auto job = next()) job();
+    const MutexLock lock(mutex);
+    ended.push_back(std::this_thread::get_id());
+    wake.notify_all();
+  }
+};
+
+Workers::Workers() : state_(std::make_shared<State>()) {}
+
+Workers::~Workers() {
+  constexpr std::chrono::milliseconds kPatience{1000};
+  static_cast<void>(stop(kPatience));
+}
+
+void Workers::run(std::function<void()> job) {
+  State& state = *state_;
+  const MutexLock lock(state.mutex);
+  if (state.stopping) return;
+  state.jobs.push_back(std::move(job));
+  state.wake.notify_all();
+  if (state.jobs.size() <= state.idle) return;
+  try {
+    state.threads.emplace_back([shared = state_] { shared->work(); });
+  } catch (const std::system_error&) {  // no more threads: the job waits for one that ends its own
+  }
+}
+
+bool Workers::stop(std::chrono::milliseconds deadline) {
+  const SteadyTime until = std::chrono::steady_clock::now() + deadline;
+  std::vector<std::thread> threads;
+  std::vector<std::thread::id> ended;
+  {
+    State& state = *state_;
+    const MutexLock lock(state.mutex);
+    state.stopping = true;
+    state.jobs.clear();
+    state.wake.notify_all();
+    while (state.ended.size() < state.threads.size() &&
+           state.wake.wait_until(state.mutex, until) == std::cv_status::no_timeout) {
+    }
+    threads = std::exchange(state.threads, {});
+    ended = std::exchange(state.ended, {});
+  }
+  for (std::thread& thread : threads) {
+    if (std::find(ended.begin(), ended.end(), thread.get_id()) != ended.end()) {
+      thread.join();
+    } else {
+      thread.detach();
+    }
+  }
+  return ended.size() == threads.size();
+}
+
+}  // namespace neuron::monitor

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+
+namespace neuron::monitor {
+
+// Threads for jobs that read the machine and so may never come back. A job begins at once, on an idle thread or a new
+// one, so none waits for another that hangs (unless the system gives no more threads: then for one that ends). There
+// are as many threads as jobs ever ran together; whoever gives jobs bounds how many of them may hang. Thread-safe.
+class Workers {
+ public:
+  Workers();
+  ~Workers();  // stop(); a thread that hangs keeps what it needs alive
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  void run(std::function<void()> job);  // does nothing after stop()
+
+  // Begins no more jobs. False: some did not end by the deadline, and their threads were left behind.
+  [[nodiscard]] bool stop(std::chrono::milliseconds deadline);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace neuron::monitor

@@ -1,0 +1,58 @@
+#include "agent/monitor/workers.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <thread>
+
+namespace neuron::monitor {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+TEST(Workers, AJobThatHangsHoldsUpNoOther) {
+  std::promise<void> release;
+  std::promise<void> ran;
+  Workers workers;
+  workers.run([waits = release.get_future().share()] { waits.wait(); });
+  workers.run([&] { ran.set_value(); });
+  EXPECT_EQ(ran.get_future().wait_for(seconds(10)), std::future_status::ready);
+  release.set_value();
+  EXPECT_TRUE(workers.stop(seconds(10)));
+}
+
+TEST(Workers, RunsOneJobAfterAnotherUntilTheEnd) {
+  Workers workers;
+  std::thread::id last;
+  for (int i = 0; i < 3; ++i) {
+    std::promise<std::thread::id> ran;
+    workers.run([&] { ran.set_value(std::this_thread::get_id()); });
+    last = ran.get_future().get();
+  }
+  EXPECT_NE(last, std::this_thread::get_id());
+  EXPECT_TRUE(workers.stop(seconds(10)));
+  workers.run([] { ADD_FAILURE() << "after the end"; });
+}
+
+TEST(Workers, StopLeavesBehindWhatHangs) {
+  auto release = std::make_shared<std::promise<void>>();
+  auto left = std::make_shared<std::promise<void>>();
+  std::promise<void> entered;
+  {
+    Workers workers;
+    workers.run([&entered, release, left] {
+      entered.set_value();
+      release->get_future().wait();
+      left->set_value();
+    });
+    entered.get_future().wait();
+    EXPECT_FALSE(workers.stop(milliseconds(20)));
+  }
+  release->set_value();
+  EXPECT_EQ(left->get_future().wait_for(seconds(10)), std::future_status::ready);
+}
+
+}  // namespace
+}  // namespace neuron::monitor
