@@ -1,3 +1,4 @@
+#include <grpc/support/log.h>
 #include <malloc.h>
 #include <spdlog/async.h>
 #include <spdlog/spdlog.h>
@@ -19,6 +20,14 @@
 
 namespace {
 
+// gRPC writes to stderr itself, from whatever thread, names a socket that has another name each time, and would wait
+// for a reader. What it says is said by us where it matters.
+void log_words_of_grpc(gpr_log_func_args* said) {
+  spdlog::debug("grpc {}", said->message);
+}
+
+void ignore_words_of_grpc(gpr_log_func_args* /*said*/) {}
+
 // Lines go to stderr from a thread of their own, the oldest dropped when nobody reads them: a stuck log pipe must hold
 // up neither an answer to the kubelet nor the end.
 void set_up_logging(const std::string& level) {
@@ -31,6 +40,12 @@ void set_up_logging(const std::string& level) {
   logger->set_level(spdlog::level::from_str(level));
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));
+  gpr_set_log_function(log_words_of_grpc);
+}
+
+void end_logging() {
+  gpr_set_log_function(ignore_words_of_grpc);
+  spdlog::shutdown();
 }
 
 int fail_early(const neuron::Error& error) {
@@ -44,7 +59,7 @@ int serve(const neuron::config::Options& options) {
   if (!signals) return fail_early(signals.error());
   set_up_logging(options.log_level);
   const auto code = neuron::daemon::run_daemon(options, *signals);
-  spdlog::shutdown();
+  end_logging();
   return static_cast<int>(code);
 }
 
@@ -60,7 +75,7 @@ int run(neuron::config::Options options) {
   // One look, which every signal may end.
   set_up_logging(options.log_level);
   const auto code = neuron::daemon::print_once(options);
-  spdlog::shutdown();
+  end_logging();
   return static_cast<int>(code);
 }
 

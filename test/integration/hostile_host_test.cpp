@@ -17,7 +17,7 @@ class HostileHost : public ::testing::TestWithParam<Hostility> {};
 
 // In the directory as it is: no terminal is told anything by the names, links and texts of a machine.
 TEST_P(HostileHost, NothingReachesTheTerminalRaw) {
-  FakeHost host("trn1.2xlarge");
+  FakeHost host("trn1.32xlarge");  // with RDMA devices, whose links are resolved
   host.write();
   make_hostile(host.path(), GetParam());
   const std::string root = " --root " + host.path();
@@ -36,7 +36,8 @@ TEST_P(HostileHost, NothingReachesTheTerminalRaw) {
            "neuron-gather --output /dev/null" + root,
            "neuron-sim set " + host.path() + " neuron0 nothing=1",
        }) {
-    const Ended ended = run_line("timeout 20 " + std::string(NEURON_BIN_DIR) + '/' + command + " 2>&1 < /dev/null");
+    const Ended ended =
+        run_line("timeout -s KILL 20 " + std::string(NEURON_BIN_DIR) + '/' + command + " 2>&1 < /dev/null");
     EXPECT_LE(ended.status, 2) << command << '\n' << ended.output;
     EXPECT_FALSE(is_raw(ended.output)) << command << '\n' << ended.output;
   }
@@ -56,8 +57,8 @@ TEST(HostileTopology, RunEndsAllTheSame) {
       .write();
   std::filesystem::remove(host.path() + "/proc/cpuinfo");
   ASSERT_EQ(::mkfifo((host.path() + "/proc/cpuinfo").c_str(), 0600), 0);
-  const Ended ended = run_line("timeout 20 " + std::string(NEURON_BIN_DIR) + "/neuron-agent run --once --root " +
-                               host.path() + " 2>&1");
+  const Ended ended = run_line("timeout -s KILL 20 " + std::string(NEURON_BIN_DIR) +
+                               "/neuron-agent run --once --root " + host.path() + " 2>&1");
   EXPECT_EQ(ended.status, 0) << ended.output;
   EXPECT_NE(ended.output.find("neuroncore 32 of 32 allocatable"), std::string::npos) << ended.output;
 }
