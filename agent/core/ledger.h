@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -69,6 +70,9 @@ class Ledger {
   // unseen ones from before our time are added. A shown container is outdated, and left out, when one of its units was
   // given to another since: after the question, or under the mark of this very checkpoint.
   void reconcile(const Shown& shown);
+
+  // The units of a resource have other numbers from now on: `number_of` an old one, nullopt when it is no more.
+  void renumber(Resource resource, const std::function<std::optional<int>(int)>& number_of);
 
   // The first holding of another resource that overlaps `cores`, leaving out those of the admission `mark` and those of
   // containers that giving `units` of `resource` shows to be over (see record).

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "agent/daemon/supervisor.h"
+#include "plugin/checkpoint.h"
+#include "plugin/numbering_evidence.h"
 
 namespace neuron::daemon {
 namespace {
@@ -23,6 +25,7 @@ void Supervisor::request_publish() {
 
 void Supervisor::publish_all() {
   bool published = false;
+  parts_.desk.adopt_numbering();
   for (ServedResource& served : served_) {
     if (!served.server) continue;
     auto list = parts_.desk.unit_list(served.resource);
@@ -102,8 +105,12 @@ void Supervisor::handle(const HoldersListed& event) {
 
 void Supervisor::apply_holders() {
   if (!holders_known_) return;
-  const auto shown = holders_.merged();
+  auto shown = holders_.merged();
   if (!shown) return;
+  if (parts_.desk.wants_numbering(*shown)) {
+    shown->numbering = plugin::read_numbering_evidence(parts_.options.device_plugins_dir() + "/" +
+                                                       std::string(plugin::kCheckpointName));
+  }
   parts_.desk.reconcile(*shown);
   // Whoever holds anything is asked after from time to time, however we came to know of him.
   if (parts_.desk.holds_anything() && !asking_holders_ && !ask_moment_.next()) {

@@ -61,7 +61,7 @@ HostScan Scanner::scan() {
   check_neighbours(scan.devices);
   judge_layout(scan);
   scan.efas = efa_.read(root_, pci_, scan.problems);
-  if (!scan.devices.empty()) read_lnc(scan);
+  read_lnc(scan);
   return scan;
 }
 
