@@ -37,16 +37,6 @@ std::string join(const std::vector<std::string>& parts) {
 AllocationDesk::AllocationDesk(ResponseOptions options, MarkSource mark, const Clock& clock)
     : options_(std::move(options)), mark_(std::move(mark)), clock_(clock) {}
 
-void AllocationDesk::set_view(NodeViewPtr view) {
-  const MutexLock lock(mutex_);
-  view_.swap(view);
-}
-
-NodeViewPtr AllocationDesk::view() const {
-  const MutexLock lock(mutex_);
-  return view_;
-}
-
 AllocationDesk::Silicon AllocationDesk::silicon_of_units(Resource resource, const std::vector<int>& units) const {
   Silicon silicon;
   for (const int unit : units) {
@@ -252,6 +242,7 @@ std::vector<core::Holding> AllocationDesk::to_holdings(const std::vector<ShownHo
 void AllocationDesk::reconcile(const ShownHoldings& shown) {
   const MutexLock lock(mutex_);
   if (!view_) return;
+  learn(shown);
   // What the checkpoint alone shows is older than the question, and over when a newer checkpoint does not show it.
   const SteadyTime before = shown.asked_at - SteadyTime::duration{1};
   ledger_.reconcile({to_holdings(shown.listed, shown.asked_at), shown.asked_at, to_holdings(shown.stored, before),

@@ -12,6 +12,8 @@
 #include "agent/base/mutex.h"
 #include "agent/base/result.h"
 #include "agent/core/ledger.h"
+#include "agent/core/numbering.h"
+#include "agent/core/vanished.h"
 #include "plugin/allocate_response.h"
 #include "plugin/node_view.h"
 
@@ -31,6 +33,7 @@ struct ShownHoldings {
   std::vector<ShownHolding> stored;
   core::AdmissionMark stored_mark = 0;
   bool list_answers = true;
+  core::NumberingEvidence numbering{};  // only when wants_numbering() said so
 };
 
 // The one place where units are chosen, given and refused, for all resources of the process, so that resources which
@@ -44,8 +47,16 @@ class AllocationDesk {
   // `clock` must outlive the desk.
   AllocationDesk(ResponseOptions options, MarkSource mark, const Clock& clock);
 
+  // The newest scan; nullptr = none yet. What it shows is in view() at once, but core ids keep the logical core size of
+  // the first one until adopt_numbering().
   void set_view(NodeViewPtr view) EXCLUDES(mutex_);
-  [[nodiscard]] NodeViewPtr view() const EXCLUDES(mutex_);  // nullptr before the first set_view
+  // The node as all answers and lists see it: with held hardware that no scan has shown (core/held.h). nullptr before
+  // the first set_view.
+  [[nodiscard]] NodeViewPtr view() const EXCLUDES(mutex_);
+
+  // The newest scan's logical core size counts from now on, unless a container holds silicon, whose ids would mean
+  // other cores then. Called before lists are made, so that the kubelet hears of it at once. Logs either, once.
+  void adopt_numbering() EXCLUDES(mutex_);
 
   // GetPreferredAllocation: always an answer, `size` ids out of `available` whenever that is possible. Ids the node
   // does not have are ignored.
@@ -68,7 +79,12 @@ class AllocationDesk {
   // The whole checkpoint as it is now. Ends the doubt if it was written since.
   void confirm(const std::vector<ShownHolding>& written, core::AdmissionMark mark) EXCLUDES(mutex_);
 
-  // The truth of PodResources and the checkpoint. Ids the node does not have are skipped.
+  // Core ids from before our time are among `shown`, and what they mean has yet to be found out: reconcile() wants
+  // ShownHoldings::numbering.
+  [[nodiscard]] bool wants_numbering(const ShownHoldings& shown) const EXCLUDES(mutex_);
+
+  // The truth of PodResources and the checkpoint. Held devices and interfaces that no scan has shown are in view() from
+  // now on, as vanished; other ids the node does not have are skipped.
   void reconcile(const ShownHoldings& shown) EXCLUDES(mutex_);
 
   // The list to advertise now; nullopt before the first snapshot.
@@ -91,6 +107,10 @@ class AllocationDesk {
     std::vector<int> cores;
   };
 
+  void show_newest() REQUIRES(mutex_);
+  [[nodiscard]] bool learn_numbering(const core::NumberingEvidence& evidence) REQUIRES(mutex_);
+  [[nodiscard]] bool learn_unseen(const ShownHolding& shown) REQUIRES(mutex_);
+  void learn(const ShownHoldings& shown) REQUIRES(mutex_);
   [[nodiscard]] std::vector<core::Holding> to_holdings(const std::vector<ShownHolding>& shown, SteadyTime since) const
       REQUIRES(mutex_);
   [[nodiscard]] Silicon silicon_of_units(Resource resource, const std::vector<int>& units) const REQUIRES(mutex_);
@@ -121,7 +141,12 @@ class AllocationDesk {
   const Clock& clock_;
 
   mutable Mutex mutex_;
-  NodeViewPtr view_ GUARDED_BY(mutex_);
+  NodeViewPtr newest_ GUARDED_BY(mutex_);  // as scanned
+  NodeViewPtr view_ GUARDED_BY(mutex_);    // newest_ with held_unseen_, read with lnc_
+  core::SeenBefore held_unseen_ GUARDED_BY(mutex_);
+  std::optional<int> lnc_ GUARDED_BY(mutex_);          // physical cores per logical one that ids are read with
+  std::optional<int> waiting_lnc_ GUARDED_BY(mutex_);  // the newest scan's, as last logged to be waiting
+  bool numbering_known_ GUARDED_BY(mutex_) = false;    // lnc_ is that of the ids held from before our time
   core::Ledger ledger_ GUARDED_BY(mutex_);
   SteadyTime last_call_ GUARDED_BY(mutex_){};
   core::AdmissionMark doubted_ GUARDED_BY(mutex_) = 0;                // the mark of an Allocate in doubt

@@ -139,7 +139,7 @@ Result<std::vector<ShownHolding>> parse_checkpoint(std::string_view text) {
   return reader.take();
 }
 
-Result<StoredHoldings> read_checkpoint(const std::string& path) {
+Result<CheckpointText> read_checkpoint_text(const std::string& path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   if (!file.valid()) return fail(error_from_errno(errno, path));
   struct stat info {};
@@ -156,9 +156,14 @@ Result<StoredHoldings> read_checkpoint(const std::string& path) {
     text.append(chunk, 0, static_cast<std::size_t>(got));
     if (text.size() > kMaxBytes) return fail(ErrorCode::data_corrupt, path + ": larger than 16 MiB");
   }
-  auto parsed = parse_checkpoint(text);
+  return CheckpointText{std::move(text), mark_of(info)};
+}
+
+Result<StoredHoldings> read_checkpoint(const std::string& path) {
+  TRY_ASSIGN(const CheckpointText file, read_checkpoint_text(path));
+  auto parsed = parse_checkpoint(file.text);
   if (!parsed) return fail(std::move(parsed).error().with_context(path));
-  return StoredHoldings{*std::move(parsed), mark_of(info)};
+  return StoredHoldings{*std::move(parsed), file.mark};
 }
 
 }  // namespace neuron::plugin

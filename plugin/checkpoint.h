@@ -23,12 +23,20 @@ inline constexpr std::string_view kCheckpointName = "kubelet_internal_checkpoint
 // has more than 65,536 device ids of these resources. Keeps nothing of the text but these entries.
 [[nodiscard]] Result<std::vector<ShownHolding>> parse_checkpoint(std::string_view text);
 
+struct CheckpointText {
+  std::string text;
+  core::AdmissionMark mark = 0;  // of the file that was read
+};
+
+// The whole file, at most 16 MiB. Errors: not_found, permission_denied, data_corrupt.
+[[nodiscard]] Result<CheckpointText> read_checkpoint_text(const std::string& path);
+
 struct StoredHoldings {
   std::vector<ShownHolding> holdings;
   core::AdmissionMark mark = 0;  // of the file that was read
 };
 
-// Reads and parses the file, at most 16 MiB. Errors: not_found, permission_denied, data_corrupt.
+// Reads and parses it. Errors: as read_checkpoint_text.
 [[nodiscard]] Result<StoredHoldings> read_checkpoint(const std::string& path);
 
 }  // namespace neuron::plugin

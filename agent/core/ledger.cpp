@@ -194,6 +194,18 @@ void Ledger::reconcile(const Shown& shown) {
   holdings_ = std::move(kept);
 }
 
+void Ledger::renumber(Resource resource, const std::function<std::optional<int>(int)>& number_of) {
+  for (Holding& held : holdings_) {
+    if (held.resource != resource) continue;
+    std::vector<int> units;
+    for (const int unit : held.units) {
+      if (const auto number = number_of(unit)) units.push_back(*number);
+    }
+    std::sort(units.begin(), units.end());
+    held.units = std::move(units);
+  }
+}
+
 std::optional<Conflict> Ledger::conflict(Resource resource, const std::vector<int>& units,
                                          const std::vector<int>& cores, AdmissionMark mark) const {
   std::optional<Conflict> first;

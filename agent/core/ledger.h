@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -81,6 +82,9 @@ class Ledger {
   // that those do not.
   void reconcile(const Shown& shown);
   static constexpr std::size_t kMostShown = 1024;  // every core of the largest node, eight times
+
+  // The units of a resource have other numbers from now on: `number_of` an old one, nullopt when it is no more.
+  void renumber(Resource resource, const std::function<std::optional<int>(int)>& number_of);
 
   // The first holding of another resource that overlaps `cores`, leaving out those of the admission `mark` and those of
   // containers that giving `units` of `resource` shows to be over (see record).

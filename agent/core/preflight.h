@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/core/numbering.h"
 #include "agent/model/host_scan.h"
 
 // What is wrong with a node, in words: the policy of `neuron-agent check`. Pure; docs/checks.md lists every code.
@@ -77,6 +78,7 @@ struct KubeletFacts {
   std::vector<std::string> plugin_sockets;            // device-plugins/*.sock without kubelet.sock, sorted
   std::vector<std::string> verbs_takers;  // "resource pod uid/container" of other resources than ours whose recorded
                                           // answer in kubelet_internal_checkpoint holds /dev/infiniband/uverbs
+  NumberingEvidence numbering;            // of the core ids in the same file
 };
 
 // CDI as the container runtime is configured.

@@ -31,6 +31,21 @@ void check_lnc(const HostScan& scan, const PreflightFacts& facts, Report& report
   }
 }
 
+// The agent keeps the old numbering until nothing is held; the runtime in new containers does not know that.
+void check_held_numbering(const HostScan& scan, const PreflightFacts& facts, Report& report) {
+  const KubeletFacts& kubelet = facts.kubelet;
+  if (!scan.lnc || scan.devices.empty() || kubelet.numbering.given.empty()) return;
+  const auto held = lnc_in_use(kubelet.numbering, scan);
+  if (!held || *held == scan.lnc->value) return;
+  const std::string checkpoint = kubelet.directory + "/device-plugins/kubelet_internal_checkpoint";
+  report.warning("lnc_changed_while_held",
+                 "LNC is " + std::to_string(scan.lnc->value) +
+                     ", but containers hold cores that were numbered with LNC " + std::to_string(*held) +
+                     "; cores keep those numbers until no container holds any",
+                 {{kLncPath, std::to_string(scan.lnc->value)}, {checkpoint, std::to_string(*held)}},
+                 "drain the node, or write the LNC file as it was");
+}
+
 // The EFA installer reserves 110 MB for each of two endpoints per CPU, i.e. 110 pages of 2 MiB, and one more
 // (efa-topology.md §2.4).
 void check_huge_pages(const HostScan& scan, const PreflightFacts& facts, Report& report) {
@@ -126,6 +141,7 @@ bool require(Presence presence, const std::string& path, Report& report) {
 
 void check_settings(const HostScan& scan, const PreflightFacts& facts, Report& report) {
   check_lnc(scan, facts, report);
+  check_held_numbering(scan, facts, report);
   check_huge_pages(scan, facts, report);
   check_cdi(facts, report);
 }

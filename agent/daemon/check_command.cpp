@@ -11,6 +11,8 @@
 #include "agent/host/preflight_facts.h"
 #include "agent/host/root_source.h"
 #include "agent/host/scanner.h"
+#include "plugin/checkpoint.h"
+#include "plugin/numbering_evidence.h"
 
 namespace neuron::daemon {
 namespace {
@@ -63,8 +65,13 @@ CheckReport cannot_tell(const config::CheckOptions& options, const std::string& 
 }
 
 core::KubeletFacts look_at_kubelet(const config::CheckOptions& options, const host::FsRoot& root) {
-  if (root.is_live() || options.kubelet_dir_set) return host::look_at_kubelet(options.kubelet_dir);
   core::KubeletFacts facts;
+  if (root.is_live() || options.kubelet_dir_set) {
+    facts = host::look_at_kubelet(options.kubelet_dir);
+    facts.numbering = plugin::read_numbering_evidence(options.kubelet_dir + "/device-plugins/" +
+                                                      std::string(plugin::kCheckpointName));
+    return facts;
+  }
   facts.not_looked = "not looked at: the root is not this machine, and --kubelet-dir is not given";
   return facts;
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "agent/daemon/supervisor.h"
+#include "plugin/checkpoint.h"
+#include "plugin/numbering_evidence.h"
 
 namespace neuron::daemon {
 namespace {
@@ -23,6 +25,7 @@ void Supervisor::request_publish() {
 
 void Supervisor::publish_all() {
   bool published = false;
+  parts_.desk.adopt_numbering();
   for (ServedResource& served : served_) {
     if (!served.server) continue;
     auto list = parts_.desk.unit_list(served.resource);
@@ -129,9 +132,13 @@ void Supervisor::log_source() {
 
 void Supervisor::apply_holders() {
   if (!holders_known_) return;
-  const auto shown = holders_.merged(parts_.clock.now());
+  auto shown = holders_.merged(parts_.clock.now());
   log_source();
   if (!shown) return;
+  if (parts_.desk.wants_numbering(*shown)) {
+    shown->numbering = plugin::read_numbering_evidence(parts_.options.device_plugins_dir() + "/" +
+                                                       std::string(plugin::kCheckpointName));
+  }
   parts_.desk.reconcile(*shown);
   if (const auto* written = holders_.written()) parts_.desk.confirm(written->holdings, written->mark);
   // Whoever holds anything is asked after from time to time, however we came to know of him.

@@ -27,7 +27,4 @@ namespace neuron::host {
 // Text that is no checkpoint gives none. Pure; foreign text.
 [[nodiscard]] std::vector<std::string> verbs_takers_in(std::string_view checkpoint);
 
-// The bytes of standard base64 with or without padding; stops at the first other letter. Pure.
-[[nodiscard]] std::string decode_base64(std::string_view text);
-
 }  // namespace neuron::host

@@ -62,7 +62,7 @@ HostScan Scanner::scan(const MayRead& may_read) {
   check_neighbours(scan.devices);
   judge_layout(scan);
   scan.efas = efa_.read(root_, pci_, may_read, scan.problems);
-  if (!scan.devices.empty() && may_read({ScanPart::Kind::host})) read_lnc(scan);
+  if (may_read({ScanPart::Kind::host})) read_lnc(scan);
   return scan;
 }
 

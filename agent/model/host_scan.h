@@ -36,7 +36,7 @@ struct HostScan {
   std::string efa_driver_version;  // sys/module/efa/version; "" when unknown
   DriverLayout layout = DriverLayout::none;
   Maybe<int> lnc;                      // physical cores per logical core, 1 or 2: opt/aws/neuron/logical_nc_config,
-                                       // else assumed by family (2 on Trainium2/3, 1 elsewhere); nullopt: no devices
+                                       // else assumed by family (2 on Trainium2/3, else 1); nullopt: neither
   std::vector<NeuronDevice> devices;   // ascending index; holes are normal
   std::vector<EfaInterface> efas;      // ascending BDF
   std::vector<NumaNode> numa_nodes;    // ascending index; empty when hwloc could not load the root

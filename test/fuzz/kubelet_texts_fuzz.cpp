@@ -5,6 +5,7 @@
 
 #include "agent/base/parse.h"
 #include "plugin/checkpoint.h"
+#include "plugin/numbering_evidence.h"
 
 namespace {
 
@@ -23,6 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
       require(neuron::plugin::parse_resource(holding.resource_name).has_value());
     }
   }
+  for (const auto& given : neuron::plugin::parse_numbering_evidence(text).given) require(!given.cores.empty());
   constexpr int kMost = 8191;
   if (const auto list = neuron::parse_int_list(text, kMost)) {
     require(list->size() <= kMost + 1);

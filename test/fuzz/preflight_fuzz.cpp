@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "agent/base/base64.h"
 #include "agent/host/fabric_probe.h"
 #include "agent/host/preflight_facts.h"
 
@@ -49,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       require(!neuron::host::judge_containerd_config(text, "config.toml").evidence.value.empty());
       break;
     default:
-      require(neuron::host::decode_base64(text).size() <= text.size());
+      require(neuron::decode_base64(text).size() <= text.size());
   }
   return 0;
 }

@@ -156,6 +156,10 @@ std::vector<Case> node_cases() {
          h.facts.lnc_file = {Presence::present, "NEURON_LOGICAL_NC_CONFIG=2", ""};
          h.scan.lnc = {2, model::Origin::live};
        }},
+      {"lnc_changed_while_held", kWarning, "trn2.48xlarge",
+       [](Host h) {
+         h.facts.kubelet.numbering.given = {{{8, 9}, {1}}};
+       }},
       {"huge_pages_none", kWarning, kTrn1, [](Host h) { h.facts.huge_pages.reserved_2m = 0; }},
       {"huge_pages_few", kInfo, kTrn1, [](Host h) { h.facts.huge_pages.reserved_2m = 5128; }},
       {"cdi_off", kInfo, kTrn1,

@@ -179,6 +179,18 @@ TEST(CheckFindings, Settings) {
                [](CheckedNode& node) { node.host.set("neuron3", "garbage", "info/serial_number"); });
 }
 
+TEST(CheckFindings, LncChangedWhileCoresAreHeld) {
+  // Cores 4 and 5 beside /dev/neuron1: given out with LNC 2.
+  expect_found("lnc_changed_while_held", "trn2.48xlarge",
+               file("opt/aws/neuron/logical_nc_config", "NEURON_LOGICAL_NC_CONFIG=1\n"), [](CheckedNode& node) {
+                 node.touch("device-plugins/kubelet_internal_checkpoint",
+                            R"({"Data":{"PodDeviceEntries":[{"PodUID":"u","ContainerName":"c",)"
+                            R"("ResourceName":"aws.amazon.com/neuroncore","DeviceIDs":{"0":["4","5"]},)"
+                            R"("AllocResp":"GiAKDC9kZXYvbmV1cm9uMRIML2Rldi9uZXVyb24xGgJydw=="}],)"
+                            R"("RegisteredDevices":{}},"Checksum":1})");
+               });
+}
+
 TEST(CheckFindings, Kubelet) {
   const auto remove = [](const std::string& path) -> Change {
     return [=](CheckedNode& node) { std::filesystem::remove_all(node.kubelet + path); };
