@@ -56,7 +56,7 @@ std::string to_string(const ScanPart& part) {
     case ScanPart::Kind::device:
       return "reading sys/class/neuron_device/neuron" + number;
     case ScanPart::Kind::driver:
-      return "asking the driver about dev/neuron" + number;
+      return "asking the driver and PCI about neuron" + number;
     case ScanPart::Kind::efa_classes:
       return "listing sys/class/infiniband and infiniband_verbs";
     case ScanPart::Kind::verbs:

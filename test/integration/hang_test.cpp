@@ -36,6 +36,14 @@ milliseconds took(const std::function<void()>& what) {
   return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
 }
 
+// Admitted, and its container started.
+testing::AssertionResult starts(Node& node, const std::string& pod, std::map<std::string, int> requests) {
+  const auto result = node.run(pod, std::move(requests));
+  if (!result) return testing::AssertionFailure() << result.error().message;
+  const std::string& error = result->containers.at(0).start_error;
+  return error.empty() ? testing::AssertionSuccess() : testing::AssertionFailure() << error;
+}
+
 int count_of(const std::string& text, const std::string& part) {
   int count = 0;
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
@@ -60,7 +68,7 @@ TEST(Hang, ADeviceThatHangsCostsNobodyElse) {
   EXPECT_TRUE(node.sees(kNeuron, 14)) << node.agent->log();
   EXPECT_EQ(node.kubelet->resource_view(kNeuron).unhealthy, (sim::IdSet{"3", "5"}));
   EXPECT_EQ(node.kubelet->allocatable(kEfa), 8);
-  EXPECT_LT(took([&] { EXPECT_TRUE(node.run("other", {{kNeuron, 1}})); }), kBudget);
+  EXPECT_LT(took([&] { EXPECT_TRUE(starts(node, "other", {{kNeuron, 1}})); }), kBudget);
   EXPECT_EQ(count_of(node.agent->log(), "reason=not_answering"), 1) << "logged once:\n" << node.agent->log();
 
   node.rules("");
@@ -136,13 +144,12 @@ TEST(Hang, PreStartIsNotHeldUpByADriverThatSaysNothing) {
   node.start();
   ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
   node.rules("hang */device_mem/tensors/total\n");  // which no scan reads
-  EXPECT_LT(took([&] { EXPECT_TRUE(node.run("first", {{kNeuron, 1}})); }), kBudget + kSlack);
+  EXPECT_LT(took([&] { EXPECT_TRUE(starts(node, "first", {{kNeuron, 1}})); }), kBudget + kSlack);
   EXPECT_THAT(node.agent->log(), HasSubstr("nobody could tell whether memory is still held on neuron"));
-  EXPECT_LT(took([&] { EXPECT_TRUE(node.run("whole", {{kNeuron, 8}})); }), seconds(12));
-  EXPECT_TRUE(node.wait_allocatable(kNeuron, 7));
+  EXPECT_LT(took([&] { EXPECT_TRUE(starts(node, "half", {{kNeuron, 8}})); }), seconds(12));
 
   node.rules("eio */device_mem/*\n");
-  EXPECT_LT(took([&] { EXPECT_TRUE(node.run("unreadable", {{kNeuron, 1}})); }), kBudget);
+  EXPECT_LT(took([&] { EXPECT_TRUE(starts(node, "unreadable", {{kNeuron, 1}})); }), kBudget);
 }
 
 TEST(Hang, TheEndComesAtOnce) {
@@ -172,18 +179,12 @@ TEST(PreStart, NeighboursOnADeviceOfAssumedOrderDoNotHoldBack) {
   node.host.without(sim::Part::ioctl);
   node.start();
   ASSERT_TRUE(node.wait_allocatable(kCore, 64));
-  const auto core_of = [&](const char* pod) { return node.run(pod, {{kCore, 1}}); };
-  ASSERT_TRUE(core_of("a"));
-  ASSERT_TRUE(core_of("b"));
+  ASSERT_TRUE(starts(node, "a", {{kCore, 1}}));
+  ASSERT_TRUE(starts(node, "b", {{kCore, 1}}));
   for (const char* core : {"neuron0/core4", "neuron0/core5", "neuron0/core6", "neuron0/core7"}) {
     node.host.set(core, std::string(kTensors) + "=4096");
   }
-  EXPECT_LT(took([&] {
-              const auto pod = core_of("c");
-              ASSERT_TRUE(pod) << pod.error().message;
-              EXPECT_EQ(pod->containers.at(0).start_error, "");
-            }),
-            seconds(5));
+  EXPECT_LT(took([&] { EXPECT_TRUE(starts(node, "c", {{kCore, 1}})); }), seconds(5));
 }
 
 TEST(PreStart, ACounterBelowZeroSaysNothing) {
@@ -191,12 +192,7 @@ TEST(PreStart, ACounterBelowZeroSaysNothing) {
   node.start();
   ASSERT_TRUE(node.wait_allocatable(kCore, 2));
   node.host.set("neuron0/core0", std::string(kTensors) + "=18446744073709550616");
-  EXPECT_LT(took([&] {
-              const auto pod = node.run("a", {{kCore, 2}});
-              ASSERT_TRUE(pod) << pod.error().message;
-              EXPECT_EQ(pod->containers.at(0).start_error, "");
-            }),
-            seconds(5));
+  EXPECT_LT(took([&] { EXPECT_TRUE(starts(node, "a", {{kCore, 2}})); }), seconds(5));
 }
 
 }  // namespace

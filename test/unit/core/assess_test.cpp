@@ -128,7 +128,7 @@ TEST(Assess, ADriverThatDoesNotAnswerIsItsDevicesFault) {
   const Assessment node = assess(std::move(scan), memory);
   EXPECT_EQ(node.host.devices[3].logical_to_physical, sound.devices[3].logical_to_physical);
   EXPECT_EQ(node.devices[3].sentence,
-            "neuron3: asking the driver about dev/neuron3 has not come back since 2026-01-31T23:59:59Z");
+            "neuron3: asking the driver and PCI about neuron3 has not come back since 2026-01-31T23:59:59Z");
 }
 
 TEST(Assess, ListsThatDoNotAnswer) {
