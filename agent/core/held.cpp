@@ -75,7 +75,9 @@ Snapshot with_held(const Snapshot& snapshot, const SeenBefore& held, std::option
   }
   Snapshot result = snapshot;
   SeenBefore before = held;
-  keep_vanished(result.host, before);
+  result.host.unanswered.clear();  // the snapshot has already put in what was seen last
+  keep_last_seen(result.host, before);
+  result.host.unanswered = snapshot.host.unanswered;
   result.host = complete(std::move(result.host));
   if (lnc && (!result.host.lnc || result.host.lnc->value != *lnc)) result.host.lnc = {*lnc, model::Origin::live};
   // What the snapshot judged keeps its verdict, which rests on more than one scan; that of a vanished one does not.
