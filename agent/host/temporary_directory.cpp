@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <random>
 #include <string_view>
 
 namespace neuron::host {
@@ -70,24 +71,29 @@ void empty_directory(int directory, int depth) {
   }
 }
 
-void close_all_but(int first, int second) {
-  const auto low = static_cast<unsigned>(first < second ? first : second);
-  const auto high = static_cast<unsigned>(first < second ? second : first);
-  if (low > 0) ::syscall(SYS_close_range, 0U, low - 1, 0U);
-  if (high - low > 1) ::syscall(SYS_close_range, low + 1, high - 1, 0U);
-  ::syscall(SYS_close_range, high + 1, ~0U, 0U);
+void close_all_but(int kept) {
+  if (kept > 0) ::syscall(SYS_close_range, 0U, static_cast<unsigned>(kept) - 1, 0U);
+  ::syscall(SYS_close_range, static_cast<unsigned>(kept) + 1, ~0U, 0U);
 }
 
-[[noreturn]] void be_the_cleaner(int owner, int directory, const char* path) {
+// Makes the directory, so that there is none without a cleaner, tells the owner 0 or errno, and waits for it to end.
+[[noreturn]] void be_the_cleaner(int owner, const char* path) {
   constexpr int kDepth = 64;
   ::setsid();
   ::prctl(PR_SET_NAME, "neuron-cleanup");
-  close_all_but(owner, directory);
+  close_all_but(owner);
   static_cast<void>(!::chdir("/"));
+  int error = ::mkdir(path, 0700) == 0 ? 0 : errno;
+  const int directory = error == 0 ? ::open(path, kDirectoryFlags) : -1;
+  if (error == 0 && directory < 0) {
+    error = errno;
+    ::rmdir(path);
+  }
+  static_cast<void>(::send(owner, &error, sizeof error, MSG_NOSIGNAL));
+  if (error != 0) ::_exit(1);
   char byte = 0;
   while (::read(owner, &byte, 1) < 0 && errno == EINTR) {
   }
-  ::lseek(directory, 0, SEEK_SET);
   empty_directory(directory, kDepth);
   ::rmdir(path);
   ::_exit(0);
@@ -109,10 +115,13 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-Error internal_error(const std::string& what) {
-  auto error = error_from_errno(errno, what);
-  error.code = ErrorCode::internal;
-  return error;
+// A name of which nobody can say whether it is taken.
+std::string random_name() {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  std::random_device random;
+  std::string name = kPrefix;
+  for (int i = 0; i < 10; ++i) name += kLetters[random() % kLetters.size()];
+  return name;
 }
 
 }  // namespace
@@ -133,42 +142,58 @@ TemporaryDirectory& TemporaryDirectory::operator=(TemporaryDirectory&& other) no
   return *this;
 }
 
-Result<void> TemporaryDirectory::start_cleaner() {
+// 0, or why there is no directory.
+int TemporaryDirectory::start_cleaner() {
   std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return fail(internal_error("socketpair"));
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return errno;
   const Fd owner(ends[0]);
   cleaner_ = Fd(ends[1]);
-  cleaner_pid_ = ::fork();
-  if (cleaner_pid_ < 0) return fail(internal_error("fork"));
-  if (cleaner_pid_ == 0) be_the_cleaner(owner.get(), handle_.get(), path_.c_str());
-  return {};
+  {
+    const SignalsBlocked blocked;  // in the child for good
+    cleaner_pid_ = ::fork();
+    if (cleaner_pid_ == 0) be_the_cleaner(owner.get(), path_.c_str());
+  }
+  if (cleaner_pid_ < 0) return errno;
+  int error = 0;
+  ssize_t count = 0;
+  while ((count = ::recv(cleaner_.get(), &error, sizeof error, MSG_WAITALL)) < 0 && errno == EINTR) {
+  }
+  return count == sizeof error ? error : EIO;
 }
 
 Result<TemporaryDirectory> TemporaryDirectory::make(const std::string& place) {
   remove_orphans(place);
-  const SignalsBlocked blocked;  // between the directory and its cleaner no signal may end this process
   for (int attempt = 0; attempt < 5; ++attempt) {
-    std::string path = place + '/' + kPrefix + "XXXXXX";
-    if (::mkdtemp(path.data()) == nullptr) return fail(internal_error(place + ": no temporary directory; set TMPDIR"));
-    Fd handle(::open(path.c_str(), kDirectoryFlags));
-    if (!lock(handle, path)) continue;  // another process took it for an orphan before it was locked
-    TemporaryDirectory made(std::move(path), std::move(handle));
-    TRY(made.start_cleaner());
-    return made;
+    TemporaryDirectory made(place + '/' + random_name());
+    if (const int error = made.start_cleaner(); error != 0) {
+      made.end_cleaner();
+      made.path_.clear();
+      if (error == EEXIST) continue;
+      auto failure = error_from_errno(error, place + ": no temporary directory; set TMPDIR");
+      failure.code = ErrorCode::internal;
+      return fail(std::move(failure));
+    }
+    made.handle_ = Fd(::open(made.path_.c_str(), kDirectoryFlags));
+    if (lock(made.handle_, made.path_)) return made;
+    // Another process took it for an orphan before it was locked.
   }
   return fail(ErrorCode::unavailable, place + ": temporary directories vanish as they are made");
+}
+
+void TemporaryDirectory::end_cleaner() noexcept {
+  if (cleaner_pid_ <= 0) return;
+  // A byte, since a child of this process may hold the other end open.
+  static_cast<void>(::send(cleaner_.get(), "", 1, MSG_NOSIGNAL));
+  cleaner_.reset();
+  while (::waitpid(cleaner_pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  cleaner_pid_ = -1;
 }
 
 // By the cleaner's hand, so that it is done however this process ends meanwhile.
 void TemporaryDirectory::remove() noexcept {
   if (path_.empty()) return;
-  if (cleaner_pid_ > 0) {
-    // A byte, since a child of this process may hold the other end open.
-    static_cast<void>(::send(cleaner_.get(), "", 1, MSG_NOSIGNAL));
-    cleaner_.reset();
-    while (::waitpid(cleaner_pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
+  end_cleaner();
   remove_tree(path_);  // nothing is left, unless the cleaner was killed
   path_.clear();
   handle_.reset();

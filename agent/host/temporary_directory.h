@@ -11,15 +11,15 @@
 namespace neuron::host {
 
 // A private directory (mode 0700) that is removed with everything in it when the object goes, and also when the process
-// ends in whatever way, SIGKILL included: a small child of this process waits for that and removes it. The child is out
-// of reach of the terminal's signals, holds none of this process's files, and ends with its work.
+// ends in whatever way, SIGKILL included: a small child of this process makes it, waits for that and removes it. The
+// child is out of reach of the terminal's signals, holds none of this process's files, and ends with its work.
 //
 // Should the child be killed as well, the directory stays until the next make() in the same place: a lock on the
 // directory tells that its owner lives. Movable; one thread at a time.
 class TemporaryDirectory {
  public:
-  // Below `place`. Forks, which is safe also where other threads run. Blocks on files. Errors: internal (it could not
-  // be made: no such place, no room, no process), unavailable (somebody else removes it).
+  // Below `place`, an absolute path. Forks, which is safe also where other threads run. Blocks on files. Errors:
+  // internal (it could not be made: no such place, no room, no process), unavailable (somebody else removes it).
   [[nodiscard]] static Result<TemporaryDirectory> make(const std::string& place);
 
   [[nodiscard]] const std::string& path() const { return path_; }
@@ -32,8 +32,9 @@ class TemporaryDirectory {
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
 
  private:
-  TemporaryDirectory(std::string path, Fd handle) : path_(std::move(path)), handle_(std::move(handle)) {}
-  [[nodiscard]] Result<void> start_cleaner();
+  explicit TemporaryDirectory(std::string path) : path_(std::move(path)) {}
+  [[nodiscard]] int start_cleaner();
+  void end_cleaner() noexcept;
   void remove() noexcept;
 
   std::string path_;  // "" when it was moved away

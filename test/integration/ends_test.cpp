@@ -89,7 +89,7 @@ TEST_F(Ends, NoUnpackedArchiveIsLeftBehind) {
       ASSERT_TRUE(becomes([&] { return !is_clean(); })) << what;
       program.signal(number);
       EXPECT_TRUE(program.wait(kPatience)) << what;
-      EXPECT_TRUE(becomes([&] { return is_clean(); })) << what;
+      ASSERT_TRUE(becomes([&] { return is_clean(); })) << what;
     }
   }
 }

@@ -13,8 +13,10 @@ TEST(PluginServer, ADirectoryWithoutRoomFailsInTheSameWordsEachTime) {
   fakes::FakeClock clock;
   AllocationDesk desk(
       ResponseOptions{}, [] { return core::AdmissionMark{1}; }, clock);
-  const auto first = PluginServer::start(Resource::neuron, "/nowhere", "a-1.sock", desk, {});
-  const auto second = PluginServer::start(Resource::neuron, "/nowhere", "a-2.sock", desk, {});
+  DevicePluginService::Hooks hooks;  // those that the end of a server calls
+  hooks.cancel_pre_start = hooks.release_allocate = [](Resource) {};
+  const auto first = PluginServer::start(Resource::neuron, "/nowhere", "a-1.sock", desk, hooks);
+  const auto second = PluginServer::start(Resource::neuron, "/nowhere", "a-2.sock", desk, hooks);
   ASSERT_FALSE(first);
   ASSERT_FALSE(second);
   EXPECT_EQ(first.error().message, second.error().message);
