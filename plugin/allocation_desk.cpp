@@ -20,6 +20,7 @@ std::vector<int> sorted_unique(std::vector<int> values) {
 
 std::vector<int> known_units(const NodeView& view, Resource resource, const std::vector<std::string>& ids) {
   std::vector<int> units;
+  units.reserve(ids.size());
   for (const std::string& id : ids) {
     if (const auto unit = view.unit_of(resource, id)) units.push_back(*unit);
   }
@@ -69,6 +70,7 @@ core::ChooseRequest AllocationDesk::question(Resource resource, const std::vecto
   add_hints(resource, request, mark);
   const auto keep = [&](const auto& is_good) {
     std::vector<int> good;
+    good.reserve(request.available.size());
     for (const int unit : request.available) {
       const bool wanted = std::binary_search(request.must_include.begin(), request.must_include.end(), unit);
       if (wanted || is_good(unit)) good.push_back(unit);
@@ -77,6 +79,7 @@ core::ChooseRequest AllocationDesk::question(Resource resource, const std::vecto
   };
   // Without what has failed since the kubelet was last told, and what another container holds through another resource.
   keep([&](int unit) { return view_->health_of(resource, unit).state != model::HealthState::unhealthy; });
+  if (ledger_.holdings().empty()) return request;
   keep([&](int unit) { return !ledger_.conflict(resource, {unit}, view_->cores_of(resource, unit), 0); });
   return request;
 }
@@ -126,8 +129,10 @@ std::vector<std::string> AllocationDesk::prefer(Resource resource, const std::ve
   }
   std::vector<std::string> ids;
   for (const int unit : choice.ids) ids.push_back(view_->id_of(resource, unit));
-  spdlog::debug("prefer resource={} asked={} of={} chosen={} why=\"{}\"", resource_name(resource), size,
-                available.size(), join(ids), choice.why);
+  if (spdlog::should_log(spdlog::level::debug)) {
+    spdlog::debug("prefer resource={} asked={} of={} chosen={} why=\"{}\"", resource_name(resource), size,
+                  available.size(), join(ids), choice.why);
+  }
   return ids;
 }
 

@@ -13,7 +13,8 @@ NodeView::NodeView(model::SnapshotPtr snapshot) : snapshot_(std::move(snapshot))
   for (std::size_t i = 0; i < host.devices.size(); ++i) {
     position_of_device_[host.devices[i].index] = i;
     device_units_.push_back(host.devices[i].index);
-    for (const int core : core::core_ids_of(host.devices[i], host)) {
+    cores_.push_back(core::core_ids_of(host.devices[i], host));
+    for (const int core : cores_.back()) {
       position_of_core_[core] = i;
       core_units_.push_back(core);
     }
@@ -86,7 +87,7 @@ std::vector<int> NodeView::numa_of(Resource resource, int unit) const {
 std::vector<int> NodeView::cores_of(Resource resource, int unit) const {
   if (resource == Resource::efa) return {};
   if (resource == Resource::neuroncore) return {unit};
-  return core::core_ids_of(snapshot_->host.devices[device_position(resource, unit)], snapshot_->host);
+  return cores_[device_position(resource, unit)];
 }
 
 int NodeView::device_of_core(int core) const {

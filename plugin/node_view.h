@@ -48,6 +48,7 @@ class NodeView {
   std::vector<int> device_units_;
   std::vector<int> core_units_;
   std::vector<int> efa_units_;                     // positions of the interfaces that have a name
+  std::vector<std::vector<int>> cores_;            // by position in snapshot.host.devices
   std::map<int, std::size_t> position_of_device_;  // device index -> position in snapshot.host.devices
   std::map<int, std::size_t> position_of_core_;    // core id -> position of its device
   std::map<std::string, int, std::less<>> efa_by_name_;

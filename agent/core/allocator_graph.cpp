@@ -31,6 +31,7 @@ DeviceGraph::DeviceGraph(const NodeTopology& topology)
 }
 
 int DeviceGraph::position_of(int index) const {
+  if (index >= 0 && index < size_ && device(index).index == index) return index;  // as on every complete node
   for (int i = 0; i < size_; ++i) {
     if (device(i).index == index) return i;
   }
@@ -102,12 +103,15 @@ void DeviceGraph::measure_hops() {
 std::vector<Mask> DeviceGraph::close_pairs() const {
   std::vector<Mask> pairs;
   const auto add_pair = [&](auto same) {
+    Mask seen = 0;
     for (int i = 0; i < size_; ++i) {
+      if ((seen & bit(i)) != 0) continue;
       Mask members = 0;
-      for (int k = 0; k < size_; ++k) {
+      for (int k = i; k < size_; ++k) {
         if (same(device(i), device(k))) members |= bit(k);
       }
-      if (std::popcount(members) == 2 && std::countr_zero(members) == i) pairs.push_back(members);
+      if (std::popcount(members) == 2) pairs.push_back(members);
+      seen |= members;
     }
   };
   using Device = NodeTopology::Device;

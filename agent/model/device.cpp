@@ -1,7 +1,6 @@
 #include "agent/model/device.h"
 
 #include <array>
-#include <cstdio>
 #include <utility>
 
 #include "agent/base/parse.h"
@@ -27,10 +26,20 @@ std::optional<std::uint32_t> parse_field(std::string_view text, std::size_t digi
 }  // namespace
 
 std::string to_string(const Bdf& bdf) {
-  std::array<char, 24> text{};
-  std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.%x", bdf.domain, unsigned{bdf.bus}, unsigned{bdf.slot},
-                unsigned{bdf.function});
-  return text.data();
+  std::string text;
+  text.reserve(16);
+  const auto append = [&text](unsigned value, unsigned digits) {
+    while (digits < 8 && value >> (4 * digits) != 0) ++digits;
+    while (digits-- > 0) text += "0123456789abcdef"[value >> (4 * digits) & 0xfU];
+  };
+  append(bdf.domain, 4);
+  text += ':';
+  append(bdf.bus, 2);
+  text += ':';
+  append(bdf.slot, 2);
+  text += '.';
+  append(bdf.function, 1);
+  return text;
 }
 
 std::optional<Bdf> parse_bdf(std::string_view text) {

@@ -1,16 +1,15 @@
-// What neuron-ls costs as a whole program, start to exit: the median time of the real program on a host directory, and
-// of a floor program that opens, reads and closes, by absolute path, exactly the files that neuron-ls reads; in turn in
-// one run. The floor is this program started anew, so that both pay for a process.
-// Usage: ls_bench [HOST_DIRECTORY]; without one a simulated trn2.48xlarge is made and removed.
+// What neuron-ls costs as a whole program, start to exit: the median processor time of the real program on a host
+// directory, and of a floor program that makes the plain system calls which any reader needs for the same knowledge
+// (plain_calls.h); in turn in one run. The floor is this program started anew, so that both pay for a process. Usage:
+// ls_bench [HOST_DIRECTORY]; without one a simulated trn2.48xlarge is made and removed.
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -18,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "test/bench/read_recorder.h"
+#include "test/bench/plain_calls.h"
 #include "tools/neuron-ls/node_reader.h"
 #include "tools/neuron-sim/host_writer.h"
 
@@ -29,18 +28,15 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-// The floor: reads the files named in `list`, one per line.
-int read_plainly(const char* list) {
-  std::array<char, 4096> buffer;  // NOLINT: read() fills it
-  std::ifstream names(list);
-  for (std::string name; std::getline(names, name);) {
-    const int fd = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || neuron::bench::plain_read(fd, buffer.data(), buffer.size()) < 0) return 1;
-    ::close(fd);
-  }
-  return 0;
+// The floor: makes the calls of `list`, one per line.
+int make_plainly(const char* list) {
+  std::vector<neuron::bench::PlainCall> calls;
+  std::ifstream lines(list);
+  for (std::string line; std::getline(lines, line);) calls.push_back(neuron::bench::from_line(line));
+  return neuron::bench::make_plainly(calls) ? 0 : 1;
 }
 
+// Processor time from exec to exit: what others do meanwhile does not count.
 double milliseconds(const Words& words) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -48,14 +44,16 @@ double milliseconds(const Words& words) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  const auto start = std::chrono::steady_clock::now();
   pid_t pid = 0;
   int status = 0;
+  rusage used{};
   if (::posix_spawn(&pid, arguments[0], &actions, nullptr, arguments.data(), environ) != 0) std::abort();
-  if (::waitpid(pid, &status, 0) != pid || status != 0) std::abort();
-  const auto end = std::chrono::steady_clock::now();
+  if (::wait4(pid, &status, 0, &used) != pid || status != 0) std::abort();
   ::posix_spawn_file_actions_destroy(&actions);
-  return std::chrono::duration<double, std::milli>(end - start).count();
+  const auto milli = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) * 1e-3;
+  };
+  return milli(used.ru_utime) + milli(used.ru_stime);
 }
 
 double median(std::vector<double> values) {
@@ -79,16 +77,16 @@ std::size_t write_list(const std::string& host, const std::string& list) {
   const auto root = neuron::host::FsRoot::open(host);
   if (!root) return 0;
   const neuron::ls::Options options;
-  const auto files = neuron::bench::files_read_by([&] { (void)neuron::ls::NodeReader(*root, options).read(); });
+  const auto calls = neuron::bench::calls_of([&] { (void)neuron::ls::NodeReader(*root, options).read(); });
   std::ofstream out(list);
-  for (const std::string& file : files) out << file << '\n';
-  return files.size();
+  for (const auto& call : calls) out << neuron::bench::to_line(call);
+  return calls.size();
 }
 
 int measure(const std::string& self, const std::string& host, const std::string& list) {
-  const std::size_t files = write_list(host, list);
-  if (files == 0) return 1;
-  std::printf("%zu files\n", files);
+  const std::size_t calls = write_list(host, list);
+  if (calls == 0) return 1;
+  std::printf("%zu files, directories, links and looks\n", calls);
   const std::string program = std::string(NEURON_BIN_DIR) + "/neuron-ls";
   const Words floor = {self, "--floor", list};
   compare("neuron-ls", {program, "--root", host}, floor);
@@ -102,7 +100,7 @@ int measure(const std::string& self, const std::string& host, const std::string&
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 3 && std::string(argv[1]) == "--floor") return read_plainly(argv[2]);
+  if (argc == 3 && std::string(argv[1]) == "--floor") return make_plainly(argv[2]);
   std::string pattern = (fs::temp_directory_path() / "neuron-bench-XXXXXX").string();
   const char* made = ::mkdtemp(pattern.data());
   if (made == nullptr) return 1;

@@ -1,42 +1,34 @@
-// What a scan costs over the bare system calls: median time of Scanner::scan() divided by the median time of open, read
-// and close, by absolute path, of exactly the files that one scan reads; both in turn in one run.
-// Usage: scan_bench [HOST_DIRECTORY]; without one a simulated trn2.48xlarge is made and removed.
-
-#include <fcntl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+// What a scan costs over the bare system calls: median time of Scanner::scan() divided by the median time of what any
+// reader has to ask the kernel for the same knowledge (test/bench/plain_calls.h): each file is read once, each
+// directory listed, each link read and each absent file looked for, by absolute path; both in turn in one run, in
+// processor time. Usage: scan_bench [HOST_DIRECTORY]; without one a simulated trn2.48xlarge is made and removed.
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "agent/host/scanner.h"
-#include "test/bench/read_recorder.h"
+#include "test/bench/plain_calls.h"
 #include "tools/neuron-sim/host_writer.h"
 
 namespace {
 
-using Seconds = std::chrono::duration<double>;
-
-void read_plainly(const std::vector<std::string>& files) {
-  std::array<char, 4096> buffer;  // NOLINT: read() fills it
-  for (const std::string& file : files) {
-    const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || neuron::bench::plain_read(fd, buffer.data(), buffer.size()) < 0) std::abort();
-    ::close(fd);
-  }
+// Of this thread on a processor: what others do meanwhile does not count.
+double processor_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
 double seconds(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = processor_seconds();
   work();
-  return Seconds(std::chrono::steady_clock::now() - start).count();
+  return processor_seconds() - start;
 }
 
 double median(std::vector<double> values) {
@@ -46,14 +38,21 @@ double median(std::vector<double> values) {
 
 void compare(const char* what, const std::function<void()>& scan) {
   constexpr int kRounds = 301;
-  const auto files = neuron::bench::files_read_by(scan);
+  const auto calls = neuron::bench::calls_of(scan);
   std::vector<double> scans;
   std::vector<double> plain;
   for (int round = 0; round < kRounds; ++round) {
     scans.push_back(seconds(scan));
-    plain.push_back(seconds([&] { read_plainly(files); }));
+    plain.push_back(seconds([&] {
+      if (!neuron::bench::make_plainly(calls)) std::abort();
+    }));
   }
-  std::printf("%s: %zu files, scan %.0f us, plain %.0f us, ratio %.2f\n", what, files.size(), median(scans) * 1e6,
+  const auto count = [&](neuron::bench::PlainCall::Kind kind) {
+    return std::count_if(calls.begin(), calls.end(), [&](const auto& call) { return call.kind == kind; });
+  };
+  using Kind = neuron::bench::PlainCall::Kind;
+  std::printf("%s: %td files, %td directories, %td links, %td looks; scan %.0f us, plain %.0f us, ratio %.2f\n", what,
+              count(Kind::read), count(Kind::list), count(Kind::link), count(Kind::look), median(scans) * 1e6,
               median(plain) * 1e6, median(scans) / median(plain));
 }
 

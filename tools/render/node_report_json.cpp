@@ -14,6 +14,14 @@ using model::DeviceSignals;
 
 constexpr const char* kFormat = "neuron-ls/1";
 
+// An object with room for all of its keys: one that grows copies what it holds, since its keys are const.
+Json make_object() {
+  constexpr std::size_t kMostKeys = 24;
+  Json object = Json::object();
+  object.get_ref<Json::object_t&>().reserve(kMostKeys);
+  return object;
+}
+
 template <typename T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
@@ -24,7 +32,7 @@ Json text_or_null(std::string_view text) {
 }
 
 Json sourced(Json value, model::Origin origin) {
-  Json object;
+  Json object = make_object();
   object["value"] = std::move(value);
   object["origin"] = origin == model::Origin::live ? "live" : "assumed";
   return object;
@@ -38,7 +46,7 @@ Json sourced_or_null(const model::Maybe<T>& maybe) {
 Json health_json(const std::vector<model::Health>& all, std::size_t position) {
   if (position >= all.size()) return nullptr;
   const model::Health& health = all[position];
-  Json object;
+  Json object = make_object();
   object["state"] = std::string(model::to_string(health.state));
   object["reason"] = text_or_null(health.reason);
   object["sentence"] = text_or_null(health.sentence);
@@ -77,7 +85,7 @@ constexpr std::array<CoreCounter, 6> kCoreCounters = {{
 }};
 
 Json signals_json(const DeviceSignals& signals) {
-  Json object;
+  Json object = make_object();
   for (const DeviceCounter& counter : kDeviceCounters) object[counter.name] = or_null(signals.*counter.field);
   object["unhealthy_components"] = or_null(signals.unhealthy_components);
   object["unreachable"] = or_null(signals.unreachable);
@@ -88,7 +96,7 @@ Json signals_json(const DeviceSignals& signals) {
 Json physical_cores_json(const model::NeuronDevice& device) {
   Json list = Json::array();
   for (const CoreSignals& core : device.cores) {
-    Json object;
+    Json object = make_object();
     object["physical_index"] = core.physical_index;
     for (const CoreCounter& counter : kCoreCounters) object[counter.name] = or_null(core.*counter.field);
     list.push_back(std::move(object));
@@ -109,7 +117,7 @@ Json processes_json(const NodeReport& report, const model::NeuronDevice& device)
   if (!device.processes) return nullptr;
   Json list = Json::array();
   for (const model::Process& process : *device.processes) {
-    Json object;
+    Json object = make_object();
     const auto command = report.commands.find(process.pid);
     object["pid"] = process.pid;
     object["command"] = command == report.commands.end() ? Json(nullptr) : Json(command->second);
@@ -128,7 +136,7 @@ Json core_ids_json(const NodeReport& report, std::size_t position) {
 
 Json device_object(const NodeReport& report, std::size_t position) {
   const model::NeuronDevice& device = report.host.devices[position];
-  Json object;
+  Json object = make_object();
   object["index"] = device.index;
   object["family"] = device.family ? Json(std::string(model::to_string(*device.family))) : Json(nullptr);
   object["arch"] = text_or_null(device.arch);
@@ -161,7 +169,7 @@ std::string hex_id(std::uint16_t value) {
 
 Json efa_object(const NodeReport& report, std::size_t position) {
   const model::EfaInterface& efa = report.host.efas[position];
-  Json object;
+  Json object = make_object();
   object["name"] = text_or_null(efa.name);
   object["bdf"] = model::to_string(efa.bdf);
   object["pci_device_id"] = hex_id(efa.pci_device_id);
@@ -183,7 +191,7 @@ Json pods_json(const std::optional<std::vector<PodUse>>& pods) {
   if (!pods) return nullptr;
   Json list = Json::array();
   for (const PodUse& use : *pods) {
-    Json object;
+    Json object = make_object();
     object["namespace"] = use.pod_namespace;
     object["pod"] = use.pod;
     object["container"] = use.container;
@@ -196,7 +204,7 @@ Json pods_json(const std::optional<std::vector<PodUse>>& pods) {
 }
 
 Json host_json(const NodeReport& report) {
-  Json object;
+  Json object = make_object();
   object["instance_type"] = text_or_null(report.host.instance_type);
   object["instance_id"] = text_or_null(report.host.instance_id);
   object["expected_devices"] = or_null(report.expected_devices);
@@ -209,7 +217,7 @@ Json host_json(const NodeReport& report) {
 }  // namespace
 
 std::string node_report_json(const NodeReport& report, JsonLayout layout) {
-  Json document;
+  Json document = make_object();
   document["format"] = kFormat;
   document["host"] = host_json(report);
   document["driver"]["version"] = text_or_null(report.host.driver_version);
