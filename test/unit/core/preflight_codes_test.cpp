@@ -136,12 +136,11 @@ std::vector<Case> node_cases() {
   return {
       {"lnc_file_malformed", kError, kTrn1,
        [](Host h) {
-         h.facts.lnc_file = {Presence::present, "LNC=two", "no line NEURON_LOGICAL_NC_CONFIG="};
+         h.facts.lnc_file = {Presence::present, "LNC=two", "no line NEURON_LOGICAL_NC_CONFIG=", {}};
        }},
       {"lnc_unsupported", kError, kTrn1,
        [](Host h) {
-         h.facts.lnc_file = {Presence::present, "NEURON_LOGICAL_NC_CONFIG=2", ""};
-         h.scan.lnc = {2, model::Origin::live};
+         h.facts.lnc_file = {Presence::present, "NEURON_LOGICAL_NC_CONFIG=2", "", 2};
        }},
       {"huge_pages_none", kWarning, kTrn1, [](Host h) { h.facts.huge_pages.reserved_2m = 0; }},
       {"huge_pages_few", kInfo, kTrn1, [](Host h) { h.facts.huge_pages.reserved_2m = 5128; }},
