@@ -32,7 +32,17 @@ Health judge_verbs(const EfaInterface& efa, bool none_has_verbs) {
                       label_of(efa) + ": no entry in sys/class/infiniband_verbs names it", "reload the efa driver");
 }
 
-Health judge_efa(const EfaInterface& efa, bool none_has_verbs, bool nodes_seen, bool neuron_node) {
+// An admin command that the device never completed: the one counter that says the device itself is lost, where the
+// others tell of the network or of a workload (efa-topology.md §3.4).
+std::uint64_t newly_lost_commands(const EfaInterface& efa, HealthMemory& memory) {
+  if (!efa.no_completion_cmds) return 0;
+  std::uint64_t& baseline = memory.lost_commands.try_emplace(efa.bdf, *efa.no_completion_cmds).first->second;
+  baseline = std::min(baseline, *efa.no_completion_cmds);
+  return *efa.no_completion_cmds - baseline;
+}
+
+Health judge_efa(const EfaInterface& efa, bool none_has_verbs, bool neuron_node, HealthMemory& memory) {
+  const std::uint64_t lost = newly_lost_commands(efa, memory);
   if (efa.presence == Presence::vanished) {
     return make_verdict(HealthState::unhealthy, "efa_vanished", label_of(efa) + " left the PCI bus",
                         "look at the kernel log; reboot or replace the instance");
@@ -45,7 +55,13 @@ Health judge_efa(const EfaInterface& efa, bool none_has_verbs, bool nodes_seen, 
     return make_verdict(HealthState::unhealthy, "rdma_device_missing",
                         label_of(efa) + ": the driver is bound but shows no RDMA device", "look at the kernel log");
   }
-  if (!efa.uverbs || (!efa.node_present && nodes_seen)) return judge_verbs(efa, none_has_verbs);
+  if (!efa.uverbs || (!efa.node_present && memory.verbs_nodes_seen)) return judge_verbs(efa, none_has_verbs);
+  if (lost > 0) {
+    return make_verdict(HealthState::unhealthy, "no_completion_cmds",
+                        label_of(efa) + ": the device did not answer " + std::to_string(lost) + " new command" +
+                            (lost == 1 ? "" : "s") + " (hw_counters/no_completion_cmds)",
+                        "look at the kernel log; reload the efa driver, or replace the instance");
+  }
   if (neuron_node && efa.p2p && efa.p2p->empty()) {
     return make_verdict(HealthState::degraded, "no_peer_memory",
                         label_of(efa) + ": p2p is empty, no RDMA to and from Neuron memory",
@@ -66,7 +82,7 @@ std::vector<Health> judge_efas(const HostScan& scan, HealthMemory& memory) {
       std::none_of(scan.efas.begin(), scan.efas.end(), [](const EfaInterface& efa) { return efa.uverbs.has_value(); });
   std::vector<Health> verdicts;
   for (const EfaInterface& efa : scan.efas) {
-    verdicts.push_back(judge_efa(efa, none_has_verbs, memory.verbs_nodes_seen, !scan.devices.empty()));
+    verdicts.push_back(judge_efa(efa, none_has_verbs, !scan.devices.empty(), memory));
   }
   return verdicts;
 }

@@ -9,7 +9,8 @@
 // The part of the health policy that is about EFA interfaces. Pure.
 namespace neuron::core {
 
-// One verdict per interface of a completed scan, in its order. Updates memory.verbs_nodes_seen.
+// One verdict per interface of a completed scan, in its order. Updates memory.verbs_nodes_seen and
+// memory.lost_commands.
 [[nodiscard]] std::vector<model::Health> judge_efas(const model::HostScan& scan, HealthMemory& memory);
 
 [[nodiscard]] model::Health make_verdict(model::HealthState state, std::string_view reason, std::string sentence,

@@ -26,6 +26,7 @@ EfaInterface as_vanished(EfaInterface efa) {
   efa.node_present = false;
   efa.uverbs.reset();
   efa.p2p.reset();
+  efa.no_completion_cmds.reset();
   efa.problems.clear();
   return efa;
 }

@@ -15,11 +15,11 @@ using model::Presence;
 TEST(Assess, AVanishedDeviceStaysListedUntilItIsBack) {
   AssessMemory memory;
   const HostScan sound = scan_of("trn1.32xlarge");
-  (void)assess(sound, memory);
+  (void)assess(sound, memory, {});
   for (int again = 0; again < 2; ++again) {
     HostScan scan = sound;
     scan.devices.erase(scan.devices.begin() + 3);
-    const Assessment node = assess(std::move(scan), memory);
+    const Assessment node = assess(std::move(scan), memory, {});
     ASSERT_EQ(node.host.devices.size(), 16U);
     ASSERT_EQ(node.devices.size(), 16U);
     const model::NeuronDevice& gone = node.host.devices[3];
@@ -32,7 +32,7 @@ TEST(Assess, AVanishedDeviceStaysListedUntilItIsBack) {
     EXPECT_EQ(node.devices[3].state, HealthState::unhealthy);
     EXPECT_EQ(node.devices[2].state, HealthState::healthy);
   }
-  const Assessment back = assess(sound, memory);
+  const Assessment back = assess(sound, memory, {});
   EXPECT_EQ(back.devices[3].state, HealthState::healthy);
   EXPECT_EQ(back.host.devices[3].presence, Presence::present);
 }
@@ -42,10 +42,10 @@ TEST(Assess, AVanishedEfaStaysListedAndNoPeerMemoryIsFineWithoutNeuron) {
   const HostScan sound = scan_of("p4d.24xlarge");
   HostScan scan = sound;
   scan.efas[0].p2p = "";
-  EXPECT_EQ(assess(scan, memory).efas[0].state, HealthState::healthy);
+  EXPECT_EQ(assess(scan, memory, {}).efas[0].state, HealthState::healthy);
   scan = sound;
   scan.efas.erase(scan.efas.begin() + 2);
-  const Assessment node = assess(std::move(scan), memory);
+  const Assessment node = assess(std::move(scan), memory, {});
   ASSERT_EQ(node.host.efas.size(), 4U);
   EXPECT_EQ(node.host.efas[2].name, sound.efas[2].name);
   EXPECT_EQ(node.host.efas[2].presence, Presence::vanished);
@@ -56,11 +56,11 @@ TEST(Assess, AVanishedEfaStaysListedAndNoPeerMemoryIsFineWithoutNeuron) {
 TEST(Assess, AnInterfaceThatLosesItsDriverKeepsItsName) {
   AssessMemory memory;
   const HostScan sound = scan_of("trn1.32xlarge");
-  (void)assess(sound, memory);
+  (void)assess(sound, memory, {});
   HostScan scan = sound;
   scan.efas[0].driver_bound = false;
   scan.efas[0].name.clear();
-  const Assessment node = assess(std::move(scan), memory);
+  const Assessment node = assess(std::move(scan), memory, {});
   EXPECT_EQ(node.host.efas[0].name, sound.efas[0].name) << "the kubelet must see the same id turn unhealthy";
   EXPECT_EQ(node.efas[0].reason, "efa_driver_unbound");
 }

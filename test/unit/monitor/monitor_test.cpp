@@ -37,6 +37,25 @@ TEST(Monitor, PublishesNumberedSnapshotsOnlyWhenSomethingChanged) {
   EXPECT_EQ(store.newest()->device_health.size(), 2U);
 }
 
+TEST(Monitor, AHeartbeatIsNoChange) {
+  SnapshotStore store;
+  std::uint64_t beat = 0;
+  int changes = 0;
+  Monitor monitor(
+      store,
+      [&] {
+        model::HostScan scan = host_with_devices(1);
+        scan.devices[0].signals.heartbeat = ++beat;
+        scan.devices[0].cores.resize(1);
+        scan.devices[0].cores[0].device_memory_bytes = 1024 * beat;
+        return scan;
+      },
+      [&](const model::SnapshotPtr&) { ++changes; }, hours(1));
+  monitor.tick();
+  monitor.tick();
+  EXPECT_EQ(changes, 1);
+}
+
 TEST(Monitor, ScansAtOnceWhenStartedAndAgainWhenAsked) {
   SnapshotStore store;
   std::atomic<int> scans = 0;
