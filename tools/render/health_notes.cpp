@@ -89,8 +89,8 @@ std::string core_notes(const NodeReport& report, ColourDepth colour) {
     }
     if (sound.empty()) continue;
     text += "  neuron" + std::to_string(report.host.devices[i].index) + ": physical " +
-            (sound.size() == 1 ? "core " : "cores ") + format_int_list(sound) + " can still be used on " +
-            (sound.size() == 1 ? "its" : "their") + " own\n";
+            (sound.size() == 1 ? "core " : "cores ") + format_int_list(sound) + (sound.size() == 1 ? " is" : " are") +
+            " not affected\n";
   }
   return text;
 }
