@@ -18,6 +18,7 @@ NodeView::NodeView(model::SnapshotPtr snapshot) : snapshot_(std::move(snapshot))
       position_of_core_[core] = i;
       core_units_.push_back(core);
     }
+    find_health_of_cores(i, cores_.back());
   }
   std::sort(core_units_.begin(), core_units_.end());
   for (std::size_t i = 0; i < host.efas.size(); ++i) {
@@ -69,8 +70,26 @@ std::size_t NodeView::device_position(Resource resource, int unit) const {
   return resource == Resource::neuroncore ? position_of_core_.at(unit) : position_of_device_.at(unit);
 }
 
+void NodeView::find_health_of_cores(std::size_t position, const std::vector<int>& core_ids) {
+  if (position >= snapshot_->core_health.size()) return;
+  const auto& verdicts = snapshot_->core_health[position];
+  const model::NeuronDevice& device = snapshot_->host.devices[position];
+  for (std::size_t at = 0; at < core_ids.size(); ++at) {
+    const model::Health* worst = nullptr;
+    for (const int core : core::physical_cores_of(device, snapshot_->host, static_cast<int>(at))) {
+      if (core < 0 || static_cast<std::size_t>(core) >= verdicts.size()) continue;
+      const model::Health& verdict = verdicts[static_cast<std::size_t>(core)];
+      if (worst == nullptr || model::badness(verdict.state) > model::badness(worst->state)) worst = &verdict;
+    }
+    if (worst != nullptr) health_of_core_[core_ids[at]] = worst;
+  }
+}
+
 const model::Health& NodeView::health_of(Resource resource, int unit) const {
   if (resource == Resource::efa) return snapshot_->efa_health.at(static_cast<std::size_t>(unit));
+  if (resource == Resource::neuroncore) {
+    if (const auto found = health_of_core_.find(unit); found != health_of_core_.end()) return *found->second;
+  }
   return snapshot_->device_health.at(device_position(resource, unit));
 }
 

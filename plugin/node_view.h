@@ -31,6 +31,7 @@ class NodeView {
   // Errors: invalid_argument, naming the id and how ids look.
   [[nodiscard]] Result<int> unit_of(Resource resource, std::string_view id) const;
 
+  // Of a logical core the worst of its physical ones; of a device as a whole.
   [[nodiscard]] const model::Health& health_of(Resource resource, int unit) const;
   [[nodiscard]] std::vector<int> numa_of(Resource resource, int unit) const;  // empty: unknown
 
@@ -42,6 +43,7 @@ class NodeView {
 
  private:
   [[nodiscard]] std::size_t device_position(Resource resource, int unit) const;
+  void find_health_of_cores(std::size_t position, const std::vector<int>& core_ids);
 
   model::SnapshotPtr snapshot_;
   core::NodeTopology topology_;
@@ -51,6 +53,8 @@ class NodeView {
   std::vector<std::vector<int>> cores_;            // by position in snapshot.host.devices
   std::map<int, std::size_t> position_of_device_;  // device index -> position in snapshot.host.devices
   std::map<int, std::size_t> position_of_core_;    // core id -> position of its device
+  // Core id -> the worst of its physical cores, in the snapshot; without entry where nobody judged them.
+  std::map<int, const model::Health*> health_of_core_;
   std::map<std::string, int, std::less<>> efa_by_name_;
 };
 

@@ -3,15 +3,19 @@
 #include <utility>
 
 #include "agent/core/complete.h"
+#include "agent/core/health_missing.h"
 
 namespace neuron::core {
 
-Assessment assess(model::HostScan scan, AssessMemory& memory) {
+Assessment assess(model::HostScan scan, AssessMemory& memory, SteadyTime now) {
   keep_last_seen(scan, memory.seen);
   Assessment result;
   result.host = complete(std::move(scan));
-  HealthResult health = judge(result.host, memory.health);
+  const std::vector<MissingFiles> missing = missing_everywhere(result.host);
+  HealthResult health = judge(result.host, memory.health, now);
+  for (const MissingFiles& files : missing) result.host.problems.push_back(problem_line(result.host, files));
   result.devices = std::move(health.devices);
+  result.cores = std::move(health.cores);
   result.efas = std::move(health.efas);
   return result;
 }

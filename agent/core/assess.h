@@ -17,10 +17,12 @@ struct AssessMemory {
 struct Assessment {
   model::HostScan host;                // completed from the tables; what vanished since the first scan in its place
   std::vector<model::Health> devices;  // parallel to host.devices
-  std::vector<model::Health> efas;     // parallel to host.efas
+  std::vector<std::vector<model::Health>> cores;  // parallel to host.devices: model::Snapshot::core_health
+  std::vector<model::Health> efas;                // parallel to host.efas
 };
 
-// keep_last_seen, complete, judge. Updates `memory`.
-[[nodiscard]] Assessment assess(model::HostScan scan, AssessMemory& memory);
+// keep_last_seen, complete, judge, of a scan taken at `now`. What no device shows though it should
+// (core/health_missing.h) becomes a line of host.problems. Updates `memory`.
+[[nodiscard]] Assessment assess(model::HostScan scan, AssessMemory& memory, SteadyTime now);
 
 }  // namespace neuron::core

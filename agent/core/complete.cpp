@@ -88,9 +88,14 @@ std::optional<int> default_lnc(const HostScan& scan, const InstanceType* type) {
 HostScan complete(HostScan scan) {
   const InstanceType* type = find_instance_type(scan.instance_type);
   for (NeuronDevice& device : scan.devices) complete_device(device, scan, type);
-  if (!scan.lnc) {
-    if (const auto lnc = default_lnc(scan, type)) scan.lnc = assumed(*lnc);
+  const auto lnc = default_lnc(scan, type);
+  // The default is the most that a chip can do: cores are joined where it is 2, and nowhere else.
+  if (scan.lnc && lnc && scan.lnc->value > *lnc) {
+    scan.problems.push_back("opt/aws/neuron/logical_nc_config: asks for LNC " + std::to_string(scan.lnc->value) +
+                            ", but these chips know only " + std::to_string(*lnc) + "; it is ignored");
+    scan.lnc.reset();
   }
+  if (!scan.lnc && lnc) scan.lnc = assumed(*lnc);
   forget_impossible_memory(scan);
   return scan;
 }

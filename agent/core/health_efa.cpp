@@ -44,7 +44,17 @@ std::vector<ScanPart> parts_of(const HostScan& scan, const EfaInterface& efa) {
   return parts;
 }
 
-Health judge_efa(const HostScan& scan, const EfaInterface& efa, bool none_has_verbs, bool nodes_seen) {
+// An admin command that the device never completed: the one counter that says the device itself is lost, where the
+// others tell of the network or of a workload (efa-topology.md §3.4).
+std::uint64_t newly_lost_commands(const EfaInterface& efa, HealthMemory& memory) {
+  if (!efa.no_completion_cmds) return 0;
+  std::uint64_t& baseline = memory.lost_commands.try_emplace(efa.bdf, *efa.no_completion_cmds).first->second;
+  baseline = std::min(baseline, *efa.no_completion_cmds);
+  return *efa.no_completion_cmds - baseline;
+}
+
+Health judge_efa(const HostScan& scan, const EfaInterface& efa, bool none_has_verbs, HealthMemory& memory) {
+  const std::uint64_t lost = newly_lost_commands(efa, memory);
   if (efa.presence == Presence::vanished) {
     return make_verdict(HealthState::unhealthy, "efa_vanished", label_of(efa) + " left the PCI bus",
                         "look at the kernel log; reboot or replace the instance");
@@ -58,7 +68,13 @@ Health judge_efa(const HostScan& scan, const EfaInterface& efa, bool none_has_ve
     return make_verdict(HealthState::unhealthy, "rdma_device_missing",
                         label_of(efa) + ": the driver is bound but shows no RDMA device", "look at the kernel log");
   }
-  if (!efa.uverbs || (!efa.node_present && nodes_seen)) return judge_verbs(efa, none_has_verbs);
+  if (!efa.uverbs || (!efa.node_present && memory.verbs_nodes_seen)) return judge_verbs(efa, none_has_verbs);
+  if (lost > 0) {
+    return make_verdict(HealthState::unhealthy, "no_completion_cmds",
+                        label_of(efa) + ": the device did not answer " + std::to_string(lost) + " new command" +
+                            (lost == 1 ? "" : "s") + " (hw_counters/no_completion_cmds)",
+                        "look at the kernel log; reload the efa driver, or replace the instance");
+  }
   if (!scan.devices.empty() && efa.p2p && efa.p2p->empty()) {
     return make_verdict(HealthState::degraded, "no_peer_memory",
                         label_of(efa) + ": p2p is empty, no RDMA to and from Neuron memory",
@@ -89,7 +105,7 @@ std::vector<Health> judge_efas(const HostScan& scan, HealthMemory& memory) {
       std::none_of(scan.efas.begin(), scan.efas.end(), [](const EfaInterface& efa) { return efa.uverbs.has_value(); });
   std::vector<Health> verdicts;
   for (const EfaInterface& efa : scan.efas) {
-    verdicts.push_back(judge_efa(scan, efa, none_has_verbs, memory.verbs_nodes_seen));
+    verdicts.push_back(judge_efa(scan, efa, none_has_verbs, memory));
   }
   return verdicts;
 }

@@ -9,7 +9,8 @@
 // The part of the health policy that is about EFA interfaces. Pure.
 namespace neuron::core {
 
-// One verdict per interface of a completed scan, in its order. Updates memory.verbs_nodes_seen.
+// One verdict per interface of a completed scan, in its order. Updates memory.verbs_nodes_seen and
+// memory.lost_commands.
 [[nodiscard]] std::vector<model::Health> judge_efas(const model::HostScan& scan, HealthMemory& memory);
 
 // The verdict on what is not answering: names the first of `parts` that the scan left out.

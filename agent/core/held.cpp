@@ -66,9 +66,11 @@ bool note_held_efa(SeenBefore& held, std::string_view name) {
 
 Snapshot with_held(const Snapshot& snapshot, const SeenBefore& held, std::optional<int> lnc) {
   std::map<int, Health> devices;
+  std::map<int, std::vector<Health>> cores;
   std::map<model::Bdf, Health> efas;
   for (std::size_t i = 0; i < snapshot.host.devices.size(); ++i) {
     devices[snapshot.host.devices[i].index] = snapshot.device_health.at(i);
+    if (i < snapshot.core_health.size()) cores[snapshot.host.devices[i].index] = snapshot.core_health[i];
   }
   for (std::size_t i = 0; i < snapshot.host.efas.size(); ++i) {
     efas[snapshot.host.efas[i].bdf] = snapshot.efa_health.at(i);
@@ -83,12 +85,15 @@ Snapshot with_held(const Snapshot& snapshot, const SeenBefore& held, std::option
   // What the snapshot judged keeps its verdict, which rests on more than one scan; that of a vanished one does not.
   HostScan judged = result.host;
   HealthMemory none;
-  HealthResult verdicts = judge(judged, none);
+  HealthResult verdicts = judge(judged, none, SteadyTime{});
   result.device_health.clear();
+  result.core_health.clear();
   result.efa_health.clear();
   for (std::size_t i = 0; i < result.host.devices.size(); ++i) {
     const auto known = devices.find(result.host.devices[i].index);
     result.device_health.push_back(known != devices.end() ? known->second : verdicts.devices.at(i));
+    const auto known_cores = cores.find(result.host.devices[i].index);
+    result.core_health.push_back(known_cores != cores.end() ? known_cores->second : verdicts.cores.at(i));
   }
   for (std::size_t i = 0; i < result.host.efas.size(); ++i) {
     const auto known = efas.find(result.host.efas[i].bdf);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "agent/core/catalogue.h"
+
 namespace neuron::core {
 namespace {
 
@@ -25,6 +27,26 @@ int cores_per_device(const model::HostScan& scan) {
     most = std::max(most, logical_cores_of(device, scan).value_or(0));
   }
   return most;
+}
+
+std::vector<int> physical_order_of(const model::NeuronDevice& device) {
+  const auto count = static_cast<std::size_t>(device.physical_cores ? device.physical_cores->value : 0);
+  if (device.logical_to_physical && device.logical_to_physical->size() >= count) return *device.logical_to_physical;
+  const model::Family family = device.family.value_or(model::Family::trainium1);  // identity
+  return assumed_logical_to_physical(family, device.index, static_cast<int>(count));
+}
+
+std::vector<int> physical_cores_of(const model::NeuronDevice& device, const model::HostScan& scan, int position) {
+  const auto count = logical_cores_of(device, scan);
+  if (!count || position < 0 || position >= *count) return {};
+  const std::vector<int> order = physical_order_of(device);
+  const int width = scan.lnc->value;  // logical_cores_of needs it too
+  std::vector<int> physical;
+  for (int i = position * width; i < (position + 1) * width && i < static_cast<int>(order.size()); ++i) {
+    physical.push_back(order[static_cast<std::size_t>(i)]);
+  }
+  if (static_cast<int>(physical.size()) != width) return {};
+  return physical;
 }
 
 std::vector<int> core_ids_of(const model::NeuronDevice& device, const model::HostScan& scan) {

@@ -15,6 +15,14 @@ namespace neuron::core {
 // The largest logical core count of any device in the scan: the stride of the global numbering; 0 without devices.
 [[nodiscard]] int cores_per_device(const model::HostScan& scan);
 
+// [logical position before LNC joins cores] = physical core: the driver's answer where it covers all cores, else the
+// order of the family. Empty when the core count is unknown.
+[[nodiscard]] std::vector<int> physical_order_of(const model::NeuronDevice& device);
+
+// The physical cores behind the logical core at `position` of the device, LNC of them; empty when nobody can say.
+[[nodiscard]] std::vector<int> physical_cores_of(const model::NeuronDevice& device, const model::HostScan& scan,
+                                                 int position);
+
 // Global ids of one device, ascending.
 [[nodiscard]] std::vector<int> core_ids_of(const model::NeuronDevice& device, const model::HostScan& scan);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/core/health_missing.h"
 #include "agent/core/health_policy.h"
 #include "agent/core/preflight_rules.h"
 

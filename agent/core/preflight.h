@@ -60,6 +60,7 @@ struct LncFile {
   Presence presence = Presence::absent;  // unknown: there, but it could not be read
   std::string text;                      // its beginning, printable
   std::string reason;                    // why it is not usable; "" when it is
+  std::optional<int> value;              // what it asks for
 };
 
 struct HugePages {

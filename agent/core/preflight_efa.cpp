@@ -155,6 +155,24 @@ void check_usable(const HostScan& scan, const PreflightFacts& facts, Report& rep
   }
 }
 
+// The running agent judges growth; one look can only say that it is not zero.
+void check_lost_commands(const HostScan& scan, Report& report) {
+  std::vector<Evidence> evidence;
+  std::vector<std::string> names;
+  for (const EfaInterface& efa : scan.efas) {
+    if (efa.no_completion_cmds.value_or(0) == 0) continue;
+    names.push_back(label_of(efa));
+    evidence.push_back({"sys/class/infiniband/" + efa.name + "/hw_counters/no_completion_cmds",
+                        std::to_string(*efa.no_completion_cmds)});
+  }
+  if (names.empty()) return;
+  report.warning("efa_commands_lost", joined(names) + ": the device left commands of the driver unanswered",
+                 std::move(evidence),
+                 "if they grow, reload the efa driver or replace the instance; the running agent withdraws the "
+                 "interface when they do",
+                 names);
+}
+
 // Whether the interfaces can move the memory of Neuron devices (efa-topology.md §3.3).
 void check_peer_memory(const HostScan& scan, Report& report) {
   if (scan.devices.empty()) return;
@@ -238,6 +256,7 @@ void report_blind(const HostScan& scan, const PreflightFacts& facts, const std::
 void check_efas(const HostScan& scan, const PreflightFacts& facts, Report& report) {
   check_count(scan, report);
   check_usable(scan, facts, report);
+  check_lost_commands(scan, report);
   check_peer_memory(scan, report);
 }
 

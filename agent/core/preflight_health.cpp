@@ -1,54 +1,39 @@
 // The health policy's verdicts at first sight, as findings.
 
 #include <algorithm>
-#include <array>
 #include <set>
 
+#include "agent/core/health_missing.h"
 #include "agent/core/health_policy.h"
 #include "agent/core/preflight_rules.h"
+#include "agent/core/signals.h"
 
 namespace neuron::core::preflight_rules {
 namespace {
 
 using model::CoreSignals;
-using model::DeviceSignals;
 using model::Health;
 using model::HealthState;
 using model::HostScan;
 using model::NeuronDevice;
 
-constexpr std::string_view kHardware = "stats/hardware/";
-
-struct CountFile {
-  std::optional<std::uint64_t> DeviceSignals::*field;
-  std::string_view reason;
-  std::string_view path;  // below stats/hardware/
-};
-constexpr std::array<CountFile, 6> kCountFiles = {{
-    {&DeviceSignals::sram_ecc_uncorrected, "sram_ecc_uncorrected", "sram_ecc_uncorrected"},
-    {&DeviceSignals::sram_ecc_errors, "sram_ecc_uncorrected", "health_status/sram_ecc_err_count"},
-    {&DeviceSignals::mem_ecc_uncorrected, "mem_ecc_uncorrected", "mem_ecc_uncorrected"},
-    {&DeviceSignals::hbm_ecc_errors, "mem_ecc_uncorrected", "health_status/hbm_ecc_err_count"},
-    {&DeviceSignals::mem_ecc_repairable_uncorrected, "mem_ecc_repairable_uncorrected",
-     "mem_ecc_repairable_uncorrected"},
-    {&DeviceSignals::repairable_hbm_ecc_errors, "mem_ecc_repairable_uncorrected",
-     "health_status/repairable_hbm_ecc_err_count"},
-}};
-
 // What the verdict rests on; never empty.
 std::vector<Evidence> evidence_of(const NeuronDevice& device, const std::string& reason) {
   const std::string base = "sys/class/neuron_device/neuron" + std::to_string(device.index) + '/';
-  const std::string hardware = base + std::string(kHardware);
   std::vector<Evidence> evidence;
-  for (const CountFile& file : kCountFiles) {
-    const auto& count = device.signals.*file.field;
-    const bool is_it = reason == file.reason || (reason == "reads_all_ones" && count == 65535U);
-    if (is_it && count && *count != 0) evidence.push_back({hardware + std::string(file.path), std::to_string(*count)});
+  for (const DeviceSignal& signal : device_signals()) {
+    const std::string path = base + std::string(signal.path);
+    if (signal.kind == SignalKind::components && reason == signal.reason && device.signals.unhealthy_components) {
+      evidence.push_back({path, joined(*device.signals.unhealthy_components)});
+    }
+    if (signal.value == nullptr || signal.reason.empty()) continue;
+    const auto& count = device.signals.*signal.value;
+    const bool is_it = reason == signal.reason || (reason == "reads_all_ones" && count == 65535U);
+    if (is_it && count && *count != 0) evidence.push_back({path, std::to_string(*count)});
   }
-  if (reason == "unhealthy_components" && device.signals.unhealthy_components) {
-    evidence.push_back({hardware + "health_status/unhealthy_components", joined(*device.signals.unhealthy_components)});
+  if (reason == "device_unreachable") {
+    evidence.push_back({base + "stats/hardware/health_status", "device_unreachable"});
   }
-  if (reason == "device_unreachable") evidence.push_back({hardware + "health_status", "device_unreachable"});
   if (device.signals.reset_state && (reason == "device_invalid" || reason == "resetting")) {
     evidence.push_back({base + "reset", std::to_string(*device.signals.reset_state)});
   }
@@ -56,9 +41,53 @@ std::vector<Evidence> evidence_of(const NeuronDevice& device, const std::string&
   return evidence;
 }
 
-// Verdicts that are findings of the node elsewhere.
+// Verdicts that are findings of the node or of the cores elsewhere.
 bool has_own_finding(const std::string& reason) {
-  return reason == "unknown_layout" || reason == "device_node_missing";
+  return reason == "unknown_layout" || reason == "device_node_missing" || reason == kSignalsMissing ||
+         reason == kCoreMissing;
+}
+
+// What the driver should have and no device of a chip shows. A lone device's are among its unread ones.
+void report_missing(const HostScan& scan, Report& report) {
+  constexpr std::size_t kMaxShown = 8;
+  for (const MissingFiles& missing : missing_everywhere(scan)) {
+    if (missing.devices.size() < 2) continue;
+    const std::string where = "not there on any of " + std::to_string(missing.devices.size()) + " devices";
+    std::vector<Evidence> evidence;
+    for (const std::string& path : missing.paths) {
+      if (evidence.size() == kMaxShown) {
+        evidence.push_back({"...", "and " + std::to_string(missing.paths.size() - kMaxShown) + " more"});
+        break;
+      }
+      evidence.push_back({"sys/class/neuron_device/neuron*/" + path, where});
+    }
+    const std::string driver = scan.driver_version.empty() ? "this driver" : "driver " + scan.driver_version;
+    report.warning("signals_missing",
+                   "no " + std::string(model::to_string(missing.family)) + " device shows the health files that " +
+                       driver + " should have: their health is unknown",
+                   std::move(evidence), action_for_missing(scan), missing.devices);
+  }
+}
+
+// Cores that the driver counts and shows no folder for, of all devices.
+void report_missing_cores(const HostScan& scan, const HealthResult& result, Report& report) {
+  std::vector<Evidence> evidence;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < scan.devices.size(); ++i) {
+    const std::string name = "neuron" + std::to_string(scan.devices[i].index);
+    for (std::size_t core = 0; core < result.cores[i].size(); ++core) {
+      if (result.cores[i][core].reason != kCoreMissing) continue;
+      evidence.push_back({"sys/class/neuron_device/" + name + "/neuron_core" + std::to_string(core), "not there"});
+      if (names.empty() || names.back() != name) names.push_back(name);
+    }
+  }
+  if (evidence.empty()) return;
+  const std::string cores = counted(evidence.size(), "core");
+  report.warning(
+      "core_missing",
+      cores + " of " + joined(names) + " cannot be used: core_count counts more cores than there are folders",
+      std::move(evidence),
+      "none where they were masked out (module parameter dev_nc_map); else reload the Neuron driver", names);
 }
 
 // One finding for all devices, since a cause such as missing rights is one for all.
@@ -112,32 +141,19 @@ void add_verdicts(const HostScan& scan, const std::vector<Health>& verdicts, Rep
                  "look at the kernel log; as root more files can be read on drivers up to 2.27", silent);
 }
 
-struct CoreFile {
-  std::optional<std::uint64_t> CoreSignals::*field;
-  std::string_view name;
-};
-constexpr std::array<CoreFile, 5> kCoreFiles = {{
-    {&CoreSignals::hw_nc_ue_error, "hw_nc_ue_error"},
-    {&CoreSignals::hw_hbm_ue_error, "hw_hbm_ue_error"},
-    {&CoreSignals::hw_dma_abort_error, "hw_dma_abort_error"},
-    {&CoreSignals::hw_error, "hw_error"},
-    {&CoreSignals::hw_repairable_hbm_ue_error, "hw_repairable_hbm_ue_error"},
-}};
-
 // The running agent judges growth; a check sees the counters once and can only say that they are not zero.
 void check_core_counters(const NeuronDevice& device, Report& report) {
   constexpr std::size_t kMaxShown = 8;
   std::vector<Evidence> evidence;
   std::set<int> cores;
   for (const CoreSignals& core : device.cores) {
-    for (const CoreFile& file : kCoreFiles) {
-      const auto& count = core.*file.field;
-      if (!count || *count == 0) continue;
+    for (const CoreSignal& signal : core_signals()) {
+      const auto& count = core.*signal.value;
+      if (signal.weight != Weight::required || !count || *count == 0) continue;
       cores.insert(core.physical_index);
       if (evidence.size() >= kMaxShown) continue;
       evidence.push_back({"sys/class/neuron_device/neuron" + std::to_string(device.index) + "/neuron_core" +
-                              std::to_string(core.physical_index) + "/stats/status/" + std::string(file.name) +
-                              "/total",
+                              std::to_string(core.physical_index) + '/' + std::string(signal.path),
                           std::to_string(*count)});
     }
   }
@@ -146,8 +162,8 @@ void check_core_counters(const NeuronDevice& device, Report& report) {
   report.warning(
       "core_errors",
       name + ": executions met hardware errors since the driver was loaded, on " + counted(cores.size(), "core"),
-      std::move(evidence), "if they grow, replace the instance; the running agent withdraws the device when they do",
-      {name});
+      std::move(evidence),
+      "if they grow, replace the instance; the running agent withdraws what they are about when they do", {name});
 }
 
 }  // namespace
@@ -156,6 +172,8 @@ void check_health(const HostScan& scan, Report& report) {
   HostScan judged = scan;
   HealthMemory memory;
   const HealthResult result = judge(judged, memory);
+  report_missing(scan, report);
+  report_missing_cores(scan, result, report);
   add_verdicts(scan, result.devices, report);  // nothing vanishes at first sight, so that the two are parallel
   for (const NeuronDevice& device : scan.devices) check_core_counters(device, report);
 }

@@ -8,6 +8,7 @@
 #include "agent/core/catalogue.h"
 #include "agent/core/health_policy.h"
 #include "agent/core/preflight_rules.h"
+#include "agent/core/signals.h"
 
 namespace neuron::core::preflight_rules {
 namespace {
@@ -23,24 +24,11 @@ constexpr const char* kModule = "sys/module/neuron/version";
 constexpr std::string_view kAbsentNeighbours = "names devices that are not there: ";  // host/scanner.cpp
 constexpr const char* kType = "sys/devices/virtual/dmi/id/product_name";
 
-// Major, minor and patch; nullopt for texts like "2.x.8072.0" (Bottlerocket).
-std::optional<std::array<int, 3>> parse_version(std::string_view text) {
-  const auto parts = split(text, '.');
-  if (parts.size() < 2) return std::nullopt;
-  std::array<int, 3> version{};
-  for (std::size_t i = 0; i < version.size() && i < parts.size(); ++i) {
-    const auto number = parse_int(parts[i], 0, 99999);
-    if (!number) return std::nullopt;
-    version[i] = *number;
-  }
-  return version;
-}
-
 // The driver versions that drive a family (neuron-driver.md §17).
 struct Support {
   Family family;
-  std::array<int, 3> first;
-  std::array<int, 3> end;
+  DriverRelease first;
+  DriverRelease end;
   const char* words;
 };
 constexpr std::array<Support, 3> kSupport = {{
@@ -67,7 +55,7 @@ std::optional<Family> family_of(const HostScan& scan, const PreflightFacts& fact
 // True when a finding was added.
 bool check_version(const HostScan& scan, std::optional<Family> family, Report& report) {
   const Support* support = support_of(family);
-  const auto version = parse_version(scan.driver_version);
+  const auto version = parse_release(scan.driver_version);
   if (support == nullptr || !version || (*version >= support->first && *version < support->end)) return false;
   const std::string chip(model::to_string(*family));
   report.error("driver_wrong_for_chip",
@@ -91,7 +79,8 @@ void check_layout(const HostScan& scan, Report& report) {
                      "none of the files of drivers 2.5 to 2.30"}},
                    "update this program, or pin a driver that it knows (2.30 or older)");
   }
-  if (scan.layout == DriverLayout::bare) {
+  const auto version = parse_release(scan.driver_version);
+  if (scan.layout == DriverLayout::bare && (!version || *version < DriverRelease{2, 8, 0})) {
     report.warning(
         "driver_old", "the driver is older than 2.8: it shows no counters and no health",
         {{std::string(kClass) + "/neuron" + std::to_string(scan.devices.front().index), "neither info/ nor stats/"},

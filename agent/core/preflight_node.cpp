@@ -25,9 +25,9 @@ void check_lnc(const HostScan& scan, const PreflightFacts& facts, Report& report
   const bool two_possible = std::any_of(scan.devices.begin(), scan.devices.end(), [](const auto& device) {
     return device.family == model::Family::trainium2 || device.family == model::Family::trainium3;
   });
-  if (scan.lnc && scan.lnc->value == 2 && !scan.devices.empty() && !two_possible) {
-    report.error("lnc_unsupported", "the LNC file asks for 2, but these chips know only 1", {{kLncPath, file.text}},
-                 "remove the file, or write NEURON_LOGICAL_NC_CONFIG=1");
+  if (file.value == 2 && !scan.devices.empty() && !two_possible) {
+    report.error("lnc_unsupported", "the LNC file asks for 2, but these chips know only 1; it is ignored",
+                 {{kLncPath, file.text}}, "remove the file, or write NEURON_LOGICAL_NC_CONFIG=1");
   }
 }
 

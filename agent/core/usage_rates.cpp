@@ -73,14 +73,6 @@ CoreUsage core_of(const DeviceUsage* device, int physical_index) {
   return {};
 }
 
-// [logical position] = physical core; the driver's answer, else the family's order.
-std::vector<int> core_order(const model::NeuronDevice& device) {
-  const auto count = static_cast<std::size_t>(device.physical_cores ? device.physical_cores->value : 0);
-  if (device.logical_to_physical && device.logical_to_physical->size() >= count) return *device.logical_to_physical;
-  const model::Family family = device.family.value_or(model::Family::trainium1);  // identity
-  return assumed_logical_to_physical(family, device.index, static_cast<int>(count));
-}
-
 CoreRates rates_of_core(const DeviceUsage* before, const DeviceUsage* now, CoreRates rates, double seconds) {
   rates.utilization_percent = rates.flops_per_second = rates.inferences_per_second = 0.0;
   rates.device_memory_bytes = rates.host_memory_bytes = 0;
@@ -106,8 +98,6 @@ std::vector<CoreRates> rates_of_cores(const UsageSample& before, const UsageSamp
   for (const model::NeuronDevice& device : scan.devices) {
     const std::vector<int> ids = core_ids_of(device, scan);
     if (ids.empty()) continue;
-    const std::vector<int> order = core_order(device);
-    const auto width = static_cast<std::size_t>(scan.lnc->value);  // core_ids_of needs it too
     const DeviceUsage* first = find_device(before, device.index);
     const DeviceUsage* last = find_device(now, device.index);
     for (std::size_t position = 0; position < ids.size(); ++position) {
@@ -115,10 +105,8 @@ std::vector<CoreRates> rates_of_cores(const UsageSample& before, const UsageSamp
       core.id = ids[position];
       core.device = device.index;
       core.position = static_cast<int>(position);
-      for (std::size_t i = position * width; i < (position + 1) * width && i < order.size(); ++i) {
-        core.physical.push_back(order[i]);
-      }
-      if (core.physical.size() == width) core = rates_of_core(first, last, std::move(core), seconds);
+      core.physical = physical_cores_of(device, scan, core.position);
+      if (!core.physical.empty()) core = rates_of_core(first, last, std::move(core), seconds);
       cores.push_back(std::move(core));
     }
   }

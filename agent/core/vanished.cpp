@@ -35,6 +35,7 @@ EfaInterface without_signals(EfaInterface efa, Presence presence) {
   efa.node_present = false;
   efa.uverbs.reset();
   efa.p2p.reset();
+  efa.no_completion_cmds.reset();
   return efa;
 }
 

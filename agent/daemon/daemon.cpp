@@ -215,9 +215,10 @@ ExitCode print_once(const config::Options& options) {
   auto snapshot = std::make_shared<model::Snapshot>();
   snapshot->number = 1;
   core::AssessMemory memory;
-  core::Assessment node = core::assess(scanner.scan(), memory);
+  core::Assessment node = core::assess(scanner.scan(), memory, std::chrono::steady_clock::now());
   snapshot->host = std::move(node.host);
   snapshot->device_health = std::move(node.devices);
+  snapshot->core_health = std::move(node.cores);
   snapshot->efa_health = std::move(node.efas);
   log_missing(snapshot->host);
   log_problems(snapshot->host);

@@ -28,6 +28,26 @@ std::vector<std::string> list_class(const FsRoot& root, std::string_view path, s
   return {};
 }
 
+// Drivers before r1.14 have all counters with the port (efa-topology.md §3.4).
+void read_lost_commands(const FsRoot& root, model::EfaInterface& efa) {
+  const std::string base = below(kRdmaClass, efa.name);
+  std::string path = base + "/hw_counters/no_completion_cmds";
+  auto text = root.read_attribute(path);
+  if (!text && is_absent(text.error())) {
+    path = base + "/ports/1/hw_counters/no_completion_cmds";
+    text = root.read_attribute(path);
+  }
+  if (!text) {
+    if (!is_absent(text.error())) note_problem(efa.problems, kMaxDeviceProblems, text.error().message);
+    return;
+  }
+  const auto count = parse_counter(*text);
+  if (count)
+    efa.no_completion_cmds = *count;
+  else
+    note_problem(efa.problems, kMaxDeviceProblems, path + ": " + count.error().message);
+}
+
 }  // namespace
 
 void EfaReader::forget() {
@@ -123,6 +143,7 @@ model::EfaInterface EfaReader::read_one(const FsRoot& root, Joined& joined) {
   efa.driver_bound = driver && last_component(*driver) == "efa";
   if (!driver && !is_absent(driver.error())) note_problem(efa.problems, kMaxDeviceProblems, driver.error().message);
   efa.node_present = !joined.node_path.empty() && root.exists(joined.node_path);
+  if (efa.driver_bound && !efa.name.empty()) read_lost_commands(root, efa);
   if (joined.p2p == P2p::absent) return efa;
   auto p2p = root.read_attribute(joined.p2p_path);
   if (p2p) {

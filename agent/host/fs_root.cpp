@@ -247,6 +247,13 @@ Result<FileId> FsRoot::identify_self() const {
   return identify(".");
 }
 
+Result<DirectoryStamp> FsRoot::stamp_self() const {
+  constexpr std::int64_t kNanoseconds = 1'000'000'000;
+  struct stat info {};
+  if (::fstat(directory_.get(), &info) != 0) return fail(errno_error("."));
+  return DirectoryStamp{info.st_nlink, info.st_mtim.tv_sec * kNanoseconds + info.st_mtim.tv_nsec};
+}
+
 Result<FsRoot> FsRoot::subdirectory(std::string_view path) const {
   TRY_ASSIGN(Fd fd, open_file(path, O_PATH | O_DIRECTORY | O_CLOEXEC));
   std::string full = path_ == "/" ? "/" + std::string(path) : path_ + '/' + std::string(path);

@@ -26,6 +26,13 @@ struct FileId {
   friend bool operator==(const FileId&, const FileId&) = default;
 };
 
+// What changes when entries of a directory come and go: sysfs keeps the number of folders, other file systems the time.
+struct DirectoryStamp {
+  std::uint64_t links = 0;
+  std::int64_t modified_ns = 0;  // of the wall clock
+  friend bool operator==(const DirectoryStamp&, const DirectoryStamp&) = default;
+};
+
 // A machine's file tree below one directory, "/" on a live node. A value: everything that reads the machine is handed
 // one, nothing else decides where the root is. Opens beneath a directory handle, so that absolute links in a captured
 // tree resolve inside it (openat2 RESOLVE_IN_ROOT, Linux 5.6; not used for "/", where it changes nothing).
@@ -70,6 +77,7 @@ class FsRoot {
   [[nodiscard]] Result<FileId> identify(std::string_view path) const;
   // The directory this root stands on.
   [[nodiscard]] Result<FileId> identify_self() const;
+  [[nodiscard]] Result<DirectoryStamp> stamp_self() const;  // one fstat
 
   // A subdirectory as a root of its own for fast relative reads. Links that leave the subdirectory do not resolve in it
   // unless this root is live, so use it only for plain directories. Its messages go on naming paths from this root.

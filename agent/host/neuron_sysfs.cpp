@@ -4,6 +4,7 @@
 #include <array>
 
 #include "agent/base/parse.h"
+#include "agent/core/catalogue.h"
 #include "agent/host/attributes.h"
 #include "agent/host/problems.h"
 
@@ -28,31 +29,61 @@ std::string device_path(int index) {
   return "sys/class/neuron_device/neuron" + std::to_string(index);
 }
 
-Result<NeuronDeviceReader> NeuronDeviceReader::open(const FsRoot& root, int index) {
+Result<NeuronDeviceReader> NeuronDeviceReader::open(const FsRoot& root, int index, std::string_view driver_version) {
   TRY_ASSIGN(FsRoot directory, root.subdirectory(device_path(index)));
   TRY_ASSIGN(const FileId id, directory.identify_self());
+  TRY_ASSIGN(const DirectoryStamp stamp, directory.stamp_self());  // before the list, so that no change is missed
   TRY_ASSIGN(auto entries, directory.list(""));
-  NeuronDeviceReader reader(std::move(directory), id, index);
+  NeuronDeviceReader reader(std::move(directory), id, index, core::parse_release(driver_version));
+  reader.stamp_ = stamp;
   reader.set_entries(std::move(entries));
   return reader;
 }
 
 void NeuronDeviceReader::set_entries(std::vector<std::string> entries) {
-  for (const std::string& name : entries) {
+  entries_ = std::move(entries);
+  only_bare_entries_ = true;
+  has_root_files_ = false;
+  core_indices_.clear();
+  device_files_.clear();
+  core_files_.clear();
+  facts_.reset();
+  neighbours_.state = serial_.state = State::unprobed;
+  for (const std::string& name : entries_) {
     if (const auto core = core_index_of(name)) core_indices_.push_back(*core);
     if (name == "core_count" || name == "reset") has_root_files_ = true;
     if (!is_bare_entry(name)) only_bare_entries_ = false;
   }
   std::sort(core_indices_.begin(), core_indices_.end());
-  for (const DeviceFile& file : device_files()) {
-    device_files_.push_back({{std::string(file.path)}, &file});
+  for (const core::DeviceSignal& signal : core::device_signals()) {
+    device_files_.push_back({{std::string(signal.path)}, &signal});
   }
   for (std::size_t core = 0; core < core_indices_.size(); ++core) {
     const std::string folder = "neuron_core" + std::to_string(core_indices_[core]) + '/';
-    for (const CoreFile& file : core_files()) {
-      core_files_.push_back({{folder + std::string(file.path)}, core, &file});
+    for (const core::CoreSignal& signal : core::core_signals()) {
+      core_files_.push_back({{folder + std::string(signal.path)}, core, &signal});
     }
   }
+}
+
+bool NeuronDeviceReader::lacks_cores() const {
+  const int count = facts_ && facts_->physical_cores ? facts_->physical_cores->value : 0;
+  return core_indices_.empty() || static_cast<int>(core_indices_.size()) < count;
+}
+
+// A driver that is still making its files adds folders to this one.
+void NeuronDeviceReader::follow_entries() {
+  const auto stamp = directory_.stamp_self();
+  if (!stamp || (*stamp == stamp_ && !lacks_cores())) return;
+  auto entries = directory_.list("");
+  if (!entries) return;
+  stamp_ = *stamp;
+  if (*entries != entries_) set_entries(*std::move(entries));
+}
+
+// Whether to ask for a file: one that was not there is asked for again as long as this driver may have it.
+bool NeuronDeviceReader::worth_a_look(const Known& known, const core::Lifetime& life) const {
+  return known.state != State::absent || core::may_be_there(life, release_, facts_->family);
 }
 
 void NeuronDeviceReader::complain(NeuronDevice& device, std::string_view path, const Error& error) const {
@@ -61,13 +92,12 @@ void NeuronDeviceReader::complain(NeuronDevice& device, std::string_view path, c
 }
 
 std::optional<std::string> NeuronDeviceReader::read_known(Known& known, Access access, NeuronDevice& device) const {
-  if (known.state == State::absent) return std::nullopt;
   auto text = directory_.read_attribute(known.path);
   if (text) {
     known.state = State::present;
     return *std::move(text);
   }
-  if (known.state == State::unprobed && is_absent(text.error())) {
+  if (known.state != State::present && is_absent(text.error())) {
     known.state = State::absent;
     return std::nullopt;
   }
@@ -77,7 +107,7 @@ std::optional<std::string> NeuronDeviceReader::read_known(Known& known, Access a
   return std::nullopt;
 }
 
-// Once per reader, since none of this changes while the device stays.
+// None of this changes while the device stays, once it is there.
 void NeuronDeviceReader::read_facts() {
   NeuronDevice facts;
   facts.index = index_;
@@ -97,7 +127,7 @@ void NeuronDeviceReader::read_facts() {
     else
       complain(facts, arch.path, parsed.error());
   }
-  // Readable by root only up to driver 2.27; the folders say the same unless cores are masked out.
+  // Readable by root only up to driver 2.27; the folders say the same unless cores are masked out or still to come.
   Known count{"core_count"};
   if (const auto text = read_known(count, Access::root_only, facts)) {
     const auto parsed = parse_core_count(*text);
@@ -106,9 +136,10 @@ void NeuronDeviceReader::read_facts() {
     else
       complain(facts, count.path, parsed.error());
   }
-  if (!facts.physical_cores && !core_indices_.empty()) {
-    facts.physical_cores = {static_cast<int>(core_indices_.size()), Origin::live};
-  }
+  const auto folders = static_cast<int>(core_indices_.size());
+  const bool some_lack = facts.family && folders < core::family_facts(*facts.family).physical_cores;
+  if (!facts.physical_cores && folders > 0 && !some_lack) facts.physical_cores = {folders, Origin::live};
+  facts_complete_ = name.state != State::absent && arch.state != State::absent && count.state != State::absent;
   facts_ = std::move(facts);
 }
 
@@ -139,15 +170,17 @@ void NeuronDeviceReader::read_serial(NeuronDevice& device) {
 }
 
 NeuronDevice NeuronDeviceReader::read() {
-  if (!facts_) read_facts();
+  follow_entries();
+  if (!facts_ || !facts_complete_) read_facts();
   NeuronDevice device = *facts_;
   read_serial(device);
   read_neighbours(device);
   for (KnownDeviceFile& known : device_files_) {
-    const Access access = known.file->kind == FileKind::reset ? Access::root_only : Access::everyone;
+    const Access access = known.signal->kind == core::SignalKind::reset ? Access::root_only : Access::everyone;
+    if (!worth_a_look(known, known.signal->life)) continue;
     const auto text = read_known(known, access, device);
     if (!text) continue;
-    if (const auto stored = store_signal(*known.file, *text, device.signals); !stored) {
+    if (const auto stored = store_signal(*known.signal, *text, device.signals); !stored) {
       complain(device, known.path, stored.error());
     }
   }
@@ -155,11 +188,12 @@ NeuronDevice NeuronDeviceReader::read() {
   for (std::size_t core = 0; core < core_indices_.size(); ++core)
     device.cores[core].physical_index = core_indices_[core];
   for (KnownCoreFile& known : core_files_) {
+    if (!worth_a_look(known, known.signal->life)) continue;
     const auto text = read_known(known, Access::everyone, device);
     if (!text) continue;
     const auto value = parse_counter(*text);
     if (value)
-      device.cores[known.core].*known.file->target = *value;
+      device.cores[known.core].*known.signal->value = *value;
     else
       complain(device, known.path, value.error());
   }
@@ -172,7 +206,9 @@ DriverLayout NeuronDeviceReader::layout() const {
     if (best == DriverLayout::unknown || generation > best) best = generation;
   };
   for (const KnownDeviceFile& known : device_files_) {
-    if (known.state == State::present && known.file->kind != FileKind::reset) proves(known.file->generation);
+    if (known.state == State::present && known.signal->kind != core::SignalKind::reset) {
+      proves(known.signal->life.layout);
+    }
   }
   for (const KnownCoreFile& known : core_files_) {
     if (known.state == State::present) proves(DriverLayout::stats);

@@ -16,21 +16,23 @@ namespace neuron::host {
 // Path of one device's entry: "sys/class/neuron_device/neuron<N>".
 [[nodiscard]] std::string device_path(int index);
 
-// Reads one Neuron device through a handle on its directory that stays open. Learns at the first read which of the
-// files of all driver generations are there (neuron-driver.md §4-8) and later asks only for those, so make a new reader
-// when the driver, the inventory or the id of the device's entry changes. One thread at a time; may block inside a hung
-// driver.
+// Reads one Neuron device through a handle on its directory that stays open. Learns which of the files of all driver
+// generations are there (core/signals.h) and later asks only for those, and for those that this driver has on this chip
+// and that are not there yet: on a sound machine none. Folders of cores that come or go are noticed too, so that a
+// device that was met while the driver was still making it is soon read whole. Make a new reader when the driver, the
+// inventory or the id of the device's entry changes. One thread at a time; may block inside a hung driver.
 class NeuronDeviceReader {
  public:
-  // `root` need only live for the call. Errors: not_found when the device left; others when its entry is no folder.
-  [[nodiscard]] static Result<NeuronDeviceReader> open(const FsRoot& root, int index);
+  // `root` need only live for the call. `driver_version`: sys/module/neuron/version, "" when unknown. Errors: not_found
+  // when the device left; others when its entry is no folder.
+  [[nodiscard]] static Result<NeuronDeviceReader> open(const FsRoot& root, int index, std::string_view driver_version);
 
   // The directory that is read; compare with FsRoot::identify(device_path(index)).
   [[nodiscard]] const FileId& id() const { return id_; }
 
   // Everything that comes from below the class entry; BDF, NUMA, CPUs, processes, core map and node stay unknown. What
-  // is absent or unreadable is empty, what is unreadable is also named in `problems`. Folder names, architecture and
-  // core count are read once, the rest each time.
+  // is absent or unreadable is empty, what is unreadable is also named in `problems`. Architecture and core count are
+  // read until they are there, the rest each time.
   [[nodiscard]] model::NeuronDevice read();
 
   // Which generation the files that were found belong to; `unknown` when none of them is there. Valid after a read.
@@ -44,16 +46,19 @@ class NeuronDeviceReader {
     State state = State::unprobed;
   };
   struct KnownDeviceFile : Known {
-    const DeviceFile* file = nullptr;
+    const core::DeviceSignal* signal = nullptr;
   };
   struct KnownCoreFile : Known {
     std::size_t core = 0;  // position in core_indices_
-    const CoreFile* file = nullptr;
+    const core::CoreSignal* signal = nullptr;
   };
 
-  NeuronDeviceReader(FsRoot directory, FileId id, int index)
-      : directory_(std::move(directory)), id_(id), index_(index) {}
+  NeuronDeviceReader(FsRoot directory, FileId id, int index, std::optional<core::DriverRelease> release)
+      : directory_(std::move(directory)), id_(id), index_(index), release_(release) {}
   void set_entries(std::vector<std::string> entries);
+  [[nodiscard]] bool lacks_cores() const;
+  void follow_entries();
+  [[nodiscard]] bool worth_a_look(const Known& known, const core::Lifetime& life) const;
   [[nodiscard]] std::optional<std::string> read_known(Known& known, Access access, model::NeuronDevice& device) const;
   void read_facts();
   void read_neighbours(model::NeuronDevice& device);
@@ -63,9 +68,13 @@ class NeuronDeviceReader {
   FsRoot directory_;
   FileId id_;
   int index_ = 0;
+  std::optional<core::DriverRelease> release_;
+  DirectoryStamp stamp_;                      // of the directory when `entries_` was read
+  std::vector<std::string> entries_;          // of the directory
   bool only_bare_entries_ = true;             // nothing that came with driver 2.8 or later
   bool has_root_files_ = false;               // core_count or reset, whether or not they may be read
   std::vector<int> core_indices_;             // M of the neuron_core<M> folders, ascending
+  bool facts_complete_ = false;               // nothing of facts_ is still to come
   std::optional<model::NeuronDevice> facts_;  // index, family, arch, physical_cores, and what was wrong with them
   Known neighbours_{"connected_devices"};
   Known serial_{"info/serial_number"};

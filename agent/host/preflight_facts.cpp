@@ -73,7 +73,11 @@ core::LncFile read_lnc_file(const FsRoot& root) {
   }
   file.presence = Presence::present;
   file.text = printable(trim(*text), kShown);
-  if (const auto lnc = parse_lnc_config(*text); !lnc) file.reason = lnc.error().message;
+  const auto lnc = parse_lnc_config(*text);
+  if (lnc)
+    file.value = *lnc;
+  else
+    file.reason = lnc.error().message;
   return file;
 }
 

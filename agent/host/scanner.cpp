@@ -142,7 +142,7 @@ NeuronDevice Scanner::read_sysfs(int index, KnownDevice& known) {
   const auto id = root_.identify(device_path(index));
   if (known.reader && (!id || known.reader->id() != *id)) known = {};
   if (!known.reader) {
-    auto reader = NeuronDeviceReader::open(root_, index);
+    auto reader = NeuronDeviceReader::open(root_, index, driver_version_);
     if (!reader) {
       NeuronDevice device;
       device.index = index;

@@ -129,6 +129,9 @@ struct EfaInterface {
   std::optional<int> numa_node;           // sys/bus/pci/devices/<bdf>/numa_node; -1 = none
   std::optional<std::vector<int>> cpus;   // sys/bus/pci/devices/<bdf>/local_cpulist
   std::optional<std::string> p2p;  // sys/bus/pci/devices/<bdf>/p2p: "NEURON", "NVIDIA", "" = none; nullopt = no file
+  // Admin commands the device never answered: sys/class/infiniband/<name>/hw_counters/no_completion_cmds, in old
+  // drivers ports/1/hw_counters/; since the driver was loaded
+  std::optional<std::uint64_t> no_completion_cmds;
   std::string switch_key;  // dddd:bb of the PCI parent (port or host bridge); "" when unknown. efa-topology.md §7.2
   std::vector<std::string> problems;  // as in NeuronDevice
   friend bool operator==(const EfaInterface&, const EfaInterface&) = default;

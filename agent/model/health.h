@@ -9,6 +9,21 @@ enum class HealthState { healthy, degraded, unhealthy, unknown };
 
 [[nodiscard]] std::string_view to_string(HealthState state);  // the enumerator's name
 
+// For choosing the worst: 0 healthy, then unknown, degraded, unhealthy.
+[[nodiscard]] constexpr int badness(HealthState state) {
+  switch (state) {
+    case HealthState::unhealthy:
+      return 3;
+    case HealthState::degraded:
+      return 2;
+    case HealthState::unknown:
+      return 1;
+    case HealthState::healthy:
+      break;
+  }
+  return 0;
+}
+
 // A verdict with its reason. Only `unhealthy` takes the device out of allocatable; `degraded` and `unknown` stay
 // allocatable but are shown and logged.
 struct Health {

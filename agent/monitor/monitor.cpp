@@ -20,8 +20,17 @@ struct Later {
   bool operator()(const Job& a, const Job& b) const { return a.when > b.when; }
 };
 
+// What moves without meaning anything once it was judged, so that a heartbeat is not a new state of the node.
+void drop_counters(model::HostScan& host) {
+  for (model::NeuronDevice& device : host.devices) {
+    device.signals.heartbeat.reset();
+    for (model::CoreSignals& core : device.cores) core.device_memory_bytes.reset();
+  }
+}
+
 bool same_content(const model::Snapshot& a, const model::Snapshot& b) {
-  return a.host == b.host && a.device_health == b.device_health && a.efa_health == b.efa_health;
+  return a.host == b.host && a.device_health == b.device_health && a.core_health == b.core_health &&
+         a.efa_health == b.efa_health;
 }
 
 }  // namespace
@@ -52,9 +61,11 @@ struct Monitor::Loop {
 
   void publish(model::HostScan host) {
     auto next = std::make_shared<model::Snapshot>();
-    core::Assessment node = core::assess(std::move(host), memory);
+    core::Assessment node = core::assess(std::move(host), memory, std::chrono::steady_clock::now());
+    drop_counters(node.host);
     next->host = std::move(node.host);
     next->device_health = std::move(node.devices);
+    next->core_health = std::move(node.cores);
     next->efa_health = std::move(node.efas);
     const model::SnapshotPtr last = store.newest();
     if (last && same_content(*last, *next)) return;

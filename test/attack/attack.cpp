@@ -37,7 +37,8 @@ int main(int argc, char** argv) {
       ++attacks;
       if (verbose) std::printf("seed %u %s: %s\n", seed, type.c_str(), stage.last().c_str());
       for (const std::string& complaint : stage.take_complaints()) {
-        std::printf("BROKEN seed %u %s attack %d (%s): %s\n", seed, type.c_str(), i, stage.last().c_str(), complaint.c_str());
+        std::printf("BROKEN seed %u %s attack %d (%s): %s\n", seed, type.c_str(), i, stage.last().c_str(),
+                    complaint.c_str());
         node_broke = true;
       }
     }

@@ -99,7 +99,8 @@ void Stage::must_be_whole(milliseconds within) {
 void Stage::must_suffer(const std::string& resource, const std::string& id, milliseconds within) {
   const auto suffers = [&] { return node_.kubelet->resource_view(resource).unhealthy.contains(id); };
   if (!node_.kubelet->wait_for(suffers, within)) {
-    judge_.complain(resource + " " + id + " is broken and still offered after " + std::to_string(within.count()) + " ms");
+    judge_.complain(resource + " " + id + " is broken and still offered after " + std::to_string(within.count()) +
+                    " ms");
   }
 }
 
@@ -139,7 +140,8 @@ void Stage::fault_in_a_file() {
   }
   if (random(2) == 0) pods_come_and_go();
   hold(milliseconds(random(4000)));
-  if (!whole_host) judge_.only_these_suffer(broken, victim.efa.empty() ? std::set<std::string>{} : std::set{victim.efa});
+  if (!whole_host)
+    judge_.only_these_suffer(broken, victim.efa.empty() ? std::set<std::string>{} : std::set{victim.efa});
   judge_.alive_and_bounded();
   set_faults({});
   for (const int device : broken) node_.host.set(device_target(device), "heal");
@@ -155,7 +157,8 @@ void Stage::several_faults_at_once() {
     if (victim.device < 0 && victim.efa.empty()) continue;
     if (victim.device >= 0) broken.insert(victim.device);
     if (!victim.efa.empty()) efas.insert(victim.efa);
-    lines.push_back(std::string(kWays[static_cast<std::size_t>(random(static_cast<int>(kWays.size())))]) + " " + victim.path);
+    lines.push_back(std::string(kWays[static_cast<std::size_t>(random(static_cast<int>(kWays.size())))]) + " " +
+                    victim.path);
     last_ += " " + lines.back().substr(0, lines.back().find(' ')) + " " + victim.path.substr(node_.host.path().size());
   }
   set_faults(lines);
@@ -204,7 +207,8 @@ void Stage::driver_reloads() {
   const auto all_gone = [&] { return node_.kubelet->allocatable(kNeuron) == 0; };
   if (!node_.kubelet->wait_for(all_gone, kShown)) judge_.complain("devices without a driver are offered");
   hold(milliseconds(500));
-  if (node_.kubelet->capacity(kCore) != cores) judge_.complain("cores left the list with the driver:\n" + judge_.state());
+  if (node_.kubelet->capacity(kCore) != cores)
+    judge_.complain("cores left the list with the driver:\n" + judge_.state());
   for (int device = devices_ - 1; device >= 0; --device) node_.host.set(device_target(device), "heal");
 }
 
@@ -270,7 +274,7 @@ void Stage::attack() {
     several_faults_at_once();
   } else {
     constexpr std::array<void (Stage::*)(), 9> kOthers = {
-        &Stage::change_in_mid_read, &Stage::device_leaves,   &Stage::driver_reloads,
+        &Stage::change_in_mid_read, &Stage::device_leaves,    &Stage::driver_reloads,
         &Stage::interface_leaves,   &Stage::kubelet_restarts, &Stage::stream_is_cut,
         &Stage::agent_is_killed,    &Stage::agent_is_stopped, &Stage::pod_resources_fail};
     (this->*kOthers[static_cast<std::size_t>(which - 11)])();

@@ -12,13 +12,13 @@ namespace neuron::attack {
 
 // What a file belongs to: whoever may suffer when reading it goes wrong.
 struct Victim {
-  std::string path;     // glob on the resolved absolute path
-  int device = -1;      // index, or
-  std::string efa;      // RDMA name, or neither: the whole host
+  std::string path;  // glob on the resolved absolute path
+  int device = -1;   // index, or
+  std::string efa;   // RDMA name, or neither: the whole host
 };
 
-// One node under attack: a simulated host whose files can go wrong, the kubelet stand-in, the real agent, pods that come
-// and go, and the judge. One thread.
+// One node under attack: a simulated host whose files can go wrong, the kubelet stand-in, the real agent, pods that
+// come and go, and the judge. One thread.
 class Stage {
  public:
   Stage(const std::string& instance_type, unsigned seed);

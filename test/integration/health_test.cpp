@@ -46,6 +46,35 @@ TEST(Health, AnUnboundEfaLeavesAndReturns) {
   EXPECT_TRUE(node.wait_allocatable(kEfa, 8)) << node.agent->log();
 }
 
+TEST(Health, ACoresOwnErrorLeavesItsSistersAllocatable) {
+  Node node("trn1.32xlarge");
+  node.start();
+  ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
+  ASSERT_TRUE(node.wait_allocatable(kCore, 32));
+  node.host.set("neuron3/core1", "hw_nc_ue_error=1");
+  EXPECT_TRUE(node.wait_allocatable(kNeuron, 15)) << node.agent->log();
+  EXPECT_TRUE(node.wait_allocatable(kCore, 31)) << node.agent->log();
+  EXPECT_EQ(node.kubelet->resource_view(kCore).unhealthy, (sim::IdSet{"7"}));
+}
+
+TEST(Health, HealthFilesThatNoDeviceHasAreMissedOnce) {
+  Node node("trn1.32xlarge");
+  node.host.write();
+  for (int index = 0; index < 16; ++index) {
+    const std::string name = "neuron" + std::to_string(index);
+    for (const char* file : {"sram_ecc_uncorrected", "mem_ecc_uncorrected", "mem_ecc_repairable_uncorrected",
+                             "sram_ecc_corrected", "mem_ecc_corrected"}) {
+      node.host.set(name, "remove", file);
+    }
+  }
+  node.start_kubelet().start_agent();
+  EXPECT_TRUE(node.wait_allocatable(kNeuron, 16)) << node.agent->log();
+  const std::string log = node.agent->log();
+  const auto at = log.find("neuron*/stats/hardware/sram_ecc_uncorrected");
+  ASSERT_NE(at, std::string::npos) << log;
+  EXPECT_EQ(log.find("neuron*/stats/hardware/", at + 1), std::string::npos) << log;
+}
+
 TEST(Health, ABareNodeIsCalmAndRegistersWhatAppears) {
   Node node("trn1.32xlarge");
   node.host.without(sim::Part::driver).without(sim::Part::efa);

@@ -135,13 +135,14 @@ void NodeReader::judge(render::NodeReport& report) {
   core::keep_last_seen(report.host, memory_.seen);
   const model::HostScan seen = report.host;
   for (model::NeuronDevice& device : report.host.devices) device.node_present |= report.own_dev;
-  core::HealthResult verdicts = core::judge(report.host, memory_.health);
+  core::HealthResult verdicts = core::judge(report.host, memory_.health, std::chrono::steady_clock::now());
   for (model::NeuronDevice& device : report.host.devices) {
     const auto same = [&](const model::NeuronDevice& other) { return other.index == device.index; };
     const auto before = std::find_if(seen.devices.begin(), seen.devices.end(), same);
     device.node_present = before != seen.devices.end() && before->node_present;
   }
   report.device_health = std::move(verdicts.devices);
+  report.core_health = std::move(verdicts.cores);
   report.efa_health = std::move(verdicts.efas);
   explain_verbs(root_, report);
 }

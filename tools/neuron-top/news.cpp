@@ -16,20 +16,6 @@ struct Entry {
   int most_lines = 2;
 };
 
-int badness(model::HealthState state) {
-  switch (state) {
-    case model::HealthState::unhealthy:
-      return 3;
-    case model::HealthState::degraded:
-      return 2;
-    case model::HealthState::unknown:
-      return 1;
-    case model::HealthState::healthy:
-      return 0;
-  }
-  return 0;
-}
-
 struct Worst {
   std::string name;
   const model::Health* health = nullptr;  // null: all is well
@@ -40,9 +26,9 @@ Worst worst_of(const ViewModel& model) {
   Worst worst;
   int count = 0;
   const auto consider = [&](const std::string& name, const model::Health& health) {
-    if (badness(health.state) == 0) return;
+    if (model::badness(health.state) == 0) return;
     ++count;
-    if (worst.health != nullptr && badness(health.state) <= badness(worst.health->state)) return;
+    if (worst.health != nullptr && model::badness(health.state) <= model::badness(worst.health->state)) return;
     worst.name = name;
     worst.health = &health;
   };

@@ -63,6 +63,29 @@ std::string verdicts(const std::vector<Health>& all, ColourDepth colour) {
   return text;
 }
 
+// What the verdict on a device does not say of its cores: which others are broken, and that the rest is not.
+std::string core_notes(const NodeReport& report, ColourDepth colour) {
+  std::string text;
+  for (std::size_t i = 0; i < report.core_health.size() && i < report.device_health.size(); ++i) {
+    const Health& whole = report.device_health[i];
+    if (whole.state != HealthState::unhealthy) continue;
+    std::vector<int> sound;
+    for (std::size_t core = 0; core < report.core_health[i].size(); ++core) {
+      const Health& health = report.core_health[i][core];
+      if (health.state != HealthState::unhealthy) {
+        sound.push_back(static_cast<int>(core));
+      } else if (health != whole) {
+        text += verdict_text(health, colour);
+      }
+    }
+    if (sound.empty()) continue;
+    text += "  neuron" + std::to_string(report.host.devices[i].index) + ": physical " +
+            (sound.size() == 1 ? "core " : "cores ") + format_int_list(sound) + (sound.size() == 1 ? " is" : " are") +
+            " not affected\n";
+  }
+  return text;
+}
+
 // A neighbour that is among the missing devices was told as missing.
 bool is_orphan(const std::string& problem, const NodeReport& report) {
   constexpr std::string_view kSign = "names devices that are not there: ";  // agent/host/scanner.cpp
@@ -92,7 +115,7 @@ std::string unread(const NodeReport& report) {
 
 std::string health_notes(const NodeReport& report, ColourDepth colour) {
   const std::string findings = missing_devices(report) + missing_efas(report) + verdicts(report.device_health, colour) +
-                               verdicts(report.efa_health, colour);
+                               core_notes(report, colour) + verdicts(report.efa_health, colour);
   const std::string gaps = unread(report);
   std::string text;
   if (findings.empty()) {

@@ -76,6 +76,7 @@ NodeReport only_devices(const NodeReport& report, const std::set<int>& indices) 
   const auto kept = positions_of_devices(report, indices);
   chosen.host.devices = at_positions(report.host.devices, kept);
   chosen.device_health = at_positions(report.device_health, kept);
+  chosen.core_health = at_positions(report.core_health, kept);
   chosen.core_ids = at_positions(report.core_ids, kept);
   const auto near = at_positions(report.near_efas, kept);
   std::set<std::size_t> wanted;

@@ -93,11 +93,21 @@ Json signals_json(const DeviceSignals& signals) {
   return object;
 }
 
-Json physical_cores_json(const model::NeuronDevice& device) {
+// The state of one physical core; null when nobody judged it.
+Json core_state_json(const NodeReport& report, std::size_t position, int core) {
+  if (position >= report.core_health.size() || core < 0) return nullptr;
+  const auto& cores = report.core_health[position];
+  if (static_cast<std::size_t>(core) >= cores.size()) return nullptr;
+  return std::string(model::to_string(cores[static_cast<std::size_t>(core)].state));
+}
+
+Json physical_cores_json(const NodeReport& report, std::size_t position) {
+  const model::NeuronDevice& device = report.host.devices[position];
   Json list = Json::array();
   for (const CoreSignals& core : device.cores) {
     Json object = make_object();
     object["physical_index"] = core.physical_index;
+    object["health"] = core_state_json(report, position, core.physical_index);
     for (const CoreCounter& counter : kCoreCounters) object[counter.name] = or_null(core.*counter.field);
     list.push_back(std::move(object));
   }
@@ -152,7 +162,7 @@ Json device_object(const NodeReport& report, std::size_t position) {
   object["logical_to_physical"] = or_null(device.logical_to_physical);
   object["health"] = health_json(report.device_health, position);
   object["signals"] = signals_json(device.signals);
-  object["physical_cores"] = physical_cores_json(device);
+  object["physical_cores"] = physical_cores_json(report, position);
   object["processes"] = processes_json(report, device);
   object["nearest_efa_interfaces"] = near_efa_names(report, position);
   object["pods"] = or_null(pods_on_device(report, device.index));

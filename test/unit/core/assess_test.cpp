@@ -17,11 +17,11 @@ using Kind = ScanPart::Kind;
 TEST(Assess, AVanishedDeviceStaysListedUntilItIsBack) {
   AssessMemory memory;
   const HostScan sound = scan_of("trn1.32xlarge");
-  (void)assess(sound, memory);
+  (void)assess(sound, memory, {});
   for (int again = 0; again < 2; ++again) {
     HostScan scan = sound;
     scan.devices.erase(scan.devices.begin() + 3);
-    const Assessment node = assess(std::move(scan), memory);
+    const Assessment node = assess(std::move(scan), memory, {});
     ASSERT_EQ(node.host.devices.size(), 16U);
     ASSERT_EQ(node.devices.size(), 16U);
     const model::NeuronDevice& gone = node.host.devices[3];
@@ -34,7 +34,7 @@ TEST(Assess, AVanishedDeviceStaysListedUntilItIsBack) {
     EXPECT_EQ(node.devices[3].state, HealthState::unhealthy);
     EXPECT_EQ(node.devices[2].state, HealthState::healthy);
   }
-  const Assessment back = assess(sound, memory);
+  const Assessment back = assess(sound, memory, {});
   EXPECT_EQ(back.devices[3].state, HealthState::healthy);
   EXPECT_EQ(back.host.devices[3].presence, Presence::present);
 }
@@ -44,10 +44,10 @@ TEST(Assess, AVanishedEfaStaysListedAndNoPeerMemoryIsFineWithoutNeuron) {
   const HostScan sound = scan_of("p4d.24xlarge");
   HostScan scan = sound;
   scan.efas[0].p2p = "";
-  EXPECT_EQ(assess(scan, memory).efas[0].state, HealthState::healthy);
+  EXPECT_EQ(assess(scan, memory, {}).efas[0].state, HealthState::healthy);
   scan = sound;
   scan.efas.erase(scan.efas.begin() + 2);
-  const Assessment node = assess(std::move(scan), memory);
+  const Assessment node = assess(std::move(scan), memory, {});
   ASSERT_EQ(node.host.efas.size(), 4U);
   EXPECT_EQ(node.host.efas[2].name, sound.efas[2].name);
   EXPECT_EQ(node.host.efas[2].presence, Presence::vanished);
@@ -58,11 +58,11 @@ TEST(Assess, AVanishedEfaStaysListedAndNoPeerMemoryIsFineWithoutNeuron) {
 TEST(Assess, AnInterfaceThatLosesItsDriverKeepsItsName) {
   AssessMemory memory;
   const HostScan sound = scan_of("trn1.32xlarge");
-  (void)assess(sound, memory);
+  (void)assess(sound, memory, {});
   HostScan scan = sound;
   scan.efas[0].driver_bound = false;
   scan.efas[0].name.clear();
-  const Assessment node = assess(std::move(scan), memory);
+  const Assessment node = assess(std::move(scan), memory, {});
   EXPECT_EQ(node.host.efas[0].name, sound.efas[0].name) << "the kubelet must see the same id turn unhealthy";
   EXPECT_EQ(node.efas[0].reason, "efa_driver_unbound");
 }
@@ -90,9 +90,9 @@ HostScan scan_without(HostScan scan, const std::vector<ScanPart>& parts) {
 TEST(Assess, ADeviceThatDoesNotAnswerKeepsItsFactsAndIsUnhealthy) {
   AssessMemory memory;
   const HostScan sound = scan_of("trn1.32xlarge");
-  (void)assess(sound, memory);
+  (void)assess(sound, memory, {});
   for (int again = 0; again < 2; ++again) {
-    const Assessment node = assess(scan_without(sound, {{Kind::device, 3}}), memory);
+    const Assessment node = assess(scan_without(sound, {{Kind::device, 3}}), memory, {});
     const model::NeuronDevice& silent = node.host.devices[3];
     EXPECT_EQ(silent.presence, Presence::not_answering);
     EXPECT_EQ(silent.neighbours, sound.devices[3].neighbours);
@@ -103,29 +103,29 @@ TEST(Assess, ADeviceThatDoesNotAnswerKeepsItsFactsAndIsUnhealthy) {
               "neuron3: reading sys/class/neuron_device/neuron3 has not come back since 2026-01-31T23:59:59Z");
     EXPECT_EQ(node.devices[2].state, HealthState::healthy);
   }
-  EXPECT_EQ(assess(sound, memory).devices[3].state, HealthState::healthy);
+  EXPECT_EQ(assess(sound, memory, {}).devices[3].state, HealthState::healthy);
 }
 
 TEST(Assess, ADeviceThatNeverAnsweredHasItsPlaceFromTheTables) {
   AssessMemory memory;
   const HostScan silent = scan_without(silent_scan("trn1.32xlarge"), {{Kind::device, 3}});
-  const Assessment node = assess(silent, memory);
+  const Assessment node = assess(silent, memory, {});
   EXPECT_EQ(node.host.devices[3].physical_cores->value, 2);
   EXPECT_EQ(node.devices[3].reason, "not_answering");
   HostScan gone = silent_scan("trn1.32xlarge");
   gone.devices.erase(gone.devices.begin() + 3);
-  EXPECT_EQ(assess(std::move(gone), memory).devices.at(3).reason, "device_vanished");
+  EXPECT_EQ(assess(std::move(gone), memory, {}).devices.at(3).reason, "device_vanished");
 }
 
 TEST(Assess, ADriverThatDoesNotAnswerIsItsDevicesFault) {
   AssessMemory memory;
   HostScan sound = scan_of("trn2.48xlarge");
   sound.devices[3].logical_to_physical = {7, 6, 5, 4, 3, 2, 1, 0};
-  (void)assess(sound, memory);
+  (void)assess(sound, memory, {});
   HostScan scan = scan_without(sound, {{Kind::driver, 3}});
   scan.devices[3].presence = Presence::not_answering;
   scan.devices[3].logical_to_physical.reset();
-  const Assessment node = assess(std::move(scan), memory);
+  const Assessment node = assess(std::move(scan), memory, {});
   EXPECT_EQ(node.host.devices[3].logical_to_physical, sound.devices[3].logical_to_physical);
   EXPECT_EQ(node.devices[3].sentence,
             "neuron3: asking the driver and PCI about neuron3 has not come back since 2026-01-31T23:59:59Z");
@@ -134,13 +134,13 @@ TEST(Assess, ADriverThatDoesNotAnswerIsItsDevicesFault) {
 TEST(Assess, ListsThatDoNotAnswer) {
   AssessMemory memory;
   const HostScan sound = scan_of("trn1.32xlarge");
-  (void)assess(sound, memory);
-  const Assessment devices = assess(scan_without(sound, {{Kind::devices}}), memory);
+  (void)assess(sound, memory, {});
+  const Assessment devices = assess(scan_without(sound, {{Kind::devices}}), memory, {});
   ASSERT_EQ(devices.devices.size(), 16U);
   EXPECT_EQ(devices.devices[15].reason, "not_answering");
   EXPECT_EQ(devices.host.layout, sound.layout);
   EXPECT_EQ(devices.efas[0].state, HealthState::healthy);
-  const Assessment classes = assess(scan_without(sound, {{Kind::efa_classes}}), memory);
+  const Assessment classes = assess(scan_without(sound, {{Kind::efa_classes}}), memory, {});
   ASSERT_EQ(classes.efas.size(), 8U);
   EXPECT_EQ(classes.efas[7].reason, "not_answering");
   EXPECT_EQ(classes.devices[0].state, HealthState::healthy);
@@ -149,8 +149,8 @@ TEST(Assess, ListsThatDoNotAnswer) {
 TEST(Assess, FactsOfTheHostThatDoNotAnswerStandAsLastSeen) {
   AssessMemory memory;
   const HostScan sound = scan_of("trn1.32xlarge");
-  (void)assess(sound, memory);
-  const Assessment node = assess(scan_without(sound, {{Kind::host}, {Kind::pci}}), memory);
+  (void)assess(sound, memory, {});
+  const Assessment node = assess(scan_without(sound, {{Kind::host}, {Kind::pci}}), memory, {});
   EXPECT_EQ(node.host.instance_type, "trn1.32xlarge");
   EXPECT_EQ(node.host.driver_version, sound.driver_version);
   EXPECT_EQ(node.host.efas, sound.efas);
@@ -163,18 +163,18 @@ TEST(Assess, FactsOfTheHostThatDoNotAnswerStandAsLastSeen) {
 TEST(Assess, AnInterfaceThatDoesNotAnswer) {
   AssessMemory memory;
   const HostScan sound = scan_of("trn1.32xlarge");
-  (void)assess(sound, memory);
+  (void)assess(sound, memory, {});
   HostScan scan = scan_without(sound, {{Kind::efa, 0, sound.efas[1].bdf}});
   scan.efas[1].presence = Presence::not_answering;
   scan.efas[1].driver_bound = false;
-  const Assessment node = assess(std::move(scan), memory);
+  const Assessment node = assess(std::move(scan), memory, {});
   EXPECT_EQ(node.efas[1].reason, "not_answering");
   EXPECT_EQ(node.host.efas[1].uverbs, sound.efas[1].uverbs);
   EXPECT_EQ(node.efas[0].state, HealthState::healthy);
 
   scan = scan_without(sound, {{Kind::verbs, 1}});
   scan.efas[1].uverbs.reset();
-  const Assessment verbs = assess(std::move(scan), memory);
+  const Assessment verbs = assess(std::move(scan), memory, {});
   EXPECT_EQ(verbs.efas[1].reason, "not_answering");
   EXPECT_THAT(verbs.efas[1].sentence, testing::HasSubstr("reading sys/class/infiniband_verbs/uverbs1 has not come"));
 }

@@ -103,5 +103,16 @@ TEST(Complete, BareNodeStaysBare) {
   EXPECT_EQ(scan, model::HostScan{});
 }
 
+TEST(Complete, AnLncThatTheChipsDoNotKnowIsIgnoredAndSaid) {
+  for (const char* type : {"trn1.32xlarge", "inf2.48xlarge", "inf1.6xlarge"}) {
+    model::HostScan scan = silent_scan(type);
+    scan.lnc = model::Sourced<int>{2, Origin::live};
+    scan = complete(std::move(scan));
+    EXPECT_EQ(scan.lnc, (model::Sourced<int>{1, Origin::assumed})) << type;
+    ASSERT_EQ(scan.problems.size(), 1U) << type;
+    EXPECT_EQ(scan.problems[0].rfind("opt/aws/neuron/logical_nc_config: asks for LNC 2", 0), 0U) << scan.problems[0];
+  }
+}
+
 }  // namespace
 }  // namespace neuron::core::test

@@ -147,6 +147,7 @@ TEST(HealthPolicy, ASignalThatItsSiblingsHaveAndItHasNotIsUnknown) {
       {"stats/hardware/mem_ecc_repairable_uncorrected",
        [](auto& d) { d.signals.mem_ecc_repairable_uncorrected.reset(); }},
       {"stats/hardware/health_status/unhealthy_components", [](auto& d) { d.signals.unhealthy_components.reset(); }},
+      {"stats/hardware/health_status/healthcheck_heartbeat", [](auto& d) { d.signals.heartbeat.reset(); }},
       {"neuron_core1/stats/status/hw_nc_ue_error/total", [](auto& d) { d.cores[1].hw_nc_ue_error.reset(); }},
       {"neuron_core*/stats/status/hw_nc_ue_error", [](auto& d) { d.cores.clear(); }},
   };
@@ -174,12 +175,13 @@ TEST(HealthPolicy, AHealthFileThatCouldNotBeReadIsUnknownUnlessWorseIsSeen) {
   EXPECT_EQ(unread_after(other).state, HealthState::healthy) << "health does not rest on it";
 }
 
-TEST(HealthPolicy, ALoneDeviceIsMeasuredByItsLayout) {
+TEST(HealthPolicy, ALoneDeviceIsMeasuredByItsDriver) {
   HealthMemory memory;
   HostScan scan = scan_of("trn1.2xlarge");
   scan.devices[0].signals.sram_ecc_uncorrected.reset();
   EXPECT_EQ(judge(scan, memory).devices[0].reason, "signal_unreadable");
-  scan.layout = model::DriverLayout::stats;  // before 2.14 there was no such file
+  scan.layout = model::DriverLayout::stats;
+  scan.driver_version = "2.13.0.0";  // before 2.14.5 there was no such file
   EXPECT_EQ(judge(scan, memory).devices[0].state, HealthState::healthy);
 }
 
@@ -281,6 +283,24 @@ TEST(HealthPolicy, MissingNodesCountOnlyWhereNodesAreVisible) {
   result = judge(blind, memory);
   EXPECT_EQ(result.devices[0].reason, "device_node_missing");
   EXPECT_EQ(result.efas[0].reason, "verbs_node_missing");
+}
+
+TEST(HealthPolicy, AnEfaThatLeavesCommandsUnansweredIsLost) {
+  HealthMemory memory;
+  const HostScan sound = scan_of("trn1.32xlarge");
+  const auto reason_with = [&](std::optional<std::uint64_t> count) {
+    HostScan scan = sound;
+    scan.efas[2].no_completion_cmds = count;
+    const HealthResult result = judge(scan, memory);
+    EXPECT_EQ(result.efas[1].state, HealthState::healthy);
+    return result.efas[2].reason;
+  };
+  EXPECT_EQ(reason_with(3), "") << "from before our time";
+  EXPECT_EQ(reason_with(4), "no_completion_cmds");
+  EXPECT_EQ(reason_with(std::nullopt), "") << "nobody could say";
+  EXPECT_EQ(reason_with(4), "no_completion_cmds");
+  EXPECT_EQ(reason_with(0), "") << "the driver was loaded again";
+  EXPECT_EQ(reason_with(1), "no_completion_cmds");
 }
 
 TEST(HealthPolicy, AllVerbsMissingNamesTheModule) {

@@ -59,5 +59,22 @@ TEST(LogicalCores, UnknownCountsGiveNone) {
   EXPECT_EQ(cores_per_device({}), 0);
 }
 
+TEST(LogicalCores, PhysicalOnesFollowTheDriverElseTheFamily) {
+  model::HostScan scan = scan_of("trn2.48xlarge");
+  model::NeuronDevice& device = scan.devices[0];
+  EXPECT_EQ(physical_cores_of(device, scan, 0), (std::vector<int>{4, 5}));
+  EXPECT_EQ(physical_cores_of(device, scan, 3), (std::vector<int>{0, 1}));
+  EXPECT_TRUE(physical_cores_of(device, scan, 4).empty());
+  EXPECT_TRUE(physical_cores_of(device, scan, -1).empty());
+  device.logical_to_physical = {7, 6, 5, 4, 3, 2, 1, 0};
+  EXPECT_EQ(physical_cores_of(device, scan, 0), (std::vector<int>{7, 6}));
+  device.logical_to_physical = {7, 6};
+  EXPECT_EQ(physical_cores_of(device, scan, 0), (std::vector<int>{4, 5})) << "an answer for some cores only";
+  device.physical_cores.reset();
+  EXPECT_TRUE(physical_cores_of(device, scan, 0).empty());
+  const model::HostScan trn1 = scan_of("trn1.32xlarge");
+  EXPECT_EQ(physical_cores_of(trn1.devices[3], trn1, 1), (std::vector<int>{1}));
+}
+
 }  // namespace
 }  // namespace neuron::core::test

@@ -20,6 +20,7 @@ inline model::NeuronDevice make_device(int index, model::Family family) {
   device.signals.mem_ecc_uncorrected = 0;
   device.signals.mem_ecc_repairable_uncorrected = 0;
   device.signals.unhealthy_components = std::vector<std::string>{};
+  device.signals.heartbeat = 17;
   device.signals.unreachable = false;
   for (int core = 0; core < family_facts(family).physical_cores; ++core) {
     model::CoreSignals signals;

@@ -101,6 +101,11 @@ std::vector<Case> health_cases() {
       {"resetting", kWarning, kTrn1, [](Host h) { h.scan.devices[4].signals.reset_state = 0; }},
       {"reads_all_ones", kWarning, kTrn1, [](Host h) { h.scan.devices[4].signals.mem_ecc_uncorrected = 65535; }},
       {"signal_unreadable", kWarning, kTrn1, [](Host h) { h.scan.devices[4].signals.sram_ecc_uncorrected.reset(); }},
+      {"signals_missing", kWarning, kTrn1,
+       [](Host h) {
+         for (auto& device : h.scan.devices) device.signals.sram_ecc_uncorrected.reset();
+       }},
+      {"core_missing", kWarning, kTrn1, [](Host h) { h.scan.devices[4].cores.pop_back(); }},
       {"no_signals", kWarning, kTrn1,
        [](Host h) {
          h.scan.devices[4].signals = {};
@@ -138,6 +143,7 @@ std::vector<Case> efa_cases() {
        }},
       {"verbs_node_missing", kError, kTrn1, [](Host h) { h.scan.efas[2].node_present = false; }},
       {"p2p_not_neuron", kError, kTrn1, [](Host h) { h.scan.efas[2].p2p = ""; }},
+      {"efa_commands_lost", kWarning, kTrn1, [](Host h) { h.scan.efas[2].no_completion_cmds = 1; }},
       {"fabric_blind", kError, kTrn1, blind_libfabric},
       {"fabric_timeout", kWarning, kTrn1, [](Host h) { h.facts.fabric.state = FabricFacts::State::timed_out; }},
       {"fabric_died", kWarning, kTrn1, [](Host h) { h.facts.fabric.state = FabricFacts::State::died; }},
@@ -149,12 +155,11 @@ std::vector<Case> node_cases() {
   return {
       {"lnc_file_malformed", kError, kTrn1,
        [](Host h) {
-         h.facts.lnc_file = {Presence::present, "LNC=two", "no line NEURON_LOGICAL_NC_CONFIG="};
+         h.facts.lnc_file = {Presence::present, "LNC=two", "no line NEURON_LOGICAL_NC_CONFIG=", {}};
        }},
       {"lnc_unsupported", kError, kTrn1,
        [](Host h) {
-         h.facts.lnc_file = {Presence::present, "NEURON_LOGICAL_NC_CONFIG=2", ""};
-         h.scan.lnc = {2, model::Origin::live};
+         h.facts.lnc_file = {Presence::present, "NEURON_LOGICAL_NC_CONFIG=2", "", 2};
        }},
       {"lnc_changed_while_held", kWarning, "trn2.48xlarge",
        [](Host h) {

@@ -206,5 +206,11 @@ TEST(Preflight, TextFitsTheTerminalAndCounts) {
   }
 }
 
+TEST(Preflight, MissingCoresAreCounted) {
+  CheckedHost host = sound_host("trn2.48xlarge");
+  host.scan.devices[5].cores.erase(host.scan.devices[5].cores.begin() + 3);
+  EXPECT_THAT(finding_of(host, "core_missing").sentence, ::testing::HasSubstr("1 core of neuron5 cannot be used"));
+}
+
 }  // namespace
 }  // namespace neuron::core::test

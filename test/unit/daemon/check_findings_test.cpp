@@ -76,6 +76,7 @@ TEST(CheckFindings, Layout) {
     }
     node.erase(std::string(kDevices) + "neuron0/fw_api_version");
     node.erase(std::string(kDevices) + "neuron0/fw_build");
+    node.host.set("host", "driver_version=2.6.0.0");
   });
 }
 
@@ -147,6 +148,22 @@ TEST(CheckFindings, HealthThatCannotBeRead) {
     }
   };
   EXPECT_THAT(found_on("trn1.32xlarge", {}, silent), ElementsAre("no_signals", "unreadable", "not_checked"));
+}
+
+TEST(CheckFindings, HealthFilesThatNoDeviceHas) {
+  const std::vector<std::pair<std::string, int>> types = {
+      {"trn1.32xlarge", 16}, {"inf2.48xlarge", 12}, {"trn2.48xlarge", 16}};
+  for (const auto& [type, devices] : types) {
+    const int count = devices;
+    const auto gone = [count](CheckedNode& node) {
+      for (int index = 0; index < count; ++index) {
+        node.erase(std::string(kDevices) + "neuron" + std::to_string(index) + "/stats/hardware");
+      }
+    };
+    EXPECT_THAT(found_on(type, {}, gone), ::testing::Contains("signals_missing")) << type;
+  }
+  expect_found("core_missing", "trn2.3xlarge", {},
+               [](CheckedNode& node) { node.erase(std::string(kDevices) + "neuron0/neuron_core3"); });
 }
 
 TEST(CheckFindings, Efa) {

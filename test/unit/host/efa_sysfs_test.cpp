@@ -155,5 +155,19 @@ TEST_F(EfaSysfs, UnreadableFunctionsAreSkippedAndNamed) {
   EXPECT_EQ(pci_.find({0, 0x10, 0x1c, 0}), nullptr);
 }
 
+TEST_F(EfaSysfs, LostCommandsAreCountedWhereTheDriverCountsThem) {
+  write_efa(tree_, "pci0000:10", "0000:10:19.0", "rdmap16s25", 0);
+  EXPECT_EQ(read()[0].no_completion_cmds, std::nullopt);
+  const std::string folder = "sys/class/infiniband/rdmap16s25/";
+  tree_.write(folder + "ports/1/hw_counters/no_completion_cmds", "2\n");  // before r1.14
+  EXPECT_EQ(read()[0].no_completion_cmds, 2U);
+  tree_.write(folder + "hw_counters/no_completion_cmds", "3\n");
+  EXPECT_EQ(read()[0].no_completion_cmds, 3U);
+  EXPECT_THAT(read()[0].problems, IsEmpty());
+  tree_.write(folder + "hw_counters/no_completion_cmds", "many\n");
+  EXPECT_EQ(read()[0].no_completion_cmds, std::nullopt);
+  EXPECT_THAT(read()[0].problems, ElementsAre(HasSubstr("hw_counters/no_completion_cmds: not a number")));
+}
+
 }  // namespace
 }  // namespace neuron::host

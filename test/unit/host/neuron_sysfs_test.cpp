@@ -24,7 +24,7 @@ class NeuronSysfs : public ::testing::Test {
     return read();
   }
   model::NeuronDevice read() {
-    auto reader = NeuronDeviceReader::open(tree_.root(), 0);
+    auto reader = NeuronDeviceReader::open(tree_.root(), 0, "2.30.2.0");
     EXPECT_TRUE(reader);
     auto device = reader->read();
     layout_ = reader->layout();
@@ -74,7 +74,7 @@ TEST_F(NeuronSysfs, Driver227AndInf1) {
   EXPECT_EQ(layout_, DriverLayout::stats);
   TempTree other;
   write_device(other, 0, Generation::inf1_2_24);
-  auto reader = NeuronDeviceReader::open(other.root(), 0).value();
+  auto reader = NeuronDeviceReader::open(other.root(), 0, "2.30.2.0").value();
   const auto inf1 = reader.read();
   EXPECT_EQ(reader.layout(), DriverLayout::stats);
   EXPECT_EQ(inf1.serial, std::nullopt);
@@ -104,6 +104,7 @@ TEST_F(NeuronSysfs, MovedFilesAreUnknownNeverZero) {
 
 TEST_F(NeuronSysfs, CoreFoldersStandInForCoreCount) {
   write_device(tree_, 0, Generation::trn1_2_27);
+  write("info/architecture/device_name", "Trainium1\n");
   tree_.remove(std::string(kDevice) + "core_count");
   EXPECT_EQ(read().physical_cores->value, 2);
   write("core_count", "many");
@@ -148,7 +149,8 @@ TEST_F(NeuronSysfs, BadSignalsAreAbsentAndNamed) {
 TEST_F(NeuronSysfs, ProblemsAreBounded) {
   write_device(tree_, 0, Generation::trn2_2_30);
   for (const char* core : {"neuron_core0", "neuron_core1"}) {
-    for (const CoreFile& file : core_files()) write(std::string(core) + '/' + std::string(file.path), "x");
+    for (const core::CoreSignal& file : core::core_signals())
+      write(std::string(core) + '/' + std::string(file.path), "x");
   }
   EXPECT_THAT(read().problems, SizeIs(8));
 }
@@ -167,7 +169,7 @@ TEST_F(NeuronSysfs, NeighboursKeepTheirOrderWithoutTheDeviceItself) {
 
 TEST_F(NeuronSysfs, AVanishedFileIsAProblemNotASilence) {
   write_device(tree_, 0, Generation::trn2_2_30);
-  auto reader = NeuronDeviceReader::open(tree_.root(), 0).value();
+  auto reader = NeuronDeviceReader::open(tree_.root(), 0, "2.30.2.0").value();
   EXPECT_THAT(reader.read().problems, IsEmpty());
   tree_.remove(std::string(kDevice) + "stats/hardware/sram_ecc_uncorrected");
   const auto device = reader.read();
@@ -177,7 +179,7 @@ TEST_F(NeuronSysfs, AVanishedFileIsAProblemNotASilence) {
 
 TEST_F(NeuronSysfs, SignalsFollowTheMachine) {
   write_device(tree_, 0, Generation::trn2_2_30);
-  auto reader = NeuronDeviceReader::open(tree_.root(), 0).value();
+  auto reader = NeuronDeviceReader::open(tree_.root(), 0, "2.30.2.0").value();
   EXPECT_EQ(reader.read().signals.mem_ecc_uncorrected, 0U);
   write("stats/hardware/mem_ecc_uncorrected", "3\n");
   write("stats/hardware/health_status/unhealthy_components", "device_unreachable\n");
@@ -190,9 +192,64 @@ TEST_F(NeuronSysfs, SignalsFollowTheMachine) {
 TEST_F(NeuronSysfs, EntriesThatAreNoDeviceDoNotOpen) {
   tree_.write("sys/class/neuron_device/neuron0", "1\n");
   tree_.link("sys/class/neuron_device/neuron1", "neuron1");
-  EXPECT_FALSE(NeuronDeviceReader::open(tree_.root(), 0));
-  EXPECT_FALSE(NeuronDeviceReader::open(tree_.root(), 1));
-  EXPECT_FALSE(NeuronDeviceReader::open(tree_.root(), 2));
+  EXPECT_FALSE(NeuronDeviceReader::open(tree_.root(), 0, "2.30.2.0"));
+  EXPECT_FALSE(NeuronDeviceReader::open(tree_.root(), 1, "2.30.2.0"));
+  EXPECT_FALSE(NeuronDeviceReader::open(tree_.root(), 2, "2.30.2.0"));
+}
+
+TEST_F(NeuronSysfs, FewerFoldersThanTheChipHasCoresAreNoCount) {
+  write_device(tree_, 0, Generation::trn1_2_27);  // a Trainium2, of which two cores are shown
+  tree_.remove(std::string(kDevice) + "core_count");
+  const auto device = read();
+  EXPECT_EQ(device.physical_cores, std::nullopt) << "numbers of the cores behind would shift";
+  EXPECT_THAT(device.cores, SizeIs(2));
+}
+
+// A driver that is still making its files when the device is first seen.
+TEST_F(NeuronSysfs, WhatComesLaterIsFound) {
+  tree_.write(std::string(kDevice) + "dev", "240:0\n");
+  tree_.link("sys/class/neuron_device/neuron0", "../../devices/virtual/neuron_device/neuron0");
+  auto reader = NeuronDeviceReader::open(tree_.root(), 0, "2.30.2.0").value();
+  EXPECT_EQ(reader.read().signals, model::DeviceSignals{});
+  EXPECT_EQ(reader.layout(), DriverLayout::unknown);
+  write("core_count", "8");
+  write("info/architecture/device_name", "Trainium2\n");
+  write("neuron_core0/stats/status/hw_error/total", "0\n");
+  write("stats/hardware/sram_ecc_uncorrected", "0\n");
+  auto device = reader.read();
+  EXPECT_EQ(device.family, model::Family::trainium2);
+  EXPECT_EQ(device.physical_cores->value, 8);
+  ASSERT_THAT(device.cores, SizeIs(1));
+  EXPECT_EQ(device.cores[0].hw_nc_ue_error, std::nullopt);
+  EXPECT_EQ(device.signals.sram_ecc_uncorrected, 0U);
+  EXPECT_EQ(device.serial, std::nullopt);
+
+  write_device(tree_, 0, Generation::trn2_2_30);  // two cores
+  write("stats/hardware/mem_ecc_uncorrected", "3\n");
+  device = reader.read();
+  ASSERT_THAT(device.cores, SizeIs(2));
+  EXPECT_EQ(device.cores[0].hw_nc_ue_error, 0U);
+  EXPECT_EQ(device.signals.mem_ecc_uncorrected, 3U);
+  EXPECT_EQ(device.signals.heartbeat, 17U);
+  EXPECT_EQ(device.serial, "19fcda00f5ff6eb0");
+  EXPECT_EQ(reader.layout(), DriverLayout::health_v2);
+  EXPECT_THAT(device.problems, IsEmpty());
+  tree_.remove(std::string(kDevice) + "neuron_core1");
+  EXPECT_THAT(reader.read().cores, SizeIs(1)) << "and what goes is gone";
+}
+
+TEST_F(NeuronSysfs, ADriverThatNeverHasAFileIsNotAskedForItAgain) {
+  write_device(tree_, 0, Generation::trn1_2_27);
+  write("info/architecture/device_name", "Trainium1\n");
+  auto reader = NeuronDeviceReader::open(tree_.root(), 0, "2.27.4.0").value();
+  (void)reader.read();
+  write("stats/hardware/health_status/unhealthy_components", "hbm\n");
+  write("stats/hardware/sram_ecc_corrected", "1\n");
+  const auto device = reader.read();
+  EXPECT_EQ(device.signals.unhealthy_components, std::nullopt);
+  EXPECT_EQ(device.signals.sram_ecc_corrected, std::nullopt);
+  auto unnumbered = NeuronDeviceReader::open(tree_.root(), 0, "2.x.8072.0").value();
+  EXPECT_EQ(unnumbered.read().signals.sram_ecc_corrected, 1U);
 }
 
 }  // namespace

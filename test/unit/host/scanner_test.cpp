@@ -208,10 +208,12 @@ TEST_F(ScannerTest, AnotherSerialDropsWhatWasKept) {
 
 TEST_F(ScannerTest, AnotherDriverVersionProbesAgain) {
   write_host();
+  tree_.write("sys/module/neuron/version", "2.27.4.0\n");
   tree_.remove(device(0) + "stats/hardware/sram_ecc_corrected");
   EXPECT_EQ(scanner_.scan().devices[0].signals.sram_ecc_corrected, std::nullopt);
   tree_.write(device(0) + "stats/hardware/sram_ecc_corrected", "9\n");
-  EXPECT_EQ(scanner_.scan().devices[0].signals.sram_ecc_corrected, std::nullopt);  // known to be absent: not asked for
+  EXPECT_EQ(scanner_.scan().devices[0].signals.sram_ecc_corrected,
+            std::nullopt);  // no file of that driver: not asked for
   tree_.write("sys/module/neuron/version", "2.30.3.0\n");
   EXPECT_EQ(scanner_.scan().devices[0].signals.sram_ecc_corrected, 9U);
 }
@@ -320,6 +322,22 @@ TEST_F(ScannerTest, WithoutProcessorsHwlocIsOneProblem) {
   const auto scan = scanner.scan();
   EXPECT_THAT(scan.numa_nodes, IsEmpty());
   EXPECT_THAT(scan.problems, ElementsAre(HasSubstr("hwloc: cannot load the machine below ")));
+}
+
+// The folder and one of two cores are there when the machine is first looked at.
+TEST_F(ScannerTest, ADeviceThatIsStillBeingMadeIsSoonSeenWhole) {
+  write_host();
+  tree_.remove(device(0) + "neuron_core1");
+  tree_.remove(device(0) + "stats");
+  EXPECT_EQ(scanner_.scan().devices[0].cores.size(), 1U);
+  write_device(tree_, 0, Generation::trn2_2_30);
+  tree_.write(device(0) + "connected_devices", "1\n");
+  tree_.write(device(0) + "stats/hardware/sram_ecc_uncorrected", "1\n");
+  tree_.write(device(0) + "neuron_core1/stats/status/hw_nc_ue_error/total", "4\n");
+  const auto scan = scanner_.scan();
+  ASSERT_EQ(scan.devices[0].cores.size(), 2U);
+  EXPECT_EQ(scan.devices[0].cores[1].hw_nc_ue_error, 4U);
+  EXPECT_EQ(scan.devices[0].signals.sram_ecc_uncorrected, 1U);
 }
 
 }  // namespace

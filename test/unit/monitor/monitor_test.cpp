@@ -48,6 +48,27 @@ TEST(Monitor, PublishesNumberedSnapshotsOnlyWhenSomethingChanged) {
   EXPECT_EQ(store.newest()->device_health.size(), 2U);
 }
 
+TEST(Monitor, AHeartbeatIsNoChange) {
+  SnapshotStore store;
+  std::atomic<std::uint64_t> beat = 0;
+  std::promise<void> third;
+  int changes = 0;
+  Workers workers;
+  Monitor monitor(store, workers, scans_of([&] {
+                    if (++beat == 3) third.set_value();
+                    model::HostScan scan = host_with_devices(1);
+                    scan.devices[0].signals.heartbeat = beat;
+                    scan.devices[0].cores.resize(1);
+                    scan.devices[0].cores[0].device_memory_bytes = 1024 * beat;
+                    return scan;
+                  }),
+                  [&](const model::SnapshotPtr&) { ++changes; }, {.interval = milliseconds(1), .budget = hours(1)});
+  monitor.start();
+  ASSERT_EQ(third.get_future().wait_for(seconds(10)), std::future_status::ready);
+  EXPECT_TRUE(monitor.stop(seconds(10)));
+  EXPECT_EQ(changes, 1) << "the second scan differed by counters alone";
+}
+
 TEST(Monitor, ScansAtOnceWhenStartedAndAgainWhenAsked) {
   SnapshotStore store;
   std::atomic<int> scans = 0;

@@ -58,6 +58,23 @@ TEST(UnitList, ShowsHealthBlocksAndNumaAndDropsNothing) {
   EXPECT_FALSE(devices[4].healthy) << "one blocked core blocks its device";
 }
 
+TEST(UnitList, AFaultOfOneCoreTakesItsUnitAndTheWholeDeviceOnly) {
+  auto snapshot = snapshot_of("trn2.48xlarge");
+  const model::Health sound{model::HealthState::healthy, "", "", ""};
+  const model::Health broken{model::HealthState::unhealthy, "hw_nc_ue_error", "", ""};
+  snapshot->core_health.assign(16, std::vector<model::Health>(8, sound));
+  snapshot->core_health[0][5] = broken;  // logical core 0 is made of the physical ones 4 and 5
+  snapshot->device_health[0] = broken;
+  const NodeView view(snapshot);
+  const monitor::UnitList cores = make_unit_list(view, Resource::neuroncore, {});
+  ASSERT_EQ(cores.size(), 64U);
+  for (std::size_t core = 0; core < cores.size(); ++core) EXPECT_EQ(cores[core].healthy, core != 0) << core;
+  EXPECT_EQ(view.health_of(Resource::neuroncore, 0).reason, "hw_nc_ue_error");
+  const monitor::UnitList devices = make_unit_list(view, Resource::neuron, {});
+  EXPECT_FALSE(devices[0].healthy);
+  EXPECT_TRUE(devices[1].healthy);
+}
+
 TEST(UnitList, NumaMinusOneIsLeftOut) {
   const monitor::UnitList devices = make_unit_list(*view_of("trn1.2xlarge"), Resource::neuron, {});
   ASSERT_EQ(devices.size(), 1U);
