@@ -18,6 +18,7 @@ using model::ScanPart;
 
 namespace {
 
+constexpr int kTopologyTries = 4;  // a helper may have been late once on a busy machine
 constexpr std::string_view kClass = "sys/class/neuron_device";
 
 // A text for people and comparisons, "" when it is not there.
@@ -70,10 +71,11 @@ void Scanner::refresh_pci(HostScan& scan, const MayRead& may_read) {
   if (may_read({ScanPart::Kind::pci}) && pci_.refresh(root_) == PciInventory::Change::changed) {
     efa_.forget();
     topology_is_due_ = true;
+    topology_failures_ = 0;
   }
   if (topology_is_due_ && may_read({ScanPart::Kind::topology})) {
     refresh_topology();
-    topology_is_due_ = false;
+    topology_is_due_ = !topology_problem_.empty() && ++topology_failures_ < kTopologyTries;
   }
   for (const std::string& line : pci_.problems()) note_problem(scan.problems, kMaxHostProblems, line);
   if (!topology_problem_.empty()) note_problem(scan.problems, kMaxHostProblems, topology_problem_);

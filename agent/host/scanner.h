@@ -72,7 +72,8 @@ class Scanner {
   std::string driver_version_;
   std::map<int, KnownDevice> devices_;
   PciInventory pci_;
-  bool topology_is_due_ = false;  // the PCI inventory changed since hwloc was asked
+  bool topology_is_due_ = false;  // the PCI inventory changed since hwloc was asked, or it failed and is tried again
+  int topology_failures_ = 0;     // of this inventory
   EfaReader efa_;
   std::optional<DeviceUsers> users_;         // nullopt also when nobody could say
   SteadyTime next_look_;                     // for users, on a live machine

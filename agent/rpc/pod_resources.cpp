@@ -1,12 +1,14 @@
 #include "agent/rpc/pod_resources.h"
 
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
 
 #include <utility>
 
 #include "agent/base/parse.h"
 #include "agent/rpc/status_map.h"
-#include "podresources/v1/api.grpc.pb.h"
+#include "podresources/v1/api.pb.h"
 
 namespace neuron::rpc {
 namespace {
@@ -14,28 +16,40 @@ namespace {
 constexpr int kMaxAnswerBytes = 16 << 20;
 constexpr std::size_t kMaxNameBytes = 512;
 
-struct ListCall final : KeptCall {
-  std::unique_ptr<v1::PodResourcesLister::Stub> stub;
-  v1::ListPodResourcesRequest request;
-  v1::ListPodResourcesResponse response;
+// With bytes instead of messages: what the kubelet sent that is no message would be an empty one and no error
+// (gRPC 1.51, callback API), and nobody would seem to hold anything.
+struct BytesCall final : KeptCall {
+  std::unique_ptr<grpc::GenericStub> stub;
+  grpc::ByteBuffer request;
+  grpc::ByteBuffer response;
 };
 
-struct AllocatableCall final : KeptCall {
-  std::unique_ptr<v1::PodResourcesLister::Stub> stub;
-  v1::AllocatableResourcesRequest request;
-  v1::AllocatableResourcesResponse response;
-};
-
-// A call on a connection of its own, kept until it is done.
-template <typename Call>
-Call& open_call(CallKeeper& calls, const std::string& socket, std::chrono::milliseconds deadline) {
-  auto owned = std::make_unique<Call>();
-  Call& call = *owned;
+// A call on a connection of its own, kept until it is done. `done` is given a Result<Response>.
+template <typename Response, typename Done>
+void start_call(CallKeeper& calls, const std::string& socket, const std::string& method,
+                std::chrono::milliseconds deadline, Done done) {
+  auto owned = std::make_unique<BytesCall>();
+  BytesCall& call = *owned;
   call.channel = fresh_channel(socket, kMaxAnswerBytes);
-  call.stub = v1::PodResourcesLister::NewStub(call.channel);
+  call.stub = std::make_unique<grpc::GenericStub>(call.channel);
+  const grpc::Slice nothing;  // both requests are empty messages
+  call.request = grpc::ByteBuffer(&nothing, 1);
   call.context.set_deadline(std::chrono::system_clock::now() + deadline);
   calls.keep(std::move(owned));
-  return call;
+  const auto answer = [&calls, &call, method, done = std::move(done)](const grpc::Status& status) {
+    Response response;
+    if (!status.ok()) {
+      done(fail(to_error(status, "PodResources " + method)));
+    } else if (!call.response.Valid() ||
+               !grpc::SerializationTraits<Response>::Deserialize(&call.response, &response).ok()) {
+      done(fail(ErrorCode::data_corrupt, "PodResources " + method + ": the answer is no message of this protocol"));
+    } else {
+      done(std::move(response));
+    }
+    calls.finished(&call);
+  };
+  call.stub->UnaryCall(&call.context, "/v1.PodResourcesLister/" + method, grpc::StubOptions(), &call.request,
+                       &call.response, answer);
 }
 
 std::string name_of(const std::string& foreign) {
@@ -76,29 +90,18 @@ Allocatable convert(const v1::AllocatableResourcesResponse& response) {
 PodResourcesClient::PodResourcesClient(std::string socket) : socket_(std::move(socket)) {}
 
 void PodResourcesClient::list(std::chrono::milliseconds deadline, Done done) {
-  auto& call = open_call<ListCall>(calls_, socket_, deadline);
-  call.stub->async()->List(&call.context, &call.request, &call.response,
-                           [this, &call, done = std::move(done)](const grpc::Status& status) {
-                             if (status.ok()) {
-                               done(convert(call.response));
-                             } else {
-                               done(fail(to_error(status, "PodResources List")));
-                             }
-                             calls_.finished(&call);
-                           });
+  start_call<v1::ListPodResourcesResponse>(calls_, socket_, "List", deadline,
+                                           [done = std::move(done)](Result<v1::ListPodResourcesResponse> response) {
+                                             done(response.map([](const auto& list) { return convert(list); }));
+                                           });
 }
 
 void PodResourcesClient::allocatable(std::chrono::milliseconds deadline, AllocatableDone done) {
-  auto& call = open_call<AllocatableCall>(calls_, socket_, deadline);
-  call.stub->async()->GetAllocatableResources(&call.context, &call.request, &call.response,
-                                              [this, &call, done = std::move(done)](const grpc::Status& status) {
-                                                if (status.ok()) {
-                                                  done(convert(call.response));
-                                                } else {
-                                                  done(fail(to_error(status, "PodResources GetAllocatableResources")));
-                                                }
-                                                calls_.finished(&call);
-                                              });
+  start_call<v1::AllocatableResourcesResponse>(
+      calls_, socket_, "GetAllocatableResources", deadline,
+      [done = std::move(done)](Result<v1::AllocatableResourcesResponse> response) {
+        done(response.map([](const auto& list) { return convert(list); }));
+      });
 }
 
 }  // namespace neuron::rpc

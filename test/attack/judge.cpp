@@ -98,7 +98,10 @@ std::set<int> Judge::held_cores(const char* except_resource) const {
   return cores;
 }
 
-void Judge::only_these_suffer(const std::set<int>& broken_devices, const std::set<std::string>& broken_efas) {
+std::vector<std::string> Judge::complaints_of(const std::set<int>& broken_devices,
+                                              const std::set<std::string>& broken_efas) const {
+  std::vector<std::string> complaints;
+  const auto blame = [&](const std::string& what) { complaints.push_back(what + " is not offered and is sound"); };
   const std::set<int> through_cores = held_cores(kNeuron);
   const std::set<int> through_devices = held_cores(kCore);
   for (const std::string& id : node_.kubelet->resource_view(kNeuron).unhealthy) {
@@ -107,28 +110,24 @@ void Judge::only_these_suffer(const std::set<int>& broken_devices, const std::se
     for (int core = 0; core < cores_per_device_; ++core) {
       held = held || through_cores.contains(device * cores_per_device_ + core);
     }
-    if (!held && !broken_devices.contains(device)) complain("neuron " + id + " suffers and is sound");
+    if (!held && !broken_devices.contains(device)) blame("neuron " + id);
   }
   for (const std::string& id : node_.kubelet->resource_view(kCore).unhealthy) {
     const int core = parse_int(id, 0, 4096).value_or(-1);
-    if (!through_devices.contains(core) && !broken_devices.contains(core / cores_per_device_)) {
-      complain("neuroncore " + id + " suffers and is sound");
-    }
+    const bool broken = broken_devices.contains(core / cores_per_device_);
+    if (!through_devices.contains(core) && !broken) blame("neuroncore " + id);
   }
   for (const std::string& id : node_.kubelet->resource_view(kEfa).unhealthy) {
-    if (!broken_efas.contains(id)) complain("efa " + id + " suffers and is sound");
+    if (!broken_efas.contains(id)) blame("efa " + id);
   }
+  return complaints;
 }
 
-bool Judge::whole() {
-  const std::size_t before = complaints_.size();
-  only_these_suffer({}, {});
-  const bool good = complaints_.size() == before;
-  complaints_.resize(before);
+bool Judge::whole() const {
   for (const auto& [name, view] : node_.kubelet->resources()) {
     if (view.capacity == 0 || !view.connected) return false;
   }
-  return good && !node_.kubelet->resources().empty();
+  return complaints_of({}, {}).empty() && !node_.kubelet->resources().empty();
 }
 
 std::string Judge::state() {

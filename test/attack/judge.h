@@ -28,10 +28,11 @@ class Judge {
   void nothing_twice();
   // The agent runs, and is bounded: resident memory, threads, descriptors, lines of log since the last look.
   void alive_and_bounded();
-  // Units of devices outside of `broken` are offered unless somebody holds them.
-  void only_these_suffer(const std::set<int>& broken_devices, const std::set<std::string>& broken_efas);
+  // Units outside of the broken devices and interfaces that are not offered although nobody holds them.
+  [[nodiscard]] std::vector<std::string> complaints_of(const std::set<int>& broken_devices,
+                                                       const std::set<std::string>& broken_efas) const;
   // As the kubelet sees it now: every unit offered that nobody holds through another name.
-  [[nodiscard]] bool whole();
+  [[nodiscard]] bool whole() const;
   [[nodiscard]] std::string state();
 
   void complain(const std::string& what) { complaints_.push_back(what); }

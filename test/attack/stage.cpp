@@ -57,7 +57,20 @@ void Stage::set_faults(const std::vector<std::string>& lines) {
   std::filesystem::rename(fresh, control_);
 }
 
-// Every file and folder below sys/ that has to do with Neuron or EFA, and a few of the whole host.
+namespace {
+
+// What nobody reads is left alone, since nothing can come of it.
+bool is_read(const std::string& path) {
+  const auto has = [&](const char* part) { return path.find(part) != std::string::npos; };
+  const auto ends = [&](const char* end) { return path.ends_with(end); };
+  if (ends("/present") || ends("/peak") || has("/other_info/") || has("/power/") || has("/host_mem/")) return false;
+  if (has("/stats/status/")) return has("/hw_");
+  return !has("/device_mem/") || ends("/device_mem/total");
+}
+
+}  // namespace
+
+// Files and folders below sys/ that have to do with Neuron or EFA, and a few of the whole host.
 void Stage::find_victims() {
   namespace fs = std::filesystem;
   const fs::path root = node_.host.path();
@@ -65,7 +78,7 @@ void Stage::find_victims() {
     std::error_code error;
     for (fs::recursive_directory_iterator entry(top, error), end; !error && entry != end; entry.increment(error)) {
       like.path = entry->path().string();
-      victims_.push_back(like);
+      if (is_read(like.path)) victims_.push_back(like);
     }
   };
   for (int device = 0; device < devices_; ++device) {
@@ -94,6 +107,12 @@ void Stage::must_be_whole(milliseconds within) {
   if (!node_.kubelet->wait_for([&] { return judge_.whole(); }, within)) {
     judge_.complain("not whole again after " + std::to_string(within.count()) + " ms:\n" + judge_.state());
   }
+}
+
+// What pods have just given back may be withheld for a moment longer.
+void Stage::only_these_may_suffer(const std::set<int>& devices, const std::set<std::string>& efas) {
+  if (node_.kubelet->wait_for([&] { return judge_.complaints_of(devices, efas).empty(); }, kBack)) return;
+  for (const std::string& complaint : judge_.complaints_of(devices, efas)) judge_.complain(complaint);
 }
 
 void Stage::must_suffer(const std::string& resource, const std::string& id, milliseconds within) {
@@ -140,8 +159,7 @@ void Stage::fault_in_a_file() {
   }
   if (random(2) == 0) pods_come_and_go();
   hold(milliseconds(random(4000)));
-  if (!whole_host)
-    judge_.only_these_suffer(broken, victim.efa.empty() ? std::set<std::string>{} : std::set{victim.efa});
+  if (!whole_host) only_these_may_suffer(broken, victim.efa.empty() ? std::set<std::string>{} : std::set{victim.efa});
   judge_.alive_and_bounded();
   set_faults({});
   for (const int device : broken) node_.host.set(device_target(device), "heal");
@@ -163,7 +181,7 @@ void Stage::several_faults_at_once() {
   }
   set_faults(lines);
   hold(milliseconds(2500 + random(4000)));
-  judge_.only_these_suffer(broken, efas);
+  only_these_may_suffer(broken, efas);
   judge_.alive_and_bounded();
   if (random(3) == 0) {
     last_ += "; SIGTERM meanwhile";
@@ -184,7 +202,7 @@ void Stage::change_in_mid_read() {
     hold(milliseconds(random(20)));
     node_.host.set(device_target(device), "heal");
   }
-  judge_.only_these_suffer({device}, {});
+  only_these_may_suffer({device}, {});
 }
 
 void Stage::device_leaves() {
@@ -194,7 +212,7 @@ void Stage::device_leaves() {
   node_.host.set(device_target(device), "vanish");
   must_suffer(kNeuron, std::to_string(device), kShown);
   pods_come_and_go();
-  judge_.only_these_suffer({device}, {});
+  only_these_may_suffer({device}, {});
   if (random(2) == 0) agent_is_killed();
   node_.host.set(device_target(device), "heal");
 }
@@ -219,7 +237,7 @@ void Stage::interface_leaves() {
   node_.host.set(efa, random(2) == 0 ? "vanish" : "unbind");
   must_suffer(kEfa, efa, kShown);
   pods_come_and_go();
-  judge_.only_these_suffer({}, {efa});
+  only_these_may_suffer({}, {efa});
   node_.host.set(efa, "heal");
 }
 

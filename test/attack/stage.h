@@ -47,6 +47,7 @@ class Stage {
   void pods_come_and_go();
   void hold(std::chrono::milliseconds time);
   void must_be_whole(std::chrono::milliseconds within);
+  void only_these_may_suffer(const std::set<int>& devices, const std::set<std::string>& efas);
   void must_suffer(const std::string& resource, const std::string& id, std::chrono::milliseconds within);
   [[nodiscard]] int random(int below) { return static_cast<int>(random_() % static_cast<unsigned>(below)); }
   void set_faults(const std::vector<std::string>& lines);

@@ -66,10 +66,14 @@ int run(int rounds) {
   const auto view = plugin::view_of("trn2.48xlarge");
   desk.set_view(view);
   plugin::ListGate gate(clock);
-  const plugin::DevicePluginService::Hooks hooks{
-      [](auto, auto) {}, [] {},       [&gate](auto resource, auto go) { return gate.hold(resource, std::move(go)); },
-      [](auto) {},       [](auto) {}, {},
-      [](auto) {}};
+  plugin::DevicePluginService::Hooks hooks;
+  hooks.on_stream_end = [](auto, auto) {};
+  hooks.on_list_sent = [] {};
+  hooks.hold_allocate = [&gate](auto resource, auto go) { return gate.hold(resource, std::move(go)); };
+  hooks.hold_for_checkpoint = [](auto, auto go) { go(); };
+  hooks.release_allocate = [](auto) {};
+  hooks.on_allocate = [](auto) {};
+  hooks.cancel_pre_start = [](auto) {};
   auto server = plugin::PluginServer::start(Resource::neuron, empty.directory(), "neuron.sock", desk, hooks);
   if (!server) return 1;
   const auto ours = bench::connect(empty.directory() + "/neuron.sock");

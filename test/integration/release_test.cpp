@@ -125,7 +125,7 @@ TEST_P(WithoutList, TheCheckpointTellsWhoHoldsWhat) {
 
 INSTANTIATE_TEST_SUITE_P(Kubelet, WithoutList,
                          testing::Values(sim::PodResourcesFault::error, sim::PodResourcesFault::hangs,
-                                         sim::PodResourcesFault::oversized));
+                                         sim::PodResourcesFault::oversized, sim::PodResourcesFault::garbage));
 
 }  // namespace
 }  // namespace neuron::fakes
