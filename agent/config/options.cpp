@@ -74,7 +74,7 @@ void add_options(CLI::App& command, Options& options) {
                "Time between two looks at the machine");
   add_duration(command, "--pod-resources-interval", options.pod_resources_interval,
                "NEURON_AGENT_POD_RESOURCES_INTERVAL",
-               "The longest time between two questions to the kubelet, who holds what");
+               "The longest time between two questions to\nthe kubelet, who holds what");
   command.add_option("--log-level", options.log_level, "Least severe message to log")
       ->envname("NEURON_AGENT_LOG_LEVEL")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))

@@ -14,6 +14,7 @@ struct Release : testing::Test {
     node.start();
     ASSERT_TRUE(node.wait_allocatable(kCore, 32));
     ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
+    ASSERT_TRUE(node.wait_allocatable(kEfa, 8));  // before it is known, a pod is admitted without it
   }
   [[nodiscard]] Result<sim::PodResult> init_only(const std::string& name) const {
     sim::PodSpec pod;

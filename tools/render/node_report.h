@@ -30,16 +30,16 @@ struct NodeReport {
   std::vector<model::Health> device_health;  // parallel to host.devices; empty: nobody judged
   // Parallel to host.devices; of each device by physical core (model::Snapshot::core_health). Empty: nobody judged
   std::vector<std::vector<model::Health>> core_health;
-  std::vector<model::Health> efa_health;     // parallel to host.efas; empty: nobody judged
-  std::vector<std::vector<int>> core_ids;    // parallel to host.devices: global logical ids; empty = unknown
-  std::vector<std::vector<int>> near_efas;   // parallel to host.devices: positions in host.efas
-  bool switched = false;                     // the fabric is a switch: neighbours are no links (trn3 and others)
-  std::map<int, std::string> commands;       // pid -> printable command line; absent = not resolvable
-  std::optional<std::vector<PodUse>> pods;   // nullopt: not asked, or the kubelet did not answer
-  std::optional<int> expected_devices;       // what the instance type has; nullopt: unknown type
-  std::optional<int> expected_efas;          // the most that the instance type can have
-  std::vector<int> missing_devices;          // of the expected ones, by index; of the whole node
-  std::optional<int> found_efas;             // of the whole node; nullopt: nobody counted
+  std::vector<model::Health> efa_health;    // parallel to host.efas; empty: nobody judged
+  std::vector<std::vector<int>> core_ids;   // parallel to host.devices: global logical ids; empty = unknown
+  std::vector<std::vector<int>> near_efas;  // parallel to host.devices: positions in host.efas
+  bool switched = false;                    // the fabric is a switch: neighbours are no links (trn3 and others)
+  std::map<int, std::string> commands;      // pid -> printable command line; absent = not resolvable
+  std::optional<std::vector<PodUse>> pods;  // nullopt: not asked, or the kubelet did not answer
+  std::optional<int> expected_devices;      // what the instance type has; nullopt: unknown type
+  std::optional<int> expected_efas;         // the most that the instance type can have
+  std::vector<int> missing_devices;         // of the expected ones, by index; of the whole node
+  std::optional<int> found_efas;            // of the whole node; nullopt: nobody counted
   // Devices by index whose neighbours are assumed though the driver does show a list, an empty one, or would if it
   // might be read: it blanks all lists when a device is missing (neuron-driver.md §4). The official tool shows none
   // then.
