@@ -31,7 +31,8 @@ class Judge {
   // Units outside of the broken devices and interfaces that are not offered although nobody holds them.
   [[nodiscard]] std::vector<std::string> complaints_of(const std::set<int>& broken_devices,
                                                        const std::set<std::string>& broken_efas) const;
-  // As the kubelet sees it now: every unit offered that nobody holds through another name.
+  void expect(std::set<std::string> resources) { resources_ = std::move(resources); }  // that the node has
+  // As the kubelet sees it now: every resource is there, and every unit offered that nobody holds through another name.
   [[nodiscard]] bool whole() const;
   [[nodiscard]] std::string state();
 
@@ -43,6 +44,7 @@ class Judge {
 
   fakes::Node& node_;
   int cores_per_device_;
+  std::set<std::string> resources_;
   std::size_t log_seen_ = 0;
   std::vector<std::string> complaints_;
 };

@@ -40,6 +40,10 @@ Stage::Stage(const std::string& instance_type, unsigned seed)
   start_agent();
   devices_ = core::find_instance_type(instance_type)->device_count;
   find_victims();
+  std::set<std::string> resources;
+  if (devices_ > 0) resources = {kNeuron, kCore};
+  if (!efas_.empty()) resources.insert(kEfa);
+  judge_.expect(std::move(resources));
   must_be_whole(kBack);
 }
 
