@@ -64,7 +64,7 @@ export CGO_ENABLED=0
 status=0
 $as_root env NEURON_BIN="$bin" KUBELET_BIN="$out/kubelet" KUBELET_LOGS="$out/logs" \
   KUBELET_SEED="${KUBELET_SEED:-}" KUBELET_PODS="${KUBELET_PODS:-}" \
-  "$out/kubelet.test" -test.v -test.timeout 10m -test.run "$only" >"$out/output.txt" 2>&1 || status=$?
+  "$out/kubelet.test" -test.v -test.timeout 25m -test.run "$only" >"$out/output.txt" 2>&1 || status=$?
 grep -E '^ *--- |FIGURE|_test.go:|^panic|kubelet suite' "$out/output.txt" || true
 
 # Only leaves are counted: a test with subtests is their sum.
