@@ -201,7 +201,7 @@ void AllocationDesk::confirm(const std::vector<ShownHolding>& written, core::Adm
   const MutexLock lock(mutex_);
   if (!view_ || doubted_ == 0 || mark == doubted_) return;
   ledger_.confirm(to_holdings(written, clock_.now()));
-  ledger_.admission_goes_on(std::exchange(doubted_, 0), mark);
+  ledger_.admission_goes_on(std::exchange(doubted_, mark), mark);
 }
 
 Result<ContainerAnswer> AllocationDesk::allocate_silicon(Resource resource, const std::vector<int>& units,
@@ -284,8 +284,9 @@ bool AllocationDesk::admission_open() const {
   const MutexLock lock(mutex_);
   const core::AdmissionMark mark = mark_();
   const auto& holdings = ledger_.holdings();
-  return mark != 0 && std::any_of(holdings.begin(), holdings.end(),
-                                  [&](const core::Holding& holding) { return holding.mark == mark; });
+  return doubted_ != 0 ||
+         (mark != 0 && std::any_of(holdings.begin(), holdings.end(),
+                                   [&](const core::Holding& holding) { return holding.mark == mark; }));
 }
 
 SteadyTime AllocationDesk::last_call() const {

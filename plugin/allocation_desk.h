@@ -76,7 +76,7 @@ class AllocationDesk {
   // before allocate(); if true, that comes when a list of ours has made the kubelet write it and confirm() was called,
   // or not.
   [[nodiscard]] bool doubtful(Resource resource, const std::vector<std::string>& ids) EXCLUDES(mutex_);
-  // The whole checkpoint as it is now. Ends the doubt if it was written since.
+  // The whole checkpoint as it is now; ends the doubt if it was written since. To be called for each that is written.
   void confirm(const std::vector<ShownHolding>& written, core::AdmissionMark mark) EXCLUDES(mutex_);
 
   // Core ids from before our time are among `shown`, and what they mean has yet to be found out: reconcile() wants
@@ -149,7 +149,8 @@ class AllocationDesk {
   bool numbering_known_ GUARDED_BY(mutex_) = false;    // lnc_ is that of the ids held from before our time
   core::Ledger ledger_ GUARDED_BY(mutex_);
   SteadyTime last_call_ GUARDED_BY(mutex_){};
-  core::AdmissionMark doubted_ GUARDED_BY(mutex_) = 0;                // the mark of an Allocate in doubt
+  // While an Allocate waits in doubt: the mark of its admission, which no write ends meanwhile.
+  core::AdmissionMark doubted_ GUARDED_BY(mutex_) = 0;
   std::map<Resource, std::vector<int>> withheld_ GUARDED_BY(mutex_);  // devices shown Unhealthy in the newest lists
   // By number of EFAs of a container: on how many devices such containers were, the latest first, each once.
   std::map<std::size_t, std::vector<int>> sizes_beside_ GUARDED_BY(mutex_);

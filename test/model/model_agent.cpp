@@ -32,8 +32,12 @@ struct ModelAgent::Served final : PluginSocket {
     self->hold();
     if (socket.expired()) return fail(ErrorCode::unavailable, "nobody listens");
     if (agent.desk_.doubtful(resource, ids)) {
-      self->hold_for_checkpoint(resource);
-      if (socket.expired()) return fail(ErrorCode::unavailable, "nobody listens");
+      const plugin::Resource asked = resource;
+      self->hold_for_checkpoint(asked);
+      if (socket.expired()) {  // a server that goes away answers what it holds
+        static_cast<void>(self->desk_.allocate(asked, ids));
+        return fail(ErrorCode::unavailable, "nobody listens");
+      }
     }
     TRY_ASSIGN(const plugin::ContainerAnswer answer, agent.desk_.allocate(resource, ids));
     v1beta1::ContainerAllocateResponse response;

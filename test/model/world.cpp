@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kTraceLines = 60;
+constexpr std::size_t kTraceLines = 300;
 constexpr milliseconds kListDeadline{2000};  // as in agent/daemon/supervisor_publish.cpp
 
 constexpr std::array<const char*, 5> kTypes = {"trn1.32xlarge", "trn1.32xlarge", "trn2.48xlarge", "inf2.48xlarge",

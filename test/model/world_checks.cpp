@@ -66,6 +66,7 @@ void World::watch_ledger() {
 // On a quiet node the kubelet's lists are exactly: all units but the broken ones and those used otherwise.
 void World::check_lists() {
   if (!kubelet_up_ || !agent_ || broken_) return;
+  if (tally_.split > 0) return;  // a container with two silicons: nobody can say what it uses
   const auto resources = kubelet_->resources();
   for (const plugin::Resource resource : plugin::kAllResources) {
     if (resource == plugin::Resource::neurondevice && !neurondevice_) continue;

@@ -177,9 +177,11 @@ TEST_F(Desk, AnAdmissionGoesOnUnderTheMarkOfTheCheckpointThatWasAskedFor) {
   ASSERT_TRUE(desk.allocate(Resource::efa, {view->id_of(Resource::efa, 0)}));
   ASSERT_TRUE(desk.doubtful(Resource::neuroncore, {"6", "7"}));
   next_container();
+  EXPECT_TRUE(desk.admission_open()) << "the kubelet still waits";
   desk.confirm({{"vpc.amazonaws.com/efa", {view->id_of(Resource::efa, 0)}, "pod u1/c"}}, mark);
-  EXPECT_TRUE(desk.admission_open());
+  next_container();  // written once more, before the answer
   EXPECT_EQ(cores_env(desk.allocate(Resource::neuroncore, {"6", "7"})), "0-1");
+  EXPECT_TRUE(desk.admission_open());
   EXPECT_EQ(cores_env(desk.allocate(Resource::neuron, {"3"})), "0-1") << "the same container's";
 }
 
