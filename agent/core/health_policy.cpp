@@ -44,6 +44,13 @@ bool is_count(const DeviceSignal& signal) {
   return signal.value != nullptr && !signal.what.empty();
 }
 
+// Not even what every driver since the first shows of a device: its cores, or how many.
+bool shows_nothing(const NeuronDevice& device) {
+  const bool has_count = device.physical_cores && device.physical_cores->origin == model::Origin::live;
+  return !has_count && device.cores.empty() && device.arch.empty() && !device.serial &&
+         device.signals == DeviceSignals{};
+}
+
 std::optional<Health> judge_presence(const NeuronDevice& device, const std::string& name, const Scene& scene) {
   if (device.presence == Presence::vanished) {
     return make_verdict(HealthState::unhealthy, "device_vanished", name + " left sys/class/neuron_device",
@@ -53,6 +60,11 @@ std::optional<Health> judge_presence(const NeuronDevice& device, const std::stri
     const ScanPart folder{ScanPart::Kind::device, device.index};
     return silent_verdict(scene.scan, name,
                           {folder, {ScanPart::Kind::driver, device.index}, {ScanPart::Kind::devices}});
+  }
+  if (shows_nothing(device) && !device.problems.empty()) {
+    return make_verdict(HealthState::unhealthy, kNothingReadable,
+                        name + ": nothing of it can be read (" + device.problems.front() + ')',
+                        "look at the kernel log; reload the Neuron driver, or replace the instance");
   }
   if (!device.node_present && scene.nodes_seen) {
     return make_verdict(HealthState::unhealthy, "device_node_missing", "dev/" + name + " does not exist",

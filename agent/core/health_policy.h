@@ -54,6 +54,8 @@ inline constexpr std::string_view kNoVerbs = "ib_uverbs_not_loaded";
 
 // Reason of a device whose health files should give a value and do not.
 inline constexpr std::string_view kSignalUnreadable = "signal_unreadable";
+// Reason of a device of which not even its cores can be read.
+inline constexpr std::string_view kNothingReadable = "nothing_readable";
 // Reason of all devices of a chip when none of them has a health file that the driver should have.
 inline constexpr std::string_view kSignalsMissing = "signals_missing";
 // Reason of a physical core that the driver counts and shows no folder for.

@@ -24,7 +24,7 @@ std::vector<std::string> told_of_health(const model::HostScan& scan, const model
                                         const preflight_rules::Report& report) {
   const std::string name = "neuron" + std::to_string(device.index);
   const bool told = std::any_of(report.findings.begin(), report.findings.end(), [&](const Finding& finding) {
-    return finding.code == kSignalUnreadable &&
+    return (finding.code == kSignalUnreadable || finding.code == kNothingReadable) &&
            std::find(finding.subjects.begin(), finding.subjects.end(), name) != finding.subjects.end();
   });
   return told ? unread_signals(scan, device) : std::vector<std::string>{};

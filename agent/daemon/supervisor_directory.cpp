@@ -34,6 +34,7 @@ std::optional<Supervisor::Outcome> Supervisor::watch_directory() {
   if (watch->state() == plugin::SocketWatch::State::dead) return end_on_dead_mount("removed");
   if (const auto outcome = lock_directory()) return outcome;
   if (!lock_) return std::nullopt;
+  if (!directory_error_.empty()) spdlog::info("kubelet directory {} is usable again", directory);
   directory_error_.clear();
   watch_ = *std::move(watch);
   stands_at_ = parts_.clock.now() + kStandsEvery;
@@ -158,10 +159,11 @@ void Supervisor::register_again(const RegistrationCheck::Lost& lost) {
   if (served == nullptr || !served->server) return;
   const std::string_view name = plugin::resource_name(lost.resource);
   if (lost.times == 1) {
-    spdlog::warn("resource={} was taken over: {}; registering again", name, lost.why);
+    spdlog::warn("resource={} seems to have been taken over: {}; registering again", name, lost.why);
   } else if (lost.times == 2) {
     spdlog::warn(
-        "resource={} was taken over again: {}; two plugins of one resource disturb each other, remove one. It is "
+        "resource={} seems to have been taken over again: {}; two plugins of one resource disturb each other, remove "
+        "one. It is "
         "registered again ever more rarely",
         name, lost.why);
   } else {

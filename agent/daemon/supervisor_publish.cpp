@@ -2,6 +2,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "agent/daemon/supervisor.h"
 #include "plugin/checkpoint.h"
@@ -51,9 +53,14 @@ void Supervisor::publish_again() {
 void Supervisor::log_changes(const ServedResource& served, const monitor::UnitList& list) const {
   const plugin::NodeViewPtr view = parts_.desk.view();
   if (served.resource == plugin::Resource::neuroncore) return;  // its devices say the same
+  std::set<std::string_view> unhealthy_before;
+  if (served.last_list) {
+    for (const monitor::UnitState& unit : *served.last_list) {
+      if (!unit.healthy) unhealthy_before.insert(unit.id);
+    }
+  }
   for (std::size_t i = 0; i < list.size(); ++i) {
-    const bool was_healthy = !served.last_list || i >= served.last_list->size() || (*served.last_list)[i].healthy;
-    if (list[i].healthy == was_healthy) continue;
+    if (list[i].healthy != unhealthy_before.contains(list[i].id)) continue;
     const auto unit = view->unit_of(served.resource, list[i].id);
     if (!unit) continue;
     const model::Health& health = view->health_of(served.resource, *unit);
@@ -110,7 +117,7 @@ void Supervisor::handle(const HoldersListed& event) {
 milliseconds Supervisor::ask_interval() const {
   const milliseconds most = parts_.options.pod_resources_interval;
   const bool withheld = std::any_of(served_.begin(), served_.end(), [this](const ServedResource& served) {
-    return served.server && parts_.desk.withholds(served.resource);
+    return parts_.desk.withholds(served.resource);
   });
   return withheld ? std::min(kAskWhileWithheld, most) : most;
 }
@@ -141,9 +148,11 @@ void Supervisor::apply_holders() {
   }
   parts_.desk.reconcile(*shown);
   if (const auto* written = holders_.written()) parts_.desk.confirm(written->holdings, written->mark);
-  // Whoever holds anything is asked after from time to time, however we came to know of him.
-  if (parts_.desk.holds_anything() && !asking_holders_ && !ask_moment_.next()) {
-    ask_moment_.want(parts_.clock.now() + ask_interval());
+  // Whoever holds anything is asked after from time to time, however we came to know of him, and sooner once his
+  // silicon is withheld from another name.
+  const SteadyTime next = parts_.clock.now() + ask_interval();
+  if (parts_.desk.holds_anything() && !asking_holders_ && ask_moment_.next().value_or(SteadyTime::max()) > next) {
+    ask_moment_.want(next);
   }
   request_publish();
 }

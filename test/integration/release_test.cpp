@@ -98,6 +98,23 @@ TEST_F(Release, TwoSiliconsInOneContainerAreStillRefused) {
   }
 }
 
+TEST(Holders, KnownFromARestartAreAskedAfterAsSoonAsOthers) {
+  Node node("trn1.32xlarge");
+  node.pod_resources_interval = "60s";  // longer than anybody waits here
+  node.start();
+  ASSERT_TRUE(node.wait_allocatable(kCore, 32));
+  ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
+  ASSERT_TRUE(node.run("old", {{kNeuron, 2}}));
+  ASSERT_TRUE(node.wait_allocatable(kCore, 28));
+  node.agent->signal(SIGKILL);
+  ASSERT_TRUE(node.agent->wait(kPatience));
+  node.start_agent();
+  ASSERT_TRUE(node.kubelet->wait_for([&] { return node.kubelet->registrations(kCore) == 2; }, kPatience));
+  ASSERT_TRUE(node.wait_allocatable(kCore, 28));
+  ASSERT_TRUE(node.kubelet->remove("old"));
+  EXPECT_TRUE(node.wait_allocatable(kCore, 32)) << node.agent->log();
+}
+
 struct WithoutList : testing::TestWithParam<sim::PodResourcesFault> {};
 
 // What the old list said counts no more; the kubelet's checkpoint tells, as the log says.

@@ -32,7 +32,7 @@ struct Rival : testing::Test {
         kPatience))
         << node.agent->log();
     EXPECT_TRUE(node.run("pod", {{kEfa, 1}})) << node.agent->log();
-    EXPECT_THAT(node.agent->log(), HasSubstr("resource=vpc.amazonaws.com/efa was taken over"));
+    EXPECT_THAT(node.agent->log(), HasSubstr("resource=vpc.amazonaws.com/efa seems to have been taken over"));
     EXPECT_THAT(node.agent->log(), HasSubstr("efa-rival.sock"));
   }
 };

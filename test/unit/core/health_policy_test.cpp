@@ -47,6 +47,15 @@ std::vector<Fault> faults() {
        "unhealthy_components", "hbm, link_efa", "replace"},
       {"unreachable", [](D& d) { d.signals.unreachable = true; }, "device_unreachable", "device_unreachable",
        "replace"},
+      {"nothing",
+       [](D& d) {
+         const int index = d.index;
+         d = D();
+         d.index = index;
+         d.node_present = true;
+         d.problems = {"sys/class/neuron_device/neuron5/info/serial_number: Input/output error"};
+       },
+       "nothing_readable", "Input/output error", "reload"},
       {"invalid", [](D& d) { d.signals.reset_state = 2; }, "device_invalid", "reset reads 2", "reboot"},
       {"resetting", [](D& d) { d.signals.reset_state = 0; }, "resetting", "being reset", "", HealthState::degraded},
       {"node", [](D& d) { d.node_present = false; }, "device_node_missing", "dev/neuron5", "udev"},

@@ -96,6 +96,16 @@ std::vector<Case> health_cases() {
        [](Host h) {
          h.scan.devices[4].signals.unhealthy_components = {{"hbm", "link_efa"}};
        }},
+      {"nothing_readable", kError, kTrn1,
+       [](Host h) {
+         model::NeuronDevice& silent = h.scan.devices[4];
+         silent.arch.clear();
+         silent.serial.reset();
+         silent.physical_cores->origin = model::Origin::assumed;
+         silent.cores.clear();
+         silent.signals = {};
+         silent.problems = {"sys/class/neuron_device/neuron4/stats/hardware/sram_ecc_uncorrected: Input/output error"};
+       }},
       {"device_unreachable", kError, kTrn1, [](Host h) { h.scan.devices[4].signals.unreachable = true; }},
       {"device_invalid", kError, kTrn1, [](Host h) { h.scan.devices[4].signals.reset_state = 2; }},
       {"resetting", kWarning, kTrn1, [](Host h) { h.scan.devices[4].signals.reset_state = 0; }},
