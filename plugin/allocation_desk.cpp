@@ -56,7 +56,7 @@ void AllocationDesk::forget_ended(Resource resource, const core::ChooseRequest& 
   std::vector<int> offered;
   std::set_difference(request.available.begin(), request.available.end(), request.must_include.begin(),
                       request.must_include.end(), std::back_inserter(offered));
-  ledger_.offered(resource, offered, clock_.now() - kSettled);
+  ledger_.offered(resource, offered, clock_.now() - kSettled, clock_.now());
 }
 
 core::ChooseRequest AllocationDesk::question(Resource resource, const std::vector<std::string>& available,

@@ -97,10 +97,14 @@ std::vector<bool> Ledger::over_when_given(Resource resource, const std::vector<i
   return over;
 }
 
-void Ledger::offered(Resource resource, const std::vector<int>& units, SteadyTime settled) {
+void Ledger::offered(Resource resource, const std::vector<int>& units, SteadyTime settled, SteadyTime now) {
   const std::vector<bool> over = over_when_given(resource, units, settled);
   std::size_t position = 0;
-  std::erase_if(holdings_, [&](const Holding& /*held*/) { return over[position++]; });
+  std::erase_if(holdings_, [&](const Holding& held) {
+    if (!over[position++]) return false;
+    for (const int unit : held.units) offered_since_[{held.resource, unit}] = now;
+    return true;
+  });
 }
 
 void Ledger::forget_admission(AdmissionMark mark) {
@@ -165,11 +169,20 @@ std::vector<Holding> Ledger::not_outdated(const Shown& shown) const {
     }
   };
   take(shown.listed, [&](const Holding& own) { return own.since > shown.asked_at; });
+  std::set<std::string> ended;  // the kubelet has offered their units as free since it was asked
+  for (const Holding& seen : current) {
+    const bool over = std::any_of(seen.units.begin(), seen.units.end(), [&](int unit) {
+      return offered_since_.contains({seen.resource, unit});
+    });
+    if (over) ended.insert(seen.holder);
+  }
+  std::erase_if(current, [&](const Holding& seen) { return ended.contains(seen.holder); });
   take(shown.stored, [&](const Holding& own) { return own.mark != 0 && own.mark == shown.stored_mark; });
   return bounded(std::move(current));
 }
 
 void Ledger::reconcile(const Shown& shown) {
+  std::erase_if(offered_since_, [&](const auto& unit) { return unit.second <= shown.asked_at; });
   using Key = std::pair<Resource, std::vector<int>>;
   std::map<Key, const Holding*> known;  // the newest of ours
   for (const Holding& old : holdings_) known[{old.resource, old.units}] = &old;
@@ -195,6 +208,7 @@ void Ledger::reconcile(const Shown& shown) {
 }
 
 void Ledger::renumber(Resource resource, const std::function<std::optional<int>(int)>& number_of) {
+  std::erase_if(offered_since_, [&](const auto& unit) { return unit.first.first == resource; });
   for (Holding& held : holdings_) {
     if (held.resource != resource) continue;
     std::vector<int> units;

@@ -3,9 +3,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "agent/base/clock.h"
@@ -53,7 +55,8 @@ class Ledger {
 
   // The kubelet offers `units` of a resource as free: containers that held one of them since before `settled` are over.
   // Younger holdings stay, as the kubelet may offer what it has just given (its race of kubelet.md §2.5).
-  void offered(Resource resource, const std::vector<int>& units, SteadyTime settled);
+  // What ended so does not come back with a List that was asked before `now`.
+  void offered(Resource resource, const std::vector<int>& units, SteadyTime settled, SteadyTime now);
 
   // An admission that was refused: the kubelet fails the pod for good and writes no checkpoint, so the next container
   // has the same mark and must not be taken for this one.
@@ -111,7 +114,8 @@ class Ledger {
   [[nodiscard]] std::vector<Holding> not_outdated(const Shown& shown) const;
   [[nodiscard]] const Holding* of_admission(Resource resource, AdmissionMark mark, bool silicon) const;
 
-  std::vector<Holding> holdings_;  // oldest first
+  std::vector<Holding> holdings_;                                 // oldest first
+  std::map<std::pair<Resource, int>, SteadyTime> offered_since_;  // units of those that offered() ended, and when
 };
 
 }  // namespace neuron::core

@@ -34,6 +34,21 @@ TEST(Ledger, ACoreHeldThroughOneResourceConflictsInEveryOther) {
   EXPECT_FALSE(ledger.conflict(kDevice, {2, 3}, {2, 3}, 8)) << "the kubelet alone counts within one resource";
 }
 
+// A checkpoint that is written after an offer makes the newest List count again, which may have been asked before it.
+TEST(Ledger, WhatTheKubeletOffersIsNotBroughtBackByAListFromBefore) {
+  Ledger ledger;
+  const auto at = [](int second) { return SteadyTime{} + seconds(second); };
+  const std::vector<Holding> listed = {cores(kDevice, {0, 1}, 0, 10, "a"), cores(kDevice, {2, 3}, 0, 10, "b")};
+  ledger.reconcile({listed, at(10), {}, 0});
+  ASSERT_EQ(ledger.holdings().size(), 2U);
+  ledger.offered(kDevice, {2, 3}, at(11), at(12));
+  ledger.reconcile({listed, at(10), {}, 0});
+  ASSERT_EQ(ledger.holdings().size(), 1U);
+  EXPECT_EQ(ledger.holdings()[0].holder, "a");
+  ledger.reconcile({listed, at(13), {}, 0});
+  EXPECT_EQ(ledger.holdings().size(), 2U) << "a List asked later knows better";
+}
+
 TEST(Ledger, OneAdmissionMayAskForBoth) {
   Ledger ledger;
   ledger.record(cores(kDevice, {0, 1}, 7));
@@ -98,7 +113,7 @@ TEST(Ledger, WhatTheKubeletOffersIsFreeAndItsOldContainerOver) {
   ledger.record({Resource::efa, {3}, {}, {}, "", 7, SteadyTime{} + seconds(1)});
   ledger.record(cores(kDevice, {2, 3}, 8, 5));
   ledger.record({Resource::efa, {4}, {}, {}, "", 8, SteadyTime{} + seconds(5)});
-  ledger.offered(Resource::efa, {3, 4}, SteadyTime{} + seconds(4));
+  ledger.offered(Resource::efa, {3, 4}, SteadyTime{} + seconds(4), SteadyTime{} + seconds(5));
   ASSERT_EQ(ledger.holdings().size(), 2U) << "the NIC is free, so its container and the container's device are too";
   EXPECT_EQ(ledger.holdings()[0].mark, 8U) << "too young: the kubelet may be offering what it has just given";
 }
@@ -108,7 +123,7 @@ TEST(Ledger, AMarkInheritedFromARefusedPodDoesNotEndItsHeir) {
   ledger.record(cores(kCore, {4, 5}, 7, 1));    // its pod was refused by the kubelet: no checkpoint, the mark stays
   ledger.record(cores(kDevice, {4, 5}, 7, 3));  // the next pod
   EXPECT_TRUE(ledger.conflict(kCore, {4}, {4}, 8)) << "core 4 is in use, though the kubelet offers it";
-  ledger.offered(kCore, {4, 5}, SteadyTime{} + seconds(9));
+  ledger.offered(kCore, {4, 5}, SteadyTime{} + seconds(9), SteadyTime{} + seconds(10));
   EXPECT_TRUE(ledger.conflict(kCore, {4}, {4}, 8));
 }
 
