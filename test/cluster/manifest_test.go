@@ -31,6 +31,11 @@ func TestDefaultManifest(t *testing.T) {
 	c.Kubectl(t, "-n", system, "rollout", "status", "daemonset/neuron-agent", "--timeout=60s")
 	expectReadyEverywhere(t, c, agentPod, len(nodes))
 
+	nodes[0].Inject(t, "neuron3", "vanish")
+	nodes[0].ExpectAllocatable(t, cluster.Counts{Cores: 30, Devices: 15, EFAs: 8})
+	nodes[0].Inject(t, "neuron3", "heal")
+	nodes[0].ExpectAllocatable(t, cluster.Counts{Cores: 32, Devices: 16, EFAs: 8})
+
 	ask := cluster.Ask{cluster.Neuron: "4", cluster.EFA: "2"}
 	job := cluster.One("four-devices", ask)
 	c.StartJob(t, job)

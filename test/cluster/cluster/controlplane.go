@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"sync"
 	"syscall"
@@ -49,7 +48,7 @@ func Get(t testing.TB) *Cluster {
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
-	if err := shared.cluster.running(); err != nil {
+	if err := shared.cluster.Running(); err != nil {
 		t.Fatal(err)
 	}
 	return shared.cluster
@@ -77,7 +76,8 @@ func (s *sharedCluster) shutDown() error {
 	return errors.Join(all...)
 }
 
-func (c *Cluster) running() error {
+// Running returns an error if a program of the control plane has ended.
+func (c *Cluster) Running() error {
 	for _, p := range []*Process{c.Etcd, c.APIServer, c.ControllerManager, c.Scheduler} {
 		if err := p.Running(); err != nil {
 			return err
@@ -103,7 +103,7 @@ func startCluster() (*Cluster, error) {
 	// Pods are refused until their namespace has its service account.
 	return c, wait(Patience, "namespace default has a service account", func() error {
 		_, err := c.Client.CoreV1().ServiceAccounts("default").Get(context.Background(), "default", meta.GetOptions{})
-		return errors.Join(err, c.running())
+		return errors.Join(err, c.Running())
 	})
 }
 
@@ -157,15 +157,7 @@ func (c *Cluster) StartEtcd() error {
 		if err := c.Etcd.Running(); err != nil {
 			return permanent{err}
 		}
-		answer, err := http.Get("http://127.0.0.1:2379/health")
-		if err != nil {
-			return err
-		}
-		defer answer.Body.Close()
-		if answer.StatusCode != http.StatusOK {
-			return errors.New(answer.Status)
-		}
-		return nil
+		return expectOK("http://127.0.0.1:2379/health")
 	})
 }
 

@@ -80,3 +80,6 @@ func (s settings) inWork(name string) string { return filepath.Join(s.work, name
 
 // Manifest returns the path of a file below manifests/ in the tree.
 func Manifest(name string) string { return filepath.Join(env.tree, "manifests", name) }
+
+// Tools returns the directory of kubectl and the other programs, which every node has at the same path.
+func Tools() string { return env.tools }

@@ -15,6 +15,7 @@ const (
 )
 
 func nodeAddress(number int) string { return fmt.Sprintf("10.99.0.%d", 10+number) }
+func nodePort(number int) string    { return fmt.Sprintf("node%d", number) } // on the bridge
 func podRange(number int) string    { return fmt.Sprintf("10.244.%d.0/24", number) }
 
 // suiteNetwork gives the suite's namespace what routers and kube-proxy are elsewhere. The API server listens on the service
@@ -33,7 +34,7 @@ func suiteNetwork() error {
 
 // connectNode lays a wire between the bridge and the network namespace of a node's first process.
 func connectNode(number, pid int) error {
-	port, address := fmt.Sprintf("node%d", number), nodeAddress(number)
+	port, address := nodePort(number), nodeAddress(number)
 	if err := ip(
 		fmt.Sprintf("link add %s type veth peer name eth0 netns %d", port, pid),
 		fmt.Sprintf("link set %s master %s up", port, bridge)); err != nil {
@@ -50,7 +51,7 @@ func connectNode(number, pid int) error {
 }
 
 // disconnectNode removes the wire; the other end vanishes with it.
-func disconnectNode(number int) error { return ip(fmt.Sprintf("link del node%d", number)) }
+func disconnectNode(number int) error { return ip("link del " + nodePort(number)) }
 
 func ip(commands ...string) error {
 	for _, arguments := range commands {

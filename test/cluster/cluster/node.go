@@ -294,6 +294,28 @@ func (n *Node) Running() error {
 	return nil
 }
 
+// Leftovers lists what of the node exists outside its disk; nothing, once it is off.
+func (n *Node) Leftovers() []string {
+	var left []string
+	for _, p := range processes() {
+		if strings.Contains(p.group, n.group()+"/") {
+			left = append(left, fmt.Sprintf("process %d %s", p.pid, p.name))
+		}
+	}
+	mounts, _ := mountPoints(func(point, _ string) bool { return strings.HasPrefix(point, n.dir+"/") })
+	left = append(left, mounts...)
+	groups, _ := cgroupMounts()
+	for _, path := range groups {
+		if _, err := os.Stat(path + n.group()); err == nil {
+			left = append(left, path+n.group())
+		}
+	}
+	if _, err := run("ip", "link", "show", nodePort(n.number)); err == nil {
+		left = append(left, "network interface "+nodePort(n.number))
+	}
+	return left
+}
+
 // start runs a program of the node inside its namespaces.
 func (n *Node) start(name string, environment []string, argv ...string) (*Process, error) {
 	p, err := startProcess(n.Name+"-"+name, environment, append(n.enter(), argv...)...)

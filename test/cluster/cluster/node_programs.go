@@ -13,6 +13,7 @@ const (
 	kubeletDir       = "/var/lib/kubelet" // hard-coded in the kubelet's device manager
 	containerdSocket = "/run/containerd/containerd.sock"
 	kubernetesDir    = "/etc/kubernetes"
+	healthPort       = 10248
 )
 
 // ofNode returns a path as the test sees it that may be outside the node's disk, for sockets below /run.
@@ -91,7 +92,7 @@ func (n *Node) writeKubeletConfig() error {
 	}
 	config, err := json.Marshal(map[string]any{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
-		"address": "0.0.0.0", "healthzPort": 0, "resolvConf": kubernetesDir + "/resolv.conf",
+		"address": "0.0.0.0", "healthzBindAddress": n.Address(), "healthzPort": healthPort, "resolvConf": kubernetesDir + "/resolv.conf",
 		"tlsCertFile": kubernetesDir + "/server.crt", "tlsPrivateKeyFile": kubernetesDir + "/server.key",
 		"authentication": map[string]any{
 			"anonymous": map[string]any{"enabled": false},
@@ -135,7 +136,8 @@ func (n *Node) StartContainerd() error {
 	})
 }
 
-// StartKubelet starts the kubelet and does not wait.
+// StartKubelet starts the kubelet and waits until it is healthy. It ends by itself, and needs to be started again, if
+// containerd does not serve while it starts.
 func (n *Node) StartKubelet() error {
 	arguments := []string{env.tool("kubelet"), "--config", kubernetesDir + "/kubelet.json", "--kubeconfig",
 		kubernetesDir + "/kubelet.kubeconfig", "--hostname-override", n.Name, "--node-ip", n.Address(), "-v", "2"}
@@ -143,8 +145,15 @@ func (n *Node) StartKubelet() error {
 		arguments = append(arguments, "--node-labels", labels)
 	}
 	var err error
-	n.Kubelet, err = n.start("kubelet", nil, arguments...)
-	return err
+	if n.Kubelet, err = n.start("kubelet", nil, arguments...); err != nil {
+		return err
+	}
+	return wait(Patience, n.Name+": the kubelet is healthy", func() error {
+		if err := n.Kubelet.Running(); err != nil {
+			return permanent{err}
+		}
+		return expectOK(fmt.Sprintf("http://%s:%d/healthz", n.Address(), healthPort))
+	})
 }
 
 // importImages puts image archives into the node's containerd.

@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -22,7 +23,7 @@ import (
 type authority struct {
 	key         *ecdsa.PrivateKey
 	certificate *x509.Certificate
-	serial      int64
+	serial      atomic.Int64 // nodes are made at the same time
 	pem         []byte
 }
 
@@ -53,9 +54,8 @@ func newAuthority() (*authority, error) {
 }
 
 func (a *authority) template(subject pkix.Name) *x509.Certificate {
-	a.serial++
 	return &x509.Certificate{
-		SerialNumber: big.NewInt(a.serial),
+		SerialNumber: big.NewInt(a.serial.Add(1)),
 		Subject:      subject,
 		NotBefore:    time.Now().Add(-time.Hour),
 		NotAfter:     time.Now().Add(24 * time.Hour),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -145,6 +146,20 @@ func run(path string, arguments ...string) (string, error) {
 		return string(output), fmt.Errorf("%s %s: %w\n%s", path, strings.Join(arguments, " "), err, output)
 	}
 	return string(output), nil
+}
+
+// expectOK asks a health endpoint.
+func expectOK(url string) error {
+	client := http.Client{Timeout: 5 * time.Second}
+	answer, err := client.Get(url)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, answer.Status)
+	}
+	return nil
 }
 
 // processInfo is what /proc says of one process.

@@ -31,8 +31,9 @@ type Workload struct {
 	Name       string
 	Namespace  string // empty: default
 	Containers []Container
-	Node       string // empty: the scheduler chooses
-	Life       string // "once", "stay" until deleted, or a number of seconds; empty: stay
+	Node       string              // empty: the scheduler chooses
+	Life       string              // "once", "stay" until deleted, or a number of seconds; empty: stay
+	Adjust     func(*core.PodSpec) // may change what the fields above make; nil: nothing
 }
 
 // One is a workload with a single container, "main".
@@ -76,6 +77,9 @@ func (w Workload) PodTemplate() core.PodTemplateSpec {
 			Resources:    core.ResourceRequirements{Limits: limits},
 			VolumeMounts: []core.VolumeMount{{Name: "out", MountPath: "/out"}},
 		})
+	}
+	if w.Adjust != nil {
+		w.Adjust(&template.Spec)
 	}
 	return template
 }
@@ -182,6 +186,9 @@ func (c *Cluster) reports(pod *core.Pod) ([]Report, error) {
 	n := c.nodes[pod.Spec.NodeName]
 	if n == nil {
 		return nil, errors.New("not placed on a node that runs")
+	}
+	if err := n.Running(); err != nil {
+		return nil, permanent{err}
 	}
 	held, err := n.Holdings()
 	if err != nil {
