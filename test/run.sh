@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs what is missing, builds the release preset and runs every test.   usage: test/run.sh [--quick]
-#   --quick   leaves out the real kubelet (test/kubelet), which is most of the time
-# Root or sudo is needed when packages are missing, and for the real kubelet. Go is installed into build/go where there is
+#   --quick   leaves out the real kubelet (test/kubelet) and the cluster (test/cluster), which are most of the time
+# Root or sudo is needed when packages are missing, and for these two. Go is installed into build/go where there is
 # none. A suite whose parts cannot be installed says SKIPPED and what is missing; CI=true makes that a failure.
 # The last line is "N passed, N failed, N skipped"; the exit status is 0 when nothing failed.
 set -u
@@ -110,11 +110,14 @@ step "Manifests: rendering, API types, security (Go)"
 run_suite manifests test/manifests/run.sh
 
 if [ "$quick" = yes ]; then
-  step "The real kubelet: left out by --quick"
-  skipped=$((skipped + 1))
+  step "The real kubelet and the cluster: left out by --quick"
+  skipped=$((skipped + 2))
 else
   step "The real kubelet and containerd (Go; builds a kubelet the first time, about six minutes)"
   run_suite kubelet test/kubelet/run.sh "$build/bin"
+
+  step "A real cluster of simulated nodes (Go; builds Kubernetes, etcd and containerd the first time, about ten minutes)"
+  run_suite cluster test/cluster/run.sh "$build/bin"
 fi
 
 step "Done. Logs are in build/release/test-logs"

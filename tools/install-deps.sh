@@ -16,6 +16,9 @@ PATH=$PATH:/usr/sbin:/sbin
 has() { command -v "$1" > /dev/null; }
 has containerd && has ctr || test_packages="$test_packages containerd"
 has runc || test_packages="$test_packages runc"
+# For the cluster: the network of its nodes and pods.
+has ip || test_packages="$test_packages iproute2"
+[ -x /usr/lib/cni/bridge ] || test_packages="$test_packages containernetworking-plugins"
 # The image of the test's pods holds nothing but a static busybox, which takes the place of Debian's plain one.
 { [ -x /bin/busybox ] && ! ldd /bin/busybox > /dev/null 2>&1; } || test_packages="$test_packages busybox-static"
 

@@ -1,0 +1,92 @@
+package cluster
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// mountPoints lists the mounts of this namespace for which want says yes, in the order of mounting.
+func mountPoints(want func(point, kind string) bool) ([]string, error) {
+	file, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var points []string
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		left, right, _ := strings.Cut(lines.Text(), " - ")
+		fields, kind := strings.Fields(left), strings.Fields(right)
+		if len(fields) > 4 && len(kind) > 0 && want(fields[4], kind[0]) {
+			points = append(points, fields[4])
+		}
+	}
+	return points, nil
+}
+
+func cgroupMounts() ([]string, error) {
+	return mountPoints(func(_, kind string) bool { return kind == "cgroup" || kind == "cgroup2" })
+}
+
+// makeCgroups makes a group in every hierarchy, version 1 or 2.
+func makeCgroups(group string) error {
+	mounts, err := cgroupMounts()
+	if err != nil || len(mounts) == 0 {
+		return fmt.Errorf("no cgroup file system (%v)", err)
+	}
+	for _, mount := range mounts {
+		control := filepath.Join(mount, filepath.Dir(group), "cgroup.subtree_control")
+		for _, name := range []string{"+cpuset", "+cpu", "+memory", "+pids", "+hugetlb", "+io"} {
+			if len(mounts) == 1 { // version 2 alone; a controller that is missing is the kubelet's to report
+				_ = os.WriteFile(control, []byte(name), 0o644)
+			}
+		}
+		if err := os.MkdirAll(filepath.Join(mount, group), 0o755); err != nil {
+			return fmt.Errorf("cgroup: %w", err)
+		}
+	}
+	return nil
+}
+
+// removeCgroups removes a group with all below it; their processes must have ended or be ending.
+func removeCgroups(group string) error {
+	mounts, err := cgroupMounts()
+	if err != nil {
+		return err
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for _, mount := range mounts {
+		top := filepath.Join(mount, group)
+		for {
+			err := removeTree(top)
+			if err == nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				return err
+			}
+			<-tick.C
+		}
+	}
+	return nil
+}
+
+// removeTree removes a directory of directories; cgroup files vanish with their directory.
+func removeTree(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			_ = removeTree(filepath.Join(dir, entry.Name()))
+		}
+	}
+	return os.Remove(dir)
+}

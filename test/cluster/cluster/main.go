@@ -1,0 +1,85 @@
+// Package cluster starts a real Kubernetes control plane with several simulated nodes for tests: etcd, API server, controller
+// manager, scheduler and kubectl, and per node a kubelet and a containerd over a host that neuron-sim wrote.
+//
+// A test package calls Main from its TestMain. The test binary then starts itself again in mount, PID and network namespaces of
+// its own, and once more for each node, so that nothing of the machine is touched, every process ends with the first one of
+// its namespace, and no packet leaves. Tests call Get for the one cluster that they share, and Cluster.Nodes for the nodes that
+// they need. Needs root. Environment, set by run.sh: see settings.
+//
+// All methods may be called from one test at a time; tests that share the cluster do not run in parallel.
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// settings are the programs under test and the places for what comes out.
+type settings struct {
+	bin    string // NEURON_BIN: has neuron-agent and neuron-sim; ../libexec/neuron-node-agent/neuron-topology beside it
+	tools  string // CLUSTER_TOOLS: kube-apiserver, ... kubectl, etcd, runtime, and containerd2/ with containerd's three programs
+	images string // IMAGES: archives neuron-agent-<version>-<architecture>.tar, or nothing for a stand-in
+	tree   string // CLUSTER_TREE: the repository, for its manifests
+	logs   string // CLUSTER_LOGS: outlives the run
+	work   string // private tmpfs; short, since sockets live below it
+	group  string // absolute cgroup path of the suite, present in every hierarchy
+}
+
+var env settings
+
+// Main runs the tests of a package inside the suite's namespaces and ends the program.
+func Main(m *testing.M) {
+	if os.Getenv(nodeVariable) != "" {
+		nodeMain()
+	}
+	if os.Getenv(workVariable) == "" {
+		os.Exit(runIsolated())
+	}
+	if err := prepare(); err != nil {
+		fmt.Fprintln(os.Stderr, "cluster suite: cannot prepare:", err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := shared.shutDown(); err != nil {
+		fmt.Fprintln(os.Stderr, "cluster suite: taking down:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func prepare() error {
+	env = settings{
+		bin:    os.Getenv("NEURON_BIN"),
+		tools:  os.Getenv("CLUSTER_TOOLS"),
+		images: os.Getenv("IMAGES"),
+		tree:   os.Getenv("CLUSTER_TREE"),
+		logs:   os.Getenv("CLUSTER_LOGS"),
+		work:   os.Getenv(workVariable),
+		group:  os.Getenv(groupVariable),
+	}
+	for _, path := range []string{
+		env.simulator(), env.tool("kube-apiserver"), env.tool("runtime"), env.tool("containerd2/containerd"), env.tree} {
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("%w (see run.sh for NEURON_BIN, CLUSTER_TOOLS and CLUSTER_TREE)", err)
+		}
+	}
+	if err := os.MkdirAll(env.logs, 0o755); err != nil {
+		return err
+	}
+	if err := suiteMounts(env.work); err != nil {
+		return err
+	}
+	return suiteNetwork()
+}
+
+func (s settings) simulator() string         { return filepath.Join(s.bin, "neuron-sim") }
+func (s settings) tool(name string) string   { return filepath.Join(s.tools, name) }
+func (s settings) inWork(name string) string { return filepath.Join(s.work, name) }
+
+// Manifest returns the path of a file below manifests/ in the tree.
+func Manifest(name string) string { return filepath.Join(env.tree, "manifests", name) }
+
+// Tools returns the directory of kubectl and the other programs, which every node has at the same path.
+func Tools() string { return env.tools }

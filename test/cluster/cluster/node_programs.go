@@ -1,0 +1,169 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+)
+
+const (
+	kubeletDir       = "/var/lib/kubelet" // hard-coded in the kubelet's device manager
+	containerdSocket = "/run/containerd/containerd.sock"
+	kubernetesDir    = "/etc/kubernetes"
+	healthPort       = 10248
+)
+
+// ofNode returns a path as the test sees it that may be outside the node's disk, for sockets below /run.
+func (n *Node) ofNode(path string) string {
+	return fmt.Sprintf("/proc/%d/root%s", n.first.Process.Pid, path)
+}
+
+func (n *Node) writeContainerdConfig() error {
+	runtime := ""
+	if n.InstanceType != "" {
+		runtime = env.tool("runtime")
+	}
+	text := fmt.Sprintf(`version = 3
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+  sandbox = %q
+[plugins.'io.containerd.cri.v1.runtime']
+  restrict_oom_score_adj = true
+  tolerate_missing_hugetlb_controller = true
+  [plugins.'io.containerd.cri.v1.runtime'.cni]
+    bin_dirs = ['/usr/lib/cni']
+    conf_dir = '/etc/cni/net.d'
+  [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+    runtime_type = 'io.containerd.runc.v2'
+    [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+      BinaryName = %q
+`, ProbeImage, runtime)
+	if n.Runtime == DebianContainerd {
+		text = fmt.Sprintf(`version = 2
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = %q
+  restrict_oom_score_adj = true
+  tolerate_missing_hugetlb_controller = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+    conf_dir = "/etc/cni/net.d"
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      BinaryName = %q
+`, ProbeImage, runtime)
+	}
+	return os.WriteFile(n.Disk("/etc/containerd/config.toml"), []byte(text), 0o644)
+}
+
+// writeNetworkConfig: pods have addresses of their node's range and reach the others through the suite's namespace, unmasked.
+func (n *Node) writeNetworkConfig() error {
+	text, err := json.Marshal(map[string]any{
+		"cniVersion": "1.0.0", "name": "pods",
+		"plugins": []any{map[string]any{
+			"type": "bridge", "bridge": "pods", "isGateway": true, "ipMasq": false, "hairpinMode": true,
+			"ipam": map[string]any{
+				"type": "host-local", "ranges": []any{[]any{map[string]any{"subnet": podRange(n.number)}}},
+				"routes": []any{map[string]any{"dst": "0.0.0.0/0"}},
+			},
+		}},
+	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(n.Disk("/etc/cni/net.d/10-pods.conflist"), text, 0o644)
+}
+
+func (n *Node) writeKubeletConfig() error {
+	dir, a := n.Disk(kubernetesDir), n.cluster.authority
+	user := identity{user: "system:node:" + n.Name, groups: []string{"system:nodes"}}
+	server := identity{user: user.user, names: []string{n.Name}, addresses: []string{n.Address()}}
+	_, err := a.writeKubeconfig(dir, "kubelet", user)
+	err = errors.Join(err, a.issue(dir, "server", server), os.WriteFile(dir+"/ca.crt", a.pem, 0o644),
+		os.WriteFile(dir+"/resolv.conf", nil, 0o644))
+	if err != nil {
+		return err
+	}
+	every := n.StatusEvery
+	if every == 0 {
+		every = 2 * time.Second
+	}
+	config, err := json.Marshal(map[string]any{
+		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
+		"address": "0.0.0.0", "healthzBindAddress": n.Address(), "healthzPort": healthPort, "resolvConf": kubernetesDir + "/resolv.conf",
+		"tlsCertFile": kubernetesDir + "/server.crt", "tlsPrivateKeyFile": kubernetesDir + "/server.key",
+		"authentication": map[string]any{
+			"anonymous": map[string]any{"enabled": false},
+			"webhook":   map[string]any{"enabled": true},
+			"x509":      map[string]any{"clientCAFile": kubernetesDir + "/ca.crt"},
+		},
+		"authorization":             map[string]any{"mode": "Webhook"},
+		"containerRuntimeEndpoint":  "unix://" + containerdSocket,
+		"nodeStatusUpdateFrequency": every.String(),
+		"failSwapOn":                false, "failCgroupV1": false,
+		"cgroupDriver": "cgroupfs", "cgroupRoot": n.group(), "enforceNodeAllocatable": []string{},
+		"localStorageCapacityIsolation": false, "makeIPTablesUtilChains": false,
+		"imageGCHighThresholdPercent": 100,
+		"evictionHard":                map[string]any{"memory.available": "0%", "nodefs.available": "0%"},
+	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(dir+"/kubelet.json", config, 0o644)
+}
+
+// StartContainerd starts containerd and waits until it serves.
+func (n *Node) StartContainerd() error {
+	program, path := "/usr/bin/containerd", os.Getenv("PATH")
+	if n.Runtime == Containerd2 {
+		program, path = env.tool("containerd2/containerd"), env.tool("containerd2")+":"+path // for its shim
+	}
+	var err error
+	if n.Containerd, err = n.start("containerd", []string{"PATH=" + path}, program); err != nil {
+		return err
+	}
+	return wait(Patience, n.Name+": containerd serves", func() error {
+		if err := n.Containerd.Running(); err != nil {
+			return permanent{err}
+		}
+		connection, err := net.Dial("unix", n.ofNode(containerdSocket))
+		if err == nil {
+			err = connection.Close()
+		}
+		return err
+	})
+}
+
+// StartKubelet starts the kubelet and waits until it is healthy. It ends by itself, and needs to be started again, if
+// containerd does not serve while it starts.
+func (n *Node) StartKubelet() error {
+	arguments := []string{env.tool("kubelet"), "--config", kubernetesDir + "/kubelet.json", "--kubeconfig",
+		kubernetesDir + "/kubelet.kubeconfig", "--hostname-override", n.Name, "--node-ip", n.Address(), "-v", "2"}
+	if labels := n.labels(); labels != "" {
+		arguments = append(arguments, "--node-labels", labels)
+	}
+	var err error
+	if n.Kubelet, err = n.start("kubelet", nil, arguments...); err != nil {
+		return err
+	}
+	return wait(Patience, n.Name+": the kubelet is healthy", func() error {
+		if err := n.Kubelet.Running(); err != nil {
+			return permanent{err}
+		}
+		return expectOK(fmt.Sprintf("http://%s:%d/healthz", n.Address(), healthPort))
+	})
+}
+
+// importImages puts image archives into the node's containerd.
+func (n *Node) importImages(archives ...string) error {
+	for _, archive := range archives {
+		_, err := run(env.tool("containerd2/ctr"), "--address", n.ofNode(containerdSocket), "--namespace", "k8s.io", "images",
+			"import", "--local", archive)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

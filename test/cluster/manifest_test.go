@@ -1,0 +1,92 @@
+package scenarios
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	"neuron-agent.test/cluster/cluster"
+)
+
+const (
+	system   = "kube-system"
+	agentPod = "app.kubernetes.io/name=neuron-agent"
+)
+
+// TestDefaultManifest is the road of a user: apply, resources in the API, a Job that gets them, delete.
+func TestDefaultManifest(t *testing.T) {
+	c := cluster.Get(t)
+	nodes := c.Nodes(t, cluster.Trn1, cluster.Inf2)
+	manifest := cluster.Manifest("static/neuron-agent.yaml")
+	begin := time.Now()
+	c.Kubectl(t, "apply", "-f", manifest)
+	t.Cleanup(func() { c.Kubectl(t, "delete", "--ignore-not-found", "-f", manifest) })
+	for i, want := range []cluster.Counts{{Cores: 32, Devices: 16, EFAs: 8}, {Cores: 24, Devices: 12}} {
+		nodes[i].ExpectAllocatable(t, want)
+		cluster.Figure(t, "apply to allocatable in the API, "+nodes[i].Name, time.Since(begin))
+	}
+	c.Kubectl(t, "-n", system, "rollout", "status", "daemonset/neuron-agent", "--timeout=60s")
+	expectReadyEverywhere(t, c, agentPod, len(nodes))
+
+	nodes[0].Inject(t, "neuron3", "vanish")
+	nodes[0].ExpectAllocatable(t, cluster.Counts{Cores: 30, Devices: 15, EFAs: 8})
+	nodes[0].Inject(t, "neuron3", "heal")
+	nodes[0].ExpectAllocatable(t, cluster.Counts{Cores: 32, Devices: 16, EFAs: 8})
+
+	ask := cluster.Ask{cluster.Neuron: "4", cluster.EFA: "2"}
+	job := cluster.One("four-devices", ask)
+	c.StartJob(t, job)
+	report := c.AwaitReports(t, job)[0]
+	if report.Node != nodes[0] {
+		t.Errorf("placed on %s, which has no EFA", report.Node.Name)
+	}
+	report.ExpectGiven(t, ask, 2)
+	c.DeleteJob(t, job)
+
+	c.Kubectl(t, "delete", "-f", manifest)
+	c.ExpectNoPods(t, system, agentPod)
+	for _, n := range nodes {
+		n.ExpectAllocatable(t, cluster.Counts{})
+		expectNoSockets(t, n)
+	}
+}
+
+// expectReadyEverywhere: one pod per node, Ready, never restarted.
+func expectReadyEverywhere(t *testing.T, c *cluster.Cluster, selector string, count int) {
+	t.Helper()
+	pods, err := c.Pods(system, selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pods) != count {
+		t.Errorf("%d pods of %s, want %d", len(pods), selector, count)
+	}
+	for _, pod := range pods {
+		for _, status := range pod.Status.ContainerStatuses {
+			if !status.Ready || status.RestartCount != 0 {
+				t.Errorf("%s on %s: ready %v, %d restarts", pod.Name, pod.Spec.NodeName, status.Ready, status.RestartCount)
+			}
+		}
+		if pod.Status.Phase != core.PodRunning {
+			t.Errorf("%s is %s", pod.Name, pod.Status.Phase)
+		}
+	}
+}
+
+// expectNoSockets: the agent takes its sockets with it; the kubelet's own stays.
+func expectNoSockets(t *testing.T, n *cluster.Node) {
+	t.Helper()
+	dir := n.Disk("/var/lib/kubelet/device-plugins")
+	cluster.Eventually(t, cluster.Patience, n.Name+": no sockets of plugins", func() error {
+		entries, err := os.ReadDir(dir)
+		for _, entry := range entries {
+			if entry.Type()&os.ModeSocket != 0 && entry.Name() != "kubelet.sock" {
+				return fmt.Errorf("%s is there", filepath.Join(dir, entry.Name()))
+			}
+		}
+		return err
+	})
+}

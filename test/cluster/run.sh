@@ -1,0 +1,105 @@
+#!/bin/sh
+# Runs the agent in a real cluster of simulated nodes and ends with "N passed, N failed, N skipped".
+#   run.sh [-run NAME] [DIRECTORY]     NAME: regular expression as for go test, for example TestDefaultManifest
+# DIRECTORY has neuron-agent and neuron-sim (else $NEURON_BIN, else build/release/bin), $IMAGES the image archives (else
+# build/image; where there are none a stand-in is made of the programs in DIRECTORY). Needs root or sudo for the tests
+# themselves; containerd, runc, Debian's containernetworking-plugins, iproute2 and a static busybox (tools/install-deps.sh
+# --test); and Go (test/go.sh installs it). Where a part is missing the suite says SKIPPED and succeeds; with CI=true that
+# fails. Exit code: 0, or 1 when a test failed.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+top=$(cd "$here/../.." && pwd)
+only=.
+bin=${NEURON_BIN:-$top/build/release/bin}
+images=${IMAGES:-$top/build/image}
+while [ $# -gt 0 ]; do
+  case $1 in
+    -run) only=${2:?-run needs a name}; shift 2 ;;
+    -h | --help) sed -n '2,8s/^# //p' "$0"; exit 0 ;;
+    -*) echo "run.sh: unknown option $1 (usage: run.sh [-run NAME] [DIRECTORY])" >&2; exit 2 ;;
+    *) bin=$1; shift ;;
+  esac
+done
+bin=$(cd "$bin" 2>/dev/null && pwd) || { echo "run.sh: no directory $bin: build the programs first" >&2; exit 1; }
+PATH=$PATH:/usr/sbin:/sbin
+export PATH
+
+missing() {
+  if [ "${CI:-}" = true ]; then
+    echo "FAILED: cluster suite: $1"
+    echo "0 passed, 1 failed, 0 skipped"
+    exit 1
+  fi
+  echo "SKIPPED: cluster suite: $1"
+  echo "0 passed, 0 failed, 1 skipped"
+  exit 0
+}
+
+as_root=
+if [ "$(id -u)" != 0 ]; then
+  as_root=sudo
+  sudo true 2>/dev/null || missing "needs root or sudo"
+fi
+parts=
+for program in containerd runc ip nsenter; do
+  command -v $program >/dev/null || parts="$parts $program,"
+done
+for plugin in bridge host-local loopback; do
+  [ -x /usr/lib/cni/$plugin ] || parts="$parts /usr/lib/cni/$plugin,"
+done
+# Debian's plain busybox needs shared libraries, which the probe's image does not have.
+{ [ -x /bin/busybox ] && ! ldd /bin/busybox >/dev/null 2>&1; } || parts="$parts a static busybox,"
+[ -z "$parts" ] || missing "not installed:${parts%,} (tools/install-deps.sh --test installs them)"
+go=$("$top/test/go.sh") || missing "$go"
+$as_root unshare --mount --pid --net --fork sh -c 'ip link add br0 type bridge && ip link add port0 type veth' 2>/dev/null ||
+  missing "may not make mount, PID and network namespaces with a bridge and veth here"
+$as_root test -w /sys/fs/cgroup || missing "/sys/fs/cgroup is not writable"
+[ -x "$bin/neuron-agent" ] && [ -x "$bin/neuron-sim" ] ||
+  { echo "run.sh: neuron-agent or neuron-sim is not in $bin: build them first" >&2; exit 1; }
+
+out=$top/build/cluster
+$as_root rm -rf "$out/logs"
+mkdir -p "$out/containerd2"
+echo "cluster suite: building Kubernetes, etcd and containerd (minutes the first time, then from cache)"
+export CGO_ENABLED=0
+built() { nice -n 10 "$go" build -ldflags "-s -w $1" -o "$2" "$3"; }
+version=$(cd "$here" && "$go" list -m -f '{{.Version}}' k8s.io/kubernetes) || missing "Kubernetes' module (needs a network)"
+stamp=k8s.io/component-base/version
+(cd "$here" && built "-X $stamp.gitVersion=$version -X $stamp.gitMajor=1 -X $stamp.gitMinor=$(echo "$version" | cut -d. -f2)" \
+  "$out/kube" ./kube) || missing "Kubernetes did not build (module download needs a network)"
+for name in kube-apiserver kube-controller-manager kube-scheduler kubelet kubectl etcd; do ln -sf kube "$out/$name"; done
+containerd=github.com/containerd/containerd/v2
+version=$(cd "$here/containerd" && "$go" list -m -f '{{.Version}}' $containerd) || missing "containerd's module (needs a network)"
+for name in containerd containerd-shim-runc-v2 ctr; do
+  (cd "$here/containerd" && built "-X $containerd/version.Version=$version" "$out/containerd2/$name" "$containerd/cmd/$name") ||
+    missing "containerd did not build (module download needs a network)"
+done
+(cd "$here" && built "" "$out/runtime" ./runtime && nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/cluster.test" .) ||
+  missing "the suite did not build"
+
+status=0
+$as_root env NEURON_BIN="$bin" IMAGES="$images" CLUSTER_TOOLS="$out" CLUSTER_TREE="$top" CLUSTER_LOGS="$out/logs" \
+  "$out/cluster.test" -test.v -test.timeout 25m -test.run "$only" >"$out/output.txt" 2>&1 || status=$?
+grep -E '^ *--- |FIGURE|_test.go:|^panic|cluster suite' "$out/output.txt" || true
+
+# Only leaves are counted: a test with subtests is their sum.
+awk -v status="$status" '
+  /^ *--- (PASS|FAIL|SKIP): / { result[$3] = $2; names[++n] = $3 }
+  END {
+    for (i = 1; i <= n; i++) {
+      parent = names[i]
+      while (sub("/[^/]*$", "", parent)) inner[parent] = 1
+    }
+    for (i = 1; i <= n; i++) if (!(names[i] in inner)) count[result[names[i]]]++
+    for (i = 1; i <= n; i++)  # failed itself, with every part passed
+      if (names[i] in inner && result[names[i]] == "FAIL:" && !count["FAIL:"]) count["FAIL:"] = 1
+    if (status != 0 && !count["FAIL:"]) count["FAIL:"] = 1
+    if (n == 0) { print "no test has a name like that"; count["FAIL:"] = 1 }
+    printf "%d passed, %d failed, %d skipped\n", count["PASS:"], count["FAIL:"], count["SKIP:"]
+  }' "$out/output.txt"
+grep -q '^ *--- ' "$out/output.txt" || status=1
+if [ "$status" != 0 ]; then
+  echo "cluster suite: whole output in $out/output.txt, logs of the programs in $out/logs" >&2
+  exit 1
+fi
