@@ -7,6 +7,14 @@ target_compile_options(
   INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
             $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety> $<$<BOOL:${NEURON_WERROR}>:-Werror>)
 
+# What is installed: nothing in it depends on the directory it was built in, and the linker drops what nobody calls.
+add_library(neuron_shipped INTERFACE)
+if(NEURON_HARDEN)
+  target_compile_options(neuron_shipped INTERFACE -ffunction-sections -fdata-sections
+                                                  -ffile-prefix-map=${PROJECT_SOURCE_DIR}=/usr/src/neuron-agent)
+  target_link_options(neuron_shipped INTERFACE -Wl,--gc-sections)
+endif()
+
 if(NEURON_SANITIZE)
   add_compile_options(-fsanitize=${NEURON_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${NEURON_SANITIZE})

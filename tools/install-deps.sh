@@ -1,15 +1,20 @@
 #!/bin/bash
-# Installs the Debian 12 packages that building (and with --test, testing) needs. Says nothing when all are there.
+# Installs the Debian 12 packages that building needs. Says nothing when all are there.
 # As root or through sudo; reads no input. Go is not among them: test/go.sh installs it where it is missing.
-# usage: tools/install-deps.sh [--test]
+# usage: tools/install-deps.sh [--test | --deep | --programs [--arch ARCH]]
+#   --test       also what test/run.sh needs
+#   --deep       also what the long tests need
+#   --programs   only what building the programs needs, without man pages and tests (the images' build stage)
+#   --arch ARCH  build for this architecture (amd64, arm64): the cross compiler and that architecture's libraries
 set -eu
 
-build_packages="g++ python3 cmake ninja-build ccache pkg-config scdoc
-  libexpected-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libhwloc-dev
-  libarchive-dev zlib1g-dev libncurses-dev libfabric-dev
-  libprotobuf-dev protobuf-compiler libgrpc++-dev protobuf-compiler-grpc
-  libgtest-dev libgmock-dev libbenchmark-dev"
-test_packages="python3-venv ca-certificates hwloc-nox clang-format-14"
+usage="usage: install-deps.sh [--test | --deep | --programs [--arch ARCH]]"
+tool_packages="python3 cmake ninja-build ccache pkg-config protobuf-compiler protobuf-compiler-grpc"
+header_packages="libexpected-dev libcli11-dev nlohmann-json3-dev"
+library_packages="libfmt-dev libspdlog-dev libhwloc-dev libarchive-dev zlib1g-dev libncurses-dev libfabric-dev
+  libprotobuf-dev libgrpc++-dev"
+unit_packages="scdoc libgtest-dev libgmock-dev libbenchmark-dev"
+test_packages="python3-venv ca-certificates hwloc-nox clang-format-14 mmdebstrap buildah"
 
 # For the real kubelet. Where Docker or another packager has brought them, Debian's packages would remove theirs.
 PATH=$PATH:/usr/sbin:/sbin
@@ -22,12 +27,32 @@ has ip || test_packages="$test_packages iproute2"
 # The image of the test's pods holds nothing but a static busybox, which takes the place of Debian's plain one.
 { [ -x /bin/busybox ] && ! ldd /bin/busybox > /dev/null 2>&1; } || test_packages="$test_packages busybox-static"
 
-packages=$build_packages
+programs="g++ $tool_packages $header_packages $library_packages"
+packages="$programs $unit_packages"
+foreign=""
 case "${1:-}" in
   "") ;;
-  --test) packages="$build_packages $test_packages" ;;
-  *) echo "install-deps.sh: unknown argument $1 (usage: install-deps.sh [--test])" >&2; exit 2 ;;
+  --test) packages="$packages $test_packages" ;;
+  --deep) packages="$packages $test_packages qemu-user-static" ;;
+  --programs)
+    packages=$programs
+    if [ "${2:-}" = --arch ]; then
+      arch=${3:?$usage}
+      [ "$arch" = "$(dpkg --print-architecture)" ] || foreign=$arch
+    fi
+    ;;
+  -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  *) echo "install-deps.sh: unknown argument $1 ($usage)" >&2; exit 2 ;;
 esac
+if [ -n "$foreign" ]; then
+  case "$foreign" in
+    amd64) compiler=g++-x86-64-linux-gnu ;;
+    arm64) compiler=g++-aarch64-linux-gnu ;;
+    *) echo "install-deps.sh: no cross compiler known for $foreign" >&2; exit 2 ;;
+  esac
+  packages="$compiler $tool_packages $header_packages"
+  for package in $library_packages; do packages="$packages $package:$foreign"; done
+fi
 
 if ! command -v dpkg-query > /dev/null; then
   echo "install-deps.sh: this is no Debian system; install these or their like by hand:" $packages >&2
@@ -53,5 +78,6 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 
 echo "==> Installing with apt:$missing"
+[ -z "$foreign" ] || $as_root dpkg --add-architecture "$foreign"
 $as_root apt-get update -qq < /dev/null || echo "install-deps.sh: apt-get update failed; trying with the lists there are" >&2
 $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing < /dev/null > /dev/null
