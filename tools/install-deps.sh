@@ -5,11 +5,11 @@
 set -eu
 
 build_packages="g++ python3 cmake ninja-build ccache pkg-config scdoc
-  libexpected-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libhwloc-dev
+  libexpected-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libcurl4-openssl-dev libhwloc-dev
   libarchive-dev zlib1g-dev libncurses-dev libfabric-dev
   libprotobuf-dev protobuf-compiler libgrpc++-dev protobuf-compiler-grpc
   libgtest-dev libgmock-dev libbenchmark-dev"
-test_packages="python3-venv ca-certificates hwloc-nox clang-format-14"
+test_packages="python3-venv ca-certificates openssl hwloc-nox clang-format-14"
 
 # For the real kubelet. Where Docker or another packager has brought them, Debian's packages would remove theirs.
 PATH=$PATH:/usr/sbin:/sbin
