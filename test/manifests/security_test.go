@@ -30,7 +30,7 @@ var granted = map[string]mounts{
 	"neuron-agent.yaml":            kubeletOnly,
 	"neuron-agent-efa-only.yaml":   kubeletOnly,
 	"neuron-agent-aws-names.yaml":  kubeletOnly,
-	"neuron-agent-dev.yaml":        with(mounts{"/var/lib/neuron-sim": true}),
+	"neuron-agent-dev.yaml":        with(mounts{"/var/lib/neuron-sim": false}), // faults are set through kubectl exec
 	"neuron-agent-privileged.yaml": with(mounts{"/dev": false, "/opt/aws/neuron": true}),
 }
 
@@ -47,18 +47,19 @@ func TestPodIsContained(t *testing.T) {
 			if !isFalse(pod.AutomountServiceAccountToken) {
 				t.Error("carries a token of the API server")
 			}
-			if pod.ServiceAccountName != "" {
-				t.Error("asks for a service account")
+			if (pod.ServiceAccountName != "") != (name == dev) {
+				t.Errorf("service account %q", pod.ServiceAccountName) // dev_test.go says what that one may
 			}
-			if len(pod.InitContainers) != 0 || len(pod.Containers) != 1 {
+			if (len(pod.InitContainers) != 0) != (name == dev) || len(pod.Containers) != 1 {
 				t.Fatal("one container is all that is needed")
 			}
-			container := pod.Containers[0]
-			if len(container.Ports) != 0 || len(container.EnvFrom) != 0 {
-				t.Error("opens ports or reads foreign environment")
-			}
-			if !isTrue(container.SecurityContext.ReadOnlyRootFilesystem) {
-				t.Error("may write its root file system")
+			for _, container := range containersOf(pod) {
+				if len(container.Ports) != 0 || len(container.EnvFrom) != 0 {
+					t.Error("opens ports or reads foreign environment")
+				}
+				if !isTrue(container.SecurityContext.ReadOnlyRootFilesystem) {
+					t.Error("may write its root file system")
+				}
 			}
 		})
 	}
@@ -102,8 +103,15 @@ func TestMountsAreExactlyTheGrantedOnes(t *testing.T) {
 			pod := load(t, name).Spec.Template.Spec
 			paths := map[string]string{}
 			for _, volume := range pod.Volumes {
-				if volume.HostPath == nil || volume.HostPath.Type == nil || *volume.HostPath.Type != corev1.HostPathDirectory {
-					t.Fatalf("volume %s is no existing host directory", volume.Name)
+				if name == dev && volume.Name == "node-label-access" {
+					continue // of the init container alone: dev_test.go
+				}
+				wanted := corev1.HostPathDirectory
+				if name == dev && volume.Name == "simulated-host" {
+					wanted = corev1.HostPathDirectoryOrCreate
+				}
+				if volume.HostPath == nil || volume.HostPath.Type == nil || *volume.HostPath.Type != wanted {
+					t.Fatalf("volume %s is no host directory of type %s", volume.Name, wanted)
 				}
 				paths[volume.Name] = volume.HostPath.Path
 			}

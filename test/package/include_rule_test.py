@@ -27,6 +27,7 @@ MAY_INCLUDE = {
     "agent/metrics": MONITOR,
     "agent/rpc": MONITOR + ["proto"],
     "agent/config": BASE,
+    "agent/kube": BASE,
     "agent/daemon": HOST + PLUGIN + ["agent/metrics", "agent/config"],
     "plugin": RPC,
     "tools/render": MODEL,
@@ -35,7 +36,7 @@ MAY_INCLUDE = {
     "tools/neuron-ls": TOOL,
     "tools/neuron-top": TOOL,
     "tools/neuron-gather": TOOL,
-    "tools/neuron-sim": TOOL,
+    "tools/neuron-sim": TOOL + ["agent/kube"],
 }
 ANYTHING_GOES = ["test"]  # tests may look at everything
 
@@ -46,12 +47,13 @@ DOORS = {
     r"rdma/": ["agent/host"],
     r"archive(_entry)?\.h": ["agent/host"],
     r"zlib\.h": ["tools/neuron-gather"],
+    r"curl/": ["agent/kube"],
     r"prometheus/": ["agent/metrics"],
     r"(CivetServer|civetweb)\.h": ["agent/metrics"],
     r"n?curses": ["tools/neuron-top"],
     r"tl/": ["agent/base"],
     r"CLI/": ["agent/config", "agent/daemon", "tools/neuron-ls", "tools/neuron-top", "tools/neuron-gather", "tools/neuron-sim"],
-    r"nlohmann/": ["agent/host", "agent/rpc", "agent/daemon", "plugin", "tools/render", "tools/neuron-gather", "tools/neuron-top",
+    r"nlohmann/": ["agent/host", "agent/rpc", "agent/kube", "agent/daemon", "plugin", "tools/render", "tools/neuron-gather", "tools/neuron-top",
                   "tools/neuron-sim"],
     r"(spdlog|fmt)/": ["agent/monitor", "agent/metrics", "agent/rpc", "agent/config", "agent/daemon", "plugin", "tools"],
 }
@@ -165,6 +167,7 @@ def self_test():
         "agent/misc/a.cpp": "#include <vector>\n",
         "plugin/a.cpp": '#include "agent/host/a.h"\n',
         "plugin/b.cpp": "#include <hwloc.h>\n",
+        "plugin/d.cpp": "#include <curl/curl.h>\n",
         "tools/render/a.cpp": '#include "deviceplugin/v1beta1/api.grpc.pb.h"\n',
         "tools/neuron-ls/a.cpp": "\n" * (MAX_LINES + 1),
         "agent/CMakeLists.txt": "file(GLOB x *.cpp)\n",

@@ -32,14 +32,16 @@ _neuron_sim() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=''
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    words='node set load kubelet --help --version'
+    words='node set load show kubelet --help --version'
   else
     case ${COMP_WORDS[1]}:$previous in
       node:--instance-type) words=$(_neuron_sim_types) ;;
       node:--driver) words='2.24.7.0 2.26.5.0 2.27.4.0 2.28.0.0 2.29.0.0 2.30.2.0 2.31.7.0' ;;
       node:--lnc) words='1 2' ;;
       node:--without) words='efa uverbs ioctl driver' ;;
-      node:*) words='--instance-type --driver --lnc --missing --without --list --help' ;;
+      node:--type-from-node) words='' ;;
+      node:*) words='--instance-type --driver --lnc --missing --without --type-from-node --keep --list --help' ;;
+      show:*) words='--root --help' ;;
       load:--for) words='30s 5m' ;;
       load:--step) words='100ms 1s' ;;
       load:--steps | load:--seed) words='' ;;

@@ -50,6 +50,12 @@ Result<void> require_simulated(const std::string& dir) {
               dir + " is not a simulated host (no " + kMarkerFile + "); make one with neuron-sim node");
 }
 
+bool is_whole_host(const std::string& dir) {
+  std::error_code error;
+  return is_simulated(fs::path(dir)) &&
+         fs::symlink_status(fs::path(dir) / kPlanFile, error).type() == fs::file_type::regular;
+}
+
 Result<Fd> claim_host(const std::string& dir) {
   TRY(require_simulated(dir));
   const std::string path = dir + "/" + kClaimFile;

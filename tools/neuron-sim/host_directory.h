@@ -11,6 +11,7 @@ namespace neuron::sim {
 
 // Where a simulated host keeps what is not part of the host, relative to it.
 inline constexpr const char* kMarkerFile = ".neuron-sim/host";
+inline constexpr const char* kPlanFile = ".neuron-sim/plan";  // written_plan.h
 inline constexpr const char* kClaimFile = ".neuron-sim/claim";
 inline constexpr const char* kSavedFolder = ".neuron-sim/saved";
 
@@ -20,6 +21,9 @@ inline constexpr const char* kSavedFolder = ".neuron-sim/saved";
 
 // Errors: failed_precondition when `dir` is no simulated host.
 [[nodiscard]] Result<void> require_simulated(const std::string& dir);
+
+// Whether `dir` is a simulated host that was written to the end, whatever its type.
+[[nodiscard]] bool is_whole_host(const std::string& dir);
 
 // Makes the caller the only one that plays a load on `dir` or rewrites it, until the handle is closed. `neuron-sim set`
 // is not kept away. Errors: failed_precondition (no simulated host, or another process has it; the message names it);

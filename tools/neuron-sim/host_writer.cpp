@@ -1,9 +1,15 @@
 #include "tools/neuron-sim/host_writer.h"
 
+#include <unistd.h>
+
+#include <filesystem>
+#include <system_error>
+
 #include "tools/neuron-sim/host_directory.h"
 #include "tools/neuron-sim/machine_plan.h"
 #include "tools/neuron-sim/tree_writer.h"
 #include "tools/neuron-sim/trees.h"
+#include "tools/neuron-sim/written_plan.h"
 
 namespace neuron::sim {
 namespace {
@@ -40,6 +46,7 @@ std::string note(const MachinePlan& machine) {
 Result<void> write_host(const HostPlan& plan, const std::string& dir) {
   TRY_ASSIGN(const MachinePlan machine, plan_machine(plan));
   TRY(prepare_directory(dir));
+  TRY(forget_plan(dir));
   TRY_ASSIGN(TreeWriter tree, TreeWriter::open(dir));
   tree.file(kMarkerFile, summary(machine) + "\n", 0644);  // first: an interrupted write can be repeated
   tree.file("NOTE", note(machine), 0644);
@@ -49,7 +56,27 @@ Result<void> write_host(const HostPlan& plan, const std::string& dir) {
   write_neuron(tree, machine);
   write_rdma(tree, machine);
   for (const auto& [path, text] : machine.options.files) tree.file(path, text, 0644);
-  return tree.finish();
+  TRY(tree.finish());
+  return record_plan(dir, plan_line(machine));
+}
+
+bool is_host_of(const HostPlan& plan, const std::string& dir) {
+  const auto machine = plan_machine(plan);
+  if (!machine || !require_simulated(dir) || !is_written_from(dir, plan_line(*machine))) return false;
+  return ::geteuid() != 0 || !has_plain_files_for_devices(dir);
+}
+
+bool has_plain_files_for_devices(const std::string& dir) {
+  namespace fs = std::filesystem;
+  for (const char* folder : {"/dev", "/dev/infiniband"}) {
+    std::error_code error;
+    for (fs::directory_iterator it(dir + folder, error), end; !error && it != end; it.increment(error)) {
+      const std::string name = it->path().filename().string();
+      const bool is_device = name.starts_with("neuron") || name.starts_with("uverbs");
+      if (is_device && it->symlink_status(error).type() == fs::file_type::regular) return true;
+    }
+  }
+  return false;
 }
 
 Result<std::string> describe(const HostPlan& plan) {

@@ -37,6 +37,11 @@ expect 0 "2.28.0.0: 5 devices, 0 EFA" \
   "$program" node --missing 3 --without efa,ioctl "$dir/host" --driver 2.28.0.0 --instance-type inf2.24xlarge
 expect 0 "trn2.3xlarge, driver 2.26.5.0" \
   env NEURON_SIM_INSTANCE_TYPE=trn2.3xlarge NEURON_SIM_DRIVER=2.26.5.0 "$program" node "$dir/host"
+expect 0 "kept trn2.3xlarge" env NEURON_SIM_DRIVER=2.26.5.0 "$program" node "$dir/host" --keep --instance-type trn2.3xlarge
+expect 0 "so it is trn2.3xlarge: this is no pod of a cluster" env -u KUBERNETES_SERVICE_HOST \
+  "$program" node "$dir/host" --type-from-node n1 --instance-type trn2.3xlarge
+expect 0 "/dev/neuron0  " env NEURON_RT_VISIBLE_CORES=0-3 "$program" show --root "$dir/host"
+expect 1 "was given none" "$program" show --root "$dir"
 expect 2 "did you mean trn1.32xlarge" "$program" node "$dir/other" --instance-type trn1.32xlargee
 expect 2 "give --instance-type" "$program" node "$dir/other"
 expect 2 "give the DIR" "$program" node
@@ -65,7 +70,7 @@ expect 1 "not there" "$program" set "$dir/host" neuron9 vanish
 expect 2 "unknown key" "$program" set "$dir/host" neuron0 no_such_key=1
 expect 1 "not a simulated host" "$program" set "$dir" neuron0 vanish
 expect 2 "give DIR" "$program" set "$dir/host"
-for page in "--help" "node --help" "set --help" "node --list" "set --list"; do
+for page in "--help" "node --help" "set --help" "show --help" "node --list" "set --list"; do
   # shellcheck disable=SC2086
   width=$("$program" $page | awk '{ if (length($0) > w) w = length($0) } END { print w }')
   [ "$width" -le 80 ] || { failures=$((failures + 1)); echo "FAILED: '$page' is $width columns wide"; }

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+
+#include "agent/base/result.h"
+
+namespace neuron::kube {
+
+// Where a pod finds its API server. The kubelet sets the two variables in every container; the two files are those of
+// a service account volume (kubelet: pkg/serviceaccount, client-go: rest.InClusterConfig).
+struct InClusterPlaces {
+  std::string host;  // KUBERNETES_SERVICE_HOST: an address (v4 or v6) or a name; "" = not set
+  std::string port;  // KUBERNETES_SERVICE_PORT; "" = not set
+  std::string token_file = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+  std::string ca_file = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
+};
+
+// What one request needs. The token is a secret: it is never part of a message. It is rotated by the kubelet, so read
+// it anew for each request instead of keeping it.
+struct ClusterAccess {
+  std::string url;     // "https://10.96.0.1:443", no slash at the end
+  std::string token;   // one line, printable ASCII
+  std::string ca_pem;  // PEM text; the only certificates that are trusted
+};
+
+// The places of this process: its environment, and the files at their usual paths. Not while another thread changes the
+// environment.
+[[nodiscard]] InClusterPlaces in_cluster_places();
+
+// Reads the files, each at most once; a token of more than 16 KiB or a CA file of more than 1 MiB is refused.
+// Errors: failed_precondition (not in a cluster: no variables, or a file is absent; the message says which), invalid_
+// argument (host or port are none), data_corrupt (empty, too long, or no token), permission_denied, internal.
+// Any thread; blocks on file reads.
+[[nodiscard]] Result<ClusterAccess> in_cluster_access(const InClusterPlaces& places);
+
+}  // namespace neuron::kube

@@ -1,0 +1,44 @@
+#include "agent/kube/node_label.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "agent/base/parse.h"
+
+namespace neuron::kube {
+namespace {
+
+// A Node with its list of images may be large; this form has the metadata alone.
+constexpr const char* kMetadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
+bool is_node_name(const std::string& name) {
+  const auto is_allowed = [](unsigned char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-' || letter == '.';
+  };
+  return !name.empty() && name.size() <= 253 && name.front() != '.' &&
+         std::all_of(name.begin(), name.end(), is_allowed);
+}
+
+}  // namespace
+
+Result<std::optional<std::string>> node_label(const ClusterAccess& access, const std::string& node,
+                                              const std::string& label, const GetLimits& limits) {
+  if (!is_node_name(node)) return fail(ErrorCode::invalid_argument, "\"" + printable(node) + "\" is no node's name");
+  const std::string path = "/api/v1/nodes/" + node;
+  TRY_ASSIGN(const std::string body, api_get(access, path, kMetadataOnly, limits));
+  const auto object = nlohmann::json::parse(body, nullptr, false);
+  const auto metadata = object.is_object() ? object.find("metadata") : object.end();
+  if (metadata == object.end() || !metadata->is_object()) {
+    return fail(ErrorCode::data_corrupt, access.url + path + " answers with something that is no object of the API");
+  }
+  const auto labels = metadata->find("labels");
+  if (labels == metadata->end() || !labels->is_object()) return std::optional<std::string>();
+  const auto value = labels->find(label);
+  if (value == labels->end()) return std::optional<std::string>();
+  if (!value->is_string()) {
+    return fail(ErrorCode::data_corrupt, access.url + path + ": the label " + label + " is no text");
+  }
+  return value->get<std::string>();
+}
+
+}  // namespace neuron::kube

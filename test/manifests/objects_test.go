@@ -1,0 +1,99 @@
+package manifests
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// What may be in a file, each with a fresh value of its type.
+var kinds = map[metav1.TypeMeta]func() runtime.Object{
+	{APIVersion: "apps/v1", Kind: "DaemonSet"}:     func() runtime.Object { return &appsv1.DaemonSet{} },
+	{APIVersion: "batch/v1", Kind: "Job"}:          func() runtime.Object { return &batchv1.Job{} },
+	{APIVersion: "v1", Kind: "ServiceAccount"}:     func() runtime.Object { return &corev1.ServiceAccount{} },
+	{APIVersion: rbac, Kind: "ClusterRole"}:        func() runtime.Object { return &rbacv1.ClusterRole{} },
+	{APIVersion: rbac, Kind: "ClusterRoleBinding"}: func() runtime.Object { return &rbacv1.ClusterRoleBinding{} },
+}
+
+const rbac = "rbac.authorization.k8s.io/v1"
+
+// objects reads all objects of one file below manifests/ the way an API server with strict field validation would.
+func objects(t *testing.T, path string) []runtime.Object {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []runtime.Object
+	for _, document := range bytes.Split(text, []byte("\n---\n")) {
+		// Not yaml.UnmarshalStrict: it takes a field in the wrong case, which the API server does not.
+		fields, err := yaml.YAMLToJSONStrict(document)
+		if err != nil {
+			t.Fatalf("%s is no YAML: %v", path, err)
+		}
+		kind := metav1.TypeMeta{}
+		if err := json.UnmarshalCaseSensitivePreserveInts(fields, &kind); err != nil || kinds[kind] == nil {
+			t.Fatalf("%s holds a %s %s, which this test does not know: %v", path, kind.APIVersion, kind.Kind, err)
+		}
+		object := kinds[kind]()
+		unknown, err := json.UnmarshalStrict(fields, object)
+		if err != nil || len(unknown) > 0 {
+			t.Fatalf("%s: the %s does not fit the API's types: %v %v", path, kind.Kind, err, unknown)
+		}
+		found = append(found, object)
+	}
+	return found
+}
+
+// only returns the object of type T among them, of which there has to be exactly one.
+func only[T runtime.Object](t *testing.T, path string) T {
+	t.Helper()
+	var found []T
+	for _, object := range objects(t, path) {
+		if one, ok := object.(T); ok {
+			found = append(found, one)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("%s has %d of what should be there once", path, len(found))
+	}
+	return found[0]
+}
+
+// load returns the DaemonSet of a static file.
+func load(t *testing.T, name string) *appsv1.DaemonSet {
+	t.Helper()
+	return only[*appsv1.DaemonSet](t, filepath.Join("static", name))
+}
+
+func sampleJob(t *testing.T) *batchv1.Job {
+	t.Helper()
+	return only[*batchv1.Job](t, "examples/sample-job.yaml")
+}
+
+func TestOnlyTheDevManifestHasMoreThanADaemonSet(t *testing.T) {
+	for name := range rendered {
+		var kinds []string
+		for _, object := range objects(t, filepath.Join("static", name)) {
+			kinds = append(kinds, object.GetObjectKind().GroupVersionKind().Kind)
+		}
+		want := []string{"DaemonSet"}
+		if name == dev {
+			want = []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "DaemonSet"}
+		}
+		if !slices.Equal(kinds, want) {
+			t.Errorf("%s holds %v, want %v", name, kinds, want)
+		}
+	}
+}
