@@ -1,0 +1,231 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	batch "k8s.io/api/batch/v1"
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"neuron-agent.test/cluster/cluster"
+)
+
+// The scheduler counts `neuron` and `neuroncore` for themselves; that they are the same silicon it learns with the next node
+// status. These scenarios show what that costs, and what it does not.
+
+// deep: the long runs too (CLUSTER_DEEP=1).
+func deep() bool { return os.Getenv("CLUSTER_DEEP") == "1" }
+
+func needsDeep(t *testing.T) {
+	t.Helper()
+	if !deep() {
+		t.Skip("a long one: CLUSTER_DEEP=1 runs it")
+	}
+}
+
+var splitArguments = []string{"run", "--core-devices", "0-3"}
+
+// expectSplit is what a node offers under splitArguments.
+func expectSplit(whole cluster.Counts) cluster.Counts {
+	perDevice := whole.Cores / whole.Devices
+	return cluster.Counts{Cores: 4 * perDevice, Devices: whole.Devices - 4, EFAs: whole.EFAs}
+}
+
+func asksFor(name core.ResourceName, sizes ...int) []cluster.Ask {
+	var asks []cluster.Ask
+	for _, size := range sizes {
+		asks = append(asks, cluster.Ask{name: strconv.Itoa(size)})
+	}
+	return asks
+}
+
+// withEFA adds to each ask for two devices or more an interface per two devices.
+func withEFA(asks []cluster.Ask) []cluster.Ask {
+	for _, ask := range asks {
+		if devices, _ := strconv.Atoi(ask[cluster.Neuron]); devices > 1 {
+			ask[cluster.EFA] = strconv.Itoa(devices / 2)
+		}
+	}
+	return asks
+}
+
+// TestQueueOf60: 60 pods at once, sizes from 1 to 8, lives from 2 to 9 s, on one node of each kind, a node status every 2 s.
+func TestQueueOf60(t *testing.T) {
+	c := cluster.Get(t)
+	nodes := c.Nodes(t, cluster.Trn1, cluster.Inf2)
+	whole := []cluster.Counts{{Cores: 32, Devices: 16, EFAs: 8}, {Cores: 24, Devices: 12}}
+	for _, mode := range []struct {
+		name         string
+		resources    []core.ResourceName
+		arguments    []string
+		mayBeRefused []int // per node
+		short        bool
+	}{
+		{"devices", []core.ResourceName{cluster.Neuron}, nil, []int{0, 0}, false},
+		{"cores", []core.ResourceName{cluster.NeuronCore}, nil, []int{0, 0}, false},
+		{"mixed", []core.ResourceName{cluster.Neuron, cluster.NeuronCore}, nil, []int{50, 55}, true},
+		{"split", []core.ResourceName{cluster.Neuron, cluster.NeuronCore}, splitArguments, []int{0, 0}, true},
+	} {
+		t.Run(mode.name, func(t *testing.T) {
+			if !mode.short {
+				needsDeep(t)
+			}
+			set := cluster.DefaultAgent(t)
+			if mode.arguments != nil {
+				set.Spec.Template.Spec.Containers[0].Args = mode.arguments
+			}
+			c.StartAgent(t, set)
+			var queues []*queue
+			for i, n := range nodes {
+				want := whole[i]
+				if mode.arguments != nil {
+					want = expectSplit(want)
+				}
+				n.ExpectAllocatable(t, want)
+				q := &queue{name: mode.name, node: n, count: 60, lives: [2]int{2, 9}}
+				for _, name := range mode.resources {
+					q.asks = append(q.asks, asksFor(name, 1, 1, 2, 2, 4, 8)...)
+				}
+				if n.InstanceType == cluster.Trn1.InstanceType {
+					q.asks = withEFA(q.asks)
+				}
+				queues = append(queues, q)
+			}
+			for i, o := range runQueues(t, c, 8*time.Minute, queues...) {
+				by := expectRefusals(t, c, o.refused)
+				figure(t, "queue of 60, %s, %s: %d refused (%s), %v", mode.name, nodes[i].Name, len(o.refused), by,
+					o.took.Round(100*time.Millisecond))
+				expectGiven(t, nodes[i], o.ended)
+				if len(o.refused) > mode.mayBeRefused[i] {
+					t.Errorf("%s: %d refused, at most %d may; the first: %s", nodes[i].Name, len(o.refused), mode.mayBeRefused[i],
+						o.refused[0].Status.Message)
+				}
+			}
+			figureMemory(t, nodes[0], "after the queue of 60, "+mode.name)
+		})
+	}
+}
+
+// TestQueueOf200: Jobs of all sizes over three nodes, one of them split, until everything has run. A refused pod is made again
+// by its Job.
+func TestQueueOf200(t *testing.T) {
+	needsDeep(t)
+	c := cluster.Get(t)
+	nodes := c.Nodes(t, cluster.Trn1, cluster.Trn2, cluster.Inf2)
+	whole, split := cluster.DefaultAgent(t), cluster.DefaultAgent(t)
+	onInstance := func(operator core.NodeSelectorOperator) core.NodeSelectorRequirement {
+		return core.NodeSelectorRequirement{Key: core.LabelInstanceTypeStable, Operator: operator,
+			Values: []string{cluster.Trn2.InstanceType}}
+	}
+	split.Name = "neuron-agent-split"
+	split.Spec.Template.Spec.Containers[0].Args = splitArguments
+	split.Spec.Selector.MatchLabels["group"], split.Spec.Template.Labels["group"] = "split", "split"
+	whole.Spec.Selector.MatchLabels["group"], whole.Spec.Template.Labels["group"] = "whole", "whole"
+	for set, operator := range map[*core.PodSpec]core.NodeSelectorOperator{
+		&split.Spec.Template.Spec: core.NodeSelectorOpIn, &whole.Spec.Template.Spec: core.NodeSelectorOpNotIn} {
+		terms := set.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+		terms[0].MatchExpressions = append(terms[0].MatchExpressions, onInstance(operator))
+	}
+	c.StartAgent(t, whole)
+	c.StartAgent(t, split)
+	nodes[0].ExpectAllocatable(t, cluster.Counts{Cores: 32, Devices: 16, EFAs: 8})
+	nodes[1].ExpectAllocatable(t, expectSplit(cluster.Counts{Cores: 64, Devices: 16, EFAs: 16}))
+	nodes[2].ExpectAllocatable(t, cluster.Counts{Cores: 24, Devices: 12})
+
+	asks := append(asksFor(cluster.Neuron, 1, 2, 4, 8), asksFor(cluster.NeuronCore, 1, 2, 4, 8)...)
+	begin := time.Now()
+	for i, ask := range asks {
+		startDrainingJob(t, c, fmt.Sprintf("drain-%d", i), ask, strconv.Itoa(1+i%4), 25)
+	}
+	refused := map[string]*core.Pod{}
+	ended := map[string]*core.Pod{}
+	c.Follow(t, 15*time.Minute, "default", "queue=drain", func(pod *core.Pod) bool {
+		switch pod.Status.Phase {
+		case core.PodSucceeded:
+			ended[pod.Name] = pod
+		case core.PodFailed:
+			refused[pod.Name] = pod
+		}
+		return len(ended) == 25*len(asks)
+	})
+	took := time.Since(begin)
+	by := ""
+	var failed []*core.Pod
+	for _, pod := range refused {
+		failed = append(failed, pod)
+	}
+	by = expectRefusals(t, c, failed)
+	figure(t, "queue of 200 over three nodes: drained in %v, %d pods refused and made again (%s)", took.Round(time.Second), len(refused), by)
+	for _, n := range nodes {
+		var here []*core.Pod
+		for _, pod := range ended {
+			if pod.Spec.NodeName == n.Name {
+				here = append(here, pod)
+			}
+		}
+		figure(t, "queue of 200 over three nodes: %d pods ran on %s", len(here), n.Name)
+		expectGiven(t, n, here)
+		figureMemory(t, n, "after the queue of 200")
+	}
+}
+
+// startDrainingJob makes a Job that goes on until so many pods of it have succeeded.
+func startDrainingJob(t *testing.T, c *cluster.Cluster, name string, ask cluster.Ask, life string, count int32) {
+	t.Helper()
+	w, failures := cluster.One(name, ask), int32(10000)
+	w.Life = life
+	template := w.PodTemplate()
+	template.Labels["queue"] = "drain"
+	job := &batch.Job{ObjectMeta: meta.ObjectMeta{Name: name},
+		Spec: batch.JobSpec{BackoffLimit: &failures, Completions: &count, Parallelism: &count, Template: template}}
+	if _, err := c.Client.BatchV1().Jobs("default").Create(context.Background(), job, meta.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.DeleteJob(t, w) })
+}
+
+// TestAdmissionRate: pods that ask for a core get through the whole chain, from the API server to the container started, as
+// fast as those that ask for nothing. Both take turns on one node.
+func TestAdmissionRate(t *testing.T) {
+	c := cluster.Get(t)
+	n := c.Nodes(t, cluster.Trn1)[0]
+	c.StartAgent(t, cluster.DefaultAgent(t))
+	n.ExpectAllocatable(t, cluster.Counts{Cores: 32, Devices: 16, EFAs: 8})
+	rounds, count := 3, 12
+	if deep() {
+		rounds, count = 9, 24
+	}
+	var plain, asking []float64
+	rate := func(name string, ask cluster.Ask) float64 {
+		q := &queue{name: name, node: n, asks: []cluster.Ask{ask}, count: count, lives: [2]int{0, 0}}
+		o := runQueues(t, c, 5*time.Minute, q)[0]
+		if len(o.refused) > 0 {
+			t.Fatalf("refused: %s", o.refused[0].Status.Message)
+		}
+		return float64(count) / o.took.Seconds()
+	}
+	for round := range rounds {
+		for turn := range 2 { // each goes first as often
+			if (round+turn)%2 == 0 {
+				plain = append(plain, rate(fmt.Sprintf("rate-plain-%d", round), nil))
+			} else {
+				asking = append(asking, rate(fmt.Sprintf("rate-asking-%d", round), cluster.Ask{cluster.NeuronCore: "1"}))
+			}
+		}
+	}
+	figure(t, "pods through the whole chain, median of %d rounds of %d: %.2f/s asking for a core, %.2f/s for nothing, ratio %.2f",
+		rounds, count, median(asking), median(plain), median(asking)/median(plain))
+	if median(asking) < 0.5*median(plain) {
+		t.Errorf("pods that ask for a core: %v per s; for nothing: %v", asking, plain)
+	}
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
