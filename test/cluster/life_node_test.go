@@ -19,7 +19,7 @@ func TestLifeOfTheNode(t *testing.T) {
 	c := cluster.Get(t)
 	n := c.Nodes(t, cluster.Trn1)[0]
 	c.StartAgent(t, cluster.DefaultAgent(t))
-	n.ExpectAllocatable(t, wholeTrn1)
+	expectOffered(t, n, wholeTrn1)
 	pods := settleIn(t, c, n, "node-life")
 	t.Run("Chip", func(t *testing.T) { expectChipFails(t, c, n, pods) })
 	t.Run("Kubelet", func(t *testing.T) { expectKubeletRestarted(t, c, n, pods) })

@@ -50,6 +50,13 @@ func settleIn(t *testing.T, c *cluster.Cluster, n *cluster.Node, prefix string) 
 	return r
 }
 
+// expectOffered waits for the kubelet and then for the API server, which may still say what an earlier agent offered.
+func expectOffered(t *testing.T, n *cluster.Node, want cluster.Counts) {
+	t.Helper()
+	n.ExpectKubeletAllocatable(t, want)
+	n.ExpectAllocatable(t, want)
+}
+
 // now is how the residents are.
 func (r *residents) now(t *testing.T) []resident {
 	t.Helper()

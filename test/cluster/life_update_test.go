@@ -19,7 +19,7 @@ func TestLifeOfTheAgent(t *testing.T) {
 	n := c.Nodes(t, cluster.Trn1)[0]
 	set := cluster.DefaultAgent(t)
 	c.StartAgent(t, set)
-	n.ExpectAllocatable(t, wholeTrn1)
+	expectOffered(t, n, wholeTrn1)
 	pods := settleIn(t, c, n, "agent-life")
 	n.ExpectAllocatable(t, besideResidents)
 	t.Run("RollingUpdate", func(t *testing.T) { expectRollingUpdate(t, c, n, set.Spec.Template.Spec.Containers[0].Image, pods) })

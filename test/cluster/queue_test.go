@@ -86,7 +86,7 @@ func TestQueueOf60(t *testing.T) {
 				if mode.arguments != nil {
 					want = expectSplit(want)
 				}
-				n.ExpectAllocatable(t, want)
+				expectOffered(t, n, want)
 				q := &queue{name: mode.name, node: n, count: 60, lives: [2]int{2, 9}}
 				for _, name := range mode.resources {
 					q.asks = append(q.asks, asksFor(name, 1, 1, 2, 2, 4, 8)...)
@@ -133,9 +133,9 @@ func TestQueueOf200(t *testing.T) {
 	}
 	c.StartAgent(t, whole)
 	c.StartAgent(t, split)
-	nodes[0].ExpectAllocatable(t, cluster.Counts{Cores: 32, Devices: 16, EFAs: 8})
-	nodes[1].ExpectAllocatable(t, expectSplit(cluster.Counts{Cores: 64, Devices: 16, EFAs: 16}))
-	nodes[2].ExpectAllocatable(t, cluster.Counts{Cores: 24, Devices: 12})
+	expectOffered(t, nodes[0], cluster.Counts{Cores: 32, Devices: 16, EFAs: 8})
+	expectOffered(t, nodes[1], expectSplit(cluster.Counts{Cores: 64, Devices: 16, EFAs: 16}))
+	expectOffered(t, nodes[2], cluster.Counts{Cores: 24, Devices: 12})
 
 	asks := append(asksFor(cluster.Neuron, 1, 2, 4, 8), asksFor(cluster.NeuronCore, 1, 2, 4, 8)...)
 	begin := time.Now()
@@ -195,7 +195,7 @@ func TestAdmissionRate(t *testing.T) {
 	c := cluster.Get(t)
 	n := c.Nodes(t, cluster.Trn1)[0]
 	c.StartAgent(t, cluster.DefaultAgent(t))
-	n.ExpectAllocatable(t, cluster.Counts{Cores: 32, Devices: 16, EFAs: 8})
+	expectOffered(t, n, cluster.Counts{Cores: 32, Devices: 16, EFAs: 8})
 	rounds, count := 3, 12
 	if deep() {
 		rounds, count = 9, 24
@@ -207,6 +207,8 @@ func TestAdmissionRate(t *testing.T) {
 		if len(o.refused) > 0 {
 			t.Fatalf("refused: %s", o.refused[0].Status.Message)
 		}
+		c.Kubectl(t, "delete", "pods", "--selector", "queue="+name, "--wait=false")
+		c.ExpectNoPods(t, "default", "queue="+name) // their end must not burden the next round
 		return float64(count) / o.took.Seconds()
 	}
 	for round := range rounds {

@@ -50,8 +50,14 @@ func connectNode(number, pid int) error {
 	return ip(fmt.Sprintf("route replace %s via %s", podRange(number), address))
 }
 
-// disconnectNode removes the wire; the other end vanishes with it.
-func disconnectNode(number int) error { return ip("link del " + nodePort(number)) }
+// disconnectNode removes the wire, if the kernel has not done so already: it vanishes with the namespace of its other end.
+func disconnectNode(number int) error {
+	err := ip("link del " + nodePort(number))
+	if err != nil && strings.Contains(err.Error(), "Cannot find device") {
+		return nil
+	}
+	return err
+}
 
 func ip(commands ...string) error {
 	for _, arguments := range commands {
