@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs what is missing, builds the release preset and runs every test.   usage: test/run.sh [--quick]
-#   --quick   leaves out the real kubelet (test/kubelet), which is most of the time
+#   --quick   leaves out the images (test/image) and the real kubelet (test/kubelet), which are most of the time
 # Root or sudo is needed when packages are missing, and for the real kubelet. Go is installed into build/go where there is
 # none. A suite whose parts cannot be installed says SKIPPED and what is missing; CI=true makes that a failure.
 # The last line is "N passed, N failed, N skipped"; the exit status is 0 when nothing failed.
@@ -110,9 +110,12 @@ step "Manifests: rendering, API types, security (Go)"
 run_suite manifests test/manifests/run.sh
 
 if [ "$quick" = yes ]; then
-  step "The real kubelet: left out by --quick"
-  skipped=$((skipped + 1))
+  step "Images, packages and the real kubelet: left out by --quick"
+  skipped=$((skipped + 2))
 else
+  step "Images and packages (makes a Debian base the first time, then builds into build/image)"
+  run_suite image test/image/run.sh
+
   step "The real kubelet and containerd (Go; builds a kubelet the first time, about six minutes)"
   run_suite kubelet test/kubelet/run.sh "$build/bin"
 fi
