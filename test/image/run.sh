@@ -53,6 +53,8 @@ git config --global --get-all safe.directory 2> /dev/null | grep -qxF -e "$top" 
   export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0=$top # the tree may be another user's
 
 mkdir -p "$out/tmp"
+exec 9> "$out/lock"
+flock 9 # one suite at a time: they share base, steps and results
 export PYTHONDONTWRITEBYTECODE=1 TMPDIR=$out/tmp BUILDAH_ISOLATION=chroot CONTAINERS_STORAGE_CONF=$out/storage.conf
 
 # use_storage DRIVER: overlay is quick, vfs works where this file system cannot carry overlays.
@@ -61,7 +63,7 @@ use_storage() {
   buildah info > /dev/null 2>&1
 }
 # Steps of earlier commits pile up: from time to time all is made anew.
-if [ -d "$out/storage" ] && [ "$(du -sm "$out/storage" | cut -f1)" -gt 12000 ]; then
+if [ -d "$out/storage" ] && [ "$(du -smx "$out/storage" | cut -f1)" -gt 12000 ]; then
   buildah rm -a > /dev/null 2>&1
   buildah rmi -a -f > /dev/null 2>&1
 fi
