@@ -98,7 +98,10 @@ options+=(--build-arg "BASE=$base" --build-arg "ARCH=$arch" --build-arg "VERSION
   --build-arg "SOURCE=${NEURON_IMAGE_SOURCE:-}" --build-arg "SOURCE_DATE_EPOCH=$epoch"
   --build-arg "CREATED=$(date -u -d "@$epoch" +%Y-%m-%dT%H:%M:%SZ)" -f "$root/manifests/image/Containerfile")
 case $engine in
-  docker) [ -z "$ccache" ] || fail "docker keeps its own cache: --ccache is for podman and buildah" ;;
+  docker)
+    export BUILDX_NO_DEFAULT_ATTESTATIONS=1 # they name the time of the build, and make an index of every image
+    [ -z "$ccache" ] || fail "docker keeps its own cache: --ccache is for podman and buildah"
+    ;;
   *)
     options+=(--layers --pull="$pull")
     if [ -n "$ccache" ]; then
