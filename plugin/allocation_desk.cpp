@@ -266,14 +266,15 @@ bool AllocationDesk::holds_anything() const {
 
 bool AllocationDesk::withholds(Resource resource) const {
   const MutexLock lock(mutex_);
-  if (!view_ || !core::is_silicon(resource)) return false;
+  if (!view_ || !core::is_silicon(resource) || !offer_.serves(resource)) return false;
   const std::vector<int> blocked = ledger_.blocked_cores(resource);
+  const std::vector<int> held = ledger_.held_units(resource);
   const auto& units = view_->units(resource);
-  return !blocked.empty() && std::any_of(units.begin(), units.end(), [&](int unit) {
+  return std::any_of(units.begin(), units.end(), [&](int unit) {
+    if (!is_offered(resource, unit)) return std::binary_search(held.begin(), held.end(), unit);
     const std::vector<int> cores = view_->cores_of(resource, unit);
-    return is_offered(resource, unit) && std::any_of(cores.begin(), cores.end(), [&](int core) {
-             return std::binary_search(blocked.begin(), blocked.end(), core);
-           });
+    return std::any_of(cores.begin(), cores.end(),
+                       [&](int core) { return std::binary_search(blocked.begin(), blocked.end(), core); });
   });
 }
 

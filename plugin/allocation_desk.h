@@ -96,7 +96,8 @@ class AllocationDesk {
   void note_published(Resource resource, const monitor::UnitList& units) EXCLUDES(mutex_);
 
   [[nodiscard]] bool holds_anything() const EXCLUDES(mutex_);
-  // Some unit that the resource would offer is not, because its silicon is held through another one.
+  // The list of the resource is another than if nobody held anything: a unit that it would offer is not, because its
+  // silicon is held through another one, or one is there only because it is held.
   [[nodiscard]] bool withholds(Resource resource) const EXCLUDES(mutex_);
   [[nodiscard]] std::vector<int> held_cores() const EXCLUDES(mutex_);  // by any container; ascending, unique
   // The kubelet has not yet written its checkpoint since the newest answer: the container may still ask for more.

@@ -91,6 +91,13 @@ TEST_F(SplitDesk, WhatIsHeldUnderTheOtherNameStaysListedThereAndIsWithheldHere) 
   EXPECT_EQ(listed(Resource::neuron), kLastDevices);
 }
 
+TEST_F(SplitDesk, WhatIsHeldThroughBothNamesLeavesTheWrongListSoonAsWell) {
+  shown(
+      {{"aws.amazon.com/neuron", {"3"}, "default/old/c"}, {"aws.amazon.com/neuroncore", {"6", "7"}, "default/old/c"}});
+  EXPECT_FALSE(desk.withholds(Resource::neuroncore));
+  EXPECT_TRUE(desk.withholds(Resource::neuron)) << "device 3 is there only because it is held";
+}
+
 TEST_F(SplitDesk, AUnitOfTheOtherClassIsNeitherPreferredNorGiven) {
   shown({{"aws.amazon.com/neuron", {"3"}, "default/old/c"}});
   EXPECT_THAT(desk.prefer(Resource::neuron, ids(*view, Resource::neuron), {}, 12),
