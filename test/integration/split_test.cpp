@@ -123,6 +123,13 @@ TEST_F(Split, TheFileSaysItForTheInstanceType) {
   EXPECT_TRUE(node.wait_log("node groups: \"training\" applies; a change of " + file + " counts from the next start"));
 }
 
+TEST_F(Split, TheFileOfTheManifestsIsRight) {
+  start({"--node-groups", std::string(NEURON_SOURCE_DIR) + "/manifests/components/node-groups/node-groups.json"});
+  ASSERT_TRUE(node.wait_allocatable(kNeuron, 16)) << node.agent->log();
+  EXPECT_TRUE(node.wait_log("node groups: \"training\" applies"));
+  EXPECT_EQ(node.kubelet->registrations(kCore), 0);
+}
+
 TEST_F(Split, AFileThatMakesNoSenseIsRefusedAtTheStart) {
   const std::string file = node.kubelet_dir + "/groups.json";
   std::ofstream(file) << R"({"groups": [{"name": "a", "core-devices": "0..3"}]})";
