@@ -77,7 +77,7 @@ Supervisor::Supervisor(const Parts& parts, int signals)
   };
   hooks_.cancel_pre_start = [&gate = parts.gate](plugin::Resource resource) { gate.cancel(resource); };
   for (const plugin::Resource resource : plugin::kAllResources) {
-    if (resource == plugin::Resource::neurondevice && !parts.options.neurondevice) continue;
+    if (!parts.options.offer_policy().serves(resource)) continue;
     served_.emplace_back().resource = resource;
   }
 }
@@ -203,7 +203,9 @@ void Supervisor::handle(const SnapshotChanged& /*event*/) {
   apply_holders();  // ids that were unknown until now may be held
   bool appeared = false;
   for (const ServedResource& served : served_) {
-    if (!served.server && !view->units(served.resource).empty()) appeared = true;
+    if (served.server) continue;
+    const auto list = parts_.desk.unit_list(served.resource);
+    appeared = appeared || (list && !list->empty());
   }
   if (appeared) connect_all();
   request_publish();
