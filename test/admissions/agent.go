@@ -23,7 +23,7 @@ type agentProcess struct {
 func startAgent(path, root string, log *os.File) (*agentProcess, error) {
 	a := &agentProcess{begin: time.Now(), gone: make(chan struct{})}
 	a.command = exec.Command(path, "run", "--root", root, "--kubelet-dir", kubeletDir, "--scan-interval", scanInterval.String(),
-		"--log-level", "info")
+		"--log-level", logLevel())
 	a.command.Stdout, a.command.Stderr = log, log
 	if err := a.command.Start(); err != nil {
 		return nil, err
@@ -93,4 +93,12 @@ func (a *agentProcess) footprint() (footprint, error) {
 		f.Files += len(entries)
 	}
 	return f, nil
+}
+
+// logLevel: debug makes the agent write about every answer.
+func logLevel() string {
+	if level := os.Getenv("ADMISSIONS_LOG_LEVEL"); level != "" {
+		return level
+	}
+	return "info"
 }

@@ -131,11 +131,25 @@ func (u use) add(other use) {
 	}
 }
 
+func coreKey(core int) string { return fmt.Sprintf("core %d", core) }
+
+// keys names everything in it.
+func (u use) keys() []string {
+	var all []string
+	for core := range u.cores {
+		all = append(all, coreKey(core))
+	}
+	for name := range u.efas {
+		all = append(all, name)
+	}
+	return all
+}
+
 // shared names one thing that is in both; empty when there is none.
 func (u use) shared(other use) string {
 	for core := range u.cores {
 		if other.cores[core] {
-			return fmt.Sprintf("core %d", core)
+			return coreKey(core)
 		}
 	}
 	for name := range u.efas {

@@ -18,6 +18,7 @@ type stay struct {
 	begin               time.Time
 	use                 use
 	ids                 map[string][]string // by resource, as the kubelet has it on record
+	twice               bool                // a kubelet died while it admitted the pod
 	excuse              string              // the kubelet's own doing took the ground from under it; empty: judged
 }
 
@@ -43,8 +44,12 @@ func (j *judge) begin(s *stay, wanted ask, held []heldIDs, env []variable, nodes
 			j.violate(fmt.Sprintf("%s asked for %d %s and has %d (%v)", s, wanted[resource], resource, got, s.ids[resource]), s.pod)
 		}
 	}
+	if j.split(s) {
+		j.tally.Split++
+		j.excused(s, s.String()+" has two silicons")
+	}
 	seen, err := j.seen(env, nodes)
-	if err != nil {
+	if err != nil && s.excuse == "" {
 		j.violate(fmt.Sprintf("%s: %v", s, err), s.pod)
 	}
 	recorded := newUse()
@@ -55,7 +60,7 @@ func (j *judge) begin(s *stay, wanted ask, held []heldIDs, env []variable, nodes
 		}
 		recorded.add(part)
 	}
-	if err == nil && (!maps.Equal(seen.cores, recorded.cores) || !maps.Equal(seen.efas, recorded.efas)) {
+	if err == nil && s.excuse == "" && (!maps.Equal(seen.cores, recorded.cores) || !maps.Equal(seen.efas, recorded.efas)) {
 		j.violate(fmt.Sprintf("%s sees cores %v, interfaces %v; its ids %v are cores %v, interfaces %v", s, sorted(seen.cores),
 			sorted(seen.efas), s.ids, sorted(recorded.cores), sorted(recorded.efas)), s.pod)
 	}
@@ -64,6 +69,17 @@ func (j *judge) begin(s *stay, wanted ask, held []heldIDs, env []variable, nodes
 	j.compare(s)
 	j.running = append(j.running, s)
 	j.tally.Containers++
+}
+
+// split finds a container with other silicon through each name, after a kubelet died while it admitted the pod: the new one
+// finds half of the container's devices in the checkpoint and asks for the rest alone, without saying for whom.
+func (j *judge) split(s *stay) bool {
+	if !s.twice || len(s.ids[neuron]) == 0 || len(s.ids[neuronCore]) == 0 {
+		return false
+	}
+	devices, _ := j.hardware.useOf(neuron, s.ids[neuron])
+	cores, _ := j.hardware.useOf(neuronCore, s.ids[neuronCore])
+	return !maps.Equal(devices.cores, cores.cores)
 }
 
 // compare is the rule: no core and no interface in two containers that run at the same time.

@@ -43,6 +43,7 @@ type life struct {
 	posted       map[string]int64
 	agent        *agentProcess // nil while it is down
 	stopped      bool          // by SIGSTOP
+	killSoon     bool          // the kubelet dies in the next admission
 	agentLog     *os.File
 	kubeletLog   *os.File
 
@@ -50,7 +51,7 @@ type life struct {
 	created     uint64
 	containerID uint64
 	admitting   int // questions under way
-	lastFreed   map[string]time.Time
+	lastFreed   map[string]past
 	lastTrouble time.Time // of kubelet, agent or hardware: its end
 	quiet       bool      // nothing new happens: see settle
 	closing     bool
@@ -89,7 +90,7 @@ func (l *life) violate(what string, pods ...string) {
 // live plays one life and returns what happened.
 func live(o lifeOptions, m machine, root string, progress io.Writer) (*tally, error) {
 	l := &life{loop: newLoop(), lifeOptions: o, seed: o.Seed, random: rand.New(rand.NewPCG(o.Seed, 1)), tally: newTally(),
-		begun: time.Now(), pods: map[string]*podRun{}, lastFreed: map[string]time.Time{}, repairs: map[string]bool{}, posted: map[string]int64{}}
+		begun: time.Now(), pods: map[string]*podRun{}, lastFreed: map[string]past{}, repairs: map[string]bool{}, posted: map[string]int64{}}
 	var err error
 	if l.hardware, err = newHardware(m, o.Bin+"/neuron-sim", root); err != nil {
 		return nil, err
@@ -118,6 +119,9 @@ func live(o lifeOptions, m machine, root string, progress io.Writer) (*tally, er
 		l.kubelet.kill()
 	}
 	l.tally.Seconds = time.Since(l.begun).Seconds()
+	if err := os.WriteFile(fmt.Sprintf("%s/%s-history.txt", o.Logs, m.name), []byte(strings.Join(l.history, "\n")), 0o644); err != nil {
+		return nil, err
+	}
 	return l.tally, nil
 }
 
@@ -166,7 +170,7 @@ func (l *life) nextArrival() {
 		l.close()
 		return
 	}
-	pause := l.between(time.Millisecond, 30*time.Millisecond)
+	pause := l.between(time.Millisecond, 20*time.Millisecond)
 	if l.chance(3) {
 		pause = l.between(100*time.Millisecond, 1500*time.Millisecond) // the agent asks the kubelet in a quiet moment only
 	}

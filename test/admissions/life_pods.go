@@ -14,7 +14,7 @@ func (l *life) arrive() {
 		if !l.schedulerAgrees(p) {
 			continue
 		}
-		if !l.chance(6) && !l.fits(p, 2*time.Second) {
+		if !l.chance(6) && !l.fits(p, 1500*time.Millisecond) {
 			continue
 		}
 		l.pods[p.uid] = p
@@ -56,6 +56,10 @@ func (l *life) admit(p *podRun) {
 		l.posted = r.Posted
 		l.judgeVerdict(p, r.Verdicts[0], r.Held)
 	})
+	if l.killSoon {
+		l.killSoon = false
+		l.after(l.between(0, 4*time.Millisecond), l.killKubelet)
+	}
 }
 
 // judgeVerdict takes the kubelet's yes or no about a pod that had none before.
@@ -161,16 +165,17 @@ func (l *life) started(p *podRun, c *containerRun, r reply) {
 	if c.runs > 1 {
 		l.tally.ContainerRestarts++
 	}
-	c.stay = &stay{pod: p.name, uid: p.uid, container: c.name}
+	c.stay = &stay{pod: p.name, uid: p.uid, container: c.name, twice: p.twice}
+	p.given[c.name] = r.Held
 	l.say("%s.%s starts: %v %v", p.name, c.name, r.Held, r.Env)
 	l.judge.begin(c.stay, c.wants, r.Held, r.Env, r.Nodes)
 	switch {
 	case c.kind == plainInit:
-		l.after(l.between(time.Millisecond, 150*time.Millisecond), func() { l.exits(p, c) })
+		l.after(l.between(time.Millisecond, 60*time.Millisecond), func() { l.exits(p, c) })
 	case c.kind == application:
-		l.after(l.between(50*time.Millisecond, 2500*time.Millisecond), func() { l.exits(p, c) })
+		l.after(l.between(20*time.Millisecond, 900*time.Millisecond), func() { l.exits(p, c) })
 	case l.chance(20): // a sidecar crashes
-		l.after(l.between(50*time.Millisecond, time.Second), func() { l.exits(p, c) })
+		l.after(l.between(20*time.Millisecond, 500*time.Millisecond), func() { l.exits(p, c) })
 	}
 	l.advance(p)
 }
@@ -210,7 +215,7 @@ func (l *life) cutShort(p *podRun) {
 	l.say("%s is being deleted", p.name)
 	for _, c := range p.containers {
 		if c.state == running {
-			l.after(l.between(0, 200*time.Millisecond), func() {
+			l.after(l.between(0, 80*time.Millisecond), func() {
 				if c.state == running {
 					l.stops(p, c)
 				}

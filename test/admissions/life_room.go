@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -33,50 +32,97 @@ func (l *life) given(p *podRun) use {
 	return all
 }
 
-// free notes when silicon and interfaces were last somebody's.
+// past is the last owner of a core or an interface.
+type past struct {
+	at       time.Time
+	resource string // the name it was had through; empty: both
+}
+
+// free notes when and through which name silicon and interfaces were last somebody's.
 func (l *life) free(p *podRun) {
-	given, now := l.given(p), time.Now()
-	for core := range given.cores {
-		l.lastFreed[fmt.Sprint(core)] = now
+	now := time.Now()
+	names := map[string]string{}
+	for _, entries := range p.given {
+		for _, h := range entries {
+			part, _ := l.hardware.useOf(h.Resource, h.IDs)
+			for _, key := range part.keys() {
+				if before, twice := names[key]; twice && before != h.Resource {
+					names[key] = ""
+				} else {
+					names[key] = h.Resource
+				}
+			}
+		}
 	}
-	for name := range given.efas {
-		l.lastFreed[name] = now
+	for key, resource := range names {
+		l.lastFreed[key] = past{now, resource}
 	}
 }
 
-// fits tells whether a pod could be given all it asks for out of what is whole and was nobody's for so long. Whole devices
-// and cores are counted, so that the answer is exact for devices, and never too good for cores.
-func (l *life) fits(p *podRun, nobodysFor time.Duration) bool {
+// room is what is whole and nobody's. Through the name that it was had through last a unit can be given at once; through
+// the other one only when it has been nobody's for `lag`.
+type room struct {
+	devices, deviceCores int // whole devices, and how many of their cores could be given as cores
+	both                 int // whole devices that could be given through both names
+	cores, efas          int
+}
+
+func (l *life) room(lag time.Duration) room {
+	var found room
 	h, taken, now := l.hardware, l.held(), time.Now()
-	free := func(key string) bool { return now.Sub(l.lastFreed[key]) >= nobodysFor }
-	devices, cores, efas := 0, 0, 0
+	free := func(key, resource string) bool {
+		last := l.lastFreed[key]
+		return now.Sub(last.at) >= lag || last.resource == resource
+	}
 	for device := range h.devices {
-		count := 0
+		asDevice, asCores := 0, 0
 		for i := range h.coresPerDevice {
 			core := device*h.coresPerDevice + i
-			if !h.broken[device] && !taken.cores[core] && free(fmt.Sprint(core)) {
-				count++
+			key := coreKey(core)
+			if h.broken[device] || taken.cores[core] {
+				continue
+			}
+			if free(key, neuron) {
+				asDevice++
+			}
+			if free(key, neuronCore) {
+				asCores++
 			}
 		}
-		cores += count
-		if count == h.coresPerDevice {
-			devices++
+		found.cores += asCores
+		if asDevice == h.coresPerDevice {
+			found.devices++
+			found.deviceCores += asCores
+			if asCores == h.coresPerDevice {
+				found.both++
+			}
 		}
 	}
 	for name := range h.verbs {
-		if !h.brokenEFA[name] && !taken.efas[name] && free(name) {
-			efas++
+		if !h.brokenEFA[name] && !taken.efas[name] {
+			found.efas++
 		}
 	}
-	wantDevices, wantCores, wantEFAs := 0, 0, 0
+	return found
+}
+
+// fits tells whether a pod could be given all it asks for. Whole devices and cores are counted: never too good an answer.
+func (l *life) fits(p *podRun, lag time.Duration) bool {
+	found := l.room(lag)
+	devices, both, cores, efas := 0, 0, 0, 0
 	for _, c := range p.containers {
-		wantDevices += c.wants[neuron]
+		devices += c.wants[neuron]
 		if c.wants[neuron] == 0 {
-			wantCores += c.wants[neuronCore] // else both are the same silicon
+			cores += c.wants[neuronCore] // else both are the same silicon
+		} else if c.wants[neuronCore] > 0 {
+			both += c.wants[neuron]
 		}
-		wantEFAs += c.wants[efa]
+		efas += c.wants[efa]
 	}
-	return wantDevices <= devices && wantDevices*h.coresPerDevice+wantCores <= cores && wantEFAs <= efas
+	if devices > found.devices || both > found.both || efas > found.efas {
+		return false
+	}
+	return cores+devices*l.hardware.coresPerDevice <= found.cores || cores == 0 || cores <= found.cores-found.deviceCores
 }
 
 // refused counts a refusal by its reason, and asks whether there was room.
@@ -93,8 +139,8 @@ func (l *life) refused(p *podRun, v verdict) {
 		explanation = "the agent is away"
 	case time.Since(l.lastTrouble) < 2*time.Second:
 		explanation = "less than 2 s after a fault or restart"
-	case strings.HasPrefix(v.Reason, "TopologyAffinityError") || l.hardware.policy == "restricted" || l.hardware.policy == "single-numa-node":
-		explanation = "the Topology Manager's policy"
+	case l.hardware.policy != "none":
+		explanation = "the Topology Manager offered one NUMA node only"
 	case strings.HasPrefix(v.Reason, "OutOf"):
 		explanation = "the node status was older than that"
 	case !l.fits(p, 2*time.Second):
@@ -108,7 +154,7 @@ func (l *life) refused(p *podRun, v verdict) {
 
 var (
 	numbers = regexp.MustCompile(`[0-9]+`)
-	quoted  = regexp.MustCompile(`"[^"]*"|by [a-z0-9-]+/\S+`)
+	quoted  = regexp.MustCompile(`"[^"]*"|by .* through`)
 )
 
 // shorten makes one kind out of all messages that differ in names and numbers only.
@@ -116,7 +162,7 @@ func shorten(message string) string {
 	message = strings.ReplaceAll(message, "Allocate failed due to ", "")
 	message = strings.ReplaceAll(message, ", which is unexpected", "")
 	message = strings.ReplaceAll(message, "rpc error: code = ", "")
-	message = numbers.ReplaceAllString(quoted.ReplaceAllString(message, "X"), "N")
+	message = numbers.ReplaceAllString(quoted.ReplaceAllString(message, "X through"), "N")
 	if len(message) > 150 {
 		message = message[:150]
 	}

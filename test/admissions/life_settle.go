@@ -74,9 +74,9 @@ func (l *life) settle(kind string, next func()) {
 // lastChange is when something that the lists depend on was last done.
 func (l *life) lastChange() time.Time {
 	last := l.lastTrouble
-	for _, at := range l.lastFreed {
-		if at.After(last) {
-			last = at
+	for _, one := range l.lastFreed {
+		if one.at.After(last) {
+			last = one.at
 		}
 	}
 	return last

@@ -38,6 +38,7 @@ func (l *life) startKubelet() {
 		ListMillis: int(l.between(0, 300*time.Millisecond).Milliseconds()), PostMillis: int(nodeStatusEvery.Milliseconds())}
 	pods := l.sortedPods()
 	for _, p := range pods {
+		p.twice = p.twice || p.state == pending
 		b.Pods = append(b.Pods, p.spec)
 		for _, one := range p.containers {
 			if one.id != "" {
@@ -64,6 +65,7 @@ func (l *life) takenOver(r reply) {
 	l.ready, l.posted = true, r.Posted
 	l.troubled()
 	l.say("the kubelet is ready")
+	l.lookAfterwards("a kubelet restart")
 	for _, v := range r.Verdicts {
 		p := l.pods[v.UID]
 		switch {
@@ -158,7 +160,7 @@ func (l *life) refusedAtRestart(p *podRun, v verdict) {
 }
 
 func (l *life) killKubelet() {
-	if l.kubelet == nil {
+	if l.kubelet == nil || l.closing {
 		return
 	}
 	if l.admitting > 0 {
@@ -175,7 +177,11 @@ func (l *life) killKubelet() {
 		}
 		l.startKubelet()
 		if l.chance(8) { // killed again in mid-start
-			l.after(l.between(time.Millisecond, 400*time.Millisecond), l.killKubelet)
+			l.after(l.between(time.Millisecond, 400*time.Millisecond), func() {
+				if !l.quiet {
+					l.killKubelet()
+				}
+			})
 		}
 	})
 }
@@ -215,9 +221,10 @@ func (l *life) nextTrouble() {
 			return
 		}
 		if !l.quiet {
-			if l.Admissions > 0 && l.tally.Admitted*l.Restarts > l.tally.KubeletRestarts*l.Admissions && l.ready {
-				l.after(l.between(0, 10*time.Millisecond), l.killKubelet)
-				l.lookAfterwards("a kubelet restart")
+			if l.Admissions > 0 && l.tally.Admitted*l.Restarts > l.tally.KubeletRestarts*l.Admissions && l.ready && !l.killSoon {
+				if l.killSoon = l.chance(60); !l.killSoon { // else in the next admission
+					l.killKubelet()
+				}
 			}
 			if l.tally.Admitted >= nextFault {
 				nextFault = l.tally.Admitted + 5 + l.random.IntN(50)
@@ -308,7 +315,7 @@ func (l *life) breakDevice() {
 	if l.hardware.broken[device] {
 		return
 	}
-	change := [][]string{{"mem_ecc_uncorrected=3"}, {"sram_ecc_uncorrected=1"}, {"vanish"}, {"unhealthy_components=hbm"}}[l.random.IntN(4)]
+	change := [][]string{{"mem_ecc_uncorrected=3"}, {"sram_ecc_uncorrected=1"}, {"vanish"}}[l.random.IntN(3)]
 	l.tally.DeviceFaults++
 	l.breakPart("neuron"+strconv.Itoa(device), change, func(is bool) {
 		if is {

@@ -56,6 +56,7 @@ type podRun struct {
 	state      podState
 	given      map[string][]heldIDs // by container: what the kubelet had on record when it was admitted
 	cut        bool                 // is being deleted: nothing starts any more
+	twice      bool                 // a kubelet died before it had said yes or no
 }
 
 // total is what the scheduler counts: resources as the API has it, init containers before the others.

@@ -22,6 +22,7 @@ type tally struct {
 	KubeletTwice   int // one id of one resource in two containers
 	Forgotten      int // containers that a kubelet no longer knows after its restart
 	RefusedRunning int // pods refused at a kubelet's restart while their containers ran
+	Split          int // containers with other silicon through each name, admitted by two kubelets
 	Consequences   int // silicon shared with a container of the three kinds above
 
 	StartFailures map[string]int
@@ -64,7 +65,7 @@ func (t *tally) add(o *tally) {
 		{&t.KilledInAdmission, &o.KilledInAdmission}, {&t.CheckpointsLost, &o.CheckpointsLost}, {&t.AgentKills, &o.AgentKills},
 		{&t.AgentTerms, &o.AgentTerms}, {&t.AgentStops, &o.AgentStops}, {&t.DeviceFaults, &o.DeviceFaults},
 		{&t.EFAFaults, &o.EFAFaults}, {&t.Settled, &o.Settled}, {&t.Looks, &o.Looks}, {&t.KubeletTwice, &o.KubeletTwice},
-		{&t.Forgotten, &o.Forgotten}, {&t.RefusedRunning, &o.RefusedRunning}, {&t.Consequences, &o.Consequences},
+		{&t.Forgotten, &o.Forgotten}, {&t.RefusedRunning, &o.RefusedRunning}, {&t.Consequences, &o.Consequences}, {&t.Split, &o.Split},
 	} {
 		*pair.to += *pair.from
 	}
@@ -89,8 +90,8 @@ func (t *tally) print(w io.Writer) {
 		t.Offered, t.Admitted, t.Refused, t.Containers, t.ContainerRestarts)
 	fmt.Fprintf(w, "kubelet restarts %d (in mid-admission %d, with its checkpoint lost or corrupt %d); agent killed %d, terminated %d, stopped %d; device faults %d, EFA faults %d\n",
 		t.KubeletRestarts, t.KilledInAdmission, t.CheckpointsLost, t.AgentKills, t.AgentTerms, t.AgentStops, t.DeviceFaults, t.EFAFaults)
-	fmt.Fprintf(w, "the kubelet by itself: one id given twice %d, containers forgotten %d, running pods refused at its restart %d; sharing that followed from these %d\n",
-		t.KubeletTwice, t.Forgotten, t.RefusedRunning, t.Consequences)
+	fmt.Fprintf(w, "the kubelet by itself: one id given twice %d, containers forgotten %d, running pods refused at its restart %d, containers given half before its death and half after %d; sharing that followed from these %d\n",
+		t.KubeletTwice, t.Forgotten, t.RefusedRunning, t.Split, t.Consequences)
 	printCounts(w, "refused for", t.RefusedFor)
 	printCounts(w, "refused though there was room", t.WouldHaveFit)
 	printCounts(w, "containers that did not start at once", t.StartFailures)
