@@ -14,6 +14,7 @@ import (
 type client struct {
 	command *exec.Cmd
 	input   io.WriteCloser
+	killed  bool        // only touched on the loop
 	lines   chan []byte // to the writer: a kubelet that is busy must not hold up the loop
 	loop    *loop
 
@@ -24,7 +25,8 @@ type client struct {
 	gone    chan struct{}
 }
 
-func startClient(l *loop, log *os.File) (*client, error) {
+// startClient starts a kubelet. died is called on the loop when it ends without having been killed.
+func startClient(l *loop, log *os.File, died func(c *client)) (*client, error) {
 	c := &client{command: exec.Command("/proc/self/exe", "kubelet"), loop: l, waiting: map[uint64]func(reply, bool){},
 		lines: make(chan []byte, 4096), gone: make(chan struct{})}
 	c.command.Stderr = log
@@ -40,7 +42,14 @@ func startClient(l *loop, log *os.File) (*client, error) {
 		return nil, err
 	}
 	go c.write()
-	go c.read(output)
+	go func() {
+		c.read(output)
+		l.post(func() {
+			if !c.killed {
+				died(c)
+			}
+		})
+	}()
 	return c, nil
 }
 
@@ -105,6 +114,7 @@ func (c *client) ask(q question, done func(r reply, answered bool)) {
 
 // kill ends the process at once, whatever it is doing, and waits for that.
 func (c *client) kill() {
+	c.killed = true
 	_ = c.command.Process.Kill()
 	<-c.gone
 }

@@ -18,6 +18,7 @@ type stay struct {
 	begin               time.Time
 	use                 use
 	ids                 map[string][]string // by resource, as the kubelet has it on record
+	bare                bool                // the pod was admitted without devices: see life_pods.go
 	twice               bool                // a kubelet died while it admitted the pod
 	excuse              string              // the kubelet's own doing took the ground from under it; empty: judged
 }
@@ -30,6 +31,7 @@ type judge struct {
 	running  []*stay
 	tally    *tally
 	violate  func(what string, pods ...string)
+	say      func(format string, values ...any)
 }
 
 // begin decodes what a container was started with and compares it with what it asked for, with what the kubelet has on
@@ -40,7 +42,12 @@ func (j *judge) begin(s *stay, wanted ask, held []heldIDs, env []variable, nodes
 		s.ids[h.Resource] = h.IDs
 	}
 	for _, resource := range resources {
-		if got := len(s.ids[resource]); got != wanted[resource] {
+		got := len(s.ids[resource])
+		if got == 0 && wanted[resource] > 0 && s.bare {
+			j.tally.WithoutDevices++
+			continue
+		}
+		if got != wanted[resource] {
 			j.violate(fmt.Sprintf("%s asked for %d %s and has %d (%v)", s, wanted[resource], resource, got, s.ids[resource]), s.pod)
 		}
 	}
@@ -91,6 +98,7 @@ func (j *judge) compare(s *stay) {
 		}
 		if twice := sameID(s, other); twice != "" && other.excuse == "" && s.excuse == "" {
 			j.tally.KubeletTwice++
+			j.say("THE KUBELET GAVE %s TWICE: to %s at %s and now to %s", twice, other, other.begin.Format(clock), s)
 			other.excuse, s.excuse = "the kubelet gave "+twice+" twice", "the kubelet gave "+twice+" twice"
 			continue
 		}

@@ -43,6 +43,7 @@ type life struct {
 	posted       map[string]int64
 	agent        *agentProcess // nil while it is down
 	stopped      bool          // by SIGSTOP
+	lost         bool          // this kubelet found no readable checkpoint
 	killSoon     bool          // the kubelet dies in the next admission
 	agentLog     *os.File
 	kubeletLog   *os.File
@@ -95,7 +96,7 @@ func live(o lifeOptions, m machine, root string, progress io.Writer) (*tally, er
 	if l.hardware, err = newHardware(m, o.Bin+"/neuron-sim", root); err != nil {
 		return nil, err
 	}
-	l.judge = &judge{hardware: l.hardware, tally: l.tally, violate: l.violate}
+	l.judge = &judge{hardware: l.hardware, tally: l.tally, violate: l.violate, say: l.say}
 	if l.agentLog, err = os.Create(fmt.Sprintf("%s/%s-agent.log", o.Logs, m.name)); err != nil {
 		return nil, err
 	}
@@ -103,6 +104,7 @@ func live(o lifeOptions, m machine, root string, progress io.Writer) (*tally, er
 		return nil, err
 	}
 	l.startAgent()
+	l.lost = true
 	l.startKubelet()
 	l.settle("the first start", func() {
 		l.rememberFootprint()
@@ -129,7 +131,7 @@ func (l *life) report(w io.Writer) {
 	t := l.tally
 	fmt.Fprintf(w, "%s: %.0f s, %d pods admitted, %d refused, %d kubelet restarts, %d violations\n", l.Machine,
 		time.Since(l.begun).Seconds(), t.Admitted, t.Refused, t.KubeletRestarts, len(t.Violations))
-	l.after(5*time.Second, func() { l.report(w) })
+	l.after(15*time.Second, func() { l.report(w) }) // several lives are played at once
 }
 
 // watchNode lets the scheduler see the node's status.

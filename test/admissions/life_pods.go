@@ -70,13 +70,14 @@ func (l *life) judgeVerdict(p *podRun, v verdict, held []heldIDs) {
 		l.forget(p)
 		return
 	}
-	p.state = admitted
+	p.state, p.admittedAt = admitted, time.Now()
 	l.tally.Admitted++
 	for _, h := range held {
 		if h.UID == p.uid {
 			p.given[h.Container] = append(p.given[h.Container], h)
 		}
 	}
+	p.bare = l.lost && len(p.given) == 0
 	l.say("%s admitted: %v", p.name, p.given)
 	l.advance(p)
 }
@@ -165,7 +166,7 @@ func (l *life) started(p *podRun, c *containerRun, r reply) {
 	if c.runs > 1 {
 		l.tally.ContainerRestarts++
 	}
-	c.stay = &stay{pod: p.name, uid: p.uid, container: c.name, twice: p.twice}
+	c.stay = &stay{pod: p.name, uid: p.uid, container: c.name, twice: p.twice, bare: p.bare}
 	p.given[c.name] = r.Held
 	l.say("%s.%s starts: %v %v", p.name, c.name, r.Held, r.Env)
 	l.judge.begin(c.stay, c.wants, r.Held, r.Env, r.Nodes)

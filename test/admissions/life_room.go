@@ -133,27 +133,84 @@ func (l *life) refused(p *podRun, v verdict) {
 	if !l.fits(p, 0) {
 		return
 	}
-	explanation := ""
-	switch {
-	case l.agent == nil || l.stopped:
-		explanation = "the agent is away"
-	case time.Since(l.lastTrouble) < 2*time.Second:
-		explanation = "less than 2 s after a fault or restart"
-	case l.hardware.policy != "none":
-		explanation = "the Topology Manager offered one NUMA node only"
-	case strings.HasPrefix(v.Reason, "OutOf"):
-		explanation = "the node status was older than that"
-	case !l.fits(p, 2*time.Second):
-		explanation = "freed less than 2 s before"
-	default:
-		explanation = "nothing"
-		l.say("UNEXPLAINED %s: held %v, posted %v", p.name, l.held(), l.posted)
-	}
+	explanation := l.explain(p, v)
+	l.say("%s would have fitted: %s", p.name, explanation)
 	l.tally.WouldHaveFit[explanation]++
 }
 
+var holder = regexp.MustCompile(`is held by (?:pod )?([^ /]+)/`)
+
+// listLag is the longest time for which the agent keeps a list back while admissions follow each other without a pause.
+const listLag = 4 * time.Second
+
+// explain tells why a pod was refused for which there was room.
+func (l *life) explain(p *podRun, v verdict) string {
+	sinceTrouble := time.Since(l.lastTrouble)
+	found := holder.FindStringSubmatch(v.Message)
+	switch {
+	case l.agent == nil || l.stopped:
+		return "the agent is away"
+	case strings.Contains(v.Message, "no healthy devices") && sinceTrouble < 2*time.Second:
+		return "nothing was registered yet after a restart"
+	case strings.HasPrefix(v.Reason, "OutOf"):
+		return "the node status was older than that"
+	case v.Reason == "TopologyAffinityError":
+		return "the Topology Manager's policy"
+	case found != nil:
+		l.offeredAnother(p)
+		for _, other := range l.pods {
+			if other.uid != found[1] && other.name != found[1] && "default" != found[1] {
+				continue
+			}
+			if time.Since(other.admittedAt) < listLag {
+				return "given to another through the other name moments ago, the list still on its way"
+			}
+			return "held by another through the other name for longer"
+		}
+		return "the holder has just ended"
+	case !l.fits(p, 2*time.Second):
+		return "freed less than 2 s before"
+	case sinceTrouble < 2*time.Second:
+		return "less than 2 s after a fault or restart"
+	case strings.Contains(v.Message, "just given"):
+		return "both names, and none of the offered devices was to be had through both"
+	}
+	l.say("UNEXPLAINED %s: held %v, posted %v", p.name, l.held(), l.posted)
+	return "nothing"
+}
+
+// offeredAnother looks whether the kubelet had offered another unit that was nobody's, to a pod that wanted just one.
+func (l *life) offeredAnother(p *podRun) {
+	wanted := ""
+	for _, resource := range []string{neuron, neuronCore} {
+		if n := p.total(resource); n > 1 || n == 1 && wanted != "" {
+			return
+		} else if n == 1 {
+			wanted = resource
+		}
+	}
+	if wanted == "" || l.hardware.policy != "none" || l.kubelet == nil {
+		return
+	}
+	taken := l.held()
+	l.kubelet.ask(question{Op: "look"}, func(r reply, answered bool) {
+		if !answered {
+			return
+		}
+		for _, id := range r.Healthy[wanted] {
+			unit, err := l.hardware.useOf(wanted, []string{id})
+			if err == nil && unit.shared(taken) == "" && l.hardware.well(wanted, id) {
+				l.tally.OfferedAnother++
+				l.say("UNEXPLAINED %s: %s %s was offered and nobody's", p.name, wanted, id)
+				return
+			}
+		}
+	})
+}
+
 var (
-	numbers = regexp.MustCompile(`[0-9]+`)
+	numbers = regexp.MustCompile(`\b[0-9a-fx-]*[0-9][0-9a-fx-]*|N+`)
+	address = regexp.MustCompile(`endpoint &\S+ \S+ (\S+) [^>]*>\}?|unix \S+|(connection error|error reading from server|connection closed).*`)
 	quoted  = regexp.MustCompile(`"[^"]*"|by .* through`)
 )
 
@@ -162,9 +219,11 @@ func shorten(message string) string {
 	message = strings.ReplaceAll(message, "Allocate failed due to ", "")
 	message = strings.ReplaceAll(message, ", which is unexpected", "")
 	message = strings.ReplaceAll(message, "rpc error: code = ", "")
+	message = address.ReplaceAllString(message, "the connection to the agent")
 	message = numbers.ReplaceAllString(quoted.ReplaceAllString(message, "X through"), "N")
-	if len(message) > 150 {
-		message = message[:150]
+	message = strings.ReplaceAll(message, "X through is unhealthy", "X is unhealthy")
+	if len(message) > 120 {
+		message = message[:120]
 	}
 	return message
 }

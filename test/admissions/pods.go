@@ -54,8 +54,10 @@ type podRun struct {
 	spec       *v1.Pod
 	containers []*containerRun
 	state      podState
+	admittedAt time.Time
 	given      map[string][]heldIDs // by container: what the kubelet had on record when it was admitted
 	cut        bool                 // is being deleted: nothing starts any more
+	bare       bool                 // admitted without devices, by a kubelet that had lost its checkpoint
 	twice      bool                 // a kubelet died before it had said yes or no
 }
 

@@ -21,7 +21,10 @@ type tally struct {
 	// The kubelet's own doing.
 	KubeletTwice   int // one id of one resource in two containers
 	Forgotten      int // containers that a kubelet no longer knows after its restart
-	RefusedRunning int // pods refused at a kubelet's restart while their containers ran
+	RefusedRunning int // admitted pods refused at a kubelet's restart
+	OfferedAnother int // of these: refused for one unit though another was offered that was nobody's
+	WithoutDevices int // containers started without what they asked for, after a lost checkpoint
+	KubeletDied    int // of its own unlocked maps
 	Split          int // containers with other silicon through each name, admitted by two kubelets
 	Consequences   int // silicon shared with a container of the three kinds above
 
@@ -65,7 +68,7 @@ func (t *tally) add(o *tally) {
 		{&t.KilledInAdmission, &o.KilledInAdmission}, {&t.CheckpointsLost, &o.CheckpointsLost}, {&t.AgentKills, &o.AgentKills},
 		{&t.AgentTerms, &o.AgentTerms}, {&t.AgentStops, &o.AgentStops}, {&t.DeviceFaults, &o.DeviceFaults},
 		{&t.EFAFaults, &o.EFAFaults}, {&t.Settled, &o.Settled}, {&t.Looks, &o.Looks}, {&t.KubeletTwice, &o.KubeletTwice},
-		{&t.Forgotten, &o.Forgotten}, {&t.RefusedRunning, &o.RefusedRunning}, {&t.Consequences, &o.Consequences}, {&t.Split, &o.Split},
+		{&t.Forgotten, &o.Forgotten}, {&t.RefusedRunning, &o.RefusedRunning}, {&t.Consequences, &o.Consequences}, {&t.Split, &o.Split}, {&t.WithoutDevices, &o.WithoutDevices}, {&t.KubeletDied, &o.KubeletDied}, {&t.OfferedAnother, &o.OfferedAnother},
 	} {
 		*pair.to += *pair.from
 	}
@@ -90,10 +93,11 @@ func (t *tally) print(w io.Writer) {
 		t.Offered, t.Admitted, t.Refused, t.Containers, t.ContainerRestarts)
 	fmt.Fprintf(w, "kubelet restarts %d (in mid-admission %d, with its checkpoint lost or corrupt %d); agent killed %d, terminated %d, stopped %d; device faults %d, EFA faults %d\n",
 		t.KubeletRestarts, t.KilledInAdmission, t.CheckpointsLost, t.AgentKills, t.AgentTerms, t.AgentStops, t.DeviceFaults, t.EFAFaults)
-	fmt.Fprintf(w, "the kubelet by itself: one id given twice %d, containers forgotten %d, running pods refused at its restart %d, containers given half before its death and half after %d; sharing that followed from these %d\n",
-		t.KubeletTwice, t.Forgotten, t.RefusedRunning, t.Split, t.Consequences)
+	fmt.Fprintf(w, "the kubelet by itself: one id given twice %d, containers forgotten %d, admitted pods refused at its restart %d, containers given half before its death and half after %d, containers started without a device %d, crashes %d; sharing that followed from these %d\n",
+		t.KubeletTwice, t.Forgotten, t.RefusedRunning, t.Split, t.WithoutDevices, t.KubeletDied, t.Consequences)
 	printCounts(w, "refused for", t.RefusedFor)
 	printCounts(w, "refused though there was room", t.WouldHaveFit)
+	fmt.Fprintf(w, "of these, one unit wanted and another one offered that was nobody's: %d\n", t.OfferedAnother)
 	printCounts(w, "containers that did not start at once", t.StartFailures)
 	for _, kind := range slices.Sorted(maps.Keys(t.Back)) {
 		b := t.Back[kind]
