@@ -157,6 +157,12 @@ void Supervisor::apply_holders() {
   request_publish();
 }
 
+void Supervisor::look_whether_overslept(SteadyTime due) {
+  const SteadyTime now = parts_.clock.now();
+  if (now < due + kOverslept) return;
+  for (QuietMoment* moment : {&publish_moment_, &ask_moment_, &open_moment_}) moment->woke(now);
+}
+
 void Supervisor::run_timers() {
   const SteadyTime now = parts_.clock.now();
   retry_due();

@@ -14,6 +14,7 @@ import (
 type client struct {
 	command *exec.Cmd
 	input   io.WriteCloser
+	logged  int64       // bytes of the log that are of earlier kubelets
 	killed  bool        // only touched on the loop
 	lines   chan []byte // to the writer: a kubelet that is busy must not hold up the loop
 	loop    *loop
@@ -30,6 +31,9 @@ func startClient(l *loop, log *os.File, died func(c *client)) (*client, error) {
 	c := &client{command: exec.Command("/proc/self/exe", "kubelet"), loop: l, waiting: map[uint64]func(reply, bool){},
 		lines: make(chan []byte, 4096), gone: make(chan struct{})}
 	c.command.Stderr = log
+	if size, err := log.Stat(); err == nil {
+		c.logged = size.Size()
+	}
 	var err error
 	if c.input, err = c.command.StdinPipe(); err != nil {
 		return nil, err

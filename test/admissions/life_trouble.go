@@ -194,6 +194,7 @@ func (l *life) kubeletDied(c *client) {
 		return
 	}
 	text, _ := os.ReadFile(l.kubeletLog.Name())
+	text = text[min(c.logged, int64(len(text))):]
 	if !bytes.Contains(text, []byte("(*ManagerImpl).Allocate(")) {
 		l.violate(fmt.Sprintf("the kubelet ended by itself: %v, see %s", c.command.ProcessState, l.kubeletLog.Name()))
 		l.end()
