@@ -35,11 +35,12 @@ class QuietMoment {
   }
 
   // The process has not run for a while, stopped or starved: calls of the kubelet may lie unread, so this is no quiet
-  // moment, and patience counts from here. Once per wish, or a busy machine would put it off for ever.
+  // moment, and patience leaves time for what has piled up. Not for ever: a machine may starve us all the time.
   void woke(SteadyTime now) {
-    if (!since_ || woken_) return;
-    woken_ = true;
-    since_ = std::max(*since_, now);
+    constexpr int kMostWakes = 10;
+    constexpr int kDistancesForBacklog = 5;
+    if (!since_ || ++wakes_ > kMostWakes) return;
+    since_ = std::max(*since_, now + kDistancesForBacklog * distance_ - patience_);
     at_ = std::max(*at_, now + distance_);
     next_.reset();
   }
@@ -48,7 +49,7 @@ class QuietMoment {
     since_.reset();
     at_.reset();
     next_.reset();
-    woken_ = false;
+    wakes_ = 0;
   }
 
   // True once: now is the moment. `last_call`: the newest call of the kubelet; `busy`: an admission is not over, so
@@ -72,7 +73,7 @@ class QuietMoment {
   std::optional<SteadyTime> since_;
   std::optional<SteadyTime> at_;
   std::optional<SteadyTime> next_;
-  bool woken_ = false;
+  int wakes_ = 0;
 };
 
 }  // namespace neuron::daemon

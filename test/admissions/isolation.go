@@ -95,7 +95,7 @@ func (o runOptions) lives() []lifeOptions {
 	var chosen []lifeOptions
 	for i, m := range machines {
 		if o.only == "" || m.name == o.only {
-			chosen = append(chosen, lifeOptions{Machine: m.name, Seed: o.seed + uint64(i)*1000003, Steady: i%2 == 1, Minutes: o.minutes, Bin: o.bin, Logs: o.logs})
+			chosen = append(chosen, lifeOptions{Machine: m.name, Seed: o.seed + uint64(i)*1000003, Steady: i%2 == 1, Minutes: o.minutes, Fault: o.fault, Bin: o.bin, Logs: o.logs})
 		}
 	}
 	for i := range chosen {

@@ -23,6 +23,7 @@ type lifeOptions struct {
 	Restarts   int
 	Minutes    float64 // or when this time is over
 	Steady     bool    // the agent is never restarted, so that leaks show
+	Fault      string  // this kind only: see faults; empty: all
 	Bin, Logs  string
 }
 
@@ -58,7 +59,8 @@ type life struct {
 	closing     bool
 	repairs     map[string]bool // broken parts whose healing is under way
 
-	history []string // the newest last
+	progress io.Writer
+	history  []string // the newest last
 }
 
 func (l *life) say(format string, values ...any) {
@@ -83,6 +85,7 @@ func (l *life) violate(what string, pods ...string) {
 		}
 	}
 	l.tally.Violations = append(l.tally.Violations, text.String())
+	fmt.Fprintf(l.progress, "VIOLATION on %s: %s\n", l.Machine, what)
 	if len(l.tally.Violations) >= 5 { // the rest would be consequences
 		l.end()
 	}
@@ -91,7 +94,7 @@ func (l *life) violate(what string, pods ...string) {
 // live plays one life and returns what happened.
 func live(o lifeOptions, m machine, root string, progress io.Writer) (*tally, error) {
 	l := &life{loop: newLoop(), lifeOptions: o, seed: o.Seed, random: rand.New(rand.NewPCG(o.Seed, 1)), tally: newTally(),
-		begun: time.Now(), pods: map[string]*podRun{}, lastFreed: map[string]past{}, repairs: map[string]bool{}, posted: map[string]int64{}}
+		begun: time.Now(), pods: map[string]*podRun{}, lastFreed: map[string]past{}, repairs: map[string]bool{}, posted: map[string]int64{}, progress: progress}
 	var err error
 	if l.hardware, err = newHardware(m, o.Bin+"/neuron-sim", root); err != nil {
 		return nil, err

@@ -266,17 +266,25 @@ func (l *life) lookAfterwards(kind string) {
 	}
 }
 
+// faults by name, each as often as it stands here.
+var faults = []string{"kill", "kill", "terminate", "terminate", "stop", "stop", "stop", "device", "device", "device", "device",
+	"device", "efa", "efa", "efa", "none", "none", "none", "none", "none"}
+
 func (l *life) fault() {
-	switch draw := l.random.IntN(20); {
-	case draw < 2:
+	kind := l.Fault
+	if kind == "" {
+		kind = faults[l.random.IntN(len(faults))]
+	}
+	switch kind {
+	case "kill":
 		l.endAgent(syscall.SIGKILL)
-	case draw < 4:
+	case "terminate":
 		l.endAgent(syscall.SIGTERM)
-	case draw < 7:
+	case "stop":
 		l.stopAgent()
-	case draw < 12:
+	case "device":
 		l.breakDevice()
-	case draw < 15:
+	case "efa":
 		l.breakEFA()
 	default:
 		l.settle("ends of pods", func() {})

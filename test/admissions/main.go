@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 )
 
 func main() {
@@ -70,6 +71,7 @@ type runOptions struct {
 	minutes    float64
 	only       string
 	parallel   int
+	fault      string
 	bin, logs  string
 }
 
@@ -82,6 +84,7 @@ func parse(arguments []string) (runOptions, error) {
 	flags.Float64Var(&o.minutes, "minutes", 0, "ends every life after so long; 0: when the counts are reached")
 	flags.StringVar(&o.only, "only", "", "one kind of node, for example trn1.32xlarge")
 	flags.IntVar(&o.parallel, "parallel", 3, "lives at once")
+	flags.StringVar(&o.fault, "fault", "", "this kind of fault only: kill, terminate, stop, device, efa, none")
 	flags.StringVar(&o.bin, "bin", "", "directory with neuron-agent and neuron-sim")
 	flags.StringVar(&o.logs, "logs", "", "directory for the logs of all programs")
 	if err := flags.Parse(arguments); err != nil {
@@ -89,6 +92,9 @@ func parse(arguments []string) (runOptions, error) {
 	}
 	if o.bin == "" || o.logs == "" || o.admissions < 1 || o.parallel < 1 {
 		return o, errors.New("--bin and --logs are needed, --admissions and --parallel must be at least 1")
+	}
+	if o.fault != "" && !slices.Contains(faults, o.fault) {
+		return o, fmt.Errorf("there is no fault %q", o.fault)
 	}
 	return o, nil
 }

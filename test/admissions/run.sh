@@ -1,10 +1,12 @@
 #!/bin/sh
 # Plays lives of simulated nodes on the kubelet's real device manager, with the agent, faults and a judge; ends with
 # "N passed, N failed, N skipped", one test per kind of node and those of the judge itself.
-#   run.sh [--seed N] [--admissions N] [--restarts N] [--only KIND] [--parallel N] [--minutes M] [DIRECTORY]
+#   run.sh [--seed N] [--admissions N] [--restarts N] [--only KIND] [--parallel N] [--minutes M] [--fault KIND]
+#          [DIRECTORY]
 # --admissions, --restarts: pods admitted and kubelets killed in all lives together (3000 and 60: about a minute)
 # --seed: draws the same pods and faults again, their times stay the machine's own    --only: for example trn1.32xlarge
 # --parallel: lives at once (8)    --minutes: ends every life after that time, whatever its counts
+# --fault: beside kubelet restarts this kind only: kill, terminate, stop (the agent), device, efa, none
 # DIRECTORY has neuron-agent and neuron-sim (else $NEURON_BIN, else build/release/bin). Needs root or sudo for the lives
 # themselves, and Go (test/go.sh installs it). Where a part is missing the suite says SKIPPED and succeeds; with CI=true
 # that fails. Exit code: 0, or 1 when a test failed.
@@ -16,7 +18,7 @@ bin=${NEURON_BIN:-$top/build/release/bin}
 options="--parallel 8"
 while [ $# -gt 0 ]; do
   case $1 in
-    --seed | --admissions | --restarts | --only | --parallel | --minutes)
+    --seed | --admissions | --restarts | --only | --parallel | --minutes | --fault)
       [ $# -gt 1 ] || { echo "run.sh: $1 needs a value" >&2; exit 2; }
       case $2 in
         *[!A-Za-z0-9.-]* | "") echo "run.sh: $1 cannot be \"$2\"" >&2; exit 2 ;;
@@ -24,7 +26,7 @@ while [ $# -gt 0 ]; do
       options="$options $1 $2"
       shift 2
       ;;
-    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "run.sh: unknown option $1 (--help lists them)" >&2; exit 2 ;;
     *) bin=$1; shift ;;
   esac

@@ -37,12 +37,21 @@ TEST_F(QuietMomentTest, IsNotTheMomentOfWakingUp) {
   EXPECT_TRUE(moment_.due(at(6103), at(6003), false));
 }
 
-TEST_F(QuietMomentTest, PatienceCountsAnewAfterWakingUpButOnce) {
+TEST_F(QuietMomentTest, PatienceLeavesTimeForWhatHasPiledUp) {
   moment_.want(at(1000));
   moment_.woke(at(6000));
-  EXPECT_FALSE(moment_.due(at(8000), at(7999), true));
-  moment_.woke(at(8500));
-  EXPECT_TRUE(moment_.due(at(9000), at(8999), true));
+  EXPECT_FALSE(moment_.due(at(6499), at(6498), true));
+  EXPECT_TRUE(moment_.due(at(6500), at(6499), true));
+}
+
+TEST_F(QuietMomentTest, StarvationDoesNotPutItOffForEver) {
+  moment_.want(at(1000));
+  int now = 4000;
+  while (!moment_.due(at(now), at(now - 1), false)) {
+    now += 150;
+    moment_.woke(at(now));
+    ASSERT_LT(now, 8000);
+  }
   moment_.want(at(9500));
   moment_.woke(at(20000));
   EXPECT_FALSE(moment_.due(at(20000), at(9000), false)) << "another wish";
