@@ -58,7 +58,7 @@ func (a *agentProcess) wait(limit time.Duration) (*os.ProcessState, error) {
 
 // footprint is what could leak.
 type footprint struct {
-	Descriptors, Threads, ResidentKiB, Files int
+	Descriptors, Threads, ResidentKiB, Sockets int
 }
 
 func (a *agentProcess) footprint() (footprint, error) {
@@ -85,14 +85,13 @@ func (a *agentProcess) footprint() (footprint, error) {
 			f.ResidentKiB, _ = strconv.Atoi(fields[1])
 		}
 	}
-	for _, place := range []string{kubeletDir, kubeletDir + "/device-plugins", podResourcesDir} {
-		entries, err := os.ReadDir(place)
-		if err != nil {
-			return f, err
+	entries, err := os.ReadDir(kubeletDir + "/device-plugins") // nothing else here is the agent's
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), "neuron-agent") {
+			f.Sockets++
 		}
-		f.Files += len(entries)
 	}
-	return f, nil
+	return f, err
 }
 
 // logLevel: debug makes the agent write about every answer.

@@ -111,6 +111,7 @@ func (l *life) compareRecords(p *podRun, held []heldIDs) {
 			p.given[h.Container] = append(p.given[h.Container], h)
 		}
 	}
+	p.bare = p.bare || l.lost && len(p.given) == 0
 	for _, c := range p.containers {
 		if c.state != running {
 			continue
