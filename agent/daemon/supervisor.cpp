@@ -100,10 +100,13 @@ Supervisor::Outcome Supervisor::run() {
     run_timers();
     std::array<pollfd, 3> fds = {{{signals_, POLLIN, 0}, {parts_.events.fd(), POLLIN, 0}, {-1, POLLIN, 0}}};
     if (watch_) fds[2].fd = watch_->fd();
-    if (::poll(fds.data(), fds.size(), poll_timeout_ms()) < 0 && errno != EINTR) {
+    const int timeout_ms = poll_timeout_ms();
+    const SteadyTime asleep_at = parts_.clock.now();
+    if (::poll(fds.data(), fds.size(), timeout_ms) < 0 && errno != EINTR) {
       spdlog::error("poll error=\"{}\"", error_from_errno(errno, "poll").message);
       return Outcome::failed;
     }
+    if (timeout_ms >= 0) look_whether_overslept(asleep_at + milliseconds{timeout_ms});
     if (fds[0].revents != 0 && handle_signals()) return Outcome::stopped;
     for (const Event& event : parts_.events.take()) {
       std::visit([this](const auto& one) { handle(one); }, event);
