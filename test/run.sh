@@ -110,6 +110,9 @@ run_ctest
 step "Manifests: rendering, API types, security (Go)"
 run_suite manifests test/manifests/run.sh
 
+step "Helm chart: lint, rendering, schema, the same as the manifests (Go; builds Helm the first time, some minutes)"
+run_suite helm test/helm/run.sh
+
 if [ "$quick" = yes ]; then
   step "Images, packages, the real kubelet and the cluster: left out by --quick"
   skipped=$((skipped + 3))
