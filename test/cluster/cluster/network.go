@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"strings"
 )
@@ -50,10 +51,11 @@ func connectNode(number, pid int) error {
 	return ip(fmt.Sprintf("route replace %s via %s", podRange(number), address))
 }
 
-// disconnectNode removes the wire, if the kernel has not done so already: it vanishes with the namespace of its other end.
+// disconnectNode removes the wire; the other end vanishes with it. The kernel removes it too, a while after the node's
+// network namespace has lost its last process.
 func disconnectNode(number int) error {
 	err := ip("link del " + nodePort(number))
-	if err != nil && strings.Contains(err.Error(), "Cannot find device") {
+	if _, missing := net.InterfaceByName(nodePort(number)); missing != nil {
 		return nil
 	}
 	return err
