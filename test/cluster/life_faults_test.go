@@ -58,7 +58,8 @@ func expectKilled(t *testing.T, c *cluster.Cluster, n *cluster.Node, pods *resid
 	}
 	n.ExpectKubeletAllocatable(t, besideResidents)
 	watch.End(t)
-	figure(t, "agent killed, resources unavailable: %v in the kubelet", watch.Kubelet.Round(time.Millisecond))
+	figure(t, "agent killed, resources unavailable: %v in the kubelet, of which the agent's %v", watch.Kubelet.Round(time.Millisecond),
+		watch.ours(t, n))
 	pods.expectUnnoticed(t)
 	expectServed(t, c, n, "after-kill")
 }
@@ -95,7 +96,8 @@ func expectOutOfMemory(t *testing.T, c *cluster.Cluster, n *cluster.Node, pods *
 	}
 	n.ExpectKubeletAllocatable(t, besideResidents)
 	watch.End(t)
-	figure(t, "agent out of memory, resources unavailable: %v in the kubelet", watch.Kubelet.Round(time.Millisecond))
+	figure(t, "agent out of memory, resources unavailable: %v in the kubelet, of which the agent's %v", watch.Kubelet.Round(time.Millisecond),
+		watch.ours(t, n))
 	pods.expectUnnoticed(t)
 	expectServed(t, c, n, "after-oom")
 }

@@ -161,6 +161,7 @@ type offerWatch struct {
 
 	Kubelet time.Duration  // in the kubelet's own view, looked at every 5 ms
 	API     time.Duration  // in the API server's, every 20 ms
+	back    time.Time      // when the kubelet's view was whole again, the last time
 	more    cluster.Counts // the most of each that the kubelet had above what it should; a held unit was offered
 }
 
@@ -172,7 +173,7 @@ func watchOffer(t *testing.T, n *cluster.Node, want cluster.Counts) *offerWatch 
 		t.Fatal(err)
 	}
 	w := &offerWatch{stop: make(chan struct{}), done: make(chan struct{}, 2)}
-	look := func(every time.Duration, ask func() (cluster.Counts, error), less *time.Duration) {
+	look := func(every time.Duration, ask func() (cluster.Counts, error), less *time.Duration, back *time.Time) {
 		tick, last, missing := time.NewTicker(every), time.Now(), false
 		defer func() { tick.Stop(); w.done <- struct{}{} }()
 		for {
@@ -187,6 +188,9 @@ func watchOffer(t *testing.T, n *cluster.Node, want cluster.Counts) *offerWatch 
 			}
 			last = time.Now()
 			if err == nil {
+				if missing && now == want {
+					*back = last
+				}
 				missing = now != want
 			}
 		}
@@ -196,11 +200,22 @@ func watchOffer(t *testing.T, n *cluster.Node, want cluster.Counts) *offerWatch 
 			now, err := view.Allocatable()
 			w.more.Cores, w.more.Devices = max(w.more.Cores, now.Cores-want.Cores), max(w.more.Devices, now.Devices-want.Devices)
 			return now, err
-		}, &w.Kubelet)
+		}, &w.Kubelet, &w.back)
 		view.Close()
 	}()
-	go look(20*time.Millisecond, n.Allocatable, &w.API)
+	go look(20*time.Millisecond, n.Allocatable, &w.API, new(time.Time))
 	return w
+}
+
+// ours is how much of that was the agent's: from the start of its process, which the kubelet and containerd have made, to
+// everything offered. The kernel counts starts in hundredths of a second.
+func (w *offerWatch) ours(t *testing.T, n *cluster.Node) time.Duration {
+	t.Helper()
+	started, err := cluster.StartOf(agentProcess(t, n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return max(0, w.back.Sub(started)).Round(10 * time.Millisecond)
 }
 
 // End stops looking; afterwards the fields may be read. What is held must not have been offered under the other name.

@@ -38,7 +38,7 @@ func expectRollingUpdate(t *testing.T, c *cluster.Cluster, n *cluster.Node, imag
 	if deep() {
 		rounds = 10
 	}
-	var worst, worstAPI time.Duration
+	var worst, ours time.Duration
 	for round := range rounds {
 		to := next
 		if round%2 == 1 {
@@ -54,12 +54,12 @@ func expectRollingUpdate(t *testing.T, c *cluster.Cluster, n *cluster.Node, imag
 		if got := agentOn(t, c, n).Spec.Containers[0].Image; got != to {
 			t.Errorf("the agent runs %s, want %s", got, to)
 		}
-		figure(t, "rolling update, resources unavailable: %v in the kubelet, %v in the API", watch.Kubelet.Round(time.Millisecond),
-			watch.API.Round(time.Millisecond))
-		worst, worstAPI = max(worst, watch.Kubelet), max(worstAPI, watch.API)
+		figure(t, "rolling update, resources unavailable: %v in the kubelet, of which the agent's %v; %v in the API",
+			watch.Kubelet.Round(time.Millisecond), watch.ours(t, n), watch.API.Round(time.Millisecond))
+		worst, ours = max(worst, watch.Kubelet), max(ours, watch.ours(t, n))
 	}
-	if worst > 10*time.Second {
-		t.Errorf("resources were unavailable for %v in the kubelet", worst)
+	if worst > time.Minute || ours > 5*time.Second { // the kubelet's and containerd's part grows with what else the machine does
+		t.Errorf("resources were unavailable for %v in the kubelet, %v from the agent's start", worst, ours)
 	}
 	pods.expectUnnoticed(t)
 	expectServed(t, c, n, "after-update")
@@ -104,7 +104,8 @@ func expectAgentEvicted(t *testing.T, c *cluster.Cluster, n *cluster.Node, pods 
 	awaitAnotherAgent(t, c, n, before.UID)
 	n.ExpectKubeletAllocatable(t, besideResidents)
 	watch.End(t)
-	figure(t, "agent evicted, resources unavailable: %v in the kubelet", watch.Kubelet.Round(time.Millisecond))
+	figure(t, "agent evicted, resources unavailable: %v in the kubelet, of which the agent's %v", watch.Kubelet.Round(time.Millisecond),
+		watch.ours(t, n))
 	pods.expectUnnoticed(t)
 	expectServed(t, c, n, "after-eviction")
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Memory of a process in a container, in bytes.
@@ -56,6 +57,26 @@ func MemoryOf(pid int) (Memory, error) {
 		m.GroupPeak = peak
 	}
 	return m, nil
+}
+
+// StartOf returns when a process was started, to a hundredth of a second.
+func StartOf(pid int) (time.Time, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return time.Time{}, err
+	}
+	fields := strings.Fields(string(stat[strings.LastIndex(string(stat), ")")+1:]))
+	uptime, err := os.ReadFile("/proc/uptime")
+	now := time.Now()
+	if err != nil || len(fields) < 20 {
+		return time.Time{}, fmt.Errorf("/proc/%d/stat: %q, %v", pid, stat, err)
+	}
+	up, err := strconv.ParseFloat(strings.Fields(string(uptime))[0], 64)
+	if err != nil {
+		return time.Time{}, err
+	}
+	ticks, err := strconv.ParseFloat(fields[19], 64) // starttime, in hundredths of a second since boot
+	return now.Add(time.Duration((ticks/100 - up) * float64(time.Second))), err
 }
 
 // MemoryGroup returns the directory of the cgroup, version 1 or 2, that the memory of a process is charged to.
