@@ -16,12 +16,13 @@ import (
 
 // queue is many pods at once for one node, each for itself: what is refused stays refused.
 type queue struct {
-	name   string
-	node   *cluster.Node
-	asks   []cluster.Ask // drawn from
-	count  int
-	lives  [2]int // seconds, drawn from first to last
-	shapes []cluster.Ask
+	name  string
+	node  *cluster.Node
+	asks  []cluster.Ask // drawn from
+	count int
+	lives [2]int // seconds, drawn from first to last
+
+	mayBeRefused int
 }
 
 // outcome is what became of a queue.
@@ -36,7 +37,6 @@ func (q *queue) start(t *testing.T, c *cluster.Cluster, random *rand.Rand) {
 	t.Helper()
 	for i := range q.count {
 		ask := q.asks[random.Intn(len(q.asks))]
-		q.shapes = append(q.shapes, ask)
 		w := cluster.One(fmt.Sprintf("%s-%s-%d", q.name, q.node.Name, i), ask)
 		w.Node = q.node.Name
 		w.Life = strconv.Itoa(q.lives[0] + random.Intn(q.lives[1]-q.lives[0]+1))

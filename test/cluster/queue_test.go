@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -55,6 +56,7 @@ func withEFA(asks []cluster.Ask) []cluster.Ask {
 }
 
 // TestQueueOf60: 60 pods at once, sizes from 1 to 8, lives from 2 to 9 s, on one node of each kind, a node status every 2 s.
+// The short run has shorter lives, and one node for each of two modes.
 func TestQueueOf60(t *testing.T) {
 	c := cluster.Get(t)
 	nodes := c.Nodes(t, cluster.Trn1, cluster.Inf2)
@@ -64,15 +66,18 @@ func TestQueueOf60(t *testing.T) {
 		resources    []core.ResourceName
 		arguments    []string
 		mayBeRefused []int // per node
-		short        bool
+		short        string
 	}{
-		{"devices", []core.ResourceName{cluster.Neuron}, nil, []int{0, 0}, false},
-		{"cores", []core.ResourceName{cluster.NeuronCore}, nil, []int{0, 0}, false},
-		{"mixed", []core.ResourceName{cluster.Neuron, cluster.NeuronCore}, nil, []int{50, 55}, true},
-		{"split", []core.ResourceName{cluster.Neuron, cluster.NeuronCore}, splitArguments, []int{0, 0}, true},
+		{"devices", []core.ResourceName{cluster.Neuron}, nil, []int{0, 0}, ""},
+		{"cores", []core.ResourceName{cluster.NeuronCore}, nil, []int{0, 0}, ""},
+		{"mixed", []core.ResourceName{cluster.Neuron, cluster.NeuronCore}, nil, []int{50, 55}, cluster.Inf2.Name},
+		{"split", []core.ResourceName{cluster.Neuron, cluster.NeuronCore}, splitArguments, []int{0, 0}, cluster.Trn1.Name},
 	} {
 		t.Run(mode.name, func(t *testing.T) {
-			if !mode.short {
+			lives := [2]int{2, 9}
+			if !deep() && mode.short != "" {
+				lives = [2]int{1, 3}
+			} else {
 				needsDeep(t)
 			}
 			set := cluster.DefaultAgent(t)
@@ -87,7 +92,10 @@ func TestQueueOf60(t *testing.T) {
 					want = expectSplit(want)
 				}
 				expectOffered(t, n, want)
-				q := &queue{name: mode.name, node: n, count: 60, lives: [2]int{2, 9}}
+				if !deep() && n.Name != mode.short {
+					continue
+				}
+				q := &queue{name: mode.name, node: n, count: 60, lives: lives, mayBeRefused: mode.mayBeRefused[i]}
 				for _, name := range mode.resources {
 					q.asks = append(q.asks, asksFor(name, 1, 1, 2, 2, 4, 8)...)
 				}
@@ -97,18 +105,24 @@ func TestQueueOf60(t *testing.T) {
 				queues = append(queues, q)
 			}
 			for i, o := range runQueues(t, c, 8*time.Minute, queues...) {
-				by := expectRefusals(t, c, o.refused)
-				figure(t, "queue of 60, %s, %s: %d refused (%s), %v", mode.name, nodes[i].Name, len(o.refused), by,
-					o.took.Round(100*time.Millisecond))
-				expectGiven(t, nodes[i], o.ended)
-				if len(o.refused) > mode.mayBeRefused[i] {
-					t.Errorf("%s: %d refused, at most %d may; the first: %s", nodes[i].Name, len(o.refused), mode.mayBeRefused[i],
-						o.refused[0].Status.Message)
-				}
+				expectOutcome(t, c, queues[i], o)
 			}
-			figureMemory(t, nodes[0], "after the queue of 60, "+mode.name)
 		})
 	}
+}
+
+// expectOutcome: no more refused than may be, each with words that help, and every pod that ran had what it asked for.
+func expectOutcome(t *testing.T, c *cluster.Cluster, q *queue, o outcome) {
+	t.Helper()
+	by := expectRefusals(t, c, o.refused)
+	figure(t, "queue of 60, %s, lives of %d to %d s, %s: %d refused (%s), %v", q.name, q.lives[0], q.lives[1], q.node.Name,
+		len(o.refused), by, o.took.Round(100*time.Millisecond))
+	if len(o.refused) > q.mayBeRefused {
+		t.Errorf("%s: %d refused, at most %d may; the first: %s", q.node.Name, len(o.refused), q.mayBeRefused,
+			o.refused[0].Status.Message)
+	}
+	expectGiven(t, q.node, o.ended)
+	figureMemory(t, q.node, "after the queue of 60, "+q.name)
 }
 
 // TestQueueOf200: Jobs of all sizes over three nodes, one of them split, until everything has run. A refused pod is made again
@@ -154,12 +168,7 @@ func TestQueueOf200(t *testing.T) {
 		return len(ended) == 25*len(asks)
 	})
 	took := time.Since(begin)
-	by := ""
-	var failed []*core.Pod
-	for _, pod := range refused {
-		failed = append(failed, pod)
-	}
-	by = expectRefusals(t, c, failed)
+	by := expectRefusals(t, c, slices.Collect(maps.Values(refused)))
 	figure(t, "queue of 200 over three nodes: drained in %v, %d pods refused and made again (%s)", took.Round(time.Second), len(refused), by)
 	for _, n := range nodes {
 		var here []*core.Pod
