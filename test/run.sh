@@ -109,6 +109,9 @@ run_ctest
 step "Manifests: rendering, API types, security (Go)"
 run_suite manifests test/manifests/run.sh
 
+step "Lives of nodes on the kubelet's device manager (Go; about a minute, the first time some to build)"
+run_suite admissions test/admissions/run.sh "$build/bin"
+
 if [ "$quick" = yes ]; then
   step "The real kubelet: left out by --quick"
   skipped=$((skipped + 1))

@@ -86,6 +86,7 @@ func (l *life) violate(what string, pods ...string) {
 	}
 	l.tally.Violations = append(l.tally.Violations, text.String())
 	fmt.Fprintf(l.progress, "VIOLATION on %s: %s\n", l.Machine, what)
+	_ = os.WriteFile(fmt.Sprintf("%s/%s-violation-%d.txt", l.Logs, l.Machine, len(l.tally.Violations)), []byte(text.String()), 0o644)
 	if len(l.tally.Violations) >= 5 { // the rest would be consequences
 		l.end()
 	}
