@@ -108,7 +108,6 @@ func live(o lifeOptions, m machine, root string, progress io.Writer) (*tally, er
 		return nil, err
 	}
 	l.startAgent()
-	l.lost = true
 	l.startKubelet()
 	l.settle("the first start", func() {
 		l.rememberFootprint()

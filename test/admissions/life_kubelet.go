@@ -24,6 +24,8 @@ func (l *life) startKubelet() {
 	}
 	b := &beginning{Allocatable: l.posted, Policy: l.hardware.policy, Scope: l.hardware.scope, NumaNodes: l.hardware.numa,
 		ListMillis: int(l.between(0, 300*time.Millisecond).Milliseconds()), PostMillis: int(nodeStatusEvery.Milliseconds())}
+	text, _ := os.ReadFile(checkpoint)
+	l.lost = !bytes.Contains(text, []byte(`"RegisteredDevices":{"`)) // whenever it was lost: none has been written since
 	pods := l.sortedPods()
 	for _, p := range pods {
 		p.twice = p.twice || p.state == pending
@@ -161,7 +163,7 @@ func (l *life) killKubelet() {
 	l.kubelet, l.ready = nil, false
 	l.troubled()
 	l.after(l.between(time.Millisecond, 400*time.Millisecond), func() {
-		if l.lost = false; l.chance(4) {
+		if l.chance(4) {
 			l.loseCheckpoint()
 		}
 		l.startKubelet()
@@ -197,7 +199,6 @@ func (l *life) kubeletDied(c *client) {
 }
 
 func (l *life) loseCheckpoint() {
-	l.lost = true
 	l.tally.CheckpointsLost++
 	l.say("the checkpoint is lost")
 	switch l.random.IntN(3) {
