@@ -187,6 +187,16 @@ TEST(Ledger, AnAnswerOnItsWayIsNotLostToAListThatDoesNotShowIt) {
   EXPECT_FALSE(ledger.conflict(kCore, {10}, {10}, 8)) << "the pod was refused";
 }
 
+TEST(Ledger, WhatOnlyTheCheckpointShowedIsOverWithANewerCheckpointOfTheSameList) {
+  const auto asked = SteadyTime{} + seconds(3);
+  Ledger ledger;
+  Holding stored = cores(kDevice, {14, 15}, 0, 0, "pod u1/init");
+  stored.since = asked - SteadyTime::duration{1};
+  ledger.reconcile({{}, asked, {stored}, 7});
+  ledger.reconcile({{}, asked, {}, 8});
+  EXPECT_TRUE(ledger.holdings().empty());
+}
+
 TEST(Ledger, WhatWasGivenAfterTheQuestionEndsTheListedHolder) {
   Ledger ledger;
   ledger.record(cores(kCore, {0, 1}, 8, 5));
