@@ -24,7 +24,8 @@ version = re.search(r"^project\(.* VERSION ([0-9.]+)", (top / "CMakeLists.txt").
 programs = ["neuron-agent", "neuron-gather", "neuron-ls", "neuron-top"]
 helpers = ["neuron-pods", "neuron-topology"]
 # Bytes of all files, a little above what was measured: who makes an image larger should know it.
-limits = {"neuron-agent": 25_000_000, "neuron-agent-sim": 32_000_000}
+# neuron-sim asks the API server through Debian's libcurl, which brings its LDAP, Kerberos, SSH and TLS libraries.
+limits = {"neuron-agent": 25_000_000, "neuron-agent-sim": 50_000_000}
 alone_limit = 14_500_000
 
 
@@ -110,6 +111,8 @@ def holds_nothing_of_the_builder():
     """No path of the machine or of the build, no setting of its package manager."""
     for image in images.values():
         for name, path in image.files().items():
+            if name.startswith("usr/share/doc/"):
+                continue  # Debian's own words
             content = path.read_bytes()
             for secret in [str(top).encode(), b"/source/", b"/ccache"]:
                 assert secret not in content, f"{name} holds {secret.decode()}"
