@@ -5,7 +5,7 @@
 # build/image; where there are none a stand-in is made of the programs in DIRECTORY). Needs root or sudo for the tests
 # themselves; containerd, runc, Debian's containernetworking-plugins, iproute2 and a static busybox (tools/install-deps.sh
 # --test); and Go (test/go.sh installs it). Where a part is missing the suite says SKIPPED and succeeds; with CI=true that
-# fails. Exit code: 0, or 1 when a test failed.
+# fails. CLUSTER_DEEP=1 runs the long scenarios too (about an hour). Exit code: 0, or 1 when a test failed.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -13,6 +13,8 @@ top=$(cd "$here/../.." && pwd)
 only=.
 bin=${NEURON_BIN:-$top/build/release/bin}
 images=${IMAGES:-$top/build/image}
+limit=25m
+[ "${CLUSTER_DEEP:-}" != 1 ] || limit=120m
 while [ $# -gt 0 ]; do
   case $1 in
     -run) only=${2:?-run needs a name}; shift 2 ;;
@@ -79,8 +81,8 @@ done
   missing "the suite did not build"
 
 status=0
-$as_root env NEURON_BIN="$bin" IMAGES="$images" CLUSTER_TOOLS="$out" CLUSTER_TREE="$top" CLUSTER_LOGS="$out/logs" \
-  "$out/cluster.test" -test.v -test.timeout 25m -test.run "$only" >"$out/output.txt" 2>&1 || status=$?
+$as_root env NEURON_BIN="$bin" IMAGES="$images" CLUSTER_TOOLS="$out" CLUSTER_TREE="$top" CLUSTER_LOGS="$out/logs" CLUSTER_DEEP="${CLUSTER_DEEP:-}" \
+  "$out/cluster.test" -test.v -test.timeout "$limit" -test.run "$only" >"$out/output.txt" 2>&1 || status=$?
 grep -E '^ *--- |FIGURE|_test.go:|^panic|cluster suite' "$out/output.txt" || true
 
 # Only leaves are counted: a test with subtests is their sum.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"strings"
 )
@@ -50,8 +51,15 @@ func connectNode(number, pid int) error {
 	return ip(fmt.Sprintf("route replace %s via %s", podRange(number), address))
 }
 
-// disconnectNode removes the wire; the other end vanishes with it.
-func disconnectNode(number int) error { return ip("link del " + nodePort(number)) }
+// disconnectNode removes the wire; the other end vanishes with it. The kernel removes it too, a while after the node's
+// network namespace has lost its last process.
+func disconnectNode(number int) error {
+	err := ip("link del " + nodePort(number))
+	if _, missing := net.InterfaceByName(nodePort(number)); missing != nil {
+		return nil
+	}
+	return err
+}
 
 func ip(commands ...string) error {
 	for _, arguments := range commands {
