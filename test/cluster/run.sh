@@ -5,7 +5,7 @@
 # build/image; where there are none a stand-in is made of the programs in DIRECTORY). Needs root or sudo for the tests
 # themselves; containerd, runc, Debian's containernetworking-plugins, iproute2 and a static busybox (tools/install-deps.sh
 # --test); and Go (test/go.sh installs it). Where a part is missing the suite says SKIPPED and succeeds; with CI=true that
-# fails. CLUSTER_DEEP=1 runs the long scenarios too (about an hour). Exit code: 0, or 1 when a test failed.
+# fails. CLUSTER_DEEP=1 runs the long scenarios too (half an hour more). Exit code: 0, or 1 when a test failed.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
