@@ -13,11 +13,14 @@ import (
 	"neuron-agent.test/cluster/cluster"
 )
 
+// rooted is a node whose kubelet has another --root-dir.
+var rooted = cluster.Spec{Name: "rooted", InstanceType: "inf2.xlarge", KubeletRoot: "/var/lib/kubelet/root"}
+
 // TestTrouble provokes what docs/troubleshooting.md describes, and asserts the phrases by which its reader finds the place. What
 // kubectl printed is in the output, after SAID.
 func TestTrouble(t *testing.T) {
 	c := cluster.Get(t)
-	nodes := c.Nodes(t, cluster.Trn1, inf24)
+	nodes := c.Nodes(t, cluster.Trn1, inf24, rooted)
 	trn1, inf2 := nodes[0], nodes[1]
 	manifest := cluster.Manifest("static/neuron-agent.yaml")
 	c.Apply(t, manifest)
@@ -47,6 +50,7 @@ func TestTrouble(t *testing.T) {
 	t.Run("EFAUnbound", func(t *testing.T) { expectUnbound(t, c, trn1) })
 	t.Run("TwoAgents", func(t *testing.T) { expectTwoAgents(t, c) })
 	t.Run("OtherKubeletDirectory", func(t *testing.T) { expectOtherDirectory(t, c, trn1) })
+	t.Run("RootDir", func(t *testing.T) { expectRootDir(t, c) })
 	t.Run("MemoryLeft", func(t *testing.T) {
 		said := c.AwaitSaid(t, []string{"RunContainerError", "PreStartContainer", "device memory"}, "describe", "pod", left)
 		t.Logf("SAID %s\n%s", left, saidOf(said))
@@ -193,6 +197,33 @@ func expectOtherDirectory(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 	said := c.AwaitSaid(t, []string{"FailedMount", "hostPath type check failed: /var/lib/elsewhere/"}, "-n", system, "describe", "pod",
 		"-l", "app.kubernetes.io/name=elsewhere")
 	t.Logf("SAID elsewhere\n%s", saidOf(said))
+}
+
+// expectRootDir: the kubelet's --root-dir moves pod-resources and leaves device-plugins; the manifest with that one path changed
+// serves such a node.
+func expectRootDir(t *testing.T, c *cluster.Cluster) {
+	n := c.Nodes(t, cluster.Trn1, inf24, rooted)[2]
+	said := c.AwaitSaid(t, []string{"FailedMount", "hostPath type check failed: /var/lib/kubelet/pod-resources"}, "-n", system,
+		"describe", "pod", agentPodOn(t, c, n))
+	t.Logf("SAID root-dir\n%s", saidOf(said))
+	text, err := os.ReadFile(cluster.Manifest("static/neuron-agent.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.NewReplacer("path: /var/lib/kubelet/pod-resources", "path: "+n.KubeletRoot+"/pod-resources",
+		"name: neuron-agent\n", "name: rooted\n", "priorityClassName:", "nodeSelector: {kubernetes.io/hostname: "+n.Name+
+			"}\n      priorityClassName:").Replace(string(text))
+	path := filepath.Join(t.TempDir(), "rooted.yaml")
+	if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.Apply(t, path)
+	n.ExpectAllocatable(t, cluster.Counts{Cores: 2, Devices: 1})
+	ask := cluster.Ask{cluster.NeuronCore: "1"}
+	w := onNode("in-another-root", n, ask)
+	c.StartPod(t, w)
+	c.ReportsOf(t, "default", w.Name)[0].ExpectGiven(t, ask, 2)
+	n.ExpectAllocatable(t, cluster.Counts{Cores: 2, Devices: 0}) // so the agent saw who holds it
 }
 
 // expectAgentAway: nobody serves the resources, and a pod that passes by the scheduler is refused.
