@@ -228,8 +228,18 @@ func expectRootDir(t *testing.T, c *cluster.Cluster) {
 
 // expectAgentAway: nobody serves the resources, and a pod that passes by the scheduler is refused.
 func expectAgentAway(t *testing.T, c *cluster.Cluster, n *cluster.Node, manifest string) {
+	r := startResident(t, c, n, "restarts-alone", cluster.Ask{cluster.Neuron: "1"})
 	c.Kubectl(t, "delete", "--wait", "-f", manifest)
 	n.ExpectAllocatable(t, cluster.Counts{})
+	_, _ = c.TryKubectl("exec", r.name, "--", "/bin/busybox", "kill", "1")
+	cluster.Eventually(t, cluster.Patience, r.name+" cannot be started again", func() error {
+		status := r.pod(t).Status.ContainerStatuses[0]
+		if status.State.Waiting == nil || !strings.HasSuffix(status.State.Waiting.Reason, "Error") {
+			return fmt.Errorf("%+v", status.State)
+		}
+		return nil
+	})
+	t.Logf("SAID %s\n%s", r.name, saidOf(c.Kubectl(t, "describe", "pod", r.name)))
 	said := c.Kubectl(t, "describe", "node", n.Name)
 	t.Logf("SAID describe node\n%s", between(said, "Capacity:", "System Info:"))
 	w := cluster.One("straight-there", cluster.Ask{cluster.Neuron: "1"})
