@@ -80,6 +80,8 @@ done
 (cd "$here" && built "" "$out/runtime" ./runtime && nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/cluster.test" .) ||
   missing "the suite did not build"
 
+(cd "$here" && built "" "$out/awsplugin" ./awsplugin) || missing "the stand-in for AWS's plugins did not build"
+
 status=0
 $as_root env NEURON_BIN="$bin" IMAGES="$images" CLUSTER_TOOLS="$out" CLUSTER_TREE="$top" CLUSTER_LOGS="$out/logs" CLUSTER_DEEP="${CLUSTER_DEEP:-}" \
   "$out/cluster.test" -test.v -test.timeout "$limit" -test.run "$only" >"$out/output.txt" 2>&1 || status=$?
