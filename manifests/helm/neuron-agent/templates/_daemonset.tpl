@@ -216,7 +216,7 @@ capabilities:
 - name: aws-neuron
   hostPath:
     path: /opt/aws/neuron
-    type: Directory
+    type: DirectoryOrCreate
 {{- end }}
 {{- if .Values.privileged }}
 - name: dev
