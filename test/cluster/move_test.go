@@ -22,8 +22,6 @@ const (
 	theirPod    = "name=neuron-device-plugin-ds"
 )
 
-var wholeTrn1 = cluster.Counts{Cores: 32, Devices: 16, EFAs: 8}
-
 // TestMove is docs/upgrade.md, section "From AWS's plugins and back", on a node whose pods run on: what they hold is theirs all the
 // way, and no part of it is given to anybody else while our agent serves the node.
 func TestMove(t *testing.T) {
@@ -34,8 +32,8 @@ func TestMove(t *testing.T) {
 	t.Cleanup(func() { remove(ours); remove(theirs) })
 	c.Kubectl(t, "apply", "-f", theirs)
 	n.ExpectAllocatable(t, wholeTrn1)
-	before := startResident(t, c, n, "before", cluster.Ask{cluster.Neuron: "4", cluster.EFA: "2"})
-	cores := startResident(t, c, n, "before-cores", cluster.Ask{cluster.NeuronCore: "3"})
+	before := startLodger(t, c, n, "before", cluster.Ask{cluster.Neuron: "4", cluster.EFA: "2"})
+	cores := startLodger(t, c, n, "before-cores", cluster.Ask{cluster.NeuronCore: "3"})
 	if !slices.Equal(before.report(t).Open[2:], neuronNodes(before.report(t).Held[cluster.Neuron])) {
 		t.Errorf("AWS's plugin gave %v for %v", before.report(t).Open, before.report(t).Held)
 	}
@@ -77,8 +75,8 @@ func theirManifest(t *testing.T) string {
 	return path
 }
 
-// resident is a pod that runs through the whole move and is started again in place when it ends.
-type resident struct {
+// lodger is a pod that runs through the whole move and is started again in place when it ends.
+type lodger struct {
 	c    *cluster.Cluster
 	name string
 	ask  cluster.Ask
@@ -86,24 +84,24 @@ type resident struct {
 	held cluster.Held
 }
 
-func startResident(t *testing.T, c *cluster.Cluster, n *cluster.Node, name string, ask cluster.Ask) *resident {
+func startLodger(t *testing.T, c *cluster.Cluster, n *cluster.Node, name string, ask cluster.Ask) *lodger {
 	t.Helper()
 	w := cluster.One(name, ask)
 	w.Node = n.Name
 	w.Adjust = func(pod *core.PodSpec) { pod.RestartPolicy = core.RestartPolicyAlways }
 	c.StartPod(t, w)
-	r := &resident{c: c, name: name, ask: ask}
+	r := &lodger{c: c, name: name, ask: ask}
 	r.held = r.report(t).Held
 	r.uid = string(r.pod(t).UID)
 	return r
 }
 
-func (r *resident) report(t *testing.T) cluster.Report {
+func (r *lodger) report(t *testing.T) cluster.Report {
 	t.Helper()
 	return r.c.ReportsOf(t, "default", r.name)[0]
 }
 
-func (r *resident) pod(t *testing.T) *core.Pod {
+func (r *lodger) pod(t *testing.T) *core.Pod {
 	t.Helper()
 	pod, err := r.c.Client.CoreV1().Pods("default").Get(context.Background(), r.name, meta.GetOptions{})
 	if err != nil {
@@ -113,7 +111,7 @@ func (r *resident) pod(t *testing.T) *core.Pod {
 }
 
 // expectUnmoved: the same pod holds the same units, and its container was never restarted.
-func (r *resident) expectUnmoved(t *testing.T) {
+func (r *lodger) expectUnmoved(t *testing.T) {
 	t.Helper()
 	pod := r.pod(t)
 	if string(pod.UID) != r.uid || pod.Status.Phase != core.PodRunning || pod.Status.ContainerStatuses[0].RestartCount != 0 {
@@ -126,7 +124,7 @@ func (r *resident) expectUnmoved(t *testing.T) {
 }
 
 // expectSameAfterRestart ends the container; the kubelet starts it again, asking the plugin that serves now.
-func (r *resident) expectSameAfterRestart(t *testing.T) {
+func (r *lodger) expectSameAfterRestart(t *testing.T) {
 	t.Helper()
 	was := r.report(t)
 	count := r.pod(t).Status.ContainerStatuses[0].RestartCount
@@ -146,7 +144,7 @@ func (r *resident) expectSameAfterRestart(t *testing.T) {
 }
 
 // expectWithheld: what the two pods hold is offered under the one name through which it is held.
-func expectWithheld(t *testing.T, n *cluster.Node, whole, cores *resident) {
+func expectWithheld(t *testing.T, n *cluster.Node, whole, cores *lodger) {
 	t.Helper()
 	taken := map[string]bool{}
 	for _, core := range cores.held[cluster.NeuronCore] {
@@ -172,11 +170,11 @@ func deviceOfCore(core string) string {
 	return fmt.Sprint(number / 2)
 }
 
-// expectRestGiven fills the node through both names: exactly what the residents do not hold can be had.
-func expectRestGiven(t *testing.T, c *cluster.Cluster, n *cluster.Node, residents ...*resident) {
+// expectRestGiven fills the node through both names: exactly what the lodgers do not hold can be had.
+func expectRestGiven(t *testing.T, c *cluster.Cluster, n *cluster.Node, lodgers ...*lodger) {
 	t.Helper()
 	held := map[string]bool{}
-	for _, r := range residents {
+	for _, r := range lodgers {
 		for _, node := range r.report(t).Open {
 			held[node] = true
 		}
@@ -203,7 +201,7 @@ func expectRestGiven(t *testing.T, c *cluster.Cluster, n *cluster.Node, resident
 }
 
 // expectBack: ours is deleted, theirs serves again; the kubelet itself keeps what is held within one name.
-func expectBack(t *testing.T, c *cluster.Cluster, n *cluster.Node, theirs, ours string, residents ...*resident) {
+func expectBack(t *testing.T, c *cluster.Cluster, n *cluster.Node, theirs, ours string, lodgers ...*lodger) {
 	t.Helper()
 	c.Kubectl(t, "apply", "-f", theirs)
 	said := c.AwaitSaid(t, []string{"FailedScheduling", "anti-affinity"}, "-n", system, "describe", "pod", "-l", theirPod)
@@ -216,7 +214,7 @@ func expectBack(t *testing.T, c *cluster.Cluster, n *cluster.Node, theirs, ours 
 	all := cluster.One("all-the-rest", ask)
 	c.StartJob(t, all)
 	report := c.AwaitReports(t, all)[0]
-	for _, r := range residents {
+	for _, r := range lodgers {
 		for _, device := range report.Held[cluster.Neuron] {
 			if slices.Contains(r.held[cluster.Neuron], device) {
 				t.Errorf("device %s was given again while %s holds it", device, r.name)
@@ -224,19 +222,19 @@ func expectBack(t *testing.T, c *cluster.Cluster, n *cluster.Node, theirs, ours 
 		}
 	}
 	shared := 0
-	for _, node := range residents[1].report(t).Open {
+	for _, node := range lodgers[1].report(t).Open {
 		if slices.Contains(report.Open, node) {
 			shared++
 		}
 	}
 	t.Logf("devices that the counts of the stand-in give to a second pod: %d", shared)
 	c.DeleteJob(t, all)
-	for _, r := range residents {
+	for _, r := range lodgers {
 		if held := r.report(t).Held; !reflect.DeepEqual(held, r.held) {
 			t.Errorf("%s holds %v, held %v before", r.name, held, r.held)
 		}
 	}
-	residents[0].expectSameAfterRestart(t)
+	lodgers[0].expectSameAfterRestart(t)
 }
 
 func neuronNodes(devices []string) []string {

@@ -117,7 +117,7 @@ func expectDeviceFails(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 // expectNodeGone: the device node goes while its container runs; the container cannot be started again.
 func expectNodeGone(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 	n.ExpectAllocatable(t, wholeTrn1)
-	r := startResident(t, c, n, "node-gone", cluster.Ask{cluster.Neuron: "1"})
+	r := startLodger(t, c, n, "node-gone", cluster.Ask{cluster.Neuron: "1"})
 	n.Inject(t, "neuron"+r.held[cluster.Neuron][0], "drop-node")
 	_, _ = c.TryKubectl("exec", r.name, "--", "/bin/busybox", "kill", "1")
 	said := c.AwaitSaid(t, []string{"Error", "/dev/neuron" + r.held[cluster.Neuron][0], "no such file or directory"}, "describe", "pod", r.name)
@@ -136,27 +136,12 @@ func expectUnbound(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 	n.Inject(t, name, "unbind")
 	defer n.Inject(t, name, "heal")
 	n.ExpectAllocatable(t, cluster.Counts{Cores: 32, Devices: 16, EFAs: 7})
-	agent := agentPodOn(t, c, n)
+	agent := agentPodOn(t, c, n).Name
 	said, _ := c.TryKubectl("-n", system, "exec", agent, "--", "neuron-agent", "check", "--no-fabric")
 	if !strings.Contains(said, "efa_driver_unbound") {
 		t.Errorf("check does not say efa_driver_unbound:\n%s", said)
 	}
 	t.Logf("SAID check\n%s", said)
-}
-
-func agentPodOn(t *testing.T, c *cluster.Cluster, n *cluster.Node) string {
-	t.Helper()
-	pods, err := c.Pods(system, agentPod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, pod := range pods {
-		if pod.Spec.NodeName == n.Name {
-			return pod.Name
-		}
-	}
-	t.Fatalf("no agent on %s", n.Name)
-	return ""
 }
 
 // expectTwoAgents applies a second manifest beside the first.
@@ -204,7 +189,7 @@ func expectOtherDirectory(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 func expectRootDir(t *testing.T, c *cluster.Cluster) {
 	n := c.Nodes(t, cluster.Trn1, inf24, rooted)[2]
 	said := c.AwaitSaid(t, []string{"FailedMount", "hostPath type check failed: /var/lib/kubelet/pod-resources"}, "-n", system,
-		"describe", "pod", agentPodOn(t, c, n))
+		"describe", "pod", agentPodOn(t, c, n).Name)
 	t.Logf("SAID root-dir\n%s", saidOf(said))
 	text, err := os.ReadFile(cluster.Manifest("static/neuron-agent.yaml"))
 	if err != nil {
@@ -228,7 +213,7 @@ func expectRootDir(t *testing.T, c *cluster.Cluster) {
 
 // expectAgentAway: nobody serves the resources, and a pod that passes by the scheduler is refused.
 func expectAgentAway(t *testing.T, c *cluster.Cluster, n *cluster.Node, manifest string) {
-	r := startResident(t, c, n, "restarts-alone", cluster.Ask{cluster.Neuron: "1"})
+	r := startLodger(t, c, n, "restarts-alone", cluster.Ask{cluster.Neuron: "1"})
 	c.Kubectl(t, "delete", "--wait", "-f", manifest)
 	n.ExpectAllocatable(t, cluster.Counts{})
 	_, _ = c.TryKubectl("exec", r.name, "--", "/bin/busybox", "kill", "1")
