@@ -5,7 +5,8 @@
 # build/image; where there are none a stand-in is made of the programs in DIRECTORY). Needs root or sudo for the tests
 # themselves; containerd, runc, Debian's containernetworking-plugins, iproute2 and a static busybox (tools/install-deps.sh
 # --test); and Go (test/go.sh installs it). Where a part is missing the suite says SKIPPED and succeeds; with CI=true that
-# fails. Exit code: 0, or 1 when a test failed.
+# fails. CHAOS_MINUTES makes TestChaos as long as that, CHAOS_SEED draws the same faults again,
+# CHAOS_SLOWER multiplies its bounds. Exit code: 0, or 1 when a test failed.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -16,7 +17,7 @@ images=${IMAGES:-$top/build/image}
 while [ $# -gt 0 ]; do
   case $1 in
     -run) only=${2:?-run needs a name}; shift 2 ;;
-    -h | --help) sed -n '2,8s/^# //p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,10s/^# //p' "$0"; exit 0 ;;
     -*) echo "run.sh: unknown option $1 (usage: run.sh [-run NAME] [DIRECTORY])" >&2; exit 2 ;;
     *) bin=$1; shift ;;
   esac
@@ -75,13 +76,18 @@ for name in containerd containerd-shim-runc-v2 ctr; do
   (cd "$here/containerd" && built "-X $containerd/version.Version=$version" "$out/containerd2/$name" "$containerd/cmd/$name") ||
     missing "containerd did not build (module download needs a network)"
 done
-(cd "$here" && built "" "$out/runtime" ./runtime && nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/cluster.test" .) ||
-  missing "the suite did not build"
+(cd "$here" && built "" "$out/runtime" ./runtime && nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/cluster.test" . &&
+  nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/judge.test" ./judge) || missing "the suite did not build"
 
+rm -f "$out/failed"
+{
+  "$out/judge.test" -test.v -test.run "$only" 2>&1 || echo 1 >"$out/failed"
+  $as_root env NEURON_BIN="$bin" IMAGES="$images" CLUSTER_TOOLS="$out" CLUSTER_TREE="$top" CLUSTER_LOGS="$out/logs" \
+    CHAOS_MINUTES="${CHAOS_MINUTES:-}" CHAOS_SEED="${CHAOS_SEED:-}" CHAOS_SLOWER="${CHAOS_SLOWER:-}" \
+    "$out/cluster.test" -test.v -test.timeout $((25 + 3 * ${CHAOS_MINUTES:-0}))m -test.run "$only" 2>&1 || echo 1 >"$out/failed"
+} | tee "$out/output.txt" | grep --line-buffered -E '^ *--- |FIGURE|_test.go:|^panic|cluster suite| chaos: ' || true
 status=0
-$as_root env NEURON_BIN="$bin" IMAGES="$images" CLUSTER_TOOLS="$out" CLUSTER_TREE="$top" CLUSTER_LOGS="$out/logs" \
-  "$out/cluster.test" -test.v -test.timeout 25m -test.run "$only" >"$out/output.txt" 2>&1 || status=$?
-grep -E '^ *--- |FIGURE|_test.go:|^panic|cluster suite' "$out/output.txt" || true
+[ ! -e "$out/failed" ] || status=1
 
 # Only leaves are counted: a test with subtests is their sum.
 awk -v status="$status" '

@@ -50,8 +50,15 @@ func connectNode(number, pid int) error {
 	return ip(fmt.Sprintf("route replace %s via %s", podRange(number), address))
 }
 
-// disconnectNode removes the wire; the other end vanishes with it.
-func disconnectNode(number int) error { return ip("link del " + nodePort(number)) }
+// disconnectNode removes the wire; the other end vanishes with it. The kernel removes it too, a while after the node's
+// network namespace has lost its last process.
+func disconnectNode(number int) error {
+	err := ip("link del " + nodePort(number))
+	if _, statErr := os.Stat("/sys/class/net/" + nodePort(number)); err != nil && os.IsNotExist(statErr) {
+		return nil
+	}
+	return err
+}
 
 func ip(commands ...string) error {
 	for _, arguments := range commands {

@@ -1,0 +1,267 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"neuron-agent.test/cluster/cluster"
+	"neuron-agent.test/cluster/judge"
+)
+
+const (
+	system   = "kube-system"
+	agentPod = "app.kubernetes.io/name=neuron-agent"
+	limit    = 2 * time.Minute // for a fault to be over
+)
+
+// await polls until check returns nil.
+func await(what string, check func() error) error {
+	deadline := time.Now().Add(limit)
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("after %v still not: %s: %w", limit, what, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// pause is how long a fault lasts.
+func pause(d time.Duration) { time.Sleep(d) }
+
+// node does one fault of the lane "programs" and waits until it is over: kubelet and agent run again.
+func (r *run) node(n *cluster.Node, e Event) error {
+	f := judge.Fault{Kind: e.Kind, Node: n.Name, Serving: true, Span: judge.Span{Begin: time.Now()}}
+	before := time.Now()
+	var err error
+	switch e.Kind {
+	case "agent-kill":
+		err = r.signalAgent(n, syscall.SIGKILL)
+	case "agent-term":
+		err = r.signalAgent(n, syscall.SIGTERM)
+	case "agent-pod-deleted":
+		err = r.deleteAgentPod(n)
+	case "agent-stopped":
+		pids := n.ContainerProcesses("neuron-agent")
+		signal(pids, syscall.SIGSTOP)
+		pause(e.For)
+		signal(pids, syscall.SIGCONT)
+		before = time.Time{}
+	case "kubelet-kill":
+		err = n.Kubelet.End(syscall.SIGKILL)
+		pause(e.For)
+		err = errors.Join(err, r.startKubelet(n))
+		before = time.Time{}
+	case "kubelet-stopped":
+		err = n.Kubelet.Pause()
+		pause(e.For)
+		err = errors.Join(err, n.Kubelet.Resume())
+		before = time.Time{}
+	case "containerd-kill", "containerd-term":
+		how := map[string]syscall.Signal{"containerd-kill": syscall.SIGKILL, "containerd-term": syscall.SIGTERM}[e.Kind]
+		err = n.Containerd.End(how)
+		pause(e.For)
+		err = errors.Join(err, n.StartContainerd())
+		before, f.Serving = time.Time{}, false
+	case "wire-cut":
+		err = n.Unplug()
+		pause(e.For)
+		err = errors.Join(err, n.Plug())
+		before, f.Serving = time.Time{}, false
+	case "reboot":
+		err = n.PowerCycle()
+	default:
+		err = errors.New("nobody knows how")
+	}
+	if err == nil && n.Kubelet.Running() != nil { // it ends by itself where its runtime was away too long
+		r.count("kubelet ended by itself")
+		f.Serving = true
+		err = r.startKubelet(n)
+	}
+	if err == nil {
+		err = r.agentBack(n, before)
+	}
+	f.End = time.Now()
+	r.fault(f)
+	return err
+}
+
+func (r *run) startKubelet(n *cluster.Node) error {
+	r.count("kubelet restarts")
+	var err error
+	for range 3 {
+		if err = n.StartKubelet(); err == nil {
+			return nil
+		}
+		r.note("%s: %v", n.Name, err)
+	}
+	return err
+}
+
+func signal(pids []int, s syscall.Signal) {
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, s)
+	}
+}
+
+func (r *run) signalAgent(n *cluster.Node, s syscall.Signal) error {
+	signal(n.ContainerProcesses("neuron-agent"), s)
+	return nil
+}
+
+func (r *run) deleteAgentPod(n *cluster.Node) error {
+	return await("the agent's pod is deleted", func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		return r.c.Client.CoreV1().Pods(system).DeleteCollection(ctx, meta.DeleteOptions{}, meta.ListOptions{
+			LabelSelector: agentPod, FieldSelector: "spec.nodeName=" + n.Name})
+	})
+}
+
+// agentBack waits for an agent that began after a time. The kubelet waits longer and longer before it starts a container again
+// that ends often; whoever cannot wait deletes the pod, and so does this.
+func (r *run) agentBack(n *cluster.Node, after time.Time) error {
+	deleteAt := time.Now().Add(4 * time.Second)
+	return await(n.Name+" has an agent", func() error {
+		if since := r.agentSince(n.Name); !since.IsZero() && since.After(after) {
+			return nil
+		}
+		if time.Now().After(deleteAt) && len(n.ContainerProcesses("neuron-agent")) == 0 {
+			deleteAt = time.Now().Add(20 * time.Second)
+			r.count("agent pods deleted, tired of the back-off")
+			return r.deleteAgentPod(n)
+		}
+		return errors.New("none yet")
+	})
+}
+
+// hardware does one fault of the lane "hardware".
+func (r *run) hardware(n *cluster.Node, e Event) error {
+	m := r.history.Machines[n.Name]
+	var interfaces []string
+	for name := range m.Verbs {
+		interfaces = append(interfaces, name)
+	}
+	slices.Sort(interfaces)
+	device := fmt.Sprintf("neuron%d", e.Pick%m.Devices)
+	f := judge.Fault{Kind: e.Kind, Node: n.Name, Targets: []string{device}}
+	action := "vanish"
+	switch e.Kind {
+	case "device-ecc":
+		action = "mem_ecc_uncorrected=1"
+	case "efa-vanishes", "efa-unbound":
+		if len(interfaces) == 0 {
+			return nil
+		}
+		f.Targets = []string{interfaces[e.Pick%len(interfaces)]}
+		if e.Kind == "efa-unbound" {
+			action = "unbind"
+		}
+	case "driver-reload":
+		f.Targets = nil
+		for i := range m.Devices {
+			f.Targets = append(f.Targets, fmt.Sprintf("neuron%d", i))
+		}
+	}
+	f.Begin = time.Now()
+	set := func(action string) error {
+		var err error
+		for _, target := range f.Targets {
+			err = errors.Join(err, n.Set(target, action))
+		}
+		return err
+	}
+	err := set(action)
+	pause(e.For)
+	err = errors.Join(err, set("heal"))
+	f.End = time.Now()
+	r.fault(f)
+	return err
+}
+
+// control does one fault of the control plane. None of them takes anything from what a node offers.
+func (r *run) control(e Event) error {
+	f := judge.Fault{Kind: e.Kind, Span: judge.Span{Begin: time.Now()}}
+	c := r.c
+	var program *cluster.Process
+	start := c.StartScheduler
+	switch e.Kind {
+	case "api-away":
+		program, start = c.APIServer, c.StartAPIServer
+	case "etcd-away":
+		program, start = c.Etcd, c.StartEtcd
+	case "scheduler-kill":
+		program = c.Scheduler
+	case "controllers-kill":
+		program, start = c.ControllerManager, c.StartControllerManager
+	}
+	err := program.End(syscall.SIGKILL)
+	pause(e.For)
+	err = errors.Join(err, start())
+	f.End = time.Now()
+	r.fault(f)
+	return errors.Join(err, r.keep())
+}
+
+// keep starts again what ended by itself because others were away, as a service manager would.
+func (r *run) keep() error {
+	c := r.c
+	for _, p := range []struct {
+		process *cluster.Process
+		start   func() error
+	}{{c.Etcd, c.StartEtcd}, {c.APIServer, c.StartAPIServer}, {c.ControllerManager, c.StartControllerManager},
+		{c.Scheduler, c.StartScheduler}} {
+		if p.process.Running() != nil {
+			r.count("programs of the control plane that ended by themselves")
+			if err := p.start(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// cluster does what an administrator does.
+func (r *run) cluster(e Event) error {
+	f := judge.Fault{Kind: e.Kind, Node: e.Node, Span: judge.Span{Begin: time.Now()}}
+	var err error
+	switch e.Kind {
+	case "pod-grace-0":
+		name := r.load.kill(e.Pick)
+		if name == "" {
+			return nil
+		}
+		r.note("%s deleted with grace 0", name)
+	case "drain":
+		_, failed := r.c.TryKubectl("drain", e.Node, "--ignore-daemonsets", "--force", "--delete-emptydir-data", "--timeout=15s")
+		if failed != nil {
+			r.count("drains that did not end in 15 s")
+		}
+		pause(e.For)
+		err = await("uncordon", func() error {
+			_, err := r.c.TryKubectl("uncordon", e.Node)
+			return err
+		})
+	case "rolling-restart":
+		f.Serving = true
+		before := time.Now()
+		err = await("rollout restart", func() error {
+			_, err := r.c.TryKubectl("-n", system, "rollout", "restart", "daemonset/neuron-agent")
+			return err
+		})
+		for _, n := range r.nodes {
+			err = errors.Join(err, r.agentBack(n, before))
+		}
+	}
+	f.End = time.Now()
+	r.fault(f)
+	return err
+}
