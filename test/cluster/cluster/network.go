@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"strings"
 )
@@ -54,7 +55,7 @@ func connectNode(number, pid int) error {
 // network namespace has lost its last process.
 func disconnectNode(number int) error {
 	err := ip("link del " + nodePort(number))
-	if _, statErr := os.Stat("/sys/class/net/" + nodePort(number)); err != nil && os.IsNotExist(statErr) {
+	if _, missing := net.InterfaceByName(nodePort(number)); missing != nil {
 		return nil
 	}
 	return err
