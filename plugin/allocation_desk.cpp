@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agent/base/parse.h"
+#include "plugin/refusals.h"
 
 namespace neuron::plugin {
 namespace {
@@ -35,8 +36,12 @@ std::string join(const std::vector<std::string>& parts) {
 
 }  // namespace
 
-AllocationDesk::AllocationDesk(ResponseOptions options, MarkSource mark, const Clock& clock)
-    : options_(std::move(options)), mark_(std::move(mark)), clock_(clock) {}
+AllocationDesk::AllocationDesk(ResponseOptions options, MarkSource mark, const Clock& clock, core::OfferPolicy offer)
+    : options_(std::move(options)), offer_(std::move(offer)), mark_(std::move(mark)), clock_(clock) {}
+
+bool AllocationDesk::is_offered(Resource resource, int unit) const {
+  return offer_.offers(resource, view_->device_of(resource, unit));
+}
 
 AllocationDesk::Silicon AllocationDesk::silicon_of_units(Resource resource, const std::vector<int>& units) const {
   Silicon silicon;
@@ -77,8 +82,11 @@ core::ChooseRequest AllocationDesk::question(Resource resource, const std::vecto
     }
     if (static_cast<int>(good.size()) >= size) request.available = std::move(good);
   };
-  // Without what has failed since the kubelet was last told, and what another container holds through another resource.
-  keep([&](int unit) { return view_->health_of(resource, unit).state != model::HealthState::unhealthy; });
+  // Without what has failed since the kubelet was last told, what is listed only because a container held it, and what
+  // another container holds through another resource.
+  keep([&](int unit) {
+    return view_->health_of(resource, unit).state != model::HealthState::unhealthy && is_offered(resource, unit);
+  });
   if (ledger_.holdings().empty()) return request;
   keep([&](int unit) { return !ledger_.conflict(resource, {unit}, view_->cores_of(resource, unit), 0); });
   return request;
@@ -137,8 +145,7 @@ std::vector<std::string> AllocationDesk::prefer(Resource resource, const std::ve
 }
 
 Result<std::vector<int>> AllocationDesk::parse_ids(Resource resource, const std::vector<std::string>& ids) const {
-  const std::string name(resource_name(resource));
-  if (ids.empty()) return fail(ErrorCode::invalid_argument, name + ": no device ids in the request");
+  if (ids.empty()) return fail(refusals::no_ids(resource));
   std::vector<int> units;
   for (const std::string& id : ids) {
     TRY_ASSIGN(const int unit, view_->unit_of(resource, id));
@@ -146,16 +153,13 @@ Result<std::vector<int>> AllocationDesk::parse_ids(Resource resource, const std:
   }
   std::sort(units.begin(), units.end());
   if (const auto twice = std::adjacent_find(units.begin(), units.end()); twice != units.end()) {
-    return fail(ErrorCode::invalid_argument,
-                name + ": \"" + view_->id_of(resource, *twice) + "\" is in the request more than once");
+    return fail(refusals::asked_twice(resource, view_->id_of(resource, *twice)));
   }
   for (const int unit : units) {
+    const std::string id = view_->id_of(resource, unit);
     const model::Health& health = view_->health_of(resource, unit);
-    if (health.state != model::HealthState::unhealthy) continue;
-    std::string why = health.sentence.empty() ? health.reason : health.sentence;
-    if (!health.action.empty()) why += "; " + health.action;
-    return fail(ErrorCode::failed_precondition,
-                name + ": \"" + view_->id_of(resource, unit) + "\" is unhealthy: " + why);
+    if (health.state == model::HealthState::unhealthy) return fail(refusals::unhealthy(resource, id, health));
+    if (!is_offered(resource, unit)) return fail(refusals::not_offered(resource, id));
   }
   return units;
 }
@@ -171,18 +175,12 @@ Result<ContainerAnswer> AllocationDesk::answer_for(Resource resource, const std:
 // Why the silicon cannot be given: rules 1 and 2 of DESIGN.md §4.
 std::optional<Error> AllocationDesk::obstacle(Resource resource, const std::vector<int>& units, const Silicon& silicon,
                                               core::AdmissionMark mark) const {
-  const std::string name(resource_name(resource));
   if (const core::Holding* first = ledger_.silicon_of_admission(resource, mark);
       first != nullptr && first->cores != silicon.cores) {
-    return Error{ErrorCode::failed_precondition,
-                 name + ": the container was just given " + std::to_string(first->cores.size()) + " cores through " +
-                     std::string(resource_name(first->resource)) +
-                     ", which is the same silicon; ask for all cores of the same devices through both, or for one only",
-                 0};
+    return refusals::other_silicon(resource, *first, offer_);
   }
   if (const auto conflict = ledger_.conflict(resource, units, silicon.cores, mark)) {
-    return Error{ErrorCode::failed_precondition,
-                 name + ": " + conflict->describe() + "; it is free again when that container has ended", 0};
+    return refusals::held(resource, *conflict);
   }
   return std::nullopt;
 }
@@ -217,7 +215,7 @@ Result<ContainerAnswer> AllocationDesk::allocate_silicon(Resource resource, cons
 Result<ContainerAnswer> AllocationDesk::allocate(Resource resource, const std::vector<std::string>& ids) {
   const MutexLock lock(mutex_);
   last_call_ = clock_.now();
-  if (!view_) return fail(ErrorCode::unavailable, "the node has not been scanned yet; try again");
+  if (!view_) return fail(refusals::not_scanned());
   const core::AdmissionMark mark = mark_();
   ledger_.admission_goes_on(std::exchange(doubted_, 0),
                             mark);  // unless confirm() has come, the kubelet has not written
@@ -257,8 +255,8 @@ void AllocationDesk::reconcile(const ShownHoldings& shown) {
 std::optional<monitor::UnitList> AllocationDesk::unit_list(Resource resource) const {
   const MutexLock lock(mutex_);
   if (!view_) return std::nullopt;
-  return make_unit_list(*view_, resource,
-                        core::is_silicon(resource) ? ledger_.blocked_cores(resource) : std::vector<int>{});
+  if (!core::is_silicon(resource)) return make_unit_list(*view_, resource, offer_, {});
+  return make_unit_list(*view_, resource, offer_, {ledger_.blocked_cores(resource), ledger_.held_units(resource)});
 }
 
 bool AllocationDesk::holds_anything() const {
@@ -268,7 +266,16 @@ bool AllocationDesk::holds_anything() const {
 
 bool AllocationDesk::withholds(Resource resource) const {
   const MutexLock lock(mutex_);
-  return core::is_silicon(resource) && !ledger_.blocked_cores(resource).empty();
+  if (!view_ || !core::is_silicon(resource) || !offer_.serves(resource)) return false;
+  const std::vector<int> blocked = ledger_.blocked_cores(resource);
+  const std::vector<int> held = ledger_.held_units(resource);
+  const auto& units = view_->units(resource);
+  return std::any_of(units.begin(), units.end(), [&](int unit) {
+    if (!is_offered(resource, unit)) return std::binary_search(held.begin(), held.end(), unit);
+    const std::vector<int> cores = view_->cores_of(resource, unit);
+    return std::any_of(cores.begin(), cores.end(),
+                       [&](int core) { return std::binary_search(blocked.begin(), blocked.end(), core); });
+  });
 }
 
 std::vector<int> AllocationDesk::held_cores() const {

@@ -13,6 +13,7 @@
 #include "agent/base/result.h"
 #include "agent/core/ledger.h"
 #include "agent/core/numbering.h"
+#include "agent/core/offer_policy.h"
 #include "agent/core/vanished.h"
 #include "plugin/allocate_response.h"
 #include "plugin/node_view.h"
@@ -44,8 +45,9 @@ class AllocationDesk {
   // Tells one container admission from the next; called under the lock, must not block (one stat). See ledger.h.
   using MarkSource = std::function<core::AdmissionMark()>;
 
-  // `clock` must outlive the desk.
-  AllocationDesk(ResponseOptions options, MarkSource mark, const Clock& clock);
+  // `clock` must outlive the desk. `offer`: which devices are given under which names, for good; what containers hold
+  // otherwise, from before a restart, stays theirs and is withheld from the other name until they end.
+  AllocationDesk(ResponseOptions options, MarkSource mark, const Clock& clock, core::OfferPolicy offer = {});
 
   // The newest scan; nullptr = none yet. What it shows is in view() at once, but core ids keep the logical core size of
   // the first one until adopt_numbering().
@@ -65,9 +67,9 @@ class AllocationDesk {
       EXCLUDES(mutex_);
 
   // Allocate. An error gives nothing, and ends the admission: what the container was given before counts no more.
-  // Errors: invalid_argument (unknown, duplicate or no ids), failed_precondition (unhealthy
-  // unit; silicon held by another container, which is named; two resources of one container that are not the same
-  // silicon), unavailable (no snapshot yet).
+  // Errors, worded in plugin/refusals.h: invalid_argument (unknown, duplicate or no ids), failed_precondition
+  // (unhealthy unit; one not offered under this name; silicon held by another container, which is named; two resources
+  // of one container that are not the same silicon), unavailable (no snapshot yet).
   [[nodiscard]] Result<ContainerAnswer> allocate(Resource resource, const std::vector<std::string>& ids)
       EXCLUDES(mutex_);
 
@@ -87,14 +89,15 @@ class AllocationDesk {
   // now on, as vanished; other ids the node does not have are skipped.
   void reconcile(const ShownHoldings& shown) EXCLUDES(mutex_);
 
-  // The list to advertise now; nullopt before the first snapshot.
+  // The list to advertise now, empty when there is nothing to register; nullopt before the first snapshot.
   [[nodiscard]] std::optional<monitor::UnitList> unit_list(Resource resource) const EXCLUDES(mutex_);
 
   // `units` was handed to the kubelet: what it shows Unhealthy, the kubelet gives nobody for now.
   void note_published(Resource resource, const monitor::UnitList& units) EXCLUDES(mutex_);
 
   [[nodiscard]] bool holds_anything() const EXCLUDES(mutex_);
-  // Some unit of the resource is not offered because its silicon is held through another one.
+  // The list of the resource is another than if nobody held anything: a unit that it would offer is not, because its
+  // silicon is held through another one, or one is there only because it is held.
   [[nodiscard]] bool withholds(Resource resource) const EXCLUDES(mutex_);
   [[nodiscard]] std::vector<int> held_cores() const EXCLUDES(mutex_);  // by any container; ascending, unique
   // The kubelet has not yet written its checkpoint since the newest answer: the container may still ask for more.
@@ -128,6 +131,7 @@ class AllocationDesk {
                                                                        core::AdmissionMark mark) const REQUIRES(mutex_);
   [[nodiscard]] Result<std::vector<int>> parse_ids(Resource resource, const std::vector<std::string>& ids) const
       REQUIRES(mutex_);
+  [[nodiscard]] bool is_offered(Resource resource, int unit) const REQUIRES(mutex_);
   [[nodiscard]] std::string left() const REQUIRES(mutex_);
   [[nodiscard]] Result<ContainerAnswer> answer_for(Resource resource, const std::vector<int>& units,
                                                    core::AdmissionMark mark) REQUIRES(mutex_);
@@ -137,6 +141,7 @@ class AllocationDesk {
                                                          core::AdmissionMark mark) REQUIRES(mutex_);
 
   const ResponseOptions options_;
+  const core::OfferPolicy offer_;
   const MarkSource mark_;
   const Clock& clock_;
 

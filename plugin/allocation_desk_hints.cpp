@@ -1,6 +1,7 @@
 // What the desk tells the allocator besides the question, and the log besides the answer; allocation_desk.cpp chooses.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "plugin/allocation_desk.h"
 
@@ -27,9 +28,17 @@ void AllocationDesk::add_hints(Resource resource, core::ChooseRequest& request, 
   const auto is_well = [&](Resource of, int unit) {
     return view_->health_of(of, unit).state != model::HealthState::unhealthy;
   };
+  // NICs that come first are chosen beside devices that can be given whole, if the node gives any so.
+  std::vector<int> free_whole;
+  bool gives_whole = false;
   for (const int device : view_->units(Resource::neuron)) {
-    if (is_well(Resource::neuron, device) && !held.contains(device)) request.free_devices.push_back(device);
+    const bool whole = is_offered(Resource::neuron, device) || is_offered(Resource::neurondevice, device);
+    gives_whole = gives_whole || whole;
+    if (!is_well(Resource::neuron, device) || held.contains(device)) continue;
+    request.free_devices.push_back(device);
+    if (whole) free_whole.push_back(device);
   }
+  if (gives_whole) request.free_devices = std::move(free_whole);
   if (core::is_silicon(resource)) {
     request.reluctant_devices = withheld_devices(resource);
     for (const int efa : view_->units(Resource::efa)) {
@@ -84,7 +93,8 @@ std::string AllocationDesk::left() const {
     const auto units = view_->units(resource);
     const auto free = std::count_if(units.begin(), units.end(), [&](int unit) {
       const auto cores = view_->cores_of(resource, unit);
-      return !taken.contains(unit) && view_->health_of(resource, unit).state != model::HealthState::unhealthy &&
+      return !taken.contains(unit) && is_offered(resource, unit) &&
+             view_->health_of(resource, unit).state != model::HealthState::unhealthy &&
              std::none_of(cores.begin(), cores.end(),
                           [&](int core) { return std::binary_search(blocked.begin(), blocked.end(), core); });
     });

@@ -113,6 +113,11 @@ int NodeView::device_of_core(int core) const {
   return snapshot_->host.devices[position_of_core_.at(core)].index;
 }
 
+int NodeView::device_of(Resource resource, int unit) const {
+  if (resource == Resource::efa) return -1;
+  return resource == Resource::neuroncore ? device_of_core(unit) : unit;
+}
+
 const model::NeuronDevice* NodeView::device(int index) const {
   const auto found = position_of_device_.find(index);
   return found == position_of_device_.end() ? nullptr : &snapshot_->host.devices[found->second];
@@ -122,12 +127,16 @@ const model::EfaInterface& NodeView::efa(int unit) const {
   return snapshot_->host.efas.at(static_cast<std::size_t>(unit));
 }
 
-monitor::UnitList make_unit_list(const NodeView& view, Resource resource, const std::vector<int>& blocked_cores) {
+monitor::UnitList make_unit_list(const NodeView& view, Resource resource, const core::OfferPolicy& offer,
+                                 const UnitUse& use) {
   monitor::UnitList list;
+  if (!offer.serves(resource)) return list;
   for (const int unit : view.units(resource)) {
+    const bool held = std::binary_search(use.held.begin(), use.held.end(), unit);
+    if (!held && !offer.offers(resource, view.device_of(resource, unit))) continue;
     const std::vector<int> cores = view.cores_of(resource, unit);
     const bool blocked = std::any_of(cores.begin(), cores.end(), [&](int core) {
-      return std::binary_search(blocked_cores.begin(), blocked_cores.end(), core);
+      return std::binary_search(use.blocked_cores.begin(), use.blocked_cores.end(), core);
     });
     const bool broken = view.health_of(resource, unit).state == model::HealthState::unhealthy;
     list.push_back({view.id_of(resource, unit), !blocked && !broken, view.numa_of(resource, unit)});

@@ -8,6 +8,7 @@
 
 #include "agent/base/result.h"
 #include "agent/core/allocator.h"
+#include "agent/core/offer_policy.h"
 #include "agent/model/snapshot.h"
 #include "agent/monitor/watch_hub.h"
 #include "plugin/resource.h"
@@ -24,7 +25,7 @@ class NodeView {
   [[nodiscard]] const model::Snapshot& snapshot() const { return *snapshot_; }
   [[nodiscard]] const core::NodeTopology& topology() const { return topology_; }
 
-  // Units of a resource, ascending; empty = the node has none, the resource is not registered.
+  // Units of a resource that the node has, offered or not, ascending; empty = none.
   [[nodiscard]] const std::vector<int>& units(Resource resource) const;
 
   [[nodiscard]] std::string id_of(Resource resource, int unit) const;
@@ -38,6 +39,7 @@ class NodeView {
   // Silicon of a unit: global core ids, ascending; empty for EFA.
   [[nodiscard]] std::vector<int> cores_of(Resource resource, int unit) const;
   [[nodiscard]] int device_of_core(int core) const;                  // valid core ids only
+  [[nodiscard]] int device_of(Resource resource, int unit) const;    // index, of a valid unit; -1 for EFA
   [[nodiscard]] const model::NeuronDevice* device(int index) const;  // nullptr when absent
   [[nodiscard]] const model::EfaInterface& efa(int unit) const;
 
@@ -60,10 +62,19 @@ class NodeView {
 
 using NodeViewPtr = std::shared_ptr<const NodeView>;
 
-// The list a resource shows the kubelet: every unit, Unhealthy when its hardware is or when `blocked_cores` (ascending)
-// contains one of its cores. Nothing is ever dropped: the kubelet crashes on a device that leaves while it is
-// allocated.
-[[nodiscard]] monitor::UnitList make_unit_list(const NodeView& view, Resource resource,
-                                               const std::vector<int>& blocked_cores);
+// What a list says besides what the node has. Both ascending.
+struct UnitUse {
+  std::vector<int> blocked_cores;  // held through another resource: not to be given through this one
+  std::vector<int> held;           // units that containers hold through this very resource
+};
+
+// The list a resource shows the kubelet: every unit that `offer` has under this name, Unhealthy when its hardware is or
+// when one of its cores is blocked. Hardware that fails or vanishes is never dropped. A device of a split node that is
+// not offered under this name is absent, so that the capacity is right too, except for what is held: the kubelet
+// crashes on a device that leaves while it is allocated, and kills a pod whose device it finds Unhealthy when it
+// restarts. Empty: the resource is not to be registered. One that is not served at all has no list even for what is
+// held, as another plugin may serve it.
+[[nodiscard]] monitor::UnitList make_unit_list(const NodeView& view, Resource resource, const core::OfferPolicy& offer,
+                                               const UnitUse& use);
 
 }  // namespace neuron::plugin

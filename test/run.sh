@@ -1,7 +1,8 @@
 #!/bin/bash
 # Installs what is missing, builds the release preset and runs every test.   usage: test/run.sh [--quick]
-#   --quick   leaves out the real kubelet (test/kubelet) and the cluster (test/cluster), which are most of the time
-# Root or sudo is needed when packages are missing, and for these two. Go is installed into build/go where there is
+#   --quick   leaves out the images (test/image), the real kubelet (test/kubelet) and the cluster (test/cluster), which are
+#             most of the time
+# Root or sudo is needed when packages are missing, and for these three. Go is installed into build/go where there is
 # none. A suite whose parts cannot be installed says SKIPPED and what is missing; CI=true makes that a failure.
 # The last line is "N passed, N failed, N skipped"; the exit status is 0 when nothing failed.
 set -u
@@ -13,7 +14,7 @@ quick=no
 case "${1:-}" in
   "") ;;
   --quick) quick=yes ;;
-  -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
   *) echo "test/run.sh: unknown argument $1 (usage: test/run.sh [--quick])" >&2; exit 2 ;;
 esac
 
@@ -109,10 +110,16 @@ run_ctest
 step "Manifests: rendering, API types, security (Go)"
 run_suite manifests test/manifests/run.sh
 
+step "Helm chart: lint, rendering, schema, the same as the manifests (Go; builds Helm the first time, some minutes)"
+run_suite helm test/helm/run.sh
+
 if [ "$quick" = yes ]; then
-  step "The real kubelet and the cluster: left out by --quick"
-  skipped=$((skipped + 2))
+  step "Images, packages, the real kubelet and the cluster: left out by --quick"
+  skipped=$((skipped + 3))
 else
+  step "Images and packages (makes a Debian base the first time, then builds into build/image)"
+  run_suite image test/image/run.sh
+
   step "The real kubelet and containerd (Go; builds a kubelet the first time, about six minutes)"
   run_suite kubelet test/kubelet/run.sh "$build/bin"
 

@@ -52,6 +52,7 @@ case $(uname -m) in x86_64) native=amd64 ;; aarch64) native=arm64 ;; *) native=$
 [ -n "$arch" ] || arch=$native
 case $arch in amd64 | arm64) ;; *) usage "no image for the architecture $arch, only amd64 and arm64" ;; esac
 [ "$arch" = "$native" ] || [ -n "$output" ] || usage "--arch $arch on a machine that is $native needs --output DIR"
+[ "$arch" = "$native" ] || [ -f "$root/cmake/cross-$arch.cmake" ] || fail "cross-building for $arch is not offered: build on such a machine"
 command -v python3 > /dev/null || fail "python3 is not installed"
 
 # A client without its daemon is no engine.
@@ -68,10 +69,12 @@ fi
 export BUILDAH_ISOLATION=${BUILDAH_ISOLATION:-chroot}
 
 has_image() { if [ "$engine" = buildah ]; then buildah inspect --type image "$1"; else "$engine" image inspect "$1"; fi > /dev/null 2>&1; }
-if [ -z "$base" ]; then
-  base=debian:12-slim
-  has_image $base || base=localhost/debian:12-slim
-  has_image $base || fail "the base image debian:12-slim is not here. Pull it, name one with --base, or make it: manifests/image/base.sh --engine $engine"
+pull=never
+if ! has_image "${base:=debian:12-slim}"; then
+  case ${base%%/*} in
+    "$base" | localhost) fail "the base image $base is not here. Pull it, name another or its registry with --base, or make it: manifests/image/base.sh --engine $engine" ;;
+    *) pull=missing ;;
+  esac
 fi
 
 version=$(sed -n 's/^project(.* VERSION \([0-9.]*\).*/\1/p' "$root/CMakeLists.txt")
@@ -95,9 +98,12 @@ options+=(--build-arg "BASE=$base" --build-arg "ARCH=$arch" --build-arg "VERSION
   --build-arg "SOURCE=${NEURON_IMAGE_SOURCE:-}" --build-arg "SOURCE_DATE_EPOCH=$epoch"
   --build-arg "CREATED=$(date -u -d "@$epoch" +%Y-%m-%dT%H:%M:%SZ)" -f "$root/manifests/image/Containerfile")
 case $engine in
-  docker) [ -z "$ccache" ] || fail "docker keeps its own cache: --ccache is for podman and buildah" ;;
+  docker)
+    export BUILDX_NO_DEFAULT_ATTESTATIONS=1 # they name the time of the build, and make an index of every image
+    [ -z "$ccache" ] || fail "docker keeps its own cache: --ccache is for podman and buildah"
+    ;;
   *)
-    options+=(--layers)
+    options+=(--layers --pull="$pull")
     if [ -n "$ccache" ]; then
       mkdir -p "$ccache"
       # What its owner set for it (the size, above all), and the language, which is part of every object's key.

@@ -53,24 +53,6 @@ Holding rest_of(Holding old, const Holding& given) {
 
 }  // namespace
 
-std::string_view resource_name(Resource resource) {
-  switch (resource) {
-    case Resource::neuroncore:
-      return "aws.amazon.com/neuroncore";
-    case Resource::neuron:
-      return "aws.amazon.com/neuron";
-    case Resource::neurondevice:
-      return "aws.amazon.com/neurondevice";
-    case Resource::efa:
-      return "vpc.amazonaws.com/efa";
-  }
-  return "";
-}
-
-bool is_silicon(Resource resource) {
-  return resource != Resource::efa;
-}
-
 std::string Conflict::describe() const {
   const std::string holder = with.holder.empty() ? "a container admitted moments ago" : with.holder;
   return "core " + std::to_string(core) + " is held by " + holder + " through " +
@@ -253,6 +235,14 @@ const Holding* Ledger::silicon_of_admission(Resource resource, AdmissionMark mar
 
 const Holding* Ledger::nics_of_admission(Resource resource, AdmissionMark mark) const {
   return of_admission(resource, mark, false);
+}
+
+std::vector<int> Ledger::held_units(Resource resource) const {
+  std::set<int> held;
+  for (const Holding& holding : holdings_) {
+    if (holding.resource == resource) held.insert(holding.units.begin(), holding.units.end());
+  }
+  return {held.begin(), held.end()};
 }
 
 std::vector<int> Ledger::blocked_cores(Resource resource) const {

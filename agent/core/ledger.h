@@ -11,16 +11,11 @@
 #include <vector>
 
 #include "agent/base/clock.h"
+#include "agent/core/resource.h"
 
 // Who holds what, across resources that are the same silicon, and the NICs beside it. Plain state, no I/O, no clock of
 // its own; not synchronised: its owner (plugin/allocation_desk) locks.
 namespace neuron::core {
-
-// What the agent can advertise (DESIGN.md §4). `neurondevice` is an alias of `neuron` with the same device ids.
-enum class Resource { neuroncore, neuron, neurondevice, efa };
-
-[[nodiscard]] std::string_view resource_name(Resource resource);  // "aws.amazon.com/neuroncore", …
-[[nodiscard]] bool is_silicon(Resource resource);                 // made of cores: all but efa
 
 // One container admission of the kubelet, as far as a plugin can tell one from the next: the kubelet rewrites its
 // checkpoint once per container, after all of the container's resources. 0 = cannot tell, equal to nothing.
@@ -104,6 +99,9 @@ class Ledger {
   // is in use is not offered anyway, and showing it Unhealthy would tell a lie about a running container). Ascending,
   // unique.
   [[nodiscard]] std::vector<int> blocked_cores(Resource resource) const;
+
+  // Units of `resource` that containers hold through it. Ascending, unique.
+  [[nodiscard]] std::vector<int> held_units(Resource resource) const;
 
   [[nodiscard]] const std::vector<Holding>& holdings() const { return holdings_; }
 

@@ -80,6 +80,8 @@ struct KubeletFacts {
   std::vector<std::string> verbs_takers;  // "resource pod uid/container" of other resources than ours whose recorded
                                           // answer in kubelet_internal_checkpoint holds /dev/infiniband/uverbs
   NumberingEvidence numbering;            // of the core ids in the same file
+  std::vector<int> listed_devices;        // that the kubelet was offered last by neuron or neurondevice, ascending
+  std::vector<int> listed_cores;          // the same by neuroncore: global core ids, ascending
 };
 
 // CDI as the container runtime is configured.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "agent/base/parse.h"
+#include "agent/core/logical_cores.h"
 #include "agent/core/preflight_rules.h"
 
 namespace neuron::core::preflight_rules {
@@ -131,6 +133,29 @@ void check_rivals(const KubeletFacts& kubelet, Report& report) {
   }
 }
 
+// The scheduler knows nothing of silicon: it adds up what each name has.
+void check_two_names(const HostScan& scan, const KubeletFacts& kubelet, Report& report) {
+  std::vector<int> both;
+  for (const model::NeuronDevice& device : scan.devices) {
+    const std::vector<int> cores = core_ids_of(device, scan);
+    const bool as_cores = std::any_of(cores.begin(), cores.end(), [&](int core) {
+      return std::binary_search(kubelet.listed_cores.begin(), kubelet.listed_cores.end(), core);
+    });
+    if (as_cores && std::binary_search(kubelet.listed_devices.begin(), kubelet.listed_devices.end(), device.index)) {
+      both.push_back(device.index);
+    }
+  }
+  if (both.empty()) return;
+  report.add(Severity::info, "two_names",
+             counted(both.size(), "device") +
+                 " can be had by neuron and by neuroncore, which the scheduler counts apart: a queue that mixes the "
+                 "two loses pods to UnexpectedAdmissionError",
+             {{kubelet.directory + "/device-plugins/kubelet_internal_checkpoint",
+               "both names list devices " + format_int_list(both)}},
+             "nothing where the pods of a node use one name; else --resources or --core-devices "
+             "(docs/one-name-or-two.md)");
+}
+
 // True when it is there or nobody can tell.
 bool require(Presence presence, const std::string& path, Report& report) {
   if (presence == Presence::unknown) report.not_checked.push_back({path, "may not be looked at"});
@@ -176,6 +201,7 @@ void check_kubelet(const HostScan& scan, const PreflightFacts& facts, Report& re
   }
   check_nvidia(scan, kubelet, report);
   check_rivals(kubelet, report);
+  check_two_names(scan, kubelet, report);
 }
 
 }  // namespace neuron::core::preflight_rules

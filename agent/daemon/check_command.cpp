@@ -12,6 +12,7 @@
 #include "agent/host/root_source.h"
 #include "agent/host/scanner.h"
 #include "plugin/checkpoint.h"
+#include "plugin/listed_units.h"
 #include "plugin/numbering_evidence.h"
 
 namespace neuron::daemon {
@@ -68,8 +69,11 @@ core::KubeletFacts look_at_kubelet(const config::CheckOptions& options, const ho
   core::KubeletFacts facts;
   if (root.is_live() || options.kubelet_dir_set) {
     facts = host::look_at_kubelet(options.kubelet_dir);
-    facts.numbering = plugin::read_numbering_evidence(options.kubelet_dir + "/device-plugins/" +
-                                                      std::string(plugin::kCheckpointName));
+    const std::string checkpoint = options.kubelet_dir + "/device-plugins/" + std::string(plugin::kCheckpointName);
+    facts.numbering = plugin::read_numbering_evidence(checkpoint);
+    plugin::ListedUnits listed = plugin::read_listed_units(checkpoint);
+    facts.listed_devices = std::move(listed.devices);
+    facts.listed_cores = std::move(listed.cores);
     return facts;
   }
   facts.not_looked = "not looked at: the root is not this machine, and --kubelet-dir is not given";

@@ -12,6 +12,7 @@
 #include "agent/core/assess.h"
 #include "agent/core/catalogue.h"
 #include "agent/daemon/event_queue.h"
+#include "agent/daemon/offer_log.h"
 #include "agent/daemon/supervisor.h"
 #include "agent/host/core_memory.h"
 #include "agent/host/scanner.h"
@@ -51,6 +52,7 @@ void log_problems(const model::HostScan& host) {
 // What the machine looks like, said when it changes in kind, not with every counter.
 class InventoryLog {
  public:
+  explicit InventoryLog(core::OfferPolicy offer) : offer_(std::move(offer)) {}
   void operator()(const model::HostScan& host) {
     std::string text = fmt::format("instance-type={} driver={} layout={} devices={} efas={}",
                                    host.instance_type.empty() ? "unknown" : host.instance_type,
@@ -66,6 +68,7 @@ class InventoryLog {
     if (text != last_) {
       spdlog::info("node {}", text);
       log_missing(host);
+      log_offer(host);
     }
     if (host.devices.empty() && host.efas.empty() && last_.empty()) {
       spdlog::info("no Neuron device and no EFA interface here; nothing is advertised until one appears");
@@ -76,8 +79,21 @@ class InventoryLog {
   }
 
  private:
+  // Once, and again only where another set of devices changes what there is to say.
+  void log_offer(const model::HostScan& host) {
+    std::string said;
+    const std::vector<OfferLine> lines = offer_lines(offer_, host);
+    for (const OfferLine& line : lines) said += line.text;
+    if (said == last_offer_) return;
+    last_offer_ = std::move(said);
+    for (const OfferLine& line : lines)
+      spdlog::log(line.warning ? spdlog::level::warn : spdlog::level::info, line.text);
+  }
+
+  core::OfferPolicy offer_;
   std::string last_;
   std::string last_problems_;
+  std::string last_offer_;
 };
 
 ExitCode to_exit_code(Supervisor::Outcome outcome) {
@@ -157,6 +173,10 @@ ExitCode run_daemon(const config::Options& options, const Fd& signals) {
   std::string line;
   for (const std::string& option : config::describe(options)) line += " " + option;
   spdlog::info("starting{}", line);
+  if (!options.node_groups.empty()) {
+    spdlog::info("node groups: {} applies; a change of {} counts from the next start",
+                 options.node_group.empty() ? "none of them" : '"' + options.node_group + '"', options.node_groups);
+  }
 
   auto root = host::FsRoot::open(options.root);
   auto events = EventQueue::open();
@@ -170,11 +190,12 @@ ExitCode run_daemon(const config::Options& options, const Fd& signals) {
   monitor::SnapshotStore store;
   const std::string checkpoint = options.device_plugins_dir() + "/" + std::string(plugin::kCheckpointName);
   plugin::AllocationDesk desk(
-      response_options(options), [checkpoint] { return plugin::checkpoint_mark(checkpoint); }, clock);
+      response_options(options), [checkpoint] { return plugin::checkpoint_mark(checkpoint); }, clock,
+      options.offer_policy());
   monitor::Workers workers;
   monitor::Monitor monitor(
       store, workers, [machine] { return make_scan(machine); },
-      [&desk, &queue = **events, log = InventoryLog(),
+      [&desk, &queue = **events, log = InventoryLog(options.offer_policy()),
        write_cdi = CdiWriter(options)](const model::SnapshotPtr& snapshot) mutable {
         log(snapshot->host);
         auto view = std::make_shared<const plugin::NodeView>(snapshot);
@@ -223,9 +244,10 @@ ExitCode print_once(const config::Options& options) {
   log_missing(snapshot->host);
   log_problems(snapshot->host);
   const plugin::NodeView view(snapshot);
+  const core::OfferPolicy offer = options.offer_policy();
   for (const plugin::Resource resource : plugin::kAllResources) {
-    if (resource == plugin::Resource::neurondevice && !options.neurondevice) continue;
-    const monitor::UnitList list = plugin::make_unit_list(view, resource, {});
+    if (!offer.serves(resource)) continue;
+    const monitor::UnitList list = plugin::make_unit_list(view, resource, offer, {});
     const auto healthy = std::count_if(list.begin(), list.end(), [](const auto& unit) { return unit.healthy; });
     fmt::print("{} {} of {} allocatable\n", plugin::resource_name(resource), healthy, list.size());
   }

@@ -16,6 +16,7 @@
 #include "agent/daemon/daemon.h"
 #include "agent/daemon/stderr_sink.h"
 #include "agent/host/root_source.h"
+#include "agent/host/scanner.h"
 #include "neuron_version.h"
 
 namespace {
@@ -53,6 +54,11 @@ int fail_early(const neuron::Error& error) {
   return static_cast<int>(neuron::daemon::ExitCode::failed);
 }
 
+int misuse(const neuron::Error& error) {
+  static_cast<void>(fail_early(error));
+  return static_cast<int>(neuron::daemon::ExitCode::usage);
+}
+
 int serve(const neuron::config::Options& options) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader of the log that leaves ends nothing
   const auto signals = neuron::daemon::block_signals();
@@ -63,14 +69,29 @@ int serve(const neuron::config::Options& options) {
   return static_cast<int>(code);
 }
 
-int run(neuron::config::Options options) {
-  if (options.check_config) {
-    for (const std::string& line : neuron::config::describe(options)) std::puts(line.c_str());
-    return 0;
+// What is offered may depend on the machine: its instance type is read before anything else.
+neuron::Result<void> settle_offer(neuron::config::Options& options, const std::string& directory) {
+  if (options.node_groups.empty()) return {};
+  TRY_ASSIGN(const auto root, neuron::host::FsRoot::open(directory));
+  return neuron::config::apply_node_groups(options, neuron::host::read_instance_type(root));
+}
+
+int check_config(neuron::config::Options options) {
+  if (!options.node_groups.empty()) {
+    const auto source = neuron::host::RootSource::open(options.root);
+    if (!source) return fail_early(source.error());
+    if (const auto applied = settle_offer(options, source->directory()); !applied) return misuse(applied.error());
   }
+  for (const std::string& line : neuron::config::describe(options)) std::puts(line.c_str());
+  return 0;
+}
+
+int run(neuron::config::Options options) {
+  if (options.check_config) return check_config(options);
   const auto source = neuron::host::RootSource::open(options.root);
   if (!source) return fail_early(source.error());
   options.root = source->directory();
+  if (const auto applied = settle_offer(options, options.root); !applied) return misuse(applied.error());
   if (!options.once) return serve(options);
   // One look, which every signal may end.
   set_up_logging(options.log_level);

@@ -14,6 +14,7 @@ namespace neuron::daemon {
 inline constexpr std::chrono::milliseconds kPublishDistance{250};  // a new list after the last call of an admission
 inline constexpr std::chrono::milliseconds kListDistance{100};     // List, which races with an allocation in flight
 inline constexpr std::chrono::milliseconds kQuietPatience{3000};
+inline constexpr std::chrono::milliseconds kOverslept{50};  // so late a timer tells that the process did not run
 inline constexpr std::chrono::milliseconds kAskAfterAllocate{500};
 inline constexpr std::chrono::milliseconds kAskAfterFailure{1000};
 inline constexpr std::chrono::milliseconds kAskWhileWithheld{500};
@@ -33,10 +34,22 @@ class QuietMoment {
     next_.reset();
   }
 
+  // The process has not run for a while, stopped or starved: calls of the kubelet may lie unread, so this is no quiet
+  // moment, and patience leaves time for what has piled up. Not for ever: a machine may starve us all the time.
+  void woke(SteadyTime now) {
+    constexpr int kMostWakes = 10;
+    constexpr int kDistancesForBacklog = 5;
+    if (!since_ || ++wakes_ > kMostWakes) return;
+    since_ = std::max(*since_, now + kDistancesForBacklog * distance_ - patience_);
+    at_ = std::max(*at_, now + distance_);
+    next_.reset();
+  }
+
   void drop() {
     since_.reset();
     at_.reset();
     next_.reset();
+    wakes_ = 0;
   }
 
   // True once: now is the moment. `last_call`: the newest call of the kubelet; `busy`: an admission is not over, so
@@ -60,6 +73,7 @@ class QuietMoment {
   std::optional<SteadyTime> since_;
   std::optional<SteadyTime> at_;
   std::optional<SteadyTime> next_;
+  int wakes_ = 0;
 };
 
 }  // namespace neuron::daemon

@@ -77,7 +77,7 @@ Supervisor::Supervisor(const Parts& parts, int signals)
   };
   hooks_.cancel_pre_start = [&gate = parts.gate](plugin::Resource resource) { gate.cancel(resource); };
   for (const plugin::Resource resource : plugin::kAllResources) {
-    if (resource == plugin::Resource::neurondevice && !parts.options.neurondevice) continue;
+    if (!parts.options.offer_policy().serves(resource)) continue;
     served_.emplace_back().resource = resource;
   }
 }
@@ -100,10 +100,13 @@ Supervisor::Outcome Supervisor::run() {
     run_timers();
     std::array<pollfd, 3> fds = {{{signals_, POLLIN, 0}, {parts_.events.fd(), POLLIN, 0}, {-1, POLLIN, 0}}};
     if (watch_) fds[2].fd = watch_->fd();
-    if (::poll(fds.data(), fds.size(), poll_timeout_ms()) < 0 && errno != EINTR) {
+    const int timeout_ms = poll_timeout_ms();
+    const SteadyTime asleep_at = parts_.clock.now();
+    if (::poll(fds.data(), fds.size(), timeout_ms) < 0 && errno != EINTR) {
       spdlog::error("poll error=\"{}\"", error_from_errno(errno, "poll").message);
       return Outcome::failed;
     }
+    if (timeout_ms >= 0) look_whether_overslept(asleep_at + milliseconds{timeout_ms});
     if (fds[0].revents != 0 && handle_signals()) return Outcome::stopped;
     for (const Event& event : parts_.events.take()) {
       std::visit([this](const auto& one) { handle(one); }, event);
@@ -203,7 +206,9 @@ void Supervisor::handle(const SnapshotChanged& /*event*/) {
   apply_holders();  // ids that were unknown until now may be held
   bool appeared = false;
   for (const ServedResource& served : served_) {
-    if (!served.server && !view->units(served.resource).empty()) appeared = true;
+    if (served.server) continue;
+    const auto list = parts_.desk.unit_list(served.resource);
+    appeared = appeared || (list && !list->empty());
   }
   if (appeared) connect_all();
   request_publish();

@@ -90,6 +90,7 @@ class Supervisor {
   void handle(const AllocatableListed& event);
   [[nodiscard]] bool handle_signals();  // true: stop
   void run_timers();
+  void look_whether_overslept(SteadyTime due);  // `due`: when poll() was to return at the latest
   [[nodiscard]] int poll_timeout_ms();
   [[nodiscard]] std::string kubelet_socket() const;
   [[nodiscard]] ServedResource* find(plugin::Resource resource);

@@ -157,6 +157,12 @@ void Supervisor::apply_holders() {
   request_publish();
 }
 
+void Supervisor::look_whether_overslept(SteadyTime due) {
+  const SteadyTime now = parts_.clock.now();
+  if (now < due + kOverslept) return;
+  for (QuietMoment* moment : {&publish_moment_, &ask_moment_, &open_moment_}) moment->woke(now);
+}
+
 void Supervisor::run_timers() {
   const SteadyTime now = parts_.clock.now();
   retry_due();
@@ -165,6 +171,7 @@ void Supervisor::run_timers() {
   // A pod that the kubelet refused half-way leaves no checkpoint; List tells that it is gone, before the next pod
   // comes.
   if (open_moment_.due(now, last_call, false) && parts_.desk.admission_open()) ask_moment_.want(now);
+  look_whether_overslept(now);  // in the lines above
   if (ask_moment_.due(now, last_call, lists_.holds())) ask_holders();
   if (check_.due(now)) ask_allocatable();
 }

@@ -19,6 +19,7 @@ using model::ScanPart;
 namespace {
 
 constexpr int kTopologyTries = 4;  // a helper may have been late once on a busy machine
+constexpr std::string_view kProductName = "sys/devices/virtual/dmi/id/product_name";
 constexpr std::string_view kClass = "sys/class/neuron_device";
 
 // A text for people and comparisons, "" when it is not there.
@@ -67,6 +68,11 @@ HostScan Scanner::scan(const MayRead& may_read) {
   return scan;
 }
 
+std::string read_instance_type(const FsRoot& root) {
+  std::vector<std::string> problems;  // a scan will tell them
+  return read_text(root, kProductName, problems);
+}
+
 void Scanner::refresh_pci(HostScan& scan, const MayRead& may_read) {
   if (may_read({ScanPart::Kind::pci}) && pci_.refresh(root_) == PciInventory::Change::changed) {
     efa_.forget();
@@ -84,7 +90,7 @@ void Scanner::refresh_pci(HostScan& scan, const MayRead& may_read) {
 }
 
 void Scanner::read_host_texts(HostScan& scan) const {
-  scan.instance_type = read_text(root_, "sys/devices/virtual/dmi/id/product_name", scan.problems);
+  scan.instance_type = read_text(root_, kProductName, scan.problems);
   scan.instance_id = instance_id_of(read_text(root_, "sys/devices/virtual/dmi/id/board_asset_tag", scan.problems));
   scan.driver_version = read_text(root_, "sys/module/neuron/version", scan.problems);
   scan.efa_driver_version = read_text(root_, "sys/module/efa/version", scan.problems);

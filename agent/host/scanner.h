@@ -18,6 +18,10 @@
 
 namespace neuron::host {
 
+// The instance type as DMI has it, the first thing that a scan reads: for whoever must know it before. "" when it
+// cannot be read. sys/devices/virtual/dmi/id/product_name
+[[nodiscard]] std::string read_instance_type(const FsRoot& root);
+
 // Reads one machine again and again. Keeps what cannot change while the inventory stays the same (hwloc's topology,
 // driver answers for BDF and core map, which files the driver has), so that a repeated scan reads only signals. What is
 // kept of a device is dropped when the class directory or the driver version changes, when the device's own directory

@@ -213,7 +213,10 @@ def main():
         debian.place_list(root, packages - shipped)
         shipped |= packages | static
         if image == "agent":
-            shutil.copyfile("LICENSE", root / "usr/share/doc/neuron-agent.LICENSE")
+            licence = root / "usr/share/doc/neuron-agent/copyright"
+            licence.parent.mkdir()
+            shutil.copyfile("LICENSE", licence)
+            licence.chmod(0o644)
         bills.add(root)
         bills.write(arguments.output / "extras" / (title + ".spdx.json"), title, packages, static)
         settle(root, arguments.epoch)

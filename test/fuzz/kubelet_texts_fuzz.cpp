@@ -1,10 +1,12 @@
 // What the kubelet's directory may hold and what its calls may carry: checkpoint text and device ids.
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
 #include "agent/base/parse.h"
 #include "plugin/checkpoint.h"
+#include "plugin/listed_units.h"
 #include "plugin/numbering_evidence.h"
 
 namespace {
@@ -25,6 +27,8 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     }
   }
   for (const auto& given : neuron::plugin::parse_numbering_evidence(text).given) require(!given.cores.empty());
+  const auto listed = neuron::plugin::parse_listed_units(text);
+  require(std::is_sorted(listed.cores.begin(), listed.cores.end()));
   constexpr int kMost = 8191;
   if (const auto list = neuron::parse_int_list(text, kMost)) {
     require(list->size() <= kMost + 1);

@@ -92,7 +92,6 @@ void ModelAgent::kubelet_appeared() {
 void ModelAgent::connect_all() {
   if (!holders_known_ || !desk_.view() || !served_.empty()) return;
   for (const plugin::Resource resource : plugin::kAllResources) {
-    if (resource == plugin::Resource::neurondevice && !world_.neurondevice) continue;
     auto list = desk_.unit_list(resource);
     if (!list || list->empty()) continue;
     auto served = std::make_unique<Served>(

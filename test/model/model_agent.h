@@ -22,7 +22,7 @@ struct AgentWorld {
   CheckpointFile& checkpoint;
   std::string checkpoint_path;
   plugin::ResponseOptions response;
-  bool neurondevice = false;
+  core::OfferPolicy offer;
   // PodResources List: answers later, or with an error.
   using Listed = std::function<void(Result<std::vector<rpc::PodDevices>>)>;
   std::function<void(Listed)> list;
@@ -78,7 +78,7 @@ class ModelAgent : public std::enable_shared_from_this<ModelAgent> {
 
   AgentWorld world_;
   std::string name_;
-  plugin::AllocationDesk desk_{world_.response, [this] { return world_.checkpoint.mark(); }, world_.time};
+  plugin::AllocationDesk desk_{world_.response, [this] { return world_.checkpoint.mark(); }, world_.time, world_.offer};
   daemon::Holders holders_{world_.checkpoint_path, kInterval};
   std::vector<std::unique_ptr<Served>> served_;
   int endpoints_made_ = 0;

@@ -61,6 +61,7 @@ void print(const Tally& tally, const Arguments& arguments) {
   fmt::print("excepted: {} containers with two silicons, a list having been sent between their answers\n", tally.split);
   fmt::print("moments at which the agent did not know of a running container: {}, the longest {} ms\n",
              tally.ledger_gaps, tally.longest_gap_ms);
+  for (const auto& [kind, count] : tally.offers) fmt::print("agents that offer {}: {}\n", kind, count);
   for (const auto& [kind, count] : tally.refused) fmt::print("refused {:>8}  {}\n", count, kind);
   fmt::print("longest refusal on behalf of a container that had ended: {} ms\n", tally.oldest_refusal_ms);
 }

@@ -47,6 +47,7 @@ void Tally::add(const Tally& other) {
   agent_starts += other.agent_starts;
   kubelet_starts += other.kubelet_starts;
   late_writes += other.late_writes;
+  for (const auto& [kind, count] : other.offers) offers[kind] += count;
   for (const auto& [kind, count] : other.refused) refused[kind] += count;
   split += other.split;
   ledger_gaps += other.ledger_gaps;
@@ -93,7 +94,7 @@ AgentWorld World::agent_world() {
           checkpoint_,
           checkpoint_path_,
           response_,
-          neurondevice_,
+          offer_,
           [this](AgentWorld::Listed answer) { list(std::move(answer)); },
           [this](plugin::Resource resource, const monitor::UnitListPtr& units) { send(resource, units); },
           [this](plugin::Resource resource, const std::string& path) {
@@ -121,7 +122,31 @@ AgentWorld World::agent_world() {
           }};
 }
 
+// Another manifest may come with another start.
+void World::choose_offer() {
+  if (tally_.agent_starts > 0 && chance(60)) return;
+  using plugin::Resource;
+  offer_ = {};
+  const int what = pick(1, 100);
+  const char* kind = "both names";
+  if (what > 75) {
+    kind = "one name";
+    offer_.resources = {chance(50) ? Resource::neuron : Resource::neuroncore, Resource::efa};
+  } else if (what > 40) {
+    kind = "a split";
+    offer_.split.emplace();
+    for (const int device : view_->units(Resource::neuron)) {
+      if (chance(40)) offer_.split->listed.push_back(device);
+    }
+  }
+  if (!neurondevice_) std::erase(offer_.resources, Resource::neurondevice);
+  ++tally_.offers[kind];
+  say(fmt::format("offers {}, core devices {}", core::format_resource_list(offer_.resources),
+                  core::format_core_devices(offer_.split)));
+}
+
 void World::start_agent() {
+  choose_offer();
   ++tally_.agent_starts;
   ++agent_life_;
   say("agent starts");
@@ -198,6 +223,7 @@ void World::send(plugin::Resource resource, const monitor::UnitListPtr& list) {
       for (const int node : unit.numa_nodes) device->mutable_topology()->add_nodes()->set_id(node);
     }
     say(fmt::format("list of {} reaches the kubelet", plugin::resource_name(resource)));
+    check_nothing_leaves(resource, *list);
     in_list_and_watch_ = true;
     kubelet_->plugin_updated(std::string(plugin::resource_name(resource)), message);
     in_list_and_watch_ = false;

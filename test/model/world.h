@@ -23,6 +23,7 @@ struct Tally {
   std::uint64_t events = 0, in_flight_events = 0, admitted = 0, admitted_both = 0, settled = 0, agent_starts = 0,
                 kubelet_starts = 0, late_writes = 0;
   std::map<std::string, std::uint64_t> refused;  // by kind of reason
+  std::map<std::string, std::uint64_t> offers;   // agents started with both names, one, or a split
   std::uint64_t split = 0;  // containers with two silicons: the agent sent a list in mid-admission, out of patience
   std::uint64_t ledger_gaps = 0;  // moments at which the agent did not know of a running container
   std::int64_t longest_gap_ms = 0;
@@ -66,6 +67,7 @@ class World {
   void deliver_event();
   void foreign_list();
   void set_health();
+  void choose_offer();
 
   // world_events.cpp: what happens
   void event();
@@ -84,6 +86,8 @@ class World {
   void watch_ledger();
   void check_ledger(const std::string& when);
   void check_lists();
+  void check_list(plugin::Resource resource);
+  void check_nothing_leaves(plugin::Resource resource, const monitor::UnitList& list);
   void check_refusal(const sim::PodSpec& spec, const std::string& message);
   void broken(const std::string& what);
 
@@ -101,7 +105,8 @@ class World {
   std::string instance_type_;
   bool calm_ = false;  // nothing strange in mid-admission: no other callers of List, no late writes
   bool neurondevice_ = false;
-  bool settling_ = false;  // nothing fails
+  bool settling_ = false;    // nothing fails
+  core::OfferPolicy offer_;  // of the agent that runs, or ran last
   plugin::ResponseOptions response_;
   std::shared_ptr<model::Snapshot> snapshot_;
   plugin::NodeViewPtr view_;

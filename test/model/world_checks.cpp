@@ -63,27 +63,54 @@ void World::watch_ledger() {
   if (age > kMostLag) broken(fmt::format("for {} ms: {}", age.count(), *gap));
 }
 
-// On a quiet node the kubelet's lists are exactly: all units but the broken ones and those used otherwise.
+// On a quiet node the kubelet's lists are exactly: all units that are offered under the name but the broken ones and
+// those used otherwise.
 void World::check_lists() {
   if (!kubelet_up_ || !agent_ || broken_) return;
   if (tally_.split > 0) return;  // a container with two silicons: nobody can say what it uses
-  const auto resources = kubelet_->resources();
   for (const plugin::Resource resource : plugin::kAllResources) {
-    if (resource == plugin::Resource::neurondevice && !neurondevice_) continue;
-    if (view_->units(resource).empty()) continue;
-    const std::set<int> used = resource != plugin::Resource::efa ? truth_->blocked(resource, true) : std::set<int>{};
-    const auto found = resources.find(std::string(plugin::resource_name(resource)));
-    if (found == resources.end()) return broken("quiet node, not registered: " + std::string(resource_name(resource)));
-    for (const int unit : view_->units(resource)) {
-      if (truth_->has(resource, view_->id_of(resource, unit))) continue;  // the kubelet offers it to nobody
-      const auto cores = view_->cores_of(resource, unit);
-      const bool in_use = std::any_of(cores.begin(), cores.end(), [&](int core) { return used.contains(core); });
-      const bool well = view_->health_of(resource, unit).state == model::HealthState::healthy;
-      if (found->second.healthy.contains(view_->id_of(resource, unit)) == (well && !in_use)) continue;
-      return broken(fmt::format("quiet node: {} {} is {} at the kubelet, but well={} used otherwise={} (cores {})",
-                                resource_name(resource), view_->id_of(resource, unit),
-                                well && !in_use ? "not offered" : "offered", well, in_use,
-                                words({cores.begin(), cores.end()})));
+    if (offer_.serves(resource) && !broken_) check_list(resource);
+  }
+}
+
+void World::check_list(plugin::Resource resource) {
+  const auto resources = kubelet_->resources();
+  const auto found = resources.find(std::string(plugin::resource_name(resource)));
+  const std::set<int> used = resource != plugin::Resource::efa ? truth_->blocked(resource, true) : std::set<int>{};
+  for (const int unit : view_->units(resource)) {
+    const std::string id = view_->id_of(resource, unit);
+    if (truth_->has(resource, id)) continue;  // the kubelet offers it to nobody
+    const bool offered = offer_.offers(resource, view_->device_of(resource, unit));
+    if (found == resources.end() || !found->second.connected) {  // or from an agent before this one
+      if (offered) return broken("quiet node, not registered: " + std::string(resource_name(resource)));
+      continue;
+    }
+    const bool listed = found->second.healthy.contains(id) || found->second.unhealthy.contains(id);
+    if (listed != offered) {
+      return broken(fmt::format("quiet node: {} {} is {} at the kubelet", resource_name(resource), id,
+                                listed ? "listed, though not offered under this name," : "not listed"));
+    }
+    const auto cores = view_->cores_of(resource, unit);
+    const bool in_use = std::any_of(cores.begin(), cores.end(), [&](int core) { return used.contains(core); });
+    const bool well = view_->health_of(resource, unit).state == model::HealthState::healthy;
+    if (found->second.healthy.contains(id) == (offered && well && !in_use)) continue;
+    return broken(fmt::format("quiet node: {} {} is {} at the kubelet, but well={} used otherwise={} (cores {})",
+                              resource_name(resource), id, well && !in_use ? "not offered" : "offered", well, in_use,
+                              words({cores.begin(), cores.end()})));
+  }
+}
+
+// The kubelet does not survive a device that leaves while a container has it.
+void World::check_nothing_leaves(plugin::Resource resource, const monitor::UnitList& list) {
+  std::set<std::string_view> listed;
+  for (const monitor::UnitState& unit : list) listed.insert(unit.id);
+  for (const sim::PodView& pod : kubelet_->pods()) {
+    for (const auto& container : pod.containers) {
+      for (const auto& device : container.devices) {
+        if (device.resource != resource_name(resource) || listed.contains(device.id)) continue;
+        broken(fmt::format("{} {} leaves the list while {}/{} has it", device.resource, device.id, pod.name,
+                           container.name));
+      }
     }
   }
 }
@@ -104,7 +131,7 @@ void World::check_refusal(const sim::PodSpec& spec, const std::string& message) 
   }
   for (const char* kind : {"unavailable for", "no healthy devices", "Topology locality", "has been stopped",
                            "unregistered", "nobody listens", "kubelet ended", "is unhealthy", "no longer healthy",
-                           "unexpectedly allocated", "unknown Device"}) {
+                           "unexpectedly allocated", "unknown Device", "is given under another name now"}) {
     if (!says(kind)) continue;
     ++tally_.refused[std::string("kubelet or health: ") + kind];
     return;

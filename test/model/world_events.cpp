@@ -120,7 +120,12 @@ std::map<std::string, int> World::random_requests() {
   const int each = view_->topology().cores_per_device;
   const auto size = [&](int most) { return std::min(chance(85) ? pick(1, 4) : pick(1, most), most); };
   std::map<std::string, int> requests;
-  const int what = pick(1, 100);
+  int what = pick(1, 100);
+  if (chance(85)) {  // people mostly ask for what the node offers
+    if (!offer_.serves(Resource::neuron)) what = 50;
+    if (!offer_.serves(Resource::neuroncore)) what = 20;
+    if (offer_.split && what > 70) what -= 35;
+  }
   const int count = size(devices);
   const std::string& devices_name = neurondevice_ && chance(30) ? name(Resource::neurondevice) : name(Resource::neuron);
   if (what <= 35) {

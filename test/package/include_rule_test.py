@@ -26,7 +26,7 @@ MAY_INCLUDE = {
     "agent/monitor": CORE,
     "agent/metrics": MONITOR,
     "agent/rpc": MONITOR + ["proto"],
-    "agent/config": BASE,
+    "agent/config": CORE,
     "agent/kube": BASE,
     "agent/daemon": HOST + PLUGIN + ["agent/metrics", "agent/config"],
     "plugin": RPC,
@@ -53,7 +53,7 @@ DOORS = {
     r"n?curses": ["tools/neuron-top"],
     r"tl/": ["agent/base"],
     r"CLI/": ["agent/config", "agent/daemon", "tools/neuron-ls", "tools/neuron-top", "tools/neuron-gather", "tools/neuron-sim"],
-    r"nlohmann/": ["agent/host", "agent/rpc", "agent/kube", "agent/daemon", "plugin", "tools/render", "tools/neuron-gather", "tools/neuron-top",
+    r"nlohmann/": ["agent/config", "agent/host", "agent/rpc", "agent/kube", "agent/daemon", "plugin", "tools/render", "tools/neuron-gather", "tools/neuron-top",
                   "tools/neuron-sim"],
     r"(spdlog|fmt)/": ["agent/monitor", "agent/metrics", "agent/rpc", "agent/config", "agent/daemon", "plugin", "tools"],
 }

@@ -6,7 +6,7 @@ _neuron_agent() {
     case $word in run | check) command=$word ;; esac
   done
   case $previous in
-    --root)
+    --root | --node-groups)
       mapfile -t COMPREPLY < <(compgen -f -- "$current")
       return
       ;;
@@ -22,6 +22,14 @@ _neuron_agent() {
       mapfile -t COMPREPLY < <(compgen -W "debug info warn error" -- "$current")
       return
       ;;
+    --resources)
+      mapfile -t COMPREPLY < <(compgen -W "all neuron neuroncore neurondevice efa neuron,efa neuroncore,efa" -- "$current")
+      return
+      ;;
+    --core-devices)
+      mapfile -t COMPREPLY < <(compgen -W "0-3 0-7 all none off" -- "$current")
+      return
+      ;;
     --output)
       mapfile -t COMPREPLY < <(compgen -W "text json" -- "$current")
       return
@@ -34,7 +42,7 @@ _neuron_agent() {
   case $command in
     run)
       mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --scan-interval --host-path-prefix --core-numbering \
-        --cdi --cdi-dir --neurondevice --pod-resources-interval --log-level --once --check-config --help" -- "$current")
+        --cdi --cdi-dir --neurondevice --resources --core-devices --node-groups --node-name --pod-resources-interval --log-level --once --check-config --help" -- "$current")
       ;;
     check)
       mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --output --timeout --no-fabric --help" -- "$current")

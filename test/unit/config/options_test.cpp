@@ -51,9 +51,23 @@ TEST(Options, FlagBeatsEnvironmentBeatsDefault) {
   ::unsetenv("NEURON_AGENT_SCAN_INTERVAL");
 }
 
+TEST(Options, WhatIsOfferedHasFlagsAndEnvironment) {
+  ::setenv("NEURON_AGENT_RESOURCES", "neuron,efa", 1);
+  ::setenv("NEURON_AGENT_CORE_DEVICES", "0-3", 1);
+  ::setenv("NODE_NAME", "ip-10-1-2-3", 1);
+  EXPECT_THAT(describe(parse({}).options),
+              testing::IsSupersetOf({"resources=neuron,efa", "core-devices=0-3", "node-name=ip-10-1-2-3"}));
+  EXPECT_THAT(describe(parse({"--resources", "all", "--core-devices", "off"}).options),
+              testing::IsSupersetOf({"resources=neuroncore,neuron,efa", "core-devices=off"}));
+  for (const char* name : {"NEURON_AGENT_RESOURCES", "NEURON_AGENT_CORE_DEVICES", "NODE_NAME"}) ::unsetenv(name);
+}
+
 TEST(Options, ABadValueIsNamedWithItsFlag) {
   EXPECT_THAT(parse({"--scan-interval", "5"}).error, testing::HasSubstr("--scan-interval"));
   EXPECT_THAT(parse({"--core-numbering", "both"}).error, testing::HasSubstr("--core-numbering"));
+  EXPECT_THAT(parse({"--resources", "gpu"}).error,
+              testing::AllOf(testing::HasSubstr("--resources"), testing::HasSubstr("neuron, neuroncore")));
+  EXPECT_THAT(parse({"--core-devices", "4-2"}).error, testing::HasSubstr("--core-devices"));
   EXPECT_THAT(parse({"--log-level", "loud"}).error, testing::HasSubstr("--log-level"));
 }
 

@@ -177,6 +177,11 @@ std::vector<Case> node_cases() {
        }},
       {"huge_pages_none", kWarning, kTrn1, [](Host h) { h.facts.huge_pages.reserved_2m = 0; }},
       {"huge_pages_few", kInfo, kTrn1, [](Host h) { h.facts.huge_pages.reserved_2m = 5128; }},
+      {"two_names", kInfo, kTrn1,
+       [](Host h) {
+         h.facts.kubelet.listed_devices = {3, 4};
+         h.facts.kubelet.listed_cores = {0, 1, 9, 10};
+       }},
       {"cdi_off", kInfo, kTrn1,
        [](Host h) {
          h.facts.cdi = {CdiFacts::State::off, {"etc/containerd/config.toml", "enable_cdi = false"}};

@@ -210,6 +210,22 @@ TEST(CheckFindings, LncChangedWhileCoresAreHeld) {
                });
 }
 
+Change listed(const std::string& devices, const std::string& cores) {
+  return [=](CheckedNode& node) {
+    node.touch("device-plugins/kubelet_internal_checkpoint",
+               R"({"Data":{"PodDeviceEntries":[],"RegisteredDevices":{"aws.amazon.com/neuron":[)" + devices +
+                   R"(],"aws.amazon.com/neuroncore":[)" + cores + R"(]}},"Checksum":1})");
+  };
+}
+
+TEST(CheckFindings, TwoNamesOfTheSameDevices) {
+  expect_found("two_names", "trn1.32xlarge", {}, listed(R"("0","1","2")", R"("3","4","30")"));
+  EXPECT_THAT(found_on("trn1.32xlarge", {}, listed(R"("2","3")", R"("0","1","2","3")")),
+              ::testing::Not(::testing::Contains("two_names")))
+      << "a split";
+  EXPECT_THAT(found_on("trn1.32xlarge", {}, listed("", R"("0")")), ::testing::Not(::testing::Contains("two_names")));
+}
+
 TEST(CheckFindings, Kubelet) {
   const auto remove = [](const std::string& path) -> Change {
     return [=](CheckedNode& node) { std::filesystem::remove_all(node.kubelet + path); };

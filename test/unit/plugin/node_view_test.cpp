@@ -45,7 +45,7 @@ TEST(UnitList, ShowsHealthBlocksAndNumaAndDropsNothing) {
   snapshot->device_health[2] = {model::HealthState::unhealthy, "x", "", ""};
   snapshot->device_health[3] = {model::HealthState::degraded, "x", "", ""};
   const NodeView view(snapshot);
-  const monitor::UnitList cores = make_unit_list(view, Resource::neuroncore, {0, 9});
+  const monitor::UnitList cores = make_unit_list(view, Resource::neuroncore, {}, {{0, 9}, {}});
   ASSERT_EQ(cores.size(), 32U);
   EXPECT_FALSE(cores[0].healthy);
   EXPECT_TRUE(cores[1].healthy);
@@ -54,7 +54,7 @@ TEST(UnitList, ShowsHealthBlocksAndNumaAndDropsNothing) {
   EXPECT_TRUE(cores[6].healthy) << "degraded stays allocatable";
   EXPECT_FALSE(cores[9].healthy);
   EXPECT_EQ(cores[4].numa_nodes, (std::vector<int>{1}));
-  const monitor::UnitList devices = make_unit_list(view, Resource::neuron, {9});
+  const monitor::UnitList devices = make_unit_list(view, Resource::neuron, {}, {{9}, {}});
   EXPECT_FALSE(devices[4].healthy) << "one blocked core blocks its device";
 }
 
@@ -66,17 +66,17 @@ TEST(UnitList, AFaultOfOneCoreTakesItsUnitAndTheWholeDeviceOnly) {
   snapshot->core_health[0][5] = broken;  // logical core 0 is made of the physical ones 4 and 5
   snapshot->device_health[0] = broken;
   const NodeView view(snapshot);
-  const monitor::UnitList cores = make_unit_list(view, Resource::neuroncore, {});
+  const monitor::UnitList cores = make_unit_list(view, Resource::neuroncore, {}, {});
   ASSERT_EQ(cores.size(), 64U);
   for (std::size_t core = 0; core < cores.size(); ++core) EXPECT_EQ(cores[core].healthy, core != 0) << core;
   EXPECT_EQ(view.health_of(Resource::neuroncore, 0).reason, "hw_nc_ue_error");
-  const monitor::UnitList devices = make_unit_list(view, Resource::neuron, {});
+  const monitor::UnitList devices = make_unit_list(view, Resource::neuron, {}, {});
   EXPECT_FALSE(devices[0].healthy);
   EXPECT_TRUE(devices[1].healthy);
 }
 
 TEST(UnitList, NumaMinusOneIsLeftOut) {
-  const monitor::UnitList devices = make_unit_list(*view_of("trn1.2xlarge"), Resource::neuron, {});
+  const monitor::UnitList devices = make_unit_list(*view_of("trn1.2xlarge"), Resource::neuron, {}, {});
   ASSERT_EQ(devices.size(), 1U);
   EXPECT_TRUE(devices[0].numa_nodes.empty());
 }

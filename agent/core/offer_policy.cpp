@@ -1,0 +1,86 @@
+#include "agent/core/offer_policy.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "agent/base/parse.h"
+
+namespace neuron::core {
+namespace {
+
+constexpr int kMaxDevice = 63;  // the driver registers at most 64 (neuron-driver.md §2)
+
+std::optional<Resource> resource_called(std::string_view word) {
+  for (const Resource resource : kAllResources) {
+    if (word == short_name(resource) || word == resource_name(resource)) return resource;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool CoreDevices::contains(int device) const {
+  return all || std::binary_search(listed.begin(), listed.end(), device);
+}
+
+bool OfferPolicy::serves(Resource resource) const {
+  return std::find(resources.begin(), resources.end(), resource) != resources.end();
+}
+
+bool OfferPolicy::offers(Resource resource, int device) const {
+  if (!serves(resource)) return false;
+  if (!is_silicon(resource) || !split) return true;
+  return split->contains(device) == (resource == Resource::neuroncore);
+}
+
+bool OfferPolicy::mixes() const {
+  return !split && serves(Resource::neuroncore) && (serves(Resource::neuron) || serves(Resource::neurondevice));
+}
+
+Result<std::vector<Resource>> parse_resource_list(std::string_view text) {
+  if (trim(text) == "all") return std::vector{Resource::neuroncore, Resource::neuron, Resource::efa};
+  std::vector<Resource> listed;
+  for (const std::string_view word : neuron::split(text, ',')) {
+    const auto resource = resource_called(word);
+    if (!resource) {
+      return fail(ErrorCode::invalid_argument,
+                  "\"" + printable(word, 64) + "\" is no resource; known are neuron, neuroncore, neurondevice, efa");
+    }
+    listed.push_back(*resource);
+  }
+  if (listed.empty()) {
+    return fail(ErrorCode::invalid_argument, "no resource is named; known are neuron, neuroncore, neurondevice, efa");
+  }
+  std::vector<Resource> resources;
+  std::copy_if(kAllResources.begin(), kAllResources.end(), std::back_inserter(resources),
+               [&](Resource resource) { return std::find(listed.begin(), listed.end(), resource) != listed.end(); });
+  return resources;
+}
+
+std::string format_resource_list(const std::vector<Resource>& resources) {
+  std::string text;
+  for (const Resource resource : resources) text += (text.empty() ? "" : ",") + std::string(short_name(resource));
+  return text.empty() ? "none" : text;
+}
+
+Result<std::optional<CoreDevices>> parse_core_devices(std::string_view text) {
+  const std::string_view word = trim(text);
+  if (word == "off") return std::optional<CoreDevices>{};
+  if (word == "all") return std::optional(CoreDevices{true, {}});
+  if (word == "none") return std::optional(CoreDevices{});
+  auto listed = parse_int_list(word, kMaxDevice);
+  if (!listed || listed->empty()) {
+    return fail(ErrorCode::invalid_argument, "\"" + printable(word, 64) +
+                                                 "\" is no list of device indices from 0 to 63 such as 0-3,8, nor "
+                                                 "one of all, none, off");
+  }
+  return std::optional(CoreDevices{false, *std::move(listed)});
+}
+
+std::string format_core_devices(const std::optional<CoreDevices>& split) {
+  if (!split) return "off";
+  if (split->all) return "all";
+  return split->listed.empty() ? "none" : format_int_list(split->listed);
+}
+
+}  // namespace neuron::core

@@ -1,0 +1,232 @@
+{{/*
+One DaemonSet. Takes (dict "root" . "objectName" NAME "name" SHORT-NAME "nodes" VALUES), where VALUES has nodeSelector,
+affinity and tolerations.
+*/}}
+{{- define "neuron-agent.daemonset" -}}
+{{- $ := .root -}}
+{{- $values := .root.Values -}}
+apiVersion: apps/v1
+kind: DaemonSet
+metadata:
+  name: {{ .objectName | quote }}
+  namespace: {{ include "neuron-agent.namespace" $ | quote }}
+  labels:
+    {{- include "neuron-agent.labels" . | nindent 4 }}
+    app.kubernetes.io/component: device-plugin
+spec:
+  selector:
+    matchLabels:
+      app.kubernetes.io/name: {{ .name | quote }}
+      app.kubernetes.io/instance: {{ $.Release.Name | quote }}
+  updateStrategy:
+    {{- toYaml $values.updateStrategy | nindent 4 }}
+  template:
+    metadata:
+      {{- $annotations := dict }}
+      {{- if $values.dev.enabled }}{{ $_ := set $annotations "kubectl.kubernetes.io/default-container" "neuron-agent" }}{{ end }}
+      {{- if $values.nodeGroups }}{{ $_ := set $annotations "checksum/node-groups" (include "neuron-agent.nodeGroups" $ | sha256sum) }}{{ end }}
+      {{- with merge (deepCopy $values.podAnnotations) $annotations }}
+      annotations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      labels:
+        {{- /* last, so that podLabels cannot break the selector */}}
+        {{- toYaml (merge (dict "app.kubernetes.io/name" .name "app.kubernetes.io/instance" $.Release.Name "app.kubernetes.io/component" "device-plugin") $values.podLabels) | nindent 8 }}
+    spec:
+      {{- include "neuron-agent.pod" . | nindent 6 }}
+{{- end -}}
+
+{{- define "neuron-agent.pod" -}}
+{{- $values := .root.Values -}}
+{{- with $values.priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
+automountServiceAccountToken: false
+enableServiceLinks: false
+terminationGracePeriodSeconds: {{ $values.terminationGracePeriodSeconds }}
+{{- if $values.dev.enabled }}
+serviceAccountName: {{ printf "%s-dev" (include "neuron-agent.fullname" .root) | quote }}
+{{- end }}
+{{- with $values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .nodes.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .nodes.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .nodes.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  {{- include "neuron-agent.podSecurityContext" .root | nindent 2 }}
+{{- if $values.dev.enabled }}
+initContainers:
+  {{- include "neuron-agent.simulatedHost" .root | nindent 2 }}
+{{- end }}
+containers:
+  {{- include "neuron-agent.container" .root | nindent 2 }}
+volumes:
+  {{- include "neuron-agent.volumes" .root | nindent 2 }}
+{{- end -}}
+
+{{- define "neuron-agent.podSecurityContext" -}}
+{{- if .Values.podSecurityContext -}}
+{{- toYaml .Values.podSecurityContext -}}
+{{- else -}}
+runAsUser: 0
+runAsGroup: 0
+{{- if not .Values.privileged }}
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+{{- end -}}
+{{- end -}}
+
+{{- define "neuron-agent.securityContext" -}}
+{{- if .Values.securityContext -}}
+{{- toYaml .Values.securityContext -}}
+{{- else if .Values.privileged -}}
+privileged: true
+readOnlyRootFilesystem: true
+{{- else -}}
+privileged: false
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+{{- end -}}
+
+{{- define "neuron-agent.args" -}}
+- run
+{{- with .Values.resourceNames }}
+- {{ printf "--resources=%s" (join "," .) | quote }}
+{{- end }}
+{{- with .Values.coreDevices }}
+- {{ printf "--core-devices=%s" . | quote }}
+{{- end }}
+{{- if .Values.nodeGroups }}
+- --node-groups=/etc/neuron-agent/node-groups.json
+{{- end }}
+{{- with default (ternary "debug" "" .Values.dev.enabled) .Values.logLevel }}
+- --log-level={{ . }}
+{{- end }}
+{{- with .Values.extraArgs }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "neuron-agent.env" -}}
+{{- if .Values.nodeGroups }}
+- name: NODE_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: spec.nodeName
+{{- end }}
+{{- if .Values.dev.enabled }}
+{{- range list "AGENT" "LS" "TOP" }}
+- name: NEURON_{{ . }}_ROOT
+  value: /var/lib/neuron-sim
+- name: NEURON_{{ . }}_KUBELET_DIR
+  value: /var/lib/kubelet
+{{- end }}
+- name: NEURON_GATHER_ROOT
+  value: /var/lib/neuron-sim
+{{- end }}
+{{- with .Values.env }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "neuron-agent.container" -}}
+- name: neuron-agent
+  image: {{ include "neuron-agent.image" . | quote }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  command: [neuron-agent]
+  args:
+    {{- include "neuron-agent.args" . | nindent 4 }}
+  {{- with include "neuron-agent.env" . | trim }}
+  env:
+    {{- . | nindent 4 }}
+  {{- end }}
+  resources:
+    {{- toYaml .Values.resources | nindent 4 }}
+  securityContext:
+    {{- include "neuron-agent.securityContext" . | nindent 4 }}
+  volumeMounts:
+    {{- if .Values.dev.enabled }}
+    - name: simulated-host
+      mountPath: /var/lib/neuron-sim
+    {{- end }}
+    - name: device-plugins
+      mountPath: /var/lib/kubelet/device-plugins
+    - name: pod-resources
+      mountPath: /var/lib/kubelet/pod-resources
+      readOnly: true
+    {{- if or .Values.lncFile .Values.privileged }}
+    - name: aws-neuron
+      mountPath: /opt/aws/neuron
+      readOnly: true
+    {{- end }}
+    {{- if .Values.privileged }}
+    - name: dev
+      mountPath: /dev
+    {{- end }}
+    {{- if .Values.nodeGroups }}
+    - name: node-groups
+      mountPath: /etc/neuron-agent
+      readOnly: true
+    {{- end }}
+{{- end -}}
+
+{{- define "neuron-agent.volumes" -}}
+{{- if .Values.dev.enabled -}}
+- name: simulated-host
+  hostPath:
+    path: /var/lib/neuron-sim
+    type: DirectoryOrCreate
+- name: node-label-access
+  projected:
+    sources:
+      - serviceAccountToken:
+          path: token
+          expirationSeconds: 3600
+      - configMap:
+          name: kube-root-ca.crt
+          optional: true
+          items:
+            - key: ca.crt
+              path: ca.crt
+{{ end -}}
+- name: device-plugins
+  hostPath:
+    path: {{ printf "%s/device-plugins" .Values.kubeletDir | quote }}
+    type: Directory
+- name: pod-resources
+  hostPath:
+    path: {{ printf "%s/pod-resources" .Values.kubeletDir | quote }}
+    type: Directory
+{{- if or .Values.lncFile .Values.privileged }}
+- name: aws-neuron
+  hostPath:
+    path: /opt/aws/neuron
+    type: Directory
+{{- end }}
+{{- if .Values.privileged }}
+- name: dev
+  hostPath:
+    path: /dev
+    type: Directory
+{{- end }}
+{{- if .Values.nodeGroups }}
+- name: node-groups
+  configMap:
+    name: {{ include "neuron-agent.fullname" . }}-node-groups
+{{- end }}
+{{- end -}}

@@ -1,0 +1,34 @@
+{{/* The init container that writes the simulated host; it alone may make device nodes and read nodes. */}}
+{{- define "neuron-agent.simulatedHost" -}}
+- name: simulated-host
+  image: {{ include "neuron-agent.image" . | quote }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  command: [neuron-sim]
+  args: [node, /var/lib/neuron-sim, --keep, --type-from-node=$(NODE_NAME)]
+  env:
+    - name: NODE_NAME
+      valueFrom:
+        fieldRef:
+          fieldPath: spec.nodeName
+    - name: NEURON_SIM_INSTANCE_TYPE
+      value: {{ .Values.dev.instanceType | quote }}
+  resources:
+    requests:
+      cpu: 10m
+      memory: 24Mi
+    limits:
+      memory: 256Mi
+  securityContext:
+    privileged: false
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities:
+      drop: [ALL]
+      add: [MKNOD]
+  volumeMounts:
+    - name: simulated-host
+      mountPath: /var/lib/neuron-sim
+    - name: node-label-access
+      mountPath: /var/run/secrets/kubernetes.io/serviceaccount
+      readOnly: true
+{{- end -}}

@@ -1,0 +1,77 @@
+#!/bin/bash
+# The long runs: every suite that draws at random, for as long as it is told to.
+#   usage: test/deep.sh [--minutes N] [--seed S] [--only SUITE] [DIRECTORY]
+#   --minutes   for each suite; without it each runs until its own counts are reached (admissions: 100,000 pods and 1,000
+#               kubelet restarts, about 20 minutes on two cores; attack: ten minutes)
+#   --seed      draws the same again, as far as a suite's times allow; without it each suite draws its own and prints it
+#   --only      one suite: admissions, attack
+# DIRECTORY has the programs (else build/release/bin, which must be built; the attacks are taken from beside it). Needs what
+# the suites need: see test/admissions/run.sh. The last line is "N passed, N failed, N skipped".
+set -u
+root=$(dirname "$(dirname "$(readlink -f "$0")")")
+suites="admissions attack"
+minutes="" seed="" only="" bin=$root/build/release/bin
+while [ $# -gt 0 ]; do
+  case $1 in
+    --minutes | --seed | --only)
+      [ $# -gt 1 ] || { echo "test/deep.sh: $1 needs a value" >&2; exit 2; }
+      declare "${1#--}=$2"
+      shift 2
+      ;;
+    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -*) echo "test/deep.sh: unknown option $1 (--help lists them)" >&2; exit 2 ;;
+    *) bin=$1; shift ;;
+  esac
+done
+for number in "$minutes" "$seed"; do
+  case $number in
+    *[!0-9]*) echo "test/deep.sh: \"$number\" is not a number" >&2; exit 2 ;;
+  esac
+done
+if [ -n "$only" ]; then
+  case " $suites " in
+    *" $only "*) suites=$only ;;
+    *) echo "test/deep.sh: no suite $only (there are: $suites)" >&2; exit 2 ;;
+  esac
+fi
+bin=$(cd "$bin" 2> /dev/null && pwd) || { echo "test/deep.sh: no directory $bin: build the programs first" >&2; exit 1; }
+exec < /dev/null
+logs=$root/build/deep
+mkdir -p "$logs" || exit 1
+passed=0 failed=0 skipped=0
+
+# A suite is a function NAME_suite that runs it; its last line says how many passed.
+admissions_suite() {
+  "$root/test/admissions/run.sh" ${seed:+--seed "$seed"} ${minutes:+--minutes "$minutes"} \
+    --admissions 100000 --restarts 1000 "$bin"
+}
+
+attack_suite() {
+  local program=${bin%/bin}/test/attack_run
+  if [ ! -x "$program" ]; then
+    echo "SKIPPED: attack: $program is not built"
+    echo "0 passed, 0 failed, 1 skipped"
+    return
+  fi
+  if "$program" --seconds $((${minutes:-10} * 60)) ${seed:+--seed "$seed"}; then
+    echo "1 passed, 0 failed, 0 skipped"
+  else
+    echo "0 passed, 1 failed, 0 skipped"
+    return 1
+  fi
+}
+
+for suite in $suites; do
+  printf '\n==> [%d s] %s\n' "$SECONDS" "$suite"
+  "${suite}_suite" 2>&1 | tee "$logs/$suite.log"
+  status=${PIPESTATUS[0]}
+  line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$logs/$suite.log" | tail -n 1)
+  read -r p f s <<< "${line//[!0-9 ]/}"
+  passed=$((passed + ${p:-0})) failed=$((failed + ${f:-0})) skipped=$((skipped + ${s:-0}))
+  if [ "$status" -ne 0 ] && [ "${f:-0}" -eq 0 ] || [ -z "$line" ]; then
+    echo "FAILED: $suite ended with status $status" >&2
+    failed=$((failed + 1))
+  fi
+done
+printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+[ "$failed" -eq 0 ]

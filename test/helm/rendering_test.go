@@ -1,0 +1,209 @@
+package helm
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	strict "sigs.k8s.io/json"
+)
+
+const groups = `nodeGroups=[{"name":"inference","instanceTypes":["inf*"],"resourceNames":["neuroncore"]},` +
+	`{"name":"mixed","nodeNames":["ip-10-0-*"],"coreDevices":"0-3"}]`
+
+func container(one object) any { return at(one, "spec", "template", "spec", "containers", 0) }
+
+// Every value that adds something, at once: each field is one of the API.
+func TestFieldsAreThoseOfTheApi(t *testing.T) {
+	objects := rendered(t, "efaOnly.enabled=true", "privileged=true", groups, "coreDevices=0-3", `resourceNames=["neuron","efa"]`,
+		`env=[{"name":"A","value":"b"}]`, `extraArgs=["--cdi"]`, `imagePullSecrets=[{"name":"key"}]`, "podLabels.team=ml",
+		"podAnnotations.note=text", "nodeSelector.pool=trn", "logLevel=debug", "efaOnly.nodeSelector.pool=p5")
+	objects = append(objects, rendered(t, "dev.enabled=true")...)
+	objects = append(objects, hook(t))
+	kinds := map[string]func() runtime.Object{
+		"DaemonSet":          func() runtime.Object { return &appsv1.DaemonSet{} },
+		"ConfigMap":          func() runtime.Object { return &corev1.ConfigMap{} },
+		"Pod":                func() runtime.Object { return &corev1.Pod{} },
+		"ServiceAccount":     func() runtime.Object { return &corev1.ServiceAccount{} },
+		"ClusterRole":        func() runtime.Object { return &rbacv1.ClusterRole{} },
+		"ClusterRoleBinding": func() runtime.Object { return &rbacv1.ClusterRoleBinding{} },
+	}
+	seen := map[string]bool{}
+	for _, one := range objects {
+		kind := one["kind"].(string)
+		seen[kind] = true
+		unknown, err := strict.UnmarshalStrict([]byte(text(one)), kinds[kind]())
+		if err != nil || len(unknown) > 0 {
+			t.Errorf("%s: %v %v", nameOf(one), err, unknown)
+		}
+	}
+	if len(seen) != len(kinds) {
+		t.Errorf("only %v were rendered", seen)
+	}
+}
+
+func TestArgumentsComeOnlyWithTheirValues(t *testing.T) {
+	plain := daemonSets(rendered(t))["neuron-agent"]
+	if args := at(container(plain), "args"); text(args) != `["run"]` {
+		t.Errorf("arguments %s", text(args))
+	}
+	if env := at(container(plain), "env"); env != nil {
+		t.Errorf("variables %s", text(env))
+	}
+	full := daemonSets(rendered(t, `resourceNames=["neuron","efa"]`, "coreDevices=0-3\\,8", "logLevel=warn", `extraArgs=["--cdi"]`, groups))["neuron-agent"]
+	want := `["run","--resources=neuron,efa","--core-devices=0-3,8","--node-groups=/etc/neuron-agent/node-groups.json","--log-level=warn","--cdi"]`
+	if args := at(container(full), "args"); text(args) != want {
+		t.Errorf("arguments %s, want %s", text(args), want)
+	}
+}
+
+func TestNodeGroups(t *testing.T) {
+	objects := rendered(t, groups)
+	var file string
+	for _, one := range objects {
+		if one["kind"] == "ConfigMap" {
+			file, _ = at(one, "data", "node-groups.json").(string)
+		}
+	}
+	var got, want any
+	if err := json.Unmarshal([]byte(file), &got); err != nil {
+		t.Fatalf("%v in %q", err, file)
+	}
+	_ = json.Unmarshal([]byte(`{"groups":[{"name":"inference","instance-types":["inf*"],"resources":"neuroncore"},
+		{"name":"mixed","node-names":["ip-10-0-*"],"core-devices":"0-3"}]}`), &want)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the program is given %s", file)
+	}
+	checksum := func(objects []object) any {
+		return at(daemonSets(objects)["neuron-agent"], "spec", "template", "metadata", "annotations", "checksum/node-groups")
+	}
+	if checksum(objects) == nil || checksum(objects) == checksum(rendered(t, strings.Replace(groups, "0-3", "0-4", 1))) {
+		t.Error("pods would not learn of other groups")
+	}
+}
+
+func TestLabelsOfOthersCannotBreakTheSelector(t *testing.T) {
+	one := daemonSets(rendered(t, `podLabels={"app.kubernetes.io/name":"other","team":"ml"}`))["neuron-agent"]
+	labels, _ := at(one, "spec", "template", "metadata", "labels").(map[string]any)
+	for key, value := range at(one, "spec", "selector", "matchLabels").(map[string]any) {
+		if labels[key] != value {
+			t.Errorf("the selector wants %s=%v, the pod has %v", key, value, labels[key])
+		}
+	}
+	if labels["team"] != "ml" {
+		t.Errorf("labels %v", labels)
+	}
+}
+
+func TestTwoDaemonSetsDoNotShareASelector(t *testing.T) {
+	both := daemonSets(rendered(t, "efaOnly.enabled=true"))
+	if len(both) != 2 {
+		t.Fatalf("%d DaemonSets", len(both))
+	}
+	selector := func(name string) any { return at(both[name], "spec", "selector") }
+	if reflect.DeepEqual(selector("neuron-agent"), selector("neuron-agent-efa")) {
+		t.Error("two DaemonSets with one selector")
+	}
+}
+
+func TestNamesAndNamespace(t *testing.T) {
+	out, err := helm(t, "template", "prod", chart, "--namespace", "neuron", "--set", "dev.enabled=true")
+	if err != nil || !strings.Contains(out, "name: \"prod-neuron-agent\"\n") || strings.Contains(out, "namespace: kube-system") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for _, one := range rendered(t, "namespaceOverride=other", "dev.enabled=true", groups) {
+		clusterWide := strings.HasPrefix(one["kind"].(string), "Cluster")
+		if namespace := at(one, "metadata", "namespace"); !clusterWide && namespace != "other" {
+			t.Errorf("%s is in %v", nameOf(one), namespace)
+		}
+		for _, subject := range []any{at(one, "subjects", 0, "namespace")} {
+			if subject != nil && subject != "other" {
+				t.Errorf("bound to a service account of %v", subject)
+			}
+		}
+	}
+	renamed := daemonSets(rendered(t, "fullnameOverride=x", "nameOverride=y"))["x"]
+	if at(renamed, "metadata", "labels", "app.kubernetes.io/name") != "y" {
+		t.Errorf("labels %s", text(at(renamed, "metadata", "labels")))
+	}
+}
+
+func TestImage(t *testing.T) {
+	for want, settings := range map[string][]string{
+		"localhost/neuron-agent:0.1.0":     nil,
+		"reg:5000/team/agent:v7":           {"image.repository=reg:5000/team/agent", "image.tag=v7"},
+		"localhost/neuron-agent-sim:0.1.0": {"dev.enabled=true", "image.repository=reg/agent"},
+		"reg/sim:v9":                       {"dev.enabled=true", "dev.image.repository=reg/sim", "dev.image.tag=v9"},
+	} {
+		one := daemonSets(rendered(t, settings...))["neuron-agent"]
+		if got := at(container(one), "image"); got != want {
+			t.Errorf("image %v, want %s", got, want)
+		}
+		if got := at(hook(t, settings...), "spec", "containers", 0, "image"); got != want {
+			t.Errorf("the test's image is %v, want %s", got, want)
+		}
+	}
+}
+
+func TestOwnSecurityContextTakesTheWholePlace(t *testing.T) {
+	one := daemonSets(rendered(t, `securityContext={"privileged":true}`, `podSecurityContext={"seLinuxOptions":{"type":"container_device_plugin_t"}}`))["neuron-agent"]
+	if got := text(at(container(one), "securityContext")); got != `{"privileged":true}` {
+		t.Errorf("container %s", got)
+	}
+	if got := text(at(one, "spec", "template", "spec", "securityContext")); got != `{"seLinuxOptions":{"type":"container_device_plugin_t"}}` {
+		t.Errorf("pod %s", got)
+	}
+}
+
+func TestAnotherKubeletDirectory(t *testing.T) {
+	one := daemonSets(rendered(t, "kubeletDir=/var/snap/microk8s/common/var/lib/kubelet"))["neuron-agent"]
+	if got := at(one, "spec", "template", "spec", "volumes", 0, "hostPath", "path"); got != "/var/snap/microk8s/common/var/lib/kubelet/device-plugins" {
+		t.Errorf("on the node %v", got)
+	}
+	if got := at(container(one), "volumeMounts", 0, "mountPath"); got != "/var/lib/kubelet/device-plugins" {
+		t.Errorf("in the container %v", got)
+	}
+}
+
+func TestTestPodAsksForWhatIsRegistered(t *testing.T) {
+	for want, settings := range map[string][]string{
+		`{"aws.amazon.com/neuron":1,"memory":"64Mi"}`:     nil,
+		`{"aws.amazon.com/neuroncore":1,"memory":"64Mi"}`: {`resourceNames=["neuroncore","efa"]`},
+		`{"memory":"64Mi","vpc.amazonaws.com/efa":1}`:     {"neuron.enabled=false", "efaOnly.enabled=true"},
+		`{"memory":"64Mi","vpc.amazonaws.com/efa":2}`:     {`test.resources={"vpc.amazonaws.com/efa":2}`},
+	} {
+		if got := text(at(hook(t, settings...), "spec", "containers", 0, "resources", "limits")); got != want {
+			t.Errorf("%v: asks for %s, want %s", settings, got, want)
+		}
+	}
+	if got := text(at(hook(t, "dev.enabled=true"), "spec", "containers", 0, "command")); got != `["neuron-sim","show"]` {
+		t.Errorf("runs %s", got)
+	}
+}
+
+func TestNotes(t *testing.T) {
+	notes := func(settings ...string) string {
+		args := []string{"install", release, chart, "--namespace", "kube-system", "--dry-run=client"}
+		for _, setting := range settings {
+			args = append(args, "--set", setting)
+		}
+		out, err := helm(t, args...)
+		if err != nil {
+			t.Fatal(err, out)
+		}
+		_, after, _ := strings.Cut(out, "NOTES:")
+		return after
+	}
+	if got := notes(); !strings.Contains(got, "DaemonSet neuron-agent\n") || !strings.Contains(got, "which no registry serves") ||
+		!strings.Contains(got, "helm test neuron-agent -n kube-system") {
+		t.Error(got)
+	}
+	if got := notes("dev.enabled=true"); !strings.Contains(got, "SIMULATED") {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,128 @@
+package manifests
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+// composed renders base with one component, the way docs tell people to, with more lines of a kustomization and files
+// of their own beside it.
+func composed(t *testing.T, component, more string, files map[string]string) (*appsv1.DaemonSet, *corev1.ConfigMap) {
+	t.Helper()
+	directory := t.TempDir()
+	absolute, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	relative, err := filepath.Rel(directory, absolute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "resources: [" + relative + "/base]\ncomponents: [" + relative + "/components/" + component + "]\n" + more
+	files = mapWith(files, "kustomization.yaml", text)
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(directory, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	daemonSet, configMap := &appsv1.DaemonSet{}, &corev1.ConfigMap{}
+	for _, resource := range resources.Resources() {
+		rendered, err := resource.AsYAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		into := any(daemonSet)
+		if resource.GetKind() == "ConfigMap" {
+			into = configMap
+		}
+		if err := yaml.UnmarshalStrict(rendered, into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return daemonSet, configMap
+}
+
+func mapWith(files map[string]string, name, content string) map[string]string {
+	all := map[string]string{name: content}
+	for key, value := range files {
+		all[key] = value
+	}
+	return all
+}
+
+func TestNodeGroupsComponent(t *testing.T) {
+	daemonSet, configMap := composed(t, "node-groups", "", nil)
+	pod := daemonSet.Spec.Template.Spec
+	container := pod.Containers[0]
+	environment := map[string]corev1.EnvVar{}
+	for _, variable := range container.Env {
+		environment[variable.Name] = variable
+	}
+	file := environment["NEURON_AGENT_NODE_GROUPS"].Value
+	name := environment["NODE_NAME"].ValueFrom
+	if name == nil || name.FieldRef == nil || name.FieldRef.FieldPath != "spec.nodeName" {
+		t.Error("the agent does not learn the name of its node")
+	}
+	text, present := configMap.Data[filepath.Base(file)]
+	if !present || !json.Valid([]byte(text)) {
+		t.Errorf("the config map holds no JSON under %s: %v", filepath.Base(file), configMap.Data)
+	}
+	if configMap.Namespace != daemonSet.Namespace || configMap.Name == "neuron-agent-node-groups" ||
+		!strings.HasPrefix(configMap.Name, "neuron-agent-node-groups-") {
+		t.Errorf("config map %s/%s: not beside the DaemonSet, or without a hash of its contents", configMap.Namespace, configMap.Name)
+	}
+	mounted := false
+	for _, mount := range container.VolumeMounts {
+		if mount.Name == "node-groups" {
+			mounted = mount.ReadOnly && mount.MountPath == filepath.Dir(file)
+		}
+	}
+	if !mounted {
+		t.Errorf("%s is not mounted read-only", filepath.Dir(file))
+	}
+	if last := pod.Volumes[len(pod.Volumes)-1]; len(pod.Volumes) != 3 || len(container.VolumeMounts) != 3 {
+		t.Errorf("volumes %v, mounts %v: want the kubelet's two and the config map", pod.Volumes, container.VolumeMounts)
+	} else if !refersTo(pod.Volumes, configMap.Name) {
+		t.Errorf("no volume is the config map %s: %v", configMap.Name, last)
+	}
+	if !isFalse(pod.AutomountServiceAccountToken) || !isFalse(container.SecurityContext.Privileged) {
+		t.Error("the component widens what the pod may do")
+	}
+}
+
+func refersTo(volumes []corev1.Volume, configMap string) bool {
+	for _, volume := range volumes {
+		if volume.ConfigMap != nil && volume.ConfigMap.Name == configMap {
+			return true
+		}
+	}
+	return false
+}
+
+// A changed file is another config map, so that the DaemonSet changes and is rolled out.
+func TestOwnNodeGroupsRollTheAgentsOut(t *testing.T) {
+	_, shipped := composed(t, "node-groups", "", nil)
+	own := `{"groups": [{"name": "all", "resources": "neuroncore,efa"}]}`
+	patch := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: neuron-agent-node-groups, namespace: kube-system}\n" +
+		"data:\n  node-groups.json: |-\n    " + own + "\n"
+	daemonSet, configMap := composed(t, "node-groups", "patches: [{path: groups.yaml}]\n", map[string]string{"groups.yaml": patch})
+	if configMap.Data["node-groups.json"] != own {
+		t.Errorf("the config map holds %v", configMap.Data)
+	}
+	if configMap.Name == shipped.Name || !refersTo(daemonSet.Spec.Template.Spec.Volumes, configMap.Name) {
+		t.Errorf("config map %s, shipped %s: the DaemonSet would not be rolled out", configMap.Name, shipped.Name)
+	}
+}
