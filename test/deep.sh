@@ -2,14 +2,14 @@
 # The long runs: every suite that draws at random, for as long as it is told to.
 #   usage: test/deep.sh [--minutes N] [--seed S] [--only SUITE] [DIRECTORY]
 #   --minutes   for each suite; without it each runs until its own counts are reached (admissions: 100,000 pods and 1,000
-#               kubelet restarts, about 20 minutes on two cores; attack: ten minutes)
+#               kubelet restarts, about 20 minutes on two cores; attack: ten minutes; chaos: an hour)
 #   --seed      draws the same again, as far as a suite's times allow; without it each suite draws its own and prints it
-#   --only      one suite: admissions, attack
+#   --only      one suite: admissions, attack, chaos
 # DIRECTORY has the programs (else build/release/bin, which must be built; the attacks are taken from beside it). Needs what
-# the suites need: see test/admissions/run.sh. The last line is "N passed, N failed, N skipped".
+# the suites need: see test/admissions/run.sh and test/cluster/run.sh. The last line is "N passed, N failed, N skipped".
 set -u
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
-suites="admissions attack"
+suites="admissions attack chaos"
 minutes="" seed="" only="" bin=$root/build/release/bin
 while [ $# -gt 0 ]; do
   case $1 in
@@ -59,6 +59,10 @@ attack_suite() {
     echo "0 passed, 1 failed, 0 skipped"
     return 1
   fi
+}
+
+chaos_suite() {
+  CHAOS_MINUTES=${minutes:-60} CHAOS_SEED=$seed "$root/test/cluster/run.sh" -run 'TestChaos$' "$bin"
 }
 
 for suite in $suites; do

@@ -45,8 +45,19 @@ func (r *run) calm() {
 			}
 			return err
 		})
-		f := r.footprint(n)
-		f.Settled, f.SettleBound = time.Since(ended), r.bounds.Serve+5*time.Second
+		settled := time.Since(ended)
+		var f judge.Footprint
+		first := r.first[n.Name]
+		_ = r.awaitQuietly(r.bounds.Serve, func() error { // containers that the API has forgotten may still be on their way out
+			if f = r.footprint(n); first != nil && (f.Mounts > first.Mounts || f.Processes > first.Processes || f.ResidentAgents != 1) {
+				return fmt.Errorf("%d mounts", f.Mounts)
+			}
+			return nil
+		})
+		if first == nil {
+			r.first[n.Name] = &f
+		}
+		f.Settled, f.SettleBound = settled, r.bounds.Serve+5*time.Second
 		f.Allocatable, f.Whole = fmt.Sprintf("%+v", now), fmt.Sprintf("%+v", want)
 		r.mu.Lock()
 		r.history.Footprints = append(r.history.Footprints, f)

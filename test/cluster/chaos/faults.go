@@ -77,6 +77,7 @@ func (r *run) node(n *cluster.Node, e Event) error {
 		err = errors.Join(err, n.Plug())
 		before, f.Serving = time.Time{}, false
 	case "reboot":
+		r.count("kubelet restarts")
 		err = n.PowerCycle()
 	default:
 		err = errors.New("nobody knows how")
@@ -86,10 +87,13 @@ func (r *run) node(n *cluster.Node, e Event) error {
 		f.Serving = true
 		err = r.startKubelet(n)
 	}
-	if err == nil {
-		err = r.agentBack(n, before)
-	}
 	f.End = time.Now()
+	if err == nil {
+		var since time.Time
+		if since, err = r.agentBack(n, before); since.After(f.End) {
+			f.End = since
+		}
+	}
 	r.fault(f)
 	return err
 }
@@ -126,21 +130,42 @@ func (r *run) deleteAgentPod(n *cluster.Node) error {
 	})
 }
 
-// agentBack waits for an agent that began after a time. The kubelet waits longer and longer before it starts a container again
-// that ends often; whoever cannot wait deletes the pod, and so does this.
-func (r *run) agentBack(n *cluster.Node, after time.Time) error {
-	deleteAt := time.Now().Add(4 * time.Second)
-	return await(n.Name+" has an agent", func() error {
-		if since := r.agentSince(n.Name); !since.IsZero() && since.After(after) {
+// agentBack waits for an agent that began after a time, and returns when it did; the zero time is for one that only had to stay.
+// The kubelet waits longer and longer before it starts a container again that ends often; whoever cannot wait deletes the pod,
+// and so does this.
+func (r *run) agentBack(n *cluster.Node, after time.Time) (time.Time, error) {
+	var since time.Time
+	tired := time.Now().Add(5 * time.Second)
+	err := await(n.Name+" has an agent", func() error {
+		if since = r.agentSince(n.Name); since.IsZero() || !since.After(after) {
+			since = time.Time{}
+		} else if after.IsZero() {
 			return nil
 		}
-		if time.Now().After(deleteAt) && len(n.ContainerProcesses("neuron-agent")) == 0 {
-			deleteAt = time.Now().Add(20 * time.Second)
-			r.count("agent pods deleted, tired of the back-off")
-			return r.deleteAgentPod(n)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		defer cancel()
+		pods, err := r.c.Client.CoreV1().Pods(system).List(ctx, meta.ListOptions{LabelSelector: agentPod,
+			FieldSelector: "spec.nodeName=" + n.Name})
+		if err != nil {
+			return err
 		}
-		return errors.New("none yet")
+		for _, pod := range pods.Items {
+			if pod.DeletionTimestamp != nil || len(pod.Status.ContainerStatuses) != 1 {
+				return errors.New("a pod is on its way")
+			}
+			status := pod.Status.ContainerStatuses[0]
+			if waiting := status.State.Waiting; waiting != nil && waiting.Reason == "CrashLoopBackOff" && time.Now().After(tired) {
+				tired = time.Now().Add(20 * time.Second)
+				r.count("agent pods deleted, tired of the kubelet's back-off")
+				return r.deleteAgentPod(n)
+			}
+		}
+		if len(pods.Items) != 1 || since.IsZero() {
+			return errors.New("none yet")
+		}
+		return nil
 	})
+	return since, err
 }
 
 // hardware does one fault of the lane "hardware".
@@ -252,13 +277,11 @@ func (r *run) cluster(e Event) error {
 		})
 	case "rolling-restart":
 		f.Serving = true
-		before := time.Now()
-		err = await("rollout restart", func() error {
-			_, err := r.c.TryKubectl("-n", system, "rollout", "restart", "daemonset/neuron-agent")
-			return err
-		})
-		for _, n := range r.nodes {
-			err = errors.Join(err, r.agentBack(n, before))
+		for _, arguments := range [][]string{{"restart", "daemonset/neuron-agent"}, {"status", "daemonset/neuron-agent", "--timeout=20s"}} {
+			err = errors.Join(err, await("rollout "+arguments[0], func() error {
+				_, err := r.c.TryKubectl(append([]string{"-n", system, "rollout"}, arguments...)...)
+				return err
+			}))
 		}
 	}
 	f.End = time.Now()

@@ -25,6 +25,11 @@ func (r *run) report(v *judge.Verdict, o Options, schedule []string) {
 	for _, what := range slices.Sorted(maps.Keys(r.counts)) {
 		r.t.Logf("chaos: %d %s", r.counts[what], what)
 	}
+	admitted := map[string]bool{}
+	for _, c := range r.history.Containers {
+		admitted[c.UID] = true
+	}
+	r.t.Logf("chaos: %d pods admitted and started", len(admitted))
 	r.t.Logf("chaos: judged %d containers by their ids and %d by their counts, %d without a report; %d pairs on the same silicon",
 		v.Exact, v.ByCount, v.Unreported, v.Pairs)
 	for _, kind := range slices.Sorted(maps.Keys(v.Back)) {

@@ -30,14 +30,14 @@ type run struct {
 	nodes  []*cluster.Node
 	load   *load
 	whole  map[string]cluster.Counts
+	first  map[string]*judge.Footprint // of the first calm
 	bounds judge.Bounds
-	broken bool // the cluster itself did not come back; guarded by recorder.mu
 }
 
 // Run makes chaos on nodes that serve everything, for so long as asked, and reports each violation as an error of the test.
 func Run(t testing.TB, c *cluster.Cluster, nodes []*cluster.Node, o Options) {
 	rec := newRecorder(t)
-	r := &run{recorder: rec, c: c, nodes: nodes, whole: map[string]cluster.Counts{}, bounds: o.Bounds,
+	r := &run{recorder: rec, c: c, nodes: nodes, whole: map[string]cluster.Counts{}, first: map[string]*judge.Footprint{}, bounds: o.Bounds,
 		load: &load{r: rec, c: c, random: rand.New(rand.NewPCG(o.Seed, 1)), outstanding: 10 * len(nodes), waiting: map[string]bool{}}}
 	if err := r.prepare(); err != nil {
 		t.Fatal(err)

@@ -55,8 +55,8 @@ var lanes = map[string][]weighted{
 }
 
 // gaps between two events of a lane: a half to three halves of these.
-var gaps = map[string]time.Duration{"programs": 6 * time.Second, "hardware": 5 * time.Second, "control": 14 * time.Second,
-	"cluster": 6 * time.Second}
+var gaps = map[string]time.Duration{"programs": 8 * time.Second, "hardware": 5 * time.Second, "control": 14 * time.Second,
+	"cluster": 8 * time.Second}
 
 // Schedule draws the faults of so long a time on these nodes. The same seed draws the same. Every kind comes before any comes
 // a second time in its lane.

@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -10,6 +11,7 @@ import (
 type Violation struct {
 	At   time.Time
 	Node string
+	Unit string // what the sentence begins with, if it is about units
 	What string
 }
 
@@ -29,7 +31,7 @@ type Verdict struct {
 }
 
 func (v *Verdict) violate(at time.Time, node, format string, values ...any) {
-	v.Violations = append(v.Violations, Violation{at, node, fmt.Sprintf(format, values...)})
+	v.Violations = append(v.Violations, Violation{at, node, "", fmt.Sprintf(format, values...)})
 }
 
 func (v *Verdict) kubelet(kind, format string, values ...any) {
@@ -38,6 +40,7 @@ func (v *Verdict) kubelet(kind, format string, values ...any) {
 
 // Kinds of what the kubelet does by itself.
 const (
+	StoppedRunning = "a pod refused after its containers had run"
 	GaveTwice      = "one id of one resource given twice"
 	ReleasedForced = "devices of a pod deleted with grace 0 given away while its containers ended"
 	RefusedRunning = "devices of a running pod given away, which the kubelet refused"
@@ -50,13 +53,39 @@ func Judge(h *History, b Bounds) *Verdict {
 	for _, c := range h.Containers {
 		v.given(h, c, uses)
 	}
+	v.stopped(h)
 	v.shared(h, uses)
 	v.offered(h, b)
 	v.withheld(h, b)
 	v.lives(h)
 	v.leaks(h)
+	v.Violations = merged(v.Violations)
 	slices.SortStableFunc(v.Violations, func(a, b Violation) int { return a.At.Compare(b.At) })
 	return v
+}
+
+// merged makes one violation of those that differ in the unit alone.
+func merged(all []Violation) []Violation {
+	type key struct {
+		at   time.Time
+		node string
+		what string
+	}
+	units := map[key][]string{}
+	var order []key
+	for _, v := range all {
+		k := key{v.At, v.Node, v.What}
+		if units[k] == nil {
+			order = append(order, k)
+		}
+		units[k] = append(units[k], v.Unit)
+	}
+	var few []Violation
+	for _, k := range order {
+		names := strings.Join(units[k], ", ")
+		few = append(few, Violation{k.at, k.node, names, strings.TrimSpace(names + " " + k.what)})
+	}
+	return few
 }
 
 // patience is how long a container may run without having written what it sees.
@@ -97,6 +126,17 @@ func (h *History) broken(node string, at time.Time) bool {
 	return slices.ContainsFunc(h.Faults, func(f Fault) bool {
 		return f.Node == node && len(f.Targets) > 0 && !f.Begin.After(at) && f.End.After(at.Add(-time.Second))
 	})
+}
+
+// stopped: a kubelet that starts admits the pods that run once more, and refuses those for which something is missing just then.
+func (v *Verdict) stopped(h *History) {
+	told := map[string]bool{}
+	for _, c := range h.Containers {
+		if pod := h.Pods[c.UID]; pod != nil && pod.Refused != "" && !told[c.UID] {
+			told[c.UID] = true
+			v.kubelet(StoppedRunning, "%s: %s %s", c, pod.Refused, pod.Message)
+		}
+	}
 }
 
 // shared is the rule: nothing in two containers that run at the same time. The containers of one pod are judged like

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -14,6 +15,10 @@ type reason struct {
 }
 
 type unit struct{ resource, id string }
+
+func (v *Verdict) violateUnit(at time.Time, node string, u unit, format string, values ...any) {
+	v.Violations = append(v.Violations, Violation{at, node, u.resource + " " + u.id, fmt.Sprintf(format, values...)})
+}
 
 // offered compares, unit by unit, what the kubelet offered with what was broken, held and served.
 func (v *Verdict) offered(h *History, b Bounds) {
@@ -158,7 +163,7 @@ func (v *Verdict) offeredUnit(h *History, b Bounds, node string, u unit, looks [
 		for _, left := range away.without(blocked) {
 			// A pod refused half-way is on no record; what it was given comes back within the same bound.
 			if left.length() > b.Release {
-				v.violate(left.Begin, node, "%s %s is sound and free, and not offered for %v (%s)", u.resource, u.id, left.length(), left)
+				v.violateUnit(left.Begin, node, u, "sound and free, and not offered for %v (%s)", left.length(), left)
 			}
 		}
 	}
@@ -191,7 +196,7 @@ func (v *Verdict) mayOffer(b Bounds, node string, u unit, look Look, serving, br
 		}
 		for _, left := range wrong.without(nobody) {
 			if left.length() > 0 {
-				v.violate(left.Begin, node, "%s %s is offered though %s since %s (%s)", u.resource, u.id, r.kind, r.Begin.Format(Clock), left)
+				v.violateUnit(left.Begin, node, u, "offered though %s since %s (%s)", r.kind, r.Begin.Format(Clock), left)
 			}
 		}
 	}
