@@ -113,6 +113,9 @@ run_suite manifests test/manifests/run.sh
 step "Helm chart: lint, rendering, schema, the same as the manifests (Go; builds Helm the first time, some minutes)"
 run_suite helm test/helm/run.sh
 
+step "Lives of nodes on the kubelet's device manager (Go; about a minute, the first time some to build)"
+run_suite admissions test/admissions/run.sh "$build/bin"
+
 if [ "$quick" = yes ]; then
   step "Images, packages, the real kubelet and the cluster: left out by --quick"
   skipped=$((skipped + 3))

@@ -75,7 +75,7 @@ class Supervisor {
   void log_changes(const ServedResource& served, const monitor::UnitList& list) const;
 
   // holders
-  void ask_holders();
+  void ask_holders(SteadyTime asked_at);
   void apply_holders();
   void log_source();
   [[nodiscard]] std::chrono::milliseconds ask_interval() const;

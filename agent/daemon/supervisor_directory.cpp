@@ -43,7 +43,7 @@ std::optional<Supervisor::Outcome> Supervisor::watch_directory() {
     note_other_socket({plugin::SocketWatch::Event::Kind::appeared, name});
   }
   if (!holders_known_) {
-    ask_holders();
+    ask_holders(parts_.clock.now());
   } else {
     connect_all();
   }

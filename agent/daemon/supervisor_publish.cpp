@@ -77,11 +77,10 @@ void Supervisor::log_changes(const ServedResource& served, const monitor::UnitLi
   }
 }
 
-void Supervisor::ask_holders() {
+void Supervisor::ask_holders(SteadyTime asked_at) {
   ask_moment_.drop();
   if (asking_holders_) return;
   asking_holders_ = true;
-  const SteadyTime asked_at = parts_.clock.now();
   pod_resources_.list(kListDeadline, [&events = parts_.events, asked_at](Result<std::vector<rpc::PodDevices>> answer) {
     events.post(HoldersListed{asked_at, std::move(answer)});
   });
@@ -172,7 +171,8 @@ void Supervisor::run_timers() {
   // comes.
   if (open_moment_.due(now, last_call, false) && parts_.desk.admission_open()) ask_moment_.want(now);
   look_whether_overslept(now);  // in the lines above
-  if (ask_moment_.due(now, last_call, lists_.holds())) ask_holders();
+  // As of `now`: an answer that went out since the newest call was looked at is newer than the question.
+  if (ask_moment_.due(now, last_call, lists_.holds())) ask_holders(now);
   if (check_.due(now)) ask_allocatable();
 }
 

@@ -179,9 +179,34 @@ func (k *kubelet) serve(q question) (reply, error) {
 				r.Healthy[resource] = append(r.Healthy[resource], id)
 			}
 		}
+		r.Status = k.status()
 		return r, nil
 	}
 	return reply{}, fmt.Errorf("unknown question %q", q.Op)
+}
+
+// status is what the kubelet tells the API server of the units of regular containers: the unhealthy ones.
+func (k *kubelet) status() []heldIDs {
+	all := []heldIDs{}
+	for _, pod := range k.pods.GetPods() {
+		status := v1.PodStatus{}
+		for _, container := range pod.Spec.Containers {
+			status.ContainerStatuses = append(status.ContainerStatuses, v1.ContainerStatus{Name: container.Name})
+		}
+		k.devices.UpdateAllocatedResourcesStatus(pod, &status)
+		for _, container := range status.ContainerStatuses {
+			for _, resource := range container.AllocatedResourcesStatus {
+				one := heldIDs{string(pod.UID), container.Name, string(resource.Name), nil}
+				for _, unit := range resource.Resources {
+					if unit.Health == v1.ResourceHealthStatusUnhealthy {
+						one.IDs = append(one.IDs, string(unit.ResourceID))
+					}
+				}
+				all = append(all, one)
+			}
+		}
+	}
+	return all
 }
 
 // options is what the kubelet asks before it creates a container.

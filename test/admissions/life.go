@@ -86,6 +86,7 @@ func (l *life) violate(what string, pods ...string) {
 	}
 	l.tally.Violations = append(l.tally.Violations, text.String())
 	fmt.Fprintf(l.progress, "VIOLATION on %s: %s\n", l.Machine, what)
+	_ = os.WriteFile(fmt.Sprintf("%s/%s-violation-%d.txt", l.Logs, l.Machine, len(l.tally.Violations)), []byte(text.String()), 0o644)
 	if len(l.tally.Violations) >= 5 { // the rest would be consequences
 		l.end()
 	}
@@ -107,7 +108,6 @@ func live(o lifeOptions, m machine, root string, progress io.Writer) (*tally, er
 		return nil, err
 	}
 	l.startAgent()
-	l.lost = true
 	l.startKubelet()
 	l.settle("the first start", func() {
 		l.rememberFootprint()

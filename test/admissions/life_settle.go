@@ -126,6 +126,9 @@ func (l *life) wrong(r reply) string {
 				other.add(part)
 			}
 		}
+		if what := l.wrongStatus(r, resource, other); what != "" {
+			return what
+		}
 		for _, id := range h.allIDs(resource) {
 			part, _ := h.useOf(resource, []string{id})
 			if own.shared(part) != "" {
@@ -135,6 +138,24 @@ func (l *life) wrong(r reply) string {
 			if offered := slices.Contains(r.Healthy[resource], id); offered != want {
 				return fmt.Sprintf("%s %s: offered %v, sound %v, held through another name %q", resource, id, offered,
 					h.well(resource, id), part.shared(other))
+			}
+		}
+	}
+	return ""
+}
+
+// wrongStatus compares what pods' statuses say of the units that they hold, through one name only, with what is broken.
+func (l *life) wrongStatus(r reply, resource string, other use) string {
+	for _, told := range r.Status {
+		for _, held := range r.Held {
+			if held.UID != told.UID || held.Container != told.Container || held.Resource != told.Resource || held.Resource != resource {
+				continue
+			}
+			for _, id := range held.IDs {
+				part, _ := l.hardware.useOf(resource, []string{id})
+				if sick := slices.Contains(told.IDs, id); sick == l.hardware.well(resource, id) && part.shared(other) == "" {
+					return fmt.Sprintf("the status of pod %s calls %s %s unhealthy: %v", told.UID, resource, id, sick)
+				}
 			}
 		}
 	}

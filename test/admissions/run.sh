@@ -60,6 +60,13 @@ out=$top/build/admissions
 mkdir -p "$out"
 $as_root rm -rf "$out/logs"
 mkdir -p "$out/logs"
+# Lives last minutes, and start the agent again and again: from copies, whatever is built meanwhile.
+programs=$out/programs
+rm -rf "$programs"
+mkdir -p "$programs/bin"
+cp "$bin/neuron-agent" "$bin/neuron-sim" "$programs/bin/"
+if [ -d "$bin/../libexec" ]; then cp -r "$bin/../libexec" "$programs/"; fi
+
 echo "admissions: building the kubelet's device manager (minutes the first time, then from cache)"
 export CGO_ENABLED=0
 (cd "$here" && nice -n 10 "$go" build -ldflags "-s -w" -o "$out/admissions" .) ||
@@ -71,7 +78,7 @@ grep -E '^--- ' "$out/judge.txt" || true
 
 # shellcheck disable=SC2086  # options are words without blanks
 status=0
-$as_root env ADMISSIONS_LOG_LEVEL="${ADMISSIONS_LOG_LEVEL:-}" "$out/admissions" run --bin "$bin" --logs "$out/logs" $options \
+$as_root env ADMISSIONS_LOG_LEVEL="${ADMISSIONS_LOG_LEVEL:-}" "$out/admissions" run --bin "$programs/bin" --logs "$out/logs" $options \
   >"$out/output.txt" 2>&1 &
 lives=$!
 trap '$as_root kill $lives 2>/dev/null || true' INT TERM HUP

@@ -39,6 +39,7 @@ type reply struct {
 	Nodes    []deviceNode `json:",omitempty"` // options
 
 	Healthy map[string][]string `json:",omitempty"` // look: ids that the kubelet would give away, held or not
+	Status  []heldIDs           `json:",omitempty"` // look: by container and resource, the ids called unhealthy
 	Posted  map[string]int64    `json:",omitempty"` // start, admit, status, look: allocatable of the last node status
 }
 

@@ -22,10 +22,10 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     static_cast<void>(config::find_group(*groups, {"trn1.32xlarge", "ip-10-0-0-1"}).has_value());
   }
   if (const auto resources = core::parse_resource_list(text)) {
-    require(core::parse_resource_list(core::format_resource_list(*resources)) == *resources);
+    require(core::parse_resource_list(core::format_resource_list(*resources)).value() == *resources);
   }
   if (const auto devices = core::parse_core_devices(text)) {
-    require(core::parse_core_devices(core::format_core_devices(*devices)) == *devices);
+    require(core::parse_core_devices(core::format_core_devices(*devices)).value() == *devices);
   }
   const auto half = size / 2;
   static_cast<void>(config::matches_pattern(text.substr(0, half), text.substr(half)));

@@ -174,6 +174,29 @@ TEST(Ledger, AnAnswerIsNotLostToAnOlderEntryThatItReuses) {
   EXPECT_EQ(ledger.silicon_of_admission(kDevice, 8)->cores, (std::vector<int>{1, 2, 3}));
 }
 
+// On a node that is never quiet List is asked right after an answer, and the kubelet looks before it has read it.
+TEST(Ledger, AnAnswerOnItsWayIsNotLostToAListThatDoesNotShowIt) {
+  const auto at = [](int ms) { return SteadyTime{} + std::chrono::milliseconds(ms); };
+  Ledger ledger;
+  Holding given = cores(kDevice, {10, 11}, 7, 0);
+  given.since = at(1000);
+  ledger.record(given);
+  ledger.reconcile({{}, at(1001), {}, 7});
+  EXPECT_TRUE(ledger.conflict(kCore, {10}, {10}, 8));
+  ledger.reconcile({{}, at(1100), {}, 7});
+  EXPECT_FALSE(ledger.conflict(kCore, {10}, {10}, 8)) << "the pod was refused";
+}
+
+TEST(Ledger, WhatOnlyTheCheckpointShowedIsOverWithANewerCheckpointOfTheSameList) {
+  const auto asked = SteadyTime{} + seconds(3);
+  Ledger ledger;
+  Holding stored = cores(kDevice, {14, 15}, 0, 0, "pod u1/init");
+  stored.since = asked - SteadyTime::duration{1};
+  ledger.reconcile({{}, asked, {stored}, 7});
+  ledger.reconcile({{}, asked, {}, 8});
+  EXPECT_TRUE(ledger.holdings().empty());
+}
+
 TEST(Ledger, WhatWasGivenAfterTheQuestionEndsTheListedHolder) {
   Ledger ledger;
   ledger.record(cores(kCore, {0, 1}, 8, 5));

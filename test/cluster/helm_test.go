@@ -1,0 +1,79 @@
+package scenarios
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"neuron-agent.test/cluster/cluster"
+)
+
+// shell runs one line as somebody types it in the tree's root, with kubectl and helm of the suite.
+func shell(t *testing.T, c *cluster.Cluster, line string) string {
+	t.Helper()
+	command := exec.Command("sh", "-ec", line)
+	command.Dir = filepath.Dir(cluster.Manifest(""))
+	home := t.TempDir()
+	command.Env = append(os.Environ(), "PATH="+cluster.Tools()+":"+os.Getenv("PATH"), "KUBECONFIG="+c.Kubeconfig, "HOME="+home)
+	output, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", line, err, output)
+	}
+	t.Logf("$ %s\n%s", line, output)
+	return string(output)
+}
+
+// TestHelm: install, test, upgrade, rollback and uninstall, with a pod that holds devices all the time.
+func TestHelm(t *testing.T) {
+	if _, err := os.Stat(filepath.Join(cluster.Tools(), "helm")); err != nil {
+		t.Fatal(err, "; test/helm/run.sh --command FILE builds it")
+	}
+	c := cluster.Get(t)
+	node := c.Nodes(t, cluster.Trn1)[0]
+	whole := cluster.Counts{Cores: 32, Devices: 16, EFAs: 8}
+	helm := func(line string, values ...any) string {
+		return shell(t, c, "helm -n "+system+" "+fmt.Sprintf(line, values...))
+	}
+	const chart = "neuron-agent manifests/helm/neuron-agent"
+	t.Cleanup(func() {
+		_, _ = c.TryKubectl("-n", system, "delete", "daemonset,pod", "-l", "app.kubernetes.io/instance=neuron-agent")
+	})
+	notes := helm("install %s --wait --timeout 60s", chart)
+	if !strings.Contains(notes, "DaemonSet neuron-agent") {
+		t.Errorf("notes:\n%s", notes)
+	}
+	node.ExpectAllocatable(t, whole)
+	if out := helm("test neuron-agent --timeout 60s"); !strings.Contains(out, "Succeeded") {
+		t.Errorf("helm test says\n%s", out)
+	}
+
+	ask := cluster.Ask{cluster.Neuron: "2"}
+	job := cluster.One("through-helm", ask)
+	c.StartJob(t, job)
+	c.AwaitReports(t, job)[0].ExpectGiven(t, ask, 2)
+
+	arguments := func() string { return strings.Join(agentOn(t, c, node).Spec.Containers[0].Args, " ") }
+	helm("upgrade %s --wait --timeout 60s --set logLevel=debug", chart)
+	if got := arguments(); got != "run --log-level=debug" {
+		t.Errorf("after the upgrade it runs with %q", got)
+	}
+	helm("rollback neuron-agent 1 --wait --timeout 60s")
+	if got := arguments(); got != "run" {
+		t.Errorf("after the rollback it runs with %q", got)
+	}
+	node.ExpectAllocatable(t, cluster.Counts{Cores: 28, Devices: 16, EFAs: 8}) // the pod's two devices are still held
+	c.DeleteJob(t, job)
+	node.ExpectAllocatable(t, whole)
+
+	helm("uninstall neuron-agent --wait --timeout 60s")
+	c.ExpectNoPods(t, system, agentPod)
+	node.ExpectAllocatable(t, cluster.Counts{})
+	left := c.Kubectl(t, "get", "all,configmap,secret,serviceaccount,clusterrole,clusterrolebinding", "-A",
+		"-l", "app.kubernetes.io/managed-by=Helm", "-o", "name")
+	if strings.TrimSpace(left) != "" {
+		t.Errorf("left behind: %s", left)
+	}
+}
