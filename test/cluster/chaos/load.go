@@ -197,8 +197,11 @@ func shorten(message string) string {
 	if at := strings.Index(message, ", which is unexpected"); at >= 0 {
 		message = message[:at]
 	}
+	for _, common := range []string{"Pod was rejected: ", "Allocate failed due to ", "rpc error: code = "} {
+		message = strings.ReplaceAll(message, common, "")
+	}
 	message = numbers.ReplaceAllString(message, "N")
-	return message[:min(len(message), 150)]
+	return message[:min(len(message), 160)]
 }
 
 func (l *load) remove(ctx context.Context, pod *core.Pod) {
