@@ -34,37 +34,43 @@ func (r *run) calm() {
 		return fmt.Errorf("%d are left", left)
 	})
 	r.note("calm: no pods")
-	ended := time.Now()
+	ended, all := time.Now(), map[*cluster.Node]judge.Footprint{}
 	for _, n := range r.nodes {
-		want := r.whole[n.Name]
-		var now cluster.Counts
-		r.awaitQuietly(r.bounds.Serve, func() error {
+		want, now := r.whole[n.Name], cluster.Counts{}
+		_ = r.awaitQuietly(r.bounds.Serve, func() error {
 			var err error
 			if now, err = n.Allocatable(); err == nil && now != want {
 				err = fmt.Errorf("allocatable %+v", now)
 			}
 			return err
 		})
-		settled := time.Since(ended)
-		var f judge.Footprint
-		first := r.first[n.Name]
-		_ = r.awaitQuietly(r.bounds.Serve, func() error { // containers that the API has forgotten may still be on their way out
-			if f = r.footprint(n); first != nil && (f.Mounts > first.Mounts || f.Processes > first.Processes || f.ResidentAgents != 1) {
-				return fmt.Errorf("%d mounts", f.Mounts)
-			}
-			return nil
-		})
-		if first == nil {
-			r.first[n.Name] = &f
-		}
-		f.Settled, f.SettleBound = settled, r.bounds.Serve+5*time.Second
-		f.Allocatable, f.Whole = fmt.Sprintf("%+v", now), fmt.Sprintf("%+v", want)
-		r.mu.Lock()
-		r.history.Footprints = append(r.history.Footprints, f)
-		r.mu.Unlock()
-		r.t.Logf("chaos: calm on %s after %v: agent %d fds, %d threads, %d KiB anonymous, %d files; node %d fds, %d processes, %d mounts",
-			n.Name, f.Settled.Round(time.Millisecond), f.Fds, f.Threads, f.AnonymousBytes>>10, len(f.Files), f.NodeFds, f.Processes, f.Mounts)
+		all[n] = judge.Footprint{Settled: time.Since(ended), SettleBound: r.bounds.Serve + 5*time.Second,
+			Allocatable: fmt.Sprintf("%+v", now), Whole: fmt.Sprintf("%+v", want)}
 	}
+	for _, n := range r.nodes {
+		r.tread(n, all[n])
+	}
+}
+
+// tread takes a footprint of a node. Containers that the API has forgotten may still be on their way out.
+func (r *run) tread(n *cluster.Node, settled judge.Footprint) {
+	var f judge.Footprint
+	first := r.first[n.Name]
+	_ = r.awaitQuietly(r.bounds.Serve, func() error {
+		if f = r.footprint(n); first != nil && (f.Mounts > first.Mounts || f.Processes > first.Processes || f.ResidentAgents != 1) {
+			return fmt.Errorf("%d mounts, %d processes, %d agents", f.Mounts, f.Processes, f.ResidentAgents)
+		}
+		return nil
+	})
+	if first == nil {
+		r.first[n.Name] = &f
+	}
+	f.Settled, f.SettleBound, f.Allocatable, f.Whole = settled.Settled, settled.SettleBound, settled.Allocatable, settled.Whole
+	r.mu.Lock()
+	r.history.Footprints = append(r.history.Footprints, f)
+	r.mu.Unlock()
+	r.t.Logf("chaos: calm on %s after %v: agent %d fds, %d threads, %d KiB anonymous, %d files; node %d fds, %d processes, %d mounts",
+		n.Name, f.Settled.Round(time.Millisecond), f.Fds, f.Threads, f.AnonymousBytes>>10, len(f.Files), f.NodeFds, f.Processes, f.Mounts)
 }
 
 // unique is the part of a socket's name that belongs to one process of the agent.
