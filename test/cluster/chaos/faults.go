@@ -34,53 +34,24 @@ func await(what string, check func() error) error {
 	}
 }
 
-// pause is how long a fault lasts.
-func pause(d time.Duration) { time.Sleep(d) }
-
 // node does one fault of the lane "programs" and waits until it is over: kubelet and agent run again.
 func (r *run) node(n *cluster.Node, e Event) error {
 	f := judge.Fault{Kind: e.Kind, Node: n.Name, Serving: true, Span: judge.Span{Begin: time.Now()}}
-	before := time.Now()
+	var after time.Time // the agent must be one that began then
 	var err error
 	switch e.Kind {
-	case "agent-kill":
-		err = r.signalAgent(n, syscall.SIGKILL)
-	case "agent-term":
-		err = r.signalAgent(n, syscall.SIGTERM)
-	case "agent-pod-deleted":
-		err = r.deleteAgentPod(n)
-	case "agent-stopped":
-		pids := n.ContainerProcesses("neuron-agent")
-		signal(pids, syscall.SIGSTOP)
-		pause(e.For)
-		signal(pids, syscall.SIGCONT)
-		before = time.Time{}
-	case "kubelet-kill":
-		err = n.Kubelet.End(syscall.SIGKILL)
-		pause(e.For)
-		err = errors.Join(err, r.startKubelet(n))
-		before = time.Time{}
-	case "kubelet-stopped":
-		err = n.Kubelet.Pause()
-		pause(e.For)
-		err = errors.Join(err, n.Kubelet.Resume())
-		before = time.Time{}
-	case "containerd-kill", "containerd-term":
-		how := map[string]syscall.Signal{"containerd-kill": syscall.SIGKILL, "containerd-term": syscall.SIGTERM}[e.Kind]
-		err = n.Containerd.End(how)
-		pause(e.For)
-		err = errors.Join(err, n.StartContainerd())
-		before, f.Serving = time.Time{}, false
-	case "wire-cut":
-		err = n.Unplug()
-		pause(e.For)
-		err = errors.Join(err, n.Plug())
-		before, f.Serving = time.Time{}, false
+	case "agent-kill", "agent-term", "agent-pod-deleted":
+		after = time.Now()
+		err = r.endAgent(n, e.Kind)
 	case "reboot":
+		after = time.Now()
 		r.count("kubelet restarts")
 		err = n.PowerCycle()
+	case "containerd-kill", "containerd-term", "wire-cut": // the agent needs neither
+		f.Serving = false
+		err = r.interrupt(n, e)
 	default:
-		err = errors.New("nobody knows how")
+		err = r.interrupt(n, e)
 	}
 	if err == nil && n.Kubelet.Running() != nil { // it ends by itself where its runtime was away too long
 		r.count("kubelet ended by itself")
@@ -90,7 +61,7 @@ func (r *run) node(n *cluster.Node, e Event) error {
 	f.End = time.Now()
 	if err == nil {
 		var since time.Time
-		if since, err = r.agentBack(n, before); since.After(f.End) {
+		if since, err = r.agentBack(n, after); since.After(f.End) {
 			f.End = since
 		}
 	}
@@ -98,6 +69,45 @@ func (r *run) node(n *cluster.Node, e Event) error {
 	return err
 }
 
+func (r *run) endAgent(n *cluster.Node, how string) error {
+	switch how {
+	case "agent-kill":
+		return signal(n.ContainerProcesses("neuron-agent"), syscall.SIGKILL)
+	case "agent-term":
+		return signal(n.ContainerProcesses("neuron-agent"), syscall.SIGTERM)
+	default:
+		return r.deleteAgentPod(n)
+	}
+}
+
+// interrupt takes something away for as long as the event says.
+func (r *run) interrupt(n *cluster.Node, e Event) error {
+	var away, back func() error
+	switch e.Kind {
+	case "agent-stopped":
+		pids := n.ContainerProcesses("neuron-agent")
+		away = func() error { return signal(pids, syscall.SIGSTOP) }
+		back = func() error { return signal(pids, syscall.SIGCONT) }
+	case "kubelet-kill":
+		away = func() error { return n.Kubelet.End(syscall.SIGKILL) }
+		back = func() error { return r.startKubelet(n) }
+	case "kubelet-stopped":
+		away, back = n.Kubelet.Pause, n.Kubelet.Resume
+	case "containerd-kill":
+		away, back = func() error { return n.Containerd.End(syscall.SIGKILL) }, n.StartContainerd
+	case "containerd-term":
+		away, back = func() error { return n.Containerd.End(syscall.SIGTERM) }, n.StartContainerd
+	case "wire-cut":
+		away, back = n.Unplug, n.Plug
+	default:
+		return fmt.Errorf("nobody knows %q", e.Kind)
+	}
+	err := away()
+	time.Sleep(e.For)
+	return errors.Join(err, back())
+}
+
+// startKubelet starts a kubelet that has ended; its runtime may only just be back.
 func (r *run) startKubelet(n *cluster.Node) error {
 	r.count("kubelet restarts")
 	var err error
@@ -110,14 +120,13 @@ func (r *run) startKubelet(n *cluster.Node) error {
 	return err
 }
 
-func signal(pids []int, s syscall.Signal) {
+// signal sends to processes; that one has ended is no error.
+func signal(pids []int, s syscall.Signal) error {
 	for _, pid := range pids {
-		_ = syscall.Kill(pid, s)
+		if err := syscall.Kill(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
 	}
-}
-
-func (r *run) signalAgent(n *cluster.Node, s syscall.Signal) error {
-	signal(n.ContainerProcesses("neuron-agent"), s)
 	return nil
 }
 
@@ -205,7 +214,7 @@ func (r *run) hardware(n *cluster.Node, e Event) error {
 		return err
 	}
 	err := set(action)
-	pause(e.For)
+	time.Sleep(e.For)
 	err = errors.Join(err, set("heal"))
 	f.End = time.Now()
 	r.fault(f)
@@ -229,7 +238,7 @@ func (r *run) control(e Event) error {
 		program, start = c.ControllerManager, c.StartControllerManager
 	}
 	err := program.End(syscall.SIGKILL)
-	pause(e.For)
+	time.Sleep(e.For)
 	err = errors.Join(err, start())
 	f.End = time.Now()
 	r.fault(f)
@@ -270,7 +279,7 @@ func (r *run) cluster(e Event) error {
 		if failed != nil {
 			r.count("drains that did not end in 15 s")
 		}
-		pause(e.For)
+		time.Sleep(e.For)
 		err = await("uncordon", func() error {
 			_, err := r.c.TryKubectl("uncordon", e.Node)
 			return err
