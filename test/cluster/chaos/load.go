@@ -180,6 +180,7 @@ func (l *load) listed(ctx context.Context, pods []core.Pod) {
 
 // ended counts how a pod ended; the recorder is locked.
 func (l *load) ended(known *judge.Pod, pod *core.Pod) {
+	known.Succeeded = pod.Status.Phase == core.PodSucceeded
 	if pod.Status.Reason == "" {
 		l.r.counts["pods "+string(pod.Status.Phase)]++
 		return
@@ -190,13 +191,17 @@ func (l *load) ended(known *judge.Pod, pod *core.Pod) {
 		pod.Status.Message)})
 }
 
-var numbers = regexp.MustCompile(`[0-9]+`)
+var (
+	numbers = regexp.MustCompile(`[0-9]+`)
+	uids    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}/[a-z]+`)
+)
 
 // shorten makes one reason of messages that differ in numbers and names alone.
 func shorten(message string) string {
 	if at := strings.Index(message, ", which is unexpected"); at >= 0 {
 		message = message[:at]
 	}
+	message = uids.ReplaceAllString(message, "UID")
 	for _, common := range []string{"Pod was rejected: ", "Allocate failed due to ", "rpc error: code = "} {
 		message = strings.ReplaceAll(message, common, "")
 	}

@@ -104,7 +104,10 @@ func (w *watcher) find(pid int, now time.Time) *process {
 	} else if now.Sub(since) > youngFor {
 		return nil
 	}
-	p := w.classify(pid)
+	p, starting := w.classify(pid)
+	if starting {
+		w.young[pid] = now
+	}
 	if p != nil {
 		w.known[pid] = p
 		delete(w.young, pid)
@@ -112,34 +115,35 @@ func (w *watcher) find(pid int, now time.Time) *process {
 	return p
 }
 
-func (w *watcher) classify(pid int) *process {
+// classify says who a process is; starting: runc's own, which becomes the container's once containerd starts what it created.
+func (w *watcher) classify(pid int) (p *process, starting bool) {
 	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	arguments := strings.Split(string(command), "\x00")
 	if err != nil || len(arguments) < 3 {
-		return nil
+		return nil, false
 	}
-	p := &process{agent: arguments[0] == "neuron-agent" && arguments[1] == "run"}
+	p = &process{agent: arguments[0] == "neuron-agent" && arguments[1] == "run"}
 	isProbe := len(arguments) > 4 && arguments[1] == "sh" && arguments[2] == "/probe"
 	if !p.agent && !isProbe {
-		return nil
+		return nil, arguments[1] == "init"
 	}
 	group, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	at := slices.IndexFunc(w.nodes, func(n *cluster.Node) bool { return n.OwnsCgroup(string(group)) })
 	if at < 0 {
-		return nil
+		return nil, false
 	}
 	p.node = w.nodes[at]
 	if p.agent {
-		return p
+		return p, false
 	}
 	environment, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	for _, variable := range strings.Split(string(environment), "\x00") {
 		if pod, is := strings.CutPrefix(variable, "PROBE_POD="); is {
 			p.pod, p.workload, p.name = pod, workloadOf(pod), arguments[3]
-			return p
+			return p, false
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // workloadOf: a Job's pod has a suffix after the name of the Job, which ends in "-job".

@@ -53,6 +53,7 @@ func Judge(h *History, b Bounds) *Verdict {
 	for _, c := range h.Containers {
 		v.given(h, c, uses)
 	}
+	v.unseen(h)
 	v.stopped(h)
 	v.shared(h, uses)
 	v.offered(h, b)
@@ -126,6 +127,19 @@ func (h *History) broken(node string, at time.Time) bool {
 	return slices.ContainsFunc(h.Faults, func(f Fault) bool {
 		return f.Node == node && len(f.Targets) > 0 && !f.Begin.After(at) && f.End.After(at.Add(-time.Second))
 	})
+}
+
+// unseen: a pod that ran to its end unwatched would make this judge blind.
+func (v *Verdict) unseen(h *History) {
+	seen := map[string]bool{}
+	for _, c := range h.Containers {
+		seen[c.UID] = true
+	}
+	for uid, pod := range h.Pods {
+		if pod.Succeeded && !seen[uid] {
+			v.violate(pod.Ended, pod.Node, "%s succeeded, and nobody saw it run", pod.Name)
+		}
+	}
 }
 
 // stopped: a kubelet that starts admits the pods that run once more, and refuses those for which something is missing just then.

@@ -254,3 +254,9 @@ func TestNobodyLooked(t *testing.T) {
 	h.Looks = nil
 	expect(t, h, "nobody looked")
 }
+
+func TestPodThatNobodySaw(t *testing.T) {
+	h := small()
+	h.Pods["a"] = &Pod{Name: "a", UID: "a", Node: "n", Ended: at(10), Succeeded: true}
+	expect(t, h, "a succeeded, and nobody saw it run")
+}
