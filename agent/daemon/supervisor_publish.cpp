@@ -159,7 +159,7 @@ void Supervisor::apply_holders() {
 void Supervisor::look_whether_overslept(SteadyTime due) {
   const SteadyTime now = parts_.clock.now();
   if (now < due + kOverslept) return;
-  for (QuietMoment* moment : {&publish_moment_, &ask_moment_, &open_moment_}) moment->woke(now);
+  ask_moment_.woke(now);
 }
 
 void Supervisor::run_timers() {

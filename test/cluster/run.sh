@@ -5,8 +5,8 @@
 # build/image; where there are none a stand-in is made of the programs in DIRECTORY). Needs root or sudo for the tests
 # themselves; containerd, runc, Debian's containernetworking-plugins, iproute2 and a static busybox (tools/install-deps.sh
 # --test); and Go (test/go.sh installs it). Where a part is missing the suite says SKIPPED and succeeds; with CI=true that
-# fails. CHAOS_MINUTES makes TestChaos as long as that, CHAOS_SEED draws the same faults again,
-# CHAOS_SLOWER multiplies its bounds. Exit code: 0, or 1 when a test failed.
+# fails. CLUSTER_DEEP=1 runs the long scenarios too (about an hour). CHAOS_MINUTES makes TestChaos as long as that,
+# CHAOS_SEED draws the same faults again, CHAOS_SLOWER multiplies its bounds. Exit code: 0, or 1 when a test failed.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -14,10 +14,13 @@ top=$(cd "$here/../.." && pwd)
 only=.
 bin=${NEURON_BIN:-$top/build/release/bin}
 images=${IMAGES:-$top/build/image}
+limit=25m
+[ "${CLUSTER_DEEP:-}" != 1 ] || limit=120m
+[ -z "${CHAOS_MINUTES:-}" ] || limit=$((120 + 3 * CHAOS_MINUTES))m
 while [ $# -gt 0 ]; do
   case $1 in
     -run) only=${2:?-run needs a name}; shift 2 ;;
-    -h | --help) sed -n '2,10s/^# //p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,9s/^# //p' "$0"; exit 0 ;;
     -*) echo "run.sh: unknown option $1 (usage: run.sh [-run NAME] [DIRECTORY])" >&2; exit 2 ;;
     *) bin=$1; shift ;;
   esac
@@ -83,8 +86,8 @@ rm -f "$out/failed"
 {
   "$out/judge.test" -test.v -test.run "$only" 2>&1 || echo 1 >"$out/failed"
   $as_root env NEURON_BIN="$bin" IMAGES="$images" CLUSTER_TOOLS="$out" CLUSTER_TREE="$top" CLUSTER_LOGS="$out/logs" \
-    CHAOS_MINUTES="${CHAOS_MINUTES:-}" CHAOS_SEED="${CHAOS_SEED:-}" CHAOS_SLOWER="${CHAOS_SLOWER:-}" \
-    "$out/cluster.test" -test.v -test.timeout $((25 + 3 * ${CHAOS_MINUTES:-0}))m -test.run "$only" 2>&1 || echo 1 >"$out/failed"
+    CLUSTER_DEEP="${CLUSTER_DEEP:-}" CHAOS_MINUTES="${CHAOS_MINUTES:-}" CHAOS_SEED="${CHAOS_SEED:-}" CHAOS_SLOWER="${CHAOS_SLOWER:-}" \
+    "$out/cluster.test" -test.v -test.timeout "$limit" -test.run "$only" 2>&1 || echo 1 >"$out/failed"
 } | tee "$out/output.txt" | grep --line-buffered -E '^ *--- |FIGURE|_test.go:|^panic|cluster suite| chaos: ' || true
 status=0
 [ ! -e "$out/failed" ] || status=1

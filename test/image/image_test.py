@@ -24,7 +24,8 @@ version = re.search(r"^project\(.* VERSION ([0-9.]+)", (top / "CMakeLists.txt").
 programs = ["neuron-agent", "neuron-gather", "neuron-ls", "neuron-top"]
 helpers = ["neuron-pods", "neuron-topology"]
 # Bytes of all files, a little above what was measured: who makes an image larger should know it.
-limits = {"neuron-agent": 25_000_000, "neuron-agent-sim": 32_000_000}
+# neuron-sim asks the API server through Debian's libcurl, which brings its LDAP, Kerberos, SSH and TLS libraries.
+limits = {"neuron-agent": 25_000_000, "neuron-agent-sim": 50_000_000}
 alone_limit = 14_500_000
 
 
@@ -110,6 +111,8 @@ def holds_nothing_of_the_builder():
     """No path of the machine or of the build, no setting of its package manager."""
     for image in images.values():
         for name, path in image.files().items():
+            if name.startswith("usr/share/doc/"):
+                continue  # Debian's own words
             content = path.read_bytes()
             for secret in [str(top).encode(), b"/source/", b"/ccache"]:
                 assert secret not in content, f"{name} holds {secret.decode()}"
@@ -240,16 +243,14 @@ def asks_no_registry():
 
 
 def second_build_is_the_same():
-    if not deep:
-        raise Skip("only with --deep")
     for name in sorted(path.name for path in (out / "second").iterdir()):
         first, second = ((directory / name).read_bytes() for directory in (out, out / "second"))
         assert hashlib.sha256(first).digest() == hashlib.sha256(second).digest(), f"{name} differs"
 
 
 def other_architecture():
-    if not deep or arch != "amd64":
-        raise Skip("only with --deep, on amd64")
+    if arch != "amd64":
+        raise Skip("only on amd64")
     manifest, config = description("neuron-agent-sim", "arm64")
     assert config["architecture"] == "arm64" and manifest["RepoTags"] == [f"localhost/neuron-agent-sim:{version}"]
     image = Image(top, archive_of("neuron-agent-sim", "arm64"))
@@ -269,5 +270,5 @@ def other_architecture():
 
 sys.exit(run_all([
     names_and_labels, sizes, holds_only_what_is_needed, holds_nothing_of_the_builder, stripped, debug_symbols, bill_of_materials,
-    every_program_runs, simulated_host, terminals, asks_no_registry, second_build_is_the_same, other_architecture,
-]))
+    every_program_runs, simulated_host, terminals, asks_no_registry,
+] + ([second_build_is_the_same, other_architecture] if deep else [])))

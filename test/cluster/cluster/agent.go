@@ -1,0 +1,156 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+)
+
+// DefaultAgent is the DaemonSet of the default manifest, for tests that change something about it.
+func DefaultAgent(t testing.TB) *apps.DaemonSet {
+	t.Helper()
+	file, err := os.Open(Manifest("static/neuron-agent.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	set := &apps.DaemonSet{}
+	if err := yaml.NewYAMLOrJSONDecoder(file, 4096).Decode(set); err != nil || set.Kind != "DaemonSet" {
+		t.Fatalf("%s: %v, want a DaemonSet: %v", file.Name(), set.Kind, err)
+	}
+	return set
+}
+
+// StartAgent makes a DaemonSet and deletes it with its pods after the test.
+func (c *Cluster) StartAgent(t testing.TB, set *apps.DaemonSet) {
+	t.Helper()
+	if _, err := c.Client.AppsV1().DaemonSets(set.Namespace).Create(context.Background(), set, meta.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.DeleteAgent(t, set) })
+}
+
+// DeleteAgent deletes a DaemonSet and waits until its pods are gone from the API.
+func (c *Cluster) DeleteAgent(t testing.TB, set *apps.DaemonSet) {
+	t.Helper()
+	background := meta.DeletePropagationBackground
+	err := c.Client.AppsV1().DaemonSets(set.Namespace).Delete(context.Background(), set.Name,
+		meta.DeleteOptions{PropagationPolicy: &background})
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	c.ExpectNoPods(t, set.Namespace, meta.FormatLabelSelector(set.Spec.Selector))
+}
+
+// TagImage gives an image of the node a second name.
+func (n *Node) TagImage(t testing.TB, from, to string) {
+	t.Helper()
+	_, err := run(env.tool("containerd2/ctr"), "--address", n.ofNode(containerdSocket), "--namespace", "k8s.io", "images", "tag",
+		"--force", from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// KubeletView is one open question to the kubelet of a node.
+type KubeletView struct {
+	node       *Node
+	connection *grpc.ClientConn
+}
+
+// OpenKubeletView serves until the node is rebooted; Close it.
+func (n *Node) OpenKubeletView() (*KubeletView, error) {
+	connection, err := grpc.NewClient("unix:"+n.Disk(kubeletDir+"/pod-resources/kubelet.sock"),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"))
+	return &KubeletView{n, connection}, err
+}
+
+func (v *KubeletView) Close() { _ = v.connection.Close() }
+
+// Allocatable is what the kubelet itself would hand out: it counts the healthy units of each resource, held or not. The
+// question changes nothing in the kubelet, and the API server learns the answer with the next node status.
+func (v *KubeletView) Allocatable() (Counts, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	answer, err := podresources.NewPodResourcesListerClient(v.connection).GetAllocatableResources(ctx,
+		&podresources.AllocatableResourcesRequest{})
+	if err != nil {
+		return Counts{}, err
+	}
+	return heldOf(answer.Devices).Counts(), nil
+}
+
+// KubeletAllocatable is KubeletView.Allocatable, once.
+func (n *Node) KubeletAllocatable() (Counts, error) {
+	view, err := n.OpenKubeletView()
+	if err != nil {
+		return Counts{}, err
+	}
+	defer view.Close()
+	return view.Allocatable()
+}
+
+// ExpectKubeletAllocatable waits until the kubelet would hand out exactly this.
+func (n *Node) ExpectKubeletAllocatable(t testing.TB, want Counts) {
+	t.Helper()
+	Eventually(t, Patience, fmt.Sprintf("%s: the kubelet offers %+v", n.Name, want), func() error {
+		if err := n.Running(); err != nil {
+			return permanent{err}
+		}
+		now, err := n.KubeletAllocatable()
+		if err == nil && now != want {
+			err = fmt.Errorf("it is %+v", now)
+		}
+		return err
+	})
+}
+
+// Follow hands every state of the selected pods to `see`, one pod's in the order of its changes, the first time what there
+// is; gone pods too, in their last state. It returns once `see` says that it has seen enough, and fails the test at the limit.
+func (c *Cluster) Follow(t testing.TB, limit time.Duration, namespace, selector string, see func(*core.Pod) (enough bool)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	pods := c.Client.CoreV1().Pods(namespace)
+	follow := func() (bool, error) {
+		list, err := pods.List(ctx, meta.ListOptions{LabelSelector: selector})
+		if err != nil {
+			return false, err
+		}
+		for i := range list.Items {
+			if see(&list.Items[i]) {
+				return true, nil
+			}
+		}
+		changes, err := pods.Watch(ctx, meta.ListOptions{LabelSelector: selector, ResourceVersion: list.ResourceVersion})
+		if err != nil {
+			return false, err
+		}
+		defer changes.Stop()
+		for event := range changes.ResultChan() {
+			if pod, ok := event.Object.(*core.Pod); ok && see(pod) {
+				return true, nil
+			}
+		}
+		return false, errors.New("the watch ended")
+	}
+	Eventually(t, limit, "pods of "+selector, func() error {
+		enough, err := follow()
+		if err == nil && !enough {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+}
