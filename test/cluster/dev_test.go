@@ -2,8 +2,6 @@ package scenarios
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,53 +12,11 @@ import (
 
 const devManifest = "static/neuron-agent-dev.yaml"
 
-// anotherPlain is a second machine, which its label makes another type.
-func anotherPlain() cluster.Spec {
-	spec := cluster.Plain
-	spec.Name = "plain-2"
-	spec.Labels = map[string]string{"neuron-agent/simulate": "inf2.24xlarge"}
-	return spec
-}
+// plainDebian is a second machine, with Debian's containerd.
+var plainDebian = cluster.Spec{Name: "plain-debian", Runtime: cluster.DebianContainerd}
 
-// needImage: neuron-sim is in an image of its own, for which there is no stand-in.
-func needImage(t *testing.T) {
-	t.Helper()
-	if found, _ := filepath.Glob(os.Getenv("IMAGES") + "/neuron-agent-sim-*.tar"); len(found) > 0 {
-		return
-	}
-	why := "no archive of neuron-agent-sim in IMAGES: tools/image.sh --output build/image makes one"
-	if os.Getenv("CI") == "true" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
-}
-
-// readmeLines returns the commands of README's section, as they stand there.
-func readmeLines(t *testing.T) []string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(cluster.Manifest("")), "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, found := strings.Cut(string(text), "### In a cluster without the hardware\n")
-	if !found {
-		t.Fatal("README.md has no such section")
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	var lines []string
-	for _, line := range strings.Split(section, "\n") {
-		if command, is := strings.CutPrefix(line, "    "); is {
-			lines = append(lines, command)
-		}
-	}
-	if len(lines) != 5 || !strings.HasPrefix(lines[0], "tools/image.sh ") {
-		t.Fatalf("README.md shows %d lines: %q", len(lines), lines)
-	}
-	return lines
-}
-
-// agentOn returns the agent's running pod of a node, without those that are ending and those of nodes that are gone.
-func agentOn(t *testing.T, c *cluster.Cluster, node *cluster.Node) core.Pod {
+// runningAgentOn returns the agent's running pod of a node, without those that are ending and those of nodes that are gone.
+func runningAgentOn(t *testing.T, c *cluster.Cluster, node *cluster.Node) core.Pod {
 	t.Helper()
 	var found core.Pod
 	cluster.Eventually(t, cluster.Patience, "a running agent on "+node.Name, func() error {
@@ -76,21 +32,50 @@ func agentOn(t *testing.T, c *cluster.Cluster, node *cluster.Node) core.Pod {
 	return found
 }
 
-// TestReadmeWithoutHardware types README's lines on two nodes that have nothing but the image.
+// TestReadmeWithoutHardware types README's lines on two nodes that have nothing but the image, one with each containerd, runs
+// the sample on the other one too, and takes all of it away again.
 func TestReadmeWithoutHardware(t *testing.T) {
-	needImage(t)
 	c := cluster.Get(t)
-	nodes := c.Nodes(t, cluster.Plain, anotherPlain())
+	nodes := c.Nodes(t, cluster.Plain, plainDebian)
+	before, err := c.Inventory(nodes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Kubectl(t, "label", "node", nodes[1].Name, "neuron-agent/simulate=inf2.24xlarge")
 	t.Cleanup(func() {
 		c.Kubectl(t, "delete", "--ignore-not-found", "--wait", "-f", cluster.Manifest(devManifest),
 			"-f", cluster.Manifest("examples/sample-job.yaml"))
 		c.ExpectNoPods(t, system, agentPod)
 	})
 	outputs := []string{}
-	for _, line := range readmeLines(t)[1:] { // the image is built and on the nodes
-		outputs = append(outputs, shell(t, c, line))
+	for _, line := range cluster.KubectlLines(t, "README.md", "In a cluster without the hardware") {
+		outputs = append(outputs, c.Shell(t, line))
 	}
-	got := outputs[2]
+	if len(outputs) != 4 {
+		t.Fatalf("README.md has %d lines for kubectl", len(outputs))
+	}
+	expectSample(t, outputs[2])
+	if !strings.Contains(outputs[3], "NEURON") {
+		t.Errorf("neuron-ls prints\n%s", outputs[3])
+	}
+	nodes[0].ExpectAllocatable(t, cluster.Counts{Cores: 32, Devices: 16, EFAs: 8})
+	nodes[1].ExpectAllocatable(t, cluster.Counts{Cores: 12, Devices: 6})
+	expectReadyEverywhere(t, c, agentPod, 2)
+
+	ask := cluster.Ask{cluster.Neuron: "2"} // the sample asks for an EFA interface, so it went to the first
+	second := cluster.One("without-cdi", ask)
+	second.Node = nodes[1].Name
+	c.StartJob(t, second)
+	report := c.AwaitReports(t, second)[0]
+	if len(report.Open) != 2 || len(report.Refused) != 0 || report.Env["NEURON_RT_VISIBLE_CORES"] != "0-3" {
+		t.Errorf("on %s: open %v, refused %v, environment %v", report.Node.Name, report.Open, report.Refused, report.Env)
+	}
+	c.DeleteJob(t, second)
+	expectDevRemoved(t, c, before, nodes)
+}
+
+func expectSample(t *testing.T, got string) {
+	t.Helper()
 	for _, words := range []string{"NEURON_RT_VISIBLE_CORES=0-3\n", "/dev/infiniband/uverbs", ", simulated, opens\n"} {
 		if !strings.Contains(got, words) {
 			t.Errorf("the sample job does not print %q:\n%s", words, got)
@@ -99,22 +84,30 @@ func TestReadmeWithoutHardware(t *testing.T) {
 	if strings.Count(got, "/dev/neuron") != 2 || strings.Count(got, "/dev/infiniband/") != 1 {
 		t.Errorf("the sample job got something else than it asked for:\n%s", got)
 	}
-	if !strings.Contains(outputs[3], "NEURON") {
-		t.Errorf("neuron-ls prints\n%s", outputs[3])
+}
+
+// expectDevRemoved: nothing stays but the directory that docs/install.md names.
+func expectDevRemoved(t *testing.T, c *cluster.Cluster, before cluster.Inventory, nodes []*cluster.Node) {
+	t.Helper()
+	c.Shell(t, "kubectl delete -f manifests/static/neuron-agent-dev.yaml -f manifests/examples/sample-job.yaml")
+	c.Kubectl(t, "label", "node", nodes[1].Name, "neuron-agent/simulate-")
+	for _, n := range nodes {
+		n.ExpectAllocatable(t, cluster.Counts{})
+		c.ExpectNoPods(t, system, agentPod)
+		if _, err := n.Exec("rm", "-r", "/var/lib/neuron-sim"); err != nil {
+			t.Error(err)
+		}
 	}
-	nodes[0].ExpectAllocatable(t, cluster.Counts{Cores: 32, Devices: 16, EFAs: 8})
-	nodes[1].ExpectAllocatable(t, cluster.Counts{Cores: 12, Devices: 6})
-	expectReadyEverywhere(t, c, agentPod, 2)
+	c.ExpectInventory(t, before, nodes...)
 }
 
 // TestDevManifestKeepsAndChangesHosts: a fault survives the pod; another label makes another host; the log says why.
 func TestDevManifestKeepsAndChangesHosts(t *testing.T) {
-	needImage(t)
 	c := cluster.Get(t)
 	node := c.Nodes(t, cluster.Plain)[0]
 	c.Apply(t, cluster.Manifest(devManifest))
 	node.ExpectAllocatable(t, cluster.Counts{Cores: 32, Devices: 16, EFAs: 8})
-	pod := func() string { return "pod/" + agentOn(t, c, node).Name }
+	pod := func() string { return "pod/" + runningAgentOn(t, c, node).Name }
 	agent := func(arguments ...string) string {
 		return c.Kubectl(t, append([]string{"-n", system, "exec", pod(), "--"}, arguments...)...)
 	}

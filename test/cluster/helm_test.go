@@ -3,28 +3,12 @@ package scenarios
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"neuron-agent.test/cluster/cluster"
 )
-
-// shell runs one line as somebody types it in the tree's root, with kubectl and helm of the suite.
-func shell(t *testing.T, c *cluster.Cluster, line string) string {
-	t.Helper()
-	command := exec.Command("sh", "-ec", line)
-	command.Dir = filepath.Dir(cluster.Manifest(""))
-	home := t.TempDir()
-	command.Env = append(os.Environ(), "PATH="+cluster.Tools()+":"+os.Getenv("PATH"), "KUBECONFIG="+c.Kubeconfig, "HOME="+home)
-	output, err := command.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", line, err, output)
-	}
-	t.Logf("$ %s\n%s", line, output)
-	return string(output)
-}
 
 // TestHelm: install, test, upgrade, rollback and uninstall, with a pod that holds devices all the time.
 func TestHelm(t *testing.T) {
@@ -35,7 +19,7 @@ func TestHelm(t *testing.T) {
 	node := c.Nodes(t, cluster.Trn1)[0]
 	whole := cluster.Counts{Cores: 32, Devices: 16, EFAs: 8}
 	helm := func(line string, values ...any) string {
-		return shell(t, c, "helm -n "+system+" "+fmt.Sprintf(line, values...))
+		return c.Shell(t, "helm -n "+system+" "+fmt.Sprintf(line, values...))
 	}
 	const chart = "neuron-agent manifests/helm/neuron-agent"
 	t.Cleanup(func() {
@@ -55,7 +39,7 @@ func TestHelm(t *testing.T) {
 	c.StartJob(t, job)
 	c.AwaitReports(t, job)[0].ExpectGiven(t, ask, 2)
 
-	arguments := func() string { return strings.Join(agentOn(t, c, node).Spec.Containers[0].Args, " ") }
+	arguments := func() string { return strings.Join(runningAgentOn(t, c, node).Spec.Containers[0].Args, " ") }
 	helm("upgrade %s --wait --timeout 60s --set logLevel=debug", chart)
 	if got := arguments(); got != "run --log-level=debug" {
 		t.Errorf("after the upgrade it runs with %q", got)

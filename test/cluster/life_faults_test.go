@@ -17,11 +17,11 @@ import (
 // freshAgent replaces the agent's pod, whose kubelet would wait longer with every restart of the same one.
 func freshAgent(t *testing.T, c *cluster.Cluster, n *cluster.Node) *core.Pod {
 	t.Helper()
-	before := agentOn(t, c, n)
+	before := agentPodOn(t, c, n)
 	c.Kubectl(t, "-n", system, "delete", "pod", before.Name)
 	awaitAnotherAgent(t, c, n, before.UID)
 	n.ExpectKubeletAllocatable(t, besideResidents)
-	return agentOn(t, c, n)
+	return agentPodOn(t, c, n)
 }
 
 // awaitRestarted waits until the agent's container has been started again and says how its predecessor ended.
@@ -29,7 +29,7 @@ func awaitRestarted(t *testing.T, c *cluster.Cluster, n *cluster.Node) *core.Con
 	t.Helper()
 	var last *core.ContainerStateTerminated
 	cluster.Eventually(t, cluster.Patience, "the agent on "+n.Name+" is restarted", func() error {
-		pod, err := tryAgentOn(c, n)
+		pod, err := tryAgentPodOn(c, n)
 		if err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func expectStopped(t *testing.T, c *cluster.Cluster, n *cluster.Node, pods *resi
 	c.AwaitReports(t, waits)[0].ExpectGiven(t, ask, 2)
 	figure(t, "agent stopped for %v: the pod that waited runs %v after it goes on", long, time.Since(goesOn).Round(time.Millisecond))
 	c.DeleteJob(t, waits)
-	if restarts := agentOn(t, c, n).Status.ContainerStatuses[0].RestartCount; agentProcess(t, n) != pid {
+	if restarts := agentPodOn(t, c, n).Status.ContainerStatuses[0].RestartCount; agentProcess(t, n) != pid {
 		t.Errorf("the agent was restarted: %d", restarts)
 	}
 	n.ExpectKubeletAllocatable(t, besideResidents)

@@ -105,17 +105,17 @@ func expectServed(t *testing.T, c *cluster.Cluster, n *cluster.Node, name string
 	c.DeleteJob(t, w)
 }
 
-// agentOn returns the agent's only pod on a node.
-func agentOn(t *testing.T, c *cluster.Cluster, n *cluster.Node) *core.Pod {
+// agentPodOn returns the agent's only pod on a node.
+func agentPodOn(t *testing.T, c *cluster.Cluster, n *cluster.Node) *core.Pod {
 	t.Helper()
-	pod, err := tryAgentOn(c, n)
+	pod, err := tryAgentPodOn(c, n)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return pod
 }
 
-func tryAgentOn(c *cluster.Cluster, n *cluster.Node) (*core.Pod, error) {
+func tryAgentPodOn(c *cluster.Cluster, n *cluster.Node) (*core.Pod, error) {
 	pods, err := c.Pods(system, agentPod)
 	if err != nil {
 		return nil, err

@@ -44,14 +44,14 @@ func expectRollingUpdate(t *testing.T, c *cluster.Cluster, n *cluster.Node, imag
 		if round%2 == 1 {
 			to = image
 		}
-		before := agentOn(t, c, n)
+		before := agentPodOn(t, c, n)
 		watch := watchOffer(t, n, besideResidents)
 		c.Kubectl(t, "-n", system, "set", "image", "daemonset/neuron-agent", "neuron-agent="+to)
 		awaitAnotherAgent(t, c, n, before.UID)
 		n.ExpectKubeletAllocatable(t, besideResidents)
 		n.ExpectAllocatable(t, besideResidents)
 		watch.End(t)
-		if got := agentOn(t, c, n).Spec.Containers[0].Image; got != to {
+		if got := agentPodOn(t, c, n).Spec.Containers[0].Image; got != to {
 			t.Errorf("the agent runs %s, want %s", got, to)
 		}
 		figure(t, "rolling update, resources unavailable: %v in the kubelet, of which the agent's %v; %v in the API",
@@ -69,7 +69,7 @@ func expectRollingUpdate(t *testing.T, c *cluster.Cluster, n *cluster.Node, imag
 func awaitAnotherAgent(t *testing.T, c *cluster.Cluster, n *cluster.Node, old types.UID) {
 	t.Helper()
 	cluster.Eventually(t, cluster.Patience, "another agent on "+n.Name, func() error {
-		pod, err := tryAgentOn(c, n)
+		pod, err := tryAgentPodOn(c, n)
 		if err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func evict(t *testing.T, c *cluster.Cluster, pod *core.Pod) {
 
 // expectAgentEvicted: the DaemonSet makes another one.
 func expectAgentEvicted(t *testing.T, c *cluster.Cluster, n *cluster.Node, pods *residents) {
-	before, watch := agentOn(t, c, n), watchOffer(t, n, besideResidents)
+	before, watch := agentPodOn(t, c, n), watchOffer(t, n, besideResidents)
 	evict(t, c, before)
 	awaitAnotherAgent(t, c, n, before.UID)
 	n.ExpectKubeletAllocatable(t, besideResidents)

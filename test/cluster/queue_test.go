@@ -169,6 +169,11 @@ func TestQueueOf200(t *testing.T) {
 	})
 	took := time.Since(begin)
 	by := expectRefusals(t, c, slices.Collect(maps.Values(refused)))
+	for _, pod := range refused {
+		if pod.Spec.NodeName == nodes[1].Name {
+			t.Errorf("%s was refused on the split node: %s", pod.Name, pod.Status.Message)
+		}
+	}
 	figure(t, "queue of 200 over three nodes: drained in %v, %d pods refused and made again (%s)", took.Round(time.Second), len(refused), by)
 	for _, n := range nodes {
 		var here []*core.Pod

@@ -1,12 +1,14 @@
 #!/bin/sh
 # Runs the agent in a real cluster of simulated nodes and ends with "N passed, N failed, N skipped".
-#   run.sh [-run NAME] [DIRECTORY]     NAME: regular expression as for go test, for example TestDefaultManifest
-# DIRECTORY has neuron-agent and neuron-sim (else $NEURON_BIN, else build/release/bin), $IMAGES the image archives (else
-# build/image; where there are none a stand-in is made of the programs in DIRECTORY). Needs root or sudo for the tests
-# themselves; containerd, runc, Debian's containernetworking-plugins, iproute2 and a static busybox (tools/install-deps.sh
-# --test); and Go (test/go.sh installs it). Where a part is missing the suite says SKIPPED and succeeds; with CI=true that
-# fails. CLUSTER_DEEP=1 runs the long scenarios too (about an hour). CHAOS_MINUTES makes TestChaos as long as that,
-# CHAOS_SEED draws the same faults again, CHAOS_SLOWER multiplies its bounds. Exit code: 0, or 1 when a test failed.
+#   run.sh [-run NAME] [--stand-in] [DIRECTORY]
+#   -run NAME     regular expression as for go test, for example TestDefaultManifest
+#   --stand-in    instead of built images one of the programs in DIRECTORY, for a quick look: proves nothing of the images
+# DIRECTORY has neuron-agent and neuron-sim (else $NEURON_BIN, else build/release/bin). The image archives are in $IMAGES (else
+# build/image); where there are none, tools/image.sh makes them. Needs root or sudo for the tests themselves; containerd, runc,
+# Debian's containernetworking-plugins, iproute2 and a static busybox (tools/install-deps.sh --test); and Go (test/go.sh
+# installs it). Where a part is missing the suite says SKIPPED and succeeds; with CI=true that fails.
+# CLUSTER_DEEP=1 runs the long scenarios too (half an hour more). CHAOS_MINUTES makes TestChaos as long as that, CHAOS_SEED
+# draws the same faults again, CHAOS_SLOWER multiplies its bounds. Exit code: 0, or 1 when a test failed.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -14,14 +16,16 @@ top=$(cd "$here/../.." && pwd)
 only=.
 bin=${NEURON_BIN:-$top/build/release/bin}
 images=${IMAGES:-$top/build/image}
+stand_in=no
 limit=25m
 [ "${CLUSTER_DEEP:-}" != 1 ] || limit=120m
 [ -z "${CHAOS_MINUTES:-}" ] || limit=$((120 + 3 * CHAOS_MINUTES))m
 while [ $# -gt 0 ]; do
   case $1 in
     -run) only=${2:?-run needs a name}; shift 2 ;;
-    -h | --help) sed -n '2,9s/^# //p' "$0"; exit 0 ;;
-    -*) echo "run.sh: unknown option $1 (usage: run.sh [-run NAME] [DIRECTORY])" >&2; exit 2 ;;
+    --stand-in) stand_in=yes; shift ;;
+    -h | --help) sed -n '2,/^set -eu/{/^set/!s/^# //p}' "$0"; exit 0 ;;
+    -*) echo "run.sh: unknown option $1 (usage: run.sh [-run NAME] [--stand-in] [DIRECTORY])" >&2; exit 2 ;;
     *) bin=$1; shift ;;
   esac
 done
@@ -62,6 +66,16 @@ $as_root test -w /sys/fs/cgroup || missing "/sys/fs/cgroup is not writable"
 [ -x "$bin/neuron-agent" ] && [ -x "$bin/neuron-sim" ] ||
   { echo "run.sh: neuron-agent or neuron-sim is not in $bin: build them first" >&2; exit 1; }
 
+has_archives() { ls "$images"/neuron-agent-[0-9]*.tar "$images"/neuron-agent-sim-[0-9]*.tar >/dev/null 2>&1; }
+if [ "$stand_in" = yes ]; then
+  echo "cluster suite: NOT the images but a stand-in made of $bin"
+  images=
+elif ! has_archives; then
+  echo "cluster suite: no image archives in $images: building them with tools/image.sh"
+  "$top/tools/image.sh" --output "$images" ||
+    missing "tools/image.sh made no image archives. Run test/image/run.sh, which needs no registry, or see --stand-in"
+fi
+
 out=$top/build/cluster
 $as_root rm -rf "$out/logs"
 mkdir -p "$out/containerd2"
@@ -79,8 +93,11 @@ for name in containerd containerd-shim-runc-v2 ctr; do
   (cd "$here/containerd" && built "-X $containerd/version.Version=$version" "$out/containerd2/$name" "$containerd/cmd/$name") ||
     missing "containerd did not build (module download needs a network)"
 done
+[ -x "$out/helm" ] && [ "$out/helm" -nt "$top/test/helm/go.mod" ] || "$top/test/helm/run.sh" --command "$out/helm" ||
+  missing "helm did not build (module download needs a network)"
 (cd "$here" && built "" "$out/runtime" ./runtime && nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/cluster.test" . &&
   nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/judge.test" ./judge) || missing "the suite did not build"
+(cd "$here" && built "" "$out/awsplugin" ./awsplugin) || missing "the stand-in for AWS's plugins did not build"
 
 rm -f "$out/failed"
 {

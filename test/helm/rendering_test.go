@@ -160,10 +160,14 @@ func TestOwnSecurityContextTakesTheWholePlace(t *testing.T) {
 	}
 }
 
+// The kubelet's --root-dir moves pod-resources alone.
 func TestAnotherKubeletDirectory(t *testing.T) {
-	one := daemonSets(rendered(t, "kubeletDir=/var/snap/microk8s/common/var/lib/kubelet"))["neuron-agent"]
-	if got := at(one, "spec", "template", "spec", "volumes", 0, "hostPath", "path"); got != "/var/snap/microk8s/common/var/lib/kubelet/device-plugins" {
-		t.Errorf("on the node %v", got)
+	one := daemonSets(rendered(t, "kubeletDir=/var/lib/k0s/kubelet"))["neuron-agent"]
+	if got := at(one, "spec", "template", "spec", "volumes", 0, "hostPath", "path"); got != "/var/lib/kubelet/device-plugins" {
+		t.Errorf("device-plugins on the node %v", got)
+	}
+	if got := at(one, "spec", "template", "spec", "volumes", 1, "hostPath", "path"); got != "/var/lib/k0s/kubelet/pod-resources" {
+		t.Errorf("pod-resources on the node %v", got)
 	}
 	if got := at(container(one), "volumeMounts", 0, "mountPath"); got != "/var/lib/kubelet/device-plugins" {
 		t.Errorf("in the container %v", got)

@@ -121,5 +121,9 @@ func TestStaysAwayFromAwsPlugin(t *testing.T) {
 		if term.TopologyKey != "kubernetes.io/hostname" || term.LabelSelector.MatchLabels["name"] != "neuron-device-plugin-ds" {
 			t.Errorf("%s: may run beside AWS's Neuron device plugin", name)
 		}
+		// Without a selector only our own namespace would count; an empty one selects all.
+		if all := term.NamespaceSelector; all == nil || len(all.MatchLabels)+len(all.MatchExpressions) != 0 {
+			t.Errorf("%s: may run beside AWS's Neuron device plugin of another namespace", name)
+		}
 	}
 }

@@ -58,7 +58,7 @@ func (c *Cluster) DeleteAgent(t testing.TB, set *apps.DaemonSet) {
 func (n *Node) TagImage(t testing.TB, from, to string) {
 	t.Helper()
 	_, err := run(env.tool("containerd2/ctr"), "--address", n.ofNode(containerdSocket), "--namespace", "k8s.io", "images", "tag",
-		"--force", from, to)
+		"--local", "--force", from, to) // --local: containerd 1.6 has no transfer service
 	if err != nil {
 		t.Fatal(err)
 	}

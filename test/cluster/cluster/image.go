@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -26,8 +27,8 @@ type archiveFile struct {
 	data []byte
 }
 
-// prepareImages returns the archives that every node gets: the probe and what is in the directory of built images, or a
-// stand-in for the agent's where there is none.
+// prepareImages returns the archives that every node gets: the probe and what is in the directory of built images, or, where no
+// directory is named, a stand-in for the agent's.
 func prepareImages(dir string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -36,16 +37,13 @@ func prepareImages(dir string) ([]string, error) {
 	if err := writeProbeImage(probe); err != nil {
 		return nil, err
 	}
-	var built []string
-	if env.images != "" {
-		built, _ = filepath.Glob(filepath.Join(env.images, "neuron-agent-*-"+runtime.GOARCH+".tar"))
+	if env.images == "" {
+		standIns, err := writeStandIns(dir)
+		return append([]string{probe}, standIns...), err
 	}
+	built, _ := filepath.Glob(filepath.Join(env.images, "neuron-agent-*-"+runtime.GOARCH+".tar"))
 	if len(built) == 0 {
-		standIn := filepath.Join(dir, "agent.tar")
-		if err := writeStandIn(standIn); err != nil {
-			return nil, err
-		}
-		built = []string{standIn}
+		return nil, fmt.Errorf("no archive neuron-agent-*-%s.tar in %s", runtime.GOARCH, env.images)
 	}
 	return append([]string{probe}, built...), nil
 }

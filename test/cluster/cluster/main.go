@@ -20,7 +20,7 @@ import (
 type settings struct {
 	bin    string // NEURON_BIN: has neuron-agent and neuron-sim; ../libexec/neuron-node-agent/neuron-topology beside it
 	tools  string // CLUSTER_TOOLS: kube-apiserver, ... kubectl, etcd, runtime, and containerd2/ with containerd's three programs
-	images string // IMAGES: archives neuron-agent-<version>-<architecture>.tar, or nothing for a stand-in
+	images string // IMAGES: directory of archives neuron-agent-<version>-<architecture>.tar; empty: a stand-in
 	tree   string // CLUSTER_TREE: the repository, for its manifests
 	logs   string // CLUSTER_LOGS: outlives the run
 	work   string // private tmpfs; short, since sockets live below it

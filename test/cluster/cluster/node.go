@@ -32,6 +32,7 @@ type Spec struct {
 	Labels       map[string]string // besides node.kubernetes.io/instance-type
 	Runtime      Runtime
 	StatusEvery  time.Duration // the kubelet's nodeStatusUpdateFrequency; 0: 2 s (a kubelet's own default is 10 s)
+	KubeletRoot  string        // the kubelet's --root-dir, below /var/lib/kubelet; empty: that itself
 }
 
 // Runtime is which containerd a node runs.

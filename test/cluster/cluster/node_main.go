@@ -119,8 +119,18 @@ func (s nodeSetup) bindDirs() error {
 			return err
 		}
 	}
+	if aws := s.disk(hostDir + "/opt/aws"); isDir(aws) { // has the LNC file
+		if err := bind(aws, "/opt/aws"); err != nil {
+			return err
+		}
+	}
 	// Volumes that the kubelet mounts must show in containers that have its directory.
 	return mount("", s.root(kubeletDir), "", syscall.MS_SHARED|syscall.MS_REC, "")
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // makeDev: the simulated host's dev/ is the node's /dev, so that what neuron-sim changes there is seen at once.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,9 @@ const (
 	kubernetesDir    = "/etc/kubernetes"
 	healthPort       = 10248
 )
+
+// kubeletRoot is where the kubelet keeps all but device-plugins.
+func (n *Node) kubeletRoot() string { return cmp.Or(n.KubeletRoot, kubeletDir) }
 
 // ofNode returns a path as the test sees it that may be outside the node's disk, for sockets below /run.
 func (n *Node) ofNode(path string) string {
@@ -141,6 +145,9 @@ func (n *Node) StartContainerd() error {
 func (n *Node) StartKubelet() error {
 	arguments := []string{env.tool("kubelet"), "--config", kubernetesDir + "/kubelet.json", "--kubeconfig",
 		kubernetesDir + "/kubelet.kubeconfig", "--hostname-override", n.Name, "--node-ip", n.Address(), "-v", "2"}
+	if n.KubeletRoot != "" {
+		arguments = append(arguments, "--root-dir", n.KubeletRoot)
+	}
 	if labels := n.labels(); labels != "" {
 		arguments = append(arguments, "--node-labels", labels)
 	}

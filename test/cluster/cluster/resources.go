@@ -64,7 +64,7 @@ func (h Held) Counts() Counts {
 
 // Holdings asks the kubelet's PodResources service what all containers of the node hold, as "namespace/pod/container".
 func (n *Node) Holdings() (map[string]Held, error) {
-	connection, err := grpc.NewClient("unix:"+n.Disk(kubeletDir+"/pod-resources/kubelet.sock"),
+	connection, err := grpc.NewClient("unix:"+n.Disk(n.kubeletRoot()+"/pod-resources/kubelet.sock"),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"))
 	if err != nil {
 		return nil, err

@@ -1,34 +1,34 @@
 package cluster
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 )
 
-// writeStandIn writes an image under the name that the manifests ask for, from the programs of the build directory and the
-// libraries that ldd names, for a tree in which no image was built.
-func writeStandIn(path string) error {
+// standInPrograms are all programs of an image, relative to the build directory.
+var standInPrograms = []string{"bin/neuron-agent", "bin/neuron-ls", "bin/neuron-top", "bin/neuron-sim",
+	"libexec/neuron-node-agent/neuron-topology", "libexec/neuron-node-agent/neuron-pods"}
+
+// writeStandIns writes an archive for each image that the manifests name, from the stripped programs of the build directory and
+// the libraries that ldd names: run.sh --stand-in, for a quick look without building images.
+func writeStandIns(dir string) ([]string, error) {
 	manifest, err := os.ReadFile(Manifest("static/neuron-agent.yaml"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	image := regexp.MustCompile(`image: (\S+)`).FindSubmatch(manifest)
-	if image == nil {
-		return fmt.Errorf("no image in %s", Manifest("static/neuron-agent.yaml"))
-	}
-	programs := map[string]string{
-		"usr/bin/neuron-agent":                          filepath.Join(env.bin, "neuron-agent"),
-		"usr/libexec/neuron-node-agent/neuron-topology": filepath.Join(env.bin, "../libexec/neuron-node-agent/neuron-topology"),
-	}
+	tag := regexp.MustCompile(`image: localhost/neuron-agent(:\S+)`).FindSubmatch(manifest)[1]
 	contents := map[string]string{}
-	for inside, program := range programs {
-		contents[inside] = program
-		output, err := run("ldd", program)
+	for _, program := range standInPrograms {
+		stripped := filepath.Join(dir, filepath.Base(program))
+		if _, err := run("strip", "-o", stripped, filepath.Join(env.bin, "..", program)); err != nil {
+			return nil, err
+		}
+		contents["usr/"+program] = stripped
+		output, err := run("ldd", stripped)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, found := range regexp.MustCompile(`(/\S+) \(0x`).FindAllStringSubmatch(output, -1) {
 			contents[strings.TrimPrefix(found[1], "/")] = found[1]
@@ -38,9 +38,17 @@ func writeStandIn(path string) error {
 	for inside, source := range contents {
 		text, err := os.ReadFile(source)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		files = append(files, archiveFile{inside, 0o755, text})
 	}
-	return writeImage(path, string(image[1]), nil, files)
+	var archives []string
+	for _, name := range []string{"neuron-agent", "neuron-agent-sim"} {
+		archive := filepath.Join(dir, "stand-in-"+name+".tar")
+		if err := writeImage(archive, "localhost/"+name+string(tag), nil, files); err != nil {
+			return nil, err
+		}
+		archives = append(archives, archive)
+	}
+	return archives, nil
 }

@@ -206,7 +206,7 @@ capabilities:
 {{ end -}}
 - name: device-plugins
   hostPath:
-    path: {{ printf "%s/device-plugins" .Values.kubeletDir | quote }}
+    path: /var/lib/kubelet/device-plugins # fixed in the kubelet's program, whatever its --root-dir
     type: Directory
 - name: pod-resources
   hostPath:
@@ -216,7 +216,7 @@ capabilities:
 - name: aws-neuron
   hostPath:
     path: /opt/aws/neuron
-    type: Directory
+    type: DirectoryOrCreate
 {{- end }}
 {{- if .Values.privileged }}
 - name: dev

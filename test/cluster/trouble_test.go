@@ -1,0 +1,273 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"neuron-agent.test/cluster/cluster"
+)
+
+// rooted is a node whose kubelet has another --root-dir.
+var rooted = cluster.Spec{Name: "rooted", InstanceType: "inf2.xlarge", KubeletRoot: "/var/lib/kubelet/root"}
+
+// TestTrouble provokes what docs/troubleshooting.md describes, and asserts the phrases by which its reader finds the place. What
+// kubectl printed is in the output, after SAID.
+func TestTrouble(t *testing.T) {
+	c := cluster.Get(t)
+	nodes := c.Nodes(t, cluster.Trn1, inf24, rooted)
+	trn1, inf2 := nodes[0], nodes[1]
+	manifest := cluster.Manifest("static/neuron-agent.yaml")
+	c.Apply(t, manifest)
+	trn1.ExpectAllocatable(t, wholeTrn1)
+	inf2.ExpectAllocatable(t, cluster.Counts{Cores: 12, Devices: 6})
+
+	left := startOnBusyMemory(t, c, inf2) // is refused 25 s from now
+	t.Run("NotEnough", func(t *testing.T) {
+		expectSaid(t, c, onNode("too-many", trn1, cluster.Ask{cluster.Neuron: "17"}), "FailedScheduling",
+			"Insufficient aws.amazon.com/neuron")
+		expectSaid(t, c, onNode("no-efa", inf2, cluster.Ask{cluster.EFA: "1"}), "FailedScheduling",
+			"Insufficient vpc.amazonaws.com/efa")
+	})
+	t.Run("BothNames", func(t *testing.T) {
+		expectSaid(t, c, onNode("both-names", trn1, cluster.Ask{cluster.Neuron: "1", cluster.NeuronCore: "1"}),
+			"UnexpectedAdmissionError", "which is the same silicon; ask for all cores of the same devices through both")
+	})
+	t.Run("NoImage", func(t *testing.T) {
+		w := onNode("no-image", trn1, nil)
+		w.Adjust = func(pod *core.PodSpec) {
+			pod.Containers[0].Image, pod.Containers[0].ImagePullPolicy = "localhost/neuron-agent:0.0.0", core.PullIfNotPresent
+		}
+		expectSaid(t, c, w, "ErrImagePull", `Failed to pull image "localhost/neuron-agent:0.0.0"`)
+	})
+	t.Run("DeviceFails", func(t *testing.T) { expectDeviceFails(t, c, trn1) })
+	t.Run("DeviceNodeGone", func(t *testing.T) { expectNodeGone(t, c, trn1) })
+	t.Run("EFAUnbound", func(t *testing.T) { expectUnbound(t, c, trn1) })
+	t.Run("TwoAgents", func(t *testing.T) { expectTwoAgents(t, c) })
+	t.Run("OtherKubeletDirectory", func(t *testing.T) { expectOtherDirectory(t, c, trn1) })
+	t.Run("RootDir", func(t *testing.T) { expectRootDir(t, c) })
+	t.Run("MemoryLeft", func(t *testing.T) {
+		said := c.AwaitSaid(t, []string{"RunContainerError", "PreStartContainer", "device memory"}, "describe", "pod", left)
+		t.Logf("SAID %s\n%s", left, saidOf(said))
+		inf2.Inject(t, "host", "heal")
+	})
+	t.Run("AgentAway", func(t *testing.T) { expectAgentAway(t, c, trn1, manifest) })
+}
+
+func onNode(name string, n *cluster.Node, ask cluster.Ask) cluster.Workload {
+	w := cluster.One(name, ask)
+	w.Node = n.Name
+	return w
+}
+
+// expectSaid starts a pod that comes to nothing, waits until kubectl describe says why, and deletes it.
+func expectSaid(t *testing.T, c *cluster.Cluster, w cluster.Workload, phrases ...string) {
+	t.Helper()
+	c.StartPod(t, w)
+	said := c.AwaitSaid(t, phrases, "describe", "pod", w.Name)
+	t.Logf("SAID %s\n%s", w.Name, saidOf(said))
+	c.DeletePod(t, "default", w.Name)
+}
+
+// saidOf shortens what kubectl describe says to what a reader looks for: status, state, and events.
+func saidOf(described string) string {
+	var lines []string
+	for _, line := range strings.Split(described, "\n") {
+		for _, key := range []string{"Status:", "Reason:", "Message:", "State:", "Exit Code:", "Last State:"} {
+			if strings.HasPrefix(strings.TrimSpace(line), key) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return strings.Join(lines, "\n") + "\n" + eventsIn(described)
+}
+
+// startOnBusyMemory starts a pod for all devices of a node, on one of which a process that ended has left memory.
+func startOnBusyMemory(t *testing.T, c *cluster.Cluster, n *cluster.Node) string {
+	t.Helper()
+	n.Inject(t, "neuron2/core1", "device_mem=1048576")
+	t.Cleanup(func() { n.Inject(t, "host", "heal") })
+	w := onNode("memory-left", n, cluster.Ask{cluster.Neuron: "6"})
+	c.StartPod(t, w)
+	return w.Name
+}
+
+func expectDeviceFails(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
+	w := onNode("on-failing", n, cluster.Ask{cluster.Neuron: "1"})
+	c.StartPod(t, w)
+	device := c.ReportsOf(t, "default", w.Name)[0].Held[cluster.Neuron][0]
+	n.Inject(t, "neuron"+device, "mem_ecc_uncorrected=1")
+	defer n.Inject(t, "neuron"+device, "heal")
+	said := c.AwaitSaid(t, []string{`"health":"Unhealthy"`}, "get", "pod", w.Name, "-o",
+		"jsonpath={.status.containerStatuses[0].allocatedResourcesStatus}")
+	t.Logf("SAID allocatedResourcesStatus\n%s", said)
+	n.ExpectAllocatable(t, cluster.Counts{Cores: 30, Devices: 15, EFAs: 8})
+	said = c.AwaitSaid(t, []string{"aws.amazon.com/neuron:"}, "describe", "node", n.Name)
+	t.Logf("SAID describe node\n%s", between(said, "Capacity:", "System Info:"))
+	logs := c.AwaitSaid(t, []string{"mem_ecc_uncorrected"}, "-n", system, "logs", "-l", agentPod, "--tail=-1")
+	t.Logf("SAID logs\n%s", linesWith(logs, "neuron"+device))
+	c.DeletePod(t, "default", w.Name)
+}
+
+// expectNodeGone: the device node goes while its container runs; the container cannot be started again.
+func expectNodeGone(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
+	n.ExpectAllocatable(t, wholeTrn1)
+	r := startResident(t, c, n, "node-gone", cluster.Ask{cluster.Neuron: "1"})
+	n.Inject(t, "neuron"+r.held[cluster.Neuron][0], "drop-node")
+	_, _ = c.TryKubectl("exec", r.name, "--", "/bin/busybox", "kill", "1")
+	said := c.AwaitSaid(t, []string{"Error", "/dev/neuron" + r.held[cluster.Neuron][0], "no such file or directory"}, "describe", "pod", r.name)
+	t.Logf("SAID %s\n%s", r.name, saidOf(said))
+	n.Inject(t, "neuron"+r.held[cluster.Neuron][0], "heal")
+	c.DeletePod(t, "default", r.name)
+	n.ExpectAllocatable(t, wholeTrn1)
+}
+
+func expectUnbound(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
+	links, _ := filepath.Glob(filepath.Join(n.Host(), "sys/class/infiniband/*"))
+	if len(links) != 8 {
+		t.Fatalf("%d interfaces", len(links))
+	}
+	name := filepath.Base(links[0])
+	n.Inject(t, name, "unbind")
+	defer n.Inject(t, name, "heal")
+	n.ExpectAllocatable(t, cluster.Counts{Cores: 32, Devices: 16, EFAs: 7})
+	agent := agentPodOn(t, c, n)
+	said, _ := c.TryKubectl("-n", system, "exec", agent, "--", "neuron-agent", "check", "--no-fabric")
+	if !strings.Contains(said, "efa_driver_unbound") {
+		t.Errorf("check does not say efa_driver_unbound:\n%s", said)
+	}
+	t.Logf("SAID check\n%s", said)
+}
+
+func agentPodOn(t *testing.T, c *cluster.Cluster, n *cluster.Node) string {
+	t.Helper()
+	pods, err := c.Pods(system, agentPod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range pods {
+		if pod.Spec.NodeName == n.Name {
+			return pod.Name
+		}
+	}
+	t.Fatalf("no agent on %s", n.Name)
+	return ""
+}
+
+// expectTwoAgents applies a second manifest beside the first.
+func expectTwoAgents(t *testing.T, c *cluster.Cluster) {
+	second := cluster.Manifest("static/neuron-agent-aws-names.yaml")
+	c.Kubectl(t, "apply", "-f", second)
+	defer c.Kubectl(t, "delete", "--wait", "-f", second)
+	var name string
+	cluster.Eventually(t, cluster.Patience, "the second agent ends with 3", func() error {
+		pods, err := c.Pods(system, agentPod)
+		for _, pod := range pods {
+			for _, status := range pod.Status.ContainerStatuses {
+				if last := status.LastTerminationState.Terminated; last != nil && last.ExitCode == 3 {
+					name = pod.Name
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("none of %d has (%w)", len(pods), err)
+	})
+	said := c.AwaitSaid(t, []string{"Exit Code:    3"}, "-n", system, "describe", "pod", name)
+	logs := c.Kubectl(t, "-n", system, "logs", name, "--previous")
+	t.Logf("SAID two agents\n%s\n%s", saidOf(said), logs)
+}
+
+// expectOtherDirectory applies a manifest for a kubelet directory that is not there.
+func expectOtherDirectory(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
+	text, err := os.ReadFile(cluster.Manifest("static/neuron-agent.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := strings.NewReplacer("/var/lib/kubelet", "/var/lib/elsewhere", "name: neuron-agent\n", "name: elsewhere\n").Replace(string(text))
+	path := filepath.Join(t.TempDir(), "elsewhere.yaml")
+	if err := os.WriteFile(path, []byte(moved), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.Apply(t, path)
+	said := c.AwaitSaid(t, []string{"FailedMount", "hostPath type check failed: /var/lib/elsewhere/"}, "-n", system, "describe", "pod",
+		"-l", "app.kubernetes.io/name=elsewhere")
+	t.Logf("SAID elsewhere\n%s", saidOf(said))
+}
+
+// expectRootDir: the kubelet's --root-dir moves pod-resources and leaves device-plugins; the manifest with that one path changed
+// serves such a node.
+func expectRootDir(t *testing.T, c *cluster.Cluster) {
+	n := c.Nodes(t, cluster.Trn1, inf24, rooted)[2]
+	said := c.AwaitSaid(t, []string{"FailedMount", "hostPath type check failed: /var/lib/kubelet/pod-resources"}, "-n", system,
+		"describe", "pod", agentPodOn(t, c, n))
+	t.Logf("SAID root-dir\n%s", saidOf(said))
+	text, err := os.ReadFile(cluster.Manifest("static/neuron-agent.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.NewReplacer("path: /var/lib/kubelet/pod-resources", "path: "+n.KubeletRoot+"/pod-resources",
+		"name: neuron-agent\n", "name: rooted\n", "priorityClassName:", "nodeSelector: {kubernetes.io/hostname: "+n.Name+
+			"}\n      priorityClassName:").Replace(string(text))
+	path := filepath.Join(t.TempDir(), "rooted.yaml")
+	if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.Apply(t, path)
+	n.ExpectAllocatable(t, cluster.Counts{Cores: 2, Devices: 1})
+	ask := cluster.Ask{cluster.NeuronCore: "1"}
+	w := onNode("in-another-root", n, ask)
+	c.StartPod(t, w)
+	c.ReportsOf(t, "default", w.Name)[0].ExpectGiven(t, ask, 2)
+	n.ExpectAllocatable(t, cluster.Counts{Cores: 2, Devices: 0}) // so the agent saw who holds it
+}
+
+// expectAgentAway: nobody serves the resources, and a pod that passes by the scheduler is refused.
+func expectAgentAway(t *testing.T, c *cluster.Cluster, n *cluster.Node, manifest string) {
+	r := startResident(t, c, n, "restarts-alone", cluster.Ask{cluster.Neuron: "1"})
+	c.Kubectl(t, "delete", "--wait", "-f", manifest)
+	n.ExpectAllocatable(t, cluster.Counts{})
+	_, _ = c.TryKubectl("exec", r.name, "--", "/bin/busybox", "kill", "1")
+	cluster.Eventually(t, cluster.Patience, r.name+" cannot be started again", func() error {
+		status := r.pod(t).Status.ContainerStatuses[0]
+		if status.State.Waiting == nil || !strings.HasSuffix(status.State.Waiting.Reason, "Error") {
+			return fmt.Errorf("%+v", status.State)
+		}
+		return nil
+	})
+	t.Logf("SAID %s\n%s", r.name, saidOf(c.Kubectl(t, "describe", "pod", r.name)))
+	said := c.Kubectl(t, "describe", "node", n.Name)
+	t.Logf("SAID describe node\n%s", between(said, "Capacity:", "System Info:"))
+	w := cluster.One("straight-there", cluster.Ask{cluster.Neuron: "1"})
+	w.Adjust = func(pod *core.PodSpec) { pod.NodeName = n.Name }
+	c.StartPod(t, w)
+	cluster.Eventually(t, cluster.Patience, w.Name+" is refused", func() error {
+		pod, err := c.Client.CoreV1().Pods("default").Get(context.Background(), w.Name, meta.GetOptions{})
+		if err == nil && pod.Status.Phase != core.PodFailed {
+			err = fmt.Errorf("%s %s", pod.Status.Phase, pod.Status.Reason)
+		}
+		return err
+	})
+	t.Logf("SAID %s\n%s", w.Name, saidOf(c.Kubectl(t, "describe", "pod", w.Name)))
+}
+
+// between returns the lines of a text from one that begins with first until one that begins with last.
+func between(text, first, last string) string {
+	_, rest, _ := strings.Cut(text, "\n"+first)
+	rest, _, _ = strings.Cut(rest, "\n"+last)
+	return first + rest
+}
+
+func linesWith(text, word string) string {
+	var lines []string
+	for _, line := range strings.Split(text, "\n") {
+		if strings.Contains(line, word) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
