@@ -2,14 +2,15 @@
 # The long runs: every suite that draws at random, for as long as it is told to.
 #   usage: test/deep.sh [--minutes N] [--seed S] [--only SUITE] [DIRECTORY]
 #   --minutes   for each suite; without it each runs until its own counts are reached (admissions: 100,000 pods and 1,000
-#               kubelet restarts, about 20 minutes on two cores; attack: ten minutes; cluster: half an hour, whatever is said)
+#               kubelet restarts, about 20 minutes on two cores; attack: ten minutes; cluster: half an
+#               hour, whatever is said; chaos: an hour)
 #   --seed      draws the same again, as far as a suite's times allow; without it each suite draws its own and prints it
-#   --only      one suite: admissions, attack, cluster
+#   --only      one suite: admissions, attack, cluster, chaos
 # DIRECTORY has the programs (else build/release/bin, which must be built; the attacks are taken from beside it). Needs what
 # the suites need: see test/admissions/run.sh and test/cluster/run.sh. The last line is "N passed, N failed, N skipped".
 set -u
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
-suites="admissions attack cluster"
+suites="admissions attack cluster chaos"
 minutes="" seed="" only="" bin=$root/build/release/bin
 while [ $# -gt 0 ]; do
   case $1 in
@@ -18,7 +19,7 @@ while [ $# -gt 0 ]; do
       declare "${1#--}=$2"
       shift 2
       ;;
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "test/deep.sh: unknown option $1 (--help lists them)" >&2; exit 2 ;;
     *) bin=$1; shift ;;
   esac
@@ -63,6 +64,10 @@ attack_suite() {
 
 cluster_suite() {
   CLUSTER_DEEP=1 "$root/test/cluster/run.sh" -run 'TestLife|TestQueue|TestAdmission' "$bin"
+}
+
+chaos_suite() {
+  CHAOS_MINUTES=${minutes:-60} CHAOS_SEED=$seed "$root/test/cluster/run.sh" -run 'TestChaos$' "$bin"
 }
 
 for suite in $suites; do

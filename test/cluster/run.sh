@@ -7,7 +7,8 @@
 # build/image); where there are none, tools/image.sh makes them. Needs root or sudo for the tests themselves; containerd, runc,
 # Debian's containernetworking-plugins, iproute2 and a static busybox (tools/install-deps.sh --test); and Go (test/go.sh
 # installs it). Where a part is missing the suite says SKIPPED and succeeds; with CI=true that fails.
-# CLUSTER_DEEP=1 runs the long scenarios too (half an hour more). Exit code: 0, or 1 when a test failed.
+# CLUSTER_DEEP=1 runs the long scenarios too (half an hour more). CHAOS_MINUTES makes TestChaos as long as that, CHAOS_SEED
+# draws the same faults again, CHAOS_SLOWER multiplies its bounds. Exit code: 0, or 1 when a test failed.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,6 +19,7 @@ images=${IMAGES:-$top/build/image}
 stand_in=no
 limit=25m
 [ "${CLUSTER_DEEP:-}" != 1 ] || limit=120m
+[ -z "${CHAOS_MINUTES:-}" ] || limit=$((120 + 3 * CHAOS_MINUTES))m
 while [ $# -gt 0 ]; do
   case $1 in
     -run) only=${2:?-run needs a name}; shift 2 ;;
@@ -93,15 +95,19 @@ for name in containerd containerd-shim-runc-v2 ctr; do
 done
 [ -x "$out/helm" ] && [ "$out/helm" -nt "$top/test/helm/go.mod" ] || "$top/test/helm/run.sh" --command "$out/helm" ||
   missing "helm did not build (module download needs a network)"
-(cd "$here" && built "" "$out/runtime" ./runtime && nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/cluster.test" .) ||
-  missing "the suite did not build"
-
+(cd "$here" && built "" "$out/runtime" ./runtime && nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/cluster.test" . &&
+  nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/judge.test" ./judge) || missing "the suite did not build"
 (cd "$here" && built "" "$out/awsplugin" ./awsplugin) || missing "the stand-in for AWS's plugins did not build"
 
+rm -f "$out/failed"
+{
+  "$out/judge.test" -test.v -test.run "$only" 2>&1 || echo 1 >"$out/failed"
+  $as_root env NEURON_BIN="$bin" IMAGES="$images" CLUSTER_TOOLS="$out" CLUSTER_TREE="$top" CLUSTER_LOGS="$out/logs" \
+    CLUSTER_DEEP="${CLUSTER_DEEP:-}" CHAOS_MINUTES="${CHAOS_MINUTES:-}" CHAOS_SEED="${CHAOS_SEED:-}" CHAOS_SLOWER="${CHAOS_SLOWER:-}" \
+    "$out/cluster.test" -test.v -test.timeout "$limit" -test.run "$only" 2>&1 || echo 1 >"$out/failed"
+} | tee "$out/output.txt" | grep --line-buffered -E '^ *--- |FIGURE|_test.go:|^panic|cluster suite| chaos: ' || true
 status=0
-$as_root env NEURON_BIN="$bin" IMAGES="$images" CLUSTER_TOOLS="$out" CLUSTER_TREE="$top" CLUSTER_LOGS="$out/logs" CLUSTER_DEEP="${CLUSTER_DEEP:-}" \
-  "$out/cluster.test" -test.v -test.timeout "$limit" -test.run "$only" >"$out/output.txt" 2>&1 || status=$?
-grep -E '^ *--- |FIGURE|_test.go:|^panic|cluster suite' "$out/output.txt" || true
+[ ! -e "$out/failed" ] || status=1
 
 # Only leaves are counted: a test with subtests is their sum.
 awk -v status="$status" '

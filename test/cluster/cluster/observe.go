@@ -1,0 +1,154 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	core "k8s.io/api/core/v1"
+	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+)
+
+// Observer asks a node's kubelet over one connection, which outlives restarts of the kubelet. For one goroutine.
+type Observer struct {
+	node       *Node
+	connection *grpc.ClientConn
+}
+
+// Observe returns an observer, which the caller closes.
+func (n *Node) Observe() (*Observer, error) {
+	connection, err := grpc.NewClient("unix:"+n.Disk(kubeletDir+"/pod-resources/kubelet.sock"),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"),
+		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Second}))
+	return &Observer{n, connection}, err
+}
+
+func (o *Observer) Close() error { return o.connection.Close() }
+
+// Offered returns the ids that the kubelet has as healthy, given away or not. Unlike Holdings the question changes nothing in
+// the kubelet: List makes it sweep its records.
+func (o *Observer) Offered() (Held, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	o.connection.ResetConnectBackoff()
+	answer, err := podresources.NewPodResourcesListerClient(o.connection).
+		GetAllocatableResources(ctx, &podresources.AllocatableResourcesRequest{})
+	if err != nil {
+		return nil, err
+	}
+	return heldOf(answer.Devices), nil
+}
+
+// Recorded is what the kubelet's checkpoint has of one container.
+type Recorded struct {
+	PodUID, Container string
+	Held              Held
+}
+
+// Checkpoint reads what the kubelet has on record, as it last wrote it.
+func (n *Node) Checkpoint() ([]Recorded, error) {
+	text, err := os.ReadFile(n.Disk(kubeletDir + "/device-plugins/kubelet_internal_checkpoint"))
+	if err != nil {
+		return nil, err
+	}
+	var file struct {
+		Data struct {
+			PodDeviceEntries []struct {
+				PodUID, ContainerName, ResourceName string
+				DeviceIDs                           map[string][]string // by NUMA node
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &file); err != nil {
+		return nil, err
+	}
+	devices := map[[2]string][]*podresources.ContainerDevices{}
+	var order [][2]string
+	for _, entry := range file.Data.PodDeviceEntries {
+		key := [2]string{entry.PodUID, entry.ContainerName}
+		if devices[key] == nil {
+			order = append(order, key)
+		}
+		for _, ids := range entry.DeviceIDs {
+			devices[key] = append(devices[key], &podresources.ContainerDevices{ResourceName: entry.ResourceName, DeviceIds: ids})
+		}
+	}
+	var all []Recorded
+	for _, key := range order {
+		all = append(all, Recorded{key[0], key[1], heldOf(devices[key])})
+	}
+	return all, nil
+}
+
+// Report reads what a probe wrote; an error when it has not written anything.
+func (n *Node) Report(pod, container string) (Report, error) {
+	path := n.Disk("/var/lib/probe/" + pod + "." + container)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Report{}, err
+	}
+	r := parseReport(string(text))
+	r.Pod, r.Container, r.Node = pod, container, n
+	return r, nil
+}
+
+// ReportTimes returns when a probe wrote its report and when it said that it ends; zero where it has not.
+func (n *Node) ReportTimes(pod, container string) (began, ended time.Time) {
+	path := n.Disk("/var/lib/probe/" + pod + "." + container)
+	if file, err := os.Stat(path); err == nil {
+		began = file.ModTime()
+	}
+	if file, err := os.Stat(path + ".end"); err == nil {
+		ended = file.ModTime()
+	}
+	return began, ended
+}
+
+// Verbs maps the node's RDMA devices to their nodes below /dev/infiniband.
+func (n *Node) Verbs() map[string]string {
+	all := map[string]string{}
+	files, _ := filepath.Glob(filepath.Join(n.Host(), "sys/class/infiniband_verbs/uverbs*/ibdev"))
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil {
+			all[strings.TrimSpace(string(text))] = filepath.Base(filepath.Dir(file))
+		}
+	}
+	return all
+}
+
+// OwnsCgroup says whether a process with this /proc/PID/cgroup is in a container of the node.
+func (n *Node) OwnsCgroup(text string) bool { return strings.Contains(text, n.group()+"/") }
+
+// Set changes the simulated host as Inject does.
+func (n *Node) Set(target string, actions ...string) error {
+	_, err := run(env.simulator(), append([]string{"set", n.Host(), target}, actions...)...)
+	return err
+}
+
+// PowerCycle is Reboot for another goroutine than the test's.
+func (n *Node) PowerCycle() error { return errors.Join(n.powerOff(), n.PowerOn()) }
+
+// Unplug takes the node's wire away, Plug brings it back.
+func (n *Node) Unplug() error { return ip(fmt.Sprintf("link set %s down", nodePort(n.number))) }
+func (n *Node) Plug() error   { return ip(fmt.Sprintf("link set %s up", nodePort(n.number))) }
+
+// Programs are kubelet and containerd, for their descriptors.
+func (n *Node) Programs() []*Process { return []*Process{n.Kubelet, n.Containerd} }
+
+// WithInit makes the first containers of a workload init containers.
+func (w Workload) WithInit(count int) Workload {
+	w.Adjust = func(pod *core.PodSpec) {
+		pod.InitContainers, pod.Containers = pod.Containers[:count:count], pod.Containers[count:]
+		for i := range pod.InitContainers {
+			pod.InitContainers[i].Command[2] = "once"
+		}
+	}
+	return w
+}
