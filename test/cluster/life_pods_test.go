@@ -176,10 +176,10 @@ func watchOffer(t *testing.T, n *cluster.Node, want cluster.Counts) *offerWatch 
 	look := func(every time.Duration, ask func() (cluster.Counts, error), less *time.Duration, back *time.Time) {
 		tick, last, missing := time.NewTicker(every), time.Now(), false
 		defer func() { tick.Stop(); w.done <- struct{}{} }()
-		for {
+		for stopping := false; !stopping; {
 			select {
 			case <-w.stop:
-				return
+				stopping = true // after one more look
 			case <-tick.C:
 			}
 			now, err := ask()
