@@ -20,15 +20,14 @@ var ownParts = regexp.MustCompile(`/device-plugins/kubelet_internal_checkpoint$|
 	`/networks(/pods(/(lock|last_reserved_ip\.0))?)?$|/cni/(results|cache)$|/(actuated|allocated)_pods_state$|` +
 	`cgroup .*/kubepods(/burstable|/besteffort)?$|network interface pods$`)
 
-var containerID = regexp.MustCompile(`(?m)^[0-9a-f]{64}$`)
-
 const inAPI = "API: "
 
 // transientKinds come and go by themselves.
 var transientKinds = []string{"events", "events.events.k8s.io", "leases.coordination.k8s.io", "componentstatuses"}
 
 // Inventory lists every object in the API; of the given nodes their labels, annotations and taints, and what they have of
-// mounts, cgroups, processes in containers, containers, network interfaces and files in the directories that pods can reach.
+// mounts, cgroups, processes in containers, network interfaces and files in the directories that pods can reach. Records of ended
+// containers are not among it: the kubelet removes them once a minute.
 func (c *Cluster) Inventory(nodes ...*Node) (Inventory, error) {
 	all := Inventory{}
 	if err := c.objects(all); err != nil {
@@ -102,19 +101,11 @@ func (n *Node) inventory(all Inventory) error {
 	if err != nil {
 		return err
 	}
-	containers, err := run(env.tool("containerd2/ctr"), "--address", n.ofNode(containerdSocket), "--namespace", "k8s.io",
-		"containers", "list", "--quiet")
-	if err != nil {
-		return err
-	}
 	for _, line := range strings.Split(strings.TrimSpace(description), "\n") {
 		add("%s", line)
 	}
 	for _, line := range strings.Split(strings.TrimSpace(interfaces), "\n") {
 		add("network interface %s", strings.Fields(line)[0])
-	}
-	for _, id := range containerID.FindAllString(containers, -1) { // ctr also logs
-		add("container %s", id)
 	}
 	for _, p := range processes() {
 		if strings.Contains(p.group, n.group()+"/") {
