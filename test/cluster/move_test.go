@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,10 +30,10 @@ var wholeTrn1 = cluster.Counts{Cores: 32, Devices: 16, EFAs: 8}
 func TestMove(t *testing.T) {
 	c := cluster.Get(t)
 	n := c.Nodes(t, cluster.Trn1)[0]
-	theirs, ours := theirManifest(t), cluster.Manifest("static/neuron-agent.yaml")
+	theirs, ours := theirManifests(t), cluster.Manifest("static/neuron-agent.yaml")
 	remove := func(file string) { c.Kubectl(t, "delete", "--ignore-not-found", "--wait", "-f", file) }
-	t.Cleanup(func() { remove(ours); remove(theirs) })
-	c.Kubectl(t, "apply", "-f", theirs)
+	t.Cleanup(func() { remove(ours); remove(theirs[0]); remove(theirs[1]) })
+	c.Kubectl(t, "apply", "-f", theirs[0], "-f", theirs[1])
 	n.ExpectAllocatable(t, wholeTrn1)
 	before := startResident(t, c, n, "before", cluster.Ask{cluster.Neuron: "4", cluster.EFA: "2"})
 	cores := startResident(t, c, n, "before-cores", cluster.Ask{cluster.NeuronCore: "3"})
@@ -63,18 +64,20 @@ func TestMove(t *testing.T) {
 	t.Run("Back", func(t *testing.T) { expectBack(t, c, n, theirs, ours, before, cores) })
 }
 
-// theirManifest writes AWS's manifests with the stand-in's place filled in.
-func theirManifest(t *testing.T) string {
+// theirManifests writes AWS's manifests with the stand-in's place filled in: that for Neuron and that for EFA.
+func theirManifests(t *testing.T) [2]string {
 	t.Helper()
 	text, err := os.ReadFile(cluster.Manifest("../test/cluster/awsplugin/daemonsets.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "theirs.yaml")
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "TOOLS", cluster.Tools())), 0o644); err != nil {
+	neuron, efa, _ := strings.Cut(strings.ReplaceAll(string(text), "TOOLS", cluster.Tools()), "---\n")
+	dir := t.TempDir()
+	paths := [2]string{filepath.Join(dir, "neuron.yaml"), filepath.Join(dir, "efa.yaml")}
+	if err := errors.Join(os.WriteFile(paths[0], []byte(neuron), 0o644), os.WriteFile(paths[1], []byte(efa), 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	return path
+	return paths
 }
 
 // resident is a pod that runs through the whole move and is started again in place when it ends.
@@ -208,14 +211,17 @@ func expectRestGiven(t *testing.T, c *cluster.Cluster, n *cluster.Node, resident
 	c.DeleteJob(t, some)
 }
 
-// expectBack: ours is deleted, theirs serves again; the kubelet itself keeps what is held within one name.
-func expectBack(t *testing.T, c *cluster.Cluster, n *cluster.Node, theirs, ours string, residents ...*resident) {
+// expectBack: ours is deleted, theirs serves again; the kubelet itself keeps what is held within one name. Nothing keeps the EFA
+// plugin waiting while ours serves: applied too early it loses the resource to ours, and has it no more once ours is gone.
+func expectBack(t *testing.T, c *cluster.Cluster, n *cluster.Node, theirs [2]string, ours string, residents ...*resident) {
 	t.Helper()
-	c.Kubectl(t, "apply", "-f", theirs)
+	c.Kubectl(t, "apply", "-f", theirs[0])
 	said := c.AwaitSaid(t, []string{"FailedScheduling", "anti-affinity"}, "-n", system, "describe", "pod", "-l", theirPod)
 	t.Logf("SAID\n%s", eventsIn(said))
 	begin := time.Now()
 	c.Kubectl(t, "delete", "-f", ours)
+	c.ExpectNoPods(t, system, agentPod)
+	c.Kubectl(t, "apply", "-f", theirs[1])
 	n.ExpectAllocatable(t, wholeTrn1)
 	cluster.Figure(t, "ours deleted to AWS's plugin serving, in the API", time.Since(begin))
 	ask := cluster.Ask{cluster.Neuron: "12"}
