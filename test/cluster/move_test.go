@@ -211,7 +211,7 @@ func expectRestGiven(t *testing.T, c *cluster.Cluster, n *cluster.Node, lodgers 
 
 // expectBack: ours is deleted, theirs serves again; the kubelet itself keeps what is held within one name. Nothing keeps the EFA
 // plugin waiting while ours serves: applied too early it loses the resource to ours, and has it no more once ours is gone.
-func expectBack(t *testing.T, c *cluster.Cluster, n *cluster.Node, theirs [2]string, ours string, residents ...*lodger) {
+func expectBack(t *testing.T, c *cluster.Cluster, n *cluster.Node, theirs [2]string, ours string, lodgers ...*lodger) {
 	t.Helper()
 	c.Kubectl(t, "apply", "-f", theirs[0])
 	said := c.AwaitSaid(t, []string{"FailedScheduling", "anti-affinity"}, "-n", system, "describe", "pod", "-l", theirPod)
