@@ -179,8 +179,19 @@ func expectOtherDirectory(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 		t.Fatal(err)
 	}
 	c.Apply(t, path)
-	said := c.AwaitSaid(t, []string{"FailedMount", "hostPath type check failed: /var/lib/elsewhere/"}, "-n", system, "describe", "pod",
-		"-l", "app.kubernetes.io/name=elsewhere")
+	// One pod by its name: of several, kubectl describe shows no events.
+	var name string
+	cluster.Eventually(t, cluster.Patience, "its pod on "+n.Name, func() error {
+		pods, err := c.Pods(system, "app.kubernetes.io/name=elsewhere")
+		for _, pod := range pods {
+			if pod.Spec.NodeName == n.Name {
+				name = pod.Name
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %d (%w)", len(pods), err)
+	})
+	said := c.AwaitSaid(t, []string{"FailedMount", "hostPath type check failed: /var/lib/elsewhere/"}, "-n", system, "describe", "pod", name)
 	t.Logf("SAID elsewhere\n%s", saidOf(said))
 }
 
