@@ -1,16 +1,16 @@
 #!/bin/bash
-# The long runs: every suite that draws at random, for as long as it is told to.
+# The long runs: every suite that draws at random, for as long as it is told to, and the images for the other architecture.
 #   usage: test/deep.sh [--minutes N] [--seed S] [--only SUITE] [DIRECTORY]
 #   --minutes   for each suite; without it each runs until its own counts are reached (admissions: 100,000 pods and 1,000
-#               kubelet restarts, about 20 minutes on two cores; attack: ten minutes; cluster: half an
-#               hour, whatever is said; chaos: an hour)
+#               kubelet restarts, about 20 minutes on two cores; attack: ten minutes; cluster and image:
+#               half an hour each, whatever is said; chaos: an hour)
 #   --seed      draws the same again, as far as a suite's times allow; without it each suite draws its own and prints it
-#   --only      one suite: admissions, attack, cluster, chaos
+#   --only      one suite: admissions, attack, cluster, chaos, image
 # DIRECTORY has the programs (else build/release/bin, which must be built; the attacks are taken from beside it). Needs what
 # the suites need: see test/admissions/run.sh and test/cluster/run.sh. The last line is "N passed, N failed, N skipped".
 set -u
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
-suites="admissions attack cluster chaos"
+suites="admissions attack cluster chaos image"
 minutes="" seed="" only="" bin=$root/build/release/bin
 while [ $# -gt 0 ]; do
   case $1 in
@@ -68,6 +68,11 @@ cluster_suite() {
 
 chaos_suite() {
   CHAOS_MINUTES=${minutes:-60} CHAOS_SEED=$seed "$root/test/cluster/run.sh" -run 'TestChaos$' "$bin"
+}
+
+# Builds a second time from nothing and compares, and for arm64, started under qemu.
+image_suite() {
+  "$root/test/image/run.sh" --deep
 }
 
 for suite in $suites; do
