@@ -27,7 +27,6 @@ func TestTrouble(t *testing.T) {
 	trn1.ExpectAllocatable(t, wholeTrn1)
 	inf2.ExpectAllocatable(t, cluster.Counts{Cores: 12, Devices: 6})
 
-	left := startOnBusyMemory(t, c, inf2) // is refused 25 s from now
 	t.Run("NotEnough", func(t *testing.T) {
 		expectSaid(t, c, onNode("too-many", trn1, cluster.Ask{cluster.Neuron: "17"}), "FailedScheduling",
 			"Insufficient aws.amazon.com/neuron")
@@ -51,11 +50,6 @@ func TestTrouble(t *testing.T) {
 	t.Run("TwoAgents", func(t *testing.T) { expectTwoAgents(t, c) })
 	t.Run("OtherKubeletDirectory", func(t *testing.T) { expectOtherDirectory(t, c, trn1) })
 	t.Run("RootDir", func(t *testing.T) { expectRootDir(t, c) })
-	t.Run("MemoryLeft", func(t *testing.T) {
-		said := c.AwaitSaid(t, []string{"RunContainerError", "PreStartContainer", "device memory"}, "describe", "pod", left)
-		t.Logf("SAID %s\n%s", left, saidOf(said))
-		inf2.Inject(t, "host", "heal")
-	})
 	t.Run("AgentAway", func(t *testing.T) { expectAgentAway(t, c, trn1, manifest) })
 }
 
@@ -85,16 +79,6 @@ func saidOf(described string) string {
 		}
 	}
 	return strings.Join(lines, "\n") + "\n" + eventsIn(described)
-}
-
-// startOnBusyMemory starts a pod for all devices of a node, on one of which a process that ended has left memory.
-func startOnBusyMemory(t *testing.T, c *cluster.Cluster, n *cluster.Node) string {
-	t.Helper()
-	n.Inject(t, "neuron2/core1", "device_mem=1048576")
-	t.Cleanup(func() { n.Inject(t, "host", "heal") })
-	w := onNode("memory-left", n, cluster.Ask{cluster.Neuron: "6"})
-	c.StartPod(t, w)
-	return w.Name
 }
 
 func expectDeviceFails(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
@@ -199,8 +183,13 @@ func expectOtherDirectory(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 // serves such a node.
 func expectRootDir(t *testing.T, c *cluster.Cluster) {
 	n := c.Nodes(t, cluster.Trn1, inf24, rooted)[2]
+	var waiting *core.Pod
+	cluster.Eventually(t, cluster.Patience, "one agent on "+n.Name, func() (err error) {
+		waiting, err = tryAgentPodOn(c, n)
+		return err
+	})
 	said := c.AwaitSaid(t, []string{"FailedMount", "hostPath type check failed: /var/lib/kubelet/pod-resources"}, "-n", system,
-		"describe", "pod", agentPodOn(t, c, n).Name)
+		"describe", "pod", waiting.Name)
 	t.Logf("SAID root-dir\n%s", saidOf(said))
 	text, err := os.ReadFile(cluster.Manifest("static/neuron-agent.yaml"))
 	if err != nil {

@@ -85,9 +85,9 @@ func runWorkloads(t *testing.T, c *cluster.Cluster, nodes []*cluster.Node, whole
 	queues := map[*cluster.Node][]*published{}
 	longest := 0
 	for _, p := range all {
-		i := slices.IndexFunc(nodes, func(n *cluster.Node) bool { return n.InstanceType == p.note("on") })
+		i := slices.IndexFunc(nodes, func(n *cluster.Node) bool { return n.InstanceType == p.note("node-type") })
 		if i < 0 {
-			t.Fatalf("%s: no node is a %s", p.pod.Name, p.note("on"))
+			t.Fatalf("%s: no node is a %s", p.pod.Name, p.note("node-type"))
 		}
 		if p.note("serves") == serves {
 			queues[nodes[i]] = append(queues[nodes[i]], p)

