@@ -62,6 +62,27 @@ func TestArgumentsComeOnlyWithTheirValues(t *testing.T) {
 	}
 }
 
+// TestOnlyTheFirstDaemonSetSplitsDevices: GPU nodes offer their interfaces, whatever is said of Neuron devices.
+func TestOnlyTheFirstDaemonSetSplitsDevices(t *testing.T) {
+	both := daemonSets(rendered(t, "efaOnly.enabled=true", `resourceNames=["neuron"]`, "coreDevices=4", groups))
+	if args := text(at(container(both["neuron-agent"]), "args")); args != `["run","--resources=neuron","--core-devices=4","--node-groups=/etc/neuron-agent/node-groups.json"]` {
+		t.Errorf("arguments %s", args)
+	}
+	if args := text(at(container(both["neuron-agent-efa"]), "args")); args != `["run"]` {
+		t.Errorf("arguments on GPU nodes %s", args)
+	}
+	if zero := text(at(container(daemonSets(rendered(t, "coreDevices=0"))["neuron-agent"]), "args")); zero != `["run","--core-devices=0"]` {
+		t.Errorf("arguments %s for device 0", zero)
+	}
+}
+
+func TestOnDeleteHasNoRollingUpdate(t *testing.T) {
+	strategy := at(daemonSets(rendered(t, "updateStrategy.type=OnDelete"))["neuron-agent"], "spec", "updateStrategy")
+	if text(strategy) != `{"type":"OnDelete"}` {
+		t.Errorf("strategy %s", text(strategy))
+	}
+}
+
 func TestNodeGroups(t *testing.T) {
 	objects := rendered(t, groups)
 	var file string

@@ -33,6 +33,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"nodeGroups=[{\"instanceTypes\":[\"trn*\"]}]", "missing property 'name'"},
 		{"nodeGroups=[{\"name\":\"a\",\"types\":[\"trn*\"]}]", "additional properties 'types' not allowed"},
 		{"logLevel=loud", "at '/logLevel'"},
+		{"nameOverride=" + strings.Repeat("n", 59), "at '/nameOverride'"},
+		{"updateStrategy.rollingUpdate.maxSurge=1", "at '/updateStrategy/rollingUpdate/maxSurge'"},
 		{"kubeletDir=kubelet", "at '/kubeletDir'"},
 		{"daemonSetName=Neuron_Plugin", "at '/daemonSetName'"},
 		{"resources.limits.memory=lots", "at '/resources/limits/memory'"},
@@ -59,6 +61,9 @@ func TestWhatCannotBeMeantTogetherIsRefused(t *testing.T) {
 		if _, err := template(t, "dev.enabled=true", other); err == nil || !strings.Contains(err.Error(), "dev.enabled") {
 			t.Errorf("%s: %v", other, err)
 		}
+	}
+	if _, err := template(t, groups, `env=[{"name":"NODE_NAME","value":"a"}]`); err == nil || !strings.Contains(err.Error(), "NODE_NAME") {
+		t.Errorf("NODE_NAME twice: %v", err)
 	}
 	if _, err := template(t, "efaOnly.enabled=true", "daemonSetName=neuron-agent-efa"); err == nil {
 		t.Error("two DaemonSets of one name were taken")

@@ -19,7 +19,7 @@ spec:
       app.kubernetes.io/name: {{ .name | quote }}
       app.kubernetes.io/instance: {{ $.Release.Name | quote }}
   updateStrategy:
-    {{- toYaml $values.updateStrategy | nindent 4 }}
+    {{- toYaml (ternary $values.updateStrategy (omit $values.updateStrategy "rollingUpdate") (eq $values.updateStrategy.type "RollingUpdate")) | nindent 4 }}
   template:
     metadata:
       {{- $annotations := dict }}
@@ -108,7 +108,7 @@ capabilities:
 {{- with .Values.resourceNames }}
 - {{ printf "--resources=%s" (join "," .) | quote }}
 {{- end }}
-{{- with .Values.coreDevices }}
+{{- with toString .Values.coreDevices }}
 - {{ printf "--core-devices=%s" . | quote }}
 {{- end }}
 {{- if .Values.nodeGroups }}

@@ -41,6 +41,9 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if .Values.efaOnly.enabled }}{{ fail "dev.enabled goes with neuron.enabled alone: set efaOnly.enabled to false" }}{{ end -}}
 {{- if or .Values.privileged .Values.lncFile }}{{ fail "dev.enabled reads a simulated host: set privileged and lncFile to false" }}{{ end -}}
 {{- end -}}
+{{- if .Values.nodeGroups -}}
+{{- range .Values.env }}{{ if eq .name "NODE_NAME" }}{{ fail "nodeGroups sets NODE_NAME itself: take it out of env" }}{{ end }}{{ end -}}
+{{- end -}}
 {{- if and .Values.neuron.enabled .Values.efaOnly.enabled (eq .Values.daemonSetName (printf "%s-efa" (include "neuron-agent.fullname" .))) -}}
 {{- fail "daemonSetName is the name of the second DaemonSet: choose another" -}}
 {{- end -}}
@@ -54,7 +57,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- with .instanceTypes }}{{ $_ := set $group "instance-types" . }}{{ end -}}
 {{- with .nodeNames }}{{ $_ := set $group "node-names" . }}{{ end -}}
 {{- with .resourceNames }}{{ $_ := set $group "resources" (join "," .) }}{{ end -}}
-{{- with .coreDevices }}{{ $_ := set $group "core-devices" . }}{{ end -}}
+{{- if hasKey . "coreDevices" }}{{ with toString .coreDevices }}{{ $_ := set $group "core-devices" . }}{{ end }}{{ end -}}
 {{- $groups = append $groups $group -}}
 {{- end -}}
 {{- dict "groups" $groups | toPrettyJson -}}
