@@ -199,7 +199,7 @@ func TestTestPodAsksForWhatIsRegistered(t *testing.T) {
 	for want, settings := range map[string][]string{
 		`{"aws.amazon.com/neuron":1,"memory":"64Mi"}`:     nil,
 		`{"aws.amazon.com/neuroncore":1,"memory":"64Mi"}`: {`resourceNames=["neuroncore","efa"]`},
-		`{"memory":"64Mi","vpc.amazonaws.com/efa":1}`:     {"neuron.enabled=false", "efaOnly.enabled=true"},
+		`{"memory":"64Mi","vpc.amazonaws.com/efa":1}`:     {"neuron.enabled=false", "efaOnly.enabled=true", `resourceNames=["neuron","efa"]`},
 		`{"memory":"64Mi","vpc.amazonaws.com/efa":2}`:     {`test.resources={"vpc.amazonaws.com/efa":2}`},
 	} {
 		if got := text(at(hook(t, settings...), "spec", "containers", 0, "resources", "limits")); got != want {
