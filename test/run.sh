@@ -126,7 +126,7 @@ else
   step "The real kubelet and containerd (Go; builds a kubelet the first time, about six minutes)"
   run_suite kubelet test/kubelet/run.sh "$build/bin"
 
-  step "A real cluster of simulated nodes (Go; builds Kubernetes, etcd and containerd the first time, about ten minutes)"
+  step "A real cluster of simulated nodes (Go; a quarter of an hour, and the first time ten minutes to build Kubernetes, etcd and containerd)"
   run_suite cluster test/cluster/run.sh "$build/bin"
 fi
 
