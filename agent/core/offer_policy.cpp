@@ -10,9 +10,9 @@ namespace {
 
 constexpr int kMaxDevice = 63;  // the driver registers at most 64 (neuron-driver.md §2)
 
-std::optional<Resource> resource_called(std::string_view word) {
-  for (const Resource resource : kAllResources) {
-    if (word == short_name(resource) || word == resource_name(resource)) return resource;
+std::optional<model::Resource> resource_called(std::string_view word) {
+  for (const model::Resource resource : model::kAllResources) {
+    if (word == model::short_name(resource) || word == model::resource_name(resource)) return resource;
   }
   return std::nullopt;
 }
@@ -23,23 +23,25 @@ bool CoreDevices::contains(int device) const {
   return all || std::binary_search(listed.begin(), listed.end(), device);
 }
 
-bool OfferPolicy::serves(Resource resource) const {
+bool OfferPolicy::serves(model::Resource resource) const {
   return std::find(resources.begin(), resources.end(), resource) != resources.end();
 }
 
-bool OfferPolicy::offers(Resource resource, int device) const {
+bool OfferPolicy::offers(model::Resource resource, int device) const {
   if (!serves(resource)) return false;
-  if (!is_silicon(resource) || !split) return true;
-  return split->contains(device) == (resource == Resource::neuroncore);
+  if (!model::is_silicon(resource) || !split) return true;
+  return split->contains(device) == (resource == model::Resource::neuroncore);
 }
 
 bool OfferPolicy::mixes() const {
-  return !split && serves(Resource::neuroncore) && (serves(Resource::neuron) || serves(Resource::neurondevice));
+  return !split && serves(model::Resource::neuroncore) &&
+         (serves(model::Resource::neuron) || serves(model::Resource::neurondevice));
 }
 
-Result<std::vector<Resource>> parse_resource_list(std::string_view text) {
-  if (trim(text) == "all") return std::vector{Resource::neuroncore, Resource::neuron, Resource::efa};
-  std::vector<Resource> listed;
+Result<std::vector<model::Resource>> parse_resource_list(std::string_view text) {
+  if (trim(text) == "all")
+    return std::vector{model::Resource::neuroncore, model::Resource::neuron, model::Resource::efa};
+  std::vector<model::Resource> listed;
   for (const std::string_view word : neuron::split(text, ',')) {
     const auto resource = resource_called(word);
     if (!resource) {
@@ -51,15 +53,17 @@ Result<std::vector<Resource>> parse_resource_list(std::string_view text) {
   if (listed.empty()) {
     return fail(ErrorCode::invalid_argument, "no resource is named; known are neuron, neuroncore, neurondevice, efa");
   }
-  std::vector<Resource> resources;
-  std::copy_if(kAllResources.begin(), kAllResources.end(), std::back_inserter(resources),
-               [&](Resource resource) { return std::find(listed.begin(), listed.end(), resource) != listed.end(); });
+  std::vector<model::Resource> resources;
+  std::copy_if(
+      model::kAllResources.begin(), model::kAllResources.end(), std::back_inserter(resources),
+      [&](model::Resource resource) { return std::find(listed.begin(), listed.end(), resource) != listed.end(); });
   return resources;
 }
 
-std::string format_resource_list(const std::vector<Resource>& resources) {
+std::string format_resource_list(const std::vector<model::Resource>& resources) {
   std::string text;
-  for (const Resource resource : resources) text += (text.empty() ? "" : ",") + std::string(short_name(resource));
+  for (const model::Resource resource : resources)
+    text += (text.empty() ? "" : ",") + std::string(model::short_name(resource));
   return text.empty() ? "none" : text;
 }
 

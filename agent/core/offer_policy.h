@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "agent/base/result.h"
-#include "agent/core/resource.h"
+#include "agent/model/resource.h"
 
 // Which devices a node offers under which names. The scheduler counts `neuron` and `neuroncore` apart though they are
 // the same silicon; where every device is offered under one name only, both of its counts are exact. Pure.
@@ -23,12 +23,13 @@ struct CoreDevices {
 // As built, everything is offered under every name. What a container still holds under a name that is not offered any
 // more is the ledger's matter.
 struct OfferPolicy {
-  std::vector<Resource> resources{kAllResources.begin(), kAllResources.end()};  // any order, each once; may be empty
-  std::optional<CoreDevices> split;  // nullopt: every device under every name
+  std::vector<model::Resource> resources{model::kAllResources.begin(),
+                                         model::kAllResources.end()};  // any order, each once; may be empty
+  std::optional<CoreDevices> split;                                    // nullopt: every device under every name
 
-  [[nodiscard]] bool serves(Resource resource) const;
+  [[nodiscard]] bool serves(model::Resource resource) const;
   // A device under the name of a silicon resource; for efa, `device` does not matter.
-  [[nodiscard]] bool offers(Resource resource, int device) const;
+  [[nodiscard]] bool offers(model::Resource resource, int device) const;
   // Some device could be asked for by cores and as a whole: the scheduler may give the same silicon twice.
   [[nodiscard]] bool mixes() const;
   friend bool operator==(const OfferPolicy&, const OfferPolicy&) = default;
@@ -36,8 +37,8 @@ struct OfferPolicy {
 
 // "neuron,efa", short or full names, in the order of kAllResources and each once; "all" is every name but neurondevice.
 // Errors: invalid_argument, naming the word and the names there are; also for a list without a name.
-[[nodiscard]] Result<std::vector<Resource>> parse_resource_list(std::string_view text);
-[[nodiscard]] std::string format_resource_list(const std::vector<Resource>& resources);  // short names
+[[nodiscard]] Result<std::vector<model::Resource>> parse_resource_list(std::string_view text);
+[[nodiscard]] std::string format_resource_list(const std::vector<model::Resource>& resources);  // short names
 
 // "0-3,8", "all", "none" (no device as cores), or "off" (no split: nullopt).
 // Errors: invalid_argument, saying how such a list looks.

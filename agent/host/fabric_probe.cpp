@@ -10,7 +10,7 @@
 namespace neuron::host {
 namespace {
 
-using core::FabricFacts;
+using preflight::FabricFacts;
 
 constexpr std::size_t kMaxBytes = std::size_t{64} << 10U;
 constexpr std::size_t kMaxInterfaces = 256;
@@ -56,7 +56,7 @@ std::string nic_of_domain(std::string_view domain) {
   return std::string(domain);
 }
 
-core::FabricFacts parse_fabric_answer(std::string_view text) {
+preflight::FabricFacts parse_fabric_answer(std::string_view text) {
   FabricFacts facts;
   facts.state = FabricFacts::State::answered;
   std::set<std::string> names;
@@ -69,7 +69,7 @@ core::FabricFacts parse_fabric_answer(std::string_view text) {
   return facts;
 }
 
-core::FabricFacts probe_fabric(const FabricRequest& request) {
+preflight::FabricFacts probe_fabric(const FabricRequest& request) {
   const ChildOutcome outcome =
       run_in_child([&](int output) { return ask_fabric_library(request.libraries, request.provider, output); },
                    request.budget, kMaxBytes);

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/core/preflight.h"
+#include "agent/preflight/preflight.h"
 
 // Asks libfabric which interfaces it sees, in a child process: the library opens every verbs device, may hang, crash or
 // be missing, and must not grow this program, so only the child loads it.
@@ -19,11 +19,11 @@ struct FabricRequest {
 };
 
 // Never `not_tried`. Call it only while this process has one thread; blocks for at most the budget and a second.
-[[nodiscard]] core::FabricFacts probe_fabric(const FabricRequest& request);
+[[nodiscard]] preflight::FabricFacts probe_fabric(const FabricRequest& request);
 
 // What the child says, line by line: "version 1.17", "interface NAME", "error CODE TEXT", "missing TEXT", "done". Pure
 // and bounded: it comes from a process that foreign code ran in. Without "done" the state is `failed`.
-[[nodiscard]] core::FabricFacts parse_fabric_answer(std::string_view text);
+[[nodiscard]] preflight::FabricFacts parse_fabric_answer(std::string_view text);
 
 // Name of the NIC behind a libfabric domain name: "rdmap79s0-rdm" and "rdmap79s0-dgrm" are "rdmap79s0".
 [[nodiscard]] std::string nic_of_domain(std::string_view domain);

@@ -5,7 +5,7 @@
 namespace neuron::host {
 namespace {
 
-using core::SignalKind;
+using health::SignalKind;
 
 Result<std::uint64_t> parse_as(SignalKind kind, std::string_view text) {
   if (kind == SignalKind::ecc) return parse_ecc_count(text);
@@ -19,7 +19,7 @@ bool is_health_file(SignalKind kind) {
 
 }  // namespace
 
-Result<void> store_signal(const core::DeviceSignal& signal, std::string_view text, model::DeviceSignals& signals) {
+Result<void> store_signal(const health::DeviceSignal& signal, std::string_view text, model::DeviceSignals& signals) {
   if (is_health_file(signal.kind)) {
     if (says_unreachable(text)) {
       signals.unreachable = true;

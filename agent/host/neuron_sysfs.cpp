@@ -34,7 +34,7 @@ Result<NeuronDeviceReader> NeuronDeviceReader::open(const FsRoot& root, int inde
   TRY_ASSIGN(const FileId id, directory.identify_self());
   TRY_ASSIGN(const DirectoryStamp stamp, directory.stamp_self());  // before the list, so that no change is missed
   TRY_ASSIGN(auto entries, directory.list(""));
-  NeuronDeviceReader reader(std::move(directory), id, index, core::parse_release(driver_version));
+  NeuronDeviceReader reader(std::move(directory), id, index, health::parse_release(driver_version));
   reader.stamp_ = stamp;
   reader.set_entries(std::move(entries));
   return reader;
@@ -55,12 +55,12 @@ void NeuronDeviceReader::set_entries(std::vector<std::string> entries) {
     if (!is_bare_entry(name)) only_bare_entries_ = false;
   }
   std::sort(core_indices_.begin(), core_indices_.end());
-  for (const core::DeviceSignal& signal : core::device_signals()) {
+  for (const health::DeviceSignal& signal : health::device_signals()) {
     device_files_.push_back({{std::string(signal.path)}, &signal});
   }
   for (std::size_t core = 0; core < core_indices_.size(); ++core) {
     const std::string folder = "neuron_core" + std::to_string(core_indices_[core]) + '/';
-    for (const core::CoreSignal& signal : core::core_signals()) {
+    for (const health::CoreSignal& signal : health::core_signals()) {
       core_files_.push_back({{folder + std::string(signal.path)}, core, &signal});
     }
   }
@@ -82,8 +82,8 @@ void NeuronDeviceReader::follow_entries() {
 }
 
 // Whether to ask for a file: one that was not there is asked for again as long as this driver may have it.
-bool NeuronDeviceReader::worth_a_look(const Known& known, const core::Lifetime& life) const {
-  return known.state != State::absent || core::may_be_there(life, release_, facts_->family);
+bool NeuronDeviceReader::worth_a_look(const Known& known, const health::Lifetime& life) const {
+  return known.state != State::absent || health::may_be_there(life, release_, facts_->family);
 }
 
 void NeuronDeviceReader::complain(NeuronDevice& device, std::string_view path, const Error& error) const {
@@ -176,7 +176,7 @@ NeuronDevice NeuronDeviceReader::read() {
   read_serial(device);
   read_neighbours(device);
   for (KnownDeviceFile& known : device_files_) {
-    const Access access = known.signal->kind == core::SignalKind::reset ? Access::root_only : Access::everyone;
+    const Access access = known.signal->kind == health::SignalKind::reset ? Access::root_only : Access::everyone;
     if (!worth_a_look(known, known.signal->life)) continue;
     const auto text = read_known(known, access, device);
     if (!text) continue;
@@ -206,7 +206,7 @@ DriverLayout NeuronDeviceReader::layout() const {
     if (best == DriverLayout::unknown || generation > best) best = generation;
   };
   for (const KnownDeviceFile& known : device_files_) {
-    if (known.state == State::present && known.signal->kind != core::SignalKind::reset) {
+    if (known.state == State::present && known.signal->kind != health::SignalKind::reset) {
       proves(known.signal->life.layout);
     }
   }

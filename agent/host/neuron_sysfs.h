@@ -17,7 +17,7 @@ namespace neuron::host {
 [[nodiscard]] std::string device_path(int index);
 
 // Reads one Neuron device through a handle on its directory that stays open. Learns which of the files of all driver
-// generations are there (core/signals.h) and later asks only for those, and for those that this driver has on this chip
+// generations are there (health/signals.h) and later asks only for those, and for those that this driver has on this chip
 // and that are not there yet: on a sound machine none. Folders of cores that come or go are noticed too, so that a
 // device that was met while the driver was still making it is soon read whole. Make a new reader when the driver, the
 // inventory or the id of the device's entry changes. One thread at a time; may block inside a hung driver.
@@ -46,19 +46,19 @@ class NeuronDeviceReader {
     State state = State::unprobed;
   };
   struct KnownDeviceFile : Known {
-    const core::DeviceSignal* signal = nullptr;
+    const health::DeviceSignal* signal = nullptr;
   };
   struct KnownCoreFile : Known {
     std::size_t core = 0;  // position in core_indices_
-    const core::CoreSignal* signal = nullptr;
+    const health::CoreSignal* signal = nullptr;
   };
 
-  NeuronDeviceReader(FsRoot directory, FileId id, int index, std::optional<core::DriverRelease> release)
+  NeuronDeviceReader(FsRoot directory, FileId id, int index, std::optional<health::DriverRelease> release)
       : directory_(std::move(directory)), id_(id), index_(index), release_(release) {}
   void set_entries(std::vector<std::string> entries);
   [[nodiscard]] bool lacks_cores() const;
   void follow_entries();
-  [[nodiscard]] bool worth_a_look(const Known& known, const core::Lifetime& life) const;
+  [[nodiscard]] bool worth_a_look(const Known& known, const health::Lifetime& life) const;
   [[nodiscard]] std::optional<std::string> read_known(Known& known, Access access, model::NeuronDevice& device) const;
   void read_facts();
   void read_neighbours(model::NeuronDevice& device);
@@ -68,7 +68,7 @@ class NeuronDeviceReader {
   FsRoot directory_;
   FileId id_;
   int index_ = 0;
-  std::optional<core::DriverRelease> release_;
+  std::optional<health::DriverRelease> release_;
   DirectoryStamp stamp_;                      // of the directory when `entries_` was read
   std::vector<std::string> entries_;          // of the directory
   bool only_bare_entries_ = true;             // nothing that came with driver 2.8 or later

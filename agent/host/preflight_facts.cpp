@@ -12,7 +12,7 @@
 namespace neuron::host {
 namespace {
 
-using core::Presence;
+using preflight::Presence;
 
 constexpr std::size_t kMaxConfigBytes = std::size_t{256} << 10U;
 constexpr std::size_t kMaxMeminfoBytes = std::size_t{64} << 10U;
@@ -44,8 +44,8 @@ std::optional<int> count_online_cpus(const FsRoot& root) {
   return static_cast<int>(cpus->size());
 }
 
-core::HugePages read_huge_pages(const FsRoot& root) {
-  core::HugePages pages;
+preflight::HugePages read_huge_pages(const FsRoot& root) {
+  preflight::HugePages pages;
   if (const auto text = root.read_attribute("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")) {
     pages.reserved_2m = parse_u64(*text);
   }
@@ -61,9 +61,9 @@ core::HugePages read_huge_pages(const FsRoot& root) {
   return pages;
 }
 
-core::LncFile read_lnc_file(const FsRoot& root) {
+preflight::LncFile read_lnc_file(const FsRoot& root) {
   constexpr std::size_t kShown = 40;
-  core::LncFile file;
+  preflight::LncFile file;
   const auto text = root.read_file("opt/aws/neuron/logical_nc_config", kMaxAttributeBytes);
   if (!text) {
     if (is_absent(text.error())) return file;
@@ -93,10 +93,10 @@ std::set<std::string> names_with_verbs(const FsRoot& root) {
   return names;
 }
 
-std::vector<core::ForeignRdma> find_foreign_rdma(const FsRoot& root) {
+std::vector<preflight::ForeignRdma> find_foreign_rdma(const FsRoot& root) {
   constexpr std::string_view kClass = "sys/class/infiniband/";
   constexpr std::size_t kMaxForeign = 32;
-  std::vector<core::ForeignRdma> foreign;
+  std::vector<preflight::ForeignRdma> foreign;
   const auto entries = root.list(kClass);
   if (!entries) return foreign;
   const auto with_verbs = names_with_verbs(root);
@@ -112,8 +112,8 @@ std::vector<core::ForeignRdma> find_foreign_rdma(const FsRoot& root) {
 }
 
 // Of the running agent's scan this is no part: the policy has no verdict for it.
-std::vector<core::FailedResets> read_failed_resets(const FsRoot& root) {
-  std::vector<core::FailedResets> failed;
+std::vector<preflight::FailedResets> read_failed_resets(const FsRoot& root) {
+  std::vector<preflight::FailedResets> failed;
   const auto devices = root.list("sys/class/neuron_device");
   if (!devices) return failed;
   for (const std::string& device : *devices) {
@@ -136,11 +136,11 @@ std::vector<core::FailedResets> read_failed_resets(const FsRoot& root) {
   return failed;
 }
 
-core::CdiFacts read_cdi(const FsRoot& root) {
+preflight::CdiFacts read_cdi(const FsRoot& root) {
   constexpr std::string_view kPath = "etc/containerd/config.toml";
   const auto text = root.read_file(kPath, kMaxConfigBytes);
   if (text) return judge_containerd_config(*text, kPath);
-  core::CdiFacts facts;
+  preflight::CdiFacts facts;
   facts.evidence = {std::string(kPath), is_absent(text.error()) ? "not there, so whether CDI is on is unknown"
                                                                 : "may not be read, so whether CDI is on is unknown"};
   return facts;
@@ -157,9 +157,9 @@ std::optional<std::string_view> value_of(std::string_view line, std::string_view
 
 }  // namespace
 
-core::CdiFacts judge_containerd_config(std::string_view text, std::string_view path) {
-  using State = core::CdiFacts::State;
-  core::CdiFacts facts;
+preflight::CdiFacts judge_containerd_config(std::string_view text, std::string_view path) {
+  using State = preflight::CdiFacts::State;
+  preflight::CdiFacts facts;
   int version = 1;
   std::optional<bool> set;
   for (const std::string_view line : split(text, '\n')) {
@@ -178,8 +178,8 @@ core::CdiFacts judge_containerd_config(std::string_view text, std::string_view p
   return facts;
 }
 
-core::PreflightFacts gather_preflight_facts(const FsRoot& root) {
-  core::PreflightFacts facts;
+preflight::PreflightFacts gather_preflight_facts(const FsRoot& root) {
+  preflight::PreflightFacts facts;
   facts.own_dev = root.is_live() && !root.exists("dev/kmsg");  // every host has it, few containers do
   facts.neuron_class = presence_of(root, "sys/class/neuron_device");
   facts.verbs_class = presence_of(root, "sys/class/infiniband_verbs");

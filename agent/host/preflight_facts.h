@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/core/preflight.h"
 #include "agent/host/fs_root.h"
+#include "agent/preflight/preflight.h"
 
 // What `neuron-agent check` looks at beyond the scan. Reads only; what is not there is absent, what could not be read
 // is unknown, and neither is ever a zero.
@@ -13,14 +13,14 @@ namespace neuron::host {
 
 // Everything below the root but the kubelet's directory and libfabric, which stay "not looked" and "not tried". Any
 // thread; blocks on file reads.
-[[nodiscard]] core::PreflightFacts gather_preflight_facts(const FsRoot& root);
+[[nodiscard]] preflight::PreflightFacts gather_preflight_facts(const FsRoot& root);
 
 // What lies in the kubelet's directory, a path of this process and not below any root.
-[[nodiscard]] core::KubeletFacts look_at_kubelet(const std::string& directory);
+[[nodiscard]] preflight::KubeletFacts look_at_kubelet(const std::string& directory);
 
 // Whether a containerd configuration turns CDI on (kubelet.md §5): enable_cdi where it is set, else on for version 3,
 // the format that came with containerd 2, and off for older ones. Pure; foreign text of any size.
-[[nodiscard]] core::CdiFacts judge_containerd_config(std::string_view text, std::string_view path);
+[[nodiscard]] preflight::CdiFacts judge_containerd_config(std::string_view text, std::string_view path);
 
 // Who, other than our own resources, was given verbs nodes: entries of kubelet_internal_checkpoint whose recorded
 // Allocate answer (AllocResp, base64) holds "/dev/infiniband/uverbs". "RESOURCE pod UID/CONTAINER", sorted, at most 8.

@@ -9,8 +9,8 @@
 namespace neuron::host {
 namespace {
 
-using core::Presence;
 using nlohmann::json;
+using preflight::Presence;
 
 constexpr std::size_t kMaxCheckpointBytes = std::size_t{16} << 20U;
 constexpr std::size_t kMaxTakers = 8;
@@ -32,7 +32,7 @@ bool is_ours(const std::string& resource) {
   return resource == "vpc.amazonaws.com/efa" || resource.starts_with("aws.amazon.com/neuron");
 }
 
-void look_into_plugins(const FsRoot& kubelet, core::KubeletFacts& facts) {
+void look_into_plugins(const FsRoot& kubelet, preflight::KubeletFacts& facts) {
   const auto entries = kubelet.list("device-plugins");
   for (const std::string& name : entries.value_or(std::vector<std::string>{})) {
     if (!name.ends_with(".sock") || name == "kubelet.sock" || facts.plugin_sockets.size() == kMaxSockets) continue;
@@ -66,8 +66,8 @@ std::vector<std::string> verbs_takers_in(std::string_view checkpoint) {
   return takers;
 }
 
-core::KubeletFacts look_at_kubelet(const std::string& directory) {
-  core::KubeletFacts facts;
+preflight::KubeletFacts look_at_kubelet(const std::string& directory) {
+  preflight::KubeletFacts facts;
   facts.directory = directory;
   const auto kubelet = FsRoot::open(directory);
   if (!kubelet) {

@@ -40,7 +40,7 @@ struct Monitor::Loop {
   SnapshotStore& store;
   OnChange on_change;
   Timing timing;
-  core::AssessMemory memory;
+  health::AssessMemory memory;
   std::uint64_t number = 0;
   std::optional<WatchedScan> scan;
   bool scanning = false;  // of the loop's thread, as are the times
@@ -61,7 +61,7 @@ struct Monitor::Loop {
 
   void publish(model::HostScan host) {
     auto next = std::make_shared<model::Snapshot>();
-    core::Assessment node = core::assess(std::move(host), memory, std::chrono::steady_clock::now());
+    health::Assessment node = health::assess(std::move(host), memory, std::chrono::steady_clock::now());
     drop_counters(node.host);
     next->host = std::move(node.host);
     next->device_health = std::move(node.devices);

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "agent/base/clock.h"
-#include "agent/core/assess.h"
+#include "agent/health/assess.h"
 #include "agent/model/snapshot.h"
 #include "agent/monitor/snapshot_store.h"
 #include "agent/monitor/watched_scan.h"

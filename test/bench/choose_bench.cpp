@@ -11,12 +11,12 @@
 #include "test/bench/empty_call.h"
 #include "test/unit/core/make_host.h"
 
-namespace neuron::core::test {
+namespace neuron::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using Micros = std::chrono::duration<double, std::micro>;
-using Chooser = std::function<Choice(const NodeTopology&, const ChooseRequest&)>;
+using Chooser = std::function<allocator::Choice(const allocator::NodeTopology&, const allocator::ChooseRequest&)>;
 
 double at(std::vector<double>& times, double share) {
   std::sort(times.begin(), times.end());
@@ -56,12 +56,12 @@ void print_rows() {
 
 constexpr int kOwnSize = 0;  // each request as it is
 
-void measure(const std::string& name, const NodeTopology& topology, std::vector<ChooseRequest>& requests, int size,
-             const Chooser& choose) {
+void measure(const std::string& name, const allocator::NodeTopology& topology,
+             std::vector<allocator::ChooseRequest>& requests, int size, const Chooser& choose) {
   constexpr std::size_t kChoicesPerCall = 64;
   std::vector<double> times;
   std::size_t chosen = 0;
-  for (ChooseRequest& request : requests) {
+  for (allocator::ChooseRequest& request : requests) {
     if (size != kOwnSize) request.size = size;
     if (times.size() % kChoicesPerCall == 0) run().calls.push_back(run().empty.microseconds());
     const auto start = Clock::now();
@@ -87,30 +87,31 @@ std::vector<std::vector<int>> halves_of_16() {
 
 // The same questions with what the agent knows beside them.
 struct Hinted {
-  std::vector<ChooseRequest> must;        // one core that must be in
-  std::vector<ChooseRequest> free_efas;   // half of the EFAs are free
-  std::vector<ChooseRequest> given_efas;  // two EFAs were given already, of whatever devices
+  std::vector<allocator::ChooseRequest> must;        // one core that must be in
+  std::vector<allocator::ChooseRequest> free_efas;   // half of the EFAs are free
+  std::vector<allocator::ChooseRequest> given_efas;  // two EFAs were given already, of whatever devices
 };
 
-Hinted hinted(const std::vector<ChooseRequest>& plain, int efas, std::mt19937& random) {
+Hinted hinted(const std::vector<allocator::ChooseRequest>& plain, int efas, std::mt19937& random) {
   Hinted all{plain, plain, plain};
-  for (ChooseRequest& request : all.must) {
+  for (allocator::ChooseRequest& request : all.must) {
     request.must_include = {request.available[random() % request.available.size()]};
   }
-  for (ChooseRequest& request : all.free_efas) {
+  for (allocator::ChooseRequest& request : all.free_efas) {
     for (int efa = 0; efa < efas; ++efa) {
       if (random() % 2 == 0) request.free_efas.push_back(efa);
     }
   }
-  for (ChooseRequest& request : all.given_efas) {
+  for (allocator::ChooseRequest& request : all.given_efas) {
     const auto first = static_cast<int>(random() % static_cast<unsigned>(efas));
     request.prefer_efas = {first, (first + 1) % efas};
   }
   return all;
 }
 
-void measure_hinted(const std::string& name, const NodeTopology& topology, const std::vector<ChooseRequest>& plain,
-                    const std::vector<int>& sizes, const Chooser& choose) {
+void measure_hinted(const std::string& name, const allocator::NodeTopology& topology,
+                    const std::vector<allocator::ChooseRequest>& plain, const std::vector<int>& sizes,
+                    const Chooser& choose) {
   std::mt19937 random(8);
   Hinted all = hinted(plain, static_cast<int>(topology.efas.size()), random);
   for (const int size : sizes) measure(name + ", one must", topology, all.must, size, choose);
@@ -119,9 +120,9 @@ void measure_hinted(const std::string& name, const NodeTopology& topology, const
 }
 
 void real_node(const char* type) {
-  const NodeTopology topology = topology_of(type);
+  const allocator::NodeTopology topology = topology_of(type);
   const auto halves = halves_of_16();
-  std::vector<ChooseRequest> devices, whole, efas, mixed;
+  std::vector<allocator::ChooseRequest> devices, whole, efas, mixed;
   std::mt19937 random(5);
   const int per = topology.cores_per_device;
   for (const auto& half : halves) {
@@ -139,22 +140,24 @@ void real_node(const char* type) {
     mixed.push_back(ask(cores, 0));
   }
   const std::string name = type;
-  for (const int size : {1, 2, 4, 7}) measure(name + " devices", topology, devices, size, choose_devices);
-  for (const int size : {1, 2, 4, 8, 11}) measure(name + " cores, whole devices", topology, whole, size, choose_cores);
-  for (const int size : {1, 2, 4, 8}) measure(name + " cores, random", topology, mixed, size, choose_cores);
-  for (const int size : {1, 2, 4, 7}) measure(name + " EFAs asked first", topology, efas, size, choose_efas);
-  measure_hinted(name + " devices", topology, devices, {2, 4, 6, 7}, choose_devices);
-  measure_hinted(name + " cores, whole", topology, whole, {4, 8, 11}, choose_cores);
-  measure_hinted(name + " cores, random", topology, mixed, {4, 8}, choose_cores);
+  for (const int size : {1, 2, 4, 7}) measure(name + " devices", topology, devices, size, allocator::choose_devices);
+  for (const int size : {1, 2, 4, 8, 11})
+    measure(name + " cores, whole devices", topology, whole, size, allocator::choose_cores);
+  for (const int size : {1, 2, 4, 8}) measure(name + " cores, random", topology, mixed, size, allocator::choose_cores);
+  for (const int size : {1, 2, 4, 7}) measure(name + " EFAs asked first", topology, efas, size, allocator::choose_efas);
+  measure_hinted(name + " devices", topology, devices, {2, 4, 6, 7}, allocator::choose_devices);
+  measure_hinted(name + " cores, whole", topology, whole, {4, 8, 11}, allocator::choose_cores);
+  measure_hinted(name + " cores, random", topology, mixed, {4, 8}, allocator::choose_cores);
   for (auto& request : efas) request.likely_sizes = {2, 4, 1, 8};
-  for (const int size : {1, 4}) measure(name + " EFAs first, 4 likely sizes", topology, efas, size, choose_efas);
+  for (const int size : {1, 4})
+    measure(name + " EFAs first, 4 likely sizes", topology, efas, size, allocator::choose_efas);
 }
 
 // Any share of the node free and any size, not only half: the widest search is that of a node almost empty.
 void any_share(const char* type) {
-  const NodeTopology topology = topology_of(type);
+  const allocator::NodeTopology topology = topology_of(type);
   std::mt19937 random(9);
-  std::vector<ChooseRequest> devices, cores;
+  std::vector<allocator::ChooseRequest> devices, cores;
   const int per = topology.cores_per_device;
   while (devices.size() < 10'000) {
     const auto share = random() % 101;
@@ -173,20 +176,22 @@ void any_share(const char* type) {
   }
   const auto efas = static_cast<int>(topology.efas.size());
   const std::string name = std::string(type) + " any share free,";
-  const auto measure_all = [&](const std::string& what, std::vector<ChooseRequest>& plain, const Chooser& choose) {
-    for (ChooseRequest& request : plain) request.size = 1 + static_cast<int>(random() % (request.available.size() - 1));
+  const auto measure_all = [&](const std::string& what, std::vector<allocator::ChooseRequest>& plain,
+                               const Chooser& choose) {
+    for (allocator::ChooseRequest& request : plain)
+      request.size = 1 + static_cast<int>(random() % (request.available.size() - 1));
     Hinted with = hinted(plain, efas, random);
     measure(name + what, topology, plain, kOwnSize, choose);
     measure(name + what + ", one must", topology, with.must, kOwnSize, choose);
     measure(name + what + ", free EFAs", topology, with.free_efas, kOwnSize, choose);
     measure(name + what + ", given EFAs", topology, with.given_efas, kOwnSize, choose);
   };
-  measure_all(" devices", devices, choose_devices);
-  measure_all(" cores", cores, choose_cores);
+  measure_all(" devices", devices, allocator::choose_devices);
+  measure_all(" cores", cores, allocator::choose_cores);
 }
 
 void grown_node(int rows) {
-  NodeTopology topology;
+  allocator::NodeTopology topology;
   topology.groups_of_torus = true;
   topology.cores_per_device = 8;
   const int count = rows * 4;
@@ -199,7 +204,7 @@ void grown_node(int rows) {
          {}});
   }
   std::mt19937 random(6);
-  std::vector<ChooseRequest> requests;
+  std::vector<allocator::ChooseRequest> requests;
   for (int i = 0; i < 500; ++i) {
     auto ids = range_of(0, count);
     std::shuffle(ids.begin(), ids.end(), random);
@@ -208,16 +213,16 @@ void grown_node(int rows) {
     requests.push_back(ask(ids, 0));
   }
   const int third = std::max(2, count / 3);
-  measure(fmt::format("torus of {} devices, 3/4 free", count), topology, requests, third, choose_devices);
+  measure(fmt::format("torus of {} devices, 3/4 free", count), topology, requests, third, allocator::choose_devices);
 }
 
 }  // namespace
-}  // namespace neuron::core::test
+}  // namespace neuron::test
 
 int main() {
-  for (const char* type : {"trn1.32xlarge", "trn2.48xlarge"}) neuron::core::test::real_node(type);
-  for (const char* type : {"trn1.32xlarge", "trn2.48xlarge"}) neuron::core::test::any_share(type);
-  for (const int rows : {1, 4, 8, 16}) neuron::core::test::grown_node(rows);
-  neuron::core::test::print_rows();
+  for (const char* type : {"trn1.32xlarge", "trn2.48xlarge"}) neuron::test::real_node(type);
+  for (const char* type : {"trn1.32xlarge", "trn2.48xlarge"}) neuron::test::any_share(type);
+  for (const int rows : {1, 4, 8, 16}) neuron::test::grown_node(rows);
+  neuron::test::print_rows();
   return 0;
 }

@@ -160,7 +160,7 @@ int run(const Settings& settings) {
   std::vector<Row> all;
   std::vector<Fabric> fabrics;
   for (const std::string& node : kNodes) {
-    fabrics.emplace_back(core::test::topology_of(node));
+    fabrics.emplace_back(test::topology_of(node));
     for (const Waiting waiting : {Waiting::lost, Waiting::queued}) {
       for (const Mix& mix : mixes_of(fabrics.back().topology())) {
         const std::vector<Row> rows = run_cell(fabrics.back(), node, mix, waiting, settings.load, settings.seeds);

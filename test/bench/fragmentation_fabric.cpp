@@ -20,7 +20,7 @@ bool contains(const std::vector<int>& ids, int id) {
 
 }  // namespace
 
-Fabric::Fabric(core::NodeTopology topology) : topology_(std::move(topology)) {
+Fabric::Fabric(allocator::NodeTopology topology) : topology_(std::move(topology)) {
   const int count = devices();
   constexpr int kFar = 99;
   hops_.assign(at(count * count), kFar);

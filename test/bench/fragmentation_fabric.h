@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "agent/core/allocator.h"
+#include "agent/allocator/allocator.h"
 #include "test/bench/fragmentation_workload.h"
 
 // The judge of the simulation: what is free, which sets the runtime accepts, how good a set is. Shares no code with the
@@ -20,9 +20,9 @@ struct Placement {
 // Static facts of a node. At most 16 devices, numbered from 0 without holes.
 class Fabric {
  public:
-  explicit Fabric(core::NodeTopology topology);
+  explicit Fabric(allocator::NodeTopology topology);
 
-  [[nodiscard]] const core::NodeTopology& topology() const { return topology_; }
+  [[nodiscard]] const allocator::NodeTopology& topology() const { return topology_; }
   [[nodiscard]] int devices() const { return static_cast<int>(topology_.devices.size()); }
   [[nodiscard]] int per_device() const { return topology_.cores_per_device; }
   [[nodiscard]] int hops(int a, int b) const { return hops_[static_cast<std::size_t>(a * devices() + b)]; }
@@ -42,7 +42,7 @@ class Fabric {
   [[nodiscard]] bool one_run(const std::vector<int>& devices) const;
   [[nodiscard]] bool one_range(const std::vector<int>& cores) const;
 
-  core::NodeTopology topology_;
+  allocator::NodeTopology topology_;
   std::vector<int> hops_;
 };
 

@@ -95,24 +95,25 @@ Ids efas_by_numa(const Fabric& fabric, const Ids& devices, Ids free, int count) 
 }
 
 Placement place_ours(const Fabric& fabric, const Occupancy& node, const Request& request) {
-  const core::NodeTopology& topology = fabric.topology();
+  const allocator::NodeTopology& topology = fabric.topology();
   Placement placement;
   const auto choose_efas = [&] {
-    core::ChooseRequest question;
+    allocator::ChooseRequest question;
     question.available = node.free_efas();
     question.size = request.efas;
     question.free_devices = node.free_devices();
     question.prefer_devices = fabric.devices_of(request.unit, placement.ids);
-    placement.efas = core::choose_efas(topology, question).ids;
+    placement.efas = allocator::choose_efas(topology, question).ids;
   };
   const auto choose_units = [&] {
-    core::ChooseRequest question;
+    allocator::ChooseRequest question;
     question.available = node.free_units(request.unit);
     question.size = request.size;
     question.prefer_efas = placement.efas;
     question.free_efas = node.free_efas();
     const bool cores = request.unit == Unit::core;
-    placement.ids = (cores ? core::choose_cores(topology, question) : core::choose_devices(topology, question)).ids;
+    placement.ids =
+        (cores ? allocator::choose_cores(topology, question) : allocator::choose_devices(topology, question)).ids;
   };
   if (request.efas == 0) {
     choose_units();

@@ -16,7 +16,8 @@ struct Policy {
   std::function<Placement(const Fabric&, const Occupancy&, const Request&)> place;
 };
 
-// core::choose_devices, choose_cores and choose_efas, asked as the agent asks them, in the kubelet's order of calls.
+// allocator::choose_devices, choose_cores and choose_efas, asked as the agent asks them, in the kubelet's order of
+// calls.
 [[nodiscard]] Policy ours();
 // The kubelet takes the first units of a Go map: any of them. EFAs likewise.
 [[nodiscard]] Policy kubelet_order(std::uint64_t seed);

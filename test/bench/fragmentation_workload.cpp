@@ -15,7 +15,7 @@ double exponential(std::mt19937_64& random, double mean) {
   return -mean * std::log(1 - uniform(random));
 }
 
-int cores_of(const core::NodeTopology& topology, const Demand& demand) {
+int cores_of(const allocator::NodeTopology& topology, const Demand& demand) {
   return demand.unit == Unit::device ? demand.size * topology.cores_per_device : demand.size;
 }
 
@@ -88,11 +88,12 @@ std::vector<Mix> ring_mixes(int per_device) {
 
 }  // namespace
 
-std::vector<Mix> mixes_of(const core::NodeTopology& topology) {
+std::vector<Mix> mixes_of(const allocator::NodeTopology& topology) {
   return topology.groups_of_torus ? torus_mixes(topology.cores_per_device) : ring_mixes(topology.cores_per_device);
 }
 
-std::vector<Request> make_stream(const core::NodeTopology& topology, const Mix& mix, double load, std::uint64_t seed) {
+std::vector<Request> make_stream(const allocator::NodeTopology& topology, const Mix& mix, double load,
+                                 std::uint64_t seed) {
   const auto devices = static_cast<int>(topology.devices.size());
   const auto efas = static_cast<int>(topology.efas.size());
   double core_minutes = 0;  // of the mean request

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/core/allocator.h"
+#include "agent/allocator/allocator.h"
 
 // What arrives at the simulated node in a day, and when it leaves. Pure: the same seed gives the same stream on every
 // machine (no distribution of the standard library is used, theirs differ).
@@ -40,10 +40,10 @@ constexpr double kWarmUp = 6 * 60;
 constexpr double kDay = 24 * 60;
 
 // The three documented mixes (training, inference, mixed) for a node.
-[[nodiscard]] std::vector<Mix> mixes_of(const core::NodeTopology& topology);
+[[nodiscard]] std::vector<Mix> mixes_of(const allocator::NodeTopology& topology);
 
 // Poisson arrivals over warm-up and day, ascending. `load`: core-minutes asked for over core-minutes there are.
-[[nodiscard]] std::vector<Request> make_stream(const core::NodeTopology& topology, const Mix& mix, double load,
+[[nodiscard]] std::vector<Request> make_stream(const allocator::NodeTopology& topology, const Mix& mix, double load,
                                                std::uint64_t seed);
 
 }  // namespace neuron::bench

@@ -13,15 +13,15 @@
 #include <random>
 #include <vector>
 
-#include "plugin/list_gate.h"
-#include "plugin/plugin_server.h"
+#include "plugin/device/list_gate.h"
+#include "plugin/device/plugin_server.h"
 #include "test/bench/empty_call.h"
 #include "test/unit/plugin/views.h"
 
 namespace neuron {
 namespace {
 
-using plugin::Resource;
+using model::Resource;
 
 struct Measured {
   const char* name;
@@ -60,7 +60,7 @@ void take_turns(std::array<Measured, Count>& all, int rounds) {
 int run(int rounds) {
   bench::EmptyCall empty;
   const SystemClock clock;
-  core::AdmissionMark mark = 0;
+  holdings::AdmissionMark mark = 0;
   plugin::AllocationDesk desk(
       {}, [&mark] { return ++mark; }, clock);
   const auto view = plugin::view_of("trn2.48xlarge");

@@ -5,13 +5,13 @@
 #include <set>
 #include <span>
 
-#include "agent/core/allocator.h"
+#include "agent/allocator/allocator.h"
 
 namespace {
 
-using neuron::core::Choice;
-using neuron::core::ChooseRequest;
-using neuron::core::NodeTopology;
+using neuron::allocator::Choice;
+using neuron::allocator::ChooseRequest;
+using neuron::allocator::NodeTopology;
 
 void require(bool holds) {
   if (!holds) std::abort();
@@ -102,7 +102,7 @@ void check(const ChooseRequest& request, const Choice& choice) {
       require(!available.contains(id) || std::binary_search(choice.ids.begin(), choice.ids.end(), id));
     }
   }
-  require(!choice.why.empty() && choice.why == neuron::core::phrase(choice.reason));
+  require(!choice.why.empty() && choice.why == neuron::allocator::phrase(choice.reason));
 }
 
 }  // namespace
@@ -112,14 +112,15 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   Input input({data, size});
   const NodeTopology topology = topology_from(input);
   const ChooseRequest request = request_from(input);
-  for (auto* const choose : {&neuron::core::choose_devices, &neuron::core::choose_cores, &neuron::core::choose_efas}) {
+  for (auto* const choose :
+       {&neuron::allocator::choose_devices, &neuron::allocator::choose_cores, &neuron::allocator::choose_efas}) {
     const Choice choice = choose(topology, request);
     check(request, choice);
     require(choose(topology, request).ids == choice.ids);
   }
   for (auto* const explain :
-       {&neuron::core::explain_devices, &neuron::core::explain_cores, &neuron::core::explain_efas}) {
-    require(!neuron::core::phrase(explain(topology, request, request.must_include)).empty());
+       {&neuron::allocator::explain_devices, &neuron::allocator::explain_cores, &neuron::allocator::explain_efas}) {
+    require(!neuron::allocator::phrase(explain(topology, request, request.must_include)).empty());
   }
   return 0;
 }

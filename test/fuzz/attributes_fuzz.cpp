@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   check_names(text);
   check_values(text);
-  for (const auto& file : neuron::core::device_signals()) {
+  for (const auto& file : neuron::health::device_signals()) {
     neuron::model::DeviceSignals signals;
     if (!neuron::host::store_signal(file, text, signals)) {
       signals.unreachable.reset();  // a bad text still came from a device that answers

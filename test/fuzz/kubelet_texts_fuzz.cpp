@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "agent/base/parse.h"
-#include "plugin/checkpoint.h"
-#include "plugin/listed_units.h"
-#include "plugin/numbering_evidence.h"
+#include "plugin/device/listed_units.h"
+#include "plugin/kubelet/checkpoint.h"
+#include "plugin/kubelet/numbering_evidence.h"
 
 namespace {
 
@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   if (const auto holdings = neuron::plugin::parse_checkpoint(text)) {
     for (const auto& holding : *holdings) {
       require(!holding.ids.empty());
-      require(neuron::plugin::parse_resource(holding.resource_name).has_value());
+      require(neuron::model::parse_resource(holding.resource_name).has_value());
     }
   }
   for (const auto& given : neuron::plugin::parse_numbering_evidence(text).given) require(!given.cores.empty());

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "agent/config/node_groups.h"
+#include "tools/neuron-agent/node_groups.h"
 
 namespace {
 
@@ -17,9 +17,9 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   using namespace neuron;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  if (const auto groups = config::parse_node_groups(text)) {
+  if (const auto groups = agent::parse_node_groups(text)) {
     require(!groups->empty());
-    static_cast<void>(config::find_group(*groups, {"trn1.32xlarge", "ip-10-0-0-1"}).has_value());
+    static_cast<void>(agent::find_group(*groups, {"trn1.32xlarge", "ip-10-0-0-1"}).has_value());
   }
   if (const auto resources = core::parse_resource_list(text)) {
     require(core::parse_resource_list(core::format_resource_list(*resources)).value() == *resources);
@@ -28,6 +28,6 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     require(core::parse_core_devices(core::format_core_devices(*devices)).value() == *devices);
   }
   const auto half = size / 2;
-  static_cast<void>(config::matches_pattern(text.substr(0, half), text.substr(half)));
+  static_cast<void>(agent::matches_pattern(text.substr(0, half), text.substr(half)));
   return 0;
 }

@@ -11,12 +11,12 @@ using std::chrono::milliseconds;
 
 struct ModelAgent::Served final : PluginSocket {
   ModelAgent& agent;
-  plugin::Resource resource;
+  model::Resource resource;
   std::string path;
-  monitor::UnitListPtr last_list;
+  plugin::UnitListPtr last_list;
   std::shared_ptr<bool> open = std::make_shared<bool>(true);  // dies with this
 
-  Served(ModelAgent& owner, plugin::Resource of, std::string at) : agent(owner), resource(of), path(std::move(at)) {
+  Served(ModelAgent& owner, model::Resource of, std::string at) : agent(owner), resource(of), path(std::move(at)) {
     listen_at(path, *this);
   }
   ~Served() override { stop_listening(path); }
@@ -32,7 +32,7 @@ struct ModelAgent::Served final : PluginSocket {
     self->hold();
     if (socket.expired()) return fail(ErrorCode::unavailable, "nobody listens");
     if (agent.desk_.doubtful(resource, ids)) {
-      const plugin::Resource asked = resource;
+      const model::Resource asked = resource;
       self->hold_for_checkpoint(asked);
       if (socket.expired()) {  // a server that goes away answers what it holds
         static_cast<void>(self->desk_.allocate(asked, ids));
@@ -91,14 +91,14 @@ void ModelAgent::kubelet_appeared() {
 
 void ModelAgent::connect_all() {
   if (!holders_known_ || !desk_.view() || !served_.empty()) return;
-  for (const plugin::Resource resource : plugin::kAllResources) {
+  for (const model::Resource resource : model::kAllResources) {
     auto list = desk_.unit_list(resource);
     if (!list || list->empty()) continue;
     auto served = std::make_unique<Served>(
         *this, resource,
-        name_ + "-" + std::string(plugin::short_name(resource)) + "-" + std::to_string(++endpoints_made_));
+        name_ + "-" + std::string(model::short_name(resource)) + "-" + std::to_string(++endpoints_made_));
     if (!world_.connect(resource, served->path)) return served_.clear();
-    served->last_list = std::make_shared<const monitor::UnitList>(*std::move(list));
+    served->last_list = std::make_shared<const plugin::UnitList>(*std::move(list));
     send(*served);
     served_.push_back(std::move(served));
   }
@@ -106,7 +106,7 @@ void ModelAgent::connect_all() {
 
 void ModelAgent::allocated() {
   request_publish();
-  want(ask_moment_, desk_.last_call() + daemon::kAskAfterAllocate);
+  want(ask_moment_, desk_.last_call() + plugin::kAskAfterAllocate);
   want(open_moment_, desk_.last_call());
 }
 
@@ -118,7 +118,7 @@ void ModelAgent::send(const Served& served) {
 
 // An Allocate is answered when no list is on its way any more; the kubelet waits, the world goes on.
 void ModelAgent::hold() {
-  bool held = lists_.hold(plugin::Resource::neuron, [&held] { held = false; });
+  bool held = lists_.hold(model::Resource::neuron, [&held] { held = false; });
   while (held) {
     world_.time.advance(milliseconds(1));
     static_cast<void>(lists_.expire());
@@ -126,7 +126,7 @@ void ModelAgent::hold() {
 }
 
 // An Allocate in doubt waits for what a list of ours makes the kubelet write.
-void ModelAgent::hold_for_checkpoint(plugin::Resource resource) {
+void ModelAgent::hold_for_checkpoint(model::Resource resource) {
   bool held = true;
   lists_.hold_for_next(resource, [&held] { held = false; });
   world_.deliver_events();
@@ -139,7 +139,7 @@ void ModelAgent::hold_for_checkpoint(plugin::Resource resource) {
   }
 }
 
-void ModelAgent::want(daemon::QuietMoment& moment, SteadyTime earliest) {
+void ModelAgent::want(plugin::QuietMoment& moment, SteadyTime earliest) {
   moment.want(earliest);
   later(SteadyTime::duration{0}, &ModelAgent::run_timers);
 }
@@ -153,7 +153,7 @@ void ModelAgent::publish_all() {
   for (const auto& served : served_) {
     auto list = desk_.unit_list(served->resource);
     if (!list || *served->last_list == *list) continue;
-    served->last_list = std::make_shared<const monitor::UnitList>(*std::move(list));
+    served->last_list = std::make_shared<const plugin::UnitList>(*std::move(list));
     send(*served);
     published = true;
   }
@@ -163,7 +163,7 @@ void ModelAgent::publish_all() {
 
 void ModelAgent::publish_again() {
   for (const auto& served : served_) {
-    if (served->resource != plugin::Resource::efa) return send(*served);
+    if (served->resource != model::Resource::efa) return send(*served);
   }
 }
 
@@ -192,13 +192,13 @@ void ModelAgent::listed(SteadyTime asked_at, const Result<std::vector<rpc::PodDe
     request_publish();
   }
   if (!desk_.holds_anything()) return;
-  want(ask_moment_, world_.time.now() + (answer ? ask_interval() : daemon::kAskAfterFailure));
+  want(ask_moment_, world_.time.now() + (answer ? ask_interval() : plugin::kAskAfterFailure));
 }
 
 milliseconds ModelAgent::ask_interval() const {
   const bool withheld = std::any_of(served_.begin(), served_.end(),
                                     [this](const auto& served) { return desk_.withholds(served->resource); });
-  return withheld ? std::min(daemon::kAskWhileWithheld, kInterval) : kInterval;
+  return withheld ? std::min(plugin::kAskWhileWithheld, kInterval) : kInterval;
 }
 
 void ModelAgent::apply_holders() {

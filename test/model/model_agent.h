@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "agent/daemon/holders.h"
-#include "agent/daemon/quiet_moment.h"
-#include "plugin/allocation_desk.h"
-#include "plugin/list_gate.h"
+#include "plugin/device/allocation_desk.h"
+#include "plugin/device/holders.h"
+#include "plugin/device/list_gate.h"
+#include "plugin/device/quiet_moment.h"
 #include "test/model/paths.h"
 #include "test/model/timeline.h"
 
@@ -27,16 +27,16 @@ struct AgentWorld {
   using Listed = std::function<void(Result<std::vector<rpc::PodDevices>>)>;
   std::function<void(Listed)> list;
   // One ListAndWatch message on its way to the kubelet.
-  std::function<void(plugin::Resource, monitor::UnitListPtr)> send;
+  std::function<void(model::Resource, plugin::UnitListPtr)> send;
   // Register: the kubelet connects to `path`. False: there is no kubelet.
-  std::function<bool(plugin::Resource, const std::string& path)> connect;
+  std::function<bool(model::Resource, const std::string& path)> connect;
   // Every inotify event that waits is delivered.
   std::function<void()> deliver_events;
   // Each answer of Allocate that was given.
-  std::function<void(plugin::Resource, const std::vector<std::string>& ids)> given;
+  std::function<void(model::Resource, const std::vector<std::string>& ids)> given;
 };
 
-// One agent process: the real desk, ListGate, Holders and quiet moments, wired as agent/daemon/supervisor*.cpp does, on
+// One agent process: the real desk, ListGate, Holders and quiet moments, wired as plugin/device/supervisor*.cpp does, on
 // simulated time. Held by shared_ptr: what it has scheduled dies with it.
 class ModelAgent : public std::enable_shared_from_this<ModelAgent> {
  public:
@@ -65,10 +65,10 @@ class ModelAgent : public std::enable_shared_from_this<ModelAgent> {
   void request_publish();
   void publish_all();
   void publish_again();
-  void want(daemon::QuietMoment& moment, SteadyTime earliest);
+  void want(plugin::QuietMoment& moment, SteadyTime earliest);
   void send(const Served& served);
   void hold();
-  void hold_for_checkpoint(plugin::Resource resource);
+  void hold_for_checkpoint(model::Resource resource);
   void ask_holders();
   void listed(SteadyTime asked_at, const Result<std::vector<rpc::PodDevices>>& answer);
   void apply_holders();
@@ -79,7 +79,7 @@ class ModelAgent : public std::enable_shared_from_this<ModelAgent> {
   AgentWorld world_;
   std::string name_;
   plugin::AllocationDesk desk_{world_.response, [this] { return world_.checkpoint.mark(); }, world_.time, world_.offer};
-  daemon::Holders holders_{world_.checkpoint_path, kInterval};
+  plugin::Holders holders_{world_.checkpoint_path, kInterval};
   std::vector<std::unique_ptr<Served>> served_;
   int endpoints_made_ = 0;
   bool holders_known_ = false;
@@ -87,10 +87,10 @@ class ModelAgent : public std::enable_shared_from_this<ModelAgent> {
   bool fresh_checkpoint_wanted_ = false;
   bool asks_by_list_ = false;
   plugin::ListGate lists_{world_.time};
-  daemon::QuietMoment publish_moment_{daemon::kPublishDistance, daemon::kQuietPatience};
+  plugin::QuietMoment publish_moment_{plugin::kPublishDistance, plugin::kQuietPatience};
   std::optional<SteadyTime> timer_at_;
-  daemon::QuietMoment open_moment_{daemon::kPublishDistance, daemon::kQuietPatience};
-  daemon::QuietMoment ask_moment_{daemon::kListDistance, daemon::kQuietPatience};
+  plugin::QuietMoment open_moment_{plugin::kPublishDistance, plugin::kQuietPatience};
+  plugin::QuietMoment ask_moment_{plugin::kListDistance, plugin::kQuietPatience};
 };
 
 }  // namespace neuron::check

@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "plugin/checkpoint.h"
+#include "plugin/kubelet/checkpoint.h"
 #include "tools/neuron-sim/kubelet/plugin_client.h"
 
 namespace neuron::check {
@@ -26,8 +26,8 @@ T* find(const std::map<std::string, T*>& in, const std::string& path) {
 }
 
 // As plugin::parse_checkpoint reads the real file.
-std::vector<plugin::ShownHolding> shown(const sim::Checkpoint& content) {
-  std::vector<plugin::ShownHolding> all;
+std::vector<holdings::ShownHolding> shown(const sim::Checkpoint& content) {
+  std::vector<holdings::ShownHolding> all;
   for (const sim::CheckpointEntry& entry : content.entries) {
     std::set<std::string> ids;
     for (const auto& [node, list] : entry.ids_by_numa) ids.insert(list.begin(), list.end());
@@ -107,7 +107,7 @@ Result<Checkpoint> read_checkpoint(const std::string& path) {
 
 namespace neuron::plugin {
 
-core::AdmissionMark checkpoint_mark(const std::string& path) {
+holdings::AdmissionMark checkpoint_mark(const std::string& path) {
   const check::CheckpointFile* file = check::find(check::names().files, path);
   return file == nullptr ? 0 : file->mark();
 }

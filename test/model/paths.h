@@ -8,7 +8,7 @@
 
 #include "agent/base/result.h"
 #include "deviceplugin/v1beta1/api.pb.h"
-#include "plugin/allocation_desk.h"
+#include "plugin/device/allocation_desk.h"
 #include "tools/neuron-sim/kubelet/checkpoint.h"
 
 // What the machine's file system is to the kubelet and the agent: plugin sockets and the checkpoint file, found by
@@ -46,15 +46,15 @@ class CheckpointFile {
   void land(const sim::Checkpoint& content);
 
   [[nodiscard]] const std::optional<sim::Checkpoint>& content() const { return content_; }
-  [[nodiscard]] const std::vector<plugin::ShownHolding>& holdings() const { return holdings_; }
-  [[nodiscard]] core::AdmissionMark mark() const { return mark_; }
+  [[nodiscard]] const std::vector<holdings::ShownHolding>& holdings() const { return holdings_; }
+  [[nodiscard]] holdings::AdmissionMark mark() const { return mark_; }
 
  private:
   std::string path_;
   std::function<bool(const sim::Checkpoint&)> on_write_;
   std::optional<sim::Checkpoint> content_;
-  std::vector<plugin::ShownHolding> holdings_;
-  core::AdmissionMark mark_ = 0;
+  std::vector<holdings::ShownHolding> holdings_;
+  holdings::AdmissionMark mark_ = 0;
 };
 
 }  // namespace neuron::check

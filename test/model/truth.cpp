@@ -7,11 +7,11 @@
 namespace neuron::check {
 namespace {
 
-std::set<int> cores_of(const plugin::NodeView& view, plugin::Resource resource, const std::set<std::string>& ids) {
+std::set<int> cores_of(const plugin::NodeView& view, model::Resource resource, const std::set<std::string>& ids) {
   std::set<int> cores;
   for (const std::string& id : ids) {
     const int unit = std::stoi(id);
-    if (resource == plugin::Resource::neuroncore) {
+    if (resource == model::Resource::neuroncore) {
       cores.insert(unit);
     } else {
       const int each = view.topology().cores_per_device;
@@ -67,8 +67,8 @@ std::optional<std::string> Truth::decode(const sim::ContainerGrant& grant, Conta
   }
   std::set<std::string> expected_verbs;
   for (const auto& [name, ids] : container.ids) {
-    const auto resource = plugin::parse_resource(name);
-    if (*resource != plugin::Resource::efa) {
+    const auto resource = model::parse_resource(name);
+    if (*resource != model::Resource::efa) {
       if (cores_of(*view_, *resource, ids) != container.cores) return "environment does not match the ids of " + name;
       continue;
     }
@@ -142,18 +142,18 @@ void Truth::keep_known(const std::vector<sim::PodView>& known) {
   }
 }
 
-std::set<int> Truth::blocked(plugin::Resource resource, bool with_excepted) const {
+std::set<int> Truth::blocked(model::Resource resource, bool with_excepted) const {
   std::set<int> all;
   for (const Container& one : containers_) {
     if (one.excepted && !with_excepted) continue;
-    if (!one.ids.contains(std::string(plugin::resource_name(resource)))) all.insert(one.cores.begin(), one.cores.end());
+    if (!one.ids.contains(std::string(model::resource_name(resource)))) all.insert(one.cores.begin(), one.cores.end());
   }
   return all;
 }
 
-bool Truth::has(plugin::Resource resource, const std::string& id) const {
+bool Truth::has(model::Resource resource, const std::string& id) const {
   return std::any_of(containers_.begin(), containers_.end(), [&](const Container& one) {
-    const auto ids = one.ids.find(std::string(plugin::resource_name(resource)));
+    const auto ids = one.ids.find(std::string(model::resource_name(resource)));
     return ids != one.ids.end() && ids->second.contains(id);
   });
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "agent/base/clock.h"
-#include "plugin/node_view.h"
+#include "plugin/device/node_view.h"
 #include "tools/neuron-sim/kubelet/pod.h"
 
 namespace neuron::check {
@@ -41,9 +41,9 @@ class Truth {
   void keep_known(const std::vector<sim::PodView>& known);
 
   // Cores that `resource` must not offer: some container uses them through another resource only.
-  [[nodiscard]] std::set<int> blocked(plugin::Resource resource, bool with_excepted) const;
+  [[nodiscard]] std::set<int> blocked(model::Resource resource, bool with_excepted) const;
   // Some container has this unit of the resource, also an init container that is over.
-  [[nodiscard]] bool has(plugin::Resource resource, const std::string& id) const;
+  [[nodiscard]] bool has(model::Resource resource, const std::string& id) const;
   // How a container with that core may be called in a refusal; empty when no container has it.
   [[nodiscard]] std::set<std::string> holders_of(int core) const;
 

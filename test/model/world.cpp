@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::size_t kTraceLines = 300;
-constexpr milliseconds kListDeadline{2000};  // as in agent/daemon/supervisor_publish.cpp
+constexpr milliseconds kListDeadline{2000};  // as in plugin/device/supervisor_publish.cpp
 
 constexpr std::array<const char*, 5> kTypes = {"trn1.32xlarge", "trn1.32xlarge", "trn2.48xlarge", "inf2.48xlarge",
                                                "trn1.2xlarge"};
@@ -96,11 +96,11 @@ AgentWorld World::agent_world() {
           response_,
           offer_,
           [this](AgentWorld::Listed answer) { list(std::move(answer)); },
-          [this](plugin::Resource resource, const monitor::UnitListPtr& units) { send(resource, units); },
-          [this](plugin::Resource resource, const std::string& path) {
+          [this](model::Resource resource, const plugin::UnitListPtr& units) { send(resource, units); },
+          [this](model::Resource resource, const std::string& path) {
             if (!kubelet_up_) return false;
             if (std::exchange(checked_life_, agent_life_) != agent_life_) check_ledger("before the first answer");
-            const std::string name(plugin::resource_name(resource));
+            const std::string name(model::resource_name(resource));
             say("agent registers " + name);
             kubelet_->plugin_connected(name, std::make_shared<sim::PluginClient>(name, path), {true, true});
             return true;
@@ -108,8 +108,8 @@ AgentWorld World::agent_world() {
           [this] {
             while (events_waiting_ > 0) deliver_event();
           },
-          [this](plugin::Resource resource, const std::vector<std::string>& ids) {
-            if (trace_) say(fmt::format("  agent gives {} {}", plugin::resource_name(resource), fmt::join(ids, ",")));
+          [this](model::Resource resource, const std::vector<std::string>& ids) {
+            if (trace_) say(fmt::format("  agent gives {} {}", model::resource_name(resource), fmt::join(ids, ",")));
             Given one{time_.now(), admitting_, {}, std::nullopt};
             for (const std::string& id : ids) {
               if (const auto unit = view_->unit_of(resource, id))
@@ -125,7 +125,7 @@ AgentWorld World::agent_world() {
 // Another manifest may come with another start.
 void World::choose_offer() {
   if (tally_.agent_starts > 0 && chance(60)) return;
-  using plugin::Resource;
+  using model::Resource;
   offer_ = {};
   const int what = pick(1, 100);
   const char* kind = "both names";
@@ -164,8 +164,8 @@ void World::stop_agent() {
   say("agent is killed");
   agent_.reset();
   if (!kubelet_up_) return;
-  for (const plugin::Resource resource : plugin::kAllResources) {
-    kubelet_->plugin_disconnected(std::string(plugin::resource_name(resource)));
+  for (const model::Resource resource : model::kAllResources) {
+    kubelet_->plugin_disconnected(std::string(model::resource_name(resource)));
   }
 }
 
@@ -210,22 +210,22 @@ void World::list(AgentWorld::Listed answer) {
   });
 }
 
-void World::send(plugin::Resource resource, const monitor::UnitListPtr& list) {
+void World::send(model::Resource resource, const plugin::UnitListPtr& list) {
   if (!admitting_.empty() && !(agent_ && agent_->asks_by_list())) split_ = true;
   last_delivery_ = std::max(last_delivery_, time_.now() + soon(100, 3000));
   time_.after(last_delivery_ - time_.now(), [this, resource, list, kubelet = kubelet_life_, agent = agent_life_] {
     if (kubelet != kubelet_life_ || agent != agent_life_ || !agent_ || !kubelet_up_) return;
     v1beta1::ListAndWatchResponse message;
-    for (const monitor::UnitState& unit : *list) {
+    for (const plugin::UnitState& unit : *list) {
       v1beta1::Device* device = message.add_devices();
       device->set_id(unit.id);
       device->set_health(unit.healthy ? "Healthy" : "Unhealthy");
       for (const int node : unit.numa_nodes) device->mutable_topology()->add_nodes()->set_id(node);
     }
-    say(fmt::format("list of {} reaches the kubelet", plugin::resource_name(resource)));
+    say(fmt::format("list of {} reaches the kubelet", model::resource_name(resource)));
     check_nothing_leaves(resource, *list);
     in_list_and_watch_ = true;
-    kubelet_->plugin_updated(std::string(plugin::resource_name(resource)), message);
+    kubelet_->plugin_updated(std::string(model::resource_name(resource)), message);
     in_list_and_watch_ = false;
   });
 }

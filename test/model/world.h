@@ -61,7 +61,7 @@ class World {
   void restart_agent();
   void restart_kubelet();
   void list(AgentWorld::Listed answer);
-  void send(plugin::Resource resource, const monitor::UnitListPtr& list);
+  void send(model::Resource resource, const plugin::UnitListPtr& list);
   [[nodiscard]] bool keep_write(const sim::Checkpoint& content);
   void checkpoint_landed();
   void deliver_event();
@@ -79,15 +79,15 @@ class World {
   void probe();
   [[nodiscard]] sim::PodSpec random_pod();
   [[nodiscard]] std::map<std::string, int> random_requests();
-  [[nodiscard]] int free_units(plugin::Resource resource);
+  [[nodiscard]] int free_units(model::Resource resource);
 
   // world_checks.cpp: the rules
   [[nodiscard]] std::optional<std::string> ledger_gap() const;
   void watch_ledger();
   void check_ledger(const std::string& when);
   void check_lists();
-  void check_list(plugin::Resource resource);
-  void check_nothing_leaves(plugin::Resource resource, const monitor::UnitList& list);
+  void check_list(model::Resource resource);
+  void check_nothing_leaves(model::Resource resource, const plugin::UnitList& list);
   void check_refusal(const sim::PodSpec& spec, const std::string& message);
   void broken(const std::string& what);
 

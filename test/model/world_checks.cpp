@@ -13,8 +13,7 @@ std::string words(const std::set<int>& numbers) {
   return fmt::format("{}", fmt::join(numbers, ","));
 }
 
-constexpr std::array kSilicon = {plugin::Resource::neuroncore, plugin::Resource::neuron,
-                                 plugin::Resource::neurondevice};
+constexpr std::array kSilicon = {model::Resource::neuroncore, model::Resource::neuron, model::Resource::neurondevice};
 
 }  // namespace
 
@@ -27,15 +26,15 @@ void World::broken(const std::string& what) {
 // Silicon that a running container uses is not offered through another resource.
 std::optional<std::string> World::ledger_gap() const {
   if (!agent_ || !agent_->serving()) return std::nullopt;
-  for (const plugin::Resource resource : kSilicon) {
+  for (const model::Resource resource : kSilicon) {
     const std::set<int> used = truth_->blocked(resource, false);
     if (used.empty()) continue;
     const auto list = agent_->desk().unit_list(resource);
-    for (const monitor::UnitState& unit : *list) {
+    for (const plugin::UnitState& unit : *list) {
       if (!unit.healthy || truth_->has(resource, unit.id)) continue;
       for (const int core : view_->cores_of(resource, std::stoi(unit.id))) {
         if (!used.contains(core)) continue;
-        return fmt::format("the agent offers {} {} though core {} is used by {}", plugin::resource_name(resource),
+        return fmt::format("the agent offers {} {} though core {} is used by {}", model::resource_name(resource),
                            unit.id, core, fmt::join(truth_->holders_of(core), " or "));
       }
     }
@@ -68,15 +67,15 @@ void World::watch_ledger() {
 void World::check_lists() {
   if (!kubelet_up_ || !agent_ || broken_) return;
   if (tally_.split > 0) return;  // a container with two silicons: nobody can say what it uses
-  for (const plugin::Resource resource : plugin::kAllResources) {
+  for (const model::Resource resource : model::kAllResources) {
     if (offer_.serves(resource) && !broken_) check_list(resource);
   }
 }
 
-void World::check_list(plugin::Resource resource) {
+void World::check_list(model::Resource resource) {
   const auto resources = kubelet_->resources();
-  const auto found = resources.find(std::string(plugin::resource_name(resource)));
-  const std::set<int> used = resource != plugin::Resource::efa ? truth_->blocked(resource, true) : std::set<int>{};
+  const auto found = resources.find(std::string(model::resource_name(resource)));
+  const std::set<int> used = resource != model::Resource::efa ? truth_->blocked(resource, true) : std::set<int>{};
   for (const int unit : view_->units(resource)) {
     const std::string id = view_->id_of(resource, unit);
     if (truth_->has(resource, id)) continue;  // the kubelet offers it to nobody
@@ -101,9 +100,9 @@ void World::check_list(plugin::Resource resource) {
 }
 
 // The kubelet does not survive a device that leaves while a container has it.
-void World::check_nothing_leaves(plugin::Resource resource, const monitor::UnitList& list) {
+void World::check_nothing_leaves(model::Resource resource, const plugin::UnitList& list) {
   std::set<std::string_view> listed;
-  for (const monitor::UnitState& unit : list) listed.insert(unit.id);
+  for (const plugin::UnitState& unit : list) listed.insert(unit.id);
   for (const sim::PodView& pod : kubelet_->pods()) {
     for (const auto& container : pod.containers) {
       for (const auto& device : container.devices) {
@@ -120,8 +119,8 @@ void World::check_refusal(const sim::PodSpec& spec, const std::string& message) 
   if (says("same silicon")) {
     const bool asks_twice = std::any_of(spec.containers.begin(), spec.containers.end(), [](const auto& container) {
       return std::count_if(container.requests.begin(), container.requests.end(), [](const auto& request) {
-               const auto resource = plugin::parse_resource(request.first);
-               return request.second > 0 && resource && *resource != plugin::Resource::efa;
+               const auto resource = model::parse_resource(request.first);
+               return request.second > 0 && resource && *resource != model::Resource::efa;
              }) > 1;
     });
     ++tally_.refused[asks_twice ? "two resources of one container, not the same silicon"

@@ -9,12 +9,12 @@
 namespace neuron::check {
 namespace {
 
-using plugin::Resource;
+using model::Resource;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 std::string name(Resource resource) {
-  return std::string(plugin::resource_name(resource));
+  return std::string(model::resource_name(resource));
 }
 
 std::string words(const sim::PodSpec& spec) {

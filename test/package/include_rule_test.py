@@ -13,36 +13,43 @@ import tempfile
 BASE = ["agent/base"]
 MODEL = BASE + ["agent/model"]
 CORE = MODEL + ["agent/core"]
-HOST = CORE + ["agent/host"]
-MONITOR = CORE + ["agent/monitor"]
-RPC = MONITOR + ["agent/rpc", "proto"]
-PLUGIN = RPC + ["plugin"]
-TOOL = HOST + ["tools/render", "tools/pods", "agent/rpc", "proto"]
+PURE_ROOMS = CORE + ["agent/allocator", "agent/health", "agent/holdings", "agent/preflight"]
+HOST = CORE + ["agent/health", "agent/holdings", "agent/preflight", "agent/host"]
+RPC = MODEL + ["agent/rpc", "proto"]
+KUBELET = RPC + ["agent/core", "agent/health", "agent/holdings", "plugin/kubelet"]
+TOOL = PURE_ROOMS + ["agent/host", "tools/render", "tools/pods"]
 MAY_INCLUDE = {
     "agent/base": [],
     "agent/model": BASE,
     "agent/core": MODEL,
-    "agent/host": CORE,
-    "agent/monitor": CORE,
-    "agent/metrics": MONITOR,
-    "agent/rpc": MONITOR + ["proto"],
-    "agent/config": CORE,
+    "agent/allocator": CORE,
+    "agent/health": CORE,
+    "agent/holdings": CORE + ["agent/health"],
+    "agent/preflight": CORE + ["agent/health", "agent/holdings"],
+    "agent/host": HOST,
+    "agent/monitor": CORE + ["agent/health"],
+    "agent/rpc": RPC,
     "agent/kube": BASE,
-    "agent/daemon": HOST + PLUGIN + ["agent/metrics", "agent/config"],
-    "plugin": RPC,
+    "agent/metrics": PURE_ROOMS + ["agent/monitor"],
+    "plugin/kubelet": KUBELET,
+    "plugin/device": KUBELET + ["agent/allocator"],
+    "plugin/dra": KUBELET + ["agent/allocator", "agent/kube"],
+    "tools/neuron-agent": PURE_ROOMS + ["agent/host", "agent/monitor", "agent/rpc", "agent/kube", "agent/metrics",
+                                        "plugin/kubelet", "plugin/device", "plugin/dra"],
     "tools/render": MODEL,
     "tools/pods": BASE + ["agent/rpc"],
     "tools/topology": HOST,
     "tools/neuron-ls": TOOL,
     "tools/neuron-top": TOOL,
     "tools/neuron-gather": TOOL,
-    "tools/neuron-sim": TOOL + ["agent/kube"],
+    "tools/neuron-sim": TOOL + ["agent/kube", "tools/neuron-sim/kubelet"],
+    "tools/neuron-sim/kubelet": TOOL + ["proto"],
 }
 ANYTHING_GOES = ["test"]  # tests may look at everything
 
 # One door per foreign library: pattern of the header's name -> folders that may include it.
 DOORS = {
-    r"(grpc|grpcpp|grpc\+\+|google/protobuf)/": ["agent/rpc", "plugin", "agent/daemon", "tools/neuron-sim/kubelet"],
+    r"(grpc|grpcpp|grpc\+\+|google/protobuf)/": ["agent/rpc", "plugin", "tools/neuron-agent", "tools/neuron-sim/kubelet"],
     r"hwloc": ["agent/host"],
     r"rdma/": ["agent/host"],
     r"archive(_entry)?\.h": ["agent/host"],
@@ -52,14 +59,14 @@ DOORS = {
     r"(CivetServer|civetweb)\.h": ["agent/metrics"],
     r"n?curses": ["tools/neuron-top"],
     r"tl/": ["agent/base"],
-    r"CLI/": ["agent/config", "agent/daemon", "tools/neuron-ls", "tools/neuron-top", "tools/neuron-gather", "tools/neuron-sim"],
-    r"nlohmann/": ["agent/config", "agent/host", "agent/rpc", "agent/kube", "agent/daemon", "plugin", "tools/render", "tools/neuron-gather", "tools/neuron-top",
+    r"CLI/": ["tools/neuron-agent", "tools/neuron-ls", "tools/neuron-top", "tools/neuron-gather", "tools/neuron-sim"],
+    r"nlohmann/": ["agent/host", "agent/kube", "plugin", "tools/neuron-agent", "tools/render", "tools/neuron-gather", "tools/neuron-top",
                   "tools/neuron-sim"],
-    r"(spdlog|fmt)/": ["agent/monitor", "agent/metrics", "agent/rpc", "agent/config", "agent/daemon", "plugin", "tools"],
+    r"(spdlog|fmt)/": ["agent/monitor", "agent/metrics", "plugin", "tools"],
 }
 
-# model/ and core/ are pure: no I/O, no threads, no clocks.
-PURE = ["agent/model", "agent/core", "tools/render"]
+# What is pure does no I/O and knows no threads and no clocks.
+PURE = ["agent/model", "agent/core", "agent/allocator", "agent/health", "agent/holdings", "agent/preflight", "tools/render"]
 IMPURE_HEADERS = re.compile(r"fstream|iostream|filesystem|thread|mutex|condition_variable|unistd\.h|fcntl\.h|dirent\.h|sys/.*")
 IMPURE_CALLS = re.compile(r"_clock::now\s*\(|\bgetenv\s*\(")
 
@@ -165,9 +172,11 @@ def self_test():
         "agent/host/a.h": "#pragma once\nusing namespace std;\n",
         "agent/host/b.cpp": "#include <grpcpp/grpcpp.h>\n",
         "agent/misc/a.cpp": "#include <vector>\n",
-        "plugin/a.cpp": '#include "agent/host/a.h"\n',
-        "plugin/b.cpp": "#include <hwloc.h>\n",
-        "plugin/d.cpp": "#include <curl/curl.h>\n",
+        "plugin/device/a.cpp": '#include "agent/host/a.h"\n',
+        "plugin/kubelet/a.cpp": '#include "plugin/device/a.h"\n',
+        "agent/rpc/b.cpp": '#include "plugin/device/a.h"\n',
+        "plugin/device/b.cpp": "#include <hwloc.h>\n",
+        "plugin/device/d.cpp": "#include <curl/curl.h>\n",
         "tools/render/a.cpp": '#include "deviceplugin/v1beta1/api.grpc.pb.h"\n',
         "tools/neuron-ls/a.cpp": "\n" * (MAX_LINES + 1),
         "agent/CMakeLists.txt": "file(GLOB x *.cpp)\n",
@@ -175,9 +184,9 @@ def self_test():
     }
     good = {
         "agent/core/c.cpp": '#include "agent/model/a.h"\n#include <vector>\n',
-        "plugin/c.cpp": '#include "agent/rpc/a.h"\n#include "deviceplugin/v1beta1/api.grpc.pb.h"\n#include <grpcpp/grpcpp.h>\n',
-        "agent/rpc/a.h": '#pragma once\n#include "agent/monitor/a.h"\n',
-        "agent/monitor/a.h": "#pragma once\n",
+        "plugin/device/c.cpp": '#include "agent/rpc/a.h"\n#include "deviceplugin/v1beta1/api.grpc.pb.h"\n#include <grpcpp/grpcpp.h>\n',
+        "agent/rpc/a.h": '#pragma once\n#include "agent/model/c.h"\n',
+        "agent/model/c.h": "#pragma once\n",
         "tools/CMakeLists.txt": "target_include_directories(x PRIVATE .) # no file(GLOB)\n",
         "CMakeLists.txt": "\n",
     }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "agent/core/allocator.h"
+#include "agent/allocator/allocator.h"
 #include "agent/core/catalogue.h"
 #include "agent/core/complete.h"
 #include "agent/core/logical_cores.h"
@@ -64,7 +64,7 @@ void add_places(render::NodeReport& report) {
   for (const model::NeuronDevice& device : report.host.devices) {
     report.core_ids.push_back(core::core_ids_of(device, report.host));
   }
-  const core::NodeTopology topology = core::make_topology(report.host);
+  const allocator::NodeTopology topology = allocator::make_topology(report.host);
   for (const auto& device : topology.devices) report.near_efas.push_back(device.near_efas);
   report.switched = topology.switched;
   add_expectations(report);
@@ -83,7 +83,7 @@ bool has_own_dev(const host::FsRoot& root, const model::HostScan& host) {
 // Without any verbs device the module decides what to do, which the policy cannot know.
 void explain_verbs(const host::FsRoot& root, render::NodeReport& report) {
   for (model::Health& health : report.efa_health) {
-    if (health.reason == core::kNoVerbs) health = core::without_verbs(root.exists("sys/module/ib_uverbs"));
+    if (health.reason == health::kNoVerbs) health = health::without_verbs(root.exists("sys/module/ib_uverbs"));
   }
 }
 
@@ -135,7 +135,7 @@ void NodeReader::judge(render::NodeReport& report) {
   core::keep_last_seen(report.host, memory_.seen);
   const model::HostScan seen = report.host;
   for (model::NeuronDevice& device : report.host.devices) device.node_present |= report.own_dev;
-  core::HealthResult verdicts = core::judge(report.host, memory_.health, std::chrono::steady_clock::now());
+  health::HealthResult verdicts = health::judge(report.host, memory_.health, std::chrono::steady_clock::now());
   for (model::NeuronDevice& device : report.host.devices) {
     const auto same = [&](const model::NeuronDevice& other) { return other.index == device.index; };
     const auto before = std::find_if(seen.devices.begin(), seen.devices.end(), same);

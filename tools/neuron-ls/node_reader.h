@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "agent/core/assess.h"
+#include "agent/health/assess.h"
 #include "agent/host/fs_root.h"
 #include "agent/host/scanner.h"
 #include "tools/neuron-ls/absence.h"
@@ -35,7 +35,7 @@ class NodeReader {
   const host::FsRoot& root_;
   const Options& options_;
   host::Scanner scanner_;
-  core::AssessMemory memory_;
+  health::AssessMemory memory_;
 };
 
 // Where the kubelet listens: --kubelet-dir, else var/lib/kubelet below the root.

@@ -53,7 +53,7 @@ Collector::Collector(CollectorOptions options, host::FsRoot root)
       kinds_usage_(root_) {}
 
 void Collector::scan(SteadyTime now) {
-  node_ = core::assess(scanner_.scan(), memory_, now);
+  node_ = health::assess(scanner_.scan(), memory_, now);
   scanned_ = now;
 }
 

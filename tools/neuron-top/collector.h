@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "agent/base/result.h"
-#include "agent/core/assess.h"
+#include "agent/health/assess.h"
 #include "agent/host/fs_root.h"
 #include "agent/host/scanner.h"
 #include "agent/host/usage_reader.h"
@@ -52,8 +52,8 @@ class Collector {
   host::Scanner scanner_;
   host::UsageReader usage_;
   host::UsageReader kinds_usage_;  // of devices whose memory moved; a reader forgets those it is not asked for
-  core::AssessMemory memory_;
-  core::Assessment node_;
+  health::AssessMemory memory_;
+  health::Assessment node_;
   std::deque<model::UsageSample> samples_;  // the newest last; those that rates may still be taken from
   std::vector<pods::PodHolding> pods_;
   std::string no_pods_ = "not asked for (--pods)";

@@ -70,7 +70,7 @@ struct ViewRequest {
   std::vector<std::vector<std::string>> pods;
 };
 
-// The reason code of a device that was there before and is gone (agent/core/health_policy.h).
+// The reason code of a device that was there before and is gone (agent/health/policy.h).
 inline constexpr std::string_view kVanished = "device_vanished";
 
 // `scan` is best completed from the catalogue before (core::complete). Assumed values are shown like live ones.

@@ -10,7 +10,7 @@
 
 #include "agent/base/parse.h"
 
-namespace neuron::core {
+namespace neuron::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -18,12 +18,12 @@ using ::testing::IsEmpty;
 
 class EveryType : public ::testing::TestWithParam<std::string> {
  protected:
-  const InstanceType& type() const { return *find_instance_type(GetParam()); }
+  const core::InstanceType& type() const { return *core::find_instance_type(GetParam()); }
 };
 
 std::vector<std::string> names() {
   std::vector<std::string> all;
-  for (const InstanceType& type : all_instance_types()) all.push_back(type.name);
+  for (const core::InstanceType& type : core::all_instance_types()) all.push_back(type.name);
   return all;
 }
 
@@ -33,7 +33,7 @@ TEST_P(EveryType, HasWhatItsCountsSay) {
   const std::size_t addresses = type().efas.size();
   EXPECT_TRUE(addresses == 0 || addresses == static_cast<std::size_t>(type().efa_count)) << addresses;
   EXPECT_TRUE(std::is_sorted(type().efas.begin(), type().efas.end(),
-                             [](const EfaFacts& a, const EfaFacts& b) { return a.bdf < b.bdf; }));
+                             [](const core::EfaFacts& a, const core::EfaFacts& b) { return a.bdf < b.bdf; }));
   EXPECT_FALSE(type().numa.empty());
   EXPECT_GT(type().vcpus, 0);
   if (!type().family) return;
@@ -55,7 +55,7 @@ TEST_P(EveryType, NeighboursAreMutualAndNotOneself) {
 
 TEST_P(EveryType, NumaNodesCoverEveryCpuOnce) {
   std::vector<int> cpus;
-  for (const NumaFacts& node : type().numa) {
+  for (const core::NumaFacts& node : type().numa) {
     const auto list = parse_int_list(node.cpu_list, 4095);
     ASSERT_TRUE(list) << node.cpu_list;
     cpus.insert(cpus.end(), list->begin(), list->end());
@@ -69,7 +69,7 @@ TEST_P(EveryType, NumaNodesCoverEveryCpuOnce) {
 TEST_P(EveryType, KnownNumaNodesShareTheDevicesEvenly) {
   if (!type().numa_is_known || type().numa.size() == 1) return;
   std::map<int, int> per_node;
-  for (const DeviceFacts& device : type().devices) ++per_node[device.numa_node];
+  for (const core::DeviceFacts& device : type().devices) ++per_node[device.numa_node];
   EXPECT_EQ(per_node.size(), type().numa.size());
   for (const auto& [node, count] : per_node) {
     EXPECT_EQ(count, type().device_count / static_cast<int>(type().numa.size())) << node;
@@ -77,10 +77,10 @@ TEST_P(EveryType, KnownNumaNodesShareTheDevicesEvenly) {
 }
 
 TEST_P(EveryType, NearestEfaIsAnEfaOfTheTypeOnTheSameNumaNode) {
-  for (const DeviceFacts& device : type().devices) {
+  for (const core::DeviceFacts& device : type().devices) {
     if (!device.nearest_efa) continue;
     const auto efa = std::find_if(type().efas.begin(), type().efas.end(),
-                                  [&](const EfaFacts& e) { return e.bdf == *device.nearest_efa; });
+                                  [&](const core::EfaFacts& e) { return e.bdf == *device.nearest_efa; });
     ASSERT_NE(efa, type().efas.end()) << to_string(*device.nearest_efa);
     EXPECT_EQ(efa->numa_node, device.numa_node);
   }
@@ -89,12 +89,12 @@ TEST_P(EveryType, NearestEfaIsAnEfaOfTheTypeOnTheSameNumaNode) {
 TEST_P(EveryType, AddressesAreUnique) {
   std::set<model::Bdf> seen;
   std::size_t count = type().efas.size();
-  for (const EfaFacts& efa : type().efas) {
+  for (const core::EfaFacts& efa : type().efas) {
     seen.insert(efa.bdf);
     EXPECT_GE(efa.pci_device_id, 0xefa0);
     EXPECT_LE(efa.pci_device_id, 0xefa3);
   }
-  for (const DeviceFacts& device : type().devices) {
+  for (const core::DeviceFacts& device : type().devices) {
     if (!device.bdf) continue;
     seen.insert(*device.bdf);
     ++count;
@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, EveryType, ::testing::ValuesIn(names()), [](
   return name;
 });
 
-int hops(const InstanceType& type, int from, int to) {
+int hops(const core::InstanceType& type, int from, int to) {
   std::vector<int> distance(type.devices.size(), -1);
   std::vector<int> queue = {from};
   distance[static_cast<std::size_t>(from)] = 0;
@@ -126,8 +126,8 @@ int hops(const InstanceType& type, int from, int to) {
 // The device index is row * 4 + column; both wrap.
 TEST(Catalogue, TorusDistancesAreThoseOfRowsAndColumns) {
   const auto wrapped = [](int a, int b) { return std::min(std::abs(a - b), 4 - std::abs(a - b)); };
-  for (const InstanceType& type : all_instance_types()) {
-    if (type.shape != TopologyShape::torus_4x4) continue;
+  for (const core::InstanceType& type : core::all_instance_types()) {
+    if (type.shape != core::TopologyShape::torus_4x4) continue;
     for (int a = 0; a < 16; ++a) {
       for (int b = 0; b < 16; ++b) {
         EXPECT_EQ(hops(type, a, b), wrapped(a / 4, b / 4) + wrapped(a % 4, b % 4)) << type.name << a << "," << b;
@@ -137,17 +137,17 @@ TEST(Catalogue, TorusDistancesAreThoseOfRowsAndColumns) {
 }
 
 TEST(Catalogue, Trainium1AndTrainium2ListTheSameNeighboursInTheirOwnOrder) {
-  EXPECT_THAT(find_instance_type("trn1.32xlarge")->devices[0].neighbours, ElementsAre(12, 3, 4, 1));
-  EXPECT_THAT(find_instance_type("trn2.48xlarge")->devices[0].neighbours, ElementsAre(12, 1, 3, 4));
-  EXPECT_THAT(find_instance_type("trn2.48xlarge")->devices[13].neighbours, ElementsAre(12, 1, 9, 14));
+  EXPECT_THAT(core::find_instance_type("trn1.32xlarge")->devices[0].neighbours, ElementsAre(12, 3, 4, 1));
+  EXPECT_THAT(core::find_instance_type("trn2.48xlarge")->devices[0].neighbours, ElementsAre(12, 1, 3, 4));
+  EXPECT_THAT(core::find_instance_type("trn2.48xlarge")->devices[13].neighbours, ElementsAre(12, 1, 9, 14));
 }
 
 TEST(Catalogue, ChainLineAndRing) {
-  EXPECT_THAT(find_instance_type("inf1.6xlarge")->devices[1].neighbours, ElementsAre(2, 0));
-  EXPECT_THAT(find_instance_type("inf2.24xlarge")->devices[5].neighbours, ElementsAre(4));
-  EXPECT_THAT(find_instance_type("inf2.48xlarge")->devices[0].neighbours, ElementsAre(11, 1));
-  EXPECT_THAT(find_instance_type("inf2.48xlarge")->devices[11].neighbours, ElementsAre(10, 0));
-  EXPECT_THAT(find_instance_type("inf1.24xlarge")->devices[0].neighbours, IsEmpty());
+  EXPECT_THAT(core::find_instance_type("inf1.6xlarge")->devices[1].neighbours, ElementsAre(2, 0));
+  EXPECT_THAT(core::find_instance_type("inf2.24xlarge")->devices[5].neighbours, ElementsAre(4));
+  EXPECT_THAT(core::find_instance_type("inf2.48xlarge")->devices[0].neighbours, ElementsAre(11, 1));
+  EXPECT_THAT(core::find_instance_type("inf2.48xlarge")->devices[11].neighbours, ElementsAre(10, 0));
+  EXPECT_THAT(core::find_instance_type("inf1.24xlarge")->devices[0].neighbours, IsEmpty());
 }
 
 struct Counts {
@@ -160,7 +160,7 @@ struct Counts {
 class CountsOfType : public ::testing::TestWithParam<Counts> {};
 
 TEST_P(CountsOfType, AreWhatTheKubeletMustSee) {
-  const InstanceType* type = find_instance_type(GetParam().name);
+  const core::InstanceType* type = core::find_instance_type(GetParam().name);
   ASSERT_NE(type, nullptr);
   EXPECT_EQ(type->device_count, GetParam().devices);
   const int per_device = type->family ? type->physical_cores_per_device / type->default_lnc : 0;
@@ -184,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, CountsOfType,
                                            Counts{"c5n.18xlarge", 0, 0, 1}));
 
 std::string nearest(const char* type, std::size_t device) {
-  return to_string(*find_instance_type(type)->devices[device].nearest_efa);
+  return to_string(*core::find_instance_type(type)->devices[device].nearest_efa);
 }
 
 TEST(Catalogue, OfficialEfaTables) {
@@ -199,44 +199,45 @@ TEST(Catalogue, OfficialEfaTables) {
 }
 
 TEST(Catalogue, PciPlacesOfEfas) {
-  const InstanceType& trn1 = *find_instance_type("trn1.32xlarge");
+  const core::InstanceType& trn1 = *core::find_instance_type("trn1.32xlarge");
   EXPECT_EQ(trn1.efas[0].pci_parent, "pci0000:10");
   EXPECT_EQ(to_string(trn1.efas[0].bdf), "0000:10:19.0");
-  const InstanceType& trn2 = *find_instance_type("trn2.48xlarge");
+  const core::InstanceType& trn2 = *core::find_instance_type("trn2.48xlarge");
   std::map<std::string, std::string> parents;
-  for (const EfaFacts& efa : trn2.efas) parents[to_string(efa.bdf)] = efa.pci_parent;
+  for (const core::EfaFacts& efa : trn2.efas) parents[to_string(efa.bdf)] = efa.pci_parent;
   EXPECT_EQ(parents["0000:c9:00.0"], "0000:b9:01.6");
   EXPECT_EQ(parents["0000:ca:00.0"], "0000:b9:01.7");
   EXPECT_EQ(parents["0000:56:00.0"], "0000:46:01.6");
 }
 
 TEST(Catalogue, AddressesAreStableOnlyWhereTheyWereFoundStable) {
-  for (const InstanceType& type : all_instance_types()) EXPECT_EQ(type.bdf_is_stable, type.name == "trn2.48xlarge");
-  EXPECT_EQ(to_string(*find_instance_type("trn1.32xlarge")->devices[1].bdf), "0000:10:1e.0");
-  EXPECT_FALSE(find_instance_type("trn3.48xlarge")->devices[0].bdf);
+  for (const core::InstanceType& type : core::all_instance_types())
+    EXPECT_EQ(type.bdf_is_stable, type.name == "trn2.48xlarge");
+  EXPECT_EQ(to_string(*core::find_instance_type("trn1.32xlarge")->devices[1].bdf), "0000:10:1e.0");
+  EXPECT_FALSE(core::find_instance_type("trn3.48xlarge")->devices[0].bdf);
 }
 
 TEST(Catalogue, FindsSageMakerNamesAndRefusesOthers) {
-  EXPECT_EQ(find_instance_type("ml.trn1.32xlarge"), find_instance_type("trn1.32xlarge"));
-  EXPECT_EQ(find_instance_type("m5.large"), nullptr);
-  EXPECT_EQ(find_instance_type(""), nullptr);
-  EXPECT_EQ(find_instance_type("trn1.32xlarge "), nullptr);
+  EXPECT_EQ(core::find_instance_type("ml.trn1.32xlarge"), core::find_instance_type("trn1.32xlarge"));
+  EXPECT_EQ(core::find_instance_type("m5.large"), nullptr);
+  EXPECT_EQ(core::find_instance_type(""), nullptr);
+  EXPECT_EQ(core::find_instance_type("trn1.32xlarge "), nullptr);
 }
 
 TEST(Catalogue, LogicalToPhysicalOrder) {
   using model::Family;
-  EXPECT_THAT(assumed_logical_to_physical(Family::trainium2, 0, 8), ElementsAre(4, 5, 6, 7, 2, 3, 0, 1));
-  EXPECT_THAT(assumed_logical_to_physical(Family::trainium2, 11, 8), ElementsAre(2, 3, 0, 1, 4, 5, 6, 7));
-  EXPECT_THAT(assumed_logical_to_physical(Family::trainium2, 6, 8), ElementsAre(0, 1, 2, 3, 6, 7, 4, 5));
-  EXPECT_THAT(assumed_logical_to_physical(Family::trainium2, 15, 8), ElementsAre(6, 7, 4, 5, 0, 1, 2, 3));
-  EXPECT_THAT(assumed_logical_to_physical(Family::trainium1, 3, 2), ElementsAre(0, 1));
-  EXPECT_THAT(assumed_logical_to_physical(Family::trainium2, 0, -1), IsEmpty());
-  EXPECT_THAT(possible_logical_to_physical(Family::trainium2, 0, 8),
+  EXPECT_THAT(core::assumed_logical_to_physical(Family::trainium2, 0, 8), ElementsAre(4, 5, 6, 7, 2, 3, 0, 1));
+  EXPECT_THAT(core::assumed_logical_to_physical(Family::trainium2, 11, 8), ElementsAre(2, 3, 0, 1, 4, 5, 6, 7));
+  EXPECT_THAT(core::assumed_logical_to_physical(Family::trainium2, 6, 8), ElementsAre(0, 1, 2, 3, 6, 7, 4, 5));
+  EXPECT_THAT(core::assumed_logical_to_physical(Family::trainium2, 15, 8), ElementsAre(6, 7, 4, 5, 0, 1, 2, 3));
+  EXPECT_THAT(core::assumed_logical_to_physical(Family::trainium1, 3, 2), ElementsAre(0, 1));
+  EXPECT_THAT(core::assumed_logical_to_physical(Family::trainium2, 0, -1), IsEmpty());
+  EXPECT_THAT(core::possible_logical_to_physical(Family::trainium2, 0, 8),
               ElementsAre(ElementsAre(4, 5, 6, 7, 2, 3, 0, 1), ElementsAre(0, 1, 2, 3, 6, 7, 4, 5)));
-  EXPECT_THAT(possible_logical_to_physical(Family::trainium3, 1, 8),
+  EXPECT_THAT(core::possible_logical_to_physical(Family::trainium3, 1, 8),
               ElementsAre(ElementsAre(2, 3, 0, 1, 4, 5, 6, 7), ElementsAre(6, 7, 4, 5, 0, 1, 2, 3)));
-  EXPECT_THAT(possible_logical_to_physical(Family::inferentia2, 3, 2), ElementsAre(ElementsAre(0, 1)));
+  EXPECT_THAT(core::possible_logical_to_physical(Family::inferentia2, 3, 2), ElementsAre(ElementsAre(0, 1)));
 }
 
 }  // namespace
-}  // namespace neuron::core
+}  // namespace neuron::test

@@ -5,14 +5,14 @@
 
 #include "test/unit/core/make_host.h"
 
-namespace neuron::core::test {
+namespace neuron::test {
 namespace {
 
 using model::Origin;
 using ::testing::ElementsAre;
 
 TEST(Complete, FillsASilentHostAndSaysSo) {
-  const model::HostScan scan = complete(silent_scan("trn2.48xlarge"));
+  const model::HostScan scan = core::complete(silent_scan("trn2.48xlarge"));
   const model::NeuronDevice& device = scan.devices[4];
   EXPECT_THAT(device.neighbours->value, ElementsAre(8, 5, 7, 0));
   EXPECT_EQ(device.neighbours->origin, Origin::assumed);
@@ -36,7 +36,7 @@ TEST(Complete, NeverOverwritesALiveValue) {
   scan.devices[0].physical_cores = model::Sourced<int>{4, Origin::live};
   scan.devices[0].memory_bytes = 5;
   const model::NeuronDevice before = scan.devices[0];
-  const model::HostScan after = complete(scan);
+  const model::HostScan after = core::complete(scan);
   EXPECT_EQ(after.devices[0], before);
   EXPECT_EQ(after.lnc->value, 1);
 }
@@ -45,7 +45,7 @@ TEST(Complete, TakesNeighboursTheDriverBlanked) {
   model::HostScan scan = silent_scan("trn1.32xlarge");
   scan.devices.erase(scan.devices.begin() + 3);
   for (auto& device : scan.devices) device.neighbours = model::Sourced<std::vector<int>>{};
-  scan = complete(scan);
+  scan = core::complete(scan);
   EXPECT_THAT(scan.devices[0].neighbours->value, ElementsAre(12, 3, 4, 1));
   EXPECT_EQ(scan.devices[0].neighbours->origin, Origin::assumed);
 }
@@ -53,24 +53,24 @@ TEST(Complete, TakesNeighboursTheDriverBlanked) {
 TEST(Complete, KeepsAnEmptyListWhereThereAreNoNeighbours) {
   model::HostScan scan = silent_scan("trn1.2xlarge");
   scan.devices[0].neighbours = model::Sourced<std::vector<int>>{};
-  scan = complete(scan);
+  scan = core::complete(scan);
   EXPECT_EQ(scan.devices[0].neighbours->origin, Origin::live);
   EXPECT_EQ(scan.devices[0].numa_node->value, -1);
   EXPECT_EQ(format_int_list(scan.devices[0].cpus->value), "0-7");
 }
 
 TEST(Complete, LeavesUnstableAddressesAndUnknownNumaUnknown) {
-  EXPECT_FALSE(complete(silent_scan("trn1.32xlarge")).devices[0].bdf);
-  const model::HostScan trn3 = complete(silent_scan("trn3p.48xlarge"));
+  EXPECT_FALSE(core::complete(silent_scan("trn1.32xlarge")).devices[0].bdf);
+  const model::HostScan trn3 = core::complete(silent_scan("trn3p.48xlarge"));
   EXPECT_FALSE(trn3.devices[0].numa_node);
   EXPECT_FALSE(trn3.devices[0].cpus);
-  EXPECT_FALSE(complete(silent_scan("inf1.24xlarge")).devices[0].neighbours);
+  EXPECT_FALSE(core::complete(silent_scan("inf1.24xlarge")).devices[0].neighbours);
 }
 
 TEST(Complete, PrefersTheMachinesOwnCpusAndRefusesNodesItLacks) {
   model::HostScan scan = silent_scan("trn2.48xlarge");
   scan.numa_nodes = {{1, {5, 6}}};
-  scan = complete(scan);
+  scan = core::complete(scan);
   EXPECT_THAT(scan.devices[0].cpus->value, ElementsAre(5, 6));
   EXPECT_FALSE(scan.devices[4].numa_node) << "node 0 does not exist here";
 }
@@ -78,7 +78,7 @@ TEST(Complete, PrefersTheMachinesOwnCpusAndRefusesNodesItLacks) {
 TEST(Complete, UnknownTypeGetsWhatTheFamilyFixes) {
   model::HostScan scan = silent_scan("trn2.48xlarge");
   scan.instance_type = "trn9.huge";
-  scan = complete(scan);
+  scan = core::complete(scan);
   EXPECT_EQ(scan.devices[0].memory_bytes, 103079215104U);
   EXPECT_EQ(scan.devices[0].physical_cores->value, 8);
   EXPECT_EQ(scan.lnc->value, 2);
@@ -91,7 +91,7 @@ TEST(Complete, AnotherFamilyOrIndexThanTheTypesGetsNoFactsOfTheType) {
   scan.devices[0].family = model::Family::inferentia2;
   scan.devices[1].index = 99;
   scan.devices[2].family.reset();
-  scan = complete(scan);
+  scan = core::complete(scan);
   EXPECT_FALSE(scan.devices[0].neighbours);
   EXPECT_EQ(scan.devices[0].physical_cores->value, 2);
   EXPECT_FALSE(scan.devices[1].neighbours);
@@ -99,7 +99,7 @@ TEST(Complete, AnotherFamilyOrIndexThanTheTypesGetsNoFactsOfTheType) {
 }
 
 TEST(Complete, BareNodeStaysBare) {
-  const model::HostScan scan = complete({});
+  const model::HostScan scan = core::complete({});
   EXPECT_EQ(scan, model::HostScan{});
 }
 
@@ -107,7 +107,7 @@ TEST(Complete, AnLncThatTheChipsDoNotKnowIsIgnoredAndSaid) {
   for (const char* type : {"trn1.32xlarge", "inf2.48xlarge", "inf1.6xlarge"}) {
     model::HostScan scan = silent_scan(type);
     scan.lnc = model::Sourced<int>{2, Origin::live};
-    scan = complete(std::move(scan));
+    scan = core::complete(std::move(scan));
     EXPECT_EQ(scan.lnc, (model::Sourced<int>{1, Origin::assumed})) << type;
     ASSERT_EQ(scan.problems.size(), 1U) << type;
     EXPECT_EQ(scan.problems[0].rfind("opt/aws/neuron/logical_nc_config: asks for LNC 2", 0), 0U) << scan.problems[0];
@@ -115,4 +115,4 @@ TEST(Complete, AnLncThatTheChipsDoNotKnowIsIgnoredAndSaid) {
 }
 
 }  // namespace
-}  // namespace neuron::core::test
+}  // namespace neuron::test

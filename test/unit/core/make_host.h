@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <string>
 
+#include "agent/allocator/allocator.h"
 #include "agent/base/parse.h"
-#include "agent/core/allocator.h"
 #include "agent/core/catalogue.h"
 #include "agent/core/complete.h"
 
 // Scans as the host reader would give them on a sound machine of a catalogue type, without any file.
-namespace neuron::core::test {
+namespace neuron::test {
 
 inline model::NeuronDevice make_device(int index, model::Family family) {
   model::NeuronDevice device;
@@ -22,7 +22,7 @@ inline model::NeuronDevice make_device(int index, model::Family family) {
   device.signals.unhealthy_components = std::vector<std::string>{};
   device.signals.heartbeat = 17;
   device.signals.unreachable = false;
-  for (int core = 0; core < family_facts(family).physical_cores; ++core) {
+  for (int core = 0; core < core::family_facts(family).physical_cores; ++core) {
     model::CoreSignals signals;
     signals.physical_index = core;
     signals.hw_error = signals.hw_hbm_ue_error = signals.hw_nc_ue_error = 0;
@@ -38,7 +38,7 @@ inline std::string switch_key_of(std::string parent) {
   return parent.substr(0, 7);
 }
 
-inline model::EfaInterface make_efa(const EfaFacts& facts, int number) {
+inline model::EfaInterface make_efa(const core::EfaFacts& facts, int number) {
   model::EfaInterface efa;
   efa.bdf = facts.bdf;
   efa.name = "rdmap" + std::to_string(facts.bdf.bus) + "s" + std::to_string(facts.bdf.slot);
@@ -53,22 +53,22 @@ inline model::EfaInterface make_efa(const EfaFacts& facts, int number) {
 
 // Nothing of what complete() would add.
 inline model::HostScan silent_scan(const std::string& type_name) {
-  const InstanceType& type = *find_instance_type(type_name);
+  const core::InstanceType& type = *core::find_instance_type(type_name);
   model::HostScan scan;
   scan.instance_type = type_name;
   scan.layout = model::DriverLayout::health_v2;
   scan.driver_version = "2.30.2.0";
   for (int i = 0; type.family && i < type.device_count; ++i) scan.devices.push_back(make_device(i, *type.family));
-  for (const EfaFacts& efa : type.efas) scan.efas.push_back(make_efa(efa, static_cast<int>(scan.efas.size())));
+  for (const core::EfaFacts& efa : type.efas) scan.efas.push_back(make_efa(efa, static_cast<int>(scan.efas.size())));
   return scan;
 }
 
 inline model::HostScan scan_of(const std::string& type_name) {
-  return complete(silent_scan(type_name));
+  return core::complete(silent_scan(type_name));
 }
 
-inline NodeTopology topology_of(const std::string& type_name) {
-  return make_topology(scan_of(type_name));
+inline allocator::NodeTopology topology_of(const std::string& type_name) {
+  return allocator::make_topology(scan_of(type_name));
 }
 
 inline std::vector<int> range_of(int first, int count) {
@@ -82,11 +82,11 @@ inline std::vector<int> without(std::vector<int> ids, const std::vector<int>& go
   return ids;
 }
 
-inline ChooseRequest ask(std::vector<int> available, int size) {
-  ChooseRequest request;
+inline allocator::ChooseRequest ask(std::vector<int> available, int size) {
+  allocator::ChooseRequest request;
   request.available = std::move(available);
   request.size = size;
   return request;
 }
 
-}  // namespace neuron::core::test
+}  // namespace neuron::test

@@ -5,7 +5,7 @@
 
 #include "test/unit/core/make_host.h"
 
-namespace neuron::core::test {
+namespace neuron::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -15,12 +15,12 @@ using Bytes = std::optional<std::uint64_t>;
 constexpr std::uint64_t kBelowZero = 18446744073709550616U;  // -1000
 
 TEST(MemoryBounds, OfAScan) {
-  model::HostScan scan = complete(silent_scan("inf2.xlarge"));
+  model::HostScan scan = core::complete(silent_scan("inf2.xlarge"));
   model::NeuronDevice& device = scan.devices.front();
   device.cores[0].device_memory_bytes = *device.memory_bytes;
   device.cores[1].device_memory_bytes = *device.memory_bytes + 1;
   device.processes = {{1, 1, kBelowZero, 4096}, {2, 2, 4096, kBelowZero}};
-  forget_impossible_memory(scan);
+  core::forget_impossible_memory(scan);
   EXPECT_EQ(device.cores[0].device_memory_bytes, device.memory_bytes);
   EXPECT_EQ(device.cores[1].device_memory_bytes, std::nullopt);
   EXPECT_THAT(device.problems, ElementsAre(HasSubstr("neuron_core1/stats/memory_usage/device_mem/total: more than")));
@@ -34,14 +34,14 @@ TEST(MemoryBounds, OfADeviceWhoseMemoryNobodyKnows) {
   cores.resize(2);
   cores[0].device_memory_bytes = 1U << 30U;
   cores[1].device_memory_bytes = kBelowZero;
-  forget_impossible_memory(scan);
+  core::forget_impossible_memory(scan);
   EXPECT_EQ(scan.devices[0].cores[0].device_memory_bytes, 1U << 30U);
   EXPECT_EQ(scan.devices[0].cores[1].device_memory_bytes, std::nullopt);
   EXPECT_THAT(scan.devices[0].problems, ::testing::SizeIs(1));
 }
 
 TEST(MemoryBounds, OfASample) {
-  const model::HostScan scan = complete(silent_scan("inf2.xlarge"));
+  const model::HostScan scan = core::complete(silent_scan("inf2.xlarge"));
   model::UsageSample sample;
   sample.memory = model::HostMemoryUsage{4096, 1, {}, {}};
   model::DeviceUsage& device = sample.devices.emplace_back();
@@ -50,7 +50,7 @@ TEST(MemoryBounds, OfASample) {
   model::CoreUsage& core = device.cores.emplace_back();
   core.device_memory_bytes = core.host_memory_bytes = core.device_memory[3] = kBelowZero;
   core.device_memory[4] = 4097;  // of the device's 32 GiB
-  forget_impossible_memory(sample, scan);
+  core::forget_impossible_memory(sample, scan);
   EXPECT_EQ(device.host_memory[0], std::nullopt);
   EXPECT_EQ(device.host_memory[1], 4096U);
   EXPECT_EQ(core.device_memory_bytes, std::nullopt);
@@ -61,15 +61,15 @@ TEST(MemoryBounds, OfASample) {
 
 TEST(MemoryBounds, SumsAreWholeOrUnknown) {
   Bytes sum = 1;
-  add_bytes(sum, 2);
+  core::add_bytes(sum, 2);
   EXPECT_EQ(sum, 3U);
-  add_bytes(sum, kBelowZero);
+  core::add_bytes(sum, kBelowZero);
   EXPECT_EQ(sum, kBelowZero + 3);
-  add_bytes(sum, 4096);
+  core::add_bytes(sum, 4096);
   EXPECT_EQ(sum, std::nullopt) << "no wraparound";
-  add_bytes(sum, 1);
+  core::add_bytes(sum, 1);
   EXPECT_EQ(sum, std::nullopt) << "a known part does not make it known again";
 }
 
 }  // namespace
-}  // namespace neuron::core::test
+}  // namespace neuron::test

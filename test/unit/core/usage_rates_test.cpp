@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-namespace neuron::core {
+namespace neuron::test {
 namespace {
 
 using model::UsageSample;
@@ -49,10 +49,10 @@ UsageSample sample(double seconds) {
 }
 
 TEST(UsageRates, LogicalCoresAreTheirPhysicalCoresInTheDriversOrder) {
-  const auto rates = usage_rates(sample(10), sample(12), trn2_scan());
+  const auto rates = core::usage_rates(sample(10), sample(12), trn2_scan());
   EXPECT_DOUBLE_EQ(rates.seconds, 2);
   ASSERT_THAT(rates.cores, SizeIs(4));
-  const CoreRates& first = rates.cores[0];
+  const core::CoreRates& first = rates.cores[0];
   EXPECT_EQ(first.id, 12);
   EXPECT_EQ(first.device, 3);
   EXPECT_THAT(first.physical, ElementsAre(4, 5));
@@ -69,23 +69,23 @@ TEST(UsageRates, LogicalCoresAreTheirPhysicalCoresInTheDriversOrder) {
 TEST(UsageRates, OrderOfTheFamilyWhereTheDriverIsSilent) {
   auto scan = trn2_scan();
   scan.devices[0].logical_to_physical.reset();
-  EXPECT_THAT(usage_rates(sample(1), sample(2), scan).cores[0].physical, ElementsAre(2, 3));  // an odd device
+  EXPECT_THAT(core::usage_rates(sample(1), sample(2), scan).cores[0].physical, ElementsAre(2, 3));  // an odd device
   scan.devices[0].family.reset();
-  EXPECT_THAT(usage_rates(sample(1), sample(2), scan).cores[0].physical, ElementsAre(0, 1));
+  EXPECT_THAT(core::usage_rates(sample(1), sample(2), scan).cores[0].physical, ElementsAre(0, 1));
 }
 
 TEST(UsageRates, WithoutCoreCountOrLncThereAreNoLogicalCores) {
   auto scan = trn2_scan();
   scan.lnc.reset();
-  EXPECT_THAT(usage_rates(sample(1), sample(2), scan).cores, IsEmpty());
+  EXPECT_THAT(core::usage_rates(sample(1), sample(2), scan).cores, IsEmpty());
   scan = trn2_scan();
   scan.devices[0].physical_cores.reset();
-  EXPECT_THAT(usage_rates(sample(1), sample(2), scan).cores, IsEmpty());
+  EXPECT_THAT(core::usage_rates(sample(1), sample(2), scan).cores, IsEmpty());
 }
 
 TEST(UsageRates, FirstSampleHasMemoryAndNoRates) {
   const auto only = sample(5);
-  const auto rates = usage_rates(only, only, trn2_scan());
+  const auto rates = core::usage_rates(only, only, trn2_scan());
   EXPECT_EQ(rates.seconds, 0);
   ASSERT_THAT(rates.cores, SizeIs(4));
   EXPECT_FALSE(rates.cores[0].utilization_percent);
@@ -93,14 +93,14 @@ TEST(UsageRates, FirstSampleHasMemoryAndNoRates) {
   EXPECT_FALSE(rates.mean_utilization);
   EXPECT_THAT(rates.cores[0].device_memory_bytes, Optional(9U));
   // As a clock that stands still, one that goes back.
-  EXPECT_FALSE(usage_rates(sample(5), sample(4), trn2_scan()).mean_utilization);
+  EXPECT_FALSE(core::usage_rates(sample(5), sample(4), trn2_scan()).mean_utilization);
 }
 
 TEST(UsageRates, CounterThatWentBackwardsIsUnknownOnlyWhereItMatters) {
   const auto before = sample(1);
   auto now = sample(2);
   now.devices[0].cores[5].busy_us = 3;  // cleared by root, then counted on
-  const auto rates = usage_rates(before, now, trn2_scan());
+  const auto rates = core::usage_rates(before, now, trn2_scan());
   EXPECT_FALSE(rates.cores[0].utilization_percent);  // cores 4 and 5
   EXPECT_TRUE(rates.cores[0].flops_per_second);
   EXPECT_TRUE(rates.cores[1].utilization_percent);
@@ -112,7 +112,7 @@ TEST(UsageRates, UnreadableIsUnknownAndNeverIdle) {
   auto now = sample(2);
   now.devices[0].cores[4].busy_us.reset();
   now.devices[0].cores[4].device_memory_bytes.reset();
-  const auto rates = usage_rates(before, now, trn2_scan());
+  const auto rates = core::usage_rates(before, now, trn2_scan());
   EXPECT_FALSE(rates.cores[0].utilization_percent);
   EXPECT_FALSE(rates.cores[0].device_memory_bytes);
 }
@@ -121,23 +121,24 @@ TEST(UsageRates, VanishedCoresAndDevicesAreUnknown) {
   const auto before = sample(1);
   auto now = sample(2);
   now.devices[0].cores.resize(4);
-  auto rates = usage_rates(before, now, trn2_scan());
+  auto rates = core::usage_rates(before, now, trn2_scan());
   EXPECT_FALSE(rates.cores[0].utilization_percent);
   EXPECT_TRUE(rates.cores[2].utilization_percent);
   now.devices.clear();
-  rates = usage_rates(before, now, trn2_scan());
+  rates = core::usage_rates(before, now, trn2_scan());
   ASSERT_THAT(rates.cores, SizeIs(4));
   EXPECT_FALSE(rates.cores[2].utilization_percent);
   EXPECT_FALSE(rates.cores[2].device_memory_bytes);
   EXPECT_FALSE(rates.mean_utilization);
   // And one that is new has no past.
-  EXPECT_FALSE(usage_rates(now, sample(3), trn2_scan()).cores[2].utilization_percent);
+  EXPECT_FALSE(core::usage_rates(now, sample(3), trn2_scan()).cores[2].utilization_percent);
 }
 
 TEST(UsageRates, ShortMapOfCoresLeavesTheRestUnknown) {
   auto scan = trn2_scan();
   scan.devices[0].logical_to_physical = {0, 1};
-  EXPECT_THAT(usage_rates(sample(1), sample(2), scan).cores[0].physical, ElementsAre(2, 3));  // the family's order
+  EXPECT_THAT(core::usage_rates(sample(1), sample(2), scan).cores[0].physical,
+              ElementsAre(2, 3));  // the family's order
 }
 
 TEST(UsageRates, BusierThanTimeAllowsIsRoundedOnlyWithinTheSlackOfReading) {
@@ -145,9 +146,9 @@ TEST(UsageRates, BusierThanTimeAllowsIsRoundedOnlyWithinTheSlackOfReading) {
   auto now = before;
   now.at += 1s;
   for (const int core : {4, 5}) *now.devices[0].cores[static_cast<std::size_t>(core)].busy_us += 1'019'000;
-  EXPECT_THAT(usage_rates(before, now, trn2_scan()).cores[0].utilization_percent, Optional(100.0));
+  EXPECT_THAT(core::usage_rates(before, now, trn2_scan()).cores[0].utilization_percent, Optional(100.0));
   *now.devices[0].cores[4].busy_us += 10'000;
-  EXPECT_FALSE(usage_rates(before, now, trn2_scan()).cores[0].utilization_percent);
+  EXPECT_FALSE(core::usage_rates(before, now, trn2_scan()).cores[0].utilization_percent);
 }
 
 model::EfaUsage efa(std::map<std::string, std::uint64_t> counters) {
@@ -159,7 +160,7 @@ TEST(UsageRates, EfaBytesAndErrors) {
   UsageSample now = sample(3);
   before.efas = {efa({{"rx_bytes", 100}, {"tx_bytes", 50}, {"rx_drops", 4}, {"cmds_err", 1}, {"tx_pkts", 9}})};
   now.efas = {efa({{"rx_bytes", 300}, {"tx_bytes", 40}, {"rx_drops", 10}, {"cmds_err", 1}, {"send_wrs", 9}})};
-  const auto rates = usage_rates(before, now, trn2_scan());
+  const auto rates = core::usage_rates(before, now, trn2_scan());
   ASSERT_THAT(rates.efas, SizeIs(1));
   EXPECT_EQ(rates.efas[0].name, "rdmap16s25");
   EXPECT_THAT(rates.efas[0].rx_bytes_per_second, Optional(100.0));
@@ -175,12 +176,12 @@ TEST(UsageRates, NewInterfaceAndOneWithoutErrorCounters) {
   UsageSample before = sample(1);
   UsageSample now = sample(3);
   now.efas = {efa({{"rx_bytes", 300}, {"rx_drops", 10}})};
-  EXPECT_FALSE(usage_rates(before, now, trn2_scan()).efas[0].rx_bytes_per_second);
-  EXPECT_FALSE(usage_rates(before, now, trn2_scan()).efas[0].errors_per_second);
+  EXPECT_FALSE(core::usage_rates(before, now, trn2_scan()).efas[0].rx_bytes_per_second);
+  EXPECT_FALSE(core::usage_rates(before, now, trn2_scan()).efas[0].errors_per_second);
 }
 
 TEST(UsageRates, ErrorCountersAreSorted) {
-  const auto names = efa_error_counters();
+  const auto names = core::efa_error_counters();
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
 }
 
@@ -203,7 +204,7 @@ model::ProcessUsage process(std::uint64_t user, std::uint64_t system, std::uint6
 TEST(UsageRates, VcpusOfTheMachineAndOfProcesses) {
   const auto before = with_cpu(1, {100, 50, 1000, 0}, {process(10, 5, 9)});
   const auto now = with_cpu(2, {150, 60, 1130, 10}, {process(30, 9, 9)});
-  const auto rates = usage_rates(before, now, trn2_scan());
+  const auto rates = core::usage_rates(before, now, trn2_scan());
   ASSERT_TRUE(rates.cpu);
   EXPECT_DOUBLE_EQ(rates.cpu->user_percent, 25);
   EXPECT_DOUBLE_EQ(rates.cpu->system_percent, 5);
@@ -211,13 +212,13 @@ TEST(UsageRates, VcpusOfTheMachineAndOfProcesses) {
   ASSERT_THAT(rates.processes, SizeIs(1));
   EXPECT_THAT(rates.processes[0].user_percent, Optional(10.0));
   EXPECT_THAT(rates.processes[0].system_percent, Optional(2.0));
-  EXPECT_EQ(rates.all_processes, (ProcessRates{0, 10.0, 2.0}));
+  EXPECT_EQ(rates.all_processes, (core::ProcessRates{0, 10.0, 2.0}));
 }
 
 TEST(UsageRates, RestartedProcessHasNoPast) {
   const auto before = with_cpu(1, {100, 50, 1000, 0}, {process(10, 5, 9)});
   for (const auto& other : {process(30, 9, 10), process(3, 9, 9)}) {
-    const auto rates = usage_rates(before, with_cpu(2, {150, 60, 1130, 10}, {other}), trn2_scan());
+    const auto rates = core::usage_rates(before, with_cpu(2, {150, 60, 1130, 10}, {other}), trn2_scan());
     ASSERT_THAT(rates.processes, SizeIs(1));
     EXPECT_FALSE(rates.processes[0].user_percent);
     EXPECT_FALSE(rates.all_processes);
@@ -227,11 +228,11 @@ TEST(UsageRates, RestartedProcessHasNoPast) {
 TEST(UsageRates, VcpusUnknownWithoutProcStatOrWhenItWentBackwards) {
   const auto before = with_cpu(1, {100, 50, 1000, 0}, {process(10, 5, 9)});
   auto now = with_cpu(2, {99, 60, 1130, 10}, {process(30, 9, 9)});
-  EXPECT_FALSE(usage_rates(before, now, trn2_scan()).cpu);
-  EXPECT_FALSE(usage_rates(before, now, trn2_scan()).processes[0].user_percent);
+  EXPECT_FALSE(core::usage_rates(before, now, trn2_scan()).cpu);
+  EXPECT_FALSE(core::usage_rates(before, now, trn2_scan()).processes[0].user_percent);
   now.cpu.reset();
-  EXPECT_FALSE(usage_rates(before, now, trn2_scan()).cpu);
-  EXPECT_FALSE(usage_rates(before, with_cpu(2, {100, 50, 1000, 0}), trn2_scan()).cpu);  // no time has passed
+  EXPECT_FALSE(core::usage_rates(before, now, trn2_scan()).cpu);
+  EXPECT_FALSE(core::usage_rates(before, with_cpu(2, {100, 50, 1000, 0}), trn2_scan()).cpu);  // no time has passed
 }
 
 // An idle machine counts idle ticks; one that counts none is a capture, about which rates say nothing.
@@ -240,27 +241,27 @@ TEST(UsageRates, ACaptureIsNotAnIdleMachine) {
   before.efas = {efa({{"rx_bytes", 100}})};
   auto now = before;
   now.at += 1s;
-  const auto rates = usage_rates(before, now, trn2_scan());
+  const auto rates = core::usage_rates(before, now, trn2_scan());
   EXPECT_TRUE(rates.stands_still);
   EXPECT_FALSE(rates.mean_utilization);
   EXPECT_FALSE(rates.cores[0].utilization_percent);
   EXPECT_FALSE(rates.efas[0].rx_bytes_per_second);
   EXPECT_THAT(rates.cores[0].device_memory_bytes, Optional(9U));
   now.cpu->idle += 1;
-  EXPECT_THAT(usage_rates(before, now, trn2_scan()).mean_utilization, Optional(0.0));
-  EXPECT_FALSE(usage_rates(before, now, trn2_scan()).stands_still);
+  EXPECT_THAT(core::usage_rates(before, now, trn2_scan()).mean_utilization, Optional(0.0));
+  EXPECT_FALSE(core::usage_rates(before, now, trn2_scan()).stands_still);
   now.cpu = before.cpu;
   now.at = before.at + 5ms;
-  EXPECT_FALSE(usage_rates(before, now, trn2_scan()).stands_still) << "too early to tell";
-  EXPECT_EQ(usage_rates(before, now, trn2_scan()).seconds, 0);
+  EXPECT_FALSE(core::usage_rates(before, now, trn2_scan()).stands_still) << "too early to tell";
+  EXPECT_EQ(core::usage_rates(before, now, trn2_scan()).seconds, 0);
 }
 
 TEST(UsageRates, IowaitThatStepsBackIsNoReasonToKnowNothing) {
   const auto before = with_cpu(1, {100, 50, 1000, 0});
-  const auto rates = usage_rates(before, with_cpu(2, {190, 60, 999, 0}), trn2_scan());
+  const auto rates = core::usage_rates(before, with_cpu(2, {190, 60, 999, 0}), trn2_scan());
   ASSERT_TRUE(rates.cpu);
   EXPECT_DOUBLE_EQ(rates.cpu->user_percent, 90);
 }
 
 }  // namespace
-}  // namespace neuron::core
+}  // namespace neuron::test

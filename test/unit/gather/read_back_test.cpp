@@ -5,13 +5,13 @@
 
 #include "agent/core/catalogue.h"
 #include "agent/core/complete.h"
-#include "agent/core/preflight.h"
 #include "agent/host/core_memory.h"
 #include "agent/host/device_users.h"
 #include "agent/host/preflight_facts.h"
 #include "agent/host/root_source.h"
 #include "agent/host/scanner.h"
 #include "agent/host/usage_reader.h"
+#include "agent/preflight/preflight.h"
 #include "test/unit/gather/capture_of.h"
 #include "test/unit/host/temp_tree.h"
 #include "tools/neuron-gather/output.h"
@@ -31,7 +31,7 @@ bool remembered_by_nobody(const Unfinished&) {
 struct Seen {
   model::HostScan scan;
   model::UsageSample usage;
-  std::vector<core::Finding> findings;
+  std::vector<preflight::Finding> findings;
   std::optional<host::DeviceUsers> users;
   std::vector<std::optional<std::uint64_t>> core_memory;
 };
@@ -43,7 +43,7 @@ Seen look_at(const std::string& directory) {
   model::UsageRequest everything;
   everything.flops = everything.memory_kinds_of_all = true;
   seen.usage = host::UsageReader(root).read(seen.scan, everything, {});
-  seen.findings = core::preflight(core::complete(seen.scan), host::gather_preflight_facts(root));
+  seen.findings = preflight::preflight(core::complete(seen.scan), host::gather_preflight_facts(root));
   if (auto users = host::find_device_users(root)) seen.users = *std::move(users);
   for (const auto& device : seen.scan.devices) {
     for (const auto& core : device.cores) {

@@ -99,12 +99,12 @@ TEST(Attributes, SwitchKeyFromBothShapesOfParent) {
   EXPECT_EQ(switch_key_of(""), "");
 }
 
-const core::DeviceSignal& file_named(std::string_view suffix) {
-  for (const core::DeviceSignal& file : core::device_signals()) {
+const health::DeviceSignal& file_named(std::string_view suffix) {
+  for (const health::DeviceSignal& file : health::device_signals()) {
     if (file.path.ends_with(suffix)) return file;
   }
   ADD_FAILURE() << suffix;
-  return core::device_signals().front();
+  return health::device_signals().front();
 }
 
 TEST(SignalFiles, UnreachableIsNeitherZeroNorHealthy) {

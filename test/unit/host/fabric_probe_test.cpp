@@ -14,7 +14,7 @@
 namespace neuron::host {
 namespace {
 
-using core::FabricFacts;
+using preflight::FabricFacts;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

@@ -149,7 +149,7 @@ TEST_F(NeuronSysfs, BadSignalsAreAbsentAndNamed) {
 TEST_F(NeuronSysfs, ProblemsAreBounded) {
   write_device(tree_, 0, Generation::trn2_2_30);
   for (const char* core : {"neuron_core0", "neuron_core1"}) {
-    for (const core::CoreSignal& file : core::core_signals())
+    for (const health::CoreSignal& file : health::core_signals())
       write(std::string(core) + '/' + std::string(file.path), "x");
   }
   EXPECT_THAT(read().problems, SizeIs(8));

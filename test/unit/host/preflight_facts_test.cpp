@@ -8,8 +8,8 @@
 namespace neuron::host {
 namespace {
 
-using core::CdiFacts;
-using core::Presence;
+using preflight::CdiFacts;
+using preflight::Presence;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

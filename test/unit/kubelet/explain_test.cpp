@@ -36,7 +36,7 @@ ResourceView view_of(const IdSet& healthy, int in_use) {
 
 // trn1.32xlarge as the kubelet sees it before anything has run.
 struct Trn1 {
-  model::HostScan host = core::test::scan_of("trn1.32xlarge");
+  model::HostScan host = neuron::test::scan_of("trn1.32xlarge");
   NodeUse use;
 
   Trn1() {
@@ -45,7 +45,7 @@ struct Trn1 {
     use.resources = {{kNeuron, view_of(numbers(16), 0)}, {kCore, view_of(numbers(32), 0)}, {kEfa, view_of(efas, 0)}};
   }
   [[nodiscard]] std::string efa_near(int device) const {
-    const auto topology = core::make_topology(host);
+    const auto topology = allocator::make_topology(host);
     const auto& near = topology.devices.at(static_cast<std::size_t>(device)).near_efas;
     return topology.efas.at(static_cast<std::size_t>(near.at(0))).name;
   }
@@ -162,7 +162,7 @@ TEST(Explain, TheShellPrintsIt) {
   ASSERT_TRUE(plugin.register_plugin().ok());
   std::istringstream input("wait neuron=16\npod all neuron=16\npod late neuron=1\n");
   std::ostringstream out, errors;
-  Shell shell(*kubelet, out, errors, kPatience, [] { return core::test::scan_of("trn1.32xlarge"); });
+  Shell shell(*kubelet, out, errors, kPatience, [] { return neuron::test::scan_of("trn1.32xlarge"); });
   EXPECT_EQ(shell.run(input, ""), 0) << errors.str();
   EXPECT_THAT(out.str(), HasSubstr("  main, asked neuron=16\n"));
   EXPECT_THAT(out.str(), HasSubstr("      because              aligned group of 16, "));

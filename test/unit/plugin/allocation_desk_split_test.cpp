@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "plugin/allocation_desk.h"
+#include "plugin/device/allocation_desk.h"
 #include "test/fakes/fake_clock.h"
 #include "test/unit/plugin/views.h"
 
@@ -16,13 +16,13 @@ using testing::HasSubstr;
 // trn1.32xlarge, devices 0 to 3 as cores.
 struct SplitDesk : testing::Test {
   fakes::FakeClock clock;
-  core::AdmissionMark mark = 1;
+  holdings::AdmissionMark mark = 1;
   core::OfferPolicy offer{*core::parse_resource_list("all"), *core::parse_core_devices("0-3")};
   AllocationDesk desk{ResponseOptions{}, [this] { return mark; }, clock, offer};
   NodeViewPtr view = view_of("trn1.32xlarge");
 
   SplitDesk() { desk.set_view(view); }
-  std::vector<std::string> listed(Resource resource, bool healthy = true) {
+  std::vector<std::string> listed(model::Resource resource, bool healthy = true) {
     std::vector<std::string> ids;
     const auto list = desk.unit_list(resource);
     for (const auto& unit : *list) {
@@ -31,7 +31,7 @@ struct SplitDesk : testing::Test {
     return ids;
   }
   // PodResources shows these holders, and only these.
-  void shown(const std::vector<ShownHolding>& holders) {
+  void shown(const std::vector<holdings::ShownHolding>& holders) {
     clock.advance(std::chrono::seconds(10));
     desk.reconcile({holders, clock.now(), {}, 0});
   }
@@ -41,17 +41,17 @@ const std::vector<std::string> kFirstCores = {"0", "1", "2", "3", "4", "5", "6",
 const std::vector<std::string> kLastDevices = {"4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15"};
 
 TEST_F(SplitDesk, EachDeviceIsInOneListAndNothingIsWithheldAcross) {
-  EXPECT_EQ(listed(Resource::neuroncore), kFirstCores);
-  EXPECT_EQ(listed(Resource::neuron), kLastDevices);
-  EXPECT_TRUE(desk.unit_list(Resource::neurondevice)->empty());
-  EXPECT_EQ(listed(Resource::efa).size(), 8U);
-  ASSERT_TRUE(desk.allocate(Resource::neuron, kLastDevices));
+  EXPECT_EQ(listed(model::Resource::neuroncore), kFirstCores);
+  EXPECT_EQ(listed(model::Resource::neuron), kLastDevices);
+  EXPECT_TRUE(desk.unit_list(model::Resource::neurondevice)->empty());
+  EXPECT_EQ(listed(model::Resource::efa).size(), 8U);
+  ASSERT_TRUE(desk.allocate(model::Resource::neuron, kLastDevices));
   ++mark;
-  ASSERT_TRUE(desk.allocate(Resource::neuroncore, kFirstCores));
-  EXPECT_EQ(listed(Resource::neuroncore), kFirstCores);
-  EXPECT_EQ(listed(Resource::neuron), kLastDevices);
-  EXPECT_FALSE(desk.withholds(Resource::neuron)) << "nobody waits for what is not offered";
-  EXPECT_FALSE(desk.withholds(Resource::neuroncore));
+  ASSERT_TRUE(desk.allocate(model::Resource::neuroncore, kFirstCores));
+  EXPECT_EQ(listed(model::Resource::neuroncore), kFirstCores);
+  EXPECT_EQ(listed(model::Resource::neuron), kLastDevices);
+  EXPECT_FALSE(desk.withholds(model::Resource::neuron)) << "nobody waits for what is not offered";
+  EXPECT_FALSE(desk.withholds(model::Resource::neuroncore));
 }
 
 TEST_F(SplitDesk, ABrokenDeviceOfEitherClassIsUnhealthyInItsList) {
@@ -59,13 +59,13 @@ TEST_F(SplitDesk, ABrokenDeviceOfEitherClassIsUnhealthyInItsList) {
   snapshot->device_health[2].state = model::HealthState::unhealthy;
   snapshot->device_health[9].state = model::HealthState::unhealthy;
   desk.set_view(std::make_shared<const NodeView>(snapshot));
-  EXPECT_EQ(listed(Resource::neuroncore, false), (std::vector<std::string>{"4", "5"}));
-  EXPECT_EQ(listed(Resource::neuron, false), (std::vector<std::string>{"9"}));
+  EXPECT_EQ(listed(model::Resource::neuroncore, false), (std::vector<std::string>{"4", "5"}));
+  EXPECT_EQ(listed(model::Resource::neuron, false), (std::vector<std::string>{"9"}));
 }
 
 TEST_F(SplitDesk, BothNamesInOneContainerAreRefusedInWords) {
-  ASSERT_TRUE(desk.allocate(Resource::neuron, {"8"}));
-  EXPECT_EQ(desk.allocate(Resource::neuroncore, {"0", "1"}).error().message,
+  ASSERT_TRUE(desk.allocate(model::Resource::neuron, {"8"}));
+  EXPECT_EQ(desk.allocate(model::Resource::neuroncore, {"0", "1"}).error().message,
             "aws.amazon.com/neuroncore: the container was just given 2 cores through aws.amazon.com/neuron, and this "
             "node gives no device under both names, so never the same silicon; ask for one name only "
             "(docs/one-name-or-two.md)");
@@ -74,47 +74,49 @@ TEST_F(SplitDesk, BothNamesInOneContainerAreRefusedInWords) {
 // From before a restart with another split: device 3 was given whole, core 20 as a core.
 TEST_F(SplitDesk, WhatIsHeldUnderTheOtherNameStaysListedThereAndIsWithheldHere) {
   shown({{"aws.amazon.com/neuron", {"3"}, "default/old/c"}, {"aws.amazon.com/neuroncore", {"20"}, "default/small/c"}});
-  EXPECT_THAT(listed(Resource::neuron, true), testing::Contains("3")) << "the kubelet does not survive its leaving";
-  EXPECT_EQ(listed(Resource::neuron, false), (std::vector<std::string>{"10"}));
-  EXPECT_EQ(listed(Resource::neuroncore, false), (std::vector<std::string>{"6", "7"}));
-  EXPECT_THAT(listed(Resource::neuroncore), testing::Contains("20"));
-  EXPECT_EQ(desk.unit_list(Resource::neuroncore)->size(), 9U);
-  EXPECT_TRUE(desk.withholds(Resource::neuron));
-  EXPECT_TRUE(desk.withholds(Resource::neuroncore));
-  EXPECT_THAT(desk.allocate(Resource::neuroncore, {"6"}).error().message,
+  EXPECT_THAT(listed(model::Resource::neuron, true), testing::Contains("3"))
+      << "the kubelet does not survive its leaving";
+  EXPECT_EQ(listed(model::Resource::neuron, false), (std::vector<std::string>{"10"}));
+  EXPECT_EQ(listed(model::Resource::neuroncore, false), (std::vector<std::string>{"6", "7"}));
+  EXPECT_THAT(listed(model::Resource::neuroncore), testing::Contains("20"));
+  EXPECT_EQ(desk.unit_list(model::Resource::neuroncore)->size(), 9U);
+  EXPECT_TRUE(desk.withholds(model::Resource::neuron));
+  EXPECT_TRUE(desk.withholds(model::Resource::neuroncore));
+  EXPECT_THAT(desk.allocate(model::Resource::neuroncore, {"6"}).error().message,
               HasSubstr("core 6 is held by default/old/c through aws.amazon.com/neuron"));
   shown({{"aws.amazon.com/neuroncore", {"20"}, "default/small/c"}});
-  EXPECT_EQ(listed(Resource::neuroncore), (std::vector<std::string>{"0", "1", "2", "3", "4", "5", "6", "7", "20"}));
-  EXPECT_EQ(desk.unit_list(Resource::neuron)->size(), 12U);
+  EXPECT_EQ(listed(model::Resource::neuroncore),
+            (std::vector<std::string>{"0", "1", "2", "3", "4", "5", "6", "7", "20"}));
+  EXPECT_EQ(desk.unit_list(model::Resource::neuron)->size(), 12U);
   shown({});
-  EXPECT_EQ(listed(Resource::neuroncore), kFirstCores);
-  EXPECT_EQ(listed(Resource::neuron), kLastDevices);
+  EXPECT_EQ(listed(model::Resource::neuroncore), kFirstCores);
+  EXPECT_EQ(listed(model::Resource::neuron), kLastDevices);
 }
 
 TEST_F(SplitDesk, WhatIsHeldThroughBothNamesLeavesTheWrongListSoonAsWell) {
   shown(
       {{"aws.amazon.com/neuron", {"3"}, "default/old/c"}, {"aws.amazon.com/neuroncore", {"6", "7"}, "default/old/c"}});
-  EXPECT_FALSE(desk.withholds(Resource::neuroncore));
-  EXPECT_TRUE(desk.withholds(Resource::neuron)) << "device 3 is there only because it is held";
+  EXPECT_FALSE(desk.withholds(model::Resource::neuroncore));
+  EXPECT_TRUE(desk.withholds(model::Resource::neuron)) << "device 3 is there only because it is held";
 }
 
 TEST_F(SplitDesk, AUnitOfTheOtherClassIsNeitherPreferredNorGiven) {
   shown({{"aws.amazon.com/neuron", {"3"}, "default/old/c"}});
-  EXPECT_THAT(desk.prefer(Resource::neuron, ids(*view, Resource::neuron), {}, 12),
+  EXPECT_THAT(desk.prefer(model::Resource::neuron, ids(*view, model::Resource::neuron), {}, 12),
               testing::Not(testing::Contains("3")));
   shown({});
-  EXPECT_EQ(desk.allocate(Resource::neuron, {"3"}).error().message,
+  EXPECT_EQ(desk.allocate(model::Resource::neuron, {"3"}).error().message,
             "aws.amazon.com/neuron: \"3\" is given under another name now, as this node's --resources or "
             "--core-devices say; let a Job or ReplicaSet make this pod again");
   EXPECT_FALSE(desk.holds_anything());
 }
 
 TEST_F(SplitDesk, NicsThatComeFirstAreChosenBesideDevicesThatCanBeGivenWhole) {
-  const auto nics = desk.prefer(Resource::efa, ids(*view, Resource::efa), {}, 2);
+  const auto nics = desk.prefer(model::Resource::efa, ids(*view, model::Resource::efa), {}, 2);
   std::set<int> beside;
   for (const auto& device : view->topology().devices) {
     for (const std::string& nic : nics) {
-      if (std::count(device.near_efas.begin(), device.near_efas.end(), *view->unit_of(Resource::efa, nic)) > 0) {
+      if (std::count(device.near_efas.begin(), device.near_efas.end(), *view->unit_of(model::Resource::efa, nic)) > 0) {
         beside.insert(device.index);
       }
     }
@@ -128,11 +130,11 @@ TEST(OneNameDesk, TheOtherNameHasNoListAndIsRespectedAllTheSame) {
   desk.set_view(view_of("trn1.32xlarge"));
   clock.advance(std::chrono::seconds(1));
   desk.reconcile({{{"aws.amazon.com/neuron", {"3"}, "default/old/c"}}, clock.now(), {}, 0});
-  EXPECT_TRUE(desk.unit_list(Resource::neuron)->empty()) << "another plugin may serve it";
-  EXPECT_TRUE(desk.unit_list(Resource::efa)->empty());
-  EXPECT_TRUE(desk.withholds(Resource::neuroncore));
-  EXPECT_FALSE(desk.allocate(Resource::neuroncore, {"7"}));
-  EXPECT_FALSE(desk.withholds(Resource::neuron));
+  EXPECT_TRUE(desk.unit_list(model::Resource::neuron)->empty()) << "another plugin may serve it";
+  EXPECT_TRUE(desk.unit_list(model::Resource::efa)->empty());
+  EXPECT_TRUE(desk.withholds(model::Resource::neuroncore));
+  EXPECT_FALSE(desk.allocate(model::Resource::neuroncore, {"7"}));
+  EXPECT_FALSE(desk.withholds(model::Resource::neuron));
 }
 
 }  // namespace

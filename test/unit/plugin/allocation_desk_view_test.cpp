@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugin/allocation_desk.h"
+#include "plugin/device/allocation_desk.h"
 #include "test/fakes/fake_clock.h"
 #include "test/unit/plugin/views.h"
 
@@ -17,7 +17,7 @@ constexpr const char* kEfas = "vpc.amazonaws.com/efa";
 
 struct DeskView : testing::Test {
   fakes::FakeClock clock;
-  core::AdmissionMark mark = 1;
+  holdings::AdmissionMark mark = 1;
   AllocationDesk desk{ResponseOptions{}, [this] { return mark; }, clock};
 
   void scan(const std::shared_ptr<model::Snapshot>& snapshot) {
@@ -28,16 +28,16 @@ struct DeskView : testing::Test {
     snapshot->host.lnc = {lnc, model::Origin::live};
     scan(snapshot);
   }
-  void shown(std::vector<ShownHolding> holdings, core::NumberingEvidence numbering = {}) {
+  void shown(std::vector<holdings::ShownHolding> holdings, holdings::NumberingEvidence numbering = {}) {
     clock.advance(std::chrono::seconds(10));
     desk.reconcile({std::move(holdings), clock.now(), {}, 0, true, std::move(numbering)});
     desk.adopt_numbering();
   }
-  std::size_t units(Resource resource) { return desk.unit_list(resource)->size(); }
-  std::vector<std::string> unhealthy(Resource resource) {
+  std::size_t units(model::Resource resource) { return desk.unit_list(resource)->size(); }
+  std::vector<std::string> unhealthy(model::Resource resource) {
     const auto list = desk.unit_list(resource);
     std::vector<std::string> ids;
-    for (const auto& unit : list.value_or(monitor::UnitList{})) {
+    for (const auto& unit : list.value_or(UnitList{})) {
       if (!unit.healthy) ids.push_back(unit.id);
     }
     return ids;
@@ -61,15 +61,15 @@ std::shared_ptr<model::Snapshot> without_efa(std::shared_ptr<model::Snapshot> sn
 TEST_F(DeskView, HeldDevicesThatNoScanHasShownAreListedAsVanished) {
   scan(without_devices(snapshot_of("trn2.48xlarge"), {3, 5, 6}));
   shown({{kDevices, {"3"}, "a/b/c"}, {kCores, {"20", "21"}, "a/d/c"}});
-  EXPECT_EQ(units(Resource::neuron), 15U) << "nobody holds neuron6";
-  EXPECT_THAT(unhealthy(Resource::neuron), ElementsAre("3", "5"));
-  EXPECT_THAT(unhealthy(Resource::neuroncore), ElementsAre("12", "13", "14", "15", "20", "21", "22", "23"));
-  EXPECT_EQ(desk.view()->health_of(Resource::neuron, 5).reason, "device_vanished");
+  EXPECT_EQ(units(model::Resource::neuron), 15U) << "nobody holds neuron6";
+  EXPECT_THAT(unhealthy(model::Resource::neuron), ElementsAre("3", "5"));
+  EXPECT_THAT(unhealthy(model::Resource::neuroncore), ElementsAre("12", "13", "14", "15", "20", "21", "22", "23"));
+  EXPECT_EQ(desk.view()->health_of(model::Resource::neuron, 5).reason, "device_vanished");
   shown({});
-  EXPECT_EQ(units(Resource::neuron), 15U) << "like what vanished later";
+  EXPECT_EQ(units(model::Resource::neuron), 15U) << "like what vanished later";
   scan(snapshot_of("trn2.48xlarge"));
-  EXPECT_EQ(units(Resource::neuron), 16U);
-  EXPECT_TRUE(unhealthy(Resource::neuroncore).empty()) << "it is back";
+  EXPECT_EQ(units(model::Resource::neuron), 16U);
+  EXPECT_TRUE(unhealthy(model::Resource::neuroncore).empty()) << "it is back";
 }
 
 TEST_F(DeskView, HeldDevicesAreListedThoughNoneIsThere) {
@@ -77,16 +77,16 @@ TEST_F(DeskView, HeldDevicesAreListedThoughNoneIsThere) {
   bare->host.lnc.reset();
   scan(bare);
   shown({{kCores, {"4"}, "a/b/c"}});
-  EXPECT_THAT(unhealthy(Resource::neuron), ElementsAre("1"));
-  EXPECT_THAT(unhealthy(Resource::neuroncore), ElementsAre("4", "5", "6", "7"));
+  EXPECT_THAT(unhealthy(model::Resource::neuron), ElementsAre("1"));
+  EXPECT_THAT(unhealthy(model::Resource::neuroncore), ElementsAre("4", "5", "6", "7"));
 }
 
 TEST_F(DeskView, AHeldInterfaceThatNoScanHasShownIsListedAsVanished) {
   scan(without_efa(snapshot_of("trn1.32xlarge"), 2));
-  const std::string name = view_of("trn1.32xlarge")->id_of(Resource::efa, 2);
+  const std::string name = view_of("trn1.32xlarge")->id_of(model::Resource::efa, 2);
   shown({{kEfas, {name, "rdmap16s99", "efa_0"}, "a/b/c"}});
-  EXPECT_EQ(units(Resource::efa), 8U) << "names that tell no address are left out";
-  EXPECT_THAT(unhealthy(Resource::efa), ElementsAre(name));
+  EXPECT_EQ(units(model::Resource::efa), 8U) << "names that tell no address are left out";
+  EXPECT_THAT(unhealthy(model::Resource::efa), ElementsAre(name));
 }
 
 TEST_F(DeskView, AnInterfaceThatNeverHadANameGetsTheHeldOne) {
@@ -94,10 +94,10 @@ TEST_F(DeskView, AnInterfaceThatNeverHadANameGetsTheHeldOne) {
   const std::string name = std::exchange(snapshot->host.efas[2].name, "");
   snapshot->efa_health[2] = {model::HealthState::unhealthy, "efa_driver_unbound", "", ""};
   scan(snapshot);
-  EXPECT_EQ(units(Resource::efa), 7U);
+  EXPECT_EQ(units(model::Resource::efa), 7U);
   shown({{kEfas, {name}, "a/b/c"}});
-  EXPECT_THAT(unhealthy(Resource::efa), ElementsAre(name));
-  EXPECT_EQ(desk.view()->health_of(Resource::efa, 2).reason, "efa_driver_unbound");
+  EXPECT_THAT(unhealthy(model::Resource::efa), ElementsAre(name));
+  EXPECT_EQ(desk.view()->health_of(model::Resource::efa, 2).reason, "efa_driver_unbound");
 }
 
 TEST_F(DeskView, IdsThatMakeNoSenseAddNothing) {
@@ -109,69 +109,69 @@ TEST_F(DeskView, IdsThatMakeNoSenseAddNothing) {
 
 TEST_F(DeskView, CoreIdsKeepTheirMeaningWhileAnythingIsHeld) {
   scan_with_lnc(2);
-  ASSERT_TRUE(desk.allocate(Resource::neuroncore, {"4", "5", "6", "7"}));
+  ASSERT_TRUE(desk.allocate(model::Resource::neuroncore, {"4", "5", "6", "7"}));
   scan_with_lnc(1);
   desk.adopt_numbering();
-  EXPECT_EQ(units(Resource::neuroncore), 64U);
-  EXPECT_THAT(unhealthy(Resource::neuron), ElementsAre("1"));
+  EXPECT_EQ(units(model::Resource::neuroncore), 64U);
+  EXPECT_THAT(unhealthy(model::Resource::neuron), ElementsAre("1"));
   ++mark;
-  const auto answer = desk.allocate(Resource::neuroncore, {"8"});
+  const auto answer = desk.allocate(model::Resource::neuroncore, {"8"});
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->device_nodes.at(0).container_path, "/dev/neuron2");
   EXPECT_EQ(desk.view()->snapshot().host.lnc->value, 2) << "PreStart looks at two physical cores for each";
   shown({{kCores, {"8"}, "a/b/c"}});
-  EXPECT_EQ(units(Resource::neuroncore), 64U);
+  EXPECT_EQ(units(model::Resource::neuroncore), 64U);
   shown({{kEfas, {"rdmap201s0"}, "a/b/c"}});
-  EXPECT_EQ(units(Resource::neuroncore), 128U) << "interfaces have no cores";
+  EXPECT_EQ(units(model::Resource::neuroncore), 128U) << "interfaces have no cores";
 }
 
 TEST_F(DeskView, TheNumberingChangesOnlyWhenAListIsMade) {
   scan_with_lnc(2);
   scan_with_lnc(1);
-  EXPECT_EQ(units(Resource::neuroncore), 64U) << "what the kubelet asks now is in the ids of the last list";
+  EXPECT_EQ(units(model::Resource::neuroncore), 64U) << "what the kubelet asks now is in the ids of the last list";
   desk.adopt_numbering();
-  EXPECT_EQ(units(Resource::neuroncore), 128U);
+  EXPECT_EQ(units(model::Resource::neuroncore), 128U);
 }
 
 TEST_F(DeskView, AChangeThatIsTakenBackLeavesNothingBehind) {
   scan_with_lnc(2);
-  ASSERT_TRUE(desk.allocate(Resource::neuron, {"1"}));
+  ASSERT_TRUE(desk.allocate(model::Resource::neuron, {"1"}));
   scan_with_lnc(1);
   desk.adopt_numbering();
   scan_with_lnc(2);
   desk.adopt_numbering();
   shown({});
-  EXPECT_EQ(units(Resource::neuroncore), 64U);
+  EXPECT_EQ(units(model::Resource::neuroncore), 64U);
 }
 
 TEST_F(DeskView, AfterAStartTheNumberingIsThatOfTheHeldIds) {
   scan_with_lnc(1);
-  const std::vector<ShownHolding> held = {{kCores, {"4", "5", "6", "7"}, "a/b/c"}};
+  const std::vector<holdings::ShownHolding> held = {{kCores, {"4", "5", "6", "7"}, "a/b/c"}};
   EXPECT_TRUE(desk.wants_numbering({held, {}, {}, 0, {}}));
   EXPECT_FALSE(desk.wants_numbering({{{kDevices, {"1"}, "a/b/c"}}, {}, {}, 0, {}}));
   shown(held, {{{{4, 5, 6, 7}, {1}}}, std::nullopt});
   EXPECT_FALSE(desk.wants_numbering({held, {}, {}, 0, {}}));
-  EXPECT_EQ(units(Resource::neuroncore), 64U);
-  EXPECT_THAT(unhealthy(Resource::neuron), ElementsAre("1"));
+  EXPECT_EQ(units(model::Resource::neuroncore), 64U);
+  EXPECT_THAT(unhealthy(model::Resource::neuron), ElementsAre("1"));
   shown({});
-  EXPECT_EQ(units(Resource::neuroncore), 128U);
+  EXPECT_EQ(units(model::Resource::neuroncore), 128U);
 }
 
 // The kubelet offers what was at the position that the held interface had: the container that holds it must not be
 // taken for ended, and its device not for free.
 TEST_F(DeskView, EfaHoldingsFollowTheirInterfaceWhenALowerAddressAppears) {
   scan(without_efa(snapshot_of("trn1.32xlarge"), 0));
-  const std::string held = desk.view()->id_of(Resource::efa, 3);
-  ASSERT_TRUE(desk.allocate(Resource::neuron, {"0"}));
-  ASSERT_TRUE(desk.allocate(Resource::efa, {held}));
+  const std::string held = desk.view()->id_of(model::Resource::efa, 3);
+  ASSERT_TRUE(desk.allocate(model::Resource::neuron, {"0"}));
+  ASSERT_TRUE(desk.allocate(model::Resource::efa, {held}));
   ++mark;
   clock.advance(std::chrono::seconds(10));
   scan(snapshot_of("trn1.32xlarge"));
-  std::vector<std::string> offered = ids(*desk.view(), Resource::efa);
+  std::vector<std::string> offered = ids(*desk.view(), model::Resource::efa);
   std::erase(offered, held);
-  const auto preferred = desk.prefer(Resource::efa, offered, {}, 7);
+  const auto preferred = desk.prefer(model::Resource::efa, offered, {}, 7);
   EXPECT_EQ(preferred.size(), 7U);
-  EXPECT_THAT(unhealthy(Resource::neuroncore), ElementsAre("0", "1")) << "still held";
+  EXPECT_THAT(unhealthy(model::Resource::neuroncore), ElementsAre("0", "1")) << "still held";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "plugin/cdi.h"
+#include "plugin/device/cdi.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ ResponseOptions with_names() {
 
 TEST(Cdi, EveryUnitIsADeviceWithTheNodesThatAllocateGives) {
   const NodeViewPtr view = view_of("trn1.32xlarge");
-  const json neuron = json::parse(cdi_spec(*view, Resource::neuron, with_names()));
+  const json neuron = json::parse(cdi_spec(*view, model::Resource::neuron, with_names()));
   EXPECT_EQ(neuron["cdiVersion"], "0.5.0");
   EXPECT_EQ(neuron["kind"], "aws.amazon.com/neuron");
   ASSERT_EQ(neuron["devices"].size(), 16U);
@@ -29,13 +29,13 @@ TEST(Cdi, EveryUnitIsADeviceWithTheNodesThatAllocateGives) {
   EXPECT_EQ(node["path"], "/dev/neuron3");
   EXPECT_EQ(node["hostPath"], "/sim/dev/neuron3");
   EXPECT_EQ(node["permissions"], "rw");
-  EXPECT_EQ(json::parse(cdi_spec(*view, Resource::efa, with_names()))["devices"].size(), 8U);
+  EXPECT_EQ(json::parse(cdi_spec(*view, model::Resource::efa, with_names()))["devices"].size(), 8U);
 }
 
 TEST(Cdi, NamesInAnswersAreNamesInTheSpec) {
   const NodeViewPtr view = view_of("trn1.32xlarge");
   const ContainerAnswer answer = answer_for_silicon(*view, {2}, {4, 5}, with_names());
-  const json spec = json::parse(cdi_spec(*view, Resource::neuron, with_names()));
+  const json spec = json::parse(cdi_spec(*view, model::Resource::neuron, with_names()));
   EXPECT_EQ(answer.cdi_names.at(0),
             spec["kind"].get<std::string>() + "=" + spec["devices"][2]["name"].get<std::string>());
 }

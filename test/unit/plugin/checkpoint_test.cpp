@@ -1,4 +1,4 @@
-#include "plugin/checkpoint.h"
+#include "plugin/kubelet/checkpoint.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

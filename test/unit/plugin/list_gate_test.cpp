@@ -1,4 +1,4 @@
-#include "plugin/list_gate.h"
+#include "plugin/device/list_gate.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ struct Lists : testing::Test {
   fakes::FakeClock clock;
   ListGate gate{clock};
   int gone = 0;
-  bool hold(Resource resource = Resource::neuron) {
+  bool hold(model::Resource resource = model::Resource::neuron) {
     return gate.hold(resource, [this] { ++gone; });
   }
 };
@@ -72,7 +72,7 @@ TEST_F(Lists, WithoutWaitersALateListIsForgottenQuietly) {
 }
 
 TEST_F(Lists, AnAllocateInDoubtWaitsForTheNextListToBeSentAndWritten) {
-  gate.hold_for_next(Resource::neuron, [this] { ++gone; });
+  gate.hold_for_next(model::Resource::neuron, [this] { ++gone; });
   EXPECT_TRUE(gate.holds());
   gate.checkpoint_written();
   EXPECT_EQ(gone, 0) << "written before the list was sent";
@@ -82,7 +82,7 @@ TEST_F(Lists, AnAllocateInDoubtWaitsForTheNextListToBeSentAndWritten) {
   gate.checkpoint_written();
   EXPECT_EQ(gone, 1);
   EXPECT_FALSE(gate.holds());
-  gate.hold_for_next(Resource::neuron, [this] { ++gone; });
+  gate.hold_for_next(model::Resource::neuron, [this] { ++gone; });
   clock.advance(ListGate::kPatience);
   EXPECT_EQ(gate.expire(), std::nullopt);
   EXPECT_EQ(gone, 2) << "nobody was there to send it to";
@@ -98,9 +98,9 @@ TEST_F(Lists, AnotherKubeletOwesNothing) {
 
 TEST_F(Lists, AServerThatGoesAwayTakesItsWaitersAlong) {
   gate.sent();
-  ASSERT_TRUE(hold(Resource::neuron));
-  ASSERT_TRUE(hold(Resource::efa));
-  gate.release(Resource::efa);
+  ASSERT_TRUE(hold(model::Resource::neuron));
+  ASSERT_TRUE(hold(model::Resource::efa));
+  gate.release(model::Resource::efa);
   EXPECT_EQ(gone, 1);
   gate.checkpoint_written();
   EXPECT_EQ(gone, 2);

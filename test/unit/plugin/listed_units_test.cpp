@@ -1,4 +1,4 @@
-#include "plugin/listed_units.h"
+#include "plugin/device/listed_units.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "plugin/node_view.h"
+#include "plugin/device/node_view.h"
 
 #include <gtest/gtest.h>
 
@@ -9,35 +9,35 @@ namespace {
 
 TEST(NodeView, CountsTheUnitsOfEveryResource) {
   const NodeViewPtr trn1 = view_of("trn1.32xlarge");
-  EXPECT_EQ(trn1->units(Resource::neuroncore).size(), 32U);
-  EXPECT_EQ(trn1->units(Resource::neuron).size(), 16U);
-  EXPECT_EQ(trn1->units(Resource::efa).size(), 8U);
+  EXPECT_EQ(trn1->units(model::Resource::neuroncore).size(), 32U);
+  EXPECT_EQ(trn1->units(model::Resource::neuron).size(), 16U);
+  EXPECT_EQ(trn1->units(model::Resource::efa).size(), 8U);
   const NodeViewPtr trn2 = view_of("trn2.48xlarge");
-  EXPECT_EQ(trn2->units(Resource::neuroncore).size(), 64U) << "logical cores, LNC 2";
+  EXPECT_EQ(trn2->units(model::Resource::neuroncore).size(), 64U) << "logical cores, LNC 2";
   const NodeViewPtr gpu = view_of("p5.48xlarge");
-  EXPECT_TRUE(gpu->units(Resource::neuron).empty());
-  EXPECT_EQ(gpu->units(Resource::efa).size(), 32U);
+  EXPECT_TRUE(gpu->units(model::Resource::neuron).empty());
+  EXPECT_EQ(gpu->units(model::Resource::efa).size(), 32U);
 }
 
 TEST(NodeView, IdsAreBareIndicesAndRdmaNames) {
   const NodeViewPtr view = view_of("trn1.32xlarge");
-  EXPECT_EQ(*view->unit_of(Resource::neuroncore, "31"), 31);
-  EXPECT_EQ(view->cores_of(Resource::neuron, 3), (std::vector<int>{6, 7}));
+  EXPECT_EQ(*view->unit_of(model::Resource::neuroncore, "31"), 31);
+  EXPECT_EQ(view->cores_of(model::Resource::neuron, 3), (std::vector<int>{6, 7}));
   EXPECT_EQ(view->device_of_core(7), 3);
-  const auto efa = view->unit_of(Resource::efa, "rdmap16s25");
+  const auto efa = view->unit_of(model::Resource::efa, "rdmap16s25");
   ASSERT_TRUE(efa);
-  EXPECT_EQ(view->id_of(Resource::efa, *efa), "rdmap16s25");
+  EXPECT_EQ(view->id_of(model::Resource::efa, *efa), "rdmap16s25");
 }
 
 TEST(NodeView, ForeignIdsAreRefusedByName) {
   const NodeViewPtr view = view_of("trn1.32xlarge");
   for (const char* bad : {"", "32", "-1", "01", "1 ", "x", "99999999999999999999", "rdmap16s25"}) {
-    const auto unit = view->unit_of(Resource::neuroncore, bad);
+    const auto unit = view->unit_of(model::Resource::neuroncore, bad);
     ASSERT_FALSE(unit) << bad;
     EXPECT_EQ(unit.error().code, ErrorCode::invalid_argument);
   }
-  EXPECT_FALSE(view->unit_of(Resource::neuron, "16"));
-  EXPECT_FALSE(view->unit_of(Resource::efa, "rdmap16s2"));
+  EXPECT_FALSE(view->unit_of(model::Resource::neuron, "16"));
+  EXPECT_FALSE(view->unit_of(model::Resource::efa, "rdmap16s2"));
 }
 
 TEST(UnitList, ShowsHealthBlocksAndNumaAndDropsNothing) {
@@ -45,7 +45,7 @@ TEST(UnitList, ShowsHealthBlocksAndNumaAndDropsNothing) {
   snapshot->device_health[2] = {model::HealthState::unhealthy, "x", "", ""};
   snapshot->device_health[3] = {model::HealthState::degraded, "x", "", ""};
   const NodeView view(snapshot);
-  const monitor::UnitList cores = make_unit_list(view, Resource::neuroncore, {}, {{0, 9}, {}});
+  const UnitList cores = make_unit_list(view, model::Resource::neuroncore, {}, {{0, 9}, {}});
   ASSERT_EQ(cores.size(), 32U);
   EXPECT_FALSE(cores[0].healthy);
   EXPECT_TRUE(cores[1].healthy);
@@ -54,7 +54,7 @@ TEST(UnitList, ShowsHealthBlocksAndNumaAndDropsNothing) {
   EXPECT_TRUE(cores[6].healthy) << "degraded stays allocatable";
   EXPECT_FALSE(cores[9].healthy);
   EXPECT_EQ(cores[4].numa_nodes, (std::vector<int>{1}));
-  const monitor::UnitList devices = make_unit_list(view, Resource::neuron, {}, {{9}, {}});
+  const UnitList devices = make_unit_list(view, model::Resource::neuron, {}, {{9}, {}});
   EXPECT_FALSE(devices[4].healthy) << "one blocked core blocks its device";
 }
 
@@ -66,17 +66,17 @@ TEST(UnitList, AFaultOfOneCoreTakesItsUnitAndTheWholeDeviceOnly) {
   snapshot->core_health[0][5] = broken;  // logical core 0 is made of the physical ones 4 and 5
   snapshot->device_health[0] = broken;
   const NodeView view(snapshot);
-  const monitor::UnitList cores = make_unit_list(view, Resource::neuroncore, {}, {});
+  const UnitList cores = make_unit_list(view, model::Resource::neuroncore, {}, {});
   ASSERT_EQ(cores.size(), 64U);
   for (std::size_t core = 0; core < cores.size(); ++core) EXPECT_EQ(cores[core].healthy, core != 0) << core;
-  EXPECT_EQ(view.health_of(Resource::neuroncore, 0).reason, "hw_nc_ue_error");
-  const monitor::UnitList devices = make_unit_list(view, Resource::neuron, {}, {});
+  EXPECT_EQ(view.health_of(model::Resource::neuroncore, 0).reason, "hw_nc_ue_error");
+  const UnitList devices = make_unit_list(view, model::Resource::neuron, {}, {});
   EXPECT_FALSE(devices[0].healthy);
   EXPECT_TRUE(devices[1].healthy);
 }
 
 TEST(UnitList, NumaMinusOneIsLeftOut) {
-  const monitor::UnitList devices = make_unit_list(*view_of("trn1.2xlarge"), Resource::neuron, {}, {});
+  const UnitList devices = make_unit_list(*view_of("trn1.2xlarge"), model::Resource::neuron, {}, {});
   ASSERT_EQ(devices.size(), 1U);
   EXPECT_TRUE(devices[0].numa_nodes.empty());
 }

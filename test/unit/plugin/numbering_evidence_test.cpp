@@ -1,4 +1,4 @@
-#include "plugin/numbering_evidence.h"
+#include "plugin/kubelet/numbering_evidence.h"
 
 #include <gtest/gtest.h>
 

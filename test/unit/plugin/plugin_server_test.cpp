@@ -1,4 +1,4 @@
-#include "plugin/plugin_server.h"
+#include "plugin/device/plugin_server.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,11 +12,11 @@ namespace {
 TEST(PluginServer, ADirectoryWithoutRoomFailsInTheSameWordsEachTime) {
   fakes::FakeClock clock;
   AllocationDesk desk(
-      ResponseOptions{}, [] { return core::AdmissionMark{1}; }, clock);
+      ResponseOptions{}, [] { return holdings::AdmissionMark{1}; }, clock);
   DevicePluginService::Hooks hooks;  // those that the end of a server calls
-  hooks.cancel_pre_start = hooks.release_allocate = [](Resource) {};
-  const auto first = PluginServer::start(Resource::neuron, "/nowhere", "a-1.sock", desk, hooks);
-  const auto second = PluginServer::start(Resource::neuron, "/nowhere", "a-2.sock", desk, hooks);
+  hooks.cancel_pre_start = hooks.release_allocate = [](model::Resource) {};
+  const auto first = PluginServer::start(model::Resource::neuron, "/nowhere", "a-1.sock", desk, hooks);
+  const auto second = PluginServer::start(model::Resource::neuron, "/nowhere", "a-2.sock", desk, hooks);
   ASSERT_FALSE(first);
   ASSERT_FALSE(second);
   EXPECT_EQ(first.error().message, second.error().message);

@@ -1,4 +1,4 @@
-#include "plugin/pre_start_gate.h"
+#include "plugin/device/pre_start_gate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ struct Gate : testing::Test {
                     clock};
 
   void SetUp() override { desk.set_view(view_of("trn1.32xlarge")); }
-  void wait(const std::string& id, Resource resource = Resource::neuroncore) {
+  void wait(const std::string& id, model::Resource resource = model::Resource::neuroncore) {
     gate.wait(resource, {id}, [this](std::optional<Error> error) { answers.push_back(std::move(error)); });
   }
   void run_reads() {
@@ -144,7 +144,7 @@ TEST_F(Gate, AHangInTheMiddleOfAWaitIsNoRefusal) {
 TEST_F(Gate, WhereEverythingHangsAContainerOfAllDevicesStartsInTime) {
   std::vector<std::string> all;
   for (int device = 0; device < 16; ++device) all.push_back(std::to_string(device));
-  gate.wait(Resource::neuron, all, [this](std::optional<Error> error) { answers.push_back(std::move(error)); });
+  gate.wait(model::Resource::neuron, all, [this](std::optional<Error> error) { answers.push_back(std::move(error)); });
   milliseconds passed{0};
   for (; answers.empty() && passed < PreStartGate::kPatience; passed += milliseconds(100)) advance(milliseconds(100));
   expect_started();
@@ -177,7 +177,7 @@ struct AssumedOrder : Gate {
     desk.set_view(view_of("trn2.48xlarge"));
     for (int core = 0; core < 8; ++core) memory[{0, core}] = 0;
   }
-  void hold(const std::string& core) { ASSERT_TRUE(desk.allocate(Resource::neuroncore, {core})); }
+  void hold(const std::string& core) { ASSERT_TRUE(desk.allocate(model::Resource::neuroncore, {core})); }
 };
 
 TEST_F(AssumedOrder, TheAssumedCoresAreLookedAt) {
@@ -213,8 +213,8 @@ TEST_F(AssumedOrder, MemoryThatMayBeANeighboursDoesNotHoldBack) {
 
 TEST_F(AssumedOrder, TheContainersOwnCoresAreNoNeighbours) {
   memory[{0, 5}] = 4096;
-  ASSERT_TRUE(desk.allocate(Resource::neuron, {"0"}));
-  wait("0", Resource::neuron);
+  ASSERT_TRUE(desk.allocate(model::Resource::neuron, {"0"}));
+  wait("0", model::Resource::neuron);
   run_reads();
   EXPECT_THAT(answers, IsEmpty());
 }

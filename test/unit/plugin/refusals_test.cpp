@@ -1,42 +1,42 @@
 // What a pod's event says after "Allocate failed due to rpc error: code = … desc = ".
-#include "plugin/refusals.h"
+#include "plugin/device/refusals.h"
 
 #include <gtest/gtest.h>
 
 namespace neuron::plugin::refusals {
 namespace {
 
-using core::Resource;
+using model::Resource;
 
 TEST(Refusals, SayWhoHoldsWhatAndWhatToDo) {
-  core::Conflict conflict{5, {Resource::neuron, {2}, {4, 5}, {2}, "default/train/worker", 0, {}}};
-  EXPECT_EQ(held(Resource::neuroncore, conflict).message,
+  holdings::Conflict conflict{5, {model::Resource::neuron, {2}, {4, 5}, {2}, "default/train/worker", 0, {}}};
+  EXPECT_EQ(held(model::Resource::neuroncore, conflict).message,
             "aws.amazon.com/neuroncore: core 5 is held by default/train/worker through aws.amazon.com/neuron until "
             "that container ends; let a Job or ReplicaSet make this pod again, or use one of the two names per node "
             "(docs/one-name-or-two.md)");
   conflict.with.holder.clear();
-  EXPECT_EQ(held(Resource::neuroncore, conflict).message,
+  EXPECT_EQ(held(model::Resource::neuroncore, conflict).message,
             "aws.amazon.com/neuroncore: core 5 is held by a container admitted moments ago through "
             "aws.amazon.com/neuron until that container ends; let a Job or ReplicaSet make this pod again, or use one "
             "of the two names per node (docs/one-name-or-two.md)");
 }
 
 TEST(Refusals, SayWhyTwoNamesAreNotTheSameSilicon) {
-  const core::Holding first{Resource::neuron, {0, 1}, {0, 1, 2, 3}, {0, 1}, "", 1, {}};
-  EXPECT_EQ(other_silicon(Resource::neuroncore, first, {}).message,
+  const holdings::Holding first{model::Resource::neuron, {0, 1}, {0, 1, 2, 3}, {0, 1}, "", 1, {}};
+  EXPECT_EQ(other_silicon(model::Resource::neuroncore, first, {}).message,
             "aws.amazon.com/neuroncore: the container was just given 4 cores through aws.amazon.com/neuron, which is "
             "the same silicon; ask for all cores of the same devices through both, or for one only");
 }
 
 TEST(Refusals, OfOneUnitNameIt) {
-  EXPECT_EQ(
-      unhealthy(Resource::neuron, "3", {model::HealthState::unhealthy, "x", "3 SRAM errors", "replace it"}).message,
-      "aws.amazon.com/neuron: \"3\" is unhealthy: 3 SRAM errors; replace it");
-  EXPECT_EQ(unhealthy(Resource::neuron, "3", {model::HealthState::unhealthy, "vanished", "", ""}).message,
+  EXPECT_EQ(unhealthy(model::Resource::neuron, "3", {model::HealthState::unhealthy, "x", "3 SRAM errors", "replace it"})
+                .message,
+            "aws.amazon.com/neuron: \"3\" is unhealthy: 3 SRAM errors; replace it");
+  EXPECT_EQ(unhealthy(model::Resource::neuron, "3", {model::HealthState::unhealthy, "vanished", "", ""}).message,
             "aws.amazon.com/neuron: \"3\" is unhealthy: vanished");
-  EXPECT_EQ(asked_twice(Resource::efa, "rdmap16s25").message,
+  EXPECT_EQ(asked_twice(model::Resource::efa, "rdmap16s25").message,
             "vpc.amazonaws.com/efa: \"rdmap16s25\" is in the request more than once");
-  EXPECT_EQ(no_ids(Resource::efa).message, "vpc.amazonaws.com/efa: no device ids in the request");
+  EXPECT_EQ(no_ids(model::Resource::efa).message, "vpc.amazonaws.com/efa: no device ids in the request");
   EXPECT_EQ(not_scanned().message, "the node has not been scanned yet; let a Job or ReplicaSet make this pod again");
 }
 

@@ -1,4 +1,4 @@
-#include "plugin/socket_file.h"
+#include "plugin/kubelet/socket_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ struct SocketFiles : testing::Test {
 };
 
 TEST(SocketNames, TellWhoseTheyAre) {
-  const std::string own = endpoint_name(Resource::efa, "1a-ffee", 3);
+  const std::string own = endpoint_name(model::Resource::efa, "1a-ffee", 3);
   EXPECT_EQ(own, "neuron-agent-efa-1a-ffee-3.sock");
   EXPECT_TRUE(is_agent_socket(own));
   EXPECT_TRUE(is_socket_of(own, "1a-ffee"));

@@ -1,4 +1,4 @@
-#include "plugin/socket_watch.h"
+#include "plugin/kubelet/socket_watch.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

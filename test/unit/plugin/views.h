@@ -6,7 +6,7 @@
 
 #include "agent/core/catalogue.h"
 #include "agent/core/complete.h"
-#include "plugin/node_view.h"
+#include "plugin/device/node_view.h"
 
 namespace neuron::plugin {
 
@@ -40,7 +40,7 @@ inline NodeViewPtr view_of(const std::string& instance_type) {
   return std::make_shared<const NodeView>(snapshot_of(instance_type));
 }
 
-inline std::vector<std::string> ids(const NodeView& view, Resource resource) {
+inline std::vector<std::string> ids(const NodeView& view, model::Resource resource) {
   std::vector<std::string> all;
   for (const int unit : view.units(resource)) all.push_back(view.id_of(resource, unit));
   return all;

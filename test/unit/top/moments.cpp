@@ -115,7 +115,7 @@ top::Moment quiet_moment(model::HostScan scan) {
 }  // namespace
 
 top::Moment busy_moment(const std::string& instance_type) {
-  top::Moment moment = quiet_moment(core::test::scan_of(instance_type));
+  top::Moment moment = quiet_moment(test::scan_of(instance_type));
   model::UsageSample before = sample_of(moment.scan, 0);
   moment.sample = sample_of(moment.scan, 1);
   add_process(moment, before, 4290, "train-llama-70b", {0, 1});
@@ -124,12 +124,12 @@ top::Moment busy_moment(const std::string& instance_type) {
 }
 
 top::Moment idle_moment(int devices) {
-  model::HostScan scan = core::test::silent_scan("trn2.48xlarge");
+  model::HostScan scan = test::silent_scan("trn2.48xlarge");
   scan.instance_type = "trn2.other";
   scan.efas.clear();
   scan.devices.clear();
   for (int i = 0; i < devices; ++i) {
-    scan.devices.push_back(core::test::make_device(i, model::Family::trainium2));
+    scan.devices.push_back(test::make_device(i, model::Family::trainium2));
     scan.devices.back().processes = std::vector<model::Process>{};
   }
   top::Moment moment = quiet_moment(core::complete(std::move(scan)));

@@ -7,8 +7,8 @@
 #include <optional>
 #include <set>
 
+#include "agent/allocator/allocator.h"
 #include "agent/base/parse.h"
-#include "agent/core/allocator.h"
 #include "agent/core/logical_cores.h"
 #include "tools/neuron-sim/kubelet/script.h"
 
@@ -29,9 +29,9 @@ Kind kind_of(const std::string& resource) {
 // One host in the kubelet's terms.
 class Silicon {
  public:
-  explicit Silicon(const model::HostScan& host) : host_(host), topology_(core::make_topology(host)) {}
+  explicit Silicon(const model::HostScan& host) : host_(host), topology_(allocator::make_topology(host)) {}
 
-  [[nodiscard]] const core::NodeTopology& topology() const { return topology_; }
+  [[nodiscard]] const allocator::NodeTopology& topology() const { return topology_; }
 
   // nullopt for an id that this host does not have.
   [[nodiscard]] std::optional<int> unit_of(Kind kind, const std::string& id) const {
@@ -64,7 +64,7 @@ class Silicon {
 
  private:
   const model::HostScan& host_;
-  const core::NodeTopology topology_;
+  const allocator::NodeTopology topology_;
 };
 
 // What containers hold: cores through whatever resource, EFAs by position, other ids as they are.
@@ -142,10 +142,11 @@ Units units_of(const Silicon& silicon, Kind kind, const std::vector<std::string>
   return units;
 }
 
-core::Reason reason_of(const Silicon& silicon, Kind kind, const core::ChooseRequest& request, const Units& chosen) {
-  if (kind == Kind::core) return core::explain_cores(silicon.topology(), request, chosen);
-  if (kind == Kind::device) return core::explain_devices(silicon.topology(), request, chosen);
-  return core::explain_efas(silicon.topology(), request, chosen);
+allocator::Reason reason_of(const Silicon& silicon, Kind kind, const allocator::ChooseRequest& request,
+                            const Units& chosen) {
+  if (kind == Kind::core) return allocator::explain_cores(silicon.topology(), request, chosen);
+  if (kind == Kind::device) return allocator::explain_devices(silicon.topology(), request, chosen);
+  return allocator::explain_efas(silicon.topology(), request, chosen);
 }
 
 std::map<std::string, std::string> reasons(const Silicon& silicon, const ContainerGrant& grant, const NodeUse& use,
@@ -161,11 +162,11 @@ std::map<std::string, std::string> reasons(const Silicon& silicon, const Contain
     const Kind kind = kind_of(resource);
     if (kind == Kind::other) continue;
     const Units chosen = units_of(silicon, kind, ids);
-    core::ChooseRequest request;
+    allocator::ChooseRequest request;
     request.available = free_units(silicon, resource, use, held);
     request.available.insert(request.available.end(), chosen.begin(), chosen.end());
     if (kind == Kind::efa) request.prefer_devices = devices;
-    why[resource] = core::phrase(reason_of(silicon, kind, request, chosen));
+    why[resource] = allocator::phrase(reason_of(silicon, kind, request, chosen));
   }
   return why;
 }

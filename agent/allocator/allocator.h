@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/model/snapshot.h"
+
+// Which units a container should get. Pure: no clock, no I/O, deterministic. DESIGN.md §6 gives the order of
+// preference.
+namespace neuron::allocator {
+
+// Static facts of one node, made once per change of inventory.
+struct NodeTopology {
+  struct Device {
+    int index = 0;
+    int numa_node = -1;           // -1 unknown or none
+    int pci_group = -1;           // equal: behind the same switch or host bridge, also among efas; -1 unknown
+    std::vector<int> neighbours;  // indices; may name absent devices
+    std::vector<int> near_efas;   // positions in `efas`, nearest group only
+  };
+  struct Efa {
+    std::string name;
+    int numa_node = -1;             // -1 unknown or none
+    int pci_group = -1;             // as above
+    std::vector<int> near_devices;  // device indices whose nearest EFA this is
+  };
+  std::vector<Device> devices;   // ascending index
+  std::vector<Efa> efas;         // as HostScan::efas, ascending BDF
+  int cores_per_device = 0;      // stride of the global core numbering
+  bool groups_of_torus = false;  // 16-device torus, or switched: aligned groups 1, 4, 8, 16
+  bool switched = false;         // every device reaches every other alike; neighbours mean nothing
+  bool ring = false;             // line or ring: contiguous runs (ring wraps)
+  bool line = false;
+};
+
+// From a completed scan: neighbours and NUMA as they stand; nearest EFAs by the official table of the instance type
+// unless the live PCI addresses contradict it, else by equal PCI parent, else by NUMA node.
+[[nodiscard]] NodeTopology make_topology(const model::HostScan& scan);
+
+// One question. All ids are integers: device index, global core id, or position in NodeTopology::efas. Bad input gives
+// a plain answer, never an error: unordered or repeated ids are sorted, must_include outside `available` is ignored,
+// ids that the topology does not know are taken last.
+struct ChooseRequest {
+  std::vector<int> available;     // ascending, unique; includes must_include
+  std::vector<int> must_include;  // ascending, unique
+  int size = 0;
+  // Hints from the other resources of the same container, both may be empty:
+  std::vector<int> prefer_devices;  // devices just given to it (for EFA and core choices)
+  std::vector<int> prefer_efas;     // EFAs just given to it (for device and core choices)
+  std::vector<int> avoid_devices;   // devices partly held through another resource: take last
+  std::vector<int> free_devices;    // devices wholly free (for EFA choices that come first)
+  // What the node looks like beside this resource; each may be empty, which means unknown:
+  std::vector<int> free_efas;  // EFAs nobody holds (for device and core choices that come first)
+  // Devices that a container asking for two resources could not have through the other one, as the kubelet sees it.
+  // Weaker than avoid_devices: a shape comes first. In core choices only those count all whose cores are available.
+  std::vector<int> reluctant_devices;
+  // For EFA choices that come first: how many devices the containers of late with so many EFAs needed (cores: rounded
+  // up), the most likely first; the first four count. Empty: the EFAs' proportion of the node.
+  std::vector<int> likely_sizes;
+};
+
+// Why a choice is what it is. Numbers that do not apply or are not known are absent (counts of places: 0).
+struct Reason {
+  enum class Kind : std::uint8_t {
+    nothing,            // size 0, or nothing available
+    everything,         // no more was available than asked for
+    aligned_group,      // devices: 1, 4, 8 or 16 as the official scheduler groups them; any single device
+    run,                // devices: consecutive on a ring or line
+    connected,          // devices: another set in one piece
+    scattered,          // devices: in several pieces
+    core_range,         // cores: one range as the runtime counts
+    core_scatter,       // cores: no such range was left
+    near_devices,       // EFAs: beside the devices of the same container
+    near_free_devices,  // EFAs: beside devices that are free as a set
+    packed,             // EFAs: on few NUMA nodes and switches
+    unrated,            // ids or a core numbering that the topology does not know
+  };
+  struct GroupsLeft {  // whole free ones after this choice; of2: behind one switch or EFA
+    int of16 = 0;
+    int of8 = 0;
+    int of4 = 0;
+    int of2 = 0;
+    int of1 = 0;
+    friend bool operator==(const GroupsLeft&, const GroupsLeft&) = default;
+  };
+  Kind kind = Kind::nothing;
+  int units = 0;                          // chosen
+  int devices = 0;                        // touched by devices and cores chosen
+  int first_device = -1;                  // lowest index of them
+  std::optional<int> hops;                // summed over all pairs; absent for one device or a switched fabric
+  int numa_nodes = 0;                     // distinct known ones
+  int switches = 0;                       // distinct known PCI groups
+  std::optional<GroupsLeft> groups_left;  // devices and cores on a torus or switched fabric
+  std::optional<int> nearest;  // with a hint: EFAs that are the nearest of a device, of those hinted or chosen
+  std::vector<int> beside;     // EFAs: the devices, hinted or free, that have their nearest among them; ascending
+  friend bool operator==(const Reason&, const Reason&) = default;
+};
+
+// "aligned group of 4, 8 hops, 0 NUMA crossings, leaves 3 groups of 4 whole": one line, never empty.
+[[nodiscard]] std::string phrase(const Reason& reason);
+
+struct Choice {
+  std::vector<int> ids;  // ascending; `size` of them when available suffices, else all available
+  std::string why;       // phrase(reason)
+  Reason reason{};
+};
+
+// Aligned groups or runs where the fabric has them and one is free, else the set of fewest hops, connected if possible.
+// Exact up to 16 available devices.
+[[nodiscard]] Choice choose_devices(const NodeTopology& topology, const ChooseRequest& request);
+// Cores whose numbers are one range as the runtime in the container counts: the tail of the first device, whole
+// devices, the head of the last. `why` says so when no such range was left.
+[[nodiscard]] Choice choose_cores(const NodeTopology& topology, const ChooseRequest& request);
+// With prefer_devices: each of them gets its nearest before any gets a second. Without: the EFAs of a set of
+// free_devices that choose_devices would give, else those on the fewest NUMA nodes and switches.
+[[nodiscard]] Choice choose_efas(const NodeTopology& topology, const ChooseRequest& request);
+
+// What `chosen`, ids of a device, core or EFA question however they were found, is worth: for programs that see an
+// answer but not the chooser. `request` is read as by the choosers; its size and must_include do not matter. `chosen`
+// may be in any order; ids that the topology does not know make the kind `unrated`.
+[[nodiscard]] Reason explain_devices(const NodeTopology& topology, const ChooseRequest& request,
+                                     const std::vector<int>& chosen);
+[[nodiscard]] Reason explain_cores(const NodeTopology& topology, const ChooseRequest& request,
+                                   const std::vector<int>& chosen);
+[[nodiscard]] Reason explain_efas(const NodeTopology& topology, const ChooseRequest& request,
+                                  const std::vector<int>& chosen);
+
+}  // namespace neuron::allocator

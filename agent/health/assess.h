@@ -1,0 +1,28 @@
+#pragma once
+
+#include <vector>
+
+#include "agent/core/vanished.h"
+#include "agent/health/policy.h"
+
+// From what a scan saw to what the node is: the one way that the agent and all tools go. Pure.
+namespace neuron::health {
+
+// What has to be remembered between scans; empty for the first. Passive data, owned by whoever scans.
+struct AssessMemory {
+  core::SeenBefore seen;
+  HealthMemory health;
+};
+
+struct Assessment {
+  model::HostScan host;                // completed from the tables; what vanished since the first scan in its place
+  std::vector<model::Health> devices;  // parallel to host.devices
+  std::vector<std::vector<model::Health>> cores;  // parallel to host.devices: model::Snapshot::core_health
+  std::vector<model::Health> efas;                // parallel to host.efas
+};
+
+// keep_last_seen, complete, judge, of a scan taken at `now`. What no device shows though it should
+// (health/missing.h) becomes a line of host.problems. Updates `memory`.
+[[nodiscard]] Assessment assess(model::HostScan scan, AssessMemory& memory, SteadyTime now);
+
+}  // namespace neuron::health

@@ -1,0 +1,203 @@
+#include "agent/health/missing.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "agent/health/signals.h"
+
+namespace neuron::health {
+namespace {
+
+using model::CoreSignals;
+using model::HostScan;
+using model::NeuronDevice;
+using model::Presence;
+
+// Where the lines of NeuronDevice::problems about this device begin.
+std::string folder_of(const NeuronDevice& device) {
+  return "sys/class/neuron_device/neuron" + std::to_string(device.index) + '/';
+}
+
+// Whether a verdict rests on the file that a line of NeuronDevice::problems is about.
+bool is_health_problem(std::string_view line, std::string_view folder) {
+  if (!line.starts_with(folder)) return false;
+  const std::string_view file = line.substr(folder.size());
+  return file.starts_with("stats/hardware/") || file.starts_with("reset:") ||
+         file.find("/stats/status/hw_") != std::string_view::npos;
+}
+
+std::vector<const NeuronDevice*> alike(const HostScan& scan, std::optional<model::Family> family) {
+  std::vector<const NeuronDevice*> devices;
+  for (const NeuronDevice& device : scan.devices) {
+    if (device.family == family && device.presence == Presence::present) devices.push_back(&device);
+  }
+  return devices;
+}
+
+bool is_told(const NeuronDevice& device, std::string_view path) {
+  return std::any_of(device.problems.begin(), device.problems.end(), [&](std::string_view line) {
+    const auto at = line.find(": ");
+    return at != std::string_view::npos && line.substr(0, at).ends_with('/' + std::string(path));
+  });
+}
+
+// Whether the file is there, with or without a value that anybody could use.
+bool shows(const NeuronDevice& device, const DeviceSignal& signal) {
+  const bool says_unreachable =
+      signal.path.find("/health_status/") != std::string_view::npos && device.signals.unreachable.value_or(false);
+  return has_value(device, signal) || says_unreachable || is_told(device, signal.path);
+}
+bool shows(const NeuronDevice& device, const CoreSignal& signal) {
+  return has_value(device, signal) || is_told(device, signal.path);
+}
+
+// Of one driver, devices of one chip show the same files: what half of them have, each should have.
+template <typename Signal>
+bool usual(const std::vector<const NeuronDevice*>& devices, const Signal& signal) {
+  const auto having = static_cast<std::size_t>(std::count_if(
+      devices.begin(), devices.end(), [&](const NeuronDevice* device) { return has_value(*device, signal); }));
+  return having > 0 && 2 * having >= devices.size();
+}
+
+template <typename Signal>
+bool on_none(const std::vector<const NeuronDevice*>& devices, const Signal& signal) {
+  return std::none_of(devices.begin(), devices.end(),
+                      [&](const NeuronDevice* device) { return shows(*device, signal); });
+}
+
+// Where nobody could say whether this chip has the files of a generation, one of them answers for the others.
+bool shown_by_its_generation(const std::vector<const NeuronDevice*>& devices, const DeviceSignal& signal,
+                             std::optional<DriverRelease> release, std::optional<model::Family> family) {
+  const auto same = [&](const DeviceSignal& other) {
+    return other.weight == Weight::required && other.life.since == signal.life.since &&
+           other.life.until == signal.life.until && other.life.layout == signal.life.layout;
+  };
+  return signal.life.perhaps != 0 && may_be_there(signal.life, release, family) &&
+         std::any_of(device_signals().begin(), device_signals().end(),
+                     [&](const DeviceSignal& other) { return same(other) && !on_none(devices, other); });
+}
+
+bool must(const HostScan& scan, const std::vector<const NeuronDevice*>& devices, const DeviceSignal& signal,
+          std::optional<model::Family> family) {
+  if (signal.weight != Weight::required) return false;
+  const auto release = release_of(scan.driver_version, scan.devices);
+  return must_be_there(signal.life, release, family) || shown_by_its_generation(devices, signal, release, family);
+}
+
+bool must(const HostScan& scan, const CoreSignal& signal, std::optional<model::Family> family) {
+  return signal.weight == Weight::required &&
+         must_be_there(signal.life, release_of(scan.driver_version, scan.devices), family);
+}
+
+std::string of_all_cores(const CoreSignal& signal) {
+  return "neuron_core*/" + std::string(signal.path);
+}
+
+std::vector<std::string> missing_paths(const HostScan& scan, std::optional<model::Family> family) {
+  const auto devices = alike(scan, family);
+  std::vector<std::string> paths;
+  for (const DeviceSignal& signal : device_signals()) {
+    if (on_none(devices, signal) && must(scan, devices, signal, family)) paths.emplace_back(signal.path);
+  }
+  for (const CoreSignal& signal : core_signals()) {
+    if (on_none(devices, signal) && must(scan, signal, family)) paths.push_back(of_all_cores(signal));
+  }
+  return paths;
+}
+
+void add_absent_of_cores(const NeuronDevice& device, const CoreSignal& signal, std::vector<std::string>& paths) {
+  if (device.cores.empty()) return paths.push_back(of_all_cores(signal));
+  for (const CoreSignals& core : device.cores) {
+    if (core.*signal.value) continue;
+    paths.push_back("neuron_core" + std::to_string(core.physical_index) + '/' + std::string(signal.path));
+  }
+}
+
+// Files that this device should have and that are not there.
+std::vector<std::string> absent_files(const HostScan& scan, const NeuronDevice& device) {
+  std::vector<std::string> paths;
+  const auto devices = alike(scan, device.family);
+  for (const DeviceSignal& signal : device_signals()) {
+    if (signal.weight != Weight::required || has_value(device, signal)) continue;
+    if (usual(devices, signal) || must(scan, devices, signal, device.family)) paths.emplace_back(signal.path);
+  }
+  for (const CoreSignal& signal : core_signals()) {
+    if (signal.weight != Weight::required) continue;
+    const bool expected = has_value(device, signal) || usual(devices, signal) || must(scan, signal, device.family);
+    if (expected) add_absent_of_cores(device, signal, paths);
+  }
+  if (paths.empty() || devices.size() < 2) return paths;
+  // What all lack is told once, for all.
+  const std::vector<std::string> everywhere = missing_paths(scan, device.family);
+  std::erase_if(paths, [&](const std::string& path) {
+    const auto core = path.find('/');
+    const std::string of_cores = path.starts_with("neuron_core") ? "neuron_core*" + path.substr(core) : path;
+    return std::find(everywhere.begin(), everywhere.end(), of_cores) != everywhere.end();
+  });
+  return paths;
+}
+
+}  // namespace
+
+std::vector<MissingFiles> missing_everywhere(const HostScan& scan) {
+  if (scan.layout == model::DriverLayout::unknown) return {};  // nothing is known of it at all, which is said as such
+  std::set<model::Family> families;
+  for (const NeuronDevice& device : scan.devices) {
+    if (device.family && device.presence == Presence::present) families.insert(*device.family);
+  }
+  std::vector<MissingFiles> all;
+  for (const model::Family family : families) {
+    MissingFiles missing{family, {}, missing_paths(scan, family)};
+    if (missing.paths.empty()) continue;
+    for (const NeuronDevice* device : alike(scan, family)) {
+      missing.devices.push_back("neuron" + std::to_string(device->index));
+    }
+    all.push_back(std::move(missing));
+  }
+  return all;
+}
+
+std::string problem_line(const HostScan& scan, const MissingFiles& missing) {
+  constexpr std::size_t kMaxNamed = 3;
+  std::string text = "sys/class/neuron_device/" +
+                     (missing.devices.size() == 1 ? missing.devices.front() : std::string("neuron*")) + '/';
+  for (std::size_t i = 0; i < missing.paths.size() && i < kMaxNamed; ++i) {
+    text += (i == 0 ? "" : ", ") + missing.paths[i];
+  }
+  if (missing.paths.size() > kMaxNamed) {
+    text += " and " + std::to_string(missing.paths.size() - kMaxNamed) + " more";
+  }
+  const std::string driver = scan.driver_version.empty() ? "this driver" : "driver " + scan.driver_version;
+  return text + ": not there on " +
+         (missing.devices.size() == 1 ? "the device"
+                                      : "any of " + std::to_string(missing.devices.size()) + " devices") +
+         ", though " + driver + " should have " + (missing.paths.size() == 1 ? "it" : "them") + " on " +
+         std::string(model::to_string(missing.family)) + "; health is unknown";
+}
+
+std::string action_for_missing(const HostScan& scan) {
+  const auto release = parse_release(scan.driver_version);
+  if (release && *release >= kFilesMoved) {
+    return "update the agent: from 2.31.7 on the driver keeps its files elsewhere; or pin a driver up to 2.30";
+  }
+  return "look at the kernel log and reload the Neuron driver; if it stays, update the agent";
+}
+
+std::vector<std::string> unread_signals(const HostScan& scan, const NeuronDevice& device) {
+  const std::string folder = folder_of(device);
+  std::vector<std::string> lines;
+  for (const std::string& line : device.problems) {
+    if (is_health_problem(line, folder)) lines.push_back(line);
+  }
+  for (const std::string& path : absent_files(scan, device)) {
+    const std::string start = folder + path + ':';
+    const bool told =
+        std::any_of(lines.begin(), lines.end(), [&](const auto& line) { return line.starts_with(start); });
+    if (!told) lines.push_back(start + " not there");
+  }
+  return lines;
+}
+
+}  // namespace neuron::health

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "agent/model/host_scan.h"
+
+// Signal files that should give a value and do not, by health/signals.h and by what other devices show. Pure.
+namespace neuron::health {
+
+// What none of the devices of one chip family shows.
+struct MissingFiles {
+  model::Family family = model::Family::trainium1;
+  std::vector<std::string> devices;  // "neuron0", those that are there
+  std::vector<std::string> paths;    // below neuron<N>/, cores as "neuron_core*/…"; never empty
+};
+
+// The files that no device of a family has, although the driver has them on it: they were moved, or the driver is
+// broken. One entry per family that lacks any. Empty is normal.
+[[nodiscard]] std::vector<MissingFiles> missing_everywhere(const model::HostScan& scan);
+
+// "sys/class/neuron_device/neuron*/stats/hardware/x, stats/hardware/y: not there on any of 16 devices, …": one line.
+[[nodiscard]] std::string problem_line(const model::HostScan& scan, const MissingFiles& missing);
+
+// What to do about it, which differs for drivers that are known to keep their files elsewhere.
+[[nodiscard]] std::string action_for_missing(const model::HostScan& scan);
+
+// The files that the verdict on `device` rests on and that gave no value, as "path: reason": those that could not be
+// read or made no sense (NeuronDevice::problems), then those that are not there although this driver has them on this
+// chip or half of the devices of the same chip show them. Without what several devices of the chip lack all together
+// (missing_everywhere). `scan` as it was before judge(). Empty is normal.
+[[nodiscard]] std::vector<std::string> unread_signals(const model::HostScan& scan, const model::NeuronDevice& device);
+
+}  // namespace neuron::health

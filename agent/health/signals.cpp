@@ -1,0 +1,217 @@
+#include "agent/health/signals.h"
+
+#include <algorithm>
+#include <array>
+
+#include "agent/base/parse.h"
+
+namespace neuron::health {
+namespace {
+
+using model::CoreSignals;
+using model::DeviceSignals;
+using model::DriverLayout;
+using model::Family;
+
+constexpr Families kV4 = family_bit(Family::trainium3);
+constexpr Families kV3 = family_bit(Family::trainium2);
+constexpr Families kV2 = family_bit(Family::trainium1) | family_bit(Family::inferentia2);
+constexpr Families kFromV2 = kV2 | kV3 | kV4;
+constexpr DriverRelease kHealthV1{2, 28, 0};
+constexpr DriverRelease kHealthV2{2, 30, 2};
+
+// The counts of 2.28 and 2.29; whether those drivers had them on Trainium2 is not known.
+constexpr Lifetime kErrCounts{
+    .since = kHealthV1, .until = kHealthV2, .families = kV4, .perhaps = kV3, .layout = DriverLayout::health_v1};
+constexpr Lifetime kComponents{.since = kHealthV2, .families = kV3 | kV4, .layout = DriverLayout::health_v2};
+constexpr Lifetime kCorrected{.since = kHealthV2, .families = kFromV2, .layout = DriverLayout::health_v2};
+constexpr Lifetime kEcc{.since = {2, 14, 5}, .families = kFromV2};
+
+constexpr std::array kDeviceSignals = {
+    DeviceSignal{.path = "stats/hardware/sram_ecc_uncorrected",
+                 .kind = SignalKind::ecc,
+                 .value = &DeviceSignals::sram_ecc_uncorrected,
+                 .life = kEcc,
+                 .weight = Weight::required,
+                 .reason = "sram_ecc_uncorrected",
+                 .what = "uncorrected SRAM error",
+                 .remedy = Remedy::replace},
+    DeviceSignal{.path = "stats/hardware/health_status/sram_ecc_err_count",
+                 .kind = SignalKind::health,
+                 .value = &DeviceSignals::sram_ecc_errors,
+                 .life = kErrCounts,
+                 .weight = Weight::required,
+                 .reason = "sram_ecc_uncorrected",
+                 .what = "uncorrected SRAM error",
+                 .remedy = Remedy::replace},
+    DeviceSignal{.path = "stats/hardware/mem_ecc_uncorrected",
+                 .kind = SignalKind::ecc,
+                 .value = &DeviceSignals::mem_ecc_uncorrected,
+                 .life = kEcc,
+                 .weight = Weight::required,
+                 .reason = "mem_ecc_uncorrected",
+                 .what = "uncorrected HBM error",
+                 .remedy = Remedy::replace},
+    DeviceSignal{.path = "stats/hardware/health_status/hbm_ecc_err_count",
+                 .kind = SignalKind::health,
+                 .value = &DeviceSignals::hbm_ecc_errors,
+                 .life = kErrCounts,
+                 .weight = Weight::required,
+                 .reason = "mem_ecc_uncorrected",
+                 .what = "uncorrected HBM error",
+                 .remedy = Remedy::replace},
+    DeviceSignal{.path = "stats/hardware/mem_ecc_repairable_uncorrected",
+                 .kind = SignalKind::ecc,
+                 .value = &DeviceSignals::mem_ecc_repairable_uncorrected,
+                 .life = {.since = {2, 23, 9}, .families = kFromV2},
+                 .weight = Weight::required,
+                 .reason = "mem_ecc_repairable_uncorrected",
+                 .what = "repairable HBM error",
+                 .remedy = Remedy::reload},
+    DeviceSignal{.path = "stats/hardware/health_status/repairable_hbm_ecc_err_count",
+                 .kind = SignalKind::health,
+                 .value = &DeviceSignals::repairable_hbm_ecc_errors,
+                 .life = kErrCounts,
+                 .weight = Weight::required,
+                 .reason = "mem_ecc_repairable_uncorrected",
+                 .what = "repairable HBM error",
+                 .remedy = Remedy::reload},
+    DeviceSignal{.path = "stats/hardware/health_status/unhealthy_components",
+                 .kind = SignalKind::components,
+                 .life = kComponents,
+                 .weight = Weight::required,
+                 .reason = "unhealthy_components",
+                 .remedy = Remedy::replace},
+    DeviceSignal{.path = "stats/hardware/health_status/healthcheck_heartbeat",
+                 .kind = SignalKind::heartbeat,
+                 .value = &DeviceSignals::heartbeat,
+                 .life = kComponents,
+                 .weight = Weight::required},
+    DeviceSignal{.path = "stats/hardware/health_status/hw_error_event",
+                 .kind = SignalKind::health,
+                 .value = &DeviceSignals::hw_error_events,
+                 .life = {.since = kHealthV1, .families = kV4, .perhaps = kV3, .layout = DriverLayout::health_v1}},
+    DeviceSignal{.path = "stats/hardware/sram_ecc_corrected",
+                 .kind = SignalKind::ecc,
+                 .value = &DeviceSignals::sram_ecc_corrected,
+                 .life = kCorrected},
+    DeviceSignal{.path = "stats/hardware/mem_ecc_corrected",
+                 .kind = SignalKind::ecc,
+                 .value = &DeviceSignals::mem_ecc_corrected,
+                 .life = kCorrected},
+    DeviceSignal{
+        .path = "reset", .kind = SignalKind::reset, .life = {.since = {2, 5, 0}, .layout = DriverLayout::bare}},
+};
+
+// hw_error and hw_nc_ue_error are the compute core's own. HBM, DMA and what is repaired in HBM belong to all cores.
+constexpr std::array kCoreSignals = {
+    CoreSignal{.path = "stats/status/hw_nc_ue_error/total",
+               .value = &CoreSignals::hw_nc_ue_error,
+               .life = {.since = {2, 19, 0}},
+               .weight = Weight::required,
+               .reason = "hw_nc_ue_error",
+               .reach = Reach::core,
+               .remedy = Remedy::replace},
+    CoreSignal{.path = "stats/status/hw_hbm_ue_error/total",
+               .value = &CoreSignals::hw_hbm_ue_error,
+               .life = {.since = {2, 19, 0}},
+               .weight = Weight::required,
+               .reason = "hw_hbm_ue_error",
+               .remedy = Remedy::replace},
+    CoreSignal{.path = "stats/status/hw_dma_abort_error/total",
+               .value = &CoreSignals::hw_dma_abort_error,
+               .life = {.since = {2, 19, 0}},
+               .weight = Weight::required,
+               .reason = "hw_dma_abort_error",
+               .remedy = Remedy::replace},
+    CoreSignal{.path = "stats/status/hw_error/total",
+               .value = &CoreSignals::hw_error,
+               .life = {.since = {2, 8, 0}},
+               .weight = Weight::required,
+               .reason = "hw_error",
+               .reach = Reach::core,
+               .remedy = Remedy::replace},
+    CoreSignal{.path = "stats/status/hw_repairable_hbm_ue_error/total",
+               .value = &CoreSignals::hw_repairable_hbm_ue_error,
+               .life = {.since = {2, 23, 0}},
+               .weight = Weight::required,
+               .reason = "hw_repairable_hbm_ue_error",
+               .remedy = Remedy::reload},
+    CoreSignal{.path = "stats/memory_usage/device_mem/total",
+               .value = &CoreSignals::device_memory_bytes,
+               .life = {.since = {2, 10, 0}}},
+};
+
+bool in_time(const Lifetime& life, DriverRelease release) {
+  return release >= life.since && release < life.until;
+}
+
+}  // namespace
+
+std::optional<DriverRelease> parse_release(std::string_view version) {
+  constexpr int kMaxNumber = 99999;
+  const auto parts = split(version, '.');
+  if (parts.size() < 2) return std::nullopt;
+  std::array<int, 3> numbers{};
+  for (std::size_t i = 0; i < numbers.size() && i < parts.size(); ++i) {
+    const auto number = parse_int(parts[i], 0, kMaxNumber);
+    if (!number) return std::nullopt;
+    numbers[i] = *number;
+  }
+  return DriverRelease{numbers[0], numbers[1], numbers[2]};
+}
+
+std::string_view action_of(Remedy remedy) {
+  switch (remedy) {
+    case Remedy::replace:
+      return "replace the instance (terminate, or stop and start)";
+    case Remedy::reload:
+      return "drain the node, then reload the Neuron driver or reboot";
+    case Remedy::none:
+      break;
+  }
+  return "";
+}
+
+std::span<const DeviceSignal> device_signals() {
+  return kDeviceSignals;
+}
+std::span<const CoreSignal> core_signals() {
+  return kCoreSignals;
+}
+
+bool has_value(const model::NeuronDevice& device, const DeviceSignal& signal) {
+  if (signal.kind == SignalKind::components) return device.signals.unhealthy_components.has_value();
+  if (signal.kind == SignalKind::reset) return device.signals.reset_state.has_value();
+  return (device.signals.*signal.value).has_value();
+}
+
+bool has_value(const model::NeuronDevice& device, const CoreSignal& signal) {
+  return std::any_of(device.cores.begin(), device.cores.end(),
+                     [&](const CoreSignals& core) { return (core.*signal.value).has_value(); });
+}
+
+std::optional<DriverRelease> release_of(std::string_view version, std::span<const model::NeuronDevice> devices) {
+  if (auto release = parse_release(version)) return release;
+  std::optional<DriverRelease> oldest;
+  const auto shown = [&](const auto& signal) {
+    const bool any =
+        std::any_of(devices.begin(), devices.end(), [&](const auto& device) { return has_value(device, signal); });
+    if (any && (!oldest || *oldest < signal.life.since)) oldest = signal.life.since;
+  };
+  for (const DeviceSignal& signal : kDeviceSignals) shown(signal);
+  for (const CoreSignal& signal : kCoreSignals) shown(signal);
+  return oldest;
+}
+
+bool must_be_there(const Lifetime& life, std::optional<DriverRelease> release, std::optional<Family> family) {
+  if (!release || !in_time(life, *release) || !family) return false;
+  return (life.families & family_bit(*family)) != 0;
+}
+
+bool may_be_there(const Lifetime& life, std::optional<DriverRelease> release, std::optional<Family> family) {
+  if (release && !in_time(life, *release)) return false;
+  return !family || ((life.families | life.perhaps) & family_bit(*family)) != 0;
+}
+
+}  // namespace neuron::health

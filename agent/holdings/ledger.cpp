@@ -1,0 +1,262 @@
+#include "agent/holdings/ledger.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace neuron::holdings {
+namespace {
+
+std::vector<int> common(const std::vector<int>& a, const std::vector<int>& b) {
+  std::vector<int> both;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  return both;
+}
+
+bool same_container(const Holding& a, const Holding& b) {
+  return (!a.holder.empty() && a.holder == b.holder) || (a.mark != 0 && a.mark == b.mark);
+}
+
+std::vector<int> without(const std::vector<int>& all, const std::vector<int>& gone) {
+  std::vector<int> rest;
+  std::set_difference(all.begin(), all.end(), gone.begin(), gone.end(), std::back_inserter(rest));
+  return rest;
+}
+
+// Of more than any node has, only what covers a unit that nothing before it does: no unit in use is forgotten.
+std::vector<Holding> bounded(std::vector<Holding> shown) {
+  if (shown.size() <= Ledger::kMostShown) return shown;
+  std::set<std::pair<model::Resource, int>> covered;
+  std::size_t position = 0;
+  std::erase_if(shown, [&](const Holding& holding) {
+    bool covers = false;
+    for (const int unit : holding.units) covers = covered.emplace(holding.resource, unit).second || covers;
+    return ++position > Ledger::kMostShown && !covers;
+  });
+  return shown;
+}
+
+// What is left of a holding when `given` has taken its part of the same silicon or NICs.
+Holding rest_of(Holding old, const Holding& given) {
+  const bool had_cores = !old.cores.empty();
+  old.cores = without(old.cores, given.cores);
+  if (old.resource == given.resource) {
+    old.units = without(old.units, given.units);
+  } else if (old.resource == model::Resource::neuroncore) {
+    old.units = old.cores;
+  }
+  if (had_cores && old.cores.empty()) old.units.clear();
+  return old;
+}
+
+}  // namespace
+
+std::string Conflict::describe() const {
+  const std::string holder = with.holder.empty() ? "a container admitted moments ago" : with.holder;
+  return "core " + std::to_string(core) + " is held by " + holder + " through " +
+         std::string(model::resource_name(with.resource));
+}
+
+std::vector<bool> Ledger::over_when_given(model::Resource resource, const std::vector<int>& units,
+                                          SteadyTime settled) const {
+  std::vector<bool> over(holdings_.size(), false);
+  std::set<std::string_view> holders;
+  std::map<AdmissionMark, SteadyTime> marks;  // with the youngest holding that is over under each
+  for (std::size_t i = 0; i < holdings_.size(); ++i) {
+    const Holding& held = holdings_[i];
+    if (held.resource != resource || held.since >= settled || common(held.units, units).empty()) continue;
+    over[i] = true;
+    if (!held.holder.empty()) holders.insert(held.holder);
+    if (held.mark != 0) marks[held.mark] = std::max(marks[held.mark], held.since);
+  }
+  for (std::size_t i = 0; i < holdings_.size(); ++i) {
+    // A pod that the kubelet refused leaves its mark to the next container, so a mark speaks only for what is older.
+    const auto mark = marks.find(holdings_[i].mark);
+    const bool marked = mark != marks.end() && holdings_[i].since <= mark->second;
+    if (marked || holders.contains(holdings_[i].holder)) over[i] = true;
+  }
+  return over;
+}
+
+void Ledger::offered(model::Resource resource, const std::vector<int>& units, SteadyTime settled, SteadyTime now) {
+  const std::vector<bool> over = over_when_given(resource, units, settled);
+  std::size_t position = 0;
+  std::erase_if(holdings_, [&](const Holding& held) {
+    if (!over[position++]) return false;
+    for (const int unit : held.units) offered_since_[{held.resource, unit}] = now;
+    return true;
+  });
+}
+
+void Ledger::forget_admission(AdmissionMark mark) {
+  if (mark == 0) return;
+  std::erase_if(holdings_, [mark](const Holding& held) { return held.mark == mark; });
+}
+
+void Ledger::confirm(const std::vector<Holding>& written) {
+  std::set<std::pair<model::Resource, int>> held;
+  for (const Holding& one : written) {
+    for (const int unit : one.units) held.emplace(one.resource, unit);
+  }
+  std::erase_if(holdings_, [&](const Holding& holding) {
+    return std::any_of(holding.units.begin(), holding.units.end(), [&](int unit) {
+      return !held.contains({holding.resource, unit});
+    });
+  });
+}
+
+void Ledger::admission_goes_on(AdmissionMark before, AdmissionMark now) {
+  for (Holding& holding : holdings_) {
+    if (before != 0 && holding.mark == before) holding.mark = now;
+  }
+}
+
+void Ledger::record(Holding holding) {
+  const std::vector<bool> over = over_when_given(holding.resource, holding.units);
+  std::vector<Holding> kept;
+  for (std::size_t i = 0; i < holdings_.size(); ++i) {
+    Holding& old = holdings_[i];
+    const bool other_container = !same_container(old, holding) || old.resource == holding.resource;
+    if (over[i] && other_container) {
+      if (old.since + kAdmission <= holding.since) continue;
+      old = rest_of(std::move(old), holding);
+      if (old.units.empty()) continue;
+    }
+    kept.push_back(std::move(old));
+  }
+  kept.push_back(std::move(holding));
+  holdings_ = std::move(kept);
+}
+
+std::vector<Holding> Ledger::not_outdated(const Shown& shown) const {
+  std::vector<Holding> current;
+  const auto take = [&](const std::vector<Holding>& source, const auto& is_newer) {
+    std::set<std::pair<model::Resource, int>> given;  // units
+    for (const Holding& own : holdings_) {
+      if (!is_newer(own)) continue;
+      for (const int unit : own.units) given.emplace(own.resource, unit);
+    }
+    const auto outdated = [&](const Holding& seen) {
+      return std::any_of(seen.units.begin(), seen.units.end(), [&](int unit) {
+        return given.contains({seen.resource, unit});
+      });
+    };
+    std::set<std::string_view> over;
+    for (const Holding& seen : source) {
+      if (outdated(seen)) over.insert(seen.holder);
+    }
+    for (const Holding& seen : source) {
+      if (!over.contains(seen.holder)) current.push_back(seen);
+    }
+  };
+  take(shown.listed, [&](const Holding& own) { return own.since > shown.asked_at; });
+  std::set<std::string> ended;  // the kubelet has offered their units as free since it was asked
+  for (const Holding& seen : current) {
+    const bool over = std::any_of(seen.units.begin(), seen.units.end(), [&](int unit) {
+      return offered_since_.contains({seen.resource, unit});
+    });
+    if (over) ended.insert(seen.holder);
+  }
+  std::erase_if(current, [&](const Holding& seen) { return ended.contains(seen.holder); });
+  take(shown.stored, [&](const Holding& own) { return own.mark != 0 && own.mark == shown.stored_mark; });
+  return bounded(std::move(current));
+}
+
+void Ledger::reconcile(const Shown& shown) {
+  std::erase_if(offered_since_, [&](const auto& unit) { return unit.second <= shown.asked_at; });
+  using Key = std::pair<model::Resource, std::vector<int>>;
+  std::map<Key, const Holding*> known;  // the newest of ours
+  for (const Holding& old : holdings_) known[{old.resource, old.units}] = &old;
+  std::set<Key> seen;
+  std::vector<Holding> kept = not_outdated(shown);
+  for (Holding& one : kept) {
+    const Key key{one.resource, one.units};
+    if (const auto old = known.find(key); old != known.end()) {
+      one.mark = old->second->mark;
+      one.since = old->second->since;
+    }
+    seen.insert(key);
+  }
+  for (const Holding& old : holdings_) {
+    // A newer answer of other units is another container's, even if it overlaps: an init container's devices are used
+    // again.
+    const bool unwritten = !shown.list_answers && old.mark != 0 && old.mark == shown.stored_mark;
+    const bool on_its_way = old.holder.empty() && old.since + kOnItsWay >= shown.asked_at;
+    const bool may_last = old.since >= shown.asked_at || on_its_way || unwritten;
+    if (may_last && !seen.contains({old.resource, old.units})) kept.push_back(old);
+  }
+  std::stable_sort(kept.begin(), kept.end(), [](const Holding& a, const Holding& b) { return a.since < b.since; });
+  holdings_ = std::move(kept);
+}
+
+void Ledger::renumber(model::Resource resource, const std::function<std::optional<int>(int)>& number_of) {
+  std::erase_if(offered_since_, [&](const auto& unit) { return unit.first.first == resource; });
+  for (Holding& held : holdings_) {
+    if (held.resource != resource) continue;
+    std::vector<int> units;
+    for (const int unit : held.units) {
+      if (const auto number = number_of(unit)) units.push_back(*number);
+    }
+    std::sort(units.begin(), units.end());
+    held.units = std::move(units);
+  }
+}
+
+std::optional<Conflict> Ledger::conflict(model::Resource resource, const std::vector<int>& units,
+                                         const std::vector<int>& cores, AdmissionMark mark) const {
+  std::optional<Conflict> first;
+  const std::vector<bool> over = over_when_given(resource, units);
+  for (std::size_t i = 0; i < holdings_.size(); ++i) {
+    const Holding& holding = holdings_[i];
+    if (over[i] || holding.resource == resource || (mark != 0 && holding.mark == mark)) continue;
+    const std::vector<int> both = common(holding.cores, cores);
+    if (!both.empty() && (!first || both.front() < first->core)) first = Conflict{both.front(), holding};
+  }
+  return first;
+}
+
+const Holding* Ledger::of_admission(model::Resource resource, AdmissionMark mark, bool silicon) const {
+  if (mark == 0) return nullptr;
+  const Holding* found = nullptr;
+  for (const Holding& holding : holdings_) {
+    if (holding.mark != mark) continue;
+    if (holding.resource == resource) {
+      found = nullptr;  // of a pod that was refused since: what comes after it may be the asking container's
+    } else if (model::is_silicon(holding.resource) == silicon) {
+      found = &holding;
+    }
+  }
+  return found;
+}
+
+const Holding* Ledger::silicon_of_admission(model::Resource resource, AdmissionMark mark) const {
+  return of_admission(resource, mark, true);
+}
+
+const Holding* Ledger::nics_of_admission(model::Resource resource, AdmissionMark mark) const {
+  return of_admission(resource, mark, false);
+}
+
+std::vector<int> Ledger::held_units(model::Resource resource) const {
+  std::set<int> held;
+  for (const Holding& holding : holdings_) {
+    if (holding.resource == resource) held.insert(holding.units.begin(), holding.units.end());
+  }
+  return {held.begin(), held.end()};
+}
+
+std::vector<int> Ledger::blocked_cores(model::Resource resource) const {
+  std::set<int> blocked;
+  for (const Holding& holding : holdings_) {
+    if (holding.resource != resource) blocked.insert(holding.cores.begin(), holding.cores.end());
+  }
+  for (const Holding& holding : holdings_) {
+    if (holding.resource != resource) continue;
+    for (const int core : holding.cores) blocked.erase(core);
+  }
+  return {blocked.begin(), blocked.end()};
+}
+
+}  // namespace neuron::holdings

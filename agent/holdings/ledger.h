@@ -1,0 +1,122 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "agent/base/clock.h"
+#include "agent/model/resource.h"
+
+// Who holds what, across resources that are the same silicon, and the NICs beside it. Plain state, no I/O, no clock of
+// its own; not synchronised: its owner (plugin/device/allocation_desk) locks.
+namespace neuron::holdings {
+
+// One container admission of the kubelet, as far as a plugin can tell one from the next: the kubelet rewrites its
+// checkpoint once per container, after all of the container's resources. 0 = cannot tell, equal to nothing.
+using AdmissionMark = std::uint64_t;
+
+struct Holding {
+  model::Resource resource{};
+  std::vector<int> units;    // of the resource itself: core ids, device indices or EFA positions, ascending
+  std::vector<int> cores;    // global logical core ids, ascending; empty for efa
+  std::vector<int> devices;  // device indices touched, ascending; empty for efa
+  std::string holder;        // "namespace/pod/container"; "" until PodResources has named it
+  AdmissionMark mark = 0;
+  SteadyTime since{};
+};
+
+// A holding that stands in the way of a request.
+struct Conflict {
+  int core = 0;  // the lowest core in dispute
+  Holding with;
+  // "core 4 is held by default/train/worker through aws.amazon.com/neuron"
+  [[nodiscard]] std::string describe() const;
+};
+
+class Ledger {
+ public:
+  // An answer the agent gave. A container that held one of the same units is over, since the kubelet gives nothing
+  // twice: all its holdings go, through whatever resource. But an init container's units are given again to the next
+  // container of its pod, in the same admission, and it keeps the others until it ends: so of what is younger than
+  // kAdmission only the silicon given now goes, the rest waits for reconcile().
+  void record(Holding holding);
+  static constexpr std::chrono::seconds kAdmission{5};  // far above what admitting one pod takes
+
+  // The kubelet offers `units` of a resource as free: containers that held one of them since before `settled` are over.
+  // Younger holdings stay, as the kubelet may offer what it has just given (its race of kubelet.md §2.5).
+  // What ended so does not come back with a List that was asked before `now`.
+  void offered(model::Resource resource, const std::vector<int>& units, SteadyTime settled, SteadyTime now);
+
+  // An admission that was refused: the kubelet fails the pod for good and writes no checkpoint, so the next container
+  // has the same mark and must not be taken for this one.
+  void forget_admission(AdmissionMark mark);
+
+  // The kubelet's checkpoint, written while it waits for an answer: whoever holds anything is in it, the container
+  // being admitted included. Holdings with a unit that is not in it are over.
+  void confirm(const std::vector<Holding>& written);
+
+  // The checkpoint has changed while the kubelet waited for an answer: its admission goes on under the new mark.
+  void admission_goes_on(AdmissionMark before, AdmissionMark now);
+
+  // What the kubelet shows, put together from its two sources.
+  struct Shown {
+    std::vector<Holding> listed;  // by PodResources, asked at `asked_at`
+    SteadyTime asked_at{};
+    std::vector<Holding> stored;    // in the checkpoint, as far as not listed
+    AdmissionMark stored_mark = 0;  // of that checkpoint
+    bool list_answers = true;       // false: the checkpoint alone speaks, of what was given before `asked_at`
+  };
+  // Holdings recorded before the question and not shown are over, unless the answer may still have been on its way to
+  // the kubelet, or the checkpoint alone speaks and is older than they are; shown ones are confirmed with their
+  // holder's name; unseen ones from before our time are added. A shown container is outdated, and left out, when one of
+  // its units was given to another since: after the question, or under the mark of this very checkpoint. The time it
+  // takes grows with the number of entries n as n log n; of more than kMostShown the others are kept only as far as
+  // they hold a unit that those do not.
+  void reconcile(const Shown& shown);
+  // From our answer until the kubelet has it on record; below the distance that List keeps from its calls in quiet.
+  static constexpr std::chrono::milliseconds kOnItsWay{80};
+  static constexpr std::size_t kMostShown = 1024;  // every core of the largest node, eight times
+
+  // The units of a resource have other numbers from now on: `number_of` an old one, nullopt when it is no more.
+  void renumber(model::Resource resource, const std::function<std::optional<int>(int)>& number_of);
+
+  // The first holding of another resource that overlaps `cores`, leaving out those of the admission `mark` and those of
+  // containers that giving `units` of `resource` shows to be over (see record).
+  [[nodiscard]] std::optional<Conflict> conflict(model::Resource resource, const std::vector<int>& units,
+                                                 const std::vector<int>& cores, AdmissionMark mark) const;
+
+  // The silicon, or the NICs, already given to the container that is being admitted under `mark` and now asks for
+  // `resource`; nullptr when none. A container asks for a resource once: what was answered under the mark until an
+  // answer for `resource` itself is a refused pod's, whom the kubelet wrote no checkpoint for.
+  [[nodiscard]] const Holding* silicon_of_admission(model::Resource resource, AdmissionMark mark) const;
+  [[nodiscard]] const Holding* nics_of_admission(model::Resource resource, AdmissionMark mark) const;
+
+  // Cores that `resource` must not offer: held through another resource and not through this one as well (a unit that
+  // is in use is not offered anyway, and showing it Unhealthy would tell a lie about a running container). Ascending,
+  // unique.
+  [[nodiscard]] std::vector<int> blocked_cores(model::Resource resource) const;
+
+  // Units of `resource` that containers hold through it. Ascending, unique.
+  [[nodiscard]] std::vector<int> held_units(model::Resource resource) const;
+
+  [[nodiscard]] const std::vector<Holding>& holdings() const { return holdings_; }
+
+ private:
+  // For each of holdings_: belongs to a container that held some of `units` of `resource`, since before `settled`.
+  [[nodiscard]] std::vector<bool> over_when_given(model::Resource resource, const std::vector<int>& units,
+                                                  SteadyTime settled = SteadyTime::max()) const;
+  [[nodiscard]] std::vector<Holding> not_outdated(const Shown& shown) const;
+  [[nodiscard]] const Holding* of_admission(model::Resource resource, AdmissionMark mark, bool silicon) const;
+
+  std::vector<Holding> holdings_;  // oldest first
+  std::map<std::pair<model::Resource, int>, SteadyTime>
+      offered_since_;  // units of those that offered() ended, and when
+};
+
+}  // namespace neuron::holdings

@@ -1,0 +1,192 @@
+// Devices that do not fit their instance type or one another, and resets that failed.
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "agent/core/catalogue.h"
+#include "agent/preflight/rules.h"
+
+namespace neuron::preflight::rules {
+namespace {
+
+using model::Family;
+using model::HostScan;
+using model::NeuronDevice;
+
+std::string name_of(const NeuronDevice& device) {
+  return "neuron" + std::to_string(device.index);
+}
+
+std::string folder_of(const NeuronDevice& device) {
+  return "sys/class/neuron_device/" + name_of(device);
+}
+
+// A list of evidence that stays readable.
+class Shown {
+ public:
+  void add(Evidence evidence) {
+    if (shown_.size() < kMost)
+      shown_.push_back(std::move(evidence));
+    else
+      ++left_;
+  }
+  [[nodiscard]] std::vector<Evidence> take() {
+    if (left_ > 0) shown_.push_back({"...", "and " + std::to_string(left_) + " more"});
+    return std::move(shown_);
+  }
+
+ private:
+  static constexpr std::size_t kMost = 8;
+  std::vector<Evidence> shown_;
+  std::size_t left_ = 0;
+};
+
+// What the machine itself says of a device, as text; "" where it is silent.
+struct Trait {
+  const char* path;  // below the device's folder
+  std::string (*value)(const NeuronDevice& device);
+};
+
+const Trait kTraits[] = {
+    {"info/architecture/device_name",
+     [](const NeuronDevice& device) { return std::string(device.family ? model::to_string(*device.family) : ""); }},
+    {"info/architecture/arch_type", [](const NeuronDevice& device) { return device.arch; }},
+    {"core_count",
+     [](const NeuronDevice& device) {
+       const auto& cores = device.physical_cores;
+       return cores && cores->origin == model::Origin::live ? std::to_string(cores->value) : std::string();
+     }},
+};
+
+// What most devices say; of a tie what the device with the lowest index says. "" when all are silent.
+std::string usual_value(const HostScan& scan, const Trait& trait) {
+  std::map<std::string, int> counts;
+  for (const NeuronDevice& device : scan.devices) {
+    if (const std::string value = trait.value(device); !value.empty()) ++counts[value];
+  }
+  std::string usual;
+  for (const NeuronDevice& device : scan.devices) {
+    const std::string value = trait.value(device);
+    if (!value.empty() && (usual.empty() || counts[value] > counts[usual])) usual = value;
+  }
+  return usual;
+}
+
+void check_sisters(const HostScan& scan, Report& report) {
+  Shown evidence;
+  std::set<int> odd;
+  for (const Trait& trait : kTraits) {
+    const std::string usual = usual_value(scan, trait);
+    for (const NeuronDevice& device : scan.devices) {
+      const std::string value = trait.value(device);
+      if (value.empty() || value == usual) continue;
+      odd.insert(device.index);
+      evidence.add({folder_of(device) + '/' + trait.path, value + "; most others: " + usual});
+    }
+  }
+  if (odd.empty()) return;
+  std::vector<std::string> names;
+  for (const int index : odd) names.push_back("neuron" + std::to_string(index));
+  report.error("devices_differ",
+               joined(names) + (names.size() == 1 ? " is of another kind" : " are of another kind") +
+                   " than the other devices: chip, architecture or core count differ",
+               evidence.take(), "look at dmesg | grep -i neuron; reload the driver; if it stays, replace the instance",
+               names);
+}
+
+// The chip that all devices agree on against that of the instance type; one odd device is told above.
+void check_family(const HostScan& scan, Report& report) {
+  const core::InstanceType* type = core::find_instance_type(scan.instance_type);
+  if (type == nullptr) return;
+  std::set<Family> families;
+  for (const NeuronDevice& device : scan.devices) {
+    if (device.family) families.insert(*device.family);
+  }
+  if (families.size() != 1 || families.contains(type->family.value_or(*families.begin()))) return;
+  const std::string chip(model::to_string(*families.begin()));
+  report.error("chip_unexpected",
+               "the devices are " + chip + ", but a " + type->name + " has " +
+                   std::string(model::to_string(*type->family)) + ": the official tables do not hold here",
+               {{"sys/devices/virtual/dmi/id/product_name", type->name},
+                {folder_of(scan.devices.front()) + "/info/architecture/device_name", chip}},
+               "look which of the two is wrong: DMI of another machine made visible here, or a driver that names the "
+               "chip wrongly");
+}
+
+struct Shared {
+  std::string code;
+  std::string what;     // "PCI address"
+  std::string between;  // consequence
+  std::string fix;
+};
+
+// Devices that say the same of what only one can have.
+void check_shared(const std::map<std::string, std::vector<const NeuronDevice*>>& holders, const std::string& file,
+                  const Shared& shared, Report& report) {
+  for (const auto& [value, devices] : holders) {
+    if (devices.size() < 2) continue;
+    std::vector<Evidence> evidence;
+    std::vector<std::string> names;
+    for (const NeuronDevice* device : devices) {
+      names.push_back(name_of(*device));
+      evidence.push_back(
+          {file.empty() ? "driver's answer for " + names.back() : folder_of(*device) + '/' + file, value});
+    }
+    report.warning(shared.code, joined(names) + " have the same " + shared.what + ": " + shared.between,
+                   std::move(evidence), shared.fix, names);
+  }
+}
+
+void check_identities(const HostScan& scan, Report& report) {
+  std::map<std::string, std::vector<const NeuronDevice*>> addresses;
+  std::map<std::string, std::vector<const NeuronDevice*>> serials;
+  for (const NeuronDevice& device : scan.devices) {
+    if (device.bdf && device.bdf->origin == model::Origin::live) {
+      addresses[model::to_string(device.bdf->value)].push_back(&device);
+    }
+    if (device.serial) serials[*device.serial].push_back(&device);
+  }
+  check_shared(addresses, "",
+               {"address_twice", "PCI address", "NUMA node, CPUs and nearest EFA of all but one are wrong",
+                "look at dmesg | grep 'nd\\['; reload the driver; of a captured machine look at neuron-ioctl/"},
+               report);
+  check_shared(serials, "info/serial_number",
+               {"serial_twice", "serial number", "which chip a fault is of cannot be told",
+                "look at dmesg | grep -i neuron; reload the driver; if it stays, replace the instance"},
+               report);
+}
+
+// A check sees the counter once and can only say that it is not zero.
+void check_resets(const PreflightFacts& facts, Report& report) {
+  std::vector<std::string> names;
+  Shown evidence;
+  for (const FailedResets& failed : facts.failed_resets) {
+    const std::string name = "neuron" + std::to_string(failed.device);
+    const std::string path = "sys/class/neuron_device/" + name + "/neuron_core" + std::to_string(failed.core) +
+                             "/stats/other_info/reset_fail_count/total";
+    if (!failed.unread.empty()) {
+      report.not_checked.push_back({path, failed.unread});
+      continue;
+    }
+    evidence.add({path, std::to_string(failed.count)});
+    if (names.empty() || names.back() != name) names.push_back(name);
+  }
+  if (names.empty()) return;
+  report.warning("resets_failed", "resets of " + joined(names) + " have failed since the driver was loaded",
+                 evidence.take(),
+                 "if the count grows, drain the node, then reload the driver or reboot; if it goes on, replace the "
+                 "instance",
+                 names);
+}
+
+}  // namespace
+
+void check_fit(const HostScan& scan, const PreflightFacts& facts, Report& report) {
+  check_sisters(scan, report);
+  check_family(scan, report);
+  check_identities(scan, report);
+  check_resets(facts, report);
+}
+
+}  // namespace neuron::preflight::rules

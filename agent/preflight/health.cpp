@@ -1,0 +1,182 @@
+// The health policy's verdicts at first sight, as findings.
+
+#include <algorithm>
+#include <set>
+
+#include "agent/health/missing.h"
+#include "agent/health/policy.h"
+#include "agent/health/signals.h"
+#include "agent/preflight/rules.h"
+
+namespace neuron::preflight::rules {
+namespace {
+
+using model::CoreSignals;
+using model::Health;
+using model::HealthState;
+using model::HostScan;
+using model::NeuronDevice;
+
+// What the verdict rests on; never empty.
+std::vector<Evidence> evidence_of(const NeuronDevice& device, const std::string& reason) {
+  const std::string base = "sys/class/neuron_device/neuron" + std::to_string(device.index) + '/';
+  std::vector<Evidence> evidence;
+  for (const health::DeviceSignal& signal : health::device_signals()) {
+    const std::string path = base + std::string(signal.path);
+    if (signal.kind == health::SignalKind::components && reason == signal.reason &&
+        device.signals.unhealthy_components) {
+      evidence.push_back({path, joined(*device.signals.unhealthy_components)});
+    }
+    if (signal.value == nullptr || signal.reason.empty()) continue;
+    const auto& count = device.signals.*signal.value;
+    const bool is_it = reason == signal.reason || (reason == "reads_all_ones" && count == 65535U);
+    if (is_it && count && *count != 0) evidence.push_back({path, std::to_string(*count)});
+  }
+  if (reason == "device_unreachable") {
+    evidence.push_back({base + "stats/hardware/health_status", "device_unreachable"});
+  }
+  if (device.signals.reset_state && (reason == "device_invalid" || reason == "resetting")) {
+    evidence.push_back({base + "reset", std::to_string(*device.signals.reset_state)});
+  }
+  if (evidence.empty()) evidence.push_back({base + "stats", reason});
+  return evidence;
+}
+
+// Verdicts that are findings of the node or of the cores elsewhere.
+bool has_own_finding(const std::string& reason) {
+  return reason == "unknown_layout" || reason == "device_node_missing" || reason == health::kSignalsMissing ||
+         reason == health::kCoreMissing;
+}
+
+// What the driver should have and no device of a chip shows. A lone device's are among its unread ones.
+void report_missing(const HostScan& scan, Report& report) {
+  constexpr std::size_t kMaxShown = 8;
+  for (const health::MissingFiles& missing : health::missing_everywhere(scan)) {
+    if (missing.devices.size() < 2) continue;
+    const std::string where = "not there on any of " + std::to_string(missing.devices.size()) + " devices";
+    std::vector<Evidence> evidence;
+    for (const std::string& path : missing.paths) {
+      if (evidence.size() == kMaxShown) {
+        evidence.push_back({"...", "and " + std::to_string(missing.paths.size() - kMaxShown) + " more"});
+        break;
+      }
+      evidence.push_back({"sys/class/neuron_device/neuron*/" + path, where});
+    }
+    const std::string driver = scan.driver_version.empty() ? "this driver" : "driver " + scan.driver_version;
+    report.warning("signals_missing",
+                   "no " + std::string(model::to_string(missing.family)) + " device shows the health files that " +
+                       driver + " should have: their health is unknown",
+                   std::move(evidence), health::action_for_missing(scan), missing.devices);
+  }
+}
+
+// Cores that the driver counts and shows no folder for, of all devices.
+void report_missing_cores(const HostScan& scan, const health::HealthResult& result, Report& report) {
+  std::vector<Evidence> evidence;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < scan.devices.size(); ++i) {
+    const std::string name = "neuron" + std::to_string(scan.devices[i].index);
+    for (std::size_t core = 0; core < result.cores[i].size(); ++core) {
+      if (result.cores[i][core].reason != health::kCoreMissing) continue;
+      evidence.push_back({"sys/class/neuron_device/" + name + "/neuron_core" + std::to_string(core), "not there"});
+      if (names.empty() || names.back() != name) names.push_back(name);
+    }
+  }
+  if (evidence.empty()) return;
+  const std::string cores = counted(evidence.size(), "core");
+  report.warning(
+      "core_missing",
+      cores + " of " + joined(names) + " cannot be used: core_count counts more cores than there are folders",
+      std::move(evidence),
+      "none where they were masked out (module parameter dev_nc_map); else reload the Neuron driver", names);
+}
+
+// One finding for all devices, since a cause such as missing rights is one for all.
+void report_unread(const HostScan& scan, const std::vector<const NeuronDevice*>& devices, Report& report) {
+  constexpr std::size_t kMaxShown = 8;
+  std::vector<Evidence> evidence;
+  std::vector<std::string> names;
+  std::size_t left = 0;
+  for (const NeuronDevice* device : devices) {
+    names.push_back("neuron" + std::to_string(device->index));
+    for (const std::string& line : health::unread_signals(scan, *device)) {
+      const auto colon = line.find(": ");
+      if (evidence.size() == kMaxShown) {
+        ++left;
+      } else {
+        evidence.push_back({line.substr(0, colon), line.substr(colon + 2)});
+      }
+    }
+  }
+  if (left > 0) evidence.push_back({"...", "and " + std::to_string(left) + " more"});
+  report.warning("signal_unreadable",
+                 "health files of " + joined(names) +
+                     " are missing or make no sense: " + (names.size() == 1 ? "its" : "their") + " health is unknown",
+                 std::move(evidence), "look at the kernel log; if it stays, reload the Neuron driver", names);
+}
+
+// One finding per device; "no_signals" and "signal_unreadable", which are one cause for all, as one.
+void add_verdicts(const HostScan& scan, const std::vector<Health>& verdicts, Report& report) {
+  std::vector<std::string> silent;
+  std::vector<const NeuronDevice*> unread;
+  for (std::size_t i = 0; i < scan.devices.size() && i < verdicts.size(); ++i) {
+    const Health& health = verdicts[i];
+    if (health.state == HealthState::healthy || has_own_finding(health.reason)) continue;
+    const std::string name = "neuron" + std::to_string(scan.devices[i].index);
+    if (health.reason == "no_signals") {
+      silent.push_back(name);
+      continue;
+    }
+    if (health.reason == health::kSignalUnreadable) {
+      unread.push_back(&scan.devices[i]);
+      continue;
+    }
+    const Severity severity = health.state == HealthState::unhealthy ? Severity::error : Severity::warning;
+    report.add(severity, health.reason, health.sentence, evidence_of(scan.devices[i], health.reason),
+               health.action.empty() ? "wait: it ends by itself" : health.action, {name});
+  }
+  if (!unread.empty()) report_unread(scan, unread, report);
+  if (silent.empty() || scan.layout == model::DriverLayout::bare) return;
+  report.warning("no_signals", "no health file of " + joined(silent) + " could be read: their health is unknown",
+                 {{"sys/class/neuron_device/" + silent.front() + "/stats", "nothing readable"}},
+                 "look at the kernel log; as root more files can be read on drivers up to 2.27", silent);
+}
+
+// The running agent judges growth; a check sees the counters once and can only say that they are not zero.
+void check_core_counters(const NeuronDevice& device, Report& report) {
+  constexpr std::size_t kMaxShown = 8;
+  std::vector<Evidence> evidence;
+  std::set<int> cores;
+  for (const CoreSignals& core : device.cores) {
+    for (const health::CoreSignal& signal : health::core_signals()) {
+      const auto& count = core.*signal.value;
+      if (signal.weight != health::Weight::required || !count || *count == 0) continue;
+      cores.insert(core.physical_index);
+      if (evidence.size() >= kMaxShown) continue;
+      evidence.push_back({"sys/class/neuron_device/neuron" + std::to_string(device.index) + "/neuron_core" +
+                              std::to_string(core.physical_index) + '/' + std::string(signal.path),
+                          std::to_string(*count)});
+    }
+  }
+  if (evidence.empty()) return;
+  const std::string name = "neuron" + std::to_string(device.index);
+  report.warning(
+      "core_errors",
+      name + ": executions met hardware errors since the driver was loaded, on " + counted(cores.size(), "core"),
+      std::move(evidence),
+      "if they grow, replace the instance; the running agent withdraws what they are about when they do", {name});
+}
+
+}  // namespace
+
+void check_health(const HostScan& scan, Report& report) {
+  HostScan judged = scan;
+  health::HealthMemory memory;
+  const health::HealthResult result = health::judge(judged, memory);
+  report_missing(scan, report);
+  report_missing_cores(scan, result, report);
+  add_verdicts(scan, result.devices, report);  // nothing vanishes at first sight, so that the two are parallel
+  for (const NeuronDevice& device : scan.devices) check_core_counters(device, report);
+}
+
+}  // namespace neuron::preflight::rules

@@ -1,0 +1,268 @@
+// Driver, devices, their nodes and their health.
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "agent/base/parse.h"
+#include "agent/core/catalogue.h"
+#include "agent/health/policy.h"
+#include "agent/health/signals.h"
+#include "agent/preflight/rules.h"
+
+namespace neuron::preflight::rules {
+namespace {
+
+using model::DriverLayout;
+using model::Family;
+using model::HostScan;
+using model::NeuronDevice;
+
+constexpr const char* kClass = "sys/class/neuron_device";
+constexpr const char* kPci = "sys/bus/pci/devices";
+constexpr const char* kModule = "sys/module/neuron/version";
+constexpr std::string_view kAbsentNeighbours = "names devices that are not there: ";  // host/scanner.cpp
+constexpr const char* kType = "sys/devices/virtual/dmi/id/product_name";
+
+// The driver versions that drive a family (neuron-driver.md §17).
+struct Support {
+  Family family;
+  health::DriverRelease first;
+  health::DriverRelease end;
+  const char* words;
+};
+constexpr std::array<Support, 3> kSupport = {{
+    {Family::inferentia, {0, 0, 0}, {2, 25, 0}, "2.24 or older"},
+    {Family::trainium2, {2, 19, 0}, {99999, 0, 0}, "2.19 or newer"},
+    {Family::trainium3, {2, 25, 4}, {99999, 0, 0}, "2.25.4 or newer"},
+}};
+
+const Support* support_of(std::optional<Family> family) {
+  const auto* found =
+      std::find_if(kSupport.begin(), kSupport.end(), [&](const Support& support) { return support.family == family; });
+  return found == kSupport.end() ? nullptr : found;
+}
+
+std::optional<Family> family_of(const HostScan& scan, const PreflightFacts& facts) {
+  for (const NeuronDevice& device : scan.devices) {
+    if (device.family) return device.family;
+  }
+  if (facts.pci_family) return facts.pci_family;
+  const core::InstanceType* type = core::find_instance_type(scan.instance_type);
+  return type != nullptr ? type->family : std::nullopt;
+}
+
+// True when a finding was added.
+bool check_version(const HostScan& scan, std::optional<Family> family, Report& report) {
+  const Support* support = support_of(family);
+  const auto version = health::parse_release(scan.driver_version);
+  if (support == nullptr || !version || (*version >= support->first && *version < support->end)) return false;
+  const std::string chip(model::to_string(*family));
+  report.error("driver_wrong_for_chip",
+               "driver " + scan.driver_version + " does not drive " + chip + ": it needs " + support->words,
+               {{kModule, scan.driver_version},
+                {kPci, counted(static_cast<std::size_t>(scan.neuron_pci_functions), "Neuron function")},
+                {kClass, counted(scan.devices.size(), "device")}},
+               *family == Family::inferentia
+                   ? "install aws-neuronx-dkms 2.24.* and hold it there: later drivers dropped Inf1"
+                   : "update package aws-neuronx-dkms, then reload the driver or reboot");
+  return true;
+}
+
+void check_layout(const HostScan& scan, Report& report) {
+  if (scan.layout == DriverLayout::unknown) {
+    report.warning("layout_unknown",
+                   "driver " + (scan.driver_version.empty() ? "of unknown version" : scan.driver_version) +
+                       " has a sysfs layout that this program does not know: counters and health stay unknown",
+                   {{kModule, scan.driver_version.empty() ? "not readable" : scan.driver_version},
+                    {std::string(kClass) + "/neuron" + std::to_string(scan.devices.front().index),
+                     "none of the files of drivers 2.5 to 2.30"}},
+                   "update this program, or pin a driver that it knows (2.30 or older)");
+  }
+  const auto version = health::parse_release(scan.driver_version);
+  if (scan.layout == DriverLayout::bare && (!version || *version < health::DriverRelease{2, 8, 0})) {
+    report.warning(
+        "driver_old", "the driver is older than 2.8: it shows no counters and no health",
+        {{std::string(kClass) + "/neuron" + std::to_string(scan.devices.front().index), "neither info/ nor stats/"},
+         {kModule, scan.driver_version.empty() ? "not readable" : scan.driver_version}},
+        "update package aws-neuronx-dkms, then reload the driver or reboot");
+  }
+}
+
+void check_type(const HostScan& scan, Report& report) {
+  if (core::find_instance_type(scan.instance_type) != nullptr) return;
+  const bool neuron = scan.neuron_pci_functions > 0 || !scan.devices.empty();
+  if (!neuron && scan.efas.empty()) return;  // any machine: nothing_to_serve says so
+  const Severity severity = neuron ? Severity::warning : Severity::info;
+  const std::string consequence =
+      neuron ? ": how many devices it should have, and what lies near what, is known from sysfs alone" : "";
+  if (scan.instance_type.empty()) {
+    report.add(severity, "instance_type_unknown", "the instance type cannot be read" + consequence,
+               {{kType, "not readable"}}, "make /sys/devices/virtual/dmi of the host visible here");
+  } else {
+    report.add(severity, "instance_type_unknown",
+               scan.instance_type + " is an instance type that this program does not know" + consequence,
+               {{kType, scan.instance_type}}, neuron ? "update this program" : "");
+  }
+}
+
+std::vector<int> absent_indices(const HostScan& scan, int count) {
+  std::set<int> present;
+  for (const NeuronDevice& device : scan.devices) present.insert(device.index);
+  std::vector<int> absent;
+  for (int index = 0; index < count; ++index) {
+    if (!present.contains(index)) absent.push_back(index);
+  }
+  return absent;
+}
+
+std::vector<std::string> names_of(const std::vector<int>& indices) {
+  std::vector<std::string> names;
+  for (const int index : indices) names.push_back("neuron" + std::to_string(index));
+  return names;
+}
+
+// A driver that finds one device missing prints empty neighbour lists for all others (neuron-driver.md §4).
+std::string blanked_neighbours(const HostScan& scan) {
+  const auto blank =
+      static_cast<std::size_t>(std::count_if(scan.devices.begin(), scan.devices.end(), [](const NeuronDevice& device) {
+        return device.neighbours && device.neighbours->origin == model::Origin::assumed &&
+               !device.neighbours->value.empty();
+      }));
+  if (blank == 0) return "";
+  return "empty or not readable for " + counted(blank, "device") + "; the official table of the type is used";
+}
+
+// What devices say of neighbours that are not there, where all of these are among the missing.
+std::vector<Evidence> orphaned_neighbours(const HostScan& scan, const std::vector<int>& absent) {
+  std::vector<Evidence> evidence;
+  const auto add = [&](const std::string& line) {
+    const auto sign = line.find(kAbsentNeighbours);
+    if (sign == std::string::npos) return;
+    const auto named = parse_int_list(line.substr(sign + kAbsentNeighbours.size()), 9999);
+    if (!named) return;
+    const bool known = std::all_of(named->begin(), named->end(),
+                                   [&](int index) { return std::binary_search(absent.begin(), absent.end(), index); });
+    const auto colon = line.find(": ");
+    if (known) evidence.push_back({line.substr(0, colon), line.substr(colon + 2)});
+  };
+  for (const std::string& line : scan.problems) add(line);
+  for (const NeuronDevice& device : scan.devices) {
+    for (const std::string& line : device.problems) add(line);
+  }
+  return evidence;
+}
+
+void check_count(const HostScan& scan, Report& report) {
+  const core::InstanceType* type = core::find_instance_type(scan.instance_type);
+  if (type == nullptr || type->device_count == 0) return;
+  const auto expected = static_cast<std::size_t>(type->device_count);
+  const auto functions = static_cast<std::size_t>(std::max(scan.neuron_pci_functions, 0));
+  if (scan.devices.size() > expected) {
+    report.warning("devices_unexpected",
+                   counted(scan.devices.size(), "Neuron device") + ", but a " + type->name + " has " +
+                       std::to_string(expected) + ": the official tables do not hold here",
+                   {{kType, type->name}, {kClass, counted(scan.devices.size(), "device")}}, "update this program");
+  }
+  const bool driver_is_the_reason = scan.devices.empty() && functions >= expected;
+  if (scan.devices.size() >= expected || driver_is_the_reason) return;
+  const auto absent = absent_indices(scan, type->device_count);
+  std::vector<Evidence> evidence = {{kType, type->name + ", which has " + counted(expected, "device")},
+                                    {kClass, counted(scan.devices.size(), "device")},
+                                    {kPci, counted(functions, "Neuron function")}};
+  std::string sentence = std::to_string(scan.devices.size()) + " of " + counted(expected, "Neuron device") + " of a " +
+                         type->name + (scan.devices.size() == 1 ? " is" : " are") + " there";
+  if (!scan.devices.empty()) sentence += "; missing: " + joined(names_of(absent));
+  const std::string blank = blanked_neighbours(scan);
+  if (!blank.empty()) {
+    sentence += ". One missing device makes the driver blank the neighbour lists of all others";
+    evidence.push_back({std::string(kClass) + "/neuron*/connected_devices", blank});
+  }
+  for (Evidence& seen : orphaned_neighbours(scan, absent)) evidence.push_back(std::move(seen));
+  const bool on_pci = functions >= expected;
+  report.error("devices_missing", sentence, std::move(evidence),
+               on_pci ? "the hardware is on PCI but the driver did not take it: look at dmesg | grep -i neuron, then "
+                        "reload the driver or reboot"
+                      : "replace the instance (terminate, or stop and start); a reboot does not bring hardware back",
+               scan.devices.empty() ? std::vector<std::string>{} : names_of(absent));
+}
+
+void check_nodes(const HostScan& scan, const PreflightFacts& facts, Report& report) {
+  std::vector<std::string> without;
+  for (const NeuronDevice& device : scan.devices) {
+    if (!device.node_present) without.push_back("neuron" + std::to_string(device.index));
+  }
+  if (without.empty()) return;
+  const bool none = without.size() == scan.devices.size();
+  if (none && facts.own_dev) {
+    report.not_checked.push_back({"dev/neuron*", "not there, but this /dev is a container's own"});
+    return;
+  }
+  std::vector<Evidence> evidence;
+  if (none) evidence.push_back({"dev/neuron*", "none there"});
+  for (std::size_t i = 0; !none && i < without.size(); ++i) evidence.push_back({"dev/" + without[i], "not there"});
+  report.error("device_node_missing",
+               none ? "the driver shows " + counted(scan.devices.size(), "device") + ", but none has a device node"
+                    : "no device node for " + joined(without),
+               std::move(evidence), "restart udev or reload the driver; check the udev rules of aws-neuronx-dkms",
+               without);
+}
+
+void check_addresses(const HostScan& scan, Report& report) {
+  std::size_t assumed = 0;
+  std::size_t unknown = 0;
+  for (const NeuronDevice& device : scan.devices) {
+    if (!device.bdf) ++unknown;
+    if (device.bdf && device.bdf->origin == model::Origin::assumed) ++assumed;
+  }
+  if (assumed > 0) {
+    report.not_checked.push_back(
+        {"PCI address of " + counted(assumed, "device"),
+         "the driver did not answer; official tables are used, which is normal without rights"});
+  }
+  if (unknown > 0) {
+    report.not_checked.push_back(
+        {"PCI address of " + counted(unknown, "device"),
+         "the driver did not answer, which is normal without rights, and no official table has it: it stays unknown"});
+  }
+}
+
+}  // namespace
+
+void check_driver(const HostScan& scan, const PreflightFacts& facts, Report& report) {
+  const auto functions = static_cast<std::size_t>(std::max(scan.neuron_pci_functions, 0));
+  const auto family = family_of(scan, facts);
+  if (functions > 0 && scan.devices.empty() && scan.driver_version.empty() && facts.neuron_class != Presence::present) {
+    const bool inf1 = family == Family::inferentia;
+    report.error("driver_missing", "the Neuron driver is not loaded",
+                 {{kClass, "not there"}, {kModule, "not there"}, {kPci, counted(functions, "Neuron function")}},
+                 std::string("run: modprobe neuron; if there is no such module, install package aws-neuronx-dkms") +
+                     (inf1 ? " 2.24.*, the last that drives Inf1" : ""));
+    return;
+  }
+  if (check_version(scan, family, report)) return;
+  if (functions > 0 && scan.devices.empty()) {
+    report.error("driver_shows_no_device", "the Neuron driver is loaded, but shows no device",
+                 {{kModule, scan.driver_version.empty() ? "not readable" : scan.driver_version},
+                  {kClass, "no neuron<N>"},
+                  {kPci, counted(functions, "Neuron function")}},
+                 "look for errors in dmesg | grep -i neuron; reload the driver or reboot");
+  }
+  check_layout(scan, report);
+}
+
+void check_devices(const HostScan& scan, const PreflightFacts& facts, Report& report) {
+  check_type(scan, report);
+  check_count(scan, report);
+  check_nodes(scan, facts, report);
+  if (serves_nothing(scan)) {
+    report.add(Severity::info, "nothing_to_serve",
+               "neither a Neuron device nor an EFA interface: the agent stays up and registers nothing",
+               {{kType, scan.instance_type.empty() ? "not readable" : scan.instance_type},
+                {kPci, "no Neuron and no EFA function"}},
+               "");
+  }
+  check_addresses(scan, report);
+}
+
+}  // namespace neuron::preflight::rules

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/holdings/numbering.h"
+#include "agent/model/host_scan.h"
+
+// What is wrong with a node, in words: the policy of `neuron-agent check`. Pure; docs/checks.md lists every code.
+namespace neuron::preflight {
+
+enum class Severity {
+  error,    // workloads will fail, or units of this node cannot be used
+  warning,  // works, but less well or less surely than the node should
+  info,     // worth knowing; nothing to do unless it surprises
+};
+
+[[nodiscard]] std::string_view to_string(Severity severity);  // the enumerator's name
+
+// Something that was looked at, and what it said. A path of the machine is relative to the root.
+struct Evidence {
+  std::string path;
+  std::string value;
+  friend bool operator==(const Evidence&, const Evidence&) = default;
+};
+
+struct Finding {
+  std::string code;  // stable, e.g. "driver_missing"
+  Severity severity = Severity::error;
+  std::string sentence;               // what is wrong, complete in itself
+  std::vector<Evidence> evidence;     // at least one
+  std::string fix;                    // what to do; "" when there is nothing to do
+  std::vector<std::string> subjects;  // "neuron3", "rdmap16s25", a PCI address; empty: the node as a whole
+  friend bool operator==(const Finding&, const Finding&) = default;
+};
+
+enum class Presence { absent, present, unknown };
+
+// An RDMA device that is no EFA interface.
+struct ForeignRdma {
+  std::string name;             // sys/class/infiniband/<name>
+  std::string driver;           // sys/class/infiniband/<name>/device/driver; "" when it has none
+  bool has_verbs_node = false;  // some sys/class/infiniband_verbs/uverbs<N>/ibdev names it
+};
+
+// A core of which resets failed since the driver was loaded, or whose count of them cannot be read.
+struct FailedResets {
+  int device = 0;           // N of neuron<N>
+  int core = 0;             // M of neuron_core<M>
+  std::uint64_t count = 0;  // neuron<N>/neuron_core<M>/stats/other_info/reset_fail_count/total
+  std::string unread;       // why there is no count; "" when there is one
+};
+
+// opt/aws/neuron/logical_nc_config
+struct LncFile {
+  Presence presence = Presence::absent;  // unknown: there, but it could not be read
+  std::string text;                      // its beginning, printable
+  std::string reason;                    // why it is not usable; "" when it is
+  std::optional<int> value;              // what it asks for
+};
+
+struct HugePages {
+  std::optional<std::uint64_t> reserved_2m;    // sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
+  std::optional<std::uint64_t> default_bytes;  // proc/meminfo "Hugepagesize"
+};
+
+// What lies in the kubelet's directory.
+struct KubeletFacts {
+  std::string not_looked;  // why nobody looked; "" when somebody did, and only then the rest counts
+  std::string directory;   // as given, e.g. "/var/lib/kubelet"
+  Presence itself = Presence::unknown;
+  Presence device_plugins = Presence::unknown;        // device-plugins/
+  Presence kubelet_socket = Presence::unknown;        // device-plugins/kubelet.sock
+  Presence pod_resources_socket = Presence::unknown;  // pod-resources/kubelet.sock
+  std::vector<std::string> plugin_sockets;            // device-plugins/*.sock without kubelet.sock, sorted
+  std::vector<std::string> verbs_takers;  // "resource pod uid/container" of other resources than ours whose recorded
+                                          // answer in kubelet_internal_checkpoint holds /dev/infiniband/uverbs
+  holdings::NumberingEvidence numbering;  // of the core ids in the same file
+  std::vector<int> listed_devices;        // that the kubelet was offered last by neuron or neurondevice, ascending
+  std::vector<int> listed_cores;          // the same by neuroncore: global core ids, ascending
+};
+
+// CDI as the container runtime is configured.
+struct CdiFacts {
+  enum class State { unknown, on, off };
+  State state = State::unknown;
+  Evidence evidence;  // path is always set
+};
+
+// What libfabric said, asked in a process of its own.
+struct FabricFacts {
+  enum class State {
+    not_tried,   // `message` says why
+    answered,    // `interfaces` or `error_code` and `message`
+    no_library,  // `message` is the loader's
+    timed_out,   // the child was killed after `budget`
+    died,        // the child was killed by `signal`
+    failed,      // the child could not be started, or said something that makes no sense
+  };
+  State state = State::not_tried;
+  std::string provider = "efa";
+  std::string version;                  // of the library, "1.17"; "" unknown
+  std::vector<std::string> interfaces;  // distinct NIC names, sorted
+  int error_code = 0;                   // positive: what fi_getinfo returned, negated; 61 = no data available
+  std::string message;
+  std::vector<std::string> log;  // the last lines the library wrote, printable
+  int signal = 0;
+  std::chrono::milliseconds budget{0};
+};
+
+// What a check needs beyond the scan. Passive; gathered by host/preflight_facts.h.
+struct PreflightFacts {
+  bool own_dev = false;  // a live root whose dev/ is a container's own: missing device nodes say nothing about the host
+  Presence neuron_class = Presence::unknown;   // sys/class/neuron_device
+  Presence verbs_class = Presence::unknown;    // sys/class/infiniband_verbs
+  Presence uverbs_module = Presence::unknown;  // sys/module/ib_uverbs
+  std::optional<model::Family> pci_family;     // chip of the Neuron functions on PCI, when they agree
+  std::optional<int> online_cpus;              // sys/devices/system/cpu/online
+  std::vector<ForeignRdma> foreign_rdma;       // by name
+  std::vector<FailedResets> failed_resets;     // by device, then core; a count of 0 is left out
+  LncFile lnc_file;
+  HugePages huge_pages;
+  KubeletFacts kubelet;
+  CdiFacts cdi;
+  FabricFacts fabric;
+};
+
+// All findings about a completed scan (core::complete), worst first, within one severity in a fixed order of subjects.
+// What could not be looked at is one finding "not_checked" of severity info.
+[[nodiscard]] std::vector<Finding> preflight(const model::HostScan& scan, const PreflightFacts& facts);
+
+// "trn1.32xlarge, 16 devices, 8 EFA interfaces, driver 2.30.2.0"
+[[nodiscard]] std::string describe_node(const model::HostScan& scan);
+
+// The findings as text of at most 80 columns where words allow it: a block each, then one line that counts them, or
+// "nothing wrong: " and describe_node.
+[[nodiscard]] std::string preflight_text(const std::vector<Finding>& findings, const model::HostScan& scan);
+
+// Count of one severity.
+[[nodiscard]] int count_severity(const std::vector<Finding>& findings, Severity severity);
+
+}  // namespace neuron::preflight

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/preflight/preflight.h"
+
+// The parts of preflight(), one per subject; inside core/ only. Each adds what it finds to `report`.
+namespace neuron::preflight::rules {
+
+// What is being collected. `not_checked` names what could not be looked at, and why.
+struct Report {
+  std::vector<Finding> findings;
+  std::vector<Evidence> not_checked;
+
+  void error(std::string code, std::string sentence, std::vector<Evidence> evidence, std::string fix,
+             std::vector<std::string> subjects = {}) {
+    add(Severity::error, std::move(code), std::move(sentence), std::move(evidence), std::move(fix),
+        std::move(subjects));
+  }
+  void warning(std::string code, std::string sentence, std::vector<Evidence> evidence, std::string fix,
+               std::vector<std::string> subjects = {}) {
+    add(Severity::warning, std::move(code), std::move(sentence), std::move(evidence), std::move(fix),
+        std::move(subjects));
+  }
+  void add(Severity severity, std::string code, std::string sentence, std::vector<Evidence> evidence, std::string fix,
+           std::vector<std::string> subjects = {}) {
+    findings.push_back(
+        {std::move(code), severity, std::move(sentence), std::move(evidence), std::move(fix), std::move(subjects)});
+  }
+};
+
+void check_driver(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
+void check_devices(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
+void check_fit(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
+void check_health(const model::HostScan& scan, Report& report);
+void check_efas(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
+void check_fabric(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
+void check_settings(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
+void check_kubelet(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
+
+// "1 device", "3 devices"
+[[nodiscard]] inline std::string counted(std::size_t count, const std::string& noun) {
+  return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
+}
+[[nodiscard]] inline std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+// Neither Neuron nor EFA: any machine.
+[[nodiscard]] inline bool serves_nothing(const model::HostScan& scan) {
+  return scan.neuron_pci_functions <= 0 && scan.devices.empty() && scan.efas.empty();
+}
+[[nodiscard]] inline std::string label_of(const model::EfaInterface& efa) {
+  return efa.name.empty() ? model::to_string(efa.bdf) : efa.name;
+}
+
+}  // namespace neuron::preflight::rules

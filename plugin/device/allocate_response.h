@@ -1,0 +1,42 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "plugin/device/node_view.h"
+
+namespace neuron::plugin {
+
+// How NEURON_RT_VISIBLE_CORES counts (DESIGN.md §5).
+enum class CoreNumbering { container, host };
+
+struct ResponseOptions {
+  std::string host_path_prefix;  // prepended to "/dev/…" on the host side; "" on a live node
+  CoreNumbering numbering = CoreNumbering::container;
+  bool cdi_names = false;  // "aws.amazon.com/neuron=0" in addition to the device nodes
+};
+
+// What one container gets for one resource. Paths and variables are in the order the kubelet is told them.
+struct ContainerAnswer {
+  struct DeviceNode {
+    std::string host_path;
+    std::string container_path;
+  };
+  std::map<std::string, std::string> envs;
+  std::vector<DeviceNode> device_nodes;  // permissions are always "rw"
+  std::vector<std::string> cdi_names;
+};
+
+// NEURON_RT_VISIBLE_CORES for `cores` (ascending) in a container that sees `devices` (ascending): the k-th device it
+// sees owns numbers k*n … k*n+n-1.
+[[nodiscard]] std::string visible_cores(const NodeView& view, const std::vector<int>& devices,
+                                        const std::vector<int>& cores, CoreNumbering numbering);
+
+[[nodiscard]] ContainerAnswer answer_for_silicon(const NodeView& view, const std::vector<int>& devices,
+                                                 const std::vector<int>& cores, const ResponseOptions& options);
+
+[[nodiscard]] ContainerAnswer answer_for_efa(const NodeView& view, const std::vector<int>& efa_units,
+                                             const ResponseOptions& options);
+
+}  // namespace neuron::plugin

@@ -1,0 +1,156 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/base/clock.h"
+#include "agent/base/mutex.h"
+#include "agent/base/result.h"
+#include "agent/core/offer_policy.h"
+#include "agent/core/vanished.h"
+#include "agent/holdings/ledger.h"
+#include "agent/holdings/numbering.h"
+#include "agent/holdings/shown.h"
+#include "plugin/device/allocate_response.h"
+#include "plugin/device/node_view.h"
+
+namespace neuron::plugin {
+
+// The one place where units are chosen, given and refused, for all resources of the process, so that resources which
+// are the same silicon stay consistent (DESIGN.md §4) and NICs follow chips. Holds no gRPC, does no I/O except `mark`.
+// Thread-safe; every method is a short computation under one lock that no scanner ever takes.
+class AllocationDesk {
+ public:
+  // Tells one container admission from the next; called under the lock, must not block (one stat). See ledger.h.
+  using MarkSource = std::function<holdings::AdmissionMark()>;
+
+  // `clock` must outlive the desk. `offer`: which devices are given under which names, for good; what containers hold
+  // otherwise, from before a restart, stays theirs and is withheld from the other name until they end.
+  AllocationDesk(ResponseOptions options, MarkSource mark, const Clock& clock, core::OfferPolicy offer = {});
+
+  // The newest scan; nullptr = none yet. What it shows is in view() at once, but core ids keep the logical core size of
+  // the first one until adopt_numbering().
+  void set_view(NodeViewPtr view) EXCLUDES(mutex_);
+  // The node as all answers and lists see it: with held hardware that no scan has shown (holdings/held.h). nullptr
+  // before the first set_view.
+  [[nodiscard]] NodeViewPtr view() const EXCLUDES(mutex_);
+
+  // The newest scan's logical core size counts from now on, unless a container holds silicon, whose ids would mean
+  // other cores then. Called before lists are made, so that the kubelet hears of it at once. Logs either, once.
+  void adopt_numbering() EXCLUDES(mutex_);
+
+  // GetPreferredAllocation: always an answer, `size` ids out of `available` whenever that is possible. Ids the node
+  // does not have are ignored.
+  [[nodiscard]] std::vector<std::string> prefer(model::Resource resource, const std::vector<std::string>& available,
+                                                const std::vector<std::string>& must_include, int size)
+      EXCLUDES(mutex_);
+
+  // Allocate. An error gives nothing, and ends the admission: what the container was given before counts no more.
+  // Errors, worded in plugin/device/refusals.h: invalid_argument (unknown, duplicate or no ids), failed_precondition
+  // (unhealthy unit; one not offered under this name; silicon held by another container, which is named; two resources
+  // of one container that are not the same silicon), unavailable (no snapshot yet).
+  [[nodiscard]] Result<ContainerAnswer> allocate(model::Resource resource, const std::vector<std::string>& ids)
+      EXCLUDES(mutex_);
+
+  // True when allocate() would refuse because of silicon that another container, or this one, was given before: the
+  // kubelet may have refused that pod half-way, or have released it, and tells only by its checkpoint. To be asked
+  // before allocate(); if true, that comes when a list of ours has made the kubelet write it and confirm() was called,
+  // or not.
+  [[nodiscard]] bool doubtful(model::Resource resource, const std::vector<std::string>& ids) EXCLUDES(mutex_);
+  // The whole checkpoint as it is now; ends the doubt if it was written since. To be called for each that is written.
+  void confirm(const std::vector<holdings::ShownHolding>& written, holdings::AdmissionMark mark) EXCLUDES(mutex_);
+
+  // Core ids from before our time are among `shown`, and what they mean has yet to be found out: reconcile() wants
+  // holdings::ShownHoldings::numbering.
+  [[nodiscard]] bool wants_numbering(const holdings::ShownHoldings& shown) const EXCLUDES(mutex_);
+
+  // The truth of PodResources and the checkpoint. Held devices and interfaces that no scan has shown are in view() from
+  // now on, as vanished; other ids the node does not have are skipped.
+  void reconcile(const holdings::ShownHoldings& shown) EXCLUDES(mutex_);
+
+  // The list to advertise now, empty when there is nothing to register; nullopt before the first snapshot.
+  [[nodiscard]] std::optional<UnitList> unit_list(model::Resource resource) const EXCLUDES(mutex_);
+
+  // `units` was handed to the kubelet: what it shows Unhealthy, the kubelet gives nobody for now.
+  void note_published(model::Resource resource, const UnitList& units) EXCLUDES(mutex_);
+
+  [[nodiscard]] bool holds_anything() const EXCLUDES(mutex_);
+  // The list of the resource is another than if nobody held anything: a unit that it would offer is not, because its
+  // silicon is held through another one, or one is there only because it is held.
+  [[nodiscard]] bool withholds(model::Resource resource) const EXCLUDES(mutex_);
+  [[nodiscard]] std::vector<int> held_cores() const EXCLUDES(mutex_);  // by any container; ascending, unique
+  // The kubelet has not yet written its checkpoint since the newest answer: the container may still ask for more.
+  [[nodiscard]] bool admission_open() const EXCLUDES(mutex_);
+  [[nodiscard]] SteadyTime last_call() const EXCLUDES(mutex_);  // end of the newest prefer or allocate
+
+ private:
+  struct Silicon {
+    std::vector<int> devices;
+    std::vector<int> cores;
+  };
+
+  void show_newest() REQUIRES(mutex_);
+  [[nodiscard]] bool learn_numbering(const holdings::NumberingEvidence& evidence) REQUIRES(mutex_);
+  [[nodiscard]] bool learn_unseen(const holdings::ShownHolding& shown) REQUIRES(mutex_);
+  void learn(const holdings::ShownHoldings& shown) REQUIRES(mutex_);
+  [[nodiscard]] std::vector<holdings::Holding> to_holdings(const std::vector<holdings::ShownHolding>& shown,
+                                                           SteadyTime since) const REQUIRES(mutex_);
+  [[nodiscard]] Silicon silicon_of_units(model::Resource resource, const std::vector<int>& units) const
+      REQUIRES(mutex_);
+  [[nodiscard]] allocator::ChooseRequest question(model::Resource resource, const std::vector<std::string>& available,
+                                                  const std::vector<std::string>& must_include, int size,
+                                                  holdings::AdmissionMark mark) REQUIRES(mutex_);
+  void forget_ended(model::Resource resource, const allocator::ChooseRequest& request) REQUIRES(mutex_);
+  [[nodiscard]] const holdings::Holding* companion(model::Resource resource, holdings::AdmissionMark mark) const
+      REQUIRES(mutex_);
+  void add_hints(model::Resource resource, allocator::ChooseRequest& request, holdings::AdmissionMark mark) const
+      REQUIRES(mutex_);
+  [[nodiscard]] std::vector<int> withheld_devices(model::Resource resource) const REQUIRES(mutex_);
+  void learn_size(model::Resource resource, const std::vector<int>& units, holdings::AdmissionMark mark)
+      REQUIRES(mutex_);
+  [[nodiscard]] allocator::Choice choose(model::Resource resource, const allocator::ChooseRequest& request) const
+      REQUIRES(mutex_);
+  [[nodiscard]] std::optional<std::vector<int>> choice_on_same_silicon(model::Resource resource,
+                                                                       const allocator::ChooseRequest& request,
+                                                                       holdings::AdmissionMark mark) const
+      REQUIRES(mutex_);
+  [[nodiscard]] Result<std::vector<int>> parse_ids(model::Resource resource, const std::vector<std::string>& ids) const
+      REQUIRES(mutex_);
+  [[nodiscard]] bool is_offered(model::Resource resource, int unit) const REQUIRES(mutex_);
+  [[nodiscard]] std::string left() const REQUIRES(mutex_);
+  [[nodiscard]] Result<ContainerAnswer> answer_for(model::Resource resource, const std::vector<int>& units,
+                                                   holdings::AdmissionMark mark) REQUIRES(mutex_);
+  [[nodiscard]] std::optional<Error> obstacle(model::Resource resource, const std::vector<int>& units,
+                                              const Silicon& silicon, holdings::AdmissionMark mark) const
+      REQUIRES(mutex_);
+  [[nodiscard]] Result<ContainerAnswer> allocate_silicon(model::Resource resource, const std::vector<int>& units,
+                                                         holdings::AdmissionMark mark) REQUIRES(mutex_);
+
+  const ResponseOptions options_;
+  const core::OfferPolicy offer_;
+  const MarkSource mark_;
+  const Clock& clock_;
+
+  mutable Mutex mutex_;
+  NodeViewPtr newest_ GUARDED_BY(mutex_);  // as scanned
+  NodeViewPtr view_ GUARDED_BY(mutex_);    // newest_ with held_unseen_, read with lnc_
+  core::SeenBefore held_unseen_ GUARDED_BY(mutex_);
+  std::optional<int> lnc_ GUARDED_BY(mutex_);          // physical cores per logical one that ids are read with
+  std::optional<int> waiting_lnc_ GUARDED_BY(mutex_);  // the newest scan's, as last logged to be waiting
+  bool numbering_known_ GUARDED_BY(mutex_) = false;    // lnc_ is that of the ids held from before our time
+  holdings::Ledger ledger_ GUARDED_BY(mutex_);
+  SteadyTime last_call_ GUARDED_BY(mutex_){};
+  // While an Allocate waits in doubt: the mark of its admission, which no write ends meanwhile.
+  holdings::AdmissionMark doubted_ GUARDED_BY(mutex_) = 0;
+  std::map<model::Resource, std::vector<int>> withheld_
+      GUARDED_BY(mutex_);  // devices shown Unhealthy in the newest lists
+  // By number of EFAs of a container: on how many devices such containers were, the latest first, each once.
+  std::map<std::size_t, std::vector<int>> sizes_beside_ GUARDED_BY(mutex_);
+};
+
+}  // namespace neuron::plugin

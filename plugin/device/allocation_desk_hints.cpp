@@ -1,0 +1,120 @@
+// What the desk tells the allocator besides the question, and the log besides the answer; allocation_desk.cpp chooses.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "plugin/device/allocation_desk.h"
+
+namespace neuron::plugin {
+
+// The NICs, or the silicon, that the asking container was given a moment ago.
+const holdings::Holding* AllocationDesk::companion(model::Resource resource, holdings::AdmissionMark mark) const {
+  return model::is_silicon(resource) ? ledger_.nics_of_admission(resource, mark)
+                                     : ledger_.silicon_of_admission(resource, mark);
+}
+
+void AllocationDesk::add_hints(model::Resource resource, allocator::ChooseRequest& request,
+                               holdings::AdmissionMark mark) const {
+  std::set<int> held;
+  std::set<int> held_efas;
+  std::set<int> avoid;
+  for (const holdings::Holding& holding : ledger_.holdings()) {
+    if (!model::is_silicon(holding.resource)) held_efas.insert(holding.units.begin(), holding.units.end());
+    held.insert(holding.devices.begin(), holding.devices.end());
+    if (model::is_silicon(resource) && holding.resource != resource) {
+      avoid.insert(holding.devices.begin(), holding.devices.end());
+    }
+  }
+  request.avoid_devices.assign(avoid.begin(), avoid.end());
+  const auto is_well = [&](model::Resource of, int unit) {
+    return view_->health_of(of, unit).state != model::HealthState::unhealthy;
+  };
+  // NICs that come first are chosen beside devices that can be given whole, if the node gives any so.
+  std::vector<int> free_whole;
+  bool gives_whole = false;
+  for (const int device : view_->units(model::Resource::neuron)) {
+    const bool whole = is_offered(model::Resource::neuron, device) || is_offered(model::Resource::neurondevice, device);
+    gives_whole = gives_whole || whole;
+    if (!is_well(model::Resource::neuron, device) || held.contains(device)) continue;
+    request.free_devices.push_back(device);
+    if (whole) free_whole.push_back(device);
+  }
+  if (gives_whole) request.free_devices = std::move(free_whole);
+  if (model::is_silicon(resource)) {
+    request.reluctant_devices = withheld_devices(resource);
+    for (const int efa : view_->units(model::Resource::efa)) {
+      if (is_well(model::Resource::efa, efa) && !held_efas.contains(efa)) request.free_efas.push_back(efa);
+    }
+  } else if (const auto sizes = sizes_beside_.find(static_cast<std::size_t>(std::max(request.size, 0)));
+             sizes != sizes_beside_.end()) {
+    request.likely_sizes = sizes->second;
+  }
+  if (const holdings::Holding* beside = companion(resource, mark)) {
+    (model::is_silicon(resource) ? request.prefer_efas : request.prefer_devices) =
+        model::is_silicon(resource) ? beside->units : beside->devices;
+  }
+}
+
+// Devices that the kubelet does not give through another silicon resource now.
+std::vector<int> AllocationDesk::withheld_devices(model::Resource resource) const {
+  std::set<int> devices;
+  for (const auto& [other, units] : withheld_) {
+    if (other == resource || !model::is_silicon(other)) continue;
+    devices.insert(units.begin(), units.end());
+  }
+  return {devices.begin(), devices.end()};
+}
+
+// Remembers the sizes of a container that has silicon and NICs: the next one like it may ask for the NICs first.
+void AllocationDesk::learn_size(model::Resource resource, const std::vector<int>& units, holdings::AdmissionMark mark) {
+  constexpr std::size_t kRemembered = 4;
+  const holdings::Holding* beside = companion(resource, mark);
+  if (beside == nullptr) return;
+  const bool silicon = model::is_silicon(resource);
+  const std::size_t efas = silicon ? beside->units.size() : units.size();
+  // As many devices as its cores fill: where they lie scattered, the next container's need not.
+  const std::size_t cores = silicon ? silicon_of_units(resource, units).cores.size() : beside->cores.size();
+  const auto each = static_cast<std::size_t>(std::max(view_->topology().cores_per_device, 1));
+  const int devices = static_cast<int>((cores + each - 1) / each);
+  std::vector<int>& sizes = sizes_beside_[efas];
+  std::erase(sizes, devices);
+  sizes.insert(sizes.begin(), devices);
+  if (sizes.size() > kRemembered) sizes.pop_back();
+}
+
+// "neuron=12 neuroncore=48 efa=6": units that are well and that nobody holds, for the log.
+std::string AllocationDesk::left() const {
+  std::string text;
+  for (const model::Resource resource : {model::Resource::neuron, model::Resource::neuroncore, model::Resource::efa}) {
+    std::set<int> taken;
+    for (const holdings::Holding& holding : ledger_.holdings()) {
+      if (holding.resource == resource) taken.insert(holding.units.begin(), holding.units.end());
+    }
+    const std::vector<int> blocked = model::is_silicon(resource) ? ledger_.blocked_cores(resource) : std::vector<int>{};
+    const auto units = view_->units(resource);
+    const auto free = std::count_if(units.begin(), units.end(), [&](int unit) {
+      const auto cores = view_->cores_of(resource, unit);
+      return !taken.contains(unit) && is_offered(resource, unit) &&
+             view_->health_of(resource, unit).state != model::HealthState::unhealthy &&
+             std::none_of(cores.begin(), cores.end(),
+                          [&](int core) { return std::binary_search(blocked.begin(), blocked.end(), core); });
+    });
+    if (!units.empty())
+      text += (text.empty() ? "" : " ") + std::string(model::short_name(resource)) + "=" + std::to_string(free);
+  }
+  return text;
+}
+
+void AllocationDesk::note_published(model::Resource resource, const UnitList& units) {
+  const MutexLock lock(mutex_);
+  std::vector<int>& withheld = withheld_[resource];
+  withheld.clear();
+  for (const UnitState& unit : units) {
+    if (unit.healthy || !view_) continue;
+    const auto known = view_->unit_of(resource, unit.id);
+    if (!known) continue;
+    withheld.push_back(resource == model::Resource::neuroncore ? view_->device_of_core(*known) : *known);
+  }
+}
+
+}  // namespace neuron::plugin

@@ -1,0 +1,126 @@
+// Which node the desk sees: the newest scan, read in the numbering of what is held, with what is held and not there.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "agent/base/parse.h"
+#include "agent/holdings/held.h"
+#include "plugin/device/allocation_desk.h"
+
+namespace neuron::plugin {
+namespace {
+
+bool holds_silicon(const holdings::Ledger& ledger) {
+  const auto& held = ledger.holdings();
+  return std::any_of(held.begin(), held.end(), [](const auto& one) { return model::is_silicon(one.resource); });
+}
+
+bool names_cores(const std::vector<holdings::ShownHolding>& shown) {
+  return std::any_of(shown.begin(), shown.end(), [](const holdings::ShownHolding& one) {
+    return one.resource_name == model::resource_name(model::Resource::neuroncore);
+  });
+}
+
+}  // namespace
+
+void AllocationDesk::set_view(NodeViewPtr view) {
+  const MutexLock lock(mutex_);
+  newest_ = std::move(view);
+  if (newest_) show_newest();
+}
+
+NodeViewPtr AllocationDesk::view() const {
+  const MutexLock lock(mutex_);
+  return view_;
+}
+
+void AllocationDesk::show_newest() {
+  NodeViewPtr next = newest_;
+  const auto& scanned = newest_->snapshot().host.lnc;
+  const bool same_numbering = !lnc_ || (scanned && scanned->value == *lnc_);
+  if (!same_numbering || !held_unseen_.devices.empty() || !held_unseen_.efas.empty()) {
+    next = std::make_shared<const NodeView>(
+        std::make_shared<const model::Snapshot>(holdings::with_held(newest_->snapshot(), held_unseen_, lnc_)));
+  }
+  if (const auto& lnc = next->snapshot().host.lnc; lnc && !lnc_) lnc_ = lnc->value;
+  if (view_) {
+    // Units of efa are positions, which move when an interface with a lower address appears.
+    ledger_.renumber(model::Resource::efa, [&](int unit) -> std::optional<int> {
+      const auto now = next->unit_of(model::Resource::efa, view_->id_of(model::Resource::efa, unit));
+      return now ? std::optional(*now) : std::nullopt;
+    });
+  }
+  view_ = std::move(next);
+}
+
+void AllocationDesk::adopt_numbering() {
+  const MutexLock lock(mutex_);
+  if (!newest_ || !lnc_) return;
+  const auto& scanned = newest_->snapshot().host.lnc;
+  if (!scanned || scanned->value == *lnc_) {
+    waiting_lnc_.reset();
+    return;
+  }
+  if (holds_silicon(ledger_)) {
+    if (waiting_lnc_ == scanned->value) return;
+    waiting_lnc_ = scanned->value;
+    spdlog::warn(
+        "LNC is {} now, but containers hold cores that were numbered with LNC {}: all cores keep their numbers until "
+        "no container holds any; drain the node to change over",
+        scanned->value, *lnc_);
+    return;
+  }
+  spdlog::info("cores are numbered with LNC {} from now on, not {}", scanned->value, *lnc_);
+  lnc_ = scanned->value;
+  waiting_lnc_.reset();
+  show_newest();
+}
+
+bool AllocationDesk::wants_numbering(const holdings::ShownHoldings& shown) const {
+  const MutexLock lock(mutex_);
+  return !numbering_known_ && (names_cores(shown.listed) || names_cores(shown.stored));
+}
+
+// True: ids are read with another LNC than before.
+bool AllocationDesk::learn_numbering(const holdings::NumberingEvidence& evidence) {
+  const model::HostScan& host = newest_->snapshot().host;
+  if (numbering_known_ || !holdings::physical_cores_per_device(host)) return false;
+  numbering_known_ = true;
+  if (lnc_ && (evidence.given.empty() || holds_silicon(ledger_))) return false;
+  const auto lnc = holdings::lnc_in_use(evidence, host);
+  if (!lnc || lnc == lnc_) return false;
+  lnc_ = lnc;
+  return true;
+}
+
+// True: it names hardware that nobody has seen.
+bool AllocationDesk::learn_unseen(const holdings::ShownHolding& shown) {
+  const auto resource = model::parse_resource(shown.resource_name);
+  if (!resource) return false;
+  constexpr int kMaxUnit = 65535;
+  const model::HostScan& host = newest_->snapshot().host;
+  const int cores = holdings::physical_cores_per_device(host).value_or(0) / lnc_.value_or(1);
+  bool unseen = false;
+  for (const std::string& id : shown.ids) {
+    if (resource == model::Resource::efa) {
+      unseen = (!view_->unit_of(model::Resource::efa, id) && holdings::note_held_efa(held_unseen_, id)) || unseen;
+      continue;
+    }
+    auto index = parse_int(id, 0, kMaxUnit);
+    if (index && resource == model::Resource::neuroncore)
+      index = cores > 0 ? std::optional(*index / cores) : std::nullopt;
+    if (!index || view_->device(*index) != nullptr) continue;
+    unseen = holdings::note_held_device(held_unseen_, *index, host) || unseen;
+  }
+  return unseen;
+}
+
+void AllocationDesk::learn(const holdings::ShownHoldings& shown) {
+  bool changed = learn_numbering(shown.numbering);
+  for (const auto* source : {&shown.listed, &shown.stored}) {
+    for (const holdings::ShownHolding& one : *source) changed = learn_unseen(one) || changed;
+  }
+  if (changed) show_newest();
+}
+
+}  // namespace neuron::plugin

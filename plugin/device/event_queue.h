@@ -1,0 +1,57 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "agent/base/clock.h"
+#include "agent/base/fd.h"
+#include "agent/base/mutex.h"
+#include "agent/base/result.h"
+#include "agent/model/resource.h"
+#include "agent/rpc/pod_resources.h"
+
+namespace neuron::plugin {
+
+// What other threads tell the main thread.
+struct SnapshotChanged {};
+struct StreamEnded {  // the kubelet ended a ListAndWatch that we did not end
+  model::Resource resource{};
+};
+struct RegisterDone {
+  model::Resource resource{};
+  std::string endpoint;
+  std::optional<Error> error;
+};
+struct Allocated {};
+struct AllocateHeld {};     // by the ListGate, whose timer the loop keeps
+struct AllocateDoubted {};  // held as well, until a list of ours has made the kubelet write its checkpoint
+struct HoldersListed {
+  SteadyTime asked_at;
+  Result<std::vector<rpc::PodDevices>> answer;
+};
+struct AllocatableListed {
+  SteadyTime asked_at;
+  Result<rpc::Allocatable> answer;
+};
+using Event = std::variant<SnapshotChanged, StreamEnded, RegisterDone, Allocated, AllocateHeld, AllocateDoubted,
+                           HoldersListed, AllocatableListed>;
+
+// From any thread to the main thread's poll loop.
+class EventQueue {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<EventQueue>> open();
+
+  void post(Event event) EXCLUDES(mutex_);                   // any thread, never blocks
+  [[nodiscard]] std::vector<Event> take() EXCLUDES(mutex_);  // main thread: everything so far, in order
+  [[nodiscard]] int fd() const { return wake_.get(); }       // readable while events wait
+
+ private:
+  explicit EventQueue(Fd wake) : wake_(std::move(wake)) {}
+  Fd wake_;
+  Mutex mutex_;
+  std::vector<Event> events_ GUARDED_BY(mutex_);
+};
+
+}  // namespace neuron::plugin

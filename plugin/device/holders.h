@@ -1,0 +1,65 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/base/clock.h"
+#include "agent/rpc/pod_resources.h"
+#include "plugin/device/allocation_desk.h"
+#include "plugin/kubelet/checkpoint.h"
+
+namespace neuron::plugin {
+
+// Who holds what, put together from its two sources: PodResources names pods but leaves out plain init containers; the
+// checkpoint has every container but only as of its last write. One thread.
+class Holders {
+ public:
+  // What is told now. `nothing`: neither source can be read; what was known before stays.
+  enum class Source { list_and_checkpoint, list, checkpoint, nothing };
+
+  // `interval`: see wants_fresh_checkpoint.
+  Holders(std::string checkpoint_path, std::chrono::milliseconds interval)
+      : checkpoint_path_(std::move(checkpoint_path)), interval_(interval) {}
+
+  // The kubelet's newest List, asked at `asked_at`.
+  void set_listed(const std::vector<rpc::PodDevices>& listed, SteadyTime asked_at);
+
+  // List was refused or had no answer in time: from now on, what it said before does not count, until the next one.
+  void list_failed() { listed_.reset(); }
+
+  // What is shown as of the newest List, the checkpoint read now; the checkpoint alone while List does not answer.
+  // nullopt: neither source could be read.
+  [[nodiscard]] std::optional<holdings::ShownHoldings> merged(SteadyTime now);
+  [[nodiscard]] const StoredHoldings* written() const { return stored_ ? &*stored_ : nullptr; }  // as then read
+  [[nodiscard]] Source source() const { return source_; }                                        // of the last merged()
+
+  // After a List, answered or not: true when the checkpoint has entries that it does not show, ended pods or init
+  // containers. A ListAndWatch message makes the kubelet write the checkpoint anew, which tells the two apart. Twice
+  // per entry, as the first time may come too soon: the kubelet forgets an ended pod at a List that follows. Twice more
+  // when a pod or container has left the list, as it may be the one whose init container held the entry. Otherwise once
+  // in `interval`: kubelets before 1.34 list pods that have ended, and without List nothing tells.
+  [[nodiscard]] bool wants_fresh_checkpoint(SteadyTime now);
+  void kubelet_is_new() { asked_about_.clear(); }  // what was asked of its predecessor has no answer
+
+ private:
+  // The checkpoint as it is now; nullptr: it cannot be read.
+  [[nodiscard]] const StoredHoldings* stored();
+
+  std::string checkpoint_path_;
+  std::chrono::milliseconds interval_;
+  std::string error_;  // as last logged
+  Source source_ = Source::nothing;
+  std::optional<StoredHoldings> stored_;                       // as last read
+  std::optional<std::vector<holdings::ShownHolding>> listed_;  // nullopt while List does not answer
+  std::set<std::string> pods_;  // in the newest List: pods, and what their containers hold
+  SteadyTime asked_at_{};
+  SteadyTime wanted_at_{};                  // when a fresh checkpoint was last asked for
+  std::set<std::string> unlisted_;          // entries found in the checkpoint only, at the last merge
+  std::map<std::string, int> asked_about_;  // how often a fresh checkpoint was asked for because of each
+};
+
+}  // namespace neuron::plugin

@@ -1,0 +1,147 @@
+#include "plugin/device/node_view.h"
+
+#include <algorithm>
+
+#include "agent/base/parse.h"
+#include "agent/core/logical_cores.h"
+
+namespace neuron::plugin {
+
+NodeView::NodeView(model::SnapshotPtr snapshot) : snapshot_(std::move(snapshot)) {
+  const model::HostScan& host = snapshot_->host;
+  topology_ = allocator::make_topology(host);
+  for (std::size_t i = 0; i < host.devices.size(); ++i) {
+    position_of_device_[host.devices[i].index] = i;
+    device_units_.push_back(host.devices[i].index);
+    cores_.push_back(core::core_ids_of(host.devices[i], host));
+    for (const int core : cores_.back()) {
+      position_of_core_[core] = i;
+      core_units_.push_back(core);
+    }
+    find_health_of_cores(i, cores_.back());
+  }
+  std::sort(core_units_.begin(), core_units_.end());
+  for (std::size_t i = 0; i < host.efas.size(); ++i) {
+    if (host.efas[i].name.empty()) continue;  // never bound: the kubelet has no name for it
+    efa_by_name_[host.efas[i].name] = static_cast<int>(i);
+    efa_units_.push_back(static_cast<int>(i));
+  }
+}
+
+const std::vector<int>& NodeView::units(model::Resource resource) const {
+  switch (resource) {
+    case model::Resource::neuroncore:
+      return core_units_;
+    case model::Resource::neuron:
+    case model::Resource::neurondevice:
+      return device_units_;
+    case model::Resource::efa:
+      break;
+  }
+  return efa_units_;
+}
+
+std::string NodeView::id_of(model::Resource resource, int unit) const {
+  return resource == model::Resource::efa ? efa(unit).name : std::to_string(unit);
+}
+
+Result<int> NodeView::unit_of(model::Resource resource, std::string_view id) const {
+  const auto unknown = [&](std::string_view how) {
+    return fail(ErrorCode::invalid_argument, std::string(model::resource_name(resource)) + ": this node has no \"" +
+                                                 printable(id, 64) + "\"; ids are " + std::string(how));
+  };
+  if (resource == model::Resource::efa) {
+    const auto found = efa_by_name_.find(id);
+    if (found == efa_by_name_.end()) return unknown("RDMA device names such as rdmap16s25");
+    return found->second;
+  }
+  constexpr int kMaxUnit = 1'000'000;
+  const auto unit = parse_int(id, 0, kMaxUnit);
+  const bool canonical = unit && std::to_string(*unit) == id;
+  if (resource == model::Resource::neuroncore) {
+    if (!canonical || !position_of_core_.contains(*unit)) return unknown("decimal logical core indices");
+  } else if (!canonical || !position_of_device_.contains(*unit)) {
+    return unknown("decimal device indices");
+  }
+  return *unit;
+}
+
+std::size_t NodeView::device_position(model::Resource resource, int unit) const {
+  return resource == model::Resource::neuroncore ? position_of_core_.at(unit) : position_of_device_.at(unit);
+}
+
+void NodeView::find_health_of_cores(std::size_t position, const std::vector<int>& core_ids) {
+  if (position >= snapshot_->core_health.size()) return;
+  const auto& verdicts = snapshot_->core_health[position];
+  const model::NeuronDevice& device = snapshot_->host.devices[position];
+  for (std::size_t at = 0; at < core_ids.size(); ++at) {
+    const model::Health* worst = nullptr;
+    for (const int core : core::physical_cores_of(device, snapshot_->host, static_cast<int>(at))) {
+      if (core < 0 || static_cast<std::size_t>(core) >= verdicts.size()) continue;
+      const model::Health& verdict = verdicts[static_cast<std::size_t>(core)];
+      if (worst == nullptr || model::badness(verdict.state) > model::badness(worst->state)) worst = &verdict;
+    }
+    if (worst != nullptr) health_of_core_[core_ids[at]] = worst;
+  }
+}
+
+const model::Health& NodeView::health_of(model::Resource resource, int unit) const {
+  if (resource == model::Resource::efa) return snapshot_->efa_health.at(static_cast<std::size_t>(unit));
+  if (resource == model::Resource::neuroncore) {
+    if (const auto found = health_of_core_.find(unit); found != health_of_core_.end()) return *found->second;
+  }
+  return snapshot_->device_health.at(device_position(resource, unit));
+}
+
+std::vector<int> NodeView::numa_of(model::Resource resource, int unit) const {
+  int node = -1;
+  if (resource == model::Resource::efa) {
+    node = efa(unit).numa_node.value_or(-1);
+  } else if (const auto& numa = snapshot_->host.devices[device_position(resource, unit)].numa_node) {
+    node = numa->value;
+  }
+  return node < 0 ? std::vector<int>{} : std::vector<int>{node};
+}
+
+std::vector<int> NodeView::cores_of(model::Resource resource, int unit) const {
+  if (resource == model::Resource::efa) return {};
+  if (resource == model::Resource::neuroncore) return {unit};
+  return cores_[device_position(resource, unit)];
+}
+
+int NodeView::device_of_core(int core) const {
+  return snapshot_->host.devices[position_of_core_.at(core)].index;
+}
+
+int NodeView::device_of(model::Resource resource, int unit) const {
+  if (resource == model::Resource::efa) return -1;
+  return resource == model::Resource::neuroncore ? device_of_core(unit) : unit;
+}
+
+const model::NeuronDevice* NodeView::device(int index) const {
+  const auto found = position_of_device_.find(index);
+  return found == position_of_device_.end() ? nullptr : &snapshot_->host.devices[found->second];
+}
+
+const model::EfaInterface& NodeView::efa(int unit) const {
+  return snapshot_->host.efas.at(static_cast<std::size_t>(unit));
+}
+
+UnitList make_unit_list(const NodeView& view, model::Resource resource, const core::OfferPolicy& offer,
+                        const UnitUse& use) {
+  UnitList list;
+  if (!offer.serves(resource)) return list;
+  for (const int unit : view.units(resource)) {
+    const bool held = std::binary_search(use.held.begin(), use.held.end(), unit);
+    if (!held && !offer.offers(resource, view.device_of(resource, unit))) continue;
+    const std::vector<int> cores = view.cores_of(resource, unit);
+    const bool blocked = std::any_of(cores.begin(), cores.end(), [&](int core) {
+      return std::binary_search(use.blocked_cores.begin(), use.blocked_cores.end(), core);
+    });
+    const bool broken = view.health_of(resource, unit).state == model::HealthState::unhealthy;
+    list.push_back({view.id_of(resource, unit), !blocked && !broken, view.numa_of(resource, unit)});
+  }
+  return list;
+}
+
+}  // namespace neuron::plugin

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/allocator/allocator.h"
+#include "agent/base/result.h"
+#include "agent/core/offer_policy.h"
+#include "agent/model/resource.h"
+#include "agent/model/snapshot.h"
+#include "plugin/device/watch_hub.h"
+
+namespace neuron::plugin {
+
+// One snapshot in the kubelet's terms: the units of every resource, their ids, health and silicon. Immutable once
+// built; shared by all RPCs. A unit is an integer: device index, global logical core id, or position among the EFA
+// interfaces.
+class NodeView {
+ public:
+  explicit NodeView(model::SnapshotPtr snapshot);
+
+  [[nodiscard]] const model::Snapshot& snapshot() const { return *snapshot_; }
+  [[nodiscard]] const allocator::NodeTopology& topology() const { return topology_; }
+
+  // Units of a resource that the node has, offered or not, ascending; empty = none.
+  [[nodiscard]] const std::vector<int>& units(model::Resource resource) const;
+
+  [[nodiscard]] std::string id_of(model::Resource resource, int unit) const;
+  // Errors: invalid_argument, naming the id and how ids look.
+  [[nodiscard]] Result<int> unit_of(model::Resource resource, std::string_view id) const;
+
+  // Of a logical core the worst of its physical ones; of a device as a whole.
+  [[nodiscard]] const model::Health& health_of(model::Resource resource, int unit) const;
+  [[nodiscard]] std::vector<int> numa_of(model::Resource resource, int unit) const;  // empty: unknown
+
+  // Silicon of a unit: global core ids, ascending; empty for EFA.
+  [[nodiscard]] std::vector<int> cores_of(model::Resource resource, int unit) const;
+  [[nodiscard]] int device_of_core(int core) const;                       // valid core ids only
+  [[nodiscard]] int device_of(model::Resource resource, int unit) const;  // index, of a valid unit; -1 for EFA
+  [[nodiscard]] const model::NeuronDevice* device(int index) const;       // nullptr when absent
+  [[nodiscard]] const model::EfaInterface& efa(int unit) const;
+
+ private:
+  [[nodiscard]] std::size_t device_position(model::Resource resource, int unit) const;
+  void find_health_of_cores(std::size_t position, const std::vector<int>& core_ids);
+
+  model::SnapshotPtr snapshot_;
+  allocator::NodeTopology topology_;
+  std::vector<int> device_units_;
+  std::vector<int> core_units_;
+  std::vector<int> efa_units_;                     // positions of the interfaces that have a name
+  std::vector<std::vector<int>> cores_;            // by position in snapshot.host.devices
+  std::map<int, std::size_t> position_of_device_;  // device index -> position in snapshot.host.devices
+  std::map<int, std::size_t> position_of_core_;    // core id -> position of its device
+  // Core id -> the worst of its physical cores, in the snapshot; without entry where nobody judged them.
+  std::map<int, const model::Health*> health_of_core_;
+  std::map<std::string, int, std::less<>> efa_by_name_;
+};
+
+using NodeViewPtr = std::shared_ptr<const NodeView>;
+
+// What a list says besides what the node has. Both ascending.
+struct UnitUse {
+  std::vector<int> blocked_cores;  // held through another resource: not to be given through this one
+  std::vector<int> held;           // units that containers hold through this very resource
+};
+
+// The list a resource shows the kubelet: every unit that `offer` has under this name, Unhealthy when its hardware is or
+// when one of its cores is blocked. Hardware that fails or vanishes is never dropped. A device of a split node that is
+// not offered under this name is absent, so that the capacity is right too, except for what is held: the kubelet
+// crashes on a device that leaves while it is allocated, and kills a pod whose device it finds Unhealthy when it
+// restarts. Empty: the resource is not to be registered. One that is not served at all has no list even for what is
+// held, as another plugin may serve it.
+[[nodiscard]] UnitList make_unit_list(const NodeView& view, model::Resource resource, const core::OfferPolicy& offer,
+                                      const UnitUse& use);
+
+}  // namespace neuron::plugin

@@ -1,0 +1,48 @@
+#include "plugin/device/plugin_server.h"
+
+#include <sys/un.h>
+
+#include <chrono>
+
+namespace neuron::plugin {
+
+PluginServer::PluginServer(model::Resource resource, std::string endpoint, AllocationDesk& desk,
+                           const DevicePluginService::Hooks& hooks)
+    : resource_(resource), endpoint_(std::move(endpoint)), service_(resource, desk, hub_, hooks) {}
+
+Result<std::unique_ptr<PluginServer>> PluginServer::start(model::Resource resource, const std::string& directory,
+                                                          const std::string& endpoint, AllocationDesk& desk,
+                                                          const DevicePluginService::Hooks& hooks) {
+  const std::string path = directory + "/" + endpoint;
+  if (path.size() >= sizeof(sockaddr_un::sun_path)) {
+    return fail(ErrorCode::invalid_argument, path + ": too long for a unix socket (at most " +
+                                                 std::to_string(sizeof(sockaddr_un::sun_path) - 1) + " bytes)");
+  }
+  std::unique_ptr<PluginServer> plugin(new PluginServer(resource, endpoint, desk, hooks));
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
+  builder.RegisterService(&plugin->service_);
+  plugin->server_ = builder.BuildAndStart();
+  if (!plugin->server_) {
+    // Not the socket's name, which is another one each time: what is said once is not said again.
+    return fail(ErrorCode::unavailable,
+                directory + ": no socket can be made there; is it writable, has its file system inodes left?");
+  }
+  return plugin;
+}
+
+void PluginServer::close() {
+  hub_.close();
+  service_.close();
+}
+
+PluginServer::~PluginServer() {
+  constexpr std::chrono::milliseconds kPatience{400};  // everything of ours has ended by then; peers may be stuck
+  close();
+  if (server_) {
+    server_->Shutdown(std::chrono::system_clock::now() + kPatience);
+    server_->Wait();
+  }
+}
+
+}  // namespace neuron::plugin

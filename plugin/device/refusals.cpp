@@ -1,0 +1,67 @@
+#include "plugin/device/refusals.h"
+
+#include <string_view>
+
+namespace neuron::plugin::refusals {
+namespace {
+
+constexpr std::string_view kAgain = "let a Job or ReplicaSet make this pod again";
+constexpr std::string_view kPage = "(docs/one-name-or-two.md)";
+
+std::string quoted(const std::string& id) {
+  return "\"" + id + "\"";
+}
+
+Error refuse(ErrorCode code, model::Resource resource, const std::string& why) {
+  return make_error(code, std::string(model::resource_name(resource)) + ": " + why);
+}
+
+}  // namespace
+
+Error not_scanned() {
+  return make_error(ErrorCode::unavailable, "the node has not been scanned yet; " + std::string(kAgain));
+}
+
+Error no_ids(model::Resource resource) {
+  return refuse(ErrorCode::invalid_argument, resource, "no device ids in the request");
+}
+
+Error asked_twice(model::Resource resource, const std::string& id) {
+  return refuse(ErrorCode::invalid_argument, resource, quoted(id) + " is in the request more than once");
+}
+
+Error unhealthy(model::Resource resource, const std::string& id, const model::Health& health) {
+  std::string why = quoted(id) + " is unhealthy: " + (health.sentence.empty() ? health.reason : health.sentence);
+  if (!health.action.empty()) why += "; " + health.action;
+  return refuse(ErrorCode::failed_precondition, resource, why);
+}
+
+Error not_offered(model::Resource resource, const std::string& id) {
+  return refuse(ErrorCode::failed_precondition, resource,
+                quoted(id) + " is given under another name now, as this node's --resources or --core-devices say; " +
+                    std::string(kAgain));
+}
+
+Error held(model::Resource resource, const holdings::Conflict& conflict) {
+  return refuse(ErrorCode::failed_precondition, resource,
+                conflict.describe() + " until that container ends; " + std::string(kAgain) +
+                    ", or use one of the two names per node " + std::string(kPage));
+}
+
+Error other_silicon(model::Resource resource, const holdings::Holding& first, const core::OfferPolicy& offer) {
+  const std::string given = "the container was just given " + std::to_string(first.cores.size()) + " cores through " +
+                            std::string(model::resource_name(first.resource));
+  if (offer.split) {
+    return refuse(ErrorCode::failed_precondition, resource,
+                  given +
+                      ", and this node gives no device under both names, so never the same silicon; ask for one "
+                      "name only " +
+                      std::string(kPage));
+  }
+  return refuse(ErrorCode::failed_precondition, resource,
+                given +
+                    ", which is the same silicon; ask for all cores of the same devices through both, or for one "
+                    "only");
+}
+
+}  // namespace neuron::plugin::refusals

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "agent/base/result.h"
+#include "agent/core/offer_policy.h"
+#include "agent/holdings/ledger.h"
+#include "agent/model/health.h"
+
+// What Allocate says when it refuses. The kubelet fails the pod for good and puts the sentence into its event, as
+// "Allocate failed due to rpc error: code = … desc = <sentence>, which is unexpected": so each is one sentence without
+// a full stop, and says what is in the way and what to do. Pure.
+namespace neuron::plugin::refusals {
+
+[[nodiscard]] Error not_scanned();                                                 // unavailable
+[[nodiscard]] Error no_ids(model::Resource resource);                              // invalid_argument
+[[nodiscard]] Error asked_twice(model::Resource resource, const std::string& id);  // invalid_argument
+[[nodiscard]] Error unhealthy(model::Resource resource, const std::string& id, const model::Health& health);
+// The unit is listed because a container held it under a name that the node no longer offers it by.
+[[nodiscard]] Error not_offered(model::Resource resource, const std::string& id);
+[[nodiscard]] Error held(model::Resource resource, const holdings::Conflict& conflict);
+// The container that asks was given `first` a moment ago, and the two are not the same silicon.
+[[nodiscard]] Error other_silicon(model::Resource resource, const holdings::Holding& first,
+                                  const core::OfferPolicy& offer);
+
+}  // namespace neuron::plugin::refusals

@@ -1,0 +1,160 @@
+#include "plugin/device/registration_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "agent/base/parse.h"
+
+namespace neuron::plugin {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A server ends its streams and unlinks its socket at about the same time, in either order.
+constexpr milliseconds kEndTakes{250};
+constexpr std::size_t kMostOthers = 64;  // a directory full of sockets is no reason to grow
+constexpr std::size_t kMostNamed = 4;
+
+std::set<std::string> healthy_ids(const UnitList& units) {
+  std::set<std::string> ids;
+  for (const UnitState& unit : units) {
+    if (unit.healthy) ids.insert(unit.id);
+  }
+  return ids;
+}
+
+std::set<std::string> ids_of(const rpc::Allocatable& allocatable, model::Resource resource) {
+  const auto found = allocatable.find(std::string(model::resource_name(resource)));
+  return found == allocatable.end() ? std::set<std::string>() : found->second;
+}
+
+}  // namespace
+
+RegistrationCheck::RegistrationCheck(milliseconds pace, Listening listening)
+    : pace_(pace), listening_(std::move(listening)) {}
+
+void RegistrationCheck::other_appeared(const std::string& name, SteadyTime now) {
+  if (others_.size() >= kMostOthers && !others_.contains(name)) return;
+  others_[name] = {now, now, std::nullopt};
+  ask_by(now + kSettled);
+}
+
+void RegistrationCheck::other_vanished(const std::string& name, SteadyTime now) {
+  const auto found = others_.find(name);
+  if (found == others_.end() || found->second.gone_at) return;
+  found->second.gone_at = now;
+  found->second.seen_at = now;
+  ask_by(now + kSoon);
+}
+
+void RegistrationCheck::ask_by(SteadyTime at) {
+  ask_at_ = std::min(ask_at_.value_or(at), at);
+}
+
+std::optional<SteadyTime> RegistrationCheck::next() const {
+  return asking_ ? std::nullopt : ask_at_;
+}
+
+bool RegistrationCheck::due(SteadyTime now) {
+  if (!ask_at_) ask_at_ = now + pace_;
+  if (asking_ || now < *ask_at_) return false;
+  for (auto& [name, other] : others_) {
+    if (other.gone_at) continue;
+    if (listening_(name)) {
+      other.seen_at = now;
+    } else {
+      other.gone_at = now;
+    }
+  }
+  asking_ = true;
+  ask_at_ = now + pace_;
+  return true;
+}
+
+// Another plugin ended while this was registered.
+bool RegistrationCheck::other_gone_since(const Claim& claim) const {
+  return std::any_of(others_.begin(), others_.end(), [&](const auto& entry) {
+    return entry.second.gone_at && claim.registered_at < *entry.second.gone_at;
+  });
+}
+
+// Another plugin is gone, and what the kubelet shows of the resource does not tell whether it was this resource's.
+bool RegistrationCheck::lost_unseen(const Claim& claim, bool answer_missing) const {
+  const bool same_either_way = answer_missing || healthy_ids(*claim.units).empty();
+  return std::any_of(others_.begin(), others_.end(), [&](const auto& entry) {
+    const Other& other = entry.second;
+    if (!other.gone_at || claim.registered_at >= *other.gone_at) return false;
+    return same_either_way || claim.published_at >= other.seen_at - kEndTakes;
+  });
+}
+
+bool RegistrationCheck::differs(const Claim& claim, const rpc::Allocatable& allocatable, SteadyTime asked_at) {
+  Doubt& doubt = doubts_[claim.resource];
+  if (healthy_ids(*claim.units) == ids_of(allocatable, claim.resource)) {
+    doubt.differs_since.reset();
+    return false;
+  }
+  const SteadyTime touched_at = std::max(claim.registered_at, claim.published_at);
+  if (!doubt.differs_since || *doubt.differs_since < touched_at) doubt.differs_since = asked_at;
+  return asked_at - *doubt.differs_since >= kSoon || other_gone_since(claim);
+}
+
+std::vector<RegistrationCheck::Lost> RegistrationCheck::answered(SteadyTime asked_at,
+                                                                 const Result<rpc::Allocatable>& allocatable,
+                                                                 const std::vector<Claim>& claims, SteadyTime now) {
+  asking_ = false;
+  std::vector<Lost> all;
+  bool undecided = false;
+  for (const Claim& claim : claims) {
+    Doubt& doubt = doubts_[claim.resource];
+    std::string why;
+    if (lost_unseen(claim, !allocatable.has_value())) {
+      why = "another plugin ended, and the kubelet does not tell whose devices it shows";
+    } else if (const SteadyTime touched_at = std::max(claim.registered_at, claim.published_at);
+               !allocatable || touched_at + kSettled > asked_at) {
+      if (!allocatable || (!other_gone_since(claim) && !doubt.differs_since)) continue;  // the next question will do
+      undecided = true;
+      ask_by(touched_at + kSettled);
+      continue;
+    } else if (differs(claim, *allocatable, asked_at)) {
+      why = fmt::format("the kubelet shows {} healthy of it instead of {}", ids_of(*allocatable, claim.resource).size(),
+                        healthy_ids(*claim.units).size());
+    } else {
+      if (doubt.differs_since) ask_by(now + kSoon);
+      continue;
+    }
+    if (doubt.lost_at && now < *doubt.lost_at + doubt.pause) {
+      undecided = true;
+      ask_by(*doubt.lost_at + doubt.pause);
+      continue;
+    }
+    const bool afresh = !doubt.lost_at || now - *doubt.lost_at > kCalm;
+    doubt.times = afresh ? 1 : doubt.times + 1;
+    doubt.pause = afresh ? milliseconds(kFirstPause) : std::min<milliseconds>(doubt.pause * 2, kLongestPause);
+    doubt.lost_at = now;
+    doubt.differs_since.reset();
+    all.push_back({claim.resource, why + "; " + names_of_others(), doubt.times});
+  }
+  if (!undecided) std::erase_if(others_, [](const auto& other) { return other.second.gone_at.has_value(); });
+  return all;
+}
+
+std::string RegistrationCheck::names_of_others() const {
+  std::vector<std::pair<SteadyTime, std::string>> newest_first;
+  for (const auto& [name, other] : others_) {
+    newest_first.emplace_back(other.appeared_at, printable(name) + (other.gone_at ? " (gone)" : ""));
+  }
+  if (newest_first.empty()) return "no other plugin's socket is there";
+  std::sort(newest_first.rbegin(), newest_first.rend());
+  std::string text = "sockets of others:";
+  for (std::size_t i = 0; i < std::min(newest_first.size(), kMostNamed); ++i) {
+    text += (i == 0 ? " " : ", ") + newest_first[i].second;
+  }
+  if (newest_first.size() > kMostNamed) text += fmt::format(" and {} more", newest_first.size() - kMostNamed);
+  return text;
+}
+
+}  // namespace neuron::plugin

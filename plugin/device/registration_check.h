@@ -1,0 +1,93 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/base/clock.h"
+#include "agent/model/resource.h"
+#include "agent/rpc/pod_resources.h"
+#include "plugin/device/watch_hub.h"
+
+namespace neuron::plugin {
+
+// Notices that the kubelet no longer takes a resource from us though our stream is open. Another plugin that registers
+// the same name takes the kubelet's endpoint away without a word to us; when it leaves, all devices of that name are
+// unhealthy and nobody is asked for them, for ever (kubelet.md §2.3, §2.4). Two signs:
+// - what the kubelet shows as allocatable is not what we published, in two answers running, or in one after another
+//   plugin's socket went away;
+// - such a socket is gone, and the kubelet's list proves nothing: a list of ours that came after makes the
+//   devices look well though the endpoint is dead, and a list without a healthy unit looks the same either way.
+// Plain bookkeeping on times and names; one thread.
+class RegistrationCheck {
+ public:
+  using Listening = std::function<bool(const std::string& name)>;  // somebody serves that socket; must not block
+
+  // A resource that the kubelet has registered from us.
+  struct Claim {
+    model::Resource resource{};
+    SteadyTime registered_at{};
+    SteadyTime published_at{};  // when `units` were handed to the stream
+    UnitListPtr units;          // never null
+  };
+  struct Lost {
+    model::Resource resource{};
+    std::string why;  // for people: what was seen, naming the others' sockets
+    int times = 1;    // running, without kCalm between; more than once: another plugin lives and registers it as well
+  };
+
+  // An answer says nothing about a list that was published or registered later than this before the question.
+  static constexpr std::chrono::milliseconds kSettled{1500};
+  static constexpr std::chrono::milliseconds kSoon{1000};  // the next question after something was seen
+  // Between two losses of one resource: at least kFirstPause, doubling up to kLongestPause; afresh after kCalm.
+  static constexpr std::chrono::seconds kFirstPause{5};
+  static constexpr std::chrono::seconds kLongestPause{300};
+  static constexpr std::chrono::minutes kCalm{10};
+
+  // `pace`: how often to ask when nothing happens.
+  RegistrationCheck(std::chrono::milliseconds pace, Listening listening);
+
+  // The socket of another plugin, of whatever resource, was seen or is gone.
+  void other_appeared(const std::string& name, SteadyTime now);
+  void other_vanished(const std::string& name, SteadyTime now);
+
+  // True: ask the kubelet now, then call answered(). Looks which of the others still listen.
+  [[nodiscard]] bool due(SteadyTime now);
+  [[nodiscard]] std::optional<SteadyTime> next() const;  // when to call due() again; nullopt while an answer is awaited
+
+  // `allocatable`: an error judges nothing. `claims`: everything that is registered now; one that was registered or
+  // published after `asked_at` waits for the next answer.
+  [[nodiscard]] std::vector<Lost> answered(SteadyTime asked_at, const Result<rpc::Allocatable>& allocatable,
+                                           const std::vector<Claim>& claims, SteadyTime now);
+
+ private:
+  struct Other {
+    SteadyTime appeared_at{};
+    SteadyTime seen_at{};  // last known to listen
+    std::optional<SteadyTime> gone_at;
+  };
+  struct Doubt {  // about one resource
+    std::optional<SteadyTime> differs_since;
+    std::optional<SteadyTime> lost_at;
+    int times = 0;
+    std::chrono::milliseconds pause = kFirstPause;
+  };
+
+  void ask_by(SteadyTime at);
+  [[nodiscard]] bool other_gone_since(const Claim& claim) const;
+  [[nodiscard]] bool lost_unseen(const Claim& claim, bool answer_missing) const;
+  [[nodiscard]] bool differs(const Claim& claim, const rpc::Allocatable& allocatable, SteadyTime asked_at);
+  [[nodiscard]] std::string names_of_others() const;
+
+  const std::chrono::milliseconds pace_;
+  const Listening listening_;
+  std::optional<SteadyTime> ask_at_;
+  bool asking_ = false;
+  std::map<std::string, Other> others_;  // by socket name
+  std::map<model::Resource, Doubt> doubts_;
+};
+
+}  // namespace neuron::plugin

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "agent/base/mutex.h"
+#include "plugin/device/watch_hub.h"
+
+namespace neuron::plugin {
+
+// One open server stream that shows a WatchHub's newest list to its peer: one write in flight, one state pending that a
+// newer one replaces, finished exactly once and never during a write. Owns itself until gRPC says it is done; the hub
+// may hold it a little longer. `offer` and `stop` may come from any thread.
+template <typename Response>
+class WatchStream final : public grpc::ServerWriteReactor<Response>, public WatchSink {
+ public:
+  using Convert = std::function<Response(const UnitList&)>;
+  enum class End { by_us, by_peer };
+  using OnEnd = std::function<void(End)>;  // once, after the stream left the hub; any thread, must not block
+  using OnWrite = std::function<void()>;   // before each message is handed to gRPC; any thread, must not block
+
+  // Starts the stream and joins `hub`, which must outlive it. The returned reactor is what the handler gives to gRPC.
+  [[nodiscard]] static grpc::ServerWriteReactor<Response>* start(WatchHub& hub, Convert convert, OnWrite on_write,
+                                                                 OnEnd on_end) {
+    std::shared_ptr<WatchStream> stream(
+        new WatchStream(hub, std::move(convert), std::move(on_write), std::move(on_end)));
+    stream->self_ = stream;
+    hub.add(stream);
+    return stream.get();
+  }
+
+  void offer(UnitListPtr units) override EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    pending_ = std::move(units);
+    advance();
+  }
+
+  void stop() override EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    if (!ending_) end_ = End::by_us;
+    ending_ = true;
+    advance();
+  }
+
+  void OnWriteDone(bool ok) override EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    writing_ = false;
+    if (!ok) ending_ = true;
+    advance();
+  }
+
+  void OnCancel() override EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    ending_ = true;
+    advance();
+  }
+
+  void OnDone() override {
+    hub_.remove(this);
+    const std::shared_ptr<WatchStream> last = std::move(self_);  // `this` lives until the end of this scope at least
+    End end = End::by_peer;
+    {
+      const MutexLock lock(mutex_);
+      end = end_;
+    }
+    on_end_(end);
+  }
+
+ private:
+  WatchStream(WatchHub& hub, Convert convert, OnWrite on_write, OnEnd on_end)
+      : hub_(hub), convert_(std::move(convert)), on_write_(std::move(on_write)), on_end_(std::move(on_end)) {}
+
+  // Whatever can be done next. gRPC delivers reactions later, so starting them under our own lock is safe.
+  void advance() REQUIRES(mutex_) {
+    if (writing_ || finished_) return;
+    if (ending_) {
+      finished_ = true;
+      this->Finish(grpc::Status::OK);
+    } else if (pending_) {
+      message_ = convert_(*pending_);
+      pending_.reset();
+      writing_ = true;
+      on_write_();
+      this->StartWrite(&message_);
+    }
+  }
+
+  WatchHub& hub_;
+  const Convert convert_;
+  const OnWrite on_write_;
+  const OnEnd on_end_;
+  std::shared_ptr<WatchStream> self_;  // set before the stream is shared, cleared in OnDone
+
+  Mutex mutex_;
+  UnitListPtr pending_ GUARDED_BY(mutex_);
+  Response message_ GUARDED_BY(mutex_);
+  End end_ GUARDED_BY(mutex_) = End::by_peer;
+  bool writing_ GUARDED_BY(mutex_) = false;
+  bool ending_ GUARDED_BY(mutex_) = false;
+  bool finished_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace neuron::plugin

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "agent/base/fd.h"
+#include "agent/base/result.h"
+
+namespace neuron::plugin {
+
+// Held by the one agent that serves a kubelet directory, until its process ends; a crash releases it. It is a lock of
+// the directory itself, as kubelets before 1.33 delete every file in it when they start. Whoever goes over to another
+// directory of the same name takes a new one. An open directory keeps inotify from telling of its end (socket_watch.h).
+class InstanceLock {
+ public:
+  // Errors: failed_precondition when another process holds it; who that is, is told as far as it can be seen from here:
+  // its pid if it lives in this pid namespace, else the sockets on which an agent listens there. not_found without the
+  // directory.
+  [[nodiscard]] static Result<InstanceLock> take(const std::string& directory);
+
+ private:
+  explicit InstanceLock(Fd directory) : directory_(std::move(directory)) {}
+  Fd directory_;
+};
+
+}  // namespace neuron::plugin

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "agent/base/error.h"
+#include "agent/model/resource.h"
+#include "agent/rpc/call_keeper.h"
+
+namespace neuron::plugin {
+
+// Registers resources with the kubelet behind one socket. One thread.
+class KubeletRegistration {
+ public:
+  using Done = std::function<void(std::optional<Error>)>;  // once, on a gRPC thread; nullopt = registered
+
+  explicit KubeletRegistration(std::string kubelet_socket) : socket_(std::move(kubelet_socket)) {}
+
+  // Tells the kubelet that `resource` is served at `endpoint`, a file name beside its socket. The kubelet dials back
+  // before it answers, so the plugin must be serving. Never blocks. A new connection each time.
+  void start(model::Resource resource, const std::string& endpoint, std::chrono::milliseconds deadline, Done done);
+
+ private:
+  std::string socket_;
+  rpc::CallKeeper calls_;
+};
+
+}  // namespace neuron::plugin

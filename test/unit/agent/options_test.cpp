@@ -1,0 +1,81 @@
+#include "tools/neuron-agent/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+namespace neuron::agent {
+namespace {
+
+struct Parsed {
+  Options options;
+  std::string error;
+};
+
+Parsed parse(std::vector<std::string> words) {
+  Parsed parsed;
+  CLI::App app;
+  add_options(app, parsed.options);
+  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+  try {
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    parsed.error = error.what();
+  }
+  return parsed;
+}
+
+TEST(Options, DefaultsAreThoseOfANode) {
+  const Options options = parse({}).options;
+  EXPECT_EQ(options.root, "/");
+  EXPECT_EQ(options.device_plugins_dir(), "/var/lib/kubelet/device-plugins");
+  EXPECT_EQ(options.pod_resources_socket(), "/var/lib/kubelet/pod-resources/kubelet.sock");
+  EXPECT_EQ(options.effective_host_path_prefix(), "");
+  EXPECT_EQ(options.scan_interval, std::chrono::seconds(5));
+  EXPECT_FALSE(options.neurondevice);
+}
+
+TEST(Options, TheHostPathPrefixFollowsTheRootAndIsAbsolute) {
+  EXPECT_EQ(parse({"--root", "/sim/trn1"}).options.effective_host_path_prefix(), "/sim/trn1");
+  EXPECT_EQ(parse({"--root", "host"}).options.effective_host_path_prefix().front(), '/');
+  EXPECT_EQ(parse({"--root", "/host", "--host-path-prefix", ""}).options.effective_host_path_prefix(), "");
+}
+
+TEST(Options, FlagBeatsEnvironmentBeatsDefault) {
+  ::setenv("NEURON_AGENT_SCAN_INTERVAL", "7s", 1);
+  EXPECT_EQ(parse({}).options.scan_interval, std::chrono::seconds(7));
+  EXPECT_EQ(parse({"--scan-interval", "200ms"}).options.scan_interval, std::chrono::milliseconds(200));
+  ::unsetenv("NEURON_AGENT_SCAN_INTERVAL");
+}
+
+TEST(Options, WhatIsOfferedHasFlagsAndEnvironment) {
+  ::setenv("NEURON_AGENT_RESOURCES", "neuron,efa", 1);
+  ::setenv("NEURON_AGENT_CORE_DEVICES", "0-3", 1);
+  ::setenv("NODE_NAME", "ip-10-1-2-3", 1);
+  EXPECT_THAT(describe(parse({}).options),
+              testing::IsSupersetOf({"resources=neuron,efa", "core-devices=0-3", "node-name=ip-10-1-2-3"}));
+  EXPECT_THAT(describe(parse({"--resources", "all", "--core-devices", "off"}).options),
+              testing::IsSupersetOf({"resources=neuroncore,neuron,efa", "core-devices=off"}));
+  for (const char* name : {"NEURON_AGENT_RESOURCES", "NEURON_AGENT_CORE_DEVICES", "NODE_NAME"}) ::unsetenv(name);
+}
+
+TEST(Options, ABadValueIsNamedWithItsFlag) {
+  EXPECT_THAT(parse({"--scan-interval", "5"}).error, testing::HasSubstr("--scan-interval"));
+  EXPECT_THAT(parse({"--core-numbering", "both"}).error, testing::HasSubstr("--core-numbering"));
+  EXPECT_THAT(parse({"--resources", "gpu"}).error,
+              testing::AllOf(testing::HasSubstr("--resources"), testing::HasSubstr("neuron, neuroncore")));
+  EXPECT_THAT(parse({"--core-devices", "4-2"}).error, testing::HasSubstr("--core-devices"));
+  EXPECT_THAT(parse({"--log-level", "loud"}).error, testing::HasSubstr("--log-level"));
+}
+
+TEST(Options, DescribeShowsEffectiveValues) {
+  const auto lines = describe(parse({"--root", "/sim"}).options);
+  EXPECT_THAT(lines, testing::Contains("host-path-prefix=/sim"));
+  EXPECT_THAT(lines, testing::Contains("scan-interval=5000ms"));
+}
+
+}  // namespace
+}  // namespace neuron::agent

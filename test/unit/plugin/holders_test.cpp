@@ -1,0 +1,127 @@
+#include "plugin/device/holders.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+namespace neuron::plugin {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr const char* kNeuron = "aws.amazon.com/neuron";
+
+// The kubelet's directory, and its newest words.
+struct HoldersTest : testing::Test {
+  std::string directory = testing::TempDir() + "holdersXXXXXX";
+  std::string path;
+  SteadyTime now = SteadyTime{} + seconds(1000);
+  std::optional<Holders> holders;
+
+  void SetUp() override {
+    ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+    path = directory + "/kubelet_internal_checkpoint";
+    holders.emplace(path, seconds(10));
+  }
+  void TearDown() override {
+    std::error_code error;
+    std::filesystem::remove_all(directory, error);
+  }
+  // `pods`: uid → device id; each through its container c.
+  void checkpoint(const std::map<std::string, std::string>& pods) const {
+    std::string entries;
+    for (const auto& [uid, id] : pods) {
+      entries += (entries.empty() ? "" : ",") + std::string(R"({"PodUID":")") + uid +
+                 R"(","ContainerName":"c","ResourceName":"aws.amazon.com/neuron","DeviceIDs":{"0":[")" + id + "\"]}}";
+    }
+    std::ofstream(path + ".new") << R"({"Data":{"PodDeviceEntries":[)" << entries << "]}}";
+    ASSERT_EQ(std::rename((path + ".new").c_str(), path.c_str()), 0);
+  }
+  void list(const std::vector<rpc::PodDevices>& pods) {
+    now += milliseconds(500);
+    holders->set_listed(pods, now);
+  }
+  bool wants() {
+    static_cast<void>(holders->merged(now));
+    return holders->wants_fresh_checkpoint(now);
+  }
+};
+
+const rpc::PodDevices kWorker{"a", "worker", "c", kNeuron, {"1"}};
+const rpc::PodDevices kEmptyPod{"a", "empty", "", "", {}};
+
+TEST_F(HoldersTest, AListThatFailsStopsToCountAtOnceAndTheCheckpointSpeaks) {
+  list({kWorker});
+  checkpoint({{"u2", "2"}});
+  auto shown = holders->merged(now);
+  ASSERT_TRUE(shown);
+  EXPECT_EQ(shown->listed.size(), 1U);
+  EXPECT_TRUE(shown->list_answers);
+  EXPECT_EQ(holders->source(), Holders::Source::list_and_checkpoint);
+  holders->list_failed();
+  shown = holders->merged(now);
+  ASSERT_TRUE(shown);
+  EXPECT_TRUE(shown->listed.empty());
+  EXPECT_FALSE(shown->list_answers);
+  EXPECT_EQ(shown->stored.size(), 1U);
+  EXPECT_EQ(shown->asked_at, now - holdings::Ledger::kAdmission) << "what is older and not shown is over";
+  EXPECT_EQ(holders->source(), Holders::Source::checkpoint);
+  std::filesystem::remove(path);
+  EXPECT_FALSE(holders->merged(now)) << "nobody knows: nothing is given back";
+  EXPECT_EQ(holders->source(), Holders::Source::nothing);
+}
+
+TEST_F(HoldersTest, AFreshCheckpointIsWantedTwiceForWhatListDoesNotShow) {
+  checkpoint({{"u1", "1"}, {"u2", "2"}});
+  list({kWorker, kEmptyPod});
+  EXPECT_TRUE(wants());
+  list({kWorker, kEmptyPod});
+  EXPECT_TRUE(wants());
+  list({kWorker, kEmptyPod});
+  EXPECT_FALSE(wants()) << "an init container's, it seems";
+}
+
+TEST_F(HoldersTest, ThePodThatLeavesTheListMayBeTheInitContainersAlthoughItHeldNothing) {
+  checkpoint({{"u1", "1"}, {"u2", "2"}});
+  for (int i = 0; i < 3; ++i) {
+    list({kWorker, kEmptyPod});
+    static_cast<void>(wants());
+  }
+  list({kWorker});
+  EXPECT_TRUE(wants());
+  list({kWorker});
+  EXPECT_TRUE(wants()) << "the first may have come too soon";
+  list({kWorker});
+  EXPECT_FALSE(wants());
+  list({{"a", "worker", "", "", {}}});
+  EXPECT_TRUE(wants()) << "a container has ended";
+}
+
+TEST_F(HoldersTest, WhereNothingTellsAFreshCheckpointIsWantedOncePerInterval) {
+  checkpoint({{"u2", "2"}});
+  for (int i = 0; i < 3; ++i) {
+    list({kWorker});
+    static_cast<void>(wants());
+  }
+  int wanted = 0;
+  for (int i = 0; i < 40; ++i) {
+    list({kWorker});
+    wanted += wants() ? 1 : 0;
+  }
+  EXPECT_EQ(wanted, 2) << "in 20 s, every 10 s";
+  holders->list_failed();
+  now += seconds(11);
+  EXPECT_TRUE(wants());
+  EXPECT_FALSE(wants());
+  checkpoint({});
+  now += seconds(11);
+  EXPECT_FALSE(wants()) << "nobody holds anything";
+}
+
+}  // namespace
+}  // namespace neuron::plugin

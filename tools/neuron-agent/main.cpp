@@ -1,0 +1,137 @@
+#include <grpc/support/log.h>
+#include <malloc.h>
+#include <spdlog/async.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+
+#include "agent/base/standard_streams.h"
+#include "agent/host/root_source.h"
+#include "agent/host/scanner.h"
+#include "neuron_version.h"
+#include "tools/neuron-agent/check_command.h"
+#include "tools/neuron-agent/check_options.h"
+#include "tools/neuron-agent/daemon.h"
+#include "tools/neuron-agent/options.h"
+#include "tools/neuron-agent/stderr_sink.h"
+
+namespace {
+
+// gRPC writes to stderr itself, from whatever thread, names a socket that has another name each time, and would wait
+// for a reader. What it says is said by us where it matters.
+void log_words_of_grpc(gpr_log_func_args* said) {
+  spdlog::debug("grpc {}", said->message);
+}
+
+void ignore_words_of_grpc(gpr_log_func_args* /*said*/) {}
+
+// Lines go to stderr from a thread of their own, the oldest dropped when nobody reads them: a stuck log pipe must hold
+// up neither an answer to the kubelet nor the end.
+void set_up_logging(const std::string& level) {
+  constexpr std::size_t kQueuedLines = 512;
+  spdlog::init_thread_pool(kQueuedLines, 1);
+  auto sink = std::make_shared<neuron::agent::StderrSink>(STDERR_FILENO);
+  auto logger = std::make_shared<spdlog::async_logger>("agent", std::move(sink), spdlog::thread_pool(),
+                                                       spdlog::async_overflow_policy::overrun_oldest);
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+  logger->set_level(spdlog::level::from_str(level));
+  logger->flush_on(spdlog::level::info);
+  spdlog::set_default_logger(std::move(logger));
+  gpr_set_log_function(log_words_of_grpc);
+}
+
+void end_logging() {
+  gpr_set_log_function(ignore_words_of_grpc);
+  spdlog::shutdown();
+}
+
+int fail_early(const neuron::Error& error) {
+  std::fprintf(stderr, "neuron-agent: %s\n", error.message.c_str());
+  return static_cast<int>(neuron::agent::ExitCode::failed);
+}
+
+int misuse(const neuron::Error& error) {
+  static_cast<void>(fail_early(error));
+  return static_cast<int>(neuron::agent::ExitCode::usage);
+}
+
+int serve(const neuron::agent::Options& options) {
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of the log that leaves ends nothing
+  const auto signals = neuron::agent::block_signals();
+  if (!signals) return fail_early(signals.error());
+  set_up_logging(options.log_level);
+  const auto code = neuron::agent::run_daemon(options, *signals);
+  end_logging();
+  return static_cast<int>(code);
+}
+
+// What is offered may depend on the machine: its instance type is read before anything else.
+neuron::Result<void> settle_offer(neuron::agent::Options& options, const std::string& directory) {
+  if (options.node_groups.empty()) return {};
+  TRY_ASSIGN(const auto root, neuron::host::FsRoot::open(directory));
+  return neuron::agent::apply_node_groups(options, neuron::host::read_instance_type(root));
+}
+
+int check_config(neuron::agent::Options options) {
+  if (!options.node_groups.empty()) {
+    const auto source = neuron::host::RootSource::open(options.root);
+    if (!source) return fail_early(source.error());
+    if (const auto applied = settle_offer(options, source->directory()); !applied) return misuse(applied.error());
+  }
+  for (const std::string& line : neuron::agent::describe(options)) std::puts(line.c_str());
+  return 0;
+}
+
+int run(neuron::agent::Options options) {
+  if (options.check_config) return check_config(options);
+  const auto source = neuron::host::RootSource::open(options.root);
+  if (!source) return fail_early(source.error());
+  options.root = source->directory();
+  if (const auto applied = settle_offer(options, options.root); !applied) return misuse(applied.error());
+  if (!options.once) return serve(options);
+  // One look, which every signal may end.
+  set_up_logging(options.log_level);
+  const auto code = neuron::agent::print_once(options);
+  end_logging();
+  return static_cast<int>(code);
+}
+
+int check(const neuron::agent::CheckOptions& options) {
+  auto report = neuron::agent::check_node(options);
+  const bool written = std::fwrite(report.output.data(), 1, report.output.size(), stdout) == report.output.size();
+  if (!written || std::fflush(stdout) != 0) {
+    report.verdict = neuron::agent::CheckVerdict::cannot_tell;
+    report.error = "standard output cannot be written";
+  }
+  if (!report.error.empty()) std::fprintf(stderr, "neuron-agent: %s\n", report.error.c_str());
+  return static_cast<int>(report.verdict);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  neuron::open_standard_streams();
+  mallopt(M_ARENA_MAX, 2);  // a dozen mostly idle threads would otherwise keep an arena each
+  CLI::App app{"Neuron and EFA node agent: offers this node's devices to the kubelet."};
+  app.name("neuron-agent");
+  app.set_version_flag("--version", std::string("neuron-agent ") + neuron::kVersion);
+  app.require_subcommand(1);
+  neuron::agent::Options options;
+  CLI::App* command = app.add_subcommand("run", "Serve this node's kubelet until SIGTERM");
+  neuron::agent::add_options(*command, options);
+  neuron::agent::CheckOptions check_options;
+  CLI::App* check_command = app.add_subcommand("check", "Say in words what is wrong with this node");
+  check_command->footer("Exit status: 0 nothing wrong, 1 errors or warnings, 2 cannot tell.");
+  neuron::agent::add_check_options(*check_command, check_options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? 0 : static_cast<int>(neuron::agent::ExitCode::usage);
+  }
+  return check_command->parsed() ? check(check_options) : run(options);
+}

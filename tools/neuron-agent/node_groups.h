@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/base/result.h"
+#include "tools/neuron-agent/offer_choice.h"
+
+// The file that --node-groups names, for example a mounted config map: what each kind of node offers, so that one
+// DaemonSet serves them all (docs/one-name-or-two.md has the format). Foreign text: bounded, strictly validated.
+namespace neuron::agent {
+
+struct NodeGroup {
+  std::string name;
+  // Patterns with * (any text) and ? (any character); empty: every node. Both have to match.
+  std::vector<std::string> instance_types;
+  std::vector<std::string> node_names;
+  OfferChoice offer;
+};
+
+// What a node is told apart by; "" is not known.
+struct NodeIdentity {
+  std::string instance_type;
+  std::string node_name;
+};
+
+// In the order of the file. Errors: data_corrupt, naming the place in the text and what would be right: no JSON of that
+// shape, a key that is not known or there twice, a value that the option of that name would refuse, more than 256
+// groups, 256 patterns in one list or 253 bytes in one text, a group that an earlier one without patterns hides.
+[[nodiscard]] Result<std::vector<NodeGroup>> parse_node_groups(std::string_view text);
+// Reads at most 256 KiB. Errors: as above, and those of opening the file; all name it.
+[[nodiscard]] Result<std::vector<NodeGroup>> read_node_groups(const std::string& path);
+
+// The first that matches; nullptr: none does. A pattern does not match what is not known. Errors: failed_precondition
+// when it depends on the node's name, which is not known.
+[[nodiscard]] Result<const NodeGroup*> find_group(const std::vector<NodeGroup>& groups, const NodeIdentity& node);
+
+[[nodiscard]] bool matches_pattern(std::string_view text, std::string_view pattern);
+
+}  // namespace neuron::agent

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "agent/core/offer_policy.h"
+
+namespace neuron::agent {
+
+// What one source says of what a node offers: the command line with the environment, or a group of the file. What it
+// does not say is left to the next source.
+struct OfferChoice {
+  std::optional<std::vector<model::Resource>> resources;  // nullopt: not said
+  bool core_devices_said = false;
+  std::optional<core::CoreDevices> core_devices;  // when said; nullopt: no split
+
+  // Takes from `next` what is not said here.
+  void complete_from(const OfferChoice& next) {
+    if (!resources) resources = next.resources;
+    if (core_devices_said || !next.core_devices_said) return;
+    core_devices_said = true;
+    core_devices = next.core_devices;
+  }
+};
+
+}  // namespace neuron::agent

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/core/offer_policy.h"
+#include "agent/model/host_scan.h"
+
+namespace neuron::agent {
+
+struct OfferLine {
+  bool warning = false;
+  std::string text;
+};
+
+// What the log says of `offer` on this node, whose devices may be fewer than its instance type has: what mixing both
+// names costs, which devices a split gives to which name, indices that no device of the type has, devices that are
+// offered under no name. Empty where there is no device, and for one name. Pure.
+[[nodiscard]] std::vector<OfferLine> offer_lines(const core::OfferPolicy& offer, const model::HostScan& host);
+
+}  // namespace neuron::agent

@@ -1,0 +1,162 @@
+#include "tools/neuron-agent/options.h"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <system_error>
+
+#include "agent/base/parse.h"
+#include "tools/neuron-agent/node_groups.h"
+
+namespace neuron::agent {
+namespace {
+
+// A duration option with its environment twin, checked while parsing so that CLI11 names the flag in the error.
+void add_duration(CLI::App& command, const std::string& flag, std::chrono::milliseconds& value, const std::string& env,
+                  const std::string& help) {
+  command
+      .add_option_function<std::string>(
+          flag,
+          [&value, flag](const std::string& text) {
+            const auto parsed = parse_duration(text);
+            if (!parsed) throw CLI::ValidationError(flag, parsed.error().message);
+            value = *parsed;
+          },
+          help)
+      ->envname(env)
+      ->type_name("TIME")
+      ->default_str(std::to_string(value.count() / 1000) + "s");
+}
+
+void add_offer_options(CLI::App& command, Options& options) {
+  command
+      .add_option_function<std::string>(
+          "--resources",
+          [&options](const std::string& text) {
+            auto parsed = core::parse_resource_list(text);
+            if (!parsed) throw CLI::ValidationError("--resources", parsed.error().message);
+            options.offer.resources = *std::move(parsed);
+          },
+          "What to register, of neuron, neuroncore,\nneurondevice and efa (default: all but\nneurondevice that the "
+          "node has)")
+      ->envname("NEURON_AGENT_RESOURCES")
+      ->type_name("LIST");
+  command
+      .add_option_function<std::string>(
+          "--core-devices",
+          [&options](const std::string& text) {
+            auto parsed = core::parse_core_devices(text);
+            if (!parsed) throw CLI::ValidationError("--core-devices", parsed.error().message);
+            options.offer.core_devices = *std::move(parsed);
+            options.offer.core_devices_said = true;
+          },
+          "Devices offered only as cores, as in 0-3,8, all\nothers only whole; or all, none, off (default:\nevery "
+          "device both ways)")
+      ->envname("NEURON_AGENT_CORE_DEVICES")
+      ->type_name("LIST");
+  command
+      .add_option("--node-groups", options.node_groups,
+                  "JSON file that says --resources and\n--core-devices for kinds of nodes")
+      ->envname("NEURON_AGENT_NODE_GROUPS")
+      ->type_name("FILE");
+  command.add_option("--node-name", options.node_name, "This node's name, for --node-groups")
+      ->envname("NODE_NAME")
+      ->type_name("NAME");
+}
+
+}  // namespace
+
+core::OfferPolicy Options::offer_policy() const {
+  core::OfferPolicy policy;
+  policy.resources = offer.resources.value_or(*core::parse_resource_list("all"));
+  if (neurondevice && !policy.serves(model::Resource::neurondevice)) {
+    policy.resources.push_back(model::Resource::neurondevice);
+  }
+  policy.split = offer.core_devices;
+  return policy;
+}
+
+Result<void> apply_node_groups(Options& options, const std::string& instance_type) {
+  if (options.node_groups.empty()) return {};
+  TRY_ASSIGN(const std::vector<NodeGroup> groups, read_node_groups(options.node_groups));
+  auto group = find_group(groups, {instance_type, options.node_name});
+  if (!group) return fail(std::move(group).error().with_context(options.node_groups));
+  if (*group == nullptr) return {};
+  options.node_group = (*group)->name;
+  options.offer.complete_from((*group)->offer);
+  return {};
+}
+
+std::string Options::effective_host_path_prefix() const {
+  if (host_path_prefix_set) return host_path_prefix;
+  if (root == "/") return "";
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(root, error);  // a runtime needs absolute paths
+  return error ? root : absolute.lexically_normal().string();
+}
+
+void add_options(CLI::App& command, Options& options) {
+  command.add_option("--root", options.root, "Directory that holds the machine's sys, proc, dev")
+      ->envname("NEURON_AGENT_ROOT")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command.add_option("--kubelet-dir", options.kubelet_dir, "The kubelet's directory")
+      ->envname("NEURON_AGENT_KUBELET_DIR")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command
+      .add_option_function<std::string>(
+          "--host-path-prefix",
+          [&options](const std::string& prefix) {
+            options.host_path_prefix = prefix;
+            options.host_path_prefix_set = true;
+          },
+          "Put before /dev/... on the host side of\nallocated device nodes (default: the root)")
+      ->envname("NEURON_AGENT_HOST_PATH_PREFIX")
+      ->type_name("DIR");
+  command
+      .add_option("--core-numbering", options.core_numbering,
+                  "How NEURON_RT_VISIBLE_CORES counts: from 0 in\neach container, or as the host does")
+      ->envname("NEURON_AGENT_CORE_NUMBERING")
+      ->type_name("HOW")
+      ->check(CLI::IsMember({"container", "host"}).description(""))
+      ->capture_default_str();
+  command.add_flag("--neurondevice", options.neurondevice, "Also advertise aws.amazon.com/neurondevice")
+      ->envname("NEURON_AGENT_NEURONDEVICE");
+  add_offer_options(command, options);
+  command.add_flag("--cdi", options.cdi, "Also answer with CDI names, and write their specs")
+      ->envname("NEURON_AGENT_CDI");
+  command.add_option("--cdi-dir", options.cdi_dir, "Where --cdi writes the specs")
+      ->envname("NEURON_AGENT_CDI_DIR")
+      ->type_name("DIR")
+      ->capture_default_str();
+  add_duration(command, "--scan-interval", options.scan_interval, "NEURON_AGENT_SCAN_INTERVAL",
+               "Time between two looks at the machine");
+  add_duration(command, "--pod-resources-interval", options.pod_resources_interval,
+               "NEURON_AGENT_POD_RESOURCES_INTERVAL",
+               "The longest time between two questions to\nthe kubelet, who holds what");
+  command.add_option("--log-level", options.log_level, "Least severe message to log")
+      ->envname("NEURON_AGENT_LOG_LEVEL")
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
+      ->capture_default_str();
+  command.add_flag("--once", options.once, "Print what would be advertised, then exit");
+  command.add_flag("--check-config", options.check_config, "Print the effective options, then exit");
+}
+
+std::vector<std::string> describe(const Options& options) {
+  return {"root=" + options.root,
+          "kubelet-dir=" + options.kubelet_dir,
+          "host-path-prefix=" + options.effective_host_path_prefix(),
+          "core-numbering=" + options.core_numbering,
+          std::string("neurondevice=") + (options.neurondevice ? "true" : "false"),
+          "resources=" + core::format_resource_list(options.offer_policy().resources),
+          "core-devices=" + core::format_core_devices(options.offer.core_devices),
+          "node-groups=" + (options.node_groups.empty() ? "off" : options.node_groups),
+          "node-group=" + (options.node_group.empty() ? "none" : options.node_group),
+          "node-name=" + (options.node_name.empty() ? "unknown" : options.node_name),
+          std::string("cdi=") + (options.cdi ? options.cdi_dir : "off"),
+          "scan-interval=" + std::to_string(options.scan_interval.count()) + "ms",
+          "pod-resources-interval=" + std::to_string(options.pod_resources_interval.count()) + "ms",
+          "log-level=" + options.log_level};
+}
+
+}  // namespace neuron::agent

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "agent/base/result.h"
+#include "agent/core/offer_policy.h"
+#include "tools/neuron-agent/offer_choice.h"
+
+namespace CLI {
+class App;
+}
+
+namespace neuron::agent {
+
+// Everything `neuron-agent run` can be told, parsed once, then const. Flag over environment over default; what is
+// offered may also come from the group of --node-groups that the node is in, between environment and default.
+struct Options {
+  std::string root = "/";                        // --root, NEURON_AGENT_ROOT
+  std::string kubelet_dir = "/var/lib/kubelet";  // --kubelet-dir; device-plugins/ and pod-resources/ below it
+  std::string host_path_prefix;                  // --host-path-prefix; default: the root, "" for "/"
+  bool host_path_prefix_set = false;
+  std::string core_numbering = "container";  // --core-numbering container|host
+  bool neurondevice = false;                 // --neurondevice: also advertise the old alias
+  OfferChoice offer;                         // --resources, --core-devices
+  std::string node_groups;                   // --node-groups FILE; "": none
+  std::string node_name;                     // --node-name, NODE_NAME; "": not known
+  std::string node_group;  // name of the group that completed `offer`; "": none. Set by apply_node_groups
+  std::chrono::milliseconds scan_interval{5000};            // --scan-interval
+  std::chrono::milliseconds pod_resources_interval{10000};  // --pod-resources-interval
+  bool cdi = false;                                         // --cdi: CDI names too, specs in cdi_dir
+  std::string cdi_dir = "/var/run/cdi";                     // --cdi-dir
+  std::string log_level = "info";                           // --log-level debug|info|warn|error
+  bool once = false;                                        // --once: scan, print what would be advertised, exit
+  bool check_config = false;                                // --check-config: print the effective values, exit
+
+  [[nodiscard]] std::string device_plugins_dir() const { return kubelet_dir + "/device-plugins"; }
+  [[nodiscard]] std::string pod_resources_socket() const { return kubelet_dir + "/pod-resources/kubelet.sock"; }
+  [[nodiscard]] std::string effective_host_path_prefix() const;  // "" for a live root
+  [[nodiscard]] core::OfferPolicy offer_policy() const;
+};
+
+// Adds the flags of `run` to a CLI11 command, writing into `options`, which must outlive the parse.
+void add_options(CLI::App& command, Options& options);
+
+// Reads the file of --node-groups, if one is given, and completes `offer` from the group that this node is in.
+// Errors: as of read_node_groups and find_group, naming the file.
+[[nodiscard]] Result<void> apply_node_groups(Options& options, const std::string& instance_type);
+
+// One "name=value" per option, in the order of --help: for the start-up log line and --check-config.
+[[nodiscard]] std::vector<std::string> describe(const Options& options);
+
+}  // namespace neuron::agent
