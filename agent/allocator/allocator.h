@@ -7,8 +7,8 @@
 
 #include "agent/model/snapshot.h"
 
-// Which units a container should get. Pure: no clock, no I/O, deterministic. DESIGN.md §6 gives the order of
-// preference.
+// Which units a container should get. Pure: no clock, no I/O, deterministic. The order of preference is in
+// docs/allocation-rules.md.
 namespace neuron::allocator {
 
 // Static facts of one node, made once per change of inventory.

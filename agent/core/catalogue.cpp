@@ -21,7 +21,8 @@ std::vector<InstanceType> make_all() {
   return all;
 }
 
-// driver §14: physical order for logical positions 0-7 of Trainium2, by device index mod 16.
+// docs/reference/driver.md#logical-cores: physical order for logical positions 0-7 of Trainium2, by device index mod
+// 16.
 using CoreOrder = std::array<int, 8>;
 constexpr CoreOrder kOrderA = {4, 5, 6, 7, 2, 3, 0, 1};  // devices 0, 2, 8, 10
 constexpr CoreOrder kOrderB = {2, 3, 0, 1, 4, 5, 6, 7};  // devices 1, 3, 9, 11

@@ -9,7 +9,7 @@
 
 #include "agent/model/device.h"
 
-// What the official tables fix per instance type (neuron-driver.md §18-21, efa-topology.md §6-8). Used for expectations
+// What the official tables fix per instance type (docs/reference/topology.md). Used for expectations
 // ("16 devices, 15 seen"), by the simulator, and where the host is silent; a live answer always beats it.
 namespace neuron::core {
 
@@ -55,7 +55,7 @@ struct InstanceType {
   std::vector<NumaFacts> numa;       // ascending; at least one entry
 };
 
-// What every chip of a family has, whatever the instance type (neuron-driver.md §4, §14, §18).
+// What every chip of a family has, whatever the instance type (docs/reference/topology.md#instance-types).
 struct FamilyFacts {
   int physical_cores = 0;
   int default_lnc = 1;
@@ -70,12 +70,13 @@ struct FamilyFacts {
 // All types, in the order of the reference tables. Static lifetime.
 [[nodiscard]] std::span<const InstanceType> all_instance_types();
 
-// Logical-to-physical order of Trainium2/3 devices for a device index (neuron-driver.md §14): [position] = physical
-// core. Identity for other families.
+// Logical-to-physical order of Trainium2/3 devices for a device index (docs/reference/driver.md#logical-cores):
+// [position] = physical core. Identity for other families.
 [[nodiscard]] std::vector<int> assumed_logical_to_physical(model::Family family, int device_index, int physical_cores);
 
-// Every such order that some driver version or platform has for the device (neuron-driver.md §14), the assumed one
-// first: on Trainium2/3 also the one of a flipped die, which the tables that differ between versions come down to.
+// Every such order that some driver version or platform has for the device (docs/reference/driver.md#logical-cores),
+// the assumed one first: on Trainium2/3 also the one of a flipped die, which the tables that differ between versions
+// come down to.
 [[nodiscard]] std::vector<std::vector<int>> possible_logical_to_physical(model::Family family, int device_index,
                                                                          int physical_cores);
 

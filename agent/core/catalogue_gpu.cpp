@@ -3,8 +3,9 @@
 
 #include "agent/core/catalogue_tables.h"
 
-// Types without Neuron that carry EFA (efa §6, §7.3). Addresses only where a machine was published; p4de and p5e are
-// the boards of p4d and p5. Switch ports are inferred: §7.3 tells which interfaces share a switch, not the port's name.
+// Types without Neuron that carry EFA (docs/reference/topology.md#gpu-instances). Addresses only where a machine was
+// published; p4de and p5e are the boards of p4d and p5. Switch ports are inferred: the page tells which interfaces
+// share a switch, not the port's name.
 namespace neuron::core::tables {
 namespace {
 

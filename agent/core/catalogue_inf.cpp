@@ -2,7 +2,7 @@
 
 #include "agent/core/catalogue_tables.h"
 
-// Inf1 and Inf2 (driver §18, §19, §20). None of them has a published EFA address.
+// Inf1 and Inf2 (docs/reference/topology.md#instance-types). None of them has a published EFA address.
 namespace neuron::core::tables {
 namespace {
 
@@ -13,7 +13,8 @@ struct Address {
   int slot = 0;
 };
 
-// driver §20, by device index; bus 10 is NUMA node 0, 20 -> 1, 80 -> 2, 90 -> 3 (the last two on inf2.48xlarge only).
+// docs/reference/topology.md#pci-addresses, by device index; bus 10 is NUMA node 0, 20 -> 1, 80 -> 2, 90 -> 3 (the last
+// two on inf2.48xlarge only).
 constexpr std::array<Address, 12> kInf2x48 = {{{0x80, 0x1e},
                                                {0x90, 0x1e},
                                                {0x80, 0x1d},
@@ -66,7 +67,7 @@ InstanceType single(std::string name, Family family, int vcpus, int host_memory_
 InstanceType inf1_6xlarge() {
   InstanceType type = neuron_type("inf1.6xlarge", Family::inferentia, 4, 24, 48);
   connect_line(type, TopologyShape::chain);
-  // AWS's documents print the higher neighbour first here (driver §19).
+  // AWS's documents print the higher neighbour first here (docs/reference/topology.md#neighbours).
   for (DeviceFacts& device : type.devices) {
     if (device.neighbours.size() == 2) std::swap(device.neighbours[0], device.neighbours[1]);
   }

@@ -6,8 +6,8 @@
 
 #include "agent/core/catalogue.h"
 
-// Internal to the catalogue: the tables of one family each, and what they are built with. Section numbers in the .cpp
-// files are those of neuron-driver.md ("driver") and efa-topology.md ("efa").
+// Internal to the catalogue: the tables of one family each, and what they are built with. All are
+// those of docs/reference/topology.md.
 namespace neuron::core::tables {
 
 [[nodiscard]] std::vector<InstanceType> inferentia_types();
@@ -30,7 +30,7 @@ void add_efa(InstanceType& type, model::Bdf bdf, int device_id, int numa_node, s
 [[nodiscard]] std::string host_bridge(int bus);
 
 // Downstream port of a switch by the bus of the device behind it: port i sits at slot i / 8, function i % 8 of the port
-// bus and leads to bus port_bus + 2 + i (efa §7.2, inferred from one machine).
+// bus and leads to bus port_bus + 2 + i (docs/reference/topology.md#trn2-eight-switches, inferred from one machine).
 [[nodiscard]] std::string switch_port(int port_bus, int device_bus);
 
 }  // namespace neuron::core::tables

@@ -3,7 +3,7 @@
 
 #include "agent/core/catalogue_tables.h"
 
-// Trn1, Trn2, Trn3 (driver §18-22; efa §6-8).
+// Trn1, Trn2, Trn3 (docs/reference/topology.md#instance-types).
 namespace neuron::core::tables {
 namespace {
 
@@ -12,7 +12,7 @@ using model::Family;
 using Torus = std::array<std::array<int, 4>, 16>;
 using Buses = std::array<int, 16>;
 
-// driver §19: connected_devices in file order.
+// docs/reference/topology.md#neighbours: connected_devices in file order.
 constexpr Torus kTrn1Neighbours = {{{12, 3, 4, 1},
                                     {13, 0, 5, 2},
                                     {14, 1, 6, 3},
@@ -46,19 +46,19 @@ constexpr Torus kTrn2Neighbours = {{{12, 1, 3, 4},
                                     {2, 15, 13, 10},
                                     {14, 3, 11, 12}}};
 
-// driver §20, "real, 2026". Only the bus of an index is stable.
+// docs/reference/topology.md#pci-addresses, the real node. Only the bus of an index is stable.
 constexpr Buses kTrn1Bus = {0x10, 0x10, 0xa0, 0xa0, 0x20, 0x20, 0x90, 0x90,
                             0x20, 0x20, 0x90, 0x90, 0x10, 0x10, 0xa0, 0xa0};
 constexpr Buses kTrn1Slot = {0x1b, 0x1e, 0x1b, 0x1e, 0x1e, 0x1c, 0x1e, 0x1c,
                              0x1d, 0x1b, 0x1d, 0x1b, 0x1c, 0x1d, 0x1c, 0x1d};
 constexpr std::array<int, 4> kTrn1Roots = {0x10, 0x20, 0x90, 0xa0};
-// driver §21: slot of the nearest EFA on the device's own bus.
+// docs/reference/topology.md#nearest-efa: slot of the nearest EFA on the device's own bus.
 constexpr Buses kTrn1EfaSlot = {0x1a, 0x1a, 0x1a, 0x1a, 0x19, 0x19, 0x19, 0x19,
                                 0x1a, 0x1a, 0x1a, 0x1a, 0x19, 0x19, 0x19, 0x19};
 constexpr Buses kTrn1nEfaSlot = {0x17, 0x1a, 0x17, 0x1a, 0x19, 0x18, 0x19, 0x18,
                                  0x17, 0x1a, 0x17, 0x1a, 0x19, 0x18, 0x19, 0x18};
 
-// driver §20 and §21, buses by device index; slot 0.
+// docs/reference/topology.md#pci-addresses and #nearest-efa, buses by device index; slot 0.
 constexpr Buses kTrn2Bus = {0xcc, 0xb5, 0xb6, 0xcb, 0x6f, 0x58, 0x59, 0x6e,
                             0x9b, 0x84, 0x85, 0x9a, 0xf8, 0xe1, 0xe2, 0xf7};
 constexpr Buses kTrn2EfaBus = {0xc9, 0xb4, 0xb3, 0xca, 0x6c, 0x57, 0x56, 0x6d,
@@ -120,7 +120,8 @@ InstanceType large(std::string name, Family family, TopologyShape shape) {
   return type;
 }
 
-// trn2.48xlarge and the types that share its tables: eight switches of two EFAs and two devices (efa §7.2).
+// trn2.48xlarge and the types that share its tables: eight switches of two EFAs and two devices
+// (docs/reference/topology.md#trn2-eight-switches).
 InstanceType trn2_48xlarge(std::string name) {
   InstanceType type = large(std::move(name), Family::trainium2, TopologyShape::torus_4x4);
   add_efas_on_buses(type, kTrn2EfaBus, 0xefa2);
@@ -165,8 +166,8 @@ InstanceType max_24xlarge(std::string name, Family family) {
   return type;
 }
 
-// driver §21 and §22. The PDS platforms print the torus list although their fabric is switched (driver §4), hence
-// neighbours and shape disagree there.
+// docs/reference/topology.md#nearest-efa. The PDS platforms print the torus list although their fabric is switched,
+// hence neighbours and shape disagree there.
 void add_trn3(std::vector<InstanceType>& types) {
   constexpr auto kTorus = TopologyShape::torus_4x4;
   constexpr auto kSwitched = TopologyShape::switched;

@@ -53,8 +53,8 @@ void complete_locality(NeuronDevice& device, const HostScan& scan, const Instanc
   if (auto cpus = cpus_of_node(scan, type, device.numa_node->value)) device.cpus = assumed(*std::move(cpus));
 }
 
-// The driver prints an empty list for all when one of 16 devices is missing (neuron-driver.md §4), so an empty live
-// list is silence wherever the table has neighbours.
+// The driver prints an empty list for all when one of 16 devices is missing
+// (docs/reference/driver.md#connected-devices), so an empty live list is silence wherever the table has neighbours.
 void complete_neighbours(NeuronDevice& device, const InstanceType& type, const DeviceFacts& facts) {
   if (device.neighbours && (!device.neighbours->value.empty() || facts.neighbours.empty())) return;
   if (type.shape == TopologyShape::unknown) return;

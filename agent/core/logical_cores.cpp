@@ -7,7 +7,8 @@
 namespace neuron::core {
 namespace {
 
-// The driver knows at most 64 devices of 8 cores (neuron-driver.md §2); anything far beyond is not a core count.
+// The driver knows at most 64 devices of 8 cores (docs/reference/driver.md#pci-ids-and-limits); anything far beyond is
+// not a core count.
 constexpr int kMaxCores = 64;
 constexpr int kMaxIndex = 1023;
 

@@ -5,8 +5,8 @@
 
 #include "agent/model/host_scan.h"
 
-// Numbering of logical cores (neuron-driver.md §14): global id = device index * cores per device + position, so ids of
-// a missing device stay unused. Pure functions.
+// Numbering of logical cores (docs/reference/driver.md#logical-cores): global id = device index * cores per device +
+// position, so ids of a missing device stay unused. Pure functions.
 namespace neuron::core {
 
 // Logical cores of one device, nullopt when core count or LNC is unknown. With LNC 2 and 8 physical cores: 4.

@@ -7,7 +7,8 @@
 #include "agent/model/usage.h"
 
 // Memory counters that cannot be true. Whoever writes to a memory counter clears it, and what is freed after that takes
-// it below zero, which reads as almost 2^64 (neuron-driver.md §9). Such a value is unknown. Pure functions; any thread.
+// it below zero, which reads as almost 2^64 (docs/reference/driver.md#reading-counters). Such a value is unknown. Pure
+// functions; any thread.
 namespace neuron::core {
 
 // Bytes; more than any machine or device has. The bound where the size itself is unknown; sums of thousands of values

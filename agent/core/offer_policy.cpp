@@ -8,7 +8,7 @@
 namespace neuron::core {
 namespace {
 
-constexpr int kMaxDevice = 63;  // the driver registers at most 64 (neuron-driver.md §2)
+constexpr int kMaxDevice = 63;  // the driver registers at most 64 (docs/reference/driver.md#pci-ids-and-limits)
 
 std::optional<model::Resource> resource_called(std::string_view word) {
   for (const model::Resource resource : model::kAllResources) {

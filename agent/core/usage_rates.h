@@ -86,7 +86,7 @@ struct UsageRates {
 [[nodiscard]] UsageRates usage_rates(const model::UsageSample& before, const model::UsageSample& now,
                                      const model::HostScan& scan);
 
-// EFA counters whose growth means that something went wrong (efa-topology.md §3.4), sorted. Static lifetime.
+// EFA counters whose growth means that something went wrong (docs/reference/efa.md#counters), sorted. Static lifetime.
 [[nodiscard]] std::span<const std::string_view> efa_error_counters();
 
 }  // namespace neuron::core

@@ -45,7 +45,7 @@ std::vector<ScanPart> parts_of(const HostScan& scan, const EfaInterface& efa) {
 }
 
 // An admin command that the device never completed: the one counter that says the device itself is lost, where the
-// others tell of the network or of a workload (efa-topology.md §3.4).
+// others tell of the network or of a workload (docs/reference/efa.md#counters).
 std::uint64_t newly_lost_commands(const EfaInterface& efa, HealthMemory& memory) {
   if (!efa.no_completion_cmds) return 0;
   std::uint64_t& baseline = memory.lost_commands.try_emplace(efa.bdf, *efa.no_completion_cmds).first->second;

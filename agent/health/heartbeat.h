@@ -7,7 +7,7 @@
 #include "agent/model/host_scan.h"
 
 // stats/hardware/health_status/healthcheck_heartbeat: a count that the device's firmware advances and whose period
-// nobody has published (neuron-driver.md §7). Pure: time is an argument.
+// nobody has published (docs/reference/driver.md#health-status). Pure: time is an argument.
 namespace neuron::health {
 
 // What is remembered of the heartbeats. Passive data.

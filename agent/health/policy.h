@@ -10,7 +10,7 @@
 #include "agent/health/heartbeat.h"
 #include "agent/model/snapshot.h"
 
-// Signals in, verdicts out (neuron-driver.md §16). Pure: the previous state is an argument.
+// Signals in, verdicts out (docs/reference/driver.md#health-signals). Pure: the previous state is an argument.
 namespace neuron::health {
 
 // What has to be remembered between scans. Passive data, owned by the monitor.

@@ -8,8 +8,9 @@
 
 #include "agent/model/host_scan.h"
 
-// The one table of the driver's signal files (neuron-driver.md §6-8, §16, §17): where they are, in which drivers and on
-// which chips, what they mean and what to do. The reader, the health policy and the checks all go by it. Pure.
+// The one table of the driver's signal files (docs/reference/driver.md#health-signals): where they are, in which
+// drivers and on which chips, what they mean and what to do. The reader, the health policy and the checks all go by it.
+// Pure.
 namespace neuron::health {
 
 // Version of the Neuron driver without its build number.
@@ -23,7 +24,7 @@ struct DriverRelease {
 // "2.30.2.0" -> 2.30.2; nullopt for what is no number, such as "2.x.8072.0" (Bottlerocket) and "".
 [[nodiscard]] std::optional<DriverRelease> parse_release(std::string_view version);
 
-// From here on AWS moves sysfs files to places that are not known yet (neuron-driver.md §17).
+// From here on AWS moves sysfs files to places that are not known yet (docs/reference/driver.md#driver-versions).
 inline constexpr DriverRelease kFilesMoved{2, 31, 7};
 
 // Sets of chip families, a bit each.

@@ -19,7 +19,7 @@ using model::NeuronDevice;
 using model::Presence;
 using model::Snapshot;
 
-constexpr int kMaxDevices = 64;  // the driver's own limit (neuron-driver.md §2)
+constexpr int kMaxDevices = 64;  // the driver's own limit (docs/reference/driver.md#pci-ids-and-limits)
 constexpr std::size_t kMaxEfas = 64;
 
 // One driver serves one architecture: a device that nobody sees is what its neighbours are.

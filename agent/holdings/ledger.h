@@ -49,8 +49,9 @@ class Ledger {
   static constexpr std::chrono::seconds kAdmission{5};  // far above what admitting one pod takes
 
   // The kubelet offers `units` of a resource as free: containers that held one of them since before `settled` are over.
-  // Younger holdings stay, as the kubelet may offer what it has just given (its race of kubelet.md §2.5).
-  // What ended so does not come back with a List that was asked before `now`.
+  // Younger holdings stay, as the kubelet may offer what it has just given (its race:
+  // docs/reference/kubelet.md#double-allocation). What ended so does not come back with a List that was asked before
+  // `now`.
   void offered(model::Resource resource, const std::vector<int>& units, SteadyTime settled, SteadyTime now);
 
   // An admission that was refused: the kubelet fails the pod for good and writes no checkpoint, so the next container

@@ -29,8 +29,8 @@ inline constexpr int kMaxCores = 32;
 
 // A counter file: one decimal number.
 [[nodiscard]] Result<std::uint64_t> parse_counter(std::string_view text);
-// An ECC count of 16 bits. 65535 is what a device off the bus reads as (neuron-driver.md §6); the health policy judges
-// it.
+// An ECC count of 16 bits. 65535 is what a device off the bus reads as (docs/reference/driver.md#device-counters); the
+// health policy judges it.
 [[nodiscard]] Result<std::uint64_t> parse_ecc_count(std::string_view text);
 // health_status/healthcheck_heartbeat: 0 to 255.
 [[nodiscard]] Result<std::uint64_t> parse_heartbeat(std::string_view text);
@@ -61,7 +61,7 @@ inline constexpr int kMaxCores = 32;
 // The group a PCI function hangs on, from its resolved path: the parent reduced to domain and bus, so that a switch
 // port
 // ("…/0000:b9:02.1/0000:cc:00.0" → "0000:b9") and a host bridge ("…/pci0000:10/0000:10:1b.0" → "0000:10") both give a
-// key (efa-topology.md §7.2). "" for any other shape.
+// key (docs/reference/topology.md#trn2-eight-switches). "" for any other shape.
 [[nodiscard]] std::string switch_key_of(std::string_view real_path);
 
 }  // namespace neuron::host

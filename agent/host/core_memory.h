@@ -11,8 +11,9 @@ namespace neuron::host {
 // model_shared_scratchpad, nonshared_scratchpad, runtime_memory and collectives of
 // sys/class/neuron_device/neuron<device>/neuron_core<core>/stats/memory_usage/device_mem/<kind>/total. What the driver
 // keeps for itself (driver_memory, notifications, dma_rings) is left out. Live in every driver version.
-// A kind with more than `limit`, what the device has, is unknown: such a counter went below zero (neuron-driver.md §9).
-// nullopt: no kind is known, so nobody can tell. Any thread; blocks on file reads.
+// A kind with more than `limit`, what the device has, is unknown: such a counter went below zero
+// (docs/reference/driver.md#reading-counters). nullopt: no kind is known, so nobody can tell. Any thread; blocks on
+// file reads.
 [[nodiscard]] std::optional<std::uint64_t> process_memory_of_core(const FsRoot& root, int device, int physical_core,
                                                                   std::optional<std::uint64_t> limit = std::nullopt);
 

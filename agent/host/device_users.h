@@ -10,9 +10,9 @@
 
 namespace neuron::host {
 
-// A process that has a Neuron device open in a way that attaches it (neuron-driver.md §11): for reading, or for reading
-// and writing, as the Neuron runtime does. Opens for writing only, such as our own, and for the path only are none.
-// Passive data.
+// A process that has a Neuron device open in a way that attaches it (docs/reference/driver.md#opening-a-device): for
+// reading, or for reading and writing, as the Neuron runtime does. Opens for writing only, such as our own, and for the
+// path only are none. Passive data.
 struct DeviceUser {
   int device = 0;  // N of neuron<N>
   int pid = 0;     // as the root's proc/ counts

@@ -9,8 +9,8 @@
 
 namespace neuron::host {
 
-// Answers of the Neuron driver that are no files (DESIGN.md §3). Every member nullopt = the driver did not answer, the
-// normal case in an unprivileged pod.
+// Answers of the Neuron driver that are no files (docs/fixtures.md#recorded-answers). Every member nullopt = the driver
+// did not answer, the normal case in an unprivileged pod.
 struct DriverAnswers {
   std::optional<model::Bdf> bdf;                         // ioctl DEVICE_BDF_EXT (106), node opened O_WRONLY
   std::optional<std::vector<model::Process>> processes;  // ioctl 7 needs an attaching open: recorded answers only

@@ -11,8 +11,8 @@
 namespace neuron::host {
 namespace {
 
-// Numbers as the driver compiles them: several encode the size of a pointer where a struct is passed (neuron-driver.md
-// §12).
+// Numbers as the driver compiles them: several encode the size of a pointer where a struct is passed
+// (docs/reference/driver.md#ioctls).
 constexpr unsigned long kDeviceBdfExt = 0x80084e6a;
 constexpr unsigned long kLogicalToPhysicalMap = 0xc0104e78;
 

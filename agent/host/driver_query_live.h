@@ -14,7 +14,7 @@ namespace neuron::host {
 // May block inside the driver.
 [[nodiscard]] DriverAnswers ask_driver(int fd, int device_index);
 
-// Size of the answer to ioctl 106, and most entries of ioctl 120 (neuron-driver.md §12).
+// Size of the answer to ioctl 106, and most entries of ioctl 120 (docs/reference/driver.md#ioctls).
 inline constexpr std::size_t kBdfAnswerBytes = 16;
 inline constexpr std::size_t kMaxCoreMapEntries = 128;
 

@@ -6,9 +6,9 @@
 
 namespace neuron::host {
 
-// Answers recorded as JSON (DESIGN.md §3), foreign text of any content. A key that is missing is an unanswered
-// question; one that is malformed is unanswered too and named in `problems` behind `path`, while the other keys still
-// count. Pure; any thread.
+// Answers recorded as JSON (docs/fixtures.md#recorded-answers), foreign text of any content. A key that is missing is
+// an unanswered question; one that is malformed is unanswered too and named in `problems` behind `path`, while the
+// other keys still count. Pure; any thread.
 [[nodiscard]] DriverAnswers parse_recorded_answers(std::string_view text, std::string_view path);
 
 }  // namespace neuron::host

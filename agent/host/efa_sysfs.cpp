@@ -28,7 +28,7 @@ std::vector<std::string> list_class(const FsRoot& root, std::string_view path, s
   return {};
 }
 
-// Drivers before r1.14 have all counters with the port (efa-topology.md §3.4).
+// Drivers before r1.14 have all counters with the port (docs/reference/efa.md#counters).
 void read_lost_commands(const FsRoot& root, model::EfaInterface& efa) {
   const std::string base = below(kRdmaClass, efa.name);
   std::string path = base + "/hw_counters/no_completion_cmds";

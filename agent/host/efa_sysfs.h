@@ -12,8 +12,8 @@
 namespace neuron::host {
 
 // Reads the EFA interfaces of one machine: PCI functions 1d0f:efa?, joined with their RDMA name through the device
-// links of sys/class/infiniband and with their verbs node through ibdev (efa-topology.md §3, §4). The joins are kept
-// while the lists of both classes and the PCI inventory stay the same. One thread at a time.
+// links of sys/class/infiniband and with their verbs node through ibdev (docs/reference/efa.md#verbs-nodes). The joins
+// are kept while the lists of both classes and the PCI inventory stay the same. One thread at a time.
 class EfaReader {
  public:
   // Drops what is kept; call it when the PCI inventory changed.

@@ -18,8 +18,8 @@ namespace neuron::host {
 // What lies in the kubelet's directory, a path of this process and not below any root.
 [[nodiscard]] preflight::KubeletFacts look_at_kubelet(const std::string& directory);
 
-// Whether a containerd configuration turns CDI on (kubelet.md §5): enable_cdi where it is set, else on for version 3,
-// the format that came with containerd 2, and off for older ones. Pure; foreign text of any size.
+// Whether a containerd configuration turns CDI on (docs/reference/kubelet.md#cdi): enable_cdi where it is set, else on
+// for version 3, the format that came with containerd 2, and off for older ones. Pure; foreign text of any size.
 [[nodiscard]] preflight::CdiFacts judge_containerd_config(std::string_view text, std::string_view path);
 
 // Who, other than our own resources, was given verbs nodes: entries of kubelet_internal_checkpoint whose recorded

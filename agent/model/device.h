@@ -50,7 +50,8 @@ enum class Family { inferentia, inferentia2, trainium1, trainium2, trainium3 };
 [[nodiscard]] std::string_view to_string(
     Family family);  // "Inferentia", "Inferentia2", "Trainium1", "Trainium2", "Trainium3"
 [[nodiscard]] std::optional<Family> parse_family(std::string_view device_name);  // the same texts
-[[nodiscard]] std::optional<Family> family_of_pci_id(std::uint16_t device_id);   // vendor 1d0f; neuron-driver.md §2
+// Of vendor 1d0f: docs/reference/driver.md#pci-ids-and-limits.
+[[nodiscard]] std::optional<Family> family_of_pci_id(std::uint16_t device_id);
 
 // One process that has a device open. The driver (ioctl 7, or a recorded answer) tells all of it; proc/<pid>/fd tells
 // no more than that it has the device open, and nullopt is what nobody can say then.
@@ -106,7 +107,7 @@ struct NeuronDevice {
   Maybe<Bdf> bdf;                             // driver query DEVICE_BDF_EXT; assumed only where the table is exact
   Maybe<int> numa_node;                       // PCI numa_node of the bdf, else the table; -1 = the platform has none
   Maybe<std::vector<int>> cpus;               // PCI local_cpulist of the bdf, else the table; ascending
-  std::optional<std::uint64_t> memory_bytes;  // by family (neuron-driver.md §18); device memory of the whole device
+  std::optional<std::uint64_t> memory_bytes;  // of the whole device (docs/reference/topology.md#instance-types)
   std::optional<std::vector<int>> logical_to_physical;  // driver ioctl 120: [logical position] = physical core
   // Driver ioctl 7, else proc/<pid>/fd (host/device_users.h); nullopt = nobody could be asked, empty = none
   std::optional<std::vector<Process>> processes;
@@ -132,7 +133,8 @@ struct EfaInterface {
   // Admin commands the device never answered: sys/class/infiniband/<name>/hw_counters/no_completion_cmds, in old
   // drivers ports/1/hw_counters/; since the driver was loaded
   std::optional<std::uint64_t> no_completion_cmds;
-  std::string switch_key;  // dddd:bb of the PCI parent (port or host bridge); "" when unknown. efa-topology.md §7.2
+  // dddd:bb of the PCI parent, port or host bridge (docs/reference/topology.md#trn2-eight-switches); "" when unknown
+  std::string switch_key;
   std::vector<std::string> problems;  // as in NeuronDevice
   friend bool operator==(const EfaInterface&, const EfaInterface&) = default;
 };

@@ -9,7 +9,8 @@
 
 namespace neuron::model {
 
-// Which shape of the driver's sysfs was met (neuron-driver.md §4-8, §17), chosen by probing, not by version text.
+// Which shape of the driver's sysfs was met (docs/reference/driver.md#driver-versions), chosen by probing, not by
+// version text.
 enum class DriverLayout {
   none,       // no /sys/class/neuron_device: driver not loaded
   bare,       // class directory and devices, but neither info/ nor stats/ (driver < 2.8)

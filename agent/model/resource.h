@@ -6,7 +6,8 @@
 
 namespace neuron::model {
 
-// What the agent can advertise (DESIGN.md §4). `neurondevice` is an alias of `neuron` with the same device ids.
+// What the agent can advertise (docs/resources.md#names-and-ids). `neurondevice` is an alias of `neuron` with the same
+// device ids.
 enum class Resource { neuroncore, neuron, neurondevice, efa };
 
 inline constexpr std::array kAllResources = {Resource::neuroncore, Resource::neuron, Resource::neurondevice,

@@ -173,7 +173,7 @@ void check_lost_commands(const HostScan& scan, Report& report) {
                  names);
 }
 
-// Whether the interfaces can move the memory of Neuron devices (efa-topology.md §3.3).
+// Whether the interfaces can move the memory of Neuron devices (docs/reference/efa.md#peer-memory).
 void check_peer_memory(const HostScan& scan, Report& report) {
   if (scan.devices.empty()) return;
   std::vector<const EfaInterface*> wrong;
@@ -204,7 +204,8 @@ bool usable(const EfaInterface& efa) {
   return efa.driver_bound && !efa.name.empty() && efa.node_present;
 }
 
-// libfabric before 2.2 gives up the efa provider when it meets a foreign verbs device (efa-topology.md §5.3).
+// libfabric before 2.2 gives up the efa provider when it meets a foreign verbs device
+// (docs/reference/efa.md#libfabric).
 bool foreign_may_disable(const std::string& version) {
   const auto parts = split(version, '.');
   if (parts.size() < 2) return true;

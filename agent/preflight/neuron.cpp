@@ -24,7 +24,7 @@ constexpr const char* kModule = "sys/module/neuron/version";
 constexpr std::string_view kAbsentNeighbours = "names devices that are not there: ";  // host/scanner.cpp
 constexpr const char* kType = "sys/devices/virtual/dmi/id/product_name";
 
-// The driver versions that drive a family (neuron-driver.md §17).
+// The driver versions that drive a family (docs/reference/driver.md#driver-versions).
 struct Support {
   Family family;
   health::DriverRelease first;
@@ -122,7 +122,8 @@ std::vector<std::string> names_of(const std::vector<int>& indices) {
   return names;
 }
 
-// A driver that finds one device missing prints empty neighbour lists for all others (neuron-driver.md §4).
+// A driver that finds one device missing prints empty neighbour lists for all others
+// (docs/reference/driver.md#connected-devices).
 std::string blanked_neighbours(const HostScan& scan) {
   const auto blank =
       static_cast<std::size_t>(std::count_if(scan.devices.begin(), scan.devices.end(), [](const NeuronDevice& device) {

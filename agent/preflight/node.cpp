@@ -49,7 +49,7 @@ void check_held_numbering(const HostScan& scan, const PreflightFacts& facts, Rep
 }
 
 // The EFA installer reserves 110 MB for each of two endpoints per CPU, i.e. 110 pages of 2 MiB, and one more
-// (efa-topology.md §2.4).
+// (docs/reference/efa.md#huge-pages).
 void check_huge_pages(const HostScan& scan, const PreflightFacts& facts, Report& report) {
   constexpr std::uint64_t kPagesPerCpu = 110;
   constexpr std::uint64_t kLargestDefault = 16U << 20U;  // above it the installer reserves none
@@ -85,7 +85,7 @@ void check_cdi(const PreflightFacts& facts, Report& report) {
   }
 }
 
-// From v0.19 that plugin mounts every verbs node into GPU pods (efa-topology.md §2.2).
+// From v0.19 that plugin mounts every verbs node into GPU pods (docs/reference/efa.md#the-aws-efa-device-plugin).
 void check_nvidia(const HostScan& scan, const KubeletFacts& kubelet, Report& report) {
   if (scan.efas.empty()) return;
   const std::string fix =

@@ -27,8 +27,9 @@ struct PodDevices {
 using Allocatable = std::map<std::string, std::set<std::string>>;
 
 // Asks the kubelet's PodResources service who holds what, and what there is. List makes the kubelet's device manager
-// forget the devices of ended pods, and races with an allocation in flight (kubelet.md §2.5): never call it from an RPC
-// handler or while one runs, and rarely. One thread.
+// forget the devices of ended pods, and races with an allocation in flight
+// (docs/reference/kubelet.md#double-allocation): never call it from an RPC handler or while one runs, and rarely. One
+// thread.
 class PodResourcesClient {
  public:
   using Done = std::function<void(Result<std::vector<PodDevices>>)>;  // once, on a gRPC thread

@@ -8,7 +8,7 @@
 
 namespace neuron::plugin {
 
-// How NEURON_RT_VISIBLE_CORES counts (DESIGN.md §5).
+// How NEURON_RT_VISIBLE_CORES counts (docs/resources.md#what-allocate-answers).
 enum class CoreNumbering { container, host };
 
 struct ResponseOptions {

@@ -174,7 +174,7 @@ Result<ContainerAnswer> AllocationDesk::answer_for(model::Resource resource, con
   return answer_for_efa(*view_, units, options_);
 }
 
-// Why the silicon cannot be given: rules 1 and 2 of DESIGN.md §4.
+// Why the silicon cannot be given: rules 1 and 2 of docs/resources.md#same-silicon.
 std::optional<Error> AllocationDesk::obstacle(model::Resource resource, const std::vector<int>& units,
                                               const Silicon& silicon, holdings::AdmissionMark mark) const {
   if (const holdings::Holding* first = ledger_.silicon_of_admission(resource, mark);

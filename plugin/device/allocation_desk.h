@@ -22,8 +22,8 @@
 namespace neuron::plugin {
 
 // The one place where units are chosen, given and refused, for all resources of the process, so that resources which
-// are the same silicon stay consistent (DESIGN.md §4) and NICs follow chips. Holds no gRPC, does no I/O except `mark`.
-// Thread-safe; every method is a short computation under one lock that no scanner ever takes.
+// are the same silicon stay consistent (docs/resources.md#same-silicon) and NICs follow chips. Holds no gRPC, does no
+// I/O except `mark`. Thread-safe; every method is a short computation under one lock that no scanner ever takes.
 class AllocationDesk {
  public:
   // Tells one container admission from the next; called under the lock, must not block (one stat). See ledger.h.

@@ -7,7 +7,8 @@
 #include "plugin/device/node_view.h"
 
 // Container Device Interface: the names in an Allocate answer mean something only to a runtime that finds them in a
-// spec file (kubelet.md §5). Both describe the same device nodes, so a runtime without CDI loses nothing.
+// spec file (docs/reference/kubelet.md#cdi). Both describe the same device nodes, so a runtime without CDI loses
+// nothing.
 namespace neuron::plugin {
 
 // Kinds, and the file names of their specs: "aws.amazon.com/neuron" is in "aws.amazon.com-neuron.json".

@@ -16,7 +16,7 @@ namespace neuron::plugin {
 
 // Notices that the kubelet no longer takes a resource from us though our stream is open. Another plugin that registers
 // the same name takes the kubelet's endpoint away without a word to us; when it leaves, all devices of that name are
-// unhealthy and nobody is asked for them, for ever (kubelet.md §2.3, §2.4). Two signs:
+// unhealthy and nobody is asked for them, for ever (docs/reference/kubelet.md#end-of-a-watch). Two signs:
 // - what the kubelet shows as allocatable is not what we published, in two answers running, or in one after another
 //   plugin's socket went away;
 // - such a socket is gone, and the kubelet's list proves nothing: a list of ours that came after makes the

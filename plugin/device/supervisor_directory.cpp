@@ -153,7 +153,8 @@ void Supervisor::handle(const AllocatableListed& event) {
   }
 }
 
-// Our streams end first: an old stream that ends later would take the new registration with it (kubelet.md §2.4).
+// Our streams end first: an old stream that ends later would take the new registration with it
+// (docs/reference/kubelet.md#end-of-a-watch).
 void Supervisor::register_again(const RegistrationCheck::Lost& lost) {
   ServedResource* served = find(lost.resource);
   if (served == nullptr || !served->server) return;

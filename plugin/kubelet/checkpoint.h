@@ -8,9 +8,9 @@
 #include "agent/holdings/ledger.h"
 #include "agent/holdings/shown.h"
 
-// The kubelet's device manager checkpoint, <kubelet>/device-plugins/kubelet_internal_checkpoint (kubelet.md §2.8). The
-// kubelet writes it once per container, after all resources of the container are allocated, and after every
-// ListAndWatch message; always as a new file renamed into place.
+// The kubelet's device manager checkpoint, <kubelet>/device-plugins/kubelet_internal_checkpoint
+// (docs/reference/kubelet.md#capacity-and-checkpoint). The kubelet writes it once per container, after all resources of
+// the container are allocated, and after every ListAndWatch message; always as a new file renamed into place.
 namespace neuron::plugin {
 
 inline constexpr std::string_view kCheckpointName = "kubelet_internal_checkpoint";

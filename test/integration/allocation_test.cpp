@@ -1,4 +1,4 @@
-// What containers get, and what is refused, over the real socket (DESIGN.md §4, §5).
+// What containers get, and what is refused, over the real socket (docs/resources.md).
 #include "test/integration/node.h"
 
 namespace neuron::fakes {
@@ -127,7 +127,7 @@ TEST(Trn2, NicsAreTheOnesNextToTheChips) {
   node.start();
   ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
   ASSERT_TRUE(node.wait_allocatable(kEfa, 16));
-  // The official table, by device index (efa-topology.md §8).
+  // The official table, by device index (docs/reference/topology.md#nearest-efa).
   const std::vector<int> bus = {0xc9, 0xb4, 0xb3, 0xca, 0x6c, 0x57, 0x56, 0x6d,
                                 0x98, 0x83, 0x82, 0x99, 0xf5, 0xe0, 0xdf, 0xf6};
   for (const auto& order : {std::vector<std::string>{kNeuron, kEfa}, {kEfa, kNeuron}}) {

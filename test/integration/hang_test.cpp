@@ -1,4 +1,5 @@
-// A driver that hangs in the kernel: reads that do not come back (DESIGN.md §7, last line). test/fakes/faulty_io.cpp.
+// A driver that hangs in the kernel: reads that do not come back (docs/reliability.md#devices).
+// test/fakes/faulty_io.cpp.
 #include <fstream>
 
 #include "test/integration/node.h"

@@ -1,4 +1,4 @@
-// A node that changes under the agent: faults, healing, hardware that comes and goes (DESIGN.md §7).
+// A node that changes under the agent: faults, healing, hardware that comes and goes (docs/reliability.md).
 #include "test/integration/node.h"
 
 namespace neuron::fakes {

@@ -1,5 +1,5 @@
-// Devices and interfaces of one container lie side by side, whichever the kubelet asks first (DESIGN.md §6). Every pod
-// is judged by the official device-to-EFA tables, written down here once more.
+// Devices and interfaces of one container lie side by side, whichever the kubelet asks first
+// (docs/allocation-rules.md). Every pod is judged by the official device-to-EFA tables, written down here once more.
 #include <array>
 #include <set>
 
@@ -10,7 +10,7 @@ namespace {
 
 using Requests = std::map<std::string, int>;
 
-// Where the interface nearest to a device lies: its name, by device index (reference: efa-topology.md §8).
+// Where the interface nearest to a device lies: its name, by device index (docs/reference/topology.md#nearest-efa).
 std::string nearest_efa(const std::string& type, int device) {
   static constexpr std::array<int, 16> kTrn1Bus = {0x10, 0x10, 0xa0, 0xa0, 0x20, 0x20, 0x90, 0x90,
                                                    0x20, 0x20, 0x90, 0x90, 0x10, 0x10, 0xa0, 0xa0};

@@ -1,4 +1,4 @@
-// Registration that lasts, seen from the kubelet (kubelet.md §2.3, §2.4).
+// Registration that lasts, seen from the kubelet (docs/reference/kubelet.md#registration).
 #include <atomic>
 #include <thread>
 

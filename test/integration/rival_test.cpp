@@ -1,4 +1,5 @@
-// Another plugin of one of our resources: what it leaves behind in the kubelet when it ends (kubelet.md §2.3, §2.4).
+// Another plugin of one of our resources: what it leaves behind in the kubelet when it ends
+// (docs/reference/kubelet.md#end-of-a-watch).
 #include "test/integration/node.h"
 #include "test/unit/kubelet/test_plugin.h"
 

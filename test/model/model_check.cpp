@@ -1,4 +1,5 @@
-// Model check of "one silicon, several resources" (DESIGN.md §4): random events on a node, rules checked after each.
+// Model check of "one silicon, several resources" (docs/resources.md#same-silicon): random events on a node, rules
+// checked after each.
 //   model_check [--runs N] [--events M] [--first-seed S]     N nodes with M events each
 //   model_check --seed S --events M                          one node again, its last steps printed
 // Exit status 0: no rule was broken; 1: one was (seed and steps are printed); 2: usage.

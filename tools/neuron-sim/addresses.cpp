@@ -38,8 +38,9 @@ std::string invent_parent(const core::InstanceType& type, const core::EfaFacts& 
   return model::to_string(make_bdf(port_bus, number / 8, number % 8));
 }
 
-// Made-up address of a device that nobody published. Behind a switch with its nearest EFA, crossed as on trn2 (§7.2:
-// the higher Neuron bus goes with the lower EFA bus); few devices on bus 0; else four to a root bus.
+// Made-up address of a device that nobody published. Behind a switch with its nearest EFA, crossed as on trn2
+// (docs/reference/topology.md#nearest-efa: the higher Neuron bus goes with the lower EFA bus); few devices on bus 0;
+// else four to a root bus.
 model::Bdf invent_device(const core::InstanceType& type, int index, const std::vector<core::EfaFacts>& efas) {
   const auto& nearest = type.devices[static_cast<std::size_t>(index)].nearest_efa;
   if (nearest && nearest->slot != 0) {  // EFAs and devices side by side on one root bus: trn1n

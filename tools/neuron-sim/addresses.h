@@ -17,7 +17,8 @@ namespace neuron::sim {
                                                     const std::vector<core::EfaFacts>& efas);
 
 // "pci0000:10", or the switch port ("0000:b9:02.1") when the type's EFAs sit behind switches and this bus belongs to
-// one (efa-topology.md §7.2: port number i = slot * 8 + function, device bus = port bus + 2 + i).
+// one (docs/reference/topology.md#trn2-eight-switches: port number i = slot * 8 + function, device bus = port bus + 2 +
+// i).
 [[nodiscard]] std::string parent_of(const model::Bdf& bdf, const std::vector<core::EfaFacts>& efas);
 
 // sysfs path of a function below `parent`, adding the bridges on the way to `bridges` unless they are there; a bridge

@@ -18,7 +18,7 @@ struct PlatformName {
   int first_minor;
 };
 
-// neuron-driver.md §22.
+// docs/reference/driver.md#platform-classes
 constexpr std::array<PlatformName, 16> kPlatformNames = {{
     {"trn2p.48xlarge", Platform::ultraserver, 0},
     {"trn2eu.48xlarge", Platform::ultraserver, 0},

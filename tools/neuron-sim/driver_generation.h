@@ -7,13 +7,13 @@
 
 namespace neuron::sim {
 
-// Which health_status files a driver has (neuron-driver.md §7).
+// Which health_status files a driver has (docs/reference/driver.md#health-status).
 enum class HealthFiles { none, error_counts, components };
 
-// Which server the driver takes the machine for, by DMI product name (§22).
+// Which server the driver takes the machine for, by DMI product name (docs/reference/driver.md#platform-classes).
 enum class Platform { standard, ultraserver, pds, max };
 
-// The shape of one driver version's sysfs, from 2.24 on (neuron-driver.md §4-10, §17). Passive.
+// The shape of one driver version's sysfs, from 2.24 on (docs/reference/driver.md#driver-versions). Passive.
 struct DriverGeneration {
   int minor = 30;                                // 2.<minor>
   bool known_layout = true;                      // false from 2.31: AWS moved files, nobody here knows where

@@ -21,7 +21,7 @@ enum class Part {
 // "efa", "uverbs", "ioctl", "driver". Errors: invalid_argument naming the four.
 [[nodiscard]] Result<Part> parse_part(std::string_view text);
 
-// How RDMA devices are called (efa-topology.md §3.2).
+// How RDMA devices are called (docs/reference/efa.md#names).
 enum class RdmaNaming {
   by_path,    // rdma-core's udev helper: rdmap16s25
   by_kernel,  // no udev: efa_0, efa_1, ... in BDF order

@@ -7,7 +7,7 @@
 
 namespace neuron::sim {
 
-// Writes the host directory of `plan` (DESIGN.md §3) into `dir`, which is made if absent. A directory that is a
+// Writes the host directory of `plan` (docs/fixtures.md) into `dir`, which is made if absent. A directory that is a
 // simulated host already is cleared and written again; links in it are removed, never followed. Character devices
 // become real ones that behave like /dev/null where the caller may make them, else regular files. A trn2.48xlarge takes
 // under a second.

@@ -67,8 +67,8 @@ Result<void> check_options(const HostPlan& plan, const core::InstanceType& type)
   return {};
 }
 
-// What connected_devices can say (neuron-driver.md §4): a static table, chosen by how many devices there are. Only Inf1
-// reads its links.
+// What connected_devices can say (docs/reference/driver.md#connected-devices): a static table, chosen by how many
+// devices there are. Only Inf1 reads its links.
 std::vector<int> printed_neighbours(const MachinePlan& machine, int index, std::size_t present) {
   const auto& type = *machine.type;
   auto neighbours = type.devices[static_cast<std::size_t>(index)].neighbours;
@@ -128,7 +128,8 @@ void add_rdma(MachinePlan& machine, const std::vector<core::EfaFacts>& efas) {
     machine.rdma.push_back(std::move(rdma));
     ++count;
   }
-  if (machine.type->name == "p6-b200.48xlarge") {  // two ConnectX that belong to the GPU board (efa-topology.md §7.3)
+  // Two ConnectX that belong to the GPU board (docs/reference/topology.md#gpu-instances).
+  if (machine.type->name == "p6-b200.48xlarge") {
     for (const std::uint8_t bus : {std::uint8_t{0x73}, std::uint8_t{0x74}}) {
       const model::Bdf bdf{0, bus, 0, 0};
       RdmaFunction rdma;

@@ -13,8 +13,8 @@ std::string joined(const std::vector<int>& values) {
   return text;
 }
 
-// The order of physical cores that the driver would tell (neuron-driver.md §14). Platforms with switches have a table
-// of their own, in which driver 2.30.2 differs from earlier ones for odd devices.
+// The order of physical cores that the driver would tell (docs/reference/driver.md#logical-cores). Platforms with
+// switches have a table of their own, in which driver 2.30.2 differs from earlier ones for odd devices.
 std::vector<int> core_order(const MachinePlan& machine, int index) {
   const bool switched = machine.platform == Platform::pds || machine.platform == Platform::max;
   if (switched && machine.type->family == model::Family::trainium3) {
@@ -25,7 +25,7 @@ std::vector<int> core_order(const MachinePlan& machine, int index) {
   return core::assumed_logical_to_physical(*machine.type->family, index, machine.type->physical_cores_per_device);
 }
 
-// The driver's recorded answers (DESIGN.md §3).
+// The driver's recorded answers (docs/fixtures.md#recorded-answers).
 std::string driver_answers(const MachinePlan& machine, const NeuronFunction& neuron) {
   return "{ \"bdf\": \"" + model::to_string(neuron.pci.bdf) + "\",\n  \"apps\": [],\n  \"logical_to_physical\": [" +
          joined(core_order(machine, neuron.index)) + "] }\n";
@@ -48,7 +48,7 @@ void write_pod_files(TreeWriter& tree, Platform platform) {
   tree.file(base + "ultraserver_mode", ultraserver ? "1,2,4\n" : "\n");
 }
 
-// Files next to the neuron<N> links (neuron-driver.md §10).
+// Files next to the neuron<N> links (docs/reference/driver.md#class-files).
 void write_class_files(TreeWriter& tree, const MachinePlan& machine) {
   if (!machine.driver.platform_class_files)
     return write_pod_files(tree,
@@ -84,7 +84,7 @@ void write_device(TreeWriter& tree, const MachinePlan& machine, const NeuronFunc
   tree.link(kClass + name, base);
   if (driver.known_layout) {
     const mode_t mode = driver.readable_counts ? 0444 : 0400;
-    tree.file(base + "/core_count", std::to_string(machine.type->physical_cores_per_device), mode);  // no newline: §4
+    tree.file(base + "/core_count", std::to_string(machine.type->physical_cores_per_device), mode);  // no newline
     tree.file(base + "/connected_devices", joined(neuron.neighbours) + "\n", mode);
     tree.file(base + "/reset", "1\n", 0600);
     if (driver.firmware_files) {

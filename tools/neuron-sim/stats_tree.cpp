@@ -3,7 +3,7 @@
 
 #include "tools/neuron-sim/trees.h"
 
-// info/, stats/ and neuron_core<M>/ of one device (neuron-driver.md §5-8).
+// info/, stats/ and neuron_core<M>/ of one device (docs/reference/driver.md#device-counters).
 namespace neuron::sim {
 namespace {
 

@@ -7,7 +7,8 @@
 #include "tools/render/node_view.h"
 #include "tools/render/style.h"
 
-// The tables of the official neuron-ls (neuron-tools.md §3-6), byte for byte. Pure functions, any thread.
+// The tables of the official neuron-ls (docs/reference/official-tools.md#neuron-ls-columns), byte for byte. Pure
+// functions, any thread.
 namespace neuron::render {
 
 enum class Column {

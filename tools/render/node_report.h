@@ -41,8 +41,8 @@ struct NodeReport {
   std::vector<int> missing_devices;         // of the expected ones, by index; of the whole node
   std::optional<int> found_efas;            // of the whole node; nullopt: nobody counted
   // Devices by index whose neighbours are assumed though the driver does show a list, an empty one, or would if it
-  // might be read: it blanks all lists when a device is missing (neuron-driver.md §4). The official tool shows none
-  // then.
+  // might be read: it blanks all lists when a device is missing (docs/reference/driver.md#connected-devices). The
+  // official tool shows none then.
   std::set<int> blanked_lists;
   bool own_dev = false;  // dev/ is a container's own: a node that is not there says nothing
 };

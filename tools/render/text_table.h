@@ -9,11 +9,10 @@
 
 namespace neuron::render {
 
-// An ASCII grid in the official tools' style (neuron-tools.md §4): two header lines, centred with odd slack to the
-// right; left-aligned cells; one space of padding; each column as wide as its longest text. Rows come in groups, one
-// per device: when any group has more than one row a rule follows every group, else only the last. No trailing spaces,
-// no
-// colour unless a column is given one.
+// An ASCII grid in the official tools' style (docs/reference/official-tools.md#neuron-ls-table): two header lines,
+// centred with odd slack to the right; left-aligned cells; one space of padding; each column as wide as its longest
+// text. Rows come in groups, one per device: when any group has more than one row a rule follows every group, else only
+// the last. No trailing spaces, no colour unless a column is given one.
 //
 // A class because every row must have one cell per column. Not synchronised; no I/O.
 class TextTable {

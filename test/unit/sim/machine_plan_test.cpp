@@ -52,7 +52,8 @@ TEST(MachinePlan, FunctionsSitWhereTheCatalogueSays) {
   EXPECT_EQ(trn1.neurons[0].pci.device, 0x7164);
   EXPECT_THAT(trn1.bridges, IsEmpty());
   const auto trn2 = *plan_machine(plan_of("trn2.48xlarge"));
-  // efa-topology.md §7.2: the parent of 0000:cc:00.0 is the port 0000:b9:02.1, that of its EFA c9 is b9:01.6.
+  // docs/reference/topology.md#trn2-eight-switches: the parent of 0000:cc:00.0 is the port 0000:b9:02.1, that of its
+  // EFA c9 is b9:01.6.
   EXPECT_THAT(trn2.neurons[0].pci.path, HasSubstr("/0000:b9:02.1/0000:cc:00.0"));
   for (const auto& rdma : trn2.rdma) {
     if (rdma.name != "rdmap201s0") continue;
