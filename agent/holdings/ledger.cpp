@@ -182,7 +182,8 @@ void Ledger::reconcile(const Shown& shown) {
   for (const Holding& old : holdings_) {
     // A newer answer of other units is another container's, even if it overlaps: an init container's devices are used
     // again.
-    const bool unwritten = !shown.list_answers && old.mark != 0 && old.mark == shown.stored_mark;
+    // Until the kubelet has written its checkpoint the container may still be asking for more, and is shown nowhere.
+    const bool unwritten = old.mark != 0 && old.mark == shown.stored_mark;
     const bool on_its_way = old.holder.empty() && old.since + kOnItsWay >= shown.asked_at;
     const bool may_last = old.since >= shown.asked_at || on_its_way || unwritten;
     if (may_last && !seen.contains({old.resource, old.units})) kept.push_back(old);

@@ -71,14 +71,13 @@ class Ledger {
     SteadyTime asked_at{};
     std::vector<Holding> stored;    // in the checkpoint, as far as not listed
     AdmissionMark stored_mark = 0;  // of that checkpoint
-    bool list_answers = true;       // false: the checkpoint alone speaks, of what was given before `asked_at`
   };
-  // Holdings recorded before the question and not shown are over, unless the answer may still have been on its way to
-  // the kubelet, or the checkpoint alone speaks and is older than they are; shown ones are confirmed with their
-  // holder's name; unseen ones from before our time are added. A shown container is outdated, and left out, when one of
-  // its units was given to another since: after the question, or under the mark of this very checkpoint. The time it
-  // takes grows with the number of entries n as n log n; of more than kMostShown the others are kept only as far as
-  // they hold a unit that those do not.
+  // Holdings recorded before the question and not shown are over, unless the kubelet has not written its checkpoint
+  // since the answer, or the answer may still have been on its way to it; shown ones are confirmed with their holder's
+  // name; unseen ones from before our time are added. A shown container is outdated, and left out, when one of its
+  // units was given to another since: after the question, or under the mark of this very checkpoint. The time it takes
+  // grows with the number of entries n as n log n; of more than kMostShown the others are kept only as far as they hold
+  // a unit that those do not.
   void reconcile(const Shown& shown);
   // From our answer until the kubelet has it on record; below the distance that List keeps from its calls in quiet.
   static constexpr std::chrono::milliseconds kOnItsWay{80};

@@ -22,7 +22,6 @@ struct ShownHoldings {
   SteadyTime asked_at{};
   std::vector<ShownHolding> stored;
   AdmissionMark stored_mark = 0;
-  bool list_answers = true;
   NumberingEvidence numbering{};  // only when wants_numbering() said so
 };
 

@@ -123,7 +123,6 @@ std::optional<std::vector<int>> AllocationDesk::choice_on_same_silicon(model::Re
 std::vector<std::string> AllocationDesk::prefer(model::Resource resource, const std::vector<std::string>& available,
                                                 const std::vector<std::string>& must_include, int size) {
   const MutexLock lock(mutex_);
-  last_call_ = clock_.now();
   if (!view_) return {};
   const holdings::AdmissionMark mark = mark_();
   allocator::ChooseRequest request = question(resource, available, must_include, size, mark);
@@ -216,7 +215,6 @@ Result<ContainerAnswer> AllocationDesk::allocate_silicon(model::Resource resourc
 
 Result<ContainerAnswer> AllocationDesk::allocate(model::Resource resource, const std::vector<std::string>& ids) {
   const MutexLock lock(mutex_);
-  last_call_ = clock_.now();
   if (!view_) return fail(refusals::not_scanned());
   const holdings::AdmissionMark mark = mark_();
   ledger_.admission_goes_on(std::exchange(doubted_, 0),
@@ -252,7 +250,7 @@ void AllocationDesk::reconcile(const holdings::ShownHoldings& shown) {
   // What the checkpoint alone shows is older than the question, and over when a newer checkpoint does not show it.
   const SteadyTime before = shown.asked_at - SteadyTime::duration{1};
   ledger_.reconcile({to_holdings(shown.listed, shown.asked_at), shown.asked_at, to_holdings(shown.stored, before),
-                     shown.stored_mark, shown.list_answers});
+                     shown.stored_mark});
 }
 
 std::optional<UnitList> AllocationDesk::unit_list(model::Resource resource) const {
@@ -288,20 +286,6 @@ std::vector<int> AllocationDesk::held_cores() const {
     cores.insert(cores.end(), holding.cores.begin(), holding.cores.end());
   }
   return sorted_unique(std::move(cores));
-}
-
-bool AllocationDesk::admission_open() const {
-  const MutexLock lock(mutex_);
-  const holdings::AdmissionMark mark = mark_();
-  const auto& holdings = ledger_.holdings();
-  return doubted_ != 0 ||
-         (mark != 0 && std::any_of(holdings.begin(), holdings.end(),
-                                   [&](const holdings::Holding& holding) { return holding.mark == mark; }));
-}
-
-SteadyTime AllocationDesk::last_call() const {
-  const MutexLock lock(mutex_);
-  return last_call_;
 }
 
 }  // namespace neuron::plugin

@@ -84,9 +84,6 @@ class AllocationDesk {
   // silicon is held through another one, or one is there only because it is held.
   [[nodiscard]] bool withholds(model::Resource resource) const EXCLUDES(mutex_);
   [[nodiscard]] std::vector<int> held_cores() const EXCLUDES(mutex_);  // by any container; ascending, unique
-  // The kubelet has not yet written its checkpoint since the newest answer: the container may still ask for more.
-  [[nodiscard]] bool admission_open() const EXCLUDES(mutex_);
-  [[nodiscard]] SteadyTime last_call() const EXCLUDES(mutex_);  // end of the newest prefer or allocate
 
  private:
   struct Silicon {
@@ -144,7 +141,6 @@ class AllocationDesk {
   std::optional<int> waiting_lnc_ GUARDED_BY(mutex_);  // the newest scan's, as last logged to be waiting
   bool numbering_known_ GUARDED_BY(mutex_) = false;    // lnc_ is that of the ids held from before our time
   holdings::Ledger ledger_ GUARDED_BY(mutex_);
-  SteadyTime last_call_ GUARDED_BY(mutex_){};
   // While an Allocate waits in doubt: the mark of its admission, which no write ends meanwhile.
   holdings::AdmissionMark doubted_ GUARDED_BY(mutex_) = 0;
   std::map<model::Resource, std::vector<int>> withheld_

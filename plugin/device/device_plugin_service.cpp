@@ -41,17 +41,21 @@ void fill(v1beta1::ContainerAllocateResponse& response, const ContainerAnswer& a
 
 }  // namespace
 
-DevicePluginService::DevicePluginService(model::Resource resource, AllocationDesk& desk, WatchHub& hub,
-                                         const Hooks& hooks)
-    : resource_(resource), desk_(desk), hub_(hub), hooks_(hooks) {}
+DevicePluginService::DevicePluginService(model::Resource resource, const Parts& parts, WatchHub& hub)
+    : resource_(resource), parts_(parts), hub_(hub) {}
 
 void DevicePluginService::close() {
   {
     const MutexLock lock(closing_mutex_);
     closing_ = true;
   }
-  hooks_.cancel_pre_start(resource_);
-  hooks_.release_allocate(resource_);
+  parts_.pre_start.cancel(resource_);
+  parts_.admissions.release(resource_);
+}
+
+bool DevicePluginService::closing() {
+  const MutexLock lock(closing_mutex_);
+  return closing_;
 }
 
 grpc::ServerUnaryReactor* DevicePluginService::GetDevicePluginOptions(grpc::CallbackServerContext* context,
@@ -67,19 +71,25 @@ grpc::ServerUnaryReactor* DevicePluginService::GetDevicePluginOptions(grpc::Call
 grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse>* DevicePluginService::ListAndWatch(
     grpc::CallbackServerContext* /*context*/, const v1beta1::Empty* /*request*/) {
   using Stream = WatchStream<v1beta1::ListAndWatchResponse>;
-  return Stream::start(
-      hub_, to_response, hooks_.on_list_sent, [resource = resource_, &hooks = hooks_](Stream::End end) {
-        hooks.on_stream_end(resource, end == Stream::End::by_us ? StreamEnd::by_us : StreamEnd::by_peer);
+  const auto stream = Stream::open(
+      hub_, to_response, [&admissions = parts_.admissions] { admissions.list_offered(); },
+      [resource = resource_, &events = parts_.events](Stream::End end) {
+        if (end == Stream::End::by_peer) events.post(StreamEnded{resource});
       });
+  parts_.admissions.open_stream(resource_, [stream] { Stream::join(stream); });
+  if (closing()) parts_.admissions.release(resource_);
+  return stream.get();
 }
 
 grpc::ServerUnaryReactor* DevicePluginService::GetPreferredAllocation(
     grpc::CallbackServerContext* context, const v1beta1::PreferredAllocationRequest* request,
     v1beta1::PreferredAllocationResponse* response) {
+  parts_.admissions.called();
   for (const auto& container : request->container_requests()) {
     auto* answer = response->add_container_responses();
-    for (std::string& id : desk_.prefer(resource_, strings(container.available_deviceids()),
-                                        strings(container.must_include_deviceids()), container.allocation_size())) {
+    for (std::string& id :
+         parts_.desk.prefer(resource_, strings(container.available_deviceids()),
+                            strings(container.must_include_deviceids()), container.allocation_size())) {
       answer->add_deviceids(std::move(id));
     }
   }
@@ -91,7 +101,7 @@ grpc::ServerUnaryReactor* DevicePluginService::GetPreferredAllocation(
 bool DevicePluginService::in_doubt(const v1beta1::AllocateRequest& request) {
   const auto& containers = request.container_requests();
   return std::any_of(containers.begin(), containers.end(), [this](const auto& container) {
-    return container.devices_ids_size() <= kMaxIds && desk_.doubtful(resource_, strings(container.devices_ids()));
+    return container.devices_ids_size() <= kMaxIds && parts_.desk.doubtful(resource_, strings(container.devices_ids()));
   });
 }
 
@@ -101,35 +111,34 @@ grpc::Status DevicePluginService::allocate(const v1beta1::AllocateRequest& reque
     if (container.devices_ids_size() > kMaxIds) {
       return {grpc::StatusCode::INVALID_ARGUMENT, "more than " + std::to_string(kMaxIds) + " device ids"};
     }
-    const Result<ContainerAnswer> answer = desk_.allocate(resource_, strings(container.devices_ids()));
+    const Result<ContainerAnswer> answer = parts_.desk.allocate(resource_, strings(container.devices_ids()));
     if (!answer) {
       spdlog::warn("allocate resource={} refused=\"{}\"", model::resource_name(resource_), answer.error().message);
       return rpc::to_status(answer.error());
     }
     fill(*response.add_container_responses(), *answer);
-    hooks_.on_allocate(resource_);
   }
   return grpc::Status::OK;
+}
+
+void DevicePluginService::answer(const v1beta1::AllocateRequest& request, v1beta1::AllocateResponse& response,
+                                 grpc::ServerUnaryReactor* reactor) {
+  const grpc::Status status = allocate(request, response);
+  parts_.admissions.answered(status.ok() ? Admissions::Outcome::given : Admissions::Outcome::refused);
+  reactor->Finish(status);
 }
 
 grpc::ServerUnaryReactor* DevicePluginService::Allocate(grpc::CallbackServerContext* context,
                                                         const v1beta1::AllocateRequest* request,
                                                         v1beta1::AllocateResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const auto answer = [this, reactor, request, response] { reactor->Finish(allocate(*request, *response)); };
-  const auto answer_surely = [this, request, answer] {
-    if (in_doubt(*request)) {
-      const MutexLock lock(closing_mutex_);
-      if (!closing_) return hooks_.hold_for_checkpoint(resource_, answer);
-    }
-    answer();
-  };
-  bool held = false;
-  {
-    const MutexLock lock(closing_mutex_);
-    held = !closing_ && hooks_.hold_allocate(resource_, answer_surely);
-  }
-  if (!held) answer_surely();
+  const auto answer_now = [this, reactor, request, response] { answer(*request, *response, reactor); };
+  parts_.admissions.answer(resource_, [this, request, answer_now] {
+    if (closing() || !in_doubt(*request)) return answer_now();
+    parts_.admissions.doubt(resource_, answer_now);
+    if (closing()) parts_.admissions.release(resource_);
+  });
+  if (closing()) parts_.admissions.release(resource_);
   return reactor;
 }
 
@@ -142,7 +151,7 @@ grpc::ServerUnaryReactor* DevicePluginService::PreStartContainer(grpc::CallbackS
     reactor->Finish({grpc::StatusCode::UNAVAILABLE, "the plugin is moving to another socket; try again"});
     return reactor;
   }
-  hooks_.pre_start(resource_, strings(request->devices_ids()), [reactor](std::optional<Error> error) {
+  parts_.pre_start.wait(resource_, strings(request->devices_ids()), [reactor](std::optional<Error> error) {
     reactor->Finish(error ? rpc::to_status(*error) : grpc::Status::OK);
   });
   return reactor;

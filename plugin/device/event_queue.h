@@ -24,9 +24,7 @@ struct RegisterDone {
   std::string endpoint;
   std::optional<Error> error;
 };
-struct Allocated {};
-struct AllocateHeld {};     // by the ListGate, whose timer the loop keeps
-struct AllocateDoubted {};  // held as well, until a list of ours has made the kubelet write its checkpoint
+struct AdmissionsChanged {};  // AdmissionGate, whose timer the loop keeps
 struct HoldersListed {
   SteadyTime asked_at;
   Result<std::vector<rpc::PodDevices>> answer;
@@ -35,8 +33,8 @@ struct AllocatableListed {
   SteadyTime asked_at;
   Result<rpc::Allocatable> answer;
 };
-using Event = std::variant<SnapshotChanged, StreamEnded, RegisterDone, Allocated, AllocateHeld, AllocateDoubted,
-                           HoldersListed, AllocatableListed>;
+using Event =
+    std::variant<SnapshotChanged, StreamEnded, RegisterDone, AdmissionsChanged, HoldersListed, AllocatableListed>;
 
 // From any thread to the main thread's poll loop.
 class EventQueue {

@@ -45,10 +45,10 @@ std::optional<holdings::ShownHoldings> Holders::merged(SteadyTime now) {
                     : (stored != nullptr ? Source::checkpoint : Source::nothing);
   if (source_ == Source::nothing) return std::nullopt;
   holdings::ShownHoldings all;
-  all.list_answers = listed_.has_value();
   if (listed_) all.listed = *listed_;
   // The checkpoint says nothing of a container that is being admitted.
   all.asked_at = listed_ ? asked_at_ : now - holdings::Ledger::kAdmission;
+  all.stored_mark = stored != nullptr ? stored->mark : checkpoint_mark(checkpoint_path_);
   if (stored == nullptr) return all;
   std::set<std::pair<std::string, std::string>> shown;  // (resource, id)
   for (const auto& one : all.listed) {
@@ -62,7 +62,6 @@ std::optional<holdings::ShownHoldings> Holders::merged(SteadyTime now) {
     unlisted_.insert(std::move(key));
     all.stored.push_back(std::move(entry));
   }
-  all.stored_mark = stored->mark;
   return all;
 }
 

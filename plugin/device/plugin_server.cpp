@@ -6,19 +6,18 @@
 
 namespace neuron::plugin {
 
-PluginServer::PluginServer(model::Resource resource, std::string endpoint, AllocationDesk& desk,
-                           const DevicePluginService::Hooks& hooks)
-    : resource_(resource), endpoint_(std::move(endpoint)), service_(resource, desk, hub_, hooks) {}
+PluginServer::PluginServer(model::Resource resource, std::string endpoint, const DevicePluginService::Parts& parts)
+    : resource_(resource), endpoint_(std::move(endpoint)), service_(resource, parts, hub_) {}
 
 Result<std::unique_ptr<PluginServer>> PluginServer::start(model::Resource resource, const std::string& directory,
-                                                          const std::string& endpoint, AllocationDesk& desk,
-                                                          const DevicePluginService::Hooks& hooks) {
+                                                          const std::string& endpoint,
+                                                          const DevicePluginService::Parts& parts) {
   const std::string path = directory + "/" + endpoint;
   if (path.size() >= sizeof(sockaddr_un::sun_path)) {
     return fail(ErrorCode::invalid_argument, path + ": too long for a unix socket (at most " +
                                                  std::to_string(sizeof(sockaddr_un::sun_path) - 1) + " bytes)");
   }
-  std::unique_ptr<PluginServer> plugin(new PluginServer(resource, endpoint, desk, hooks));
+  std::unique_ptr<PluginServer> plugin(new PluginServer(resource, endpoint, parts));
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
   builder.RegisterService(&plugin->service_);

@@ -16,11 +16,11 @@ namespace neuron::plugin {
 class PluginServer {
  public:
   // Binds and serves; when it returns, the kubelet can dial. Errors: unavailable (cannot bind), invalid_argument (the
-  // path is longer than a unix socket allows). `desk` and `hooks` must outlive it.
+  // path is longer than a unix socket allows). All `parts` must outlive it.
   [[nodiscard]] static Result<std::unique_ptr<PluginServer>> start(model::Resource resource,
                                                                    const std::string& directory,
-                                                                   const std::string& endpoint, AllocationDesk& desk,
-                                                                   const DevicePluginService::Hooks& hooks);
+                                                                   const std::string& endpoint,
+                                                                   const DevicePluginService::Parts& parts);
   ~PluginServer();  // close(), then the server; returns within half a second
   PluginServer(const PluginServer&) = delete;
   PluginServer& operator=(const PluginServer&) = delete;
@@ -33,8 +33,7 @@ class PluginServer {
   void publish(UnitListPtr units) { hub_.publish(std::move(units)); }
 
  private:
-  PluginServer(model::Resource resource, std::string endpoint, AllocationDesk& desk,
-               const DevicePluginService::Hooks& hooks);
+  PluginServer(model::Resource resource, std::string endpoint, const DevicePluginService::Parts& parts);
 
   const model::Resource resource_;
   const std::string endpoint_;

@@ -44,7 +44,6 @@ std::string instance_suffix() {
 Supervisor::Supervisor(const Parts& parts, int signals)
     : parts_(parts),
       signals_(signals),
-      lists_(parts.clock),
       pod_resources_(parts.settings.pod_resources_socket),
       registration_(kubelet_socket()),
       holders_(parts.settings.device_plugins_dir + "/" + std::string(kCheckpointName),
@@ -55,24 +54,6 @@ Supervisor::Supervisor(const Parts& parts, int signals)
                return state != SocketState::dead && state != SocketState::missing;
              }),
       instance_(instance_suffix()) {
-  hooks_.on_stream_end = [&events = parts.events](model::Resource resource, DevicePluginService::StreamEnd end) {
-    if (end == DevicePluginService::StreamEnd::by_peer) events.post(StreamEnded{resource});
-  };
-  hooks_.on_list_sent = [this] { lists_.sent(); };
-  hooks_.hold_allocate = [this](model::Resource resource, ListGate::Go go) {
-    const bool held = lists_.hold(resource, std::move(go));
-    if (held) parts_.events.post(AllocateHeld{});
-    return held;
-  };
-  hooks_.hold_for_checkpoint = [this](model::Resource resource, ListGate::Go go) {
-    lists_.hold_for_next(resource, std::move(go));
-    parts_.events.post(AllocateDoubted{});
-  };
-  hooks_.release_allocate = [this](model::Resource resource) { lists_.release(resource); };
-  hooks_.on_allocate = [&events = parts.events](model::Resource) { events.post(Allocated{}); };
-  hooks_.pre_start = [&gate = parts.gate](model::Resource resource, const std::vector<std::string>& ids,
-                                          PreStartGate::Done done) { gate.wait(resource, ids, std::move(done)); };
-  hooks_.cancel_pre_start = [&gate = parts.gate](model::Resource resource) { gate.cancel(resource); };
   for (const model::Resource resource : model::kAllResources) {
     if (!parts.settings.offer.serves(resource)) continue;
     served_.emplace_back().resource = resource;
@@ -80,7 +61,7 @@ Supervisor::Supervisor(const Parts& parts, int signals)
 }
 
 Supervisor::~Supervisor() {
-  parts_.gate.cancel_all();
+  parts_.pre_start.cancel_all();
   for (ServedResource& served : served_) {
     if (served.server) served.server->close();  // all streams end together, not one server after another
   }
@@ -94,7 +75,7 @@ Supervisor::Outcome Supervisor::run() {
       if (const auto outcome = watch_directory()) return *outcome;
     }
     check_directory();
-    run_timers();
+    if (const auto outcome = run_timers()) return *outcome;
     std::array<pollfd, 3> fds = {{{signals_, POLLIN, 0}, {parts_.events.fd(), POLLIN, 0}, {-1, POLLIN, 0}}};
     if (watch_) fds[2].fd = watch_->fd();
     const int timeout_ms = poll_timeout_ms();
@@ -107,9 +88,6 @@ Supervisor::Outcome Supervisor::run() {
     if (fds[0].revents != 0 && handle_signals()) return Outcome::stopped;
     for (const Event& event : parts_.events.take()) {
       std::visit([this](const auto& one) { handle(one); }, event);
-    }
-    if (watch_ && fds[2].revents != 0) {
-      if (const auto outcome = handle_directory_events()) return *outcome;
     }
   }
 }
@@ -147,7 +125,8 @@ void Supervisor::ensure_served(ServedResource& served) {
   auto list = parts_.desk.unit_list(served.resource);
   if (!list || list->empty()) return;  // a node without such hardware does not register it
   auto server = PluginServer::start(served.resource, parts_.settings.device_plugins_dir,
-                                    endpoint_name(served.resource, instance_, ++endpoints_made_), parts_.desk, hooks_);
+                                    endpoint_name(served.resource, instance_, ++endpoints_made_),
+                                    {parts_.desk, parts_.admissions, parts_.pre_start, parts_.events});
   if (!server) {
     if (served.last_error != server.error().message) spdlog::error("{}", server.error().message);
     served.last_error = server.error().message;
@@ -207,7 +186,7 @@ void Supervisor::handle(const SnapshotChanged& /*event*/) {
     appeared = appeared || (list && !list->empty());
   }
   if (appeared) connect_all();
-  request_publish();
+  parts_.admissions.want_lists();
 }
 
 void Supervisor::handle(const StreamEnded& event) {
@@ -237,12 +216,6 @@ void Supervisor::handle(const RegisterDone& event) {
   }
   if (!first_try) served->last_error = event.error->message;
   served->schedule_retry(parts_.clock.now());
-}
-
-void Supervisor::handle(const Allocated& /*event*/) {
-  request_publish();
-  ask_moment_.want(parts_.desk.last_call() + kAskAfterAllocate);
-  open_moment_.want(parts_.desk.last_call());
 }
 
 bool Supervisor::handle_signals() {

@@ -11,12 +11,11 @@
 #include "agent/base/fd.h"
 #include "agent/core/offer_policy.h"
 #include "agent/rpc/pod_resources.h"
+#include "plugin/device/admission_gate.h"
 #include "plugin/device/allocation_desk.h"
 #include "plugin/device/event_queue.h"
 #include "plugin/device/holders.h"
-#include "plugin/device/list_gate.h"
 #include "plugin/device/pre_start_gate.h"
-#include "plugin/device/quiet_moment.h"
 #include "plugin/device/registration_check.h"
 #include "plugin/device/served_resource.h"
 #include "plugin/kubelet/instance_lock.h"
@@ -43,7 +42,8 @@ class Supervisor {
     const Clock& clock;
     EventQueue& events;
     AllocationDesk& desk;
-    PreStartGate& gate;
+    AdmissionGate& admissions;
+    PreStartGate& pre_start;
     std::function<void()> rescan;  // SIGHUP
   };
 
@@ -75,9 +75,8 @@ class Supervisor {
   void register_again(const RegistrationCheck::Lost& lost);
 
   // publishing
-  void request_publish();
-  void publish_all();
-  void publish_again();  // one unchanged list: makes the kubelet write its checkpoint
+  bool publish_changed();  // true: something has
+  void publish_again();    // one unchanged list: makes the kubelet write its checkpoint
   void log_changes(const ServedResource& served, const UnitList& list) const;
 
   // holders
@@ -89,13 +88,11 @@ class Supervisor {
   void handle(const SnapshotChanged& event);
   void handle(const StreamEnded& event);
   void handle(const RegisterDone& event);
-  void handle(const Allocated& event);
-  void handle(const AllocateHeld& /*event*/) {}  // the wake-up was all
-  void handle(const AllocateDoubted& event);
+  void handle(const AdmissionsChanged& /*event*/) {}  // the wake-up was all
   void handle(const HoldersListed& event);
   void handle(const AllocatableListed& event);
   [[nodiscard]] bool handle_signals();  // true: stop
-  void run_timers();
+  [[nodiscard]] std::optional<Outcome> run_timers();
   void look_whether_overslept(SteadyTime due);  // `due`: when poll() was to return at the latest
   [[nodiscard]] int poll_timeout_ms();
   [[nodiscard]] std::string kubelet_socket() const;
@@ -103,8 +100,6 @@ class Supervisor {
 
   Parts parts_;
   int signals_;
-  ListGate lists_;  // outlives the servers below
-  DevicePluginService::Hooks hooks_;
   rpc::PodResourcesClient pod_resources_;
   KubeletRegistration registration_;
   Holders holders_;
@@ -116,15 +111,11 @@ class Supervisor {
   int endpoints_made_ = 0;
   bool holders_known_ = false;  // the first answer about holders is in, or given up on
   bool asking_holders_ = false;
-  bool fresh_checkpoint_wanted_ = false;  // at the next publish, in a quiet moment
-  std::string holders_error_;             // of List, while it fails
+  std::string holders_error_;  // of List, while it fails
   std::optional<Holders::Source> told_source_;
   std::string directory_error_;
   std::optional<SteadyTime> watch_at_;   // when to open the directory, while it is not watched
   std::optional<SteadyTime> stands_at_;  // when to look whether it still stands, while it is
-  QuietMoment publish_moment_{kPublishDistance, kQuietPatience};
-  QuietMoment ask_moment_{kListDistance, kQuietPatience};
-  QuietMoment open_moment_{kPublishDistance, kQuietPatience};  // to look whether an admission has stopped half-way
 };
 
 }  // namespace neuron::plugin

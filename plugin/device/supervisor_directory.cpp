@@ -116,10 +116,10 @@ std::optional<Supervisor::Outcome> Supervisor::handle_directory_events() {
     }
   }
   if (checkpoints_written > 0) apply_holders();
-  for (; checkpoints_written > 0; --checkpoints_written) lists_.checkpoint_written();
+  for (; checkpoints_written > 0; --checkpoints_written) parts_.admissions.checkpoint_written();
   if (kubelet_appeared) {
     spdlog::info("kubelet socket appeared, registering");
-    lists_.kubelet_is_new();
+    parts_.admissions.kubelet_is_new();
   }
   if (kubelet_appeared || own_socket_vanished) connect_all();
   return std::nullopt;

@@ -15,17 +15,13 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kListDeadline{2000};
+constexpr milliseconds kAskAfterFailure{1000};
+constexpr milliseconds kAskWhileWithheld{500};  // the kubelet tells nobody that a container has ended
+constexpr milliseconds kOverslept{50};          // so late a timer tells that the process did not run
 
 }  // namespace
 
-// A list that changes in the middle of an admission (until the kubelet has written its checkpoint) would take away what
-// the same container asks for next, and makes the kubelet write its checkpoint, by which admissions are told apart. So
-// wait until the kubelet is quiet.
-void Supervisor::request_publish() {
-  publish_moment_.want(parts_.clock.now());
-}
-
-void Supervisor::publish_all() {
+bool Supervisor::publish_changed() {
   bool published = false;
   parts_.desk.adopt_numbering();
   for (ServedResource& served : served_) {
@@ -38,8 +34,7 @@ void Supervisor::publish_all() {
     served.publish(parts_.clock.now());
     published = true;
   }
-  if (fresh_checkpoint_wanted_ && !published) publish_again();
-  fresh_checkpoint_wanted_ = false;
+  return published;
 }
 
 void Supervisor::publish_again() {
@@ -78,18 +73,12 @@ void Supervisor::log_changes(const ServedResource& served, const UnitList& list)
 }
 
 void Supervisor::ask_holders(SteadyTime asked_at) {
-  ask_moment_.drop();
+  parts_.admissions.asking_holders();
   if (asking_holders_) return;
   asking_holders_ = true;
   pod_resources_.list(kListDeadline, [&events = parts_.events, asked_at](Result<std::vector<rpc::PodDevices>> answer) {
     events.post(HoldersListed{asked_at, std::move(answer)});
   });
-}
-
-// What the kubelet wrote before it asked is no answer to the list that goes out now.
-void Supervisor::handle(const AllocateDoubted& /*event*/) {
-  if (watch_) handle_directory_events();
-  publish_again();
 }
 
 void Supervisor::handle(const HoldersListed& event) {
@@ -104,12 +93,9 @@ void Supervisor::handle(const HoldersListed& event) {
   holders_known_ = true;
   apply_holders();
   if (first) connect_all();
-  if (holders_.wants_fresh_checkpoint(parts_.clock.now())) {
-    fresh_checkpoint_wanted_ = true;
-    request_publish();
-  }
+  if (holders_.wants_fresh_checkpoint(parts_.clock.now())) parts_.admissions.want_checkpoint();
   if (parts_.desk.holds_anything()) {
-    ask_moment_.want(parts_.clock.now() + (event.answer ? ask_interval() : kAskAfterFailure));
+    parts_.admissions.want_holders(event.answer ? ask_interval() : kAskAfterFailure);
   }
 }
 
@@ -148,31 +134,30 @@ void Supervisor::apply_holders() {
   if (const auto* written = holders_.written()) parts_.desk.confirm(written->holdings, written->mark);
   // Whoever holds anything is asked after from time to time, however we came to know of him, and sooner once his
   // silicon is withheld from another name.
-  const SteadyTime next = parts_.clock.now() + ask_interval();
-  if (parts_.desk.holds_anything() && !asking_holders_ && ask_moment_.next().value_or(SteadyTime::max()) > next) {
-    ask_moment_.want(next);
-  }
-  request_publish();
+  if (parts_.desk.holds_anything() && !asking_holders_) parts_.admissions.want_holders_by(ask_interval());
+  parts_.admissions.want_lists();
 }
 
 void Supervisor::look_whether_overslept(SteadyTime due) {
-  const SteadyTime now = parts_.clock.now();
-  if (now < due + kOverslept) return;
-  ask_moment_.woke(now);
+  if (parts_.clock.now() >= due + kOverslept) parts_.admissions.woke();
 }
 
-void Supervisor::run_timers() {
+std::optional<Supervisor::Outcome> Supervisor::run_timers() {
   const SteadyTime now = parts_.clock.now();
   retry_due();
-  const SteadyTime last_call = parts_.desk.last_call();
-  if (publish_moment_.due(now, last_call, parts_.desk.admission_open())) publish_all();
-  // A pod that the kubelet refused half-way leaves no checkpoint; List tells that it is gone, before the next pod
-  // comes.
-  if (open_moment_.due(now, last_call, false) && parts_.desk.admission_open()) ask_moment_.want(now);
+  const holdings::AdmissionMark mark = parts_.admissions.mark();
+  if (watch_) {
+    if (const auto outcome = handle_directory_events()) return outcome;
+  }
   look_whether_overslept(now);  // in the lines above
+  const AdmissionGate::Due due = parts_.admissions.due(mark);
+  const bool published = due.lists && publish_changed();
+  if (!published && (due.same_list || due.list_for_doubt)) publish_again();
+  if (due.lists) parts_.admissions.handed();
   // As of `now`: an answer that went out since the newest call was looked at is newer than the question.
-  if (ask_moment_.due(now, last_call, lists_.holds())) ask_holders(now);
+  if (due.holders) ask_holders(now);
   if (check_.due(now)) ask_allocatable();
+  return std::nullopt;
 }
 
 int Supervisor::poll_timeout_ms() {
@@ -183,10 +168,7 @@ int Supervisor::poll_timeout_ms() {
   consider(watch_at_);
   consider(stands_at_);
   consider(check_.next());
-  consider(lists_.expire());
-  consider(publish_moment_.next());
-  consider(ask_moment_.next());
-  consider(open_moment_.next());
+  consider(parts_.admissions.next());
   for (const ServedResource& served : served_) {
     consider(served.retry_at);
     consider(served.check_at);

@@ -20,20 +20,29 @@ class WatchStream final : public grpc::ServerWriteReactor<Response>, public Watc
   using Convert = std::function<Response(const UnitList&)>;
   enum class End { by_us, by_peer };
   using OnEnd = std::function<void(End)>;  // once, after the stream left the hub; any thread, must not block
-  using OnWrite = std::function<void()>;   // before each message is handed to gRPC; any thread, must not block
+  using OnOffer = std::function<void()>;   // once for each message that will go out; any thread, must not block
 
-  // Starts the stream and joins `hub`, which must outlive it. The returned reactor is what the handler gives to gRPC.
-  [[nodiscard]] static grpc::ServerWriteReactor<Response>* start(WatchHub& hub, Convert convert, OnWrite on_write,
-                                                                 OnEnd on_end) {
+  // An open stream that shows nothing before it joins `hub`, which must outlive it. It is the reactor that the handler
+  // gives to gRPC.
+  [[nodiscard]] static std::shared_ptr<WatchStream> open(WatchHub& hub, Convert convert, OnOffer on_offer,
+                                                         OnEnd on_end) {
     std::shared_ptr<WatchStream> stream(
-        new WatchStream(hub, std::move(convert), std::move(on_write), std::move(on_end)));
+        new WatchStream(hub, std::move(convert), std::move(on_offer), std::move(on_end)));
     stream->self_ = stream;
-    hub.add(stream);
-    return stream.get();
+    return stream;
+  }
+
+  // The hub's newest list from now on. Any thread, also when the peer has gone.
+  static void join(const std::shared_ptr<WatchStream>& stream) EXCLUDES(stream->mutex_) {
+    stream->hub_.add(stream);
+    const MutexLock lock(stream->mutex_);
+    if (stream->done_) stream->hub_.remove(stream.get());
   }
 
   void offer(UnitListPtr units) override EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
+    if (ending_ || finished_) return;
+    if (!pending_) on_offer_();
     pending_ = std::move(units);
     advance();
   }
@@ -59,19 +68,20 @@ class WatchStream final : public grpc::ServerWriteReactor<Response>, public Watc
   }
 
   void OnDone() override {
-    hub_.remove(this);
     const std::shared_ptr<WatchStream> last = std::move(self_);  // `this` lives until the end of this scope at least
     End end = End::by_peer;
     {
       const MutexLock lock(mutex_);
       end = end_;
+      done_ = true;
     }
+    hub_.remove(this);
     on_end_(end);
   }
 
  private:
-  WatchStream(WatchHub& hub, Convert convert, OnWrite on_write, OnEnd on_end)
-      : hub_(hub), convert_(std::move(convert)), on_write_(std::move(on_write)), on_end_(std::move(on_end)) {}
+  WatchStream(WatchHub& hub, Convert convert, OnOffer on_offer, OnEnd on_end)
+      : hub_(hub), convert_(std::move(convert)), on_offer_(std::move(on_offer)), on_end_(std::move(on_end)) {}
 
   // Whatever can be done next. gRPC delivers reactions later, so starting them under our own lock is safe.
   void advance() REQUIRES(mutex_) {
@@ -83,14 +93,13 @@ class WatchStream final : public grpc::ServerWriteReactor<Response>, public Watc
       message_ = convert_(*pending_);
       pending_.reset();
       writing_ = true;
-      on_write_();
       this->StartWrite(&message_);
     }
   }
 
   WatchHub& hub_;
   const Convert convert_;
-  const OnWrite on_write_;
+  const OnOffer on_offer_;
   const OnEnd on_end_;
   std::shared_ptr<WatchStream> self_;  // set before the stream is shared, cleared in OnDone
 
@@ -101,6 +110,7 @@ class WatchStream final : public grpc::ServerWriteReactor<Response>, public Watc
   bool writing_ GUARDED_BY(mutex_) = false;
   bool ending_ GUARDED_BY(mutex_) = false;
   bool finished_ GUARDED_BY(mutex_) = false;
+  bool done_ GUARDED_BY(mutex_) = false;  // gRPC has let go
 };
 
 }  // namespace neuron::plugin

@@ -7,6 +7,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr milliseconds kAskAfterFailure{1000};  // as in plugin/device/supervisor_publish.cpp
+constexpr milliseconds kAskWhileWithheld{500};
+
 }  // namespace
 
 struct ModelAgent::Served final : PluginSocket {
@@ -23,33 +26,31 @@ struct ModelAgent::Served final : PluginSocket {
 
   Result<std::vector<std::string>> preferred(const std::vector<std::string>& available,
                                              const std::vector<std::string>& must_include, int size) override {
+    agent.admissions_.called();
     return agent.desk_.prefer(resource, available, must_include, size);
   }
 
   Result<v1beta1::ContainerAllocateResponse> allocate(const std::vector<std::string>& ids) override {
     const auto self = agent.shared_from_this();
     const std::weak_ptr<bool> socket = open;
-    self->hold();
-    if (socket.expired()) return fail(ErrorCode::unavailable, "nobody listens");
-    if (agent.desk_.doubtful(resource, ids)) {
-      const model::Resource asked = resource;
-      self->hold_for_checkpoint(asked);
-      if (socket.expired()) {  // a server that goes away answers what it holds
-        static_cast<void>(self->desk_.allocate(asked, ids));
-        return fail(ErrorCode::unavailable, "nobody listens");
-      }
+    const model::Resource asked = resource;
+    self->wait_for([&](plugin::AdmissionGate::Go go) { self->admissions_.answer(asked, std::move(go)); });
+    if (!socket.expired() && self->desk_.doubtful(asked, ids)) {
+      self->wait_for([&](plugin::AdmissionGate::Go go) { self->admissions_.doubt(asked, std::move(go)); });
     }
-    TRY_ASSIGN(const plugin::ContainerAnswer answer, agent.desk_.allocate(resource, ids));
+    const Result<plugin::ContainerAnswer> answer = self->desk_.allocate(asked, ids);
+    self->admissions_.answered(answer ? plugin::Admissions::Outcome::given : plugin::Admissions::Outcome::refused);
+    if (socket.expired()) return fail(ErrorCode::unavailable, "nobody listens");
+    if (!answer) return fail(answer.error());
     v1beta1::ContainerAllocateResponse response;
-    for (const auto& [name, value] : answer.envs) (*response.mutable_envs())[name] = value;
-    for (const auto& node : answer.device_nodes) {
+    for (const auto& [name, value] : answer->envs) (*response.mutable_envs())[name] = value;
+    for (const auto& node : answer->device_nodes) {
       v1beta1::DeviceSpec* spec = response.add_devices();
       spec->set_host_path(node.host_path);
       spec->set_container_path(node.container_path);
       spec->set_permissions("rw");
     }
     agent.world_.given(resource, ids);
-    agent.allocated();
     return response;
   }
 };
@@ -74,17 +75,19 @@ void ModelAgent::set_view(plugin::NodeViewPtr view) {
   if (!holders_known_) return;
   apply_holders();
   connect_all();
-  request_publish();
+  admissions_.want_lists();
+  wake();
 }
 
 void ModelAgent::checkpoint_changed() {
   apply_holders();
-  lists_.checkpoint_written();
+  admissions_.checkpoint_written();
+  wake();
 }
 
 void ModelAgent::kubelet_appeared() {
   served_.clear();  // the kubelet has wiped the sockets
-  lists_.kubelet_is_new();
+  admissions_.kubelet_is_new();
   holders_.kubelet_is_new();
   connect_all();
 }
@@ -104,51 +107,23 @@ void ModelAgent::connect_all() {
   }
 }
 
-void ModelAgent::allocated() {
-  request_publish();
-  want(ask_moment_, desk_.last_call() + plugin::kAskAfterAllocate);
-  want(open_moment_, desk_.last_call());
-}
-
 void ModelAgent::send(const Served& served) {
-  lists_.sent();
+  admissions_.list_offered();
   desk_.note_published(served.resource, *served.last_list);
   world_.send(served.resource, served.last_list);
 }
 
-// An Allocate is answered when no list is on its way any more; the kubelet waits, the world goes on.
-void ModelAgent::hold() {
-  bool held = lists_.hold(model::Resource::neuron, [&held] { held = false; });
-  while (held) {
-    world_.time.advance(milliseconds(1));
-    static_cast<void>(lists_.expire());
-  }
-}
-
-// An Allocate in doubt waits for what a list of ours makes the kubelet write.
-void ModelAgent::hold_for_checkpoint(model::Resource resource) {
-  bool held = true;
-  lists_.hold_for_next(resource, [&held] { held = false; });
-  world_.deliver_events();
-  asks_by_list_ = true;
-  publish_again();
-  asks_by_list_ = false;
-  while (held) {
-    world_.time.advance(milliseconds(1));
-    static_cast<void>(lists_.expire());
-  }
-}
-
-void ModelAgent::want(plugin::QuietMoment& moment, SteadyTime earliest) {
-  moment.want(earliest);
+void ModelAgent::wake() {
   later(SteadyTime::duration{0}, &ModelAgent::run_timers);
 }
 
-void ModelAgent::request_publish() {
-  want(publish_moment_, world_.time.now());
+void ModelAgent::wait_for(const std::function<void(plugin::AdmissionGate::Go)>& begin) {
+  const auto begun = std::make_shared<bool>(false);
+  begin([begun] { *begun = true; });
+  while (!*begun) world_.time.advance(milliseconds(1));
 }
 
-void ModelAgent::publish_all() {
+bool ModelAgent::publish_changed() {
   bool published = false;
   for (const auto& served : served_) {
     auto list = desk_.unit_list(served->resource);
@@ -157,8 +132,7 @@ void ModelAgent::publish_all() {
     send(*served);
     published = true;
   }
-  if (fresh_checkpoint_wanted_ && !published) publish_again();
-  fresh_checkpoint_wanted_ = false;
+  return published;
 }
 
 void ModelAgent::publish_again() {
@@ -168,7 +142,7 @@ void ModelAgent::publish_again() {
 }
 
 void ModelAgent::ask_holders() {
-  ask_moment_.drop();
+  admissions_.asking_holders();
   if (asking_holders_) return;
   asking_holders_ = true;
   world_.list([weak = weak_from_this(), asked_at = world_.time.now()](const auto& answer) {
@@ -187,18 +161,15 @@ void ModelAgent::listed(SteadyTime asked_at, const Result<std::vector<rpc::PodDe
   holders_known_ = true;
   apply_holders();
   if (first) connect_all();
-  if (holders_.wants_fresh_checkpoint(world_.time.now())) {
-    fresh_checkpoint_wanted_ = true;
-    request_publish();
-  }
-  if (!desk_.holds_anything()) return;
-  want(ask_moment_, world_.time.now() + (answer ? ask_interval() : plugin::kAskAfterFailure));
+  if (holders_.wants_fresh_checkpoint(world_.time.now())) admissions_.want_checkpoint();
+  if (desk_.holds_anything()) admissions_.want_holders(answer ? ask_interval() : kAskAfterFailure);
+  wake();
 }
 
 milliseconds ModelAgent::ask_interval() const {
   const bool withheld = std::any_of(served_.begin(), served_.end(),
                                     [this](const auto& served) { return desk_.withholds(served->resource); });
-  return withheld ? std::min(plugin::kAskWhileWithheld, kInterval) : kInterval;
+  return withheld ? std::min(kAskWhileWithheld, kInterval) : kInterval;
 }
 
 void ModelAgent::apply_holders() {
@@ -207,21 +178,23 @@ void ModelAgent::apply_holders() {
   if (!shown) return;
   desk_.reconcile(*shown);
   if (const auto* written = holders_.written()) desk_.confirm(written->holdings, written->mark);
-  if (desk_.holds_anything() && !asking_holders_ && !ask_moment_.next()) {
-    want(ask_moment_, world_.time.now() + ask_interval());
-  }
-  request_publish();
+  if (desk_.holds_anything() && !asking_holders_) admissions_.want_holders_by(ask_interval());
+  admissions_.want_lists();
+  wake();
 }
 
 void ModelAgent::run_timers() {
   const SteadyTime now = world_.time.now();
-  if (publish_moment_.due(now, desk_.last_call(), desk_.admission_open())) publish_all();
-  if (open_moment_.due(now, desk_.last_call(), false) && desk_.admission_open()) ask_moment_.want(now);
-  if (ask_moment_.due(now, desk_.last_call(), lists_.holds())) ask_holders();
-  std::optional<SteadyTime> next = publish_moment_.next();
-  for (const auto& moment : {ask_moment_.next(), open_moment_.next()}) {
-    if (moment) next = std::min(next.value_or(*moment), *moment);
-  }
+  const holdings::AdmissionMark mark = admissions_.mark();
+  world_.deliver_events();
+  const plugin::AdmissionGate::Due due = admissions_.due(mark);
+  asks_by_list_ = due.list_for_doubt;
+  const bool published = due.lists && publish_changed();
+  if (!published && (due.same_list || due.list_for_doubt)) publish_again();
+  asks_by_list_ = false;
+  if (due.lists) admissions_.handed();
+  if (due.holders) ask_holders();
+  const std::optional<SteadyTime> next = admissions_.next();
   if (!next || (timer_at_ && *timer_at_ > now && *timer_at_ <= *next)) return;
   timer_at_ = std::max(*next, now + microseconds(1));
   later(*timer_at_ - now, &ModelAgent::run_timers);

@@ -7,10 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "plugin/device/admission_gate.h"
 #include "plugin/device/allocation_desk.h"
 #include "plugin/device/holders.h"
-#include "plugin/device/list_gate.h"
-#include "plugin/device/quiet_moment.h"
 #include "test/model/paths.h"
 #include "test/model/timeline.h"
 
@@ -36,7 +35,7 @@ struct AgentWorld {
   std::function<void(model::Resource, const std::vector<std::string>& ids)> given;
 };
 
-// One agent process: the real desk, ListGate, Holders and quiet moments, wired as plugin/device/supervisor*.cpp does, on
+// One agent process: the real desk, AdmissionGate and Holders, wired as plugin/device/supervisor*.cpp does, on
 // simulated time. Held by shared_ptr: what it has scheduled dies with it.
 class ModelAgent : public std::enable_shared_from_this<ModelAgent> {
  public:
@@ -61,14 +60,12 @@ class ModelAgent : public std::enable_shared_from_this<ModelAgent> {
   void later(SteadyTime::duration delay, void (ModelAgent::*call)());
   void run_timers();
   void connect_all();
-  void allocated();
-  void request_publish();
-  void publish_all();
+  void wake();
+  bool publish_changed();
   void publish_again();
-  void want(plugin::QuietMoment& moment, SteadyTime earliest);
   void send(const Served& served);
-  void hold();
-  void hold_for_checkpoint(model::Resource resource);
+  // Runs what begins the answer, and lets the world go on until it has been called.
+  void wait_for(const std::function<void(plugin::AdmissionGate::Go)>& begin);
   void ask_holders();
   void listed(SteadyTime asked_at, const Result<std::vector<rpc::PodDevices>>& answer);
   void apply_holders();
@@ -84,13 +81,9 @@ class ModelAgent : public std::enable_shared_from_this<ModelAgent> {
   int endpoints_made_ = 0;
   bool holders_known_ = false;
   bool asking_holders_ = false;
-  bool fresh_checkpoint_wanted_ = false;
   bool asks_by_list_ = false;
-  plugin::ListGate lists_{world_.time};
-  plugin::QuietMoment publish_moment_{plugin::kPublishDistance, plugin::kQuietPatience};
+  plugin::AdmissionGate admissions_{world_.time, [this] { return world_.checkpoint.mark(); }, [this] { wake(); }};
   std::optional<SteadyTime> timer_at_;
-  plugin::QuietMoment open_moment_{plugin::kPublishDistance, plugin::kQuietPatience};
-  plugin::QuietMoment ask_moment_{plugin::kListDistance, plugin::kQuietPatience};
 };
 
 }  // namespace neuron::check

@@ -189,9 +189,9 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
   const SystemClock clock;
   monitor::SnapshotStore store;
   const std::string checkpoint = options.device_plugins_dir() + "/" + std::string(plugin::kCheckpointName);
-  plugin::AllocationDesk desk(
-      response_options(options), [checkpoint] { return plugin::checkpoint_mark(checkpoint); }, clock,
-      options.offer_policy());
+  const auto mark = [checkpoint] { return plugin::checkpoint_mark(checkpoint); };
+  plugin::AllocationDesk desk(response_options(options), mark, clock, options.offer_policy());
+  plugin::AdmissionGate admissions(clock, mark, [&queue = **events] { queue.post(plugin::AdmissionsChanged{}); });
   monitor::Workers workers;
   monitor::Monitor monitor(
       store, workers, [machine] { return make_scan(machine); },
@@ -204,7 +204,7 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
         queue.post(plugin::SnapshotChanged{});
       },
       {.interval = options.scan_interval});
-  plugin::PreStartGate gate(
+  plugin::PreStartGate pre_start(
       desk, [machine, &desk](int device, int core) { return memory_in_use(*machine, desk, device, core); },
       [&workers](plugin::PreStartGate::Job job) { workers.run(std::move(job)); },
       [&monitor](SteadyTime when, plugin::PreStartGate::Job job) { monitor.post(when, std::move(job)); }, clock);
@@ -217,7 +217,8 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
                                    clock,
                                    **events,
                                    desk,
-                                   gate,
+                                   admissions,
+                                   pre_start,
                                    [&monitor] { monitor.rescan_now(); }},
                                   signals.get());
     code = to_exit_code(supervisor.run());

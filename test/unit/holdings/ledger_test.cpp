@@ -177,16 +177,30 @@ TEST(Ledger, AnAnswerIsNotLostToAnOlderEntryThatItReuses) {
   EXPECT_EQ(ledger.silicon_of_admission(kDevice, 8)->cores, (std::vector<int>{1, 2, 3}));
 }
 
-// On a node that is never quiet List is asked right after an answer, and the kubelet looks before it has read it.
-TEST(Ledger, AnAnswerOnItsWayIsNotLostToAListThatDoesNotShowIt) {
+// List shows a container only once the kubelet has all of its answers. Between two of them the agent may have been
+// stopped for seconds, or another vendor's plugin may take its time.
+TEST(Ledger, AnAnswerIsNotLostToAListWhileItsAdmissionGoesOn) {
   const auto at = [](int ms) { return SteadyTime{} + std::chrono::milliseconds(ms); };
   holdings::Ledger ledger;
   holdings::Holding given = cores(kDevice, {10, 11}, 7, 0);
   given.since = at(1000);
   ledger.record(given);
-  ledger.reconcile({{}, at(1001), {}, 7});
+  ledger.reconcile({{}, at(3000), {}, 7});
+  EXPECT_TRUE(ledger.conflict(kCore, {10}, {10}, 8)) << "the checkpoint is still that of before the answer";
+  ledger.reconcile({{}, at(3000), {}, 8});
+  EXPECT_FALSE(ledger.conflict(kCore, {10}, {10}, 8)) << "written since, and neither source shows it: refused";
+}
+
+// A list of ours makes the kubelet write its checkpoint at any time, and it may look before it has read our answer.
+TEST(Ledger, AnAnswerOnItsWayIsNotLostToACheckpointThatDoesNotShowIt) {
+  const auto at = [](int ms) { return SteadyTime{} + std::chrono::milliseconds(ms); };
+  holdings::Ledger ledger;
+  holdings::Holding given = cores(kDevice, {10, 11}, 7, 0);
+  given.since = at(1000);
+  ledger.record(given);
+  ledger.reconcile({{}, at(1001), {}, 8});
   EXPECT_TRUE(ledger.conflict(kCore, {10}, {10}, 8));
-  ledger.reconcile({{}, at(1100), {}, 7});
+  ledger.reconcile({{}, at(1100), {}, 8});
   EXPECT_FALSE(ledger.conflict(kCore, {10}, {10}, 8)) << "the pod was refused";
 }
 
@@ -231,8 +245,7 @@ TEST(Ledger, WhenTheCheckpointAloneSpeaksWhatItLeavesOutIsOverUnlessItIsOlder) {
   ledger.record(cores(kDevice, {4, 5}, 8, 3));
   ledger.record(cores(kDevice, {6, 7}, 9, 12));
   const auto shown = [](holdings::AdmissionMark mark) {
-    return holdings::Ledger::Shown{
-        {}, SteadyTime{} + seconds(10), {cores(kDevice, {0, 1}, 0, 10, "pod u1/c")}, mark, false};
+    return holdings::Ledger::Shown{{}, SteadyTime{} + seconds(10), {cores(kDevice, {0, 1}, 0, 10, "pod u1/c")}, mark};
   };
   ledger.reconcile(shown(8));
   EXPECT_TRUE(ledger.conflict(kCore, {0}, {0}, 0)) << "shown";

@@ -179,11 +179,9 @@ TEST_F(Desk, AnAdmissionGoesOnUnderTheMarkOfTheCheckpointThatWasAskedFor) {
   ASSERT_TRUE(desk.allocate(model::Resource::efa, {view->id_of(model::Resource::efa, 0)}));
   ASSERT_TRUE(desk.doubtful(model::Resource::neuroncore, {"6", "7"}));
   next_container();
-  EXPECT_TRUE(desk.admission_open()) << "the kubelet still waits";
   desk.confirm({{"vpc.amazonaws.com/efa", {view->id_of(model::Resource::efa, 0)}, "pod u1/c"}}, mark);
   next_container();  // written once more, before the answer
   EXPECT_EQ(cores_env(desk.allocate(model::Resource::neuroncore, {"6", "7"})), "0-1");
-  EXPECT_TRUE(desk.admission_open());
   EXPECT_EQ(cores_env(desk.allocate(model::Resource::neuron, {"3"})), "0-1") << "the same container's";
 }
 
@@ -217,15 +215,6 @@ TEST_F(Desk, ADeviceHeldThroughOneResourceLeavesTheOthersList) {
   clock.advance(std::chrono::seconds(1));
   desk.reconcile({{}, clock.now(), {}, 0});
   EXPECT_EQ(healthy(model::Resource::neuron), 16);
-}
-
-TEST_F(Desk, AnAdmissionIsOpenUntilTheCheckpointIsWritten) {
-  node("trn1.32xlarge");
-  EXPECT_FALSE(desk.admission_open());
-  ASSERT_TRUE(desk.allocate(model::Resource::neuron, {"0"}));
-  EXPECT_TRUE(desk.admission_open());
-  next_container();
-  EXPECT_FALSE(desk.admission_open());
 }
 
 TEST_F(Desk, ANicThatIsOfferedAgainFreesTheDevicesOfItsOldContainer) {

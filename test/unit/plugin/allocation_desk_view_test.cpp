@@ -30,7 +30,7 @@ struct DeskView : testing::Test {
   }
   void shown(std::vector<holdings::ShownHolding> holdings, holdings::NumberingEvidence numbering = {}) {
     clock.advance(std::chrono::seconds(10));
-    desk.reconcile({std::move(holdings), clock.now(), {}, 0, true, std::move(numbering)});
+    desk.reconcile({std::move(holdings), clock.now(), {}, 0, std::move(numbering)});
     desk.adopt_numbering();
   }
   std::size_t units(model::Resource resource) { return desk.unit_list(resource)->size(); }

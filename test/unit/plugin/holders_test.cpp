@@ -61,13 +61,11 @@ TEST_F(HoldersTest, AListThatFailsStopsToCountAtOnceAndTheCheckpointSpeaks) {
   auto shown = holders->merged(now);
   ASSERT_TRUE(shown);
   EXPECT_EQ(shown->listed.size(), 1U);
-  EXPECT_TRUE(shown->list_answers);
   EXPECT_EQ(holders->source(), Holders::Source::list_and_checkpoint);
   holders->list_failed();
   shown = holders->merged(now);
   ASSERT_TRUE(shown);
   EXPECT_TRUE(shown->listed.empty());
-  EXPECT_FALSE(shown->list_answers);
   EXPECT_EQ(shown->stored.size(), 1U);
   EXPECT_EQ(shown->asked_at, now - holdings::Ledger::kAdmission) << "what is older and not shown is over";
   EXPECT_EQ(holders->source(), Holders::Source::checkpoint);

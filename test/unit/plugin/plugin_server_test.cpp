@@ -11,12 +11,17 @@ namespace {
 // The endpoint has another name at each attempt; what is logged once is told by its text.
 TEST(PluginServer, ADirectoryWithoutRoomFailsInTheSameWordsEachTime) {
   fakes::FakeClock clock;
-  AllocationDesk desk(
-      ResponseOptions{}, [] { return holdings::AdmissionMark{1}; }, clock);
-  DevicePluginService::Hooks hooks;  // those that the end of a server calls
-  hooks.cancel_pre_start = hooks.release_allocate = [](model::Resource) {};
-  const auto first = PluginServer::start(model::Resource::neuron, "/nowhere", "a-1.sock", desk, hooks);
-  const auto second = PluginServer::start(model::Resource::neuron, "/nowhere", "a-2.sock", desk, hooks);
+  const auto mark = [] { return holdings::AdmissionMark{1}; };
+  AllocationDesk desk(ResponseOptions{}, mark, clock);
+  AdmissionGate admissions(clock, mark, [] {});
+  PreStartGate pre_start(
+      desk, [](int, int) { return std::nullopt; }, [](const PreStartGate::Job&) {},
+      [](SteadyTime, const PreStartGate::Job&) {}, clock);
+  const auto events = EventQueue::open();
+  ASSERT_TRUE(events);
+  const DevicePluginService::Parts parts{desk, admissions, pre_start, **events};
+  const auto first = PluginServer::start(model::Resource::neuron, "/nowhere", "a-1.sock", parts);
+  const auto second = PluginServer::start(model::Resource::neuron, "/nowhere", "a-2.sock", parts);
   ASSERT_FALSE(first);
   ASSERT_FALSE(second);
   EXPECT_EQ(first.error().message, second.error().message);

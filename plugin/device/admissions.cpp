@@ -1,0 +1,142 @@
+#include "plugin/device/admissions.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace neuron::plugin {
+
+bool Admissions::begin_answer(Ticket ticket, model::Resource resource, SteadyTime now) {
+  last_call_ = now;
+  forget_late(now);
+  if (handing_ == 0 && (on_the_way_ == 0 || never_written_)) {
+    ++answering_;
+    return true;
+  }
+  waiting_.push_back({ticket, resource, Kind::answer, now + kWritePatience});
+  return false;
+}
+
+void Admissions::doubt(Ticket ticket, model::Resource resource, SteadyTime now) {
+  --answering_;
+  waiting_.push_back({ticket, resource, Kind::answer_in_doubt, now + kWritePatience});
+}
+
+void Admissions::answered(Outcome outcome, holdings::AdmissionMark mark, SteadyTime now) {
+  --answering_;
+  last_call_ = now;
+  open_mark_ = outcome == Outcome::given ? mark : 0;
+  if (outcome == Outcome::refused) return;
+  lists_.want(now);
+  holders_.want(now + kAskAfterAnswer);
+  stalled_.want(now);
+}
+
+bool Admissions::begin_stream(Ticket ticket, model::Resource resource, holdings::AdmissionMark mark, SteadyTime now) {
+  if (!open(mark)) {
+    ++handing_;
+    return true;
+  }
+  waiting_.push_back({ticket, resource, Kind::stream, now + kIdlePatience});
+  return false;
+}
+
+void Admissions::list_offered(SteadyTime now) {
+  ++on_the_way_;
+  last_offered_ = now;
+  for (Waiting& one : waiting_) one.list_offered = true;
+}
+
+void Admissions::checkpoint_written() {
+  never_written_ = false;
+  on_the_way_ = std::max(on_the_way_ - 1, 0);
+}
+
+void Admissions::kubelet_is_new() {
+  on_the_way_ = 0;
+  open_mark_ = 0;
+}
+
+void Admissions::want_checkpoint(SteadyTime now) {
+  same_list_ = true;
+  lists_.want(now);
+}
+
+void Admissions::want_holders_by(SteadyTime latest) {
+  if (holders_.next().value_or(SteadyTime::max()) > latest) holders_.want(latest);
+}
+
+Admissions::Due Admissions::due(holdings::AdmissionMark mark, SteadyTime now) {
+  Due due;
+  forget_late(now);
+  due.gone = ready(mark, now);
+  // A pod that the kubelet refused half-way leaves no checkpoint. One has to be made, or its units stay held.
+  if (stalled_.due(now, last_call_, false) && open(mark)) want_checkpoint(now);
+  if (lists_.due(now, last_call_, open(mark))) {
+    ++handing_;
+    due.lists = true;
+    due.same_list = std::exchange(same_list_, false);
+  }
+  due.holders = holders_.due(now, last_call_, answers_wait());
+  return due;
+}
+
+std::vector<Admissions::Ticket> Admissions::ready(holdings::AdmissionMark mark, SteadyTime now) {
+  std::vector<Ticket> going;
+  std::erase_if(waiting_, [&](const Waiting& one) {
+    if (!may_go(one, mark, now)) return false;
+    begin(one);
+    going.push_back(one.ticket);
+    return true;
+  });
+  return going;
+}
+
+std::vector<Admissions::Ticket> Admissions::release(model::Resource resource) {
+  std::vector<Ticket> going;
+  std::erase_if(waiting_, [&](const Waiting& one) {
+    if (one.resource != resource) return false;
+    begin(one);
+    going.push_back(one.ticket);
+    return true;
+  });
+  return going;
+}
+
+bool Admissions::open(holdings::AdmissionMark mark) const {
+  return answering_ > 0 || answers_wait() || (open_mark_ != 0 && open_mark_ == mark);
+}
+
+bool Admissions::answers_wait() const {
+  return std::any_of(waiting_.begin(), waiting_.end(), [](const Waiting& one) { return one.kind != Kind::stream; });
+}
+
+std::optional<SteadyTime> Admissions::next() const {
+  std::optional<SteadyTime> next;
+  const auto consider = [&next](const std::optional<SteadyTime>& at) {
+    if (at && (!next || *at < *next)) next = at;
+  };
+  consider(lists_.next());
+  consider(holders_.next());
+  consider(stalled_.next());
+  for (const Waiting& one : waiting_) consider(one.until);
+  return next;
+}
+
+void Admissions::forget_late(SteadyTime now) {
+  if (on_the_way_ == 0 || now < last_offered_ + kWritePatience) return;
+  on_the_way_ = 0;
+  never_written_ = true;
+}
+
+bool Admissions::may_go(const Waiting& one, holdings::AdmissionMark mark, SteadyTime now) const {
+  if (now >= one.until) return true;
+  if (one.kind == Kind::stream) return !open(mark);
+  const bool offered = one.kind == Kind::answer || one.list_offered;
+  return handing_ == 0 && on_the_way_ == 0 && offered;
+}
+
+void Admissions::begin(const Waiting& one) {
+  ++(one.kind == Kind::stream ? handing_ : answering_);
+}
+
+}  // namespace neuron::plugin

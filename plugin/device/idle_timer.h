@@ -1,0 +1,68 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "agent/base/clock.h"
+
+namespace neuron::plugin {
+
+// When something may be done that must not fall into an admission of the kubelet: once nobody has called for
+// `distance`, but at most `patience` after it was first wanted, as some nodes are never idle. Plain arithmetic on
+// times; not synchronised.
+class IdleTimer {
+ public:
+  constexpr IdleTimer(std::chrono::milliseconds distance, std::chrono::milliseconds patience)
+      : distance_(distance), patience_(patience) {}
+
+  // Wants it, not before `earliest`, which replaces what was wanted before; patience counts from the first one.
+  void want(SteadyTime earliest) {
+    since_ = std::min(since_.value_or(earliest), earliest);
+    at_ = std::min(earliest, *since_ + patience_);
+    next_.reset();
+  }
+
+  // The process has not run for a while, stopped or starved: calls of the kubelet may lie unread, so nobody is idle,
+  // and patience leaves time for what has piled up. Not for ever: a machine may starve us all the time.
+  void woke(SteadyTime now) {
+    constexpr int kMostWakes = 10;
+    constexpr int kDistancesForBacklog = 5;
+    if (!since_ || ++wakes_ > kMostWakes) return;
+    since_ = std::max(*since_, now + kDistancesForBacklog * distance_ - patience_);
+    at_ = std::max(*at_, now + distance_);
+    next_.reset();
+  }
+
+  void drop() {
+    since_.reset();
+    at_.reset();
+    next_.reset();
+    wakes_ = 0;
+  }
+
+  // True once: now is the time. `last_call`: the newest call of the kubelet; `busy`: an admission is not over, so only
+  // patience counts until it is.
+  [[nodiscard]] bool due(SteadyTime now, SteadyTime last_call, bool busy) {
+    if (!since_) return false;
+    const SteadyTime most = *since_ + patience_;
+    const SteadyTime idle = std::min(std::max(*at_, last_call + distance_), most);
+    next_ = busy ? most : idle;
+    if (now < *next_) return false;
+    drop();
+    return true;
+  }
+
+  // When to ask due() again, if anything is wanted. Sooner when what made it busy is over.
+  [[nodiscard]] std::optional<SteadyTime> next() const { return next_ ? next_ : at_; }
+
+ private:
+  std::chrono::milliseconds distance_;
+  std::chrono::milliseconds patience_;
+  std::optional<SteadyTime> since_;
+  std::optional<SteadyTime> at_;
+  std::optional<SteadyTime> next_;
+  int wakes_ = 0;
+};
+
+}  // namespace neuron::plugin

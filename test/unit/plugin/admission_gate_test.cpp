@@ -1,0 +1,151 @@
+#include "plugin/device/admission_gate.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "test/fakes/fake_clock.h"
+
+namespace neuron::plugin {
+namespace {
+
+using model::Resource;
+using std::chrono::milliseconds;
+
+struct AdmissionGateTest : testing::Test {
+  fakes::FakeClock clock;
+  std::atomic<holdings::AdmissionMark> mark{1};
+  std::atomic<int> changes{0};
+  AdmissionGate gate{clock, [this] { return mark.load(); }, [this] { ++changes; }};
+
+  void written() {
+    ++mark;
+    gate.checkpoint_written();
+  }
+};
+
+TEST_F(AdmissionGateTest, AnAnswerThatMayGoIsMadeOnTheCallersThread) {
+  bool went = false;
+  gate.answer(Resource::neuron, [&] {
+    went = true;
+    gate.answered(Admissions::Outcome::given);
+  });
+  EXPECT_TRUE(went);
+}
+
+TEST_F(AdmissionGateTest, AnAnswerThatWaitsIsMadeByWhoeverEndsTheWaitAndTellsTheLoop) {
+  gate.list_offered();
+  int went = 0;
+  gate.answer(Resource::neuron, [&] {
+    ++went;
+    gate.answered(Admissions::Outcome::given);
+  });
+  EXPECT_EQ(went, 0);
+  EXPECT_EQ(changes, 1) << "the loop keeps the time";
+  written();
+  EXPECT_EQ(went, 1);
+}
+
+TEST_F(AdmissionGateTest, ADoubtMakesTheLoopSendAListOnce) {
+  bool went = false;
+  gate.answer(Resource::neuron, [&] {
+    gate.doubt(Resource::neuron, [&] {
+      went = true;
+      gate.answered(Admissions::Outcome::given);
+    });
+  });
+  EXPECT_TRUE(gate.due(gate.mark()).list_for_doubt);
+  EXPECT_FALSE(gate.due(gate.mark()).list_for_doubt);
+  gate.list_offered();
+  EXPECT_FALSE(went);
+  written();
+  EXPECT_TRUE(went);
+}
+
+// The kubelet's write of a container that lies before the list must not count as the list's.
+TEST_F(AdmissionGateTest, AWriteThatWasNotToldYetKeepsTheAdmissionOpen) {
+  gate.answer(Resource::neuron, [&] { gate.answered(Admissions::Outcome::given); });
+  const auto before = gate.mark();
+  ++mark;  // inotify has not told yet
+  clock.advance(milliseconds{1000});
+  EXPECT_FALSE(gate.due(before).lists);
+  EXPECT_TRUE(gate.due(gate.mark()).lists);
+}
+
+TEST_F(AdmissionGateTest, AStreamThatMayNotShowItsListYetIsOpenedLater) {
+  gate.answer(Resource::neuron, [&] { gate.answered(Admissions::Outcome::given); });
+  bool open = false;
+  gate.open_stream(Resource::efa, [&] {
+    open = true;
+    gate.list_offered();
+  });
+  EXPECT_FALSE(open);
+  written();
+  EXPECT_TRUE(open);
+}
+
+// A kubelet that admits containers of two resources each, the loop that hands out lists, and streams that come and go,
+// each on a thread: no list is offered between the first answer of a container and its checkpoint.
+TEST_F(AdmissionGateTest, ThreadsNeverMixListsIntoAnAdmission) {
+  std::atomic<bool> admitting{false};
+  std::atomic<bool> done{false};
+  std::atomic<int> lists{0};
+  std::atomic<int> mixed{0};
+  std::atomic<int> unwritten{0};  // lists that the kubelet has yet to write
+  const auto offer = [&] {
+    if (admitting) ++mixed;
+    gate.list_offered();
+    ++lists;
+    ++unwritten;
+  };
+  const auto take_lists = [&] {  // the kubelet's thread for ListAndWatch
+    for (; unwritten > 0; --unwritten) written();
+  };
+  const auto ask = [&] {
+    std::promise<void> answered;
+    gate.answer(Resource::neuron, [&] {
+      admitting = true;
+      gate.answered(Admissions::Outcome::given);
+      answered.set_value();
+    });
+    auto waiting = answered.get_future();
+    while (waiting.wait_for(milliseconds{0}) != std::future_status::ready) take_lists();
+  };
+  std::thread loop([&] {
+    while (!done) {
+      const auto before = gate.mark();
+      gate.want_lists();
+      if (!gate.due(before).lists) continue;
+      offer();
+      gate.handed();
+    }
+  });
+  std::thread streams([&] {
+    while (!done) {
+      std::promise<void> opened;
+      gate.open_stream(Resource::efa, [&] {
+        offer();
+        opened.set_value();
+      });
+      opened.get_future().wait();
+    }
+  });
+  for (int container = 0; container < 3000; ++container) {
+    ask();
+    ask();
+    admitting = false;  // before the write: what comes after it may be a list
+    written();
+    clock.advance(milliseconds{250});
+    take_lists();
+  }
+  done = true;
+  loop.join();
+  streams.join();
+  EXPECT_EQ(mixed, 0);
+  EXPECT_GT(lists, 100);
+}
+
+}  // namespace
+}  // namespace neuron::plugin

@@ -1,0 +1,263 @@
+#include "plugin/device/admissions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace neuron::plugin {
+namespace {
+
+using model::Resource;
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+using Outcome = Admissions::Outcome;
+
+// Times in milliseconds; the checkpoint's mark is a number that the test raises with each write.
+struct AdmissionsTest : testing::Test {
+  Admissions admissions;
+  SteadyTime now = SteadyTime{} + std::chrono::hours(1);
+  holdings::AdmissionMark mark = 1;
+  Admissions::Ticket ticket = 0;
+
+  void pass(int ms) { now += milliseconds{ms}; }
+  void written() {
+    ++mark;
+    admissions.checkpoint_written();
+  }
+  bool begin(Resource resource = Resource::neuron) { return admissions.begin_answer(++ticket, resource, now); }
+  void give(Resource resource = Resource::neuron) {
+    ASSERT_TRUE(begin(resource));
+    admissions.answered(Outcome::given, mark, now);
+  }
+  auto due() { return admissions.due(mark, now); }
+  void offer_lists(int count) {
+    for (int i = 0; i < count; ++i) admissions.list_offered(now);
+  }
+};
+
+TEST_F(AdmissionsTest, AnAnswerBeginsAtOnceWhenNothingIsOnItsWay) {
+  EXPECT_TRUE(begin());
+  EXPECT_FALSE(admissions.answers_wait());
+}
+
+TEST_F(AdmissionsTest, AnAnswerWaitsForEveryListToBeWritten) {
+  offer_lists(2);
+  ASSERT_FALSE(begin());
+  written();
+  EXPECT_THAT(admissions.ready(mark, now), IsEmpty());
+  written();
+  EXPECT_THAT(admissions.ready(mark, now), ElementsAre(1));
+  EXPECT_TRUE(admissions.open(mark)) << "it has begun";
+}
+
+// The hole between the decision that a list may go and its way to gRPC.
+TEST_F(AdmissionsTest, NoAnswerBeginsWhileListsAreBeingHandedOut) {
+  admissions.want_lists(now);
+  ASSERT_TRUE(due().lists);
+  ASSERT_FALSE(begin()) << "nothing is on its way yet, but soon";
+  admissions.list_offered(now);
+  admissions.handed();
+  EXPECT_THAT(admissions.ready(mark, now), IsEmpty());
+  written();
+  EXPECT_THAT(admissions.ready(mark, now), ElementsAre(1));
+}
+
+TEST_F(AdmissionsTest, WhenNoListHadChangedNobodyWaitsAfterwards) {
+  admissions.want_lists(now);
+  ASSERT_TRUE(due().lists);
+  ASSERT_FALSE(begin());
+  admissions.handed();
+  EXPECT_THAT(admissions.ready(mark, now), ElementsAre(1));
+}
+
+// The other half of it: the answer is being made, and is not in the ledger yet.
+TEST_F(AdmissionsTest, NoListGoesOutWhileAnAnswerIsBeingMade) {
+  admissions.want_lists(now);
+  ASSERT_TRUE(begin());
+  pass(1000);
+  EXPECT_FALSE(due().lists);
+  admissions.answered(Outcome::refused, mark, now);
+  pass(250);
+  EXPECT_TRUE(due().lists) << "a refused container writes no checkpoint";
+}
+
+TEST_F(AdmissionsTest, NoListGoesOutBetweenTwoAnswersOfAContainer) {
+  give(Resource::neuron);
+  pass(1000);
+  EXPECT_FALSE(due().lists);
+  give(Resource::efa);
+  pass(1000);
+  EXPECT_FALSE(due().lists);
+  written();
+  EXPECT_TRUE(due().lists) << "nobody has called for long";
+}
+
+TEST_F(AdmissionsTest, AListWaitsForAnIdleKubelet) {
+  give();
+  written();
+  EXPECT_FALSE(due().lists);
+  pass(200);
+  admissions.called(now);
+  pass(249);
+  EXPECT_FALSE(due().lists);
+  pass(1);
+  EXPECT_TRUE(due().lists);
+  EXPECT_FALSE(due().lists) << "once";
+}
+
+TEST_F(AdmissionsTest, AListOutOfPatienceGoesInMidAdmission) {
+  give();
+  pass(2999);
+  EXPECT_FALSE(due().lists);
+  pass(1);
+  EXPECT_TRUE(due().lists);
+}
+
+// A pod that the kubelet refused for another reason leaves no checkpoint, and List does not say that it is gone.
+TEST_F(AdmissionsTest, AnAdmissionThatStopsHalfWayGetsACheckpointOfOurs) {
+  give();
+  pass(250);
+  EXPECT_FALSE(due().lists);
+  pass(2750);
+  const auto due = this->due();
+  EXPECT_TRUE(due.lists);
+  EXPECT_TRUE(due.same_list);
+}
+
+TEST_F(AdmissionsTest, AnAdmissionThatEndsNeedsNoCheckpointOfOurs) {
+  give();
+  written();
+  pass(250);
+  const auto due = this->due();
+  EXPECT_TRUE(due.lists);
+  EXPECT_FALSE(due.same_list);
+}
+
+TEST_F(AdmissionsTest, AContainersWriteIsNoDebtOfTheNextList) {
+  written();
+  offer_lists(1);
+  EXPECT_FALSE(begin());
+}
+
+TEST_F(AdmissionsTest, AListThatIsNeverWrittenCostsItsPatienceOnce) {
+  offer_lists(1);
+  ASSERT_FALSE(begin());
+  EXPECT_EQ(admissions.next(), now + Admissions::kWritePatience);
+  pass(1000);
+  EXPECT_THAT(due().gone, ElementsAre(1));
+  admissions.answered(Outcome::given, mark, now);
+  offer_lists(1);
+  ASSERT_TRUE(begin()) << "a kubelet that keeps no checkpoint";
+  admissions.answered(Outcome::given, mark, now);
+  written();
+  offer_lists(1);
+  EXPECT_FALSE(begin()) << "it keeps one after all";
+}
+
+TEST_F(AdmissionsTest, ListsThatKeepComingHoldNobodyForLonger) {
+  offer_lists(1);
+  ASSERT_FALSE(begin());
+  for (int i = 0; i < 3; ++i) {
+    pass(250);
+    offer_lists(1);
+    EXPECT_THAT(due().gone, IsEmpty());
+  }
+  pass(250);
+  EXPECT_THAT(due().gone, ElementsAre(1));
+}
+
+TEST_F(AdmissionsTest, WithoutWaitersALateListIsForgotten) {
+  offer_lists(1);
+  pass(1000);
+  EXPECT_TRUE(begin());
+}
+
+TEST_F(AdmissionsTest, AnAnswerInDoubtWaitsForAListThatIsOfferedLaterToBeWritten) {
+  ASSERT_TRUE(begin());
+  admissions.doubt(9, Resource::neuron, now);
+  EXPECT_TRUE(admissions.open(mark));
+  written();
+  EXPECT_THAT(admissions.ready(mark, now), IsEmpty()) << "written before the list was offered";
+  offer_lists(1);
+  EXPECT_THAT(admissions.ready(mark, now), IsEmpty());
+  written();
+  EXPECT_THAT(admissions.ready(mark, now), ElementsAre(9));
+  admissions.answered(Outcome::given, mark, now);
+  ASSERT_TRUE(begin());
+  admissions.doubt(10, Resource::neuron, now);
+  pass(1000);
+  EXPECT_THAT(due().gone, ElementsAre(10)) << "nobody was there to send it to";
+}
+
+TEST_F(AdmissionsTest, AnotherKubeletOwesNothing) {
+  give();
+  offer_lists(1);
+  ASSERT_FALSE(begin());
+  admissions.kubelet_is_new();
+  EXPECT_THAT(admissions.ready(mark, now), ElementsAre(2));
+  admissions.answered(Outcome::refused, mark, now);
+  EXPECT_FALSE(admissions.open(mark));
+}
+
+TEST_F(AdmissionsTest, AServerThatGoesAwayTakesItsWaitersAlong) {
+  offer_lists(1);
+  ASSERT_FALSE(begin(Resource::neuron));
+  ASSERT_FALSE(begin(Resource::efa));
+  EXPECT_THAT(admissions.release(Resource::efa), ElementsAre(2));
+  written();
+  EXPECT_THAT(admissions.ready(mark, now), ElementsAre(1));
+}
+
+TEST_F(AdmissionsTest, ANewStreamShowsItsFirstListAfterTheAdmission) {
+  give();
+  ASSERT_FALSE(admissions.begin_stream(7, Resource::efa, mark, now));
+  EXPECT_THAT(admissions.ready(mark, now), IsEmpty());
+  written();
+  EXPECT_THAT(admissions.ready(mark, now), ElementsAre(7));
+  EXPECT_FALSE(begin()) << "the list is being handed out";
+  admissions.handed();
+  EXPECT_TRUE(begin() || !admissions.ready(mark, now).empty());
+}
+
+TEST_F(AdmissionsTest, ANewStreamDoesNotWaitForEver) {
+  give();
+  ASSERT_FALSE(admissions.begin_stream(7, Resource::efa, mark, now));
+  pass(3000);
+  EXPECT_THAT(due().gone, ElementsAre(7));
+}
+
+TEST_F(AdmissionsTest, AnAnswerWaitsForANewStreamsFirstList) {
+  ASSERT_TRUE(admissions.begin_stream(7, Resource::efa, mark, now));
+  EXPECT_FALSE(begin());
+  admissions.list_offered(now);
+  admissions.handed();
+  EXPECT_THAT(admissions.ready(mark, now), IsEmpty());
+  written();
+  EXPECT_THAT(admissions.ready(mark, now), ElementsAre(1));
+}
+
+TEST_F(AdmissionsTest, HoldersAreAskedForAfterAnAnswerAndNotWhileOneWaits) {
+  give();
+  written();
+  pass(499);
+  EXPECT_FALSE(due().holders);
+  pass(1);
+  EXPECT_TRUE(due().holders);
+  admissions.want_holders(now);
+  offer_lists(1);
+  ASSERT_FALSE(begin());
+  pass(500);
+  EXPECT_FALSE(due().holders);
+}
+
+TEST_F(AdmissionsTest, WhatIsWantedByATimeReplacesOnlyWhatIsLater) {
+  admissions.want_holders(now + milliseconds{100});
+  admissions.want_holders_by(now + milliseconds{500});
+  EXPECT_EQ(admissions.next(), now + milliseconds{100});
+  admissions.want_holders_by(now + milliseconds{50});
+  EXPECT_EQ(admissions.next(), now + milliseconds{50});
+}
+
+}  // namespace
+}  // namespace neuron::plugin
