@@ -13,7 +13,6 @@
 #include <random>
 #include <vector>
 
-#include "plugin/device/list_gate.h"
 #include "plugin/device/plugin_server.h"
 #include "test/bench/empty_call.h"
 #include "test/unit/plugin/views.h"
@@ -61,20 +60,18 @@ int run(int rounds) {
   bench::EmptyCall empty;
   const SystemClock clock;
   holdings::AdmissionMark mark = 0;
-  plugin::AllocationDesk desk(
-      {}, [&mark] { return ++mark; }, clock);
+  const auto next_mark = [&mark] { return ++mark; };
+  plugin::AllocationDesk desk({}, next_mark, clock);
   const auto view = plugin::view_of("trn2.48xlarge");
   desk.set_view(view);
-  plugin::ListGate gate(clock);
-  plugin::DevicePluginService::Hooks hooks;
-  hooks.on_stream_end = [](auto, auto) {};
-  hooks.on_list_sent = [] {};
-  hooks.hold_allocate = [&gate](auto resource, auto go) { return gate.hold(resource, std::move(go)); };
-  hooks.hold_for_checkpoint = [](auto, auto go) { go(); };
-  hooks.release_allocate = [](auto) {};
-  hooks.on_allocate = [](auto) {};
-  hooks.cancel_pre_start = [](auto) {};
-  auto server = plugin::PluginServer::start(Resource::neuron, empty.directory(), "neuron.sock", desk, hooks);
+  plugin::AdmissionGate admissions(clock, next_mark, [] {});
+  plugin::PreStartGate pre_start(
+      desk, [](int, int) { return std::nullopt; }, [](const plugin::PreStartGate::Job&) {},
+      [](SteadyTime, const plugin::PreStartGate::Job&) {}, clock);
+  const auto events = plugin::EventQueue::open();
+  if (!events) return 1;
+  auto server = plugin::PluginServer::start(Resource::neuron, empty.directory(), "neuron.sock",
+                                            {desk, admissions, pre_start, **events});
   if (!server) return 1;
   const auto ours = bench::connect(empty.directory() + "/neuron.sock");
 
