@@ -8,7 +8,7 @@ own=$(dirname "$here")/build/go
 
 # In the folder of a module, where a newer Go is fetched by the Go command itself if it may do so.
 is_suitable() {
-  case $(cd "$here/kubelet" && "$1" env GOVERSION 2> /dev/null) in
+  case $(cd "$here" && "$1" env GOVERSION 2> /dev/null) in
     go1.2[6-9]* | go1.[3-9][0-9]* | go[2-9]*) return 0 ;;
     *) return 1 ;;
   esac

@@ -123,10 +123,10 @@ else
   step "Images and packages (makes a Debian base the first time, then builds into build/image)"
   run_suite image test/image/run.sh
 
-  step "The real kubelet and containerd (Go; builds a kubelet the first time, about six minutes)"
+  step "The real kubelet and containerd (Go; builds Kubernetes and etcd the first time, about ten minutes)"
   run_suite kubelet test/kubelet/run.sh "$build/bin"
 
-  step "A real cluster of simulated nodes (Go; a quarter of an hour, and the first time ten minutes to build Kubernetes, etcd and containerd)"
+  step "A real cluster of simulated nodes (Go; a quarter of an hour, and the first time some to build containerd)"
   run_suite cluster test/cluster/run.sh "$build/bin"
 fi
 

@@ -2,19 +2,20 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"neuron-agent.test/suite"
 )
 
 // Resource names.
 const (
-	neuronCore = "aws.amazon.com/neuroncore"
-	neuron     = "aws.amazon.com/neuron"
-	efa        = "vpc.amazonaws.com/efa"
+	neuronCore = suite.NeuronCore
+	neuron     = suite.Neuron
+	efa        = suite.EFA
 )
 
 var resources = []string{neuronCore, neuron, efa}
@@ -53,7 +54,7 @@ type hardware struct {
 }
 
 func newHardware(m machine, sim, root string) (*hardware, error) {
-	h := &hardware{machine: m, root: root, sim: sim, verbs: map[string]string{}, broken: map[int]bool{}, brokenEFA: map[string]bool{}}
+	h := &hardware{machine: m, root: root, sim: sim, broken: map[int]bool{}, brokenEFA: map[string]bool{}}
 	if err := h.call(append([]string{"node", root, "--instance-type", m.instanceType}, m.simulation...)...); err != nil {
 		return nil, err
 	}
@@ -66,14 +67,7 @@ func newHardware(m machine, sim, root string) (*hardware, error) {
 		h.numa = append(h.numa, id)
 	}
 	slices.Sort(h.numa)
-	files, _ := filepath.Glob(filepath.Join(root, "sys/class/infiniband_verbs/uverbs*/ibdev"))
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		h.verbs[strings.TrimSpace(string(text))] = filepath.Base(filepath.Dir(file))
-	}
+	h.verbs = suite.VerbsNodes(root)
 	if len(h.verbs) != m.efas {
 		return nil, fmt.Errorf("%s has %d interfaces instead of %d", m.name, len(h.verbs), m.efas)
 	}

@@ -8,10 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
-	"syscall"
+
+	"neuron-agent.test/suite"
 )
 
 const (
@@ -21,14 +21,8 @@ const (
 
 // privateMounts runs inside a life's namespaces. It returns the place for the simulated host.
 func privateMounts() (string, error) {
-	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
-		return "", fmt.Errorf("private propagation: %w", err)
-	}
-	if err := syscall.Mount("proc", "/proc", "proc", 0, ""); err != nil {
-		return "", fmt.Errorf("mount /proc: %w", err)
-	}
-	if err := syscall.Mount("tmpfs", covered, "tmpfs", 0, "mode=0755"); err != nil {
-		return "", fmt.Errorf("tmpfs on %s: %w", covered, err)
+	if err := suite.Private(covered); err != nil {
+		return "", err
 	}
 	if err := os.MkdirAll(kubeletDir+"/device-plugins", 0o750); err != nil {
 		return "", err
@@ -150,14 +144,11 @@ func isolated(one lifeOptions) (*tally, error) {
 	if err != nil {
 		return nil, err
 	}
-	runtime.LockOSThread() // Pdeathsig follows the thread that forks
-	defer runtime.UnlockOSThread()
 	command := exec.Command("/proc/self/exe", "life")
 	command.Env = append(os.Environ(), lifeVariable+"="+string(text))
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, os.Stdout
-	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
-	if err := command.Run(); err != nil {
+	if err := suite.Isolated(command, 0); err != nil {
 		return nil, err
 	}
 	t := newTally()

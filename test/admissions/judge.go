@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"neuron-agent.test/suite/cores"
 )
 
 // ask is how much of each resource a container wants.
@@ -96,7 +98,7 @@ func (j *judge) compare(s *stay) {
 		if what == "" {
 			continue
 		}
-		if twice := sameID(s, other); twice != "" && other.excuse == "" && s.excuse == "" {
+		if twice := cores.SameID(s.ids, other.ids); twice != "" && other.excuse == "" && s.excuse == "" {
 			j.tally.KubeletTwice++
 			j.say("THE KUBELET GAVE %s TWICE: to %s at %s and now to %s", twice, other, other.begin.Format(clock), s)
 			other.excuse, s.excuse = "the kubelet gave "+twice+" twice", "the kubelet gave "+twice+" twice"
@@ -109,19 +111,6 @@ func (j *judge) compare(s *stay) {
 		j.violate(fmt.Sprintf("%s in two running containers: %s (%v, since %s) and %s (%v)", what, other, other.ids,
 			other.begin.Format(clock), s, s.ids), s.pod, other.pod)
 	}
-}
-
-// sameID names a unit of one resource that two containers both have. Only the kubelet chooses ids of a resource, and it
-// alone knows whether one is free: a plugin that is asked for it cannot tell a mistake from a container's next start.
-func sameID(a, b *stay) string {
-	for resource, ids := range a.ids {
-		for _, id := range ids {
-			if slices.Contains(b.ids[resource], id) {
-				return resource + " " + id
-			}
-		}
-	}
-	return ""
 }
 
 func (j *judge) end(s *stay) {
@@ -164,7 +153,7 @@ func (j *judge) seen(env []variable, nodes []deviceNode) (use, error) {
 	slices.Sort(devices)
 	text, set := "", false
 	for _, v := range env {
-		if v.Name == "NEURON_RT_VISIBLE_CORES" {
+		if v.Name == cores.Variable {
 			text, set = v.Value, true
 		}
 	}
@@ -174,33 +163,16 @@ func (j *judge) seen(env []variable, nodes []deviceNode) (use, error) {
 	return u, j.visible(u, text, devices)
 }
 
-// visible adds the cores of NEURON_RT_VISIBLE_CORES, counted from 0 over the devices in the container. Every device must
-// have one.
+// visible adds the cores of NEURON_RT_VISIBLE_CORES. Every device must have one.
 func (j *judge) visible(u use, text string, devices []int) error {
-	per := j.hardware.coresPerDevice
-	used := map[int]bool{}
-	for _, part := range strings.Split(text, ",") {
-		if text == "" {
-			break
-		}
-		first, last, isRange := strings.Cut(part, "-")
-		if !isRange {
-			last = first
-		}
-		from, errFrom := strconv.Atoi(first)
-		to, errTo := strconv.Atoi(last)
-		if errFrom != nil || errTo != nil || from > to || from < 0 || to >= per*len(devices) {
-			return fmt.Errorf("NEURON_RT_VISIBLE_CORES=%q over devices %v", text, devices)
-		}
-		for local := from; local <= to; local++ {
-			u.cores[devices[local/per]*per+local%per] = true
-			used[local/per] = true
-		}
+	list, err := cores.OfNode(text, devices, j.hardware.coresPerDevice)
+	for _, core := range list {
+		u.cores[core] = true
 	}
-	if len(used) != len(devices) {
-		return fmt.Errorf("NEURON_RT_VISIBLE_CORES=%q names no core of some of the devices %v", text, devices)
+	if err == nil && len(cores.Devices(sorted(u.cores), j.hardware.coresPerDevice)) != len(devices) {
+		err = fmt.Errorf("%s=%q names no core of some of the devices %v", cores.Variable, text, devices)
 	}
-	return nil
+	return err
 }
 
 func sorted[K int | string](set map[K]bool) []K { return slices.Sorted(maps.Keys(set)) }

@@ -60,6 +60,8 @@ func runKubelet() error {
 			if err != nil {
 				return err
 			}
+		case "pods":
+			k.answer(q, k.takeOver(q.Pods), nil)
 			go k.admitAll()
 		case "admit":
 			k.admissions <- q
@@ -130,15 +132,19 @@ func (k *kubelet) start(b *beginning) (reply, error) {
 	}
 	go k.node.post(k.devices, time.Duration(b.PostMillis)*time.Millisecond)
 
-	time.Sleep(time.Duration(b.ListMillis) * time.Millisecond) // the API server's answer is under way
+	return reply{}, nil
+}
+
+// takeOver is told of all pods at once: the API server's answer to a kubelet that starts.
+func (k *kubelet) takeOver(pods []*v1.Pod) reply {
 	var r reply
-	for _, pod := range b.Pods { // HandlePodAdditions: each is known to the pod manager only as its turn comes
+	for _, pod := range pods { // HandlePodAdditions: each is known to the pod manager only as its turn comes
 		k.pods.add(pod)
 		r.Verdicts = append(r.Verdicts, k.admit(pod))
 	}
 	k.sources.AddSource(apiSource)
 	r.Held, r.Posted = k.held(k.pods.GetPods()), k.node.posted()
-	return r, nil
+	return r
 }
 
 func (k *kubelet) admitAll() {

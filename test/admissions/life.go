@@ -7,7 +7,10 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
+
+	"neuron-agent.test/suite"
 )
 
 const (
@@ -42,11 +45,10 @@ type life struct {
 	ready        bool    // it has taken over its pods
 	kubeletBegun time.Time
 	posted       map[string]int64
-	agent        *agentProcess // nil while it is down
-	stopped      bool          // by SIGSTOP
-	lost         bool          // this kubelet found no readable checkpoint
-	killSoon     bool          // the kubelet dies in the next admission
-	agentLog     *os.File
+	agent        *suite.Process // nil while it is down
+	stopped      bool           // by SIGSTOP
+	lost         bool           // this kubelet found no readable checkpoint
+	killSoon     bool           // the kubelet dies in the next admission
 	kubeletLog   *os.File
 
 	pods        map[string]*podRun // by uid, until the kubelet knows of the end
@@ -101,9 +103,6 @@ func live(o lifeOptions, m machine, root string, progress io.Writer) (*tally, er
 		return nil, err
 	}
 	l.judge = &judge{hardware: l.hardware, tally: l.tally, violate: l.violate, say: l.say}
-	if l.agentLog, err = os.Create(fmt.Sprintf("%s/%s-agent.log", o.Logs, m.name)); err != nil {
-		return nil, err
-	}
 	if l.kubeletLog, err = os.Create(fmt.Sprintf("%s/%s-kubelet.log", o.Logs, m.name)); err != nil {
 		return nil, err
 	}
@@ -118,7 +117,7 @@ func live(o lifeOptions, m machine, root string, progress io.Writer) (*tally, er
 	l.report(progress)
 	l.run()
 	if l.agent != nil {
-		l.agent.signal(9)
+		_ = l.agent.Signal(syscall.SIGKILL)
 	}
 	if l.kubelet != nil {
 		l.kubelet.kill()

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
 )
 
 const checkpoint = kubeletDir + "/device-plugins/kubelet_internal_checkpoint"
@@ -23,13 +25,14 @@ func (l *life) startKubelet() {
 		return
 	}
 	b := &beginning{Allocatable: l.posted, Policy: l.hardware.policy, Scope: l.hardware.scope, NumaNodes: l.hardware.numa,
-		ListMillis: int(l.between(0, 300*time.Millisecond).Milliseconds()), PostMillis: int(nodeStatusEvery.Milliseconds())}
+		PostMillis: int(nodeStatusEvery.Milliseconds())}
 	text, _ := os.ReadFile(checkpoint)
 	l.lost = !bytes.Contains(text, []byte(`"RegisteredDevices":{"`)) // whenever it was lost: none has been written since
-	pods := l.sortedPods()
-	for _, p := range pods {
+	var pods []*v1.Pod
+	listed := l.between(0, 300*time.Millisecond) // how long the API server takes to answer
+	for _, p := range l.sortedPods() {
 		p.twice = p.twice || p.state == pending
-		b.Pods = append(b.Pods, p.spec)
+		pods = append(pods, p.spec)
 		for _, one := range p.containers {
 			if one.id != "" {
 				b.Containers = append(b.Containers, knownContainer{p.uid, one.name, one.id, one.state == running})
@@ -46,7 +49,13 @@ func (l *life) startKubelet() {
 			l.violate("the kubelet does not start: " + r.Error)
 			return
 		}
-		l.takenOver(r)
+		l.after(listed, func() {
+			c.ask(question{Op: "pods", Pods: pods}, func(r reply, answered bool) {
+				if c == l.kubelet && answered {
+					l.takenOver(r)
+				}
+			})
+		})
 	})
 }
 

@@ -163,7 +163,7 @@ func (l *life) wrongStatus(r reply, resource string, other use) string {
 }
 
 func (l *life) rememberFootprint() {
-	f, err := l.agent.footprint()
+	f, err := footprintOf(l.agent.Pid)
 	if err != nil {
 		l.violate(err.Error())
 	}
@@ -171,7 +171,7 @@ func (l *life) rememberFootprint() {
 }
 
 func (l *life) notePrint() {
-	f, err := l.agent.footprint()
+	f, err := footprintOf(l.agent.Pid)
 	if err != nil {
 		l.violate(err.Error())
 		return
@@ -183,7 +183,7 @@ func (l *life) notePrint() {
 
 // expectNoLeaks compares the agent at the end with the first one at its start.
 func (l *life) expectNoLeaks() {
-	f, err := l.agent.footprint()
+	f, err := footprintOf(l.agent.Pid)
 	if err != nil {
 		l.violate(err.Error())
 		return

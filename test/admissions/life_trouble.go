@@ -8,7 +8,7 @@ import (
 )
 
 func (l *life) startAgent() {
-	a, err := startAgent(l.Bin+"/neuron-agent", l.hardware.root, l.agentLog)
+	a, err := startAgent(l.Bin+"/neuron-agent", l.hardware.root, fmt.Sprintf("%s/%s-agent.log", l.Logs, l.hardware.name))
 	if err != nil {
 		l.violate("cannot start the agent: " + err.Error())
 		return
@@ -23,10 +23,12 @@ func (l *life) nextTrouble() {
 	nextFault, lastAdmitted, lastProgress := 20, 0, time.Now()
 	var tick func()
 	tick = func() {
-		if l.agent != nil && !l.agent.alive() {
-			l.violate(fmt.Sprintf("the agent ended by itself: %v", l.agent.command.ProcessState))
-			l.end()
-			return
+		if l.agent != nil {
+			if err := l.agent.Running(); err != nil {
+				l.violate("the agent ended by itself: " + err.Error())
+				l.end()
+				return
+			}
 		}
 		if n := l.tally.Admitted; n > lastAdmitted {
 			lastAdmitted, lastProgress = n, time.Now()
@@ -94,7 +96,7 @@ func (l *life) endAgent(signal syscall.Signal) {
 	a := l.agent
 	l.agent = nil
 	l.say("the agent gets %v", signal)
-	a.signal(signal)
+	_ = a.Signal(signal)
 	kind := "the agent was killed"
 	if signal == syscall.SIGTERM {
 		kind = "the agent was terminated"
@@ -104,10 +106,13 @@ func (l *life) endAgent(signal syscall.Signal) {
 	}
 	l.troubled()
 	go func() {
-		state, err := a.wait(10 * time.Second)
+		err := a.Await(10 * time.Second)
+		if err == nil && signal == syscall.SIGTERM {
+			err = a.Exit()
+		}
 		l.post(func() {
-			if err != nil || signal == syscall.SIGTERM && state.ExitCode() != 0 {
-				l.violate(fmt.Sprintf("%s: %v %v", kind, state, err))
+			if err != nil {
+				l.violate(fmt.Sprintf("%s: %v", kind, err))
 			}
 			l.after(l.between(time.Millisecond, 500*time.Millisecond), func() {
 				l.startAgent()
@@ -123,10 +128,10 @@ func (l *life) stopAgent() {
 	}
 	l.tally.AgentStops++
 	l.say("the agent is stopped")
-	l.agent.signal(syscall.SIGSTOP)
+	_ = l.agent.Pause()
 	l.stopped = true
 	l.after(l.between(20*time.Millisecond, 2*time.Second), func() {
-		l.agent.signal(syscall.SIGCONT)
+		_ = l.agent.Resume()
 		l.stopped = false
 		l.say("the agent goes on")
 		l.troubled()

@@ -13,7 +13,8 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-top=$(cd "$here/../.." && pwd)
+suite=admissions
+. "$here/../suite/suite.sh"
 bin=${NEURON_BIN:-$top/build/release/bin}
 options="--parallel 8"
 while [ $# -gt 0 ]; do
@@ -31,30 +32,12 @@ while [ $# -gt 0 ]; do
     *) bin=$1; shift ;;
   esac
 done
-bin=$(cd "$bin" 2>/dev/null && pwd) || { echo "run.sh: no directory $bin: build the programs first" >&2; exit 1; }
 exec </dev/null
 
-missing() {
-  if [ "${CI:-}" = true ]; then
-    echo "FAILED: admissions: $1"
-    echo "0 passed, 1 failed, 0 skipped"
-    exit 1
-  fi
-  echo "SKIPPED: admissions: $1"
-  echo "0 passed, 0 failed, 1 skipped"
-  exit 0
-}
-
-as_root=
-if [ "$(id -u)" != 0 ]; then
-  as_root=sudo
-  sudo true 2>/dev/null || missing "needs root or sudo"
-fi
-go=$("$top/test/go.sh") || missing "$go"
+find_root
+find_go
 $as_root unshare --mount --pid --fork true 2>/dev/null || missing "may not make mount and PID namespaces here"
-for program in neuron-agent neuron-sim; do
-  [ -x "$bin/$program" ] || { echo "run.sh: $program is not in $bin: build it first" >&2; exit 1; }
-done
+find_programs
 
 out=$top/build/admissions
 mkdir -p "$out"
@@ -68,8 +51,7 @@ cp "$bin/neuron-agent" "$bin/neuron-sim" "$programs/bin/"
 if [ -d "$bin/../libexec" ]; then cp -r "$bin/../libexec" "$programs/"; fi
 
 echo "admissions: building the kubelet's device manager (minutes the first time, then from cache)"
-export CGO_ENABLED=0
-(cd "$here" && nice -n 10 "$go" build -ldflags "-s -w" -o "$out/admissions" .) ||
+(cd "$here" && built "" "$out/admissions" .) ||
   missing "the program did not build (module download needs a network)"
 judged=0
 (cd "$here" && nice -n 10 "$go" test -count=1 -v .) >"$out/judge.txt" 2>&1 || judged=1

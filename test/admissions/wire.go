@@ -6,22 +6,21 @@ import v1 "k8s.io/api/core/v1"
 
 type question struct {
 	Number    uint64
-	Op        string     // start, admit, options, inactive, status, look
+	Op        string     // start, pods, admit, options, inactive, status, look
 	Start     *beginning `json:",omitempty"` // start
+	Pods      []*v1.Pod  `json:",omitempty"` // pods: all that the API server has, once after start
 	Pod       *v1.Pod    `json:",omitempty"` // admit
 	UID       string     `json:",omitempty"` // options, inactive
 	Container string     `json:",omitempty"` // options
 }
 
-// beginning is what a kubelet finds when it starts: the API server's pods, the runtime's containers, its own node object.
+// beginning is what a kubelet finds when it starts: the runtime's containers, its own node object.
 type beginning struct {
-	Pods        []*v1.Pod
 	Containers  []knownContainer
 	Allocatable map[string]int64 // what was posted last; empty at the very first start
 	Policy      string           // of the Topology Manager
 	Scope       string
 	NumaNodes   []int
-	ListMillis  int // until the API server's pods have come
 	PostMillis  int // between two node statuses
 }
 
@@ -33,14 +32,14 @@ type knownContainer struct {
 type reply struct {
 	Number   uint64
 	Error    string       `json:",omitempty"`
-	Verdicts []verdict    `json:",omitempty"` // start: one per pod; admit: one
+	Verdicts []verdict    `json:",omitempty"` // pods: one each; admit: one
 	Held     []heldIDs    `json:",omitempty"` // admit: of the pod; look: of all pods; options: of the container
 	Env      []variable   `json:",omitempty"` // options
 	Nodes    []deviceNode `json:",omitempty"` // options
 
 	Healthy map[string][]string `json:",omitempty"` // look: ids that the kubelet would give away, held or not
 	Status  []heldIDs           `json:",omitempty"` // look: by container and resource, the ids called unhealthy
-	Posted  map[string]int64    `json:",omitempty"` // start, admit, status, look: allocatable of the last node status
+	Posted  map[string]int64    `json:",omitempty"` // pods, admit, status, look: allocatable of the last node status
 }
 
 type verdict struct {

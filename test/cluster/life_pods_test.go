@@ -168,7 +168,7 @@ type offerWatch struct {
 // watchOffer looks until End is called. What cannot be asked counts as it was before.
 func watchOffer(t *testing.T, n *cluster.Node, want cluster.Counts) *offerWatch {
 	t.Helper()
-	view, err := n.OpenKubeletView()
+	view, err := n.Observe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,8 @@ func watchOffer(t *testing.T, n *cluster.Node, want cluster.Counts) *offerWatch 
 	}
 	go func() {
 		look(5*time.Millisecond, func() (cluster.Counts, error) {
-			now, err := view.Allocatable()
+			held, err := view.Allocatable(5 * time.Second)
+			now := cluster.CountsOf(held)
 			w.more.Cores, w.more.Devices = max(w.more.Cores, now.Cores-want.Cores), max(w.more.Devices, now.Devices-want.Devices)
 			return now, err
 		}, &w.Kubelet, &w.back)
@@ -211,7 +212,7 @@ func watchOffer(t *testing.T, n *cluster.Node, want cluster.Counts) *offerWatch 
 // everything offered. The kernel counts starts in hundredths of a second.
 func (w *offerWatch) ours(t *testing.T, n *cluster.Node) time.Duration {
 	t.Helper()
-	started, err := cluster.StartOf(agentProcess(t, n))
+	started, err := cluster.StartedAt(agentProcess(t, n))
 	if err != nil {
 		t.Fatal(err)
 	}

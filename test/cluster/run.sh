@@ -12,7 +12,8 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-top=$(cd "$here/../.." && pwd)
+suite="cluster suite"
+. "$here/../suite/suite.sh"
 only=.
 bin=${NEURON_BIN:-$top/build/release/bin}
 images=${IMAGES:-$top/build/image}
@@ -29,49 +30,20 @@ while [ $# -gt 0 ]; do
     *) bin=$1; shift ;;
   esac
 done
-bin=$(cd "$bin" 2>/dev/null && pwd) || { echo "run.sh: no directory $bin: build the programs first" >&2; exit 1; }
-PATH=$PATH:/usr/sbin:/sbin
-export PATH
 
-missing() {
-  if [ "${CI:-}" = true ]; then
-    echo "FAILED: cluster suite: $1"
-    echo "0 passed, 1 failed, 0 skipped"
-    exit 1
-  fi
-  echo "SKIPPED: cluster suite: $1"
-  echo "0 passed, 0 failed, 1 skipped"
-  exit 0
-}
-
-as_root=
-if [ "$(id -u)" != 0 ]; then
-  as_root=sudo
-  sudo true 2>/dev/null || missing "needs root or sudo"
-fi
-parts=
-for program in containerd runc ip nsenter; do
-  command -v $program >/dev/null || parts="$parts $program,"
-done
-for plugin in bridge host-local loopback; do
-  [ -x /usr/lib/cni/$plugin ] || parts="$parts /usr/lib/cni/$plugin,"
-done
-# Debian's plain busybox needs shared libraries, which the probe's image does not have.
-{ [ -x /bin/busybox ] && ! ldd /bin/busybox >/dev/null 2>&1; } || parts="$parts a static busybox,"
-[ -z "$parts" ] || missing "not installed:${parts%,} (tools/install-deps.sh --test installs them)"
-go=$("$top/test/go.sh") || missing "$go"
+find_root
+need_for_containers containerd runc ip nsenter /usr/lib/cni/bridge /usr/lib/cni/host-local /usr/lib/cni/loopback
+find_go
 $as_root unshare --mount --pid --net --fork sh -c 'ip link add br0 type bridge && ip link add port0 type veth' 2>/dev/null ||
   missing "may not make mount, PID and network namespaces with a bridge and veth here"
-$as_root test -w /sys/fs/cgroup || missing "/sys/fs/cgroup is not writable"
-[ -x "$bin/neuron-agent" ] && [ -x "$bin/neuron-sim" ] ||
-  { echo "run.sh: neuron-agent or neuron-sim is not in $bin: build them first" >&2; exit 1; }
+find_programs
 
 has_archives() { ls "$images"/neuron-agent-[0-9]*.tar "$images"/neuron-agent-sim-[0-9]*.tar >/dev/null 2>&1; }
 if [ "$stand_in" = yes ]; then
-  echo "cluster suite: NOT the images but a stand-in made of $bin"
+  echo "$suite: NOT the images but a stand-in made of $bin"
   images=
 elif ! has_archives; then
-  echo "cluster suite: no image archives in $images: building them with tools/image.sh"
+  echo "$suite: no image archives in $images: building them with tools/image.sh"
   "$top/tools/image.sh" --output "$images" ||
     missing "tools/image.sh made no image archives. Run test/image/run.sh, which needs no registry, or see --stand-in"
 fi
@@ -79,14 +51,8 @@ fi
 out=$top/build/cluster
 $as_root rm -rf "$out/logs"
 mkdir -p "$out/containerd2"
-echo "cluster suite: building Kubernetes, etcd and containerd (minutes the first time, then from cache)"
-export CGO_ENABLED=0
-built() { nice -n 10 "$go" build -ldflags "-s -w $1" -o "$2" "$3"; }
-version=$(cd "$here" && "$go" list -m -f '{{.Version}}' k8s.io/kubernetes) || missing "Kubernetes' module (needs a network)"
-stamp=k8s.io/component-base/version
-(cd "$here" && built "-X $stamp.gitVersion=$version -X $stamp.gitMajor=1 -X $stamp.gitMinor=$(echo "$version" | cut -d. -f2)" \
-  "$out/kube" ./kube) || missing "Kubernetes did not build (module download needs a network)"
-for name in kube-apiserver kube-controller-manager kube-scheduler kubelet kubectl etcd; do ln -sf kube "$out/$name"; done
+echo "$suite: building Kubernetes, etcd and containerd (minutes the first time, then from cache)"
+build_kubernetes
 containerd=github.com/containerd/containerd/v2
 version=$(cd "$here/containerd" && "$go" list -m -f '{{.Version}}' $containerd) || missing "containerd's module (needs a network)"
 for name in containerd containerd-shim-runc-v2 ctr; do
@@ -96,36 +62,20 @@ done
 [ -x "$out/helm" ] && [ "$out/helm" -nt "$top/test/helm/go.mod" ] || "$top/test/helm/run.sh" --command "$out/helm" ||
   missing "helm did not build (module download needs a network)"
 (cd "$here" && built "" "$out/runtime" ./runtime && nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/cluster.test" . &&
-  nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/judge.test" ./judge) || missing "the suite did not build"
+  nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/judge.test" ./judge &&
+  nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/cores.test" ../suite/cores) || missing "the suite did not build"
 (cd "$here" && built "" "$out/awsplugin" ./awsplugin) || missing "the stand-in for AWS's plugins did not build"
 
 rm -f "$out/failed"
 {
-  "$out/judge.test" -test.v -test.run "$only" 2>&1 || echo 1 >"$out/failed"
+  for fast in judge cores; do "$out/$fast.test" -test.v -test.run "$only" 2>&1 || echo 1 >"$out/failed"; done
   $as_root env NEURON_BIN="$bin" IMAGES="$images" CLUSTER_TOOLS="$out" CLUSTER_TREE="$top" CLUSTER_LOGS="$out/logs" \
     CLUSTER_DEEP="${CLUSTER_DEEP:-}" CHAOS_MINUTES="${CHAOS_MINUTES:-}" CHAOS_SEED="${CHAOS_SEED:-}" CHAOS_SLOWER="${CHAOS_SLOWER:-}" \
     "$out/cluster.test" -test.v -test.timeout "$limit" -test.run "$only" 2>&1 || echo 1 >"$out/failed"
 } | tee "$out/output.txt" | grep --line-buffered -E '^ *--- |FIGURE|_test.go:|^panic|cluster suite| chaos: ' || true
 status=0
 [ ! -e "$out/failed" ] || status=1
-
-# Only leaves are counted: a test with subtests is their sum.
-awk -v status="$status" '
-  /^ *--- (PASS|FAIL|SKIP): / { result[$3] = $2; names[++n] = $3 }
-  END {
-    for (i = 1; i <= n; i++) {
-      parent = names[i]
-      while (sub("/[^/]*$", "", parent)) inner[parent] = 1
-    }
-    for (i = 1; i <= n; i++) if (!(names[i] in inner)) count[result[names[i]]]++
-    for (i = 1; i <= n; i++)  # failed itself, with every part passed
-      if (names[i] in inner && result[names[i]] == "FAIL:" && !count["FAIL:"]) count["FAIL:"] = 1
-    if (status != 0 && !count["FAIL:"]) count["FAIL:"] = 1
-    if (n == 0) { print "no test has a name like that"; count["FAIL:"] = 1 }
-    printf "%d passed, %d failed, %d skipped\n", count["PASS:"], count["FAIL:"], count["SKIP:"]
-  }' "$out/output.txt"
-grep -q '^ *--- ' "$out/output.txt" || status=1
-if [ "$status" != 0 ]; then
-  echo "cluster suite: whole output in $out/output.txt, logs of the programs in $out/logs" >&2
+count_tests $status <"$out/output.txt" || {
+  echo "$suite: whole output in $out/output.txt, logs of the programs in $out/logs" >&2
   exit 1
-fi
+}

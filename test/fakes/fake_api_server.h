@@ -1,13 +1,16 @@
 #pragma once
 
-#include <chrono>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
-#include <thread>
 
+#include "agent/base/fd.h"
 #include "agent/kube/cluster_access.h"
 
 namespace neuron::fakes {
@@ -19,12 +22,14 @@ class FakeApiServer {
   FakeApiServer() {
     std::string name = "/tmp/fake-api-server-XXXXXX";
     dir_ = ::mkdtemp(name.data());
-    input_ = ::popen(("exec python3 " NEURON_SOURCE_DIR "/test/fakes/fake_api_server.py " + dir_).c_str(), "w");
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (port_.empty() && std::chrono::steady_clock::now() < deadline) {
-      std::ifstream(dir_ + "/port") >> port_;
-      if (port_.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+    const std::string port = dir_ + "/port";  // a pipe with a name, since popen() has one direction only
+    if (::mkfifo(port.c_str(), 0600) != 0) return;
+    const Fd output(::open(port.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    input_ = ::popen(("exec python3 " NEURON_SOURCE_DIR "/test/fakes/fake_api_server.py " + dir_ + " >" + port).c_str(),
+                     "w");
+    pollfd printed{output.get(), POLLIN, 0};
+    std::array<char, 16> text{};
+    if (::poll(&printed, 1, 30'000) == 1 && ::read(output.get(), text.data(), text.size() - 1) > 0) port_ = text.data();
   }
   ~FakeApiServer() {
     if (input_ != nullptr) ::pclose(input_);  // it ends with its standard input

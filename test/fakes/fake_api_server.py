@@ -3,7 +3,7 @@
 
 usage: fake_api_server.py DIR     ends when its standard input ends
 
-Writes into DIR: ca.crt (which signed its certificate for 127.0.0.1), other-ca.crt (which did not), token, and at last port.
+Writes into DIR: ca.crt (which signed its certificate for 127.0.0.1), other-ca.crt (which did not), token. Prints its port, and serves.
 NAME decides: trn2 (has the label neuron-agent/simulate=trn2.3xlarge), typo (=trn1.32xlargee), number, plain (no such
 label), bare (no labels), forbidden, missing, busy, redirect, garbage, list, huge, headers (without end), slow (a byte now
 and then), silent, cut. late: busy for the first three requests, then as trn2.
@@ -137,9 +137,7 @@ def main():
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with open(os.path.join(directory, "token"), "w", encoding="ascii") as file:
         file.write(TOKEN + "\n")
-    with open(os.path.join(directory, "port.new"), "w", encoding="ascii") as file:
-        file.write(str(server.server_port))
-    os.rename(os.path.join(directory, "port.new"), os.path.join(directory, "port"))
+    os.write(1, b"%d" % server.server_port)  # at once: whoever reads it does not read on
     sys.stdin.read()
 
 

@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"neuron-agent.test/suite"
 )
 
 // programs are the binaries under test and the place for their logs.
@@ -31,8 +33,12 @@ type inside struct {
 var env inside
 
 func TestMain(m *testing.M) {
-	if os.Getenv(workVariable) == "" {
-		os.Exit(runIsolated())
+	if suite.Work() == "" {
+		code, err := runIsolated()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "kubelet suite:", err)
+		}
+		os.Exit(code)
 	}
 	if err := prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, "kubelet suite: cannot prepare:", err)
@@ -50,8 +56,8 @@ func prepare() error {
 			kubelet: os.Getenv("KUBELET_BIN"),
 			logs:    os.Getenv("KUBELET_LOGS"),
 		},
-		work:       os.Getenv(workVariable),
-		cgroupRoot: os.Getenv(cgroupVariable),
+		work:       suite.Work(),
+		cgroupRoot: suite.Group(),
 	}
 	for _, path := range []string{env.agent, env.sim, env.kubelet} {
 		if _, err := os.Stat(path); err != nil {
@@ -61,9 +67,12 @@ func prepare() error {
 	if err := os.MkdirAll(env.logs, 0o755); err != nil {
 		return err
 	}
-	if err := privateMounts(env.work); err != nil {
+	if err := suite.Private(append([]string{env.work}, covered...)...); err != nil {
+		return err
+	}
+	if err := suite.CoverKernel("/proc", env.work, nil); err != nil {
 		return err
 	}
 	env.image = filepath.Join(env.work, "image.tar")
-	return writeImage(env.image)
+	return suite.WriteProbeImage(env.image)
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"neuron-agent.test/suite/cores"
 )
 
 // machine is what the tests know of an instance type by AWS's published tables, independent of the agent.
@@ -46,7 +48,7 @@ func (n *node) pciOf(t *testing.T, names []string) []string {
 func (m machine) nearestOf(t *testing.T, h held) []string {
 	t.Helper()
 	var near []string
-	for _, device := range devicesOf(coresOf(t, h, m.coresPerDevice), m.coresPerDevice) {
+	for _, device := range cores.Devices(coresOf(t, h, m.coresPerDevice), m.coresPerDevice) {
 		near = append(near, m.nearest[device])
 	}
 	slices.Sort(near)

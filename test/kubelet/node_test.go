@@ -7,9 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"neuron-agent.test/suite"
 )
 
 // node is one simulated host with its own containerd, kubelet and agent. Only one exists at a time.
@@ -19,9 +20,9 @@ type node struct {
 	pods       string // static pod files
 	reports    string // what the probes write; /out of every container
 	readOnly   int    // the kubelet's read-only port
-	containerd *process
-	kubelet    *process
-	agent      *process
+	containerd *suite.Process
+	kubelet    *suite.Process
+	agent      *suite.Process
 	starts     int // numbers the logs of restarted programs
 	setup      nodeSetup
 
@@ -113,14 +114,14 @@ state = %q
     conf_dir = %q
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
-`, filepath.Join(base, "c"), filepath.Join(base, "s"), socket, filepath.Join(base, "opt"), imageName,
+`, filepath.Join(base, "c"), filepath.Join(base, "s"), socket, filepath.Join(base, "opt"), suite.ProbeImage,
 		filepath.Join(base, "cni"), filepath.Join(base, "cni"))
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	n.containerd = start(t, n.name+"-containerd", "containerd", "--config", config)
 	eventually(t, patience, "containerd serves", func() error {
-		if err := n.containerd.running(); err != nil {
+		if err := n.containerd.Running(); err != nil {
 			t.Fatal(err)
 		}
 		connection, err := net.Dial("unix", socket)
@@ -196,20 +197,20 @@ func (n *node) startKubelet(t *testing.T) {
 
 func (n *node) startAgent(t *testing.T) {
 	t.Helper()
-	arguments := []string{"run", "--root", n.root, "--kubelet-dir", kubeletDir,
+	arguments := []string{env.agent, "run", "--root", n.root, "--kubelet-dir", kubeletDir,
 		"--scan-interval", "200ms", "--log-level", "info"}
-	n.agent = start(t, n.logName("agent"), env.agent, append(arguments, n.setup.agent...)...)
+	n.agent = start(t, n.logName("agent"), append(arguments, n.setup.agent...)...)
 }
 
 // killKubelet and killAgent end a program without any chance to tidy up.
 func (n *node) killKubelet(t *testing.T) {
 	t.Helper()
-	_ = n.kubelet.end(t, syscall.SIGKILL, patience)
+	kill(t, n.kubelet)
 }
 
 func (n *node) killAgent(t *testing.T) {
 	t.Helper()
-	_ = n.agent.end(t, syscall.SIGKILL, patience)
+	kill(t, n.agent)
 }
 
 // inject changes the simulated host, for example inject(t, "neuron3", "heal").
@@ -221,8 +222,8 @@ func (n *node) inject(t *testing.T, device string, changes ...string) {
 // alive fails the test if a program of the node has ended by itself.
 func (n *node) alive(t *testing.T) {
 	t.Helper()
-	for _, p := range []*process{n.containerd, n.kubelet, n.agent} {
-		if err := p.running(); err != nil {
+	for _, p := range []*suite.Process{n.containerd, n.kubelet, n.agent} {
+		if err := p.Running(); err != nil {
 			t.Fatal(err)
 		}
 	}

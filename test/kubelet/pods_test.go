@@ -12,13 +12,12 @@ import (
 	"time"
 
 	core "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"neuron-agent.test/suite"
 )
 
-// ask is what one container asks for, resource to quantity. It goes into limits only; for extended
-// resources the API fills in equal requests.
-type ask map[core.ResourceName]string
+// ask is what one container asks for, resource to quantity.
+type ask = suite.Ask
 
 // container describes one test container. It runs the probe and then stays, init containers end.
 type container struct {
@@ -44,7 +43,6 @@ func staticName(pod string) string { return pod + "-localhost" }
 
 func (s podSpec) build() *core.Pod {
 	grace := int64(1)
-	anyFile := core.HostPathDirectory
 	pod := &core.Pod{
 		TypeMeta:   meta.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: meta.ObjectMeta{Name: s.name, Namespace: "default"},
@@ -58,8 +56,7 @@ func (s podSpec) build() *core.Pod {
 		group, files := s.user+1000, s.user+2000 // uid 1000, gid 2000, fsGroup 3000 in the EKS tests
 		pod.Spec.SecurityContext = &core.PodSecurityContext{RunAsUser: &s.user, RunAsGroup: &group, FSGroup: &files}
 	}
-	pod.Spec.Volumes = []core.Volume{{Name: "out", VolumeSource: core.VolumeSource{
-		HostPath: &core.HostPathVolumeSource{Path: filepath.Join(env.work, "n", "reports"), Type: &anyFile}}}}
+	pod.Spec.Volumes = []core.Volume{suite.ReportVolume(filepath.Join(env.work, "n", "reports"))}
 	for _, c := range s.init {
 		pod.Spec.InitContainers = append(pod.Spec.InitContainers, s.container(c, "once"))
 	}
@@ -69,17 +66,8 @@ func (s podSpec) build() *core.Pod {
 	return pod
 }
 
-func (s podSpec) container(c container, mode string) core.Container {
-	limits := core.ResourceList{}
-	for name, quantity := range c.ask {
-		limits[name] = resource.MustParse(quantity)
-	}
-	return core.Container{
-		Name: c.name, Image: imageName, ImagePullPolicy: core.PullNever,
-		Command:      []string{"/probe", s.name + "." + c.name, mode},
-		Resources:    core.ResourceRequirements{Limits: limits},
-		VolumeMounts: []core.VolumeMount{{Name: "out", MountPath: "/out"}},
-	}
+func (s podSpec) container(c container, life string) core.Container {
+	return suite.ProbeContainer(c.name, c.ask, life, core.EnvVar{Value: s.name})
 }
 
 func (n *node) podFile(s podSpec) string { return filepath.Join(n.pods, s.name+".json") }
@@ -186,33 +174,38 @@ func (n *node) containerIDs(t *testing.T, pod string) map[string]string {
 func (n *node) expectRefused(t *testing.T, s podSpec) string {
 	t.Helper()
 	n.submit(t, s)
-	var message string
-	eventually(t, patience, s.name+" is refused", func() error {
+	message := n.awaitStart(t, s)
+	if message == "" {
+		t.Fatalf("%s runs, but had to be refused", s.name)
+	}
+	t.Logf("%s: %s", s.name, message)
+	return message
+}
+
+// awaitStart waits until the pod runs or was refused; the refusal, or "".
+func (n *node) awaitStart(t *testing.T, s podSpec) string {
+	t.Helper()
+	message := ""
+	eventually(t, patience, s.name+" runs or is refused", func() error {
 		n.alive(t)
 		pod, err := n.status(s.name)
 		if err != nil || pod == nil {
 			return fmt.Errorf("not known (%v)", err)
 		}
-		if pod.Status.Phase == core.PodRunning {
-			t.Fatalf("%s runs, but had to be refused", s.name)
+		if pod.Status.Phase == core.PodFailed {
+			message = pod.Status.Reason + ": " + pod.Status.Message
+			return nil
 		}
-		if pod.Status.Phase != core.PodFailed {
-			return fmt.Errorf("phase %s", pod.Status.Phase)
+		if pod.Status.Phase != core.PodRunning {
+			return fmt.Errorf("phase %s, %s", pod.Status.Phase, waitingFor(pod))
 		}
-		message = pod.Status.Reason + ": " + pod.Status.Message
 		return nil
 	})
-	t.Logf("%s: %s", s.name, message)
 	return message
 }
 
 // report is what a probe found inside its container.
-type report struct {
-	uid     string
-	env     map[string]string
-	open    []string // device nodes that opened for reading and writing, sorted
-	refused []string // device nodes that exist but did not
-}
+type report = suite.Report
 
 // expectRunning submits the pod and returns the reports of its containers, init containers included.
 func (n *node) expectRunning(t *testing.T, s podSpec) map[string]report {
@@ -231,7 +224,7 @@ func (n *node) awaitReports(t *testing.T, s podSpec) map[string]report {
 			n.alive(t)
 			text, err := os.ReadFile(path)
 			if err == nil {
-				reports[c.name] = parseReport(string(text))
+				reports[c.name] = suite.ParseReport(string(text))
 				return nil
 			}
 			pod, statusErr := n.status(s.name)
@@ -255,24 +248,4 @@ func waitingFor(pod *core.Pod) string {
 		}
 	}
 	return strings.Join(reasons, "; ")
-}
-
-func parseReport(text string) report {
-	r := report{env: map[string]string{}}
-	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
-		kind, rest, _ := strings.Cut(line, " ")
-		switch kind {
-		case "uid":
-			r.uid = rest
-		case "env":
-			key, value, _ := strings.Cut(rest, "=")
-			r.env[key] = value
-		case "open":
-			r.open = append(r.open, rest)
-		case "refused":
-			r.refused = append(r.refused, rest)
-		}
-	}
-	slices.Sort(r.open)
-	return r
 }

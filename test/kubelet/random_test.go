@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"neuron-agent.test/suite"
+	"neuron-agent.test/suite/cores"
 )
 
 // weight is what a pod takes from a node at most, cores rounded up to devices.
@@ -75,7 +78,7 @@ func (n *node) staysOf(t *testing.T, m machine, s podSpec) []stay {
 			}
 			return nil
 		})
-		one.uses = usesOf(t, parseReport(string(text)), m.coresPerDevice)
+		one.uses = usesOf(t, suite.ParseReport(string(text)), m.coresPerDevice)
 		stays = append(stays, one)
 	}
 	return stays
@@ -94,7 +97,7 @@ func usesOf(t *testing.T, found report, coresPerDevice int) []string {
 	t.Helper()
 	var devices []int
 	var uses []string
-	for _, path := range found.open {
+	for _, path := range found.Open {
 		if index, isNeuron := strings.CutPrefix(path, "/dev/neuron"); isNeuron {
 			devices = append(devices, number(t, index))
 		} else {
@@ -102,20 +105,12 @@ func usesOf(t *testing.T, found report, coresPerDevice int) []string {
 		}
 	}
 	slices.Sort(devices)
-	for _, part := range strings.Split(found.env[visibleCores], ",") {
-		if part == "" {
-			continue
-		}
-		first, last, isRange := strings.Cut(part, "-")
-		if !isRange {
-			last = first
-		}
-		for local := number(t, first); local <= number(t, last); local++ {
-			if local/coresPerDevice >= len(devices) {
-				t.Fatalf("%s=%q over devices %v", visibleCores, found.env[visibleCores], devices)
-			}
-			uses = append(uses, fmt.Sprintf("core %d", devices[local/coresPerDevice]*coresPerDevice+local%coresPerDevice))
-		}
+	list, err := cores.OfNode(found.Env[visibleCores], devices, coresPerDevice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, core := range list {
+		uses = append(uses, fmt.Sprintf("core %d", core))
 	}
 	return uses
 }
@@ -142,7 +137,7 @@ func expectNeverShared(t *testing.T, history []stay) int {
 
 func TestHistoryFindsWhatIsShared(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
-	found := report{env: map[string]string{visibleCores: "0-2,5"}, open: []string{"/dev/infiniband/uverbs3", "/dev/neuron12", "/dev/neuron3", "/dev/neuron5"}}
+	found := report{Env: map[string]string{visibleCores: "0-2,5"}, Open: []string{"/dev/infiniband/uverbs3", "/dev/neuron12", "/dev/neuron3", "/dev/neuron5"}}
 	uses := usesOf(t, found, 2)
 	if want := []string{"/dev/infiniband/uverbs3", "core 6", "core 7", "core 10", "core 25"}; !slices.Equal(uses, want) {
 		t.Errorf("uses %v, want %v", uses, want)

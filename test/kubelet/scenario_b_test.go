@@ -95,8 +95,8 @@ func testSingleContainer(t *testing.T, n *node) {
 			h := holdings(t, s.name)["main"]
 			expectHeld(t, h, c.cores, c.devices, c.efas)
 			n.expectGiven(t, found, h, trn1CoresPerDevice)
-			if c.env != "" && found.env[visibleCores] != c.env {
-				t.Errorf("%s=%q, want %q", visibleCores, found.env[visibleCores], c.env)
+			if c.env != "" && found.Env[visibleCores] != c.env {
+				t.Errorf("%s=%q, want %q", visibleCores, found.Env[visibleCores], c.env)
 			}
 		})
 	}
@@ -110,8 +110,8 @@ func testEksTester(t *testing.T, n *node) {
 	h := holdings(t, s.name)["main"]
 	expectHeld(t, h, 32, 16, 8)
 	n.expectGiven(t, found, h, trn1CoresPerDevice)
-	if found.env[visibleCores] != "0-31" || found.uid != "1000" {
-		t.Errorf("uid %s, %s=%q", found.uid, visibleCores, found.env[visibleCores])
+	if found.Env[visibleCores] != "0-31" || found.UID != "1000" {
+		t.Errorf("uid %s, %s=%q", found.UID, visibleCores, found.Env[visibleCores])
 	}
 	// Its units are in use but stay healthy in both lists. The next pod comes before the agent can have heard
 	// that this one is gone: it must not be refused for a holder that the kubelet has already forgotten.
@@ -136,9 +136,9 @@ func testInitContainer(t *testing.T, n *node) {
 		containers: []container{{"serve", ask{neuronCore: "2"}}, {"second", ask{neuronCore: "2"}}},
 	}
 	found, h := n.expectRunning(t, s), holdings(t, s.name)
-	if found["compile"].env[visibleCores] == "" || len(found["compile"].open) != 2 {
+	if found["compile"].Env[visibleCores] == "" || len(found["compile"].Open) != 2 {
 		t.Errorf("init container: %s=%q, devices %v", visibleCores,
-			found["compile"].env[visibleCores], found["compile"].open)
+			found["compile"].Env[visibleCores], found["compile"].Open)
 	}
 	for _, name := range []string{"serve", "second"} {
 		expectHeld(t, h[name], 2, 0, 0)

@@ -1,6 +1,7 @@
 package kubelettest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -60,7 +61,7 @@ func TestRestarts(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.stop(t)
-			if n.kubelet.running() == nil { // it must have seen the agent go, or "back" would mean nothing
+			if n.kubelet.Running() == nil { // it must have seen the agent go, or "back" would mean nothing
 				n.expectNothingAllocatable(t)
 			}
 			begin := time.Now()
@@ -101,8 +102,8 @@ func differ(before, after running) error {
 func (n *node) terminateAgent(t *testing.T) {
 	t.Helper()
 	begin := time.Now()
-	if err := n.agent.end(t, syscall.SIGTERM, patience); err != nil {
-		t.Errorf("agent after SIGTERM: %v\n%s", err, n.agent.tail())
+	if err := errors.Join(n.agent.End(syscall.SIGTERM), n.agent.Exit()); err != nil {
+		t.Errorf("agent after SIGTERM: %v\n%s", err, n.agent.Tail())
 	}
 	since(t, "agent gone after SIGTERM", begin)
 	if took := time.Since(begin); took > 2*time.Second {

@@ -88,11 +88,11 @@ func (n *node) expectRunningPodStays(t *testing.T) {
 
 // agentSaid looks for one log line of the agent with all of the words.
 func (n *node) agentSaid(words ...string) error {
-	for _, line := range strings.Split(n.agent.output(), "\n") {
+	for _, line := range strings.Split(n.agent.Output(), "\n") {
 		missing := func(word string) bool { return !strings.Contains(strings.ToLower(line), word) }
 		if !slices.ContainsFunc(words, missing) {
 			return nil
 		}
 	}
-	return fmt.Errorf("no log line of the agent with %q:\n%s", words, n.agent.tail())
+	return fmt.Errorf("no log line of the agent with %q:\n%s", words, n.agent.Tail())
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	deviceplugin "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+	"neuron-agent.test/suite"
 )
 
 // upTo returns the ids "0" to "n-1".
@@ -57,13 +58,16 @@ func testRefusals(t *testing.T, n *node) {
 	t.Run("held by a pod", func(t *testing.T) {
 		var message string
 		// The name comes from PodResources, which the agent asks sparingly and not close to an Allocate.
-		eventuallyEvery(t, 2*time.Second, 3*withinASecond, "the refusal names the holder", func() error {
+		err := suite.WaitEvery(2*time.Second, 3*withinASecond, "the refusal names the holder", func() error {
 			message = expectAllocateFails(t, cores, []string{fmt.Sprint(2*taken + 1)}, codes.FailedPrecondition, nil)
 			if !strings.Contains(message, staticName(holder.name)) {
 				return errors.New(message)
 			}
 			return nil
 		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		t.Log(message)
 	})
 

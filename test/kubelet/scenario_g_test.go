@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	core "k8s.io/api/core/v1"
+	"neuron-agent.test/suite"
 )
 
 // Scenario g: random pods come and go. At the end the history of all containers is checked: no core and no
@@ -111,17 +111,17 @@ func (r *randomRun) awaitOffered(t *testing.T, burst []livePod) {
 		for _, c := range slices.Concat(p.spec.init, p.spec.containers) {
 			for resource, quantity := range c.ask {
 				for range number(t, quantity) {
-					wanted[string(resource)] = append(wanted[string(resource)], "")
+					wanted[resource] = append(wanted[resource], "")
 				}
 			}
 		}
 	}
 	client := podResources(t)
-	tick := time.NewTicker(poll)
+	tick := time.NewTicker(suite.Poll)
 	defer tick.Stop()
 	for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); <-tick.C {
 		now, err := allocatable(client)
-		if err == nil && now.count(neuron) >= wanted.count(neuron) && now.count(neuronCore) >= wanted.count(neuronCore) {
+		if err == nil && len(now[neuron]) >= len(wanted[neuron]) && len(now[neuronCore]) >= len(wanted[neuronCore]) {
 			return
 		}
 	}
@@ -147,20 +147,7 @@ func (r *randomRun) removeSome(t *testing.T, count int) {
 // settle waits until the pod runs or was refused, and looks at what it got.
 func (r *randomRun) settle(t *testing.T, p livePod) {
 	t.Helper()
-	phase, message := core.PodPending, ""
-	eventually(t, patience, p.spec.name+" runs or is refused", func() error {
-		r.node.alive(t)
-		pod, err := r.node.status(p.spec.name)
-		if err != nil || pod == nil {
-			return fmt.Errorf("not known (%v)", err)
-		}
-		phase, message = pod.Status.Phase, pod.Status.Message
-		if phase != core.PodRunning && phase != core.PodFailed {
-			return fmt.Errorf("phase %s, %s", phase, waitingFor(pod))
-		}
-		return nil
-	})
-	if phase == core.PodFailed {
+	if message := r.node.awaitStart(t, p.spec); message != "" {
 		r.refused = append(r.refused, fmt.Sprintf("%s %v: %s", p.spec.name, p.spec.containers, message))
 		if strings.Contains(message, "rpc error") && !asksTwice(p.spec) {
 			r.wrongly++

@@ -83,11 +83,11 @@ func (n *node) place(t *testing.T, s podSpec) string {
 	t.Helper()
 	h := holdings(t, s.name)["main"]
 	var parts []string
-	for _, resource := range []string{neuron, neuronCore, efa} {
-		if h.count(resource) == 0 {
+	for _, resource := range []core.ResourceName{neuron, neuronCore, efa} {
+		if len(h[resource]) == 0 {
 			continue
 		}
-		numa, nodes := numaOf(t, resource), map[int]bool{}
+		numa, nodes := numaOf(t, string(resource)), map[int]bool{}
 		for _, id := range h[resource] {
 			nodes[numa[id]] = true
 		}
@@ -106,19 +106,8 @@ func (n *node) fillWith(t *testing.T, devices, pods int) {
 	for i := range pods {
 		s := onePod(fmt.Sprintf("fill-%d", i), ask{neuron: fmt.Sprint(devices)})
 		n.submit(t, s)
-		phase := core.PodPending
-		eventually(t, patience, s.name+" runs or is refused", func() error {
-			pod, err := n.status(s.name)
-			if err != nil || pod == nil {
-				return fmt.Errorf("not known (%v)", err)
-			}
-			if phase = pod.Status.Phase; phase != core.PodRunning && phase != core.PodFailed {
-				return fmt.Errorf("phase %s", phase)
-			}
-			return nil
-		})
 		place := "refused"
-		if phase == core.PodRunning {
+		if n.awaitStart(t, s) == "" {
 			place = n.place(t, s)
 			n.expectGroup(t, holdings(t, s.name)["main"][neuron])
 		} else if n.setup.policy == "none" || n.setup.policy == "best-effort" {

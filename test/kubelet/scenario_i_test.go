@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	core "k8s.io/api/core/v1"
 )
 
 // Scenario i: a pod ends, and the next one asks for the same silicon through the other name soon after. With the
@@ -26,16 +24,19 @@ func TestNextPodThroughTheOtherName(t *testing.T) {
 			n.expectAllocatable(t, patience, m.whole)
 			var refused []string
 			for i := range rounds {
-				a := ask{neuron: fmt.Sprint(m.whole.devices)}
+				a, left := ask{neuron: fmt.Sprint(m.whole.devices)}, m.whole
+				left.cores = 0
 				if i%2 == 1 {
-					a = ask{neuronCore: fmt.Sprint(m.whole.cores)}
+					a, left = ask{neuronCore: fmt.Sprint(m.whole.cores)}, m.whole
+					left.devices = 0
 				}
 				s := onePod(fmt.Sprintf("turn-%d", i), a)
 				n.submit(t, s)
 				if message := n.awaitStart(t, s); message != "" {
 					refused = append(refused, fmt.Sprintf("%s: %s", s.name, message))
+				} else {
+					n.expectAllocatable(t, patience, left) // the other list has been told
 				}
-				time.Sleep(time.Second) // a pod that lives a moment: the other list has been told
 				_ = os.Remove(n.podFile(s))
 				n.awaitGone(t, s)
 				time.Sleep(pause)
@@ -47,26 +48,4 @@ func TestNextPodThroughTheOtherName(t *testing.T) {
 			}
 		})
 	}
-}
-
-// awaitStart waits until the pod runs or was refused; the refusal, or "".
-func (n *node) awaitStart(t *testing.T, s podSpec) string {
-	t.Helper()
-	message := ""
-	eventually(t, patience, s.name+" runs or is refused", func() error {
-		n.alive(t)
-		pod, err := n.status(s.name)
-		if err != nil || pod == nil {
-			return fmt.Errorf("not known (%v)", err)
-		}
-		if pod.Status.Phase == core.PodFailed {
-			message = pod.Status.Reason + ": " + pod.Status.Message
-			return nil
-		}
-		if pod.Status.Phase != core.PodRunning {
-			return fmt.Errorf("phase %s, %s", pod.Status.Phase, waitingFor(pod))
-		}
-		return nil
-	})
-	return message
 }

@@ -3,39 +3,31 @@ package kubelettest
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
 	deviceplugin "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
-	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+	"neuron-agent.test/suite"
 )
 
 // Resource names.
 const (
-	neuronCore = "aws.amazon.com/neuroncore"
-	neuron     = "aws.amazon.com/neuron"
-	efa        = "vpc.amazonaws.com/efa"
+	neuronCore = suite.NeuronCore
+	neuron     = suite.Neuron
+	efa        = suite.EFA
 )
 
 // held maps a resource to the sorted ids of one container, or of the whole node.
-type held map[string][]string
-
-func (h held) count(resource string) int { return len(h[resource]) }
+type held = suite.Held
 
 func dial(t *testing.T, socket string) *grpc.ClientConn {
 	t.Helper()
-	connection, err := grpc.NewClient("unix:"+socket,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"),
-		grpc.WithConnectParams(grpc.ConnectParams{ // the socket may not be there yet: try often
-			Backoff: backoff.Config{BaseDelay: poll, Multiplier: 1, MaxDelay: poll}, MinConnectTimeout: time.Second}))
+	connection, err := suite.Dial(socket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,58 +35,28 @@ func dial(t *testing.T, socket string) *grpc.ClientConn {
 	return connection
 }
 
-func podResources(t *testing.T) podresources.PodResourcesListerClient {
+func podResources(t *testing.T) *suite.PodResources {
 	t.Helper()
-	return podresources.NewPodResourcesListerClient(dial(t, kubeletDir+"/pod-resources/kubelet.sock"))
-}
-
-func collect(devices []*podresources.ContainerDevices) held {
-	sets := map[string]map[string]bool{} // one id may come once per NUMA node
-	for _, device := range devices {
-		if sets[device.ResourceName] == nil {
-			sets[device.ResourceName] = map[string]bool{}
-		}
-		for _, id := range device.DeviceIds {
-			sets[device.ResourceName][id] = true
-		}
+	kubelet, err := suite.OpenPodResources(kubeletDir)
+	if err != nil {
+		t.Fatal(err)
 	}
-	all := held{}
-	for resource, ids := range sets {
-		all[resource] = slices.SortedFunc(maps.Keys(ids), compareIDs)
-	}
-	return all
-}
-
-// compareIDs sorts numbers as numbers and before names.
-func compareIDs(a, b string) int {
-	x, errX := strconv.Atoi(a)
-	y, errY := strconv.Atoi(b)
-	if errX == nil && errY == nil {
-		return x - y
-	}
-	if a < b {
-		return -1
-	}
-	return 1
+	t.Cleanup(kubelet.Close)
+	return kubelet
 }
 
 // allocatable asks the kubelet which devices it could hand out (healthy ones, free or not).
-func allocatable(client podresources.PodResourcesListerClient) (held, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	answer, err := client.GetAllocatableResources(ctx, &podresources.AllocatableResourcesRequest{})
-	if err != nil {
-		return nil, err
-	}
-	return collect(answer.Devices), nil
+func allocatable(kubelet *suite.PodResources) (held, error) {
+	return kubelet.Allocatable(5 * time.Second)
 }
 
 // counts is what a node should be able to hand out; 0 means that the resource must be absent or empty.
 type counts struct{ cores, devices, efas int }
 
+func countsOf(h held) counts { return counts{len(h[neuronCore]), len(h[neuron]), len(h[efa])} }
+
 func (c counts) compare(now held) error {
-	found := counts{now.count(neuronCore), now.count(neuron), now.count(efa)}
-	if found != c {
+	if found := countsOf(now); found != c {
 		return fmt.Errorf("allocatable cores/devices/EFAs %v, want %v", found, c)
 	}
 	return nil
@@ -119,18 +81,14 @@ func (n *node) expectAllocatable(t *testing.T, limit time.Duration, want counts)
 // holdings asks PodResources what each container of a pod holds.
 func holdings(t *testing.T, pod string) map[string]held {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	answer, err := podResources(t).List(ctx, &podresources.ListPodResourcesRequest{})
+	all, err := podResources(t).Holdings()
 	if err != nil {
 		t.Fatal(err)
 	}
 	containers := map[string]held{}
-	for _, listed := range answer.PodResources {
-		if listed.Name == staticName(pod) {
-			for _, container := range listed.Containers {
-				containers[container.Name] = collect(container.Devices)
-			}
+	for name, h := range all {
+		if container, is := strings.CutPrefix(name, "default/"+staticName(pod)+"/"); is {
+			containers[container] = h
 		}
 	}
 	return containers
@@ -174,6 +132,6 @@ func firstList(client deviceplugin.DevicePluginClient) []string {
 	for _, device := range list.Devices {
 		ids = append(ids, device.ID)
 	}
-	slices.SortFunc(ids, compareIDs)
+	slices.SortFunc(ids, suite.CompareIDs)
 	return ids
 }

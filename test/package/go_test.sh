@@ -3,7 +3,7 @@
 set -eu
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
-mkdir -p "$tree/test/kubelet" "$tree/path"
+mkdir -p "$tree/test" "$tree/path"
 cp "$1/test/go.sh" "$tree/test/"
 own=$tree/build/go/lib/python3.11/site-packages/go/bin/go
 mkdir -p "$(dirname "$own")"

@@ -8,14 +8,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"neuron-agent.test/cluster/cluster"
 	"neuron-agent.test/cluster/judge"
+	"neuron-agent.test/suite"
 )
 
 // calm waits until no pod of the load is left and the API has everything allocatable, and takes the footprints.
@@ -37,7 +36,7 @@ func (r *run) calm() {
 	ended, all := time.Now(), map[*cluster.Node]judge.Footprint{}
 	for _, n := range r.nodes {
 		want, now := r.whole[n.Name], cluster.Counts{}
-		_ = r.awaitQuietly(r.bounds.Serve, func() error {
+		r.awaitQuietly(r.bounds.Serve, func() error {
 			var err error
 			if now, err = n.Allocatable(); err == nil && now != want {
 				err = fmt.Errorf("allocatable %+v", now)
@@ -56,7 +55,7 @@ func (r *run) calm() {
 func (r *run) tread(n *cluster.Node, settled judge.Footprint) {
 	var f judge.Footprint
 	first := r.first[n.Name]
-	_ = r.awaitQuietly(r.bounds.Serve, func() error {
+	r.awaitQuietly(r.bounds.Serve, func() error {
 		if f = r.footprint(n); first != nil && (f.Mounts > first.Mounts || f.Processes > first.Processes || f.ResidentAgents != 1) {
 			return fmt.Errorf("%d mounts, %d processes, %d agents", f.Mounts, f.Processes, f.ResidentAgents)
 		}
@@ -87,10 +86,12 @@ func (r *run) footprint(n *cluster.Node) judge.Footprint {
 	}
 	f.ResidentAgents = len(agents)
 	for _, pid := range agents {
-		f.Fds, f.Threads, f.AnonymousBytes = descriptors(pid), int(status(pid, "Threads")), status(pid, "RssAnon")<<10
+		threads, _ := suite.Status(pid, "Threads")
+		anonymous, _ := suite.Status(pid, "RssAnon")
+		f.Fds, f.Threads, f.AnonymousBytes = suite.Descriptors(pid), int(threads), anonymous<<10
 	}
 	for _, program := range n.Programs() {
-		f.NodeFds += descriptors(program.Pid)
+		f.NodeFds += suite.Descriptors(program.Pid)
 	}
 	entries, _ := os.ReadDir(n.Disk("/var/lib/kubelet/device-plugins"))
 	for _, entry := range entries {
@@ -101,23 +102,6 @@ func (r *run) footprint(n *cluster.Node) judge.Footprint {
 	mounts, _ := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", n.Programs()[0].Pid))
 	f.Mounts = bytes.Count(mounts, []byte("\n"))
 	return f
-}
-
-func descriptors(pid int) int {
-	entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	return len(entries)
-}
-
-// status reads a number of /proc/PID/status.
-func status(pid int, key string) int64 {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	for _, line := range strings.Split(string(text), "\n") {
-		if rest, is := strings.CutPrefix(line, key+":"); is {
-			value, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			return value
-		}
-	}
-	return 0
 }
 
 // processes counts those in the node's pods.

@@ -11,6 +11,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"neuron-agent.test/cluster/cluster"
 	"neuron-agent.test/cluster/judge"
+	"neuron-agent.test/suite"
 )
 
 const (
@@ -19,23 +20,10 @@ const (
 	limit    = 2 * time.Minute // for a fault to be over
 )
 
-// await polls until check returns nil.
-func await(what string, check func() error) error {
-	deadline := time.Now().Add(limit)
-	for {
-		err := check()
-		if err == nil {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("after %v still not: %s: %w", limit, what, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}
+func await(what string, check func() error) error { return suite.WaitEvery(every, limit, what, check) }
 
 // node does one fault of the lane "programs" and waits until it is over: kubelet and agent run again.
-func (r *run) node(n *cluster.Node, e Event) error {
+func (r *run) node(ctx context.Context, n *cluster.Node, e Event) error {
 	f := judge.Fault{Kind: e.Kind, Node: n.Name, Serving: true, Span: judge.Span{Begin: time.Now()}}
 	var after time.Time // the agent must be one that began then
 	var err error
@@ -49,9 +37,9 @@ func (r *run) node(n *cluster.Node, e Event) error {
 		err = n.PowerCycle()
 	case "containerd-kill", "containerd-term", "wire-cut": // the agent needs neither
 		f.Serving = false
-		err = r.interrupt(n, e)
+		err = r.interrupt(ctx, n, e)
 	default:
-		err = r.interrupt(n, e)
+		err = r.interrupt(ctx, n, e)
 	}
 	if err == nil && n.Kubelet.Running() != nil { // it ends by itself where its runtime was away too long
 		r.count("kubelet ended by itself")
@@ -81,7 +69,7 @@ func (r *run) endAgent(n *cluster.Node, how string) error {
 }
 
 // interrupt takes something away for as long as the event says.
-func (r *run) interrupt(n *cluster.Node, e Event) error {
+func (r *run) interrupt(ctx context.Context, n *cluster.Node, e Event) error {
 	var away, back func() error
 	switch e.Kind {
 	case "agent-stopped":
@@ -103,7 +91,7 @@ func (r *run) interrupt(n *cluster.Node, e Event) error {
 		return fmt.Errorf("nobody knows %q", e.Kind)
 	}
 	err := away()
-	time.Sleep(e.For)
+	lasts(ctx, e.For)
 	return errors.Join(err, back())
 }
 
@@ -178,7 +166,7 @@ func (r *run) agentBack(n *cluster.Node, after time.Time) (time.Time, error) {
 }
 
 // hardware does one fault of the lane "hardware".
-func (r *run) hardware(n *cluster.Node, e Event) error {
+func (r *run) hardware(ctx context.Context, n *cluster.Node, e Event) error {
 	m := r.history.Machines[n.Name]
 	var interfaces []string
 	for name := range m.Verbs {
@@ -214,7 +202,7 @@ func (r *run) hardware(n *cluster.Node, e Event) error {
 		return err
 	}
 	err := set(action)
-	time.Sleep(e.For)
+	lasts(ctx, e.For)
 	err = errors.Join(err, set("heal"))
 	f.End = time.Now()
 	r.fault(f)
@@ -222,7 +210,7 @@ func (r *run) hardware(n *cluster.Node, e Event) error {
 }
 
 // control does one fault of the control plane. None of them takes anything from what a node offers.
-func (r *run) control(e Event) error {
+func (r *run) control(ctx context.Context, e Event) error {
 	f := judge.Fault{Kind: e.Kind, Span: judge.Span{Begin: time.Now()}}
 	c := r.c
 	var program *cluster.Process
@@ -238,7 +226,7 @@ func (r *run) control(e Event) error {
 		program, start = c.ControllerManager, c.StartControllerManager
 	}
 	err := program.End(syscall.SIGKILL)
-	time.Sleep(e.For)
+	lasts(ctx, e.For)
 	err = errors.Join(err, start())
 	f.End = time.Now()
 	r.fault(f)
@@ -264,7 +252,7 @@ func (r *run) keep() error {
 }
 
 // cluster does what an administrator does.
-func (r *run) cluster(e Event) error {
+func (r *run) cluster(ctx context.Context, e Event) error {
 	f := judge.Fault{Kind: e.Kind, Node: e.Node, Span: judge.Span{Begin: time.Now()}}
 	var err error
 	switch e.Kind {
@@ -279,7 +267,7 @@ func (r *run) cluster(e Event) error {
 		if failed != nil {
 			r.count("drains that did not end in 15 s")
 		}
-		time.Sleep(e.For)
+		lasts(ctx, e.For)
 		err = await("uncordon", func() error {
 			_, err := r.c.TryKubectl("uncordon", e.Node)
 			return err

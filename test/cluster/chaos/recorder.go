@@ -101,8 +101,7 @@ func (r *recorder) read(n *cluster.Node, c *judge.Container) {
 		return
 	}
 	c.Open, c.Refused, c.Reported = report.Open, report.Refused, true
-	c.Visible, c.Set = report.Env["NEURON_RT_VISIBLE_CORES"], false
-	_, c.Set = report.Env["NEURON_RT_VISIBLE_CORES"]
+	c.Visible, c.Set = report.Env["NEURON_RT_VISIBLE_CORES"]
 	if began, _ := n.ReportTimes(c.Pod, c.Name); !began.IsZero() && began.Before(c.Begin) {
 		c.Begin = began
 	}

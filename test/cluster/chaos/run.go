@@ -13,6 +13,7 @@ import (
 
 	"neuron-agent.test/cluster/cluster"
 	"neuron-agent.test/cluster/judge"
+	"neuron-agent.test/suite"
 )
 
 // Options say how long and what.
@@ -76,28 +77,34 @@ func Run(t testing.TB, c *cluster.Cluster, nodes []*cluster.Node, o Options) {
 // storm lets every lane go through its events while pods come.
 func (r *run) storm(events []Event, length time.Duration) {
 	begin := time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), length)
-	defer cancel()
+	whole, giveUp := context.WithCancel(context.Background())
+	defer giveUp()
 	lanes := map[string][]Event{}
 	for _, e := range events {
 		lanes[e.Lane] = append(lanes[e.Lane], e)
 	}
 	var all sync.WaitGroup
-	all.Go(func() { r.load.arrive(ctx) })
+	all.Go(func() {
+		ctx, cancel := context.WithTimeout(whole, length)
+		defer cancel()
+		r.load.arrive(ctx)
+	})
 	for _, lane := range lanes {
 		all.Go(func() {
 			for _, e := range lane {
-				if wait := time.Until(begin.Add(e.At)); wait > 0 {
-					time.Sleep(wait)
+				lasts(whole, time.Until(begin.Add(e.At)))
+				if whole.Err() != nil {
+					return
 				}
 				if time.Since(begin) > length {
 					r.count("faults left out: the lane was late")
 					continue
 				}
 				r.note("begins: %s %s", e.Kind, e.Node)
-				if err := r.do(e); err != nil {
+				if err := r.do(whole, e); err != nil {
 					r.note("%s %s: %v", e.Kind, e.Node, err)
 					r.t.Errorf("chaos: %s %s did not end: %v", e.Kind, e.Node, err)
+					giveUp()
 					return
 				}
 			}
@@ -106,34 +113,34 @@ func (r *run) storm(events []Event, length time.Duration) {
 	all.Wait()
 }
 
-func (r *run) do(e Event) error {
+func (r *run) do(ctx context.Context, e Event) error {
 	at := slices.IndexFunc(r.nodes, func(n *cluster.Node) bool { return n.Name == e.Node })
 	switch strings.Fields(e.Lane)[0] {
 	case "programs":
-		return r.node(r.nodes[at], e)
+		return r.node(ctx, r.nodes[at], e)
 	case "hardware":
-		return r.hardware(r.nodes[at], e)
+		return r.hardware(ctx, r.nodes[at], e)
 	case "control":
-		return r.control(e)
+		return r.control(ctx, e)
 	default:
-		return r.cluster(e)
+		return r.cluster(ctx, e)
 	}
 }
 
 // await fails the test at the deadline; awaitQuietly leaves that to the judge.
 func (r *run) await(what string, limit time.Duration, check func() error) {
-	if err := r.awaitQuietly(limit, check); err != nil {
-		r.t.Errorf("chaos: after %v still not: %s: %v", limit, what, err)
+	if err := suite.WaitEvery(every, limit, what, check); err != nil {
+		r.t.Errorf("chaos: %v", err)
 	}
 }
 
-func (r *run) awaitQuietly(limit time.Duration, check func() error) error {
-	deadline := time.Now().Add(limit)
-	for {
-		err := check()
-		if err == nil || time.Now().After(deadline) {
-			return err
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+func (r *run) awaitQuietly(limit time.Duration, check func() error) {
+	_ = suite.WaitEvery(every, limit, "", check)
+}
+
+// lasts is how long something goes on: its time, or until the chaos is given up.
+func lasts(ctx context.Context, length time.Duration) {
+	over, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
+	<-over.Done()
 }

@@ -172,7 +172,7 @@ func (r *recorder) watchOffers(ctx context.Context, n *cluster.Node) {
 	open := map[string]*judge.Hold{}
 	ticks(ctx, lookEvery, func() {
 		begin := time.Now()
-		offered, err := observer.Offered()
+		offered, err := observer.Allocatable(2 * time.Second)
 		if ctx.Err() != nil {
 			return
 		}

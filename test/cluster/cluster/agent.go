@@ -8,14 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+	"neuron-agent.test/suite"
 )
 
 // DefaultAgent is the DaemonSet of the default manifest, for tests that change something about it.
@@ -57,49 +55,22 @@ func (c *Cluster) DeleteAgent(t testing.TB, set *apps.DaemonSet) {
 // TagImage gives an image of the node a second name.
 func (n *Node) TagImage(t testing.TB, from, to string) {
 	t.Helper()
-	_, err := run(env.tool("containerd2/ctr"), "--address", n.ofNode(containerdSocket), "--namespace", "k8s.io", "images", "tag",
+	_, err := suite.Run(env.tool("containerd2/ctr"), "--address", n.ofNode(containerdSocket), "--namespace", "k8s.io", "images", "tag",
 		"--local", "--force", from, to) // --local: containerd 1.6 has no transfer service
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// KubeletView is one open question to the kubelet of a node.
-type KubeletView struct {
-	node       *Node
-	connection *grpc.ClientConn
-}
-
-// OpenKubeletView serves until the node is rebooted; Close it.
-func (n *Node) OpenKubeletView() (*KubeletView, error) {
-	connection, err := grpc.NewClient("unix:"+n.Disk(kubeletDir+"/pod-resources/kubelet.sock"),
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"))
-	return &KubeletView{n, connection}, err
-}
-
-func (v *KubeletView) Close() { _ = v.connection.Close() }
-
-// Allocatable is what the kubelet itself would hand out: it counts the healthy units of each resource, held or not. The
-// question changes nothing in the kubelet, and the API server learns the answer with the next node status.
-func (v *KubeletView) Allocatable() (Counts, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	answer, err := podresources.NewPodResourcesListerClient(v.connection).GetAllocatableResources(ctx,
-		&podresources.AllocatableResourcesRequest{})
-	if err != nil {
-		return Counts{}, err
-	}
-	return heldOf(answer.Devices).Counts(), nil
-}
-
-// KubeletAllocatable is KubeletView.Allocatable, once.
+// KubeletAllocatable is what the kubelet itself would hand out: it counts the healthy units of each resource, held or not.
 func (n *Node) KubeletAllocatable() (Counts, error) {
-	view, err := n.OpenKubeletView()
+	observer, err := n.Observe()
 	if err != nil {
 		return Counts{}, err
 	}
-	defer view.Close()
-	return view.Allocatable()
+	defer observer.Close()
+	held, err := observer.Allocatable(5 * time.Second)
+	return CountsOf(held), err
 }
 
 // ExpectKubeletAllocatable waits until the kubelet would hand out exactly this.
@@ -107,7 +78,7 @@ func (n *Node) ExpectKubeletAllocatable(t testing.TB, want Counts) {
 	t.Helper()
 	Eventually(t, Patience, fmt.Sprintf("%s: the kubelet offers %+v", n.Name, want), func() error {
 		if err := n.Running(); err != nil {
-			return permanent{err}
+			return suite.Permanent(err)
 		}
 		now, err := n.KubeletAllocatable()
 		if err == nil && now != want {

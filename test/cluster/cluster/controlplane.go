@@ -13,6 +13,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	"neuron-agent.test/suite"
 )
 
 // Cluster is the control plane with its nodes.
@@ -68,9 +69,9 @@ func (s *sharedCluster) shutDown() error {
 			all = append(all, p.End(syscall.SIGKILL))
 		}
 	}
-	for _, p := range processes() {
-		if p.pid != os.Getpid() {
-			all = append(all, fmt.Errorf("process %d (%s) outlives the cluster", p.pid, p.name))
+	for _, p := range suite.Processes() {
+		if p.Pid != os.Getpid() {
+			all = append(all, fmt.Errorf("process %d (%s) outlives the cluster", p.Pid, p.Name))
 		}
 	}
 	return errors.Join(all...)
@@ -101,7 +102,7 @@ func startCluster() (*Cluster, error) {
 		}
 	}
 	// Pods are refused until their namespace has its service account.
-	return c, wait(Patience, "namespace default has a service account", func() error {
+	return c, suite.Wait(Patience, "namespace default has a service account", func() error {
 		_, err := c.Client.CoreV1().ServiceAccounts("default").Get(context.Background(), "default", meta.GetOptions{})
 		return errors.Join(err, c.Running())
 	})
@@ -147,15 +148,15 @@ func (c *Cluster) file(name string) string { return c.pki + "/" + name }
 // StartEtcd starts etcd over the data of an earlier run of it and waits until it serves.
 func (c *Cluster) StartEtcd() error {
 	var err error
-	c.Etcd, err = startProcess("etcd", nil, env.tool("etcd"), "--data-dir", env.inWork("etcd"), "--unsafe-no-fsync",
+	c.Etcd, err = suite.Start(env.log("etcd"), nil, env.tool("etcd"), "--data-dir", env.inWork("etcd"), "--unsafe-no-fsync",
 		"--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
 		"--listen-peer-urls=http://127.0.0.1:2380", "--log-level=warn")
 	if err != nil {
 		return err
 	}
-	return wait(Patience, "etcd serves", func() error {
+	return suite.Wait(Patience, "etcd serves", func() error {
 		if err := c.Etcd.Running(); err != nil {
-			return permanent{err}
+			return suite.Permanent(err)
 		}
 		return expectOK("http://127.0.0.1:2379/health")
 	})
@@ -164,7 +165,7 @@ func (c *Cluster) StartEtcd() error {
 // StartAPIServer starts the API server and waits until it is ready.
 func (c *Cluster) StartAPIServer() error {
 	var err error
-	c.APIServer, err = startProcess("kube-apiserver", nil, env.tool("kube-apiserver"),
+	c.APIServer, err = suite.Start(env.log("kube-apiserver"), nil, env.tool("kube-apiserver"),
 		"--etcd-servers=http://127.0.0.1:2379", "--bind-address=0.0.0.0", "--secure-port=443", "--advertise-address="+gateway,
 		"--service-cluster-ip-range="+serviceRange, "--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction", "--allow-privileged=true", "--cert-dir="+c.pki,
@@ -178,9 +179,9 @@ func (c *Cluster) StartAPIServer() error {
 	if err != nil {
 		return err
 	}
-	return wait(Patience, "the API server is ready", func() error {
+	return suite.Wait(Patience, "the API server is ready", func() error {
 		if err := c.APIServer.Running(); err != nil {
-			return permanent{err}
+			return suite.Permanent(err)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
@@ -191,7 +192,7 @@ func (c *Cluster) StartAPIServer() error {
 // StartControllerManager and StartScheduler do not wait.
 func (c *Cluster) StartControllerManager() error {
 	var err error
-	c.ControllerManager, err = startProcess("kube-controller-manager", nil, env.tool("kube-controller-manager"),
+	c.ControllerManager, err = suite.Start(env.log("kube-controller-manager"), nil, env.tool("kube-controller-manager"),
 		"--kubeconfig="+c.file("kube-controller-manager.kubeconfig"), "--use-service-account-credentials",
 		"--service-account-private-key-file="+c.file("service-account.key"), "--root-ca-file="+c.file("ca.crt"),
 		"--leader-elect=false", "--bind-address=127.0.0.1", "--cert-dir="+c.pki, "-v=2")
@@ -200,7 +201,7 @@ func (c *Cluster) StartControllerManager() error {
 
 func (c *Cluster) StartScheduler() error {
 	var err error
-	c.Scheduler, err = startProcess("kube-scheduler", nil, env.tool("kube-scheduler"),
+	c.Scheduler, err = suite.Start(env.log("kube-scheduler"), nil, env.tool("kube-scheduler"),
 		"--kubeconfig="+c.file("kube-scheduler.kubeconfig"), "--leader-elect=false", "--bind-address=127.0.0.1",
 		"--cert-dir="+c.pki, "-v=2")
 	return err
@@ -218,7 +219,7 @@ func (c *Cluster) Kubectl(t testing.TB, arguments ...string) string {
 
 // TryKubectl is Kubectl for what may fail; the output has both streams.
 func (c *Cluster) TryKubectl(arguments ...string) (string, error) {
-	return run(env.tool("kubectl"), append([]string{"--kubeconfig", c.Kubeconfig, "--cache-dir", env.inWork("kubectl")}, arguments...)...)
+	return suite.Run(env.tool("kubectl"), append([]string{"--kubeconfig", c.Kubeconfig, "--cache-dir", env.inWork("kubectl")}, arguments...)...)
 }
 
 // Apply applies files and deletes what they made after the test.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"neuron-agent.test/suite"
 )
 
 // Inventory is all that an installed manifest may leave behind, as lines that say where it is.
@@ -107,9 +109,9 @@ func (n *Node) inventory(all Inventory) error {
 	for _, line := range strings.Split(strings.TrimSpace(interfaces), "\n") {
 		add("network interface %s", strings.Fields(line)[0])
 	}
-	for _, p := range processes() {
-		if strings.Contains(p.group, n.group()+"/") {
-			add("process %d %s", p.pid, p.name)
+	for _, p := range suite.Processes() {
+		if strings.Contains(p.Group, n.group()+"/") {
+			add("process %d %s", p.Pid, p.Name)
 		}
 	}
 	mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", n.first.Process.Pid))
@@ -124,7 +126,7 @@ func (n *Node) inventory(all Inventory) error {
 
 // trees adds the node's cgroups and files.
 func (n *Node) trees(add func(string, ...any)) error {
-	groups, err := cgroupMounts()
+	groups, err := suite.CgroupMounts()
 	if err != nil {
 		return err
 	}

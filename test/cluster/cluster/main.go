@@ -13,8 +13,30 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
+
+	"neuron-agent.test/suite"
 )
+
+// Process is a program of the cluster, with its output in a log file that outlives the run.
+type Process = suite.Process
+
+// Patience is how long something may take on a slow machine before a test gives up.
+const Patience = suite.Patience
+
+// Eventually waits until check returns nil and fails the test with its last error at the deadline.
+func Eventually(t testing.TB, limit time.Duration, what string, check func() error) {
+	t.Helper()
+	suite.Eventually(t, limit, what, check)
+}
+
+// Figure prints a measured value; run.sh shows these lines.
+func Figure(t testing.TB, what string, value time.Duration) {
+	t.Helper()
+	t.Logf("FIGURE %s: %v", what, value.Round(time.Millisecond))
+}
 
 // settings are the programs under test and the places for what comes out.
 type settings struct {
@@ -34,8 +56,12 @@ func Main(m *testing.M) {
 	if os.Getenv(nodeVariable) != "" {
 		nodeMain()
 	}
-	if os.Getenv(workVariable) == "" {
-		os.Exit(runIsolated())
+	if suite.Work() == "" {
+		code, err := suite.Again(syscall.CLONE_NEWNET)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "cluster suite:", err)
+		}
+		os.Exit(code)
 	}
 	if err := prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, "cluster suite: cannot prepare:", err)
@@ -56,8 +82,8 @@ func prepare() error {
 		images: os.Getenv("IMAGES"),
 		tree:   os.Getenv("CLUSTER_TREE"),
 		logs:   os.Getenv("CLUSTER_LOGS"),
-		work:   os.Getenv(workVariable),
-		group:  os.Getenv(groupVariable),
+		work:   suite.Work(),
+		group:  suite.Group(),
 	}
 	for _, path := range []string{
 		env.simulator(), env.tool("kube-apiserver"), env.tool("runtime"), env.tool("containerd2/containerd"), env.tree} {
@@ -68,7 +94,7 @@ func prepare() error {
 	if err := os.MkdirAll(env.logs, 0o755); err != nil {
 		return err
 	}
-	if err := suiteMounts(env.work); err != nil {
+	if err := suite.Private(env.work); err != nil {
 		return err
 	}
 	return suiteNetwork()
@@ -76,6 +102,7 @@ func prepare() error {
 
 func (s settings) simulator() string         { return filepath.Join(s.bin, "neuron-sim") }
 func (s settings) tool(name string) string   { return filepath.Join(s.tools, name) }
+func (s settings) log(name string) string    { return filepath.Join(s.logs, name+".log") }
 func (s settings) inWork(name string) string { return filepath.Join(s.work, name) }
 
 // Manifest returns the path of a file below manifests/ in the tree.

@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
+
+	"neuron-agent.test/suite"
 )
 
 // Memory of a process in a container, in bytes.
@@ -28,24 +29,15 @@ func (m Memory) String() string {
 
 // MemoryOf reads what the process takes now.
 func MemoryOf(pid int) (Memory, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	resident, err := suite.Status(pid, "VmRSS")
 	if err != nil {
 		return Memory{}, err
 	}
-	m := Memory{GroupPeak: -1}
-	for _, line := range strings.Split(string(status), "\n") {
-		fields := strings.Fields(line)
-		if len(fields) < 2 {
-			continue
-		}
-		kib, _ := strconv.ParseInt(fields[1], 10, 64)
-		switch fields[0] {
-		case "VmRSS:":
-			m.Resident = kib << 10
-		case "RssAnon:":
-			m.Anonymous = kib << 10
-		}
+	anonymous, err := suite.Status(pid, "RssAnon")
+	if err != nil {
+		return Memory{}, err
 	}
+	m := Memory{Resident: resident << 10, Anonymous: anonymous << 10, GroupPeak: -1}
 	group, err := MemoryGroup(pid)
 	if err != nil {
 		return Memory{}, err
@@ -57,26 +49,6 @@ func MemoryOf(pid int) (Memory, error) {
 		m.GroupPeak = peak
 	}
 	return m, nil
-}
-
-// StartOf returns when a process was started, to a hundredth of a second.
-func StartOf(pid int) (time.Time, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return time.Time{}, err
-	}
-	fields := strings.Fields(string(stat[strings.LastIndex(string(stat), ")")+1:]))
-	uptime, err := os.ReadFile("/proc/uptime")
-	now := time.Now()
-	if err != nil || len(fields) < 20 {
-		return time.Time{}, fmt.Errorf("/proc/%d/stat: %q, %v", pid, stat, err)
-	}
-	up, err := strconv.ParseFloat(strings.Fields(string(uptime))[0], 64)
-	if err != nil {
-		return time.Time{}, err
-	}
-	ticks, err := strconv.ParseFloat(fields[19], 64) // starttime, in hundredths of a second since boot
-	return now.Add(time.Duration((ticks/100 - up) * float64(time.Second))), err
 }
 
 // MemoryGroup returns the directory of the cgroup, version 1 or 2, that the memory of a process is charged to.

@@ -5,6 +5,8 @@ import (
 	"net"
 	"os"
 	"strings"
+
+	"neuron-agent.test/suite"
 )
 
 // Addresses. All of them exist only in the suite's network namespaces.
@@ -44,7 +46,7 @@ func connectNode(number, pid int) error {
 	for _, arguments := range []string{
 		"link set lo up", "addr add " + address + "/24 dev eth0", "link set eth0 up", "route add default via " + gateway} {
 		inside := append([]string{"--target", fmt.Sprint(pid), "--net", "ip"}, strings.Fields(arguments)...)
-		if _, err := run("nsenter", inside...); err != nil {
+		if _, err := suite.Run("nsenter", inside...); err != nil {
 			return err
 		}
 	}
@@ -63,7 +65,7 @@ func disconnectNode(number int) error {
 
 func ip(commands ...string) error {
 	for _, arguments := range commands {
-		if _, err := run("ip", strings.Fields(arguments)...); err != nil {
+		if _, err := suite.Run("ip", strings.Fields(arguments)...); err != nil {
 			return err
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"neuron-agent.test/suite"
 )
 
 // Spec describes a node. The zero values of all but Name are good.
@@ -140,7 +141,7 @@ func (n *Node) install() error {
 	}
 	if n.InstanceType != "" {
 		arguments := append([]string{"node", n.Host(), "--instance-type", n.InstanceType}, n.Simulation...)
-		if _, err := run(env.simulator(), arguments...); err != nil {
+		if _, err := suite.Run(env.simulator(), arguments...); err != nil {
 			return err
 		}
 		if err := os.MkdirAll(n.Host()+"/sys/fs/cgroup", 0o755); err != nil { // runc mounts there
@@ -152,7 +153,7 @@ func (n *Node) install() error {
 
 // PowerOn starts an installed node that is off, and waits until the API server says that it is Ready.
 func (n *Node) PowerOn() error {
-	if err := makeCgroups(n.group()); err != nil {
+	if err := suite.MakeCgroups(n.group()); err != nil {
 		return err
 	}
 	if err := n.startFirst(); err != nil {
@@ -171,9 +172,9 @@ func (n *Node) PowerOn() error {
 	if err := n.StartKubelet(); err != nil {
 		return err
 	}
-	return wait(Patience, n.Name+" is Ready", func() error {
+	return suite.Wait(Patience, n.Name+" is Ready", func() error {
 		if err := n.Running(); err != nil {
-			return permanent{err}
+			return suite.Permanent(err)
 		}
 		return n.ready(since)
 	})
@@ -255,13 +256,13 @@ func (n *Node) powerOff() error {
 			err = errors.Join(err, p.End(syscall.SIGKILL))
 		}
 	}
-	return errors.Join(err, removeCgroups(n.group()), disconnectNode(n.number))
+	return errors.Join(err, suite.RemoveCgroups(n.group()), disconnectNode(n.number))
 }
 
 // Reboot cuts the node's power and starts it again over the same disk; it returns once the node is Ready.
 func (n *Node) Reboot(t testing.TB) {
 	t.Helper()
-	if err := errors.Join(n.powerOff(), n.PowerOn()); err != nil {
+	if err := n.PowerCycle(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -298,20 +299,20 @@ func (n *Node) Running() error {
 // Leftovers lists what of the node exists outside its disk; nothing, once it is off.
 func (n *Node) Leftovers() []string {
 	var left []string
-	for _, p := range processes() {
-		if strings.Contains(p.group, n.group()+"/") {
-			left = append(left, fmt.Sprintf("process %d %s", p.pid, p.name))
+	for _, p := range suite.Processes() {
+		if strings.Contains(p.Group, n.group()+"/") {
+			left = append(left, fmt.Sprintf("process %d %s", p.Pid, p.Name))
 		}
 	}
-	mounts, _ := mountPoints(func(point, _ string) bool { return strings.HasPrefix(point, n.dir+"/") })
+	mounts, _ := suite.MountPoints(func(point, _ string) bool { return strings.HasPrefix(point, n.dir+"/") })
 	left = append(left, mounts...)
-	groups, _ := cgroupMounts()
+	groups, _ := suite.CgroupMounts()
 	for _, path := range groups {
 		if _, err := os.Stat(path + n.group()); err == nil {
 			left = append(left, path+n.group())
 		}
 	}
-	if _, err := run("ip", "link", "show", nodePort(n.number)); err == nil {
+	if _, err := suite.Run("ip", "link", "show", nodePort(n.number)); err == nil {
 		left = append(left, "network interface "+nodePort(n.number))
 	}
 	return left
@@ -319,18 +320,18 @@ func (n *Node) Leftovers() []string {
 
 // start runs a program of the node inside its namespaces.
 func (n *Node) start(name string, environment []string, argv ...string) (*Process, error) {
-	p, err := startProcess(n.Name+"-"+name, environment, append(n.enter(), argv...)...)
+	p, err := suite.Start(env.log(n.Name+"-"+name), environment, append(n.enter(), argv...)...)
 	if err != nil {
 		return nil, err
 	}
-	p.parent = p.Pid
-	return p, wait(Patience, argv[0]+" is started", func() error {
+	p.Parent = p.Pid
+	return p, suite.Wait(Patience, argv[0]+" is started", func() error {
 		if err := p.Running(); err != nil {
-			return permanent{err}
+			return suite.Permanent(err)
 		}
-		for _, other := range processes() {
-			if other.parent == p.parent && other.name != "nsenter" {
-				p.Pid = other.pid
+		for _, other := range suite.Processes() {
+			if other.Parent == p.Parent && other.Name != "nsenter" {
+				p.Pid = other.Pid
 				return nil
 			}
 		}
@@ -345,13 +346,13 @@ func (n *Node) enter() []string {
 // Exec runs a command inside the node's namespaces, not in a container, and returns its output.
 func (n *Node) Exec(argv ...string) (string, error) {
 	all := append(n.enter(), argv...)
-	return run(all[0], all[1:]...)
+	return suite.Run(all[0], all[1:]...)
 }
 
 // Inject changes the simulated host as neuron-sim set does, for example Inject(t, "neuron3", "vanish").
 func (n *Node) Inject(t testing.TB, target string, actions ...string) {
 	t.Helper()
-	if _, err := run(env.simulator(), append([]string{"set", n.Host(), target}, actions...)...); err != nil {
+	if err := n.Set(target, actions...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -359,9 +360,9 @@ func (n *Node) Inject(t testing.TB, target string, actions ...string) {
 // ContainerProcesses lists the processes of this name that run in the node's containers, for example "neuron-agent".
 func (n *Node) ContainerProcesses(name string) []int {
 	var pids []int
-	for _, p := range processes() {
-		if p.name == name && strings.Contains(p.group, n.group()+"/") {
-			pids = append(pids, p.pid)
+	for _, p := range suite.Processes() {
+		if p.Name == name && strings.Contains(p.Group, n.group()+"/") {
+			pids = append(pids, p.Pid)
 		}
 	}
 	return pids

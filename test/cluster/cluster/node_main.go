@@ -7,8 +7,9 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
+
+	"neuron-agent.test/suite"
 )
 
 const (
@@ -19,17 +20,6 @@ const (
 // privateDirs are the directories of a node that begin empty, whatever the machine has there, and survive a reboot.
 var privateDirs = []string{"/etc/cni", "/etc/containerd", "/etc/cdi", "/etc/kubernetes", "/opt/cni", "/opt/containerd", kubeletDir,
 	"/var/lib/containerd", "/var/lib/cni", "/var/lib/probe", "/var/log", hostDir}
-
-// kernelTunables are what the kubelet would set on the machine at its start. It finds these values in private files instead
-// and leaves the kernel alone.
-var kernelTunables = map[string]string{
-	"vm/overcommit_memory":      "1",
-	"vm/panic_on_oom":           "0",
-	"kernel/panic":              "10",
-	"kernel/panic_on_oops":      "1",
-	"kernel/keys/root_maxkeys":  "1000000",
-	"kernel/keys/root_maxbytes": "25000000",
-}
 
 // nodeSetup is what the first process of a node is told.
 type nodeSetup struct {
@@ -74,15 +64,15 @@ func (s nodeSetup) build() error {
 	_ = os.Unsetenv(nodeVariable)
 	overlay := fmt.Sprintf("lowerdir=/,upperdir=%s,workdir=%s", filepath.Join(s.Dir, "upper"), filepath.Join(s.Dir, "scratch"))
 	steps := []func() error{
-		func() error { return mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, "") },
-		func() error { return mount("overlay", s.root(""), "overlay", 0, overlay) },
-		func() error { return mount("proc", s.root("proc"), "proc", 0, "") },
-		func() error { return mount("sysfs", s.root("sys"), "sysfs", syscall.MS_RDONLY, "") },
+		func() error { return suite.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, "") },
+		func() error { return suite.Mount("overlay", s.root(""), "overlay", 0, overlay) },
+		func() error { return suite.Mount("proc", s.root("proc"), "proc", 0, "") },
+		func() error { return suite.Mount("sysfs", s.root("sys"), "sysfs", syscall.MS_RDONLY, "") },
 		func() error {
-			return mount("/sys/fs/cgroup", s.root("sys/fs/cgroup"), "", syscall.MS_BIND|syscall.MS_REC, "")
+			return suite.Mount("/sys/fs/cgroup", s.root("sys/fs/cgroup"), "", syscall.MS_BIND|syscall.MS_REC, "")
 		},
-		func() error { return mount("tmpfs", s.root("run"), "tmpfs", 0, "mode=0755") },
-		func() error { return mount("tmpfs", s.root("tmp"), "tmpfs", 0, "mode=1777") },
+		func() error { return suite.Mount("tmpfs", s.root("run"), "tmpfs", 0, "mode=0755") },
+		func() error { return suite.Mount("tmpfs", s.root("tmp"), "tmpfs", 0, "mode=1777") },
 		s.bindDirs, s.makeDev, s.coverKernel,
 		func() error { return syscall.Sethostname([]byte(s.Name)) },
 		s.enter,
@@ -95,19 +85,12 @@ func (s nodeSetup) build() error {
 	return nil
 }
 
-func mount(source, target, kind string, flags uintptr, data string) error {
-	if err := syscall.Mount(source, target, kind, flags, data); err != nil {
-		return fmt.Errorf("mount %s on %s: %w", source, target, err)
-	}
-	return nil
-}
-
 func (s nodeSetup) bindDirs() error {
 	bind := func(source, path string) error {
 		if err := errors.Join(os.MkdirAll(source, 0o755), os.MkdirAll(s.root(path), 0o755)); err != nil {
 			return err
 		}
-		return mount(source, s.root(path), "", syscall.MS_BIND|syscall.MS_REC, "")
+		return suite.Mount(source, s.root(path), "", syscall.MS_BIND|syscall.MS_REC, "")
 	}
 	for _, path := range privateDirs {
 		if err := bind(s.disk(path), path); err != nil {
@@ -125,7 +108,7 @@ func (s nodeSetup) bindDirs() error {
 		}
 	}
 	// Volumes that the kubelet mounts must show in containers that have its directory.
-	return mount("", s.root(kubeletDir), "", syscall.MS_SHARED|syscall.MS_REC, "")
+	return suite.Mount("", s.root(kubeletDir), "", syscall.MS_SHARED|syscall.MS_REC, "")
 }
 
 func isDir(path string) bool {
@@ -143,7 +126,7 @@ func (s nodeSetup) makeDev() error {
 	if err := os.MkdirAll(source, 0o755); err != nil {
 		return err
 	}
-	if err := mount(source, dev, "", syscall.MS_BIND, ""); err != nil {
+	if err := suite.Mount(source, dev, "", syscall.MS_BIND, ""); err != nil {
 		return err
 	}
 	for name, numbers := range map[string][2]int{"null": {1, 3}, "zero": {1, 5}, "full": {1, 7}, "random": {1, 8},
@@ -166,27 +149,13 @@ func (s nodeSetup) makeDev() error {
 	if err := errors.Join(os.MkdirAll(dev+"/pts", 0o755), os.MkdirAll(dev+"/shm", 0o755)); err != nil {
 		return err
 	}
-	return errors.Join(mount("devpts", dev+"/pts", "devpts", 0, "newinstance,ptmxmode=0666,mode=0620"),
-		mount("tmpfs", dev+"/shm", "tmpfs", 0, "mode=1777"))
+	return errors.Join(suite.Mount("devpts", dev+"/pts", "devpts", 0, "newinstance,ptmxmode=0666,mode=0620"),
+		suite.Mount("tmpfs", dev+"/shm", "tmpfs", 0, "mode=1777"))
 }
 
 func (s nodeSetup) coverKernel() error {
-	values := map[string]string{"kernel/random/boot_id": s.Boot}
-	for name, value := range kernelTunables {
-		values[name] = value
-	}
-	for name, value := range values {
-		target := s.root("proc/sys/" + name)
-		if _, err := os.Stat(target); err != nil {
-			continue
-		}
-		file := filepath.Join(s.Dir, strings.ReplaceAll(name, "/", "-"))
-		if err := os.WriteFile(file, []byte(value+"\n"), 0o644); err != nil {
-			return err
-		}
-		if err := mount(file, target, "", syscall.MS_BIND, ""); err != nil {
-			return err
-		}
+	if err := suite.CoverKernel(s.root("proc"), s.Dir, map[string]string{"kernel/random/boot_id": s.Boot}); err != nil {
+		return err
 	}
 	return os.WriteFile(s.root("proc/sys/net/ipv4/ip_forward"), []byte("1"), 0o644)
 }

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"time"
+
+	"neuron-agent.test/suite"
 )
 
 const (
@@ -128,9 +131,9 @@ func (n *Node) StartContainerd() error {
 	if n.Containerd, err = n.start("containerd", []string{"PATH=" + path}, program); err != nil {
 		return err
 	}
-	return wait(Patience, n.Name+": containerd serves", func() error {
+	return suite.Wait(Patience, n.Name+": containerd serves", func() error {
 		if err := n.Containerd.Running(); err != nil {
-			return permanent{err}
+			return suite.Permanent(err)
 		}
 		connection, err := net.Dial("unix", n.ofNode(containerdSocket))
 		if err == nil {
@@ -155,9 +158,9 @@ func (n *Node) StartKubelet() error {
 	if n.Kubelet, err = n.start("kubelet", nil, arguments...); err != nil {
 		return err
 	}
-	return wait(Patience, n.Name+": the kubelet is healthy", func() error {
+	return suite.Wait(Patience, n.Name+": the kubelet is healthy", func() error {
 		if err := n.Kubelet.Running(); err != nil {
-			return permanent{err}
+			return suite.Permanent(err)
 		}
 		return expectOK(fmt.Sprintf("http://%s:%d/healthz", n.Address(), healthPort))
 	})
@@ -166,11 +169,25 @@ func (n *Node) StartKubelet() error {
 // importImages puts image archives into the node's containerd.
 func (n *Node) importImages(archives ...string) error {
 	for _, archive := range archives {
-		_, err := run(env.tool("containerd2/ctr"), "--address", n.ofNode(containerdSocket), "--namespace", "k8s.io", "images",
+		_, err := suite.Run(env.tool("containerd2/ctr"), "--address", n.ofNode(containerdSocket), "--namespace", "k8s.io", "images",
 			"import", "--local", archive)
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// expectOK asks a health endpoint.
+func expectOK(url string) error {
+	client := http.Client{Timeout: 5 * time.Second}
+	answer, err := client.Get(url)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, answer.Status)
 	}
 	return nil
 }

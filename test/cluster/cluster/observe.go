@@ -1,49 +1,21 @@
 package cluster
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	core "k8s.io/api/core/v1"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+	"neuron-agent.test/suite"
 )
 
-// Observer asks a node's kubelet over one connection, which outlives restarts of the kubelet. For one goroutine.
-type Observer struct {
-	node       *Node
-	connection *grpc.ClientConn
-}
-
-// Observe returns an observer, which the caller closes.
-func (n *Node) Observe() (*Observer, error) {
-	connection, err := grpc.NewClient("unix:"+n.Disk(kubeletDir+"/pod-resources/kubelet.sock"),
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"),
-		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Second}))
-	return &Observer{n, connection}, err
-}
-
-func (o *Observer) Close() error { return o.connection.Close() }
-
-// Offered returns the ids that the kubelet has as healthy, given away or not. Unlike Holdings the question changes nothing in
-// the kubelet: List makes it sweep its records.
-func (o *Observer) Offered() (Held, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	o.connection.ResetConnectBackoff()
-	answer, err := podresources.NewPodResourcesListerClient(o.connection).
-		GetAllocatableResources(ctx, &podresources.AllocatableResourcesRequest{})
-	if err != nil {
-		return nil, err
-	}
-	return heldOf(answer.Devices), nil
+// Observe opens the kubelet's PodResources, until the node is rebooted. The caller closes it.
+func (n *Node) Observe() (*suite.PodResources, error) {
+	return suite.OpenPodResources(n.Disk(kubeletDir))
 }
 
 // Recorded is what the kubelet's checkpoint has of one container.
@@ -82,7 +54,7 @@ func (n *Node) Checkpoint() ([]Recorded, error) {
 	}
 	var all []Recorded
 	for _, key := range order {
-		all = append(all, Recorded{key[0], key[1], heldOf(devices[key])})
+		all = append(all, Recorded{key[0], key[1], suite.HeldOf(devices[key])})
 	}
 	return all, nil
 }
@@ -94,9 +66,7 @@ func (n *Node) Report(pod, container string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	r := parseReport(string(text))
-	r.Pod, r.Container, r.Node = pod, container, n
-	return r, nil
+	return Report{Pod: pod, Container: container, Node: n, Report: suite.ParseReport(string(text))}, nil
 }
 
 // ReportTimes returns when a probe wrote its report and when it said that it ends; zero where it has not.
@@ -112,23 +82,14 @@ func (n *Node) ReportTimes(pod, container string) (began, ended time.Time) {
 }
 
 // Verbs maps the node's RDMA devices to their nodes below /dev/infiniband.
-func (n *Node) Verbs() map[string]string {
-	all := map[string]string{}
-	files, _ := filepath.Glob(filepath.Join(n.Host(), "sys/class/infiniband_verbs/uverbs*/ibdev"))
-	for _, file := range files {
-		if text, err := os.ReadFile(file); err == nil {
-			all[strings.TrimSpace(string(text))] = filepath.Base(filepath.Dir(file))
-		}
-	}
-	return all
-}
+func (n *Node) Verbs() map[string]string { return suite.VerbsNodes(n.Host()) }
 
 // OwnsCgroup says whether a process with this /proc/PID/cgroup is in a container of the node.
 func (n *Node) OwnsCgroup(text string) bool { return strings.Contains(text, n.group()+"/") }
 
 // Set changes the simulated host as Inject does.
 func (n *Node) Set(target string, actions ...string) error {
-	_, err := run(env.simulator(), append([]string{"set", n.Host(), target}, actions...)...)
+	_, err := suite.Run(env.simulator(), append([]string{"set", n.Host(), target}, actions...)...)
 	return err
 }
 

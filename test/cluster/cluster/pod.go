@@ -10,6 +10,7 @@ import (
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"neuron-agent.test/suite"
 )
 
 // StartPod makes the workload a pod of its own, which no controller makes again, and deletes it after the test.
@@ -61,7 +62,7 @@ func (c *Cluster) ReportsOf(t testing.TB, namespace, name string) []Report {
 			return err
 		}
 		if pod.Status.Phase == core.PodFailed {
-			return permanent{errors.New(describe(pod))}
+			return suite.Permanent(errors.New(describe(pod)))
 		}
 		if reports, err = c.reports(pod); err != nil {
 			return fmt.Errorf("%s: %w", describe(pod), err)

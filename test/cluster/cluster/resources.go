@@ -3,24 +3,18 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 	"testing"
-	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+	"neuron-agent.test/suite"
 )
 
 // Resource names.
 const (
-	NeuronCore core.ResourceName = "aws.amazon.com/neuroncore"
-	Neuron     core.ResourceName = "aws.amazon.com/neuron"
-	EFA        core.ResourceName = "vpc.amazonaws.com/efa"
+	NeuronCore core.ResourceName = suite.NeuronCore
+	Neuron     core.ResourceName = suite.Neuron
+	EFA        core.ResourceName = suite.EFA
 )
 
 // Counts is what a node can hand out; 0 means that the resource is absent or empty.
@@ -44,7 +38,7 @@ func (n *Node) ExpectAllocatable(t testing.TB, want Counts) {
 	t.Helper()
 	Eventually(t, Patience, fmt.Sprintf("%s: allocatable %+v", n.Name, want), func() error {
 		if err := n.Running(); err != nil {
-			return permanent{err}
+			return suite.Permanent(err)
 		}
 		now, err := n.Allocatable()
 		if err == nil && now != want {
@@ -54,64 +48,20 @@ func (n *Node) ExpectAllocatable(t testing.TB, want Counts) {
 	})
 }
 
-// Held maps a resource to the sorted ids of one container.
-type Held map[core.ResourceName][]string
+// Held maps a resource to the sorted ids of one container, or of the whole node.
+type Held = suite.Held
 
-// Counts of what is held.
-func (h Held) Counts() Counts {
+// CountsOf is how much is held.
+func CountsOf(h Held) Counts {
 	return Counts{int64(len(h[NeuronCore])), int64(len(h[Neuron])), int64(len(h[EFA]))}
 }
 
 // Holdings asks the kubelet's PodResources service what all containers of the node hold, as "namespace/pod/container".
 func (n *Node) Holdings() (map[string]Held, error) {
-	connection, err := grpc.NewClient("unix:"+n.Disk(n.kubeletRoot()+"/pod-resources/kubelet.sock"),
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"))
+	kubelet, err := n.Observe()
 	if err != nil {
 		return nil, err
 	}
-	defer connection.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	answer, err := podresources.NewPodResourcesListerClient(connection).List(ctx, &podresources.ListPodResourcesRequest{})
-	if err != nil {
-		return nil, err
-	}
-	all := map[string]Held{}
-	for _, pod := range answer.PodResources {
-		for _, container := range pod.Containers {
-			all[pod.Namespace+"/"+pod.Name+"/"+container.Name] = heldOf(container.Devices)
-		}
-	}
-	return all, nil
-}
-
-func heldOf(devices []*podresources.ContainerDevices) Held {
-	sets := map[core.ResourceName]map[string]bool{} // one id may come once per NUMA node
-	for _, device := range devices {
-		name := core.ResourceName(device.ResourceName)
-		if sets[name] == nil {
-			sets[name] = map[string]bool{}
-		}
-		for _, id := range device.DeviceIds {
-			sets[name][id] = true
-		}
-	}
-	held := Held{}
-	for name, ids := range sets {
-		held[name] = slices.SortedFunc(maps.Keys(ids), compareIDs)
-	}
-	return held
-}
-
-// compareIDs sorts numbers as numbers and before names.
-func compareIDs(a, b string) int {
-	x, errX := strconv.Atoi(a)
-	y, errY := strconv.Atoi(b)
-	if errX == nil && errY == nil {
-		return x - y
-	}
-	if a < b {
-		return -1
-	}
-	return 1
+	defer kubelet.Close()
+	return kubelet.Holdings()
 }

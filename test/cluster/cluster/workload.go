@@ -4,21 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"slices"
-	"strings"
+	"strconv"
 	"testing"
 
 	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"neuron-agent.test/suite"
 )
 
-// Ask is what one container asks for, resource to quantity. It goes into limits only; for extended resources the API fills in
-// equal requests.
-type Ask map[core.ResourceName]string
+// Ask is what one container asks for, resource to quantity.
+type Ask = suite.Ask
 
 // Container is one container that runs the probe.
 type Container struct {
@@ -58,25 +55,15 @@ func (w Workload) PodTemplate() core.PodTemplateSpec {
 		ObjectMeta: meta.ObjectMeta{Labels: map[string]string{"workload": w.Name}},
 		Spec: core.PodSpec{
 			RestartPolicy: core.RestartPolicyNever, TerminationGracePeriodSeconds: &grace, DNSPolicy: core.DNSDefault,
-			Volumes: []core.Volume{{Name: "out", VolumeSource: core.VolumeSource{
-				HostPath: &core.HostPathVolumeSource{Path: "/var/lib/probe"}}}},
+			Volumes: []core.Volume{suite.ReportVolume("/var/lib/probe")},
 		},
 	}
 	if w.Node != "" {
 		template.Spec.NodeSelector = map[string]string{core.LabelHostname: w.Node}
 	}
+	podName := core.EnvVar{ValueFrom: &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{FieldPath: "metadata.name"}}}
 	for _, c := range w.Containers {
-		limits := core.ResourceList{}
-		for name, quantity := range c.Ask {
-			limits[name] = resource.MustParse(quantity)
-		}
-		template.Spec.Containers = append(template.Spec.Containers, core.Container{
-			Name: c.Name, Image: ProbeImage, ImagePullPolicy: core.PullNever, Command: []string{"/probe", c.Name, life},
-			Env: []core.EnvVar{{Name: "PROBE_POD", ValueFrom: &core.EnvVarSource{
-				FieldRef: &core.ObjectFieldSelector{FieldPath: "metadata.name"}}}},
-			Resources:    core.ResourceRequirements{Limits: limits},
-			VolumeMounts: []core.VolumeMount{{Name: "out", MountPath: "/out"}},
-		})
+		template.Spec.Containers = append(template.Spec.Containers, suite.ProbeContainer(c.Name, c.Ask, life, podName))
 	}
 	if w.Adjust != nil {
 		w.Adjust(&template.Spec)
@@ -151,11 +138,8 @@ func describe(pod *core.Pod) string {
 type Report struct {
 	Pod, Container string
 	Node           *Node
-	UID            string
-	Env            map[string]string
-	Open           []string // device nodes that opened for reading and writing, sorted
-	Refused        []string // device nodes that exist but did not
-	Held           Held
+	suite.Report
+	Held Held
 }
 
 // AwaitReports waits until every container of the workload's single pod has reported, in the order of the containers.
@@ -171,7 +155,7 @@ func (c *Cluster) AwaitReports(t testing.TB, w Workload) []Report {
 			return fmt.Errorf("%d pods", len(pods))
 		}
 		if pods[0].Status.Phase == core.PodFailed {
-			return permanent{errors.New(describe(&pods[0]))}
+			return suite.Permanent(errors.New(describe(&pods[0])))
 		}
 		reports, err = c.reports(&pods[0])
 		if err != nil {
@@ -188,7 +172,7 @@ func (c *Cluster) reports(pod *core.Pod) ([]Report, error) {
 		return nil, errors.New("not placed on a node that runs")
 	}
 	if err := n.Running(); err != nil {
-		return nil, permanent{err}
+		return nil, suite.Permanent(err)
 	}
 	held, err := n.Holdings()
 	if err != nil {
@@ -196,34 +180,25 @@ func (c *Cluster) reports(pod *core.Pod) ([]Report, error) {
 	}
 	var reports []Report
 	for _, container := range pod.Spec.Containers {
-		text, err := os.ReadFile(n.Disk("/var/lib/probe/" + pod.Name + "." + container.Name))
+		r, err := n.Report(pod.Name, container.Name)
 		if err != nil {
 			return nil, err
 		}
-		r := parseReport(string(text))
-		r.Pod, r.Container, r.Node = pod.Name, container.Name, n
 		r.Held = held[pod.Namespace+"/"+pod.Name+"/"+container.Name]
 		reports = append(reports, r)
 	}
 	return reports, nil
 }
 
-func parseReport(text string) Report {
-	r := Report{Env: map[string]string{}}
-	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
-		kind, rest, _ := strings.Cut(line, " ")
-		switch kind {
-		case "uid":
-			r.UID = rest
-		case "env":
-			key, value, _ := strings.Cut(rest, "=")
-			r.Env[key] = value
-		case "open":
-			r.Open = append(r.Open, rest)
-		case "refused":
-			r.Refused = append(r.Refused, rest)
+// ExpectGiven: the container holds as many as it asked for, and sees exactly what it holds.
+func (r Report) ExpectGiven(t testing.TB, ask Ask, coresPerDevice int) {
+	t.Helper()
+	for _, name := range []core.ResourceName{NeuronCore, Neuron, EFA} {
+		if want := ask[name]; strconv.Itoa(len(r.Held[name])) != want && (want != "" || len(r.Held[name]) > 0) {
+			t.Errorf("%s/%s holds %s %v, asked for %q", r.Pod, r.Container, name, r.Held[name], want)
 		}
 	}
-	slices.Sort(r.Open)
-	return r
+	if err := r.CheckGiven(r.Held, coresPerDevice, r.Node.Verbs()); err != nil {
+		t.Errorf("%s/%s: %v", r.Pod, r.Container, err)
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"neuron-agent.test/suite/cores"
 )
 
 // use is what a container can reach: "core 17", "efa rdmap16s25".
@@ -72,17 +74,11 @@ func (m Machine) seen(c *Container) (use, error) {
 	if c.Set != (len(devices) > 0) {
 		return u, fmt.Errorf("NEURON_RT_VISIBLE_CORES is set: %v, with devices %v", c.Set, devices)
 	}
-	locals, err := parseCores(c.Visible)
-	if err != nil {
-		return u, err
+	list, err := cores.OfNode(c.Visible, devices, m.CoresPerDevice)
+	for _, core := range list {
+		u["core "+strconv.Itoa(core)] = true
 	}
-	for _, local := range locals {
-		if local/m.CoresPerDevice >= len(devices) {
-			return u, fmt.Errorf("NEURON_RT_VISIBLE_CORES=%q over devices %v", c.Visible, devices)
-		}
-		u["core "+strconv.Itoa(devices[local/m.CoresPerDevice]*m.CoresPerDevice+local%m.CoresPerDevice)] = true
-	}
-	return u, nil
+	return u, err
 }
 
 func (m Machine) interfaceOf(verbs string) string {
@@ -92,29 +88,6 @@ func (m Machine) interfaceOf(verbs string) string {
 		}
 	}
 	return ""
-}
-
-// parseCores reads "0-3,6".
-func parseCores(text string) ([]int, error) {
-	var cores []int
-	if text == "" {
-		return nil, nil
-	}
-	for _, part := range strings.Split(text, ",") {
-		first, last, isRange := strings.Cut(part, "-")
-		if !isRange {
-			last = first
-		}
-		from, errFrom := strconv.Atoi(first)
-		to, errTo := strconv.Atoi(last)
-		if errFrom != nil || errTo != nil || from < 0 || to < from || to > 4096 {
-			return nil, fmt.Errorf("NEURON_RT_VISIBLE_CORES=%q", text)
-		}
-		for core := from; core <= to; core++ {
-			cores = append(cores, core)
-		}
-	}
-	return cores, nil
 }
 
 // wrong says what a container has that it must not have or lacks; nothing if it has exactly what it asked for.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"neuron-agent.test/suite/cores"
 )
 
 // Violation is one broken rule.
@@ -186,7 +188,7 @@ func (v *Verdict) twice(h *History, what string, first, second *Container, both 
 	text := fmt.Sprintf("%s in two running containers for %v (%s): %s, which holds %v, and %s, which holds %v", what,
 		both.length(), both, first, first.Held, second, second.Held)
 	pod := h.Pods[first.UID]
-	switch id := sameID(first, second); {
+	switch id := cores.SameID(first.Held, second.Held); {
 	case pod != nil && !pod.Forced.IsZero() && pod.Forced.Before(second.Begin):
 		v.kubelet(ReleasedForced, "%s", text)
 	case pod != nil && pod.Refused != "":
@@ -196,19 +198,6 @@ func (v *Verdict) twice(h *History, what string, first, second *Container, both 
 	default:
 		v.violate(both.Begin, first.Node, "%s", text)
 	}
-}
-
-// sameID names a unit that two containers both have by the same resource. Only the kubelet chooses ids of a resource and
-// knows whether one is free; a plugin cannot tell its mistake from the next start of a container.
-func sameID(a, b *Container) string {
-	for resource, ids := range a.Held {
-		for _, id := range ids {
-			if slices.Contains(b.Held[resource], id) {
-				return resource + " " + id
-			}
-		}
-	}
-	return ""
 }
 
 // lives: an agent ends only when a fault ends it.

@@ -1,5 +1,5 @@
-// The programs of a control plane and of a node in one binary, for the tests only: what it is depends on the name it is
-// called by, as with busybox. One link instead of six, and Kubernetes' own code all the same.
+// The programs of a control plane and of a node in one binary, for test/cluster and test/kubelet only: what it is depends on
+// the name it is called by, as with busybox. One link instead of six, and Kubernetes' own code all the same.
 package main
 
 import (

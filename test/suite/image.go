@@ -1,4 +1,4 @@
-package cluster
+package suite
 
 import (
 	"archive/tar"
@@ -8,9 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 )
 
@@ -20,40 +18,20 @@ const ProbeImage = "localhost/probe:1"
 //go:embed probe.sh
 var probeScript []byte
 
-// archiveFile is a directory where data is nil.
-type archiveFile struct {
-	name string
-	mode int64
-	data []byte
+// ArchiveFile is a directory where Data is nil.
+type ArchiveFile struct {
+	Name string
+	Mode int64
+	Data []byte
 }
 
-// prepareImages returns the archives that every node gets: the probe and what is in the directory of built images, or, where no
-// directory is named, a stand-in for the agent's.
-func prepareImages(dir string) ([]string, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	probe := filepath.Join(dir, "probe.tar")
-	if err := writeProbeImage(probe); err != nil {
-		return nil, err
-	}
-	if env.images == "" {
-		standIns, err := writeStandIns(dir)
-		return append([]string{probe}, standIns...), err
-	}
-	built, _ := filepath.Glob(filepath.Join(env.images, "neuron-agent-*-"+runtime.GOARCH+".tar"))
-	if len(built) == 0 {
-		return nil, fmt.Errorf("no archive neuron-agent-*-%s.tar in %s", runtime.GOARCH, env.images)
-	}
-	return append([]string{probe}, built...), nil
-}
-
-func writeProbeImage(path string) error {
+// WriteProbeImage writes the archive of ProbeImage: a static busybox and the probe.
+func WriteProbeImage(path string) error {
 	busybox, err := os.ReadFile("/bin/busybox")
 	if err != nil {
 		return err
 	}
-	return writeImage(path, ProbeImage, []string{"/bin/busybox", "sleep", "1000000"}, []archiveFile{
+	return WriteImage(path, ProbeImage, []string{"/bin/busybox", "sleep", "1000000"}, []ArchiveFile{
 		{"bin/", 0o755, nil},
 		{"bin/busybox", 0o755, busybox},
 		{"out/", 0o777, nil},
@@ -61,8 +39,8 @@ func writeProbeImage(path string) error {
 	})
 }
 
-// writeImage writes an image of one layer in the layout of `docker save`, which `ctr images import` reads.
-func writeImage(path, name string, entrypoint []string, files []archiveFile) error {
+// WriteImage writes an image of one layer in the layout of `docker save`, which `ctr images import` reads.
+func WriteImage(path, name string, entrypoint []string, files []ArchiveFile) error {
 	layer, err := tarOf(files)
 	if err != nil {
 		return err
@@ -86,24 +64,24 @@ func writeImage(path, name string, entrypoint []string, files []archiveFile) err
 	if err != nil {
 		return err
 	}
-	image, err := tarOf([]archiveFile{
+	image, err := tarOf([]ArchiveFile{
 		{"layer.tar", 0o644, layer}, {"config.json", 0o644, config}, {"manifest.json", 0o644, manifest},
 	})
 	return errors.Join(err, os.WriteFile(path, image, 0o644))
 }
 
-func tarOf(files []archiveFile) ([]byte, error) {
+func tarOf(files []ArchiveFile) ([]byte, error) {
 	var buffer bytes.Buffer
 	archive := tar.NewWriter(&buffer)
 	for _, file := range files {
-		header := &tar.Header{Name: file.name, Mode: file.mode, Size: int64(len(file.data)), Typeflag: tar.TypeReg}
-		if file.data == nil {
+		header := &tar.Header{Name: file.Name, Mode: file.Mode, Size: int64(len(file.Data)), Typeflag: tar.TypeReg}
+		if file.Data == nil {
 			header.Typeflag = tar.TypeDir
 		}
 		if err := archive.WriteHeader(header); err != nil {
 			return nil, err
 		}
-		if _, err := archive.Write(file.data); err != nil {
+		if _, err := archive.Write(file.Data); err != nil {
 			return nil, err
 		}
 	}

@@ -1,14 +1,11 @@
-package cluster
+package suite
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,7 +13,7 @@ import (
 )
 
 const (
-	poll = 20 * time.Millisecond // between two looks at a condition
+	Poll = 20 * time.Millisecond // between two looks at a condition
 
 	// Patience is how long something may take on a slow machine before a test gives up.
 	Patience = 90 * time.Second
@@ -25,17 +22,25 @@ const (
 // Eventually waits until check returns nil and fails the test with its last error at the deadline.
 func Eventually(t testing.TB, limit time.Duration, what string, check func() error) {
 	t.Helper()
-	if err := wait(limit, what, check); err != nil {
+	if err := Wait(limit, what, check); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// permanent marks an error that waiting does not cure.
 type permanent struct{ error }
 
-func wait(limit time.Duration, what string, check func() error) error {
+// Permanent marks an error that waiting does not cure.
+func Permanent(err error) error { return permanent{err} }
+
+// Wait is Eventually where there is no test to fail.
+func Wait(limit time.Duration, what string, check func() error) error {
+	return WaitEvery(Poll, limit, what, check)
+}
+
+// WaitEvery is Wait with another time between two looks.
+func WaitEvery(pause, limit time.Duration, what string, check func() error) error {
 	deadline := time.Now().Add(limit)
-	tick := time.NewTicker(poll)
+	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {
 		err := check()
@@ -53,24 +58,19 @@ func wait(limit time.Duration, what string, check func() error) error {
 	}
 }
 
-// Figure prints a measured value; run.sh shows these lines.
-func Figure(t testing.TB, what string, value time.Duration) {
-	t.Helper()
-	t.Logf("FIGURE %s: %v", what, value.Round(time.Millisecond))
-}
-
 // Process is a program of the cluster, with its output in a log file that outlives the run.
 type Process struct {
 	Pid    int // in the suite's PID namespace
 	Log    string
-	parent int           // of a node's program: the nsenter that waits for it, which stops when the program does
+	Parent int           // another process, as nsenter, that waits for this one and stops when it does; 0: none
 	ended  chan struct{} // closed once the process was waited for
 	err    error         // valid after ended
 }
 
-// startProcess runs a program; argv[0] is a path. The log is appended to, so that restarts follow each other in one file.
-func startProcess(log string, environment []string, argv ...string) (*Process, error) {
-	p := &Process{Log: filepath.Join(env.logs, log+".log"), ended: make(chan struct{})}
+// Start runs a program; argv[0] is a path or a name in PATH. The log is appended to, so that restarts follow each other in one
+// file.
+func Start(log string, environment []string, argv ...string) (*Process, error) {
+	p := &Process{Log: log, ended: make(chan struct{})}
 	file, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
@@ -98,8 +98,8 @@ func (p *Process) Signal(signal syscall.Signal) error {
 	if err := syscall.Kill(p.Pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("signal %v to %s: %w", signal, p.Log, err)
 	}
-	if p.parent != 0 && signal != syscall.SIGSTOP {
-		_ = syscall.Kill(p.parent, syscall.SIGCONT)
+	if p.Parent != 0 && signal != syscall.SIGSTOP {
+		_ = syscall.Kill(p.Parent, syscall.SIGCONT)
 	}
 	return nil
 }
@@ -113,11 +113,16 @@ func (p *Process) End(signal syscall.Signal) error {
 	if err := p.Signal(signal); err != nil {
 		return err
 	}
+	return p.Await(Patience)
+}
+
+// Await waits until the process has ended.
+func (p *Process) Await(limit time.Duration) error {
 	select {
 	case <-p.ended:
 		return nil
-	case <-time.After(Patience):
-		return fmt.Errorf("%s: did not end within %v of signal %v", p.Log, Patience, signal)
+	case <-time.After(limit):
+		return fmt.Errorf("%s: did not end within %v", p.Log, limit)
 	}
 }
 
@@ -125,20 +130,29 @@ func (p *Process) End(signal syscall.Signal) error {
 func (p *Process) Running() error {
 	select {
 	case <-p.ended:
-		return fmt.Errorf("%s ended (%v):\n%s", p.Log, p.err, p.tail())
+		return fmt.Errorf("%s ended (%v):\n%s", p.Log, p.err, p.Tail())
 	default:
 		return nil
 	}
 }
 
-func (p *Process) tail() string {
+// Exit tells how the program ended, nil for status 0. Only once it has, as after End.
+func (p *Process) Exit() error { return p.err }
+
+// Output returns the whole log.
+func (p *Process) Output() string {
 	text, _ := os.ReadFile(p.Log)
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return string(text)
+}
+
+// Tail returns the last lines of the log, for messages.
+func (p *Process) Tail() string {
+	lines := strings.Split(strings.TrimSpace(p.Output()), "\n")
 	return strings.Join(lines[max(0, len(lines)-15):], "\n")
 }
 
-// run executes a short command and returns its whole output; one that takes longer than Patience is ended.
-func run(path string, arguments ...string) (string, error) {
+// Run executes a short command and returns its whole output; one that takes longer than Patience is ended.
+func Run(path string, arguments ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	output, err := exec.CommandContext(ctx, path, arguments...).CombinedOutput()
@@ -146,54 +160,4 @@ func run(path string, arguments ...string) (string, error) {
 		return string(output), fmt.Errorf("%s %s: %w\n%s", path, strings.Join(arguments, " "), err, output)
 	}
 	return string(output), nil
-}
-
-// expectOK asks a health endpoint.
-func expectOK(url string) error {
-	client := http.Client{Timeout: 5 * time.Second}
-	answer, err := client.Get(url)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, answer.Status)
-	}
-	return nil
-}
-
-// processInfo is what /proc says of one process.
-type processInfo struct {
-	pid, parent int
-	name        string
-	group       string // its cgroup files, one line per hierarchy
-}
-
-// processes lists all living processes of the suite.
-func processes() []processInfo {
-	var alive []processInfo
-	entries, _ := os.ReadDir("/proc")
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
-		}
-		stat, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "stat"))
-		if err != nil {
-			continue
-		}
-		text := string(stat)
-		open, last := strings.Index(text, "("), strings.LastIndex(text, ") ")
-		if open < 0 || last < open {
-			continue
-		}
-		fields := strings.Fields(text[last+2:])
-		if len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" {
-			continue
-		}
-		group, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cgroup"))
-		parent, _ := strconv.Atoi(fields[1])
-		alive = append(alive, processInfo{pid, parent, text[open+1 : last], string(group)})
-	}
-	return alive
 }

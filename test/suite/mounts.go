@@ -1,4 +1,4 @@
-package cluster
+package suite
 
 import (
 	"bufio"
@@ -7,11 +7,20 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
-// mountPoints lists the mounts of this namespace for which want says yes, in the order of mounting.
-func mountPoints(want func(point, kind string) bool) ([]string, error) {
+// Mount is the system call with an error that says what was mounted where.
+func Mount(source, target, kind string, flags uintptr, data string) error {
+	if err := syscall.Mount(source, target, kind, flags, data); err != nil {
+		return fmt.Errorf("mount %s on %s: %w", source, target, err)
+	}
+	return nil
+}
+
+// MountPoints lists the mounts of this namespace for which want says yes, in the order of mounting.
+func MountPoints(want func(point, kind string) bool) ([]string, error) {
 	file, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err
@@ -28,13 +37,14 @@ func mountPoints(want func(point, kind string) bool) ([]string, error) {
 	return points, nil
 }
 
-func cgroupMounts() ([]string, error) {
-	return mountPoints(func(_, kind string) bool { return kind == "cgroup" || kind == "cgroup2" })
+// CgroupMounts lists the hierarchies, version 1 or 2.
+func CgroupMounts() ([]string, error) {
+	return MountPoints(func(_, kind string) bool { return kind == "cgroup" || kind == "cgroup2" })
 }
 
-// makeCgroups makes a group in every hierarchy, version 1 or 2.
-func makeCgroups(group string) error {
-	mounts, err := cgroupMounts()
+// MakeCgroups makes a group in every hierarchy, version 1 or 2.
+func MakeCgroups(group string) error {
+	mounts, err := CgroupMounts()
 	if err != nil || len(mounts) == 0 {
 		return fmt.Errorf("no cgroup file system (%v)", err)
 	}
@@ -52,29 +62,18 @@ func makeCgroups(group string) error {
 	return nil
 }
 
-// removeCgroups removes a group with all below it; their processes must have ended or be ending.
-func removeCgroups(group string) error {
-	mounts, err := cgroupMounts()
+// RemoveCgroups removes a group with all below it; their processes must have ended or be ending.
+func RemoveCgroups(group string) error {
+	mounts, err := CgroupMounts()
 	if err != nil {
 		return err
 	}
-	deadline := time.Now().Add(10 * time.Second)
-	tick := time.NewTicker(poll)
-	defer tick.Stop()
 	for _, mount := range mounts {
-		top := filepath.Join(mount, group)
-		for {
-			err := removeTree(top)
-			if err == nil {
-				break
-			}
-			if time.Now().After(deadline) {
-				return err
-			}
-			<-tick.C
-		}
+		err = errors.Join(err, Wait(10*time.Second, "processes have left their cgroups", func() error {
+			return removeTree(filepath.Join(mount, group))
+		}))
 	}
-	return nil
+	return err
 }
 
 // removeTree removes a directory of directories; cgroup files vanish with their directory.
