@@ -17,8 +17,8 @@ namespace neuron::host {
 [[nodiscard]] std::string device_path(int index);
 
 // Reads one Neuron device through a handle on its directory that stays open. Learns which of the files of all driver
-// generations are there (health/signals.h) and later asks only for those, and for those that this driver has on this chip
-// and that are not there yet: on a sound machine none. Folders of cores that come or go are noticed too, so that a
+// generations are there (health/signals.h) and later asks only for those, and for those that this driver has on this
+// chip and that are not there yet: on a sound machine none. Folders of cores that come or go are noticed too, so that a
 // device that was met while the driver was still making it is soon read whole. Make a new reader when the driver, the
 // inventory or the id of the device's entry changes. One thread at a time; may block inside a hung driver.
 class NeuronDeviceReader {
