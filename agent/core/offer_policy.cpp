@@ -38,20 +38,34 @@ bool OfferPolicy::mixes() const {
          (serves(model::Resource::neuron) || serves(model::Resource::neurondevice));
 }
 
+bool OfferPolicy::can_offer() const {
+  if (!split || resources.empty()) return !resources.empty();
+  const bool some_as_cores = split->all || !split->listed.empty();
+  const bool whole = serves(model::Resource::neuron) || serves(model::Resource::neurondevice);
+  return serves(model::Resource::efa) || (whole && !split->all) ||
+         (serves(model::Resource::neuroncore) && some_as_cores);
+}
+
 Result<std::vector<model::Resource>> parse_resource_list(std::string_view text) {
+  static constexpr std::string_view kKnown =
+      "known are neuron, neuroncore, neurondevice, efa, or all, which stands alone";
   if (trim(text) == "all")
     return std::vector{model::Resource::neuroncore, model::Resource::neuron, model::Resource::efa};
   std::vector<model::Resource> listed;
   for (const std::string_view word : neuron::split(text, ',')) {
     const auto resource = resource_called(word);
+    if (word == "all") {
+      return fail(ErrorCode::invalid_argument,
+                  "\"all\" stands alone: say all, or name some of neuron, neuroncore, neurondevice, efa");
+    }
     if (!resource) {
       return fail(ErrorCode::invalid_argument,
-                  "\"" + printable(word, 64) + "\" is no resource; known are neuron, neuroncore, neurondevice, efa");
+                  "\"" + printable(word, 64) + "\" is no resource; " + std::string(kKnown));
     }
     listed.push_back(*resource);
   }
   if (listed.empty()) {
-    return fail(ErrorCode::invalid_argument, "no resource is named; known are neuron, neuroncore, neurondevice, efa");
+    return fail(ErrorCode::invalid_argument, "no resource is named; " + std::string(kKnown));
   }
   std::vector<model::Resource> resources;
   std::copy_if(

@@ -32,6 +32,8 @@ struct OfferPolicy {
   [[nodiscard]] bool offers(model::Resource resource, int device) const;
   // Some device could be asked for by cores and as a whole: the scheduler may give the same silicon twice.
   [[nodiscard]] bool mixes() const;
+  // There may be a node of which something is offered: not so for one name alone that the split gives no device.
+  [[nodiscard]] bool can_offer() const;
   friend bool operator==(const OfferPolicy&, const OfferPolicy&) = default;
 };
 

@@ -54,8 +54,9 @@ Holding rest_of(Holding old, const Holding& given) {
 }  // namespace
 
 std::string Conflict::describe() const {
-  const std::string holder = with.holder.empty() ? "a container admitted moments ago" : with.holder;
-  return "core " + std::to_string(core) + " is held by " + holder + " through " +
+  const std::string& known = with.shown_as.empty() ? with.holder : with.shown_as;
+  return "core " + std::to_string(core) + " is held by " +
+         (known.empty() ? "a container admitted moments ago" : known) + " through " +
          std::string(model::resource_name(with.resource));
 }
 

@@ -26,9 +26,10 @@ struct Holding {
   std::vector<int> units;    // of the resource itself: core ids, device indices or EFA positions, ascending
   std::vector<int> cores;    // global logical core ids, ascending; empty for efa
   std::vector<int> devices;  // device indices touched, ascending; empty for efa
-  std::string holder;        // "namespace/pod/container"; "" until PodResources has named it
+  std::string holder;        // who it is: "namespace/pod/container", "pod <uid>/<container>"; "" until one is known
   AdmissionMark mark = 0;
   SteadyTime since{};
+  std::string shown_as{};  // what people know `holder` by, for messages; "": as `holder`
 };
 
 // A holding that stands in the way of a request.

@@ -13,7 +13,8 @@ namespace neuron::holdings {
 struct ShownHolding {
   std::string resource_name;
   std::vector<std::string> ids;
-  std::string holder;  // "namespace/pod/container", or "pod <uid>/<container>" from the checkpoint
+  std::string holder;      // "namespace/pod/container", or "pod <uid>/<container>" from the checkpoint
+  std::string shown_as{};  // of the latter: "namespace/pod/container" where it is known; else ""
 };
 
 // What the kubelet shows of who holds what, from its two sources; see Ledger::Shown.

@@ -44,6 +44,19 @@ bool is_fifo(int fd) {
   return ::fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode);
 }
 
+long open_beneath(int directory, const char* path, int flags) {
+  struct open_how how {};
+  how.flags = static_cast<std::uint64_t>(flags);
+  how.resolve = RESOLVE_IN_ROOT;
+  return ::syscall(SYS_openat2, directory, path, &how, sizeof how);
+}
+
+// A kernel or emulator that does not know the call says ENOSYS, a seccomp profile older than the call often EPERM.
+bool lacks_openat2(const Fd& directory) {
+  const Fd itself(static_cast<int>(open_beneath(directory.get(), ".", O_PATH | O_CLOEXEC)));
+  return !itself.valid() && (errno == ENOSYS || errno == EPERM);
+}
+
 }  // namespace
 
 Result<FsRoot> FsRoot::open(const std::string& directory) {
@@ -52,6 +65,12 @@ Result<FsRoot> FsRoot::open(const std::string& directory) {
   Fd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return fail(error_from_errno(errno, path.empty() ? "root directory \"\"" : path));
   const bool live = path == "/";
+  if (!live && lacks_openat2(fd)) {
+    return fail(ErrorCode::failed_precondition,
+                path +
+                    ": nothing can be read below a root other than /, as the system call openat2 (Linux 5.6) is "
+                    "missing here; use a newer kernel, emulator or seccomp profile, or the root /");
+  }
   return FsRoot(std::move(path), "", live, std::move(fd));
 }
 
@@ -62,12 +81,9 @@ int FsRoot::open_raw(std::string_view path, int flags) const {
     return -1;
   }
   if (live_) return ::openat(directory_.get(), text.c_str(), flags);
-  struct open_how how {};
-  how.flags = static_cast<std::uint64_t>(flags);
-  how.resolve = RESOLVE_IN_ROOT;
   // The kernel gives up with EAGAIN when something was renamed while it walked over "..".
   for (int attempt = 0;; ++attempt) {
-    const long fd = ::syscall(SYS_openat2, directory_.get(), text.c_str(), &how, sizeof how);
+    const long fd = open_beneath(directory_.get(), text.c_str(), flags);
     if (fd >= 0 || errno != EAGAIN || attempt == 3) return static_cast<int>(fd);
   }
 }

@@ -42,7 +42,9 @@ struct DirectoryStamp {
 // written. Movable; const methods may be called from any thread.
 class FsRoot {
  public:
-  // Errors: not_found, permission_denied, or `directory` is no directory.
+  // Errors: not_found, permission_denied, or `directory` is no directory; failed_precondition where the system call
+  // openat2 is missing (a kernel before Linux 5.6, an emulator, an old seccomp profile) and `directory` is not "/":
+  // nothing could be read below it.
   [[nodiscard]] static Result<FsRoot> open(const std::string& directory);
 
   // The directory as it was given less trailing slashes, for messages; "/" is the live machine.

@@ -1,9 +1,8 @@
 #include "agent/kube/node_label.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "agent/base/parse.h"
+#include "agent/kube/names.h"
 
 namespace neuron::kube {
 namespace {
@@ -11,19 +10,12 @@ namespace {
 // A Node with its list of images may be large; this form has the metadata alone.
 constexpr const char* kMetadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-bool is_node_name(const std::string& name) {
-  const auto is_allowed = [](unsigned char letter) {
-    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-' || letter == '.';
-  };
-  return !name.empty() && name.size() <= 253 && name.front() != '.' &&
-         std::all_of(name.begin(), name.end(), is_allowed);
-}
-
 }  // namespace
 
 Result<std::optional<std::string>> node_label(const ClusterAccess& access, const std::string& node,
                                               const std::string& label, const GetLimits& limits) {
-  if (!is_node_name(node)) return fail(ErrorCode::invalid_argument, "\"" + printable(node) + "\" is no node's name");
+  TRY(check_node_name(node));
+  TRY(check_label_key(label));
   const std::string path = "/api/v1/nodes/" + node;
   TRY_ASSIGN(const std::string body, api_get(access, path, kMetadataOnly, limits));
   const auto object = nlohmann::json::parse(body, nullptr, false);

@@ -237,8 +237,8 @@ std::vector<holdings::Holding> AllocationDesk::to_holdings(const std::vector<hol
     std::vector<int> units = known_units(*view_, *resource, one.ids);
     if (units.empty()) continue;
     Silicon silicon = model::is_silicon(*resource) ? silicon_of_units(*resource, units) : Silicon{};
-    holdings.push_back(
-        {*resource, std::move(units), std::move(silicon.cores), std::move(silicon.devices), one.holder, 0, since});
+    holdings.push_back({*resource, std::move(units), std::move(silicon.cores), std::move(silicon.devices), one.holder,
+                        0, since, one.shown_as});
   }
   return holdings;
 }

@@ -3,8 +3,19 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 namespace neuron::plugin {
+namespace {
+
+// "pod <uid>/<container>", as the checkpoint's holders read.
+std::pair<std::string, std::string> parts_of(const std::string& holder) {
+  const auto slash = holder.rfind('/');  // no container has one in its name
+  return {holder.substr(0, slash), slash == std::string::npos ? "" : holder.substr(slash + 1)};
+}
+
+}  // namespace
 
 void Holders::set_listed(const std::vector<rpc::PodDevices>& listed, SteadyTime asked_at) {
   std::vector<holdings::ShownHolding> shown;
@@ -20,6 +31,25 @@ void Holders::set_listed(const std::vector<rpc::PodDevices>& listed, SteadyTime 
   pods_ = std::move(pods);
   listed_ = std::move(shown);
   asked_at_ = asked_at;
+  learn_names(listed);
+}
+
+void Holders::learn_names(const std::vector<rpc::PodDevices>& listed) {
+  const StoredHoldings* const stored = this->stored();
+  if (stored == nullptr) return;
+  std::map<std::tuple<std::string, std::string, std::string>, std::string> pods;  // of (resource, id, container)
+  for (const rpc::PodDevices& one : listed) {
+    for (const std::string& id : one.ids)
+      pods[{one.resource_name, id, one.container}] = one.pod_namespace + "/" + one.pod;
+  }
+  std::map<std::string, std::string> names;
+  for (const holdings::ShownHolding& entry : stored->holdings) {
+    const auto [uid, container] = parts_of(entry.holder);
+    if (const auto before = names_.find(uid); before != names_.end()) names.insert(*before);
+    const auto found = entry.ids.empty() ? pods.end() : pods.find({entry.resource_name, entry.ids.front(), container});
+    if (found != pods.end()) names[uid] = found->second;
+  }
+  names_ = std::move(names);
 }
 
 const StoredHoldings* Holders::stored() {
@@ -60,6 +90,8 @@ std::optional<holdings::ShownHoldings> Holders::merged(SteadyTime now) {
     std::string key = entry.holder + " " + entry.resource_name;
     for (const std::string& id : entry.ids) key += " " + id;
     unlisted_.insert(std::move(key));
+    const auto [uid, container] = parts_of(entry.holder);
+    if (const auto name = names_.find(uid); name != names_.end()) entry.shown_as = name->second + "/" + container;
     all.stored.push_back(std::move(entry));
   }
   return all;

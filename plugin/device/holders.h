@@ -25,7 +25,8 @@ class Holders {
   Holders(std::string checkpoint_path, std::chrono::milliseconds interval)
       : checkpoint_path_(std::move(checkpoint_path)), interval_(interval) {}
 
-  // The kubelet's newest List, asked at `asked_at`.
+  // The kubelet's newest List, asked at `asked_at`. From then on, what the checkpoint alone shows of its pods, such as
+  // their init containers, is shown as theirs too.
   void set_listed(const std::vector<rpc::PodDevices>& listed, SteadyTime asked_at);
 
   // List was refused or had no answer in time: from now on, what it said before does not count, until the next one.
@@ -48,6 +49,8 @@ class Holders {
  private:
   // The checkpoint as it is now; nullptr: it cannot be read.
   [[nodiscard]] const StoredHoldings* stored();
+  // Which pods the checkpoint's uids are, from entries that both sources show.
+  void learn_names(const std::vector<rpc::PodDevices>& listed);
 
   std::string checkpoint_path_;
   std::chrono::milliseconds interval_;
@@ -55,6 +58,7 @@ class Holders {
   Source source_ = Source::nothing;
   std::optional<StoredHoldings> stored_;                       // as last read
   std::optional<std::vector<holdings::ShownHolding>> listed_;  // nullopt while List does not answer
+  std::map<std::string, std::string> names_;                   // "pod <uid>" of the checkpoint → "namespace/pod"
   std::set<std::string> pods_;  // in the newest List: pods, and what their containers hold
   SteadyTime asked_at_{};
   SteadyTime wanted_at_{};                  // when a fresh checkpoint was last asked for

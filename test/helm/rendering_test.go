@@ -23,7 +23,7 @@ func TestFieldsAreThoseOfTheApi(t *testing.T) {
 	objects := rendered(t, "efaOnly.enabled=true", "privileged=true", groups, "coreDevices=0-3", `resourceNames=["neuron","efa"]`,
 		`env=[{"name":"A","value":"b"}]`, `extraArgs=["--cdi"]`, `imagePullSecrets=[{"name":"key"}]`, "podLabels.team=ml",
 		"podAnnotations.note=text", "nodeSelector.pool=trn", "logLevel=debug", "efaOnly.nodeSelector.pool=p5")
-	objects = append(objects, rendered(t, "dev.enabled=true")...)
+	objects = append(objects, rendered(t, "dev.enabled=true", "dev.besideHardware=true")...)
 	objects = append(objects, hook(t))
 	kinds := map[string]func() runtime.Object{
 		"DaemonSet":          func() runtime.Object { return &appsv1.DaemonSet{} },
@@ -59,6 +59,19 @@ func TestArgumentsComeOnlyWithTheirValues(t *testing.T) {
 	want := `["run","--resources=neuron,efa","--core-devices=0-3,8","--node-groups=/etc/neuron-agent/node-groups.json","--log-level=warn","--cdi"]`
 	if args := at(container(full), "args"); text(args) != want {
 		t.Errorf("arguments %s, want %s", text(args), want)
+	}
+}
+
+func TestSimulationBesideHardwareIsAskedFor(t *testing.T) {
+	variable := func(settings ...string) string {
+		dev := daemonSets(rendered(t, append(settings, "dev.enabled=true")...))["neuron-agent"]
+		return text(at(dev, "spec", "template", "spec", "initContainers", 0, "env"))
+	}
+	if env := variable("dev.besideHardware=true"); !strings.Contains(env, `{"name":"NEURON_SIM_BESIDE_HARDWARE","value":"true"}`) {
+		t.Errorf("variables %s", env)
+	}
+	if env := variable(); strings.Contains(env, "BESIDE_HARDWARE") {
+		t.Errorf("without it: variables %s", env)
 	}
 }
 

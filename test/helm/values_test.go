@@ -30,6 +30,11 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"resourceNames=[\"gpu\"]", "value must be one of 'neuron', 'neuroncore', 'neurondevice', 'efa'"},
 		{"resourceNames=neuron", "at '/resourceNames': got string, want array"},
 		{"coreDevices=first", "at '/coreDevices'"},
+		{`coreDevices=0-1\,3-0`, "coreDevices: the range 3-0 runs backwards: write 0-3"},
+		{"coreDevices=0-64", "coreDevices: 0-64 is no device: their numbers go from 0 to 63"},
+		{"coreDevices=64", "64 is no device"},
+		{"nodeGroups=[{\"name\":\"a\",\"coreDevices\":\"12-8\"}]", "coreDevices of \"a\": the range 12-8 runs backwards: write 8-12"},
+		{"nodeGroups=[{\"name\":\"a\",\"nodeNames\":[\"b\"]},{\"name\":\"a\"}]", "two groups are named \"a\""},
 		{"nodeGroups=[{\"instanceTypes\":[\"trn*\"]}]", "missing property 'name'"},
 		{"nodeGroups=[{\"name\":\"a\",\"types\":[\"trn*\"]}]", "additional properties 'types' not allowed"},
 		{"logLevel=loud", "at '/logLevel'"},
@@ -60,6 +65,18 @@ func TestWhatCannotBeMeantTogetherIsRefused(t *testing.T) {
 	for _, other := range []string{"efaOnly.enabled=true", "privileged=true", "lncFile=true"} {
 		if _, err := template(t, "dev.enabled=true", other); err == nil || !strings.Contains(err.Error(), "dev.enabled") {
 			t.Errorf("%s: %v", other, err)
+		}
+	}
+	for _, settings := range [][]string{
+		{`resourceNames=["neuroncore"]`, "coreDevices=none"}, {`resourceNames=["neuron","neurondevice"]`, "coreDevices=all"},
+	} {
+		if _, err := template(t, settings...); err == nil || !strings.Contains(err.Error(), "offers nothing on any node") {
+			t.Errorf("%v: %v", settings, err)
+		}
+	}
+	for _, devices := range []string{"none", "all", "0", `8-10\,3-3\,63`} {
+		if _, err := template(t, `resourceNames=["neuron","neuroncore"]`, "coreDevices="+devices); err != nil {
+			t.Errorf("%s: %v", devices, err)
 		}
 	}
 	if _, err := template(t, groups, `env=[{"name":"NODE_NAME","value":"a"}]`); err == nil || !strings.Contains(err.Error(), "NODE_NAME") {

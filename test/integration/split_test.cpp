@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "test/integration/node.h"
+#include "test/integration/shell.h"
 
 namespace neuron::fakes {
 namespace {
@@ -138,6 +139,37 @@ TEST_F(Split, AFileThatMakesNoSenseIsRefusedAtTheStart) {
   ASSERT_TRUE(ended);
   EXPECT_EQ(*ended, 2);
   EXPECT_THAT(node.agent->log(), HasSubstr(file + ": groups[0].core-devices: \"0..3\" is no list"));
+}
+
+TEST(Offer, ChoicesThatLeaveNothingAreRefusedOrWarnedOf) {
+  FakeHost host("inf2.24xlarge");
+  host.write();
+  const auto run = [&](const std::string& options) {
+    return run_line(std::string(NEURON_BIN_DIR) + "/neuron-agent run --root " + host.path() + " " + options + " 2>&1");
+  };
+  for (const char* mode : {"--once", "--check-config", ""}) {
+    const Ended refused = run(std::string("--resources neuroncore --core-devices none ") + mode);
+    EXPECT_EQ(refused.status, 2) << mode;
+    EXPECT_THAT(refused.output, HasSubstr("offers nothing on any node")) << mode;
+  }
+  const Ended warned = run("--once --resources efa");
+  EXPECT_EQ(warned.status, 0);
+  EXPECT_THAT(warned.output, HasSubstr("nothing of this node is offered: it has 6 Neuron devices"));
+  EXPECT_THAT(run("--once --core-devices 8").output, HasSubstr("devices that this node does not have: 8"));
+}
+
+TEST(Offer, AFileOfWhichNoGroupMatchesIsToldEverywhere) {
+  FakeHost host("inf2.24xlarge");
+  host.write();
+  const std::string file = host.path() + "/groups.json";
+  std::ofstream(file) << R"({"groups": [{"name": "a", "instance-types": ["INF*"]}]})";
+  for (const char* mode : {"--once", "--check-config"}) {
+    const Ended told = run_line(std::string(NEURON_BIN_DIR) + "/neuron-agent run --root " + host.path() +
+                                " --node-groups " + file + " " + mode + " 2>&1 >/dev/null");
+    EXPECT_EQ(told.status, 0) << mode;
+    EXPECT_THAT(told.output, HasSubstr("the pattern \"INF*\" of instance-types can match no node")) << mode;
+    EXPECT_THAT(told.output, HasSubstr("no group matches this node")) << mode;
+  }
 }
 
 // How long one name's list lags behind what is given and released through the other.

@@ -40,7 +40,7 @@ _neuron_sim() {
       node:--lnc) words='1 2' ;;
       node:--without) words='efa uverbs ioctl driver' ;;
       node:--type-from-node) words='' ;;
-      node:*) words='--instance-type --driver --lnc --missing --without --type-from-node --keep --list --help' ;;
+      node:*) words='--instance-type --driver --lnc --missing --without --type-from-node --beside-hardware --keep --list --help' ;;
       show:*) words='--root --help' ;;
       load:--for) words='30s 5m' ;;
       load:--step) words='100ms 1s' ;;

@@ -177,6 +177,7 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
     spdlog::info("node groups: {} applies; a change of {} counts from the next start",
                  options.node_group.empty() ? "none of them" : '"' + options.node_group + '"', options.node_groups);
   }
+  for (const std::string& doubt : options.doubts) spdlog::warn("{}", doubt);
 
   auto root = host::FsRoot::open(options.root);
   auto events = plugin::EventQueue::open();
@@ -251,8 +252,12 @@ ExitCode print_once(const Options& options) {
   snapshot->efa_health = std::move(node.efas);
   log_missing(snapshot->host);
   log_problems(snapshot->host);
-  const plugin::NodeView view(snapshot);
   const core::OfferPolicy offer = options.offer_policy();
+  for (const std::string& doubt : options.doubts) spdlog::warn("{}", doubt);
+  for (const OfferLine& line : offer_lines(offer, snapshot->host)) {
+    if (line.warning) spdlog::warn(line.text);
+  }
+  const plugin::NodeView view(snapshot);
   for (const model::Resource resource : model::kAllResources) {
     if (!offer.serves(resource)) continue;
     const plugin::UnitList list = plugin::make_unit_list(view, resource, offer, {});

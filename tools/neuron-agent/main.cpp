@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "agent/base/standard_streams.h"
 #include "agent/host/root_source.h"
@@ -70,19 +71,23 @@ int serve(const neuron::agent::Options& options) {
 }
 
 // What is offered may depend on the machine: its instance type is read before anything else.
-neuron::Result<void> settle_offer(neuron::agent::Options& options, const std::string& directory) {
-  if (options.node_groups.empty()) return {};
+neuron::Result<void> settle_offer_on(neuron::agent::Options& options, const std::string& directory) {
+  if (options.node_groups.empty()) return neuron::agent::settle_offer(options, "");
   TRY_ASSIGN(const auto root, neuron::host::FsRoot::open(directory));
-  return neuron::agent::apply_node_groups(options, neuron::host::read_instance_type(root));
+  return neuron::agent::settle_offer(options, neuron::host::read_instance_type(root));
 }
 
 int check_config(neuron::agent::Options options) {
+  std::optional<neuron::host::RootSource> source;
   if (!options.node_groups.empty()) {
-    const auto source = neuron::host::RootSource::open(options.root);
-    if (!source) return fail_early(source.error());
-    if (const auto applied = settle_offer(options, source->directory()); !applied) return misuse(applied.error());
+    auto opened = neuron::host::RootSource::open(options.root);
+    if (!opened) return fail_early(opened.error());
+    source = *std::move(opened);
   }
+  const std::string directory = source ? source->directory() : options.root;
+  if (const auto settled = settle_offer_on(options, directory); !settled) return misuse(settled.error());
   for (const std::string& line : neuron::agent::describe(options)) std::puts(line.c_str());
+  for (const std::string& doubt : options.doubts) std::fprintf(stderr, "neuron-agent: %s\n", doubt.c_str());
   return 0;
 }
 
@@ -91,7 +96,7 @@ int run(neuron::agent::Options options) {
   const auto source = neuron::host::RootSource::open(options.root);
   if (!source) return fail_early(source.error());
   options.root = source->directory();
-  if (const auto applied = settle_offer(options, options.root); !applied) return misuse(applied.error());
+  if (const auto settled = settle_offer_on(options, options.root); !settled) return misuse(settled.error());
   if (!options.once) return serve(options);
   // One look, which every signal may end.
   set_up_logging(options.log_level);

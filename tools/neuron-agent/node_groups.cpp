@@ -25,6 +25,12 @@ Error wrong(const std::string& where, const std::string& why) {
   return make_error(ErrorCode::data_corrupt, where + ": " + why);
 }
 
+Error cannot_read(const std::string& path) {
+  Error error = error_from_errno(errno, path);
+  error.message += "; name a file that this process can read, as from a mounted config map, or leave the option out";
+  return error;
+}
+
 // The document; an error for what is no JSON, or has a key twice in one object, of which the parser would keep one.
 Result<json> parse_document(std::string_view text) {
   std::vector<std::set<std::string>> keys;
@@ -107,6 +113,10 @@ Result<NodeGroup> group_in(const json& value, const std::string& where) {
   return group;
 }
 
+bool can_match(std::string_view pattern) {
+  return pattern.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.*?") == std::string_view::npos;
+}
+
 bool any_matches(std::string_view text, const std::vector<std::string>& patterns) {
   return !text.empty() && std::any_of(patterns.begin(), patterns.end(),
                                       [&](const std::string& pattern) { return matches_pattern(text, pattern); });
@@ -129,6 +139,11 @@ Result<std::vector<NodeGroup>> parse_node_groups(std::string_view text) {
       return fail(wrong(where, "is never reached: \"" + groups.back().name +
                                    "\" before it has no patterns and matches every node; put that last"));
     }
+    const auto named_alike = [&](const NodeGroup& other) { return other.name == group.name; };
+    if (std::any_of(groups.begin(), groups.end(), named_alike)) {
+      return fail(wrong(where, "an earlier group is named \"" + group.name +
+                                   "\" too; give it another name, the log says which applies"));
+    }
     groups.push_back(std::move(group));
   }
   return groups;
@@ -136,12 +151,12 @@ Result<std::vector<NodeGroup>> parse_node_groups(std::string_view text) {
 
 Result<std::vector<NodeGroup>> read_node_groups(const std::string& path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
-  if (!file.valid()) return fail(error_from_errno(errno, path));
+  if (!file.valid()) return fail(cannot_read(path));
   std::string text(kMaxBytes + 1, '\0');
   std::size_t size = 0;
   while (size < text.size()) {
     const ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
-    if (got < 0) return fail(error_from_errno(errno, path));
+    if (got < 0) return fail(cannot_read(path));
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
   }
@@ -165,6 +180,21 @@ Result<const NodeGroup*> find_group(const std::vector<NodeGroup>& groups, const 
     return &group;
   }
   return nullptr;
+}
+
+std::vector<std::string> doubts_about(const std::vector<NodeGroup>& groups) {
+  std::vector<std::string> doubts;
+  for (const NodeGroup& group : groups) {
+    for (const auto& [key, patterns] :
+         {std::pair("instance-types", &group.instance_types), std::pair("node-names", &group.node_names)}) {
+      for (const std::string& pattern : *patterns) {
+        if (can_match(pattern)) continue;
+        doubts.push_back("group \"" + group.name + "\": the pattern \"" + pattern + "\" of " + key +
+                         " can match no node: such names have lower case letters, digits, '-' and '.' only");
+      }
+    }
+  }
+  return doubts;
 }
 
 bool matches_pattern(std::string_view text, std::string_view pattern) {

@@ -27,7 +27,8 @@ struct NodeIdentity {
 
 // In the order of the file. Errors: data_corrupt, naming the place in the text and what would be right: no JSON of that
 // shape, a key that is not known or there twice, a value that the option of that name would refuse, more than 256
-// groups, 256 patterns in one list or 253 bytes in one text, a group that an earlier one without patterns hides.
+// groups, 256 patterns in one list or 253 bytes in one text, two groups of one name, a group that an earlier one
+// without patterns hides.
 [[nodiscard]] Result<std::vector<NodeGroup>> parse_node_groups(std::string_view text);
 // Reads at most 256 KiB. Errors: as above, and those of opening the file; all name it.
 [[nodiscard]] Result<std::vector<NodeGroup>> read_node_groups(const std::string& path);
@@ -35,6 +36,10 @@ struct NodeIdentity {
 // The first that matches; nullptr: none does. A pattern does not match what is not known. Errors: failed_precondition
 // when it depends on the node's name, which is not known.
 [[nodiscard]] Result<const NodeGroup*> find_group(const std::vector<NodeGroup>& groups, const NodeIdentity& node);
+
+// What is odd in the groups and no error: patterns that can match no node, as in "TRN*", since instance types and node
+// names have lower case letters, digits, '-' and '.' only. One sentence each.
+[[nodiscard]] std::vector<std::string> doubts_about(const std::vector<NodeGroup>& groups);
 
 [[nodiscard]] bool matches_pattern(std::string_view text, std::string_view pattern);
 

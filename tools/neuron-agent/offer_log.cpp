@@ -25,9 +25,30 @@ std::string list(const std::vector<int>& devices) {
   return devices.empty() ? "none" : format_int_list(devices);
 }
 
+// What is offered of the node, of all that it may have.
+bool offers_something(const core::OfferPolicy& offer, const model::HostScan& host) {
+  if (offer.serves(Resource::efa) && !host.efas.empty()) return true;
+  const std::vector<int> devices = host.devices.empty() ? std::vector<int>{} : devices_of(host);
+  return std::any_of(devices.begin(), devices.end(), [&](int device) {
+    return std::any_of(model::kAllResources.begin(), model::kAllResources.end(), [&](Resource resource) {
+      return model::is_silicon(resource) && offer.offers(resource, device);
+    });
+  });
+}
+
+OfferLine nothing_offered(const core::OfferPolicy& offer, const model::HostScan& host) {
+  return {true, "nothing of this node is offered: it has " + std::to_string(host.devices.size()) +
+                    " Neuron devices and " + std::to_string(host.efas.size()) + " EFA interfaces, and --resources " +
+                    core::format_resource_list(offer.resources) + " with --core-devices " +
+                    core::format_core_devices(offer.split) +
+                    " leaves them out; name what it has, or keep the agent from such nodes"};
+}
+
 }  // namespace
 
 std::vector<OfferLine> offer_lines(const core::OfferPolicy& offer, const model::HostScan& host) {
+  if (host.devices.empty() && host.efas.empty()) return {};
+  if (!offers_something(offer, host)) return {nothing_offered(offer, host)};
   if (host.devices.empty()) return {};
   if (offer.mixes()) {
     return {{false,

@@ -63,6 +63,38 @@ void add_offer_options(CLI::App& command, Options& options) {
       ->type_name("NAME");
 }
 
+Result<void> apply_node_groups(Options& options, const std::string& instance_type) {
+  if (options.node_groups.empty()) return {};
+  const auto groups = read_node_groups(options.node_groups);
+  if (!groups) return fail(Error(groups.error()).with_context("--node-groups"));
+  const auto group = find_group(*groups, {instance_type, options.node_name});
+  if (!group) return fail(Error(group.error()).with_context("--node-groups " + options.node_groups));
+  for (const std::string& doubt : doubts_about(*groups)) options.doubts.push_back(options.node_groups + ": " + doubt);
+  if (*group == nullptr) {
+    const auto known = [](const std::string& name) { return name.empty() ? "unknown" : '"' + printable(name) + '"'; };
+    options.doubts.push_back(options.node_groups + ": no group matches this node, of instance type " +
+                             known(instance_type) + " and name " + known(options.node_name) +
+                             ": it offers what the other options say; a last group without patterns matches all");
+    return {};
+  }
+  options.node_group = (*group)->name;
+  options.offer.complete_from((*group)->offer);
+  return {};
+}
+
+// Choices of which one takes away all that the other leaves, whatever the node has.
+Result<void> check_offer(const Options& options) {
+  const core::OfferPolicy policy = options.offer_policy();
+  if (policy.can_offer()) return {};
+  const bool as_cores = policy.serves(model::Resource::neuroncore);
+  std::string why = "--resources " + core::format_resource_list(policy.resources) + " with --core-devices " +
+                    core::format_core_devices(policy.split) + " offers nothing on any node: ";
+  why += as_cores ? "no device is offered as cores; say --core-devices all or off, or name neuron in --resources"
+                  : "no device is offered whole; say --core-devices none or off, or name neuroncore in --resources";
+  if (!options.node_group.empty()) why += " (group \"" + options.node_group + "\" of " + options.node_groups + ")";
+  return fail(ErrorCode::invalid_argument, why);
+}
+
 }  // namespace
 
 core::OfferPolicy Options::offer_policy() const {
@@ -75,15 +107,9 @@ core::OfferPolicy Options::offer_policy() const {
   return policy;
 }
 
-Result<void> apply_node_groups(Options& options, const std::string& instance_type) {
-  if (options.node_groups.empty()) return {};
-  TRY_ASSIGN(const std::vector<NodeGroup> groups, read_node_groups(options.node_groups));
-  auto group = find_group(groups, {instance_type, options.node_name});
-  if (!group) return fail(std::move(group).error().with_context(options.node_groups));
-  if (*group == nullptr) return {};
-  options.node_group = (*group)->name;
-  options.offer.complete_from((*group)->offer);
-  return {};
+Result<void> settle_offer(Options& options, const std::string& instance_type) {
+  TRY(apply_node_groups(options, instance_type));
+  return check_offer(options);
 }
 
 std::string Options::effective_host_path_prefix() const {

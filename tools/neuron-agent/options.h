@@ -26,7 +26,8 @@ struct Options {
   OfferChoice offer;                         // --resources, --core-devices
   std::string node_groups;                   // --node-groups FILE; "": none
   std::string node_name;                     // --node-name, NODE_NAME; "": not known
-  std::string node_group;  // name of the group that completed `offer`; "": none. Set by apply_node_groups
+  std::string node_group;                    // name of the group that completed `offer`; "": none. Set by settle_offer
+  std::vector<std::string> doubts;  // of the file of --node-groups, a sentence each, to be told. Set by settle_offer
   std::chrono::milliseconds scan_interval{5000};            // --scan-interval
   std::chrono::milliseconds pod_resources_interval{10000};  // --pod-resources-interval
   bool cdi = false;                                         // --cdi: CDI names too, specs in cdi_dir
@@ -45,8 +46,9 @@ struct Options {
 void add_options(CLI::App& command, Options& options);
 
 // Reads the file of --node-groups, if one is given, and completes `offer` from the group that this node is in.
-// Errors: as of read_node_groups and find_group, naming the file.
-[[nodiscard]] Result<void> apply_node_groups(Options& options, const std::string& instance_type);
+// `instance_type` is not looked at without that file. Errors: as of read_node_groups and find_group, naming the file;
+// invalid_argument for choices that offer nothing on any node.
+[[nodiscard]] Result<void> settle_offer(Options& options, const std::string& instance_type);
 
 // One "name=value" per option, in the order of --help: for the start-up log line and --check-config.
 [[nodiscard]] std::vector<std::string> describe(const Options& options);

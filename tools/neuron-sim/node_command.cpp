@@ -1,5 +1,6 @@
 #include "tools/neuron-sim/node_command.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -8,6 +9,10 @@
 #include <utility>
 
 #include "agent/base/parse.h"
+#include "agent/host/fs_root.h"
+#include "agent/host/pci.h"
+#include "agent/kube/names.h"
+#include "agent/model/device.h"
 #include "tools/neuron-sim/host_directory.h"
 #include "tools/neuron-sim/host_writer.h"
 #include "tools/neuron-sim/instance_choice.h"
@@ -82,6 +87,36 @@ Result<void> write_or_keep(const NodeCommand& command, std::ostream& out, std::o
   return {};
 }
 
+// In a pod, the simulated devices take the place of the node's own in what the agent beside us offers: pods that run
+// would lose theirs. /sys is the node's in every container.
+Result<void> refuse_hardware(const std::string& machine) {
+  TRY_ASSIGN(const host::FsRoot root, host::FsRoot::open(machine));
+  host::PciInventory pci;
+  static_cast<void>(pci.refresh(root));
+  const auto count = [&pci](auto&& wanted) {
+    return std::count_if(pci.amazon_functions().begin(), pci.amazon_functions().end(), wanted);
+  };
+  const auto devices =
+      count([](const host::PciFunction& function) { return model::family_of_pci_id(function.device_id).has_value(); });
+  const auto interfaces = count([](const host::PciFunction& function) { return host::is_efa(function); });
+  if (devices + interfaces == 0) return {};
+  return fail(
+      ErrorCode::failed_precondition,
+      "this node has " + std::to_string(devices) + " Neuron devices and " + std::to_string(interfaces) +
+          " EFA interfaces of its own (sys/bus/pci/devices), and simulated ones would be offered in their "
+          "place; keep this pod from such nodes and serve them with manifests/static/neuron-agent.yaml, or give "
+          "--beside-hardware (NEURON_SIM_BESIDE_HARDWARE=true)");
+}
+
+// Whether the node that is asked about may have such a name: asked for, a wrong one would only look like an API server
+// that does not answer. And whether it may be simulated.
+Result<void> check_node(const NodeCommand& command) {
+  if (command.type_from_node.empty()) return {};
+  auto named = kube::check_node_name(command.type_from_node);
+  if (!named) return fail(std::move(named).error().with_context("--type-from-node"));
+  return command.beside_hardware ? Result<void>() : refuse_hardware(command.machine);
+}
+
 }  // namespace
 
 void add_node_command(CLI::App& app, int& exit_code) {
@@ -105,6 +140,9 @@ void add_node_command(CLI::App& app, int& exit_code) {
                    "In a pod: the type from the label\nneuron-agent/simulate of this node")
       ->type_name("NODE")
       ->envname("NEURON_SIM_TYPE_FROM_NODE");
+  node->add_flag("--beside-hardware", command->beside_hardware,
+                 "With --type-from-node: also where the\nmachine has Neuron or EFA itself")
+      ->envname("NEURON_SIM_BESIDE_HARDWARE");
   node->add_flag("--keep", command->keep, "Leave a host that was made alike as\nit is, faults and all")
       ->envname("NEURON_SIM_KEEP");
   node->add_flag("--list", command->list, "Print the known types and end");
@@ -128,6 +166,7 @@ int run_node_command(NodeCommand command, std::ostream& out, std::ostream& error
     if (!part) return report(part.error());
     command.plan.without.insert(*part);
   }
+  if (auto usable = check_node(command); !usable) return report(usable.error());
   const std::string given_type = command.plan.instance_type;
   if (!command.type_from_node.empty()) {
     if (choose_type(command, errors) == Choice::leave_as_it_is) return kExitOk;

@@ -19,6 +19,8 @@ struct NodeCommand {
   std::string type_from_node;                                // --type-from-node, "" = nobody is asked
   kube::InClusterPlaces places = kube::in_cluster_places();  // of whom is asked
   std::chrono::milliseconds label_budget{5000};              // an init container that waits longer looks as if it hung
+  std::string machine = "/";                                 // the root of the real machine
+  bool beside_hardware = false;                              // --beside-hardware
   bool keep = false;
   bool list = false;
 };
@@ -29,8 +31,10 @@ void add_node_command(CLI::App& app, int& exit_code);
 
 // Writes a simulated host, or leaves the one that is there, and says on `out` which. With type_from_node the API server
 // is asked for the node's label, for at most label_budget, and the label's value goes before plan.instance_type; why it
-// could not be asked is said on `errors` and is no failure. Returns the exit code: 0 written or kept; 1 the file system
-// refused, the directory holds something else, or a load plays on it; 2 a flag's or the label's value is wrong.
+// could not be asked is said on `errors` and is no failure. With type_from_node, a machine that has Neuron devices or
+// EFA interfaces of its own is refused, unless beside_hardware. Returns the exit code: 0 written or kept; 1 the file
+// system refused, the directory holds something else, a load plays on it, or the machine has hardware; 2 a flag's or
+// the label's value is wrong.
 [[nodiscard]] int run_node_command(NodeCommand command, std::ostream& out, std::ostream& errors);
 
 }  // namespace neuron::sim

@@ -102,9 +102,12 @@ TEST(NodeGroups, WhatIsWrongIsNamedWithItsPlace) {
             "groups[0].core-devices: \"0..3\" is no list of device indices from 0 to 63 such as 0-3,8, nor one of all, "
             "none, off");
   EXPECT_EQ(error(R"({"groups": [{"name": "a", "node-names": ["b"]}, {"name": "c", "resources": "cores"}]})"),
-            "groups[1].resources: \"cores\" is no resource; known are neuron, neuroncore, neurondevice, efa");
+            "groups[1].resources: \"cores\" is no resource; known are neuron, neuroncore, neurondevice, efa, or all, "
+            "which stands alone");
   EXPECT_EQ(error(R"({"groups": [{"name": "a"}, {"name": "b"}]})"),
             "groups[1]: is never reached: \"a\" before it has no patterns and matches every node; put that last");
+  EXPECT_EQ(error(R"({"groups": [{"name": "a", "node-names": ["b"]}, {"name": "a", "node-names": ["c"]}]})"),
+            "groups[1]: an earlier group is named \"a\" too; give it another name, the log says which applies");
   EXPECT_THAT(error("{\"groups\": [{\"name\": \"" + std::string(254, 'a') + "\"}]}"),
               HasSubstr("longer than 253 bytes"));
   EXPECT_THAT(error(R"({"groups": [{"name": "a\u0007"}]})"), HasSubstr("cannot be seen"));
@@ -118,7 +121,7 @@ struct GroupFile : testing::Test {
   Result<void> apply(Options& options) {
     options.node_groups = path.string();
     options.node_name = "ip-10-2-3";
-    return apply_node_groups(options, "inf2.48xlarge");
+    return settle_offer(options, "inf2.48xlarge");
   }
 };
 
@@ -135,16 +138,49 @@ TEST_F(GroupFile, CompletesWhatTheCommandLineLeavesOpen) {
   EXPECT_THAT(describe(flagged), testing::IsSupersetOf({"core-devices=off", "resources=efa"}));
 }
 
+TEST_F(GroupFile, AGroupThatOffersNothingOnAnyNodeIsRefused) {
+  write(R"({"groups": [{"name": "a", "instance-types": ["inf2.*"], "core-devices": "all"}]})");
+  Options options;
+  options.offer.resources = std::vector{model::Resource::neuron};
+  const auto refused = apply(options);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
+  EXPECT_THAT(refused.error().message, HasSubstr("(group \"a\" of " + path.string() + ")"));
+}
+
 TEST_F(GroupFile, AnErrorNamesTheFile) {
   Options options;
-  EXPECT_THAT(apply(options).error().message, HasSubstr(path.string()));
+  EXPECT_EQ(apply(options).error().message,
+            "--node-groups: " + path.string() +
+                ": No such file or directory; name a file that this process can read, as from a mounted config map, or "
+                "leave the option out");
   write("nonsense");
-  EXPECT_EQ(apply(options).error().message, path.string() + ": the text: is no JSON; try it with a JSON checker");
+  EXPECT_EQ(apply(options).error().message,
+            "--node-groups: " + path.string() + ": the text: is no JSON; try it with a JSON checker");
   write(std::string((256U << 10U) + 1, ' '));
-  EXPECT_EQ(apply(options).error().message, path.string() + ": is larger than 256 KiB");
+  EXPECT_EQ(apply(options).error().message, "--node-groups: " + path.string() + ": is larger than 256 KiB");
   std::filesystem::remove(path);
   std::filesystem::create_directory(path);
-  EXPECT_FALSE(apply(options));
+  EXPECT_THAT(apply(options).error().message, HasSubstr("Is a directory; name a file"));
+}
+
+TEST_F(GroupFile, WhatMatchesNothingIsTold) {
+  write(R"({"groups": [{"name": "a", "instance-types": ["TRN*", "trn?.*"], "node-names": ["ip 1"]}]})");
+  Options options;
+  ASSERT_TRUE(apply(options));
+  EXPECT_EQ(options.node_group, "");
+  EXPECT_THAT(
+      options.doubts,
+      testing::ElementsAre(
+          path.string() + ": group \"a\": the pattern \"TRN*\" of instance-types can match no node: such names have "
+                          "lower case letters, digits, '-' and '.' only",
+          HasSubstr("the pattern \"ip 1\" of node-names"),
+          path.string() + ": no group matches this node, of instance type \"inf2.48xlarge\" and name \"ip-10-2-3\": it "
+                          "offers what the other options say; a last group without patterns matches all"));
+  write(kThree);
+  Options matched;
+  ASSERT_TRUE(apply(matched));
+  EXPECT_THAT(matched.doubts, testing::IsEmpty());
 }
 
 TEST(Offer, FlagsAndEnvironment) {

@@ -6,10 +6,12 @@
 namespace neuron::agent {
 namespace {
 
-std::vector<std::string> lines(const std::string& type, int devices, const char* resources, const char* core_devices) {
+std::vector<std::string> lines(const std::string& type, int devices, const char* resources, const char* core_devices,
+                               std::size_t efas = 0) {
   model::HostScan host;
   host.instance_type = type;
   for (int i = 0; i < devices; ++i) host.devices.emplace_back().index = i;
+  host.efas.resize(efas);
   std::vector<std::string> texts;
   for (const OfferLine& line :
        offer_lines({*core::parse_resource_list(resources), *core::parse_core_devices(core_devices)}, host)) {
@@ -39,6 +41,21 @@ TEST(OfferLog, WarnsOfWhatIsNotThereAndOfWhatNobodyCanAskFor) {
   EXPECT_THAT(lines("", 4, "neuroncore", "0-1"),
               testing::ElementsAre("devices offered only as cores: 0-1; only whole: none",
                                    testing::StartsWith("warning: devices 2-3 are offered under no name")));
+}
+
+TEST(OfferLog, WarnsWhereNothingOfTheHardwareIsOffered) {
+  EXPECT_THAT(lines("inf2.24xlarge", 6, "efa", "off"),
+              testing::ElementsAre(testing::AllOf(testing::StartsWith("warning: nothing of this node is offered: it "
+                                                                      "has 6 Neuron devices and 0 EFA interfaces"),
+                                                  testing::HasSubstr("--resources efa with --core-devices off"))));
+  EXPECT_THAT(lines("p5.48xlarge", 0, "neuron", "off", 32),
+              testing::ElementsAre(testing::HasSubstr("0 Neuron devices and 32 EFA interfaces")));
+  EXPECT_THAT(lines("inf2.24xlarge", 6, "neuroncore,efa", "none"),
+              testing::ElementsAre(testing::StartsWith("warning: nothing of this node is offered")));
+  EXPECT_THAT(lines("inf2.24xlarge", 6, "neuroncore", "8-9"),
+              testing::ElementsAre(testing::StartsWith("warning: nothing of this node is offered")));
+  EXPECT_THAT(lines("p5.48xlarge", 0, "all", "off", 32), testing::IsEmpty());
+  EXPECT_THAT(lines("m5.large", 0, "efa", "off"), testing::IsEmpty()) << "no hardware, nothing to say";
 }
 
 }  // namespace

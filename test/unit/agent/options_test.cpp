@@ -71,6 +71,22 @@ TEST(Options, ABadValueIsNamedWithItsFlag) {
   EXPECT_THAT(parse({"--log-level", "loud"}).error, testing::HasSubstr("--log-level"));
 }
 
+TEST(Options, ChoicesThatOfferNothingOnAnyNodeAreRefused) {
+  const auto settled = [](const std::vector<std::string>& words) {
+    Options options = parse(words).options;
+    const auto result = settle_offer(options, "");
+    return result ? std::string() : result.error().message;
+  };
+  EXPECT_EQ(settled({"--resources", "neuroncore", "--core-devices", "none"}),
+            "--resources neuroncore with --core-devices none offers nothing on any node: no device is offered as "
+            "cores; say --core-devices all or off, or name neuron in --resources");
+  EXPECT_EQ(settled({"--resources", "neuron", "--neurondevice", "--core-devices", "all"}),
+            "--resources neuron,neurondevice with --core-devices all offers nothing on any node: no device is offered "
+            "whole; say --core-devices none or off, or name neuroncore in --resources");
+  EXPECT_EQ(settled({"--resources", "neuroncore,efa", "--core-devices", "none"}), "") << "the node decides";
+  EXPECT_EQ(settled({}), "");
+}
+
 TEST(Options, DescribeShowsEffectiveValues) {
   const auto lines = describe(parse({"--root", "/sim"}).options);
   EXPECT_THAT(lines, testing::Contains("host-path-prefix=/sim"));

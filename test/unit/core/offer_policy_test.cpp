@@ -42,6 +42,16 @@ TEST(OfferPolicy, OneNameMixesNothing) {
   EXPECT_FALSE(policy("neuroncore", "0-3").offers(model::Resource::neuron, 8));
 }
 
+TEST(OfferPolicy, OneNameThatTheSplitGivesNothingOffersNothingOnAnyNode) {
+  EXPECT_FALSE(policy("neuroncore", "none").can_offer());
+  EXPECT_FALSE(policy("neuron,neurondevice", "all").can_offer());
+  for (const char* split : {"off", "all", "0"}) EXPECT_TRUE(policy("neuroncore", split).can_offer()) << split;
+  for (const char* split : {"off", "none", "0-3"}) EXPECT_TRUE(policy("neurondevice", split).can_offer()) << split;
+  EXPECT_TRUE(policy("neuroncore,efa", "none").can_offer()) << "interfaces";
+  EXPECT_TRUE(policy("neuroncore,neuron", "none").can_offer());
+  EXPECT_FALSE((core::OfferPolicy{{}, {}}.can_offer()));
+}
+
 TEST(OfferPolicy, ListsAreReadAndWritten) {
   EXPECT_EQ(*core::parse_resource_list(" efa, aws.amazon.com/neuron ,neuron"),
             (std::vector{model::Resource::neuron, model::Resource::efa}));
@@ -54,7 +64,12 @@ TEST(OfferPolicy, ListsAreReadAndWritten) {
 
 TEST(OfferPolicy, WhatMakesNoSenseIsRefusedInWords) {
   EXPECT_EQ(core::parse_resource_list("neuron,gpu").error().message,
-            "\"gpu\" is no resource; known are neuron, neuroncore, neurondevice, efa");
+            "\"gpu\" is no resource; known are neuron, neuroncore, neurondevice, efa, or all, which stands alone");
+  for (const char* with_all : {"all,efa", "neuron, all", "all,"}) {
+    EXPECT_EQ(core::parse_resource_list(with_all).error().message,
+              "\"all\" stands alone: say all, or name some of neuron, neuroncore, neurondevice, efa")
+        << with_all;
+  }
   for (const char* bad : {"", " ", "neuron,", "neuron neuroncore", "Neuron", "all,efa"}) {
     ASSERT_FALSE(core::parse_resource_list(bad)) << bad;
     EXPECT_EQ(core::parse_resource_list(bad).error().code, ErrorCode::invalid_argument);

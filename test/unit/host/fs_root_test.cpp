@@ -3,7 +3,12 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 
 #include "test/unit/host/temp_tree.h"
 
@@ -23,6 +28,38 @@ TEST(FsRoot, RefusesWhatIsNoDirectory) {
   EXPECT_EQ(FsRoot::open(tree.at("absent")).error().code, ErrorCode::not_found);
   EXPECT_FALSE(FsRoot::open(tree.at("file")));
   EXPECT_FALSE(FsRoot::open(""));
+}
+
+// From now on, and for all that follows in this process, openat2 fails with `os_errno`.
+bool refuse_openat2(unsigned os_errno) {
+  sock_filter program[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | os_errno),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog filter{sizeof program / sizeof *program, program};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+// In a child, as a filter stays: 0 when only the live root opens and the error names the call.
+int open_without_openat2(const std::string& directory, unsigned os_errno) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!refuse_openat2(os_errno)) ::_exit(2);
+    const auto other = FsRoot::open(directory);
+    const bool told = !other && other.error().code == ErrorCode::failed_precondition &&
+                      other.error().message.find(directory + ": nothing can be read") == 0 &&
+                      other.error().message.find("openat2") != std::string::npos;
+    const auto live = FsRoot::open("/");
+    ::_exit(told && live && live->exists("proc") ? 0 : 1);
+  }
+  int status = -1;
+  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(FsRoot, SaysThatOpenat2IsMissingInsteadOfFindingNothing) {
+  const TempTree tree;
+  EXPECT_EQ(open_without_openat2(tree.path(), ENOSYS), 0);
+  EXPECT_EQ(open_without_openat2(tree.path(), EPERM), 0);
 }
 
 TEST(FsRoot, OnlySlashIsLive) {

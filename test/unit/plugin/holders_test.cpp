@@ -74,6 +74,33 @@ TEST_F(HoldersTest, AListThatFailsStopsToCountAtOnceAndTheCheckpointSpeaks) {
   EXPECT_EQ(holders->source(), Holders::Source::nothing);
 }
 
+// u1 is the pod a/worker, as its container c shows in both; List leaves init containers out.
+TEST_F(HoldersTest, APodThatWasListedIsKnownByItsNameInTheCheckpointToo) {
+  const auto shown_as = [this] {
+    std::vector<std::string> names;
+    const auto shown = holders->merged(now);
+    for (const auto& one : shown->stored) names.push_back(one.holder + " = " + one.shown_as);
+    return names;
+  };
+  const auto write = [this](const std::string& entries) {
+    std::ofstream(path + ".new") << R"({"Data":{"PodDeviceEntries":[)" << entries << "]}}";
+    ASSERT_EQ(std::rename((path + ".new").c_str(), path.c_str()), 0);
+  };
+  const auto entry = [](const std::string& uid, const std::string& container, const std::string& id) {
+    return R"({"PodUID":")" + uid + R"(","ContainerName":")" + container +
+           R"(","ResourceName":"aws.amazon.com/neuron","DeviceIDs":{"0":[")" + id + "\"]}}";
+  };
+  write(entry("u1", "init", "2") + "," + entry("u1", "c", "1") + "," + entry("u2", "c", "3"));
+  EXPECT_THAT(shown_as(), testing::UnorderedElementsAre("pod u1/init = ", "pod u1/c = ", "pod u2/c = "));
+  list({kWorker});
+  EXPECT_THAT(shown_as(), testing::UnorderedElementsAre("pod u1/init = a/worker/init", "pod u2/c = "));
+  holders->list_failed();
+  EXPECT_THAT(shown_as(),
+              testing::UnorderedElementsAre("pod u1/init = a/worker/init", "pod u1/c = a/worker/c", "pod u2/c = "));
+  list({{"a", "other", "c", kNeuron, {"1"}}});
+  EXPECT_THAT(shown_as(), testing::Contains("pod u1/init = a/other/init")) << "the newest List counts";
+}
+
 TEST_F(HoldersTest, AFreshCheckpointIsWantedTwiceForWhatListDoesNotShow) {
   checkpoint({{"u1", "1"}, {"u2", "2"}});
   list({kWorker, kEmptyPod});

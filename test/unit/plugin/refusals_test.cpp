@@ -14,6 +14,11 @@ TEST(Refusals, SayWhoHoldsWhatAndWhatToDo) {
             "aws.amazon.com/neuroncore: core 5 is held by default/train/worker through aws.amazon.com/neuron until "
             "that container ends; let a Job or ReplicaSet make this pod again, or use one of the two names per node "
             "(docs/one-name-or-two.md)");
+  conflict.with.holder = "pod 0a1b/init";
+  conflict.with.shown_as = "default/train/init";
+  EXPECT_EQ(conflict.describe(), "core 5 is held by default/train/init through aws.amazon.com/neuron");
+  conflict.with.shown_as.clear();
+  EXPECT_EQ(conflict.describe(), "core 5 is held by pod 0a1b/init through aws.amazon.com/neuron") << "not known yet";
   conflict.with.holder.clear();
   EXPECT_EQ(held(model::Resource::neuroncore, conflict).message,
             "aws.amazon.com/neuroncore: core 5 is held by a container admitted moments ago through "

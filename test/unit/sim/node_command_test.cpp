@@ -32,6 +32,8 @@ class TypeFromNode : public ::testing::Test {
     command.keep = true;
     command.places = places_;
     command.label_budget = budget_;
+    command.machine = machine_;
+    command.beside_hardware = beside_hardware_;
     std::ostringstream out;
     std::ostringstream errors;
     const int code = run_node_command(command, out, errors);
@@ -45,6 +47,8 @@ class TypeFromNode : public ::testing::Test {
   kube::InClusterPlaces places_ = server_.places();
   std::chrono::milliseconds budget_ = 30s;
   std::string host_ = server_.dir() + "/host";
+  std::string machine_ = server_.dir();  // without hardware
+  bool beside_hardware_ = false;
   std::string out_;
   std::string errors_;
 };
@@ -76,6 +80,37 @@ TEST_F(TypeFromNode, WhoMayNotAskGetsTheVariableAndIsTold) {
   places_.host = "";
   EXPECT_EQ(run("trn2", "inf2.xlarge"), 0);
   EXPECT_THAT(errors_, HasSubstr("no pod of a cluster"));
+}
+
+TEST_F(TypeFromNode, ANameThatNoNodeHasIsAWrongFlagAndNotAReasonForTheDefault) {
+  for (const char* name : {"../x", "$(NODE_NAME)", "Node", "a..b"}) {
+    EXPECT_EQ(run(name, "inf2.xlarge"), 2) << name;
+    EXPECT_THAT(errors_,
+                AllOf(HasSubstr("neuron-sim: --type-from-node: \"" + std::string(name) + "\" is no node's name"),
+                      HasSubstr("kubectl get nodes")));
+    EXPECT_FALSE(is_there(host_)) << name;
+  }
+}
+
+TEST_F(TypeFromNode, ANodeWithHardwareOfItsOwnIsRefusedUnlessToldOtherwise) {
+  ASSERT_EQ(run("plain"), 0);
+  const std::string machine = server_.dir() + "/machine";
+  for (const auto& [type, words] : {std::pair("trn1.32xlarge", "16 Neuron devices and 8 EFA interfaces"),
+                                    std::pair("p5.48xlarge", "0 Neuron devices and 32 EFA interfaces")}) {
+    NodeCommand real;
+    real.directory = machine;
+    real.plan.instance_type = type;
+    std::ostringstream ignored;
+    ASSERT_EQ(run_node_command(real, ignored, ignored), 0) << ignored.str();
+    machine_ = machine;
+    beside_hardware_ = false;
+    EXPECT_EQ(run("plain", "inf2.xlarge"), 1) << type;
+    EXPECT_THAT(errors_, AllOf(HasSubstr(words), HasSubstr("--beside-hardware")));
+    EXPECT_EQ(this->type(), "trn1.32xlarge\n") << "what is there stays";
+  }
+  beside_hardware_ = true;
+  EXPECT_EQ(run("plain", "inf2.xlarge"), 0);
+  EXPECT_EQ(type(), "inf2.xlarge\n");
 }
 
 TEST_F(TypeFromNode, AnApiServerThatIsAwayChangesNothingThatIsThere) {

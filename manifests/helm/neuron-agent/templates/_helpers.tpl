@@ -32,6 +32,20 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{ $image.repository }}:{{ default .Chart.AppVersion $image.tag }}
 {{- end -}}
 
+{{/* Ranges of --core-devices that the program would refuse; takes (dict "where" NAME "value" VALUE). */}}
+{{- define "neuron-agent.checkCoreDevices" -}}
+{{- $where := .where -}}
+{{- range splitList "," (toString .value) -}}
+{{- if regexMatch "^[0-9]" . -}}
+{{- $ends := splitList "-" . -}}
+{{- $first := atoi (first $ends) -}}
+{{- $last := atoi (last $ends) -}}
+{{- if gt $first $last }}{{ fail (printf "%s: the range %s runs backwards: write %d-%d" $where . $last $first) }}{{ end -}}
+{{- if gt $last 63 }}{{ fail (printf "%s: %s is no device: their numbers go from 0 to 63" $where .) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* What cannot be meant. */}}
 {{- define "neuron-agent.validate" -}}
 {{- if not (or .Values.neuron.enabled .Values.efaOnly.enabled) -}}
@@ -40,6 +54,20 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if .Values.dev.enabled -}}
 {{- if .Values.efaOnly.enabled }}{{ fail "dev.enabled goes with neuron.enabled alone: set efaOnly.enabled to false" }}{{ end -}}
 {{- if or .Values.privileged .Values.lncFile }}{{ fail "dev.enabled reads a simulated host: set privileged and lncFile to false" }}{{ end -}}
+{{- end -}}
+{{- include "neuron-agent.checkCoreDevices" (dict "where" "coreDevices" "value" .Values.coreDevices) -}}
+{{- $only := join "," .Values.resourceNames -}}
+{{- if and (eq $only "neuroncore") (eq (toString .Values.coreDevices) "none") -}}
+{{- fail "resourceNames [neuroncore] with coreDevices none offers nothing on any node: no device is offered as cores" -}}
+{{- end -}}
+{{- if and $only (empty (without .Values.resourceNames "neuron" "neurondevice")) (eq (toString .Values.coreDevices) "all") -}}
+{{- fail (printf "resourceNames [%s] with coreDevices all offers nothing on any node: no device is offered whole" $only) -}}
+{{- end -}}
+{{- $names := dict -}}
+{{- range .Values.nodeGroups -}}
+{{- if hasKey $names .name }}{{ fail (printf "nodeGroups: two groups are named %q: give one another name" .name) }}{{ end -}}
+{{- $_ := set $names .name true -}}
+{{- if hasKey . "coreDevices" }}{{ include "neuron-agent.checkCoreDevices" (dict "where" (printf "nodeGroups, coreDevices of %q" .name) "value" .coreDevices) }}{{ end -}}
 {{- end -}}
 {{- if .Values.nodeGroups -}}
 {{- range .Values.env }}{{ if eq .name "NODE_NAME" }}{{ fail "nodeGroups sets NODE_NAME itself: take it out of env" }}{{ end }}{{ end -}}

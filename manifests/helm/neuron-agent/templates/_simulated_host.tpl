@@ -12,6 +12,10 @@
           fieldPath: spec.nodeName
     - name: NEURON_SIM_INSTANCE_TYPE
       value: {{ .Values.dev.instanceType | quote }}
+    {{- if .Values.dev.besideHardware }}
+    - name: NEURON_SIM_BESIDE_HARDWARE
+      value: "true"
+    {{- end }}
   resources:
     requests:
       cpu: 10m
