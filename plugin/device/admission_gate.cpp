@@ -60,7 +60,7 @@ void AdmissionGate::open_stream(model::Resource resource, Go go) {
   };
   {
     const MutexLock lock(mutex_);
-    if (!admissions_.begin_stream(last_ticket_ + 1, resource, mark_(), clock_.now())) {
+    if (!admissions_.begin_stream(last_ticket_ + 1, resource, clock_.now())) {
       keep(std::move(start));
       start = nullptr;
     }
@@ -83,12 +83,17 @@ void AdmissionGate::release(model::Resource resource) {
   for (const Go& go : going) go();
 }
 
-AdmissionGate::Due AdmissionGate::due(holdings::AdmissionMark mark) {
+Admissions::Look AdmissionGate::look() const {
+  const MutexLock lock(mutex_);
+  return admissions_.look(mark_());
+}
+
+AdmissionGate::Due AdmissionGate::due(const Admissions::Look& before) {
   Due due;
   std::vector<Go> going;
   {
     const MutexLock lock(mutex_);
-    const Admissions::Due all = admissions_.due(mark, clock_.now());
+    const Admissions::Due all = admissions_.due(before, clock_.now());
     going = take(all.gone);
     due = {all.lists, all.same_list, std::exchange(doubts_, false), all.holders};
   }
@@ -124,7 +129,7 @@ void AdmissionGate::go_on() {
   std::vector<Go> going;
   {
     const MutexLock lock(mutex_);
-    going = take(admissions_.ready(mark_(), clock_.now()));
+    going = take(admissions_.ready(clock_.now()));
   }
   for (const Go& go : going) go();
 }

@@ -38,9 +38,9 @@ class AdmissionGate {
     bool list_for_doubt = false;  // an unchanged list, now: an answer waits for what it makes the kubelet write
     bool holders = false;
   };
-  // `mark` was taken before the kubelet's writes that lie before it were told by checkpoint_written(): so no
-  // container's write is mistaken for that of a list which goes out now.
-  [[nodiscard]] Due due(holdings::AdmissionMark mark) EXCLUDES(mutex_);
+  // look(), then checkpoint_written() for each write that inotify tells by then, then due().
+  [[nodiscard]] Admissions::Look look() const EXCLUDES(mutex_);
+  [[nodiscard]] Due due(const Admissions::Look& before) EXCLUDES(mutex_);
   void handed() EXCLUDES(mutex_);
   void checkpoint_written() EXCLUDES(mutex_);
   void kubelet_is_new() EXCLUDES(mutex_);
@@ -51,7 +51,6 @@ class AdmissionGate {
   void want_holders_by(std::chrono::milliseconds after) EXCLUDES(mutex_);
   void asking_holders() EXCLUDES(mutex_);
 
-  [[nodiscard]] holdings::AdmissionMark mark() const { return mark_(); }
   [[nodiscard]] std::optional<SteadyTime> next() const EXCLUDES(mutex_);  // when to call due() next
 
  private:

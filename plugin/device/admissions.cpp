@@ -24,6 +24,7 @@ void Admissions::doubt(Ticket ticket, model::Resource resource, SteadyTime now) 
 void Admissions::answered(Outcome outcome, holdings::AdmissionMark mark, SteadyTime now) {
   --answering_;
   last_call_ = now;
+  ++answers_;
   open_mark_ = outcome == Outcome::given ? mark : 0;
   if (outcome == Outcome::refused) return;
   lists_.want(now);
@@ -31,8 +32,8 @@ void Admissions::answered(Outcome outcome, holdings::AdmissionMark mark, SteadyT
   stalled_.want(now);
 }
 
-bool Admissions::begin_stream(Ticket ticket, model::Resource resource, holdings::AdmissionMark mark, SteadyTime now) {
-  if (!open(mark)) {
+bool Admissions::begin_stream(Ticket ticket, model::Resource resource, SteadyTime now) {
+  if (!open()) {
     ++handing_;
     return true;
   }
@@ -65,13 +66,14 @@ void Admissions::want_holders_by(SteadyTime latest) {
   if (holders_.next().value_or(SteadyTime::max()) > latest) holders_.want(latest);
 }
 
-Admissions::Due Admissions::due(holdings::AdmissionMark mark, SteadyTime now) {
+Admissions::Due Admissions::due(const Look& before, SteadyTime now) {
   Due due;
   forget_late(now);
-  due.gone = ready(mark, now);
+  if (before.answers == answers_ && before.mark != open_mark_) open_mark_ = 0;
+  due.gone = ready(now);
   // A pod that the kubelet refused half-way leaves no checkpoint. One has to be made, or its units stay held.
-  if (stalled_.due(now, last_call_, false) && open(mark)) want_checkpoint(now);
-  if (lists_.due(now, last_call_, open(mark))) {
+  if (stalled_.due(now, last_call_, false) && open()) want_checkpoint(now);
+  if (lists_.due(now, last_call_, open())) {
     ++handing_;
     due.lists = true;
     due.same_list = std::exchange(same_list_, false);
@@ -80,10 +82,10 @@ Admissions::Due Admissions::due(holdings::AdmissionMark mark, SteadyTime now) {
   return due;
 }
 
-std::vector<Admissions::Ticket> Admissions::ready(holdings::AdmissionMark mark, SteadyTime now) {
+std::vector<Admissions::Ticket> Admissions::ready(SteadyTime now) {
   std::vector<Ticket> going;
   std::erase_if(waiting_, [&](const Waiting& one) {
-    if (!may_go(one, mark, now)) return false;
+    if (!may_go(one, now)) return false;
     begin(one);
     going.push_back(one.ticket);
     return true;
@@ -102,8 +104,8 @@ std::vector<Admissions::Ticket> Admissions::release(model::Resource resource) {
   return going;
 }
 
-bool Admissions::open(holdings::AdmissionMark mark) const {
-  return answering_ > 0 || answers_wait() || (open_mark_ != 0 && open_mark_ == mark);
+bool Admissions::open() const {
+  return answering_ > 0 || answers_wait() || open_mark_ != 0;
 }
 
 bool Admissions::answers_wait() const {
@@ -128,9 +130,9 @@ void Admissions::forget_late(SteadyTime now) {
   never_written_ = true;
 }
 
-bool Admissions::may_go(const Waiting& one, holdings::AdmissionMark mark, SteadyTime now) const {
+bool Admissions::may_go(const Waiting& one, SteadyTime now) const {
   if (now >= one.until) return true;
-  if (one.kind == Kind::stream) return !open(mark);
+  if (one.kind == Kind::stream) return !open();
   const bool offered = one.kind == Kind::answer || one.list_offered;
   return handing_ == 0 && on_the_way_ == 0 && offered;
 }

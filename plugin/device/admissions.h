@@ -45,9 +45,8 @@ class Admissions {
   enum class Outcome { given, refused };
   void answered(Outcome outcome, holdings::AdmissionMark mark, SteadyTime now);
 
-  // Lists are about to be handed out, for a new stream. As begin_answer(); ended by handed().
-  [[nodiscard]] bool begin_stream(Ticket ticket, model::Resource resource, holdings::AdmissionMark mark,
-                                  SteadyTime now);
+  // A new stream is about to show its first list. As begin_answer(); ended by handed().
+  [[nodiscard]] bool begin_stream(Ticket ticket, model::Resource resource, SteadyTime now);
   void list_offered(SteadyTime now);  // one message will go to the kubelet
   void handed() { --handing_; }       // ends begin_stream() and Due::lists
 
@@ -62,18 +61,26 @@ class Admissions {
   void asking_holders() { holders_.drop(); }
   void woke(SteadyTime now) { holders_.woke(now); }  // the process did not run for a while
 
+  // What is to be known of the checkpoint before the writes so far are told by checkpoint_written(): an admission is
+  // over when it has been written since the newest answer, and no such write is still untold, to be taken for a list's.
+  struct Look {
+    holdings::AdmissionMark mark = 0;
+    std::uint64_t answers = 0;
+  };
+  [[nodiscard]] Look look(holdings::AdmissionMark mark) const { return {mark, answers_}; }
+
   struct Due {
     bool lists = false;        // hand out what has changed; end with handed()
     bool same_list = false;    // and if nothing has changed, one list as it was
     bool holders = false;      // ask List
     std::vector<Ticket> gone;  // these begin now
   };
-  [[nodiscard]] Due due(holdings::AdmissionMark mark, SteadyTime now);
+  [[nodiscard]] Due due(const Look& before, SteadyTime now);
   // Whoever need not wait any more; they have begun.
-  [[nodiscard]] std::vector<Ticket> ready(holdings::AdmissionMark mark, SteadyTime now);
+  [[nodiscard]] std::vector<Ticket> ready(SteadyTime now);
   [[nodiscard]] std::vector<Ticket> release(model::Resource resource);  // its server is going away: all begin
 
-  [[nodiscard]] bool open(holdings::AdmissionMark mark) const;  // a container is being admitted, as far as one can tell
+  [[nodiscard]] bool open() const;  // a container is being admitted, as far as one can tell
   [[nodiscard]] bool answers_wait() const;
   [[nodiscard]] std::optional<SteadyTime> next() const;  // when to call due() again
 
@@ -88,12 +95,13 @@ class Admissions {
   };
 
   void forget_late(SteadyTime now);
-  [[nodiscard]] bool may_go(const Waiting& one, holdings::AdmissionMark mark, SteadyTime now) const;
+  [[nodiscard]] bool may_go(const Waiting& one, SteadyTime now) const;
   void begin(const Waiting& one);
 
   SteadyTime last_call_{};
   int answering_ = 0;                      // answers that have begun
-  holdings::AdmissionMark open_mark_ = 0;  // of the newest answer that was given
+  std::uint64_t answers_ = 0;              // that were given
+  holdings::AdmissionMark open_mark_ = 0;  // of the newest of them, until its admission is over
   int handing_ = 0;                        // lists are being handed out
   int on_the_way_ = 0;                     // lists offered and not yet written
   SteadyTime last_offered_{};

@@ -76,7 +76,10 @@ grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse>* DevicePluginService::Li
       [resource = resource_, &events = parts_.events](Stream::End end) {
         if (end == Stream::End::by_peer) events.post(StreamEnded{resource});
       });
-  parts_.admissions.open_stream(resource_, [stream] { Stream::join(stream); });
+  parts_.admissions.open_stream(resource_, [stream, &events = parts_.events] {
+    Stream::join(stream);
+    events.post(StreamOpened{});
+  });
   if (closing()) parts_.admissions.release(resource_);
   return stream.get();
 }

@@ -24,6 +24,7 @@ struct RegisterDone {
   std::string endpoint;
   std::optional<Error> error;
 };
+struct StreamOpened {};       // the kubelet watches a resource now
 struct AdmissionsChanged {};  // AdmissionGate, whose timer the loop keeps
 struct HoldersListed {
   SteadyTime asked_at;
@@ -33,8 +34,8 @@ struct AllocatableListed {
   SteadyTime asked_at;
   Result<rpc::Allocatable> answer;
 };
-using Event =
-    std::variant<SnapshotChanged, StreamEnded, RegisterDone, AdmissionsChanged, HoldersListed, AllocatableListed>;
+using Event = std::variant<SnapshotChanged, StreamEnded, StreamOpened, RegisterDone, AdmissionsChanged, HoldersListed,
+                           AllocatableListed>;
 
 // From any thread to the main thread's poll loop.
 class EventQueue {

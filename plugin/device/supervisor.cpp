@@ -76,6 +76,7 @@ Supervisor::Outcome Supervisor::run() {
     }
     check_directory();
     if (const auto outcome = run_timers()) return *outcome;
+    tell_serving();
     std::array<pollfd, 3> fds = {{{signals_, POLLIN, 0}, {parts_.events.fd(), POLLIN, 0}, {-1, POLLIN, 0}}};
     if (watch_) fds[2].fd = watch_->fd();
     const int timeout_ms = poll_timeout_ms();

@@ -16,6 +16,7 @@
 #include "plugin/device/event_queue.h"
 #include "plugin/device/holders.h"
 #include "plugin/device/pre_start_gate.h"
+#include "plugin/device/readiness.h"
 #include "plugin/device/registration_check.h"
 #include "plugin/device/served_resource.h"
 #include "plugin/kubelet/instance_lock.h"
@@ -44,7 +45,8 @@ class Supervisor {
     AllocationDesk& desk;
     AdmissionGate& admissions;
     PreStartGate& pre_start;
-    std::function<void()> rescan;  // SIGHUP
+    std::function<void()> rescan;                             // SIGHUP
+    std::function<void(const ServingState&)> tell_serving{};  // at every turn of the loop, 2 s apart at most
   };
 
   // `signals`: a signalfd for SIGTERM, SIGINT and SIGHUP, which every thread has blocked. Everything must outlive it.
@@ -88,6 +90,7 @@ class Supervisor {
   void handle(const SnapshotChanged& event);
   void handle(const StreamEnded& event);
   void handle(const RegisterDone& event);
+  void handle(const StreamOpened& /*event*/) {}       // the wake-up was all
   void handle(const AdmissionsChanged& /*event*/) {}  // the wake-up was all
   void handle(const HoldersListed& event);
   void handle(const AllocatableListed& event);
@@ -95,6 +98,8 @@ class Supervisor {
   [[nodiscard]] std::optional<Outcome> run_timers();
   void look_whether_overslept(SteadyTime due);  // `due`: when poll() was to return at the latest
   [[nodiscard]] int poll_timeout_ms();
+  void tell_serving() const;
+  [[nodiscard]] ServingStep serving_step(const ServedResource& served) const;
   [[nodiscard]] std::string kubelet_socket() const;
   [[nodiscard]] ServedResource* find(model::Resource resource);
 

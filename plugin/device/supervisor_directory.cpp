@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kDirectoryRetry{250};
-constexpr milliseconds kStandsEvery{2000};  // one stat
+constexpr milliseconds kStandsEvery{2000};  // one stat; the loop turns as often at least, Probes::kLoopDue
 constexpr milliseconds kAllocatableDeadline{2000};
 
 }  // namespace

@@ -145,12 +145,12 @@ void Supervisor::look_whether_overslept(SteadyTime due) {
 std::optional<Supervisor::Outcome> Supervisor::run_timers() {
   const SteadyTime now = parts_.clock.now();
   retry_due();
-  const holdings::AdmissionMark mark = parts_.admissions.mark();
+  const Admissions::Look before = parts_.admissions.look();
   if (watch_) {
     if (const auto outcome = handle_directory_events()) return outcome;
   }
   look_whether_overslept(now);  // in the lines above
-  const AdmissionGate::Due due = parts_.admissions.due(mark);
+  const AdmissionGate::Due due = parts_.admissions.due(before);
   const bool published = due.lists && publish_changed();
   if (!published && (due.same_list || due.list_for_doubt)) publish_again();
   if (due.lists) parts_.admissions.handed();
@@ -177,6 +177,30 @@ int Supervisor::poll_timeout_ms() {
   const auto wait = std::chrono::ceil<milliseconds>(*next - parts_.clock.now()).count();
   constexpr long kHour = 3'600'000;
   return static_cast<int>(std::clamp<long>(wait, 0, kHour));
+}
+
+void Supervisor::tell_serving() const {
+  if (!parts_.tell_serving) return;
+  ServingState state;
+  state.scanned = parts_.desk.view() != nullptr;
+  for (const ServedResource& served : served_) state.resources.push_back({served.resource, serving_step(served)});
+  parts_.tell_serving(state);
+}
+
+ServingStep Supervisor::serving_step(const ServedResource& served) const {
+  if (!served.server) {
+    const auto list = parts_.desk.unit_list(served.resource);
+    return !list || list->empty() ? ServingStep::not_offered : ServingStep::waiting;
+  }
+  switch (served.phase) {
+    case ServedResource::Phase::registering:
+      return ServingStep::registering;
+    case ServedResource::Phase::registered:
+      return served.server->watchers() == 0 ? ServingStep::unwatched : ServingStep::registered;
+    case ServedResource::Phase::idle:
+      break;
+  }
+  return ServingStep::waiting;
 }
 
 }  // namespace neuron::plugin

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	core "k8s.io/api/core/v1"
 	"neuron-agent.test/cluster/cluster"
 )
 
@@ -30,6 +29,9 @@ func TestDefaultManifest(t *testing.T) {
 	}
 	c.Kubectl(t, "-n", system, "rollout", "status", "daemonset/neuron-agent", "--timeout=60s")
 	expectReadyEverywhere(t, c, agentPod, len(nodes))
+	const silicon = "aws.amazon.com/neuroncore: registered\naws.amazon.com/neuron: registered\n"
+	expectReadyz(t, c, nodes[0], silicon+"vpc.amazonaws.com/efa: registered\n")
+	expectReadyz(t, c, nodes[1], silicon)
 
 	nodes[0].Inject(t, "neuron3", "vanish")
 	nodes[0].ExpectAllocatable(t, cluster.Counts{Cores: 30, Devices: 15, EFAs: 8})
@@ -54,25 +56,47 @@ func TestDefaultManifest(t *testing.T) {
 	}
 }
 
-// expectReadyEverywhere: one pod per node, Ready, never restarted.
+// expectReadyEverywhere: one pod per node, Ready by the manifest's own probe, never restarted.
 func expectReadyEverywhere(t *testing.T, c *cluster.Cluster, selector string, count int) {
 	t.Helper()
+	cluster.Eventually(t, cluster.Patience, fmt.Sprintf("%d pods of %s are Ready", count, selector), func() error {
+		pods, err := c.Pods(system, selector)
+		if err != nil {
+			return err
+		}
+		if len(pods) != count {
+			return fmt.Errorf("there are %d", len(pods))
+		}
+		for i := range pods {
+			if !isReady(&pods[i]) {
+				return fmt.Errorf("%s on %s is %s, not Ready", pods[i].Name, pods[i].Spec.NodeName, pods[i].Status.Phase)
+			}
+		}
+		return nil
+	})
 	pods, err := c.Pods(system, selector)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(pods) != count {
-		t.Errorf("%d pods of %s, want %d", len(pods), selector, count)
-	}
 	for _, pod := range pods {
+		if probe := pod.Spec.Containers[0].ReadinessProbe; probe == nil || probe.HTTPGet == nil {
+			t.Errorf("%s has no readiness probe: Ready says nothing", pod.Name)
+		}
 		for _, status := range pod.Status.ContainerStatuses {
-			if !status.Ready || status.RestartCount != 0 {
-				t.Errorf("%s on %s: ready %v, %d restarts", pod.Name, pod.Spec.NodeName, status.Ready, status.RestartCount)
+			if status.RestartCount != 0 {
+				t.Errorf("%s on %s: %d restarts", pod.Name, pod.Spec.NodeName, status.RestartCount)
 			}
 		}
-		if pod.Status.Phase != core.PodRunning {
-			t.Errorf("%s is %s", pod.Name, pod.Status.Phase)
-		}
+	}
+}
+
+// expectReadyz: what docs/troubleshooting.md has people ask, through the API server.
+func expectReadyz(t *testing.T, c *cluster.Cluster, n *cluster.Node, want string) {
+	t.Helper()
+	pod := agentPodOn(t, c, n)
+	path := "/api/v1/namespaces/" + system + "/pods/" + pod.Name + ":8000/proxy/readyz"
+	if got := c.Kubectl(t, "get", "--raw", path); got != want {
+		t.Errorf("%s: /readyz says %q, want %q", n.Name, got, want)
 	}
 }
 

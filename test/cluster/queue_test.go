@@ -29,7 +29,7 @@ func needsDeep(t *testing.T) {
 	}
 }
 
-var splitArguments = []string{"run", "--core-devices", "0-3"}
+var splitArguments = []string{"run", "--metrics-address=:8000", "--core-devices", "0-3"}
 
 // expectSplit is what a node offers under splitArguments.
 func expectSplit(whole cluster.Counts) cluster.Counts {

@@ -38,6 +38,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"nodeGroups=[{\"instanceTypes\":[\"trn*\"]}]", "missing property 'name'"},
 		{"nodeGroups=[{\"name\":\"a\",\"types\":[\"trn*\"]}]", "additional properties 'types' not allowed"},
 		{"logLevel=loud", "at '/logLevel'"},
+		{"metrics.port=0", "at '/metrics/port'"},
+		{"readinessProbe.periodSeconds=soon", "at '/readinessProbe/periodSeconds'"},
 		{"nameOverride=" + strings.Repeat("n", 59), "at '/nameOverride'"},
 		{"updateStrategy.rollingUpdate.maxSurge=1", "at '/updateStrategy/rollingUpdate/maxSurge'"},
 		{"kubeletDir=kubelet", "at '/kubeletDir'"},

@@ -185,9 +185,9 @@ void ModelAgent::apply_holders() {
 
 void ModelAgent::run_timers() {
   const SteadyTime now = world_.time.now();
-  const holdings::AdmissionMark mark = admissions_.mark();
+  const plugin::Admissions::Look before = admissions_.look();
   world_.deliver_events();
-  const plugin::AdmissionGate::Due due = admissions_.due(mark);
+  const plugin::AdmissionGate::Due due = admissions_.due(before);
   asks_by_list_ = due.list_for_doubt;
   const bool published = due.lists && publish_changed();
   if (!published && (due.same_list || due.list_for_doubt)) publish_again();

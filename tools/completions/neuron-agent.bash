@@ -22,6 +22,10 @@ _neuron_agent() {
       mapfile -t COMPREPLY < <(compgen -W "debug info warn error" -- "$current")
       return
       ;;
+    --metrics-address)
+      mapfile -t COMPREPLY < <(compgen -W ":8000 127.0.0.1:8000 [::1]:8000 off" -- "$current")
+      return
+      ;;
     --resources)
       mapfile -t COMPREPLY < <(compgen -W "all neuron neuroncore neurondevice efa neuron,efa neuroncore,efa" -- "$current")
       return
@@ -42,7 +46,7 @@ _neuron_agent() {
   case $command in
     run)
       mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --scan-interval --host-path-prefix --core-numbering \
-        --cdi --cdi-dir --neurondevice --resources --core-devices --node-groups --node-name --pod-resources-interval --log-level --once --check-config --help" -- "$current")
+        --cdi --cdi-dir --neurondevice --resources --core-devices --node-groups --node-name --pod-resources-interval --metrics-address --log-level --once --check-config --help" -- "$current")
       ;;
     check)
       mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --output --timeout --no-fabric --help" -- "$current")

@@ -19,6 +19,7 @@
 #include "plugin/device/supervisor.h"
 #include "plugin/kubelet/checkpoint.h"
 #include "tools/neuron-agent/offer_log.h"
+#include "tools/neuron-agent/probes.h"
 
 namespace neuron::agent {
 namespace {
@@ -212,6 +213,7 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
   monitor.start();
 
   ExitCode code = ExitCode::failed;
+  Probes probes(options.metrics_address, clock);
   {
     plugin::Supervisor supervisor({{options.device_plugins_dir(), options.pod_resources_socket(),
                                     options.pod_resources_interval, options.offer_policy()},
@@ -220,10 +222,12 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
                                    desk,
                                    admissions,
                                    pre_start,
-                                   [&monitor] { monitor.rescan_now(); }},
+                                   [&monitor] { monitor.rescan_now(); },
+                                   [&probes](const plugin::ServingState& state) { probes.turn(state); }},
                                   signals.get());
     code = to_exit_code(supervisor.run());
   }
+  probes.stop();
   // What hangs in a broken driver is left behind, and what it uses is never freed: the process ends at once.
   constexpr std::chrono::milliseconds kPatience{500};
   if (!monitor.stop(kPatience) || !workers.stop(kPatience)) {

@@ -95,6 +95,23 @@ Result<void> check_offer(const Options& options) {
   return fail(ErrorCode::invalid_argument, why);
 }
 
+void add_metrics_address(CLI::App& command, Options& options) {
+  command
+      .add_option_function<std::string>(
+          "--metrics-address",
+          [&options](const std::string& text) {
+            options.metrics_address.reset();
+            if (text == "off") return;
+            auto parsed = parse_listen_address(text);
+            if (!parsed) throw CLI::ValidationError("--metrics-address", parsed.error().message);
+            options.metrics_address = *std::move(parsed);
+          },
+          "Where /healthz and /readyz are answered over HTTP,\nas in :8000, 127.0.0.1:8000, [::1]:8000; or off")
+      ->envname("NEURON_AGENT_METRICS_ADDRESS")
+      ->type_name("HOST:PORT")
+      ->default_str("off");
+}
+
 }  // namespace
 
 core::OfferPolicy Options::offer_policy() const {
@@ -160,6 +177,7 @@ void add_options(CLI::App& command, Options& options) {
   add_duration(command, "--pod-resources-interval", options.pod_resources_interval,
                "NEURON_AGENT_POD_RESOURCES_INTERVAL",
                "The longest time between two questions to\nthe kubelet, who holds what");
+  add_metrics_address(command, options);
   command.add_option("--log-level", options.log_level, "Least severe message to log")
       ->envname("NEURON_AGENT_LOG_LEVEL")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
@@ -182,6 +200,7 @@ std::vector<std::string> describe(const Options& options) {
           std::string("cdi=") + (options.cdi ? options.cdi_dir : "off"),
           "scan-interval=" + std::to_string(options.scan_interval.count()) + "ms",
           "pod-resources-interval=" + std::to_string(options.pod_resources_interval.count()) + "ms",
+          "metrics-address=" + (options.metrics_address ? to_string(*options.metrics_address) : "off"),
           "log-level=" + options.log_level};
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "agent/base/listen_address.h"
 #include "agent/base/result.h"
 #include "agent/core/offer_policy.h"
 #include "tools/neuron-agent/offer_choice.h"
@@ -32,6 +34,7 @@ struct Options {
   std::chrono::milliseconds pod_resources_interval{10000};  // --pod-resources-interval
   bool cdi = false;                                         // --cdi: CDI names too, specs in cdi_dir
   std::string cdi_dir = "/var/run/cdi";                     // --cdi-dir
+  std::optional<ListenAddress> metrics_address;             // --metrics-address HOST:PORT; nullopt: off
   std::string log_level = "info";                           // --log-level debug|info|warn|error
   bool once = false;                                        // --once: scan, print what would be advertised, exit
   bool check_config = false;                                // --check-config: print the effective values, exit

@@ -51,6 +51,18 @@ TEST(Options, FlagBeatsEnvironmentBeatsDefault) {
   ::unsetenv("NEURON_AGENT_SCAN_INTERVAL");
 }
 
+TEST(Options, TheMetricsAddressIsOffUnlessItIsSaid) {
+  EXPECT_FALSE(parse({}).options.metrics_address);
+  EXPECT_THAT(describe(parse({}).options), testing::Contains("metrics-address=off"));
+  EXPECT_THAT(describe(parse({"--metrics-address", "[::1]:8000"}).options),
+              testing::Contains("metrics-address=[::1]:8000"));
+  EXPECT_THAT(parse({"--metrics-address", "localhost:http"}).error, testing::HasSubstr("--metrics-address"));
+  ::setenv("NEURON_AGENT_METRICS_ADDRESS", ":9000", 1);
+  EXPECT_EQ(parse({}).options.metrics_address, (ListenAddress{"", 9000}));
+  EXPECT_FALSE(parse({"--metrics-address", "off"}).options.metrics_address);
+  ::unsetenv("NEURON_AGENT_METRICS_ADDRESS");
+}
+
 TEST(Options, WhatIsOfferedHasFlagsAndEnvironment) {
   ::setenv("NEURON_AGENT_RESOURCES", "neuron,efa", 1);
   ::setenv("NEURON_AGENT_CORE_DEVICES", "0-3", 1);

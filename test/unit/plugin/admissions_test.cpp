@@ -30,7 +30,7 @@ struct AdmissionsTest : testing::Test {
     ASSERT_TRUE(begin(resource));
     admissions.answered(Outcome::given, mark, now);
   }
-  auto due() { return admissions.due(mark, now); }
+  auto due() { return admissions.due(admissions.look(mark), now); }
   void offer_lists(int count) {
     for (int i = 0; i < count; ++i) admissions.list_offered(now);
   }
@@ -45,10 +45,10 @@ TEST_F(AdmissionsTest, AnAnswerWaitsForEveryListToBeWritten) {
   offer_lists(2);
   ASSERT_FALSE(begin());
   written();
-  EXPECT_THAT(admissions.ready(mark, now), IsEmpty());
+  EXPECT_THAT(admissions.ready(now), IsEmpty());
   written();
-  EXPECT_THAT(admissions.ready(mark, now), ElementsAre(1));
-  EXPECT_TRUE(admissions.open(mark)) << "it has begun";
+  EXPECT_THAT(admissions.ready(now), ElementsAre(1));
+  EXPECT_TRUE(admissions.open()) << "it has begun";
 }
 
 // The hole between the decision that a list may go and its way to gRPC.
@@ -58,9 +58,9 @@ TEST_F(AdmissionsTest, NoAnswerBeginsWhileListsAreBeingHandedOut) {
   ASSERT_FALSE(begin()) << "nothing is on its way yet, but soon";
   admissions.list_offered(now);
   admissions.handed();
-  EXPECT_THAT(admissions.ready(mark, now), IsEmpty());
+  EXPECT_THAT(admissions.ready(now), IsEmpty());
   written();
-  EXPECT_THAT(admissions.ready(mark, now), ElementsAre(1));
+  EXPECT_THAT(admissions.ready(now), ElementsAre(1));
 }
 
 TEST_F(AdmissionsTest, WhenNoListHadChangedNobodyWaitsAfterwards) {
@@ -68,7 +68,7 @@ TEST_F(AdmissionsTest, WhenNoListHadChangedNobodyWaitsAfterwards) {
   ASSERT_TRUE(due().lists);
   ASSERT_FALSE(begin());
   admissions.handed();
-  EXPECT_THAT(admissions.ready(mark, now), ElementsAre(1));
+  EXPECT_THAT(admissions.ready(now), ElementsAre(1));
 }
 
 // The other half of it: the answer is being made, and is not in the ledger yet.
@@ -125,6 +125,16 @@ TEST_F(AdmissionsTest, AnAdmissionThatStopsHalfWayGetsACheckpointOfOurs) {
   EXPECT_TRUE(due.same_list);
 }
 
+TEST_F(AdmissionsTest, AnAnswerThatWasGivenAfterTheLookKeepsItsAdmissionOpen) {
+  give();
+  const auto before = admissions.look(mark);
+  written();
+  give(Resource::efa);
+  pass(1000);
+  EXPECT_FALSE(admissions.due(before, now).lists) << "the mark is not that of the newest answer, but older";
+  EXPECT_TRUE(admissions.open());
+}
+
 TEST_F(AdmissionsTest, AnAdmissionThatEndsNeedsNoCheckpointOfOurs) {
   give();
   written();
@@ -176,13 +186,13 @@ TEST_F(AdmissionsTest, WithoutWaitersALateListIsForgotten) {
 TEST_F(AdmissionsTest, AnAnswerInDoubtWaitsForAListThatIsOfferedLaterToBeWritten) {
   ASSERT_TRUE(begin());
   admissions.doubt(9, Resource::neuron, now);
-  EXPECT_TRUE(admissions.open(mark));
+  EXPECT_TRUE(admissions.open());
   written();
-  EXPECT_THAT(admissions.ready(mark, now), IsEmpty()) << "written before the list was offered";
+  EXPECT_THAT(admissions.ready(now), IsEmpty()) << "written before the list was offered";
   offer_lists(1);
-  EXPECT_THAT(admissions.ready(mark, now), IsEmpty());
+  EXPECT_THAT(admissions.ready(now), IsEmpty());
   written();
-  EXPECT_THAT(admissions.ready(mark, now), ElementsAre(9));
+  EXPECT_THAT(admissions.ready(now), ElementsAre(9));
   admissions.answered(Outcome::given, mark, now);
   ASSERT_TRUE(begin());
   admissions.doubt(10, Resource::neuron, now);
@@ -195,9 +205,9 @@ TEST_F(AdmissionsTest, AnotherKubeletOwesNothing) {
   offer_lists(1);
   ASSERT_FALSE(begin());
   admissions.kubelet_is_new();
-  EXPECT_THAT(admissions.ready(mark, now), ElementsAre(2));
+  EXPECT_THAT(admissions.ready(now), ElementsAre(2));
   admissions.answered(Outcome::refused, mark, now);
-  EXPECT_FALSE(admissions.open(mark));
+  EXPECT_FALSE(admissions.open());
 }
 
 TEST_F(AdmissionsTest, AServerThatGoesAwayTakesItsWaitersAlong) {
@@ -206,35 +216,35 @@ TEST_F(AdmissionsTest, AServerThatGoesAwayTakesItsWaitersAlong) {
   ASSERT_FALSE(begin(Resource::efa));
   EXPECT_THAT(admissions.release(Resource::efa), ElementsAre(2));
   written();
-  EXPECT_THAT(admissions.ready(mark, now), ElementsAre(1));
+  EXPECT_THAT(admissions.ready(now), ElementsAre(1));
 }
 
 TEST_F(AdmissionsTest, ANewStreamShowsItsFirstListAfterTheAdmission) {
   give();
-  ASSERT_FALSE(admissions.begin_stream(7, Resource::efa, mark, now));
-  EXPECT_THAT(admissions.ready(mark, now), IsEmpty());
+  ASSERT_FALSE(admissions.begin_stream(7, Resource::efa, now));
+  EXPECT_THAT(due().gone, IsEmpty());
   written();
-  EXPECT_THAT(admissions.ready(mark, now), ElementsAre(7));
+  EXPECT_THAT(due().gone, ElementsAre(7));
   EXPECT_FALSE(begin()) << "the list is being handed out";
   admissions.handed();
-  EXPECT_TRUE(begin() || !admissions.ready(mark, now).empty());
+  EXPECT_TRUE(begin() || !admissions.ready(now).empty());
 }
 
 TEST_F(AdmissionsTest, ANewStreamDoesNotWaitForEver) {
   give();
-  ASSERT_FALSE(admissions.begin_stream(7, Resource::efa, mark, now));
+  ASSERT_FALSE(admissions.begin_stream(7, Resource::efa, now));
   pass(3000);
   EXPECT_THAT(due().gone, ElementsAre(7));
 }
 
 TEST_F(AdmissionsTest, AnAnswerWaitsForANewStreamsFirstList) {
-  ASSERT_TRUE(admissions.begin_stream(7, Resource::efa, mark, now));
+  ASSERT_TRUE(admissions.begin_stream(7, Resource::efa, now));
   EXPECT_FALSE(begin());
   admissions.list_offered(now);
   admissions.handed();
-  EXPECT_THAT(admissions.ready(mark, now), IsEmpty());
+  EXPECT_THAT(admissions.ready(now), IsEmpty());
   written();
-  EXPECT_THAT(admissions.ready(mark, now), ElementsAre(1));
+  EXPECT_THAT(admissions.ready(now), ElementsAre(1));
 }
 
 TEST_F(AdmissionsTest, HoldersAreAskedForAfterAnAnswerAndNotWhileOneWaits) {

@@ -105,6 +105,9 @@ capabilities:
 
 {{- define "neuron-agent.args" -}}
 - run
+{{- if .Values.metrics.enabled }}
+- {{ printf "--metrics-address=:%d" (int .Values.metrics.port) | quote }}
+{{- end }}
 {{- with .Values.resourceNames }}
 - {{ printf "--resources=%s" (join "," .) | quote }}
 {{- end }}
@@ -154,6 +157,18 @@ capabilities:
   {{- with include "neuron-agent.env" . | trim }}
   env:
     {{- . | nindent 4 }}
+  {{- end }}
+  {{- if .Values.metrics.enabled }}
+  ports:
+    - name: metrics
+      containerPort: {{ int .Values.metrics.port }}
+  {{- with .Values.readinessProbe }}
+  readinessProbe:
+    httpGet:
+      path: /readyz
+      port: metrics
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
   {{- end }}
   resources:
     {{- toYaml .Values.resources | nindent 4 }}

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/model/resource.h"
+
+namespace neuron::plugin {
+
+// How far one resource is on its way to the kubelet.
+enum class ServingStep {
+  not_offered,  // the node has none of it
+  waiting,      // not registered; no kubelet, or the next attempt is due later
+  registering,  // the kubelet has been asked
+  unwatched,    // the kubelet said yes and has not opened ListAndWatch yet: it knows no unit
+  registered,   // the kubelet watches the list
+};
+
+struct ResourceReadiness {
+  model::Resource resource{};
+  ServingStep step = ServingStep::waiting;
+  friend bool operator==(const ResourceReadiness&, const ResourceReadiness&) = default;
+};
+
+// What readiness is decided from. Passive data.
+struct ServingState {
+  bool scanned = false;                      // the machine was read and judged once
+  std::vector<ResourceReadiness> resources;  // that the options allow
+  friend bool operator==(const ServingState&, const ServingState&) = default;
+};
+
+struct Readiness {
+  bool ready = false;
+  std::string text;  // one line per resource that is offered, with what is missing; or one line in their place
+};
+
+// Ready when the machine was read and every resource that the node has is registered, or there is none.
+[[nodiscard]] Readiness assess_readiness(const ServingState& state);
+
+}  // namespace neuron::plugin

@@ -1,0 +1,81 @@
+#include "tools/neuron-agent/probes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/fakes/fake_clock.h"
+#include "test/fakes/tcp_client.h"
+
+namespace neuron::agent {
+namespace {
+
+using fakes::http_get;
+
+const plugin::ServingState kWaiting{true, {{model::Resource::neuron, plugin::ServingStep::waiting}}};
+const plugin::ServingState kRegistered{true, {{model::Resource::neuron, plugin::ServingStep::registered}}};
+
+class ProbesTest : public ::testing::Test {
+ protected:
+  fakes::FakeClock clock_;
+};
+
+TEST_F(ProbesTest, ReadyIsWhatTheLoopSaidLast) {
+  Probes probes(ListenAddress{"127.0.0.1", 0}, clock_);
+  EXPECT_EQ(probes.answer("/readyz").status, 503) << "before the first turn";
+  probes.turn(kWaiting);
+  ASSERT_TRUE(probes.port());
+  EXPECT_EQ(http_get(*probes.port(), "/readyz").status, 503);
+  probes.turn(kRegistered);
+  const auto ready = http_get(*probes.port(), "/readyz");
+  EXPECT_EQ(ready.status, 200);
+  EXPECT_EQ(ready.body, "aws.amazon.com/neuron: registered\n");
+  probes.turn(kWaiting);
+  EXPECT_EQ(http_get(*probes.port(), "/readyz").status, 503) << "and back";
+}
+
+TEST_F(ProbesTest, TheLoopIsWellWhileItTurns) {
+  Probes probes(ListenAddress{"127.0.0.1", 0}, clock_);
+  probes.turn(kWaiting);
+  clock_.advance(Probes::kLoopDue);
+  EXPECT_EQ(http_get(*probes.port(), "/healthz").status, 200) << "not ready is well";
+  clock_.advance(std::chrono::seconds(2));
+  const auto stuck = http_get(*probes.port(), "/healthz");
+  EXPECT_EQ(stuck.status, 503);
+  EXPECT_EQ(stuck.body, "the main loop has not turned for 12 s\n");
+  probes.turn(kWaiting);
+  EXPECT_EQ(http_get(*probes.port(), "/healthz").status, 200);
+}
+
+TEST_F(ProbesTest, OtherPathsAreNotFound) {
+  Probes probes(ListenAddress{"127.0.0.1", 0}, clock_);
+  probes.turn(kRegistered);
+  for (const char* path : {"/metrics", "/", "/readyz/", "/healthz/x", "//readyz"}) {
+    EXPECT_EQ(http_get(*probes.port(), path).status, 404) << path;
+  }
+}
+
+TEST_F(ProbesTest, APortThatIsTakenIsTriedAgain) {
+  Probes first(ListenAddress{"127.0.0.1", 0}, clock_);
+  first.turn(kRegistered);
+  Probes second(ListenAddress{"127.0.0.1", *first.port()}, clock_);
+  second.turn(kRegistered);
+  EXPECT_FALSE(second.port());
+  const std::uint16_t port = *first.port();
+  first.stop();
+  second.turn(kRegistered);
+  EXPECT_FALSE(second.port()) << "not at every turn";
+  clock_.advance(Probes::kRetry);
+  second.turn(kRegistered);
+  EXPECT_EQ(second.port(), port);
+  EXPECT_EQ(http_get(port, "/readyz").status, 200);
+}
+
+TEST_F(ProbesTest, OffMeansNoSocket) {
+  Probes probes(std::nullopt, clock_);
+  probes.turn(kRegistered);
+  EXPECT_FALSE(probes.wanted());
+  EXPECT_FALSE(probes.port());
+}
+
+}  // namespace
+}  // namespace neuron::agent

@@ -1,0 +1,165 @@
+#include "agent/metrics/http_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <deque>
+
+#include "agent/metrics/listen_socket.h"
+#include "test/fakes/tcp_client.h"
+
+namespace neuron::metrics {
+namespace {
+
+using fakes::http_get;
+using fakes::TcpClient;
+using std::chrono::steady_clock;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class HttpServerTest : public ::testing::Test {
+ protected:
+  [[nodiscard]] std::unique_ptr<HttpServer> start(const std::string& address = "127.0.0.1:0") {
+    auto started = HttpServer::start(*parse_listen_address(address), [this](std::string_view path) {
+      ++handled_;
+      if (path == "/long") return HttpAnswer{200, std::string(kLong, 'x')};
+      return HttpAnswer{path == "/no" ? 503 : 200, "path " + std::string(path) + "\n"};
+    });
+    EXPECT_TRUE(started) << started.error().message;
+    return started ? *std::move(started) : nullptr;
+  }
+  static std::string answer_to(const HttpServer& server, const std::string& request) {
+    TcpClient client(server.port());
+    client.send(request);
+    return client.receive();
+  }
+
+  static constexpr std::size_t kLong = 8'000'000;  // more than the kernel keeps for a client that does not read
+  std::atomic<int> handled_ = 0;
+};
+
+TEST_F(HttpServerTest, GetAnswersStatusAndBodyAndCloses) {
+  const auto server = start();
+  const std::string all = answer_to(*server, "GET /a%20b?x=1 HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(all, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(all, HasSubstr("Content-Type: text/plain; charset=utf-8\r\n"));
+  EXPECT_THAT(all, HasSubstr("Connection: close\r\n"));
+  EXPECT_THAT(all, EndsWith("\r\n\r\npath /a%20b\n")) << "as it was sent, without the query";
+  EXPECT_EQ(http_get(server->port(), "/no").status, 503);
+  EXPECT_EQ(http_get(server->port(), "/../../etc/passwd").body, "path /../../etc/passwd\n") << "a name, no file";
+}
+
+TEST_F(HttpServerTest, HeadIsGetWithoutTheBody) {
+  const auto server = start();
+  const std::string all = answer_to(*server, "HEAD /no HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(all, StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(all, HasSubstr("Content-Length: 9\r\n"));
+  EXPECT_THAT(all, EndsWith("\r\n\r\n"));
+}
+
+TEST_F(HttpServerTest, OtherMethodsAreRefused) {
+  const auto server = start();
+  for (const std::string method : {"POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT", "BREW"}) {
+    const std::string all =
+        answer_to(*server, method + " /readyz HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000000\r\n\r\nbody");
+    EXPECT_THAT(all, StartsWith("HTTP/1.1 405 ")) << method;
+    EXPECT_THAT(all, HasSubstr("Allow: GET, HEAD\r\n")) << method;
+  }
+  EXPECT_EQ(handled_, 0);
+}
+
+TEST_F(HttpServerTest, WhatIsNoHttpOrTooLargeReachesNobody) {
+  const auto server = start();
+  const std::string large(HttpServer::kRequestBytes, 'a');
+  for (const std::string& request :
+       {std::string("\x16\x03\x01 no http\r\n\r\n"), "GET /" + large + " HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: h\r\nX: " + large + "\r\n\r\n", std::string("GET / HTTP/9.9\r\nHost: h\r\n\r\n")}) {
+    EXPECT_THAT(answer_to(*server, request), testing::Not(HasSubstr("200 OK"))) << request.substr(0, 40);
+  }
+  EXPECT_EQ(handled_, 0);
+  EXPECT_EQ(http_get(server->port(), "/").status, 200);
+}
+
+TEST_F(HttpServerTest, SlowClientsHoldUpNobodyAndAreDropped) {
+  const auto server = start();
+  TcpClient unread(server->port());
+  unread.send("GET /long HTTP/1.1\r\nHost: h\r\n\r\n");
+  const auto asked = steady_clock::now();
+  EXPECT_EQ(http_get(server->port(), "/").status, 200);
+  std::deque<TcpClient> silent;
+  for (int i = 0; i < 5; ++i) silent.emplace_back(server->port()).send("GET /half HTTP");
+  EXPECT_EQ(http_get(server->port(), "/").status, 200);
+  EXPECT_LT(steady_clock::now() - asked, HttpServer::kIdle) << "waited for the slow ones";
+  for (TcpClient& client : silent) {
+    EXPECT_EQ(client.receive(), "") << "until the server closes";
+  }
+  EXPECT_LT(unread.receive().size(), kLong) << "dropped before the others, with what the kernels had taken";
+}
+
+TEST_F(HttpServerTest, OneHostCannotTakeAllConnections) {
+  const auto server = start();
+  std::deque<TcpClient> crowd;
+  for (unsigned i = 0; i < HttpServer::kMostClients; ++i) {
+    crowd.emplace_back(server->port()).send("GET /half HTTP");
+  }
+  // 127.0.0.1 has used up its share; a client from another address of this machine has not.
+  TcpClient other(server->port(), "127.0.0.1", "127.0.0.2");
+  other.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(other.receive(), StartsWith("HTTP/1.1 200 "));
+  crowd.clear();
+  const auto until = steady_clock::now() + std::chrono::seconds(20);
+  while (http_get(server->port(), "/").status != 200) ASSERT_LT(steady_clock::now(), until) << "the places stay taken";
+}
+
+TEST_F(HttpServerTest, EveryAddressIsIpv4AndIpv6) {
+  const auto server = start(":0");
+  EXPECT_EQ(http_get(server->port(), "/").status, 200);
+  if (!open_listen_socket({"::1", 0})) GTEST_SKIP() << "no IPv6 here";
+  EXPECT_EQ(http_get(server->port(), "/", "::1").status, 200);
+}
+
+TEST_F(HttpServerTest, OneAddressIsNoOther) {
+  const auto server = start("127.0.0.1:0");
+  EXPECT_FALSE(TcpClient(server->port(), "127.0.0.2").connected());
+  if (!open_listen_socket({"::1", 0})) GTEST_SKIP() << "no IPv6 here";
+  EXPECT_FALSE(TcpClient(server->port(), "::1").connected());
+  const auto ipv6 = start("[::1]:0");
+  EXPECT_EQ(http_get(ipv6->port(), "/", "::1").status, 200);
+  EXPECT_FALSE(TcpClient(ipv6->port()).connected());
+}
+
+TEST_F(HttpServerTest, APortThatIsTakenIsUnavailableUntilItIsFree) {
+  auto first = start(":0");
+  const ListenAddress same{"", first->port()};
+  const auto second = HttpServer::start(same, [](std::string_view) { return HttpAnswer{}; });
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ErrorCode::unavailable);
+  EXPECT_THAT(second.error().message, HasSubstr(to_string(same)));
+  EXPECT_EQ(http_get(first->port(), "/").status, 200);
+  first.reset();
+  EXPECT_NE(start(to_string(same)), nullptr) << "connections that linger do not count";
+}
+
+TEST_F(HttpServerTest, AnAddressOfAnotherMachineIsNotFound) {
+  const auto server = HttpServer::start({"192.0.2.1", 0}, [](std::string_view) { return HttpAnswer{}; });
+  ASSERT_FALSE(server);
+  EXPECT_EQ(server.error().code, ErrorCode::not_found);
+}
+
+TEST_F(HttpServerTest, EndsAtOnceWhateverItsClientsDo) {
+  auto server = start();
+  TcpClient half(server->port());
+  half.send("GET /half HTTP");
+  TcpClient unread(server->port());
+  unread.send("GET /long HTTP/1.1\r\nHost: h\r\n\r\n");
+  ASSERT_EQ(http_get(server->port(), "/").status, 200);
+  const auto asked = steady_clock::now();
+  server.reset();
+  EXPECT_LT(steady_clock::now() - asked, std::chrono::milliseconds(500));
+  EXPECT_EQ(half.receive(), "");
+}
+
+}  // namespace
+}  // namespace neuron::metrics

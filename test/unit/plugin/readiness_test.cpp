@@ -1,0 +1,56 @@
+#include "plugin/device/readiness.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace neuron::plugin {
+namespace {
+
+using model::Resource;
+
+TEST(Readiness, ANodeThatWasNotReadIsNotReady) {
+  const Readiness all = assess_readiness({});
+  EXPECT_FALSE(all.ready);
+  EXPECT_EQ(all.text, "the machine has not been read yet\n");
+}
+
+TEST(Readiness, EveryResourceThatTheNodeHasIsRegistered) {
+  const Readiness all = assess_readiness(
+      {true, {{Resource::neuron, ServingStep::registered}, {Resource::efa, ServingStep::not_offered}}});
+  EXPECT_TRUE(all.ready);
+  EXPECT_EQ(all.text, "aws.amazon.com/neuron: registered\n") << "what the node lacks is not named";
+}
+
+TEST(Readiness, OneThatIsOnItsWayIsEnoughToWait) {
+  for (const ServingStep step : {ServingStep::waiting, ServingStep::registering, ServingStep::unwatched}) {
+    for (const bool first : {true, false}) {
+      const Readiness all = assess_readiness({true,
+                                              {{Resource::neuron, first ? step : ServingStep::registered},
+                                               {Resource::neuroncore, first ? ServingStep::registered : step}}});
+      EXPECT_FALSE(all.ready);
+    }
+  }
+}
+
+TEST(Readiness, TheLinesSayWhatIsMissing) {
+  const Readiness all = assess_readiness({true,
+                                          {{Resource::neuroncore, ServingStep::waiting},
+                                           {Resource::neuron, ServingStep::unwatched},
+                                           {Resource::neurondevice, ServingStep::registered},
+                                           {Resource::efa, ServingStep::registering}}});
+  EXPECT_EQ(all.text,
+            "aws.amazon.com/neuroncore: not registered; waiting for the kubelet, or for the next attempt\n"
+            "aws.amazon.com/neuron: waiting for the kubelet to ask for its list\n"
+            "aws.amazon.com/neurondevice: registered\n"
+            "vpc.amazonaws.com/efa: waiting for the kubelet to accept it\n");
+}
+
+TEST(Readiness, ANodeWithNothingToOfferIsReady) {
+  EXPECT_TRUE(assess_readiness({true, {}}).ready);
+  const Readiness all = assess_readiness({true, {{Resource::neuron, ServingStep::not_offered}}});
+  EXPECT_TRUE(all.ready);
+  EXPECT_EQ(all.text, "nothing to offer on this node\n");
+}
+
+}  // namespace
+}  // namespace neuron::plugin

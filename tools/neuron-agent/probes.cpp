@@ -1,0 +1,70 @@
+#include "tools/neuron-agent/probes.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+namespace neuron::agent {
+
+Probes::Probes(std::optional<ListenAddress> address, const Clock& clock)
+    : address_(std::move(address)),
+      clock_(clock),
+      turned_at_(clock.now()),
+      readiness_(std::make_shared<const plugin::Readiness>(plugin::assess_readiness(state_))) {}
+
+void Probes::turn(const plugin::ServingState& state) {
+  const SteadyTime now = clock_.now();
+  std::shared_ptr<const plugin::Readiness> changed;
+  if (state != state_) {
+    state_ = state;
+    changed = std::make_shared<const plugin::Readiness>(plugin::assess_readiness(state));
+  }
+  {
+    const MutexLock lock(mutex_);
+    turned_at_ = now;
+    if (changed) readiness_.swap(changed);
+  }
+  if (address_ && !server_ && now >= retry_at_) serve(now);
+}
+
+void Probes::serve(SteadyTime now) {
+  auto started = metrics::HttpServer::start(*address_, [this](std::string_view path) { return answer(path); });
+  if (!started) {
+    retry_at_ = now + kRetry;
+    if (started.error().message != last_error_) {
+      spdlog::warn(
+          "probes not answered, so that Kubernetes cannot tell whether this agent is ready: {}; devices are served all "
+          "the same; trying again",
+          started.error().message);
+    }
+    last_error_ = started.error().message;
+    return;
+  }
+  server_ = *std::move(started);
+  last_error_.clear();
+  spdlog::info("probes answered on {}", to_string(ListenAddress{address_->host, server_->port()}));
+}
+
+std::optional<std::uint16_t> Probes::port() const {
+  return server_ ? std::optional(server_->port()) : std::nullopt;
+}
+
+metrics::HttpAnswer Probes::answer(std::string_view path) const {
+  SteadyTime turned_at;
+  std::shared_ptr<const plugin::Readiness> readiness;
+  {
+    const MutexLock lock(mutex_);
+    turned_at = turned_at_;
+    readiness = readiness_;
+  }
+  constexpr int kOk = 200;
+  constexpr int kNotFound = 404;
+  constexpr int kUnavailable = 503;
+  if (path == "/readyz") return {readiness->ready ? kOk : kUnavailable, readiness->text};
+  if (path != "/healthz") return {kNotFound, "there are /healthz and /readyz\n"};
+  const auto age = clock_.now() - turned_at;
+  if (age <= kLoopDue) return {kOk, "ok\n"};
+  return {kUnavailable, fmt::format("the main loop has not turned for {} s\n",
+                                    std::chrono::duration_cast<std::chrono::seconds>(age).count())};
+}
+
+}  // namespace neuron::agent

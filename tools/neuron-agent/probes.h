@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "agent/base/clock.h"
+#include "agent/base/listen_address.h"
+#include "agent/base/mutex.h"
+#include "agent/metrics/http_server.h"
+#include "plugin/device/readiness.h"
+
+namespace neuron::agent {
+
+// Answers the kubelet's probes on --metrics-address: /healthz, whether main's loop turns, and /readyz. The loop tells
+// how things stand; the server's thread reads the last word, under a lock that nobody holds during I/O. A port that is
+// taken keeps nothing else from being served: it is said once and tried again.
+class Probes {
+ public:
+  static constexpr std::chrono::seconds kLoopDue{10};  // the loop turns every 2 s when nothing happens
+  static constexpr std::chrono::seconds kRetry{5};     // after the port was taken
+
+  // `address`: nullopt answers nobody. `clock` must outlive it.
+  Probes(std::optional<ListenAddress> address, const Clock& clock);
+
+  [[nodiscard]] bool wanted() const { return address_.has_value(); }
+
+  // Main's thread, at every turn of its loop; starts the server where there is none yet.
+  void turn(const plugin::ServingState& state) EXCLUDES(mutex_);
+  void stop() { server_.reset(); }                          // main's thread
+  [[nodiscard]] std::optional<std::uint16_t> port() const;  // main's thread; nullopt: not served
+
+  // Any thread.
+  [[nodiscard]] metrics::HttpAnswer answer(std::string_view path) const EXCLUDES(mutex_);
+
+ private:
+  void serve(SteadyTime now);
+
+  const std::optional<ListenAddress> address_;
+  const Clock& clock_;
+  SteadyTime retry_at_{};
+  std::string last_error_;      // as logged
+  plugin::ServingState state_;  // that readiness_ was made of
+
+  mutable Mutex mutex_;
+  SteadyTime turned_at_ GUARDED_BY(mutex_);
+  std::shared_ptr<const plugin::Readiness> readiness_ GUARDED_BY(mutex_);  // never null
+
+  std::unique_ptr<metrics::HttpServer> server_;  // last: its thread reads the members above
+};
+
+}  // namespace neuron::agent
