@@ -53,8 +53,8 @@ void Holders::learn_names(const std::vector<rpc::PodDevices>& listed) {
 }
 
 const StoredHoldings* Holders::stored() {
-  if (stored_ && stored_->mark == checkpoint_mark(checkpoint_path_)) return &*stored_;
-  auto read = read_checkpoint(checkpoint_path_);
+  if (stored_ && stored_->mark == checkpoint_.mark()) return &*stored_;
+  auto read = checkpoint_.read();
   if (read) {
     error_.clear();
     stored_ = *std::move(read);
@@ -78,7 +78,7 @@ std::optional<holdings::ShownHoldings> Holders::merged(SteadyTime now) {
   if (listed_) all.listed = *listed_;
   // The checkpoint says nothing of a container that is being admitted.
   all.asked_at = listed_ ? asked_at_ : now - holdings::Ledger::kAdmission;
-  all.stored_mark = stored != nullptr ? stored->mark : checkpoint_mark(checkpoint_path_);
+  all.stored_mark = stored != nullptr ? stored->mark : checkpoint_.mark();
   if (stored == nullptr) return all;
   std::set<std::pair<std::string, std::string>> shown;  // (resource, id)
   for (const auto& one : all.listed) {

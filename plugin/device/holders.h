@@ -10,7 +10,7 @@
 #include "agent/base/clock.h"
 #include "agent/rpc/pod_resources.h"
 #include "plugin/device/allocation_desk.h"
-#include "plugin/kubelet/checkpoint.h"
+#include "plugin/kubelet/checkpoint_source.h"
 
 namespace neuron::plugin {
 
@@ -22,8 +22,8 @@ class Holders {
   enum class Source { list_and_checkpoint, list, checkpoint, nothing };
 
   // `interval`: see wants_fresh_checkpoint.
-  Holders(std::string checkpoint_path, std::chrono::milliseconds interval)
-      : checkpoint_path_(std::move(checkpoint_path)), interval_(interval) {}
+  Holders(const CheckpointSource& checkpoint, std::chrono::milliseconds interval)
+      : checkpoint_(checkpoint), interval_(interval) {}
 
   // The kubelet's newest List, asked at `asked_at`. From then on, what the checkpoint alone shows of its pods, such as
   // their init containers, is shown as theirs too.
@@ -52,7 +52,7 @@ class Holders {
   // Which pods the checkpoint's uids are, from entries that both sources show.
   void learn_names(const std::vector<rpc::PodDevices>& listed);
 
-  std::string checkpoint_path_;
+  const CheckpointSource& checkpoint_;
   std::chrono::milliseconds interval_;
   std::string error_;  // as last logged
   Source source_ = Source::nothing;

@@ -8,16 +8,16 @@
 #include <string>
 
 #include "agent/base/clock.h"
-#include "plugin/device/plugin_server.h"
+#include "plugin/device/kubelet_port.h"
 
 namespace neuron::plugin {
 
-// One resource on its way to the kubelet and back to it. Passive data; the supervisor drives it.
+// One resource on its way to the kubelet and back to it. Passive data; DeviceManager drives it.
 struct ServedResource {
   enum class Phase { idle, registering, registered };
 
   model::Resource resource{};
-  std::unique_ptr<PluginServer> server;  // nullptr: not served (nothing to offer, or no kubelet yet)
+  std::unique_ptr<ResourceServer> server;  // nullptr: not served (nothing to offer, or no kubelet yet)
   Phase phase = Phase::idle;
   std::optional<SteadyTime> retry_at;  // when to register next
   std::chrono::milliseconds backoff{0};

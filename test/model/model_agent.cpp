@@ -7,40 +7,66 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kAskAfterFailure{1000};  // as in plugin/device/supervisor_publish.cpp
-constexpr milliseconds kAskWhileWithheld{500};
+constexpr milliseconds kInterval{10000};  // --pod-resources-interval's default
 
 }  // namespace
 
-struct ModelAgent::Served final : PluginSocket {
-  ModelAgent& agent;
-  model::Resource resource;
-  std::string path;
-  plugin::UnitListPtr last_list;
-  std::shared_ptr<bool> open = std::make_shared<bool>(true);  // dies with this
-
-  Served(ModelAgent& owner, model::Resource of, std::string at) : agent(owner), resource(of), path(std::move(at)) {
-    listen_at(path, *this);
+// A served resource: what PluginServer and DevicePluginService are over gRPC.
+class ModelAgent::Socket final : public plugin::ResourceServer, public PluginSocket {
+ public:
+  Socket(ModelAgent& agent, model::Resource resource, std::string path)
+      : agent_(agent), resource_(resource), path_(std::move(path)) {
+    agent_.sockets_[path_] = this;
+    listen_at(path_, *this);
   }
-  ~Served() override { stop_listening(path); }
+  ~Socket() override {
+    stop_listening(path_);
+    if (!lost_) agent_.sockets_.erase(path_);
+  }
+
+  [[nodiscard]] const std::string& endpoint() const override { return path_; }
+  [[nodiscard]] std::size_t watchers() const override { return watched_ ? 1 : 0; }
+  void publish(plugin::UnitListPtr units) override {
+    newest_ = std::move(units);
+    if (watched_) send();
+  }
+  void end_streams() override { watched_ = false; }
+  void close() override { watched_ = false; }
+
+  // The kubelet has wiped the directory: nobody reaches this one any more.
+  void lose() {
+    lost_ = true;
+    watched_ = false;
+    stop_listening(path_);
+  }
+  // The kubelet opens ListAndWatch.
+  void watch() {
+    agent_.admissions_.open_stream(resource_, [this, alive = std::weak_ptr<bool>(alive_)] {
+      if (alive.expired()) return;
+      watched_ = true;
+      send();
+    });
+  }
 
   Result<std::vector<std::string>> preferred(const std::vector<std::string>& available,
                                              const std::vector<std::string>& must_include, int size) override {
-    agent.admissions_.called();
-    return agent.desk_.prefer(resource, available, must_include, size);
+    agent_.admissions_.called();
+    return agent_.desk_.prefer(resource_, available, must_include, size);
   }
 
   Result<v1beta1::ContainerAllocateResponse> allocate(const std::vector<std::string>& ids) override {
-    const auto self = agent.shared_from_this();
-    const std::weak_ptr<bool> socket = open;
-    const model::Resource asked = resource;
-    self->wait_for([&](plugin::AdmissionGate::Go go) { self->admissions_.answer(asked, std::move(go)); });
-    if (!socket.expired() && self->desk_.doubtful(asked, ids)) {
-      self->wait_for([&](plugin::AdmissionGate::Go go) { self->admissions_.doubt(asked, std::move(go)); });
+    const auto agent = agent_.shared_from_this();
+    const std::weak_ptr<bool> alive = alive_;
+    const model::Resource resource = resource_;
+    agent->wait_for([&](plugin::AdmissionGate::Go go) { agent->admissions_.answer(resource, std::move(go)); });
+    if (!alive.expired() && agent->desk_.doubtful(resource, ids)) {
+      ++agent->answers_in_doubt_;
+      agent->wait_for([&](plugin::AdmissionGate::Go go) { agent->admissions_.doubt(resource, std::move(go)); });
+      --agent->answers_in_doubt_;
     }
-    const Result<plugin::ContainerAnswer> answer = self->desk_.allocate(asked, ids);
-    self->admissions_.answered(answer ? plugin::Admissions::Outcome::given : plugin::Admissions::Outcome::refused);
-    if (socket.expired()) return fail(ErrorCode::unavailable, "nobody listens");
+    const Result<plugin::ContainerAnswer> answer = agent->desk_.allocate(resource, ids);
+    agent->admissions_.answered(answer ? plugin::Admissions::Outcome::given : plugin::Admissions::Outcome::refused);
+    if (alive.expired() || lost_) return fail(ErrorCode::unavailable, "nobody listens");
     if (!answer) return fail(answer.error());
     v1beta1::ContainerAllocateResponse response;
     for (const auto& [name, value] : answer->envs) (*response.mutable_envs())[name] = value;
@@ -50,71 +76,99 @@ struct ModelAgent::Served final : PluginSocket {
       spec->set_container_path(node.container_path);
       spec->set_permissions("rw");
     }
-    agent.world_.given(resource, ids);
+    agent->world_.given(resource, ids);
     return response;
   }
+
+ private:
+  void send() {
+    agent_.admissions_.list_offered();
+    agent_.world_.send(resource_, newest_);
+  }
+
+  ModelAgent& agent_;
+  const model::Resource resource_;
+  const std::string path_;
+  plugin::UnitListPtr newest_;
+  bool watched_ = false;
+  bool lost_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // dies with this
 };
 
-ModelAgent::ModelAgent(AgentWorld world, std::string name) : world_(std::move(world)), name_(std::move(name)) {}
+ModelAgent::ModelAgent(AgentWorld world, std::string name)
+    : world_(std::move(world)),
+      name_(std::move(name)),
+      manager_({name_, kInterval, world_.offer}, {world_.time, desk_, admissions_, world_.checkpoint, *this}) {}
 
 ModelAgent::~ModelAgent() = default;
 
-void ModelAgent::later(SteadyTime::duration delay, void (ModelAgent::*call)()) {
-  world_.time.after(delay, [weak = weak_from_this(), call] {
-    if (const auto self = weak.lock()) (*self.*call)();
+void ModelAgent::later(SteadyTime::duration delay, std::function<void(ModelAgent&)> call) {
+  world_.time.after(delay, [weak = weak_from_this(), call = std::move(call)] {
+    if (const auto self = weak.lock()) call(*self);
+  });
+}
+
+template <typename Event>
+void ModelAgent::tell(Event event) {
+  later(SteadyTime::duration{0}, [event = std::move(event)](ModelAgent& agent) {
+    agent.manager_.handle(event);
+    agent.turn();
   });
 }
 
 void ModelAgent::start(plugin::NodeViewPtr view) {
   desk_.set_view(std::move(view));
-  ask_holders();
+  plugin::KubeletDirectory::News news;
+  news.usable = true;
+  manager_.handle(news);
 }
 
 void ModelAgent::set_view(plugin::NodeViewPtr view) {
   desk_.set_view(std::move(view));
-  if (!holders_known_) return;
-  apply_holders();
-  connect_all();
-  admissions_.want_lists();
-  wake();
-}
-
-void ModelAgent::checkpoint_changed() {
-  apply_holders();
-  admissions_.checkpoint_written();
-  wake();
+  tell(plugin::SnapshotChanged{});
 }
 
 void ModelAgent::kubelet_appeared() {
-  served_.clear();  // the kubelet has wiped the sockets
-  admissions_.kubelet_is_new();
-  holders_.kubelet_is_new();
-  connect_all();
+  ++kubelets_;
+  for (const auto& [path, socket] : sockets_) socket->lose();
+  sockets_.clear();
+  plugin::KubeletDirectory::News news;
+  news.kubelet_appeared = true;
+  manager_.handle(news);
+  turn();
 }
 
-void ModelAgent::connect_all() {
-  if (!holders_known_ || !desk_.view() || !served_.empty()) return;
-  for (const model::Resource resource : model::kAllResources) {
-    auto list = desk_.unit_list(resource);
-    if (!list || list->empty()) continue;
-    auto served = std::make_unique<Served>(
-        *this, resource,
-        name_ + "-" + std::string(model::short_name(resource)) + "-" + std::to_string(++endpoints_made_));
-    if (!world_.connect(resource, served->path)) return served_.clear();
-    served->last_list = std::make_shared<const plugin::UnitList>(*std::move(list));
-    send(*served);
-    served_.push_back(std::move(served));
-  }
+Result<std::unique_ptr<plugin::ResourceServer>> ModelAgent::serve(model::Resource resource) {
+  const std::string path =
+      name_ + "-" + std::string(model::short_name(resource)) + "-" + std::to_string(++endpoints_made_);
+  return std::make_unique<Socket>(*this, resource, path);
 }
 
-void ModelAgent::send(const Served& served) {
-  admissions_.list_offered();
-  desk_.note_published(served.resource, *served.last_list);
-  world_.send(served.resource, served.last_list);
+bool ModelAgent::exists(const std::string& endpoint) const {
+  return sockets_.contains(endpoint);
+}
+
+void ModelAgent::start_registration(model::Resource resource, const std::string& endpoint) {
+  later(SteadyTime::duration{0}, [resource, endpoint](ModelAgent& agent) {
+    const auto found = agent.sockets_.find(endpoint);
+    std::optional<Error> error;
+    if (found == agent.sockets_.end() || !agent.world_.connect(resource, endpoint)) {
+      error = Error{ErrorCode::unavailable, "there is no kubelet"};
+    } else {
+      found->second->watch();
+    }
+    agent.tell(plugin::RegisterDone{resource, endpoint, std::move(error)});
+  });
+}
+
+void ModelAgent::ask_holders(SteadyTime now) {
+  world_.list([weak = weak_from_this(), now](const auto& answer) {
+    if (const auto self = weak.lock()) self->tell(plugin::HoldersListed{now, answer});
+  });
 }
 
 void ModelAgent::wake() {
-  later(SteadyTime::duration{0}, &ModelAgent::run_timers);
+  later(SteadyTime::duration{0}, [](ModelAgent& agent) { agent.turn(); });
 }
 
 void ModelAgent::wait_for(const std::function<void(plugin::AdmissionGate::Go)>& begin) {
@@ -123,81 +177,17 @@ void ModelAgent::wait_for(const std::function<void(plugin::AdmissionGate::Go)>& 
   while (!*begun) world_.time.advance(milliseconds(1));
 }
 
-bool ModelAgent::publish_changed() {
-  bool published = false;
-  for (const auto& served : served_) {
-    auto list = desk_.unit_list(served->resource);
-    if (!list || *served->last_list == *list) continue;
-    served->last_list = std::make_shared<const plugin::UnitList>(*std::move(list));
-    send(*served);
-    published = true;
-  }
-  return published;
-}
-
-void ModelAgent::publish_again() {
-  for (const auto& served : served_) {
-    if (served->resource != model::Resource::efa) return send(*served);
-  }
-}
-
-void ModelAgent::ask_holders() {
-  admissions_.asking_holders();
-  if (asking_holders_) return;
-  asking_holders_ = true;
-  world_.list([weak = weak_from_this(), asked_at = world_.time.now()](const auto& answer) {
-    if (const auto self = weak.lock()) self->listed(asked_at, answer);
-  });
-}
-
-void ModelAgent::listed(SteadyTime asked_at, const Result<std::vector<rpc::PodDevices>>& answer) {
-  asking_holders_ = false;
-  if (answer) {
-    holders_.set_listed(*answer, asked_at);
-  } else {
-    holders_.list_failed();
-  }
-  const bool first = !holders_known_;
-  holders_known_ = true;
-  apply_holders();
-  if (first) connect_all();
-  if (holders_.wants_fresh_checkpoint(world_.time.now())) admissions_.want_checkpoint();
-  if (desk_.holds_anything()) admissions_.want_holders(answer ? ask_interval() : kAskAfterFailure);
-  wake();
-}
-
-milliseconds ModelAgent::ask_interval() const {
-  const bool withheld = std::any_of(served_.begin(), served_.end(),
-                                    [this](const auto& served) { return desk_.withholds(served->resource); });
-  return withheld ? std::min(kAskWhileWithheld, kInterval) : kInterval;
-}
-
-void ModelAgent::apply_holders() {
-  if (!holders_known_) return;
-  const auto shown = holders_.merged(world_.time.now());
-  if (!shown) return;
-  desk_.reconcile(*shown);
-  if (const auto* written = holders_.written()) desk_.confirm(written->holdings, written->mark);
-  if (desk_.holds_anything() && !asking_holders_) admissions_.want_holders_by(ask_interval());
-  admissions_.want_lists();
-  wake();
-}
-
-void ModelAgent::run_timers() {
-  const SteadyTime now = world_.time.now();
+void ModelAgent::turn() {
   const plugin::Admissions::Look before = admissions_.look();
-  world_.deliver_events();
-  const plugin::AdmissionGate::Due due = admissions_.due(before);
-  asks_by_list_ = due.list_for_doubt;
-  const bool published = due.lists && publish_changed();
-  if (!published && (due.same_list || due.list_for_doubt)) publish_again();
-  asks_by_list_ = false;
-  if (due.lists) admissions_.handed();
-  if (due.holders) ask_holders();
-  const std::optional<SteadyTime> next = admissions_.next();
+  plugin::KubeletDirectory::News news;
+  news.checkpoints_written = world_.take_events();
+  manager_.handle(news);
+  manager_.turn(before);
+  const SteadyTime now = world_.time.now();
+  const std::optional<SteadyTime> next = manager_.next();
   if (!next || (timer_at_ && *timer_at_ > now && *timer_at_ <= *next)) return;
   timer_at_ = std::max(*next, now + microseconds(1));
-  later(*timer_at_ - now, &ModelAgent::run_timers);
+  later(*timer_at_ - now, [](ModelAgent& agent) { agent.turn(); });
 }
 
 }  // namespace neuron::check

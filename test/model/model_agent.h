@@ -1,15 +1,12 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "plugin/device/admission_gate.h"
-#include "plugin/device/allocation_desk.h"
-#include "plugin/device/holders.h"
+#include "plugin/device/device_manager.h"
 #include "test/model/paths.h"
 #include "test/model/timeline.h"
 
@@ -19,7 +16,6 @@ namespace neuron::check {
 struct AgentWorld {
   Timeline& time;
   CheckpointFile& checkpoint;
-  std::string checkpoint_path;
   plugin::ResponseOptions response;
   core::OfferPolicy offer;
   // PodResources List: answers later, or with an error.
@@ -29,61 +25,61 @@ struct AgentWorld {
   std::function<void(model::Resource, plugin::UnitListPtr)> send;
   // Register: the kubelet connects to `path`. False: there is no kubelet.
   std::function<bool(model::Resource, const std::string& path)> connect;
-  // Every inotify event that waits is delivered.
-  std::function<void()> deliver_events;
+  std::function<bool()> kubelet_is_there;
+  // How many writes of the checkpoint inotify has yet to tell; none afterwards.
+  std::function<int()> take_events;
   // Each answer of Allocate that was given.
   std::function<void(model::Resource, const std::vector<std::string>& ids)> given;
 };
 
-// One agent process: the real desk, AdmissionGate and Holders, wired as plugin/device/supervisor*.cpp does, on
-// simulated time. Held by shared_ptr: what it has scheduled dies with it.
-class ModelAgent : public std::enable_shared_from_this<ModelAgent> {
+// One agent process on simulated time: the real DeviceManager, AdmissionGate and AllocationDesk, called as Supervisor
+// and DevicePluginService call them. Held by shared_ptr: what it has scheduled dies with it.
+class ModelAgent : public plugin::KubeletPort, public std::enable_shared_from_this<ModelAgent> {
  public:
   ModelAgent(AgentWorld world, std::string name);
-  ~ModelAgent();
+  ~ModelAgent() override;
   ModelAgent(const ModelAgent&) = delete;
   ModelAgent& operator=(const ModelAgent&) = delete;
 
   void start(plugin::NodeViewPtr view);
   void set_view(plugin::NodeViewPtr view);  // the monitor published
-  void checkpoint_changed();                // inotify
+  void wake();                              // inotify has something to tell, or an event has come
   void kubelet_appeared();
 
   // True once it knows who holds what and may answer.
-  [[nodiscard]] bool serving() const { return holders_known_ && desk_.view() != nullptr; }
-  [[nodiscard]] bool asks_by_list() const { return asks_by_list_; }  // the list being sent is for an Allocate in doubt
+  [[nodiscard]] bool serving() const { return manager_.knows_holders() && desk_.view() != nullptr; }
+  [[nodiscard]] bool asks_by_list() const { return answers_in_doubt_ > 0; }  // a list now is for an Allocate in doubt
   [[nodiscard]] const plugin::AllocationDesk& desk() const { return desk_; }
 
- private:
-  struct Served;
+  // plugin::KubeletPort
+  [[nodiscard]] Result<std::unique_ptr<plugin::ResourceServer>> serve(model::Resource resource) override;
+  [[nodiscard]] bool exists(const std::string& endpoint) const override;
+  [[nodiscard]] bool somebody_listens(const std::string& /*socket*/) const override { return false; }
+  [[nodiscard]] std::uint64_t kubelet() const override { return world_.kubelet_is_there() ? kubelets_ : 0; }
+  void start_registration(model::Resource resource, const std::string& endpoint) override;
+  void ask_holders(SteadyTime now) override;
+  void ask_allocatable(SteadyTime /*now*/) override {}
 
-  void later(SteadyTime::duration delay, void (ModelAgent::*call)());
-  void run_timers();
-  void connect_all();
-  void wake();
-  bool publish_changed();
-  void publish_again();
-  void send(const Served& served);
+ private:
+  class Socket;
+
+  void later(SteadyTime::duration delay, std::function<void(ModelAgent&)> call);
+  template <typename Event>
+  void tell(Event event);
+  void turn();
   // Runs what begins the answer, and lets the world go on until it has been called.
   void wait_for(const std::function<void(plugin::AdmissionGate::Go)>& begin);
-  void ask_holders();
-  void listed(SteadyTime asked_at, const Result<std::vector<rpc::PodDevices>>& answer);
-  void apply_holders();
-  [[nodiscard]] std::chrono::milliseconds ask_interval() const;
-
-  static constexpr std::chrono::milliseconds kInterval{10000};  // --pod-resources-interval's default
 
   AgentWorld world_;
   std::string name_;
-  plugin::AllocationDesk desk_{world_.response, [this] { return world_.checkpoint.mark(); }, world_.time, world_.offer};
-  plugin::Holders holders_{world_.checkpoint_path, kInterval};
-  std::vector<std::unique_ptr<Served>> served_;
+  std::uint64_t kubelets_ = 1;  // that were met
   int endpoints_made_ = 0;
-  bool holders_known_ = false;
-  bool asking_holders_ = false;
-  bool asks_by_list_ = false;
+  int answers_in_doubt_ = 0;
+  std::map<std::string, Socket*> sockets_;  // that exist
+  plugin::AllocationDesk desk_{world_.response, [this] { return world_.checkpoint.mark(); }, world_.time, world_.offer};
   plugin::AdmissionGate admissions_{world_.time, [this] { return world_.checkpoint.mark(); }, [this] { wake(); }};
   std::optional<SteadyTime> timer_at_;
+  plugin::DeviceManager manager_;
 };
 
 }  // namespace neuron::check

@@ -25,7 +25,6 @@ T* find(const std::map<std::string, T*>& in, const std::string& path) {
   return found == in.end() ? nullptr : found->second;
 }
 
-// As plugin::parse_checkpoint reads the real file.
 std::vector<holdings::ShownHolding> shown(const sim::Checkpoint& content) {
   std::vector<holdings::ShownHolding> all;
   for (const sim::CheckpointEntry& entry : content.entries) {
@@ -58,8 +57,12 @@ CheckpointFile::~CheckpointFile() {
 
 void CheckpointFile::land(const sim::Checkpoint& content) {
   content_ = content;
-  holdings_ = shown(content);
   ++mark_;
+}
+
+Result<plugin::StoredHoldings> CheckpointFile::read() const {
+  if (!content_) return fail(ErrorCode::not_found, path_);
+  return plugin::StoredHoldings{shown(*content_), mark_};
 }
 
 }  // namespace neuron::check
@@ -104,18 +107,3 @@ Result<Checkpoint> read_checkpoint(const std::string& path) {
 }
 
 }  // namespace neuron::sim
-
-namespace neuron::plugin {
-
-holdings::AdmissionMark checkpoint_mark(const std::string& path) {
-  const check::CheckpointFile* file = check::find(check::names().files, path);
-  return file == nullptr ? 0 : file->mark();
-}
-
-Result<StoredHoldings> read_checkpoint(const std::string& path) {
-  const check::CheckpointFile* file = check::find(check::names().files, path);
-  if (file == nullptr || !file->content()) return fail(ErrorCode::not_found, path);
-  return StoredHoldings{file->holdings(), file->mark()};
-}
-
-}  // namespace neuron::plugin

@@ -8,12 +8,12 @@
 
 #include "agent/base/result.h"
 #include "deviceplugin/v1beta1/api.pb.h"
-#include "plugin/device/allocation_desk.h"
+#include "plugin/kubelet/checkpoint_source.h"
 #include "tools/neuron-sim/kubelet/checkpoint.h"
 
 // What the machine's file system is to the kubelet and the agent: plugin sockets and the checkpoint file, found by
-// path, but in memory. paths.cpp defines sim::PluginClient and both sides' checkpoint functions on top of it, in place
-// of the ones that use gRPC and files. One thread.
+// path, but in memory. paths.cpp defines the kubelet stand-in's plugin client and checkpoint functions on top of it, in
+// place of the ones that use gRPC and files; the agent's classes are the real ones. One thread.
 namespace neuron::check {
 
 // A plugin behind its socket.
@@ -31,12 +31,12 @@ void listen_at(const std::string& path, PluginSocket& socket);
 void stop_listening(const std::string& path);
 
 // kubelet_internal_checkpoint. Every write is a new file: the mark changes.
-class CheckpointFile {
+class CheckpointFile final : public plugin::CheckpointSource {
  public:
   // `on_write` decides about each write of the kubelet: true = it lands now, false = the caller keeps it and calls
   // land() later.
   CheckpointFile(std::string path, std::function<bool(const sim::Checkpoint&)> on_write);
-  ~CheckpointFile();
+  ~CheckpointFile() override;
   CheckpointFile(const CheckpointFile&) = delete;
   CheckpointFile& operator=(const CheckpointFile&) = delete;
 
@@ -46,14 +46,16 @@ class CheckpointFile {
   void land(const sim::Checkpoint& content);
 
   [[nodiscard]] const std::optional<sim::Checkpoint>& content() const { return content_; }
-  [[nodiscard]] const std::vector<holdings::ShownHolding>& holdings() const { return holdings_; }
-  [[nodiscard]] holdings::AdmissionMark mark() const { return mark_; }
+
+  // As plugin::CheckpointFile reads the real one.
+  [[nodiscard]] holdings::AdmissionMark mark() const override { return mark_; }
+  [[nodiscard]] Result<plugin::StoredHoldings> read() const override;
+  [[nodiscard]] holdings::NumberingEvidence numbering() const override { return {}; }
 
  private:
   std::string path_;
   std::function<bool(const sim::Checkpoint&)> on_write_;
   std::optional<sim::Checkpoint> content_;
-  std::vector<holdings::ShownHolding> holdings_;
   holdings::AdmissionMark mark_ = 0;
 };
 

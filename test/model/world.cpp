@@ -92,7 +92,6 @@ void World::say(const std::string& line) {
 AgentWorld World::agent_world() {
   return {time_,
           checkpoint_,
-          checkpoint_path_,
           response_,
           offer_,
           [this](AgentWorld::Listed answer) { list(std::move(answer)); },
@@ -105,9 +104,8 @@ AgentWorld World::agent_world() {
             kubelet_->plugin_connected(name, std::make_shared<sim::PluginClient>(name, path), {true, true});
             return true;
           },
-          [this] {
-            while (events_waiting_ > 0) deliver_event();
-          },
+          [this] { return kubelet_up_; },
+          [this] { return static_cast<int>(std::exchange(events_waiting_, 0)); },
           [this](model::Resource resource, const std::vector<std::string>& ids) {
             if (trace_) say(fmt::format("  agent gives {} {}", model::resource_name(resource), fmt::join(ids, ",")));
             Given one{time_.now(), admitting_, {}, std::nullopt};
@@ -250,13 +248,9 @@ bool World::keep_write(const sim::Checkpoint& content) {
 
 void World::checkpoint_landed() {
   ++events_waiting_;
-  time_.after(soon(50, 8000), [this] { deliver_event(); });
-}
-
-void World::deliver_event() {
-  if (events_waiting_ == 0) return;
-  --events_waiting_;
-  if (agent_) agent_->checkpoint_changed();
+  time_.after(soon(50, 8000), [this] {
+    if (agent_ && events_waiting_ > 0) agent_->wake();
+  });
 }
 
 void World::foreign_list() {

@@ -64,7 +64,6 @@ class World {
   void send(model::Resource resource, const plugin::UnitListPtr& list);
   [[nodiscard]] bool keep_write(const sim::Checkpoint& content);
   void checkpoint_landed();
-  void deliver_event();
   void foreign_list();
   void set_health();
   void choose_offer();

@@ -17,7 +17,7 @@
 #include "plugin/device/cdi.h"
 #include "plugin/device/event_queue.h"
 #include "plugin/device/supervisor.h"
-#include "plugin/kubelet/checkpoint.h"
+#include "plugin/kubelet/checkpoint_source.h"
 #include "tools/neuron-agent/offer_log.h"
 #include "tools/neuron-agent/probes.h"
 
@@ -190,8 +190,8 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
   const RootPtr machine = std::make_shared<const host::FsRoot>(*std::move(root));
   const SystemClock clock;
   monitor::SnapshotStore store;
-  const std::string checkpoint = options.device_plugins_dir() + "/" + std::string(plugin::kCheckpointName);
-  const auto mark = [checkpoint] { return plugin::checkpoint_mark(checkpoint); };
+  const plugin::CheckpointFile checkpoint(options.device_plugins_dir());
+  const auto mark = [&checkpoint] { return checkpoint.mark(); };
   plugin::AllocationDesk desk(response_options(options), mark, clock, options.offer_policy());
   plugin::AdmissionGate admissions(clock, mark, [&queue = **events] { queue.post(plugin::AdmissionsChanged{}); });
   monitor::Workers workers;
@@ -218,10 +218,8 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
     plugin::Supervisor supervisor({{options.device_plugins_dir(), options.pod_resources_socket(),
                                     options.pod_resources_interval, options.offer_policy()},
                                    clock,
-                                   **events,
-                                   desk,
-                                   admissions,
-                                   pre_start,
+                                   checkpoint,
+                                   {desk, admissions, pre_start, **events},
                                    [&monitor] { monitor.rescan_now(); },
                                    [&probes](const plugin::ServingState& state) { probes.turn(state); }},
                                   signals.get());

@@ -21,12 +21,14 @@ struct HoldersTest : testing::Test {
   std::string directory = testing::TempDir() + "holdersXXXXXX";
   std::string path;
   SteadyTime now = SteadyTime{} + seconds(1000);
+  std::optional<CheckpointFile> file;
   std::optional<Holders> holders;
 
   void SetUp() override {
     ASSERT_NE(::mkdtemp(directory.data()), nullptr);
     path = directory + "/kubelet_internal_checkpoint";
-    holders.emplace(path, seconds(10));
+    file.emplace(directory);
+    holders.emplace(*file, seconds(10));
   }
   void TearDown() override {
     std::error_code error;

@@ -47,7 +47,8 @@ struct SupervisorTest : testing::Test {
   Supervisor::Outcome run(std::function<void()> on_hangup) {
     auto outcome = std::async(std::launch::async, [&] {
       const Supervisor::Settings settings{plugins, directory + "/pod-resources/kubelet.sock", seconds(10), {}};
-      Supervisor supervisor({settings, clock, *events, desk, admissions, pre_start, std::move(on_hangup)},
+      const CheckpointFile checkpoint(plugins);
+      Supervisor supervisor({settings, clock, checkpoint, {desk, admissions, pre_start, *events}, std::move(on_hangup)},
                             signals.reading.get());
       return supervisor.run();
     });

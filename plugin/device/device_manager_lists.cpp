@@ -1,43 +1,44 @@
-// The supervisor's publishing, holders and timers; supervisor.cpp has the loop and the registration.
+// DeviceManager's lists and holders; device_manager.cpp has the resources and their registration.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <set>
 #include <string_view>
+#include <utility>
 
-#include "plugin/device/supervisor.h"
-#include "plugin/kubelet/checkpoint.h"
-#include "plugin/kubelet/numbering_evidence.h"
+#include "plugin/device/device_manager.h"
 
 namespace neuron::plugin {
 namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kListDeadline{2000};
 constexpr milliseconds kAskAfterFailure{1000};
 constexpr milliseconds kAskWhileWithheld{500};  // the kubelet tells nobody that a container has ended
-constexpr milliseconds kOverslept{50};          // so late a timer tells that the process did not run
 
 }  // namespace
 
-bool Supervisor::publish_changed() {
+bool DeviceManager::publish_changed() {
   bool published = false;
   parts_.desk.adopt_numbering();
   for (ServedResource& served : served_) {
     if (!served.server) continue;
     auto list = parts_.desk.unit_list(served.resource);
     if (!list || (served.last_list && *served.last_list == *list)) continue;
-    log_changes(served, *list);
-    served.last_list = std::make_shared<const UnitList>(*std::move(list));
-    parts_.desk.note_published(served.resource, *served.last_list);
-    served.publish(parts_.clock.now());
+    publish(served, *std::move(list));
     published = true;
   }
   return published;
 }
 
-void Supervisor::publish_again() {
+void DeviceManager::publish(ServedResource& served, UnitList list) {
+  log_changes(served, list);
+  served.last_list = std::make_shared<const UnitList>(std::move(list));
+  parts_.desk.note_published(served.resource, *served.last_list);
+  served.publish(parts_.clock.now());
+}
+
+void DeviceManager::publish_again() {
   for (ServedResource& served : served_) {
     if (served.server && served.last_list && model::is_silicon(served.resource)) {
       return served.publish(parts_.clock.now());
@@ -45,7 +46,7 @@ void Supervisor::publish_again() {
   }
 }
 
-void Supervisor::log_changes(const ServedResource& served, const UnitList& list) const {
+void DeviceManager::log_changes(const ServedResource& served, const UnitList& list) const {
   const NodeViewPtr view = parts_.desk.view();
   if (served.resource == model::Resource::neuroncore) return;  // its devices say the same
   std::set<std::string_view> unhealthy_before;
@@ -72,16 +73,14 @@ void Supervisor::log_changes(const ServedResource& served, const UnitList& list)
   }
 }
 
-void Supervisor::ask_holders(SteadyTime asked_at) {
+void DeviceManager::ask_holders(SteadyTime asked_at) {
   parts_.admissions.asking_holders();
   if (asking_holders_) return;
   asking_holders_ = true;
-  pod_resources_.list(kListDeadline, [&events = parts_.events, asked_at](Result<std::vector<rpc::PodDevices>> answer) {
-    events.post(HoldersListed{asked_at, std::move(answer)});
-  });
+  parts_.kubelet.ask_holders(asked_at);
 }
 
-void Supervisor::handle(const HoldersListed& event) {
+void DeviceManager::handle(const HoldersListed& event) {
   asking_holders_ = false;
   if (event.answer) {
     holders_.set_listed(*event.answer, event.asked_at);
@@ -99,15 +98,15 @@ void Supervisor::handle(const HoldersListed& event) {
   }
 }
 
-milliseconds Supervisor::ask_interval() const {
-  const milliseconds most = parts_.settings.pod_resources_interval;
+milliseconds DeviceManager::ask_interval() const {
+  const milliseconds most = settings_.holders_interval;
   const bool withheld = std::any_of(served_.begin(), served_.end(), [this](const ServedResource& served) {
     return parts_.desk.withholds(served.resource);
   });
   return withheld ? std::min(kAskWhileWithheld, most) : most;
 }
 
-void Supervisor::log_source() {
+void DeviceManager::log_source() {
   const Holders::Source source = holders_.source();
   if (told_source_ == source) return;
   const bool was_without_list = told_source_ == Holders::Source::checkpoint || told_source_ == Holders::Source::nothing;
@@ -122,14 +121,12 @@ void Supervisor::log_source() {
   told_source_ = source;
 }
 
-void Supervisor::apply_holders() {
+void DeviceManager::apply_holders() {
   if (!holders_known_) return;
   auto shown = holders_.merged(parts_.clock.now());
   log_source();
   if (!shown) return;
-  if (parts_.desk.wants_numbering(*shown)) {
-    shown->numbering = read_numbering_evidence(parts_.settings.device_plugins_dir + "/" + std::string(kCheckpointName));
-  }
+  if (parts_.desk.wants_numbering(*shown)) shown->numbering = parts_.checkpoint.numbering();
   parts_.desk.reconcile(*shown);
   if (const auto* written = holders_.written()) parts_.desk.confirm(written->holdings, written->mark);
   // Whoever holds anything is asked after from time to time, however we came to know of him, and sooner once his
@@ -138,69 +135,30 @@ void Supervisor::apply_holders() {
   parts_.admissions.want_lists();
 }
 
-void Supervisor::look_whether_overslept(SteadyTime due) {
-  if (parts_.clock.now() >= due + kOverslept) parts_.admissions.woke();
-}
-
-std::optional<Supervisor::Outcome> Supervisor::run_timers() {
+void DeviceManager::turn(const Admissions::Look& before) {
   const SteadyTime now = parts_.clock.now();
   retry_due();
-  const Admissions::Look before = parts_.admissions.look();
-  if (watch_) {
-    if (const auto outcome = handle_directory_events()) return outcome;
-  }
-  look_whether_overslept(now);  // in the lines above
   const AdmissionGate::Due due = parts_.admissions.due(before);
   const bool published = due.lists && publish_changed();
   if (!published && (due.same_list || due.list_for_doubt)) publish_again();
   if (due.lists) parts_.admissions.handed();
   // As of `now`: an answer that went out since the newest call was looked at is newer than the question.
   if (due.holders) ask_holders(now);
-  if (check_.due(now)) ask_allocatable();
-  return std::nullopt;
+  if (check_.due(now)) parts_.kubelet.ask_allocatable(now);
 }
 
-int Supervisor::poll_timeout_ms() {
+std::optional<SteadyTime> DeviceManager::next() const {
   std::optional<SteadyTime> next;
   const auto consider = [&next](const std::optional<SteadyTime>& at) {
     if (at && (!next || *at < *next)) next = at;
   };
-  consider(watch_at_);
-  consider(stands_at_);
   consider(check_.next());
   consider(parts_.admissions.next());
   for (const ServedResource& served : served_) {
     consider(served.retry_at);
     consider(served.check_at);
   }
-  if (!next) return -1;
-  const auto wait = std::chrono::ceil<milliseconds>(*next - parts_.clock.now()).count();
-  constexpr long kHour = 3'600'000;
-  return static_cast<int>(std::clamp<long>(wait, 0, kHour));
-}
-
-void Supervisor::tell_serving() const {
-  if (!parts_.tell_serving) return;
-  ServingState state;
-  state.scanned = parts_.desk.view() != nullptr;
-  for (const ServedResource& served : served_) state.resources.push_back({served.resource, serving_step(served)});
-  parts_.tell_serving(state);
-}
-
-ServingStep Supervisor::serving_step(const ServedResource& served) const {
-  if (!served.server) {
-    const auto list = parts_.desk.unit_list(served.resource);
-    return !list || list->empty() ? ServingStep::not_offered : ServingStep::waiting;
-  }
-  switch (served.phase) {
-    case ServedResource::Phase::registering:
-      return ServingStep::registering;
-    case ServedResource::Phase::registered:
-      return served.server->watchers() == 0 ? ServingStep::unwatched : ServingStep::registered;
-    case ServedResource::Phase::idle:
-      break;
-  }
-  return ServingStep::waiting;
+  return next;
 }
 
 }  // namespace neuron::plugin

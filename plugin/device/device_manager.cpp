@@ -1,0 +1,231 @@
+#include "plugin/device/device_manager.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "plugin/kubelet/socket_file.h"
+
+namespace neuron::plugin {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kWatchDue{1000};  // the kubelet opens its watch right after Register
+
+}  // namespace
+
+DeviceManager::DeviceManager(Settings settings, const Parts& parts)
+    : settings_(std::move(settings)),
+      parts_(parts),
+      holders_(parts.checkpoint, settings_.holders_interval),
+      check_(settings_.holders_interval,
+             [&kubelet = parts.kubelet](const std::string& name) { return kubelet.somebody_listens(name); }) {
+  for (const model::Resource resource : model::kAllResources) {
+    if (!settings_.offer.serves(resource)) continue;
+    served_.emplace_back().resource = resource;
+  }
+}
+
+DeviceManager::~DeviceManager() {
+  for (ServedResource& served : served_) {
+    if (served.server) served.server->close();  // all streams end together, not one server after another
+  }
+}
+
+void DeviceManager::handle(const KubeletDirectory::News& news) {
+  using Kind = SocketWatch::Event::Kind;
+  bool connect = news.kubelet_appeared || (news.usable && holders_known_);
+  for (const SocketWatch::Event& event : news.sockets) {
+    if (is_foreign_socket(event.name, settings_.instance)) {
+      if (event.kind == Kind::appeared) {
+        check_.other_appeared(event.name, parts_.clock.now());
+      } else {
+        check_.other_vanished(event.name, parts_.clock.now());
+      }
+    }
+    if (event.kind != Kind::vanished) continue;
+    connect = connect || std::any_of(served_.begin(), served_.end(), [&](const ServedResource& served) {
+                return served.server && served.server->endpoint() == event.name;
+              });
+  }
+  if (news.checkpoints_written > 0) apply_holders();
+  for (int i = 0; i < news.checkpoints_written; ++i) parts_.admissions.checkpoint_written();
+  if (news.kubelet_appeared) {
+    spdlog::info("kubelet socket appeared, registering");
+    parts_.admissions.kubelet_is_new();
+  }
+  if (news.usable && !holders_known_) ask_holders(parts_.clock.now());
+  if (connect) connect_all();
+}
+
+// Brings every resource to the kubelet that is there now: a server whose socket is gone is replaced, all register.
+void DeviceManager::connect_all() {
+  if (!holders_known_ || !parts_.desk.view()) return;
+  drop_dead_servers();
+  holders_.kubelet_is_new();
+  const std::uint64_t kubelet = parts_.kubelet.kubelet();
+  if (kubelet == 0) return;
+  for (ServedResource& served : served_) {
+    if (served.server && served.kubelet == kubelet && served.phase != ServedResource::Phase::idle) continue;
+    served.backoff = milliseconds{0};
+    ensure_served(served);
+    if (served.server) start_registration(served);
+  }
+}
+
+void DeviceManager::drop_dead_servers() {
+  for (ServedResource& served : served_) {
+    if (!served.server || parts_.kubelet.exists(served.server->endpoint())) continue;
+    served.server.reset();
+    served.phase = ServedResource::Phase::idle;
+    served.retry_at.reset();
+  }
+}
+
+void DeviceManager::ensure_served(ServedResource& served) {
+  if (served.server) return;
+  auto list = parts_.desk.unit_list(served.resource);
+  if (!list || list->empty()) return;  // a node without such hardware does not register it
+  auto server = parts_.kubelet.serve(served.resource);
+  if (!server) {
+    if (served.last_error != server.error().message) spdlog::error("{}", server.error().message);
+    served.last_error = server.error().message;
+    served.schedule_retry(parts_.clock.now());
+    return;
+  }
+  served.server = *std::move(server);
+  publish(served, *std::move(list));
+}
+
+void DeviceManager::start_registration(ServedResource& served) {
+  served.phase = ServedResource::Phase::registering;
+  served.retry_at.reset();
+  served.kubelet = parts_.kubelet.kubelet();
+  parts_.kubelet.start_registration(served.resource, served.server->endpoint());
+}
+
+void DeviceManager::retry_due() {
+  const SteadyTime now = parts_.clock.now();
+  for (ServedResource& served : served_) {
+    if (served.check_at && *served.check_at <= now) {
+      served.check_at.reset();
+      if (served.phase == ServedResource::Phase::registered && served.server && served.server->watchers() == 0) {
+        spdlog::warn("kubelet registered resource={} but does not watch it; registering again",
+                     model::resource_name(served.resource));
+        served.schedule_retry(now);
+      }
+    }
+    if (!served.retry_at || *served.retry_at > now) continue;
+    served.retry_at.reset();
+    ensure_served(served);
+    if (served.server) start_registration(served);
+  }
+}
+
+ServedResource* DeviceManager::find(model::Resource resource) {
+  const auto found = std::find_if(served_.begin(), served_.end(),
+                                  [&](const ServedResource& served) { return served.resource == resource; });
+  return found == served_.end() ? nullptr : &*found;
+}
+
+void DeviceManager::handle(const SnapshotChanged& /*event*/) {
+  const NodeViewPtr view = parts_.desk.view();
+  if (!view || !holders_known_) return;
+  apply_holders();  // ids that were unknown until now may be held
+  bool appeared = false;
+  for (const ServedResource& served : served_) {
+    if (served.server) continue;
+    const auto list = parts_.desk.unit_list(served.resource);
+    appeared = appeared || (list && !list->empty());
+  }
+  if (appeared) connect_all();
+  parts_.admissions.want_lists();
+}
+
+void DeviceManager::handle(const StreamEnded& event) {
+  ServedResource* served = find(event.resource);
+  if (served == nullptr || !served->server || served->phase != ServedResource::Phase::registered) return;
+  if (served->server->watchers() > 0) return;  // an older stream of the same resource; the newer one lives
+  spdlog::warn("kubelet ended the watch of resource={}; registering again", model::resource_name(event.resource));
+  served->schedule_retry(parts_.clock.now());
+}
+
+void DeviceManager::handle(const RegisterDone& event) {
+  ServedResource* served = find(event.resource);
+  if (served == nullptr || !served->server || served->server->endpoint() != event.endpoint) return;
+  if (!event.error) {
+    served->phase = ServedResource::Phase::registered;
+    served->registered_at = parts_.clock.now();
+    served->check_at = served->registered_at + kWatchDue;
+    served->last_error.clear();
+    spdlog::info("registered resource={} units={} endpoint={}", model::resource_name(event.resource),
+                 served->last_list->size(), event.endpoint);
+    return;
+  }
+  const bool first_try = served->backoff.count() == 0;  // a kubelet's socket appears before it listens: say nothing yet
+  if (!first_try && served->last_error != event.error->message) {
+    spdlog::warn("resource={} not registered, trying again: {}", model::resource_name(event.resource),
+                 event.error->message);
+  }
+  if (!first_try) served->last_error = event.error->message;
+  served->schedule_retry(parts_.clock.now());
+}
+
+void DeviceManager::handle(const AllocatableListed& event) {
+  std::vector<RegistrationCheck::Claim> claims;
+  for (const ServedResource& served : served_) {
+    if (!served.server || served.phase != ServedResource::Phase::registered) continue;
+    claims.push_back({served.resource, served.registered_at, served.published_at, served.last_list});
+  }
+  for (const auto& lost : check_.answered(event.asked_at, event.answer, claims, parts_.clock.now())) {
+    register_again(lost);
+  }
+}
+
+// Our streams end first: an old stream that ends later would take the new registration with it
+// (docs/reference/kubelet.md#end-of-a-watch).
+void DeviceManager::register_again(const RegistrationCheck::Lost& lost) {
+  ServedResource* served = find(lost.resource);
+  if (served == nullptr || !served->server) return;
+  const std::string_view name = model::resource_name(lost.resource);
+  if (lost.times == 1) {
+    spdlog::warn("resource={} seems to have been taken over: {}; registering again", name, lost.why);
+  } else if (lost.times == 2) {
+    spdlog::warn(
+        "resource={} seems to have been taken over again: {}; two plugins of one resource disturb each other, remove "
+        "one. It is "
+        "registered again ever more rarely",
+        name, lost.why);
+  } else {
+    spdlog::debug("resource={} was taken over {} times running: {}", name, lost.times, lost.why);
+  }
+  served->server->end_streams();
+  served->schedule_retry(parts_.clock.now());
+}
+
+ServingStep DeviceManager::serving_step(const ServedResource& served) const {
+  if (!served.server) {
+    const auto list = parts_.desk.unit_list(served.resource);
+    return !list || list->empty() ? ServingStep::not_offered : ServingStep::waiting;
+  }
+  switch (served.phase) {
+    case ServedResource::Phase::registering:
+      return ServingStep::registering;
+    case ServedResource::Phase::registered:
+      return served.server->watchers() == 0 ? ServingStep::unwatched : ServingStep::registered;
+    case ServedResource::Phase::idle:
+      break;
+  }
+  return ServingStep::waiting;
+}
+
+ServingState DeviceManager::serving() const {
+  ServingState state;
+  state.scanned = parts_.desk.view() != nullptr;
+  for (const ServedResource& served : served_) state.resources.push_back({served.resource, serving_step(served)});
+  return state;
+}
+
+}  // namespace neuron::plugin

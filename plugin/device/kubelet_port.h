@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "agent/base/clock.h"
+#include "agent/base/result.h"
+#include "agent/model/resource.h"
+#include "plugin/device/watch_hub.h"
+
+namespace neuron::plugin {
+
+// One resource that is served on a socket of its own; see PluginServer. Its end closes it.
+class ResourceServer {
+ public:
+  virtual ~ResourceServer() = default;
+  [[nodiscard]] virtual const std::string& endpoint() const = 0;  // the socket's name in the kubelet's directory
+  [[nodiscard]] virtual std::size_t watchers() const = 0;         // open ListAndWatch streams
+  virtual void publish(UnitListPtr units) = 0;                    // to whoever watches, now and later
+  virtual void end_streams() = 0;                                 // those that are open now
+  virtual void close() = 0;                                       // ends every stream and every wait; idempotent
+};
+
+// All that DeviceManager does with the kubelet. Answers come later, as events. One thread.
+class KubeletPort {
+ public:
+  virtual ~KubeletPort() = default;
+  // A server under a name that was never used before. Errors: unavailable, invalid_argument.
+  [[nodiscard]] virtual Result<std::unique_ptr<ResourceServer>> serve(model::Resource resource) = 0;
+  [[nodiscard]] virtual bool exists(const std::string& endpoint) const = 0;
+  [[nodiscard]] virtual bool somebody_listens(const std::string& socket) const = 0;
+  // Tells one kubelet from its successor; 0 when there is none.
+  [[nodiscard]] virtual std::uint64_t kubelet() const = 0;
+  virtual void start_registration(model::Resource resource, const std::string& endpoint) = 0;  // RegisterDone
+  virtual void ask_holders(SteadyTime now) = 0;                                                // HoldersListed
+  virtual void ask_allocatable(SteadyTime now) = 0;                                            // AllocatableListed
+};
+
+}  // namespace neuron::plugin

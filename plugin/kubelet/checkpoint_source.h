@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "plugin/kubelet/checkpoint.h"
+#include "plugin/kubelet/numbering_evidence.h"
+
+namespace neuron::plugin {
+
+// The kubelet's checkpoint, read again for each question. Any thread.
+class CheckpointSource {
+ public:
+  virtual ~CheckpointSource() = default;
+  [[nodiscard]] virtual holdings::AdmissionMark mark() const = 0;           // checkpoint_mark()
+  [[nodiscard]] virtual Result<StoredHoldings> read() const = 0;            // read_checkpoint()
+  [[nodiscard]] virtual holdings::NumberingEvidence numbering() const = 0;  // read_numbering_evidence()
+};
+
+// The file of that name in the kubelet's directory.
+class CheckpointFile final : public CheckpointSource {
+ public:
+  explicit CheckpointFile(const std::string& directory) : path_(directory + "/" + std::string(kCheckpointName)) {}
+  [[nodiscard]] holdings::AdmissionMark mark() const override { return checkpoint_mark(path_); }
+  [[nodiscard]] Result<StoredHoldings> read() const override { return read_checkpoint(path_); }
+  [[nodiscard]] holdings::NumberingEvidence numbering() const override { return read_numbering_evidence(path_); }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace neuron::plugin

@@ -1,0 +1,119 @@
+#include "plugin/kubelet/kubelet_directory.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "plugin/kubelet/checkpoint.h"
+#include "plugin/kubelet/socket_file.h"
+
+namespace neuron::plugin {
+namespace {
+
+using std::chrono::milliseconds;
+using Kind = SocketWatch::Event::Kind;
+
+constexpr milliseconds kRetry{250};
+constexpr milliseconds kStandsEvery{2000};  // one stat
+
+}  // namespace
+
+KubeletDirectory::KubeletDirectory(std::string path, const Clock& clock)
+    : path_(std::move(path)), clock_(clock), open_at_(clock.now()) {}
+
+KubeletDirectory::News KubeletDirectory::look() {
+  News news;
+  if (stands_at_ && *stands_at_ <= clock_.now()) {
+    stands_at_ = clock_.now() + kStandsEvery;
+    if (watch_->state() != SocketWatch::State::stands) lose();
+  }
+  if (open_at_ && *open_at_ <= clock_.now()) open(news);
+  if (watch_ && !news.end) read(news);
+  return news;
+}
+
+std::optional<SteadyTime> KubeletDirectory::next() const {
+  return open_at_ ? open_at_ : stands_at_;
+}
+
+void KubeletDirectory::open(News& news) {
+  open_at_.reset();
+  auto watch = SocketWatch::open(path_);
+  if (!watch) {
+    if (error_ != watch.error().message) {
+      spdlog::warn("kubelet directory not usable, waiting for it: {}", watch.error().message);
+    }
+    error_ = watch.error().message;
+    open_at_ = clock_.now() + kRetry;
+    return;
+  }
+  news.end = watch->state() == SocketWatch::State::dead ? dead_mount("removed") : lock();
+  if (news.end || !lock_) return;
+  if (!error_.empty()) spdlog::info("kubelet directory {} is usable again", path_);
+  error_.clear();
+  watch_ = *std::move(watch);
+  stands_at_ = clock_.now() + kStandsEvery;
+  news.usable = true;
+  for (const std::string& name : sockets_in(path_)) {
+    if (socket_state(path_ + "/" + name) != SocketState::dead) news.sockets.push_back({Kind::appeared, name});
+  }
+}
+
+KubeletDirectory::End KubeletDirectory::dead_mount(std::string_view what) const {
+  spdlog::error(
+      "{} was {} on the host, and the mount here keeps that directory: no kubelet can be reached through it; ending, "
+      "so that this container is started again with a fresh mount",
+      path_, what);
+  return End::dead_mount;
+}
+
+// Afterwards the lock is held, or the directory has gone meanwhile and is waited for, or the agent has to end.
+std::optional<KubeletDirectory::End> KubeletDirectory::lock() {
+  auto lock = InstanceLock::take(path_);
+  if (!lock && lock.error().code == ErrorCode::not_found) {
+    open_at_ = clock_.now() + kRetry;
+    return std::nullopt;
+  }
+  if (!lock) {
+    spdlog::error("{}", lock.error().message);
+    return lock.error().code == ErrorCode::failed_precondition ? End::other_agent : End::failed;
+  }
+  lock_ = *std::move(lock);
+  for (const std::string& name : remove_dead_agent_sockets(path_)) {
+    spdlog::info("removed {}, left behind by an agent that was killed", name);
+  }
+  return std::nullopt;
+}
+
+void KubeletDirectory::lose() {
+  spdlog::warn("kubelet directory {} was removed or changed too fast; looking again", path_);
+  watch_.reset();
+  stands_at_.reset();
+  lock_.reset();  // it is that directory's
+  open_at_ = clock_.now();
+}
+
+void KubeletDirectory::read(News& news) {
+  for (auto& event : watch_->read_events()) {
+    const bool stands = watch_->state() == SocketWatch::State::stands;
+    if (event.kind == Kind::directory_moved && stands) {
+      news.end = dead_mount("renamed");
+      return;
+    }
+    if (event.kind == Kind::directory_moved || event.kind == Kind::directory_lost ||
+        (event.kind == Kind::vanished && !stands)) {
+      news = {};
+      return lose();
+    }
+    const bool appeared = event.kind == Kind::appeared;
+    if (event.name == kKubeletSocket) {
+      news.kubelet_appeared = news.kubelet_appeared || appeared;
+    } else if (event.name == kCheckpointName) {
+      news.checkpoints_written += appeared ? 1 : 0;
+    } else {
+      news.sockets.push_back(std::move(event));
+    }
+  }
+}
+
+}  // namespace neuron::plugin
