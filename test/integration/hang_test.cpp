@@ -96,7 +96,7 @@ TEST(Hang, EveryDeviceHangsAndTheInterfacesAreThere) {
   node.rules("hang */neuron_device/neuron*/*\n");
   node.start();
   EXPECT_TRUE(node.sees(kEfa, 8, seconds(20))) << node.agent->log();
-  EXPECT_EQ(node.kubelet->capacity(kNeuron), 16);
+  EXPECT_TRUE(node.kubelet->wait_for([&] { return node.kubelet->capacity(kNeuron) == 16; }, kBudget));
   EXPECT_EQ(node.kubelet->allocatable(kNeuron), 0);
   node.rules("");
   EXPECT_TRUE(node.sees(kNeuron, 16)) << node.agent->log();
