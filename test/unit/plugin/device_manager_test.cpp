@@ -1,0 +1,312 @@
+#include "plugin/device/device_manager.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "test/fakes/fake_clock.h"
+#include "test/unit/plugin/views.h"
+
+namespace neuron::plugin {
+namespace {
+
+using model::Resource;
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+// A kubelet that registers when the test says so, and what it has been shown.
+class FakeKubelet final : public KubeletPort {
+ public:
+  class Server final : public ResourceServer {
+   public:
+    Server(FakeKubelet& kubelet, Resource resource, std::string endpoint)
+        : kubelet_(kubelet), resource_(resource), endpoint_(std::move(endpoint)) {
+      kubelet_.servers[resource_] = this;
+      kubelet_.sockets.push_back(endpoint_);
+    }
+    ~Server() override {
+      if (kubelet_.servers[resource_] == this) kubelet_.servers.erase(resource_);
+      std::erase(kubelet_.sockets, endpoint_);
+    }
+    [[nodiscard]] const std::string& endpoint() const override { return endpoint_; }
+    [[nodiscard]] std::size_t watchers() const override { return kubelet_.watches ? 1 : 0; }
+    void publish(UnitListPtr units) override { lists.push_back(std::move(units)); }
+    void end_streams() override { ++ended; }
+    void close() override {}
+    std::vector<UnitListPtr> lists;
+    int ended = 0;
+
+   private:
+    FakeKubelet& kubelet_;
+    const Resource resource_;
+    const std::string endpoint_;
+  };
+
+  Result<std::unique_ptr<ResourceServer>> serve(Resource resource) override {
+    if (no_room) return fail(ErrorCode::unavailable, "no socket can be made there");
+    return std::make_unique<Server>(*this, resource,
+                                    std::string(model::short_name(resource)) + "-" + std::to_string(++made));
+  }
+  [[nodiscard]] bool exists(const std::string& endpoint) const override {
+    return std::find(sockets.begin(), sockets.end(), endpoint) != sockets.end();
+  }
+  [[nodiscard]] bool somebody_listens(const std::string& /*socket*/) const override { return true; }
+  [[nodiscard]] std::uint64_t kubelet() const override { return identity; }
+  void start_registration(Resource resource, const std::string& endpoint) override {
+    registering.push_back({resource, endpoint, std::nullopt});
+  }
+  void ask_holders(SteadyTime now) override { asked.push_back(now); }
+  void ask_allocatable(SteadyTime /*now*/) override {}
+
+  std::map<Resource, Server*> servers;
+  std::vector<std::string> sockets;
+  std::vector<RegisterDone> registering;
+  std::vector<SteadyTime> asked;
+  std::uint64_t identity = 1;
+  int made = 0;
+  bool watches = true;
+  bool no_room = false;
+};
+
+class FakeCheckpoint final : public CheckpointSource {
+ public:
+  [[nodiscard]] holdings::AdmissionMark mark() const override { return written; }
+  [[nodiscard]] Result<StoredHoldings> read() const override { return StoredHoldings{holdings, written}; }
+  [[nodiscard]] holdings::NumberingEvidence numbering() const override { return {}; }
+  holdings::AdmissionMark written = 1;
+  std::vector<holdings::ShownHolding> holdings;
+};
+
+struct DeviceManagerTest : testing::Test {
+  fakes::FakeClock clock;
+  FakeCheckpoint checkpoint;
+  AllocationDesk desk{{}, [this] { return checkpoint.written; }, clock};
+  AdmissionGate admissions{clock, [this] { return checkpoint.written; }, [] {}};
+  FakeKubelet kubelet;
+  DeviceManager manager{{"1-a", std::chrono::seconds(10), {}}, {clock, desk, admissions, checkpoint, kubelet}};
+
+  void pass(int ms) {
+    clock.advance(milliseconds{ms});
+    manager.turn(admissions.look());
+  }
+  void find_directory() {
+    KubeletDirectory::News news;
+    news.usable = true;
+    manager.handle(news);
+  }
+  void scan(const std::string& type) {
+    desk.set_view(view_of(type));
+    manager.handle(SnapshotChanged{});
+  }
+  void list_holders(std::vector<rpc::PodDevices> pods = {}) {
+    manager.handle(HoldersListed{clock.now(), std::move(pods)});
+  }
+  // The kubelet answers every Register that waits; the resources, in order.
+  std::vector<Resource> register_all(const std::optional<Error>& error = std::nullopt) {
+    std::vector<Resource> resources;
+    for (RegisterDone& done : std::exchange(kubelet.registering, {})) {
+      resources.push_back(done.resource);
+      done.error = error;
+      manager.handle(done);
+    }
+    return resources;
+  }
+  void write_checkpoint() {
+    ++checkpoint.written;
+    KubeletDirectory::News news;
+    news.checkpoints_written = 1;
+    manager.handle(news);
+  }
+  void restart_kubelet() {
+    ++kubelet.identity;
+    kubelet.sockets.clear();
+    KubeletDirectory::News news;
+    news.kubelet_appeared = true;
+    manager.handle(news);
+  }
+  void start(const std::string& type) {
+    find_directory();
+    list_holders();
+    scan(type);
+    register_all();
+    write_checkpoint();
+  }
+  bool allocate(Resource resource, const std::vector<std::string>& units) {
+    bool given = false;
+    admissions.answer(resource, [&] {
+      given = desk.allocate(resource, units).has_value();
+      admissions.answered(given ? Admissions::Outcome::given : Admissions::Outcome::refused);
+    });
+    return given;
+  }
+  std::size_t unhealthy(Resource resource) {
+    const UnitList& list = *kubelet.servers.at(resource)->lists.back();
+    return static_cast<std::size_t>(std::count_if(list.begin(), list.end(), [](auto& unit) { return !unit.healthy; }));
+  }
+};
+
+TEST_F(DeviceManagerTest, RegistersWhatTheNodeHasOnceItKnowsWhoHoldsWhat) {
+  scan("inf2.48xlarge");
+  find_directory();
+  EXPECT_THAT(kubelet.asked, ElementsAre(clock.now()));
+  EXPECT_THAT(kubelet.registering, IsEmpty());
+  list_holders();
+  EXPECT_THAT(register_all(), UnorderedElementsAre(Resource::neuroncore, Resource::neuron, Resource::neurondevice))
+      << "and no interface, as this node has none";
+  EXPECT_EQ(kubelet.servers.at(Resource::neuron)->lists.at(0)->size(), 12U);
+}
+
+TEST_F(DeviceManagerTest, ListThatFailsIsNotWaitedFor) {
+  scan("inf2.48xlarge");
+  find_directory();
+  manager.handle(HoldersListed{clock.now(), fail(ErrorCode::unavailable, "nobody answers")});
+  EXPECT_EQ(kubelet.registering.size(), 3U);
+}
+
+TEST_F(DeviceManagerTest, WithoutAKubeletNothingIsRegisteredUntilItsSocketAppears) {
+  kubelet.identity = 0;
+  start("trn1.32xlarge");
+  EXPECT_EQ(kubelet.made, 0);
+  restart_kubelet();
+  EXPECT_EQ(register_all().size(), 4U);
+}
+
+TEST_F(DeviceManagerTest, AnotherKubeletMakesNewEndpointsOfThoseThatItHasWiped) {
+  start("trn1.32xlarge");
+  const std::string before = kubelet.servers.at(Resource::neuron)->endpoint();
+  restart_kubelet();
+  EXPECT_EQ(register_all().size(), 4U);
+  EXPECT_NE(kubelet.servers.at(Resource::neuron)->endpoint(), before);
+}
+
+TEST_F(DeviceManagerTest, ASocketOfOursThatVanishesIsReplaced) {
+  start("trn1.32xlarge");
+  const std::string gone = kubelet.servers.at(Resource::efa)->endpoint();
+  std::erase(kubelet.sockets, gone);
+  KubeletDirectory::News news;
+  news.sockets.push_back({SocketWatch::Event::Kind::vanished, gone});
+  manager.handle(news);
+  EXPECT_THAT(register_all(), ElementsAre(Resource::efa));
+}
+
+TEST_F(DeviceManagerTest, ARegistrationThatFailsIsTriedAgainEverMoreRarely) {
+  scan("inf2.48xlarge");
+  find_directory();
+  list_holders();
+  const Error refused{ErrorCode::unavailable, "no"};
+  register_all(refused);
+  EXPECT_THAT(register_all(refused), IsEmpty());
+  for (const int wait : {20, 40, 80}) {
+    pass(wait - 1);
+    EXPECT_THAT(register_all(refused), IsEmpty());
+    pass(1);
+    EXPECT_EQ(register_all(refused).size(), 3U);
+  }
+}
+
+TEST_F(DeviceManagerTest, AKubeletThatDoesNotWatchIsToldAgain) {
+  start("inf2.48xlarge");
+  kubelet.watches = false;
+  pass(1000);
+  pass(20);
+  EXPECT_EQ(register_all().size(), 3U);
+}
+
+TEST_F(DeviceManagerTest, AStreamThatTheKubeletEndsIsRegisteredAnew) {
+  start("inf2.48xlarge");
+  kubelet.watches = false;
+  manager.handle(StreamEnded{Resource::neuron});
+  pass(20);
+  EXPECT_THAT(register_all(), ElementsAre(Resource::neuron));
+}
+
+TEST_F(DeviceManagerTest, AnOlderStreamMayEndWhileANewerOneLives) {
+  start("inf2.48xlarge");
+  manager.handle(StreamEnded{Resource::neuron});
+  pass(20);
+  EXPECT_THAT(register_all(), IsEmpty());
+}
+
+TEST_F(DeviceManagerTest, HardwareThatAppearsIsRegistered) {
+  start("inf2.48xlarge");
+  scan("trn1.32xlarge");
+  EXPECT_THAT(register_all(), ElementsAre(Resource::efa));
+}
+
+TEST_F(DeviceManagerTest, WithoutRoomForASocketItIsTriedAgain) {
+  kubelet.no_room = true;
+  start("inf2.48xlarge");
+  EXPECT_EQ(kubelet.made, 0);
+  kubelet.no_room = false;
+  pass(20);
+  EXPECT_EQ(register_all().size(), 3U);
+}
+
+// What one name gives leaves the other name's list, but not before the container's checkpoint is written.
+TEST_F(DeviceManagerTest, AChangedListGoesOutWhenTheAdmissionIsOver) {
+  start("trn1.32xlarge");
+  ASSERT_TRUE(allocate(Resource::neuroncore, {"0"}));
+  pass(300);
+  EXPECT_EQ(unhealthy(Resource::neuron), 0U) << "the container may still ask for the device";
+  write_checkpoint();
+  pass(0);
+  EXPECT_EQ(unhealthy(Resource::neuron), 1U);
+  EXPECT_EQ(kubelet.servers.at(Resource::neuroncore)->lists.size(), 1U) << "its list has not changed";
+}
+
+TEST_F(DeviceManagerTest, WhoHoldsWhatIsAskedForAfterAnAnswer) {
+  start("trn1.32xlarge");
+  kubelet.asked.clear();
+  ASSERT_TRUE(allocate(Resource::neuron, {"3"}));
+  write_checkpoint();
+  pass(499);
+  EXPECT_THAT(kubelet.asked, IsEmpty());
+  pass(1);
+  EXPECT_EQ(kubelet.asked.size(), 1U);
+  list_holders({{"default", "train", "worker", "aws.amazon.com/neuron", {"3"}}});
+  pass(499);
+  EXPECT_EQ(kubelet.asked.size(), 1U);
+  pass(1);
+  EXPECT_EQ(kubelet.asked.size(), 2U) << "soon again, as its cores are withheld from the other name";
+}
+
+// A pod that the kubelet refused for want of something else: a list as it was makes it write its checkpoint.
+TEST_F(DeviceManagerTest, AnAdmissionThatStopsHalfWayIsEndedByACheckpoint) {
+  start("trn1.32xlarge");
+  ASSERT_TRUE(allocate(Resource::efa, {"rdmap16s25"}));
+  for (int i = 0; i < 4; ++i) {
+    pass(700);
+    list_holders();
+  }
+  EXPECT_TRUE(desk.holds_anything()) << "List does not show who is still being admitted";
+  const auto lists = kubelet.servers.at(Resource::neuroncore)->lists.size();
+  pass(250);
+  ASSERT_EQ(kubelet.servers.at(Resource::neuroncore)->lists.size(), lists + 1);
+  write_checkpoint();
+  EXPECT_FALSE(desk.holds_anything());
+}
+
+TEST_F(DeviceManagerTest, ServingTellsWhatIsMissing) {
+  EXPECT_FALSE(manager.serving().scanned);
+  scan("inf2.48xlarge");
+  find_directory();
+  list_holders();
+  const auto steps = [this] {
+    std::map<Resource, ServingStep> all;
+    for (const ResourceReadiness& one : manager.serving().resources) all[one.resource] = one.step;
+    return all;
+  };
+  EXPECT_EQ(steps().at(Resource::neuron), ServingStep::registering);
+  EXPECT_EQ(steps().at(Resource::efa), ServingStep::not_offered);
+  register_all();
+  EXPECT_EQ(steps().at(Resource::neuron), ServingStep::registered);
+  kubelet.watches = false;
+  EXPECT_EQ(steps().at(Resource::neuron), ServingStep::unwatched);
+}
+
+}  // namespace
+}  // namespace neuron::plugin

@@ -1,0 +1,101 @@
+#include "plugin/kubelet/kubelet_directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "test/fakes/fake_clock.h"
+
+namespace neuron::plugin {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::Contains;
+using testing::Field;
+
+struct KubeletDirectoryTest : testing::Test {
+  std::string above = testing::TempDir() + "kubeletXXXXXX";
+  std::string path;
+  fakes::FakeClock clock;
+  std::optional<KubeletDirectory> directory;
+
+  void SetUp() override {
+    ASSERT_NE(::mkdtemp(above.data()), nullptr);
+    path = above + "/device-plugins";
+    directory.emplace(path, clock);
+  }
+  void TearDown() override {
+    std::error_code error;
+    std::filesystem::remove_all(above, error);
+  }
+  void make() const { ASSERT_TRUE(std::filesystem::create_directory(path)); }
+  void put(const std::string& name) const {  // as the kubelet does: by rename
+    std::ofstream(path + "/.new") << "x";
+    ASSERT_EQ(std::rename((path + "/.new").c_str(), (path + "/" + name).c_str()), 0);
+  }
+  auto look_after(int ms) {
+    clock.advance(milliseconds{ms});
+    return directory->look();
+  }
+};
+
+TEST_F(KubeletDirectoryTest, IsWaitedForAndUsableOnce) {
+  EXPECT_FALSE(directory->look().usable);
+  EXPECT_EQ(directory->fd(), -1);
+  EXPECT_EQ(directory->next(), clock.now() + milliseconds{250});
+  make();
+  EXPECT_FALSE(look_after(249).usable);
+  EXPECT_TRUE(look_after(1).usable);
+  EXPECT_GE(directory->fd(), 0);
+  EXPECT_FALSE(directory->look().usable);
+}
+
+TEST_F(KubeletDirectoryTest, TellsWritesSocketsAndTheKubelet) {
+  make();
+  ASSERT_TRUE(directory->look().usable);
+  put("kubelet_internal_checkpoint");
+  put("kubelet_internal_checkpoint");
+  put("other.sock");
+  put("kubelet.sock");
+  const auto news = directory->look();
+  EXPECT_EQ(news.checkpoints_written, 2);
+  EXPECT_TRUE(news.kubelet_appeared);
+  EXPECT_THAT(news.sockets, Contains(Field(&SocketWatch::Event::name, "other.sock")));
+  EXPECT_EQ(directory->look().checkpoints_written, 0);
+}
+
+TEST_F(KubeletDirectoryTest, ASecondAgentEnds) {
+  make();
+  ASSERT_TRUE(directory->look().usable);
+  KubeletDirectory second(path, clock);
+  const auto news = second.look();
+  EXPECT_FALSE(news.usable);
+  EXPECT_EQ(news.end, KubeletDirectory::End::other_agent);
+}
+
+TEST_F(KubeletDirectoryTest, OneThatIsReplacedIsUsableAnew) {
+  make();
+  ASSERT_TRUE(directory->look().usable);
+  std::filesystem::remove_all(path);
+  make();
+  bool usable = directory->look().usable;
+  for (int i = 0; i < 3 && !usable; ++i) usable = look_after(2000).usable;
+  EXPECT_TRUE(usable);
+  put("kubelet_internal_checkpoint");
+  EXPECT_EQ(directory->look().checkpoints_written, 1);
+}
+
+TEST_F(KubeletDirectoryTest, OneThatWasRenamedBehindAMountEnds) {
+  make();
+  ASSERT_TRUE(directory->look().usable);
+  std::filesystem::rename(path, above + "/elsewhere");
+  std::filesystem::create_directory_symlink(above + "/elsewhere", path);  // stands where a mount would go on showing it
+  EXPECT_EQ(directory->look().end, KubeletDirectory::End::dead_mount);
+}
+
+}  // namespace
+}  // namespace neuron::plugin
