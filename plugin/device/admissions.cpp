@@ -72,7 +72,10 @@ Admissions::Due Admissions::due(const Look& before, SteadyTime now) {
   if (before.answers == answers_ && before.mark != open_mark_) open_mark_ = 0;
   due.gone = ready(now);
   // A pod that the kubelet refused half-way leaves no checkpoint. One has to be made, or its units stay held.
-  if (stalled_.due(now, last_call_, false) && open()) want_checkpoint(now);
+  if (stalled_.due(now, last_call_, false) && open_mark_ != 0) {
+    open_mark_ = 0;
+    want_checkpoint(now);
+  }
   if (lists_.due(now, last_call_, open())) {
     ++handing_;
     due.lists = true;

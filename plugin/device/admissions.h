@@ -33,6 +33,7 @@ class Admissions {
   static constexpr std::chrono::milliseconds kListDistance{250};   // a new list after the last call
   static constexpr std::chrono::milliseconds kAskDistance{100};    // List after the last call
   static constexpr std::chrono::milliseconds kAskAfterAnswer{500};
+  static constexpr std::chrono::milliseconds kStalled{1000};  // without a call, an admission is over: refused half-way
 
   // The kubelet has called, for whatever.
   void called(SteadyTime now) { last_call_ = now; }
@@ -110,7 +111,7 @@ class Admissions {
   std::vector<Waiting> waiting_;  // oldest first
   IdleTimer lists_{kListDistance, kIdlePatience};
   IdleTimer holders_{kAskDistance, kIdlePatience};
-  IdleTimer stalled_{kListDistance, kIdlePatience};  // to look whether an admission has stopped half-way
+  IdleTimer stalled_{kStalled, kIdlePatience};  // to look whether an admission has stopped half-way
 };
 
 }  // namespace neuron::plugin

@@ -69,7 +69,7 @@ TEST_F(AdmissionGateTest, AWriteThatWasNotToldYetKeepsTheAdmissionOpen) {
   gate.answer(Resource::neuron, [&] { gate.answered(Admissions::Outcome::given); });
   const auto before = gate.look();
   ++mark;  // inotify has not told yet
-  clock.advance(milliseconds{1000});
+  clock.advance(milliseconds{900});
   EXPECT_FALSE(gate.due(before).lists);
   EXPECT_TRUE(gate.due(gate.look()).lists);
 }

@@ -278,13 +278,13 @@ TEST_F(DeviceManagerTest, WhoHoldsWhatIsAskedForAfterAnAnswer) {
 TEST_F(DeviceManagerTest, AnAdmissionThatStopsHalfWayIsEndedByACheckpoint) {
   start("trn1.32xlarge");
   ASSERT_TRUE(allocate(Resource::efa, {"rdmap16s25"}));
-  for (int i = 0; i < 4; ++i) {
-    pass(700);
+  for (int i = 0; i < 2; ++i) {
+    pass(450);
     list_holders();
   }
   EXPECT_TRUE(desk.holds_anything()) << "List does not show who is still being admitted";
   const auto lists = kubelet.servers.at(Resource::neuroncore)->lists.size();
-  pass(250);
+  pass(100);
   ASSERT_EQ(kubelet.servers.at(Resource::neuroncore)->lists.size(), lists + 1);
   write_checkpoint();
   EXPECT_FALSE(desk.holds_anything());
