@@ -1,77 +1,216 @@
 #include "agent/metrics/http_server.h"
 
-#include <microhttpd.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/listener.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
 
+#include <algorithm>
+#include <csignal>
+#include <cstddef>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "agent/metrics/listen_socket.h"
 
 namespace neuron::metrics {
 namespace {
 
-struct EndResponse {
-  void operator()(MHD_Response* response) const { MHD_destroy_response(response); }
-};
-using Response = std::unique_ptr<MHD_Response, EndResponse>;
+constexpr timeval kRest{1, 0};  // when the process has no descriptor left for a client
+constexpr int kMethodNotAllowed = 405;
 
-MHD_Result send(MHD_Connection* connection, HttpAnswer answer) {
-  const Response response(
-      MHD_create_response_from_buffer(answer.body.size(), answer.body.data(), MHD_RESPMEM_MUST_COPY));
-  if (!response) return MHD_NO;
-  const auto add = [&](const char* name, const char* value) {
-    return MHD_add_response_header(response.get(), name, value) == MHD_YES;
+// The address as bytes, without the port; one name for all that are not known.
+std::string peer_of(int socket) {
+  sockaddr_storage peer{};
+  socklen_t length = sizeof(peer);
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &length) != 0) return "unknown";
+  const char* const bytes = reinterpret_cast<const char*>(&peer);
+  if (peer.ss_family == AF_INET6) return {bytes + offsetof(sockaddr_in6, sin6_addr), sizeof(in6_addr)};
+  return {bytes + offsetof(sockaddr_in, sin_addr), sizeof(in_addr)};
+}
+
+void send(evhttp_request* request, const HttpAnswer& answer) {
+  evkeyvalq* const headers = evhttp_request_get_output_headers(request);
+  const auto add = [headers](const char* name, const std::string& value) {
+    static_cast<void>(evhttp_add_header(headers, name, value.c_str()));
   };
-  // One answer per connection: what is not open needs no limit.
-  if (!add("Content-Type", "text/plain; charset=utf-8") || !add("Connection", "close") ||
-      (answer.status == MHD_HTTP_METHOD_NOT_ALLOWED && !add("Allow", "GET, HEAD"))) {
-    return MHD_NO;
+  add("Content-Type", "text/plain; charset=utf-8");
+  add("Content-Length", std::to_string(answer.body.size()));
+  add("Connection", "close");  // one answer per connection: what is not open needs no limit
+  if (answer.status == kMethodNotAllowed) add("Allow", "GET, HEAD");
+  if (evhttp_request_get_command(request) != EVHTTP_REQ_HEAD) {
+    static_cast<void>(evbuffer_add(evhttp_request_get_output_buffer(request), answer.body.data(), answer.body.size()));
   }
-  return MHD_queue_response(connection, static_cast<unsigned>(answer.status), response.get());
+  bufferevent* const stream = evhttp_connection_get_bufferevent(evhttp_request_get_connection(request));
+  evhttp_send_reply(request, answer.status, nullptr, nullptr);
+  // Whatever else the client sends stays in the kernel, and that it sends no more does not end the answer.
+  static_cast<void>(bufferevent_disable(stream, EV_READ));
 }
 
 }  // namespace
 
-struct HttpServer::Daemon {
-  Handler handler;
-  MHD_Daemon* running = nullptr;
+// libevent's HTTP server with limits of our own on the number of clients: it neither counts them nor tells when one has
+// left. So a second reference is held to each client's stream, and looked at after every round of the loop: a stream
+// that nobody else refers to has no client any more.
+class HttpServer::Loop {
+ public:
+  explicit Loop(Handler handler) : handler_(std::move(handler)) {}
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
 
-  static MHD_Result on_request(void* self, MHD_Connection* connection, const char* path, const char* method,
-                               const char* /*version*/, const char* /*body*/, std::size_t* /*body_bytes*/,
-                               void** /*of_request*/) {
-    const std::string_view asked(method);
-    if (asked != MHD_HTTP_METHOD_GET && asked != MHD_HTTP_METHOD_HEAD) {
-      return send(connection, {MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n"});
-    }
-    return send(connection, static_cast<Daemon*>(self)->handler(path));
+  // Takes `socket` if it succeeds.
+  [[nodiscard]] bool open(Fd& socket);
+  void start() {
+    thread_ = std::thread([this] { run(); });
   }
 
-  // Paths are compared as they are sent.
-  static std::size_t leave_escaped(void* /*self*/, MHD_Connection* /*connection*/, char* text) {
-    return std::string_view(text).size();
-  }
+ private:
+  struct Client {
+    bufferevent* stream;
+    std::string host;  // as of peer_of; empty: came in this round
+  };
+
+  void run();
+  void settle();
+  void turn_away_crowd();
+
+  static bufferevent* on_client(event_base* base, void* self);
+  static void on_accept_error(evconnlistener* listener, void* http);
+  static void on_rest_over(int socket, short what, void* listener);
+  static void on_request(evhttp_request* request, void* self);
+  static void on_stop(int socket, short what, void* self);
+
+  const Handler handler_;
+  Fd stop_;  // eventfd
+  event_base* base_ = nullptr;
+  event* stop_event_ = nullptr;
+  evhttp* http_ = nullptr;
+  evconnlistener* listener_ = nullptr;  // http_'s
+  std::vector<Client> clients_;
+  bool full_ = false;  // listener_ is disabled until a client has left
+  std::thread thread_;
 };
 
-HttpServer::HttpServer(std::unique_ptr<Daemon> daemon, std::uint16_t port) : daemon_(std::move(daemon)), port_(port) {}
-
-HttpServer::~HttpServer() {
-  MHD_stop_daemon(daemon_->running);  // closes the socket
+HttpServer::Loop::~Loop() {
+  if (thread_.joinable()) {
+    static_cast<void>(::eventfd_write(stop_.get(), 1));
+    thread_.join();
+  }
+  if (http_ != nullptr) evhttp_free(http_);  // closes the listening socket
+  for (const Client& client : clients_) static_cast<void>(bufferevent_decref(client.stream));
+  if (stop_event_ != nullptr) event_free(stop_event_);
+  if (base_ != nullptr) event_base_free(base_);
 }
+
+bool HttpServer::Loop::open(Fd& socket) {
+  stop_ = Fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  base_ = event_base_new();
+  if (!stop_.valid() || base_ == nullptr) return false;
+  stop_event_ = event_new(base_, stop_.get(), EV_READ, &Loop::on_stop, this);
+  http_ = evhttp_new(base_);
+  if (stop_event_ == nullptr || event_add(stop_event_, nullptr) != 0 || http_ == nullptr) return false;
+  evhttp_set_bevcb(http_, &Loop::on_client, this);
+  evhttp_set_gencb(http_, &Loop::on_request, this);
+  evhttp_set_allowed_methods(http_, 0xffff);  // to on_request, which knows the status that HTTP wants
+  evhttp_set_max_headers_size(http_, kRequestBytes);
+  evhttp_set_max_body_size(http_, 0);
+  evhttp_set_timeout(http_, static_cast<int>(kIdle.count()));
+  evhttp_bound_socket* const bound = evhttp_accept_socket_with_handle(http_, socket.get());
+  if (bound == nullptr) return false;
+  static_cast<void>(socket.release());
+  listener_ = evhttp_bound_socket_get_listener(bound);
+  evconnlistener_set_error_cb(listener_, &Loop::on_accept_error);
+  return true;
+}
+
+void HttpServer::Loop::run() {
+  // libevent writes without MSG_NOSIGNAL. The signal is the writing thread's: blocked here, it reaches nobody.
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  static_cast<void>(::pthread_sigmask(SIG_BLOCK, &pipe, nullptr));
+  while (event_base_loop(base_, EVLOOP_ONCE) == 0 && event_base_got_break(base_) == 0) settle();
+}
+
+void HttpServer::Loop::settle() {
+  std::erase_if(clients_, [](const Client& client) {
+    if (bufferevent_decref(client.stream) == 1) return true;
+    bufferevent_incref(client.stream);
+    return false;
+  });
+  turn_away_crowd();
+  if (!full_ || clients_.size() >= kMostClients) return;
+  full_ = false;
+  static_cast<void>(evconnlistener_enable(listener_));
+}
+
+void HttpServer::Loop::turn_away_crowd() {
+  for (Client& client : clients_) {
+    if (!client.host.empty()) continue;
+    const int socket = bufferevent_getfd(client.stream);
+    client.host = peer_of(socket);
+    const auto of_host = std::count_if(clients_.begin(), clients_.end(),
+                                       [&client](const Client& other) { return other.host == client.host; });
+    // The HTTP server finds that the client has ended, and lets it go.
+    if (of_host > kMostClientsOfOneHost) static_cast<void>(::shutdown(socket, SHUT_RDWR));
+  }
+}
+
+bufferevent* HttpServer::Loop::on_client(event_base* base, void* self) {
+  Loop& loop = *static_cast<Loop*>(self);
+  bufferevent* const stream = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+  if (stream == nullptr) return nullptr;
+  bufferevent_incref(stream);
+  loop.clients_.push_back({stream, ""});
+  if (loop.clients_.size() >= kMostClients) {
+    loop.full_ = true;
+    static_cast<void>(evconnlistener_disable(loop.listener_));
+  }
+  return stream;
+}
+
+// Without a rest the loop would turn at full speed, since the client still waits.
+void HttpServer::Loop::on_accept_error(evconnlistener* listener, void* /*http*/) {
+  static_cast<void>(evconnlistener_disable(listener));
+  static_cast<void>(
+      event_base_once(evconnlistener_get_base(listener), -1, EV_TIMEOUT, &on_rest_over, listener, &kRest));
+}
+
+void HttpServer::Loop::on_rest_over(int /*socket*/, short /*what*/, void* listener) {
+  static_cast<void>(evconnlistener_enable(static_cast<evconnlistener*>(listener)));
+}
+
+void HttpServer::Loop::on_request(evhttp_request* request, void* self) {
+  const evhttp_cmd_type method = evhttp_request_get_command(request);
+  if (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_HEAD) {
+    return send(request, {kMethodNotAllowed, "only GET and HEAD\n"});
+  }
+  const char* const path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(request));
+  send(request, static_cast<Loop*>(self)->handler_(path == nullptr ? "" : path));
+}
+
+void HttpServer::Loop::on_stop(int /*socket*/, short /*what*/, void* self) {
+  static_cast<void>(event_base_loopbreak(static_cast<Loop*>(self)->base_));
+}
+
+HttpServer::HttpServer(std::unique_ptr<Loop> loop, std::uint16_t port) : loop_(std::move(loop)), port_(port) {}
+
+HttpServer::~HttpServer() = default;
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(const ListenAddress& address, Handler handler) {
   TRY_ASSIGN(Fd socket, open_listen_socket(address));
   const std::uint16_t port = port_of(socket);
-  auto daemon = std::make_unique<Daemon>();
-  daemon->handler = std::move(handler);
-  const unsigned flags = MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_ITC;
-  daemon->running =
-      MHD_start_daemon(flags, 0, nullptr, nullptr, &Daemon::on_request, daemon.get(), MHD_OPTION_LISTEN_SOCKET,
-                       socket.get(), MHD_OPTION_CONNECTION_LIMIT, kMostClients, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-                       kMostClientsOfOneHost, MHD_OPTION_CONNECTION_MEMORY_LIMIT, kRequestBytes,
-                       MHD_OPTION_CONNECTION_TIMEOUT, static_cast<unsigned>(kIdle.count()),
-                       MHD_OPTION_UNESCAPE_CALLBACK, &Daemon::leave_escaped, nullptr, MHD_OPTION_END);
-  if (daemon->running == nullptr) return fail(ErrorCode::internal, "serving HTTP on " + to_string(address));
-  static_cast<void>(socket.release());  // the daemon's
-  return std::unique_ptr<HttpServer>(new HttpServer(std::move(daemon), port));
+  auto loop = std::make_unique<Loop>(std::move(handler));
+  if (!loop->open(socket)) return fail(ErrorCode::internal, "serving HTTP on " + to_string(address));
+  loop->start();
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(loop), port));
 }
 
 }  // namespace neuron::metrics

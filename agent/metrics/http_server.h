@@ -19,7 +19,7 @@ struct HttpAnswer {
 };
 
 // Answers GET and HEAD with what one function says of a path, and nothing else: no files, no state that a request could
-// change. One thread serves every client, so a slow one holds up nobody; each costs at most kRequestBytes. The one door
+// change. One thread serves every client, so a slow one holds up nobody; what each may send is bounded. The one door
 // to the HTTP library.
 class HttpServer {
  public:
@@ -28,7 +28,7 @@ class HttpServer {
 
   static constexpr unsigned kMostClients = 64;           // at once; more wait in the kernel's queue
   static constexpr unsigned kMostClientsOfOneHost = 16;  // at once; more are turned away
-  static constexpr std::size_t kRequestBytes = 8192;     // request line, headers and the answer's head together
+  static constexpr std::size_t kRequestBytes = 8192;     // request line and headers; a body is refused
   static constexpr std::chrono::seconds kIdle{3};        // a client that neither sends nor reads is dropped
 
   // Listens when it returns. Errors: as of open_listen_socket, internal.
@@ -40,10 +40,10 @@ class HttpServer {
   [[nodiscard]] std::uint16_t port() const { return port_; }
 
  private:
-  struct Daemon;
-  HttpServer(std::unique_ptr<Daemon> daemon, std::uint16_t port);
+  class Loop;
+  HttpServer(std::unique_ptr<Loop> loop, std::uint16_t port);
 
-  std::unique_ptr<Daemon> daemon_;
+  std::unique_ptr<Loop> loop_;
   const std::uint16_t port_;
 };
 

@@ -31,6 +31,12 @@ class TcpClient {
   bool send(std::string_view text) {
     return ::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
   }
+  // Before it asks for much: the kernel keeps no more than this for it, instead of some MB.
+  void take_little() {
+    const int bytes = 200'000;
+    static_cast<void>(::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)));
+  }
+  void end_sending() { static_cast<void>(::shutdown(socket_.get(), SHUT_WR)); }
   // All until the peer closes, or what came until `patience` is over without a byte.
   [[nodiscard]] std::string receive(std::chrono::milliseconds patience = std::chrono::seconds(20)) {
     std::string all;

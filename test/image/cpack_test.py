@@ -58,7 +58,7 @@ def control_is_complete():
     deb = package("*.deb")
     fields = dict(line.split(": ", 1) for line in output_of(["dpkg-deb", "--field", str(deb)]).splitlines() if ": " in line)
     assert fields["Package"] == "neuron-agent" and fields["Version"] == version(), fields
-    for library in ["libc6", "libstdc++6", "libhwloc15", "libmicrohttpd12", "libspdlog", "libncursesw6", "zlib1g"]:
+    for library in ["libc6", "libstdc++6", "libhwloc15", "libspdlog", "libncursesw6", "zlib1g"]:
         assert library in fields["Depends"], fields["Depends"]
 
 

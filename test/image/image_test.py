@@ -25,9 +25,8 @@ programs = ["neuron-agent", "neuron-gather", "neuron-ls", "neuron-top"]
 helpers = ["neuron-pods", "neuron-topology"]
 # Bytes of all files, a little above what was measured: who makes an image larger should know it.
 # neuron-sim asks the API server through Debian's libcurl, which brings its LDAP, Kerberos, SSH and TLS libraries.
-# The agent answers HTTP through Debian's libmicrohttpd, which brings GnuTLS: 6.9 MB.
-limits = {"neuron-agent": 32_000_000, "neuron-agent-sim": 52_000_000}
-alone_limit = 21_500_000
+limits = {"neuron-agent": 25_000_000, "neuron-agent-sim": 50_000_000}
+alone_limit = 14_500_000
 
 
 def archive_of(title, which=arch, directory=out):

@@ -1,9 +1,12 @@
 #include "agent/metrics/http_server.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
+#include <ctime>
 #include <deque>
 
 #include "agent/metrics/listen_socket.h"
@@ -61,13 +64,76 @@ TEST_F(HttpServerTest, HeadIsGetWithoutTheBody) {
 
 TEST_F(HttpServerTest, OtherMethodsAreRefused) {
   const auto server = start();
-  for (const std::string method : {"POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT", "BREW"}) {
-    const std::string all =
-        answer_to(*server, method + " /readyz HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000000\r\n\r\nbody");
+  for (const std::string method : {"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"}) {
+    const std::string all = answer_to(*server, method + " /readyz HTTP/1.1\r\nHost: h\r\n\r\n");
     EXPECT_THAT(all, StartsWith("HTTP/1.1 405 ")) << method;
     EXPECT_THAT(all, HasSubstr("Allow: GET, HEAD\r\n")) << method;
   }
   EXPECT_EQ(handled_, 0);
+}
+
+TEST_F(HttpServerTest, BodiesAreRefusedUnread) {
+  const auto server = start();
+  for (const std::string method : {"GET", "POST", "PUT", "DELETE", "OPTIONS"}) {
+    for (const std::string head :
+         {"Content-Length: 1000000000\r\n\r\nbody", "Transfer-Encoding: chunked\r\n\r\n10\r\nbody",
+          "Expect: 100-continue\r\nContent-Length: 1\r\n\r\n"}) {
+      EXPECT_THAT(answer_to(*server, method + " /readyz HTTP/1.1\r\nHost: h\r\n" + head), StartsWith("HTTP/1.1 413 "))
+          << method << " " << head;
+    }
+  }
+  EXPECT_EQ(handled_, 0);
+}
+
+TEST_F(HttpServerTest, TunnelsAreRefusedAndDropped) {
+  const auto server = start();
+  TcpClient to_host(server->port());
+  to_host.send("CONNECT h:80 HTTP/1.1\r\nHost: h\r\n\r\n");
+  TcpClient to_path(server->port());
+  to_path.send("CONNECT /readyz HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(to_host.receive(), StartsWith("HTTP/1.1 405 ")) << "until the server closes";
+  EXPECT_THAT(to_path.receive(), StartsWith("HTTP/1.1 405 "));
+  EXPECT_EQ(handled_, 0);
+}
+
+TEST_F(HttpServerTest, AClientThatSendsNoMoreIsAnswered) {
+  const auto server = start();
+  TcpClient client(server->port());
+  client.send("GET /long HTTP/1.1\r\nHost: h\r\n\r\n");
+  client.end_sending();
+  EXPECT_GT(client.receive().size(), kLong);
+}
+
+TEST_F(HttpServerTest, AClientThatLeavesBeforeItsAnswerEndsNothing) {
+  const auto server = start();
+  for (int i = 0; i < 10; ++i) {
+    TcpClient client(server->port());
+    client.take_little();
+    client.send("GET /long HTTP/1.1\r\nHost: h\r\n\r\n");
+  }
+  EXPECT_EQ(http_get(server->port(), "/").status, 200);
+}
+
+TEST_F(HttpServerTest, WithoutDescriptorsClientsWaitAndNobodySpins) {
+  const auto server = start();
+  Fd last(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const rlimit few{static_cast<rlim_t>(last.get()) + 1, usual.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::deque<Fd> others;
+  do others.emplace_back(::dup(last.get()));
+  while (others.back().valid());
+  last.reset();
+  TcpClient client(server->port());  // has the one descriptor that was left
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  const std::clock_t used = std::clock();
+  const std::string nothing = client.receive(std::chrono::milliseconds(200));
+  const std::clock_t spent = std::clock() - used;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+  EXPECT_EQ(nothing, "");
+  EXPECT_LT(spent, CLOCKS_PER_SEC / 20);
+  EXPECT_THAT(client.receive(), StartsWith("HTTP/1.1 200 "));
 }
 
 TEST_F(HttpServerTest, WhatIsNoHttpOrTooLargeReachesNobody) {
@@ -85,6 +151,7 @@ TEST_F(HttpServerTest, WhatIsNoHttpOrTooLargeReachesNobody) {
 TEST_F(HttpServerTest, SlowClientsHoldUpNobodyAndAreDropped) {
   const auto server = start();
   TcpClient unread(server->port());
+  unread.take_little();
   unread.send("GET /long HTTP/1.1\r\nHost: h\r\n\r\n");
   const auto asked = steady_clock::now();
   EXPECT_EQ(http_get(server->port(), "/").status, 200);
@@ -95,7 +162,10 @@ TEST_F(HttpServerTest, SlowClientsHoldUpNobodyAndAreDropped) {
   for (TcpClient& client : silent) {
     EXPECT_EQ(client.receive(), "") << "until the server closes";
   }
-  EXPECT_LT(unread.receive().size(), kLong) << "dropped before the others, with what the kernels had taken";
+  TcpClient later(server->port());
+  later.send("GET /half HTTP");
+  EXPECT_EQ(later.receive(), "");
+  EXPECT_LT(unread.receive().size(), kLong) << "dropped before that one, with what the kernels had taken";
 }
 
 TEST_F(HttpServerTest, OneHostCannotTakeAllConnections) {
