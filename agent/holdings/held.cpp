@@ -6,8 +6,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
-#include "agent/core/complete.h"
-#include "agent/health/policy.h"
+#include "agent/health/assess.h"
 
 namespace neuron::holdings {
 namespace {
@@ -76,16 +75,14 @@ Snapshot with_held(const Snapshot& snapshot, const core::SeenBefore& held, std::
     efas[snapshot.host.efas[i].bdf] = snapshot.efa_health.at(i);
   }
   Snapshot result = snapshot;
-  core::SeenBefore before = held;
-  result.host.unanswered.clear();  // the snapshot has already put in what was seen last
-  core::keep_last_seen(result.host, before);
+  health::AssessMemory before{held, {}};
+  HostScan shown = snapshot.host;
+  shown.unanswered.clear();  // the snapshot has already put in what was seen last
+  // What the snapshot says of health stays, as it rests on more than one scan; that of a vanished device does not.
+  health::Assessment verdicts = health::assess(std::move(shown), before, SteadyTime{});
+  result.host = std::move(verdicts.host);
   result.host.unanswered = snapshot.host.unanswered;
-  result.host = core::complete(std::move(result.host));
   if (lnc && (!result.host.lnc || result.host.lnc->value != *lnc)) result.host.lnc = {*lnc, model::Origin::live};
-  // What the snapshot judged keeps its verdict, which rests on more than one scan; that of a vanished one does not.
-  HostScan judged = result.host;
-  health::HealthMemory none;
-  health::HealthResult verdicts = health::judge(judged, none, SteadyTime{});
   result.device_health.clear();
   result.core_health.clear();
   result.efa_health.clear();

@@ -17,8 +17,8 @@ namespace neuron::host {
 [[nodiscard]] std::string device_path(int index);
 
 // Reads one Neuron device through a handle on its directory that stays open. Learns which of the files of all driver
-// generations are there (health/signals.h) and later asks only for those, and for those that this driver has on this chip
-// and that are not there yet: on a sound machine none. Folders of cores that come or go are noticed too, so that a
+// generations are there (health/signals.h) and later asks only for those, and for those that this driver has on this
+// chip and that are not there yet: on a sound machine none. Folders of cores that come or go are noticed too, so that a
 // device that was met while the driver was still making it is soon read whole. Make a new reader when the driver, the
 // inventory or the id of the device's entry changes. One thread at a time; may block inside a hung driver.
 class NeuronDeviceReader {
@@ -43,6 +43,7 @@ class NeuronDeviceReader {
   enum class Access { everyone, root_only };
   struct Known {
     std::string path;  // below the device's directory
+    model::ProblemKind problem_kind = model::ProblemKind::file;
     State state = State::unprobed;
   };
   struct KnownDeviceFile : Known {
@@ -63,7 +64,7 @@ class NeuronDeviceReader {
   void read_facts();
   void read_neighbours(model::NeuronDevice& device);
   void read_serial(model::NeuronDevice& device);
-  void complain(model::NeuronDevice& device, std::string_view path, const Error& error) const;
+  void complain(model::NeuronDevice& device, const Known& known, const Error& error) const;
 
   FsRoot directory_;
   FileId id_;

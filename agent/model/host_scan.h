@@ -43,7 +43,7 @@ struct HostScan {
   std::vector<NumaNode> numa_nodes;    // ascending index; empty when hwloc could not load the root
   int neuron_pci_functions = 0;        // PCI functions 1d0f with a Neuron id, whether or not the driver shows them
   std::vector<Unanswered> unanswered;  // left out by this scan (monitor/watched_scan.h); ascending part, normally empty
-  std::vector<std::string> problems;   // host-wide: "path: reason", bounded to 32
+  std::vector<ReadProblem> problems;   // of the host as a whole, bounded to 32
   friend bool operator==(const HostScan&, const HostScan&) = default;
 };
 

@@ -13,7 +13,7 @@
 
 namespace neuron::monitor {
 
-// Scan, judge, publish, again. One thread does all but the scans, which run on `workers` under watch (watched_scan.h):
+// Scan, assess, publish, again. One thread does all but the scans, which run on `workers` under watch (watched_scan.h):
 // a part of the machine that hangs costs the others one budget and then nothing. Between scans, and while one runs, the
 // thread runs small jobs at their time.
 class Monitor {

@@ -38,12 +38,14 @@ void log_missing(const model::HostScan& host) {
 }
 
 void log_problems(const model::HostScan& host) {
-  for (const std::string& problem : host.problems) spdlog::warn("host problem=\"{}\"", problem);
+  for (const std::string& problem : sentences(host.problems)) spdlog::warn("host problem=\"{}\"", problem);
   for (const auto& device : host.devices) {
-    for (const std::string& problem : device.problems) spdlog::warn("neuron{} problem=\"{}\"", device.index, problem);
+    for (const std::string& problem : sentences(device.problems)) {
+      spdlog::warn("neuron{} problem=\"{}\"", device.index, problem);
+    }
   }
   for (const auto& efa : host.efas) {
-    for (const std::string& problem : efa.problems) {
+    for (const std::string& problem : sentences(efa.problems)) {
       spdlog::warn("efa={} problem=\"{}\"", efa.name.empty() ? to_string(efa.bdf) : efa.name, problem);
     }
   }
@@ -59,10 +61,9 @@ class InventoryLog {
                                    host.driver_version.empty() ? "none" : host.driver_version, to_string(host.layout),
                                    host.devices.size(), host.efas.size());
     if (host.lnc) text += fmt::format(" lnc={}", host.lnc->value);
-    std::string problems;
-    for (const std::string& problem : host.problems) problems += problem;
+    std::vector<model::ReadProblem> problems = host.problems;
     for (const auto& device : host.devices) {
-      for (const std::string& problem : device.problems) problems += problem;
+      problems.insert(problems.end(), device.problems.begin(), device.problems.end());
     }
     if (text == last_ && problems == last_problems_) return;
     if (text != last_) {
@@ -92,7 +93,7 @@ class InventoryLog {
 
   core::OfferPolicy offer_;
   std::string last_;
-  std::string last_problems_;
+  std::vector<model::ReadProblem> last_problems_;
   std::string last_offer_;
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "agent/base/parse.h"
-#include "tools/render/node_view.h"
+#include "agent/model/reasons.h"
 
 namespace neuron::render {
 namespace {
@@ -43,7 +43,8 @@ std::string without_node(const NodeReport& report) {
   if (!report.own_dev) return "";
   std::vector<int> indices;
   for (std::size_t i = 0; i < report.host.devices.size(); ++i) {
-    const bool vanished = i < report.device_health.size() && report.device_health[i].reason == kVanished;
+    const bool vanished =
+        i < report.device_health.size() && report.device_health[i].reason == model::reason::kDeviceVanished;
     if (!report.host.devices[i].node_present && !vanished) indices.push_back(report.host.devices[i].index);
   }
   if (indices.empty()) return "";
@@ -87,11 +88,9 @@ std::string core_notes(const NodeReport& report, ColourDepth colour) {
 }
 
 // A neighbour that is among the missing devices was told as missing.
-bool is_orphan(const std::string& problem, const NodeReport& report) {
-  constexpr std::string_view kSign = "names devices that are not there: ";  // agent/host/scanner.cpp
-  const auto at = problem.find(kSign);
-  if (at == std::string::npos) return false;
-  const auto named = parse_int_list(problem.substr(at + kSign.size()), 9999);
+bool is_orphan(const model::ReadProblem& problem, const NodeReport& report) {
+  if (problem.kind != model::ProblemKind::absent_neighbours) return false;
+  const auto named = parse_int_list(problem.detail, 9999);
   const auto& missing = report.missing_devices;
   return named && std::all_of(named->begin(), named->end(),
                               [&](int index) { return std::binary_search(missing.begin(), missing.end(), index); });
@@ -100,9 +99,9 @@ bool is_orphan(const std::string& problem, const NodeReport& report) {
 std::string unread(const NodeReport& report) {
   const model::HostScan& host = report.host;
   std::string text;
-  const auto add = [&](const std::vector<std::string>& problems) {
-    for (const std::string& problem : problems) {
-      if (!is_orphan(problem, report)) text += "  " + problem + '\n';
+  const auto add = [&](const std::vector<model::ReadProblem>& problems) {
+    for (const model::ReadProblem& problem : problems) {
+      if (!is_orphan(problem, report)) text += "  " + sentence(problem) + '\n';
     }
   };
   add(host.problems);

@@ -166,7 +166,7 @@ Json device_object(const NodeReport& report, std::size_t position) {
   object["processes"] = processes_json(report, device);
   object["nearest_efa_interfaces"] = near_efa_names(report, position);
   object["pods"] = or_null(pods_on_device(report, device.index));
-  object["problems"] = device.problems;
+  object["problems"] = sentences(device.problems);
   return object;
 }
 
@@ -193,7 +193,7 @@ Json efa_object(const NodeReport& report, std::size_t position) {
   object["health"] = health_json(report.efa_health, position);
   object["nearest_devices"] = near_devices(report, position);
   object["pods"] = efa.name.empty() ? Json(nullptr) : or_null(pods_on_efa(report, efa.name));
-  object["problems"] = efa.problems;
+  object["problems"] = sentences(efa.problems);
   return object;
 }
 
@@ -243,7 +243,7 @@ std::string node_report_json(const NodeReport& report, JsonLayout layout) {
     document["efa_interfaces"].push_back(efa_object(report, i));
   }
   document["pods"] = pods_json(report.pods);
-  document["problems"] = report.host.problems;
+  document["problems"] = sentences(report.host.problems);
   return document.dump(layout == JsonLayout::indented ? 2 : -1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

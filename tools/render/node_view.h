@@ -70,9 +70,6 @@ struct ViewRequest {
   std::vector<std::vector<std::string>> pods;
 };
 
-// The reason code of a device that was there before and is gone (agent/health/policy.h).
-inline constexpr std::string_view kVanished = "device_vanished";
-
 // `scan` is best completed from the catalogue before (core::complete). Assumed values are shown like live ones.
 [[nodiscard]] NodeView make_node_view(const model::HostScan& scan, const ViewRequest& request);
 

@@ -61,8 +61,8 @@ TEST_P(WhatAllLack, MakesHealthUnknownAndIsSaidOnce) {
   }
   EXPECT_THAT(node.devices.front().sentence, HasSubstr(one.path));
   ASSERT_THAT(node.host.problems, SizeIs(1));
-  EXPECT_THAT(node.host.problems[0], HasSubstr("neuron*/"));
-  EXPECT_THAT(node.host.problems[0], HasSubstr(one.path));
+  EXPECT_THAT(sentence(node.host.problems[0]), HasSubstr("neuron*/"));
+  EXPECT_THAT(sentence(node.host.problems[0]), HasSubstr(one.path));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -114,7 +114,7 @@ TEST(HealthMissing, ADriverThatMovedItsFilesAsksForAnotherAgent) {
   EXPECT_THAT(health::action_for_missing(scan), HasSubstr("update the agent"));
   health::HealthMemory memory;
   scan = core::complete(std::move(scan));
-  EXPECT_THAT(health::judge(scan, memory).devices[0].action, HasSubstr("update the agent"));
+  EXPECT_THAT(health::evaluate(scan, memory).devices[0].action, HasSubstr("update the agent"));
   scan.layout = model::DriverLayout::unknown;
   EXPECT_THAT(health::missing_everywhere(scan), IsEmpty()) << "that is said of the layout as a whole";
 }
@@ -124,7 +124,7 @@ TEST(HealthMissing, ALoneDeviceLacksItsOwnFiles) {
   const health::Assessment node = health::assess(changed("trn1.2xlarge", "2.30.2.0", drop_status), memory, {});
   EXPECT_EQ(node.devices.at(0).reason, "signal_unreadable");
   ASSERT_THAT(node.host.problems, SizeIs(1));
-  EXPECT_THAT(node.host.problems[0], HasSubstr("neuron0/neuron_core*/stats/status/"));
+  EXPECT_THAT(sentence(node.host.problems[0]), HasSubstr("neuron0/neuron_core*/stats/status/"));
 }
 
 TEST(HealthMissing, WhatIsBrokenIsStillSeen) {
@@ -144,7 +144,8 @@ TEST(HealthMissing, WhatIsThereWithoutAValueIsNotMissing) {
   drop_health_status(scan.devices[0]);
   scan.devices[0].signals.unreachable = true;
   scan.devices[0].signals.mem_ecc_uncorrected.reset();
-  scan.devices[0].problems = {"sys/class/neuron_device/neuron0/stats/hardware/mem_ecc_uncorrected: not a number"};
+  scan.devices[0].problems = {{model::ProblemKind::health_file,
+                               "sys/class/neuron_device/neuron0/stats/hardware/mem_ecc_uncorrected", "not a number"}};
   const health::Assessment node = health::assess(std::move(scan), memory, {});
   EXPECT_EQ(node.devices.at(0).reason, "device_unreachable");
   EXPECT_THAT(node.host.problems, IsEmpty());

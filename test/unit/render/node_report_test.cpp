@@ -93,7 +93,7 @@ TEST(NodeReportJson, UnknownIsNullAndForeignBytesAreHarmless) {
   report.device_health.clear();
   report.host.devices[0] = {};
   report.host.devices[0].processes.emplace().emplace_back().pid = 17;
-  report.host.problems = {"\xff"};
+  report.host.problems = {{model::ProblemKind::file, "", "\xff"}};
   const std::string text = node_report_json(report, JsonLayout::one_line);
   EXPECT_THAT(text, HasSubstr("\"health\":null"));
   EXPECT_THAT(text, HasSubstr("\"physical_cores\":null,\"host_memory_bytes\":null,\"device_memory_bytes\":null"));
@@ -128,7 +128,7 @@ TEST(HealthNotes, SaysThatAllIsWellOnlyWhenItIs) {
   NodeReport report = small_report();
   EXPECT_EQ(health_notes(report), "4 devices and 2 EFA interfaces: all healthy.\n");
   report.device_health[2] = {HealthState::unhealthy, "sram_ecc_uncorrected", "neuron2: 4 errors", "replace it"};
-  report.host.devices[1].problems = {"sys/x: too long"};
+  report.host.devices[1].problems = {{model::ProblemKind::file, "sys/x", "too long"}};
   EXPECT_EQ(health_notes(report),
             "Not as it should be:\n  neuron2: 4 errors\n    unhealthy, sram_ecc_uncorrected: replace it\n"
             "Could not be read:\n  sys/x: too long\n");
@@ -161,9 +161,9 @@ TEST(HealthNotes, SaysOneCauseOnce) {
 TEST(HealthNotes, NeighboursAmongTheMissingAreNotToldAgain) {
   NodeReport report = small_report();
   report.missing_devices = {4, 5};
-  report.host.devices[0].problems = {"x/connected_devices: names devices that are not there: 4"};
+  report.host.devices[0].problems = {{model::ProblemKind::absent_neighbours, "x/connected_devices", "4"}};
   EXPECT_THAT(health_notes(report), ::testing::Not(HasSubstr("connected_devices")));
-  report.host.devices[0].problems = {"x/connected_devices: names devices that are not there: 9"};
+  report.host.devices[0].problems = {{model::ProblemKind::absent_neighbours, "x/connected_devices", "9"}};
   EXPECT_THAT(health_notes(report), HasSubstr("connected_devices"));
 }
 

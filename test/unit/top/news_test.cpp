@@ -138,8 +138,9 @@ TEST(Scene, ItemsOfTheMemorySummaryAreWholeOrAbsent) {
 
 TEST(Scene, WhatCannotBeReadIsTold) {
   top::Moment moment = busy_moment("trn2.48xlarge");
-  moment.scan.devices[4].problems = {"sys/class/neuron_device/neuron4/stats/power/utilization: Is a directory"};
-  moment.scan.efas[1].problems = {"ports/1/state: Input/output error"};
+  moment.scan.devices[4].problems = {
+      {model::ProblemKind::file, "sys/class/neuron_device/neuron4/stats/power/utilization", "Is a directory"}};
+  moment.scan.efas[1].problems = {{model::ProblemKind::file, "ports/1/state", "Input/output error"}};
   Stage stage(moment);
   EXPECT_THAT(stage.model.problems,
               ::testing::Contains("sys/class/neuron_device/neuron4/stats/power/utilization: Is a directory"));
