@@ -12,9 +12,11 @@ Assessment assess(model::HostScan scan, AssessMemory& memory, SteadyTime now) {
   Assessment result;
   result.host = core::complete(std::move(scan));
   HealthResult health = evaluate(result.host, memory.health, now);
-  result.devices = std::move(health.devices);
-  result.cores = std::move(health.cores);
-  result.efas = std::move(health.efas);
+  for (std::size_t i = 0; i < result.host.devices.size(); ++i) {
+    result.host.devices[i].health = std::move(health.devices[i]);
+    result.host.devices[i].core_health = std::move(health.cores[i]);
+  }
+  for (std::size_t i = 0; i < result.host.efas.size(); ++i) result.host.efas[i].health = std::move(health.efas[i]);
   result.bases = std::move(health.bases);
   result.missing = std::move(health.missing);
   auto& problems = result.host.problems;

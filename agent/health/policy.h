@@ -35,7 +35,7 @@ struct DeviceBasis {
 
 struct HealthResult {
   std::vector<model::Health> devices;             // parallel to scan.devices: each as a whole
-  std::vector<std::vector<model::Health>> cores;  // parallel to scan.devices: model::Snapshot::core_health
+  std::vector<std::vector<model::Health>> cores;  // parallel to scan.devices: model::NeuronDevice::core_health
   std::vector<model::Health> efas;                // parallel to scan.efas
   std::vector<DeviceBasis> bases;                 // parallel to scan.devices
   std::vector<MissingFiles> missing;              // missing_everywhere()

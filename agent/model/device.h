@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/model/health.h"
 #include "agent/model/read_problem.h"
 
 // What one scan of a machine found: plain values, no I/O. An empty optional always means "nobody could say": the file
@@ -117,6 +118,10 @@ struct NeuronDevice {
   DeviceSignals signals;
   std::vector<CoreSignals> cores;     // by physical index, ascending; empty when the layout has no core folders
   std::vector<ReadProblem> problems;  // what could not be read though it should; bounded to 8
+  // Found out, not read (agent/health/assess.h); a scan alone leaves both as they are here.
+  Health health;                    // as a whole: broken when one of its cores is
+  std::vector<Health> core_health;  // [M] of neuron_core<M>; the device's own where the fault is not the core's; empty
+                                    // where the core count is unknown
   friend bool operator==(const NeuronDevice&, const NeuronDevice&) = default;
 };
 
@@ -138,6 +143,7 @@ struct EfaInterface {
   // dddd:bb of the PCI parent, port or host bridge (docs/reference/topology.md#trn2-eight-switches); "" when unknown
   std::string switch_key;
   std::vector<ReadProblem> problems;  // as in NeuronDevice
+  Health health;                      // as in NeuronDevice
   friend bool operator==(const EfaInterface&, const EfaInterface&) = default;
 };
 

@@ -34,4 +34,9 @@ struct Health {
   friend bool operator==(const Health&, const Health&) = default;
 };
 
+// False for the state that a device has before anybody has looked: unknown without a reason.
+[[nodiscard]] inline bool is_assessed(const Health& health) {
+  return health.state != HealthState::unknown || !health.reason.empty();
+}
+
 }  // namespace neuron::model

@@ -29,7 +29,8 @@ struct NumaNode {
   friend bool operator==(const NumaNode&, const NumaNode&) = default;
 };
 
-// Everything one scan saw. Passive, comparable: two scans of an unchanged host are equal.
+// Everything one scan saw, and once it is assessed what that means. Passive, comparable: two scans of an unchanged host
+// are equal.
 struct HostScan {
   std::string instance_type;       // sys/devices/virtual/dmi/id/product_name; "" when unknown
   std::string instance_id;         // sys/devices/virtual/dmi/id/board_asset_tag, "i-…"; "" when unknown

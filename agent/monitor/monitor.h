@@ -18,8 +18,9 @@ namespace neuron::monitor {
 // thread runs small jobs at their time.
 class Monitor {
  public:
-  using OnChange =
-      std::function<void(const model::SnapshotPtr&)>;  // after publish, when something changed; must not block
+  // After publish, when the snapshot is of a new generation: a heartbeat or a counter alone costs nobody anything. Must
+  // not block.
+  using OnChange = std::function<void(const model::SnapshotPtr&)>;
 
   struct Timing {
     std::chrono::milliseconds interval{5000};  // between the end of a scan and the next one

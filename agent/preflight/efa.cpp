@@ -131,15 +131,13 @@ void report_verdict(const HostScan& scan, const PreflightFacts& facts, const mod
   report.error(reason, sentence, ask_each(efas, ask), verdict.action, labels_of(efas));
 }
 
-void check_usable(const health::Assessment& node, const PreflightFacts& facts, Report& report) {
-  const HostScan& scan = node.host;
+void check_usable(const HostScan& scan, const PreflightFacts& facts, Report& report) {
   std::vector<const model::Health*> order;  // the first verdict of each reason
   std::map<std::string, std::vector<const EfaInterface*>> groups;
-  for (std::size_t i = 0; i < scan.efas.size(); ++i) {
-    const model::Health& health = node.efas[i];
-    if (health.state != model::HealthState::unhealthy) continue;
-    if (!groups.contains(health.reason)) order.push_back(&health);
-    groups[health.reason].push_back(&scan.efas[i]);
+  for (const EfaInterface& efa : scan.efas) {
+    if (efa.health.state != model::HealthState::unhealthy) continue;
+    if (!groups.contains(efa.health.reason)) order.push_back(&efa.health);
+    groups[efa.health.reason].push_back(&efa);
   }
   for (const model::Health* verdict : order) report_verdict(scan, facts, *verdict, groups[verdict->reason], report);
   const bool hidden =
@@ -249,10 +247,9 @@ void report_blind(const HostScan& scan, const PreflightFacts& facts, const std::
 
 }  // namespace
 
-void check_efas(const health::Assessment& node, const PreflightFacts& facts, Report& report) {
-  const HostScan& scan = node.host;
+void check_efas(const HostScan& scan, const PreflightFacts& facts, Report& report) {
   check_count(scan, report);
-  check_usable(node, facts, report);
+  check_usable(scan, facts, report);
   check_lost_commands(scan, report);
   check_peer_memory(scan, report);
 }

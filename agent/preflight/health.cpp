@@ -75,13 +75,13 @@ void report_missing(const health::Assessment& node, Report& report) {
 }
 
 // Cores that the driver counts and shows no folder for, of all devices.
-void report_missing_cores(const health::Assessment& node, Report& report) {
+void report_missing_cores(const HostScan& scan, Report& report) {
   std::vector<Evidence> evidence;
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < node.host.devices.size(); ++i) {
-    const std::string name = "neuron" + std::to_string(node.host.devices[i].index);
-    for (std::size_t core = 0; core < node.cores[i].size(); ++core) {
-      if (node.cores[i][core].reason != reason::kCoreMissing) continue;
+  for (const NeuronDevice& device : scan.devices) {
+    const std::string name = "neuron" + std::to_string(device.index);
+    for (std::size_t core = 0; core < device.core_health.size(); ++core) {
+      if (device.core_health[core].reason != reason::kCoreMissing) continue;
       evidence.push_back({"sys/class/neuron_device/" + name + "/neuron_core" + std::to_string(core), "not there"});
       if (names.empty() || names.back() != name) names.push_back(name);
     }
@@ -124,7 +124,7 @@ void add_verdicts(const health::Assessment& node, Report& report) {
   std::vector<std::string> silent;
   std::vector<std::size_t> unread;
   for (std::size_t i = 0; i < scan.devices.size(); ++i) {
-    const Health& health = node.devices[i];
+    const Health& health = scan.devices[i].health;
     if (health.state == HealthState::healthy || has_own_finding(health.reason)) continue;
     const std::string name = "neuron" + std::to_string(scan.devices[i].index);
     if (health.reason == reason::kNoSignals) {
@@ -175,7 +175,7 @@ void check_core_counters(const NeuronDevice& device, Report& report) {
 
 void check_health(const health::Assessment& node, Report& report) {
   report_missing(node, report);
-  report_missing_cores(node, report);
+  report_missing_cores(node.host, report);
   add_verdicts(node, report);
   for (const NeuronDevice& device : node.host.devices) check_core_counters(device, report);
 }

@@ -91,7 +91,7 @@ std::vector<Finding> preflight(const model::HostScan& scan, const PreflightFacts
   rules::check_devices(node.host, facts, report);
   rules::check_fit(node.host, facts, report);
   rules::check_health(node, report);
-  rules::check_efas(node, facts, report);
+  rules::check_efas(node.host, facts, report);
   rules::check_fabric(node.host, facts, report);
   rules::check_settings(node.host, facts, report);
   rules::check_kubelet(node.host, facts, report);

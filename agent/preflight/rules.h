@@ -35,7 +35,7 @@ void check_driver(const model::HostScan& scan, const PreflightFacts& facts, Repo
 void check_devices(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
 void check_fit(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
 void check_health(const health::Assessment& node, Report& report);
-void check_efas(const health::Assessment& node, const PreflightFacts& facts, Report& report);
+void check_efas(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
 void check_fabric(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
 void check_settings(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
 void check_kubelet(const model::HostScan& scan, const PreflightFacts& facts, Report& report);

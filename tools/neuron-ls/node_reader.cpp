@@ -83,9 +83,9 @@ bool has_own_dev(const host::FsRoot& root, const model::HostScan& host) {
 
 // Without any verbs device the module decides what to do, which the policy cannot know.
 void explain_verbs(const host::FsRoot& root, render::NodeReport& report) {
-  for (model::Health& health : report.efa_health) {
-    if (health.reason != model::reason::kIbUverbsNotLoaded) continue;
-    health = health::without_verbs(root.exists("sys/module/ib_uverbs"));
+  for (model::EfaInterface& efa : report.host.efas) {
+    if (efa.health.reason != model::reason::kIbUverbsNotLoaded) continue;
+    efa.health = health::without_verbs(root.exists("sys/module/ib_uverbs"));
   }
 }
 
@@ -145,9 +145,6 @@ void NodeReader::add_health(model::HostScan scan, render::NodeReport& report) {
   std::erase_if(node.host.problems,
                 [](const auto& problem) { return problem.kind == model::ProblemKind::missing_signals; });
   report.host = std::move(node.host);
-  report.device_health = std::move(node.devices);
-  report.core_health = std::move(node.cores);
-  report.efa_health = std::move(node.efas);
   explain_verbs(root_, report);
 }
 

@@ -77,9 +77,9 @@ TEST(HealthCores, AVanishedDeviceHasNoCoreLeft) {
   (void)health::assess(scan, memory, {});
   scan.devices.erase(scan.devices.begin() + kDevice);
   const health::Assessment node = health::assess(std::move(scan), memory, {});
-  ASSERT_EQ(node.cores.size(), 16U);
-  EXPECT_EQ(node.cores[kDevice].size(), 8U);
-  for (const Health& core : node.cores[kDevice]) EXPECT_EQ(core.reason, "device_vanished");
+  ASSERT_EQ(node.host.devices.size(), 16U);
+  EXPECT_EQ(node.host.devices[kDevice].core_health.size(), 8U);
+  for (const Health& core : node.host.devices[kDevice].core_health) EXPECT_EQ(core.reason, "device_vanished");
 }
 
 }  // namespace

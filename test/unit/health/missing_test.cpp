@@ -53,13 +53,14 @@ TEST_P(WhatAllLack, MakesHealthUnknownAndIsSaidOnce) {
   health::AssessMemory memory;
   const Case& one = GetParam();
   const health::Assessment node = health::assess(changed(one.type, one.driver, one.change), memory, {});
-  ASSERT_FALSE(node.devices.empty());
-  for (const model::Health& health : node.devices) {
+  ASSERT_FALSE(node.host.devices.empty());
+  for (const NeuronDevice& device : node.host.devices) {
+    const model::Health& health = device.health;
     EXPECT_EQ(health.state, HealthState::unknown);
     EXPECT_EQ(health.reason, "signals_missing");
-    EXPECT_EQ(health, node.devices.front()) << "one sentence for all";
+    EXPECT_EQ(health, node.host.devices.front().health) << "one sentence for all";
   }
-  EXPECT_THAT(node.devices.front().sentence, HasSubstr(one.path));
+  EXPECT_THAT(node.host.devices.front().health.sentence, HasSubstr(one.path));
   ASSERT_THAT(node.host.problems, SizeIs(1));
   EXPECT_THAT(sentence(node.host.problems[0]), HasSubstr("neuron*/"));
   EXPECT_THAT(sentence(node.host.problems[0]), HasSubstr(one.path));
@@ -89,7 +90,8 @@ TEST(HealthMissing, WhatADriverNeverHadIsNotMissed) {
     HostScan scan = changed(one.type, one.driver, one.change);
     scan.layout = model::DriverLayout::stats;
     const health::Assessment node = health::assess(std::move(scan), memory, {});
-    for (const model::Health& health : node.devices) {
+    for (const NeuronDevice& device : node.host.devices) {
+      const model::Health& health = device.health;
       EXPECT_EQ(health.state, HealthState::healthy) << one.type << ' ' << one.driver << ' ' << health.sentence;
     }
     EXPECT_THAT(node.host.problems, IsEmpty());
@@ -122,7 +124,7 @@ TEST(HealthMissing, ADriverThatMovedItsFilesAsksForAnotherAgent) {
 TEST(HealthMissing, ALoneDeviceLacksItsOwnFiles) {
   health::AssessMemory memory;
   const health::Assessment node = health::assess(changed("trn1.2xlarge", "2.30.2.0", drop_status), memory, {});
-  EXPECT_EQ(node.devices.at(0).reason, "signal_unreadable");
+  EXPECT_EQ(node.host.devices.at(0).health.reason, "signal_unreadable");
   ASSERT_THAT(node.host.problems, SizeIs(1));
   EXPECT_THAT(sentence(node.host.problems[0]), HasSubstr("neuron0/neuron_core*/stats/status/"));
 }
@@ -133,9 +135,9 @@ TEST(HealthMissing, WhatIsBrokenIsStillSeen) {
   scan.devices[3].signals.mem_ecc_uncorrected = 1;
   scan.devices[4].signals.sram_ecc_uncorrected.reset();
   const health::Assessment node = health::assess(std::move(scan), memory, {});
-  EXPECT_EQ(node.devices[3].reason, "mem_ecc_uncorrected");
-  EXPECT_EQ(node.devices[4].reason, "signal_unreadable") << "its own file first";
-  EXPECT_EQ(node.devices[5].reason, "signals_missing");
+  EXPECT_EQ(node.host.devices[3].health.reason, "mem_ecc_uncorrected");
+  EXPECT_EQ(node.host.devices[4].health.reason, "signal_unreadable") << "its own file first";
+  EXPECT_EQ(node.host.devices[5].health.reason, "signals_missing");
 }
 
 TEST(HealthMissing, WhatIsThereWithoutAValueIsNotMissing) {
@@ -147,7 +149,7 @@ TEST(HealthMissing, WhatIsThereWithoutAValueIsNotMissing) {
   scan.devices[0].problems = {{model::ProblemKind::health_file,
                                "sys/class/neuron_device/neuron0/stats/hardware/mem_ecc_uncorrected", "not a number"}};
   const health::Assessment node = health::assess(std::move(scan), memory, {});
-  EXPECT_EQ(node.devices.at(0).reason, "device_unreachable");
+  EXPECT_EQ(node.host.devices.at(0).health.reason, "device_unreachable");
   EXPECT_THAT(node.host.problems, IsEmpty());
 }
 
