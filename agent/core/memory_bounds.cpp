@@ -29,9 +29,10 @@ void forget_in(model::NeuronDevice& device, std::uint64_t host_memory) {
   const std::uint64_t device_memory = device.memory_bytes.value_or(kMoreThanAnyMemory);
   for (model::CoreSignals& core : device.cores) {
     if (!forget_above(core.device_memory_bytes, device_memory) || device.problems.size() >= kMaxProblems) continue;
-    device.problems.push_back("sys/class/neuron_device/neuron" + std::to_string(device.index) + "/neuron_core" +
-                              std::to_string(core.physical_index) +
-                              "/stats/memory_usage/device_mem/total: more than the device has");
+    device.problems.push_back({model::ProblemKind::file,
+                               "sys/class/neuron_device/neuron" + std::to_string(device.index) + "/neuron_core" +
+                                   std::to_string(core.physical_index) + "/stats/memory_usage/device_mem/total",
+                               "more than the device has"});
   }
   if (!device.processes) return;
   for (model::Process& process : *device.processes) {

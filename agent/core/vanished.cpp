@@ -122,7 +122,8 @@ void keep_host(HostScan& scan, HostScan& before) {
   for (const auto& [part, since] : scan.unanswered) {
     const bool has_verdict = part.kind == Kind::device || part.kind == Kind::driver || part.kind == Kind::efa;
     if (has_verdict || scan.problems.size() >= kMaxProblems) continue;
-    scan.problems.push_back(to_string(part) + " has not come back since " + since + "; what was seen last stands");
+    scan.problems.push_back({model::ProblemKind::unanswered, "",
+                             to_string(part) + " has not come back since " + since + "; what was seen last stands"});
   }
   before = scan;
   before.devices.clear();

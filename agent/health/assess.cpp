@@ -1,9 +1,9 @@
 #include "agent/health/assess.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/core/complete.h"
-#include "agent/health/missing.h"
 
 namespace neuron::health {
 
@@ -11,12 +11,20 @@ Assessment assess(model::HostScan scan, AssessMemory& memory, SteadyTime now) {
   core::keep_last_seen(scan, memory.seen);
   Assessment result;
   result.host = core::complete(std::move(scan));
-  const std::vector<MissingFiles> missing = missing_everywhere(result.host);
-  HealthResult health = judge(result.host, memory.health, now);
-  for (const MissingFiles& files : missing) result.host.problems.push_back(problem_line(result.host, files));
-  result.devices = std::move(health.devices);
-  result.cores = std::move(health.cores);
-  result.efas = std::move(health.efas);
+  HealthResult health = evaluate(result.host, memory.health, now);
+  for (std::size_t i = 0; i < result.host.devices.size(); ++i) {
+    result.host.devices[i].health = std::move(health.devices[i]);
+    result.host.devices[i].core_health = std::move(health.cores[i]);
+  }
+  for (std::size_t i = 0; i < result.host.efas.size(); ++i) result.host.efas[i].health = std::move(health.efas[i]);
+  result.bases = std::move(health.bases);
+  result.missing = std::move(health.missing);
+  auto& problems = result.host.problems;
+  for (const MissingFiles& files : result.missing) {
+    model::ReadProblem problem = problem_of(result.host, files);
+    const bool told = std::find(problems.begin(), problems.end(), problem) != problems.end();
+    if (!told) problems.push_back(std::move(problem));
+  }
   return result;
 }
 

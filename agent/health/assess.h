@@ -15,14 +15,14 @@ struct AssessMemory {
 };
 
 struct Assessment {
-  model::HostScan host;                // completed from the tables; what vanished since the first scan in its place
-  std::vector<model::Health> devices;  // parallel to host.devices
-  std::vector<std::vector<model::Health>> cores;  // parallel to host.devices: model::Snapshot::core_health
-  std::vector<model::Health> efas;                // parallel to host.efas
+  model::HostScan host;            // completed from the tables; what vanished since the first scan in its place; with
+                                   // the health of every device, core and interface
+  std::vector<DeviceBasis> bases;  // parallel to host.devices
+  std::vector<MissingFiles> missing;  // what no device of a chip shows though it should
 };
 
-// keep_last_seen, complete, judge, of a scan taken at `now`. What no device shows though it should
-// (health/missing.h) becomes a line of host.problems. Updates `memory`.
+// keep_last_seen, complete, evaluate, of a scan taken at `now`, completed before or not. What is `missing` is named in
+// host.problems as well. Updates `memory`.
 [[nodiscard]] Assessment assess(model::HostScan scan, AssessMemory& memory, SteadyTime now);
 
 }  // namespace neuron::health

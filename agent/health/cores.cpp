@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "agent/health/efa.h"
 #include "agent/health/signals.h"
 
 namespace neuron::health {
@@ -10,7 +9,6 @@ namespace {
 
 using model::CoreSignals;
 using model::Health;
-using model::HealthState;
 using model::NeuronDevice;
 
 // How much the counter grew since it was first seen.
@@ -19,17 +17,16 @@ std::uint64_t growth_of(const CoreSignals& core, const CoreSignal& signal,
   const auto& count = core.*signal.value;
   if (!count) return 0;
   auto& counters = baselines[core.physical_index].counters;
-  std::uint64_t& baseline = counters.try_emplace(std::string(signal.reason), *count).first->second;
+  std::uint64_t& baseline = counters.try_emplace(std::string(signal.reason->code), *count).first->second;
   baseline = std::min(baseline, *count);
   return *count - baseline;
 }
 
 Health fault_of(const std::string& name, int core, const CoreSignal& signal, std::uint64_t growth) {
   const std::string number = std::to_string(core);
-  return make_verdict(HealthState::unhealthy, signal.reason,
-                      name + ": core " + number + " counted " + std::to_string(growth) + " new hardware error" +
-                          (growth == 1 ? "" : "s") + " (neuron_core" + number + '/' + std::string(signal.path) + ")",
-                      action_of(signal.remedy));
+  return verdict(*signal.reason, name + ": core " + number + " counted " + std::to_string(growth) +
+                                     " new hardware error" + (growth == 1 ? "" : "s") + " (neuron_core" + number + '/' +
+                                     std::string(signal.path) + ")");
 }
 
 // Cores that the driver counts and shows no folder for: masked out (dev_nc_map), or not made yet. Where it shows no
@@ -39,11 +36,9 @@ void add_missing(const NeuronDevice& device, const std::string& name, CoreFaults
   for (int core = 0; core < device.physical_cores->value; ++core) {
     const auto is_it = [&](const CoreSignals& shown) { return shown.physical_index == core; };
     if (std::any_of(device.cores.begin(), device.cores.end(), is_it)) continue;
-    Health health =
-        make_verdict(HealthState::unhealthy, kCoreMissing,
-                     name + ": core " + std::to_string(core) + " is counted by core_count, but there is no " +
-                         "folder neuron_core" + std::to_string(core),
-                     "nothing where it was masked out (module parameter dev_nc_map); else reload the driver");
+    Health health = verdict(reasons::kCoreMissing, name + ": core " + std::to_string(core) +
+                                                       " is counted by core_count, but there is no folder neuron_core" +
+                                                       std::to_string(core));
     if (!faults.worst_core) faults.worst_core = health;
     faults.of_cores.try_emplace(core, std::move(health));
   }
@@ -51,8 +46,8 @@ void add_missing(const NeuronDevice& device, const std::string& name, CoreFaults
 
 }  // namespace
 
-CoreFaults judge_cores(const NeuronDevice& device, const std::string& name,
-                       std::map<int, HealthMemory::CoreBaseline>& baselines) {
+CoreFaults find_core_faults(const NeuronDevice& device, const std::string& name,
+                            std::map<int, HealthMemory::CoreBaseline>& baselines) {
   CoreFaults faults;
   // Looks at every counter, so that no baseline is missed.
   for (const CoreSignal& signal : core_signals()) {

@@ -17,7 +17,7 @@ struct CoreFaults {
 
 // Compares the counters of a completed device with their first sight and moves `baselines` down where one was cleared.
 // `name`: "neuron3".
-[[nodiscard]] CoreFaults judge_cores(const model::NeuronDevice& device, const std::string& name,
-                                     std::map<int, HealthMemory::CoreBaseline>& baselines);
+[[nodiscard]] CoreFaults find_core_faults(const model::NeuronDevice& device, const std::string& name,
+                                          std::map<int, HealthMemory::CoreBaseline>& baselines);
 
 }  // namespace neuron::health

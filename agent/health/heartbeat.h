@@ -30,7 +30,7 @@ enum class Heartbeat {
 };
 
 // The state of each device that has a heartbeat, by index. It stands still when it did not change for a minute, for ten
-// times as long as it ever took on this machine, and in ten scans. One that was never seen to move is judged only while
+// times as long as it ever took on this machine, and in ten scans. One that was never seen to move counts only while
 // another one moves: a captured or simulated machine has values that never change.
 [[nodiscard]] std::map<int, Heartbeat> watch_heartbeats(const model::HostScan& scan, HeartbeatMemory& memory,
                                                         SteadyTime now);

@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "agent/health/reasons.h"
 #include "agent/health/signals.h"
 
 namespace neuron::health {
@@ -15,19 +16,6 @@ using model::HostScan;
 using model::NeuronDevice;
 using model::Presence;
 
-// Where the lines of NeuronDevice::problems about this device begin.
-std::string folder_of(const NeuronDevice& device) {
-  return "sys/class/neuron_device/neuron" + std::to_string(device.index) + '/';
-}
-
-// Whether a verdict rests on the file that a line of NeuronDevice::problems is about.
-bool is_health_problem(std::string_view line, std::string_view folder) {
-  if (!line.starts_with(folder)) return false;
-  const std::string_view file = line.substr(folder.size());
-  return file.starts_with("stats/hardware/") || file.starts_with("reset:") ||
-         file.find("/stats/status/hw_") != std::string_view::npos;
-}
-
 std::vector<const NeuronDevice*> alike(const HostScan& scan, std::optional<model::Family> family) {
   std::vector<const NeuronDevice*> devices;
   for (const NeuronDevice& device : scan.devices) {
@@ -37,10 +25,9 @@ std::vector<const NeuronDevice*> alike(const HostScan& scan, std::optional<model
 }
 
 bool is_told(const NeuronDevice& device, std::string_view path) {
-  return std::any_of(device.problems.begin(), device.problems.end(), [&](std::string_view line) {
-    const auto at = line.find(": ");
-    return at != std::string_view::npos && line.substr(0, at).ends_with('/' + std::string(path));
-  });
+  const std::string end = '/' + std::string(path);
+  return std::any_of(device.problems.begin(), device.problems.end(),
+                     [&](const model::ReadProblem& problem) { return problem.path.ends_with(end); });
 }
 
 // Whether the file is there, with or without a value that anybody could use.
@@ -159,22 +146,22 @@ std::vector<MissingFiles> missing_everywhere(const HostScan& scan) {
   return all;
 }
 
-std::string problem_line(const HostScan& scan, const MissingFiles& missing) {
+model::ReadProblem problem_of(const HostScan& scan, const MissingFiles& missing) {
   constexpr std::size_t kMaxNamed = 3;
-  std::string text = "sys/class/neuron_device/" +
-                     (missing.devices.size() == 1 ? missing.devices.front() : std::string("neuron*")) + '/';
+  const bool alone = missing.devices.size() == 1;
+  std::string path = "sys/class/neuron_device/" + (alone ? missing.devices.front() : std::string("neuron*")) + '/';
   for (std::size_t i = 0; i < missing.paths.size() && i < kMaxNamed; ++i) {
-    text += (i == 0 ? "" : ", ") + missing.paths[i];
+    path += (i == 0 ? "" : ", ") + missing.paths[i];
   }
   if (missing.paths.size() > kMaxNamed) {
-    text += " and " + std::to_string(missing.paths.size() - kMaxNamed) + " more";
+    path += " and " + std::to_string(missing.paths.size() - kMaxNamed) + " more";
   }
   const std::string driver = scan.driver_version.empty() ? "this driver" : "driver " + scan.driver_version;
-  return text + ": not there on " +
-         (missing.devices.size() == 1 ? "the device"
-                                      : "any of " + std::to_string(missing.devices.size()) + " devices") +
-         ", though " + driver + " should have " + (missing.paths.size() == 1 ? "it" : "them") + " on " +
-         std::string(model::to_string(missing.family)) + "; health is unknown";
+  const std::string where = alone ? "the device" : "any of " + std::to_string(missing.devices.size()) + " devices";
+  return {model::ProblemKind::missing_signals, std::move(path),
+          "not there on " + where + ", though " + driver + " should have " +
+              (missing.paths.size() == 1 ? "it" : "them") + " on " + std::string(model::to_string(missing.family)) +
+              "; health is unknown"};
 }
 
 std::string action_for_missing(const HostScan& scan) {
@@ -182,22 +169,25 @@ std::string action_for_missing(const HostScan& scan) {
   if (release && *release >= kFilesMoved) {
     return "update the agent: from 2.31.7 on the driver keeps its files elsewhere; or pin a driver up to 2.30";
   }
-  return "look at the kernel log and reload the Neuron driver; if it stays, update the agent";
+  return std::string(reasons::kSignalsMissing.action);
 }
 
-std::vector<std::string> unread_signals(const HostScan& scan, const NeuronDevice& device) {
+std::string folder_of(const NeuronDevice& device) {
+  return "sys/class/neuron_device/neuron" + std::to_string(device.index) + '/';
+}
+
+std::vector<model::ReadProblem> unread_signals(const HostScan& scan, const NeuronDevice& device) {
+  std::vector<model::ReadProblem> unread;
+  for (const model::ReadProblem& problem : device.problems) {
+    if (problem.kind == model::ProblemKind::health_file) unread.push_back(problem);
+  }
   const std::string folder = folder_of(device);
-  std::vector<std::string> lines;
-  for (const std::string& line : device.problems) {
-    if (is_health_problem(line, folder)) lines.push_back(line);
+  for (const std::string& file : absent_files(scan, device)) {
+    const bool told = std::any_of(unread.begin(), unread.end(),
+                                  [path = folder + file](const auto& problem) { return problem.path == path; });
+    if (!told) unread.push_back({model::ProblemKind::health_file, folder + file, "not there"});
   }
-  for (const std::string& path : absent_files(scan, device)) {
-    const std::string start = folder + path + ':';
-    const bool told =
-        std::any_of(lines.begin(), lines.end(), [&](const auto& line) { return line.starts_with(start); });
-    if (!told) lines.push_back(start + " not there");
-  }
-  return lines;
+  return unread;
 }
 
 }  // namespace neuron::health

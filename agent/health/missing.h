@@ -20,16 +20,20 @@ struct MissingFiles {
 // broken. One entry per family that lacks any. Empty is normal.
 [[nodiscard]] std::vector<MissingFiles> missing_everywhere(const model::HostScan& scan);
 
-// "sys/class/neuron_device/neuron*/stats/hardware/x, stats/hardware/y: not there on any of 16 devices, …": one line.
-[[nodiscard]] std::string problem_line(const model::HostScan& scan, const MissingFiles& missing);
+// "sys/class/neuron_device/neuron*/stats/hardware/x, stats/hardware/y", "not there on any of 16 devices, …".
+[[nodiscard]] model::ReadProblem problem_of(const model::HostScan& scan, const MissingFiles& missing);
 
 // What to do about it, which differs for drivers that are known to keep their files elsewhere.
 [[nodiscard]] std::string action_for_missing(const model::HostScan& scan);
 
-// The files that the verdict on `device` rests on and that gave no value, as "path: reason": those that could not be
-// read or made no sense (NeuronDevice::problems), then those that are not there although this driver has them on this
-// chip or half of the devices of the same chip show them. Without what several devices of the chip lack all together
-// (missing_everywhere). `scan` as it was before judge(). Empty is normal.
-[[nodiscard]] std::vector<std::string> unread_signals(const model::HostScan& scan, const model::NeuronDevice& device);
+// "sys/class/neuron_device/neuron3/": where the paths of a device's problems begin.
+[[nodiscard]] std::string folder_of(const model::NeuronDevice& device);
+
+// The files that the verdict on `device` rests on and that gave no value: those that could not be read or made no sense
+// (NeuronDevice::problems), then those that are not there although this driver has them on this chip or half of the
+// devices of the same chip show them. Without what several devices of the chip lack all together (missing_everywhere).
+// `scan` as it was before evaluate(). Empty is normal.
+[[nodiscard]] std::vector<model::ReadProblem> unread_signals(const model::HostScan& scan,
+                                                             const model::NeuronDevice& device);
 
 }  // namespace neuron::health

@@ -6,11 +6,12 @@
 #include <span>
 #include <string_view>
 
+#include "agent/health/reasons.h"
 #include "agent/model/host_scan.h"
 
 // The one table of the driver's signal files (docs/reference/driver.md#health-signals): where they are, in which
-// drivers and on which chips, what they mean and what to do. The reader, the health policy and the checks all go by it.
-// Pure.
+// drivers and on which chips, what they mean, whether health rests on them, and the reason they give (health/reasons.h
+// has what to do). The reader, the health policy, the checks and docs/health.md all go by it. Pure.
 namespace neuron::health {
 
 // Version of the Neuron driver without its build number.
@@ -43,17 +44,13 @@ struct Lifetime {
 };
 
 enum class SignalKind {
-  ecc,         // 16-bit count; 65535, all ones, is for the health policy to judge
+  ecc,         // 16-bit count; 65535, all ones, is for the health policy to interpret
   counter,     // any decimal number
   health,      // a counter that may say device_unreachable instead
   heartbeat,   // 0..255, may say device_unreachable
   components,  // comma list, may say device_unreachable
   reset,       // 0..2, readable by root only
 };
-
-// What is to be done about a fault.
-enum class Remedy { none, replace, reload };
-[[nodiscard]] std::string_view action_of(Remedy remedy);
 
 // Whether a verdict rests on a file: without a value from it, health is unknown where the file must be.
 enum class Weight { required, optional };
@@ -65,9 +62,9 @@ struct DeviceSignal {
   std::optional<std::uint64_t> model::DeviceSignals::*value = nullptr;  // null for components and reset
   Lifetime life;
   Weight weight = Weight::optional;
-  std::string_view reason{};  // of a device where the count is not zero; "" when the count by itself is no fault
-  std::string_view what{};    // what one of it is, for people; more take an "s"
-  Remedy remedy = Remedy::none;
+  const Reason* reason = nullptr;  // that it gives; null where its value by itself is no fault. Of a count: it is not 0
+  std::string_view what{};         // of a count that is a fault: what one of it is, for people; more take an "s"
+  std::string_view meaning{};      // for docs/health.md
 };
 
 // What a fault takes away.
@@ -82,9 +79,9 @@ struct CoreSignal {
   std::optional<std::uint64_t> model::CoreSignals::*value = nullptr;
   Lifetime life;
   Weight weight = Weight::optional;
-  std::string_view reason{};
+  const Reason* reason = nullptr;  // set where `weight` is required
   Reach reach = Reach::device;
-  Remedy remedy = Remedy::none;
+  std::string_view meaning{};  // for docs/health.md
 };
 
 // The gravest first. Static lifetime, any thread.

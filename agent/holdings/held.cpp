@@ -1,19 +1,17 @@
 #include "agent/holdings/held.h"
 
-#include <map>
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
-#include "agent/core/complete.h"
-#include "agent/health/policy.h"
+#include "agent/health/assess.h"
 
 namespace neuron::holdings {
 namespace {
 
 using model::EfaInterface;
-using model::Health;
 using model::HostScan;
 using model::NeuronDevice;
 using model::Presence;
@@ -65,39 +63,23 @@ bool note_held_efa(core::SeenBefore& held, std::string_view name) {
 }
 
 Snapshot with_held(const Snapshot& snapshot, const core::SeenBefore& held, std::optional<int> lnc) {
-  std::map<int, Health> devices;
-  std::map<int, std::vector<Health>> cores;
-  std::map<model::Bdf, Health> efas;
-  for (std::size_t i = 0; i < snapshot.host.devices.size(); ++i) {
-    devices[snapshot.host.devices[i].index] = snapshot.device_health.at(i);
-    if (i < snapshot.core_health.size()) cores[snapshot.host.devices[i].index] = snapshot.core_health[i];
-  }
-  for (std::size_t i = 0; i < snapshot.host.efas.size(); ++i) {
-    efas[snapshot.host.efas[i].bdf] = snapshot.efa_health.at(i);
-  }
   Snapshot result = snapshot;
-  core::SeenBefore before = held;
-  result.host.unanswered.clear();  // the snapshot has already put in what was seen last
-  core::keep_last_seen(result.host, before);
+  health::AssessMemory before{held, {}};
+  HostScan shown = snapshot.host;
+  shown.unanswered.clear();  // the snapshot has already put in what was seen last
+  result.host = health::assess(std::move(shown), before, SteadyTime{}).host;
   result.host.unanswered = snapshot.host.unanswered;
-  result.host = core::complete(std::move(result.host));
   if (lnc && (!result.host.lnc || result.host.lnc->value != *lnc)) result.host.lnc = {*lnc, model::Origin::live};
-  // What the snapshot judged keeps its verdict, which rests on more than one scan; that of a vanished one does not.
-  HostScan judged = result.host;
-  health::HealthMemory none;
-  health::HealthResult verdicts = health::judge(judged, none, SteadyTime{});
-  result.device_health.clear();
-  result.core_health.clear();
-  result.efa_health.clear();
-  for (std::size_t i = 0; i < result.host.devices.size(); ++i) {
-    const auto known = devices.find(result.host.devices[i].index);
-    result.device_health.push_back(known != devices.end() ? known->second : verdicts.devices.at(i));
-    const auto known_cores = cores.find(result.host.devices[i].index);
-    result.core_health.push_back(known_cores != cores.end() ? known_cores->second : verdicts.cores.at(i));
+  // What the snapshot says of health stays, as it rests on more than one scan; that of a vanished device does not.
+  for (const NeuronDevice& known : snapshot.host.devices) {
+    const auto same = [&](const NeuronDevice& device) { return device.index == known.index; };
+    const auto device = std::find_if(result.host.devices.begin(), result.host.devices.end(), same);
+    device->health = known.health;
+    device->core_health = known.core_health;
   }
-  for (std::size_t i = 0; i < result.host.efas.size(); ++i) {
-    const auto known = efas.find(result.host.efas[i].bdf);
-    result.efa_health.push_back(known != efas.end() ? known->second : verdicts.efas.at(i));
+  for (const EfaInterface& known : snapshot.host.efas) {
+    const auto same = [&](const EfaInterface& efa) { return efa.bdf == known.bdf; };
+    std::find_if(result.host.efas.begin(), result.host.efas.end(), same)->health = known.health;
   }
   return result;
 }

@@ -30,7 +30,7 @@ inline constexpr int kMaxCores = 32;
 // A counter file: one decimal number.
 [[nodiscard]] Result<std::uint64_t> parse_counter(std::string_view text);
 // An ECC count of 16 bits. 65535 is what a device off the bus reads as (docs/reference/driver.md#device-counters); the
-// health policy judges it.
+// health policy interprets it.
 [[nodiscard]] Result<std::uint64_t> parse_ecc_count(std::string_view text);
 // health_status/healthcheck_heartbeat: 0 to 255.
 [[nodiscard]] Result<std::uint64_t> parse_heartbeat(std::string_view text);

@@ -186,7 +186,7 @@ DeviceUsers Search::result() const {
   if (crowded_ > 0) {
     add(processes(crowded_) + " with more than " + std::to_string(bounds_.files_each) + " open files");
   }
-  if (!gap.empty()) gap = "proc: not all users of the devices are known: " + gap;
+  if (!gap.empty()) gap = "not all users of the devices are known: " + gap;
   return result;
 }
 

@@ -14,7 +14,7 @@ DriverAnswers read_recorded(const FsRoot& root, int device_index) {
   const auto text = root.read_file(path, kMaxRecordedBytes);
   if (text) return parse_recorded_answers(*text, path);
   DriverAnswers answers;
-  if (!is_absent(text.error())) answers.problems.push_back(text.error().message);
+  if (!is_absent(text.error())) answers.problems.push_back(problem_with(path, text.error()));
   return answers;
 }
 

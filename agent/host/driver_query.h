@@ -15,7 +15,7 @@ struct DriverAnswers {
   std::optional<model::Bdf> bdf;                         // ioctl DEVICE_BDF_EXT (106), node opened O_WRONLY
   std::optional<std::vector<model::Process>> processes;  // ioctl 7 needs an attaching open: recorded answers only
   std::optional<std::vector<int>> logical_to_physical;   // ioctl 120, O_WRONLY; [logical position] = physical core
-  std::vector<std::string> problems;                     // malformed answer: "path: reason"
+  std::vector<model::ReadProblem> problems;              // malformed answers
   friend bool operator==(const DriverAnswers&, const DriverAnswers&) = default;
 };
 

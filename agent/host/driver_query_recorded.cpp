@@ -95,11 +95,12 @@ std::optional<model::Bdf> parse_bdf_value(const Json& value) {
 
 template <typename T>
 void take(const Json& object, const char* key, std::optional<T> (*parse)(const Json&), const char* expected,
-          std::string_view path, std::optional<T>& into, std::vector<std::string>& problems) {
+          std::string_view path, std::optional<T>& into, std::vector<model::ReadProblem>& problems) {
   const Json* value = member(object, key);
   if (value == nullptr || value->is_null()) return;
   into = parse(*value);
-  if (!into) problems.push_back(std::string(path) + ": \"" + key + "\" is not " + expected);
+  if (into) return;
+  problems.push_back({model::ProblemKind::file, std::string(path), std::string("\"") + key + "\" is not " + expected});
 }
 
 }  // namespace
@@ -107,7 +108,7 @@ void take(const Json& object, const char* key, std::optional<T> (*parse)(const J
 DriverAnswers parse_recorded_answers(std::string_view text, std::string_view path) {
   DriverAnswers answers;
   const auto reject = [&](std::string_view reason) {
-    answers.problems.push_back(std::string(path) + ": " + std::string(reason));
+    answers.problems.push_back({model::ProblemKind::file, std::string(path), std::string(reason)});
     return answers;
   };
   if (is_too_deep(text)) return reject("nested too deeply for a recorded driver answer");

@@ -7,6 +7,7 @@
 namespace neuron::host {
 namespace {
 
+using model::ProblemKind;
 using model::ScanPart;
 
 constexpr std::string_view kRdmaClass = "sys/class/infiniband";
@@ -21,10 +22,13 @@ std::string last_component(std::string_view path) {
 }
 
 // A class folder that is not there is an unloaded module; anything else that fails is a problem.
-std::vector<std::string> list_class(const FsRoot& root, std::string_view path, std::vector<std::string>& problems) {
+std::vector<std::string> list_class(const FsRoot& root, std::string_view path,
+                                    std::vector<model::ReadProblem>& problems) {
   auto names = root.list(path);
   if (names) return *std::move(names);
-  if (!is_absent(names.error())) note_problem(problems, kMaxHostProblems, names.error().message);
+  if (!is_absent(names.error())) {
+    note_problem(problems, kMaxHostProblems, problem_with(std::string(path), names.error()));
+  }
   return {};
 }
 
@@ -38,14 +42,14 @@ void read_lost_commands(const FsRoot& root, model::EfaInterface& efa) {
     text = root.read_attribute(path);
   }
   if (!text) {
-    if (!is_absent(text.error())) note_problem(efa.problems, kMaxDeviceProblems, text.error().message);
+    if (!is_absent(text.error())) note_problem(efa.problems, kMaxDeviceProblems, problem_with(path, text.error()));
     return;
   }
   const auto count = parse_counter(*text);
   if (count)
     efa.no_completion_cmds = *count;
   else
-    note_problem(efa.problems, kMaxDeviceProblems, path + ": " + count.error().message);
+    note_problem(efa.problems, kMaxDeviceProblems, problem_with(path, count.error()));
 }
 
 }  // namespace
@@ -58,13 +62,17 @@ std::map<model::Bdf, std::string> EfaReader::names_by_function(const FsRoot& roo
   std::map<model::Bdf, std::string> names;
   for (const std::string& name : rdma_entries_) {
     if (!is_rdma_name(name)) {
-      note_problem(join_problems_, kMaxHostProblems, below(kRdmaClass, printable(name, 40)) + ": not a device name");
+      note_problem(join_problems_, kMaxHostProblems,
+                   {ProblemKind::file, below(kRdmaClass, printable(name, 40)), "not a device name"});
       continue;
     }
-    const auto function = root.real_path(below(below(kRdmaClass, name), "device"));
+    const std::string path = below(below(kRdmaClass, name), "device");
+    const auto function = root.real_path(path);
     if (!function) {
       // Software RDMA devices hang on no function; an unbound one may leave while we look.
-      if (!is_absent(function.error())) note_problem(join_problems_, kMaxHostProblems, function.error().message);
+      if (!is_absent(function.error())) {
+        note_problem(join_problems_, kMaxHostProblems, problem_with(path, function.error()));
+      }
       continue;
     }
     if (const auto bdf = model::parse_bdf(last_component(*function))) names.emplace(*bdf, name);
@@ -81,16 +89,16 @@ std::map<std::string, std::string> EfaReader::verbs_by_name(const FsRoot& root, 
       is_joined_ = false;
       continue;
     }
-    const auto name = root.read_attribute(below(below(kVerbsClass, entry), "ibdev"));
+    const std::string path = below(below(kVerbsClass, entry), "ibdev");
+    const auto name = root.read_attribute(path);
     if (!name) {
-      note_problem(join_problems_, kMaxHostProblems, name.error().message);
+      note_problem(join_problems_, kMaxHostProblems, problem_with(path, name.error()));
       continue;
     }
     const auto [at, is_new] = verbs.emplace(*name, entry);
     if (is_new) continue;
-    note_problem(
-        join_problems_, kMaxHostProblems,
-        below(below(kVerbsClass, entry), "ibdev") + ": names " + printable(*name, 64) + " as " + at->second + " does");
+    note_problem(join_problems_, kMaxHostProblems,
+                 {ProblemKind::file, path, "names " + printable(*name, 64) + " as " + at->second + " does"});
   }
   return verbs;
 }
@@ -141,7 +149,9 @@ model::EfaInterface EfaReader::read_one(const FsRoot& root, Joined& joined) {
   model::EfaInterface efa = joined.fixed;
   const auto driver = root.read_link(joined.driver_path);
   efa.driver_bound = driver && last_component(*driver) == "efa";
-  if (!driver && !is_absent(driver.error())) note_problem(efa.problems, kMaxDeviceProblems, driver.error().message);
+  if (!driver && !is_absent(driver.error())) {
+    note_problem(efa.problems, kMaxDeviceProblems, problem_with(joined.driver_path, driver.error()));
+  }
   efa.node_present = !joined.node_path.empty() && root.exists(joined.node_path);
   if (efa.driver_bound && !efa.name.empty()) read_lost_commands(root, efa);
   if (joined.p2p == P2p::absent) return efa;
@@ -152,14 +162,14 @@ model::EfaInterface EfaReader::read_one(const FsRoot& root, Joined& joined) {
     joined.p2p = P2p::absent;
     return efa;
   } else {
-    note_problem(efa.problems, kMaxDeviceProblems, p2p.error().message);
+    note_problem(efa.problems, kMaxDeviceProblems, problem_with(joined.p2p_path, p2p.error()));
   }
   joined.p2p = P2p::present;
   return efa;
 }
 
 std::vector<model::EfaInterface> EfaReader::read(const FsRoot& root, PciInventory& pci, const MayRead& may_read,
-                                                 std::vector<std::string>& host_problems) {
+                                                 std::vector<model::ReadProblem>& host_problems) {
   if (!may_read({ScanPart::Kind::efa_classes})) return {};
   auto rdma = list_class(root, kRdmaClass, host_problems);
   auto verbs = list_class(root, kVerbsClass, host_problems);
@@ -168,7 +178,7 @@ std::vector<model::EfaInterface> EfaReader::read(const FsRoot& root, PciInventor
     verbs_entries_ = std::move(verbs);
     join(root, pci, may_read);
   }
-  for (const std::string& line : join_problems_) note_problem(host_problems, kMaxHostProblems, line);
+  for (const auto& problem : join_problems_) note_problem(host_problems, kMaxHostProblems, problem);
   std::vector<model::EfaInterface> efas;
   efas.reserve(interfaces_.size());
   for (Joined& joined : interfaces_) {

@@ -23,7 +23,7 @@ class EfaReader {
   // An interface that `may_read` leaves out is listed as not_answering; none is when the lists of the classes are left
   // out. What was left out of a join is joined as soon as it may be read.
   [[nodiscard]] std::vector<model::EfaInterface> read(const FsRoot& root, PciInventory& pci, const MayRead& may_read,
-                                                      std::vector<std::string>& host_problems);
+                                                      std::vector<model::ReadProblem>& host_problems);
 
  private:
   enum class P2p { unprobed, absent, present };
@@ -46,7 +46,7 @@ class EfaReader {
   std::vector<std::string> rdma_entries_;   // sys/class/infiniband
   std::vector<std::string> verbs_entries_;  // sys/class/infiniband_verbs
   std::vector<Joined> interfaces_;
-  std::vector<std::string> join_problems_;
+  std::vector<model::ReadProblem> join_problems_;
 };
 
 }  // namespace neuron::host

@@ -56,12 +56,13 @@ void NeuronDeviceReader::set_entries(std::vector<std::string> entries) {
   }
   std::sort(core_indices_.begin(), core_indices_.end());
   for (const health::DeviceSignal& signal : health::device_signals()) {
-    device_files_.push_back({{std::string(signal.path)}, &signal});
+    device_files_.push_back({{std::string(signal.path), model::ProblemKind::health_file}, &signal});
   }
   for (std::size_t core = 0; core < core_indices_.size(); ++core) {
     const std::string folder = "neuron_core" + std::to_string(core_indices_[core]) + '/';
     for (const health::CoreSignal& signal : health::core_signals()) {
-      core_files_.push_back({{folder + std::string(signal.path)}, core, &signal});
+      const auto kind = signal.reason != nullptr ? model::ProblemKind::health_file : model::ProblemKind::file;
+      core_files_.push_back({{folder + std::string(signal.path), kind}, core, &signal});
     }
   }
 }
@@ -86,9 +87,9 @@ bool NeuronDeviceReader::worth_a_look(const Known& known, const health::Lifetime
   return known.state != State::absent || health::may_be_there(life, release_, facts_->family);
 }
 
-void NeuronDeviceReader::complain(NeuronDevice& device, std::string_view path, const Error& error) const {
+void NeuronDeviceReader::complain(NeuronDevice& device, const Known& known, const Error& error) const {
   note_problem(device.problems, kMaxDeviceProblems,
-               device_path(index_) + '/' + std::string(path) + ": " + error.message);
+               problem_with(device_path(index_) + '/' + known.path, error, known.problem_kind));
 }
 
 std::optional<std::string> NeuronDeviceReader::read_known(Known& known, Access access, NeuronDevice& device) const {
@@ -103,7 +104,7 @@ std::optional<std::string> NeuronDeviceReader::read_known(Known& known, Access a
   }
   if (text.error().code != ErrorCode::not_found) known.state = State::present;
   const bool expected = access == Access::root_only && text.error().code == ErrorCode::permission_denied;
-  if (!expected) note_problem(device.problems, kMaxDeviceProblems, text.error().message);
+  if (!expected) complain(device, known, text.error());
   return std::nullopt;
 }
 
@@ -115,7 +116,7 @@ void NeuronDeviceReader::read_facts() {
   if (const auto text = read_known(name, Access::everyone, facts)) {
     facts.family = model::parse_family(*text);
     if (!facts.family) {
-      complain(facts, name.path,
+      complain(facts, name,
                make_error(ErrorCode::data_corrupt, "not a known device name: \"" + printable(*text, 40) + "\""));
     }
   }
@@ -125,7 +126,7 @@ void NeuronDeviceReader::read_facts() {
     if (parsed)
       facts.arch = *std::move(parsed);
     else
-      complain(facts, arch.path, parsed.error());
+      complain(facts, arch, parsed.error());
   }
   // Readable by root only up to driver 2.27; the folders say the same unless cores are masked out or still to come.
   Known count{"core_count"};
@@ -134,7 +135,7 @@ void NeuronDeviceReader::read_facts() {
     if (parsed)
       facts.physical_cores = {*parsed, Origin::live};
     else
-      complain(facts, count.path, parsed.error());
+      complain(facts, count, parsed.error());
   }
   const auto folders = static_cast<int>(core_indices_.size());
   const bool some_lack = facts.family && folders < core::family_facts(*facts.family).physical_cores;
@@ -147,14 +148,14 @@ void NeuronDeviceReader::read_neighbours(NeuronDevice& device) {
   const auto text = read_known(neighbours_, Access::root_only, device);
   if (!text) return;
   auto parsed = parse_connected_devices(*text);
-  if (!parsed) return complain(device, neighbours_.path, parsed.error());
+  if (!parsed) return complain(device, neighbours_, parsed.error());
   if (std::erase(*parsed, index_) > 0) {
-    complain(device, neighbours_.path, make_error(ErrorCode::data_corrupt, "names the device itself"));
+    complain(device, neighbours_, make_error(ErrorCode::data_corrupt, "names the device itself"));
   }
   std::vector<int> sorted = *parsed;
   std::sort(sorted.begin(), sorted.end());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
-    complain(device, neighbours_.path, make_error(ErrorCode::data_corrupt, "names a device twice"));
+    complain(device, neighbours_, make_error(ErrorCode::data_corrupt, "names a device twice"));
   }
   device.neighbours = {*std::move(parsed), Origin::live};
 }
@@ -166,7 +167,7 @@ void NeuronDeviceReader::read_serial(NeuronDevice& device) {
   if (parsed)
     device.serial = *std::move(parsed);
   else
-    complain(device, serial_.path, parsed.error());
+    complain(device, serial_, parsed.error());
 }
 
 NeuronDevice NeuronDeviceReader::read() {
@@ -181,7 +182,7 @@ NeuronDevice NeuronDeviceReader::read() {
     const auto text = read_known(known, access, device);
     if (!text) continue;
     if (const auto stored = store_signal(*known.signal, *text, device.signals); !stored) {
-      complain(device, known.path, stored.error());
+      complain(device, known, stored.error());
     }
   }
   device.cores.resize(core_indices_.size());
@@ -195,7 +196,7 @@ NeuronDevice NeuronDeviceReader::read() {
     if (value)
       device.cores[known.core].*known.signal->value = *value;
     else
-      complain(device, known.path, value.error());
+      complain(device, known, value.error());
   }
   return device;
 }

@@ -43,6 +43,7 @@ class NeuronDeviceReader {
   enum class Access { everyone, root_only };
   struct Known {
     std::string path;  // below the device's directory
+    model::ProblemKind problem_kind = model::ProblemKind::file;
     State state = State::unprobed;
   };
   struct KnownDeviceFile : Known {
@@ -63,7 +64,7 @@ class NeuronDeviceReader {
   void read_facts();
   void read_neighbours(model::NeuronDevice& device);
   void read_serial(model::NeuronDevice& device);
-  void complain(model::NeuronDevice& device, std::string_view path, const Error& error) const;
+  void complain(model::NeuronDevice& device, const Known& known, const Error& error) const;
 
   FsRoot directory_;
   FileId id_;

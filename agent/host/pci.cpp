@@ -23,15 +23,15 @@ Result<std::uint16_t> read_id(const FsRoot& root, const std::string& path) {
 // Reads and parses one optional attribute; absent files are silent, all else is a problem.
 template <typename T>
 std::optional<T> read_optional(const FsRoot& root, const std::string& path, Result<T> (*parse)(std::string_view),
-                               std::vector<std::string>& problems) {
+                               std::vector<model::ReadProblem>& problems) {
   const auto text = root.read_attribute(path);
   if (!text) {
-    if (!is_absent(text.error())) note_problem(problems, kMaxDeviceProblems, text.error().message);
+    if (!is_absent(text.error())) note_problem(problems, kMaxDeviceProblems, problem_with(path, text.error()));
     return std::nullopt;
   }
   auto value = parse(*text);
   if (value) return *std::move(value);
-  note_problem(problems, kMaxDeviceProblems, path + ": " + value.error().message);
+  note_problem(problems, kMaxDeviceProblems, problem_with(path, value.error()));
   return std::nullopt;
 }
 
@@ -51,7 +51,9 @@ PciInventory::Change PciInventory::refresh(const FsRoot& root) {
   functions_.clear();
   localities_.clear();
   problems_.clear();
-  if (!names && !is_absent(names.error())) note_problem(problems_, kMaxHostProblems, names.error().message);
+  if (!names && !is_absent(names.error())) {
+    note_problem(problems_, kMaxHostProblems, problem_with(std::string(kDevices), names.error()));
+  }
   identify_functions(root);
   return Change::changed;
 }
@@ -62,11 +64,11 @@ void PciInventory::identify_functions(const FsRoot& root) {
     if (!bdf) continue;  // five-digit domains of a VMD controller
     const std::string path = pci_path(*bdf);
     const auto vendor = read_id(root, path + "/vendor");
-    if (!vendor) note_problem(problems_, kMaxHostProblems, vendor.error().message);
+    if (!vendor) note_problem(problems_, kMaxHostProblems, problem_with(path + "/vendor", vendor.error()));
     if (!vendor || *vendor != kAmazonVendor) continue;
     const auto device = read_id(root, path + "/device");
     if (!device) {
-      note_problem(problems_, kMaxHostProblems, device.error().message);
+      note_problem(problems_, kMaxHostProblems, problem_with(path + "/device", device.error()));
       continue;
     }
     functions_.push_back({*bdf, *device});
@@ -92,7 +94,7 @@ const PciLocality& PciInventory::locality(const FsRoot& root, const model::Bdf& 
   if (const auto real = root.real_path(path)) {
     locality.switch_key = switch_key_of(*real);
   } else {
-    note_problem(locality.problems, kMaxDeviceProblems, real.error().message);
+    note_problem(locality.problems, kMaxDeviceProblems, problem_with(path, real.error()));
   }
   return locality;
 }

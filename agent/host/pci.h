@@ -28,7 +28,7 @@ struct PciLocality {
   std::optional<int> numa_node;          // sys/bus/pci/devices/<bdf>/numa_node; -1 = none
   std::optional<std::vector<int>> cpus;  // sys/bus/pci/devices/<bdf>/local_cpulist; ascending
   std::string switch_key;                // see switch_key_of; "" when unknown
-  std::vector<std::string> problems;     // "path: reason"
+  std::vector<model::ReadProblem> problems;
 };
 
 // "sys/bus/pci/devices/<bdf>"
@@ -46,7 +46,7 @@ class PciInventory {
   [[nodiscard]] const std::vector<PciFunction>& amazon_functions() const { return functions_; }  // ascending BDF
   [[nodiscard]] bool was_read() const { return looked_; }
   [[nodiscard]] const PciFunction* find(const model::Bdf& bdf) const;  // nullptr: not there, or not Amazon's
-  [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
+  [[nodiscard]] const std::vector<model::ReadProblem>& problems() const { return problems_; }
 
   // Read on first demand, then kept until the list changes. Valid until the next refresh.
   [[nodiscard]] const PciLocality& locality(const FsRoot& root, const model::Bdf& bdf);
@@ -58,7 +58,7 @@ class PciInventory {
   std::vector<std::string> names_;  // sys/bus/pci/devices
   std::vector<PciFunction> functions_;
   std::map<model::Bdf, PciLocality> localities_;
-  std::vector<std::string> problems_;
+  std::vector<model::ReadProblem> problems_;
 };
 
 }  // namespace neuron::host

@@ -8,17 +8,29 @@
 
 #include "agent/base/error.h"
 #include "agent/base/parse.h"
+#include "agent/model/read_problem.h"
 
 namespace neuron::host {
 
 inline constexpr std::size_t kMaxDeviceProblems = 8;
 inline constexpr std::size_t kMaxHostProblems = 32;
 
-// Adds one line to a bounded list; what does not fit is dropped, so that a broken host cannot fill the memory. What
-// names of its files would do to a terminal is shown instead (see printable()).
-inline void note_problem(std::vector<std::string>& problems, std::size_t limit, std::string line) {
+// Adds to a bounded list; what does not fit is dropped, so that a broken host cannot fill the memory. What names of its
+// files would do to a terminal is shown instead (see printable()).
+inline void note_problem(std::vector<model::ReadProblem>& problems, std::size_t limit, model::ReadProblem problem) {
   constexpr std::size_t kMaxLine = 16384;
-  if (problems.size() < limit) problems.push_back(printable_line(std::move(line), kMaxLine));
+  if (problems.size() >= limit) return;
+  problem.path = printable_line(std::move(problem.path), kMaxLine);
+  problem.detail = printable_line(std::move(problem.detail), kMaxLine);
+  problems.push_back(std::move(problem));
+}
+
+// What went wrong with `path`. FsRoot's messages begin with the path, those of parsers do not.
+[[nodiscard]] inline model::ReadProblem problem_with(std::string path, const Error& error,
+                                                     model::ProblemKind kind = model::ProblemKind::file) {
+  const bool names_path = error.message.starts_with(path + ": ");
+  std::string detail = names_path ? error.message.substr(path.size() + 2) : error.message;
+  return {kind, std::move(path), std::move(detail)};
 }
 
 // True when the thing is simply not there, which is normal for optional files. A file in the place of a folder, or a

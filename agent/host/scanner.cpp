@@ -14,6 +14,8 @@ using model::HostScan;
 using model::NeuronDevice;
 using model::Origin;
 using model::Presence;
+using model::ProblemKind;
+using model::ReadProblem;
 using model::ScanPart;
 
 namespace {
@@ -23,10 +25,10 @@ constexpr std::string_view kProductName = "sys/devices/virtual/dmi/id/product_na
 constexpr std::string_view kClass = "sys/class/neuron_device";
 
 // A text for people and comparisons, "" when it is not there.
-std::string read_text(const FsRoot& root, std::string_view path, std::vector<std::string>& problems) {
+std::string read_text(const FsRoot& root, std::string_view path, std::vector<model::ReadProblem>& problems) {
   const auto text = root.read_attribute(path);
   if (text) return printable(*text, 64);
-  if (!is_absent(text.error())) note_problem(problems, kMaxHostProblems, text.error().message);
+  if (!is_absent(text.error())) note_problem(problems, kMaxHostProblems, problem_with(std::string(path), text.error()));
   return "";
 }
 
@@ -62,14 +64,14 @@ HostScan Scanner::scan(const MayRead& may_read) {
   }
   if (options_.with_processes && options_.with_device_users) add_device_users(scan);
   check_neighbours(scan.devices);
-  judge_layout(scan);
+  find_layout(scan);
   scan.efas = efa_.read(root_, pci_, may_read, scan.problems);
   if (may_read({ScanPart::Kind::host})) read_lnc(scan);
   return scan;
 }
 
 std::string read_instance_type(const FsRoot& root) {
-  std::vector<std::string> problems;  // a scan will tell them
+  std::vector<model::ReadProblem> problems;  // a scan will tell them
   return read_text(root, kProductName, problems);
 }
 
@@ -81,10 +83,10 @@ void Scanner::refresh_pci(HostScan& scan, const MayRead& may_read) {
   }
   if (topology_is_due_ && may_read({ScanPart::Kind::topology})) {
     refresh_topology();
-    topology_is_due_ = !topology_problem_.empty() && ++topology_failures_ < kTopologyTries;
+    topology_is_due_ = topology_problem_ && ++topology_failures_ < kTopologyTries;
   }
-  for (const std::string& line : pci_.problems()) note_problem(scan.problems, kMaxHostProblems, line);
-  if (!topology_problem_.empty()) note_problem(scan.problems, kMaxHostProblems, topology_problem_);
+  for (const ReadProblem& problem : pci_.problems()) note_problem(scan.problems, kMaxHostProblems, problem);
+  if (topology_problem_) note_problem(scan.problems, kMaxHostProblems, *topology_problem_);
   if (topology_) scan.numa_nodes = topology_->numa_nodes;
   scan.neuron_pci_functions = count_neuron_functions(pci_);
 }
@@ -97,33 +99,39 @@ void Scanner::read_host_texts(HostScan& scan) const {
 }
 
 void Scanner::read_lnc(HostScan& scan) const {
-  constexpr std::string_view kPath = "opt/aws/neuron/logical_nc_config";
+  static constexpr std::string_view kPath = "opt/aws/neuron/logical_nc_config";
+  const auto complain = [&scan](const Error& error) {
+    note_problem(scan.problems, kMaxHostProblems, problem_with(std::string(kPath), error, ProblemKind::lnc_file));
+  };
   const auto text = root_.read_file(kPath, kMaxAttributeBytes);
   if (!text) {
-    if (!is_absent(text.error())) note_problem(scan.problems, kMaxHostProblems, text.error().message);
+    if (!is_absent(text.error())) complain(text.error());
     return;
   }
   const auto lnc = parse_lnc_config(*text);
   if (lnc)
     scan.lnc = {*lnc, Origin::live};
   else
-    note_problem(scan.problems, kMaxHostProblems, std::string(kPath) + ": " + lnc.error().message);
+    complain(lnc.error());
 }
 
 void Scanner::refresh_topology() {
   topology_.reset();
-  topology_problem_.clear();
+  topology_problem_.reset();
   if (!options_.with_topology) return;
   auto machine = load_machine_topology(root_);
   if (machine)
     topology_ = *std::move(machine);
   else
-    topology_problem_ = machine.error().message;
+    topology_problem_ = problem_with("hwloc", machine.error());
 }
 
 std::vector<int> Scanner::refresh_inventory(HostScan& scan) {
   auto entries = root_.list(kClass);
-  if (!entries && !is_absent(entries.error())) note_problem(scan.problems, kMaxHostProblems, entries.error().message);
+  const auto complain = [&scan](ReadProblem problem) {
+    note_problem(scan.problems, kMaxHostProblems, std::move(problem));
+  };
+  if (!entries && !is_absent(entries.error())) complain(problem_with(std::string(kClass), entries.error()));
   std::vector<std::string> names;
   if (entries) names = *entries;
   if (names != class_entries_ || scan.driver_version != driver_version_) {
@@ -138,10 +146,10 @@ std::vector<int> Scanner::refresh_inventory(HostScan& scan) {
   std::sort(indices.begin(), indices.end());
   if (indices.size() > kMaxDevices) {
     indices.resize(kMaxDevices);
-    note_problem(scan.problems, kMaxHostProblems, std::string(kClass) + ": more than 64 devices; the rest is ignored");
+    complain({ProblemKind::file, std::string(kClass), "more than 64 devices; the rest is ignored"});
   }
   if (entries && indices.empty()) {
-    note_problem(scan.problems, kMaxHostProblems, std::string(kClass) + ": the driver is loaded but shows no device");
+    complain({ProblemKind::no_device, std::string(kClass), "the driver is loaded but shows no device"});
   }
   return indices;
 }
@@ -154,7 +162,7 @@ NeuronDevice Scanner::read_sysfs(int index, KnownDevice& known) {
     if (!reader) {
       NeuronDevice device;
       device.index = index;
-      note_problem(device.problems, kMaxDeviceProblems, reader.error().message);
+      note_problem(device.problems, kMaxDeviceProblems, problem_with(device_path(index), reader.error()));
       return device;
     }
     known.reader = *std::move(reader);
@@ -195,7 +203,7 @@ void Scanner::ask(int index, KnownDevice& known, NeuronDevice& device) const {
   if (answers.bdf) device.bdf = {*answers.bdf, Origin::live};
   device.logical_to_physical = answers.logical_to_physical;
   if (options_.with_processes) device.processes = answers.processes;
-  for (const std::string& line : answers.problems) note_problem(device.problems, kMaxDeviceProblems, line);
+  for (const ReadProblem& problem : answers.problems) note_problem(device.problems, kMaxDeviceProblems, problem);
 }
 
 void Scanner::look_for_users() {
@@ -208,7 +216,7 @@ void Scanner::look_for_users() {
   // Without rights nobody expects an answer; any other reason is worth a line.
   const auto expected = {ErrorCode::permission_denied, ErrorCode::not_found, ErrorCode::failed_precondition};
   if (!users && std::find(expected.begin(), expected.end(), users.error().code) == expected.end()) {
-    users_ = DeviceUsers{{}, "proc: who uses the devices is not known: " + users.error().message};
+    users_ = DeviceUsers{{}, "who uses the devices is not known: " + users.error().message};
   }
   const SteadyTime end = std::chrono::steady_clock::now();
   next_look_ = end + kPause * (end - begin);
@@ -228,22 +236,23 @@ void Scanner::add_device_users(HostScan& scan) {
     // That nobody uses it is known only when everybody was looked at.
     if (!processes.empty() || users_->gap.empty()) device.processes = std::move(processes);
   }
-  if (!users_->gap.empty()) note_problem(scan.problems, kMaxHostProblems, users_->gap);
+  if (!users_->gap.empty()) note_problem(scan.problems, kMaxHostProblems, {ProblemKind::file, "proc", users_->gap});
 }
 
 // Facts of the PCI function behind a device, once the driver has named it.
 void Scanner::locate(NeuronDevice& device) {
   const PciFunction* function = device.bdf ? pci_.find(device.bdf->value) : nullptr;
   if (device.bdf && function == nullptr && pci_.was_read()) {
-    note_problem(device.problems, kMaxDeviceProblems,
-                 pci_path(device.bdf->value) + ": the driver names this function, but PCI does not have it");
+    note_problem(
+        device.problems, kMaxDeviceProblems,
+        {ProblemKind::file, pci_path(device.bdf->value), "the driver names this function, but PCI does not have it"});
   }
   if (!device.family) device.family = function ? model::family_of_pci_id(function->device_id) : common_family(pci_);
   if (function == nullptr) return;
   const PciLocality& locality = pci_.locality(root_, function->bdf);
   if (locality.numa_node) device.numa_node = {*locality.numa_node, Origin::live};
   if (locality.cpus) device.cpus = {*locality.cpus, Origin::live};
-  for (const std::string& line : locality.problems) note_problem(device.problems, kMaxDeviceProblems, line);
+  for (const ReadProblem& problem : locality.problems) note_problem(device.problems, kMaxDeviceProblems, problem);
   if (device.numa_node || !topology_) return;
   const auto nodes = topology_->numa_of.find(function->bdf);
   if (nodes != topology_->numa_of.end() && nodes->second.size() == 1) {
@@ -262,12 +271,12 @@ void Scanner::check_neighbours(std::vector<NeuronDevice>& devices) {
     }
     if (absent.empty()) continue;
     note_problem(device.problems, kMaxDeviceProblems,
-                 device_path(device.index) + "/connected_devices: names devices that are not there: " +
-                     format_int_list({absent.begin(), absent.end()}));
+                 {ProblemKind::absent_neighbours, device_path(device.index) + "/connected_devices",
+                  format_int_list({absent.begin(), absent.end()})});
   }
 }
 
-void Scanner::judge_layout(HostScan& scan) {
+void Scanner::find_layout(HostScan& scan) {
   const auto was_left_out = [](const NeuronDevice& device) { return device.presence != Presence::present; };
   if (std::all_of(scan.devices.begin(), scan.devices.end(), was_left_out)) return;  // DriverLayout::none
   scan.layout = DriverLayout::unknown;
@@ -283,14 +292,15 @@ void Scanner::judge_layout(HostScan& scan) {
   if (scan.layout == DriverLayout::unknown) {
     const std::string version = scan.driver_version.empty() ? "of unknown version" : scan.driver_version;
     note_problem(scan.problems, kMaxHostProblems,
-                 std::string(kClass) + ": driver " + version +
-                     " has a layout this program does not know; counters and " + "health stay unknown");
+                 {ProblemKind::unknown_layout, std::string(kClass),
+                  "driver " + version + " has a layout this program does not know; counters and health stay unknown"});
     return;
   }
   for (std::size_t i = 0; i < layouts.size(); ++i) {
     if (layouts[i] != DriverLayout::unknown) continue;
-    note_problem(scan.devices[i].problems, kMaxDeviceProblems,
-                 device_path(scan.devices[i].index) + ": has none of the files that other devices have");
+    note_problem(
+        scan.devices[i].problems, kMaxDeviceProblems,
+        {ProblemKind::file, device_path(scan.devices[i].index), "has none of the files that other devices have"});
   }
 }
 

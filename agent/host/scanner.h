@@ -67,7 +67,7 @@ class Scanner {
   void add_device_users(model::HostScan& scan);
   void look_for_users();
   void refresh_topology();
-  void judge_layout(model::HostScan& scan);
+  void find_layout(model::HostScan& scan);
   static void check_neighbours(std::vector<model::NeuronDevice>& devices);
 
   const FsRoot& root_;
@@ -82,7 +82,7 @@ class Scanner {
   std::optional<DeviceUsers> users_;         // nullopt also when nobody could say
   SteadyTime next_look_;                     // for users, on a live machine
   std::optional<MachineTopology> topology_;  // nullopt also when hwloc could not load it
-  std::string topology_problem_;
+  std::optional<model::ReadProblem> topology_problem_;
 };
 
 }  // namespace neuron::host

@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "agent/model/health.h"
+#include "agent/model/read_problem.h"
+
 // What one scan of a machine found: plain values, no I/O. An empty optional always means "nobody could say": the file
 // is absent, unreadable or not what it should be. It never stands for zero.
 namespace neuron::model {
@@ -114,7 +117,11 @@ struct NeuronDevice {
   bool node_present = false;  // dev/neuron<N> exists
   DeviceSignals signals;
   std::vector<CoreSignals> cores;     // by physical index, ascending; empty when the layout has no core folders
-  std::vector<std::string> problems;  // what could not be read though it should: "path: reason"; bounded to 8
+  std::vector<ReadProblem> problems;  // what could not be read though it should; bounded to 8
+  // Found out, not read (agent/health/assess.h); a scan alone leaves both as they are here.
+  Health health;                    // as a whole: broken when one of its cores is
+  std::vector<Health> core_health;  // [M] of neuron_core<M>; the device's own where the fault is not the core's; empty
+                                    // where the core count is unknown
   friend bool operator==(const NeuronDevice&, const NeuronDevice&) = default;
 };
 
@@ -135,7 +142,8 @@ struct EfaInterface {
   std::optional<std::uint64_t> no_completion_cmds;
   // dddd:bb of the PCI parent, port or host bridge (docs/reference/topology.md#trn2-eight-switches); "" when unknown
   std::string switch_key;
-  std::vector<std::string> problems;  // as in NeuronDevice
+  std::vector<ReadProblem> problems;  // as in NeuronDevice
+  Health health;                      // as in NeuronDevice
   friend bool operator==(const EfaInterface&, const EfaInterface&) = default;
 };
 

@@ -28,10 +28,15 @@ enum class HealthState { healthy, degraded, unhealthy, unknown };
 // allocatable but are shown and logged.
 struct Health {
   HealthState state = HealthState::unknown;
-  std::string reason;    // stable code, e.g. "sram_ecc_uncorrected"; "" when healthy
+  std::string reason;    // stable code (agent/model/reasons.h), e.g. "sram_ecc_uncorrected"; "" when healthy
   std::string sentence;  // for people: what was seen, with the value and the path
   std::string action;    // recommended action, e.g. "replace the instance"; "" when none
   friend bool operator==(const Health&, const Health&) = default;
 };
+
+// False for the state that a device has before anybody has looked: unknown without a reason.
+[[nodiscard]] inline bool is_assessed(const Health& health) {
+  return health.state != HealthState::unknown || !health.reason.empty();
+}
 
 }  // namespace neuron::model

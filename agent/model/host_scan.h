@@ -29,7 +29,8 @@ struct NumaNode {
   friend bool operator==(const NumaNode&, const NumaNode&) = default;
 };
 
-// Everything one scan saw. Passive, comparable: two scans of an unchanged host are equal.
+// Everything one scan saw, and once it is assessed what that means. Passive, comparable: two scans of an unchanged host
+// are equal.
 struct HostScan {
   std::string instance_type;       // sys/devices/virtual/dmi/id/product_name; "" when unknown
   std::string instance_id;         // sys/devices/virtual/dmi/id/board_asset_tag, "i-…"; "" when unknown
@@ -43,7 +44,7 @@ struct HostScan {
   std::vector<NumaNode> numa_nodes;    // ascending index; empty when hwloc could not load the root
   int neuron_pci_functions = 0;        // PCI functions 1d0f with a Neuron id, whether or not the driver shows them
   std::vector<Unanswered> unanswered;  // left out by this scan (monitor/watched_scan.h); ascending part, normally empty
-  std::vector<std::string> problems;   // host-wide: "path: reason", bounded to 32
+  std::vector<ReadProblem> problems;   // of the host as a whole, bounded to 32
   friend bool operator==(const HostScan&, const HostScan&) = default;
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/base/mutex.h"
+#include "agent/model/snapshot_diff.h"
 
 namespace neuron::monitor {
 namespace {
@@ -20,19 +21,6 @@ struct Later {
   bool operator()(const Job& a, const Job& b) const { return a.when > b.when; }
 };
 
-// What moves without meaning anything once it was judged, so that a heartbeat is not a new state of the node.
-void drop_counters(model::HostScan& host) {
-  for (model::NeuronDevice& device : host.devices) {
-    device.signals.heartbeat.reset();
-    for (model::CoreSignals& core : device.cores) core.device_memory_bytes.reset();
-  }
-}
-
-bool same_content(const model::Snapshot& a, const model::Snapshot& b) {
-  return a.host == b.host && a.device_health == b.device_health && a.core_health == b.core_health &&
-         a.efa_health == b.efa_health;
-}
-
 }  // namespace
 
 // Shared with the thread and with the scan that tells it has ended.
@@ -42,6 +30,8 @@ struct Monitor::Loop {
   Timing timing;
   health::AssessMemory memory;
   std::uint64_t number = 0;
+  std::uint64_t generation = 0;
+  model::HostScan last_state;  // of `generation`, without counters
   std::optional<WatchedScan> scan;
   bool scanning = false;  // of the loop's thread, as are the times
   SteadyTime next_scan;
@@ -59,19 +49,20 @@ struct Monitor::Loop {
   Loop(SnapshotStore& store_in, OnChange on_change_in, Timing timing_in)
       : store(store_in), on_change(std::move(on_change_in)), timing(timing_in) {}
 
+  // Every scan is published; `on_change` hears only of a new generation.
   void publish(model::HostScan host) {
     auto next = std::make_shared<model::Snapshot>();
-    health::Assessment node = health::assess(std::move(host), memory, std::chrono::steady_clock::now());
-    drop_counters(node.host);
-    next->host = std::move(node.host);
-    next->device_health = std::move(node.devices);
-    next->core_health = std::move(node.cores);
-    next->efa_health = std::move(node.efas);
-    const model::SnapshotPtr last = store.newest();
-    if (last && same_content(*last, *next)) return;
+    next->host = health::assess(std::move(host), memory, std::chrono::steady_clock::now()).host;
+    model::HostScan state = model::without_counters(next->host);
+    const bool changed = generation == 0 || state != last_state;
+    if (changed) {
+      ++generation;
+      last_state = std::move(state);
+    }
     next->number = ++number;
+    next->generation = generation;
     store.publish(next);
-    on_change(next);
+    if (changed) on_change(next);
   }
 
   void note_end() EXCLUDES(mutex) {

@@ -13,13 +13,14 @@
 
 namespace neuron::monitor {
 
-// Scan, judge, publish, again. One thread does all but the scans, which run on `workers` under watch (watched_scan.h):
+// Scan, assess, publish, again. One thread does all but the scans, which run on `workers` under watch (watched_scan.h):
 // a part of the machine that hangs costs the others one budget and then nothing. Between scans, and while one runs, the
 // thread runs small jobs at their time.
 class Monitor {
  public:
-  using OnChange =
-      std::function<void(const model::SnapshotPtr&)>;  // after publish, when something changed; must not block
+  // After publish, when the snapshot is of a new generation: a heartbeat or a counter alone costs nobody anything. Must
+  // not block.
+  using OnChange = std::function<void(const model::SnapshotPtr&)>;
 
   struct Timing {
     std::chrono::milliseconds interval{5000};  // between the end of a scan and the next one

@@ -7,7 +7,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
-#include "agent/health/policy.h"
+#include "agent/model/reasons.h"
 #include "agent/preflight/rules.h"
 
 namespace neuron::preflight::rules {
@@ -15,6 +15,7 @@ namespace {
 
 using model::EfaInterface;
 using model::HostScan;
+namespace reason = model::reason;
 
 constexpr const char* kVerbsClass = "sys/class/infiniband_verbs";
 constexpr std::size_t kMaxShown = 8;
@@ -106,18 +107,19 @@ void report_without_uverbs(const HostScan& scan, const PreflightFacts& facts,
                health.action, efas.size() == scan.efas.size() ? std::vector<std::string>{} : labels_of(efas));
 }
 
-void report_verdict(const HostScan& scan, const PreflightFacts& facts, const std::string& reason,
-                    const std::vector<const EfaInterface*>& efas, const std::string& action, Report& report) {
-  if (reason == health::kNoVerbs) return report_without_uverbs(scan, facts, efas, report);
+void report_verdict(const HostScan& scan, const PreflightFacts& facts, const model::Health& verdict,
+                    const std::vector<const EfaInterface*>& efas, Report& report) {
+  const std::string& reason = verdict.reason;
+  if (reason == reason::kIbUverbsNotLoaded) return report_without_uverbs(scan, facts, efas, report);
   std::string sentence = which(efas, scan.efas.size());
   Ask ask;
-  if (reason == "efa_driver_unbound") {
+  if (reason == reason::kEfaDriverUnbound) {
     sentence += ": no efa driver is bound";
     ask = [](const EfaInterface& efa) { return Evidence{pci_path(efa) + "/driver", "not efa"}; };
-  } else if (reason == "rdma_device_missing") {
+  } else if (reason == reason::kRdmaDeviceMissing) {
     sentence += ": the efa driver is bound but shows no RDMA device";
     ask = [](const EfaInterface& efa) { return Evidence{pci_path(efa) + "/infiniband", "not there"}; };
-  } else if (reason == "verbs_missing") {
+  } else if (reason == reason::kVerbsMissing) {
     sentence += ": no verbs device";
     ask = [](const EfaInterface& efa) {
       return Evidence{std::string(kVerbsClass) + "/uverbs*/ibdev", "none is " + efa.name};
@@ -126,27 +128,18 @@ void report_verdict(const HostScan& scan, const PreflightFacts& facts, const std
     sentence += ": no node in dev/infiniband";
     ask = [](const EfaInterface& efa) { return Evidence{"dev/infiniband/" + efa.uverbs.value_or("?"), "not there"}; };
   }
-  report.error(reason, sentence, ask_each(efas, ask), action, labels_of(efas));
+  report.error(reason, sentence, ask_each(efas, ask), verdict.action, labels_of(efas));
 }
 
 void check_usable(const HostScan& scan, const PreflightFacts& facts, Report& report) {
-  HostScan judged = scan;
-  health::HealthMemory memory;
-  memory.verbs_nodes_seen = !facts.own_dev;
-  const health::HealthResult result = health::judge(judged, memory);
-  std::vector<std::string> order;
+  std::vector<const model::Health*> order;  // the first verdict of each reason
   std::map<std::string, std::vector<const EfaInterface*>> groups;
-  std::map<std::string, std::string> actions;
-  for (std::size_t i = 0; i < judged.efas.size() && i < result.efas.size(); ++i) {
-    const model::Health& health = result.efas[i];
-    if (health.state != model::HealthState::unhealthy) continue;
-    if (!groups.contains(health.reason)) order.push_back(health.reason);
-    groups[health.reason].push_back(&judged.efas[i]);
-    actions[health.reason] = health.action;
+  for (const EfaInterface& efa : scan.efas) {
+    if (efa.health.state != model::HealthState::unhealthy) continue;
+    if (!groups.contains(efa.health.reason)) order.push_back(&efa.health);
+    groups[efa.health.reason].push_back(&efa);
   }
-  for (const std::string& reason : order) {
-    report_verdict(scan, facts, reason, groups[reason], actions[reason], report);
-  }
+  for (const model::Health* verdict : order) report_verdict(scan, facts, *verdict, groups[verdict->reason], report);
   const bool hidden =
       std::any_of(scan.efas.begin(), scan.efas.end(), [](const auto& efa) { return efa.uverbs; }) &&
       std::none_of(scan.efas.begin(), scan.efas.end(), [](const auto& efa) { return efa.node_present; });
@@ -155,7 +148,7 @@ void check_usable(const HostScan& scan, const PreflightFacts& facts, Report& rep
   }
 }
 
-// The running agent judges growth; one look can only say that it is not zero.
+// The running agent looks at growth; one look can only say that it is not zero.
 void check_lost_commands(const HostScan& scan, Report& report) {
   std::vector<Evidence> evidence;
   std::vector<std::string> names;

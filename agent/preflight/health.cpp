@@ -4,7 +4,6 @@
 #include <set>
 
 #include "agent/health/missing.h"
-#include "agent/health/policy.h"
 #include "agent/health/signals.h"
 #include "agent/preflight/rules.h"
 
@@ -16,26 +15,30 @@ using model::Health;
 using model::HealthState;
 using model::HostScan;
 using model::NeuronDevice;
+namespace reason = model::reason;
 
 // What the verdict rests on; never empty.
-std::vector<Evidence> evidence_of(const NeuronDevice& device, const std::string& reason) {
-  const std::string base = "sys/class/neuron_device/neuron" + std::to_string(device.index) + '/';
+std::vector<Evidence> evidence_of(const NeuronDevice& device, const health::DeviceBasis& basis,
+                                  const std::string& reason) {
+  const std::string base = health::folder_of(device);
   std::vector<Evidence> evidence;
   for (const health::DeviceSignal& signal : health::device_signals()) {
+    if (signal.reason == nullptr || signal.reason->code != reason) continue;
     const std::string path = base + std::string(signal.path);
-    if (signal.kind == health::SignalKind::components && reason == signal.reason &&
-        device.signals.unhealthy_components) {
+    if (signal.kind == health::SignalKind::components && device.signals.unhealthy_components) {
       evidence.push_back({path, joined(*device.signals.unhealthy_components)});
     }
-    if (signal.value == nullptr || signal.reason.empty()) continue;
+    if (signal.value == nullptr) continue;
     const auto& count = device.signals.*signal.value;
-    const bool is_it = reason == signal.reason || (reason == "reads_all_ones" && count == 65535U);
-    if (is_it && count && *count != 0) evidence.push_back({path, std::to_string(*count)});
+    if (count && *count != 0) evidence.push_back({path, std::to_string(*count)});
   }
-  if (reason == "device_unreachable") {
+  if (reason == reason::kReadsAllOnes) {
+    for (const std::string_view path : basis.all_ones) evidence.push_back({base + std::string(path), "65535"});
+  }
+  if (reason == reason::kDeviceUnreachable) {
     evidence.push_back({base + "stats/hardware/health_status", "device_unreachable"});
   }
-  if (device.signals.reset_state && (reason == "device_invalid" || reason == "resetting")) {
+  if (device.signals.reset_state && (reason == reason::kDeviceInvalid || reason == reason::kResetting)) {
     evidence.push_back({base + "reset", std::to_string(*device.signals.reset_state)});
   }
   if (evidence.empty()) evidence.push_back({base + "stats", reason});
@@ -44,14 +47,15 @@ std::vector<Evidence> evidence_of(const NeuronDevice& device, const std::string&
 
 // Verdicts that are findings of the node or of the cores elsewhere.
 bool has_own_finding(const std::string& reason) {
-  return reason == "unknown_layout" || reason == "device_node_missing" || reason == health::kSignalsMissing ||
-         reason == health::kCoreMissing;
+  return reason == reason::kUnknownLayout || reason == reason::kDeviceNodeMissing ||
+         reason == reason::kSignalsMissing || reason == reason::kCoreMissing;
 }
 
 // What the driver should have and no device of a chip shows. A lone device's are among its unread ones.
-void report_missing(const HostScan& scan, Report& report) {
+void report_missing(const health::Assessment& node, Report& report) {
   constexpr std::size_t kMaxShown = 8;
-  for (const health::MissingFiles& missing : health::missing_everywhere(scan)) {
+  const HostScan& scan = node.host;
+  for (const health::MissingFiles& missing : node.missing) {
     if (missing.devices.size() < 2) continue;
     const std::string where = "not there on any of " + std::to_string(missing.devices.size()) + " devices";
     std::vector<Evidence> evidence;
@@ -63,7 +67,7 @@ void report_missing(const HostScan& scan, Report& report) {
       evidence.push_back({"sys/class/neuron_device/neuron*/" + path, where});
     }
     const std::string driver = scan.driver_version.empty() ? "this driver" : "driver " + scan.driver_version;
-    report.warning("signals_missing",
+    report.warning(reason::kSignalsMissing,
                    "no " + std::string(model::to_string(missing.family)) + " device shows the health files that " +
                        driver + " should have: their health is unknown",
                    std::move(evidence), health::action_for_missing(scan), missing.devices);
@@ -71,13 +75,13 @@ void report_missing(const HostScan& scan, Report& report) {
 }
 
 // Cores that the driver counts and shows no folder for, of all devices.
-void report_missing_cores(const HostScan& scan, const health::HealthResult& result, Report& report) {
+void report_missing_cores(const HostScan& scan, Report& report) {
   std::vector<Evidence> evidence;
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < scan.devices.size(); ++i) {
-    const std::string name = "neuron" + std::to_string(scan.devices[i].index);
-    for (std::size_t core = 0; core < result.cores[i].size(); ++core) {
-      if (result.cores[i][core].reason != health::kCoreMissing) continue;
+  for (const NeuronDevice& device : scan.devices) {
+    const std::string name = "neuron" + std::to_string(device.index);
+    for (std::size_t core = 0; core < device.core_health.size(); ++core) {
+      if (device.core_health[core].reason != reason::kCoreMissing) continue;
       evidence.push_back({"sys/class/neuron_device/" + name + "/neuron_core" + std::to_string(core), "not there"});
       if (names.empty() || names.back() != name) names.push_back(name);
     }
@@ -85,64 +89,64 @@ void report_missing_cores(const HostScan& scan, const health::HealthResult& resu
   if (evidence.empty()) return;
   const std::string cores = counted(evidence.size(), "core");
   report.warning(
-      "core_missing",
+      reason::kCoreMissing,
       cores + " of " + joined(names) + " cannot be used: core_count counts more cores than there are folders",
       std::move(evidence),
       "none where they were masked out (module parameter dev_nc_map); else reload the Neuron driver", names);
 }
 
 // One finding for all devices, since a cause such as missing rights is one for all.
-void report_unread(const HostScan& scan, const std::vector<const NeuronDevice*>& devices, Report& report) {
+void report_unread(const health::Assessment& node, const std::vector<std::size_t>& positions, Report& report) {
   constexpr std::size_t kMaxShown = 8;
   std::vector<Evidence> evidence;
   std::vector<std::string> names;
   std::size_t left = 0;
-  for (const NeuronDevice* device : devices) {
-    names.push_back("neuron" + std::to_string(device->index));
-    for (const std::string& line : health::unread_signals(scan, *device)) {
-      const auto colon = line.find(": ");
+  for (const std::size_t i : positions) {
+    names.push_back("neuron" + std::to_string(node.host.devices[i].index));
+    for (const model::ReadProblem& problem : node.bases[i].unread) {
       if (evidence.size() == kMaxShown) {
         ++left;
       } else {
-        evidence.push_back({line.substr(0, colon), line.substr(colon + 2)});
+        evidence.push_back(rules::evidence_of(problem));
       }
     }
   }
   if (left > 0) evidence.push_back({"...", "and " + std::to_string(left) + " more"});
-  report.warning("signal_unreadable",
+  report.warning(reason::kSignalUnreadable,
                  "health files of " + joined(names) +
                      " are missing or make no sense: " + (names.size() == 1 ? "its" : "their") + " health is unknown",
                  std::move(evidence), "look at the kernel log; if it stays, reload the Neuron driver", names);
 }
 
 // One finding per device; "no_signals" and "signal_unreadable", which are one cause for all, as one.
-void add_verdicts(const HostScan& scan, const std::vector<Health>& verdicts, Report& report) {
+void add_verdicts(const health::Assessment& node, Report& report) {
+  const HostScan& scan = node.host;
   std::vector<std::string> silent;
-  std::vector<const NeuronDevice*> unread;
-  for (std::size_t i = 0; i < scan.devices.size() && i < verdicts.size(); ++i) {
-    const Health& health = verdicts[i];
+  std::vector<std::size_t> unread;
+  for (std::size_t i = 0; i < scan.devices.size(); ++i) {
+    const Health& health = scan.devices[i].health;
     if (health.state == HealthState::healthy || has_own_finding(health.reason)) continue;
     const std::string name = "neuron" + std::to_string(scan.devices[i].index);
-    if (health.reason == "no_signals") {
+    if (health.reason == reason::kNoSignals) {
       silent.push_back(name);
       continue;
     }
-    if (health.reason == health::kSignalUnreadable) {
-      unread.push_back(&scan.devices[i]);
+    if (health.reason == reason::kSignalUnreadable) {
+      unread.push_back(i);
       continue;
     }
     const Severity severity = health.state == HealthState::unhealthy ? Severity::error : Severity::warning;
-    report.add(severity, health.reason, health.sentence, evidence_of(scan.devices[i], health.reason),
+    report.add(severity, health.reason, health.sentence, evidence_of(scan.devices[i], node.bases[i], health.reason),
                health.action.empty() ? "wait: it ends by itself" : health.action, {name});
   }
-  if (!unread.empty()) report_unread(scan, unread, report);
+  if (!unread.empty()) report_unread(node, unread, report);
   if (silent.empty() || scan.layout == model::DriverLayout::bare) return;
-  report.warning("no_signals", "no health file of " + joined(silent) + " could be read: their health is unknown",
+  report.warning(reason::kNoSignals, "no health file of " + joined(silent) + " could be read: their health is unknown",
                  {{"sys/class/neuron_device/" + silent.front() + "/stats", "nothing readable"}},
                  "look at the kernel log; as root more files can be read on drivers up to 2.27", silent);
 }
 
-// The running agent judges growth; a check sees the counters once and can only say that they are not zero.
+// The running agent looks at growth; a check sees the counters once and can only say that they are not zero.
 void check_core_counters(const NeuronDevice& device, Report& report) {
   constexpr std::size_t kMaxShown = 8;
   std::vector<Evidence> evidence;
@@ -169,14 +173,11 @@ void check_core_counters(const NeuronDevice& device, Report& report) {
 
 }  // namespace
 
-void check_health(const HostScan& scan, Report& report) {
-  HostScan judged = scan;
-  health::HealthMemory memory;
-  const health::HealthResult result = health::judge(judged, memory);
-  report_missing(scan, report);
-  report_missing_cores(scan, result, report);
-  add_verdicts(scan, result.devices, report);  // nothing vanishes at first sight, so that the two are parallel
-  for (const NeuronDevice& device : scan.devices) check_core_counters(device, report);
+void check_health(const health::Assessment& node, Report& report) {
+  report_missing(node, report);
+  report_missing_cores(node.host, report);
+  add_verdicts(node, report);
+  for (const NeuronDevice& device : node.host.devices) check_core_counters(device, report);
 }
 
 }  // namespace neuron::preflight::rules

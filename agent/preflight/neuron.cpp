@@ -6,8 +6,8 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
-#include "agent/health/policy.h"
 #include "agent/health/signals.h"
+#include "agent/model/reasons.h"
 #include "agent/preflight/rules.h"
 
 namespace neuron::preflight::rules {
@@ -21,7 +21,6 @@ using model::NeuronDevice;
 constexpr const char* kClass = "sys/class/neuron_device";
 constexpr const char* kPci = "sys/bus/pci/devices";
 constexpr const char* kModule = "sys/module/neuron/version";
-constexpr std::string_view kAbsentNeighbours = "names devices that are not there: ";  // host/scanner.cpp
 constexpr const char* kType = "sys/devices/virtual/dmi/id/product_name";
 
 // The driver versions that drive a family (docs/reference/driver.md#driver-versions).
@@ -137,19 +136,15 @@ std::string blanked_neighbours(const HostScan& scan) {
 // What devices say of neighbours that are not there, where all of these are among the missing.
 std::vector<Evidence> orphaned_neighbours(const HostScan& scan, const std::vector<int>& absent) {
   std::vector<Evidence> evidence;
-  const auto add = [&](const std::string& line) {
-    const auto sign = line.find(kAbsentNeighbours);
-    if (sign == std::string::npos) return;
-    const auto named = parse_int_list(line.substr(sign + kAbsentNeighbours.size()), 9999);
-    if (!named) return;
-    const bool known = std::all_of(named->begin(), named->end(),
-                                   [&](int index) { return std::binary_search(absent.begin(), absent.end(), index); });
-    const auto colon = line.find(": ");
-    if (known) evidence.push_back({line.substr(0, colon), line.substr(colon + 2)});
-  };
-  for (const std::string& line : scan.problems) add(line);
   for (const NeuronDevice& device : scan.devices) {
-    for (const std::string& line : device.problems) add(line);
+    for (const model::ReadProblem& problem : device.problems) {
+      if (problem.kind != model::ProblemKind::absent_neighbours) continue;
+      const auto named = parse_int_list(problem.detail, 9999);
+      const bool known = named && std::all_of(named->begin(), named->end(), [&](int index) {
+                           return std::binary_search(absent.begin(), absent.end(), index);
+                         });
+      if (known) evidence.push_back(evidence_of(problem));
+    }
   }
   return evidence;
 }
@@ -202,7 +197,7 @@ void check_nodes(const HostScan& scan, const PreflightFacts& facts, Report& repo
   std::vector<Evidence> evidence;
   if (none) evidence.push_back({"dev/neuron*", "none there"});
   for (std::size_t i = 0; !none && i < without.size(); ++i) evidence.push_back({"dev/" + without[i], "not there"});
-  report.error("device_node_missing",
+  report.error(model::reason::kDeviceNodeMissing,
                none ? "the driver shows " + counted(scan.devices.size(), "device") + ", but none has a device node"
                     : "no device node for " + joined(without),
                std::move(evidence), "restart udev or reload the driver; check the udev rules of aws-neuronx-dkms",

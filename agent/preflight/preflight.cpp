@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "agent/health/missing.h"
-#include "agent/health/policy.h"
+#include "agent/model/reasons.h"
 #include "agent/preflight/rules.h"
 
 namespace neuron::preflight {
@@ -11,50 +10,50 @@ namespace {
 
 constexpr std::size_t kMaxShownProblems = 8;
 
-// Whether a finding rests on this line already.
-bool is_told(const rules::Report& report, const std::string& line) {
+// Whether a finding rests on it already.
+bool is_told(const rules::Report& report, const model::ReadProblem& problem) {
+  const Evidence sought = rules::evidence_of(problem);
   return std::any_of(report.findings.begin(), report.findings.end(), [&](const Finding& finding) {
-    return std::any_of(finding.evidence.begin(), finding.evidence.end(),
-                       [&](const Evidence& seen) { return line == seen.path + ": " + seen.value; });
+    return std::find(finding.evidence.begin(), finding.evidence.end(), sought) != finding.evidence.end();
   });
 }
 
-// What made a device's health unknown, whether or not the finding shows every line of it.
-std::vector<std::string> told_of_health(const model::HostScan& scan, const model::NeuronDevice& device,
-                                        const rules::Report& report) {
-  const std::string name = "neuron" + std::to_string(device.index);
-  const bool told = std::any_of(report.findings.begin(), report.findings.end(), [&](const Finding& finding) {
-    return (finding.code == health::kSignalUnreadable || finding.code == health::kNothingReadable) &&
+// Kinds that are findings by themselves.
+bool has_own_finding(model::ProblemKind kind) {
+  using Kind = model::ProblemKind;
+  return kind == Kind::lnc_file || kind == Kind::unknown_layout || kind == Kind::no_device ||
+         kind == Kind::missing_signals;
+}
+
+// What made a device's health unknown, whether or not the finding shows all of it.
+bool is_told_of_health(const health::Assessment& node, std::size_t position, const rules::Report& report,
+                       const model::ReadProblem& problem) {
+  const std::vector<model::ReadProblem>& unread = node.bases[position].unread;
+  if (std::find(unread.begin(), unread.end(), problem) == unread.end()) return false;
+  const std::string name = "neuron" + std::to_string(node.host.devices[position].index);
+  return std::any_of(report.findings.begin(), report.findings.end(), [&](const Finding& finding) {
+    return (finding.code == model::reason::kSignalUnreadable || finding.code == model::reason::kNothingReadable) &&
            std::find(finding.subjects.begin(), finding.subjects.end(), name) != finding.subjects.end();
   });
-  return told ? health::unread_signals(scan, device) : std::vector<std::string>{};
 }
 
-// The scan's own lines, less what has a finding of its own.
-void check_problems(const model::HostScan& scan, rules::Report& report) {
+// What the scan itself complains of, less what has a finding of its own.
+void check_problems(const health::Assessment& node, rules::Report& report) {
+  const model::HostScan& scan = node.host;
   std::vector<Evidence> evidence;
   std::size_t count = 0;
-  const auto add = [&](const std::string& line) {
-    constexpr std::string_view kOwnFinding[] = {"opt/aws/neuron/logical_nc_config", "sys/class/neuron_device: driver ",
-                                                "sys/class/neuron_device: the driver is loaded"};
-    for (const std::string_view start : kOwnFinding) {
-      if (line.starts_with(start)) return;
-    }
-    if (is_told(report, line)) return;
-    if (++count > kMaxShownProblems) return;
-    const auto colon = line.find(": ");
-    evidence.push_back(colon == std::string::npos ? Evidence{line, "not readable"}
-                                                  : Evidence{line.substr(0, colon), line.substr(colon + 2)});
+  const auto add = [&](const model::ReadProblem& problem) {
+    if (has_own_finding(problem.kind) || is_told(report, problem)) return;
+    if (++count <= kMaxShownProblems) evidence.push_back(rules::evidence_of(problem));
   };
-  for (const std::string& line : scan.problems) add(line);
-  for (const model::NeuronDevice& device : scan.devices) {
-    const auto told = told_of_health(scan, device, report);
-    for (const std::string& line : device.problems) {
-      if (std::find(told.begin(), told.end(), line) == told.end()) add(line);
+  for (const model::ReadProblem& problem : scan.problems) add(problem);
+  for (std::size_t i = 0; i < scan.devices.size(); ++i) {
+    for (const model::ReadProblem& problem : scan.devices[i].problems) {
+      if (!is_told_of_health(node, i, report, problem)) add(problem);
     }
   }
   for (const model::EfaInterface& efa : scan.efas) {
-    for (const std::string& line : efa.problems) add(line);
+    for (const model::ReadProblem& problem : efa.problems) add(problem);
   }
   if (count == 0) return;
   report.warning("unreadable",
@@ -84,16 +83,19 @@ std::string_view to_string(Severity severity) {
 }
 
 std::vector<Finding> preflight(const model::HostScan& scan, const PreflightFacts& facts) {
+  health::AssessMemory memory;
+  memory.health.verbs_nodes_seen = !facts.own_dev;
+  const health::Assessment node = health::assess(scan, memory, {});
   rules::Report report;
-  rules::check_driver(scan, facts, report);
-  rules::check_devices(scan, facts, report);
-  rules::check_fit(scan, facts, report);
-  rules::check_health(scan, report);
-  rules::check_efas(scan, facts, report);
-  rules::check_fabric(scan, facts, report);
-  rules::check_settings(scan, facts, report);
-  rules::check_kubelet(scan, facts, report);
-  check_problems(scan, report);
+  rules::check_driver(node.host, facts, report);
+  rules::check_devices(node.host, facts, report);
+  rules::check_fit(node.host, facts, report);
+  rules::check_health(node, report);
+  rules::check_efas(node.host, facts, report);
+  rules::check_fabric(node.host, facts, report);
+  rules::check_settings(node.host, facts, report);
+  rules::check_kubelet(node.host, facts, report);
+  check_problems(node, report);
   add_not_checked(report);
   std::stable_sort(report.findings.begin(), report.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity < b.severity; });

@@ -129,8 +129,8 @@ struct PreflightFacts {
   FabricFacts fabric;
 };
 
-// All findings about a completed scan (core::complete), worst first, within one severity in a fixed order of subjects.
-// What could not be looked at is one finding "not_checked" of severity info.
+// All findings about a scan at first sight (health::assess), worst first, within one severity in a fixed order of
+// subjects. What could not be looked at is one finding "not_checked" of severity info.
 [[nodiscard]] std::vector<Finding> preflight(const model::HostScan& scan, const PreflightFacts& facts);
 
 // "trn1.32xlarge, 16 devices, 8 EFA interfaces, driver 2.30.2.0"

@@ -4,9 +4,11 @@
 #include <utility>
 #include <vector>
 
+#include "agent/health/assess.h"
 #include "agent/preflight/preflight.h"
 
-// The parts of preflight(), one per subject; inside core/ only. Each adds what it finds to `report`.
+// The parts of preflight(), one per subject; inside preflight/ only. Each adds what it finds to `report`. `scan` is
+// `node.host` where there is a node.
 namespace neuron::preflight::rules {
 
 // What is being collected. `not_checked` names what could not be looked at, and why.
@@ -14,27 +16,25 @@ struct Report {
   std::vector<Finding> findings;
   std::vector<Evidence> not_checked;
 
-  void error(std::string code, std::string sentence, std::vector<Evidence> evidence, std::string fix,
+  void error(std::string_view code, std::string sentence, std::vector<Evidence> evidence, std::string fix,
              std::vector<std::string> subjects = {}) {
-    add(Severity::error, std::move(code), std::move(sentence), std::move(evidence), std::move(fix),
-        std::move(subjects));
+    add(Severity::error, code, std::move(sentence), std::move(evidence), std::move(fix), std::move(subjects));
   }
-  void warning(std::string code, std::string sentence, std::vector<Evidence> evidence, std::string fix,
+  void warning(std::string_view code, std::string sentence, std::vector<Evidence> evidence, std::string fix,
                std::vector<std::string> subjects = {}) {
-    add(Severity::warning, std::move(code), std::move(sentence), std::move(evidence), std::move(fix),
-        std::move(subjects));
+    add(Severity::warning, code, std::move(sentence), std::move(evidence), std::move(fix), std::move(subjects));
   }
-  void add(Severity severity, std::string code, std::string sentence, std::vector<Evidence> evidence, std::string fix,
-           std::vector<std::string> subjects = {}) {
+  void add(Severity severity, std::string_view code, std::string sentence, std::vector<Evidence> evidence,
+           std::string fix, std::vector<std::string> subjects = {}) {
     findings.push_back(
-        {std::move(code), severity, std::move(sentence), std::move(evidence), std::move(fix), std::move(subjects)});
+        {std::string(code), severity, std::move(sentence), std::move(evidence), std::move(fix), std::move(subjects)});
   }
 };
 
 void check_driver(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
 void check_devices(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
 void check_fit(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
-void check_health(const model::HostScan& scan, Report& report);
+void check_health(const health::Assessment& node, Report& report);
 void check_efas(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
 void check_fabric(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
 void check_settings(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
@@ -48,6 +48,10 @@ void check_kubelet(const model::HostScan& scan, const PreflightFacts& facts, Rep
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
   return text;
+}
+[[nodiscard]] inline Evidence evidence_of(const model::ReadProblem& problem) {
+  if (problem.path.empty()) return {what_is_wrong(problem), "not readable"};
+  return {problem.path, what_is_wrong(problem)};
 }
 // Neither Neuron nor EFA: any machine.
 [[nodiscard]] inline bool serves_nothing(const model::HostScan& scan) {

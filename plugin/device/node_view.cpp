@@ -71,9 +71,8 @@ std::size_t NodeView::device_position(model::Resource resource, int unit) const 
 }
 
 void NodeView::find_health_of_cores(std::size_t position, const std::vector<int>& core_ids) {
-  if (position >= snapshot_->core_health.size()) return;
-  const auto& verdicts = snapshot_->core_health[position];
   const model::NeuronDevice& device = snapshot_->host.devices[position];
+  const std::vector<model::Health>& verdicts = device.core_health;
   for (std::size_t at = 0; at < core_ids.size(); ++at) {
     const model::Health* worst = nullptr;
     for (const int core : core::physical_cores_of(device, snapshot_->host, static_cast<int>(at))) {
@@ -86,11 +85,11 @@ void NodeView::find_health_of_cores(std::size_t position, const std::vector<int>
 }
 
 const model::Health& NodeView::health_of(model::Resource resource, int unit) const {
-  if (resource == model::Resource::efa) return snapshot_->efa_health.at(static_cast<std::size_t>(unit));
+  if (resource == model::Resource::efa) return efa(unit).health;
   if (resource == model::Resource::neuroncore) {
     if (const auto found = health_of_core_.find(unit); found != health_of_core_.end()) return *found->second;
   }
-  return snapshot_->device_health.at(device_position(resource, unit));
+  return snapshot_->host.devices[device_position(resource, unit)].health;
 }
 
 std::vector<int> NodeView::numa_of(model::Resource resource, int unit) const {

@@ -55,7 +55,7 @@ class NodeView {
   std::vector<std::vector<int>> cores_;            // by position in snapshot.host.devices
   std::map<int, std::size_t> position_of_device_;  // device index -> position in snapshot.host.devices
   std::map<int, std::size_t> position_of_core_;    // core id -> position of its device
-  // Core id -> the worst of its physical cores, in the snapshot; without entry where nobody judged them.
+  // Core id -> the worst of its physical cores, in the snapshot; without entry where nobody assessed them.
   std::map<int, const model::Health*> health_of_core_;
   std::map<std::string, int, std::less<>> efa_by_name_;
 };

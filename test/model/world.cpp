@@ -260,16 +260,18 @@ void World::foreign_list() {
 }
 
 void World::set_health() {
-  auto& states = chance(75) || snapshot_->efa_health.empty() ? snapshot_->device_health : snapshot_->efa_health;
-  const auto which = static_cast<std::size_t>(pick(0, static_cast<int>(states.size()) - 1));
-  model::Health& health = states[which];
+  model::HostScan& host = snapshot_->host;
+  const bool of_device = chance(75) || host.efas.empty();
+  const std::size_t count = of_device ? host.devices.size() : host.efas.size();
+  const auto which = static_cast<std::size_t>(pick(0, static_cast<int>(count) - 1));
+  model::Health& health = of_device ? host.devices[which].health : host.efas[which].health;
   const bool was_healthy = health.state == model::HealthState::healthy;
   health.state = was_healthy ? model::HealthState::unhealthy : model::HealthState::healthy;
   health.sentence = was_healthy ? "it failed in the model" : "";
   ++snapshot_->number;
+  ++snapshot_->generation;
   view_ = std::make_shared<const plugin::NodeView>(std::make_shared<const model::Snapshot>(*snapshot_));
-  say(fmt::format("{} {} is {}", &states == &snapshot_->efa_health ? "efa" : "neuron", which,
-                  was_healthy ? "broken" : "well again"));
+  say(fmt::format("{} {} is {}", of_device ? "neuron" : "efa", which, was_healthy ? "broken" : "well again"));
   if (agent_) agent_->set_view(view_);
 }
 

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/base/parse.h"
-#include "agent/core/complete.h"
 #include "agent/host/fabric_probe.h"
 #include "agent/host/fabric_probe_child.h"
 #include "agent/host/preflight_facts.h"
@@ -114,7 +113,7 @@ int check_in_child(const CheckOptions& options, const std::string& directory, in
   const auto root = host::FsRoot::open(directory);
   if (!root) return say(CheckVerdict::cannot_tell, root.error().message);
   host::Scanner scanner(*root, {.with_topology = true, .with_processes = false});
-  const model::HostScan scan = core::complete(scanner.scan());
+  const model::HostScan scan = scanner.scan();
   if (says_nothing(scan, *root)) {
     return say(CheckVerdict::cannot_tell, directory + ": holds no sys/ of a machine; name one with --root");
   }

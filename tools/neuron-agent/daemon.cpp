@@ -9,7 +9,6 @@
 #include <csignal>
 #include <memory>
 
-#include "agent/core/catalogue.h"
 #include "agent/health/assess.h"
 #include "agent/host/core_memory.h"
 #include "agent/host/scanner.h"
@@ -18,84 +17,12 @@
 #include "plugin/device/event_queue.h"
 #include "plugin/device/supervisor.h"
 #include "plugin/kubelet/checkpoint_source.h"
+#include "tools/neuron-agent/inventory_log.h"
 #include "tools/neuron-agent/offer_log.h"
 #include "tools/neuron-agent/probes.h"
 
 namespace neuron::agent {
 namespace {
-
-// Fewer than the instance type has: the kubelet cannot tell, so somebody must.
-void log_missing(const model::HostScan& host) {
-  const core::InstanceType* type = core::find_instance_type(host.instance_type);
-  if (type == nullptr) return;
-  const auto warn_if_short = [&](std::string_view what, std::size_t seen, int expected) {
-    if (seen < static_cast<std::size_t>(expected)) {
-      spdlog::warn("{} of {} {} of a {} are here; neuron-ls and the kernel log may tell why", seen, expected, what,
-                   host.instance_type);
-    }
-  };
-  warn_if_short("Neuron devices", host.devices.size(), type->device_count);
-  warn_if_short("EFA interfaces", host.efas.size(), type->efa_count);
-}
-
-void log_problems(const model::HostScan& host) {
-  for (const std::string& problem : host.problems) spdlog::warn("host problem=\"{}\"", problem);
-  for (const auto& device : host.devices) {
-    for (const std::string& problem : device.problems) spdlog::warn("neuron{} problem=\"{}\"", device.index, problem);
-  }
-  for (const auto& efa : host.efas) {
-    for (const std::string& problem : efa.problems) {
-      spdlog::warn("efa={} problem=\"{}\"", efa.name.empty() ? to_string(efa.bdf) : efa.name, problem);
-    }
-  }
-}
-
-// What the machine looks like, said when it changes in kind, not with every counter.
-class InventoryLog {
- public:
-  explicit InventoryLog(core::OfferPolicy offer) : offer_(std::move(offer)) {}
-  void operator()(const model::HostScan& host) {
-    std::string text = fmt::format("instance-type={} driver={} layout={} devices={} efas={}",
-                                   host.instance_type.empty() ? "unknown" : host.instance_type,
-                                   host.driver_version.empty() ? "none" : host.driver_version, to_string(host.layout),
-                                   host.devices.size(), host.efas.size());
-    if (host.lnc) text += fmt::format(" lnc={}", host.lnc->value);
-    std::string problems;
-    for (const std::string& problem : host.problems) problems += problem;
-    for (const auto& device : host.devices) {
-      for (const std::string& problem : device.problems) problems += problem;
-    }
-    if (text == last_ && problems == last_problems_) return;
-    if (text != last_) {
-      spdlog::info("node {}", text);
-      log_missing(host);
-      log_offer(host);
-    }
-    if (host.devices.empty() && host.efas.empty() && last_.empty()) {
-      spdlog::info("no Neuron device and no EFA interface here; nothing is advertised until one appears");
-    }
-    if (problems != last_problems_) log_problems(host);
-    last_ = std::move(text);
-    last_problems_ = std::move(problems);
-  }
-
- private:
-  // Once, and again only where another set of devices changes what there is to say.
-  void log_offer(const model::HostScan& host) {
-    std::string said;
-    const std::vector<OfferLine> lines = offer_lines(offer_, host);
-    for (const OfferLine& line : lines) said += line.text;
-    if (said == last_offer_) return;
-    last_offer_ = std::move(said);
-    for (const OfferLine& line : lines)
-      spdlog::log(line.warning ? spdlog::level::warn : spdlog::level::info, line.text);
-  }
-
-  core::OfferPolicy offer_;
-  std::string last_;
-  std::string last_problems_;
-  std::string last_offer_;
-};
 
 ExitCode to_exit_code(plugin::Supervisor::Outcome outcome) {
   switch (outcome) {
@@ -199,7 +126,7 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
       store, workers, [machine] { return make_scan(machine); },
       [&desk, &queue = **events, log = InventoryLog(options.offer_policy()),
        write_cdi = CdiWriter(options)](const model::SnapshotPtr& snapshot) mutable {
-        log(snapshot->host);
+        log(snapshot);
         auto view = std::make_shared<const plugin::NodeView>(snapshot);
         write_cdi(*view);
         desk.set_view(std::move(view));
@@ -245,13 +172,9 @@ ExitCode print_once(const Options& options) {
   }
   host::Scanner scanner(*root, host::Scanner::Options{});
   auto snapshot = std::make_shared<model::Snapshot>();
-  snapshot->number = 1;
+  snapshot->number = snapshot->generation = 1;
   health::AssessMemory memory;
-  health::Assessment node = health::assess(scanner.scan(), memory, std::chrono::steady_clock::now());
-  snapshot->host = std::move(node.host);
-  snapshot->device_health = std::move(node.devices);
-  snapshot->core_health = std::move(node.cores);
-  snapshot->efa_health = std::move(node.efas);
+  snapshot->host = health::assess(scanner.scan(), memory, std::chrono::steady_clock::now()).host;
   log_missing(snapshot->host);
   log_problems(snapshot->host);
   const core::OfferPolicy offer = options.offer_policy();

@@ -57,7 +57,7 @@ render::NodeView view_of(const render::NodeReport& report, const Options& option
   request.commands = report.commands;
   if (options.show_all_procs) request.filter = render::ProcessFilter::all;
   if (options.wide) request.command_width = render::kWideCommandWidth;
-  if (options.health) request.health = report.device_health;
+  if (options.health) request.health = render::HealthShown::yes;
   for (std::size_t i = 0; options.efa && i < report.host.devices.size(); ++i) {
     request.efas.push_back(render::near_efa_names(report, i));
   }

@@ -6,6 +6,7 @@
 #include "agent/core/catalogue.h"
 #include "agent/core/complete.h"
 #include "agent/core/logical_cores.h"
+#include "agent/model/reasons.h"
 #include "tools/neuron-ls/pod_uses.h"
 #include "tools/neuron-ls/process_commands.h"
 #include "tools/pods/pod_query.h"
@@ -82,8 +83,9 @@ bool has_own_dev(const host::FsRoot& root, const model::HostScan& host) {
 
 // Without any verbs device the module decides what to do, which the policy cannot know.
 void explain_verbs(const host::FsRoot& root, render::NodeReport& report) {
-  for (model::Health& health : report.efa_health) {
-    if (health.reason == health::kNoVerbs) health = health::without_verbs(root.exists("sys/module/ib_uverbs"));
+  for (model::EfaInterface& efa : report.host.efas) {
+    if (efa.health.reason != model::reason::kIbUverbsNotLoaded) continue;
+    efa.health = health::without_verbs(root.exists("sys/module/ib_uverbs"));
   }
 }
 
@@ -116,13 +118,13 @@ NodeReader::NodeReader(const host::FsRoot& root, const Options& options)
 Reading NodeReader::read() {
   Reading reading;
   render::NodeReport& report = reading.report;
-  model::HostScan scan = scanner_.scan();
+  const model::HostScan scan = scanner_.scan();
   report.blanked_lists = empty_lists(scan);
-  report.host = core::complete(std::move(scan));
+  report.host = core::complete(scan);
   report.own_dev = has_own_dev(root_, report.host);
   const bool only_efas = options_.efa && !options_.json && has_interfaces_only(report.host);
   if (!only_efas) reading.absence = explain_absence(report.host, options_.root, refusals_of(root_, report.host));
-  if (options_.health || shows_everything(options_)) judge(report);
+  if (options_.health || shows_everything(options_)) add_health(scan, report);
   add_places(report);
   report.commands = read_process_commands(root_, report.host);
   if (options_.pods && !reading.absence) ask_kubelet(reading);
@@ -131,19 +133,18 @@ Reading NodeReader::read() {
 
 // A container sees the nodes of its own devices only. That says nothing about the others' health, so that there the
 // verdict is given as if each node were there; whether it is stands beside it.
-void NodeReader::judge(render::NodeReport& report) {
-  core::keep_last_seen(report.host, memory_.seen);
-  const model::HostScan seen = report.host;
-  for (model::NeuronDevice& device : report.host.devices) device.node_present |= report.own_dev;
-  health::HealthResult verdicts = health::judge(report.host, memory_.health, std::chrono::steady_clock::now());
-  for (model::NeuronDevice& device : report.host.devices) {
-    const auto same = [&](const model::NeuronDevice& other) { return other.index == device.index; };
-    const auto before = std::find_if(seen.devices.begin(), seen.devices.end(), same);
-    device.node_present = before != seen.devices.end() && before->node_present;
+void NodeReader::add_health(model::HostScan scan, render::NodeReport& report) {
+  std::set<int> with_node;
+  for (model::NeuronDevice& device : scan.devices) {
+    if (device.node_present) with_node.insert(device.index);
+    device.node_present |= report.own_dev;
   }
-  report.device_health = std::move(verdicts.devices);
-  report.core_health = std::move(verdicts.cores);
-  report.efa_health = std::move(verdicts.efas);
+  health::Assessment node = health::assess(std::move(scan), memory_, std::chrono::steady_clock::now());
+  for (model::NeuronDevice& device : node.host.devices) device.node_present = with_node.contains(device.index);
+  // What no device of a chip shows is told by the verdicts.
+  std::erase_if(node.host.problems,
+                [](const auto& problem) { return problem.kind == model::ProblemKind::missing_signals; });
+  report.host = std::move(node.host);
   explain_verbs(root_, report);
 }
 

@@ -19,7 +19,7 @@ struct Reading {
   std::string warning;  // one line; "" when all that was asked for was had
 };
 
-// Reads the node as often as it is asked to. Health is judged against what this object saw before, so growing error
+// Reads the node as often as it is asked to. Health is measured by what this object saw before, so growing error
 // counters and vanished devices show from the second reading on. `root` and `options` must outlive it. One thread at a
 // time; read() may block inside a hung driver, and waits up to two seconds for the kubelet.
 class NodeReader {
@@ -29,7 +29,7 @@ class NodeReader {
   [[nodiscard]] Reading read();
 
  private:
-  void judge(render::NodeReport& report);
+  void add_health(model::HostScan scan, render::NodeReport& report);
   void ask_kubelet(Reading& reading) const;
 
   const host::FsRoot& root_;

@@ -53,7 +53,7 @@ Collector::Collector(CollectorOptions options, host::FsRoot root)
       kinds_usage_(root_) {}
 
 void Collector::scan(SteadyTime now) {
-  node_ = health::assess(scanner_.scan(), memory_, now);
+  node_ = health::assess(scanner_.scan(), memory_, now).host;
   scanned_ = now;
 }
 
@@ -67,7 +67,7 @@ void Collector::ask_for_pods(SteadyTime now) {
 
 // Kinds of memory of the devices that are new or whose totals moved; the others have those of the sample before.
 void Collector::complete_kinds(model::UsageSample& sample) {
-  model::HostScan moved = node_.host;
+  model::HostScan moved = node_;
   moved.efas.clear();
   std::erase_if(moved.devices, [&](const model::NeuronDevice& device) {
     const auto* before = find_device(samples_.back(), device.index);
@@ -89,7 +89,7 @@ void Collector::complete_kinds(model::UsageSample& sample) {
 
 model::UsageSample Collector::sample(model::UsageRequest request, SteadyTime now) {
   request.memory_kinds_of_all = samples_.empty() || is_due(kinds_read_, now, kKindsEvery);
-  model::UsageSample sample = usage_.read(node_.host, request, now);
+  model::UsageSample sample = usage_.read(node_, request, now);
   if (request.memory_kinds_of_all) {
     kinds_read_ = now;
   } else {
@@ -105,8 +105,8 @@ Moment Collector::collect(const model::UsageRequest& request) {
   samples_.push_back(sample(request, std::chrono::steady_clock::now()));
   const model::UsageSample& newest = samples_.back();
   while (samples_.size() > 2 && newest.at - samples_[1].at >= kLeastWindow) samples_.pop_front();
-  Moment moment{node_.host, node_.devices, node_.efas, newest, {}, pods_, no_pods_};
-  moment.rates = core::usage_rates(samples_.front(), newest, node_.host);
+  Moment moment{node_, newest, {}, pods_, no_pods_};
+  moment.rates = core::usage_rates(samples_.front(), newest, node_);
   return moment;
 }
 

@@ -53,7 +53,7 @@ class Collector {
   host::UsageReader usage_;
   host::UsageReader kinds_usage_;  // of devices whose memory moved; a reader forgets those it is not asked for
   health::AssessMemory memory_;
-  health::Assessment node_;
+  model::HostScan node_;                    // assessed
   std::deque<model::UsageSample> samples_;  // the newest last; those that rates may still be taken from
   std::vector<pods::PodHolding> pods_;
   std::string no_pods_ = "not asked for (--pods)";

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "agent/core/usage_rates.h"
-#include "agent/model/health.h"
 #include "agent/model/host_scan.h"
 #include "agent/model/usage.h"
 #include "tools/pods/pod_holding.h"
@@ -14,12 +13,10 @@ namespace neuron::top {
 
 // Everything that was read of a machine up to one moment. Passive, comparable; immutable once shared.
 struct Moment {
-  model::HostScan scan;                      // completed; with devices that vanished
-  std::vector<model::Health> device_health;  // parallel to scan.devices
-  std::vector<model::Health> efa_health;     // parallel to scan.efas
-  model::UsageSample sample;                 // the newest
-  core::UsageRates rates;                    // since the sample before
-  std::vector<pods::PodHolding> pods;        // empty also when nobody asked
+  model::HostScan scan;                // assessed (agent/health/assess.h)
+  model::UsageSample sample;           // the newest
+  core::UsageRates rates;              // since the sample before
+  std::vector<pods::PodHolding> pods;  // empty also when nobody asked
   std::string no_pods;  // why the kubelet could not tell, in a few words; "not asked for" without --pods; "" = told
 };
 

@@ -110,11 +110,9 @@ DeviceView device_view(const Moment& moment, std::size_t i) {
   view.host_bytes = sum_of(view.cores, &CoreView::host_bytes);
   view.memory_size = device.memory_bytes;
   if (view.memory_size && view.device_bytes > view.memory_size) view.device_bytes.reset();
-  if (i < moment.device_health.size()) {
-    view.health = without_name(moment.device_health[i], "neuron" + std::to_string(device.index));
-  }
+  view.health = without_name(device.health, "neuron" + std::to_string(device.index));
   view.ecc = ecc_of(device.signals);
-  for (const std::string& problem : device.problems) view.problems.push_back(printable(problem));
+  for (const auto& problem : device.problems) view.problems.push_back(printable(sentence(problem)));
   for (const model::DeviceUsage& usage : moment.sample.devices) {
     if (usage.index != device.index) continue;
     view.power = usage.power;
@@ -148,9 +146,8 @@ EfaView efa_view(const Moment& moment, std::size_t i) {
   EfaView view;
   view.name = efa.name.empty() ? to_string(efa.bdf) : printable(efa.name);
   view.numa_node = efa.numa_node;
-  if (i < moment.efa_health.size())
-    view.health = without_name(moment.efa_health[i], efa.name.empty() ? view.name : efa.name);
-  for (const std::string& problem : efa.problems) view.problems.push_back(printable(problem));
+  view.health = without_name(efa.health, efa.name.empty() ? view.name : efa.name);
+  for (const auto& problem : efa.problems) view.problems.push_back(printable(sentence(problem)));
   if (efa.name.empty()) return view;
   for (const core::EfaRates& rates : moment.rates.efas) {
     if (rates.name != efa.name) continue;
@@ -268,7 +265,7 @@ bool meet(const std::vector<int>& a, const std::vector<int>& b) {
 
 // Of the machine, then of each device and interface.
 void add_problems(ViewModel& model, const model::HostScan& scan) {
-  for (const std::string& problem : scan.problems) model.problems.push_back(printable(problem));
+  for (const auto& problem : scan.problems) model.problems.push_back(printable(sentence(problem)));
   const auto add = [&](const std::string& name, const std::vector<std::string>& problems) {
     for (const std::string& problem : problems) {
       model.problems.push_back(problem.find(name) == std::string::npos ? name + ": " + problem : problem);

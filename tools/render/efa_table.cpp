@@ -1,5 +1,7 @@
 #include "tools/render/efa_table.h"
 
+#include <algorithm>
+
 #include "agent/base/parse.h"
 #include "tools/render/device_table.h"
 #include "tools/render/text_table.h"
@@ -30,6 +32,11 @@ std::string verbs_text(const model::EfaInterface& efa) {
   return efa.node_present ? *efa.uverbs : *efa.uverbs + " (no node)";
 }
 
+bool shows_health(const NodeReport& report) {
+  return std::any_of(report.host.efas.begin(), report.host.efas.end(),
+                     [](const model::EfaInterface& efa) { return is_assessed(efa.health); });
+}
+
 TextTable::Row efa_row(const NodeReport& report, std::size_t position) {
   const model::EfaInterface& efa = report.host.efas[position];
   TextTable::Row row = {efa.driver_bound ? or_none(efa.name) : "(no driver)",
@@ -38,9 +45,8 @@ TextTable::Row efa_row(const NodeReport& report, std::size_t position) {
                         efa.numa_node ? std::to_string(*efa.numa_node) : kUnknown,
                         efa.p2p ? or_none(*efa.p2p) : kUnknown,
                         or_none(format_int_list(near_devices(report, position)))};
-  if (!report.efa_health.empty()) {
-    row.emplace_back(position < report.efa_health.size() ? model::to_string(report.efa_health[position].state)
-                                                         : std::string_view(kUnknown));
+  if (shows_health(report)) {
+    row.emplace_back(is_assessed(efa.health) ? model::to_string(efa.health.state) : std::string_view(kUnknown));
   }
   if (report.pods) row.push_back(joined(pods_on_efa(report, efa.name).value_or(std::vector<std::string>{})));
   return row;
@@ -53,10 +59,10 @@ std::string efa_table(const NodeReport& report, ColourDepth colour) {
   std::vector<TextTable::Header> headers = {{"EFA", "INTERFACE"}, {"VERBS", "DEVICE"}, {"PCI", "BDF"},
                                             {"NUMA", "NODE"},     {"PEER", "MEMORY"},  {"NEAREST", "DEVICES"}};
   const std::size_t health_column = headers.size();
-  if (!report.efa_health.empty()) headers.push_back({"HEALTH", ""});
+  if (shows_health(report)) headers.push_back({"HEALTH", ""});
   if (report.pods) headers.push_back({"POD", ""});
   TextTable table(std::move(headers));
-  if (!report.efa_health.empty()) table.paint_column(health_column, role_of_health);
+  if (shows_health(report)) table.paint_column(health_column, role_of_health);
   for (std::size_t i = 0; i < report.host.efas.size(); ++i) table.add_group({efa_row(report, i)});
   return table.to_string(colour);
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "agent/base/parse.h"
-#include "tools/render/node_view.h"
+#include "agent/model/reasons.h"
 
 namespace neuron::render {
 namespace {
@@ -15,7 +15,7 @@ std::string counted(std::size_t count, const std::string& noun) {
   return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
 }
 
-// One verdict in two lines: what was seen, then the judgement and what to do.
+// One verdict in two lines: what was seen, then how grave it is and what to do.
 std::string verdict_text(const Health& health, ColourDepth colour) {
   const Role role = health.state == HealthState::unhealthy ? Role::bad : Role::warning;
   std::string text = "  " + (health.sentence.empty() ? health.reason : health.sentence) + "\n    " +
@@ -42,20 +42,23 @@ std::string missing_efas(const NodeReport& report) {
 std::string without_node(const NodeReport& report) {
   if (!report.own_dev) return "";
   std::vector<int> indices;
-  for (std::size_t i = 0; i < report.host.devices.size(); ++i) {
-    const bool vanished = i < report.device_health.size() && report.device_health[i].reason == kVanished;
-    if (!report.host.devices[i].node_present && !vanished) indices.push_back(report.host.devices[i].index);
+  for (const model::NeuronDevice& device : report.host.devices) {
+    const bool vanished = device.health.reason == model::reason::kDeviceVanished;
+    if (!device.node_present && !vanished) indices.push_back(device.index);
   }
   if (indices.empty()) return "";
   return "Without a device node here, which is normal in a container: " +
          std::string(indices.size() == 1 ? "device " : "devices ") + format_int_list(indices) + " of the host.\n";
 }
 
-// One cause of all interfaces has one sentence for all, and is said once.
-std::string verdicts(const std::vector<Health>& all, ColourDepth colour) {
+// One cause of all units has one sentence for all, and is said once.
+template <typename Unit>
+std::string verdicts(const std::vector<Unit>& units, ColourDepth colour) {
   std::string text;
   const Health* last = nullptr;
-  for (const Health& health : all) {
+  for (const Unit& unit : units) {
+    const Health& health = unit.health;
+    if (!is_assessed(health)) continue;
     const bool told = last != nullptr && !health.sentence.empty() && *last == health;
     if (health.state != HealthState::healthy && !told) text += verdict_text(health, colour);
     last = &health;
@@ -66,32 +69,28 @@ std::string verdicts(const std::vector<Health>& all, ColourDepth colour) {
 // What the verdict on a device does not say of its cores: which others are broken, and that the rest is not.
 std::string core_notes(const NodeReport& report, ColourDepth colour) {
   std::string text;
-  for (std::size_t i = 0; i < report.core_health.size() && i < report.device_health.size(); ++i) {
-    const Health& whole = report.device_health[i];
-    if (whole.state != HealthState::unhealthy) continue;
+  for (const model::NeuronDevice& device : report.host.devices) {
+    if (device.health.state != HealthState::unhealthy) continue;
     std::vector<int> sound;
-    for (std::size_t core = 0; core < report.core_health[i].size(); ++core) {
-      const Health& health = report.core_health[i][core];
+    for (std::size_t core = 0; core < device.core_health.size(); ++core) {
+      const Health& health = device.core_health[core];
       if (health.state != HealthState::unhealthy) {
         sound.push_back(static_cast<int>(core));
-      } else if (health != whole) {
+      } else if (health != device.health) {
         text += verdict_text(health, colour);
       }
     }
     if (sound.empty()) continue;
-    text += "  neuron" + std::to_string(report.host.devices[i].index) + ": physical " +
-            (sound.size() == 1 ? "core " : "cores ") + format_int_list(sound) + (sound.size() == 1 ? " is" : " are") +
-            " not affected\n";
+    text += "  neuron" + std::to_string(device.index) + ": physical " + (sound.size() == 1 ? "core " : "cores ") +
+            format_int_list(sound) + (sound.size() == 1 ? " is" : " are") + " not affected\n";
   }
   return text;
 }
 
 // A neighbour that is among the missing devices was told as missing.
-bool is_orphan(const std::string& problem, const NodeReport& report) {
-  constexpr std::string_view kSign = "names devices that are not there: ";  // agent/host/scanner.cpp
-  const auto at = problem.find(kSign);
-  if (at == std::string::npos) return false;
-  const auto named = parse_int_list(problem.substr(at + kSign.size()), 9999);
+bool is_orphan(const model::ReadProblem& problem, const NodeReport& report) {
+  if (problem.kind != model::ProblemKind::absent_neighbours) return false;
+  const auto named = parse_int_list(problem.detail, 9999);
   const auto& missing = report.missing_devices;
   return named && std::all_of(named->begin(), named->end(),
                               [&](int index) { return std::binary_search(missing.begin(), missing.end(), index); });
@@ -100,9 +99,9 @@ bool is_orphan(const std::string& problem, const NodeReport& report) {
 std::string unread(const NodeReport& report) {
   const model::HostScan& host = report.host;
   std::string text;
-  const auto add = [&](const std::vector<std::string>& problems) {
-    for (const std::string& problem : problems) {
-      if (!is_orphan(problem, report)) text += "  " + problem + '\n';
+  const auto add = [&](const std::vector<model::ReadProblem>& problems) {
+    for (const model::ReadProblem& problem : problems) {
+      if (!is_orphan(problem, report)) text += "  " + sentence(problem) + '\n';
     }
   };
   add(host.problems);
@@ -114,8 +113,8 @@ std::string unread(const NodeReport& report) {
 }  // namespace
 
 std::string health_notes(const NodeReport& report, ColourDepth colour) {
-  const std::string findings = missing_devices(report) + missing_efas(report) + verdicts(report.device_health, colour) +
-                               core_notes(report, colour) + verdicts(report.efa_health, colour);
+  const std::string findings = missing_devices(report) + missing_efas(report) + verdicts(report.host.devices, colour) +
+                               core_notes(report, colour) + verdicts(report.host.efas, colour);
   const std::string gaps = unread(report);
   std::string text;
   if (findings.empty()) {

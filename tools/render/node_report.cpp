@@ -75,15 +75,12 @@ NodeReport only_devices(const NodeReport& report, const std::set<int>& indices) 
   NodeReport chosen = report;
   const auto kept = positions_of_devices(report, indices);
   chosen.host.devices = at_positions(report.host.devices, kept);
-  chosen.device_health = at_positions(report.device_health, kept);
-  chosen.core_health = at_positions(report.core_health, kept);
   chosen.core_ids = at_positions(report.core_ids, kept);
   const auto near = at_positions(report.near_efas, kept);
   std::set<std::size_t> wanted;
   for (const auto& efas : near) wanted.insert(efas.begin(), efas.end());
   const std::vector<std::size_t> kept_efas(wanted.begin(), wanted.end());
   chosen.host.efas = at_positions(report.host.efas, kept_efas);
-  chosen.efa_health = at_positions(report.efa_health, kept_efas);
   chosen.near_efas.clear();
   for (const auto& efas : near) {
     auto& renumbered = chosen.near_efas.emplace_back();

@@ -26,11 +26,7 @@ struct PodUse {
 };
 
 struct NodeReport {
-  model::HostScan host;                      // completed from the catalogue
-  std::vector<model::Health> device_health;  // parallel to host.devices; empty: nobody judged
-  // Parallel to host.devices; of each device by physical core (model::Snapshot::core_health). Empty: nobody judged
-  std::vector<std::vector<model::Health>> core_health;
-  std::vector<model::Health> efa_health;    // parallel to host.efas; empty: nobody judged
+  model::HostScan host;                     // completed from the catalogue; with health where somebody asked for it
   std::vector<std::vector<int>> core_ids;   // parallel to host.devices: global logical ids; empty = unknown
   std::vector<std::vector<int>> near_efas;  // parallel to host.devices: positions in host.efas
   bool switched = false;                    // the fabric is a switch: neighbours are no links (trn3 and others)

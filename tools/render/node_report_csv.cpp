@@ -50,7 +50,6 @@ std::string pids_of(const model::NeuronDevice& device) {
 
 std::vector<std::string> cells_of(const NodeReport& report, std::size_t position) {
   const model::NeuronDevice& device = report.host.devices[position];
-  const bool judged = position < report.device_health.size();
   const auto pods = pods_on_device(report, device.index);
   return {
       text_of(device.index),
@@ -65,8 +64,8 @@ std::vector<std::string> cells_of(const NodeReport& report, std::size_t position
       device.numa_node ? text_of(device.numa_node->value) : "",
       origin_of(device.numa_node),
       device.cpus ? format_int_list(device.cpus->value) : "",
-      judged ? std::string(model::to_string(report.device_health[position].state)) : "",
-      judged ? report.device_health[position].reason : "",
+      is_assessed(device.health) ? std::string(model::to_string(device.health.state)) : "",
+      device.health.reason,
       pids_of(device),
       joined(near_efa_names(report, position)),
       pods ? joined(*pods) : "",

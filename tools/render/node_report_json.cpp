@@ -43,9 +43,8 @@ Json sourced_or_null(const model::Maybe<T>& maybe) {
   return maybe ? sourced(Json(maybe->value), maybe->origin) : Json(nullptr);
 }
 
-Json health_json(const std::vector<model::Health>& all, std::size_t position) {
-  if (position >= all.size()) return nullptr;
-  const model::Health& health = all[position];
+Json health_json(const model::Health& health) {
+  if (!is_assessed(health)) return nullptr;
   Json object = make_object();
   object["state"] = std::string(model::to_string(health.state));
   object["reason"] = text_or_null(health.reason);
@@ -93,21 +92,18 @@ Json signals_json(const DeviceSignals& signals) {
   return object;
 }
 
-// The state of one physical core; null when nobody judged it.
-Json core_state_json(const NodeReport& report, std::size_t position, int core) {
-  if (position >= report.core_health.size() || core < 0) return nullptr;
-  const auto& cores = report.core_health[position];
-  if (static_cast<std::size_t>(core) >= cores.size()) return nullptr;
-  return std::string(model::to_string(cores[static_cast<std::size_t>(core)].state));
+// The state of one physical core; null when nobody assessed it.
+Json core_state_json(const model::NeuronDevice& device, int core) {
+  if (core < 0 || static_cast<std::size_t>(core) >= device.core_health.size()) return nullptr;
+  return std::string(model::to_string(device.core_health[static_cast<std::size_t>(core)].state));
 }
 
-Json physical_cores_json(const NodeReport& report, std::size_t position) {
-  const model::NeuronDevice& device = report.host.devices[position];
+Json physical_cores_json(const model::NeuronDevice& device) {
   Json list = Json::array();
   for (const CoreSignals& core : device.cores) {
     Json object = make_object();
     object["physical_index"] = core.physical_index;
-    object["health"] = core_state_json(report, position, core.physical_index);
+    object["health"] = core_state_json(device, core.physical_index);
     for (const CoreCounter& counter : kCoreCounters) object[counter.name] = or_null(core.*counter.field);
     list.push_back(std::move(object));
   }
@@ -160,13 +156,13 @@ Json device_object(const NodeReport& report, std::size_t position) {
   object["physical_core_count"] = sourced_or_null(device.physical_cores);
   object["core_ids"] = core_ids_json(report, position);
   object["logical_to_physical"] = or_null(device.logical_to_physical);
-  object["health"] = health_json(report.device_health, position);
+  object["health"] = health_json(device.health);
   object["signals"] = signals_json(device.signals);
-  object["physical_cores"] = physical_cores_json(report, position);
+  object["physical_cores"] = physical_cores_json(device);
   object["processes"] = processes_json(report, device);
   object["nearest_efa_interfaces"] = near_efa_names(report, position);
   object["pods"] = or_null(pods_on_device(report, device.index));
-  object["problems"] = device.problems;
+  object["problems"] = sentences(device.problems);
   return object;
 }
 
@@ -190,10 +186,10 @@ Json efa_object(const NodeReport& report, std::size_t position) {
   object["cpus"] = efa.cpus ? Json(format_int_list(*efa.cpus)) : Json(nullptr);
   object["peer_memory"] = or_null(efa.p2p);
   object["pci_parent"] = text_or_null(efa.switch_key);
-  object["health"] = health_json(report.efa_health, position);
+  object["health"] = health_json(efa.health);
   object["nearest_devices"] = near_devices(report, position);
   object["pods"] = efa.name.empty() ? Json(nullptr) : or_null(pods_on_efa(report, efa.name));
-  object["problems"] = efa.problems;
+  object["problems"] = sentences(efa.problems);
   return object;
 }
 
@@ -243,7 +239,7 @@ std::string node_report_json(const NodeReport& report, JsonLayout layout) {
     document["efa_interfaces"].push_back(efa_object(report, i));
   }
   document["pods"] = pods_json(report.pods);
-  document["problems"] = report.host.problems;
+  document["problems"] = sentences(report.host.problems);
   return document.dump(layout == JsonLayout::indented ? 2 : -1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "agent/model/reasons.h"
 #include "tools/render/text.h"
 
 namespace neuron::render {
@@ -81,11 +82,11 @@ NodeView make_node_view(const model::HostScan& scan, const ViewRequest& request)
   view.switched = request.switched;
   if (std::any_of(scan.devices.begin(), scan.devices.end(), has_logical_core_choice)) view.lnc = value_of(scan.lnc);
   for (std::size_t i = 0; i < scan.devices.size(); ++i) {
-    const bool vanished = i < request.health.size() && request.health[i].reason == kVanished;
+    const bool vanished = scan.devices[i].health.reason == model::reason::kDeviceVanished;
     if (!scan.devices[i].node_present && !vanished) continue;
     DeviceView& device = view.devices.emplace_back(device_view(scan.devices[i], request));
     if (i < request.core_ids.size() && !request.core_ids[i].empty()) device.core_ids = request.core_ids[i];
-    if (i < request.health.size()) device.health = request.health[i];
+    if (request.health == HealthShown::yes) device.health = scan.devices[i].health;
     if (i < request.efas.size()) device.efas = request.efas[i];
     if (i < request.pods.size()) device.pods = request.pods[i];
   }

@@ -57,6 +57,8 @@ enum class ProcessFilter {
 inline constexpr std::size_t kCommandWidth = 40;      // cells of the COMMAND column
 inline constexpr std::size_t kWideCommandWidth = 80;  // the same with --wide
 
+enum class HealthShown { no, yes };
+
 struct ViewRequest {
   std::vector<std::vector<int>> core_ids;  // parallel to scan.devices, host numbering; empty entry = unknown
   std::map<int, std::string> commands;     // pid -> printable command line; absent = not resolvable
@@ -64,16 +66,14 @@ struct ViewRequest {
   std::size_t command_width = kCommandWidth;
   bool switched = false;
   bool mark_assumed_neighbours = false;  // for our own views
+  HealthShown health = HealthShown::no;
   // Each parallel to scan.devices, or empty where nobody asked.
-  std::vector<model::Health> health;
   std::vector<std::vector<std::string>> efas;
   std::vector<std::vector<std::string>> pods;
 };
 
-// The reason code of a device that was there before and is gone (agent/health/policy.h).
-inline constexpr std::string_view kVanished = "device_vanished";
-
-// `scan` is best completed from the catalogue before (core::complete). Assumed values are shown like live ones.
+// `scan` is best completed from the catalogue before (core::complete), or assessed. Assumed values are shown like live
+// ones.
 [[nodiscard]] NodeView make_node_view(const model::HostScan& scan, const ViewRequest& request);
 
 }  // namespace neuron::render

@@ -110,7 +110,8 @@ TEST(Complete, AnLncThatTheChipsDoNotKnowIsIgnoredAndSaid) {
     scan = core::complete(std::move(scan));
     EXPECT_EQ(scan.lnc, (model::Sourced<int>{1, Origin::assumed})) << type;
     ASSERT_EQ(scan.problems.size(), 1U) << type;
-    EXPECT_EQ(scan.problems[0].rfind("opt/aws/neuron/logical_nc_config: asks for LNC 2", 0), 0U) << scan.problems[0];
+    EXPECT_EQ(sentence(scan.problems[0]).rfind("opt/aws/neuron/logical_nc_config: asks for LNC 2", 0), 0U)
+        << sentence(scan.problems[0]);
   }
 }
 

@@ -23,7 +23,8 @@ TEST(MemoryBounds, OfAScan) {
   core::forget_impossible_memory(scan);
   EXPECT_EQ(device.cores[0].device_memory_bytes, device.memory_bytes);
   EXPECT_EQ(device.cores[1].device_memory_bytes, std::nullopt);
-  EXPECT_THAT(device.problems, ElementsAre(HasSubstr("neuron_core1/stats/memory_usage/device_mem/total: more than")));
+  EXPECT_THAT(sentences(device.problems),
+              ElementsAre(HasSubstr("neuron_core1/stats/memory_usage/device_mem/total: more than")));
   EXPECT_THAT(*device.processes,
               ElementsAre(model::Process{1, 1, std::nullopt, 4096}, model::Process{2, 2, 4096, std::nullopt}));
 }

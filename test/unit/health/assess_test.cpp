@@ -23,19 +23,18 @@ TEST(Assess, AVanishedDeviceStaysListedUntilItIsBack) {
     scan.devices.erase(scan.devices.begin() + 3);
     const health::Assessment node = health::assess(std::move(scan), memory, {});
     ASSERT_EQ(node.host.devices.size(), 16U);
-    ASSERT_EQ(node.devices.size(), 16U);
     const model::NeuronDevice& gone = node.host.devices[3];
     EXPECT_EQ(gone.index, 3);
     EXPECT_EQ(gone.presence, Presence::vanished);
     EXPECT_FALSE(gone.node_present);
     EXPECT_FALSE(gone.signals.sram_ecc_uncorrected) << "no stale numbers";
     EXPECT_EQ(gone.physical_cores, sound.devices[3].physical_cores);
-    EXPECT_EQ(node.devices[3].reason, "device_vanished");
-    EXPECT_EQ(node.devices[3].state, HealthState::unhealthy);
-    EXPECT_EQ(node.devices[2].state, HealthState::healthy);
+    EXPECT_EQ(node.host.devices[3].health.reason, "device_vanished");
+    EXPECT_EQ(node.host.devices[3].health.state, HealthState::unhealthy);
+    EXPECT_EQ(node.host.devices[2].health.state, HealthState::healthy);
   }
   const health::Assessment back = health::assess(sound, memory, {});
-  EXPECT_EQ(back.devices[3].state, HealthState::healthy);
+  EXPECT_EQ(back.host.devices[3].health.state, HealthState::healthy);
   EXPECT_EQ(back.host.devices[3].presence, Presence::present);
 }
 
@@ -44,15 +43,15 @@ TEST(Assess, AVanishedEfaStaysListedAndNoPeerMemoryIsFineWithoutNeuron) {
   const HostScan sound = scan_of("p4d.24xlarge");
   HostScan scan = sound;
   scan.efas[0].p2p = "";
-  EXPECT_EQ(health::assess(scan, memory, {}).efas[0].state, HealthState::healthy);
+  EXPECT_EQ(health::assess(scan, memory, {}).host.efas[0].health.state, HealthState::healthy);
   scan = sound;
   scan.efas.erase(scan.efas.begin() + 2);
   const health::Assessment node = health::assess(std::move(scan), memory, {});
   ASSERT_EQ(node.host.efas.size(), 4U);
   EXPECT_EQ(node.host.efas[2].name, sound.efas[2].name);
   EXPECT_EQ(node.host.efas[2].presence, Presence::vanished);
-  EXPECT_EQ(node.efas[2].reason, "efa_vanished");
-  EXPECT_EQ(node.efas[1].state, HealthState::healthy);
+  EXPECT_EQ(node.host.efas[2].health.reason, "efa_vanished");
+  EXPECT_EQ(node.host.efas[1].health.state, HealthState::healthy);
 }
 
 TEST(Assess, AnInterfaceThatLosesItsDriverKeepsItsName) {
@@ -64,7 +63,7 @@ TEST(Assess, AnInterfaceThatLosesItsDriverKeepsItsName) {
   scan.efas[0].name.clear();
   const health::Assessment node = health::assess(std::move(scan), memory, {});
   EXPECT_EQ(node.host.efas[0].name, sound.efas[0].name) << "the kubelet must see the same id turn unhealthy";
-  EXPECT_EQ(node.efas[0].reason, "efa_driver_unbound");
+  EXPECT_EQ(node.host.efas[0].health.reason, "efa_driver_unbound");
 }
 
 // A scan that leaves the parts out as the scanner does; of a device that is left out it knows the index.
@@ -97,13 +96,13 @@ TEST(Assess, ADeviceThatDoesNotAnswerKeepsItsFactsAndIsUnhealthy) {
     EXPECT_EQ(silent.presence, Presence::not_answering);
     EXPECT_EQ(silent.neighbours, sound.devices[3].neighbours);
     EXPECT_FALSE(silent.signals.sram_ecc_uncorrected) << "no stale numbers";
-    EXPECT_EQ(node.devices[3].state, HealthState::unhealthy);
-    EXPECT_EQ(node.devices[3].reason, "not_answering");
-    EXPECT_EQ(node.devices[3].sentence,
+    EXPECT_EQ(node.host.devices[3].health.state, HealthState::unhealthy);
+    EXPECT_EQ(node.host.devices[3].health.reason, "not_answering");
+    EXPECT_EQ(node.host.devices[3].health.sentence,
               "neuron3: reading sys/class/neuron_device/neuron3 has not come back since 2026-01-31T23:59:59Z");
-    EXPECT_EQ(node.devices[2].state, HealthState::healthy);
+    EXPECT_EQ(node.host.devices[2].health.state, HealthState::healthy);
   }
-  EXPECT_EQ(health::assess(sound, memory, {}).devices[3].state, HealthState::healthy);
+  EXPECT_EQ(health::assess(sound, memory, {}).host.devices[3].health.state, HealthState::healthy);
 }
 
 TEST(Assess, ADeviceThatNeverAnsweredHasItsPlaceFromTheTables) {
@@ -111,10 +110,10 @@ TEST(Assess, ADeviceThatNeverAnsweredHasItsPlaceFromTheTables) {
   const HostScan silent = scan_without(silent_scan("trn1.32xlarge"), {{Kind::device, 3}});
   const health::Assessment node = health::assess(silent, memory, {});
   EXPECT_EQ(node.host.devices[3].physical_cores->value, 2);
-  EXPECT_EQ(node.devices[3].reason, "not_answering");
+  EXPECT_EQ(node.host.devices[3].health.reason, "not_answering");
   HostScan gone = silent_scan("trn1.32xlarge");
   gone.devices.erase(gone.devices.begin() + 3);
-  EXPECT_EQ(health::assess(std::move(gone), memory, {}).devices.at(3).reason, "device_vanished");
+  EXPECT_EQ(health::assess(std::move(gone), memory, {}).host.devices.at(3).health.reason, "device_vanished");
 }
 
 TEST(Assess, ADriverThatDoesNotAnswerIsItsDevicesFault) {
@@ -127,7 +126,7 @@ TEST(Assess, ADriverThatDoesNotAnswerIsItsDevicesFault) {
   scan.devices[3].logical_to_physical.reset();
   const health::Assessment node = health::assess(std::move(scan), memory, {});
   EXPECT_EQ(node.host.devices[3].logical_to_physical, sound.devices[3].logical_to_physical);
-  EXPECT_EQ(node.devices[3].sentence,
+  EXPECT_EQ(node.host.devices[3].health.sentence,
             "neuron3: asking the driver and PCI about neuron3 has not come back since 2026-01-31T23:59:59Z");
 }
 
@@ -136,26 +135,26 @@ TEST(Assess, ListsThatDoNotAnswer) {
   const HostScan sound = scan_of("trn1.32xlarge");
   (void)health::assess(sound, memory, {});
   const health::Assessment devices = health::assess(scan_without(sound, {{Kind::devices}}), memory, {});
-  ASSERT_EQ(devices.devices.size(), 16U);
-  EXPECT_EQ(devices.devices[15].reason, "not_answering");
+  ASSERT_EQ(devices.host.devices.size(), 16U);
+  EXPECT_EQ(devices.host.devices[15].health.reason, "not_answering");
   EXPECT_EQ(devices.host.layout, sound.layout);
-  EXPECT_EQ(devices.efas[0].state, HealthState::healthy);
+  EXPECT_EQ(devices.host.efas[0].health.state, HealthState::healthy);
   const health::Assessment classes = health::assess(scan_without(sound, {{Kind::efa_classes}}), memory, {});
-  ASSERT_EQ(classes.efas.size(), 8U);
-  EXPECT_EQ(classes.efas[7].reason, "not_answering");
-  EXPECT_EQ(classes.devices[0].state, HealthState::healthy);
+  ASSERT_EQ(classes.host.efas.size(), 8U);
+  EXPECT_EQ(classes.host.efas[7].health.reason, "not_answering");
+  EXPECT_EQ(classes.host.devices[0].health.state, HealthState::healthy);
 }
 
 TEST(Assess, FactsOfTheHostThatDoNotAnswerStandAsLastSeen) {
   health::AssessMemory memory;
   const HostScan sound = scan_of("trn1.32xlarge");
-  (void)health::assess(sound, memory, {});
+  const HostScan first = health::assess(sound, memory, {}).host;
   const health::Assessment node = health::assess(scan_without(sound, {{Kind::host}, {Kind::pci}}), memory, {});
   EXPECT_EQ(node.host.instance_type, "trn1.32xlarge");
   EXPECT_EQ(node.host.driver_version, sound.driver_version);
-  EXPECT_EQ(node.host.efas, sound.efas);
-  EXPECT_EQ(node.efas[0].state, HealthState::healthy);
-  EXPECT_THAT(node.host.problems,
+  EXPECT_EQ(node.host.efas, first.efas);
+  EXPECT_EQ(node.host.efas[0].health.state, HealthState::healthy);
+  EXPECT_THAT(sentences(node.host.problems),
               testing::Contains("reading sys/bus/pci/devices has not come back since 2026-01-31T23:59:59Z; what was "
                                 "seen last stands"));
 }
@@ -168,15 +167,16 @@ TEST(Assess, AnInterfaceThatDoesNotAnswer) {
   scan.efas[1].presence = Presence::not_answering;
   scan.efas[1].driver_bound = false;
   const health::Assessment node = health::assess(std::move(scan), memory, {});
-  EXPECT_EQ(node.efas[1].reason, "not_answering");
+  EXPECT_EQ(node.host.efas[1].health.reason, "not_answering");
   EXPECT_EQ(node.host.efas[1].uverbs, sound.efas[1].uverbs);
-  EXPECT_EQ(node.efas[0].state, HealthState::healthy);
+  EXPECT_EQ(node.host.efas[0].health.state, HealthState::healthy);
 
   scan = scan_without(sound, {{Kind::verbs, 1}});
   scan.efas[1].uverbs.reset();
   const health::Assessment verbs = health::assess(std::move(scan), memory, {});
-  EXPECT_EQ(verbs.efas[1].reason, "not_answering");
-  EXPECT_THAT(verbs.efas[1].sentence, testing::HasSubstr("reading sys/class/infiniband_verbs/uverbs1 has not come"));
+  EXPECT_EQ(verbs.host.efas[1].health.reason, "not_answering");
+  EXPECT_THAT(verbs.host.efas[1].health.sentence,
+              testing::HasSubstr("reading sys/class/infiniband_verbs/uverbs1 has not come"));
 }
 
 }  // namespace

@@ -22,10 +22,10 @@ health::HealthResult after_growth(std::optional<std::uint64_t> CoreSignals::*cou
   health::HealthMemory memory;
   const HostScan sound = scan_of("trn2.48xlarge");
   HostScan scan = sound;
-  (void)health::judge(scan, memory);
+  (void)health::evaluate(scan, memory);
   scan = sound;
   scan.devices[kDevice].cores[3].*counter = 1;
-  return health::judge(scan, memory);
+  return health::evaluate(scan, memory);
 }
 
 TEST(HealthCores, AComputeErrorIsTheCoresOwn) {
@@ -55,7 +55,7 @@ TEST(HealthCores, ABrokenDeviceBreaksAllOfThem) {
   HostScan scan = scan_of("trn2.48xlarge");
   scan.devices[kDevice].signals.sram_ecc_uncorrected = 1;
   scan.devices[kDevice].cores.erase(scan.devices[kDevice].cores.begin() + 3);
-  const health::HealthResult result = health::judge(scan, memory);
+  const health::HealthResult result = health::evaluate(scan, memory);
   for (const Health& core : result.cores[kDevice]) EXPECT_EQ(core.reason, "sram_ecc_uncorrected");
 }
 
@@ -63,7 +63,7 @@ TEST(HealthCores, ACoreWithoutItsFolderIsNotThere) {
   health::HealthMemory memory;
   HostScan scan = scan_of("trn2.48xlarge");
   scan.devices[kDevice].cores.erase(scan.devices[kDevice].cores.begin() + 3);
-  const health::HealthResult result = health::judge(scan, memory);
+  const health::HealthResult result = health::evaluate(scan, memory);
   EXPECT_EQ(result.devices[kDevice].reason, "core_missing");
   EXPECT_EQ(result.cores[kDevice][3].reason, "core_missing");
   EXPECT_EQ(result.cores[kDevice][3].state, HealthState::unhealthy);
@@ -77,9 +77,9 @@ TEST(HealthCores, AVanishedDeviceHasNoCoreLeft) {
   (void)health::assess(scan, memory, {});
   scan.devices.erase(scan.devices.begin() + kDevice);
   const health::Assessment node = health::assess(std::move(scan), memory, {});
-  ASSERT_EQ(node.cores.size(), 16U);
-  EXPECT_EQ(node.cores[kDevice].size(), 8U);
-  for (const Health& core : node.cores[kDevice]) EXPECT_EQ(core.reason, "device_vanished");
+  ASSERT_EQ(node.host.devices.size(), 16U);
+  EXPECT_EQ(node.host.devices[kDevice].core_health.size(), 8U);
+  for (const Health& core : node.host.devices[kDevice].core_health) EXPECT_EQ(core.reason, "device_vanished");
 }
 
 }  // namespace

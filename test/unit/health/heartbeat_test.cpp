@@ -27,7 +27,7 @@ class HeartbeatTest : public ::testing::Test {
         scan.devices[n].signals.heartbeat = values_[n];
       }
       now_ += step_;
-      verdicts_ = health::judge(scan, memory_, now_).devices;
+      verdicts_ = health::evaluate(scan, memory_, now_).devices;
     }
   }
   [[nodiscard]] std::string reason(std::size_t device) const { return verdicts_.at(device).reason; }

@@ -53,16 +53,17 @@ TEST_P(WhatAllLack, MakesHealthUnknownAndIsSaidOnce) {
   health::AssessMemory memory;
   const Case& one = GetParam();
   const health::Assessment node = health::assess(changed(one.type, one.driver, one.change), memory, {});
-  ASSERT_FALSE(node.devices.empty());
-  for (const model::Health& health : node.devices) {
+  ASSERT_FALSE(node.host.devices.empty());
+  for (const NeuronDevice& device : node.host.devices) {
+    const model::Health& health = device.health;
     EXPECT_EQ(health.state, HealthState::unknown);
     EXPECT_EQ(health.reason, "signals_missing");
-    EXPECT_EQ(health, node.devices.front()) << "one sentence for all";
+    EXPECT_EQ(health, node.host.devices.front().health) << "one sentence for all";
   }
-  EXPECT_THAT(node.devices.front().sentence, HasSubstr(one.path));
+  EXPECT_THAT(node.host.devices.front().health.sentence, HasSubstr(one.path));
   ASSERT_THAT(node.host.problems, SizeIs(1));
-  EXPECT_THAT(node.host.problems[0], HasSubstr("neuron*/"));
-  EXPECT_THAT(node.host.problems[0], HasSubstr(one.path));
+  EXPECT_THAT(sentence(node.host.problems[0]), HasSubstr("neuron*/"));
+  EXPECT_THAT(sentence(node.host.problems[0]), HasSubstr(one.path));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -89,7 +90,8 @@ TEST(HealthMissing, WhatADriverNeverHadIsNotMissed) {
     HostScan scan = changed(one.type, one.driver, one.change);
     scan.layout = model::DriverLayout::stats;
     const health::Assessment node = health::assess(std::move(scan), memory, {});
-    for (const model::Health& health : node.devices) {
+    for (const NeuronDevice& device : node.host.devices) {
+      const model::Health& health = device.health;
       EXPECT_EQ(health.state, HealthState::healthy) << one.type << ' ' << one.driver << ' ' << health.sentence;
     }
     EXPECT_THAT(node.host.problems, IsEmpty());
@@ -114,7 +116,7 @@ TEST(HealthMissing, ADriverThatMovedItsFilesAsksForAnotherAgent) {
   EXPECT_THAT(health::action_for_missing(scan), HasSubstr("update the agent"));
   health::HealthMemory memory;
   scan = core::complete(std::move(scan));
-  EXPECT_THAT(health::judge(scan, memory).devices[0].action, HasSubstr("update the agent"));
+  EXPECT_THAT(health::evaluate(scan, memory).devices[0].action, HasSubstr("update the agent"));
   scan.layout = model::DriverLayout::unknown;
   EXPECT_THAT(health::missing_everywhere(scan), IsEmpty()) << "that is said of the layout as a whole";
 }
@@ -122,9 +124,9 @@ TEST(HealthMissing, ADriverThatMovedItsFilesAsksForAnotherAgent) {
 TEST(HealthMissing, ALoneDeviceLacksItsOwnFiles) {
   health::AssessMemory memory;
   const health::Assessment node = health::assess(changed("trn1.2xlarge", "2.30.2.0", drop_status), memory, {});
-  EXPECT_EQ(node.devices.at(0).reason, "signal_unreadable");
+  EXPECT_EQ(node.host.devices.at(0).health.reason, "signal_unreadable");
   ASSERT_THAT(node.host.problems, SizeIs(1));
-  EXPECT_THAT(node.host.problems[0], HasSubstr("neuron0/neuron_core*/stats/status/"));
+  EXPECT_THAT(sentence(node.host.problems[0]), HasSubstr("neuron0/neuron_core*/stats/status/"));
 }
 
 TEST(HealthMissing, WhatIsBrokenIsStillSeen) {
@@ -133,9 +135,9 @@ TEST(HealthMissing, WhatIsBrokenIsStillSeen) {
   scan.devices[3].signals.mem_ecc_uncorrected = 1;
   scan.devices[4].signals.sram_ecc_uncorrected.reset();
   const health::Assessment node = health::assess(std::move(scan), memory, {});
-  EXPECT_EQ(node.devices[3].reason, "mem_ecc_uncorrected");
-  EXPECT_EQ(node.devices[4].reason, "signal_unreadable") << "its own file first";
-  EXPECT_EQ(node.devices[5].reason, "signals_missing");
+  EXPECT_EQ(node.host.devices[3].health.reason, "mem_ecc_uncorrected");
+  EXPECT_EQ(node.host.devices[4].health.reason, "signal_unreadable") << "its own file first";
+  EXPECT_EQ(node.host.devices[5].health.reason, "signals_missing");
 }
 
 TEST(HealthMissing, WhatIsThereWithoutAValueIsNotMissing) {
@@ -144,9 +146,10 @@ TEST(HealthMissing, WhatIsThereWithoutAValueIsNotMissing) {
   drop_health_status(scan.devices[0]);
   scan.devices[0].signals.unreachable = true;
   scan.devices[0].signals.mem_ecc_uncorrected.reset();
-  scan.devices[0].problems = {"sys/class/neuron_device/neuron0/stats/hardware/mem_ecc_uncorrected: not a number"};
+  scan.devices[0].problems = {{model::ProblemKind::health_file,
+                               "sys/class/neuron_device/neuron0/stats/hardware/mem_ecc_uncorrected", "not a number"}};
   const health::Assessment node = health::assess(std::move(scan), memory, {});
-  EXPECT_EQ(node.devices.at(0).reason, "device_unreachable");
+  EXPECT_EQ(node.host.devices.at(0).health.reason, "device_unreachable");
   EXPECT_THAT(node.host.problems, IsEmpty());
 }
 

@@ -53,7 +53,8 @@ std::vector<Fault> faults() {
          d = D();
          d.index = index;
          d.node_present = true;
-         d.problems = {"sys/class/neuron_device/neuron5/info/serial_number: Input/output error"};
+         d.problems = {
+             {model::ProblemKind::file, "sys/class/neuron_device/neuron5/info/serial_number", "Input/output error"}};
        },
        "nothing_readable", "Input/output error", "reload"},
       {"invalid", [](D& d) { d.signals.reset_state = 2; }, "device_invalid", "reset reads 2", "reboot"},
@@ -76,13 +77,13 @@ TEST_P(EveryFault, BreaksOneDeviceAndHeals) {
   health::HealthMemory memory;
   const HostScan sound = scan_of("trn1.32xlarge");
   HostScan scan = sound;
-  for (const Health& health : health::judge(scan, memory).devices)
+  for (const Health& health : health::evaluate(scan, memory).devices)
     EXPECT_EQ(health, (Health{HealthState::healthy, "", "", ""}));
 
   for (int again = 0; again < 2; ++again) {
     scan = sound;
     GetParam().apply(scan.devices[kDevice]);
-    const health::HealthResult broken = health::judge(scan, memory);
+    const health::HealthResult broken = health::evaluate(scan, memory);
     ASSERT_EQ(broken.devices.size(), 16U);
     for (std::size_t i = 0; i < broken.devices.size(); ++i) {
       EXPECT_EQ(broken.devices[i].state, i == kDevice ? GetParam().state : HealthState::healthy) << i;
@@ -93,7 +94,7 @@ TEST_P(EveryFault, BreaksOneDeviceAndHeals) {
   }
 
   scan = sound;
-  EXPECT_EQ(health::judge(scan, memory).devices[kDevice].state, HealthState::healthy);
+  EXPECT_EQ(health::evaluate(scan, memory).devices[kDevice].state, HealthState::healthy);
 }
 
 INSTANTIATE_TEST_SUITE_P(HealthPolicy, EveryFault, ::testing::ValuesIn(faults()),
@@ -105,7 +106,7 @@ TEST(HealthPolicy, CountersFromBeforeOurTimeAreTheBaseline) {
   const auto state_with = [&](std::uint64_t count) {
     HostScan scan = sound;
     scan.devices[0].cores[0].hw_error = count;
-    return health::judge(scan, memory).devices[0].state;
+    return health::evaluate(scan, memory).devices[0].state;
   };
   EXPECT_EQ(state_with(10), HealthState::healthy);
   EXPECT_EQ(state_with(11), HealthState::unhealthy);
@@ -118,13 +119,13 @@ TEST(HealthPolicy, ACounterNobodyCanReadForAWhileKeepsItsBaseline) {
   health::HealthMemory memory;
   const HostScan sound = scan_of("trn1.2xlarge");
   HostScan scan = sound;
-  (void)health::judge(scan, memory);
+  (void)health::evaluate(scan, memory);
   scan = sound;
   scan.devices[0].cores.clear();
-  (void)health::judge(scan, memory);
+  (void)health::evaluate(scan, memory);
   scan = sound;
   scan.devices[0].cores[1].hw_error = 1;
-  EXPECT_EQ(health::judge(scan, memory).devices[0].state, HealthState::unhealthy);
+  EXPECT_EQ(health::evaluate(scan, memory).devices[0].state, HealthState::unhealthy);
 }
 
 TEST(HealthPolicy, UnknownWhenNothingIsKnown) {
@@ -132,7 +133,7 @@ TEST(HealthPolicy, UnknownWhenNothingIsKnown) {
   HostScan scan = scan_of("trn1.2xlarge");
   scan.devices[0].signals = {};
   scan.devices[0].cores.clear();
-  const Health silent = health::judge(scan, memory).devices[0];
+  const Health silent = health::evaluate(scan, memory).devices[0];
   EXPECT_EQ(silent.state, HealthState::unknown);
   EXPECT_EQ(silent.reason, "no_signals");
 }
@@ -141,7 +142,7 @@ Health unread_after(const std::function<void(NeuronDevice&)>& change) {
   health::HealthMemory memory;
   HostScan scan = scan_of("trn2.48xlarge");
   change(scan.devices[kDevice]);
-  const health::HealthResult result = health::judge(scan, memory);
+  const health::HealthResult result = health::evaluate(scan, memory);
   for (std::size_t i = 0; i < result.devices.size(); ++i) {
     if (i == kDevice) continue;
     EXPECT_EQ(result.devices[i].state, HealthState::healthy) << i;
@@ -172,7 +173,9 @@ TEST(HealthPolicy, AHealthFileThatCouldNotBeReadIsUnknownUnlessWorseIsSeen) {
   const std::string folder = "sys/class/neuron_device/neuron5/";
   for (const char* file : {"stats/hardware/health_status/healthcheck_heartbeat", "stats/hardware/sram_ecc_corrected",
                            "reset", "neuron_core0/stats/status/hw_error/total"}) {
-    const auto garble = [&](NeuronDevice& d) { d.problems = {folder + file + ": not a number: \"x\""}; };
+    const auto garble = [&](NeuronDevice& d) {
+      d.problems = {{model::ProblemKind::health_file, folder + file, "not a number: \"x\""}};
+    };
     EXPECT_EQ(unread_after(garble).reason, "signal_unreadable") << file;
     const auto worse = [&](NeuronDevice& d) {
       garble(d);
@@ -180,7 +183,9 @@ TEST(HealthPolicy, AHealthFileThatCouldNotBeReadIsUnknownUnlessWorseIsSeen) {
     };
     EXPECT_EQ(unread_after(worse).reason, "mem_ecc_uncorrected");
   }
-  const auto other = [&](NeuronDevice& d) { d.problems = {folder + "info/serial_number: not 16 hex digits"}; };
+  const auto other = [&](NeuronDevice& d) {
+    d.problems = {{model::ProblemKind::file, folder + "info/serial_number", "not 16 hex digits"}};
+  };
   EXPECT_EQ(unread_after(other).state, HealthState::healthy) << "health does not rest on it";
 }
 
@@ -188,10 +193,10 @@ TEST(HealthPolicy, ALoneDeviceIsMeasuredByItsDriver) {
   health::HealthMemory memory;
   HostScan scan = scan_of("trn1.2xlarge");
   scan.devices[0].signals.sram_ecc_uncorrected.reset();
-  EXPECT_EQ(health::judge(scan, memory).devices[0].reason, "signal_unreadable");
+  EXPECT_EQ(health::evaluate(scan, memory).devices[0].reason, "signal_unreadable");
   scan.layout = model::DriverLayout::stats;
   scan.driver_version = "2.13.0.0";  // before 2.14.5 there was no such file
-  EXPECT_EQ(health::judge(scan, memory).devices[0].state, HealthState::healthy);
+  EXPECT_EQ(health::evaluate(scan, memory).devices[0].state, HealthState::healthy);
 }
 
 TEST(HealthPolicy, AllOnesIsNoCountForWhoeverLooksNext) {
@@ -199,7 +204,7 @@ TEST(HealthPolicy, AllOnesIsNoCountForWhoeverLooksNext) {
   HostScan scan = scan_of("trn1.2xlarge");
   scan.devices[0].signals.sram_ecc_uncorrected = 65535;
   scan.devices[0].signals.sram_ecc_corrected = 65535;
-  (void)health::judge(scan, memory);
+  (void)health::evaluate(scan, memory);
   EXPECT_FALSE(scan.devices[0].signals.sram_ecc_uncorrected);
   EXPECT_FALSE(scan.devices[0].signals.sram_ecc_corrected);
 }
@@ -208,7 +213,7 @@ TEST(HealthPolicy, OneErrorIsSingular) {
   health::HealthMemory memory;
   HostScan scan = scan_of("trn1.2xlarge");
   scan.devices[0].signals.sram_ecc_uncorrected = 1;
-  EXPECT_THAT(health::judge(scan, memory).devices[0].sentence, HasSubstr(": 1 uncorrected SRAM error ("));
+  EXPECT_THAT(health::evaluate(scan, memory).devices[0].sentence, HasSubstr(": 1 uncorrected SRAM error ("));
 }
 
 TEST(HealthPolicy, UnknownLayoutIsSaidButNodeMissingIsWorse) {
@@ -216,12 +221,12 @@ TEST(HealthPolicy, UnknownLayoutIsSaidButNodeMissingIsWorse) {
   HostScan scan = scan_of("trn1.2xlarge");
   scan.layout = model::DriverLayout::unknown;
   scan.driver_version = "2.31.7.0";
-  const Health health = health::judge(scan, memory).devices[0];
+  const Health health = health::evaluate(scan, memory).devices[0];
   EXPECT_EQ(health.state, HealthState::unknown);
   EXPECT_EQ(health.reason, "unknown_layout");
   EXPECT_THAT(health.sentence, HasSubstr("2.31.7.0"));
   scan.devices[0].node_present = false;  // it was there a moment ago
-  EXPECT_EQ(health::judge(scan, memory).devices[0].state, HealthState::unhealthy);
+  EXPECT_EQ(health::evaluate(scan, memory).devices[0].state, HealthState::unhealthy);
 }
 
 TEST(HealthPolicy, WithoutAnyVisibleDeviceNodeNobodyCanSayThatOneIsMissing) {
@@ -230,13 +235,13 @@ TEST(HealthPolicy, WithoutAnyVisibleDeviceNodeNobodyCanSayThatOneIsMissing) {
   for (auto& device : scan.devices) device.node_present = false;
   for (auto& efa : scan.efas) efa.node_present = false;
   HostScan later = scan;
-  const health::HealthResult result = health::judge(scan, memory);
+  const health::HealthResult result = health::evaluate(scan, memory);
   for (const Health& health : result.devices) EXPECT_EQ(health.state, HealthState::healthy) << health.sentence;
   for (const Health& health : result.efas) EXPECT_EQ(health.state, HealthState::healthy) << health.sentence;
 
   later.devices[0].node_present = true;
   later.efas[0].node_present = true;
-  const health::HealthResult seen = health::judge(later, memory);
+  const health::HealthResult seen = health::evaluate(later, memory);
   EXPECT_EQ(seen.devices[0].state, HealthState::healthy);
   EXPECT_EQ(seen.devices[1].reason, "device_node_missing");
   EXPECT_EQ(seen.efas[1].reason, "verbs_node_missing");
@@ -246,7 +251,7 @@ TEST(HealthPolicy, EfaFaultsAndTheWayBack) {
   health::HealthMemory memory;
   const HostScan sound = scan_of("trn1.32xlarge");
   HostScan scan = sound;
-  for (const Health& health : health::judge(scan, memory).efas) EXPECT_EQ(health.state, HealthState::healthy);
+  for (const Health& health : health::evaluate(scan, memory).efas) EXPECT_EQ(health.state, HealthState::healthy);
 
   scan = sound;
   scan.efas[0].driver_bound = false;
@@ -258,7 +263,7 @@ TEST(HealthPolicy, EfaFaultsAndTheWayBack) {
   scan.efas[2].node_present = false;
   scan.efas[3].p2p = "";
   scan.efas[4].p2p = "NEURON";
-  const health::HealthResult result = health::judge(scan, memory);
+  const health::HealthResult result = health::evaluate(scan, memory);
   EXPECT_EQ(result.efas[0].reason, "efa_driver_unbound");
   EXPECT_EQ(result.efas[1].reason, "verbs_missing");
   EXPECT_EQ(result.efas[2].reason, "verbs_node_missing");
@@ -272,7 +277,7 @@ TEST(HealthPolicy, EfaFaultsAndTheWayBack) {
   }
 
   scan = sound;
-  for (const Health& health : health::judge(scan, memory).efas) EXPECT_EQ(health.state, HealthState::healthy);
+  for (const Health& health : health::evaluate(scan, memory).efas) EXPECT_EQ(health.state, HealthState::healthy);
 }
 
 // An unprivileged pod does not see the host's dev; only where some node was seen does a missing one mean anything.
@@ -283,13 +288,13 @@ TEST(HealthPolicy, MissingNodesCountOnlyWhereNodesAreVisible) {
   for (auto& device : blind.devices) device.node_present = false;
   for (auto& efa : blind.efas) efa.node_present = false;
   const HostScan unseen = blind;
-  health::HealthResult result = health::judge(blind, memory);
+  health::HealthResult result = health::evaluate(blind, memory);
   EXPECT_EQ(result.devices[0].state, HealthState::healthy);
   EXPECT_EQ(result.efas[0].state, HealthState::healthy);
   HostScan scan = sound;
-  (void)health::judge(scan, memory);
+  (void)health::evaluate(scan, memory);
   blind = unseen;
-  result = health::judge(blind, memory);
+  result = health::evaluate(blind, memory);
   EXPECT_EQ(result.devices[0].reason, "device_node_missing");
   EXPECT_EQ(result.efas[0].reason, "verbs_node_missing");
 }
@@ -300,7 +305,7 @@ TEST(HealthPolicy, AnEfaThatLeavesCommandsUnansweredIsLost) {
   const auto reason_with = [&](std::optional<std::uint64_t> count) {
     HostScan scan = sound;
     scan.efas[2].no_completion_cmds = count;
-    const health::HealthResult result = health::judge(scan, memory);
+    const health::HealthResult result = health::evaluate(scan, memory);
     EXPECT_EQ(result.efas[1].state, HealthState::healthy);
     return result.efas[2].reason;
   };
@@ -319,7 +324,7 @@ TEST(HealthPolicy, AllVerbsMissingNamesTheModule) {
     efa.uverbs.reset();
     efa.node_present = false;
   }
-  const health::HealthResult result = health::judge(scan, memory);
+  const health::HealthResult result = health::evaluate(scan, memory);
   ASSERT_EQ(result.efas.size(), 32U);
   EXPECT_EQ(result.efas[31].reason, "ib_uverbs_not_loaded");
   EXPECT_THAT(result.efas[31].sentence, HasSubstr("ib_uverbs"));
@@ -332,7 +337,7 @@ TEST(HealthPolicy, AllVerbsMissingNamesTheModule) {
 TEST(HealthPolicy, BareNodeIsCalm) {
   health::HealthMemory memory;
   HostScan scan;
-  const health::HealthResult result = health::judge(scan, memory);
+  const health::HealthResult result = health::evaluate(scan, memory);
   EXPECT_TRUE(result.devices.empty());
   EXPECT_TRUE(result.efas.empty());
 }

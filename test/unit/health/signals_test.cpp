@@ -69,12 +69,15 @@ TEST(Signals, EveryRowIsWhole) {
     EXPECT_LT(signal.life.since, signal.life.until) << signal.path;
     const bool has_target = signal.kind != health::SignalKind::components && signal.kind != health::SignalKind::reset;
     EXPECT_EQ(signal.value != nullptr, has_target) << signal.path;
-    EXPECT_EQ(signal.reason.empty(), health::action_of(signal.remedy).empty()) << signal.path;
+    EXPECT_FALSE(signal.meaning.empty()) << signal.path;
+    EXPECT_TRUE(signal.weight == health::Weight::optional || signal.reason != nullptr) << signal.path;
+    EXPECT_TRUE(signal.reason == nullptr || !signal.reason->action.empty()) << signal.path;
   }
   for (const health::CoreSignal& signal : health::core_signals()) {
     EXPECT_TRUE(paths.insert(signal.path).second) << signal.path;
     EXPECT_NE(signal.value, nullptr) << signal.path;
-    EXPECT_EQ(signal.weight == health::Weight::required, !signal.reason.empty()) << signal.path;
+    EXPECT_FALSE(signal.meaning.empty()) << signal.path;
+    EXPECT_EQ(signal.weight == health::Weight::required, signal.reason != nullptr) << signal.path;
   }
 }
 

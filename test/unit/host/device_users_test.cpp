@@ -146,7 +146,7 @@ TEST_F(DeviceUsersTest, WhatIsNoProcessAndNoFile) {
   tree_.folder("proc/28");
   const DeviceUsers found = find();
   EXPECT_THAT(found.users, IsEmpty());
-  EXPECT_EQ(found.gap, "proc: not all users of the devices are known: 1 process may not be looked at");  // the loop
+  EXPECT_EQ(found.gap, "not all users of the devices are known: 1 process may not be looked at");  // the loop
 }
 
 // What only root is shown, or of a container, cannot tell that nobody uses a device.

@@ -55,7 +55,7 @@ TEST(RecordedAnswers, WrongTypesLoseOnlyTheirKey) {
   EXPECT_EQ(answers.processes, std::nullopt);
   EXPECT_THAT(answers.logical_to_physical.value(), ElementsAre(1, 0));
   EXPECT_THAT(answers.problems, SizeIs(2));
-  EXPECT_THAT(answers.problems[0], HasSubstr("p.json: \"bdf\""));
+  EXPECT_THAT(sentence(answers.problems[0]), HasSubstr("p.json: \"bdf\""));
   for (const char* text :
        {"[]", "7", "null", "\"x\"", "{\"bdf\": \"0000:10:1b.9\"}", "{\"logical_to_physical\": [0, 0]}",
         "{\"logical_to_physical\": [0.5]}", "{\"logical_to_physical\": []}", "{\"apps\": [7]}"}) {
@@ -78,7 +78,7 @@ TEST(RecordedAnswers, ImpossibleNumbersAreRefused) {
 }
 
 TEST(RecordedAnswers, DeepNestingIsRefused) {
-  EXPECT_THAT(parse(std::string(100'000, '[')).problems, ElementsAre(HasSubstr("nested too deeply")));
+  EXPECT_THAT(sentences(parse(std::string(100'000, '[')).problems), ElementsAre(HasSubstr("nested too deeply")));
   std::string closed = "{\"x\":" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
   EXPECT_THAT(parse(closed).problems, SizeIs(1));
   EXPECT_THAT(parse(R"({"x": "[[[[[[[[[[[[[[[[[[[[[[[[[[\"[[[[[", "logical_to_physical": [0]})").problems, IsEmpty());

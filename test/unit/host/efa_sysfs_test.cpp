@@ -26,7 +26,7 @@ class EfaSysfs : public ::testing::Test {
   TempTree tree_;
   PciInventory pci_;
   EfaReader efa_;
-  std::vector<std::string> problems_;
+  std::vector<model::ReadProblem> problems_;
 };
 
 TEST_F(EfaSysfs, NoInterfaceIsNormal) {
@@ -138,9 +138,10 @@ TEST_F(EfaSysfs, BadClassEntriesAreNamed) {
   tree_.folder("sys/class/infiniband/rxe0");
   const auto efas = read();
   EXPECT_EQ(efas[0].uverbs, "uverbs0");
-  EXPECT_THAT(problems_, ::testing::UnorderedElementsAre(HasSubstr("uverbs3/ibdev: names rdmap16s25 as uverbs0 does"),
-                                                         HasSubstr("uverbs4/ibdev"), HasSubstr("infiniband/loop"),
-                                                         HasSubstr("bad name: not a device name")));
+  EXPECT_THAT(sentences(problems_),
+              ::testing::UnorderedElementsAre(HasSubstr("uverbs3/ibdev: names rdmap16s25 as uverbs0 does"),
+                                              HasSubstr("uverbs4/ibdev"), HasSubstr("infiniband/loop"),
+                                              HasSubstr("bad name: not a device name")));
 }
 
 TEST_F(EfaSysfs, UnreadableFunctionsAreSkippedAndNamed) {
@@ -150,7 +151,8 @@ TEST_F(EfaSysfs, UnreadableFunctionsAreSkippedAndNamed) {
   tree_.folder("sys/bus/pci/devices/10000:00:00.0");
   read();
   EXPECT_THAT(pci_.amazon_functions(), SizeIs(1));
-  EXPECT_THAT(pci_.problems(), ElementsAre(HasSubstr("10:1c.0/device: not a PCI id"), HasSubstr("10:1d.0/vendor")));
+  EXPECT_THAT(sentences(pci_.problems()),
+              ElementsAre(HasSubstr("10:1c.0/device: not a PCI id"), HasSubstr("10:1d.0/vendor")));
   EXPECT_EQ(pci_.find({0, 0x10, 0x1b, 0})->device_id, 0x7164);
   EXPECT_EQ(pci_.find({0, 0x10, 0x1c, 0}), nullptr);
 }
@@ -166,7 +168,7 @@ TEST_F(EfaSysfs, LostCommandsAreCountedWhereTheDriverCountsThem) {
   EXPECT_THAT(read()[0].problems, IsEmpty());
   tree_.write(folder + "hw_counters/no_completion_cmds", "many\n");
   EXPECT_EQ(read()[0].no_completion_cmds, std::nullopt);
-  EXPECT_THAT(read()[0].problems, ElementsAre(HasSubstr("hw_counters/no_completion_cmds: not a number")));
+  EXPECT_THAT(sentences(read()[0].problems), ElementsAre(HasSubstr("hw_counters/no_completion_cmds: not a number")));
 }
 
 }  // namespace

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 #include "test/unit/host/small_host.h"
 
 namespace neuron::host {
@@ -110,7 +113,7 @@ TEST_F(NeuronSysfs, CoreFoldersStandInForCoreCount) {
   write("core_count", "many");
   const auto device = read();
   EXPECT_EQ(device.physical_cores->value, 2);
-  EXPECT_THAT(device.problems, ElementsAre(HasSubstr("neuron0/core_count: not a number")));
+  EXPECT_THAT(sentences(device.problems), ElementsAre(HasSubstr("neuron0/core_count: not a number")));
 }
 
 TEST_F(NeuronSysfs, AllOnesReachTheHealthPolicy) {
@@ -142,8 +145,29 @@ TEST_F(NeuronSysfs, BadSignalsAreAbsentAndNamed) {
   EXPECT_EQ(device.cores[1].hw_error, std::nullopt);
   EXPECT_EQ(device.cores[0].hw_error, 0U);
   EXPECT_THAT(device.problems, SizeIs(7));
-  EXPECT_THAT(device.problems, Each(HasSubstr("sys/class/neuron_device/neuron0/")));
-  EXPECT_THAT(device.problems, Each(::testing::Not(HasSubstr("\x01"))));
+  EXPECT_THAT(sentences(device.problems), Each(HasSubstr("sys/class/neuron_device/neuron0/")));
+  EXPECT_THAT(sentences(device.problems), Each(::testing::Not(HasSubstr("\x01"))));
+}
+
+// Whoever decides on a problem goes by its kind and its path, never by the words.
+TEST_F(NeuronSysfs, ProblemsAreOfAKind) {
+  write_device(tree_, 0, Generation::trn2_2_30);
+  write("info/serial_number", "x: y\n");
+  write("stats/hardware/sram_ecc_uncorrected", "x: y\n");
+  write("neuron_core0/stats/memory_usage/device_mem/total", "x: y\n");
+  write("neuron_core1/stats/status/hw_error/total", "x: y\n");
+  std::map<std::string, model::ProblemKind> kinds;
+  for (const model::ReadProblem& problem : read().problems) {
+    kinds[problem.path] = problem.kind;
+    EXPECT_THAT(problem.detail, HasSubstr("\"x: y\"")) << problem.path;
+    EXPECT_EQ(sentence(problem), problem.path + ": " + problem.detail);
+  }
+  const std::string folder = "sys/class/neuron_device/neuron0/";
+  EXPECT_EQ(kinds, (std::map<std::string, model::ProblemKind>{
+                       {folder + "info/serial_number", model::ProblemKind::file},
+                       {folder + "stats/hardware/sram_ecc_uncorrected", model::ProblemKind::health_file},
+                       {folder + "neuron_core0/stats/memory_usage/device_mem/total", model::ProblemKind::file},
+                       {folder + "neuron_core1/stats/status/hw_error/total", model::ProblemKind::health_file}}));
 }
 
 TEST_F(NeuronSysfs, ProblemsAreBounded) {
@@ -160,7 +184,8 @@ TEST_F(NeuronSysfs, NeighboursKeepTheirOrderWithoutTheDeviceItself) {
   write("connected_devices", "12, 3, 0, 3, 1\n");
   const auto device = read();
   EXPECT_THAT(device.neighbours->value, ElementsAre(12, 3, 3, 1));
-  EXPECT_THAT(device.problems, ElementsAre(HasSubstr("names the device itself"), HasSubstr("names a device twice")));
+  EXPECT_THAT(sentences(device.problems),
+              ElementsAre(HasSubstr("names the device itself"), HasSubstr("names a device twice")));
   std::string many = "1";
   for (int i = 0; i < 65535; ++i) many += ", 1";
   write("connected_devices", many);
@@ -174,7 +199,7 @@ TEST_F(NeuronSysfs, AVanishedFileIsAProblemNotASilence) {
   tree_.remove(std::string(kDevice) + "stats/hardware/sram_ecc_uncorrected");
   const auto device = reader.read();
   EXPECT_EQ(device.signals.sram_ecc_uncorrected, std::nullopt);
-  EXPECT_THAT(device.problems, ElementsAre(HasSubstr("sram_ecc_uncorrected")));
+  EXPECT_THAT(sentences(device.problems), ElementsAre(HasSubstr("sram_ecc_uncorrected")));
 }
 
 TEST_F(NeuronSysfs, SignalsFollowTheMachine) {

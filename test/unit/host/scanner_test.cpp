@@ -101,7 +101,7 @@ TEST_F(ScannerTest, OneUnknownLayoutIsOneLine) {
   for (int index : {0, 1, 10, 2}) write_device(tree_, index, Generation::moved);
   const auto scan = scanner_.scan();
   EXPECT_EQ(scan.layout, DriverLayout::unknown);
-  EXPECT_THAT(scan.problems, ElementsAre(HasSubstr("driver 2.x.8072.0 has a layout")));
+  EXPECT_THAT(sentences(scan.problems), ElementsAre(HasSubstr("driver 2.x.8072.0 has a layout")));
   ASSERT_THAT(scan.devices, SizeIs(4));
   EXPECT_EQ(scan.devices[3].index, 10);
   for (const auto& each : scan.devices) {
@@ -145,7 +145,8 @@ TEST_F(ScannerTest, DriverNamingAnAbsentFunctionIsToldNotHidden) {
   const auto scan = scanner_.scan();
   EXPECT_EQ(model::to_string(scan.devices[0].bdf->value), "0000:aa:00.0");
   EXPECT_EQ(scan.devices[0].numa_node, std::nullopt);
-  EXPECT_THAT(scan.devices[0].problems, ElementsAre(HasSubstr("0000:aa:00.0: the driver names this function")));
+  EXPECT_THAT(sentences(scan.devices[0].problems),
+              ElementsAre(HasSubstr("0000:aa:00.0: the driver names this function")));
 }
 
 TEST_F(ScannerTest, LncFile) {
@@ -156,7 +157,8 @@ TEST_F(ScannerTest, LncFile) {
     tree_.write("opt/aws/neuron/logical_nc_config", bad);
     const auto scan = scanner_.scan();
     EXPECT_EQ(scan.lnc, std::nullopt);
-    EXPECT_THAT(scan.problems, ElementsAre(HasSubstr("opt/aws/neuron/logical_nc_config: not ")));
+    EXPECT_THAT(sentences(scan.problems), ElementsAre(HasSubstr("opt/aws/neuron/logical_nc_config: not ")));
+    EXPECT_EQ(scan.problems[0].kind, model::ProblemKind::lnc_file);
   }
 }
 
@@ -168,7 +170,8 @@ TEST_F(ScannerTest, AVanishingDeviceGoesAndComesBackAsAnother) {
   tree_.remove("dev/neuron1");
   const auto without = scanner_.scan();
   ASSERT_THAT(without.devices, SizeIs(1));
-  EXPECT_THAT(without.devices[0].problems, ElementsAre(HasSubstr("names devices that are not there: 1")));
+  EXPECT_THAT(sentences(without.devices[0].problems), ElementsAre(HasSubstr("names devices that are not there: 1")));
+  EXPECT_EQ(without.devices[0].problems[0].kind, model::ProblemKind::absent_neighbours);
   write_device(tree_, 1, Generation::trn1_2_27);
   write_answer(tree_, 1, "0000:10:1c.0");
   const auto back = scanner_.scan();
@@ -226,7 +229,8 @@ TEST_F(ScannerTest, ProcessesAreFresh) {
   tree_.write("neuron-ioctl/neuron0.json", "{");
   const auto scan = scanner_.scan();
   EXPECT_EQ(scan.devices[0].processes, std::nullopt);
-  EXPECT_THAT(scan.devices[0].problems, ElementsAre(HasSubstr("neuron-ioctl/neuron0.json: not complete JSON")));
+  EXPECT_THAT(sentences(scan.devices[0].problems),
+              ElementsAre(HasSubstr("neuron-ioctl/neuron0.json: not complete JSON")));
 }
 
 std::vector<int> pids_of(const model::NeuronDevice& device) {
@@ -276,7 +280,7 @@ TEST_F(ScannerTest, UsersThatAreNotAllKnownAreTold) {
   const auto scan = Scanner(root_, kWithUsers).scan();
   EXPECT_EQ(scan.devices[0].processes, std::nullopt) << "somebody may use it";
   EXPECT_THAT(pids_of(scan.devices[1]), ElementsAre(17));
-  EXPECT_THAT(scan.problems, ElementsAre(HasSubstr("not all users of the devices are known")));
+  EXPECT_THAT(sentences(scan.problems), ElementsAre(HasSubstr("not all users of the devices are known")));
 }
 
 TEST_F(ScannerTest, BadFilesOfTheHostAreNamed) {
@@ -304,7 +308,9 @@ TEST_F(ScannerTest, FoldersReplacedByFiles) {
 
 TEST_F(ScannerTest, DriverWithoutDevicesSaysSo) {
   tree_.write("sys/class/neuron_device/node_id_2", "-1\n");
-  EXPECT_THAT(scanner_.scan().problems, ElementsAre(HasSubstr("shows no device")));
+  const auto scan = scanner_.scan();
+  EXPECT_THAT(sentences(scan.problems), ElementsAre(HasSubstr("shows no device")));
+  EXPECT_EQ(scan.problems[0].kind, model::ProblemKind::no_device);
 }
 
 TEST_F(ScannerTest, TooManyDevicesAreCut) {
@@ -312,7 +318,7 @@ TEST_F(ScannerTest, TooManyDevicesAreCut) {
   const auto scan = scanner_.scan();
   ASSERT_THAT(scan.devices, SizeIs(64));
   EXPECT_EQ(scan.devices.back().index, 63 * 3);
-  EXPECT_THAT(scan.problems, Contains(HasSubstr("more than 64 devices")));
+  EXPECT_THAT(sentences(scan.problems), Contains(HasSubstr("more than 64 devices")));
   EXPECT_EQ(scan.layout, DriverLayout::bare);
 }
 
@@ -321,7 +327,7 @@ TEST_F(ScannerTest, WithoutProcessorsHwlocIsOneProblem) {
   Scanner scanner(root_, {});
   const auto scan = scanner.scan();
   EXPECT_THAT(scan.numa_nodes, IsEmpty());
-  EXPECT_THAT(scan.problems, ElementsAre(HasSubstr("hwloc: cannot load the machine below ")));
+  EXPECT_THAT(sentences(scan.problems), ElementsAre(HasSubstr("hwloc: cannot load the machine below ")));
 }
 
 // The folder and one of two cores are there when the machine is first looked at.

@@ -56,8 +56,8 @@ TEST_F(SplitDesk, EachDeviceIsInOneListAndNothingIsWithheldAcross) {
 
 TEST_F(SplitDesk, ABrokenDeviceOfEitherClassIsUnhealthyInItsList) {
   auto snapshot = snapshot_of("trn1.32xlarge");
-  snapshot->device_health[2].state = model::HealthState::unhealthy;
-  snapshot->device_health[9].state = model::HealthState::unhealthy;
+  snapshot->host.devices[2].health.state = model::HealthState::unhealthy;
+  snapshot->host.devices[9].health.state = model::HealthState::unhealthy;
   desk.set_view(std::make_shared<const NodeView>(snapshot));
   EXPECT_EQ(listed(model::Resource::neuroncore, false), (std::vector<std::string>{"4", "5"}));
   EXPECT_EQ(listed(model::Resource::neuron, false), (std::vector<std::string>{"9"}));

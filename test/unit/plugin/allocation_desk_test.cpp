@@ -77,7 +77,8 @@ TEST_F(Desk, BadIdsAreRefusedAndChangeNothing) {
 
 TEST_F(Desk, AnUnhealthyUnitIsRefusedWithItsReason) {
   auto snapshot = snapshot_of("trn1.32xlarge");
-  snapshot->device_health[3] = {model::HealthState::unhealthy, "sram_ecc_uncorrected", "3 SRAM errors", "replace it"};
+  snapshot->host.devices[3].health = {model::HealthState::unhealthy, "sram_ecc_uncorrected", "3 SRAM errors",
+                                      "replace it"};
   desk.set_view(std::make_shared<const NodeView>(snapshot));
   const auto answer = desk.allocate(model::Resource::neuroncore, {"6"});
   ASSERT_FALSE(answer);
@@ -272,7 +273,7 @@ TEST_F(Desk, ANicThatComesFirstIsChosenForTheSizeThatSuchContainersHad) {
 
 TEST_F(Desk, WhatHasFailedIsNotPreferredThoughTheKubeletStillOffersIt) {
   auto snapshot = snapshot_of("trn1.32xlarge");
-  snapshot->device_health[0].state = model::HealthState::unhealthy;
+  snapshot->host.devices[0].health.state = model::HealthState::unhealthy;
   view = std::make_shared<const NodeView>(std::move(snapshot));
   desk.set_view(view);
   EXPECT_THAT(prefer_of_all(model::Resource::neuron, 15), testing::Not(testing::Contains("0")));

@@ -47,14 +47,12 @@ struct DeskView : testing::Test {
 std::shared_ptr<model::Snapshot> without_devices(std::shared_ptr<model::Snapshot> snapshot, std::vector<int> gone) {
   for (auto at = gone.rbegin(); at != gone.rend(); ++at) {
     snapshot->host.devices.erase(snapshot->host.devices.begin() + *at);
-    snapshot->device_health.erase(snapshot->device_health.begin() + *at);
   }
   return snapshot;
 }
 
 std::shared_ptr<model::Snapshot> without_efa(std::shared_ptr<model::Snapshot> snapshot, int position) {
   snapshot->host.efas.erase(snapshot->host.efas.begin() + position);
-  snapshot->efa_health.erase(snapshot->efa_health.begin() + position);
   return snapshot;
 }
 
@@ -92,7 +90,7 @@ TEST_F(DeskView, AHeldInterfaceThatNoScanHasShownIsListedAsVanished) {
 TEST_F(DeskView, AnInterfaceThatNeverHadANameGetsTheHeldOne) {
   auto snapshot = snapshot_of("trn1.32xlarge");
   const std::string name = std::exchange(snapshot->host.efas[2].name, "");
-  snapshot->efa_health[2] = {model::HealthState::unhealthy, "efa_driver_unbound", "", ""};
+  snapshot->host.efas[2].health = {model::HealthState::unhealthy, "efa_driver_unbound", "", ""};
   scan(snapshot);
   EXPECT_EQ(units(model::Resource::efa), 7U);
   shown({{kEfas, {name}, "a/b/c"}});

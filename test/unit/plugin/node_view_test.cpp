@@ -42,8 +42,8 @@ TEST(NodeView, ForeignIdsAreRefusedByName) {
 
 TEST(UnitList, ShowsHealthBlocksAndNumaAndDropsNothing) {
   auto snapshot = snapshot_of("trn1.32xlarge");
-  snapshot->device_health[2] = {model::HealthState::unhealthy, "x", "", ""};
-  snapshot->device_health[3] = {model::HealthState::degraded, "x", "", ""};
+  snapshot->host.devices[2].health = {model::HealthState::unhealthy, "x", "", ""};
+  snapshot->host.devices[3].health = {model::HealthState::degraded, "x", "", ""};
   const NodeView view(snapshot);
   const UnitList cores = make_unit_list(view, model::Resource::neuroncore, {}, {{0, 9}, {}});
   ASSERT_EQ(cores.size(), 32U);
@@ -62,9 +62,9 @@ TEST(UnitList, AFaultOfOneCoreTakesItsUnitAndTheWholeDeviceOnly) {
   auto snapshot = snapshot_of("trn2.48xlarge");
   const model::Health sound{model::HealthState::healthy, "", "", ""};
   const model::Health broken{model::HealthState::unhealthy, "hw_nc_ue_error", "", ""};
-  snapshot->core_health.assign(16, std::vector<model::Health>(8, sound));
-  snapshot->core_health[0][5] = broken;  // logical core 0 is made of the physical ones 4 and 5
-  snapshot->device_health[0] = broken;
+  for (model::NeuronDevice& device : snapshot->host.devices) device.core_health.assign(8, sound);
+  snapshot->host.devices[0].core_health[5] = broken;  // logical core 0 is made of the physical ones 4 and 5
+  snapshot->host.devices[0].health = broken;
   const NodeView view(snapshot);
   const UnitList cores = make_unit_list(view, model::Resource::neuroncore, {}, {});
   ASSERT_EQ(cores.size(), 64U);

@@ -14,7 +14,7 @@ namespace neuron::plugin {
 inline std::shared_ptr<model::Snapshot> snapshot_of(const std::string& instance_type) {
   const core::InstanceType* type = core::find_instance_type(instance_type);
   auto snapshot = std::make_shared<model::Snapshot>();
-  snapshot->number = 1;
+  snapshot->number = snapshot->generation = 1;
   model::HostScan& host = snapshot->host;
   host.instance_type = instance_type;
   for (int i = 0; i < type->device_count; ++i) {
@@ -31,8 +31,8 @@ inline std::shared_ptr<model::Snapshot> snapshot_of(const std::string& instance_
     efa.numa_node = type->efas[i].numa_node;
   }
   host = core::complete(std::move(host));
-  snapshot->device_health.assign(host.devices.size(), {model::HealthState::healthy, "", "", ""});
-  snapshot->efa_health.assign(host.efas.size(), {model::HealthState::healthy, "", "", ""});
+  for (model::NeuronDevice& device : host.devices) device.health.state = model::HealthState::healthy;
+  for (model::EfaInterface& efa : host.efas) efa.health.state = model::HealthState::healthy;
   return snapshot;
 }
 

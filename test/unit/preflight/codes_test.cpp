@@ -104,7 +104,9 @@ std::vector<Case> health_cases() {
          silent.physical_cores->origin = model::Origin::assumed;
          silent.cores.clear();
          silent.signals = {};
-         silent.problems = {"sys/class/neuron_device/neuron4/stats/hardware/sram_ecc_uncorrected: Input/output error"};
+         silent.problems = {{model::ProblemKind::health_file,
+                             "sys/class/neuron_device/neuron4/stats/hardware/sram_ecc_uncorrected",
+                             "Input/output error"}};
        }},
       {"device_unreachable", kError, kTrn1, [](Host h) { h.scan.devices[4].signals.unreachable = true; }},
       {"device_invalid", kError, kTrn1, [](Host h) { h.scan.devices[4].signals.reset_state = 2; }},
@@ -198,7 +200,10 @@ std::vector<Case> node_cases() {
        [](Host h) { h.facts.kubelet.kubelet_socket = preflight::Presence::absent; }},
       {"pod_resources_missing", kWarning, kTrn1,
        [](Host h) { h.facts.kubelet.pod_resources_socket = preflight::Presence::absent; }},
-      {"unreadable", kWarning, kTrn1, [](Host h) { h.scan.devices[1].problems = {"core_count: not a number"}; }},
+      {"unreadable", kWarning, kTrn1,
+       [](Host h) {
+         h.scan.devices[1].problems = {{model::ProblemKind::file, "core_count", "not a number"}};
+       }},
       {"not_checked", kInfo, kTrn1, [](Host h) { h.facts.kubelet.not_looked = "not looked at: no kubelet here"; }},
   };
 }

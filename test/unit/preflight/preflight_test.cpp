@@ -8,6 +8,8 @@
 namespace neuron::test {
 namespace {
 
+using model::ProblemKind;
+
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -135,10 +137,11 @@ TEST(Preflight, UnknownTypeMattersOnlyWithNeuron) {
 
 TEST(Preflight, ProblemsWithAFindingOfTheirOwnAreNotToldTwice) {
   CheckedHost host = sound_host("trn1.32xlarge");
-  host.scan.problems = {"opt/aws/neuron/logical_nc_config: no line", "sys/bus/pci/devices/x/vendor: not a PCI id"};
+  host.scan.problems = {{ProblemKind::lnc_file, "opt/aws/neuron/logical_nc_config", "no line"},
+                        {ProblemKind::file, "sys/bus/pci/devices/x/vendor", "not a PCI id"}};
   const preflight::Finding finding = finding_of(host, "unreadable");
   EXPECT_THAT(finding.evidence, ElementsAre(preflight::Evidence{"sys/bus/pci/devices/x/vendor", "not a PCI id"}));
-  host.scan.problems.assign(20, "a: b");
+  host.scan.problems.assign(20, {ProblemKind::file, "a", "b"});
   EXPECT_THAT(finding_of(host, "unreadable").sentence, HasSubstr("20 things"));
   EXPECT_THAT(finding_of(host, "unreadable").evidence, SizeIs(8));
 }
@@ -147,10 +150,10 @@ TEST(Preflight, NeighboursThatAreMissingBelongToThatFinding) {
   CheckedHost host = sound_host("trn1.32xlarge");
   host.scan.devices.erase(host.scan.devices.begin() + 3);
   const std::string path = "sys/class/neuron_device/neuron2/connected_devices";
-  host.scan.devices[2].problems = {path + ": names devices that are not there: 3"};
+  host.scan.devices[2].problems = {{ProblemKind::absent_neighbours, path, "3"}};
   EXPECT_THAT(codes_of(check(host)), ElementsAre("devices_missing"));
   EXPECT_THAT(all_evidence(finding_of(host, "devices_missing")), HasSubstr(path));
-  host.scan.devices[2].problems = {path + ": names devices that are not there: 3,77"};
+  host.scan.devices[2].problems = {{ProblemKind::absent_neighbours, path, "3,77"}};
   EXPECT_THAT(codes_of(check(host)), ElementsAre("devices_missing", "unreadable")) << "77 is another matter";
 }
 
@@ -160,8 +163,10 @@ TEST(Preflight, UnreadableHealthIsToldOnce) {
     auto& device = host.scan.devices[static_cast<std::size_t>(index)];
     device.signals.sram_ecc_uncorrected.reset();
     for (int i = 0; i < 8; ++i) {
-      device.problems.push_back("sys/class/neuron_device/neuron" + std::to_string(index) + "/stats/hardware/f" +
-                                std::to_string(i) + ": Is a directory");
+      device.problems.push_back(
+          {ProblemKind::health_file,
+           "sys/class/neuron_device/neuron" + std::to_string(index) + "/stats/hardware/f" + std::to_string(i),
+           "Is a directory"});
     }
   }
   const auto findings = check(host);
@@ -193,7 +198,7 @@ TEST(Preflight, TextFitsTheTerminalAndCounts) {
             "nothing wrong: trn1.32xlarge, 16 devices, 8 EFA interfaces, driver 2.30.2.0\n");
   for (auto& efa : host.scan.efas) efa.p2p = "";
   host.facts.huge_pages.reserved_2m = 0;
-  host.scan.devices[1].problems = {std::string(200, 'x') + ": " + std::string(200, 'y')};
+  host.scan.devices[1].problems = {{ProblemKind::file, std::string(200, 'x'), std::string(200, 'y')}};
   const std::string text = preflight::preflight_text(check(host), host.scan);
   EXPECT_THAT(text, ::testing::EndsWith("\n1 error, 2 warnings\n"));
   std::size_t begin = 0;

@@ -34,8 +34,8 @@ NodeReport small_report() {
   report.host = test::trn1_32xlarge();
   report.host.devices.resize(4);
   report.host.efas = {efa("rdmap16s25", 0x10), efa("", 0x20)};
-  report.device_health.assign(4, {HealthState::healthy, "", "", ""});
-  report.efa_health.assign(2, {HealthState::healthy, "", "", ""});
+  for (model::NeuronDevice& device : report.host.devices) device.health.state = HealthState::healthy;
+  for (model::EfaInterface& efa : report.host.efas) efa.health.state = HealthState::healthy;
   report.core_ids = test::core_ids_of(report.host);
   report.near_efas = {{0}, {0}, {1}, {}};
   report.pods = {{{"default", "a", "main", {1, 2}, {2, 3, 4}, {"rdmap16s25"}}}};
@@ -90,10 +90,9 @@ TEST(NodeReportJson, OneLineHoldsTheSameDocument) {
 
 TEST(NodeReportJson, UnknownIsNullAndForeignBytesAreHarmless) {
   NodeReport report = small_report();
-  report.device_health.clear();
   report.host.devices[0] = {};
   report.host.devices[0].processes.emplace().emplace_back().pid = 17;
-  report.host.problems = {"\xff"};
+  report.host.problems = {{model::ProblemKind::file, "", "\xff"}};
   const std::string text = node_report_json(report, JsonLayout::one_line);
   EXPECT_THAT(text, HasSubstr("\"health\":null"));
   EXPECT_THAT(text, HasSubstr("\"physical_cores\":null,\"host_memory_bytes\":null,\"device_memory_bytes\":null"));
@@ -105,7 +104,7 @@ TEST(EfaTable, ShowsWhatIsUnboundUnknownAndFree) {
   NodeReport report = small_report();
   report.host.efas[0].uverbs = "uverbs0";
   report.host.efas[0].p2p = "";
-  report.efa_health[1] = {HealthState::unhealthy, "driver_unbound", "", ""};
+  report.host.efas[1].health = {HealthState::unhealthy, "driver_unbound", "", ""};
   const std::string text = efa_table(report);
   EXPECT_THAT(text,
               HasSubstr("| rdmap16s25  | uverbs0 (no node) | 0000:10:00.0 | NA   | -      | 0-1     | healthy   | "
@@ -127,8 +126,8 @@ TEST(PodTable, OneRowPerContainer) {
 TEST(HealthNotes, SaysThatAllIsWellOnlyWhenItIs) {
   NodeReport report = small_report();
   EXPECT_EQ(health_notes(report), "4 devices and 2 EFA interfaces: all healthy.\n");
-  report.device_health[2] = {HealthState::unhealthy, "sram_ecc_uncorrected", "neuron2: 4 errors", "replace it"};
-  report.host.devices[1].problems = {"sys/x: too long"};
+  report.host.devices[2].health = {HealthState::unhealthy, "sram_ecc_uncorrected", "neuron2: 4 errors", "replace it"};
+  report.host.devices[1].problems = {{model::ProblemKind::file, "sys/x", "too long"}};
   EXPECT_EQ(health_notes(report),
             "Not as it should be:\n  neuron2: 4 errors\n    unhealthy, sram_ecc_uncorrected: replace it\n"
             "Could not be read:\n  sys/x: too long\n");
@@ -153,7 +152,7 @@ TEST(HealthNotes, NamesWhatIsMissing) {
 TEST(HealthNotes, SaysOneCauseOnce) {
   NodeReport report = small_report();
   const model::Health health{HealthState::unhealthy, "verbs_devices_missing", "EFA is unusable", "reload"};
-  report.efa_health = {health, health};
+  for (model::EfaInterface& efa : report.host.efas) efa.health = health;
   EXPECT_EQ(health_notes(report),
             "Not as it should be:\n  EFA is unusable\n    unhealthy, verbs_devices_missing: reload\n");
 }
@@ -161,9 +160,9 @@ TEST(HealthNotes, SaysOneCauseOnce) {
 TEST(HealthNotes, NeighboursAmongTheMissingAreNotToldAgain) {
   NodeReport report = small_report();
   report.missing_devices = {4, 5};
-  report.host.devices[0].problems = {"x/connected_devices: names devices that are not there: 4"};
+  report.host.devices[0].problems = {{model::ProblemKind::absent_neighbours, "x/connected_devices", "4"}};
   EXPECT_THAT(health_notes(report), ::testing::Not(HasSubstr("connected_devices")));
-  report.host.devices[0].problems = {"x/connected_devices: names devices that are not there: 9"};
+  report.host.devices[0].problems = {{model::ProblemKind::absent_neighbours, "x/connected_devices", "9"}};
   EXPECT_THAT(health_notes(report), HasSubstr("connected_devices"));
 }
 

@@ -106,8 +106,8 @@ top::Moment quiet_moment(model::HostScan scan) {
     device.signals.sram_ecc_corrected = 0;
     device.signals.mem_ecc_corrected = device.index == 2 ? 12 : 0;
   }
-  moment.device_health.assign(moment.scan.devices.size(), {model::HealthState::healthy, "", "", ""});
-  moment.efa_health.assign(moment.scan.efas.size(), {model::HealthState::healthy, "", "", ""});
+  for (model::NeuronDevice& device : moment.scan.devices) device.health.state = model::HealthState::healthy;
+  for (model::EfaInterface& efa : moment.scan.efas) efa.health.state = model::HealthState::healthy;
   moment.no_pods = "not asked for (--pods)";
   return moment;
 }
@@ -161,13 +161,13 @@ top::Moment old_driver_moment(const std::string& instance_type) {
 top::Moment unhealthy_moment(const std::string& instance_type) {
   top::Moment moment = busy_moment(instance_type);
   moment.scan.devices[3].signals.sram_ecc_uncorrected = 2;
-  moment.device_health[3] = {model::HealthState::unhealthy, "sram_ecc_uncorrected", "2 uncorrected SRAM errors",
-                             "replace the instance"};
+  moment.scan.devices[3].health = {model::HealthState::unhealthy, "sram_ecc_uncorrected", "2 uncorrected SRAM errors",
+                                   "replace the instance"};
   moment.scan.devices[5].signals.mem_ecc_repairable_uncorrected = 1;
-  moment.device_health[5] = {model::HealthState::degraded, "hbm_repairable", "an HBM row awaits repair",
-                             "reset the device when it is idle"};
-  if (!moment.efa_health.empty()) {
-    moment.efa_health[1] = {model::HealthState::unhealthy, "efa_unbound", "the efa driver is not bound", ""};
+  moment.scan.devices[5].health = {model::HealthState::degraded, "hbm_repairable", "an HBM row awaits repair",
+                                   "reset the device when it is idle"};
+  if (!moment.scan.efas.empty()) {
+    moment.scan.efas[1].health = {model::HealthState::unhealthy, "efa_unbound", "the efa driver is not bound", ""};
   }
   return moment;
 }

@@ -47,7 +47,7 @@ TEST(News, NoneWhenAllIsWell) {
 
 TEST(News, LongReasonsTakeASecondLineAndLoseNothing) {
   top::Moment moment = unhealthy_moment("trn2.48xlarge");
-  moment.device_health[3].sentence =
+  moment.scan.devices[3].health.sentence =
       "neuron3: the device node dev/neuron3 is there and does not answer, which other devices of this machine do";
   const std::string text = news_of(Stage(moment), 80);
   EXPECT_THAT(text, HasSubstr("ND3 is unhealthy (+2 more: c, e): the device node dev/neuron3"));
@@ -59,25 +59,24 @@ TEST(News, LongReasonsTakeASecondLineAndLoseNothing) {
 TEST(News, NamesWithAnAddressAreSaidOnceToo) {
   top::Moment moment = busy_moment("trn1.32xlarge");
   const std::string name = moment.scan.efas[2].name;
-  moment.efa_health[2] = {HealthState::unhealthy, "efa_node", name + " (0000:20:19.0): no node", ""};
+  moment.scan.efas[2].health = {HealthState::unhealthy, "efa_node", name + " (0000:20:19.0): no node", ""};
   EXPECT_THAT(news_of(Stage(moment), 80), HasSubstr(name + " is unhealthy: no node"));
 }
 
 TEST(News, MissingDevicesAreToldBesideWhatElseIsWrong) {
   top::Moment moment = unhealthy_moment("trn2.48xlarge");
   moment.scan.devices.pop_back();
-  moment.device_health.pop_back();
   EXPECT_THAT(news_of(Stage(moment), 80), HasSubstr("1 of the 16 devices of this instance type are missing"));
 }
 
 TEST(News, UnknownHealthIsNotCalm) {
   top::Moment moment = busy_moment("trn2.48xlarge");
-  moment.device_health[4] = {HealthState::unknown, "signal_unreadable", "ECC counts cannot be read", ""};
-  moment.device_health[6] = moment.device_health[4];
+  moment.scan.devices[4].health = {HealthState::unknown, "signal_unreadable", "ECC counts cannot be read", ""};
+  moment.scan.devices[6].health = moment.scan.devices[4].health;
   const Stage stage(moment);
   EXPECT_THAT(news_of(stage, 80), HasSubstr("health of ND4 is unknown (+1 more: c, e): ECC counts cannot be read"));
   EXPECT_THAT(stage.screen(24, 80), HasSubstr("ND4? "));
-  moment.device_health[9] = {HealthState::degraded, "hbm_repairable", "a row awaits repair", ""};
+  moment.scan.devices[9].health = {HealthState::degraded, "hbm_repairable", "a row awaits repair", ""};
   EXPECT_THAT(news_of(Stage(moment), 80), HasSubstr("ND9 is degraded (+2 more: c, e)")) << "known trouble comes first";
 }
 
@@ -138,8 +137,9 @@ TEST(Scene, ItemsOfTheMemorySummaryAreWholeOrAbsent) {
 
 TEST(Scene, WhatCannotBeReadIsTold) {
   top::Moment moment = busy_moment("trn2.48xlarge");
-  moment.scan.devices[4].problems = {"sys/class/neuron_device/neuron4/stats/power/utilization: Is a directory"};
-  moment.scan.efas[1].problems = {"ports/1/state: Input/output error"};
+  moment.scan.devices[4].problems = {
+      {model::ProblemKind::file, "sys/class/neuron_device/neuron4/stats/power/utilization", "Is a directory"}};
+  moment.scan.efas[1].problems = {{model::ProblemKind::file, "ports/1/state", "Input/output error"}};
   Stage stage(moment);
   EXPECT_THAT(stage.model.problems,
               ::testing::Contains("sys/class/neuron_device/neuron4/stats/power/utilization: Is a directory"));
@@ -153,7 +153,7 @@ TEST(Scene, WhatCannotBeReadIsTold) {
 
 TEST(Scene, TheSelectedRowTellsAllOfItsReason) {
   top::Moment moment = unhealthy_moment("trn1.32xlarge");
-  moment.efa_health[1].action = "bind it again, then restart the pods that hold it";
+  moment.scan.efas[1].health.action = "bind it again, then restart the pods that hold it";
   Stage stage(moment);
   stage.press("e");
   stage.press(KeyCode::down);

@@ -1,0 +1,200 @@
+#include "agent/health/device.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "agent/health/cores.h"
+#include "agent/health/efa.h"
+#include "agent/health/reasons.h"
+#include "agent/health/signals.h"
+
+namespace neuron::health {
+namespace {
+
+using model::DeviceSignals;
+using model::Health;
+using model::NeuronDevice;
+using model::Presence;
+using model::ScanPart;
+
+constexpr std::uint64_t kAllOnes = 65535;  // what a 16-bit register reads as when the device left the bus
+
+// A device with the name that people know it by.
+struct Subject {
+  const NeuronDevice& device;
+  std::string name;  // "neuron3"
+};
+
+std::string join(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return std::to_string(count) + ' ' + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+bool is_count_of_faults(const DeviceSignal& signal) {
+  return signal.value != nullptr && !signal.what.empty();
+}
+
+// Not even what every driver since the first shows of a device: its cores, or how many.
+bool shows_nothing(const NeuronDevice& device) {
+  const bool has_count = device.physical_cores && device.physical_cores->origin == model::Origin::live;
+  return !has_count && device.cores.empty() && device.arch.empty() && !device.serial &&
+         device.signals == DeviceSignals{};
+}
+
+// Whether it is there, answers, and can be opened.
+std::optional<Health> presence_fault(const Subject& subject, const DeviceScene& scene) {
+  const auto& [device, name] = subject;
+  if (device.presence == Presence::vanished) {
+    return verdict(reasons::kDeviceVanished, name + " left sys/class/neuron_device");
+  }
+  if (device.presence == Presence::not_answering) {
+    const ScanPart folder{ScanPart::Kind::device, device.index};
+    return verdict_on_silence(scene.scan, name,
+                              {folder, {ScanPart::Kind::driver, device.index}, {ScanPart::Kind::devices}});
+  }
+  if (shows_nothing(device) && !device.problems.empty()) {
+    return verdict(reasons::kNothingReadable,
+                   name + ": nothing of it can be read (" + sentence(device.problems.front()) + ')');
+  }
+  if (!device.node_present && scene.nodes_seen) {
+    return verdict(reasons::kDeviceNodeMissing, "dev/" + name + " does not exist");
+  }
+  if (device.signals.unreachable.value_or(false)) {
+    return verdict(reasons::kDeviceUnreachable, name + ": stats/hardware/health_status says device_unreachable");
+  }
+  if (device.signals.reset_state == 2) {
+    return verdict(reasons::kDeviceInvalid, name + ": reset reads 2, the driver gave the device up");
+  }
+  return std::nullopt;
+}
+
+// The gravest of what it counts or names.
+std::optional<Health> signal_fault(const Subject& subject) {
+  const auto& [device, name] = subject;
+  for (const DeviceSignal& signal : device_signals()) {
+    const std::string file = " (" + std::string(signal.path) + ")";
+    if (signal.kind == SignalKind::components) {
+      const auto& components = device.signals.unhealthy_components;
+      if (!components || components->empty()) continue;
+      return verdict(*signal.reason, name + ": unhealthy " + join(*components) + file);
+    }
+    if (!is_count_of_faults(signal)) continue;
+    const auto& count = device.signals.*signal.value;
+    if (!count || *count == 0 || *count == kAllOnes) continue;
+    return verdict(*signal.reason, name + ": " + counted(*count, signal.what) + file);
+  }
+  return std::nullopt;
+}
+
+std::optional<Health> heartbeat_fault(const Subject& subject, const DeviceScene& scene, Heartbeat which) {
+  const auto& [device, name] = subject;
+  const auto state = scene.heartbeats.find(device.index);
+  if (state == scene.heartbeats.end() || state->second != which) return std::nullopt;
+  const std::string seen = name + ": its heartbeat stands still at " + std::to_string(*device.signals.heartbeat) +
+                           " (stats/hardware/health_status/healthcheck_heartbeat)";
+  if (which == Heartbeat::alone) {
+    return verdict(reasons::kHeartbeatStuck, seen + " while those of other devices go on: its firmware is stuck");
+  }
+  return verdict(reasons::kHeartbeatsStuck,
+                 seen + " and no other device's goes on: the firmware or the driver's health thread is stuck");
+}
+
+std::optional<Health> unread_doubt(const Subject& subject, const DeviceBasis& basis) {
+  constexpr std::size_t kMaxNamed = 3;
+  if (basis.unread.empty()) return std::nullopt;
+  std::vector<std::string> named;
+  for (std::size_t i = 0; i < basis.unread.size() && i < kMaxNamed; ++i) {
+    named.push_back(basis.unread[i].path.substr(folder_of(subject.device).size()));
+  }
+  const std::size_t left = basis.unread.size() - named.size();
+  const std::string more = left > 0 ? " and " + std::to_string(left) + " more" : "";
+  return verdict(reasons::kSignalUnreadable, subject.name + ": no usable value in " + join(named) + more);
+}
+
+// Names no device, so that all say the same and whoever lists verdicts says it once.
+std::optional<Health> missing_doubt(const NeuronDevice& device, const DeviceScene& scene) {
+  for (const MissingFiles& missing : scene.missing) {
+    if (missing.family != device.family || missing.devices.size() < 2) continue;
+    Health health = verdict(reasons::kSignalsMissing, sentence(problem_of(scene.scan, missing)));
+    health.action = action_for_missing(scene.scan);
+    return health;
+  }
+  return std::nullopt;
+}
+
+bool says_nothing(const NeuronDevice& device) {
+  if (device.signals != DeviceSignals{}) return false;
+  return std::none_of(core_signals().begin(), core_signals().end(), [&](const CoreSignal& signal) {
+    return signal.weight == Weight::required && has_value(device, signal);
+  });
+}
+
+// What keeps a device from being called healthy although nothing broken is seen; else healthy.
+Health doubts(const Subject& subject, const DeviceScene& scene, const DeviceBasis& basis) {
+  const auto& [device, name] = subject;
+  if (scene.scan.layout == model::DriverLayout::unknown) {
+    return verdict(reasons::kUnknownLayout,
+                   name + ": driver " + scene.scan.driver_version + " has a sysfs layout this agent does not know");
+  }
+  if (!basis.all_ones.empty()) {
+    return verdict(reasons::kReadsAllOnes, name + ": error counts read 65535, as of a device that left the bus");
+  }
+  if (says_nothing(device)) {
+    if (auto health = missing_doubt(device, scene)) return *std::move(health);
+    return verdict(reasons::kNoSignals, name + ": the driver shows no health files");
+  }
+  if (device.signals.reset_state == 0) {
+    return verdict(reasons::kResetting, name + ": the device is being reset (reset reads 0)");
+  }
+  if (auto health = heartbeat_fault(subject, scene, Heartbeat::with_all)) return *std::move(health);
+  if (auto health = unread_doubt(subject, basis)) return *std::move(health);
+  if (auto health = missing_doubt(device, scene)) return *std::move(health);
+  return healthy();
+}
+
+}  // namespace
+
+DeviceVerdict verdict_on_device(const DeviceScene& scene, const NeuronDevice& device, const DeviceBasis& basis,
+                                std::map<int, HealthMemory::CoreBaseline>& baselines) {
+  const Subject subject{device, "neuron" + std::to_string(device.index)};
+  const CoreFaults faults = find_core_faults(device, subject.name, baselines);
+  std::optional<Health> broken = presence_fault(subject, scene);
+  if (!broken) broken = signal_fault(subject);
+  if (!broken) broken = heartbeat_fault(subject, scene, Heartbeat::alone);
+  if (!broken) broken = faults.of_device;
+  const Health own = broken ? *broken : doubts(subject, scene, basis);
+  const auto count = static_cast<std::size_t>(device.physical_cores ? device.physical_cores->value : 0);
+  DeviceVerdict result{own, std::vector<Health>(count, own)};
+  if (broken) return result;
+  // With a core the device as a whole is broken, not its other cores.
+  for (const auto& [core, health] : faults.of_cores) {
+    if (core >= 0 && static_cast<std::size_t>(core) < count) result.cores[static_cast<std::size_t>(core)] = health;
+  }
+  if (faults.worst_core) result.whole = *faults.worst_core;
+  return result;
+}
+
+DeviceBasis basis_of(const model::HostScan& scan, const NeuronDevice& device) {
+  DeviceBasis basis{unread_signals(scan, device), {}};
+  for (const DeviceSignal& signal : device_signals()) {
+    if (is_count_of_faults(signal) && device.signals.*signal.value == kAllOnes) basis.all_ones.push_back(signal.path);
+  }
+  return basis;
+}
+
+void forget_all_ones(NeuronDevice& device) {
+  for (const DeviceSignal& signal : device_signals()) {
+    if (signal.value == nullptr) continue;
+    std::optional<std::uint64_t>& count = device.signals.*signal.value;
+    if (count == kAllOnes) count.reset();
+  }
+}
+
+}  // namespace neuron::health

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "agent/health/policy.h"
+
+// The part of the health policy that is about Neuron devices. Pure.
+namespace neuron::health {
+
+struct DeviceVerdict {
+  model::Health whole;               // broken when one of its cores is
+  std::vector<model::Health> cores;  // [M] of neuron_core<M>; empty where the core count is unknown
+};
+
+// What all devices of a scan are measured by.
+struct DeviceScene {
+  const model::HostScan& scan;                 // completed
+  const std::vector<MissingFiles>& missing;    // missing_everywhere(scan)
+  const std::map<int, Heartbeat>& heartbeats;  // watch_heartbeats
+  bool nodes_seen = false;                     // HealthMemory::device_nodes_seen
+};
+
+// `basis`: basis_of(scan, device). Updates `baselines` of its cores.
+[[nodiscard]] DeviceVerdict verdict_on_device(const DeviceScene& scene, const model::NeuronDevice& device,
+                                              const DeviceBasis& basis,
+                                              std::map<int, HealthMemory::CoreBaseline>& baselines);
+
+// What the verdict on a device rests on besides its values.
+[[nodiscard]] DeviceBasis basis_of(const model::HostScan& scan, const model::NeuronDevice& device);
+
+// What a device that left the bus reads as is no count, for whoever looks at it next.
+void forget_all_ones(model::NeuronDevice& device);
+
+}  // namespace neuron::health

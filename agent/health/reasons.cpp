@@ -1,0 +1,30 @@
+#include "agent/health/reasons.h"
+
+#include <array>
+#include <utility>
+
+namespace neuron::health {
+
+std::span<const Reason> all_reasons() {
+  using namespace reasons;
+  static constexpr std::array kAll = {
+      kDeviceVanished,      kNotAnswering,      kNothingReadable,        kDeviceNodeMissing,   kDeviceUnreachable,
+      kDeviceInvalid,       kResetting,         kSramEccUncorrected,     kMemEccUncorrected,   kMemEccRepairable,
+      kUnhealthyComponents, kHeartbeatStuck,    kHeartbeatsStuck,        kHwNcUeError,         kHwHbmUeError,
+      kHwDmaAbortError,     kHwError,           kHwRepairableHbmUeError, kCoreMissing,         kUnknownLayout,
+      kReadsAllOnes,        kNoSignals,         kSignalUnreadable,       kSignalsMissing,      kEfaVanished,
+      kEfaDriverUnbound,    kRdmaDeviceMissing, kIbUverbsNotLoaded,      kVerbsDevicesMissing, kVerbsMissing,
+      kVerbsNodeMissing,    kNoCompletionCmds,  kNoPeerMemory,
+  };
+  return kAll;
+}
+
+model::Health verdict(const Reason& reason, std::string sentence) {
+  return {reason.state, std::string(reason.code), std::move(sentence), std::string(reason.action)};
+}
+
+model::Health healthy() {
+  return {model::HealthState::healthy, "", "", ""};
+}
+
+}  // namespace neuron::health

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "agent/model/health.h"
+#include "agent/model/reasons.h"
+
+// The one table of what can be said of a device, a core or an interface that is not healthy: how grave it is, what it
+// means and what to do. The policy, the checks and docs/health.md go by it. Pure.
+namespace neuron::health {
+
+// Passive data; texts of static lifetime.
+struct Reason {
+  std::string_view code;     // model::reason
+  model::HealthState state;  // how grave
+  std::string_view meaning;  // for docs/health.md
+  std::string_view action;   // what to do; "" when there is nothing to do but to wait
+};
+
+namespace reasons {
+namespace code = model::reason;
+using model::HealthState;
+
+inline constexpr std::string_view kReplace = "replace the instance (terminate, or stop and start)";
+inline constexpr std::string_view kReload = "drain the node, then reload the Neuron driver or reboot";
+inline constexpr std::string_view kRebootOrReplace = "look at the kernel log; reboot or replace the instance";
+inline constexpr std::string_view kLookAtLog = "look at the kernel log";
+
+inline constexpr Reason kDeviceVanished{code::kDeviceVanished, HealthState::unhealthy,
+                                        "it was there and has left `sys/class/neuron_device`", kRebootOrReplace};
+inline constexpr Reason kNotAnswering{
+    code::kNotAnswering, HealthState::unhealthy, "a read of it hangs inside its driver (devices and interfaces)",
+    "look at the kernel log for hung tasks; if it stays, reboot or replace the instance"};
+inline constexpr Reason kNothingReadable{code::kNothingReadable, HealthState::unhealthy,
+                                         "not one file of it can be read, not even its cores",
+                                         "look at the kernel log; reload the Neuron driver, or replace the instance"};
+inline constexpr Reason kDeviceNodeMissing{code::kDeviceNodeMissing, HealthState::unhealthy,
+                                           "there is no `dev/neuron<N>`", "restart udev or reload the Neuron driver"};
+inline constexpr Reason kDeviceUnreachable{code::kDeviceUnreachable, HealthState::unhealthy,
+                                           "the driver cannot reach the device", kReplace};
+inline constexpr Reason kDeviceInvalid{code::kDeviceInvalid, HealthState::unhealthy,
+                                       "`reset` reads 2: the driver gave the device up",
+                                       "reboot; if it stays, replace the instance"};
+inline constexpr Reason kResetting{code::kResetting, HealthState::degraded, "`reset` reads 0: it is being reset", ""};
+inline constexpr Reason kSramEccUncorrected{code::kSramEccUncorrected, HealthState::unhealthy,
+                                            "uncorrected SRAM errors", kReplace};
+inline constexpr Reason kMemEccUncorrected{code::kMemEccUncorrected, HealthState::unhealthy,
+                                           "uncorrected HBM errors that cannot be repaired", kReplace};
+inline constexpr Reason kMemEccRepairable{code::kMemEccRepairable, HealthState::unhealthy, "repairable HBM errors",
+                                          kReload};
+inline constexpr Reason kUnhealthyComponents{code::kUnhealthyComponents, HealthState::unhealthy,
+                                             "the driver names unhealthy parts", kReplace};
+inline constexpr Reason kHeartbeatStuck{code::kHeartbeatStuck, HealthState::unhealthy,
+                                        "its heartbeat stands still while those of other devices go on",
+                                        "drain the node and reboot; if it stays, replace the instance"};
+inline constexpr Reason kHeartbeatsStuck{code::kHeartbeatStuck, HealthState::degraded,
+                                         "all heartbeats stand still: it may as well be the driver", kReload};
+
+inline constexpr Reason kHwError{code::kHwError, HealthState::unhealthy, "a core counted new hardware errors",
+                                 kReplace};
+inline constexpr Reason kHwNcUeError{code::kHwNcUeError, HealthState::unhealthy,
+                                     "a core counted new uncorrected errors of its own", kReplace};
+inline constexpr Reason kHwHbmUeError{code::kHwHbmUeError, HealthState::unhealthy,
+                                      "a core met new uncorrected HBM errors", kReplace};
+inline constexpr Reason kHwDmaAbortError{code::kHwDmaAbortError, HealthState::unhealthy, "a core met new DMA aborts",
+                                         kReplace};
+inline constexpr Reason kHwRepairableHbmUeError{code::kHwRepairableHbmUeError, HealthState::unhealthy,
+                                                "a core met new repairable HBM errors", kReload};
+inline constexpr Reason kCoreMissing{
+    code::kCoreMissing, HealthState::unhealthy, "`core_count` counts a core that has no folder",
+    "nothing where it was masked out (module parameter dev_nc_map); else reload the driver"};
+
+inline constexpr Reason kUnknownLayout{code::kUnknownLayout, HealthState::unknown,
+                                       "the driver's files are none that are known", "update the agent"};
+inline constexpr Reason kReadsAllOnes{code::kReadsAllOnes, HealthState::unknown,
+                                      "error counts read 65535, as of a device that left the bus", kLookAtLog};
+inline constexpr Reason kNoSignals{code::kNoSignals, HealthState::unknown, "the driver shows no health files", ""};
+inline constexpr Reason kSignalUnreadable{
+    code::kSignalUnreadable, HealthState::unknown,
+    "health files that it should have are missing, cannot be read or make no sense",
+    "look at the kernel log; if it stays, reload the Neuron driver"};
+inline constexpr Reason kSignalsMissing{
+    code::kSignalsMissing, HealthState::unknown,
+    "no device of the chip shows health files that this driver should have on it",
+    "look at the kernel log and reload the Neuron driver; if it stays, update the agent"};
+
+inline constexpr Reason kEfaVanished{code::kEfaVanished, HealthState::unhealthy,
+                                     "it was there and has left the PCI bus", kRebootOrReplace};
+inline constexpr Reason kEfaDriverUnbound{code::kEfaDriverUnbound, HealthState::unhealthy,
+                                          "no efa driver is bound to it",
+                                          "load the efa driver, or bind it to the function"};
+inline constexpr Reason kRdmaDeviceMissing{code::kRdmaDeviceMissing, HealthState::unhealthy,
+                                           "the driver is bound but shows no RDMA device", kLookAtLog};
+inline constexpr Reason kIbUverbsNotLoaded{
+    code::kIbUverbsNotLoaded, HealthState::unhealthy, "no interface has a verbs device: `ib_uverbs` is not loaded",
+    "run: modprobe ib_uverbs; to keep it, name ib_uverbs in /etc/modules-load.d/efa.conf"};
+inline constexpr Reason kVerbsDevicesMissing{
+    code::kVerbsDevicesMissing, HealthState::unhealthy, "`ib_uverbs` is loaded, but no interface has a verbs device",
+    "reload the modules: modprobe -r efa ib_uverbs; modprobe ib_uverbs; modprobe efa"};
+inline constexpr Reason kVerbsMissing{code::kVerbsMissing, HealthState::unhealthy, "this interface has no verbs device",
+                                      "reload the efa driver"};
+inline constexpr Reason kVerbsNodeMissing{code::kVerbsNodeMissing, HealthState::unhealthy,
+                                          "its verbs device has no node in `dev/infiniband`",
+                                          "restart udev or reload ib_uverbs"};
+inline constexpr Reason kNoCompletionCmds{code::kNoCompletionCmds, HealthState::unhealthy,
+                                          "the device left new commands of the driver unanswered",
+                                          "look at the kernel log; reload the efa driver, or replace the instance"};
+inline constexpr Reason kNoPeerMemory{code::kNoPeerMemory, HealthState::degraded,
+                                      "`p2p` is empty: no RDMA to and from Neuron memory",
+                                      "load the Neuron driver, or update the efa driver"};
+}  // namespace reasons
+
+// All of them, in the order of docs/health.md. Static lifetime, any thread.
+[[nodiscard]] std::span<const Reason> all_reasons();
+
+// The verdict for that reason. `sentence`: what was seen, with the value and the path.
+[[nodiscard]] model::Health verdict(const Reason& reason, std::string sentence);
+
+[[nodiscard]] model::Health healthy();  // without reason, sentence and action
+
+}  // namespace neuron::health

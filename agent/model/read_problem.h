@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace neuron::model {
+
+// What kind of thing could not be read, for those who decide on it; people read sentence().
+enum class ProblemKind {
+  file,               // a file, link or folder that cannot be read, or whose text makes no sense
+  health_file,        // the same of a file that a device's health rests on (agent/health/signals.h)
+  lnc_file,           // opt/aws/neuron/logical_nc_config: not read, not understood, or not for these chips
+  no_device,          // the driver is loaded but shows no device
+  unknown_layout,     // the driver's files are none that are known
+  absent_neighbours,  // a device names neighbours that are not there; `detail` is their list, "3,7"
+  missing_signals,    // health files that no device of a chip shows though the driver should have them
+  unanswered,         // a part of the scan that has not come back; it has no path
+};
+
+// Something of the machine that could not be read though it should, or made no sense. Passive data.
+struct ReadProblem {
+  ProblemKind kind = ProblemKind::file;
+  std::string path;    // below the root; of several files a pattern; "" where there is none
+  std::string detail;  // what is wrong with it, printable
+  friend bool operator==(const ReadProblem&, const ReadProblem&) = default;
+};
+
+// What is wrong, without the path: "not a number", "names devices that are not there: 3,7".
+[[nodiscard]] std::string what_is_wrong(const ReadProblem& problem);
+
+// One line for people: "<path>: <what is wrong>".
+[[nodiscard]] std::string sentence(const ReadProblem& problem);
+[[nodiscard]] std::vector<std::string> sentences(const std::vector<ReadProblem>& problems);  // in their order
+
+}  // namespace neuron::model

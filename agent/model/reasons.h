@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string_view>
+
+// The codes of model::Health::reason and of the findings of `neuron-agent check` that say the same: stable texts that
+// users and their alerts see. What each means, and what to do about it, is agent/health/reasons.h.
+namespace neuron::model::reason {
+
+// Of a device as a whole.
+inline constexpr std::string_view kDeviceVanished = "device_vanished";
+inline constexpr std::string_view kNotAnswering = "not_answering";  // of interfaces too
+inline constexpr std::string_view kNothingReadable = "nothing_readable";
+inline constexpr std::string_view kDeviceNodeMissing = "device_node_missing";
+inline constexpr std::string_view kDeviceUnreachable = "device_unreachable";
+inline constexpr std::string_view kDeviceInvalid = "device_invalid";
+inline constexpr std::string_view kResetting = "resetting";
+inline constexpr std::string_view kSramEccUncorrected = "sram_ecc_uncorrected";
+inline constexpr std::string_view kMemEccUncorrected = "mem_ecc_uncorrected";
+inline constexpr std::string_view kMemEccRepairable = "mem_ecc_repairable_uncorrected";
+inline constexpr std::string_view kUnhealthyComponents = "unhealthy_components";
+inline constexpr std::string_view kHeartbeatStuck = "heartbeat_stuck";
+
+// Of what its cores counted.
+inline constexpr std::string_view kHwError = "hw_error";
+inline constexpr std::string_view kHwNcUeError = "hw_nc_ue_error";
+inline constexpr std::string_view kHwHbmUeError = "hw_hbm_ue_error";
+inline constexpr std::string_view kHwDmaAbortError = "hw_dma_abort_error";
+inline constexpr std::string_view kHwRepairableHbmUeError = "hw_repairable_hbm_ue_error";
+inline constexpr std::string_view kCoreMissing = "core_missing";
+
+// Of what is not known of a device.
+inline constexpr std::string_view kUnknownLayout = "unknown_layout";
+inline constexpr std::string_view kReadsAllOnes = "reads_all_ones";
+inline constexpr std::string_view kNoSignals = "no_signals";
+inline constexpr std::string_view kSignalUnreadable = "signal_unreadable";
+inline constexpr std::string_view kSignalsMissing = "signals_missing";
+
+// Of EFA interfaces.
+inline constexpr std::string_view kEfaVanished = "efa_vanished";
+inline constexpr std::string_view kEfaDriverUnbound = "efa_driver_unbound";
+inline constexpr std::string_view kRdmaDeviceMissing = "rdma_device_missing";
+inline constexpr std::string_view kIbUverbsNotLoaded = "ib_uverbs_not_loaded";
+inline constexpr std::string_view kVerbsDevicesMissing = "verbs_devices_missing";
+inline constexpr std::string_view kVerbsMissing = "verbs_missing";
+inline constexpr std::string_view kVerbsNodeMissing = "verbs_node_missing";
+inline constexpr std::string_view kNoCompletionCmds = "no_completion_cmds";
+inline constexpr std::string_view kNoPeerMemory = "no_peer_memory";
+
+}  // namespace neuron::model::reason

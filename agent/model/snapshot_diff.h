@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/model/host_scan.h"
+
+// What is different between two states of a node. Pure.
+namespace neuron::model {
+
+// `host` without what moves by itself and has been taken into account once health is assessed: signals, counters of
+// cores and interfaces, memory in use. What is left is what a generation stands for (model::Snapshot): inventory,
+// health, what cannot be read, and who has a device open.
+[[nodiscard]] HostScan without_counters(HostScan host);
+
+// A device or an interface.
+struct UnitChange {
+  enum class Kind {
+    appeared,  // it was not there, or had vanished
+    left,      // it has vanished, or is not listed any more
+    health,    // it was and is there, and its health is another
+  };
+  Kind kind = Kind::health;
+  std::string name;  // "neuron3"; the RDMA name of an interface, else its PCI address
+  Health before;     // not assessed where it was not listed
+  Health after;      // with reason, sentence and action; not assessed where it is not listed
+  friend bool operator==(const UnitChange&, const UnitChange&) = default;
+};
+
+struct SnapshotDiff {
+  std::vector<UnitChange> units;  // devices by index, then interfaces by address
+  bool problems = false;          // what cannot be read is something else
+  friend bool operator==(const SnapshotDiff&, const SnapshotDiff&) = default;
+};
+
+// Of two assessed hosts; an empty `before` means that everything appears.
+[[nodiscard]] SnapshotDiff diff(const HostScan& before, const HostScan& after);
+
+}  // namespace neuron::model

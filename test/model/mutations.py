@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Does the model check notice when the gate or the ledger is wrong? Each mutation is made in a copy of the sources, which
+is built; then model_check must find a broken rule.
+
+usage: mutations.py SOURCE_ROOT WORK_DIRECTORY [--runs N]     exit status 1 when one was not noticed; the last line counts
+"""
+import os
+import shutil
+import subprocess
+import sys
+
+GATE = "plugin/device/admissions.cpp"
+LEDGER = "agent/holdings/ledger.cpp"
+DESK = "plugin/device/allocation_desk.cpp"
+
+# What goes wrong, where, and the text that is replaced: it must be there exactly once.
+MUTATIONS = [
+    ("an answer does not wait for lists that are on their way", GATE,
+     "if (handing_ == 0 && (on_the_way_ == 0 || never_written_)) {", "if (handing_ == 0 || never_written_) {"),
+    ("lists go out between two answers of a container", GATE,
+     "return answering_ > 0 || answers_wait() || open_mark_ != 0;", "return answering_ > 0 || answers_wait();"),
+    ("a write counts for two lists", GATE,
+     "on_the_way_ = std::max(on_the_way_ - 1, 0);", "on_the_way_ = std::max(on_the_way_ - 2, 0);"),
+    ("an answer in doubt does not wait for the list that is sent for it", GATE,
+     "const bool offered = one.kind == Kind::answer || one.list_offered;", "const bool offered = true;"),
+    ("List ends what the kubelet has not written yet", LEDGER,
+     "const bool unwritten = old.mark != 0 && old.mark == shown.stored_mark;", "const bool unwritten = false;"),
+    ("what the checkpoint shows is forgotten", LEDGER,
+     "return bounded(std::move(current));", "current.clear();\n  return bounded(std::move(current));"),
+    ("another container's cores are no obstacle", LEDGER,
+     "const std::vector<int> both = common(holding.cores, cores);",
+     "const std::vector<int> both = common(holding.cores, {cores.front()});"),
+    ("cores held through another name are offered", LEDGER,
+     "if (holding.resource != resource) blocked.insert(holding.cores.begin(), holding.cores.end());",
+     "if (holding.resource != resource && holding.holder.empty()) blocked.insert(holding.cores.begin(), holding.cores.end());"),
+    ("one container gets other cores under its second name", DESK,
+     "first != nullptr && first->cores != silicon.cores) {", "first != nullptr && first->cores.size() > 64) {"),
+    ("a pod that was refused keeps its admission", DESK,
+     "if (!answer) ledger_.forget_admission(mark);", "if (!answer && mark == 1) ledger_.forget_admission(mark);"),
+]
+
+
+def run(command, **options):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **options)
+
+
+def main():
+    if len(sys.argv) not in (3, 5):
+        print(__doc__, file=sys.stderr)
+        return 2
+    root, work = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    runs = sys.argv[4] if len(sys.argv) == 5 else "500"
+    source, build = os.path.join(work, "source"), os.path.join(work, "build")
+    shutil.rmtree(source, ignore_errors=True)
+    shutil.copytree(root, source, symlinks=True, ignore=shutil.ignore_patterns("build", ".git"))
+    configured = run(["cmake", "--preset", "release", "-B", build], cwd=source)
+    if configured.returncode != 0:
+        print(configured.stdout)
+        return 1
+    unnoticed = 0
+    for what, path, old, new in MUTATIONS:
+        path = os.path.join(source, path)
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        if text.count(old) != 1:
+            print(f"UNKNOWN: {what}: its text is {text.count(old)} times in {path}")
+            unnoticed += 1
+            continue
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace(old, new))
+        built = run(["cmake", "--build", build, "--target", "model_check"], cwd=source)
+        checked = run([os.path.join(build, "test/model_check"), "--runs", runs, "--events", "2000"]) if built.returncode == 0 else built
+        noticed = built.returncode == 0 and checked.returncode == 1 and "broke a rule" in checked.stdout
+        reason = checked.stdout.strip().splitlines()[-1] if checked.stdout.strip() else ""
+        print(f"{'noticed' if noticed else 'NOT NOTICED'}: {what}: {reason[:150]}", flush=True)
+        unnoticed += not noticed
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    print(f"{len(MUTATIONS) - unnoticed} passed, {unnoticed} failed")
+    return 1 if unnoticed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+#include "tools/neuron-agent/inventory_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <memory>
+#include <sstream>
+#include <utility>
+
+namespace neuron::agent {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Takes what is logged as long as it lives.
+class InventoryLogTest : public ::testing::Test {
+ protected:
+  InventoryLogTest() : before_(spdlog::default_logger()) {
+    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(text_, true);
+    auto logger = std::make_shared<spdlog::logger>("inventory", std::move(sink));
+    logger->set_pattern("%l %v");
+    spdlog::set_default_logger(std::move(logger));
+  }
+  ~InventoryLogTest() override { spdlog::set_default_logger(before_); }
+
+  std::string said_of(const model::HostScan& host) {
+    auto snapshot = std::make_shared<model::Snapshot>();
+    snapshot->host = host;
+    log_(std::move(snapshot));
+    return std::exchange(text_, std::ostringstream()).str();
+  }
+
+ private:
+  std::shared_ptr<spdlog::logger> before_;
+  std::ostringstream text_;
+  InventoryLog log_{core::OfferPolicy{}};
+};
+
+model::HostScan small_node() {
+  model::HostScan host;
+  host.instance_type = "trn1.2xlarge";
+  host.driver_version = "2.30.2.0";
+  host.devices.emplace_back().node_present = true;
+  host.efas.emplace_back().name = "rdmap16s25";
+  return host;
+}
+
+TEST_F(InventoryLogTest, DescribesTheNodeOnceAndAgainWhenItIsAnother) {
+  model::HostScan host = small_node();
+  EXPECT_THAT(said_of(host),
+              HasSubstr("info node instance-type=trn1.2xlarge driver=2.30.2.0 layout=none devices=1 efas=1\n"));
+  host.devices[0].health.state = model::HealthState::healthy;
+  EXPECT_EQ(said_of(host), "") << "health is told where units are";
+  host.devices.clear();
+  EXPECT_THAT(said_of(host), HasSubstr("devices=0 efas=1\nwarning 0 of 1 Neuron devices of a trn1.2xlarge are here"));
+}
+
+TEST_F(InventoryLogTest, ABareNodeIsToldOnce) {
+  model::HostScan host;
+  EXPECT_THAT(said_of(host), HasSubstr("info no Neuron device and no EFA interface here; nothing is advertised"));
+  host.driver_version = "2.30.2.0";
+  EXPECT_THAT(said_of(host), Not(HasSubstr("nothing is advertised")));
+}
+
+TEST_F(InventoryLogTest, ProblemsAreToldWhenTheyChangeOfInterfacesToo) {
+  model::HostScan host = small_node();
+  (void)said_of(host);
+  host.devices[0].problems = {{model::ProblemKind::file, "sys/a", "not a number"}};
+  EXPECT_EQ(said_of(host), "warning neuron0 problem=\"sys/a: not a number\"\n");
+  EXPECT_EQ(said_of(host), "");
+  host.devices[0].problems.clear();
+  host.efas[0].problems = {{model::ProblemKind::file, "sys/b", "Is a directory"}};
+  EXPECT_EQ(said_of(host), "warning efa=rdmap16s25 problem=\"sys/b: Is a directory\"\n");
+  host.efas[0].problems.clear();
+  EXPECT_EQ(said_of(host), "");
+}
+
+}  // namespace
+}  // namespace neuron::agent

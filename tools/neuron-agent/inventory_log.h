@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+
+#include "agent/core/offer_policy.h"
+#include "agent/model/snapshot.h"
+
+namespace neuron::agent {
+
+// Warns of devices and interfaces that the instance type has and the node does not show.
+void log_missing(const model::HostScan& host);
+
+// Warns of each thing that cannot be read.
+void log_problems(const model::HostScan& host);
+
+// What the machine looks like, said when it changes in kind, not with every counter. One thread.
+class InventoryLog {
+ public:
+  explicit InventoryLog(core::OfferPolicy offer) : offer_(std::move(offer)) {}
+  void operator()(model::SnapshotPtr snapshot);
+
+ private:
+  void log_offer(const model::HostScan& host);
+
+  core::OfferPolicy offer_;
+  model::SnapshotPtr last_;  // null before the first
+  std::string last_node_;    // how the node was last described
+  std::string last_offer_;
+};
+
+}  // namespace neuron::agent
