@@ -3,14 +3,15 @@
 #   usage: test/deep.sh [--minutes N] [--seed S] [--only SUITE] [DIRECTORY]
 #   --minutes   for each suite; without it each runs until its own counts are reached (admissions: 100,000 pods and 1,000
 #               kubelet restarts, about 20 minutes on two cores; attack: ten minutes; cluster and image:
-#               half an hour each, whatever is said; chaos: an hour)
+#               half an hour each, whatever is said; chaos: an hour; model: ten million events, about ten minutes,
+#               and each mutation of the gate and the ledger, some minutes more)
 #   --seed      draws the same again, as far as a suite's times allow; without it each suite draws its own and prints it
-#   --only      one suite: admissions, attack, cluster, chaos, image
+#   --only      one suite: admissions, attack, cluster, chaos, image, model
 # DIRECTORY has the programs (else build/release/bin, which must be built; the attacks are taken from beside it). Needs what
 # the suites need: see test/admissions/run.sh and test/cluster/run.sh. The last line is "N passed, N failed, N skipped".
 set -u
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
-suites="admissions attack cluster chaos image"
+suites="admissions attack cluster chaos image model"
 minutes="" seed="" only="" bin=$root/build/release/bin
 while [ $# -gt 0 ]; do
   case $1 in
@@ -19,7 +20,7 @@ while [ $# -gt 0 ]; do
       declare "${1#--}=$2"
       shift 2
       ;;
-    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "test/deep.sh: unknown option $1 (--help lists them)" >&2; exit 2 ;;
     *) bin=$1; shift ;;
   esac
@@ -73,6 +74,20 @@ chaos_suite() {
 # Builds a second time from nothing and compares, and for arm64, started under qemu.
 image_suite() {
   "$root/test/image/run.sh" --deep
+}
+
+# Random events at ten times the length of ctest's, and whether the check notices a gate or a ledger that is wrong.
+model_suite() {
+  local program=${bin%/bin}/test/model_check status=0
+  if [ ! -x "$program" ]; then
+    echo "SKIPPED: model: $program is not built"
+    echo "0 passed, 0 failed, 1 skipped"
+    return
+  fi
+  "$program" --runs 5000 --events 2000 ${seed:+--first-seed "$seed"} || status=1
+  python3 "$root/test/model/mutations.py" "$root" "$root/build/mutations" | tee "$logs/mutations.log" || status=1
+  awk -v model="$status" '/^[0-9]+ passed, [0-9]+ failed$/ { passed = $1; failed = $3 }
+    END { printf "%d passed, %d failed, 0 skipped\n", passed + !model, failed + model }' "$logs/mutations.log"
 }
 
 for suite in $suites; do

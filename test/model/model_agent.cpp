@@ -60,9 +60,7 @@ class ModelAgent::Socket final : public plugin::ResourceServer, public PluginSoc
     const model::Resource resource = resource_;
     agent->wait_for([&](plugin::AdmissionGate::Go go) { agent->admissions_.answer(resource, std::move(go)); });
     if (!alive.expired() && agent->desk_.doubtful(resource, ids)) {
-      ++agent->answers_in_doubt_;
       agent->wait_for([&](plugin::AdmissionGate::Go go) { agent->admissions_.doubt(resource, std::move(go)); });
-      --agent->answers_in_doubt_;
     }
     const Result<plugin::ContainerAnswer> answer = agent->desk_.allocate(resource, ids);
     agent->admissions_.answered(answer ? plugin::Admissions::Outcome::given : plugin::Admissions::Outcome::refused);

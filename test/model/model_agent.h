@@ -48,7 +48,6 @@ class ModelAgent : public plugin::KubeletPort, public std::enable_shared_from_th
 
   // True once it knows who holds what and may answer.
   [[nodiscard]] bool serving() const { return manager_.knows_holders() && desk_.view() != nullptr; }
-  [[nodiscard]] bool asks_by_list() const { return answers_in_doubt_ > 0; }  // a list now is for an Allocate in doubt
   [[nodiscard]] const plugin::AllocationDesk& desk() const { return desk_; }
 
   // plugin::KubeletPort
@@ -74,7 +73,6 @@ class ModelAgent : public plugin::KubeletPort, public std::enable_shared_from_th
   std::string name_;
   std::uint64_t kubelets_ = 1;  // that were met
   int endpoints_made_ = 0;
-  int answers_in_doubt_ = 0;
   std::map<std::string, Socket*> sockets_;  // that exist
   plugin::AllocationDesk desk_{world_.response, [this] { return world_.checkpoint.mark(); }, world_.time, world_.offer};
   plugin::AdmissionGate admissions_{world_.time, [this] { return world_.checkpoint.mark(); }, [this] { wake(); }};

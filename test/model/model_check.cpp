@@ -59,7 +59,6 @@ void print(const Tally& tally, const Arguments& arguments) {
              tally.truth.containers, tally.admitted_both);
   fmt::print("excepted: {} pairs given one id by the kubelet itself, {} containers a restarted kubelet had forgotten\n",
              tally.truth.double_given, tally.truth.forgotten);
-  fmt::print("excepted: {} containers with two silicons, a list having been sent between their answers\n", tally.split);
   fmt::print("moments at which the agent did not know of a running container: {}, the longest {} ms\n",
              tally.ledger_gaps, tally.longest_gap_ms);
   for (const auto& [kind, count] : tally.offers) fmt::print("agents that offer {}: {}\n", kind, count);

@@ -118,10 +118,6 @@ void Truth::end(const std::string& pod) {
   std::erase_if(containers_, [&](const Container& one) { return one.pod == pod; });
 }
 
-void Truth::except(const std::string& pod) {
-  for (Container& one : containers_) one.excepted = one.excepted || one.pod == pod;
-}
-
 void Truth::keep_known(const std::vector<sim::PodView>& known) {
   std::set<std::string> entries;
   for (const sim::PodView& pod : known) {

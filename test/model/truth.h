@@ -36,7 +36,6 @@ class Truth {
   // The pod's containers start. A sentence when that breaks a rule.
   [[nodiscard]] std::optional<std::string> start(const sim::PodSpec& spec, const sim::PodResult& result);
   void end(const std::string& pod);
-  void except(const std::string& pod);  // its containers are not judged any more
   // A restarted kubelet knows only the ids in `known`.
   void keep_known(const std::vector<sim::PodView>& known);
 

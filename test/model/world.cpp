@@ -49,7 +49,6 @@ void Tally::add(const Tally& other) {
   late_writes += other.late_writes;
   for (const auto& [kind, count] : other.offers) offers[kind] += count;
   for (const auto& [kind, count] : other.refused) refused[kind] += count;
-  split += other.split;
   ledger_gaps += other.ledger_gaps;
   longest_gap_ms = std::max(longest_gap_ms, other.longest_gap_ms);
   oldest_refusal_ms = std::max(oldest_refusal_ms, other.oldest_refusal_ms);
@@ -209,7 +208,6 @@ void World::list(AgentWorld::Listed answer) {
 }
 
 void World::send(model::Resource resource, const plugin::UnitListPtr& list) {
-  if (!admitting_.empty() && !(agent_ && agent_->asks_by_list())) split_ = true;
   last_delivery_ = std::max(last_delivery_, time_.now() + soon(100, 3000));
   time_.after(last_delivery_ - time_.now(), [this, resource, list, kubelet = kubelet_life_, agent = agent_life_] {
     if (kubelet != kubelet_life_ || agent != agent_life_ || !agent_ || !kubelet_up_) return;

@@ -24,8 +24,7 @@ struct Tally {
                 kubelet_starts = 0, late_writes = 0;
   std::map<std::string, std::uint64_t> refused;  // by kind of reason
   std::map<std::string, std::uint64_t> offers;   // agents started with both names, one, or a split
-  std::uint64_t split = 0;  // containers with two silicons: the agent sent a list in mid-admission, out of patience
-  std::uint64_t ledger_gaps = 0;  // moments at which the agent did not know of a running container
+  std::uint64_t ledger_gaps = 0;                 // moments at which the agent did not know of a running container
   std::int64_t longest_gap_ms = 0;
   std::int64_t oldest_refusal_ms = 0;  // a refusal for a holder that had ended: the longest time since
   Truth::Counts truth;
@@ -117,7 +116,6 @@ class World {
   std::shared_ptr<ModelAgent> agent_;
   bool kubelet_up_ = true;
   bool in_list_and_watch_ = false;
-  bool split_ = false;  // the agent ran out of patience and sent a list during this admission
   std::uint64_t kubelet_life_ = 0, agent_life_ = 0, checked_life_ = 0;
   SteadyTime last_delivery_{};
   std::uint64_t events_waiting_ = 0;  // of inotify: the checkpoint was written

@@ -66,7 +66,6 @@ void World::watch_ledger() {
 // those used otherwise.
 void World::check_lists() {
   if (!kubelet_up_ || !agent_ || broken_) return;
-  if (tally_.split > 0) return;  // a container with two silicons: nobody can say what it uses
   for (const model::Resource resource : model::kAllResources) {
     if (offer_.serves(resource) && !broken_) check_list(resource);
   }
