@@ -29,7 +29,6 @@ void Admissions::answered(Outcome outcome, holdings::AdmissionMark mark, SteadyT
   if (outcome == Outcome::refused) return;
   lists_.want(now);
   holders_.want(now + kAskAfterAnswer);
-  stalled_.want(now);
 }
 
 bool Admissions::begin_stream(Ticket ticket, model::Resource resource, SteadyTime now) {
@@ -66,13 +65,19 @@ void Admissions::want_holders_by(SteadyTime latest) {
   if (holders_.next().value_or(SteadyTime::max()) > latest) holders_.want(latest);
 }
 
+void Admissions::woke(SteadyTime now) {
+  woke_at_ = now;
+  lists_.woke(now);
+  holders_.woke(now);
+}
+
 Admissions::Due Admissions::due(const Look& before, SteadyTime now) {
   Due due;
   forget_late(now);
   if (before.answers == answers_ && before.mark != open_mark_) open_mark_ = 0;
   due.gone = ready(now);
   // A pod that the kubelet refused half-way leaves no checkpoint. One has to be made, or its units stay held.
-  if (stalled_.due(now, last_call_, false) && open_mark_ != 0) {
+  if (open_mark_ != 0 && now >= stalled_at()) {
     open_mark_ = 0;
     want_checkpoint(now);
   }
@@ -122,7 +127,7 @@ std::optional<SteadyTime> Admissions::next() const {
   };
   consider(lists_.next());
   consider(holders_.next());
-  consider(stalled_.next());
+  if (open_mark_ != 0) consider(stalled_at());
   for (const Waiting& one : waiting_) consider(one.until);
   return next;
 }

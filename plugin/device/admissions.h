@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -60,7 +61,7 @@ class Admissions {
   void want_holders(SteadyTime earliest) { holders_.want(earliest); }
   void want_holders_by(SteadyTime latest);  // unless they are asked for sooner anyway
   void asking_holders() { holders_.drop(); }
-  void woke(SteadyTime now) { holders_.woke(now); }  // the process did not run for a while
+  void woke(SteadyTime now);  // the process did not run for a while: calls of the kubelet may lie unread
 
   // What is to be known of the checkpoint before the writes so far are told by checkpoint_written(): an admission is
   // over when it has been written since the newest answer, and no such write is still untold, to be taken for a list's.
@@ -96,10 +97,12 @@ class Admissions {
   };
 
   void forget_late(SteadyTime now);
+  [[nodiscard]] SteadyTime stalled_at() const { return std::max(last_call_, woke_at_) + kStalled; }  // while it is open
   [[nodiscard]] bool may_go(const Waiting& one, SteadyTime now) const;
   void begin(const Waiting& one);
 
   SteadyTime last_call_{};
+  SteadyTime woke_at_{};
   int answering_ = 0;                      // answers that have begun
   std::uint64_t answers_ = 0;              // that were given
   holdings::AdmissionMark open_mark_ = 0;  // of the newest of them, until its admission is over
@@ -111,7 +114,6 @@ class Admissions {
   std::vector<Waiting> waiting_;  // oldest first
   IdleTimer lists_{kListDistance, kIdlePatience};
   IdleTimer holders_{kAskDistance, kIdlePatience};
-  IdleTimer stalled_{kStalled, kIdlePatience};  // to look whether an admission has stopped half-way
 };
 
 }  // namespace neuron::plugin

@@ -128,6 +128,31 @@ TEST_F(AdmissionsTest, AnAdmissionThatStopsHalfWayGetsACheckpointOfOurs) {
   EXPECT_TRUE(due.same_list);
 }
 
+TEST_F(AdmissionsTest, OnANodeThatIsNeverIdleAnAdmissionIsNotTakenForStalled) {
+  for (int i = 0; i < 20; ++i) {
+    give();
+    pass(200);
+    EXPECT_TRUE(admissions.open()) << i;
+    if (due().lists) admissions.handed();  // out of patience at last
+    EXPECT_TRUE(admissions.open()) << i;
+    written();
+    if (due().lists) admissions.handed();
+  }
+}
+
+// The kubelet's next question lies in the socket.
+TEST_F(AdmissionsTest, AnAdmissionIsNotOverBecauseTheProcessStoodStill) {
+  give();
+  pass(60000);
+  admissions.woke(now);
+  EXPECT_FALSE(due().lists);
+  EXPECT_TRUE(admissions.open());
+  pass(999);
+  EXPECT_FALSE(due().lists);
+  pass(1);
+  EXPECT_TRUE(due().lists);
+}
+
 TEST_F(AdmissionsTest, AnAnswerThatWasGivenAfterTheLookKeepsItsAdmissionOpen) {
   give();
   const auto before = admissions.look(mark);
