@@ -86,7 +86,7 @@ Admissions::Due Admissions::due(const Look& before, SteadyTime now) {
     due.lists = true;
     due.same_list = std::exchange(same_list_, false);
   }
-  due.holders = holders_.due(now, last_call_, answers_wait());
+  due.holders = holders_.due(now, last_call_, open());
   return due;
 }
 

@@ -20,7 +20,7 @@ namespace neuron::plugin {
 // container's as the one before by the checkpoint's mark alone, and three rules follow:
 // - no list goes out from the first answer of a container until its checkpoint is written: it would look like the end;
 // - no answer begins while a list is on its way into the checkpoint, nor while one is being handed out;
-// - List, which does not show a container before its admission is over, is asked when nobody calls.
+// - List, by which the kubelet forgets a container that is being admitted, is asked when none is and nobody calls.
 // None holds for ever: a list, a question and an answer go after a patience of their own.
 //
 // State and event in, what to do out: no lock, no clock, no I/O. `mark` is that of the checkpoint, 0 if there is none.

@@ -289,6 +289,15 @@ TEST_F(AdmissionsTest, HoldersAreAskedForAfterAnAnswerAndNotWhileOneWaits) {
   EXPECT_FALSE(due().holders);
 }
 
+TEST_F(AdmissionsTest, HoldersAreNotAskedForInMidAdmission) {
+  admissions.want_holders(now);
+  give();
+  pass(999);
+  EXPECT_FALSE(due().holders);
+  written();
+  EXPECT_TRUE(due().holders);
+}
+
 TEST_F(AdmissionsTest, WhatIsWantedByATimeReplacesOnlyWhatIsLater) {
   admissions.want_holders(now + milliseconds{100});
   admissions.want_holders_by(now + milliseconds{500});
