@@ -199,13 +199,8 @@ func (r *recorder) finish(nodes map[string]*cluster.Node) *judge.History {
 		life.Last = true
 		r.history.Lives = append(r.history.Lives, *life)
 	}
-	held := map[string]map[string][]string{}
-	for _, hold := range r.history.Holds {
-		held[hold.UID+" "+hold.Container] = hold.Units
-	}
 	for _, c := range r.history.Containers {
 		c.UID = r.uids[c.Pod]
-		c.Held = held[c.UID+" "+c.Name]
 		n := nodes[c.Node]
 		if !c.Reported {
 			r.read(n, c)
@@ -213,6 +208,7 @@ func (r *recorder) finish(nodes map[string]*cluster.Node) *judge.History {
 		if _, ended := n.ReportTimes(c.Pod, c.Name); ended.After(c.End) {
 			c.End = ended
 		}
+		c.Held = r.history.RecordOf(c)
 		if c.Held == nil && len(c.Ask) == 0 {
 			c.Held = map[string][]string{}
 		}

@@ -149,6 +149,25 @@ type History struct {
 	Footprints []Footprint
 }
 
+// RecordOf is what the kubelet had on record for a container when it last ran: a kubelet that admits the pod anew after a
+// reboot writes down other units for the same names. nil: nothing was seen.
+func (h *History) RecordOf(c *Container) map[string][]string {
+	var last *Hold
+	for i := range h.Holds {
+		hold := &h.Holds[i]
+		if hold.UID != c.UID || hold.Container != c.Name || hold.Begin.After(c.End) {
+			continue
+		}
+		if last == nil || hold.Begin.After(last.Begin) {
+			last = hold
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	return last.Units
+}
+
 // Bounds are how long things may take after the fault has ended, on this machine.
 type Bounds struct {
 	Serve    time.Duration // agent and kubelet run again: all is offered

@@ -76,6 +76,19 @@ func held(h *History, c *Container) {
 	h.Holds = append(h.Holds, Hold{Node: "n", UID: c.UID, Container: c.Name, Span: c.Span, Units: c.Held})
 }
 
+func TestTheRecordIsThatOfTheTimeWhenTheContainerRan(t *testing.T) {
+	h := small()
+	c := container("a", Neuron, 10, 20, "0")
+	held(h, c)
+	h.Holds = append(h.Holds, Hold{Node: "n", UID: c.UID, Container: c.Name, Span: span(60, 90), Units: map[string][]string{Neuron: {"1"}}})
+	if record := h.RecordOf(c); len(record[Neuron]) != 1 || record[Neuron][0] != "0" {
+		t.Errorf("%v is of the admission after a reboot", record)
+	}
+	if record := h.RecordOf(container("b", Neuron, 10, 20, "0")); record != nil {
+		t.Errorf("%v, and nothing was recorded", record)
+	}
+}
+
 func TestQuietHistory(t *testing.T) {
 	h := small()
 	held(h, container("a", Neuron, 10, 20, "0"))
