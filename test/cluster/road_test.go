@@ -54,7 +54,7 @@ func TestInstall(t *testing.T) {
 	expectReadyEverywhere(t, c, efaPod, 1)
 	reportStart(t, c, nodes, <-complete)
 	t.Run("Jobs", func(t *testing.T) { expectJobsPlaced(t, c, nodes) })
-	t.Run("NothingListens", func(t *testing.T) { expectNothingListens(t, nodes) })
+	t.Run("OnlyTheProbesListen", func(t *testing.T) { expectOnlyProbesListen(t, nodes) })
 
 	c.Shell(t, remove)
 	t.Run("NothingLeftBehind", func(t *testing.T) {
@@ -199,11 +199,14 @@ func expectWaits(t *testing.T, c *cluster.Cluster, w cluster.Workload) {
 	c.DeleteJob(t, w)
 }
 
-// expectNothingListens: the agent can be reached through the kubelet's directory alone.
-func expectNothingListens(t *testing.T, nodes []*cluster.Node) {
+// expectOnlyProbesListen: the agent can be reached through the kubelet's directory, and at port 8000 of its pod, where readiness
+// is told.
+func expectOnlyProbesListen(t *testing.T, nodes []*cluster.Node) {
+	port := fmt.Sprintf(":%04X", 8000) // as /proc/net/tcp writes it
 	for _, n := range nodes {
 		for _, pid := range n.ContainerProcesses("neuron-agent") {
-			if sockets, err := cluster.ListeningSockets(pid); err != nil || len(sockets) > 0 {
+			sockets, err := cluster.ListeningSockets(pid)
+			if err != nil || len(sockets) != 1 || !strings.HasSuffix(sockets[0], port) {
 				t.Errorf("%s: the agent's pod listens on %v (%v)", n.Name, sockets, err)
 			}
 		}

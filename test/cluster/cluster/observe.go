@@ -15,7 +15,7 @@ import (
 
 // Observe opens the kubelet's PodResources, until the node is rebooted. The caller closes it.
 func (n *Node) Observe() (*suite.PodResources, error) {
-	return suite.OpenPodResources(n.Disk(kubeletDir))
+	return suite.OpenPodResources(n.Disk(n.kubeletRoot()))
 }
 
 // Recorded is what the kubelet's checkpoint has of one container.
