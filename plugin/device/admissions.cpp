@@ -1,7 +1,7 @@
 #include "plugin/device/admissions.h"
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 namespace neuron::plugin {
 

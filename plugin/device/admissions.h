@@ -63,8 +63,9 @@ class Admissions {
   void asking_holders() { holders_.drop(); }
   void woke(SteadyTime now);  // the process did not run for a while: calls of the kubelet may lie unread
 
-  // What is to be known of the checkpoint before the writes so far are told by checkpoint_written(): an admission is
-  // over when it has been written since the newest answer, and no such write is still untold, to be taken for a list's.
+  // How things stood before checkpoint_written() told the writes so far. due() takes an admission for over only if the
+  // checkpoint had been written by then and no answer was made since: so no container's write is left untold, to be
+  // taken for that of a list.
   struct Look {
     holdings::AdmissionMark mark = 0;
     std::uint64_t answers = 0;
@@ -104,8 +105,8 @@ class Admissions {
   SteadyTime last_call_{};
   SteadyTime woke_at_{};
   int answering_ = 0;                      // answers that have begun
-  std::uint64_t answers_ = 0;              // that were given
-  holdings::AdmissionMark open_mark_ = 0;  // of the newest of them, until its admission is over
+  std::uint64_t answers_ = 0;              // so far, given or refused
+  holdings::AdmissionMark open_mark_ = 0;  // of the newest that was given, until its admission is over
   int handing_ = 0;                        // lists are being handed out
   int on_the_way_ = 0;                     // lists offered and not yet written
   SteadyTime last_offered_{};
