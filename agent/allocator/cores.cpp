@@ -79,9 +79,9 @@ class CoreChooser {
     for (int i = 0; i < graph_.size(); ++i) {
       if ((allowed & bit(i)) != 0 && free_[index(i)] == low_bits(per_device_)) whole_ |= bit(i);
     }
-    Wishes wishes = wishes_of(graph_, request_, size / per_device_);
-    wishes.reluctant &= whole_;  // nobody gets a partly used device through another resource
-    rater_.emplace(graph_, whole_, wishes);
+    Preferences preferences = preferences_of(graph_, request_, size / per_device_);
+    preferences.reluctant &= whole_;  // nobody gets a partly used device through another resource
+    rater_.emplace(graph_, whole_, preferences);
     if (size <= per_device_) within_one_device(size);
     const int least = std::max(2, (size + per_device_ - 1) / per_device_);
     for (int count = least; !best_ && count <= least + 1; ++count) over_devices(size, count);

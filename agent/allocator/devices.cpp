@@ -125,7 +125,7 @@ int nearest_of(const DeviceGraph& graph, const std::vector<int>& efas, Mask devi
   }));
 }
 
-Wishes wishes_of(const DeviceGraph& graph, const ChooseRequest& request, int size) {
+Preferences preferences_of(const DeviceGraph& graph, const ChooseRequest& request, int size) {
   return {request.prefer_efas, request.free_efas, efas_for(graph.topology(), size),
           graph.mask_of(request.reluctant_devices)};
 }
@@ -175,7 +175,7 @@ Choice choose_devices(const NodeTopology& topology, const ChooseRequest& request
   reason.kind = Reason::Kind::unrated;
   reason.units = question.size;
   if (wanted > 0) {
-    const Rater rater(graph, clean, wishes_of(graph, request, wanted));
+    const Rater rater(graph, clean, preferences_of(graph, request, wanted));
     const Mask picked = pick(graph, rater, pool, must, wanted);
     for (const int index : graph.indices_of(picked)) ids.push_back(index);
     if (static_cast<int>(ids.size()) == question.size && wanted == question.size) reason.kind = kind_of(graph, picked);

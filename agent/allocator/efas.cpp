@@ -100,10 +100,10 @@ class LikelyDevices {
   LikelyDevices(const NodeTopology& topology, const ChooseRequest& request, const Ids& available, const Ids& must,
                 int efas)
       : topology_(topology), graph_(topology), free_(graph_.mask_of(request.free_devices)) {
-    wishes_.free_efas = available;
-    wishes_.efas = efas;
+    preferences_.free_efas = available;
+    preferences_.efas = efas;
     for (const int efa : must) must_ |= graph_.mask_of(efa_at(topology, efa).near_devices) & free_;
-    rater_.emplace(graph_, free_, wishes_);
+    rater_.emplace(graph_, free_, preferences_);
   }
 
   // Ascending; empty when there are none, or none with an available EFA nearby.
@@ -135,7 +135,7 @@ class LikelyDevices {
 
   // Without repetitions, most likely first; those that are there no more are left out. Not empty if any device is free.
   [[nodiscard]] Ids sizes_of(Ids likely) const {
-    const int usual = devices_for(topology_, wishes_.efas);
+    const int usual = devices_for(topology_, preferences_.efas);
     const int count = std::popcount(free_);
     if (usual == 0 || count == 0) return {};
     if (likely.size() > kMostSizes) likely.resize(kMostSizes);
@@ -173,7 +173,7 @@ class LikelyDevices {
   const DeviceGraph graph_;
   Mask free_ = 0;
   Mask must_ = 0;
-  Wishes wishes_;
+  Preferences preferences_;
   std::optional<Rater> rater_;
 };
 

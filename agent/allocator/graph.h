@@ -78,7 +78,7 @@ using Score = std::array<int, 11>;
 inline constexpr std::size_t kReluctant = 0, kMisses = 1, kHops = 2, kNear = 3;  // the first entries of a Score
 
 // What one question asks of a set beside its own shape.
-struct Wishes {
+struct Preferences {
   std::vector<int> prefer_efas;  // given to the same container already; wins over free_efas
   std::vector<int> free_efas;    // of which the container may ask for `efas`
   int efas = 0;
@@ -89,14 +89,14 @@ struct Wishes {
 class Rater {
  public:
   // `free`: what could be given to others as whole devices.
-  Rater(const DeviceGraph& graph, Mask free, const Wishes& wishes);
+  Rater(const DeviceGraph& graph, Mask free, const Preferences& preferences);
 
   // `hop_sum` is graph.hop_sum(devices), which a search knows already.
   [[nodiscard]] Score rate(Mask devices, int hop_sum) const;
   [[nodiscard]] int whole_groups_left(Mask devices, int level) const;
 
   // For searches: what a set and all sets that hold it can still reach.
-  [[nodiscard]] bool has_wishes() const { return wanted_ > 0 || reluctant_ != 0; }
+  [[nodiscard]] bool has_preferences() const { return wanted_ > 0 || reluctant_ != 0; }
   [[nodiscard]] Mask reluctant() const { return reluctant_; }
   [[nodiscard]] Mask wanted_near(int position) const { return near_[static_cast<std::size_t>(position)]; }  // of EFAs
   [[nodiscard]] int misses(int near_efas) const { return wanted_ > near_efas ? wanted_ - near_efas : 0; }
@@ -153,7 +153,7 @@ struct Limit {
                                     const Score& limit);
 
 // What the question says about whole devices, `size` of them.
-[[nodiscard]] Wishes wishes_of(const DeviceGraph& graph, const ChooseRequest& request, int size);
+[[nodiscard]] Preferences preferences_of(const DeviceGraph& graph, const ChooseRequest& request, int size);
 
 // best_subset for pools beyond the exact limit (docs/allocation-rules.md says how good it is).
 [[nodiscard]] Mask grown_subset(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size);

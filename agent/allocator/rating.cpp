@@ -37,10 +37,10 @@ int devices_for(const NodeTopology& topology, int efas) {
   return near_efas == 0 ? 0 : std::max(1, efas * near_devices / near_efas);
 }
 
-Rater::Rater(const DeviceGraph& graph, Mask free, const Wishes& wishes)
-    : graph_(graph), free_(free), reluctant_(wishes.reluctant) {
+Rater::Rater(const DeviceGraph& graph, Mask free, const Preferences& preferences)
+    : graph_(graph), free_(free), reluctant_(preferences.reluctant) {
   const auto count = static_cast<int>(graph.topology().efas.size());
-  for (const int efa : wishes.prefer_efas) {
+  for (const int efa : preferences.prefer_efas) {
     if (efa < 0 || efa >= count) continue;
     Rings rings{};
     for (int i = 0; i < graph.size(); ++i) {
@@ -51,10 +51,10 @@ Rater::Rater(const DeviceGraph& graph, Mask free, const Wishes& wishes)
   }
   const bool given = !efas_.empty();
   Mask counted = 0;
-  for (const int efa : given ? wishes.prefer_efas : wishes.free_efas) {
+  for (const int efa : given ? preferences.prefer_efas : preferences.free_efas) {
     if (efa >= 0 && efa < std::min(count, kMaxEfas)) counted |= bit(efa);
   }
-  if (counted != 0) wanted_ = given ? std::popcount(counted) : std::max(0, wishes.efas);
+  if (counted != 0) wanted_ = given ? std::popcount(counted) : std::max(0, preferences.efas);
   for (int i = 0; i < graph.size() && wanted_ > 0; ++i) {
     for (const int efa : graph.device(i).near_efas) {
       if (efa < 0 || efa >= kMaxEfas || (counted & bit(efa)) == 0) continue;

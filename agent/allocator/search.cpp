@@ -45,7 +45,7 @@ class Search {
   void limit_to(const Score& score) {
     limited_ = true;
     best_score_ = score;
-    set_wishes_met();
+    set_preferences_met();
   }
 
   [[nodiscard]] std::optional<Mask> run() {
@@ -87,7 +87,7 @@ class Search {
     int least = -1;
     int choice = -1;
     Mask near = 0;
-    for (Mask rest = rater_.has_wishes() ? set : 0; rest != 0; rest &= rest - 1) {
+    for (Mask rest = rater_.has_preferences() ? set : 0; rest != 0; rest &= rest - 1) {
       near |= rater_.wanted_near(std::countr_zero(rest));
     }
     const bool more = rater_.misses(std::popcount(near)) > 0;
@@ -119,20 +119,20 @@ class Search {
     }
     best_ = set;
     best_score_ = score;
-    set_wishes_met();
+    set_preferences_met();
   }
 
-  void set_wishes_met() {
-    wishes_met_ = best_score_[kReluctant] == least_reluctant_ && best_score_[kMisses] == least_misses_;
+  void set_preferences_met() {
+    preferences_met_ = best_score_[kReluctant] == least_reluctant_ && best_score_[kMisses] == least_misses_;
   }
 
   // Whether no set that holds `part`, `left` more of the candidates from `from` on, and has at least `hops`, can be as
   // good as the best so far.
   [[nodiscard]] bool hopeless(const Part& part, std::size_t from, int left, int hops) const {
     if (!best_ && !limited_) return false;
-    if (wishes_met_) {
+    if (preferences_met_) {
       if (hops > best_score_[kHops]) return true;
-      if (!rater_.has_wishes()) return false;
+      if (!rater_.has_preferences()) return false;
     }
     const int reluctant = count_of(part.set & rater_.reluctant()) + std::max(0, left - clean_from_[from]);
     if (reluctant != best_score_[kReluctant]) return reluctant > best_score_[kReluctant];
@@ -173,7 +173,7 @@ class Search {
   Mask near_must_ = 0;
   int least_reluctant_ = 0;  // no set has less of it
   int least_misses_ = 0;
-  bool wishes_met_ = false;  // the best so far has as little of both as can be
+  bool preferences_met_ = false;  // the best so far has as little of both as can be
   bool limited_ = false;
   std::optional<Mask> best_;
   Score best_score_{};  // of best_, before there is one the limit

@@ -29,7 +29,7 @@ bool OfferPolicy::serves(model::Resource resource) const {
 
 bool OfferPolicy::offers(model::Resource resource, int device) const {
   if (!serves(resource)) return false;
-  if (!model::is_silicon(resource) || !split) return true;
+  if (!model::has_cores(resource) || !split) return true;
   return split->contains(device) == (resource == model::Resource::neuroncore);
 }
 

@@ -9,7 +9,7 @@
 #include "agent/model/resource.h"
 
 // Which devices a node offers under which names. The scheduler counts `neuron` and `neuroncore` apart though they are
-// the same silicon; where every device is offered under one name only, both of its counts are exact. Pure.
+// the same hardware; where every device is offered under one name only, both of its counts are exact. Pure.
 namespace neuron::core {
 
 // The devices that a split node offers as cores. The node need not have all of them.
@@ -28,9 +28,9 @@ struct OfferPolicy {
   std::optional<CoreDevices> split;                                    // nullopt: every device under every name
 
   [[nodiscard]] bool serves(model::Resource resource) const;
-  // A device under the name of a silicon resource; for efa, `device` does not matter.
+  // A device under the name of a resource of cores; for efa, `device` does not matter.
   [[nodiscard]] bool offers(model::Resource resource, int device) const;
-  // Some device could be asked for by cores and as a whole: the scheduler may give the same silicon twice.
+  // Some device could be asked for by cores and as a whole: the scheduler may give the same hardware twice.
   [[nodiscard]] bool mixes() const;
   // There may be a node of which something is offered: not so for one name alone that the split gives no device.
   [[nodiscard]] bool can_offer() const;

@@ -16,7 +16,7 @@ std::vector<int> common(const std::vector<int>& a, const std::vector<int>& b) {
 }
 
 bool same_container(const Holding& a, const Holding& b) {
-  return (!a.holder.empty() && a.holder == b.holder) || (a.mark != 0 && a.mark == b.mark);
+  return (!a.holder.empty() && a.holder == b.holder) || (a.version != 0 && a.version == b.version);
 }
 
 std::vector<int> without(const std::vector<int>& all, const std::vector<int>& gone) {
@@ -38,7 +38,7 @@ std::vector<Holding> bounded(std::vector<Holding> shown) {
   return shown;
 }
 
-// What is left of a holding when `given` has taken its part of the same silicon or NICs.
+// What is left of a holding when `given` has taken its part of the same hardware or NICs.
 Holding rest_of(Holding old, const Holding& given) {
   const bool had_cores = !old.cores.empty();
   old.cores = without(old.cores, given.cores);
@@ -64,19 +64,20 @@ std::vector<bool> Ledger::over_when_given(model::Resource resource, const std::v
                                           SteadyTime settled) const {
   std::vector<bool> over(holdings_.size(), false);
   std::set<std::string_view> holders;
-  std::map<AdmissionMark, SteadyTime> marks;  // with the youngest holding that is over under each
+  std::map<CheckpointVersion, SteadyTime> versions;  // with the youngest holding that is over under each
   for (std::size_t i = 0; i < holdings_.size(); ++i) {
     const Holding& held = holdings_[i];
     if (held.resource != resource || held.since >= settled || common(held.units, units).empty()) continue;
     over[i] = true;
     if (!held.holder.empty()) holders.insert(held.holder);
-    if (held.mark != 0) marks[held.mark] = std::max(marks[held.mark], held.since);
+    if (held.version != 0) versions[held.version] = std::max(versions[held.version], held.since);
   }
   for (std::size_t i = 0; i < holdings_.size(); ++i) {
-    // A pod that the kubelet refused leaves its mark to the next container, so a mark speaks only for what is older.
-    const auto mark = marks.find(holdings_[i].mark);
-    const bool marked = mark != marks.end() && holdings_[i].since <= mark->second;
-    if (marked || holders.contains(holdings_[i].holder)) over[i] = true;
+    // A pod that the kubelet refused leaves its version to the next container, so a version speaks only for what is
+    // older.
+    const auto version = versions.find(holdings_[i].version);
+    const bool same_admission = version != versions.end() && holdings_[i].since <= version->second;
+    if (same_admission || holders.contains(holdings_[i].holder)) over[i] = true;
   }
   return over;
 }
@@ -91,9 +92,9 @@ void Ledger::offered(model::Resource resource, const std::vector<int>& units, St
   });
 }
 
-void Ledger::forget_admission(AdmissionMark mark) {
-  if (mark == 0) return;
-  std::erase_if(holdings_, [mark](const Holding& held) { return held.mark == mark; });
+void Ledger::forget_admission(CheckpointVersion version) {
+  if (version == 0) return;
+  std::erase_if(holdings_, [version](const Holding& held) { return held.version == version; });
 }
 
 void Ledger::confirm(const std::vector<Holding>& written) {
@@ -108,9 +109,9 @@ void Ledger::confirm(const std::vector<Holding>& written) {
   });
 }
 
-void Ledger::admission_goes_on(AdmissionMark before, AdmissionMark now) {
+void Ledger::admission_goes_on(CheckpointVersion before, CheckpointVersion now) {
   for (Holding& holding : holdings_) {
-    if (before != 0 && holding.mark == before) holding.mark = now;
+    if (before != 0 && holding.version == before) holding.version = now;
   }
 }
 
@@ -161,7 +162,7 @@ std::vector<Holding> Ledger::not_outdated(const Shown& shown) const {
     if (over) ended.insert(seen.holder);
   }
   std::erase_if(current, [&](const Holding& seen) { return ended.contains(seen.holder); });
-  take(shown.stored, [&](const Holding& own) { return own.mark != 0 && own.mark == shown.stored_mark; });
+  take(shown.stored, [&](const Holding& own) { return own.version != 0 && own.version == shown.stored_version; });
   return bounded(std::move(current));
 }
 
@@ -175,7 +176,7 @@ void Ledger::reconcile(const Shown& shown) {
   for (Holding& one : kept) {
     const Key key{one.resource, one.units};
     if (const auto old = known.find(key); old != known.end()) {
-      one.mark = old->second->mark;
+      one.version = old->second->version;
       one.since = old->second->since;
     }
     seen.insert(key);
@@ -184,7 +185,7 @@ void Ledger::reconcile(const Shown& shown) {
     // A newer answer of other units is another container's, even if it overlaps: an init container's devices are used
     // again.
     // Until the kubelet has written its checkpoint the container may still be asking for more, and is shown nowhere.
-    const bool unwritten = old.mark != 0 && old.mark == shown.stored_mark;
+    const bool unwritten = old.version != 0 && old.version == shown.stored_version;
     const bool on_its_way = old.holder.empty() && old.since + kOnItsWay >= shown.asked_at;
     const bool may_last = old.since >= shown.asked_at || on_its_way || unwritten;
     if (may_last && !seen.contains({old.resource, old.units})) kept.push_back(old);
@@ -207,38 +208,38 @@ void Ledger::renumber(model::Resource resource, const std::function<std::optiona
 }
 
 std::optional<Conflict> Ledger::conflict(model::Resource resource, const std::vector<int>& units,
-                                         const std::vector<int>& cores, AdmissionMark mark) const {
+                                         const std::vector<int>& cores, CheckpointVersion version) const {
   std::optional<Conflict> first;
   const std::vector<bool> over = over_when_given(resource, units);
   for (std::size_t i = 0; i < holdings_.size(); ++i) {
     const Holding& holding = holdings_[i];
-    if (over[i] || holding.resource == resource || (mark != 0 && holding.mark == mark)) continue;
+    if (over[i] || holding.resource == resource || (version != 0 && holding.version == version)) continue;
     const std::vector<int> both = common(holding.cores, cores);
     if (!both.empty() && (!first || both.front() < first->core)) first = Conflict{both.front(), holding};
   }
   return first;
 }
 
-const Holding* Ledger::of_admission(model::Resource resource, AdmissionMark mark, bool silicon) const {
-  if (mark == 0) return nullptr;
+const Holding* Ledger::of_admission(model::Resource resource, CheckpointVersion version, bool of_cores) const {
+  if (version == 0) return nullptr;
   const Holding* found = nullptr;
   for (const Holding& holding : holdings_) {
-    if (holding.mark != mark) continue;
+    if (holding.version != version) continue;
     if (holding.resource == resource) {
       found = nullptr;  // of a pod that was refused since: what comes after it may be the asking container's
-    } else if (model::is_silicon(holding.resource) == silicon) {
+    } else if (model::has_cores(holding.resource) == of_cores) {
       found = &holding;
     }
   }
   return found;
 }
 
-const Holding* Ledger::silicon_of_admission(model::Resource resource, AdmissionMark mark) const {
-  return of_admission(resource, mark, true);
+const Holding* Ledger::cores_of_admission(model::Resource resource, CheckpointVersion version) const {
+  return of_admission(resource, version, true);
 }
 
-const Holding* Ledger::nics_of_admission(model::Resource resource, AdmissionMark mark) const {
-  return of_admission(resource, mark, false);
+const Holding* Ledger::nics_of_admission(model::Resource resource, CheckpointVersion version) const {
+  return of_admission(resource, version, false);
 }
 
 std::vector<int> Ledger::held_units(model::Resource resource) const {

@@ -13,13 +13,13 @@
 #include "agent/base/clock.h"
 #include "agent/model/resource.h"
 
-// Who holds what, across resources that are the same silicon, and the NICs beside it. Plain state, no I/O, no clock of
-// its own; not synchronised: its owner (plugin/device/allocation_desk) locks.
+// Who holds what, across resources that are the same hardware, and the NICs beside it. Plain state, no I/O, no clock of
+// its own; not synchronised: its owner (plugin/device/allocations) locks.
 namespace neuron::holdings {
 
 // One container admission of the kubelet, as far as a plugin can tell one from the next: the kubelet rewrites its
 // checkpoint once per container, after all of the container's resources. 0 = cannot tell, equal to nothing.
-using AdmissionMark = std::uint64_t;
+using CheckpointVersion = std::uint64_t;
 
 struct Holding {
   model::Resource resource{};
@@ -27,7 +27,7 @@ struct Holding {
   std::vector<int> cores;    // global logical core ids, ascending; empty for efa
   std::vector<int> devices;  // device indices touched, ascending; empty for efa
   std::string holder;        // who it is: "namespace/pod/container", "pod <uid>/<container>"; "" until one is known
-  AdmissionMark mark = 0;
+  CheckpointVersion version = 0;
   SteadyTime since{};
   std::string shown_as{};  // what people know `holder` by, for messages; "": as `holder`
 };
@@ -45,7 +45,7 @@ class Ledger {
   // An answer the agent gave. A container that held one of the same units is over, since the kubelet gives nothing
   // twice: all its holdings go, through whatever resource. But an init container's units are given again to the next
   // container of its pod, in the same admission, and it keeps the others until it ends: so of what is younger than
-  // kAdmission only the silicon given now goes, the rest waits for reconcile().
+  // kAdmission only the hardware given now goes, the rest waits for reconcile().
   void record(Holding holding);
   static constexpr std::chrono::seconds kAdmission{5};  // far above what admitting one pod takes
 
@@ -56,29 +56,29 @@ class Ledger {
   void offered(model::Resource resource, const std::vector<int>& units, SteadyTime settled, SteadyTime now);
 
   // An admission that was refused: the kubelet fails the pod for good and writes no checkpoint, so the next container
-  // has the same mark and must not be taken for this one.
-  void forget_admission(AdmissionMark mark);
+  // has the same version and must not be taken for this one.
+  void forget_admission(CheckpointVersion version);
 
   // The kubelet's checkpoint, written while it waits for an answer: whoever holds anything is in it, the container
   // being admitted included. Holdings with a unit that is not in it are over.
   void confirm(const std::vector<Holding>& written);
 
-  // The checkpoint has changed while the kubelet waited for an answer: its admission goes on under the new mark.
-  void admission_goes_on(AdmissionMark before, AdmissionMark now);
+  // The checkpoint has changed while the kubelet waited for an answer: its admission goes on under the new version.
+  void admission_goes_on(CheckpointVersion before, CheckpointVersion now);
 
   // What the kubelet shows, put together from its two sources.
   struct Shown {
     std::vector<Holding> listed;  // by PodResources, asked at `asked_at`
     SteadyTime asked_at{};
-    std::vector<Holding> stored;    // in the checkpoint, as far as not listed
-    AdmissionMark stored_mark = 0;  // of that checkpoint
+    std::vector<Holding> stored;           // in the checkpoint, as far as not listed
+    CheckpointVersion stored_version = 0;  // of that checkpoint
   };
   // Holdings recorded before the question and not shown are over, unless the kubelet has not written its checkpoint
   // since the answer, or the answer may still have been on its way to it; shown ones are confirmed with their holder's
   // name; unseen ones from before our time are added. A shown container is outdated, and left out, when one of its
-  // units was given to another since: after the question, or under the mark of this very checkpoint. The time it takes
-  // grows with the number of entries n as n log n; of more than kMostShown the others are kept only as far as they hold
-  // a unit that those do not.
+  // units was given to another since: after the question, or under the version of this very checkpoint. The time it
+  // takes grows with the number of entries n as n log n; of more than kMostShown the others are kept only as far as
+  // they hold a unit that those do not.
   void reconcile(const Shown& shown);
   // From our answer until the kubelet has it on record; below the distance that List keeps from its calls in quiet.
   static constexpr std::chrono::milliseconds kOnItsWay{80};
@@ -87,16 +87,16 @@ class Ledger {
   // The units of a resource have other numbers from now on: `number_of` an old one, nullopt when it is no more.
   void renumber(model::Resource resource, const std::function<std::optional<int>(int)>& number_of);
 
-  // The first holding of another resource that overlaps `cores`, leaving out those of the admission `mark` and those of
-  // containers that giving `units` of `resource` shows to be over (see record).
+  // The first holding of another resource that overlaps `cores`, leaving out those of the admission `version` and those
+  // of containers that giving `units` of `resource` shows to be over (see record).
   [[nodiscard]] std::optional<Conflict> conflict(model::Resource resource, const std::vector<int>& units,
-                                                 const std::vector<int>& cores, AdmissionMark mark) const;
+                                                 const std::vector<int>& cores, CheckpointVersion version) const;
 
-  // The silicon, or the NICs, already given to the container that is being admitted under `mark` and now asks for
-  // `resource`; nullptr when none. A container asks for a resource once: what was answered under the mark until an
-  // answer for `resource` itself is a refused pod's, whom the kubelet wrote no checkpoint for.
-  [[nodiscard]] const Holding* silicon_of_admission(model::Resource resource, AdmissionMark mark) const;
-  [[nodiscard]] const Holding* nics_of_admission(model::Resource resource, AdmissionMark mark) const;
+  // The devices and cores, or the interfaces, already given to the container that is being admitted under `version` and
+  // now asks for `resource`; nullptr when none. A container asks for a resource once: what was answered under the
+  // version until an answer for `resource` itself is a refused pod's, whom the kubelet wrote no checkpoint for.
+  [[nodiscard]] const Holding* cores_of_admission(model::Resource resource, CheckpointVersion version) const;
+  [[nodiscard]] const Holding* nics_of_admission(model::Resource resource, CheckpointVersion version) const;
 
   // Cores that `resource` must not offer: held through another resource and not through this one as well (a unit that
   // is in use is not offered anyway, and showing it Unhealthy would tell a lie about a running container). Ascending,
@@ -113,7 +113,7 @@ class Ledger {
   [[nodiscard]] std::vector<bool> over_when_given(model::Resource resource, const std::vector<int>& units,
                                                   SteadyTime settled = SteadyTime::max()) const;
   [[nodiscard]] std::vector<Holding> not_outdated(const Shown& shown) const;
-  [[nodiscard]] const Holding* of_admission(model::Resource resource, AdmissionMark mark, bool silicon) const;
+  [[nodiscard]] const Holding* of_admission(model::Resource resource, CheckpointVersion version, bool of_cores) const;
 
   std::vector<Holding> holdings_;  // oldest first
   std::map<std::pair<model::Resource, int>, SteadyTime>

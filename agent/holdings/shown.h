@@ -22,7 +22,7 @@ struct ShownHoldings {
   std::vector<ShownHolding> listed;
   SteadyTime asked_at{};
   std::vector<ShownHolding> stored;
-  AdmissionMark stored_mark = 0;
+  CheckpointVersion stored_version = 0;
   NumberingEvidence numbering{};  // only when wants_numbering() said so
 };
 

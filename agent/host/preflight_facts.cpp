@@ -139,7 +139,7 @@ std::vector<preflight::FailedResets> read_failed_resets(const FsRoot& root) {
 preflight::CdiFacts read_cdi(const FsRoot& root) {
   constexpr std::string_view kPath = "etc/containerd/config.toml";
   const auto text = root.read_file(kPath, kMaxConfigBytes);
-  if (text) return judge_containerd_config(*text, kPath);
+  if (text) return assess_containerd_config(*text, kPath);
   preflight::CdiFacts facts;
   facts.evidence = {std::string(kPath), is_absent(text.error()) ? "not there, so whether CDI is on is unknown"
                                                                 : "may not be read, so whether CDI is on is unknown"};
@@ -157,7 +157,7 @@ std::optional<std::string_view> value_of(std::string_view line, std::string_view
 
 }  // namespace
 
-preflight::CdiFacts judge_containerd_config(std::string_view text, std::string_view path) {
+preflight::CdiFacts assess_containerd_config(std::string_view text, std::string_view path) {
   using State = preflight::CdiFacts::State;
   preflight::CdiFacts facts;
   int version = 1;

@@ -20,7 +20,7 @@ namespace neuron::host {
 
 // Whether a containerd configuration turns CDI on (docs/reference/kubelet.md#cdi): enable_cdi where it is set, else on
 // for version 3, the format that came with containerd 2, and off for older ones. Pure; foreign text of any size.
-[[nodiscard]] preflight::CdiFacts judge_containerd_config(std::string_view text, std::string_view path);
+[[nodiscard]] preflight::CdiFacts assess_containerd_config(std::string_view text, std::string_view path);
 
 // Who, other than our own resources, was given verbs nodes: entries of kubelet_internal_checkpoint whose recorded
 // Allocate answer (AllocResp, base64) holds "/dev/infiniband/uverbs". "RESOURCE pod UID/CONTAINER", sorted, at most 8.

@@ -28,7 +28,7 @@ std::optional<Resource> parse_resource(std::string_view name) {
   return std::nullopt;
 }
 
-bool is_silicon(Resource resource) {
+bool has_cores(Resource resource) {
   return resource != Resource::efa;
 }
 

@@ -16,6 +16,6 @@ inline constexpr std::array kAllResources = {Resource::neuroncore, Resource::neu
 [[nodiscard]] std::string_view resource_name(Resource resource);  // "aws.amazon.com/neuroncore", …
 [[nodiscard]] std::string_view short_name(Resource resource);     // "neuroncore", "neuron", "neurondevice", "efa"
 [[nodiscard]] std::optional<Resource> parse_resource(std::string_view name);  // the full name
-[[nodiscard]] bool is_silicon(Resource resource);                             // made of cores: all but efa
+[[nodiscard]] bool has_cores(Resource resource);                              // made of cores: all but efa
 
 }  // namespace neuron::model

@@ -133,7 +133,7 @@ void check_rivals(const KubeletFacts& kubelet, Report& report) {
   }
 }
 
-// The scheduler knows nothing of silicon: it adds up what each name has.
+// The scheduler knows nothing of hardware: it adds up what each name has.
 void check_two_names(const HostScan& scan, const KubeletFacts& kubelet, Report& report) {
   std::vector<int> both;
   for (const model::NeuronDevice& device : scan.devices) {

@@ -4,8 +4,8 @@
 
 namespace neuron::plugin {
 
-AdmissionGate::AdmissionGate(const Clock& clock, MarkSource mark, std::function<void()> changed)
-    : clock_(clock), mark_(std::move(mark)), changed_(std::move(changed)) {}
+AdmissionGate::AdmissionGate(const Clock& clock, VersionSource version, std::function<void()> changed)
+    : clock_(clock), version_(std::move(version)), changed_(std::move(changed)) {}
 
 Admissions::Ticket AdmissionGate::keep(Go go) {
   waiting_.emplace(++last_ticket_, std::move(go));
@@ -47,7 +47,7 @@ void AdmissionGate::doubt(model::Resource resource, Go go) {
 void AdmissionGate::answered(Admissions::Outcome outcome) {
   {
     const MutexLock lock(mutex_);
-    admissions_.answered(outcome, mark_(), clock_.now());
+    admissions_.answered(outcome, version_(), clock_.now());
   }
   go_on();
   changed_();
@@ -85,7 +85,7 @@ void AdmissionGate::release(model::Resource resource) {
 
 Admissions::Look AdmissionGate::look() const {
   const MutexLock lock(mutex_);
-  return admissions_.look(mark_());
+  return admissions_.look(version_());
 }
 
 AdmissionGate::Due AdmissionGate::due(const Admissions::Look& before) {

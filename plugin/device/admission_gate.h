@@ -16,11 +16,12 @@ namespace neuron::plugin {
 class AdmissionGate {
  public:
   using Go = std::function<void()>;
-  using MarkSource = std::function<holdings::AdmissionMark()>;  // of the checkpoint; called under the lock: one stat
+  using VersionSource =
+      std::function<holdings::CheckpointVersion()>;  // of the checkpoint; called under the lock: one stat
 
   // `changed`: the time of due() may have come sooner; any thread, must not block nor call the gate. `clock` must
   // outlive the gate.
-  AdmissionGate(const Clock& clock, MarkSource mark, std::function<void()> changed);
+  AdmissionGate(const Clock& clock, VersionSource version, std::function<void()> changed);
 
   // Any thread.
   void called() EXCLUDES(mutex_);
@@ -59,7 +60,7 @@ class AdmissionGate {
   void go_on() EXCLUDES(mutex_);  // lets go whoever may
 
   const Clock& clock_;
-  const MarkSource mark_;
+  const VersionSource version_;
   const std::function<void()> changed_;
   mutable Mutex mutex_;
   Admissions admissions_ GUARDED_BY(mutex_);

@@ -21,11 +21,11 @@ void Admissions::doubt(Ticket ticket, model::Resource resource, SteadyTime now) 
   waiting_.push_back({ticket, resource, Kind::answer_in_doubt, now + kWritePatience});
 }
 
-void Admissions::answered(Outcome outcome, holdings::AdmissionMark mark, SteadyTime now) {
+void Admissions::answered(Outcome outcome, holdings::CheckpointVersion version, SteadyTime now) {
   --answering_;
   last_call_ = now;
   ++answers_;
-  open_mark_ = outcome == Outcome::given ? mark : 0;
+  open_version_ = outcome == Outcome::given ? version : 0;
   if (outcome == Outcome::refused) return;
   lists_.want(now);
   holders_.want(now + kAskAfterAnswer);
@@ -53,7 +53,7 @@ void Admissions::checkpoint_written() {
 
 void Admissions::kubelet_is_new() {
   on_the_way_ = 0;
-  open_mark_ = 0;
+  open_version_ = 0;
 }
 
 void Admissions::want_checkpoint(SteadyTime now) {
@@ -74,11 +74,11 @@ void Admissions::woke(SteadyTime now) {
 Admissions::Due Admissions::due(const Look& before, SteadyTime now) {
   Due due;
   forget_late(now);
-  if (before.answers == answers_ && before.mark != open_mark_) open_mark_ = 0;
+  if (before.answers == answers_ && before.version != open_version_) open_version_ = 0;
   due.gone = ready(now);
   // A pod that the kubelet refused half-way leaves no checkpoint. One has to be made, or its units stay held.
-  if (open_mark_ != 0 && now >= stalled_at()) {
-    open_mark_ = 0;
+  if (open_version_ != 0 && now >= stalled_at()) {
+    open_version_ = 0;
     want_checkpoint(now);
   }
   if (lists_.due(now, last_call_, open())) {
@@ -113,7 +113,7 @@ std::vector<Admissions::Ticket> Admissions::release(model::Resource resource) {
 }
 
 bool Admissions::open() const {
-  return answering_ > 0 || answers_wait() || open_mark_ != 0;
+  return answering_ > 0 || answers_wait() || open_version_ != 0;
 }
 
 bool Admissions::answers_wait() const {
@@ -127,7 +127,7 @@ std::optional<SteadyTime> Admissions::next() const {
   };
   consider(lists_.next());
   consider(holders_.next());
-  if (open_mark_ != 0) consider(stalled_at());
+  if (open_version_ != 0) consider(stalled_at());
   for (const Waiting& one : waiting_) consider(one.until);
   return next;
 }

@@ -17,13 +17,14 @@ namespace neuron::plugin {
 //
 // The kubelet admits one container at a time, asks for its resources one after another without saying for whom, and
 // then writes its checkpoint. It writes it for every ListAndWatch message as well. So an answer is told to be the same
-// container's as the one before by the checkpoint's mark alone, and three rules follow:
+// container's as the one before by the checkpoint's version alone, and three rules follow:
 // - no list goes out from the first answer of a container until its checkpoint is written: it would look like the end;
 // - no answer begins while a list is on its way into the checkpoint, nor while one is being handed out;
 // - List, by which the kubelet forgets a container that is being admitted, is asked when none is and nobody calls.
 // None holds for ever: a list, a question and an answer go after a patience of their own.
 //
-// State and event in, what to do out: no lock, no clock, no I/O. `mark` is that of the checkpoint, 0 if there is none.
+// State and event in, what to do out: no lock, no clock, no I/O. `version` is that of the checkpoint, 0 if there is
+// none.
 class Admissions {
  public:
   using Ticket = std::uint64_t;  // of somebody who waits; chosen by the caller, each once
@@ -43,9 +44,9 @@ class Admissions {
   [[nodiscard]] bool begin_answer(Ticket ticket, model::Resource resource, SteadyTime now);
   // The answer that has begun waits, under a ticket, until a list that is offered from now on has been written.
   void doubt(Ticket ticket, model::Resource resource, SteadyTime now);
-  // The answer that has begun is on its way. `mark`: as it was for this answer. A refused one ends the admission.
+  // The answer that has begun is on its way. `version`: as it was for this answer. A refused one ends the admission.
   enum class Outcome { given, refused };
-  void answered(Outcome outcome, holdings::AdmissionMark mark, SteadyTime now);
+  void answered(Outcome outcome, holdings::CheckpointVersion version, SteadyTime now);
 
   // A new stream is about to show its first list. As begin_answer(); ended by handed().
   [[nodiscard]] bool begin_stream(Ticket ticket, model::Resource resource, SteadyTime now);
@@ -67,10 +68,10 @@ class Admissions {
   // checkpoint had been written by then and no answer was made since: so no container's write is left untold, to be
   // taken for that of a list.
   struct Look {
-    holdings::AdmissionMark mark = 0;
+    holdings::CheckpointVersion version = 0;
     std::uint64_t answers = 0;
   };
-  [[nodiscard]] Look look(holdings::AdmissionMark mark) const { return {mark, answers_}; }
+  [[nodiscard]] Look look(holdings::CheckpointVersion version) const { return {version, answers_}; }
 
   struct Due {
     bool lists = false;        // hand out what has changed; end with handed()
@@ -104,11 +105,11 @@ class Admissions {
 
   SteadyTime last_call_{};
   SteadyTime woke_at_{};
-  int answering_ = 0;                      // answers that have begun
-  std::uint64_t answers_ = 0;              // so far, given or refused
-  holdings::AdmissionMark open_mark_ = 0;  // of the newest that was given, until its admission is over
-  int handing_ = 0;                        // lists are being handed out
-  int on_the_way_ = 0;                     // lists offered and not yet written
+  int answering_ = 0;                             // answers that have begun
+  std::uint64_t answers_ = 0;                     // so far, given or refused
+  holdings::CheckpointVersion open_version_ = 0;  // of the newest that was given, until its admission is over
+  int handing_ = 0;                               // lists are being handed out
+  int on_the_way_ = 0;                            // lists offered and not yet written
   SteadyTime last_offered_{};
   bool never_written_ = false;  // a kubelet that keeps no checkpoint: waiting for it is in vain
   bool same_list_ = false;

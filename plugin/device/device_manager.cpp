@@ -62,7 +62,7 @@ void DeviceManager::handle(const KubeletDirectory::News& news) {
 
 // Brings every resource to the kubelet that is there now: a server whose socket is gone is replaced, all register.
 void DeviceManager::connect_all() {
-  if (!holders_known_ || !parts_.desk.view()) return;
+  if (!holders_known_ || !parts_.allocations.node()) return;
   drop_dead_servers();
   holders_.kubelet_is_new();
   const std::uint64_t kubelet = parts_.kubelet.kubelet();
@@ -86,7 +86,7 @@ void DeviceManager::drop_dead_servers() {
 
 void DeviceManager::ensure_served(ServedResource& served) {
   if (served.server) return;
-  auto list = parts_.desk.unit_list(served.resource);
+  auto list = parts_.allocations.unit_list(served.resource);
   if (!list || list->empty()) return;  // a node without such hardware does not register it
   auto server = parts_.kubelet.serve(served.resource);
   if (!server) {
@@ -131,13 +131,13 @@ ServedResource* DeviceManager::find(model::Resource resource) {
 }
 
 void DeviceManager::handle(const SnapshotChanged& /*event*/) {
-  const NodeViewPtr view = parts_.desk.view();
-  if (!view || !holders_known_) return;
+  const grant::NodeUnitsPtr node = parts_.allocations.node();
+  if (!node || !holders_known_) return;
   apply_holders();  // ids that were unknown until now may be held
   bool appeared = false;
   for (const ServedResource& served : served_) {
     if (served.server) continue;
-    const auto list = parts_.desk.unit_list(served.resource);
+    const auto list = parts_.allocations.unit_list(served.resource);
     appeared = appeared || (list && !list->empty());
   }
   if (appeared) connect_all();
@@ -207,7 +207,7 @@ void DeviceManager::register_again(const RegistrationCheck::Lost& lost) {
 
 ServingStep DeviceManager::serving_step(const ServedResource& served) const {
   if (!served.server) {
-    const auto list = parts_.desk.unit_list(served.resource);
+    const auto list = parts_.allocations.unit_list(served.resource);
     return !list || list->empty() ? ServingStep::not_offered : ServingStep::waiting;
   }
   switch (served.phase) {
@@ -223,7 +223,7 @@ ServingStep DeviceManager::serving_step(const ServedResource& served) const {
 
 ServingState DeviceManager::serving() const {
   ServingState state;
-  state.scanned = parts_.desk.view() != nullptr;
+  state.scanned = parts_.allocations.node() != nullptr;
   for (const ServedResource& served : served_) state.resources.push_back({served.resource, serving_step(served)});
   return state;
 }

@@ -8,7 +8,7 @@
 #include "agent/base/clock.h"
 #include "agent/core/offer_policy.h"
 #include "plugin/device/admission_gate.h"
-#include "plugin/device/allocation_desk.h"
+#include "plugin/device/allocations.h"
 #include "plugin/device/events.h"
 #include "plugin/device/holders.h"
 #include "plugin/device/kubelet_port.h"
@@ -32,7 +32,7 @@ class DeviceManager {
   // Everything must outlive it.
   struct Parts {
     const Clock& clock;
-    AllocationDesk& desk;
+    Allocations& allocations;
     AdmissionGate& admissions;
     const CheckpointSource& checkpoint;
     KubeletPort& kubelet;

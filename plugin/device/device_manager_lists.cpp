@@ -20,10 +20,10 @@ constexpr milliseconds kAskWhileWithheld{500};  // the kubelet tells nobody that
 
 bool DeviceManager::publish_changed() {
   bool published = false;
-  parts_.desk.adopt_numbering();
+  parts_.allocations.adopt_numbering();
   for (ServedResource& served : served_) {
     if (!served.server) continue;
-    auto list = parts_.desk.unit_list(served.resource);
+    auto list = parts_.allocations.unit_list(served.resource);
     if (!list || (served.last_list && *served.last_list == *list)) continue;
     publish(served, *std::move(list));
     published = true;
@@ -34,20 +34,20 @@ bool DeviceManager::publish_changed() {
 void DeviceManager::publish(ServedResource& served, UnitList list) {
   log_changes(served, list);
   served.last_list = std::make_shared<const UnitList>(std::move(list));
-  parts_.desk.note_published(served.resource, *served.last_list);
+  parts_.allocations.note_published(served.resource, *served.last_list);
   served.publish(parts_.clock.now());
 }
 
 void DeviceManager::publish_again() {
   for (ServedResource& served : served_) {
-    if (served.server && served.last_list && model::is_silicon(served.resource)) {
+    if (served.server && served.last_list && model::has_cores(served.resource)) {
       return served.publish(parts_.clock.now());
     }
   }
 }
 
 void DeviceManager::log_changes(const ServedResource& served, const UnitList& list) const {
-  const NodeViewPtr view = parts_.desk.view();
+  const grant::NodeUnitsPtr node = parts_.allocations.node();
   if (served.resource == model::Resource::neuroncore) return;  // its devices say the same
   std::set<std::string_view> unhealthy_before;
   if (served.last_list) {
@@ -57,9 +57,9 @@ void DeviceManager::log_changes(const ServedResource& served, const UnitList& li
   }
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (list[i].healthy != unhealthy_before.contains(list[i].id)) continue;
-    const auto unit = view->unit_of(served.resource, list[i].id);
+    const auto unit = node->unit_of(served.resource, list[i].id);
     if (!unit) continue;
-    const model::Health& health = view->health_of(served.resource, *unit);
+    const model::Health& health = node->health_of(served.resource, *unit);
     const bool broken = health.state == model::HealthState::unhealthy;
     if (list[i].healthy) {
       spdlog::info("available again resource={} id={}", model::resource_name(served.resource), list[i].id);
@@ -93,7 +93,7 @@ void DeviceManager::handle(const HoldersListed& event) {
   apply_holders();
   if (first) connect_all();
   if (holders_.wants_fresh_checkpoint(parts_.clock.now())) parts_.admissions.want_checkpoint();
-  if (parts_.desk.holds_anything()) {
+  if (parts_.allocations.holds_anything()) {
     parts_.admissions.want_holders(event.answer ? ask_interval() : kAskAfterFailure);
   }
 }
@@ -101,7 +101,7 @@ void DeviceManager::handle(const HoldersListed& event) {
 milliseconds DeviceManager::ask_interval() const {
   const milliseconds most = settings_.holders_interval;
   const bool withheld = std::any_of(served_.begin(), served_.end(), [this](const ServedResource& served) {
-    return parts_.desk.withholds(served.resource);
+    return parts_.allocations.withholds(served.resource);
   });
   return withheld ? std::min(kAskWhileWithheld, most) : most;
 }
@@ -126,12 +126,12 @@ void DeviceManager::apply_holders() {
   auto shown = holders_.merged(parts_.clock.now());
   log_source();
   if (!shown) return;
-  if (parts_.desk.wants_numbering(*shown)) shown->numbering = parts_.checkpoint.numbering();
-  parts_.desk.reconcile(*shown);
-  if (const auto* written = holders_.written()) parts_.desk.confirm(written->holdings, written->mark);
+  if (parts_.allocations.wants_numbering(*shown)) shown->numbering = parts_.checkpoint.numbering();
+  parts_.allocations.reconcile(*shown);
+  if (const auto* written = holders_.written()) parts_.allocations.confirm(written->holdings, written->version);
   // Whoever holds anything is asked after from time to time, however we came to know of him, and sooner once his
-  // silicon is withheld from another name.
-  if (parts_.desk.holds_anything() && !asking_holders_) parts_.admissions.want_holders_by(ask_interval());
+  // hardware is withheld from another name.
+  if (parts_.allocations.holds_anything() && !asking_holders_) parts_.admissions.want_holders_by(ask_interval());
   parts_.admissions.want_lists();
 }
 

@@ -28,7 +28,7 @@ v1beta1::ListAndWatchResponse to_response(const UnitList& units) {
   return response;
 }
 
-void fill(v1beta1::ContainerAllocateResponse& response, const ContainerAnswer& answer) {
+void fill(v1beta1::ContainerAllocateResponse& response, const grant::Grant& answer) {
   for (const auto& [name, value] : answer.envs) (*response.mutable_envs())[name] = value;
   for (const auto& node : answer.device_nodes) {
     v1beta1::DeviceSpec* spec = response.add_devices();
@@ -62,7 +62,7 @@ grpc::ServerUnaryReactor* DevicePluginService::GetDevicePluginOptions(grpc::Call
                                                                       const v1beta1::Empty* /*request*/,
                                                                       v1beta1::DevicePluginOptions* response) {
   response->set_get_preferred_allocation_available(true);
-  response->set_pre_start_required(model::is_silicon(resource_));
+  response->set_pre_start_required(model::has_cores(resource_));
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
   return reactor;
@@ -91,8 +91,8 @@ grpc::ServerUnaryReactor* DevicePluginService::GetPreferredAllocation(
   for (const auto& container : request->container_requests()) {
     auto* answer = response->add_container_responses();
     for (std::string& id :
-         parts_.desk.prefer(resource_, strings(container.available_deviceids()),
-                            strings(container.must_include_deviceids()), container.allocation_size())) {
+         parts_.allocations.prefer(resource_, strings(container.available_deviceids()),
+                                   strings(container.must_include_deviceids()), container.allocation_size())) {
       answer->add_deviceids(std::move(id));
     }
   }
@@ -104,7 +104,8 @@ grpc::ServerUnaryReactor* DevicePluginService::GetPreferredAllocation(
 bool DevicePluginService::in_doubt(const v1beta1::AllocateRequest& request) {
   const auto& containers = request.container_requests();
   return std::any_of(containers.begin(), containers.end(), [this](const auto& container) {
-    return container.devices_ids_size() <= kMaxIds && parts_.desk.doubtful(resource_, strings(container.devices_ids()));
+    return container.devices_ids_size() <= kMaxIds &&
+           parts_.allocations.doubtful(resource_, strings(container.devices_ids()));
   });
 }
 
@@ -114,7 +115,7 @@ grpc::Status DevicePluginService::allocate(const v1beta1::AllocateRequest& reque
     if (container.devices_ids_size() > kMaxIds) {
       return {grpc::StatusCode::INVALID_ARGUMENT, "more than " + std::to_string(kMaxIds) + " device ids"};
     }
-    const Result<ContainerAnswer> answer = parts_.desk.allocate(resource_, strings(container.devices_ids()));
+    const Result<grant::Grant> answer = parts_.allocations.allocate(resource_, strings(container.devices_ids()));
     if (!answer) {
       spdlog::warn("allocate resource={} refused=\"{}\"", model::resource_name(resource_), answer.error().message);
       return rpc::to_status(answer.error());

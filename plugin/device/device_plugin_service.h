@@ -3,21 +3,21 @@
 #include "agent/model/resource.h"
 #include "deviceplugin/v1beta1/api.grpc.pb.h"
 #include "plugin/device/admission_gate.h"
-#include "plugin/device/allocation_desk.h"
+#include "plugin/device/allocations.h"
 #include "plugin/device/event_queue.h"
 #include "plugin/device/pre_start_gate.h"
 #include "plugin/device/watch_hub.h"
 
 namespace neuron::plugin {
 
-// The kubelet's DevicePlugin service for one resource: converts, asks the desk or the hub, converts back. All handlers
-// answer at once on gRPC's threads, except PreStartContainer and what AdmissionGate keeps waiting; these wait without
-// holding a thread.
+// The kubelet's DevicePlugin service for one resource: converts, asks the allocations or the hub, converts back. All
+// handlers answer at once on gRPC's threads, except PreStartContainer and what AdmissionGate keeps waiting; these wait
+// without holding a thread.
 class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService {
  public:
   // What all resources of a process share. Everything must outlive the service's server.
   struct Parts {
-    AllocationDesk& desk;
+    Allocations& allocations;
     AdmissionGate& admissions;
     PreStartGate& pre_start;
     EventQueue& events;  // StreamEnded

@@ -53,7 +53,7 @@ void Holders::learn_names(const std::vector<rpc::PodDevices>& listed) {
 }
 
 const StoredHoldings* Holders::stored() {
-  if (stored_ && stored_->mark == checkpoint_.mark()) return &*stored_;
+  if (stored_ && stored_->version == checkpoint_.version()) return &*stored_;
   auto read = checkpoint_.read();
   if (read) {
     error_.clear();
@@ -78,7 +78,7 @@ std::optional<holdings::ShownHoldings> Holders::merged(SteadyTime now) {
   if (listed_) all.listed = *listed_;
   // The checkpoint says nothing of a container that is being admitted.
   all.asked_at = listed_ ? asked_at_ : now - holdings::Ledger::kAdmission;
-  all.stored_mark = stored != nullptr ? stored->mark : checkpoint_.mark();
+  all.stored_version = stored != nullptr ? stored->version : checkpoint_.version();
   if (stored == nullptr) return all;
   std::set<std::pair<std::string, std::string>> shown;  // (resource, id)
   for (const auto& one : all.listed) {

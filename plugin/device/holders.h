@@ -9,7 +9,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/rpc/pod_resources.h"
-#include "plugin/device/allocation_desk.h"
+#include "plugin/device/allocations.h"
 #include "plugin/kubelet/checkpoint_source.h"
 
 namespace neuron::plugin {

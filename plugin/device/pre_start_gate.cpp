@@ -35,23 +35,23 @@ struct Waiter {
   bool has_silence = false;  // some device did not answer
 };
 
-std::vector<std::vector<int>> orders_of(const NodeView& view, const model::NeuronDevice& device) {
+std::vector<std::vector<int>> orders_of(const grant::NodeUnits& node, const model::NeuronDevice& device) {
   if (device.logical_to_physical) return {*device.logical_to_physical};
-  const core::InstanceType* type = core::find_instance_type(view.snapshot().host.instance_type);
+  const core::InstanceType* type = core::find_instance_type(node.snapshot().host.instance_type);
   const auto family = device.family ? device.family : type != nullptr ? type->family : std::nullopt;
   if (!family || !device.physical_cores) return {};
   return core::possible_logical_to_physical(*family, device.index, device.physical_cores->value);
 }
 
 // Physical cores behind a logical one: LNC of them. `own`: the logical cores of the container, ascending.
-void add_physical_cores(const NodeView& view, int core_id, const std::vector<int>& own,
+void add_physical_cores(const grant::NodeUnits& node, int core_id, const std::vector<int>& own,
                         std::vector<PhysicalCore>& cores) {
-  const int index = view.device_of_core(core_id);
-  const model::NeuronDevice* device = view.device(index);
-  const auto& lnc = view.snapshot().host.lnc;
+  const int index = node.device_of_core(core_id);
+  const model::NeuronDevice* device = node.device(index);
+  const auto& lnc = node.snapshot().host.lnc;
   if (device == nullptr || !lnc) return;
-  const auto orders = orders_of(view, *device);
-  const int first_id = index * view.topology().cores_per_device;
+  const auto orders = orders_of(node, *device);
+  const int first_id = index * node.topology().cores_per_device;
   const int first = (core_id - first_id) * lnc->value;
   for (int position = first; position < first + lnc->value; ++position) {
     if (orders.empty() || position >= static_cast<int>(orders[0].size())) return;
@@ -65,22 +65,22 @@ void add_physical_cores(const NodeView& view, int core_id, const std::vector<int
   }
 }
 
-Result<std::vector<PhysicalCore>> cores_of(const NodeViewPtr& view, model::Resource resource,
+Result<std::vector<PhysicalCore>> cores_of(const grant::NodeUnitsPtr& node, model::Resource resource,
                                            const std::vector<std::string>& ids) {
-  if (!view) return fail(ErrorCode::unavailable, "not scanned yet");
+  if (!node) return fail(ErrorCode::unavailable, "not scanned yet");
   std::vector<int> own;
   for (const std::string& id : ids) {
-    TRY_ASSIGN(const int unit, view->unit_of(resource, id));
-    for (const int core : view->cores_of(resource, unit)) own.push_back(core);
+    TRY_ASSIGN(const int unit, node->unit_of(resource, id));
+    for (const int core : node->cores_of(resource, unit)) own.push_back(core);
   }
   std::sort(own.begin(), own.end());
   std::vector<PhysicalCore> cores;
-  for (const int core : own) add_physical_cores(*view, core, own, cores);
+  for (const int core : own) add_physical_cores(*node, core, own, cores);
   return cores;
 }
 
-std::string holder_pids(const NodeView& view, const PhysicalCore& core) {
-  const model::NeuronDevice* device = view.device(core.device);
+std::string holder_pids(const grant::NodeUnits& node, const PhysicalCore& core) {
+  const model::NeuronDevice* device = node.device(core.device);
   std::string pids;
   if (device == nullptr || !device->processes) return pids;
   for (const model::Process& process : *device->processes) {
@@ -101,7 +101,7 @@ Error still_busy(const std::string& busy) {
 }  // namespace
 
 struct PreStartGate::State : std::enable_shared_from_this<State> {
-  AllocationDesk& desk;
+  Allocations& allocations;
   MemoryInUse memory_in_use;
   Run run;
   Post post;
@@ -112,8 +112,8 @@ struct PreStartGate::State : std::enable_shared_from_this<State> {
   int next_ticket GUARDED_BY(mutex) = 0;
   bool cancelled GUARDED_BY(mutex) = false;
 
-  State(AllocationDesk& desk_in, MemoryInUse memory, Run run_in, Post post_in, const Clock& clock_in)
-      : desk(desk_in),
+  State(Allocations& allocations_in, MemoryInUse memory, Run run_in, Post post_in, const Clock& clock_in)
+      : allocations(allocations_in),
         memory_in_use(std::move(memory)),
         run(std::move(run_in)),
         post(std::move(post_in)),
@@ -129,9 +129,9 @@ struct PreStartGate::State : std::enable_shared_from_this<State> {
         continue;
       }
       if (*bytes == 0 || may_be_anothers(core)) continue;
-      const NodeViewPtr view = desk.view();
+      const grant::NodeUnitsPtr node = allocations.node();
       finding.busy = "core " + std::to_string(core.core_id) + " (" + name_of(core) + ") still has " +
-                     std::to_string(*bytes) + " bytes of device memory in use" + (view ? holder_pids(*view, core) : "");
+                     std::to_string(*bytes) + " bytes of device memory in use" + (node ? holder_pids(*node, core) : "");
       return finding;
     }
     return finding;
@@ -139,7 +139,7 @@ struct PreStartGate::State : std::enable_shared_from_this<State> {
 
   [[nodiscard]] bool may_be_anothers(const PhysicalCore& core) const {
     if (core.maybe_of.empty()) return false;
-    const std::vector<int> held = desk.held_cores();
+    const std::vector<int> held = allocations.held_cores();
     return std::any_of(core.maybe_of.begin(), core.maybe_of.end(),
                        [&](int id) { return std::binary_search(held.begin(), held.end(), id); });
   }
@@ -264,15 +264,15 @@ constexpr const char* kShuttingDown = "the agent is shutting down";
 
 }  // namespace
 
-PreStartGate::PreStartGate(AllocationDesk& desk, MemoryInUse memory_in_use, Run run, Post post, const Clock& clock)
-    : state_(std::make_shared<State>(desk, std::move(memory_in_use), std::move(run), std::move(post), clock)) {}
+PreStartGate::PreStartGate(Allocations& allocations, MemoryInUse memory_in_use, Run run, Post post, const Clock& clock)
+    : state_(std::make_shared<State>(allocations, std::move(memory_in_use), std::move(run), std::move(post), clock)) {}
 
 PreStartGate::~PreStartGate() {
   cancel_all();
 }
 
 void PreStartGate::wait(model::Resource resource, const std::vector<std::string>& ids, Done done) {
-  auto cores = cores_of(state_->desk.view(), resource, ids);
+  auto cores = cores_of(state_->allocations.node(), resource, ids);
   if (!cores) return done(cores.error());
   Waiter waiter;
   waiter.resource = resource;

@@ -11,7 +11,7 @@
 #include "agent/base/clock.h"
 #include "agent/base/mutex.h"
 #include "agent/base/result.h"
-#include "plugin/device/allocation_desk.h"
+#include "plugin/device/allocations.h"
 
 namespace neuron::plugin {
 
@@ -37,9 +37,9 @@ class PreStartGate {
   static constexpr std::chrono::milliseconds kRetryEvery{100};
   static constexpr std::chrono::milliseconds kSilence{2000};  // after which a device does not answer
 
-  // `desk` and `clock` must outlive the gate and every job that it was given to run. `memory_in_use` is called in jobs
-  // of `run` only.
-  PreStartGate(AllocationDesk& desk, MemoryInUse memory_in_use, Run run, Post post, const Clock& clock);
+  // `allocations` and `clock` must outlive the gate and every job that it was given to run. `memory_in_use` is called
+  // in jobs of `run` only.
+  PreStartGate(Allocations& allocations, MemoryInUse memory_in_use, Run run, Post post, const Clock& clock);
   ~PreStartGate();  // cancel_all()
   PreStartGate(const PreStartGate&) = delete;
   PreStartGate& operator=(const PreStartGate&) = delete;

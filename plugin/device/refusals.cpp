@@ -48,7 +48,7 @@ Error held(model::Resource resource, const holdings::Conflict& conflict) {
                     ", or use one of the two names per node " + std::string(kPage));
 }
 
-Error other_silicon(model::Resource resource, const holdings::Holding& first, const core::OfferPolicy& offer) {
+Error other_hardware(model::Resource resource, const holdings::Holding& first, const core::OfferPolicy& offer) {
   const std::string given = "the container was just given " + std::to_string(first.cores.size()) + " cores through " +
                             std::string(model::resource_name(first.resource));
   if (offer.split) {

@@ -19,8 +19,8 @@ namespace neuron::plugin::refusals {
 // The unit is listed because a container held it under a name that the node no longer offers it by.
 [[nodiscard]] Error not_offered(model::Resource resource, const std::string& id);
 [[nodiscard]] Error held(model::Resource resource, const holdings::Conflict& conflict);
-// The container that asks was given `first` a moment ago, and the two are not the same silicon.
-[[nodiscard]] Error other_silicon(model::Resource resource, const holdings::Holding& first,
-                                  const core::OfferPolicy& offer);
+// The container that asks was given `first` a moment ago, and the two are not the same hardware.
+[[nodiscard]] Error other_hardware(model::Resource resource, const holdings::Holding& first,
+                                   const core::OfferPolicy& offer);
 
 }  // namespace neuron::plugin::refusals

@@ -43,7 +43,7 @@ Supervisor::Supervisor(const Parts& parts, int signals)
       directory_(parts.settings.device_plugins_dir, parts.clock),
       kubelet_(parts.settings.device_plugins_dir, parts.settings.pod_resources_socket, instance_, parts.service),
       manager_({instance_, parts.settings.pod_resources_interval, parts.settings.offer},
-               {parts.clock, parts.service.desk, parts.service.admissions, parts.checkpoint, kubelet_}) {}
+               {parts.clock, parts.service.allocations, parts.service.admissions, parts.checkpoint, kubelet_}) {}
 
 Supervisor::~Supervisor() {
   parts_.service.pre_start.cancel_all();

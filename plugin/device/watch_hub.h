@@ -2,23 +2,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "agent/base/mutex.h"
+#include "plugin/device/unit_list.h"
 
 namespace neuron::plugin {
-
-// One unit of a resource as watchers see it.
-struct UnitState {
-  std::string id;
-  bool healthy = true;
-  std::vector<int> numa_nodes;  // empty: unknown; never contains -1
-  friend bool operator==(const UnitState&, const UnitState&) = default;
-};
-
-using UnitList = std::vector<UnitState>;
-using UnitListPtr = std::shared_ptr<const UnitList>;
 
 // Whoever watches one resource. Called without the hub's lock, from any thread; must not block.
 class WatchSink {

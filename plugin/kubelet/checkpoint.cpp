@@ -115,20 +115,20 @@ class EntryReader final : public nlohmann::json_sax<json> {
   std::set<std::string> ids_;
 };
 
-holdings::AdmissionMark mark_of(const struct stat& info) {
-  std::uint64_t mark = 14695981039346656037ULL;  // FNV-1a over what a rename changes
+holdings::CheckpointVersion version_of(const struct stat& info) {
+  std::uint64_t version = 14695981039346656037ULL;  // FNV-1a over what a rename changes
   for (const auto part : {static_cast<std::uint64_t>(info.st_ino), static_cast<std::uint64_t>(info.st_mtim.tv_sec),
                           static_cast<std::uint64_t>(info.st_mtim.tv_nsec), static_cast<std::uint64_t>(info.st_size)}) {
-    mark = (mark ^ part) * 1099511628211ULL;
+    version = (version ^ part) * 1099511628211ULL;
   }
-  return std::max<std::uint64_t>(mark, 1);
+  return std::max<std::uint64_t>(version, 1);
 }
 
 }  // namespace
 
-holdings::AdmissionMark checkpoint_mark(const std::string& path) {
+holdings::CheckpointVersion checkpoint_version(const std::string& path) {
   struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 ? mark_of(info) : 0;
+  return ::stat(path.c_str(), &info) == 0 ? version_of(info) : 0;
 }
 
 Result<std::vector<holdings::ShownHolding>> parse_checkpoint(std::string_view text) {
@@ -156,14 +156,14 @@ Result<CheckpointText> read_checkpoint_text(const std::string& path) {
     text.append(chunk, 0, static_cast<std::size_t>(got));
     if (text.size() > kMaxBytes) return fail(ErrorCode::data_corrupt, path + ": larger than 16 MiB");
   }
-  return CheckpointText{std::move(text), mark_of(info)};
+  return CheckpointText{std::move(text), version_of(info)};
 }
 
 Result<StoredHoldings> read_checkpoint(const std::string& path) {
   TRY_ASSIGN(const CheckpointText file, read_checkpoint_text(path));
   auto parsed = parse_checkpoint(file.text);
   if (!parsed) return fail(std::move(parsed).error().with_context(path));
-  return StoredHoldings{*std::move(parsed), file.mark};
+  return StoredHoldings{*std::move(parsed), file.version};
 }
 
 }  // namespace neuron::plugin

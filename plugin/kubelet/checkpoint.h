@@ -16,7 +16,7 @@ namespace neuron::plugin {
 inline constexpr std::string_view kCheckpointName = "kubelet_internal_checkpoint";
 
 // Identity of the file as it is now (inode, time, size); 0 when there is none. One stat, never blocks on contents.
-[[nodiscard]] holdings::AdmissionMark checkpoint_mark(const std::string& path);
+[[nodiscard]] holdings::CheckpointVersion checkpoint_version(const std::string& path);
 
 // Entries of the resources this agent serves; holders read "pod <uid>/<container>". Any field may be missing or of
 // another type: such an entry is skipped. Errors: data_corrupt when the text is no JSON object of the known shape, or
@@ -25,7 +25,7 @@ inline constexpr std::string_view kCheckpointName = "kubelet_internal_checkpoint
 
 struct CheckpointText {
   std::string text;
-  holdings::AdmissionMark mark = 0;  // of the file that was read
+  holdings::CheckpointVersion version = 0;  // of the file that was read
 };
 
 // The whole file, at most 16 MiB. Errors: not_found, permission_denied, data_corrupt.
@@ -33,7 +33,7 @@ struct CheckpointText {
 
 struct StoredHoldings {
   std::vector<holdings::ShownHolding> holdings;
-  holdings::AdmissionMark mark = 0;  // of the file that was read
+  holdings::CheckpointVersion version = 0;  // of the file that was read
 };
 
 // Reads and parses it. Errors: as read_checkpoint_text.

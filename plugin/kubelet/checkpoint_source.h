@@ -12,7 +12,7 @@ namespace neuron::plugin {
 class CheckpointSource {
  public:
   virtual ~CheckpointSource() = default;
-  [[nodiscard]] virtual holdings::AdmissionMark mark() const = 0;           // checkpoint_mark()
+  [[nodiscard]] virtual holdings::CheckpointVersion version() const = 0;    // checkpoint_version()
   [[nodiscard]] virtual Result<StoredHoldings> read() const = 0;            // read_checkpoint()
   [[nodiscard]] virtual holdings::NumberingEvidence numbering() const = 0;  // read_numbering_evidence()
 };
@@ -21,7 +21,7 @@ class CheckpointSource {
 class CheckpointFile final : public CheckpointSource {
  public:
   explicit CheckpointFile(const std::string& directory) : path_(directory + "/" + std::string(kCheckpointName)) {}
-  [[nodiscard]] holdings::AdmissionMark mark() const override { return checkpoint_mark(path_); }
+  [[nodiscard]] holdings::CheckpointVersion version() const override { return checkpoint_version(path_); }
   [[nodiscard]] Result<StoredHoldings> read() const override { return read_checkpoint(path_); }
   [[nodiscard]] holdings::NumberingEvidence numbering() const override { return read_numbering_evidence(path_); }
 

@@ -29,7 +29,7 @@ void KubeletRegistration::start(model::Resource resource, const std::string& end
   call->request.set_endpoint(endpoint);
   call->request.set_resource_name(std::string(model::resource_name(resource)));
   call->request.mutable_options()->set_get_preferred_allocation_available(true);
-  call->request.mutable_options()->set_pre_start_required(model::is_silicon(resource));
+  call->request.mutable_options()->set_pre_start_required(model::has_cores(resource));
   calls_.keep(std::move(owned));
   call->stub->async()->Register(
       &call->context, &call->request, &call->response,

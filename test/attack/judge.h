@@ -10,7 +10,7 @@
 // What must hold whatever is done to the node.
 namespace neuron::attack {
 
-// Physical silicon and interfaces, so that two names for the same are one.
+// Physical hardware and interfaces, so that two names for the same are one.
 struct Holding {
   std::set<int> cores;  // logical, global
   std::set<std::string> efas;

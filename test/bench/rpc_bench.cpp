@@ -15,7 +15,7 @@
 
 #include "plugin/device/plugin_server.h"
 #include "test/bench/empty_call.h"
-#include "test/unit/plugin/views.h"
+#include "test/unit/grant/nodes.h"
 
 namespace neuron {
 namespace {
@@ -59,25 +59,25 @@ void take_turns(std::array<Measured, Count>& all, int rounds) {
 int run(int rounds) {
   bench::EmptyCall empty;
   const SystemClock clock;
-  holdings::AdmissionMark mark = 0;
-  const auto next_mark = [&mark] { return ++mark; };
-  plugin::AllocationDesk desk({}, next_mark, clock);
-  const auto view = plugin::view_of("trn2.48xlarge");
-  desk.set_view(view);
-  plugin::AdmissionGate admissions(clock, next_mark, [] {});
+  holdings::CheckpointVersion version = 0;
+  const auto next_version = [&version] { return ++version; };
+  plugin::Allocations allocations({}, next_version, clock);
+  const auto node = node_of("trn2.48xlarge");
+  allocations.set_node(node);
+  plugin::AdmissionGate admissions(clock, next_version, [] {});
   plugin::PreStartGate pre_start(
-      desk, [](int, int) { return std::nullopt; }, [](const plugin::PreStartGate::Job&) {},
+      allocations, [](int, int) { return std::nullopt; }, [](const plugin::PreStartGate::Job&) {},
       [](SteadyTime, const plugin::PreStartGate::Job&) {}, clock);
   const auto events = plugin::EventQueue::open();
   if (!events) return 1;
   auto server = plugin::PluginServer::start(Resource::neuron, empty.directory(), "neuron.sock",
-                                            {desk, admissions, pre_start, **events});
+                                            {allocations, admissions, pre_start, **events});
   if (!server) return 1;
   const auto ours = bench::connect(empty.directory() + "/neuron.sock");
 
   v1beta1::PreferredAllocationRequest prefer;
   auto* wish = prefer.add_container_requests();
-  for (const std::string& id : plugin::ids(*view, Resource::neuron)) wish->add_available_deviceids(id);
+  for (const std::string& id : ids(*node, Resource::neuron)) wish->add_available_deviceids(id);
   wish->set_allocation_size(4);
   v1beta1::AllocateRequest allocate;
   auto* four = allocate.add_container_requests();

@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     }
     case 2:
-      require(!neuron::host::judge_containerd_config(text, "config.toml").evidence.value.empty());
+      require(!neuron::host::assess_containerd_config(text, "config.toml").evidence.value.empty());
       break;
     default:
       require(neuron::decode_base64(text).size() <= text.size());

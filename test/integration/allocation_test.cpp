@@ -34,7 +34,7 @@ TEST_F(Trn1, TheTrainingPodGetsTheWholeNode) {
   EXPECT_TRUE(pod->containers[0].conflicts.empty());
 }
 
-TEST_F(Trn1, TheConformancePodMayAskForTheSameSiliconTwice) {
+TEST_F(Trn1, TheConformancePodMayAskForTheSameHardwareTwice) {
   for (const auto& order : {std::vector<std::string>{kNeuron, kCore, kEfa}, {kCore, kEfa, kNeuron}}) {
     const auto pod = node.run("tester", {{kNeuron, 16}, {kCore, 32}, {kEfa, 8}}, order);
     EXPECT_EQ(env_of(pod), "0-31");
@@ -67,7 +67,7 @@ TEST_F(Trn1, SeveralContainersAndAnInitContainer) {
   EXPECT_TRUE(node.wait_allocatable(kCore, 28));
 }
 
-TEST_F(Trn1, SiliconHeldThroughOneResourceLeavesTheOtherAndComesBack) {
+TEST_F(Trn1, HardwareHeldThroughOneResourceLeavesTheOtherAndComesBack) {
   ASSERT_TRUE(node.run("holder", {{kNeuron, 3}}));
   EXPECT_TRUE(node.wait_allocatable(kCore, 26));
   EXPECT_EQ(node.kubelet->allocatable(kNeuron), 16);
@@ -75,7 +75,7 @@ TEST_F(Trn1, SiliconHeldThroughOneResourceLeavesTheOtherAndComesBack) {
   EXPECT_TRUE(node.wait_allocatable(kCore, 32)) << node.agent->log();
 }
 
-TEST_F(Trn1, AnInitContainersSiliconStaysTakenThoughPodResourcesDoesNotShowIt) {
+TEST_F(Trn1, AnInitContainersHardwareStaysTakenThoughPodResourcesDoesNotShowIt) {
   sim::PodSpec pod;
   pod.name = "init-only";
   pod.containers.push_back({"prepare", sim::ContainerKind::init, {{kNeuron, 2}}, {}, {}});
@@ -87,7 +87,7 @@ TEST_F(Trn1, AnInitContainersSiliconStaysTakenThoughPodResourcesDoesNotShowIt) {
   EXPECT_EQ(node.kubelet->allocatable(kCore), 28);
 }
 
-TEST_F(Trn1, TwoPodsInARushNeverShareSilicon) {
+TEST_F(Trn1, TwoPodsInARushNeverShareHardware) {
   // Back to back: the first pod's devices have not left the other list yet.
   const auto devices = node.run("devices", {{kNeuron, 15}});
   const auto cores = node.run("cores", {{kCore, 2}});

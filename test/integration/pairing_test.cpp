@@ -46,14 +46,14 @@ void expect_nearest(const std::string& type, const Result<sim::PodResult>& pod) 
 
 struct Case {
   std::string type;
-  std::string silicon;
+  std::string hardware;
   int count;
   int efas;
 };
 
 std::string name_of(const testing::TestParamInfo<Case>& info) {
   const Case& one = info.param;
-  std::string name = one.type.substr(0, one.type.find('.')) + (one.silicon == kCore ? "_cores" : "_devices");
+  std::string name = one.type.substr(0, one.type.find('.')) + (one.hardware == kCore ? "_cores" : "_devices");
   return name + std::to_string(one.count) + "_efas" + std::to_string(one.efas);
 }
 
@@ -68,9 +68,9 @@ class Pairing : public testing::TestWithParam<Case> {
     ASSERT_TRUE(node.kubelet->wait_for([&] { return node.kubelet->allocatable(kCore) > 0; }, kPatience));
   }
   std::vector<std::vector<std::string>> both_orders() const {
-    return {{GetParam().silicon, kEfa}, {kEfa, GetParam().silicon}};
+    return {{GetParam().hardware, kEfa}, {kEfa, GetParam().hardware}};
   }
-  Requests wanted() const { return {{GetParam().silicon, GetParam().count}, {kEfa, GetParam().efas}}; }
+  Requests wanted() const { return {{GetParam().hardware, GetParam().count}, {kEfa, GetParam().efas}}; }
 
   // Waits until the agent knows of every pod that came and went: a pod's end takes seconds on a real node, none here.
   bool settled() {
@@ -105,8 +105,8 @@ TEST_P(Pairing, OnAnEmptyNode) {
 }
 
 TEST_P(Pairing, AsManyAsFitOneAfterTheOther) {
-  const auto& [type, silicon, count, efas] = GetParam();
-  const int devices = silicon == kCore ? (type == "trn1.32xlarge" ? count / 2 : count / 4) : count;
+  const auto& [type, hardware, count, efas] = GetParam();
+  const int devices = hardware == kCore ? (type == "trn1.32xlarge" ? count / 2 : count / 4) : count;
   for (int i = 0; i < 16 / devices; ++i) {
     SCOPED_TRACE("pod " + std::to_string(i));
     expect_nearest(type, node.run("pod" + std::to_string(i), wanted(), both_orders()[static_cast<std::size_t>(i % 2)]));

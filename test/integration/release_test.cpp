@@ -1,4 +1,4 @@
-// Silicon comes back to every name soon after the kubelet has released it. The interval of the slow questions is far
+// Hardware comes back to every name soon after the kubelet has released it. The interval of the slow questions is far
 // longer than these tests wait.
 #include "test/integration/node.h"
 
@@ -90,7 +90,7 @@ TEST_F(Release, APodRefusedHalfWayDoesNotSpoilTheNextOne) {
   }
 }
 
-TEST_F(Release, TwoSiliconsInOneContainerAreStillRefused) {
+TEST_F(Release, DifferentHardwareInOneContainerIsStillRefused) {
   for (const auto& order : {std::vector<std::string>{kNeuron, kCore}, {kCore, kNeuron}}) {
     const auto pod = node.run("greedy", {{kNeuron, 2}, {kCore, 2}}, order);
     ASSERT_FALSE(pod);

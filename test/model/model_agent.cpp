@@ -51,7 +51,7 @@ class ModelAgent::Socket final : public plugin::ResourceServer, public PluginSoc
   Result<std::vector<std::string>> preferred(const std::vector<std::string>& available,
                                              const std::vector<std::string>& must_include, int size) override {
     agent_.admissions_.called();
-    return agent_.desk_.prefer(resource_, available, must_include, size);
+    return agent_.allocations_.prefer(resource_, available, must_include, size);
   }
 
   Result<v1beta1::ContainerAllocateResponse> allocate(const std::vector<std::string>& ids) override {
@@ -59,19 +59,19 @@ class ModelAgent::Socket final : public plugin::ResourceServer, public PluginSoc
     const std::weak_ptr<bool> alive = alive_;
     const model::Resource resource = resource_;
     agent->wait_for([&](plugin::AdmissionGate::Go go) { agent->admissions_.answer(resource, std::move(go)); });
-    if (!alive.expired() && agent->desk_.doubtful(resource, ids)) {
+    if (!alive.expired() && agent->allocations_.doubtful(resource, ids)) {
       agent->wait_for([&](plugin::AdmissionGate::Go go) { agent->admissions_.doubt(resource, std::move(go)); });
     }
-    const Result<plugin::ContainerAnswer> answer = agent->desk_.allocate(resource, ids);
+    const Result<grant::Grant> answer = agent->allocations_.allocate(resource, ids);
     agent->admissions_.answered(answer ? plugin::Admissions::Outcome::given : plugin::Admissions::Outcome::refused);
     if (alive.expired() || lost_) return fail(ErrorCode::unavailable, "nobody listens");
     if (!answer) return fail(answer.error());
     v1beta1::ContainerAllocateResponse response;
     for (const auto& [name, value] : answer->envs) (*response.mutable_envs())[name] = value;
-    for (const auto& node : answer->device_nodes) {
+    for (const auto& each : answer->device_nodes) {
       v1beta1::DeviceSpec* spec = response.add_devices();
-      spec->set_host_path(node.host_path);
-      spec->set_container_path(node.container_path);
+      spec->set_host_path(each.host_path);
+      spec->set_container_path(each.container_path);
       spec->set_permissions("rw");
     }
     agent->world_.given(resource, ids);
@@ -96,7 +96,7 @@ class ModelAgent::Socket final : public plugin::ResourceServer, public PluginSoc
 ModelAgent::ModelAgent(AgentWorld world, std::string name)
     : world_(std::move(world)),
       name_(std::move(name)),
-      manager_({name_, kInterval, world_.offer}, {world_.time, desk_, admissions_, world_.checkpoint, *this}) {}
+      manager_({name_, kInterval, world_.offer}, {world_.time, allocations_, admissions_, world_.checkpoint, *this}) {}
 
 ModelAgent::~ModelAgent() = default;
 
@@ -114,15 +114,15 @@ void ModelAgent::tell(Event event) {
   });
 }
 
-void ModelAgent::start(plugin::NodeViewPtr view) {
-  desk_.set_view(std::move(view));
+void ModelAgent::start(grant::NodeUnitsPtr node) {
+  allocations_.set_node(std::move(node));
   plugin::KubeletDirectory::News news;
   news.usable = true;
   manager_.handle(news);
 }
 
-void ModelAgent::set_view(plugin::NodeViewPtr view) {
-  desk_.set_view(std::move(view));
+void ModelAgent::set_node(grant::NodeUnitsPtr node) {
+  allocations_.set_node(std::move(node));
   tell(plugin::SnapshotChanged{});
 }
 

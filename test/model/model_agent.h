@@ -16,7 +16,7 @@ namespace neuron::check {
 struct AgentWorld {
   Timeline& time;
   CheckpointFile& checkpoint;
-  plugin::ResponseOptions response;
+  grant::GrantOptions response;
   core::OfferPolicy offer;
   // PodResources List: answers later, or with an error.
   using Listed = std::function<void(Result<std::vector<rpc::PodDevices>>)>;
@@ -32,7 +32,7 @@ struct AgentWorld {
   std::function<void(model::Resource, const std::vector<std::string>& ids)> given;
 };
 
-// One agent process on simulated time: the real DeviceManager, AdmissionGate and AllocationDesk, called as Supervisor
+// One agent process on simulated time: the real DeviceManager, AdmissionGate and Allocations, called as Supervisor
 // and DevicePluginService call them. Held by shared_ptr: what it has scheduled dies with it.
 class ModelAgent : public plugin::KubeletPort, public std::enable_shared_from_this<ModelAgent> {
  public:
@@ -41,14 +41,14 @@ class ModelAgent : public plugin::KubeletPort, public std::enable_shared_from_th
   ModelAgent(const ModelAgent&) = delete;
   ModelAgent& operator=(const ModelAgent&) = delete;
 
-  void start(plugin::NodeViewPtr view);
-  void set_view(plugin::NodeViewPtr view);  // the monitor published
+  void start(grant::NodeUnitsPtr node);
+  void set_node(grant::NodeUnitsPtr node);  // the monitor published
   void wake();                              // inotify has something to tell, or an event has come
   void kubelet_appeared();
 
   // True once it knows who holds what and may answer.
-  [[nodiscard]] bool serving() const { return manager_.knows_holders() && desk_.view() != nullptr; }
-  [[nodiscard]] const plugin::AllocationDesk& desk() const { return desk_; }
+  [[nodiscard]] bool serving() const { return manager_.knows_holders() && allocations_.node() != nullptr; }
+  [[nodiscard]] const plugin::Allocations& allocations() const { return allocations_; }
 
   // plugin::KubeletPort
   [[nodiscard]] Result<std::unique_ptr<plugin::ResourceServer>> serve(model::Resource resource) override;
@@ -74,8 +74,9 @@ class ModelAgent : public plugin::KubeletPort, public std::enable_shared_from_th
   std::uint64_t kubelets_ = 1;  // that were met
   int endpoints_made_ = 0;
   std::map<std::string, Socket*> sockets_;  // that exist
-  plugin::AllocationDesk desk_{world_.response, [this] { return world_.checkpoint.mark(); }, world_.time, world_.offer};
-  plugin::AdmissionGate admissions_{world_.time, [this] { return world_.checkpoint.mark(); }, [this] { wake(); }};
+  plugin::Allocations allocations_{world_.response, [this] { return world_.checkpoint.version(); }, world_.time,
+                                   world_.offer};
+  plugin::AdmissionGate admissions_{world_.time, [this] { return world_.checkpoint.version(); }, [this] { wake(); }};
   std::optional<SteadyTime> timer_at_;
   plugin::DeviceManager manager_;
 };

@@ -11,7 +11,7 @@ import sys
 
 GATE = "plugin/device/admissions.cpp"
 LEDGER = "agent/holdings/ledger.cpp"
-DESK = "plugin/device/allocation_desk.cpp"
+DESK = "plugin/device/allocations.cpp"
 
 # What goes wrong, where, and the text that is replaced: it must be there exactly once.
 MUTATIONS = [
@@ -24,7 +24,7 @@ MUTATIONS = [
     ("an answer in doubt does not wait for the list that is sent for it", GATE,
      "const bool offered = one.kind == Kind::answer || one.list_offered;", "const bool offered = true;"),
     ("List ends what the kubelet has not written yet", LEDGER,
-     "const bool unwritten = old.mark != 0 && old.mark == shown.stored_mark;", "const bool unwritten = false;"),
+     "const bool unwritten = old.version != 0 && old.version == shown.stored_version;", "const bool unwritten = false;"),
     ("what the checkpoint shows is forgotten", LEDGER,
      "return bounded(std::move(current));", "current.clear();\n  return bounded(std::move(current));"),
     ("another container's cores are no obstacle", LEDGER,
@@ -33,7 +33,7 @@ MUTATIONS = [
      "if (holding.resource != resource) blocked.insert(holding.cores.begin(), holding.cores.end());",
      "if (holding.resource != resource && holding.holder.empty()) blocked.insert(holding.cores.begin(), holding.cores.end());"),
     ("one container gets other cores under its second name", DESK,
-     "first != nullptr && first->cores != silicon.cores) {", "first != nullptr && first->cores.size() > 64) {"),
+     "first != nullptr && first->cores != hardware.cores) {", "first != nullptr && first->cores.size() > 64) {"),
     ("a doubt that the checkpoint has ended goes on", LEDGER,
      "return !held.contains({holding.resource, unit});", "return unit < 0 && !held.contains({holding.resource, unit});"),
 ]

@@ -57,12 +57,12 @@ CheckpointFile::~CheckpointFile() {
 
 void CheckpointFile::land(const sim::Checkpoint& content) {
   content_ = content;
-  ++mark_;
+  ++version_;
 }
 
 Result<plugin::StoredHoldings> CheckpointFile::read() const {
   if (!content_) return fail(ErrorCode::not_found, path_);
-  return plugin::StoredHoldings{shown(*content_), mark_};
+  return plugin::StoredHoldings{shown(*content_), version_};
 }
 
 }  // namespace neuron::check

@@ -30,7 +30,7 @@ class PluginSocket {
 void listen_at(const std::string& path, PluginSocket& socket);
 void stop_listening(const std::string& path);
 
-// kubelet_internal_checkpoint. Every write is a new file: the mark changes.
+// kubelet_internal_checkpoint. Every write is a new file: the version changes.
 class CheckpointFile final : public plugin::CheckpointSource {
  public:
   // `on_write` decides about each write of the kubelet: true = it lands now, false = the caller keeps it and calls
@@ -48,7 +48,7 @@ class CheckpointFile final : public plugin::CheckpointSource {
   [[nodiscard]] const std::optional<sim::Checkpoint>& content() const { return content_; }
 
   // As plugin::CheckpointFile reads the real one.
-  [[nodiscard]] holdings::AdmissionMark mark() const override { return mark_; }
+  [[nodiscard]] holdings::CheckpointVersion version() const override { return version_; }
   [[nodiscard]] Result<plugin::StoredHoldings> read() const override;
   [[nodiscard]] holdings::NumberingEvidence numbering() const override { return {}; }
 
@@ -56,7 +56,7 @@ class CheckpointFile final : public plugin::CheckpointSource {
   std::string path_;
   std::function<bool(const sim::Checkpoint&)> on_write_;
   std::optional<sim::Checkpoint> content_;
-  holdings::AdmissionMark mark_ = 0;
+  holdings::CheckpointVersion version_ = 0;
 };
 
 }  // namespace neuron::check

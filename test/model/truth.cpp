@@ -7,14 +7,14 @@
 namespace neuron::check {
 namespace {
 
-std::set<int> cores_of(const plugin::NodeView& view, model::Resource resource, const std::set<std::string>& ids) {
+std::set<int> cores_of(const grant::NodeUnits& node, model::Resource resource, const std::set<std::string>& ids) {
   std::set<int> cores;
   for (const std::string& id : ids) {
     const int unit = std::stoi(id);
     if (resource == model::Resource::neuroncore) {
       cores.insert(unit);
     } else {
-      const int each = view.topology().cores_per_device;
+      const int each = node.topology().cores_per_device;
       for (int i = 0; i < each; ++i) cores.insert(unit * each + i);
     }
   }
@@ -58,7 +58,7 @@ std::optional<std::string> Truth::decode(const sim::ContainerGrant& grant, Conta
     constexpr int kMost = 4096;
     const auto numbers = parse_int_list(env->second, kMost);
     if (!numbers) return "unreadable core list " + env->second;
-    const int each = view_->topology().cores_per_device;
+    const int each = node_->topology().cores_per_device;
     for (const int number : *numbers) {
       const auto place = static_cast<std::size_t>(number / each);
       if (!host_numbering_ && place >= devices.size()) return "core number beyond the devices: " + env->second;
@@ -69,11 +69,11 @@ std::optional<std::string> Truth::decode(const sim::ContainerGrant& grant, Conta
   for (const auto& [name, ids] : container.ids) {
     const auto resource = model::parse_resource(name);
     if (*resource != model::Resource::efa) {
-      if (cores_of(*view_, *resource, ids) != container.cores) return "environment does not match the ids of " + name;
+      if (cores_of(*node_, *resource, ids) != container.cores) return "environment does not match the ids of " + name;
       continue;
     }
     for (const std::string& id : ids) {
-      if (const auto unit = view_->unit_of(*resource, id)) expected_verbs.insert(view_->efa(*unit).uverbs.value_or(""));
+      if (const auto unit = node_->unit_of(*resource, id)) expected_verbs.insert(node_->efa(*unit).uverbs.value_or(""));
     }
   }
   if (verbs != expected_verbs) return std::string("interfaces in the container are not those allocated");

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "agent/base/clock.h"
-#include "plugin/device/node_view.h"
+#include "agent/grant/node_units.h"
 #include "tools/neuron-sim/kubelet/pod.h"
 
 namespace neuron::check {
 
 // What every container can really use, read from the environment and the device nodes it was started with, by code of
-// its own. Keeps rule 1 and 2 of the silicon rules (docs/resources.md#same-silicon). One thread.
+// its own. Keeps rule 1 and 2 of the hardware rules (docs/resources.md#same-silicon). One thread.
 class Truth {
  public:
   struct Container {
@@ -31,7 +31,7 @@ class Truth {
   };
 
   // `host_numbering`: NEURON_RT_VISIBLE_CORES holds global numbers.
-  Truth(plugin::NodeViewPtr view, bool host_numbering) : view_(std::move(view)), host_numbering_(host_numbering) {}
+  Truth(grant::NodeUnitsPtr node, bool host_numbering) : node_(std::move(node)), host_numbering_(host_numbering) {}
 
   // The pod's containers start. A sentence when that breaks a rule.
   [[nodiscard]] std::optional<std::string> start(const sim::PodSpec& spec, const sim::PodResult& result);
@@ -53,7 +53,7 @@ class Truth {
   [[nodiscard]] std::optional<std::string> decode(const sim::ContainerGrant& grant, Container& container) const;
   [[nodiscard]] std::optional<std::string> compare(Container& a, Container& b);
 
-  plugin::NodeViewPtr view_;
+  grant::NodeUnitsPtr node_;
   bool host_numbering_;
   std::vector<Container> containers_;
   Counts counts_;

@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "test/unit/plugin/views.h"
+#include "test/unit/grant/nodes.h"
 
 namespace neuron::check {
 namespace {
@@ -65,10 +65,10 @@ World::World(std::uint64_t seed, bool trace)
   instance_type_ = kTypes.at(static_cast<std::size_t>(pick(0, static_cast<int>(kTypes.size()) - 1)));
   calm_ = chance(40);
   neurondevice_ = chance(40);
-  if (chance(50)) response_.numbering = plugin::CoreNumbering::host;
-  snapshot_ = plugin::snapshot_of(instance_type_);
-  view_ = std::make_shared<const plugin::NodeView>(std::make_shared<const model::Snapshot>(*snapshot_));
-  truth_ = std::make_unique<Truth>(view_, response_.numbering == plugin::CoreNumbering::host);
+  if (chance(50)) response_.numbering = grant::CoreNumbering::host;
+  snapshot_ = snapshot_of(instance_type_);
+  node_ = std::make_shared<const grant::NodeUnits>(std::make_shared<const model::Snapshot>(*snapshot_));
+  truth_ = std::make_unique<Truth>(node_, response_.numbering == grant::CoreNumbering::host);
   sim::KubeletOptions options;
   options.seed = static_cast<unsigned>(seed);
   options.numa_policy = static_cast<sim::NumaPolicy>(chance(60) ? 0 : pick(1, 2));
@@ -109,9 +109,9 @@ AgentWorld World::agent_world() {
             if (trace_) say(fmt::format("  agent gives {} {}", model::resource_name(resource), fmt::join(ids, ",")));
             Given one{time_.now(), admitting_, {}, std::nullopt};
             for (const std::string& id : ids) {
-              if (const auto unit = view_->unit_of(resource, id))
+              if (const auto unit = node_->unit_of(resource, id))
                 one.cores.merge([&] {
-                  const auto cores = view_->cores_of(resource, *unit);
+                  const auto cores = node_->cores_of(resource, *unit);
                   return std::set<int>(cores.begin(), cores.end());
                 }());
             }
@@ -132,7 +132,7 @@ void World::choose_offer() {
   } else if (what > 40) {
     kind = "a split";
     offer_.split.emplace();
-    for (const int device : view_->units(Resource::neuron)) {
+    for (const int device : node_->units(Resource::neuron)) {
       if (chance(40)) offer_.split->listed.push_back(device);
     }
   }
@@ -149,10 +149,10 @@ void World::start_agent() {
   say("agent starts");
   agent_ = std::make_shared<ModelAgent>(agent_world(), "agent" + std::to_string(agent_life_));
   const bool scanned = chance(50);
-  agent_->start(scanned ? view_ : nullptr);
+  agent_->start(scanned ? node_ : nullptr);
   if (scanned) return;
   time_.after(soon(200, 30000), [this, agent = agent_life_] {
-    if (agent_ && agent == agent_life_) agent_->set_view(view_);
+    if (agent_ && agent == agent_life_) agent_->set_node(node_);
   });
 }
 
@@ -268,9 +268,9 @@ void World::set_health() {
   health.sentence = was_healthy ? "it failed in the model" : "";
   ++snapshot_->number;
   ++snapshot_->generation;
-  view_ = std::make_shared<const plugin::NodeView>(std::make_shared<const model::Snapshot>(*snapshot_));
+  node_ = std::make_shared<const grant::NodeUnits>(std::make_shared<const model::Snapshot>(*snapshot_));
   say(fmt::format("{} {} is {}", of_device ? "neuron" : "efa", which, was_healthy ? "broken" : "well again"));
-  if (agent_) agent_->set_view(view_);
+  if (agent_) agent_->set_node(node_);
 }
 
 }  // namespace neuron::check

@@ -46,7 +46,7 @@ class World {
   [[nodiscard]] const Tally& tally() const { return tally_; }
 
  private:
-  struct Given {  // a silicon answer
+  struct Given {  // an answer for cores or devices
     SteadyTime at;
     std::string pod;
     std::set<int> cores;
@@ -105,9 +105,9 @@ class World {
   bool neurondevice_ = false;
   bool settling_ = false;    // nothing fails
   core::OfferPolicy offer_;  // of the agent that runs, or ran last
-  plugin::ResponseOptions response_;
+  grant::GrantOptions response_;
   std::shared_ptr<model::Snapshot> snapshot_;
-  plugin::NodeViewPtr view_;
+  grant::NodeUnitsPtr node_;
   Timeline time_;
   std::string checkpoint_path_;
   CheckpointFile checkpoint_;

@@ -13,7 +13,7 @@ std::string words(const std::set<int>& numbers) {
   return fmt::format("{}", fmt::join(numbers, ","));
 }
 
-constexpr std::array kSilicon = {model::Resource::neuroncore, model::Resource::neuron, model::Resource::neurondevice};
+constexpr std::array kHardware = {model::Resource::neuroncore, model::Resource::neuron, model::Resource::neurondevice};
 
 }  // namespace
 
@@ -23,16 +23,16 @@ void World::broken(const std::string& what) {
   say("BROKEN: " + what);
 }
 
-// Silicon that a running container uses is not offered through another resource.
+// Hardware that a running container uses is not offered through another resource.
 std::optional<std::string> World::ledger_gap() const {
   if (!agent_ || !agent_->serving()) return std::nullopt;
-  for (const model::Resource resource : kSilicon) {
+  for (const model::Resource resource : kHardware) {
     const std::set<int> used = truth_->blocked(resource, false);
     if (used.empty()) continue;
-    const auto list = agent_->desk().unit_list(resource);
+    const auto list = agent_->allocations().unit_list(resource);
     for (const plugin::UnitState& unit : *list) {
       if (!unit.healthy || truth_->has(resource, unit.id)) continue;
-      for (const int core : view_->cores_of(resource, std::stoi(unit.id))) {
+      for (const int core : node_->cores_of(resource, std::stoi(unit.id))) {
         if (!used.contains(core)) continue;
         return fmt::format("the agent offers {} {} though core {} is used by {}", model::resource_name(resource),
                            unit.id, core, fmt::join(truth_->holders_of(core), " or "));
@@ -47,7 +47,7 @@ void World::check_ledger(const std::string& when) {
 }
 
 // What the agent learns through the checkpoint may lag behind, for moments: that breaks no rule until somebody is given
-// the silicon (Truth::start sees that), but it must not last.
+// the hardware (Truth::start sees that), but it must not last.
 void World::watch_ledger() {
   const auto gap = ledger_gap();
   if (!gap || !kubelet_up_) return gap_since_.reset();
@@ -75,10 +75,10 @@ void World::check_list(model::Resource resource) {
   const auto resources = kubelet_->resources();
   const auto found = resources.find(std::string(model::resource_name(resource)));
   const std::set<int> used = resource != model::Resource::efa ? truth_->blocked(resource, true) : std::set<int>{};
-  for (const int unit : view_->units(resource)) {
-    const std::string id = view_->id_of(resource, unit);
+  for (const int unit : node_->units(resource)) {
+    const std::string id = node_->id_of(resource, unit);
     if (truth_->has(resource, id)) continue;  // the kubelet offers it to nobody
-    const bool offered = offer_.offers(resource, view_->device_of(resource, unit));
+    const bool offered = offer_.offers(resource, node_->device_of(resource, unit));
     if (found == resources.end() || !found->second.connected) {  // or from an agent before this one
       if (offered) return broken("quiet node, not registered: " + std::string(resource_name(resource)));
       continue;
@@ -88,9 +88,9 @@ void World::check_list(model::Resource resource) {
       return broken(fmt::format("quiet node: {} {} is {} at the kubelet", resource_name(resource), id,
                                 listed ? "listed, though not offered under this name," : "not listed"));
     }
-    const auto cores = view_->cores_of(resource, unit);
+    const auto cores = node_->cores_of(resource, unit);
     const bool in_use = std::any_of(cores.begin(), cores.end(), [&](int core) { return used.contains(core); });
-    const bool well = view_->health_of(resource, unit).state == model::HealthState::healthy;
+    const bool well = node_->health_of(resource, unit).state == model::HealthState::healthy;
     if (found->second.healthy.contains(id) == (offered && well && !in_use)) continue;
     return broken(fmt::format("quiet node: {} {} is {} at the kubelet, but well={} used otherwise={} (cores {})",
                               resource_name(resource), id, well && !in_use ? "not offered" : "offered", well, in_use,

@@ -109,8 +109,8 @@ void World::admit(const sim::PodSpec& spec) {
 }
 
 std::map<std::string, int> World::random_requests() {
-  const int devices = static_cast<int>(view_->units(Resource::neuron).size());
-  const int each = view_->topology().cores_per_device;
+  const int devices = static_cast<int>(node_->units(Resource::neuron).size());
+  const int each = node_->topology().cores_per_device;
   const auto size = [&](int most) { return std::min(chance(85) ? pick(1, 4) : pick(1, most), most); };
   std::map<std::string, int> requests;
   int what = pick(1, 100);
@@ -133,7 +133,7 @@ std::map<std::string, int> World::random_requests() {
     requests[devices_name] = count;
     requests[name(Resource::neuroncore)] = size(devices * each);
   }
-  const int efas = static_cast<int>(view_->units(Resource::efa).size());
+  const int efas = static_cast<int>(node_->units(Resource::efa).size());
   if (efas > 0 && chance(35)) requests[name(Resource::efa)] = size(efas);
   if (chance(3)) requests[name(Resource::neuroncore)] = 0;
   if (efas > 0 && chance(4)) requests[name(Resource::efa)] = efas + 1;  // refused by the kubelet, perhaps half-way

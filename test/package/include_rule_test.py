@@ -13,7 +13,7 @@ import tempfile
 BASE = ["agent/base"]
 MODEL = BASE + ["agent/model"]
 CORE = MODEL + ["agent/core"]
-PURE_ROOMS = CORE + ["agent/allocator", "agent/health", "agent/holdings", "agent/preflight"]
+PURE_ROOMS = CORE + ["agent/allocator", "agent/grant", "agent/health", "agent/holdings", "agent/preflight"]
 HOST = CORE + ["agent/health", "agent/holdings", "agent/preflight", "agent/host"]
 RPC = MODEL + ["agent/rpc", "proto"]
 KUBELET = RPC + ["agent/core", "agent/health", "agent/holdings", "plugin/kubelet"]
@@ -23,6 +23,7 @@ MAY_INCLUDE = {
     "agent/model": BASE,
     "agent/core": MODEL,
     "agent/allocator": CORE,
+    "agent/grant": CORE + ["agent/allocator"],
     "agent/health": CORE,
     "agent/holdings": CORE + ["agent/health"],
     "agent/preflight": CORE + ["agent/health", "agent/holdings"],
@@ -32,8 +33,8 @@ MAY_INCLUDE = {
     "agent/kube": BASE,
     "agent/metrics": PURE_ROOMS + ["agent/monitor"],
     "plugin/kubelet": KUBELET,
-    "plugin/device": KUBELET + ["agent/allocator"],
-    "plugin/dra": KUBELET + ["agent/allocator", "agent/kube"],
+    "plugin/device": KUBELET + ["agent/allocator", "agent/grant"],
+    "plugin/dra": KUBELET + ["agent/allocator", "agent/grant", "agent/kube"],
     "tools/neuron-agent": PURE_ROOMS + ["agent/host", "agent/monitor", "agent/rpc", "agent/kube", "agent/metrics",
                                         "plugin/kubelet", "plugin/device", "plugin/dra"],
     "tools/render": MODEL,
@@ -60,13 +61,14 @@ DOORS = {
     r"n?curses": ["tools/neuron-top"],
     r"tl/": ["agent/base"],
     r"CLI/": ["tools/neuron-agent", "tools/neuron-ls", "tools/neuron-top", "tools/neuron-gather", "tools/neuron-sim"],
-    r"nlohmann/": ["agent/host", "agent/kube", "plugin", "tools/neuron-agent", "tools/render", "tools/neuron-gather", "tools/neuron-top",
+    r"nlohmann/": ["agent/grant", "agent/host", "agent/kube", "plugin", "tools/neuron-agent", "tools/render", "tools/neuron-gather", "tools/neuron-top",
                   "tools/neuron-sim"],
     r"(spdlog|fmt)/": ["agent/monitor", "agent/metrics", "plugin", "tools"],
 }
 
 # What is pure does no I/O and knows no threads and no clocks.
-PURE = ["agent/model", "agent/core", "agent/allocator", "agent/health", "agent/holdings", "agent/preflight", "tools/render"]
+PURE = ["agent/model", "agent/core", "agent/allocator", "agent/grant", "agent/health", "agent/holdings", "agent/preflight",
+        "tools/render"]
 IMPURE_HEADERS = re.compile(r"fstream|iostream|filesystem|thread|mutex|condition_variable|unistd\.h|fcntl\.h|dirent\.h|sys/.*")
 IMPURE_CALLS = re.compile(r"_clock::now\s*\(|\bgetenv\s*\(")
 

@@ -13,7 +13,7 @@
 #include "agent/host/core_memory.h"
 #include "agent/host/scanner.h"
 #include "agent/monitor/monitor.h"
-#include "plugin/device/cdi.h"
+#include "plugin/device/cdi_files.h"
 #include "plugin/device/event_queue.h"
 #include "plugin/device/supervisor.h"
 #include "plugin/kubelet/checkpoint_source.h"
@@ -38,10 +38,9 @@ ExitCode to_exit_code(plugin::Supervisor::Outcome outcome) {
   return ExitCode::failed;
 }
 
-plugin::ResponseOptions response_options(const Options& options) {
+grant::GrantOptions response_options(const Options& options) {
   return {options.effective_host_path_prefix(),
-          options.core_numbering == "host" ? plugin::CoreNumbering::host : plugin::CoreNumbering::container,
-          options.cdi};
+          options.core_numbering == "host" ? grant::CoreNumbering::host : grant::CoreNumbering::container, options.cdi};
 }
 
 // On the monitor's thread, before the kubelet can hear of a new unit. Says once what keeps the specs from being
@@ -49,9 +48,9 @@ plugin::ResponseOptions response_options(const Options& options) {
 class CdiWriter {
  public:
   explicit CdiWriter(const Options& options) : options_(options) {}
-  void operator()(const plugin::NodeView& view) {
+  void operator()(const grant::NodeUnits& node) {
     if (!options_.cdi) return;
-    const auto written = plugin::write_cdi_specs(view, response_options(options_), options_.cdi_dir);
+    const auto written = plugin::write_cdi_specs(node, response_options(options_), options_.cdi_dir);
     const std::string error = written ? "" : written.error().message;
     if (error == last_error_) return;
     if (!written) spdlog::error("cdi specs not written, containers may not start: {}", error);
@@ -78,10 +77,10 @@ monitor::WatchedScan::Scan make_scan(const RootPtr& root) {
   };
 }
 
-std::optional<std::uint64_t> memory_in_use(const host::FsRoot& root, const plugin::AllocationDesk& desk, int device,
+std::optional<std::uint64_t> memory_in_use(const host::FsRoot& root, const plugin::Allocations& allocations, int device,
                                            int core) {
-  const plugin::NodeViewPtr view = desk.view();
-  const model::NeuronDevice* known = view ? view->device(device) : nullptr;
+  const grant::NodeUnitsPtr node = allocations.node();
+  const model::NeuronDevice* known = node ? node->device(device) : nullptr;
   return host::process_memory_of_core(root, device, core, known != nullptr ? known->memory_bytes : std::nullopt);
 }
 
@@ -118,23 +117,24 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
   const SystemClock clock;
   monitor::SnapshotStore store;
   const plugin::CheckpointFile checkpoint(options.device_plugins_dir());
-  const auto mark = [&checkpoint] { return checkpoint.mark(); };
-  plugin::AllocationDesk desk(response_options(options), mark, clock, options.offer_policy());
-  plugin::AdmissionGate admissions(clock, mark, [&queue = **events] { queue.post(plugin::AdmissionsChanged{}); });
+  const auto version = [&checkpoint] { return checkpoint.version(); };
+  plugin::Allocations allocations(response_options(options), version, clock, options.offer_policy());
+  plugin::AdmissionGate admissions(clock, version, [&queue = **events] { queue.post(plugin::AdmissionsChanged{}); });
   monitor::Workers workers;
   monitor::Monitor monitor(
       store, workers, [machine] { return make_scan(machine); },
-      [&desk, &queue = **events, log = InventoryLog(options.offer_policy()),
+      [&allocations, &queue = **events, log = InventoryLog(options.offer_policy()),
        write_cdi = CdiWriter(options)](const model::SnapshotPtr& snapshot) mutable {
         log(snapshot);
-        auto view = std::make_shared<const plugin::NodeView>(snapshot);
-        write_cdi(*view);
-        desk.set_view(std::move(view));
+        auto node = std::make_shared<const grant::NodeUnits>(snapshot);
+        write_cdi(*node);
+        allocations.set_node(std::move(node));
         queue.post(plugin::SnapshotChanged{});
       },
       {.interval = options.scan_interval});
   plugin::PreStartGate pre_start(
-      desk, [machine, &desk](int device, int core) { return memory_in_use(*machine, desk, device, core); },
+      allocations,
+      [machine, &allocations](int device, int core) { return memory_in_use(*machine, allocations, device, core); },
       [&workers](plugin::PreStartGate::Job job) { workers.run(std::move(job)); },
       [&monitor](SteadyTime when, plugin::PreStartGate::Job job) { monitor.post(when, std::move(job)); }, clock);
   monitor.start();
@@ -146,7 +146,7 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
                                     options.pod_resources_interval, options.offer_policy()},
                                    clock,
                                    checkpoint,
-                                   {desk, admissions, pre_start, **events},
+                                   {allocations, admissions, pre_start, **events},
                                    [&monitor] { monitor.rescan_now(); },
                                    [&probes](const plugin::ServingState& state) { probes.turn(state); }},
                                   signals.get());
@@ -182,10 +182,10 @@ ExitCode print_once(const Options& options) {
   for (const OfferLine& line : offer_lines(offer, snapshot->host)) {
     if (line.warning) spdlog::warn(line.text);
   }
-  const plugin::NodeView view(snapshot);
+  const grant::NodeUnits node(snapshot);
   for (const model::Resource resource : model::kAllResources) {
     if (!offer.serves(resource)) continue;
-    const plugin::UnitList list = plugin::make_unit_list(view, resource, offer, {});
+    const plugin::UnitList list = plugin::make_unit_list(node, resource, offer, {});
     const auto healthy = std::count_if(list.begin(), list.end(), [](const auto& unit) { return unit.healthy; });
     fmt::print("{} {} of {} allocatable\n", model::resource_name(resource), healthy, list.size());
   }

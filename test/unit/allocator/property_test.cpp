@@ -50,9 +50,9 @@ TEST(AllocatorProperty, SearchFindsWhatBruteForceFinds) {
       const int size = 1 + static_cast<int>(random() % static_cast<unsigned>(std::popcount(pool)));
       Mask must = pool & random() & random() & random();
       while (std::popcount(must) > size) must &= must - 1;
-      allocator::Wishes wishes;
-      if (round % 2 != 0) wishes.prefer_efas = {0, 3};
-      const allocator::Rater rater(graph, pool, wishes);
+      allocator::Preferences preferences;
+      if (round % 2 != 0) preferences.prefer_efas = {0, 3};
+      const allocator::Rater rater(graph, pool, preferences);
       EXPECT_EQ(members(allocator::best_subset(graph, rater, pool, must, size)),
                 members(brute_force(graph, rater, pool, must, size)))
           << type << " pool " << pool << " must " << must << " size " << size;

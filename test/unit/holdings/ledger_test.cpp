@@ -10,11 +10,11 @@ namespace {
 
 using std::chrono::seconds;
 
-holdings::Holding cores(model::Resource resource, std::vector<int> ids, holdings::AdmissionMark mark, int second = 0,
-                        std::string holder = "") {
+holdings::Holding cores(model::Resource resource, std::vector<int> ids, holdings::CheckpointVersion version,
+                        int second = 0, std::string holder = "") {
   std::vector<int> units = ids;
   holdings::Holding holding{
-      resource, std::move(units), std::move(ids), {}, std::move(holder), mark, SteadyTime{} + seconds(second)};
+      resource, std::move(units), std::move(ids), {}, std::move(holder), version, SteadyTime{} + seconds(second)};
   for (const int core : holding.cores) {
     if (holding.devices.empty() || holding.devices.back() != core / 2) holding.devices.push_back(core / 2);
   }
@@ -54,16 +54,16 @@ TEST(Ledger, WhatTheKubeletOffersIsNotBroughtBackByAListFromBefore) {
 TEST(Ledger, OneAdmissionMayAskForBoth) {
   holdings::Ledger ledger;
   ledger.record(cores(kDevice, {0, 1}, 7));
-  ASSERT_NE(ledger.silicon_of_admission(kCore, 7), nullptr);
+  ASSERT_NE(ledger.cores_of_admission(kCore, 7), nullptr);
   EXPECT_FALSE(ledger.conflict(kCore, {0, 1}, {0, 1}, 7));
-  EXPECT_EQ(ledger.silicon_of_admission(kCore, 8), nullptr) << "another container";
-  EXPECT_EQ(ledger.silicon_of_admission(kDevice, 7), nullptr) << "a container asks for a resource once";
+  EXPECT_EQ(ledger.cores_of_admission(kCore, 8), nullptr) << "another container";
+  EXPECT_EQ(ledger.cores_of_admission(kDevice, 7), nullptr) << "a container asks for a resource once";
 }
 
-TEST(Ledger, AnUnknownMarkNeverMakesTwoContainersOne) {
+TEST(Ledger, AnUnknownVersionNeverMakesTwoContainersOne) {
   holdings::Ledger ledger;
   ledger.record(cores(kDevice, {0, 1}, 0));
-  EXPECT_EQ(ledger.silicon_of_admission(kCore, 0), nullptr);
+  EXPECT_EQ(ledger.cores_of_admission(kCore, 0), nullptr);
   EXPECT_TRUE(ledger.conflict(kCore, {0, 1}, {0, 1}, 0));
 }
 
@@ -117,37 +117,36 @@ TEST(Ledger, WhatTheKubeletOffersIsFreeAndItsOldContainerOver) {
   ledger.record({model::Resource::efa, {4}, {}, {}, "", 8, SteadyTime{} + seconds(5)});
   ledger.offered(model::Resource::efa, {3, 4}, SteadyTime{} + seconds(4), SteadyTime{} + seconds(5));
   ASSERT_EQ(ledger.holdings().size(), 2U) << "the NIC is free, so its container and the container's device are too";
-  EXPECT_EQ(ledger.holdings()[0].mark, 8U) << "too young: the kubelet may be offering what it has just given";
+  EXPECT_EQ(ledger.holdings()[0].version, 8U) << "too young: the kubelet may be offering what it has just given";
 }
 
-TEST(Ledger, AMarkInheritedFromARefusedPodDoesNotEndItsHeir) {
+TEST(Ledger, AVersionInheritedFromARefusedPodDoesNotEndItsHeir) {
   holdings::Ledger ledger;
-  ledger.record(cores(kCore, {4, 5}, 7, 1));    // its pod was refused by the kubelet: no checkpoint, the mark stays
+  ledger.record(cores(kCore, {4, 5}, 7, 1));    // its pod was refused by the kubelet: no checkpoint, the version stays
   ledger.record(cores(kDevice, {4, 5}, 7, 3));  // the next pod
   EXPECT_TRUE(ledger.conflict(kCore, {4}, {4}, 8)) << "core 4 is in use, though the kubelet offers it";
   ledger.offered(kCore, {4, 5}, SteadyTime{} + seconds(9), SteadyTime{} + seconds(10));
   EXPECT_TRUE(ledger.conflict(kCore, {4}, {4}, 8));
 }
 
-TEST(Ledger, NicsAndSiliconOfOneAdmissionAreFoundOnceEach) {
+TEST(Ledger, NicsAndHardwareOfOneAdmissionAreFoundOnceEach) {
   holdings::Ledger ledger;
   ledger.record({model::Resource::efa, {3}, {}, {}, "", 7, SteadyTime{}});
   ASSERT_NE(ledger.nics_of_admission(kDevice, 7), nullptr);
   EXPECT_EQ(ledger.nics_of_admission(kDevice, 7)->units, (std::vector<int>{3}));
-  EXPECT_EQ(ledger.silicon_of_admission(kDevice, 7), nullptr);
+  EXPECT_EQ(ledger.cores_of_admission(kDevice, 7), nullptr);
   ledger.record(cores(kDevice, {0, 1}, 7));
   EXPECT_EQ(ledger.nics_of_admission(kDevice, 7), nullptr) << "asked twice: this is the next container";
-  ASSERT_NE(ledger.silicon_of_admission(model::Resource::efa, 7), nullptr)
-      << "those NICs may have been a refused pod's";
+  ASSERT_NE(ledger.cores_of_admission(model::Resource::efa, 7), nullptr) << "those NICs may have been a refused pod's";
   EXPECT_FALSE(ledger.conflict(kCore, {9}, {9}, 8));
 }
 
-TEST(Ledger, UnderARefusedPodsMarkWhatCameAfterItsAnswersIsTheNextContainers) {
+TEST(Ledger, UnderARefusedPodsVersionWhatCameAfterItsAnswersIsTheNextContainers) {
   holdings::Ledger ledger;
   ledger.record(cores(kCore, {28, 29}, 7, 1));  // refused for want of a NIC
   ledger.record(cores(kDevice, {28, 29}, 7, 2));
-  ASSERT_NE(ledger.silicon_of_admission(kCore, 7), nullptr);
-  EXPECT_EQ(ledger.silicon_of_admission(kCore, 7)->resource, kDevice);
+  ASSERT_NE(ledger.cores_of_admission(kCore, 7), nullptr);
+  EXPECT_EQ(ledger.cores_of_admission(kCore, 7)->resource, kDevice);
 }
 
 TEST(Ledger, ReconcileNamesKeepsAndDrops) {
@@ -165,7 +164,7 @@ TEST(Ledger, ReconcileNamesKeepsAndDrops) {
   const auto conflict = ledger.conflict(kCore, {0}, {0}, 0);
   ASSERT_TRUE(conflict);
   EXPECT_EQ(conflict->describe(), "core 0 is held by default/train/worker through aws.amazon.com/neuron");
-  EXPECT_NE(ledger.silicon_of_admission(kCore, 7), nullptr) << "its admission may still go on";
+  EXPECT_NE(ledger.cores_of_admission(kCore, 7), nullptr) << "its admission may still go on";
 }
 
 TEST(Ledger, AnAnswerIsNotLostToAnOlderEntryThatItReuses) {
@@ -173,8 +172,8 @@ TEST(Ledger, AnAnswerIsNotLostToAnOlderEntryThatItReuses) {
   ledger.record(cores(kCore, {1, 2, 3}, 8, 5));
   ledger.reconcile({{}, SteadyTime{} + seconds(3), {cores(kCore, {0, 1, 2, 3, 4}, 0, 3, "pod u1/init")}, 9});
   ASSERT_EQ(ledger.holdings().size(), 2U) << "the init container's, and what the next one uses again";
-  ASSERT_NE(ledger.silicon_of_admission(kDevice, 8), nullptr);
-  EXPECT_EQ(ledger.silicon_of_admission(kDevice, 8)->cores, (std::vector<int>{1, 2, 3}));
+  ASSERT_NE(ledger.cores_of_admission(kDevice, 8), nullptr);
+  EXPECT_EQ(ledger.cores_of_admission(kDevice, 8)->cores, (std::vector<int>{1, 2, 3}));
 }
 
 // List shows a container only once the kubelet has all of its answers. Between two of them the agent may have been
@@ -244,8 +243,9 @@ TEST(Ledger, WhenTheCheckpointAloneSpeaksWhatItLeavesOutIsOverUnlessItIsOlder) {
   ledger.record(cores(kDevice, {2, 3}, 7, 2));
   ledger.record(cores(kDevice, {4, 5}, 8, 3));
   ledger.record(cores(kDevice, {6, 7}, 9, 12));
-  const auto shown = [](holdings::AdmissionMark mark) {
-    return holdings::Ledger::Shown{{}, SteadyTime{} + seconds(10), {cores(kDevice, {0, 1}, 0, 10, "pod u1/c")}, mark};
+  const auto shown = [](holdings::CheckpointVersion version) {
+    return holdings::Ledger::Shown{
+        {}, SteadyTime{} + seconds(10), {cores(kDevice, {0, 1}, 0, 10, "pod u1/c")}, version};
   };
   ledger.reconcile(shown(8));
   EXPECT_TRUE(ledger.conflict(kCore, {0}, {0}, 0)) << "shown";

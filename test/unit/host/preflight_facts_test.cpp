@@ -90,7 +90,7 @@ TEST(PreflightFacts, ForeignRdmaDevicesAreNamedWithTheirDriver) {
 }
 
 TEST(PreflightFacts, CdiByContainerdVersion) {
-  const auto state = [](std::string_view text) { return judge_containerd_config(text, "c").state; };
+  const auto state = [](std::string_view text) { return assess_containerd_config(text, "c").state; };
   EXPECT_EQ(state("version = 2\n"), CdiFacts::State::off);
   EXPECT_EQ(state("version = 3\n"), CdiFacts::State::on);
   EXPECT_EQ(state("version = 2\n[plugins.cri]\n  enable_cdi = true # wanted\n"), CdiFacts::State::on);
@@ -98,7 +98,7 @@ TEST(PreflightFacts, CdiByContainerdVersion) {
   EXPECT_EQ(state("version = 3\n# enable_cdi = false\n"), CdiFacts::State::on);
   EXPECT_EQ(state("version = 3\nenable_cdi = maybe\n"), CdiFacts::State::on);
   EXPECT_EQ(state(""), CdiFacts::State::off);  // version 1
-  EXPECT_THAT(judge_containerd_config("version = 2", "etc/containerd/config.toml").evidence.value,
+  EXPECT_THAT(assess_containerd_config("version = 2", "etc/containerd/config.toml").evidence.value,
               HasSubstr("before 2.0"));
 }
 

@@ -16,12 +16,12 @@ using std::chrono::milliseconds;
 
 struct AdmissionGateTest : testing::Test {
   fakes::FakeClock clock;
-  std::atomic<holdings::AdmissionMark> mark{1};
+  std::atomic<holdings::CheckpointVersion> version{1};
   std::atomic<int> changes{0};
-  AdmissionGate gate{clock, [this] { return mark.load(); }, [this] { ++changes; }};
+  AdmissionGate gate{clock, [this] { return version.load(); }, [this] { ++changes; }};
 
   void written() {
-    ++mark;
+    ++version;
     gate.checkpoint_written();
   }
 };
@@ -68,7 +68,7 @@ TEST_F(AdmissionGateTest, ADoubtMakesTheLoopSendAListOnce) {
 TEST_F(AdmissionGateTest, AWriteThatWasNotToldYetKeepsTheAdmissionOpen) {
   gate.answer(Resource::neuron, [&] { gate.answered(Admissions::Outcome::given); });
   const auto before = gate.look();
-  ++mark;  // inotify has not told yet
+  ++version;  // inotify has not told yet
   clock.advance(milliseconds{900});
   EXPECT_FALSE(gate.due(before).lists);
   EXPECT_TRUE(gate.due(gate.look()).lists);
@@ -107,7 +107,7 @@ struct Threads : AdmissionGateTest {
   }
   void write() {
     ++untold;  // before: a write that is seen can be told
-    ++mark;
+    ++version;
   }
   void turn() {
     const auto before = gate.look();

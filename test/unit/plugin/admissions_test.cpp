@@ -13,24 +13,24 @@ using testing::IsEmpty;
 
 using Outcome = Admissions::Outcome;
 
-// Times in milliseconds; the checkpoint's mark is a number that the test raises with each write.
+// Times in milliseconds; the checkpoint's version is a number that the test raises with each write.
 struct AdmissionsTest : testing::Test {
   Admissions admissions;
   SteadyTime now = SteadyTime{} + std::chrono::hours(1);
-  holdings::AdmissionMark mark = 1;
+  holdings::CheckpointVersion version = 1;
   Admissions::Ticket ticket = 0;
 
   void pass(int ms) { now += milliseconds{ms}; }
   void written() {
-    ++mark;
+    ++version;
     admissions.checkpoint_written();
   }
   bool begin(Resource resource = Resource::neuron) { return admissions.begin_answer(++ticket, resource, now); }
   void give(Resource resource = Resource::neuron) {
     ASSERT_TRUE(begin(resource));
-    admissions.answered(Outcome::given, mark, now);
+    admissions.answered(Outcome::given, version, now);
   }
-  auto due() { return admissions.due(admissions.look(mark), now); }
+  auto due() { return admissions.due(admissions.look(version), now); }
   void offer_lists(int count) {
     for (int i = 0; i < count; ++i) admissions.list_offered(now);
   }
@@ -77,7 +77,7 @@ TEST_F(AdmissionsTest, NoListGoesOutWhileAnAnswerIsBeingMade) {
   ASSERT_TRUE(begin());
   pass(1000);
   EXPECT_FALSE(due().lists);
-  admissions.answered(Outcome::refused, mark, now);
+  admissions.answered(Outcome::refused, version, now);
   pass(250);
   EXPECT_TRUE(due().lists) << "a refused container writes no checkpoint";
 }
@@ -155,11 +155,11 @@ TEST_F(AdmissionsTest, AnAdmissionIsNotOverBecauseTheProcessStoodStill) {
 
 TEST_F(AdmissionsTest, AnAnswerThatWasGivenAfterTheLookKeepsItsAdmissionOpen) {
   give();
-  const auto before = admissions.look(mark);
+  const auto before = admissions.look(version);
   written();
   give(Resource::efa);
   pass(900);
-  EXPECT_FALSE(admissions.due(before, now).lists) << "the mark is not that of the newest answer, but older";
+  EXPECT_FALSE(admissions.due(before, now).lists) << "the version is not that of the newest answer, but older";
   EXPECT_TRUE(admissions.open());
 }
 
@@ -184,10 +184,10 @@ TEST_F(AdmissionsTest, AListThatIsNeverWrittenCostsItsPatienceOnce) {
   EXPECT_EQ(admissions.next(), now + Admissions::kWritePatience);
   pass(1000);
   EXPECT_THAT(due().gone, ElementsAre(1));
-  admissions.answered(Outcome::given, mark, now);
+  admissions.answered(Outcome::given, version, now);
   offer_lists(1);
   ASSERT_TRUE(begin()) << "a kubelet that keeps no checkpoint";
-  admissions.answered(Outcome::given, mark, now);
+  admissions.answered(Outcome::given, version, now);
   written();
   offer_lists(1);
   EXPECT_FALSE(begin()) << "it keeps one after all";
@@ -221,7 +221,7 @@ TEST_F(AdmissionsTest, AnAnswerInDoubtWaitsForAListThatIsOfferedLaterToBeWritten
   EXPECT_THAT(admissions.ready(now), IsEmpty());
   written();
   EXPECT_THAT(admissions.ready(now), ElementsAre(9));
-  admissions.answered(Outcome::given, mark, now);
+  admissions.answered(Outcome::given, version, now);
   ASSERT_TRUE(begin());
   admissions.doubt(10, Resource::neuron, now);
   pass(1000);
@@ -234,7 +234,7 @@ TEST_F(AdmissionsTest, AnotherKubeletOwesNothing) {
   ASSERT_FALSE(begin());
   admissions.kubelet_is_new();
   EXPECT_THAT(admissions.ready(now), ElementsAre(2));
-  admissions.answered(Outcome::refused, mark, now);
+  admissions.answered(Outcome::refused, version, now);
   EXPECT_FALSE(admissions.open());
 }
 

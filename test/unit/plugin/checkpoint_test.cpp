@@ -94,24 +94,24 @@ TEST(Checkpoint, AnAbsurdNumberOfDevicesIsAnError) {
   EXPECT_EQ(holdings.error().code, ErrorCode::data_corrupt);
 }
 
-TEST(Checkpoint, TheMarkChangesWithEveryRename) {
+TEST(Checkpoint, TheVersionChangesWithEveryRename) {
   std::string directory = testing::TempDir() + "checkpointXXXXXX";
   ASSERT_NE(mkdtemp(directory.data()), nullptr);
   const std::string path = directory + "/kubelet_internal_checkpoint";
-  EXPECT_EQ(checkpoint_mark(path), 0U);
+  EXPECT_EQ(checkpoint_version(path), 0U);
   EXPECT_EQ(read_checkpoint(path).error().code, ErrorCode::not_found);
   const auto write = [&] {
     std::ofstream(directory + "/new") << kSample;
     ASSERT_EQ(std::rename((directory + "/new").c_str(), path.c_str()), 0);
   };
   write();
-  const auto first = checkpoint_mark(path);
+  const auto first = checkpoint_version(path);
   EXPECT_NE(first, 0U);
-  EXPECT_EQ(checkpoint_mark(path), first);
+  EXPECT_EQ(checkpoint_version(path), first);
   write();
-  EXPECT_NE(checkpoint_mark(path), first);
+  EXPECT_NE(checkpoint_version(path), first);
   EXPECT_EQ(read_checkpoint(path)->holdings.size(), 1U);
-  EXPECT_EQ(read_checkpoint(path)->mark, checkpoint_mark(path));
+  EXPECT_EQ(read_checkpoint(path)->version, checkpoint_version(path));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "test/fakes/fake_clock.h"
-#include "test/unit/plugin/views.h"
+#include "test/unit/grant/nodes.h"
 
 namespace neuron::plugin {
 namespace {
@@ -74,20 +74,20 @@ class FakeKubelet final : public KubeletPort {
 
 class FakeCheckpoint final : public CheckpointSource {
  public:
-  [[nodiscard]] holdings::AdmissionMark mark() const override { return written; }
+  [[nodiscard]] holdings::CheckpointVersion version() const override { return written; }
   [[nodiscard]] Result<StoredHoldings> read() const override { return StoredHoldings{holdings, written}; }
   [[nodiscard]] holdings::NumberingEvidence numbering() const override { return {}; }
-  holdings::AdmissionMark written = 1;
+  holdings::CheckpointVersion written = 1;
   std::vector<holdings::ShownHolding> holdings;
 };
 
 struct DeviceManagerTest : testing::Test {
   fakes::FakeClock clock;
   FakeCheckpoint checkpoint;
-  AllocationDesk desk{{}, [this] { return checkpoint.written; }, clock};
+  Allocations allocations{{}, [this] { return checkpoint.written; }, clock};
   AdmissionGate admissions{clock, [this] { return checkpoint.written; }, [] {}};
   FakeKubelet kubelet;
-  DeviceManager manager{{"1-a", std::chrono::seconds(10), {}}, {clock, desk, admissions, checkpoint, kubelet}};
+  DeviceManager manager{{"1-a", std::chrono::seconds(10), {}}, {clock, allocations, admissions, checkpoint, kubelet}};
 
   void pass(int ms) {
     clock.advance(milliseconds{ms});
@@ -99,7 +99,7 @@ struct DeviceManagerTest : testing::Test {
     manager.handle(news);
   }
   void scan(const std::string& type) {
-    desk.set_view(view_of(type));
+    allocations.set_node(node_of(type));
     manager.handle(SnapshotChanged{});
   }
   void list_holders(std::vector<rpc::PodDevices> pods = {}) {
@@ -138,7 +138,7 @@ struct DeviceManagerTest : testing::Test {
   bool allocate(Resource resource, const std::vector<std::string>& units) {
     bool given = false;
     admissions.answer(resource, [&] {
-      given = desk.allocate(resource, units).has_value();
+      given = allocations.allocate(resource, units).has_value();
       admissions.answered(given ? Admissions::Outcome::given : Admissions::Outcome::refused);
     });
     return given;
@@ -282,12 +282,12 @@ TEST_F(DeviceManagerTest, AnAdmissionThatStopsHalfWayIsEndedByACheckpoint) {
     pass(450);
     list_holders();
   }
-  EXPECT_TRUE(desk.holds_anything()) << "List does not show who is still being admitted";
+  EXPECT_TRUE(allocations.holds_anything()) << "List does not show who is still being admitted";
   const auto lists = kubelet.servers.at(Resource::neuroncore)->lists.size();
   pass(100);
   ASSERT_EQ(kubelet.servers.at(Resource::neuroncore)->lists.size(), lists + 1);
   write_checkpoint();
-  EXPECT_FALSE(desk.holds_anything());
+  EXPECT_FALSE(allocations.holds_anything());
 }
 
 TEST_F(DeviceManagerTest, ServingTellsWhatIsMissing) {

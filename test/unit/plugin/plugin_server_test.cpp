@@ -11,15 +11,15 @@ namespace {
 // The endpoint has another name at each attempt; what is logged once is told by its text.
 TEST(PluginServer, ADirectoryWithoutRoomFailsInTheSameWordsEachTime) {
   fakes::FakeClock clock;
-  const auto mark = [] { return holdings::AdmissionMark{1}; };
-  AllocationDesk desk(ResponseOptions{}, mark, clock);
-  AdmissionGate admissions(clock, mark, [] {});
+  const auto version = [] { return holdings::CheckpointVersion{1}; };
+  Allocations allocations(grant::GrantOptions{}, version, clock);
+  AdmissionGate admissions(clock, version, [] {});
   PreStartGate pre_start(
-      desk, [](int, int) { return std::nullopt; }, [](const PreStartGate::Job&) {},
+      allocations, [](int, int) { return std::nullopt; }, [](const PreStartGate::Job&) {},
       [](SteadyTime, const PreStartGate::Job&) {}, clock);
   const auto events = EventQueue::open();
   ASSERT_TRUE(events);
-  const DevicePluginService::Parts parts{desk, admissions, pre_start, **events};
+  const DevicePluginService::Parts parts{allocations, admissions, pre_start, **events};
   const auto first = PluginServer::start(model::Resource::neuron, "/nowhere", "a-1.sock", parts);
   const auto second = PluginServer::start(model::Resource::neuron, "/nowhere", "a-2.sock", parts);
   ASSERT_FALSE(first);

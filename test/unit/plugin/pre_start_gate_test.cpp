@@ -7,7 +7,7 @@
 #include <map>
 
 #include "test/fakes/fake_clock.h"
-#include "test/unit/plugin/views.h"
+#include "test/unit/grant/nodes.h"
 
 namespace neuron::plugin {
 namespace {
@@ -19,13 +19,13 @@ using testing::IsEmpty;
 
 struct Gate : testing::Test {
   fakes::FakeClock clock;
-  AllocationDesk desk{ResponseOptions{}, [] { return 0; }, clock};
+  Allocations allocations{grant::GrantOptions{}, [] { return 0; }, clock};
   std::map<std::pair<int, int>, std::uint64_t> memory;  // (device, physical core) -> bytes
   std::vector<std::pair<int, int>> asked;
   std::deque<PreStartGate::Job> reads;  // those not run hang
   std::deque<std::pair<SteadyTime, PreStartGate::Job>> timers;
   std::vector<std::optional<Error>> answers;
-  PreStartGate gate{desk,
+  PreStartGate gate{allocations,
                     [this](int device, int core) -> std::optional<std::uint64_t> {
                       asked.emplace_back(device, core);
                       const auto found = memory.find({device, core});
@@ -35,7 +35,7 @@ struct Gate : testing::Test {
                     [this](SteadyTime when, PreStartGate::Job job) { timers.emplace_back(when, std::move(job)); },
                     clock};
 
-  void SetUp() override { desk.set_view(view_of("trn1.32xlarge")); }
+  void SetUp() override { allocations.set_node(node_of("trn1.32xlarge")); }
   void wait(const std::string& id, model::Resource resource = model::Resource::neuroncore) {
     gate.wait(resource, {id}, [this](std::optional<Error> error) { answers.push_back(std::move(error)); });
   }
@@ -174,10 +174,10 @@ TEST_F(Gate, UnknownIdsAreRefused) {
 // logical core 3 are 4 and 5.
 struct AssumedOrder : Gate {
   void SetUp() override {
-    desk.set_view(view_of("trn2.48xlarge"));
+    allocations.set_node(node_of("trn2.48xlarge"));
     for (int core = 0; core < 8; ++core) memory[{0, core}] = 0;
   }
-  void hold(const std::string& core) { ASSERT_TRUE(desk.allocate(model::Resource::neuroncore, {core})); }
+  void hold(const std::string& core) { ASSERT_TRUE(allocations.allocate(model::Resource::neuroncore, {core})); }
 };
 
 TEST_F(AssumedOrder, TheAssumedCoresAreLookedAt) {
@@ -213,7 +213,7 @@ TEST_F(AssumedOrder, MemoryThatMayBeANeighboursDoesNotHoldBack) {
 
 TEST_F(AssumedOrder, TheContainersOwnCoresAreNoNeighbours) {
   memory[{0, 5}] = 4096;
-  ASSERT_TRUE(desk.allocate(model::Resource::neuron, {"0"}));
+  ASSERT_TRUE(allocations.allocate(model::Resource::neuron, {"0"}));
   wait("0", model::Resource::neuron);
   run_reads();
   EXPECT_THAT(answers, IsEmpty());
@@ -222,7 +222,7 @@ TEST_F(AssumedOrder, TheContainersOwnCoresAreNoNeighbours) {
 TEST_F(AssumedOrder, TheDriversOrderIsNoGuess) {
   auto snapshot = snapshot_of("trn2.48xlarge");
   snapshot->host.devices[0].logical_to_physical = {0, 1, 2, 3, 4, 5, 6, 7};
-  desk.set_view(std::make_shared<const NodeView>(std::move(snapshot)));
+  allocations.set_node(std::make_shared<const grant::NodeUnits>(std::move(snapshot)));
   memory[{0, 0}] = 4096;
   hold("3");
   wait("0");

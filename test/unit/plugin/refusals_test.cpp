@@ -26,9 +26,9 @@ TEST(Refusals, SayWhoHoldsWhatAndWhatToDo) {
             "of the two names per node (docs/one-name-or-two.md)");
 }
 
-TEST(Refusals, SayWhyTwoNamesAreNotTheSameSilicon) {
+TEST(Refusals, SayWhyTwoNamesAreNotTheSameHardware) {
   const holdings::Holding first{model::Resource::neuron, {0, 1}, {0, 1, 2, 3}, {0, 1}, "", 1, {}};
-  EXPECT_EQ(other_silicon(model::Resource::neuroncore, first, {}).message,
+  EXPECT_EQ(other_hardware(model::Resource::neuroncore, first, {}).message,
             "aws.amazon.com/neuroncore: the container was just given 4 cores through aws.amazon.com/neuron, which is "
             "the same silicon; ask for all cores of the same devices through both, or for one only");
 }

@@ -21,9 +21,9 @@ struct SupervisorTest : testing::Test {
   fakes::TestPipe signals;
   SystemClock clock;
   std::string plugins;
-  AllocationDesk desk{{}, [] { return holdings::AdmissionMark{0}; }, clock};
-  AdmissionGate admissions{clock, [] { return holdings::AdmissionMark{0}; }, [] {}};
-  PreStartGate pre_start{desk, [](int, int) { return std::nullopt; }, [](const PreStartGate::Job&) {},
+  Allocations allocations{{}, [] { return holdings::CheckpointVersion{0}; }, clock};
+  AdmissionGate admissions{clock, [] { return holdings::CheckpointVersion{0}; }, [] {}};
+  PreStartGate pre_start{allocations, [](int, int) { return std::nullopt; }, [](const PreStartGate::Job&) {},
                          [](SteadyTime, const PreStartGate::Job&) {}, clock};
   std::unique_ptr<EventQueue> events;
 
@@ -48,8 +48,9 @@ struct SupervisorTest : testing::Test {
     auto outcome = std::async(std::launch::async, [&] {
       const Supervisor::Settings settings{plugins, directory + "/pod-resources/kubelet.sock", seconds(10), {}};
       const CheckpointFile checkpoint(plugins);
-      Supervisor supervisor({settings, clock, checkpoint, {desk, admissions, pre_start, *events}, std::move(on_hangup)},
-                            signals.reading.get());
+      Supervisor supervisor(
+          {settings, clock, checkpoint, {allocations, admissions, pre_start, *events}, std::move(on_hangup)},
+          signals.reading.get());
       return supervisor.run();
     });
     if (outcome.wait_for(seconds(10)) != std::future_status::ready) signal(SIGTERM);

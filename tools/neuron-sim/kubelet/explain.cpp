@@ -27,9 +27,9 @@ Kind kind_of(const std::string& resource) {
 }
 
 // One host in the kubelet's terms.
-class Silicon {
+class Hardware {
  public:
-  explicit Silicon(const model::HostScan& host) : host_(host), topology_(allocator::make_topology(host)) {}
+  explicit Hardware(const model::HostScan& host) : host_(host), topology_(allocator::make_topology(host)) {}
 
   [[nodiscard]] const allocator::NodeTopology& topology() const { return topology_; }
 
@@ -73,36 +73,36 @@ struct Held {
   std::set<int> efas;
   std::map<std::string, IdSet> ids;
 
-  void add(const Silicon* silicon, const std::string& resource, const std::string& id) {
+  void add(const Hardware* hardware, const std::string& resource, const std::string& id) {
     ids[resource].insert(id);
     const Kind kind = kind_of(resource);
-    const auto unit = silicon == nullptr || kind == Kind::other ? std::nullopt : silicon->unit_of(kind, id);
+    const auto unit = hardware == nullptr || kind == Kind::other ? std::nullopt : hardware->unit_of(kind, id);
     if (!unit) return;
     if (kind == Kind::efa) efas.insert(*unit);
-    for (const int core : silicon->cores_of(kind, *unit)) cores.insert(core);
+    for (const int core : hardware->cores_of(kind, *unit)) cores.insert(core);
   }
 };
 
-Held held_by(const std::vector<PodView>& pods, const Silicon* silicon) {
+Held held_by(const std::vector<PodView>& pods, const Hardware* hardware) {
   Held held;
   for (const PodView& pod : pods) {
     for (const ContainerView& container : pod.containers) {
-      for (const HeldDevice& device : container.devices) held.add(silicon, device.resource, device.id);
+      for (const HeldDevice& device : container.devices) held.add(hardware, device.resource, device.id);
     }
   }
   return held;
 }
 
-// The healthy units of a resource whose silicon nobody holds, ascending.
-Units free_units(const Silicon& silicon, const std::string& resource, const NodeUse& use, const Held& held) {
+// The healthy units of a resource whose hardware nobody holds, ascending.
+Units free_units(const Hardware& hardware, const std::string& resource, const NodeUse& use, const Held& held) {
   const auto view = use.resources.find(resource);
   if (view == use.resources.end()) return {};
   const Kind kind = kind_of(resource);
   Units free;
   for (const std::string& id : view->second.healthy) {
-    const auto unit = silicon.unit_of(kind, id);
+    const auto unit = hardware.unit_of(kind, id);
     if (!unit || held.efas.contains(kind == Kind::efa ? *unit : -1)) continue;
-    const Units cores = silicon.cores_of(kind, *unit);
+    const Units cores = hardware.cores_of(kind, *unit);
     if (std::none_of(cores.begin(), cores.end(), [&](int core) { return held.cores.contains(core); })) {
       free.push_back(*unit);
     }
@@ -112,18 +112,18 @@ Units free_units(const Silicon& silicon, const std::string& resource, const Node
 }
 
 // What is left of one resource.
-int left_of(const Silicon* silicon, const std::string& resource, const NodeUse& use, const Held& held) {
+int left_of(const Hardware* hardware, const std::string& resource, const NodeUse& use, const Held& held) {
   const ResourceView& view = use.resources.at(resource);
-  if (silicon == nullptr || kind_of(resource) == Kind::other) return std::max(0, view.allocatable - view.in_use);
-  return static_cast<int>(free_units(*silicon, resource, use, held).size());
+  if (hardware == nullptr || kind_of(resource) == Kind::other) return std::max(0, view.allocatable - view.in_use);
+  return static_cast<int>(free_units(*hardware, resource, use, held).size());
 }
 
-std::string left_text(const Silicon* silicon, const NodeUse& use) {
-  const Held held = held_by(use.pods, silicon);
+std::string left_text(const Hardware* hardware, const NodeUse& use) {
+  const Held held = held_by(use.pods, hardware);
   std::string text;
   for (const auto& [resource, view] : use.resources) {
     text += fmt::format("{}{} {} of {}", text.empty() ? "" : ", ", short_resource_name(resource),
-                        left_of(silicon, resource, use, held), view.capacity);
+                        left_of(hardware, resource, use, held), view.capacity);
   }
   return text;
 }
@@ -136,37 +136,37 @@ std::string asked_text(const ContainerSpec& container) {
   return text;
 }
 
-Units units_of(const Silicon& silicon, Kind kind, const std::vector<std::string>& ids) {
+Units units_of(const Hardware& hardware, Kind kind, const std::vector<std::string>& ids) {
   Units units;
-  for (const std::string& id : ids) units.push_back(silicon.unit_of(kind, id).value_or(-1));
+  for (const std::string& id : ids) units.push_back(hardware.unit_of(kind, id).value_or(-1));
   return units;
 }
 
-allocator::Reason reason_of(const Silicon& silicon, Kind kind, const allocator::ChooseRequest& request,
+allocator::Reason reason_of(const Hardware& hardware, Kind kind, const allocator::ChooseRequest& request,
                             const Units& chosen) {
-  if (kind == Kind::core) return allocator::explain_cores(silicon.topology(), request, chosen);
-  if (kind == Kind::device) return allocator::explain_devices(silicon.topology(), request, chosen);
-  return allocator::explain_efas(silicon.topology(), request, chosen);
+  if (kind == Kind::core) return allocator::explain_cores(hardware.topology(), request, chosen);
+  if (kind == Kind::device) return allocator::explain_devices(hardware.topology(), request, chosen);
+  return allocator::explain_efas(hardware.topology(), request, chosen);
 }
 
-std::map<std::string, std::string> reasons(const Silicon& silicon, const ContainerGrant& grant, const NodeUse& use,
+std::map<std::string, std::string> reasons(const Hardware& hardware, const ContainerGrant& grant, const NodeUse& use,
                                            const Held& held) {
   Units devices;
   for (const auto& [resource, ids] : grant.ids) {
     const Kind kind = kind_of(resource);
     if (kind != Kind::device && kind != Kind::core) continue;
-    for (const int unit : units_of(silicon, kind, ids)) devices.push_back(silicon.device_of(kind, unit));
+    for (const int unit : units_of(hardware, kind, ids)) devices.push_back(hardware.device_of(kind, unit));
   }
   std::map<std::string, std::string> why;
   for (const auto& [resource, ids] : grant.ids) {
     const Kind kind = kind_of(resource);
     if (kind == Kind::other) continue;
-    const Units chosen = units_of(silicon, kind, ids);
+    const Units chosen = units_of(hardware, kind, ids);
     allocator::ChooseRequest request;
-    request.available = free_units(silicon, resource, use, held);
+    request.available = free_units(hardware, resource, use, held);
     request.available.insert(request.available.end(), chosen.begin(), chosen.end());
     if (kind == Kind::efa) request.prefer_devices = devices;
-    why[resource] = allocator::phrase(reason_of(silicon, kind, request, chosen));
+    why[resource] = allocator::phrase(reason_of(hardware, kind, request, chosen));
   }
   return why;
 }
@@ -175,23 +175,23 @@ std::map<std::string, std::string> reasons(const Silicon& silicon, const Contain
 
 PodNotes explain_pod(const PodSpec& pod, const Result<PodResult>& result, const NodeUse& before, const NodeUse& after,
                      const model::HostScan* host) {
-  std::optional<Silicon> known;
+  std::optional<Hardware> known;
   if (host != nullptr) known.emplace(*host);
-  const Silicon* silicon = known ? &*known : nullptr;
+  const Hardware* hardware = known ? &*known : nullptr;
   PodNotes notes;
-  notes.left = left_text(silicon, after);
+  notes.left = left_text(hardware, after);
   if (!result) return notes;
-  Held held = held_by(before.pods, silicon);
+  Held held = held_by(before.pods, hardware);
   for (const ContainerGrant& grant : result->containers) {
     const auto spec = std::find_if(pod.containers.begin(), pod.containers.end(),
                                    [&](const ContainerSpec& container) { return container.name == grant.name; });
     ContainerNotes& container = notes.containers.emplace_back();
-    if (silicon == nullptr) continue;
+    if (hardware == nullptr) continue;
     if (spec != pod.containers.end()) container.asked = asked_text(*spec);
-    container.why = reasons(*silicon, grant, before, held);
+    container.why = reasons(*hardware, grant, before, held);
     if (spec != pod.containers.end() && spec->kind == ContainerKind::init) continue;  // others inherit what it had
     for (const auto& [resource, ids] : grant.ids) {
-      for (const std::string& id : ids) held.add(silicon, resource, id);
+      for (const std::string& id : ids) held.add(hardware, resource, id);
     }
   }
   return notes;

@@ -29,9 +29,9 @@ struct PodNotes {
   std::string left;                        // "neuron 12 of 16, efa 6 of 8": free now, of the capacity
 };
 
-// `host`: a completed scan of the node. Units that are unhealthy, or on silicon that is held through another resource,
+// `host`: a completed scan of the node. Units that are unhealthy, or on hardware that is held through another resource,
 // are not left. nullptr when the host is not known: then there are no reasons, and what is left is what the kubelet
-// counts, which lags behind: units of the same silicon become unhealthy only with the agent's next list. Pure.
+// counts, which lags behind: units of the same hardware become unhealthy only with the agent's next list. Pure.
 [[nodiscard]] PodNotes explain_pod(const PodSpec& pod, const Result<PodResult>& result, const NodeUse& before,
                                    const NodeUse& after, const model::HostScan* host);
 

@@ -1,12 +1,12 @@
-// The desk on nodes that offer a device under one name only.
+// The allocations on nodes that offer a device under one name only.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "plugin/device/allocation_desk.h"
+#include "plugin/device/allocations.h"
 #include "test/fakes/fake_clock.h"
-#include "test/unit/plugin/views.h"
+#include "test/unit/grant/nodes.h"
 
 namespace neuron::plugin {
 namespace {
@@ -14,17 +14,17 @@ namespace {
 using testing::HasSubstr;
 
 // trn1.32xlarge, devices 0 to 3 as cores.
-struct SplitDesk : testing::Test {
+struct AllocationsSplit : testing::Test {
   fakes::FakeClock clock;
-  holdings::AdmissionMark mark = 1;
+  holdings::CheckpointVersion version = 1;
   core::OfferPolicy offer{*core::parse_resource_list("all"), *core::parse_core_devices("0-3")};
-  AllocationDesk desk{ResponseOptions{}, [this] { return mark; }, clock, offer};
-  NodeViewPtr view = view_of("trn1.32xlarge");
+  Allocations allocations{grant::GrantOptions{}, [this] { return version; }, clock, offer};
+  grant::NodeUnitsPtr node = node_of("trn1.32xlarge");
 
-  SplitDesk() { desk.set_view(view); }
+  AllocationsSplit() { allocations.set_node(node); }
   std::vector<std::string> listed(model::Resource resource, bool healthy = true) {
     std::vector<std::string> ids;
-    const auto list = desk.unit_list(resource);
+    const auto list = allocations.unit_list(resource);
     for (const auto& unit : *list) {
       if (unit.healthy == healthy) ids.push_back(unit.id);
     }
@@ -33,90 +33,90 @@ struct SplitDesk : testing::Test {
   // PodResources shows these holders, and only these.
   void shown(const std::vector<holdings::ShownHolding>& holders) {
     clock.advance(std::chrono::seconds(10));
-    desk.reconcile({holders, clock.now(), {}, 0});
+    allocations.reconcile({holders, clock.now(), {}, 0});
   }
 };
 
 const std::vector<std::string> kFirstCores = {"0", "1", "2", "3", "4", "5", "6", "7"};
 const std::vector<std::string> kLastDevices = {"4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15"};
 
-TEST_F(SplitDesk, EachDeviceIsInOneListAndNothingIsWithheldAcross) {
+TEST_F(AllocationsSplit, EachDeviceIsInOneListAndNothingIsWithheldAcross) {
   EXPECT_EQ(listed(model::Resource::neuroncore), kFirstCores);
   EXPECT_EQ(listed(model::Resource::neuron), kLastDevices);
-  EXPECT_TRUE(desk.unit_list(model::Resource::neurondevice)->empty());
+  EXPECT_TRUE(allocations.unit_list(model::Resource::neurondevice)->empty());
   EXPECT_EQ(listed(model::Resource::efa).size(), 8U);
-  ASSERT_TRUE(desk.allocate(model::Resource::neuron, kLastDevices));
-  ++mark;
-  ASSERT_TRUE(desk.allocate(model::Resource::neuroncore, kFirstCores));
+  ASSERT_TRUE(allocations.allocate(model::Resource::neuron, kLastDevices));
+  ++version;
+  ASSERT_TRUE(allocations.allocate(model::Resource::neuroncore, kFirstCores));
   EXPECT_EQ(listed(model::Resource::neuroncore), kFirstCores);
   EXPECT_EQ(listed(model::Resource::neuron), kLastDevices);
-  EXPECT_FALSE(desk.withholds(model::Resource::neuron)) << "nobody waits for what is not offered";
-  EXPECT_FALSE(desk.withholds(model::Resource::neuroncore));
+  EXPECT_FALSE(allocations.withholds(model::Resource::neuron)) << "nobody waits for what is not offered";
+  EXPECT_FALSE(allocations.withholds(model::Resource::neuroncore));
 }
 
-TEST_F(SplitDesk, ABrokenDeviceOfEitherClassIsUnhealthyInItsList) {
+TEST_F(AllocationsSplit, ABrokenDeviceOfEitherClassIsUnhealthyInItsList) {
   auto snapshot = snapshot_of("trn1.32xlarge");
   snapshot->host.devices[2].health.state = model::HealthState::unhealthy;
   snapshot->host.devices[9].health.state = model::HealthState::unhealthy;
-  desk.set_view(std::make_shared<const NodeView>(snapshot));
+  allocations.set_node(std::make_shared<const grant::NodeUnits>(snapshot));
   EXPECT_EQ(listed(model::Resource::neuroncore, false), (std::vector<std::string>{"4", "5"}));
   EXPECT_EQ(listed(model::Resource::neuron, false), (std::vector<std::string>{"9"}));
 }
 
-TEST_F(SplitDesk, BothNamesInOneContainerAreRefusedInWords) {
-  ASSERT_TRUE(desk.allocate(model::Resource::neuron, {"8"}));
-  EXPECT_EQ(desk.allocate(model::Resource::neuroncore, {"0", "1"}).error().message,
+TEST_F(AllocationsSplit, BothNamesInOneContainerAreRefusedInWords) {
+  ASSERT_TRUE(allocations.allocate(model::Resource::neuron, {"8"}));
+  EXPECT_EQ(allocations.allocate(model::Resource::neuroncore, {"0", "1"}).error().message,
             "aws.amazon.com/neuroncore: the container was just given 2 cores through aws.amazon.com/neuron, and this "
             "node gives no device under both names, so never the same silicon; ask for one name only "
             "(docs/one-name-or-two.md)");
 }
 
 // From before a restart with another split: device 3 was given whole, core 20 as a core.
-TEST_F(SplitDesk, WhatIsHeldUnderTheOtherNameStaysListedThereAndIsWithheldHere) {
+TEST_F(AllocationsSplit, WhatIsHeldUnderTheOtherNameStaysListedThereAndIsWithheldHere) {
   shown({{"aws.amazon.com/neuron", {"3"}, "default/old/c"}, {"aws.amazon.com/neuroncore", {"20"}, "default/small/c"}});
   EXPECT_THAT(listed(model::Resource::neuron, true), testing::Contains("3"))
       << "the kubelet does not survive its leaving";
   EXPECT_EQ(listed(model::Resource::neuron, false), (std::vector<std::string>{"10"}));
   EXPECT_EQ(listed(model::Resource::neuroncore, false), (std::vector<std::string>{"6", "7"}));
   EXPECT_THAT(listed(model::Resource::neuroncore), testing::Contains("20"));
-  EXPECT_EQ(desk.unit_list(model::Resource::neuroncore)->size(), 9U);
-  EXPECT_TRUE(desk.withholds(model::Resource::neuron));
-  EXPECT_TRUE(desk.withholds(model::Resource::neuroncore));
-  EXPECT_THAT(desk.allocate(model::Resource::neuroncore, {"6"}).error().message,
+  EXPECT_EQ(allocations.unit_list(model::Resource::neuroncore)->size(), 9U);
+  EXPECT_TRUE(allocations.withholds(model::Resource::neuron));
+  EXPECT_TRUE(allocations.withholds(model::Resource::neuroncore));
+  EXPECT_THAT(allocations.allocate(model::Resource::neuroncore, {"6"}).error().message,
               HasSubstr("core 6 is held by default/old/c through aws.amazon.com/neuron"));
   shown({{"aws.amazon.com/neuroncore", {"20"}, "default/small/c"}});
   EXPECT_EQ(listed(model::Resource::neuroncore),
             (std::vector<std::string>{"0", "1", "2", "3", "4", "5", "6", "7", "20"}));
-  EXPECT_EQ(desk.unit_list(model::Resource::neuron)->size(), 12U);
+  EXPECT_EQ(allocations.unit_list(model::Resource::neuron)->size(), 12U);
   shown({});
   EXPECT_EQ(listed(model::Resource::neuroncore), kFirstCores);
   EXPECT_EQ(listed(model::Resource::neuron), kLastDevices);
 }
 
-TEST_F(SplitDesk, WhatIsHeldThroughBothNamesLeavesTheWrongListSoonAsWell) {
+TEST_F(AllocationsSplit, WhatIsHeldThroughBothNamesLeavesTheWrongListSoonAsWell) {
   shown(
       {{"aws.amazon.com/neuron", {"3"}, "default/old/c"}, {"aws.amazon.com/neuroncore", {"6", "7"}, "default/old/c"}});
-  EXPECT_FALSE(desk.withholds(model::Resource::neuroncore));
-  EXPECT_TRUE(desk.withholds(model::Resource::neuron)) << "device 3 is there only because it is held";
+  EXPECT_FALSE(allocations.withholds(model::Resource::neuroncore));
+  EXPECT_TRUE(allocations.withholds(model::Resource::neuron)) << "device 3 is there only because it is held";
 }
 
-TEST_F(SplitDesk, AUnitOfTheOtherClassIsNeitherPreferredNorGiven) {
+TEST_F(AllocationsSplit, AUnitOfTheOtherClassIsNeitherPreferredNorGiven) {
   shown({{"aws.amazon.com/neuron", {"3"}, "default/old/c"}});
-  EXPECT_THAT(desk.prefer(model::Resource::neuron, ids(*view, model::Resource::neuron), {}, 12),
+  EXPECT_THAT(allocations.prefer(model::Resource::neuron, ids(*node, model::Resource::neuron), {}, 12),
               testing::Not(testing::Contains("3")));
   shown({});
-  EXPECT_EQ(desk.allocate(model::Resource::neuron, {"3"}).error().message,
+  EXPECT_EQ(allocations.allocate(model::Resource::neuron, {"3"}).error().message,
             "aws.amazon.com/neuron: \"3\" is given under another name now, as this node's --resources or "
             "--core-devices say; let a Job or ReplicaSet make this pod again");
-  EXPECT_FALSE(desk.holds_anything());
+  EXPECT_FALSE(allocations.holds_anything());
 }
 
-TEST_F(SplitDesk, NicsThatComeFirstAreChosenBesideDevicesThatCanBeGivenWhole) {
-  const auto nics = desk.prefer(model::Resource::efa, ids(*view, model::Resource::efa), {}, 2);
+TEST_F(AllocationsSplit, NicsThatComeFirstAreChosenBesideDevicesThatCanBeGivenWhole) {
+  const auto nics = allocations.prefer(model::Resource::efa, ids(*node, model::Resource::efa), {}, 2);
   std::set<int> beside;
-  for (const auto& device : view->topology().devices) {
+  for (const auto& device : node->topology().devices) {
     for (const std::string& nic : nics) {
-      if (std::count(device.near_efas.begin(), device.near_efas.end(), *view->unit_of(model::Resource::efa, nic)) > 0) {
+      if (std::count(device.near_efas.begin(), device.near_efas.end(), *node->unit_of(model::Resource::efa, nic)) > 0) {
         beside.insert(device.index);
       }
     }
@@ -126,15 +126,15 @@ TEST_F(SplitDesk, NicsThatComeFirstAreChosenBesideDevicesThatCanBeGivenWhole) {
 
 TEST(OneNameDesk, TheOtherNameHasNoListAndIsRespectedAllTheSame) {
   fakes::FakeClock clock;
-  AllocationDesk desk({}, [] { return 0; }, clock, {*core::parse_resource_list("neuroncore"), std::nullopt});
-  desk.set_view(view_of("trn1.32xlarge"));
+  Allocations allocations({}, [] { return 0; }, clock, {*core::parse_resource_list("neuroncore"), std::nullopt});
+  allocations.set_node(node_of("trn1.32xlarge"));
   clock.advance(std::chrono::seconds(1));
-  desk.reconcile({{{"aws.amazon.com/neuron", {"3"}, "default/old/c"}}, clock.now(), {}, 0});
-  EXPECT_TRUE(desk.unit_list(model::Resource::neuron)->empty()) << "another plugin may serve it";
-  EXPECT_TRUE(desk.unit_list(model::Resource::efa)->empty());
-  EXPECT_TRUE(desk.withholds(model::Resource::neuroncore));
-  EXPECT_FALSE(desk.allocate(model::Resource::neuroncore, {"7"}));
-  EXPECT_FALSE(desk.withholds(model::Resource::neuron));
+  allocations.reconcile({{{"aws.amazon.com/neuron", {"3"}, "default/old/c"}}, clock.now(), {}, 0});
+  EXPECT_TRUE(allocations.unit_list(model::Resource::neuron)->empty()) << "another plugin may serve it";
+  EXPECT_TRUE(allocations.unit_list(model::Resource::efa)->empty());
+  EXPECT_TRUE(allocations.withholds(model::Resource::neuroncore));
+  EXPECT_FALSE(allocations.allocate(model::Resource::neuroncore, {"7"}));
+  EXPECT_FALSE(allocations.withholds(model::Resource::neuron));
 }
 
 }  // namespace

@@ -1,13 +1,13 @@
-#include "plugin/device/node_view.h"
+#include "agent/grant/node_units.h"
 
 #include <algorithm>
 
 #include "agent/base/parse.h"
 #include "agent/core/logical_cores.h"
 
-namespace neuron::plugin {
+namespace neuron::grant {
 
-NodeView::NodeView(model::SnapshotPtr snapshot) : snapshot_(std::move(snapshot)) {
+NodeUnits::NodeUnits(model::SnapshotPtr snapshot) : snapshot_(std::move(snapshot)) {
   const model::HostScan& host = snapshot_->host;
   topology_ = allocator::make_topology(host);
   for (std::size_t i = 0; i < host.devices.size(); ++i) {
@@ -28,7 +28,7 @@ NodeView::NodeView(model::SnapshotPtr snapshot) : snapshot_(std::move(snapshot))
   }
 }
 
-const std::vector<int>& NodeView::units(model::Resource resource) const {
+const std::vector<int>& NodeUnits::units(model::Resource resource) const {
   switch (resource) {
     case model::Resource::neuroncore:
       return core_units_;
@@ -41,11 +41,11 @@ const std::vector<int>& NodeView::units(model::Resource resource) const {
   return efa_units_;
 }
 
-std::string NodeView::id_of(model::Resource resource, int unit) const {
+std::string NodeUnits::id_of(model::Resource resource, int unit) const {
   return resource == model::Resource::efa ? efa(unit).name : std::to_string(unit);
 }
 
-Result<int> NodeView::unit_of(model::Resource resource, std::string_view id) const {
+Result<int> NodeUnits::unit_of(model::Resource resource, std::string_view id) const {
   const auto unknown = [&](std::string_view how) {
     return fail(ErrorCode::invalid_argument, std::string(model::resource_name(resource)) + ": this node has no \"" +
                                                  printable(id, 64) + "\"; ids are " + std::string(how));
@@ -66,11 +66,11 @@ Result<int> NodeView::unit_of(model::Resource resource, std::string_view id) con
   return *unit;
 }
 
-std::size_t NodeView::device_position(model::Resource resource, int unit) const {
+std::size_t NodeUnits::device_position(model::Resource resource, int unit) const {
   return resource == model::Resource::neuroncore ? position_of_core_.at(unit) : position_of_device_.at(unit);
 }
 
-void NodeView::find_health_of_cores(std::size_t position, const std::vector<int>& core_ids) {
+void NodeUnits::find_health_of_cores(std::size_t position, const std::vector<int>& core_ids) {
   const model::NeuronDevice& device = snapshot_->host.devices[position];
   const std::vector<model::Health>& verdicts = device.core_health;
   for (std::size_t at = 0; at < core_ids.size(); ++at) {
@@ -84,7 +84,7 @@ void NodeView::find_health_of_cores(std::size_t position, const std::vector<int>
   }
 }
 
-const model::Health& NodeView::health_of(model::Resource resource, int unit) const {
+const model::Health& NodeUnits::health_of(model::Resource resource, int unit) const {
   if (resource == model::Resource::efa) return efa(unit).health;
   if (resource == model::Resource::neuroncore) {
     if (const auto found = health_of_core_.find(unit); found != health_of_core_.end()) return *found->second;
@@ -92,7 +92,7 @@ const model::Health& NodeView::health_of(model::Resource resource, int unit) con
   return snapshot_->host.devices[device_position(resource, unit)].health;
 }
 
-std::vector<int> NodeView::numa_of(model::Resource resource, int unit) const {
+std::vector<int> NodeUnits::numa_of(model::Resource resource, int unit) const {
   int node = -1;
   if (resource == model::Resource::efa) {
     node = efa(unit).numa_node.value_or(-1);
@@ -102,45 +102,28 @@ std::vector<int> NodeView::numa_of(model::Resource resource, int unit) const {
   return node < 0 ? std::vector<int>{} : std::vector<int>{node};
 }
 
-std::vector<int> NodeView::cores_of(model::Resource resource, int unit) const {
+std::vector<int> NodeUnits::cores_of(model::Resource resource, int unit) const {
   if (resource == model::Resource::efa) return {};
   if (resource == model::Resource::neuroncore) return {unit};
   return cores_[device_position(resource, unit)];
 }
 
-int NodeView::device_of_core(int core) const {
+int NodeUnits::device_of_core(int core) const {
   return snapshot_->host.devices[position_of_core_.at(core)].index;
 }
 
-int NodeView::device_of(model::Resource resource, int unit) const {
+int NodeUnits::device_of(model::Resource resource, int unit) const {
   if (resource == model::Resource::efa) return -1;
   return resource == model::Resource::neuroncore ? device_of_core(unit) : unit;
 }
 
-const model::NeuronDevice* NodeView::device(int index) const {
+const model::NeuronDevice* NodeUnits::device(int index) const {
   const auto found = position_of_device_.find(index);
   return found == position_of_device_.end() ? nullptr : &snapshot_->host.devices[found->second];
 }
 
-const model::EfaInterface& NodeView::efa(int unit) const {
+const model::EfaInterface& NodeUnits::efa(int unit) const {
   return snapshot_->host.efas.at(static_cast<std::size_t>(unit));
 }
 
-UnitList make_unit_list(const NodeView& view, model::Resource resource, const core::OfferPolicy& offer,
-                        const UnitUse& use) {
-  UnitList list;
-  if (!offer.serves(resource)) return list;
-  for (const int unit : view.units(resource)) {
-    const bool held = std::binary_search(use.held.begin(), use.held.end(), unit);
-    if (!held && !offer.offers(resource, view.device_of(resource, unit))) continue;
-    const std::vector<int> cores = view.cores_of(resource, unit);
-    const bool blocked = std::any_of(cores.begin(), cores.end(), [&](int core) {
-      return std::binary_search(use.blocked_cores.begin(), use.blocked_cores.end(), core);
-    });
-    const bool broken = view.health_of(resource, unit).state == model::HealthState::unhealthy;
-    list.push_back({view.id_of(resource, unit), !blocked && !broken, view.numa_of(resource, unit)});
-  }
-  return list;
-}
-
-}  // namespace neuron::plugin
+}  // namespace neuron::grant

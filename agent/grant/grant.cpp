@@ -1,25 +1,25 @@
-#include "plugin/device/allocate_response.h"
+#include "agent/grant/grant.h"
 
 #include <algorithm>
 
 #include "agent/base/parse.h"
 
-namespace neuron::plugin {
+namespace neuron::grant {
 namespace {
 
-ContainerAnswer::DeviceNode node_at(const std::string& path, const ResponseOptions& options) {
+Grant::DeviceNode node_at(const std::string& path, const GrantOptions& options) {
   return {options.host_path_prefix + path, path};
 }
 
 }  // namespace
 
-std::string visible_cores(const NodeView& view, const std::vector<int>& devices, const std::vector<int>& cores,
+std::string visible_cores(const NodeUnits& node, const std::vector<int>& devices, const std::vector<int>& cores,
                           CoreNumbering numbering) {
   if (numbering == CoreNumbering::host) return format_int_list(cores);
-  const int per_device = view.topology().cores_per_device;
+  const int per_device = node.topology().cores_per_device;
   std::vector<int> local;
   for (const int core : cores) {
-    const int device = view.device_of_core(core);
+    const int device = node.device_of_core(core);
     const auto place = std::lower_bound(devices.begin(), devices.end(), device) - devices.begin();
     local.push_back(static_cast<int>(place) * per_device + core - device * per_device);
   }
@@ -27,10 +27,10 @@ std::string visible_cores(const NodeView& view, const std::vector<int>& devices,
   return format_int_list(local);
 }
 
-ContainerAnswer answer_for_silicon(const NodeView& view, const std::vector<int>& devices, const std::vector<int>& cores,
-                                   const ResponseOptions& options) {
-  ContainerAnswer answer;
-  answer.envs["NEURON_RT_VISIBLE_CORES"] = visible_cores(view, devices, cores, options.numbering);
+Grant grant_of_cores(const NodeUnits& node, const std::vector<int>& devices, const std::vector<int>& cores,
+                     const GrantOptions& options) {
+  Grant answer;
+  answer.envs["NEURON_RT_VISIBLE_CORES"] = visible_cores(node, devices, cores, options.numbering);
   for (const int device : devices) {
     answer.device_nodes.push_back(node_at("/dev/neuron" + std::to_string(device), options));
     if (options.cdi_names) answer.cdi_names.push_back("aws.amazon.com/neuron=" + std::to_string(device));
@@ -38,15 +38,14 @@ ContainerAnswer answer_for_silicon(const NodeView& view, const std::vector<int>&
   return answer;
 }
 
-ContainerAnswer answer_for_efa(const NodeView& view, const std::vector<int>& efa_units,
-                               const ResponseOptions& options) {
-  ContainerAnswer answer;
+Grant grant_of_efas(const NodeUnits& node, const std::vector<int>& efa_units, const GrantOptions& options) {
+  Grant answer;
   for (const int unit : efa_units) {
-    const model::EfaInterface& efa = view.efa(unit);
+    const model::EfaInterface& efa = node.efa(unit);
     if (efa.uverbs) answer.device_nodes.push_back(node_at("/dev/infiniband/" + *efa.uverbs, options));
     if (options.cdi_names) answer.cdi_names.push_back("vpc.amazonaws.com/efa=" + efa.name);
   }
   return answer;
 }
 
-}  // namespace neuron::plugin
+}  // namespace neuron::grant

@@ -6,9 +6,9 @@
 
 #include "agent/core/catalogue.h"
 #include "agent/core/complete.h"
-#include "plugin/device/node_view.h"
+#include "agent/grant/node_units.h"
 
-namespace neuron::plugin {
+namespace neuron {
 
 // A healthy node of a catalogue type as the agent would see it, without any files.
 inline std::shared_ptr<model::Snapshot> snapshot_of(const std::string& instance_type) {
@@ -36,14 +36,14 @@ inline std::shared_ptr<model::Snapshot> snapshot_of(const std::string& instance_
   return snapshot;
 }
 
-inline NodeViewPtr view_of(const std::string& instance_type) {
-  return std::make_shared<const NodeView>(snapshot_of(instance_type));
+inline grant::NodeUnitsPtr node_of(const std::string& instance_type) {
+  return std::make_shared<const grant::NodeUnits>(snapshot_of(instance_type));
 }
 
-inline std::vector<std::string> ids(const NodeView& view, model::Resource resource) {
+inline std::vector<std::string> ids(const grant::NodeUnits& node, model::Resource resource) {
   std::vector<std::string> all;
-  for (const int unit : view.units(resource)) all.push_back(view.id_of(resource, unit));
+  for (const int unit : node.units(resource)) all.push_back(node.id_of(resource, unit));
   return all;
 }
 
-}  // namespace neuron::plugin
+}  // namespace neuron

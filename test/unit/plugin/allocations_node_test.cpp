@@ -1,10 +1,11 @@
-// What the desk makes of a scan: held hardware that is not there, the numbering that held cores have, moved interfaces.
+// What the allocations makes of a scan: held hardware that is not there, the numbering that held cores have, moved
+// interfaces.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugin/device/allocation_desk.h"
+#include "plugin/device/allocations.h"
 #include "test/fakes/fake_clock.h"
-#include "test/unit/plugin/views.h"
+#include "test/unit/grant/nodes.h"
 
 namespace neuron::plugin {
 namespace {
@@ -15,13 +16,13 @@ constexpr const char* kCores = "aws.amazon.com/neuroncore";
 constexpr const char* kDevices = "aws.amazon.com/neuron";
 constexpr const char* kEfas = "vpc.amazonaws.com/efa";
 
-struct DeskView : testing::Test {
+struct AllocationsNode : testing::Test {
   fakes::FakeClock clock;
-  holdings::AdmissionMark mark = 1;
-  AllocationDesk desk{ResponseOptions{}, [this] { return mark; }, clock};
+  holdings::CheckpointVersion version = 1;
+  Allocations allocations{grant::GrantOptions{}, [this] { return version; }, clock};
 
   void scan(const std::shared_ptr<model::Snapshot>& snapshot) {
-    desk.set_view(std::make_shared<const NodeView>(snapshot));
+    allocations.set_node(std::make_shared<const grant::NodeUnits>(snapshot));
   }
   void scan_with_lnc(int lnc) {
     const auto snapshot = snapshot_of("trn2.48xlarge");
@@ -30,12 +31,12 @@ struct DeskView : testing::Test {
   }
   void shown(std::vector<holdings::ShownHolding> holdings, holdings::NumberingEvidence numbering = {}) {
     clock.advance(std::chrono::seconds(10));
-    desk.reconcile({std::move(holdings), clock.now(), {}, 0, std::move(numbering)});
-    desk.adopt_numbering();
+    allocations.reconcile({std::move(holdings), clock.now(), {}, 0, std::move(numbering)});
+    allocations.adopt_numbering();
   }
-  std::size_t units(model::Resource resource) { return desk.unit_list(resource)->size(); }
+  std::size_t units(model::Resource resource) { return allocations.unit_list(resource)->size(); }
   std::vector<std::string> unhealthy(model::Resource resource) {
-    const auto list = desk.unit_list(resource);
+    const auto list = allocations.unit_list(resource);
     std::vector<std::string> ids;
     for (const auto& unit : list.value_or(UnitList{})) {
       if (!unit.healthy) ids.push_back(unit.id);
@@ -56,13 +57,13 @@ std::shared_ptr<model::Snapshot> without_efa(std::shared_ptr<model::Snapshot> sn
   return snapshot;
 }
 
-TEST_F(DeskView, HeldDevicesThatNoScanHasShownAreListedAsVanished) {
+TEST_F(AllocationsNode, HeldDevicesThatNoScanHasShownAreListedAsVanished) {
   scan(without_devices(snapshot_of("trn2.48xlarge"), {3, 5, 6}));
   shown({{kDevices, {"3"}, "a/b/c"}, {kCores, {"20", "21"}, "a/d/c"}});
   EXPECT_EQ(units(model::Resource::neuron), 15U) << "nobody holds neuron6";
   EXPECT_THAT(unhealthy(model::Resource::neuron), ElementsAre("3", "5"));
   EXPECT_THAT(unhealthy(model::Resource::neuroncore), ElementsAre("12", "13", "14", "15", "20", "21", "22", "23"));
-  EXPECT_EQ(desk.view()->health_of(model::Resource::neuron, 5).reason, "device_vanished");
+  EXPECT_EQ(allocations.node()->health_of(model::Resource::neuron, 5).reason, "device_vanished");
   shown({});
   EXPECT_EQ(units(model::Resource::neuron), 15U) << "like what vanished later";
   scan(snapshot_of("trn2.48xlarge"));
@@ -70,7 +71,7 @@ TEST_F(DeskView, HeldDevicesThatNoScanHasShownAreListedAsVanished) {
   EXPECT_TRUE(unhealthy(model::Resource::neuroncore).empty()) << "it is back";
 }
 
-TEST_F(DeskView, HeldDevicesAreListedThoughNoneIsThere) {
+TEST_F(AllocationsNode, HeldDevicesAreListedThoughNoneIsThere) {
   auto bare = without_devices(snapshot_of("trn2.48xlarge"), {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
   bare->host.lnc.reset();
   scan(bare);
@@ -79,15 +80,15 @@ TEST_F(DeskView, HeldDevicesAreListedThoughNoneIsThere) {
   EXPECT_THAT(unhealthy(model::Resource::neuroncore), ElementsAre("4", "5", "6", "7"));
 }
 
-TEST_F(DeskView, AHeldInterfaceThatNoScanHasShownIsListedAsVanished) {
+TEST_F(AllocationsNode, AHeldInterfaceThatNoScanHasShownIsListedAsVanished) {
   scan(without_efa(snapshot_of("trn1.32xlarge"), 2));
-  const std::string name = view_of("trn1.32xlarge")->id_of(model::Resource::efa, 2);
+  const std::string name = node_of("trn1.32xlarge")->id_of(model::Resource::efa, 2);
   shown({{kEfas, {name, "rdmap16s99", "efa_0"}, "a/b/c"}});
   EXPECT_EQ(units(model::Resource::efa), 8U) << "names that tell no address are left out";
   EXPECT_THAT(unhealthy(model::Resource::efa), ElementsAre(name));
 }
 
-TEST_F(DeskView, AnInterfaceThatNeverHadANameGetsTheHeldOne) {
+TEST_F(AllocationsNode, AnInterfaceThatNeverHadANameGetsTheHeldOne) {
   auto snapshot = snapshot_of("trn1.32xlarge");
   const std::string name = std::exchange(snapshot->host.efas[2].name, "");
   snapshot->host.efas[2].health = {model::HealthState::unhealthy, "efa_driver_unbound", "", ""};
@@ -95,60 +96,60 @@ TEST_F(DeskView, AnInterfaceThatNeverHadANameGetsTheHeldOne) {
   EXPECT_EQ(units(model::Resource::efa), 7U);
   shown({{kEfas, {name}, "a/b/c"}});
   EXPECT_THAT(unhealthy(model::Resource::efa), ElementsAre(name));
-  EXPECT_EQ(desk.view()->health_of(model::Resource::efa, 2).reason, "efa_driver_unbound");
+  EXPECT_EQ(allocations.node()->health_of(model::Resource::efa, 2).reason, "efa_driver_unbound");
 }
 
-TEST_F(DeskView, IdsThatMakeNoSenseAddNothing) {
+TEST_F(AllocationsNode, IdsThatMakeNoSenseAddNothing) {
   scan(snapshot_of("trn1.32xlarge"));
-  const NodeViewPtr before = desk.view();
+  const grant::NodeUnitsPtr before = allocations.node();
   shown({{kDevices, {"16", "63", "-1", "x", "999999999999"}, "a/b/c"}, {kCores, {"32", "1000"}, "a/d/c"}});
-  EXPECT_EQ(desk.view(), before);
+  EXPECT_EQ(allocations.node(), before);
 }
 
-TEST_F(DeskView, CoreIdsKeepTheirMeaningWhileAnythingIsHeld) {
+TEST_F(AllocationsNode, CoreIdsKeepTheirMeaningWhileAnythingIsHeld) {
   scan_with_lnc(2);
-  ASSERT_TRUE(desk.allocate(model::Resource::neuroncore, {"4", "5", "6", "7"}));
+  ASSERT_TRUE(allocations.allocate(model::Resource::neuroncore, {"4", "5", "6", "7"}));
   scan_with_lnc(1);
-  desk.adopt_numbering();
+  allocations.adopt_numbering();
   EXPECT_EQ(units(model::Resource::neuroncore), 64U);
   EXPECT_THAT(unhealthy(model::Resource::neuron), ElementsAre("1"));
-  ++mark;
-  const auto answer = desk.allocate(model::Resource::neuroncore, {"8"});
+  ++version;
+  const auto answer = allocations.allocate(model::Resource::neuroncore, {"8"});
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->device_nodes.at(0).container_path, "/dev/neuron2");
-  EXPECT_EQ(desk.view()->snapshot().host.lnc->value, 2) << "PreStart looks at two physical cores for each";
+  EXPECT_EQ(allocations.node()->snapshot().host.lnc->value, 2) << "PreStart looks at two physical cores for each";
   shown({{kCores, {"8"}, "a/b/c"}});
   EXPECT_EQ(units(model::Resource::neuroncore), 64U);
   shown({{kEfas, {"rdmap201s0"}, "a/b/c"}});
   EXPECT_EQ(units(model::Resource::neuroncore), 128U) << "interfaces have no cores";
 }
 
-TEST_F(DeskView, TheNumberingChangesOnlyWhenAListIsMade) {
+TEST_F(AllocationsNode, TheNumberingChangesOnlyWhenAListIsMade) {
   scan_with_lnc(2);
   scan_with_lnc(1);
   EXPECT_EQ(units(model::Resource::neuroncore), 64U) << "what the kubelet asks now is in the ids of the last list";
-  desk.adopt_numbering();
+  allocations.adopt_numbering();
   EXPECT_EQ(units(model::Resource::neuroncore), 128U);
 }
 
-TEST_F(DeskView, AChangeThatIsTakenBackLeavesNothingBehind) {
+TEST_F(AllocationsNode, AChangeThatIsTakenBackLeavesNothingBehind) {
   scan_with_lnc(2);
-  ASSERT_TRUE(desk.allocate(model::Resource::neuron, {"1"}));
+  ASSERT_TRUE(allocations.allocate(model::Resource::neuron, {"1"}));
   scan_with_lnc(1);
-  desk.adopt_numbering();
+  allocations.adopt_numbering();
   scan_with_lnc(2);
-  desk.adopt_numbering();
+  allocations.adopt_numbering();
   shown({});
   EXPECT_EQ(units(model::Resource::neuroncore), 64U);
 }
 
-TEST_F(DeskView, AfterAStartTheNumberingIsThatOfTheHeldIds) {
+TEST_F(AllocationsNode, AfterAStartTheNumberingIsThatOfTheHeldIds) {
   scan_with_lnc(1);
   const std::vector<holdings::ShownHolding> held = {{kCores, {"4", "5", "6", "7"}, "a/b/c"}};
-  EXPECT_TRUE(desk.wants_numbering({held, {}, {}, 0, {}}));
-  EXPECT_FALSE(desk.wants_numbering({{{kDevices, {"1"}, "a/b/c"}}, {}, {}, 0, {}}));
+  EXPECT_TRUE(allocations.wants_numbering({held, {}, {}, 0, {}}));
+  EXPECT_FALSE(allocations.wants_numbering({{{kDevices, {"1"}, "a/b/c"}}, {}, {}, 0, {}}));
   shown(held, {{{{4, 5, 6, 7}, {1}}}, std::nullopt});
-  EXPECT_FALSE(desk.wants_numbering({held, {}, {}, 0, {}}));
+  EXPECT_FALSE(allocations.wants_numbering({held, {}, {}, 0, {}}));
   EXPECT_EQ(units(model::Resource::neuroncore), 64U);
   EXPECT_THAT(unhealthy(model::Resource::neuron), ElementsAre("1"));
   shown({});
@@ -157,17 +158,17 @@ TEST_F(DeskView, AfterAStartTheNumberingIsThatOfTheHeldIds) {
 
 // The kubelet offers what was at the position that the held interface had: the container that holds it must not be
 // taken for ended, and its device not for free.
-TEST_F(DeskView, EfaHoldingsFollowTheirInterfaceWhenALowerAddressAppears) {
+TEST_F(AllocationsNode, EfaHoldingsFollowTheirInterfaceWhenALowerAddressAppears) {
   scan(without_efa(snapshot_of("trn1.32xlarge"), 0));
-  const std::string held = desk.view()->id_of(model::Resource::efa, 3);
-  ASSERT_TRUE(desk.allocate(model::Resource::neuron, {"0"}));
-  ASSERT_TRUE(desk.allocate(model::Resource::efa, {held}));
-  ++mark;
+  const std::string held = allocations.node()->id_of(model::Resource::efa, 3);
+  ASSERT_TRUE(allocations.allocate(model::Resource::neuron, {"0"}));
+  ASSERT_TRUE(allocations.allocate(model::Resource::efa, {held}));
+  ++version;
   clock.advance(std::chrono::seconds(10));
   scan(snapshot_of("trn1.32xlarge"));
-  std::vector<std::string> offered = ids(*desk.view(), model::Resource::efa);
+  std::vector<std::string> offered = ids(*allocations.node(), model::Resource::efa);
   std::erase(offered, held);
-  const auto preferred = desk.prefer(model::Resource::efa, offered, {}, 7);
+  const auto preferred = allocations.prefer(model::Resource::efa, offered, {}, 7);
   EXPECT_EQ(preferred.size(), 7U);
   EXPECT_THAT(unhealthy(model::Resource::neuroncore), ElementsAre("0", "1")) << "still held";
 }

@@ -1,38 +1,39 @@
-// What the desk tells the allocator besides the question, and the log besides the answer; allocation_desk.cpp chooses.
+// What the allocations tells the allocator besides the question, and the log besides the answer; allocations.cpp
+// chooses.
 #include <algorithm>
 #include <set>
 #include <utility>
 
-#include "plugin/device/allocation_desk.h"
+#include "plugin/device/allocations.h"
 
 namespace neuron::plugin {
 
-// The NICs, or the silicon, that the asking container was given a moment ago.
-const holdings::Holding* AllocationDesk::companion(model::Resource resource, holdings::AdmissionMark mark) const {
-  return model::is_silicon(resource) ? ledger_.nics_of_admission(resource, mark)
-                                     : ledger_.silicon_of_admission(resource, mark);
+// The interfaces, or the devices and cores, that the asking container was given a moment ago.
+const holdings::Holding* Allocations::companion(model::Resource resource, holdings::CheckpointVersion version) const {
+  return model::has_cores(resource) ? ledger_.nics_of_admission(resource, version)
+                                    : ledger_.cores_of_admission(resource, version);
 }
 
-void AllocationDesk::add_hints(model::Resource resource, allocator::ChooseRequest& request,
-                               holdings::AdmissionMark mark) const {
+void Allocations::add_hints(model::Resource resource, allocator::ChooseRequest& request,
+                            holdings::CheckpointVersion version) const {
   std::set<int> held;
   std::set<int> held_efas;
   std::set<int> avoid;
   for (const holdings::Holding& holding : ledger_.holdings()) {
-    if (!model::is_silicon(holding.resource)) held_efas.insert(holding.units.begin(), holding.units.end());
+    if (!model::has_cores(holding.resource)) held_efas.insert(holding.units.begin(), holding.units.end());
     held.insert(holding.devices.begin(), holding.devices.end());
-    if (model::is_silicon(resource) && holding.resource != resource) {
+    if (model::has_cores(resource) && holding.resource != resource) {
       avoid.insert(holding.devices.begin(), holding.devices.end());
     }
   }
   request.avoid_devices.assign(avoid.begin(), avoid.end());
   const auto is_well = [&](model::Resource of, int unit) {
-    return view_->health_of(of, unit).state != model::HealthState::unhealthy;
+    return node_->health_of(of, unit).state != model::HealthState::unhealthy;
   };
   // NICs that come first are chosen beside devices that can be given whole, if the node gives any so.
   std::vector<int> free_whole;
   bool gives_whole = false;
-  for (const int device : view_->units(model::Resource::neuron)) {
+  for (const int device : node_->units(model::Resource::neuron)) {
     const bool whole = is_offered(model::Resource::neuron, device) || is_offered(model::Resource::neurondevice, device);
     gives_whole = gives_whole || whole;
     if (!is_well(model::Resource::neuron, device) || held.contains(device)) continue;
@@ -40,41 +41,42 @@ void AllocationDesk::add_hints(model::Resource resource, allocator::ChooseReques
     if (whole) free_whole.push_back(device);
   }
   if (gives_whole) request.free_devices = std::move(free_whole);
-  if (model::is_silicon(resource)) {
+  if (model::has_cores(resource)) {
     request.reluctant_devices = withheld_devices(resource);
-    for (const int efa : view_->units(model::Resource::efa)) {
+    for (const int efa : node_->units(model::Resource::efa)) {
       if (is_well(model::Resource::efa, efa) && !held_efas.contains(efa)) request.free_efas.push_back(efa);
     }
   } else if (const auto sizes = sizes_beside_.find(static_cast<std::size_t>(std::max(request.size, 0)));
              sizes != sizes_beside_.end()) {
     request.likely_sizes = sizes->second;
   }
-  if (const holdings::Holding* beside = companion(resource, mark)) {
-    (model::is_silicon(resource) ? request.prefer_efas : request.prefer_devices) =
-        model::is_silicon(resource) ? beside->units : beside->devices;
+  if (const holdings::Holding* beside = companion(resource, version)) {
+    (model::has_cores(resource) ? request.prefer_efas : request.prefer_devices) =
+        model::has_cores(resource) ? beside->units : beside->devices;
   }
 }
 
-// Devices that the kubelet does not give through another silicon resource now.
-std::vector<int> AllocationDesk::withheld_devices(model::Resource resource) const {
+// Devices that the kubelet does not give through another resource of cores now.
+std::vector<int> Allocations::withheld_devices(model::Resource resource) const {
   std::set<int> devices;
   for (const auto& [other, units] : withheld_) {
-    if (other == resource || !model::is_silicon(other)) continue;
+    if (other == resource || !model::has_cores(other)) continue;
     devices.insert(units.begin(), units.end());
   }
   return {devices.begin(), devices.end()};
 }
 
-// Remembers the sizes of a container that has silicon and NICs: the next one like it may ask for the NICs first.
-void AllocationDesk::learn_size(model::Resource resource, const std::vector<int>& units, holdings::AdmissionMark mark) {
+// Remembers the sizes of a container that has cores and NICs: the next one like it may ask for the NICs first.
+void Allocations::learn_size(model::Resource resource, const std::vector<int>& units,
+                             holdings::CheckpointVersion version) {
   constexpr std::size_t kRemembered = 4;
-  const holdings::Holding* beside = companion(resource, mark);
+  const holdings::Holding* beside = companion(resource, version);
   if (beside == nullptr) return;
-  const bool silicon = model::is_silicon(resource);
-  const std::size_t efas = silicon ? beside->units.size() : units.size();
+  const bool of_cores = model::has_cores(resource);
+  const std::size_t efas = of_cores ? beside->units.size() : units.size();
   // As many devices as its cores fill: where they lie scattered, the next container's need not.
-  const std::size_t cores = silicon ? silicon_of_units(resource, units).cores.size() : beside->cores.size();
-  const auto each = static_cast<std::size_t>(std::max(view_->topology().cores_per_device, 1));
+  const std::size_t cores = of_cores ? hardware_of(resource, units).cores.size() : beside->cores.size();
+  const auto each = static_cast<std::size_t>(std::max(node_->topology().cores_per_device, 1));
   const int devices = static_cast<int>((cores + each - 1) / each);
   std::vector<int>& sizes = sizes_beside_[efas];
   std::erase(sizes, devices);
@@ -83,19 +85,19 @@ void AllocationDesk::learn_size(model::Resource resource, const std::vector<int>
 }
 
 // "neuron=12 neuroncore=48 efa=6": units that are well and that nobody holds, for the log.
-std::string AllocationDesk::left() const {
+std::string Allocations::left() const {
   std::string text;
   for (const model::Resource resource : {model::Resource::neuron, model::Resource::neuroncore, model::Resource::efa}) {
     std::set<int> taken;
     for (const holdings::Holding& holding : ledger_.holdings()) {
       if (holding.resource == resource) taken.insert(holding.units.begin(), holding.units.end());
     }
-    const std::vector<int> blocked = model::is_silicon(resource) ? ledger_.blocked_cores(resource) : std::vector<int>{};
-    const auto units = view_->units(resource);
+    const std::vector<int> blocked = model::has_cores(resource) ? ledger_.blocked_cores(resource) : std::vector<int>{};
+    const auto units = node_->units(resource);
     const auto free = std::count_if(units.begin(), units.end(), [&](int unit) {
-      const auto cores = view_->cores_of(resource, unit);
+      const auto cores = node_->cores_of(resource, unit);
       return !taken.contains(unit) && is_offered(resource, unit) &&
-             view_->health_of(resource, unit).state != model::HealthState::unhealthy &&
+             node_->health_of(resource, unit).state != model::HealthState::unhealthy &&
              std::none_of(cores.begin(), cores.end(),
                           [&](int core) { return std::binary_search(blocked.begin(), blocked.end(), core); });
     });
@@ -105,15 +107,15 @@ std::string AllocationDesk::left() const {
   return text;
 }
 
-void AllocationDesk::note_published(model::Resource resource, const UnitList& units) {
+void Allocations::note_published(model::Resource resource, const UnitList& units) {
   const MutexLock lock(mutex_);
   std::vector<int>& withheld = withheld_[resource];
   withheld.clear();
   for (const UnitState& unit : units) {
-    if (unit.healthy || !view_) continue;
-    const auto known = view_->unit_of(resource, unit.id);
+    if (unit.healthy || !node_) continue;
+    const auto known = node_->unit_of(resource, unit.id);
     if (!known) continue;
-    withheld.push_back(resource == model::Resource::neuroncore ? view_->device_of_core(*known) : *known);
+    withheld.push_back(resource == model::Resource::neuroncore ? node_->device_of_core(*known) : *known);
   }
 }
 

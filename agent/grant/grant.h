@@ -4,21 +4,21 @@
 #include <string>
 #include <vector>
 
-#include "plugin/device/node_view.h"
+#include "agent/grant/node_units.h"
 
-namespace neuron::plugin {
+namespace neuron::grant {
 
 // How NEURON_RT_VISIBLE_CORES counts (docs/resources.md#what-allocate-answers).
 enum class CoreNumbering { container, host };
 
-struct ResponseOptions {
+struct GrantOptions {
   std::string host_path_prefix;  // prepended to "/dev/…" on the host side; "" on a live node
   CoreNumbering numbering = CoreNumbering::container;
   bool cdi_names = false;  // "aws.amazon.com/neuron=0" in addition to the device nodes
 };
 
 // What one container gets for one resource. Paths and variables are in the order the kubelet is told them.
-struct ContainerAnswer {
+struct Grant {
   struct DeviceNode {
     std::string host_path;
     std::string container_path;
@@ -30,13 +30,13 @@ struct ContainerAnswer {
 
 // NEURON_RT_VISIBLE_CORES for `cores` (ascending) in a container that sees `devices` (ascending): the k-th device it
 // sees owns numbers k*n … k*n+n-1.
-[[nodiscard]] std::string visible_cores(const NodeView& view, const std::vector<int>& devices,
+[[nodiscard]] std::string visible_cores(const NodeUnits& node, const std::vector<int>& devices,
                                         const std::vector<int>& cores, CoreNumbering numbering);
 
-[[nodiscard]] ContainerAnswer answer_for_silicon(const NodeView& view, const std::vector<int>& devices,
-                                                 const std::vector<int>& cores, const ResponseOptions& options);
+[[nodiscard]] Grant grant_of_cores(const NodeUnits& node, const std::vector<int>& devices,
+                                   const std::vector<int>& cores, const GrantOptions& options);
 
-[[nodiscard]] ContainerAnswer answer_for_efa(const NodeView& view, const std::vector<int>& efa_units,
-                                             const ResponseOptions& options);
+[[nodiscard]] Grant grant_of_efas(const NodeUnits& node, const std::vector<int>& efa_units,
+                                  const GrantOptions& options);
 
-}  // namespace neuron::plugin
+}  // namespace neuron::grant

@@ -1,18 +1,19 @@
-// Which node the desk sees: the newest scan, read in the numbering of what is held, with what is held and not there.
+// Which node the allocations sees: the newest scan, read in the numbering of what is held, with what is held and not
+// there.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 
 #include "agent/base/parse.h"
 #include "agent/holdings/held.h"
-#include "plugin/device/allocation_desk.h"
+#include "plugin/device/allocations.h"
 
 namespace neuron::plugin {
 namespace {
 
-bool holds_silicon(const holdings::Ledger& ledger) {
+bool holds_cores(const holdings::Ledger& ledger) {
   const auto& held = ledger.holdings();
-  return std::any_of(held.begin(), held.end(), [](const auto& one) { return model::is_silicon(one.resource); });
+  return std::any_of(held.begin(), held.end(), [](const auto& one) { return model::has_cores(one.resource); });
 }
 
 bool names_cores(const std::vector<holdings::ShownHolding>& shown) {
@@ -23,37 +24,37 @@ bool names_cores(const std::vector<holdings::ShownHolding>& shown) {
 
 }  // namespace
 
-void AllocationDesk::set_view(NodeViewPtr view) {
+void Allocations::set_node(grant::NodeUnitsPtr node) {
   const MutexLock lock(mutex_);
-  newest_ = std::move(view);
+  newest_ = std::move(node);
   if (newest_) show_newest();
 }
 
-NodeViewPtr AllocationDesk::view() const {
+grant::NodeUnitsPtr Allocations::node() const {
   const MutexLock lock(mutex_);
-  return view_;
+  return node_;
 }
 
-void AllocationDesk::show_newest() {
-  NodeViewPtr next = newest_;
+void Allocations::show_newest() {
+  grant::NodeUnitsPtr next = newest_;
   const auto& scanned = newest_->snapshot().host.lnc;
   const bool same_numbering = !lnc_ || (scanned && scanned->value == *lnc_);
   if (!same_numbering || !held_unseen_.devices.empty() || !held_unseen_.efas.empty()) {
-    next = std::make_shared<const NodeView>(
+    next = std::make_shared<const grant::NodeUnits>(
         std::make_shared<const model::Snapshot>(holdings::with_held(newest_->snapshot(), held_unseen_, lnc_)));
   }
   if (const auto& lnc = next->snapshot().host.lnc; lnc && !lnc_) lnc_ = lnc->value;
-  if (view_) {
+  if (node_) {
     // Units of efa are positions, which move when an interface with a lower address appears.
     ledger_.renumber(model::Resource::efa, [&](int unit) -> std::optional<int> {
-      const auto now = next->unit_of(model::Resource::efa, view_->id_of(model::Resource::efa, unit));
+      const auto now = next->unit_of(model::Resource::efa, node_->id_of(model::Resource::efa, unit));
       return now ? std::optional(*now) : std::nullopt;
     });
   }
-  view_ = std::move(next);
+  node_ = std::move(next);
 }
 
-void AllocationDesk::adopt_numbering() {
+void Allocations::adopt_numbering() {
   const MutexLock lock(mutex_);
   if (!newest_ || !lnc_) return;
   const auto& scanned = newest_->snapshot().host.lnc;
@@ -61,7 +62,7 @@ void AllocationDesk::adopt_numbering() {
     waiting_lnc_.reset();
     return;
   }
-  if (holds_silicon(ledger_)) {
+  if (holds_cores(ledger_)) {
     if (waiting_lnc_ == scanned->value) return;
     waiting_lnc_ = scanned->value;
     spdlog::warn(
@@ -76,17 +77,17 @@ void AllocationDesk::adopt_numbering() {
   show_newest();
 }
 
-bool AllocationDesk::wants_numbering(const holdings::ShownHoldings& shown) const {
+bool Allocations::wants_numbering(const holdings::ShownHoldings& shown) const {
   const MutexLock lock(mutex_);
   return !numbering_known_ && (names_cores(shown.listed) || names_cores(shown.stored));
 }
 
 // True: ids are read with another LNC than before.
-bool AllocationDesk::learn_numbering(const holdings::NumberingEvidence& evidence) {
+bool Allocations::learn_numbering(const holdings::NumberingEvidence& evidence) {
   const model::HostScan& host = newest_->snapshot().host;
   if (numbering_known_ || !holdings::physical_cores_per_device(host)) return false;
   numbering_known_ = true;
-  if (lnc_ && (evidence.given.empty() || holds_silicon(ledger_))) return false;
+  if (lnc_ && (evidence.given.empty() || holds_cores(ledger_))) return false;
   const auto lnc = holdings::lnc_in_use(evidence, host);
   if (!lnc || lnc == lnc_) return false;
   lnc_ = lnc;
@@ -94,7 +95,7 @@ bool AllocationDesk::learn_numbering(const holdings::NumberingEvidence& evidence
 }
 
 // True: it names hardware that nobody has seen.
-bool AllocationDesk::learn_unseen(const holdings::ShownHolding& shown) {
+bool Allocations::learn_unseen(const holdings::ShownHolding& shown) {
   const auto resource = model::parse_resource(shown.resource_name);
   if (!resource) return false;
   constexpr int kMaxUnit = 65535;
@@ -103,19 +104,19 @@ bool AllocationDesk::learn_unseen(const holdings::ShownHolding& shown) {
   bool unseen = false;
   for (const std::string& id : shown.ids) {
     if (resource == model::Resource::efa) {
-      unseen = (!view_->unit_of(model::Resource::efa, id) && holdings::note_held_efa(held_unseen_, id)) || unseen;
+      unseen = (!node_->unit_of(model::Resource::efa, id) && holdings::note_held_efa(held_unseen_, id)) || unseen;
       continue;
     }
     auto index = parse_int(id, 0, kMaxUnit);
     if (index && resource == model::Resource::neuroncore)
       index = cores > 0 ? std::optional(*index / cores) : std::nullopt;
-    if (!index || view_->device(*index) != nullptr) continue;
+    if (!index || node_->device(*index) != nullptr) continue;
     unseen = holdings::note_held_device(held_unseen_, *index, host) || unseen;
   }
   return unseen;
 }
 
-void AllocationDesk::learn(const holdings::ShownHoldings& shown) {
+void Allocations::learn(const holdings::ShownHoldings& shown) {
   bool changed = learn_numbering(shown.numbering);
   for (const auto* source : {&shown.listed, &shown.stored}) {
     for (const holdings::ShownHolding& one : *source) changed = learn_unseen(one) || changed;

@@ -8,19 +8,17 @@
 
 #include "agent/allocator/allocator.h"
 #include "agent/base/result.h"
-#include "agent/core/offer_policy.h"
 #include "agent/model/resource.h"
 #include "agent/model/snapshot.h"
-#include "plugin/device/watch_hub.h"
 
-namespace neuron::plugin {
+namespace neuron::grant {
 
-// One snapshot in the kubelet's terms: the units of every resource, their ids, health and silicon. Immutable once
+// One snapshot in the kubelet's terms: the units of every resource, their ids, health and hardware. Immutable once
 // built; shared by all RPCs. A unit is an integer: device index, global logical core id, or position among the EFA
 // interfaces.
-class NodeView {
+class NodeUnits {
  public:
-  explicit NodeView(model::SnapshotPtr snapshot);
+  explicit NodeUnits(model::SnapshotPtr snapshot);
 
   [[nodiscard]] const model::Snapshot& snapshot() const { return *snapshot_; }
   [[nodiscard]] const allocator::NodeTopology& topology() const { return topology_; }
@@ -36,7 +34,7 @@ class NodeView {
   [[nodiscard]] const model::Health& health_of(model::Resource resource, int unit) const;
   [[nodiscard]] std::vector<int> numa_of(model::Resource resource, int unit) const;  // empty: unknown
 
-  // Silicon of a unit: global core ids, ascending; empty for EFA.
+  // Global core ids of a unit, ascending; empty for EFA.
   [[nodiscard]] std::vector<int> cores_of(model::Resource resource, int unit) const;
   [[nodiscard]] int device_of_core(int core) const;                       // valid core ids only
   [[nodiscard]] int device_of(model::Resource resource, int unit) const;  // index, of a valid unit; -1 for EFA
@@ -60,21 +58,6 @@ class NodeView {
   std::map<std::string, int, std::less<>> efa_by_name_;
 };
 
-using NodeViewPtr = std::shared_ptr<const NodeView>;
+using NodeUnitsPtr = std::shared_ptr<const NodeUnits>;
 
-// What a list says besides what the node has. Both ascending.
-struct UnitUse {
-  std::vector<int> blocked_cores;  // held through another resource: not to be given through this one
-  std::vector<int> held;           // units that containers hold through this very resource
-};
-
-// The list a resource shows the kubelet: every unit that `offer` has under this name, Unhealthy when its hardware is or
-// when one of its cores is blocked. Hardware that fails or vanishes is never dropped. A device of a split node that is
-// not offered under this name is absent, so that the capacity is right too, except for what is held: the kubelet
-// crashes on a device that leaves while it is allocated, and kills a pod whose device it finds Unhealthy when it
-// restarts. Empty: the resource is not to be registered. One that is not served at all has no list even for what is
-// held, as another plugin may serve it.
-[[nodiscard]] UnitList make_unit_list(const NodeView& view, model::Resource resource, const core::OfferPolicy& offer,
-                                      const UnitUse& use);
-
-}  // namespace neuron::plugin
+}  // namespace neuron::grant

@@ -13,34 +13,35 @@
 #include "agent/base/result.h"
 #include "agent/core/offer_policy.h"
 #include "agent/core/vanished.h"
+#include "agent/grant/grant.h"
+#include "agent/grant/node_units.h"
 #include "agent/holdings/ledger.h"
 #include "agent/holdings/numbering.h"
 #include "agent/holdings/shown.h"
-#include "plugin/device/allocate_response.h"
-#include "plugin/device/node_view.h"
+#include "plugin/device/unit_list.h"
 
 namespace neuron::plugin {
 
 // The one place where units are chosen, given and refused, for all resources of the process, so that resources which
-// are the same silicon stay consistent (docs/resources.md#same-silicon) and NICs follow chips. Holds no gRPC, does no
-// I/O except `mark`. Thread-safe; every method is a short computation under one lock that no scanner ever takes.
-class AllocationDesk {
+// are the same hardware stay consistent (docs/resources.md#same-silicon) and NICs follow chips. Holds no gRPC, does no
+// I/O except `version`. Thread-safe; every method is a short computation under one lock that no scanner ever takes.
+class Allocations {
  public:
   // Tells one container admission from the next; called under the lock, must not block (one stat). See ledger.h.
-  using MarkSource = std::function<holdings::AdmissionMark()>;
+  using VersionSource = std::function<holdings::CheckpointVersion()>;
 
-  // `clock` must outlive the desk. `offer`: which devices are given under which names, for good; what containers hold
-  // otherwise, from before a restart, stays theirs and is withheld from the other name until they end.
-  AllocationDesk(ResponseOptions options, MarkSource mark, const Clock& clock, core::OfferPolicy offer = {});
+  // `clock` must outlive the allocations. `offer`: which devices are given under which names, for good; what containers
+  // hold otherwise, from before a restart, stays theirs and is withheld from the other name until they end.
+  Allocations(grant::GrantOptions options, VersionSource version, const Clock& clock, core::OfferPolicy offer = {});
 
-  // The newest scan; nullptr = none yet. What it shows is in view() at once, but core ids keep the logical core size of
+  // The newest scan; nullptr = none yet. What it shows is in node() at once, but core ids keep the logical core size of
   // the first one until adopt_numbering().
-  void set_view(NodeViewPtr view) EXCLUDES(mutex_);
+  void set_node(grant::NodeUnitsPtr node) EXCLUDES(mutex_);
   // The node as all answers and lists see it: with held hardware that no scan has shown (holdings/held.h). nullptr
-  // before the first set_view.
-  [[nodiscard]] NodeViewPtr view() const EXCLUDES(mutex_);
+  // before the first set_node.
+  [[nodiscard]] grant::NodeUnitsPtr node() const EXCLUDES(mutex_);
 
-  // The newest scan's logical core size counts from now on, unless a container holds silicon, whose ids would mean
+  // The newest scan's logical core size counts from now on, unless a container holds hardware, whose ids would mean
   // other cores then. Called before lists are made, so that the kubelet hears of it at once. Logs either, once.
   void adopt_numbering() EXCLUDES(mutex_);
 
@@ -52,24 +53,25 @@ class AllocationDesk {
 
   // Allocate. An error gives nothing, and ends the admission: what the container was given before counts no more.
   // Errors, worded in plugin/device/refusals.h: invalid_argument (unknown, duplicate or no ids), failed_precondition
-  // (unhealthy unit; one not offered under this name; silicon held by another container, which is named; two resources
-  // of one container that are not the same silicon), unavailable (no snapshot yet).
-  [[nodiscard]] Result<ContainerAnswer> allocate(model::Resource resource, const std::vector<std::string>& ids)
+  // (unhealthy unit; one not offered under this name; hardware held by another container, which is named; two resources
+  // of one container that are not the same hardware), unavailable (no snapshot yet).
+  [[nodiscard]] Result<grant::Grant> allocate(model::Resource resource, const std::vector<std::string>& ids)
       EXCLUDES(mutex_);
 
-  // True when allocate() would refuse because of silicon that another container, or this one, was given before: the
+  // True when allocate() would refuse because of hardware that another container, or this one, was given before: the
   // kubelet may have refused that pod half-way, or have released it, and tells only by its checkpoint. To be asked
   // before allocate(); if true, that comes when a list of ours has made the kubelet write it and confirm() was called,
   // or not.
   [[nodiscard]] bool doubtful(model::Resource resource, const std::vector<std::string>& ids) EXCLUDES(mutex_);
   // The whole checkpoint as it is now; ends the doubt if it was written since. To be called for each that is written.
-  void confirm(const std::vector<holdings::ShownHolding>& written, holdings::AdmissionMark mark) EXCLUDES(mutex_);
+  void confirm(const std::vector<holdings::ShownHolding>& written, holdings::CheckpointVersion version)
+      EXCLUDES(mutex_);
 
   // Core ids from before our time are among `shown`, and what they mean has yet to be found out: reconcile() wants
   // holdings::ShownHoldings::numbering.
   [[nodiscard]] bool wants_numbering(const holdings::ShownHoldings& shown) const EXCLUDES(mutex_);
 
-  // The truth of PodResources and the checkpoint. Held devices and interfaces that no scan has shown are in view() from
+  // The truth of PodResources and the checkpoint. Held devices and interfaces that no scan has shown are in node() from
   // now on, as vanished; other ids the node does not have are skipped.
   void reconcile(const holdings::ShownHoldings& shown) EXCLUDES(mutex_);
 
@@ -81,12 +83,12 @@ class AllocationDesk {
 
   [[nodiscard]] bool holds_anything() const EXCLUDES(mutex_);
   // The list of the resource is another than if nobody held anything: a unit that it would offer is not, because its
-  // silicon is held through another one, or one is there only because it is held.
+  // hardware is held through another one, or one is there only because it is held.
   [[nodiscard]] bool withholds(model::Resource resource) const EXCLUDES(mutex_);
   [[nodiscard]] std::vector<int> held_cores() const EXCLUDES(mutex_);  // by any container; ascending, unique
 
  private:
-  struct Silicon {
+  struct Hardware {
     std::vector<int> devices;
     std::vector<int> cores;
   };
@@ -97,52 +99,51 @@ class AllocationDesk {
   void learn(const holdings::ShownHoldings& shown) REQUIRES(mutex_);
   [[nodiscard]] std::vector<holdings::Holding> to_holdings(const std::vector<holdings::ShownHolding>& shown,
                                                            SteadyTime since) const REQUIRES(mutex_);
-  [[nodiscard]] Silicon silicon_of_units(model::Resource resource, const std::vector<int>& units) const
-      REQUIRES(mutex_);
+  [[nodiscard]] Hardware hardware_of(model::Resource resource, const std::vector<int>& units) const REQUIRES(mutex_);
   [[nodiscard]] allocator::ChooseRequest question(model::Resource resource, const std::vector<std::string>& available,
                                                   const std::vector<std::string>& must_include, int size,
-                                                  holdings::AdmissionMark mark) REQUIRES(mutex_);
+                                                  holdings::CheckpointVersion version) REQUIRES(mutex_);
   void forget_ended(model::Resource resource, const allocator::ChooseRequest& request) REQUIRES(mutex_);
-  [[nodiscard]] const holdings::Holding* companion(model::Resource resource, holdings::AdmissionMark mark) const
+  [[nodiscard]] const holdings::Holding* companion(model::Resource resource, holdings::CheckpointVersion version) const
       REQUIRES(mutex_);
-  void add_hints(model::Resource resource, allocator::ChooseRequest& request, holdings::AdmissionMark mark) const
+  void add_hints(model::Resource resource, allocator::ChooseRequest& request, holdings::CheckpointVersion version) const
       REQUIRES(mutex_);
   [[nodiscard]] std::vector<int> withheld_devices(model::Resource resource) const REQUIRES(mutex_);
-  void learn_size(model::Resource resource, const std::vector<int>& units, holdings::AdmissionMark mark)
+  void learn_size(model::Resource resource, const std::vector<int>& units, holdings::CheckpointVersion version)
       REQUIRES(mutex_);
   [[nodiscard]] allocator::Choice choose(model::Resource resource, const allocator::ChooseRequest& request) const
       REQUIRES(mutex_);
-  [[nodiscard]] std::optional<std::vector<int>> choice_on_same_silicon(model::Resource resource,
-                                                                       const allocator::ChooseRequest& request,
-                                                                       holdings::AdmissionMark mark) const
+  [[nodiscard]] std::optional<std::vector<int>> choice_on_same_cores(model::Resource resource,
+                                                                     const allocator::ChooseRequest& request,
+                                                                     holdings::CheckpointVersion version) const
       REQUIRES(mutex_);
   [[nodiscard]] Result<std::vector<int>> parse_ids(model::Resource resource, const std::vector<std::string>& ids) const
       REQUIRES(mutex_);
   [[nodiscard]] bool is_offered(model::Resource resource, int unit) const REQUIRES(mutex_);
   [[nodiscard]] std::string left() const REQUIRES(mutex_);
-  [[nodiscard]] Result<ContainerAnswer> answer_for(model::Resource resource, const std::vector<int>& units,
-                                                   holdings::AdmissionMark mark) REQUIRES(mutex_);
+  [[nodiscard]] Result<grant::Grant> answer_for(model::Resource resource, const std::vector<int>& units,
+                                                holdings::CheckpointVersion version) REQUIRES(mutex_);
   [[nodiscard]] std::optional<Error> obstacle(model::Resource resource, const std::vector<int>& units,
-                                              const Silicon& silicon, holdings::AdmissionMark mark) const
+                                              const Hardware& hardware, holdings::CheckpointVersion version) const
       REQUIRES(mutex_);
-  [[nodiscard]] Result<ContainerAnswer> allocate_silicon(model::Resource resource, const std::vector<int>& units,
-                                                         holdings::AdmissionMark mark) REQUIRES(mutex_);
+  [[nodiscard]] Result<grant::Grant> allocate_cores(model::Resource resource, const std::vector<int>& units,
+                                                    holdings::CheckpointVersion version) REQUIRES(mutex_);
 
-  const ResponseOptions options_;
+  const grant::GrantOptions options_;
   const core::OfferPolicy offer_;
-  const MarkSource mark_;
+  const VersionSource version_;
   const Clock& clock_;
 
   mutable Mutex mutex_;
-  NodeViewPtr newest_ GUARDED_BY(mutex_);  // as scanned
-  NodeViewPtr view_ GUARDED_BY(mutex_);    // newest_ with held_unseen_, read with lnc_
+  grant::NodeUnitsPtr newest_ GUARDED_BY(mutex_);  // as scanned
+  grant::NodeUnitsPtr node_ GUARDED_BY(mutex_);    // newest_ with held_unseen_, read with lnc_
   core::SeenBefore held_unseen_ GUARDED_BY(mutex_);
   std::optional<int> lnc_ GUARDED_BY(mutex_);          // physical cores per logical one that ids are read with
   std::optional<int> waiting_lnc_ GUARDED_BY(mutex_);  // the newest scan's, as last logged to be waiting
   bool numbering_known_ GUARDED_BY(mutex_) = false;    // lnc_ is that of the ids held from before our time
   holdings::Ledger ledger_ GUARDED_BY(mutex_);
-  // While an Allocate waits in doubt: the mark of its admission, which no write ends meanwhile.
-  holdings::AdmissionMark doubted_ GUARDED_BY(mutex_) = 0;
+  // While an Allocate waits in doubt: the version of its admission, which no write ends meanwhile.
+  holdings::CheckpointVersion doubted_ GUARDED_BY(mutex_) = 0;
   std::map<model::Resource, std::vector<int>> withheld_
       GUARDED_BY(mutex_);  // devices shown Unhealthy in the newest lists
   // By number of EFAs of a container: on how many devices such containers were, the latest first, each once.

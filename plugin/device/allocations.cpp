@@ -1,0 +1,291 @@
+#include "plugin/device/allocations.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "agent/base/parse.h"
+#include "plugin/device/refusals.h"
+
+namespace neuron::plugin {
+namespace {
+
+std::vector<int> sorted_unique(std::vector<int> values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+std::vector<int> known_units(const grant::NodeUnits& node, model::Resource resource,
+                             const std::vector<std::string>& ids) {
+  std::vector<int> units;
+  units.reserve(ids.size());
+  for (const std::string& id : ids) {
+    if (const auto unit = node.unit_of(resource, id)) units.push_back(*unit);
+  }
+  return sorted_unique(std::move(units));
+}
+
+std::string join(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ",") + part;
+  return text;
+}
+
+}  // namespace
+
+Allocations::Allocations(grant::GrantOptions options, VersionSource version, const Clock& clock,
+                         core::OfferPolicy offer)
+    : options_(std::move(options)), offer_(std::move(offer)), version_(std::move(version)), clock_(clock) {}
+
+bool Allocations::is_offered(model::Resource resource, int unit) const {
+  return offer_.offers(resource, node_->device_of(resource, unit));
+}
+
+Allocations::Hardware Allocations::hardware_of(model::Resource resource, const std::vector<int>& units) const {
+  Hardware hardware;
+  for (const int unit : units) {
+    for (const int core : node_->cores_of(resource, unit)) {
+      hardware.cores.push_back(core);
+      hardware.devices.push_back(node_->device_of_core(core));
+    }
+    if (resource != model::Resource::neuroncore) hardware.devices.push_back(unit);  // also when its cores are unknown
+  }
+  return {sorted_unique(std::move(hardware.devices)), sorted_unique(std::move(hardware.cores))};
+}
+
+// What the kubelet offers is free by its own account, and it knows sooner than PodResources tells us.
+void Allocations::forget_ended(model::Resource resource, const allocator::ChooseRequest& request) {
+  constexpr std::chrono::milliseconds kSettled{300};  // no container starts and ends so fast
+  std::vector<int> offered;
+  std::set_difference(request.available.begin(), request.available.end(), request.must_include.begin(),
+                      request.must_include.end(), std::back_inserter(offered));
+  ledger_.offered(resource, offered, clock_.now() - kSettled, clock_.now());
+}
+
+allocator::ChooseRequest Allocations::question(model::Resource resource, const std::vector<std::string>& available,
+                                               const std::vector<std::string>& must_include, int size,
+                                               holdings::CheckpointVersion version) {
+  allocator::ChooseRequest request;
+  request.available = known_units(*node_, resource, available);
+  request.must_include = known_units(*node_, resource, must_include);
+  request.size = size;
+  forget_ended(resource, request);
+  add_hints(resource, request, version);
+  const auto keep = [&](const auto& is_good) {
+    std::vector<int> good;
+    good.reserve(request.available.size());
+    for (const int unit : request.available) {
+      const bool wanted = std::binary_search(request.must_include.begin(), request.must_include.end(), unit);
+      if (wanted || is_good(unit)) good.push_back(unit);
+    }
+    if (static_cast<int>(good.size()) >= size) request.available = std::move(good);
+  };
+  // Without what has failed since the kubelet was last told, what is listed only because a container held it, and what
+  // another container holds through another resource.
+  keep([&](int unit) {
+    return node_->health_of(resource, unit).state != model::HealthState::unhealthy && is_offered(resource, unit);
+  });
+  if (ledger_.holdings().empty()) return request;
+  keep([&](int unit) { return !ledger_.conflict(resource, {unit}, node_->cores_of(resource, unit), 0); });
+  return request;
+}
+
+allocator::Choice Allocations::choose(model::Resource resource, const allocator::ChooseRequest& request) const {
+  switch (resource) {
+    case model::Resource::neuroncore:
+      return allocator::choose_cores(node_->topology(), request);
+    case model::Resource::neuron:
+    case model::Resource::neurondevice:
+      return allocator::choose_devices(node_->topology(), request);
+    case model::Resource::efa:
+      break;
+  }
+  return allocator::choose_efas(node_->topology(), request);
+}
+
+// The units that are exactly the hardware this container was given through another resource a moment ago; nullopt when
+// there was no such answer or it cannot be matched.
+std::optional<std::vector<int>> Allocations::choice_on_same_cores(model::Resource resource,
+                                                                  const allocator::ChooseRequest& request,
+                                                                  holdings::CheckpointVersion version) const {
+  const holdings::Holding* first = ledger_.cores_of_admission(resource, version);
+  if (first == nullptr || !model::has_cores(resource)) return std::nullopt;
+  const std::vector<int>& units = resource == model::Resource::neuroncore ? first->cores : first->devices;
+  const auto known = node_->units(resource);  // the node may have changed since
+  if (!std::includes(known.begin(), known.end(), units.begin(), units.end())) return std::nullopt;
+  if (static_cast<int>(units.size()) != request.size) return std::nullopt;
+  return units;
+}
+
+std::vector<std::string> Allocations::prefer(model::Resource resource, const std::vector<std::string>& available,
+                                             const std::vector<std::string>& must_include, int size) {
+  const MutexLock lock(mutex_);
+  if (!node_) return {};
+  const holdings::CheckpointVersion version = version_();
+  allocator::ChooseRequest request = question(resource, available, must_include, size, version);
+  allocator::Choice choice;
+  if (auto same = choice_on_same_cores(resource, request, version);
+      same && std::all_of(same->begin(), same->end(), [&](int unit) {
+        return std::find(available.begin(), available.end(), node_->id_of(resource, unit)) != available.end();
+      })) {
+    choice = {std::move(*same), "the silicon this container already has through another resource"};
+  } else {
+    choice = choose(resource, request);
+  }
+  std::vector<std::string> ids;
+  for (const int unit : choice.ids) ids.push_back(node_->id_of(resource, unit));
+  if (spdlog::should_log(spdlog::level::debug)) {
+    spdlog::debug("prefer resource={} asked={} of={} chosen={} why=\"{}\"", model::resource_name(resource), size,
+                  available.size(), join(ids), choice.why);
+  }
+  return ids;
+}
+
+Result<std::vector<int>> Allocations::parse_ids(model::Resource resource, const std::vector<std::string>& ids) const {
+  if (ids.empty()) return fail(refusals::no_ids(resource));
+  std::vector<int> units;
+  for (const std::string& id : ids) {
+    TRY_ASSIGN(const int unit, node_->unit_of(resource, id));
+    units.push_back(unit);
+  }
+  std::sort(units.begin(), units.end());
+  if (const auto twice = std::adjacent_find(units.begin(), units.end()); twice != units.end()) {
+    return fail(refusals::asked_twice(resource, node_->id_of(resource, *twice)));
+  }
+  for (const int unit : units) {
+    const std::string id = node_->id_of(resource, unit);
+    const model::Health& health = node_->health_of(resource, unit);
+    if (health.state == model::HealthState::unhealthy) return fail(refusals::unhealthy(resource, id, health));
+    if (!is_offered(resource, unit)) return fail(refusals::not_offered(resource, id));
+  }
+  return units;
+}
+
+Result<grant::Grant> Allocations::answer_for(model::Resource resource, const std::vector<int>& units,
+                                             holdings::CheckpointVersion version) {
+  if (model::has_cores(resource)) return allocate_cores(resource, units, version);
+  learn_size(resource, units, version);
+  ledger_.record({resource, units, {}, {}, "", version, clock_.now()});
+  return grant::grant_of_efas(*node_, units, options_);
+}
+
+// Why the hardware cannot be given: rules 1 and 2 of docs/resources.md#same-silicon.
+std::optional<Error> Allocations::obstacle(model::Resource resource, const std::vector<int>& units,
+                                           const Hardware& hardware, holdings::CheckpointVersion version) const {
+  if (const holdings::Holding* first = ledger_.cores_of_admission(resource, version);
+      first != nullptr && first->cores != hardware.cores) {
+    return refusals::other_hardware(resource, *first, offer_);
+  }
+  if (const auto conflict = ledger_.conflict(resource, units, hardware.cores, version)) {
+    return refusals::held(resource, *conflict);
+  }
+  return std::nullopt;
+}
+
+bool Allocations::doubtful(model::Resource resource, const std::vector<std::string>& ids) {
+  const MutexLock lock(mutex_);
+  const holdings::CheckpointVersion version = version_();
+  if (!node_ || version == 0 || !model::has_cores(resource)) return false;
+  const Result<std::vector<int>> units = parse_ids(resource, ids);
+  if (!units || !obstacle(resource, *units, hardware_of(resource, *units), version)) return false;
+  doubted_ = version;
+  return true;
+}
+
+void Allocations::confirm(const std::vector<holdings::ShownHolding>& written, holdings::CheckpointVersion version) {
+  const MutexLock lock(mutex_);
+  if (!node_ || doubted_ == 0 || version == doubted_) return;
+  ledger_.confirm(to_holdings(written, clock_.now()));
+  ledger_.admission_goes_on(std::exchange(doubted_, version), version);
+}
+
+Result<grant::Grant> Allocations::allocate_cores(model::Resource resource, const std::vector<int>& units,
+                                                 holdings::CheckpointVersion version) {
+  Hardware hardware = hardware_of(resource, units);
+  if (auto error = obstacle(resource, units, hardware, version)) return fail(*std::move(error));
+  learn_size(resource, units, version);
+  grant::Grant answer = grant::grant_of_cores(*node_, hardware.devices, hardware.cores, options_);
+  ledger_.record({resource, units, std::move(hardware.cores), std::move(hardware.devices), "", version, clock_.now()});
+  return answer;
+}
+
+Result<grant::Grant> Allocations::allocate(model::Resource resource, const std::vector<std::string>& ids) {
+  const MutexLock lock(mutex_);
+  if (!node_) return fail(refusals::not_scanned());
+  const holdings::CheckpointVersion version = version_();
+  ledger_.admission_goes_on(std::exchange(doubted_, 0),
+                            version);  // unless confirm() has come, the kubelet has not written
+  const Result<std::vector<int>> units = parse_ids(resource, ids);
+  Result<grant::Grant> answer = units ? answer_for(resource, *units, version) : fail(units.error());
+  if (!answer) ledger_.forget_admission(version);
+  if (answer && spdlog::should_log(spdlog::level::debug)) {
+    spdlog::debug("allocate resource={} given={} left=\"{}\"", model::resource_name(resource), join(ids), left());
+  }
+  return answer;
+}
+
+std::vector<holdings::Holding> Allocations::to_holdings(const std::vector<holdings::ShownHolding>& shown,
+                                                        SteadyTime since) const {
+  std::vector<holdings::Holding> holdings;
+  for (const holdings::ShownHolding& one : shown) {
+    const auto resource = model::parse_resource(one.resource_name);
+    if (!resource) continue;
+    std::vector<int> units = known_units(*node_, *resource, one.ids);
+    if (units.empty()) continue;
+    Hardware hardware = model::has_cores(*resource) ? hardware_of(*resource, units) : Hardware{};
+    holdings.push_back({*resource, std::move(units), std::move(hardware.cores), std::move(hardware.devices), one.holder,
+                        0, since, one.shown_as});
+  }
+  return holdings;
+}
+
+void Allocations::reconcile(const holdings::ShownHoldings& shown) {
+  const MutexLock lock(mutex_);
+  if (!node_) return;
+  learn(shown);
+  // What the checkpoint alone shows is older than the question, and over when a newer checkpoint does not show it.
+  const SteadyTime before = shown.asked_at - SteadyTime::duration{1};
+  ledger_.reconcile({to_holdings(shown.listed, shown.asked_at), shown.asked_at, to_holdings(shown.stored, before),
+                     shown.stored_version});
+}
+
+std::optional<UnitList> Allocations::unit_list(model::Resource resource) const {
+  const MutexLock lock(mutex_);
+  if (!node_) return std::nullopt;
+  if (!model::has_cores(resource)) return make_unit_list(*node_, resource, offer_, {});
+  return make_unit_list(*node_, resource, offer_, {ledger_.blocked_cores(resource), ledger_.held_units(resource)});
+}
+
+bool Allocations::holds_anything() const {
+  const MutexLock lock(mutex_);
+  return !ledger_.holdings().empty();
+}
+
+bool Allocations::withholds(model::Resource resource) const {
+  const MutexLock lock(mutex_);
+  if (!node_ || !model::has_cores(resource) || !offer_.serves(resource)) return false;
+  const std::vector<int> blocked = ledger_.blocked_cores(resource);
+  const std::vector<int> held = ledger_.held_units(resource);
+  const auto& units = node_->units(resource);
+  return std::any_of(units.begin(), units.end(), [&](int unit) {
+    if (!is_offered(resource, unit)) return std::binary_search(held.begin(), held.end(), unit);
+    const std::vector<int> cores = node_->cores_of(resource, unit);
+    return std::any_of(cores.begin(), cores.end(),
+                       [&](int core) { return std::binary_search(blocked.begin(), blocked.end(), core); });
+  });
+}
+
+std::vector<int> Allocations::held_cores() const {
+  const MutexLock lock(mutex_);
+  std::vector<int> cores;
+  for (const holdings::Holding& holding : ledger_.holdings()) {
+    cores.insert(cores.end(), holding.cores.begin(), holding.cores.end());
+  }
+  return sorted_unique(std::move(cores));
+}
+
+}  // namespace neuron::plugin
