@@ -54,17 +54,25 @@ void DeviceManager::handle(const KubeletDirectory::News& news) {
   for (int i = 0; i < news.checkpoints_written; ++i) parts_.admissions.checkpoint_written();
   if (news.kubelet_appeared) {
     spdlog::info("kubelet socket appeared, registering");
-    parts_.admissions.kubelet_is_new();
+    meet_kubelet();
   }
   if (news.usable && !holders_known_) ask_holders(parts_.clock.now());
   if (connect) connect_all();
+}
+
+// A retry may have registered with it before inotify told of its socket, and its first pod may be half admitted by now:
+// so once per kubelet.
+void DeviceManager::meet_kubelet() {
+  const std::uint64_t kubelet = parts_.kubelet.kubelet();
+  if (kubelet == 0 || std::exchange(kubelet_, kubelet) == kubelet) return;
+  parts_.admissions.kubelet_is_new();
+  holders_.kubelet_is_new();
 }
 
 // Brings every resource to the kubelet that is there now: a server whose socket is gone is replaced, all register.
 void DeviceManager::connect_all() {
   if (!holders_known_ || !parts_.allocations.node()) return;
   drop_dead_servers();
-  holders_.kubelet_is_new();
   const std::uint64_t kubelet = parts_.kubelet.kubelet();
   if (kubelet == 0) return;
   for (ServedResource& served : served_) {
@@ -102,7 +110,8 @@ void DeviceManager::ensure_served(ServedResource& served) {
 void DeviceManager::start_registration(ServedResource& served) {
   served.phase = ServedResource::Phase::registering;
   served.retry_at.reset();
-  served.kubelet = parts_.kubelet.kubelet();
+  meet_kubelet();
+  served.kubelet = kubelet_;
   parts_.kubelet.start_registration(served.resource, served.server->endpoint());
 }
 

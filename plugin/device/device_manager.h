@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,6 +62,7 @@ class DeviceManager {
 
  private:
   // resources
+  void meet_kubelet();
   void connect_all();
   void drop_dead_servers();
   void ensure_served(ServedResource& served);
@@ -87,6 +89,7 @@ class DeviceManager {
   Holders holders_;
   RegistrationCheck check_;
   std::vector<ServedResource> served_;
+  std::uint64_t kubelet_ = 0;   // KubeletPort::kubelet() of the newest one that was met
   bool holders_known_ = false;  // the first answer about holders is in, or given up on
   bool asking_holders_ = false;
   std::string holders_error_;  // of List, while it fails

@@ -1,6 +1,7 @@
 #include "test/model/model_agent.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace neuron::check {
 namespace {
@@ -39,11 +40,17 @@ class ModelAgent::Socket final : public plugin::ResourceServer, public PluginSoc
     watched_ = false;
     stop_listening(path_);
   }
+  // The kubelet at the other end is dead, which nobody here has noticed yet.
+  void cut() { connected_ = false; }
+  void notice_end() {
+    if (connected_ || !std::exchange(watched_, false)) return;
+    agent_.tell(plugin::StreamEnded{resource_});
+  }
   // The kubelet opens ListAndWatch.
   void watch() {
     agent_.admissions_.open_stream(resource_, [this, alive = std::weak_ptr<bool>(alive_)] {
       if (alive.expired()) return;
-      watched_ = true;
+      watched_ = connected_ = true;
       send();
     });
   }
@@ -81,7 +88,7 @@ class ModelAgent::Socket final : public plugin::ResourceServer, public PluginSoc
  private:
   void send() {
     agent_.admissions_.list_offered();
-    agent_.world_.send(resource_, newest_);
+    if (connected_) agent_.world_.send(resource_, newest_);
   }
 
   ModelAgent& agent_;
@@ -89,6 +96,7 @@ class ModelAgent::Socket final : public plugin::ResourceServer, public PluginSoc
   const std::string path_;
   plugin::UnitListPtr newest_;
   bool watched_ = false;
+  bool connected_ = false;  // the kubelet that watches lives
   bool lost_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // dies with this
 };
@@ -126,14 +134,18 @@ void ModelAgent::set_node(grant::NodeUnitsPtr node) {
   tell(plugin::SnapshotChanged{});
 }
 
+void ModelAgent::kubelet_died() {
+  for (const auto& [path, socket] : sockets_) socket->cut();
+}
+
+void ModelAgent::streams_end() {
+  for (const auto& [path, socket] : sockets_) socket->notice_end();
+}
+
 void ModelAgent::kubelet_appeared() {
-  ++kubelets_;
   for (const auto& [path, socket] : sockets_) socket->lose();
   sockets_.clear();
-  plugin::KubeletDirectory::News news;
-  news.kubelet_appeared = true;
-  manager_.handle(news);
-  turn();
+  kubelet_appeared_ = true;
 }
 
 Result<std::unique_ptr<plugin::ResourceServer>> ModelAgent::serve(model::Resource resource) {
@@ -179,6 +191,7 @@ void ModelAgent::turn() {
   const plugin::Admissions::Look before = admissions_.look();
   plugin::KubeletDirectory::News news;
   news.checkpoints_written = world_.take_events();
+  news.kubelet_appeared = std::exchange(kubelet_appeared_, false);
   manager_.handle(news);
   manager_.turn(before);
   const SteadyTime now = world_.time.now();

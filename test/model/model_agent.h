@@ -25,7 +25,7 @@ struct AgentWorld {
   std::function<void(model::Resource, plugin::UnitListPtr)> send;
   // Register: the kubelet connects to `path`. False: there is no kubelet.
   std::function<bool(model::Resource, const std::string& path)> connect;
-  std::function<bool()> kubelet_is_there;
+  std::function<std::uint64_t()> kubelet;  // its socket's identity; 0: there is none
   // How many writes of the checkpoint inotify has yet to tell; none afterwards.
   std::function<int()> take_events;
   // Each answer of Allocate that was given.
@@ -44,7 +44,9 @@ class ModelAgent : public plugin::KubeletPort, public std::enable_shared_from_th
   void start(grant::NodeUnitsPtr node);
   void set_node(grant::NodeUnitsPtr node);  // the monitor published
   void wake();                              // inotify has something to tell, or an event has come
-  void kubelet_appeared();
+  void kubelet_died();  // streams carry nothing from now on, which streams_end() tells the agent
+  void streams_end();
+  void kubelet_appeared();  // its directory is wiped; the next turn hears of it
 
   // True once it knows who holds what and may answer.
   [[nodiscard]] bool serving() const { return manager_.knows_holders() && allocations_.node() != nullptr; }
@@ -54,7 +56,7 @@ class ModelAgent : public plugin::KubeletPort, public std::enable_shared_from_th
   [[nodiscard]] Result<std::unique_ptr<plugin::ResourceServer>> serve(model::Resource resource) override;
   [[nodiscard]] bool exists(const std::string& endpoint) const override;
   [[nodiscard]] bool somebody_listens(const std::string& /*socket*/) const override { return false; }
-  [[nodiscard]] std::uint64_t kubelet() const override { return world_.kubelet_is_there() ? kubelets_ : 0; }
+  [[nodiscard]] std::uint64_t kubelet() const override { return world_.kubelet(); }
   void start_registration(model::Resource resource, const std::string& endpoint) override;
   void ask_holders(SteadyTime now) override;
   void ask_allocatable(SteadyTime /*now*/) override {}
@@ -71,7 +73,7 @@ class ModelAgent : public plugin::KubeletPort, public std::enable_shared_from_th
 
   AgentWorld world_;
   std::string name_;
-  std::uint64_t kubelets_ = 1;  // that were met
+  bool kubelet_appeared_ = false;  // and no turn has heard of it
   int endpoints_made_ = 0;
   std::map<std::string, Socket*> sockets_;  // that exist
   plugin::Allocations allocations_{world_.response, [this] { return world_.checkpoint.version(); }, world_.time,

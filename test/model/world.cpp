@@ -103,7 +103,7 @@ AgentWorld World::agent_world() {
             kubelet_->plugin_connected(name, std::make_shared<sim::PluginClient>(name, path), {true, true});
             return true;
           },
-          [this] { return kubelet_up_; },
+          [this] { return kubelet_up_ ? kubelet_life_ + 1 : 0; },
           [this] { return static_cast<int>(std::exchange(events_waiting_, 0)); },
           [this](model::Resource resource, const std::vector<std::string>& ids) {
             if (trace_) say(fmt::format("  agent gives {} {}", model::resource_name(resource), fmt::join(ids, ",")));
@@ -180,13 +180,18 @@ void World::restart_kubelet() {
   ++kubelet_life_;
   kubelet_up_ = false;
   kubelet_->forget();
+  if (agent_) agent_->kubelet_died();
+  time_.after(soon(50, 20000), [this, agent = agent_life_] {
+    if (agent_ && agent == agent_life_) agent_->streams_end();
+  });
   time_.after(soon(50000, 3000000), [this] {
     kubelet_->restore();
     kubelet_up_ = true;
     truth_->keep_known(kubelet_->pods());
     say("kubelet is back");
+    if (agent_) agent_->kubelet_appeared();
     time_.after(soon(500, 20000), [this] {
-      if (agent_) agent_->kubelet_appeared();
+      if (agent_) agent_->wake();
     });
   });
 }

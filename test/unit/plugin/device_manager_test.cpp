@@ -258,6 +258,26 @@ TEST_F(DeviceManagerTest, AChangedListGoesOutWhenTheAdmissionIsOver) {
   EXPECT_EQ(kubelet.servers.at(Resource::neuroncore)->lists.size(), 1U) << "its list has not changed";
 }
 
+// A retry found the next kubelet before inotify told of its socket; that its first pod is half admitted is not forgotten.
+TEST_F(DeviceManagerTest, AKubeletThatWasMetBeforeItsSocketWasToldOfIsNoNewOne) {
+  start("inf2.48xlarge");
+  ++kubelet.identity;
+  kubelet.watches = false;
+  for (const Resource resource : {Resource::neuroncore, Resource::neuron, Resource::neurondevice}) {
+    manager.handle(StreamEnded{resource});
+  }
+  pass(20);
+  kubelet.watches = true;
+  ASSERT_EQ(register_all().size(), 3U);
+  ASSERT_TRUE(allocate(Resource::neuroncore, {"0"}));
+  KubeletDirectory::News news;
+  news.kubelet_appeared = true;
+  manager.handle(news);
+  pass(300);
+  EXPECT_EQ(unhealthy(Resource::neuron), 0U) << "no list goes out before the checkpoint is written";
+  EXPECT_THAT(register_all(), IsEmpty());
+}
+
 TEST_F(DeviceManagerTest, WhoHoldsWhatIsAskedForAfterAnAnswer) {
   start("trn1.32xlarge");
   kubelet.asked.clear();
