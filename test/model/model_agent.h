@@ -44,7 +44,7 @@ class ModelAgent : public plugin::KubeletPort, public std::enable_shared_from_th
   void start(grant::NodeUnitsPtr node);
   void set_node(grant::NodeUnitsPtr node);  // the monitor published
   void wake();                              // inotify has something to tell, or an event has come
-  void kubelet_died();  // streams carry nothing from now on, which streams_end() tells the agent
+  void kubelet_died();                      // streams carry nothing from now on, which streams_end() tells the agent
   void streams_end();
   void kubelet_appeared();  // its directory is wiped; the next turn hears of it
 

@@ -33,13 +33,17 @@ class Truth {
   // `host_numbering`: NEURON_RT_VISIBLE_CORES holds global numbers.
   Truth(grant::NodeUnitsPtr node, bool host_numbering) : node_(std::move(node)), host_numbering_(host_numbering) {}
 
+  // Whether the answers for a container's resources must mean the same cores. After an admission that stalled they may
+  // not (docs/adr/0006-admission-gate.md); then it counts as the user of the cores of all its ids.
+  enum class Answers { one, may_differ };
   // The pod's containers start. A sentence when that breaks a rule.
-  [[nodiscard]] std::optional<std::string> start(const sim::PodSpec& spec, const sim::PodResult& result);
+  [[nodiscard]] std::optional<std::string> start(const sim::PodSpec& spec, const sim::PodResult& result,
+                                                 Answers answers);
   void end(const std::string& pod);
   // A restarted kubelet knows only the ids in `known`.
   void keep_known(const std::vector<sim::PodView>& known);
 
-  // Cores that `resource` must not offer: some container uses them through another resource only.
+  // Cores that `resource` must not offer: some container uses them, but not through this one.
   [[nodiscard]] std::set<int> blocked(model::Resource resource, bool with_excepted) const;
   // Some container has this unit of the resource, also an init container that is over.
   [[nodiscard]] bool has(model::Resource resource, const std::string& id) const;

@@ -122,6 +122,7 @@ class World {
   std::uint64_t next_pod_ = 1;
   std::vector<std::string> pods_;
   std::string admitting_;
+  bool stalled_ = false;  // that admission took longer than the agent believes in
   std::vector<Given> given_;
   std::optional<SteadyTime> gap_since_;
 };
