@@ -11,7 +11,7 @@ import sys
 
 GATE = "plugin/device/admissions.cpp"
 LEDGER = "agent/holdings/ledger.cpp"
-DESK = "plugin/device/allocations.cpp"
+ALLOCATIONS = "plugin/device/allocations.cpp"
 
 # What goes wrong, where, and the text that is replaced: it must be there exactly once.
 MUTATIONS = [
@@ -23,8 +23,9 @@ MUTATIONS = [
      "on_the_way_ = std::max(on_the_way_ - 1, 0);", "on_the_way_ = std::max(on_the_way_ - 2, 0);"),
     ("an answer in doubt does not wait for the list that is sent for it", GATE,
      "const bool offered = one.kind == Kind::answer || one.list_offered;", "const bool offered = true;"),
-    ("List ends what the kubelet has not written yet", LEDGER,
-     "const bool unwritten = old.version != 0 && old.version == shown.stored_version;", "const bool unwritten = false;"),
+    # Each of the three reasons is enough on most days: test/unit/holdings tests them one by one.
+    ("List ends what it was too early to show", LEDGER,
+     "const bool may_last = old.since >= shown.asked_at || on_its_way || unwritten;", "const bool may_last = old.since > shown.asked_at && on_its_way && unwritten;"),
     ("what the checkpoint shows is forgotten", LEDGER,
      "return bounded(std::move(current));", "current.clear();\n  return bounded(std::move(current));"),
     ("another container's cores are no obstacle", LEDGER,
@@ -32,7 +33,7 @@ MUTATIONS = [
     ("cores held through another name are offered", LEDGER,
      "if (holding.resource != resource) blocked.insert(holding.cores.begin(), holding.cores.end());",
      "if (holding.resource != resource && holding.holder.empty()) blocked.insert(holding.cores.begin(), holding.cores.end());"),
-    ("one container gets other cores under its second name", DESK,
+    ("one container gets other cores under its second name", ALLOCATIONS,
      "first != nullptr && first->cores != hardware.cores) {", "first != nullptr && first->cores.size() > 64) {"),
     ("a doubt that the checkpoint has ended goes on", LEDGER,
      "return !held.contains({holding.resource, unit});", "return unit < 0 && !held.contains({holding.resource, unit});"),
