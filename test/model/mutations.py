@@ -18,7 +18,7 @@ MUTATIONS = [
     ("an answer does not wait for lists that are on their way", GATE,
      "if (handing_ == 0 && (on_the_way_ == 0 || never_written_)) {", "if (handing_ == 0 || never_written_) {"),
     ("lists go out between two answers of a container", GATE,
-     "return answering_ > 0 || answers_wait() || open_mark_ != 0;", "return answering_ > 0 || answers_wait();"),
+     "return answering_ > 0 || answers_wait() || open_version_ != 0;", "return answering_ > 0 || answers_wait();"),
     ("a write counts for two lists", GATE,
      "on_the_way_ = std::max(on_the_way_ - 1, 0);", "on_the_way_ = std::max(on_the_way_ - 2, 0);"),
     ("an answer in doubt does not wait for the list that is sent for it", GATE,
