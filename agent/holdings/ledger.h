@@ -21,15 +21,18 @@ namespace neuron::holdings {
 // checkpoint once per container, after all of the container's resources. 0 = cannot tell, equal to nothing.
 using CheckpointVersion = std::uint64_t;
 
+// A container's share of the node in the node's own terms: beside what the kubelet tells of it (model::Allocation),
+// which units its ids are here, the hardware below them, and since when. Of our answers it is known before the kubelet
+// tells.
 struct Holding {
   model::Resource resource{};
   std::vector<int> units;    // of the resource itself: core ids, device indices or EFA positions, ascending
   std::vector<int> cores;    // global logical core ids, ascending; empty for efa
   std::vector<int> devices;  // device indices touched, ascending; empty for efa
-  std::string holder;        // who it is: "namespace/pod/container", "pod <uid>/<container>"; "" until one is known
+  std::string holder;        // who it is, as model::holder_of has it; "" until the kubelet tells
   CheckpointVersion version = 0;
   SteadyTime since{};
-  std::string shown_as{};  // what people know `holder` by, for messages; "": as `holder`
+  std::string shown_as{};  // model::holder_name, for messages; "": as `holder`
 };
 
 // A holding that stands in the way of a request.

@@ -56,8 +56,8 @@ std::string name_of(const std::string& foreign) {
   return printable(foreign, kMaxNameBytes);
 }
 
-std::vector<PodDevices> convert(const v1::ListPodResourcesResponse& response) {
-  std::vector<PodDevices> all;
+std::vector<model::Allocation> convert(const v1::ListPodResourcesResponse& response) {
+  std::vector<model::Allocation> all;
   for (const auto& pod : response.pod_resources()) {
     const std::size_t before = all.size();
     for (const auto& container : pod.containers()) {

@@ -9,19 +9,10 @@
 #include <vector>
 
 #include "agent/base/result.h"
+#include "agent/model/allocation.h"
 #include "agent/rpc/call_keeper.h"
 
 namespace neuron::rpc {
-
-// The devices of one resource that one container holds, as the kubelet tells. Ids are unique and sorted. A pod that
-// holds nothing is one entry without container, resource and ids.
-struct PodDevices {
-  std::string pod_namespace;
-  std::string pod;
-  std::string container;
-  std::string resource_name;
-  std::vector<std::string> ids;
-};
 
 // The healthy devices that the kubelet knows, by resource name; a resource of which it knows none may be absent.
 using Allocatable = std::map<std::string, std::set<std::string>>;
@@ -32,8 +23,9 @@ using Allocatable = std::map<std::string, std::set<std::string>>;
 // thread.
 class PodResourcesClient {
  public:
-  using Done = std::function<void(Result<std::vector<PodDevices>>)>;  // once, on a gRPC thread
-  using AllocatableDone = std::function<void(Result<Allocatable>)>;   // once, on a gRPC thread
+  // Of all resources. A pod that holds nothing is one entry without container, resource and ids.
+  using Done = std::function<void(Result<std::vector<model::Allocation>>)>;  // once, on a gRPC thread
+  using AllocatableDone = std::function<void(Result<Allocatable>)>;          // once, on a gRPC thread
 
   // `socket`: path of the kubelet's socket, "/var/lib/kubelet/pod-resources/kubelet.sock". Nothing is opened yet.
   explicit PodResourcesClient(std::string socket);

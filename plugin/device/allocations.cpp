@@ -196,7 +196,7 @@ bool Allocations::doubtful(model::Resource resource, const std::vector<std::stri
   return true;
 }
 
-void Allocations::confirm(const std::vector<holdings::ShownHolding>& written, holdings::CheckpointVersion version) {
+void Allocations::confirm(const std::vector<model::Allocation>& written, holdings::CheckpointVersion version) {
   const MutexLock lock(mutex_);
   if (!node_ || doubted_ == 0 || version == doubted_) return;
   ledger_.confirm(to_holdings(written, clock_.now()));
@@ -228,22 +228,22 @@ Result<grant::Grant> Allocations::allocate(model::Resource resource, const std::
   return answer;
 }
 
-std::vector<holdings::Holding> Allocations::to_holdings(const std::vector<holdings::ShownHolding>& shown,
+std::vector<holdings::Holding> Allocations::to_holdings(const std::vector<model::Allocation>& shown,
                                                         SteadyTime since) const {
   std::vector<holdings::Holding> holdings;
-  for (const holdings::ShownHolding& one : shown) {
+  for (const model::Allocation& one : shown) {
     const auto resource = model::parse_resource(one.resource_name);
     if (!resource) continue;
     std::vector<int> units = known_units(*node_, *resource, one.ids);
     if (units.empty()) continue;
     Hardware hardware = model::has_cores(*resource) ? hardware_of(*resource, units) : Hardware{};
-    holdings.push_back({*resource, std::move(units), std::move(hardware.cores), std::move(hardware.devices), one.holder,
-                        0, since, one.shown_as});
+    holdings.push_back({*resource, std::move(units), std::move(hardware.cores), std::move(hardware.devices),
+                        model::holder_of(one), 0, since, model::holder_name(one)});
   }
   return holdings;
 }
 
-void Allocations::reconcile(const holdings::ShownHoldings& shown) {
+void Allocations::reconcile(const holdings::ShownAllocations& shown) {
   const MutexLock lock(mutex_);
   if (!node_) return;
   learn(shown);

@@ -64,16 +64,12 @@ class Allocations {
   // or not.
   [[nodiscard]] bool doubtful(model::Resource resource, const std::vector<std::string>& ids) EXCLUDES(mutex_);
   // The whole checkpoint as it is now; ends the doubt if it was written since. To be called for each that is written.
-  void confirm(const std::vector<holdings::ShownHolding>& written, holdings::CheckpointVersion version)
-      EXCLUDES(mutex_);
+  void confirm(const std::vector<model::Allocation>& written, holdings::CheckpointVersion version) EXCLUDES(mutex_);
 
-  // Core ids from before our time are among `shown`, and what they mean has yet to be found out: reconcile() wants
-  // holdings::ShownHoldings::numbering.
-  [[nodiscard]] bool wants_numbering(const holdings::ShownHoldings& shown) const EXCLUDES(mutex_);
-
-  // The truth of PodResources and the checkpoint. Held devices and interfaces that no scan has shown are in node() from
-  // now on, as vanished; other ids the node does not have are skipped.
-  void reconcile(const holdings::ShownHoldings& shown) EXCLUDES(mutex_);
+  // The truth of PodResources and the checkpoint. The first time it tells what core ids from before our time mean. Held
+  // devices and interfaces that no scan has shown are in node() from now on, as vanished; other ids the node does not
+  // have are skipped.
+  void reconcile(const holdings::ShownAllocations& shown) EXCLUDES(mutex_);
 
   // The list to advertise now, empty when there is nothing to register; nullopt before the first snapshot.
   [[nodiscard]] std::optional<UnitList> unit_list(model::Resource resource) const EXCLUDES(mutex_);
@@ -95,9 +91,9 @@ class Allocations {
 
   void show_newest() REQUIRES(mutex_);
   [[nodiscard]] bool learn_numbering(const holdings::NumberingEvidence& evidence) REQUIRES(mutex_);
-  [[nodiscard]] bool learn_unseen(const holdings::ShownHolding& shown) REQUIRES(mutex_);
-  void learn(const holdings::ShownHoldings& shown) REQUIRES(mutex_);
-  [[nodiscard]] std::vector<holdings::Holding> to_holdings(const std::vector<holdings::ShownHolding>& shown,
+  [[nodiscard]] bool learn_unseen(const model::Allocation& shown) REQUIRES(mutex_);
+  void learn(const holdings::ShownAllocations& shown) REQUIRES(mutex_);
+  [[nodiscard]] std::vector<holdings::Holding> to_holdings(const std::vector<model::Allocation>& shown,
                                                            SteadyTime since) const REQUIRES(mutex_);
   [[nodiscard]] Hardware hardware_of(model::Resource resource, const std::vector<int>& units) const REQUIRES(mutex_);
   [[nodiscard]] allocator::ChooseRequest question(model::Resource resource, const std::vector<std::string>& available,

@@ -16,12 +16,6 @@ bool holds_cores(const holdings::Ledger& ledger) {
   return std::any_of(held.begin(), held.end(), [](const auto& one) { return model::has_cores(one.resource); });
 }
 
-bool names_cores(const std::vector<holdings::ShownHolding>& shown) {
-  return std::any_of(shown.begin(), shown.end(), [](const holdings::ShownHolding& one) {
-    return one.resource_name == model::resource_name(model::Resource::neuroncore);
-  });
-}
-
 }  // namespace
 
 void Allocations::set_node(grant::NodeUnitsPtr node) {
@@ -77,11 +71,6 @@ void Allocations::adopt_numbering() {
   show_newest();
 }
 
-bool Allocations::wants_numbering(const holdings::ShownHoldings& shown) const {
-  const MutexLock lock(mutex_);
-  return !numbering_known_ && (names_cores(shown.listed) || names_cores(shown.stored));
-}
-
 // True: ids are read with another LNC than before.
 bool Allocations::learn_numbering(const holdings::NumberingEvidence& evidence) {
   const model::HostScan& host = newest_->snapshot().host;
@@ -95,7 +84,7 @@ bool Allocations::learn_numbering(const holdings::NumberingEvidence& evidence) {
 }
 
 // True: it names hardware that nobody has seen.
-bool Allocations::learn_unseen(const holdings::ShownHolding& shown) {
+bool Allocations::learn_unseen(const model::Allocation& shown) {
   const auto resource = model::parse_resource(shown.resource_name);
   if (!resource) return false;
   constexpr int kMaxUnit = 65535;
@@ -116,10 +105,10 @@ bool Allocations::learn_unseen(const holdings::ShownHolding& shown) {
   return unseen;
 }
 
-void Allocations::learn(const holdings::ShownHoldings& shown) {
+void Allocations::learn(const holdings::ShownAllocations& shown) {
   bool changed = learn_numbering(shown.numbering);
   for (const auto* source : {&shown.listed, &shown.stored}) {
-    for (const holdings::ShownHolding& one : *source) changed = learn_unseen(one) || changed;
+    for (const model::Allocation& one : *source) changed = learn_unseen(one) || changed;
   }
   if (changed) show_newest();
 }

@@ -123,12 +123,11 @@ void DeviceManager::log_source() {
 
 void DeviceManager::apply_holders() {
   if (!holders_known_) return;
-  auto shown = holders_.merged(parts_.clock.now());
+  const auto shown = holders_.merged(parts_.clock.now());
   log_source();
   if (!shown) return;
-  if (parts_.allocations.wants_numbering(*shown)) shown->numbering = parts_.checkpoint.numbering();
   parts_.allocations.reconcile(*shown);
-  if (const auto* written = holders_.written()) parts_.allocations.confirm(written->holdings, written->version);
+  if (const auto* written = holders_.written()) parts_.allocations.confirm(written->allocations, written->version);
   // Whoever holds anything is asked after from time to time, however we came to know of him, and sooner once his
   // hardware is withheld from another name.
   if (parts_.allocations.holds_anything() && !asking_holders_) parts_.admissions.want_holders_by(ask_interval());

@@ -26,7 +26,7 @@ struct StreamOpened {};       // the kubelet watches a resource now
 struct AdmissionsChanged {};  // AdmissionGate, whose timer the loop keeps
 struct HoldersListed {
   SteadyTime asked_at;
-  Result<std::vector<rpc::PodDevices>> answer;
+  Result<std::vector<model::Allocation>> answer;
 };
 struct AllocatableListed {
   SteadyTime asked_at;

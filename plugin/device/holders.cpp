@@ -7,52 +7,38 @@
 #include <utility>
 
 namespace neuron::plugin {
-namespace {
-
-// "pod <uid>/<container>", as the checkpoint's holders read.
-std::pair<std::string, std::string> parts_of(const std::string& holder) {
-  const auto slash = holder.rfind('/');  // no container has one in its name
-  return {holder.substr(0, slash), slash == std::string::npos ? "" : holder.substr(slash + 1)};
-}
-
-}  // namespace
-
-void Holders::set_listed(const std::vector<rpc::PodDevices>& listed, SteadyTime asked_at) {
-  std::vector<holdings::ShownHolding> shown;
+void Holders::set_listed(std::vector<model::Allocation> listed, SteadyTime asked_at) {
   std::set<std::string> pods;
-  for (const rpc::PodDevices& one : listed) {
-    const std::string pod = one.pod_namespace + "/" + one.pod;
-    pods.insert(pod);
-    if (one.ids.empty()) continue;
-    shown.push_back({one.resource_name, one.ids, pod + "/" + one.container});
-    pods.insert(shown.back().holder + " " + one.resource_name);
+  for (const model::Allocation& one : listed) {
+    pods.insert(one.pod_namespace + "/" + one.pod);
+    if (!one.ids.empty()) pods.insert(model::holder_of(one) + " " + one.resource_name);
   }
   if (!std::includes(pods.begin(), pods.end(), pods_.begin(), pods_.end())) asked_about_.clear();
   pods_ = std::move(pods);
-  listed_ = std::move(shown);
-  asked_at_ = asked_at;
+  std::erase_if(listed, [](const model::Allocation& one) { return one.ids.empty(); });
   learn_names(listed);
+  listed_ = std::move(listed);
+  asked_at_ = asked_at;
 }
 
-void Holders::learn_names(const std::vector<rpc::PodDevices>& listed) {
-  const StoredHoldings* const stored = this->stored();
+void Holders::learn_names(const std::vector<model::Allocation>& listed) {
+  const Checkpoint* const stored = this->stored();
   if (stored == nullptr) return;
-  std::map<std::tuple<std::string, std::string, std::string>, std::string> pods;  // of (resource, id, container)
-  for (const rpc::PodDevices& one : listed) {
-    for (const std::string& id : one.ids)
-      pods[{one.resource_name, id, one.container}] = one.pod_namespace + "/" + one.pod;
+  std::map<std::tuple<std::string, std::string, std::string>, const model::Allocation*>
+      shown;  // by resource, id, container
+  for (const model::Allocation& one : listed) {
+    for (const std::string& id : one.ids) shown[{one.resource_name, id, one.container}] = &one;
   }
-  std::map<std::string, std::string> names;
-  for (const holdings::ShownHolding& entry : stored->holdings) {
-    const auto [uid, container] = parts_of(entry.holder);
-    if (const auto before = names_.find(uid); before != names_.end()) names.insert(*before);
-    const auto found = entry.ids.empty() ? pods.end() : pods.find({entry.resource_name, entry.ids.front(), container});
-    if (found != pods.end()) names[uid] = found->second;
+  decltype(names_) names;
+  for (const model::Allocation& entry : stored->allocations) {
+    if (const auto before = names_.find(entry.pod_uid); before != names_.end()) names.insert(*before);
+    const auto found = shown.find({entry.resource_name, entry.ids.front(), entry.container});
+    if (found != shown.end()) names[entry.pod_uid] = {found->second->pod_namespace, found->second->pod};
   }
   names_ = std::move(names);
 }
 
-const StoredHoldings* Holders::stored() {
+const Checkpoint* Holders::stored() {
   if (stored_ && stored_->version == checkpoint_.version()) return &*stored_;
   auto read = checkpoint_.read();
   if (read) {
@@ -68,30 +54,32 @@ const StoredHoldings* Holders::stored() {
   return nullptr;
 }
 
-std::optional<holdings::ShownHoldings> Holders::merged(SteadyTime now) {
-  const StoredHoldings* const stored = this->stored();
+std::optional<holdings::ShownAllocations> Holders::merged(SteadyTime now) {
+  const Checkpoint* const stored = this->stored();
   unlisted_.clear();
   source_ = listed_ ? (stored != nullptr ? Source::list_and_checkpoint : Source::list)
                     : (stored != nullptr ? Source::checkpoint : Source::nothing);
   if (source_ == Source::nothing) return std::nullopt;
-  holdings::ShownHoldings all;
+  holdings::ShownAllocations all;
   if (listed_) all.listed = *listed_;
   // The checkpoint says nothing of a container that is being admitted.
   all.asked_at = listed_ ? asked_at_ : now - holdings::Ledger::kAdmission;
   all.stored_version = stored != nullptr ? stored->version : checkpoint_.version();
   if (stored == nullptr) return all;
+  all.numbering = stored->numbering;
   std::set<std::pair<std::string, std::string>> shown;  // (resource, id)
   for (const auto& one : all.listed) {
     for (const std::string& id : one.ids) shown.insert({one.resource_name, id});
   }
-  for (holdings::ShownHolding entry : stored->holdings) {
+  for (model::Allocation entry : stored->allocations) {
     std::erase_if(entry.ids, [&](const std::string& id) { return shown.contains({entry.resource_name, id}); });
     if (entry.ids.empty()) continue;
-    std::string key = entry.holder + " " + entry.resource_name;
+    std::string key = model::holder_of(entry) + " " + entry.resource_name;
     for (const std::string& id : entry.ids) key += " " + id;
     unlisted_.insert(std::move(key));
-    const auto [uid, container] = parts_of(entry.holder);
-    if (const auto name = names_.find(uid); name != names_.end()) entry.shown_as = name->second + "/" + container;
+    if (const auto name = names_.find(entry.pod_uid); name != names_.end()) {
+      std::tie(entry.pod_namespace, entry.pod) = name->second;
+    }
     all.stored.push_back(std::move(entry));
   }
   return all;

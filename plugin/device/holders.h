@@ -5,10 +5,11 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/base/clock.h"
-#include "agent/rpc/pod_resources.h"
+#include "agent/model/allocation.h"
 #include "plugin/device/allocations.h"
 #include "plugin/kubelet/checkpoint_source.h"
 
@@ -27,16 +28,16 @@ class Holders {
 
   // The kubelet's newest List, asked at `asked_at`. From then on, what the checkpoint alone shows of its pods, such as
   // their init containers, is shown as theirs too.
-  void set_listed(const std::vector<rpc::PodDevices>& listed, SteadyTime asked_at);
+  void set_listed(std::vector<model::Allocation> listed, SteadyTime asked_at);
 
   // List was refused or had no answer in time: from now on, what it said before does not count, until the next one.
   void list_failed() { listed_.reset(); }
 
   // What is shown as of the newest List, the checkpoint read now; the checkpoint alone while List does not answer.
   // nullopt: neither source could be read.
-  [[nodiscard]] std::optional<holdings::ShownHoldings> merged(SteadyTime now);
-  [[nodiscard]] const StoredHoldings* written() const { return stored_ ? &*stored_ : nullptr; }  // as then read
-  [[nodiscard]] Source source() const { return source_; }                                        // of the last merged()
+  [[nodiscard]] std::optional<holdings::ShownAllocations> merged(SteadyTime now);
+  [[nodiscard]] const Checkpoint* written() const { return stored_ ? &*stored_ : nullptr; }  // as then read
+  [[nodiscard]] Source source() const { return source_; }                                    // of the last merged()
 
   // After a List, answered or not: true when the checkpoint has entries that it does not show, ended pods or init
   // containers. A ListAndWatch message makes the kubelet write the checkpoint anew, which tells the two apart. Twice
@@ -48,17 +49,17 @@ class Holders {
 
  private:
   // The checkpoint as it is now; nullptr: it cannot be read.
-  [[nodiscard]] const StoredHoldings* stored();
+  [[nodiscard]] const Checkpoint* stored();
   // Which pods the checkpoint's uids are, from entries that both sources show.
-  void learn_names(const std::vector<rpc::PodDevices>& listed);
+  void learn_names(const std::vector<model::Allocation>& listed);
 
   const CheckpointSource& checkpoint_;
   std::chrono::milliseconds interval_;
   std::string error_;  // as last logged
   Source source_ = Source::nothing;
-  std::optional<StoredHoldings> stored_;                       // as last read
-  std::optional<std::vector<holdings::ShownHolding>> listed_;  // nullopt while List does not answer
-  std::map<std::string, std::string> names_;                   // "pod <uid>" of the checkpoint → "namespace/pod"
+  std::optional<Checkpoint> stored_;                                  // as last read
+  std::optional<std::vector<model::Allocation>> listed_;              // nullopt while List does not answer
+  std::map<std::string, std::pair<std::string, std::string>> names_;  // uid → namespace and name
   std::set<std::string> pods_;  // in the newest List: pods, and what their containers hold
   SteadyTime asked_at_{};
   SteadyTime wanted_at_{};                  // when a fresh checkpoint was last asked for

@@ -59,7 +59,7 @@ void KubeletLink::start_registration(model::Resource resource, const std::string
 }
 
 void KubeletLink::ask_holders(SteadyTime now) {
-  pod_resources_.list(kListDeadline, [&events = parts_.events, now](Result<std::vector<rpc::PodDevices>> answer) {
+  pod_resources_.list(kListDeadline, [&events = parts_.events, now](Result<std::vector<model::Allocation>> answer) {
     events.post(HoldersListed{now, std::move(answer)});
   });
 }

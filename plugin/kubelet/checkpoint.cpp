@@ -8,8 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "agent/base/base64.h"
 #include "agent/base/fd.h"
 #include "agent/base/parse.h"
+#include "deviceplugin/v1beta1/api.pb.h"
 
 namespace neuron::plugin {
 namespace {
@@ -18,15 +20,40 @@ constexpr std::size_t kMaxBytes = 16U << 20U;
 constexpr std::size_t kMaxName = 256;
 
 constexpr std::size_t kMaxIds = 1U << 16U;  // of our resources; a hundred times what a node has
+constexpr int kMaxNumber = 65535;           // of a device or core
 
 using nlohmann::json;
 
-// Takes the entries out of the text as it is read. Nothing else is kept: the answers of other plugins (AllocResp) and
-// the ids of all devices (RegisteredDevices) are most of a large file. DeviceIDs is {"<numa node or -1>": [ids]}; a
-// device with two nodes is under both.
-class EntryReader final : public nlohmann::json_sax<json> {
+void add_number(std::string_view id, std::set<int>& numbers) {
+  if (const auto number = parse_int(id, 0, kMaxNumber)) numbers.insert(*number);
+}
+
+// The N of each /dev/neuron<N> in a ContainerAllocateResponse, as base64; none when it is not one.
+std::vector<int> devices_in(std::string_view answer) {
+  constexpr std::string_view kNode = "/dev/neuron";
+  constexpr int kMaxAnswerBytes = 1 << 20;
+  v1beta1::ContainerAllocateResponse response;
+  const std::string bytes = decode_base64(answer);
+  if (bytes.size() > kMaxAnswerBytes || !response.ParseFromString(bytes)) return {};
+  std::set<int> devices;
+  for (const v1beta1::DeviceSpec& node : response.devices()) {
+    const std::string_view path = node.container_path();
+    if (path.starts_with(kNode)) add_number(path.substr(kNode.size()), devices);
+  }
+  return {devices.begin(), devices.end()};
+}
+
+// Takes what is needed out of the text as it is read. Nothing else is kept, and of one entry at a time: recorded
+// answers (AllocResp) and the ids of all devices (RegisteredDevices) are most of a large file. DeviceIDs is
+// {"<numa node or -1>": [ids]}; a device with two nodes is under both.
+class CheckpointReader final : public nlohmann::json_sax<json> {
  public:
-  [[nodiscard]] std::vector<holdings::ShownHolding> take() { return std::move(holdings_); }
+  [[nodiscard]] Checkpoint take() {
+    content_.listed_devices.assign(devices_.begin(), devices_.end());
+    content_.listed_cores.assign(cores_.begin(), cores_.end());
+    if (!cores_.empty()) content_.numbering.highest_listed = *cores_.rbegin();
+    return std::move(content_);
+  }
   [[nodiscard]] bool known_shape() const { return has_data_; }
   [[nodiscard]] bool too_many() const { return too_many_; }
 
@@ -37,11 +64,13 @@ class EntryReader final : public nlohmann::json_sax<json> {
   bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return true; }
   bool binary(binary_t& /*value*/) override { return true; }
   bool string(string_t& text) override {
+    if (listed_ != nullptr && depth_ == kListed) add_number(text, *listed_);
     if (!in_entry_) return true;
     if (depth_ == kEntry) {
       if (key_ == "ResourceName") entry_.resource_name = printable(text, kMaxName);
-      if (key_ == "PodUID") pod_ = printable(text, kMaxName);
-      if (key_ == "ContainerName") container_ = printable(text, kMaxName);
+      if (key_ == "PodUID") entry_.pod_uid = printable(text, kMaxName);
+      if (key_ == "ContainerName") entry_.container = printable(text, kMaxName);
+      if (key_ == "AllocResp") answer_ = std::move(text);
     } else if (depth_ == kIds && in_ids_) {
       ids_.insert(printable(text, kMaxName));
     }
@@ -55,6 +84,7 @@ class EntryReader final : public nlohmann::json_sax<json> {
   bool start_object(std::size_t /*size*/) override {
     ++depth_;
     if (depth_ == kData && key_ == "Data") in_data_ = has_data_ = true;
+    if (depth_ == kRegistered && in_data_ && key_ == "RegisteredDevices") in_registered_ = true;
     if (depth_ == kEntry && in_entries_) begin_entry();
     if (depth_ == kNodes && in_entry_ && key_ == "DeviceIDs") in_nodes_ = true;
     return true;
@@ -62,6 +92,7 @@ class EntryReader final : public nlohmann::json_sax<json> {
   bool end_object() override {
     if (depth_ == kEntry && in_entry_) end_entry();
     if (depth_ == kNodes) in_nodes_ = false;
+    if (depth_ == kRegistered) in_registered_ = false;
     if (depth_ == kData) in_data_ = false;
     --depth_;
     return true;
@@ -69,11 +100,13 @@ class EntryReader final : public nlohmann::json_sax<json> {
   bool start_array(std::size_t /*size*/) override {
     ++depth_;
     if (depth_ == kEntries && in_data_ && key_ == "PodDeviceEntries") in_entries_ = true;
+    if (depth_ == kListed && in_registered_) listed_ = listed_of(key_);
     if (depth_ == kIds && in_nodes_) in_ids_ = true;
     return depth_ > 1;  // the text is an object
   }
   bool end_array() override {
     if (depth_ == kIds) in_ids_ = false;
+    if (depth_ == kListed) listed_ = nullptr;
     if (depth_ == kEntries) in_entries_ = false;
     --depth_;
     return true;
@@ -83,35 +116,49 @@ class EntryReader final : public nlohmann::json_sax<json> {
   }
 
  private:
-  // How deep the value in hand is: {"Data": {"PodDeviceEntries": [ {"DeviceIDs": {"0": [ … ]}} ]}}
-  enum Depth { kData = 2, kEntries = 3, kEntry = 4, kNodes = 5, kIds = 6 };
+  // How deep the value in hand is: {"Data": {"PodDeviceEntries": [ {"DeviceIDs": {"0": [ … ]}} ]}}, and
+  // {"Data": {"RegisteredDevices": {"aws.amazon.com/neuron": [ … ]}}}.
+  enum Depth { kData = 2, kEntries = 3, kRegistered = 3, kEntry = 4, kListed = 4, kNodes = 5, kIds = 6 };
 
   void begin_entry() {
     in_entry_ = true;
     entry_ = {};
-    pod_.clear();
-    container_.clear();
+    answer_.clear();
     ids_.clear();
     key_.clear();
   }
   void end_entry() {
     in_entry_ = false;
-    if (!model::parse_resource(entry_.resource_name) || ids_.empty()) return ids_.clear();
-    entry_.holder = "pod " + pod_ + "/" + container_;
+    const auto resource = model::parse_resource(entry_.resource_name);
+    if (!resource || ids_.empty()) return ids_.clear();
     kept_ids_ += ids_.size();
     entry_.ids.assign(ids_.begin(), ids_.end());
     ids_.clear();
-    holdings_.push_back(std::move(entry_));
+    if (resource == model::Resource::neuroncore) note_numbering();
+    content_.allocations.push_back(std::move(entry_));
+  }
+  void note_numbering() {
+    std::set<int> cores;
+    for (const std::string& id : entry_.ids) add_number(id, cores);
+    if (!cores.empty()) content_.numbering.given.push_back({{cores.begin(), cores.end()}, devices_in(answer_)});
+  }
+  std::set<int>* listed_of(std::string_view resource_name) {
+    const auto resource = model::parse_resource(resource_name);
+    if (!resource || *resource == model::Resource::efa) return nullptr;
+    return *resource == model::Resource::neuroncore ? &cores_ : &devices_;
   }
 
-  std::vector<holdings::ShownHolding> holdings_;
+  Checkpoint content_;
+  std::set<int> devices_, cores_;    // listed
+  std::set<int>* listed_ = nullptr;  // which of them the array in hand is for
   std::size_t kept_ids_ = 0;
   bool too_many_ = false;
   int depth_ = 0;
   std::string key_;  // the newest, down to those of an entry
-  bool has_data_ = false, in_data_ = false, in_entries_ = false, in_entry_ = false, in_nodes_ = false, in_ids_ = false;
-  holdings::ShownHolding entry_;
-  std::string pod_, container_;
+  bool has_data_ = false, in_data_ = false, in_registered_ = false, in_entries_ = false, in_entry_ = false,
+       in_nodes_ = false, in_ids_ = false;
+  model::Allocation entry_;
+  std::string answer_;
   std::set<std::string> ids_;
 };
 
@@ -131,15 +178,15 @@ holdings::CheckpointVersion checkpoint_version(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 ? version_of(info) : 0;
 }
 
-Result<std::vector<holdings::ShownHolding>> parse_checkpoint(std::string_view text) {
-  EntryReader reader;
+Result<Checkpoint> parse_checkpoint(std::string_view text) {
+  CheckpointReader reader;
   const bool whole = json::sax_parse(text, &reader);
   if (reader.too_many()) return fail(ErrorCode::data_corrupt, "more than 65536 devices of ours in the checkpoint");
   if (!whole || !reader.known_shape()) return fail(ErrorCode::data_corrupt, "not a kubelet checkpoint");
   return reader.take();
 }
 
-Result<CheckpointText> read_checkpoint_text(const std::string& path) {
+Result<Checkpoint> read_checkpoint(const std::string& path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   if (!file.valid()) return fail(error_from_errno(errno, path));
   struct stat info {};
@@ -156,14 +203,10 @@ Result<CheckpointText> read_checkpoint_text(const std::string& path) {
     text.append(chunk, 0, static_cast<std::size_t>(got));
     if (text.size() > kMaxBytes) return fail(ErrorCode::data_corrupt, path + ": larger than 16 MiB");
   }
-  return CheckpointText{std::move(text), version_of(info)};
-}
-
-Result<StoredHoldings> read_checkpoint(const std::string& path) {
-  TRY_ASSIGN(const CheckpointText file, read_checkpoint_text(path));
-  auto parsed = parse_checkpoint(file.text);
+  auto parsed = parse_checkpoint(text);
   if (!parsed) return fail(std::move(parsed).error().with_context(path));
-  return StoredHoldings{*std::move(parsed), file.version};
+  parsed->version = version_of(info);
+  return parsed;
 }
 
 }  // namespace neuron::plugin

@@ -6,7 +6,8 @@
 
 #include "agent/base/result.h"
 #include "agent/holdings/ledger.h"
-#include "agent/holdings/shown.h"
+#include "agent/holdings/numbering.h"
+#include "agent/model/allocation.h"
 
 // The kubelet's device manager checkpoint, <kubelet>/device-plugins/kubelet_internal_checkpoint
 // (docs/reference/kubelet.md#capacity-and-checkpoint). The kubelet writes it once per container, after all resources of
@@ -18,25 +19,22 @@ inline constexpr std::string_view kCheckpointName = "kubelet_internal_checkpoint
 // Identity of the file as it is now (inode, time, size); 0 when there is none. One stat, never blocks on contents.
 [[nodiscard]] holdings::CheckpointVersion checkpoint_version(const std::string& path);
 
-// Entries of the resources this agent serves; holders read "pod <uid>/<container>". Any field may be missing or of
-// another type: such an entry is skipped. Errors: data_corrupt when the text is no JSON object of the known shape, or
-// has more than 65,536 device ids of these resources. Keeps nothing of the text but these entries.
-[[nodiscard]] Result<std::vector<holdings::ShownHolding>> parse_checkpoint(std::string_view text);
-
-struct CheckpointText {
-  std::string text;
+// What it says of the resources this agent serves.
+struct Checkpoint {
+  std::vector<model::Allocation> allocations;  // PodDeviceEntries, in the file's order; pods by their uids
+  holdings::NumberingEvidence numbering;       // of neuroncore: its entries with the /dev/neuron<N> of their AllocResp
+  // RegisteredDevices: what the kubelet was offered last and took as healthy; each ascending and once.
+  std::vector<int> listed_devices;          // device indices, of neuron and neurondevice
+  std::vector<int> listed_cores;            // core ids, of neuroncore
   holdings::CheckpointVersion version = 0;  // of the file that was read
 };
 
-// The whole file, at most 16 MiB. Errors: not_found, permission_denied, data_corrupt.
-[[nodiscard]] Result<CheckpointText> read_checkpoint_text(const std::string& path);
+// In one pass that keeps nothing of the text but this. Any field may be missing or of another type: such an entry or id
+// is skipped, and so are numbers above 65535 in all but `allocations`. Errors: data_corrupt when the text is no JSON
+// object of the known shape, or has more than 65,536 device ids in entries of these resources.
+[[nodiscard]] Result<Checkpoint> parse_checkpoint(std::string_view text);
 
-struct StoredHoldings {
-  std::vector<holdings::ShownHolding> holdings;
-  holdings::CheckpointVersion version = 0;  // of the file that was read
-};
-
-// Reads and parses it. Errors: as read_checkpoint_text.
-[[nodiscard]] Result<StoredHoldings> read_checkpoint(const std::string& path);
+// The file at `path`, at most 16 MiB. Blocks on file reads. Errors: not_found, permission_denied, data_corrupt.
+[[nodiscard]] Result<Checkpoint> read_checkpoint(const std::string& path);
 
 }  // namespace neuron::plugin

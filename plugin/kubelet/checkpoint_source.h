@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "plugin/kubelet/checkpoint.h"
-#include "plugin/kubelet/numbering_evidence.h"
 
 namespace neuron::plugin {
 
@@ -12,9 +11,8 @@ namespace neuron::plugin {
 class CheckpointSource {
  public:
   virtual ~CheckpointSource() = default;
-  [[nodiscard]] virtual holdings::CheckpointVersion version() const = 0;    // checkpoint_version()
-  [[nodiscard]] virtual Result<StoredHoldings> read() const = 0;            // read_checkpoint()
-  [[nodiscard]] virtual holdings::NumberingEvidence numbering() const = 0;  // read_numbering_evidence()
+  [[nodiscard]] virtual holdings::CheckpointVersion version() const = 0;  // checkpoint_version()
+  [[nodiscard]] virtual Result<Checkpoint> read() const = 0;              // read_checkpoint()
 };
 
 // The file of that name in the kubelet's directory.
@@ -22,8 +20,7 @@ class CheckpointFile final : public CheckpointSource {
  public:
   explicit CheckpointFile(const std::string& directory) : path_(directory + "/" + std::string(kCheckpointName)) {}
   [[nodiscard]] holdings::CheckpointVersion version() const override { return checkpoint_version(path_); }
-  [[nodiscard]] Result<StoredHoldings> read() const override { return read_checkpoint(path_); }
-  [[nodiscard]] holdings::NumberingEvidence numbering() const override { return read_numbering_evidence(path_); }
+  [[nodiscard]] Result<Checkpoint> read() const override { return read_checkpoint(path_); }
 
  private:
   std::string path_;

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
+#include <vector>
 
 #include "agent/base/parse.h"
-#include "plugin/device/listed_units.h"
+#include "agent/model/resource.h"
 #include "plugin/kubelet/checkpoint.h"
-#include "plugin/kubelet/numbering_evidence.h"
 
 namespace {
 
@@ -20,15 +20,24 @@ void require(bool holds) {
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size);
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  if (const auto holdings = neuron::plugin::parse_checkpoint(text)) {
-    for (const auto& holding : *holdings) {
-      require(!holding.ids.empty());
-      require(neuron::model::parse_resource(holding.resource_name).has_value());
+  if (const auto checkpoint = neuron::plugin::parse_checkpoint(text)) {
+    for (const auto& one : checkpoint->allocations) {
+      require(!one.ids.empty());
+      require(neuron::model::parse_resource(one.resource_name).has_value());
     }
+    const auto are_numbers = [](const std::vector<int>& numbers) {
+      require(std::is_sorted(numbers.begin(), numbers.end()));
+      require(numbers.empty() || (numbers.front() >= 0 && numbers.back() <= 65535));
+    };
+    for (const auto& given : checkpoint->numbering.given) {
+      require(!given.cores.empty());
+      are_numbers(given.cores);
+      are_numbers(given.devices);
+    }
+    are_numbers(checkpoint->listed_devices);
+    are_numbers(checkpoint->listed_cores);
+    require(checkpoint->numbering.highest_listed.has_value() != checkpoint->listed_cores.empty());
   }
-  for (const auto& given : neuron::plugin::parse_numbering_evidence(text).given) require(!given.cores.empty());
-  const auto listed = neuron::plugin::parse_listed_units(text);
-  require(std::is_sorted(listed.cores.begin(), listed.cores.end()));
   constexpr int kMost = 8191;
   if (const auto list = neuron::parse_int_list(text, kMost)) {
     require(list->size() <= kMost + 1);

@@ -19,7 +19,7 @@ struct AgentWorld {
   grant::GrantOptions response;
   core::OfferPolicy offer;
   // PodResources List: answers later, or with an error.
-  using Listed = std::function<void(Result<std::vector<rpc::PodDevices>>)>;
+  using Listed = std::function<void(Result<std::vector<model::Allocation>>)>;
   std::function<void(Listed)> list;
   // One ListAndWatch message on its way to the kubelet.
   std::function<void(model::Resource, plugin::UnitListPtr)> send;

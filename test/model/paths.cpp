@@ -25,13 +25,13 @@ T* find(const std::map<std::string, T*>& in, const std::string& path) {
   return found == in.end() ? nullptr : found->second;
 }
 
-std::vector<holdings::ShownHolding> shown(const sim::Checkpoint& content) {
-  std::vector<holdings::ShownHolding> all;
+std::vector<model::Allocation> shown(const sim::Checkpoint& content) {
+  std::vector<model::Allocation> all;
   for (const sim::CheckpointEntry& entry : content.entries) {
     std::set<std::string> ids;
     for (const auto& [node, list] : entry.ids_by_numa) ids.insert(list.begin(), list.end());
     if (ids.empty()) continue;
-    all.push_back({entry.resource, {ids.begin(), ids.end()}, "pod " + entry.pod_uid + "/" + entry.container});
+    all.push_back({"", "", entry.container, entry.resource, {ids.begin(), ids.end()}, entry.pod_uid});
   }
   return all;
 }
@@ -60,9 +60,12 @@ void CheckpointFile::land(const sim::Checkpoint& content) {
   ++version_;
 }
 
-Result<plugin::StoredHoldings> CheckpointFile::read() const {
+Result<plugin::Checkpoint> CheckpointFile::read() const {
   if (!content_) return fail(ErrorCode::not_found, path_);
-  return plugin::StoredHoldings{shown(*content_), version_};
+  plugin::Checkpoint checkpoint;
+  checkpoint.allocations = shown(*content_);
+  checkpoint.version = version_;
+  return checkpoint;
 }
 
 }  // namespace neuron::check

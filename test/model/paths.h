@@ -49,8 +49,7 @@ class CheckpointFile final : public plugin::CheckpointSource {
 
   // As plugin::CheckpointFile reads the real one.
   [[nodiscard]] holdings::CheckpointVersion version() const override { return version_; }
-  [[nodiscard]] Result<plugin::StoredHoldings> read() const override;
-  [[nodiscard]] holdings::NumberingEvidence numbering() const override { return {}; }
+  [[nodiscard]] Result<plugin::Checkpoint> read() const override;
 
  private:
   std::string path_;

@@ -19,8 +19,8 @@ constexpr milliseconds kListDeadline{2000};  // as in plugin/device/supervisor_p
 constexpr std::array<const char*, 5> kTypes = {"trn1.32xlarge", "trn1.32xlarge", "trn2.48xlarge", "inf2.48xlarge",
                                                "trn1.2xlarge"};
 
-std::vector<rpc::PodDevices> as_listed(const std::vector<sim::PodView>& pods) {
-  std::vector<rpc::PodDevices> all;
+std::vector<model::Allocation> as_listed(const std::vector<sim::PodView>& pods) {
+  std::vector<model::Allocation> all;
   for (const sim::PodView& pod : pods) {
     const std::size_t before = all.size();
     for (const sim::ContainerView& container : pod.containers) {
@@ -202,7 +202,7 @@ void World::list(AgentWorld::Listed answer) {
   const bool fails = !settling_ && chance(3);
   time_.after(there, [this, there, back, fails, answer = std::move(answer)] {
     const bool late = there + back > kListDeadline;
-    Result<std::vector<rpc::PodDevices>> result = fail(ErrorCode::unavailable, "nobody answers");
+    Result<std::vector<model::Allocation>> result = fail(ErrorCode::unavailable, "nobody answers");
     if (kubelet_up_ && !fails) {
       say("kubelet answers the agent's List");
       kubelet_->update_allocated();

@@ -38,7 +38,7 @@ MAY_INCLUDE = {
     "tools/neuron-agent": PURE_ROOMS + ["agent/host", "agent/monitor", "agent/rpc", "agent/kube", "agent/metrics",
                                         "plugin/kubelet", "plugin/device", "plugin/dra"],
     "tools/render": MODEL,
-    "tools/pods": BASE + ["agent/rpc"],
+    "tools/pods": MODEL + ["agent/rpc"],
     "tools/topology": HOST,
     "tools/neuron-ls": TOOL,
     "tools/neuron-top": TOOL,

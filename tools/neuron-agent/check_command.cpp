@@ -10,9 +10,7 @@
 #include "agent/host/root_source.h"
 #include "agent/host/scanner.h"
 #include "agent/preflight/preflight.h"
-#include "plugin/device/listed_units.h"
 #include "plugin/kubelet/checkpoint.h"
-#include "plugin/kubelet/numbering_evidence.h"
 
 namespace neuron::agent {
 namespace {
@@ -69,11 +67,12 @@ preflight::KubeletFacts look_at_kubelet(const CheckOptions& options, const host:
   preflight::KubeletFacts facts;
   if (root.is_live() || options.kubelet_dir_set) {
     facts = host::look_at_kubelet(options.kubelet_dir);
-    const std::string checkpoint = options.kubelet_dir + "/device-plugins/" + std::string(plugin::kCheckpointName);
-    facts.numbering = plugin::read_numbering_evidence(checkpoint);
-    plugin::ListedUnits listed = plugin::read_listed_units(checkpoint);
-    facts.listed_devices = std::move(listed.devices);
-    facts.listed_cores = std::move(listed.cores);
+    if (auto checkpoint =
+            plugin::read_checkpoint(options.kubelet_dir + "/device-plugins/" + std::string(plugin::kCheckpointName))) {
+      facts.numbering = std::move(checkpoint->numbering);
+      facts.listed_devices = std::move(checkpoint->listed_devices);
+      facts.listed_cores = std::move(checkpoint->listed_cores);
+    }
     return facts;
   }
   facts.not_looked = "not looked at: the root is not this machine, and --kubelet-dir is not given";

@@ -46,14 +46,15 @@ void add_id(render::PodUse& use, const std::string& resource, const std::string&
 
 }  // namespace
 
-std::vector<render::PodUse> pod_uses(const std::vector<pods::PodHolding>& holdings, const render::NodeReport& report) {
+std::vector<render::PodUse> pod_uses(const std::vector<model::Allocation>& allocations,
+                                     const render::NodeReport& report) {
   std::map<std::tuple<std::string, std::string, std::string>, render::PodUse> by_container;
-  for (const pods::PodHolding& one : holdings) {
+  for (const model::Allocation& one : allocations) {
     render::PodUse& use = by_container[{one.pod_namespace, one.pod, one.container}];
     use.pod_namespace = one.pod_namespace;
     use.pod = one.pod;
     use.container = one.container;
-    for (const std::string& id : one.ids) add_id(use, one.resource, id, report);
+    for (const std::string& id : one.ids) add_id(use, one.resource_name, id, report);
   }
   std::vector<render::PodUse> uses;
   for (auto& [name, use] : by_container) {

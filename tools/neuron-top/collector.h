@@ -55,7 +55,7 @@ class Collector {
   health::AssessMemory memory_;
   model::HostScan node_;                    // assessed
   std::deque<model::UsageSample> samples_;  // the newest last; those that rates may still be taken from
-  std::vector<pods::PodHolding> pods_;
+  std::vector<model::Allocation> pods_;
   std::string no_pods_ = "not asked for (--pods)";
   std::optional<SteadyTime> scanned_, kinds_read_, pods_asked_;
 };

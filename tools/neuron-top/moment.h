@@ -5,18 +5,18 @@
 #include <vector>
 
 #include "agent/core/usage_rates.h"
+#include "agent/model/allocation.h"
 #include "agent/model/host_scan.h"
 #include "agent/model/usage.h"
-#include "tools/pods/pod_holding.h"
 
 namespace neuron::top {
 
 // Everything that was read of a machine up to one moment. Passive, comparable; immutable once shared.
 struct Moment {
-  model::HostScan scan;                // assessed (agent/health/assess.h)
-  model::UsageSample sample;           // the newest
-  core::UsageRates rates;              // since the sample before
-  std::vector<pods::PodHolding> pods;  // empty also when nobody asked
+  model::HostScan scan;                 // assessed (agent/health/assess.h)
+  model::UsageSample sample;            // the newest
+  core::UsageRates rates;               // since the sample before
+  std::vector<model::Allocation> pods;  // empty also when nobody asked
   std::string no_pods;  // why the kubelet could not tell, in a few words; "not asked for" without --pods; "" = told
 };
 

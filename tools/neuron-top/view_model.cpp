@@ -202,11 +202,11 @@ ProcessView process_view(const Moment& moment, const model::ProcessUsage& usage)
 }
 
 // Cores of a device's resource id count for the pod too, and the other way round.
-void add_holding(PodView& view, const pods::PodHolding& holding, const ViewModel& model) {
-  const bool is_device = holding.resource.ends_with("/neuron") || holding.resource.ends_with("/neurondevice");
-  const bool is_core = holding.resource.ends_with("/neuroncore");
+void add_holding(PodView& view, const model::Allocation& holding, const ViewModel& model) {
+  const bool is_device = holding.resource_name.ends_with("/neuron") || holding.resource_name.ends_with("/neurondevice");
+  const bool is_core = holding.resource_name.ends_with("/neuroncore");
   for (const std::string& id : holding.ids) {
-    if (holding.resource.ends_with("/efa")) view.efas.push_back(printable(id));
+    if (holding.resource_name.ends_with("/efa")) view.efas.push_back(printable(id));
     const auto number = is_device || is_core ? parse_int(id, 0, 1 << 20) : std::nullopt;
     if (!number) continue;
     for (const DeviceView& device : model.devices) {
@@ -227,7 +227,7 @@ void sort_unique(std::vector<T>& values) {
 
 std::vector<PodView> pod_views(const Moment& moment, const ViewModel& model) {
   std::map<std::pair<std::string, std::string>, PodView> views;
-  for (const pods::PodHolding& holding : moment.pods) {
+  for (const model::Allocation& holding : moment.pods) {
     const std::string name = printable(holding.pod_namespace) + '/' + printable(holding.pod);
     PodView& view = views[{name, holding.container}];
     view.name = name;

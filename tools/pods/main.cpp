@@ -14,7 +14,7 @@
 namespace neuron::pods {
 namespace {
 
-using Listed = Result<std::vector<rpc::PodDevices>>;
+using Listed = Result<std::vector<model::Allocation>>;
 
 int complain(const std::string& what) {
   std::fprintf(stderr, "%s\n", what.c_str());
@@ -31,13 +31,8 @@ Listed ask(const std::string& socket, std::chrono::milliseconds deadline) {
 int run(const std::string& socket, std::chrono::milliseconds deadline) {
   Listed listed = ask(socket, deadline);
   if (!listed) return complain(socket + ": " + listed.error().message);
-  std::vector<PodHolding> holdings;
-  for (rpc::PodDevices& one : *listed) {
-    if (one.ids.empty()) continue;
-    holdings.push_back({std::move(one.pod_namespace), std::move(one.pod), std::move(one.container),
-                        std::move(one.resource_name), std::move(one.ids)});
-  }
-  const std::string text = format_pod_lines(holdings);
+  std::erase_if(*listed, [](const model::Allocation& one) { return one.ids.empty(); });
+  const std::string text = format_pod_lines(*listed);
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   return written ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -21,33 +21,33 @@ bool is_name(std::string_view text) {
   return text.size() <= kMaxReadBytes && printable(text, kMaxReadBytes) == text;
 }
 
-Result<PodHolding> parse_line(std::string_view line) {
+Result<model::Allocation> parse_line(std::string_view line) {
   const auto parts = split(line, '\t');
   if (parts.size() < 4) return fail(ErrorCode::data_corrupt, "neuron-pods: a line of too few parts");
   if (!std::all_of(parts.begin(), parts.end(), is_name)) {
     return fail(ErrorCode::data_corrupt, "neuron-pods: a name that is none");
   }
   const auto text = [&parts](std::size_t part) { return std::string(parts[part]); };
-  PodHolding holding{text(0), text(1), text(2), text(3), {}};
-  holding.ids.assign(parts.begin() + 4, parts.end());
-  return holding;
+  model::Allocation allocation{text(0), text(1), text(2), text(3), {}};
+  allocation.ids.assign(parts.begin() + 4, parts.end());
+  return allocation;
 }
 
 }  // namespace
 
-std::string format_pod_lines(const std::vector<PodHolding>& holdings) {
+std::string format_pod_lines(const std::vector<model::Allocation>& allocations) {
   std::string text = std::string(kFirstLine) + '\n';
-  for (const PodHolding& one : holdings) {
+  for (const model::Allocation& one : allocations) {
     text += name_of(one.pod_namespace) + '\t' + name_of(one.pod) + '\t' + name_of(one.container) + '\t' +
-            name_of(one.resource);
+            name_of(one.resource_name);
     for (const std::string& id : one.ids) text += '\t' + name_of(id);
     text += '\n';
   }
   return text.append(kLastLine) + '\n';
 }
 
-Result<std::vector<PodHolding>> parse_pod_lines(std::string_view text) {
-  std::vector<PodHolding> holdings;
+Result<std::vector<model::Allocation>> parse_pod_lines(std::string_view text) {
+  std::vector<model::Allocation> allocations;
   bool first = true;
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
@@ -58,10 +58,10 @@ Result<std::vector<PodHolding>> parse_pod_lines(std::string_view text) {
       if (line != kFirstLine) return fail(ErrorCode::data_corrupt, "neuron-pods: answers in another version");
       first = false;
     } else if (line == kLastLine) {
-      return holdings;
+      return allocations;
     } else {
-      TRY_ASSIGN(auto holding, parse_line(line));
-      holdings.push_back(std::move(holding));
+      TRY_ASSIGN(auto allocation, parse_line(line));
+      allocations.push_back(std::move(allocation));
     }
   }
   return fail(ErrorCode::data_corrupt, "neuron-pods: its answer is not whole");

@@ -9,8 +9,8 @@
 
 namespace neuron::pods {
 
-Result<std::vector<PodHolding>> query_pods_with(const std::string& program, const std::string& socket,
-                                                std::chrono::milliseconds deadline) {
+Result<std::vector<model::Allocation>> query_pods_with(const std::string& program, const std::string& socket,
+                                                       std::chrono::milliseconds deadline) {
   const auto answer = run_helper({program, socket, std::to_string(deadline.count())}, deadline, kMaxAnswerBytes);
   if (!answer && answer.error().code == ErrorCode::deadline_exceeded) {
     return fail(ErrorCode::deadline_exceeded, "the kubelet did not answer in time (" + socket + ")");
@@ -22,7 +22,7 @@ Result<std::vector<PodHolding>> query_pods_with(const std::string& program, cons
   return fail(ErrorCode::unavailable, complaint.empty() ? "neuron-pods ended without an answer" : complaint);
 }
 
-Result<std::vector<PodHolding>> query_pods(const std::string& socket, std::chrono::milliseconds deadline) {
+Result<std::vector<model::Allocation>> query_pods(const std::string& socket, std::chrono::milliseconds deadline) {
   TRY_ASSIGN(const std::string program, find_helper("neuron-pods"));
   if (::access(socket.c_str(), R_OK | W_OK) != 0) return fail(error_from_errno(errno, socket));
   return query_pods_with(program, socket, deadline);

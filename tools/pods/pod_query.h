@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "agent/base/result.h"
-#include "tools/pods/pod_holding.h"
+#include "agent/model/allocation.h"
 
 namespace neuron::pods {
 
@@ -17,10 +17,12 @@ namespace neuron::pods {
 // `socket`: "/var/lib/kubelet/pod-resources/kubelet.sock". Blocks for at most `deadline`; the program is killed then.
 // Any thread. Errors: not_found (no such socket, or neuron-pods is not installed beside
 // this program), permission_denied, unavailable (nobody listens), deadline_exceeded, data_corrupt.
-[[nodiscard]] Result<std::vector<PodHolding>> query_pods(const std::string& socket, std::chrono::milliseconds deadline);
+[[nodiscard]] Result<std::vector<model::Allocation>> query_pods(const std::string& socket,
+                                                                std::chrono::milliseconds deadline);
 
 // The same with another program in the place of neuron-pods.
-[[nodiscard]] Result<std::vector<PodHolding>> query_pods_with(const std::string& program, const std::string& socket,
-                                                              std::chrono::milliseconds deadline);
+[[nodiscard]] Result<std::vector<model::Allocation>> query_pods_with(const std::string& program,
+                                                                     const std::string& socket,
+                                                                     std::chrono::milliseconds deadline);
 
 }  // namespace neuron::pods

@@ -29,7 +29,7 @@ struct AllocationsNode : testing::Test {
     snapshot->host.lnc = {lnc, model::Origin::live};
     scan(snapshot);
   }
-  void shown(std::vector<holdings::ShownHolding> holdings, holdings::NumberingEvidence numbering = {}) {
+  void shown(std::vector<model::Allocation> holdings, holdings::NumberingEvidence numbering = {}) {
     clock.advance(std::chrono::seconds(10));
     allocations.reconcile({std::move(holdings), clock.now(), {}, 0, std::move(numbering)});
     allocations.adopt_numbering();
@@ -59,7 +59,7 @@ std::shared_ptr<model::Snapshot> without_efa(std::shared_ptr<model::Snapshot> sn
 
 TEST_F(AllocationsNode, HeldDevicesThatNoScanHasShownAreListedAsVanished) {
   scan(without_devices(snapshot_of("trn2.48xlarge"), {3, 5, 6}));
-  shown({{kDevices, {"3"}, "a/b/c"}, {kCores, {"20", "21"}, "a/d/c"}});
+  shown({{"a", "b", "c", kDevices, {"3"}}, {"a", "d", "c", kCores, {"20", "21"}}});
   EXPECT_EQ(units(model::Resource::neuron), 15U) << "nobody holds neuron6";
   EXPECT_THAT(unhealthy(model::Resource::neuron), ElementsAre("3", "5"));
   EXPECT_THAT(unhealthy(model::Resource::neuroncore), ElementsAre("12", "13", "14", "15", "20", "21", "22", "23"));
@@ -75,7 +75,7 @@ TEST_F(AllocationsNode, HeldDevicesAreListedThoughNoneIsThere) {
   auto bare = without_devices(snapshot_of("trn2.48xlarge"), {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
   bare->host.lnc.reset();
   scan(bare);
-  shown({{kCores, {"4"}, "a/b/c"}});
+  shown({{"a", "b", "c", kCores, {"4"}}});
   EXPECT_THAT(unhealthy(model::Resource::neuron), ElementsAre("1"));
   EXPECT_THAT(unhealthy(model::Resource::neuroncore), ElementsAre("4", "5", "6", "7"));
 }
@@ -83,7 +83,7 @@ TEST_F(AllocationsNode, HeldDevicesAreListedThoughNoneIsThere) {
 TEST_F(AllocationsNode, AHeldInterfaceThatNoScanHasShownIsListedAsVanished) {
   scan(without_efa(snapshot_of("trn1.32xlarge"), 2));
   const std::string name = node_of("trn1.32xlarge")->id_of(model::Resource::efa, 2);
-  shown({{kEfas, {name, "rdmap16s99", "efa_0"}, "a/b/c"}});
+  shown({{"a", "b", "c", kEfas, {name, "rdmap16s99", "efa_0"}}});
   EXPECT_EQ(units(model::Resource::efa), 8U) << "names that tell no address are left out";
   EXPECT_THAT(unhealthy(model::Resource::efa), ElementsAre(name));
 }
@@ -94,7 +94,7 @@ TEST_F(AllocationsNode, AnInterfaceThatNeverHadANameGetsTheHeldOne) {
   snapshot->host.efas[2].health = {model::HealthState::unhealthy, "efa_driver_unbound", "", ""};
   scan(snapshot);
   EXPECT_EQ(units(model::Resource::efa), 7U);
-  shown({{kEfas, {name}, "a/b/c"}});
+  shown({{"a", "b", "c", kEfas, {name}}});
   EXPECT_THAT(unhealthy(model::Resource::efa), ElementsAre(name));
   EXPECT_EQ(allocations.node()->health_of(model::Resource::efa, 2).reason, "efa_driver_unbound");
 }
@@ -102,7 +102,7 @@ TEST_F(AllocationsNode, AnInterfaceThatNeverHadANameGetsTheHeldOne) {
 TEST_F(AllocationsNode, IdsThatMakeNoSenseAddNothing) {
   scan(snapshot_of("trn1.32xlarge"));
   const grant::NodeUnitsPtr before = allocations.node();
-  shown({{kDevices, {"16", "63", "-1", "x", "999999999999"}, "a/b/c"}, {kCores, {"32", "1000"}, "a/d/c"}});
+  shown({{"a", "b", "c", kDevices, {"16", "63", "-1", "x", "999999999999"}}, {"a", "d", "c", kCores, {"32", "1000"}}});
   EXPECT_EQ(allocations.node(), before);
 }
 
@@ -118,9 +118,9 @@ TEST_F(AllocationsNode, CoreIdsKeepTheirMeaningWhileAnythingIsHeld) {
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->device_nodes.at(0).container_path, "/dev/neuron2");
   EXPECT_EQ(allocations.node()->snapshot().host.lnc->value, 2) << "PreStart looks at two physical cores for each";
-  shown({{kCores, {"8"}, "a/b/c"}});
+  shown({{"a", "b", "c", kCores, {"8"}}});
   EXPECT_EQ(units(model::Resource::neuroncore), 64U);
-  shown({{kEfas, {"rdmap201s0"}, "a/b/c"}});
+  shown({{"a", "b", "c", kEfas, {"rdmap201s0"}}});
   EXPECT_EQ(units(model::Resource::neuroncore), 128U) << "interfaces have no cores";
 }
 
@@ -145,11 +145,10 @@ TEST_F(AllocationsNode, AChangeThatIsTakenBackLeavesNothingBehind) {
 
 TEST_F(AllocationsNode, AfterAStartTheNumberingIsThatOfTheHeldIds) {
   scan_with_lnc(1);
-  const std::vector<holdings::ShownHolding> held = {{kCores, {"4", "5", "6", "7"}, "a/b/c"}};
-  EXPECT_TRUE(allocations.wants_numbering({held, {}, {}, 0, {}}));
-  EXPECT_FALSE(allocations.wants_numbering({{{kDevices, {"1"}, "a/b/c"}}, {}, {}, 0, {}}));
+  const std::vector<model::Allocation> held = {{"a", "b", "c", kCores, {"4", "5", "6", "7"}}};
   shown(held, {{{{4, 5, 6, 7}, {1}}}, std::nullopt});
-  EXPECT_FALSE(allocations.wants_numbering({held, {}, {}, 0, {}}));
+  EXPECT_EQ(units(model::Resource::neuroncore), 64U);
+  shown(held, {{{{4, 5, 6, 7}, {0}}}, std::nullopt});  // only the first tells of before our time
   EXPECT_EQ(units(model::Resource::neuroncore), 64U);
   EXPECT_THAT(unhealthy(model::Resource::neuron), ElementsAre("1"));
   shown({});

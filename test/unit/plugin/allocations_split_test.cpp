@@ -31,7 +31,7 @@ struct AllocationsSplit : testing::Test {
     return ids;
   }
   // PodResources shows these holders, and only these.
-  void shown(const std::vector<holdings::ShownHolding>& holders) {
+  void shown(const std::vector<model::Allocation>& holders) {
     clock.advance(std::chrono::seconds(10));
     allocations.reconcile({holders, clock.now(), {}, 0});
   }
@@ -73,7 +73,8 @@ TEST_F(AllocationsSplit, BothNamesInOneContainerAreRefusedInWords) {
 
 // From before a restart with another split: device 3 was given whole, core 20 as a core.
 TEST_F(AllocationsSplit, WhatIsHeldUnderTheOtherNameStaysListedThereAndIsWithheldHere) {
-  shown({{"aws.amazon.com/neuron", {"3"}, "default/old/c"}, {"aws.amazon.com/neuroncore", {"20"}, "default/small/c"}});
+  shown({{"default", "old", "c", "aws.amazon.com/neuron", {"3"}},
+         {"default", "small", "c", "aws.amazon.com/neuroncore", {"20"}}});
   EXPECT_THAT(listed(model::Resource::neuron, true), testing::Contains("3"))
       << "the kubelet does not survive its leaving";
   EXPECT_EQ(listed(model::Resource::neuron, false), (std::vector<std::string>{"10"}));
@@ -84,7 +85,7 @@ TEST_F(AllocationsSplit, WhatIsHeldUnderTheOtherNameStaysListedThereAndIsWithhel
   EXPECT_TRUE(allocations.withholds(model::Resource::neuroncore));
   EXPECT_THAT(allocations.allocate(model::Resource::neuroncore, {"6"}).error().message,
               HasSubstr("core 6 is held by default/old/c through aws.amazon.com/neuron"));
-  shown({{"aws.amazon.com/neuroncore", {"20"}, "default/small/c"}});
+  shown({{"default", "small", "c", "aws.amazon.com/neuroncore", {"20"}}});
   EXPECT_EQ(listed(model::Resource::neuroncore),
             (std::vector<std::string>{"0", "1", "2", "3", "4", "5", "6", "7", "20"}));
   EXPECT_EQ(allocations.unit_list(model::Resource::neuron)->size(), 12U);
@@ -94,14 +95,14 @@ TEST_F(AllocationsSplit, WhatIsHeldUnderTheOtherNameStaysListedThereAndIsWithhel
 }
 
 TEST_F(AllocationsSplit, WhatIsHeldThroughBothNamesLeavesTheWrongListSoonAsWell) {
-  shown(
-      {{"aws.amazon.com/neuron", {"3"}, "default/old/c"}, {"aws.amazon.com/neuroncore", {"6", "7"}, "default/old/c"}});
+  shown({{"default", "old", "c", "aws.amazon.com/neuron", {"3"}},
+         {"default", "old", "c", "aws.amazon.com/neuroncore", {"6", "7"}}});
   EXPECT_FALSE(allocations.withholds(model::Resource::neuroncore));
   EXPECT_TRUE(allocations.withholds(model::Resource::neuron)) << "device 3 is there only because it is held";
 }
 
 TEST_F(AllocationsSplit, AUnitOfTheOtherClassIsNeitherPreferredNorGiven) {
-  shown({{"aws.amazon.com/neuron", {"3"}, "default/old/c"}});
+  shown({{"default", "old", "c", "aws.amazon.com/neuron", {"3"}}});
   EXPECT_THAT(allocations.prefer(model::Resource::neuron, ids(*node, model::Resource::neuron), {}, 12),
               testing::Not(testing::Contains("3")));
   shown({});
@@ -129,7 +130,7 @@ TEST(OneNameDesk, TheOtherNameHasNoListAndIsRespectedAllTheSame) {
   Allocations allocations({}, [] { return 0; }, clock, {*core::parse_resource_list("neuroncore"), std::nullopt});
   allocations.set_node(node_of("trn1.32xlarge"));
   clock.advance(std::chrono::seconds(1));
-  allocations.reconcile({{{"aws.amazon.com/neuron", {"3"}, "default/old/c"}}, clock.now(), {}, 0});
+  allocations.reconcile({{{"default", "old", "c", "aws.amazon.com/neuron", {"3"}}}, clock.now(), {}, 0});
   EXPECT_TRUE(allocations.unit_list(model::Resource::neuron)->empty()) << "another plugin may serve it";
   EXPECT_TRUE(allocations.unit_list(model::Resource::efa)->empty());
   EXPECT_TRUE(allocations.withholds(model::Resource::neuroncore));

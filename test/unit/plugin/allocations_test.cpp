@@ -95,7 +95,7 @@ TEST_F(AllocationsTest, HardwareHeldThroughAnotherResourceIsRefusedNamingTheHold
   ASSERT_FALSE(early);
   EXPECT_EQ(early.error().code, ErrorCode::failed_precondition);
   clock.advance(std::chrono::seconds(1));
-  allocations.reconcile({{{"aws.amazon.com/neuron", {"2"}, "default/train/worker"}}, clock.now(), {}, 0});
+  allocations.reconcile({{{"default", "train", "worker", "aws.amazon.com/neuron", {"2"}}}, clock.now(), {}, 0});
   EXPECT_THAT(allocations.allocate(model::Resource::neuroncore, {"5"}).error().message,
               HasSubstr("core 5 is held by default/train/worker through aws.amazon.com/neuron"));
   EXPECT_TRUE(allocations.allocate(model::Resource::neuroncore, {"6"}));
@@ -148,7 +148,7 @@ TEST_F(AllocationsTest, AnyRefusalEndsTheAdmissionItBelongsTo) {
 // Only a checkpoint written while the kubelet waits tells one from the other.
 TEST_F(AllocationsTest, InDoubtTheKubeletsCheckpointDecides) {
   use("trn1.32xlarge");
-  const auto answer_after = [&](const std::vector<holdings::ShownHolding>& written) {
+  const auto answer_after = [&](const std::vector<model::Allocation>& written) {
     EXPECT_TRUE(allocations.allocate(model::Resource::neuron, {"0", "1"}));
     EXPECT_TRUE(allocations.doubtful(model::Resource::neuroncore, {"30"}));
     allocations.confirm({}, version);  // the checkpoint of before: says nothing
@@ -160,9 +160,9 @@ TEST_F(AllocationsTest, InDoubtTheKubeletsCheckpointDecides) {
     return answer;
   };
   EXPECT_EQ(answer_after({}), "0") << "its first half was another's, who is gone";
-  const holdings::ShownHolding first{"aws.amazon.com/neuron", {"0", "1"}, "pod u1/c"};
+  const model::Allocation first{"", "", "c", "aws.amazon.com/neuron", {"0", "1"}, "u1"};
   EXPECT_THAT(answer_after({first}), HasSubstr("same silicon"));
-  EXPECT_THAT(answer_after({first, {"aws.amazon.com/neuron", {"7"}, "pod u0/c"}}), HasSubstr("same silicon"));
+  EXPECT_THAT(answer_after({first, {"", "", "c", "aws.amazon.com/neuron", {"7"}, "u0"}}), HasSubstr("same silicon"));
   ASSERT_TRUE(allocations.allocate(model::Resource::neuron, {"15"}));
   EXPECT_FALSE(allocations.doubtful(model::Resource::neuroncore, {"30", "31"})) << "the same silicon";
   EXPECT_FALSE(allocations.doubtful(model::Resource::neuroncore, {"99"})) << "refused whoever holds what";
@@ -181,7 +181,7 @@ TEST_F(AllocationsTest, AnAdmissionGoesOnUnderTheVersionOfTheCheckpointThatWasAs
   ASSERT_TRUE(allocations.allocate(model::Resource::efa, {node->id_of(model::Resource::efa, 0)}));
   ASSERT_TRUE(allocations.doubtful(model::Resource::neuroncore, {"6", "7"}));
   next_container();
-  allocations.confirm({{"vpc.amazonaws.com/efa", {node->id_of(model::Resource::efa, 0)}, "pod u1/c"}}, version);
+  allocations.confirm({{"", "", "c", "vpc.amazonaws.com/efa", {node->id_of(model::Resource::efa, 0)}, "u1"}}, version);
   next_container();  // written once more, before the answer
   EXPECT_EQ(cores_env(allocations.allocate(model::Resource::neuroncore, {"6", "7"})), "0-1");
   EXPECT_EQ(cores_env(allocations.allocate(model::Resource::neuron, {"3"})), "0-1") << "the same container's";
@@ -264,7 +264,7 @@ TEST_F(AllocationsTest, ANicThatComesFirstIsChosenForTheSizeThatSuchContainersHa
                std::find(near.begin(), near.end(), *node->unit_of(model::Resource::efa, nic.front())) != near.end();
     }
     clock.advance(std::chrono::seconds(20));
-    allocations.reconcile({{{"aws.amazon.com/neuron", {"0"}, "a/holder/c"}}, clock.now(), {}, 0});
+    allocations.reconcile({{{"a", "holder", "c", "aws.amazon.com/neuron", {"0"}}}, clock.now(), {}, 0});
     return beside;
   };
   ASSERT_TRUE(allocations.allocate(model::Resource::neuron, {"0"}));

@@ -17,26 +17,27 @@ constexpr const char* kSample = R"({"Data":{"PodDeviceEntries":[
   "RegisteredDevices":{"aws.amazon.com/neuron":["0"]}},"Checksum":1})";
 
 TEST(Checkpoint, ShowsOurResourcesOnceEach) {
-  const auto holdings = parse_checkpoint(kSample);
-  ASSERT_TRUE(holdings);
-  ASSERT_EQ(holdings->size(), 1U);
-  EXPECT_EQ(holdings->front().holder, "pod u1/main");
-  EXPECT_EQ(holdings->front().ids, (std::vector<std::string>{"1", "3"}));
+  const auto checkpoint = parse_checkpoint(kSample);
+  ASSERT_TRUE(checkpoint);
+  EXPECT_EQ(checkpoint->allocations,
+            (std::vector<model::Allocation>{{"", "", "main", "aws.amazon.com/neuron", {"1", "3"}, "u1"}}));
 }
 
 TEST(Checkpoint, NobodyHoldingAnythingIsNoError) {
-  EXPECT_TRUE(parse_checkpoint(R"({"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}},"Checksum":0})")->empty());
+  EXPECT_TRUE(parse_checkpoint(R"({"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}},"Checksum":0})")
+                  ->allocations.empty());
 }
 
 TEST(Checkpoint, TornOrForeignTextIsAnError) {
   const std::string sample = kSample;
   for (const std::string& bad : {std::string(), std::string("{"), std::string("[]"), std::string("{\"Data\":1}"),
                                  sample.substr(0, sample.size() / 2), std::string(100000, '[')}) {
-    const auto holdings = parse_checkpoint(bad);
-    ASSERT_FALSE(holdings);
-    EXPECT_EQ(holdings.error().code, ErrorCode::data_corrupt);
+    const auto checkpoint = parse_checkpoint(bad);
+    ASSERT_FALSE(checkpoint);
+    EXPECT_EQ(checkpoint.error().code, ErrorCode::data_corrupt);
   }
-  EXPECT_TRUE(parse_checkpoint(R"({"Data":{"PodDeviceEntries":[1,"a",{"PodUID":3,"DeviceIDs":[[]]}]}})")->empty());
+  EXPECT_TRUE(
+      parse_checkpoint(R"({"Data":{"PodDeviceEntries":[1,"a",{"PodUID":3,"DeviceIDs":[[]]}]}})")->allocations.empty());
 }
 
 std::string entry(const std::string& ids, const std::string& answer) {
@@ -49,16 +50,16 @@ std::string checkpoint_of(const std::string& entries) {
 }
 
 TEST(Checkpoint, TheOrderOfKeysAndWhatIsInsideOthersDoNotMatter) {
-  const auto holdings = parse_checkpoint(
+  const auto checkpoint = parse_checkpoint(
       R"({"Checksum":1,"PodDeviceEntries":[{"ResourceName":"aws.amazon.com/neuron","DeviceIDs":{"0":["7"]}}],"Data":{
         "RegisteredDevices":{"PodDeviceEntries":[{"DeviceIDs":{"0":["8"]}}]},"PodDeviceEntries":[
         {"DeviceIDs":{"0":["1",["9"],{"DeviceIDs":{"0":["9"]}}],"1":[2,"3"]},"AllocResp":{"PodUID":"no"},
          "ResourceName":"aws.amazon.com/neuron","ContainerName":"c","PodUID":"u"},
         [{"ResourceName":"aws.amazon.com/neuron","DeviceIDs":{"0":["9"]}}]]}})");
-  ASSERT_TRUE(holdings);
-  ASSERT_EQ(holdings->size(), 1U);
-  EXPECT_EQ(holdings->front().holder, "pod u/c");
-  EXPECT_EQ(holdings->front().ids, (std::vector<std::string>{"1", "3"}));
+  ASSERT_TRUE(checkpoint);
+  EXPECT_EQ(checkpoint->allocations,
+            (std::vector<model::Allocation>{{"", "", "c", "aws.amazon.com/neuron", {"1", "3"}, "u"}}));
+  EXPECT_TRUE(checkpoint->listed_devices.empty());
 }
 
 // A line of /proc/self/status, in bytes.
@@ -78,7 +79,7 @@ TEST(Checkpoint, WhatNobodyNeedsIsNotKeptWhileALargeOneIsRead) {
   if (!(std::ofstream("/proc/self/clear_refs") << "5" << std::flush)) GTEST_SKIP() << "the peak cannot be reset";
   const std::size_t before = status_bytes("VmRSS");
   ASSERT_GT(before, 0U);
-  EXPECT_EQ(parse_checkpoint(text)->size(), 20001U);
+  EXPECT_EQ(parse_checkpoint(text)->allocations.size(), 20001U);
   const std::size_t peak = status_bytes("VmHWM");
   EXPECT_LT(peak - std::min(before, peak), text.size()) << "of " << text.size();
 }
@@ -89,9 +90,72 @@ TEST(Checkpoint, AnAbsurdNumberOfDevicesIsAnError) {
   std::string entries = entry(ids, "");
   EXPECT_TRUE(parse_checkpoint(checkpoint_of(entries)));
   for (int i = 0; i < 4; ++i) entries += "," + entry(ids, "");
-  const auto holdings = parse_checkpoint(checkpoint_of(entries));
-  ASSERT_FALSE(holdings);
-  EXPECT_EQ(holdings.error().code, ErrorCode::data_corrupt);
+  const auto checkpoint = parse_checkpoint(checkpoint_of(entries));
+  ASSERT_FALSE(checkpoint);
+  EXPECT_EQ(checkpoint.error().code, ErrorCode::data_corrupt);
+}
+
+// A ContainerAllocateResponse with NEURON_RT_VISIBLE_CORES, /dev/neuron7 and /dev/neuron8, as the kubelet records it.
+constexpr const char* kAnswer =
+    "Ch4KF05FVVJPTl9SVF9WSVNJQkxFX0NPUkVTEgMwLTMaJAoML2Rldi9uZXVyb243EhAvc2ltL2Rldi9u"
+    "ZXVyb243GgJydxokCgwvZGV2L25ldXJvbjgSEC9zaW0vZGV2L25ldXJvbjgaAnJ3";
+
+std::string document(const std::string& entries, const std::string& registered) {
+  return R"({"Data":{"PodDeviceEntries":[)" + entries + R"(],"RegisteredDevices":{)" + registered +
+         R"(}},"Checksum":1})";
+}
+
+std::string entry_of(const std::string& resource, const std::string& ids, const std::string& answer) {
+  return R"({"PodUID":"u","ContainerName":"c","AllocResp":")" + answer + R"(","ResourceName":")" + resource +
+         R"(","DeviceIDs":)" + ids + "}";
+}
+
+TEST(Checkpoint, TellsInWhichNumberingCoreIdsWereGiven) {
+  const auto checkpoint =
+      parse_checkpoint(document(entry_of("aws.amazon.com/neuroncore", R"({"0":["33","32"],"1":["31","32"]})", kAnswer) +
+                                    "," + entry_of("aws.amazon.com/neuron", R"({"0":["3"]})", kAnswer) + "," +
+                                    entry_of("aws.amazon.com/neuroncore", R"({"-1":["2"]})", "%%") + "," +
+                                    R"({"ResourceName":"aws.amazon.com/neuroncore","DeviceIDs":{"0":["4"]}})",
+                                R"("aws.amazon.com/neuroncore":["0","63","9"],"aws.amazon.com/neuron":["99"])"));
+  ASSERT_TRUE(checkpoint);
+  const holdings::NumberingEvidence& evidence = checkpoint->numbering;
+  ASSERT_EQ(evidence.given.size(), 3U);
+  EXPECT_EQ(evidence.given[0].cores, (std::vector<int>{31, 32, 33}));
+  EXPECT_EQ(evidence.given[0].devices, (std::vector<int>{7, 8}));
+  EXPECT_EQ(evidence.given[1].cores, (std::vector<int>{2}));
+  EXPECT_TRUE(evidence.given[1].devices.empty()) << "an answer that makes no sense names no device";
+  EXPECT_TRUE(evidence.given[2].devices.empty()) << "the answer of another entry is not this one's";
+  EXPECT_EQ(evidence.highest_listed, 63);
+}
+
+TEST(Checkpoint, TellsWhichUnitsWereListed) {
+  const auto checkpoint = parse_checkpoint(
+      document(entry_of("aws.amazon.com/neuron", R"({"0":["7"]})", ""),
+               R"("aws.amazon.com/neuron":["10","4"],"aws.amazon.com/neurondevice":["4","5"],)"
+               R"("aws.amazon.com/neuroncore":["1","0"],"vpc.amazonaws.com/efa":["8"],"x":["9",["6"],{"a":["6"]}])"));
+  ASSERT_TRUE(checkpoint);
+  EXPECT_EQ(checkpoint->listed_devices, (std::vector<int>{4, 5, 10}));
+  EXPECT_EQ(checkpoint->listed_cores, (std::vector<int>{0, 1}));
+}
+
+TEST(Checkpoint, OddNumbersAndListsAreLeftOut) {
+  const std::string cores = "aws.amazon.com/neuroncore";
+  for (const std::string& odd :
+       {document("null,7,{}", ""), document(entry_of(cores, "[[]]", ""), "\"a\":{}"),
+        document(entry_of(cores, R"({"0":["x","-1","65536","99999999999",7]})", ""),
+                 R"("aws.amazon.com/neuroncore":{"0":[]})"),
+        document("", R"("aws.amazon.com/neuron":{"0":1},"aws.amazon.com/neuroncore":{"0":["1"]})"),
+        document("", R"("aws.amazon.com/neuron":[0,"-1","x","65536",null,["1"]])"),
+        std::string(R"({"Data":{"RegisteredDevices":[]}})"),
+        std::string(R"({"Data":{},"RegisteredDevices":{"aws.amazon.com/neuron":["1"]}})"),
+        std::string(R"({"Data":{"RegisteredDevices":[["1"]],"a":{"aws.amazon.com/neuron":["1"]}}})")}) {
+    const auto checkpoint = parse_checkpoint(odd);
+    ASSERT_TRUE(checkpoint) << odd;
+    EXPECT_TRUE(checkpoint->numbering.given.empty()) << odd;
+    EXPECT_FALSE(checkpoint->numbering.highest_listed) << odd;
+    EXPECT_TRUE(checkpoint->listed_devices.empty()) << odd;
+    EXPECT_TRUE(checkpoint->listed_cores.empty()) << odd;
+  }
 }
 
 TEST(Checkpoint, TheVersionChangesWithEveryRename) {
@@ -110,7 +174,7 @@ TEST(Checkpoint, TheVersionChangesWithEveryRename) {
   EXPECT_EQ(checkpoint_version(path), first);
   write();
   EXPECT_NE(checkpoint_version(path), first);
-  EXPECT_EQ(read_checkpoint(path)->holdings.size(), 1U);
+  EXPECT_EQ(read_checkpoint(path)->allocations.size(), 1U);
   EXPECT_EQ(read_checkpoint(path)->version, checkpoint_version(path));
 }
 

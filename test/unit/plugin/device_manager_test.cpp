@@ -75,10 +75,14 @@ class FakeKubelet final : public KubeletPort {
 class FakeCheckpoint final : public CheckpointSource {
  public:
   [[nodiscard]] holdings::CheckpointVersion version() const override { return written; }
-  [[nodiscard]] Result<StoredHoldings> read() const override { return StoredHoldings{holdings, written}; }
-  [[nodiscard]] holdings::NumberingEvidence numbering() const override { return {}; }
+  [[nodiscard]] Result<Checkpoint> read() const override {
+    Checkpoint content;
+    content.allocations = allocations;
+    content.version = written;
+    return content;
+  }
   holdings::CheckpointVersion written = 1;
-  std::vector<holdings::ShownHolding> holdings;
+  std::vector<model::Allocation> allocations;
 };
 
 struct DeviceManagerTest : testing::Test {
@@ -102,7 +106,7 @@ struct DeviceManagerTest : testing::Test {
     allocations.set_node(node_of(type));
     manager.handle(SnapshotChanged{});
   }
-  void list_holders(std::vector<rpc::PodDevices> pods = {}) {
+  void list_holders(std::vector<model::Allocation> pods = {}) {
     manager.handle(HoldersListed{clock.now(), std::move(pods)});
   }
   // The kubelet answers every Register that waits; the resources, in order.

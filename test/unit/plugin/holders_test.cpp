@@ -44,7 +44,7 @@ struct HoldersTest : testing::Test {
     std::ofstream(path + ".new") << R"({"Data":{"PodDeviceEntries":[)" << entries << "]}}";
     ASSERT_EQ(std::rename((path + ".new").c_str(), path.c_str()), 0);
   }
-  void list(const std::vector<rpc::PodDevices>& pods) {
+  void list(const std::vector<model::Allocation>& pods) {
     now += milliseconds(500);
     holders->set_listed(pods, now);
   }
@@ -54,8 +54,8 @@ struct HoldersTest : testing::Test {
   }
 };
 
-const rpc::PodDevices kWorker{"a", "worker", "c", kNeuron, {"1"}};
-const rpc::PodDevices kEmptyPod{"a", "empty", "", "", {}};
+const model::Allocation kWorker{"a", "worker", "c", kNeuron, {"1"}};
+const model::Allocation kEmptyPod{"a", "empty", "", "", {}};
 
 TEST_F(HoldersTest, AListThatFailsStopsToCountAtOnceAndTheCheckpointSpeaks) {
   list({kWorker});
@@ -81,7 +81,7 @@ TEST_F(HoldersTest, APodThatWasListedIsKnownByItsNameInTheCheckpointToo) {
   const auto shown_as = [this] {
     std::vector<std::string> names;
     const auto shown = holders->merged(now);
-    for (const auto& one : shown->stored) names.push_back(one.holder + " = " + one.shown_as);
+    for (const auto& one : shown->stored) names.push_back(model::holder_of(one) + " = " + model::holder_name(one));
     return names;
   };
   const auto write = [this](const std::string& entries) {

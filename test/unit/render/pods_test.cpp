@@ -21,8 +21,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-const std::vector<PodHolding> kTwo = {{"default", "a", "main", "aws.amazon.com/neuron", {"0", "12"}},
-                                      {"train", "b", "side", "vpc.amazonaws.com/efa", {}}};
+const std::vector<model::Allocation> kTwo = {{"default", "a", "main", "aws.amazon.com/neuron", {"0", "12"}},
+                                             {"train", "b", "side", "vpc.amazonaws.com/efa", {}}};
 
 TEST(PodLines, WhatIsWrittenIsRead) {
   EXPECT_EQ(parse_pod_lines(format_pod_lines(kTwo)).value(), kTwo);
@@ -43,7 +43,7 @@ TEST(PodLines, ForeignBytesAreWrittenHarmlessAndRefusedWhenRead) {
   ASSERT_TRUE(parsed);
   EXPECT_EQ((*parsed)[0].pod_namespace, "\\x1b[31m");
   EXPECT_EQ((*parsed)[0].ids.size(), 1U);
-  EXPECT_LT((*parsed)[0].resource.size(), 1025U);
+  EXPECT_LT((*parsed)[0].resource_name.size(), 1025U);
   EXPECT_FALSE(parse_pod_lines("neuron-pods/1\n\x1b[31m\tp\tc\tr\t1\nend\n"));
   EXPECT_FALSE(parse_pod_lines("neuron-pods/1\n" + std::string(2000, 'x') + "\tp\tc\tr\t1\nend\n"));
 }
@@ -58,7 +58,7 @@ class PodQuery : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
   // Asks a shell script in the place of neuron-pods.
-  Result<std::vector<PodHolding>> ask(const std::string& script, milliseconds deadline = milliseconds(20'000)) {
+  Result<std::vector<model::Allocation>> ask(const std::string& script, milliseconds deadline = milliseconds(20'000)) {
     const std::string program = directory_ / "neuron-pods";
     std::ofstream(program) << "#!/bin/sh\n" << script << '\n';
     EXPECT_EQ(::chmod(program.c_str(), 0755), 0);
@@ -71,7 +71,7 @@ class PodQuery : public ::testing::Test {
 TEST_F(PodQuery, GivesTheSocketAndReadsTheAnswer) {
   const auto answer = ask("printf 'neuron-pods/1\\nns\\t%s\\t%s\\tr\\t7\\nend\\n' \"${1##*/}\" \"$2\"");
   ASSERT_TRUE(answer) << answer.error().message;
-  EXPECT_THAT(*answer, ElementsAre(PodHolding{"ns", "kubelet.sock", "20000", "r", {"7"}}));
+  EXPECT_THAT(*answer, ElementsAre(model::Allocation{"ns", "kubelet.sock", "20000", "r", {"7"}}));
 }
 
 TEST_F(PodQuery, ItsLastLineOnStderrIsTheReason) {

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace neuron::model {
+
+// What one container holds of one resource, as the kubelet tells: by PodResources, which names the pod, or by its
+// checkpoint, which has only the uid. Names and ids are foreign text, made printable and bounded by whoever read them.
+// What they are on this node is a holdings::Holding. Passive data.
+struct Allocation {
+  std::string pod_namespace;  // "" where the pod is known by its uid alone
+  std::string pod;            // likewise
+  std::string container;
+  std::string resource_name;     // "aws.amazon.com/neuroncore", or a resource that is not ours
+  std::vector<std::string> ids;  // sorted as text, each once
+  std::string pod_uid{};         // from the checkpoint; "" from PodResources
+  friend bool operator==(const Allocation&, const Allocation&) = default;
+};
+
+// By which containers are told apart: "pod <uid>/<container>" where the uid is known, else "namespace/pod/container".
+// Never empty.
+[[nodiscard]] std::string holder_of(const Allocation& allocation);
+
+// What people know it by: "namespace/pod/container"; "" where the pod is known by its uid alone.
+[[nodiscard]] std::string holder_name(const Allocation& allocation);
+
+}  // namespace neuron::model
