@@ -46,9 +46,15 @@ void DeviceManager::publish_again() {
   }
 }
 
+// What changes in the kubelet's eyes. Not by model::diff, which knows nothing of hardware held through another name.
 void DeviceManager::log_changes(const ServedResource& served, const UnitList& list) const {
   const grant::NodeUnitsPtr node = parts_.allocations.node();
-  if (served.resource == model::Resource::neuroncore) return;  // its devices say the same
+  const auto is_told_as_device = [&](int unit) {
+    const int device = node->device_of(served.resource, unit);
+    return served.resource == model::Resource::neuroncore &&
+           (settings_.offer.offers(model::Resource::neuron, device) ||
+            settings_.offer.offers(model::Resource::neurondevice, device));
+  };
   std::set<std::string_view> unhealthy_before;
   if (served.last_list) {
     for (const UnitState& unit : *served.last_list) {
@@ -58,7 +64,7 @@ void DeviceManager::log_changes(const ServedResource& served, const UnitList& li
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (list[i].healthy != unhealthy_before.contains(list[i].id)) continue;
     const auto unit = node->unit_of(served.resource, list[i].id);
-    if (!unit) continue;
+    if (!unit || is_told_as_device(*unit)) continue;
     const model::Health& health = node->health_of(served.resource, *unit);
     const bool broken = health.state == model::HealthState::unhealthy;
     if (list[i].healthy) {

@@ -22,6 +22,8 @@ TEST(Health, ABrokenDeviceLeavesEveryResourceAndReturnsWhenHealed) {
   }
   EXPECT_THAT(node.agent->log(),
               HasSubstr("unhealthy resource=aws.amazon.com/neuron id=3 reason=sram_ecc_uncorrected"));
+  EXPECT_EQ(node.agent->log().find("unhealthy resource=aws.amazon.com/neuroncore"), std::string::npos)
+      << "its device says the same";
 }
 
 TEST(Health, AVanishedDeviceStaysListedAsUnhealthy) {

@@ -28,6 +28,17 @@ struct Split : testing::Test {
   }
 };
 
+TEST_F(Split, TheLogTellsOfABrokenDeviceByTheNameThatItIsOfferedUnder) {
+  start({"--core-devices", "0-3"});
+  ASSERT_TRUE(offered(12, 8)) << node.agent->log();
+  node.host.set("neuron2", "sram_ecc_uncorrected=1");
+  ASSERT_TRUE(offered(12, 6)) << node.agent->log();
+  EXPECT_TRUE(node.wait_log("unhealthy resource=aws.amazon.com/neuroncore id=4 reason=sram_ecc_uncorrected"));
+  node.host.set("neuron9", "sram_ecc_uncorrected=1");
+  ASSERT_TRUE(offered(11, 6)) << node.agent->log();
+  EXPECT_TRUE(node.wait_log("unhealthy resource=aws.amazon.com/neuron id=9 reason=sram_ecc_uncorrected"));
+}
+
 TEST_F(Split, BothCountsAreExactAndNothingIsWithheldAcross) {
   start({"--core-devices", "0-3"});
   ASSERT_TRUE(offered(12, 8)) << node.agent->log();
