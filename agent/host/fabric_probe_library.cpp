@@ -8,8 +8,8 @@
 
 #include <cstring>
 
+#include "agent/base/child_process.h"
 #include "agent/host/fabric_probe.h"
-#include "agent/host/fabric_probe_child.h"
 
 // The only door to libfabric. Its headers give the types; every function is looked up in the loaded library, at the
 // symbol versions of those headers, which later libraries keep.
