@@ -120,7 +120,7 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
   const auto version = [&checkpoint] { return checkpoint.version(); };
   plugin::Allocations allocations(response_options(options), version, clock, options.offer_policy());
   plugin::AdmissionGate admissions(clock, version, [&queue = **events] { queue.post(plugin::AdmissionsChanged{}); });
-  monitor::Workers workers;
+  Workers workers;
   monitor::Monitor monitor(
       store, workers, [machine] { return make_scan(machine); },
       [&allocations, &queue = **events, log = InventoryLog(options.offer_policy()),
