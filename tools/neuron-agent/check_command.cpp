@@ -59,7 +59,7 @@ std::string json_text(const std::vector<Finding>& findings, const model::HostSca
 CheckReport cannot_tell(const CheckOptions& options, const std::string& reason) {
   CheckReport report;
   report.error = reason;
-  if (options.output == "json") {
+  if (options.output == CheckOptions::Form::json) {
     report.output = dump({{"schema", kSchema}, {"verdict", "cannot_tell"}, {"reason", reason}});
   }
   return report;
@@ -124,7 +124,8 @@ int check_in_child(const CheckOptions& options, const std::string& directory, in
   const bool wrong =
       preflight::count_severity(findings, Severity::error) + preflight::count_severity(findings, Severity::warning) > 0;
   return say(wrong ? CheckVerdict::findings : CheckVerdict::nothing_wrong,
-             options.output == "json" ? json_text(findings, scan) : preflight::preflight_text(findings, scan));
+             options.output == CheckOptions::Form::json ? json_text(findings, scan)
+                                                        : preflight::preflight_text(findings, scan));
 }
 
 }  // namespace

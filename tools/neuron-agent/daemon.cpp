@@ -39,8 +39,7 @@ ExitCode to_exit_code(plugin::Supervisor::Outcome outcome) {
 }
 
 grant::GrantOptions response_options(const Options& options) {
-  return {options.effective_host_path_prefix(),
-          options.core_numbering == "host" ? grant::CoreNumbering::host : grant::CoreNumbering::container, options.cdi};
+  return {options.effective_host_path_prefix(), options.core_numbering, options.cdi};
 }
 
 // On the monitor's thread, before the kubelet can hear of a new unit. Says once what keeps the specs from being
