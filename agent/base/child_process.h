@@ -70,9 +70,6 @@ struct ChildOutcome {
 [[nodiscard]] Result<ChildOutcome> run_in_child(const std::function<int(int)>& body, std::chrono::milliseconds budget,
                                                 std::size_t max_bytes);
 
-// Writes all of `text`; false when that failed. For bodies.
-[[nodiscard]] bool write_all(int fd, const std::string& text);
-
 // Where a helper program of ours is: ../libexec/neuron-node-agent/NAME seen from the running program. Errors:
 // not_found.
 [[nodiscard]] Result<std::string> find_helper(const std::string& name);

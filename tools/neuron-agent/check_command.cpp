@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/base/child_process.h"
+#include "agent/base/file_text.h"
 #include "agent/base/parse.h"
 #include "agent/host/fabric_probe.h"
 #include "agent/host/preflight_facts.h"
@@ -108,7 +109,7 @@ bool says_nothing(const model::HostScan& scan, const host::FsRoot& root) {
 // The whole check, in the child. The status is the verdict; the text is its output, or the reason when it cannot tell.
 int check_in_child(const CheckOptions& options, const std::string& directory, int output) {
   const auto say = [&](CheckVerdict verdict, const std::string& text) {
-    return static_cast<int>(write_all(output, text) ? verdict : CheckVerdict::cannot_tell);
+    return static_cast<int>(write_all(output, text, "the report") ? verdict : CheckVerdict::cannot_tell);
   };
   const auto root = host::FsRoot::open(directory);
   if (!root) return say(CheckVerdict::cannot_tell, root.error().message);

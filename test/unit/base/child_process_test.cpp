@@ -7,6 +7,8 @@
 #include <csignal>
 #include <cstdio>
 
+#include "agent/base/file_text.h"
+
 namespace neuron {
 namespace {
 
@@ -15,12 +17,16 @@ using namespace std::chrono_literals;
 
 constexpr auto kPlenty = 20s;  // for what ends by itself
 
+bool say(int fd, const std::string& text) {
+  return write_all(fd, text, "the answer").has_value();
+}
+
 TEST(ChildProcess, SaysBothThingsApart) {
   const auto outcome = run_in_child(
       [](int output) {
         std::fputs("to stdout\n", stdout);
         std::fflush(stdout);
-        return write_all(output, "result") ? 3 : 4;
+        return say(output, "result") ? 3 : 4;
       },
       kPlenty, 1024);
   ASSERT_TRUE(outcome);
@@ -33,8 +39,8 @@ TEST(ChildProcess, SaysBothThingsApart) {
 TEST(ChildProcess, ErrorsPastTheBoundAreDroppedAndNobodyBlocks) {
   const auto outcome = run_in_child(
       [](int output) {
-        static_cast<void>(write_all(STDERR_FILENO, std::string(1U << 20U, 'x')));
-        return write_all(output, std::string(1000, 'x')) ? 0 : 1;
+        static_cast<void>(say(STDERR_FILENO, std::string(1U << 20U, 'x')));
+        return say(output, std::string(1000, 'x')) ? 0 : 1;
       },
       kPlenty, 1000);
   ASSERT_TRUE(outcome);
@@ -46,7 +52,7 @@ TEST(ChildProcess, ErrorsPastTheBoundAreDroppedAndNobodyBlocks) {
 
 TEST(ChildProcess, OutputPastTheBoundEndsIt) {
   const auto outcome =
-      run_in_child([](int output) { return write_all(output, std::string(1U << 20U, 'x')) ? 0 : 1; }, kPlenty, 1000);
+      run_in_child([](int output) { return say(output, std::string(1U << 20U, 'x')) ? 0 : 1; }, kPlenty, 1000);
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->end, ChildOutcome::End::cut);
   EXPECT_THAT(outcome->output, SizeIs(1000));
@@ -68,7 +74,7 @@ TEST(ChildProcess, GrandchildDoesNotHoldUsUp) {
           ::alarm(30);
           for (;;) ::pause();
         }
-        return write_all(output, "done") ? 0 : 1;
+        return say(output, "done") ? 0 : 1;
       },
       kPlenty, 1000);
   ASSERT_TRUE(outcome);
@@ -79,7 +85,7 @@ TEST(ChildProcess, GrandchildDoesNotHoldUsUp) {
 TEST(ChildProcess, WhatWasSaidBeforeTheEndOfTheBudgetIsKept) {
   const auto outcome = run_in_child(
       [](int output) {
-        static_cast<void>(write_all(output, "half"));
+        static_cast<void>(say(output, "half"));
         for (;;) ::pause();
         return 0;
       },
