@@ -7,29 +7,6 @@
 #include "agent/base/parse.h"
 
 namespace neuron {
-
-std::string_view to_string(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::not_found:
-      return "not_found";
-    case ErrorCode::permission_denied:
-      return "permission_denied";
-    case ErrorCode::invalid_argument:
-      return "invalid_argument";
-    case ErrorCode::failed_precondition:
-      return "failed_precondition";
-    case ErrorCode::unavailable:
-      return "unavailable";
-    case ErrorCode::data_corrupt:
-      return "data_corrupt";
-    case ErrorCode::deadline_exceeded:
-      return "deadline_exceeded";
-    case ErrorCode::internal:
-      return "internal";
-  }
-  return "internal";
-}
-
 namespace {
 
 ErrorCode code_of(int os_errno) {

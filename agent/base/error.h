@@ -17,9 +17,6 @@ enum class ErrorCode {
   internal,             // a system call failed in a way nobody planned for
 };
 
-// "not_found", "data_corrupt", …; a string with static lifetime.
-[[nodiscard]] std::string_view to_string(ErrorCode code);
-
 // Passive data. `message` is one line for people: what, where, and if possible what to do. It names files of foreign
 // machines, so the functions that make one show whatever a terminal or a log would obey as \xNN (see printable()).
 struct Error {

@@ -41,7 +41,6 @@ InstanceType neuron_type(std::string name, model::Family family, int count, int 
   type.device_count = count;
   type.physical_cores_per_device = facts.physical_cores;
   type.default_lnc = facts.default_lnc;
-  type.memory_bytes_per_device = facts.memory_bytes;
   type.vcpus = vcpus;
   type.host_memory_gib = host_memory_gib;
   type.devices.resize(static_cast<std::size_t>(count));

@@ -43,7 +43,6 @@ struct InstanceType {
   int device_count = 0;
   int physical_cores_per_device = 0;
   int default_lnc = 1;
-  std::uint64_t memory_bytes_per_device = 0;
   TopologyShape shape = TopologyShape::none;
   int efa_count = 0;
   int vcpus = 0;                     // 0 unknown

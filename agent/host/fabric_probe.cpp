@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "agent/base/child_process.h"
 #include "agent/base/parse.h"
-#include "agent/host/fabric_probe_child.h"
 #include "agent/host/fabric_probe_library.h"
 
 namespace neuron::host {
@@ -70,31 +70,35 @@ preflight::FabricFacts parse_fabric_answer(std::string_view text) {
 }
 
 preflight::FabricFacts probe_fabric(const FabricRequest& request) {
-  const ChildOutcome outcome =
+  const auto outcome =
       run_in_child([&](int output) { return ask_fabric_library(request.libraries, request.provider, output); },
                    request.budget, kMaxBytes);
-  FabricFacts facts = parse_fabric_answer(outcome.output);
-  switch (outcome.end) {
+  FabricFacts facts = parse_fabric_answer(outcome ? outcome->output : "");
+  if (!outcome) {
+    facts.message = printable(outcome.error().message, kMaxMessage);
+    return facts;
+  }
+  switch (outcome->end) {
     case ChildOutcome::End::exited:
-      if (facts.state == FabricFacts::State::failed && outcome.status != 0) {
-        facts.message = "the child ended with status " + std::to_string(outcome.status);
+      if (facts.state == FabricFacts::State::failed && outcome->status != 0) {
+        facts.message = "the child ended with status " + std::to_string(outcome->status);
       }
       break;
     case ChildOutcome::End::killed:
       facts.state = FabricFacts::State::died;
-      facts.signal = outcome.signal;
+      facts.signal = outcome->status;
       break;
     case ChildOutcome::End::out_of_time:
       facts.state = FabricFacts::State::timed_out;
       break;
-    case ChildOutcome::End::not_started:
+    case ChildOutcome::End::cut:
       facts.state = FabricFacts::State::failed;
-      facts.message = printable(outcome.errors, kMaxMessage);
-      return facts;
+      facts.message = "the answer is too long";
+      break;
   }
   facts.provider = request.provider;
   facts.budget = request.budget;
-  facts.log = last_lines(outcome.errors, request.provider);
+  facts.log = last_lines(outcome->errors, request.provider);
   return facts;
 }
 

@@ -8,8 +8,8 @@
 
 #include <cstring>
 
+#include "agent/base/file_text.h"
 #include "agent/host/fabric_probe.h"
-#include "agent/host/fabric_probe_child.h"
 
 // The only door to libfabric. Its headers give the types; every function is looked up in the loaded library, at the
 // symbol versions of those headers, which later libraries keep.
@@ -100,9 +100,9 @@ int ask_fabric_library(const std::vector<std::string>& libraries, const std::str
     const FabricLibrary fabric = functions_of(library);
     const std::string answer =
         fabric.complete() ? ask(fabric, provider) : "missing " + name + " lacks the functions of libfabric\ndone\n";
-    return write_all(output, answer) ? 0 : 1;  // never unloaded: some providers leave threads behind
+    return write_all(output, answer, "the answer") ? 0 : 1;  // never unloaded: some providers leave threads behind
   }
-  return write_all(output, "missing " + refusal + "\ndone\n") ? 0 : 1;
+  return write_all(output, "missing " + refusal + "\ndone\n", "the answer") ? 0 : 1;
 }
 
 }  // namespace neuron::host

@@ -13,6 +13,7 @@
 #include <climits>
 #include <cstring>
 
+#include "agent/base/file_text.h"
 #include "agent/base/parse.h"
 
 namespace neuron::host {
@@ -121,17 +122,7 @@ Result<std::string> FsRoot::read_attribute(std::string_view path) const {
 
 Result<std::string> FsRoot::read_file(std::string_view path, std::size_t max_bytes) const {
   TRY_ASSIGN(const Fd fd, open_file(path, kReadFlags));
-  std::string text;
-  for (;;) {
-    const std::size_t chunk = std::min<std::size_t>(65536, max_bytes + 1 - text.size());
-    const std::size_t used = text.size();
-    text.resize(used + chunk);
-    const ssize_t count = ::read(fd.get(), text.data() + used, chunk);
-    if (count < 0) return fail(errno_error(path));
-    text.resize(used + static_cast<std::size_t>(count));
-    if (count == 0) break;
-    if (text.size() > max_bytes) return fail(corrupt(path, "larger than " + std::to_string(max_bytes) + " bytes"));
-  }
+  TRY_ASSIGN(std::string text, read_all(fd.get(), max_bytes, prefix_ + std::string(path)));
   if (text.empty() && is_fifo(fd.get())) {
     return fail(ErrorCode::unavailable, prefix_ + std::string(path) + ": a FIFO without a writer");
   }

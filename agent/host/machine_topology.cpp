@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "agent/base/helper_process.h"
+#include "agent/base/child_process.h"
 #include "agent/base/parse.h"
 
 namespace neuron::host {
@@ -39,16 +39,15 @@ Result<MachineTopology> ask_helper(const FsRoot& root) {
   constexpr std::chrono::seconds kBudget{5};
   constexpr std::size_t kMaxBytes = std::size_t{1} << 20U;
   TRY_ASSIGN(const std::string program, find_helper("neuron-topology"));
-  const auto answer = run_helper({program, root.path()}, kBudget, kMaxBytes);
-  if (!answer && answer.error().code == ErrorCode::deadline_exceeded) {
+  TRY_ASSIGN(const ChildOutcome answer, run_program({program, root.path()}, kBudget, kMaxBytes));
+  if (answer.end == ChildOutcome::End::out_of_time) {
     return fail(ErrorCode::deadline_exceeded, "reading " + root.path() + " took longer than 5 s");
   }
-  if (!answer) return fail(answer.error());
-  if (answer->is_cut) return fail(ErrorCode::data_corrupt, "the helper's answer is too long");
-  if (answer->status == 0) return parse_topology(answer->output);
-  const std::string complaint = complaint_of(*answer);
-  const std::string how = answer->status < 0 ? "signal " + std::to_string(-answer->status)
-                                             : "exit status " + std::to_string(answer->status);
+  if (answer.end == ChildOutcome::End::cut) return fail(ErrorCode::data_corrupt, "the helper's answer is too long");
+  if (answer.end == ChildOutcome::End::exited && answer.status == 0) return parse_topology(answer.output);
+  const std::string complaint = complaint_of(answer);
+  const std::string how =
+      (answer.end == ChildOutcome::End::killed ? "signal " : "exit status ") + std::to_string(answer.status);
   return fail(ErrorCode::internal, !complaint.empty() ? complaint : "reading " + root.path() + " ended with " + how);
 }
 

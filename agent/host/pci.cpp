@@ -84,6 +84,16 @@ const PciFunction* PciInventory::find(const model::Bdf& bdf) const {
   return at != functions_.end() && at->bdf == bdf ? &*at : nullptr;
 }
 
+std::optional<model::Family> PciInventory::common_family() const {
+  std::optional<model::Family> common;
+  for (const PciFunction& function : functions_) {
+    const auto family = model::family_of_pci_id(function.device_id);
+    if (family && common && *family != *common) return std::nullopt;
+    if (family) common = family;
+  }
+  return common;
+}
+
 const PciLocality& PciInventory::locality(const FsRoot& root, const model::Bdf& bdf) {
   const auto [at, is_new] = localities_.try_emplace(bdf);
   PciLocality& locality = at->second;

@@ -44,6 +44,8 @@ class PciInventory {
   [[nodiscard]] Change refresh(const FsRoot& root);
 
   [[nodiscard]] const std::vector<PciFunction>& amazon_functions() const { return functions_; }  // ascending BDF
+  // The chip of all Neuron functions when they agree; one driver serves one architecture only.
+  [[nodiscard]] std::optional<model::Family> common_family() const;
   [[nodiscard]] bool was_read() const { return looked_; }
   [[nodiscard]] const PciFunction* find(const model::Bdf& bdf) const;  // nullptr: not there, or not Amazon's
   [[nodiscard]] const std::vector<model::ReadProblem>& problems() const { return problems_; }

@@ -27,13 +27,7 @@ Presence presence_of(const FsRoot& root, std::string_view path) {
 std::optional<model::Family> family_on_pci(const FsRoot& root) {
   PciInventory pci;
   static_cast<void>(pci.refresh(root));
-  std::optional<model::Family> common;
-  for (const PciFunction& function : pci.amazon_functions()) {
-    const auto family = model::family_of_pci_id(function.device_id);
-    if (family && common && *family != *common) return std::nullopt;
-    if (family) common = family;
-  }
-  return common;
+  return pci.common_family();
 }
 
 std::optional<int> count_online_cpus(const FsRoot& root) {

@@ -25,7 +25,6 @@ class RootSource {
 
   // The argument itself, or where the archive was unpacked.
   [[nodiscard]] const std::string& directory() const { return directory_; }
-  [[nodiscard]] bool is_unpacked() const { return temporary_.has_value(); }
 
  private:
   explicit RootSource(std::string directory) : directory_(std::move(directory)) {}

@@ -32,17 +32,6 @@ std::string read_text(const FsRoot& root, std::string_view path, std::vector<mod
   return "";
 }
 
-// The chip of all Neuron functions of the machine when they agree; one driver serves one architecture only.
-std::optional<model::Family> common_family(const PciInventory& pci) {
-  std::optional<model::Family> common;
-  for (const PciFunction& function : pci.amazon_functions()) {
-    const auto family = model::family_of_pci_id(function.device_id);
-    if (family && common && *family != *common) return std::nullopt;
-    if (family) common = family;
-  }
-  return common;
-}
-
 int count_neuron_functions(const PciInventory& pci) {
   return static_cast<int>(
       std::count_if(pci.amazon_functions().begin(), pci.amazon_functions().end(),
@@ -175,7 +164,7 @@ NeuronDevice Scanner::read_device(int index, const MayRead& may_read) {
     NeuronDevice device;
     device.index = index;
     device.presence = Presence::not_answering;
-    device.family = common_family(pci_);
+    device.family = pci_.common_family();
     return device;
   }
   KnownDevice& known = devices_[index];
@@ -247,7 +236,7 @@ void Scanner::locate(NeuronDevice& device) {
         device.problems, kMaxDeviceProblems,
         {ProblemKind::file, pci_path(device.bdf->value), "the driver names this function, but PCI does not have it"});
   }
-  if (!device.family) device.family = function ? model::family_of_pci_id(function->device_id) : common_family(pci_);
+  if (!device.family) device.family = function ? model::family_of_pci_id(function->device_id) : pci_.common_family();
   if (function == nullptr) return;
   const PciLocality& locality = pci_.locality(root_, function->bdf);
   if (locality.numa_node) device.numa_node = {*locality.numa_node, Origin::live};

@@ -1,13 +1,13 @@
 #include "agent/kube/cluster_access.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
 #include "agent/base/fd.h"
+#include "agent/base/file_text.h"
 #include "agent/base/parse.h"
 
 namespace neuron::kube {
@@ -28,19 +28,7 @@ Result<std::string> read_bounded(const std::string& path, std::size_t max_bytes)
     return fail(ErrorCode::failed_precondition,
                 path + " is not there: the pod needs a projected volume with a service account token and the CA");
   }
-  std::string text(max_bytes + 1, '\0');
-  std::size_t length = 0;
-  while (length < text.size()) {
-    const ssize_t count = ::read(fd.get(), text.data() + length, text.size() - length);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return fail(error_from_errno(errno, path));
-    if (count == 0) break;
-    length += static_cast<std::size_t>(count);
-  }
-  if (length > max_bytes) {
-    return fail(ErrorCode::data_corrupt, path + " has more than " + std::to_string(max_bytes) + " bytes");
-  }
-  text.resize(length);
+  TRY_ASSIGN(std::string text, read_all(fd.get(), max_bytes, path));
   if (trim(text).empty()) return fail(ErrorCode::data_corrupt, path + " is empty");
   return text;
 }

@@ -5,11 +5,11 @@
 #include <memory>
 
 #include "agent/base/clock.h"
+#include "agent/base/workers.h"
 #include "agent/health/assess.h"
 #include "agent/model/snapshot.h"
 #include "agent/monitor/snapshot_store.h"
 #include "agent/monitor/watched_scan.h"
-#include "agent/monitor/workers.h"
 
 namespace neuron::monitor {
 

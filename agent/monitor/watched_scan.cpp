@@ -1,27 +1,17 @@
 #include "agent/monitor/watched_scan.h"
 
 #include <algorithm>
-#include <array>
-#include <ctime>
 #include <map>
 #include <utility>
 
 #include "agent/base/mutex.h"
+#include "agent/base/utc_text.h"
 
 namespace neuron::monitor {
 namespace {
 
 using model::ScanPart;
 using WallTime = std::chrono::system_clock::time_point;
-
-std::string utc_text(WallTime time) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  std::array<char, 32> text{};
-  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return {text.data(), length};
-}
 
 }  // namespace
 

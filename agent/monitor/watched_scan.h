@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
+#include "agent/base/workers.h"
 #include "agent/model/host_scan.h"
-#include "agent/monitor/workers.h"
 
 namespace neuron::monitor {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "agent/base/replace_file.h"
+#include "agent/base/file_text.h"
 #include "agent/grant/cdi.h"
 
 namespace neuron::plugin {

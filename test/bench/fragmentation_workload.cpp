@@ -28,55 +28,27 @@ const Demand& draw(std::mt19937_64& random, const Mix& mix) {
   return mix.demands.back();
 }
 
-std::vector<Mix> torus_mixes(int per_device) {
+// `whole`: the devices of a node that one demand can get.
+std::vector<Mix> mixes_for(int whole, int per_device) {
   const auto device = Unit::device;
   const auto core = Unit::core;
   return {{"training",
-           {{device, 16, 0.05, 90},
-            {device, 8, 0.15, 120},
+           {{device, whole, 0.05, 90},
+            {device, whole / 2, 0.15, 120},
             {device, 4, 0.40, 90},
             {device, 2, 0.10, 45},
             {device, 1, 0.20, 30},
             {core, 1, 0.10, 30}}},
           {"inference",
-           {{device, 8, 0.02, 240},
+           {{device, whole / 2, 0.02, 240},
             {device, 4, 0.13, 180},
             {device, 2, 0.20, 120},
             {device, 1, 0.35, 90},
             {core, 2, 0.10, 60},
             {core, 1, 0.20, 60}}},
           {"mixed",
-           {{device, 16, 0.02, 60},
-            {device, 8, 0.08, 90},
-            {device, 4, 0.25, 90},
-            {device, 3, 0.05, 60},
-            {device, 2, 0.15, 60},
-            {device, 1, 0.20, 60},
-            {core, per_device * 3 / 2, 0.05, 60},
-            {core, 2, 0.10, 60},
-            {core, 1, 0.10, 60}}}};
-}
-
-std::vector<Mix> ring_mixes(int per_device) {
-  const auto device = Unit::device;
-  const auto core = Unit::core;
-  return {{"training",
-           {{device, 12, 0.05, 90},
-            {device, 6, 0.15, 120},
-            {device, 4, 0.40, 90},
-            {device, 2, 0.10, 45},
-            {device, 1, 0.20, 30},
-            {core, 1, 0.10, 30}}},
-          {"inference",
-           {{device, 6, 0.02, 240},
-            {device, 4, 0.13, 180},
-            {device, 2, 0.20, 120},
-            {device, 1, 0.35, 90},
-            {core, 2, 0.10, 60},
-            {core, 1, 0.20, 60}}},
-          {"mixed",
-           {{device, 12, 0.02, 60},
-            {device, 6, 0.08, 90},
+           {{device, whole, 0.02, 60},
+            {device, whole / 2, 0.08, 90},
             {device, 4, 0.25, 90},
             {device, 3, 0.05, 60},
             {device, 2, 0.15, 60},
@@ -89,7 +61,7 @@ std::vector<Mix> ring_mixes(int per_device) {
 }  // namespace
 
 std::vector<Mix> mixes_of(const allocator::NodeTopology& topology) {
-  return topology.groups_of_torus ? torus_mixes(topology.cores_per_device) : ring_mixes(topology.cores_per_device);
+  return mixes_for(topology.groups_of_torus ? 16 : 12, topology.cores_per_device);
 }
 
 std::vector<Request> make_stream(const allocator::NodeTopology& topology, const Mix& mix, double load,

@@ -136,6 +136,16 @@ TEST_F(Ends, WithoutStandardOutput) {
   }
 }
 
+// A child that was not waited for has no verdict to tell.
+TEST_F(Ends, WithSigchldIgnoredByWhoStartsIt) {
+  FakeHost host("trn1.2xlarge");
+  host.write();
+  const std::string check = std::string(NEURON_BIN_DIR) + "/neuron-agent check --root " + host.path();
+  const auto plain = run_line(check);
+  EXPECT_LE(plain.status, 1) << plain.output;
+  EXPECT_EQ(run_line("trap '' CHLD; exec " + check).status, plain.status);
+}
+
 TEST_F(Ends, AReaderOfTheLogThatLeavesEndsNothing) {
   Node node("trn1.2xlarge");
   node.host.write();

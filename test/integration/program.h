@@ -1,11 +1,8 @@
 #pragma once
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -13,8 +10,10 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "agent/base/child_process.h"
 #include "agent/base/fd.h"
 
 namespace neuron::fakes {
@@ -39,8 +38,8 @@ struct TestPipe {
   }
 };
 
-// One of the programs as a child process with the streams it is given; -1 is /dev/null. What cannot be done ends the
-// test program. The destructor kills what still runs.
+// A program as a child process with the streams it is given; -1 is /dev/null. What cannot be done ends the test
+// program. The destructor kills what still runs.
 class Program {
  public:
   struct Streams {
@@ -49,10 +48,30 @@ class Program {
     int err = -1;
   };
 
+  // `words`: a command, found in PATH, and its arguments.
+  Program(std::vector<std::string> words, Streams streams) : pid_(spawn(std::move(words), streams)), child_(pid_) {
+    if (child_.handle() < 0) std::abort();
+  }
+
   // `words`: a program of bin/ and its arguments; the program's TMPDIR is `temporary`.
-  Program(std::vector<std::string> words, const std::string& temporary, Streams streams) {
+  Program(std::vector<std::string> words, const std::string& temporary, Streams streams)
+      : Program(of_bin(std::move(words), temporary), streams) {}
+
+  void signal(int number) const { ::kill(pid_, number); }
+  // The exit status, or minus the signal that ended it; nullopt when it still runs after `timeout`.
+  [[nodiscard]] std::optional<int> wait(std::chrono::milliseconds timeout) {
+    if (!ended_) ended_ = child_.wait(std::chrono::steady_clock::now() + timeout);
+    return ended_;
+  }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+ private:
+  static std::vector<std::string> of_bin(std::vector<std::string> words, const std::string& temporary) {
     words.front().insert(0, std::string(NEURON_BIN_DIR) + '/');
     words.insert(words.begin(), {"env", "TMPDIR=" + temporary});
+    return words;
+  }
+  static pid_t spawn(std::vector<std::string> words, Streams streams) {
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
@@ -63,34 +82,14 @@ class Program {
       if (given[stream] < 0) posix_spawn_file_actions_addopen(&files, stream, "/dev/null", O_RDWR, 0);
       if (given[stream] >= 0) posix_spawn_file_actions_adddup2(&files, given[stream], stream);
     }
-    if (::posix_spawnp(&pid_, argv[0], &files, nullptr, argv.data(), environ) != 0) std::abort();
+    pid_t pid = -1;
+    if (::posix_spawnp(&pid, argv[0], &files, nullptr, argv.data(), environ) != 0) std::abort();
     posix_spawn_file_actions_destroy(&files);
-    pidfd_ = Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
-    if (!pidfd_.valid()) std::abort();
-  }
-  ~Program() {
-    if (wait(std::chrono::milliseconds(0))) return;
-    signal(SIGKILL);
-    static_cast<void>(wait(std::chrono::seconds(10)));
-  }
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
-
-  void signal(int number) const { ::kill(pid_, number); }
-  // The exit status, or minus the signal that ended it; nullopt when it still runs after `timeout`.
-  [[nodiscard]] std::optional<int> wait(std::chrono::milliseconds timeout) {
-    if (ended_) return ended_;
-    pollfd end{pidfd_.get(), POLLIN, 0};
-    if (::poll(&end, 1, static_cast<int>(timeout.count())) <= 0) return std::nullopt;
-    int status = 0;
-    if (::waitpid(pid_, &status, 0) != pid_) std::abort();
-    ended_ = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-    return ended_;
+    return pid;
   }
 
- private:
-  pid_t pid_ = -1;
-  Fd pidfd_;
+  pid_t pid_;
+  Child child_;
   std::optional<int> ended_;
 };
 

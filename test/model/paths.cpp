@@ -76,21 +76,19 @@ PluginClient::PluginClient(std::string resource, std::string socket_path)
     : resource_(std::move(resource)), socket_path_(std::move(socket_path)), channel_(), stub_() {}
 
 Result<std::vector<std::string>> PluginClient::preferred(const std::vector<std::string>& available,
-                                                         const std::vector<std::string>& must_include, int size,
-                                                         std::optional<std::chrono::milliseconds> /*timeout*/) {
+                                                         const std::vector<std::string>& must_include, int size) {
   check::PluginSocket* socket = check::find(check::names().sockets, socket_path_);
   if (socket == nullptr) return fail(ErrorCode::unavailable, "nobody listens");
   return socket->preferred(available, must_include, size);
 }
 
-Result<v1beta1::ContainerAllocateResponse> PluginClient::allocate(
-    const std::vector<std::string>& ids, std::optional<std::chrono::milliseconds> /*timeout*/) {
+Result<v1beta1::ContainerAllocateResponse> PluginClient::allocate(const std::vector<std::string>& ids) {
   check::PluginSocket* socket = check::find(check::names().sockets, socket_path_);
   if (socket == nullptr) return fail(ErrorCode::unavailable, "nobody listens");
   return socket->allocate(ids);
 }
 
-Result<void> PluginClient::pre_start(const std::vector<std::string>& /*ids*/, std::chrono::milliseconds /*timeout*/) {
+Result<void> PluginClient::pre_start(const std::vector<std::string>& /*ids*/) {
   return {};
 }
 

@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::size_t kTraceLines = 300;
-constexpr milliseconds kListDeadline{2000};  // as in plugin/device/supervisor_publish.cpp
+constexpr milliseconds kListDeadline{2000};  // as in plugin/device/kubelet_link.cpp
 
 constexpr std::array<const char*, 5> kTypes = {"trn1.32xlarge", "trn1.32xlarge", "trn2.48xlarge", "inf2.48xlarge",
                                                "trn1.2xlarge"};

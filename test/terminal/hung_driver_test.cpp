@@ -39,7 +39,7 @@ int run_screen() {
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   const Fd signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   const auto terminal = Terminal::open(render::ColourDepth::none);
-  const auto sampler = Sampler::start(answer_once);
+  const auto sampler = Sampler::open(answer_once);
   if (!terminal || !sampler) return 2;
   LiveOptions options;
   options.interval = options.stale_after = std::chrono::milliseconds(10);

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "agent/base/child_process.h"
+#include "agent/base/file_text.h"
 #include "agent/base/parse.h"
 #include "agent/host/fabric_probe.h"
-#include "agent/host/fabric_probe_child.h"
 #include "agent/host/preflight_facts.h"
 #include "agent/host/root_source.h"
 #include "agent/host/scanner.h"
@@ -57,7 +58,7 @@ std::string json_text(const std::vector<Finding>& findings, const model::HostSca
 CheckReport cannot_tell(const CheckOptions& options, const std::string& reason) {
   CheckReport report;
   report.error = reason;
-  if (options.output == "json") {
+  if (options.output == CheckOptions::Form::json) {
     report.output = dump({{"schema", kSchema}, {"verdict", "cannot_tell"}, {"reason", reason}});
   }
   return report;
@@ -107,7 +108,7 @@ bool says_nothing(const model::HostScan& scan, const host::FsRoot& root) {
 // The whole check, in the child. The status is the verdict; the text is its output, or the reason when it cannot tell.
 int check_in_child(const CheckOptions& options, const std::string& directory, int output) {
   const auto say = [&](CheckVerdict verdict, const std::string& text) {
-    return static_cast<int>(host::write_all(output, text) ? verdict : CheckVerdict::cannot_tell);
+    return static_cast<int>(write_all(output, text, "the report") ? verdict : CheckVerdict::cannot_tell);
   };
   const auto root = host::FsRoot::open(directory);
   if (!root) return say(CheckVerdict::cannot_tell, root.error().message);
@@ -123,34 +124,36 @@ int check_in_child(const CheckOptions& options, const std::string& directory, in
   const bool wrong =
       preflight::count_severity(findings, Severity::error) + preflight::count_severity(findings, Severity::warning) > 0;
   return say(wrong ? CheckVerdict::findings : CheckVerdict::nothing_wrong,
-             options.output == "json" ? json_text(findings, scan) : preflight::preflight_text(findings, scan));
+             options.output == CheckOptions::Form::json ? json_text(findings, scan)
+                                                        : preflight::preflight_text(findings, scan));
 }
 
 }  // namespace
 
 CheckReport check_node(const CheckOptions& options) {
-  using End = host::ChildOutcome::End;
+  using End = ChildOutcome::End;
   const auto source = host::RootSource::open(options.root);
   if (!source) {
     const bool absent = source.error().code == ErrorCode::not_found;
     return cannot_tell(
         options, source.error().message + (absent ? "; name a directory or an archive of a machine with --root" : ""));
   }
-  const host::ChildOutcome outcome = host::run_in_child(
-      [&](int output) { return check_in_child(options, source->directory(), output); }, options.timeout, kMaxOutput);
+  const auto outcome = run_in_child([&](int output) { return check_in_child(options, source->directory(), output); },
+                                    options.timeout, kMaxOutput);
+  if (!outcome) return cannot_tell(options, outcome.error().message);
   const std::string limit = std::to_string(options.timeout.count()) + " ms";
-  if (outcome.end == End::out_of_time) {
+  if (outcome->end == End::out_of_time) {
     return cannot_tell(options, "reading the machine took longer than " + limit +
                                     ": a driver may hang; look at the kernel log, or give more time with --timeout");
   }
-  if (outcome.end == End::killed) {
-    return cannot_tell(options, "the check died of signal " + std::to_string(outcome.signal) + "; please report it");
+  if (outcome->end == End::killed) {
+    return cannot_tell(options, "the check died of signal " + std::to_string(outcome->status) + "; please report it");
   }
-  if (outcome.end == End::not_started) return cannot_tell(options, outcome.errors);
-  if (outcome.status != 0 && outcome.status != 1) return cannot_tell(options, outcome.output);
+  if (outcome->end == End::cut) return cannot_tell(options, "the report is too long; please report it");
+  if (outcome->status != 0 && outcome->status != 1) return cannot_tell(options, outcome->output);
   CheckReport report;
-  report.verdict = outcome.status == 0 ? CheckVerdict::nothing_wrong : CheckVerdict::findings;
-  report.output = outcome.output;
+  report.verdict = outcome->status == 0 ? CheckVerdict::nothing_wrong : CheckVerdict::findings;
+  report.output = outcome->output;
   return report;
 }
 

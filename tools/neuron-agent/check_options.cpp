@@ -22,16 +22,19 @@ void add_check_options(CLI::App& command, CheckOptions& options) {
       ->envname("NEURON_AGENT_KUBELET_DIR")
       ->type_name("DIR")
       ->default_str(options.kubelet_dir);
-  command.add_option("--output", options.output, "How to print the findings: text or json")
+  command
+      .add_option_function<std::string>(
+          "--output",
+          [&options](const std::string& word) {
+            if (word != "text" && word != "json") {
+              throw CLI::ValidationError("--output", "`" + printable(word) + "' is neither text nor json");
+            }
+            options.output = word == "json" ? CheckOptions::Form::json : CheckOptions::Form::text;
+          },
+          "How to print the findings: text or json")
       ->envname("NEURON_AGENT_OUTPUT")
       ->type_name("FORM")
-      ->check(CLI::Validator(
-          [](const std::string& word) {
-            return word == "text" || word == "json" ? std::string()
-                                                    : "`" + printable(word) + "' is neither text nor json";
-          },
-          ""))
-      ->capture_default_str();
+      ->default_str("text");
   command
       .add_option_function<std::string>(
           "--timeout",

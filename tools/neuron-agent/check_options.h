@@ -11,10 +11,12 @@ namespace neuron::agent {
 
 // Everything `neuron-agent check` can be told, parsed once, then const. Flag over environment over default.
 struct CheckOptions {
+  enum class Form { text, json };
+
   std::string root = "/";                        // --root, NEURON_AGENT_ROOT; a directory or an archive
   std::string kubelet_dir = "/var/lib/kubelet";  // --kubelet-dir
   bool kubelet_dir_set = false;              // named by flag or variable; else it is looked at only beside a live root
-  std::string output = "text";               // --output text|json
+  Form output = Form::text;                  // --output text|json
   std::chrono::milliseconds timeout{10000};  // --timeout: for everything; half of it for libfabric
   bool no_fabric = false;                    // --no-fabric: do not ask libfabric
 };

@@ -39,8 +39,7 @@ ExitCode to_exit_code(plugin::Supervisor::Outcome outcome) {
 }
 
 grant::GrantOptions response_options(const Options& options) {
-  return {options.effective_host_path_prefix(),
-          options.core_numbering == "host" ? grant::CoreNumbering::host : grant::CoreNumbering::container, options.cdi};
+  return {options.effective_host_path_prefix(), options.core_numbering, options.cdi};
 }
 
 // On the monitor's thread, before the kubelet can hear of a new unit. Says once what keeps the specs from being
@@ -120,7 +119,7 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
   const auto version = [&checkpoint] { return checkpoint.version(); };
   plugin::Allocations allocations(response_options(options), version, clock, options.offer_policy());
   plugin::AdmissionGate admissions(clock, version, [&queue = **events] { queue.post(plugin::AdmissionsChanged{}); });
-  monitor::Workers workers;
+  Workers workers;
   monitor::Monitor monitor(
       store, workers, [machine] { return make_scan(machine); },
       [&allocations, &queue = **events, log = InventoryLog(options.offer_policy()),

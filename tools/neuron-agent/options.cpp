@@ -157,12 +157,16 @@ void add_options(CLI::App& command, Options& options) {
       ->envname("NEURON_AGENT_HOST_PATH_PREFIX")
       ->type_name("DIR");
   command
-      .add_option("--core-numbering", options.core_numbering,
-                  "How NEURON_RT_VISIBLE_CORES counts: from 0 in\neach container, or as the host does")
+      .add_option_function<std::string>(
+          "--core-numbering",
+          [&options](const std::string& word) {
+            options.core_numbering = word == "host" ? grant::CoreNumbering::host : grant::CoreNumbering::container;
+          },
+          "How NEURON_RT_VISIBLE_CORES counts: from 0 in\neach container, or as the host does")
       ->envname("NEURON_AGENT_CORE_NUMBERING")
       ->type_name("HOW")
       ->check(CLI::IsMember({"container", "host"}).description(""))
-      ->capture_default_str();
+      ->default_str("container");
   command.add_flag("--neurondevice", options.neurondevice, "Also advertise aws.amazon.com/neurondevice")
       ->envname("NEURON_AGENT_NEURONDEVICE");
   add_offer_options(command, options);
@@ -187,21 +191,22 @@ void add_options(CLI::App& command, Options& options) {
 }
 
 std::vector<std::string> describe(const Options& options) {
-  return {"root=" + options.root,
-          "kubelet-dir=" + options.kubelet_dir,
-          "host-path-prefix=" + options.effective_host_path_prefix(),
-          "core-numbering=" + options.core_numbering,
-          std::string("neurondevice=") + (options.neurondevice ? "true" : "false"),
-          "resources=" + core::format_resource_list(options.offer_policy().resources),
-          "core-devices=" + core::format_core_devices(options.offer.core_devices),
-          "node-groups=" + (options.node_groups.empty() ? "off" : options.node_groups),
-          "node-group=" + (options.node_group.empty() ? "none" : options.node_group),
-          "node-name=" + (options.node_name.empty() ? "unknown" : options.node_name),
-          std::string("cdi=") + (options.cdi ? options.cdi_dir : "off"),
-          "scan-interval=" + std::to_string(options.scan_interval.count()) + "ms",
-          "pod-resources-interval=" + std::to_string(options.pod_resources_interval.count()) + "ms",
-          "metrics-address=" + (options.metrics_address ? to_string(*options.metrics_address) : "off"),
-          "log-level=" + options.log_level};
+  return {
+      "root=" + options.root,
+      "kubelet-dir=" + options.kubelet_dir,
+      "host-path-prefix=" + options.effective_host_path_prefix(),
+      std::string("core-numbering=") + (options.core_numbering == grant::CoreNumbering::host ? "host" : "container"),
+      std::string("neurondevice=") + (options.neurondevice ? "true" : "false"),
+      "resources=" + core::format_resource_list(options.offer_policy().resources),
+      "core-devices=" + core::format_core_devices(options.offer.core_devices),
+      "node-groups=" + (options.node_groups.empty() ? "off" : options.node_groups),
+      "node-group=" + (options.node_group.empty() ? "none" : options.node_group),
+      "node-name=" + (options.node_name.empty() ? "unknown" : options.node_name),
+      std::string("cdi=") + (options.cdi ? options.cdi_dir : "off"),
+      "scan-interval=" + std::to_string(options.scan_interval.count()) + "ms",
+      "pod-resources-interval=" + std::to_string(options.pod_resources_interval.count()) + "ms",
+      "metrics-address=" + (options.metrics_address ? to_string(*options.metrics_address) : "off"),
+      "log-level=" + options.log_level};
 }
 
 }  // namespace neuron::agent

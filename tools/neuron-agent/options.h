@@ -8,6 +8,7 @@
 #include "agent/base/listen_address.h"
 #include "agent/base/result.h"
 #include "agent/core/offer_policy.h"
+#include "agent/grant/grant.h"
 #include "tools/neuron-agent/offer_choice.h"
 
 namespace CLI {
@@ -23,12 +24,12 @@ struct Options {
   std::string kubelet_dir = "/var/lib/kubelet";  // --kubelet-dir; device-plugins/ and pod-resources/ below it
   std::string host_path_prefix;                  // --host-path-prefix; default: the root, "" for "/"
   bool host_path_prefix_set = false;
-  std::string core_numbering = "container";  // --core-numbering container|host
-  bool neurondevice = false;                 // --neurondevice: also advertise the old alias
-  OfferChoice offer;                         // --resources, --core-devices
-  std::string node_groups;                   // --node-groups FILE; "": none
-  std::string node_name;                     // --node-name, NODE_NAME; "": not known
-  std::string node_group;                    // name of the group that completed `offer`; "": none. Set by settle_offer
+  grant::CoreNumbering core_numbering = grant::CoreNumbering::container;  // --core-numbering container|host
+  bool neurondevice = false;        // --neurondevice: also advertise the old alias
+  OfferChoice offer;                // --resources, --core-devices
+  std::string node_groups;          // --node-groups FILE; "": none
+  std::string node_name;            // --node-name, NODE_NAME; "": not known
+  std::string node_group;           // name of the group that completed `offer`; "": none. Set by settle_offer
   std::vector<std::string> doubts;  // of the file of --node-groups, a sentence each, to be told. Set by settle_offer
   std::chrono::milliseconds scan_interval{5000};            // --scan-interval
   std::chrono::milliseconds pod_resources_interval{10000};  // --pod-resources-interval

@@ -1,9 +1,7 @@
 #include "tools/neuron-gather/gather.h"
 
-#include <array>
-#include <ctime>
-
 #include "agent/base/parse.h"
+#include "agent/base/utc_text.h"
 #include "neuron_version.h"
 #include "tools/neuron-gather/anonymise.h"
 #include "tools/neuron-gather/manifest.h"
@@ -14,15 +12,6 @@ namespace {
 constexpr std::size_t kMaxManifestBytes = std::size_t{1} << 20U;
 
 }  // namespace
-
-std::string utc_text(std::chrono::system_clock::time_point time) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  std::array<char, 32> text{};
-  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return {text.data(), length};
-}
 
 std::string captured_text(const Capture& capture, const std::string& path) {
   const Entry* entry = capture.find(path);

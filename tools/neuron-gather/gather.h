@@ -22,9 +22,6 @@ struct GatherRequest {
 // Blocks on file reads and the driver; any thread.
 [[nodiscard]] Capture gather(const host::FsRoot& root, const GatherRequest& request, const Collector::Permit& permit);
 
-// "2026-11-21T06:40:00Z"
-[[nodiscard]] std::string utc_text(std::chrono::system_clock::time_point time);
-
 // The captured file's text without white space around it, "" when there is none.
 [[nodiscard]] std::string captured_text(const Capture& capture, const std::string& path);
 

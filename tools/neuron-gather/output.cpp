@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "agent/base/fd.h"
+#include "agent/base/file_text.h"
 #include "tools/neuron-gather/tar_text.h"
 
 namespace neuron::gather {
@@ -21,16 +22,6 @@ constexpr std::string_view kTop = "neuron-gather";
 
 tl::unexpected<Error> errno_failure(const std::string& path) {
   return fail(error_from_errno(errno, path));
-}
-
-Result<void> write_all(int fd, std::string_view text, const std::string& path) {
-  while (!text.empty()) {
-    const ssize_t count = ::write(fd, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno_failure(path);
-    text.remove_prefix(static_cast<std::size_t>(count));
-  }
-  return {};
 }
 
 Result<void> write_stdout(std::string_view bytes) {

@@ -2,10 +2,7 @@
 
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +16,7 @@
 #include <optional>
 #include <string_view>
 
+#include "agent/base/child_process.h"
 #include "agent/base/fd.h"
 #include "agent/base/parse.h"
 
@@ -136,80 +134,54 @@ class EndSignals {
   Fd fd_;
 };
 
-// One child and what is known of it.
-struct Child {
-  pid_t pid;
-  const Fd& handle;
-  const ReadingWatch& watch;
-};
-
 // The exit status of a child that ended.
-int status_of(const Child& child) {
-  int status = 0;
-  if (::waitpid(child.pid, &status, 0) != child.pid) return complain("the reading process was lost");
-  if (WIFEXITED(status)) return WEXITSTATUS(status);
-  discard(child.watch.output());
-  return complain("the reading process was ended by signal " + std::to_string(WTERMSIG(status)));
-}
-
-// Ends the child; one that hangs in the kernel is left to die when it returns from there.
-void end(const Child& child) {
-  constexpr int kPatienceMs = 2000;
-  ::kill(child.pid, SIGKILL);
-  pollfd ended{child.handle.get(), POLLIN, 0};
-  while (::poll(&ended, 1, kPatienceMs) < 0 && errno == EINTR) {
-  }
-  ::waitpid(child.pid, nullptr, WNOHANG);
+int status_of(Child& child, const ReadingWatch& watch) {
+  const auto status = child.wait(SteadyTime::max());
+  if (!status) return complain("the reading process was lost");
+  if (*status >= 0) return *status;
+  discard(watch.output());
+  return complain("the reading process was ended by signal " + std::to_string(-*status));
 }
 
 // nullopt: it hangs.
-std::optional<int> await(const Child& child, const EndSignals& signals, std::chrono::milliseconds budget) {
-  unsigned long steps = child.watch.steps();
+std::optional<int> await(Child& child, const ReadingWatch& watch, const EndSignals& signals,
+                         std::chrono::milliseconds budget) {
+  unsigned long steps = watch.steps();
   for (;;) {
-    std::array<pollfd, 2> sources = {{{child.handle.get(), POLLIN, 0}, {signals.fd(), POLLIN, 0}}};
-    const int wait = child.watch.is_done() ? -1 : static_cast<int>(budget.count());
+    std::array<pollfd, 2> sources = {{{child.handle(), POLLIN, 0}, {signals.fd(), POLLIN, 0}}};
+    const int wait = watch.is_done() ? -1 : static_cast<int>(budget.count());
     const int ready = ::poll(sources.data(), sources.size(), wait);
     if (ready < 0 && errno != EINTR) return complain("the reading process cannot be watched");
     if (const int signal = signals.take(); signal != 0) {
-      end(child);
-      discard(child.watch.output());
+      child.kill();
+      discard(watch.output());
       return kSignalled + signal;
     }
-    if (ready > 0) return status_of(child);
-    const unsigned long now = child.watch.steps();
-    if (ready == 0 && now == steps && !child.watch.is_done()) return std::nullopt;
+    if (ready > 0) return status_of(child, watch);
+    const unsigned long now = watch.steps();
+    if (ready == 0 && now == steps && !watch.is_done()) return std::nullopt;
     steps = now;
   }
-}
-
-// In the child: it may not outlive its parent, or it would write what nobody waits for.
-[[noreturn]] void work_as_child(const std::function<int(ReadingWatch&)>& work, ReadingWatch& watch, pid_t parent) {
-  constexpr int kOrphaned = 1;
-  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent) ::_exit(kOrphaned);
-  const int code = work(watch);
-  std::fflush(nullptr);
-  ::_exit(code);
 }
 
 }  // namespace
 
 int run_watched(const std::function<int(ReadingWatch&)>& work, std::chrono::milliseconds budget) {
   const EndSignals signals;
-  const pid_t parent = ::getpid();
   std::vector<std::string> skipped;
   while (skipped.size() <= kMaxHung) {
     ReadingWatch watch(skipped);
-    const pid_t pid = ::fork();
-    if (pid < 0) return complain("the reading process could not be started");
-    if (pid == 0) work_as_child(work, watch, parent);
-    const Fd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-    const Child child{pid, handle, watch};
-    const auto code = handle.valid() ? await(child, signals, budget) : status_of(child);
+    const auto pid = fork_child([&] {
+      const int code = work(watch);
+      std::fflush(nullptr);
+      return code;
+    });
+    if (!pid) return complain("the reading process could not be started");
+    Child child(*pid);
+    const auto code = child.handle() >= 0 ? await(child, watch, signals, budget) : status_of(child, watch);
     if (code) return *code;
     const std::string path = watch.last_path();
     complain(printable(path) + " did not answer; reading again without it");
-    ::kill(pid, SIGKILL);
-    ::waitpid(pid, nullptr, WNOHANG);
     skipped.push_back(part_of(path));
   }
   return complain("too much of this machine does not answer");

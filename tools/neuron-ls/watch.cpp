@@ -21,6 +21,8 @@
 namespace neuron::ls {
 namespace {
 
+using Reader = BackgroundReader<Shown>;
+
 sigset_t watched_signals() {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -56,8 +58,8 @@ std::size_t terminal_rows() {
 // One watch: what was seen last, and how it is shown.
 class Watch {
  public:
-  Watch(const WatchPlan& plan, std::unique_ptr<Worker> worker, Fd signals, Fd timer)
-      : plan_(plan), worker_(std::move(worker)), signals_(std::move(signals)), timer_(std::move(timer)) {}
+  Watch(const WatchPlan& plan, std::unique_ptr<Reader> reader, Fd signals, Fd timer)
+      : plan_(plan), reader_(std::move(reader)), signals_(std::move(signals)), timer_(std::move(timer)) {}
 
   int run();
 
@@ -75,7 +77,7 @@ class Watch {
   [[nodiscard]] int finish(int code);
 
   const WatchPlan& plan_;
-  std::unique_ptr<Worker> worker_;
+  std::unique_ptr<Reader> reader_;
   Fd signals_;
   Fd timer_;
   Shown last_;
@@ -85,16 +87,16 @@ class Watch {
 };
 
 int Watch::run() {
-  worker_->start();
+  reader_->request();
   std::array<pollfd, 3> sources = {
-      {{signals_.get(), POLLIN, 0}, {timer_.get(), POLLIN, 0}, {worker_->ready_fd(), POLLIN, 0}}};
+      {{signals_.get(), POLLIN, 0}, {timer_.get(), POLLIN, 0}, {reader_->ready_fd(), POLLIN, 0}}};
   for (;;) {
     if (::poll(sources.data(), sources.size(), -1) < 0 && errno != EINTR) return finish(EXIT_FAILURE);
     Next next = Next::go_on;
     if ((sources[0].revents & POLLIN) != 0) next = on_signal();
     if (next == Next::go_on && (sources[1].revents & POLLIN) != 0) next = on_tick();
     if (next == Next::go_on && (sources[2].revents & POLLIN) != 0) {
-      if (auto shown = worker_->take()) next = on_shown(*std::move(shown));
+      if (auto shown = reader_->take()) next = on_shown(*std::move(shown));
     }
     if (next == Next::end) return finish(EXIT_SUCCESS);
     if (next == Next::fail) return finish(EXIT_FAILURE);
@@ -112,8 +114,8 @@ Watch::Next Watch::on_signal() {
 Watch::Next Watch::on_tick() {
   std::uint64_t ticks = 0;
   (void)!::read(timer_.get(), &ticks, sizeof ticks);
-  if (!worker_->is_busy()) {
-    worker_->start();
+  if (!reader_->is_busy()) {
+    reader_->request();
     return Next::go_on;
   }
   return on_screen_ ? draw("; the machine is slow to answer") : Next::go_on;
@@ -167,8 +169,8 @@ void Watch::leave_screen() {
 // archive, is removed only when the program ends as a whole.
 void Watch::await_look() {
   constexpr int kPatienceMs = 500;
-  pollfd ready{worker_->ready_fd(), POLLIN, 0};
-  while (worker_->is_busy() && ::poll(&ready, 1, kPatienceMs) < 0 && errno == EINTR) {
+  pollfd ready{reader_->ready_fd(), POLLIN, 0};
+  while (reader_->is_busy() && ::poll(&ready, 1, kPatienceMs) < 0 && errno == EINTR) {
   }
 }
 
@@ -176,7 +178,7 @@ int Watch::finish(int code) {
   leave_screen();
   await_look();
   // A look that hangs in the driver can not be joined, and nothing of it matters any more.
-  if (worker_->is_busy()) std::_Exit(code);
+  if (reader_->is_busy()) std::_Exit(code);
   return code;
 }
 
@@ -197,11 +199,11 @@ Result<Fd> open_timer(std::chrono::milliseconds interval) {
   return fd;
 }
 
-Result<int> watch_with(const WatchPlan& plan, Worker::Look look) {
+Result<int> watch_with(const WatchPlan& plan, std::function<Shown()> look) {
   TRY_ASSIGN(Fd signals, open_signals());
   TRY_ASSIGN(Fd timer, open_timer(plan.interval));
-  TRY_ASSIGN(auto worker, Worker::open(std::move(look)));
-  return Watch(plan, std::move(worker), std::move(signals), std::move(timer)).run();
+  TRY_ASSIGN(auto reader, Reader::open(std::move(look)));
+  return Watch(plan, std::move(reader), std::move(signals), std::move(timer)).run();
 }
 
 }  // namespace
@@ -211,7 +213,7 @@ void block_watch_signals() {
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
 }
 
-int watch(const WatchPlan& plan, Worker::Look look) {
+int watch(const WatchPlan& plan, std::function<Shown()> look) {
   ::signal(SIGPIPE, SIG_IGN);
   const auto code = watch_with(plan, std::move(look));
   if (code) return *code;

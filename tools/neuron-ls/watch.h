@@ -1,10 +1,18 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <string>
 
-#include "tools/neuron-ls/worker.h"
+#include "agent/base/background_reader.h"
 
 namespace neuron::ls {
+
+// What one look at the node gave to show. Passive data.
+struct Shown {
+  std::string text;       // "" when there is nothing to list
+  std::string complaint;  // for stderr, with line ends: why there is nothing, or what is unknown
+};
 
 // Where and how a watch shows what it sees. Passive data.
 struct WatchPlan {
@@ -18,7 +26,7 @@ struct WatchPlan {
 // reason on stderr. SIGPIPE is ignored from then on. On a terminal the last text stays when the screen is given back.
 // The three signals, SIGTSTP and SIGWINCH must be blocked by the caller before any thread exists (block_watch_signals).
 // A look under way is waited for, half a second at most; one that hangs does not return, but the process ends.
-[[nodiscard]] int watch(const WatchPlan& plan, Worker::Look look);
+[[nodiscard]] int watch(const WatchPlan& plan, std::function<Shown()> look);
 
 void block_watch_signals();
 

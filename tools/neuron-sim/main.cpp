@@ -8,12 +8,10 @@
 #include "neuron_version.h"
 #include "tools/neuron-sim/fault_keys.h"
 #include "tools/neuron-sim/faults.h"
+#include "tools/neuron-sim/kubelet/command.h"
 #include "tools/neuron-sim/load_command.h"
 #include "tools/neuron-sim/node_command.h"
 #include "tools/neuron-sim/show_command.h"
-#ifdef NEURON_SIM_WITH_KUBELET
-#include "tools/neuron-sim/kubelet/command.h"
-#endif
 
 namespace neuron::sim {
 namespace {
@@ -77,9 +75,7 @@ int run(int argc, char** argv) {
   add_set_command(app, set);
   add_load_command(app, command_exit);
   add_show_command(app, command_exit);
-#ifdef NEURON_SIM_WITH_KUBELET
   add_kubelet_command(app, command_exit);
-#endif
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "agent/base/file_text.h"
+
 namespace neuron::sim {
 
 namespace fs = std::filesystem;
@@ -103,11 +105,8 @@ void TreeWriter::file(std::string_view path, std::string_view text, mode_t mode)
   const Fd fd = open_for_writing(name);
   if (!fd.valid()) return note_failure(errno, name);
   const auto size = static_cast<off_t>(text.size());
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd.get(), text.data(), text.size());
-    if (written < 0) return note_failure(errno, name);
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (const auto written = write_all(fd.get(), text, name); !written)
+    return note_failure(written.error().os_errno, name);
   // Cut at the end instead of O_TRUNC at the start: ext4 answers that with a flush of each file.
   if (::ftruncate(fd.get(), size) != 0 || ::fchmod(fd.get(), mode) != 0) note_failure(errno, name);
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/base/fd.h"
+#include "agent/base/file_text.h"
 #include "neuron_version.h"
 
 namespace neuron::sim {
@@ -66,9 +67,7 @@ Result<void> record_plan(const std::string& dir, const std::string& line) {
   if (!folder.valid()) return fail(error_from_errno(errno, dir + "/" + kOwnFolder));
   const Fd file(::openat(folder.get(), kNewName, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (!file.valid()) return fail(error_from_errno(errno, name_in(dir)));
-  const ssize_t count = ::write(file.get(), line.data(), line.size());
-  if (count != static_cast<ssize_t>(line.size()))
-    return fail(error_from_errno(count < 0 ? errno : ENOSPC, name_in(dir)));
+  TRY(write_all(file.get(), line, name_in(dir)));
   if (::renameat(folder.get(), kNewName, folder.get(), kName) != 0) {
     return fail(error_from_errno(errno, name_in(dir)));
   }

@@ -60,8 +60,8 @@ class Loop {
   }
 
   void on_sample() {
-    const MomentPtr moment = sampler_.take();
-    if (moment == nullptr) return;
+    const auto moment = sampler_.take();
+    if (!moment) return;
     last_sample_ = steady_clock::now();
     if (state_.paused) return;
     model_ = make_view_model(*moment);

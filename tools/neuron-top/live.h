@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "agent/base/result.h"
-#include "tools/neuron-top/sampler.h"
+#include "tools/neuron-top/moment.h"
 #include "tools/neuron-top/terminal.h"
 #include "tools/render/style.h"
 

@@ -112,7 +112,7 @@ Result<std::unique_ptr<Sampler>> start_sampler(const Options& options, const std
   settings.kubelet_socket += "/pod-resources/kubelet.sock";
   TRY_ASSIGN(auto opened, Collector::open(std::move(settings)));
   const std::shared_ptr<Collector> collector = std::move(opened);
-  return Sampler::start([collector](const model::UsageRequest& request) { return collector->collect(request); });
+  return Sampler::open([collector](const model::UsageRequest& request) { return collector->collect(request); });
 }
 
 Result<void> show(const Options& options, render::Style style, Sampler& sampler, int signals) {

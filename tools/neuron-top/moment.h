@@ -1,9 +1,9 @@
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "agent/base/background_reader.h"
 #include "agent/core/usage_rates.h"
 #include "agent/model/allocation.h"
 #include "agent/model/host_scan.h"
@@ -11,7 +11,7 @@
 
 namespace neuron::top {
 
-// Everything that was read of a machine up to one moment. Passive, comparable; immutable once shared.
+// Everything that was read of a machine up to one moment. Passive, comparable.
 struct Moment {
   model::HostScan scan;                 // assessed (agent/health/assess.h)
   model::UsageSample sample;            // the newest
@@ -20,6 +20,6 @@ struct Moment {
   std::string no_pods;  // why the kubelet could not tell, in a few words; "not asked for" without --pods; "" = told
 };
 
-using MomentPtr = std::shared_ptr<const Moment>;
+using Sampler = BackgroundReader<Moment, model::UsageRequest>;
 
 }  // namespace neuron::top

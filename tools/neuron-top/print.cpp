@@ -90,12 +90,12 @@ class Printer {
   History history_;
 };
 
-// The next sample; null when a signal came instead.
-Result<MomentPtr> next(const Options& options, Sampler& sampler, int signals) {
+// The next sample; nullopt when a signal came instead.
+Result<std::optional<Moment>> next(const Options& options, Sampler& sampler, int signals) {
   sampler.request(request_of(options));
   switch (wait(sampler.ready_fd(), signals, steady_clock::now() + kPatience)) {
     case Woken::signal:
-      return MomentPtr();
+      return std::nullopt;
     case Woken::late:
       return fail(ErrorCode::deadline_exceeded, "the machine did not answer in 10 s; is the Neuron driver stuck?");
     case Woken::ready:
@@ -111,8 +111,8 @@ Result<void> print_samples(const Options& options, render::Style style, int colu
   const int count = options.count > 0 ? options.count : options.json && !options.once ? -1 : 1;
   auto due = steady_clock::now();
   for (int sample = options.no_wait ? 1 : 0; count < 0 || sample <= count; ++sample) {
-    TRY_ASSIGN(const MomentPtr moment, next(options, sampler, signals));
-    if (moment == nullptr) return {};
+    TRY_ASSIGN(const auto moment, next(options, sampler, signals));
+    if (!moment) return {};
     if (sample > 0) {  // sample 0 is what the rates of the first picture start from
       TRY_ASSIGN(const bool go_on, printer.print(*moment));
       if (!go_on) return {};

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "tools/neuron-top/moment.h"
 #include "tools/neuron-top/options.h"
-#include "tools/neuron-top/sampler.h"
 #include "tools/render/style.h"
 
 namespace neuron::top {

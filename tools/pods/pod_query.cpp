@@ -4,21 +4,21 @@
 
 #include <cerrno>
 
-#include "agent/base/helper_process.h"
+#include "agent/base/child_process.h"
 #include "tools/pods/pod_lines.h"
 
 namespace neuron::pods {
 
 Result<std::vector<model::Allocation>> query_pods_with(const std::string& program, const std::string& socket,
                                                        std::chrono::milliseconds deadline) {
-  const auto answer = run_helper({program, socket, std::to_string(deadline.count())}, deadline, kMaxAnswerBytes);
-  if (!answer && answer.error().code == ErrorCode::deadline_exceeded) {
+  TRY_ASSIGN(const ChildOutcome answer,
+             run_program({program, socket, std::to_string(deadline.count())}, deadline, kMaxAnswerBytes));
+  if (answer.end == ChildOutcome::End::out_of_time) {
     return fail(ErrorCode::deadline_exceeded, "the kubelet did not answer in time (" + socket + ")");
   }
-  if (!answer) return fail(answer.error());
-  if (answer->is_cut) return fail(ErrorCode::data_corrupt, "neuron-pods: its answer is too long");
-  if (!answer->output.empty()) return parse_pod_lines(answer->output);
-  const std::string complaint = complaint_of(*answer);
+  if (answer.end == ChildOutcome::End::cut) return fail(ErrorCode::data_corrupt, "neuron-pods: its answer is too long");
+  if (!answer.output.empty()) return parse_pod_lines(answer.output);
+  const std::string complaint = complaint_of(answer);
   return fail(ErrorCode::unavailable, complaint.empty() ? "neuron-pods ended without an answer" : complaint);
 }
 

@@ -10,15 +10,6 @@ using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
-const allocator::NodeTopology& trn1() {  // 2 cores per device
-  static const allocator::NodeTopology kTopology = topology_of("trn1.32xlarge");
-  return kTopology;
-}
-const allocator::NodeTopology& trn2() {  // 4 cores per device
-  static const allocator::NodeTopology kTopology = topology_of("trn2.48xlarge");
-  return kTopology;
-}
-
 TEST(ChooseCores, OneCoreOfAnEmptyNode) {
   EXPECT_THAT(allocator::choose_cores(trn1(), ask(range_of(0, 32), 1)).ids, ElementsAre(0));
 }

@@ -10,19 +10,6 @@ using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
-const allocator::NodeTopology& trn1() {
-  static const allocator::NodeTopology kTopology = topology_of("trn1.32xlarge");
-  return kTopology;
-}
-const allocator::NodeTopology& trn2() {
-  static const allocator::NodeTopology kTopology = topology_of("trn2.48xlarge");
-  return kTopology;
-}
-const allocator::NodeTopology& inf2() {
-  static const allocator::NodeTopology kTopology = topology_of("inf2.48xlarge");
-  return kTopology;
-}
-
 TEST(ChooseDevices, EmptyNodeGivesTheFirstAlignedGroup) {
   for (const allocator::NodeTopology* topology : {&trn1(), &trn2()}) {
     for (const int size : {1, 4, 8, 16}) {

@@ -12,15 +12,6 @@ using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAreArray;
 using Ids = std::vector<int>;
 
-const allocator::NodeTopology& trn1() {
-  static const allocator::NodeTopology kTopology = topology_of("trn1.32xlarge");
-  return kTopology;
-}
-const allocator::NodeTopology& trn2() {
-  static const allocator::NodeTopology kTopology = topology_of("trn2.48xlarge");
-  return kTopology;
-}
-
 std::vector<std::string> names(const allocator::NodeTopology& topology, const std::vector<int>& ids) {
   std::vector<std::string> found;
   for (const int id : ids) found.push_back(topology.efas[static_cast<std::size_t>(id)].name);

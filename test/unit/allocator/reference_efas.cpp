@@ -1,4 +1,4 @@
-// The EFA rules of allocator_reference.h.
+// The EFA rules of reference.h.
 #include <algorithm>
 #include <map>
 #include <set>

@@ -38,7 +38,7 @@ TEST_P(EveryType, HasWhatItsCountsSay) {
   EXPECT_GT(type().vcpus, 0);
   if (!type().family) return;
   EXPECT_EQ(type().physical_cores_per_device % type().default_lnc, 0);
-  EXPECT_GT(type().memory_bytes_per_device, 0U);
+  EXPECT_GT(core::family_facts(*type().family).memory_bytes, 0U);
 }
 
 TEST_P(EveryType, NeighboursAreMutualAndNotOneself) {

@@ -71,6 +71,19 @@ inline allocator::NodeTopology topology_of(const std::string& type_name) {
   return allocator::make_topology(scan_of(type_name));
 }
 
+inline const allocator::NodeTopology& trn1() {  // 2 cores per device
+  static const allocator::NodeTopology kTopology = topology_of("trn1.32xlarge");
+  return kTopology;
+}
+inline const allocator::NodeTopology& trn2() {  // 4 cores per device
+  static const allocator::NodeTopology kTopology = topology_of("trn2.48xlarge");
+  return kTopology;
+}
+inline const allocator::NodeTopology& inf2() {
+  static const allocator::NodeTopology kTopology = topology_of("inf2.48xlarge");
+  return kTopology;
+}
+
 inline std::vector<int> range_of(int first, int count) {
   std::vector<int> ids;
   for (int i = 0; i < count; ++i) ids.push_back(first + i);

@@ -5,11 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <csignal>
-
-#include "agent/host/fabric_probe_child.h"
 
 namespace neuron::host {
 namespace {
@@ -137,55 +134,6 @@ TEST(FabricAnswer, NicBehindADomain) {
   EXPECT_EQ(nic_of_domain("rdmap79s0-rdm"), "rdmap79s0");
   EXPECT_EQ(nic_of_domain("rdmap79s0-dgrm"), "rdmap79s0");
   EXPECT_EQ(nic_of_domain("lo"), "lo");
-}
-
-TEST(FabricProbeChild, SaysBothThingsApart) {
-  const ChildOutcome outcome = run_in_child(
-      [](int output) {
-        std::fputs("to stdout\n", stdout);
-        std::fflush(stdout);
-        return write_all(output, "result") ? 3 : 4;
-      },
-      kPlenty, 1024);
-  EXPECT_EQ(outcome.end, ChildOutcome::End::exited);
-  EXPECT_EQ(outcome.status, 3);
-  EXPECT_EQ(outcome.output, "result");
-  EXPECT_EQ(outcome.errors, "to stdout\n");
-}
-
-TEST(FabricProbeChild, OutputIsBoundedAndNobodyBlocks) {
-  const ChildOutcome outcome =
-      run_in_child([](int output) { return write_all(output, std::string(1U << 20U, 'x')) ? 0 : 1; }, kPlenty, 1000);
-  EXPECT_EQ(outcome.end, ChildOutcome::End::exited);
-  EXPECT_EQ(outcome.status, 0);
-  EXPECT_THAT(outcome.output, SizeIs(1000));
-}
-
-// A grandchild may hold the pipes open; the child's end is what counts.
-TEST(FabricProbeChild, GrandchildDoesNotHoldUsUp) {
-  const ChildOutcome outcome = run_in_child(
-      [](int output) {
-        if (::fork() == 0) {
-          ::alarm(30);
-          for (;;) ::pause();
-        }
-        return write_all(output, "done") ? 0 : 1;
-      },
-      kPlenty, 1000);
-  EXPECT_EQ(outcome.end, ChildOutcome::End::exited);
-  EXPECT_EQ(outcome.output, "done");
-}
-
-TEST(FabricProbeChild, WhatWasSaidBeforeTheEndOfTheBudgetIsKept) {
-  const ChildOutcome outcome = run_in_child(
-      [](int output) {
-        static_cast<void>(write_all(output, "half"));
-        for (;;) ::pause();
-        return 0;
-      },
-      1s, 1000);
-  EXPECT_EQ(outcome.end, ChildOutcome::End::out_of_time);
-  EXPECT_EQ(outcome.output, "half");
 }
 
 }  // namespace

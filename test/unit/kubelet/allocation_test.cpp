@@ -229,16 +229,6 @@ TEST(PreferenceTest, AnErrorFailsThePodAndLeaksWhatWasTaken) {
   EXPECT_THAT(node.kubelet->admit(pod_of("b", {{kChip, 4}})).error().message, HasSubstr("Requested: 4, Available: 2"));
 }
 
-TEST(PreferenceTest, WithTheLeakFixedNothingStaysTaken) {
-  KubeletOptions options;
-  options.bugs.preferred_error_leaks = false;
-  Node node(4, 2, refuses_preference(), options);
-  PodSpec pod = pod_of("a", {{kChip, 3}});
-  pod.containers[0].numa_affinity = std::set<int>{1};
-  ASSERT_FALSE(node.kubelet->admit(pod).has_value());
-  EXPECT_EQ(node.kubelet->resource_view(kChip).in_use, 0);
-}
-
 TEST(NumaPolicyTest, SingleNumaNodeAlignsOrRefuses) {
   KubeletOptions options;
   options.numa_policy = NumaPolicy::single_numa_node;

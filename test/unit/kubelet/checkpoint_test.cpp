@@ -8,7 +8,6 @@
 #include <fstream>
 
 #include "test/unit/kubelet/test_plugin.h"
-#include "tools/neuron-sim/kubelet/base64.h"
 
 namespace neuron::sim {
 namespace {
@@ -88,25 +87,6 @@ TEST(CheckpointTest, FilesThatCannotBeReadOrWritten) {
   EXPECT_EQ(read_checkpoint(dir.path() + "/none").error().code, ErrorCode::not_found);
   EXPECT_FALSE(read_checkpoint(dir.path()).has_value());
   EXPECT_FALSE(write_checkpoint(dir.path() + "/none/file", {}).has_value());
-}
-
-TEST(Base64Test, IsTheStandardAlphabetWithPadding) {
-  EXPECT_EQ(base64_encode(""), "");
-  EXPECT_EQ(base64_encode("f"), "Zg==");
-  EXPECT_EQ(base64_encode("fo"), "Zm8=");
-  EXPECT_EQ(base64_encode("foo"), "Zm9v");
-  EXPECT_EQ(base64_encode("\xfb\xff"), "+/8=");
-  for (std::size_t size = 0; size < 40; ++size) {
-    std::string bytes;
-    for (std::size_t i = 0; i < size; ++i) bytes += static_cast<char>(i * 37 + size);
-    EXPECT_EQ(base64_decode(base64_encode(bytes)), bytes);
-  }
-}
-
-TEST(Base64Test, RefusesForeignText) {
-  EXPECT_FALSE(base64_decode("Zg=").has_value());
-  EXPECT_FALSE(base64_decode("Z===").has_value());
-  EXPECT_FALSE(base64_decode("Zm9\n").has_value());
 }
 
 }  // namespace

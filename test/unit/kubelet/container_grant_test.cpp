@@ -12,11 +12,6 @@ using ::testing::IsEmpty;
 v1beta1::ContainerAllocateResponse response(const std::string& value) {
   v1beta1::ContainerAllocateResponse out;
   (*out.mutable_envs())["CORES"] = value;
-  (*out.mutable_annotations())["note"] = value;
-  auto* mount = out.add_mounts();
-  mount->set_container_path("/opt");
-  mount->set_host_path("/opt/" + value);
-  mount->set_read_only(true);
   return out;
 }
 
@@ -25,8 +20,6 @@ TEST(ContainerGrantTest, EqualAnswersAreNoConflict) {
   merge_response(grant, "a", response("0-3"));
   merge_response(grant, "b", response("0-3"));
   EXPECT_THAT(grant.conflicts, IsEmpty());
-  EXPECT_EQ(grant.mounts.size(), 1U);
-  EXPECT_TRUE(grant.mounts[0].read_only);
 }
 
 TEST(ContainerGrantTest, ADifferentSecondAnswerIsRecordedAndIgnored) {
@@ -34,11 +27,7 @@ TEST(ContainerGrantTest, ADifferentSecondAnswerIsRecordedAndIgnored) {
   merge_response(grant, "a", response("0-3"));
   merge_response(grant, "b", response("4-7"));
   EXPECT_EQ(grant.env.at("CORES"), "0-3");
-  EXPECT_EQ(grant.annotations.at("note"), "0-3");
-  EXPECT_EQ(grant.mounts[0].host_path, "/opt/0-3");
-  EXPECT_THAT(grant.conflicts, ElementsAre("env CORES: \"0-3\" stays, b wanted \"4-7\"",
-                                           "mount /opt: host path /opt/0-3 stays, b wanted /opt/4-7",
-                                           "annotation note: \"0-3\" stays, b wanted \"4-7\""));
+  EXPECT_THAT(grant.conflicts, ElementsAre("env CORES: \"0-3\" stays, b wanted \"4-7\""));
 }
 
 TEST(ContainerGrantTest, ReadingOrderIsByNumberThenText) {

@@ -1,16 +1,13 @@
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 #include <thread>
 
 #include "test/unit/kubelet/test_plugin.h"
-#include "tools/neuron-sim/kubelet/rate_limit.h"
 
 namespace neuron::sim::test {
 namespace {
 
-using ::testing::HasSubstr;
 constexpr const char* kChip = "example.com/chip";
 
 struct Node {
@@ -72,12 +69,10 @@ TEST(PodResourcesTest, ShowsInitContainersOnlyWhenTheyStay) {
   EXPECT_EQ(answer.pod_resources(0).containers(1).name(), "proxy");
 }
 
-TEST(PodResourcesTest, ListFreesTheDevicesOfEndedPodsButGetDoesNot) {
+TEST(PodResourcesTest, ListFreesTheDevicesOfEndedPodsButAllocatableDoesNot) {
   Node node(numbered_devices(2));
   ASSERT_TRUE(node.kubelet->admit(pod_of("a", {{kChip, 2}})).has_value());
   ASSERT_TRUE(node.kubelet->remove("a").has_value());
-  v1::GetPodResourcesResponse one;
-  EXPECT_THAT(node.caller.get("a", "default", one).error_message(), HasSubstr("pod a in namespace default not found"));
   v1::AllocatableResourcesResponse allocatable;
   ASSERT_TRUE(node.caller.allocatable(allocatable).ok());
   EXPECT_EQ(node.kubelet->resource_view(kChip).in_use, 2);
@@ -86,17 +81,6 @@ TEST(PodResourcesTest, ListFreesTheDevicesOfEndedPodsButGetDoesNot) {
   EXPECT_EQ(all.pod_resources_size(), 0);
   EXPECT_EQ(node.kubelet->resource_view(kChip).in_use, 0);
   EXPECT_EQ(node.kubelet->list_calls(), 1);
-}
-
-TEST(PodResourcesTest, GetFindsOnePod) {
-  Node node(numbered_devices(2));
-  PodSpec pod = pod_of("a", {{kChip, 1}});
-  pod.ns = "team";
-  ASSERT_TRUE(node.kubelet->admit(pod).has_value());
-  v1::GetPodResourcesResponse answer;
-  ASSERT_TRUE(node.caller.get("a", "team", answer).ok());
-  EXPECT_EQ(answer.pod_resources().containers(0).devices_size(), 1);
-  EXPECT_FALSE(node.caller.get("a", "default", answer).ok());
 }
 
 TEST(PodResourcesTest, AllocatableCountsHealthyDevices) {
@@ -108,28 +92,6 @@ TEST(PodResourcesTest, AllocatableCountsHealthyDevices) {
   ASSERT_EQ(answer.devices_size(), 2);
   EXPECT_EQ(answer.devices(0).device_ids(0), "0");
   EXPECT_EQ(answer.devices(1).device_ids(0), "0");
-}
-
-TEST(PodResourcesTest, LimitsTheRate) {
-  KubeletOptions options;
-  options.rate_limit = RateLimit{0, 2};  // two calls, never another
-  KubeletTest kubelet(options);
-  PodResourcesCaller caller(*kubelet);
-  v1::ListPodResourcesResponse answer;
-  EXPECT_TRUE(caller.list(answer).ok());
-  EXPECT_TRUE(caller.list(answer).ok());
-  const grpc::Status third = caller.list(answer);
-  EXPECT_EQ(third.error_code(), grpc::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(third.error_message(), "rejected by rate limit");
-}
-
-TEST(PodResourcesTest, TheBucketRefills) {
-  TokenBucket bucket(RateLimit{10, 1});
-  const SteadyTime start{};
-  EXPECT_TRUE(bucket.take(start));
-  EXPECT_FALSE(bucket.take(start + std::chrono::milliseconds(50)));
-  EXPECT_TRUE(bucket.take(start + std::chrono::milliseconds(200)));
-  EXPECT_TRUE(TokenBucket(std::nullopt).take(start));
 }
 
 TEST(PodResourcesFaultTest, AnswersAnError) {
@@ -154,10 +116,9 @@ TEST(PodResourcesFaultTest, AnswersGarbageUntilHealed) {
   KubeletTest kubelet(with_fault(PodResourcesFault::garbage));
   v1::ListPodResourcesResponse list;
   v1::AllocatableResourcesResponse allocatable;
-  v1::GetPodResourcesResponse one;
   PodResourcesCaller caller(*kubelet);
   // What gRPC C++ 1.51 makes of bytes it cannot parse; a service that is not there has an empty text.
-  for (const grpc::Status& status : {caller.list(list), caller.allocatable(allocatable), caller.get("a", "b", one)}) {
+  for (const grpc::Status& status : {caller.list(list), caller.allocatable(allocatable)}) {
     EXPECT_EQ(status.error_code(), grpc::UNIMPLEMENTED);
     EXPECT_EQ(status.error_message(), "No message returned for unary request");
   }

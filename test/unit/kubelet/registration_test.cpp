@@ -148,27 +148,6 @@ TEST(RegistrationTest, TheEndOfTheOldStreamDropsTheNewClient) {
   EXPECT_TRUE(back);
 }
 
-TEST(RegistrationTest, WithTheRaceFixedTheNewClientStays) {
-  KubeletOptions options;
-  options.bugs.reregistration_race = false;
-  std::atomic<bool> ended = false;
-  options.on_event = [&](const std::string& line) {
-    if (line.starts_with("ListAndWatch of")) ended = true;
-  };
-  KubeletTest kubelet(options);
-  TestPlugin old_instance(*kubelet, kResource, "old.sock", numbered_devices(4));
-  ASSERT_TRUE(old_instance.register_plugin().ok());
-  ASSERT_TRUE(kubelet.reaches(kResource, 4));
-  TestPlugin new_instance(*kubelet, kResource, "new.sock", numbered_devices(3));
-  ASSERT_TRUE(new_instance.register_plugin().ok());
-  ASSERT_TRUE(kubelet.reaches(kResource, 3));
-  old_instance.end_streams();
-  new_instance.set_devices(numbered_devices(2));
-  ASSERT_TRUE(kubelet.reaches(kResource, 2));
-  ASSERT_TRUE(kubelet->wait_for([&] { return kubelet->capacity(kResource) == 2; }, kPatience));
-  EXPECT_EQ(new_instance.open_streams(), 1);
-}
-
 TEST(RegistrationTest, TwoLiveStreamsReplaceEachOthersLists) {
   KubeletTest kubelet;
   TestPlugin first(*kubelet, kResource, "a.sock", numbered_devices(4));

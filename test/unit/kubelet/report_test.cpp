@@ -59,7 +59,6 @@ TEST(ReportTest, EverythingThatCanGoWrongIsShown) {
   ContainerGrant odd;
   odd.name = "main";
   odd.devices = {{"/dev/a", "/host/dev/a", "r"}};
-  odd.mounts = {{"/opt", "/srv", true}};
   odd.cdi_names = {"aws.amazon.com/neuron=0"};
   odd.conflicts = {"env A: \"1\" stays, b wanted \"2\""};
   odd.unserved = {"example.com/x"};
@@ -69,7 +68,6 @@ TEST(ReportTest, EverythingThatCanGoWrongIsShown) {
             "    example.com/x  never registered: admitted without it\n"
             "    devices (r)    /dev/a\n"
             "    from host      /host\n"
-            "    mount (ro)     /opt=/srv\n"
             "    CDI            aws.amazon.com/neuron=0\n"
             "    conflict       env A: \"1\" stays, b wanted \"2\"\n"
             "    not started    core 0 is busy\n");

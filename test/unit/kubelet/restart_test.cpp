@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "test/unit/kubelet/test_plugin.h"
+#include "test/unit/kubelet/chips_node.h"
 #include "tools/neuron-sim/kubelet/checkpoint.h"
 
 namespace neuron::sim::test {
@@ -18,23 +18,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-constexpr const char* kChip = "example.com/chip";
-constexpr const char* kNic = "example.com/nic";
-
-struct Node {
-  explicit Node(KubeletOptions options = {})
-      : kubelet(std::move(options)), chips(*kubelet, kChip, "chip-1.sock", numbered_devices(4)) {
-    EXPECT_TRUE(chips.register_plugin().ok());
-    EXPECT_TRUE(kubelet.reaches(kChip, 4));
-  }
-  KubeletTest kubelet;
-  TestPlugin chips;
-};
 
 TEST(RestartTest, WipesSocketsAndWaitsForPluginsToComeBack) {
-  Node node;
+  Node node(4);
   ASSERT_TRUE(node.kubelet->restart().has_value());
-  EXPECT_FALSE(std::filesystem::exists(node.kubelet->device_plugin_dir() + "/chip-1.sock"));
+  EXPECT_FALSE(std::filesystem::exists(node.kubelet->device_plugin_dir() + "/chip.sock"));
   EXPECT_TRUE(node.chips.wait_for([&] { return node.chips.open_streams() == 0; }));
   EXPECT_EQ(node.kubelet->allocatable(kChip), 0);
   EXPECT_EQ(node.kubelet->capacity(kChip), 0);
@@ -45,7 +33,7 @@ TEST(RestartTest, WipesSocketsAndWaitsForPluginsToComeBack) {
 }
 
 TEST(RestartTest, RunningContainersKeepTheirDevices) {
-  Node node;
+  Node node(4);
   const auto before = node.kubelet->admit(pod_of("a", {{kChip, 2}}));
   ASSERT_TRUE(before.has_value());
   ASSERT_TRUE(node.kubelet->restart().has_value());
@@ -61,14 +49,14 @@ TEST(RestartTest, RunningContainersKeepTheirDevices) {
 }
 
 TEST(RestartTest, PodsInTheGapAreRefused) {
-  Node node;
+  Node node(4);
   ASSERT_TRUE(node.kubelet->restart().has_value());
   EXPECT_THAT(node.kubelet->admit(pod_of("a", {{kChip, 1}})).error().message,
               HasSubstr("no healthy devices present; cannot allocate unhealthy devices example.com/chip"));
 }
 
 TEST(RestartTest, AnUnreadableCheckpointForgetsAllocations) {
-  Node node;
+  Node node(4);
   ASSERT_TRUE(node.kubelet->admit(pod_of("a", {{kChip, 2}})).has_value());
   node.kubelet->go_down();
   std::ofstream(node.kubelet->checkpoint_path()) << "{\"Data\":";
@@ -112,7 +100,7 @@ TEST(RestartTest, AKubeletThatEndsBetweenTwoAllocatesRefusesThePod) {
       EXPECT_TRUE(std::exchange(kubelet, nullptr)->restart().has_value());
     }
   };
-  Node node(options);
+  Node node(4, 0, {}, options);
   kubelet = &*node.kubelet;
   EXPECT_FALSE(node.kubelet->admit(pod_of("a", {{kChip, 1}})).has_value());
   EXPECT_EQ(node.kubelet->resource_view(kChip).in_use, 0);
@@ -179,7 +167,7 @@ TEST(CheckpointFileTest, AListInBetweenWritesHalfAContainer) {
 }
 
 TEST(CheckpointFileTest, ARefusedContainerIsNotWritten) {
-  Node node;
+  Node node(4);
   TestPlugin nics(*node.kubelet, kNic, "nic.sock", numbered_devices(1));
   ASSERT_TRUE(nics.register_plugin().ok());
   ASSERT_TRUE(node.kubelet.reaches(kNic, 1));

@@ -288,16 +288,6 @@ grpc::Status PodResourcesCaller::allocatable(v1::AllocatableResourcesResponse& a
   return stub_->GetAllocatableResources(&context, {}, &answer);
 }
 
-grpc::Status PodResourcesCaller::get(const std::string& pod, const std::string& ns,
-                                     v1::GetPodResourcesResponse& answer) {
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + timeout_);
-  v1::GetPodResourcesRequest request;
-  request.set_pod_name(pod);
-  request.set_pod_namespace(ns);
-  return stub_->Get(&context, request, &answer);
-}
-
 KubeletTest::KubeletTest(KubeletOptions options) {
   auto started = FakeKubelet::start(dir_.path(), std::move(options));
   if (!started) {

@@ -109,7 +109,6 @@ class PodResourcesCaller {
   explicit PodResourcesCaller(const FakeKubelet& kubelet, std::chrono::milliseconds timeout = kPatience);
   grpc::Status list(v1::ListPodResourcesResponse& answer);
   grpc::Status allocatable(v1::AllocatableResourcesResponse& answer);
-  grpc::Status get(const std::string& pod, const std::string& ns, v1::GetPodResourcesResponse& answer);
 
  private:
   std::chrono::milliseconds timeout_;

@@ -35,7 +35,7 @@ void expect_whole(const core::InstanceType& type, const nlohmann::json& list) {
     EXPECT_EQ(list[i]["neuron_device"], i);
     EXPECT_EQ(list[i]["nc_count"], cores);
     EXPECT_EQ(list[i]["neuroncore_ids"][0], i * static_cast<std::size_t>(cores));
-    EXPECT_EQ(list[i]["memory_size"], type.memory_bytes_per_device);
+    EXPECT_EQ(list[i]["memory_size"], core::family_facts(*type.family).memory_bytes);
     EXPECT_EQ(list[i]["connected_to"].is_null(), type.devices[i].neighbours.empty());
     EXPECT_EQ(list[i]["instance_type"], type.name);
   }

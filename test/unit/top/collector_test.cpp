@@ -1,17 +1,14 @@
-// Collector on simulated machines; the sampler's thread; options.
+// Collector on simulated machines; options.
 #include "tools/neuron-top/collector.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 
 #include <filesystem>
 #include <fstream>
-#include <future>
 
 #include "test/fakes/fake_host.h"
 #include "tools/neuron-top/options.h"
-#include "tools/neuron-top/sampler.h"
 #include "tools/neuron-top/view_model.h"
 
 namespace neuron::top {
@@ -162,57 +159,6 @@ TEST(Collector, NeedsADirectory) {
   CollectorOptions options;
   options.root = "/nonexistent";
   EXPECT_FALSE(Collector::open(options));
-}
-
-MomentPtr wait_for(Sampler& sampler) {
-  pollfd fd{sampler.ready_fd(), POLLIN, 0};
-  EXPECT_EQ(::poll(&fd, 1, 20'000), 1);
-  return sampler.take();
-}
-
-TEST(Sampler, OneSamplePerRequest) {
-  int calls = 0;
-  auto sampler = Sampler::start([&calls](const model::UsageRequest& request) {
-    ++calls;
-    Moment moment;
-    moment.no_pods = request.flops ? "flops" : "plain";
-    return moment;
-  });
-  ASSERT_TRUE(sampler);
-  EXPECT_EQ((*sampler)->take(), nullptr);
-  model::UsageRequest request;
-  request.flops = true;
-  (*sampler)->request(request);
-  const auto moment = wait_for(**sampler);
-  ASSERT_NE(moment, nullptr);
-  EXPECT_EQ(moment->no_pods, "flops");
-  EXPECT_EQ((*sampler)->take(), nullptr) << "once";
-  (*sampler)->request({});
-  EXPECT_EQ(wait_for(**sampler)->no_pods, "plain");
-  EXPECT_EQ(calls, 2);
-}
-
-struct Gates {
-  std::promise<void> began, open, ended;
-};
-
-TEST(Sampler, AHungDriverHoldsUpNobody) {
-  auto gates = std::make_shared<Gates>();
-  auto sampler = Sampler::start([gates](const model::UsageRequest&) {
-    gates->began.set_value();
-    gates->open.get_future().wait();
-    gates->ended.set_value();
-    return Moment{};
-  });
-  ASSERT_TRUE(sampler);
-  (*sampler)->request({});
-  gates->began.get_future().wait();
-  EXPECT_TRUE((*sampler)->is_busy());
-  (*sampler)->request({});  // does nothing
-  EXPECT_EQ((*sampler)->take(), nullptr);
-  sampler->reset();  // returns although the thread hangs
-  gates->open.set_value();
-  gates->ended.get_future().wait();
 }
 
 TEST(Options, Defaults) {

@@ -4,18 +4,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "agent/base/base64.h"
 #include "agent/base/fd.h"
+#include "agent/base/file_text.h"
 #include "agent/base/parse.h"
-#include "tools/neuron-sim/kubelet/base64.h"
 
 namespace neuron::sim {
 namespace {
+
+constexpr std::size_t kMaxBytes = std::size_t{16} << 20U;
 
 using Json = nlohmann::ordered_json;
 
@@ -26,7 +28,7 @@ Json encode_entry(const CheckpointEntry& entry) {
               {"ContainerName", entry.container},
               {"ResourceName", entry.resource},
               {"DeviceIDs", std::move(ids)},
-              {"AllocResp", base64_encode(entry.response)}};
+              {"AllocResp", encode_base64(entry.response)}};
 }
 
 // May throw nlohmann's exceptions: decode_checkpoint() is the bridge.
@@ -41,7 +43,7 @@ Result<CheckpointEntry> decode_entry(const Json& json) {
     entry.ids_by_numa[*node] = list.get<std::vector<std::string>>();
   }
   const Json& response = json.at("AllocResp");
-  TRY_ASSIGN(entry.response, base64_decode(response.is_null() ? std::string() : response.get<std::string>()));
+  entry.response = decode_base64(response.is_null() ? std::string() : response.get<std::string>());
   return entry;
 }
 
@@ -58,16 +60,6 @@ Result<Checkpoint> decode_document(const Json& json) {
     checkpoint.registered[resource] = ids.is_null() ? std::vector<std::string>() : ids.get<std::vector<std::string>>();
   }
   return checkpoint;
-}
-
-Result<void> write_all(int fd, std::string_view text, const std::string& path) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail(error_from_errno(errno, "writing " + path));
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
 }
 
 }  // namespace
@@ -93,7 +85,7 @@ Result<void> write_checkpoint(const std::string& path, const Checkpoint& checkpo
   std::string temporary = std::filesystem::path(path).parent_path() / ".tmp-checkpoint-XXXXXX";
   const Fd file(::mkstemp(temporary.data()));
   if (!file.valid()) return fail(error_from_errno(errno, "creating " + temporary));
-  Result<void> written = write_all(file.get(), encode_checkpoint(checkpoint), temporary);
+  Result<void> written = write_all(file.get(), encode_checkpoint(checkpoint), "writing " + temporary);
   if (written && ::rename(temporary.c_str(), path.c_str()) != 0) {
     written = fail(error_from_errno(errno, "renaming " + temporary + " to " + path));
   }
@@ -104,15 +96,7 @@ Result<void> write_checkpoint(const std::string& path, const Checkpoint& checkpo
 Result<Checkpoint> read_checkpoint(const std::string& path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.valid()) return fail(error_from_errno(errno, "opening " + path));
-  std::string text;
-  std::array<char, 65536> buffer;
-  for (;;) {
-    const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return fail(error_from_errno(errno, "reading " + path));
-    if (got == 0) break;
-    text.append(buffer.data(), static_cast<std::size_t>(got));
-  }
+  TRY_ASSIGN(const std::string text, read_all(file.get(), kMaxBytes, "reading " + path));
   return decode_checkpoint(text);
 }
 

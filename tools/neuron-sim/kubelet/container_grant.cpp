@@ -13,13 +13,12 @@ namespace {
 // Orders the entries of a protobuf map, whose own order is none.
 using Texts = std::map<std::string, std::string>;
 
-void merge_texts(ContainerGrant& grant, Texts& into, const Texts& from, std::string_view kind,
-                 const std::string& resource) {
+void merge_env(ContainerGrant& grant, const Texts& from, const std::string& resource) {
   for (const auto& [key, value] : from) {
-    const auto [held, is_new] = into.emplace(key, value);
+    const auto [held, is_new] = grant.env.emplace(key, value);
     if (is_new || held->second == value) continue;
     grant.conflicts.push_back(
-        fmt::format("{} {}: \"{}\" stays, {} wanted \"{}\"", kind, key, held->second, resource, value));
+        fmt::format("env {}: \"{}\" stays, {} wanted \"{}\"", key, held->second, resource, value));
   }
 }
 
@@ -35,30 +34,14 @@ void merge_device(ContainerGrant& grant, const std::string& resource, const Devi
   }
 }
 
-void merge_mount(ContainerGrant& grant, const std::string& resource, const MountPoint& mount) {
-  const auto held = std::find_if(grant.mounts.begin(), grant.mounts.end(),
-                                 [&](const MountPoint& m) { return m.container_path == mount.container_path; });
-  if (held == grant.mounts.end()) {
-    grant.mounts.push_back(mount);
-  } else if (held->host_path != mount.host_path || held->read_only != mount.read_only) {
-    grant.conflicts.push_back(fmt::format("mount {}: host path {} stays, {} wanted {}", mount.container_path,
-                                          held->host_path, resource, mount.host_path));
-  }
-}
-
 }  // namespace
 
 void merge_response(ContainerGrant& grant, const std::string& resource,
                     const v1beta1::ContainerAllocateResponse& response) {
-  merge_texts(grant, grant.env, Texts(response.envs().begin(), response.envs().end()), "env", resource);
+  merge_env(grant, Texts(response.envs().begin(), response.envs().end()), resource);
   for (const auto& device : response.devices()) {
     merge_device(grant, resource, {device.container_path(), device.host_path(), device.permissions()});
   }
-  for (const auto& mount : response.mounts()) {
-    merge_mount(grant, resource, {mount.container_path(), mount.host_path(), mount.read_only()});
-  }
-  merge_texts(grant, grant.annotations, Texts(response.annotations().begin(), response.annotations().end()),
-              "annotation", resource);
   for (const auto& cdi : response.cdi_devices()) {
     if (std::find(grant.cdi_names.begin(), grant.cdi_names.end(), cdi.name()) == grant.cdi_names.end()) {
       grant.cdi_names.push_back(cdi.name());

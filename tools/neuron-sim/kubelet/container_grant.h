@@ -8,8 +8,8 @@
 
 namespace neuron::sim {
 
-// Adds one resource's answer to what the container gets. What is there already wins; a different value is recorded in
-// ContainerGrant::conflicts. Source: pod_devices.go deviceRunContainerOptions.
+// Adds one resource's answer, without mounts and annotations, to what the container gets. What is there already wins; a
+// different value is recorded in ContainerGrant::conflicts. Source: pod_devices.go deviceRunContainerOptions.
 void merge_response(ContainerGrant& grant, const std::string& resource,
                     const v1beta1::ContainerAllocateResponse& response);
 

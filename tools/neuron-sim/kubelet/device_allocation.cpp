@@ -43,7 +43,7 @@ Result<bool> DeviceManager::allocate_resource(const Admission& admission, const 
   const std::vector<std::string> unsorted = shuffled(ids);
   mutex_.unlock();
   step(AdmissionStep::before_allocate, resource);
-  const auto response = client->allocate(unsorted, options_.rpc_timeout);
+  const auto response = client->allocate(unsorted);
   step(AdmissionStep::after_allocate, resource);
   mutex_.lock();
   TRY(same_life(admission.life));
@@ -99,13 +99,10 @@ Result<IdSet> DeviceManager::devices_to_allocate(const Admission& admission, con
         "previously allocated devices are no longer healthy; cannot allocate unhealthy devices {}", resource));
   }
   if (needed == 0) return IdSet();
-  const IdsByResource before = allocated_;
   Taking taking{*this, resource, needed, {}};
   if (taking.take(reusable)) return taking.taken;
-  Result<IdSet> filled = fill(admission, taking, required);
-  const bool restore = !filled && !options_.bugs.preferred_error_leaks && admission.life == life_;
-  if (restore) allocated_ = before;
-  return filled;
+  // What is taken before a failing GetPreferredAllocation stays counted as allocated: kubernetes/kubernetes#130145.
+  return fill(admission, taking, required);
 }
 
 Result<IdSet> DeviceManager::fill(const Admission& admission, Taking& taking, int required) {
@@ -146,7 +143,7 @@ Result<IdSet> DeviceManager::ask_preferred(const Admission& admission, const std
   const std::vector<std::string> included = shuffled(must_include);
   mutex_.unlock();
   step(AdmissionStep::before_preferred, resource);
-  const auto answer = client->preferred(offered, included, size, options_.rpc_timeout);
+  const auto answer = client->preferred(offered, included, size);
   mutex_.lock();
   TRY(same_life(admission.life));
   if (!answer) return fail(answer.error());

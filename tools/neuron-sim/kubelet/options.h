@@ -2,19 +2,10 @@
 
 #include <chrono>
 #include <functional>
-#include <optional>
 #include <string>
 
-// How a FakeKubelet behaves. The defaults are the real kubelet 1.36 with its bugs. Passive data.
+// How a FakeKubelet behaves: as the real kubelet 1.36 with its bugs. Passive data.
 namespace neuron::sim {
-
-// Bugs of the real kubelet that a plugin must survive; each can be switched off to see the fixed behaviour.
-struct KubeletBugs {
-  // When the old ListAndWatch of a resource ends, the kubelet drops whichever client now has that name.
-  bool reregistration_race = true;  // kubernetes/kubernetes#121994
-  // Devices taken before a failing GetPreferredAllocation stay counted as allocated.
-  bool preferred_error_leaks = true;  // kubernetes/kubernetes#130145
-};
 
 // How Register answers. closes: the socket accepts connections and closes them, as a kubelet that is going down.
 enum class RegisterFault { none, error, hangs, closes };
@@ -32,25 +23,15 @@ struct KubeletFaults {
 // serve every resource of the container.
 enum class NumaPolicy { none, best_effort, single_numa_node };
 
-// A token bucket; the real kubelet's PodResources has 100 per second, burst 10.
-struct RateLimit {
-  double per_second = 100;
-  int burst = 10;
-};
-
 // Where an admission stands when KubeletOptions::on_step is called for one resource of one container. The manager's
 // lock is free at each of them, as in the real kubelet: this is the window of its double allocation race.
 enum class AdmissionStep { before_preferred, before_allocate, after_allocate };
 
 struct KubeletOptions {
   unsigned seed = 1;  // of the order of resources and ids
-  KubeletBugs bugs = {};
   KubeletFaults faults = {};
   NumaPolicy numa_policy = NumaPolicy::none;
-  std::chrono::milliseconds dial_timeout{10'000};             // Register's call back to the plugin
-  std::chrono::milliseconds pre_start_timeout{30'000};        // PreStartContainer
-  std::optional<std::chrono::milliseconds> rpc_timeout = {};  // Allocate, GetPreferredAllocation; real: none
-  std::optional<RateLimit> rate_limit = {};                   // of PodResources; absent: unlimited
+  std::chrono::milliseconds dial_timeout{10'000};  // Register's call back to the plugin
   // Called in the thread of admit(), no lock held. May call anything but admit() and stop().
   std::function<void(AdmissionStep, const std::string& resource)> on_step = {};
   // One line per event ("registered aws.amazon.com/neuron from neuron-1.sock"). Any thread, no lock held; must not

@@ -9,6 +9,7 @@ namespace {
 
 constexpr int kMaxMessageBytes = 4 * 1024 * 1024;  // grpc-go's default, which the kubelet keeps
 constexpr std::chrono::milliseconds kDialSlice{20};
+constexpr std::chrono::seconds kPreStart{30};
 
 std::shared_ptr<grpc::Channel> make_channel(const std::string& socket_path) {
   grpc::ChannelArguments arguments;
@@ -22,10 +23,8 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& socket_path) {
 
 }  // namespace
 
-PluginClient::Call::Call(PluginClient& client, std::unique_ptr<grpc::ClientContext> context,
-                         std::optional<std::chrono::milliseconds> timeout)
+PluginClient::Call::Call(PluginClient& client, std::unique_ptr<grpc::ClientContext> context)
     : client_(client), context_(std::move(context)) {
-  if (timeout) context_->set_deadline(std::chrono::system_clock::now() + *timeout);
   MutexLock lock(client_.mutex_);
   if (client_.disconnected_) context_->TryCancel();
   client_.calls_.insert(context_.get());
@@ -51,7 +50,7 @@ Result<void> PluginClient::dial(std::chrono::milliseconds timeout, const std::at
 }
 
 Result<PluginOptions> PluginClient::options(const grpc::ServerContext& register_call) {
-  Call call(*this, grpc::ClientContext::FromServerContext(register_call), std::nullopt);
+  Call call(*this, grpc::ClientContext::FromServerContext(register_call));
   v1beta1::DevicePluginOptions answer;
   const grpc::Status status = stub_->GetDevicePluginOptions(call.context(), v1beta1::Empty(), &answer);
   if (!status.ok()) return fail(error_from_status(status).with_context("failed to get device plugin options"));
@@ -59,7 +58,7 @@ Result<PluginOptions> PluginClient::options(const grpc::ServerContext& register_
 }
 
 grpc::Status PluginClient::watch(const std::function<void(const v1beta1::ListAndWatchResponse&)>& sink) {
-  Call call(*this, std::make_unique<grpc::ClientContext>(), std::nullopt);
+  Call call(*this, std::make_unique<grpc::ClientContext>());
   const auto reader = stub_->ListAndWatch(call.context(), v1beta1::Empty());
   v1beta1::ListAndWatchResponse message;
   while (reader->Read(&message)) sink(message);
@@ -68,14 +67,13 @@ grpc::Status PluginClient::watch(const std::function<void(const v1beta1::ListAnd
 }
 
 Result<std::vector<std::string>> PluginClient::preferred(const std::vector<std::string>& available,
-                                                         const std::vector<std::string>& must_include, int size,
-                                                         std::optional<std::chrono::milliseconds> timeout) {
+                                                         const std::vector<std::string>& must_include, int size) {
   v1beta1::PreferredAllocationRequest request;
   auto* container = request.add_container_requests();
   container->mutable_available_deviceids()->Assign(available.begin(), available.end());
   container->mutable_must_include_deviceids()->Assign(must_include.begin(), must_include.end());
   container->set_allocation_size(size);
-  Call call(*this, std::make_unique<grpc::ClientContext>(), timeout);
+  Call call(*this, std::make_unique<grpc::ClientContext>());
   v1beta1::PreferredAllocationResponse answer;
   const grpc::Status status = stub_->GetPreferredAllocation(call.context(), request, &answer);
   if (!status.ok()) {
@@ -86,11 +84,10 @@ Result<std::vector<std::string>> PluginClient::preferred(const std::vector<std::
   return std::vector<std::string>(ids.begin(), ids.end());
 }
 
-Result<v1beta1::ContainerAllocateResponse> PluginClient::allocate(const std::vector<std::string>& ids,
-                                                                  std::optional<std::chrono::milliseconds> timeout) {
+Result<v1beta1::ContainerAllocateResponse> PluginClient::allocate(const std::vector<std::string>& ids) {
   v1beta1::AllocateRequest request;
   request.add_container_requests()->mutable_devices_ids()->Assign(ids.begin(), ids.end());
-  Call call(*this, std::make_unique<grpc::ClientContext>(), timeout);
+  Call call(*this, std::make_unique<grpc::ClientContext>());
   v1beta1::AllocateResponse answer;
   const grpc::Status status = stub_->Allocate(call.context(), request, &answer);
   if (!status.ok()) return fail(error_from_status(status));
@@ -100,10 +97,11 @@ Result<v1beta1::ContainerAllocateResponse> PluginClient::allocate(const std::vec
   return answer.container_responses(0);
 }
 
-Result<void> PluginClient::pre_start(const std::vector<std::string>& ids, std::chrono::milliseconds timeout) {
+Result<void> PluginClient::pre_start(const std::vector<std::string>& ids) {
   v1beta1::PreStartContainerRequest request;
   request.mutable_devices_ids()->Assign(ids.begin(), ids.end());
-  Call call(*this, std::make_unique<grpc::ClientContext>(), timeout);
+  Call call(*this, std::make_unique<grpc::ClientContext>());
+  call.context()->set_deadline(std::chrono::system_clock::now() + kPreStart);
   v1beta1::PreStartContainerResponse answer;
   const grpc::Status status = stub_->PreStartContainer(call.context(), request, &answer);
   if (status.ok()) return {};

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -42,14 +41,12 @@ class PluginClient {
   // Hands each message to `sink`, in this thread, until the stream ends; returns why it ended.
   [[nodiscard]] grpc::Status watch(const std::function<void(const v1beta1::ListAndWatchResponse&)>& sink);
 
-  // The ids of the first container response; empty when there is none. No timeout: waits as long as it takes.
+  // The ids of the first container response; empty when there is none. No timeout, here and in allocate().
   [[nodiscard]] Result<std::vector<std::string>> preferred(const std::vector<std::string>& available,
-                                                           const std::vector<std::string>& must_include, int size,
-                                                           std::optional<std::chrono::milliseconds> timeout);
+                                                           const std::vector<std::string>& must_include, int size);
   // The first container response. Errors: internal "no containers return in allocation response" when there is none.
-  [[nodiscard]] Result<v1beta1::ContainerAllocateResponse> allocate(const std::vector<std::string>& ids,
-                                                                    std::optional<std::chrono::milliseconds> timeout);
-  [[nodiscard]] Result<void> pre_start(const std::vector<std::string>& ids, std::chrono::milliseconds timeout);
+  [[nodiscard]] Result<v1beta1::ContainerAllocateResponse> allocate(const std::vector<std::string>& ids);
+  [[nodiscard]] Result<void> pre_start(const std::vector<std::string>& ids);  // within 30 s
 
   void disconnect();
 
@@ -57,8 +54,7 @@ class PluginClient {
   // One RPC in flight: known to the client, so that disconnect() can end it.
   class Call {
    public:
-    Call(PluginClient& client, std::unique_ptr<grpc::ClientContext> context,
-         std::optional<std::chrono::milliseconds> timeout);
+    Call(PluginClient& client, std::unique_ptr<grpc::ClientContext> context);
     ~Call();
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;

@@ -210,8 +210,8 @@ void PluginServer::run(const std::shared_ptr<PluginClient>& client) {
     MutexLock lock(mutex_);
     const auto current = clients_.find(resource);
     if (current == clients_.end()) return;
-    if (current->second != client && !options_.bugs.reregistration_race) return;
-    dropped = current->second;  // the race: by name, so it may be the new client that is dropped
+    // By name, so it may be the new client that is dropped: kubernetes/kubernetes#121994.
+    dropped = current->second;
     clients_.erase(current);
   }
   dropped->disconnect();

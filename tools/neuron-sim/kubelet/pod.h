@@ -36,24 +36,17 @@ struct DeviceNode {
   friend bool operator==(const DeviceNode&, const DeviceNode&) = default;
 };
 
-struct MountPoint {
-  std::string container_path, host_path;
-  bool read_only = false;
-};
-
 // What one container is started with: the answers of all its resources merged as the kubelet merges them (the first
 // wins, in random order of resources).
 struct ContainerGrant {
   std::string name;
   std::map<std::string, std::string> env;
-  std::vector<DeviceNode> devices;  // one per container path, in order of arrival
-  std::vector<MountPoint> mounts;
-  std::map<std::string, std::string> annotations;
+  std::vector<DeviceNode> devices;                      // one per container path, in order of arrival
   std::vector<std::string> cdi_names;                   // without duplicates
   std::map<std::string, std::vector<std::string>> ids;  // resource → ids, numbers ascending before other text
-  std::vector<std::string> conflicts;  // one sentence per env, path or annotation answered with two values
-  std::vector<std::string> unserved;   // resources that no plugin ever registered: admitted without a device (a trap)
-  std::string start_error;             // PreStartContainer refused: the container does not start; "" otherwise
+  std::vector<std::string> conflicts;                   // one sentence per env or path answered with two values
+  std::vector<std::string> unserved;  // resources that no plugin ever registered: admitted without a device (a trap)
+  std::string start_error;            // PreStartContainer refused: the container does not start; "" otherwise
 };
 
 struct PodResult {

@@ -177,7 +177,7 @@ Result<void> DeviceManager::pre_start(const std::string& uid, const ContainerSpe
     client = endpoint->second.client;
     ids = shuffled(held->at(resource).ids());
   }
-  return client->pre_start(ids, options_.pre_start_timeout);
+  return client->pre_start(ids);
 }
 
 }  // namespace neuron::sim

@@ -16,8 +16,7 @@ constexpr int kOversizedDevices = 20;  // with ids of 1 MiB each
 // Answers every call with bytes that are no protobuf message.
 class GarbageService final
     : public v1::PodResourcesLister::WithRawCallbackMethod_List<
-          v1::PodResourcesLister::WithRawCallbackMethod_GetAllocatableResources<
-              v1::PodResourcesLister::WithRawCallbackMethod_Get<v1::PodResourcesLister::Service>>> {
+          v1::PodResourcesLister::WithRawCallbackMethod_GetAllocatableResources<v1::PodResourcesLister::Service>> {
  public:
   grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const grpc::ByteBuffer* /*request*/,
                                  grpc::ByteBuffer* answer) override {
@@ -26,10 +25,6 @@ class GarbageService final
   grpc::ServerUnaryReactor* GetAllocatableResources(grpc::CallbackServerContext* context,
                                                     const grpc::ByteBuffer* /*request*/,
                                                     grpc::ByteBuffer* answer) override {
-    return garble(context, answer);
-  }
-  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context, const grpc::ByteBuffer* /*request*/,
-                                grpc::ByteBuffer* answer) override {
     return garble(context, answer);
   }
 
@@ -70,7 +65,7 @@ void pad(Repeated& devices) {
 }  // namespace
 
 PodResourcesServer::PodResourcesServer(DeviceManager& manager, const KubeletOptions& options, std::string dir)
-    : manager_(manager), dir_(std::move(dir)), bucket_(options.rate_limit), fault_(options.faults.pod_resources) {}
+    : manager_(manager), dir_(std::move(dir)), fault_(options.faults.pod_resources) {}
 
 PodResourcesServer::~PodResourcesServer() {
   stop();
@@ -126,7 +121,6 @@ Result<void> PodResourcesServer::set_fault(PodResourcesFault fault) {
 }
 
 grpc::Status PodResourcesServer::admit_call(PodResourcesFault& fault) {
-  if (!bucket_.take(SystemClock().now())) return {grpc::RESOURCE_EXHAUSTED, "rejected by rate limit"};
   MutexLock lock(mutex_);
   while (fault_ == PodResourcesFault::hangs && !stopping_) released_.wait(mutex_);
   if (stopping_) return {grpc::UNAVAILABLE, "the kubelet ends"};
@@ -155,19 +149,6 @@ grpc::Status PodResourcesServer::GetAllocatableResources(grpc::ServerContext* /*
   for (const HeldDevice& device : manager_.allocatable_devices()) fill(*answer->add_devices(), device);
   if (fault == PodResourcesFault::oversized) pad(*answer->mutable_devices());
   return grpc::Status::OK;
-}
-
-grpc::Status PodResourcesServer::Get(grpc::ServerContext* /*context*/, const v1::GetPodResourcesRequest* request,
-                                     v1::GetPodResourcesResponse* answer) {
-  PodResourcesFault fault = PodResourcesFault::none;
-  if (grpc::Status status = admit_call(fault); !status.ok()) return status;
-  for (const PodView& pod : manager_.pods()) {
-    if (pod.name != request->pod_name() || pod.ns != request->pod_namespace()) continue;
-    fill(*answer->mutable_pod_resources(), pod);
-    return grpc::Status::OK;
-  }
-  return {grpc::UNKNOWN,
-          fmt::format("pod {} in namespace {} not found", request->pod_name(), request->pod_namespace())};
 }
 
 }  // namespace neuron::sim

@@ -12,12 +12,11 @@
 #include "podresources/v1/api.grpc.pb.h"
 #include "tools/neuron-sim/kubelet/device_manager.h"
 #include "tools/neuron-sim/kubelet/options.h"
-#include "tools/neuron-sim/kubelet/rate_limit.h"
 
 namespace neuron::sim {
 
-// PodResources v1 on pod-resources/kubelet.sock: pkg/kubelet/apis/podresources/server_v1.go. One object per life of the
-// kubelet. Thread-safe.
+// PodResources v1 on pod-resources/kubelet.sock without Get: pkg/kubelet/apis/podresources/server_v1.go. One object per
+// life of the kubelet. Thread-safe.
 class PodResourcesServer final : public v1::PodResourcesLister::Service {
  public:
   // `manager` outlives this. `dir` is pod-resources.
@@ -36,8 +35,6 @@ class PodResourcesServer final : public v1::PodResourcesLister::Service {
                     v1::ListPodResourcesResponse* answer) override;
   grpc::Status GetAllocatableResources(grpc::ServerContext* context, const v1::AllocatableResourcesRequest* request,
                                        v1::AllocatableResourcesResponse* answer) override;
-  grpc::Status Get(grpc::ServerContext* context, const v1::GetPodResourcesRequest* request,
-                   v1::GetPodResourcesResponse* answer) override;
 
  private:
   [[nodiscard]] Result<void> listen();
@@ -47,7 +44,6 @@ class PodResourcesServer final : public v1::PodResourcesLister::Service {
 
   DeviceManager& manager_;
   const std::string dir_;
-  TokenBucket bucket_;
   std::atomic<int> list_calls_ = 0;
   std::unique_ptr<grpc::Service> garbage_;  // serves instead of this under PodResourcesFault::garbage
   std::unique_ptr<grpc::Server> server_;    // start(), set_fault() and stop() only; after what it serves

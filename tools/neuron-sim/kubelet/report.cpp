@@ -147,11 +147,7 @@ std::string container_text(const ContainerGrant& grant, const ContainerNotes& no
   }
   add_text_rows(rows, "env", grant.env);
   add_device_rows(rows, grant.devices);
-  for (const MountPoint& mount : grant.mounts) {
-    rows.push_back({mount.read_only ? "mount (ro)" : "mount", {mount.container_path + "=" + mount.host_path}});
-  }
   if (!grant.cdi_names.empty()) rows.push_back({"CDI", grant.cdi_names});
-  add_text_rows(rows, "annotation", grant.annotations);
   for (const std::string& conflict : grant.conflicts) rows.push_back({"conflict", words_of(conflict)});
   if (!grant.start_error.empty()) rows.push_back({"not started", words_of(grant.start_error)});
   if (rows.empty()) return fmt::format("  {}: no devices\n", grant.name);

@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-namespace neuron::monitor {
+namespace neuron {
 
 // Threads for jobs that read the machine and so may never come back. A job begins at once, on an idle thread or a new
 // one, so none waits for another that hangs (unless the system gives no more threads: then for one that ends). There
@@ -26,4 +26,4 @@ class Workers {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace neuron::monitor
+}  // namespace neuron

@@ -1,4 +1,4 @@
-#include "agent/monitor/workers.h"
+#include "agent/base/workers.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <memory>
 #include <thread>
 
-namespace neuron::monitor {
+namespace neuron {
 namespace {
 
 using std::chrono::milliseconds;
@@ -55,4 +55,4 @@ TEST(Workers, StopLeavesBehindWhatHangs) {
 }
 
 }  // namespace
-}  // namespace neuron::monitor
+}  // namespace neuron

@@ -1,4 +1,4 @@
-#include "agent/monitor/workers.h"
+#include "agent/base/workers.h"
 
 #include <algorithm>
 #include <deque>
@@ -10,7 +10,7 @@
 #include "agent/base/clock.h"
 #include "agent/base/mutex.h"
 
-namespace neuron::monitor {
+namespace neuron {
 
 // Shared with the threads, so that one that hangs in the kernel never touches freed memory.
 struct Workers::State {
@@ -87,4 +87,4 @@ bool Workers::stop(std::chrono::milliseconds deadline) {
   return ended.size() == threads.size();
 }
 
-}  // namespace neuron::monitor
+}  // namespace neuron
