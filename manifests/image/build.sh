@@ -18,7 +18,8 @@ fi
 unset CFLAGS CXXFLAGS LDFLAGS
 umask 022
 
-set -- -DBUILD_TESTING=OFF -DCMAKE_INSTALL_PREFIX=/usr
+# Full debug information, since it is shipped beside the image.
+set -- -DBUILD_TESTING=OFF -DCMAKE_INSTALL_PREFIX=/usr "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g -DNDEBUG"
 case $arch in
   "$native") ;;
   *) set -- "$@" "-DCMAKE_TOOLCHAIN_FILE=cmake/cross-$arch.cmake" ;;
