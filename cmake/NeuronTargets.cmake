@@ -14,14 +14,18 @@ function(neuron_program name)
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
-# neuron_test(NAME source... LINK target...): one GoogleTest program, one ctest entry per test case.
+# neuron_test(NAME [OPTIMISED] source... LINK target...): one GoogleTest program, one ctest entry per test case. OPTIMISED is
+# for a test whose own code computes for seconds; others are built without (neuron_tests).
 function(neuron_test name)
   if(NOT BUILD_TESTING)
     return()
   endif()
-  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMISED" "" "LINK" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gmock GTest::gtest_main neuron_settings)
+  if(NOT arg_OPTIMISED)
+    target_link_libraries(${name} PRIVATE neuron_tests)
+  endif()
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${name} PRIVATE NEURON_SOURCE_DIR="${PROJECT_SOURCE_DIR}" NEURON_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
