@@ -1,8 +1,8 @@
 # The three kinds of target in the tree. Settings and warnings are INTERFACE targets, linked privately by our code only.
-# neuron_library(NAME [COLD] source...), neuron_program(NAME [COLD] source...): COLD is for what need not
+# neuron_library(NAME [COLD] [PRECOMPILED group] source...), neuron_program(NAME [COLD] source...): COLD is for what need not
 # be fast (neuron_cold).
 function(neuron_library name)
-  cmake_parse_arguments(arg "COLD" "" "" ${ARGN})
+  cmake_parse_arguments(arg "COLD" "PRECOMPILED" "" ${ARGN})
   add_library(neuron_${name} STATIC ${arg_UNPARSED_ARGUMENTS})
   add_library(neuron::${name} ALIAS neuron_${name})
   target_include_directories(neuron_${name} PUBLIC ${PROJECT_SOURCE_DIR})
@@ -23,6 +23,11 @@ macro(neuron_shipped_settings target)
   target_link_libraries(${target} PRIVATE neuron_settings neuron_shipped)
   if(arg_COLD)
     target_link_libraries(${target} PRIVATE neuron_cold)
+    neuron_use_precompiled(${target} cold)
+  elseif(arg_PRECOMPILED)
+    neuron_use_precompiled(${target} ${arg_PRECOMPILED})
+  else()
+    neuron_use_precompiled(${target} shipped)
   endif()
 endmacro()
 
@@ -37,6 +42,7 @@ function(neuron_test name)
   target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gmock GTest::gtest_main neuron_settings)
   if(NOT arg_OPTIMISED)
     target_link_libraries(${name} PRIVATE neuron_tests)
+    neuron_use_precompiled(${name} test)
   endif()
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${name} PRIVATE NEURON_SOURCE_DIR="${PROJECT_SOURCE_DIR}" NEURON_BIN_DIR="${PROJECT_BINARY_DIR}/bin")

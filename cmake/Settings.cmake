@@ -21,9 +21,9 @@ add_library(neuron_cold INTERFACE)
 target_compile_options(neuron_cold INTERFACE $<$<CONFIG:RelWithDebInfo>:-O1>)
 
 # neuron_cold_sources(FILE...): the same for single files of this folder, most of all declarations of options, since CLI11 is
-# headers only.
+# headers only. A precompiled header would bring its own level of optimisation along.
 function(neuron_cold_sources)
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:RelWithDebInfo>:-O1>)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:RelWithDebInfo>:-O1> SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
 # At its default of 128 MB the compiler spends up to a tenth of its time on collecting its own garbage.
