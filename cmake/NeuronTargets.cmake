@@ -1,27 +1,49 @@
 # The three kinds of target in the tree. Settings and warnings are INTERFACE targets, linked privately by our code only.
+# neuron_library(NAME [COLD] [PRECOMPILED group] source...), neuron_program(NAME [COLD] source...): COLD is for what need not
+# be fast (neuron_cold).
 function(neuron_library name)
-  add_library(neuron_${name} STATIC ${ARGN})
+  cmake_parse_arguments(arg "COLD" "PRECOMPILED" "" ${ARGN})
+  add_library(neuron_${name} STATIC ${arg_UNPARSED_ARGUMENTS})
   add_library(neuron::${name} ALIAS neuron_${name})
   target_include_directories(neuron_${name} PUBLIC ${PROJECT_SOURCE_DIR})
-  target_link_libraries(neuron_${name} PRIVATE neuron_settings neuron_shipped)
+  neuron_shipped_settings(neuron_${name})
 endfunction()
 
 function(neuron_program name)
-  add_executable(${name} ${ARGN})
+  cmake_parse_arguments(arg "COLD" "" "" ${ARGN})
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${name} PRIVATE neuron_settings neuron_shipped)
+  neuron_shipped_settings(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
-# neuron_test(NAME source... LINK target...): one GoogleTest program, one ctest entry per test case.
+# For the two above, with what they parsed.
+macro(neuron_shipped_settings target)
+  target_link_libraries(${target} PRIVATE neuron_settings neuron_shipped)
+  if(arg_COLD)
+    target_link_libraries(${target} PRIVATE neuron_cold)
+    neuron_use_precompiled(${target} cold)
+  elseif(arg_PRECOMPILED)
+    neuron_use_precompiled(${target} ${arg_PRECOMPILED})
+  else()
+    neuron_use_precompiled(${target} shipped)
+  endif()
+endmacro()
+
+# neuron_test(NAME [OPTIMISED] source... LINK target...): one GoogleTest program, one ctest entry per test case. OPTIMISED is
+# for a test whose own code computes for seconds; others are built without (neuron_tests).
 function(neuron_test name)
   if(NOT BUILD_TESTING)
     return()
   endif()
-  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMISED" "" "LINK" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gmock GTest::gtest_main neuron_settings)
+  if(NOT arg_OPTIMISED)
+    target_link_libraries(${name} PRIVATE neuron_tests)
+    neuron_use_precompiled(${name} test)
+  endif()
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${name} PRIVATE NEURON_SOURCE_DIR="${PROJECT_SOURCE_DIR}" NEURON_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)

@@ -6,6 +6,7 @@ set -u
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
 cd "$root" || exit 1
 bin=${NEURON_DEMO_BIN:-$root/build/release/bin} # a test runs the demo over its own build
+programs="neuron-agent neuron-ls neuron-sim"     # all that is built here; neuron-agent brings its helper
 
 build=yes
 case "${1:-}" in
@@ -18,12 +19,12 @@ esac
 if [ "$build" = yes ]; then
   echo "Installing what is missing and building build/release (some minutes the first time)"
   tools/install-deps.sh && cmake --preset release -DBUILD_TESTING=ON > /dev/null < /dev/null &&
-    cmake --build build/release --parallel "$(nproc)" --target neuron-agent neuron-ls neuron-top neuron-gather neuron-sim neuron-pods neuron-topology man < /dev/null || {
+    cmake --build build/release --parallel "$(nproc)" --target $programs < /dev/null || {
     echo "tools/demo.sh: the build failed" >&2
     exit 1
   }
 fi
-for program in neuron-agent neuron-ls neuron-sim; do
+for program in $programs; do
   [ -x "$bin/$program" ] || { echo "tools/demo.sh: $bin/$program is missing; run without --no-build" >&2; exit 1; }
 done
 

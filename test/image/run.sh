@@ -69,7 +69,7 @@ if [ -d "$out/storage" ] && [ "$(du -smx "$out/storage" | cut -f1)" -gt 12000 ];
 fi
 use_storage overlay || use_storage vfs || broken "buildah does not work here: 'buildah info' fails"
 
-# Objects of the release build serve for the image too, where both are the same user's.
+# Objects of earlier images serve again. They lie in the cache of the user who builds, where there is one.
 ccache=$out/ccache
 [ -n "${SUDO_USER:-}" ] || ccache=$(ccache --get-config cache_dir 2> /dev/null || echo "$out/ccache")
 
