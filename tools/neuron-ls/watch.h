@@ -19,6 +19,7 @@ struct WatchPlan {
 // The three signals, SIGTSTP and SIGWINCH must be blocked by the caller before any thread exists (block_watch_signals).
 // A look under way is waited for, half a second at most; one that hangs does not return, but the process ends.
 [[nodiscard]] int watch(const WatchPlan& plan, Worker::Look look);
+// Blocks them for the calling thread and those it starts.
 
 void block_watch_signals();
 
