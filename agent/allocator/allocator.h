@@ -11,7 +11,7 @@
 // docs/allocation-rules.md.
 namespace neuron::allocator {
 
-// Static facts of one node, made once per change of inventory.
+// Static facts of one node, made anew when its inventory changes. Passive data.
 struct NodeTopology {
   struct Device {
     int index = 0;
@@ -54,14 +54,15 @@ struct ChooseRequest {
   // What the node looks like beside this resource; each may be empty, which means unknown:
   std::vector<int> free_efas;  // EFAs nobody holds (for device and core choices that come first)
   // Devices that a container asking for two resources could not have through the other one, as the kubelet sees it.
-  // Weaker than avoid_devices: a shape comes first. In core choices only those count all whose cores are available.
+  // Weaker than avoid_devices: an aligned group or a run is preferred even so. In core choices such a device counts
+  // only when all of its cores are available.
   std::vector<int> reluctant_devices;
-  // For EFA choices that come first: how many devices the containers of late with so many EFAs needed (cores: rounded
-  // up), the most likely first; the first four count. Empty: the EFAs' proportion of the node.
+  // For EFA choices that come first: on how many devices recent containers with as many EFAs were (cores: rounded up to
+  // devices), the most likely first; the first four count. Empty: devices in proportion to the EFAs of the node.
   std::vector<int> likely_sizes;
 };
 
-// Why a choice is what it is. Numbers that do not apply or are not known are absent (counts of places: 0).
+// Why a choice is what it is. Numbers that do not apply or are not known are absent (numa_nodes and switches: 0).
 struct Reason {
   enum class Kind : std::uint8_t {
     nothing,            // size 0, or nothing available
@@ -110,16 +111,16 @@ struct Choice {
 // Aligned groups or runs where the fabric has them and one is free, else the set of fewest hops, connected if possible.
 // Exact up to 16 available devices.
 [[nodiscard]] Choice choose_devices(const NodeTopology& topology, const ChooseRequest& request);
-// Cores whose numbers are one range as the runtime in the container counts: the tail of the first device, whole
-// devices, the head of the last. `why` says so when no such range was left.
+// Cores whose numbers are one range as the runtime in the container counts: the last cores of the first device, whole
+// devices, the first cores of the last device. `why` says so when no such range was left.
 [[nodiscard]] Choice choose_cores(const NodeTopology& topology, const ChooseRequest& request);
 // With prefer_devices: each of them gets its nearest before any gets a second. Without: the EFAs of a set of
 // free_devices that choose_devices would give, else those on the fewest NUMA nodes and switches.
 [[nodiscard]] Choice choose_efas(const NodeTopology& topology, const ChooseRequest& request);
 
-// What `chosen`, ids of a device, core or EFA question however they were found, is worth: for programs that see an
-// answer but not the chooser. `request` is read as by the choosers; its size and must_include do not matter. `chosen`
-// may be in any order; ids that the topology does not know make the kind `unrated`.
+// The reason of a choice that somebody else made, worked out from its ids: for programs that see an answer of the agent
+// (neuron-sim kubelet). `request` is read as by the choosers; its size and must_include do not matter. `chosen` may be
+// in any order; ids that the topology does not know make the kind `unrated`.
 [[nodiscard]] Reason explain_devices(const NodeTopology& topology, const ChooseRequest& request,
                                      const std::vector<int>& chosen);
 [[nodiscard]] Reason explain_cores(const NodeTopology& topology, const ChooseRequest& request,

@@ -17,7 +17,8 @@ using Mask = std::uint64_t;
   return Mask{1} << static_cast<unsigned>(position);
 }
 
-// std::popcount, but inline also where the processor is not known to count bits itself; searches live on it.
+// std::popcount, but inline also where the processor is not known to count bits itself: searches spend most of their
+// time in it.
 [[nodiscard]] constexpr int count_of(Mask set) {
   set -= set >> 1U & 0x5555555555555555U;
   set = (set & 0x3333333333333333U) + (set >> 2U & 0x3333333333333333U);
@@ -77,7 +78,7 @@ class DeviceGraph {
 using Score = std::array<int, 11>;
 inline constexpr std::size_t kReluctant = 0, kMisses = 1, kHops = 2, kNear = 3;  // the first entries of a Score
 
-// What one question asks of a set beside its own shape.
+// What one request prefers of a set, apart from how its devices are linked.
 struct Preferences {
   std::vector<int> prefer_efas;  // given to the same container already; wins over free_efas
   std::vector<int> free_efas;    // of which the container may ask for `efas`
@@ -130,7 +131,7 @@ class Rater {
 // by score. Exact for pools of up to 16, grown_subset beyond. 1 <= size <= number of devices in pool.
 [[nodiscard]] Mask best_subset(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size);
 
-// What the runtime makes of a set, best first.
+// How well the runtime can use a set, best first.
 enum class Fit : std::uint8_t { shape, connected, scattered };  // shape: aligned group, run, or a single device
 
 [[nodiscard]] Fit fit_of(const DeviceGraph& graph, Mask devices);
@@ -138,7 +139,7 @@ enum class Fit : std::uint8_t { shape, connected, scattered };  // shape: aligne
 // best_subset, but sets that are a shape of the fabric come before all others.
 [[nodiscard]] Mask pick(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size);
 
-// A set that is known already. Only the score's entries up to the hops count.
+// How good the best set known so far is. Only the score's entries up to the hops count.
 struct Limit {
   Fit fit = Fit::scattered;
   Score score{};
@@ -152,7 +153,7 @@ struct Limit {
 [[nodiscard]] Mask connected_subset(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size,
                                     const Score& limit);
 
-// What the question says about whole devices, `size` of them.
+// The preferences of a request for `size` whole devices.
 [[nodiscard]] Preferences preferences_of(const DeviceGraph& graph, const ChooseRequest& request, int size);
 
 // best_subset for pools beyond the exact limit (docs/allocation-rules.md says how good it is).
@@ -178,7 +179,7 @@ void describe_devices(Reason& reason, const DeviceGraph& graph, const Rater& rat
 // A choice that carries its reason in both forms.
 [[nodiscard]] Choice explained(std::vector<int> ids, const Reason& reason);
 
-// The answer where there is nothing to weigh: none, or all of them.
+// The answer where there is nothing to choose: no unit, or all that are available. nullopt: a choice is needed.
 [[nodiscard]] std::optional<Choice> obvious(const Question& question);
 
 // `chosen` plus the lowest of `available` not in it, up to `size`; ascending.

@@ -11,8 +11,8 @@
 // functions; any thread.
 namespace neuron::core {
 
-// Bytes; more than any machine or device has. The bound where the size itself is unknown; sums of thousands of values
-// below it still fit.
+// Bytes; more than any machine or device has. The bound where the size itself is unknown; the sum of thousands of
+// values below it still fits into 64 bits.
 inline constexpr std::uint64_t kMoreThanAnyMemory = std::uint64_t{1} << 50U;
 
 // Empties what exceeds the device's memory (NeuronDevice::memory_bytes), and of host memory what exceeds the instance

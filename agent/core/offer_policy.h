@@ -9,7 +9,8 @@
 #include "agent/model/resource.h"
 
 // Which devices a node offers under which names. The scheduler counts `neuron` and `neuroncore` apart though they are
-// the same hardware; where every device is offered under one name only, both of its counts are exact. Pure.
+// the same hardware; where every device is offered under one name only, both of its counts are exact. A node with a
+// `split` offers some devices as cores and all others whole (docs/one-name-or-two.md). Pure.
 namespace neuron::core {
 
 // The devices that a split node offers as cores. The node need not have all of them.
@@ -20,8 +21,8 @@ struct CoreDevices {
   friend bool operator==(const CoreDevices&, const CoreDevices&) = default;
 };
 
-// As built, everything is offered under every name. What a container still holds under a name that is not offered any
-// more is the ledger's matter.
+// By default everything is offered under every name. What a container still holds under a name that is not offered any
+// more, the ledger knows (agent/holdings/ledger.h).
 struct OfferPolicy {
   std::vector<model::Resource> resources{model::kAllResources.begin(),
                                          model::kAllResources.end()};  // any order, each once; may be empty
@@ -30,9 +31,9 @@ struct OfferPolicy {
   [[nodiscard]] bool serves(model::Resource resource) const;
   // A device under the name of a resource of cores; for efa, `device` does not matter.
   [[nodiscard]] bool offers(model::Resource resource, int device) const;
-  // Some device could be asked for by cores and as a whole: the scheduler may give the same hardware twice.
+  // Some device is offered both by cores and as a whole: the scheduler may give the same hardware twice.
   [[nodiscard]] bool mixes() const;
-  // There may be a node of which something is offered: not so for one name alone that the split gives no device.
+  // False when nothing is offered on any node: no name at all, or only names to which the split leaves no device.
   [[nodiscard]] bool can_offer() const;
   friend bool operator==(const OfferPolicy&, const OfferPolicy&) = default;
 };

@@ -20,7 +20,7 @@ struct SeenBefore {
 // kubelet sees the same id turn unhealthy.
 // What the scan left out (HostScan::unanswered) is as it was last seen: devices and interfaces that are not answering
 // keep their facts and lose their signals; facts of the host keep their values and get a line in `problems`, as do the
-// lists of interfaces, which keep all they had. Then takes down what `scan` shows. Before complete.
+// lists of interfaces, which keep all they had. Then stores in `before` what `scan` shows. Call it before complete().
 void keep_last_seen(model::HostScan& scan, SeenBefore& before);
 
 }  // namespace neuron::core

@@ -6,11 +6,11 @@
 #include "agent/grant/node_units.h"
 
 // Container Device Interface: the names in an Allocate answer mean something only to a runtime that finds them in a
-// spec file (docs/reference/kubelet.md#cdi). Both describe the same device nodes, so a runtime without CDI loses
-// nothing.
+// spec file (docs/reference/kubelet.md#cdi). The answer names the same device nodes without CDI as well, so a runtime
+// without it loses nothing.
 namespace neuron::grant {
 
-// The kinds that our specs are of.
+// The kinds of our specs: the part of a CDI name before "=".
 inline constexpr const char* kCdiNeuronKind = "aws.amazon.com/neuron";
 inline constexpr const char* kCdiEfaKind = "vpc.amazonaws.com/efa";
 

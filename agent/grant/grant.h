@@ -28,14 +28,19 @@ struct Grant {
   std::vector<std::string> cdi_names;
 };
 
-// NEURON_RT_VISIBLE_CORES for `cores` (ascending) in a container that sees `devices` (ascending): the k-th device it
-// sees owns numbers k*n … k*n+n-1.
+// What Allocate answers (docs/resources.md#what-allocate-answers). Pure; any thread.
+//
+// NEURON_RT_VISIBLE_CORES for `cores` (global ids, ascending) in a container that sees `devices` (indices, ascending).
+// Numbered by the container, the k-th device it sees has the numbers k*n … k*n+n-1, n being the cores per device.
 [[nodiscard]] std::string visible_cores(const NodeUnits& node, const std::vector<int>& devices,
                                         const std::vector<int>& cores, CoreNumbering numbering);
 
+// That variable, and /dev/neuron<N> of each device. `devices`: all that `cores` are on.
 [[nodiscard]] Grant grant_of_cores(const NodeUnits& node, const std::vector<int>& devices,
                                    const std::vector<int>& cores, const GrantOptions& options);
 
+// /dev/infiniband/uverbs<N> of each interface; one without a verbs device adds none. No variables. `efa_units`: units
+// of NodeUnits.
 [[nodiscard]] Grant grant_of_efas(const NodeUnits& node, const std::vector<int>& efa_units,
                                   const GrantOptions& options);
 

@@ -53,7 +53,7 @@ class NodeUnits {
   std::vector<std::vector<int>> cores_;            // by position in snapshot.host.devices
   std::map<int, std::size_t> position_of_device_;  // device index -> position in snapshot.host.devices
   std::map<int, std::size_t> position_of_core_;    // core id -> position of its device
-  // Core id -> the worst of its physical cores, in the snapshot; without entry where nobody assessed them.
+  // Core id -> the worst health of its physical cores, owned by the snapshot; no entry where they were not assessed.
   std::map<int, const model::Health*> health_of_core_;
   std::map<std::string, int, std::less<>> efa_by_name_;
 };

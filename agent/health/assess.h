@@ -5,7 +5,7 @@
 #include "agent/core/vanished.h"
 #include "agent/health/policy.h"
 
-// From what a scan saw to what the node is: the one way that the agent and all tools go. Pure.
+// From what a scan saw to what the node is; the agent and all tools go through it. Pure.
 namespace neuron::health {
 
 // What has to be remembered between scans; empty for the first. Passive data, owned by whoever scans.
@@ -18,11 +18,11 @@ struct Assessment {
   model::HostScan host;            // completed from the tables; what vanished since the first scan in its place; with
                                    // the health of every device, core and interface
   std::vector<DeviceBasis> bases;  // parallel to host.devices
-  std::vector<MissingFiles> missing;  // what no device of a chip shows though it should
+  std::vector<MissingFiles> missing;  // files that no device of a chip family shows though its driver should
 };
 
-// keep_last_seen, complete, evaluate, of a scan taken at `now`, completed before or not. What is `missing` is named in
-// host.problems as well. Updates `memory`.
+// Calls core::keep_last_seen, core::complete and evaluate on a scan taken at `now`, completed before or not. What is
+// `missing` is named in host.problems as well. Updates `memory`.
 [[nodiscard]] Assessment assess(model::HostScan scan, AssessMemory& memory, SteadyTime now);
 
 }  // namespace neuron::health

@@ -15,8 +15,8 @@ struct CoreFaults {
   std::optional<model::Health> worst_core;  // the gravest of `of_cores`
 };
 
-// Compares the counters of a completed device with their first sight and moves `baselines` down where one was cleared.
-// `name`: "neuron3".
+// Compares the counters of a completed device with the values first seen, `baselines`, by physical core. Adds baselines
+// of cores that are new, and lowers those whose counter was cleared. `name`: "neuron3".
 [[nodiscard]] CoreFaults find_core_faults(const model::NeuronDevice& device, const std::string& name,
                                           std::map<int, HealthMemory::CoreBaseline>& baselines);
 

@@ -9,7 +9,7 @@
 namespace neuron::health {
 
 struct DeviceVerdict {
-  model::Health whole;               // broken when one of its cores is
+  model::Health whole;               // the device's own fault, else that of its worst core
   std::vector<model::Health> cores;  // [M] of neuron_core<M>; empty where the core count is unknown
 };
 
@@ -29,7 +29,7 @@ struct DeviceScene {
 // What the verdict on a device rests on besides its values.
 [[nodiscard]] DeviceBasis basis_of(const model::HostScan& scan, const model::NeuronDevice& device);
 
-// What a device that left the bus reads as is no count, for whoever looks at it next.
+// Empties the signals that read 65535, all ones, as those of a device that left the bus do: they are no counts.
 void forget_all_ones(model::NeuronDevice& device);
 
 }  // namespace neuron::health

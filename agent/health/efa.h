@@ -12,7 +12,8 @@ namespace neuron::health {
 // memory.lost_commands.
 [[nodiscard]] std::vector<model::Health> verdicts_on_efas(const model::HostScan& scan, HealthMemory& memory);
 
-// The verdict on what is not answering: names the first of `parts` that the scan left out.
+// The verdict on a device or an interface, `name`, that does not answer: names the first of `parts` that the scan left
+// out.
 [[nodiscard]] model::Health verdict_on_silence(const model::HostScan& scan, const std::string& name,
                                                const std::vector<model::ScanPart>& parts);
 

@@ -14,7 +14,7 @@
 // Signals in, verdicts out (docs/reference/driver.md#health-signals). Pure: the previous state is an argument.
 namespace neuron::health {
 
-// What has to be remembered between scans. Passive data, owned by the monitor.
+// What has to be remembered between scans. Passive data, owned by whoever scans.
 struct HealthMemory {
   struct CoreBaseline {
     std::map<std::string, std::uint64_t> counters;  // per-core error counters at first sight, by name
@@ -29,7 +29,7 @@ struct HealthMemory {
 // What the verdict on a device rests on besides the values in the scan, for those who show evidence.
 struct DeviceBasis {
   std::vector<model::ReadProblem>
-      unread;  // unread_signals(), where nothing worse is seen the cause of "signal_unreadable"
+      unread;  // unread_signals(): the cause of "signal_unreadable" where nothing worse is seen
   std::vector<std::string_view> all_ones;  // counts of faults that read 65535, by path in health/signals.h
 };
 
@@ -41,22 +41,23 @@ struct HealthResult {
   std::vector<MissingFiles> missing;              // missing_everywhere()
 };
 
-// Evaluates a completed scan that holds what vanished as well (health/assess.h does all of it), taken at `now`; who
-// looks only once needs no time. An ECC count of 65535 (a device off the bus reads as all ones) makes the device
-// unknown and is taken out of `scan`. A signal that must be there and gave no value makes it unknown too, when nothing
-// worse is seen ("signal_unreadable", see health/missing.h; "signals_missing" in the same words for all devices when
-// none of them has it). Hardware error counters are compared with their first sight: growth is unhealthy, a fall starts
-// afresh. What is a core's own (Reach) leaves its sisters as they are. A heartbeat that stands still is unhealthy
-// while those of other devices go on, since then the driver serves fresh values and the firmware is stuck; when all
-// stand still it may as well be the driver, so that no device is withdrawn for it. Updates `memory`. A device that
-// heals (signals back to normal) is healthy again at once.
+// Evaluates a completed scan that holds what vanished as well (health/assess.h does all of it). `now`: when it was
+// taken; for a single scan it does not matter. Updates `memory`, and may empty signals in `scan`.
+// - An ECC count of 65535 (a device off the bus reads as all ones) makes the device unknown and is emptied.
+// - A signal that must be there and gave no value makes the device unknown when nothing worse is seen:
+//   "signal_unreadable" (health/missing.h), or "signals_missing", in the same words for all, when no device has it.
+// - Hardware error counters are compared with the values first seen: growth is unhealthy; after a fall, the lower value
+//   counts as first seen. A fault that reaches one core only (Reach) leaves the device's other cores healthy.
+// - A heartbeat that stands still is unhealthy while those of other devices go on, since then the driver serves fresh
+//   values and the firmware is stuck. When all stand still it may be the driver: degraded, so no device is withdrawn.
+// A device whose signals are back to normal is healthy again at once.
 //
 // A container without privilege has a /dev of its own and sees no device node at all, which says nothing about the
 // machine. So a missing node counts only once any node of its kind was seen.
 [[nodiscard]] HealthResult evaluate(model::HostScan& scan, HealthMemory& memory, SteadyTime now = {});
 
-// The verdict on every interface when none has a verbs device, for those who know whether sys/module/ib_uverbs is
-// there: "ib_uverbs_not_loaded", or "verbs_devices_missing" when the module is loaded. Names no interface.
+// The verdict on every interface when none has a verbs device: "ib_uverbs_not_loaded", or "verbs_devices_missing" when
+// the module is loaded. `module_loaded`: sys/module/ib_uverbs is there. Names no interface.
 [[nodiscard]] model::Health without_verbs(bool module_loaded);
 
 }  // namespace neuron::health

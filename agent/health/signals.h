@@ -67,9 +67,9 @@ struct DeviceSignal {
   std::string_view meaning{};      // for docs/health.md
 };
 
-// What a fault takes away.
+// How far a fault reaches.
 enum class Reach {
-  core,    // that core; its sisters go on
+  core,    // that core; the other cores of its device stay healthy
   device,  // memory and data paths that all cores share
 };
 

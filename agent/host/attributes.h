@@ -58,10 +58,9 @@ inline constexpr int kMaxCores = 32;
 // board_asset_tag when it is an EC2 instance id ("i-" and hex digits), else "".
 [[nodiscard]] std::string instance_id_of(std::string_view asset_tag);
 
-// The group a PCI function hangs on, from its resolved path: the parent reduced to domain and bus, so that a switch
-// port
-// ("…/0000:b9:02.1/0000:cc:00.0" → "0000:b9") and a host bridge ("…/pci0000:10/0000:10:1b.0" → "0000:10") both give a
-// key (docs/reference/topology.md#trn2-eight-switches). "" for any other shape.
+// A key that functions behind the same PCI switch or host bridge share, from a function's resolved path: domain and bus
+// of its parent, a switch port ("…/0000:b9:02.1/0000:cc:00.0" → "0000:b9") or a host bridge
+// ("…/pci0000:10/0000:10:1b.0" → "0000:10"); docs/reference/topology.md#trn2-eight-switches. "" for any other path.
 [[nodiscard]] std::string switch_key_of(std::string_view real_path);
 
 }  // namespace neuron::host

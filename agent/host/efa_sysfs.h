@@ -20,8 +20,8 @@ class EfaReader {
   void forget();
 
   // Ascending BDF; empty is normal. What concerns one interface is in its `problems`, all else goes to `host_problems`.
-  // An interface that `may_read` leaves out is listed as not_answering; none is when the lists of the classes are left
-  // out. What was left out of a join is joined as soon as it may be read.
+  // An interface that `may_read` leaves out is listed as not_answering. When it leaves out the lists of the classes
+  // (ScanPart::Kind::efa_classes), the answer is empty. What was left out of a join is joined once it may be read.
   [[nodiscard]] std::vector<model::EfaInterface> read(const FsRoot& root, PciInventory& pci, const MayRead& may_read,
                                                       std::vector<model::ReadProblem>& host_problems);
 

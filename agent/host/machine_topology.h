@@ -20,10 +20,10 @@ struct MachineTopology {
   friend bool operator==(const MachineTopology&, const MachineTopology&) = default;
 };
 
-// Asks hwloc by way of the helper program neuron-topology, which has a memory, a time and a root of its own: whatever
-// the machine makes of hwloc ends with the helper. Any thread; blocks for at most 6 s. Errors, all beginning with
-// "hwloc: ": internal (hwloc failed or crashed; no processors below the root), deadline_exceeded, data_corrupt,
-// not_found (the helper is not installed beside this program).
+// Asks hwloc through the helper program neuron-topology, which runs under limits of memory and time of its own: if
+// hwloc hangs or crashes, only the helper ends. Any thread; blocks for at most 6 s. Errors, all beginning with "hwloc:
+// ": internal (hwloc failed or crashed; no processors below the root), deadline_exceeded, data_corrupt, not_found (the
+// helper is not installed beside this program).
 [[nodiscard]] Result<MachineTopology> load_machine_topology(const FsRoot& root);
 
 // What the helper writes and load_machine_topology reads: a line with the version, one per node and function, and

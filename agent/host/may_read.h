@@ -6,8 +6,8 @@
 
 namespace neuron::host {
 
-// Asked before each part of a scan, on the scanning thread: false leaves the part out. Whoever asks begins that part,
-// which ends the one before, so that another thread can tell what is being read and since when.
+// Called by the scanner just before it reads a part, on the scanning thread; false: it leaves the part out. The call
+// also says that the part before it has been read, so that another thread can tell what is being read and since when.
 using MayRead = std::function<bool(const model::ScanPart&)>;
 
 }  // namespace neuron::host

@@ -15,8 +15,8 @@ namespace neuron::host {
 inline constexpr std::size_t kMaxDeviceProblems = 8;
 inline constexpr std::size_t kMaxHostProblems = 32;
 
-// Adds to a bounded list; what does not fit is dropped, so that a broken host cannot fill the memory. What names of its
-// files would do to a terminal is shown instead (see printable()).
+// Adds to a list of at most `limit`; what does not fit is dropped, so that a broken host cannot fill the memory. Bytes
+// that a terminal would obey, as in file names, are shown as \xNN (see printable()).
 inline void note_problem(std::vector<model::ReadProblem>& problems, std::size_t limit, model::ReadProblem problem) {
   constexpr std::size_t kMaxLine = 16384;
   if (problems.size() >= limit) return;

@@ -18,8 +18,8 @@
 
 namespace neuron::host {
 
-// The instance type as DMI has it, the first thing that a scan reads: for whoever must know it before. "" when it
-// cannot be read. sys/devices/virtual/dmi/id/product_name
+// The instance type as DMI has it: sys/devices/virtual/dmi/id/product_name. For those who need it before there is a
+// scan. "" when it cannot be read. Any thread; blocks on a file read.
 [[nodiscard]] std::string read_instance_type(const FsRoot& root);
 
 // Reads one machine again and again. Keeps what cannot change while the inventory stays the same (hwloc's topology,
@@ -30,7 +30,9 @@ namespace neuron::host {
 class Scanner {
  public:
   struct Options {
-    bool with_topology = true;   // ask hwloc (neuron-ls without NUMA questions can do without)
+    // Ask hwloc for HostScan::numa_nodes and for NUMA nodes that PCI does not tell. neuron-ls and neuron-top do
+    // without.
+    bool with_topology = true;
     bool with_processes = true;  // processes from driver answers
     // Where the driver does not answer, with_processes takes them from proc/<pid>/fd (host/device_users.h): for a tool
     // that somebody waits for, since it looks at every process of the machine. On a live one it looks again only after

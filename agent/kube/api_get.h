@@ -7,7 +7,7 @@
 #include "agent/base/result.h"
 #include "agent/kube/cluster_access.h"
 
-// The one door to libcurl, and with it to the API server.
+// Requests to the API server; the only user of libcurl.
 namespace neuron::kube {
 
 // How long and how much one request may take.
@@ -21,9 +21,9 @@ struct GetLimits {
 // used: the token goes to that server or nowhere. Nothing is kept open afterwards.
 //
 // Errors, each with the URL and what to do: unavailable (nobody listens, no such name, the connection broke, 429 or
-// 5xx), deadline_exceeded, permission_denied (401, 403, with the server's own words), not_found (404), failed_
-// precondition (the certificate is not signed by that CA or names another server; a redirect), data_corrupt (more than
-// max_bytes, or no HTTP), internal. Any thread; blocks up to the deadline.
+// 5xx), deadline_exceeded, permission_denied (401, 403, with the server's own words), not_found (404),
+// failed_precondition (the certificate is not signed by that CA or names another server; a redirect), data_corrupt
+// (more than max_bytes, or no HTTP), internal. Any thread; blocks up to the deadline.
 [[nodiscard]] Result<std::string> api_get(const ClusterAccess& access, const std::string& path,
                                           const std::string& accept, const GetLimits& limits);
 

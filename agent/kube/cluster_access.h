@@ -28,9 +28,9 @@ struct ClusterAccess {
 [[nodiscard]] InClusterPlaces in_cluster_places();
 
 // Reads the files, each at most once; a token of more than 16 KiB or a CA file of more than 1 MiB is refused.
-// Errors: failed_precondition (not in a cluster: no variables, or a file is absent; the message says which), invalid_
-// argument (host or port are none), data_corrupt (empty, too long, or no token), permission_denied, internal.
-// Any thread; blocks on file reads.
+// Errors: failed_precondition (not in a cluster: no variables, or a file is absent; the message says which),
+// invalid_argument (`host` is no address or name, `port` no port), data_corrupt (empty, too long, or no token),
+// permission_denied, internal. Any thread; blocks on file reads.
 [[nodiscard]] Result<ClusterAccess> in_cluster_access(const InClusterPlaces& places);
 
 }  // namespace neuron::kube

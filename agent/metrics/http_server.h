@@ -19,8 +19,9 @@ struct HttpAnswer {
 };
 
 // Answers GET and HEAD with what one function says of a path, and nothing else: no files, no state that a request could
-// change. One thread serves every client, so a slow one holds up nobody; what each may send is bounded. The one door
-// to the HTTP library.
+// change. One thread waits for all clients, so a slow one holds up nobody; what each may send is bounded. The only user
+// of libevent (docs/adr/0010-libevent.md). /healthz and /readyz are answered through it (tools/neuron-agent/probes.h);
+// there is no /metrics as yet.
 class HttpServer {
  public:
   // `path` without the query, as it was sent otherwise. On the server's thread: must not block, must not throw.

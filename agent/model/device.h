@@ -56,8 +56,8 @@ enum class Family { inferentia, inferentia2, trainium1, trainium2, trainium3 };
 // Of vendor 1d0f: docs/reference/driver.md#pci-ids-and-limits.
 [[nodiscard]] std::optional<Family> family_of_pci_id(std::uint16_t device_id);
 
-// One process that has a device open. The driver (ioctl 7, or a recorded answer) tells all of it; proc/<pid>/fd tells
-// no more than that it has the device open, and nullopt is what nobody can say then.
+// One process that has a device open. The driver (ioctl 7, or a recorded answer) tells all members; proc/<pid>/fd tells
+// only that it has the device open, and all but the pid is nullopt then.
 struct Process {
   int pid = 0;                            // in the init pid namespace
   std::optional<std::uint8_t> core_mask;  // nc_lock_map: bit i = core i of the device
@@ -119,7 +119,7 @@ struct NeuronDevice {
   std::vector<CoreSignals> cores;     // by physical index, ascending; empty when the layout has no core folders
   std::vector<ReadProblem> problems;  // what could not be read though it should; bounded to 8
   // Found out, not read (agent/health/assess.h); a scan alone leaves both as they are here.
-  Health health;                    // as a whole: broken when one of its cores is
+  Health health;                    // as a whole: its own fault, else that of its worst core
   std::vector<Health> core_health;  // [M] of neuron_core<M>; the device's own where the fault is not the core's; empty
                                     // where the core count is unknown
   friend bool operator==(const NeuronDevice&, const NeuronDevice&) = default;

@@ -8,9 +8,9 @@
 // What is different between two states of a node. Pure.
 namespace neuron::model {
 
-// `host` without what moves by itself and has been taken into account once health is assessed: signals, counters of
-// cores and interfaces, memory in use. What is left is what a generation stands for (model::Snapshot): inventory,
-// health, what cannot be read, and who has a device open.
+// `host` without the values that change from scan to scan on a healthy node: signals, counters of cores and interfaces,
+// memory in use. Health, which is assessed from them, stays. A new generation (model::Snapshot::generation) begins when
+// what is left differs: inventory, health, what cannot be read, or who has a device open.
 [[nodiscard]] HostScan without_counters(HostScan host);
 
 // A device or an interface.

@@ -11,8 +11,8 @@
 #include <vector>
 
 // What a node is doing at one moment: the raw counters that neuron-top turns into rates. Plain values, no I/O. As in
-// device.h an empty optional means that nobody could say (absent, unreadable, too slow), never zero. `why` texts say in
-// a few words why a value is unknown, for people.
+// device.h an empty optional means that nobody could say (absent, unreadable, too slow), never zero. The texts called
+// no_... say in a few words why values are unknown, for people.
 namespace neuron::model {
 
 // Kinds of host memory, neuron<N>/stats/memory_usage/host_mem/<kind>/total, bytes in use now, in the driver's order.

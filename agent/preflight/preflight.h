@@ -129,8 +129,9 @@ struct PreflightFacts {
   FabricFacts fabric;
 };
 
-// All findings about a scan at first sight (health::assess), worst first, within one severity in a fixed order of
-// subjects. What could not be looked at is one finding "not_checked" of severity info.
+// All findings about a single scan, which this assesses (health::assess, without a memory of earlier ones): worst
+// first, within one severity in a fixed order of subjects. What could not be looked at is one finding "not_checked" of
+// severity info. The rules are in preflight/rules.h.
 [[nodiscard]] std::vector<Finding> preflight(const model::HostScan& scan, const PreflightFacts& facts);
 
 // "trn1.32xlarge, 16 devices, 8 EFA interfaces, driver 2.30.2.0"

@@ -8,7 +8,8 @@
 #include "agent/preflight/preflight.h"
 
 // The parts of preflight(), one per subject; inside preflight/ only. Each adds what it finds to `report`. `scan` is
-// `node.host` where there is a node.
+// assessed (health::Assessment::host). A new finding also needs a row in docs/checks.md and a case in
+// test/unit/preflight/codes_test.cpp.
 namespace neuron::preflight::rules {
 
 // What is being collected. `not_checked` names what could not be looked at, and why.

@@ -19,8 +19,8 @@ struct KeptCall {
 };
 
 // The calls in flight of one client. A process must not lose its last gRPC channel on one of gRPC's own callback
-// threads (it would wait for itself and abort, gRPC 1.51), so finished calls stay here until the client's own thread
-// drops them. `finished` from any thread, everything else from the client's.
+// threads (the channel would wait for that very thread and abort, gRPC 1.51), so finished calls stay here until the
+// client's own thread drops them. `finished` from any thread, everything else from the client's.
 class CallKeeper {
  public:
   CallKeeper() = default;

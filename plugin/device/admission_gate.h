@@ -11,8 +11,9 @@
 
 namespace neuron::plugin {
 
-// Admissions for gRPC's threads and the loop together: every decision falls under one lock. Nobody waits in it: who may
-// not go yet leaves a function, which is called once, without the lock, by whichever call ends the wait.
+// Admissions (admissions.h), shared by gRPC's threads and the main loop under one lock. No call blocks: whoever may not
+// go on yet leaves a function, which is called once, without the lock, on the thread whose call ends the wait. A method
+// that is not explained here is the one of Admissions of that name, at the clock's time.
 class AdmissionGate {
  public:
   using Go = std::function<void()>;
@@ -25,21 +26,22 @@ class AdmissionGate {
 
   // Any thread.
   void called() EXCLUDES(mutex_);
-  void answer(model::Resource resource, Go go) EXCLUDES(mutex_);  // `go` ends with doubt() or answered()
-  void doubt(model::Resource resource, Go go) EXCLUDES(mutex_);   // `go` ends with answered(); the loop sends a list
-  void answered(Admissions::Outcome outcome) EXCLUDES(mutex_);    // before the answer is handed to gRPC
+  void answer(model::Resource resource, Go go) EXCLUDES(mutex_);  // `go` has to call doubt() or answered()
+  // Makes due() ask for a list; `go`, which has to call answered(), comes when the kubelet has written it.
+  void doubt(model::Resource resource, Go go) EXCLUDES(mutex_);
+  void answered(Admissions::Outcome outcome) EXCLUDES(mutex_);         // before the answer is handed to gRPC
   void open_stream(model::Resource resource, Go go) EXCLUDES(mutex_);  // `go` offers the stream its first list
   void list_offered() EXCLUDES(mutex_);
   void release(model::Resource resource) EXCLUDES(mutex_);
 
-  // The loop's thread.
+  // From here on: the main loop's thread.
   struct Due {
-    bool lists = false;  // see Admissions::Due; ended by handed()
+    bool lists = false;  // see Admissions::Due; the loop calls handed() when it has sent them
     bool same_list = false;
-    bool list_for_doubt = false;  // an unchanged list, now: an answer waits for what it makes the kubelet write
+    bool list_for_doubt = false;  // send an unchanged list now: an answer waits for the checkpoint written after it
     bool holders = false;
   };
-  // look(), then checkpoint_written() for each write that inotify tells by then, then due().
+  // In this order: look(), checkpoint_written() for each write that inotify has told since, due().
   [[nodiscard]] Admissions::Look look() const EXCLUDES(mutex_);
   [[nodiscard]] Due due(const Admissions::Look& before) EXCLUDES(mutex_);
   void handed() EXCLUDES(mutex_);
@@ -57,7 +59,7 @@ class AdmissionGate {
  private:
   [[nodiscard]] std::vector<Go> take(const std::vector<Admissions::Ticket>& tickets) REQUIRES(mutex_);
   Admissions::Ticket keep(Go go) REQUIRES(mutex_);
-  void go_on() EXCLUDES(mutex_);  // lets go whoever may
+  void go_on() EXCLUDES(mutex_);  // calls the functions whose wait is over
 
   const Clock& clock_;
   const VersionSource version_;

@@ -16,35 +16,41 @@ namespace neuron::plugin {
 // Who may go first: answers to the kubelet, lists to the kubelet, or questions to it (docs/adr/0006-admission-gate.md).
 //
 // The kubelet admits one container at a time, asks for its resources one after another without saying for whom, and
-// then writes its checkpoint. It writes it for every ListAndWatch message as well. So an answer is told to be the same
-// container's as the one before by the checkpoint's version alone, and three rules follow:
-// - no list goes out from the first answer of a container until its checkpoint is written: it would look like the end;
-// - no answer begins while a list is on its way into the checkpoint, nor while one is being handed out;
-// - List, by which the kubelet forgets a container that is being admitted, is asked when none is and nobody calls.
-// None holds for ever: a list, a question and an answer go after a patience of their own.
+// then writes its checkpoint. It writes it for every ListAndWatch message as well. Only an unchanged version of the
+// checkpoint tells that an answer is for the same container as the one before. Hence three rules:
+// - no list goes out from the first answer of a container until its checkpoint is written: the write for the list would
+//   look like the end of the admission;
+// - no answer begins while a list is being handed out, or was sent and is not yet in the checkpoint;
+// - PodResources List, at which the kubelet forgets a container that is being admitted, is called only while no
+//   admission goes on and the kubelet has not called for a while.
+// None holds for ever: a list, a question (List) and an answer each go on after a longest wait, the k...Patience below.
 //
-// State and event in, what to do out: no lock, no clock, no I/O. `version` is that of the checkpoint, 0 if there is
-// none.
+// Called with events, says what to do: no lock, no clock, no I/O; not synchronised (AdmissionGate locks). "Written"
+// always means: the kubelet has written its checkpoint. `version` is the checkpoint's, 0 if there is none.
 class Admissions {
  public:
   using Ticket = std::uint64_t;  // of somebody who waits; chosen by the caller, each once
 
-  // A list that was not written by then never will be: its kubelet is gone. Nor does an answer wait for longer.
+  // After this time a list that was not written never will be, as its kubelet is gone; an answer waits no longer
+  // either.
   static constexpr std::chrono::milliseconds kWritePatience{1000};
-  static constexpr std::chrono::milliseconds kIdlePatience{3000};  // of lists, of questions, and of new streams
-  static constexpr std::chrono::milliseconds kListDistance{250};   // a new list after the last call
-  static constexpr std::chrono::milliseconds kAskDistance{100};    // List after the last call
-  static constexpr std::chrono::milliseconds kAskAfterAnswer{500};
-  static constexpr std::chrono::milliseconds kStalled{1000};  // without a call, an admission is over: refused half-way
+  static constexpr std::chrono::milliseconds kIdlePatience{3000};   // longest wait of lists, of List and of new streams
+  static constexpr std::chrono::milliseconds kListDistance{250};    // from the kubelet's last call to a new list
+  static constexpr std::chrono::milliseconds kAskDistance{100};     // from the kubelet's last call to List
+  static constexpr std::chrono::milliseconds kAskAfterAnswer{500};  // from an answer to List
+  // An admission without a call for so long is over: the kubelet refused the pod half-way.
+  static constexpr std::chrono::milliseconds kStalled{1000};
 
-  // The kubelet has called, for whatever.
+  // The kubelet has made a call, of whatever kind.
   void called(SteadyTime now) { last_call_ = now; }
 
-  // An answer. True: it has begun. False: the ticket waits, and begins when ready() returns it.
+  // The kubelet waits for an answer to Allocate. True: it has begun. False: it waits, and begins when ready(), due() or
+  // release() returns the ticket.
   [[nodiscard]] bool begin_answer(Ticket ticket, model::Resource resource, SteadyTime now);
-  // The answer that has begun waits, under a ticket, until a list that is offered from now on has been written.
+  // The answer that has begun is in doubt (Allocations::doubtful): it waits, under a ticket, until a list that is
+  // offered from now on has been written.
   void doubt(Ticket ticket, model::Resource resource, SteadyTime now);
-  // The answer that has begun is on its way. `version`: as it was for this answer. A refused one ends the admission.
+  // The answer that has begun goes to the kubelet. `version`: the one it was given under. A refusal ends the admission.
   enum class Outcome { given, refused };
   void answered(Outcome outcome, holdings::CheckpointVersion version, SteadyTime now);
 
@@ -54,7 +60,8 @@ class Admissions {
   void handed() { --handing_; }       // ends begin_stream() and Due::lists
 
   void checkpoint_written();  // once per write
-  void kubelet_is_new();      // what was on its way to its predecessor does not arrive, whom it admitted is known to it
+  // Lists that its predecessor was sent will not be written, and no admission of the predecessor goes on.
+  void kubelet_is_new();
 
   // What the agent wants to do as soon as it may.
   void want_lists(SteadyTime now) { lists_.want(now); }  // if they have changed
@@ -62,11 +69,11 @@ class Admissions {
   void want_holders(SteadyTime earliest) { holders_.want(earliest); }
   void want_holders_by(SteadyTime latest);  // unless they are asked for sooner anyway
   void asking_holders() { holders_.drop(); }
-  void woke(SteadyTime now);  // the process did not run for a while: calls of the kubelet may lie unread
+  void woke(SteadyTime now);  // the process was stopped or starved for a while: calls of the kubelet may lie unread
 
-  // How things stood before checkpoint_written() told the writes so far. due() takes an admission for over only if the
-  // checkpoint had been written by then and no answer was made since: so no container's write is left untold, to be
-  // taken for that of a list.
+  // The state before checkpoint_written() was called for the writes so far. due() takes an admission for over only if
+  // the version had changed by then and no answer was given since: so every write that ended an admission has been
+  // told by checkpoint_written(), and none is left to be taken later for the write of a list.
   struct Look {
     holdings::CheckpointVersion version = 0;
     std::uint64_t answers = 0;
@@ -77,10 +84,10 @@ class Admissions {
     bool lists = false;        // hand out what has changed; end with handed()
     bool same_list = false;    // and if nothing has changed, one list as it was
     bool holders = false;      // ask List
-    std::vector<Ticket> gone;  // these begin now
+    std::vector<Ticket> gone;  // answers and streams that begin now
   };
   [[nodiscard]] Due due(const Look& before, SteadyTime now);
-  // Whoever need not wait any more; they have begun.
+  // Answers and streams that need not wait any more; they have begun.
   [[nodiscard]] std::vector<Ticket> ready(SteadyTime now);
   [[nodiscard]] std::vector<Ticket> release(model::Resource resource);  // its server is going away: all begin
 

@@ -13,6 +13,7 @@ namespace neuron::plugin {
 // From any thread to the main thread's poll loop.
 class EventQueue {
  public:
+  // Errors: internal (no eventfd).
   [[nodiscard]] static Result<std::unique_ptr<EventQueue>> open();
 
   void post(Event event) EXCLUDES(mutex_);                   // any thread, never blocks

@@ -23,7 +23,7 @@ struct RegisterDone {
   std::optional<Error> error;
 };
 struct StreamOpened {};       // the kubelet watches a resource now
-struct AdmissionsChanged {};  // AdmissionGate, whose timer the loop keeps
+struct AdmissionsChanged {};  // AdmissionGate::next() may be sooner than it was
 struct HoldersListed {
   SteadyTime asked_at;
   Result<std::vector<model::Allocation>> answer;

@@ -23,8 +23,8 @@ class IdleTimer {
     next_.reset();
   }
 
-  // The process has not run for a while, stopped or starved: calls of the kubelet may lie unread, so nobody is idle,
-  // and patience leaves time for what has piled up. Not for ever: a machine may starve us all the time.
+  // The process has not run for a while, stopped or starved: calls of the kubelet may lie unread, so it counts as busy,
+  // and patience is extended for what has piled up. At most ten times per wish: a machine may starve us all the time.
   void woke(SteadyTime now) {
     constexpr int kMostWakes = 10;
     constexpr int kDistancesForBacklog = 5;

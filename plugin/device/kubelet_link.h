@@ -9,7 +9,8 @@
 
 namespace neuron::plugin {
 
-// The kubelet itself, over its sockets. Answers are posted to the parts' event queue.
+// The kubelet itself, over its sockets. Answers are posted to the parts' event queue: RegisterDone within 15 s,
+// HoldersListed and AllocatableListed within 2 s, errors included. Nothing here blocks on the kubelet.
 class KubeletLink final : public KubeletPort {
  public:
   // `instance`: part of every endpoint's name, unique per process. All `parts` must outlive it and its servers.

@@ -23,15 +23,16 @@ class ResourceServer {
   virtual void close() = 0;                                       // ends every stream and every wait; idempotent
 };
 
-// All that DeviceManager does with the kubelet. Answers come later, as events. One thread.
+// All that DeviceManager does with the kubelet. Answers come later, as the event beside each call. One thread.
 class KubeletPort {
  public:
   virtual ~KubeletPort() = default;
-  // A server under a name that was never used before. Errors: unavailable, invalid_argument.
+  // A server under a socket name that was never used before. Errors: as PluginServer::start.
   [[nodiscard]] virtual Result<std::unique_ptr<ResourceServer>> serve(model::Resource resource) = 0;
-  [[nodiscard]] virtual bool exists(const std::string& endpoint) const = 0;
+  [[nodiscard]] virtual bool exists(const std::string& endpoint) const = 0;  // the socket file is there
+  // False when the file is missing or nobody listens on it; true also when that cannot be told.
   [[nodiscard]] virtual bool somebody_listens(const std::string& socket) const = 0;
-  // Tells one kubelet from its successor; 0 when there is none.
+  // Identity of the kubelet's socket, which tells one kubelet from its successor; 0 when there is none.
   [[nodiscard]] virtual std::uint64_t kubelet() const = 0;
   virtual void start_registration(model::Resource resource, const std::string& endpoint) = 0;  // RegisterDone
   virtual void ask_holders(SteadyTime now) = 0;                                                // HoldersListed

@@ -20,10 +20,10 @@ namespace neuron::plugin {
 // nobody can tell (a file that is not there or cannot be read, a read that hangs), the container starts and one line is
 // logged. The driver is asked on threads that may hang, one device at a time per container. Thread-safe.
 //
-// Which physical core is behind a logical one is the driver's to say. In a pod without privilege it is not asked, and
-// on Trainium2/3 there are two orders for every device, by driver version and position in an UltraServer. There the
-// assumed order decides which core is looked at, and memory on it does not hold back while another container holds a
-// core that is this physical one in the other order: it may be that neighbour's, who is running.
+// Only the driver knows which physical core is behind a logical one. In a pod without privilege it is not asked, and on
+// Trainium2/3 every device may have one of two orders, by driver version and position in an UltraServer. There the
+// assumed order decides which physical core is looked at. Memory on it does not hold back while another container holds
+// the logical core that has this physical one in the other order: it may be the memory of that running container.
 class PreStartGate {
  public:
   using Done = std::function<void(std::optional<Error>)>;

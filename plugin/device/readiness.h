@@ -24,7 +24,7 @@ struct ResourceReadiness {
 
 // What readiness is decided from. Passive data.
 struct ServingState {
-  bool scanned = false;                      // the machine was read and judged once
+  bool scanned = false;                      // the machine was scanned and assessed once
   std::vector<ResourceReadiness> resources;  // that the options allow
   friend bool operator==(const ServingState&, const ServingState&) = default;
 };

@@ -15,6 +15,7 @@ namespace neuron::plugin::refusals {
 [[nodiscard]] Error not_scanned();                                                 // unavailable
 [[nodiscard]] Error no_ids(model::Resource resource);                              // invalid_argument
 [[nodiscard]] Error asked_twice(model::Resource resource, const std::string& id);  // invalid_argument
+// The following are failed_precondition.
 [[nodiscard]] Error unhealthy(model::Resource resource, const std::string& id, const model::Health& health);
 // The unit is listed because a container held it under a name that the node no longer offers it by.
 [[nodiscard]] Error not_offered(model::Resource resource, const std::string& id);

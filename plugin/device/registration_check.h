@@ -16,11 +16,11 @@ namespace neuron::plugin {
 
 // Notices that the kubelet no longer takes a resource from us though our stream is open. Another plugin that registers
 // the same name takes the kubelet's endpoint away without a word to us; when it leaves, all devices of that name are
-// unhealthy and nobody is asked for them, for ever (docs/reference/kubelet.md#end-of-a-watch). Two signs:
-// - what the kubelet shows as allocatable is not what we published, in two answers running, or in one after another
-//   plugin's socket went away;
-// - such a socket is gone, and the kubelet's list proves nothing: a list of ours that came after makes the
-//   devices look well though the endpoint is dead, and a list without a healthy unit looks the same either way.
+// unhealthy and no plugin is asked for them, for ever (docs/reference/kubelet.md#end-of-a-watch). Either of two signs:
+// - what the kubelet shows as allocatable is not what we published: in two consecutive answers, or in a single one
+//   after another plugin's socket went away;
+// - another plugin's socket went away, and what the kubelet shows cannot tell: a list that we sent later makes the
+//   devices look healthy though the endpoint is dead, and a list without a healthy unit looks the same either way.
 // Plain bookkeeping on times and names; one thread.
 class RegistrationCheck {
  public:
@@ -36,13 +36,14 @@ class RegistrationCheck {
   struct Lost {
     model::Resource resource{};
     std::string why;  // for people: what was seen, naming the others' sockets
-    int times = 1;    // running, without kCalm between; more than once: another plugin lives and registers it as well
+    int times = 1;    // in a row, less than kCalm apart; more than 1: another plugin runs and registers it as well
   };
 
-  // An answer says nothing about a list that was published or registered later than this before the question.
+  // An answer counts only for what was published and registered at least this long before the question.
   static constexpr std::chrono::milliseconds kSettled{1500};
   static constexpr std::chrono::milliseconds kSoon{1000};  // the next question after something was seen
-  // Between two losses of one resource: at least kFirstPause, doubling up to kLongestPause; afresh after kCalm.
+  // One resource is reported lost again after kFirstPause at the earliest, doubling up to kLongestPause; after kCalm
+  // without a loss it starts over.
   static constexpr std::chrono::seconds kFirstPause{5};
   static constexpr std::chrono::seconds kLongestPause{300};
   static constexpr std::chrono::minutes kCalm{10};
@@ -58,8 +59,9 @@ class RegistrationCheck {
   [[nodiscard]] bool due(SteadyTime now);
   [[nodiscard]] std::optional<SteadyTime> next() const;  // when to call due() again; nullopt while an answer is awaited
 
-  // `allocatable`: an error judges nothing. `claims`: everything that is registered now; one that was registered or
-  // published after `asked_at` waits for the next answer.
+  // Returns the resources to register again. `allocatable`: an error tells nothing about a list. `claims`: everything
+  // that is registered now; one that was registered or published later than kSettled before `asked_at` waits for the
+  // next answer.
   [[nodiscard]] std::vector<Lost> answered(SteadyTime asked_at, const Result<rpc::Allocatable>& allocatable,
                                            const std::vector<Claim>& claims, SteadyTime now);
 

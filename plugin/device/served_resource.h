@@ -12,7 +12,8 @@
 
 namespace neuron::plugin {
 
-// One resource on its way to the kubelet and back to it. Passive data; DeviceManager drives it.
+// What DeviceManager keeps of one resource: its server, how far its registration is, the list last published. Passive
+// data, one thread.
 struct ServedResource {
   enum class Phase { idle, registering, registered };
 
@@ -22,7 +23,7 @@ struct ServedResource {
   std::optional<SteadyTime> retry_at;  // when to register next
   std::chrono::milliseconds backoff{0};
   SteadyTime registered_at{};
-  std::optional<SteadyTime> check_at;  // when a kubelet that registered it must be watching
+  std::optional<SteadyTime> check_at;  // by when a kubelet that registered it has to have opened ListAndWatch
   std::uint64_t kubelet = 0;           // identity of the kubelet.sock it last registered with
   UnitListPtr last_list;               // as last published, at published_at
   SteadyTime published_at{};

@@ -31,8 +31,8 @@ struct UnitUse {
 // when one of its cores is blocked. Hardware that fails or vanishes is never dropped. A device of a split node that is
 // not offered under this name is absent, so that the capacity is right too, except for what is held: the kubelet
 // crashes on a device that leaves while it is allocated, and kills a pod whose device it finds Unhealthy when it
-// restarts. Empty: the resource is not to be registered. One that is not served at all has no list even for what is
-// held, as another plugin may serve it.
+// restarts. Empty: the resource is not to be registered. A resource that this agent does not serve at all
+// (OfferPolicy::serves) has no list even for what is held, as another plugin may serve it.
 [[nodiscard]] UnitList make_unit_list(const grant::NodeUnits& node, model::Resource resource,
                                       const core::OfferPolicy& offer, const UnitUse& use);
 

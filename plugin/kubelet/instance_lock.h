@@ -8,8 +8,9 @@
 namespace neuron::plugin {
 
 // Held by the one agent that serves a kubelet directory, until its process ends; a crash releases it. It is a lock of
-// the directory itself, as kubelets before 1.33 delete every file in it when they start. Whoever goes over to another
-// directory of the same name takes a new one. An open directory keeps inotify from telling of its end (socket_watch.h).
+// the directory itself, as kubelets before 1.33 delete every file in it when they start; when another directory has
+// come to the same path, take a new lock. While it is held, inotify does not tell that the directory was removed
+// (socket_watch.h).
 class InstanceLock {
  public:
   // Errors: failed_precondition when another process holds it; who that is, is told as far as it can be seen from here:

@@ -23,7 +23,7 @@ class KubeletDirectory {
   };
   // What has happened since the last look.
   struct News {
-    bool usable = false;            // watched and locked from now on: another directory than before, if there was one
+    bool usable = false;            // from now on it is watched and locked: the first one, or another than before
     bool kubelet_appeared = false;  // its socket
     int checkpoints_written = 0;
     std::vector<SocketWatch::Event> sockets;  // other files that appeared or vanished, in order; all when usable
@@ -50,7 +50,7 @@ class KubeletDirectory {
   std::optional<SocketWatch> watch_;
   std::string error_;                    // as last logged
   std::optional<SteadyTime> open_at_;    // when to open it, while it is not watched
-  std::optional<SteadyTime> stands_at_;  // when to look whether it still stands, while it is
+  std::optional<SteadyTime> stands_at_;  // when to look whether it is still the one at its path, while it is watched
 };
 
 }  // namespace neuron::plugin

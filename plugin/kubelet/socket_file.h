@@ -33,8 +33,7 @@ enum class SocketState { listening, dead, missing, unknown };
 [[nodiscard]] std::vector<std::string> sockets_in(const std::string& directory);
 
 // Removes what agents that were killed left behind: sockets of their names on which nobody listens. To be called while
-// the directory is locked (instance_lock.h), as a socket looks dead between bind and listen. Returns their
-// names.
+// the directory is locked (instance_lock.h), as a socket looks dead between bind and listen. Returns their names.
 std::vector<std::string> remove_dead_agent_sockets(const std::string& directory);
 
 }  // namespace neuron::plugin

@@ -24,8 +24,8 @@ class SocketWatch {
   // Errors: not_found when the directory does not exist.
   [[nodiscard]] static Result<SocketWatch> open(const std::string& directory);
 
-  // What became of the directory that is watched. inotify says nothing of its end while somebody holds it: an open
-  // file, its lock, a bind mount.
+  // What became of the directory that is watched; a few calls of stat. inotify does not tell that it was removed while
+  // something keeps it in use: an open descriptor such as our lock, or a bind mount.
   enum class State {
     stands,    // it is the one at its path
     replaced,  // another one is there

@@ -13,7 +13,7 @@ void log_missing(const model::HostScan& host);
 // Warns of each thing that cannot be read.
 void log_problems(const model::HostScan& host);
 
-// What the machine looks like, said when it changes in kind, not with every counter. One thread.
+// Logs what the machine looks like: at the first snapshot, then only what has changed (model::diff). One thread.
 class InventoryLog {
  public:
   explicit InventoryLog(core::OfferPolicy offer) : offer_(std::move(offer)) {}

@@ -18,7 +18,7 @@ class ReadingWatch {
 
   // Says that `path` is about to be read. False when it is one that did not answer before, or lies below one.
   [[nodiscard]] bool permit(const std::string& path);
-  // Everything was read; from now on nobody is in a hurry.
+  // Everything was read: the budget does not apply to what follows.
   void reading_done();
 
   // What the child is about to write; removed when the child is ended before it is done. False: too long a path.
@@ -34,7 +34,7 @@ class ReadingWatch {
   struct Unmap {
     void operator()(Shared* shared) const;
   };
-  std::unique_ptr<Shared, Unmap> shared_;  // empty when there was no memory to share: then nobody is watched
+  std::unique_ptr<Shared, Unmap> shared_;  // empty when there was no memory to share: then the child is not watched
   std::vector<std::string> skipped_;
 };
 

@@ -28,6 +28,7 @@ struct WatchPlan {
 // A look under way is waited for, half a second at most; one that hangs does not return, but the process ends.
 [[nodiscard]] int watch(const WatchPlan& plan, std::function<Shown()> look);
 
+// Blocks them for the calling thread and those it starts.
 void block_watch_signals();
 
 }  // namespace neuron::ls

@@ -9,7 +9,7 @@
 
 namespace neuron::sim {
 
-// The label of a Kubernetes node that says which instance type is simulated on it, and what is without one.
+// The label of a Kubernetes node that says which instance type is simulated on it, and the type where there is none.
 inline constexpr const char* kTypeLabel = "neuron-agent/simulate";
 inline constexpr const char* kDefaultType = "trn1.32xlarge";
 

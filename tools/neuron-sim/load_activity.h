@@ -9,7 +9,8 @@
 
 #include "agent/model/usage.h"
 
-// What is there to be busy, and what it did in one step: the words between workload and files. Passive data.
+// What a workload can use of a host (LoadShape), and what it did in one step (Activity): all that load_workload.h and
+// the files of load_host.h exchange. Passive data.
 namespace neuron::sim {
 
 struct LoadDevice {

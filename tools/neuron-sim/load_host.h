@@ -13,8 +13,9 @@
 
 namespace neuron::sim {
 
-// A simulated host as a workload sees it: what there is to be busy, and the files that tell of it. Counters go on from
-// where they stand, as the host's driver would count: up to 2.29 what a core did shows only once its process has ended.
+// A simulated host as a workload sees it: the hardware it can use, and the files that show what it does. Counters go on
+// from where they stand, as the host's driver would count: up to 2.29 what a core did shows only once its process has
+// ended.
 // Devices that `neuron-sim set` takes away are left alone until they come back. Not thread-safe.
 class LoadHost {
  public:

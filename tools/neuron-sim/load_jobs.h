@@ -9,8 +9,8 @@ namespace neuron::sim {
 struct JobKind {
   std::string_view command;
   std::string_view tag;     // NEURON_PROCESS_TAG, "" = none
-  double part_of_node = 0;  // of all slots that it asks for; at least one slot
-  double low_level = 0;     // busy part of the time, mean over a wave
+  double part_of_node = 0;  // fraction of all slots of the node that it asks for; at least one slot
+  double low_level = 0;     // fraction of the time that a core is busy, mean over a wave: at least, and at most
   double high_level = 0;
   double wave = 0;        // how far busy and idle swing around the level
   double seconds = 0;     // how long it typically runs

@@ -14,10 +14,10 @@ namespace neuron::sim {
 // The flags of `neuron-sim node` as given. Passive data.
 struct NodeCommand {
   std::string directory;
-  HostPlan plan;                                             // without `without`, which is below
+  HostPlan plan;                                             // its `without` stays empty: see the next member
   std::vector<std::string> without;                          // names of parts, not yet checked
   std::string type_from_node;                                // --type-from-node, "" = nobody is asked
-  kube::InClusterPlaces places = kube::in_cluster_places();  // of whom is asked
+  kube::InClusterPlaces places = kube::in_cluster_places();  // of the API server that is asked
   std::chrono::milliseconds label_budget{5000};              // an init container that waits longer looks as if it hung
   std::string machine = "/";                                 // the root of the real machine
   bool beside_hardware = false;                              // --beside-hardware

@@ -7,8 +7,8 @@
 #include "tools/neuron-top/view_model.h"
 #include "tools/neuron-top/view_state.h"
 
-// "Memory Usage Details": devices, below them their logical cores, below those the kinds of memory. A parent is what
-// the driver tells of it, its children need not add up where some kind is unknown. Pure functions.
+// "Memory Usage Details": devices, below them their logical cores, below those the kinds of memory. A parent shows what
+// the driver says of it, so its children need not add up to it where some kind is unknown. Pure functions.
 namespace neuron::top {
 
 [[nodiscard]] Table memory_table(const ViewModel& model, const ViewState& state);

@@ -8,8 +8,8 @@
 
 namespace neuron::top {
 
-// Devices, interfaces and processes that tab and filter leave, in the chosen order. The pointers live as long as the
-// model.
+// The devices, interfaces and processes that the chosen tab and filter let through, in the chosen order. The pointers
+// live as long as the model.
 [[nodiscard]] std::vector<const DeviceView*> shown_devices(const ViewModel& model, const ViewState& state);
 [[nodiscard]] std::vector<const EfaView*> shown_efas(const ViewModel& model, const ViewState& state);
 [[nodiscard]] std::vector<const ProcessView*> shown_processes(const ViewModel& model, const ViewState& state);

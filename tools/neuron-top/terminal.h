@@ -10,13 +10,12 @@
 
 namespace neuron::top {
 
-// The terminal on stdin and stdout, in full-screen mode for as long as the object lives; the only place that knows
-// curses. One at a time, one thread. Starting it does not install handlers that outlive the signals' being blocked:
-// block them first.
+// The terminal on stdin and stdout, in full-screen mode for as long as the object lives; the only user of curses. One
+// object at a time, one thread. curses installs signal handlers when it starts: block the signals of run_live() before,
+// so that these handlers never run.
 class Terminal {
  public:
-  // Errors: unavailable (stdin or stdout is no terminal, or its type is unknown or has no
-  // movable cursor).
+  // Errors: unavailable (stdin or stdout is no terminal, or its type is unknown or has no movable cursor).
   [[nodiscard]] static Result<std::unique_ptr<Terminal>> open(render::ColourDepth colour);
   ~Terminal();  // gives the screen back as it was
   Terminal(const Terminal&) = delete;

@@ -36,9 +36,9 @@ struct NodeReport {
   std::optional<int> expected_efas;         // the most that the instance type can have
   std::vector<int> missing_devices;         // of the expected ones, by index; of the whole node
   std::optional<int> found_efas;            // of the whole node; nullopt: nobody counted
-  // Devices by index whose neighbours are assumed though the driver does show a list, an empty one, or would if it
-  // might be read: it blanks all lists when a device is missing (docs/reference/driver.md#connected-devices). The
-  // official tool shows none then.
+  // Indices of devices whose neighbours are assumed although the driver has a list of them: one that may not be read,
+  // or an empty one, since it blanks all lists when a device is missing (docs/reference/driver.md#connected-devices).
+  // The official tool shows no neighbours then.
   std::set<int> blanked_lists;
   bool own_dev = false;  // dev/ is a container's own: a node that is not there says nothing
 };

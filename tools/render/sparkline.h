@@ -9,7 +9,7 @@
 namespace neuron::render {
 
 // One character for `value` between 0 and `full`: eight block heights in UTF-8, the digits 0 to 9 in ASCII. Zero is the
-// lowest of them and not blank; unknown is a blank in a sparkline's row and is given as '?' here.
+// lowest of them and not blank; nullopt and NaN give '?' (sparkline() shows nullopt as a blank instead).
 [[nodiscard]] std::string level(std::optional<double> value, double full, Charset charset);
 
 // The newest `width` values, oldest first, right-aligned: exactly `width` cells. Unknown values and missing history are

@@ -30,7 +30,7 @@ struct Style {
 // Linux console and dumb terminals, whose fonts lack the block characters.
 [[nodiscard]] Style choose_style(const TerminalFacts& facts);
 
-// What a piece of text means; the palette below says how that looks.
+// What a piece of text means; paint_of() says how that looks.
 enum class Role {
   plain,
   title,         // the first line

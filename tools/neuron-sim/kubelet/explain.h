@@ -9,7 +9,8 @@
 #include "tools/neuron-sim/kubelet/pod.h"
 
 // What the kubelet stand-in says about an answer beside the answer: why these units, and what is left. It sees the same
-// host as the agent but not its thoughts, so the reason is worked out anew from what was free and what was given.
+// host as the agent but not how the agent chose, so the reason is worked out from what was free and what was given
+// (allocator::explain_devices and the like).
 namespace neuron::sim {
 
 // The node as the kubelet sees it at one moment.
