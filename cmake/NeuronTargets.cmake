@@ -14,16 +14,28 @@ function(neuron_program name)
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
-# neuron_test(NAME source... LINK target...): one GoogleTest program, one ctest entry per test case.
+# Test programs of what has threads: `thread_tests` builds them, `ctest -L threads` runs them, under ThreadSanitizer too.
+add_custom_target(thread_tests)
+
+# neuron_test(NAME [THREADS] source... LINK target...): one GoogleTest program, one ctest entry per test case. THREADS: it has
+# threads and does without gRPC, which a test of its own asserts (CONTRIBUTING.md says why).
 function(neuron_test name)
   if(NOT BUILD_TESTING)
     return()
   endif()
-  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(arg "THREADS" "" "LINK" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gmock GTest::gtest_main neuron_settings)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${name} PRIVATE NEURON_SOURCE_DIR="${PROJECT_SOURCE_DIR}" NEURON_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 60)
+  set(label)
+  if(arg_THREADS)
+    set(label LABELS threads)
+    add_dependencies(thread_tests ${name})
+    add_test(NAME package.without_grpc.${name}
+             COMMAND sh -c "test -x \"$1\" && ! ${CMAKE_NM} \"$1\" | grep -q ' grpc_init$'" sh $<TARGET_FILE:${name}>)
+    set_tests_properties(package.without_grpc.${name} PROPERTIES LABELS threads)
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 60 ${label})
 endfunction()

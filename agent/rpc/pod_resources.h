@@ -2,29 +2,14 @@
 
 #include <chrono>
 #include <functional>
-#include <map>
-#include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "agent/base/result.h"
 #include "agent/rpc/call_keeper.h"
+#include "agent/rpc/pod_devices.h"
 
 namespace neuron::rpc {
-
-// The devices of one resource that one container holds, as the kubelet tells. Ids are unique and sorted. A pod that
-// holds nothing is one entry without container, resource and ids.
-struct PodDevices {
-  std::string pod_namespace;
-  std::string pod;
-  std::string container;
-  std::string resource_name;
-  std::vector<std::string> ids;
-};
-
-// The healthy devices that the kubelet knows, by resource name; a resource of which it knows none may be absent.
-using Allocatable = std::map<std::string, std::set<std::string>>;
 
 // Asks the kubelet's PodResources service who holds what, and what there is. List makes the kubelet's device manager
 // forget the devices of ended pods, and races with an allocation in flight

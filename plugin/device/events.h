@@ -8,7 +8,7 @@
 #include "agent/base/clock.h"
 #include "agent/base/result.h"
 #include "agent/model/resource.h"
-#include "agent/rpc/pod_resources.h"
+#include "agent/rpc/pod_devices.h"
 
 namespace neuron::plugin {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "agent/base/clock.h"
-#include "agent/rpc/pod_resources.h"
+#include "agent/rpc/pod_devices.h"
 #include "plugin/device/allocations.h"
 #include "plugin/kubelet/checkpoint_source.h"
 
