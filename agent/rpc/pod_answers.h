@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "agent/rpc/pod_devices.h"
+#include "podresources/v1/api.pb.h"
+
+// From messages of PodResources to plain structs. Foreign: names come out printable, cut after kMaxNameBytes. Pure.
+namespace neuron::rpc {
+
+inline constexpr std::size_t kMaxNameBytes = 512;  // Kubernetes' own longest is 253
+
+// One entry per container and resource, in the order of the answer; a pod without devices is one entry (PodDevices).
+[[nodiscard]] std::vector<PodDevices> devices_in(const v1::ListPodResourcesResponse& response);
+[[nodiscard]] Allocatable allocatable_in(const v1::AllocatableResourcesResponse& response);
+
+}  // namespace neuron::rpc
