@@ -76,7 +76,7 @@ checked_ctest() {
   local p f s count
   read -r p f s <<< "$(tail -n 1 "$logs/$preset.counts" | tr -dc '0-9 \n')"
   count=$(find "$reports" -maxdepth 1 -type f | wc -l)
-  find "$reports" -maxdepth 1 -type f -exec head -n 60 {} +
+  find "$reports" -maxdepth 1 -type f -exec head -n 60 {} + | cut -c 1-200
   if [ "$count" -gt 0 ]; then echo "FAILED: $count reports in $reports"; fi
   echo "$p passed, $((f + count)) failed, $s skipped"
   [ "$status" -eq 0 ] && [ "$count" -eq 0 ]
@@ -106,7 +106,7 @@ tidy_suite() {
   for name in clang-tidy-19 clang-tidy-14; do
     command -v "$name" > /dev/null && { tool=$name; break; }
   done
-  build tidy neuron_proto_deviceplugin neuron_proto_podresources || return
+  build tidy generated/proto/deviceplugin/v1beta1/api.grpc.pb.h generated/proto/podresources/v1/api.grpc.pb.h || return
   mapfile -t files < <(git ls-files 'agent/*.cpp' 'plugin/*.cpp' 'tools/*.cpp')
   if [ -z "$tool" ]; then
     echo "SKIPPED: tidy: neither clang-tidy-19 nor clang-tidy-14 is installed; the clang analyzer alone"
