@@ -31,13 +31,17 @@ macro(neuron_shipped_settings target)
   endif()
 endmacro()
 
-# neuron_test(NAME [OPTIMISED] source... LINK target...): one GoogleTest program, one ctest entry per test case. OPTIMISED is
-# for a test whose own code computes for seconds; others are built without (neuron_tests).
+# Test programs of what has threads: `thread_tests` builds them, `ctest -L threads` runs them, under ThreadSanitizer too.
+add_custom_target(thread_tests)
+
+# neuron_test(NAME [OPTIMISED] [THREADS] source... LINK target...): one GoogleTest program, one ctest entry per test case.
+# OPTIMISED is for a test whose own code computes for seconds; others are built without (neuron_tests). THREADS: it has threads
+# and does without gRPC, which a test of its own asserts (CONTRIBUTING.md says why).
 function(neuron_test name)
   if(NOT BUILD_TESTING)
     return()
   endif()
-  cmake_parse_arguments(arg "OPTIMISED" "" "LINK" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMISED;THREADS" "" "LINK" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gmock GTest::gtest_main neuron_settings)
   if(NOT arg_OPTIMISED)
@@ -47,5 +51,13 @@ function(neuron_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${name} PRIVATE NEURON_SOURCE_DIR="${PROJECT_SOURCE_DIR}" NEURON_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 60)
+  set(label)
+  if(arg_THREADS)
+    set(label LABELS threads)
+    add_dependencies(thread_tests ${name})
+    add_test(NAME package.without_grpc.${name}
+             COMMAND sh -c "test -x \"$1\" && ! ${CMAKE_NM} \"$1\" | grep -q ' grpc_init$'" sh $<TARGET_FILE:${name}>)
+    set_tests_properties(package.without_grpc.${name} PROPERTIES LABELS threads)
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 60 ${label})
 endfunction()

@@ -41,8 +41,8 @@ if(NEURON_SANITIZE)
   add_link_options(-fsanitize=${NEURON_SANITIZE})
 endif()
 
-if(NEURON_FUZZ)
-  add_compile_options(-fsanitize=fuzzer-no-link)  # coverage from the parsers, not only from the fuzz target
+if(NEURON_FUZZ)  # coverage from the parsers, not only from the fuzz target
+  add_compile_options($<IF:$<CXX_COMPILER_ID:Clang>,-fsanitize=fuzzer-no-link,-fsanitize-coverage=trace-pc$<COMMA>trace-cmp>)
 endif()
 
 if(NEURON_HARDEN)

@@ -1,31 +1,34 @@
 #!/bin/bash
-# The long runs: every suite that draws at random, for as long as it is told to, and the images for the other architecture.
-#   usage: test/deep.sh [--minutes N] [--seed S] [--only SUITE] [DIRECTORY]
-#   --minutes   for each suite; without it each runs until its own counts are reached (admissions: 100,000 pods and 1,000
-#               kubelet restarts, about 20 minutes on two cores; attack: ten minutes; cluster and image:
+# What is too slow for every change: sanitizers, fuzzing, and every suite that draws at random, for as long as it is told to.
+#   usage: test/deep.sh [--minutes N] [--seconds N] [--seed S] [--only SUITE] [DIRECTORY]
+#   --minutes   for each suite that draws; without it each runs until its own counts are reached (admissions: 100,000 pods and
+#               1,000 kubelet restarts, about 20 minutes on two cores; attack: ten minutes; cluster and image:
 #               half an hour each, whatever is said; chaos: an hour; model: ten million events, about ten minutes,
-#               and each mutation of the gate and the ledger, some minutes more; plain: every file once)
+#               and each mutation of the gate and the ledger, some minutes more)
+#   --seconds   for each fuzz target (60)
 #   --seed      draws the same again, as far as a suite's times allow; without it each suite draws its own and prints it
-#   --only      one suite: admissions, attack, cluster, chaos, image, model, plain
-# DIRECTORY has the programs (else build/release/bin, which must be built; the attacks are taken from beside it). Needs what
-# the suites need: see test/admissions/run.sh and test/cluster/run.sh. The last line is "N passed, N failed, N skipped".
+#   --only      one suite: sanitize, tsan, tidy, plain, fuzz, model, admissions, attack, cluster, chaos, image
+# DIRECTORY has the programs of the last six (else build/release/bin, which must be built; the attacks are taken from beside
+# it). They need what the suites need: see test/admissions/run.sh and test/cluster/run.sh. The first five build what they run
+# in build/dev, build/tsan, build/tidy, build/plain and build/fuzz or build/fuzz-gcc; CONTRIBUTING.md says what each finds and how long it takes.
+# The last line is "N passed, N failed, N skipped".
 set -u
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
-suites="admissions attack cluster chaos image model plain"
-minutes="" seed="" only="" bin=$root/build/release/bin
+suites="sanitize tsan tidy plain fuzz model admissions attack cluster chaos image"
+minutes="" seconds=60 seed="" only="" bin=$root/build/release/bin
 while [ $# -gt 0 ]; do
   case $1 in
-    --minutes | --seed | --only)
+    --minutes | --seconds | --seed | --only)
       [ $# -gt 1 ] || { echo "test/deep.sh: $1 needs a value" >&2; exit 2; }
       declare "${1#--}=$2"
       shift 2
       ;;
-    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "test/deep.sh: unknown option $1 (--help lists them)" >&2; exit 2 ;;
     *) bin=$1; shift ;;
   esac
 done
-for number in "$minutes" "$seed"; do
+for number in "$minutes" "$seconds" "$seed"; do
   case $number in
     *[!0-9]*) echo "test/deep.sh: \"$number\" is not a number" >&2; exit 2 ;;
   esac
@@ -36,13 +39,116 @@ if [ -n "$only" ]; then
     *) echo "test/deep.sh: no suite $only (there are: $suites)" >&2; exit 2 ;;
   esac
 fi
-bin=$(cd "$bin" 2> /dev/null && pwd) || { echo "test/deep.sh: no directory $bin: build the programs first" >&2; exit 1; }
+case $only in
+  sanitize | tsan | tidy | fuzz | image) ;;
+  *) bin=$(cd "$bin" 2> /dev/null && pwd) || { echo "test/deep.sh: no directory $bin: build the programs first" >&2; exit 1; } ;;
+esac
+cd "$root" || exit 1
 exec < /dev/null
 logs=$root/build/deep
 mkdir -p "$logs" || exit 1
 passed=0 failed=0 skipped=0
 
 # A suite is a function NAME_suite that runs it; its last line says how many passed.
+
+# build PRESET TARGET...
+build() {
+  local preset=$1
+  shift
+  cmake --preset "$preset" > "$logs/$preset.build.log" &&
+    cmake --build "build/$preset" --parallel "$(nproc)" --target "$@" >> "$logs/$preset.build.log" 2>&1 && return
+  grep -E '(error|warning):|^FAILED' "$logs/$preset.build.log" | head -n 40
+  echo "FAILED: building the preset $preset ($logs/$preset.build.log)"
+  echo "0 passed, 1 failed, 0 skipped"
+  return 1
+}
+
+# checked_ctest PRESET OPTIONS_VARIABLE OPTIONS ARGUMENT...: ctest, with a sanitizer's reports in files, so that those of
+# programs that a test starts and ends count as well.
+checked_ctest() {
+  local preset=$1 variable=$2 options=$3 reports=$root/build/$1/reports status
+  shift 3
+  rm -rf "$reports"
+  mkdir -p "$reports"
+  env "$variable=$options:log_path=$reports/report" test/ctest.sh "build/$preset" "$reports/ctest" "$@" > "$logs/$preset.counts"
+  status=$?
+  grep -vE '^[0-9]+ passed, ' "$logs/$preset.counts"
+  local p f s count
+  read -r p f s <<< "$(tail -n 1 "$logs/$preset.counts" | tr -dc '0-9 \n')"
+  count=$(find "$reports" -maxdepth 1 -type f | wc -l)
+  find "$reports" -maxdepth 1 -type f -exec head -n 60 {} + | cut -c 1-200
+  if [ "$count" -gt 0 ]; then echo "FAILED: $count reports in $reports"; fi
+  echo "$p passed, $((f + count)) failed, $s skipped"
+  [ "$status" -eq 0 ] && [ "$count" -eq 0 ]
+}
+
+# AddressSanitizer, LeakSanitizer and UBSan over everything that ctest runs.
+sanitize_suite() {
+  build dev all || return
+  UBSAN_OPTIONS=print_stacktrace=1 checked_ctest dev ASAN_OPTIONS \
+    strict_string_checks=1:detect_stack_use_after_return=1:check_initialization_order=1:strict_init_order=1
+}
+
+# ThreadSanitizer over the tests of what has threads and does without gRPC.
+tsan_suite() {
+  build tsan thread_tests || return
+  checked_ctest tsan TSAN_OPTIONS second_deadlock_stack=1 --label-regex '^threads$'
+}
+
+# clang-tidy (.clang-tidy) over what is shipped. Where it is missing, the one of its checks that clang brings along: its analyzer.
+tidy_suite() {
+  local tool="" name skipped=0 files failed
+  if ! command -v clang++-14 > /dev/null; then
+    echo "SKIPPED: tidy: no clang++-14"
+    echo "0 passed, 0 failed, 1 skipped"
+    return
+  fi
+  for name in clang-tidy-19 clang-tidy-14; do
+    command -v "$name" > /dev/null && { tool=$name; break; }
+  done
+  build tidy generated/proto/deviceplugin/v1beta1/api.grpc.pb.h generated/proto/podresources/v1/api.grpc.pb.h || return
+  mapfile -t files < <(git ls-files 'agent/*.cpp' 'plugin/*.cpp' 'tools/*.cpp')
+  if [ -z "$tool" ]; then
+    echo "SKIPPED: tidy: neither clang-tidy-19 nor clang-tidy-14 is installed; the clang analyzer alone"
+    skipped=1
+  fi
+  failed=$(printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -n 1 test/tidy.py build/tidy $tool 2> "$logs/tidy.findings" | wc -l)
+  cat "$logs/tidy.findings"
+  echo "$((${#files[@]} - failed)) passed, $failed failed, $skipped skipped"
+  [ "$failed" -eq 0 ]
+}
+
+# Each fuzz target for --seconds, from its corpus in the tree and what earlier runs found (build/PRESET/fuzz/corpus), with
+# libFuzzer where clang has its runtime, else with test/fuzz/driver.cpp. What broke a target is left in build/PRESET/fuzz/broken,
+# and is run again with: build/PRESET/fuzz/NAME_fuzz FILE
+fuzz_suite() {
+  local preset=fuzz-gcc
+  if echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' |
+    clang++-14 -x c++ -fsanitize=fuzzer,address - -o "$logs/has_libfuzzer" 2> /dev/null; then preset=fuzz; fi
+  echo "preset $preset"
+  build "$preset" fuzz_targets || return
+  local fuzz=$root/build/$preset/fuzz broken=$root/build/$preset/fuzz/broken p=0 f=0 program name
+  mkdir -p "$broken"
+  for program in "$fuzz"/*_fuzz; do basename "$program" _fuzz; done |
+    xargs -P "$(nproc)" -I NAME sh -c '"$1/NAME_fuzz" -max_total_time="$2" -timeout=25 -print_final_stats=1 -artifact_prefix="$3/NAME-" ${5:+-seed=$5} \
+      "$1/corpus/NAME" test/fuzz/corpus/NAME > "$4/fuzz.NAME.log" 2>&1; echo $? > "$4/fuzz.NAME.status"' sh \
+      "$fuzz" "$seconds" "$broken" "$logs" "$seed"
+  for program in "$fuzz"/*_fuzz; do
+    name=$(basename "$program" _fuzz)
+    if [ "$(cat "$logs/fuzz.$name.status")" = 0 ]; then
+      p=$((p + 1))
+    else
+      f=$((f + 1))
+      tail -n 60 "$logs/fuzz.$name.log"
+      echo "FAILED: fuzz: $name"
+    fi
+    awk -v name="$name" '/cov:/ { for (i = 1; i < NF; ++i) if ($i == "cov:") edges = $(i + 1) }
+      /number_of_executed_units/ { runs = $2 } /new_units_added/ { found = $2 }
+      END { printf "%-16s %10d runs, %6d edges, %5d new inputs\n", name, runs, edges, found }' "$logs/fuzz.$name.log"
+  done
+  echo "$p passed, $f failed, 0 skipped"
+  [ "$f" -eq 0 ]
+}
 admissions_suite() {
   "$root/test/admissions/run.sh" ${seed:+--seed "$seed"} ${minutes:+--minutes "$minutes"} \
     --admissions 100000 --restarts 1000 "$bin"

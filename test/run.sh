@@ -74,27 +74,6 @@ run_suite() {
   add_counts "$name" "${PIPESTATUS[0]}" "$log"
 }
 
-run_ctest() {
-  local report=$logs/ctest.xml
-  rm -f "$report"
-  ctest --test-dir "$build" --output-on-failure --output-junit "$report" -j "$(nproc)" --repeat until-pass:2 --progress > "$logs/ctest.log" 2>&1
-  local status=$?
-  # Hundreds of real processes on a small machine: what fails once and then passes is named, and is a bug to be found.
-  sed -n 's/^.*Test *#[0-9]*: \([^ ]*\) .*\*\*\*\(Failed\|Timeout\|Exception\).*$/FAILED AT LEAST ONCE: \1/p' "$logs/ctest.log" | sort -u
-  python3 - "$report" > "$logs/ctest.counts" << 'PYTHON'
-import sys, xml.etree.ElementTree as tree
-cases = tree.parse(sys.argv[1]).getroot().findall("testcase")
-failed = [c.get("name") for c in cases if c.get("status") == "fail"]
-skipped = [c.get("name") for c in cases if c.get("status") in ("notrun", "disabled")]
-for name in failed: print("FAILED:", name)
-for name in skipped: print("SKIPPED:", name)
-print(f"{len(cases) - len(failed) - len(skipped)} passed, {len(failed)} failed, {len(skipped)} skipped")
-PYTHON
-  if [ "$status" -ne 0 ]; then tail -n 400 "$logs/ctest.log"; fi
-  cat "$logs/ctest.counts"
-  add_counts ctest "$status" "$logs/ctest.counts"
-}
-
 step "Packages"
 # What only a suite needs may be missing: that suite says so.
 tools/install-deps.sh --test || must "installing packages" tools/install-deps.sh
@@ -105,7 +84,7 @@ must "configuring" cmake --preset release
 must "building" cmake --build "$build" --parallel "$(nproc)"
 
 step "Unit, integration and package tests (ctest)"
-run_ctest
+run_suite ctest test/ctest.sh "$build" "$logs"
 
 step "Manifests: rendering, API types, security (Go)"
 run_suite manifests test/manifests/run.sh

@@ -33,7 +33,7 @@ foreign=""
 case "${1:-}" in
   "") ;;
   --test) packages="$packages $test_packages" ;;
-  --deep) packages="$packages $test_packages qemu-user-static" ;;
+  --deep) packages="$packages $test_packages qemu-user-static clang-14 llvm-14 libclang-rt-14-dev clang-tidy-14" ;;
   --programs)
     packages=$programs
     if [ "${2:-}" = --arch ]; then

@@ -6,15 +6,13 @@
 
 #include <utility>
 
-#include "agent/base/parse.h"
+#include "agent/rpc/pod_answers.h"
 #include "agent/rpc/status_map.h"
-#include "podresources/v1/api.pb.h"
 
 namespace neuron::rpc {
 namespace {
 
 constexpr int kMaxAnswerBytes = 16 << 20;
-constexpr std::size_t kMaxNameBytes = 512;
 
 // With bytes instead of messages: what the kubelet sent that is no message would be an empty one and no error
 // (gRPC 1.51, callback API), and nobody would seem to hold anything.
@@ -52,39 +50,6 @@ void start_call(CallKeeper& calls, const std::string& socket, const std::string&
                        &call.response, answer);
 }
 
-std::string name_of(const std::string& foreign) {
-  return printable(foreign, kMaxNameBytes);
-}
-
-std::vector<model::Allocation> convert(const v1::ListPodResourcesResponse& response) {
-  std::vector<model::Allocation> all;
-  for (const auto& pod : response.pod_resources()) {
-    const std::size_t before = all.size();
-    for (const auto& container : pod.containers()) {
-      std::map<std::string, std::set<std::string>> by_resource;  // the kubelet repeats a device per NUMA node
-      for (const auto& devices : container.devices()) {
-        auto& ids = by_resource[name_of(devices.resource_name())];
-        for (const auto& id : devices.device_ids()) ids.insert(name_of(id));
-      }
-      for (const auto& [resource, ids] : by_resource) {
-        all.push_back({name_of(pod.namespace_()), name_of(pod.name()), name_of(container.name()), resource,
-                       std::vector<std::string>(ids.begin(), ids.end())});
-      }
-    }
-    if (all.size() == before) all.push_back({name_of(pod.namespace_()), name_of(pod.name()), "", "", {}});
-  }
-  return all;
-}
-
-Allocatable convert(const v1::AllocatableResourcesResponse& response) {
-  Allocatable all;
-  for (const auto& devices : response.devices()) {
-    auto& ids = all[name_of(devices.resource_name())];
-    for (const auto& id : devices.device_ids()) ids.insert(name_of(id));
-  }
-  return all;
-}
-
 }  // namespace
 
 PodResourcesClient::PodResourcesClient(std::string socket) : socket_(std::move(socket)) {}
@@ -92,7 +57,7 @@ PodResourcesClient::PodResourcesClient(std::string socket) : socket_(std::move(s
 void PodResourcesClient::list(std::chrono::milliseconds deadline, Done done) {
   start_call<v1::ListPodResourcesResponse>(calls_, socket_, "List", deadline,
                                            [done = std::move(done)](Result<v1::ListPodResourcesResponse> response) {
-                                             done(response.map([](const auto& list) { return convert(list); }));
+                                             done(response.map([](const auto& list) { return devices_in(list); }));
                                            });
 }
 
@@ -100,7 +65,7 @@ void PodResourcesClient::allocatable(std::chrono::milliseconds deadline, Allocat
   start_call<v1::AllocatableResourcesResponse>(
       calls_, socket_, "GetAllocatableResources", deadline,
       [done = std::move(done)](Result<v1::AllocatableResourcesResponse> response) {
-        done(response.map([](const auto& list) { return convert(list); }));
+        done(response.map([](const auto& list) { return allocatable_in(list); }));
       });
 }
 

@@ -2,20 +2,15 @@
 
 #include <chrono>
 #include <functional>
-#include <map>
-#include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "agent/base/result.h"
 #include "agent/model/allocation.h"
+#include "agent/rpc/allocatable.h"
 #include "agent/rpc/call_keeper.h"
 
 namespace neuron::rpc {
-
-// The healthy devices that the kubelet knows, by resource name; a resource of which it knows none may be absent.
-using Allocatable = std::map<std::string, std::set<std::string>>;
 
 // Asks the kubelet's PodResources service who holds what, and what there is. List makes the kubelet's device manager
 // forget the devices of ended pods, and races with an allocation in flight

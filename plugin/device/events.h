@@ -7,8 +7,9 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/result.h"
+#include "agent/model/allocation.h"
 #include "agent/model/resource.h"
-#include "agent/rpc/pod_resources.h"
+#include "agent/rpc/allocatable.h"
 
 namespace neuron::plugin {
 

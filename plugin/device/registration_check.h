@@ -9,7 +9,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/model/resource.h"
-#include "agent/rpc/pod_resources.h"
+#include "agent/rpc/allocatable.h"
 #include "plugin/device/watch_hub.h"
 
 namespace neuron::plugin {

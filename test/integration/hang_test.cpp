@@ -2,6 +2,7 @@
 // test/fakes/faulty_io.cpp.
 #include <fstream>
 
+#include "test/fakes/sanitized.h"
 #include "test/integration/node.h"
 
 namespace neuron::fakes {
@@ -18,8 +19,7 @@ constexpr seconds kSlack{6};
 // A node whose agent sees faults as `rules` says.
 struct FaultyNode : Node {
   explicit FaultyNode(const std::string& instance_type) : Node(instance_type) {
-    extra_environment = {"LD_PRELOAD=" NEURON_FAULTY_IO, "FAULTY_IO=" + control(),
-                         "ASAN_OPTIONS=verify_asan_link_order=0"};
+    extra_environment = {"LD_PRELOAD=" NEURON_FAULTY_IO, "FAULTY_IO=" + control(), sanitizer_allows_preload()};
   }
   [[nodiscard]] std::string control() const { return kubelet_dir + "/faulty-io"; }
   void rules(const std::string& text) {

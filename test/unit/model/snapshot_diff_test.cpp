@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdint>
 #include <functional>
 
 namespace neuron::model {
@@ -28,7 +30,7 @@ HostScan node() {
     device.cores.resize(2);
     device.processes.emplace().push_back({4290, 3, 100, 200});
   }
-  for (const std::uint8_t bus : {0x10, 0x20}) {
+  for (const std::uint8_t bus : std::array<std::uint8_t, 2>{0x10, 0x20}) {
     EfaInterface& efa = host.efas.emplace_back();
     efa.bdf = {0, bus, 0x19, 0};
     efa.health = kWell;
