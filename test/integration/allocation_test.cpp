@@ -111,7 +111,7 @@ TEST_F(Trn1, DirectCallsWithBadIdsAreRefusedAndChangeNothing) {
   node.host.set("neuron3", "sram_ecc_uncorrected=1");
   ASSERT_TRUE(node.wait_allocatable(kCore, 30));
   const auto refused = [&](const std::vector<std::string>& ids) {
-    const auto answer = client.allocate(ids, kPatience);
+    const auto answer = client.allocate(ids);
     return answer ? std::string("given") : answer.error().message;
   };
   EXPECT_THAT(refused({"99"}), HasSubstr("this node has no \"99\""));
