@@ -21,7 +21,7 @@ Result<std::string> read_all(int fd, std::size_t max_bytes, std::string_view pat
     if (count < 0) return fail(error_from_errno(errno, path));
     if (count == 0) return text;
     if (text.size() <= max_bytes) continue;
-    return fail(ErrorCode::data_corrupt, std::string(path) + ": larger than " + std::to_string(max_bytes) + " bytes");
+    return fail(ErrorCode::data_corrupt, std::string(path) + " has more than " + std::to_string(max_bytes) + " bytes");
   }
 }
 

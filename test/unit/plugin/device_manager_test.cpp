@@ -262,7 +262,8 @@ TEST_F(DeviceManagerTest, AChangedListGoesOutWhenTheAdmissionIsOver) {
   EXPECT_EQ(kubelet.servers.at(Resource::neuroncore)->lists.size(), 1U) << "its list has not changed";
 }
 
-// A retry found the next kubelet before inotify told of its socket; that its first pod is half admitted is not forgotten.
+// A retry found the next kubelet before inotify told of its socket; that its first pod is half admitted is not
+// forgotten.
 TEST_F(DeviceManagerTest, AKubeletThatWasMetBeforeItsSocketWasToldOfIsNoNewOne) {
   start("inf2.48xlarge");
   ++kubelet.identity;
