@@ -65,7 +65,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     answer.append(buffer.data(), static_cast<std::size_t>(got));
     require(answer.size() <= 4 * HttpServer::kRequestBytes);
   }
-  require(got == 0 || errno == ECONNRESET);  // not the end of our patience
-  require(answer.empty() || answer.starts_with("HTTP/1."));
+  require(got == 0 || errno == ECONNRESET);                // not the end of our patience
+  require(answer.empty() || answer.starts_with("HTTP/"));  // libevent answers in the version that it was asked in
   return 0;
 }
