@@ -24,7 +24,8 @@ struct HttpAnswer {
 // there is no /metrics as yet.
 class HttpServer {
  public:
-  // `path` without the query, as it was sent otherwise. On the server's thread: must not block, must not throw.
+  // `path` without the query, as it was sent otherwise: foreign, even spaces and control bytes may be in it. On the
+  // server's thread: must not block, must not throw.
   using Handler = std::function<HttpAnswer(std::string_view path)>;
 
   static constexpr unsigned kMostClients = 64;           // at once; more wait in the kernel's queue
