@@ -5,18 +5,24 @@
 
 namespace neuron::health {
 
+namespace reasons {
+namespace {
+
+constexpr std::array kAll = {
+    kDeviceVanished,      kNotAnswering,      kNothingReadable,        kDeviceNodeMissing,   kDeviceUnreachable,
+    kDeviceInvalid,       kResetting,         kSramEccUncorrected,     kMemEccUncorrected,   kMemEccRepairable,
+    kUnhealthyComponents, kHeartbeatStuck,    kHeartbeatsStuck,        kHwNcUeError,         kHwHbmUeError,
+    kHwDmaAbortError,     kHwError,           kHwRepairableHbmUeError, kCoreMissing,         kUnknownLayout,
+    kReadsAllOnes,        kNoSignals,         kSignalUnreadable,       kSignalsMissing,      kEfaVanished,
+    kEfaDriverUnbound,    kRdmaDeviceMissing, kIbUverbsNotLoaded,      kVerbsDevicesMissing, kVerbsMissing,
+    kVerbsNodeMissing,    kNoCompletionCmds,  kNoPeerMemory,
+};
+
+}  // namespace
+}  // namespace reasons
+
 std::span<const Reason> all_reasons() {
-  using namespace reasons;
-  static constexpr std::array kAll = {
-      kDeviceVanished,      kNotAnswering,      kNothingReadable,        kDeviceNodeMissing,   kDeviceUnreachable,
-      kDeviceInvalid,       kResetting,         kSramEccUncorrected,     kMemEccUncorrected,   kMemEccRepairable,
-      kUnhealthyComponents, kHeartbeatStuck,    kHeartbeatsStuck,        kHwNcUeError,         kHwHbmUeError,
-      kHwDmaAbortError,     kHwError,           kHwRepairableHbmUeError, kCoreMissing,         kUnknownLayout,
-      kReadsAllOnes,        kNoSignals,         kSignalUnreadable,       kSignalsMissing,      kEfaVanished,
-      kEfaDriverUnbound,    kRdmaDeviceMissing, kIbUverbsNotLoaded,      kVerbsDevicesMissing, kVerbsMissing,
-      kVerbsNodeMissing,    kNoCompletionCmds,  kNoPeerMemory,
-  };
-  return kAll;
+  return reasons::kAll;
 }
 
 model::Health verdict(const Reason& reason, std::string sentence) {
