@@ -28,11 +28,12 @@ function(neuron_precompile group)
 endfunction()
 
 # neuron_use_precompiled(TARGET GROUP). -fpch-preprocess lets ccache see which precompiled header went in. GCC forgets which
-# precompiled code is the system's, and warns of array bounds within std::string; the images' build keeps that warning.
+# precompiled code is the system's, and warns of bounds within std::string; the images' build keeps those warnings.
 function(neuron_use_precompiled target group)
   if(NEURON_PCH)
     target_precompile_headers(${target} REUSE_FROM neuron_precompiled_${group})
-    target_compile_options(${target} PRIVATE -fpch-preprocess -Wno-array-bounds)
+    target_compile_options(${target} PRIVATE -fpch-preprocess -Wno-array-bounds
+      $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow$<SEMICOLON>-Wno-stringop-overread>)
   endif()
 endfunction()
 
