@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "agent/base/result.h"
+
+// Calls to the API server, apart from how they travel: agent/kube/api_client.h is the real one, test/fakes/fake_api.h
+// a server in memory.
+namespace neuron::kube {
+
+enum class Method { get, create, replace, merge_patch, apply, remove };  // GET, POST, PUT, PATCH, PATCH, DELETE
+
+struct ApiCall {
+  Method method = Method::get;
+  std::string path;     // "/apis/resource.k8s.io/v1/resourceslices/n1-x", parts percent-encoded where needed
+  std::string query{};  // "fieldSelector=spec.nodeName%3Dn1", encoded; "" = none
+  std::string body{};   // JSON; "" = none
+};
+
+// What the server said; a status of 400 and more is an answer too.
+struct ApiReply {
+  int status = 0;    // HTTP
+  std::string body;  // JSON text, foreign; of an error a Status object
+};
+
+// The body of a 2xx, else an Error with the server's own words: permission_denied (401, 403), not_found (404, 410),
+// failed_precondition (409), invalid_argument (400, 415, 422), unavailable (429, 5xx), data_corrupt (any other). Pure.
+[[nodiscard]] Result<std::string> body_of(ApiReply reply, const ApiCall& call);
+
+class Api {
+ public:
+  virtual ~Api() = default;
+
+  // One call, bounded in time and size. Errors, each with the URL and what to do, when no answer came: unavailable,
+  // deadline_exceeded, failed_precondition (the server is not trusted), data_corrupt (too long, no HTTP), internal.
+  // Any thread; blocks up to its deadline, and for as long as the rate limit says.
+  [[nodiscard]] virtual Result<ApiReply> call(const ApiCall& call) = 0;
+
+  // A GET whose answer does not end: `on_line` is told each line of it ("{…}" of a watch) on the calling thread, until
+  // it returns false, `stop` is requested, the server ends it or nothing has come for a while. The reply has the
+  // status; its body is empty unless it is an error. A line longer than the client's bound is data_corrupt.
+  using OnLine = std::function<bool(std::string_view line)>;
+  [[nodiscard]] virtual Result<ApiReply> stream(const ApiCall& call, const OnLine& on_line,
+                                                const std::stop_token& stop) = 0;
+};
+
+}  // namespace neuron::kube
