@@ -38,8 +38,7 @@ class HealthOf {
           parse_int(std::string_view(counter).substr(std::min(counter.size(), kCounter.size())), 0, 9999);
       if (index) members.push_back(*index);
     }
-    for (int index = name.first; members.empty() && index <= name.last; ++index) members.push_back(index);
-    return worst_of(members);
+    return worst_of(members.empty() ? members_of(name, name.last + 1) : members);
   }
   const Health* operator()(const NodeName& /*name*/) const { return worst_of(node_.units(Resource::neuron)); }
 
@@ -77,7 +76,7 @@ DeviceHealth::State state_of(const Health& health) {
 std::string message_of(const Health& health) {
   std::string text = health.sentence;
   if (!health.action.empty()) text += (text.empty() ? "" : "; ") + health.action;
-  return printable(text, kMostMessage);
+  return printable(text, kMostMessage - std::string_view("...").size());
 }
 
 }  // namespace

@@ -17,9 +17,10 @@ namespace {
 
 constexpr std::string_view kRegistrationEnd = "-reg.sock";
 
-// Tells instances on one node apart.
+// Tells instances on one node apart; so short that a driver's longest name, 63 bytes, fits beside it in the kubelet's
+// usual directory.
 std::string hash_of(std::string_view text) {
-  constexpr std::size_t kDigits = 16;
+  constexpr std::size_t kDigits = 8;
   return sha256_hex(text).substr(0, kDigits);
 }
 
