@@ -27,7 +27,7 @@ struct ApiReply {
 };
 
 // The body of a 2xx, else an Error with the server's own words: permission_denied (401, 403), not_found (404, 410),
-// failed_precondition (409), invalid_argument (400, 415, 422), unavailable (429, 5xx), data_corrupt (any other). Pure.
+// failed_precondition (409, and 3xx, which is not followed), invalid_argument (400, 415, 422), unavailable (429, 5xx), data_corrupt (any other). Pure.
 [[nodiscard]] Result<std::string> body_of(ApiReply reply, const ApiCall& call);
 
 class Api {
