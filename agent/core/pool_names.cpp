@@ -1,11 +1,11 @@
-#include "plugin/dra/pool_names.h"
+#include "agent/core/pool_names.h"
 
 #include <algorithm>
 
 #include "agent/base/parse.h"
 #include "agent/base/sha256.h"
 
-namespace neuron::plugin::dra {
+namespace neuron::core {
 namespace {
 
 constexpr std::string_view kDevice = "neuron-device-", kGroup = "neuron-group-", kEfa = "efa-", kNode = "neuron-node";
@@ -103,4 +103,4 @@ std::string efa_label(std::string_view rdma_name) {
   return label + (label.empty() ? "" : "-") + sha256_hex(rdma_name).substr(0, kDigestDigits);
 }
 
-}  // namespace neuron::plugin::dra
+}  // namespace neuron::core

@@ -1,8 +1,8 @@
-#include "plugin/dra/pool_names.h"
+#include "agent/core/pool_names.h"
 
 #include <gtest/gtest.h>
 
-namespace neuron::plugin::dra {
+namespace neuron::core {
 namespace {
 
 TEST(PoolNames, AreReadBackAsTheyWereMade) {
@@ -81,4 +81,4 @@ TEST(PoolNames, AnyRdmaNameHasALabelOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace neuron::plugin::dra
+}  // namespace neuron::core
