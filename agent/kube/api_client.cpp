@@ -41,7 +41,7 @@ bool is_target(const ApiCall& call) {
     return std::all_of(text.begin(), text.end(), is_visible) && text.find_first_of(none_of) == std::string::npos;
   };
   const std::string path = call.path + "/";
-  return path.starts_with('/') && all(call.path, "?#\\") && all(call.query, "#\\") &&
+  return call.path.starts_with('/') && all(call.path, "?#\\") && all(call.query, "#\\") &&
          path.find("/../") == std::string::npos && path.find("/./") == std::string::npos &&
          path.find("//") == std::string::npos;
 }
@@ -54,6 +54,7 @@ HttpRequest request_of(const ApiCall& call) {
   if (!call.accept.empty()) request.accept = call.accept;
   request.content_type = words.content_type;
   if (call.method != Method::get) request.body = call.body;
+  request.only_once = call.method == Method::create;  // of a generateName it would make two
   return request;
 }
 

@@ -24,9 +24,10 @@ struct ClientLimits {
 
 // The API server over TLS, HTTP/1.1. Connections are kept and used again, one for each call under way. The token and
 // the CA are read from their files for every call, so a rotated one counts at once; after a 401 they are read again and
-// the call is made once more. Besides that nothing is tried twice: who calls knows what may be repeated. A row of
-// callers forms when there are more calls than the limits say; who would wait in it longer than a deadline gets
-// `unavailable` at once. All messages are without the token. Thread-safe.
+// the call is made once more. Besides that nothing is tried twice, except that a kept connection which has been lost
+// is replaced (not for creating): who calls knows what may be repeated. A row of callers forms when there are more
+// calls than the limits say; who would wait in it longer than a deadline gets `unavailable` at once. All messages are
+// without the token. Thread-safe.
 class ApiClient final : public Api {
  public:
   explicit ApiClient(ApiPlaces places, const ClientLimits& limits = {});

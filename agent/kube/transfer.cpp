@@ -117,8 +117,9 @@ bool set_request(CURL* handle, const std::string& url, const HttpRequest& reques
                                  set(handle, CURLOPT_POSTFIELDS, request.body.data());
   return is_body_set && (is_get || set(handle, CURLOPT_CUSTOMREQUEST, request.verb)) &&
          set(handle, CURLOPT_URL, url.c_str()) && set(handle, CURLOPT_PATH_AS_IS, 1L) &&
-         set(handle, CURLOPT_HTTPHEADER, headers) && set(handle, CURLOPT_PROTOCOLS_STR, "https") &&
-         set(handle, CURLOPT_FOLLOWLOCATION, 0L) && set(handle, CURLOPT_PROXY, "") &&  // not even the environment's
+         set(handle, CURLOPT_FRESH_CONNECT, request.only_once ? 1L : 0L) && set(handle, CURLOPT_HTTPHEADER, headers) &&
+         set(handle, CURLOPT_PROTOCOLS_STR, "https") && set(handle, CURLOPT_FOLLOWLOCATION, 0L) &&
+         set(handle, CURLOPT_PROXY, "") &&  // not even the environment's
          set(handle, CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1}) &&
          set(handle, CURLOPT_USERAGENT, (std::string("neuron-agent/") + kVersion).c_str());
 }
@@ -192,6 +193,7 @@ struct Connection::Handles {
 };
 
 Outcome Connection::Handles::perform(const Incoming& incoming, const std::stop_token& stop) const {
+  if (curl_multi_setopt(multi.get(), CURLMOPT_MAXCONNECTS, 1L) != CURLM_OK) return {End::internal};
   if (curl_multi_add_handle(multi.get(), easy.get()) != CURLM_OK) return {End::internal};
   const Outcome outcome = run(incoming, stop);
   curl_multi_remove_handle(multi.get(), easy.get());  // what is not over is closed

@@ -20,6 +20,9 @@ struct HttpRequest {
   std::string accept = "application/json";  // media type
   std::string content_type{};               // of `body`
   std::string_view body{};                  // must live until the exchange is over; "" = none
+  // libcurl repeats a request by itself when a kept connection turns out to be lost before a byte of the answer, and
+  // the server may have done it by then. True: on a new connection, so that this cannot be.
+  bool only_once = false;
 };
 
 struct HttpAnswer {

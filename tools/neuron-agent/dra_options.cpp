@@ -145,9 +145,7 @@ Result<void> check_dra_options(const DraOptions& options, std::string_view node_
     return fail(std::move(name).error().with_context("--node-name"));
   if (options.api.server.empty()) return {};
   auto places = kube::api_places(options.api, {});
-  if (!places && places.error().code == ErrorCode::invalid_argument) {
-    return fail(std::move(places).error().with_context("--api-server"));
-  }
+  if (!places && places.error().code == ErrorCode::invalid_argument) return fail(std::move(places).error());
   return {};
 }
 
