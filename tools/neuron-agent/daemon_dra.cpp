@@ -1,8 +1,11 @@
 #include "tools/neuron-agent/daemon_dra.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "agent/kube/api_client.h"
@@ -10,6 +13,9 @@
 #include "plugin/dra/driver.h"
 #include "plugin/dra/health_list.h"
 #include "plugin/dra/pool.h"
+#include "plugin/dra/slice_layout.h"
+#include "plugin/dra/slice_sync.h"
+#include "plugin/dra/slice_text.h"
 #include "tools/neuron-agent/daemon_parts.h"
 #include "tools/neuron-agent/inventory_log.h"
 #include "tools/neuron-agent/probes.h"
@@ -35,6 +41,13 @@ ExitCode to_exit_code(dra::Driver::Outcome outcome) {
 
 std::string pool_name(const Options& options) {
   return options.dra.pool_name.empty() ? options.node_name : options.dra.pool_name;
+}
+
+// The kubelet is told where claims are served, and has another working directory.
+std::string absolute(const std::string& directory) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(directory, error);
+  return error ? directory : path.lexically_normal().string();
 }
 
 // Until claims can be prepared.
@@ -92,7 +105,7 @@ ExitCode run_dra_daemon(const Options& options, const Fd& signals) {
   Probes probes(options.metrics_address, clock);
   {
     dra::Driver driver(
-        {{options.kubelet_dir, options.dra.pool.driver, options.dra.pod_uid},
+        {{absolute(options.kubelet_dir), options.dra.pool.driver, options.dra.pod_uid},
          clock,
          **events,
          claims,
@@ -114,6 +127,11 @@ ExitCode print_slices_once(const Options& options) {
     spdlog::error("{}", snapshot.error().message);
     return ExitCode::failed;
   }
+  const dra::Pool pool = dra::make_pool(grant::NodeUnits(*snapshot), options.dra.pool, {});
+  const dra::Layout layout = dra::lay_out(pool, {});  // as the newest servers take it
+  for (const std::string& left_out : layout.left_out) spdlog::warn("{}", left_out);
+  const dra::PoolIdentity identity{options.dra.pool.driver, pool_name(options), {options.node_name, ""}};
+  fmt::print("{}", dra::slice_list_json(dra::whole_slices(layout.slices, identity)));
   return ExitCode::ok;
 }
 
