@@ -6,7 +6,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <initializer_list>
 
 #include "agent/base/sha256.h"
@@ -35,19 +34,19 @@ Result<std::string> first_that_fits(const std::string& directory, std::initializ
                   directory, sizeof(sockaddr_un::sun_path) - 1));
 }
 
-bool is_old(const std::string& path) {
-  constexpr std::chrono::seconds kYoung{10};
+bool is_older_than(std::chrono::seconds young, const std::string& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) return false;
-  return std::chrono::system_clock::from_time_t(info.st_ctim.tv_sec) + kYoung < std::chrono::system_clock::now();
+  return std::chrono::system_clock::from_time_t(info.st_ctim.tv_sec) + young < std::chrono::system_clock::now();
 }
 
 template <typename IsOurs>
-int sweep(const std::string& directory, const std::string& own, const IsOurs& is_ours) {
+int sweep(const std::string& directory, const std::string& own, std::chrono::seconds young, const IsOurs& is_ours) {
   int removed = 0;
   for (const std::string& name : sockets_in(directory)) {
     const std::string path = directory + "/" + name;
-    if (name == own || !is_ours(name) || !is_old(path) || socket_state(path) != SocketState::dead) continue;
+    if (name == own || !is_ours(name) || !is_older_than(young, path) || socket_state(path) != SocketState::dead)
+      continue;
     if (::unlink(path.c_str()) != 0) continue;
     spdlog::info("removed {}, left behind by an instance that was killed", path);
     ++removed;
@@ -81,10 +80,10 @@ bool is_registration_socket(std::string_view name, std::string_view driver) {
   return name.starts_with(driver) && name.substr(driver.size()).starts_with("-") && name.ends_with(kRegistrationEnd);
 }
 
-int remove_dead_sockets(const SocketNames& own, std::string_view driver) {
-  return sweep(own.registry_dir, own.registration,
+int remove_dead_sockets(const SocketNames& own, std::string_view driver, std::chrono::seconds young) {
+  return sweep(own.registry_dir, own.registration, young,
                [&](const std::string& name) { return is_registration_socket(name, driver); }) +
-         sweep(own.claims_dir, own.claims, is_claims_socket);
+         sweep(own.claims_dir, own.claims, young, is_claims_socket);
 }
 
 }  // namespace neuron::plugin::dra

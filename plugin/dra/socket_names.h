@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -29,8 +30,10 @@ struct SocketNames {
 [[nodiscard]] bool is_claims_socket(std::string_view name);
 [[nodiscard]] bool is_registration_socket(std::string_view name, std::string_view driver);
 
-// Removes what instances that were killed left behind: sockets of such names on which nobody listens. A young one is
-// left, since a socket looks dead between bind and listen. Any thread; local files only. Returns how many.
-int remove_dead_sockets(const SocketNames& own, std::string_view driver);
+// Removes what instances that were killed left behind: sockets of such names on which nobody listens. One that is
+// younger than `young` is left, since a socket looks dead between bind and listen. Any thread; local files only.
+// Returns how many.
+int remove_dead_sockets(const SocketNames& own, std::string_view driver,
+                        std::chrono::seconds young = std::chrono::seconds(10));
 
 }  // namespace neuron::plugin::dra

@@ -2,7 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/un.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "agent/base/fd.h"
 
 namespace neuron::plugin::dra {
 namespace {
@@ -50,6 +57,41 @@ TEST(SocketNames, OwnOnesAreToldFromOthers) {
   EXPECT_TRUE(is_registration_socket("neuron.aws.com-reg.sock", "neuron.aws.com"));
   EXPECT_FALSE(is_registration_socket("neuron.aws.company-reg.sock", "neuron.aws.com"));
   EXPECT_FALSE(is_registration_socket("gpu.nvidia.com-reg.sock", "neuron.aws.com"));
+}
+
+// A socket file; listening as long as the descriptor is open.
+Fd make_socket(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, path.size());
+  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0) << path;
+  EXPECT_EQ(::listen(socket.get(), 1), 0);
+  return socket;
+}
+
+TEST(SocketNames, WhatAKilledInstanceLeftIsRemovedAndNothingElse) {
+  std::string kubelet_dir = "/tmp/drasocketsXXXXXX";
+  ASSERT_NE(::mkdtemp(kubelet_dir.data()), nullptr);
+  const auto own = *socket_names(kubelet_dir, "neuron.aws.com", "own");
+  std::filesystem::create_directories(own.claims_dir);
+  std::filesystem::create_directories(own.registry_dir);
+  const std::string dead_claims = own.claims_dir + "/dra-dead.sock";
+  const std::string dead_registration = own.registry_dir + "/neuron.aws.com-dead-reg.sock";
+  const std::vector<std::string> stay_dead = {own.claims_path(), own.registration_path(),
+                                              own.registry_dir + "/gpu-reg.sock", own.claims_dir + "/other.sock"};
+  for (const std::string& path : stay_dead) make_socket(path);
+  for (const std::string& path : {dead_claims, dead_registration}) make_socket(path);
+  const Fd alive = make_socket(own.claims_dir + "/dra-alive.sock");
+  std::ofstream(own.claims_dir + "/dra-file.sock") << "no socket";
+  EXPECT_EQ(remove_dead_sockets(own, "neuron.aws.com"), 0) << "all are young";
+  EXPECT_EQ(remove_dead_sockets(own, "neuron.aws.com", std::chrono::seconds(-10)), 2);
+  EXPECT_FALSE(std::filesystem::exists(dead_claims));
+  EXPECT_FALSE(std::filesystem::exists(dead_registration));
+  for (const std::string& path : stay_dead) EXPECT_TRUE(std::filesystem::exists(path)) << path;
+  EXPECT_TRUE(std::filesystem::exists(own.claims_dir + "/dra-alive.sock"));
+  EXPECT_TRUE(std::filesystem::exists(own.claims_dir + "/dra-file.sock"));
+  std::filesystem::remove_all(kubelet_dir);
 }
 
 }  // namespace
