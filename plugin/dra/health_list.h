@@ -6,6 +6,7 @@
 
 #include "agent/grant/node_units.h"
 #include "plugin/dra/pool.h"
+#include "plugin/kubelet/list_hub.h"
 
 namespace neuron::plugin::dra {
 
@@ -24,6 +25,7 @@ struct HealthList {
   friend bool operator==(const HealthList&, const HealthList&) = default;
 };
 using HealthListPtr = std::shared_ptr<const HealthList>;
+using HealthHub = ListHub<HealthList>;  // to every stream of the kubelet
 
 inline constexpr std::size_t kMostMessage = 1024;  // of the protocol
 

@@ -5,11 +5,8 @@
 
 #include "dra_health/v1alpha1/api.grpc.pb.h"
 #include "plugin/dra/health_list.h"
-#include "plugin/kubelet/list_hub.h"
 
 namespace neuron::plugin::dra {
-
-using HealthHub = ListHub<HealthList>;
 
 // The kubelet's DRAResourceHealth service: every open stream is told the hub's newest list, whole. When it is told
 // again, though nothing has changed, is up to whoever calls HealthHub::repeat().

@@ -34,13 +34,18 @@ monitor::WatchedScan::Scan make_scan(const RootPtr& root) {
   };
 }
 
-Result<model::SnapshotPtr> scan_once(const Options& options) {
-  TRY_ASSIGN(const auto root, host::FsRoot::open(options.root));
+model::SnapshotPtr scan_now(const host::FsRoot& root) {
   host::Scanner scanner(root, host::Scanner::Options{});
   auto snapshot = std::make_shared<model::Snapshot>();
   snapshot->number = snapshot->generation = 1;
   health::AssessMemory memory;
   snapshot->host = health::assess(scanner.scan(), memory, std::chrono::steady_clock::now()).host;
+  return snapshot;
+}
+
+Result<model::SnapshotPtr> scan_once(const Options& options) {
+  TRY_ASSIGN(const auto root, host::FsRoot::open(options.root));
+  auto snapshot = scan_now(root);
   log_missing(snapshot->host);
   log_problems(snapshot->host);
   for (const std::string& doubt : options.doubts) spdlog::warn("{}", doubt);

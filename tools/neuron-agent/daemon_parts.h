@@ -21,7 +21,10 @@ void log_start(const Options& options);
 // A scanner of its own, which lives as long as a scan of it may hang.
 [[nodiscard]] monitor::WatchedScan::Scan make_scan(const RootPtr& root);
 
-// One scan, assessed; what is missing or cannot be read is logged. Blocks. Errors: the root cannot be opened.
+// A scan of its own that begins now, assessed as the first. May block for as long as a driver hangs.
+[[nodiscard]] model::SnapshotPtr scan_now(const host::FsRoot& root);
+
+// The same of the root in `options`; what is missing or cannot be read is logged. Errors: it cannot be opened.
 [[nodiscard]] Result<model::SnapshotPtr> scan_once(const Options& options);
 
 // Ends all reading. What hangs in a broken driver is left behind, and what it uses is never freed: the process ends at
