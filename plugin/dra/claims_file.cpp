@@ -48,6 +48,10 @@ std::string dumped(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+std::shared_ptr<const PreparedClaim> share(PreparedClaim claim) {
+  return std::make_shared<const PreparedClaim>(std::move(claim));
+}
+
 std::uint64_t count_of(const json& value) {
   return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
 }
@@ -90,7 +94,7 @@ Result<ClaimsFile::Content> ClaimsFile::parse(std::string_view text) {
     if (uid.empty()) continue;
     std::string entry = dumped(one);
     // What another version wrote and this one cannot read stays until it is prepared or released.
-    if (auto claim = parse_prepared_claim(entry)) content.claims.emplace(uid, *std::move(claim));
+    if (auto claim = parse_prepared_claim(entry)) content.claims.emplace(uid, share(*std::move(claim)));
     content.texts.emplace(uid, std::move(entry));
   }
   for (const char* known : {"bootID", "releases", "released", "claims"}) object.erase(known);
@@ -123,7 +127,8 @@ void ClaimsFile::begin_anew(const std::string& why) {
   content.boot_id = boot_id_;
   for (PreparedClaim& claim : rebuild_()) {
     content.texts[claim.uid] = to_text(claim);
-    content.claims.insert_or_assign(claim.uid, std::move(claim));
+    const std::string uid = claim.uid;
+    content.claims.insert_or_assign(uid, share(std::move(claim)));
   }
   if (!why.empty() || !content.claims.empty()) {
     news_ = path_ + (why.empty() ? " is not there" : " is set aside: " + why) + "; " +
@@ -174,7 +179,7 @@ Result<void> ClaimsFile::change(const std::string& uid, const PreparedClaim* cla
   auto old_claim = content_.claims.extract(uid);
   if (claim != nullptr) {
     content_.texts[uid] = to_text(*claim);
-    content_.claims[uid] = *claim;
+    content_.claims[uid] = share(*claim);
   }
   auto written = write();
   if (written) return {};

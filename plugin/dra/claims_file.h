@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,7 +20,7 @@ namespace neuron::plugin::dra {
 // not understand stay as they are. Not synchronised: PreparedClaims lets one at a time have it.
 class ClaimsFile {
  public:
-  using Claims = std::map<std::string, PreparedClaim>;  // by uid
+  using Claims = std::map<std::string, std::shared_ptr<const PreparedClaim>>;  // by uid
   // What can be told without the file, of the CDI files that are there.
   using Rebuild = std::function<std::vector<PreparedClaim>()>;
 
@@ -33,6 +34,8 @@ class ClaimsFile {
   [[nodiscard]] std::string take_news() { return std::exchange(news_, {}); }
 
   [[nodiscard]] const Claims& claims() const { return content_.claims; }
+  // True too for one that another version wrote, and this one cannot read.
+  [[nodiscard]] bool knows(const std::string& uid) const { return content_.texts.contains(uid); }
 
   // Changes are in the file, whole or not at all, when the call returns; also in claims() unless it fails. Errors: from
   // errno, naming the path.

@@ -68,7 +68,7 @@ TEST_F(ClaimsFileTest, ChangesAreInTheFileAtOnce) {
   ClaimsFile other = open();
   ASSERT_TRUE(other.read());
   EXPECT_EQ(other.claims().size(), 2U);
-  EXPECT_EQ(other.claims().at("v").name, "name-of-v");
+  EXPECT_EQ(other.claims().at("v")->name, "name-of-v");
   ASSERT_TRUE(other.remove("u"));
   ASSERT_TRUE(other.remove("never there"));
   ASSERT_TRUE(file.read());
