@@ -1,5 +1,6 @@
 #include "agent/kube/api.h"
 
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "agent/base/parse.h"
@@ -49,11 +50,32 @@ std::string_view advice_for(int status) {
 
 }  // namespace
 
+Error status_error(const ApiReply& reply, std::string_view what) {
+  std::string said = printable(what, 600) + " answers " + std::to_string(reply.status) + words_of(reply.body);
+  return make_error(code_of(reply.status), said.append(advice_for(reply.status)));
+}
+
 Result<std::string> body_of(ApiReply reply, const ApiCall& call) {
   if (reply.status >= 200 && reply.status < 300) return std::move(reply.body);
-  std::string said(word_of(call.method));
-  said += printable(call.path, 300) + " answers " + std::to_string(reply.status) + words_of(reply.body);
-  return fail(code_of(reply.status), said.append(advice_for(reply.status)));
+  return fail(status_error(reply, std::string(word_of(call.method)) + call.path));
+}
+
+std::string percent_encoded(std::string_view text) {
+  std::string out;
+  for (const char letter : text) {
+    const auto byte = static_cast<unsigned char>(letter);
+    const bool is_plain =
+        byte < 0x80 && (std::isalnum(byte) != 0 || std::string_view("-._~").find(letter) != std::string_view::npos);
+    if (is_plain) {
+      out += letter;
+    } else {
+      constexpr std::string_view kDigits = "0123456789ABCDEF";
+      out += '%';
+      out += kDigits[byte >> 4U];
+      out += kDigits[byte & 15U];
+    }
+  }
+  return out;
 }
 
 }  // namespace neuron::kube

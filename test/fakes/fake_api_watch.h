@@ -62,18 +62,21 @@ inline Result<kube::ApiReply> FakeApi::stream(const kube::ApiCall& call, const O
   while (since != 0 && next > 0 && history_[next - 1].version > since) --next;
   const long ends = ends_;
   ++open_;
-  bool goes_on = true;
-  while (goes_on) {
+  for (;;) {
     const std::vector<std::string> more = lines_since(next, path, selector);
     lines.insert(lines.end(), more.begin(), more.end());
     next = history_.size();
+    const bool is_last = ends_ != ends;
+    bool goes_on = true;
     ++changes_;
     changed_.notify_all();
     lock.unlock();
-    for (const std::string& line : std::exchange(lines, {})) goes_on = goes_on && on_line(line);
+    for (const std::string& line : std::exchange(lines, {})) {
+      goes_on = goes_on && !stop.stop_requested() && on_line(line);
+    }
     lock.lock();
-    const bool woken = goes_on && changed_.wait(lock, stop, [&] { return history_.size() != next || ends_ != ends; });
-    goes_on = woken && !stop.stop_requested() && ends_ == ends;
+    if (is_last || !goes_on || stop.stop_requested()) break;
+    if (!changed_.wait(lock, stop, [&] { return history_.size() != next || ends_ != ends; })) break;
   }
   --open_;
   ++changes_;
