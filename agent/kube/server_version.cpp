@@ -20,7 +20,16 @@ std::optional<int> take_number(std::string_view& text) {
   return number;
 }
 
-std::optional<ServerVersion> of_git(std::string_view text) {
+// "v1", "v1beta2": goes into paths.
+bool is_version_name(std::string_view name) {
+  return name.size() >= 2 && name.size() <= 20 && name[0] == 'v' &&
+         std::all_of(name.begin(), name.end(),
+                     [](char letter) { return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9'); });
+}
+
+}  // namespace
+
+std::optional<ServerVersion> parse_git_version(std::string_view text) {
   if (text.starts_with('v')) text.remove_prefix(1);
   ServerVersion version;
   int* const parts[] = {&version.major, &version.minor, &version.patch};
@@ -36,22 +45,13 @@ std::optional<ServerVersion> of_git(std::string_view text) {
   return version;
 }
 
-// "v1", "v1beta2": goes into paths.
-bool is_version_name(std::string_view name) {
-  return name.size() >= 2 && name.size() <= 20 && name[0] == 'v' &&
-         std::all_of(name.begin(), name.end(),
-                     [](char letter) { return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9'); });
-}
-
-}  // namespace
-
 std::string ServerVersion::text() const {
   return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
 }
 
 Result<ServerVersion> parse_server_version(std::string_view answer) {
   TRY_ASSIGN(const nlohmann::json object, parse_object(answer, "the answer to /version"));
-  if (const auto version = of_git(text_of(object, {"gitVersion"}))) return *version;
+  if (const auto version = parse_git_version(text_of(object, {"gitVersion"}))) return *version;
   const std::string major_text = text_of(object, {"major"});
   const std::string minor_text = text_of(object, {"minor"});
   std::string_view major_rest = major_text;

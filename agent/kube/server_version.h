@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,9 @@ struct ServerVersion {
 
   [[nodiscard]] std::string text() const;  // "1.36.3"
 };
+
+// Of a gitVersion or a kubeletVersion: "v1.36.3", "v1.34.2-eks-113cf36", "v1.33.1+k3s1"; nullopt for other text. Pure.
+[[nodiscard]] std::optional<ServerVersion> parse_git_version(std::string_view text);
 
 // Of the answer to /version: gitVersion ("v1.36.3", "v1.34.2-eks-113cf36", "v1.33.1+k3s1"), else major and minor
 // ("36+"). Errors: data_corrupt. Pure.

@@ -11,14 +11,20 @@
 #include <cstdint>
 #include <utility>
 
+#include "agent/base/clock.h"
 #include "agent/base/fd.h"
 
 namespace neuron::plugin::dra {
 
 using std::chrono::milliseconds;
 
-ClaimUpkeep::ClaimUpkeep(Claims& claims, std::string cdi_directory, Run run, std::function<void()> changed)
-    : claims_(claims), watch_(std::move(cdi_directory)), run_(std::move(run)), changed_(std::move(changed)) {}
+ClaimUpkeep::ClaimUpkeep(ClaimStore& store, ClaimSweep& sweep, std::string cdi_directory, Run run,
+                         std::function<void()> changed)
+    : store_(store),
+      sweep_(sweep),
+      watch_(std::move(cdi_directory)),
+      run_(std::move(run)),
+      changed_(std::move(changed)) {}
 
 void ClaimUpkeep::run(const std::stop_token& stop) {
   const Fd stopped(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -44,7 +50,7 @@ void ClaimUpkeep::run(const std::stop_token& stop) {
 }
 
 void ClaimUpkeep::repair() {
-  const auto repaired = claims_.repair();
+  const auto repaired = store_.repair();
   const std::string error = repaired ? "" : repaired.error().message;
   if (error != last_error_ && !repaired) spdlog::error("CDI files of claims cannot be kept: {}", error);
   last_error_ = error;
@@ -54,10 +60,13 @@ void ClaimUpkeep::repair() {
 // One at a time: one that hangs in a broken driver is not joined by another.
 void ClaimUpkeep::sweep() {
   if (sweeping_->exchange(true)) return;
-  run_([&claims = claims_, changed = changed_, sweeping = sweeping_] {
-    const auto forgotten = claims.sweep();
+  run_([&sweep = sweep_, changed = changed_, sweeping = sweeping_] {
+    const auto forgotten = sweep.sweep();
     if (!forgotten) spdlog::debug("claims that nobody releases were not looked for: {}", forgotten.error().message);
-    if (forgotten && *forgotten > 0) changed();
+    for (const std::string& claim : forgotten.value_or(std::vector<std::string>{})) {
+      spdlog::warn("forgot claim {}, which nobody was going to release", claim);
+    }
+    if (forgotten && !forgotten->empty()) changed();
     sweeping->store(false);
   });
 }

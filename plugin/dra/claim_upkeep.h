@@ -1,12 +1,15 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
 
-#include "plugin/dra/claims.h"
+#include "plugin/dra/claim_cdi_files.h"
+#include "plugin/dra/claim_store.h"
+#include "plugin/dra/claim_sweep.h"
 
 namespace neuron::plugin::dra {
 
@@ -19,8 +22,8 @@ class ClaimUpkeep {
 
   using Run = std::function<void(std::function<void()>)>;  // on a thread that may hang
 
-  // `claims` must outlive it and every job of `run`. `changed`: something may have been released; any thread.
-  ClaimUpkeep(Claims& claims, std::string cdi_directory, Run run, std::function<void()> changed);
+  // All of them must outlive it and every job of `run`. `changed`: something may have been released; any thread.
+  ClaimUpkeep(ClaimStore& store, ClaimSweep& sweep, std::string cdi_directory, Run run, std::function<void()> changed);
 
   // Until `stop` is requested. Blocks one thread; asks nobody but the file system on it.
   void run(const std::stop_token& stop);
@@ -29,7 +32,8 @@ class ClaimUpkeep {
   void repair();
   void sweep();
 
-  Claims& claims_;
+  ClaimStore& store_;
+  ClaimSweep& sweep_;
   CdiWatch watch_;
   const Run run_;
   const std::function<void()> changed_;

@@ -10,7 +10,7 @@ bool uses(const UsedRequests& used, const std::string& request) {
   return used.empty() || used.contains(request);
 }
 
-std::string shown(const std::map<std::string, Environment>::mapped_type& environment) {
+std::string shown(const Environment& environment) {
   std::string text;
   for (const auto& [name, value] : environment) text += (text.empty() ? "" : " ") + name + "=" + value;
   return text.empty() ? "no variables" : text;
@@ -41,6 +41,17 @@ Result<void> check_unread(const ClaimUse& use) {
               "the variables of " + std::to_string(computing) +
                   " requests depend on which containers use them, and that could not be read: " + use.unread +
                   "; let the driver's service account get pods, or ask for all Neuron devices in one request");
+}
+
+// A value that leaves out what another claim gives would be wrong as soon as that is there.
+Result<void> check_others(const ClaimUse& use, const ContainerOfPod& container) {
+  for (const auto& [claim, used] : container.claims) {
+    const auto known = use.claims.find(claim);
+    if (known == use.claims.end() || known->second.error.empty()) continue;
+    return fail(ErrorCode::failed_precondition, container.name + " uses the claim \"" + claim +
+                                                    "\" as well, which is not prepared: " + known->second.error);
+  }
+  return {};
 }
 
 // What a container needs has to be what the files of claims that are prepared already say.
@@ -95,6 +106,7 @@ Result<std::map<std::string, Environment>> environments_of(const GrantFacts& fac
   for (const ContainerOfPod& container : use.containers) {
     const auto used = container.claims.find(name);
     if (used == container.claims.end()) continue;
+    TRY(check_others(use, container));
     auto needed = environment_of(facts, shares_of(use, container));
     if (!needed) return fail(std::move(needed).error().with_context(container.name));
     TRY(check_prepared(use, container, *needed));

@@ -20,6 +20,7 @@ struct KnownClaim {
   std::vector<RequestShare> shares;
   // Of a claim that is prepared already, by request: its file stays as it is. nullopt: it is being prepared.
   std::optional<std::map<std::string, Environment>> prepared;
+  std::string error{};  // why it cannot be prepared; "" = it can, so far. What it gives is not known then
 };
 
 struct ContainerOfPod {
@@ -35,8 +36,9 @@ struct ClaimUse {
 
 // By request of the claim `name`, which is in `use.claims`: those that compute. A request that no container uses gets
 // what a container using it alone would.
-// Errors: those of environment_of(); failed_precondition, naming the containers, where no value is right; and where
-// pods could not be read though the claims that are being prepared have more than one request that computes.
+// Errors: those of environment_of(); failed_precondition, naming the containers, where no value is right, as where a
+// claim that one of them uses as well cannot be prepared; and where pods could not be read though the claims that are
+// being prepared have more than one request that computes.
 [[nodiscard]] Result<std::map<std::string, Environment>> environments_of(const GrantFacts& facts,
                                                                          const std::string& name, const ClaimUse& use);
 

@@ -43,6 +43,7 @@ Driver::Outcome Driver::run() {
     return Outcome::failed;
   }
   names_ = *std::move(names);
+  serve_at_ = parts_.clock.now() + parts_.settings.scan_patience;
   for (;;) {
     if (const auto outcome = turn()) return *outcome;
     std::array<pollfd, 4> fds = {{{signals_, POLLIN, 0},
@@ -55,7 +56,9 @@ Driver::Outcome Driver::run() {
     }
     if (fds[0].revents != 0 && asked_to_stop(signals_, parts_.rescan)) return Outcome::stopped;
     if ((fds[2].revents | fds[3].revents) != 0) look_at_ = parts_.clock.now();
-    for (const RegistrationNews& news : parts_.events.take()) hear(news);
+    for (const DriverEvent& event : parts_.events.take()) {
+      std::visit([this](const auto& news) { hear(news); }, event);
+    }
   }
 }
 
@@ -179,6 +182,10 @@ void Driver::hear(const RegistrationNews& news) {
   state_.problem.clear();
   parts_.registered();
   health_at_ = parts_.clock.now();
+}
+
+void Driver::hear(const NodeScanned& /*news*/) {
+  if (!server_ && state_.problem.empty()) serve_at_ = parts_.clock.now();
 }
 
 void Driver::keep_health_fresh() {

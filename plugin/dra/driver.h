@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <variant>
 
 #include "agent/base/clock.h"
 #include "plugin/dra/dra_server.h"
@@ -23,18 +24,25 @@ struct DriverState {
   friend bool operator==(const DriverState&, const DriverState&) = default;
 };
 
+// What other threads tell the loop.
+struct NodeScanned {};  // claims can be prepared
+using DriverEvent = std::variant<RegistrationNews, NodeScanned>;
+
 // The loop of DRA mode: waits in poll() for signals, for the kubelet's words, for its two directories and for timers;
 // keeps both sockets served, whatever happens to them, and the kubelet's picture of our health fresh. Construct, run()
 // once, destroy. One thread.
 class Driver {
  public:
   enum class Outcome { stopped, other_agent, dead_mount, failed };
-  using Events = EventQueueOf<RegistrationNews>;
+  using Events = EventQueueOf<DriverEvent>;
 
   struct Settings {
     std::string kubelet_dir;
     std::string name;     // of the driver
     std::string pod_uid;  // "" = there is never another instance
+    // Served once the node was scanned, so that no claim is refused for that; but after this, as claims are released
+    // without any scan.
+    std::chrono::milliseconds scan_patience{3000};
   };
   struct Parts {
     Settings settings;
@@ -68,6 +76,7 @@ class Driver {
   void lose(const std::string& why);
   void look_at_sockets();
   void hear(const RegistrationNews& news);
+  void hear(const NodeScanned& news);
   void keep_health_fresh();
   [[nodiscard]] std::set<std::string> find_peers() const;
   void say_problem(std::string problem);

@@ -1,10 +1,7 @@
 #include "plugin/dra/slice_layout.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
-
-#include "agent/base/parse.h"
 
 namespace neuron::plugin::dra {
 namespace {
@@ -141,49 +138,6 @@ std::vector<SliceContent> combined(const Pool& pool, const Devices& devices, con
 }
 
 }  // namespace
-
-std::string to_string(const ServerVersion& version) {
-  return std::to_string(version.major) + "." + std::to_string(version.minor) + "." + std::to_string(version.patch);
-}
-
-std::optional<ServerVersion> parse_server_version(std::string_view text) {
-  if (!text.starts_with('v')) return std::nullopt;
-  text = text.substr(1, text.find_first_of("-+") - 1);
-  const auto parts = split(text, '.');
-  if (parts.size() != 3) return std::nullopt;
-  std::array<int, 3> numbers{};
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    constexpr int kMaxNumber = 99'999;
-    const auto number = parse_int(parts[i], 0, kMaxNumber);
-    if (!number) return std::nullopt;
-    numbers[i] = *number;
-  }
-  return ServerVersion{numbers[0], numbers[1], numbers[2]};
-}
-
-Result<SliceShape> shape_for(const ServerVersion& server) {
-  if (server < ServerVersion{1, 34, 0}) {
-    return fail(ErrorCode::failed_precondition, "the API server is " + to_string(server) +
-                                                    ": dynamic resource allocation as we speak it "
-                                                    "(resource.k8s.io/v1) begins with 1.34");
-  }
-  if (server < ServerVersion{1, 35, 0}) return SliceShape::combined;
-  // The scheduler that belongs to these ends on claims for all devices where there are counters.
-  if (server < ServerVersion{1, 35, 6}) return SliceShape::plain;
-  if (server >= ServerVersion{1, 36, 0} && server < ServerVersion{1, 36, 2}) return SliceShape::plain;
-  return SliceShape::split;
-}
-
-Result<void> check_kubelet(const ServerVersion& kubelet) {
-  if (kubelet >= ServerVersion{1, 34, 2}) return {};
-  if (kubelet < ServerVersion{1, 34, 0}) {
-    return fail(ErrorCode::failed_precondition,
-                "this node's kubelet is " + to_string(kubelet) + ": dynamic resource allocation needs 1.34.2 or newer");
-  }
-  return fail(ErrorCode::failed_precondition,
-              "this node's kubelet is " + to_string(kubelet) +
-                  ", which loses every driver after 30 minutes for good: 1.34.2 or newer is needed");
-}
 
 Layout lay_out(const Pool& pool, const LayoutOptions& wanted) {
   Layout layout;

@@ -91,7 +91,7 @@ class FakeApi final : public kube::Api {
 
   // What it was asked, watches too, in order of arrival.
   [[nodiscard]] std::vector<kube::ApiCall> calls() const;
-  [[nodiscard]] std::vector<kube::ApiCall> writes() const;  // without GETs
+  [[nodiscard]] std::vector<kube::ApiCall> writes() const;  // without GETs and what only tries
   void forget_calls() {
     change([&] { calls_.clear(); });
   }
@@ -146,6 +146,7 @@ class FakeApi final : public kube::Api {
   std::optional<kube::ApiReply> discovery(const std::string& path) const;
   kube::ApiReply list(const ApiPath& path, const Query& query) const;
   kube::ApiReply create(const ApiPath& path, Json object);
+  kube::ApiReply try_create(const ApiPath& path, Json object);  // dryRun
   kube::ApiReply update(const ApiPath& path, Json object);
   kube::ApiReply patch(const ApiPath& path, const Json& change, bool is_apply, const Query& query);
   kube::ApiReply remove(const ApiPath& path, const Json& options);

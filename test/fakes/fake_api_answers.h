@@ -46,7 +46,9 @@ inline std::vector<kube::ApiCall> FakeApi::calls() const {
 
 inline std::vector<kube::ApiCall> FakeApi::writes() const {
   std::vector<kube::ApiCall> made = calls();
-  std::erase_if(made, [](const kube::ApiCall& call) { return call.method == Method::get; });
+  std::erase_if(made, [](const kube::ApiCall& call) {
+    return call.method == Method::get || call.query.find("dryRun") != std::string::npos;
+  });
   return made;
 }
 
@@ -124,6 +126,7 @@ inline kube::ApiReply FakeApi::serve(const kube::ApiCall& call) {
   Json body = call.body.empty() ? Json::object() : Json::parse(call.body, nullptr, false);
   if (!body.is_object()) return status(400, "BadRequest", "the object provided is unrecognized: no JSON object");
   if (call.method == Method::remove) return path.name.empty() ? remove_all(path, query) : remove(path, body);
+  if (call.method == Method::create && query.contains("dryRun")) return try_create(path, std::move(body));
   if (call.method == Method::create) return create(path, std::move(body));
   if (call.method == Method::replace) return update(path, std::move(body));
   return patch(path, body, call.method == Method::apply, query);
@@ -250,6 +253,18 @@ inline kube::ApiReply FakeApi::create(const ApiPath& collection, Json object) {
   if (const std::string words = wrong_with(path, object); !words.empty()) return status(422, "Invalid", words);
   store(path, std::move(object));
   return answer(201, shown(path, objects_.at(path.key())));
+}
+
+// What create() would answer.
+inline kube::ApiReply FakeApi::try_create(const ApiPath& path, Json object) {
+  const auto objects = objects_;
+  const std::size_t happened = history_.size();
+  const long version = version_;
+  kube::ApiReply reply = create(path, std::move(object));
+  objects_ = objects;
+  history_.resize(happened);
+  version_ = version;
+  return reply;
 }
 
 inline kube::ApiReply FakeApi::update(const ApiPath& path, Json object) {

@@ -155,40 +155,5 @@ TEST(SliceLayout, AnIllDeviceChangesNoOtherPlace) {
   }
 }
 
-TEST(SliceLayout, VersionsOfServers) {
-  EXPECT_EQ(parse_server_version("v1.36.2"), (ServerVersion{1, 36, 2}));
-  EXPECT_EQ(parse_server_version("v1.34.3+k3s1"), (ServerVersion{1, 34, 3}));
-  EXPECT_EQ(parse_server_version("v1.35.6-eks-3025e55"), (ServerVersion{1, 35, 6}));
-  EXPECT_EQ(parse_server_version("v1.37.0-alpha.1.22+5a"), (ServerVersion{1, 37, 0}));
-  for (const char* bad : {"", "v", "1.36.2", "v1.36", "v1.36.x", "v1.36.2.1", "v-1.2.3", "v1.999999999999.0"}) {
-    EXPECT_FALSE(parse_server_version(bad)) << bad;
-  }
-}
-
-TEST(SliceLayout, Pain16NoCountersForSchedulersThatPanicOnThem) {
-  const auto shape = [](int minor, int patch) { return shape_for({1, minor, patch}); };
-  EXPECT_FALSE(shape(33, 9));
-  EXPECT_EQ(*shape(34, 0), SliceShape::combined);
-  EXPECT_EQ(*shape(34, 9), SliceShape::combined);
-  EXPECT_EQ(*shape(35, 0), SliceShape::plain);
-  EXPECT_EQ(*shape(35, 5), SliceShape::plain);
-  EXPECT_EQ(*shape(35, 6), SliceShape::split);
-  EXPECT_EQ(*shape(36, 1), SliceShape::plain);
-  EXPECT_EQ(*shape(36, 2), SliceShape::split);
-  EXPECT_EQ(*shape(37, 0), SliceShape::split);
-  EXPECT_EQ(*shape_for({2, 0, 0}), SliceShape::split);
-}
-
-TEST(SliceLayout, Pain10AKubeletThatLosesDriversIsRefused) {
-  EXPECT_FALSE(check_kubelet({1, 33, 4}));
-  EXPECT_FALSE(check_kubelet({1, 34, 0}));
-  const auto refused = check_kubelet({1, 34, 1});
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ErrorCode::failed_precondition);
-  EXPECT_THAT(refused.error().message, HasSubstr("1.34.2"));
-  EXPECT_TRUE(check_kubelet({1, 34, 2}));
-  EXPECT_TRUE(check_kubelet({1, 36, 0}));
-}
-
 }  // namespace
 }  // namespace neuron::plugin::dra

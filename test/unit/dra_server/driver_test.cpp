@@ -20,12 +20,13 @@ using testing::HasSubstr;
 // One driver on a thread of its own.
 class Running {
  public:
-  Running(ServerFixture& fixture, const std::string& uid) {
+  enum class Node { scanned, hangs };
+  Running(ServerFixture& fixture, const std::string& uid, Node node = Node::scanned) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) std::abort();
     reading_ = Fd(ends[0]);
     writing_ = Fd(ends[1]);
-    driver_.emplace(Driver::Parts{{fixture.kubelet_dir, kDriver, uid},
+    driver_.emplace(Driver::Parts{{fixture.kubelet_dir, kDriver, uid, std::chrono::milliseconds(300)},
                                   clock_,
                                   *events_,
                                   fixture.claims,
@@ -38,6 +39,7 @@ class Running {
                                     state_ = state;
                                   }},
                     reading_.get());
+    if (node == Node::scanned) events_->post(NodeScanned{});
     ended_ = std::async(std::launch::async, [this] {
       const auto outcome = driver_->run();
       driver_.reset();
@@ -96,6 +98,12 @@ TEST_F(DriverTest, ServesRegistersAndEndsAsAsked) {
   EXPECT_EQ(driver.stop(), Driver::Outcome::stopped);
   EXPECT_FALSE(std::filesystem::exists(registration("uid-1")));
   EXPECT_FALSE(std::filesystem::exists(claims_dir() + "/dra-uid-1.sock"));
+}
+
+TEST_F(DriverTest, AScanThatHangsIsNotWaitedForForLong) {
+  const FakeDraKubelet kubelet(kubelet_dir);
+  Running driver(*this, "uid-1", Running::Node::hangs);
+  EXPECT_TRUE(await(kubelet, [&] { return driver.registered == 1; }));
 }
 
 TEST_F(DriverTest, WaitsForTheKubeletsDirectoryInWords) {
