@@ -91,6 +91,7 @@ std::optional<Driver::Outcome> Driver::keep_served() {
     state_ = {true, false, ""};
     look_at_ = now + kLookEvery;
     sweep_at_ = now;
+    peers_ = find_peers();
     return std::nullopt;
   }
   server_.reset();

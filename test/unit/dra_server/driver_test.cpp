@@ -21,7 +21,9 @@ using testing::HasSubstr;
 class Running {
  public:
   enum class Node { scanned, hangs };
-  Running(ServerFixture& fixture, const std::string& uid, Node node = Node::scanned) {
+  Running(ServerFixture& fixture, const std::string& uid, Node node = Node::scanned)
+      : Running(fixture, fixture.health, uid, node) {}
+  Running(ServerFixture& fixture, HealthHub& health, const std::string& uid, Node node = Node::scanned) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) std::abort();
     reading_ = Fd(ends[0]);
@@ -30,7 +32,7 @@ class Running {
                                   clock_,
                                   *events_,
                                   fixture.claims,
-                                  fixture.health,
+                                  health,
                                   fixture.run(),
                                   [this] { ++registered; },
                                   [this] { ++rescans; },
@@ -135,7 +137,7 @@ TEST_F(DriverTest, SocketsThatAreRemovedAreServedAnew) {
   std::filesystem::remove(claims_dir() + "/dra-uid-1.sock");
   ASSERT_TRUE(await(kubelet, [&] { return driver.registered == 3; }));
   EXPECT_TRUE(kubelet.prepare(kDriver, one("train", "u-1")).status.ok());
-  std::filesystem::remove_all(registry());
+  std::filesystem::rename(registry(), kubelet_dir + "/old");
   std::filesystem::create_directory(registry());
   EXPECT_TRUE(await(kubelet, [&] { return driver.registered == 4; }));
   EXPECT_TRUE(kubelet.prepare(kDriver, one("train", "u-2")).status.ok());
@@ -156,7 +158,9 @@ TEST_F(DriverTest, ARefusalIsSaidAndTheKubeletTriesAgain) {
 TEST_F(DriverTest, ASuccessorServesBesideAndTellsHealthAgainOnceThePeerHasGone) {
   const FakeDraKubelet kubelet(kubelet_dir);
   publish("neuron-device-0", DeviceHealth::State::healthy);
-  std::optional<Running> old(std::in_place, *this, "uid-1");
+  HealthHub health_of_old;  // another process
+  health_of_old.publish(std::make_shared<const HealthList>(HealthList{"node-1", {}}));
+  std::optional<Running> old(std::in_place, *this, health_of_old, "uid-1");
   ASSERT_TRUE(await(kubelet, [&] { return old->state().registered; }));
   Running young(*this, "uid-2");
   ASSERT_TRUE(await(kubelet, [&] { return young.state().registered; }));
