@@ -124,11 +124,10 @@ TEST_F(ClaimsTest, WhatCannotBePreparedSaysWhy) {
               HasSubstr("\"neuron-device-77\" is allocated, and this node has no such device"));
   put_claim("twice", {{"chips", "neuron-device-2"}, {"more", "neuron-group-0-3"}});
   EXPECT_THAT(prepare("twice").error, HasSubstr("neuron2 is allocated twice in this claim"));
-  put_claim(
-      "misspelt", {{"chips", "neuron-device-2"}},
-      {config_json("FromClaim", {}, {{"apiVersion", "neuron.aws.com/v1"}, {"kind", "NeuronConfig"}, {"lnc", 1}})});
+  const json misspelt = {{"apiVersion", "neuron.aws.com/v1"}, {"kind", "NeuronConfig"}, {"lnc", 1}};
+  put_claim("misspelt", {{"chips", "neuron-device-2"}}, json::array({config_json("FromClaim", {}, misspelt)}));
   EXPECT_THAT(prepare("misspelt").error, HasSubstr("unknown field \"lnc\""));
-  put_claim("lnc", {{"chips", "neuron-device-2"}}, {config_json("FromClaim", {}, neuron_config(1))});
+  put_claim("lnc", {{"chips", "neuron-device-2"}}, json::array({config_json("FromClaim", {}, neuron_config(1))}));
   EXPECT_EQ(prepare("lnc").error,
             "pod-lnc/main: error applying config: LNC value is not configurable for instance type trn1.32xlarge");
   EXPECT_THAT(agent_->claims.prepare({{"default", "a", "../../x"}}, {}).at("../../x").error, HasSubstr("is no uid"));
