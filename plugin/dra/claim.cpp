@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "agent/kube/json_text.h"
 #include "plugin/dra/json_fields.h"
 
 namespace neuron::plugin::dra {
@@ -92,7 +93,7 @@ bool tolerates(const std::vector<Toleration>& tolerations, std::string_view key,
 
 Result<Claim> parse_claim(std::string_view text, std::string_view driver) {
   if (text.size() > kMaxObjectBytes) return fail(not_a_claim("too long"));
-  const json object = json::parse(text, nullptr, false);
+  TRY_ASSIGN(const json object, kube::parse_object(text, "the API server's answer"));
   const json& metadata = member(object, "metadata");
   if (!metadata.is_object()) return fail(not_a_claim("no metadata"));
   Claim claim{text_of(metadata, "namespace"),

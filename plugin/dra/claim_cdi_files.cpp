@@ -15,6 +15,7 @@
 #include "agent/base/file_text.h"
 #include "agent/base/parse.h"
 #include "agent/core/pool_names.h"
+#include "agent/kube/json_text.h"
 #include "plugin/dra/claim_units.h"
 #include "plugin/dra/claims_file.h"
 #include "plugin/dra/json_fields.h"
@@ -138,7 +139,8 @@ std::vector<PreparedClaim> ClaimCdiFiles::rebuild(const grant::NodeUnits* node) 
   for (const std::string& uid : uids()) {
     auto text = read_file(path_of(uid));
     if (!text) continue;
-    const json spec = json::parse(*text, nullptr, false);
+    const auto parsed = kube::parse_object(*text, "a CDI file");
+    const json& spec = parsed ? *parsed : member(json(), "");
     PreparedClaim claim;
     claim.is_completed = true;
     claim.uid = uid;

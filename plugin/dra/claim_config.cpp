@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "agent/base/parse.h"
+#include "agent/kube/json_text.h"
 #include "plugin/dra/json_fields.h"
 
 namespace neuron::plugin::dra {
@@ -91,7 +92,8 @@ Result<RequestConfig> config_for(const std::vector<OpaqueConfig>& configs, const
   for (const bool from_class : {true, false}) {
     for (const OpaqueConfig& config : configs) {
       if (config.from_class != from_class) continue;
-      const json parameters = json::parse(config.parameters, nullptr, false);
+      const auto parsed = kube::parse_object(config.parameters, "parameters");
+      const json& parameters = parsed ? *parsed : member(json(), "");
       TRY_ASSIGN(const Kind* kind, kind_of(parameters));
       TRY_ASSIGN(const int value, value_of(*kind, parameters));
       if (is_for(config, request)) found.*(kind->member) = value;

@@ -8,6 +8,7 @@
 #include "agent/base/parse.h"
 #include "agent/grant/cdi.h"
 #include "agent/model/snapshot.h"
+#include "plugin/dra/ultraserver.h"
 
 namespace neuron::plugin::dra {
 namespace {
@@ -140,7 +141,7 @@ Result<Environment> environment_of(const GrantFacts& facts, const std::vector<co
   Environment environment = grant::grant_of_cores(node, indices_of(seen), cores, facts.options).envs;
   if (config.says_lnc) environment[kLncVariable] = std::to_string(*config.lnc);
   if (config.nodes) {
-    TRY_ASSIGN(Environment more, ultraserver_environment(facts.ultraserver, *config.nodes));
+    TRY_ASSIGN(Environment more, ultraserver_environment(facts.node.snapshot().host.ultraserver, *config.nodes));
     environment.merge(more);
   }
   return environment;

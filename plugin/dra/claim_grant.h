@@ -10,7 +10,6 @@
 #include "plugin/dra/claim_config.h"
 #include "plugin/dra/claim_port.h"
 #include "plugin/dra/hardware.h"
-#include "plugin/dra/ultraserver.h"
 
 // What claims give containers: what Allocate gives for the same units, by the same code (agent/grant). Pure.
 namespace neuron::plugin::dra {
@@ -33,7 +32,6 @@ struct RequestShare {
 struct GrantFacts {
   const grant::NodeUnits& node;
   const grant::GrantOptions& options;
-  const UltraServerFacts& ultraserver;
 };
 
 // The variables of a container that uses `shares`, of one or more claims: NEURON_RT_VISIBLE_CORES over all of them, as

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/base/parse.h"
+#include "agent/kube/json_text.h"
 #include "plugin/dra/json_fields.h"
 
 namespace neuron::plugin::dra {
@@ -39,9 +40,10 @@ Result<std::string> ClaimReader::get(const std::string& path) {
 std::string ClaimReader::ask_version() {
   const auto answer = get(std::string(kGroup));
   if (!answer || answer->size() > kMaxObjectBytes) return "";
-  const auto group = nlohmann::json::parse(*answer, nullptr, false);
+  const auto group = kube::parse_object(*answer, "the API server's answer");
+  if (!group) return "";
   std::vector<std::string> served;
-  for (const auto& version : list_of(group, "versions")) served.push_back(text_of(version, "version"));
+  for (const auto& version : list_of(*group, "versions")) served.push_back(text_of(version, "version"));
   for (const std::string_view version : kVersions) {
     if (std::find(served.begin(), served.end(), version) != served.end()) return std::string(version);
   }

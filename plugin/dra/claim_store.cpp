@@ -79,6 +79,19 @@ Result<void> ClaimStore::release(const std::string& uid) {
   });
 }
 
+Result<bool> ClaimStore::release_if(const std::shared_ptr<const PreparedClaim>& claim) {
+  bool is_same = false;
+  const auto done = edit([&](ClaimsFile& file) -> Result<void> {
+    const auto now = file.claims().find(claim->uid);
+    is_same = now != file.claims().end() && now->second == claim;
+    if (!is_same) return {};
+    TRY(cdi_.remove(claim->uid));
+    return file.release(claim->uid);
+  });
+  if (!done) return fail(done.error());
+  return is_same;
+}
+
 Result<void> ClaimStore::set_name(const std::string& uid, const std::string& claim_namespace, const std::string& name) {
   return edit([&](ClaimsFile& file) -> Result<void> {
     const auto known = file.claims().find(uid);

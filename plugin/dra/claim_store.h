@@ -46,6 +46,9 @@ class ClaimStore {
   // Nothing of the claim is left, known or not, and a commit() that began earlier does not bring it back.
   [[nodiscard]] Result<void> release(const std::string& uid) EXCLUDES(held_mutex_);
 
+  // The same of a claim that still is as it was in a view; false: it is not, and stays.
+  [[nodiscard]] Result<bool> release_if(const std::shared_ptr<const PreparedClaim>& claim) EXCLUDES(held_mutex_);
+
   // The claim has that name: of one that was rebuilt without.
   [[nodiscard]] Result<void> set_name(const std::string& uid, const std::string& claim_namespace,
                                       const std::string& name) EXCLUDES(held_mutex_);

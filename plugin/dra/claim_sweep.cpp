@@ -79,8 +79,8 @@ Result<std::vector<std::string>> ClaimSweep::sweep() {
       continue;
     }
     if (!is_gone(*claim) || has_memory(*node, *claim)) continue;
-    TRY(store_.release(uid));
-    forgotten.push_back(claim->shown() + " uid=" + uid);
+    TRY_ASSIGN(const bool is_released, store_.release_if(claim));
+    if (is_released) forgotten.push_back(claim->shown() + " uid=" + uid);
   }
   return forgotten;
 }

@@ -32,12 +32,11 @@ struct Claims::Pending {
 struct Claims::Call {
   ClaimStore::View view;
   grant::NodeUnitsPtr node;
-  UltraServerFacts ultraserver;
   std::vector<Pending> claims;
   std::optional<Error> api_error;              // the API server does not answer: it is not asked again
   std::map<std::string, Result<PodUse>> pods;  // by name
 
-  [[nodiscard]] GrantFacts facts(const ClaimsSettings& settings) const { return {*node, settings.grant, ultraserver}; }
+  [[nodiscard]] GrantFacts facts(const ClaimsSettings& settings) const { return {*node, settings.grant}; }
   // The next step for every claim that is not answered yet; one that fails is.
   template <typename Step>
   void each(const Step& step) {
@@ -298,10 +297,6 @@ std::map<std::string, PrepareAnswer> Claims::prepare(const std::vector<ClaimRef>
   call.node = ports_.node();
   call.each([&](Pending& pending) { return plan(call, pending); });
   call.each([&](Pending& pending) -> Result<void> {
-    const auto& shares = pending.plan.shares;
-    const bool asks = std::any_of(shares.begin(), shares.end(),
-                                  [](const RequestShare& share) { return share.config.ultraserver_mode.has_value(); });
-    if (asks && ports_.ultraserver) call.ultraserver = ports_.ultraserver();
     read_pods(call, pending);
     return {};
   });

@@ -17,7 +17,6 @@
 #include "plugin/dra/claim_port.h"
 #include "plugin/dra/claim_reader.h"
 #include "plugin/dra/claim_store.h"
-#include "plugin/dra/ultraserver.h"
 #include "plugin/kubelet/memory_gate.h"
 
 namespace neuron::plugin::dra {
@@ -35,7 +34,6 @@ struct ClaimsPorts {
   std::function<grant::NodeUnitsPtr()> node;  // of the newest scan; nullptr before the first
   // Of a scan that begins now, for a device that was found since; may block. Empty: none.
   std::function<grant::NodeUnitsPtr()> scan;
-  std::function<UltraServerFacts()> ultraserver;  // may block on files. Empty: in no UltraServer
   std::function<std::optional<std::uint64_t>(int device, int physical_core)> memory_in_use;  // as MemoryGate::Ports
   std::function<void(MemoryGate::Job)> run;
   std::function<void(SteadyTime, MemoryGate::Job)> post;

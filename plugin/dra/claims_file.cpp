@@ -10,6 +10,7 @@
 
 #include "agent/base/fd.h"
 #include "agent/base/file_text.h"
+#include "agent/kube/json_text.h"
 #include "plugin/dra/json_fields.h"
 
 namespace neuron::plugin::dra {
@@ -81,8 +82,7 @@ ClaimsFile::ClaimsFile(std::string path, std::string boot_id, Rebuild rebuild)
 Result<ClaimsFile::Content> ClaimsFile::parse(std::string_view text) {
   const auto body = checked(text);
   if (!body) return fail(ErrorCode::data_corrupt, "its checksum is not that of its content");
-  json object = json::parse("{" + std::string(*body), nullptr, false);
-  if (!object.is_object()) return fail(ErrorCode::data_corrupt, "it is no JSON object");
+  TRY_ASSIGN(json object, kube::parse_object("{" + std::string(*body), "it"));
   Content content;
   content.boot_id = dra::text_of(object, "bootID");
   content.releases = count_of(member(object, "releases"));

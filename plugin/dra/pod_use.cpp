@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "agent/kube/json_text.h"
 #include "plugin/dra/json_fields.h"
 
 namespace neuron::plugin::dra {
@@ -57,7 +58,7 @@ void add_extended(const json& status, const std::string& container, ContainerUse
 
 Result<PodUse> parse_pod_use(std::string_view text) {
   if (text.size() > kMaxObjectBytes) return fail(not_a_pod("too long"));
-  const json pod = json::parse(text, nullptr, false);
+  TRY_ASSIGN(const json pod, kube::parse_object(text, "the API server's answer"));
   const json& spec = member(pod, "spec");
   const json& status = member(pod, "status");
   PodUse use;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/base/parse.h"
+#include "agent/kube/json_text.h"
 
 namespace neuron::plugin::dra {
 namespace {
@@ -126,7 +127,7 @@ std::string to_text(const PreparedClaim& claim) {
 }
 
 Result<PreparedClaim> parse_prepared_claim(std::string_view text) {
-  const json object = json::parse(text, nullptr, false);
+  TRY_ASSIGN(const json object, kube::parse_object(text, "a prepared claim"));
   try {
     return claim_of(object);
   } catch (const json::exception& error) {

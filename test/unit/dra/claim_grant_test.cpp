@@ -16,7 +16,7 @@ struct Node {
   explicit Node(const std::string& type) : node(node_of(type)) {}
   explicit Node(std::shared_ptr<model::Snapshot> snapshot)
       : node(std::make_shared<const grant::NodeUnits>(std::move(snapshot))) {}
-  [[nodiscard]] GrantFacts facts() const { return {*node, options, ultraserver}; }
+  [[nodiscard]] GrantFacts facts() const { return {*node, options}; }
   [[nodiscard]] RequestShare share(const std::string& request, const std::vector<std::string>& devices,
                                    RequestConfig config = {}) const {
     RequestShare share{request, {}, false, config};
@@ -31,7 +31,6 @@ struct Node {
 
   grant::NodeUnitsPtr node;
   grant::GrantOptions options;
-  UltraServerFacts ultraserver;
 };
 
 TEST(ClaimGrant, GivesWhatAllocateGivesForTheSameUnits) {
@@ -112,22 +111,32 @@ TEST(ClaimGrant, OneContainerHasOneConfiguration) {
 }
 
 TEST(ClaimGrant, UltraServersAreGivenAsTheClassFilesSay) {
-  Node node("trn2.48xlarge");
-  const auto mode = [&](int nodes) { return node.environment({node.share("r", {"neuron-node"}, {{}, nodes})}); };
+  auto snapshot = snapshot_of("trn2.48xlarge");
+  const auto mode = [&](int nodes) {
+    const Node node(snapshot);
+    return node.environment({node.share("r", {"neuron-node"}, {{}, nodes})});
+  };
   EXPECT_EQ(mode(1)->at("NEURON_RT_ULTRASERVER_MODE"), "4");
   EXPECT_EQ(mode(1)->at("NEURON_RT_ULTRASERVER_NODE_ID"), "-1");
   ASSERT_FALSE(mode(4));
-  EXPECT_THAT(mode(4).error().message, testing::HasSubstr("ultraserver_mode says \"\""));
-  node.ultraserver = {"1,2,4", {{2, "4d2a71c09be3f652"}, {4, "8f10b6e35a7c92d4"}}, {{2, "1"}, {4, "3"}}};
+  EXPECT_THAT(mode(4).error().message,
+              testing::HasSubstr("its driver has no sys/class/neuron_device/ultraserver_mode"));
+  model::UltraServer& server = snapshot->host.ultraserver.emplace();
+  server.modes = {1, 2, 4};
+  server.memberships = {{2, "4d2a71c09be3f652", 1}, {4, "8f10b6e35a7c92d4", 3}};
   EXPECT_EQ(mode(4)->at("NEURON_RT_ULTRASERVER_MODE"), "1");
   EXPECT_EQ(mode(4)->at("NEURON_RT_ULTRASERVER_SERVER_ID"), "8f10b6e35a7c92d4");
   EXPECT_EQ(mode(4)->at("NEURON_RT_ULTRASERVER_NODE_ID"), "3");
   EXPECT_EQ(mode(2)->at("NEURON_RT_ULTRASERVER_MODE"), "2");
-  node.ultraserver.modes = "1,2,3,4";
+  server.modes = {1, 2, 3, 4};
   EXPECT_EQ(mode(2)->at("NEURON_RT_ULTRASERVER_MODE"), "3");
-  node.ultraserver.node_id[2] = "invalid";
-  EXPECT_THAT(mode(2).error().message, testing::HasSubstr("node_id_2 says \"invalid\""));
-  node.ultraserver.modes = "busy";
+  server.memberships.erase(server.memberships.begin());
+  EXPECT_THAT(mode(2).error().message, testing::HasSubstr("linked with nobody (server_id_2, node_id_2)"));
+  server.memberships = {{0, "8f10b6e35a7c92d4", 1}};  // a reservation, which does not say of how many
+  EXPECT_EQ(mode(4)->at("NEURON_RT_ULTRASERVER_NODE_ID"), "1");
+  server.modes = {4};
+  EXPECT_THAT(mode(4).error().message, testing::HasSubstr("ultraserver_mode is \"4\""));
+  server.busy = true;
   EXPECT_EQ(mode(4).error().code, ErrorCode::unavailable);
 }
 

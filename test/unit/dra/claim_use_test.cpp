@@ -14,7 +14,7 @@ class ClaimUseTest : public testing::Test {
     return {request, *hardware_of(*node_, device), false, {}};
   }
   [[nodiscard]] Result<std::map<std::string, Environment>> environments(const std::string& claim = "a") const {
-    return environments_of({*node_, options_, ultraserver_}, claim, use_);
+    return environments_of({*node_, options_}, claim, use_);
   }
   void container(const std::string& name, std::map<std::string, UsedRequests> claims) {
     use_.containers.push_back({"p/" + name, std::move(claims)});
@@ -27,7 +27,6 @@ class ClaimUseTest : public testing::Test {
 
   grant::NodeUnitsPtr node_ = node_of("trn1.32xlarge");  // two cores per device
   grant::GrantOptions options_;
-  UltraServerFacts ultraserver_;
   ClaimUse use_;
 };
 
