@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plugin/dra/published_text.h"
 #include "plugin/dra/slice_layout.h"
 #include "plugin/dra/slice_sync.h"
 #include "test/unit/dra/pools.h"
@@ -71,7 +72,7 @@ TEST(SliceText, IsTheJsonThatTheServerDocuments) {
 }
 
 TEST(SliceText, AListIsForKubectl) {
-  const json list = json::parse(slice_list_json(slices_of(TestNode("trn1.32xlarge"))));
+  const json list = json::parse(published_text(TestNode("trn1.32xlarge").pool(), {}, kIdentity));
   EXPECT_EQ(list["kind"], "List");
   EXPECT_EQ(list["apiVersion"], "v1");
   ASSERT_THAT(list["items"], SizeIs(2));
