@@ -48,8 +48,9 @@ bool is_token(std::string_view token) {
 std::string server_url(std::string_view text) {
   constexpr std::string_view kScheme = "https://";
   if (!text.starts_with(kScheme)) return "";
-  if (text.ends_with('/')) text.remove_suffix(1);
   std::string_view host = text.substr(kScheme.size());
+  if (host.ends_with('/')) host.remove_suffix(1);
+  std::string url = std::string(kScheme).append(host);
   std::string_view port;
   if (host.starts_with('[')) {
     const std::size_t end = host.find(']');
@@ -62,7 +63,7 @@ std::string server_url(std::string_view text) {
     host = host.substr(0, colon);
   }
   const bool is_port = port.empty() || (port.starts_with(':') && parse_int(port.substr(1), 1, 65535));
-  return is_host(std::string(host)) && is_port ? std::string(text) : "";
+  return is_host(std::string(host)) && is_port ? url : "";
 }
 
 }  // namespace

@@ -25,9 +25,9 @@ struct ClusterAccess {
 
 // What flags say about the API server, each "" when it was not given.
 struct ApiFlags {
-  std::string server;      // --api-server "https://10.0.0.1:6443"
-  std::string token_file;  // --api-token-file
-  std::string ca_file;     // --api-ca-file
+  std::string server{};      // --api-server "https://10.0.0.1:6443"
+  std::string token_file{};  // --api-token-file
+  std::string ca_file{};     // --api-ca-file
 };
 
 // Where to ask, known once and for all; what the two files hold changes as they rotate.
