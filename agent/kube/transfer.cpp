@@ -235,14 +235,16 @@ Outcome Connection::Handles::run(const Incoming& incoming, const std::stop_token
 Result<HttpAnswer> Connection::Handles::exchange(const ClusterAccess& access, const HttpRequest& request,
                                                  const HttpLimits& limits, const OnLine* on_line,
                                                  const std::stop_token& stop) {
-  const std::string url = access.url + request.target;
+  // In messages without the query: what is told of the same failure is the same.
+  const std::string url = access.url + request.target.substr(0, request.target.find('?'));
   Headers headers;
   std::array<char, CURL_ERROR_SIZE> detail{};
   Incoming incoming{easy.get(), &limits, on_line, LineSplitter(limits.max_line)};
   if (easy) curl_easy_reset(easy.get());  // the connection stays
   const bool is_set = easy && set_headers(headers, access, request) &&
                       set(easy.get(), CURLOPT_ERRORBUFFER, detail.data()) && trust_only(easy.get(), access.ca_pem) &&
-                      set_request(easy.get(), url, request, headers.get()) && set_limits(easy.get(), incoming);
+                      set_request(easy.get(), access.url + request.target, request, headers.get()) &&
+                      set_limits(easy.get(), incoming);
   if (!is_set) return fail(ErrorCode::internal, url + ": libcurl cannot be set up");
   const Outcome outcome = perform(incoming, stop);
   const int status = incoming.status();
