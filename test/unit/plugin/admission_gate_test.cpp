@@ -48,16 +48,16 @@ TEST_F(AdmissionGateTest, AnAnswerThatWaitsIsMadeByWhoeverEndsTheWaitAndTellsThe
   EXPECT_EQ(went, 1);
 }
 
-TEST_F(AdmissionGateTest, ADoubtMakesTheLoopSendAListOnce) {
+TEST_F(AdmissionGateTest, AnAnswerThatNeedsAFreshCheckpointMakesTheLoopSendAListOnce) {
   bool went = false;
   gate.answer(Resource::neuron, [&] {
-    gate.doubt(Resource::neuron, [&] {
+    gate.wait_for_checkpoint(Resource::neuron, [&] {
       went = true;
       gate.answered(Admissions::Outcome::given);
     });
   });
-  EXPECT_TRUE(gate.due(gate.look()).list_for_doubt);
-  EXPECT_FALSE(gate.due(gate.look()).list_for_doubt);
+  EXPECT_TRUE(gate.due(gate.progress()).list_for_answer);
+  EXPECT_FALSE(gate.due(gate.progress()).list_for_answer);
   gate.list_offered();
   EXPECT_FALSE(went);
   written();
@@ -67,11 +67,11 @@ TEST_F(AdmissionGateTest, ADoubtMakesTheLoopSendAListOnce) {
 // The kubelet's write of a container that lies before the list must not count as the list's.
 TEST_F(AdmissionGateTest, AWriteThatWasNotToldYetKeepsTheAdmissionOpen) {
   gate.answer(Resource::neuron, [&] { gate.answered(Admissions::Outcome::given); });
-  const auto before = gate.look();
+  const auto before = gate.progress();
   ++version;  // inotify has not told yet
   clock.advance(milliseconds{900});
   EXPECT_FALSE(gate.due(before).lists);
-  EXPECT_TRUE(gate.due(gate.look()).lists);
+  EXPECT_TRUE(gate.due(gate.progress()).lists);
 }
 
 TEST_F(AdmissionGateTest, AStreamThatMayNotShowItsListYetIsOpenedLater) {
@@ -83,7 +83,7 @@ TEST_F(AdmissionGateTest, AStreamThatMayNotShowItsListYetIsOpenedLater) {
   });
   EXPECT_FALSE(open);
   written();
-  EXPECT_FALSE(gate.due(gate.look()).lists);
+  EXPECT_FALSE(gate.due(gate.progress()).lists);
   EXPECT_TRUE(open);
 }
 
@@ -110,12 +110,12 @@ struct Threads : AdmissionGateTest {
     ++version;
   }
   void turn() {
-    const auto before = gate.look();
+    const auto before = gate.progress();
     for (; untold > 0; --untold) gate.checkpoint_written();
     gate.want_lists();
     if (gate.due(before).lists) {
       offer();
-      gate.handed();
+      gate.lists_sent();
     }
     ++turns;
   }
@@ -156,7 +156,7 @@ TEST_F(Threads, NeverMixListsIntoAnAdmission) {
     admitting = false;  // before the write: what comes after it may be a list
     write();
     clock.advance(milliseconds{250});
-    // However slow the loop's thread is, nobody's patience ends in this test.
+    // However slow the loop's thread is, no wait reaches its bound in this test.
     for (const int seen = turns; turns < seen + 2;) write_lists();
   }
   done = true;
