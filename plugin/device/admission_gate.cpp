@@ -39,7 +39,6 @@ void AdmissionGate::wait_for_checkpoint(model::Resource resource, Continuation t
   {
     const MutexLock lock(mutex_);
     admissions_.wait_for_checkpoint(keep(std::move(then)), resource, clock_.now());
-    list_for_answer_ = true;
   }
   changed_();
 }
@@ -88,14 +87,13 @@ Admissions::Progress AdmissionGate::progress() const {
   return admissions_.progress(version_());
 }
 
-AdmissionGate::Due AdmissionGate::due(const Admissions::Progress& before) {
-  Due due;
+Admissions::Due AdmissionGate::due(const Admissions::Progress& before) {
+  Admissions::Due due;
   std::vector<Continuation> ready;
   {
     const MutexLock lock(mutex_);
-    const Admissions::Due all = admissions_.due(before, clock_.now());
-    ready = take(all.begun);
-    due = {all.lists, all.same_list, std::exchange(list_for_answer_, false), all.holders};
+    due = admissions_.due(before, clock_.now());
+    ready = take(due.begun);
   }
   for (const Continuation& then : ready) then();
   return due;

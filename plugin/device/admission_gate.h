@@ -29,7 +29,7 @@ class AdmissionGate {
   void called() EXCLUDES(mutex_);
   // `then` has to call wait_for_checkpoint() or answered().
   void answer(model::Resource resource, Continuation then) EXCLUDES(mutex_);
-  // Makes due() ask for a list; `then`, which has to call answered(), comes when the kubelet has written it.
+  // Makes due() want a list; `then`, which has to call answered(), comes when the kubelet has written it.
   void wait_for_checkpoint(model::Resource resource, Continuation then) EXCLUDES(mutex_);
   void answered(Admissions::Outcome outcome) EXCLUDES(mutex_);  // before gRPC gets the answer
   // `then` offers the stream its first list.
@@ -38,15 +38,9 @@ class AdmissionGate {
   void release(model::Resource resource) EXCLUDES(mutex_);
 
   // From here on: the main loop's thread.
-  struct Due {
-    bool lists = false;  // see Admissions::Due; the loop calls lists_sent() when it has sent them
-    bool same_list = false;
-    bool list_for_answer = false;  // send an unchanged list now: an answer waits for the checkpoint written after it
-    bool holders = false;
-  };
   // In this order: progress(), checkpoint_written() for each write that inotify has told since, due().
   [[nodiscard]] Admissions::Progress progress() const EXCLUDES(mutex_);
-  [[nodiscard]] Due due(const Admissions::Progress& before) EXCLUDES(mutex_);
+  [[nodiscard]] Admissions::Due due(const Admissions::Progress& before) EXCLUDES(mutex_);  // `begun` have been called
   void lists_sent() EXCLUDES(mutex_);
   void checkpoint_written() EXCLUDES(mutex_);
   void kubelet_is_new() EXCLUDES(mutex_);
@@ -71,7 +65,6 @@ class AdmissionGate {
   Admissions admissions_ GUARDED_BY(mutex_);
   std::map<Admissions::Ticket, Continuation> waiting_ GUARDED_BY(mutex_);
   Admissions::Ticket last_ticket_ GUARDED_BY(mutex_) = 0;
-  bool list_for_answer_ GUARDED_BY(mutex_) = false;  // since the last due()
 };
 
 }  // namespace neuron::plugin

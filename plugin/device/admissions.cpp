@@ -82,10 +82,14 @@ Admissions::Due Admissions::due(const Progress& before, SteadyTime now) {
     want_checkpoint(now);
   }
   if (lists_.due(now, last_call_, open())) {
-    ++sending_;
     due.lists = true;
     due.same_list = std::exchange(same_list_, false);
   }
+  for (Waiting& one : waiting_) {
+    if (one.kind != Kind::conflicting_answer || std::exchange(one.list_wanted, true)) continue;
+    due.same_list = true;
+  }
+  if (due.lists || due.same_list) ++sending_;
   due.holders = holders_.due(now, last_call_, open());
   return due;
 }

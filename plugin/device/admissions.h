@@ -57,7 +57,7 @@ class Admissions {
   // A new stream is about to show its first list. As begin_answer(); ended by lists_sent().
   [[nodiscard]] bool begin_stream(Ticket ticket, model::Resource resource, SteadyTime now);
   void list_offered(SteadyTime now);  // one message will go to the kubelet
-  void lists_sent() { --sending_; }   // ends begin_stream() and Due::lists
+  void lists_sent() { --sending_; }   // ends begin_stream(), and what due() wanted sent
 
   void checkpoint_written();  // once per write
   // Lists that its predecessor was sent will not be written, and no admission of the predecessor goes on.
@@ -81,11 +81,12 @@ class Admissions {
   [[nodiscard]] Progress progress(holdings::CheckpointVersion version) const { return {version, answers_}; }
 
   struct Due {
-    bool lists = false;         // send the lists that have changed, then call lists_sent()
-    bool same_list = false;     // and if none has changed, one list as it was
+    bool lists = false;         // send the lists that have changed
+    bool same_list = false;     // a list has to go out: unless one of those does, send one as it was
     bool holders = false;       // ask List
     std::vector<Ticket> begun;  // answers and streams that begin now
   };
+  // When it wants lists or a list, no answer begins until lists_sent().
   [[nodiscard]] Due due(const Progress& before, SteadyTime now);
   // Answers and streams that need not wait any longer; they have begun.
   [[nodiscard]] std::vector<Ticket> ready(SteadyTime now);
@@ -102,6 +103,7 @@ class Admissions {
     model::Resource resource{};
     Kind kind{};
     SteadyTime until{};
+    bool list_wanted = false;   // due() has asked for one, of a conflicting answer
     bool list_offered = false;  // since it waits
   };
 

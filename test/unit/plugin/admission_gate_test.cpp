@@ -56,12 +56,36 @@ TEST_F(AdmissionGateTest, AnAnswerThatNeedsAFreshCheckpointMakesTheLoopSendAList
       gate.answered(Admissions::Outcome::given);
     });
   });
-  EXPECT_TRUE(gate.due(gate.progress()).list_for_answer);
-  EXPECT_FALSE(gate.due(gate.progress()).list_for_answer);
+  EXPECT_TRUE(gate.due(gate.progress()).same_list);
+  EXPECT_FALSE(gate.due(gate.progress()).same_list);
   gate.list_offered();
+  gate.lists_sent();
   EXPECT_FALSE(went);
   written();
   EXPECT_TRUE(went);
+}
+
+// Main asks what is due, and sends the list a little later: an answer that was given in between would be followed by
+// the write of that list.
+TEST_F(AdmissionGateTest, NoAnswerBeginsBetweenTheDecisionToSendAListForAnotherAndItsWrite) {
+  gate.answer(Resource::neuron, [&] { gate.wait_for_checkpoint(Resource::neuron, [] {}); });
+  ASSERT_TRUE(gate.due(gate.progress()).same_list);
+  bool began = false;
+  gate.answer(Resource::efa, [&] { began = true; });
+  EXPECT_FALSE(began) << "before the list is sent";
+  gate.list_offered();
+  gate.lists_sent();
+  EXPECT_FALSE(began) << "before it is written";
+  written();
+  EXPECT_TRUE(began);
+}
+
+TEST_F(AdmissionGateTest, NoListIsSentForAnAnswerThatWaitsNoLonger) {
+  gate.answer(Resource::neuron, [&] {
+    gate.wait_for_checkpoint(Resource::neuron, [&] { gate.answered(Admissions::Outcome::refused); });
+  });
+  clock.advance(Admissions::kMaxWriteWait);  // the loop was starved
+  EXPECT_FALSE(gate.due(gate.progress()).same_list);
 }
 
 // The kubelet's write of a container that lies before the list must not count as the list's.
