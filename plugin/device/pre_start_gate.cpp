@@ -94,7 +94,7 @@ std::string name_of(const PhysicalCore& core) {
 }
 
 Error still_busy(const std::string& busy) {
-  return make_error(ErrorCode::deadline_exceeded, busy + " after " + std::to_string(PreStartGate::kPatience.count()) +
+  return make_error(ErrorCode::deadline_exceeded, busy + " after " + std::to_string(PreStartGate::kTimeout.count()) +
                                                       " s; end the process that holds it, or restart the pod later");
 }
 
@@ -160,7 +160,7 @@ struct PreStartGate::State : std::enable_shared_from_this<State> {
   void look(int ticket) EXCLUDES(mutex) {
     std::vector<PhysicalCore> cores;
     int number = 0;
-    std::chrono::milliseconds patience = kSilence;
+    std::chrono::milliseconds budget = kDeviceTimeout;
     {
       const MutexLock lock(mutex);
       const auto found = waiters.find(ticket);
@@ -173,13 +173,13 @@ struct PreStartGate::State : std::enable_shared_from_this<State> {
         if (waiter.cores[at].device == waiter.cores[waiter.next].device) cores.push_back(waiter.cores[at]);
       }
       number = ++waiter.look;
-      if (waiter.has_silence) patience /= 4;
+      if (waiter.has_silence) budget /= 4;
     }
     if (cores.empty()) return finish(ticket, std::nullopt);
     run([self = shared_from_this(), ticket, number, cores] {
       self->answered(ticket, number, cores[0].device, self->read(cores));
     });
-    post(clock.now() + patience, [self = shared_from_this(), ticket, number] { self->give_up(ticket, number); });
+    post(clock.now() + budget, [self = shared_from_this(), ticket, number] { self->give_up(ticket, number); });
   }
 
   void answered(int ticket, int number, int device, Finding finding) EXCLUDES(mutex) {
@@ -215,7 +215,7 @@ struct PreStartGate::State : std::enable_shared_from_this<State> {
     look(ticket);
   }
 
-  // Patience is over.
+  // kTimeout has passed.
   void expire(int ticket) EXCLUDES(mutex) {
     std::string busy;
     {
@@ -287,7 +287,7 @@ void PreStartGate::wait(model::Resource resource, const std::vector<std::string>
     state_->waiters.emplace(ticket, std::move(waiter));
   }
   if (cancelled) return state_->finish(ticket, make_error(ErrorCode::unavailable, kShuttingDown));
-  state_->post(state_->clock.now() + kPatience, [state = state_, ticket] { state->expire(ticket); });
+  state_->post(state_->clock.now() + kTimeout, [state = state_, ticket] { state->expire(ticket); });
   state_->look(ticket);
 }
 

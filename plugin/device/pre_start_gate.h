@@ -33,9 +33,9 @@ class PreStartGate {
   using Run = std::function<void(Job)>;               // runs a job that may block for ever, at once, on a thread for it
   using Post = std::function<void(SteadyTime, Job)>;  // runs a job that does not block at or after a time
 
-  static constexpr std::chrono::seconds kPatience{25};  // the kubelet gives up after 30 s
+  static constexpr std::chrono::seconds kTimeout{25};  // the kubelet gives up after 30 s
   static constexpr std::chrono::milliseconds kRetryEvery{100};
-  static constexpr std::chrono::milliseconds kSilence{2000};  // after which a device does not answer
+  static constexpr std::chrono::milliseconds kDeviceTimeout{2000};  // after which a device does not answer
 
   // `allocations` and `clock` must outlive the gate and every job that it was given to run. `memory_in_use` is called
   // in jobs of `run` only.
@@ -45,8 +45,8 @@ class PreStartGate {
   PreStartGate& operator=(const PreStartGate&) = delete;
 
   // `done` comes exactly once: nullopt = free, or nobody can tell; invalid_argument = unknown ids; deadline_exceeded
-  // naming core and, where the driver tells, pid, when memory was held until kPatience; unavailable when cancelled.
-  // A device that hangs costs a container kSilence, the next ones of the same container a quarter of it; later
+  // naming core and, where the driver tells, pid, when memory was held until kTimeout; unavailable when cancelled.
+  // A device that hangs costs a container kDeviceTimeout, the next ones of the same container a quarter of it; later
   // containers on it nothing until it answers.
   void wait(model::Resource resource, const std::vector<std::string>& ids, Done done);
 

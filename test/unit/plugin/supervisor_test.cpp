@@ -59,12 +59,13 @@ struct SupervisorTest : testing::Test {
 };
 
 // A link stands where a mount would go on showing the directory that was renamed.
-TEST_F(SupervisorTest, ADirectoryThatIsRenamedWhileAnAllocateIsDoubtedEndsIt) {
+TEST_F(SupervisorTest, ADirectoryThatIsRenamedWhileAnAllocateWaitsEndsIt) {
   signal(SIGHUP);
   const auto outcome = run([this] {
     std::filesystem::rename(plugins, directory + "/elsewhere");
     std::filesystem::create_directory_symlink(directory + "/elsewhere", plugins);
-    admissions.answer(model::Resource::neuron, [this] { admissions.doubt(model::Resource::neuron, [] {}); });
+    admissions.answer(model::Resource::neuron,
+                      [this] { admissions.wait_for_checkpoint(model::Resource::neuron, [] {}); });
     events->post(AdmissionsChanged{});
   });
   EXPECT_EQ(outcome, Supervisor::Outcome::dead_mount);
