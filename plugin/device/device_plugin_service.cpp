@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "agent/rpc/status_map.h"
-#include "plugin/device/watch_stream.h"
+#include "plugin/kubelet/list_stream.h"
 
 namespace neuron::plugin {
 namespace {
@@ -70,7 +70,7 @@ grpc::ServerUnaryReactor* DevicePluginService::GetDevicePluginOptions(grpc::Call
 
 grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse>* DevicePluginService::ListAndWatch(
     grpc::CallbackServerContext* /*context*/, const v1beta1::Empty* /*request*/) {
-  using Stream = WatchStream<v1beta1::ListAndWatchResponse>;
+  using Stream = ListStream<v1beta1::ListAndWatchResponse, UnitList>;
   const auto stream = Stream::open(
       hub_, to_response, [&admissions = parts_.admissions] { admissions.list_offered(); },
       [resource = resource_, &events = parts_.events](Stream::End end) {

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <csignal>
+
+#include "plugin/kubelet/signals.h"
 
 namespace neuron::plugin {
 namespace {
@@ -61,7 +61,7 @@ Supervisor::Outcome Supervisor::run() {
       return Outcome::failed;
     }
     if (timeout_ms >= 0) look_whether_overslept(asleep_at + milliseconds{timeout_ms});
-    if (fds[0].revents != 0 && handle_signals()) return Outcome::stopped;
+    if (fds[0].revents != 0 && asked_to_stop(signals_, parts_.rescan)) return Outcome::stopped;
     for (const Event& event : parts_.service.events.take()) {
       std::visit([this](const auto& one) { manager_.handle(one); }, event);
     }
@@ -90,19 +90,6 @@ int Supervisor::poll_timeout_ms() const {
   const SteadyTime next = std::min(directory_.next().value_or(now + kMost), manager_.next().value_or(now + kMost));
   return static_cast<int>(
       std::clamp(std::chrono::ceil<milliseconds>(next - now), milliseconds{0}, milliseconds{kMost}).count());
-}
-
-bool Supervisor::handle_signals() {
-  signalfd_siginfo info{};
-  while (::read(signals_, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
-    if (info.ssi_signo != SIGHUP) {
-      spdlog::info("stopping on signal {}", info.ssi_signo);
-      return true;
-    }
-    spdlog::info("SIGHUP: looking at the machine again");
-    parts_.rescan();
-  }
-  return false;
 }
 
 }  // namespace neuron::plugin

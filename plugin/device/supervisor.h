@@ -44,7 +44,6 @@ class Supervisor {
 
  private:
   [[nodiscard]] std::optional<Outcome> step();  // one pass of the loop but for its wait; nullopt: go on
-  [[nodiscard]] bool handle_signals();          // true: stop
   void look_whether_overslept(SteadyTime due);  // `due`: when the process was to run again at the latest
   [[nodiscard]] int poll_timeout_ms() const;
 

@@ -12,5 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   if (!parsed) return 0;
   const auto again = neuron::pods::parse_pod_lines(neuron::pods::format_pod_lines(*parsed));
   if (!again || again->size() != parsed->size()) std::abort();
+  for (std::size_t i = 0; i < parsed->size(); ++i) {
+    if ((*again)[i].claim.empty() != (*parsed)[i].claim.empty()) std::abort();
+  }
   return 0;
 }

@@ -76,6 +76,10 @@ TEST_F(SimulatedHost, Trn1) {
   EXPECT_EQ(host.devices[0].numa_node->value, 0);
   EXPECT_EQ(host.devices[2].numa_node->value, 1);
   EXPECT_EQ(host.efas[0].switch_key, "0000:10");
+  EXPECT_EQ(host.efas[0].pcie_root, "pci0000:10");
+  EXPECT_EQ(host.devices[2].pcie_root, "pci0000:a0");
+  ASSERT_TRUE(host.ultraserver) << "the driver has the files on every platform";
+  EXPECT_THAT(host.ultraserver->memberships, IsEmpty());
   EXPECT_EQ(host.neuron_pci_functions, 16);
 }
 
@@ -91,6 +95,15 @@ TEST_F(SimulatedHost, Trn2) {
   const auto near =
       std::count_if(host.efas.begin(), host.efas.end(), [](const auto& efa) { return efa.switch_key == "0000:b9"; });
   EXPECT_EQ(near, 2);
+}
+
+TEST_F(SimulatedHost, UltraServer) {
+  const auto host = scan("trn2u.48xlarge");
+  ASSERT_TRUE(host.ultraserver);
+  EXPECT_THAT(host.ultraserver->modes, ::testing::ElementsAre(1, 2, 4));
+  ASSERT_THAT(host.ultraserver->memberships, SizeIs(2));
+  EXPECT_EQ(host.ultraserver->memberships[1].nodes, 4);
+  EXPECT_EQ(host.ultraserver->memberships[1].server_id, "8f10b6e35a7c92d4");
 }
 
 TEST_F(SimulatedHost, Inf2) {

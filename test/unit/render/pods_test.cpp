@@ -21,21 +21,23 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-const std::vector<model::Allocation> kTwo = {{"default", "a", "main", "aws.amazon.com/neuron", {"0", "12"}},
-                                             {"train", "b", "side", "vpc.amazonaws.com/efa", {}}};
+const std::vector<model::Allocation> kThree = {
+    {"default", "a", "main", "aws.amazon.com/neuron", {"0", "12"}},
+    {"train", "b", "side", "vpc.amazonaws.com/efa", {}},
+    {"train", "b", "main", "", {"neuron-device-3"}, "", "neuron.aws.com", "train", "chips"}};
 
 TEST(PodLines, WhatIsWrittenIsRead) {
-  EXPECT_EQ(parse_pod_lines(format_pod_lines(kTwo)).value(), kTwo);
+  EXPECT_EQ(parse_pod_lines(format_pod_lines(kThree)).value(), kThree);
   EXPECT_THAT(parse_pod_lines(format_pod_lines({})).value(), IsEmpty());
 }
 
 TEST(PodLines, HalfAnAnswerIsNone) {
-  const std::string whole = format_pod_lines(kTwo);
+  const std::string whole = format_pod_lines(kThree);
   for (std::size_t length = 0; length < whole.size() - 1; ++length) {
     EXPECT_FALSE(parse_pod_lines(whole.substr(0, length))) << length;
   }
-  EXPECT_FALSE(parse_pod_lines("neuron-pods/2\nend\n"));
-  EXPECT_FALSE(parse_pod_lines("neuron-pods/1\na\tb\nend\n"));
+  EXPECT_FALSE(parse_pod_lines("neuron-pods/1\nend\n"));
+  EXPECT_FALSE(parse_pod_lines("neuron-pods/2\na\tb\tc\td\te\tf\nend\n"));
 }
 
 TEST(PodLines, ForeignBytesAreWrittenHarmlessAndRefusedWhenRead) {
@@ -44,8 +46,8 @@ TEST(PodLines, ForeignBytesAreWrittenHarmlessAndRefusedWhenRead) {
   EXPECT_EQ((*parsed)[0].pod_namespace, "\\x1b[31m");
   EXPECT_EQ((*parsed)[0].ids.size(), 1U);
   EXPECT_LT((*parsed)[0].resource_name.size(), 1025U);
-  EXPECT_FALSE(parse_pod_lines("neuron-pods/1\n\x1b[31m\tp\tc\tr\t1\nend\n"));
-  EXPECT_FALSE(parse_pod_lines("neuron-pods/1\n" + std::string(2000, 'x') + "\tp\tc\tr\t1\nend\n"));
+  EXPECT_FALSE(parse_pod_lines("neuron-pods/2\n\x1b[31m\tp\tc\tr\t\t\t\t1\nend\n"));
+  EXPECT_FALSE(parse_pod_lines("neuron-pods/2\n" + std::string(2000, 'x') + "\tp\tc\tr\t\t\t\t1\nend\n"));
 }
 
 class PodQuery : public ::testing::Test {
@@ -69,7 +71,7 @@ class PodQuery : public ::testing::Test {
 };
 
 TEST_F(PodQuery, GivesTheSocketAndReadsTheAnswer) {
-  const auto answer = ask("printf 'neuron-pods/1\\nns\\t%s\\t%s\\tr\\t7\\nend\\n' \"${1##*/}\" \"$2\"");
+  const auto answer = ask("printf 'neuron-pods/2\\nns\\t%s\\t%s\\tr\\t\\t\\t\\t7\\nend\\n' \"${1##*/}\" \"$2\"");
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_THAT(*answer, ElementsAre(model::Allocation{"ns", "kubelet.sock", "20000", "r", {"7"}}));
 }
@@ -91,7 +93,7 @@ TEST_F(PodQuery, AHangingProgramIsKilledAtTheDeadline) {
 }
 
 TEST_F(PodQuery, AnEndlessAnswerIsCutAndRefused) {
-  const auto answer = ask("exec yes neuron-pods/1");
+  const auto answer = ask("exec yes neuron-pods/2");
   ASSERT_FALSE(answer);
   EXPECT_THAT(answer.error().message, HasSubstr("too long"));
 }

@@ -7,43 +7,43 @@
 #include <utility>
 
 #include "agent/base/mutex.h"
-#include "plugin/device/watch_hub.h"
+#include "plugin/kubelet/list_hub.h"
 
 namespace neuron::plugin {
 
-// One open server stream that shows a WatchHub's newest list to its peer: one write in flight, one state pending that a
+// One open server stream that shows a ListHub's newest list to its peer: one write in flight, one state pending that a
 // newer one replaces, finished exactly once and never during a write. Owns itself until gRPC says it is done; the hub
 // may hold it a little longer. `offer` and `stop` may come from any thread.
-template <typename Response>
-class WatchStream final : public grpc::ServerWriteReactor<Response>, public WatchSink {
+template <typename Response, typename List>
+class ListStream final : public grpc::ServerWriteReactor<Response>, public ListSink<List> {
  public:
-  using Convert = std::function<Response(const UnitList&)>;
+  using ListPtr = std::shared_ptr<const List>;
+  using Convert = std::function<Response(const List&)>;
   enum class End { by_us, by_peer };
   using OnEnd = std::function<void(End)>;  // once, after the stream left the hub; any thread, must not block
   using OnOffer = std::function<void()>;   // once for each message that will go out; any thread, must not block
 
   // An open stream that shows nothing before it joins `hub`, which must outlive it. It is the reactor that the handler
   // gives to gRPC.
-  [[nodiscard]] static std::shared_ptr<WatchStream> open(WatchHub& hub, Convert convert, OnOffer on_offer,
-                                                         OnEnd on_end) {
-    std::shared_ptr<WatchStream> stream(
-        new WatchStream(hub, std::move(convert), std::move(on_offer), std::move(on_end)));
+  [[nodiscard]] static std::shared_ptr<ListStream> open(ListHub<List>& hub, Convert convert, OnOffer on_offer,
+                                                        OnEnd on_end) {
+    std::shared_ptr<ListStream> stream(new ListStream(hub, std::move(convert), std::move(on_offer), std::move(on_end)));
     stream->self_ = stream;
     return stream;
   }
 
   // The hub's newest list from now on. Any thread, also when the peer has gone.
-  static void join(const std::shared_ptr<WatchStream>& stream) EXCLUDES(stream->mutex_) {
+  static void join(const std::shared_ptr<ListStream>& stream) EXCLUDES(stream->mutex_) {
     stream->hub_.add(stream);
     const MutexLock lock(stream->mutex_);
     if (stream->done_) stream->hub_.remove(stream.get());
   }
 
-  void offer(UnitListPtr units) override EXCLUDES(mutex_) {
+  void offer(ListPtr list) override EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     if (ending_ || finished_) return;
     if (!pending_) on_offer_();
-    pending_ = std::move(units);
+    pending_ = std::move(list);
     advance();
   }
 
@@ -68,7 +68,7 @@ class WatchStream final : public grpc::ServerWriteReactor<Response>, public Watc
   }
 
   void OnDone() override {
-    const std::shared_ptr<WatchStream> last = std::move(self_);  // `this` lives until the end of this scope at least
+    const std::shared_ptr<ListStream> last = std::move(self_);  // `this` lives until the end of this scope at least
     End end = End::by_peer;
     {
       const MutexLock lock(mutex_);
@@ -80,7 +80,7 @@ class WatchStream final : public grpc::ServerWriteReactor<Response>, public Watc
   }
 
  private:
-  WatchStream(WatchHub& hub, Convert convert, OnOffer on_offer, OnEnd on_end)
+  ListStream(ListHub<List>& hub, Convert convert, OnOffer on_offer, OnEnd on_end)
       : hub_(hub), convert_(std::move(convert)), on_offer_(std::move(on_offer)), on_end_(std::move(on_end)) {}
 
   // Whatever can be done next. gRPC delivers reactions later, so starting them under our own lock is safe.
@@ -97,14 +97,14 @@ class WatchStream final : public grpc::ServerWriteReactor<Response>, public Watc
     }
   }
 
-  WatchHub& hub_;
+  ListHub<List>& hub_;
   const Convert convert_;
   const OnOffer on_offer_;
   const OnEnd on_end_;
-  std::shared_ptr<WatchStream> self_;  // set before the stream is shared, cleared in OnDone
+  std::shared_ptr<ListStream> self_;  // set before the stream is shared, cleared in OnDone
 
   Mutex mutex_;
-  UnitListPtr pending_ GUARDED_BY(mutex_);
+  ListPtr pending_ GUARDED_BY(mutex_);
   Response message_ GUARDED_BY(mutex_);
   End end_ GUARDED_BY(mutex_) = End::by_peer;
   bool writing_ GUARDED_BY(mutex_) = false;
