@@ -58,18 +58,16 @@ void add_claimed(render::PodUse& use, const std::string& device, const render::N
 
 std::vector<render::PodUse> pod_uses(const std::vector<model::Allocation>& allocations,
                                      const render::NodeReport& report, std::string_view driver) {
-  // By namespace, pod, container, claim's namespace, claim.
-  std::map<std::array<std::string, 5>, render::PodUse> by_container;
+  std::map<std::array<std::string, 4>, render::PodUse> by_container;
   for (const model::Allocation& one : allocations) {
-    if (!one.driver.empty() && one.driver != driver) continue;
-    render::PodUse& use = by_container[{one.pod_namespace, one.pod, one.container, one.claim_namespace, one.claim}];
+    if (!one.claim.empty() && one.resource_name != driver) continue;
+    render::PodUse& use = by_container[{one.pod_namespace, one.pod, one.container, one.claim}];
     use.pod_namespace = one.pod_namespace;
     use.pod = one.pod;
     use.container = one.container;
-    use.claim_namespace = one.claim_namespace;
     use.claim = one.claim;
     for (const std::string& id : one.ids) {
-      one.driver.empty() ? add_id(use, one.resource_name, id, report) : add_claimed(use, id, report);
+      one.claim.empty() ? add_id(use, one.resource_name, id, report) : add_claimed(use, id, report);
     }
   }
   std::vector<render::PodUse> uses;

@@ -239,16 +239,16 @@ void sort_unique(std::vector<T>& values) {
 }
 
 std::vector<PodView> pod_views(const Moment& moment, const ViewModel& model) {
-  std::map<std::array<std::string, 4>, PodView> views;  // by name, container, claim's namespace, claim
+  std::map<std::array<std::string, 3>, PodView> views;  // by name, container, claim
   for (const model::Allocation& holding : moment.pods) {
-    if (!holding.driver.empty() && holding.driver != moment.claim_driver) continue;
+    if (!holding.claim.empty() && holding.resource_name != moment.claim_driver) continue;
     const std::string name = printable(holding.pod_namespace) + '/' + printable(holding.pod);
-    PodView& view = views[{name, holding.container, holding.claim_namespace, holding.claim}];
+    PodView& view = views[{name, holding.container, holding.claim}];
     view.name = name;
     view.container = printable(holding.container);
-    view.claim_namespace = printable(holding.claim_namespace);
+    if (!holding.claim.empty()) view.claim_namespace = printable(holding.pod_namespace);
     view.claim = printable(holding.claim);
-    holding.driver.empty() ? add_holding(view, holding, model) : add_claim(view, holding, moment.scan);
+    holding.claim.empty() ? add_holding(view, holding, model) : add_claim(view, holding, moment.scan);
   }
   std::vector<PodView> pods;
   for (auto& [key, view] : views) {

@@ -80,7 +80,7 @@ struct PodView {
   std::vector<int> devices;
   std::vector<int> cores;  // global logical ids
   std::vector<std::string> efas;
-  std::string claim_namespace, claim;  // "" = through device plugins
+  std::string claim_namespace, claim;  // both "" = through device plugins
 };
 
 struct ViewModel {

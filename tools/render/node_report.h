@@ -22,8 +22,7 @@ struct PodUse {
   std::set<int> devices;       // held whole, or through some of their cores
   std::set<int> cores;         // global logical ids, of whole devices too
   std::set<std::string> efas;  // RDMA names
-  std::string claim{};         // ResourceClaim; "" = through device plugins
-  std::string claim_namespace{};
+  std::string claim{};         // ResourceClaim of the pod's namespace; "" = through device plugins
   friend bool operator==(const PodUse&, const PodUse&) = default;
 };
 

@@ -182,18 +182,10 @@ void add_pods(top::Moment& moment) {
 void add_claims(top::Moment& moment) {
   add_pods(moment);
   const std::string efa = "efa-" + moment.scan.efas.back().name;
-  moment.pods.push_back({"team-c",
-                         "infer-0",
-                         "main",
-                         "",
-                         {"neuron-device-5-core-1", efa},
-                         "",
-                         "neuron.aws.com",
-                         "team-c",
-                         "infer-0-chips"});
   moment.pods.push_back(
-      {"team-c", "ring", "main", "", {"neuron-group-8-11"}, "", "neuron.aws.com", "team-c", "four-neighbours"});
-  moment.pods.push_back({"team-d", "video", "main", "", {"gpu-0"}, "", "gpu.example.com", "team-d", "gpus"});
+      {"team-c", "infer-0", "main", "neuron.aws.com", {"neuron-device-5-core-1", efa}, "", "infer-0-chips"});
+  moment.pods.push_back({"team-c", "ring", "main", "neuron.aws.com", {"neuron-group-8-11"}, "", "four-neighbours"});
+  moment.pods.push_back({"team-d", "video", "main", "gpu.example.com", {"gpu-0"}, "", "gpus"});
 }
 
 Stage::Stage(const top::Moment& moment) : model(top::make_view_model(moment)) {
