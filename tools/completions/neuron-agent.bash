@@ -18,6 +18,10 @@ _neuron_agent() {
       mapfile -t COMPREPLY < <(compgen -W "container host" -- "$current")
       return
       ;;
+    --mode)
+      mapfile -t COMPREPLY < <(compgen -W "device-plugin dra" -- "$current")
+      return
+      ;;
     --log-level)
       mapfile -t COMPREPLY < <(compgen -W "debug info warn error" -- "$current")
       return
@@ -49,7 +53,7 @@ _neuron_agent() {
         --cdi --cdi-dir --neurondevice --resources --core-devices --node-groups --node-name --pod-resources-interval --metrics-address --log-level --once --check-config --help" -- "$current")
       ;;
     check)
-      mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --output --timeout --no-fabric --help" -- "$current")
+      mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --mode --dra-driver-name --output --timeout --no-fabric --help" -- "$current")
       ;;
     *)
       mapfile -t COMPREPLY < <(compgen -W "run check --help --version" -- "$current")
