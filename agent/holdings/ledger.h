@@ -33,13 +33,14 @@ struct Holding {
   CheckpointVersion version = 0;
   SteadyTime since{};
   std::string shown_as{};  // model::holder_name, for messages; "": as `holder`
+  std::string claim{};     // name of the claim that it is held by; "" = through the device plugin
 };
 
 // A holding that stands in the way of a request.
 struct Conflict {
   int core = 0;  // the lowest core in dispute
   Holding with;
-  // "core 4 is held by default/train/worker through aws.amazon.com/neuron"
+  // "core 4 is held by default/train/worker through aws.amazon.com/neuron", or "... through claim chips"
   [[nodiscard]] std::string describe() const;
 };
 
@@ -90,11 +91,20 @@ class Ledger {
   static constexpr std::chrono::milliseconds kAnswerTransit{80};
   static constexpr std::size_t kMostShown = 1024;  // every core of the largest node, eight times
 
+  // What containers hold by claims of dynamic resource allocation, all of it, as PodResources last showed them: one
+  // holding for the cores of a claim (as neuroncore) and one for its interfaces. The kubelet's device manager knows
+  // nothing of claims and offers their hardware as free; so no answer, no checkpoint and no offer ends them. Bounded as
+  // reconcile() is.
+  void set_claimed(std::vector<Holding> claimed);
+  [[nodiscard]] const std::vector<Holding>& claimed() const { return claimed_; }
+  // The claim's holding of this interface; nullptr when no claim holds it.
+  [[nodiscard]] const Holding* claim_of_efa(int unit) const;
+
   // The units of a resource have other numbers from now on: `number_of` an old one, nullopt when it is no more.
   void renumber(model::Resource resource, const std::function<std::optional<int>(int)>& number_of);
 
-  // The first holding of another resource that overlaps `cores`, leaving out those of the admission `version` and those
-  // of containers that have ended if `units` of `resource` are given (see record).
+  // The first holding of another resource, or by a claim, that overlaps `cores`, leaving out those of the admission
+  // `version` and those of containers that have ended if `units` of `resource` are given (see record).
   [[nodiscard]] std::optional<Conflict> conflict(model::Resource resource, const std::vector<int>& units,
                                                  const std::vector<int>& cores, CheckpointVersion version) const;
 
@@ -104,8 +114,9 @@ class Ledger {
   [[nodiscard]] const Holding* cores_of_admission(model::Resource resource, CheckpointVersion version) const;
   [[nodiscard]] const Holding* nics_of_admission(model::Resource resource, CheckpointVersion version) const;
 
-  // Cores that `resource` must not offer: held through another resource and not through this one as well. (The kubelet
-  // gives nobody what this one holds; to show it Unhealthy would be false of a running container.) Ascending, unique.
+  // Cores that `resource` must not offer: held by a claim, or through another resource and not through this one as well.
+  // (The kubelet gives nobody what this one holds; to show it Unhealthy would be false of a running container.)
+  // Ascending, unique.
   [[nodiscard]] std::vector<int> blocked_cores(model::Resource resource) const;
 
   // Units of `resource` that containers hold through it. Ascending, unique.
@@ -120,7 +131,8 @@ class Ledger {
   [[nodiscard]] std::vector<Holding> not_outdated(const Shown& shown) const;
   [[nodiscard]] const Holding* of_admission(model::Resource resource, CheckpointVersion version, bool of_cores) const;
 
-  std::vector<Holding> holdings_;  // oldest first
+  std::vector<Holding> holdings_;  // through the device plugin; oldest first
+  std::vector<Holding> claimed_;
   std::map<std::pair<model::Resource, int>, SteadyTime>
       offered_since_;  // units of those that offered() ended, and when
 };

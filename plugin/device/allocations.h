@@ -12,6 +12,7 @@
 #include "agent/base/mutex.h"
 #include "agent/base/result.h"
 #include "agent/core/offer_policy.h"
+#include "agent/core/pool_names.h"
 #include "agent/core/vanished.h"
 #include "agent/grant/grant.h"
 #include "agent/grant/node_units.h"
@@ -32,7 +33,10 @@ class Allocations {
 
   // `clock` must outlive the allocations. `offer`: which devices are given under which names, for good; what containers
   // hold otherwise, from before a restart, stays theirs and is withheld from the other name until they end.
-  Allocations(grant::GrantOptions options, VersionSource version, const Clock& clock, core::OfferPolicy offer = {});
+  // `claim_driver`: claims of this driver hold hardware of this node, from before it came to serve the device plugin,
+  // which is withheld from all names until they end.
+  Allocations(grant::GrantOptions options, VersionSource version, const Clock& clock, core::OfferPolicy offer = {},
+              std::string claim_driver = std::string(core::kDefaultDriverName));
 
   // The newest scan; nullptr = none yet. What it shows is in node() at once, but core ids keep the logical core size of
   // the first one until adopt_numbering().
@@ -94,9 +98,13 @@ class Allocations {
   void show_newest() REQUIRES(mutex_);
   [[nodiscard]] bool learn_numbering(const holdings::NumberingEvidence& evidence) REQUIRES(mutex_);
   [[nodiscard]] bool learn_unseen(const model::Allocation& shown) REQUIRES(mutex_);
+  [[nodiscard]] bool learn_unseen_claim(const model::Allocation& shown) REQUIRES(mutex_);
   void learn(const holdings::ShownAllocations& shown) REQUIRES(mutex_);
   [[nodiscard]] std::vector<holdings::Holding> to_holdings(const std::vector<model::Allocation>& shown,
                                                            SteadyTime since) const REQUIRES(mutex_);
+  [[nodiscard]] std::vector<holdings::Holding> claims_to_holdings(const std::vector<model::Allocation>& shown) const
+      REQUIRES(mutex_);
+  [[nodiscard]] std::vector<int> claimed_efas() const REQUIRES(mutex_);
   [[nodiscard]] Hardware hardware_of(model::Resource resource, const std::vector<int>& units) const REQUIRES(mutex_);
   [[nodiscard]] allocator::ChooseRequest question(model::Resource resource, const std::vector<std::string>& available,
                                                   const std::vector<std::string>& must_include, int size,
@@ -131,6 +139,7 @@ class Allocations {
   const core::OfferPolicy offer_;
   const VersionSource version_;
   const Clock& clock_;
+  const std::string claim_driver_;
 
   mutable Mutex mutex_;
   grant::NodeUnitsPtr newest_ GUARDED_BY(mutex_);  // as scanned

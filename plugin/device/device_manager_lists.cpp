@@ -73,8 +73,8 @@ void DeviceManager::log_changes(const ServedResource& served, const UnitList& li
       spdlog::warn("unhealthy resource={} id={} reason={} detail=\"{}\" action=\"{}\"",
                    model::resource_name(served.resource), list[i].id, health.reason, health.sentence, health.action);
     } else {
-      spdlog::info("in use through another resource: resource={} id={}", model::resource_name(served.resource),
-                   list[i].id);
+      spdlog::info("in use through another resource or by a claim: resource={} id={}",
+                   model::resource_name(served.resource), list[i].id);
     }
   }
 }

@@ -27,7 +27,8 @@ class Holders {
       : checkpoint_(checkpoint), interval_(interval) {}
 
   // The kubelet's newest List, asked at `asked_at`. From then on, entries that the checkpoint alone has of these pods,
-  // such as their init containers', carry the pods' names too.
+  // such as their init containers', carry the pods' names too. What it says of claims stays until the next one, as
+  // nobody else knows of them.
   void set_listed(std::vector<model::Allocation> listed, SteadyTime asked_at);
 
   // List was refused or had no answer in time: its earlier answers count no more.
@@ -58,8 +59,9 @@ class Holders {
   std::chrono::milliseconds interval_;
   std::string error_;  // as last logged
   Source source_ = Source::nothing;
-  std::optional<Checkpoint> stored_;                                  // as last read
-  std::optional<std::vector<model::Allocation>> listed_;              // nullopt while List does not answer
+  std::optional<Checkpoint> stored_;                      // as last read
+  std::optional<std::vector<model::Allocation>> listed_;  // nullopt while List does not answer
+  std::vector<model::Allocation> claims_;
   std::map<std::string, std::pair<std::string, std::string>> names_;  // uid → namespace and name
   std::set<std::string> pods_;  // in the newest List: pods, and what their containers hold
   SteadyTime asked_at_{};

@@ -76,6 +76,20 @@ TEST_F(HoldersTest, AListThatFailsStopsToCountAtOnceAndTheCheckpointSpeaks) {
   EXPECT_EQ(holders->source(), Holders::Source::nothing);
 }
 
+TEST_F(HoldersTest, ClaimsStandApartAndStayUntilTheNextList) {
+  const model::Allocation claim{"a", "worker", "c", "neuron.aws.com", {"neuron-device-3"}, "", "chips"};
+  list({kWorker, claim});
+  checkpoint({{"u1", "1"}});
+  auto shown = holders->merged(now);
+  ASSERT_TRUE(shown);
+  EXPECT_THAT(shown->listed, testing::ElementsAre(kWorker));
+  EXPECT_THAT(shown->claims, testing::ElementsAre(claim));
+  holders->list_failed();
+  EXPECT_EQ(holders->merged(now)->claims.size(), 1U) << "the checkpoint knows of none";
+  list({kWorker});
+  EXPECT_TRUE(holders->merged(now)->claims.empty());
+}
+
 // u1 is the pod a/worker, as its container c shows in both; List leaves init containers out.
 TEST_F(HoldersTest, APodThatWasListedIsKnownByItsNameInTheCheckpointToo) {
   const auto shown_as = [this] {
