@@ -22,9 +22,13 @@ var rendered = map[string]string{
 	"neuron-agent-privileged.yaml": "overlays/privileged",
 	"neuron-agent-dev.yaml":        "overlays/dev",
 	"neuron-agent-aws-names.yaml":  "overlays/aws-names",
+	draFile:                        "overlays/dra",
 }
 
-const dev = "neuron-agent-dev.yaml"
+const (
+	dev     = "neuron-agent-dev.yaml"
+	draFile = "neuron-agent-dra.yaml"
+)
 
 const header = "# Rendered from manifests/%s; do not edit. UPDATE_GOLDEN=1 test/manifests/run.sh writes it anew.\n"
 

@@ -32,7 +32,12 @@ var granted = map[string]mounts{
 	"neuron-agent-aws-names.yaml":  kubeletOnly,
 	"neuron-agent-dev.yaml":        with(mounts{"/var/lib/neuron-sim": false}), // faults are set through kubectl exec
 	"neuron-agent-privileged.yaml": with(mounts{"/dev": false, "/opt/aws/neuron": true}),
+	draFile: {"/var/lib/kubelet/plugins/neuron.aws.com": false, "/var/lib/kubelet/plugins_registry": false, "/var/run/cdi": false,
+		"/var/lib/kubelet/device-plugins": true, "/var/lib/kubelet/pod-resources": true},
 }
+
+// Volumes of what not every node has are made: a pod must not wait for it.
+var made = map[string][]string{dev: {"simulated-host"}, draFile: {"plugin", "cdi"}, "neuron-agent-privileged.yaml": {"aws-neuron"}}
 
 func isTrue(value *bool) bool  { return value != nil && *value }
 func isFalse(value *bool) bool { return value != nil && !*value }
@@ -44,11 +49,11 @@ func TestPodIsContained(t *testing.T) {
 			if pod.HostNetwork || pod.HostPID || pod.HostIPC {
 				t.Error("shares a namespace with the host")
 			}
-			if !isFalse(pod.AutomountServiceAccountToken) {
-				t.Error("carries a token of the API server")
+			if isFalse(pod.AutomountServiceAccountToken) == (name == draFile) {
+				t.Error("carries a token of the API server, or does not where it needs one")
 			}
-			if (pod.ServiceAccountName != "") != (name == dev) {
-				t.Errorf("service account %q", pod.ServiceAccountName) // dev_test.go says what that one may
+			if (pod.ServiceAccountName != "") != (name == dev || name == draFile) {
+				t.Errorf("service account %q", pod.ServiceAccountName) // dev_test.go and dra_test.go say what that one may
 			}
 			if (len(pod.InitContainers) != 0) != (name == dev) || len(pod.Containers) != 1 {
 				t.Fatal("one container is all that is needed")
@@ -112,8 +117,8 @@ func TestMountsAreExactlyTheGrantedOnes(t *testing.T) {
 				if name == dev && volume.Name == "node-label-access" {
 					continue // of the init container alone: dev_test.go
 				}
-				wanted := corev1.HostPathDirectory // what only some nodes have is made: a pod must not wait for it
-				if name == dev && volume.Name == "simulated-host" || volume.Name == "aws-neuron" {
+				wanted := corev1.HostPathDirectory
+				if slices.Contains(made[name], volume.Name) {
 					wanted = corev1.HostPathDirectoryOrCreate
 				}
 				if volume.HostPath == nil || volume.HostPath.Type == nil || *volume.HostPath.Type != wanted {
@@ -150,7 +155,8 @@ func TestRunsAsANodeService(t *testing.T) {
 				t.Error("is not a node-critical pod of kube-system")
 			}
 			update := daemonSet.Spec.UpdateStrategy
-			if update.Type != appsv1.RollingUpdateDaemonSetStrategyType || update.RollingUpdate.MaxSurge.IntValue() != 0 {
+			if update.Type != appsv1.RollingUpdateDaemonSetStrategyType ||
+				(update.RollingUpdate.MaxSurge.IntValue() != 0) != (name == draFile) { // dra_test.go
 				t.Error("an update could run two agents on one node")
 			}
 			resources := pod.Containers[0].Resources
