@@ -37,7 +37,7 @@ func whole(value int) resource.DeviceAttribute {
 // alignedWith are the attributes of what belongs to one device, or to `size` devices from there on.
 func alignedWith(kind string, device, size int) attributes {
 	all := attributes{"resourceType": text(kind), "instanceType": text("trn1.32xlarge"), "neuronDriverVersion": text("2.26.5.0"),
-		"deviceId": whole(device), "deviceCount": whole(size)}
+		"deviceId": whole(device), "size": whole(size)}
 	for of, ids := range ofTrn1 {
 		if of >= size {
 			all[resource.QualifiedName(fmt.Sprintf("resource.aws.com/devicegroup%d_id", of))] = text(ids[device/of])

@@ -76,12 +76,20 @@ func applyExamples(t *testing.T, c *cluster.Cluster) {
 	c.Kubectl(t, "delete", "job", "neuron-claim-sample", "--wait")
 }
 
-// onGhost is a node of which there is the object only: the scheduler places pods on it, and nobody starts them.
-func onGhost(t *testing.T, c *cluster.Cluster, name string) *cluster.Node {
+// onGhost is a node of which there is the object only: the scheduler places pods on it, and nobody starts them. offers is what a device
+// plugin would; a node without is one for claims.
+func onGhost(t *testing.T, c *cluster.Cluster, name string, offers cluster.Ask) *cluster.Node {
 	t.Helper()
 	ready := core.NodeCondition{Type: core.NodeReady, Status: core.ConditionTrue}
 	room := core.ResourceList{core.ResourceCPU: quantity("100"), core.ResourceMemory: quantity("100Gi"), core.ResourcePods: quantity("1000")}
-	node := &core.Node{ObjectMeta: meta.ObjectMeta{Name: name, Labels: map[string]string{core.LabelHostname: name}},
+	labels := map[string]string{core.LabelHostname: name}
+	if offers == nil {
+		labels["neuron-agent/mode"] = "dra"
+	}
+	for name, count := range offers {
+		room[name] = quantity(count)
+	}
+	node := &core.Node{ObjectMeta: meta.ObjectMeta{Name: name, Labels: labels},
 		Status: core.NodeStatus{Conditions: []core.NodeCondition{ready}, Capacity: room, Allocatable: room}}
 	if _, err := c.Client.CoreV1().Nodes().Create(context.Background(), node, meta.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -126,7 +134,7 @@ func expectUnschedulable(pod *core.Pod, words string) error {
 func TestClaimsAreAllocated(t *testing.T) {
 	c := cluster.Get(t)
 	c.Nodes(t)
-	ghost := onGhost(t, c, "ghost")
+	ghost := onGhost(t, c, "ghost", nil)
 	c.Apply(t, cluster.Manifest(draManifest))
 	applyExamples(t, c)
 	writeByHand(t, c, ghost)
@@ -150,7 +158,7 @@ func TestClaimsAreAllocated(t *testing.T) {
 func TestUnmodifiedAreAllocated(t *testing.T) {
 	c := cluster.Get(t)
 	c.Nodes(t)
-	ghost := onGhost(t, c, "ghost")
+	ghost := onGhost(t, c, "ghost", nil)
 	applyDRA(t, c, unmodified)
 	writeByHand(t, c, ghost)
 	for _, each := range []struct {
@@ -175,6 +183,36 @@ func TestUnmodifiedAreAllocated(t *testing.T) {
 			}
 		})
 	}
+	t.Run("TooManyBesideAPlugin", func(t *testing.T) { expectTooManyBesideAPlugin(t, c) })
+}
+
+// expectTooManyBesideAPlugin: the scheduler gives up on all nodes, those of the device plugin too, over more units than a claim may
+// have, unless the pod itself keeps off the nodes for claims.
+func expectTooManyBesideAPlugin(t *testing.T, c *cluster.Cluster) {
+	onGhost(t, c, "ghost-plugin", cluster.Ask{cluster.NeuronCore: "64"})
+	forty := cluster.One("unmodified-forty", cluster.Ask{cluster.NeuronCore: "40"})
+	startOnGhost(t, c, forty)
+	awaitChosen(t, c, forty, 16, 2, "exceeds the claim limit")
+	forty.Name = "unmodified-forty-elsewhere"
+	forty.Adjust = func(pod *core.PodSpec) {
+		pod.Affinity = &core.Affinity{NodeAffinity: &core.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &core.NodeSelector{
+			NodeSelectorTerms: []core.NodeSelectorTerm{{MatchExpressions: []core.NodeSelectorRequirement{
+				{Key: "neuron-agent/mode", Operator: core.NodeSelectorOpNotIn, Values: []string{"dra"}}}}}}}}
+	}
+	startOnGhost(t, c, forty)
+	if pod := awaitPlacedGhost(t, c, forty); pod.Spec.NodeName != "ghost-plugin" {
+		t.Errorf("placed on %q", pod.Spec.NodeName)
+	}
+}
+
+func awaitPlacedGhost(t *testing.T, c *cluster.Cluster, w cluster.Workload) *core.Pod {
+	t.Helper()
+	awaitPlaced(t, c, w)
+	pods, err := c.Pods("default", "workload="+w.Name)
+	if err != nil || len(pods) != 1 {
+		t.Fatal(len(pods), err)
+	}
+	return &pods[0]
 }
 
 // startOnGhost makes the workload's pod and removes it by force after the test: no kubelet ends it.
