@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -123,7 +124,7 @@ func (c *Cluster) ClaimedBy(pod *core.Pod, devices, coresPerDevice int) (map[str
 		}
 		for _, result := range claims[claim].Status.Allocation.Devices.Results {
 			if base, _, _ := strings.Cut(result.Request, "/"); request == "" || request == base || request == result.Request {
-				if err := holdDevice(all[container], result.Device, devices, coresPerDevice); err != nil {
+				if err := HoldDevice(all[container], result.Device, devices, coresPerDevice); err != nil {
 					return err
 				}
 			}
@@ -145,9 +146,9 @@ func (c *Cluster) ClaimedBy(pod *core.Pod, devices, coresPerDevice int) (map[str
 
 var deviceName = regexp.MustCompile(`^(?:neuron-device-(\d+)(?:-core-(\d+))?|neuron-group-(\d+)-(\d+)|efa-(.+))$`)
 
-// holdDevice adds a device of a pool: "neuron-device-3", "neuron-device-3-core-1", "neuron-group-4-7", "efa-rdmap16s25". The members of
+// HoldDevice adds a device of a pool: "neuron-device-3", "neuron-device-3-core-1", "neuron-group-4-7", "efa-rdmap16s25". The members of
 // a group go on from 0 behind the last device.
-func holdDevice(held Held, name string, devices, coresPerDevice int) error {
+func HoldDevice(held Held, name string, devices, coresPerDevice int) error {
 	parts := deviceName.FindStringSubmatch(name)
 	if parts == nil {
 		return fmt.Errorf("no device of ours is named %q", name)
@@ -212,4 +213,19 @@ func (c *Cluster) As(t testing.TB, token string) kubernetes.Interface {
 		t.Fatal(err)
 	}
 	return client
+}
+
+// CDIFiles lists the files in the node's CDI directory that runtimes read; none where there is no directory.
+func (n *Node) CDIFiles() ([]string, error) {
+	entries, err := os.ReadDir(n.ofNode("/run/cdi"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	var names []string
+	for _, entry := range entries {
+		if strings.HasSuffix(entry.Name(), ".json") || strings.HasSuffix(entry.Name(), ".yaml") {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, err
 }
