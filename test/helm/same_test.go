@@ -22,6 +22,7 @@ var variants = map[string][]string{
 	"neuron-agent-privileged.yaml": {"privileged=true"},
 	"neuron-agent-aws-names.yaml":  {"daemonSetName=neuron-device-plugin-daemonset"},
 	"neuron-agent-dev.yaml":        {"dev.enabled=true"},
+	"neuron-agent-dra.yaml":        {"mode=dra"},
 }
 
 func withoutHelmLabels(one object) object {
