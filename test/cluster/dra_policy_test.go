@@ -41,7 +41,7 @@ func TestSlicePolicy(t *testing.T) {
 		for name, change := range map[string]func(*resource.ResourceSlice){
 			"spec.nodeName names another":  func(s *resource.ResourceSlice) { s.Spec.NodeName = &other },
 			"spec.driver names another":    func(s *resource.ResourceSlice) { s.Spec.Driver = "gpu.example.com" },
-			"spec.pool.name names another": func(s *resource.ResourceSlice) { s.Spec.Pool.Name = other },
+			"spec.pool.name names another": func(s *resource.ResourceSlice) { s.Spec.Pool.Name = own + "x" },
 			"slices of node " + own + " only": func(s *resource.ResourceSlice) {
 				all := true
 				s.Spec.NodeName, s.Spec.AllNodes = nil, &all
@@ -53,6 +53,12 @@ func TestSlicePolicy(t *testing.T) {
 			expectDenied(t, err, name)
 		}
 	})
+	below := slicesOf(own)
+	below.Spec.Pool.Name, below.Name = own+"/second", below.Name+"-below"
+	_, err := driver.ResourceV1().ResourceSlices().Create(context.Background(), below, meta.CreateOptions{DryRun: []string{meta.DryRunAll}})
+	if err != nil {
+		t.Error("a pool below the node's: ", err)
+	}
 	created, err := driver.ResourceV1().ResourceSlices().Create(context.Background(), slicesOf(own), meta.CreateOptions{})
 	if err != nil {
 		t.Fatal("a slice of the own node: ", err)

@@ -104,7 +104,7 @@ func TestDraStaysAwayFromWhoeverServesTheSameDevices(t *testing.T) {
 	}
 	for name := range rendered {
 		pod := load(t, name).Spec.Template
-		if got := kept("anywhere", pod.Labels); got == (name == draFile) {
+		if got := kept("anywhere", pod.Labels); got == isForClaims(name) {
 			t.Errorf("keeps off the pods of %s: %v", name, got)
 		}
 	}

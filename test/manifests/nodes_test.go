@@ -126,7 +126,7 @@ func TestStaysAwayFromAwsPlugin(t *testing.T) {
 			continue // no Neuron resources there
 		}
 		affinity := load(t, name).Spec.Template.Spec.Affinity.PodAntiAffinity
-		if affinity == nil || len(affinity.RequiredDuringSchedulingIgnoredDuringExecution) != map[bool]int{false: 1, true: 3}[name == draFile] {
+		if affinity == nil || len(affinity.RequiredDuringSchedulingIgnoredDuringExecution) != map[bool]int{false: 1, true: 3}[isForClaims(name)] {
 			t.Fatalf("%s: may run beside AWS's Neuron device plugin", name)
 		}
 		term := affinity.RequiredDuringSchedulingIgnoredDuringExecution[0]

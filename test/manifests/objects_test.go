@@ -115,7 +115,7 @@ func TestOnlyWhatAsksTheApiServerHasMoreThanADaemonSet(t *testing.T) {
 		switch name {
 		case dev:
 			want = []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "DaemonSet"}
-		case draFile:
+		case draFile, draDev:
 			want = []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ValidatingAdmissionPolicy",
 				"ValidatingAdmissionPolicyBinding", "DeviceClass", "DeviceClass", "DeviceClass", "DeviceClass", "DaemonSet"}
 		}

@@ -74,9 +74,6 @@ initContainers:
 containers:
   {{- include "neuron-agent.container" (dict "root" .root "mode" .mode) | nindent 2 }}
 volumes:
-  {{- if eq .mode "dra" }}
-  {{- include "neuron-agent.draVolumes" .root | nindent 2 }}
-  {{- end }}
   {{- include "neuron-agent.volumes" (dict "root" .root "mode" .mode) | nindent 2 }}
 {{- end -}}
 
@@ -144,6 +141,16 @@ capabilities:
 
 {{- define "neuron-agent.env" -}}
 {{- $values := .root.Values -}}
+{{- if $values.dev.enabled }}
+{{- range list "AGENT" "LS" "TOP" }}
+- name: NEURON_{{ . }}_ROOT
+  value: /var/lib/neuron-sim
+- name: NEURON_{{ . }}_KUBELET_DIR
+  value: /var/lib/kubelet
+{{- end }}
+- name: NEURON_GATHER_ROOT
+  value: /var/lib/neuron-sim
+{{- end }}
 {{- if or $values.nodeGroups (eq .mode "dra") }}
 - name: NODE_NAME
   valueFrom:
@@ -155,16 +162,6 @@ capabilities:
   valueFrom:
     fieldRef:
       fieldPath: metadata.uid
-{{- end }}
-{{- if $values.dev.enabled }}
-{{- range list "AGENT" "LS" "TOP" }}
-- name: NEURON_{{ . }}_ROOT
-  value: /var/lib/neuron-sim
-- name: NEURON_{{ . }}_KUBELET_DIR
-  value: /var/lib/kubelet
-{{- end }}
-- name: NEURON_GATHER_ROOT
-  value: /var/lib/neuron-sim
 {{- end }}
 {{- with $values.env }}
 {{ toYaml . }}
@@ -248,6 +245,9 @@ capabilities:
           items:
             - key: ca.crt
               path: ca.crt
+{{ end -}}
+{{- if eq .mode "dra" -}}
+{{- include "neuron-agent.draVolumes" .root }}
 {{ end -}}
 - name: device-plugins
   hostPath:
