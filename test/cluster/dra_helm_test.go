@@ -72,3 +72,24 @@ func expectClaimOfClass(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 		c.Kubectl(t, "delete", "--ignore-not-found", "-f", cluster.Manifest(file))
 	}
 }
+
+// TestClaimsWithoutHardware: on a machine with nothing but the image the driver serves a simulated host, and the sample of
+// manifests/examples prints what it got.
+func TestClaimsWithoutHardware(t *testing.T) {
+	c := cluster.Get(t)
+	n := c.Nodes(t, ofClaims(cluster.Plain))[0]
+	n.InstanceType = cluster.Trn1.InstanceType // what the manifest makes of it
+	defer func() { n.InstanceType = "" }()
+	t.Cleanup(func() { c.ExpectNoPods(t, system, draPod) })
+	c.Apply(t, cluster.Manifest("static/neuron-agent-dra-dev.yaml"))
+	awaitPool(t, n)
+	c.Apply(t, cluster.Manifest(exampleClaims[0]))
+	c.Kubectl(t, "wait", "--for=condition=complete", "--timeout=120s", "job/neuron-claim-sample")
+	got := c.Kubectl(t, "logs", "job/neuron-claim-sample")
+	if !strings.Contains(got, "NEURON_RT_VISIBLE_CORES=0-7\n") || strings.Count(got, "/dev/neuron") != 4 {
+		t.Errorf("the sample prints\n%s", got)
+	}
+	if _, err := n.Exec("rm", "-r", "/var/lib/neuron-sim"); err != nil {
+		t.Error(err)
+	}
+}
