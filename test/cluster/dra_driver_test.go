@@ -142,9 +142,9 @@ func TestClaimsDriver(t *testing.T) {
 	if memory, err := cluster.MemoryOf(pid); err == nil {
 		figure(t, "memory of the driver on %s after these: %v", n.Name, memory)
 	}
+	begin := time.Now()
 	c.Kubectl(t, "delete", "-f", cluster.Manifest(draManifest))
 	c.ExpectNoPods(t, system, draPod)
-	begin := time.Now()
 	cluster.Eventually(t, cluster.Patience, "the kubelet deletes the slices", func() error {
 		left, err := n.Slices()
 		if err == nil && len(left) > 0 {
@@ -152,7 +152,7 @@ func TestClaimsDriver(t *testing.T) {
 		}
 		return err
 	})
-	cluster.Figure(t, "claims: driver gone to slices gone", time.Since(begin))
+	cluster.Figure(t, "claims: manifest deleted to slices gone", time.Since(begin))
 	entries, err := os.ReadDir(n.Disk("/var/lib/kubelet/plugins_registry"))
 	if err != nil || len(entries) != 0 {
 		t.Errorf("left in the registry: %v %v", entries, err)
