@@ -82,6 +82,7 @@ type claimed struct {
 	t         node.Type
 	entries   map[string]pool.Entry
 	scheduler *claims.Scheduler
+	pairs     bool
 	cache     map[[3]int]*resourceapi.ResourceClaim
 }
 
@@ -148,7 +149,11 @@ func (c *claimed) parts(r request) []func(*resourceapi.DeviceClaim) {
 	}
 	// One device alone has no shape, and with an interface the nearest.
 	if size := c.groupIDs(r.size); c.form != plain && size > 0 && (r.efas > 0 || r.size > 1) {
-		parts = append(parts, claims.Match(claims.GroupID(size)))
+		if r.size == 2 && c.pairs {
+			parts = append(parts, claims.Match(pool.Driver+"/devicegroup2_id"))
+		} else {
+			parts = append(parts, claims.Match(claims.GroupID(size)))
+		}
 	}
 	return parts
 }

@@ -130,5 +130,8 @@ func attributes(t node.Type, e Entry) attributeMap {
 			text(fmt.Sprintf(groupAWS, size), id)
 		}
 	}
+	if id := GroupID(t, devices[0], 2); id != "" && (e.Kind != Group || len(e.Devices) <= 2) {
+		text("devicegroup2_id", id)
+	}
 	return all
 }
