@@ -150,7 +150,7 @@ func (c *claimed) parts(r request) []func(*resourceapi.DeviceClaim) {
 	// One device alone has no shape, and with an interface the nearest.
 	if size := c.groupIDs(r.size); c.form != plain && size > 0 && (r.efas > 0 || r.size > 1) {
 		if r.size == 2 && c.pairs {
-			parts = append(parts, claims.Match(pool.Driver+"/devicegroup2_id"))
+			parts = append(parts, claims.Match(claims.PairID))
 		} else {
 			parts = append(parts, claims.Match(claims.GroupID(size)))
 		}

@@ -41,7 +41,7 @@ func Request(name, kind string, count int, expressions ...string) func(*resource
 
 // GroupOf selects groups of that many devices.
 func GroupOf(size int) string {
-	return fmt.Sprintf("device.attributes['%s'].groupSize == %d", pool.Driver, size)
+	return fmt.Sprintf("device.attributes['%s'].size == %d", pool.Driver, size)
 }
 
 // Match demands one value of the attribute over all devices of these requests; of none: over all of the claim.
@@ -54,6 +54,9 @@ func Match(attribute string, requests ...string) func(*resourceapi.DeviceClaim) 
 
 // GroupID is the attribute that AWS's aligned claims match on.
 func GroupID(size int) string { return fmt.Sprintf("resource.aws.com/devicegroup%d_id", size) }
+
+// PairID is the attribute of ours for two devices and their interfaces.
+const PairID = pool.Driver + "/" + pool.PairID
 
 // DeviceID is the attribute that keeps cores on one device.
 const DeviceID = pool.Driver + "/deviceId"

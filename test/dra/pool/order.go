@@ -24,13 +24,13 @@ func (d Direction) String() string {
 type Order struct {
 	Devices, Cores, Groups Direction
 	Kinds                  []string // which kind is tried before which
-	// Runs that begin at a multiple of their size before those that lie across them, which break two such.
+	// Of runs those that begin at a multiple of their size before those that lie across two such.
 	AlignedFirst bool
 }
 
 // Default is the order of plugin/dra/pool.
 func Default() Order {
-	return Order{Devices: High, Cores: Low, Groups: High, Kinds: []string{Device, Core, Group, EFA}, AlignedFirst: true}
+	return Order{Devices: Low, Cores: Low, Groups: High, Kinds: []string{Device, Group, Core, EFA}}
 }
 
 // Sort puts the entries in order.
@@ -63,12 +63,16 @@ func (o Order) cores(a, b Entry) int {
 	return cmp.Or(directed(o.Cores, a.Devices[0], b.Devices[0]), cmp.Compare(a.Core, b.Core))
 }
 
+// Small ones first; those past the end of a ring after all others of their size.
 func (o Order) groups(a, b Entry) int {
-	across := func(e Entry) int {
-		if o.AlignedFirst && e.Devices[0]%e.Size() != 0 {
+	rank := func(e Entry) int {
+		switch {
+		case e.Devices[0] > e.Devices[len(e.Devices)-1]:
+			return 2
+		case o.AlignedFirst && e.Devices[0]%e.Size() != 0:
 			return 1
 		}
 		return 0
 	}
-	return cmp.Or(cmp.Compare(a.Size(), b.Size()), cmp.Compare(across(a), across(b)), directed(o.Groups, a.Devices[0], b.Devices[0]))
+	return cmp.Or(cmp.Compare(a.Size(), b.Size()), cmp.Compare(rank(a), rank(b)), directed(o.Groups, a.Devices[0], b.Devices[0]))
 }

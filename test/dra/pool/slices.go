@@ -96,6 +96,12 @@ func device(t node.Type, e Entry, counted bool) resourceapi.Device {
 	return d
 }
 
+// PairID is ours: AWS has no id for two devices.
+const PairID = "devicegroup2_id"
+
+// Devices count themselves, cores and interfaces are not a whole one.
+var sizeOf = map[string]int{Device: 1, Group: 1}
+
 type attributeMap = map[resourceapi.QualifiedName]resourceapi.DeviceAttribute
 
 func attributes(t node.Type, e Entry) attributeMap {
@@ -111,10 +117,11 @@ func attributes(t node.Type, e Entry) attributeMap {
 	text("instanceType", t.Name)
 	text("neuronDriverVersion", "2.30.2.0")
 	number("lnc", t.LNC)
+	number("size", sizeOf[e.Kind]*len(e.Devices))
 	devices := e.Devices
 	switch e.Kind {
 	case Group:
-		number("groupSize", len(e.Devices))
+		number("first", e.Devices[0])
 	case EFA:
 		text("rdmaDevice", t.EFAs[e.EFA].Name)
 		devices = t.EFAs[e.EFA].Near
@@ -130,8 +137,8 @@ func attributes(t node.Type, e Entry) attributeMap {
 			text(fmt.Sprintf(groupAWS, size), id)
 		}
 	}
-	if id := GroupID(t, devices[0], 2); id != "" && (e.Kind != Group || len(e.Devices) <= 2) {
-		text("devicegroup2_id", id)
+	if id := GroupID(t, devices[0], 2); id != "" && e.Kind != Group {
+		text(PairID, id)
 	}
 	return all
 }
