@@ -23,6 +23,20 @@ func title(t node.Type, p pool.Partitions) string {
 	return fmt.Sprintf("%s-lnc%d-%s", t.Name, t.LNC, p)
 }
 
+// kinds are all types with each LNC; or one of each structure, which is all that a scheduler sees.
+func kinds(every bool) []node.Type {
+	var some []node.Type
+	seen := map[string]bool{}
+	for _, kind := range node.AllLNC() {
+		key := fmt.Sprint(kind.Devices, kind.Cores(), kind.Shape, len(kind.EFAs))
+		if every || !seen[key] {
+			some = append(some, kind)
+		}
+		seen[key] = true
+	}
+	return some
+}
+
 // eachShape runs for every type, LNC and kind of partitions.
 func eachShape(t *testing.T, run func(*testing.T, node.Type, pool.Partitions)) {
 	for _, kind := range node.AllLNC() {

@@ -2,7 +2,6 @@ package dra
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -22,14 +21,7 @@ import (
 // DRA_STEPS: claims for each kind of node and partitions (250); DRA_SEED.
 func TestNeverOversold(t *testing.T) {
 	steps, seed := fromEnvironment("DRA_STEPS", 250), fromEnvironment("DRA_SEED", 1)
-	seen := map[string]bool{}
-	for _, kind := range node.AllLNC() {
-		// Types of one structure are one to the allocator.
-		if key := fmt.Sprint(kind.Devices, kind.Cores(), kind.Shape, len(kind.EFAs)); seen[key] {
-			continue
-		} else {
-			seen[key] = true
-		}
+	for _, kind := range kinds(false) {
 		for _, partitions := range pool.AllPartitions {
 			t.Run(title(kind, partitions), func(t *testing.T) {
 				t.Parallel()
@@ -321,7 +313,7 @@ func TestOversoldWithoutCounters(t *testing.T) {
 	both := pool.Partitions{Cores: true, Groups: true}
 	entries := pool.Entries(kind, both)
 	pool.Default().Sort(entries)
-	all := pool.Lay(nodeName, kind, both, entries, pool.Split)
+	all := pool.Lay(nodeName, kind, entries, pool.Split)
 	for _, slice := range all {
 		slice.Spec.SharedCounters = nil
 		for i := range slice.Spec.Devices {

@@ -16,11 +16,11 @@ var benchNodes = []string{"trn1.32xlarge", "trn2.48xlarge", "inf2.48xlarge"}
 
 // setup is one way to offer a node and to ask for it.
 type setup struct {
-	name  string
-	form  form
-	parts pool.Partitions
-	order pool.Order
-	pairs bool // two devices match on our id for pairs
+	name   string
+	form   form
+	parts  pool.Partitions
+	order  pool.Order
+	ownIDs bool // claims match on our ids too
 }
 
 var all = pool.Partitions{Cores: true, Groups: true}
@@ -28,14 +28,14 @@ var all = pool.Partitions{Cores: true, Groups: true}
 func setups() []setup {
 	order := pool.Default()
 	return []setup{
-		{"all, groups", groups, all, order, true},
-		{"all, constraints", constrained, all, order, true},
-		{"all, AWS's ids alone", groups, all, order, false},
-		{"all, counts", plain, all, order, false},
-		{"groups, groups", groups, pool.Partitions{Groups: true}, order, true},
-		{"cores, constraints", constrained, pool.Partitions{Cores: true}, order, true},
-		{"none, constraints", constrained, pool.Partitions{}, order, true},
-		{"none, counts", plain, pool.Partitions{}, order, false},
+		{"all: groups", groups, all, order, true},
+		{"all: matched", constrained, all, order, true},
+		{"cores: matched", constrained, pool.Partitions{Cores: true}, order, true},
+		{"groups: groups", groups, pool.Partitions{Groups: true}, order, true},
+		{"none: matched", constrained, pool.Partitions{}, order, true},
+		{"none: matched, AWS's ids", constrained, pool.Partitions{}, order, false},
+		{"all: counts", plain, all, order, false},
+		{"none: counts", plain, pool.Partitions{}, order, false},
 	}
 }
 
@@ -97,7 +97,7 @@ func printFragmentation(list []setup, seeds int, load float64) {
 			for _, s := range list {
 				total := sum(seeds, func(seed uint64) measures {
 					p := newClaimed(t, s.form, s.parts, s.order)
-					p.pairs = s.pairs
+					p.ownIDs = s.ownIDs
 					return simulate(fabric, p, stream(t, m, load, seed))
 				})
 				total.print(w, s.name, bound)

@@ -9,7 +9,7 @@ import (
 )
 
 func main() {
-	seeds := flag.Int("seeds", 200, "simulated days for each node and mix (orders: a quarter of them)")
+	seeds := flag.Int("seeds", 50, "simulated days for each node and mix")
 	load := flag.Float64("load", 0.8, "core-minutes asked for over core-minutes there are")
 	nodes := flag.Int("nodes", 100, "the largest cluster of costs")
 	flag.Usage = func() {
@@ -19,7 +19,7 @@ func main() {
 	flag.Parse()
 	parts := map[string]func(){
 		"fragmentation": func() { printFragmentation(setups(), *seeds, *load) },
-		"orders":        func() { printFragmentation(orders(), max(1, *seeds/4), *load) },
+		"orders":        func() { printFragmentation(orders(), *seeds, *load) },
 		"cost":          func() { printCosts(*nodes) },
 		"kinds":         printKinds,
 		"search":        printSearch,

@@ -82,7 +82,7 @@ type claimed struct {
 	t         node.Type
 	entries   map[string]pool.Entry
 	scheduler *claims.Scheduler
-	pairs     bool
+	ownIDs    bool
 	cache     map[[3]int]*resourceapi.ResourceClaim
 }
 
@@ -139,21 +139,20 @@ func (c *claimed) parts(r request) []func(*resourceapi.DeviceClaim) {
 	if r.cores {
 		return c.coreParts(r)
 	}
-	units := claims.Request(claims.Units, pool.Device, r.size)
+	units, attribute := claims.Request(claims.Units, pool.Device, r.size), c.attribute(r.size)
 	if c.form == groups && c.offersGroup(r.size) {
 		units = claims.Request(claims.Units, pool.Group, 1, claims.GroupOf(r.size))
+		if r.efas == 0 {
+			attribute = "" // one unit, which is whole as it is
+		}
 	}
 	parts := []func(*resourceapi.DeviceClaim){units}
 	if r.efas > 0 {
 		parts = append(parts, claims.Request(claims.EFAs, pool.EFA, r.efas))
 	}
 	// One device alone has no shape, and with an interface the nearest.
-	if size := c.groupIDs(r.size); c.form != plain && size > 0 && (r.efas > 0 || r.size > 1) {
-		if r.size == 2 && c.pairs {
-			parts = append(parts, claims.Match(claims.PairID))
-		} else {
-			parts = append(parts, claims.Match(claims.GroupID(size)))
-		}
+	if c.form != plain && attribute != "" && (r.efas > 0 || r.size > 1) {
+		parts = append(parts, claims.Match(attribute))
 	}
 	return parts
 }
@@ -164,19 +163,25 @@ func (c *claimed) offersGroup(size int) bool {
 	})
 }
 
-// Size of the group ids to match on: the smallest that has room, 0 where the type has none. On trn1 the two devices of one
-// interface have one id of size 1.
-func (c *claimed) groupIDs(devices int) int {
+// The attribute to match on: our id of exactly this size, else AWS's of the smallest that has room; "" where there is none. On
+// trn1 the two devices of one interface have one id of AWS's of size 1.
+func (c *claimed) attribute(devices int) string {
 	for _, size := range []int{1, 4, 8, 16} {
 		room := size
 		if size == 1 && len(c.t.EFAs) > 0 {
 			room = c.t.Devices / len(c.t.EFAs)
 		}
-		if devices <= room && pool.GroupID(c.t, 0, size) != "" {
-			return size
+		has := pool.GroupID(c.t, 0, size) != ""
+		switch {
+		case has && devices == room:
+			return claims.GroupID(size)
+		case c.ownIDs && slices.Contains(pool.OwnSizes(c.t), devices):
+			return claims.OwnID(devices)
+		case has && devices < room:
+			return claims.GroupID(size)
 		}
 	}
-	return 0
+	return ""
 }
 
 // Where cores are not offered a pod has to ask for whole devices.

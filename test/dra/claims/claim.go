@@ -55,8 +55,8 @@ func Match(attribute string, requests ...string) func(*resourceapi.DeviceClaim) 
 // GroupID is the attribute that AWS's aligned claims match on.
 func GroupID(size int) string { return fmt.Sprintf("resource.aws.com/devicegroup%d_id", size) }
 
-// PairID is the attribute of ours for two devices and their interfaces.
-const PairID = pool.Driver + "/" + pool.PairID
+// OwnID is the attribute of ours for sizes and nodes that AWS has no id for.
+func OwnID(size int) string { return pool.Driver + "/" + fmt.Sprintf(pool.OwnID, size) }
 
 // DeviceID is the attribute that keeps cores on one device.
 const DeviceID = pool.Driver + "/deviceId"

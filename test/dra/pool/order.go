@@ -30,7 +30,7 @@ type Order struct {
 
 // Default is the order of plugin/dra/pool.
 func Default() Order {
-	return Order{Devices: Low, Cores: Low, Groups: High, Kinds: []string{Device, Group, Core, EFA}}
+	return Order{Devices: Low, Cores: Low, Groups: High, Kinds: []string{Device, Group, EFA, Core}}
 }
 
 // Sort puts the entries in order.

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"fmt"
+	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -29,12 +30,13 @@ const (
 func Slices(nodeName string, t node.Type, p Partitions, order Order, shape Shape) []*resourceapi.ResourceSlice {
 	entries := Entries(t, p)
 	order.Sort(entries)
-	return Lay(nodeName, t, p, entries, shape)
+	return Lay(nodeName, t, entries, shape)
 }
 
 // Lay puts entries into slices.
-func Lay(nodeName string, t node.Type, p Partitions, entries []Entry, shape Shape) []*resourceapi.ResourceSlice {
-	counted := p.Cores || p.Groups
+func Lay(nodeName string, t node.Type, entries []Entry, shape Shape) []*resourceapi.ResourceSlice {
+	// Counters only where something overlaps.
+	counted := slices.ContainsFunc(entries, func(e Entry) bool { return e.Kind == Core || e.Kind == Group })
 	var specs []resourceapi.ResourceSliceSpec
 	counters := []resourceapi.CounterSet{{Name: counterSet, Counters: map[string]resourceapi.Counter{}}}
 	for device := range t.Devices {
@@ -96,8 +98,17 @@ func device(t node.Type, e Entry, counted bool) resourceapi.Device {
 	return d
 }
 
-// PairID is ours: AWS has no id for two devices.
-const PairID = "devicegroup2_id"
+// OwnID is ours, of the driver's domain: the aligned group of that size that a device or interface is in, where AWS has no id.
+const OwnID = "group%d_id"
+
+// OwnSizes are the sizes that have one. On Trainium AWS has topology4_id and topology8_id, whether or not there are interfaces.
+func OwnSizes(t node.Type) []int {
+	candidates := []int{2, 3, 4, 6, 8}
+	if t.Shape.Grouped() {
+		candidates = []int{2}
+	}
+	return slices.DeleteFunc(candidates, func(size int) bool { return size > t.Devices/2 })
+}
 
 // Devices count themselves, cores and interfaces are not a whole one.
 var sizeOf = map[string]int{Device: 1, Group: 1}
@@ -137,8 +148,10 @@ func attributes(t node.Type, e Entry) attributeMap {
 			text(fmt.Sprintf(groupAWS, size), id)
 		}
 	}
-	if id := GroupID(t, devices[0], 2); id != "" && e.Kind != Group {
-		text(PairID, id)
+	for _, size := range OwnSizes(t) {
+		if whole := t.Devices / size * size; e.Kind != Group && devices[0] < whole {
+			number(fmt.Sprintf(OwnID, size), devices[0]/size)
+		}
 	}
 	return all
 }
