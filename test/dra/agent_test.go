@@ -81,7 +81,7 @@ func printed(t *testing.T, bin, root string, p pool.Partitions) ([]json.RawMessa
 }
 
 // What the agent prints is taken by the server as it stands, is usable by the scheduler, and says the same of the same
-// silicon in the same order as this package. DRA_ALL=1: every type, else one of those that are built alike.
+// silicon as this package, each kind in the same order. DRA_ALL=1: every type, else one of those that are built alike.
 func TestAgentsSlices(t *testing.T) {
 	bin := programs(t)
 	for _, kind := range kinds(os.Getenv("DRA_ALL") != "") {
@@ -118,9 +118,10 @@ func at(lines []string, i int) string {
 	return "nothing"
 }
 
-// describe gives a line for each counter set and device, of devices what schedulers and claims go by.
+// describe gives a line for each counter set and device, kind by kind, of devices what schedulers and claims go by.
 func describe(all []*resourceapi.ResourceSlice, withEFAs bool) []string {
 	var lines []string
+	byKind := map[string][]string{}
 	for _, slice := range all {
 		for _, set := range slice.Spec.SharedCounters {
 			lines = append(lines, set.Name+" "+counters(set.Counters))
@@ -141,8 +142,11 @@ func describe(all []*resourceapi.ResourceSlice, withEFAs bool) []string {
 			for _, use := range device.ConsumesCounters {
 				line += " " + use.CounterSet + " " + counters(use.Counters)
 			}
-			lines = append(lines, line)
+			byKind[kind] = append(byKind[kind], line)
 		}
+	}
+	for _, kind := range pool.Default().Kinds {
+		lines = append(lines, byKind[kind]...)
 	}
 	return lines
 }

@@ -86,9 +86,9 @@ func sum(seeds int, one func(seed uint64) measures) measures {
 	return total
 }
 
-func printFragmentation(list []setup, seeds int, load float64) {
+func printFragmentation(types []string, list []setup, seeds int, load float64) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, name := range benchNodes {
+	for _, name := range types {
 		t, _ := node.Find(name)
 		fabric := node.NewFabric(t)
 		for _, m := range mixesOf(t) {

@@ -9,17 +9,22 @@ import (
 )
 
 func main() {
-	seeds := flag.Int("seeds", 50, "simulated days for each node and mix")
+	seeds := flag.Int("seeds", 40, "simulated days for each node and mix")
 	load := flag.Float64("load", 0.8, "core-minutes asked for over core-minutes there are")
+	only := flag.String("node", "", "this type alone of those of docs/allocation.md")
 	nodes := flag.Int("nodes", 100, "the largest cluster of costs")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: bench [OPTION]... fragmentation|orders|cost|kinds|search...")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
+	types := benchNodes
+	if *only != "" {
+		types = []string{*only}
+	}
 	parts := map[string]func(){
-		"fragmentation": func() { printFragmentation(setups(), *seeds, *load) },
-		"orders":        func() { printFragmentation(orders(), *seeds, *load) },
+		"fragmentation": func() { printFragmentation(types, setups(), *seeds, *load) },
+		"orders":        func() { printFragmentation(types, orders(), *seeds, *load) },
 		"cost":          func() { printCosts(*nodes) },
 		"kinds":         printKinds,
 		"search":        printSearch,
