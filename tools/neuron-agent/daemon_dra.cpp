@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "agent/host/core_memory.h"
-#include "agent/host/ultraserver_files.h"
 #include "agent/kube/api_client.h"
 #include "agent/monitor/monitor.h"
 #include "agent/rpc/pod_resources.h"
@@ -21,10 +20,8 @@
 #include "plugin/dra/claims.h"
 #include "plugin/dra/driver.h"
 #include "plugin/dra/node_board.h"
-#include "plugin/dra/slice_layout.h"
+#include "plugin/dra/published_text.h"
 #include "plugin/dra/slice_publisher.h"
-#include "plugin/dra/slice_sync.h"
-#include "plugin/dra/slice_text.h"
 #include "tools/neuron-agent/daemon_parts.h"
 #include "tools/neuron-agent/inventory_log.h"
 #include "tools/neuron-agent/probes.h"
@@ -195,10 +192,6 @@ class DraDaemon {
     dra::ClaimsPorts ports;
     ports.node = [this] { return board_.node(); };
     ports.scan = [machine = machine_] { return std::make_shared<const grant::NodeUnits>(scan_now(*machine)); };
-    ports.ultraserver = [machine = machine_] {
-      host::UltraServerFiles files = host::read_ultraserver_files(*machine);
-      return dra::UltraServerFacts{std::move(files.modes), std::move(files.server_id), std::move(files.node_id)};
-    };
     ports.memory_in_use = [this](int device, int core) { return memory_in_use(device, core); };
     ports.run = runner();
     ports.post = [this](SteadyTime when, std::function<void()> job) { monitor_.post(when, std::move(job)); };
@@ -254,10 +247,8 @@ ExitCode print_slices_once(const Options& options) {
     return ExitCode::failed;
   }
   const dra::Pool pool = dra::make_pool(grant::NodeUnits(*snapshot), options.dra.pool, {});
-  const dra::Layout layout = dra::lay_out(pool, {});  // as the newest servers take it
-  for (const std::string& left_out : layout.left_out) spdlog::warn("{}", left_out);
   const dra::PoolIdentity identity{options.dra.pool.driver, pool_name(options), {options.node_name, ""}};
-  fmt::print("{}", dra::slice_list_json(dra::whole_slices(layout.slices, identity)));
+  fmt::print("{}", dra::published_text(pool, {}, identity));  // as the newest servers take it
   return ExitCode::ok;
 }
 
