@@ -122,7 +122,7 @@ std::string ClaimsFile::text_of(const Content& content) {
   return std::string(kHead) + checksum(body) + std::string(kBehind) + body;
 }
 
-void ClaimsFile::begin_anew(const std::string& why) {
+Result<void> ClaimsFile::begin_anew(const std::string& why) {
   Content content;
   content.boot_id = boot_id_;
   for (PreparedClaim& claim : rebuild_()) {
@@ -136,22 +136,19 @@ void ClaimsFile::begin_anew(const std::string& why) {
   }
   content_ = std::move(content);
   text_.clear();
+  return content_.claims.empty() ? Result<void>() : write();
 }
 
 Result<void> ClaimsFile::read() {
   auto text = read_file(path_);
-  if (!text && text.error().code == ErrorCode::not_found) {
-    begin_anew("");
-    return {};
-  }
+  if (!text && text.error().code == ErrorCode::not_found) return begin_anew("");
   if (!text && text.error().os_errno != 0) return fail(std::move(text).error());
   if (text && *text == text_ && !text_.empty()) return {};
   auto content = text ? parse(*text) : fail(text.error());
   if (!content) {
     const std::string aside = path_ + ".damaged";
     if (::rename(path_.c_str(), aside.c_str()) != 0) return fail(error_from_errno(errno, "renaming to " + aside));
-    begin_anew(content.error().message);
-    return {};
+    return begin_anew(content.error().message);
   }
   text_ = *std::move(text);
   content_ = *std::move(content);

@@ -28,7 +28,7 @@ class ClaimsFile {
   ClaimsFile(std::string path, std::string boot_id, Rebuild rebuild);
 
   // Makes the content what the file says now. A file that is damaged is set aside as "<path>.damaged"; then, and when
-  // there is none, the content is what `rebuild` tells. Errors: from errno when it cannot be read.
+  // there is none, the content is what `rebuild` tells, and written. Errors: from errno, naming the path.
   [[nodiscard]] Result<void> read();
   // What was wrong with the file, since it was asked last; "" = nothing.
   [[nodiscard]] std::string take_news() { return std::exchange(news_, {}); }
@@ -62,7 +62,7 @@ class ClaimsFile {
 
   [[nodiscard]] static Result<Content> parse(std::string_view text);
   [[nodiscard]] static std::string text_of(const Content& content);
-  void begin_anew(const std::string& why);
+  [[nodiscard]] Result<void> begin_anew(const std::string& why);
   [[nodiscard]] Result<void> change(const std::string& uid, const PreparedClaim* claim);
   [[nodiscard]] Result<void> write();
 

@@ -39,6 +39,11 @@ TEST(Held, ADeviceIsNotedOnceAndAsItsNeighboursAre) {
   EXPECT_FALSE(note_held_device(held, 15, host));
   EXPECT_EQ(held.devices.at(15).index, 15);
   EXPECT_EQ(held.devices.at(15).family, model::Family::trainium2);
+  core::SeenBefore of_unknown_type;
+  host.instance_type = "nobody.knows";
+  EXPECT_TRUE(note_held_device(of_unknown_type, 15, host));
+  EXPECT_EQ(of_unknown_type.devices.at(15).family, model::Family::trainium2);
+  host.instance_type = "trn2.48xlarge";
   host.devices.clear();
   EXPECT_TRUE(note_held_device(held, 3, host));
   EXPECT_EQ(held.devices.at(3).family, model::Family::trainium2) << "by the instance type";

@@ -24,7 +24,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::Contains;
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 // The real supervisor on a thread, told of signals through a pipe.
 struct SupervisorTest : ServicePartsTest {
@@ -191,7 +190,7 @@ TEST_F(SupervisorTest, SigtermEndsAPreStartThatWaitsForADevice) {
   EXPECT_EQ(stopped(), Supervisor::Outcome::stopped);
   const auto pod = admitted.get();
   ASSERT_TRUE(pod);
-  EXPECT_THAT(pod->containers.at(0).start_error, HasSubstr("Unavailable"));
+  EXPECT_NE(pod->containers.at(0).start_error, "") << "the container is not started";
 }
 
 TEST_F(SupervisorTest, SighupScansAgainEachTime) {
@@ -232,14 +231,22 @@ TEST_F(SupervisorTest, AKubeletThatStartsAnewIsRegisteredWithAgain) {
   }
 }
 
-TEST_F(SupervisorTest, AStreamThatTheKubeletEndsIsRegisteredAgain) {
+// Soon: what else wakes the loop comes every 2 s.
+TEST_F(SupervisorTest, AStreamThatTheKubeletEndsIsRegisteredAgainSoon) {
   start_kubelet();
   scan();
   start();
   ASSERT_TRUE(kubelet_has(1));
-  ASSERT_TRUE(kubelet->drop_client(kNeuron));
-  EXPECT_TRUE(kubelet->wait_for([&] { return kubelet->registrations(kNeuron) == 2; }, kDeadline));
-  EXPECT_TRUE(kubelet_has(1));
+  std::vector<SteadyTime::duration> times;
+  for (const int registrations : {2, 3, 4}) {
+    const SteadyTime before = clock.now();
+    ASSERT_TRUE(kubelet->drop_client(kNeuron));
+    ASSERT_TRUE(kubelet->wait_for([&] { return kubelet->registrations(kNeuron) == registrations; }, kDeadline));
+    ASSERT_TRUE(kubelet_has(1));
+    times.push_back(clock.now() - before);
+  }
+  std::sort(times.begin(), times.end());
+  EXPECT_LT(times[1], seconds{1});
 }
 
 TEST_F(SupervisorTest, ADirectoryThatIsLostIsWaitedFor) {
