@@ -58,8 +58,8 @@ struct Workers::State {
 Workers::Workers(std::chrono::milliseconds idle) : state_(std::make_shared<State>(idle)) {}
 
 Workers::~Workers() {
-  constexpr std::chrono::milliseconds kPatience{1000};
-  static_cast<void>(stop(kPatience));
+  constexpr std::chrono::milliseconds kStopTimeout{1000};
+  static_cast<void>(stop(kStopTimeout));
 }
 
 void Workers::run(std::function<void()> job) {

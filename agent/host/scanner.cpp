@@ -51,7 +51,9 @@ HostScan Scanner::scan(const MayRead& may_read) {
   refresh_pci(scan, may_read);
   if (may_read({ScanPart::Kind::devices})) {
     for (const int index : refresh_inventory(scan)) scan.devices.push_back(read_device(index, may_read));
-    scan.ultraserver = read_ultraserver(root_, scan.problems);
+    const bool has_modes =
+        std::find(class_entries_.begin(), class_entries_.end(), "ultraserver_mode") != class_entries_.end();
+    if (has_modes) scan.ultraserver = read_ultraserver(root_, scan.problems);
   }
   if (options_.with_processes && options_.with_device_users) add_device_users(scan);
   check_neighbours(scan.devices);

@@ -41,16 +41,16 @@ void add_resources(const v1::PodResources& pod, const v1::ContainerResources& co
 // and would give each device those of all before it.
 void add_claims(const v1::PodResources& pod, const v1::ContainerResources& container,
                 std::vector<model::Allocation>& all) {
-  std::map<std::tuple<std::string, std::string, std::string>, Ids> by_claim;  // namespace, claim, driver
+  std::map<std::pair<std::string, std::string>, Ids> by_claim;  // claim, driver
   for (const auto& claim : container.dynamic_resources()) {
+    const std::string name = claim.claim_name().empty() ? "(no name)" : name_of(claim.claim_name());
     for (const auto& device : claim.claim_resources()) {
-      by_claim[{name_of(claim.claim_namespace()), name_of(claim.claim_name()), name_of(device.driver_name())}].insert(
-          name_of(device.device_name()));
+      by_claim[{name, name_of(device.driver_name())}].insert(name_of(device.device_name()));
     }
   }
   for (const auto& [key, ids] : by_claim) {
     model::Allocation one = holding_of(pod, container);
-    std::tie(one.claim_namespace, one.claim, one.driver) = key;
+    std::tie(one.claim, one.resource_name) = key;
     one.ids.assign(ids.begin(), ids.end());
     all.push_back(std::move(one));
   }

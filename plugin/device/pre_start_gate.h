@@ -24,9 +24,9 @@ class PreStartGate {
   using Run = std::function<void(Job)>;
   using Post = std::function<void(SteadyTime, Job)>;
 
-  static constexpr std::chrono::seconds kPatience = MemoryGate::kPatience;
+  static constexpr std::chrono::seconds kTimeout = MemoryGate::kTimeout;
   static constexpr std::chrono::milliseconds kRetryEvery = MemoryGate::kRetryEvery;
-  static constexpr std::chrono::milliseconds kSilence = MemoryGate::kSilence;
+  static constexpr std::chrono::milliseconds kDeviceTimeout = MemoryGate::kDeviceTimeout;
 
   // As MemoryGate::Ports; `allocations` and `clock` must outlive the gate and every job that it was given to run.
   PreStartGate(Allocations& allocations, MemoryInUse memory_in_use, Run run, Post post, const Clock& clock);

@@ -51,7 +51,7 @@ Supervisor::~Supervisor() {
 
 Supervisor::Outcome Supervisor::run() {
   for (;;) {
-    if (const auto outcome = turn()) return *outcome;
+    if (const auto outcome = step()) return *outcome;
     std::array<pollfd, 3> fds = {
         {{signals_, POLLIN, 0}, {parts_.service.events.fd(), POLLIN, 0}, {directory_.fd(), POLLIN, 0}}};
     const int timeout_ms = poll_timeout_ms();
@@ -68,14 +68,14 @@ Supervisor::Outcome Supervisor::run() {
   }
 }
 
-std::optional<Supervisor::Outcome> Supervisor::turn() {
+std::optional<Supervisor::Outcome> Supervisor::step() {
   const SteadyTime now = parts_.clock.now();
-  const Admissions::Look before = parts_.service.admissions.look();
-  const KubeletDirectory::News news = directory_.look();
-  if (news.end) return to_outcome(*news.end);
-  manager_.handle(news);
+  const Admissions::Progress before = parts_.service.admissions.progress();
+  const KubeletDirectory::Changes changes = directory_.read_changes();
+  if (changes.end) return to_outcome(*changes.end);
+  manager_.handle(changes);
   look_whether_overslept(now);  // in the lines above
-  manager_.turn(before);
+  manager_.run_due(before);
   if (parts_.tell_serving) parts_.tell_serving(manager_.serving());
   return std::nullopt;
 }

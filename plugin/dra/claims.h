@@ -49,7 +49,7 @@ class Claims final : public ClaimPort {
 
   // A claim that is prepared is answered as before, and its CDI file is there again; without the API server too. Else
   // its allocation is read, checked against this node and what other claims hold, leftovers of other containers are
-  // waited for (MemoryGate::kPatience), and then it is written down with its CDI file.
+  // waited for (MemoryGate::kTimeout), and then it is written down with its CDI file.
   [[nodiscard]] std::map<std::string, PrepareAnswer> prepare(const std::vector<ClaimRef>& claims,
                                                              const std::stop_token& stop) override;
   // Needs no API server, no driver and no device.

@@ -1,6 +1,7 @@
 #include "plugin/dra/slice_sync.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "agent/base/sha256.h"
@@ -89,7 +90,8 @@ SyncPlan plan_sync(const std::vector<Slice>& stored, const std::vector<SliceCont
     places.emplace_back(std::move(slice), usable ? place : nullptr);
   }
   if (changed > 1) rises = true;
-  if (rises) ++generation;
+  // A generation may begin anew when all slices are written.
+  if (rises) generation = generation < std::numeric_limits<std::int64_t>::max() ? generation + 1 : 1;
   for (const auto& [name, slice] : by_name) plan.deletes.push_back(*slice);
   for (auto& [slice, place] : places) {
     slice.generation = generation;

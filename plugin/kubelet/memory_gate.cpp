@@ -33,7 +33,7 @@ std::string name_of(const MemoryGate::Core& core) {
 }
 
 Error still_busy(const std::string& busy) {
-  return make_error(ErrorCode::deadline_exceeded, busy + " after " + std::to_string(MemoryGate::kPatience.count()) +
+  return make_error(ErrorCode::deadline_exceeded, busy + " after " + std::to_string(MemoryGate::kTimeout.count()) +
                                                       " s; end the process that holds it, or restart the pod later");
 }
 
@@ -83,7 +83,7 @@ struct MemoryGate::State : std::enable_shared_from_this<State> {
   void look(int ticket) EXCLUDES(mutex) {
     std::vector<Core> cores;
     int number = 0;
-    std::chrono::milliseconds patience = kSilence;
+    std::chrono::milliseconds budget = kDeviceTimeout;
     {
       const MutexLock lock(mutex);
       const auto found = waiters.find(ticket);
@@ -96,13 +96,13 @@ struct MemoryGate::State : std::enable_shared_from_this<State> {
         if (waiter.cores[at].device == waiter.cores[waiter.next].device) cores.push_back(waiter.cores[at]);
       }
       number = ++waiter.look;
-      if (waiter.has_silence) patience /= 4;
+      if (waiter.has_silence) budget /= 4;
     }
     if (cores.empty()) return finish(ticket, std::nullopt);
     ports.run([self = shared_from_this(), ticket, number, cores] {
       self->answered(ticket, number, cores[0].device, self->read(cores));
     });
-    ports.post(clock.now() + patience, [self = shared_from_this(), ticket, number] { self->give_up(ticket, number); });
+    ports.post(clock.now() + budget, [self = shared_from_this(), ticket, number] { self->give_up(ticket, number); });
   }
 
   void answered(int ticket, int number, int device, Finding finding) EXCLUDES(mutex) {
@@ -208,7 +208,7 @@ void MemoryGate::wait(std::string group, std::string who, std::vector<Core> core
     state_->waiters.emplace(ticket, std::move(waiter));
   }
   if (cancelled) return state_->finish(ticket, make_error(ErrorCode::unavailable, kShuttingDown));
-  state_->ports.post(state_->clock.now() + kPatience, [state = state_, ticket] { state->expire(ticket); });
+  state_->ports.post(state_->clock.now() + kTimeout, [state = state_, ticket] { state->expire(ticket); });
   state_->look(ticket);
 }
 

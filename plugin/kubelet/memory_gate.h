@@ -44,9 +44,9 @@ class MemoryGate {
     std::function<std::string(int device, int physical_core)> owners;
   };
 
-  static constexpr std::chrono::seconds kPatience{25};  // the kubelet gives up after 30 s, of a claim after 45 s
+  static constexpr std::chrono::seconds kTimeout{25};  // the kubelet gives up after 30 s, of a claim after 45 s
   static constexpr std::chrono::milliseconds kRetryEvery{100};
-  static constexpr std::chrono::milliseconds kSilence{2000};  // after which a device does not answer
+  static constexpr std::chrono::milliseconds kDeviceTimeout{2000};  // after which a device does not answer
 
   // `clock`, and what the ports refer to, must outlive the gate and every job that it was given to run.
   MemoryGate(Ports ports, const Clock& clock);
@@ -55,8 +55,8 @@ class MemoryGate {
   MemoryGate& operator=(const MemoryGate&) = delete;
 
   // `done` comes exactly once: nullopt = free, or nobody can tell; deadline_exceeded naming core and, where the driver
-  // tells, pid, when memory was held until kPatience; unavailable when cancelled. A device that hangs costs a container
-  // kSilence, the next ones of the same container a quarter of it; later containers on it nothing until it answers.
+  // tells, pid, when memory was held until kTimeout; unavailable when cancelled. A device that hangs costs a container
+  // kDeviceTimeout, the next ones of the same container a quarter of it; later containers on it nothing until it answers.
   // `cores` by device. `group`: what cancel() takes; `who`: for the log, "pre-start resource=…".
   void wait(std::string group, std::string who, std::vector<Core> cores, Done done);
 

@@ -53,8 +53,8 @@ Result<model::SnapshotPtr> scan_once(const Options& options) {
 }
 
 ExitCode end_reading(monitor::Monitor& monitor, Workers& workers, ExitCode code) {
-  constexpr std::chrono::milliseconds kPatience{500};
-  if (!monitor.stop(kPatience) || !workers.stop(kPatience)) {
+  constexpr std::chrono::milliseconds kStopTimeout{500};
+  if (!monitor.stop(kStopTimeout) || !workers.stop(kPatience)) {
     spdlog::warn("a read hangs inside the driver; leaving it behind");
     spdlog::shutdown();
     ::_exit(static_cast<int>(code));

@@ -11,7 +11,7 @@ constexpr std::string_view kFirstLine = "neuron-pods/2";
 constexpr std::string_view kLastLine = "end";
 constexpr std::size_t kMaxNameBytes = 512;   // written; what is longer is cut and marked
 constexpr std::size_t kMaxReadBytes = 1024;  // read
-constexpr std::ptrdiff_t kNames = 7;         // in each line, before the ids
+constexpr std::ptrdiff_t kNames = 5;         // in each line, before the ids
 
 // A name or id as it is written: no control bytes, and not endless.
 std::string name_of(std::string_view text) {
@@ -30,9 +30,7 @@ Result<model::Allocation> parse_line(std::string_view line) {
   }
   const auto text = [&parts](std::size_t part) { return std::string(parts[part]); };
   model::Allocation allocation{text(0), text(1), text(2), text(3), {}};
-  allocation.driver = text(4);
-  allocation.claim_namespace = text(5);
-  allocation.claim = text(6);
+  allocation.claim = text(4);
   allocation.ids.assign(parts.begin() + kNames, parts.end());
   return allocation;
 }
@@ -43,8 +41,7 @@ std::string format_pod_lines(const std::vector<model::Allocation>& allocations) 
   std::string text = std::string(kFirstLine) + '\n';
   for (const model::Allocation& one : allocations) {
     text += name_of(one.pod_namespace);
-    for (const std::string* name :
-         {&one.pod, &one.container, &one.resource_name, &one.driver, &one.claim_namespace, &one.claim}) {
+    for (const std::string* name : {&one.pod, &one.container, &one.resource_name, &one.claim}) {
       text += '\t' + name_of(*name);
     }
     for (const std::string& id : one.ids) text += '\t' + name_of(id);

@@ -325,7 +325,7 @@ TEST_F(ClaimsWait, LeftoversThatStayAreAnErrorThatNamesThem) {
   leftovers_.set(2, 1, 4096);
   auto answer = prepare_later("a");
   ASSERT_TRUE(wait_until_looking());
-  leftovers_.advance(clock_, MemoryGate::kPatience);
+  leftovers_.advance(clock_, MemoryGate::kTimeout);
   EXPECT_EQ(
       answer.get().error,
       "core 5 (neuron2/neuron_core1) still has 4096 bytes of device memory in use pid 77 after 25 s; end the process "
@@ -365,7 +365,7 @@ TEST_F(ClaimsWait, APrepareThatOutlivesItsCallDoesNotBringBackWhatWasReleased) {
     EXPECT_THAT(answer.get().error, HasSubstr("was released while it was being prepared"));
     EXPECT_EQ(prepared(), 0U);
     EXPECT_TRUE(names_in(cdi()).empty());
-    leftovers_.advance(clock_, MemoryGate::kPatience);  // timers that are left
+    leftovers_.advance(clock_, MemoryGate::kTimeout);  // timers that are left
     leftovers_.set(2, 1, 4096);
   }
   leftovers_.set(2, 1, 0);
@@ -397,7 +397,7 @@ TEST_F(ClaimsWait, ClaimsOfOneCallWaitTogether) {
   leftovers_.set(3, 1, 4096);
   auto answers = std::async(std::launch::async, [this] { return prepare_all({"a", "b", "c"}); });
   ASSERT_TRUE(leftovers_.wait_for_timers(8));
-  leftovers_.advance(clock_, MemoryGate::kPatience);
+  leftovers_.advance(clock_, MemoryGate::kTimeout);
   const auto done = answers.get();
   EXPECT_THAT(done.at("uid-a").error, HasSubstr("neuron2/neuron_core1"));
   EXPECT_THAT(done.at("uid-b").error, HasSubstr("neuron3/neuron_core1"));

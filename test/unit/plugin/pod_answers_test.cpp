@@ -45,16 +45,9 @@ TEST(PodAnswers, AClaimIsOneEntryPerContainerAndDriver) {
   add_claim(main, "chips", "gpu.example.com", {"gpu-0"});
   EXPECT_THAT(
       devices_in(list),
-      ElementsAre(model::Allocation{"train", "b", "main", "", {"gpu-0"}, "", "gpu.example.com", "train", "chips"},
-                  model::Allocation{"train",
-                                    "b",
-                                    "main",
-                                    "",
-                                    {"efa-rdmap16s25", "neuron-group-4-7"},
-                                    "",
-                                    "neuron.aws.com",
-                                    "train",
-                                    "chips"}));
+      ElementsAre(model::Allocation{"train", "b", "main", "gpu.example.com", {"gpu-0"}, "", "chips"},
+                  model::Allocation{
+                      "train", "b", "main", "neuron.aws.com", {"efa-rdmap16s25", "neuron-group-4-7"}, "", "chips"}));
 }
 
 TEST(PodAnswers, ResourcesComeBeforeClaimsAndBothCount) {
@@ -71,7 +64,7 @@ TEST(PodAnswers, ResourcesComeBeforeClaimsAndBothCount) {
   EXPECT_EQ(all[0].resource_name, "vpc.amazonaws.com/efa");
   EXPECT_THAT(all[0].ids, ElementsAre("0", "1"));
   EXPECT_EQ(all[0].claim, "");
-  EXPECT_EQ(all[1].resource_name, "");
+  EXPECT_EQ(all[1].resource_name, "neuron.aws.com");
   EXPECT_EQ(all[1].claim, "chips");
 }
 
@@ -90,7 +83,7 @@ TEST(PodAnswers, ForeignNamesOfClaimsComeOutPrintableAndBounded) {
   ASSERT_THAT(all, SizeIs(1));
   EXPECT_EQ(all[0].claim, "\\x1b[31m");
   EXPECT_THAT(all[0].ids, ElementsAre("a\\x0ab"));
-  EXPECT_LE(all[0].driver.size(), kMaxNameBytes + 8);
+  EXPECT_LE(all[0].resource_name.size(), kMaxNameBytes + 8);
   EXPECT_THAT(devices_in({}), IsEmpty());
 }
 
