@@ -80,7 +80,7 @@ Result<std::vector<std::string>> ClaimSweep::sweep() {
     }
     if (!is_gone(*claim) || has_memory(*node, *claim)) continue;
     TRY_ASSIGN(const bool is_released, store_.release_if(claim));
-    if (is_released) forgotten.push_back(claim->shown() + " uid=" + uid);
+    if (is_released) forgotten.push_back(claim->shown());
   }
   return forgotten;
 }
