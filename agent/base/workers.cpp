@@ -44,8 +44,8 @@ struct Workers::State {
 Workers::Workers() : state_(std::make_shared<State>()) {}
 
 Workers::~Workers() {
-  constexpr std::chrono::milliseconds kPatience{1000};
-  static_cast<void>(stop(kPatience));
+  constexpr std::chrono::milliseconds kStopTimeout{1000};
+  static_cast<void>(stop(kStopTimeout));
 }
 
 void Workers::run(std::function<void()> job) {

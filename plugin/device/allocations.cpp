@@ -198,21 +198,21 @@ std::optional<Error> Allocations::obstacle(model::Resource resource, const std::
   return std::nullopt;
 }
 
-bool Allocations::doubtful(model::Resource resource, const std::vector<std::string>& ids) {
+bool Allocations::needs_fresh_checkpoint(model::Resource resource, const std::vector<std::string>& ids) {
   const MutexLock lock(mutex_);
   const holdings::CheckpointVersion version = version_();
   if (!node_ || version == 0 || !model::has_cores(resource)) return false;
   const Result<std::vector<int>> units = parse_ids(resource, ids);
   if (!units || !obstacle(resource, *units, hardware_of(resource, *units), version)) return false;
-  doubted_ = version;
+  waiting_version_ = version;
   return true;
 }
 
 void Allocations::confirm(const std::vector<model::Allocation>& written, holdings::CheckpointVersion version) {
   const MutexLock lock(mutex_);
-  if (!node_ || doubted_ == 0 || version == doubted_) return;
+  if (!node_ || waiting_version_ == 0 || version == waiting_version_) return;
   ledger_.confirm(to_holdings(written, clock_.now()));
-  ledger_.admission_goes_on(std::exchange(doubted_, version), version);
+  ledger_.admission_goes_on(std::exchange(waiting_version_, version), version);
 }
 
 Result<grant::Grant> Allocations::allocate_cores(model::Resource resource, const std::vector<int>& units,
@@ -229,7 +229,7 @@ Result<grant::Grant> Allocations::allocate(model::Resource resource, const std::
   const MutexLock lock(mutex_);
   if (!node_) return fail(refusals::not_scanned());
   const holdings::CheckpointVersion version = version_();
-  ledger_.admission_goes_on(std::exchange(doubted_, 0),
+  ledger_.admission_goes_on(std::exchange(waiting_version_, 0),
                             version);  // unless confirm() has come, the kubelet has not written
   const Result<std::vector<int>> units = parse_ids(resource, ids);
   Result<grant::Grant> answer = units ? answer_for(resource, *units, version) : fail(units.error());

@@ -62,12 +62,14 @@ class Allocations {
   [[nodiscard]] Result<grant::Grant> allocate(model::Resource resource, const std::vector<std::string>& ids)
       EXCLUDES(mutex_);
 
-  // True when allocate() would refuse because of hardware that another container, or this one, was given before: the
-  // kubelet may have refused that pod half-way, or have released it, and tells only by its checkpoint. To be asked
-  // before allocate(); if true, that comes when a list of ours has made the kubelet write it and confirm() was called,
-  // or not.
-  [[nodiscard]] bool doubtful(model::Resource resource, const std::vector<std::string>& ids) EXCLUDES(mutex_);
-  // The whole checkpoint as it is now; ends the doubt if it was written since. To be called for each that is written.
+  // True when allocate() would refuse because of hardware that another container, or this one, was given before. That
+  // holding may have ended: the kubelet may have refused the pod half-way, or have released it, and tells only by its
+  // checkpoint. To be asked before allocate(). If true, a list of ours has to make the kubelet write the checkpoint and
+  // confirm() be called before allocate() is; where no checkpoint is written in time, allocate() refuses.
+  [[nodiscard]] bool needs_fresh_checkpoint(model::Resource resource, const std::vector<std::string>& ids)
+      EXCLUDES(mutex_);
+  // The whole checkpoint as it is now. If it was written since needs_fresh_checkpoint() was true, holdings that it
+  // lacks end. To be called for each checkpoint that is written.
   void confirm(const std::vector<model::Allocation>& written, holdings::CheckpointVersion version) EXCLUDES(mutex_);
 
   // The truth of PodResources and the checkpoint. The first time it tells what core ids from before our time mean. Held
@@ -78,7 +80,7 @@ class Allocations {
   // The list to advertise now, empty when there is nothing to register; nullopt before the first snapshot.
   [[nodiscard]] std::optional<UnitList> unit_list(model::Resource resource) const EXCLUDES(mutex_);
 
-  // `units` was handed to the kubelet: what it shows Unhealthy, the kubelet gives nobody for now.
+  // `units` was sent to the kubelet: what it shows Unhealthy, the kubelet gives nobody for now.
   void note_published(model::Resource resource, const UnitList& units) EXCLUDES(mutex_);
 
   [[nodiscard]] bool holds_anything() const EXCLUDES(mutex_);
@@ -147,8 +149,8 @@ class Allocations {
   std::optional<int> waiting_lnc_ GUARDED_BY(mutex_);  // the newest scan's, as last logged to be waiting
   bool numbering_known_ GUARDED_BY(mutex_) = false;    // lnc_ is that of the ids held from before our time
   holdings::Ledger ledger_ GUARDED_BY(mutex_);
-  // While an Allocate waits in doubt: the version of its admission, which no write ends meanwhile.
-  holdings::CheckpointVersion doubted_ GUARDED_BY(mutex_) = 0;
+  // While an Allocate waits for a fresh checkpoint: the version of its admission, which no write ends meanwhile.
+  holdings::CheckpointVersion waiting_version_ GUARDED_BY(mutex_) = 0;
   std::map<model::Resource, std::vector<int>> withheld_
       GUARDED_BY(mutex_);  // devices shown Unhealthy in the newest lists
   // By number of EFAs of a container: on how many devices such containers were, the latest first, each once.

@@ -75,7 +75,7 @@ std::optional<holdings::ShownAllocations> Holders::merged(SteadyTime now) {
   if (listed_) all.listed = *listed_;
   all.claims = claims_;
   // The checkpoint says nothing of a container that is being admitted.
-  all.asked_at = listed_ ? asked_at_ : now - holdings::Ledger::kAdmission;
+  all.asked_at = listed_ ? asked_at_ : now - holdings::Ledger::kMaxAdmission;
   all.stored_version = stored != nullptr ? stored->version : checkpoint_.version();
   if (stored == nullptr) return all;
   all.numbering = stored->numbering;

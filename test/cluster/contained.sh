@@ -32,13 +32,18 @@ try "give a file to another user" $b sh -c ': > /dev/shm/mine && chown 1 /dev/sh
 try "read /sys" $b cat /sys/bus/pci/drivers_autoprobe /sys/class/net/lo/mtu
 try "write to /sys" $b sh -c ': >> /sys/class/net/lo/mtu'
 for dir in / /dev /dev/shm /dev/mqueue /etc /bin /var /var/lib/kubelet /var/lib/kubelet/device-plugins \
-  /var/lib/kubelet/pod-resources; do
+  /var/lib/kubelet/pod-resources /var/lib/kubelet/plugins /var/lib/kubelet/plugins/neuron.aws.com /var/lib/kubelet/plugins_registry \
+  /var/run/cdi; do
   if [ -d "$dir" ]; then try "make a file in $dir" $b sh -c "rm -f $dir/.made; : > $dir/.made && rm $dir/.made"; fi
 done
 for file in /etc/hosts /etc/hostname /etc/resolv.conf /dev/termination-log; do
   if [ -f "$file" ]; then try "write to $file" $b sh -c ": >> $file"; fi
 done
 try "read a token of the API server" $b ls /var/run/secrets
-try "see more of the kubelet's directory" [ "$(cd /var/lib/kubelet && echo *)" != "device-plugins pod-resources" ]
+case $(cd /var/lib/kubelet && echo * plugins/*) in
+  "device-plugins pod-resources plugins/*" | "device-plugins plugins plugins_registry pod-resources plugins/neuron.aws.com") more=false ;;
+  *) more=true ;;
+esac
+try "see more of the kubelet's directory" $more
 echo end
 exec $b sleep 100000

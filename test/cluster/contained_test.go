@@ -44,7 +44,7 @@ func TestContained(t *testing.T) {
 	c.Shell(t, withProbe, "PATCH="+string(patch))
 	want := strings.Join(cluster.CodeLines(t, "SECURITY.md", "What the pod sees and can do"), "\n") + "\n"
 	for _, n := range nodes {
-		facts := awaitFacts(t, c, n)
+		facts := awaitFacts(t, c, n, agentPod)
 		if got := facts.text(t, n); got != want {
 			t.Errorf("%s: the pod sees and can do\n%sSECURITY.md says\n%s", n.Name, got, want)
 		}
@@ -55,11 +55,11 @@ func TestContained(t *testing.T) {
 // podFacts maps the first word of a line of contained.sh to the rest of all such lines, in order.
 type podFacts map[string][]string
 
-func awaitFacts(t *testing.T, c *cluster.Cluster, n *cluster.Node) podFacts {
+func awaitFacts(t *testing.T, c *cluster.Cluster, n *cluster.Node, selector string) podFacts {
 	t.Helper()
 	facts := podFacts{}
 	cluster.Eventually(t, cluster.Patience, n.Name+": the probe reports", func() error {
-		pod, err := c.TryKubectl("-n", system, "get", "pods", "-l", agentPod, "-o", "name", "--field-selector=spec.nodeName="+n.Name)
+		pod, err := c.TryKubectl("-n", system, "get", "pods", "-l", selector, "-o", "name", "--field-selector=spec.nodeName="+n.Name)
 		if err != nil {
 			return err
 		}
@@ -191,7 +191,7 @@ func (f podFacts) mounts(row func(string, ...string)) {
 		case strings.HasPrefix(point, "/proc/") || strings.HasPrefix(point, "/sys/"):
 		case strings.Contains(from, "/pods/") || strings.Contains(from, "/sandboxes/"):
 			all["file "+mode] = append(all["file "+mode], point)
-		case strings.Contains(from, "/disk/"):
+		case strings.Contains(from, "/disk/") || point == "/var/run/cdi": // in memory, as /run of any node
 			all["node "+mode] = append(all["node "+mode], point)
 		default:
 			all["own "+mode] = append(all["own "+mode], point)

@@ -100,12 +100,17 @@ func rendered(t *testing.T, settings ...string) []object {
 // hook returns the pod of `helm test`.
 func hook(t *testing.T, settings ...string) object {
 	t.Helper()
+	return hookOf(t, "Pod", settings...)
+}
+
+func hookOf(t *testing.T, kind string, settings ...string) object {
+	t.Helper()
 	text, err := template(t, settings...)
 	if err != nil {
 		t.Fatalf("%v: %v", settings, err)
 	}
 	for _, one := range parse(t, text) {
-		if at(one, "metadata", "annotations", "helm.sh/hook") == "test" {
+		if at(one, "metadata", "annotations", "helm.sh/hook") == "test" && one["kind"] == kind {
 			return one
 		}
 	}

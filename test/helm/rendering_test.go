@@ -6,9 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	strict "sigs.k8s.io/json"
 )
@@ -24,7 +26,9 @@ func TestFieldsAreThoseOfTheApi(t *testing.T) {
 		`env=[{"name":"A","value":"b"}]`, `extraArgs=["--cdi"]`, `imagePullSecrets=[{"name":"key"}]`, "podLabels.team=ml",
 		"podAnnotations.note=text", "nodeSelector.pool=trn", "logLevel=debug", "efaOnly.nodeSelector.pool=p5")
 	objects = append(objects, rendered(t, "dev.enabled=true", "dev.besideHardware=true")...)
-	objects = append(objects, hook(t))
+	objects = append(objects, rendered(t, "mode=dra", "dra.partitions=cores", "dra.extendedResources=true", "dra.dranetClass=true",
+		"dev.enabled=true", "dra.taintEffect=NoExecute")...)
+	objects = append(objects, hook(t), hook(t, "mode=dra"), hookOf(t, "ResourceClaimTemplate", "mode=dra"))
 	kinds := map[string]func() runtime.Object{
 		"DaemonSet":          func() runtime.Object { return &appsv1.DaemonSet{} },
 		"ConfigMap":          func() runtime.Object { return &corev1.ConfigMap{} },
@@ -32,6 +36,11 @@ func TestFieldsAreThoseOfTheApi(t *testing.T) {
 		"ServiceAccount":     func() runtime.Object { return &corev1.ServiceAccount{} },
 		"ClusterRole":        func() runtime.Object { return &rbacv1.ClusterRole{} },
 		"ClusterRoleBinding": func() runtime.Object { return &rbacv1.ClusterRoleBinding{} },
+
+		"DeviceClass":                      func() runtime.Object { return &resourcev1.DeviceClass{} },
+		"ResourceClaimTemplate":            func() runtime.Object { return &resourcev1.ResourceClaimTemplate{} },
+		"ValidatingAdmissionPolicy":        func() runtime.Object { return &admissionv1.ValidatingAdmissionPolicy{} },
+		"ValidatingAdmissionPolicyBinding": func() runtime.Object { return &admissionv1.ValidatingAdmissionPolicyBinding{} },
 	}
 	seen := map[string]bool{}
 	for _, one := range objects {

@@ -22,6 +22,8 @@ var variants = map[string][]string{
 	"neuron-agent-privileged.yaml": {"privileged=true"},
 	"neuron-agent-aws-names.yaml":  {"daemonSetName=neuron-device-plugin-daemonset"},
 	"neuron-agent-dev.yaml":        {"dev.enabled=true"},
+	"neuron-agent-dra.yaml":        {"mode=dra"},
+	"neuron-agent-dra-dev.yaml":    {"mode=dra", "dev.enabled=true"},
 }
 
 func withoutHelmLabels(one object) object {

@@ -49,6 +49,10 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"dev.instanceType=trainium", "at '/dev/instanceType'"},
 		{"updateStrategy.type=Recreate", "at '/updateStrategy/type'"},
 		{"neuron.enabled=false", "nothing would run"},
+		{"mode=claims", "at '/mode'"},
+		{"dra.driverName=Neuron", "at '/dra/driverName'"},
+		{"dra.partitions=halves", "at '/dra/partitions'"},
+		{"dra.taintEffect=Never", "at '/dra/taintEffect'"},
 	}
 	for _, c := range cases {
 		t.Run(c.setting, func(t *testing.T) {
@@ -86,6 +90,29 @@ func TestWhatCannotBeMeantTogetherIsRefused(t *testing.T) {
 	}
 	if _, err := template(t, "efaOnly.enabled=true", "daemonSetName=neuron-agent-efa"); err == nil {
 		t.Error("two DaemonSets of one name were taken")
+	}
+}
+
+func TestWhatCannotBeMeantOfClaimsIsRefused(t *testing.T) {
+	for words, settings := range map[string][]string{
+		"goes with neuron.enabled":       {"mode=dra", "neuron.enabled=false", "efaOnly.enabled=true"},
+		"dra.allNodes goes with mode":    {"mode=both", "dra.allNodes=true"},
+		"which mode dra does not run":    {"mode=dra", "coreDevices=0-3"},
+		"sets POD_UID itself":            {"mode=both", `env=[{"name":"POD_UID","value":"a"}]`},
+		"name of the driver's DaemonSet": {"mode=both", "daemonSetName=neuron-agent-dra"},
+	} {
+		if out, err := template(t, settings...); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%v: %v, want %q\n%s", settings, err, words, out)
+		}
+	}
+	for version, settings := range map[string][]string{"1.33.4": {"mode=dra"}, "1.35.2": {"mode=dra", "dra.extendedResources=true"}} {
+		args := []string{"template", release, chart, "--kube-version", version}
+		for _, setting := range settings {
+			args = append(args, "--set", setting)
+		}
+		if _, err := helm(t, args...); err == nil || !strings.Contains(err.Error(), version) {
+			t.Errorf("%v on %s: %v", settings, version, err)
+		}
 	}
 }
 

@@ -11,12 +11,27 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
-	"sigs.k8s.io/yaml"
 )
 
 // composed renders base with one component, the way docs tell people to, with more lines of a kustomization and files
 // of their own beside it.
 func composed(t *testing.T, component, more string, files map[string]string) (*appsv1.DaemonSet, *corev1.ConfigMap) {
+	t.Helper()
+	var daemonSet *appsv1.DaemonSet
+	var configMap *corev1.ConfigMap
+	for _, object := range objectsOf(t, component, kustomized(t, "base", []string{component}, more, files)) {
+		switch one := object.(type) {
+		case *appsv1.DaemonSet:
+			daemonSet = one
+		case *corev1.ConfigMap:
+			configMap = one
+		}
+	}
+	return daemonSet, configMap
+}
+
+// kustomized renders a directory of manifests/ with components, more lines of a kustomization and files beside it.
+func kustomized(t *testing.T, source string, components []string, more string, files map[string]string) []byte {
 	t.Helper()
 	directory := t.TempDir()
 	absolute, err := filepath.Abs(root)
@@ -27,9 +42,11 @@ func composed(t *testing.T, component, more string, files map[string]string) (*a
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := "resources: [" + relative + "/base]\ncomponents: [" + relative + "/components/" + component + "]\n" + more
-	files = mapWith(files, "kustomization.yaml", text)
-	for name, content := range files {
+	text := "resources: [" + relative + "/" + source + "]\ncomponents:\n"
+	for _, component := range components {
+		text += "  - " + relative + "/components/" + component + "\n"
+	}
+	for name, content := range mapWith(files, "kustomization.yaml", text+more) {
 		if err := os.WriteFile(filepath.Join(directory, name), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -38,21 +55,11 @@ func composed(t *testing.T, component, more string, files map[string]string) (*a
 	if err != nil {
 		t.Fatal(err)
 	}
-	daemonSet, configMap := &appsv1.DaemonSet{}, &corev1.ConfigMap{}
-	for _, resource := range resources.Resources() {
-		rendered, err := resource.AsYAML()
-		if err != nil {
-			t.Fatal(err)
-		}
-		into := any(daemonSet)
-		if resource.GetKind() == "ConfigMap" {
-			into = configMap
-		}
-		if err := yaml.UnmarshalStrict(rendered, into); err != nil {
-			t.Fatal(err)
-		}
+	rendered, err := resources.AsYaml()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return daemonSet, configMap
+	return rendered
 }
 
 func mapWith(files map[string]string, name, content string) map[string]string {

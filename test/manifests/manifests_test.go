@@ -22,9 +22,15 @@ var rendered = map[string]string{
 	"neuron-agent-privileged.yaml": "overlays/privileged",
 	"neuron-agent-dev.yaml":        "overlays/dev",
 	"neuron-agent-aws-names.yaml":  "overlays/aws-names",
+	draFile:                        "overlays/dra",
+	draDev:                         "overlays/dra-dev",
 }
 
-const dev = "neuron-agent-dev.yaml"
+const (
+	dev     = "neuron-agent-dev.yaml"
+	draFile = "neuron-agent-dra.yaml"
+	draDev  = "neuron-agent-dra-dev.yaml"
+)
 
 const header = "# Rendered from manifests/%s; do not edit. UPDATE_GOLDEN=1 test/manifests/run.sh writes it anew.\n"
 
@@ -93,6 +99,12 @@ func TestEveryOverlayAndStaticFileIsKnown(t *testing.T) {
 	}
 }
 
+// isSimulated: the manifest brings a simulated host.
+func isSimulated(name string) bool { return name == dev || name == draDev }
+
+// isForClaims: it runs the driver for claims.
+func isForClaims(name string) bool { return name == draFile || name == draDev }
+
 // All containers of a pod, those of its start among them.
 func containersOf(pod corev1.PodSpec) []corev1.Container {
 	return append(append([]corev1.Container{}, pod.InitContainers...), pod.Containers...)
@@ -114,7 +126,7 @@ func TestImageTagIsTheProjectsVersion(t *testing.T) {
 	}
 	for name := range rendered {
 		want := "localhost/neuron-agent"
-		if name == dev {
+		if isSimulated(name) {
 			want = "localhost/neuron-agent-sim" // one image is all that has to be loaded
 		}
 		for _, container := range containersOf(load(t, name).Spec.Template.Spec) {

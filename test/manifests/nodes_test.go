@@ -42,23 +42,29 @@ func TestWhichNodes(t *testing.T) {
 	sickTaint := corev1.Taint{
 		Key: "sagemaker.amazonaws.com/node-health-status", Value: "Unschedulable", Effect: corev1.TaintEffectNoSchedule}
 	cases := []struct {
-		name      string
-		labels    map[string]string
-		taints    []corev1.Taint
-		base, efa bool
+		name           string
+		labels         map[string]string
+		taints         []corev1.Taint
+		base, efa, dra bool
 	}{
-		{"plain node", nil, nil, true, false},
-		{"a type nobody has heard of", map[string]string{"node.kubernetes.io/instance-type": "trn9.48xlarge"}, nil, true, false},
-		{"tainted Neuron node", nil, []corev1.Taint{neuronTaint, efaTaint, sickTaint}, true, false},
-		{"foreign taint", nil, []corev1.Taint{{Key: "batch", Effect: corev1.TaintEffectNoSchedule}}, false, false},
-		{"GPU node", map[string]string{"nvidia.com/gpu.present": "true"}, []corev1.Taint{gpuTaint, efaTaint}, false, true},
-		{"GPU node of Karpenter", map[string]string{"karpenter.k8s.aws/instance-gpu-manufacturer": "nvidia"}, nil, false, true},
-		{"marked by hand", map[string]string{"neuron-agent/efa-only": "true"}, nil, false, true},
-		{"marked off by hand", map[string]string{"neuron-agent/efa-only": "false"}, nil, true, false},
-		{"EKS Auto Mode", map[string]string{"eks.amazonaws.com/compute-type": "auto"}, nil, false, false},
-		{"Fargate", map[string]string{"eks.amazonaws.com/compute-type": "fargate"}, nil, false, false},
+		{"plain node", nil, nil, true, false, false},
+		{"a type nobody has heard of", map[string]string{"node.kubernetes.io/instance-type": "trn9.48xlarge"}, nil, true, false, false},
+		{"tainted Neuron node", nil, []corev1.Taint{neuronTaint, efaTaint, sickTaint}, true, false, false},
+		{"foreign taint", nil, []corev1.Taint{{Key: "batch", Effect: corev1.TaintEffectNoSchedule}}, false, false, false},
+		{"GPU node", map[string]string{"nvidia.com/gpu.present": "true"}, []corev1.Taint{gpuTaint, efaTaint}, false, true, false},
+		{"GPU node of Karpenter", map[string]string{"karpenter.k8s.aws/instance-gpu-manufacturer": "nvidia"}, nil, false, true, false},
+		{"marked by hand", map[string]string{"neuron-agent/efa-only": "true"}, nil, false, true, false},
+		{"marked off by hand", map[string]string{"neuron-agent/efa-only": "false"}, nil, true, false, false},
+		{"EKS Auto Mode", map[string]string{"eks.amazonaws.com/compute-type": "auto"}, nil, false, false, false},
+		{"Fargate", map[string]string{"eks.amazonaws.com/compute-type": "fargate"}, nil, false, false, false},
 		{"hybrid GPU node", map[string]string{
-			"eks.amazonaws.com/compute-type": "hybrid", "nvidia.com/gpu.present": "true"}, nil, false, false},
+			"eks.amazonaws.com/compute-type": "hybrid", "nvidia.com/gpu.present": "true"}, nil, false, false, false},
+		{"for claims", map[string]string{"neuron-agent/mode": "dra"}, []corev1.Taint{neuronTaint, efaTaint, sickTaint}, false, false, true},
+		{"GPU node for claims", map[string]string{
+			"neuron-agent/mode": "dra", "nvidia.com/gpu.present": "true"}, []corev1.Taint{gpuTaint, efaTaint}, false, false, true},
+		{"EKS Auto Mode, for claims", map[string]string{
+			"eks.amazonaws.com/compute-type": "auto", "neuron-agent/mode": "dra"}, nil, false, false, false},
+		{"the other mode by name", map[string]string{"neuron-agent/mode": "device-plugin"}, nil, true, false, false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -68,17 +74,21 @@ func TestWhichNodes(t *testing.T) {
 			if got := runsOn(t, "neuron-agent-efa-only.yaml", c.labels, c.taints...); got != c.efa {
 				t.Errorf("neuron-agent-efa-only.yaml: %v, want %v", got, c.efa)
 			}
+			if got := runsOn(t, draFile, c.labels, c.taints...); got != c.dra {
+				t.Errorf("%s: %v, want %v", draFile, got, c.dra)
+			}
 		})
 	}
 }
 
-// Whatever a node is labelled, the two manifests never meet on it.
-func TestNoNodeRunsBoth(t *testing.T) {
+// Whatever a node is labelled, no two of the three manifests meet on it.
+func TestNoNodeRunsTwo(t *testing.T) {
 	choices := map[string][]string{
 		"eks.amazonaws.com/compute-type":              {"", "auto", "ec2"},
 		"nvidia.com/gpu.present":                      {"", "true", "false"},
 		"karpenter.k8s.aws/instance-gpu-manufacturer": {"", "nvidia"},
 		"neuron-agent/efa-only":                       {"", "true", "false"},
+		"neuron-agent/mode":                           {"", "dra", "device-plugin"},
 	}
 	nodes := []map[string]string{{}}
 	for key, values := range choices {
@@ -98,12 +108,14 @@ func TestNoNodeRunsBoth(t *testing.T) {
 		nodes = longer
 	}
 	for _, node := range nodes {
-		base, efa := runsOn(t, "neuron-agent.yaml", node), runsOn(t, "neuron-agent-efa-only.yaml", node)
-		if base && efa {
-			t.Errorf("both run on a node labelled %v", node)
+		var here []string
+		for _, name := range []string{"neuron-agent.yaml", "neuron-agent-efa-only.yaml", draFile} {
+			if runsOn(t, name, node) {
+				here = append(here, name)
+			}
 		}
-		if !base && !efa && node["eks.amazonaws.com/compute-type"] != "auto" {
-			t.Errorf("neither runs on a node labelled %v", node)
+		if want := node["eks.amazonaws.com/compute-type"] != "auto"; len(here) > 1 || (len(here) == 1) != want {
+			t.Errorf("on a node labelled %v run %v", node, here)
 		}
 	}
 }
@@ -114,7 +126,7 @@ func TestStaysAwayFromAwsPlugin(t *testing.T) {
 			continue // no Neuron resources there
 		}
 		affinity := load(t, name).Spec.Template.Spec.Affinity.PodAntiAffinity
-		if affinity == nil || len(affinity.RequiredDuringSchedulingIgnoredDuringExecution) != 1 {
+		if affinity == nil || len(affinity.RequiredDuringSchedulingIgnoredDuringExecution) != map[bool]int{false: 1, true: 3}[isForClaims(name)] {
 			t.Fatalf("%s: may run beside AWS's Neuron device plugin", name)
 		}
 		term := affinity.RequiredDuringSchedulingIgnoredDuringExecution[0]

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/json"
@@ -22,11 +24,26 @@ var kinds = map[metav1.TypeMeta]func() runtime.Object{
 	{APIVersion: "apps/v1", Kind: "DaemonSet"}:     func() runtime.Object { return &appsv1.DaemonSet{} },
 	{APIVersion: "batch/v1", Kind: "Job"}:          func() runtime.Object { return &batchv1.Job{} },
 	{APIVersion: "v1", Kind: "ServiceAccount"}:     func() runtime.Object { return &corev1.ServiceAccount{} },
+	{APIVersion: "v1", Kind: "ConfigMap"}:          func() runtime.Object { return &corev1.ConfigMap{} },
+	{APIVersion: "v1", Kind: "Pod"}:                func() runtime.Object { return &corev1.Pod{} },
 	{APIVersion: rbac, Kind: "ClusterRole"}:        func() runtime.Object { return &rbacv1.ClusterRole{} },
 	{APIVersion: rbac, Kind: "ClusterRoleBinding"}: func() runtime.Object { return &rbacv1.ClusterRoleBinding{} },
+	{APIVersion: admission, Kind: "ValidatingAdmissionPolicy"}: func() runtime.Object {
+		return &admissionv1.ValidatingAdmissionPolicy{}
+	},
+	{APIVersion: admission, Kind: "ValidatingAdmissionPolicyBinding"}: func() runtime.Object {
+		return &admissionv1.ValidatingAdmissionPolicyBinding{}
+	},
+	{APIVersion: claims, Kind: "DeviceClass"}:           func() runtime.Object { return &resourcev1.DeviceClass{} },
+	{APIVersion: claims, Kind: "ResourceClaim"}:         func() runtime.Object { return &resourcev1.ResourceClaim{} },
+	{APIVersion: claims, Kind: "ResourceClaimTemplate"}: func() runtime.Object { return &resourcev1.ResourceClaimTemplate{} },
 }
 
-const rbac = "rbac.authorization.k8s.io/v1"
+const (
+	rbac      = "rbac.authorization.k8s.io/v1"
+	admission = "admissionregistration.k8s.io/v1"
+	claims    = "resource.k8s.io/v1"
+)
 
 // objects reads all objects of one file below manifests/ the way an API server with strict field validation would.
 func objects(t *testing.T, path string) []runtime.Object {
@@ -35,6 +52,12 @@ func objects(t *testing.T, path string) []runtime.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return objectsOf(t, path, text)
+}
+
+// objectsOf is that of a text; path is for messages.
+func objectsOf(t *testing.T, path string, text []byte) []runtime.Object {
+	t.Helper()
 	var found []runtime.Object
 	for _, document := range bytes.Split(text, []byte("\n---\n")) {
 		// Not yaml.UnmarshalStrict: it takes a field in the wrong case, which the API server does not.
@@ -82,15 +105,19 @@ func sampleJob(t *testing.T) *batchv1.Job {
 	return only[*batchv1.Job](t, "examples/sample-job.yaml")
 }
 
-func TestOnlyTheDevManifestHasMoreThanADaemonSet(t *testing.T) {
+func TestOnlyWhatAsksTheApiServerHasMoreThanADaemonSet(t *testing.T) {
 	for name := range rendered {
 		var kinds []string
 		for _, object := range objects(t, filepath.Join("static", name)) {
 			kinds = append(kinds, object.GetObjectKind().GroupVersionKind().Kind)
 		}
 		want := []string{"DaemonSet"}
-		if name == dev {
+		switch name {
+		case dev:
 			want = []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "DaemonSet"}
+		case draFile, draDev:
+			want = []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ValidatingAdmissionPolicy",
+				"ValidatingAdmissionPolicyBinding", "DeviceClass", "DeviceClass", "DeviceClass", "DeviceClass", "DaemonSet"}
 		}
 		if !slices.Equal(kinds, want) {
 			t.Errorf("%s holds %v, want %v", name, kinds, want)

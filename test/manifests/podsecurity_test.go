@@ -37,7 +37,8 @@ func TestPodSecurity(t *testing.T) {
 		"neuron-agent-privileged.yaml": {"hostPath volumes", "privileged"},
 	}
 	restricted := map[string][]string{
-		dev: {"restricted volume types", "runAsNonRoot != true", "runAsUser=0", "unrestricted capabilities"}, // MKNOD
+		dev:    {"restricted volume types", "runAsNonRoot != true", "runAsUser=0", "unrestricted capabilities"}, // MKNOD
+		draDev: {"restricted volume types", "runAsNonRoot != true", "runAsUser=0", "unrestricted capabilities"},
 		"neuron-agent-privileged.yaml": {"allowPrivilegeEscalation != false", "restricted volume types", "runAsNonRoot != true",
 			"runAsUser=0", "seccompProfile", "unrestricted capabilities"},
 	}

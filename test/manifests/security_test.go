@@ -15,9 +15,12 @@ type mounts map[string]bool
 
 var kubeletOnly = mounts{"/var/lib/kubelet/device-plugins": false, "/var/lib/kubelet/pod-resources": true}
 
-func with(more mounts) mounts {
+var ofDriver = mounts{"/var/lib/kubelet/plugins/neuron.aws.com": false, "/var/lib/kubelet/plugins_registry": false, "/var/run/cdi": false,
+	"/var/lib/kubelet/device-plugins": true, "/var/lib/kubelet/pod-resources": true}
+
+func with(some, more mounts) mounts {
 	all := mounts{}
-	for path, readOnly := range kubeletOnly {
+	for path, readOnly := range some {
 		all[path] = readOnly
 	}
 	for path, readOnly := range more {
@@ -30,9 +33,14 @@ var granted = map[string]mounts{
 	"neuron-agent.yaml":            kubeletOnly,
 	"neuron-agent-efa-only.yaml":   kubeletOnly,
 	"neuron-agent-aws-names.yaml":  kubeletOnly,
-	"neuron-agent-dev.yaml":        with(mounts{"/var/lib/neuron-sim": false}), // faults are set through kubectl exec
-	"neuron-agent-privileged.yaml": with(mounts{"/dev": false, "/opt/aws/neuron": true}),
+	"neuron-agent-dev.yaml":        with(kubeletOnly, mounts{"/var/lib/neuron-sim": false}), // faults are set through kubectl exec
+	"neuron-agent-privileged.yaml": with(kubeletOnly, mounts{"/dev": false, "/opt/aws/neuron": true}),
+	draFile:                        ofDriver,
+	draDev:                         with(ofDriver, mounts{"/var/lib/neuron-sim": false}),
 }
+
+// Volumes of what not every node has are made: a pod must not wait for it.
+var made = map[string][]string{dev: {"simulated-host"}, draFile: {"plugin", "cdi"}, draDev: {"plugin", "cdi", "simulated-host"}, "neuron-agent-privileged.yaml": {"aws-neuron"}}
 
 func isTrue(value *bool) bool  { return value != nil && *value }
 func isFalse(value *bool) bool { return value != nil && !*value }
@@ -44,13 +52,13 @@ func TestPodIsContained(t *testing.T) {
 			if pod.HostNetwork || pod.HostPID || pod.HostIPC {
 				t.Error("shares a namespace with the host")
 			}
-			if !isFalse(pod.AutomountServiceAccountToken) {
-				t.Error("carries a token of the API server")
+			if isFalse(pod.AutomountServiceAccountToken) == (isForClaims(name)) {
+				t.Error("carries a token of the API server, or does not where it needs one")
 			}
-			if (pod.ServiceAccountName != "") != (name == dev) {
-				t.Errorf("service account %q", pod.ServiceAccountName) // dev_test.go says what that one may
+			if (pod.ServiceAccountName != "") != (isForClaims(name) || name == dev) {
+				t.Errorf("service account %q", pod.ServiceAccountName) // dev_test.go and dra_test.go say what that one may
 			}
-			if (len(pod.InitContainers) != 0) != (name == dev) || len(pod.Containers) != 1 {
+			if (len(pod.InitContainers) != 0) != isSimulated(name) || len(pod.Containers) != 1 {
 				t.Fatal("one container is all that is needed")
 			}
 			for _, container := range containersOf(pod) {
@@ -109,11 +117,11 @@ func TestMountsAreExactlyTheGrantedOnes(t *testing.T) {
 			pod := load(t, name).Spec.Template.Spec
 			paths := map[string]string{}
 			for _, volume := range pod.Volumes {
-				if name == dev && volume.Name == "node-label-access" {
+				if isSimulated(name) && volume.Name == "node-label-access" {
 					continue // of the init container alone: dev_test.go
 				}
-				wanted := corev1.HostPathDirectory // what only some nodes have is made: a pod must not wait for it
-				if name == dev && volume.Name == "simulated-host" || volume.Name == "aws-neuron" {
+				wanted := corev1.HostPathDirectory
+				if slices.Contains(made[name], volume.Name) {
 					wanted = corev1.HostPathDirectoryOrCreate
 				}
 				if volume.HostPath == nil || volume.HostPath.Type == nil || *volume.HostPath.Type != wanted {
@@ -150,7 +158,8 @@ func TestRunsAsANodeService(t *testing.T) {
 				t.Error("is not a node-critical pod of kube-system")
 			}
 			update := daemonSet.Spec.UpdateStrategy
-			if update.Type != appsv1.RollingUpdateDaemonSetStrategyType || update.RollingUpdate.MaxSurge.IntValue() != 0 {
+			if update.Type != appsv1.RollingUpdateDaemonSetStrategyType ||
+				(update.RollingUpdate.MaxSurge.IntValue() != 0) != (isForClaims(name)) { // dra_test.go
 				t.Error("an update could run two agents on one node")
 			}
 			resources := pod.Containers[0].Resources

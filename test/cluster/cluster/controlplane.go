@@ -22,6 +22,8 @@ type Cluster struct {
 	Kubeconfig string               // path, of the same
 
 	Etcd, APIServer, ControllerManager, Scheduler *Process
+	// Gates are given to API server, controller manager and scheduler when they are started next: "Name=false,…"; empty: defaults.
+	Gates string
 
 	authority *authority
 	pki       string // directory of keys and certificates
@@ -165,7 +167,7 @@ func (c *Cluster) StartEtcd() error {
 // StartAPIServer starts the API server and waits until it is ready.
 func (c *Cluster) StartAPIServer() error {
 	var err error
-	c.APIServer, err = suite.Start(env.log("kube-apiserver"), nil, env.tool("kube-apiserver"),
+	c.APIServer, err = suite.Start(env.log("kube-apiserver"), nil, append(c.gated("kube-apiserver"),
 		"--etcd-servers=http://127.0.0.1:2379", "--bind-address=0.0.0.0", "--secure-port=443", "--advertise-address="+gateway,
 		"--service-cluster-ip-range="+serviceRange, "--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction", "--allow-privileged=true", "--cert-dir="+c.pki,
@@ -175,7 +177,7 @@ func (c *Cluster) StartAPIServer() error {
 		"--service-account-key-file="+c.file("service-account.pub"),
 		"--service-account-signing-key-file="+c.file("service-account.key"),
 		"--kubelet-certificate-authority="+c.file("ca.crt"), "--kubelet-client-certificate="+c.file("apiserver-kubelet.crt"),
-		"--kubelet-client-key="+c.file("apiserver-kubelet.key"), "--kubelet-preferred-address-types=InternalIP", "-v=2")
+		"--kubelet-client-key="+c.file("apiserver-kubelet.key"), "--kubelet-preferred-address-types=InternalIP", "-v=2")...)
 	if err != nil {
 		return err
 	}
@@ -192,19 +194,27 @@ func (c *Cluster) StartAPIServer() error {
 // StartControllerManager and StartScheduler do not wait.
 func (c *Cluster) StartControllerManager() error {
 	var err error
-	c.ControllerManager, err = suite.Start(env.log("kube-controller-manager"), nil, env.tool("kube-controller-manager"),
+	c.ControllerManager, err = suite.Start(env.log("kube-controller-manager"), nil, append(c.gated("kube-controller-manager"),
 		"--kubeconfig="+c.file("kube-controller-manager.kubeconfig"), "--use-service-account-credentials",
 		"--service-account-private-key-file="+c.file("service-account.key"), "--root-ca-file="+c.file("ca.crt"),
-		"--leader-elect=false", "--bind-address=127.0.0.1", "--cert-dir="+c.pki, "-v=2")
+		"--leader-elect=false", "--bind-address=127.0.0.1", "--cert-dir="+c.pki, "-v=2")...)
 	return err
 }
 
 func (c *Cluster) StartScheduler() error {
 	var err error
-	c.Scheduler, err = suite.Start(env.log("kube-scheduler"), nil, env.tool("kube-scheduler"),
+	c.Scheduler, err = suite.Start(env.log("kube-scheduler"), nil, append(c.gated("kube-scheduler"),
 		"--kubeconfig="+c.file("kube-scheduler.kubeconfig"), "--leader-elect=false", "--bind-address=127.0.0.1",
-		"--cert-dir="+c.pki, "-v=2")
+		"--cert-dir="+c.pki, "-v=2")...)
 	return err
+}
+
+// gated is the program with its feature gates, the beginning of its arguments.
+func (c *Cluster) gated(name string) []string {
+	if c.Gates == "" {
+		return []string{env.tool(name)}
+	}
+	return []string{env.tool(name), "--feature-gates=" + c.Gates}
 }
 
 // Kubectl runs the real kubectl as cluster administrator and fails the test if it fails.

@@ -30,6 +30,8 @@ type Verdict struct {
 	// Containers judged, by whether the kubelet's record of them was seen.
 	Exact, ByCount, Unreported int
 	Pairs                      int // containers on the same silicon one after the other
+
+	strict bool // nobody else is to blame
 }
 
 func (v *Verdict) violate(at time.Time, node, format string, values ...any) {
@@ -62,6 +64,21 @@ func Judge(h *History, b Bounds) *Verdict {
 	v.withheld(h, b)
 	v.lives(h)
 	v.leaks(h)
+	v.Violations = merged(v.Violations)
+	slices.SortStableFunc(v.Violations, func(a, b Violation) int { return a.At.Compare(b.At) })
+	return v
+}
+
+// JudgeClaims is for pods that were given their devices by claims, Held being what the scheduler chose for them: everybody has exactly
+// that, and nothing is in two running containers. Nothing excuses it: the driver is the last guard, whatever scheduler and kubelet do.
+func JudgeClaims(h *History) *Verdict {
+	v := &Verdict{Kubelet: map[string][]string{}, Back: map[string]Times{}, strict: true}
+	uses := map[*Container]use{}
+	for _, c := range h.Containers {
+		v.given(h, c, uses)
+	}
+	v.unseen(h)
+	v.shared(h, uses)
 	v.Violations = merged(v.Violations)
 	slices.SortStableFunc(v.Violations, func(a, b Violation) int { return a.At.Compare(b.At) })
 	return v
@@ -189,6 +206,8 @@ func (v *Verdict) twice(h *History, what string, first, second *Container, both 
 		both.length(), both, first, first.Held, second, second.Held)
 	pod := h.Pods[first.UID]
 	switch id := cores.SameID(first.Held, second.Held); {
+	case v.strict:
+		v.violate(both.Begin, first.Node, "%s", text)
 	case pod != nil && !pod.Forced.IsZero() && pod.Forced.Before(second.Begin):
 		v.kubelet(ReleasedForced, "%s", text)
 	case pod != nil && pod.Refused != "":

@@ -273,3 +273,21 @@ func TestPodThatNobodySaw(t *testing.T) {
 	h.Pods["a"] = &Pod{Name: "a", UID: "a", Node: "n", Ended: at(10), Succeeded: true}
 	expect(t, h, "a succeeded, and nobody saw it run")
 }
+
+// What is the kubelet's fault for a device plugin is the driver's for claims.
+func TestClaimsHaveNoExcuse(t *testing.T) {
+	h := small()
+	h.Looks = nil // of what a kubelet offers nobody speaks
+	held(h, container("a", Neuron, 10, 20, "0"))
+	held(h, container("b", NeuronCore, 20, 30, "1"))
+	if v := JudgeClaims(h); len(v.Violations) != 0 || v.Exact != 2 || v.Pairs != 1 {
+		t.Errorf("one after the other: %+v", v)
+	}
+	held(h, container("c", Neuron, 15, 25, "0"))
+	h.Pods["a"].Forced = at(14)
+	v := JudgeClaims(h)
+	if len(v.Violations) == 0 || !strings.Contains(v.Violations[0].What, "core 0 in two running containers") &&
+		!strings.Contains(v.Violations[0].What, "core 1 in two running containers") || len(v.Kubelet) != 0 {
+		t.Errorf("one id twice, by force: %+v", v)
+	}
+}

@@ -1,6 +1,6 @@
 {{/*
-One DaemonSet. Takes (dict "root" . "objectName" NAME "name" SHORT-NAME "nodes" VALUES), where VALUES has nodeSelector,
-affinity and tolerations.
+One DaemonSet. Takes (dict "root" . "objectName" NAME "name" SHORT-NAME "mode" MODE "nodes" VALUES "update" VALUES), where MODE is
+device-plugin or dra, the first VALUES have nodeSelector, affinity and tolerations, and the second are an update strategy.
 */}}
 {{- define "neuron-agent.daemonset" -}}
 {{- $ := .root -}}
@@ -12,26 +12,26 @@ metadata:
   namespace: {{ include "neuron-agent.namespace" $ | quote }}
   labels:
     {{- include "neuron-agent.labels" . | nindent 4 }}
-    app.kubernetes.io/component: device-plugin
+    app.kubernetes.io/component: {{ include "neuron-agent.component" . }}
 spec:
   selector:
     matchLabels:
       app.kubernetes.io/name: {{ .name | quote }}
       app.kubernetes.io/instance: {{ $.Release.Name | quote }}
   updateStrategy:
-    {{- toYaml (ternary $values.updateStrategy (omit $values.updateStrategy "rollingUpdate") (eq $values.updateStrategy.type "RollingUpdate")) | nindent 4 }}
+    {{- toYaml (ternary .update (omit .update "rollingUpdate") (eq .update.type "RollingUpdate")) | nindent 4 }}
   template:
     metadata:
       {{- $annotations := dict }}
       {{- if $values.dev.enabled }}{{ $_ := set $annotations "kubectl.kubernetes.io/default-container" "neuron-agent" }}{{ end }}
-      {{- if $values.nodeGroups }}{{ $_ := set $annotations "checksum/node-groups" (include "neuron-agent.nodeGroups" $ | sha256sum) }}{{ end }}
+      {{- if and $values.nodeGroups (ne .mode "dra") }}{{ $_ := set $annotations "checksum/node-groups" (include "neuron-agent.nodeGroups" $ | sha256sum) }}{{ end }}
       {{- with merge (deepCopy $values.podAnnotations) $annotations }}
       annotations:
         {{- toYaml . | nindent 8 }}
       {{- end }}
       labels:
         {{- /* last, so that podLabels cannot break the selector */}}
-        {{- toYaml (merge (dict "app.kubernetes.io/name" .name "app.kubernetes.io/instance" $.Release.Name "app.kubernetes.io/component" "device-plugin") $values.podLabels) | nindent 8 }}
+        {{- toYaml (merge (dict "app.kubernetes.io/name" .name "app.kubernetes.io/instance" $.Release.Name "app.kubernetes.io/component" (include "neuron-agent.component" .) "neuron-agent/mode" .mode) $values.podLabels) | nindent 8 }}
     spec:
       {{- include "neuron-agent.pod" . | nindent 6 }}
 {{- end -}}
@@ -41,10 +41,12 @@ spec:
 {{- with $values.priorityClassName }}
 priorityClassName: {{ . | quote }}
 {{- end }}
-automountServiceAccountToken: false
+automountServiceAccountToken: {{ eq .mode "dra" }}
 enableServiceLinks: false
 terminationGracePeriodSeconds: {{ $values.terminationGracePeriodSeconds }}
-{{- if $values.dev.enabled }}
+{{- if eq .mode "dra" }}
+serviceAccountName: {{ include "neuron-agent.draName" .root | quote }}
+{{- else if $values.dev.enabled }}
 serviceAccountName: {{ printf "%s-dev" (include "neuron-agent.fullname" .root) | quote }}
 {{- end }}
 {{- with $values.imagePullSecrets }}
@@ -70,9 +72,9 @@ initContainers:
   {{- include "neuron-agent.simulatedHost" .root | nindent 2 }}
 {{- end }}
 containers:
-  {{- include "neuron-agent.container" .root | nindent 2 }}
+  {{- include "neuron-agent.container" (dict "root" .root "mode" .mode) | nindent 2 }}
 volumes:
-  {{- include "neuron-agent.volumes" .root | nindent 2 }}
+  {{- include "neuron-agent.volumes" (dict "root" .root "mode" .mode) | nindent 2 }}
 {{- end -}}
 
 {{- define "neuron-agent.podSecurityContext" -}}
@@ -103,11 +105,19 @@ capabilities:
 {{- end -}}
 {{- end -}}
 
-{{- define "neuron-agent.args" -}}
-- run
+{{- define "neuron-agent.component" -}}
+{{ ternary "dra-driver" "device-plugin" (eq .mode "dra") }}
+{{- end -}}
+
+{{- define "neuron-agent.metricsArg" -}}
 {{- if .Values.metrics.enabled }}
 - {{ printf "--metrics-address=:%d" (int .Values.metrics.port) | quote }}
 {{- end }}
+{{- end -}}
+
+{{- define "neuron-agent.args" -}}
+- run
+{{- include "neuron-agent.metricsArg" . }}
 {{- with .Values.resourceNames }}
 - {{ printf "--resources=%s" (join "," .) | quote }}
 {{- end }}
@@ -117,6 +127,10 @@ capabilities:
 {{- if .Values.nodeGroups }}
 - --node-groups=/etc/neuron-agent/node-groups.json
 {{- end }}
+{{- include "neuron-agent.commonArgs" . }}
+{{- end -}}
+
+{{- define "neuron-agent.commonArgs" -}}
 {{- with default (ternary "debug" "" .Values.dev.enabled) .Values.logLevel }}
 - --log-level={{ . }}
 {{- end }}
@@ -126,13 +140,8 @@ capabilities:
 {{- end -}}
 
 {{- define "neuron-agent.env" -}}
-{{- if .Values.nodeGroups }}
-- name: NODE_NAME
-  valueFrom:
-    fieldRef:
-      fieldPath: spec.nodeName
-{{- end }}
-{{- if .Values.dev.enabled }}
+{{- $values := .root.Values -}}
+{{- if $values.dev.enabled }}
 {{- range list "AGENT" "LS" "TOP" }}
 - name: NEURON_{{ . }}_ROOT
   value: /var/lib/neuron-sim
@@ -142,27 +151,40 @@ capabilities:
 - name: NEURON_GATHER_ROOT
   value: /var/lib/neuron-sim
 {{- end }}
-{{- with .Values.env }}
+{{- if or $values.nodeGroups (eq .mode "dra") }}
+- name: NODE_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: spec.nodeName
+{{- end }}
+{{- if eq .mode "dra" }}
+- name: POD_UID
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.uid
+{{- end }}
+{{- with $values.env }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
 
 {{- define "neuron-agent.container" -}}
+{{- $values := .root.Values -}}
 - name: neuron-agent
-  image: {{ include "neuron-agent.image" . | quote }}
-  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  image: {{ include "neuron-agent.image" .root | quote }}
+  imagePullPolicy: {{ $values.image.pullPolicy }}
   command: [neuron-agent]
   args:
-    {{- include "neuron-agent.args" . | nindent 4 }}
+    {{- include (ternary "neuron-agent.draArgs" "neuron-agent.args" (eq .mode "dra")) .root | nindent 4 }}
   {{- with include "neuron-agent.env" . | trim }}
   env:
     {{- . | nindent 4 }}
   {{- end }}
-  {{- if .Values.metrics.enabled }}
+  {{- if $values.metrics.enabled }}
   ports:
     - name: metrics
-      containerPort: {{ int .Values.metrics.port }}
-  {{- with .Values.readinessProbe }}
+      containerPort: {{ int $values.metrics.port }}
+  {{- with $values.readinessProbe }}
   readinessProbe:
     httpGet:
       path: /readyz
@@ -171,29 +193,33 @@ capabilities:
   {{- end }}
   {{- end }}
   resources:
-    {{- toYaml .Values.resources | nindent 4 }}
+    {{- toYaml $values.resources | nindent 4 }}
   securityContext:
-    {{- include "neuron-agent.securityContext" . | nindent 4 }}
+    {{- include "neuron-agent.securityContext" .root | nindent 4 }}
   volumeMounts:
-    {{- if .Values.dev.enabled }}
+    {{- if $values.dev.enabled }}
     - name: simulated-host
       mountPath: /var/lib/neuron-sim
     {{- end }}
+    {{- if eq .mode "dra" }}
+    {{- include "neuron-agent.draMounts" .root | nindent 4 }}
+    {{- else }}
     - name: device-plugins
       mountPath: /var/lib/kubelet/device-plugins
     - name: pod-resources
       mountPath: /var/lib/kubelet/pod-resources
       readOnly: true
-    {{- if or .Values.lncFile .Values.privileged }}
+    {{- end }}
+    {{- if or $values.lncFile $values.privileged }}
     - name: aws-neuron
       mountPath: /opt/aws/neuron
       readOnly: true
     {{- end }}
-    {{- if .Values.privileged }}
+    {{- if $values.privileged }}
     - name: dev
       mountPath: /dev
     {{- end }}
-    {{- if .Values.nodeGroups }}
+    {{- if and $values.nodeGroups (ne .mode "dra") }}
     - name: node-groups
       mountPath: /etc/neuron-agent
       readOnly: true
@@ -201,7 +227,8 @@ capabilities:
 {{- end -}}
 
 {{- define "neuron-agent.volumes" -}}
-{{- if .Values.dev.enabled -}}
+{{- $values := .root.Values -}}
+{{- if $values.dev.enabled -}}
 - name: simulated-host
   hostPath:
     path: /var/lib/neuron-sim
@@ -219,29 +246,32 @@ capabilities:
             - key: ca.crt
               path: ca.crt
 {{ end -}}
+{{- if eq .mode "dra" -}}
+{{- include "neuron-agent.draVolumes" .root }}
+{{ end -}}
 - name: device-plugins
   hostPath:
     path: /var/lib/kubelet/device-plugins # fixed in the kubelet's program, whatever its --root-dir
     type: Directory
 - name: pod-resources
   hostPath:
-    path: {{ printf "%s/pod-resources" .Values.kubeletDir | quote }}
+    path: {{ printf "%s/pod-resources" $values.kubeletDir | quote }}
     type: Directory
-{{- if or .Values.lncFile .Values.privileged }}
+{{- if or $values.lncFile $values.privileged }}
 - name: aws-neuron
   hostPath:
     path: /opt/aws/neuron
     type: DirectoryOrCreate
 {{- end }}
-{{- if .Values.privileged }}
+{{- if $values.privileged }}
 - name: dev
   hostPath:
     path: /dev
     type: Directory
 {{- end }}
-{{- if .Values.nodeGroups }}
+{{- if and $values.nodeGroups (ne .mode "dra") }}
 - name: node-groups
   configMap:
-    name: {{ include "neuron-agent.fullname" . }}-node-groups
+    name: {{ include "neuron-agent.fullname" .root }}-node-groups
 {{- end }}
 {{- end -}}

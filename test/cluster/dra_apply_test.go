@@ -1,0 +1,28 @@
+package scenarios
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"neuron-agent.test/cluster/cluster"
+)
+
+// unmodified is the component that lets claims serve pods that know nothing of claims.
+const unmodified = "dra-extended-resources"
+
+// applyDRA applies the overlay for claims with components, as docs/dra.md has people write it, and deletes it after the test.
+func applyDRA(t *testing.T, c *cluster.Cluster, components ...string) {
+	t.Helper()
+	dir := cluster.Copy(t, "manifests")
+	text := "resources: [manifests/overlays/dra]\n"
+	if len(components) > 0 {
+		text += "components: [manifests/components/" + strings.Join(components, ", manifests/components/") + "]\n"
+	}
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.Kubectl(t, "apply", "-k", dir)
+	t.Cleanup(func() { c.Kubectl(t, "delete", "--ignore-not-found", "--wait", "-k", dir) })
+}
