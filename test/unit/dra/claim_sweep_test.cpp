@@ -23,8 +23,8 @@ class ClaimSweepTest : public ClaimsTest {
   void list(const std::string& claim, const std::vector<std::string>& devices, const std::string& driver = kDriver) {
     model::Allocation allocation;
     allocation.ids = devices;
-    allocation.driver = driver;
-    allocation.claim_namespace = "default";
+    allocation.resource_name = driver;
+    allocation.pod_namespace = "default";
     allocation.claim = claim;
     listed_.push_back(allocation);
   }
