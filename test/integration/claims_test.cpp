@@ -3,8 +3,10 @@
 
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "plugin/kubelet/instance_lock.h"
+#include "test/fakes/sanitized.h"
 #include "test/fakes/tcp_client.h"
 
 namespace neuron::fakes {
@@ -191,6 +193,49 @@ TEST_F(Claims, TwoInstancesOverlap) {
   ASSERT_TRUE(node.kubelet->wait_for([&] { return node.kubelet->taken(kDriver) == 1; }, kLong));
   EXPECT_EQ(node.kubelet->unprepare(kDriver, {claim}).claims.at(claim.uid).error, "") << "by the other";
   EXPECT_THAT(files_in(node.cdi_dir()), IsEmpty());
+}
+
+std::size_t resident_kib(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmRSS:")) return std::stoul(line.substr(6));
+  }
+  return 0;
+}
+
+TEST(ClaimsOnALargeNode, MemoryStaysSmallWithEverythingOn) {
+  if (kSanitized) GTEST_SKIP() << "which needs memory of its own";
+  ClaimsNode node("trn2.48xlarge");
+  node.host.lnc(1);
+  node.extra_arguments = {"--metrics-address", "127.0.0.1:0"};
+  node.start();
+  ASSERT_TRUE(node.wait_registered()) << node.agent->log();
+  ASSERT_TRUE(node.wait_for([&] { return devices_of(node.slices()) > 128; })) << node.agent->log();
+  const std::size_t begun = resident_kib(node.agent->pid());
+  std::vector<FakeDraKubelet::Claim> claims;
+  for (int core = 0; core < 64; ++core) {
+    const std::string name = "claim-" + std::to_string(core);
+    node.put("/api/v1/namespaces/team/pods", pod_of(name));
+    const std::string device = "neuron-device-" + std::to_string(core / 8) + "-core-" + std::to_string(core % 8);
+    const Json stored = node.put(kClaims, allocated(name, {device}));
+    claims.push_back({"team", name, stored.at("metadata").at("uid").get<std::string>()});
+  }
+  {
+    std::vector<std::jthread> pods;  // as after a start of the kubelet
+    for (const auto& claim : claims) {
+      pods.emplace_back(
+          [&node, claim] { EXPECT_EQ(node.kubelet->prepare(kDriver, {claim}).claims[claim.uid].error, ""); });
+    }
+  }
+  const std::size_t held = resident_kib(node.agent->pid());
+  for (const auto& claim : claims) {
+    EXPECT_EQ(node.kubelet->unprepare(kDriver, {claim}).claims[claim.uid].error, "");
+  }
+  constexpr std::size_t kMostKib = 24 << 10;
+  const bool small = node.wait_for([&] { return resident_kib(node.agent->pid()) <= kMostKib; });
+  const std::size_t ended = resident_kib(node.agent->pid());
+  std::printf("resident: %zu KiB published, %zu KiB with 64 claims at once, %zu KiB afterwards\n", begun, held, ended);
+  EXPECT_TRUE(small);
 }
 
 TEST_F(Claims, OneModePerNode) {

@@ -1,8 +1,10 @@
 #include "tools/neuron-agent/daemon_dra.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
 #include <filesystem>
 #include <future>
 #include <memory>
@@ -82,26 +84,37 @@ Result<std::vector<model::Allocation>> list_pods(const std::string& socket) {
   return answer.get_future().get();
 }
 
-// Claims that tell the board what they hold.
+// Claims that tell the board what they hold, and the loop when a burst of calls is over.
 class ToldClaims final : public dra::ClaimPort {
  public:
   ToldClaims(dra::ClaimPort& claims, dra::NodeBoard& board) : claims_(claims), board_(board) {}
 
   std::map<std::string, dra::PrepareAnswer> prepare(const std::vector<dra::ClaimRef>& claims,
                                                     const std::stop_token& stop) override {
-    auto answers = claims_.prepare(claims, stop);
-    board_.held_changed();
-    return answers;
+    return told([&] { return claims_.prepare(claims, stop); });
   }
   std::map<std::string, std::string> unprepare(const std::vector<dra::ClaimRef>& claims) override {
-    auto answers = claims_.unprepare(claims);
+    return told([&] { return claims_.unprepare(claims); });
+  }
+
+  // Somebody has called since it was asked last, and nobody waits for an answer now.
+  [[nodiscard]] bool take_quiet() { return running_ == 0 && called_.exchange(false); }
+
+ private:
+  template <typename Ask>
+  auto told(const Ask& ask) {
+    ++running_;
+    auto answers = ask();
     board_.held_changed();
+    called_ = true;
+    --running_;
     return answers;
   }
 
- private:
   dra::ClaimPort& claims_;
   dra::NodeBoard& board_;
+  std::atomic<int> running_ = 0;
+  std::atomic<bool> called_ = false;
 };
 
 std::string slices_line(const dra::PublishState& state, bool nothing_to_publish) {
@@ -166,7 +179,7 @@ class DraDaemon {
   }
 
  private:
-  [[nodiscard]] ExitCode serve(dra::ClaimPort& claims, Probes& probes, const Fd& signals) {
+  [[nodiscard]] ExitCode serve(ToldClaims& claims, Probes& probes, const Fd& signals) {
     dra::Driver driver({{absolute(options_.kubelet_dir), options_.dra.pool.driver, options_.dra.pod_uid},
                         clock_,
                         events_,
@@ -175,13 +188,21 @@ class DraDaemon {
                         runner(),
                         [this] { publisher_.look_again(); },
                         [this] { monitor_.rescan_now(); },
-                        [this, &probes](const dra::DriverState& state) {
+                        [this, &claims, &probes](const dra::DriverState& state) {
+                          give_memory_back(claims);
                           if (probes.wanted()) {
                             probes.turn(readiness_of(options_, state, publisher_.state(), board_.is_empty()));
                           }
                         }},
                        signals.get());
     return to_exit_code(driver.run());
+  }
+
+  // TLS and JSON of many pods at once, or of all slices, are several times what is in use afterwards.
+  void give_memory_back(ToldClaims& claims) {
+    const std::uint64_t writes = publisher_.state().writes;
+    if (claims.take_quiet() || writes != trimmed_at_write_) ::malloc_trim(0);
+    trimmed_at_write_ = writes;
   }
 
   [[nodiscard]] std::function<void(std::function<void()>)> runner() {
@@ -223,6 +244,7 @@ class DraDaemon {
   dra::ClaimStore claim_store_;
   dra::Claims claims_;
   dra::ClaimSweep sweep_;
+  std::uint64_t trimmed_at_write_ = 0;  // of the loop
 };
 
 }  // namespace
