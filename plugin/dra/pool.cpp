@@ -112,8 +112,7 @@ class Maker {
     set_capacity(device);
   }
   void add_devices() {
-    const std::vector<int>& units = node_.units(Resource::neuron);
-    for (auto index = units.rbegin(); index != units.rend(); ++index) add_device(*index);
+    for (const int index : node_.units(Resource::neuron)) add_device(index);
   }
 
   void add_core(int index, int core) {

@@ -56,8 +56,8 @@ struct Pool {
   // Counter "device-<N>" -> logical cores of the device; one counter set "cores" holds them all. Empty: nothing in the
   // pool overlaps.
   std::map<std::string, std::int64_t> counters;
-  // Of each kind in the order in which the scheduler takes the first that fits: cores from the low end, devices and
-  // groups from the high end, small groups first.
+  // Of each kind in the order in which the scheduler takes the first that fits: cores and devices from the low end,
+  // groups from the high end, small ones first (docs/dra-partitions.md).
   std::vector<PoolDevice> devices;
   friend bool operator==(const Pool&, const Pool&) = default;
 };

@@ -53,6 +53,26 @@ void add_group_ids(Attributes& all, const std::optional<core::DeviceGroupIds>& i
   all["resource.aws.com/devicegroup16_id"] = ids->of16;
 }
 
+// Ours, where AWS has no id: which aligned group of that size, so that claims can match on it without a group being a
+// device (docs/dra-partitions.md).
+void add_own_group_ids(Attributes& all, const grant::NodeUnits& node, int device) {
+  const allocator::NodeTopology& topology = node.topology();
+  const int indices = ring_size(node);
+  for (const int size : {2, 3, 4, 6, 8}) {
+    const bool lacks_id = topology.groups_of_torus ? size == 2 : topology.ring || topology.line;
+    if (lacks_id && 2 * size <= indices) all["group" + std::to_string(size) + "_id"] = std::int64_t{device / size};
+  }
+}
+
+// An interface is in the groups of the devices that it is the nearest of.
+void add_own_group_ids(Attributes& all, const grant::NodeUnits& node, const core::InstanceType& type,
+                       const model::Bdf& efa) {
+  const auto nearest = std::find_if(type.devices.begin(), type.devices.end(),
+                                    [&](const core::DeviceFacts& device) { return device.nearest_efa == efa; });
+  if (nearest == type.devices.end()) return;
+  add_own_group_ids(all, node, static_cast<int>(nearest - type.devices.begin()));
+}
+
 // AWS's, on Trainium with more than one device: row and column of the torus.
 void add_place(Attributes& all, const grant::NodeUnits& node, const model::NeuronDevice& device) {
   const bool trainium =
@@ -69,6 +89,7 @@ void add_facts(Attributes& all, const grant::NodeUnits& node, int index) {
   all["serial"] = std::string();
   const auto* type = core::find_instance_type(node.snapshot().host.instance_type);
   if (type != nullptr) add_group_ids(all, core::device_group_ids(*type, index));
+  add_own_group_ids(all, node, index);
   const model::NeuronDevice* device = node.device(index);
   if (device == nullptr) return;
   all["serial"] = text(device->serial.value_or(""));
@@ -174,7 +195,9 @@ Attributes efa_attributes(const grant::NodeUnits& node, int unit) {
   if (!efa.pcie_root.empty()) all[kPcieRoot] = text(efa.pcie_root);
   all["health"] = std::string(model::to_string(efa.health.state));
   const auto* type = core::find_instance_type(node.snapshot().host.instance_type);
-  if (type != nullptr) add_group_ids(all, core::device_group_ids(*type, efa.bdf));
+  if (type == nullptr) return all;
+  add_group_ids(all, core::device_group_ids(*type, efa.bdf));
+  add_own_group_ids(all, node, *type, efa.bdf);
   return all;
 }
 

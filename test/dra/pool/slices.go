@@ -149,7 +149,7 @@ func attributes(t node.Type, e Entry) attributeMap {
 		}
 	}
 	for _, size := range OwnSizes(t) {
-		if whole := t.Devices / size * size; e.Kind != Group && devices[0] < whole {
+		if e.Kind != Group {
 			number(fmt.Sprintf(OwnID, size), devices[0]/size)
 		}
 	}

@@ -16,12 +16,12 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-TEST(Pool, CoresFromTheLowEndDevicesAndGroupsFromTheHighEnd) {
+TEST(Pool, CoresAndDevicesFromTheLowEndGroupsFromTheHighEnd) {
   const Pool pool = TestNode("trn1.32xlarge").pool();
   const auto devices = names_of(pool, DeviceKind::device), cores = names_of(pool, DeviceKind::core);
   ASSERT_THAT(devices, SizeIs(16));
-  EXPECT_EQ(devices.front(), "neuron-device-15");
-  EXPECT_EQ(devices.back(), "neuron-device-0");
+  EXPECT_EQ(devices.front(), "neuron-device-0");
+  EXPECT_EQ(devices.back(), "neuron-device-15");
   ASSERT_THAT(cores, SizeIs(32));
   EXPECT_EQ(cores[0], "neuron-device-0-core-0");
   EXPECT_EQ(cores[1], "neuron-device-0-core-1");
@@ -129,6 +129,22 @@ TEST(Pool, AnInterfaceHasTheGroupIdsOfItsDevices) {
   EXPECT_EQ(value_of<std::string>(efa, "resource.aws.com/devicegroup4_id"), "178a9e264a26793e");
 }
 
+// For sizes that AWS has no id of: two devices and their interfaces, and runs of rings and lines.
+TEST(Pool, IdsOfOursGoBesideThoseOfAws) {
+  const Pool trn2 = TestNode("trn2.48xlarge").pool();
+  EXPECT_EQ(value_of<std::int64_t>(find(trn2, "neuron-device-7"), "group2_id"), 3);
+  EXPECT_EQ(value_of<std::int64_t>(find(trn2, "neuron-device-7-core-0"), "group2_id"), 3);
+  EXPECT_EQ(value_of<std::int64_t>(find(trn2, "efa-rdmap109s0"), "group2_id"), 3) << "the nearest of device 7";
+  EXPECT_FALSE(find(trn2, "neuron-device-7").attributes.contains("group4_id")) << "AWS has one";
+  EXPECT_FALSE(find(trn2, "neuron-group-4-7").attributes.contains("group2_id")) << "a group is not in one";
+  const Pool ring = TestNode("inf2.48xlarge").pool();
+  EXPECT_EQ(value_of<std::int64_t>(find(ring, "neuron-device-7"), "group2_id"), 3);
+  EXPECT_EQ(value_of<std::int64_t>(find(ring, "neuron-device-7"), "group3_id"), 2);
+  EXPECT_EQ(value_of<std::int64_t>(find(ring, "neuron-device-7"), "group4_id"), 1);
+  EXPECT_EQ(value_of<std::int64_t>(find(ring, "neuron-device-7"), "group6_id"), 1);
+  EXPECT_FALSE(find(ring, "neuron-device-7").attributes.contains("group8_id")) << "12 devices have no two of 8";
+}
+
 TEST(Pool, AGroupHasTheIdsThatItsMembersShare) {
   const Pool pool = TestNode("trn1.32xlarge").pool();
   const PoolDevice& four = find(pool, "neuron-group-4-7");
@@ -138,6 +154,23 @@ TEST(Pool, AGroupHasTheIdsThatItsMembersShare) {
   EXPECT_FALSE(eight.attributes.contains("resource.aws.com/devicegroup4_id"));
   EXPECT_EQ(value_of<std::string>(eight, "resource.aws.com/devicegroup8_id"), "86c451036f622685");
   EXPECT_EQ(value_of<std::int64_t>(eight, "numaNode"), -1) << "spans both";
+}
+
+TEST(Pool, ThePcieRootIsWhatSysfsTold) {
+  constexpr const char* kRoot = "resource.kubernetes.io/pcieRoot";
+  TestNode node("trn1.32xlarge");
+  for (model::NeuronDevice& device : node.snapshot->host.devices) {
+    if (device.index != 9) device.pcie_root = device.index < 4 ? "pci0000:10" : "pci0000:20";
+  }
+  node.snapshot->host.efas[0].pcie_root = "pci0000:10";
+  const Pool pool = node.pool();
+  EXPECT_EQ(value_of<std::string>(find(pool, "neuron-device-3"), kRoot), "pci0000:10");
+  EXPECT_EQ(value_of<std::string>(find(pool, "neuron-device-3-core-1"), kRoot), "pci0000:10");
+  EXPECT_EQ(value_of<std::string>(find(pool, "neuron-group-0-3"), kRoot), "pci0000:10");
+  EXPECT_EQ(value_of<std::string>(find(pool, "efa-rdmap16s25"), kRoot), "pci0000:10");
+  for (const char* name : {"neuron-device-9", "neuron-group-8-11", "neuron-group-0-7", "efa-rdmap16s26"}) {
+    EXPECT_FALSE(find(pool, name).attributes.contains(kRoot)) << name << ": an empty one would equal another";
+  }
 }
 
 TEST(Pool, Pain36EveryDeviceHasEveryAttributeThatAClassMayName) {
