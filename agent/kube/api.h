@@ -48,7 +48,8 @@ class Api {
   // One call, bounded in time and size. Errors, each with the URL and what to do, when no answer came: unavailable,
   // deadline_exceeded, failed_precondition (the server is not trusted, or there is no token), data_corrupt (too long,
   // no HTTP), invalid_argument (no such path can be), internal. After unavailable and deadline_exceeded the server may
-  // have done what was asked. Any thread; blocks up to its deadline, and for as long as the rate limit says.
+  // have done what was asked. Any thread; blocks up to its deadline (twice after a 401), and for
+  // as long as the rate limit says.
   [[nodiscard]] virtual Result<ApiReply> call(const ApiCall& call) = 0;
 
   // A GET whose answer does not end: `on_line` is told each line of it ("{…}" of a watch) on the calling thread, until

@@ -84,8 +84,9 @@ bool ObjectWatch::list(const std::stop_token& stop) {
     return false;
   }
   const auto fifth = times_.relist.count() / 5;
-  list_again_ = clock_.now() + times_.relist +
-                milliseconds(std::uniform_int_distribution<milliseconds::rep>(-fifth, fifth)(chance_));
+  listed_ = clock_.now();
+  list_again_ =
+      listed_ + times_.relist + milliseconds(std::uniform_int_distribution<milliseconds::rep>(-fifth, fifth)(chance_));
   sink_.on_reset();
   for (const ApiObject& object : *objects) sink_.on_upsert(object);
   sink_.on_synced();
@@ -98,7 +99,8 @@ void ObjectWatch::follow(const std::stop_token& stop) {
     const SteadyTime begin = clock_.now();
     next = watch_once(stop);
     if (stop.stop_requested()) return;
-    if (clock_.now() - begin >= kSound) {
+    const bool is_forgotten = next == Next::list_at_once && clock_.now() - listed_ >= kSound;
+    if (is_forgotten || clock_.now() - begin >= kSound) {
       backoff_.reset();
     } else {
       wait_(backoff_.next(), stop);
@@ -106,10 +108,10 @@ void ObjectWatch::follow(const std::stop_token& stop) {
   }
 }
 
-ObjectWatch::Next ObjectWatch::list_anew(Error why) {
+ObjectWatch::Next ObjectWatch::list_anew(Error why, Next how) {
   age_ = Age::newest;
   trouble(std::move(why));
-  return Next::list;
+  return how;
 }
 
 ObjectWatch::Next ObjectWatch::watch_once(const std::stop_token& stop) {
@@ -122,7 +124,7 @@ ObjectWatch::Next ObjectWatch::watch_once(const std::stop_token& stop) {
   Next next = Next::watch;
   auto reply = api_.stream(
       call, [&](std::string_view line) { return take(line, next); }, stop);
-  if (next == Next::list || stop.stop_requested()) return next;
+  if (next != Next::watch || stop.stop_requested()) return next;
   if (!reply) {
     trouble(std::move(reply).error());
     return Next::watch;
@@ -130,6 +132,7 @@ ObjectWatch::Next ObjectWatch::watch_once(const std::stop_token& stop) {
   const int status = reply->status;
   auto body = body_of(*std::move(reply), call);
   if (body) return Next::watch;
+  if (status == 410) return list_anew(std::move(body).error(), Next::list_at_once);
   if (status != 429 && status < 500) return list_anew(std::move(body).error());
   trouble(std::move(body).error());
   return Next::watch;
@@ -143,11 +146,11 @@ bool ObjectWatch::take(std::string_view text, Next& next) {
     return false;
   }
   switch (line->kind) {
-    case WatchLine::Kind::expired:  // as happens when nothing was heard for some minutes
+    case WatchLine::Kind::expired:  // as happens when nothing was heard for some minutes, or the server is a new one
+      next = list_anew(make_error(ErrorCode::not_found, "the server ends it: " + line->words), Next::list_at_once);
+      return false;
     case WatchLine::Kind::error:
-      next =
-          list_anew(make_error(line->kind == WatchLine::Kind::expired ? ErrorCode::not_found : ErrorCode::unavailable,
-                               "the server ends it: " + line->words));
+      next = list_anew(make_error(ErrorCode::unavailable, "the server ends it: " + line->words));
       return false;
     case WatchLine::Kind::upsert:
       sink_.on_upsert(line->object);

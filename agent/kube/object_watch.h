@@ -42,8 +42,8 @@ struct WatchTimes {
 };
 
 // One list-and-watch: a list, then what changes from its resourceVersion on, with bookmarks, for as long as the server
-// knows that version (410: list anew). A server that cannot be reached, forbids, lies or ends its watches at once is
-// asked again after a backoff, for ever. Not synchronised.
+// knows that version (410: list anew, at once where the last list is older than some seconds). A server that cannot be
+// reached, forbids, lies or ends its watches at once is asked again after a backoff, for ever. Not synchronised.
 class ObjectWatch {
  public:
   // `wait`: how it waits between attempts. All references must outlive it.
@@ -56,7 +56,7 @@ class ObjectWatch {
   // How new a list must be: `any` that the server has at hand (the first), at least as new as what is known (the net;
   // both are served from memory), or the newest.
   enum class Age { any, known, newest };
-  enum class Next { watch, list };
+  enum class Next { watch, list, list_at_once };
 
   [[nodiscard]] bool list(const std::stop_token& stop);
   [[nodiscard]] Result<std::vector<ApiObject>> read_list(const std::stop_token& stop);
@@ -64,7 +64,7 @@ class ObjectWatch {
   void follow(const std::stop_token& stop);
   [[nodiscard]] Next watch_once(const std::stop_token& stop);
   [[nodiscard]] bool take(std::string_view line, Next& next);
-  [[nodiscard]] Next list_anew(Error why);
+  [[nodiscard]] Next list_anew(Error why, Next how = Next::list);
   void trouble(Error error) const;
 
   Api& api_;
@@ -77,7 +77,8 @@ class ObjectWatch {
   Backoff backoff_;
   std::minstd_rand chance_{std::random_device{}()};
   Age age_ = Age::any;
-  std::string version_;      // all that happened up to here is known
+  std::string version_;  // all that happened up to here is known
+  SteadyTime listed_{};
   SteadyTime list_again_{};  // the net
 };
 

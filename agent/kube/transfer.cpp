@@ -1,6 +1,7 @@
 #include "agent/kube/transfer.h"
 
 #include <curl/curl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -72,6 +73,11 @@ std::size_t take_header(char* /*data*/, std::size_t /*always 1*/, std::size_t co
   return incoming.is_too_long ? 0 : count;
 }
 
+// As libcurl's own, which child processes would inherit.
+curl_socket_t open_socket(void* /*user*/, curlsocktype /*purpose*/, curl_sockaddr* address) {
+  return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
 bool is_library_ready() {
   static const bool ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
   return ready;
@@ -130,9 +136,9 @@ bool set_limits(CURL* handle, Incoming& incoming) {
   // No signals: this is a library. Quick exit: a resolver that hangs is not waited for after the deadline.
   return set(handle, is_stream ? CURLOPT_CONNECTTIMEOUT_MS : CURLOPT_TIMEOUT_MS, deadline) &&
          set(handle, CURLOPT_NOSIGNAL, 1L) && set(handle, CURLOPT_QUICK_EXIT, 1L) &&
-         set(handle, CURLOPT_TCP_KEEPALIVE, 1L) && set(handle, CURLOPT_WRITEFUNCTION, take_body) &&
-         set(handle, CURLOPT_WRITEDATA, &incoming) && set(handle, CURLOPT_HEADERFUNCTION, take_header) &&
-         set(handle, CURLOPT_HEADERDATA, &incoming);
+         set(handle, CURLOPT_TCP_KEEPALIVE, 1L) && set(handle, CURLOPT_OPENSOCKETFUNCTION, open_socket) &&
+         set(handle, CURLOPT_WRITEFUNCTION, take_body) && set(handle, CURLOPT_WRITEDATA, &incoming) &&
+         set(handle, CURLOPT_HEADERFUNCTION, take_header) && set(handle, CURLOPT_HEADERDATA, &incoming);
 }
 
 ErrorCode code_of(CURLcode result) {
@@ -229,14 +235,16 @@ Outcome Connection::Handles::run(const Incoming& incoming, const std::stop_token
 Result<HttpAnswer> Connection::Handles::exchange(const ClusterAccess& access, const HttpRequest& request,
                                                  const HttpLimits& limits, const OnLine* on_line,
                                                  const std::stop_token& stop) {
-  const std::string url = access.url + request.target;
+  // In messages without the query: what is told of the same failure is the same.
+  const std::string url = access.url + request.target.substr(0, request.target.find('?'));
   Headers headers;
   std::array<char, CURL_ERROR_SIZE> detail{};
   Incoming incoming{easy.get(), &limits, on_line, LineSplitter(limits.max_line)};
   if (easy) curl_easy_reset(easy.get());  // the connection stays
   const bool is_set = easy && set_headers(headers, access, request) &&
                       set(easy.get(), CURLOPT_ERRORBUFFER, detail.data()) && trust_only(easy.get(), access.ca_pem) &&
-                      set_request(easy.get(), url, request, headers.get()) && set_limits(easy.get(), incoming);
+                      set_request(easy.get(), access.url + request.target, request, headers.get()) &&
+                      set_limits(easy.get(), incoming);
   if (!is_set) return fail(ErrorCode::internal, url + ": libcurl cannot be set up");
   const Outcome outcome = perform(incoming, stop);
   const int status = incoming.status();

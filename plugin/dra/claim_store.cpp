@@ -12,8 +12,8 @@ std::optional<Error> conflict(const ClaimsFile::Claims& claims, const std::strin
     const auto both = overlap(hardware, claim->held());
     if (!both) continue;
     return make_error(ErrorCode::failed_precondition,
-                      *both + " is held by the claim " + claim->shown() + " (uid " + other +
-                          "), which is not released yet; this is tried again. If it lasts, delete the pod, so that a "
+                      *both + " is held by the claim " + claim->shown() +
+                          ", which is not released yet; this is tried again. If it lasts, delete the pod, so that a "
                           "new one gets other devices");
   }
   return std::nullopt;

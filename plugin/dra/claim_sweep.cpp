@@ -27,17 +27,17 @@ ClaimSweep::ClaimSweep(std::string driver, std::string pool, Ports ports, ClaimS
 
 bool ClaimSweep::is_listed(const PreparedClaim& claim, const std::vector<model::Allocation>& listed) const {
   return std::any_of(listed.begin(), listed.end(), [&](const model::Allocation& one) {
-    if (one.driver != driver_) return false;
+    if (one.claim.empty() || one.resource_name != driver_) return false;
     if (claim.name.empty()) return has_devices(one, claim);
-    return one.claim_namespace == claim.claim_namespace && one.claim == claim.name;
+    return one.pod_namespace == claim.claim_namespace && one.claim == claim.name;
   });
 }
 
 // A claim that was rebuilt of its CDI file is known by its devices: nobody else is listed with them.
 void ClaimSweep::learn_name(const PreparedClaim& claim, const std::vector<model::Allocation>& listed) {
   for (const model::Allocation& one : listed) {
-    if (one.driver != driver_ || one.claim.empty() || !has_devices(one, claim)) continue;
-    (void)store_.set_name(claim.uid, one.claim_namespace, one.claim);  // else the next sweep does
+    if (one.claim.empty() || one.resource_name != driver_ || !has_devices(one, claim)) continue;
+    (void)store_.set_name(claim.uid, one.pod_namespace, one.claim);  // else the next sweep does
     return;
   }
 }
@@ -80,7 +80,7 @@ Result<std::vector<std::string>> ClaimSweep::sweep() {
     }
     if (!is_gone(*claim) || has_memory(*node, *claim)) continue;
     TRY_ASSIGN(const bool is_released, store_.release_if(claim));
-    if (is_released) forgotten.push_back(claim->shown() + " uid=" + uid);
+    if (is_released) forgotten.push_back(claim->shown());
   }
   return forgotten;
 }

@@ -107,7 +107,7 @@ Hardware PreparedClaim::held() const {
 }
 
 std::string PreparedClaim::shown() const {
-  return name.empty() ? "with uid " + uid + " (rebuilt)" : claim_namespace + "/" + name;
+  return name.empty() ? "with uid " + uid : claim_namespace + "/" + name + " (uid " + uid + ")";
 }
 
 std::string to_text(const PreparedClaim& claim) {

@@ -30,7 +30,7 @@ struct PreparedClaim {
 
   // What nobody else may have: nothing of admin access, and nothing at all before it is completed.
   [[nodiscard]] Hardware held() const;
-  // "default/name", or "with uid … (rebuilt)".
+  // "default/name (uid …)", or "with uid …".
   [[nodiscard]] std::string shown() const;
 };
 

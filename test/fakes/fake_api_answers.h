@@ -121,7 +121,12 @@ inline kube::ApiReply FakeApi::serve(const kube::ApiCall& call) {
   if (call.method == Method::get && path.name.empty()) return list(path, query);
   if (call.method == Method::get) {
     const auto found = objects_.find(path.key());
-    return found == objects_.end() ? not_found(path) : answer(200, shown(path, found->second));
+    if (found == objects_.end()) return not_found(path);
+    if (call.accept.find("as=PartialObjectMetadata") == std::string::npos)
+      return answer(200, shown(path, found->second));
+    return answer(
+        200,
+        {{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/v1"}, {"metadata", found->second["metadata"]}});
   }
   Json body = call.body.empty() ? Json::object() : Json::parse(call.body, nullptr, false);
   if (!body.is_object()) return status(400, "BadRequest", "the object provided is unrecognized: no JSON object");
@@ -235,7 +240,7 @@ inline kube::ApiReply FakeApi::create(const ApiPath& collection, Json object) {
         "the API version or kind in the data does not match the expected " + path.api_version() + " " + path.kind());
   }
   if (!metadata.value("resourceVersion", "").empty()) {
-    return status(400, "BadRequest", "resourceVersion should not be set on objects to be created");
+    return status(500, "", "resourceVersion should not be set on objects to be created");
   }
   if (metadata.value("name", "").empty()) {
     if (metadata.value("generateName", "").empty()) {
@@ -268,13 +273,13 @@ inline kube::ApiReply FakeApi::try_create(const ApiPath& path, Json object) {
 }
 
 inline kube::ApiReply FakeApi::update(const ApiPath& path, Json object) {
-  const auto found = objects_.find(path.key());
-  if (found == objects_.end()) return not_found(path);
   Json& metadata = object["metadata"];
-  const Json& old = found->second["metadata"];
   if (metadata.value("name", "") != path.name) {
     return status(400, "BadRequest", "the name of the object does not match the name on the URL");
   }
+  const auto found = objects_.find(path.key());
+  if (found == objects_.end()) return not_found(path);
+  const Json& old = found->second["metadata"];
   const std::string of_version = metadata.value("resourceVersion", "");
   const std::string of_uid = metadata.value("uid", "");
   if ((!of_version.empty() && of_version != old["resourceVersion"]) || (!of_uid.empty() && of_uid != old["uid"])) {
@@ -339,7 +344,7 @@ inline kube::ApiReply FakeApi::remove(const ApiPath& path, const Json& options) 
     return answer(200, shown(path, objects_.at(path.key())));
   }
   store(path, nullptr);
-  return answer(200, {{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", Json::object()}, {"status", "Success"}});
+  return answer(200, shown(path, before));
 }
 
 inline kube::ApiReply FakeApi::remove_all(const ApiPath& path, const Query& query) {

@@ -54,7 +54,7 @@ Result<model::SnapshotPtr> scan_once(const Options& options) {
 
 ExitCode end_reading(monitor::Monitor& monitor, Workers& workers, ExitCode code) {
   constexpr std::chrono::milliseconds kStopTimeout{500};
-  if (!monitor.stop(kStopTimeout) || !workers.stop(kPatience)) {
+  if (!monitor.stop(kStopTimeout) || !workers.stop(kStopTimeout)) {
     spdlog::warn("a read hangs inside the driver; leaving it behind");
     spdlog::shutdown();
     ::_exit(static_cast<int>(code));

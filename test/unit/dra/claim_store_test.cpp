@@ -80,7 +80,7 @@ TEST_F(ClaimStoreTest, WithoutItsFileWhatIsPreparedIsHeldAllTheSame) {
     EXPECT_THAT(agent_->store.held_devices(),
                 ElementsAre("efa-" + node_->efa(0).name, "neuron-device-2", "neuron-device-3-core-1"));
     put_claim("c", {{"chips", "neuron-device-2"}});
-    EXPECT_THAT(prepare("c").error, HasSubstr("neuron2 is held by the claim with uid uid-a (rebuilt)"));
+    EXPECT_THAT(prepare("c").error, HasSubstr("neuron2 is held by the claim with uid uid-a"));
     put_claim("d", {{"chips", "neuron-device-3"}});
     EXPECT_THAT(prepare("d").error, HasSubstr("neuron3 is held by the claim with uid uid-b"));
     put_claim("e", {{"nics", "efa-" + node_->efa(0).name}});

@@ -23,8 +23,8 @@ class ClaimSweepTest : public ClaimsTest {
   void list(const std::string& claim, const std::vector<std::string>& devices, const std::string& driver = kDriver) {
     model::Allocation allocation;
     allocation.ids = devices;
-    allocation.driver = driver;
-    allocation.claim_namespace = "default";
+    allocation.resource_name = driver;
+    allocation.pod_namespace = "default";
     allocation.claim = claim;
     listed_.push_back(allocation);
   }
@@ -34,7 +34,7 @@ class ClaimSweepTest : public ClaimsTest {
 TEST_F(ClaimSweepTest, AClaimThatIsGoneEverywhereIsForgotten) {
   EXPECT_THAT(sweep(), IsEmpty());  // it is there
   api_.drop(claim_path("a"));
-  EXPECT_THAT(sweep(), ElementsAre("default/a uid=uid-a"));
+  EXPECT_THAT(sweep(), ElementsAre("default/a (uid uid-a)"));
   EXPECT_EQ(prepared(), 0U);
   EXPECT_THAT(names_in(cdi()), IsEmpty());
   put_claim("b", {{"chips", "neuron-device-2"}});
@@ -44,12 +44,12 @@ TEST_F(ClaimSweepTest, AClaimThatIsGoneEverywhereIsForgotten) {
 TEST_F(ClaimSweepTest, AClaimUnderTheSameNameIsAnotherOne) {
   api_.drop(claim_path("a"));
   api_.put(claim_path("a"), claim_json("a", "uid-2", {{"chips", "neuron-device-9"}}));
-  EXPECT_THAT(sweep(), ElementsAre("default/a uid=uid-a"));
+  EXPECT_THAT(sweep(), ElementsAre("default/a (uid uid-a)"));
 }
 
 TEST_F(ClaimSweepTest, AClaimThatIsNotAllocatedHereAnyMoreIsForgotten) {
   put_claim("a", {{"chips", "neuron-device-2", kDriver, "another-node"}});
-  EXPECT_THAT(sweep(), ElementsAre("default/a uid=uid-a"));
+  EXPECT_THAT(sweep(), ElementsAre("default/a (uid uid-a)"));
 }
 
 TEST_F(ClaimSweepTest, WhatTheKubeletListsOrWhatHasMemoryStays) {
@@ -63,7 +63,7 @@ TEST_F(ClaimSweepTest, WhatTheKubeletListsOrWhatHasMemoryStays) {
   leftovers_.set(3, 1, 4096);
   EXPECT_THAT(sweep(), IsEmpty());
   leftovers_.set(3, 1, 0);
-  EXPECT_THAT(sweep(), ElementsAre("default/a uid=uid-a"));
+  EXPECT_THAT(sweep(), ElementsAre("default/a (uid uid-a)"));
 }
 
 TEST_F(ClaimSweepTest, NothingIsForgottenWhileTheServerDoesNotAnswer) {
@@ -83,12 +83,12 @@ TEST_F(ClaimSweepTest, AClaimWithoutANameLearnsItOrIsForgottenAtTheSecondSweep) 
   restart();
   list("a", {"neuron-device-2", "neuron-device-3"});
   EXPECT_THAT(sweep(), IsEmpty());
-  EXPECT_EQ(agent_->store.view()->claims.at("uid-a")->shown(), "default/a");
+  EXPECT_EQ(agent_->store.view()->claims.at("uid-a")->shown(), "default/a (uid uid-a)");
   listed_.clear();
   std::filesystem::remove(directory() + "/claims.json");
   restart();
   EXPECT_THAT(sweep(), IsEmpty());
-  EXPECT_THAT(sweep(), ElementsAre("with uid uid-a (rebuilt) uid=uid-a"));
+  EXPECT_THAT(sweep(), ElementsAre("with uid uid-a"));
 }
 
 TEST_F(ClaimSweepTest, WithoutAScanNothingIsForgotten) {

@@ -156,6 +156,23 @@ TEST(Pool, AGroupHasTheIdsThatItsMembersShare) {
   EXPECT_EQ(value_of<std::int64_t>(eight, "numaNode"), -1) << "spans both";
 }
 
+TEST(Pool, ThePcieRootIsWhatSysfsTold) {
+  constexpr const char* kRoot = "resource.kubernetes.io/pcieRoot";
+  TestNode node("trn1.32xlarge");
+  for (model::NeuronDevice& device : node.snapshot->host.devices) {
+    if (device.index != 9) device.pcie_root = device.index < 4 ? "pci0000:10" : "pci0000:20";
+  }
+  node.snapshot->host.efas[0].pcie_root = "pci0000:10";
+  const Pool pool = node.pool();
+  EXPECT_EQ(value_of<std::string>(find(pool, "neuron-device-3"), kRoot), "pci0000:10");
+  EXPECT_EQ(value_of<std::string>(find(pool, "neuron-device-3-core-1"), kRoot), "pci0000:10");
+  EXPECT_EQ(value_of<std::string>(find(pool, "neuron-group-0-3"), kRoot), "pci0000:10");
+  EXPECT_EQ(value_of<std::string>(find(pool, "efa-rdmap16s25"), kRoot), "pci0000:10");
+  for (const char* name : {"neuron-device-9", "neuron-group-8-11", "neuron-group-0-7", "efa-rdmap16s26"}) {
+    EXPECT_FALSE(find(pool, name).attributes.contains(kRoot)) << name << ": an empty one would equal another";
+  }
+}
+
 TEST(Pool, Pain36EveryDeviceHasEveryAttributeThatAClassMayName) {
   const std::vector<std::string> common = {
       "resourceType", "instanceType", "neuronDriverVersion", "draDriverVersion", "family", "lnc", "deviceId", "size",

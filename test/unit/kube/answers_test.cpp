@@ -9,7 +9,6 @@ namespace neuron::kube {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 TEST(JsonText, MembersOfAnyType) {
@@ -64,6 +63,7 @@ TEST(ServerVersionTest, ServedVersions) {
 
 TEST(ServerVersionTest, Asked) {
   fakes::FakeApi api;
+  api.set_served({"v1", "v1beta2", "v1beta1"});
   EXPECT_EQ(server_version(api)->text(), "1.36.3");
   EXPECT_THAT(*served_versions(api, "resource.k8s.io"), ElementsAre("v1", "v1beta2", "v1beta1"));
   api.set_served({});

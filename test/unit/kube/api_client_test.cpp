@@ -1,6 +1,8 @@
 #include "agent/kube/api_client.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/socket.h>
 
 #include <filesystem>
 #include <fstream>
@@ -126,6 +128,20 @@ TEST_F(ApiClientTest, ConnectionsAreKept) {
   EXPECT_EQ(connection(), 3);
   EXPECT_EQ(echo({.method = Method::create, .path = "/try/echo"})["connection"], 4);  // so that it is not sent twice
   EXPECT_EQ(connection(), 4);
+}
+
+TEST_F(ApiClientTest, ChildProcessesDoNotGetItsConnections) {
+  EXPECT_EQ(connection(), 1);
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename());
+    sockaddr_storage peer{};
+    socklen_t length = sizeof(peer);
+    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &length) != 0 || peer.ss_family == AF_UNIX) continue;
+    EXPECT_NE(::fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
+    ++count;
+  }
+  EXPECT_EQ(count, 1);
 }
 
 TEST_F(ApiClientTest, StatusesAreAnswers) {

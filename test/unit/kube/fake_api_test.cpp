@@ -147,6 +147,7 @@ TEST_F(FakeApiTest, StatusIsApart) {
   EXPECT_EQ(body({.method = Method::replace, .path = path + "/status", .body = claim.dump()})["spec"]["x"], 1);
   EXPECT_EQ(api_.at(path)["status"], Json({{"devices", 1}}));
   EXPECT_EQ(status({.method = Method::merge_patch, .path = path, .body = R"({"spec":{"x":3}})"}), 200);
+  api_.set_served({"v1", "v1beta1"});
   EXPECT_EQ(api_.at("/apis/resource.k8s.io/v1beta1/namespaces/ns/resourceclaims/c")["spec"]["x"], 3);
   api_.set_served({"v1"});
   EXPECT_EQ(status({.path = "/apis/resource.k8s.io/v1beta1/namespaces/ns/resourceclaims/c"}), 404);
