@@ -52,7 +52,7 @@ TEST(ClaimConfig, ARequestCoversItsAlternatives) {
   EXPECT_EQ(lnc({"other"}, "r"), std::nullopt);
 }
 
-// Pain 37: a configuration that nobody understands says field and accepted values.
+// A configuration that nobody understands says field and accepted values.
 TEST(ClaimConfig, ErrorsSayTheFieldAndWhatItTakes) {
   json misspelt = neuron_config(2);
   misspelt["logicalNeuronCoreCount"] = 2;

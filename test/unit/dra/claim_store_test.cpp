@@ -29,7 +29,7 @@ class ClaimStoreTest : public ClaimsTest {
   std::string a_;  // its CDI file
 };
 
-// Pains 1 and 2: files of prepared claims are there after a start, whatever happened to the directory.
+// Files of prepared claims are there after a start, whatever happened to the directory.
 TEST_F(ClaimStoreTest, FilesThatAreGoneAreWrittenAgain) {
   std::filesystem::remove_all(cdi());
   restart();
@@ -52,7 +52,7 @@ TEST_F(ClaimStoreTest, FilesOfNoClaimAreRemovedAndThoseOfOthersStay) {
                           "k8s.neuron.aws.com-claim_uid-a.json", "k8s.neuron.aws.com-claim_uid-b.json"));
 }
 
-// NV#951, NV#1066: after a boot no claim is in use, and releasing the old ones is no error.
+// After a boot no claim is in use, and releasing the old ones is no error.
 TEST_F(ClaimStoreTest, ABootEndsEverything) {
   restart("boot-2");
   EXPECT_EQ(repair(), "");
@@ -65,7 +65,7 @@ TEST_F(ClaimStoreTest, ABootEndsEverything) {
   EXPECT_EQ(prepare("a").error, "");  // its pod is started again
 }
 
-// Pain 6: a file that is damaged or gone is made of the CDI files; what runs is still held, and can be released.
+// A file that is damaged or gone is made of the CDI files; what runs is still held, and can be released.
 TEST_F(ClaimStoreTest, WithoutItsFileWhatIsPreparedIsHeldAllTheSame) {
   for (const bool is_removed : {false, true}) {
     if (is_removed) {
@@ -110,7 +110,7 @@ TEST_F(ClaimStoreTest, BeforeTheFirstScanACoreOfACdiFileIsItsWholeDevice) {
   EXPECT_THAT(prepare("c").error, HasSubstr("neuron3 is held by the claim with uid uid-b"));
 }
 
-// ROCM#78: what cannot be understood does not stop the rest.
+// What cannot be understood does not stop the rest.
 TEST_F(ClaimStoreTest, ForeignFilesAreNoClaims) {
   std::filesystem::remove(checkpoint());
   write_text(cdi_file("odd"), "[1]");

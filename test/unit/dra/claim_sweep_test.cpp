@@ -30,7 +30,7 @@ class ClaimSweepTest : public ClaimsTest {
   }
 };
 
-// Pain 4: an entry that nobody releases goes by itself.
+// An entry that nobody releases goes by itself.
 TEST_F(ClaimSweepTest, AClaimThatIsGoneEverywhereIsForgotten) {
   EXPECT_THAT(sweep(), IsEmpty());  // it is there
   api_.drop(claim_path("a"));

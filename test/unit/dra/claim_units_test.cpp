@@ -49,7 +49,7 @@ TEST(ClaimUnits, WhatIsNotThereIsRefusedByName) {
   EXPECT_TRUE(hardware_of(grant::NodeUnits(hole), "neuron-group-0-3"));
 }
 
-// Pain 38: the device is named, with its reason.
+// The device is named, with its reason.
 TEST(ClaimUnits, AnIllDeviceIsRefusedUnlessTheClaimToleratesItsTaint) {
   const UnhealthyTaint taint{"neuron.aws.com/unhealthy", "NoSchedule"};
   auto snapshot = snapshot_of("trn1.32xlarge");

@@ -38,7 +38,7 @@ TEST_F(ClaimUseTest, AloneARequestHasItsOwnValue) {
   EXPECT_EQ(environments()->at("s"), cores("0-1"));
 }
 
-// Pain 25: what a container uses together is one value, on every one of the requests.
+// What a container uses together is one value, on every one of the requests.
 TEST_F(ClaimUseTest, RequestsThatOneContainerUsesCarryTheUnion) {
   use_.claims["a"] = {{share("r", "neuron-device-1"), share("s", "neuron-device-2-core-1")}, {}};
   container("one", {{"a", {}}});

@@ -77,7 +77,7 @@ TEST_F(ClaimsFileTest, ChangesAreInTheFileAtOnce) {
   EXPECT_TRUE(json::accept(read_text(path())));
 }
 
-// Pain 5: another version of the agent may add fields, to the file, a claim and anything within; up and down again.
+// Another version of the agent may add fields, to the file, a claim and anything within; up and down again.
 TEST_F(ClaimsFileTest, WhatAnotherVersionWroteStays) {
   ClaimsFile file = open();
   ASSERT_TRUE(file.read());
@@ -114,7 +114,7 @@ TEST_F(ClaimsFileTest, WhatAnotherVersionWroteStays) {
   EXPECT_EQ(json::parse(read_text(path()))["claims"].size(), 2U);
 }
 
-// Pain 6: neither a crash loop nor forgetting who runs.
+// Neither a crash loop nor forgetting who runs.
 TEST_F(ClaimsFileTest, ADamagedFileIsSetAsideAndMadeAnewOfTheCdiFiles) {
   for (const std::string& damage :
        {std::string(), std::string("{"), std::string("{\"checksum\":\"0123456789abcdef\",}"), std::string(100, '\0')}) {
@@ -188,7 +188,7 @@ TEST_F(ClaimsFileTest, AfterABootNothingIsPrepared) {
   EXPECT_EQ(known.claims().size(), 2U);
 }
 
-// NV#1162: a Prepare that outlived its call must not bring back what was released meanwhile.
+// A Prepare that outlives its call must not bring back what was released meanwhile (docs/reference/dra.md#prepare).
 TEST_F(ClaimsFileTest, ReleasesAreRemembered) {
   ClaimsFile file = open();
   ASSERT_TRUE(file.read());
