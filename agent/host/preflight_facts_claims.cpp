@@ -76,6 +76,7 @@ class Gates {
   void read(const FsRoot& root, const std::string& path, const std::string& shown) {
     const auto text = root.read_file(path, kMaxConfigBytes);
     if (!text) return;
+    any_ = true;
     for (std::size_t i = 0; i < kGates.size(); ++i) {
       if (const auto on = gate_in(*text, kGates[i])) off_[i] = *on ? "" : shown;
     }
@@ -88,6 +89,7 @@ class Gates {
       read(root, folder + "/" + name, folder + "/" + printable(name, kMaxShownName));
     }
   }
+  [[nodiscard]] bool any() const { return any_; }
   [[nodiscard]] std::vector<preflight::Evidence> off() const {
     std::vector<preflight::Evidence> all;
     for (std::size_t i = 0; i < kGates.size(); ++i) {
@@ -97,6 +99,7 @@ class Gates {
   }
 
  private:
+  bool any_ = false;
   std::array<std::string, kGates.size()> off_;  // the file that turns it off; "" = none does
 };
 
@@ -170,6 +173,7 @@ ClaimFacts look_at_claims(const FsRoot& root, const std::string& kubelet_directo
     gates.read(root, name, name);
   }
   gates.read_folder(root, "etc/kubernetes/kubelet/config.json.d");
+  facts.config_read = gates.any();
   facts.gates_off = gates.off();
   if (const auto packages = root.read_file("var/lib/dpkg/status", kMaxPackageBytes)) {
     facts.kubelet_version = kubelet_version_in(*packages);

@@ -73,6 +73,9 @@ void check_cdi_of_runtime(const CdiFacts& cdi, Report& report) {
 }
 
 void check_gates(const ClaimFacts& claims, Report& report) {
+  if (!claims.config_read) {
+    report.not_checked.push_back({"the kubelet's configuration", "not readable from here, so its gates are not known"});
+  }
   for (const Evidence& gate : claims.gates_off) {
     const std::vector<Evidence> evidence = {{gate.path, gate.value + ": false"}};
     if (gate.value == "DynamicResourceAllocation") {

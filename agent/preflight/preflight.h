@@ -108,6 +108,7 @@ struct ClaimFacts {
   bool cdi_read_only = false;                  // its file system is, for this process
   std::vector<Socket> driver_sockets;          // of our driver, in both directories; by path
   std::vector<std::string> device_plugins;     // paths: of neuron-agent or AWS's plugins, somebody listens; sorted
+  bool config_read = false;                    // some configuration of the kubelet
   std::vector<Evidence> gates_off;             // where the kubelet's configuration turns a gate off; value = the gate
   std::string kubelet_version;                 // "1.34.1-1.1", of the package; "" unknown
   Presence claims_file = Presence::unknown;    // plugins/<driver>/claims.json

@@ -85,6 +85,7 @@ func TestClaimsWithoutHardware(t *testing.T) {
 	awaitPool(t, n)
 	c.Apply(t, cluster.Manifest(exampleClaims[0]))
 	c.Kubectl(t, "wait", "--for=condition=complete", "--timeout=120s", "job/neuron-claim-sample")
+	t.Log(c.Kubectl(t, "get", "events"))
 	got := c.Kubectl(t, "logs", "job/neuron-claim-sample")
 	if !strings.Contains(got, "NEURON_RT_VISIBLE_CORES=0-7\n") || strings.Count(got, "/dev/neuron") != 4 {
 		t.Errorf("the sample prints\n%s", got)

@@ -93,7 +93,8 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
   monitor::SnapshotStore store;
   const plugin::CheckpointFile checkpoint(options.device_plugins_dir());
   const auto version = [&checkpoint] { return checkpoint.version(); };
-  plugin::Allocations allocations(response_options(options), version, clock, options.offer_policy());
+  plugin::Allocations allocations(response_options(options), version, clock, options.offer_policy(),
+                                  options.dra.pool.driver);
   plugin::AdmissionGate admissions(clock, version, [&queue = **events] { queue.post(plugin::AdmissionsChanged{}); });
   Workers workers;
   monitor::Monitor monitor(

@@ -57,10 +57,18 @@ type cluster struct {
 }
 
 func newCluster(t node.Type, count int, p pool.Partitions, order pool.Order) *cluster {
+	return newMixed(t, count, count, p, order)
+}
+
+// newMixed has partitions on the first `some` nodes alone.
+func newMixed(t node.Type, count, some int, p pool.Partitions, order pool.Order) *cluster {
 	c := &cluster{}
 	var slices []*resourceapi.ResourceSlice
 	for i := range count {
 		c.names = append(c.names, fmt.Sprintf("n%04d", i))
+		if i == some {
+			p = pool.Partitions{}
+		}
 		slices = append(slices, pool.Slices(c.names[i], t, p, order, pool.Split)...)
 	}
 	c.Scheduler = claims.NewScheduler(slices)
@@ -117,14 +125,31 @@ func spent(call func()) time.Duration {
 	}
 }
 
-func printCosts(most int) {
+// The type with the most cores.
+func costNode() node.Type {
 	t, _ := node.Find("trn2.48xlarge")
+	return t
+}
+
+func printCosts(most int) {
+	t := costNode()
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for count := 1; count <= most; count *= 10 {
 		for _, left := range []int{16, 4} {
 			printCost(w, t, count, left)
 		}
 	}
+}
+
+// Partitions on a part of the nodes: the price is nodes times nodes that have counters.
+func printMixed(w *tabwriter.Writer, t node.Type, count int) {
+	fmt.Fprintf(w, "\n1 device, %d × %s, of which offer all\t", count, t.Name)
+	for _, some := range []int{0, count / 20, count / 10, count / 4, count / 2, count} {
+		c, claim := newMixed(t, count, some, all, pool.Default()), claims.Claim(questions()[0].parts...)
+		fmt.Fprintf(w, "%d: %s\t", some, milliseconds(spent(func() { c.pass(claim) })))
+	}
+	fmt.Fprintln(w)
+	w.Flush()
 }
 
 // Each line begins with its own floor: one device on nodes that offer nothing else.
@@ -157,7 +182,7 @@ func printCost(w *tabwriter.Writer, t node.Type, count, left int) {
 
 // The order of the kinds, which changes only how many expressions are evaluated before the first that fits.
 func printKinds() {
-	t, _ := node.Find("trn2.48xlarge")
+	t := costNode()
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\n1 × %s, all, 16 devices free\t", t.Name)
 	for _, q := range questions() {

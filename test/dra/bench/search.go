@@ -17,7 +17,7 @@ import (
 const patience = 10 * time.Second
 
 func printSearch() {
-	t, _ := node.Find("trn2.48xlarge")
+	t := costNode()
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\n%s, one too few\tfree\tsteps\ttime\tper step\t10 s with\t\n", t.Name)
 	for _, s := range []struct {

@@ -42,6 +42,7 @@ struct CheckClaims : testing::Test {
         .file("var/run/cdi/k8s.neuron.aws.com-claim_1-a.json", "{}")
         .write();
     std::filesystem::create_directories(node.kubelet + "/plugins_registry");
+    node.touch("config.yaml", "kind: KubeletConfiguration\n");
     node.touch("plugins/neuron.aws.com/claims.json", R"({"checksum":"0","claims":[{"uid":"1-a"}]})");
   }
 };

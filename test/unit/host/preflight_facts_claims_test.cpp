@@ -25,6 +25,7 @@ TEST(ClaimFacts, AnEmptyNodeHasNothing) {
   EXPECT_EQ(facts.cdi_directory, Presence::absent);
   EXPECT_EQ(facts.registry, Presence::unknown) << "there is no kubelet's directory";
   EXPECT_THAT(facts.gates_off, IsEmpty());
+  EXPECT_FALSE(facts.config_read);
   EXPECT_EQ(facts.kubelet_version, "");
   tree.folder("kubelet");
   EXPECT_EQ(look_at_claims(tree.root(), tree.at("kubelet"), kDriver).registry, Presence::absent);
@@ -91,6 +92,7 @@ TEST(ClaimFacts, TheLastFileThatNamesAGateCounts) {
   tree.write("kubelet/config.yaml",
              "featureGates:\n  DynamicResourceAllocation: false\n  DRAExtendedResource: false\n");
   auto facts = look_at_claims(tree.root(), tree.at("kubelet"), kDriver);
+  EXPECT_TRUE(facts.config_read);
   EXPECT_THAT(facts.gates_off, ElementsAre(Evidence{tree.at("kubelet/config.yaml"), "DynamicResourceAllocation"},
                                            Evidence{tree.at("kubelet/config.yaml"), "DRAExtendedResource"}));
   tree.write("etc/kubernetes/kubelet/config.json", R"({"featureGates":{"DRAExtendedResource":true}})");

@@ -60,6 +60,12 @@ TEST(PreflightClaims, VersionsOfTheKubelet) {
   }
 }
 
+TEST(PreflightClaims, AConfigurationThatNobodyCanReadIsSaid) {
+  CheckedHost host = with_claims();
+  host.facts.claims.config_read = false;
+  EXPECT_THAT(codes_of(check(host)), ElementsAre("not_checked"));
+}
+
 TEST(PreflightClaims, BothModesNameEveryListener) {
   CheckedHost host = with_claims();
   host.facts.claims.device_plugins = {"/k/device-plugins/neuron-devplugin.sock"};

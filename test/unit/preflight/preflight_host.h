@@ -45,7 +45,7 @@ inline CheckedHost sound_host(const std::string& type) {
 // A sound host on which the driver of claims runs, of Kubernetes 1.36.
 inline void add_claims(CheckedHost& host) {
   preflight::ClaimFacts& claims = host.facts.claims;
-  claims.asked = claims.found = true;
+  claims.asked = claims.found = claims.config_read = true;
   claims.driver = "neuron.aws.com";
   claims.kubelet = "/var/lib/kubelet";
   claims.registry = claims.cdi_directory = claims.claims_file = preflight::Presence::present;

@@ -31,7 +31,10 @@ spec:
       {{- end }}
       labels:
         {{- /* last, so that podLabels cannot break the selector */}}
-        {{- toYaml (merge (dict "app.kubernetes.io/name" .name "app.kubernetes.io/instance" $.Release.Name "app.kubernetes.io/component" (include "neuron-agent.component" .) "neuron-agent/mode" .mode) $values.podLabels) | nindent 8 }}
+        {{- $own := dict "app.kubernetes.io/name" .name "app.kubernetes.io/instance" $.Release.Name "app.kubernetes.io/component" (include "neuron-agent.component" .) }}
+        {{- /* what the driver keeps away from */}}
+        {{- if eq .mode "device-plugin" }}{{ $_ := set $own "name" "neuron-agent-device-plugin" }}{{ end }}
+        {{- toYaml (merge $own $values.podLabels) | nindent 8 }}
     spec:
       {{- include "neuron-agent.pod" . | nindent 6 }}
 {{- end -}}

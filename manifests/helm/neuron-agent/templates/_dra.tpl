@@ -76,20 +76,13 @@ nodeAffinity:
           {{- end }}
 podAntiAffinity:
   requiredDuringSchedulingIgnoredDuringExecution:
-    # Beside AWS's device plugin, our own while it still ends, and AWS's driver: two that serve the same devices never overlap.
+    # Beside AWS's device plugin, and our own while it still ends: two that serve the same devices never overlap. One term for both:
+    # with two, a pod that waits is looked at again only when a pod ends that matches both of them.
     - topologyKey: kubernetes.io/hostname
       namespaceSelector: {}
       labelSelector:
-        matchLabels:
-          name: neuron-device-plugin-ds
-    - topologyKey: kubernetes.io/hostname
-      namespaceSelector: {}
-      labelSelector:
-        matchLabels:
-          neuron-agent/mode: device-plugin
-    - topologyKey: kubernetes.io/hostname
-      namespaces: [neuron-dra-driver]
-      labelSelector: {}
+        matchExpressions:
+          - {key: name, operator: In, values: [neuron-device-plugin-ds, neuron-agent-device-plugin]}
 {{- end -}}
 
 {{/* One DeviceClass; takes (dict "root" . "name" NAME "is" EXPRESSION-OF-THE-TYPE "extended" NAME-OR-""). */}}
