@@ -86,6 +86,17 @@ Result<std::vector<model::Allocation>> list_pods(const std::string& socket) {
 
 // Claims that tell the board what they hold, and the loop when a burst of calls is over.
 class ToldClaims final : public dra::ClaimPort {
+ private:
+  template <typename Ask>
+  auto told(const Ask& ask) {
+    ++running_;
+    auto answers = ask();
+    board_.held_changed();
+    called_ = true;
+    --running_;
+    return answers;
+  }
+
  public:
   ToldClaims(dra::ClaimPort& claims, dra::NodeBoard& board) : claims_(claims), board_(board) {}
 
@@ -101,16 +112,6 @@ class ToldClaims final : public dra::ClaimPort {
   [[nodiscard]] bool take_quiet() { return running_ == 0 && called_.exchange(false); }
 
  private:
-  template <typename Ask>
-  auto told(const Ask& ask) {
-    ++running_;
-    auto answers = ask();
-    board_.held_changed();
-    called_ = true;
-    --running_;
-    return answers;
-  }
-
   dra::ClaimPort& claims_;
   dra::NodeBoard& board_;
   std::atomic<int> running_ = 0;
