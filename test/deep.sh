@@ -7,14 +7,14 @@
 #               and each mutation of the gate and the ledger, some minutes more)
 #   --seconds   for each fuzz target (60)
 #   --seed      draws the same again, as far as a suite's times allow; without it each suite draws its own and prints it
-#   --only      one suite: sanitize, tsan, tidy, plain, fuzz, model, admissions, attack, cluster, chaos, image
-# DIRECTORY has the programs of the last six (else build/release/bin, which must be built; the attacks are taken from beside
+#   --only      one suite: sanitize, tsan, tidy, plain, fuzz, model, dra, admissions, attack, cluster, chaos, image
+# DIRECTORY has the programs of the last seven (else build/release/bin, which must be built; the attacks are taken from beside
 # it). They need what the suites need: see test/admissions/run.sh and test/cluster/run.sh. The first five build what they run
 # in build/dev, build/tsan, build/tidy, build/plain and build/fuzz or build/fuzz-gcc; CONTRIBUTING.md says what each finds and how long it takes.
 # The last line is "N passed, N failed, N skipped".
 set -u
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
-suites="sanitize tsan tidy plain fuzz model admissions attack cluster chaos image"
+suites="sanitize tsan tidy plain fuzz model dra admissions attack cluster chaos image"
 minutes="" seconds=60 seed="" only="" bin=$root/build/release/bin
 while [ $# -gt 0 ]; do
   case $1 in
@@ -149,6 +149,11 @@ fuzz_suite() {
   echo "$p passed, $f failed, 0 skipped"
   [ "$f" -eq 0 ]
 }
+# Claims at random at twelve times the length of test/run.sh, and the agent's slices of every instance type.
+dra_suite() {
+  DRA_ALL=1 "$root/test/dra/run.sh" --steps 3000 ${seed:+--seed "$seed"} "$bin"
+}
+
 admissions_suite() {
   "$root/test/admissions/run.sh" ${seed:+--seed "$seed"} ${minutes:+--minutes "$minutes"} \
     --admissions 100000 --restarts 1000 "$bin"

@@ -32,7 +32,7 @@ class BackgroundReader {
     if (!ready.valid()) return fail(error_from_errno(errno, "eventfd"));
     return std::unique_ptr<BackgroundReader>(new BackgroundReader(std::move(read), std::move(ready)));
   }
-  ~BackgroundReader() { static_cast<void>(workers_.stop(kPatience)); }
+  ~BackgroundReader() { static_cast<void>(workers_.stop(kStopTimeout)); }
   BackgroundReader(const BackgroundReader&) = delete;
   BackgroundReader& operator=(const BackgroundReader&) = delete;
 
@@ -65,7 +65,7 @@ class BackgroundReader {
   [[nodiscard]] int ready_fd() const { return state_->ready.get(); }  // readable when take() has something
 
  private:
-  static constexpr std::chrono::milliseconds kPatience{300};  // with a read that is under way at the end
+  static constexpr std::chrono::milliseconds kStopTimeout{300};  // with a read that is under way at the end
 
   struct State {  // lives as long as either thread needs it
     Read read;

@@ -14,6 +14,9 @@ namespace neuron {
 
 // Shared with the threads, so that one that hangs in the kernel never touches freed memory.
 struct Workers::State {
+  explicit State(std::chrono::milliseconds idle_in) : patience(idle_in) {}
+
+  const std::chrono::milliseconds patience;  // of a thread without a job
   Mutex mutex;
   std::condition_variable_any wake;
   bool stopping GUARDED_BY(mutex) = false;
@@ -23,11 +26,13 @@ struct Workers::State {
   std::vector<std::thread::id> ended GUARDED_BY(mutex);
 
   std::function<void()> next() EXCLUDES(mutex) {
+    const SteadyTime until = std::chrono::steady_clock::now() + patience;
     const MutexLock lock(mutex);
     ++idle;
-    while (!stopping && jobs.empty()) wake.wait(mutex);
+    while (!stopping && jobs.empty() && wake.wait_until(mutex, until) == std::cv_status::no_timeout) {
+    }
     --idle;
-    if (stopping) return nullptr;
+    if (stopping || jobs.empty()) return nullptr;
     std::function<void()> job = std::move(jobs.front());
     jobs.pop_front();
     return job;
@@ -39,19 +44,29 @@ struct Workers::State {
     ended.push_back(std::this_thread::get_id());
     wake.notify_all();
   }
+
+  // Those that have ended are joined, which takes no time.
+  void reap() REQUIRES(mutex) {
+    std::erase_if(threads, [&](std::thread& thread) REQUIRES(mutex) {
+      if (std::erase(ended, thread.get_id()) == 0) return false;
+      thread.join();
+      return true;
+    });
+  }
 };
 
-Workers::Workers() : state_(std::make_shared<State>()) {}
+Workers::Workers(std::chrono::milliseconds idle) : state_(std::make_shared<State>(idle)) {}
 
 Workers::~Workers() {
-  constexpr std::chrono::milliseconds kPatience{1000};
-  static_cast<void>(stop(kPatience));
+  constexpr std::chrono::milliseconds kStopTimeout{1000};
+  static_cast<void>(stop(kStopTimeout));
 }
 
 void Workers::run(std::function<void()> job) {
   State& state = *state_;
   const MutexLock lock(state.mutex);
   if (state.stopping) return;
+  state.reap();
   state.jobs.push_back(std::move(job));
   state.wake.notify_all();
   if (state.jobs.size() <= state.idle) return;
@@ -59,6 +74,11 @@ void Workers::run(std::function<void()> job) {
     state.threads.emplace_back([shared = state_] { shared->work(); });
   } catch (const std::system_error&) {  // no more threads: the job waits for one that ends its own
   }
+}
+
+std::size_t Workers::threads() const {
+  const MutexLock lock(state_->mutex);
+  return state_->threads.size() - state_->ended.size();
 }
 
 bool Workers::stop(std::chrono::milliseconds deadline) {

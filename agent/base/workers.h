@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 
@@ -8,10 +9,13 @@ namespace neuron {
 
 // Threads for jobs that read the machine and so may never come back. A job begins at once, on an idle thread or a new
 // one, so none waits for another that hangs (unless the system gives no more threads: then for one that ends). There
-// are as many threads as jobs ever ran together; whoever gives jobs bounds how many of them may hang. Thread-safe.
+// are as many threads as jobs run together, as those that have nothing to do for a while end; whoever gives jobs bounds
+// how many of them may hang. Thread-safe.
 class Workers {
  public:
-  Workers();
+  static constexpr std::chrono::milliseconds kIdle{10'000};  // longer than between two scans, as a rule
+
+  explicit Workers(std::chrono::milliseconds idle = kIdle);
   ~Workers();  // stop(); a thread that hangs keeps what it needs alive
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
@@ -20,6 +24,8 @@ class Workers {
 
   // Begins no more jobs. False: some did not end by the deadline, and their threads were left behind.
   [[nodiscard]] bool stop(std::chrono::milliseconds deadline);
+
+  [[nodiscard]] std::size_t threads() const;  // that work, hang or wait for jobs
 
  private:
   struct State;

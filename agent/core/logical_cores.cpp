@@ -50,6 +50,39 @@ std::vector<int> physical_cores_of(const model::NeuronDevice& device, const mode
   return physical;
 }
 
+std::vector<CorePlace> core_places(const model::NeuronDevice& device, const model::HostScan& scan,
+                                   const std::vector<int>& places) {
+  std::vector<std::vector<int>> orders;
+  const InstanceType* type = find_instance_type(scan.instance_type);
+  const auto family = device.family ? device.family : type != nullptr ? type->family : std::nullopt;
+  if (device.logical_to_physical) {
+    orders.push_back(*device.logical_to_physical);
+  } else if (family && device.physical_cores) {
+    orders = possible_logical_to_physical(*family, device.index, device.physical_cores->value);
+  }
+  std::vector<CorePlace> found;
+  for (const int place : places) {
+    if (orders.empty() || place < 0 || place >= static_cast<int>(orders[0].size())) continue;
+    CorePlace one{place, orders[0][static_cast<std::size_t>(place)], {}};
+    for (const auto& order : orders) {
+      const auto at = std::find(order.begin(), order.end(), one.physical);
+      const int other = static_cast<int>(at - order.begin());
+      if (at != order.end() && other != place) one.others.push_back(other);
+    }
+    found.push_back(std::move(one));
+  }
+  return found;
+}
+
+std::string pids_on_core(const model::NeuronDevice& device, int physical_core) {
+  std::string pids;
+  if (!device.processes) return pids;
+  for (const model::Process& process : *device.processes) {
+    if (((process.core_mask.value_or(0) >> physical_core) & 1U) != 0) pids += " pid " + std::to_string(process.pid);
+  }
+  return pids;
+}
+
 std::vector<int> core_ids_of(const model::NeuronDevice& device, const model::HostScan& scan) {
   std::vector<int> ids;
   if (device.index < 0 || device.index > kMaxIndex) return ids;

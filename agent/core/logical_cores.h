@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "agent/model/host_scan.h"
@@ -22,6 +23,20 @@ namespace neuron::core {
 // The physical cores behind the logical core at `position` of the device, LNC of them; empty when nobody can say.
 [[nodiscard]] std::vector<int> physical_cores_of(const model::NeuronDevice& device, const model::HostScan& scan,
                                                  int position);
+
+// A place of a device is a position before LNC joins cores: logical core n has the places n*LNC … n*LNC+LNC-1.
+struct CorePlace {
+  int place = 0;
+  int physical = 0;         // the driver's answer, else the assumed order's
+  std::vector<int> others;  // places that have this physical core in another possible order; empty: the driver says
+};
+
+// Of those of `places` that the device has, in that order; empty when nobody can say.
+[[nodiscard]] std::vector<CorePlace> core_places(const model::NeuronDevice& device, const model::HostScan& scan,
+                                                 const std::vector<int>& places);
+
+// " pid 7 pid 9": processes that hold the physical core; "" when none does, or nobody can say.
+[[nodiscard]] std::string pids_on_core(const model::NeuronDevice& device, int physical_core);
 
 // Global ids of one device, ascending.
 [[nodiscard]] std::vector<int> core_ids_of(const model::NeuronDevice& device, const model::HostScan& scan);

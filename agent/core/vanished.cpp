@@ -45,6 +45,7 @@ void fill_place(NeuronDevice& device, const NeuronDevice& known) {
   if (!device.bdf) device.bdf = known.bdf;
   if (!device.numa_node) device.numa_node = known.numa_node;
   if (!device.cpus) device.cpus = known.cpus;
+  if (device.pcie_root.empty()) device.pcie_root = known.pcie_root;
   if (!device.logical_to_physical) device.logical_to_physical = known.logical_to_physical;
 }
 
@@ -112,6 +113,7 @@ void keep_host(HostScan& scan, HostScan& before) {
     scan.efa_driver_version = before.efa_driver_version;
     scan.lnc = before.lnc;
   }
+  if (was_left_out(scan, {Kind::devices})) scan.ultraserver = before.ultraserver;
   if (was_left_out(scan, {Kind::pci})) scan.neuron_pci_functions = before.neuron_pci_functions;
   if (was_left_out(scan, {Kind::pci}) || was_left_out(scan, {Kind::topology})) scan.numa_nodes = before.numa_nodes;
   const bool devices_are_unread = std::any_of(scan.unanswered.begin(), scan.unanswered.end(), [](const auto& one) {

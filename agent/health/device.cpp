@@ -49,21 +49,21 @@ bool shows_nothing(const NeuronDevice& device) {
 }
 
 // Whether it is there, answers, and can be opened.
-std::optional<Health> presence_fault(const Subject& subject, const DeviceScene& scene) {
+std::optional<Health> presence_fault(const Subject& subject, const DeviceContext& context) {
   const auto& [device, name] = subject;
   if (device.presence == Presence::vanished) {
     return verdict(reasons::kDeviceVanished, name + " left sys/class/neuron_device");
   }
   if (device.presence == Presence::not_answering) {
     const ScanPart folder{ScanPart::Kind::device, device.index};
-    return verdict_on_silence(scene.scan, name,
+    return verdict_on_silence(context.scan, name,
                               {folder, {ScanPart::Kind::driver, device.index}, {ScanPart::Kind::devices}});
   }
   if (shows_nothing(device) && !device.problems.empty()) {
     return verdict(reasons::kNothingReadable,
                    name + ": nothing of it can be read (" + sentence(device.problems.front()) + ')');
   }
-  if (!device.node_present && scene.nodes_seen) {
+  if (!device.node_present && context.nodes_seen) {
     return verdict(reasons::kDeviceNodeMissing, "dev/" + name + " does not exist");
   }
   if (device.signals.unreachable.value_or(false)) {
@@ -93,10 +93,10 @@ std::optional<Health> signal_fault(const Subject& subject) {
   return std::nullopt;
 }
 
-std::optional<Health> heartbeat_fault(const Subject& subject, const DeviceScene& scene, Heartbeat which) {
+std::optional<Health> heartbeat_fault(const Subject& subject, const DeviceContext& context, Heartbeat which) {
   const auto& [device, name] = subject;
-  const auto state = scene.heartbeats.find(device.index);
-  if (state == scene.heartbeats.end() || state->second != which) return std::nullopt;
+  const auto state = context.heartbeats.find(device.index);
+  if (state == context.heartbeats.end() || state->second != which) return std::nullopt;
   const std::string seen = name + ": its heartbeat stands still at " + std::to_string(*device.signals.heartbeat) +
                            " (stats/hardware/health_status/healthcheck_heartbeat)";
   if (which == Heartbeat::alone) {
@@ -106,7 +106,7 @@ std::optional<Health> heartbeat_fault(const Subject& subject, const DeviceScene&
                  seen + " and no other device's goes on: the firmware or the driver's health thread is stuck");
 }
 
-std::optional<Health> unread_doubt(const Subject& subject, const DeviceBasis& basis) {
+std::optional<Health> verdict_on_unread(const Subject& subject, const DeviceBasis& basis) {
   constexpr std::size_t kMaxNamed = 3;
   if (basis.unread.empty()) return std::nullopt;
   std::vector<std::string> named;
@@ -119,11 +119,11 @@ std::optional<Health> unread_doubt(const Subject& subject, const DeviceBasis& ba
 }
 
 // Names no device, so that all say the same and whoever lists verdicts says it once.
-std::optional<Health> missing_doubt(const NeuronDevice& device, const DeviceScene& scene) {
-  for (const MissingFiles& missing : scene.missing) {
+std::optional<Health> verdict_on_missing(const NeuronDevice& device, const DeviceContext& context) {
+  for (const MissingFiles& missing : context.missing) {
     if (missing.family != device.family || missing.devices.size() < 2) continue;
-    Health health = verdict(reasons::kSignalsMissing, sentence(problem_of(scene.scan, missing)));
-    health.action = action_for_missing(scene.scan);
+    Health health = verdict(reasons::kSignalsMissing, sentence(problem_of(context.scan, missing)));
+    health.action = action_for_missing(context.scan);
     return health;
   }
   return std::nullopt;
@@ -137,39 +137,39 @@ bool says_nothing(const NeuronDevice& device) {
 }
 
 // What keeps a device from being called healthy although nothing broken is seen; else healthy.
-Health doubts(const Subject& subject, const DeviceScene& scene, const DeviceBasis& basis) {
+Health verdict_without_fault(const Subject& subject, const DeviceContext& context, const DeviceBasis& basis) {
   const auto& [device, name] = subject;
-  if (scene.scan.layout == model::DriverLayout::unknown) {
+  if (context.scan.layout == model::DriverLayout::unknown) {
     return verdict(reasons::kUnknownLayout,
-                   name + ": driver " + scene.scan.driver_version + " has a sysfs layout this agent does not know");
+                   name + ": driver " + context.scan.driver_version + " has a sysfs layout this agent does not know");
   }
   if (!basis.all_ones.empty()) {
     return verdict(reasons::kReadsAllOnes, name + ": error counts read 65535, as of a device that left the bus");
   }
   if (says_nothing(device)) {
-    if (auto health = missing_doubt(device, scene)) return *std::move(health);
+    if (auto health = verdict_on_missing(device, context)) return *std::move(health);
     return verdict(reasons::kNoSignals, name + ": the driver shows no health files");
   }
   if (device.signals.reset_state == 0) {
     return verdict(reasons::kResetting, name + ": the device is being reset (reset reads 0)");
   }
-  if (auto health = heartbeat_fault(subject, scene, Heartbeat::with_all)) return *std::move(health);
-  if (auto health = unread_doubt(subject, basis)) return *std::move(health);
-  if (auto health = missing_doubt(device, scene)) return *std::move(health);
+  if (auto health = heartbeat_fault(subject, context, Heartbeat::with_all)) return *std::move(health);
+  if (auto health = verdict_on_unread(subject, basis)) return *std::move(health);
+  if (auto health = verdict_on_missing(device, context)) return *std::move(health);
   return healthy();
 }
 
 }  // namespace
 
-DeviceVerdict verdict_on_device(const DeviceScene& scene, const NeuronDevice& device, const DeviceBasis& basis,
+DeviceVerdict verdict_on_device(const DeviceContext& context, const NeuronDevice& device, const DeviceBasis& basis,
                                 std::map<int, HealthMemory::CoreBaseline>& baselines) {
   const Subject subject{device, "neuron" + std::to_string(device.index)};
   const CoreFaults faults = find_core_faults(device, subject.name, baselines);
-  std::optional<Health> broken = presence_fault(subject, scene);
+  std::optional<Health> broken = presence_fault(subject, context);
   if (!broken) broken = signal_fault(subject);
-  if (!broken) broken = heartbeat_fault(subject, scene, Heartbeat::alone);
+  if (!broken) broken = heartbeat_fault(subject, context, Heartbeat::alone);
   if (!broken) broken = faults.of_device;
-  const Health own = broken ? *broken : doubts(subject, scene, basis);
+  const Health own = broken ? *broken : verdict_without_fault(subject, context, basis);
   const auto count = static_cast<std::size_t>(device.physical_cores ? device.physical_cores->value : 0);
   DeviceVerdict result{own, std::vector<Health>(count, own)};
   if (broken) return result;

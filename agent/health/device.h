@@ -14,7 +14,7 @@ struct DeviceVerdict {
 };
 
 // What all devices of a scan are measured by.
-struct DeviceScene {
+struct DeviceContext {
   const model::HostScan& scan;                 // completed
   const std::vector<MissingFiles>& missing;    // missing_everywhere(scan)
   const std::map<int, Heartbeat>& heartbeats;  // watch_heartbeats
@@ -22,7 +22,7 @@ struct DeviceScene {
 };
 
 // `basis`: basis_of(scan, device). Updates `baselines` of its cores.
-[[nodiscard]] DeviceVerdict verdict_on_device(const DeviceScene& scene, const model::NeuronDevice& device,
+[[nodiscard]] DeviceVerdict verdict_on_device(const DeviceContext& context, const model::NeuronDevice& device,
                                               const DeviceBasis& basis,
                                               std::map<int, HealthMemory::CoreBaseline>& baselines);
 

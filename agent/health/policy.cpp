@@ -15,10 +15,10 @@ void evaluate_devices(HostScan& scan, HealthMemory& memory, SteadyTime now, Heal
   }
   result.missing = missing_everywhere(scan);
   const auto heartbeats = watch_heartbeats(scan, memory.heartbeats, now);
-  const DeviceScene scene{scan, result.missing, heartbeats, memory.device_nodes_seen};
+  const DeviceContext context{scan, result.missing, heartbeats, memory.device_nodes_seen};
   for (const NeuronDevice& device : scan.devices) {
     result.bases.push_back(basis_of(scan, device));
-    DeviceVerdict verdict = verdict_on_device(scene, device, result.bases.back(), memory.cores[device.index]);
+    DeviceVerdict verdict = verdict_on_device(context, device, result.bases.back(), memory.cores[device.index]);
     result.devices.push_back(std::move(verdict.whole));
     result.cores.push_back(std::move(verdict.cores));
   }

@@ -57,11 +57,11 @@ std::string Conflict::describe() const {
   const std::string& known = with.shown_as.empty() ? with.holder : with.shown_as;
   return "core " + std::to_string(core) + " is held by " +
          (known.empty() ? "a container admitted moments ago" : known) + " through " +
-         std::string(model::resource_name(with.resource));
+         (with.claim.empty() ? std::string(model::resource_name(with.resource)) : "claim " + with.claim);
 }
 
-std::vector<bool> Ledger::over_when_given(model::Resource resource, const std::vector<int>& units,
-                                          SteadyTime settled) const {
+std::vector<bool> Ledger::ended_when_given(model::Resource resource, const std::vector<int>& units,
+                                           SteadyTime settled) const {
   std::vector<bool> over(holdings_.size(), false);
   std::set<std::string_view> holders;
   std::map<CheckpointVersion, SteadyTime> versions;  // with the youngest holding that is over under each
@@ -83,7 +83,7 @@ std::vector<bool> Ledger::over_when_given(model::Resource resource, const std::v
 }
 
 void Ledger::offered(model::Resource resource, const std::vector<int>& units, SteadyTime settled, SteadyTime now) {
-  const std::vector<bool> over = over_when_given(resource, units, settled);
+  const std::vector<bool> over = ended_when_given(resource, units, settled);
   std::size_t position = 0;
   std::erase_if(holdings_, [&](const Holding& held) {
     if (!over[position++]) return false;
@@ -116,13 +116,13 @@ void Ledger::admission_goes_on(CheckpointVersion before, CheckpointVersion now) 
 }
 
 void Ledger::record(Holding holding) {
-  const std::vector<bool> over = over_when_given(holding.resource, holding.units);
+  const std::vector<bool> over = ended_when_given(holding.resource, holding.units);
   std::vector<Holding> kept;
   for (std::size_t i = 0; i < holdings_.size(); ++i) {
     Holding& old = holdings_[i];
     const bool other_container = !same_container(old, holding) || old.resource == holding.resource;
     if (over[i] && other_container) {
-      if (old.since + kAdmission <= holding.since) continue;
+      if (old.since + kMaxAdmission <= holding.since) continue;
       old = rest_of(std::move(old), holding);
       if (old.units.empty()) continue;
     }
@@ -186,37 +186,55 @@ void Ledger::reconcile(const Shown& shown) {
     // again.
     // Until the kubelet has written its checkpoint the container may still be asking for more, and is shown nowhere.
     const bool unwritten = old.version != 0 && old.version == shown.stored_version;
-    const bool on_its_way = old.holder.empty() && old.since + kOnItsWay >= shown.asked_at;
-    const bool may_last = old.since >= shown.asked_at || on_its_way || unwritten;
+    const bool in_transit = old.holder.empty() && old.since + kAnswerTransit >= shown.asked_at;
+    const bool may_last = old.since >= shown.asked_at || in_transit || unwritten;
     if (may_last && !seen.contains({old.resource, old.units})) kept.push_back(old);
   }
   std::stable_sort(kept.begin(), kept.end(), [](const Holding& a, const Holding& b) { return a.since < b.since; });
   holdings_ = std::move(kept);
 }
 
+void Ledger::set_claimed(std::vector<Holding> claimed) {
+  claimed_ = bounded(std::move(claimed));
+}
+
+const Holding* Ledger::claim_of_efa(int unit) const {
+  const auto found = std::find_if(claimed_.begin(), claimed_.end(), [unit](const Holding& holding) {
+    return holding.resource == model::Resource::efa &&
+           std::binary_search(holding.units.begin(), holding.units.end(), unit);
+  });
+  return found == claimed_.end() ? nullptr : &*found;
+}
+
 void Ledger::renumber(model::Resource resource, const std::function<std::optional<int>(int)>& number_of) {
   std::erase_if(offered_since_, [&](const auto& unit) { return unit.first.first == resource; });
-  for (Holding& held : holdings_) {
-    if (held.resource != resource) continue;
-    std::vector<int> units;
-    for (const int unit : held.units) {
-      if (const auto number = number_of(unit)) units.push_back(*number);
+  for (std::vector<Holding>* all : {&holdings_, &claimed_}) {
+    for (Holding& held : *all) {
+      if (held.resource != resource) continue;
+      std::vector<int> units;
+      for (const int unit : held.units) {
+        if (const auto number = number_of(unit)) units.push_back(*number);
+      }
+      std::sort(units.begin(), units.end());
+      held.units = std::move(units);
     }
-    std::sort(units.begin(), units.end());
-    held.units = std::move(units);
   }
 }
 
 std::optional<Conflict> Ledger::conflict(model::Resource resource, const std::vector<int>& units,
                                          const std::vector<int>& cores, CheckpointVersion version) const {
   std::optional<Conflict> first;
-  const std::vector<bool> over = over_when_given(resource, units);
+  const auto consider = [&](const Holding& holding) {
+    const std::vector<int> both = common(holding.cores, cores);
+    if (!both.empty() && (!first || both.front() < first->core)) first = Conflict{both.front(), holding};
+  };
+  const std::vector<bool> over = ended_when_given(resource, units);
   for (std::size_t i = 0; i < holdings_.size(); ++i) {
     const Holding& holding = holdings_[i];
     if (over[i] || holding.resource == resource || (version != 0 && holding.version == version)) continue;
-    const std::vector<int> both = common(holding.cores, cores);
-    if (!both.empty() && (!first || both.front() < first->core)) first = Conflict{both.front(), holding};
+    consider(holding);
   }
+  for (const Holding& holding : claimed_) consider(holding);
   return first;
 }
 
@@ -255,6 +273,7 @@ std::vector<int> Ledger::blocked_cores(model::Resource resource) const {
   for (const Holding& holding : holdings_) {
     if (holding.resource != resource) blocked.insert(holding.cores.begin(), holding.cores.end());
   }
+  for (const Holding& holding : claimed_) blocked.insert(holding.cores.begin(), holding.cores.end());
   for (const Holding& holding : holdings_) {
     if (holding.resource != resource) continue;
     for (const int core : holding.cores) blocked.erase(core);

@@ -33,28 +33,29 @@ struct Holding {
   CheckpointVersion version = 0;
   SteadyTime since{};
   std::string shown_as{};  // model::holder_name, for messages; "": as `holder`
+  std::string claim{};     // name of the claim that it is held by; "" = through the device plugin
 };
 
 // A holding that stands in the way of a request.
 struct Conflict {
   int core = 0;  // the lowest core in dispute
   Holding with;
-  // "core 4 is held by default/train/worker through aws.amazon.com/neuron"
+  // "core 4 is held by default/train/worker through aws.amazon.com/neuron", or "... through claim chips"
   [[nodiscard]] std::string describe() const;
 };
 
 class Ledger {
  public:
-  // An answer the agent gave. A container that held one of the same units is over, since the kubelet gives nothing
-  // twice: all its holdings go, through whatever resource. But an init container's units are given again to the next
-  // container of its pod, in the same admission, and it keeps the others until it ends: so of what is younger than
-  // kAdmission only the hardware given now goes, the rest waits for reconcile().
+  // An answer the agent gave. The kubelet gives nothing twice, so a container that held one of the same units has
+  // ended, and all its holdings go, through whatever resource. One exception: an init container's units are given again
+  // to the next container of its pod, in the same admission, while it keeps its other units until it ends. So of a
+  // holding younger than kMaxAdmission only the hardware given now goes; reconcile() decides about the rest.
   void record(Holding holding);
-  static constexpr std::chrono::seconds kAdmission{5};  // far above what admitting one pod takes
+  static constexpr std::chrono::seconds kMaxAdmission{5};  // far above what admitting one pod takes
 
-  // The kubelet offers `units` of a resource as free: containers that held one of them since before `settled` are over.
-  // Younger holdings stay, as the kubelet may offer what it has just given (its race:
-  // docs/reference/kubelet.md#double-allocation). What ended so does not come back with a List that was asked before
+  // The kubelet offers `units` of a resource as free: containers that held one of them since before `settled` have
+  // ended. Younger holdings stay, as the kubelet may offer what it has just given (its race:
+  // docs/reference/kubelet.md#double-allocation). What ends here does not come back with a List that was asked before
   // `now`.
   void offered(model::Resource resource, const std::vector<int>& units, SteadyTime settled, SteadyTime now);
 
@@ -63,7 +64,7 @@ class Ledger {
   void forget_admission(CheckpointVersion version);
 
   // The kubelet's checkpoint, written while it waits for an answer: whoever holds anything is in it, the container
-  // being admitted included. Holdings with a unit that is not in it are over.
+  // being admitted included. Holdings with a unit that is not in it have ended.
   void confirm(const std::vector<Holding>& written);
 
   // The checkpoint has changed while the kubelet waited for an answer: its admission goes on under the new version.
@@ -76,34 +77,46 @@ class Ledger {
     std::vector<Holding> stored;           // in the checkpoint, as far as not listed
     CheckpointVersion stored_version = 0;  // of that checkpoint
   };
-  // Holdings recorded before the question and not shown are over, unless the kubelet has not written its checkpoint
-  // since the answer, or the answer may still have been on its way to it; shown ones are confirmed with their holder's
-  // name; unseen ones from before our time are added. A shown container is outdated, and left out, when one of its
-  // units was given to another since: after the question, or under the version of this very checkpoint. The time it
-  // takes grows with the number of entries n as n log n; of more than kMostShown the others are kept only as far as
-  // they hold a unit that those do not.
+  // Takes over what the kubelet shows:
+  // - what is shown is confirmed, with its holder's name; what was not known, from before our time, is added;
+  // - what was recorded before the question and is not shown has ended, unless the kubelet has not written its
+  //   checkpoint since the answer, or may not have had the answer on record when it was asked (kAnswerTransit);
+  // - a shown container is outdated, and left out, when one of its units was given to another since: after the
+  //   question, or under the version of this very checkpoint.
+  // Takes n log n of time for n entries. Of more than kMostShown, the others are kept only as far as they hold a unit
+  // that those do not.
   void reconcile(const Shown& shown);
-  // From our answer until the kubelet has it on record; below the distance that List keeps from its calls in quiet.
-  static constexpr std::chrono::milliseconds kOnItsWay{80};
+  // From our answer until the kubelet has it on record; less than the pause between its last call and our List
+  // (plugin/device/admissions.h, kAskIdleTime).
+  static constexpr std::chrono::milliseconds kAnswerTransit{80};
   static constexpr std::size_t kMostShown = 1024;  // every core of the largest node, eight times
+
+  // What containers hold by claims of dynamic resource allocation, all of it, as PodResources last showed them: one
+  // holding for the cores of a claim (as neuroncore) and one for its interfaces. The kubelet's device manager knows
+  // nothing of claims and offers their hardware as free; so no answer, no checkpoint and no offer ends them. Bounded as
+  // reconcile() is.
+  void set_claimed(std::vector<Holding> claimed);
+  [[nodiscard]] const std::vector<Holding>& claimed() const { return claimed_; }
+  // The claim's holding of this interface; nullptr when no claim holds it.
+  [[nodiscard]] const Holding* claim_of_efa(int unit) const;
 
   // The units of a resource have other numbers from now on: `number_of` an old one, nullopt when it is no more.
   void renumber(model::Resource resource, const std::function<std::optional<int>(int)>& number_of);
 
-  // The first holding of another resource that overlaps `cores`, leaving out those of the admission `version` and those
-  // of containers that giving `units` of `resource` shows to be over (see record).
+  // The first holding of another resource, or by a claim, that overlaps `cores`, leaving out those of the admission
+  // `version` and those of containers that have ended if `units` of `resource` are given (see record).
   [[nodiscard]] std::optional<Conflict> conflict(model::Resource resource, const std::vector<int>& units,
                                                  const std::vector<int>& cores, CheckpointVersion version) const;
 
   // The devices and cores, or the interfaces, already given to the container that is being admitted under `version` and
-  // now asks for `resource`; nullptr when none. A container asks for a resource once: what was answered under the
-  // version until an answer for `resource` itself is a refused pod's, whom the kubelet wrote no checkpoint for.
+  // now asks for `resource`; nullptr when none. A container asks for a resource once. So an answer for `resource` under
+  // the same version, and all before it, went to a pod that the kubelet then refused without writing its checkpoint.
   [[nodiscard]] const Holding* cores_of_admission(model::Resource resource, CheckpointVersion version) const;
   [[nodiscard]] const Holding* nics_of_admission(model::Resource resource, CheckpointVersion version) const;
 
-  // Cores that `resource` must not offer: held through another resource and not through this one as well (a unit that
-  // is in use is not offered anyway, and showing it Unhealthy would tell a lie about a running container). Ascending,
-  // unique.
+  // Cores that `resource` must not offer: held by a claim, or through another resource and not through this one as well.
+  // (The kubelet gives nobody what this one holds; to show it Unhealthy would be false of a running container.)
+  // Ascending, unique.
   [[nodiscard]] std::vector<int> blocked_cores(model::Resource resource) const;
 
   // Units of `resource` that containers hold through it. Ascending, unique.
@@ -112,13 +125,14 @@ class Ledger {
   [[nodiscard]] const std::vector<Holding>& holdings() const { return holdings_; }
 
  private:
-  // For each of holdings_: belongs to a container that held some of `units` of `resource`, since before `settled`.
-  [[nodiscard]] std::vector<bool> over_when_given(model::Resource resource, const std::vector<int>& units,
-                                                  SteadyTime settled = SteadyTime::max()) const;
+  // For each of holdings_: of a container that held some of `units` of `resource` since before `settled`.
+  [[nodiscard]] std::vector<bool> ended_when_given(model::Resource resource, const std::vector<int>& units,
+                                                   SteadyTime settled = SteadyTime::max()) const;
   [[nodiscard]] std::vector<Holding> not_outdated(const Shown& shown) const;
   [[nodiscard]] const Holding* of_admission(model::Resource resource, CheckpointVersion version, bool of_cores) const;
 
-  std::vector<Holding> holdings_;  // oldest first
+  std::vector<Holding> holdings_;  // through the device plugin; oldest first
+  std::vector<Holding> claimed_;
   std::map<std::pair<model::Resource, int>, SteadyTime>
       offered_since_;  // units of those that offered() ended, and when
 };

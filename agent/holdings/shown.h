@@ -15,7 +15,8 @@ struct ShownAllocations {
   SteadyTime asked_at{};
   std::vector<model::Allocation> stored;
   CheckpointVersion stored_version = 0;
-  NumberingEvidence numbering{};  // of the same checkpoint, all of it
+  NumberingEvidence numbering{};            // of the same checkpoint, all of it
+  std::vector<model::Allocation> claims{};  // by PodResources, as of its last answer: no checkpoint has them
 };
 
 }  // namespace neuron::holdings

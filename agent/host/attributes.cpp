@@ -154,4 +154,14 @@ std::string switch_key_of(std::string_view real_path) {
   return std::string(parent);
 }
 
+std::string pcie_root_of(std::string_view real_path) {
+  constexpr std::size_t kBytes = 10;  // "pci0000:10"
+  for (const std::string_view part : split(real_path, '/')) {
+    if (part.size() == kBytes && part.starts_with("pci") && model::parse_bdf(std::string(part.substr(3)) + ":00.0")) {
+      return std::string(part);
+    }
+  }
+  return "";
+}
+
 }  // namespace neuron::host

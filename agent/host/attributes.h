@@ -63,4 +63,8 @@ inline constexpr int kMaxCores = 32;
 // ("…/pci0000:10/0000:10:1b.0" → "0000:10"); docs/reference/topology.md#trn2-eight-switches. "" for any other path.
 [[nodiscard]] std::string switch_key_of(std::string_view real_path);
 
+// The host bridge above a function, from its resolved path: "sys/devices/pci0000:b8/0000:b9:02.1/0000:cc:00.0" →
+// "pci0000:b8", which Kubernetes calls the PCIe root. "" for any other path.
+[[nodiscard]] std::string pcie_root_of(std::string_view real_path);
+
 }  // namespace neuron::host

@@ -133,6 +133,7 @@ void EfaReader::join_one(const FsRoot& root, PciInventory& pci, const std::map<s
   efa.numa_node = locality.numa_node;
   efa.cpus = locality.cpus;
   efa.switch_key = locality.switch_key;
+  efa.pcie_root = locality.pcie_root;
   efa.problems = locality.problems;
   if (efa.name.empty()) {
     // A capture may hold the functions and lack the links of the class.

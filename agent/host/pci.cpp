@@ -103,6 +103,7 @@ const PciLocality& PciInventory::locality(const FsRoot& root, const model::Bdf& 
   locality.cpus = read_optional<std::vector<int>>(root, path + "/local_cpulist", parse_cpu_list, locality.problems);
   if (const auto real = root.real_path(path)) {
     locality.switch_key = switch_key_of(*real);
+    locality.pcie_root = pcie_root_of(*real);
   } else {
     note_problem(locality.problems, kMaxDeviceProblems, problem_with(path, real.error()));
   }

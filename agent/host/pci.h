@@ -28,6 +28,7 @@ struct PciLocality {
   std::optional<int> numa_node;          // sys/bus/pci/devices/<bdf>/numa_node; -1 = none
   std::optional<std::vector<int>> cpus;  // sys/bus/pci/devices/<bdf>/local_cpulist; ascending
   std::string switch_key;                // see switch_key_of; "" when unknown
+  std::string pcie_root;                 // see pcie_root_of; "" when unknown
   std::vector<model::ReadProblem> problems;
 };
 

@@ -17,6 +17,7 @@ using preflight::Presence;
 constexpr std::size_t kMaxConfigBytes = std::size_t{256} << 10U;
 constexpr std::size_t kMaxMeminfoBytes = std::size_t{64} << 10U;
 constexpr int kMaxCpu = 8191;
+constexpr std::size_t kMaxShownName = 120;
 
 Presence presence_of(const FsRoot& root, std::string_view path) {
   const auto id = root.identify(path);
@@ -130,10 +131,31 @@ std::vector<preflight::FailedResets> read_failed_resets(const FsRoot& root) {
   return failed;
 }
 
+// What a file that the configuration imports says of CDI counts, the last one's word.
+preflight::CdiFacts with_drop_ins(preflight::CdiFacts facts, const FsRoot& root) {
+  constexpr std::string_view kFolder = "etc/containerd/conf.d/";
+  constexpr std::size_t kMostFiles = 64;
+  const auto names = root.list(kFolder);
+  std::size_t read = 0;
+  for (const std::string& name : names.value_or(std::vector<std::string>{})) {
+    if (!name.ends_with(".toml") || ++read > kMostFiles) continue;
+    const std::string path = std::string(kFolder) + printable(name, kMaxShownName);
+    const auto text = root.read_file(std::string(kFolder) + name, kMaxConfigBytes);
+    if (!text) continue;
+    preflight::CdiFacts said = assess_containerd_config(*text, path);
+    if (said.is_said) facts = std::move(said);
+  }
+  return facts;
+}
+
 preflight::CdiFacts read_cdi(const FsRoot& root) {
   constexpr std::string_view kPath = "etc/containerd/config.toml";
   const auto text = root.read_file(kPath, kMaxConfigBytes);
-  if (text) return assess_containerd_config(*text, kPath);
+  if (text) {
+    const bool imports = text->find("conf.d") != std::string::npos;
+    auto facts = assess_containerd_config(*text, kPath);
+    return imports ? with_drop_ins(std::move(facts), root) : facts;
+  }
   preflight::CdiFacts facts;
   facts.evidence = {std::string(kPath), is_absent(text.error()) ? "not there, so whether CDI is on is unknown"
                                                                 : "may not be read, so whether CDI is on is unknown"};
@@ -162,6 +184,7 @@ preflight::CdiFacts assess_containerd_config(std::string_view text, std::string_
     if (value == "true" || value == "false") set = value == "true";
   }
   facts.state = set.value_or(version >= 3) ? State::on : State::off;
+  facts.is_said = set.has_value();
   facts.evidence.path = std::string(path);
   if (set) {
     facts.evidence.value = *set ? "enable_cdi = true" : "enable_cdi = false";

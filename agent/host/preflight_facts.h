@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,21 @@ namespace neuron::host {
 // Whether a containerd configuration turns CDI on (docs/reference/kubelet.md#cdi): enable_cdi where it is set, else on
 // for version 3, the format that came with containerd 2, and off for older ones. Pure; foreign text of any size.
 [[nodiscard]] preflight::CdiFacts assess_containerd_config(std::string_view text, std::string_view path);
+
+// What claims need and have left, less the sockets, whose state only a connection tells; `kubelet_directory` is a path
+// of this process, and nothing of it is looked at when it is "". Any thread; blocks on file reads.
+[[nodiscard]] preflight::ClaimFacts look_at_claims(const FsRoot& root, const std::string& kubelet_directory,
+                                                   const std::string& driver);
+
+// Uids in the driver's record of what is prepared (claims.json: a list "claims" of objects with "uid"), sorted. Errors:
+// data_corrupt when it is no such document. Pure; foreign text.
+[[nodiscard]] Result<std::vector<std::string>> prepared_claims_in(std::string_view record);
+
+// What the kubelet's configuration, YAML or JSON, says of a gate of featureGates; nullopt: nothing. Pure; foreign text.
+[[nodiscard]] std::optional<bool> gate_in(std::string_view config, std::string_view gate);
+
+// The version of the package kubelet in dpkg's list of packages, "1.34.1-1.1"; "": not there. Pure; foreign text.
+[[nodiscard]] std::string kubelet_version_in(std::string_view dpkg_status);
 
 // Who, other than our own resources, was given verbs nodes: entries of kubelet_internal_checkpoint whose recorded
 // Allocate answer (AllocResp, base64) holds "/dev/infiniband/uverbs". "RESOURCE pod UID/CONTAINER", sorted, at most 8.

@@ -6,6 +6,7 @@
 #include "agent/base/parse.h"
 #include "agent/host/attributes.h"
 #include "agent/host/problems.h"
+#include "agent/host/ultraserver.h"
 
 namespace neuron::host {
 
@@ -50,6 +51,9 @@ HostScan Scanner::scan(const MayRead& may_read) {
   refresh_pci(scan, may_read);
   if (may_read({ScanPart::Kind::devices})) {
     for (const int index : refresh_inventory(scan)) scan.devices.push_back(read_device(index, may_read));
+    const bool has_modes =
+        std::find(class_entries_.begin(), class_entries_.end(), "ultraserver_mode") != class_entries_.end();
+    if (has_modes) scan.ultraserver = read_ultraserver(root_, scan.problems);
   }
   if (options_.with_processes && options_.with_device_users) add_device_users(scan);
   check_neighbours(scan.devices);
@@ -241,6 +245,7 @@ void Scanner::locate(NeuronDevice& device) {
   const PciLocality& locality = pci_.locality(root_, function->bdf);
   if (locality.numa_node) device.numa_node = {*locality.numa_node, Origin::live};
   if (locality.cpus) device.cpus = {*locality.cpus, Origin::live};
+  device.pcie_root = locality.pcie_root;
   for (const ReadProblem& problem : locality.problems) note_problem(device.problems, kMaxDeviceProblems, problem);
   if (device.numa_node || !topology_) return;
   const auto nodes = topology_->numa_of.find(function->bdf);

@@ -15,10 +15,14 @@ enum class Method { get, create, replace, merge_patch, apply, remove };  // GET,
 
 struct ApiCall {
   Method method = Method::get;
-  std::string path;     // "/apis/resource.k8s.io/v1/resourceslices/n1-x", parts percent-encoded where needed
-  std::string query{};  // "fieldSelector=spec.nodeName%3Dn1", encoded; "" = none
-  std::string body{};   // JSON; "" = none
+  std::string path;      // "/apis/resource.k8s.io/v1/resourceslices/n1-x", parts percent-encoded where needed
+  std::string query{};   // "fieldSelector=spec.nodeName%3Dn1", encoded; "" = none. `apply` needs fieldManager
+  std::string body{};    // JSON; "" = none
+  std::string accept{};  // media type; "" = application/json
 };
+
+// Asks for the metadata of an object alone; a Node with its list of images may be large.
+inline constexpr const char* kMetadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 // What the server said; a status of 400 and more is an answer too.
 struct ApiReply {
@@ -26,22 +30,33 @@ struct ApiReply {
   std::string body;  // JSON text, foreign; of an error a Status object
 };
 
-// The body of a 2xx, else an Error with the server's own words: permission_denied (401, 403), not_found (404, 410),
-// failed_precondition (409), invalid_argument (400, 415, 422), unavailable (429, 5xx), data_corrupt (any other). Pure.
+// The body of a 2xx, else status_error() with the method and path of the call. Pure.
 [[nodiscard]] Result<std::string> body_of(ApiReply reply, const ApiCall& call);
+
+// What a status other than 2xx means, with the server's own words: permission_denied (401, 403), not_found (404, 410),
+// failed_precondition (409: the object exists or has changed; 3xx: not followed), invalid_argument (400, 415, 422),
+// unavailable (429, 5xx), data_corrupt (any other). `what` begins the message: "GET /api/v1/nodes/n1". Pure.
+[[nodiscard]] Error status_error(const ApiReply& reply, std::string_view what);
+
+// `text` for a part of a path or the value of a query: all but letters, digits, '-', '.', '_' and '~' as %XX. Pure.
+[[nodiscard]] std::string percent_encoded(std::string_view text);
 
 class Api {
  public:
   virtual ~Api() = default;
 
   // One call, bounded in time and size. Errors, each with the URL and what to do, when no answer came: unavailable,
-  // deadline_exceeded, failed_precondition (the server is not trusted), data_corrupt (too long, no HTTP), internal.
-  // Any thread; blocks up to its deadline, and for as long as the rate limit says.
+  // deadline_exceeded, failed_precondition (the server is not trusted, or there is no token), data_corrupt (too long,
+  // no HTTP), invalid_argument (no such path can be), internal. After unavailable and deadline_exceeded the server may
+  // have done what was asked. Any thread; blocks up to its deadline (twice after a 401), and for
+  // as long as the rate limit says.
   [[nodiscard]] virtual Result<ApiReply> call(const ApiCall& call) = 0;
 
   // A GET whose answer does not end: `on_line` is told each line of it ("{…}" of a watch) on the calling thread, until
   // it returns false, `stop` is requested, the server ends it or nothing has come for a while. The reply has the
-  // status; its body is empty unless it is an error. A line longer than the client's bound is data_corrupt.
+  // status (200 where it was stopped before there was one); its body is empty unless it is an error. A line longer than
+  // the client's bound is data_corrupt; a connection that breaks is unavailable, after the lines that came.
+  // `on_line` may make calls of its own.
   using OnLine = std::function<bool(std::string_view line)>;
   [[nodiscard]] virtual Result<ApiReply> stream(const ApiCall& call, const OnLine& on_line,
                                                 const std::stop_token& stop) = 0;

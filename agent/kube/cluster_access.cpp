@@ -44,6 +44,28 @@ bool is_token(std::string_view token) {
   return std::all_of(token.begin(), token.end(), [](unsigned char letter) { return letter > 0x20 && letter < 0x7f; });
 }
 
+// The URL without a slash at its end; "" when it is another thing than a server's, or not https.
+std::string server_url(std::string_view text) {
+  constexpr std::string_view kScheme = "https://";
+  if (!text.starts_with(kScheme)) return "";
+  std::string_view host = text.substr(kScheme.size());
+  if (host.ends_with('/')) host.remove_suffix(1);
+  std::string url = std::string(kScheme).append(host);
+  std::string_view port;
+  if (host.starts_with('[')) {
+    const std::size_t end = host.find(']');
+    if (end == std::string_view::npos || host.substr(1, end - 1).find(':') == std::string_view::npos) return "";
+    port = host.substr(end + 1);
+    host = host.substr(1, end - 1);
+  } else {
+    const std::size_t colon = std::min(host.find(':'), host.size());
+    port = host.substr(colon);
+    host = host.substr(0, colon);
+  }
+  const bool is_port = port.empty() || (port.starts_with(':') && parse_int(port.substr(1), 1, 65535));
+  return is_host(std::string(host)) && is_port ? url : "";
+}
+
 }  // namespace
 
 InClusterPlaces in_cluster_places() {
@@ -53,26 +75,45 @@ InClusterPlaces in_cluster_places() {
   return places;
 }
 
-Result<ClusterAccess> in_cluster_access(const InClusterPlaces& places) {
-  if (places.host.empty() || places.port.empty()) {
+Result<ApiPlaces> api_places(const ApiFlags& flags, const InClusterPlaces& pod) {
+  ApiPlaces places;
+  places.token_file = flags.token_file.empty() ? pod.token_file : flags.token_file;
+  places.ca_file = flags.ca_file.empty() ? pod.ca_file : flags.ca_file;
+  if (!flags.server.empty()) {
+    places.url = server_url(flags.server);
+    if (!places.url.empty()) return places;
+    return fail(ErrorCode::invalid_argument,
+                "--api-server is no server's URL, as https://10.0.0.1:6443 is: " + printable(flags.server));
+  }
+  if (pod.host.empty() || pod.port.empty()) {
     return fail(ErrorCode::failed_precondition,
                 "this is no pod of a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set");
   }
-  if (!is_host(places.host)) {
-    return fail(ErrorCode::invalid_argument, "KUBERNETES_SERVICE_HOST is no host: " + printable(places.host));
+  if (!is_host(pod.host)) {
+    return fail(ErrorCode::invalid_argument, "KUBERNETES_SERVICE_HOST is no host: " + printable(pod.host));
   }
-  const auto port = parse_int(places.port, 1, 65535);
+  const auto port = parse_int(pod.port, 1, 65535);
   if (!port) {
-    return fail(ErrorCode::invalid_argument, "KUBERNETES_SERVICE_PORT is no port: " + printable(places.port));
+    return fail(ErrorCode::invalid_argument, "KUBERNETES_SERVICE_PORT is no port: " + printable(pod.port));
   }
+  const bool is_v6 = pod.host.find(':') != std::string::npos;
+  places.url = "https://" + (is_v6 ? "[" + pod.host + "]" : pod.host) + ":" + std::to_string(*port);
+  return places;
+}
+
+Result<ClusterAccess> read_access(const ApiPlaces& places) {
   ClusterAccess access;
-  const bool is_v6 = places.host.find(':') != std::string::npos;
-  access.url = "https://" + (is_v6 ? "[" + places.host + "]" : places.host) + ":" + std::to_string(*port);
+  access.url = places.url;
   TRY_ASSIGN(const std::string token, read_bounded(places.token_file, kMaxToken));
   access.token = trim(token);
   if (!is_token(access.token)) return fail(ErrorCode::data_corrupt, places.token_file + " holds no token");
   TRY_ASSIGN(access.ca_pem, read_bounded(places.ca_file, kMaxCa));
   return access;
+}
+
+Result<ClusterAccess> in_cluster_access(const InClusterPlaces& places) {
+  TRY_ASSIGN(const ApiPlaces known, api_places({}, places));
+  return read_access(known);
 }
 
 }  // namespace neuron::kube

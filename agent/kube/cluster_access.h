@@ -23,14 +23,36 @@ struct ClusterAccess {
   std::string ca_pem;  // PEM text; the only certificates that are trusted
 };
 
+// What flags say about the API server, each "" when it was not given.
+struct ApiFlags {
+  std::string server{};      // --api-server "https://10.0.0.1:6443"
+  std::string token_file{};  // --api-token-file
+  std::string ca_file{};     // --api-ca-file
+};
+
+// Where to ask, known once and for all; what the two files hold changes as they rotate.
+struct ApiPlaces {
+  std::string url;  // "https://10.96.0.1:443", no slash at the end
+  std::string token_file;
+  std::string ca_file;
+};
+
 // The places of this process: its environment, and the files at their usual paths. Not while another thread changes the
 // environment.
 [[nodiscard]] InClusterPlaces in_cluster_places();
 
-// Reads the files, each at most once; a token of more than 16 KiB or a CA file of more than 1 MiB is refused.
-// Errors: failed_precondition (not in a cluster: no variables, or a file is absent; the message says which),
-// invalid_argument (`host` is no address or name, `port` no port), data_corrupt (empty, too long, or no token),
+// Flags first, then what the pod has. Errors: failed_precondition (no flag says where the server is, and this is no pod
+// of a cluster), invalid_argument (no URL of a server: "https://", an address or name, perhaps a port, and nothing
+// else; no host or port in the variables). Pure.
+[[nodiscard]] Result<ApiPlaces> api_places(const ApiFlags& flags, const InClusterPlaces& pod);
+
+// Reads the files, each at most once; a token of more than 16 KiB or a CA file of more than 1 MiB is refused. Some tens
+// of microseconds, so it is done for every call.
+// Errors: failed_precondition (a file is absent; the message says which), data_corrupt (empty, too long, or no token),
 // permission_denied, internal. Any thread; blocks on file reads.
+[[nodiscard]] Result<ClusterAccess> read_access(const ApiPlaces& places);
+
+// The two in one, without flags.
 [[nodiscard]] Result<ClusterAccess> in_cluster_access(const InClusterPlaces& places);
 
 }  // namespace neuron::kube

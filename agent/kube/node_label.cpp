@@ -2,15 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "agent/kube/api.h"
 #include "agent/kube/names.h"
 
 namespace neuron::kube {
-namespace {
-
-// A Node with its list of images may be large; this form has the metadata alone.
-constexpr const char* kMetadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-
-}  // namespace
 
 Result<std::optional<std::string>> label_in(std::string_view answer, const std::string& label,
                                             const std::string& where) {

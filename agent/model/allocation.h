@@ -5,16 +5,20 @@
 
 namespace neuron::model {
 
-// What one container holds of one resource, as the kubelet tells: by PodResources, which names the pod, or by its
-// checkpoint, which has only the uid. Names and ids are foreign text, made printable and bounded by whoever read them.
-// What they are on this node is a holdings::Holding. Passive data.
+// What one container holds of one resource, or of one driver by a claim, as the kubelet tells: by PodResources, which
+// names the pod, or by its checkpoint, which has only the uid and no claims. Names and ids are foreign text, made
+// printable and bounded by whoever read them. What they are on this node is a holdings::Holding. Passive data; the
+// kubelet's checkpoint has one for each of many thousand entries, so it is kept small.
 struct Allocation {
-  std::string pod_namespace;  // "" where the pod is known by its uid alone
+  std::string pod_namespace;  // "" where the pod is known by its uid alone; a claim's namespace is the same
   std::string pod;            // likewise
   std::string container;
-  std::string resource_name;     // "aws.amazon.com/neuroncore", or a resource that is not ours
-  std::vector<std::string> ids;  // sorted as text, each once
+  std::string resource_name;     // "aws.amazon.com/neuroncore", or one that is not ours; of a claim the driver's name
+  std::vector<std::string> ids;  // of a claim: names of devices, as in the driver's pool; sorted as text, each once
   std::string pod_uid{};         // from the checkpoint; "" from PodResources
+  // Name of the ResourceClaim; "" for a resource of a device plugin. The kubelet lists the whole claim with each
+  // container that uses some of it (docs/reference/kubelet.md#podresources).
+  std::string claim{};
   friend bool operator==(const Allocation&, const Allocation&) = default;
 };
 

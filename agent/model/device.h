@@ -110,6 +110,7 @@ struct NeuronDevice {
   Maybe<Bdf> bdf;                             // driver query DEVICE_BDF_EXT; assumed only where the table is exact
   Maybe<int> numa_node;                       // PCI numa_node of the bdf, else the table; -1 = the platform has none
   Maybe<std::vector<int>> cpus;               // PCI local_cpulist of the bdf, else the table; ascending
+  std::string pcie_root;                      // "pci0000:10": host bridge above the bdf; "" when unknown
   std::optional<std::uint64_t> memory_bytes;  // of the whole device (docs/reference/topology.md#instance-types)
   std::optional<std::vector<int>> logical_to_physical;  // driver ioctl 120: [logical position] = physical core
   // Driver ioctl 7, else proc/<pid>/fd (host/device_users.h); nullopt = nobody could be asked, empty = none
@@ -142,6 +143,7 @@ struct EfaInterface {
   std::optional<std::uint64_t> no_completion_cmds;
   // dddd:bb of the PCI parent, port or host bridge (docs/reference/topology.md#trn2-eight-switches); "" when unknown
   std::string switch_key;
+  std::string pcie_root;              // as in NeuronDevice
   std::vector<ReadProblem> problems;  // as in NeuronDevice
   Health health;                      // as in NeuronDevice
   friend bool operator==(const EfaInterface&, const EfaInterface&) = default;

@@ -6,6 +6,7 @@
 
 #include "agent/model/device.h"
 #include "agent/model/scan_part.h"
+#include "agent/model/ultraserver.h"
 
 namespace neuron::model {
 
@@ -37,10 +38,12 @@ struct HostScan {
   std::string driver_version;      // sys/module/neuron/version; not always numeric; "" when unknown
   std::string efa_driver_version;  // sys/module/efa/version; "" when unknown
   DriverLayout layout = DriverLayout::none;
-  Maybe<int> lnc;                      // physical cores per logical core, 1 or 2: opt/aws/neuron/logical_nc_config,
-                                       // else assumed by family (2 on Trainium2/3, else 1); nullopt: neither
-  std::vector<NeuronDevice> devices;   // ascending index; holes are normal
-  std::vector<EfaInterface> efas;      // ascending BDF
+  Maybe<int> lnc;                     // physical cores per logical core, 1 or 2: opt/aws/neuron/logical_nc_config,
+                                      // else assumed by family (2 on Trainium2/3, else 1); nullopt: neither
+  std::vector<NeuronDevice> devices;  // ascending index; holes are normal
+  std::vector<EfaInterface> efas;     // ascending BDF
+  std::optional<UltraServer>
+      ultraserver;                     // sys/class/neuron_device/ultraserver_mode and its like; nullopt: no such file
   std::vector<NumaNode> numa_nodes;    // ascending index; empty when hwloc could not load the root
   int neuron_pci_functions = 0;        // PCI functions 1d0f with a Neuron id, whether or not the driver shows them
   std::vector<Unanswered> unanswered;  // left out by this scan (monitor/watched_scan.h); ascending part, normally empty

@@ -35,7 +35,7 @@ struct Monitor::Loop {
   std::optional<WatchedScan> scan;
   bool scanning = false;  // of the loop's thread, as are the times
   SteadyTime next_scan;
-  SteadyTime next_look;  // at the scan that runs
+  SteadyTime next_check;  // at the scan that runs
 
   Mutex mutex;
   std::condition_variable_any wake;
@@ -76,7 +76,7 @@ struct Monitor::Loop {
   }
 
   [[nodiscard]] SteadyTime due() const REQUIRES(mutex) {
-    const SteadyTime next = scanning ? next_look : next_scan;
+    const SteadyTime next = scanning ? next_check : next_scan;
     return jobs.empty() ? next : std::min(next, jobs.top().when);
   }
 
@@ -107,12 +107,12 @@ struct Monitor::Loop {
       scanning = false;
       if (auto host = scan->take()) publish(*std::move(host));
       next_scan = std::chrono::steady_clock::now() + timing.interval;
-    } else if (scanning && now >= next_look) {
-      scan->look();
-      next_look = now + timing.budget / WatchedScan::kLooks;
+    } else if (scanning && now >= next_check) {
+      scan->check();
+      next_check = now + timing.budget / WatchedScan::kChecksPerBudget;
     } else if (!scanning && (take_rescan() || now >= next_scan)) {
       scanning = true;
-      next_look = now + timing.budget / WatchedScan::kLooks;
+      next_check = now + timing.budget / WatchedScan::kChecksPerBudget;
       scan->begin();
     }
   }
@@ -138,8 +138,8 @@ Monitor::Monitor(SnapshotStore& store, Workers& workers, WatchedScan::MakeScan m
 }
 
 Monitor::~Monitor() {
-  constexpr std::chrono::milliseconds kPatience{1000};
-  static_cast<void>(stop(kPatience));
+  constexpr std::chrono::milliseconds kStopTimeout{1000};
+  static_cast<void>(stop(kStopTimeout));
 }
 
 void Monitor::start() {

@@ -13,9 +13,9 @@
 
 namespace neuron::monitor {
 
-// Scan, assess, publish, again. One thread does all but the scans, which run on `workers` under watch (watched_scan.h):
-// a part of the machine that hangs costs the others one budget and then nothing. Between scans, and while one runs, the
-// thread runs small jobs at their time.
+// Scans, assesses and publishes, again and again. One thread does all but the scans, which run on `workers` under watch
+// (watched_scan.h): a part of the machine that hangs costs the others one budget and then nothing. The same thread runs
+// small jobs at their time, between scans and while one runs.
 class Monitor {
  public:
   // After publish, when the snapshot is of a new generation: a heartbeat or a counter alone costs nobody anything. Must

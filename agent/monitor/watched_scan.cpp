@@ -28,8 +28,8 @@ struct WatchedScan::State {
   bool running GUARDED_BY(mutex) = false;
   int given_up GUARDED_BY(mutex) = 0;                 // parts, since begin()
   std::optional<ScanPart> reading GUARDED_BY(mutex);  // by the newest attempt
-  int looks GUARDED_BY(mutex) = 0;                    // at this read
-  WallTime first_look GUARDED_BY(mutex);
+  int checks GUARDED_BY(mutex) = 0;                   // at this read
+  WallTime first_check GUARDED_BY(mutex);
   std::vector<model::Unanswered> left_out GUARDED_BY(mutex);  // by the newest attempt
   std::optional<model::HostScan> result GUARDED_BY(mutex);
   std::map<ScanPart, Silence> silent GUARDED_BY(mutex);
@@ -49,7 +49,7 @@ struct WatchedScan::State {
       come_back(mine);
       return false;
     }
-    looks = 0;
+    checks = 0;
     const auto found = silent.find(part);
     if (found == silent.end() || !found->second.hangs) {
       reading = part;
@@ -87,7 +87,7 @@ struct WatchedScan::State {
   std::uint64_t start_attempt() REQUIRES(mutex) {
     running = true;
     reading.reset();
-    looks = 0;
+    checks = 0;
     left_out.clear();
     return ++attempt;
   }
@@ -95,13 +95,14 @@ struct WatchedScan::State {
   // The number of a new attempt when the part that is being read was given up.
   std::optional<std::uint64_t> give_up() REQUIRES(mutex) {
     if (!running || !reading) return std::nullopt;
-    if (++looks == 1) first_look = std::chrono::system_clock::now();
-    if (looks <= std::max(kLooks >> given_up, 1) || left_behind.size() >= kMaxLeftBehind) return std::nullopt;
+    if (++checks == 1) first_check = std::chrono::system_clock::now();
+    if (checks <= std::max(kChecksPerBudget >> given_up, 1) || left_behind.size() >= kMaxLeftBehind)
+      return std::nullopt;
     Silence& silence = silent[*reading];
-    if (silence.since.empty()) silence.since = utc_text(first_look);
+    if (silence.since.empty()) silence.since = utc_text(first_check);
     silence.hangs = true;
     left_behind[attempt] = *reading;
-    given_up = std::min(given_up + 1, kLooks);
+    given_up = std::min(given_up + 1, kChecksPerBudget);
     return start_attempt();
   }
 };
@@ -128,7 +129,7 @@ void WatchedScan::begin() {
   run_attempt(attempt);
 }
 
-void WatchedScan::look() {
+void WatchedScan::check() {
   std::optional<std::uint64_t> attempt;
   {
     const MutexLock lock(state_->mutex);

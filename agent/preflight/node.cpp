@@ -79,7 +79,7 @@ void check_huge_pages(const HostScan& scan, const PreflightFacts& facts, Report&
 void check_cdi(const PreflightFacts& facts, Report& report) {
   if (facts.cdi.state == CdiFacts::State::unknown) {
     report.not_checked.push_back(facts.cdi.evidence);
-  } else if (facts.cdi.state == CdiFacts::State::off) {
+  } else if (facts.cdi.state == CdiFacts::State::off && !has_claims(facts)) {
     report.add(Severity::info, "cdi_off", "the container runtime has CDI off: it would drop CDI names silently",
                {facts.cdi.evidence}, "leave --cdi of neuron-agent off, or enable CDI in the runtime first");
   }

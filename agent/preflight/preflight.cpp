@@ -95,6 +95,7 @@ std::vector<Finding> preflight(const model::HostScan& scan, const PreflightFacts
   rules::check_fabric(node.host, facts, report);
   rules::check_settings(node.host, facts, report);
   rules::check_kubelet(node.host, facts, report);
+  rules::check_claims(node.host, facts, report);
   check_problems(node, report);
   add_not_checked(report);
   std::stable_sort(report.findings.begin(), report.findings.end(),

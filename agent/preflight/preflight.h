@@ -88,7 +88,33 @@ struct KubeletFacts {
 struct CdiFacts {
   enum class State { unknown, on, off };
   State state = State::unknown;
-  Evidence evidence;  // path is always set
+  Evidence evidence;     // path is always set
+  bool is_said = false;  // the configuration says so; else it follows from the format that it is written in
+};
+
+// What claims (dynamic resource allocation) need of a node, and what the two ways to offer devices have left on it.
+struct ClaimFacts {
+  enum class SocketState { listening, dead, unknown };
+  struct Socket {
+    std::string path;
+    SocketState state = SocketState::unknown;
+  };
+  bool asked = false;                          // somebody wants to know: check --mode dra
+  bool found = false;                          // plugins/<driver> is there; without both nothing else counts
+  std::string driver;                          // "neuron.aws.com"
+  std::string kubelet;                         // its directory, as given
+  Presence registry = Presence::unknown;       // plugins_registry/
+  Presence cdi_directory = Presence::unknown;  // var/run/cdi below the root
+  bool cdi_read_only = false;                  // its file system is, for this process
+  std::vector<Socket> driver_sockets;          // of our driver, in both directories; by path
+  std::vector<std::string> device_plugins;     // paths: of neuron-agent or AWS's plugins, somebody listens; sorted
+  bool config_read = false;                    // some configuration of the kubelet
+  std::vector<Evidence> gates_off;             // where the kubelet's configuration turns a gate off; value = the gate
+  std::string kubelet_version;                 // "1.34.1-1.1", of the package; "" unknown
+  Presence claims_file = Presence::unknown;    // plugins/<driver>/claims.json
+  std::string claims_file_problem;             // why it is not usable; "" when it is, or is not there
+  std::vector<std::string> prepared;           // uids in it, sorted
+  std::vector<std::string> described;          // uids of the claims that CDI files of the driver describe, sorted
 };
 
 // What libfabric said, asked in a process of its own.
@@ -126,6 +152,7 @@ struct PreflightFacts {
   HugePages huge_pages;
   KubeletFacts kubelet;
   CdiFacts cdi;
+  ClaimFacts claims;
   FabricFacts fabric;
 };
 

@@ -40,6 +40,12 @@ void check_efas(const model::HostScan& scan, const PreflightFacts& facts, Report
 void check_fabric(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
 void check_settings(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
 void check_kubelet(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
+void check_claims(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
+
+// Claims are asked for on this node, or were served.
+[[nodiscard]] inline bool has_claims(const PreflightFacts& facts) {
+  return facts.claims.asked || facts.claims.found;
+}
 
 // "1 device", "3 devices"
 [[nodiscard]] inline std::string counted(std::size_t count, const std::string& noun) {

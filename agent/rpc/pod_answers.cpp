@@ -1,5 +1,11 @@
 #include "agent/rpc/pod_answers.h"
 
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
 #include "agent/base/parse.h"
 
 namespace neuron::rpc {
@@ -9,6 +15,47 @@ std::string name_of(const std::string& foreign) {
   return printable(foreign, kMaxNameBytes);
 }
 
+using Ids = std::set<std::string>;
+
+// A container as far as it has a name; the rest is added for each thing that it holds.
+model::Allocation holding_of(const v1::PodResources& pod, const v1::ContainerResources& container) {
+  return {name_of(pod.namespace_()), name_of(pod.name()), name_of(container.name()), "", {}};
+}
+
+void add_resources(const v1::PodResources& pod, const v1::ContainerResources& container,
+                   std::vector<model::Allocation>& all) {
+  std::map<std::string, Ids> by_resource;  // the kubelet repeats a device per NUMA node
+  for (const auto& devices : container.devices()) {
+    Ids& ids = by_resource[name_of(devices.resource_name())];
+    for (const auto& id : devices.device_ids()) ids.insert(name_of(id));
+  }
+  for (const auto& [resource, ids] : by_resource) {
+    model::Allocation one = holding_of(pod, container);
+    one.resource_name = resource;
+    one.ids.assign(ids.begin(), ids.end());
+    all.push_back(std::move(one));
+  }
+}
+
+// By names of devices: the list of CDI ids grows from one entry to the next (docs/reference/kubelet.md#podresources),
+// and would give each device those of all before it.
+void add_claims(const v1::PodResources& pod, const v1::ContainerResources& container,
+                std::vector<model::Allocation>& all) {
+  std::map<std::pair<std::string, std::string>, Ids> by_claim;  // claim, driver
+  for (const auto& claim : container.dynamic_resources()) {
+    const std::string name = claim.claim_name().empty() ? "(no name)" : name_of(claim.claim_name());
+    for (const auto& device : claim.claim_resources()) {
+      by_claim[{name, name_of(device.driver_name())}].insert(name_of(device.device_name()));
+    }
+  }
+  for (const auto& [key, ids] : by_claim) {
+    model::Allocation one = holding_of(pod, container);
+    std::tie(one.claim, one.resource_name) = key;
+    one.ids.assign(ids.begin(), ids.end());
+    all.push_back(std::move(one));
+  }
+}
+
 }  // namespace
 
 std::vector<model::Allocation> devices_in(const v1::ListPodResourcesResponse& response) {
@@ -16,15 +63,8 @@ std::vector<model::Allocation> devices_in(const v1::ListPodResourcesResponse& re
   for (const auto& pod : response.pod_resources()) {
     const std::size_t before = all.size();
     for (const auto& container : pod.containers()) {
-      std::map<std::string, std::set<std::string>> by_resource;  // the kubelet repeats a device per NUMA node
-      for (const auto& devices : container.devices()) {
-        auto& ids = by_resource[name_of(devices.resource_name())];
-        for (const auto& id : devices.device_ids()) ids.insert(name_of(id));
-      }
-      for (const auto& [resource, ids] : by_resource) {
-        all.push_back({name_of(pod.namespace_()), name_of(pod.name()), name_of(container.name()), resource,
-                       std::vector<std::string>(ids.begin(), ids.end())});
-      }
+      add_resources(pod, container, all);
+      add_claims(pod, container, all);
     }
     if (all.size() == before) all.push_back({name_of(pod.namespace_()), name_of(pod.name()), "", "", {}});
   }

@@ -7,15 +7,15 @@ namespace neuron::plugin {
 AdmissionGate::AdmissionGate(const Clock& clock, VersionSource version, std::function<void()> changed)
     : clock_(clock), version_(std::move(version)), changed_(std::move(changed)) {}
 
-Admissions::Ticket AdmissionGate::keep(Go go) {
-  waiting_.emplace(++last_ticket_, std::move(go));
+Admissions::Ticket AdmissionGate::keep(Continuation then) {
+  waiting_.emplace(++last_ticket_, std::move(then));
   return last_ticket_;
 }
 
-std::vector<AdmissionGate::Go> AdmissionGate::take(const std::vector<Admissions::Ticket>& tickets) {
-  std::vector<Go> going;
-  for (const Admissions::Ticket ticket : tickets) going.push_back(std::move(waiting_.extract(ticket).mapped()));
-  return going;
+std::vector<AdmissionGate::Continuation> AdmissionGate::take(const std::vector<Admissions::Ticket>& tickets) {
+  std::vector<Continuation> ready;
+  for (const Admissions::Ticket ticket : tickets) ready.push_back(std::move(waiting_.extract(ticket).mapped()));
+  return ready;
 }
 
 void AdmissionGate::called() {
@@ -23,23 +23,22 @@ void AdmissionGate::called() {
   admissions_.called(clock_.now());
 }
 
-void AdmissionGate::answer(model::Resource resource, Go go) {
+void AdmissionGate::answer(model::Resource resource, Continuation then) {
   {
     const MutexLock lock(mutex_);
     if (!admissions_.begin_answer(last_ticket_ + 1, resource, clock_.now())) {
-      keep(std::move(go));
-      go = nullptr;
+      keep(std::move(then));
+      then = nullptr;
     }
   }
-  if (go) return go();
+  if (then) return then();
   changed_();
 }
 
-void AdmissionGate::doubt(model::Resource resource, Go go) {
+void AdmissionGate::wait_for_checkpoint(model::Resource resource, Continuation then) {
   {
     const MutexLock lock(mutex_);
-    admissions_.doubt(keep(std::move(go)), resource, clock_.now());
-    doubts_ = true;
+    admissions_.wait_for_checkpoint(keep(std::move(then)), resource, clock_.now());
   }
   changed_();
 }
@@ -49,14 +48,14 @@ void AdmissionGate::answered(Admissions::Outcome outcome) {
     const MutexLock lock(mutex_);
     admissions_.answered(outcome, version_(), clock_.now());
   }
-  go_on();
+  run_ready();
   changed_();
 }
 
-void AdmissionGate::open_stream(model::Resource resource, Go go) {
-  Go start = [this, go = std::move(go)] {
-    go();
-    handed();
+void AdmissionGate::open_stream(model::Resource resource, Continuation then) {
+  Continuation start = [this, then = std::move(then)] {
+    then();
+    lists_sent();
   };
   {
     const MutexLock lock(mutex_);
@@ -75,38 +74,37 @@ void AdmissionGate::list_offered() {
 }
 
 void AdmissionGate::release(model::Resource resource) {
-  std::vector<Go> going;
+  std::vector<Continuation> ready;
   {
     const MutexLock lock(mutex_);
-    going = take(admissions_.release(resource));
+    ready = take(admissions_.release(resource));
   }
-  for (const Go& go : going) go();
+  for (const Continuation& then : ready) then();
 }
 
-Admissions::Look AdmissionGate::look() const {
+Admissions::Progress AdmissionGate::progress() const {
   const MutexLock lock(mutex_);
-  return admissions_.look(version_());
+  return admissions_.progress(version_());
 }
 
-AdmissionGate::Due AdmissionGate::due(const Admissions::Look& before) {
-  Due due;
-  std::vector<Go> going;
+Admissions::Due AdmissionGate::due(const Admissions::Progress& before) {
+  Admissions::Due due;
+  std::vector<Continuation> ready;
   {
     const MutexLock lock(mutex_);
-    const Admissions::Due all = admissions_.due(before, clock_.now());
-    going = take(all.gone);
-    due = {all.lists, all.same_list, std::exchange(doubts_, false), all.holders};
+    due = admissions_.due(before, clock_.now());
+    ready = take(due.begun);
   }
-  for (const Go& go : going) go();
+  for (const Continuation& then : ready) then();
   return due;
 }
 
-void AdmissionGate::handed() {
+void AdmissionGate::lists_sent() {
   {
     const MutexLock lock(mutex_);
-    admissions_.handed();
+    admissions_.lists_sent();
   }
-  go_on();
+  run_ready();
 }
 
 void AdmissionGate::checkpoint_written() {
@@ -114,7 +112,7 @@ void AdmissionGate::checkpoint_written() {
     const MutexLock lock(mutex_);
     admissions_.checkpoint_written();
   }
-  go_on();
+  run_ready();
 }
 
 void AdmissionGate::kubelet_is_new() {
@@ -122,16 +120,16 @@ void AdmissionGate::kubelet_is_new() {
     const MutexLock lock(mutex_);
     admissions_.kubelet_is_new();
   }
-  go_on();
+  run_ready();
 }
 
-void AdmissionGate::go_on() {
-  std::vector<Go> going;
+void AdmissionGate::run_ready() {
+  std::vector<Continuation> ready;
   {
     const MutexLock lock(mutex_);
-    going = take(admissions_.ready(clock_.now()));
+    ready = take(admissions_.ready(clock_.now()));
   }
-  for (const Go& go : going) go();
+  for (const Continuation& then : ready) then();
 }
 
 void AdmissionGate::woke() {

@@ -11,12 +11,13 @@
 
 namespace neuron::plugin {
 
-// Admissions (admissions.h), shared by gRPC's threads and the main loop under one lock. No call blocks: whoever may not
-// go on yet leaves a function, which is called once, without the lock, on the thread whose call ends the wait. A method
-// that is not explained here is the one of Admissions of that name, at the clock's time.
+// Admissions (admissions.h), shared by gRPC's threads and the main loop under one lock. No call blocks: whoever has to
+// wait leaves a continuation, which is called once, without the lock: at once when it need not wait, else on the thread
+// whose call ends the wait. A method that is not explained here is the one of Admissions of that name, at the clock's
+// time.
 class AdmissionGate {
  public:
-  using Go = std::function<void()>;
+  using Continuation = std::function<void()>;
   using VersionSource =
       std::function<holdings::CheckpointVersion()>;  // of the checkpoint; called under the lock: one stat
 
@@ -26,25 +27,21 @@ class AdmissionGate {
 
   // Any thread.
   void called() EXCLUDES(mutex_);
-  void answer(model::Resource resource, Go go) EXCLUDES(mutex_);  // `go` has to call doubt() or answered()
-  // Makes due() ask for a list; `go`, which has to call answered(), comes when the kubelet has written it.
-  void doubt(model::Resource resource, Go go) EXCLUDES(mutex_);
-  void answered(Admissions::Outcome outcome) EXCLUDES(mutex_);         // before the answer is handed to gRPC
-  void open_stream(model::Resource resource, Go go) EXCLUDES(mutex_);  // `go` offers the stream its first list
+  // `then` has to call wait_for_checkpoint() or answered().
+  void answer(model::Resource resource, Continuation then) EXCLUDES(mutex_);
+  // Makes due() want a list; `then`, which has to call answered(), comes when the kubelet has written it.
+  void wait_for_checkpoint(model::Resource resource, Continuation then) EXCLUDES(mutex_);
+  void answered(Admissions::Outcome outcome) EXCLUDES(mutex_);  // before gRPC gets the answer
+  // `then` offers the stream its first list.
+  void open_stream(model::Resource resource, Continuation then) EXCLUDES(mutex_);
   void list_offered() EXCLUDES(mutex_);
   void release(model::Resource resource) EXCLUDES(mutex_);
 
   // From here on: the main loop's thread.
-  struct Due {
-    bool lists = false;  // see Admissions::Due; the loop calls handed() when it has sent them
-    bool same_list = false;
-    bool list_for_doubt = false;  // send an unchanged list now: an answer waits for the checkpoint written after it
-    bool holders = false;
-  };
-  // In this order: look(), checkpoint_written() for each write that inotify has told since, due().
-  [[nodiscard]] Admissions::Look look() const EXCLUDES(mutex_);
-  [[nodiscard]] Due due(const Admissions::Look& before) EXCLUDES(mutex_);
-  void handed() EXCLUDES(mutex_);
+  // In this order: progress(), checkpoint_written() for each write that inotify has told since, due().
+  [[nodiscard]] Admissions::Progress progress() const EXCLUDES(mutex_);
+  [[nodiscard]] Admissions::Due due(const Admissions::Progress& before) EXCLUDES(mutex_);  // `begun` have been called
+  void lists_sent() EXCLUDES(mutex_);
   void checkpoint_written() EXCLUDES(mutex_);
   void kubelet_is_new() EXCLUDES(mutex_);
   void woke() EXCLUDES(mutex_);
@@ -57,18 +54,17 @@ class AdmissionGate {
   [[nodiscard]] std::optional<SteadyTime> next() const EXCLUDES(mutex_);  // when to call due() next
 
  private:
-  [[nodiscard]] std::vector<Go> take(const std::vector<Admissions::Ticket>& tickets) REQUIRES(mutex_);
-  Admissions::Ticket keep(Go go) REQUIRES(mutex_);
-  void go_on() EXCLUDES(mutex_);  // calls the functions whose wait is over
+  [[nodiscard]] std::vector<Continuation> take(const std::vector<Admissions::Ticket>& tickets) REQUIRES(mutex_);
+  Admissions::Ticket keep(Continuation then) REQUIRES(mutex_);
+  void run_ready() EXCLUDES(mutex_);  // calls the continuations whose wait is over
 
   const Clock& clock_;
   const VersionSource version_;
   const std::function<void()> changed_;
   mutable Mutex mutex_;
   Admissions admissions_ GUARDED_BY(mutex_);
-  std::map<Admissions::Ticket, Go> waiting_ GUARDED_BY(mutex_);
+  std::map<Admissions::Ticket, Continuation> waiting_ GUARDED_BY(mutex_);
   Admissions::Ticket last_ticket_ GUARDED_BY(mutex_) = 0;
-  bool doubts_ GUARDED_BY(mutex_) = false;  // since the last due()
 };
 
 }  // namespace neuron::plugin

@@ -8,17 +8,17 @@ namespace neuron::plugin {
 bool Admissions::begin_answer(Ticket ticket, model::Resource resource, SteadyTime now) {
   last_call_ = now;
   forget_late(now);
-  if (handing_ == 0 && (on_the_way_ == 0 || never_written_)) {
+  if (sending_ == 0 && (on_the_way_ == 0 || never_written_)) {
     ++answering_;
     return true;
   }
-  waiting_.push_back({ticket, resource, Kind::answer, now + kWritePatience});
+  waiting_.push_back({ticket, resource, Kind::answer, now + kMaxWriteWait});
   return false;
 }
 
-void Admissions::doubt(Ticket ticket, model::Resource resource, SteadyTime now) {
+void Admissions::wait_for_checkpoint(Ticket ticket, model::Resource resource, SteadyTime now) {
   --answering_;
-  waiting_.push_back({ticket, resource, Kind::answer_in_doubt, now + kWritePatience});
+  waiting_.push_back({ticket, resource, Kind::conflicting_answer, now + kMaxWriteWait});
 }
 
 void Admissions::answered(Outcome outcome, holdings::CheckpointVersion version, SteadyTime now) {
@@ -33,10 +33,10 @@ void Admissions::answered(Outcome outcome, holdings::CheckpointVersion version, 
 
 bool Admissions::begin_stream(Ticket ticket, model::Resource resource, SteadyTime now) {
   if (!open()) {
-    ++handing_;
+    ++sending_;
     return true;
   }
-  waiting_.push_back({ticket, resource, Kind::stream, now + kIdlePatience});
+  waiting_.push_back({ticket, resource, Kind::stream, now + kMaxIdleWait});
   return false;
 }
 
@@ -71,45 +71,49 @@ void Admissions::woke(SteadyTime now) {
   holders_.woke(now);
 }
 
-Admissions::Due Admissions::due(const Look& before, SteadyTime now) {
+Admissions::Due Admissions::due(const Progress& before, SteadyTime now) {
   Due due;
   forget_late(now);
   if (before.answers == answers_ && before.version != open_version_) open_version_ = 0;
-  due.gone = ready(now);
+  due.begun = ready(now);
   // A pod that the kubelet refused half-way leaves no checkpoint. One has to be made, or its units stay held.
   if (open_version_ != 0 && now >= stalled_at()) {
     open_version_ = 0;
     want_checkpoint(now);
   }
   if (lists_.due(now, last_call_, open())) {
-    ++handing_;
     due.lists = true;
     due.same_list = std::exchange(same_list_, false);
   }
+  for (Waiting& one : waiting_) {
+    if (one.kind != Kind::conflicting_answer || std::exchange(one.list_wanted, true)) continue;
+    due.same_list = true;
+  }
+  if (due.lists || due.same_list) ++sending_;
   due.holders = holders_.due(now, last_call_, open());
   return due;
 }
 
 std::vector<Admissions::Ticket> Admissions::ready(SteadyTime now) {
-  std::vector<Ticket> going;
+  std::vector<Ticket> begun;
   std::erase_if(waiting_, [&](const Waiting& one) {
     if (!may_go(one, now)) return false;
     begin(one);
-    going.push_back(one.ticket);
+    begun.push_back(one.ticket);
     return true;
   });
-  return going;
+  return begun;
 }
 
 std::vector<Admissions::Ticket> Admissions::release(model::Resource resource) {
-  std::vector<Ticket> going;
+  std::vector<Ticket> begun;
   std::erase_if(waiting_, [&](const Waiting& one) {
     if (one.resource != resource) return false;
     begin(one);
-    going.push_back(one.ticket);
+    begun.push_back(one.ticket);
     return true;
   });
-  return going;
+  return begun;
 }
 
 bool Admissions::open() const {
@@ -133,7 +137,7 @@ std::optional<SteadyTime> Admissions::next() const {
 }
 
 void Admissions::forget_late(SteadyTime now) {
-  if (on_the_way_ == 0 || now < last_offered_ + kWritePatience) return;
+  if (on_the_way_ == 0 || now < last_offered_ + kMaxWriteWait) return;
   on_the_way_ = 0;
   never_written_ = true;
 }
@@ -142,11 +146,11 @@ bool Admissions::may_go(const Waiting& one, SteadyTime now) const {
   if (now >= one.until) return true;
   if (one.kind == Kind::stream) return !open();
   const bool offered = one.kind == Kind::answer || one.list_offered;
-  return handing_ == 0 && on_the_way_ == 0 && offered;
+  return sending_ == 0 && on_the_way_ == 0 && offered;
 }
 
 void Admissions::begin(const Waiting& one) {
-  ++(one.kind == Kind::stream ? handing_ : answering_);
+  ++(one.kind == Kind::stream ? sending_ : answering_);
 }
 
 }  // namespace neuron::plugin

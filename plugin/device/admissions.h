@@ -20,10 +20,10 @@ namespace neuron::plugin {
 // checkpoint tells that an answer is for the same container as the one before. Hence three rules:
 // - no list goes out from the first answer of a container until its checkpoint is written: the write for the list would
 //   look like the end of the admission;
-// - no answer begins while a list is being handed out, or was sent and is not yet in the checkpoint;
+// - no answer begins while a list is being sent, or was sent and is not yet in the checkpoint;
 // - PodResources List, at which the kubelet forgets a container that is being admitted, is called only while no
 //   admission goes on and the kubelet has not called for a while.
-// None holds for ever: a list, a question (List) and an answer each go on after a longest wait, the k...Patience below.
+// None holds for ever: kMaxWriteWait and kMaxIdleWait bound every wait.
 //
 // Called with events, says what to do: no lock, no clock, no I/O; not synchronised (AdmissionGate locks). "Written"
 // always means: the kubelet has written its checkpoint. `version` is the checkpoint's, 0 if there is none.
@@ -31,12 +31,11 @@ class Admissions {
  public:
   using Ticket = std::uint64_t;  // of somebody who waits; chosen by the caller, each once
 
-  // After this time a list that was not written never will be, as its kubelet is gone; an answer waits no longer
-  // either.
-  static constexpr std::chrono::milliseconds kWritePatience{1000};
-  static constexpr std::chrono::milliseconds kIdlePatience{3000};   // longest wait of lists, of List and of new streams
-  static constexpr std::chrono::milliseconds kListDistance{250};    // from the kubelet's last call to a new list
-  static constexpr std::chrono::milliseconds kAskDistance{100};     // from the kubelet's last call to List
+  // After this time a list that was not written never will be, as its kubelet is gone. The longest wait of an answer.
+  static constexpr std::chrono::milliseconds kMaxWriteWait{1000};
+  static constexpr std::chrono::milliseconds kMaxIdleWait{3000};    // longest wait of lists, of List and of new streams
+  static constexpr std::chrono::milliseconds kListIdleTime{250};    // from the kubelet's last call to a new list
+  static constexpr std::chrono::milliseconds kAskIdleTime{100};     // from the kubelet's last call to List
   static constexpr std::chrono::milliseconds kAskAfterAnswer{500};  // from an answer to List
   // An admission without a call for so long is over: the kubelet refused the pod half-way.
   static constexpr std::chrono::milliseconds kStalled{1000};
@@ -47,17 +46,18 @@ class Admissions {
   // The kubelet waits for an answer to Allocate. True: it has begun. False: it waits, and begins when ready(), due() or
   // release() returns the ticket.
   [[nodiscard]] bool begin_answer(Ticket ticket, model::Resource resource, SteadyTime now);
-  // The answer that has begun is in doubt (Allocations::doubtful): it waits, under a ticket, until a list that is
-  // offered from now on has been written.
-  void doubt(Ticket ticket, model::Resource resource, SteadyTime now);
+  // The answer that has begun would be a refusal because of holdings that may have ended
+  // (Allocations::needs_fresh_checkpoint): it waits, under a ticket, until a list that is offered from now on has been
+  // written.
+  void wait_for_checkpoint(Ticket ticket, model::Resource resource, SteadyTime now);
   // The answer that has begun goes to the kubelet. `version`: the one it was given under. A refusal ends the admission.
   enum class Outcome { given, refused };
   void answered(Outcome outcome, holdings::CheckpointVersion version, SteadyTime now);
 
-  // A new stream is about to show its first list. As begin_answer(); ended by handed().
+  // A new stream is about to show its first list. As begin_answer(); ended by lists_sent().
   [[nodiscard]] bool begin_stream(Ticket ticket, model::Resource resource, SteadyTime now);
   void list_offered(SteadyTime now);  // one message will go to the kubelet
-  void handed() { --handing_; }       // ends begin_stream() and Due::lists
+  void lists_sent() { --sending_; }   // ends begin_stream(), and what due() wanted sent
 
   void checkpoint_written();  // once per write
   // Lists that its predecessor was sent will not be written, and no admission of the predecessor goes on.
@@ -71,23 +71,24 @@ class Admissions {
   void asking_holders() { holders_.drop(); }
   void woke(SteadyTime now);  // the process was stopped or starved for a while: calls of the kubelet may lie unread
 
-  // The state before checkpoint_written() was called for the writes so far. due() takes an admission for over only if
-  // the version had changed by then and no answer was given since: so every write that ended an admission has been
-  // told by checkpoint_written(), and none is left to be taken later for the write of a list.
-  struct Look {
+  // How far kubelet and agent were before checkpoint_written() was called for the writes so far. due() takes an
+  // admission for over only if the version had changed by then and no answer was given since: so every write that ended
+  // an admission has been told by checkpoint_written(), and none is left to be taken later for the write of a list.
+  struct Progress {
     holdings::CheckpointVersion version = 0;
-    std::uint64_t answers = 0;
+    std::uint64_t answers = 0;  // so far, given or refused
   };
-  [[nodiscard]] Look look(holdings::CheckpointVersion version) const { return {version, answers_}; }
+  [[nodiscard]] Progress progress(holdings::CheckpointVersion version) const { return {version, answers_}; }
 
   struct Due {
-    bool lists = false;        // hand out what has changed; end with handed()
-    bool same_list = false;    // and if nothing has changed, one list as it was
-    bool holders = false;      // ask List
-    std::vector<Ticket> gone;  // answers and streams that begin now
+    bool lists = false;         // send the lists that have changed
+    bool same_list = false;     // a list has to go out: unless one of those does, send one as it was
+    bool holders = false;       // ask List
+    std::vector<Ticket> begun;  // answers and streams that begin now
   };
-  [[nodiscard]] Due due(const Look& before, SteadyTime now);
-  // Answers and streams that need not wait any more; they have begun.
+  // When it wants lists or a list, no answer begins until lists_sent().
+  [[nodiscard]] Due due(const Progress& before, SteadyTime now);
+  // Answers and streams that need not wait any longer; they have begun.
   [[nodiscard]] std::vector<Ticket> ready(SteadyTime now);
   [[nodiscard]] std::vector<Ticket> release(model::Resource resource);  // its server is going away: all begin
 
@@ -96,12 +97,13 @@ class Admissions {
   [[nodiscard]] std::optional<SteadyTime> next() const;  // when to call due() again
 
  private:
-  enum class Kind { answer, answer_in_doubt, stream };
+  enum class Kind { answer, conflicting_answer, stream };
   struct Waiting {
     Ticket ticket{};
     model::Resource resource{};
     Kind kind{};
     SteadyTime until{};
+    bool list_wanted = false;   // due() has asked for one, of a conflicting answer
     bool list_offered = false;  // since it waits
   };
 
@@ -115,14 +117,14 @@ class Admissions {
   int answering_ = 0;                             // answers that have begun
   std::uint64_t answers_ = 0;                     // so far, given or refused
   holdings::CheckpointVersion open_version_ = 0;  // of the newest that was given, until its admission is over
-  int handing_ = 0;                               // lists are being handed out
+  int sending_ = 0;                               // lists are being sent: due() or begin_stream() said so
   int on_the_way_ = 0;                            // lists offered and not yet written
   SteadyTime last_offered_{};
   bool never_written_ = false;  // a kubelet that keeps no checkpoint: waiting for it is in vain
   bool same_list_ = false;
   std::vector<Waiting> waiting_;  // oldest first
-  IdleTimer lists_{kListDistance, kIdlePatience};
-  IdleTimer holders_{kAskDistance, kIdlePatience};
+  IdleTimer lists_{kListIdleTime, kMaxIdleWait};
+  IdleTimer holders_{kAskIdleTime, kMaxIdleWait};
 };
 
 }  // namespace neuron::plugin

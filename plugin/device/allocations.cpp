@@ -38,8 +38,12 @@ std::string join(const std::vector<std::string>& parts) {
 }  // namespace
 
 Allocations::Allocations(grant::GrantOptions options, VersionSource version, const Clock& clock,
-                         core::OfferPolicy offer)
-    : options_(std::move(options)), offer_(std::move(offer)), version_(std::move(version)), clock_(clock) {}
+                         core::OfferPolicy offer, std::string claim_driver)
+    : options_(std::move(options)),
+      offer_(std::move(offer)),
+      version_(std::move(version)),
+      clock_(clock),
+      claim_driver_(std::move(claim_driver)) {}
 
 bool Allocations::is_offered(model::Resource resource, int unit) const {
   return offer_.offers(resource, node_->device_of(resource, unit));
@@ -89,8 +93,11 @@ allocator::ChooseRequest Allocations::question(model::Resource resource, const s
   keep([&](int unit) {
     return node_->health_of(resource, unit).state != model::HealthState::unhealthy && is_offered(resource, unit);
   });
-  if (ledger_.holdings().empty()) return request;
-  keep([&](int unit) { return !ledger_.conflict(resource, {unit}, node_->cores_of(resource, unit), 0); });
+  if (ledger_.holdings().empty() && ledger_.claimed().empty()) return request;
+  keep([&](int unit) {
+    if (resource == model::Resource::efa) return ledger_.claim_of_efa(unit) == nullptr;
+    return !ledger_.conflict(resource, {unit}, node_->cores_of(resource, unit), 0);
+  });
   return request;
 }
 
@@ -168,6 +175,11 @@ Result<std::vector<int>> Allocations::parse_ids(model::Resource resource, const 
 Result<grant::Grant> Allocations::answer_for(model::Resource resource, const std::vector<int>& units,
                                              holdings::CheckpointVersion version) {
   if (model::has_cores(resource)) return allocate_cores(resource, units, version);
+  for (const int unit : units) {
+    if (const holdings::Holding* with = ledger_.claim_of_efa(unit)) {
+      return fail(refusals::claimed(resource, node_->id_of(resource, unit), *with));
+    }
+  }
   learn_size(resource, units, version);
   ledger_.record({resource, units, {}, {}, "", version, clock_.now()});
   return grant::grant_of_efas(*node_, units, options_);
@@ -186,21 +198,21 @@ std::optional<Error> Allocations::obstacle(model::Resource resource, const std::
   return std::nullopt;
 }
 
-bool Allocations::doubtful(model::Resource resource, const std::vector<std::string>& ids) {
+bool Allocations::needs_fresh_checkpoint(model::Resource resource, const std::vector<std::string>& ids) {
   const MutexLock lock(mutex_);
   const holdings::CheckpointVersion version = version_();
   if (!node_ || version == 0 || !model::has_cores(resource)) return false;
   const Result<std::vector<int>> units = parse_ids(resource, ids);
   if (!units || !obstacle(resource, *units, hardware_of(resource, *units), version)) return false;
-  doubted_ = version;
+  waiting_version_ = version;
   return true;
 }
 
 void Allocations::confirm(const std::vector<model::Allocation>& written, holdings::CheckpointVersion version) {
   const MutexLock lock(mutex_);
-  if (!node_ || doubted_ == 0 || version == doubted_) return;
+  if (!node_ || waiting_version_ == 0 || version == waiting_version_) return;
   ledger_.confirm(to_holdings(written, clock_.now()));
-  ledger_.admission_goes_on(std::exchange(doubted_, version), version);
+  ledger_.admission_goes_on(std::exchange(waiting_version_, version), version);
 }
 
 Result<grant::Grant> Allocations::allocate_cores(model::Resource resource, const std::vector<int>& units,
@@ -217,7 +229,7 @@ Result<grant::Grant> Allocations::allocate(model::Resource resource, const std::
   const MutexLock lock(mutex_);
   if (!node_) return fail(refusals::not_scanned());
   const holdings::CheckpointVersion version = version_();
-  ledger_.admission_goes_on(std::exchange(doubted_, 0),
+  ledger_.admission_goes_on(std::exchange(waiting_version_, 0),
                             version);  // unless confirm() has come, the kubelet has not written
   const Result<std::vector<int>> units = parse_ids(resource, ids);
   Result<grant::Grant> answer = units ? answer_for(resource, *units, version) : fail(units.error());
@@ -251,23 +263,25 @@ void Allocations::reconcile(const holdings::ShownAllocations& shown) {
   const SteadyTime before = shown.asked_at - SteadyTime::duration{1};
   ledger_.reconcile({to_holdings(shown.listed, shown.asked_at), shown.asked_at, to_holdings(shown.stored, before),
                      shown.stored_version});
+  ledger_.set_claimed(claims_to_holdings(shown.claims));
 }
 
 std::optional<UnitList> Allocations::unit_list(model::Resource resource) const {
   const MutexLock lock(mutex_);
   if (!node_) return std::nullopt;
-  if (!model::has_cores(resource)) return make_unit_list(*node_, resource, offer_, {});
+  if (!model::has_cores(resource)) return make_unit_list(*node_, resource, offer_, {{}, {}, claimed_efas()});
   return make_unit_list(*node_, resource, offer_, {ledger_.blocked_cores(resource), ledger_.held_units(resource)});
 }
 
 bool Allocations::holds_anything() const {
   const MutexLock lock(mutex_);
-  return !ledger_.holdings().empty();
+  return !ledger_.holdings().empty() || !ledger_.claimed().empty();
 }
 
 bool Allocations::withholds(model::Resource resource) const {
   const MutexLock lock(mutex_);
-  if (!node_ || !model::has_cores(resource) || !offer_.serves(resource)) return false;
+  if (!node_ || !offer_.serves(resource)) return false;
+  if (!model::has_cores(resource)) return !claimed_efas().empty();
   const std::vector<int> blocked = ledger_.blocked_cores(resource);
   const std::vector<int> held = ledger_.held_units(resource);
   const auto& units = node_->units(resource);
@@ -282,8 +296,10 @@ bool Allocations::withholds(model::Resource resource) const {
 std::vector<int> Allocations::held_cores() const {
   const MutexLock lock(mutex_);
   std::vector<int> cores;
-  for (const holdings::Holding& holding : ledger_.holdings()) {
-    cores.insert(cores.end(), holding.cores.begin(), holding.cores.end());
+  for (const auto* all : {&ledger_.holdings(), &ledger_.claimed()}) {
+    for (const holdings::Holding& holding : *all) {
+      cores.insert(cores.end(), holding.cores.begin(), holding.cores.end());
+    }
   }
   return sorted_unique(std::move(cores));
 }

@@ -12,6 +12,7 @@
 #include "agent/base/mutex.h"
 #include "agent/base/result.h"
 #include "agent/core/offer_policy.h"
+#include "agent/core/pool_names.h"
 #include "agent/core/vanished.h"
 #include "agent/grant/grant.h"
 #include "agent/grant/node_units.h"
@@ -32,7 +33,10 @@ class Allocations {
 
   // `clock` must outlive the allocations. `offer`: which devices are given under which names, for good; what containers
   // hold otherwise, from before a restart, stays theirs and is withheld from the other name until they end.
-  Allocations(grant::GrantOptions options, VersionSource version, const Clock& clock, core::OfferPolicy offer = {});
+  // `claim_driver`: claims of this driver hold hardware of this node, from before it came to serve the device plugin,
+  // which is withheld from all names until they end.
+  Allocations(grant::GrantOptions options, VersionSource version, const Clock& clock, core::OfferPolicy offer = {},
+              std::string claim_driver = std::string(core::kDefaultDriverName));
 
   // The newest scan; nullptr = none yet. What it shows is in node() at once, but core ids keep the logical core size of
   // the first one until adopt_numbering().
@@ -58,12 +62,14 @@ class Allocations {
   [[nodiscard]] Result<grant::Grant> allocate(model::Resource resource, const std::vector<std::string>& ids)
       EXCLUDES(mutex_);
 
-  // True when allocate() would refuse because of hardware that another container, or this one, was given before: the
-  // kubelet may have refused that pod half-way, or have released it, and tells only by its checkpoint. To be asked
-  // before allocate(); if true, that comes when a list of ours has made the kubelet write it and confirm() was called,
-  // or not.
-  [[nodiscard]] bool doubtful(model::Resource resource, const std::vector<std::string>& ids) EXCLUDES(mutex_);
-  // The whole checkpoint as it is now; ends the doubt if it was written since. To be called for each that is written.
+  // True when allocate() would refuse because of hardware that another container, or this one, was given before. That
+  // holding may have ended: the kubelet may have refused the pod half-way, or have released it, and tells only by its
+  // checkpoint. To be asked before allocate(). If true, a list of ours has to make the kubelet write the checkpoint and
+  // confirm() be called before allocate() is; where no checkpoint is written in time, allocate() refuses.
+  [[nodiscard]] bool needs_fresh_checkpoint(model::Resource resource, const std::vector<std::string>& ids)
+      EXCLUDES(mutex_);
+  // The whole checkpoint as it is now. If it was written since needs_fresh_checkpoint() was true, holdings that it
+  // lacks end. To be called for each checkpoint that is written.
   void confirm(const std::vector<model::Allocation>& written, holdings::CheckpointVersion version) EXCLUDES(mutex_);
 
   // The truth of PodResources and the checkpoint. The first time it tells what core ids from before our time mean. Held
@@ -74,7 +80,7 @@ class Allocations {
   // The list to advertise now, empty when there is nothing to register; nullopt before the first snapshot.
   [[nodiscard]] std::optional<UnitList> unit_list(model::Resource resource) const EXCLUDES(mutex_);
 
-  // `units` was handed to the kubelet: what it shows Unhealthy, the kubelet gives nobody for now.
+  // `units` was sent to the kubelet: what it shows Unhealthy, the kubelet gives nobody for now.
   void note_published(model::Resource resource, const UnitList& units) EXCLUDES(mutex_);
 
   [[nodiscard]] bool holds_anything() const EXCLUDES(mutex_);
@@ -92,9 +98,13 @@ class Allocations {
   void show_newest() REQUIRES(mutex_);
   [[nodiscard]] bool learn_numbering(const holdings::NumberingEvidence& evidence) REQUIRES(mutex_);
   [[nodiscard]] bool learn_unseen(const model::Allocation& shown) REQUIRES(mutex_);
+  [[nodiscard]] bool learn_unseen_claim(const model::Allocation& shown) REQUIRES(mutex_);
   void learn(const holdings::ShownAllocations& shown) REQUIRES(mutex_);
   [[nodiscard]] std::vector<holdings::Holding> to_holdings(const std::vector<model::Allocation>& shown,
                                                            SteadyTime since) const REQUIRES(mutex_);
+  [[nodiscard]] std::vector<holdings::Holding> claims_to_holdings(const std::vector<model::Allocation>& shown) const
+      REQUIRES(mutex_);
+  [[nodiscard]] std::vector<int> claimed_efas() const REQUIRES(mutex_);
   [[nodiscard]] Hardware hardware_of(model::Resource resource, const std::vector<int>& units) const REQUIRES(mutex_);
   [[nodiscard]] allocator::ChooseRequest question(model::Resource resource, const std::vector<std::string>& available,
                                                   const std::vector<std::string>& must_include, int size,
@@ -129,6 +139,7 @@ class Allocations {
   const core::OfferPolicy offer_;
   const VersionSource version_;
   const Clock& clock_;
+  const std::string claim_driver_;
 
   mutable Mutex mutex_;
   grant::NodeUnitsPtr newest_ GUARDED_BY(mutex_);  // as scanned
@@ -138,8 +149,8 @@ class Allocations {
   std::optional<int> waiting_lnc_ GUARDED_BY(mutex_);  // the newest scan's, as last logged to be waiting
   bool numbering_known_ GUARDED_BY(mutex_) = false;    // lnc_ is that of the ids held from before our time
   holdings::Ledger ledger_ GUARDED_BY(mutex_);
-  // While an Allocate waits in doubt: the version of its admission, which no write ends meanwhile.
-  holdings::CheckpointVersion doubted_ GUARDED_BY(mutex_) = 0;
+  // While an Allocate waits for a fresh checkpoint: the version of its admission, which no write ends meanwhile.
+  holdings::CheckpointVersion waiting_version_ GUARDED_BY(mutex_) = 0;
   std::map<model::Resource, std::vector<int>> withheld_
       GUARDED_BY(mutex_);  // devices shown Unhealthy in the newest lists
   // By number of EFAs of a container: on how many devices such containers were, the latest first, each once.

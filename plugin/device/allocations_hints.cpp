@@ -19,13 +19,15 @@ void Allocations::add_hints(model::Resource resource, allocator::ChooseRequest& 
   std::set<int> held;
   std::set<int> held_efas;
   std::set<int> avoid;
-  for (const holdings::Holding& holding : ledger_.holdings()) {
+  const auto add = [&](const holdings::Holding& holding) {
     if (!model::has_cores(holding.resource)) held_efas.insert(holding.units.begin(), holding.units.end());
     held.insert(holding.devices.begin(), holding.devices.end());
-    if (model::has_cores(resource) && holding.resource != resource) {
+    if (model::has_cores(resource) && (holding.resource != resource || !holding.claim.empty())) {
       avoid.insert(holding.devices.begin(), holding.devices.end());
     }
-  }
+  };
+  std::for_each(ledger_.holdings().begin(), ledger_.holdings().end(), add);
+  std::for_each(ledger_.claimed().begin(), ledger_.claimed().end(), add);
   request.avoid_devices.assign(avoid.begin(), avoid.end());
   const auto is_well = [&](model::Resource of, int unit) {
     return node_->health_of(of, unit).state != model::HealthState::unhealthy;
@@ -91,6 +93,9 @@ std::string Allocations::left() const {
     std::set<int> taken;
     for (const holdings::Holding& holding : ledger_.holdings()) {
       if (holding.resource == resource) taken.insert(holding.units.begin(), holding.units.end());
+    }
+    if (resource == model::Resource::efa) {
+      for (const int efa : claimed_efas()) taken.insert(efa);
     }
     const std::vector<int> blocked = model::has_cores(resource) ? ledger_.blocked_cores(resource) : std::vector<int>{};
     const auto units = node_->units(resource);

@@ -12,8 +12,10 @@ namespace neuron::plugin {
 namespace {
 
 bool holds_cores(const holdings::Ledger& ledger) {
+  const auto of_cores = [](const holdings::Holding& one) { return model::has_cores(one.resource); };
   const auto& held = ledger.holdings();
-  return std::any_of(held.begin(), held.end(), [](const auto& one) { return model::has_cores(one.resource); });
+  const auto& claimed = ledger.claimed();
+  return std::any_of(held.begin(), held.end(), of_cores) || std::any_of(claimed.begin(), claimed.end(), of_cores);
 }
 
 }  // namespace
@@ -110,6 +112,7 @@ void Allocations::learn(const holdings::ShownAllocations& shown) {
   for (const auto* source : {&shown.listed, &shown.stored}) {
     for (const model::Allocation& one : *source) changed = learn_unseen(one) || changed;
   }
+  for (const model::Allocation& one : shown.claims) changed = learn_unseen_claim(one) || changed;
   if (changed) show_newest();
 }
 

@@ -34,10 +34,10 @@ DeviceManager::~DeviceManager() {
   }
 }
 
-void DeviceManager::handle(const KubeletDirectory::News& news) {
+void DeviceManager::handle(const KubeletDirectory::Changes& changes) {
   using Kind = SocketWatch::Event::Kind;
-  bool connect = news.kubelet_appeared || (news.usable && holders_known_);
-  for (const SocketWatch::Event& event : news.sockets) {
+  bool connect = changes.kubelet_appeared || (changes.usable && holders_known_);
+  for (const SocketWatch::Event& event : changes.sockets) {
     if (is_foreign_socket(event.name, settings_.instance)) {
       if (event.kind == Kind::appeared) {
         check_.other_appeared(event.name, parts_.clock.now());
@@ -50,13 +50,13 @@ void DeviceManager::handle(const KubeletDirectory::News& news) {
                 return served.server && served.server->endpoint() == event.name;
               });
   }
-  if (news.checkpoints_written > 0) apply_holders();
-  for (int i = 0; i < news.checkpoints_written; ++i) parts_.admissions.checkpoint_written();
-  if (news.kubelet_appeared) {
+  if (changes.checkpoints_written > 0) apply_holders();
+  for (int i = 0; i < changes.checkpoints_written; ++i) parts_.admissions.checkpoint_written();
+  if (changes.kubelet_appeared) {
     spdlog::info("kubelet socket appeared, registering");
     meet_kubelet();
   }
-  if (news.usable && !holders_known_) ask_holders(parts_.clock.now());
+  if (changes.usable && !holders_known_) ask_holders(parts_.clock.now());
   if (connect) connect_all();
 }
 

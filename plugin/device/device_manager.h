@@ -20,8 +20,8 @@
 
 namespace neuron::plugin {
 
-// Keeps every resource that the node has registered with whatever kubelet is there, hands out its lists when they
-// change and when AdmissionGate lets them, and learns who holds what. Events in, calls of KubeletPort out; waits for
+// Keeps every resource that the node has registered with whatever kubelet is there, publishes its lists when they
+// change and AdmissionGate allows it, and learns who holds what. Events in, calls of KubeletPort out; waits for
 // nothing and owns no thread: Supervisor calls it, and so does the model check. One thread.
 class DeviceManager {
  public:
@@ -44,7 +44,7 @@ class DeviceManager {
   DeviceManager(const DeviceManager&) = delete;
   DeviceManager& operator=(const DeviceManager&) = delete;
 
-  void handle(const KubeletDirectory::News& news);
+  void handle(const KubeletDirectory::Changes& changes);
   void handle(const SnapshotChanged& event);
   void handle(const StreamEnded& event);
   void handle(const StreamOpened& /*event*/) {}  // the wake-up was all
@@ -53,9 +53,9 @@ class DeviceManager {
   void handle(const HoldersListed& event);
   void handle(const AllocatableListed& event);
 
-  // Whatever is due. `before`: looked at before the News of this turn were read.
-  void turn(const Admissions::Look& before);
-  [[nodiscard]] std::optional<SteadyTime> next() const;  // when to call turn() at the latest
+  // Does what is due. `before`: taken before the directory's changes were read (AdmissionGate::progress).
+  void run_due(const Admissions::Progress& before);
+  [[nodiscard]] std::optional<SteadyTime> next() const;  // when to call run_due() at the latest
 
   [[nodiscard]] ServingState serving() const;
   [[nodiscard]] bool knows_holders() const { return holders_known_; }  // or has given up on them: answers may be given

@@ -73,8 +73,8 @@ void DeviceManager::log_changes(const ServedResource& served, const UnitList& li
       spdlog::warn("unhealthy resource={} id={} reason={} detail=\"{}\" action=\"{}\"",
                    model::resource_name(served.resource), list[i].id, health.reason, health.sentence, health.action);
     } else {
-      spdlog::info("in use through another resource: resource={} id={}", model::resource_name(served.resource),
-                   list[i].id);
+      spdlog::info("in use through another resource or by a claim: resource={} id={}",
+                   model::resource_name(served.resource), list[i].id);
     }
   }
 }
@@ -140,13 +140,13 @@ void DeviceManager::apply_holders() {
   parts_.admissions.want_lists();
 }
 
-void DeviceManager::turn(const Admissions::Look& before) {
+void DeviceManager::run_due(const Admissions::Progress& before) {
   const SteadyTime now = parts_.clock.now();
   retry_due();
-  const AdmissionGate::Due due = parts_.admissions.due(before);
+  const Admissions::Due due = parts_.admissions.due(before);
   const bool published = due.lists && publish_changed();
-  if (!published && (due.same_list || due.list_for_doubt)) publish_again();
-  if (due.lists) parts_.admissions.handed();
+  if (!published && due.same_list) publish_again();
+  if (due.lists || due.same_list) parts_.admissions.lists_sent();
   // As of `now`: an answer that went out since the newest call was looked at is newer than the question.
   if (due.holders) ask_holders(now);
   if (check_.due(now)) parts_.kubelet.ask_allocatable(now);

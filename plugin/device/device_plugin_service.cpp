@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "agent/rpc/status_map.h"
-#include "plugin/device/watch_stream.h"
+#include "plugin/kubelet/list_stream.h"
 
 namespace neuron::plugin {
 namespace {
@@ -70,7 +70,7 @@ grpc::ServerUnaryReactor* DevicePluginService::GetDevicePluginOptions(grpc::Call
 
 grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse>* DevicePluginService::ListAndWatch(
     grpc::CallbackServerContext* /*context*/, const v1beta1::Empty* /*request*/) {
-  using Stream = WatchStream<v1beta1::ListAndWatchResponse>;
+  using Stream = ListStream<v1beta1::ListAndWatchResponse, UnitList>;
   const auto stream = Stream::open(
       hub_, to_response, [&admissions = parts_.admissions] { admissions.list_offered(); },
       [resource = resource_, &events = parts_.events](Stream::End end) {
@@ -101,11 +101,11 @@ grpc::ServerUnaryReactor* DevicePluginService::GetPreferredAllocation(
   return reactor;
 }
 
-bool DevicePluginService::in_doubt(const v1beta1::AllocateRequest& request) {
+bool DevicePluginService::needs_fresh_checkpoint(const v1beta1::AllocateRequest& request) {
   const auto& containers = request.container_requests();
   return std::any_of(containers.begin(), containers.end(), [this](const auto& container) {
     return container.devices_ids_size() <= kMaxIds &&
-           parts_.allocations.doubtful(resource_, strings(container.devices_ids()));
+           parts_.allocations.needs_fresh_checkpoint(resource_, strings(container.devices_ids()));
   });
 }
 
@@ -138,8 +138,8 @@ grpc::ServerUnaryReactor* DevicePluginService::Allocate(grpc::CallbackServerCont
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const auto answer_now = [this, reactor, request, response] { answer(*request, *response, reactor); };
   parts_.admissions.answer(resource_, [this, request, answer_now] {
-    if (closing() || !in_doubt(*request)) return answer_now();
-    parts_.admissions.doubt(resource_, answer_now);
+    if (closing() || !needs_fresh_checkpoint(*request)) return answer_now();
+    parts_.admissions.wait_for_checkpoint(resource_, answer_now);
     if (closing()) parts_.admissions.release(resource_);
   });
   if (closing()) parts_.admissions.release(resource_);

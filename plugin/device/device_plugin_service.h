@@ -42,7 +42,7 @@ class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService 
                                               v1beta1::PreStartContainerResponse* response) override;
 
  private:
-  [[nodiscard]] bool in_doubt(const v1beta1::AllocateRequest& request);
+  [[nodiscard]] bool needs_fresh_checkpoint(const v1beta1::AllocateRequest& request);
   [[nodiscard]] grpc::Status allocate(const v1beta1::AllocateRequest& request, v1beta1::AllocateResponse& response);
 
   void answer(const v1beta1::AllocateRequest& request, v1beta1::AllocateResponse& response,

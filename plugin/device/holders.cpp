@@ -3,19 +3,30 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
 namespace neuron::plugin {
+namespace {
+
+bool is_claim(const model::Allocation& one) {
+  return !one.claim.empty();
+}
+
+}  // namespace
+
 void Holders::set_listed(std::vector<model::Allocation> listed, SteadyTime asked_at) {
+  claims_.clear();
+  std::copy_if(listed.begin(), listed.end(), std::back_inserter(claims_), is_claim);
   std::set<std::string> pods;
   for (const model::Allocation& one : listed) {
     pods.insert(one.pod_namespace + "/" + one.pod);
-    if (!one.ids.empty()) pods.insert(model::holder_of(one) + " " + one.resource_name);
+    if (!one.ids.empty() && !is_claim(one)) pods.insert(model::holder_of(one) + " " + one.resource_name);
   }
   if (!std::includes(pods.begin(), pods.end(), pods_.begin(), pods_.end())) asked_about_.clear();
   pods_ = std::move(pods);
-  std::erase_if(listed, [](const model::Allocation& one) { return one.ids.empty(); });
+  std::erase_if(listed, [](const model::Allocation& one) { return one.ids.empty() || is_claim(one); });
   learn_names(listed);
   listed_ = std::move(listed);
   asked_at_ = asked_at;
@@ -62,8 +73,9 @@ std::optional<holdings::ShownAllocations> Holders::merged(SteadyTime now) {
   if (source_ == Source::nothing) return std::nullopt;
   holdings::ShownAllocations all;
   if (listed_) all.listed = *listed_;
+  all.claims = claims_;
   // The checkpoint says nothing of a container that is being admitted.
-  all.asked_at = listed_ ? asked_at_ : now - holdings::Ledger::kAdmission;
+  all.asked_at = listed_ ? asked_at_ : now - holdings::Ledger::kMaxAdmission;
   all.stored_version = stored != nullptr ? stored->version : checkpoint_.version();
   if (stored == nullptr) return all;
   all.numbering = stored->numbering;

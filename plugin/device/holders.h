@@ -15,22 +15,23 @@
 
 namespace neuron::plugin {
 
-// Who holds what, put together from its two sources: PodResources names pods but leaves out plain init containers; the
-// checkpoint has every container but only as of its last write. One thread.
+// Who holds what, merged from its two sources: PodResources names pods but leaves out plain init containers; the
+// checkpoint has every container, by its pod's uid, as of its last write. One thread.
 class Holders {
  public:
-  // What is told now. `nothing`: neither source can be read; what was known before stays.
+  // Which sources could be read. `nothing`: neither; what was known before stays.
   enum class Source { list_and_checkpoint, list, checkpoint, nothing };
 
   // `interval`: see wants_fresh_checkpoint.
   Holders(const CheckpointSource& checkpoint, std::chrono::milliseconds interval)
       : checkpoint_(checkpoint), interval_(interval) {}
 
-  // The kubelet's newest List, asked at `asked_at`. From then on, what the checkpoint alone shows of its pods, such as
-  // their init containers, is shown as theirs too.
+  // The kubelet's newest List, asked at `asked_at`. From then on, entries that the checkpoint alone has of these pods,
+  // such as their init containers', carry the pods' names too. What it says of claims stays until the next one, as
+  // nobody else knows of them.
   void set_listed(std::vector<model::Allocation> listed, SteadyTime asked_at);
 
-  // List was refused or had no answer in time: from now on, what it said before does not count, until the next one.
+  // List was refused or had no answer in time: its earlier answers count no more.
   void list_failed() { listed_.reset(); }
 
   // What is shown as of the newest List, the checkpoint read now; the checkpoint alone while List does not answer.
@@ -39,13 +40,14 @@ class Holders {
   [[nodiscard]] const Checkpoint* written() const { return stored_ ? &*stored_ : nullptr; }  // as then read
   [[nodiscard]] Source source() const { return source_; }                                    // of the last merged()
 
-  // After a List, answered or not: true when the checkpoint has entries that it does not show, ended pods or init
-  // containers. A ListAndWatch message makes the kubelet write the checkpoint anew, which tells the two apart. Twice
-  // per entry, as the first time may come too soon: the kubelet forgets an ended pod at a List that follows. Twice more
-  // when a pod or container has left the list, as it may be the one whose init container held the entry. Otherwise once
-  // in `interval`: kubelets before 1.34 list pods that have ended, and without List nothing tells.
+  // To be asked after each List, answered or not. True when the checkpoint has entries that List does not show, of
+  // ended pods or of init containers: a checkpoint written anew, as for each ListAndWatch message, tells the two apart.
+  // True
+  // - twice per entry, as the first time may come too soon: the kubelet forgets an ended pod at a List that follows;
+  // - twice more when a pod or container has left the list, as its init container may have held the entry;
+  // - otherwise once per `interval`, as kubelets before 1.34 list pods that have ended, and while List fails.
   [[nodiscard]] bool wants_fresh_checkpoint(SteadyTime now);
-  void kubelet_is_new() { asked_about_.clear(); }  // what was asked of its predecessor has no answer
+  void kubelet_is_new() { asked_about_.clear(); }  // no fresh checkpoint comes from its predecessor
 
  private:
   // The checkpoint as it is now; nullptr: it cannot be read.
@@ -57,8 +59,9 @@ class Holders {
   std::chrono::milliseconds interval_;
   std::string error_;  // as last logged
   Source source_ = Source::nothing;
-  std::optional<Checkpoint> stored_;                                  // as last read
-  std::optional<std::vector<model::Allocation>> listed_;              // nullopt while List does not answer
+  std::optional<Checkpoint> stored_;                      // as last read
+  std::optional<std::vector<model::Allocation>> listed_;  // nullopt while List does not answer
+  std::vector<model::Allocation> claims_;
   std::map<std::string, std::pair<std::string, std::string>> names_;  // uid → namespace and name
   std::set<std::string> pods_;  // in the newest List: pods, and what their containers hold
   SteadyTime asked_at_{};

@@ -9,28 +9,29 @@
 namespace neuron::plugin {
 
 // When something may be done that must not fall into an admission of the kubelet: once nobody has called for
-// `distance`, but at most `patience` after it was first wanted, as some nodes are never idle. Plain arithmetic on
+// `idle_time`, but at most `max_wait` after it was first wanted, as some nodes are never idle. Plain arithmetic on
 // times; not synchronised.
 class IdleTimer {
  public:
-  constexpr IdleTimer(std::chrono::milliseconds distance, std::chrono::milliseconds patience)
-      : distance_(distance), patience_(patience) {}
+  constexpr IdleTimer(std::chrono::milliseconds idle_time, std::chrono::milliseconds max_wait)
+      : idle_time_(idle_time), max_wait_(max_wait) {}
 
-  // Wants it, not before `earliest`, which replaces what was wanted before; patience counts from the first one.
+  // Wants it, not before `earliest`, which replaces what was wanted before; `max_wait` counts from the first one.
   void want(SteadyTime earliest) {
     since_ = std::min(since_.value_or(earliest), earliest);
-    at_ = std::min(earliest, *since_ + patience_);
+    at_ = std::min(earliest, *since_ + max_wait_);
     next_.reset();
   }
 
   // The process has not run for a while, stopped or starved: calls of the kubelet may lie unread, so it counts as busy,
-  // and patience is extended for what has piled up. At most ten times per wish: a machine may starve us all the time.
+  // and the wait is extended for what has piled up. At most ten times until due(): a machine may starve us all the
+  // time.
   void woke(SteadyTime now) {
     constexpr int kMostWakes = 10;
-    constexpr int kDistancesForBacklog = 5;
+    constexpr int kIdleTimesForBacklog = 5;
     if (!since_ || ++wakes_ > kMostWakes) return;
-    since_ = std::max(*since_, now + kDistancesForBacklog * distance_ - patience_);
-    at_ = std::max(*at_, now + distance_);
+    since_ = std::max(*since_, now + kIdleTimesForBacklog * idle_time_ - max_wait_);
+    at_ = std::max(*at_, now + idle_time_);
     next_.reset();
   }
 
@@ -42,11 +43,11 @@ class IdleTimer {
   }
 
   // True once: now is the time. `last_call`: the newest call of the kubelet; `busy`: an admission is not over, so only
-  // patience counts until it is.
+  // `max_wait` counts until it is.
   [[nodiscard]] bool due(SteadyTime now, SteadyTime last_call, bool busy) {
     if (!since_) return false;
-    const SteadyTime most = *since_ + patience_;
-    const SteadyTime idle = std::min(std::max(*at_, last_call + distance_), most);
+    const SteadyTime most = *since_ + max_wait_;
+    const SteadyTime idle = std::min(std::max(*at_, last_call + idle_time_), most);
     next_ = busy ? most : idle;
     if (now < *next_) return false;
     drop();
@@ -57,8 +58,8 @@ class IdleTimer {
   [[nodiscard]] std::optional<SteadyTime> next() const { return next_ ? next_ : at_; }
 
  private:
-  std::chrono::milliseconds distance_;
-  std::chrono::milliseconds patience_;
+  std::chrono::milliseconds idle_time_;
+  std::chrono::milliseconds max_wait_;
   std::optional<SteadyTime> since_;
   std::optional<SteadyTime> at_;
   std::optional<SteadyTime> next_;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "agent/model/resource.h"
+#include "plugin/kubelet/readiness.h"
 
 namespace neuron::plugin {
 
@@ -29,12 +30,8 @@ struct ServingState {
   friend bool operator==(const ServingState&, const ServingState&) = default;
 };
 
-struct Readiness {
-  bool ready = false;
-  std::string text;  // one line per resource that is offered, with what is missing; or one line in their place
-};
-
-// Ready when the machine was read and every resource that the node has is registered, or there is none.
+// Ready when the machine was read and every resource that the node has is registered, or there is none. The text has
+// one line per resource that is offered, with what is missing; or one line in their place.
 [[nodiscard]] Readiness assess_readiness(const ServingState& state);
 
 }  // namespace neuron::plugin

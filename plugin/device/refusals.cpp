@@ -16,6 +16,12 @@ Error refuse(ErrorCode code, model::Resource resource, const std::string& why) {
   return make_error(code, std::string(model::resource_name(resource)) + ": " + why);
 }
 
+Error of_claim(model::Resource resource, const std::string& what) {
+  return refuse(ErrorCode::failed_precondition, resource,
+                what + " until that container ends; " + std::string(kAgain) +
+                    ", and drain a node before it changes between claims and the device plugin");
+}
+
 }  // namespace
 
 Error not_scanned() {
@@ -43,9 +49,15 @@ Error not_offered(model::Resource resource, const std::string& id) {
 }
 
 Error held(model::Resource resource, const holdings::Conflict& conflict) {
+  if (!conflict.with.claim.empty()) return of_claim(resource, conflict.describe());
   return refuse(ErrorCode::failed_precondition, resource,
                 conflict.describe() + " until that container ends; " + std::string(kAgain) +
                     ", or use one of the two names per node " + std::string(kPage));
+}
+
+Error claimed(model::Resource resource, const std::string& id, const holdings::Holding& with) {
+  return of_claim(resource, quoted(id) + " is held by " + (with.shown_as.empty() ? with.holder : with.shown_as) +
+                                " through claim " + with.claim);
 }
 
 Error other_hardware(model::Resource resource, const holdings::Holding& first, const core::OfferPolicy& offer) {

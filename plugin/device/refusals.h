@@ -20,6 +20,8 @@ namespace neuron::plugin::refusals {
 // The unit is listed because a container held it under a name that the node no longer offers it by.
 [[nodiscard]] Error not_offered(model::Resource resource, const std::string& id);
 [[nodiscard]] Error held(model::Resource resource, const holdings::Conflict& conflict);
+// An interface; cores that a claim holds are refused by held().
+[[nodiscard]] Error claimed(model::Resource resource, const std::string& id, const holdings::Holding& with);
 // The container that asks was given `first` a moment ago, and the two are not the same hardware.
 [[nodiscard]] Error other_hardware(model::Resource resource, const holdings::Holding& first,
                                    const core::OfferPolicy& offer);

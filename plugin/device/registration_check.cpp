@@ -92,14 +92,14 @@ bool RegistrationCheck::lost_unseen(const Claim& claim, bool answer_missing) con
 }
 
 bool RegistrationCheck::differs(const Claim& claim, const rpc::Allocatable& allocatable, SteadyTime asked_at) {
-  Doubt& doubt = doubts_[claim.resource];
+  Record& record = records_[claim.resource];
   if (healthy_ids(*claim.units) == ids_of(allocatable, claim.resource)) {
-    doubt.differs_since.reset();
+    record.differs_since.reset();
     return false;
   }
   const SteadyTime touched_at = std::max(claim.registered_at, claim.published_at);
-  if (!doubt.differs_since || *doubt.differs_since < touched_at) doubt.differs_since = asked_at;
-  return asked_at - *doubt.differs_since >= kSoon || other_gone_since(claim);
+  if (!record.differs_since || *record.differs_since < touched_at) record.differs_since = asked_at;
+  return asked_at - *record.differs_since >= kSoon || other_gone_since(claim);
 }
 
 std::vector<RegistrationCheck::Lost> RegistrationCheck::answered(SteadyTime asked_at,
@@ -109,13 +109,13 @@ std::vector<RegistrationCheck::Lost> RegistrationCheck::answered(SteadyTime aske
   std::vector<Lost> all;
   bool undecided = false;
   for (const Claim& claim : claims) {
-    Doubt& doubt = doubts_[claim.resource];
+    Record& record = records_[claim.resource];
     std::string why;
     if (lost_unseen(claim, !allocatable.has_value())) {
       why = "another plugin ended, and the kubelet does not tell whose devices it shows";
     } else if (const SteadyTime touched_at = std::max(claim.registered_at, claim.published_at);
                !allocatable || touched_at + kSettled > asked_at) {
-      if (!allocatable || (!other_gone_since(claim) && !doubt.differs_since)) continue;  // the next question will do
+      if (!allocatable || (!other_gone_since(claim) && !record.differs_since)) continue;  // the next question will do
       undecided = true;
       ask_by(touched_at + kSettled);
       continue;
@@ -123,20 +123,20 @@ std::vector<RegistrationCheck::Lost> RegistrationCheck::answered(SteadyTime aske
       why = fmt::format("the kubelet shows {} healthy of it instead of {}", ids_of(*allocatable, claim.resource).size(),
                         healthy_ids(*claim.units).size());
     } else {
-      if (doubt.differs_since) ask_by(now + kSoon);
+      if (record.differs_since) ask_by(now + kSoon);
       continue;
     }
-    if (doubt.lost_at && now < *doubt.lost_at + doubt.pause) {
+    if (record.lost_at && now < *record.lost_at + record.pause) {
       undecided = true;
-      ask_by(*doubt.lost_at + doubt.pause);
+      ask_by(*record.lost_at + record.pause);
       continue;
     }
-    const bool afresh = !doubt.lost_at || now - *doubt.lost_at > kCalm;
-    doubt.times = afresh ? 1 : doubt.times + 1;
-    doubt.pause = afresh ? milliseconds(kFirstPause) : std::min<milliseconds>(doubt.pause * 2, kLongestPause);
-    doubt.lost_at = now;
-    doubt.differs_since.reset();
-    all.push_back({claim.resource, why + "; " + names_of_others(), doubt.times});
+    const bool afresh = !record.lost_at || now - *record.lost_at > kCalm;
+    record.times = afresh ? 1 : record.times + 1;
+    record.pause = afresh ? milliseconds(kFirstPause) : std::min<milliseconds>(record.pause * 2, kLongestPause);
+    record.lost_at = now;
+    record.differs_since.reset();
+    all.push_back({claim.resource, why + "; " + names_of_others(), record.times});
   }
   if (!undecided) std::erase_if(others_, [](const auto& other) { return other.second.gone_at.has_value(); });
   return all;

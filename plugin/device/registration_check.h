@@ -30,7 +30,7 @@ class RegistrationCheck {
   struct Claim {
     model::Resource resource{};
     SteadyTime registered_at{};
-    SteadyTime published_at{};  // when `units` were handed to the stream
+    SteadyTime published_at{};  // when `units` were given to the stream
     UnitListPtr units;          // never null
   };
   struct Lost {
@@ -71,7 +71,7 @@ class RegistrationCheck {
     SteadyTime seen_at{};  // last known to listen
     std::optional<SteadyTime> gone_at;
   };
-  struct Doubt {  // about one resource
+  struct Record {  // of one resource
     std::optional<SteadyTime> differs_since;
     std::optional<SteadyTime> lost_at;
     int times = 0;
@@ -89,7 +89,7 @@ class RegistrationCheck {
   std::optional<SteadyTime> ask_at_;
   bool asking_ = false;
   std::map<std::string, Other> others_;  // by socket name
-  std::map<model::Resource, Doubt> doubts_;
+  std::map<model::Resource, Record> records_;
 };
 
 }  // namespace neuron::plugin

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <csignal>
+
+#include "plugin/kubelet/signals.h"
 
 namespace neuron::plugin {
 namespace {
@@ -51,7 +51,7 @@ Supervisor::~Supervisor() {
 
 Supervisor::Outcome Supervisor::run() {
   for (;;) {
-    if (const auto outcome = turn()) return *outcome;
+    if (const auto outcome = step()) return *outcome;
     std::array<pollfd, 3> fds = {
         {{signals_, POLLIN, 0}, {parts_.service.events.fd(), POLLIN, 0}, {directory_.fd(), POLLIN, 0}}};
     const int timeout_ms = poll_timeout_ms();
@@ -61,21 +61,21 @@ Supervisor::Outcome Supervisor::run() {
       return Outcome::failed;
     }
     if (timeout_ms >= 0) look_whether_overslept(asleep_at + milliseconds{timeout_ms});
-    if (fds[0].revents != 0 && handle_signals()) return Outcome::stopped;
+    if (fds[0].revents != 0 && asked_to_stop(signals_, parts_.rescan)) return Outcome::stopped;
     for (const Event& event : parts_.service.events.take()) {
       std::visit([this](const auto& one) { manager_.handle(one); }, event);
     }
   }
 }
 
-std::optional<Supervisor::Outcome> Supervisor::turn() {
+std::optional<Supervisor::Outcome> Supervisor::step() {
   const SteadyTime now = parts_.clock.now();
-  const Admissions::Look before = parts_.service.admissions.look();
-  const KubeletDirectory::News news = directory_.look();
-  if (news.end) return to_outcome(*news.end);
-  manager_.handle(news);
+  const Admissions::Progress before = parts_.service.admissions.progress();
+  const KubeletDirectory::Changes changes = directory_.read_changes();
+  if (changes.end) return to_outcome(*changes.end);
+  manager_.handle(changes);
   look_whether_overslept(now);  // in the lines above
-  manager_.turn(before);
+  manager_.run_due(before);
   if (parts_.tell_serving) parts_.tell_serving(manager_.serving());
   return std::nullopt;
 }
@@ -90,19 +90,6 @@ int Supervisor::poll_timeout_ms() const {
   const SteadyTime next = std::min(directory_.next().value_or(now + kMost), manager_.next().value_or(now + kMost));
   return static_cast<int>(
       std::clamp(std::chrono::ceil<milliseconds>(next - now), milliseconds{0}, milliseconds{kMost}).count());
-}
-
-bool Supervisor::handle_signals() {
-  signalfd_siginfo info{};
-  while (::read(signals_, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
-    if (info.ssi_signo != SIGHUP) {
-      spdlog::info("stopping on signal {}", info.ssi_signo);
-      return true;
-    }
-    spdlog::info("SIGHUP: looking at the machine again");
-    parts_.rescan();
-  }
-  return false;
 }
 
 }  // namespace neuron::plugin

@@ -31,7 +31,7 @@ class Supervisor {
     const CheckpointSource& checkpoint;
     DevicePluginService::Parts service;
     std::function<void()> rescan;                             // SIGHUP
-    std::function<void(const ServingState&)> tell_serving{};  // at every turn of the loop, 2 s apart at most
+    std::function<void(const ServingState&)> tell_serving{};  // at every pass of the loop, 2 s apart at most
   };
 
   // `signals`: a signalfd for SIGTERM, SIGINT and SIGHUP, which every thread has blocked. Everything must outlive it.
@@ -43,8 +43,7 @@ class Supervisor {
   [[nodiscard]] Outcome run();
 
  private:
-  [[nodiscard]] std::optional<Outcome> turn();
-  [[nodiscard]] bool handle_signals();          // true: stop
+  [[nodiscard]] std::optional<Outcome> step();  // one pass of the loop but for its wait; nullopt: go on
   void look_whether_overslept(SteadyTime due);  // `due`: when the process was to run again at the latest
   [[nodiscard]] int poll_timeout_ms() const;
 

@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
@@ -16,8 +17,8 @@ namespace neuron::plugin {
 namespace {
 
 // The pid of the process that has this directory locked: /proc/locks names it by device and inode, and leaves out locks
-// of processes that this pid namespace does not have. Empty when it is not there.
-std::string pid_of_holder(int directory) {
+// of processes that this pid namespace does not have. `besides`: a pid that is not meant. Empty when it is not there.
+std::string pid_of_holder(int directory, const std::string& besides = "") {
   struct stat info {};
   if (::fstat(directory, &info) != 0) return "";
   const std::string place = fmt::format("{:02x}:{:02x}:{}", major(info.st_dev), minor(info.st_dev), info.st_ino);
@@ -25,7 +26,10 @@ std::string pid_of_holder(int directory) {
   for (std::string line; std::getline(locks, line);) {
     std::istringstream words(line);  // "1: FLOCK  ADVISORY  WRITE 4242 00:2a:123456 0 EOF"
     std::string number, kind, mode, access, pid, where;
-    if (words >> number >> kind >> mode >> access >> pid >> where && kind == "FLOCK" && where == place) return pid;
+    if (words >> number >> kind >> mode >> access >> pid >> where && kind == "FLOCK" && where == place &&
+        pid != besides) {
+      return pid;
+    }
   }
   return "";
 }
@@ -42,16 +46,41 @@ std::string describe_holder(int directory, const std::string& path) {
          (sockets.empty() ? std::string(" not there yet") : sockets);
 }
 
+std::string describe_sharer(int directory) {
+  const std::string pid = pid_of_holder(directory, std::to_string(::getpid()));  // it shares the lock at this moment
+  return pid.empty() ? "of another container or pod; its pid is not visible here" : "pid " + pid;
+}
+
 }  // namespace
 
-Result<InstanceLock> InstanceLock::take(const std::string& directory) {
+Result<InstanceLock> InstanceLock::take(const std::string& directory, Mode mode) {
   Fd opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opened.valid()) return fail(error_from_errno(errno, directory));
-  if (::flock(opened.get(), LOCK_EX | LOCK_NB) == 0) return InstanceLock(std::move(opened));
+  const auto try_as = [&opened](int kind) { return ::flock(opened.get(), kind | LOCK_NB) == 0; };
+  if (try_as(mode == Mode::claims ? LOCK_SH : LOCK_EX)) return InstanceLock(std::move(opened));
   if (errno != EWOULDBLOCK) return fail(error_from_errno(errno, "locking " + directory));
+  if (mode == Mode::claims) {
+    return fail(ErrorCode::failed_precondition,
+                fmt::format("a neuron-agent in device-plugin mode ({}) serves {}, and a node runs one mode; it is left "
+                            "alone, this one ends",
+                            describe_holder(opened.get(), directory), directory));
+  }
+  if (try_as(LOCK_SH)) {  // so those that hold it share it
+    return fail(ErrorCode::failed_precondition,
+                fmt::format("a neuron-agent in DRA mode ({}) serves this node's claims, and a node runs one mode: {} "
+                            "stays as it is, this one ends",
+                            describe_sharer(opened.get()), directory));
+  }
   return fail(ErrorCode::failed_precondition,
               fmt::format("another neuron-agent ({}) already serves {}; it is left alone, this one ends",
                           describe_holder(opened.get(), directory), directory));
+}
+
+bool InstanceLock::is_of(const std::string& directory) const {
+  struct stat held {};
+  struct stat there {};
+  return ::fstat(directory_.get(), &held) == 0 && ::stat(directory.c_str(), &there) == 0 &&
+         held.st_dev == there.st_dev && held.st_ino == there.st_ino;
 }
 
 }  // namespace neuron::plugin

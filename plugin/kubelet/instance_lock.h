@@ -7,16 +7,25 @@
 
 namespace neuron::plugin {
 
-// Held by the one agent that serves a kubelet directory, until its process ends; a crash releases it. It is a lock of
-// the directory itself, as kubelets before 1.33 delete every file in it when they start; when another directory has
-// come to the same path, take a new lock. While it is held, inotify does not tell that the directory was removed
-// (socket_watch.h).
+// Held by the one agent that serves a kubelet as a device plugin, or by all instances of the one driver that serves it
+// claims: a node runs one mode (docs/adr/0011-dra.md). Until the process ends; a crash releases it. It is a lock of the
+// kubelet's device-plugins directory itself, as kubelets before 1.33 delete every file in it when they start; when
+// another directory has come to the same path, take a new lock. While it is held, inotify does not tell that the
+// directory was removed (socket_watch.h).
 class InstanceLock {
  public:
+  enum class Mode {
+    device_plugin,  // for itself alone
+    claims,         // beside others of the same mode, as in a rolling update
+  };
+
   // Errors: failed_precondition when another process holds it; who that is, is told as far as it can be seen from here:
-  // its pid if it lives in this pid namespace, else the sockets on which an agent listens there. not_found without the
-  // directory.
-  [[nodiscard]] static Result<InstanceLock> take(const std::string& directory);
+  // its pid if it lives in this pid namespace, else the sockets on which an agent listens there, or that it serves
+  // claims. not_found without the directory.
+  [[nodiscard]] static Result<InstanceLock> take(const std::string& directory, Mode mode = Mode::device_plugin);
+
+  // The directory at that path is the one that is locked.
+  [[nodiscard]] bool is_of(const std::string& directory) const;
 
  private:
   explicit InstanceLock(Fd directory) : directory_(std::move(directory)) {}

@@ -21,22 +21,22 @@ constexpr milliseconds kStandsEvery{2000};  // one stat
 KubeletDirectory::KubeletDirectory(std::string path, const Clock& clock)
     : path_(std::move(path)), clock_(clock), open_at_(clock.now()) {}
 
-KubeletDirectory::News KubeletDirectory::look() {
-  News news;
+KubeletDirectory::Changes KubeletDirectory::read_changes() {
+  Changes changes;
   if (stands_at_ && *stands_at_ <= clock_.now()) {
     stands_at_ = clock_.now() + kStandsEvery;
     if (watch_->state() != SocketWatch::State::stands) lose();
   }
-  if (open_at_ && *open_at_ <= clock_.now()) open(news);
-  if (watch_ && !news.end) read(news);
-  return news;
+  if (open_at_ && *open_at_ <= clock_.now()) open(changes);
+  if (watch_ && !changes.end) read(changes);
+  return changes;
 }
 
 std::optional<SteadyTime> KubeletDirectory::next() const {
   return open_at_ ? open_at_ : stands_at_;
 }
 
-void KubeletDirectory::open(News& news) {
+void KubeletDirectory::open(Changes& changes) {
   open_at_.reset();
   auto watch = SocketWatch::open(path_);
   if (!watch) {
@@ -47,15 +47,15 @@ void KubeletDirectory::open(News& news) {
     open_at_ = clock_.now() + kRetry;
     return;
   }
-  news.end = watch->state() == SocketWatch::State::dead ? dead_mount("removed") : lock();
-  if (news.end || !lock_) return;
+  changes.end = watch->state() == SocketWatch::State::dead ? dead_mount("removed") : lock();
+  if (changes.end || !lock_) return;
   if (!error_.empty()) spdlog::info("kubelet directory {} is usable again", path_);
   error_.clear();
   watch_ = *std::move(watch);
   stands_at_ = clock_.now() + kStandsEvery;
-  news.usable = true;
+  changes.usable = true;
   for (const std::string& name : sockets_in(path_)) {
-    if (socket_state(path_ + "/" + name) != SocketState::dead) news.sockets.push_back({Kind::appeared, name});
+    if (socket_state(path_ + "/" + name) != SocketState::dead) changes.sockets.push_back({Kind::appeared, name});
   }
 }
 
@@ -93,25 +93,25 @@ void KubeletDirectory::lose() {
   open_at_ = clock_.now();
 }
 
-void KubeletDirectory::read(News& news) {
+void KubeletDirectory::read(Changes& changes) {
   for (auto& event : watch_->read_events()) {
     const bool stands = watch_->state() == SocketWatch::State::stands;
     if (event.kind == Kind::directory_moved && stands) {
-      news.end = dead_mount("renamed");
+      changes.end = dead_mount("renamed");
       return;
     }
     if (event.kind == Kind::directory_moved || event.kind == Kind::directory_lost ||
         (event.kind == Kind::vanished && !stands)) {
-      news = {};
+      changes = {};
       return lose();
     }
     const bool appeared = event.kind == Kind::appeared;
     if (event.name == kKubeletSocket) {
-      news.kubelet_appeared = news.kubelet_appeared || appeared;
+      changes.kubelet_appeared = changes.kubelet_appeared || appeared;
     } else if (event.name == kCheckpointName) {
-      news.checkpoints_written += appeared ? 1 : 0;
+      changes.checkpoints_written += appeared ? 1 : 0;
     } else {
-      news.sockets.push_back(std::move(event));
+      changes.sockets.push_back(std::move(event));
     }
   }
 }

@@ -21,8 +21,8 @@ class KubeletDirectory {
     dead_mount,   // the directory was removed or renamed on the host, and the mount here keeps the old one
     failed,
   };
-  // What has happened since the last look.
-  struct News {
+  // What has happened since it was last asked.
+  struct Changes {
     bool usable = false;            // from now on it is watched and locked: the first one, or another than before
     bool kubelet_appeared = false;  // its socket
     int checkpoints_written = 0;
@@ -32,15 +32,15 @@ class KubeletDirectory {
 
   KubeletDirectory(std::string path, const Clock& clock);  // `clock` must outlive it
 
-  [[nodiscard]] News look();
-  [[nodiscard]] int fd() const { return watch_ ? watch_->fd() : -1; }  // readable when look() has news
-  [[nodiscard]] std::optional<SteadyTime> next() const;                // when to look again anyway
+  [[nodiscard]] Changes read_changes();
+  [[nodiscard]] int fd() const { return watch_ ? watch_->fd() : -1; }  // readable when read_changes() has any
+  [[nodiscard]] std::optional<SteadyTime> next() const;                // when to ask again anyway
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
-  void open(News& news);
+  void open(Changes& changes);
   [[nodiscard]] std::optional<End> lock();
-  void read(News& news);
+  void read(Changes& changes);
   void lose();
   [[nodiscard]] End dead_mount(std::string_view what) const;
 
@@ -50,7 +50,7 @@ class KubeletDirectory {
   std::optional<SocketWatch> watch_;
   std::string error_;                    // as last logged
   std::optional<SteadyTime> open_at_;    // when to open it, while it is not watched
-  std::optional<SteadyTime> stands_at_;  // when to look whether it is still the one at its path, while it is watched
+  std::optional<SteadyTime> stands_at_;  // when to check that it is still the one at its path, while it is watched
 };
 
 }  // namespace neuron::plugin

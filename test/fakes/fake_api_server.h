@@ -19,14 +19,15 @@ namespace neuron::fakes {
 // a service account volume in a directory of its own. is_up() is false when it did not start within half a minute.
 class FakeApiServer {
  public:
-  FakeApiServer() {
+  // `script`: the server's, in test/fakes.
+  explicit FakeApiServer(const std::string& script = "fake_api_server.py") {
     std::string name = "/tmp/fake-api-server-XXXXXX";
     dir_ = ::mkdtemp(name.data());
     const std::string port = dir_ + "/port";  // a pipe with a name, since popen() has one direction only
     if (::mkfifo(port.c_str(), 0600) != 0) return;
     const Fd output(::open(port.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-    input_ = ::popen(("exec python3 " NEURON_SOURCE_DIR "/test/fakes/fake_api_server.py " + dir_ + " >" + port).c_str(),
-                     "w");
+    input_ =
+        ::popen(("exec python3 -B " NEURON_SOURCE_DIR "/test/fakes/" + script + " " + dir_ + " >" + port).c_str(), "w");
     pollfd printed{output.get(), POLLIN, 0};
     std::array<char, 16> text{};
     if (::poll(&printed, 1, 30'000) == 1 && ::read(output.get(), text.data(), text.size() - 1) > 0) port_ = text.data();
@@ -48,6 +49,9 @@ class FakeApiServer {
     places.token_file = dir_ + "/token";
     places.ca_file = dir_ + "/ca.crt";
     return places;
+  }
+  [[nodiscard]] kube::ApiPlaces api_places() const {
+    return {"https://127.0.0.1:" + port_, dir_ + "/token", dir_ + "/ca.crt"};
   }
 
  private:

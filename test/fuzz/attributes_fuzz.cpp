@@ -5,6 +5,7 @@
 
 #include "agent/host/attributes.h"
 #include "agent/host/neuron_files.h"
+#include "agent/host/ultraserver.h"
 
 namespace {
 
@@ -19,6 +20,7 @@ void check_names(std::string_view text) {
   if (const auto index = uverbs_index_of(text)) require(text == "uverbs" + std::to_string(*index));
   require(!is_rdma_name(text) || text.find('/') == std::string_view::npos);
   require(switch_key_of(text).size() <= 7);
+  require(pcie_root_of(text).size() <= 10);
   require(instance_id_of(text).size() <= 32);
 }
 
@@ -33,6 +35,9 @@ void check_values(std::string_view text) {
   if (const auto value = parse_cpu_list(text)) require(value->size() <= 8192);
   if (const auto value = parse_serial(text); value && *value) require((*value)->size() == 16);
   if (const auto value = parse_arch(text)) require(value->size() <= 16);
+  if (const auto value = parse_ultraserver_modes(text)) require(value->size() <= 15);
+  if (const auto value = parse_server_id(text); value && *value) require((*value)->size() == 16);
+  if (const auto value = parse_node_id(text); value && *value) require(**value >= 0 && **value <= 1023);
 }
 
 }  // namespace

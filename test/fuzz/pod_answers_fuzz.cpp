@@ -32,7 +32,10 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     const auto all = neuron::rpc::devices_in(list);
     require(all.size() >= static_cast<std::size_t>(list.pod_resources_size()));
     for (const auto& one : all) {
-      for (const std::string& name : {one.pod_namespace, one.pod, one.container, one.resource_name}) check_name(name);
+      for (const std::string* name : {&one.pod_namespace, &one.pod, &one.container, &one.resource_name, &one.claim}) {
+        check_name(*name);
+      }
+      require(one.claim.empty() || !one.ids.empty());
       check_ids(one.ids);
     }
   }

@@ -1,9 +1,33 @@
-// Any answer of the helper program neuron-pods: refused, or something that can be written and read again.
+// Any answer of the helper program neuron-pods: refused, or something that can be written and read again; names of
+// devices in claims are none, or the one text of what they name.
 
 #include <cstdlib>
 #include <string_view>
 
+#include "agent/core/pool_hardware.h"
 #include "tools/pods/pod_lines.h"
+
+namespace {
+
+// A node of a device and an interface that nobody knows the cores of.
+neuron::model::HostScan small_node() {
+  neuron::model::HostScan host;
+  host.devices.emplace_back();
+  host.efas.emplace_back();
+  host.efas[0].name = "rdmap16s25";
+  return host;
+}
+
+void check_device(const std::string& id) {
+  static const neuron::model::HostScan kHost = small_node();
+  const auto name = neuron::core::parse_pool_name(id);
+  if (!name) return;
+  if (neuron::core::to_string(*name) != id) std::abort();
+  const auto hardware = neuron::core::hardware_of(*name, kHost);
+  if (hardware.devices.size() > 1 || hardware.efas.size() > 1) std::abort();
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size);
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
@@ -12,5 +36,9 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   if (!parsed) return 0;
   const auto again = neuron::pods::parse_pod_lines(neuron::pods::format_pod_lines(*parsed));
   if (!again || again->size() != parsed->size()) std::abort();
+  for (std::size_t i = 0; i < parsed->size(); ++i) {
+    if ((*again)[i].claim.empty() != (*parsed)[i].claim.empty()) std::abort();
+    for (const std::string& id : (*parsed)[i].ids) check_device(id);
+  }
   return 0;
 }

@@ -1,6 +1,8 @@
 // Texts that `neuron-agent check` reads beyond the scan: the answer of the process that foreign code ran in, the
-// kubelet's checkpoint, containerd's configuration. The first byte chooses.
+// kubelet's checkpoint and configuration, containerd's, the record of prepared claims, dpkg's packages. The first byte
+// chooses.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -36,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 4) {
+  switch (data[0] % 7) {
     case 0:
       check_answer(text);
       break;
@@ -49,8 +51,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 2:
       require(!neuron::host::assess_containerd_config(text, "config.toml").evidence.value.empty());
       break;
-    default:
+    case 3:
       require(neuron::decode_base64(text).size() <= text.size());
+      break;
+    case 4:
+      if (const auto uids = neuron::host::prepared_claims_in(text)) {
+        require(std::is_sorted(uids->begin(), uids->end()));
+        for (const auto& uid : *uids) require(is_plain(uid) && uid.size() < 80);
+      }
+      break;
+    case 5:
+      static_cast<void>(neuron::host::gate_in(text, "DynamicResourceAllocation"));
+      break;
+    default:
+      require(is_plain(neuron::host::kubelet_version_in(text)));
   }
   return 0;
 }

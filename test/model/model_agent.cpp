@@ -65,9 +65,12 @@ class ModelAgent::Socket final : public plugin::ResourceServer, public PluginSoc
     const auto agent = agent_.shared_from_this();
     const std::weak_ptr<bool> alive = alive_;
     const model::Resource resource = resource_;
-    agent->wait_for([&](plugin::AdmissionGate::Go go) { agent->admissions_.answer(resource, std::move(go)); });
-    if (!alive.expired() && agent->allocations_.doubtful(resource, ids)) {
-      agent->wait_for([&](plugin::AdmissionGate::Go go) { agent->admissions_.doubt(resource, std::move(go)); });
+    agent->wait_for(
+        [&](plugin::AdmissionGate::Continuation then) { agent->admissions_.answer(resource, std::move(then)); });
+    if (!alive.expired() && agent->allocations_.needs_fresh_checkpoint(resource, ids)) {
+      agent->wait_for([&](plugin::AdmissionGate::Continuation then) {
+        agent->admissions_.wait_for_checkpoint(resource, std::move(then));
+      });
     }
     const Result<grant::Grant> answer = agent->allocations_.allocate(resource, ids);
     agent->admissions_.answered(answer ? plugin::Admissions::Outcome::given : plugin::Admissions::Outcome::refused);
@@ -118,15 +121,15 @@ template <typename Event>
 void ModelAgent::tell(Event event) {
   later(SteadyTime::duration{0}, [event = std::move(event)](ModelAgent& agent) {
     agent.manager_.handle(event);
-    agent.turn();
+    agent.step();
   });
 }
 
 void ModelAgent::start(grant::NodeUnitsPtr node) {
   allocations_.set_node(std::move(node));
-  plugin::KubeletDirectory::News news;
-  news.usable = true;
-  manager_.handle(news);
+  plugin::KubeletDirectory::Changes changes;
+  changes.usable = true;
+  manager_.handle(changes);
 }
 
 void ModelAgent::set_node(grant::NodeUnitsPtr node) {
@@ -178,27 +181,27 @@ void ModelAgent::ask_holders(SteadyTime now) {
 }
 
 void ModelAgent::wake() {
-  later(SteadyTime::duration{0}, [](ModelAgent& agent) { agent.turn(); });
+  later(SteadyTime::duration{0}, [](ModelAgent& agent) { agent.step(); });
 }
 
-void ModelAgent::wait_for(const std::function<void(plugin::AdmissionGate::Go)>& begin) {
+void ModelAgent::wait_for(const std::function<void(plugin::AdmissionGate::Continuation)>& begin) {
   const auto begun = std::make_shared<bool>(false);
   begin([begun] { *begun = true; });
   while (!*begun) world_.time.advance(milliseconds(1));
 }
 
-void ModelAgent::turn() {
-  const plugin::Admissions::Look before = admissions_.look();
-  plugin::KubeletDirectory::News news;
-  news.checkpoints_written = world_.take_events();
-  news.kubelet_appeared = std::exchange(kubelet_appeared_, false);
-  manager_.handle(news);
-  manager_.turn(before);
+void ModelAgent::step() {
+  const plugin::Admissions::Progress before = admissions_.progress();
+  plugin::KubeletDirectory::Changes changes;
+  changes.checkpoints_written = world_.take_events();
+  changes.kubelet_appeared = std::exchange(kubelet_appeared_, false);
+  manager_.handle(changes);
+  manager_.run_due(before);
   const SteadyTime now = world_.time.now();
   const std::optional<SteadyTime> next = manager_.next();
   if (!next || (timer_at_ && *timer_at_ > now && *timer_at_ <= *next)) return;
   timer_at_ = std::max(*next, now + microseconds(1));
-  later(*timer_at_ - now, [](ModelAgent& agent) { agent.turn(); });
+  later(*timer_at_ - now, [](ModelAgent& agent) { agent.step(); });
 }
 
 }  // namespace neuron::check

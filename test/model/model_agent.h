@@ -67,9 +67,9 @@ class ModelAgent : public plugin::KubeletPort, public std::enable_shared_from_th
   void later(SteadyTime::duration delay, std::function<void(ModelAgent&)> call);
   template <typename Event>
   void tell(Event event);
-  void turn();
+  void step();
   // Runs what begins the answer, and lets the world go on until it has been called.
-  void wait_for(const std::function<void(plugin::AdmissionGate::Go)>& begin);
+  void wait_for(const std::function<void(plugin::AdmissionGate::Continuation)>& begin);
 
   AgentWorld world_;
   std::string name_;

@@ -16,16 +16,16 @@ ALLOCATIONS = "plugin/device/allocations.cpp"
 # What goes wrong, where, and the text that is replaced: it must be there exactly once.
 MUTATIONS = [
     ("an answer does not wait for lists that are on their way", GATE,
-     "if (handing_ == 0 && (on_the_way_ == 0 || never_written_)) {", "if (handing_ == 0 || never_written_) {"),
+     "if (sending_ == 0 && (on_the_way_ == 0 || never_written_)) {", "if (sending_ == 0 || never_written_) {"),
     ("lists go out between two answers of a container", GATE,
      "return answering_ > 0 || answers_wait() || open_version_ != 0;", "return answering_ > 0 || answers_wait();"),
     ("a write counts for two lists", GATE,
      "on_the_way_ = std::max(on_the_way_ - 1, 0);", "on_the_way_ = std::max(on_the_way_ - 2, 0);"),
-    ("an answer in doubt does not wait for the list that is sent for it", GATE,
+    ("an answer that needs a fresh checkpoint does not wait for the list that is sent for it", GATE,
      "const bool offered = one.kind == Kind::answer || one.list_offered;", "const bool offered = true;"),
     # Each of the three reasons is enough on most days: test/unit/holdings tests them one by one.
     ("List ends what it was too early to show", LEDGER,
-     "const bool may_last = old.since >= shown.asked_at || on_its_way || unwritten;", "const bool may_last = old.since > shown.asked_at && on_its_way && unwritten;"),
+     "const bool may_last = old.since >= shown.asked_at || in_transit || unwritten;", "const bool may_last = old.since > shown.asked_at && in_transit && unwritten;"),
     ("what the checkpoint shows is forgotten", LEDGER,
      "return bounded(std::move(current));", "current.clear();\n  return bounded(std::move(current));"),
     ("another container's cores are no obstacle", LEDGER,
@@ -35,7 +35,7 @@ MUTATIONS = [
      "if (holding.resource != resource && holding.holder.empty()) blocked.insert(holding.cores.begin(), holding.cores.end());"),
     ("one container gets other cores under its second name", ALLOCATIONS,
      "first != nullptr && first->cores != hardware.cores) {", "first != nullptr && first->cores.size() > 64) {"),
-    ("a doubt that the checkpoint has ended goes on", LEDGER,
+    ("a holding that the fresh checkpoint lacks goes on", LEDGER,
      "return !held.contains({holding.resource, unit});", "return unit < 0 && !held.contains({holding.resource, unit});"),
 ]
 

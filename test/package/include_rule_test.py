@@ -85,7 +85,7 @@ def folder_of(path, folders):
 
 
 def target_folder(name):
-    if re.match(r"(deviceplugin|podresources|pluginregistration)/", name):
+    if re.match(r"(deviceplugin|podresources|pluginregistration|dra|dra_health)/", name):
         return "proto"
     return folder_of(name, MAY_INCLUDE)
 

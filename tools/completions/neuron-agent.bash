@@ -6,7 +6,7 @@ _neuron_agent() {
     case $word in run | check) command=$word ;; esac
   done
   case $previous in
-    --root | --node-groups)
+    --root | --node-groups | --api-token-file | --api-ca-file)
       mapfile -t COMPREPLY < <(compgen -f -- "$current")
       return
       ;;
@@ -16,6 +16,22 @@ _neuron_agent() {
       ;;
     --core-numbering)
       mapfile -t COMPREPLY < <(compgen -W "container host" -- "$current")
+      return
+      ;;
+    --mode)
+      mapfile -t COMPREPLY < <(compgen -W "device-plugin dra" -- "$current")
+      return
+      ;;
+    --dra-partitions)
+      mapfile -t COMPREPLY < <(compgen -W "none cores groups all" -- "$current")
+      return
+      ;;
+    --dra-taint-effect)
+      mapfile -t COMPREPLY < <(compgen -W "NoSchedule NoExecute none" -- "$current")
+      return
+      ;;
+    --dra-ultraserver)
+      mapfile -t COMPREPLY < <(compgen -W "node devices" -- "$current")
       return
       ;;
     --log-level)
@@ -45,11 +61,13 @@ _neuron_agent() {
   esac
   case $command in
     run)
-      mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --scan-interval --host-path-prefix --core-numbering \
-        --cdi --cdi-dir --neurondevice --resources --core-devices --node-groups --node-name --pod-resources-interval --metrics-address --log-level --once --check-config --help" -- "$current")
+      mapfile -t COMPREPLY < <(compgen -W "--mode --root --kubelet-dir --scan-interval --host-path-prefix --core-numbering \
+        --cdi --cdi-dir --neurondevice --resources --core-devices --node-groups --node-name --pod-resources-interval --metrics-address \
+        --dra-driver-name --dra-partitions --dra-pool --dra-taint-effect --dra-ultraserver --pod-uid --api-server --api-token-file --api-ca-file \
+        --log-level --once --check-config --help" -- "$current")
       ;;
     check)
-      mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --output --timeout --no-fabric --help" -- "$current")
+      mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --mode --dra-driver-name --output --timeout --no-fabric --help" -- "$current")
       ;;
     *)
       mapfile -t COMPREPLY < <(compgen -W "run check --help --version" -- "$current")

@@ -13,9 +13,10 @@ _neuron_ls() {
       ;;
     --output-format) words='table json csv' ;;
     --device) return ;;
+    --dra-driver-name) words='neuron.aws.com' ;;
     *)
       words='-w --wide -a --show-all-procs -t --topology -j --json-output --output-format --health --efa --pods
-        --device --watch --kubelet-dir --root -h --help --version'
+        --device --watch --kubelet-dir --dra-driver-name --root -h --help --version'
       ;;
   esac
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")

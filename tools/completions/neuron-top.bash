@@ -16,7 +16,11 @@ _neuron_top() {
       return
       ;;
     --count) return ;;
+    --dra-driver-name)
+      mapfile -t COMPREPLY < <(compgen -W 'neuron.aws.com' -- "$current")
+      return
+      ;;
   esac
-  mapfile -t COMPREPLY < <(compgen -W '--once --json --interval --count --no-wait --pods --kubelet-dir --root -h --help --version' -- "$current")
+  mapfile -t COMPREPLY < <(compgen -W '--once --json --interval --count --no-wait --pods --kubelet-dir --dra-driver-name --root -h --help --version' -- "$current")
 }
 complete -F _neuron_top neuron-top

@@ -12,6 +12,7 @@
 #include "agent/host/scanner.h"
 #include "agent/preflight/preflight.h"
 #include "plugin/kubelet/checkpoint.h"
+#include "tools/neuron-agent/check_claims.h"
 
 namespace neuron::agent {
 namespace {
@@ -119,6 +120,7 @@ int check_in_child(const CheckOptions& options, const std::string& directory, in
   }
   preflight::PreflightFacts facts = host::gather_preflight_facts(*root);
   facts.kubelet = look_at_kubelet(options, *root);
+  facts.claims = look_at_claims(options, *root);
   facts.fabric = ask_fabric(options, *root, scan);
   const auto findings = preflight::preflight(scan, facts);
   const bool wrong =

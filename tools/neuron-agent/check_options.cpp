@@ -24,6 +24,27 @@ void add_check_options(CLI::App& command, CheckOptions& options) {
       ->default_str(options.kubelet_dir);
   command
       .add_option_function<std::string>(
+          "--mode", [&options](const std::string& word) { options.dra = word == "dra"; },
+          "dra: look at what claims need, too; it is looked\nat anyway where their driver has run")
+      ->envname("NEURON_AGENT_MODE")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"device-plugin", "dra"}).description(""))
+      ->default_str("device-plugin");
+  command
+      .add_option_function<std::string>(
+          "--dra-driver-name",
+          [&options](const std::string& name) {
+            if (name.empty() || name.find('/') != std::string::npos || name.starts_with('.')) {
+              throw CLI::ValidationError("--dra-driver-name", "`" + printable(name) + "' is no driver's name");
+            }
+            options.dra_driver_name = name;
+          },
+          "Name of the driver of claims")
+      ->envname("NEURON_AGENT_DRA_DRIVER_NAME")
+      ->type_name("NAME")
+      ->default_str(options.dra_driver_name);
+  command
+      .add_option_function<std::string>(
           "--output",
           [&options](const std::string& word) {
             if (word != "text" && word != "json") {

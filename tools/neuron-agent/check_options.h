@@ -3,6 +3,8 @@
 #include <chrono>
 #include <string>
 
+#include "agent/core/pool_names.h"
+
 namespace CLI {
 class App;
 }
@@ -15,10 +17,12 @@ struct CheckOptions {
 
   std::string root = "/";                        // --root, NEURON_AGENT_ROOT; a directory or an archive
   std::string kubelet_dir = "/var/lib/kubelet";  // --kubelet-dir
-  bool kubelet_dir_set = false;              // named by flag or variable; else it is looked at only beside a live root
-  Form output = Form::text;                  // --output text|json
-  std::chrono::milliseconds timeout{10000};  // --timeout: for everything; half of it for libfabric
-  bool no_fabric = false;                    // --no-fabric: do not ask libfabric
+  bool kubelet_dir_set = false;  // named by flag or variable; else it is looked at only beside a live root
+  bool dra = false;              // --mode dra: what claims need counts, even where no driver ever ran
+  std::string dra_driver_name{core::kDefaultDriverName};  // --dra-driver-name
+  Form output = Form::text;                               // --output text|json
+  std::chrono::milliseconds timeout{10000};               // --timeout: for everything; half of it for libfabric
+  bool no_fabric = false;                                 // --no-fabric: do not ask libfabric
 };
 
 // Adds the flags of `check` to a CLI11 command, writing into `options`, which must outlive the parse.

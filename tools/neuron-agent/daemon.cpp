@@ -3,20 +3,18 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <memory>
 
-#include "agent/health/assess.h"
 #include "agent/host/core_memory.h"
-#include "agent/host/scanner.h"
 #include "agent/monitor/monitor.h"
 #include "plugin/device/cdi_files.h"
 #include "plugin/device/event_queue.h"
 #include "plugin/device/supervisor.h"
 #include "plugin/kubelet/checkpoint_source.h"
+#include "tools/neuron-agent/daemon_parts.h"
 #include "tools/neuron-agent/inventory_log.h"
 #include "tools/neuron-agent/offer_log.h"
 #include "tools/neuron-agent/probes.h"
@@ -62,20 +60,6 @@ class CdiWriter {
   std::string last_error_;
 };
 
-using RootPtr = std::shared_ptr<const host::FsRoot>;  // shared with reads that hang
-
-// A scanner of its own, which lives as long as a scan of it may hang.
-monitor::WatchedScan::Scan make_scan(const RootPtr& root) {
-  struct Machine {
-    RootPtr root;
-    host::Scanner scanner;
-    explicit Machine(RootPtr opened) : root(std::move(opened)), scanner(*root, host::Scanner::Options{}) {}
-  };
-  return [machine = std::make_shared<Machine>(root)](const host::MayRead& may_read) {
-    return machine->scanner.scan(may_read);
-  };
-}
-
 std::optional<std::uint64_t> memory_in_use(const host::FsRoot& root, const plugin::Allocations& allocations, int device,
                                            int core) {
   const grant::NodeUnitsPtr node = allocations.node();
@@ -96,15 +80,7 @@ Result<Fd> block_signals() {
 }
 
 ExitCode run_daemon(const Options& options, const Fd& signals) {
-  std::string line;
-  for (const std::string& option : describe(options)) line += " " + option;
-  spdlog::info("starting{}", line);
-  if (!options.node_groups.empty()) {
-    spdlog::info("node groups: {} applies; a change of {} counts from the next start",
-                 options.node_group.empty() ? "none of them" : '"' + options.node_group + '"', options.node_groups);
-  }
-  for (const std::string& doubt : options.doubts) spdlog::warn("{}", doubt);
-
+  log_start(options);
   auto root = host::FsRoot::open(options.root);
   auto events = plugin::EventQueue::open();
   if (!root || !events) {
@@ -117,7 +93,8 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
   monitor::SnapshotStore store;
   const plugin::CheckpointFile checkpoint(options.device_plugins_dir());
   const auto version = [&checkpoint] { return checkpoint.version(); };
-  plugin::Allocations allocations(response_options(options), version, clock, options.offer_policy());
+  plugin::Allocations allocations(response_options(options), version, clock, options.offer_policy(),
+                                  options.dra.pool.driver);
   plugin::AdmissionGate admissions(clock, version, [&queue = **events] { queue.post(plugin::AdmissionsChanged{}); });
   Workers workers;
   monitor::Monitor monitor(
@@ -152,36 +129,20 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
     code = to_exit_code(supervisor.run());
   }
   probes.stop();
-  // What hangs in a broken driver is left behind, and what it uses is never freed: the process ends at once.
-  constexpr std::chrono::milliseconds kPatience{500};
-  if (!monitor.stop(kPatience) || !workers.stop(kPatience)) {
-    spdlog::warn("a read hangs inside the driver; leaving it behind");
-    spdlog::shutdown();
-    ::_exit(static_cast<int>(code));
-  }
-  spdlog::info("stopped");
-  return code;
+  return end_reading(monitor, workers, code);
 }
 
 ExitCode print_once(const Options& options) {
-  auto root = host::FsRoot::open(options.root);
-  if (!root) {
-    spdlog::error("{}", root.error().message);
+  const auto snapshot = scan_once(options);
+  if (!snapshot) {
+    spdlog::error("{}", snapshot.error().message);
     return ExitCode::failed;
   }
-  host::Scanner scanner(*root, host::Scanner::Options{});
-  auto snapshot = std::make_shared<model::Snapshot>();
-  snapshot->number = snapshot->generation = 1;
-  health::AssessMemory memory;
-  snapshot->host = health::assess(scanner.scan(), memory, std::chrono::steady_clock::now()).host;
-  log_missing(snapshot->host);
-  log_problems(snapshot->host);
   const core::OfferPolicy offer = options.offer_policy();
-  for (const std::string& doubt : options.doubts) spdlog::warn("{}", doubt);
-  for (const OfferLine& line : offer_lines(offer, snapshot->host)) {
+  for (const OfferLine& line : offer_lines(offer, (*snapshot)->host)) {
     if (line.warning) spdlog::warn(line.text);
   }
-  const grant::NodeUnits node(snapshot);
+  const grant::NodeUnits node(*snapshot);
   for (const model::Resource resource : model::kAllResources) {
     if (!offer.serves(resource)) continue;
     const plugin::UnitList list = plugin::make_unit_list(node, resource, offer, {});

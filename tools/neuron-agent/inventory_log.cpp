@@ -72,8 +72,9 @@ void InventoryLog::operator()(model::SnapshotPtr snapshot) {
 
 // Once, and again only where another set of devices changes what there is to say.
 void InventoryLog::log_offer(const model::HostScan& host) {
+  if (!offer_) return;
   std::string said;
-  const std::vector<OfferLine> lines = offer_lines(offer_, host);
+  const std::vector<OfferLine> lines = offer_lines(*offer_, host);
   for (const OfferLine& line : lines) said += line.text;
   if (said == last_offer_) return;
   last_offer_ = std::move(said);

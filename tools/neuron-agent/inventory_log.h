@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "agent/core/offer_policy.h"
@@ -16,13 +17,14 @@ void log_problems(const model::HostScan& host);
 // Logs what the machine looks like: at the first snapshot, then only what has changed (model::diff). One thread.
 class InventoryLog {
  public:
-  explicit InventoryLog(core::OfferPolicy offer) : offer_(std::move(offer)) {}
+  // `offer`: by which names; nullopt where there are none (DRA mode).
+  explicit InventoryLog(std::optional<core::OfferPolicy> offer) : offer_(std::move(offer)) {}
   void operator()(model::SnapshotPtr snapshot);
 
  private:
   void log_offer(const model::HostScan& host);
 
-  core::OfferPolicy offer_;
+  std::optional<core::OfferPolicy> offer_;
   model::SnapshotPtr last_;  // null before the first
   std::string last_node_;    // how the node was last described
   std::string last_offer_;

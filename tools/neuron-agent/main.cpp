@@ -17,6 +17,7 @@
 #include "tools/neuron-agent/check_command.h"
 #include "tools/neuron-agent/check_options.h"
 #include "tools/neuron-agent/daemon.h"
+#include "tools/neuron-agent/daemon_dra.h"
 #include "tools/neuron-agent/options.h"
 #include "tools/neuron-agent/stderr_sink.h"
 
@@ -65,13 +66,16 @@ int serve(const neuron::agent::Options& options) {
   const auto signals = neuron::agent::block_signals();
   if (!signals) return fail_early(signals.error());
   set_up_logging(options.log_level);
-  const auto code = neuron::agent::run_daemon(options, *signals);
+  const bool claims = options.mode == neuron::agent::Mode::dra;
+  const auto code =
+      claims ? neuron::agent::run_dra_daemon(options, *signals) : neuron::agent::run_daemon(options, *signals);
   end_logging();
   return static_cast<int>(code);
 }
 
 // What is offered may depend on the machine: its instance type is read before anything else.
 neuron::Result<void> settle_offer_on(neuron::agent::Options& options, const std::string& directory) {
+  if (options.mode == neuron::agent::Mode::dra) return neuron::agent::settle_dra(options);
   if (options.node_groups.empty()) return neuron::agent::settle_offer(options, "");
   TRY_ASSIGN(const auto root, neuron::host::FsRoot::open(directory));
   return neuron::agent::settle_offer(options, neuron::host::read_instance_type(root));
@@ -100,7 +104,8 @@ int run(neuron::agent::Options options) {
   if (!options.once) return serve(options);
   // One look, which every signal may end.
   set_up_logging(options.log_level);
-  const auto code = neuron::agent::print_once(options);
+  const bool claims = options.mode == neuron::agent::Mode::dra;
+  const auto code = claims ? neuron::agent::print_slices_once(options) : neuron::agent::print_once(options);
   end_logging();
   return static_cast<int>(code);
 }

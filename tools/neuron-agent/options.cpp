@@ -58,7 +58,7 @@ void add_offer_options(CLI::App& command, Options& options) {
                   "JSON file that says --resources and\n--core-devices for kinds of nodes")
       ->envname("NEURON_AGENT_NODE_GROUPS")
       ->type_name("FILE");
-  command.add_option("--node-name", options.node_name, "This node's name, for --node-groups")
+  command.add_option("--node-name", options.node_name, "This node's name, for --node-groups and --mode dra")
       ->envname("NODE_NAME")
       ->type_name("NAME");
 }
@@ -129,6 +129,18 @@ Result<void> settle_offer(Options& options, const std::string& instance_type) {
   return check_offer(options);
 }
 
+Result<void> settle_dra(Options& options) {
+  TRY(check_dra_options(options.dra, options.node_name));
+  const bool chosen = options.offer.resources || options.offer.core_devices_said || !options.node_groups.empty() ||
+                      options.neurondevice || options.cdi;
+  if (chosen) {
+    options.doubts.emplace_back(
+        "--resources, --core-devices, --node-groups, --neurondevice and --cdi say nothing in DRA mode: everything is "
+        "offered, and claims are answered by CDI");
+  }
+  return {};
+}
+
 std::string Options::effective_host_path_prefix() const {
   if (host_path_prefix_set) return host_path_prefix;
   if (root == "/") return "";
@@ -138,6 +150,15 @@ std::string Options::effective_host_path_prefix() const {
 }
 
 void add_options(CLI::App& command, Options& options) {
+  command
+      .add_option_function<std::string>(
+          "--mode",
+          [&options](const std::string& word) { options.mode = word == "dra" ? Mode::dra : Mode::device_plugin; },
+          "How devices are offered: device-plugin, or dra\nfor claims; a node runs one")
+      ->envname("NEURON_AGENT_MODE")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"device-plugin", "dra"}).description(""))
+      ->default_str("device-plugin");
   command.add_option("--root", options.root, "Directory that holds the machine's sys, proc, dev")
       ->envname("NEURON_AGENT_ROOT")
       ->type_name("DIR")
@@ -182,6 +203,7 @@ void add_options(CLI::App& command, Options& options) {
                "NEURON_AGENT_POD_RESOURCES_INTERVAL",
                "The longest time between two questions to\nthe kubelet, who holds what");
   add_metrics_address(command, options);
+  add_dra_options(command, options.dra);
   command.add_option("--log-level", options.log_level, "Least severe message to log")
       ->envname("NEURON_AGENT_LOG_LEVEL")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
@@ -191,7 +213,8 @@ void add_options(CLI::App& command, Options& options) {
 }
 
 std::vector<std::string> describe(const Options& options) {
-  return {
+  std::vector<std::string> lines = {
+      std::string("mode=") + (options.mode == Mode::dra ? "dra" : "device-plugin"),
       "root=" + options.root,
       "kubelet-dir=" + options.kubelet_dir,
       "host-path-prefix=" + options.effective_host_path_prefix(),
@@ -207,6 +230,10 @@ std::vector<std::string> describe(const Options& options) {
       "pod-resources-interval=" + std::to_string(options.pod_resources_interval.count()) + "ms",
       "metrics-address=" + (options.metrics_address ? to_string(*options.metrics_address) : "off"),
       "log-level=" + options.log_level};
+  if (options.mode == Mode::dra) {
+    for (std::string& line : describe_dra(options.dra, options.node_name)) lines.push_back(std::move(line));
+  }
+  return lines;
 }
 
 }  // namespace neuron::agent

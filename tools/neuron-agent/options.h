@@ -9,6 +9,7 @@
 #include "agent/base/result.h"
 #include "agent/core/offer_policy.h"
 #include "agent/grant/grant.h"
+#include "tools/neuron-agent/dra_options.h"
 #include "tools/neuron-agent/offer_choice.h"
 
 namespace CLI {
@@ -17,9 +18,12 @@ class App;
 
 namespace neuron::agent {
 
+enum class Mode { device_plugin, dra };
+
 // Everything `neuron-agent run` can be told, parsed once, then const. Flag over environment over default; what is
 // offered may also come from the group of --node-groups that the node is in, between environment and default.
 struct Options {
+  Mode mode = Mode::device_plugin;               // --mode device-plugin|dra
   std::string root = "/";                        // --root, NEURON_AGENT_ROOT
   std::string kubelet_dir = "/var/lib/kubelet";  // --kubelet-dir; device-plugins/ and pod-resources/ below it
   std::string host_path_prefix;                  // --host-path-prefix; default: the root, "" for "/"
@@ -34,11 +38,12 @@ struct Options {
   std::chrono::milliseconds scan_interval{5000};            // --scan-interval
   std::chrono::milliseconds pod_resources_interval{10000};  // --pod-resources-interval
   bool cdi = false;                                         // --cdi: CDI names too, specs in cdi_dir
-  std::string cdi_dir = "/var/run/cdi";                     // --cdi-dir
-  std::optional<ListenAddress> metrics_address;             // --metrics-address HOST:PORT; nullopt: off
-  std::string log_level = "info";                           // --log-level debug|info|warn|error
-  bool once = false;                                        // --once: scan, print what would be advertised, exit
-  bool check_config = false;                                // --check-config: print the effective values, exit
+  std::string cdi_dir = "/var/run/cdi";          // --cdi-dir; in DRA mode each claim's spec, whatever `cdi` says
+  std::optional<ListenAddress> metrics_address;  // --metrics-address HOST:PORT; nullopt: off
+  DraOptions dra;                                // of DRA mode alone
+  std::string log_level = "info";                // --log-level debug|info|warn|error
+  bool once = false;                             // --once: scan, print what would be advertised, exit
+  bool check_config = false;                     // --check-config: print the effective values, exit
 
   [[nodiscard]] std::string device_plugins_dir() const { return kubelet_dir + "/device-plugins"; }
   [[nodiscard]] std::string pod_resources_socket() const { return kubelet_dir + "/pod-resources/kubelet.sock"; }
@@ -53,6 +58,9 @@ void add_options(CLI::App& command, Options& options);
 // `instance_type` is not looked at without that file. Errors: as of read_node_groups and find_group, naming the file;
 // invalid_argument for choices that offer nothing on any node.
 [[nodiscard]] Result<void> settle_offer(Options& options, const std::string& instance_type);
+
+// The same in DRA mode, where what is offered is not chosen. Errors: as of check_dra_options.
+[[nodiscard]] Result<void> settle_dra(Options& options);
 
 // One "name=value" per option, in the order of --help: for the start-up log line and --check-config.
 [[nodiscard]] std::vector<std::string> describe(const Options& options);

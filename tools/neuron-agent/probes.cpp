@@ -12,12 +12,17 @@ Probes::Probes(std::optional<ListenAddress> address, const Clock& clock)
       readiness_(std::make_shared<const plugin::Readiness>(plugin::assess_readiness(state_))) {}
 
 void Probes::turn(const plugin::ServingState& state) {
+  const bool is_new = state != state_;
+  if (is_new) state_ = state;
+  turn(is_new ? std::make_shared<const plugin::Readiness>(plugin::assess_readiness(state)) : nullptr);
+}
+
+void Probes::turn(const plugin::Readiness& readiness) {
+  turn(std::make_shared<const plugin::Readiness>(readiness));
+}
+
+void Probes::turn(std::shared_ptr<const plugin::Readiness> changed) {
   const SteadyTime now = clock_.now();
-  std::shared_ptr<const plugin::Readiness> changed;
-  if (state != state_) {
-    state_ = state;
-    changed = std::make_shared<const plugin::Readiness>(plugin::assess_readiness(state));
-  }
   {
     const MutexLock lock(mutex_);
     turned_at_ = now;

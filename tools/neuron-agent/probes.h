@@ -28,7 +28,8 @@ class Probes {
   [[nodiscard]] bool wanted() const { return address_.has_value(); }
 
   // Main's thread, at every turn of its loop; starts the server where there is none yet.
-  void turn(const plugin::ServingState& state) EXCLUDES(mutex_);
+  void turn(const plugin::ServingState& state) EXCLUDES(mutex_);  // of a device plugin
+  void turn(const plugin::Readiness& readiness) EXCLUDES(mutex_);
   void stop() { server_.reset(); }                          // main's thread
   [[nodiscard]] std::optional<std::uint16_t> port() const;  // main's thread; nullopt: not served
 
@@ -36,6 +37,7 @@ class Probes {
   [[nodiscard]] metrics::HttpAnswer answer(std::string_view path) const EXCLUDES(mutex_);
 
  private:
+  void turn(std::shared_ptr<const plugin::Readiness> changed) EXCLUDES(mutex_);  // null: as before
   void serve(SteadyTime now);
 
   const std::optional<ListenAddress> address_;

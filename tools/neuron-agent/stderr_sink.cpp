@@ -14,9 +14,9 @@ namespace neuron::agent {
 
 // For a pipe: room for PIPE_BUF bytes, so that a write of no more does not block.
 bool StderrSink::has_room() const {
-  constexpr int kPatienceMs = 1000;
+  constexpr int kTimeoutMs = 1000;
   pollfd stream{fd_, POLLOUT, 0};
-  const int ready = ::poll(&stream, 1, lost_ == 0 ? kPatienceMs : 0);
+  const int ready = ::poll(&stream, 1, lost_ == 0 ? kTimeoutMs : 0);
   return ready > 0 || (ready < 0 && errno == EINTR);
 }
 

@@ -151,7 +151,7 @@ void NodeReader::add_health(model::HostScan scan, render::NodeReport& report) {
 void NodeReader::ask_kubelet(Reading& reading) const {
   const auto holdings = pods::query_pods(pod_socket(options_), kKubeletBudget);
   if (holdings) {
-    reading.report.pods = pod_uses(*holdings, reading.report);
+    reading.report.pods = pod_uses(*holdings, reading.report, options_.dra_driver_name);
   } else {
     reading.warning =
         "pods are unknown: " + holdings.error().message + " (--kubelet-dir names the kubelet's directory)";

@@ -63,6 +63,11 @@ CLI::Option* declare_ours(CLI::App& app, Options& options, Words& words) {
       ->envname("NEURON_LS_KUBELET_DIR")
       ->take_last()
       ->type_name("DIR");
+  app.add_option("--dra-driver-name", options.dra_driver_name, "Whose claims --pods shows")
+      ->envname("NEURON_LS_DRA_DRIVER_NAME")
+      ->take_last()
+      ->type_name("NAME")
+      ->capture_default_str();
   app.add_option("--root", options.root, "Machine to read: /, a captured one or its tar")
       ->envname("NEURON_LS_ROOT")
       ->take_last()

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/base/result.h"
+#include "agent/core/pool_names.h"
 
 namespace neuron::ls {
 
@@ -23,9 +24,10 @@ struct Options {
   bool efa = false;               // --efa
   bool pods = false;              // --pods
   std::vector<int> devices;       // --device, as numbered in the listing; ascending; empty = all
-  std::optional<std::chrono::milliseconds> watch;  // --watch; 100 ms to one day
-  std::string kubelet_dir;                         // --kubelet-dir; default below the root
-  std::string root = "/";                          // --root
+  std::optional<std::chrono::milliseconds> watch;         // --watch; 100 ms to one day
+  std::string kubelet_dir;                                // --kubelet-dir; default below the root
+  std::string dra_driver_name{core::kDefaultDriverName};  // --dra-driver-name: whose claims --pods shows
+  std::string root = "/";                                 // --root
 };
 
 // Either options or, for --help and --version, the text to print on stdout before leaving with success.

@@ -1,10 +1,11 @@
 #include "tools/neuron-ls/pod_uses.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
-#include <tuple>
 
 #include "agent/base/parse.h"
+#include "agent/core/pool_hardware.h"
 
 namespace neuron::ls {
 namespace {
@@ -44,17 +45,30 @@ void add_id(render::PodUse& use, const std::string& resource, const std::string&
   }
 }
 
+void add_claimed(render::PodUse& use, const std::string& device, const render::NodeReport& report) {
+  const auto name = core::parse_pool_name(device);
+  if (!name) return;
+  const core::PoolHardware hardware = core::hardware_of(*name, report.host);
+  use.devices.insert(hardware.devices.begin(), hardware.devices.end());
+  use.cores.insert(hardware.cores.begin(), hardware.cores.end());
+  use.efas.insert(hardware.efas.begin(), hardware.efas.end());
+}
+
 }  // namespace
 
 std::vector<render::PodUse> pod_uses(const std::vector<model::Allocation>& allocations,
-                                     const render::NodeReport& report) {
-  std::map<std::tuple<std::string, std::string, std::string>, render::PodUse> by_container;
+                                     const render::NodeReport& report, std::string_view driver) {
+  std::map<std::array<std::string, 4>, render::PodUse> by_container;
   for (const model::Allocation& one : allocations) {
-    render::PodUse& use = by_container[{one.pod_namespace, one.pod, one.container}];
+    if (!one.claim.empty() && one.resource_name != driver) continue;
+    render::PodUse& use = by_container[{one.pod_namespace, one.pod, one.container, one.claim}];
     use.pod_namespace = one.pod_namespace;
     use.pod = one.pod;
     use.container = one.container;
-    for (const std::string& id : one.ids) add_id(use, one.resource_name, id, report);
+    use.claim = one.claim;
+    for (const std::string& id : one.ids) {
+      one.claim.empty() ? add_id(use, one.resource_name, id, report) : add_claimed(use, id, report);
+    }
   }
   std::vector<render::PodUse> uses;
   for (auto& [name, use] : by_container) {

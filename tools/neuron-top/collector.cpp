@@ -105,7 +105,7 @@ Moment Collector::collect(const model::UsageRequest& request) {
   samples_.push_back(sample(request, std::chrono::steady_clock::now()));
   const model::UsageSample& newest = samples_.back();
   while (samples_.size() > 2 && newest.at - samples_[1].at >= kLeastWindow) samples_.pop_front();
-  Moment moment{node_, newest, {}, pods_, no_pods_};
+  Moment moment{node_, newest, {}, pods_, no_pods_, options_.claim_driver};
   moment.rates = core::usage_rates(samples_.front(), newest, node_);
   return moment;
 }

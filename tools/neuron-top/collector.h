@@ -20,6 +20,7 @@ struct CollectorOptions {
   bool with_pods = false;
   std::string kubelet_socket;  // of PodResources
   std::chrono::milliseconds scan_every{3000};
+  std::string claim_driver{core::kDefaultDriverName};  // as Moment::claim_driver
 };
 
 // Reads a machine again and again. What moves slowly is read rarely: inventory, health and processes every

@@ -110,6 +110,7 @@ Result<std::unique_ptr<Sampler>> start_sampler(const Options& options, const std
   CollectorOptions settings{directory, options.with_pods, options.kubelet_dir};
   if (settings.kubelet_socket.empty()) settings.kubelet_socket = directory + "/var/lib/kubelet";
   settings.kubelet_socket += "/pod-resources/kubelet.sock";
+  settings.claim_driver = options.dra_driver_name;
   TRY_ASSIGN(auto opened, Collector::open(std::move(settings)));
   const std::shared_ptr<Collector> collector = std::move(opened);
   return Sampler::open([collector](const model::UsageRequest& request) { return collector->collect(request); });

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "agent/base/background_reader.h"
+#include "agent/core/pool_names.h"
 #include "agent/core/usage_rates.h"
 #include "agent/model/allocation.h"
 #include "agent/model/host_scan.h"
@@ -18,6 +19,7 @@ struct Moment {
   core::UsageRates rates;               // since the sample before
   std::vector<model::Allocation> pods;  // empty also when nobody asked
   std::string no_pods;  // why the kubelet could not tell, in a few words; "not asked for" without --pods; "" = told
+  std::string claim_driver{core::kDefaultDriverName};  // whose claims are shown
 };
 
 using Sampler = BackgroundReader<Moment, model::UsageRequest>;

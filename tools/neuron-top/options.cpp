@@ -42,6 +42,10 @@ void add_options(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("--kubelet-dir", options.kubelet_dir, "The kubelet's directory, for --pods")
       ->envname("NEURON_TOP_KUBELET_DIR")
       ->type_name("DIR");
+  app.add_option("--dra-driver-name", options.dra_driver_name, "Whose claims --pods shows")
+      ->envname("NEURON_TOP_DRA_DRIVER_NAME")
+      ->type_name("NAME")
+      ->capture_default_str();
   app.add_option("--root", options.root, "Machine to read: a directory or an archive")
       ->envname("NEURON_TOP_ROOT")
       ->type_name("DIR");

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "agent/base/result.h"
+#include "agent/core/pool_names.h"
 
 namespace neuron::top {
 
@@ -18,6 +19,7 @@ struct Options {
   std::chrono::milliseconds interval{1000};  // --interval, 200 ms to one hour
   std::string root = "/";                    // --root: a directory or an archive
   std::string kubelet_dir;                   // --kubelet-dir; "" = var/lib/kubelet below the root
+  std::string dra_driver_name{core::kDefaultDriverName};  // --dra-driver-name: whose claims --pods shows
 };
 
 // Either options or, for --help and --version, the text to print on stdout before leaving with success.

@@ -206,20 +206,23 @@ Table process_table(const Scene& scene) {
 
 Table pod_table(const Scene& scene) {
   Table table;
-  table.columns = {{"Pod", Align::left, 0, false},
-                   {"Container", Align::left, 1, false},
-                   {"Devices", Align::left, 0, false},
-                   {"Cores", Align::left, 0, false},
-                   {"EFA", Align::left, 0, true}};
+  const bool claims = std::any_of(scene.model.pods.begin(), scene.model.pods.end(),
+                                  [](const PodView& pod) { return !pod.claim.empty(); });
+  table.columns = {{"Pod", Align::left, 0, false}, {"Container", Align::left, 2, false}};
+  if (claims) table.columns.push_back({"Claim", Align::left, 1, false});
+  table.columns.insert(
+      table.columns.end(),
+      {{"Devices", Align::left, 0, false}, {"Cores", Align::left, 0, false}, {"EFA", Align::left, 0, true}});
   for (const PodView& pod : scene.model.pods) {
     std::string efas;
     for (const std::string& name : pod.efas) efas += (efas.empty() ? "" : ",") + name;
-    table.rows.push_back({pod.name + '/' + pod.container,
-                          {{pod.name, Role::plain},
-                           {pod.container, Role::plain},
-                           {devices_text(pod.devices), Role::plain},
-                           {devices_text(pod.cores), Role::plain},
-                           {efas.empty() ? "-" : efas, Role::dim}}});
+    TableRow row{pod.name + '/' + pod.container + '/' + pod.claim,
+                 {{pod.name, Role::plain}, {pod.container, Role::plain}}};
+    if (claims) row.cells.push_back({pod.claim.empty() ? "-" : pod.claim, Role::plain});
+    row.cells.push_back({devices_text(pod.devices), Role::plain});
+    row.cells.push_back({devices_text(pod.cores), Role::plain});
+    row.cells.push_back({efas.empty() ? "-" : efas, Role::dim});
+    table.rows.push_back(std::move(row));
   }
   if (!scene.model.no_pods.empty()) table.note = "n/a: " + scene.model.no_pods;
   if (table.rows.empty() && table.note.empty()) table.note = "no container holds a device";

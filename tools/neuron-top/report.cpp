@@ -208,6 +208,8 @@ Json ours(const ViewModel& model, std::int64_t time_ms) {
   for (const PodView& pod : model.pods) {
     pods.push_back({{"pod", pod.name},
                     {"container", pod.container},
+                    {"claim", pod.claim.empty() ? Json(nullptr) : Json(pod.claim)},
+                    {"claim_namespace", pod.claim_namespace.empty() ? Json(nullptr) : Json(pod.claim_namespace)},
                     {"devices", pod.devices},
                     {"cores", pod.cores},
                     {"efas", pod.efas}});

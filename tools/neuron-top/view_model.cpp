@@ -1,12 +1,14 @@
 #include "tools/neuron-top/view_model.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
 #include "agent/core/logical_cores.h"
 #include "agent/core/memory_bounds.h"
+#include "agent/core/pool_hardware.h"
 #include "neuron_version.h"
 
 namespace neuron::top {
@@ -219,6 +221,17 @@ void add_holding(PodView& view, const model::Allocation& holding, const ViewMode
   }
 }
 
+void add_claim(PodView& view, const model::Allocation& holding, const model::HostScan& host) {
+  for (const std::string& device : holding.ids) {
+    const auto name = core::parse_pool_name(device);
+    if (!name) continue;
+    const core::PoolHardware hardware = core::hardware_of(*name, host);
+    view.devices.insert(view.devices.end(), hardware.devices.begin(), hardware.devices.end());
+    view.cores.insert(view.cores.end(), hardware.cores.begin(), hardware.cores.end());
+    for (const std::string& efa : hardware.efas) view.efas.push_back(printable(efa));
+  }
+}
+
 template <typename T>
 void sort_unique(std::vector<T>& values) {
   std::sort(values.begin(), values.end());
@@ -226,20 +239,23 @@ void sort_unique(std::vector<T>& values) {
 }
 
 std::vector<PodView> pod_views(const Moment& moment, const ViewModel& model) {
-  std::map<std::pair<std::string, std::string>, PodView> views;
+  std::map<std::array<std::string, 3>, PodView> views;  // by name, container, claim
   for (const model::Allocation& holding : moment.pods) {
+    if (!holding.claim.empty() && holding.resource_name != moment.claim_driver) continue;
     const std::string name = printable(holding.pod_namespace) + '/' + printable(holding.pod);
-    PodView& view = views[{name, holding.container}];
+    PodView& view = views[{name, holding.container, holding.claim}];
     view.name = name;
     view.container = printable(holding.container);
-    add_holding(view, holding, model);
+    if (!holding.claim.empty()) view.claim_namespace = printable(holding.pod_namespace);
+    view.claim = printable(holding.claim);
+    holding.claim.empty() ? add_holding(view, holding, model) : add_claim(view, holding, moment.scan);
   }
   std::vector<PodView> pods;
   for (auto& [key, view] : views) {
     sort_unique(view.devices);
     sort_unique(view.cores);
     sort_unique(view.efas);
-    if (!view.cores.empty() || !view.efas.empty()) pods.push_back(std::move(view));
+    if (!view.devices.empty() || !view.efas.empty()) pods.push_back(std::move(view));
   }
   return pods;
 }

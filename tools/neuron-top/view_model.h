@@ -73,13 +73,14 @@ struct ProcessView {
   std::optional<std::uint64_t> resident_bytes;
 };
 
-// One container that holds devices.
+// One container that holds devices through device plugins, or by one claim.
 struct PodView {
   std::string name;  // "namespace/pod"
   std::string container;
   std::vector<int> devices;
   std::vector<int> cores;  // global logical ids
   std::vector<std::string> efas;
+  std::string claim_namespace, claim;  // both "" = through device plugins
 };
 
 struct ViewModel {
@@ -90,7 +91,7 @@ struct ViewModel {
   std::vector<DeviceView> devices;  // ascending index
   std::vector<EfaView> efas;
   std::vector<ProcessView> processes;  // ascending pid
-  std::vector<PodView> pods;           // by name, container
+  std::vector<PodView> pods;           // by name, container, claim
   std::optional<double> mean_percent;
   std::optional<core::CpuRates> cpu;
   std::optional<core::ProcessRates> runtime_cpu;  // of all processes

@@ -7,10 +7,11 @@
 namespace neuron::pods {
 namespace {
 
-constexpr std::string_view kFirstLine = "neuron-pods/1";
+constexpr std::string_view kFirstLine = "neuron-pods/2";
 constexpr std::string_view kLastLine = "end";
 constexpr std::size_t kMaxNameBytes = 512;   // written; what is longer is cut and marked
 constexpr std::size_t kMaxReadBytes = 1024;  // read
+constexpr std::ptrdiff_t kNames = 5;         // in each line, before the ids
 
 // A name or id as it is written: no control bytes, and not endless.
 std::string name_of(std::string_view text) {
@@ -23,13 +24,14 @@ bool is_name(std::string_view text) {
 
 Result<model::Allocation> parse_line(std::string_view line) {
   const auto parts = split(line, '\t');
-  if (parts.size() < 4) return fail(ErrorCode::data_corrupt, "neuron-pods: a line of too few parts");
+  if (parts.size() < kNames) return fail(ErrorCode::data_corrupt, "neuron-pods: a line of too few parts");
   if (!std::all_of(parts.begin(), parts.end(), is_name)) {
     return fail(ErrorCode::data_corrupt, "neuron-pods: a name that is none");
   }
   const auto text = [&parts](std::size_t part) { return std::string(parts[part]); };
   model::Allocation allocation{text(0), text(1), text(2), text(3), {}};
-  allocation.ids.assign(parts.begin() + 4, parts.end());
+  allocation.claim = text(4);
+  allocation.ids.assign(parts.begin() + kNames, parts.end());
   return allocation;
 }
 
@@ -38,8 +40,10 @@ Result<model::Allocation> parse_line(std::string_view line) {
 std::string format_pod_lines(const std::vector<model::Allocation>& allocations) {
   std::string text = std::string(kFirstLine) + '\n';
   for (const model::Allocation& one : allocations) {
-    text += name_of(one.pod_namespace) + '\t' + name_of(one.pod) + '\t' + name_of(one.container) + '\t' +
-            name_of(one.resource_name);
+    text += name_of(one.pod_namespace);
+    for (const std::string* name : {&one.pod, &one.container, &one.resource_name, &one.claim}) {
+      text += '\t' + name_of(*name);
+    }
     for (const std::string& id : one.ids) text += '\t' + name_of(id);
     text += '\n';
   }

@@ -8,8 +8,8 @@
 #include "agent/model/allocation.h"
 
 // What the helper program neuron-pods writes on stdout and its caller reads: a first line with the version, one line
-// per allocation (namespace, pod, container, resource and the ids, between tabs), a last line "end" that proves the
-// answer whole. Pure functions.
+// per allocation (namespace, pod, container, resource or driver, claim and the ids, between tabs), a last line "end"
+// that proves the answer whole. Pure functions.
 namespace neuron::pods {
 
 // Those of a node with 128 cores and a pod on each take 10 KiB.

@@ -70,15 +70,17 @@ std::string efa_table(const NodeReport& report, ColourDepth colour) {
 std::string pod_table(const NodeReport& report) {
   if (!report.pods) return "";
   if (report.pods->empty()) return "No pod holds a device, a core or an interface.\n";
-  TextTable table({{"NAMESPACE", ""},
-                   {"POD", ""},
-                   {"CONTAINER", ""},
-                   {"NEURON", "DEVICES"},
-                   {"NEURON", "CORE IDS"},
-                   {"EFA", "INTERFACES"}});
+  const bool with_claims =
+      std::any_of(report.pods->begin(), report.pods->end(), [](const PodUse& use) { return !use.claim.empty(); });
+  std::vector<TextTable::Header> headers = {{"NAMESPACE", ""}, {"POD", ""}, {"CONTAINER", ""}};
+  if (with_claims) headers.push_back({"CLAIM", ""});
+  headers.insert(headers.end(), {{"NEURON", "DEVICES"}, {"NEURON", "CORE IDS"}, {"EFA", "INTERFACES"}});
+  TextTable table(std::move(headers));
   for (const PodUse& use : *report.pods) {
-    table.add_group({TextTable::Row{use.pod_namespace, use.pod, use.container, ranges(use.devices), ranges(use.cores),
-                                    joined(use.efas)}});
+    TextTable::Row row = {use.pod_namespace, use.pod, use.container};
+    if (with_claims) row.push_back(or_none(use.claim));
+    row.insert(row.end(), {ranges(use.devices), ranges(use.cores), joined(use.efas)});
+    table.add_group({std::move(row)});
   }
   return table.to_string();
 }

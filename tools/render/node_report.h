@@ -14,7 +14,7 @@
 // functions; unlike NodeView it keeps what the official tool does not show, and says where values come from.
 namespace neuron::render {
 
-// One container and what it holds, by the kubelet's word.
+// One container and what it holds through device plugins, or by one claim, by the kubelet's word.
 struct PodUse {
   std::string pod_namespace;
   std::string pod;
@@ -22,6 +22,7 @@ struct PodUse {
   std::set<int> devices;       // held whole, or through some of their cores
   std::set<int> cores;         // global logical ids, of whole devices too
   std::set<std::string> efas;  // RDMA names
+  std::string claim{};         // ResourceClaim of the pod's namespace; "" = through device plugins
   friend bool operator==(const PodUse&, const PodUse&) = default;
 };
 

@@ -201,6 +201,8 @@ Json pods_json(const std::optional<std::vector<PodUse>>& pods) {
     object["namespace"] = use.pod_namespace;
     object["pod"] = use.pod;
     object["container"] = use.container;
+    object["claim"] = text_or_null(use.claim);
+    object["claim_namespace"] = text_or_null(use.claim.empty() ? "" : use.pod_namespace);
     object["devices"] = use.devices;
     object["core_ids"] = use.cores;
     object["efa_interfaces"] = use.efas;

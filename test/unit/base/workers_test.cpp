@@ -54,5 +54,18 @@ TEST(Workers, StopLeavesBehindWhatHangs) {
   EXPECT_EQ(left->get_future().wait_for(seconds(10)), std::future_status::ready);
 }
 
+TEST(Workers, ThreadsWithoutWorkEndAndNewOnesTakeTheirPlace) {
+  Workers workers(milliseconds(1));
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::promise<void>> ran(4);
+    for (auto& one : ran) workers.run([&one] { one.set_value(); });
+    for (auto& one : ran) EXPECT_EQ(one.get_future().wait_for(seconds(10)), std::future_status::ready);
+    const auto until = std::chrono::steady_clock::now() + seconds(10);
+    while (workers.threads() > 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    EXPECT_EQ(workers.threads(), 0U);
+  }
+  EXPECT_TRUE(workers.stop(seconds(10)));
+}
+
 }  // namespace
 }  // namespace neuron

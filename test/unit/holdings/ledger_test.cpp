@@ -35,6 +35,28 @@ TEST(Ledger, ACoreHeldThroughOneResourceConflictsInEveryOther) {
   EXPECT_FALSE(ledger.conflict(kDevice, {2, 3}, {2, 3}, 8)) << "the kubelet alone counts within one resource";
 }
 
+// The kubelet's device manager knows nothing of claims: it offers, gives and writes as if the hardware were free.
+TEST(Ledger, OnlyTheNextWordOfClaimsEndsThem) {
+  holdings::Ledger ledger;
+  holdings::Holding claim = cores(kCore, {2, 3}, 0, 0, "team/train/main");
+  claim.claim = "chips";
+  ledger.set_claimed({claim});
+  for (const auto resource : {kCore, kDevice, kAlias}) {
+    ASSERT_TRUE(ledger.conflict(resource, {3}, {3, 4}, 8));
+    EXPECT_EQ(ledger.blocked_cores(resource), (std::vector<int>{2, 3}));
+    EXPECT_EQ(ledger.held_units(resource), std::vector<int>{}) << "not through this resource";
+  }
+  EXPECT_EQ(ledger.conflict(kCore, {3}, {3, 4}, 8)->describe(),
+            "core 3 is held by team/train/main through claim chips");
+  const auto at = [](int second) { return SteadyTime{} + seconds(second); };
+  ledger.offered(kCore, {2, 3}, at(9), at(9));
+  ledger.confirm({});
+  ledger.reconcile({{}, at(20), {}, 0});
+  EXPECT_TRUE(ledger.conflict(kCore, {3}, {3}, 8));
+  ledger.set_claimed({});
+  EXPECT_FALSE(ledger.conflict(kCore, {3}, {3}, 8));
+}
+
 // A checkpoint that is written after an offer makes the newest List count again, which may have been asked before it.
 TEST(Ledger, WhatTheKubeletOffersIsNotBroughtBackByAListFromBefore) {
   holdings::Ledger ledger;

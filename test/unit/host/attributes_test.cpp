@@ -99,6 +99,15 @@ TEST(Attributes, SwitchKeyFromBothShapesOfParent) {
   EXPECT_EQ(switch_key_of(""), "");
 }
 
+TEST(Attributes, PcieRootIsTheHostBridge) {
+  EXPECT_EQ(pcie_root_of("sys/devices/pci0000:b8/0000:b9:02.1/0000:cc:00.0"), "pci0000:b8");
+  EXPECT_EQ(pcie_root_of("sys/devices/pci0000:10/0000:10:1b.0"), "pci0000:10");
+  EXPECT_EQ(pcie_root_of("sys/devices/virtual/0000:10:1b.0"), "");
+  EXPECT_EQ(pcie_root_of("sys/devices/pcixxxx:10/0000:10:1b.0"), "");
+  EXPECT_EQ(pcie_root_of("sys/devices/pci0000:101/0000:10:1b.0"), "");
+  EXPECT_EQ(pcie_root_of(""), "");
+}
+
 const health::DeviceSignal& file_named(std::string_view suffix) {
   for (const health::DeviceSignal& file : health::device_signals()) {
     if (file.path.ends_with(suffix)) return file;

@@ -76,6 +76,9 @@ TEST_F(SimulatedHost, Trn1) {
   EXPECT_EQ(host.devices[0].numa_node->value, 0);
   EXPECT_EQ(host.devices[2].numa_node->value, 1);
   EXPECT_EQ(host.efas[0].switch_key, "0000:10");
+  EXPECT_EQ(host.efas[0].pcie_root, "pci0000:10");
+  EXPECT_EQ(host.devices[2].pcie_root, "pci0000:a0");
+  EXPECT_FALSE(host.ultraserver);
   EXPECT_EQ(host.neuron_pci_functions, 16);
 }
 
@@ -91,6 +94,18 @@ TEST_F(SimulatedHost, Trn2) {
   const auto near =
       std::count_if(host.efas.begin(), host.efas.end(), [](const auto& efa) { return efa.switch_key == "0000:b9"; });
   EXPECT_EQ(near, 2);
+}
+
+TEST_F(SimulatedHost, UltraServer) {
+  const auto host = scan("trn2u.48xlarge");
+  ASSERT_TRUE(host.ultraserver);
+  EXPECT_THAT(host.ultraserver->modes, ::testing::ElementsAre(1, 2, 4));
+  ASSERT_THAT(host.ultraserver->memberships, SizeIs(2));
+  EXPECT_EQ(host.ultraserver->memberships[1].nodes, 4);
+  EXPECT_EQ(host.ultraserver->memberships[1].server_id, "8f10b6e35a7c92d4");
+  const auto standard = scan("trn1.32xlarge", "2.24.7.0");
+  ASSERT_TRUE(standard.ultraserver) << "older drivers have the files on every platform";
+  EXPECT_THAT(standard.ultraserver->memberships, IsEmpty());
 }
 
 TEST_F(SimulatedHost, Inf2) {

@@ -70,6 +70,31 @@ TEST_F(ClusterAccessTest, HostAndPortMayNotMeanAnythingElse) {
   }
 }
 
+TEST_F(ClusterAccessTest, FlagsCountBeforeThePod) {
+  const auto url = [this](const std::string& server) {
+    const auto places = api_places({.server = server}, places_);
+    return places ? places->url : places.error().message;
+  };
+  for (const char* server :
+       {"https://10.0.0.1:6443", "https://api.example", "https://[fd00::1]:6443", "https://[fd00::1]"}) {
+    EXPECT_EQ(url(server), server);
+  }
+  EXPECT_EQ(url("https://api.example:443/"), "https://api.example:443");
+  EXPECT_EQ(url(""), "https://10.96.0.1:443");
+  for (const char* server :
+       {"10.0.0.1:6443", "http://10.0.0.1", "https://", "https://:443", "https://a:0", "https://a:99999",
+        "https://a:", "https://a/b", "https://u@a", "https://a?b", "https://[fd00::1", "https://[a]", "https://fd00::1",
+        "https://a//", "https://a b", "HTTPS://a", "https://[fd00::1]x"}) {
+    EXPECT_THAT(url(server), HasSubstr("--api-server is no server's URL, as https://10.0.0.1:6443 is: ")) << server;
+  }
+  const auto files = api_places({.token_file = "/t", .ca_file = "/c"}, places_);
+  EXPECT_EQ(files->token_file + files->ca_file, "/t/c");
+  places_.host = "";
+  EXPECT_EQ(url("https://a"), "https://a");
+  EXPECT_EQ(api_places({}, places_).error().code, ErrorCode::failed_precondition);
+  EXPECT_EQ(api_places({.server = "https://a"}, places_)->token_file, places_.token_file);
+}
+
 TEST_F(ClusterAccessTest, FilesThatAreNotThere) {
   places_.ca_file = dir_ + "/none";
   expect_error(ErrorCode::failed_precondition, "/none is not there: the pod needs a projected volume");

@@ -48,6 +48,25 @@ TEST(PodResourcesTest, ListsOneEntryPerDeviceAndNumaNode) {
   EXPECT_EQ(answer.pod_resources(1).containers(0).devices_size(), 0);
 }
 
+TEST(PodResourcesTest, ShowsTheWholeClaimAndRepeatsIdsAsTheKubeletDoes) {
+  Node node(numbered_devices(1));
+  PodSpec pod = pod_of("a", {});
+  pod.containers[0].claims["chips"] = {"neuron-device-3", "efa-rdmap16s25"};
+  const auto admitted = node.kubelet->admit(pod);
+  ASSERT_TRUE(admitted.has_value());
+  EXPECT_EQ(admitted->containers[0].claims, pod.containers[0].claims);
+  v1::ListPodResourcesResponse answer;
+  ASSERT_TRUE(node.caller.list(answer).ok());
+  const auto& container = answer.pod_resources(0).containers(0);
+  ASSERT_EQ(container.dynamic_resources_size(), 1);
+  EXPECT_EQ(container.dynamic_resources(0).claim_name(), "chips");
+  EXPECT_EQ(container.dynamic_resources(0).claim_namespace(), "default");
+  ASSERT_EQ(container.dynamic_resources(0).claim_resources_size(), 2);
+  EXPECT_EQ(container.dynamic_resources(0).claim_resources(0).device_name(), "neuron-device-3");
+  EXPECT_EQ(container.dynamic_resources(0).claim_resources(0).cdi_devices_size(), 1);
+  EXPECT_EQ(container.dynamic_resources(0).claim_resources(1).cdi_devices_size(), 2);
+}
+
 TEST(PodResourcesTest, DevicesWithoutTopologyHaveNone) {
   Node node(numbered_devices(1));
   ASSERT_TRUE(node.kubelet->admit(pod_of("a", {{kChip, 1}})).has_value());

@@ -41,6 +41,15 @@ TEST(ScriptTest, APodWithContainers) {
   EXPECT_EQ(parsed("pod p sidecar/x:").pod.containers[0].kind, ContainerKind::restartable_init);
 }
 
+TEST(ScriptTest, APodWithClaims) {
+  const Command command = parsed("pod train chips@neuron-device-3,efa-rdmap16s25 efa=1 log:chips@neuron-device-3");
+  ASSERT_EQ(command.pod.containers.size(), 2U);
+  EXPECT_EQ(command.pod.containers[0].name, "main");
+  EXPECT_EQ(command.pod.containers[0].claims, (Claims{{"chips", {"neuron-device-3", "efa-rdmap16s25"}}}));
+  EXPECT_EQ(command.pod.containers[0].requests.size(), 1U);
+  EXPECT_EQ(command.pod.containers[1].claims, (Claims{{"chips", {"neuron-device-3"}}}));
+}
+
 TEST(ScriptTest, TheOtherCommands) {
   EXPECT_EQ(parsed("delete team/train").pod.ns, "team");
   EXPECT_EQ(parsed("wait neuron=15 efa=8").counts,
@@ -69,6 +78,10 @@ TEST(ScriptTest, WrongLinesSayWhatIsWrong) {
       {"pod a neuron=-1", "not RESOURCE=NUMBER"},
       {"pod a =1", "not RESOURCE=NUMBER"},
       {"pod a neuron=1 neuron=2", "asks twice"},
+      {"pod a chips@", "is not CLAIM@DEVICE"},
+      {"pod a chips@a,,b", "is not CLAIM@DEVICE"},
+      {"pod a @a", "is not CLAIM@DEVICE"},
+      {"pod a chips@a chips@b", "twice"},
       {"pod a big/c:neuron=1", "only init/ and sidecar/"},
       {"pod a :neuron=1", "without a name"},
       {"delete", "needs the name"},

@@ -89,9 +89,9 @@ struct Watched : testing::Test {
   Workers workers;
   WatchedScan scan{workers, [this] { return machine.make(); }, [this] { machine.end(); }};
 
-  // More looks than a budget has, as the monitor takes them while nothing moves.
+  // More checks than a budget has, as the monitor takes them while nothing moves.
   void look_long() {
-    for (int i = 0; i <= WatchedScan::kLooks; ++i) scan.look();
+    for (int i = 0; i <= WatchedScan::kChecksPerBudget; ++i) scan.check();
   }
   model::HostScan finish() {
     machine.wait_for_end();
@@ -154,7 +154,7 @@ TEST_F(Watched, SeveralPartsThatHangAreGivenUpOneAfterAnother) {
   machine.wait_until_hung(0, 1);
   look_long();
   machine.wait_until_hung(2, 1);
-  for (int i = 0; i <= WatchedScan::kLooks / 2; ++i) scan.look();  // less patience for the second
+  for (int i = 0; i <= WatchedScan::kChecksPerBudget / 2; ++i) scan.check();  // less time for the second
   const model::HostScan host = finish();
   EXPECT_THAT(devices_of(host), ElementsAre(1));
   EXPECT_THAT(left_out_of(host), ElementsAre(device(0), device(2)));
@@ -165,7 +165,7 @@ TEST_F(Watched, AShortWaitIsNoHang) {
   machine.hang({1});
   scan.begin();
   machine.wait_until_hung(1, 1);
-  for (int i = 0; i < WatchedScan::kLooks; ++i) scan.look();
+  for (int i = 0; i < WatchedScan::kChecksPerBudget; ++i) scan.check();
   machine.hang({});
   EXPECT_THAT(devices_of(finish()), ElementsAre(0, 1, 2));
   EXPECT_EQ(machine.made(), 1);

@@ -48,30 +48,54 @@ TEST_F(AdmissionGateTest, AnAnswerThatWaitsIsMadeByWhoeverEndsTheWaitAndTellsThe
   EXPECT_EQ(went, 1);
 }
 
-TEST_F(AdmissionGateTest, ADoubtMakesTheLoopSendAListOnce) {
+TEST_F(AdmissionGateTest, AnAnswerThatNeedsAFreshCheckpointMakesTheLoopSendAListOnce) {
   bool went = false;
   gate.answer(Resource::neuron, [&] {
-    gate.doubt(Resource::neuron, [&] {
+    gate.wait_for_checkpoint(Resource::neuron, [&] {
       went = true;
       gate.answered(Admissions::Outcome::given);
     });
   });
-  EXPECT_TRUE(gate.due(gate.look()).list_for_doubt);
-  EXPECT_FALSE(gate.due(gate.look()).list_for_doubt);
+  EXPECT_TRUE(gate.due(gate.progress()).same_list);
+  EXPECT_FALSE(gate.due(gate.progress()).same_list);
   gate.list_offered();
+  gate.lists_sent();
   EXPECT_FALSE(went);
   written();
   EXPECT_TRUE(went);
 }
 
+// Main asks what is due, and sends the list a little later: an answer that was given in between would be followed by
+// the write of that list.
+TEST_F(AdmissionGateTest, NoAnswerBeginsBetweenTheDecisionToSendAListForAnotherAndItsWrite) {
+  gate.answer(Resource::neuron, [&] { gate.wait_for_checkpoint(Resource::neuron, [] {}); });
+  ASSERT_TRUE(gate.due(gate.progress()).same_list);
+  bool began = false;
+  gate.answer(Resource::efa, [&] { began = true; });
+  EXPECT_FALSE(began) << "before the list is sent";
+  gate.list_offered();
+  gate.lists_sent();
+  EXPECT_FALSE(began) << "before it is written";
+  written();
+  EXPECT_TRUE(began);
+}
+
+TEST_F(AdmissionGateTest, NoListIsSentForAnAnswerThatWaitsNoLonger) {
+  gate.answer(Resource::neuron, [&] {
+    gate.wait_for_checkpoint(Resource::neuron, [&] { gate.answered(Admissions::Outcome::refused); });
+  });
+  clock.advance(Admissions::kMaxWriteWait);  // the loop was starved
+  EXPECT_FALSE(gate.due(gate.progress()).same_list);
+}
+
 // The kubelet's write of a container that lies before the list must not count as the list's.
 TEST_F(AdmissionGateTest, AWriteThatWasNotToldYetKeepsTheAdmissionOpen) {
   gate.answer(Resource::neuron, [&] { gate.answered(Admissions::Outcome::given); });
-  const auto before = gate.look();
+  const auto before = gate.progress();
   ++version;  // inotify has not told yet
   clock.advance(milliseconds{900});
   EXPECT_FALSE(gate.due(before).lists);
-  EXPECT_TRUE(gate.due(gate.look()).lists);
+  EXPECT_TRUE(gate.due(gate.progress()).lists);
 }
 
 TEST_F(AdmissionGateTest, AStreamThatMayNotShowItsListYetIsOpenedLater) {
@@ -83,7 +107,7 @@ TEST_F(AdmissionGateTest, AStreamThatMayNotShowItsListYetIsOpenedLater) {
   });
   EXPECT_FALSE(open);
   written();
-  EXPECT_FALSE(gate.due(gate.look()).lists);
+  EXPECT_FALSE(gate.due(gate.progress()).lists);
   EXPECT_TRUE(open);
 }
 
@@ -110,12 +134,12 @@ struct Threads : AdmissionGateTest {
     ++version;
   }
   void turn() {
-    const auto before = gate.look();
+    const auto before = gate.progress();
     for (; untold > 0; --untold) gate.checkpoint_written();
     gate.want_lists();
     if (gate.due(before).lists) {
       offer();
-      gate.handed();
+      gate.lists_sent();
     }
     ++turns;
   }
@@ -156,7 +180,7 @@ TEST_F(Threads, NeverMixListsIntoAnAdmission) {
     admitting = false;  // before the write: what comes after it may be a list
     write();
     clock.advance(milliseconds{250});
-    // However slow the loop's thread is, nobody's patience ends in this test.
+    // However slow the loop's thread is, no wait reaches its bound in this test.
     for (const int seen = turns; turns < seen + 2;) write_lists();
   }
   done = true;

@@ -30,7 +30,7 @@ struct AdmissionsTest : testing::Test {
     ASSERT_TRUE(begin(resource));
     admissions.answered(Outcome::given, version, now);
   }
-  auto due() { return admissions.due(admissions.look(version), now); }
+  auto due() { return admissions.due(admissions.progress(version), now); }
   void offer_lists(int count) {
     for (int i = 0; i < count; ++i) admissions.list_offered(now);
   }
@@ -57,7 +57,7 @@ TEST_F(AdmissionsTest, NoAnswerBeginsWhileListsAreBeingHandedOut) {
   ASSERT_TRUE(due().lists);
   ASSERT_FALSE(begin()) << "nothing is on its way yet, but soon";
   admissions.list_offered(now);
-  admissions.handed();
+  admissions.lists_sent();
   EXPECT_THAT(admissions.ready(now), IsEmpty());
   written();
   EXPECT_THAT(admissions.ready(now), ElementsAre(1));
@@ -67,7 +67,7 @@ TEST_F(AdmissionsTest, WhenNoListHadChangedNobodyWaitsAfterwards) {
   admissions.want_lists(now);
   ASSERT_TRUE(due().lists);
   ASSERT_FALSE(begin());
-  admissions.handed();
+  admissions.lists_sent();
   EXPECT_THAT(admissions.ready(now), ElementsAre(1));
 }
 
@@ -106,7 +106,7 @@ TEST_F(AdmissionsTest, AListWaitsForAnIdleKubelet) {
   EXPECT_FALSE(due().lists) << "once";
 }
 
-TEST_F(AdmissionsTest, AListOutOfPatienceGoesInMidAdmission) {
+TEST_F(AdmissionsTest, AListThatWaitedLongestGoesInMidAdmission) {
   give();
   for (int i = 0; i < 14; ++i) {
     pass(200);
@@ -133,10 +133,10 @@ TEST_F(AdmissionsTest, OnANodeThatIsNeverIdleAnAdmissionIsNotTakenForStalled) {
     give();
     pass(200);
     EXPECT_TRUE(admissions.open()) << i;
-    if (due().lists) admissions.handed();  // out of patience at last
+    if (due().lists) admissions.lists_sent();  // kMaxIdleWait is over
     EXPECT_TRUE(admissions.open()) << i;
     written();
-    if (due().lists) admissions.handed();
+    if (due().lists) admissions.lists_sent();
   }
 }
 
@@ -155,7 +155,7 @@ TEST_F(AdmissionsTest, AnAdmissionIsNotOverBecauseTheProcessStoodStill) {
 
 TEST_F(AdmissionsTest, AnAnswerThatWasGivenAfterTheLookKeepsItsAdmissionOpen) {
   give();
-  const auto before = admissions.look(version);
+  const auto before = admissions.progress(version);
   written();
   give(Resource::efa);
   pass(900);
@@ -178,12 +178,12 @@ TEST_F(AdmissionsTest, AContainersWriteIsNoDebtOfTheNextList) {
   EXPECT_FALSE(begin());
 }
 
-TEST_F(AdmissionsTest, AListThatIsNeverWrittenCostsItsPatienceOnce) {
+TEST_F(AdmissionsTest, AListThatIsNeverWrittenCostsItsWaitOnce) {
   offer_lists(1);
   ASSERT_FALSE(begin());
-  EXPECT_EQ(admissions.next(), now + Admissions::kWritePatience);
+  EXPECT_EQ(admissions.next(), now + Admissions::kMaxWriteWait);
   pass(1000);
-  EXPECT_THAT(due().gone, ElementsAre(1));
+  EXPECT_THAT(due().begun, ElementsAre(1));
   admissions.answered(Outcome::given, version, now);
   offer_lists(1);
   ASSERT_TRUE(begin()) << "a kubelet that keeps no checkpoint";
@@ -199,10 +199,10 @@ TEST_F(AdmissionsTest, ListsThatKeepComingHoldNobodyForLonger) {
   for (int i = 0; i < 3; ++i) {
     pass(250);
     offer_lists(1);
-    EXPECT_THAT(due().gone, IsEmpty());
+    EXPECT_THAT(due().begun, IsEmpty());
   }
   pass(250);
-  EXPECT_THAT(due().gone, ElementsAre(1));
+  EXPECT_THAT(due().begun, ElementsAre(1));
 }
 
 TEST_F(AdmissionsTest, WithoutWaitersALateListIsForgotten) {
@@ -211,9 +211,9 @@ TEST_F(AdmissionsTest, WithoutWaitersALateListIsForgotten) {
   EXPECT_TRUE(begin());
 }
 
-TEST_F(AdmissionsTest, AnAnswerInDoubtWaitsForAListThatIsOfferedLaterToBeWritten) {
+TEST_F(AdmissionsTest, AnAnswerThatNeedsAFreshCheckpointWaitsForALaterListToBeWritten) {
   ASSERT_TRUE(begin());
-  admissions.doubt(9, Resource::neuron, now);
+  admissions.wait_for_checkpoint(9, Resource::neuron, now);
   EXPECT_TRUE(admissions.open());
   written();
   EXPECT_THAT(admissions.ready(now), IsEmpty()) << "written before the list was offered";
@@ -223,9 +223,9 @@ TEST_F(AdmissionsTest, AnAnswerInDoubtWaitsForAListThatIsOfferedLaterToBeWritten
   EXPECT_THAT(admissions.ready(now), ElementsAre(9));
   admissions.answered(Outcome::given, version, now);
   ASSERT_TRUE(begin());
-  admissions.doubt(10, Resource::neuron, now);
+  admissions.wait_for_checkpoint(10, Resource::neuron, now);
   pass(1000);
-  EXPECT_THAT(due().gone, ElementsAre(10)) << "nobody was there to send it to";
+  EXPECT_THAT(due().begun, ElementsAre(10)) << "nobody was there to send it to";
 }
 
 TEST_F(AdmissionsTest, AnotherKubeletOwesNothing) {
@@ -250,11 +250,11 @@ TEST_F(AdmissionsTest, AServerThatGoesAwayTakesItsWaitersAlong) {
 TEST_F(AdmissionsTest, ANewStreamShowsItsFirstListAfterTheAdmission) {
   give();
   ASSERT_FALSE(admissions.begin_stream(7, Resource::efa, now));
-  EXPECT_THAT(due().gone, IsEmpty());
+  EXPECT_THAT(due().begun, IsEmpty());
   written();
-  EXPECT_THAT(due().gone, ElementsAre(7));
+  EXPECT_THAT(due().begun, ElementsAre(7));
   EXPECT_FALSE(begin()) << "the list is being handed out";
-  admissions.handed();
+  admissions.lists_sent();
   EXPECT_TRUE(begin() || !admissions.ready(now).empty());
 }
 
@@ -262,14 +262,14 @@ TEST_F(AdmissionsTest, ANewStreamDoesNotWaitForEver) {
   give();
   ASSERT_FALSE(admissions.begin_stream(7, Resource::efa, now));
   pass(3000);
-  EXPECT_THAT(due().gone, ElementsAre(7));
+  EXPECT_THAT(due().begun, ElementsAre(7));
 }
 
 TEST_F(AdmissionsTest, AnAnswerWaitsForANewStreamsFirstList) {
   ASSERT_TRUE(admissions.begin_stream(7, Resource::efa, now));
   EXPECT_FALSE(begin());
   admissions.list_offered(now);
-  admissions.handed();
+  admissions.lists_sent();
   EXPECT_THAT(admissions.ready(now), IsEmpty());
   written();
   EXPECT_THAT(admissions.ready(now), ElementsAre(1));

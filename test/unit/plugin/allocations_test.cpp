@@ -146,11 +146,11 @@ TEST_F(AllocationsTest, AnyRefusalEndsTheAdmissionItBelongsTo) {
 
 // A pod refused half-way by the kubelet writes no checkpoint; one that asks for different hardware does not either.
 // Only a checkpoint written while the kubelet waits tells one from the other.
-TEST_F(AllocationsTest, InDoubtTheKubeletsCheckpointDecides) {
+TEST_F(AllocationsTest, BeforeARefusalTheKubeletsCheckpointDecides) {
   use("trn1.32xlarge");
   const auto answer_after = [&](const std::vector<model::Allocation>& written) {
     EXPECT_TRUE(allocations.allocate(model::Resource::neuron, {"0", "1"}));
-    EXPECT_TRUE(allocations.doubtful(model::Resource::neuroncore, {"30"}));
+    EXPECT_TRUE(allocations.needs_fresh_checkpoint(model::Resource::neuroncore, {"30"}));
     allocations.confirm({}, version);  // the checkpoint of before: says nothing
     next_container();
     allocations.confirm(written, version);
@@ -164,11 +164,11 @@ TEST_F(AllocationsTest, InDoubtTheKubeletsCheckpointDecides) {
   EXPECT_THAT(answer_after({first}), HasSubstr("same silicon"));
   EXPECT_THAT(answer_after({first, {"", "", "c", "aws.amazon.com/neuron", {"7"}, "u0"}}), HasSubstr("same silicon"));
   ASSERT_TRUE(allocations.allocate(model::Resource::neuron, {"15"}));
-  EXPECT_FALSE(allocations.doubtful(model::Resource::neuroncore, {"30", "31"})) << "the same silicon";
-  EXPECT_FALSE(allocations.doubtful(model::Resource::neuroncore, {"99"})) << "refused whoever holds what";
-  EXPECT_FALSE(allocations.doubtful(model::Resource::efa, {node->id_of(model::Resource::efa, 0)}));
+  EXPECT_FALSE(allocations.needs_fresh_checkpoint(model::Resource::neuroncore, {"30", "31"})) << "the same silicon";
+  EXPECT_FALSE(allocations.needs_fresh_checkpoint(model::Resource::neuroncore, {"99"})) << "refused whoever holds what";
+  EXPECT_FALSE(allocations.needs_fresh_checkpoint(model::Resource::efa, {node->id_of(model::Resource::efa, 0)}));
   next_container();
-  EXPECT_TRUE(allocations.doubtful(model::Resource::neuroncore, {"30"}));
+  EXPECT_TRUE(allocations.needs_fresh_checkpoint(model::Resource::neuroncore, {"30"}));
   EXPECT_THAT(cores_env(allocations.allocate(model::Resource::neuroncore, {"30"})), HasSubstr("is held by"))
       << "nothing was written";
 }
@@ -179,7 +179,7 @@ TEST_F(AllocationsTest, AnAdmissionGoesOnUnderTheVersionOfTheCheckpointThatWasAs
   clock.advance(std::chrono::seconds(20));
   next_container();
   ASSERT_TRUE(allocations.allocate(model::Resource::efa, {node->id_of(model::Resource::efa, 0)}));
-  ASSERT_TRUE(allocations.doubtful(model::Resource::neuroncore, {"6", "7"}));
+  ASSERT_TRUE(allocations.needs_fresh_checkpoint(model::Resource::neuroncore, {"6", "7"}));
   next_container();
   allocations.confirm({{"", "", "c", "vpc.amazonaws.com/efa", {node->id_of(model::Resource::efa, 0)}, "u1"}}, version);
   next_container();  // written once more, before the answer

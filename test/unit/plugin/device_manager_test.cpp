@@ -95,12 +95,12 @@ struct DeviceManagerTest : testing::Test {
 
   void pass(int ms) {
     clock.advance(milliseconds{ms});
-    manager.turn(admissions.look());
+    manager.run_due(admissions.progress());
   }
   void find_directory() {
-    KubeletDirectory::News news;
-    news.usable = true;
-    manager.handle(news);
+    KubeletDirectory::Changes changes;
+    changes.usable = true;
+    manager.handle(changes);
   }
   void scan(const std::string& type) {
     allocations.set_node(node_of(type));
@@ -121,16 +121,16 @@ struct DeviceManagerTest : testing::Test {
   }
   void write_checkpoint() {
     ++checkpoint.written;
-    KubeletDirectory::News news;
-    news.checkpoints_written = 1;
-    manager.handle(news);
+    KubeletDirectory::Changes changes;
+    changes.checkpoints_written = 1;
+    manager.handle(changes);
   }
   void restart_kubelet() {
     ++kubelet.identity;
     kubelet.sockets.clear();
-    KubeletDirectory::News news;
-    news.kubelet_appeared = true;
-    manager.handle(news);
+    KubeletDirectory::Changes changes;
+    changes.kubelet_appeared = true;
+    manager.handle(changes);
   }
   void start(const std::string& type) {
     find_directory();
@@ -191,9 +191,9 @@ TEST_F(DeviceManagerTest, ASocketOfOursThatVanishesIsReplaced) {
   start("trn1.32xlarge");
   const std::string gone = kubelet.servers.at(Resource::efa)->endpoint();
   std::erase(kubelet.sockets, gone);
-  KubeletDirectory::News news;
-  news.sockets.push_back({SocketWatch::Event::Kind::vanished, gone});
-  manager.handle(news);
+  KubeletDirectory::Changes changes;
+  changes.sockets.push_back({SocketWatch::Event::Kind::vanished, gone});
+  manager.handle(changes);
   EXPECT_THAT(register_all(), ElementsAre(Resource::efa));
 }
 
@@ -275,9 +275,9 @@ TEST_F(DeviceManagerTest, AKubeletThatWasMetBeforeItsSocketWasToldOfIsNoNewOne) 
   kubelet.watches = true;
   ASSERT_EQ(register_all().size(), 3U);
   ASSERT_TRUE(allocate(Resource::neuroncore, {"0"}));
-  KubeletDirectory::News news;
-  news.kubelet_appeared = true;
-  manager.handle(news);
+  KubeletDirectory::Changes changes;
+  changes.kubelet_appeared = true;
+  manager.handle(changes);
   pass(300);
   EXPECT_EQ(unhealthy(Resource::neuron), 0U) << "no list goes out before the checkpoint is written";
   EXPECT_THAT(register_all(), IsEmpty());

@@ -69,11 +69,25 @@ TEST_F(HoldersTest, AListThatFailsStopsToCountAtOnceAndTheCheckpointSpeaks) {
   ASSERT_TRUE(shown);
   EXPECT_TRUE(shown->listed.empty());
   EXPECT_EQ(shown->stored.size(), 1U);
-  EXPECT_EQ(shown->asked_at, now - holdings::Ledger::kAdmission) << "what is older and not shown is over";
+  EXPECT_EQ(shown->asked_at, now - holdings::Ledger::kMaxAdmission) << "what is older and not shown is over";
   EXPECT_EQ(holders->source(), Holders::Source::checkpoint);
   std::filesystem::remove(path);
   EXPECT_FALSE(holders->merged(now)) << "nobody knows: nothing is given back";
   EXPECT_EQ(holders->source(), Holders::Source::nothing);
+}
+
+TEST_F(HoldersTest, ClaimsStandApartAndStayUntilTheNextList) {
+  const model::Allocation claim{"a", "worker", "c", "neuron.aws.com", {"neuron-device-3"}, "", "chips"};
+  list({kWorker, claim});
+  checkpoint({{"u1", "1"}});
+  auto shown = holders->merged(now);
+  ASSERT_TRUE(shown);
+  EXPECT_THAT(shown->listed, testing::ElementsAre(kWorker));
+  EXPECT_THAT(shown->claims, testing::ElementsAre(claim));
+  holders->list_failed();
+  EXPECT_EQ(holders->merged(now)->claims.size(), 1U) << "the checkpoint knows of none";
+  list({kWorker});
+  EXPECT_TRUE(holders->merged(now)->claims.empty());
 }
 
 // u1 is the pod a/worker, as its container c shows in both; List leaves init containers out.

@@ -14,7 +14,7 @@ class IdleTimerTest : public ::testing::Test {
   IdleTimer timer_{milliseconds{100}, milliseconds{3000}};
 };
 
-TEST_F(IdleTimerTest, ComesOnceNobodyHasCalledForTheDistance) {
+TEST_F(IdleTimerTest, ComesOnceNobodyHasCalledForTheIdleTime) {
   timer_.want(at(1000));
   EXPECT_FALSE(timer_.due(at(1000), at(950), false));
   EXPECT_EQ(timer_.next(), at(1050));
@@ -22,7 +22,7 @@ TEST_F(IdleTimerTest, ComesOnceNobodyHasCalledForTheDistance) {
   EXPECT_FALSE(timer_.due(at(2000), at(950), false));
 }
 
-TEST_F(IdleTimerTest, ComesAfterPatienceOnANodeThatIsNeverIdle) {
+TEST_F(IdleTimerTest, ComesAfterTheLongestWaitOnANodeThatIsNeverIdle) {
   timer_.want(at(1000));
   EXPECT_FALSE(timer_.due(at(3999), at(3998), false));
   EXPECT_TRUE(timer_.due(at(4000), at(3999), true));
@@ -37,7 +37,7 @@ TEST_F(IdleTimerTest, IsNotDueOnWakingUp) {
   EXPECT_TRUE(timer_.due(at(6103), at(6003), false));
 }
 
-TEST_F(IdleTimerTest, PatienceLeavesTimeForWhatHasPiledUp) {
+TEST_F(IdleTimerTest, TheLongestWaitLeavesTimeForWhatHasPiledUp) {
   timer_.want(at(1000));
   timer_.woke(at(6000));
   EXPECT_FALSE(timer_.due(at(6499), at(6498), true));

@@ -44,5 +44,37 @@ TEST_F(Lock, ADirectoryOfTheSameNameHasItsOwn) {
   EXPECT_TRUE(InstanceLock::take(path));
 }
 
+TEST_F(Lock, InstancesOfADriverShareItAndTheOtherModeIsToldAboutThem) {
+  using Mode = InstanceLock::Mode;
+  std::optional<Result<InstanceLock>> one(InstanceLock::take(path, Mode::claims));
+  std::optional<Result<InstanceLock>> two(InstanceLock::take(path, Mode::claims));
+  ASSERT_TRUE(one->has_value() && two->has_value());
+  const auto plugin = InstanceLock::take(path);
+  ASSERT_FALSE(plugin);
+  EXPECT_EQ(plugin.error().code, ErrorCode::failed_precondition);
+  EXPECT_THAT(plugin.error().message, HasSubstr("in DRA mode"));
+  one.reset();
+  EXPECT_FALSE(InstanceLock::take(path)) << "the other instance goes on";
+  two.reset();
+  EXPECT_TRUE(InstanceLock::take(path));
+}
+
+TEST_F(Lock, ADriverIsToldOfTheDevicePlugin) {
+  const auto plugin = InstanceLock::take(path);
+  ASSERT_TRUE(plugin);
+  const auto driver = InstanceLock::take(path, InstanceLock::Mode::claims);
+  ASSERT_FALSE(driver);
+  EXPECT_THAT(driver.error().message, HasSubstr("in device-plugin mode (pid " + std::to_string(::getpid()) + ")"));
+}
+
+TEST_F(Lock, KnowsItsDirectory) {
+  const auto lock = InstanceLock::take(path, InstanceLock::Mode::claims);
+  ASSERT_TRUE(lock);
+  EXPECT_TRUE(lock->is_of(path));
+  std::filesystem::remove(path);
+  EXPECT_FALSE(lock->is_of(path));
+  std::filesystem::create_directory(path);
+}
+
 }  // namespace
 }  // namespace neuron::plugin

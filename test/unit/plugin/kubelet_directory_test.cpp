@@ -39,62 +39,62 @@ struct KubeletDirectoryTest : testing::Test {
   }
   auto look_after(int ms) {
     clock.advance(milliseconds{ms});
-    return directory->look();
+    return directory->read_changes();
   }
 };
 
 TEST_F(KubeletDirectoryTest, IsWaitedForAndUsableOnce) {
-  EXPECT_FALSE(directory->look().usable);
+  EXPECT_FALSE(directory->read_changes().usable);
   EXPECT_EQ(directory->fd(), -1);
   EXPECT_EQ(directory->next(), clock.now() + milliseconds{250});
   make();
   EXPECT_FALSE(look_after(249).usable);
   EXPECT_TRUE(look_after(1).usable);
   EXPECT_GE(directory->fd(), 0);
-  EXPECT_FALSE(directory->look().usable);
+  EXPECT_FALSE(directory->read_changes().usable);
 }
 
 TEST_F(KubeletDirectoryTest, TellsWritesSocketsAndTheKubelet) {
   make();
-  ASSERT_TRUE(directory->look().usable);
+  ASSERT_TRUE(directory->read_changes().usable);
   put("kubelet_internal_checkpoint");
   put("kubelet_internal_checkpoint");
   put("other.sock");
   put("kubelet.sock");
-  const auto news = directory->look();
-  EXPECT_EQ(news.checkpoints_written, 2);
-  EXPECT_TRUE(news.kubelet_appeared);
-  EXPECT_THAT(news.sockets, Contains(Field(&SocketWatch::Event::name, "other.sock")));
-  EXPECT_EQ(directory->look().checkpoints_written, 0);
+  const auto changes = directory->read_changes();
+  EXPECT_EQ(changes.checkpoints_written, 2);
+  EXPECT_TRUE(changes.kubelet_appeared);
+  EXPECT_THAT(changes.sockets, Contains(Field(&SocketWatch::Event::name, "other.sock")));
+  EXPECT_EQ(directory->read_changes().checkpoints_written, 0);
 }
 
 TEST_F(KubeletDirectoryTest, ASecondAgentEnds) {
   make();
-  ASSERT_TRUE(directory->look().usable);
+  ASSERT_TRUE(directory->read_changes().usable);
   KubeletDirectory second(path, clock);
-  const auto news = second.look();
-  EXPECT_FALSE(news.usable);
-  EXPECT_EQ(news.end, KubeletDirectory::End::other_agent);
+  const auto changes = second.read_changes();
+  EXPECT_FALSE(changes.usable);
+  EXPECT_EQ(changes.end, KubeletDirectory::End::other_agent);
 }
 
 TEST_F(KubeletDirectoryTest, OneThatIsReplacedIsUsableAnew) {
   make();
-  ASSERT_TRUE(directory->look().usable);
+  ASSERT_TRUE(directory->read_changes().usable);
   std::filesystem::remove_all(path);
   make();
-  bool usable = directory->look().usable;
+  bool usable = directory->read_changes().usable;
   for (int i = 0; i < 3 && !usable; ++i) usable = look_after(2000).usable;
   EXPECT_TRUE(usable);
   put("kubelet_internal_checkpoint");
-  EXPECT_EQ(directory->look().checkpoints_written, 1);
+  EXPECT_EQ(directory->read_changes().checkpoints_written, 1);
 }
 
 TEST_F(KubeletDirectoryTest, OneThatWasRenamedBehindAMountEnds) {
   make();
-  ASSERT_TRUE(directory->look().usable);
+  ASSERT_TRUE(directory->read_changes().usable);
   std::filesystem::rename(path, above + "/elsewhere");
   std::filesystem::create_directory_symlink(above + "/elsewhere", path);  // stands where a mount would go on showing it
-  EXPECT_EQ(directory->look().end, KubeletDirectory::End::dead_mount);
+  EXPECT_EQ(directory->read_changes().end, KubeletDirectory::End::dead_mount);
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ TEST_F(Gate, WaitsUntilTheOldOwnerIsGone) {
 TEST_F(Gate, GivesUpNamingTheCore) {
   memory[{3, 1}] = 4096;
   wait("7");
-  for (milliseconds passed{0}; passed < PreStartGate::kPatience; passed += PreStartGate::kRetryEvery) {
+  for (milliseconds passed{0}; passed < PreStartGate::kTimeout; passed += PreStartGate::kRetryEvery) {
     run_reads();
     EXPECT_TRUE(answers.empty());
     advance(PreStartGate::kRetryEvery);
@@ -106,7 +106,7 @@ TEST_F(Gate, GivesUpNamingTheCore) {
 
 TEST_F(Gate, ADeviceThatHangsLetsTheContainerStartAndCostsTheNextOneNothing) {
   wait("7");
-  advance(PreStartGate::kSilence - milliseconds(1));
+  advance(PreStartGate::kDeviceTimeout - milliseconds(1));
   EXPECT_TRUE(answers.empty());
   advance(milliseconds(1));
   expect_started();
@@ -137,7 +137,7 @@ TEST_F(Gate, AHangInTheMiddleOfAWaitIsNoRefusal) {
   wait("7");
   run_reads();
   advance(PreStartGate::kRetryEvery);  // the second look hangs
-  advance(PreStartGate::kSilence);
+  advance(PreStartGate::kDeviceTimeout);
   expect_started();
 }
 
@@ -146,7 +146,7 @@ TEST_F(Gate, WhereEverythingHangsAContainerOfAllDevicesStartsInTime) {
   for (int device = 0; device < 16; ++device) all.push_back(std::to_string(device));
   gate.wait(model::Resource::neuron, all, [this](std::optional<Error> error) { answers.push_back(std::move(error)); });
   milliseconds passed{0};
-  for (; answers.empty() && passed < PreStartGate::kPatience; passed += milliseconds(100)) advance(milliseconds(100));
+  for (; answers.empty() && passed < PreStartGate::kTimeout; passed += milliseconds(100)) advance(milliseconds(100));
   expect_started();
   EXPECT_LT(passed, milliseconds(12000));
 }
@@ -160,7 +160,7 @@ TEST_F(Gate, ShutdownAnswersEverybody) {
   EXPECT_EQ(answers[0]->code, ErrorCode::unavailable);
   EXPECT_EQ(answers[1]->code, ErrorCode::unavailable);
   run_reads();
-  advance(PreStartGate::kPatience);
+  advance(PreStartGate::kTimeout);
   EXPECT_EQ(answers.size(), 2U);
 }
 

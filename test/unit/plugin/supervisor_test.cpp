@@ -1,73 +1,308 @@
 #include "plugin/device/supervisor.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <condition_variable>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <future>
+#include <mutex>
 
+#include "plugin/kubelet/instance_lock.h"
 #include "test/integration/program.h"
+#include "test/unit/plugin/service_parts.h"
 
 namespace neuron::plugin {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
+using testing::Contains;
+using testing::ElementsAre;
 
-// A supervisor on a kubelet directory of its own, told of signals through a pipe.
-struct SupervisorTest : testing::Test {
-  std::string directory = testing::TempDir() + "supervisorXXXXXX";
+// The real supervisor on a thread, told of signals through a pipe.
+struct SupervisorTest : ServicePartsTest {
+  static constexpr seconds kStopDeadline{5};  // of a stop, whatever goes on
+
   fakes::TestPipe signals;
-  SystemClock clock;
-  std::string plugins;
-  Allocations allocations{{}, [] { return holdings::CheckpointVersion{0}; }, clock};
-  AdmissionGate admissions{clock, [] { return holdings::CheckpointVersion{0}; }, [] {}};
-  PreStartGate pre_start{allocations, [](int, int) { return std::nullopt; }, [](const PreStartGate::Job&) {},
-                         [](SteadyTime, const PreStartGate::Job&) {}, clock};
-  std::unique_ptr<EventQueue> events;
+  std::function<void()> on_rescan = [] {};
+  std::future<Supervisor::Outcome> outcome;
 
   void SetUp() override {
-    ASSERT_NE(::mkdtemp(directory.data()), nullptr);
-    plugins = directory + "/device-plugins";
-    ASSERT_TRUE(std::filesystem::create_directory(plugins));
+    ServicePartsTest::SetUp();
     ASSERT_EQ(::fcntl(signals.reading.get(), F_SETFL, O_NONBLOCK), 0);
-    events = *EventQueue::open();
   }
   void TearDown() override {
-    std::error_code error;
-    std::filesystem::remove_all(directory, error);
+    if (outcome.valid()) (void)stopped();
+    ServicePartsTest::TearDown();
   }
   void signal(int number) const {
     signalfd_siginfo info{};
     info.ssi_signo = static_cast<std::uint32_t>(number);
     ASSERT_EQ(::write(signals.writing.get(), &info, sizeof info), static_cast<ssize_t>(sizeof info));
   }
-  // How a supervisor ends; by SIGTERM where it has not ended by itself in a while.
-  Supervisor::Outcome run(std::function<void()> on_hangup) {
-    auto outcome = std::async(std::launch::async, [&] {
-      const Supervisor::Settings settings{plugins, directory + "/pod-resources/kubelet.sock", seconds(10), {}};
+  void start() {
+    outcome = std::async(std::launch::async, [this] {
+      const Supervisor::Settings settings{plugins, pod_resources, seconds(10), {}};
       const CheckpointFile checkpoint(plugins);
-      Supervisor supervisor(
-          {settings, clock, checkpoint, {allocations, admissions, pre_start, *events}, std::move(on_hangup)},
-          signals.reading.get());
+      const auto rescan = [this] {
+        on_rescan();
+        note([this] { ++rescans_; });
+      };
+      const auto tell_serving = [this](const ServingState& state) {
+        note([&] {
+          ++passes_;
+          if (states_.empty() || states_.back() != state) states_.push_back(state);
+        });
+      };
+      Supervisor supervisor({settings, clock, checkpoint, parts(), rescan, tell_serving}, signals.reading.get());
       return supervisor.run();
     });
-    if (outcome.wait_for(seconds(10)) != std::future_status::ready) signal(SIGTERM);
+  }
+  // How it ended, the destructor included; nullopt when it has not by now.
+  std::optional<Supervisor::Outcome> ended() {
+    if (outcome.wait_for(kStopDeadline) != std::future_status::ready) return std::nullopt;
     return outcome.get();
   }
+  // By SIGTERM.
+  std::optional<Supervisor::Outcome> stopped() {
+    signal(SIGTERM);
+    return ended();
+  }
+
+  // What the callbacks have told. The waits are false when it has not come in time.
+  [[nodiscard]] bool wait_for_rescans(int count) {
+    return wait_until([&] { return rescans_ == count; });
+  }
+  [[nodiscard]] bool wait_for_step(ServingStep step) {
+    return wait_until([&] { return !states_.empty() && step_of(states_.back()) == step; });
+  }
+  [[nodiscard]] bool wait_for_scan() {
+    return wait_until([&] { return !states_.empty() && states_.back().scanned; });
+  }
+  // Each once, in the order in which they came first.
+  [[nodiscard]] std::vector<ServingStep> steps() {
+    const std::lock_guard lock(mutex_);
+    std::vector<ServingStep> steps;
+    for (const ServingState& state : states_) {
+      const ServingStep step = step_of(state);
+      if (std::find(steps.begin(), steps.end(), step) == steps.end()) steps.push_back(step);
+    }
+    return steps;
+  }
+  // How long after `cause` the loop makes its next pass.
+  [[nodiscard]] milliseconds time_to_pass(const std::function<void()>& cause) {
+    const SteadyTime before = clock.now();
+    int passes = 0;
+    note([&] { passes = passes_; });
+    cause();
+    EXPECT_TRUE(wait_until([&] { return passes_ > passes; }));
+    return std::chrono::duration_cast<milliseconds>(clock.now() - before);
+  }
+
+ private:
+  static ServingStep step_of(const ServingState& state) {
+    for (const ResourceReadiness& one : state.resources) {
+      if (one.resource == model::Resource::neuron) return one.step;
+    }
+    return ServingStep::not_offered;
+  }
+  void note(const std::function<void()>& change) {
+    const std::lock_guard lock(mutex_);
+    change();
+    changed_.notify_all();
+  }
+  bool wait_until(const std::function<bool()>& condition) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kDeadline, condition);
+  }
+
+  std::mutex mutex_;  // of all below
+  std::condition_variable changed_;
+  std::vector<ServingState> states_;  // each that differs from the one before it
+  int passes_ = 0;
+  int rescans_ = 0;
 };
 
 // A link stands where a mount would go on showing the directory that was renamed.
-TEST_F(SupervisorTest, ADirectoryThatIsRenamedWhileAnAllocateIsDoubtedEndsIt) {
-  signal(SIGHUP);
-  const auto outcome = run([this] {
+TEST_F(SupervisorTest, ADirectoryThatIsRenamedWhileAnAllocateWaitsEndsIt) {
+  ASSERT_TRUE(std::filesystem::create_directory(plugins));
+  on_rescan = [this] {  // within one pass, so that no other sees the path without the link
     std::filesystem::rename(plugins, directory + "/elsewhere");
     std::filesystem::create_directory_symlink(directory + "/elsewhere", plugins);
-    admissions.answer(model::Resource::neuron, [this] { admissions.doubt(model::Resource::neuron, [] {}); });
-    events->post(AdmissionsChanged{});
+    admissions.answer(model::Resource::neuron,
+                      [this] { admissions.wait_for_checkpoint(model::Resource::neuron, [] {}); });
+  };
+  signal(SIGHUP);
+  start();
+  EXPECT_EQ(ended(), Supervisor::Outcome::dead_mount);
+}
+
+TEST_F(SupervisorTest, SigtermAndSigintEndItBeforeThereIsAnything) {
+  for (const int number : {SIGTERM, SIGINT}) {
+    start();
+    signal(number);
+    EXPECT_EQ(ended(), Supervisor::Outcome::stopped) << number;
+  }
+}
+
+TEST_F(SupervisorTest, SigtermEndsItWhileTheKubeletWatches) {
+  start_kubelet();
+  scan();
+  start();
+  ASSERT_TRUE(wait_for_step(ServingStep::registered));
+  EXPECT_EQ(stopped(), Supervisor::Outcome::stopped);
+  EXPECT_TRUE(kubelet_has(0)) << "its stream has ended";
+}
+
+TEST_F(SupervisorTest, SigtermEndsItWhilePodResourcesHang) {
+  start_kubelet({.pod_resources = sim::PodResourcesFault::hangs});
+  scan();
+  start();
+  ASSERT_TRUE(kubelet->wait_for([&] { return kubelet->list_calls() > 0; }, kDeadline));
+  EXPECT_EQ(stopped(), Supervisor::Outcome::stopped);
+}
+
+TEST_F(SupervisorTest, SigtermEndsItWhileRegisterHangs) {
+  start_kubelet({.registration = sim::RegisterFault::hangs});
+  scan();
+  start();
+  ASSERT_TRUE(wait_for_step(ServingStep::registering));
+  EXPECT_EQ(stopped(), Supervisor::Outcome::stopped);
+}
+
+TEST_F(SupervisorTest, SigtermEndsAPreStartThatWaitsForADevice) {
+  std::promise<void> asked;
+  ask_device = [&](const auto&) { asked.set_value(); };  // and it never answers
+  start_kubelet();
+  scan();
+  start();
+  ASSERT_TRUE(kubelet_has(1));
+  auto admitted = std::async(std::launch::async, [this] {
+    return kubelet->admit({"train", "ml", {{.name = "main", .requests = {{kNeuron, 1}}}}});
   });
-  EXPECT_EQ(outcome, Supervisor::Outcome::dead_mount);
+  ASSERT_EQ(asked.get_future().wait_for(kDeadline), std::future_status::ready);
+  EXPECT_EQ(stopped(), Supervisor::Outcome::stopped);
+  const auto pod = admitted.get();
+  ASSERT_TRUE(pod);
+  EXPECT_NE(pod->containers.at(0).start_error, "") << "the container is not started";
+}
+
+TEST_F(SupervisorTest, SighupScansAgainEachTime) {
+  start();
+  signal(SIGHUP);
+  EXPECT_TRUE(wait_for_rescans(1));
+  signal(SIGHUP);
+  signal(SIGHUP);
+  EXPECT_TRUE(wait_for_rescans(3));
+  EXPECT_EQ(stopped(), Supervisor::Outcome::stopped);
+}
+
+TEST_F(SupervisorTest, ADirectoryThatAppearsLaterIsUsed) {
+  scan();
+  start();
+  ASSERT_TRUE(wait_for_step(ServingStep::waiting));
+  start_kubelet();
+  EXPECT_TRUE(kubelet_has(1));
+}
+
+TEST_F(SupervisorTest, AKubeletThatAppearsLaterIsUsed) {
+  ASSERT_TRUE(std::filesystem::create_directory(plugins));
+  scan();
+  start();
+  ASSERT_TRUE(wait_for_step(ServingStep::waiting));
+  start_kubelet();
+  EXPECT_TRUE(kubelet_has(1));
+}
+
+TEST_F(SupervisorTest, AKubeletThatStartsAnewIsRegisteredWithAgain) {
+  start_kubelet();
+  scan();
+  start();
+  ASSERT_TRUE(kubelet_has(1));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(kubelet->restart());
+    EXPECT_TRUE(kubelet_has(1));
+  }
+}
+
+// Soon: what else wakes the loop comes every 2 s.
+TEST_F(SupervisorTest, AStreamThatTheKubeletEndsIsRegisteredAgainSoon) {
+  start_kubelet();
+  scan();
+  start();
+  ASSERT_TRUE(kubelet_has(1));
+  std::vector<SteadyTime::duration> times;
+  for (const int registrations : {2, 3, 4}) {
+    const SteadyTime before = clock.now();
+    ASSERT_TRUE(kubelet->drop_client(kNeuron));
+    ASSERT_TRUE(kubelet->wait_for([&] { return kubelet->registrations(kNeuron) == registrations; }, kDeadline));
+    ASSERT_TRUE(kubelet_has(1));
+    times.push_back(clock.now() - before);
+  }
+  std::sort(times.begin(), times.end());
+  EXPECT_LT(times[1], seconds{1});
+}
+
+TEST_F(SupervisorTest, ADirectoryThatIsLostIsWaitedFor) {
+  start_kubelet();
+  scan();
+  start();
+  ASSERT_TRUE(kubelet_has(1));
+  kubelet->go_down();
+  std::filesystem::remove_all(plugins);
+  ASSERT_TRUE(wait_for_step(ServingStep::waiting));
+  ASSERT_TRUE(kubelet->come_up());
+  EXPECT_TRUE(kubelet_has(1));
+  EXPECT_EQ(stopped(), Supervisor::Outcome::stopped);
+}
+
+TEST_F(SupervisorTest, AnotherAgentThatHoldsTheLockEndsIt) {
+  ASSERT_TRUE(std::filesystem::create_directory(plugins));
+  const auto lock = InstanceLock::take(plugins);
+  ASSERT_TRUE(lock);
+  start();
+  EXPECT_EQ(ended(), Supervisor::Outcome::other_agent);
+}
+
+TEST_F(SupervisorTest, TellsHowFarItIs) {
+  start();
+  ASSERT_TRUE(wait_for_step(ServingStep::not_offered));
+  scan();
+  ASSERT_TRUE(wait_for_scan());
+  ASSERT_TRUE(wait_for_step(ServingStep::waiting));
+  start_kubelet({.registration = sim::RegisterFault::hangs});
+  ASSERT_TRUE(wait_for_step(ServingStep::registering));
+  ASSERT_TRUE(kubelet->set_faults({}));
+  ASSERT_TRUE(wait_for_step(ServingStep::registered));
+  std::vector<ServingStep> seen = steps();
+  std::erase(seen, ServingStep::unwatched);  // which passes quickly
+  EXPECT_THAT(seen, ElementsAre(ServingStep::not_offered, ServingStep::waiting, ServingStep::registering,
+                                ServingStep::registered));
+  kubelet->go_down();
+  EXPECT_TRUE(wait_for_step(ServingStep::waiting));
+  ASSERT_TRUE(kubelet->come_up());
+  EXPECT_TRUE(wait_for_step(ServingStep::registered));
+}
+
+// Nothing is due for 2 s, so of three waits at least one is short.
+TEST_F(SupervisorTest, AnEventAndAChangeOfTheDirectoryWakeItAtOnce) {
+  ASSERT_TRUE(std::filesystem::create_directory(plugins));
+  start();
+  ASSERT_TRUE(wait_for_step(ServingStep::not_offered));
+  std::vector<milliseconds> event;
+  std::vector<milliseconds> change;
+  for (const std::string name : {"1", "2", "3"}) {
+    event.push_back(time_to_pass([this] { events->post(AdmissionsChanged{}); }));
+    change.push_back(time_to_pass([&] { std::ofstream(plugins + "/" + name) << "x"; }));
+  }
+  EXPECT_THAT(event, Contains(testing::Lt(seconds{1})));
+  EXPECT_THAT(change, Contains(testing::Lt(seconds{1})));
 }
 
 }  // namespace

@@ -208,10 +208,61 @@ std::vector<Case> node_cases() {
   };
 }
 
+using SocketState = preflight::ClaimFacts::SocketState;
+
+Case of_claims(const std::string& code, preflight::Severity severity,
+               std::function<void(preflight::ClaimFacts&)> breaks) {
+  return {code, severity, kTrn1, [breaks](Host h) {
+            add_claims(h);
+            breaks(h.facts.claims);
+          }};
+}
+
+std::vector<Case> claim_cases() {
+  constexpr auto kAbsent = preflight::Presence::absent;
+  using Claims = preflight::ClaimFacts;
+  return {
+      of_claims("plugins_registry_missing", kError, [](Claims& claims) { claims.registry = kAbsent; }),
+      of_claims("cdi_dir_missing", kWarning, [](Claims& claims) { claims.cdi_directory = kAbsent; }),
+      of_claims("cdi_dir_read_only", kError, [](Claims& claims) { claims.cdi_read_only = true; }),
+      {"cdi_off_for_claims", kError, kTrn1,
+       [](Host h) {
+         add_claims(h);
+         h.facts.cdi = {preflight::CdiFacts::State::off, {"etc/containerd/config.toml", "enable_cdi = false"}, true};
+       }},
+      of_claims("claims_gate_off", kError,
+                [](Claims& claims) {
+                  claims.gates_off = {{"config.yaml", "DynamicResourceAllocation"}};
+                }),
+      of_claims("extended_claims_gate_off", kWarning,
+                [](Claims& claims) {
+                  claims.gates_off = {{"config.yaml", "DRAExtendedResource"}};
+                }),
+      of_claims("claims_not_listed", kInfo,
+                [](Claims& claims) {
+                  claims.gates_off = {{"config.yaml", "KubeletPodResourcesDynamicResources"}};
+                }),
+      of_claims("kubelet_too_old_for_claims", kError, [](Claims& claims) { claims.kubelet_version = "1.34.1-1.1"; }),
+      of_claims("kubelet_without_extended_claims", kInfo, [](Claims& claims) { claims.kubelet_version = "1.35.4"; }),
+      of_claims("both_modes", kError,
+                [](Claims& claims) {
+                  claims.device_plugins = {"/var/lib/kubelet/device-plugins/neuron-agent-efa-1-0.sock"};
+                }),
+      of_claims("driver_gone", kWarning, [](Claims& claims) { claims.driver_sockets.clear(); }),
+      of_claims(
+          "dead_driver_sockets", kInfo,
+          [](Claims& claims) {
+            claims.driver_sockets.push_back({"/var/lib/kubelet/plugins/neuron.aws.com/dra.sock", SocketState::dead});
+          }),
+      of_claims("claims_file_damaged", kWarning, [](Claims& claims) { claims.claims_file_problem = "no JSON object"; }),
+      of_claims("stale_cdi_files", kWarning, [](Claims& claims) { claims.prepared.pop_back(); }),
+  };
+}
+
 const std::vector<Case>& cases() {
   static const std::vector<Case> kCases = [] {
     std::vector<Case> all;
-    for (auto* part : {&neuron_cases, &health_cases, &efa_cases, &node_cases}) {
+    for (auto* part : {&neuron_cases, &health_cases, &efa_cases, &node_cases, &claim_cases}) {
       for (Case& one : part()) all.push_back(std::move(one));
     }
     return all;
@@ -264,7 +315,7 @@ TEST(PreflightCodes, AreDocumented) {
 
 TEST(PreflightCodes, OfTheSourceAreAllProvoked) {
   const std::regex literal(R"re((?:report\.(?:error|warning)\(|[Ss]everity(?:::info)?, )\s*"([a-z0-9_]+)")re");
-  for (const char* part : {"preflight", "devices", "efa", "health", "neuron", "node"}) {
+  for (const char* part : {"preflight", "devices", "efa", "health", "neuron", "node", "claims"}) {
     const std::string source = text_of(std::string("agent/preflight/") + part + ".cpp");
     int found = 0;
     for (std::sregex_iterator at(source.begin(), source.end(), literal), end; at != end; ++at, ++found) {

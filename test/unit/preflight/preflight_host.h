@@ -42,6 +42,19 @@ inline CheckedHost sound_host(const std::string& type) {
   return host;
 }
 
+// A sound host on which the driver of claims runs, of Kubernetes 1.36.
+inline void add_claims(CheckedHost& host) {
+  preflight::ClaimFacts& claims = host.facts.claims;
+  claims.asked = claims.found = claims.config_read = true;
+  claims.driver = "neuron.aws.com";
+  claims.kubelet = "/var/lib/kubelet";
+  claims.registry = claims.cdi_directory = claims.claims_file = preflight::Presence::present;
+  claims.driver_sockets = {
+      {"/var/lib/kubelet/plugins/neuron.aws.com/dra-1-2.sock", preflight::ClaimFacts::SocketState::listening}};
+  claims.kubelet_version = "1.36.3-1.1";
+  claims.prepared = claims.described = {"1111-aa", "2222-bb"};
+}
+
 inline std::vector<std::string> codes_of(const std::vector<preflight::Finding>& findings) {
   std::vector<std::string> codes;
   for (const preflight::Finding& finding : findings) codes.push_back(finding.code);

@@ -39,6 +39,35 @@ TEST_F(LsPods, HoldersOfDevicesAndInterfacesAreNamed) {
   EXPECT_TRUE((*report)["devices"][2]["pods"].empty());
 }
 
+TEST_F(LsPods, ClaimsAreShownBesideWhatDevicePluginsGave) {
+  simulate("trn1.32xlarge");
+  sim::test::KubeletTest kubelet;
+  sim::test::TestPlugin chips(*kubelet, "aws.amazon.com/neuron", "chip.sock", sim::test::numbered_devices(1));
+  ASSERT_TRUE(chips.register_plugin().ok());
+  ASSERT_TRUE(kubelet.reaches("aws.amazon.com/neuron", 1));
+  ASSERT_TRUE(kubelet->admit(sim::test::pod_of("bert-0", {{"aws.amazon.com/neuron", 1}})));
+  sim::PodSpec claimed = sim::test::pod_of("train-0", {});
+  claimed.containers[0].claims["chips"] = {"neuron-group-4-7", "efa-rdmap16s25"};
+  claimed.containers[0].claims["one-core"] = {"neuron-device-9-core-1"};
+  ASSERT_TRUE(kubelet->admit(claimed));
+  const auto outcome = run(arguments(kubelet));
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_THAT(outcome.out,
+              HasSubstr("| default   | bert-0  | main      | -        | 0       | 0-1      | -          |\n"));
+  EXPECT_THAT(outcome.out,
+              HasSubstr("| default   | train-0 | main      | chips    | 4-7     | 8-15     | rdmap16s25 |\n"));
+  EXPECT_THAT(outcome.out,
+              HasSubstr("| default   | train-0 | main      | one-core | 9       | 19       | -          |\n"));
+  const auto report = test::parse_strictly(run(arguments(kubelet) + " --output-format json").out);
+  ASSERT_TRUE(report);
+  EXPECT_TRUE((*report)["pods"][0]["claim"].is_null());
+  EXPECT_EQ((*report)["pods"][1]["claim"], "chips");
+  EXPECT_EQ((*report)["pods"][1]["claim_namespace"], "default");
+  EXPECT_EQ((*report)["devices"][5]["pods"][0], "default/train-0");
+  const auto other = run(arguments(kubelet) + " --dra-driver-name other.example.com --output-format json");
+  EXPECT_EQ((*test::parse_strictly(other.out))["pods"].size(), 1U);
+}
+
 TEST_F(LsPods, AKubeletThatDoesNotAnswerLeavesPodsUnknown) {
   using Fault = sim::PodResourcesFault;
   simulate("inf2.xlarge");

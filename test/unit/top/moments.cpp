@@ -179,6 +179,15 @@ void add_pods(top::Moment& moment) {
                  {"team-b", "notebook", "nb", "aws.amazon.com/neuroncore", {"8", "9"}}};
 }
 
+void add_claims(top::Moment& moment) {
+  add_pods(moment);
+  const std::string efa = "efa-" + moment.scan.efas.back().name;
+  moment.pods.push_back(
+      {"team-c", "infer-0", "main", "neuron.aws.com", {"neuron-device-5-core-1", efa}, "", "infer-0-chips"});
+  moment.pods.push_back({"team-c", "ring", "main", "neuron.aws.com", {"neuron-group-8-11"}, "", "four-neighbours"});
+  moment.pods.push_back({"team-d", "video", "main", "gpu.example.com", {"gpu-0"}, "", "gpus"});
+}
+
 Stage::Stage(const top::Moment& moment) : model(top::make_view_model(moment)) {
   model.version = "1.2.3";
   history.add(model);

@@ -22,6 +22,7 @@ namespace neuron::test {
 [[nodiscard]] top::Moment unhealthy_moment(const std::string& instance_type);
 // Pods that hold devices 0 and 1, cores 8 and 9, and one interface.
 void add_pods(top::Moment& moment);
+void add_claims(top::Moment& moment);  // those pods, others that hold by claim, and one of another driver
 
 // What a screen is drawn from; keeps alive what a Scene refers to.
 struct Stage {

@@ -58,8 +58,21 @@ TEST(Report, HasOurs) {
   EXPECT_DOUBLE_EQ(ours["efas"][0]["rx_bytes_per_second"], 12.5e9);
   EXPECT_EQ(ours["efas"][1]["errors_total"], 17);
   EXPECT_EQ(ours["pods"][0]["pod"], "team-a/train-0");
+  EXPECT_TRUE(ours["pods"][0]["claim"].is_null());
   EXPECT_EQ(ours["pods"][1]["cores"], json({8, 9}));
   EXPECT_EQ(ours["no_pods"], "");
+}
+
+TEST(Report, HasClaimsOfOurDriver) {
+  top::Moment moment = busy_moment("trn1.32xlarge");
+  add_claims(moment);
+  const json pods = report_of(moment)["neuron_top"]["pods"];
+  ASSERT_EQ(pods.size(), 4U);
+  EXPECT_EQ(pods[2]["claim"], "infer-0-chips");
+  EXPECT_EQ(pods[2]["claim_namespace"], "team-c");
+  EXPECT_EQ(pods[2]["cores"], json({11}));
+  EXPECT_EQ(pods[2]["efas"].size(), 1U);
+  EXPECT_EQ(pods[3]["devices"], json({8, 9, 10, 11}));
 }
 
 // Unknown is null or absent, and never 0.

@@ -115,6 +115,14 @@ TEST(Screen, ProcessesAndPods) {
   expect_screen("processes.txt", stage.screen(40, 140));
 }
 
+TEST(Screen, PodsWithClaims) {
+  top::Moment moment = busy_moment("trn1.32xlarge");
+  add_claims(moment);
+  Stage stage(moment);
+  stage.press("p");
+  expect_screen("claims.txt", stage.screen(46, 120));
+}
+
 TEST(Screen, History) {
   Stage stage(busy_moment("trn1.32xlarge"));
   const top::ViewModel busy = stage.model;

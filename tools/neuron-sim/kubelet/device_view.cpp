@@ -43,7 +43,7 @@ std::vector<PodView> DeviceManager::pods() {
   for (const auto& [uid, spec] : active_) {
     PodView pod{spec.name, spec.ns, uid, {}};
     for (const ContainerSpec& container : spec.containers) {
-      ContainerView view{container.name, container.kind, {}};
+      ContainerView view{container.name, container.kind, {}, container.claims};
       if (const ContainerDevices* held = container_devices(uid, container.name)) {
         for (const auto& [resource, grant] : *held) {
           for (const auto& [node, ids] : grant.ids_by_numa) {

@@ -12,6 +12,8 @@
 namespace neuron::sim {
 
 using IdSet = std::set<std::string>;
+// A claim's name → names of its devices, all of our driver. Nobody prepares them here: PodResources shows them.
+using Claims = std::map<std::string, std::vector<std::string>>;
 
 // init: runs to its end before the app containers, which inherit its devices. restartable_init: a side car, which
 // keeps them.
@@ -23,6 +25,7 @@ struct ContainerSpec {
   std::map<std::string, int> requests = {};  // extended resource → units (limits); 0 is allowed, as in a real pod
   std::vector<std::string> order = {};       // resources to ask for first, in this order; the rest in random order
   std::optional<std::set<int>> numa_affinity = {};  // the topology manager's answer; absent: by the kubelet's policy
+  Claims claims = {};
 };
 
 struct PodSpec {
@@ -46,6 +49,7 @@ struct ContainerGrant {
   std::map<std::string, std::vector<std::string>> ids;  // resource → ids, numbers ascending before other text
   std::vector<std::string> conflicts;                   // one sentence per env or path answered with two values
   std::vector<std::string> unserved;  // resources that no plugin ever registered: admitted without a device (a trap)
+  Claims claims;                      // as the spec has them
   std::string start_error;            // PreStartContainer refused: the container does not start; "" otherwise
 };
 
@@ -74,6 +78,7 @@ struct ContainerView {
   std::string name;
   ContainerKind kind = ContainerKind::app;
   std::vector<HeldDevice> devices;
+  Claims claims = {};
 };
 
 struct PodView {

@@ -144,6 +144,7 @@ Result<ContainerGrant> DeviceManager::start_container(const std::string& ns, con
 ContainerGrant DeviceManager::run_options(const std::string& uid, const ContainerSpec& container) {
   ContainerGrant grant;
   grant.name = container.name;
+  grant.claims = container.claims;
   for (const auto& [resource, needed] : container.requests) {
     if (needed == 0 || !grant.start_error.empty()) continue;
     if (const auto ready = pre_start(uid, container, resource); !ready) grant.start_error = ready.error().message;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "agent/core/pool_names.h"
 #include "tools/neuron-sim/kubelet/socket_dir.h"
 
 namespace neuron::sim {
@@ -44,6 +45,23 @@ void fill(v1::ContainerDevices& out, const HeldDevice& device) {
   if (device.numa_node) out.mutable_topology()->add_nodes()->set_id(*device.numa_node);
 }
 
+// The whole claim for each container that uses it, with a list of CDI ids that grows from one device to the next, as
+// the kubelet has it (docs/reference/kubelet.md#podresources).
+void fill(v1::DynamicResource& out, const std::string& ns, const std::string& claim,
+          const std::vector<std::string>& devices) {
+  out.set_claim_namespace(ns);
+  out.set_claim_name(claim);
+  std::vector<std::string> ids;
+  for (const std::string& device : devices) {
+    v1::ClaimResource& entry = *out.add_claim_resources();
+    entry.set_driver_name(std::string(core::kDefaultDriverName));
+    entry.set_pool_name("node");
+    entry.set_device_name(device);
+    ids.push_back(fmt::format("k8s.{}/claim={}-{}", core::kDefaultDriverName, claim, device));
+    for (const std::string& id : ids) entry.add_cdi_devices()->set_name(id);
+  }
+}
+
 void fill(v1::PodResources& out, const PodView& pod) {
   out.set_name(pod.name);
   out.set_namespace_(pod.ns);
@@ -52,6 +70,9 @@ void fill(v1::PodResources& out, const PodView& pod) {
     auto* view = out.add_containers();
     view->set_name(container.name);
     for (const HeldDevice& device : container.devices) fill(*view->add_devices(), device);
+    for (const auto& [claim, devices] : container.claims) {
+      fill(*view->add_dynamic_resources(), pod.ns, claim, devices);
+    }
   }
 }
 

@@ -142,6 +142,7 @@ std::string container_text(const ContainerGrant& grant, const ContainerNotes& no
       rows.push_back({"  because", words_of(why->second)});
     }
   }
+  for (const auto& [claim, devices] : grant.claims) rows.push_back({"claim " + claim, devices});
   for (const std::string& resource : grant.unserved) {
     rows.push_back({resource, words_of("never registered: admitted without it")});
   }
@@ -188,6 +189,7 @@ std::string pods_text(const std::vector<PodView>& pods) {
     for (const ContainerView& container : pod.containers) {
       std::map<std::string, IdSet> held;
       for (const HeldDevice& device : container.devices) held[device.resource].insert(device.id);
+      for (const auto& [claim, devices] : container.claims) held["claim " + claim] = {devices.begin(), devices.end()};
       if (held.empty()) held["-"] = {};
       for (const auto& [resource, ids] : held) {
         lines.push_back({full_name(pod.ns, pod.name), container.name, resource, ids.empty() ? "-" : ids_text(ids)});

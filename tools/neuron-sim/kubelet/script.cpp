@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -67,7 +69,23 @@ Result<ContainerSpec> parse_container(std::string_view word) {
   return container;
 }
 
-// A word is "RES=N", "CONTAINER:RES=N" or "CONTAINER:". The first RES=N without a container belongs to "main".
+// "chips@neuron-device-3,efa-rdmap16s25".
+Result<void> add_claim(ContainerSpec& container, std::string_view word) {
+  const std::size_t at = word.find('@');
+  const std::string name(word.substr(0, at));
+  std::vector<std::string> devices;
+  for (const std::string_view device : split(word.substr(at + 1), ',')) devices.emplace_back(device);
+  const bool whole = !name.empty() && !devices.empty() &&
+                     std::none_of(devices.begin(), devices.end(), std::mem_fn(&std::string::empty));
+  if (!whole) return wrong(fmt::format("\"{}\" is not CLAIM@DEVICE,...", printable(word)));
+  if (!container.claims.emplace(name, std::move(devices)).second) {
+    return wrong(fmt::format("\"{}\" names a claim twice", printable(word)));
+  }
+  return {};
+}
+
+// A word is "RES=N" or "CLAIM@DEVICE,...", "CONTAINER:" before either, or "CONTAINER:". What comes first without a
+// container belongs to "main".
 Result<void> add_word(PodSpec& pod, std::string_view word) {
   if (const std::size_t colon = word.find(':'); colon != std::string_view::npos) {
     TRY_ASSIGN(auto container, parse_container(word.substr(0, colon)));
@@ -76,6 +94,7 @@ Result<void> add_word(PodSpec& pod, std::string_view word) {
     if (word.empty()) return {};
   }
   if (pod.containers.empty()) pod.containers.push_back(ContainerSpec{"main"});
+  if (word.find('@') != std::string_view::npos) return add_claim(pod.containers.back(), word);
   TRY_ASSIGN(const auto count, parse_count(word));
   if (!pod.containers.back().requests.insert(count).second) {
     return wrong(fmt::format("\"{}\" asks twice for {}", printable(word), count.first));
@@ -178,6 +197,8 @@ std::string_view script_help() {
   pod NAME RES=N...         admit a pod with one container, say what it gets
   pod NAME C:RES=N... C:    the same with containers of these names; init/C: and
                             sidecar/C: are init containers
+  pod NAME CLAIM@DEVICE,... with a claim of our driver that PodResources shows,
+                            e.g. chips@neuron-device-3,efa-rdmap16s25
   delete NAME               end a pod; its devices are freed lazily
   start NAME [CONTAINER]    restart a container of a running pod
   list                      pods and the devices they hold

@@ -1,0 +1,106 @@
+#include "agent/core/pool_names.h"
+
+#include <algorithm>
+
+#include "agent/base/parse.h"
+#include "agent/base/sha256.h"
+
+namespace neuron::core {
+namespace {
+
+constexpr std::string_view kDevice = "neuron-device-", kGroup = "neuron-group-", kEfa = "efa-", kNode = "neuron-node";
+constexpr std::string_view kCore = "-core-";
+constexpr int kMaxIndex = 9999;
+constexpr std::size_t kMaxLabel = 63;      // of a DNS label (RFC 1123)
+constexpr std::size_t kDigestDigits = 8;   // of a label that had to be changed
+constexpr std::size_t kMaxRdmaBytes = 64;  // IB_DEVICE_NAME_MAX of the kernel, with its terminator
+constexpr std::size_t kKeptOfLong = 40;    // bytes of a name that is too long
+
+bool is_plain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+bool is_label(std::string_view text) {
+  return !text.empty() && is_plain(text.front()) && is_plain(text.back()) &&
+         std::all_of(text.begin(), text.end(), [](char c) { return is_plain(c) || c == '-'; });
+}
+
+// Only the text that std::to_string gives.
+std::optional<int> parse_index(std::string_view text) {
+  const auto value = parse_int(text, 0, kMaxIndex);
+  return value && std::to_string(*value) == text ? value : std::nullopt;
+}
+
+bool take_prefix(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+std::optional<PoolName> parse_device(std::string_view text) {
+  const std::size_t at = text.find(kCore);
+  const auto device = parse_index(text.substr(0, at));
+  if (!device) return std::nullopt;
+  if (at == std::string_view::npos) return DeviceName{*device};
+  const auto core = parse_index(text.substr(at + kCore.size()));
+  if (!core) return std::nullopt;
+  return CoreName{*device, *core};
+}
+
+std::optional<PoolName> parse_group(std::string_view text) {
+  const std::size_t at = text.find('-');
+  if (at == std::string_view::npos) return std::nullopt;
+  const auto first = parse_index(text.substr(0, at));
+  const auto last = parse_index(text.substr(at + 1));
+  if (!first || !last || *first == *last) return std::nullopt;
+  return GroupName{*first, *last};
+}
+
+struct ToText {
+  std::string operator()(const DeviceName& name) const { return std::string(kDevice) + std::to_string(name.device); }
+  std::string operator()(const CoreName& name) const {
+    return (*this)(DeviceName{name.device}) + std::string(kCore) + std::to_string(name.core);
+  }
+  std::string operator()(const GroupName& name) const {
+    return std::string(kGroup) + std::to_string(name.first) + "-" + std::to_string(name.last);
+  }
+  std::string operator()(const EfaName& name) const { return std::string(kEfa) + name.label; }
+  std::string operator()(const NodeName& /*name*/) const { return std::string(kNode); }
+};
+
+}  // namespace
+
+std::string to_string(const PoolName& name) {
+  return std::visit(ToText{}, name);
+}
+
+std::optional<PoolName> parse_pool_name(std::string_view text) {
+  if (text.size() > kMaxLabel) return std::nullopt;
+  if (text == kNode) return NodeName{};
+  if (take_prefix(text, kDevice)) return parse_device(text);
+  if (take_prefix(text, kGroup)) return parse_group(text);
+  if (take_prefix(text, kEfa) && is_label(text)) return EfaName{std::string(text)};
+  return std::nullopt;
+}
+
+std::vector<int> members_of(const GroupName& group, int ring_size) {
+  std::vector<int> members;
+  if (group.first == group.last || std::min(group.first, group.last) < 0) return members;
+  if (std::max(group.first, group.last) >= ring_size) return members;
+  for (int index = group.first; index != group.last; index = (index + 1) % ring_size) members.push_back(index);
+  members.push_back(group.last);
+  return members;
+}
+
+std::string efa_label(std::string_view rdma_name) {
+  std::string label(rdma_name.substr(0, kMaxRdmaBytes));
+  const bool plain = std::all_of(label.begin(), label.end(), [](char c) { return is_plain(c) || c == '_'; });
+  std::replace_if(
+      label.begin(), label.end(), [](char c) { return !is_plain(c); }, '-');
+  if (plain && is_label(label) && kEfa.size() + label.size() <= kMaxLabel) return label;
+  label.resize(std::min(label.size(), kKeptOfLong));
+  label.erase(0, std::min(label.find_first_not_of('-'), label.size()));
+  return label + (label.empty() ? "" : "-") + sha256_hex(rdma_name).substr(0, kDigestDigits);
+}
+
+}  // namespace neuron::core

@@ -1,0 +1,138 @@
+#include "agent/kube/api_client.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/base/parse.h"
+#include "agent/kube/backoff.h"
+
+namespace neuron::kube {
+namespace {
+
+using std::chrono::milliseconds;
+
+struct Words {
+  const char* verb;
+  const char* content_type;
+};
+
+Words words_of(Method method) {
+  switch (method) {
+    case Method::get:
+      return {"GET", ""};
+    case Method::create:
+      return {"POST", "application/json"};
+    case Method::replace:
+      return {"PUT", "application/json"};
+    case Method::merge_patch:
+      return {"PATCH", "application/merge-patch+json"};
+    case Method::apply:
+      return {"PATCH", "application/apply-patch+yaml"};  // JSON is YAML
+    case Method::remove:
+      return {"DELETE", "application/json"};
+  }
+  return {"GET", ""};
+}
+
+// Names in paths come from foreign objects: what is not encoded could ask for another thing.
+bool is_target(const ApiCall& call) {
+  const auto is_visible = [](unsigned char letter) { return letter > 0x20 && letter < 0x7f; };
+  const auto all = [&](const std::string& text, std::string_view none_of) {
+    return std::all_of(text.begin(), text.end(), is_visible) && text.find_first_of(none_of) == std::string::npos;
+  };
+  const std::string path = call.path + "/";
+  return call.path.starts_with('/') && all(call.path, "?#\\") && all(call.query, "#\\") &&
+         path.find("/../") == std::string::npos && path.find("/./") == std::string::npos &&
+         path.find("//") == std::string::npos;
+}
+
+HttpRequest request_of(const ApiCall& call) {
+  const Words words = words_of(call.method);
+  HttpRequest request;
+  request.verb = words.verb;
+  request.target = call.path + (call.query.empty() ? "" : "?" + call.query);
+  if (!call.accept.empty()) request.accept = call.accept;
+  request.content_type = words.content_type;
+  if (call.method != Method::get) request.body = call.body;
+  request.only_once = call.method == Method::create;  // of a generateName it would make two
+  return request;
+}
+
+}  // namespace
+
+ApiClient::ApiClient(ApiPlaces places, const ClientLimits& limits)
+    : places_(std::move(places)), limits_(limits), bucket_(limits.calls_per_second, limits.burst) {}
+
+Connection ApiClient::borrow() {
+  {
+    const MutexLock lock(mutex_);
+    if (!idle_.empty()) {
+      Connection connection = std::move(idle_.back());
+      idle_.pop_back();
+      return connection;
+    }
+  }
+  return {};
+}
+
+void ApiClient::give_back(Connection connection) {
+  const MutexLock lock(mutex_);
+  if (idle_.size() < kMaxIdle) idle_.push_back(std::move(connection));
+}
+
+// A little is added by chance, so that the agents of a cluster do not call in step.
+Result<void> ApiClient::wait_in_row(const std::stop_token& stop) {
+  std::optional<TokenBucket::Duration> wait;
+  {
+    const MutexLock lock(mutex_);
+    wait = bucket_.take(std::chrono::steady_clock::now(), limits_.http.deadline);
+    if (wait) *wait += *wait * std::uniform_int_distribution<int>(0, 100)(chance_) / 400;
+  }
+  if (!wait) {
+    return fail(ErrorCode::unavailable, places_.url + " is not asked now: it asked for a pause, or the limit of " +
+                                            std::to_string(static_cast<int>(limits_.calls_per_second)) +
+                                            " calls a second is used up");
+  }
+  if (*wait > TokenBucket::Duration(0)) wait_for(std::chrono::ceil<milliseconds>(*wait), stop);
+  return {};
+}
+
+Result<HttpAnswer> ApiClient::attempt(const HttpRequest& request, const OnLine* on_line, const std::stop_token& stop) {
+  TRY_ASSIGN(const ClusterAccess access, read_access(places_));
+  Connection connection = borrow();
+  auto answer = on_line == nullptr ? connection.call(access, request, limits_.http, stop)
+                                   : connection.stream(access, request, limits_.http, *on_line, stop);
+  give_back(std::move(connection));
+  return answer;
+}
+
+Result<ApiReply> ApiClient::exchange(const ApiCall& call, const OnLine* on_line, const std::stop_token& stop) {
+  if (!is_target(call)) {
+    return fail(ErrorCode::invalid_argument, "no path of the API server: " + printable(call.path + "?" + call.query));
+  }
+  TRY(wait_in_row(stop));
+  const HttpRequest request = request_of(call);
+  TRY_ASSIGN(HttpAnswer answer, attempt(request, on_line, stop));
+  if (answer.status == 401) {  // the token was replaced between the two
+    TRY_ASSIGN(answer, attempt(request, on_line, stop));
+  }
+  if ((answer.status == 429 || answer.status == 503) && answer.retry_after.count() > 0) {
+    const MutexLock lock(mutex_);
+    bucket_.pause(std::chrono::steady_clock::now() + std::min(answer.retry_after, limits_.longest_pause));
+  }
+  return ApiReply{answer.status, std::move(answer.body)};
+}
+
+Result<ApiReply> ApiClient::call(const ApiCall& call) {
+  return exchange(call, nullptr, closing_.get_token());
+}
+
+Result<ApiReply> ApiClient::stream(const ApiCall& call, const OnLine& on_line, const std::stop_token& stop) {
+  if (call.method != Method::get) return fail(ErrorCode::invalid_argument, "only a GET can be streamed");
+  std::stop_source either;
+  const std::stop_callback stopped(stop, [&] { either.request_stop(); });
+  const std::stop_callback closed(closing_.get_token(), [&] { either.request_stop(); });
+  return exchange(call, &on_line, either.get_token());
+}
+
+}  // namespace neuron::kube

@@ -1,0 +1,204 @@
+// What claims need of a node (docs/reference/kubelet.md#dra), and what is left of the other way to offer devices.
+
+#include <algorithm>
+#include <array>
+
+#include "agent/base/parse.h"
+#include "agent/preflight/rules.h"
+
+namespace neuron::preflight::rules {
+namespace {
+
+using SocketState = ClaimFacts::SocketState;
+using Version = std::array<int, 3>;
+
+constexpr std::size_t kMostShown = 8;
+
+std::string driver_directory(const ClaimFacts& claims) {
+  return claims.kubelet + "/plugins/" + claims.driver;
+}
+
+// The version that "1.34.1-1.1", "v1.35.0" or "1.36.0+abc" begins with.
+std::optional<Version> version_of(std::string_view text) {
+  if (text.starts_with('v')) text.remove_prefix(1);
+  Version version{};
+  const auto parts = split(text.substr(0, text.find_first_not_of("0123456789.")), '.');
+  if (parts.size() != version.size()) return std::nullopt;
+  for (std::size_t i = 0; i < version.size(); ++i) {
+    const auto number = parse_int(parts[i], 0, 9999);
+    if (!number) return std::nullopt;
+    version[i] = *number;
+  }
+  return version;
+}
+
+void check_registry(const ClaimFacts& claims, Report& report) {
+  const std::string path = claims.kubelet + "/plugins_registry";
+  if (claims.registry == Presence::unknown) report.not_checked.push_back({path, "may not be looked at"});
+  if (claims.registry != Presence::absent) return;
+  report.error("plugins_registry_missing",
+               "the directory in which drivers of claims register with the kubelet is not there", {{path, "not there"}},
+               "start the kubelet, or mount the directory into the agent's pod");
+}
+
+void check_cdi_directory(const ClaimFacts& claims, Report& report) {
+  const std::string path = "var/run/cdi";
+  if (claims.cdi_directory == Presence::unknown) report.not_checked.push_back({path, "may not be looked at"});
+  if (claims.cdi_directory == Presence::absent) {
+    report.warning("cdi_dir_missing",
+                   "the directory that tells the container runtime what claims give is not there: until it is, no pod "
+                   "with a claim starts",
+                   {{path, "not there"}}, "mount /var/run/cdi of the node into the agent's pod, which makes it");
+  } else if (claims.cdi_read_only) {
+    report.error("cdi_dir_read_only", "nothing can be written where the container runtime is told what claims give",
+                 {{path, "a read-only file system"}}, "mount /var/run/cdi of the node into the agent's pod, writable");
+  }
+}
+
+// Of containerd up to 2.2: it drops what it was asked for without a word (docs/reference/kubelet.md#cdi).
+void check_cdi_of_runtime(const CdiFacts& cdi, Report& report) {
+  if (cdi.state != CdiFacts::State::off) return;
+  const std::string fix =
+      "enable_cdi = true in containerd's configuration, or containerd 2.0 or newer; then restart it";
+  if (cdi.is_said) {
+    report.error("cdi_off_for_claims",
+                 "the container runtime has CDI off: containers with claims would start without their devices",
+                 {cdi.evidence}, fix);
+  } else {
+    report.warning("cdi_off_for_claims",
+                   "before version 2.0 containerd has CDI off unless told otherwise: containers with claims would then "
+                   "start without their devices",
+                   {cdi.evidence}, fix);
+  }
+}
+
+void check_gates(const ClaimFacts& claims, Report& report) {
+  if (!claims.config_read) {
+    report.not_checked.push_back({"the kubelet's configuration", "not readable from here, so its gates are not known"});
+  }
+  for (const Evidence& gate : claims.gates_off) {
+    const std::vector<Evidence> evidence = {{gate.path, gate.value + ": false"}};
+    if (gate.value == "DynamicResourceAllocation") {
+      report.error("claims_gate_off", "the kubelet's configuration turns claims off", evidence,
+                   "remove the gate from featureGates and restart the kubelet");
+    } else if (gate.value == "DRAExtendedResource") {
+      report.warning("extended_claims_gate_off",
+                     "the kubelet's configuration turns off that claims serve pods which ask for aws.amazon.com/neuron "
+                     "and the like: such a pod would start without devices if the scheduler places it here",
+                     evidence, "remove the gate from featureGates, or extendedResourceName from the device classes");
+    } else {
+      report.add(Severity::info, "claims_not_listed",
+                 "the kubelet does not list claims in PodResources: neuron-ls and neuron-top show no holders by claim",
+                 evidence, "remove the gate from featureGates");
+    }
+  }
+}
+
+// 1.34.0 and 1.34.1 do not reconnect (k#133920); the class' extendedResourceName is known from 1.36 on.
+void check_version(const ClaimFacts& claims, Report& report) {
+  constexpr Version kServes = {1, 34, 2};
+  constexpr Version kServesExtended = {1, 36, 0};
+  const auto version = version_of(claims.kubelet_version);
+  if (!version) {
+    report.not_checked.push_back({"the kubelet's version", "not known from here; claims need 1.34.2 or newer"});
+    return;
+  }
+  const std::vector<Evidence> evidence = {{"var/lib/dpkg/status", "kubelet " + claims.kubelet_version}};
+  if (*version < kServes) {
+    report.error("kubelet_too_old_for_claims",
+                 "this kubelet does not serve claims dependably: up to 1.34.1 it never reaches a driver again that it "
+                 "did not call for 30 minutes, and before 1.34 it does not speak the protocol of today",
+                 evidence, "update the kubelet to 1.34.2 or newer");
+  } else if (*version < kServesExtended) {
+    report.add(Severity::info, "kubelet_without_extended_claims",
+               "up to 1.35 the kubelet drops resources of a pod that it does not know: pods that ask for "
+               "aws.amazon.com/neuron without a claim must not be served by claims on this node",
+               evidence, "leave extendedResourceName out of the device classes until all kubelets are 1.36 or newer");
+  }
+}
+
+std::vector<Evidence> seen(const std::vector<std::string>& paths, const std::string& what) {
+  std::vector<Evidence> evidence;
+  for (const std::string& path : paths) {
+    if (evidence.size() == kMostShown) break;
+    evidence.push_back({path, what});
+  }
+  return evidence;
+}
+
+std::vector<std::string> sockets_that(const ClaimFacts& claims, SocketState state) {
+  std::vector<std::string> paths;
+  for (const ClaimFacts::Socket& socket : claims.driver_sockets) {
+    if (socket.state == state) paths.push_back(socket.path);
+  }
+  return paths;
+}
+
+void check_modes(const ClaimFacts& claims, Report& report) {
+  const auto drivers = sockets_that(claims, SocketState::listening);
+  if (!claims.device_plugins.empty() && (claims.asked || !drivers.empty())) {
+    std::vector<Evidence> evidence = seen(claims.device_plugins, "a device plugin listens");
+    const std::vector<Evidence> others = seen(drivers, "the driver listens");
+    evidence.insert(evidence.end(), others.begin(), others.end());
+    report.error("both_modes",
+                 drivers.empty()
+                     ? "a device plugin serves this node's devices, which claims are to serve"
+                     : "a device plugin and a driver of claims both give the devices of this node away: two "
+                       "pods can get the same ones",
+                 std::move(evidence), "drain the node, then run one of the two");
+  }
+  if (drivers.empty() && !claims.prepared.empty() && sockets_that(claims, SocketState::unknown).empty()) {
+    report.warning("driver_gone",
+                   counted(claims.prepared.size(), "claim") + (claims.prepared.size() == 1 ? " is" : " are") +
+                       " prepared, but the driver does not run: pods that hold them stay in Terminating until it does",
+                   {{driver_directory(claims) + "/claims.json", joined(claims.prepared).substr(0, 400)}},
+                   "run neuron-agent --mode dra on this node until they have ended");
+  }
+  const auto dead = sockets_that(claims, SocketState::dead);
+  if (dead.empty()) return;
+  report.add(Severity::info, "dead_driver_sockets",
+             "nobody listens on " + counted(dead.size(), "socket") + " of the driver, which the kubelet keeps trying",
+             seen(dead, "nobody listens"),
+             "nothing where the driver is about to start, as it removes them; else remove "
+             "them");
+}
+
+void check_record(const ClaimFacts& claims, Report& report) {
+  const std::string record = driver_directory(claims) + "/claims.json";
+  if (!claims.claims_file_problem.empty()) {
+    report.warning(
+        "claims_file_damaged",
+        "the record of what is prepared for claims cannot be used: the driver sets it aside, and knows again "
+        "what CDI files tell",
+        {{record, claims.claims_file_problem}}, "nothing if the driver starts; the file is kept beside it");
+    return;
+  }
+  std::vector<std::string> stale;
+  std::set_difference(claims.described.begin(), claims.described.end(), claims.prepared.begin(), claims.prepared.end(),
+                      std::back_inserter(stale));
+  if (stale.empty()) return;
+  for (std::string& uid : stale) uid = "var/run/cdi/k8s." + claims.driver + "-claim_" + uid + ".json";
+  report.warning(
+      "stale_cdi_files",
+      counted(stale.size(), "CDI file") + " of the driver " +
+          (stale.size() == 1 ? "describes a claim" : "describe claims") + " that its record does not have",
+      seen(stale, claims.claims_file == Presence::present ? "no such claim in claims.json" : "no claims.json"),
+      "nothing where the driver is about to start, as it sees to them; else remove them");
+}
+
+}  // namespace
+
+void check_claims(const model::HostScan& scan, const PreflightFacts& facts, Report& report) {
+  const ClaimFacts& claims = facts.claims;
+  if (!has_claims(facts) || serves_nothing(scan)) return;
+  check_cdi_directory(claims, report);
+  check_cdi_of_runtime(facts.cdi, report);
+  check_gates(claims, report);
+  check_version(claims, report);
+  if (!facts.kubelet.not_looked.empty() || facts.kubelet.itself == Presence::absent) return;
+  check_registry(claims, report);
+  check_modes(claims, report);
+  check_record(claims, report);
+}
+
+}  // namespace neuron::preflight::rules

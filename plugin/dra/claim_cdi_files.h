@@ -1,0 +1,59 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/base/fd.h"
+#include "agent/base/result.h"
+#include "agent/grant/node_units.h"
+#include "plugin/dra/prepared_claim.h"
+
+namespace neuron::plugin::dra {
+
+// Whether a uid may be part of a file's name: letters, digits and '-' only, at most 64. Kubernetes' own are UUIDs.
+[[nodiscard]] bool is_plain_uid(std::string_view uid);
+
+// The CDI files of claims: k8s.<driver>-claim_<uid>.json in the runtime's directory, one for each claim. Runtimes read
+// a file again only when they miss a name, so names hold the uid and are never used again. Not synchronised, but for
+// fd(): callers hold the lock of PreparedClaims. Every method blocks on files; errors are from errno, naming the path.
+class ClaimCdiFiles {
+ public:
+  ClaimCdiFiles(std::string directory, const std::string& driver);
+
+  // The file says `text` afterwards; with an empty one it is removed. Makes the directory if it is missing.
+  [[nodiscard]] Result<void> write(const std::string& uid, const std::string& text);
+  [[nodiscard]] Result<void> remove(const std::string& uid);  // no error when it is not there
+
+  // Uids of the files that are there, ascending, and removes those that a crash left half-written.
+  [[nodiscard]] std::vector<std::string> uids();
+
+  // What the files tell of the claims they are of: everything but names and requests. Without `node`, a core counts as
+  // its whole device.
+  [[nodiscard]] std::vector<PreparedClaim> rebuild(const grant::NodeUnits* node);
+
+ private:
+  [[nodiscard]] std::string path_of(const std::string& uid) const;
+
+  const std::string directory_;
+  const std::string prefix_;  // "k8s.<driver>-claim_"
+};
+
+// Tells when files of claims have gone from the directory, as they do when somebody empties it. One thread.
+class CdiWatch {
+ public:
+  explicit CdiWatch(std::string directory) : directory_(std::move(directory)) {}
+
+  [[nodiscard]] int fd() const { return inotify_.get(); }  // readable when take() has something; -1: not watched
+  // True when some file has gone since, or nobody can tell. Watches the directory anew where that is needed; makes it
+  // if it is missing.
+  [[nodiscard]] bool take();
+
+ private:
+  [[nodiscard]] bool open();
+
+  const std::string directory_;
+  Fd inotify_;
+};
+
+}  // namespace neuron::plugin::dra

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/base/result.h"
+#include "agent/grant/node_units.h"
+#include "plugin/dra/claim.h"
+#include "plugin/dra/claim_grant.h"
+#include "plugin/dra/claim_units.h"
+
+namespace neuron::plugin::dra {
+
+// What a claim's allocation means on this node.
+struct ClaimPlan {
+  std::vector<RequestShare> shares;    // by request, in the order of the results
+  std::vector<GrantedDevice> devices;  // one for each result; two of admin access to one device are one
+
+  [[nodiscard]] Hardware held() const;  // nothing of admin access
+};
+
+// Checks all of it and changes nothing. `pool`: the one of this node.
+// Errors: failed_precondition (not allocated, nothing of ours, another node's pool, unhealthy, a device twice),
+// not_found and invalid_argument (see hardware_of, config_for).
+[[nodiscard]] Result<ClaimPlan> plan_of(const Claim& claim, const grant::NodeUnits& node, const std::string& pool,
+                                        const UnhealthyTaint& taint);
+
+}  // namespace neuron::plugin::dra

@@ -1,0 +1,142 @@
+#include "plugin/dra/claim_store.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace neuron::plugin::dra {
+
+std::optional<Error> conflict(const ClaimsFile::Claims& claims, const std::string& uid, const Hardware& hardware) {
+  for (const auto& [other, claim] : claims) {
+    if (other == uid) continue;
+    const auto both = overlap(hardware, claim->held());
+    if (!both) continue;
+    return make_error(ErrorCode::failed_precondition,
+                      *both + " is held by the claim " + claim->shown() +
+                          ", which is not released yet; this is tried again. If it lasts, delete the pod, so that a "
+                          "new one gets other devices");
+  }
+  return std::nullopt;
+}
+
+ClaimStore::ClaimStore(Options options, std::function<grant::NodeUnitsPtr()> node)
+    : cdi_(options.cdi_directory, options.driver),
+      prepared_({options.directory, options.boot_id}, [this, node = std::move(node)] {
+        const grant::NodeUnitsPtr newest = node();
+        return cdi_.rebuild(newest.get());
+      }) {}
+
+Result<void> ClaimStore::edit(const Work& work) {
+  return prepared_.edit([&](ClaimsFile& file) {
+    auto result = work(file);
+    const MutexLock lock(held_mutex_);
+    claims_ = file.claims();
+    return result;
+  });
+}
+
+Result<ClaimStore::View> ClaimStore::view() {
+  View view;
+  TRY(edit([&](ClaimsFile& file) -> Result<void> {
+    view.releases = file.releases();
+    view.claims = file.claims();
+    return {};
+  }));
+  std::erase_if(view.claims, [](const auto& one) { return !one.second->is_completed; });
+  return view;
+}
+
+Result<void> ClaimStore::commit(PreparedClaim claim, std::uint64_t releases) {
+  return edit([&](ClaimsFile& file) -> Result<void> {
+    if (file.was_released_since(claim.uid, releases)) {
+      return fail(ErrorCode::failed_precondition,
+                  "the claim was released while it was being prepared; if its pod is still there, this is tried again");
+    }
+    claim.is_completed = true;
+    if (auto error = conflict(file.claims(), claim.uid, claim.held())) return fail(*std::move(error));
+    claim.is_completed = false;
+    TRY(file.put(claim));
+    TRY(cdi_.write(claim.uid, claim.cdi_text));
+    claim.is_completed = true;
+    return file.put(claim);
+  });
+}
+
+Result<void> ClaimStore::write_again(const std::string& uid) {
+  return edit([&](ClaimsFile& file) -> Result<void> {
+    const auto claim = file.claims().find(uid);
+    if (claim == file.claims().end() || !claim->second->is_completed) {
+      return fail(ErrorCode::not_found, "the claim was released meanwhile; this is tried again");
+    }
+    return cdi_.write(uid, claim->second->cdi_text);
+  });
+}
+
+Result<void> ClaimStore::release(const std::string& uid) {
+  return edit([&](ClaimsFile& file) -> Result<void> {
+    TRY(cdi_.remove(uid));
+    return file.release(uid);
+  });
+}
+
+Result<bool> ClaimStore::release_if(const std::shared_ptr<const PreparedClaim>& claim) {
+  bool is_same = false;
+  const auto done = edit([&](ClaimsFile& file) -> Result<void> {
+    const auto now = file.claims().find(claim->uid);
+    is_same = now != file.claims().end() && now->second == claim;
+    if (!is_same) return {};
+    TRY(cdi_.remove(claim->uid));
+    return file.release(claim->uid);
+  });
+  if (!done) return fail(done.error());
+  return is_same;
+}
+
+Result<void> ClaimStore::set_name(const std::string& uid, const std::string& claim_namespace, const std::string& name) {
+  return edit([&](ClaimsFile& file) -> Result<void> {
+    const auto known = file.claims().find(uid);
+    if (known == file.claims().end()) return {};
+    PreparedClaim claim = *known->second;
+    claim.claim_namespace = claim_namespace;
+    claim.name = name;
+    return file.put(claim);
+  });
+}
+
+Result<void> ClaimStore::repair_one(ClaimsFile& file, const PreparedClaim& claim) {
+  if (claim.is_completed) return cdi_.write(claim.uid, claim.cdi_text);
+  TRY(cdi_.remove(claim.uid));
+  return file.remove(claim.uid);
+}
+
+Result<void> ClaimStore::repair() {
+  return edit([&](ClaimsFile& file) -> Result<void> {
+    Result<void> worst;
+    const auto note = [&](Result<void> result) {
+      if (!result && worst) worst = std::move(result);
+    };
+    const ClaimsFile::Claims claims = file.claims();
+    for (const auto& [uid, claim] : claims) note(repair_one(file, *claim));
+    for (const std::string& uid : cdi_.uids()) {
+      if (!file.knows(uid)) note(cdi_.remove(uid));
+    }
+    return worst;
+  });
+}
+
+std::vector<std::string> ClaimStore::held_devices() const {
+  std::set<std::string> names;
+  const MutexLock lock(held_mutex_);
+  for (const auto& [uid, claim] : claims_) {
+    for (const PreparedDevice& device : claim->devices) names.insert(device.device);
+  }
+  return {names.begin(), names.end()};
+}
+
+bool ClaimStore::is_held(const Hardware& hardware) const {
+  const MutexLock lock(held_mutex_);
+  return std::any_of(claims_.begin(), claims_.end(),
+                     [&](const auto& one) { return overlap(hardware, one.second->held()).has_value(); });
+}
+
+}  // namespace neuron::plugin::dra

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/base/mutex.h"
+#include "agent/grant/node_units.h"
+#include "plugin/dra/claim_cdi_files.h"
+#include "plugin/dra/prepared_claims.h"
+
+namespace neuron::plugin::dra {
+
+// Claims as files: what is prepared, and the CDI files of that, which other instances of the driver change too. A crash
+// at any point leaves what the next call, or repair(), puts right (docs/adr/0011-dra.md). Thread-safe; blocks on files.
+class ClaimStore {
+ public:
+  struct Options {
+    std::string driver;
+    std::string directory;      // plugins/<driver>; made if missing
+    std::string cdi_directory;  // made if missing
+    std::string boot_id;        // "" = not known
+  };
+  // `node`: the newest scan's, nullptr before the first; asked when the file has to be made anew of CDI files.
+  ClaimStore(Options options, std::function<grant::NodeUnitsPtr()> node);
+
+  struct View {
+    std::uint64_t releases = 0;  // for commit()
+    ClaimsFile::Claims claims;   // completed ones
+  };
+  [[nodiscard]] Result<View> view() EXCLUDES(held_mutex_);
+
+  // The claim is prepared as `claim` says, in place of what it was before. `releases`: of a view from before anything
+  // was found out about it.
+  // Errors: failed_precondition when some of its hardware is held by another claim, which is named, or when it was
+  // released since that view; those of PreparedClaims; from errno.
+  [[nodiscard]] Result<void> commit(PreparedClaim claim, std::uint64_t releases) EXCLUDES(held_mutex_);
+
+  // The CDI file of a claim that is prepared is there again. Errors: not_found when it is not prepared; from errno.
+  [[nodiscard]] Result<void> write_again(const std::string& uid) EXCLUDES(held_mutex_);
+
+  // Nothing of the claim is left, known or not, and a commit() that began earlier does not bring it back.
+  [[nodiscard]] Result<void> release(const std::string& uid) EXCLUDES(held_mutex_);
+
+  // The same of a claim that still is as it was in a view; false: it is not, and stays.
+  [[nodiscard]] Result<bool> release_if(const std::shared_ptr<const PreparedClaim>& claim) EXCLUDES(held_mutex_);
+
+  // The claim has that name: of one that was rebuilt without.
+  [[nodiscard]] Result<void> set_name(const std::string& uid, const std::string& claim_namespace,
+                                      const std::string& name) EXCLUDES(held_mutex_);
+
+  // CDI files of prepared claims that are not there are written, those of no claim removed, and what a crash left
+  // half-prepared is forgotten. Errors: the first of those that came up; the rest is done all the same.
+  [[nodiscard]] Result<void> repair() EXCLUDES(held_mutex_);
+
+  // As this instance has last seen the file. Names of devices of the pool that claims hold: ascending, each once.
+  [[nodiscard]] std::vector<std::string> held_devices() const EXCLUDES(held_mutex_);
+  [[nodiscard]] bool is_held(const Hardware& hardware) const EXCLUDES(held_mutex_);
+
+ private:
+  using Work = PreparedClaims::Work;
+  [[nodiscard]] Result<void> edit(const Work& work) EXCLUDES(held_mutex_);
+  [[nodiscard]] Result<void> repair_one(ClaimsFile& file, const PreparedClaim& claim);
+
+  ClaimCdiFiles cdi_;        // under the lock of prepared_
+  PreparedClaims prepared_;  // its Rebuild uses cdi_
+
+  mutable Mutex held_mutex_;
+  ClaimsFile::Claims claims_ GUARDED_BY(held_mutex_);
+};
+
+// Why the hardware cannot be had: another claim than `uid` holds some of it. nullopt: nobody does. Pure.
+[[nodiscard]] std::optional<Error> conflict(const ClaimsFile::Claims& claims, const std::string& uid,
+                                            const Hardware& hardware);
+
+}  // namespace neuron::plugin::dra

@@ -1,0 +1,361 @@
+#include "plugin/dra/claims.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "agent/base/parse.h"
+#include "agent/core/logical_cores.h"
+#include "plugin/dra/claim_use.h"
+
+namespace neuron::plugin::dra {
+
+struct Claims::Pending {
+  ClaimRef ref;
+  std::shared_ptr<const PreparedClaim> before;  // nullptr: it was not prepared
+  Claim claim;
+  ClaimPlan plan;
+  std::vector<ContainerOfPod> containers;
+  std::string unread;  // as ClaimUse has it
+  PreparedClaim prepared;
+  PrepareAnswer answer;
+  bool is_done = false;  // answered
+};
+
+struct Claims::Call {
+  ClaimStore::View view;
+  grant::NodeUnitsPtr node;
+  std::vector<Pending> claims;
+  std::optional<Error> api_error;              // the API server does not answer: it is not asked again
+  std::map<std::string, Result<PodUse>> pods;  // by name
+
+  [[nodiscard]] GrantFacts facts(const ClaimsSettings& settings) const { return {*node, settings.grant}; }
+  // The next step for every claim that is not answered yet; one that fails is.
+  template <typename Step>
+  void each(const Step& step) {
+    for (Pending& pending : claims) {
+      if (pending.is_done) continue;
+      if (auto result = step(pending); !result) refuse(pending, result.error());
+    }
+  }
+  static void refuse(Pending& pending, const Error& error) {
+    constexpr std::size_t kMaxMessage = 1000;  // an event has 1,024
+    pending.answer = {{}, printable_line(error.message, kMaxMessage)};
+    pending.is_done = true;
+  }
+};
+
+namespace {
+
+constexpr const char* kStopping = "the call was ended, or the driver is stopping; this is tried again";
+constexpr std::size_t kMaxPods = 64;  // that are read to find out how a claim is used
+
+bool is_no_answer(const Error& error) {
+  return error.code == ErrorCode::unavailable || error.code == ErrorCode::deadline_exceeded;
+}
+
+// Whether the allocation is still the one that was prepared.
+bool is_same(const PreparedClaim& prepared, const Claim& claim) {
+  std::set<std::tuple<std::string, std::string, std::string>> was, is;
+  for (const PreparedDevice& device : prepared.devices) {
+    for (const std::string& request : device.requests) was.emplace(request, device.pool, device.device);
+  }
+  for (const ClaimResult& result : claim.results) is.emplace(result.request, result.pool, result.device);
+  return was == is;
+}
+
+KnownClaim known_of(const PreparedClaim& claim) {
+  KnownClaim known;
+  known.prepared.emplace();
+  for (const PreparedRequest& request : claim.requests) {
+    known.shares.push_back(request.share);
+    if (request.share.computes()) (*known.prepared)[request.share.request] = request.environment;
+  }
+  return known;
+}
+
+// Cores as the memory gate knows them to be held: device and place in one number.
+constexpr int kPlaces = 1024;
+
+std::vector<MemoryGate::Core> cores_of(const grant::NodeUnits& node, const Hardware& hardware) {
+  const model::HostScan& host = node.snapshot().host;
+  std::vector<MemoryGate::Core> cores;
+  for (const HeldDevice& held : hardware.devices) {
+    const model::NeuronDevice* device = node.device(held.device);
+    if (device == nullptr) continue;
+    std::vector<int> places = held.places;
+    const int count = device->physical_cores ? device->physical_cores->value : 0;
+    for (int place = 0; held.places.empty() && place < count; ++place) places.push_back(place);
+    for (const core::CorePlace& place : core::core_places(*device, host, places)) {
+      const int id = held.device * node.topology().cores_per_device + place.place / (host.lnc ? host.lnc->value : 1);
+      MemoryGate::Core core{"core " + std::to_string(id), held.device, place.physical, {}};
+      for (const int other : place.others) {
+        if (std::binary_search(places.begin(), places.end(), other)) continue;
+        core.maybe_of.push_back(held.device * kPlaces + other);
+      }
+      cores.push_back(std::move(core));
+    }
+  }
+  return cores;
+}
+
+bool are_held(const ClaimStore& store, const std::vector<int>& cores) {
+  return std::any_of(cores.begin(), cores.end(), [&](int core) {
+    return store.is_held({{{core / kPlaces, {core % kPlaces}}}, {}});
+  });
+}
+
+std::string owners_of(const std::function<grant::NodeUnitsPtr()>& newest, int index, int physical_core) {
+  const grant::NodeUnitsPtr node = newest();
+  const model::NeuronDevice* device = node ? node->device(index) : nullptr;
+  return device == nullptr ? "" : core::pids_on_core(*device, physical_core);
+}
+
+// What the gate has answered, in the order of the answers.
+struct GateAnswers {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::pair<std::size_t, std::optional<Error>>> news;  // which claim, why not
+
+  void add(std::size_t which, std::optional<Error> error) {
+    const std::lock_guard lock(mutex);
+    news.emplace_back(which, std::move(error));
+    changed.notify_all();
+  }
+  [[nodiscard]] std::vector<std::pair<std::size_t, std::optional<Error>>> take() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return !news.empty(); });
+    return std::exchange(news, {});
+  }
+};
+
+}  // namespace
+
+Claims::Claims(ClaimsSettings settings, ClaimsPorts ports, ClaimStore& store, kube::Api& api, const Clock& clock)
+    : settings_(std::move(settings)),
+      ports_(std::move(ports)),
+      store_(store),
+      reader_(api, settings_.driver),
+      gate_({ports_.memory_in_use, ports_.run, ports_.post,
+             [&store](const std::vector<int>& cores) { return are_held(store, cores); },
+             [node = ports_.node](int device, int core) { return owners_of(node, device, core); }},
+            clock) {}
+
+// Its files are there again, for containers that are made anew.
+Result<void> Claims::answer_again(Pending& pending) {
+  TRY(store_.write_again(pending.ref.uid));
+  pending.answer.devices = pending.before->devices;
+  pending.is_done = true;
+  return {};
+}
+
+Result<void> Claims::read(Call& call, Pending& pending) {
+  const ClaimRef& ref = pending.ref;
+  if (!is_plain_uid(ref.uid)) {
+    return fail(ErrorCode::invalid_argument, "\"" + printable(ref.uid, 64) + "\" is no uid of a claim");
+  }
+  if (const auto known = call.view.claims.find(ref.uid); known != call.view.claims.end())
+    pending.before = known->second;
+  auto claim = call.api_error ? fail(*call.api_error) : reader_.read_claim(ref.claim_namespace, ref.name);
+  if (!claim) {
+    if (is_no_answer(claim.error())) call.api_error = claim.error();
+    // What is prepared is known without the server, which only a clear answer contradicts.
+    if (pending.before && claim.error().code != ErrorCode::not_found) return answer_again(pending);
+    return fail(std::move(claim).error());
+  }
+  if (claim->uid != ref.uid) {
+    return fail(ErrorCode::failed_precondition, "the claim was deleted and made again under its name (uid " +
+                                                    printable(claim->uid, 64) + ", not " + ref.uid +
+                                                    "); delete the pod, so that a new one uses the new claim");
+  }
+  if (pending.before && is_same(*pending.before, *claim)) return answer_again(pending);
+  pending.claim = *std::move(claim);
+  return {};
+}
+
+Result<void> Claims::plan(Call& call, Pending& pending) {
+  if (!call.node) {
+    return fail(ErrorCode::unavailable, "this node has not been scanned yet; this is tried again in a moment");
+  }
+  auto plan = plan_of(pending.claim, *call.node, settings_.pool, settings_.taint);
+  if (!plan && plan.error().code == ErrorCode::not_found && ports_.scan) {
+    if (grant::NodeUnitsPtr newer = ports_.scan()) {
+      call.node = std::move(newer);
+      plan = plan_of(pending.claim, *call.node, settings_.pool, settings_.taint);
+    }
+  }
+  if (!plan) return fail(std::move(plan).error());
+  pending.plan = *std::move(plan);
+  if (auto error = conflict(call.view.claims, pending.ref.uid, pending.plan.held())) return fail(*std::move(error));
+  return {};
+}
+
+// Which containers use the claim, as far as it matters: only what computes has variables.
+void Claims::read_pods(Call& call, Pending& pending) {
+  const auto& shares = pending.plan.shares;
+  if (std::none_of(shares.begin(), shares.end(), [](const RequestShare& share) { return share.computes(); })) return;
+  if (pending.claim.pods.size() > kMaxPods) pending.unread = "more than 64 pods share the claim";
+  bool is_any_read = false;
+  for (const PodRef& pod : pending.claim.pods) {
+    if (!pending.unread.empty()) break;
+    auto known = call.pods.find(pod.name);
+    if (known == call.pods.end()) {
+      known = call.pods.emplace(pod.name, reader_.read_pod(pending.ref.claim_namespace, pod.name)).first;
+    }
+    const Result<PodUse>& use = known->second;
+    if (!use && use.error().code != ErrorCode::not_found) pending.unread = use.error().message;
+    if (!use || use->uid != pod.uid || use->has_ended) continue;
+    is_any_read = true;
+    for (const ContainerUse& container : use->containers) {
+      pending.containers.push_back({pod.name + "/" + container.container, container.claims});
+    }
+  }
+  if (!is_any_read && pending.unread.empty()) pending.unread = "no pod that the claim is reserved for is there";
+}
+
+// What the claim gives, together with other claims of its containers.
+Result<void> Claims::grant(const Call& call, Pending& pending) {
+  ClaimUse use;
+  use.containers = pending.containers;
+  use.unread = pending.unread;
+  for (const Pending& other : call.claims) {
+    const bool is_prepared = other.is_done && other.answer.error.empty();
+    if (other.ref.claim_namespace != pending.ref.claim_namespace || is_prepared) continue;
+    use.claims[other.ref.name] = {other.plan.shares, std::nullopt, other.answer.error};
+  }
+  for (const auto& [uid, claim] : call.view.claims) {
+    if (claim->claim_namespace != pending.ref.claim_namespace) continue;
+    const auto [known, is_new] = use.claims.try_emplace(claim->name);
+    if (is_new) known->second = known_of(*claim);
+  }
+  const GrantFacts facts = call.facts(settings_);
+  TRY_ASSIGN(const auto environments, environments_of(facts, pending.ref.name, use));
+  ClaimGrant granted = grant_of_claim(facts, settings_.driver, pending.ref.uid, pending.plan.devices, environments);
+  pending.prepared = {
+      false, pending.ref.claim_namespace, pending.ref.name,           pending.ref.uid, pending.claim.resource_version,
+      {},    std::move(granted.devices),  std::move(granted.cdi_text)};
+  for (const RequestShare& share : pending.plan.shares) {
+    const auto environment = environments.find(share.request);
+    pending.prepared.requests.push_back(
+        {share, environment == environments.end() ? Environment() : environment->second});
+  }
+  return {};
+}
+
+Result<void> Claims::commit(const Call& call, Pending& pending) {
+  pending.answer.devices = pending.prepared.devices;
+  TRY(store_.commit(std::move(pending.prepared), call.view.releases));
+  pending.is_done = true;
+  return {};
+}
+
+void Claims::wait_and_commit(Call& call, const std::stop_token& stop) {
+  const auto answers = std::make_shared<GateAnswers>();  // jobs that hang keep it
+  const std::string group = std::to_string(++calls_);
+  std::size_t waiting = 0;
+  for (std::size_t i = 0; i < call.claims.size(); ++i) {
+    const Pending& pending = call.claims[i];
+    if (pending.is_done) continue;
+    ++waiting;
+    const Hardware held = pending.plan.held();
+    const bool is_own = pending.before && pending.before->held() == held;  // what is on it now is its own
+    gate_.wait(group, "claim " + pending.ref.claim_namespace + "/" + pending.ref.name,
+               is_own ? std::vector<MemoryGate::Core>() : cores_of(*call.node, held),
+               [answers, i](std::optional<Error> error) { answers->add(i, std::move(error)); });
+  }
+  const std::stop_callback on_stop(stop, [&] { gate_.cancel(group, kStopping); });
+  while (waiting > 0) {
+    for (auto& [which, error] : answers->take()) {
+      --waiting;
+      Pending& pending = call.claims[which];
+      if (!error && stop.stop_requested()) error = make_error(ErrorCode::unavailable, kStopping);
+      if (error) {
+        Call::refuse(pending, *error);
+      } else if (auto done = commit(call, pending); !done) {
+        Call::refuse(pending, done.error());
+      }
+    }
+  }
+}
+
+std::map<std::string, PrepareAnswer> Claims::prepare(const std::vector<ClaimRef>& claims, const std::stop_token& stop) {
+  Call call;
+  for (const ClaimRef& ref : claims) call.claims.push_back({ref, {}, {}, {}, {}, {}, {}, {}, false});
+  if (auto view = store_.view()) {
+    call.view = *std::move(view);
+  } else {
+    call.each([&](Pending&) -> Result<void> { return fail(view.error()); });
+  }
+  call.each([&](Pending& pending) { return read(call, pending); });
+  call.node = ports_.node();
+  call.each([&](Pending& pending) { return plan(call, pending); });
+  call.each([&](Pending& pending) -> Result<void> {
+    read_pods(call, pending);
+    return {};
+  });
+  call.each([&](Pending& pending) { return grant(call, pending); });
+  wait_and_commit(call, stop);
+  std::map<std::string, PrepareAnswer> answers;
+  for (Pending& pending : call.claims) {
+    if (!pending.answer.error.empty()) pending.answer.devices.clear();
+    log_change(pending);
+    answers[pending.ref.uid] = std::move(pending.answer);
+  }
+  return answers;
+}
+
+void Claims::log_change(const Pending& pending) {
+  constexpr std::size_t kMaxRemembered = 1024;
+  const std::string& error = pending.answer.error;
+  const std::string shown =
+      printable_line(pending.ref.claim_namespace + "/" + pending.ref.name + " uid=" + pending.ref.uid, 640);
+  const MutexLock lock(mutex_);
+  if (error.empty()) {
+    const bool had_failed = last_error_.erase(pending.ref.uid) > 0;
+    if (!pending.before || had_failed) {
+      spdlog::info("claim prepared claim={} devices={}", shown, pending.answer.devices.size());
+    }
+    return;
+  }
+  if (last_error_.size() >= kMaxRemembered) last_error_.clear();
+  std::string& last = last_error_[pending.ref.uid];
+  if (last == error) return;
+  last = error;
+  spdlog::warn("claim not prepared claim={}: {}", shown, error);
+}
+
+std::map<std::string, std::string> Claims::unprepare(const std::vector<ClaimRef>& claims) {
+  std::map<std::string, std::string> answers;
+  for (const ClaimRef& ref : claims) {
+    std::string& answer = answers[ref.uid];
+    if (!is_plain_uid(ref.uid)) continue;  // nothing was ever prepared for it
+    if (const auto released = store_.release(ref.uid); !released) answer = released.error().message;
+    const std::string shown = printable_line(ref.claim_namespace + "/" + ref.name + " uid=" + ref.uid, 640);
+    const MutexLock lock(mutex_);
+    last_error_.erase(ref.uid);
+    if (answer.empty()) {
+      spdlog::info("claim released claim={}", shown);
+    } else {
+      spdlog::warn("claim not released claim={}: {}", shown, answer);
+    }
+  }
+  return answers;
+}
+
+std::string read_boot_id(const std::string& root) {
+  constexpr std::size_t kMaxId = 64;
+  std::ifstream file(root + "/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  id = std::string(trim(id));
+  return id.size() <= kMaxId ? printable(id, kMaxId) : "";
+}
+
+}  // namespace neuron::plugin::dra

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+
+#include "agent/base/clock.h"
+#include "plugin/dra/dra_server.h"
+#include "plugin/dra/mode_guard.h"
+#include "plugin/dra/socket_names.h"
+#include "plugin/kubelet/event_queue.h"
+#include "plugin/kubelet/socket_watch.h"
+
+namespace neuron::plugin::dra {
+
+// How far the driver is on its way to the kubelet. Passive data.
+struct DriverState {
+  bool serving = false;     // both sockets are there
+  bool registered = false;  // the kubelet took it, since it is served
+  std::string problem;      // what keeps it from being served, or why the kubelet refused it; "" = nothing
+  friend bool operator==(const DriverState&, const DriverState&) = default;
+};
+
+// What other threads tell the loop.
+struct NodeScanned {};  // claims can be prepared
+using DriverEvent = std::variant<RegistrationNews, NodeScanned>;
+
+// The loop of DRA mode: waits in poll() for signals, for the kubelet's words, for its two directories and for timers;
+// keeps both sockets served, whatever happens to them, and the kubelet's picture of our health fresh. Construct, run()
+// once, destroy. One thread.
+class Driver {
+ public:
+  enum class Outcome { stopped, other_agent, dead_mount, failed };
+  using Events = EventQueueOf<DriverEvent>;
+
+  struct Settings {
+    std::string kubelet_dir;
+    std::string name;     // of the driver
+    std::string pod_uid;  // "" = there is never another instance
+    // Served once the node was scanned, so that no claim is refused for that; but after this, as claims are released
+    // without any scan.
+    std::chrono::milliseconds scan_patience{3000};
+  };
+  struct Parts {
+    Settings settings;
+    const Clock& clock;
+    Events& events;
+    ClaimPort& claims;
+    HealthHub& health;
+    BlockingCalls::Run run;
+    std::function<void()> registered;                // the kubelet took us; it may have deleted our slices before
+    std::function<void()> rescan;                    // SIGHUP
+    std::function<void(const DriverState&)> tell{};  // at every turn of the loop, 2 s apart at most
+  };
+
+  // The kubelet calls a device Unknown 30 s after the last message that named it.
+  static constexpr std::chrono::seconds kHealthEvery{10};
+
+  // `signals`: a signalfd for SIGTERM, SIGINT and SIGHUP, which every thread has blocked. Everything must outlive it;
+  // parts.claims also the calls that still run when it ends.
+  Driver(Parts parts, int signals);
+  ~Driver();  // as of DraServer
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  [[nodiscard]] Outcome run();
+
+ private:
+  [[nodiscard]] std::optional<Outcome> turn();
+  [[nodiscard]] std::optional<Outcome> guard();
+  [[nodiscard]] std::optional<Outcome> keep_served();
+  [[nodiscard]] Result<void> serve();
+  void lose(const std::string& why);
+  void look_at_sockets();
+  void hear(const RegistrationNews& news);
+  void hear(const NodeScanned& news);
+  void keep_health_fresh();
+  [[nodiscard]] std::set<std::string> find_peers() const;
+  void say_problem(std::string problem);
+  [[nodiscard]] int poll_timeout_ms() const;
+
+  const Parts parts_;
+  const int signals_;
+  ModeGuard guard_;
+  SocketNames names_;  // set by run()
+  std::optional<SocketWatch> claims_watch_;
+  std::optional<SocketWatch> registry_watch_;
+  std::unique_ptr<DraServer> server_;
+  DriverState state_;
+  SteadyTime serve_at_{};  // when to try, while it is not served
+  SteadyTime look_at_{};   // at the sockets, their directories and the peers
+  SteadyTime sweep_at_{};
+  SteadyTime health_at_{};
+  SteadyTime health_often_until_{};  // a peer has gone: the kubelet forgets what we said when its stream ends
+  std::set<std::string> peers_;      // sockets of other instances that listen
+};
+
+}  // namespace neuron::plugin::dra

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+// What a claim holds of the machine, whatever the devices of the pool are called: a device, its cores and its groups
+// exclude each other. Pure.
+namespace neuron::plugin::dra {
+
+// Cores are places: place p of a device is its p-th physical core in the order in which the driver numbers logical ones
+// before LNC joins them (docs/reference/driver.md#logical-cores), so logical core n has the places n*LNC … n*LNC+LNC-1.
+// They stay what they are when LNC changes, and when the driver first says which physical core is behind which place.
+struct HeldDevice {
+  int device = 0;           // index
+  std::vector<int> places;  // ascending, each once; empty = all of the device, however many it has
+  friend bool operator==(const HeldDevice&, const HeldDevice&) = default;
+};
+
+struct Hardware {
+  std::vector<HeldDevice> devices;  // ascending, each once
+  std::vector<std::string> efas;    // RDMA names, ascending, each once
+
+  [[nodiscard]] bool empty() const { return devices.empty() && efas.empty(); }
+  void add(const Hardware& more);
+  friend bool operator==(const Hardware&, const Hardware&) = default;
+};
+
+// Something that both hold, for people: "neuron3", "core place 1 of neuron3", "interface rdmap16s25". nullopt: nothing.
+[[nodiscard]] std::optional<std::string> overlap(const Hardware& one, const Hardware& other);
+
+}  // namespace neuron::plugin::dra

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "agent/base/mutex.h"
+#include "agent/grant/node_units.h"
+#include "plugin/dra/health_list.h"
+#include "plugin/dra/pool.h"
+
+namespace neuron::plugin::dra {
+
+// What this node is, for all who ask: the newest units for claims, their pool for the publisher, their health for the
+// kubelet. Thread-safe.
+class NodeBoard {
+ public:
+  struct Settings {
+    PoolOptions pool;
+    std::string pool_name;
+  };
+  struct Ports {
+    std::function<std::vector<std::string>()> held;  // names of pool devices that claims hold; must not block
+    std::function<void(Pool)> publish;               // must not block
+    HealthHub& health;
+  };
+
+  NodeBoard(Settings settings, Ports ports) : settings_(std::move(settings)), ports_(std::move(ports)) {}
+
+  void set_node(grant::NodeUnitsPtr node) EXCLUDES(mutex_);
+  void held_changed() EXCLUDES(mutex_);  // perhaps; nothing before the first node
+
+  [[nodiscard]] grant::NodeUnitsPtr node() const EXCLUDES(mutex_);  // nullptr before the first
+  [[nodiscard]] bool is_empty() const EXCLUDES(mutex_);             // there is a node, and nothing on it to publish
+
+ private:
+  void show() REQUIRES(mutex_);
+
+  const Settings settings_;
+  const Ports ports_;
+  mutable Mutex mutex_;  // one pool after the other
+  grant::NodeUnitsPtr node_ GUARDED_BY(mutex_);
+  std::vector<std::string> held_ GUARDED_BY(mutex_);
+  HealthListPtr health_ GUARDED_BY(mutex_);  // as told last; null before the first
+  bool empty_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace neuron::plugin::dra

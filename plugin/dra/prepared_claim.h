@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/base/result.h"
+#include "plugin/dra/claim_grant.h"
+#include "plugin/dra/claim_port.h"
+
+// A claim that is prepared, as it is kept on disk. Pure.
+namespace neuron::plugin::dra {
+
+struct PreparedRequest {
+  RequestShare share;
+  Environment environment;
+};
+
+struct PreparedClaim {
+  // Not completed: its CDI file may or may not be there, and nobody was told that it is prepared. Only what a crash
+  // left behind is ever seen so, as preparing is done under one lock; it holds nothing.
+  bool is_completed = false;
+  std::string claim_namespace;  // "" with `name`: not known, as it was rebuilt from its CDI file
+  std::string name;
+  std::string uid;
+  std::string resource_version;
+  std::vector<PreparedRequest> requests;
+  std::vector<PreparedDevice> devices;  // as the kubelet was told
+  std::string cdi_text;                 // of its file, written again when that is gone; "" = it has none
+
+  // What nobody else may have: nothing of admin access, and nothing at all before it is completed.
+  [[nodiscard]] Hardware held() const;
+  // "default/name (uid …)", or "with uid …".
+  [[nodiscard]] std::string shown() const;
+};
+
+// As one JSON object, and back. Fields that this version does not know are ignored. Errors: data_corrupt when it is no
+// object with a uid, or a field that is known has another type.
+[[nodiscard]] std::string to_text(const PreparedClaim& claim);
+[[nodiscard]] Result<PreparedClaim> parse_prepared_claim(std::string_view text);
+
+}  // namespace neuron::plugin::dra

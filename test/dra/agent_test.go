@@ -1,0 +1,171 @@
+package dra
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"neuron-agent.test/dra/check"
+	"neuron-agent.test/dra/node"
+	"neuron-agent.test/dra/pool"
+)
+
+// NEURON_BIN: the folder of the programs under test.
+func programs(t *testing.T) string {
+	bin := cmp.Or(os.Getenv("NEURON_BIN"), "../../build/release/bin")
+	help, err := exec.Command(filepath.Join(bin, "neuron-agent"), "run", "--help").Output()
+	if err != nil {
+		t.Skipf("no programs in %s: %v", bin, err)
+	}
+	if !strings.Contains(string(help), "--dra-partitions") {
+		t.Skip("this agent makes no slices")
+	}
+	return bin
+}
+
+func run(t *testing.T, program string, arguments ...string) []byte {
+	t.Helper()
+	command := exec.Command(program, arguments...)
+	var problems strings.Builder
+	command.Stderr = &problems
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("%s: %v: %s", command, err, problems.String())
+	}
+	return output
+}
+
+// simulated writes the directory of a host: tens of thousands of small files, so in memory where that can be.
+func simulated(t *testing.T, bin string, kind node.Type) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("/dev/shm", "dra")
+	if err != nil {
+		folder = t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	root := filepath.Join(folder, "host")
+	arguments := []string{"node", root, "--instance-type", kind.Name}
+	if kind.Physical == 8 {
+		arguments = append(arguments, "--lnc", strconv.Itoa(kind.LNC))
+	}
+	run(t, filepath.Join(bin, "neuron-sim"), arguments...)
+	return root
+}
+
+// The slices that the agent would publish on a host, as text and read.
+func printed(t *testing.T, bin, root string, p pool.Partitions) ([]json.RawMessage, []*resourceapi.ResourceSlice) {
+	t.Helper()
+	var list struct{ Items []json.RawMessage }
+	text := run(t, filepath.Join(bin, "neuron-agent"), "run", "--mode", "dra", "--once", "--root", root, "--node-name", nodeName, "--dra-partitions", p.String())
+	if err := json.Unmarshal(text, &list); err != nil {
+		t.Fatal(err)
+	}
+	var all []*resourceapi.ResourceSlice
+	for _, item := range list.Items {
+		slice := &resourceapi.ResourceSlice{}
+		if err := json.Unmarshal(item, slice); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, slice)
+	}
+	return list.Items, all
+}
+
+// What the agent prints is taken by the server as it stands, is usable by the scheduler, and says the same of the same
+// silicon as this package, each kind in the same order. DRA_ALL=1: every type, else one of those that are built alike.
+func TestAgentsSlices(t *testing.T) {
+	bin := programs(t)
+	for _, kind := range kinds(os.Getenv("DRA_ALL") != "") {
+		t.Run(fmt.Sprintf("%s-lnc%d", kind.Name, kind.LNC), func(t *testing.T) {
+			root := simulated(t, bin, kind)
+			for _, p := range pool.AllPartitions {
+				t.Run(p.String(), func(t *testing.T) { compare(t, bin, root, kind, p) })
+			}
+		})
+	}
+}
+
+func compare(t *testing.T, bin, root string, kind node.Type, p pool.Partitions) {
+	texts, all := printed(t, bin, root, p)
+	for _, text := range texts {
+		if _, err := check.StoredText(text); err != nil {
+			t.Error(err)
+		}
+	}
+	accepted(t, all)
+	got := describe(all, len(kind.EFAs) > 0)
+	want := describe(pool.Slices(nodeName, kind, p, pool.Default(), pool.Split), true)
+	for i := range max(len(got), len(want)) {
+		if at(got, i) != at(want, i) {
+			t.Fatalf("line %d:\ngot  %s\nwant %s", i, at(got, i), at(want, i))
+		}
+	}
+}
+
+func at(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return "nothing"
+}
+
+// describe gives a line for each counter set and device, kind by kind, of devices what schedulers and claims go by.
+func describe(all []*resourceapi.ResourceSlice, withEFAs bool) []string {
+	var lines []string
+	byKind := map[string][]string{}
+	for _, slice := range all {
+		for _, set := range slice.Spec.SharedCounters {
+			lines = append(lines, set.Name+" "+counters(set.Counters))
+		}
+		for _, device := range slice.Spec.Devices {
+			kind := *device.Attributes["resourceType"].StringValue
+			if kind == pool.EFA && !withEFAs {
+				continue
+			}
+			line := device.Name + " " + kind
+			for _, name := range []resourceapi.QualifiedName{"instanceType", "size", "deviceId", "lnc", "first", "topology_x", "topology_y",
+				"group2_id", "group3_id", "group4_id", "group6_id", "group8_id", "resource.aws.com/devicegroup1_id", "resource.aws.com/devicegroup4_id", "resource.aws.com/devicegroup8_id",
+				"resource.aws.com/devicegroup16_id"} {
+				if attribute, has := device.Attributes[name]; has {
+					line += fmt.Sprintf(" %s=%s", name, value(attribute))
+				}
+			}
+			for _, use := range device.ConsumesCounters {
+				line += " " + use.CounterSet + " " + counters(use.Counters)
+			}
+			byKind[kind] = append(byKind[kind], line)
+		}
+	}
+	for _, kind := range pool.Default().Kinds {
+		lines = append(lines, byKind[kind]...)
+	}
+	return lines
+}
+
+func value(a resourceapi.DeviceAttribute) string {
+	switch {
+	case a.StringValue != nil:
+		return *a.StringValue
+	case a.IntValue != nil:
+		return strconv.FormatInt(*a.IntValue, 10)
+	}
+	return "?"
+}
+
+func counters(all map[string]resourceapi.Counter) string {
+	var texts []string
+	for name, counter := range all {
+		texts = append(texts, name+":"+counter.Value.String())
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, ",")
+}

@@ -1,0 +1,62 @@
+package claims
+
+import (
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"neuron-agent.test/dra/pool"
+)
+
+// Names of requests.
+const (
+	Units = "units" // devices, cores or a group
+	EFAs  = "efas"
+)
+
+// Claim of requests and constraints; built by the functions below.
+func Claim(parts ...func(*resourceapi.DeviceClaim)) *resourceapi.ResourceClaim {
+	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", Namespace: "default", UID: "1"}}
+	for _, part := range parts {
+		part(&claim.Spec.Devices)
+	}
+	return claim
+}
+
+// Request so many of one kind that match all the expressions.
+func Request(name, kind string, count int, expressions ...string) func(*resourceapi.DeviceClaim) {
+	exact := &resourceapi.ExactDeviceRequest{
+		DeviceClassName: Class[kind],
+		AllocationMode:  resourceapi.DeviceAllocationModeExactCount,
+		Count:           int64(count),
+	}
+	for _, expression := range expressions {
+		exact.Selectors = append(exact.Selectors, resourceapi.DeviceSelector{CEL: &resourceapi.CELDeviceSelector{Expression: expression}})
+	}
+	return func(claim *resourceapi.DeviceClaim) {
+		claim.Requests = append(claim.Requests, resourceapi.DeviceRequest{Name: name, Exactly: exact})
+	}
+}
+
+// GroupOf selects groups of that many devices.
+func GroupOf(size int) string {
+	return fmt.Sprintf("device.attributes['%s'].size == %d", pool.Driver, size)
+}
+
+// Match demands one value of the attribute over all devices of these requests; of none: over all of the claim.
+func Match(attribute string, requests ...string) func(*resourceapi.DeviceClaim) {
+	name := resourceapi.FullyQualifiedName(attribute)
+	return func(claim *resourceapi.DeviceClaim) {
+		claim.Constraints = append(claim.Constraints, resourceapi.DeviceConstraint{Requests: requests, MatchAttribute: &name})
+	}
+}
+
+// GroupID is the attribute that AWS's aligned claims match on.
+func GroupID(size int) string { return fmt.Sprintf("resource.aws.com/devicegroup%d_id", size) }
+
+// OwnID is the attribute of ours for sizes and nodes that AWS has no id for.
+func OwnID(size int) string { return pool.Driver + "/" + fmt.Sprintf(pool.OwnID, size) }
+
+// DeviceID is the attribute that keeps cores on one device.
+const DeviceID = pool.Driver + "/deviceId"

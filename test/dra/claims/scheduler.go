@@ -1,0 +1,157 @@
+// Package claims asks the scheduler's own allocator (k8s.io/dynamic-resource-allocation/structured) for devices, as its plugin
+// DynamicResources asks it: everything allocated so far, all slices of the cluster, one node.
+package claims
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"neuron-agent.test/dra/pool"
+)
+
+// Features of the allocator with 1.36's gates as they are by default (pkg/features and AllocatorFeatures of the plugin).
+var Features = structured.Features{
+	AdminAccess:            true,
+	PrioritizedList:        true,
+	PartitionableDevices:   true,
+	DeviceTaints:           true,
+	DeviceBindingAndStatus: true,
+	ConsumableCapacity:     true,
+}
+
+// Class name of each kind.
+var Class = map[string]string{
+	pool.Device: pool.Driver,
+	pool.Core:   "core." + pool.Driver,
+	pool.Group:  "group." + pool.Driver,
+	pool.EFA:    "efa." + pool.Driver,
+}
+
+type classes map[string]*resourceapi.DeviceClass
+
+func (c classes) Get(name string) (*resourceapi.DeviceClass, error) {
+	if class := c[name]; class != nil {
+		return class, nil
+	}
+	return nil, fmt.Errorf("no class %s", name)
+}
+
+func (c classes) List() ([]*resourceapi.DeviceClass, error) {
+	var all []*resourceapi.DeviceClass
+	for _, class := range c {
+		all = append(all, class)
+	}
+	return all, nil
+}
+
+// Selector of a class: the driver first, as a missing attribute of another driver's device is an error for every node.
+func Selector(kind string) string {
+	return fmt.Sprintf("device.driver == '%[1]s' && device.attributes['%[1]s'].resourceType == '%[2]s'", pool.Driver, kind)
+}
+
+func allClasses() classes {
+	all := classes{}
+	for kind, name := range Class {
+		all[name] = &resourceapi.DeviceClass{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: resourceapi.DeviceClassSpec{
+				Selectors: []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: Selector(kind)}}},
+			},
+		}
+	}
+	return all
+}
+
+// Scheduler knows a cluster's slices and what is allocated. One goroutine.
+type Scheduler struct {
+	slices  []*resourceapi.ResourceSlice
+	classes classes
+	cache   *cel.Cache
+	taken   sets.Set[structured.DeviceID]
+	Steps   int64 // of the search, in the last pass
+}
+
+// NewScheduler of a cluster with these slices.
+func NewScheduler(slices []*resourceapi.ResourceSlice) *Scheduler {
+	return &Scheduler{
+		slices:  slices,
+		classes: allClasses(),
+		cache:   cel.NewCache(100, cel.Features{EnableConsumableCapacity: true}),
+		taken:   sets.New[structured.DeviceID](),
+	}
+}
+
+// Result is one device that a claim got.
+type Result struct{ Request, Pool, Device string }
+
+// A Pass is the scheduling of one pod: an allocator over the state of this moment, asked for one node after the other.
+type Pass struct {
+	allocator structured.Allocator
+	claims    []*resourceapi.ResourceClaim
+}
+
+// NewPass for a pod with this claim.
+func (s *Scheduler) NewPass(ctx context.Context, claim *resourceapi.ResourceClaim) (*Pass, error) {
+	state := structured.AllocatedState{
+		AllocatedDevices:         s.taken,
+		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
+		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
+	}
+	allocator, err := structured.NewAllocator(ctx, Features, state, s.classes, s.slices, s.cache)
+	return &Pass{allocator, []*resourceapi.ResourceClaim{claim}}, err
+}
+
+// Try gives what the claim would get on the node; nil: nothing. Nothing is taken.
+func (p *Pass) Try(ctx context.Context, nodeName string) ([]Result, error) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}
+	answers, err := p.allocator.Allocate(ctx, node, p.claims)
+	if err != nil || len(answers) == 0 {
+		return nil, err
+	}
+	var results []Result
+	for _, device := range answers[0].Devices.Results {
+		results = append(results, Result{device.Request, device.Pool, device.Device})
+	}
+	return results, nil
+}
+
+// Steps that the search took so far; the type of the statistics is internal to the module.
+func (p *Pass) Steps() int64 {
+	return reflect.ValueOf(p.allocator).MethodByName("GetStats").Call(nil)[0].FieldByName("NumAllocateOneInvocations").Int()
+}
+
+// Allocate serves a claim on the node and takes what it got; nil: not to be had.
+func (s *Scheduler) Allocate(ctx context.Context, nodeName string, claim *resourceapi.ResourceClaim) ([]Result, error) {
+	pass, err := s.NewPass(ctx, claim)
+	if err != nil {
+		return nil, err
+	}
+	results, err := pass.Try(ctx, nodeName)
+	s.Steps = pass.Steps()
+	if err == nil {
+		s.Take(results)
+	}
+	return results, err
+}
+
+// Take marks as allocated.
+func (s *Scheduler) Take(results []Result) {
+	for _, r := range results {
+		s.taken.Insert(structured.MakeDeviceID(pool.Driver, r.Pool, r.Device))
+	}
+}
+
+// Release gives back.
+func (s *Scheduler) Release(results []Result) {
+	for _, r := range results {
+		s.taken.Delete(structured.MakeDeviceID(pool.Driver, r.Pool, r.Device))
+	}
+}

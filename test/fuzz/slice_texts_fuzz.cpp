@@ -1,0 +1,62 @@
+// What an API server may show as ResourceSlices under our driver's name, and what a plan makes of it.
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <string_view>
+
+#include "plugin/dra/slice_sync.h"
+#include "plugin/dra/slice_text.h"
+
+namespace {
+
+using namespace neuron::plugin::dra;
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+// What is ours is said again as it was read.
+void check_slice(const Slice& slice) {
+  require(!slice.name.empty());
+  require(slice.content.devices.size() <= 128);
+  if (!slice.is_ours) return;
+  const auto again = parse_slice(slice_json(slice));
+  require(again && again->is_ours == slice.is_ours && is_same(again->content, slice.content));
+}
+
+// Whatever is stored, one plan makes it what is wanted.
+void check_plan(const std::vector<Slice>& stored) {
+  const PoolIdentity identity{"neuron.aws.com", "n1", {"n1", "uid"}};
+  const std::vector<SliceContent> wanted = {SliceContent{{{"cores", {{"device-0", 2}}}}, {}},
+                                            SliceContent{{}, {SliceDevice{"neuron-device-0"}}}};
+  std::set<std::string> names;
+  for (const Slice& slice : stored) {
+    if (!names.insert(slice.name).second) return;  // no server has two objects of one name
+  }
+  const SyncPlan plan = plan_sync(stored, wanted, identity);
+  require(plan.updates.size() + plan.creates.size() <= wanted.size());
+  std::vector<Slice> after = plan.creates;
+  after.insert(after.end(), plan.updates.begin(), plan.updates.end());
+  for (const Slice& slice : stored) {
+    const auto is_it = [&](const Slice& other) { return other.name == slice.name; };
+    const bool gone = std::any_of(plan.deletes.begin(), plan.deletes.end(), is_it);
+    if (!gone && std::none_of(after.begin(), after.end(), is_it)) after.push_back(slice);
+  }
+  require(plan_sync(after, wanted, identity).empty());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size);
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto slice = parse_slice(text)) check_slice(*slice);
+  if (const auto list = parse_slice_list(text)) {
+    require(list->slices.size() <= 512);
+    for (const Slice& slice : list->slices) check_slice(slice);
+    check_plan(list->slices);
+  }
+  if (const auto value = parse_quantity(text)) require(parse_quantity(quantity_text(*value)) == value);
+  return 0;
+}

@@ -1,0 +1,251 @@
+// The real agent in DRA mode, between a kubelet and an API server that behave.
+#include "test/integration/claims_node.h"
+
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "plugin/kubelet/instance_lock.h"
+#include "test/fakes/sanitized.h"
+#include "test/fakes/tcp_client.h"
+
+namespace neuron::fakes {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using Json = nlohmann::json;
+
+constexpr const char* kClaims = "/apis/resource.k8s.io/v1/namespaces/team/resourceclaims";
+
+// A claim that a scheduler has allocated, for one request of the given devices.
+Json allocated(const std::string& name, const std::vector<std::string>& devices) {
+  Json results = Json::array();
+  for (const std::string& device : devices) {
+    results.push_back({{"request", "chips"}, {"driver", kDriver}, {"pool", "node-1"}, {"device", device}});
+  }
+  return {{"metadata", {{"name", name}}},
+          {"spec", {{"devices", {{"requests", {{{"name", "chips"}, {"exactly", {{"deviceClassName", kDriver}}}}}}}}}},
+          {"status",
+           {{"allocation", {{"devices", {{"results", results}}}}},
+            {"reservedFor", {{{"resource", "pods"}, {"name", name + "-pod"}, {"uid", name + "-pod-uid"}}}}}}};
+}
+
+// The pod that uses it, in one container.
+Json pod_of(const std::string& claim) {
+  return {{"metadata", {{"name", claim + "-pod"}, {"uid", claim + "-pod-uid"}}},
+          {"spec",
+           {{"nodeName", "node-1"},
+            {"resourceClaims", {{{"name", "chips"}, {"resourceClaimName", claim}}}},
+            {"containers", {{{"name", "main"}, {"resources", {{"claims", {{{"name", "chips"}}}}}}}}}}}};
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+std::vector<std::string> files_in(const std::string& directory) {
+  std::vector<std::string> names;
+  for (const auto& file : std::filesystem::directory_iterator(directory)) names.push_back(file.path().filename());
+  return names;
+}
+
+std::size_t devices_of(const std::vector<Json>& slices) {
+  std::size_t count = 0;
+  for (const Json& slice : slices) count += slice.at("spec").value("devices", Json::array()).size();
+  return count;
+}
+
+struct Claims : testing::Test {
+  ClaimsNode node{"trn1.32xlarge"};
+
+  // The claim and its pod exist; as the kubelet names it.
+  FakeDraKubelet::Claim make_claim(const std::string& name, const std::vector<std::string>& devices) {
+    node.put("/api/v1/namespaces/team/pods", pod_of(name));
+    const Json stored = node.put(kClaims, allocated(name, devices));
+    return {"team", name, stored.at("metadata").at("uid").get<std::string>()};
+  }
+  bool wait_published() {
+    return node.wait_for([&] { return devices_of(node.slices()) > 0; });
+  }
+};
+
+TEST_F(Claims, FromRegistrationToTheEndOfAClaim) {
+  node.start();
+  ASSERT_TRUE(node.wait_registered()) << node.agent->log();
+  ASSERT_TRUE(wait_published()) << node.agent->log();
+  EXPECT_TRUE(node.wait_for([&] { return node.kubelet->health().contains("node-1/neuron-device-0"); }));
+
+  const auto claim = make_claim("train", {"neuron-device-4", "neuron-device-5"});
+  const auto prepared = node.kubelet->prepare(kDriver, {claim});
+  ASSERT_TRUE(prepared.status.ok()) << prepared.status.error_message();
+  const auto& answer = prepared.claims.at(claim.uid);
+  ASSERT_EQ(answer.error, "") << node.agent->log();
+  ASSERT_THAT(answer.devices, SizeIs(2));
+  EXPECT_EQ(answer.devices[0].device, "neuron-device-4");
+  const auto files = files_in(node.cdi_dir());
+  ASSERT_THAT(files, SizeIs(1));
+  const std::string spec = text_of(node.cdi_dir() + "/" + files[0]);
+  EXPECT_THAT(spec, HasSubstr("/dev/neuron4"));
+  EXPECT_THAT(spec, HasSubstr("NEURON_RT_VISIBLE_CORES=0-3"));
+
+  EXPECT_EQ(node.kubelet->prepare(kDriver, {claim}).claims.at(claim.uid).error, "") << "and again";
+  const auto unprepared = node.kubelet->unprepare(kDriver, {claim});
+  EXPECT_EQ(unprepared.claims.at(claim.uid).error, "");
+  EXPECT_THAT(files_in(node.cdi_dir()), IsEmpty());
+
+  const auto begun = std::chrono::steady_clock::now();
+  node.agent->signal(SIGTERM);
+  EXPECT_EQ(node.agent->wait(kLong), 0) << node.agent->log();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(5));
+  EXPECT_THAT(files_in(node.kubelet_dir + "/plugins_registry"), IsEmpty());
+}
+
+TEST_F(Claims, OneDeviceIsNotGivenToTwo) {
+  node.start();
+  ASSERT_TRUE(node.wait_registered()) << node.agent->log();
+  const auto first = make_claim("first", {"neuron-device-4"});
+  ASSERT_EQ(node.kubelet->prepare(kDriver, {first}).claims.at(first.uid).error, "") << node.agent->log();
+  const auto second = make_claim("second", {"neuron-device-4-core-1"});
+  EXPECT_THAT(node.kubelet->prepare(kDriver, {second}).claims.at(second.uid).error, HasSubstr("first"));
+  EXPECT_EQ(node.kubelet->unprepare(kDriver, {first}).claims.at(first.uid).error, "");
+  EXPECT_EQ(node.kubelet->prepare(kDriver, {second}).claims.at(second.uid).error, "");
+}
+
+TEST_F(Claims, WhatIsPreparedOutlivesACrash) {
+  node.start();
+  ASSERT_TRUE(node.wait_registered()) << node.agent->log();
+  const auto claim = make_claim("train", {"neuron-device-4"});
+  ASSERT_EQ(node.kubelet->prepare(kDriver, {claim}).claims.at(claim.uid).error, "") << node.agent->log();
+  node.agent->signal(SIGKILL);
+  ASSERT_EQ(node.agent->wait(kLong), -SIGKILL);
+  const auto files = files_in(node.cdi_dir());
+  std::filesystem::remove(node.cdi_dir() + "/" + files.at(0));
+  const int before = node.kubelet->registrations();
+  node.start_agent();
+  ASSERT_TRUE(node.wait_for([&] { return node.kubelet->registrations() > before; })) << node.agent->log();
+  EXPECT_EQ(files_in(node.cdi_dir()), files) << "written again at the start";
+  const auto other = make_claim("other", {"neuron-device-4"});
+  EXPECT_THAT(node.kubelet->prepare(kDriver, {other}).claims.at(other.uid).error, HasSubstr("train"));
+  EXPECT_EQ(node.kubelet->unprepare(kDriver, {claim}).claims.at(claim.uid).error, "");
+  EXPECT_THAT(files_in(node.cdi_dir()), IsEmpty());
+}
+
+TEST_F(Claims, SlicesThatAreDeletedComeBack) {
+  node.start();
+  ASSERT_TRUE(node.wait_registered()) << node.agent->log();
+  ASSERT_TRUE(wait_published()) << node.agent->log();
+  const auto stored = node.slices();
+  const std::size_t devices = devices_of(stored);
+  for (const Json& slice : stored) {
+    node.remove("/apis/resource.k8s.io/v1/resourceslices/" + slice.at("metadata").at("name").get<std::string>());
+  }
+  EXPECT_TRUE(node.wait_for([&] { return devices_of(node.slices()) == devices; })) << node.agent->log();
+}
+
+TEST_F(Claims, AnUnhealthyDeviceIsTaintedAndTheKubeletHearsOfIt) {
+  node.start();
+  ASSERT_TRUE(wait_published()) << node.agent->log();
+  const auto is_tainted = [&] {
+    for (const Json& slice : node.slices()) {
+      for (const Json& device : slice.at("spec").value("devices", Json::array())) {
+        if (device.at("name") == "neuron-device-3" && device.contains("taints")) return true;
+      }
+    }
+    return false;
+  };
+  const auto health = [&] { return node.kubelet->health()["node-1/neuron-device-3"]; };
+  EXPECT_FALSE(is_tainted());
+  node.host.set("neuron3", "stats/hardware/sram_ecc_uncorrected=1");
+  EXPECT_TRUE(node.wait_for(is_tainted)) << node.agent->log();
+  EXPECT_TRUE(node.wait_for([&] { return health().status == v1alpha1::UNHEALTHY; }));
+  EXPECT_THAT(health().message, HasSubstr("uncorrected SRAM error"));
+}
+
+TEST_F(Claims, ReadyOnceTheKubeletTookItAndTheSlicesAreStored) {
+  node.extra_arguments = {"--metrics-address", "127.0.0.1:0"};
+  node.host.write();
+  node.start_agent();  // no kubelet yet
+  const std::string said = "probes answered on 127.0.0.1:";
+  ASSERT_TRUE(node.wait_for([&] { return node.agent->log().find(said) != std::string::npos; }));
+  const std::string log = node.agent->log();
+  const auto port = static_cast<std::uint16_t>(std::stoi(log.substr(log.find(said) + said.size())));
+  const auto waiting = http_get(port, "/readyz");
+  EXPECT_EQ(waiting.status, 503);
+  EXPECT_THAT(waiting.body, HasSubstr("driver neuron.aws.com: waiting for the kubelet"));
+  node.kubelet.emplace(node.kubelet_dir);
+  EXPECT_TRUE(node.wait_for([&] { return http_get(port, "/readyz").status == 200; })) << node.agent->log();
+  EXPECT_THAT(http_get(port, "/readyz").body, HasSubstr("driver neuron.aws.com: registered\nslices: "));
+}
+
+TEST_F(Claims, TwoInstancesOverlap) {
+  node.start();
+  ASSERT_TRUE(node.wait_registered()) << node.agent->log();
+  const auto claim = make_claim("train", {"neuron-device-4"});
+  ASSERT_EQ(node.kubelet->prepare(kDriver, {claim}).claims.at(claim.uid).error, "") << node.agent->log();
+  AgentProcess next(node.arguments("uid-2"), node.kubelet_dir + "/next.log");
+  ASSERT_TRUE(node.wait_for([&] { return node.kubelet->taken(kDriver) == 2; })) << next.log();
+  node.agent->signal(SIGTERM);
+  ASSERT_EQ(node.agent->wait(kLong), 0);
+  ASSERT_TRUE(node.kubelet->wait_for([&] { return node.kubelet->taken(kDriver) == 1; }, kLong));
+  EXPECT_EQ(node.kubelet->unprepare(kDriver, {claim}).claims.at(claim.uid).error, "") << "by the other";
+  EXPECT_THAT(files_in(node.cdi_dir()), IsEmpty());
+}
+
+std::size_t resident_kib(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmRSS:")) return std::stoul(line.substr(6));
+  }
+  return 0;
+}
+
+TEST(ClaimsOnALargeNode, MemoryStaysSmallWithEverythingOn) {
+  if (kSanitized) GTEST_SKIP() << "which needs memory of its own";
+  ClaimsNode node("trn2.48xlarge");
+  node.host.lnc(1);
+  node.extra_arguments = {"--metrics-address", "127.0.0.1:0"};
+  node.start();
+  ASSERT_TRUE(node.wait_registered()) << node.agent->log();
+  ASSERT_TRUE(node.wait_for([&] { return devices_of(node.slices()) > 128; })) << node.agent->log();
+  const std::size_t begun = resident_kib(node.agent->pid());
+  std::vector<FakeDraKubelet::Claim> claims;
+  for (int core = 0; core < 64; ++core) {
+    const std::string name = "claim-" + std::to_string(core);
+    node.put("/api/v1/namespaces/team/pods", pod_of(name));
+    const std::string device = "neuron-device-" + std::to_string(core / 8) + "-core-" + std::to_string(core % 8);
+    const Json stored = node.put(kClaims, allocated(name, {device}));
+    claims.push_back({"team", name, stored.at("metadata").at("uid").get<std::string>()});
+  }
+  {
+    std::vector<std::jthread> pods;  // as after a start of the kubelet
+    for (const auto& claim : claims) {
+      pods.emplace_back(
+          [&node, claim] { EXPECT_EQ(node.kubelet->prepare(kDriver, {claim}).claims[claim.uid].error, ""); });
+    }
+  }
+  const std::size_t held = resident_kib(node.agent->pid());
+  for (const auto& claim : claims) {
+    EXPECT_EQ(node.kubelet->unprepare(kDriver, {claim}).claims[claim.uid].error, "");
+  }
+  constexpr std::size_t kMostKib = 24 << 10;
+  const bool small = node.wait_for([&] { return resident_kib(node.agent->pid()) <= kMostKib; });
+  const std::size_t ended = resident_kib(node.agent->pid());
+  std::printf("resident: %zu KiB published, %zu KiB with 64 claims at once, %zu KiB afterwards\n", begun, held, ended);
+  EXPECT_TRUE(small);
+}
+
+TEST_F(Claims, OneModePerNode) {
+  node.host.write();
+  const auto plugin = plugin::InstanceLock::take(node.kubelet_dir + "/device-plugins");
+  ASSERT_TRUE(plugin);
+  node.start_agent();
+  EXPECT_EQ(node.agent->wait(kLong), 3);
+  EXPECT_THAT(node.agent->log(), HasSubstr("in device-plugin mode"));
+}
+
+}  // namespace
+}  // namespace neuron::fakes

@@ -1,0 +1,120 @@
+#include "tools/neuron-agent/dra_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "tools/neuron-agent/options.h"
+
+namespace neuron::agent {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsSupersetOf;
+
+struct Parsed {
+  Options options;
+  std::string error;  // of parsing, else of settling
+};
+
+Parsed parse(std::vector<std::string> words) {
+  Parsed parsed;
+  CLI::App app;
+  add_options(app, parsed.options);
+  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+  try {
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    parsed.error = error.what();
+    return parsed;
+  }
+  if (parsed.options.mode != Mode::dra) return parsed;
+  if (const auto settled = settle_dra(parsed.options); !settled) parsed.error = settled.error().message;
+  return parsed;
+}
+
+Parsed parse_dra(std::vector<std::string> words) {
+  words.insert(words.begin(), {"--mode", "dra", "--node-name", "node-1"});
+  return parse(std::move(words));
+}
+
+TEST(DraOptions, TheDevicePluginIsTheDefaultAndSaysNothingOfClaims) {
+  const Parsed parsed = parse({});
+  EXPECT_EQ(parsed.options.mode, Mode::device_plugin);
+  EXPECT_THAT(describe(parsed.options), Contains("mode=device-plugin"));
+  EXPECT_THAT(describe(parsed.options), testing::Not(Contains(testing::StartsWith("dra-"))));
+}
+
+TEST(DraOptions, DefaultsAreThoseOfAPod) {
+  const Parsed parsed = parse_dra({});
+  EXPECT_EQ(parsed.error, "");
+  EXPECT_THAT(describe(parsed.options),
+              IsSupersetOf({"mode=dra", "dra-driver-name=neuron.aws.com", "dra-partitions=all", "dra-pool=node-1",
+                            "dra-taint-effect=NoSchedule", "dra-ultraserver=node", "api-server=in-cluster"}));
+}
+
+TEST(DraOptions, EachHasAFlag) {
+  const Parsed parsed =
+      parse_dra({"--dra-driver-name", "neuron.example.org", "--dra-partitions", "cores", "--dra-pool", "row-1/node-1",
+                 "--dra-taint-effect", "none", "--dra-ultraserver", "devices", "--pod-uid", "0a-1b", "--api-server",
+                 "https://10.0.0.1:6443", "--api-token-file", "/t", "--api-ca-file", "/c"});
+  EXPECT_EQ(parsed.error, "");
+  EXPECT_EQ(parsed.options.dra.pool.taint_effect, "");
+  EXPECT_THAT(describe(parsed.options),
+              IsSupersetOf({"dra-driver-name=neuron.example.org", "dra-partitions=cores", "dra-pool=row-1/node-1",
+                            "dra-taint-effect=none", "dra-ultraserver=devices", "pod-uid=0a-1b",
+                            "api-server=https://10.0.0.1:6443", "api-token-file=/t", "api-ca-file=/c"}));
+}
+
+TEST(DraOptions, EachHasAVariable) {
+  const std::vector<std::pair<const char*, const char*>> variables = {{"NEURON_AGENT_MODE", "dra"},
+                                                                      {"NODE_NAME", "node-2"},
+                                                                      {"POD_UID", "u-1"},
+                                                                      {"NEURON_AGENT_DRA_DRIVER_NAME", "a.b"},
+                                                                      {"NEURON_AGENT_DRA_PARTITIONS", "groups"},
+                                                                      {"NEURON_AGENT_DRA_POOL", "p"},
+                                                                      {"NEURON_AGENT_DRA_TAINT_EFFECT", "NoExecute"},
+                                                                      {"NEURON_AGENT_DRA_ULTRASERVER", "devices"},
+                                                                      {"NEURON_AGENT_API_SERVER", "https://a"},
+                                                                      {"NEURON_AGENT_API_TOKEN_FILE", "/t"},
+                                                                      {"NEURON_AGENT_API_CA_FILE", "/c"}};
+  for (const auto& [name, value] : variables) ::setenv(name, value, 1);
+  const Parsed parsed = parse({});
+  for (const auto& [name, value] : variables) ::unsetenv(name);
+  EXPECT_EQ(parsed.error, "");
+  EXPECT_THAT(describe(parsed.options),
+              IsSupersetOf({"mode=dra", "node-name=node-2", "pod-uid=u-1", "dra-driver-name=a.b",
+                            "dra-partitions=groups", "dra-pool=p", "dra-taint-effect=NoExecute",
+                            "dra-ultraserver=devices", "api-server=https://a", "api-token-file=/t", "api-ca-file=/c"}));
+}
+
+TEST(DraOptions, ABadValueIsNamedWithItsFlag) {
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {"--dra-driver-name", "Neuron"}, {"--dra-driver-name", std::string(64, 'a')},
+      {"--dra-driver-name", "a..b"},   {"--dra-partitions", "most"},
+      {"--dra-pool", "a//b"},          {"--dra-taint-effect", "PreferNoSchedule"},
+      {"--dra-ultraserver", "both"},   {"--pod-uid", "../x"},
+      {"--api-server", "http://a"}};
+  for (const auto& [flag, value] : bad) {
+    EXPECT_THAT(parse_dra({flag, value}).error, HasSubstr(flag)) << value;
+  }
+  EXPECT_THAT(parse({"--mode", "both"}).error, HasSubstr("--mode"));
+}
+
+TEST(DraOptions, TheNodesNameIsNeededAndChecked) {
+  EXPECT_THAT(parse({"--mode", "dra"}).error, HasSubstr("NODE_NAME"));
+  EXPECT_THAT(parse({"--mode", "dra", "--node-name", "No_de"}).error, HasSubstr("no node's name"));
+  EXPECT_EQ(parse({"--node-name", "No_de"}).error, "") << "which device-plugin mode only compares";
+}
+
+TEST(DraOptions, WhatSaysNothingInThisModeIsDoubted) {
+  EXPECT_THAT(parse_dra({}).options.doubts, testing::IsEmpty());
+  EXPECT_THAT(parse_dra({"--resources", "neuron"}).options.doubts, Contains(HasSubstr("say nothing in DRA mode")));
+}
+
+}  // namespace
+}  // namespace neuron::agent

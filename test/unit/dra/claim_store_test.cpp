@@ -1,0 +1,186 @@
+#include "plugin/dra/claim_store.h"
+
+#include <poll.h>
+
+#include "test/unit/dra/claims_fixture.h"
+
+namespace neuron::plugin::dra {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class ClaimStoreTest : public ClaimsTest {
+ protected:
+  void SetUp() override {
+    ClaimsTest::SetUp();
+    put_claim("a", {{"chips", "neuron-device-2"}, {"nics", "efa-" + node_->efa(0).name}});
+    put_claim("b", {{"chips", "neuron-device-3-core-1"}});
+    ASSERT_EQ(prepare("a").error + prepare("b").error, "");
+    a_ = read_text(cdi_file("uid-a"));
+  }
+  [[nodiscard]] std::string repair() {
+    const auto repaired = agent_->store.repair();
+    return repaired ? "" : repaired.error().message;
+  }
+  [[nodiscard]] std::string checkpoint() const { return directory() + "/claims.json"; }
+
+  std::string a_;  // its CDI file
+};
+
+// Files of prepared claims are there after a start, whatever happened to the directory.
+TEST_F(ClaimStoreTest, FilesThatAreGoneAreWrittenAgain) {
+  std::filesystem::remove_all(cdi());
+  restart();
+  EXPECT_EQ(repair(), "");
+  EXPECT_EQ(read_text(cdi_file("uid-a")), a_);
+  EXPECT_EQ(names_in(cdi()).size(), 2U);
+  write_text(cdi_file("uid-a"), "{");
+  EXPECT_EQ(repair(), "");
+  EXPECT_EQ(read_text(cdi_file("uid-a")), a_);
+}
+
+TEST_F(ClaimStoreTest, FilesOfNoClaimAreRemovedAndThoseOfOthersStay) {
+  write_text(cdi_file("uid-gone"), "{}");
+  write_text(cdi() + "/k8s.neuron.aws.com-claim_half.json.new", "{");
+  write_text(cdi() + "/k8s.gpu.example.com-claim_uid-gone.json", "{}");
+  write_text(cdi() + "/aws.amazon.com-neuron.json", "{}");
+  EXPECT_EQ(repair(), "");
+  EXPECT_THAT(names_in(cdi()),
+              ElementsAre("aws.amazon.com-neuron.json", "k8s.gpu.example.com-claim_uid-gone.json",
+                          "k8s.neuron.aws.com-claim_uid-a.json", "k8s.neuron.aws.com-claim_uid-b.json"));
+}
+
+// After a boot no claim is in use, and releasing the old ones is no error.
+TEST_F(ClaimStoreTest, ABootEndsEverything) {
+  restart("boot-2");
+  EXPECT_EQ(repair(), "");
+  EXPECT_THAT(names_in(cdi()), IsEmpty());
+  EXPECT_EQ(prepared(), 0U);
+  put_claim("c", {{"chips", "neuron-device-2"}});
+  EXPECT_EQ(prepare("c").error, "");
+  EXPECT_EQ(unprepare("a"), "");
+  EXPECT_EQ(unprepare("c"), "");
+  EXPECT_EQ(prepare("a").error, "");  // its pod is started again
+}
+
+// A file that is damaged or gone is made of the CDI files; what runs is still held, and can be released.
+TEST_F(ClaimStoreTest, WithoutItsFileWhatIsPreparedIsHeldAllTheSame) {
+  for (const bool is_removed : {false, true}) {
+    if (is_removed) {
+      std::filesystem::remove(checkpoint());
+    } else {
+      write_text(checkpoint(), read_text(checkpoint()).substr(0, 200));
+    }
+    restart();
+    EXPECT_EQ(repair(), "");
+    EXPECT_EQ(prepared(), 2U);
+    EXPECT_EQ(read_text(cdi_file("uid-a")), a_);
+    EXPECT_THAT(agent_->store.held_devices(),
+                ElementsAre("efa-" + node_->efa(0).name, "neuron-device-2", "neuron-device-3-core-1"));
+    put_claim("c", {{"chips", "neuron-device-2"}});
+    EXPECT_THAT(prepare("c").error, HasSubstr("neuron2 is held by the claim with uid uid-a"));
+    put_claim("d", {{"chips", "neuron-device-3"}});
+    EXPECT_THAT(prepare("d").error, HasSubstr("neuron3 is held by the claim with uid uid-b"));
+    put_claim("e", {{"nics", "efa-" + node_->efa(0).name}});
+    EXPECT_THAT(prepare("e").error, HasSubstr("interface " + node_->efa(0).name));
+    put_claim("f", {{"chips", "neuron-device-3-core-0"}});  // beside b: cores are known as cores
+    EXPECT_EQ(prepare("f").error, "");
+    EXPECT_EQ(unprepare("f"), "");
+  }
+  // Its container runs, and the kubelet asks again: its own memory does not keep it waiting, and it has a name again.
+  leftovers_.set(2, 0, 4096);
+  EXPECT_EQ(prepare("a").error, "");
+  EXPECT_EQ(read_text(cdi_file("uid-a")), a_);
+  put_claim("c", {{"chips", "neuron-device-2"}});
+  EXPECT_THAT(prepare("c").error, HasSubstr("held by the claim default/a"));
+  EXPECT_EQ(unprepare("a"), "");
+  EXPECT_EQ(unprepare("b"), "");
+  EXPECT_THAT(names_in(cdi()), IsEmpty());
+}
+
+TEST_F(ClaimStoreTest, BeforeTheFirstScanACoreOfACdiFileIsItsWholeDevice) {
+  std::filesystem::remove(checkpoint());
+  const auto node = std::exchange(node_, nullptr);
+  restart();
+  EXPECT_EQ(repair(), "");
+  node_ = node;
+  put_claim("c", {{"chips", "neuron-device-3-core-0"}});
+  EXPECT_THAT(prepare("c").error, HasSubstr("neuron3 is held by the claim with uid uid-b"));
+}
+
+// What cannot be understood does not stop the rest.
+TEST_F(ClaimStoreTest, ForeignFilesAreNoClaims) {
+  std::filesystem::remove(checkpoint());
+  write_text(cdi_file("odd"), "[1]");
+  write_text(cdi_file("deep"), std::string(100000, '['));
+  write_text(cdi_file("strange"), R"({"kind":7,"devices":[{"name":"strange-"},{"name":5},7,{"name":"other-x"}]})");
+  write_text(cdi_file("bad name!"), "{}");
+  std::filesystem::create_directories(cdi_file("folder"));
+  restart();
+  EXPECT_NE(repair(), "");  // the folder, which is no file of ours to remove
+  EXPECT_EQ(prepared(), 3U);
+  EXPECT_EQ(unprepare("a"), "");
+}
+
+// What another version wrote of a claim and this one cannot read keeps its CDI file.
+TEST_F(ClaimStoreTest, TheFileOfAnEntryThatIsNotUnderstoodStays) {
+  ClaimsFile file(checkpoint(), "boot-1", [] { return std::vector<PreparedClaim>(); });
+  ASSERT_TRUE(file.read());
+  json entry = json::parse(read_text(checkpoint()));
+  entry["claims"][0]["state"] = 7;
+  const std::string body = entry["claims"].dump();
+  entry.erase("checksum");
+  std::string text = entry.dump().substr(1);
+  std::uint64_t sum = 14695981039346656037ULL;
+  for (const char byte : text) sum = (sum ^ static_cast<unsigned char>(byte)) * 1099511628211ULL;
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(sum));
+  write_text(checkpoint(), "{\"checksum\":\"" + std::string(digits) + "\"," + text);
+  restart();
+  EXPECT_EQ(repair(), "");
+  EXPECT_EQ(prepared(), 1U);
+  EXPECT_EQ(names_in(cdi()).size(), 2U);
+  EXPECT_EQ(prepare("a").error, "");  // anew
+  EXPECT_EQ(prepared(), 2U);
+}
+
+TEST(CdiWatch, SaysWhenFilesOrTheDirectoryHaveGone) {
+  const Scratch scratch;
+  const std::string directory = scratch.path() + "/cdi";
+  CdiWatch watch(directory);
+  EXPECT_TRUE(watch.take());  // nobody could tell before
+  EXPECT_FALSE(watch.take());
+  const auto is_readable = [&] {
+    pollfd one{watch.fd(), POLLIN, 0};
+    return ::poll(&one, 1, 0) == 1;
+  };
+  write_text(directory + "/a.json.new", "{}");
+  std::filesystem::rename(directory + "/a.json.new", directory + "/a.json");
+  EXPECT_FALSE(watch.take());  // written
+  std::filesystem::remove(directory + "/a.json");
+  EXPECT_TRUE(is_readable());
+  EXPECT_TRUE(watch.take());
+  EXPECT_FALSE(watch.take());
+  std::filesystem::remove_all(directory);
+  EXPECT_TRUE(is_readable());
+  EXPECT_TRUE(watch.take());
+  EXPECT_TRUE(std::filesystem::is_directory(directory));
+  write_text(directory + "/b.json", "{}");
+  EXPECT_FALSE(watch.take());
+  std::filesystem::remove(directory + "/b.json");
+  EXPECT_TRUE(watch.take());
+}
+
+TEST_F(ClaimStoreTest, AnEmptiedDirectoryIsFilledWhenTheWatchSaysSo) {
+  CdiWatch watch(cdi());
+  EXPECT_TRUE(watch.take());
+  std::filesystem::remove_all(cdi());
+  for (int i = 0; i < 3 && watch.take(); ++i) EXPECT_EQ(repair(), "");
+  EXPECT_EQ(read_text(cdi_file("uid-a")), a_);
+  EXPECT_FALSE(watch.take());
+}
+
+}  // namespace
+}  // namespace neuron::plugin::dra

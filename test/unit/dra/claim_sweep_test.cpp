@@ -1,0 +1,101 @@
+#include "plugin/dra/claim_sweep.h"
+
+#include "test/unit/dra/claims_fixture.h"
+
+namespace neuron::plugin::dra {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class ClaimSweepTest : public ClaimsTest {
+ protected:
+  void SetUp() override {
+    ClaimsTest::SetUp();
+    put_claim("a", {{"chips", "neuron-device-2"}, {"chips", "neuron-device-3"}});
+    ASSERT_EQ(prepare("a").error, "");
+  }
+  [[nodiscard]] std::vector<std::string> sweep() {
+    const auto forgotten = agent_->sweep.sweep();
+    EXPECT_TRUE(forgotten) << forgotten.error().message;
+    return forgotten ? *forgotten : std::vector<std::string>();
+  }
+  void list(const std::string& claim, const std::vector<std::string>& devices, const std::string& driver = kDriver) {
+    model::Allocation allocation;
+    allocation.ids = devices;
+    allocation.resource_name = driver;
+    allocation.pod_namespace = "default";
+    allocation.claim = claim;
+    listed_.push_back(allocation);
+  }
+};
+
+// An entry that nobody releases goes by itself.
+TEST_F(ClaimSweepTest, AClaimThatIsGoneEverywhereIsForgotten) {
+  EXPECT_THAT(sweep(), IsEmpty());  // it is there
+  api_.drop(claim_path("a"));
+  EXPECT_THAT(sweep(), ElementsAre("default/a (uid uid-a)"));
+  EXPECT_EQ(prepared(), 0U);
+  EXPECT_THAT(names_in(cdi()), IsEmpty());
+  put_claim("b", {{"chips", "neuron-device-2"}});
+  EXPECT_EQ(prepare("b").error, "");
+}
+
+TEST_F(ClaimSweepTest, AClaimUnderTheSameNameIsAnotherOne) {
+  api_.drop(claim_path("a"));
+  api_.put(claim_path("a"), claim_json("a", "uid-2", {{"chips", "neuron-device-9"}}));
+  EXPECT_THAT(sweep(), ElementsAre("default/a (uid uid-a)"));
+}
+
+TEST_F(ClaimSweepTest, AClaimThatIsNotAllocatedHereAnyMoreIsForgotten) {
+  put_claim("a", {{"chips", "neuron-device-2", kDriver, "another-node"}});
+  EXPECT_THAT(sweep(), ElementsAre("default/a (uid uid-a)"));
+}
+
+TEST_F(ClaimSweepTest, WhatTheKubeletListsOrWhatHasMemoryStays) {
+  api_.drop(claim_path("a"));
+  list("a", {"neuron-device-2", "neuron-device-3"});
+  api_.forget_calls();
+  EXPECT_THAT(sweep(), IsEmpty());
+  EXPECT_THAT(api_.calls(), IsEmpty());  // the server is not asked of what is in use
+  listed_.clear();
+  list("a", {"neuron-device-2"}, "gpu.example.com");
+  leftovers_.set(3, 1, 4096);
+  EXPECT_THAT(sweep(), IsEmpty());
+  leftovers_.set(3, 1, 0);
+  EXPECT_THAT(sweep(), ElementsAre("default/a (uid uid-a)"));
+}
+
+TEST_F(ClaimSweepTest, NothingIsForgottenWhileTheServerDoesNotAnswer) {
+  api_.drop(claim_path("a"));
+  for (const int status : {403, 429, 500, 503}) {
+    api_.fail_next({.times = fakes::FakeApi::kAlways, .status = status});
+    EXPECT_THAT(sweep(), IsEmpty()) << status;
+    api_.heal();
+  }
+  api_.fail_next(1, make_error(ErrorCode::deadline_exceeded, "no answer"));
+  EXPECT_THAT(sweep(), IsEmpty());
+}
+
+// A claim that was rebuilt of its CDI file has no name: what the kubelet lists tells it.
+TEST_F(ClaimSweepTest, AClaimWithoutANameLearnsItOrIsForgottenAtTheSecondSweep) {
+  std::filesystem::remove(directory() + "/claims.json");
+  restart();
+  list("a", {"neuron-device-2", "neuron-device-3"});
+  EXPECT_THAT(sweep(), IsEmpty());
+  EXPECT_EQ(agent_->store.view()->claims.at("uid-a")->shown(), "default/a (uid uid-a)");
+  listed_.clear();
+  std::filesystem::remove(directory() + "/claims.json");
+  restart();
+  EXPECT_THAT(sweep(), IsEmpty());
+  EXPECT_THAT(sweep(), ElementsAre("with uid uid-a"));
+}
+
+TEST_F(ClaimSweepTest, WithoutAScanNothingIsForgotten) {
+  api_.drop(claim_path("a"));
+  node_ = nullptr;
+  EXPECT_THAT(sweep(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace neuron::plugin::dra

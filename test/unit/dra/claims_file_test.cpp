@@ -1,0 +1,279 @@
+#include "plugin/dra/claims_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <fcntl.h>
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "agent/base/fd.h"
+#include "plugin/dra/prepared_claims.h"
+#include "test/unit/dra/scratch.h"
+
+namespace neuron::plugin::dra {
+namespace {
+
+using nlohmann::json;
+
+PreparedClaim claim_of(const std::string& uid, int device = 3) {
+  PreparedClaim claim;
+  claim.is_completed = true;
+  claim.claim_namespace = "default";
+  claim.name = "name-of-" + uid;
+  claim.uid = uid;
+  claim.resource_version = "7";
+  claim.requests = {{{"chips", {{{device, {}}, {device + 1, {0, 1}}}, {"rdmap16s25"}}, false, {2, 4}},
+                     {{"NEURON_RT_VISIBLE_CORES", "0-2"}}},
+                    {{"look", {{{9, {}}}, {}}, true, {}}, {}}};
+  claim.devices = {{{"chips"}, "n1", "neuron-device-" + std::to_string(device), {"k=a", "k=b"}, "share"}};
+  claim.cdi_text = "{\"devices\":\"\xc3\xa9\"}\n";
+  return claim;
+}
+
+class ClaimsFileTest : public testing::Test {
+ protected:
+  [[nodiscard]] ClaimsFile open(const std::string& boot = "boot-1") const {
+    return {path(), boot, [this] { return rebuilt_; }};
+  }
+  [[nodiscard]] std::string path() const { return scratch_.path() + "/claims.json"; }
+
+  Scratch scratch_;
+  std::vector<PreparedClaim> rebuilt_;
+};
+
+TEST_F(ClaimsFileTest, AnEntryIsTheSameWhenItIsReadAgain) {
+  const PreparedClaim claim = claim_of("u");
+  const auto read = parse_prepared_claim(to_text(claim));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(to_text(*read), to_text(claim));
+  EXPECT_EQ(read->held(), (Hardware{{{3, {}}, {4, {0, 1}}}, {"rdmap16s25"}}));  // nothing of admin access
+  EXPECT_EQ(read->requests[0].share.config, (RequestConfig{2, 4}));
+  EXPECT_EQ(read->devices[0].share_id, "share");
+  EXPECT_EQ(read->cdi_text, claim.cdi_text);
+  for (const char* bad : {"", "[]", "{}", R"({"uid":7,"state":"completed"})", R"({"uid":"u"})",
+                          R"({"uid":"u","state":"completed","requests":[{"request":"r","neuron":[{"device":-1}]}]})",
+                          R"({"uid":"u","state":"completed","devices":7})"}) {
+    EXPECT_FALSE(parse_prepared_claim(bad)) << bad;
+  }
+}
+
+TEST_F(ClaimsFileTest, ChangesAreInTheFileAtOnce) {
+  ClaimsFile file = open();
+  ASSERT_TRUE(file.read());
+  ASSERT_TRUE(file.put(claim_of("u")));
+  ASSERT_TRUE(file.put(claim_of("v", 8)));
+  ClaimsFile other = open();
+  ASSERT_TRUE(other.read());
+  EXPECT_EQ(other.claims().size(), 2U);
+  EXPECT_EQ(other.claims().at("v")->name, "name-of-v");
+  ASSERT_TRUE(other.remove("u"));
+  ASSERT_TRUE(other.remove("never there"));
+  ASSERT_TRUE(file.read());
+  EXPECT_EQ(file.claims().size(), 1U);
+  EXPECT_EQ(names_in(scratch_.path()), (std::vector<std::string>{"claims.json"}));
+  EXPECT_TRUE(json::accept(read_text(path())));
+}
+
+// Another version of the agent may add fields, to the file, a claim and anything within; up and down again.
+TEST_F(ClaimsFileTest, WhatAnotherVersionWroteStays) {
+  ClaimsFile file = open();
+  ASSERT_TRUE(file.read());
+  ASSERT_TRUE(file.put(claim_of("u")));
+  std::string text = read_text(path());
+  json newer = json::parse(text);
+  newer["colour"] = {{"of", "the file"}};
+  newer["claims"][0]["colour"] = "of the claim";
+  newer["claims"][0]["requests"][0]["colour"] = 7;
+  json unreadable = newer["claims"][0];
+  unreadable["uid"] = "w";
+  unreadable["state"] = json::array({"in a way that this version does not know"});
+  newer["claims"].push_back(unreadable);
+  // Written by a version that sorts and spaces otherwise: the checksum is of the bytes.
+  newer.erase("checksum");
+  std::string body = newer.dump(1).substr(1);
+  std::uint64_t sum = 14695981039346656037ULL;
+  for (const char byte : body) sum = (sum ^ static_cast<unsigned char>(byte)) * 1099511628211ULL;
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(sum));
+  write_text(path(), "{\"checksum\":\"" + std::string(digits) + "\"," + body);
+
+  ClaimsFile older = open();
+  ASSERT_TRUE(older.read());
+  EXPECT_EQ(older.take_news(), "");
+  EXPECT_EQ(older.claims().size(), 1U);
+  ASSERT_TRUE(older.put(claim_of("v", 8)));
+  const json after = json::parse(read_text(path()));
+  EXPECT_EQ(after["colour"], newer["colour"]);
+  ASSERT_EQ(after["claims"].size(), 3U);
+  EXPECT_EQ(after["claims"][0], newer["claims"][0]);
+  EXPECT_EQ(after["claims"][2], unreadable);
+  ASSERT_TRUE(older.release("w"));  // what cannot be read can be released all the same
+  EXPECT_EQ(json::parse(read_text(path()))["claims"].size(), 2U);
+}
+
+// Neither a crash loop nor forgetting who runs.
+TEST_F(ClaimsFileTest, ADamagedFileIsSetAsideAndMadeAnewOfTheCdiFiles) {
+  for (const std::string& damage :
+       {std::string(), std::string("{"), std::string("{\"checksum\":\"0123456789abcdef\",}"), std::string(100, '\0')}) {
+    rebuilt_ = {};
+    ClaimsFile file = open();
+    ASSERT_TRUE(file.read());
+    ASSERT_TRUE(file.put(claim_of("u")));
+    write_text(path(), damage);
+    rebuilt_ = {claim_of("u")};
+    ASSERT_TRUE(file.read());
+    EXPECT_EQ(file.claims().size(), 1U);
+    EXPECT_THAT(file.take_news(), testing::HasSubstr("is set aside"));
+    EXPECT_EQ(read_text(path() + ".damaged"), damage);
+    ASSERT_TRUE(file.put(claim_of("v", 8)));
+    ClaimsFile other = open();
+    ASSERT_TRUE(other.read());
+    EXPECT_EQ(other.claims().size(), 2U);
+    std::filesystem::remove(path());
+  }
+}
+
+TEST_F(ClaimsFileTest, ATornFileIsSeenWhereverItIsTorn) {
+  ClaimsFile file = open();
+  ASSERT_TRUE(file.read());
+  ASSERT_TRUE(file.put(claim_of("u")));
+  const std::string whole = read_text(path());
+  for (std::size_t length = 0; length < whole.size(); length += 7) {
+    write_text(path(), whole.substr(0, length));
+    ClaimsFile torn = open();
+    ASSERT_TRUE(torn.read());
+    EXPECT_TRUE(torn.claims().empty()) << length;
+    EXPECT_NE(torn.take_news(), "") << length;
+  }
+}
+
+TEST_F(ClaimsFileTest, AMissingFileIsMadeOfTheCdiFilesToo) {
+  rebuilt_ = {claim_of("u")};
+  ClaimsFile file = open();
+  ASSERT_TRUE(file.read());
+  EXPECT_EQ(file.claims().size(), 1U);
+  EXPECT_THAT(file.take_news(), testing::HasSubstr("is not there; 1 claims are known again by their CDI files"));
+}
+
+// What cannot be read must not be taken for what is not there.
+TEST_F(ClaimsFileTest, AFileThatCannotBeReadIsAnErrorAndStays) {
+  std::filesystem::create_directories(path());
+  ClaimsFile file = open();
+  const auto read = file.read();
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().message, testing::HasSubstr(path()));
+  EXPECT_TRUE(std::filesystem::is_directory(path()));
+}
+
+TEST_F(ClaimsFileTest, AfterABootNothingIsPrepared) {
+  ClaimsFile file = open();
+  ASSERT_TRUE(file.read());
+  ASSERT_TRUE(file.put(claim_of("u")));
+  rebuilt_ = {claim_of("from CDI, which does not outlive a boot")};
+  ClaimsFile later = open("boot-2");
+  ASSERT_TRUE(later.read());
+  EXPECT_TRUE(later.claims().empty());
+  EXPECT_THAT(later.take_news(), testing::HasSubstr("1 claims of another boot"));
+  ASSERT_TRUE(later.release("u"));
+  ASSERT_TRUE(later.put(claim_of("v")));
+  ClaimsFile unknown = open("");  // the boot id cannot be read: nothing is dropped
+  ASSERT_TRUE(unknown.read());
+  EXPECT_EQ(unknown.claims().size(), 1U);
+  ASSERT_TRUE(unknown.put(claim_of("w", 8)));
+  ClaimsFile known = open("boot-2");
+  ASSERT_TRUE(known.read());
+  EXPECT_EQ(known.claims().size(), 2U);
+}
+
+// A Prepare that outlives its call must not bring back what was released meanwhile (docs/reference/dra.md#prepare).
+TEST_F(ClaimsFileTest, ReleasesAreRemembered) {
+  ClaimsFile file = open();
+  ASSERT_TRUE(file.read());
+  const std::uint64_t begin = file.releases();
+  EXPECT_FALSE(file.was_released_since("u", begin));
+  ASSERT_TRUE(file.release("u"));
+  EXPECT_TRUE(file.was_released_since("u", begin));
+  EXPECT_FALSE(file.was_released_since("v", begin));
+  EXPECT_FALSE(file.was_released_since("u", file.releases()));  // a Prepare that begins now
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(file.release("other-" + std::to_string(i)));
+  ClaimsFile other = open();
+  ASSERT_TRUE(other.read());
+  EXPECT_TRUE(other.was_released_since("u", begin));  // forgotten, so nobody can tell
+  EXPECT_TRUE(other.was_released_since("v", begin));  // nor here
+  EXPECT_FALSE(other.was_released_since("v", other.releases() - 1));
+  EXPECT_TRUE(other.was_released_since("v", other.releases() + 1));  // of another file
+}
+
+TEST_F(ClaimsFileTest, AChangeThatCannotBeWrittenIsNone) {
+  ClaimsFile file = open();
+  ASSERT_TRUE(file.read());
+  ASSERT_TRUE(file.put(claim_of("u")));
+  const std::string before = read_text(path());
+  std::filesystem::create_directories(path() + ".new");  // in the way, for root too
+  const std::uint64_t releases = file.releases();
+  EXPECT_FALSE(file.put(claim_of("v")));
+  EXPECT_FALSE(file.remove("u"));
+  EXPECT_FALSE(file.release("u"));
+  EXPECT_EQ(file.claims().size(), 1U);
+  EXPECT_EQ(file.releases(), releases);
+  EXPECT_EQ(read_text(path()), before);
+  std::filesystem::remove(path() + ".new");
+  ASSERT_TRUE(file.put(claim_of("v", 8)));
+  EXPECT_EQ(file.claims().size(), 2U);
+}
+
+TEST(PreparedClaims, OneAtATimeHasTheFile) {
+  const Scratch scratch;
+  const std::string directory = scratch.path() + "/plugins/neuron.aws.com";
+  PreparedClaims one({directory, "b"}, [] { return std::vector<PreparedClaim>(); });
+  PreparedClaims two({directory, "b"}, [] { return std::vector<PreparedClaim>(); });  // another instance
+  const auto add = [](PreparedClaims& to, const std::string& prefix) {
+    for (int i = 0; i < 50; ++i) {
+      const auto done = to.edit([&](ClaimsFile& file) { return file.put(claim_of(prefix + std::to_string(i))); });
+      EXPECT_TRUE(done) << done.error().message;
+    }
+  };
+  {
+    const std::jthread first([&] { add(one, "a"); });
+    const std::jthread second([&] { add(two, "b"); });
+    const std::jthread third([&] { add(two, "c"); });
+  }
+  std::size_t count = 0;
+  ASSERT_TRUE(one.edit([&](ClaimsFile& file) {
+    count = file.claims().size();
+    return Result<void>();
+  }));
+  EXPECT_EQ(count, 150U);
+}
+
+TEST(PreparedClaims, ALockThatIsNotLetGoIsAnErrorThatSaysWhose) {
+  const Scratch scratch;
+  const Fd held(::open((scratch.path() + "/claims.lock").c_str(), O_RDWR | O_CREAT, 0600));
+  ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
+  PreparedClaims claims({scratch.path(), "b", std::chrono::milliseconds(20)},
+                        [] { return std::vector<PreparedClaim>(); });
+  const auto done = claims.edit([](ClaimsFile&) { return Result<void>(); });
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::unavailable);
+  EXPECT_THAT(done.error().message, testing::HasSubstr("another instance of the driver holds " + scratch.path()));
+  ASSERT_EQ(::flock(held.get(), LOCK_UN), 0);
+  EXPECT_TRUE(claims.edit([](ClaimsFile&) { return Result<void>(); }));
+}
+
+TEST(PreparedClaims, ADirectoryThatWasEmptiedIsMadeAnew) {
+  const Scratch scratch;
+  PreparedClaims claims({scratch.path() + "/d", "b"}, [] { return std::vector<PreparedClaim>(); });
+  const auto put = [&](const char* uid) {
+    return claims.edit([&](ClaimsFile& file) { return file.put(claim_of(uid)); });
+  };
+  ASSERT_TRUE(put("u"));
+  std::filesystem::remove_all(scratch.path() + "/d");
+  ASSERT_TRUE(put("v"));
+  EXPECT_EQ(names_in(scratch.path() + "/d"), (std::vector<std::string>{"claims.json", "claims.lock"}));
+}
+
+}  // namespace
+}  // namespace neuron::plugin::dra

@@ -1,0 +1,300 @@
+#include "plugin/dra/claims.h"
+
+#include "test/unit/dra/claims_fixture.h"
+
+namespace neuron::plugin::dra {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr const char* kKind = "k8s.neuron.aws.com/claim=";
+
+TEST_F(ClaimsTest, APreparedClaimHasItsFileAndItsIds) {
+  put_claim("a", {{"chips", "neuron-device-2"}, {"chips", "neuron-device-3"}});
+  const PrepareAnswer answer = prepare("a");
+  EXPECT_EQ(answer.error, "");
+  ASSERT_EQ(answer.devices.size(), 2U);
+  EXPECT_THAT(answer.devices[0].cdi_ids, ElementsAre(kKind + std::string("uid-a-neuron-device-2")));
+  EXPECT_THAT(answer.devices[1].cdi_ids,
+              ElementsAre(kKind + std::string("uid-a-neuron-device-3"), kKind + std::string("uid-a-request-chips")));
+  EXPECT_EQ(answer.devices[0].pool, "n1");
+  EXPECT_THAT(answer.devices[0].requests, ElementsAre("chips"));
+  EXPECT_EQ(env_of("uid-a", "chips"), "NEURON_RT_VISIBLE_CORES=0-3");
+  EXPECT_THAT(names_in(cdi()), ElementsAre("k8s.neuron.aws.com-claim_uid-a.json"));
+  EXPECT_THAT(agent_->store.held_devices(), ElementsAre("neuron-device-2", "neuron-device-3"));
+
+  EXPECT_EQ(unprepare("a"), "");
+  EXPECT_TRUE(names_in(cdi()).empty());
+  EXPECT_EQ(prepared(), 0U);
+  EXPECT_TRUE(agent_->store.held_devices().empty());
+}
+
+// The same ids again, and the file is there again, with or without the API server.
+TEST_F(ClaimsTest, PreparingAgainGivesTheSameAndTheFileAgain) {
+  put_claim("a", {{"chips", "neuron-device-2"}});
+  const PrepareAnswer first = prepare("a");
+  const std::string file = read_text(cdi_file("uid-a"));
+  leftovers_.set(2, 0, 4096);  // its own container runs by now
+  for (const bool is_restarted : {false, true}) {
+    if (is_restarted) restart();
+    for (const bool is_api_there : {true, false}) {
+      if (!is_api_there) {
+        api_.fail_next({.times = fakes::FakeApi::kAlways, .error = make_error(ErrorCode::unavailable, "no route")});
+      }
+      std::filesystem::remove_all(cdi());
+      const PrepareAnswer again = prepare("a");
+      EXPECT_EQ(again.error, "");
+      ASSERT_EQ(again.devices.size(), 1U);
+      EXPECT_EQ(again.devices[0].cdi_ids, first.devices[0].cdi_ids);
+      EXPECT_EQ(again.devices[0].requests, first.devices[0].requests);
+      EXPECT_EQ(read_text(cdi_file("uid-a")), file);
+      api_.heal();
+    }
+  }
+}
+
+TEST_F(ClaimsTest, EveryVersionOfTheApiIsRead) {
+  for (const std::vector<std::string>& served :
+       {std::vector<std::string>{"v1", "v1beta2", "v1beta1"}, {"v1beta2", "v1beta1"}, {"v1beta1"}}) {
+    api_.set_served(served);
+    const std::string name = "claim-" + served.front();
+    put_claim(name, {{"chips", "neuron-device-" + std::to_string(served.size())}});
+    EXPECT_EQ(prepare(name).error, "");
+    EXPECT_EQ(prepare(name).error, "");
+  }
+  api_.set_served({});
+  put_claim("none", {{"chips", "neuron-device-9"}});
+  EXPECT_THAT(prepare("none").error, HasSubstr("404"));
+}
+
+// Two pods on one device, by whatever name. The retry succeeds once the first has gone.
+TEST_F(ClaimsTest, DevicesCoresGroupsAndInterfacesAreHeldOnce) {
+  const std::string efa = "efa-" + node_->efa(0).name;
+  put_claim("a", {{"chips", "neuron-device-2"}, {"nics", efa}});
+  ASSERT_EQ(prepare("a").error, "");
+  put_claim("device", {{"chips", "neuron-device-2"}});
+  put_claim("core", {{"chips", "neuron-device-2-core-1"}});
+  put_claim("group", {{"chips", "neuron-group-0-3"}});
+  put_claim("nic", {{"nics", efa}});
+  put_claim("node", {{"chips", "neuron-node"}});
+  for (const char* name : {"device", "core", "group", "node"}) {
+    EXPECT_THAT(prepare(name).error, HasSubstr("neuron2 is held by the claim default/a (uid uid-a)")) << name;
+  }
+  EXPECT_THAT(prepare("nic").error, HasSubstr("interface " + node_->efa(0).name + " is held by the claim default/a"));
+  put_claim("free", {{"chips", "neuron-group-4-7"}});
+  EXPECT_EQ(prepare("free").error, "");
+  ASSERT_EQ(unprepare("a"), "");
+  EXPECT_EQ(prepare("core").error, "");
+  put_claim("other-core", {{"chips", "neuron-device-2-core-0"}});
+  EXPECT_EQ(prepare("other-core").error, "");
+  EXPECT_THAT(prepare("device").error, HasSubstr("neuron2 is held by the claim default/core"));
+}
+
+TEST_F(ClaimsTest, AnotherInstanceHoldsToo) {
+  put_claim("a", {{"chips", "neuron-device-2"}});
+  put_claim("b", {{"chips", "neuron-device-2"}});
+  const auto other = another_instance();
+  ASSERT_EQ(prepare("a").error, "");
+  const auto answer = [&](const char* name) { return other->claims.prepare({ref(name)}, {}).at(uid_of(name)).error; };
+  EXPECT_THAT(answer("b"), HasSubstr("held by the claim default/a"));
+  EXPECT_EQ(answer("a"), "");
+  EXPECT_EQ(other->claims.unprepare({ref("a")}).at("uid-a"), "");
+  EXPECT_EQ(prepare("b").error, "");
+}
+
+TEST_F(ClaimsTest, WhatCannotBePreparedSaysWhy) {
+  put_claim("a", {{"chips", "neuron-device-2"}});
+  EXPECT_THAT(agent_->claims.prepare({{"default", "a", "uid-of-before"}}, {}).at("uid-of-before").error,
+              HasSubstr("deleted and made again under its name (uid uid-a, not uid-of-before)"));
+  EXPECT_THAT(prepare("nowhere").error, HasSubstr("404"));
+  json bare = claim_json("bare", "uid-bare", {});
+  bare["status"].erase("allocation");
+  api_.put(claim_path("bare"), bare);
+  EXPECT_THAT(prepare("bare").error, HasSubstr("no allocation of this driver"));
+  put_claim("others", {{"chips", "gpu-0", "gpu.example.com"}});
+  EXPECT_THAT(prepare("others").error, HasSubstr("no allocation of this driver"));
+  put_claim("elsewhere", {{"chips", "neuron-device-2", kDriver, "n2"}});
+  EXPECT_THAT(prepare("elsewhere").error, HasSubstr("is of the pool \"n2\", and this node has \"n1\""));
+  put_claim("missing", {{"chips", "neuron-device-77"}});
+  EXPECT_THAT(prepare("missing").error,
+              HasSubstr("\"neuron-device-77\" is allocated, and this node has no such device"));
+  put_claim("twice", {{"chips", "neuron-device-2"}, {"more", "neuron-group-0-3"}});
+  EXPECT_THAT(prepare("twice").error, HasSubstr("neuron2 is allocated twice in this claim"));
+  const json misspelt = {{"apiVersion", "neuron.aws.com/v1"}, {"kind", "NeuronConfig"}, {"lnc", 1}};
+  put_claim("misspelt", {{"chips", "neuron-device-2"}}, json::array({config_json("FromClaim", {}, misspelt)}));
+  EXPECT_THAT(prepare("misspelt").error, HasSubstr("unknown field \"lnc\""));
+  put_claim("lnc", {{"chips", "neuron-device-2"}}, json::array({config_json("FromClaim", {}, neuron_config(1))}));
+  EXPECT_EQ(prepare("lnc").error,
+            "pod-lnc/main: error applying config: LNC value is not configurable for instance type trn1.32xlarge");
+  EXPECT_THAT(agent_->claims.prepare({{"default", "a", "../../x"}}, {}).at("../../x").error, HasSubstr("is no uid"));
+  EXPECT_THAT(agent_->claims.prepare({{"default", "a/../b", "u"}}, {}).at("u").error, HasSubstr("is no name"));
+  EXPECT_EQ(prepared(), 0U);
+  EXPECT_TRUE(names_in(cdi()).empty());
+}
+
+// The event says which device is ill, and why.
+TEST_F(ClaimsTest, AnIllDeviceIsRefusedWithItsReasonAndToleratedIfTheClaimSaysSo) {
+  change_node([](model::HostScan& host) {
+    host.devices[2].health = {model::HealthState::unhealthy, "hw_error", "5 hardware errors", "replace the instance"};
+  });
+  put_claim("a", {{"chips", "neuron-device-2"}});
+  EXPECT_THAT(prepare("a").error, HasSubstr("is unhealthy: 5 hardware errors; replace the instance"));
+  put_claim("b", {{"chips",
+                   "neuron-device-2",
+                   kDriver,
+                   "n1",
+                   {{"tolerations", {{{"key", "neuron.aws.com/unhealthy"}, {"operator", "Exists"}}}}}}});
+  EXPECT_EQ(prepare("b").error, "");
+}
+
+// A device that the newest scan does not have yet.
+TEST_F(ClaimsTest, ADeviceThatIsNotThereIsScannedForOnce) {
+  scanned_ = node_;
+  change_node([](model::HostScan& host) { host.devices.erase(host.devices.begin() + 2); });
+  put_claim("a", {{"chips", "neuron-device-2"}});
+  EXPECT_EQ(prepare("a").error, "");
+  EXPECT_EQ(prepare("nowhere").devices.size(), 0U);
+}
+
+TEST_F(ClaimsTest, BeforeTheFirstScanItIsTriedAgain) {
+  put_claim("a", {{"chips", "neuron-device-2"}});
+  const auto scanned = std::exchange(node_, nullptr);
+  EXPECT_THAT(prepare("a").error, HasSubstr("has not been scanned yet"));
+  node_ = scanned;
+  EXPECT_EQ(prepare("a").error, "");
+}
+
+TEST_F(ClaimsTest, AdminAccessReadsWhatOthersHoldAndHoldsNothing) {
+  put_claim("a", {{"chips", "neuron-device-2"}});
+  ASSERT_EQ(prepare("a").error, "");
+  put_claim("look", {{"all", "neuron-device-2", kDriver, "n1", {{"adminAccess", true}}},
+                     {"all", "neuron-device-3", kDriver, "n1", {{"adminAccess", true}}}});
+  leftovers_.set(2, 0, 4096);  // does not keep anybody from looking
+  EXPECT_EQ(prepare("look").error, "");
+  EXPECT_EQ(cdi_of("uid-look")["devices"].size(), 2U);  // no variables
+  EXPECT_EQ(cdi_of("uid-look")["devices"][0]["containerEdits"]["deviceNodes"][0]["permissions"], "r");
+  put_claim("b", {{"chips", "neuron-device-3"}});
+  EXPECT_EQ(prepare("b").error, "");
+}
+
+// The rule of the variables, through API objects.
+TEST_F(ClaimsTest, SeveralClaimsOfOneContainerCarryTheUnion) {
+  for (const char* name : {"a", "b"}) {
+    json claim =
+        claim_json(name, uid_of(name), {{"chips", name == std::string("a") ? "neuron-device-1" : "neuron-device-0"}});
+    reserve_for(claim, "p", "pod-uid");
+    api_.put(claim_path(name), claim);
+  }
+  put_pod("p", {{"main", {{"a", ""}, {"b", "chips"}}}}, "pod-uid");
+  const auto answers = prepare_all({"a", "b"});
+  EXPECT_EQ(answers.at("uid-a").error + answers.at("uid-b").error, "");
+  EXPECT_EQ(env_of("uid-a", "chips"), "NEURON_RT_VISIBLE_CORES=0-3");
+  EXPECT_EQ(env_of("uid-b", "chips"), "NEURON_RT_VISIBLE_CORES=0-3");
+}
+
+// A claim must not be prepared with a value that leaves out a claim of the same container which failed.
+TEST_F(ClaimsTest, AClaimWaitsForTheOthersOfItsContainers) {
+  for (const char* name : {"a", "b"}) {
+    json claim =
+        claim_json(name, uid_of(name), {{"chips", name == std::string("a") ? "neuron-device-77" : "neuron-device-0"}});
+    reserve_for(claim, "p", "pod-uid");
+    api_.put(claim_path(name), claim);
+  }
+  put_pod("p", {{"main", {{"a", ""}, {"b", ""}}}}, "pod-uid");
+  const auto answers = prepare_all({"a", "b"});
+  EXPECT_THAT(answers.at("uid-a").error, HasSubstr("neuron-device-77"));
+  EXPECT_THAT(answers.at("uid-b").error, HasSubstr("uses the claim \"a\" as well, which is not prepared: "));
+  EXPECT_EQ(prepared(), 0U);
+}
+
+TEST_F(ClaimsTest, ASharedClaimThatIsPreparedDecidesForTheNext) {
+  put_claim("shared", {{"chips", "neuron-device-1"}});
+  ASSERT_EQ(prepare("shared").error, "");
+  json claim = claim_json("b", "uid-b", {{"chips", "neuron-device-0"}});
+  reserve_for(claim, "p", "pod-uid");
+  api_.put(claim_path("b"), claim);
+  put_pod("p", {{"main", {{"shared", ""}, {"b", ""}}}}, "pod-uid");
+  EXPECT_THAT(prepare("b").error, HasSubstr("prepared already, with NEURON_RT_VISIBLE_CORES=0-1"));
+  put_pod("p", {{"one", {{"shared", ""}}}, {"two", {{"b", ""}}}}, "pod-uid");
+  EXPECT_EQ(prepare("b").error, "");
+}
+
+// The old claim of that name is still prepared, as nobody has released it yet.
+TEST_F(ClaimsTest, AClaimMadeAnewUnderItsNameIsAnotherOne) {
+  put_claim("a", {{"chips", "neuron-device-1"}});
+  ASSERT_EQ(prepare("a").error, "");
+  json anew = claim_json("a", "uid-2", {{"chips", "neuron-group-4-7"}});
+  reserve_for(anew, "pod-a", "pod-uid-a");
+  api_.drop(claim_path("a"));
+  api_.put(claim_path("a"), anew);
+  EXPECT_EQ(agent_->claims.prepare({{"default", "a", "uid-2"}}, {}).at("uid-2").error, "");
+  EXPECT_EQ(env_of("uid-2", "chips"), "NEURON_RT_VISIBLE_CORES=0-7");
+}
+
+TEST_F(ClaimsTest, WithoutPodsAClaimWithOneNeuronRequestIsServed) {
+  put_claim("one", {{"chips", "neuron-device-1"}, {"nics", "efa-" + node_->efa(0).name}});
+  put_claim("two", {{"chips", "neuron-device-2"}, {"more", "neuron-device-3"}});
+  api_.fail_next(
+      {.times = fakes::FakeApi::kAlways, .path_part = "/pods/", .status = 403, .words = "pods is forbidden"});
+  EXPECT_EQ(prepare("one").error, "");
+  EXPECT_THAT(prepare("two").error,
+              HasSubstr("could not be read: GET /api/v1/namespaces/default/pods/pod-two answers 403"));
+  api_.heal();
+  EXPECT_EQ(prepare("two").error, "");
+  EXPECT_EQ(env_of("uid-two", "more"), "NEURON_RT_VISIBLE_CORES=0-3");
+}
+
+TEST_F(ClaimsTest, AnAllocationThatIsAnotherByNowIsPreparedAnew) {
+  put_claim("a", {{"chips", "neuron-device-1"}});
+  ASSERT_EQ(prepare("a").error, "");
+  put_claim("a", {{"chips", "neuron-device-5"}});
+  const PrepareAnswer answer = prepare("a");
+  ASSERT_EQ(answer.devices.size(), 1U) << answer.error;
+  EXPECT_EQ(answer.devices[0].device, "neuron-device-5");
+  put_claim("b", {{"chips", "neuron-device-1"}});
+  EXPECT_EQ(prepare("b").error, "");
+}
+
+// Neither API server nor devices, and unknown claims are no error.
+TEST_F(ClaimsTest, ReleasingNeedsNothing) {
+  put_claim("a", {{"chips", "neuron-device-1"}});
+  ASSERT_EQ(prepare("a").error, "");
+  api_.fail_next({.times = fakes::FakeApi::kAlways, .error = make_error(ErrorCode::unavailable, "no route")});
+  node_ = nullptr;
+  restart();
+  api_.forget_calls();
+  EXPECT_EQ(unprepare("a"), "");
+  EXPECT_EQ(unprepare("a"), "");
+  EXPECT_EQ(unprepare("never"), "");
+  EXPECT_EQ(agent_->claims.unprepare({{"default", "x", "../../etc/passwd"}}).at("../../etc/passwd"), "");
+  EXPECT_TRUE(api_.calls().empty());
+  EXPECT_TRUE(names_in(cdi()).empty());
+}
+
+TEST_F(ClaimsTest, ReleasingGoesByTheUidNotTheName) {
+  put_claim("a", {{"chips", "neuron-device-1"}});
+  ASSERT_EQ(prepare("a").error, "");
+  EXPECT_EQ(agent_->claims.unprepare({{"default", "a", "uid-of-before"}}).at("uid-of-before"), "");
+  EXPECT_EQ(prepared(), 1U);
+}
+
+// Files that cannot be written: an error that names the place, and the next call succeeds.
+TEST_F(ClaimsTest, AFullOrForbiddenDirectoryIsAnErrorAndNoHalfState) {
+  put_claim("a", {{"chips", "neuron-device-1"}});
+  write_text(cdi(), "in the way");
+  EXPECT_THAT(prepare("a").error, HasSubstr(cdi()));
+  EXPECT_EQ(prepared(), 0U);
+  std::filesystem::remove(cdi());
+  EXPECT_EQ(prepare("a").error, "");
+}
+
+TEST(BootId, IsReadBelowTheRoot) {
+  const Scratch scratch;
+  EXPECT_EQ(read_boot_id(scratch.path()), "");
+  write_text(scratch.path() + "/proc/sys/kernel/random/boot_id", "5a1c-1\n");
+  EXPECT_EQ(read_boot_id(scratch.path()), "5a1c-1");
+}
+
+}  // namespace
+}  // namespace neuron::plugin::dra

@@ -1,0 +1,123 @@
+#include <future>
+
+#include "test/unit/dra/claims_fixture.h"
+
+namespace neuron::plugin::dra {
+namespace {
+
+using testing::HasSubstr;
+
+class ClaimsWait : public ClaimsTest {
+ protected:
+  [[nodiscard]] std::future<PrepareAnswer> prepare_later(const std::string& name, std::stop_token stop = {}) {
+    return std::async(std::launch::async, [this, name, stop = std::move(stop)] {
+      return agent_->claims.prepare({ref(name)}, stop).at(uid_of(name));
+    });
+  }
+  // Waiting claims have three timers each: patience, the look that may hang, the next look.
+  [[nodiscard]] bool wait_until_looking(std::size_t claims = 1) { return leftovers_.wait_for_timers(3 * claims); }
+};
+
+TEST_F(ClaimsWait, LeftoversOnTheCoresAreWaitedFor) {
+  put_claim("a", {{"chips", "neuron-device-2"}});
+  leftovers_.set(2, 1, 4096);
+  auto answer = prepare_later("a");
+  ASSERT_TRUE(wait_until_looking());
+  EXPECT_EQ(prepared(), 0U);
+  // Another claim is not kept waiting by it.
+  put_claim("b", {{"chips", "neuron-device-3"}});
+  EXPECT_EQ(prepare("b").error, "");
+  leftovers_.set(2, 1, 0);
+  leftovers_.advance(clock_, MemoryGate::kRetryEvery);
+  EXPECT_EQ(answer.get().error, "");
+  EXPECT_EQ(prepared(), 2U);
+}
+
+TEST_F(ClaimsWait, LeftoversThatStayAreAnErrorThatNamesThem) {
+  change_node([](model::HostScan& host) { host.devices[2].processes = {{77, 0b10, {}, {}}}; });
+  put_claim("a", {{"chips", "neuron-device-2-core-1"}});
+  leftovers_.set(2, 0, 4096);  // the other core: does not matter
+  leftovers_.set(2, 1, 4096);
+  auto answer = prepare_later("a");
+  ASSERT_TRUE(wait_until_looking());
+  leftovers_.advance(clock_, MemoryGate::kTimeout);
+  EXPECT_EQ(
+      answer.get().error,
+      "core 5 (neuron2/neuron_core1) still has 4096 bytes of device memory in use pid 77 after 25 s; end the process "
+      "that holds it, or restart the pod later");
+  EXPECT_EQ(prepared(), 0U);
+}
+
+TEST_F(ClaimsWait, AStopEndsTheWaitAndNothingIsPrepared) {
+  put_claim("a", {{"chips", "neuron-device-2"}});
+  leftovers_.set(2, 1, 4096);
+  std::stop_source stop;
+  auto answer = prepare_later("a", stop.get_token());
+  ASSERT_TRUE(wait_until_looking());
+  stop.request_stop();
+  EXPECT_THAT(answer.get().error, HasSubstr("the call was ended"));
+  EXPECT_EQ(prepared(), 0U);
+  leftovers_.set(2, 1, 0);
+  const auto stopped = agent_->claims.prepare({ref("a")}, stop.get_token()).at("uid-a");  // before it began
+  EXPECT_NE(stopped.error, "");
+  EXPECT_EQ(prepared(), 0U);
+}
+
+// The kubelet gave up, the pod went, and the call goes on.
+TEST_F(ClaimsWait, APrepareThatOutlivesItsCallDoesNotBringBackWhatWasReleased) {
+  put_claim("a", {{"chips", "neuron-device-2"}});
+  leftovers_.set(2, 1, 4096);
+  for (const bool by_another_instance : {false, true}) {
+    auto answer = prepare_later("a");
+    ASSERT_TRUE(wait_until_looking());
+    if (by_another_instance) {
+      EXPECT_EQ(another_instance()->claims.unprepare({ref("a")}).at("uid-a"), "");
+    } else {
+      EXPECT_EQ(unprepare("a"), "");
+    }
+    leftovers_.set(2, 1, 0);
+    leftovers_.advance(clock_, MemoryGate::kRetryEvery);
+    EXPECT_THAT(answer.get().error, HasSubstr("was released while it was being prepared"));
+    EXPECT_EQ(prepared(), 0U);
+    EXPECT_TRUE(names_in(cdi()).empty());
+    leftovers_.advance(clock_, MemoryGate::kTimeout);  // timers that are left
+    leftovers_.set(2, 1, 4096);
+  }
+  leftovers_.set(2, 1, 0);
+  EXPECT_EQ(prepare("a").error, "");  // a new call is a new pod's
+}
+
+// Two claims for the same device wait together: one gets it.
+TEST_F(ClaimsWait, WhoWaitedDoesNotTakeWhatAnotherTookMeanwhile) {
+  put_claim("a", {{"chips", "neuron-device-2"}});
+  put_claim("b", {{"chips", "neuron-device-2"}});
+  leftovers_.set(2, 1, 4096);
+  auto first = prepare_later("a");
+  ASSERT_TRUE(wait_until_looking());
+  auto second = prepare_later("b");
+  ASSERT_TRUE(wait_until_looking(2));
+  leftovers_.set(2, 1, 0);
+  leftovers_.advance(clock_, MemoryGate::kRetryEvery);
+  const std::string errors = first.get().error + second.get().error;
+  EXPECT_THAT(errors, HasSubstr("neuron2 is held by the claim default/"));
+  EXPECT_EQ(prepared(), 1U);
+}
+
+// Several claims of one call wait at the same time: together no longer than one.
+TEST_F(ClaimsWait, ClaimsOfOneCallWaitTogether) {
+  put_claim("a", {{"chips", "neuron-device-2"}});
+  put_claim("b", {{"chips", "neuron-device-3"}});
+  put_claim("c", {{"chips", "neuron-device-4"}});
+  leftovers_.set(2, 1, 4096);
+  leftovers_.set(3, 1, 4096);
+  auto answers = std::async(std::launch::async, [this] { return prepare_all({"a", "b", "c"}); });
+  ASSERT_TRUE(leftovers_.wait_for_timers(8));
+  leftovers_.advance(clock_, MemoryGate::kTimeout);
+  const auto done = answers.get();
+  EXPECT_THAT(done.at("uid-a").error, HasSubstr("neuron2/neuron_core1"));
+  EXPECT_THAT(done.at("uid-b").error, HasSubstr("neuron3/neuron_core1"));
+  EXPECT_EQ(done.at("uid-c").error, "");
+}
+
+}  // namespace
+}  // namespace neuron::plugin::dra

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plugin/dra/slice_publisher.h"
+#include "plugin/dra/slice_text.h"
+#include "test/fakes/fake_api.h"
+#include "test/fakes/fake_clock.h"
+#include "test/unit/dra/limits.h"
+#include "test/unit/dra/pools.h"
+
+namespace neuron::plugin::dra {
+
+// One turn at a time, and the watch's words as the server would send them.
+class PublisherFixture : public testing::Test {
+ protected:
+  PublisherFixture() { put_node("v1.36.3"); }
+
+  void put_node(const std::string& kubelet, const std::string& uid = "uid-of-n1") {
+    api_.drop(std::string("/api/v1/nodes/n1"));
+    api_.put(std::string("/api/v1/nodes/n1"),
+             {{"metadata", {{"uid", uid}}}, {"status", {{"nodeInfo", {{"kubeletVersion", kubelet}}}}}});
+  }
+  void set_server(const std::string& minor, const std::string& git, bool gates) {
+    api_.set_version(minor, git);
+    api_.set_gates({gates, gates});
+  }
+  // Does what is due now, and tells the watch's news, until there is nothing more.
+  std::chrono::milliseconds settle() {
+    for (int turns = 0; turns < 50; ++turns) {
+      const auto pause = publisher_.turn();
+      tell_news();
+      if (pause > std::chrono::milliseconds(0)) return pause;
+    }
+    ADD_FAILURE() << "never at rest";
+    return std::chrono::milliseconds(0);
+  }
+  void settle_after(std::chrono::milliseconds time) {
+    clock_.advance(time);
+    settle();
+  }
+  // As the watch does, without its thread: what differs from what it told before.
+  void tell_news() {
+    std::map<std::string, std::string> now;
+    for (const nlohmann::json& object : api_.all(kSlicesPath)) {
+      const nlohmann::json metadata = object["metadata"];
+      const std::string name = metadata["name"], version = metadata["resourceVersion"];
+      now[name] = version;
+      if (told_[name] != version) publisher_.on_upsert({"", name, metadata["uid"], version, object});
+    }
+    for (const auto& [name, version] : told_) {
+      if (!now.contains(name)) publisher_.on_remove({"", name, "", version, nlohmann::json::object()});
+    }
+    told_ = std::move(now);
+  }
+  void publish(const Pool& pool) {
+    publisher_.set_pool(pool);
+    settle_after(std::chrono::seconds(1));
+  }
+  [[nodiscard]] std::vector<Slice> stored() const {
+    std::vector<Slice> slices;
+    for (const nlohmann::json& object : api_.all(kSlicesPath)) slices.push_back(parse_slice(object.dump()).value());
+    return slices;
+  }
+  // A scheduler would take the pool: complete, of one generation, within the limits, and as it is wanted.
+  void expect_published(const Pool& pool, const LayoutOptions& options = {}) {
+    const auto slices = stored();
+    const auto wanted = lay_out(pool, options).slices;
+    ASSERT_EQ(slices.size(), wanted.size());
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      EXPECT_EQ(slices[i].generation, slices.front().generation);
+      EXPECT_EQ(slices[i].slice_count, static_cast<std::int64_t>(wanted.size()));
+      EXPECT_EQ(slices[i].owner, (OwnerNode{"n1", "uid-of-n1"}));
+      EXPECT_TRUE(slices[i].is_ours);
+      EXPECT_TRUE(is_same(slices[i].content, wanted[i])) << slices[i].name;
+    }
+    expect_within_limits(wanted, options.shape);
+    EXPECT_TRUE(publisher_.state().published) << publisher_.state().error;
+    EXPECT_EQ(publisher_.state().error, "");
+    EXPECT_EQ(publisher_.state().slices, wanted.size());
+  }
+  [[nodiscard]] std::size_t writes() const { return api_.writes().size(); }
+
+  fakes::FakeApi api_;
+  fakes::FakeClock clock_;
+  SlicePublisher publisher_{api_, {"neuron.aws.com", "n1", "n1"}, clock_};
+  std::map<std::string, std::string> told_;
+};
+
+}  // namespace neuron::plugin::dra

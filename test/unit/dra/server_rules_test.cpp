@@ -1,0 +1,37 @@
+#include "plugin/dra/server_rules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace neuron::plugin::dra {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(ServerRules, Pain16NoCountersForSchedulersThatPanicOnThem) {
+  const auto shape = [](int minor, int patch) { return shape_for({1, minor, patch}); };
+  EXPECT_FALSE(shape(33, 9));
+  EXPECT_EQ(*shape(34, 0), SliceShape::combined);
+  EXPECT_EQ(*shape(34, 9), SliceShape::combined);
+  EXPECT_EQ(*shape(35, 0), SliceShape::plain);
+  EXPECT_EQ(*shape(35, 5), SliceShape::plain);
+  EXPECT_EQ(*shape(35, 6), SliceShape::split);
+  EXPECT_EQ(*shape(36, 1), SliceShape::plain);
+  EXPECT_EQ(*shape(36, 2), SliceShape::split);
+  EXPECT_EQ(*shape(37, 0), SliceShape::split);
+  EXPECT_EQ(*shape_for({2, 0, 0}), SliceShape::split);
+}
+
+TEST(ServerRules, Pain10AKubeletThatLosesDriversIsRefused) {
+  EXPECT_FALSE(check_kubelet({1, 33, 4}));
+  EXPECT_FALSE(check_kubelet({1, 34, 0}));
+  const auto refused = check_kubelet({1, 34, 1});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::failed_precondition);
+  EXPECT_THAT(refused.error().message, HasSubstr("1.34.2"));
+  EXPECT_TRUE(check_kubelet({1, 34, 2}));
+  EXPECT_TRUE(check_kubelet({1, 36, 0}));
+}
+
+}  // namespace
+}  // namespace neuron::plugin::dra

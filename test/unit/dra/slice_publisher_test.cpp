@@ -1,0 +1,215 @@
+// Publishing against an API server in memory: what is written, and when.
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "test/unit/dra/publisher_fixture.h"
+
+namespace neuron::plugin::dra {
+namespace {
+
+using kube::Method;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using namespace std::chrono_literals;
+using Json = nlohmann::json;
+using SlicePublisherTest = PublisherFixture;
+
+TEST_F(SlicePublisherTest, PublishesAtOnceAndThenIsIdle) {
+  const Pool pool = TestNode("trn1.32xlarge").pool();
+  EXPECT_GT(settle(), 10s) << "nothing before there is a pool";
+  EXPECT_THAT(api_.calls(), IsEmpty());
+  publisher_.set_pool(pool);
+  settle();
+  expect_published(pool);
+  EXPECT_EQ(writes(), 2U);
+  api_.forget_calls();
+  for (int minute = 0; minute < 600; ++minute) {
+    publisher_.set_pool(pool);
+    settle_after(1min);
+  }
+  EXPECT_THAT(api_.calls(), IsEmpty()) << "an idle node writes nothing";
+}
+
+TEST_F(SlicePublisherTest, TheNetLooksAtTheServerAndWritesNothing) {
+  publish(TestNode("trn1.32xlarge").pool());
+  api_.forget_calls();
+  for (int hour = 0; hour < 24 * 12; ++hour) {
+    publisher_.on_synced();
+    settle_after(5min);
+  }
+  EXPECT_EQ(writes(), 0U);
+  EXPECT_LE(api_.calls().size(), 24U * 12 * 2) << "the version and the node";
+}
+
+TEST_F(SlicePublisherTest, SeveralChangesWithinASecondAreOneWrite) {
+  TestNode node("trn1.32xlarge");
+  publish(node.pool());
+  api_.forget_calls();
+  for (int device = 0; device < 5; ++device) {
+    node.make_ill(device);
+    publisher_.set_pool(node.pool());
+    settle_after(150ms);
+  }
+  EXPECT_EQ(writes(), 0U);
+  settle_after(1s);
+  EXPECT_EQ(writes(), 1U) << "one slice, and the generation stays";
+  expect_published(node.pool());
+}
+
+TEST_F(SlicePublisherTest, Pain8SlicesThatTheKubeletDeletesAreBackWithinASecond) {
+  const Pool pool = TestNode("trn2.48xlarge").pool();
+  publish(pool);
+  for (const Slice& slice : stored()) api_.drop(std::string(kSlicesPath) + "/" + slice.name);
+  tell_news();
+  settle();
+  settle_after(SlicePublisher::kStoredPause);
+  expect_published(pool);
+  EXPECT_EQ(publisher_.state().republished, 1U);
+}
+
+TEST_F(SlicePublisherTest, Pain8ADeletionThatTheWatchMissesIsFoundWhenTheKubeletTakesTheDriver) {
+  const Pool pool = TestNode("trn2.48xlarge").pool();
+  publish(pool);
+  for (const Slice& slice : stored()) api_.drop(std::string(kSlicesPath) + "/" + slice.name);
+  publisher_.look_again();
+  settle();
+  expect_published(pool);
+}
+
+TEST_F(SlicePublisherTest, Pain8ADeletionThatTheWatchMissesIsFoundByTheNet) {
+  const Pool pool = TestNode("trn2.48xlarge").pool();
+  publish(pool);
+  for (const Slice& slice : stored()) api_.drop(std::string(kSlicesPath) + "/" + slice.name);
+  told_.clear();
+  publisher_.on_reset();
+  publisher_.on_synced();
+  settle_after(SlicePublisher::kStoredPause);
+  expect_published(pool);
+}
+
+TEST_F(SlicePublisherTest, Pain8WhatFailsHalfWayIsMadeWholeSoon) {
+  const Pool pool = TestNode("trn2.48xlarge").pool();
+  api_.fail_next({.method = Method::create, .path_part = "resourceslices", .status = 503});
+  publish(pool);
+  EXPECT_FALSE(publisher_.state().published);
+  EXPECT_THAT(publisher_.state().error, HasSubstr("503"));
+  settle_after(2s);
+  expect_published(pool);
+}
+
+// A server that says one version and behaves like another.
+TEST_F(SlicePublisherTest, ALostAnswerIsNoSecondSlice) {
+  const Pool pool = TestNode("trn2.48xlarge").pool();
+  api_.fail_next({.method = Method::create,
+                  .path_part = "resourceslices",
+                  .error = make_error(ErrorCode::deadline_exceeded, "no answer within 10 s"),
+                  .lost = true});
+  publish(pool);
+  settle_after(2s);
+  settle_after(2s);
+  expect_published(pool);
+}
+
+TEST_F(SlicePublisherTest, AConflictIsLookedAtAnew) {
+  TestNode node("trn1.32xlarge");
+  publish(node.pool());
+  api_.fail_next({.method = Method::replace, .status = 409});
+  node.make_ill(3);
+  publish(node.pool());
+  expect_published(node.pool());
+}
+
+TEST_F(SlicePublisherTest, ANodeThatWasMadeAnewOwnsTheSlices) {
+  const Pool pool = TestNode("trn1.32xlarge").pool();
+  put_node("v1.36.3", "an-older-uid");
+  publish(pool);
+  put_node("v1.36.3", "uid-of-n1");
+  for (const Slice& slice : stored()) api_.drop(std::string(kSlicesPath) + "/" + slice.name);
+  tell_news();
+  settle_after(1s);
+  expect_published(pool);
+}
+
+TEST_F(SlicePublisherTest, SlicesOfAwsDriverAreReplaced) {
+  const Pool pool = TestNode("trn1.32xlarge").pool();
+  api_.put(std::string(kSlicesPath) + "/n1-neuron.aws.cx7k2d",
+           {{"spec",
+             {{"driver", "neuron.aws.com"},
+              {"nodeName", "n1"},
+              {"pool", {{"name", "n1"}, {"generation", 3}, {"resourceSliceCount", 1}}},
+              {"devices", {{{"name", "neuron-device-0"}}}}}}});
+  api_.put(std::string(kSlicesPath) + "/n2-neuron.aws.cx7k2d",
+           {{"spec", {{"driver", "neuron.aws.com"}, {"nodeName", "n2"}, {"pool", {{"name", "n2"}}}}}});
+  publish(pool);
+  EXPECT_EQ(api_.all(kSlicesPath).size(), 3U) << "another node's stay";
+  api_.drop(std::string(kSlicesPath) + "/n2-neuron.aws.cx7k2d");
+  expect_published(pool);
+}
+
+TEST_F(SlicePublisherTest, TwoWritersDoNotKeepTheServerBusy) {
+  const Pool pool = TestNode("trn1.32xlarge").pool();
+  publish(pool);
+  api_.forget_calls();
+  for (int second = 0; second < 65; ++second) {
+    Json object = api_.at(std::string(kSlicesPath) + "/00001-neuron.aws.com-n1");
+    object["spec"]["devices"][0]["attributes"]["lnc"]["int"] = 100 + second;
+    api_.put(std::string(kSlicesPath) + "/00001-neuron.aws.com-n1", object);
+    tell_news();
+    settle_after(1s);
+  }
+  EXPECT_GE(writes(), 2U);
+  EXPECT_LE(writes(), 4U);
+  settle_after(31s);
+  expect_published(pool);
+}
+
+TEST_F(SlicePublisherTest, ANodeWithoutHardwareHasNoSlices) {
+  publish(TestNode("trn1.32xlarge").pool());
+  publish(Pool{});
+  EXPECT_THAT(stored(), IsEmpty());
+  EXPECT_TRUE(publisher_.state().published);
+}
+
+// What a publisher with a thread of its own tells.
+class States {
+ public:
+  void tell(const PublishState& state) {
+    const std::lock_guard lock(mutex_);
+    state_ = state;
+    changed_.notify_all();
+  }
+  bool wait(const std::function<bool(const PublishState&)>& holds) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, 20s, [&] { return holds(state_); });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  PublishState state_;
+};
+
+// With its own thread, the real watch and the real clock.
+TEST_F(SlicePublisherTest, Pain8RunsByItselfAndRepublishesWithinASecond) {
+  const SystemClock clock;
+  States states;
+  SlicePublisher publisher(api_, {"neuron.aws.com", "n1", "n1", {}, [&](const auto& state) { states.tell(state); }},
+                           clock);
+  const std::jthread thread([&](const std::stop_token& stop) { publisher.run(stop); });
+  publisher.set_pool(TestNode("trn2.48xlarge").pool());
+  ASSERT_TRUE(states.wait([](const PublishState& state) { return state.published; }));
+  ASSERT_TRUE(api_.wait([&] { return api_.open_watches() == 1; }));
+  for (std::uint64_t round = 1; round <= 3; ++round) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (const Slice& slice : stored()) api_.drop(std::string(kSlicesPath) + "/" + slice.name);
+    ASSERT_TRUE(
+        states.wait([&](const PublishState& state) { return state.published && state.writes >= 3 + 3 * round; }));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s + 4s) << "a second, and a busy machine";
+    EXPECT_THAT(stored(), SizeIs(3));
+  }
+}
+
+}  // namespace
+}  // namespace neuron::plugin::dra

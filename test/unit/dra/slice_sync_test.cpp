@@ -1,0 +1,238 @@
+#include "plugin/dra/slice_sync.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plugin/dra/slice_layout.h"
+#include "test/unit/dra/pools.h"
+
+namespace neuron::plugin::dra {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+const PoolIdentity kIdentity{"neuron.aws.com", "n1", {"n1", "uid-of-n1"}};
+
+std::vector<SliceContent> wanted_of(const TestNode& node) {
+  return lay_out(node.pool(), {}).slices;
+}
+
+// A server that does as it is told: applies a plan to what is stored.
+struct Stored {
+  std::vector<Slice> slices;
+  int version = 100;
+
+  void apply(const SyncPlan& plan) {
+    for (const Slice& gone : plan.deletes) {
+      ASSERT_EQ(std::erase_if(slices, [&](const Slice& s) { return s.name == gone.name && s.uid == gone.uid; }), 1U);
+    }
+    for (const Slice& update : plan.updates) {
+      const auto at = std::find_if(slices.begin(), slices.end(), [&](const Slice& s) { return s.name == update.name; });
+      ASSERT_NE(at, slices.end());
+      ASSERT_EQ(at->resource_version, update.resource_version);
+      *at = update;
+      at->resource_version = std::to_string(++version);
+    }
+    for (Slice made : plan.creates) {
+      ASSERT_EQ(made.uid, "");
+      ASSERT_EQ(made.resource_version, "");
+      for (const Slice& slice : slices) ASSERT_NE(slice.name, made.name);
+      made.resource_version = std::to_string(++version);
+      made.uid = "uid-" + made.resource_version;
+      slices.push_back(std::move(made));
+    }
+    for (Slice& slice : slices) add_times(slice);
+  }
+  void add_times(Slice& slice) {
+    for (SliceDevice& device : slice.content.devices) {
+      for (SliceTaint& taint : device.taints) {
+        if (taint.time_added.empty()) taint.time_added = "2026-01-01T00:00:" + std::to_string(version) + "Z";
+      }
+    }
+  }
+  // A scheduler takes the pool: one generation, as many slices as each of them says.
+  void expect_whole(const std::vector<SliceContent>& wanted) const {
+    ASSERT_EQ(slices.size(), wanted.size());
+    for (const Slice& slice : slices) {
+      EXPECT_EQ(slice.generation, slices.front().generation);
+      EXPECT_EQ(slice.slice_count, static_cast<std::int64_t>(slices.size()));
+    }
+    EXPECT_TRUE(plan_sync(slices, wanted, kIdentity).empty()) << "a second look writes nothing";
+  }
+};
+
+TEST(SliceSync, PublishesAPoolOnceAndThenNothing) {
+  const auto wanted = wanted_of(TestNode("trn2.48xlarge"));
+  Stored stored;
+  const SyncPlan plan = plan_sync({}, wanted, kIdentity);
+  EXPECT_THAT(plan.creates, SizeIs(3));
+  EXPECT_EQ(plan.creates[0].name, "00000-neuron.aws.com-n1");
+  EXPECT_EQ(plan.creates[2].name, "00002-neuron.aws.com-n1");
+  EXPECT_EQ(plan.creates[0].generation, 1);
+  EXPECT_EQ(plan.creates[0].slice_count, 3);
+  stored.apply(plan);
+  stored.expect_whole(wanted);
+}
+
+TEST(SliceSync, OneChangedSliceKeepsTheGeneration) {
+  TestNode node("trn1.32xlarge");
+  Stored stored;
+  stored.apply(plan_sync({}, wanted_of(node), kIdentity));
+  node.make_ill(3);
+  const SyncPlan plan = plan_sync(stored.slices, wanted_of(node), kIdentity);
+  EXPECT_THAT(plan.updates, SizeIs(1)) << "device, cores, groups and taints are one write";
+  EXPECT_EQ(plan.updates.at(0).generation, 1);
+  EXPECT_THAT(plan.creates, IsEmpty());
+  EXPECT_THAT(plan.deletes, IsEmpty());
+  stored.apply(plan);
+  stored.expect_whole(wanted_of(node));
+}
+
+TEST(SliceSync, TwoChangedSlicesRaiseTheGenerationOfAll) {
+  TestNode node("trn2.48xlarge");
+  Stored stored;
+  stored.apply(plan_sync({}, wanted_of(node), kIdentity));
+  node.make_ill(3);
+  const SyncPlan plan = plan_sync(stored.slices, wanted_of(node), kIdentity);
+  EXPECT_THAT(plan.updates, SizeIs(3));
+  for (const Slice& slice : plan.updates) EXPECT_EQ(slice.generation, 2);
+  stored.apply(plan);
+  stored.expect_whole(wanted_of(node));
+}
+
+TEST(SliceSync, AMissingSliceRaisesTheGeneration) {
+  const auto wanted = wanted_of(TestNode("trn2.48xlarge"));
+  Stored stored;
+  stored.apply(plan_sync({}, wanted, kIdentity));
+  stored.slices.erase(stored.slices.begin() + 1);
+  const SyncPlan plan = plan_sync(stored.slices, wanted, kIdentity);
+  EXPECT_THAT(plan.updates, SizeIs(2));
+  EXPECT_THAT(plan.creates, SizeIs(1));
+  EXPECT_EQ(plan.creates.at(0).generation, 2);
+  stored.apply(plan);
+  stored.expect_whole(wanted);
+}
+
+TEST(SliceSync, FewerSlicesDeleteTheRest) {
+  Stored stored;
+  stored.apply(plan_sync({}, wanted_of(TestNode("trn2.48xlarge")), kIdentity));
+  const auto wanted = wanted_of(TestNode("inf2.xlarge"));
+  const SyncPlan plan = plan_sync(stored.slices, wanted, kIdentity);
+  EXPECT_THAT(plan.deletes, SizeIs(1));
+  stored.apply(plan);
+  stored.expect_whole(wanted);
+  stored.apply(plan_sync(stored.slices, {}, kIdentity));
+  EXPECT_THAT(stored.slices, IsEmpty()) << "a node without hardware has no slices";
+}
+
+// AWS's driver publishes under the same name, one slice with a name that the server made.
+TEST(SliceSync, SlicesOfAnotherDriverOfThisNameGo) {
+  const auto wanted = wanted_of(TestNode("trn1.32xlarge"));
+  Stored stored;
+  Slice foreign{"n1-neuron.aws.cx7k2d"};
+  foreign.uid = "uid-7";
+  foreign.driver = kIdentity.driver;
+  foreign.node = foreign.pool = "n1";
+  foreign.generation = 5;
+  foreign.slice_count = 1;
+  stored.slices.push_back(foreign);
+  const SyncPlan plan = plan_sync(stored.slices, wanted, kIdentity);
+  EXPECT_THAT(plan.deletes, SizeIs(1));
+  EXPECT_EQ(plan.creates.at(0).generation, 6) << "above what schedulers may still have in mind";
+  stored.apply(plan);
+  stored.expect_whole(wanted);
+}
+
+TEST(SliceSync, AnotherPoolsNameMeansAnotherObject) {
+  const auto wanted = wanted_of(TestNode("inf2.xlarge"));
+  Stored stored;
+  stored.apply(plan_sync({}, wanted, {"neuron.aws.com", "other", {"n1", "uid-of-n1"}}));
+  const SyncPlan plan = plan_sync(stored.slices, wanted, kIdentity);
+  EXPECT_THAT(plan.deletes, SizeIs(2)) << "the name of a pool cannot be changed";
+  EXPECT_THAT(plan.creates, SizeIs(2));
+  stored.apply(plan);
+  stored.expect_whole(wanted);
+}
+
+TEST(SliceSync, SlicesOfANodeThatWasMadeAnewGetItsUid) {
+  const auto wanted = wanted_of(TestNode("trn1.32xlarge"));
+  Stored stored;
+  stored.apply(plan_sync({}, wanted, {"neuron.aws.com", "n1", {"n1", "an-older-uid"}}));
+  const SyncPlan plan = plan_sync(stored.slices, wanted, kIdentity);
+  ASSERT_THAT(plan.updates, SizeIs(2)) << "or the garbage collector takes them";
+  EXPECT_EQ(plan.updates[0].owner.uid, "uid-of-n1");
+  stored.apply(plan);
+  stored.expect_whole(wanted);
+}
+
+TEST(SliceSync, WhatIsNotOursIsWrittenOver) {
+  const auto wanted = wanted_of(TestNode("inf2.xlarge"));
+  Stored stored;
+  stored.apply(plan_sync({}, wanted, kIdentity));
+  stored.slices[1].is_ours = false;
+  EXPECT_THAT(plan_sync(stored.slices, wanted, kIdentity).updates, SizeIs(1));
+}
+
+TEST(SliceSync, TaintsKeepTheTimeAtWhichTheyWereAdded) {
+  TestNode node("trn1.32xlarge");
+  node.make_ill(3);
+  Stored stored;
+  stored.apply(plan_sync({}, wanted_of(node), kIdentity));
+  node.make_ill(5);
+  const SyncPlan plan = plan_sync(stored.slices, wanted_of(node), kIdentity);
+  ASSERT_THAT(plan.updates, SizeIs(1));
+  for (const SliceDevice& device : plan.updates[0].content.devices) {
+    const bool is_old = device.name == "neuron-device-3", is_new = device.name == "neuron-device-5";
+    if (!is_old && !is_new) continue;
+    EXPECT_EQ(device.taints.at(0).time_added.empty(), is_new) << device.name;
+  }
+}
+
+// Any half of the writes may be all that happened, and the next plan makes it whole.
+TEST(SliceSync, EveryInterruptedSyncIsMadeWhole) {
+  TestNode node("trn2.48xlarge");
+  Stored begin;
+  begin.apply(plan_sync({}, wanted_of(node), kIdentity));
+  begin.slices.pop_back();
+  Slice foreign = begin.slices[0];
+  foreign.name = "x";
+  foreign.uid = "uid-x";
+  begin.slices.push_back(foreign);
+  node.make_ill(3);
+  const auto wanted = wanted_of(node);
+  const SyncPlan plan = plan_sync(begin.slices, wanted, kIdentity);
+  const std::size_t writes = plan.deletes.size() + plan.updates.size() + plan.creates.size();
+  for (std::size_t done = 0; done <= writes; ++done) {
+    SyncPlan part;
+    std::size_t left = done;
+    const auto take = [&](const std::vector<Slice>& from, std::vector<Slice>& to) {
+      for (const Slice& slice : from) {
+        if (left == 0) return;
+        to.push_back(slice);
+        --left;
+      }
+    };
+    take(plan.deletes, part.deletes);
+    take(plan.updates, part.updates);
+    take(plan.creates, part.creates);
+    Stored stored = begin;
+    stored.apply(part);
+    stored.apply(plan_sync(stored.slices, wanted, kIdentity));
+    stored.expect_whole(wanted);
+  }
+}
+
+TEST(SliceSync, NamesSortAsTheSlicesAndFitTheServer) {
+  EXPECT_EQ(slice_name(0, kIdentity), "00000-neuron.aws.com-n1");
+  EXPECT_EQ(slice_name(26, kIdentity), "0001a-neuron.aws.com-n1");
+  const PoolIdentity long_one{std::string(63, 'd'), "p", {std::string(253, 'n'), ""}};
+  const PoolIdentity other{std::string(63, 'd'), "p", {std::string(252, 'n') + "m", ""}};
+  EXPECT_LE(slice_name(3, long_one).size(), 253U);
+  EXPECT_NE(slice_name(3, long_one), slice_name(3, other));
+  EXPECT_TRUE(slice_name(3, long_one).starts_with("00003-"));
+}
+
+}  // namespace
+}  // namespace neuron::plugin::dra

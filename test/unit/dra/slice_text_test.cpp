@@ -1,0 +1,157 @@
+#include "plugin/dra/slice_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "plugin/dra/published_text.h"
+#include "plugin/dra/slice_layout.h"
+#include "plugin/dra/slice_sync.h"
+#include "test/unit/dra/pools.h"
+
+namespace neuron::plugin::dra {
+namespace {
+
+using nlohmann::json;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+const PoolIdentity kIdentity{"neuron.aws.com", "n1", {"n1", "uid-of-n1"}};
+
+std::vector<Slice> slices_of(const TestNode& node) {
+  std::vector<SliceContent> contents = lay_out(node.pool(), {}).slices;
+  return whole_slices(contents, kIdentity);
+}
+
+TEST(SliceText, IsReadBackAsItWasWritten) {
+  TestNode node("trn2.48xlarge");
+  node.make_ill(3);
+  for (const Slice& slice : slices_of(node)) {
+    const auto back = parse_slice(slice_json(slice));
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_TRUE(back->is_ours);
+    EXPECT_EQ(back->name, slice.name);
+    EXPECT_EQ(back->owner, slice.owner);
+    EXPECT_EQ(back->driver, slice.driver);
+    EXPECT_EQ(back->node, slice.node);
+    EXPECT_EQ(back->pool, slice.pool);
+    EXPECT_EQ(back->generation, slice.generation);
+    EXPECT_EQ(back->slice_count, slice.slice_count);
+    EXPECT_TRUE(is_same(back->content, slice.content));
+    EXPECT_EQ(slice_json(*back), slice_json(slice));
+  }
+}
+
+TEST(SliceText, IsTheJsonThatTheServerDocuments) {
+  TestNode node("inf2.xlarge");
+  node.make_ill(0);
+  const auto slices = slices_of(node);
+  ASSERT_THAT(slices, SizeIs(2));
+  const json counters = json::parse(slice_json(slices[0])), devices = json::parse(slice_json(slices[1]));
+  EXPECT_EQ(counters["apiVersion"], "resource.k8s.io/v1");
+  EXPECT_EQ(counters["kind"], "ResourceSlice");
+  EXPECT_EQ(counters["metadata"]["name"], "00000-neuron.aws.com-n1");
+  EXPECT_EQ(counters["metadata"]["ownerReferences"][0],
+            (json{{"apiVersion", "v1"}, {"kind", "Node"}, {"name", "n1"}, {"uid", "uid-of-n1"}, {"controller", true}}));
+  EXPECT_EQ(counters["spec"],
+            (json{{"driver", "neuron.aws.com"},
+                  {"nodeName", "n1"},
+                  {"pool", {{"name", "n1"}, {"generation", 1}, {"resourceSliceCount", 2}}},
+                  {"sharedCounters", {{{"name", "cores"}, {"counters", {{"device-0", {{"value", "2"}}}}}}}}}));
+  const json device = devices["spec"]["devices"][0];
+  EXPECT_EQ(device["name"], "neuron-device-0");
+  EXPECT_EQ(device["attributes"]["deviceId"], (json{{"int", 0}}));
+  EXPECT_EQ(device["attributes"]["instanceType"], (json{{"string", "inf2.xlarge"}}));
+  EXPECT_TRUE(device["attributes"]["draDriverVersion"].contains("version"));
+  EXPECT_EQ(device["capacity"], (json{{"cores", {{"value", "2"}}}, {"memory", {{"value", "32Gi"}}}}));
+  EXPECT_EQ(device["consumesCounters"],
+            (json{{{"counterSet", "cores"}, {"counters", {{"device-0", {{"value", "2"}}}}}}}));
+  EXPECT_EQ(device["taints"],
+            (json{{{"key", "neuron.aws.com/unhealthy"}, {"value", "sram_ecc_uncorrected"}, {"effect", "NoSchedule"}}}));
+}
+
+TEST(SliceText, AListIsForKubectl) {
+  const json list = json::parse(published_text(TestNode("trn1.32xlarge").pool(), {}, kIdentity));
+  EXPECT_EQ(list["kind"], "List");
+  EXPECT_EQ(list["apiVersion"], "v1");
+  ASSERT_THAT(list["items"], SizeIs(2));
+  EXPECT_EQ(list["items"][1]["metadata"]["name"], "00001-neuron.aws.com-n1");
+  const auto ownerless = whole_slices({SliceContent{}}, {"neuron.aws.com", "n1", {"n1", ""}});
+  EXPECT_FALSE(json::parse(slice_json(ownerless[0]))["metadata"].contains("ownerReferences"));
+}
+
+// What a server adds to an object, and what others may have written under our driver's name.
+TEST(SliceText, WhatWeDoNotWriteIsSeen) {
+  json object = json::parse(slice_json(slices_of(TestNode("inf2.xlarge"))[1]));
+  object["metadata"]["managedFields"] = json::array({{{"manager", "x"}}});
+  object["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z";
+  object["metadata"]["labels"] = {{"a", "b"}};
+  EXPECT_TRUE(parse_slice(object.dump())->is_ours);
+  const auto with = [&](auto change) {
+    json changed = object;
+    change(changed);
+    const auto slice = parse_slice(changed.dump());
+    EXPECT_TRUE(slice) << changed.dump();
+    return slice && slice->is_ours;
+  };
+  EXPECT_FALSE(with([](json& o) { o["spec"]["allNodes"] = true; }));
+  EXPECT_FALSE(with([](json& o) { o["spec"]["devices"][0]["bindsToNode"] = true; }));
+  EXPECT_FALSE(with([](json& o) { o["spec"]["devices"][0]["attributes"]["deviceId"] = {{"ints", {1, 2}}}; }));
+  EXPECT_FALSE(with([](json& o) { o["spec"]["devices"][0]["attributes"]["deviceId"]["string"] = "x"; }));
+  EXPECT_FALSE(with([](json& o) { o["spec"]["devices"][0]["capacity"]["cores"]["value"] = "1.5"; }));
+  EXPECT_FALSE(with([](json& o) { o["spec"]["devices"][0]["capacity"]["cores"]["requestPolicy"] = json::object(); }));
+  EXPECT_FALSE(with([](json& o) { o["spec"]["devices"] = "none"; }));
+  EXPECT_FALSE(with([](json& o) { o["spec"]["devices"] = json::array({1}); }));
+  EXPECT_FALSE(with([](json& o) { o["spec"]["pool"]["generation"] = 1e300; }));
+  EXPECT_FALSE(with([](json& o) { o["spec"]["pool"]["generation"] = ~std::uint64_t{0}; }));
+  EXPECT_FALSE(with([](json& o) { o["metadata"]["ownerReferences"][0]["kind"] = "Pod"; }));
+  EXPECT_FALSE(with([](json& o) { o["metadata"]["ownerReferences"].push_back(o["metadata"]["ownerReferences"][0]); }));
+  EXPECT_FALSE(with([](json& o) {
+    for (int i = 0; i < 200; ++i) o["spec"]["devices"].push_back(o["spec"]["devices"][0]);
+  }));
+}
+
+TEST(SliceText, WhatIsNoSliceIsRefused) {
+  for (const char* text :
+       {"", "{", "[]", "null", "1", R"("x")", R"({"kind":"ResourceSlice"})",
+        R"({"kind":"ResourceSlice","metadata":{"name":""}})", R"({"kind":"Node","metadata":{"name":"n1"}})"}) {
+    const auto slice = parse_slice(text);
+    ASSERT_FALSE(slice) << text;
+    EXPECT_EQ(slice.error().code, ErrorCode::data_corrupt);
+  }
+  for (const char* text : {"", "{}", R"({"metadata":1})", R"({"metadata":{},"items":{}})",
+                           R"({"metadata":{},"items":[{}]})", R"({"metadata":{},"items":[1]})"}) {
+    EXPECT_FALSE(parse_slice_list(text) && !parse_slice_list(text)->slices.empty()) << text;
+  }
+  EXPECT_THAT(parse_slice_list(R"({"metadata":{"resourceVersion":"7"},"items":null})")->slices, IsEmpty());
+  json many = {{"metadata", {{"resourceVersion", "7"}}}, {"items", json::array()}};
+  for (int i = 0; i < 513; ++i) many["items"].push_back({{"metadata", {{"name", "x"}}}});
+  EXPECT_FALSE(parse_slice_list(many.dump()));
+}
+
+TEST(SliceText, QuantitiesAreReadInAnyFormThatTheServerMayGiveThem) {
+  const std::map<std::string, std::int64_t> known = {{"0", 0},
+                                                     {"8", 8},
+                                                     {"-3", -3},
+                                                     {"2k", 2000},
+                                                     {"96Gi", std::int64_t{96} << 30U},
+                                                     {"1e3", 1000},
+                                                     {"1E3", 1000},
+                                                     {"1E", 1'000'000'000'000'000'000},
+                                                     {"4000m", 4},
+                                                     {"9223372036854775807", std::numeric_limits<std::int64_t>::max()}};
+  for (const auto& [text, value] : known) EXPECT_EQ(parse_quantity(text), value) << text;
+  for (const char* bad : {"", "x", "1.5", "1500m", "k", "1kk", "1e", "1e99", "9223372036854775808", "8Ei", "1 k", " 1",
+                          "1e-3", "0x10", "--1", "1-1"}) {
+    EXPECT_FALSE(parse_quantity(bad)) << bad;
+  }
+  for (const std::int64_t value : {std::int64_t{0}, std::int64_t{1}, std::int64_t{1000}, std::int64_t{1} << 40U,
+                                   std::int64_t{154618822656}, std::numeric_limits<std::int64_t>::max()}) {
+    EXPECT_EQ(parse_quantity(quantity_text(value)), value);
+  }
+  EXPECT_EQ(quantity_text(std::int64_t{96} << 30U), "96Gi");
+}
+
+}  // namespace
+}  // namespace neuron::plugin::dra

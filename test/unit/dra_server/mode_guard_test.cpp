@@ -1,0 +1,51 @@
+#include "plugin/dra/mode_guard.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "test/fakes/fake_clock.h"
+
+namespace neuron::plugin::dra {
+namespace {
+
+struct ModeGuardTest : testing::Test {
+  std::string path = testing::TempDir() + "modeguardXXXXXX";
+  fakes::FakeClock clock;
+  void SetUp() override { ASSERT_NE(::mkdtemp(path.data()), nullptr); }
+  void TearDown() override { std::filesystem::remove_all(path); }
+};
+
+TEST_F(ModeGuardTest, KeepsADevicePluginOffAndLetsAnotherInstanceIn) {
+  ModeGuard one(path, clock);
+  ModeGuard two(path, clock);
+  EXPECT_FALSE(one.look());
+  EXPECT_FALSE(two.look());
+  EXPECT_FALSE(InstanceLock::take(path));
+}
+
+TEST_F(ModeGuardTest, SaysWhoIsThereEachTimeItIsAsked) {
+  auto plugin = InstanceLock::take(path);
+  ASSERT_TRUE(plugin);
+  ModeGuard guard(path, clock);
+  ASSERT_TRUE(guard.look());
+  EXPECT_THAT(guard.look()->message, testing::HasSubstr("in device-plugin mode"));
+}
+
+TEST_F(ModeGuardTest, ADirectoryThatComesLaterOrIsReplacedIsLockedThen) {
+  std::filesystem::remove(path);
+  ModeGuard guard(path, clock);
+  EXPECT_FALSE(guard.look()) << "without it there is no device plugin";
+  for (int round = 0; round < 2; ++round) {
+    std::filesystem::remove(path);
+    std::filesystem::create_directory(path);
+    clock.advance(std::chrono::ceil<std::chrono::milliseconds>(guard.next() - clock.now()));
+    EXPECT_FALSE(guard.look());
+    EXPECT_FALSE(InstanceLock::take(path));
+  }
+}
+
+}  // namespace
+}  // namespace neuron::plugin::dra

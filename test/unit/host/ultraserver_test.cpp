@@ -1,0 +1,92 @@
+#include "agent/host/ultraserver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/unit/host/temp_tree.h"
+
+namespace neuron::host {
+namespace {
+
+using model::UltraServer;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class UltraServerFiles : public testing::Test {
+ protected:
+  void write(const std::string& name, const std::string& text) { tree_.write("sys/class/neuron_device/" + name, text); }
+  std::optional<UltraServer> read() {
+    problems_.clear();
+    return read_ultraserver(tree_.root(), problems_);
+  }
+
+  TempTree tree_;
+  std::vector<model::ReadProblem> problems_;
+};
+
+TEST_F(UltraServerFiles, OfTrn2uAreTwoMemberships) {
+  write("ultraserver_mode", "4,1,2\n");
+  write("server_id_2", "4D2A71C09BE3F652\n");
+  write("node_id_2", "1\n");
+  write("server_id_4", "8f10b6e35a7c92d4\n");
+  write("node_id_4", "3\n");
+  const auto found = read();
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->busy);
+  EXPECT_THAT(found->modes, ElementsAre(1, 2, 4));
+  EXPECT_THAT(found->memberships, ElementsAre(UltraServer::Membership{2, "4d2a71c09be3f652", 1},
+                                              UltraServer::Membership{4, "8f10b6e35a7c92d4", 3}));
+  EXPECT_THAT(problems_, IsEmpty());
+}
+
+TEST_F(UltraServerFiles, OfTrn3HaveAReservation) {
+  write("ultraserver_mode", "1\n");
+  write("reservation_id", "8f10b6e35a7c92d4\n");
+  write("node_id", "7\n");
+  EXPECT_THAT(read()->memberships, ElementsAre(UltraServer::Membership{0, "8f10b6e35a7c92d4", 7}));
+}
+
+TEST_F(UltraServerFiles, ANodeByItselfIsInNone) {
+  EXPECT_FALSE(read()) << "an older driver has no such files";
+  write("ultraserver_mode", "\n");
+  write("server_id_2", "0000000000000000\n");
+  write("node_id_2", "-1\n");
+  write("server_id_4", "invalid\n");
+  write("node_id_4", "invalid\n");
+  ASSERT_TRUE(read());
+  EXPECT_THAT(read()->modes, IsEmpty());
+  EXPECT_THAT(read()->memberships, IsEmpty());
+  EXPECT_THAT(problems_, IsEmpty());
+  write("server_id_2", "4d2a71c09be3f652\n");
+  EXPECT_THAT(read()->memberships, IsEmpty()) << "without its own number a node is no member";
+}
+
+TEST_F(UltraServerFiles, AnElectionIsNoProblem) {
+  for (const char* name : {"ultraserver_mode", "node_id_2", "server_id_2"}) write(name, "busy\n");
+  ASSERT_TRUE(read());
+  EXPECT_TRUE(read()->busy);
+  EXPECT_THAT(problems_, IsEmpty());
+}
+
+TEST_F(UltraServerFiles, GarbageCostsItsOwnFact) {
+  write("ultraserver_mode", "1,\x1b[2J,7\n");
+  write("server_id_2", std::string(4096, 'f'));
+  write("node_id_2", "0\n");
+  write("server_id_4", "8f10b6e35a7c92d4\n");
+  write("node_id_4", "99999999999999999999\n");
+  const auto found = read();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(*found, UltraServer{});
+  EXPECT_THAT(problems_, SizeIs(3));
+  for (const auto& problem : problems_) EXPECT_EQ(problem.detail.find('\x1b'), std::string::npos);
+  write("server_id_2", "4d2a71c09be3f652\n");
+  EXPECT_THAT(read()->memberships, SizeIs(1));
+  tree_.remove("sys/class/neuron_device/ultraserver_mode");
+  tree_.folder("sys/class/neuron_device/ultraserver_mode");
+  EXPECT_FALSE(read());
+  EXPECT_THAT(problems_, SizeIs(1));
+}
+
+}  // namespace
+}  // namespace neuron::host

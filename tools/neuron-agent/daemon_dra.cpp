@@ -1,0 +1,278 @@
+#include "tools/neuron-agent/daemon_dra.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "agent/host/core_memory.h"
+#include "agent/kube/api_client.h"
+#include "agent/monitor/monitor.h"
+#include "agent/rpc/pod_resources.h"
+#include "plugin/dra/claim_store.h"
+#include "plugin/dra/claim_sweep.h"
+#include "plugin/dra/claim_upkeep.h"
+#include "plugin/dra/claims.h"
+#include "plugin/dra/driver.h"
+#include "plugin/dra/node_board.h"
+#include "plugin/dra/published_text.h"
+#include "plugin/dra/slice_publisher.h"
+#include "tools/neuron-agent/daemon_parts.h"
+#include "tools/neuron-agent/inventory_log.h"
+#include "tools/neuron-agent/probes.h"
+
+namespace neuron::agent {
+namespace {
+
+namespace dra = plugin::dra;
+
+ExitCode to_exit_code(dra::Driver::Outcome outcome) {
+  switch (outcome) {
+    case dra::Driver::Outcome::stopped:
+      return ExitCode::ok;
+    case dra::Driver::Outcome::other_agent:
+      return ExitCode::other_agent;
+    case dra::Driver::Outcome::dead_mount:
+      return ExitCode::dead_mount;
+    case dra::Driver::Outcome::failed:
+      break;
+  }
+  return ExitCode::failed;
+}
+
+// The kubelet is told where claims are served, and has another working directory.
+std::string absolute(const std::string& directory) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(directory, error);
+  return error ? directory : path.lexically_normal().string();
+}
+
+std::string pool_name(const Options& options) {
+  return options.dra.pool_name.empty() ? options.node_name : options.dra.pool_name;
+}
+
+dra::ClaimsSettings claims_settings(const Options& options) {
+  const dra::PoolOptions& pool = options.dra.pool;
+  return {.driver = pool.driver,
+          .pool = pool_name(options),
+          .grant = {options.effective_host_path_prefix(), options.core_numbering, false},
+          .taint = {pool.driver + "/unhealthy", pool.taint_effect}};
+}
+
+dra::ClaimStore::Options store_options(const Options& options) {
+  const std::string& driver = options.dra.pool.driver;
+  return {.driver = driver,
+          .directory = absolute(options.kubelet_dir) + "/plugins/" + driver,
+          .cdi_directory = options.cdi_dir,
+          .boot_id = dra::read_boot_id(options.root)};
+}
+
+// May block for as long as its deadline. Not in an RPC handler's own thread (agent/rpc/pod_resources.h).
+Result<std::vector<model::Allocation>> list_pods(const std::string& socket) {
+  constexpr std::chrono::milliseconds kDeadline{2000};
+  std::promise<Result<std::vector<model::Allocation>>> answer;
+  rpc::PodResourcesClient client(socket);
+  client.list(kDeadline,
+              [&answer](Result<std::vector<model::Allocation>> listed) { answer.set_value(std::move(listed)); });
+  return answer.get_future().get();
+}
+
+// Claims that tell the board what they hold, and the loop when a burst of calls is over.
+class ToldClaims final : public dra::ClaimPort {
+ private:
+  template <typename Ask>
+  auto told(const Ask& ask) {
+    ++running_;
+    auto answers = ask();
+    board_.held_changed();
+    called_ = true;
+    --running_;
+    return answers;
+  }
+
+ public:
+  ToldClaims(dra::ClaimPort& claims, dra::NodeBoard& board) : claims_(claims), board_(board) {}
+
+  std::map<std::string, dra::PrepareAnswer> prepare(const std::vector<dra::ClaimRef>& claims,
+                                                    const std::stop_token& stop) override {
+    return told([&] { return claims_.prepare(claims, stop); });
+  }
+  std::map<std::string, std::string> unprepare(const std::vector<dra::ClaimRef>& claims) override {
+    return told([&] { return claims_.unprepare(claims); });
+  }
+
+  // Somebody has called since it was asked last, and nobody waits for an answer now.
+  [[nodiscard]] bool take_quiet() { return running_ == 0 && called_.exchange(false); }
+
+ private:
+  dra::ClaimPort& claims_;
+  dra::NodeBoard& board_;
+  std::atomic<int> running_ = 0;
+  std::atomic<bool> called_ = false;
+};
+
+std::string slices_line(const dra::PublishState& state, bool nothing_to_publish) {
+  if (nothing_to_publish && state.published) return "slices: nothing to publish on this node\n";
+  std::string line = state.published ? fmt::format("slices: {} with {} devices", state.slices, state.devices)
+                                     : std::string("slices: not published yet");
+  if (!state.error.empty()) line += ": " + state.error;
+  return line + "\n";
+}
+
+plugin::Readiness readiness_of(const Options& options, const dra::DriverState& driver, const dra::PublishState& slices,
+                               bool nothing_to_publish) {
+  const std::string problem = driver.problem.empty() ? "waiting for the kubelet" : driver.problem;
+  return {driver.registered && slices.published,
+          fmt::format("driver {}: {}\n", options.dra.pool.driver, driver.registered ? "registered" : problem) +
+              slices_line(slices, nothing_to_publish)};
+}
+
+// Every real thing of this mode, in the order in which they depend on each other.
+class DraDaemon {
+ public:
+  DraDaemon(const Options& options, RootPtr machine, kube::ApiPlaces places, dra::Driver::Events& events)
+      : options_(options),
+        machine_(std::move(machine)),
+        api_(std::move(places)),
+        events_(events),
+        publisher_(api_, {options.dra.pool.driver, pool_name(options), options.node_name}, clock_),
+        board_({options.dra.pool, pool_name(options)},
+               {[this] { return claim_store_.held_devices(); },
+                [this](dra::Pool pool) { publisher_.set_pool(std::move(pool)); }, health_}),
+        monitor_(
+            store_, workers_, [machine = machine_] { return make_scan(machine); },
+            [this, log = InventoryLog(std::nullopt)](const model::SnapshotPtr& snapshot) mutable {
+              log(snapshot);
+              board_.set_node(std::make_shared<const grant::NodeUnits>(snapshot));
+              events_.post(dra::NodeScanned{});
+            },
+            {.interval = options.scan_interval}),
+        claim_store_(store_options(options), [this] { return board_.node(); }),
+        claims_(claims_settings(options), claims_ports(), claim_store_, api_, clock_),
+        sweep_(options.dra.pool.driver, pool_name(options), sweep_ports(), claim_store_, api_) {}
+
+  [[nodiscard]] ExitCode run(const Fd& signals) {
+    // What claims hold is known before anything is published.
+    if (const auto repaired = claim_store_.repair(); !repaired) {
+      spdlog::error("what is prepared cannot be read yet: {}", repaired.error().message);
+    }
+    monitor_.start();
+    ToldClaims claims(claims_, board_);
+    dra::ClaimUpkeep upkeep(claim_store_, sweep_, options_.cdi_dir, runner(), [this] { board_.held_changed(); });
+    std::jthread keeping([&upkeep](const std::stop_token& stop) { upkeep.run(stop); });
+    std::jthread publishing([this](const std::stop_token& stop) { publisher_.run(stop); });
+    Probes probes(options_.metrics_address, clock_);
+    const ExitCode code = serve(claims, probes, signals);
+    probes.stop();
+    publishing.request_stop();
+    keeping.request_stop();
+    api_.close();
+    keeping.join();
+    publishing.join();
+    return end_reading(monitor_, workers_, code);
+  }
+
+ private:
+  [[nodiscard]] ExitCode serve(ToldClaims& claims, Probes& probes, const Fd& signals) {
+    dra::Driver driver({{absolute(options_.kubelet_dir), options_.dra.pool.driver, options_.dra.pod_uid},
+                        clock_,
+                        events_,
+                        claims,
+                        health_,
+                        runner(),
+                        [this] { publisher_.look_again(); },
+                        [this] { monitor_.rescan_now(); },
+                        [this, &claims, &probes](const dra::DriverState& state) {
+                          give_memory_back(claims);
+                          if (probes.wanted()) {
+                            probes.turn(readiness_of(options_, state, publisher_.state(), board_.is_empty()));
+                          }
+                        }},
+                       signals.get());
+    return to_exit_code(driver.run());
+  }
+
+  // TLS and JSON of many pods at once, or of all slices, are several times what is in use afterwards.
+  void give_memory_back(ToldClaims& claims) {
+    const std::uint64_t writes = publisher_.state().writes;
+    if (claims.take_quiet() || writes != trimmed_at_write_) ::malloc_trim(0);
+    trimmed_at_write_ = writes;
+  }
+
+  [[nodiscard]] std::function<void(std::function<void()>)> runner() {
+    return [this](std::function<void()> job) { workers_.run(std::move(job)); };
+  }
+
+  [[nodiscard]] dra::ClaimsPorts claims_ports() {
+    dra::ClaimsPorts ports;
+    ports.node = [this] { return board_.node(); };
+    ports.scan = [machine = machine_] { return std::make_shared<const grant::NodeUnits>(scan_now(*machine)); };
+    ports.memory_in_use = [this](int device, int core) { return memory_in_use(device, core); };
+    ports.run = runner();
+    ports.post = [this](SteadyTime when, std::function<void()> job) { monitor_.post(when, std::move(job)); };
+    return ports;
+  }
+
+  [[nodiscard]] dra::ClaimSweep::Ports sweep_ports() {
+    return {[socket = options_.pod_resources_socket()] { return list_pods(socket); }, [this] { return board_.node(); },
+            [this](int device, int core) { return memory_in_use(device, core); }};
+  }
+
+  [[nodiscard]] std::optional<std::uint64_t> memory_in_use(int device, int core) const {
+    const grant::NodeUnitsPtr node = board_.node();
+    const model::NeuronDevice* known = node ? node->device(device) : nullptr;
+    return host::process_memory_of_core(*machine_, device, core, known != nullptr ? known->memory_bytes : std::nullopt);
+  }
+
+  const Options& options_;
+  const RootPtr machine_;
+  const SystemClock clock_;
+  kube::ApiClient api_;
+  dra::Driver::Events& events_;
+  dra::HealthHub health_;
+  dra::SlicePublisher publisher_;
+  dra::NodeBoard board_;
+  monitor::SnapshotStore store_;
+  Workers workers_;
+  monitor::Monitor monitor_;
+  dra::ClaimStore claim_store_;
+  dra::Claims claims_;
+  dra::ClaimSweep sweep_;
+  std::uint64_t trimmed_at_write_ = 0;  // of the loop
+};
+
+}  // namespace
+
+ExitCode run_dra_daemon(const Options& options, const Fd& signals) {
+  log_start(options);
+  auto root = host::FsRoot::open(options.root);
+  auto events = dra::Driver::Events::open();
+  auto places = kube::api_places(options.dra.api, kube::in_cluster_places());
+  if (!root || !events || !places) {
+    spdlog::error("{}", !root ? root.error().message : !events ? events.error().message : places.error().message);
+    return ExitCode::failed;
+  }
+  DraDaemon daemon(options, std::make_shared<const host::FsRoot>(*std::move(root)), *std::move(places), **events);
+  return daemon.run(signals);
+}
+
+ExitCode print_slices_once(const Options& options) {
+  const auto snapshot = scan_once(options);
+  if (!snapshot) {
+    spdlog::error("{}", snapshot.error().message);
+    return ExitCode::failed;
+  }
+  const dra::Pool pool = dra::make_pool(grant::NodeUnits(*snapshot), options.dra.pool, {});
+  const dra::PoolIdentity identity{options.dra.pool.driver, pool_name(options), {options.node_name, ""}};
+  fmt::print("{}", dra::published_text(pool, {}, identity));  // as the newest servers take it
+  return ExitCode::ok;
+}
+
+}  // namespace neuron::agent

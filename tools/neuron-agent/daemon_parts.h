@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+
+#include "agent/base/workers.h"
+#include "agent/host/fs_root.h"
+#include "agent/model/snapshot.h"
+#include "agent/monitor/monitor.h"
+#include "agent/monitor/watched_scan.h"
+#include "tools/neuron-agent/daemon.h"
+#include "tools/neuron-agent/options.h"
+
+// What the composition roots of both modes share.
+namespace neuron::agent {
+
+using RootPtr = std::shared_ptr<const host::FsRoot>;  // shared with reads that hang
+
+// Says in the log what the program was told, and what of it is doubtful.
+void log_start(const Options& options);
+
+// A scanner of its own, which lives as long as a scan of it may hang.
+[[nodiscard]] monitor::WatchedScan::Scan make_scan(const RootPtr& root);
+
+// A scan of its own that begins now, assessed as the first. May block for as long as a driver hangs.
+[[nodiscard]] model::SnapshotPtr scan_now(const host::FsRoot& root);
+
+// The same of the root in `options`; what is missing or cannot be read is logged. Errors: it cannot be opened.
+[[nodiscard]] Result<model::SnapshotPtr> scan_once(const Options& options);
+
+// Ends all reading. What hangs in a broken driver is left behind, and what it uses is never freed: the process ends at
+// once, with `code`.
+[[nodiscard]] ExitCode end_reading(monitor::Monitor& monitor, Workers& workers, ExitCode code);
+
+}  // namespace neuron::agent
