@@ -57,6 +57,12 @@ func (l *claimLoad) run(limit time.Duration, meanwhile func()) loadOutcome {
 		l.c.Kubectl(l.t, "delete", "pods", "--selector", selector, "--wait=false", "--grace-period=1")
 		l.c.ExpectNoPods(l.t, "default", selector)
 	})
+	defer func() {
+		if l.t.Failed() {
+			output, _ := l.c.TryKubectl("get", "pods,resourceclaims", "-o", "wide")
+			l.t.Log(output)
+		}
+	}()
 	begin := time.Now()
 	for _, p := range l.pods {
 		l.create(p)

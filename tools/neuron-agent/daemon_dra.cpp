@@ -23,6 +23,7 @@
 #include "plugin/dra/claims.h"
 #include "plugin/dra/driver.h"
 #include "plugin/dra/node_board.h"
+#include "plugin/dra/plugin_hold_watch.h"
 #include "plugin/dra/published_text.h"
 #include "plugin/dra/slice_publisher.h"
 #include "tools/neuron-agent/daemon_parts.h"
@@ -146,7 +147,10 @@ class DraDaemon {
         publisher_(api_, {options.dra.pool.driver, pool_name(options), options.node_name}, clock_),
         board_({options.dra.pool, pool_name(options)},
                {[this] { return claim_store_.held_devices(); },
-                [this](dra::Pool pool) { publisher_.set_pool(std::move(pool)); }, health_}),
+                [this](dra::Pool pool) { publisher_.set_pool(std::move(pool)); }, health_,
+                [this](dra::Pool& pool, const grant::NodeUnits& node) {
+                  dra::taint_held(pool, node, plugin_holds_.holders(), options_.dra.pool.driver);
+                }}),
         monitor_(
             store_, workers_, [machine = machine_] { return make_scan(machine); },
             [this, log = InventoryLog(std::nullopt)](const model::SnapshotPtr& snapshot) mutable {
@@ -168,15 +172,20 @@ class DraDaemon {
     ToldClaims claims(claims_, board_);
     dra::ClaimUpkeep upkeep(claim_store_, sweep_, options_.cdi_dir, runner(), [this] { board_.held_changed(); });
     std::jthread keeping([&upkeep](const std::stop_token& stop) { upkeep.run(stop); });
-    std::jthread publishing([this](const std::stop_token& stop) { publisher_.run(stop); });
+    std::jthread holding([this](const std::stop_token& stop) { plugin_holds_.run(stop); });
+    std::jthread publishing([this](const std::stop_token& stop) {
+      if (plugin_holds_.await_first(stop)) publisher_.run(stop);
+    });
     Probes probes(options_.metrics_address, clock_);
     const ExitCode code = serve(claims, probes, signals);
     probes.stop();
     publishing.request_stop();
     keeping.request_stop();
+    holding.request_stop();
     api_.close();
     keeping.join();
     publishing.join();
+    holding.join();
     return end_reading(monitor_, workers_, code);
   }
 
@@ -188,7 +197,10 @@ class DraDaemon {
                         claims,
                         health_,
                         runner(),
-                        [this] { publisher_.look_again(); },
+                        [this] {
+                          plugin_holds_.registered();
+                          publisher_.look_again();
+                        },
                         [this] { monitor_.rescan_now(); },
                         [this, &claims, &probes](const dra::DriverState& state) {
                           give_memory_back(claims);
@@ -222,6 +234,7 @@ class DraDaemon {
     ports.memory_in_use = [this](int device, int core) { return memory_in_use(device, core); };
     ports.run = runner();
     ports.post = [this](SteadyTime when, std::function<void()> job) { monitor_.post(when, std::move(job)); };
+    ports.plugin_holders = [this] { return plugin_holds_.holders(); };
     return ports;
   }
 
@@ -244,6 +257,8 @@ class DraDaemon {
   dra::HealthHub health_;
   dra::SlicePublisher publisher_;
   dra::NodeBoard board_;
+  dra::PluginHoldWatch plugin_holds_{{[socket = options_.pod_resources_socket()] { return list_pods(socket); },
+                                      [this] { return board_.node(); }, [this] { board_.marks_changed(); }}};
   monitor::SnapshotStore store_;
   Workers workers_;
   monitor::Monitor monitor_;
