@@ -200,7 +200,10 @@ Result<void> Claims::plan(Call& call, Pending& pending) {
   }
   if (!plan) return fail(std::move(plan).error());
   pending.plan = *std::move(plan);
-  if (auto error = conflict(call.view.claims, pending.ref.uid, pending.plan.held())) return fail(*std::move(error));
+  const Hardware held = pending.plan.held();
+  if (auto error = conflict(call.view.claims, pending.ref.uid, held)) return fail(*std::move(error));
+  if (!ports_.plugin_holders) return {};
+  if (auto error = conflict(ports_.plugin_holders(), held)) return fail(*std::move(error));
   return {};
 }
 

@@ -17,6 +17,7 @@
 #include "plugin/dra/claim_port.h"
 #include "plugin/dra/claim_reader.h"
 #include "plugin/dra/claim_store.h"
+#include "plugin/dra/plugin_holders.h"
 #include "plugin/kubelet/memory_gate.h"
 
 namespace neuron::plugin::dra {
@@ -37,6 +38,7 @@ struct ClaimsPorts {
   std::function<std::optional<std::uint64_t>(int device, int physical_core)> memory_in_use;  // as MemoryGate::Ports
   std::function<void(MemoryGate::Job)> run;
   std::function<void(SteadyTime, MemoryGate::Job)> post;
+  std::function<PluginHolders()> plugin_holders{};  // must not block. Empty: there are none
 };
 
 // Prepares and releases claims of this node. What is prepared is in files alone (ClaimStore), so that another instance

@@ -19,6 +19,11 @@ void NodeBoard::held_changed() {
   show();
 }
 
+void NodeBoard::marks_changed() {
+  const MutexLock lock(mutex_);
+  if (node_) show();
+}
+
 grant::NodeUnitsPtr NodeBoard::node() const {
   const MutexLock lock(mutex_);
   return node_;
@@ -37,6 +42,7 @@ void NodeBoard::show() {
     health_ = health;
     ports_.health.publish(std::move(health));
   }
+  if (ports_.mark) ports_.mark(pool, *node_);
   ports_.publish(std::move(pool));
 }
 

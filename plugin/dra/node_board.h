@@ -23,12 +23,14 @@ class NodeBoard {
     std::function<std::vector<std::string>()> held;  // names of pool devices that claims hold; must not block
     std::function<void(Pool)> publish;               // must not block
     HealthHub& health;
+    std::function<void(Pool&, const grant::NodeUnits&)> mark{};  // what else the pool has to say; must not block
   };
 
   NodeBoard(Settings settings, Ports ports) : settings_(std::move(settings)), ports_(std::move(ports)) {}
 
   void set_node(grant::NodeUnitsPtr node) EXCLUDES(mutex_);
-  void held_changed() EXCLUDES(mutex_);  // perhaps; nothing before the first node
+  void held_changed() EXCLUDES(mutex_);   // perhaps; nothing before the first node
+  void marks_changed() EXCLUDES(mutex_);  // the same
 
   [[nodiscard]] grant::NodeUnitsPtr node() const EXCLUDES(mutex_);  // nullptr before the first
   [[nodiscard]] bool is_empty() const EXCLUDES(mutex_);             // there is a node, and nothing on it to publish

@@ -113,4 +113,6 @@ func expectBackFromClaims(t *testing.T, c *cluster.Cluster, n *cluster.Node, old
 	if len(twice) > 0 {
 		t.Errorf("the device plugin offers what claims hold: %v", twice)
 	}
+	c.Kubectl(t, "label", "node", n.Name, "neuron-agent/mode=dra") // pods with claims end only with their driver
+	awaitPool(t, n)
 }

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <future>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -22,6 +23,7 @@
 #include "plugin/dra/claims.h"
 #include "plugin/dra/driver.h"
 #include "plugin/dra/node_board.h"
+#include "plugin/dra/plugin_hold_watch.h"
 #include "plugin/dra/published_text.h"
 #include "plugin/dra/slice_publisher.h"
 #include "tools/neuron-agent/daemon_parts.h"
@@ -145,7 +147,10 @@ class DraDaemon {
         publisher_(api_, {options.dra.pool.driver, pool_name(options), options.node_name}, clock_),
         board_({options.dra.pool, pool_name(options)},
                {[this] { return claim_store_.held_devices(); },
-                [this](dra::Pool pool) { publisher_.set_pool(std::move(pool)); }, health_}),
+                [this](dra::Pool pool) { publisher_.set_pool(std::move(pool)); }, health_,
+                [this](dra::Pool& pool, const grant::NodeUnits& node) {
+                  dra::taint_held(pool, node, plugin_holds_.holders(), options_.dra.pool.driver);
+                }}),
         monitor_(
             store_, workers_, [machine = machine_] { return make_scan(machine); },
             [this, log = InventoryLog(std::nullopt)](const model::SnapshotPtr& snapshot) mutable {
@@ -167,15 +172,20 @@ class DraDaemon {
     ToldClaims claims(claims_, board_);
     dra::ClaimUpkeep upkeep(claim_store_, sweep_, options_.cdi_dir, runner(), [this] { board_.held_changed(); });
     std::jthread keeping([&upkeep](const std::stop_token& stop) { upkeep.run(stop); });
-    std::jthread publishing([this](const std::stop_token& stop) { publisher_.run(stop); });
+    std::jthread holding([this](const std::stop_token& stop) { plugin_holds_.run(stop); });
+    std::jthread publishing([this](const std::stop_token& stop) {
+      if (plugin_holds_.await_first(stop)) publisher_.run(stop);
+    });
     Probes probes(options_.metrics_address, clock_);
     const ExitCode code = serve(claims, probes, signals);
     probes.stop();
     publishing.request_stop();
     keeping.request_stop();
+    holding.request_stop();
     api_.close();
     keeping.join();
     publishing.join();
+    holding.join();
     return end_reading(monitor_, workers_, code);
   }
 
@@ -187,7 +197,10 @@ class DraDaemon {
                         claims,
                         health_,
                         runner(),
-                        [this] { publisher_.look_again(); },
+                        [this] {
+                          plugin_holds_.registered();
+                          publisher_.look_again();
+                        },
                         [this] { monitor_.rescan_now(); },
                         [this, &claims, &probes](const dra::DriverState& state) {
                           give_memory_back(claims);
@@ -199,11 +212,15 @@ class DraDaemon {
     return to_exit_code(driver.run());
   }
 
-  // TLS and JSON of many pods at once, or of all slices, are several times what is in use afterwards.
+  // TLS and JSON of many pods at once, or of all slices, are several times what is in use afterwards. Not before the
+  // threads have ended that answered them (Workers::kIdle).
   void give_memory_back(ToldClaims& claims) {
-    const std::uint64_t writes = publisher_.state().writes;
-    if (claims.take_quiet() || writes != trimmed_at_write_) ::malloc_trim(0);
-    trimmed_at_write_ = writes;
+    constexpr std::chrono::seconds kAfter{4};
+    const std::uint64_t writes = std::exchange(writes_seen_, publisher_.state().writes);
+    if (claims.take_quiet() || writes != writes_seen_) trim_at_ = clock_.now() + kAfter;
+    if (!trim_at_ || clock_.now() < *trim_at_) return;
+    trim_at_.reset();
+    ::malloc_trim(0);
   }
 
   [[nodiscard]] std::function<void(std::function<void()>)> runner() {
@@ -217,6 +234,7 @@ class DraDaemon {
     ports.memory_in_use = [this](int device, int core) { return memory_in_use(device, core); };
     ports.run = runner();
     ports.post = [this](SteadyTime when, std::function<void()> job) { monitor_.post(when, std::move(job)); };
+    ports.plugin_holders = [this] { return plugin_holds_.holders(); };
     return ports;
   }
 
@@ -239,13 +257,16 @@ class DraDaemon {
   dra::HealthHub health_;
   dra::SlicePublisher publisher_;
   dra::NodeBoard board_;
+  dra::PluginHoldWatch plugin_holds_{{[socket = options_.pod_resources_socket()] { return list_pods(socket); },
+                                      [this] { return board_.node(); }, [this] { board_.marks_changed(); }}};
   monitor::SnapshotStore store_;
   Workers workers_;
   monitor::Monitor monitor_;
   dra::ClaimStore claim_store_;
   dra::Claims claims_;
   dra::ClaimSweep sweep_;
-  std::uint64_t trimmed_at_write_ = 0;  // of the loop
+  std::uint64_t writes_seen_ = 0;  // with trim_at_ of the loop
+  std::optional<SteadyTime> trim_at_;
 };
 
 }  // namespace

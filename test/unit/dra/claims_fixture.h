@@ -81,7 +81,8 @@ class ClaimsTest : public testing::Test {
                  {[&test] { return test.node_; }, [&test] { return test.scanned_; },
                   [&test](int device, int core) { return test.leftovers_.memory(device, core); },
                   [](const MemoryGate::Job& job) { job(); },
-                  [&test](SteadyTime when, MemoryGate::Job job) { test.leftovers_.post(when, std::move(job)); }},
+                  [&test](SteadyTime when, MemoryGate::Job job) { test.leftovers_.post(when, std::move(job)); },
+                  [&test] { return test.plugin_holders_; }},
                  store, test.api_, test.clock_),
           sweep(kDriver, "n1",
                 {[&test]() -> Result<std::vector<model::Allocation>> { return test.listed_; },
@@ -154,6 +155,7 @@ class ClaimsTest : public testing::Test {
   grant::NodeUnitsPtr node_ = node_of("trn1.32xlarge");  // two cores per device
   grant::NodeUnitsPtr scanned_;
   std::vector<model::Allocation> listed_;
+  PluginHolders plugin_holders_;
   std::unique_ptr<Instance> agent_;
 };
 

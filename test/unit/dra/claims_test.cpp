@@ -296,5 +296,16 @@ TEST(BootId, IsReadBelowTheRoot) {
   EXPECT_EQ(read_boot_id(scratch.path()), "5a1c-1");
 }
 
+// A pod that ran when the node changed over from a device plugin.
+TEST_F(ClaimsTest, WhatADevicePluginGaveIsRefusedUntilItsPodHasEnded) {
+  put_claim("a", {{"chips", "neuron-device-2"}});
+  put_claim("b", {{"chips", "neuron-device-3"}});
+  plugin_holders_ = {{"default/old/main", "aws.amazon.com/neuron", {{{2, {}}}, {}}}};
+  EXPECT_THAT(prepare("a").error, testing::HasSubstr("neuron2 is held by default/old/main"));
+  EXPECT_EQ(prepare("b").error, "");
+  plugin_holders_.clear();
+  EXPECT_EQ(prepare("a").error, "");
+}
+
 }  // namespace
 }  // namespace neuron::plugin::dra

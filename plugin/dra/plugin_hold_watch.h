@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "agent/base/mutex.h"
+#include "plugin/dra/plugin_holders.h"
+
+namespace neuron::plugin::dra {
+
+// Asks the kubelet what containers hold through a device plugin: before anything is published, then often while they
+// hold something, and now and then otherwise. Thread-safe.
+class PluginHoldWatch {
+ public:
+  static constexpr std::chrono::seconds kWhileHeld{5};
+  static constexpr std::chrono::seconds kOtherwise{60};
+  static constexpr std::chrono::seconds kRetry{1};
+  // A kubelet that took the driver answers this, too. If it does not, slices are better than none.
+  static constexpr std::chrono::seconds kPatience{10};
+
+  struct Ports {
+    std::function<Result<std::vector<model::Allocation>>()> listed;  // may block, up to a deadline of its own
+    std::function<grant::NodeUnitsPtr()> node;                       // of the newest scan; nullptr before the first
+    std::function<void()> changed;                                   // holders() is something else now
+  };
+  explicit PluginHoldWatch(Ports ports) : ports_(std::move(ports)) {}
+
+  void registered() EXCLUDES(mutex_);  // the kubelet took the driver
+  [[nodiscard]] PluginHolders holders() const EXCLUDES(mutex_);
+
+  // Blocks until the kubelet has taken the driver, as pods that the scheduler sends before that wait for a minute and
+  // more, and has said what is held. False: a stop was requested first.
+  [[nodiscard]] bool await_first(const std::stop_token& stop) EXCLUDES(mutex_);
+  // Until `stop` is requested. One thread.
+  void run(const std::stop_token& stop) EXCLUDES(mutex_);
+
+  // What run() does again and again: asks, and says when to ask again. For tests, without a thread.
+  [[nodiscard]] std::chrono::milliseconds turn() EXCLUDES(mutex_);
+
+ private:
+  // Until the flag is set, if one is given, a stop is requested, or that time has passed.
+  void wait(const std::stop_token& stop, std::chrono::milliseconds longest, bool PluginHoldWatch::*flag = nullptr)
+      EXCLUDES(mutex_);
+
+  const Ports ports_;
+  std::string last_error_;  // of the thread in run(), as logged
+  mutable Mutex mutex_;
+  std::condition_variable_any changed_;
+  bool registered_ GUARDED_BY(mutex_) = false;
+  bool known_ GUARDED_BY(mutex_) = false;  // what is held, once at least
+  PluginHolders holders_ GUARDED_BY(mutex_);
+};
+
+}  // namespace neuron::plugin::dra

@@ -1,0 +1,130 @@
+#include "plugin/dra/plugin_holders.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "plugin/dra/claim_units.h"
+#include "plugin/dra/plugin_hold_watch.h"
+#include "test/unit/dra/pools.h"
+
+namespace neuron::plugin::dra {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::UnorderedElementsAre;
+
+model::Allocation given(const std::string& resource, std::vector<std::string> ids) {
+  return {"default", "worker", "main", resource, std::move(ids)};
+}
+
+std::vector<std::string> tainted(const Pool& pool) {
+  std::vector<std::string> names;
+  for (const PoolDevice& device : pool.devices) {
+    if (!device.taints.empty()) names.push_back(device.name);
+  }
+  return names;
+}
+
+// On a trn1.32xlarge a device has two cores.
+TEST(PluginHolders, WhateverOverlapsIsTainted) {
+  const TestNode node("trn1.32xlarge");
+  const auto units = node.units();
+  const auto holders =
+      plugin_holders(units, {given("aws.amazon.com/neuron", {"3"}), given("aws.amazon.com/neuroncore", {"17"})});
+  ASSERT_EQ(holders.size(), 2U);
+  EXPECT_EQ(holders[0].container, "default/worker/main");
+  Pool pool = node.pool();
+  taint_held(pool, units, holders, "neuron.aws.com");
+  EXPECT_THAT(tainted(pool),
+              UnorderedElementsAre("neuron-device-3", "neuron-device-3-core-0", "neuron-device-3-core-1",
+                                   "neuron-device-8", "neuron-device-8-core-1", "neuron-group-0-3", "neuron-group-8-11",
+                                   "neuron-group-0-7", "neuron-group-8-15", "neuron-group-0-15"));
+  const Taint taint{"neuron.aws.com/held", "device-plugin", "NoSchedule"};
+  EXPECT_THAT(find(pool, "neuron-device-3").taints, ElementsAre(taint));
+  EXPECT_TRUE(find(pool, "neuron-device-3").unhealthy);  // a server that keeps no taints is not shown it
+  EXPECT_FALSE(find(pool, "neuron-device-8-core-0").unhealthy);
+}
+
+TEST(PluginHolders, InterfacesToo) {
+  const TestNode node("trn1.32xlarge");
+  const auto units = node.units();
+  const std::string name = units.efa(units.units(model::Resource::efa).front()).name;
+  const auto holders = plugin_holders(units, {given("vpc.amazonaws.com/efa", {name})});
+  Pool pool = node.pool();
+  taint_held(pool, units, holders, "neuron.aws.com");
+  EXPECT_THAT(tainted(pool), ElementsAre("efa-" + name));
+}
+
+TEST(PluginHolders, WhatIsNotOfThisNodeOrNotOfAPluginIsLeftOut) {
+  const TestNode node("trn1.32xlarge");
+  model::Allocation claim = given("neuron.aws.com", {"neuron-device-3"});
+  claim.claim = "some-claim";
+  EXPECT_TRUE(
+      plugin_holders(node.units(), {claim, given("nvidia.com/gpu", {"0"}), given("aws.amazon.com/neuron", {"99", "x"}),
+                                    given("vpc.amazonaws.com/efa", {"mlx5_0"})})
+          .empty());
+}
+
+TEST(PluginHolders, AClaimForTheSameHardwareIsToldWho) {
+  const TestNode node("trn1.32xlarge");
+  const auto units = node.units();
+  const auto holders = plugin_holders(units, {given("aws.amazon.com/neuroncore", {"17"})});
+  const auto conflict_with = [&](const char* device) { return conflict(holders, *hardware_of(units, device)); };
+  ASSERT_TRUE(conflict_with("neuron-group-8-11"));
+  EXPECT_THAT(conflict_with("neuron-group-8-11")->message,
+              HasSubstr("is held by default/worker/main, which was given it through aws.amazon.com/neuroncore"));
+  EXPECT_TRUE(conflict_with("neuron-device-8-core-1"));
+  EXPECT_FALSE(conflict_with("neuron-device-8-core-0"));
+  EXPECT_FALSE(conflict_with("neuron-device-9"));
+}
+
+class PluginHoldWatchTest : public testing::Test {
+ protected:
+  Result<std::vector<model::Allocation>> listed_ = std::vector<model::Allocation>{};
+  grant::NodeUnitsPtr node_;
+  int changes_ = 0;
+  PluginHoldWatch watch_{{[this] { return listed_; }, [this] { return node_; }, [this] { ++changes_; }}};
+};
+
+TEST_F(PluginHoldWatchTest, AsksOftenWhileSomethingIsHeld) {
+  EXPECT_EQ(watch_.turn(), PluginHoldWatch::kRetry);  // the node was not scanned
+  node_ = std::make_shared<const grant::NodeUnits>(TestNode("trn1.32xlarge").units());
+  listed_ = fail(ErrorCode::unavailable, "no kubelet");
+  EXPECT_EQ(watch_.turn(), PluginHoldWatch::kRetry);
+  listed_ = std::vector{given("aws.amazon.com/neuron", {"3"})};
+  EXPECT_EQ(watch_.turn(), PluginHoldWatch::kWhileHeld);
+  EXPECT_EQ(watch_.turn(), PluginHoldWatch::kWhileHeld);
+  EXPECT_EQ(changes_, 1);
+  listed_ = fail(ErrorCode::unavailable, "no kubelet");
+  EXPECT_EQ(watch_.turn(), PluginHoldWatch::kRetry);
+  EXPECT_EQ(watch_.holders().size(), 1U);  // as it was
+  listed_ = std::vector<model::Allocation>{};
+  EXPECT_EQ(watch_.turn(), PluginHoldWatch::kOtherwise);
+  EXPECT_EQ(changes_, 2);
+  EXPECT_TRUE(watch_.holders().empty());
+}
+
+TEST_F(PluginHoldWatchTest, NothingIsPublishedBeforeTheKubeletTookTheDriverAndHasAnswered) {
+  node_ = std::make_shared<const grant::NodeUnits>(TestNode("trn1.32xlarge").units());
+  EXPECT_EQ(watch_.turn(), PluginHoldWatch::kOtherwise);
+  std::stop_source stop;
+  auto may_publish = std::async(std::launch::async, [&] { return watch_.await_first(stop.get_token()); });
+  EXPECT_EQ(may_publish.wait_for(std::chrono::milliseconds(0)), std::future_status::timeout);
+  watch_.registered();
+  EXPECT_TRUE(may_publish.get());
+}
+
+TEST_F(PluginHoldWatchTest, AStopEndsTheWait) {
+  std::stop_source stop;
+  auto may_publish = std::async(std::launch::async, [&] { return watch_.await_first(stop.get_token()); });
+  std::jthread runs([this](const std::stop_token& inner) { watch_.run(inner); });
+  stop.request_stop();
+  EXPECT_FALSE(may_publish.get());
+}
+
+}  // namespace
+}  // namespace neuron::plugin::dra
