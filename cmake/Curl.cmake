@@ -1,6 +1,7 @@
 # neuron::curl: libcurl for agent/kube. NEURON_STATIC_CURL links Debian's archives of it and of OpenSSL into the program, which
-# costs a third of the size and half of the memory of the shared libraries (docs/adr/0009-libcurl.md).
-option(NEURON_STATIC_CURL "Link libcurl and OpenSSL statically, without the protocols that nobody speaks here" OFF)
+# costs a third of the size and half of the memory of the shared libraries, and those who do not ask the API server almost
+# nothing (docs/adr/0009-libcurl.md).
+option(NEURON_STATIC_CURL "Link libcurl and OpenSSL statically, without the protocols that nobody speaks here" ON)
 
 add_library(neuron_curl INTERFACE)
 add_library(neuron::curl ALIAS neuron_curl)

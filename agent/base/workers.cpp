@@ -26,8 +26,11 @@ struct Workers::State {
   std::vector<std::thread::id> ended GUARDED_BY(mutex);
 
   std::function<void()> next() EXCLUDES(mutex) {
-    const SteadyTime until = std::chrono::steady_clock::now() + patience;
     const MutexLock lock(mutex);
+    // Jobs go to any of those that wait, so with many of them none would have nothing to do for long.
+    constexpr std::size_t kSpare = 2;
+    constexpr int kSoonerBy = 10;
+    const SteadyTime until = std::chrono::steady_clock::now() + (idle < kSpare ? patience : patience / kSoonerBy);
     ++idle;
     while (!stopping && jobs.empty() && wake.wait_until(mutex, until) == std::cv_status::no_timeout) {
     }
@@ -68,7 +71,7 @@ void Workers::run(std::function<void()> job) {
   if (state.stopping) return;
   state.reap();
   state.jobs.push_back(std::move(job));
-  state.wake.notify_all();
+  state.wake.notify_one();
   if (state.jobs.size() <= state.idle) return;
   try {
     state.threads.emplace_back([shared = state_] { shared->work(); });

@@ -13,7 +13,8 @@ namespace neuron {
 // how many of them may hang. Thread-safe.
 class Workers {
  public:
-  static constexpr std::chrono::milliseconds kIdle{10'000};  // longer than between two scans, as a rule
+  // Of the first two that have nothing to do, longer than between two scans as a rule; of more a tenth of it.
+  static constexpr std::chrono::milliseconds kIdle{10'000};
 
   explicit Workers(std::chrono::milliseconds idle = kIdle);
   ~Workers();  // stop(); a thread that hangs keeps what it needs alive

@@ -114,8 +114,8 @@ class Ledger {
   [[nodiscard]] const Holding* cores_of_admission(model::Resource resource, CheckpointVersion version) const;
   [[nodiscard]] const Holding* nics_of_admission(model::Resource resource, CheckpointVersion version) const;
 
-  // Cores that `resource` must not offer: held by a claim, or through another resource and not through this one as well.
-  // (The kubelet gives nobody what this one holds; to show it Unhealthy would be false of a running container.)
+  // Cores that `resource` must not offer: held by a claim, or through another resource and not through this one as
+  // well. (The kubelet gives nobody what this one holds; to show it Unhealthy would be false of a running container.)
   // Ascending, unique.
   [[nodiscard]] std::vector<int> blocked_cores(model::Resource resource) const;
 

@@ -9,10 +9,10 @@
 #include "plugin/dra/claim_grant.h"
 #include "plugin/dra/pod_use.h"
 
-// The variables of a claim's requests, when containers use several of them (docs/reference/dra.md#cdi-files-of-claims). A container
-// sees the CDI devices of all requests that it uses, in any order, and equal variables overwrite each other: so each
-// request has to carry the value that is right for the container, and all containers that use it need the same one.
-// Pure.
+// The variables of a claim's requests, when containers use several of them (docs/reference/dra.md#cdi-files-of-claims).
+// A container sees the CDI devices of all requests that it uses, in any order, and equal variables overwrite each
+// other: so each request has to carry the value that is right for the container, and all containers that use it need
+// the same one. Pure.
 namespace neuron::plugin::dra {
 
 // A claim of the pod's namespace whose allocation is known here.

@@ -61,6 +61,12 @@ bool is_no_answer(const Error& error) {
   return error.code == ErrorCode::unavailable || error.code == ErrorCode::deadline_exceeded;
 }
 
+// Whether the kubelet can be told all of it without asking anybody: not of what was rebuilt of a CDI file.
+bool is_whole(const PreparedClaim& prepared) {
+  return std::none_of(prepared.devices.begin(), prepared.devices.end(),
+                      [](const PreparedDevice& device) { return device.requests.empty(); });
+}
+
 // Whether the allocation is still the one that was prepared.
 bool is_same(const PreparedClaim& prepared, const Claim& claim) {
   std::set<std::tuple<std::string, std::string, std::string>> was, is;
@@ -167,7 +173,8 @@ Result<void> Claims::read(Call& call, Pending& pending) {
   if (!claim) {
     if (is_no_answer(claim.error())) call.api_error = claim.error();
     // What is prepared is known without the server, which only a clear answer contradicts.
-    if (pending.before && claim.error().code != ErrorCode::not_found) return answer_again(pending);
+    const bool is_denied = claim.error().code == ErrorCode::not_found;
+    if (pending.before && is_whole(*pending.before) && !is_denied) return answer_again(pending);
     return fail(std::move(claim).error());
   }
   if (claim->uid != ref.uid) {
@@ -269,9 +276,13 @@ void Claims::wait_and_commit(Call& call, const std::stop_token& stop) {
     ++waiting;
     const Hardware held = pending.plan.held();
     const bool is_own = pending.before && pending.before->held() == held;  // what is on it now is its own
-    gate_.wait(group, "claim " + pending.ref.claim_namespace + "/" + pending.ref.name,
-               is_own ? std::vector<MemoryGate::Core>() : cores_of(*call.node, held),
-               [answers, i](std::optional<Error> error) { answers->add(i, std::move(error)); });
+    auto cores = is_own ? std::vector<MemoryGate::Core>() : cores_of(*call.node, held);
+    const auto done = [answers, i](std::optional<Error> error) { answers->add(i, std::move(error)); };
+    if (cores.empty()) {
+      done(std::nullopt);
+    } else {
+      gate_.wait(group, "claim " + pending.ref.claim_namespace + "/" + pending.ref.name, std::move(cores), done);
+    }
   }
   const std::stop_callback on_stop(stop, [&] { gate_.cancel(group, kStopping); });
   while (waiting > 0) {

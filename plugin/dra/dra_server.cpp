@@ -24,6 +24,7 @@ Result<std::unique_ptr<grpc::Server>> serve(const std::string& directory, const 
   }
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMostRequestBytes);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);  // no connection ends because its peer pings often
   builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
   for (grpc::Service* service : services) builder.RegisterService(service);
   auto server = builder.BuildAndStart();

@@ -62,10 +62,11 @@ func simulated(t *testing.T, bin string, kind node.Type) string {
 }
 
 // The slices that the agent would publish on a host, as text and read.
-func printed(t *testing.T, bin, root string, p pool.Partitions) ([]json.RawMessage, []*resourceapi.ResourceSlice) {
+func printed(t *testing.T, bin, root string, options ...string) ([]json.RawMessage, []*resourceapi.ResourceSlice) {
 	t.Helper()
 	var list struct{ Items []json.RawMessage }
-	text := run(t, filepath.Join(bin, "neuron-agent"), "run", "--mode", "dra", "--once", "--root", root, "--node-name", nodeName, "--dra-partitions", p.String())
+	arguments := append([]string{"run", "--mode", "dra", "--once", "--root", root, "--node-name", nodeName}, options...)
+	text := run(t, filepath.Join(bin, "neuron-agent"), arguments...)
 	if err := json.Unmarshal(text, &list); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func TestAgentsSlices(t *testing.T) {
 }
 
 func compare(t *testing.T, bin, root string, kind node.Type, p pool.Partitions) {
-	texts, all := printed(t, bin, root, p)
+	texts, all := printed(t, bin, root, "--dra-ultraserver", "devices", "--dra-partitions", p.String())
 	for _, text := range texts {
 		if _, err := check.StoredText(text); err != nil {
 			t.Error(err)
@@ -108,6 +109,18 @@ func compare(t *testing.T, bin, root string, kind node.Type, p pool.Partitions) 
 		if at(got, i) != at(want, i) {
 			t.Fatalf("line %d:\ngot  %s\nwant %s", i, at(got, i), at(want, i))
 		}
+	}
+}
+
+// In an UltraServer the node is one device, whatever else is asked for.
+func TestAgentsUltraServer(t *testing.T) {
+	bin := programs(t)
+	kind, _ := node.Find("trn2u.48xlarge")
+	root := simulated(t, bin, kind)
+	_, all := printed(t, bin, root, "--dra-partitions", "all")
+	accepted(t, all)
+	if len(all) != 1 || len(all[0].Spec.Devices) != 1+len(kind.EFAs) || all[0].Spec.Devices[0].Name != "neuron-node" {
+		t.Errorf("%d slices: %s", len(all), describe(all, true))
 	}
 }
 
@@ -132,7 +145,7 @@ func describe(all []*resourceapi.ResourceSlice, withEFAs bool) []string {
 				continue
 			}
 			line := device.Name + " " + kind
-			for _, name := range []resourceapi.QualifiedName{"instanceType", "size", "deviceId", "lnc", "first", "topology_x", "topology_y",
+			for _, name := range []resourceapi.QualifiedName{"instanceType", "size", "deviceId", "lnc", "first", "topology_x", "topology_y", "topology4_id", "topology8_id",
 				"group2_id", "group3_id", "group4_id", "group6_id", "group8_id", "resource.aws.com/devicegroup1_id", "resource.aws.com/devicegroup4_id", "resource.aws.com/devicegroup8_id",
 				"resource.aws.com/devicegroup16_id"} {
 				if attribute, has := device.Attributes[name]; has {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <future>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -221,11 +222,15 @@ class DraDaemon {
     return to_exit_code(driver.run());
   }
 
-  // TLS and JSON of many pods at once, or of all slices, are several times what is in use afterwards.
+  // TLS and JSON of many pods at once, or of all slices, are several times what is in use afterwards. Not before the
+  // threads have ended that answered them (Workers::kIdle).
   void give_memory_back(ToldClaims& claims) {
-    const std::uint64_t writes = publisher_.state().writes;
-    if (claims.take_quiet() || writes != trimmed_at_write_) ::malloc_trim(0);
-    trimmed_at_write_ = writes;
+    constexpr std::chrono::seconds kAfter{4};
+    const std::uint64_t writes = std::exchange(writes_seen_, publisher_.state().writes);
+    if (claims.take_quiet() || writes != writes_seen_) trim_at_ = clock_.now() + kAfter;
+    if (!trim_at_ || clock_.now() < *trim_at_) return;
+    trim_at_.reset();
+    ::malloc_trim(0);
   }
 
   [[nodiscard]] std::function<void(std::function<void()>)> runner() {
@@ -271,7 +276,8 @@ class DraDaemon {
   dra::ClaimStore claim_store_;
   dra::Claims claims_;
   dra::ClaimSweep sweep_;
-  std::uint64_t trimmed_at_write_ = 0;  // of the loop
+  std::uint64_t writes_seen_ = 0;  // with trim_at_ of the loop
+  std::optional<SteadyTime> trim_at_;
 };
 
 }  // namespace

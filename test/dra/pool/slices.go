@@ -128,6 +128,7 @@ func attributes(t node.Type, e Entry) attributeMap {
 	text("instanceType", t.Name)
 	text("neuronDriverVersion", "2.30.2.0")
 	number("lnc", t.LNC)
+	number("deviceId", -1)
 	number("size", sizeOf[e.Kind]*len(e.Devices))
 	devices := e.Devices
 	switch e.Kind {
@@ -138,9 +139,11 @@ func attributes(t node.Type, e Entry) attributeMap {
 		devices = t.EFAs[e.EFA].Near
 	default:
 		number("deviceId", e.Devices[0])
-		if t.Shape == node.Torus {
+		if t.Shape.Grouped() { // Trainium
 			number("topology_x", e.Devices[0]/4)
 			number("topology_y", e.Devices[0]%4)
+			number("topology4_id", e.Devices[0]/4)
+			number("topology8_id", e.Devices[0]/8)
 		}
 	}
 	for _, size := range []int{1, 4, 8, 16} {

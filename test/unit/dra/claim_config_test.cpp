@@ -53,7 +53,7 @@ TEST(ClaimConfig, ARequestCoversItsAlternatives) {
 }
 
 // A configuration that nobody understands says field and accepted values.
-TEST(ClaimConfig, ErrorsSayTheFieldAndWhatItTakes) {
+TEST(ClaimConfig, Pain37ErrorsSayTheFieldAndWhatItTakes) {
   json misspelt = neuron_config(2);
   misspelt["logicalNeuronCoreCount"] = 2;
   EXPECT_EQ(

@@ -30,7 +30,7 @@ class ClaimStoreTest : public ClaimsTest {
 };
 
 // Files of prepared claims are there after a start, whatever happened to the directory.
-TEST_F(ClaimStoreTest, FilesThatAreGoneAreWrittenAgain) {
+TEST_F(ClaimStoreTest, Pain2FilesThatAreGoneAreWrittenAgain) {
   std::filesystem::remove_all(cdi());
   restart();
   EXPECT_EQ(repair(), "");
@@ -53,7 +53,7 @@ TEST_F(ClaimStoreTest, FilesOfNoClaimAreRemovedAndThoseOfOthersStay) {
 }
 
 // After a boot no claim is in use, and releasing the old ones is no error.
-TEST_F(ClaimStoreTest, ABootEndsEverything) {
+TEST_F(ClaimStoreTest, Pain1ABootEndsEverything) {
   restart("boot-2");
   EXPECT_EQ(repair(), "");
   EXPECT_THAT(names_in(cdi()), IsEmpty());
@@ -66,7 +66,7 @@ TEST_F(ClaimStoreTest, ABootEndsEverything) {
 }
 
 // A file that is damaged or gone is made of the CDI files; what runs is still held, and can be released.
-TEST_F(ClaimStoreTest, WithoutItsFileWhatIsPreparedIsHeldAllTheSame) {
+TEST_F(ClaimStoreTest, Pain6WithoutItsFileWhatIsPreparedIsHeldAllTheSame) {
   for (const bool is_removed : {false, true}) {
     if (is_removed) {
       std::filesystem::remove(checkpoint());
@@ -98,6 +98,18 @@ TEST_F(ClaimStoreTest, WithoutItsFileWhatIsPreparedIsHeldAllTheSame) {
   EXPECT_EQ(unprepare("a"), "");
   EXPECT_EQ(unprepare("b"), "");
   EXPECT_THAT(names_in(cdi()), IsEmpty());
+}
+
+// What a CDI file does not tell has to be asked for.
+TEST_F(ClaimStoreTest, AClaimThatWasRebuiltNeedsTheServer) {
+  std::filesystem::remove(checkpoint());
+  restart();
+  api_.fail_next(1, make_error(ErrorCode::unavailable, "no route"));
+  EXPECT_THAT(prepare("a").error, HasSubstr("no route"));
+  const PrepareAnswer answer = prepare("a");
+  EXPECT_EQ(answer.error, "");
+  ASSERT_EQ(answer.devices.size(), 2U);
+  EXPECT_THAT(answer.devices[0].requests, ElementsAre("chips"));
 }
 
 TEST_F(ClaimStoreTest, BeforeTheFirstScanACoreOfACdiFileIsItsWholeDevice) {

@@ -31,7 +31,7 @@ class ClaimSweepTest : public ClaimsTest {
 };
 
 // An entry that nobody releases goes by itself.
-TEST_F(ClaimSweepTest, AClaimThatIsGoneEverywhereIsForgotten) {
+TEST_F(ClaimSweepTest, Pain4AClaimThatIsGoneEverywhereIsForgotten) {
   EXPECT_THAT(sweep(), IsEmpty());  // it is there
   api_.drop(claim_path("a"));
   EXPECT_THAT(sweep(), ElementsAre("default/a (uid uid-a)"));

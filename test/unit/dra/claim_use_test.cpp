@@ -39,7 +39,7 @@ TEST_F(ClaimUseTest, AloneARequestHasItsOwnValue) {
 }
 
 // What a container uses together is one value, on every one of the requests.
-TEST_F(ClaimUseTest, RequestsThatOneContainerUsesCarryTheUnion) {
+TEST_F(ClaimUseTest, Pain25RequestsThatOneContainerUsesCarryTheUnion) {
   use_.claims["a"] = {{share("r", "neuron-device-1"), share("s", "neuron-device-2-core-1")}, {}};
   container("one", {{"a", {}}});
   EXPECT_EQ(environments()->at("r"), cores("0-1,3"));

@@ -78,7 +78,7 @@ TEST_F(ClaimsFileTest, ChangesAreInTheFileAtOnce) {
 }
 
 // Another version of the agent may add fields, to the file, a claim and anything within; up and down again.
-TEST_F(ClaimsFileTest, WhatAnotherVersionWroteStays) {
+TEST_F(ClaimsFileTest, Pain5WhatAnotherVersionWroteStays) {
   ClaimsFile file = open();
   ASSERT_TRUE(file.read());
   ASSERT_TRUE(file.put(claim_of("u")));
@@ -115,7 +115,7 @@ TEST_F(ClaimsFileTest, WhatAnotherVersionWroteStays) {
 }
 
 // Neither a crash loop nor forgetting who runs.
-TEST_F(ClaimsFileTest, ADamagedFileIsSetAsideAndMadeAnewOfTheCdiFiles) {
+TEST_F(ClaimsFileTest, Pain6ADamagedFileIsSetAsideAndMadeAnewOfTheCdiFiles) {
   for (const std::string& damage :
        {std::string(), std::string("{"), std::string("{\"checksum\":\"0123456789abcdef\",}"), std::string(100, '\0')}) {
     rebuilt_ = {};

@@ -31,7 +31,7 @@ TEST_F(ClaimsTest, APreparedClaimHasItsFileAndItsIds) {
 }
 
 // The same ids again, and the file is there again, with or without the API server.
-TEST_F(ClaimsTest, PreparingAgainGivesTheSameAndTheFileAgain) {
+TEST_F(ClaimsTest, Pain1And24PreparingAgainGivesTheSameAndTheFileAgain) {
   put_claim("a", {{"chips", "neuron-device-2"}});
   const PrepareAnswer first = prepare("a");
   const std::string file = read_text(cdi_file("uid-a"));
@@ -69,7 +69,7 @@ TEST_F(ClaimsTest, EveryVersionOfTheApiIsRead) {
 }
 
 // Two pods on one device, by whatever name. The retry succeeds once the first has gone.
-TEST_F(ClaimsTest, DevicesCoresGroupsAndInterfacesAreHeldOnce) {
+TEST_F(ClaimsTest, Pain3DevicesCoresGroupsAndInterfacesAreHeldOnce) {
   const std::string efa = "efa-" + node_->efa(0).name;
   put_claim("a", {{"chips", "neuron-device-2"}, {"nics", efa}});
   ASSERT_EQ(prepare("a").error, "");
@@ -91,7 +91,7 @@ TEST_F(ClaimsTest, DevicesCoresGroupsAndInterfacesAreHeldOnce) {
   EXPECT_THAT(prepare("device").error, HasSubstr("neuron2 is held by the claim default/core"));
 }
 
-TEST_F(ClaimsTest, AnotherInstanceHoldsToo) {
+TEST_F(ClaimsTest, Pain29AnotherInstanceHoldsToo) {
   put_claim("a", {{"chips", "neuron-device-2"}});
   put_claim("b", {{"chips", "neuron-device-2"}});
   const auto other = another_instance();
@@ -103,7 +103,7 @@ TEST_F(ClaimsTest, AnotherInstanceHoldsToo) {
   EXPECT_EQ(prepare("b").error, "");
 }
 
-TEST_F(ClaimsTest, WhatCannotBePreparedSaysWhy) {
+TEST_F(ClaimsTest, Pain39WhatCannotBePreparedSaysWhy) {
   put_claim("a", {{"chips", "neuron-device-2"}});
   EXPECT_THAT(agent_->claims.prepare({{"default", "a", "uid-of-before"}}, {}).at("uid-of-before").error,
               HasSubstr("deleted and made again under its name (uid uid-a, not uid-of-before)"));
@@ -134,7 +134,7 @@ TEST_F(ClaimsTest, WhatCannotBePreparedSaysWhy) {
 }
 
 // The event says which device is ill, and why.
-TEST_F(ClaimsTest, AnIllDeviceIsRefusedWithItsReasonAndToleratedIfTheClaimSaysSo) {
+TEST_F(ClaimsTest, Pain38AnIllDeviceIsRefusedWithItsReasonAndToleratedIfTheClaimSaysSo) {
   change_node([](model::HostScan& host) {
     host.devices[2].health = {model::HealthState::unhealthy, "hw_error", "5 hardware errors", "replace the instance"};
   });
@@ -149,7 +149,7 @@ TEST_F(ClaimsTest, AnIllDeviceIsRefusedWithItsReasonAndToleratedIfTheClaimSaysSo
 }
 
 // A device that the newest scan does not have yet.
-TEST_F(ClaimsTest, ADeviceThatIsNotThereIsScannedForOnce) {
+TEST_F(ClaimsTest, Pain30ADeviceThatIsNotThereIsScannedForOnce) {
   scanned_ = node_;
   change_node([](model::HostScan& host) { host.devices.erase(host.devices.begin() + 2); });
   put_claim("a", {{"chips", "neuron-device-2"}});
@@ -179,7 +179,7 @@ TEST_F(ClaimsTest, AdminAccessReadsWhatOthersHoldAndHoldsNothing) {
 }
 
 // The rule of the variables, through API objects.
-TEST_F(ClaimsTest, SeveralClaimsOfOneContainerCarryTheUnion) {
+TEST_F(ClaimsTest, Pain25SeveralClaimsOfOneContainerCarryTheUnion) {
   for (const char* name : {"a", "b"}) {
     json claim =
         claim_json(name, uid_of(name), {{"chips", name == std::string("a") ? "neuron-device-1" : "neuron-device-0"}});
@@ -257,7 +257,7 @@ TEST_F(ClaimsTest, AnAllocationThatIsAnotherByNowIsPreparedAnew) {
 }
 
 // Neither API server nor devices, and unknown claims are no error.
-TEST_F(ClaimsTest, ReleasingNeedsNothing) {
+TEST_F(ClaimsTest, Pain7ReleasingNeedsNothing) {
   put_claim("a", {{"chips", "neuron-device-1"}});
   ASSERT_EQ(prepare("a").error, "");
   api_.fail_next({.times = fakes::FakeApi::kAlways, .error = make_error(ErrorCode::unavailable, "no route")});

@@ -64,7 +64,7 @@ TEST_F(ClaimsWait, AStopEndsTheWaitAndNothingIsPrepared) {
 }
 
 // The kubelet gave up, the pod went, and the call goes on.
-TEST_F(ClaimsWait, APrepareThatOutlivesItsCallDoesNotBringBackWhatWasReleased) {
+TEST_F(ClaimsWait, Pain4APrepareThatOutlivesItsCallDoesNotBringBackWhatWasReleased) {
   put_claim("a", {{"chips", "neuron-device-2"}});
   leftovers_.set(2, 1, 4096);
   for (const bool by_another_instance : {false, true}) {

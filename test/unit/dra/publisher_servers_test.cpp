@@ -24,7 +24,7 @@ TEST_F(PublisherServersTest, Pain3AClosedGateMeansNoCoresAndNoGroups) {
 
 TEST_F(PublisherServersTest, AGateThatIsOpenedLaterIsNoticedWithinTheHour) {
   set_server("35", "v1.35.6", false);
-  const Pool pool = TestNode("trn1.32xlarge").pool();
+  const Pool pool = TestNode("inf2.24xlarge").pool();
   publish(pool);
   set_server("35", "v1.35.6", true);
   for (int i = 0; i < 13; ++i) {
@@ -98,7 +98,7 @@ TEST_F(PublisherServersTest, Pain10OldServersAndKubeletsAreRefusedInWords) {
 }
 
 TEST_F(PublisherServersTest, Pain12WhatIsInvalidIsNotSentAgainBeforeItHasChanged) {
-  TestNode node("trn1.32xlarge");
+  TestNode node("inf2.24xlarge");
   api_.set_validation([](const Json& object) {
     return object["spec"].contains("devices") ? "spec.devices[0].name: Invalid value" : "";
   });
@@ -119,7 +119,7 @@ TEST_F(PublisherServersTest, Pain12WhatIsInvalidIsNotSentAgainBeforeItHasChanged
 }
 
 TEST_F(PublisherServersTest, Pain22AFailedUpdateIsTriedUntilItIsDone) {
-  TestNode node("trn1.32xlarge");
+  TestNode node("inf2.24xlarge");
   publish(node.pool());
   api_.fail_next({.times = fakes::FakeApi::kAlways, .status = 503});
   node.make_ill(3);
