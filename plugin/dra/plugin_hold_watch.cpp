@@ -54,9 +54,12 @@ std::chrono::milliseconds PluginHoldWatch::turn() {
       spdlog::warn("what containers hold through a device plugin is not known: {}", listed.error().message);
     }
     last_error_ = listed.error().message;
-    return kRetry;
+    if (++failures_ < kMostFailures) return kRetry;
+    tell_known();
+    return kOtherwise;
   }
   last_error_.clear();
+  failures_ = 0;
   PluginHolders holders = plugin_holders(*node, *listed);
   const bool held = !holders.empty();
   bool is_new = false;
@@ -71,10 +74,14 @@ std::chrono::milliseconds PluginHoldWatch::turn() {
                       : "nothing is held through a device plugin any more");
     ports_.changed();
   }
-  const MutexLock lock(mutex_);  // known only now: the pool has to have it before it is published
+  tell_known();  // only now: the pool has to have it before it is published
+  return held ? kWhileHeld : kOtherwise;
+}
+
+void PluginHoldWatch::tell_known() {
+  const MutexLock lock(mutex_);
   known_ = true;
   changed_.notify_all();
-  return held ? kWhileHeld : kOtherwise;
 }
 
 }  // namespace neuron::plugin::dra

@@ -12,15 +12,17 @@
 
 namespace neuron::plugin::dra {
 
-// Asks the kubelet what containers hold through a device plugin: before anything is published, then often while they
-// hold something, and now and then otherwise. Thread-safe.
+// Looks what containers hold through a device plugin: before anything is published, then often while they hold
+// something, and now and then otherwise. Thread-safe.
 class PluginHoldWatch {
  public:
-  static constexpr std::chrono::seconds kWhileHeld{5};
+  static constexpr std::chrono::seconds kWhileHeld{10};
   static constexpr std::chrono::seconds kOtherwise{60};
   static constexpr std::chrono::seconds kRetry{1};
-  // A kubelet that took the driver answers this, too. If it does not, slices are better than none.
+  // A kubelet that took the driver answers this, too. If it does not, twice or for so long, slices are better than
+  // none.
   static constexpr std::chrono::seconds kPatience{10};
+  static constexpr int kMostFailures = 2;
 
   struct Ports {
     std::function<Result<std::vector<model::Allocation>>()> listed;  // may block, up to a deadline of its own
@@ -47,7 +49,10 @@ class PluginHoldWatch {
       EXCLUDES(mutex_);
 
   const Ports ports_;
+  void tell_known() EXCLUDES(mutex_);
+
   std::string last_error_;  // of the thread in run(), as logged
+  int failures_ = 0;        // the same; in a row
   mutable Mutex mutex_;
   std::condition_variable_any changed_;
   bool registered_ GUARDED_BY(mutex_) = false;

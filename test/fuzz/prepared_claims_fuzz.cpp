@@ -23,14 +23,18 @@ void require(bool holds) {
 }
 
 // A directory of this process, in memory.
+class Directory {
+ public:
+  Directory() { require(::mkdtemp(path.data()) != nullptr); }
+  ~Directory() { std::filesystem::remove_all(path); }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+  std::string path = "/dev/shm/prepared-claims-fuzz-XXXXXX";
+};
+
 const std::string& directory() {
-  static const std::string path = [] {
-    std::string pattern = "/dev/shm/prepared-claims-fuzz-XXXXXX";
-    require(::mkdtemp(pattern.data()) != nullptr);
-    std::atexit([] { std::filesystem::remove_all(directory()); });
-    return pattern;
-  }();
-  return path;
+  static const Directory only;
+  return only.path;
 }
 
 void write(const std::string& name, const std::string& text) {

@@ -26,6 +26,7 @@
 #include "plugin/dra/plugin_hold_watch.h"
 #include "plugin/dra/published_text.h"
 #include "plugin/dra/slice_publisher.h"
+#include "plugin/kubelet/checkpoint.h"
 #include "tools/neuron-agent/daemon_parts.h"
 #include "tools/neuron-agent/inventory_log.h"
 #include "tools/neuron-agent/probes.h"
@@ -84,6 +85,15 @@ Result<std::vector<model::Allocation>> list_pods(const std::string& socket) {
   client.list(kDeadline,
               [&answer](Result<std::vector<model::Allocation>> listed) { answer.set_value(std::move(listed)); });
   return answer.get_future().get();
+}
+
+// What containers have of device plugins. The kubelet's checkpoint says without a call that it is nothing; it keeps
+// what ended pods had until the kubelet is asked, so otherwise it is. May block, as list_pods().
+Result<std::vector<model::Allocation>> list_plugin_pods(const std::string& kubelet_dir, const std::string& socket) {
+  const auto checkpoint =
+      plugin::read_checkpoint(kubelet_dir + "/device-plugins/" + std::string(plugin::kCheckpointName));
+  const bool is_none = checkpoint ? checkpoint->allocations.empty() : checkpoint.error().code == ErrorCode::not_found;
+  return is_none ? std::vector<model::Allocation>{} : list_pods(socket);
 }
 
 // Claims that tell the board what they hold, and the loop when a burst of calls is over.
@@ -257,8 +267,9 @@ class DraDaemon {
   dra::HealthHub health_;
   dra::SlicePublisher publisher_;
   dra::NodeBoard board_;
-  dra::PluginHoldWatch plugin_holds_{{[socket = options_.pod_resources_socket()] { return list_pods(socket); },
-                                      [this] { return board_.node(); }, [this] { board_.marks_changed(); }}};
+  dra::PluginHoldWatch plugin_holds_{
+      {[this] { return list_plugin_pods(options_.kubelet_dir, options_.pod_resources_socket()); },
+       [this] { return board_.node(); }, [this] { board_.marks_changed(); }}};
   monitor::SnapshotStore store_;
   Workers workers_;
   monitor::Monitor monitor_;

@@ -118,6 +118,15 @@ TEST_F(PluginHoldWatchTest, NothingIsPublishedBeforeTheKubeletTookTheDriverAndHa
   EXPECT_TRUE(may_publish.get());
 }
 
+TEST_F(PluginHoldWatchTest, AKubeletThatDoesNotServeTheListKeepsNothingBack) {
+  node_ = std::make_shared<const grant::NodeUnits>(TestNode("trn1.32xlarge").units());
+  listed_ = fail(ErrorCode::unavailable, "no socket");
+  EXPECT_EQ(watch_.turn(), PluginHoldWatch::kRetry);
+  EXPECT_EQ(watch_.turn(), PluginHoldWatch::kOtherwise);
+  watch_.registered();
+  EXPECT_TRUE(watch_.await_first({}));
+}
+
 TEST_F(PluginHoldWatchTest, AStopEndsTheWait) {
   std::stop_source stop;
   auto may_publish = std::async(std::launch::async, [&] { return watch_.await_first(stop.get_token()); });
