@@ -97,6 +97,29 @@ Result<void> ApiClient::wait_in_row(const std::stop_token& stop) {
   return {};
 }
 
+Result<void> ApiClient::enter(const std::stop_token& stop) {
+  const SteadyTime until = std::chrono::steady_clock::now() + limits_.http.deadline;
+  const std::stop_callback wake(stop, [this] {
+    const MutexLock lock(mutex_);
+    left_.notify_all();
+  });
+  const MutexLock lock(mutex_);
+  while (busy_ >= limits_.at_once && !stop.stop_requested()) {
+    if (left_.wait_until(mutex_, until) == std::cv_status::timeout && busy_ >= limits_.at_once) {
+      return fail(ErrorCode::unavailable, places_.url + " is not asked now: " + std::to_string(limits_.at_once) +
+                                              " calls are still waiting for its answer");
+    }
+  }
+  ++busy_;
+  return {};
+}
+
+void ApiClient::leave() {
+  const MutexLock lock(mutex_);
+  --busy_;
+  left_.notify_one();
+}
+
 Result<HttpAnswer> ApiClient::attempt(const HttpRequest& request, const OnLine* on_line, const std::stop_token& stop) {
   TRY_ASSIGN(const ClusterAccess access, read_access(places_));
   Connection connection = borrow();
@@ -124,7 +147,10 @@ Result<ApiReply> ApiClient::exchange(const ApiCall& call, const OnLine* on_line,
 }
 
 Result<ApiReply> ApiClient::call(const ApiCall& call) {
-  return exchange(call, nullptr, closing_.get_token());
+  TRY(enter(closing_.get_token()));
+  auto reply = exchange(call, nullptr, closing_.get_token());
+  leave();
+  return reply;
 }
 
 Result<ApiReply> ApiClient::stream(const ApiCall& call, const OnLine& on_line, const std::stop_token& stop) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <random>
 #include <stop_token>
 #include <vector>
@@ -19,6 +20,7 @@ struct ClientLimits {
   // Of all callers together. The start of a node full of pods fits into the burst.
   double calls_per_second = 20;
   int burst = 50;
+  int at_once = 8;                         // streams apart; each has a TLS connection, which takes time and memory
   std::chrono::seconds longest_pause{10};  // that a server can ask for with Retry-After
 };
 
@@ -44,6 +46,8 @@ class ApiClient final : public Api {
   [[nodiscard]] Result<HttpAnswer> attempt(const HttpRequest& request, const OnLine* on_line,
                                            const std::stop_token& stop);
   [[nodiscard]] Result<void> wait_in_row(const std::stop_token& stop);
+  [[nodiscard]] Result<void> enter(const std::stop_token& stop) EXCLUDES(mutex_);
+  void leave() EXCLUDES(mutex_);
   [[nodiscard]] Connection borrow();
   void give_back(Connection connection);
 
@@ -54,6 +58,8 @@ class ApiClient final : public Api {
   std::stop_source closing_;
 
   Mutex mutex_;
+  std::condition_variable_any left_;
+  int busy_ GUARDED_BY(mutex_) = 0;  // calls between enter() and leave()
   std::vector<Connection> idle_ GUARDED_BY(mutex_);
   TokenBucket bucket_ GUARDED_BY(mutex_);
   std::minstd_rand chance_ GUARDED_BY(mutex_){std::random_device{}()};

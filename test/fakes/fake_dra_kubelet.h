@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,13 +23,14 @@
 #include "dra_health/v1alpha1/api.grpc.pb.h"
 #include "plugin/kubelet/socket_file.h"
 #include "pluginregistration/v1/api.grpc.pb.h"
+#include "podresources/v1/api.grpc.pb.h"
 
 namespace neuron::fakes {
 
 // The kubelet's side of dynamic resource allocation on real sockets (docs/reference/kubelet.md#dra): looks for sockets
 // in plugins_registry, asks who they are, says whether it takes them, keeps a connection to each, watches its health,
 // and asks the newest that is connected to prepare claims. A socket that goes ends what it registered. Prepared claims
-// are not kept. Thread-safe.
+// are not kept. Nothing is held through device plugins, as PodResources says. Thread-safe.
 class FakeDraKubelet {
  public:
   struct Options {
@@ -70,9 +72,14 @@ class FakeDraKubelet {
     bool taken = false;
   };
 
-  explicit FakeDraKubelet(std::string kubelet_dir) : FakeDraKubelet(std::move(kubelet_dir), Options{}) {}
-  FakeDraKubelet(std::string kubelet_dir, Options options)
-      : registry_(std::move(kubelet_dir) + "/plugins_registry"), options_(std::move(options)) {
+  explicit FakeDraKubelet(const std::string& kubelet_dir) : FakeDraKubelet(kubelet_dir, Options{}) {}
+  FakeDraKubelet(const std::string& kubelet_dir, Options options)
+      : registry_(kubelet_dir + "/plugins_registry"), options_(std::move(options)) {
+    std::filesystem::create_directories(kubelet_dir + "/pod-resources");
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("unix:" + kubelet_dir + "/pod-resources/kubelet.sock", grpc::InsecureServerCredentials());
+    builder.RegisterService(&pods_);
+    pod_resources_ = builder.BuildAndStart();
     looking_ = std::jthread([this](const std::stop_token& stop) { look_for_plugins(stop); });
   }
   ~FakeDraKubelet() {
@@ -156,6 +163,12 @@ class FakeDraKubelet {
   }
 
  private:
+  struct Pods final : ::v1::PodResourcesLister::Service {
+    grpc::Status List(grpc::ServerContext* /*context*/, const ::v1::ListPodResourcesRequest* /*request*/,
+                      ::v1::ListPodResourcesResponse* /*response*/) override {
+      return grpc::Status::OK;
+    }
+  };
   // A plugin, and the connection that the kubelet keeps to it.
   struct Connection {
     Plugin plugin;
@@ -356,6 +369,8 @@ class FakeDraKubelet {
   int registrations_ = 0;
   int health_messages_ = 0;
   bool restarted_ = false;
+  Pods pods_;
+  std::unique_ptr<grpc::Server> pod_resources_;
   std::jthread looking_;  // last: uses everything above
 };
 

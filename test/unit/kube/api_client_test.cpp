@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "agent/kube/object_watch.h"
@@ -234,6 +236,24 @@ TEST_F(ApiClientTest, ManyThreadsAtOnce) {
     }
   }
   EXPECT_LE(fds() - before, 2 * 8);  // two idle connections: a socket, and what wakes libcurl
+}
+
+TEST_F(ApiClientTest, SoManyCallsAtOnceAndTheOthersAfterThem) {
+  limits_.at_once = 2;
+  renew();
+  std::mutex mutex;
+  std::set<int> connections;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 8; ++i) {
+      threads.emplace_back([&] {
+        const int number = connection();
+        const std::lock_guard lock(mutex);
+        connections.insert(number);
+      });
+    }
+  }
+  EXPECT_LE(connections.size(), 2U) << "which are kept";
 }
 
 TEST_F(ApiClientTest, StreamsLines) {
