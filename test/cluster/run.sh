@@ -18,7 +18,7 @@ only=.
 bin=${NEURON_BIN:-$top/build/release/bin}
 images=${IMAGES:-$top/build/image}
 stand_in=no
-limit=25m
+limit=50m
 [ "${CLUSTER_DEEP:-}" != 1 ] || limit=120m
 [ -z "${CHAOS_MINUTES:-}" ] || limit=$((120 + 3 * CHAOS_MINUTES))m
 while [ $# -gt 0 ]; do
