@@ -15,6 +15,7 @@ func TestHelmClaims(t *testing.T) {
 	helm := func(line string, values ...any) string {
 		return c.Shell(t, "helm -n "+system+" "+fmt.Sprintf(line, values...))
 	}
+	awaitNoSlices(t, nodes[0]) // of an earlier test
 	before, err := c.Inventory()
 	if err != nil {
 		t.Fatal(err)
@@ -44,13 +45,7 @@ func TestHelmClaims(t *testing.T) {
 	helm("uninstall neuron-agent --wait --timeout 90s")
 	c.ExpectNoPods(t, system, draPod)
 	c.ExpectNoPods(t, system, agentPod)
-	cluster.Eventually(t, cluster.Patience, "the slices are gone", func() error {
-		left, err := nodes[0].Slices()
-		if err == nil && len(left) > 0 {
-			err = fmt.Errorf("%d are there", len(left))
-		}
-		return err
-	})
+	awaitNoSlices(t, nodes[0])
 	c.ExpectInventory(t, before)
 
 	// With claims alone the chart's own test claims a device.
