@@ -145,18 +145,24 @@ func TestClaimsDriver(t *testing.T) {
 	begin := time.Now()
 	c.Kubectl(t, "delete", "-f", cluster.Manifest(draManifest))
 	c.ExpectNoPods(t, system, draPod)
-	cluster.Eventually(t, cluster.Patience, "the kubelet deletes the slices", func() error {
+	awaitNoSlices(t, n)
+	cluster.Figure(t, "claims: manifest deleted to slices gone", time.Since(begin))
+	entries, err := os.ReadDir(n.Disk("/var/lib/kubelet/plugins_registry"))
+	if err != nil || len(entries) != 0 {
+		t.Errorf("left in the registry: %v %v", entries, err)
+	}
+}
+
+// awaitNoSlices: the kubelet deletes those of a driver that has gone.
+func awaitNoSlices(t *testing.T, n *cluster.Node) {
+	t.Helper()
+	cluster.Eventually(t, cluster.Patience, n.Name+" has no slices", func() error {
 		left, err := n.Slices()
 		if err == nil && len(left) > 0 {
 			err = fmt.Errorf("%d are there", len(left))
 		}
 		return err
 	})
-	cluster.Figure(t, "claims: manifest deleted to slices gone", time.Since(begin))
-	entries, err := os.ReadDir(n.Disk("/var/lib/kubelet/plugins_registry"))
-	if err != nil || len(entries) != 0 {
-		t.Errorf("left in the registry: %v %v", entries, err)
-	}
 }
 
 func expectNoWritesWhenIdle(t *testing.T, c *cluster.Cluster, n *cluster.Node) {

@@ -15,7 +15,7 @@ func TestHelmClaims(t *testing.T) {
 	helm := func(line string, values ...any) string {
 		return c.Shell(t, "helm -n "+system+" "+fmt.Sprintf(line, values...))
 	}
-	awaitNoSlices(t, nodes[0]) // of an earlier driver: the kubelet deletes them half a minute after it
+	awaitNoSlices(t, nodes[0]) // of an earlier test
 	before, err := c.Inventory()
 	if err != nil {
 		t.Fatal(err)
@@ -56,17 +56,6 @@ func TestHelmClaims(t *testing.T) {
 	}
 	helm("uninstall neuron-agent --wait --timeout 90s")
 	c.ExpectNoPods(t, system, draPod)
-}
-
-func awaitNoSlices(t *testing.T, n *cluster.Node) {
-	t.Helper()
-	cluster.Eventually(t, cluster.Patience, "the slices are gone", func() error {
-		left, err := n.Slices()
-		if err == nil && len(left) > 0 {
-			err = fmt.Errorf("%d are there", len(left))
-		}
-		return err
-	})
 }
 
 // expectClaimOfClass: a claim for one device by the chart's class.
