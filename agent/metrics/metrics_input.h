@@ -1,0 +1,78 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/holdings/ledger.h"
+#include "agent/model/resource.h"
+#include "agent/model/snapshot.h"
+#include "agent/model/usage.h"
+
+// All that one answer to a scrape is made of (agent/metrics/families.h): plain values, gathered beforehand by
+// tools/neuron-agent, so that making the text neither reads the machine nor waits. An empty optional means that nobody
+// could say; it has no sample.
+namespace neuron::metrics {
+
+// Who this machine is, for the labels that neuron-monitor puts on every series. "" where nobody could say.
+struct Instance {
+  std::string name;               // the node's name
+  std::string id;                 // "i-0123…": sys/devices/virtual/dmi/id/board_asset_tag of a Nitro instance
+  std::string type;               // "trn1.32xlarge": sys/devices/virtual/dmi/id/product_name
+  std::string availability_zone;  // of the node's label topology.kubernetes.io/zone, where the API server is asked
+  std::string region;             // likewise
+  std::string subnet_id;          // nobody tells a pod
+  std::string ultraserver_id;     // model::HostScan's UltraServer; the label is left out where it is ""
+};
+
+// Durations counted into buckets, as Prometheus has them. bounds in seconds; counts are not cumulative and have one
+// more than bounds, for what was longer than all of them.
+struct Durations {
+  std::vector<double> bounds;
+  std::vector<std::uint64_t> counts;
+  double sum_seconds = 0;
+};
+
+// What the process counted of itself since it started.
+struct AgentFigures {
+  std::string version;
+  std::uint64_t scans = 0;
+  std::optional<double> last_scan_seconds;
+  std::map<std::string, Durations> calls;              // by gRPC method, "Allocate"
+  std::map<std::string, std::uint64_t> calls_failed;   // by gRPC method
+  std::map<std::string, std::uint64_t> refusals;       // by reason: a short constant of plugin/device/refusals.h
+  std::map<std::string, std::uint64_t> allocations;    // answers given, by resource name or driver name
+  std::map<std::string, std::uint64_t> registrations;  // with the kubelet, by resource name or driver name
+  std::map<std::string, bool> registered;              // now, by resource name or driver name
+  std::map<std::string, std::uint64_t> api_calls;      // to the API server, by outcome: "ok", "error"
+};
+
+// Units of one resource as the kubelet is told.
+struct Offered {
+  model::Resource resource{};
+  int units = 0;    // in the list
+  int healthy = 0;  // of them, told as Healthy
+  int held = 0;     // of them, held by containers
+  // The largest request that GetPreferredAllocation could still meet with a shape that the runtime takes; in units.
+  std::optional<int> largest_request;
+};
+
+struct MetricsInput {
+  model::SnapshotPtr snapshot;  // null before the first scan
+  // The two newest samples, for rates; null while nobody has sampled. The same one twice: no rates.
+  std::shared_ptr<const model::UsageSample> before;
+  std::shared_ptr<const model::UsageSample> now;
+  std::chrono::duration<double> usage_age{};  // of `now`, when this was gathered
+  // Who holds what, by device plugin and by claim. Holding::shown_as is "namespace/pod/container"; "": not known yet.
+  std::shared_ptr<const std::vector<holdings::Holding>> holdings;
+  std::vector<Offered> offered;
+  Instance instance;
+  AgentFigures agent;
+};
+
+}  // namespace neuron::metrics
