@@ -67,6 +67,20 @@ std::string to_string(const ScanPart& part) {
   return "reading the machine";
 }
 
+std::string_view to_string(KernelLogState state) {
+  switch (state) {
+    case KernelLogState::off:
+      return "off";
+    case KernelLogState::reading:
+      return "reading";
+    case KernelLogState::denied:
+      return "denied";
+    case KernelLogState::broken:
+      return "broken";
+  }
+  return "off";
+}
+
 std::string_view to_string(HealthState state) {
   switch (state) {
     case HealthState::healthy:
