@@ -14,12 +14,13 @@ namespace neuron::model {
 
 // What a NEURON_HW_ERR= line names (docs/reference/driver.md#kernel-log).
 enum class KernelErrorKind {
-  sram,         // SRAM_UNCORRECTABLE_ERROR
-  core,         // NC_UNCORRECTABLE_ERROR
-  hbm,          // HBM_UNCORRECTABLE_ERROR
-  dma,          // DMA_ERROR
-  collectives,  // HANG_ON_COLLECTIVES
-  other,        // any other word
+  sram,            // SRAM_UNCORRECTABLE_ERROR
+  core,            // NC_UNCORRECTABLE_ERROR
+  hbm,             // HBM_UNCORRECTABLE_ERROR
+  hbm_repairable,  // a word with REPAIRABLE in it: nobody has published which it is (inferred)
+  dma,             // DMA_ERROR
+  collectives,     // HANG_ON_COLLECTIVES
+  other,           // any other word
 };
 
 // Lines of one kind about one device and core, or about none. Passive data.
