@@ -51,13 +51,18 @@ KernelErrorKind kind_of(std::string_view name) {
   return KernelErrorKind::other;
 }
 
-std::optional<std::string> serial_of(std::string_view text) {
-  constexpr std::size_t kDigits = 16;
-  if (text.size() != kDigits) return std::nullopt;
+std::string lower_hex(std::string_view text) {
   std::string serial(text);
   for (char& c : serial) {
     if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
   }
+  return serial;
+}
+
+std::optional<std::string> serial_of(std::string_view text) {
+  constexpr std::size_t kDigits = 16;
+  if (text.size() != kDigits) return std::nullopt;
+  std::string serial = lower_hex(text);
   if (serial.find_first_not_of("0123456789abcdef") != std::string::npos) return std::nullopt;
   return serial;
 }
@@ -140,6 +145,10 @@ std::string_view until(std::string_view& rest, char separator) {
 
 }  // namespace
 
+bool is_of_chip(const std::optional<std::string>& serial, const NeuronDevice& device) {
+  return !serial || !device.serial || *serial == lower_hex(*device.serial);
+}
+
 std::optional<KernelRecord> parse_kernel_record(std::string_view record) {
   const auto semicolon = record.find(';');
   if (semicolon == std::string_view::npos) return std::nullopt;
@@ -153,6 +162,24 @@ std::optional<KernelRecord> parse_kernel_record(std::string_view record) {
   if (!parse_u64(priority) || !number || !microseconds) return std::nullopt;
   std::string_view rest = record.substr(semicolon + 1);
   return KernelRecord{*number, std::chrono::microseconds(*microseconds), until(rest, '\n')};
+}
+
+std::optional<KernelRecord> parse_syslog_line(std::string_view line) {
+  const auto priority_end = line.find(">[");
+  if (!line.starts_with('<') || priority_end == std::string_view::npos) return std::nullopt;
+  if (!is_digits(line.substr(1, priority_end - 1))) return std::nullopt;
+  std::string_view rest = line.substr(priority_end + 2);
+  std::string_view time = trim(until(rest, ']'));
+  const std::string_view seconds = until(time, '.');
+  constexpr std::size_t kDigits = 6;  // of microseconds
+  constexpr std::int64_t kMaxSeconds = 1'000'000'000;
+  if (!is_digits(seconds) || !is_digits(time) || time.size() != kDigits) return std::nullopt;
+  const auto whole = parse_i64(seconds);
+  const auto part = parse_i64(time);
+  if (!whole || !part || *whole > kMaxSeconds) return std::nullopt;
+  if (rest.starts_with('[')) until(rest, ']');  // who said it
+  if (rest.starts_with(' ')) rest.remove_prefix(1);
+  return KernelRecord{0, std::chrono::seconds(*whole) + std::chrono::microseconds(*part), rest};
 }
 
 KernelLine parse_kernel_line(std::string_view text) {
@@ -219,7 +246,7 @@ bool KernelErrors::is_there(const KernelError& error) const {
                                   [&](const NeuronDevice& device) { return device.index == *error.device; });
   if (found == devices_.end()) return false;
   if (error.core && found->physical_cores && *error.core >= found->physical_cores->value) return false;
-  return !error.serial || !found->serial || *error.serial == *found->serial;
+  return is_of_chip(error.serial, *found);
 }
 
 void KernelErrors::add(KernelError error, std::chrono::microseconds time) {

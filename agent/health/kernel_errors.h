@@ -30,6 +30,10 @@ struct KernelRecord {
 // " KEY=value". nullopt: it is none.
 [[nodiscard]] std::optional<KernelRecord> parse_kernel_record(std::string_view record);
 
+// One line as the system call syslog gives it: "<prio>[ secs.usec]text", perhaps with "[T123]" before the text. Its
+// sequence number is not told: 0. nullopt: it is none, or has no time (kernel parameter printk.time=0).
+[[nodiscard]] std::optional<KernelRecord> parse_syslog_line(std::string_view line);
+
 // One NEURON_HW_ERR= line. Passive data.
 struct KernelError {
   model::KernelErrorKind kind = model::KernelErrorKind::other;
@@ -59,6 +63,10 @@ struct KernelLine {
 // "key=value" between blanks, in any order, each once. Words and keys that are not known are passed over. A key that is
 // known with a value that makes no sense makes the line malformed.
 [[nodiscard]] KernelLine parse_kernel_line(std::string_view text);
+
+// Whether a line with that serial number may be about the chip that the device is now: so unless both are known and
+// differ.
+[[nodiscard]] bool is_of_chip(const std::optional<std::string>& serial, const model::NeuronDevice& device);
 
 // The errors of the records read so far. A class, since it keeps at most one entry per device, kind and core of what is
 // there. One thread at a time.
