@@ -86,11 +86,11 @@ TEST(KernelLines, Kinds) {
 }
 
 TEST(KernelLines, WhatMakesNoSenseIsMalformed) {
-  for (const std::string rest :
-       {"", " nd-id=3", "sram", "A" + std::string(64, 'B'), "DMA_ERROR nd-id=", "DMA_ERROR nd-id=-1",
-        "DMA_ERROR nd-id=3x", "DMA_ERROR nd-id=10000", "DMA_ERROR nd-id=3 nd-id=4", "DMA_ERROR nd-id=3 nc-id=32",
-        "DMA_ERROR nd-id=3 serial-num=19fc", "DMA_ERROR nd-id=3 serial-num=19fcda00f5ff6eg9",
-        "DMA_ERROR nd-id=3 action=rm", "DMA_ERROR nd-id=3 action=A action=B"}) {
+  for (const std::string& rest : std::vector<std::string>{
+           "", " nd-id=3", "sram", "A" + std::string(64, 'B'), "DMA_ERROR nd-id=", "DMA_ERROR nd-id=-1",
+           "DMA_ERROR nd-id=3x", "DMA_ERROR nd-id=10000", "DMA_ERROR nd-id=3 nd-id=4", "DMA_ERROR nd-id=3 nc-id=32",
+           "DMA_ERROR nd-id=3 serial-num=19fc", "DMA_ERROR nd-id=3 serial-num=19fcda00f5ff6eg9",
+           "DMA_ERROR nd-id=3 action=rm", "DMA_ERROR nd-id=3 action=A action=B"}) {
     EXPECT_EQ(parse_kernel_line("NEURON_HW_ERR=" + rest).kind, KernelLineKind::malformed) << rest;
   }
 }

@@ -237,7 +237,7 @@ TEST_F(ScannedKernelLog, ThatIsSomethingElseIsBroken) {
   EXPECT_EQ(scan().kernel_log.state, KernelLogState::broken);
   tree_.remove("dev/kmsg");
   write(std::string((1U << 20U) + 1, 'x'));
-  EXPECT_THAT(scan().kernel_log.problem->detail, HasSubstr("larger"));
+  EXPECT_THAT(scan().kernel_log.problem->detail, HasSubstr("more than 1048576 bytes"));
   write("");
   EXPECT_EQ(scan().kernel_log.state, KernelLogState::reading);
 }
