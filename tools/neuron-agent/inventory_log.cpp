@@ -29,7 +29,8 @@ void log_node_health(const model::SnapshotDiff& changes) {
     if (change.name != "node") continue;
     const model::Health& health = change.after;
     if (health.reason.empty()) {
-      spdlog::info("node healthy, was {}", change.before.reason);
+      spdlog::info("node {}, was {} reason={}", to_string(health.state), to_string(change.before.state),
+                   change.before.reason);
     } else {
       spdlog::warn("node {} reason={} {}; {}", to_string(health.state), health.reason, health.sentence, health.action);
     }
