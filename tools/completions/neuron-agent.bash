@@ -22,6 +22,10 @@ _neuron_agent() {
       mapfile -t COMPREPLY < <(compgen -W "device-plugin dra" -- "$current")
       return
       ;;
+    --kernel-log)
+      mapfile -t COMPREPLY < <(compgen -W "on off" -- "$current")
+      return
+      ;;
     --dra-partitions)
       mapfile -t COMPREPLY < <(compgen -W "none cores groups all" -- "$current")
       return
@@ -62,7 +66,7 @@ _neuron_agent() {
   case $command in
     run)
       mapfile -t COMPREPLY < <(compgen -W "--mode --root --kubelet-dir --scan-interval --host-path-prefix --core-numbering \
-        --cdi --cdi-dir --neurondevice --resources --core-devices --node-groups --node-name --pod-resources-interval --metrics-address \
+        --cdi --cdi-dir --neurondevice --resources --core-devices --node-groups --node-name --pod-resources-interval --kernel-log --metrics-address \
         --dra-driver-name --dra-partitions --dra-pool --dra-taint-effect --dra-ultraserver --pod-uid --api-server --api-token-file --api-ca-file \
         --log-level --once --check-config --help" -- "$current")
       ;;

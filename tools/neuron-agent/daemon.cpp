@@ -98,7 +98,7 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
   plugin::AdmissionGate admissions(clock, version, [&queue = **events] { queue.post(plugin::AdmissionsChanged{}); });
   Workers workers;
   monitor::Monitor monitor(
-      store, workers, [machine] { return make_scan(machine); },
+      store, workers, [machine, use = options.kernel_log] { return make_scan(machine, use); },
       [&allocations, &queue = **events, log = InventoryLog(options.offer_policy()),
        write_cdi = CdiWriter(options)](const model::SnapshotPtr& snapshot) mutable {
         log(snapshot);

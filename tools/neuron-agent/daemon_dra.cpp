@@ -162,7 +162,7 @@ class DraDaemon {
                   dra::taint_held(pool, node, plugin_holds_.holders(), options_.dra.pool.driver);
                 }}),
         monitor_(
-            store_, workers_, [machine = machine_] { return make_scan(machine); },
+            store_, workers_, [machine = machine_, use = options_.kernel_log] { return make_scan(machine, use); },
             [this, log = InventoryLog(std::nullopt)](const model::SnapshotPtr& snapshot) mutable {
               log(snapshot);
               board_.set_node(std::make_shared<const grant::NodeUnits>(snapshot));

@@ -4,6 +4,7 @@
 
 #include "agent/base/workers.h"
 #include "agent/host/fs_root.h"
+#include "agent/host/scanner.h"
 #include "agent/model/snapshot.h"
 #include "agent/monitor/monitor.h"
 #include "agent/monitor/watched_scan.h"
@@ -19,10 +20,11 @@ using RootPtr = std::shared_ptr<const host::FsRoot>;  // shared with reads that 
 void log_start(const Options& options);
 
 // A scanner of its own, which lives as long as a scan of it may hang.
-[[nodiscard]] monitor::WatchedScan::Scan make_scan(const RootPtr& root);
+[[nodiscard]] monitor::WatchedScan::Scan make_scan(const RootPtr& root, host::KernelLogUse kernel_log);
 
 // A scan of its own that begins now, assessed as the first. May block for as long as a driver hangs.
-[[nodiscard]] model::SnapshotPtr scan_now(const host::FsRoot& root);
+[[nodiscard]] model::SnapshotPtr scan_now(const host::FsRoot& root,
+                                          host::KernelLogUse kernel_log = host::KernelLogUse::none);
 
 // The same of the root in `options`; what is missing or cannot be read is logged. Errors: it cannot be opened.
 [[nodiscard]] Result<model::SnapshotPtr> scan_once(const Options& options);

@@ -112,6 +112,20 @@ void add_metrics_address(CLI::App& command, Options& options) {
       ->default_str("off");
 }
 
+void add_kernel_log(CLI::App& command, Options& options) {
+  command
+      .add_option_function<std::string>(
+          "--kernel-log",
+          [&options](const std::string& word) {
+            options.kernel_log = word == "on" ? host::KernelLogUse::wanted : host::KernelLogUse::none;
+          },
+          "Whether health goes by what the kernel log says of\nhardware, too; needs CAP_SYSLOG")
+      ->envname("NEURON_AGENT_KERNEL_LOG")
+      ->type_name("on|off")
+      ->check(CLI::IsMember({"on", "off"}).description(""))
+      ->default_str("off");
+}
+
 }  // namespace
 
 core::OfferPolicy Options::offer_policy() const {
@@ -202,6 +216,7 @@ void add_options(CLI::App& command, Options& options) {
   add_duration(command, "--pod-resources-interval", options.pod_resources_interval,
                "NEURON_AGENT_POD_RESOURCES_INTERVAL",
                "The longest time between two questions to\nthe kubelet, who holds what");
+  add_kernel_log(command, options);
   add_metrics_address(command, options);
   add_dra_options(command, options.dra);
   command.add_option("--log-level", options.log_level, "Least severe message to log")
@@ -228,6 +243,7 @@ std::vector<std::string> describe(const Options& options) {
       std::string("cdi=") + (options.cdi ? options.cdi_dir : "off"),
       "scan-interval=" + std::to_string(options.scan_interval.count()) + "ms",
       "pod-resources-interval=" + std::to_string(options.pod_resources_interval.count()) + "ms",
+      std::string("kernel-log=") + (options.kernel_log == host::KernelLogUse::none ? "off" : "on"),
       "metrics-address=" + (options.metrics_address ? to_string(*options.metrics_address) : "off"),
       "log-level=" + options.log_level};
   if (options.mode == Mode::dra) {

@@ -9,6 +9,7 @@
 #include "agent/base/result.h"
 #include "agent/core/offer_policy.h"
 #include "agent/grant/grant.h"
+#include "agent/host/scanner.h"
 #include "tools/neuron-agent/dra_options.h"
 #include "tools/neuron-agent/offer_choice.h"
 
@@ -40,10 +41,11 @@ struct Options {
   bool cdi = false;                                         // --cdi: CDI names too, specs in cdi_dir
   std::string cdi_dir = "/var/run/cdi";          // --cdi-dir; in DRA mode each claim's spec, whatever `cdi` says
   std::optional<ListenAddress> metrics_address;  // --metrics-address HOST:PORT; nullopt: off
-  DraOptions dra;                                // of DRA mode alone
-  std::string log_level = "info";                // --log-level debug|info|warn|error
-  bool once = false;                             // --once: scan, print what would be advertised, exit
-  bool check_config = false;                     // --check-config: print the effective values, exit
+  host::KernelLogUse kernel_log = host::KernelLogUse::none;  // --kernel-log on|off: wanted, or none
+  DraOptions dra;                                            // of DRA mode alone
+  std::string log_level = "info";                            // --log-level debug|info|warn|error
+  bool once = false;                                         // --once: scan, print what would be advertised, exit
+  bool check_config = false;                                 // --check-config: print the effective values, exit
 
   [[nodiscard]] std::string device_plugins_dir() const { return kubelet_dir + "/device-plugins"; }
   [[nodiscard]] std::string pod_resources_socket() const { return kubelet_dir + "/pod-resources/kubelet.sock"; }

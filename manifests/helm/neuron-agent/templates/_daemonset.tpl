@@ -105,6 +105,9 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities:
   drop: [ALL]
+  {{- if and .Values.kernelLog (not .Values.dev.enabled) }}
+  add: [SYSLOG]
+  {{- end }}
 {{- end -}}
 {{- end -}}
 
@@ -134,6 +137,9 @@ capabilities:
 {{- end -}}
 
 {{- define "neuron-agent.commonArgs" -}}
+{{- if or .Values.kernelLog .Values.privileged }}
+- --kernel-log=on
+{{- end }}
 {{- with default (ternary "debug" "" .Values.dev.enabled) .Values.logLevel }}
 - --log-level={{ . }}
 {{- end }}
