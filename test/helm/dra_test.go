@@ -42,6 +42,17 @@ func TestArgumentsOfTheDriver(t *testing.T) {
 	}
 }
 
+// What a developer sees on one node is everything, unless told otherwise.
+func TestPartitionsOfASimulatedHost(t *testing.T) {
+	for want, settings := range map[string][]string{
+		"--dra-partitions=all": nil, "--dra-partitions=none": {"dra.partitions=none"}, "--dra-partitions=cores": {"dra.partitions=cores"}} {
+		one := daemonSets(rendered(t, append(settings, "mode=dra", "dev.enabled=true")...))["neuron-agent-dra"]
+		if got := text(at(container(one), "args")); !strings.Contains(got, `"`+want+`"`) || strings.Count(got, "partitions") != 1 {
+			t.Errorf("%v: arguments %s, want %s", settings, got, want)
+		}
+	}
+}
+
 // The kubelet finds the driver by the path of its socket, so that is one inside and outside; device-plugins alone does not move.
 func TestPathsOfTheDriver(t *testing.T) {
 	one := daemonSets(rendered(t, "mode=dra", "kubeletDir=/k", "dra.driverName=n.example.com"))["neuron-agent-dra"]

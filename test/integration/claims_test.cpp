@@ -207,7 +207,7 @@ TEST(ClaimsOnALargeNode, MemoryStaysSmallWithEverythingOn) {
   if (kSanitized) GTEST_SKIP() << "which needs memory of its own";
   ClaimsNode node("trn2.48xlarge");
   node.host.lnc(1);
-  node.extra_arguments = {"--metrics-address", "127.0.0.1:0"};
+  node.extra_arguments = {"--metrics-address", "127.0.0.1:0", "--dra-partitions", "all"};
   node.start();
   ASSERT_TRUE(node.wait_registered()) << node.agent->log();
   ASSERT_TRUE(node.wait_for([&] { return devices_of(node.slices()) > 128; })) << node.agent->log();

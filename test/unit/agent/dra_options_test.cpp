@@ -53,7 +53,7 @@ TEST(DraOptions, DefaultsAreThoseOfAPod) {
   const Parsed parsed = parse_dra({});
   EXPECT_EQ(parsed.error, "");
   EXPECT_THAT(describe(parsed.options),
-              IsSupersetOf({"mode=dra", "dra-driver-name=neuron.aws.com", "dra-partitions=all", "dra-pool=node-1",
+              IsSupersetOf({"mode=dra", "dra-driver-name=neuron.aws.com", "dra-partitions=none", "dra-pool=node-1",
                             "dra-taint-effect=NoSchedule", "dra-ultraserver=node", "api-server=in-cluster"}));
 }
 
