@@ -34,6 +34,10 @@ _neuron_agent() {
       mapfile -t COMPREPLY < <(compgen -W "node devices" -- "$current")
       return
       ;;
+    --dra-server)
+      mapfile -t COMPREPLY < <(compgen -W "1.34.2 1.35.6 1.36.3" -- "$current")
+      return
+      ;;
     --log-level)
       mapfile -t COMPREPLY < <(compgen -W "debug info warn error" -- "$current")
       return
@@ -63,7 +67,7 @@ _neuron_agent() {
     run)
       mapfile -t COMPREPLY < <(compgen -W "--mode --root --kubelet-dir --scan-interval --host-path-prefix --core-numbering \
         --cdi --cdi-dir --neurondevice --resources --core-devices --node-groups --node-name --pod-resources-interval --metrics-address \
-        --dra-driver-name --dra-partitions --dra-pool --dra-taint-effect --dra-ultraserver --pod-uid --api-server --api-token-file --api-ca-file \
+        --dra-driver-name --dra-partitions --dra-pool --dra-taint-effect --dra-ultraserver --dra-server --pod-uid --api-server --api-token-file --api-ca-file \
         --log-level --once --check-config --help" -- "$current")
       ;;
     check)

@@ -303,7 +303,9 @@ ExitCode print_slices_once(const Options& options) {
   }
   const dra::Pool pool = dra::make_pool(grant::NodeUnits(*snapshot), options.dra.pool, {});
   const dra::PoolIdentity identity{options.dra.pool.driver, pool_name(options), {options.node_name, ""}};
-  fmt::print("{}", dra::published_text(pool, {}, identity));  // as the newest servers take it
+  const dra::Layout layout = dra::lay_out(pool, options.dra.layout);
+  for (const std::string& what : layout.left_out) spdlog::warn("not in the slices: {}", what);
+  fmt::print("{}", dra::published_text(layout, identity));
   return ExitCode::ok;
 }
 

@@ -8,6 +8,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/kube/names.h"
+#include "plugin/dra/server_rules.h"
 
 namespace neuron::agent {
 namespace {
@@ -129,6 +130,18 @@ void add_dra_options(CLI::App& command, DraOptions& options) {
            "How a node of an UltraServer is offered: as one\ndevice (node), or as its devices")
       ->envname("NEURON_AGENT_DRA_ULTRASERVER")
       ->type_name("HOW");
+  command
+      .add_option_function<std::string>(
+          "--dra-server",
+          [&options](const std::string& text) {
+            auto layout = plugin::dra::layout_for(text);
+            if (!layout) throw CLI::ValidationError("--dra-server", layout.error().message);
+            options.server = text;
+            options.layout = *layout;
+          },
+          "With --once: print what a server of this version\ngets, with other gates than its own behind commas")
+      ->envname("NEURON_AGENT_DRA_SERVER")
+      ->type_name("VERSION");
   add_checked(command, "--pod-uid", options.pod_uid, check_pod_uid,
               "Uid of this pod, so that its successor may run\nbeside it")
       ->envname("POD_UID")
@@ -156,6 +169,7 @@ std::vector<std::string> describe_dra(const DraOptions& options, const std::stri
           "dra-pool=" + (options.pool_name.empty() ? node_name : options.pool_name),
           "dra-taint-effect=" + or_words(options.pool.taint_effect, "none"),
           "dra-ultraserver=" + word_of(kUltraServer, options.pool.ultraserver),
+          "dra-server=" + or_words(options.server, "unsaid"),
           "pod-uid=" + or_words(options.pod_uid, "unknown"),
           "api-server=" + or_words(options.api.server, "in-cluster"),
           "api-token-file=" + or_words(options.api.token_file, "in-cluster"),

@@ -138,6 +138,9 @@ Result<void> settle_dra(Options& options) {
         "--resources, --core-devices, --node-groups, --neurondevice and --cdi say nothing in DRA mode: everything is "
         "offered, and claims are answered by CDI");
   }
+  if (!options.dra.server.empty() && !options.once) {
+    options.doubts.emplace_back("--dra-server says something with --once alone: the API server itself is asked");
+  }
   return {};
 }
 
