@@ -39,7 +39,8 @@ bool PluginHoldWatch::await_first(const std::stop_token& stop) {
   wait(stop, patience_, &PluginHoldWatch::known_);
   if (stop.stop_requested()) return false;
   const MutexLock lock(mutex_);
-  if (!known_) spdlog::warn("the kubelet does not say what containers hold through a device plugin: slices are published");
+  if (!known_)
+    spdlog::warn("the kubelet does not say what containers hold through a device plugin: slices are published");
   return true;
 }
 

@@ -160,7 +160,8 @@ class DraDaemon {
                 [this](dra::Pool pool) { publisher_.set_pool(std::move(pool)); }, health_,
                 [this](dra::Pool& pool, const grant::NodeUnits& node) {
                   dra::taint_held(pool, node, plugin_holds_.holders(), options_.dra.pool.driver);
-                }}),
+                },
+                [this] { return claim_store_.held_numbering(); }}),
         monitor_(
             store_, workers_, [machine = machine_] { return make_scan(machine); },
             [this, log = InventoryLog(std::nullopt)](const model::SnapshotPtr& snapshot) mutable {
@@ -240,7 +241,9 @@ class DraDaemon {
   [[nodiscard]] dra::ClaimsPorts claims_ports() {
     dra::ClaimsPorts ports;
     ports.node = [this] { return board_.node(); };
-    ports.scan = [machine = machine_] { return std::make_shared<const grant::NodeUnits>(scan_now(*machine)); };
+    ports.scan = [this, machine = machine_] {
+      return board_.numbered(std::make_shared<const grant::NodeUnits>(scan_now(*machine)));
+    };
     ports.memory_in_use = [this](int device, int core) { return memory_in_use(device, core); };
     ports.run = runner();
     ports.post = [this](SteadyTime when, std::function<void()> job) { monitor_.post(when, std::move(job)); };
