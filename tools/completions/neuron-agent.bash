@@ -71,7 +71,7 @@ _neuron_agent() {
         --log-level --once --check-config --help" -- "$current")
       ;;
     check)
-      mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --mode --dra-driver-name --output --timeout --no-fabric --help" -- "$current")
+      mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --cdi-dir --mode --dra-driver-name --output --timeout --no-fabric --help" -- "$current")
       ;;
     *)
       mapfile -t COMPREPLY < <(compgen -W "run check --help --version" -- "$current")
