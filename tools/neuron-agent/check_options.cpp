@@ -24,7 +24,7 @@ void add_check_options(CLI::App& command, CheckOptions& options) {
       ->default_str(options.kubelet_dir);
   command
       .add_option("--cdi-dir", options.cdi_dir,
-                  "Where DRA mode writes the specs of claims (default:\nvar/run/cdi of the root)")
+                  "Where DRA mode writes the specs of claims\n(default: var/run/cdi of the root)")
       ->envname("NEURON_AGENT_CDI_DIR")
       ->type_name("DIR");
   add_mode(
