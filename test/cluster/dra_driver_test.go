@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -75,13 +76,17 @@ func awaitPool(t *testing.T, n *cluster.Node) map[string]resource.Device {
 	return byName
 }
 
-// startDriver applies the overlay with components, of which one has to be partitioned, and waits until each node offers everything.
+// startDriver applies the overlay with components and waits until each node offers all that it then does.
 func startDriver(t *testing.T, c *cluster.Cluster, nodes []*cluster.Node, components ...string) {
 	t.Helper()
 	t.Cleanup(func() { c.ExpectNoPods(t, system, draPod) })
 	applyDRA(t, c, components...)
 	for _, n := range nodes {
-		awaitPool(t, n)
+		if slices.Contains(components, partitioned) {
+			awaitPool(t, n)
+		} else {
+			awaitKinds(t, n, unpartitioned(n))
+		}
 	}
 	expectReadyEverywhere(t, c, draPod, len(nodes))
 }
