@@ -238,6 +238,41 @@ TEST(ClaimsOnALargeNode, MemoryStaysSmallWithEverythingOn) {
   EXPECT_TRUE(small);
 }
 
+// The LNC that the slices show; 0 before there are any.
+int published_lnc(ClaimsNode& node) {
+  for (const Json& slice : node.slices()) {
+    for (const Json& device : slice.at("spec").value("devices", Json::array())) {
+      return device.at("attributes").at("lnc").at("int").get<int>();
+    }
+  }
+  return 0;
+}
+
+TEST(ClaimsOnTrainium2, CoresKeepTheirNumbersUntilNothingIsHeld) {
+  ClaimsNode node("trn2.48xlarge");
+  node.host.lnc(2);
+  node.start();
+  ASSERT_TRUE(node.wait_registered()) << node.agent->log();
+  ASSERT_TRUE(node.wait_for([&] { return published_lnc(node) == 2; })) << node.agent->log();
+  node.put("/api/v1/namespaces/team/pods", pod_of("train"));
+  const Json stored = node.put(kClaims, allocated("train", {"neuron-device-4-core-1"}));
+  const FakeDraKubelet::Claim claim{"team", "train", stored.at("metadata").at("uid").get<std::string>()};
+  ASSERT_EQ(node.kubelet->prepare(kDriver, {claim}).claims.at(claim.uid).error, "") << node.agent->log();
+  std::ofstream(node.host.path() + "/opt/aws/neuron/logical_nc_config") << "NEURON_LOGICAL_NC_CONFIG=1\n";
+  const std::string waits = "all cores keep their numbers until no claim holds any";
+  EXPECT_TRUE(node.wait_for([&] { return node.agent->log().find(waits) != std::string::npos; })) << node.agent->log();
+  EXPECT_EQ(published_lnc(node), 2);
+
+  node.agent->signal(SIGKILL);
+  ASSERT_EQ(node.agent->wait(kLong), -SIGKILL);
+  const int before = node.kubelet->registrations();
+  node.start_agent();
+  ASSERT_TRUE(node.wait_for([&] { return node.kubelet->registrations() > before; })) << node.agent->log();
+  EXPECT_EQ(published_lnc(node), 2);
+  EXPECT_EQ(node.kubelet->unprepare(kDriver, {claim}).claims.at(claim.uid).error, "");
+  EXPECT_TRUE(node.wait_for([&] { return published_lnc(node) == 1; })) << node.agent->log();
+}
+
 TEST_F(Claims, OneModePerNode) {
   node.host.write();
   const auto plugin = plugin::InstanceLock::take(node.kubelet_dir + "/device-plugins");
