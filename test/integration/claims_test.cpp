@@ -259,8 +259,13 @@ TEST(ClaimsOnTrainium2, CoresKeepTheirNumbersUntilNothingIsHeld) {
   const FakeDraKubelet::Claim claim{"team", "train", stored.at("metadata").at("uid").get<std::string>()};
   ASSERT_EQ(node.kubelet->prepare(kDriver, {claim}).claims.at(claim.uid).error, "") << node.agent->log();
   std::ofstream(node.host.path() + "/opt/aws/neuron/logical_nc_config") << "NEURON_LOGICAL_NC_CONFIG=1\n";
-  const std::string waits = "all cores keep their numbers until no claim holds any";
-  EXPECT_TRUE(node.wait_for([&] { return node.agent->log().find(waits) != std::string::npos; })) << node.agent->log();
+  const auto waits = [&] {
+    const std::string line = "all cores keep their numbers until no claim holds any", log = node.agent->log();
+    int count = 0;
+    for (std::size_t at = log.find(line); at != std::string::npos; at = log.find(line, at + 1)) ++count;
+    return count;
+  };
+  EXPECT_TRUE(node.wait_for([&] { return waits() == 1; })) << node.agent->log();
   EXPECT_EQ(published_lnc(node), 2);
 
   node.agent->signal(SIGKILL);
@@ -268,6 +273,7 @@ TEST(ClaimsOnTrainium2, CoresKeepTheirNumbersUntilNothingIsHeld) {
   const int before = node.kubelet->registrations();
   node.start_agent();
   ASSERT_TRUE(node.wait_for([&] { return node.kubelet->registrations() > before; })) << node.agent->log();
+  EXPECT_TRUE(node.wait_for([&] { return waits() == 2; })) << node.agent->log();
   EXPECT_EQ(published_lnc(node), 2);
   EXPECT_EQ(node.kubelet->unprepare(kDriver, {claim}).claims.at(claim.uid).error, "");
   EXPECT_TRUE(node.wait_for([&] { return published_lnc(node) == 1; })) << node.agent->log();
