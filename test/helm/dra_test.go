@@ -53,6 +53,27 @@ func TestPartitionsOfASimulatedHost(t *testing.T) {
 	}
 }
 
+// docs/dra-partitions.md: a second release gives the few nodes that need them cores and groups. The two have no object in common, and
+// no node.
+func TestPartitionsOfAFewNodes(t *testing.T) {
+	many := rendered(t, "mode=dra", "dra.nodeSelector.pool=large")
+	few := rendered(t, "mode=dra", "fullnameOverride=parts", "dra.classes=false", "dra.partitions=all", "dra.nodeSelector.pool=small")
+	names := map[string]bool{}
+	for _, one := range append(many, few...) {
+		if names[nameOf(one)] {
+			t.Errorf("both releases have %s", nameOf(one))
+		}
+		names[nameOf(one)] = true
+	}
+	set := daemonSets(few)["parts-dra"]
+	if got := text(at(container(set), "args")); !strings.Contains(got, `"--dra-partitions=all"`) {
+		t.Errorf("arguments %s", got)
+	}
+	if got := text(at(set, "spec", "template", "spec", "nodeSelector")); got != `{"pool":"small"}` {
+		t.Errorf("nodes %s", got)
+	}
+}
+
 // The kubelet finds the driver by the path of its socket, so that is one inside and outside; device-plugins alone does not move.
 func TestPathsOfTheDriver(t *testing.T) {
 	one := daemonSets(rendered(t, "mode=dra", "kubeletDir=/k", "dra.driverName=n.example.com"))["neuron-agent-dra"]
