@@ -38,6 +38,10 @@ _neuron_agent() {
       mapfile -t COMPREPLY < <(compgen -W "node devices" -- "$current")
       return
       ;;
+    --dra-server)
+      mapfile -t COMPREPLY < <(compgen -W "1.34.2 1.35.6 1.36.3" -- "$current")
+      return
+      ;;
     --log-level)
       mapfile -t COMPREPLY < <(compgen -W "debug info warn error" -- "$current")
       return
@@ -67,11 +71,11 @@ _neuron_agent() {
     run)
       mapfile -t COMPREPLY < <(compgen -W "--mode --root --kubelet-dir --scan-interval --host-path-prefix --core-numbering \
         --cdi --cdi-dir --neurondevice --resources --core-devices --node-groups --node-name --pod-resources-interval --kernel-log --metrics-address \
-        --dra-driver-name --dra-partitions --dra-pool --dra-taint-effect --dra-ultraserver --pod-uid --api-server --api-token-file --api-ca-file \
+        --dra-driver-name --dra-partitions --dra-pool --dra-taint-effect --dra-ultraserver --dra-server --pod-uid --api-server --api-token-file --api-ca-file \
         --log-level --once --check-config --help" -- "$current")
       ;;
     check)
-      mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --mode --dra-driver-name --output --timeout --no-fabric --help" -- "$current")
+      mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --cdi-dir --mode --dra-driver-name --output --timeout --no-fabric --help" -- "$current")
       ;;
     *)
       mapfile -t COMPREPLY < <(compgen -W "run check --help --version" -- "$current")

@@ -160,7 +160,8 @@ class DraDaemon {
                 [this](dra::Pool pool) { publisher_.set_pool(std::move(pool)); }, health_,
                 [this](dra::Pool& pool, const grant::NodeUnits& node) {
                   dra::taint_held(pool, node, plugin_holds_.holders(), options_.dra.pool.driver);
-                }}),
+                },
+                [this] { return claim_store_.held_numbering(); }}),
         monitor_(
             store_, workers_, [machine = machine_, use = options_.kernel_log] { return make_scan(machine, use); },
             [this, log = InventoryLog(std::nullopt)](const model::SnapshotPtr& snapshot) mutable {
@@ -240,7 +241,9 @@ class DraDaemon {
   [[nodiscard]] dra::ClaimsPorts claims_ports() {
     dra::ClaimsPorts ports;
     ports.node = [this] { return board_.node(); };
-    ports.scan = [machine = machine_] { return std::make_shared<const grant::NodeUnits>(scan_now(*machine)); };
+    ports.scan = [this, machine = machine_] {
+      return board_.numbered(std::make_shared<const grant::NodeUnits>(scan_now(*machine)));
+    };
     ports.memory_in_use = [this](int device, int core) { return memory_in_use(device, core); };
     ports.run = runner();
     ports.post = [this](SteadyTime when, std::function<void()> job) { monitor_.post(when, std::move(job)); };
@@ -303,7 +306,9 @@ ExitCode print_slices_once(const Options& options) {
   }
   const dra::Pool pool = dra::make_pool(grant::NodeUnits(*snapshot), options.dra.pool, {});
   const dra::PoolIdentity identity{options.dra.pool.driver, pool_name(options), {options.node_name, ""}};
-  fmt::print("{}", dra::published_text(pool, {}, identity));  // as the newest servers take it
+  const dra::Layout layout = dra::lay_out(pool, options.dra.layout);
+  for (const std::string& what : layout.left_out) spdlog::warn("not in the slices: {}", what);
+  fmt::print("{}", dra::published_text(layout, identity));
   return ExitCode::ok;
 }
 

@@ -152,6 +152,9 @@ Result<void> settle_dra(Options& options) {
         "--resources, --core-devices, --node-groups, --neurondevice and --cdi say nothing in DRA mode: everything is "
         "offered, and claims are answered by CDI");
   }
+  if (!options.dra.server.empty() && !options.once) {
+    options.doubts.emplace_back("--dra-server says something with --once alone: the API server itself is asked");
+  }
   return {};
 }
 
@@ -164,15 +167,9 @@ std::string Options::effective_host_path_prefix() const {
 }
 
 void add_options(CLI::App& command, Options& options) {
-  command
-      .add_option_function<std::string>(
-          "--mode",
-          [&options](const std::string& word) { options.mode = word == "dra" ? Mode::dra : Mode::device_plugin; },
-          "How devices are offered: device-plugin, or dra\nfor claims; a node runs one")
-      ->envname("NEURON_AGENT_MODE")
-      ->type_name("MODE")
-      ->check(CLI::IsMember({"device-plugin", "dra"}).description(""))
-      ->default_str("device-plugin");
+  add_mode(
+      command, [&options](Mode mode) { options.mode = mode; },
+      "How devices are offered: device-plugin, or dra\nfor claims; a node runs one");
   command.add_option("--root", options.root, "Directory that holds the machine's sys, proc, dev")
       ->envname("NEURON_AGENT_ROOT")
       ->type_name("DIR")
@@ -207,7 +204,7 @@ void add_options(CLI::App& command, Options& options) {
   add_offer_options(command, options);
   command.add_flag("--cdi", options.cdi, "Also answer with CDI names, and write their specs")
       ->envname("NEURON_AGENT_CDI");
-  command.add_option("--cdi-dir", options.cdi_dir, "Where --cdi writes the specs")
+  command.add_option("--cdi-dir", options.cdi_dir, "Where --cdi writes the specs, DRA mode those of\nclaims")
       ->envname("NEURON_AGENT_CDI_DIR")
       ->type_name("DIR")
       ->capture_default_str();

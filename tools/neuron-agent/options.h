@@ -11,6 +11,7 @@
 #include "agent/grant/grant.h"
 #include "agent/host/scanner.h"
 #include "tools/neuron-agent/dra_options.h"
+#include "tools/neuron-agent/mode_options.h"
 #include "tools/neuron-agent/offer_choice.h"
 
 namespace CLI {
@@ -18,8 +19,6 @@ class App;
 }
 
 namespace neuron::agent {
-
-enum class Mode { device_plugin, dra };
 
 // Everything `neuron-agent run` can be told, parsed once, then const. Flag over environment over default; what is
 // offered may also come from the group of --node-groups that the node is in, between environment and default.
