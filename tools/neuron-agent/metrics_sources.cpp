@@ -12,6 +12,7 @@ namespace {
 model::UsageRequest everything() {
   model::UsageRequest request;
   request.efa_every_counter = true;
+  request.executions = true;
   request.flops = true;
   request.memory_kinds_of_all = true;
   return request;
