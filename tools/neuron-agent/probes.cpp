@@ -5,7 +5,7 @@
 
 namespace neuron::agent {
 
-Probes::Probes(std::optional<ListenAddress> address, const Clock& clock, Extras extras)
+Probes::Probes(std::optional<ListenAddress> address, const Clock& clock, ProbeExtras extras)
     : address_(std::move(address)),
       clock_(clock),
       extras_(std::move(extras)),

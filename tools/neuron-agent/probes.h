@@ -15,6 +15,12 @@
 
 namespace neuron::agent {
 
+// What Probes answers beside the probes, and how.
+struct ProbeExtras {
+  MetricsPage* page = nullptr;             // of /metrics; nullptr: there is none
+  std::optional<metrics::TlsFiles> tls{};  // nullopt: plain HTTP
+};
+
 // Answers on --metrics-address: the kubelet's probes /healthz, whether main's loop turns, and /readyz; and /metrics.
 // The loop tells how things stand; the server's thread reads the last word, under a lock that nobody holds during I/O.
 // A port that is taken, or a certificate that cannot be read, keeps nothing else from being served: it is said once and
@@ -24,12 +30,8 @@ class Probes {
   static constexpr std::chrono::seconds kLoopDue{10};  // the loop turns every 2 s when nothing happens
   static constexpr std::chrono::seconds kRetry{5};     // after the port was taken
 
-  struct Extras {
-    MetricsPage* page = nullptr;             // of /metrics; nullptr: there is none
-    std::optional<metrics::TlsFiles> tls{};  // nullopt: plain HTTP
-  };
   // `address`: nullopt answers nobody. `clock` and the page must outlive it.
-  Probes(std::optional<ListenAddress> address, const Clock& clock, Extras extras = {});
+  Probes(std::optional<ListenAddress> address, const Clock& clock, ProbeExtras extras = {});
 
   [[nodiscard]] bool wanted() const { return address_.has_value(); }
 
@@ -49,7 +51,7 @@ class Probes {
 
   const std::optional<ListenAddress> address_;
   const Clock& clock_;
-  const Extras extras_;
+  const ProbeExtras extras_;
   SteadyTime retry_at_{};
   std::string last_error_;      // as logged
   plugin::ServingState state_;  // that readiness_ was made of
