@@ -69,9 +69,8 @@ TEST(Holders, WhoIsNotKnownYetHasNoName) {
 
 TEST(Holders, EverySeriesOfADeviceACoreOrAnInterfaceSaysIt) {
   const Series series(loaded_node("trn2.48xlarge", 2));
-  EXPECT_THAT(series.of("neuroncore_utilization_ratio",
-                        {R"(neuroncore="7")", R"(namespace="research-team")", R"(pod="llama-pretraining-7")",
-                         R"(container="main")"}),
+  EXPECT_THAT(series.of("neuroncore_utilization_ratio", {R"(neuroncore="7")", R"(namespace="research-team")",
+                                                         R"(pod="llama-pretraining-7")", R"(container="main")"}),
               SizeIs(1));
   EXPECT_THAT(series.of("node_amazonefa_rx_bytes", {R"(pod="llama-network-15")"}), SizeIs(1));
   // Four containers hold a core of the device each.
