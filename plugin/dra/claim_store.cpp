@@ -149,6 +149,11 @@ HeldNumbering ClaimStore::held_numbering() const {
   return numbering;
 }
 
+ClaimsFile::Claims ClaimStore::held_claims() const {
+  const MutexLock lock(held_mutex_);
+  return claims_;
+}
+
 bool ClaimStore::is_held(const Hardware& hardware) const {
   const MutexLock lock(held_mutex_);
   return std::any_of(claims_.begin(), claims_.end(),

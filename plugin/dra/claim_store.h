@@ -61,6 +61,7 @@ class ClaimStore {
   [[nodiscard]] std::vector<std::string> held_devices() const EXCLUDES(held_mutex_);
   [[nodiscard]] HeldNumbering held_numbering() const EXCLUDES(held_mutex_);
   [[nodiscard]] bool is_held(const Hardware& hardware) const EXCLUDES(held_mutex_);
+  [[nodiscard]] ClaimsFile::Claims held_claims() const EXCLUDES(held_mutex_);  // the same, whole
 
  private:
   using Work = PreparedClaims::Work;

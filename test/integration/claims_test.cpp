@@ -181,6 +181,28 @@ TEST_F(Claims, ReadyOnceTheKubeletTookItAndTheSlicesAreStored) {
   EXPECT_THAT(http_get(port, "/readyz").body, HasSubstr("driver neuron.aws.com: registered\nslices: "));
 }
 
+TEST_F(Claims, MetricsSayWhatWasPreparedAndRefused) {
+  node.extra_arguments = {"--metrics-address", "127.0.0.1:0"};
+  node.start();
+  ASSERT_TRUE(node.wait_registered()) << node.agent->log();
+  const auto claim = make_claim("train", {"neuron-device-4"});
+  ASSERT_EQ(node.kubelet->prepare(kDriver, {claim}).claims.at(claim.uid).error, "") << node.agent->log();
+  const FakeDraKubelet::Claim unknown{"team", "nobody", "uid-of-nobody"};
+  ASSERT_NE(node.kubelet->prepare(kDriver, {unknown}).claims.at(unknown.uid).error, "");
+  const std::string log = node.agent->log();
+  const std::string said = "probes answered on 127.0.0.1:";
+  const auto port = static_cast<std::uint16_t>(std::stoi(log.substr(log.find(said) + said.size())));
+  const std::string text = http_get(port, "/metrics").body;
+  for (const char* line :
+       {"neuron_agent_allocations_total{resource=\"neuron.aws.com\"} 1\n",
+        "neuron_agent_refusals_total{reason=\"not_found\"} 1\n",
+        "neuron_agent_call_seconds_count{method=\"NodePrepareResources\"} 2\n",
+        "neuron_agent_calls_failed_total{method=\"NodePrepareResources\"} 1\n",
+        "neuron_agent_registered{resource=\"neuron.aws.com\"} 1\n", "neuron_agent_api_calls_total{outcome=\"ok\"} "}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+}
+
 TEST_F(Claims, TwoInstancesOverlap) {
   node.start();
   ASSERT_TRUE(node.wait_registered()) << node.agent->log();
