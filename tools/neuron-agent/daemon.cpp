@@ -16,6 +16,7 @@
 #include "plugin/kubelet/checkpoint_source.h"
 #include "tools/neuron-agent/daemon_parts.h"
 #include "tools/neuron-agent/inventory_log.h"
+#include "tools/neuron-agent/node_status.h"
 #include "tools/neuron-agent/offer_log.h"
 #include "tools/neuron-agent/probes.h"
 
@@ -96,12 +97,14 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
   plugin::Allocations allocations(response_options(options), version, clock, options.offer_policy(),
                                   options.dra.pool.driver);
   plugin::AdmissionGate admissions(clock, version, [&queue = **events] { queue.post(plugin::AdmissionsChanged{}); });
+  NodeStatus node_status(options, clock);
   Workers workers;
   monitor::Monitor monitor(
       store, workers, [machine] { return make_scan(machine); },
-      [&allocations, &queue = **events, log = InventoryLog(options.offer_policy()),
+      [&allocations, &node_status, &queue = **events, log = InventoryLog(options.offer_policy()),
        write_cdi = CdiWriter(options)](const model::SnapshotPtr& snapshot) mutable {
         log(snapshot);
+        node_status.set(snapshot);
         auto node = std::make_shared<const grant::NodeUnits>(snapshot);
         write_cdi(*node);
         allocations.set_node(std::move(node));
@@ -129,6 +132,7 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
     code = to_exit_code(supervisor.run());
   }
   probes.stop();
+  node_status.stop();
   return end_reading(monitor, workers, code);
 }
 

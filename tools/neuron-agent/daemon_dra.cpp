@@ -29,6 +29,7 @@
 #include "plugin/kubelet/checkpoint.h"
 #include "tools/neuron-agent/daemon_parts.h"
 #include "tools/neuron-agent/inventory_log.h"
+#include "tools/neuron-agent/node_status.h"
 #include "tools/neuron-agent/probes.h"
 
 namespace neuron::agent {
@@ -165,6 +166,7 @@ class DraDaemon {
             store_, workers_, [machine = machine_] { return make_scan(machine); },
             [this, log = InventoryLog(std::nullopt)](const model::SnapshotPtr& snapshot) mutable {
               log(snapshot);
+              node_status_.set(snapshot);
               board_.set_node(std::make_shared<const grant::NodeUnits>(snapshot));
               events_.post(dra::NodeScanned{});
             },
@@ -193,6 +195,7 @@ class DraDaemon {
     keeping.request_stop();
     holding.request_stop();
     api_.close();
+    node_status_.stop();
     keeping.join();
     publishing.join();
     holding.join();
@@ -263,6 +266,7 @@ class DraDaemon {
   const RootPtr machine_;
   const SystemClock clock_;
   kube::ApiClient api_;
+  NodeStatus node_status_{options_, clock_, &api_};
   dra::Driver::Events& events_;
   dra::HealthHub health_;
   dra::SlicePublisher publisher_;
@@ -286,7 +290,7 @@ ExitCode run_dra_daemon(const Options& options, const Fd& signals) {
   log_start(options);
   auto root = host::FsRoot::open(options.root);
   auto events = dra::Driver::Events::open();
-  auto places = kube::api_places(options.dra.api, kube::in_cluster_places());
+  auto places = kube::api_places(options.api, kube::in_cluster_places());
   if (!root || !events || !places) {
     spdlog::error("{}", !root ? root.error().message : !events ? events.error().message : places.error().message);
     return ExitCode::failed;

@@ -9,7 +9,9 @@
 #include "agent/base/result.h"
 #include "agent/core/offer_policy.h"
 #include "agent/grant/grant.h"
+#include "agent/kube/cluster_access.h"
 #include "tools/neuron-agent/dra_options.h"
+#include "tools/neuron-agent/node_status_options.h"
 #include "tools/neuron-agent/offer_choice.h"
 
 namespace CLI {
@@ -40,6 +42,8 @@ struct Options {
   bool cdi = false;                                         // --cdi: CDI names too, specs in cdi_dir
   std::string cdi_dir = "/var/run/cdi";          // --cdi-dir; in DRA mode each claim's spec, whatever `cdi` says
   std::optional<ListenAddress> metrics_address;  // --metrics-address HOST:PORT; nullopt: off
+  NodeStatusOptions node_status;                 // --node-status and what goes with it
+  kube::ApiFlags api;                            // --api-server, --api-token-file, --api-ca-file; of the above and DRA
   DraOptions dra;                                // of DRA mode alone
   std::string log_level = "info";                // --log-level debug|info|warn|error
   bool once = false;                             // --once: scan, print what would be advertised, exit
