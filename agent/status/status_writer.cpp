@@ -84,10 +84,10 @@ milliseconds StatusWriter::turn() {
   }
   if (!report) return kLongest;
   const SteadyTime now = clock_.now();
-  if (due(*report) <= now) tell(*report, now);
+  if (due(*report, now) <= now) tell(*report, now);
   tell_events(now);
   // What was due is done, or failed and waits.
-  SteadyTime next = due(*report);
+  SteadyTime next = due(*report, now);
   if (look_) {
     const MutexLock lock(mutex_);
     if (const auto event = events_.due()) next = std::min(next, std::max(*event, events_not_before_));
@@ -96,8 +96,8 @@ milliseconds StatusWriter::turn() {
 }
 
 // When the next call is to be made for labels and conditions.
-SteadyTime StatusWriter::due(const NodeReport& report) {
-  if (!look_) return std::max(report.problem ? clock_.now() : starts_, not_before_);
+SteadyTime StatusWriter::due(const NodeReport& report, SteadyTime now) const {
+  if (!look_) return std::max(report.problem ? now : starts_, not_before_);
   SteadyTime due = look_at_;
   const Change change = change_of(wanted_of(report));
   const SteadyTime free = bucket_full_at_ - kStatePause * (kBurst - 1);

@@ -80,7 +80,7 @@ class StatusWriter {
 
   [[nodiscard]] Wanted wanted_of(const NodeReport& report) const;
   [[nodiscard]] Change change_of(const Wanted& wanted) const;
-  [[nodiscard]] SteadyTime due(const NodeReport& report) EXCLUDES(mutex_);
+  [[nodiscard]] SteadyTime due(const NodeReport& report, SteadyTime now) const;
   void tell(const NodeReport& report, SteadyTime now);
   [[nodiscard]] Result<void> look(const NodeReport& report, SteadyTime now);
   void take_over(const NodeLook& look, const NodeReport& report);

@@ -95,10 +95,12 @@ class FieldOwners {
 
   static std::set<Field> fields_of(const Json& object) {
     std::set<Field> fields;
-    for (const auto& [key, unused] : object.value("/metadata/labels"_json_pointer, Json::object()).items()) {
+    const Json labels = object.value("/metadata/labels"_json_pointer, Json::object());
+    for (const auto& [key, unused] : labels.items()) {
       fields.insert({"label", key});
     }
-    for (const Json& one : object.value("/status/conditions"_json_pointer, Json::array())) {
+    const Json conditions = object.value("/status/conditions"_json_pointer, Json::array());
+    for (const Json& one : conditions) {
       const std::string type = one.value("type", "");
       fields.insert({"condition", type, "."});
       for (const auto& [name, unused] : one.items()) fields.insert({"condition", type, name});
@@ -165,10 +167,12 @@ class FieldOwners {
   }
   static std::set<Field> fields_of_text(const Json& text) {
     std::set<Field> fields;
-    for (const auto& [key, unused] : text.value("/f:metadata/f:labels"_json_pointer, Json::object()).items()) {
+    const Json labels = text.value("/f:metadata/f:labels"_json_pointer, Json::object());
+    for (const auto& [key, unused] : labels.items()) {
       fields.insert({"label", key.substr(2)});
     }
-    for (const auto& [key, names] : text.value("/f:status/f:conditions"_json_pointer, Json::object()).items()) {
+    const Json conditions = text.value("/f:status/f:conditions"_json_pointer, Json::object());
+    for (const auto& [key, names] : conditions.items()) {
       const std::string type = Json::parse(key.substr(2)).value("type", "");
       for (const auto& [name, unused] : names.items()) {
         fields.insert({"condition", type, name == "." ? "." : name.substr(2)});

@@ -18,7 +18,8 @@ constexpr const char* kNode = "/api/v1/nodes/n1";
 constexpr const char* kStatus = "/api/v1/nodes/n1/status";
 
 // What kube-apiserver 1.36 shows of a node that three have written.
-constexpr const char* kText = R"({"kind":"Node","metadata":{"name":"n1","uid":"u","labels":{"a":"b","neuron-agent/lnc":"1"},
+constexpr const char* kText =
+    R"({"kind":"Node","metadata":{"name":"n1","uid":"u","labels":{"a":"b","neuron-agent/lnc":"1"},
   "managedFields":[
    {"manager":"kubelet","operation":"Update","fieldsV1":{"f:metadata":{"f:labels":{".":{},"f:a":{}}}}},
    {"manager":"neuron-agent","operation":"Apply","fieldsV1":{"f:metadata":{"f:labels":{"f:neuron-agent/lnc":{}}}}},
@@ -60,7 +61,8 @@ TEST(NodeLook, GarbageIsAnErrorOrNothing) {
   }
 }
 
-// The server in memory and ours agree about who owns what; so do it and the real one (test/cluster/node_status_test.go).
+// The server in memory and ours agree about who owns what; so do it and the real one
+// (test/cluster/node_status_test.go).
 class NodeApplyTest : public ::testing::Test {
  protected:
   NodeApplyTest() {
@@ -108,8 +110,10 @@ TEST_F(NodeApplyTest, ConflictsAreToldUnlessForced) {
 TEST_F(NodeApplyTest, GivingUpLeavesTheOthers) {
   ASSERT_TRUE(apply_conditions(api_, node_, {health("False")}, {}));
   api_.write_as("npd", kStatus,
-                {{"status", {{"conditions", {{{"type", "Ready"}, {"status", "True"}},
-                                             {{"type", "NeuronHealth"}, {"status", "True"}, {"reason", "X"}}}}}}});
+                {{"status",
+                  {{"conditions",
+                    {{{"type", "Ready"}, {"status", "True"}},
+                     {{"type", "NeuronHealth"}, {"status", "True"}, {"reason", "X"}}}}}}});
   EXPECT_FALSE(apply_conditions(api_, node_, {health("False")}, {}));
   EXPECT_EQ(seen().condition_owners.at("NeuronHealth"), "npd");
   ASSERT_TRUE(apply_conditions(api_, node_, {}, {}));

@@ -42,9 +42,8 @@ TEST(NodeReport, OnlyInterfacesAreNoNeuronNode) {
   model::HostScan host = well_host(0, 2);
   host.instance_type = "p5.48xlarge";
   const NodeReport said = report(host, {.hardware_ready = true});
-  EXPECT_THAT(said.labels,
-              UnorderedElementsAre(Pair("neuron-agent/family", "p5"), Pair("neuron-agent/efas", "2"),
-                                   Pair("neuron-agent/health", "healthy")));
+  EXPECT_THAT(said.labels, UnorderedElementsAre(Pair("neuron-agent/family", "p5"), Pair("neuron-agent/efas", "2"),
+                                                Pair("neuron-agent/health", "healthy")));
   EXPECT_THAT(said.conditions, IsEmpty());
 }
 

@@ -38,8 +38,8 @@ inline void set_health(model::HostScan& host, int device, model::Health health) 
 
 // Cured by a reload of the driver, so no reason to count the node as a whole as unhealthy.
 inline model::Health repairable(int device, int errors = 1) {
-  return health::verdict(health::reasons::kMemEccRepairable, "neuron" + std::to_string(device) + ": " +
-                                                                 std::to_string(errors) + " repairable HBM errors");
+  return health::verdict(health::reasons::kMemEccRepairable,
+                         "neuron" + std::to_string(device) + ": " + std::to_string(errors) + " repairable HBM errors");
 }
 // Cured by another instance alone.
 inline model::Health broken(int device) {
