@@ -44,11 +44,13 @@ spec:
 {{- with $values.priorityClassName }}
 priorityClassName: {{ . | quote }}
 {{- end }}
-automountServiceAccountToken: {{ eq .mode "dra" }}
+automountServiceAccountToken: {{ or (eq .mode "dra") $values.nodeStatus.enabled }}
 enableServiceLinks: false
 terminationGracePeriodSeconds: {{ $values.terminationGracePeriodSeconds }}
 {{- if eq .mode "dra" }}
 serviceAccountName: {{ include "neuron-agent.draName" .root | quote }}
+{{- else if $values.nodeStatus.enabled }}
+serviceAccountName: {{ include "neuron-agent.nodeStatusName" .root | quote }}
 {{- else if $values.dev.enabled }}
 serviceAccountName: {{ printf "%s-dev" (include "neuron-agent.fullname" .root) | quote }}
 {{- end }}
@@ -134,6 +136,7 @@ capabilities:
 {{- end -}}
 
 {{- define "neuron-agent.commonArgs" -}}
+{{- include "neuron-agent.nodeStatusArgs" . }}
 {{- with default (ternary "debug" "" .Values.dev.enabled) .Values.logLevel }}
 - --log-level={{ . }}
 {{- end }}
@@ -154,7 +157,7 @@ capabilities:
 - name: NEURON_GATHER_ROOT
   value: /var/lib/neuron-sim
 {{- end }}
-{{- if or $values.nodeGroups (eq .mode "dra") }}
+{{- if or $values.nodeGroups $values.nodeStatus.enabled (eq .mode "dra") }}
 - name: NODE_NAME
   valueFrom:
     fieldRef:
