@@ -146,8 +146,7 @@ int main(int argc, char** argv) {
   check_command->footer("Exit status: 0 nothing wrong, 1 errors or warnings, 2 cannot tell.");
   neuron::agent::add_check_options(*check_command, check_options);
   neuron::agent::WithdrawOptions withdraw_options;
-  CLI::App* withdraw_command =
-      app.add_subcommand("withdraw", "Take this node's labels and conditions away from the API server");
+  CLI::App* withdraw_command = app.add_subcommand("withdraw", "Take back what the API server was told of a node");
   neuron::agent::add_withdraw_options(*withdraw_command, withdraw_options);
   try {
     app.parse(argc, argv);
