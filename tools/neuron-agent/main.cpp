@@ -20,6 +20,7 @@
 #include "tools/neuron-agent/daemon_dra.h"
 #include "tools/neuron-agent/options.h"
 #include "tools/neuron-agent/stderr_sink.h"
+#include "tools/neuron-agent/withdraw.h"
 
 namespace {
 
@@ -122,6 +123,13 @@ int check(const neuron::agent::CheckOptions& options) {
   return static_cast<int>(report.verdict);
 }
 
+int withdraw(const neuron::agent::WithdrawOptions& options) {
+  const auto withdrawn = neuron::agent::withdraw_node_status(options);
+  if (withdrawn) return 0;
+  return withdrawn.error().code == neuron::ErrorCode::invalid_argument ? misuse(withdrawn.error())
+                                                                       : fail_early(withdrawn.error());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -138,11 +146,15 @@ int main(int argc, char** argv) {
   CLI::App* check_command = app.add_subcommand("check", "Say in words what is wrong with this node");
   check_command->footer("Exit status: 0 nothing wrong, 1 errors or warnings, 2 cannot tell.");
   neuron::agent::add_check_options(*check_command, check_options);
+  neuron::agent::WithdrawOptions withdraw_options;
+  CLI::App* withdraw_command = app.add_subcommand("withdraw", "Take back what the API server was told of a node");
+  neuron::agent::add_withdraw_options(*withdraw_command, withdraw_options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
     return code == 0 ? 0 : static_cast<int>(neuron::agent::ExitCode::usage);
   }
+  if (withdraw_command->parsed()) return withdraw(withdraw_options);
   return check_command->parsed() ? check(check_options) : run(options);
 }
