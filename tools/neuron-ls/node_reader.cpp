@@ -72,11 +72,15 @@ void add_places(render::NodeReport& report) {
   add_blanked_lists(report);
 }
 
-// That of an interface behind the same switch or host bridge; "" where there is none.
-std::string pci_key_of(const allocator::NodeTopology::Device& device, const allocator::NodeTopology& topology,
-                       const model::HostScan& host) {
-  for (std::size_t i = 0; device.pci_group >= 0 && i < topology.efas.size(); ++i) {
-    if (topology.efas[i].pci_group == device.pci_group) return host.efas[i].switch_key;
+// That of an interface behind the same switch or host bridge; "" where there is none. The group of a device is a guess
+// from its address where the host has few interfaces; its own root bridge knows better.
+std::string pci_key_of(std::size_t position, const allocator::NodeTopology& topology, const model::HostScan& host) {
+  const int group = topology.devices[position].pci_group;
+  const std::string& root = host.devices[position].pcie_root;
+  for (std::size_t i = 0; group >= 0 && i < topology.efas.size(); ++i) {
+    if (topology.efas[i].pci_group != group) continue;
+    const std::string& other = host.efas[i].pcie_root;
+    return root.empty() || other.empty() || root == other ? host.efas[i].switch_key : "";
   }
   return "";
 }
@@ -90,7 +94,9 @@ void add_picture(render::NodeReport& report) {
     }
   }
   const allocator::NodeTopology topology = allocator::make_topology(report.host);
-  for (const auto& device : topology.devices) report.pci_keys.push_back(pci_key_of(device, topology, report.host));
+  for (std::size_t i = 0; i < topology.devices.size(); ++i) {
+    report.pci_keys.push_back(pci_key_of(i, topology, report.host));
+  }
 }
 
 // Whether dev/ is a container's own. Every host has dev/kmsg and few containers do; elsewhere than on this machine that

@@ -10,7 +10,7 @@ namespace {
 
 using svg::Anchor;
 
-constexpr int kTop = 104;  // of the machine, below title and facts
+constexpr int kTop = 112;  // of the machine, below title and facts
 
 std::string counted(std::size_t count, const std::string& noun) {
   return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
@@ -22,17 +22,19 @@ bool has_core_choice(const model::NeuronDevice& device) {
 
 std::string driver_words(const NodeReport& report) {
   std::string words = report.host.driver_version.empty() ? "driver unknown" : "driver " + report.host.driver_version;
-  if (!report.host.efa_driver_version.empty()) words += " · EFA driver " + report.host.efa_driver_version;
+  const std::string& efa = report.host.efa_driver_version;
+  if (report.host.devices.empty() && report.host.driver_version.empty() && !efa.empty()) return "EFA driver " + efa;
+  if (!efa.empty()) words += " · EFA driver " + efa;
   const auto& devices = report.host.devices;
   if (std::any_of(devices.begin(), devices.end(), has_core_choice) && report.host.lnc) {
     words += " · LNC " + std::to_string(report.host.lnc->value);
     if (report.host.lnc->origin == model::Origin::assumed) words += " (assumed)";
   }
-  if (report.host.ultraserver) {
-    for (const auto& membership : report.host.ultraserver->memberships) {
-      words += " · UltraServer " + membership.server_id + ", node " + std::to_string(membership.node_id);
-      if (membership.nodes > 0) words += " of " + std::to_string(membership.nodes);
-    }
+  const auto& server = report.host.ultraserver;
+  if (server && !server->memberships.empty()) {
+    const auto& largest = server->memberships.back();
+    words += " · UltraServer " + largest.server_id + ", node " + std::to_string(largest.node_id);
+    if (largest.nodes > 0) words += " of " + std::to_string(largest.nodes);
   }
   return words;
 }
@@ -131,6 +133,7 @@ std::string node_svg(const NodeReport& report) {
   std::string body = svg::machine(report, layout, holders);
   body += svg::ailments(report, y);
   body += svg::holdings(report, holders, y);
+  body += svg::numa_nodes(report, layout, y);
   body += svg::legend(report, layout, holders, y);
   const std::string height = std::to_string(y + kMargin);
   const std::string width = std::to_string(kPictureWidth);

@@ -7,7 +7,6 @@
 namespace neuron::render::svg {
 namespace {
 
-constexpr int kInset = 13;      // of what a box says, from its edge
 constexpr int kHatchWidth = 6;  // of the band around what is ill
 constexpr int kCoreGap = 4;
 constexpr int kCoresPerRow = 4;
@@ -83,6 +82,12 @@ std::string core(const Box& box, int id, const model::Health* health, bool assum
                     Anchor::middle);
 }
 
+// Where all cores share the device's fault, the device shows it.
+bool shows_cores_apart(const NodeReport& report, std::size_t position) {
+  const auto& verdicts = report.host.devices[position].core_health;
+  return std::any_of(verdicts.begin(), verdicts.end(), [](const model::Health& health) { return !is_ill(health); });
+}
+
 std::string cores(const NodeReport& report, const DeviceBox& at, const Holders& holders) {
   const std::size_t position = *at.position;
   const model::NeuronDevice& device = report.host.devices[position];
@@ -95,6 +100,7 @@ std::string cores(const NodeReport& report, const DeviceBox& at, const Holders& 
   const int width = (at.box.width - 2 * kInset - (columns - 1) * kCoreGap) / columns;
   const bool assumed = device.physical_cores && device.physical_cores->origin == model::Origin::assumed;
   const bool divided = position < report.physical_cores.size();
+  const bool apart = shows_cores_apart(report, position);
   std::string out;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const int column = static_cast<int>(i) % columns;
@@ -103,7 +109,8 @@ std::string cores(const NodeReport& report, const DeviceBox& at, const Holders& 
                   kCoreHeight};
     const auto parts =
         divided && i < report.physical_cores[position].size() ? report.physical_cores[position][i].size() : 1;
-    out += core(box, ids[i], core_health(report, position, i), assumed, static_cast<int>(parts), holders);
+    out += core(box, ids[i], apart ? core_health(report, position, i) : nullptr, assumed, static_cast<int>(parts),
+                holders);
   }
   return out;
 }
@@ -138,15 +145,11 @@ std::string ailment(const DeviceBox& at, const model::Health& health, int y) {
   if (!is_ill(health)) return "";
   const std::string colour = state_class(health) == "bad" ? "tb" : state_class(health) == "warn" ? "tw" : "to";
   const int left = at.box.x + kInset;
-  const std::size_t most = characters_in(at.box.width - 2 * kInset, kSmall);
   std::string out = mark(health, left + 8, y - 4) + text(left + 22, y, "b " + colour, model::to_string(health.state));
-  std::string reason = health.reason;
-  if (const auto cut = reason.size() > most ? reason.rfind('_', most - 1) : std::string::npos;
-      cut != std::string::npos) {
-    out += text(left, y += kReasonHeight, "m " + colour, reason.substr(0, cut + 1));
-    reason.erase(0, cut + 1);
+  for (const std::string& words : reason_words(health, at.box.width)) {
+    out += text(left, y += kReasonHeight, "m " + colour, words);
   }
-  return out + text(left, y + kReasonHeight, "m " + colour, fit(reason, at.box.width - 2 * kInset, kSmall));
+  return out;
 }
 
 std::string missing(const DeviceBox& at) {
@@ -174,7 +177,8 @@ std::string device(const NodeReport& report, const NodeLayout& layout, const Dev
   const int holder_y = at.box.y + 50 + layout.core_rows * (kCoreHeight + kCoreGap) + 14;
   return (away ? "<g class=\"away\">" : "<g>") + tooltip("neuron" + std::to_string(at.index), device.health) +
          body(at.box, "dev", device.health, 8) + header(report, layout, at) + cores(report, at, holders) +
-         holder(report, at, holders, holder_y) + ailment(at, device.health, holder_y + 18) + "</g>\n";
+         holder(report, at, holders, holder_y) + ailment(at, device.health, holder_y + (layout.holder_line ? 18 : 0)) +
+         "</g>\n";
 }
 
 std::string efa(const NodeReport& report, const EfaBox& at, const Holders& holders) {
@@ -197,8 +201,8 @@ std::string efa(const NodeReport& report, const EfaBox& at, const Holders& holde
     out += mark(efa.health, x, at.box.y + 17);
     room -= 24;
   }
-  out += text(left, at.box.y + 15, "b f", fit(name, room, kPlain));
-  out += text(left, at.box.y + 28, "m mut", fit(ill ? efa.health.reason : bdf, room, kSmall));
+  out += text(left, at.box.y + (ill ? 14 : 15), "b f", fit(name, room, kPlain));
+  out += text(left, at.box.y + (ill ? 26 : 28), "m mut", fit(ill ? efa.health.reason : bdf, room, kSmall));
   return out + "</g>\n";
 }
 

@@ -63,8 +63,7 @@ int dock_height(const std::vector<EfaDock>& docks) {
   return slots * (kEfaHeight + kDockGap);
 }
 
-Box box_of(const EfaDock& dock, const std::vector<int>& columns, int width, int y) {
-  const int clear = width / 5;
+Box box_of(const EfaDock& dock, const std::vector<int>& columns, int width, int clear, int y) {
   const bool pair = dock.first_column != dock.last_column;
   const bool even = dock.first_column % 2 == 0;
   const int left = columns[static_cast<std::size_t>(dock.first_column)] + (even ? clear : 0);

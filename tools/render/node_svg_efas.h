@@ -22,8 +22,9 @@ struct EfaDock {
 
 [[nodiscard]] int dock_height(const std::vector<EfaDock>& docks);  // that every device needs below it
 
-// `columns`: left edges; `y`: lower edge of the devices.
-[[nodiscard]] Box box_of(const EfaDock& dock, const std::vector<int>& columns, int width, int y);
+// `columns`: left edges; `clear`: how much of the outer side of every pair of columns is left to links; `y`: lower edge
+// of the devices.
+[[nodiscard]] Box box_of(const EfaDock& dock, const std::vector<int>& columns, int width, int clear, int y);
 
 // All interfaces that are not in `docked`, below everything, by NUMA node and PCI parent; moves layout.bottom.
 void add_efa_groups(const NodeReport& report, const std::set<std::size_t>& docked, NodeLayout& layout);

@@ -35,6 +35,7 @@ struct Grid {
   Axis columns;
   Axis rows;
   int device_height = 0;
+  bool links_in_the_middle = false;  // of each column; else at its side, clear of titles and interfaces
 };
 
 bool any(const std::vector<CellFrame>& frames, bool begins, bool is_row, int at) {
@@ -89,7 +90,7 @@ void place_columns(Axis& axis, int count, bool wraps) {
 
 // Links up and down pass at the outer side of every pair of columns, where no interface lies.
 int anchor(const Grid& grid, int column) {
-  const int inset = grid.columns.length / 10;
+  const int inset = grid.links_in_the_middle ? grid.columns.length / 2 : grid.columns.length / 10;
   const int left = grid.columns.begin[at(column)];
   return column % 2 == 0 ? left + inset : left + grid.columns.length - inset;
 }
@@ -177,11 +178,10 @@ void add_fabric_switch(const Grid& grid, NodeLayout& layout) {
   const int left = grid.columns.begin.front();
   layout.fabric_switch = Box{left, y, grid.columns.begin.back() + grid.columns.length - left, kBarHeight};
   layout.bottom = std::max(layout.bottom, y + kBarHeight);
-  if (layout.shape.rows > 2) return;
   for (const DeviceBox& device : layout.devices) {
     const Cell cell = layout.shape.cells.at(device.index);
     const int x = anchor(grid, cell.column);
-    const bool above = cell.row == 0;
+    const bool above = !between || cell.row == 0;
     layout.links.push_back({x, above ? device.box.bottom() : y + kBarHeight, x, above ? y : device.box.y, false});
   }
 }
@@ -213,16 +213,18 @@ int core_rows_of(const NodeReport& report) {
   return static_cast<int>((most + kCoresPerRow - 1) / kCoresPerRow);
 }
 
-// Two lines where any device is ill, three where a reason needs two.
+bool knows_holders(const NodeReport& report) {
+  return report.pods || std::any_of(report.host.devices.begin(), report.host.devices.end(),
+                                    [](const auto& device) { return device.processes && !device.processes->empty(); });
+}
+
+// A line for the state and those of the reason.
 int reason_lines_of(const NodeReport& report, int width) {
-  constexpr int kReasonSize = 11;
-  int lines = 0;
+  std::size_t lines = 0;
   for (const model::NeuronDevice& device : report.host.devices) {
-    if (!is_ill(device.health)) continue;
-    const bool fits = device.health.reason.size() <= characters_in(width - 2 * kPad, kReasonSize);
-    lines = std::max(lines, device.health.reason.empty() ? 1 : fits ? 2 : 3);
+    if (is_ill(device.health)) lines = std::max(lines, 1 + reason_words(device.health, width).size());
   }
-  return lines;
+  return static_cast<int>(lines);
 }
 
 }  // namespace
@@ -241,17 +243,21 @@ NodeLayout lay_out(const NodeReport& report, int top) {
   layout.numa_framed = !numa.empty();
   layout.pci_framed = !pci.empty();
   const bool wraps = layout.shape.kind == NodeShape::Kind::torus;
-  Grid grid{spaces({numa, pci}, false, layout.shape.columns), spaces({numa, pci}, true, layout.shape.rows), 0};
+  Grid grid{spaces({numa, pci}, false, layout.shape.columns), spaces({numa, pci}, true, layout.shape.rows), 0, false};
   if (layout.shape.kind == NodeShape::Kind::switched && layout.shape.rows == 2) {
     grid.rows.space[1] += kBarHeight + 2 * kBarRoom;
   }
   place_columns(grid.columns, layout.shape.columns, wraps);
   layout.core_rows = core_rows_of(report);
+  layout.holder_line = knows_holders(report);
   layout.reason_lines = reason_lines_of(report, grid.columns.length);
-  grid.device_height =
-      kHeaderHeight + layout.core_rows * (kCoreHeight + 4) + kHolderHeight + layout.reason_lines * kReasonHeight + 8;
+  grid.device_height = kHeaderHeight + layout.core_rows * (kCoreHeight + 4) + (layout.holder_line ? kHolderHeight : 0) +
+                       (layout.reason_lines > 0 ? layout.reason_lines * kReasonHeight + 6 : 0) + 8;
   const std::vector<EfaDock> docks = dock_efas(report, layout.shape);
   const int cell_height = grid.device_height + dock_height(docks);
+  const bool row_of_stems = layout.shape.kind == NodeShape::Kind::switched && layout.shape.rows == 1;
+  grid.links_in_the_middle = docks.empty() && (row_of_stems || (numa.empty() && pci.empty()));
+  const int clear = layout.shape.rows > 1 || row_of_stems ? grid.columns.length / 5 : 0;
   place(grid.rows, top + (wraps ? kWrapRoom : 0), cell_height);
   layout.bottom = end_of(grid.rows) + (wraps ? kWrapRoom : 0);
   add_frames(grid, cell_height, numa, pci, layout);
@@ -261,7 +267,7 @@ NodeLayout lay_out(const NodeReport& report, int top) {
   add_fabric_switch(grid, layout);
   std::set<std::size_t> docked;
   for (const EfaDock& dock : docks) {
-    layout.efas.push_back({dock.position, box_of(dock, grid.columns.begin, grid.columns.length,
+    layout.efas.push_back({dock.position, box_of(dock, grid.columns.begin, grid.columns.length, clear,
                                                  grid.rows.begin[at(dock.row)] + grid.device_height)});
     docked.insert(dock.position);
   }
@@ -279,6 +285,17 @@ const model::Health* core_health(const NodeReport& report, std::size_t device, s
     if (worst == nullptr || model::badness(health.state) > model::badness(worst->state)) worst = &health;
   }
   return worst;
+}
+
+std::vector<std::string> reason_words(const model::Health& health, int device_width) {
+  constexpr int kReasonSize = 11;
+  const int width = device_width - 2 * kInset;
+  const std::size_t most = characters_in(width, kReasonSize);
+  const std::string& reason = health.reason;
+  if (reason.empty()) return {};
+  const std::size_t cut = reason.size() > most ? reason.rfind('_', most - 1) : std::string::npos;
+  if (cut == std::string::npos) return {fit(reason, width, kReasonSize)};
+  return {reason.substr(0, cut + 1), fit(reason.substr(cut + 1), width, kReasonSize)};
 }
 
 bool is_ill(const model::Health& health) {

@@ -17,6 +17,7 @@ inline constexpr int kMargin = 24;
 inline constexpr int kEfaHeight = 34;
 inline constexpr int kCoreHeight = 24;
 inline constexpr int kReasonHeight = 15;
+inline constexpr int kInset = 13;  // of what a device says, from its edge
 
 struct Box {
   int x = 0;
@@ -85,9 +86,10 @@ struct NodeLayout {
   std::vector<WrapEnd> wraps;
   std::optional<Box> fabric_switch;  // what switched devices are linked by
   std::vector<EfaGroup> efa_groups;
-  int core_rows = 0;     // of every device
-  int reason_lines = 0;  // room that every device has for what ails it
-  int bottom = 0;        // of all this
+  int core_rows = 0;         // of every device
+  bool holder_line = false;  // every device has room for who holds it
+  int reason_lines = 0;      // room that every device has for what ails it
+  int bottom = 0;            // of all this
 };
 
 // `top`: where the machine may begin.
@@ -96,6 +98,9 @@ struct NodeLayout {
 // The worst of the device's logical core at `position`: the verdicts of the physical cores behind it, where both are
 // known, else nullptr.
 [[nodiscard]] const model::Health* core_health(const NodeReport& report, std::size_t device, std::size_t position);
+
+// The code of what ails a device, in the lines that it takes in a box of this width: one, or two.
+[[nodiscard]] std::vector<std::string> reason_words(const model::Health& health, int device_width);
 
 [[nodiscard]] bool is_ill(const model::Health& health);  // assessed, and not healthy
 

@@ -1,5 +1,8 @@
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "agent/base/parse.h"
 #include "tools/render/node_svg_parts.h"
@@ -76,6 +79,10 @@ std::string ailment_lines(const Ailment& one, int& y) {
   return out;
 }
 
+std::string sentence_of(const std::set<int>& devices) {
+  return "neuron" + format_int_list({devices.begin(), devices.end()});
+}
+
 std::string units_of(const PodUse& use) {
   const auto list = [](const std::set<int>& ids) { return format_int_list({ids.begin(), ids.end()}); };
   std::vector<std::string> parts;
@@ -97,7 +104,7 @@ class Legend {
 
   void add(const std::string& words, const std::function<std::string(int, int)>& icon) {
     constexpr int kIcon = 42;
-    const int width = kIcon + static_cast<int>(display_width(words)) * 66 * kSize / 1000 + 34;
+    const int width = kIcon + static_cast<int>(display_width(words)) * 59 * kSize / 100 + 22;
     if (x_ > kLeft && x_ + width > kLeft + kWidth) {
       x_ = kLeft;
       y_ += kLineHeight + 8;
@@ -147,7 +154,9 @@ void add_devices(const NodeReport& report, const NodeLayout& layout, const Holde
                const std::string tick = divided ? line({x + 17, y - 1, x + 17, y + 3, false}, "tick") : "";
                return rectangle({x, y - 12, 34, 16}, 4, "core") + tick;
              });
-  if (!layout.links.empty() && !layout.fabric_switch) {
+  const bool solid =
+      std::any_of(layout.links.begin(), layout.links.end(), [](const Line& link) { return !link.assumed; });
+  if (solid && !layout.fabric_switch) {
     legend.add("link", [](int x, int y) { return line({x, y - 4, x + 34, y - 4, false}, "link"); });
   }
   if (!layout.wraps.empty()) {
@@ -165,6 +174,25 @@ void add_devices(const NodeReport& report, const NodeLayout& layout, const Holde
 }
 
 }  // namespace
+
+std::string numa_nodes(const NodeReport& report, const NodeLayout& layout, int& y) {
+  std::map<int, std::pair<std::string, std::set<int>>> nodes;
+  for (const model::NeuronDevice& device : report.host.devices) {
+    if (layout.numa_framed || !device.numa_node || device.numa_node->value < 0) continue;
+    auto& [cpus, devices] = nodes[device.numa_node->value];
+    if (device.cpus) cpus = format_int_list(device.cpus->value);
+    devices.insert(device.index);
+  }
+  if (nodes.empty()) return "";
+  std::string out = head("NUMA nodes", y);
+  for (const auto& [node, facts] : nodes) {
+    y += kLineHeight;
+    out += text(kLeft, y, "b f", "NUMA " + std::to_string(node)) +
+           text(kLeft + 70, y, "f", fit(sentence_of(facts.second), 300, kSize)) +
+           text(kLeft + 380, y, "mut f", facts.first.empty() ? "" : fit("CPUs " + facts.first, kWidth - 380, kSize));
+  }
+  return out;
+}
 
 std::string ailments(const NodeReport& report, int& y) {
   const std::vector<Ailment> all = ailments_of(report);

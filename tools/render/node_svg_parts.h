@@ -57,6 +57,8 @@ class Holders {
 [[nodiscard]] std::string efa(const NodeReport& report, const EfaBox& at, const Holders& holders);
 
 // What stands below the machine, from `y` on, which moves behind it.
+// NUMA nodes that no frame shows.
+[[nodiscard]] std::string numa_nodes(const NodeReport& report, const NodeLayout& layout, int& y);
 [[nodiscard]] std::string ailments(const NodeReport& report, int& y);
 [[nodiscard]] std::string holdings(const NodeReport& report, const Holders& holders, int& y);
 [[nodiscard]] std::string legend(const NodeReport& report, const NodeLayout& layout, const Holders& holders, int& y);

@@ -4,6 +4,8 @@
 #include <array>
 #include <set>
 
+#include "tools/render/node_svg_frames.h"
+
 namespace neuron::render {
 namespace {
 
@@ -71,52 +73,31 @@ std::vector<int> walk(const Graph& graph) {
   return order.size() == graph.size() ? order : std::vector<int>{};
 }
 
-// How many devices that share a switch, and a NUMA node, are side by side in this rotation of the torus.
-int neighbourly(const std::map<int, std::pair<std::string, int>>& places, int row_shift, int column_shift) {
-  const auto index_at = [&](int row, int column) {
-    return (row + row_shift) % kTorusSide * kTorusSide + (column + column_shift) % kTorusSide;
-  };
-  constexpr int kSwitchCounts = 100;
-  int sum = 0;
-  const auto count = [&](int a, int b) {
-    const auto first = places.find(a);
-    const auto second = places.find(b);
-    if (first == places.end() || second == places.end()) return;
-    if (!first->second.first.empty() && first->second.first == second->second.first) sum += kSwitchCounts;
-    if (first->second.second >= 0 && first->second.second == second->second.second) ++sum;
-  };
-  for (int row = 0; row < kTorusSide; ++row) {
-    for (int column = 0; column < kTorusSide; ++column) {
-      if (column + 1 < kTorusSide) count(index_at(row, column), index_at(row, column + 1));
-      if (row + 1 < kTorusSide) count(index_at(row, column), index_at(row + 1, column));
-    }
-  }
-  return sum;
-}
-
-void place_torus(const NodeReport& report, NodeShape& shape) {
-  std::map<int, std::pair<std::string, int>> places;
-  for (std::size_t i = 0; i < report.host.devices.size(); ++i) {
-    places[report.host.devices[i].index] = {pci_key_of(report, i), numa_of(report, i)};
-  }
-  // Of equally good ones the one whose device 0 is nearest to the top, then to the left.
-  constexpr std::array<int, kTorusSide> kShifts = {0, 3, 2, 1};
-  int best = -1;
-  int row_shift = 0;
-  int column_shift = 0;
-  for (const int rows : kShifts) {
-    for (const int columns : kShifts) {
-      const int good = neighbourly(places, rows, columns);
-      if (good <= best) continue;
-      best = good;
-      row_shift = rows;
-      column_shift = columns;
-    }
-  }
+void place_torus(NodeShape& shape, int row_shift, int column_shift) {
   shape.rows = shape.columns = kTorusSide;
   for (int index = 0; index < kTorusSide * kTorusSide; ++index) {
     shape.cells[index] = {(index / kTorusSide - row_shift + kTorusSide) % kTorusSide,
                           (index % kTorusSide - column_shift + kTorusSide) % kTorusSide};
+  }
+}
+
+// A torus may begin anywhere: here where switches and NUMA nodes are rectangles; of several such places the one whose
+// device 0 is nearest to the top, then to the left.
+void place_torus(const NodeReport& report, NodeShape& shape) {
+  constexpr std::array<int, kTorusSide> kShifts = {0, 3, 2, 1};
+  int best = 0;
+  place_torus(shape, 0, 0);
+  NodeShape tried = shape;
+  for (const int rows : kShifts) {
+    for (const int columns : kShifts) {
+      place_torus(tried, rows, columns);
+      const auto numa = frames_of(report, tried, Frame::Level::numa_node);
+      const auto pci = frames_of(report, tried, Frame::Level::pci);
+      const int good = (numa.empty() ? 0 : 1) + (pci.empty() || !nested(pci, numa) ? 0 : 1);
+      if (good <= best) continue;
+      best = good;
+      shape = tried;
+    }
   }
 }
 
@@ -148,7 +129,7 @@ void place_loose(const Graph& graph, NodeShape& shape) {
 void place_switched(const Graph& graph, NodeShape& shape) {
   std::vector<int> order;
   for (const auto& [index, others] : graph) order.push_back(index);
-  place_rows(order, even_columns(order.size(), kMostColumns), false, shape);
+  place_rows(order, even_columns(order.size(), order.size() > 2 * kMostColumns ? 4 : kMostColumns), false, shape);
 }
 
 }  // namespace
