@@ -70,24 +70,6 @@ bool is_ours(const Allocation& one, const std::string& driver) {
   return one.claim.empty() ? model::parse_resource(one.resource_name).has_value() : one.resource_name == driver;
 }
 
-HeldUnits add_allocation(Hardware& hardware, const Allocation& one, const ExplainFacts& facts) {
-  HeldUnits units{one.resource_name, one.claim, one.ids, {}, {}};
-  const auto resource = model::parse_resource(one.resource_name);
-  for (const std::string& id : one.ids) {
-    const bool known =
-        one.claim.empty() ? add_unit(hardware, *resource, id, facts.host) : add_claimed(hardware, id, facts.host);
-    if (!known) units.strange.push_back(id);
-    KubeletView view = KubeletView::unknown;
-    if (one.claim.empty() && facts.allocatable) {
-      const auto listed = facts.allocatable->find(one.resource_name);
-      const bool healthy = listed != facts.allocatable->end() && listed->second.contains(id);
-      view = healthy ? KubeletView::healthy : KubeletView::unhealthy;
-    }
-    units.kubelet.push_back(view);
-  }
-  return units;
-}
-
 // The worst verdict of these physical cores; the device's where it has none of them.
 model::Health worst_of(const model::NeuronDevice& device, const std::vector<int>& physical) {
   const model::Health* worst = nullptr;
@@ -137,6 +119,40 @@ HeldEfa held_efa(const std::string& name, const HostScan& host, const allocator:
   held.nearest_to = topology.efas[position].near_devices;
   std::sort(held.nearest_to.begin(), held.nearest_to.end());
   return held;
+}
+
+// What our driver tells of one device of a claim: as unhealthy as the worst of what it consists of.
+KubeletView told_by_driver(const std::string& name, const HostScan& host) {
+  Hardware hardware;
+  if (!add_claimed(hardware, name, host)) return KubeletView::unknown;
+  bool ill = false;
+  for (const auto& [index, cores] : hardware.cores) {
+    ill |= held_device(index, cores, host).health.state == model::HealthState::unhealthy;
+  }
+  for (const std::string& efa : hardware.efas) {
+    const model::EfaInterface* facts = find_efa(host, efa);
+    ill |= facts == nullptr || facts->health.state == model::HealthState::unhealthy;
+  }
+  return ill ? KubeletView::unhealthy : KubeletView::healthy;
+}
+
+KubeletView listed_by_kubelet(const Allocation& one, const std::string& id, const ExplainFacts& facts) {
+  if (!facts.allocatable) return KubeletView::unknown;
+  const auto listed = facts.allocatable->find(one.resource_name);
+  const bool healthy = listed != facts.allocatable->end() && listed->second.contains(id);
+  return healthy ? KubeletView::healthy : KubeletView::unhealthy;
+}
+
+HeldUnits add_allocation(Hardware& hardware, const Allocation& one, const ExplainFacts& facts) {
+  HeldUnits units{one.resource_name, one.claim, one.ids, {}, {}};
+  const auto resource = model::parse_resource(one.resource_name);
+  for (const std::string& id : one.ids) {
+    const bool by_claim = !one.claim.empty();
+    const bool known = by_claim ? add_claimed(hardware, id, facts.host) : add_unit(hardware, *resource, id, facts.host);
+    if (!known) units.strange.push_back(id);
+    units.kubelet.push_back(by_claim ? told_by_driver(id, facts.host) : listed_by_kubelet(one, id, facts));
+  }
+  return units;
 }
 
 // What each container of the node holds, by "namespace/pod/container".
@@ -200,7 +216,7 @@ bool is_fault(const model::Health& health) {
          health.reason != model::reason::kNoSignals;
 }
 
-bool has_findings(const ExplainedPod& pod) {
+bool has_faults(const ExplainedPod& pod) {
   return std::any_of(pod.containers.begin(), pod.containers.end(), [](const ExplainedContainer& container) {
     const auto ill_device = [](const HeldDevice& device) { return is_fault(device.health); };
     const auto ill_efa = [](const HeldEfa& efa) { return !efa.facts || is_fault(efa.facts->health); };
@@ -210,9 +226,17 @@ bool has_findings(const ExplainedPod& pod) {
     };
     return std::any_of(container.devices.begin(), container.devices.end(), ill_device) ||
            std::any_of(container.efas.begin(), container.efas.end(), ill_efa) ||
-           std::any_of(container.units.begin(), container.units.end(), withheld) ||
-           container.nearness.is_worse_than_possible();
+           std::any_of(container.units.begin(), container.units.end(), withheld);
   });
+}
+
+bool is_worse_than_possible(const ExplainedPod& pod) {
+  return std::any_of(pod.containers.begin(), pod.containers.end(),
+                     [](const ExplainedContainer& container) { return container.nearness.is_worse_than_possible(); });
+}
+
+bool has_findings(const ExplainedPod& pod) {
+  return has_faults(pod) || is_worse_than_possible(pod);
 }
 
 }  // namespace neuron::agent

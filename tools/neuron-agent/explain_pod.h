@@ -15,7 +15,8 @@
 // machine and one answer of the kubelet. Pure.
 namespace neuron::agent {
 
-// What the kubelet makes of one unit of a device plugin: it lists the healthy ones.
+// What the kubelet makes of one unit. Of a device plugin: it lists the healthy ones. Of a claim: what our driver tells
+// it, as far as one look at the machine shows.
 enum class KubeletView { healthy, unhealthy, unknown };
 
 // By one resource, or by one claim.
@@ -23,7 +24,7 @@ struct HeldUnits {
   std::string resource;  // "aws.amazon.com/neuron"; of a claim the driver's name
   std::string claim;     // "" = through a device plugin
   std::vector<std::string> ids;
-  std::vector<KubeletView> kubelet;  // parallel to ids; of a claim all unknown
+  std::vector<KubeletView> kubelet;  // parallel to ids
   std::vector<std::string> strange;  // of ids: those that are none of this node's
 };
 
@@ -92,6 +93,8 @@ struct ExplainFacts {
 
 // Whether anything of the pod is ill, called unhealthy by the kubelet, strange to this node or worse than possible.
 [[nodiscard]] bool has_findings(const ExplainedPod& pod);
+[[nodiscard]] bool is_worse_than_possible(const ExplainedPod& pod);  // in any of its containers
+[[nodiscard]] bool has_faults(const ExplainedPod& pod);              // the same without that
 
 // Which pod of the node is meant by "namespace/name", or by a name alone.
 struct PodChoice {

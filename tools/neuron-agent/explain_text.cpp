@@ -130,17 +130,18 @@ std::string nearness_lines(const ExplainedContainer& container) {
   return text;
 }
 
-// What `kubectl get pod -o yaml` shows from Kubernetes 1.36 on.
-std::string kubelet_lines(const ExplainedContainer& container, bool asked) {
+// What `kubectl get pod -o yaml` shows from Kubernetes 1.36 on (docs/troubleshooting.md).
+std::string kubelet_lines(const ExplainedContainer& container) {
   std::string text;
   for (const HeldUnits& units : container.units) {
-    if (!units.claim.empty()) continue;
     std::string ill;
+    bool known = !units.ids.empty();
     for (std::size_t i = 0; i < units.ids.size(); ++i) {
       if (units.kubelet[i] == KubeletView::unhealthy) ill += (ill.empty() ? "" : " ") + units.ids[i];
+      known &= units.kubelet[i] != KubeletView::unknown;
     }
-    text += "  kubelet: " + units.resource + ": ";
-    text += !asked ? "it does not say what it takes as healthy" : ill.empty() ? "all Healthy" : ill + " Unhealthy";
+    text += "  kubelet: " + (units.claim.empty() ? units.resource : "claim " + units.claim) + ": ";
+    text += !ill.empty() ? ill + " Unhealthy" : known ? "all Healthy" : "it does not say what it takes as healthy";
     text += '\n';
   }
   return text;
@@ -201,21 +202,37 @@ std::string fault_lines(const ExplainedPod& pod) {
          "its work.\n";
 }
 
-std::string why_lines(const ExplainedPod& pod) {
-  std::string text = "\nWhy these: ";
-  const auto worse = std::any_of(pod.containers.begin(), pod.containers.end(), [](const ExplainedContainer& container) {
-    return container.nearness.is_worse_than_possible();
+// Whether any container's places could be compared with others.
+bool is_compared(const ExplainedPod& pod) {
+  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const ExplainedContainer& container) {
+    return container.nearness.hops || container.nearness.near_efas || container.nearness.scattered;
   });
-  if (!worse) return text + "the node could not have given nearer ones, whatever was free.\n";
-  text +=
-      "what was free when the pod was admitted is not known afterwards; the agent says its reason then, at\n"
-      "--log-level=debug.";
+}
+
+bool is_by_claim(const ExplainedPod& pod) {
+  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const ExplainedContainer& container) {
+    return std::any_of(container.units.begin(), container.units.end(),
+                       [](const HeldUnits& units) { return !units.claim.empty(); });
+  });
+}
+
+std::string why_lines(const ExplainedPod& pod) {
+  const std::string head = "\nWhy these: ";
+  if (!is_compared(pod)) {
+    return head +
+           "others would have been as near; which were free when the pod was admitted is not known afterwards.\n";
+  }
+  if (!is_worse_than_possible(pod)) return head + "the node could not have given nearer ones, whatever was free.\n";
+  std::string text = head + "what was free when the pod was admitted is not known afterwards.\n";
+  text += is_by_claim(pod)
+              ? "The scheduler chose, as its claims ask: a device class of groups gives neighbours (docs/dra.md).\n"
+              : "The agent says its reason when it chooses, at --log-level=debug.\n";
   for (const ExplainedContainer& container : pod.containers) {
     if (container.nearness.better_now.empty()) continue;
-    text += " Nearer for " + container.name + " and free now: devices " +
-            format_int_list(container.nearness.better_now) + ".";
+    text += "Nearer for " + container.name + " and free now: devices " +
+            format_int_list(container.nearness.better_now) + "; a new pod may get them.\n";
   }
-  return text + '\n';
+  return text;
 }
 
 bool has_assumed(const ExplainedPod& pod) {
@@ -243,10 +260,12 @@ std::string explain_text(const ExplainedPod& pod, const ExplainFacts& facts) {
     for (const std::string& resource : pod.foreign) text += "  it holds " + resource + ", of which we know nothing\n";
     return text + "It did not ask for any, or its containers have ended: kubectl describe pod shows its limits.\n";
   }
-  text += has_findings(pod) ? ": something is wrong\n" : ": all healthy\n";
+  text += has_faults(pod)               ? ": something is wrong\n"
+          : is_worse_than_possible(pod) ? ": healthy, but not as near as it could be\n"
+                                        : ": all healthy\n";
   for (const ExplainedContainer& container : pod.containers) {
     text += "\ncontainer " + container.name + '\n' + units_lines(container) + devices_table(container) +
-            efas_table(container) + nearness_lines(container) + kubelet_lines(container, facts.allocatable.has_value());
+            efas_table(container) + nearness_lines(container) + kubelet_lines(container);
   }
   text += fault_lines(pod) + why_lines(pod);
   if (has_assumed(pod)) text += "\n* of the official table of the instance type; the machine does not say.\n";

@@ -24,7 +24,7 @@ NodeReport report_of(const model::HostScan& scan) {
 
 TEST(SvgText, WhatXmlDoesNotAllowIsReplaced) {
   EXPECT_EQ(xml_text("a<b>&\"c'"), "a&lt;b&gt;&amp;&quot;c&apos;");
-  EXPECT_EQ(xml_text(std::string("a\0b\x1b[31m", 7)),
+  EXPECT_EQ(xml_text(std::string("a\0b\x1b[31m", 8)),
             "a\xef\xbf\xbd"
             "b\xef\xbf\xbd[31m");
   EXPECT_EQ(xml_text("\xff\xc0\xaf"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
