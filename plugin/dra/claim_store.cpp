@@ -133,6 +133,11 @@ std::vector<std::string> ClaimStore::held_devices() const {
   return {names.begin(), names.end()};
 }
 
+ClaimsFile::Claims ClaimStore::held_claims() const {
+  const MutexLock lock(held_mutex_);
+  return claims_;
+}
+
 bool ClaimStore::is_held(const Hardware& hardware) const {
   const MutexLock lock(held_mutex_);
   return std::any_of(claims_.begin(), claims_.end(),

@@ -60,6 +60,7 @@ class ClaimStore {
   // As this instance has last seen the file. Names of devices of the pool that claims hold: ascending, each once.
   [[nodiscard]] std::vector<std::string> held_devices() const EXCLUDES(held_mutex_);
   [[nodiscard]] bool is_held(const Hardware& hardware) const EXCLUDES(held_mutex_);
+  [[nodiscard]] ClaimsFile::Claims held_claims() const EXCLUDES(held_mutex_);  // the same, whole
 
  private:
   using Work = PreparedClaims::Work;

@@ -47,7 +47,7 @@ struct Claims::Call {
   }
   static void refuse(Pending& pending, const Error& error) {
     constexpr std::size_t kMaxMessage = 1000;  // an event has 1,024
-    pending.answer = {{}, printable_line(error.message, kMaxMessage)};
+    pending.answer = {{}, printable_line(error.message, kMaxMessage), error.code};
     pending.is_done = true;
   }
 };

@@ -6,7 +6,7 @@ _neuron_agent() {
     case $word in run | check) command=$word ;; esac
   done
   case $previous in
-    --root | --node-groups | --api-token-file | --api-ca-file)
+    --root | --node-groups | --metrics-tls-cert | --metrics-tls-key | --api-token-file | --api-ca-file)
       mapfile -t COMPREPLY < <(compgen -f -- "$current")
       return
       ;;
@@ -63,6 +63,7 @@ _neuron_agent() {
     run)
       mapfile -t COMPREPLY < <(compgen -W "--mode --root --kubelet-dir --scan-interval --host-path-prefix --core-numbering \
         --cdi --cdi-dir --neurondevice --resources --core-devices --node-groups --node-name --pod-resources-interval --metrics-address \
+        --metrics-tls-cert --metrics-tls-key \
         --dra-driver-name --dra-partitions --dra-pool --dra-taint-effect --dra-ultraserver --pod-uid --api-server --api-token-file --api-ca-file \
         --log-level --once --check-config --help" -- "$current")
       ;;

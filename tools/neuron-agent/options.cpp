@@ -106,10 +106,19 @@ void add_metrics_address(CLI::App& command, Options& options) {
             if (!parsed) throw CLI::ValidationError("--metrics-address", parsed.error().message);
             options.metrics_address = *std::move(parsed);
           },
-          "Where /healthz and /readyz are answered over HTTP,\nas in :8000, 127.0.0.1:8000, [::1]:8000; or off")
+          "Where /healthz, /readyz and /metrics are answered\nover HTTP, as in :8000, 127.0.0.1:8000,\n[::1]:8000; or "
+          "off")
       ->envname("NEURON_AGENT_METRICS_ADDRESS")
       ->type_name("HOST:PORT")
       ->default_str("off");
+  command
+      .add_option("--metrics-tls-cert", options.metrics_tls_cert,
+                  "Answer over TLS, with the certificate in this\nPEM file, read again when it changes")
+      ->envname("NEURON_AGENT_METRICS_TLS_CERT")
+      ->type_name("FILE");
+  command.add_option("--metrics-tls-key", options.metrics_tls_key, "The certificate's key, likewise")
+      ->envname("NEURON_AGENT_METRICS_TLS_KEY")
+      ->type_name("FILE");
 }
 
 }  // namespace
@@ -122,6 +131,18 @@ core::OfferPolicy Options::offer_policy() const {
   }
   policy.split = offer.core_devices;
   return policy;
+}
+
+Result<void> check_metrics_options(const Options& options) {
+  const bool with_cert = !options.metrics_tls_cert.empty();
+  if (with_cert != !options.metrics_tls_key.empty()) {
+    return fail(ErrorCode::invalid_argument, with_cert ? "--metrics-tls-cert needs --metrics-tls-key"
+                                                       : "--metrics-tls-key needs --metrics-tls-cert");
+  }
+  if (with_cert && !options.metrics_address) {
+    return fail(ErrorCode::invalid_argument, "--metrics-tls-cert needs --metrics-address, as in :8000");
+  }
+  return {};
 }
 
 Result<void> settle_offer(Options& options, const std::string& instance_type) {
@@ -229,6 +250,8 @@ std::vector<std::string> describe(const Options& options) {
       "scan-interval=" + std::to_string(options.scan_interval.count()) + "ms",
       "pod-resources-interval=" + std::to_string(options.pod_resources_interval.count()) + "ms",
       "metrics-address=" + (options.metrics_address ? to_string(*options.metrics_address) : "off"),
+      "metrics-tls-cert=" + (options.metrics_tls_cert.empty() ? "off" : options.metrics_tls_cert),
+      "metrics-tls-key=" + (options.metrics_tls_key.empty() ? "off" : options.metrics_tls_key),
       "log-level=" + options.log_level};
   if (options.mode == Mode::dra) {
     for (std::string& line : describe_dra(options.dra, options.node_name)) lines.push_back(std::move(line));

@@ -40,6 +40,8 @@ struct Options {
   bool cdi = false;                                         // --cdi: CDI names too, specs in cdi_dir
   std::string cdi_dir = "/var/run/cdi";          // --cdi-dir; in DRA mode each claim's spec, whatever `cdi` says
   std::optional<ListenAddress> metrics_address;  // --metrics-address HOST:PORT; nullopt: off
+  std::string metrics_tls_cert;                  // --metrics-tls-cert FILE; "" with the next: plain HTTP
+  std::string metrics_tls_key;                   // --metrics-tls-key FILE
   DraOptions dra;                                // of DRA mode alone
   std::string log_level = "info";                // --log-level debug|info|warn|error
   bool once = false;                             // --once: scan, print what would be advertised, exit
@@ -50,6 +52,9 @@ struct Options {
   [[nodiscard]] std::string effective_host_path_prefix() const;  // "" for a live root
   [[nodiscard]] core::OfferPolicy offer_policy() const;
 };
+
+// Errors: invalid_argument, when a file of TLS is given without the other, or without an address to answer on.
+[[nodiscard]] Result<void> check_metrics_options(const Options& options);
 
 // Adds the flags of `run` to a CLI11 command, writing into `options`, which must outlive the parse.
 void add_options(CLI::App& command, Options& options);
