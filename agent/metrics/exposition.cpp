@@ -1,21 +1,14 @@
 #include "agent/metrics/exposition.h"
 
-#include <prometheus/text_serializer.h>
-
 #include "agent/metrics/families.h"
-#include "agent/metrics/openmetrics.h"
+#include "agent/metrics/text_writer.h"
 
 namespace neuron::metrics {
 
 std::string render_metrics(const MetricsInput& input, TextFormat format) {
   std::string text;
-  const prometheus::TextSerializer serializer;
-  make_families(input, [&](const std::vector<prometheus::MetricFamily>& families) {
-    if (format == TextFormat::openmetrics)
-      append_openmetrics(families, text);
-    else
-      text += serializer.Serialize(families);  // in the classic locale, whatever the program's is
-  });
+  make_families(input,
+                [&](const std::vector<prometheus::MetricFamily>& families) { append_text(families, format, text); });
   if (format == TextFormat::openmetrics) text += "# EOF\n";
   return text;
 }

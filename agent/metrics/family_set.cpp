@@ -77,9 +77,12 @@ void FamilySet::Family::add(Labels labels, prometheus::ClientMetric::Histogram v
   append(std::move(labels)).histogram = std::move(value);
 }
 
-Labels with(Labels labels, Labels more) {
-  labels.insert(labels.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
-  return labels;
+Labels with(const Labels& labels, Labels more) {
+  Labels all;
+  all.reserve(labels.size() + more.size());
+  all.insert(all.end(), labels.begin(), labels.end());
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  return all;
 }
 
 }  // namespace neuron::metrics

@@ -51,6 +51,6 @@ class FamilySet {
 };
 
 // `labels` and what follows: with(common, {{"usage_type", "user"}}).
-[[nodiscard]] Labels with(Labels labels, Labels more);
+[[nodiscard]] Labels with(const Labels& labels, Labels more);
 
 }  // namespace neuron::metrics

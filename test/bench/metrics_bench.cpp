@@ -1,83 +1,98 @@
-// Scrapes of a busy trn2.48xlarge through the real server on this machine: with the text made anew for each, with the
-// text that clients of one second share, and the same bytes as they lie in memory. In one run, in turns. Prints
-// medians, 99th percentiles and the ratios to the last.
+// What one scrape costs: making the text of a trn2.48xlarge on which every core and interface is busy and held, in both
+// formats, beside writing the same bytes from memory to a local socket that somebody reads.
 #include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdlib>
-#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
-#include "agent/metrics/http_server.h"
-#include "test/fakes/tcp_client.h"
+#include "agent/metrics/exposition.h"
 #include "test/unit/metrics/loaded_node.h"
-#include "tools/neuron-agent/metrics_page.h"
 
-namespace neuron {
+namespace neuron::test {
 namespace {
 
-struct Measured {
-  const char* name;
-  const char* path;
-  std::vector<double> times{};  // milliseconds
+using Clock = std::chrono::steady_clock;
+using Millis = std::chrono::duration<double, std::milli>;
 
-  [[nodiscard]] double at(double part) {
-    std::sort(times.begin(), times.end());
-    return times[static_cast<std::size_t>(part * static_cast<double>(times.size() - 1))];
-  }
-};
+constexpr int kRounds = 101;
 
-// Milliseconds from connecting to the last byte.
-double scrape(std::uint16_t port, const char* path, std::size_t bytes) {
-  const auto begun = std::chrono::steady_clock::now();
-  fakes::TcpClient client(port);
-  client.send(std::string("GET ") + path + " HTTP/1.1\r\nHost: bench\r\n\r\n");
-  std::size_t got = 0;
-  for (std::string some = "x"; !some.empty(); got += some.size()) {
-    some = client.receive_some(std::size_t{256} << 10U, std::chrono::seconds(5));
-  }
-  if (got < bytes) {
-    fmt::print(stderr, "a scrape of {} gave {} of {} bytes\n", path, got, bytes);
-    std::exit(1);
-  }
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun).count();
+template <typename Work>
+double time_of(Work&& work) {
+  const auto start = Clock::now();
+  work();
+  return Millis(Clock::now() - start).count();
 }
 
-int run(int rounds) {
-  const SystemClock clock;
-  const metrics::MetricsInput input = test::loaded_node("trn2.48xlarge", 2);
-  std::uint64_t scan = 0;
-  agent::MetricsPage anew({[&input] { return input; }, [&scan] { return ++scan; }}, clock);
-  agent::MetricsPage shared({[&input] { return input; }, [] { return std::uint64_t{1}; }}, clock);
-  const auto text = std::make_shared<const std::string>(render_metrics(input, metrics::TextFormat::prometheus));
-  const auto server = metrics::HttpServer::start({"127.0.0.1", 0}, [&](const metrics::HttpRequest& request) {
-    if (request.path == "/anew") return anew.answer(request.accept);
-    if (request.path == "/shared") return shared.answer(request.accept);
-    return metrics::HttpAnswer{200, "", "text/plain", text};
-  });
-  if (!server) return 1;
-  std::array<Measured, 3> all{{{"text made anew", "/anew"}, {"text shared", "/shared"}, {"memory", "/memory"}}};
-  for (int i = -rounds / 10; i < rounds; ++i) {
-    for (Measured& one : all) {
-      const double time = scrape((*server)->port(), one.path, text->size());
-      if (i >= 0) one.times.push_back(time);  // the start warmed up
+double at(std::vector<double>& times, double share) {
+  std::sort(times.begin(), times.end());
+  return times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1))];
+}
+
+// A socket pair whose other end is read, and thrown away, by a thread.
+class Drain {
+ public:
+  Drain() {
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_.data()) != 0) ::abort();
+    reader_ = std::thread([this] {
+      std::vector<char> buffer(std::size_t{1} << 18U);
+      while (::read(ends_[1], buffer.data(), buffer.size()) > 0) continue;
+    });
+  }
+  ~Drain() {
+    static_cast<void>(::shutdown(ends_[0], SHUT_RDWR));
+    reader_.join();
+    ::close(ends_[0]);
+    ::close(ends_[1]);
+  }
+  Drain(const Drain&) = delete;
+  Drain& operator=(const Drain&) = delete;
+
+  void write(const std::string& text) const {
+    for (std::size_t done = 0; done < text.size();) {
+      const ssize_t now = ::write(ends_[0], text.data() + done, text.size() - done);
+      if (now <= 0) ::abort();
+      done += static_cast<std::size_t>(now);
     }
   }
-  const double memory = all.back().at(0.5);
-  fmt::print("{} bytes, {} scrapes each\n", text->size(), rounds);
-  for (Measured& one : all) {
-    fmt::print("{:<16} median {:6.3f} ms, p99 {:6.3f} ms, {:.2f} x memory\n", one.name, one.at(0.5), one.at(0.99),
-               one.at(0.5) / memory);
+
+ private:
+  std::array<int, 2> ends_{};
+  std::thread reader_;
+};
+
+void measure(const char* name, int lnc, metrics::TextFormat format) {
+  const metrics::MetricsInput input = loaded_node("trn2.48xlarge", lnc);
+  const std::string text = render_metrics(input, format);
+  const Drain drain;
+  std::vector<double> made;
+  std::vector<double> written;
+  for (int i = 0; i < kRounds; ++i) {
+    std::string again;
+    made.push_back(time_of([&] { again = render_metrics(input, format); }));
+    written.push_back(time_of([&] { drain.write(text); }));
+    if (again != text) ::abort();
   }
-  return 0;
+  const auto lines = std::count(text.begin(), text.end(), '\n');
+  const double write = at(written, 0.5);
+  fmt::print("{:<24}{:>8}{:>10}{:>12.2f}{:>10.2f}{:>12.2f}{:>14.2f}\n", name, lines, text.size(), at(made, 0.5),
+             at(made, 0.99), write, (at(made, 0.5) + write) / write);
 }
 
 }  // namespace
-}  // namespace neuron
+}  // namespace neuron::test
 
-int main(int argc, char** argv) {
-  return neuron::run(argc > 1 ? std::max(1, std::atoi(argv[1])) : 300);
+int main() {
+  using neuron::metrics::TextFormat;
+  fmt::print("{:<24}{:>8}{:>10}{:>12}{:>10}{:>12}{:>14}\n", "trn2.48xlarge", "lines", "bytes", "median ms", "p99 ms",
+             "write ms", "both/write");
+  neuron::test::measure("64 cores, Prometheus", 2, TextFormat::prometheus);
+  neuron::test::measure("64 cores, OpenMetrics", 2, TextFormat::openmetrics);
+  neuron::test::measure("128 cores, Prometheus", 1, TextFormat::prometheus);
+  neuron::test::measure("128 cores, OpenMetrics", 1, TextFormat::openmetrics);
 }

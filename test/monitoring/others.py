@@ -50,12 +50,16 @@ DATADOG = [
     "python_gc_collections_total", "python_gc_objects_collected_total", "python_gc_objects_uncollectable_total", "python_info",
 ]
 
-# What returns nothing, by what a query has to contain. docs/metrics.md#what-others-ask-for says why, under the same words.
-NOTHING = [
-    "execution_latency_seconds",
-    'error_type="transient"', 'error_type="model"', 'error_type="runtime"',
-    "_created", "process_", "python_",
-]
+# What returns nothing: a part of the query, and how docs/metrics.md names it where it says why.
+NOTHING = {
+    "execution_latency_seconds": "`execution_latency_seconds`",
+    'error_type="transient"': "`transient`",
+    'error_type="model"': "`model`",
+    'error_type="runtime"': "`runtime`",
+    "_created": "`*_created`",
+    "process_": "`process_*`",
+    "python_": "`python_*`",
+}
 
 
 def is_nothing(query):

@@ -6,7 +6,7 @@ from processes import GaveUp, free_port, wait_until
 
 INSTANCE_TYPE = "trn2.48xlarge"
 NODE_NAME = "node-1"
-PODS = ["pod train main:neuron=4,efa=4 logger:", "pod serve neuron=1 efa=1"]
+PODS = ["pod train neuron=4 efa=4", "pod serve neuron=1 efa=1"]
 
 
 class SimulatedNode:

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,10 @@ class MetricsPage {
   // For a client that sent this header Accept.
   [[nodiscard]] metrics::HttpAnswer answer(std::string_view accept) EXCLUDES(mutex_);
 
+  // Once after each burst of texts: none was made for kGoodFor, so that what making them took, several times their
+  // size, can be given back to the system.
+  [[nodiscard]] bool take_quiet() EXCLUDES(mutex_);
+
  private:
   struct Text {
     std::shared_ptr<const std::string> text;  // nullptr: none yet
@@ -41,7 +46,8 @@ class MetricsPage {
   const Ports ports_;
   const Clock& clock_;
   Mutex mutex_;
-  std::array<Text, 2> texts_ GUARDED_BY(mutex_);  // by metrics::TextFormat
+  std::array<Text, 2> texts_ GUARDED_BY(mutex_);          // by metrics::TextFormat
+  std::optional<SteadyTime> made_at_ GUARDED_BY(mutex_);  // last, since take_quiet()
 };
 
 }  // namespace neuron::agent

@@ -1,6 +1,7 @@
 #include "tools/neuron-agent/probes.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <spdlog/spdlog.h>
 
 namespace neuron::agent {
@@ -30,6 +31,7 @@ void Probes::turn(std::shared_ptr<const plugin::Readiness> changed) {
     if (changed) readiness_.swap(changed);
   }
   if (address_ && !server_ && now >= retry_at_) serve(now);
+  if (extras_.page != nullptr && extras_.page->take_quiet()) ::malloc_trim(0);
 }
 
 std::optional<metrics::TlsFiles> Probes::tls() const {

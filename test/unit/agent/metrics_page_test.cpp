@@ -49,6 +49,15 @@ TEST_F(MetricsPageTest, AScanMakesItAnew) {
   EXPECT_EQ(gathered_, 2);
 }
 
+TEST_F(MetricsPageTest, IsQuietOnceAfterEachBurst) {
+  EXPECT_FALSE(page_.take_quiet()) << "nobody has asked";
+  static_cast<void>(page_.answer(""));
+  EXPECT_FALSE(page_.take_quiet());
+  clock_.advance(MetricsPage::kGoodFor);
+  EXPECT_TRUE(page_.take_quiet());
+  EXPECT_FALSE(page_.take_quiet());
+}
+
 TEST_F(MetricsPageTest, OpenMetricsIsAnotherText) {
   const auto plain = page_.answer("");
   const auto open = page_.answer(kOpenMetrics);

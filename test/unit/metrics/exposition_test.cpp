@@ -3,8 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -17,6 +19,7 @@
 #include "agent/health/assess.h"
 #include "agent/host/scanner.h"
 #include "agent/host/usage_reader.h"
+#include "agent/metrics/families.h"
 #include "test/fakes/fake_host.h"
 #include "test/unit/metrics/loaded_node.h"
 #include "test/unit/metrics/series.h"
@@ -120,16 +123,39 @@ TEST(Exposition, HostWithoutADriver) {
   expect_text("no_driver.txt", read_twice(host));
 }
 
-// Every series of one format is in the other, by the same name and with the same value.
-TEST(Exposition, BothFormatsSayTheSame) {
-  const MetricsInput input = loaded_node("trn2.48xlarge", 2);
-  const Series plain(render_metrics(input, TextFormat::prometheus));
-  const Series open(render_metrics(input, TextFormat::openmetrics));
-  ASSERT_EQ(plain.all().size(), open.all().size());
-  for (auto one = plain.all().begin(), other = open.all().begin(); one != plain.all().end(); ++one, ++other) {
+void expect_same_series(const std::string& text, const std::string& other_text) {
+  const Series series(text);
+  const Series others(other_text);
+  ASSERT_EQ(series.all().size(), others.all().size());
+  for (auto one = series.all().begin(), other = others.all().begin(); one != series.all().end(); ++one, ++other) {
     EXPECT_EQ(one->first, other->first);
     EXPECT_DOUBLE_EQ(std::stod(one->second), std::stod(other->second)) << one->first;
   }
+}
+
+std::vector<std::string> comments_of(const std::string& text) {
+  std::vector<std::string> comments;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('#')) comments.push_back(line);
+  }
+  return comments;
+}
+
+TEST(Exposition, SaysWhatTheLibraryWouldSay) {
+  const MetricsInput input = loaded_node("trn2.48xlarge", 2);
+  const std::string ours = render_metrics(input, TextFormat::prometheus);
+  std::string theirs;
+  metrics::make_families(input, [&theirs](const std::vector<prometheus::MetricFamily>& families) {
+    theirs += prometheus::TextSerializer().Serialize(families);
+  });
+  expect_same_series(ours, theirs);
+  EXPECT_EQ(comments_of(ours), comments_of(theirs));
+}
+
+TEST(Exposition, BothFormatsSayTheSame) {
+  const MetricsInput input = loaded_node("trn2.48xlarge", 2);
+  expect_same_series(render_metrics(input, TextFormat::prometheus), render_metrics(input, TextFormat::openmetrics));
 }
 
 TEST(Exposition, OpenMetricsEndsAndNamesCounters) {

@@ -102,6 +102,7 @@ TEST(MetricTable, IsWhole) {
     EXPECT_FALSE(row.metric->help.empty()) << name;
     EXPECT_FALSE(row.metric->source.empty()) << name;
     EXPECT_FALSE(row.metric->help.ends_with('.')) << name;
+    EXPECT_EQ(row.metric->help.find_first_of("\"\\\n"), std::string_view::npos) << name;
     EXPECT_EQ(row.metric->type == MetricType::info, name.ends_with("_info")) << name;
   }
 }

@@ -1,4 +1,4 @@
-#include "agent/metrics/openmetrics.h"
+#include "agent/metrics/text_writer.h"
 
 #include <array>
 #include <charconv>
@@ -19,7 +19,18 @@ struct Head {
   std::string_view type;
 };
 
-Head head_of(const MetricFamily& family) {
+Head plain_head_of(const MetricFamily& family) {
+  switch (family.type) {
+    case MetricType::Counter:
+      return {family.name, "counter"};
+    case MetricType::Histogram:
+      return {family.name, "histogram"};
+    default:
+      return {family.name, "gauge"};
+  }
+}
+
+Head open_head_of(const MetricFamily& family) {
   const std::string_view name = family.name;
   const auto without = [name](std::string_view suffix) { return name.substr(0, name.size() - suffix.size()); };
   if (family.type == MetricType::Histogram) return {name, "histogram"};
@@ -29,15 +40,19 @@ Head head_of(const MetricFamily& family) {
   return name.ends_with("_info") ? Head{without("_info"), "info"} : Head{name, "gauge"};
 }
 
-// A number as short as it can be and still be read back the same; of any locale.
+// Counts as whole numbers; others as short as they can be and still be read back the same. Of no locale.
 void append_number(double value, std::string& text) {
+  constexpr double kExact = 9e15;  // below 2^53, where every whole number has a double of its own
   if (std::isinf(value)) {
     text += value > 0 ? "+Inf" : "-Inf";
     return;
   }
   std::array<char, 32> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value);
-  text.append(digits.data(), end.ptr);
+  char* const end = digits.data() + digits.size();
+  const bool whole = std::trunc(value) == value && std::abs(value) < kExact;
+  const auto written = whole ? std::to_chars(digits.data(), end, static_cast<std::int64_t>(value))
+                             : std::to_chars(digits.data(), end, value);
+  text.append(digits.data(), written.ptr);
 }
 
 void append_escaped(std::string_view value, std::string& text) {
@@ -86,23 +101,26 @@ void append_histogram(std::string_view name, const ClientMetric& metric, std::st
   append_sample(name, "_sum", metric, nullptr, metric.histogram.sample_sum, text);
 }
 
-void append_head(const Head& head, std::string_view help, std::string& text) {
-  text.append("# TYPE ").append(head.name).append(" ").append(head.type).append("\n");
+void append_comment(std::string_view keyword, const Head& head, std::string_view what, std::string& text) {
+  text.append("# ").append(keyword).append(" ").append(head.name).append(" ").append(what).append("\n");
+}
+
+void append_head(const MetricFamily& family, TextFormat format, std::string& text) {
+  const bool open = format == TextFormat::openmetrics;
+  const Head head = open ? open_head_of(family) : plain_head_of(family);
+  append_comment("HELP", head, family.help, text);
+  append_comment("TYPE", head, head.type, text);
+  if (!open || head.type == "info") return;
   for (const std::string_view unit : {"seconds", "bytes", "ratio"}) {
-    if (head.type != "info" && head.name.ends_with(unit)) {
-      text.append("# UNIT ").append(head.name).append(" ").append(unit).append("\n");
-    }
+    if (head.name.ends_with(unit)) append_comment("UNIT", head, unit, text);
   }
-  text.append("# HELP ").append(head.name).append(" ");
-  append_escaped(help, text);
-  text += '\n';
 }
 
 }  // namespace
 
-void append_openmetrics(const std::vector<MetricFamily>& families, std::string& text) {
+void append_text(const std::vector<MetricFamily>& families, TextFormat format, std::string& text) {
   for (const MetricFamily& family : families) {
-    append_head(head_of(family), family.help, text);
+    append_head(family, format, text);
     for (const ClientMetric& metric : family.metric) {
       if (family.type == MetricType::Histogram) {
         append_histogram(family.name, metric, text);
