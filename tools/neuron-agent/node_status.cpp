@@ -6,7 +6,7 @@
 
 namespace neuron::agent {
 
-NodeStatus::NodeStatus(const Options& options, const Clock& clock, kube::ApiClient* shared) {
+NodeStatus::NodeStatus(const Options& options, const Clock& clock, kube::Api* shared) {
   if (!options.node_status.enabled) return;
   if (shared == nullptr) {
     auto places = kube::api_places(options.api, kube::in_cluster_places());

@@ -17,8 +17,8 @@ namespace neuron::agent {
 // keeps it from being (no API server is known) is logged, and the agent serves without.
 class NodeStatus {
  public:
-  // Starts. All references must outlive it; `shared`: a client that is there anyway.
-  NodeStatus(const Options& options, const Clock& clock, kube::ApiClient* shared = nullptr);
+  // Starts. All references must outlive it; `shared`: what asks the server anyway.
+  NodeStatus(const Options& options, const Clock& clock, kube::Api* shared = nullptr);
   ~NodeStatus() { stop(); }
   NodeStatus(const NodeStatus&) = delete;
   NodeStatus& operator=(const NodeStatus&) = delete;
