@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <utility>
 
 #include "agent/metrics/families_parts.h"
 
@@ -28,11 +30,25 @@ Labels labels_of(const Instance& instance) {
   return labels;
 }
 
-using Part = void (*)(const Scrape&, FamilySet&);
+// Some of the families of a group of the table: with labels of their own for each sample, those of a large node take
+// about a megabyte each thousand, so not all are made at once.
+struct Part {
+  std::span<const Metric> (*metrics)();
+  void (*add)(const Scrape&, FamilySet&);
+};
 
-// In the order of metric_groups().
-constexpr std::array<Part, 6> kParts = {add_neuron_monitor, add_devices,      add_cores,
-                                        add_efas,           add_efa_counters, add_agent};
+// In the order of metric_groups(), so that the text is in the order of the table.
+constexpr std::array kParts = {
+    Part{neuron_monitor_metrics, add_monitored_cores},
+    Part{neuron_monitor_metrics, add_runtimes},
+    Part{neuron_monitor_metrics, add_executions},
+    Part{neuron_monitor_metrics, add_machine},
+    Part{device_metrics, add_devices},
+    Part{core_metrics, add_cores},
+    Part{efa_metrics, add_efas},
+    Part{efa_counter_metrics, add_efa_counters},
+    Part{agent_metrics, add_agent},
+};
 
 }  // namespace
 
@@ -46,10 +62,9 @@ Scrape::Scrape(const MetricsInput& of)
 
 void make_families(const MetricsInput& input, const FamilySink& sink) {
   const Scrape scrape(input);
-  const auto groups = metric_groups();
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    FamilySet families(groups[i].metrics);
-    kParts.at(i)(scrape, families);
+  for (const Part& part : kParts) {
+    FamilySet families(part.metrics());
+    part.add(scrape, families);
     sink(std::move(families).take());
   }
 }

@@ -64,10 +64,12 @@ struct Offered {
 
 struct MetricsInput {
   model::SnapshotPtr snapshot;  // null before the first scan
-  // The two newest samples, for rates; null while nobody has sampled. The same one twice: no rates.
+  // The two newest samples, for rates; null while nobody has sampled. The same one twice: no rates. Asked for as
+  // wanted_usage() (agent/metrics/exposition.h) says.
   std::shared_ptr<const model::UsageSample> before;
   std::shared_ptr<const model::UsageSample> now;
-  std::chrono::duration<double> usage_age{};  // of `now`, when this was gathered
+  // Of `now`, when this was gathered. Beyond kOldestUsage (agent/metrics/families.h) the samples are not used.
+  std::chrono::duration<double> usage_age{};
   // Who holds what, by device plugin and by claim. Holding::shown_as is "namespace/pod/container"; "": not known yet.
   std::shared_ptr<const std::vector<holdings::Holding>> holdings;
   std::vector<Offered> offered;

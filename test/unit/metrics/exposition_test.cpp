@@ -46,8 +46,7 @@ MetricsInput read_twice(FakeHost& host, Between between) {
   health::AssessMemory memory;
   const auto first = health::assess(scanner.scan(), memory, SteadyTime{}).host;
   host::UsageReader reader(root);
-  model::UsageRequest all;
-  all.efa_every_counter = all.flops = all.executions = all.memory_kinds_of_all = true;
+  const model::UsageRequest all = metrics::wanted_usage();
   MetricsInput input;
   input.before = std::make_shared<model::UsageSample>(reader.read(first, all, SteadyTime{}));
   between();
