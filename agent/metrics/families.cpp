@@ -16,6 +16,16 @@ const model::UsageSample* usable(const MetricsInput& input) {
   return input.now != nullptr && input.usage_age <= kOldestUsage ? input.now.get() : nullptr;
 }
 
+const model::HostScan& host_of(const MetricsInput& input, const model::HostScan& nothing) {
+  const model::Snapshot* const snapshot = input.snapshot.get();
+  return snapshot != nullptr ? snapshot->host : nothing;
+}
+
+Holders holders_of(const MetricsInput& input) {
+  const std::vector<holdings::Holding>* const holdings = input.holdings.get();
+  return holdings != nullptr ? Holders(*holdings) : Holders({});
+}
+
 core::UsageRates rates_of(const MetricsInput& input, const model::HostScan& host) {
   const model::UsageSample* const now = usable(input);
   if (now == nullptr) return {};
@@ -54,10 +64,10 @@ constexpr std::array kParts = {
 
 Scrape::Scrape(const MetricsInput& of)
     : input(of),
-      host(of.snapshot != nullptr ? of.snapshot->host : nothing),
+      host(host_of(of, nothing)),
       usage(usable(of)),
       rates(rates_of(of, host)),
-      holders(of.holdings != nullptr ? *of.holdings : std::vector<holdings::Holding>{}),
+      holders(holders_of(of)),
       instance(labels_of(of.instance)) {}
 
 void make_families(const MetricsInput& input, const FamilySink& sink) {
@@ -70,11 +80,12 @@ void make_families(const MetricsInput& input, const FamilySink& sink) {
 }
 
 std::string runtime_tag(const model::NeuronDevice& device, const std::vector<int>& physical_cores) {
+  constexpr int kBits = 8;  // of the mask; more cores than that are a file's mistake
   int pid = 0;
   if (!device.processes) return "";
   for (const model::Process& process : *device.processes) {
     const bool holds = std::any_of(physical_cores.begin(), physical_cores.end(), [&](int core) {
-      return (process.core_mask.value_or(0) >> static_cast<unsigned>(core) & 1U) != 0;
+      return core < kBits && (process.core_mask.value_or(0) >> static_cast<unsigned>(core) & 1U) != 0;
     });
     if (!holds) continue;
     if (pid != 0) return "";
