@@ -13,12 +13,6 @@ std::string render_metrics(const MetricsInput& input, TextFormat format) {
   return text;
 }
 
-model::UsageRequest wanted_usage() {
-  model::UsageRequest request;
-  request.efa_every_counter = request.flops = request.executions = request.memory_kinds_of_all = true;
-  return request;
-}
-
 std::string_view content_type(TextFormat format) {
   return format == TextFormat::openmetrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
                                            : "text/plain; version=0.0.4; charset=utf-8";

@@ -14,9 +14,6 @@ enum class TextFormat { prometheus, openmetrics };
 // is left out. Pure: reads no clock, file or locale; any thread.
 [[nodiscard]] std::string render_metrics(const MetricsInput& input, TextFormat format);
 
-// What samples of counters must be asked for, so that all metrics are there (MetricsInput::before, now).
-[[nodiscard]] model::UsageRequest wanted_usage();
-
 // The header Content-Type that goes with the text.
 [[nodiscard]] std::string_view content_type(TextFormat format);
 

@@ -64,8 +64,7 @@ struct Offered {
 
 struct MetricsInput {
   model::SnapshotPtr snapshot;  // null before the first scan
-  // The two newest samples, for rates; null while nobody has sampled. The same one twice: no rates. Asked for as
-  // wanted_usage() (agent/metrics/exposition.h) says.
+  // The two newest samples, for rates; null while nobody has sampled. The same one twice: no rates.
   std::shared_ptr<const model::UsageSample> before;
   std::shared_ptr<const model::UsageSample> now;
   // Of `now`, when this was gathered. Beyond kOldestUsage (agent/metrics/families.h) the samples are not used.

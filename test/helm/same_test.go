@@ -20,6 +20,7 @@ var variants = map[string][]string{
 	"neuron-agent.yaml":            nil,
 	"neuron-agent-efa-only.yaml":   {"neuron.enabled=false", "efaOnly.enabled=true"},
 	"neuron-agent-privileged.yaml": {"privileged=true"},
+	"neuron-agent-kernel-log.yaml": {"kernelLog=true"},
 	"neuron-agent-aws-names.yaml":  {"daemonSetName=neuron-device-plugin-daemonset"},
 	"neuron-agent-dev.yaml":        {"dev.enabled=true"},
 	"neuron-agent-dra.yaml":        {"mode=dra"},

@@ -75,6 +75,7 @@ int serve(const neuron::agent::Options& options) {
 
 // What is offered may depend on the machine: its instance type is read before anything else.
 neuron::Result<void> settle_offer_on(neuron::agent::Options& options, const std::string& directory) {
+  TRY(neuron::agent::check_metrics_options(options));
   if (options.mode == neuron::agent::Mode::dra) return neuron::agent::settle_dra(options);
   if (options.node_groups.empty()) return neuron::agent::settle_offer(options, "");
   TRY_ASSIGN(const auto root, neuron::host::FsRoot::open(directory));

@@ -46,7 +46,8 @@ MetricsInput read_twice(FakeHost& host, Between between) {
   health::AssessMemory memory;
   const auto first = health::assess(scanner.scan(), memory, SteadyTime{}).host;
   host::UsageReader reader(root);
-  const model::UsageRequest all = metrics::wanted_usage();
+  model::UsageRequest all;
+  all.efa_every_counter = all.flops = all.executions = all.memory_kinds_of_all = true;
   MetricsInput input;
   input.before = std::make_shared<model::UsageSample>(reader.read(first, all, SteadyTime{}));
   between();

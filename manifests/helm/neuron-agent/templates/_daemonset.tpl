@@ -23,6 +23,12 @@ spec:
   template:
     metadata:
       {{- $annotations := dict }}
+      {{- if and $values.metrics.enabled $values.metrics.scrapeAnnotations }}
+      {{- $_ := set $annotations "prometheus.io/scrape" "true" }}
+      {{- $_ := set $annotations "prometheus.io/port" (toString (int $values.metrics.port)) }}
+      {{- $_ := set $annotations "prometheus.io/path" "/metrics" }}
+      {{- if $values.metrics.tls.secretName }}{{ $_ := set $annotations "prometheus.io/scheme" "https" }}{{ end }}
+      {{- end }}
       {{- if $values.dev.enabled }}{{ $_ := set $annotations "kubectl.kubernetes.io/default-container" "neuron-agent" }}{{ end }}
       {{- if and $values.nodeGroups (ne .mode "dra") }}{{ $_ := set $annotations "checksum/node-groups" (include "neuron-agent.nodeGroups" $ | sha256sum) }}{{ end }}
       {{- with merge (deepCopy $values.podAnnotations) $annotations }}
@@ -105,6 +111,9 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities:
   drop: [ALL]
+  {{- if and .Values.kernelLog (not .Values.dev.enabled) }}
+  add: [SYSLOG]
+  {{- end }}
 {{- end -}}
 {{- end -}}
 
@@ -115,6 +124,10 @@ capabilities:
 {{- define "neuron-agent.metricsArg" -}}
 {{- if .Values.metrics.enabled }}
 - {{ printf "--metrics-address=:%d" (int .Values.metrics.port) | quote }}
+{{- if .Values.metrics.tls.secretName }}
+- --metrics-tls-cert=/etc/neuron-agent-tls/tls.crt
+- --metrics-tls-key=/etc/neuron-agent-tls/tls.key
+{{- end }}
 {{- end }}
 {{- end -}}
 
@@ -134,6 +147,9 @@ capabilities:
 {{- end -}}
 
 {{- define "neuron-agent.commonArgs" -}}
+{{- if or .Values.kernelLog .Values.privileged }}
+- --kernel-log=on
+{{- end }}
 {{- with default (ternary "debug" "" .Values.dev.enabled) .Values.logLevel }}
 - --log-level={{ . }}
 {{- end }}
@@ -192,6 +208,9 @@ capabilities:
     httpGet:
       path: /readyz
       port: metrics
+      {{- if $values.metrics.tls.secretName }}
+      scheme: HTTPS
+      {{- end }}
     {{- toYaml . | nindent 4 }}
   {{- end }}
   {{- end }}
@@ -225,6 +244,11 @@ capabilities:
     {{- if and $values.nodeGroups (ne .mode "dra") }}
     - name: node-groups
       mountPath: /etc/neuron-agent
+      readOnly: true
+    {{- end }}
+    {{- if and $values.metrics.enabled $values.metrics.tls.secretName }}
+    - name: metrics-tls
+      mountPath: /etc/neuron-agent-tls
       readOnly: true
     {{- end }}
 {{- end -}}
@@ -276,5 +300,10 @@ capabilities:
 - name: node-groups
   configMap:
     name: {{ include "neuron-agent.fullname" .root }}-node-groups
+{{- end }}
+{{- if and $values.metrics.enabled $values.metrics.tls.secretName }}
+- name: metrics-tls
+  secret:
+    secretName: {{ $values.metrics.tls.secretName | quote }}
 {{- end }}
 {{- end -}}
