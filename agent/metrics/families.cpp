@@ -57,6 +57,7 @@ constexpr std::array kParts = {
     Part{core_metrics, add_cores},
     Part{efa_metrics, add_efas},
     Part{efa_counter_metrics, add_efa_counters},
+    Part{kernel_log_metrics, add_kernel_log},
     Part{agent_metrics, add_agent},
 };
 

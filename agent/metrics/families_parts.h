@@ -34,6 +34,7 @@ void add_devices(const Scrape& scrape, FamilySet& families);
 void add_cores(const Scrape& scrape, FamilySet& families);
 void add_efas(const Scrape& scrape, FamilySet& families);
 void add_efa_counters(const Scrape& scrape, FamilySet& families);
+void add_kernel_log(const Scrape& scrape, FamilySet& families);
 void add_agent(const Scrape& scrape, FamilySet& families);
 
 // The pid of the only process that holds one of these physical cores, as neuron-monitor's runtime_tag; "" when none
