@@ -33,6 +33,7 @@
 #include "tools/neuron-agent/daemon_parts.h"
 #include "tools/neuron-agent/inventory_log.h"
 #include "tools/neuron-agent/metrics_sources.h"
+#include "tools/neuron-agent/node_status.h"
 #include "tools/neuron-agent/probes.h"
 #include "tools/neuron-agent/told_claims.h"
 
@@ -140,6 +141,7 @@ class DraDaemon {
             },
             [this, log = InventoryLog(std::nullopt)](const model::SnapshotPtr& snapshot) mutable {
               log(snapshot);
+              node_status_.set(snapshot);
               board_.set_node(std::make_shared<const grant::NodeUnits>(snapshot));
               events_.post(dra::NodeScanned{});
             },
@@ -170,6 +172,7 @@ class DraDaemon {
     keeping.request_stop();
     holding.request_stop();
     server_.close();
+    node_status_.stop();
     keeping.join();
     publishing.join();
     holding.join();
@@ -254,6 +257,7 @@ class DraDaemon {
   ListedClaims pods_;
   kube::ApiClient server_;
   CountedApi api_{server_};
+  NodeStatus node_status_{options_, clock_, &api_};
   dra::Driver::Events& events_;
   dra::HealthHub health_;
   dra::SlicePublisher publisher_;
@@ -277,7 +281,7 @@ ExitCode run_dra_daemon(const Options& options, const Fd& signals) {
   log_start(options);
   auto root = host::FsRoot::open(options.root);
   auto events = dra::Driver::Events::open();
-  auto places = kube::api_places(options.dra.api, kube::in_cluster_places());
+  auto places = kube::api_places(options.api, kube::in_cluster_places());
   if (!root || !events || !places) {
     spdlog::error("{}", !root ? root.error().message : !events ? events.error().message : places.error().message);
     return ExitCode::failed;

@@ -59,24 +59,6 @@ Result<void> check_pod_uid(const std::string& text) {
   return {};
 }
 
-void add_api_options(CLI::App& command, kube::ApiFlags& api) {
-  command
-      .add_option("--api-server", api.server,
-                  "The API server, as https://HOST:PORT (default:\nthat of the pod's cluster)")
-      ->envname("NEURON_AGENT_API_SERVER")
-      ->type_name("URL");
-  command
-      .add_option("--api-token-file", api.token_file,
-                  "File with the token for it (default: of the\npod's service account)")
-      ->envname("NEURON_AGENT_API_TOKEN_FILE")
-      ->type_name("FILE");
-  command
-      .add_option("--api-ca-file", api.ca_file,
-                  "File with the certificates that it is trusted by\n(default: of the pod's service account)")
-      ->envname("NEURON_AGENT_API_CA_FILE")
-      ->type_name("FILE");
-}
-
 }  // namespace
 
 void add_dra_options(CLI::App& command, DraOptions& options) {
@@ -117,7 +99,6 @@ void add_dra_options(CLI::App& command, DraOptions& options) {
               "Uid of this pod, so that its successor may run\nbeside it")
       ->envname("POD_UID")
       ->type_name("UID");
-  add_api_options(command, options.api);
 }
 
 Result<void> check_dra_options(const DraOptions& options, std::string_view node_name) {
@@ -127,9 +108,6 @@ Result<void> check_dra_options(const DraOptions& options, std::string_view node_
   }
   if (auto name = kube::check_node_name(node_name); !name)
     return fail(std::move(name).error().with_context("--node-name"));
-  if (options.api.server.empty()) return {};
-  auto places = kube::api_places(options.api, {});
-  if (!places && places.error().code == ErrorCode::invalid_argument) return fail(std::move(places).error());
   return {};
 }
 
@@ -141,10 +119,7 @@ std::vector<std::string> describe_dra(const DraOptions& options, const std::stri
           "dra-taint-effect=" + or_words(options.pool.taint_effect, "none"),
           "dra-ultraserver=" + word_of(kUltraServer, options.pool.ultraserver),
           "dra-server=" + or_words(options.server, "unsaid"),
-          "pod-uid=" + or_words(options.pod_uid, "unknown"),
-          "api-server=" + or_words(options.api.server, "in-cluster"),
-          "api-token-file=" + or_words(options.api.token_file, "in-cluster"),
-          "api-ca-file=" + or_words(options.api.ca_file, "in-cluster")};
+          "pod-uid=" + or_words(options.pod_uid, "unknown")};
 }
 
 }  // namespace neuron::agent

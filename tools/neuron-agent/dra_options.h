@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "agent/base/result.h"
-#include "agent/kube/cluster_access.h"
 #include "plugin/dra/pool.h"
 #include "plugin/dra/slice_layout.h"
 
@@ -22,14 +21,12 @@ struct DraOptions {
   std::string server;                   // --dra-server, for --once; "" = one that takes everything
   plugin::dra::LayoutOptions layout{};  // what that server takes
   std::string pod_uid;                  // --pod-uid, POD_UID; "" = this instance is never beside another
-  kube::ApiFlags api;                   // --api-server, --api-token-file, --api-ca-file
 };
 
 // Adds those flags to a CLI11 command, writing into `options`, which must outlive the parse.
 void add_dra_options(CLI::App& command, DraOptions& options);
 
-// What one flag alone cannot tell. Errors: invalid_argument for a node's name that is none, and for an API server's URL
-// that is none.
+// What one flag alone cannot tell. Errors: invalid_argument for a node's name that is none.
 [[nodiscard]] Result<void> check_dra_options(const DraOptions& options, std::string_view node_name);
 
 // As describe() of options.h.

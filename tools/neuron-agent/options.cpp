@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "agent/base/parse.h"
+#include "tools/neuron-agent/api_options.h"
 #include "tools/neuron-agent/node_groups.h"
 
 namespace neuron::agent {
@@ -58,7 +59,9 @@ void add_offer_options(CLI::App& command, Options& options) {
                   "JSON file that says --resources and\n--core-devices for kinds of nodes")
       ->envname("NEURON_AGENT_NODE_GROUPS")
       ->type_name("FILE");
-  command.add_option("--node-name", options.node_name, "This node's name, for --node-groups and --mode dra")
+  command
+      .add_option("--node-name", options.node_name,
+                  "This node's name, for --node-groups, --node-status\nand --mode dra")
       ->envname("NODE_NAME")
       ->type_name("NAME");
 }
@@ -160,12 +163,15 @@ Result<void> check_metrics_options(const Options& options) {
 }
 
 Result<void> settle_offer(Options& options, const std::string& instance_type) {
+  TRY(check_node_status_options(options.node_status, options.node_name));
+  if (options.node_status.enabled) TRY(check_api_options(options.api));
   TRY(apply_node_groups(options, instance_type));
   return check_offer(options);
 }
 
 Result<void> settle_dra(Options& options) {
   TRY(check_dra_options(options.dra, options.node_name));
+  TRY(check_api_options(options.api));
   const bool chosen = options.offer.resources || options.offer.core_devices_said || !options.node_groups.empty() ||
                       options.neurondevice || options.cdi;
   if (chosen) {
@@ -236,7 +242,9 @@ void add_options(CLI::App& command, Options& options) {
                "The longest time between two questions to\nthe kubelet, who holds what");
   add_kernel_log(command, options);
   add_metrics_address(command, options);
+  add_node_status_options(command, options.node_status);
   add_dra_options(command, options.dra);
+  add_api_options(command, options.api);
   command.add_option("--log-level", options.log_level, "Least severe message to log")
       ->envname("NEURON_AGENT_LOG_LEVEL")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
@@ -266,9 +274,12 @@ std::vector<std::string> describe(const Options& options) {
       "metrics-tls-cert=" + (options.metrics_tls_cert.empty() ? "off" : options.metrics_tls_cert),
       "metrics-tls-key=" + (options.metrics_tls_key.empty() ? "off" : options.metrics_tls_key),
       "log-level=" + options.log_level};
-  if (options.mode == Mode::dra) {
-    for (std::string& line : describe_dra(options.dra, options.node_name)) lines.push_back(std::move(line));
-  }
+  const auto add = [&lines](std::vector<std::string> more) {
+    for (std::string& line : more) lines.push_back(std::move(line));
+  };
+  add(describe_node_status(options.node_status));
+  if (options.mode == Mode::dra) add(describe_dra(options.dra, options.node_name));
+  if (options.mode == Mode::dra || options.node_status.enabled) add(describe_api(options.api));
   return lines;
 }
 

@@ -10,8 +10,10 @@
 #include "agent/core/offer_policy.h"
 #include "agent/grant/grant.h"
 #include "agent/host/scanner.h"
+#include "agent/kube/cluster_access.h"
 #include "tools/neuron-agent/dra_options.h"
 #include "tools/neuron-agent/mode_options.h"
+#include "tools/neuron-agent/node_status_options.h"
 #include "tools/neuron-agent/offer_choice.h"
 
 namespace CLI {
@@ -43,10 +45,12 @@ struct Options {
   std::string metrics_tls_cert;                  // --metrics-tls-cert FILE; "" with the next: plain HTTP
   std::string metrics_tls_key;                   // --metrics-tls-key FILE
   host::KernelLogUse kernel_log = host::KernelLogUse::none;  // --kernel-log on|off: wanted, or none
-  DraOptions dra;                                            // of DRA mode alone
-  std::string log_level = "info";                            // --log-level debug|info|warn|error
-  bool once = false;                                         // --once: scan, print what would be advertised, exit
-  bool check_config = false;                                 // --check-config: print the effective values, exit
+  NodeStatusOptions node_status;                             // --node-status and what goes with it
+  kube::ApiFlags api;              // --api-server, --api-token-file, --api-ca-file; of the above and DRA
+  DraOptions dra;                  // of DRA mode alone
+  std::string log_level = "info";  // --log-level debug|info|warn|error
+  bool once = false;               // --once: scan, print what would be advertised, exit
+  bool check_config = false;       // --check-config: print the effective values, exit
 
   [[nodiscard]] std::string device_plugins_dir() const { return kubelet_dir + "/device-plugins"; }
   [[nodiscard]] std::string pod_resources_socket() const { return kubelet_dir + "/pod-resources/kubelet.sock"; }
