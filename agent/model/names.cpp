@@ -14,6 +14,15 @@ constexpr std::array<std::string_view, kDeviceMemoryKinds> kDeviceKindNames{
     "runtime_memory", "driver_memory", "collectives",  "nonshared_scratchpad",
     "notifications",  "dma_rings",     "uncategorized"};
 
+constexpr std::array<std::string_view, kExecutionStatuses> kExecutionNames{"success",
+                                                                           "timeout",
+                                                                           "exec_bad_input",
+                                                                           "execute_completed_with_error",
+                                                                           "execute_completed_with_num_error",
+                                                                           "execute_failed_to_queue",
+                                                                           "generic_error",
+                                                                           "hw_collectives_error"};
+
 }  // namespace
 
 std::string_view to_string(HostMemoryKind kind) {
@@ -22,6 +31,10 @@ std::string_view to_string(HostMemoryKind kind) {
 
 std::string_view to_string(DeviceMemoryKind kind) {
   return kDeviceKindNames.at(static_cast<std::size_t>(kind));
+}
+
+std::string_view to_string(ExecutionStatus status) {
+  return kExecutionNames.at(static_cast<std::size_t>(status));
 }
 
 std::string_view to_string(DriverLayout layout) {

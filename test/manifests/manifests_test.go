@@ -25,6 +25,7 @@ var rendered = map[string]string{
 	"neuron-agent-aws-names.yaml":  "overlays/aws-names",
 	draFile:                        "overlays/dra",
 	draDev:                         "overlays/dra-dev",
+	statusFile:                     "overlays/node-status",
 }
 
 const (
@@ -32,6 +33,8 @@ const (
 	draFile   = "neuron-agent-dra.yaml"
 	draDev    = "neuron-agent-dra-dev.yaml"
 	kernelLog = "neuron-agent-kernel-log.yaml"
+
+	statusFile = "neuron-agent-node-status.yaml"
 )
 
 const header = "# Rendered from manifests/%s; do not edit. UPDATE_GOLDEN=1 test/manifests/run.sh writes it anew.\n"

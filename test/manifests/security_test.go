@@ -36,6 +36,7 @@ var granted = map[string]mounts{
 	kernelLog:                      kubeletOnly,
 	"neuron-agent-dev.yaml":        with(kubeletOnly, mounts{"/var/lib/neuron-sim": false}), // faults are set through kubectl exec
 	"neuron-agent-privileged.yaml": with(kubeletOnly, mounts{"/dev": false, "/opt/aws/neuron": true}),
+	statusFile:                     kubeletOnly,
 	draFile:                        ofDriver,
 	draDev:                         with(ofDriver, mounts{"/var/lib/neuron-sim": false}),
 }
@@ -53,11 +54,11 @@ func TestPodIsContained(t *testing.T) {
 			if pod.HostNetwork || pod.HostPID || pod.HostIPC {
 				t.Error("shares a namespace with the host")
 			}
-			if isFalse(pod.AutomountServiceAccountToken) == (isForClaims(name)) {
+			if isFalse(pod.AutomountServiceAccountToken) == (isForClaims(name) || name == statusFile) {
 				t.Error("carries a token of the API server, or does not where it needs one")
 			}
-			if (pod.ServiceAccountName != "") != (isForClaims(name) || name == dev) {
-				t.Errorf("service account %q", pod.ServiceAccountName) // dev_test.go and dra_test.go say what that one may
+			if (pod.ServiceAccountName != "") != (isForClaims(name) || name == dev || name == statusFile) {
+				t.Errorf("service account %q", pod.ServiceAccountName) // dev_test.go, dra_test.go and node_status_test.go say what that one may
 			}
 			if (len(pod.InitContainers) != 0) != isSimulated(name) || len(pod.Containers) != 1 {
 				t.Fatal("one container is all that is needed")

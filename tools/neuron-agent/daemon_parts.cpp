@@ -23,15 +23,24 @@ void log_start(const Options& options) {
   for (const std::string& doubt : options.doubts) spdlog::warn("{}", doubt);
 }
 
-monitor::WatchedScan::Scan make_scan(const RootPtr& root, host::KernelLogUse kernel_log) {
+monitor::WatchedScan::Scan make_scan(const RootPtr& root, const std::shared_ptr<ScanTimer>& timer,
+                                     host::KernelLogUse kernel_log) {
   struct Machine {
     RootPtr root;
     host::Scanner scanner;
     Machine(RootPtr opened, host::KernelLogUse use) : root(std::move(opened)), scanner(*root, {.kernel_log = use}) {}
   };
-  return [machine = std::make_shared<Machine>(root, kernel_log)](const host::MayRead& may_read) {
-    return machine->scanner.scan(may_read);
+  return [machine = std::make_shared<Machine>(root, kernel_log), timer](const host::MayRead& may_read) {
+    const auto begun = std::chrono::steady_clock::now();
+    model::HostScan scan = machine->scanner.scan(may_read);
+    timer->note(std::chrono::steady_clock::now() - begun);
+    return scan;
   };
+}
+
+std::optional<metrics::TlsFiles> tls_files(const Options& options) {
+  if (options.metrics_tls_cert.empty()) return std::nullopt;
+  return metrics::TlsFiles{options.metrics_tls_cert, options.metrics_tls_key};
 }
 
 model::SnapshotPtr scan_now(const host::FsRoot& root, host::KernelLogUse kernel_log) {

@@ -71,6 +71,24 @@ TEST(Options, TheMetricsAddressIsOffUnlessItIsSaid) {
   ::unsetenv("NEURON_AGENT_METRICS_ADDRESS");
 }
 
+TEST(Options, TheFilesOfTlsGoTogetherAndWithAnAddress) {
+  const auto checked = [](const std::vector<std::string>& words) {
+    return check_metrics_options(parse(words).options);
+  };
+  EXPECT_TRUE(checked({}));
+  EXPECT_TRUE(checked({"--metrics-address", ":8000", "--metrics-tls-cert", "c", "--metrics-tls-key", "k"}));
+  EXPECT_FALSE(checked({"--metrics-address", ":8000", "--metrics-tls-cert", "c"}));
+  EXPECT_FALSE(checked({"--metrics-address", ":8000", "--metrics-tls-key", "k"}));
+  EXPECT_FALSE(checked({"--metrics-tls-cert", "c", "--metrics-tls-key", "k"}));
+  EXPECT_THAT(describe(parse({}).options), testing::IsSupersetOf({"metrics-tls-cert=off", "metrics-tls-key=off"}));
+  ::setenv("NEURON_AGENT_METRICS_TLS_CERT", "/tls/tls.crt", 1);
+  ::setenv("NEURON_AGENT_METRICS_TLS_KEY", "/tls/tls.key", 1);
+  EXPECT_THAT(describe(parse({}).options),
+              testing::IsSupersetOf({"metrics-tls-cert=/tls/tls.crt", "metrics-tls-key=/tls/tls.key"}));
+  ::unsetenv("NEURON_AGENT_METRICS_TLS_CERT");
+  ::unsetenv("NEURON_AGENT_METRICS_TLS_KEY");
+}
+
 TEST(Options, WhatIsOfferedHasFlagsAndEnvironment) {
   ::setenv("NEURON_AGENT_RESOURCES", "neuron,efa", 1);
   ::setenv("NEURON_AGENT_CORE_DEVICES", "0-3", 1);
