@@ -3,7 +3,8 @@ _neuron_agent() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} word
   local command=""
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case $word in run | check) command=$word ;; esac
+    case $word in run | check | explain) command=$word ;; esac
+    [ "$command $word" != "explain pod" ] || command=explain-pod
   done
   case $previous in
     --root | --node-groups | --api-token-file | --api-ca-file)
@@ -69,8 +70,14 @@ _neuron_agent() {
     check)
       mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --mode --dra-driver-name --output --timeout --no-fabric --help" -- "$current")
       ;;
+    explain)
+      mapfile -t COMPREPLY < <(compgen -W "pod --help" -- "$current")
+      ;;
+    explain-pod)
+      mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --dra-driver-name --output --timeout --help" -- "$current")
+      ;;
     *)
-      mapfile -t COMPREPLY < <(compgen -W "run check --help --version" -- "$current")
+      mapfile -t COMPREPLY < <(compgen -W "run check explain --help --version" -- "$current")
       ;;
   esac
 }
