@@ -59,7 +59,7 @@ std::string to_string(const ScanPart& part) {
   const std::string number = std::to_string(part.index);
   switch (part.kind) {
     case ScanPart::Kind::host:
-      return "reading DMI, sys/module and the LNC file";
+      return "reading DMI, sys/module, the LNC file and the kernel log";
     case ScanPart::Kind::pci:
       return "reading sys/bus/pci/devices";
     case ScanPart::Kind::topology:
@@ -78,6 +78,20 @@ std::string to_string(const ScanPart& part) {
       return "reading sys/bus/pci/devices/" + to_string(part.bdf);
   }
   return "reading the machine";
+}
+
+std::string_view to_string(KernelLogState state) {
+  switch (state) {
+    case KernelLogState::off:
+      return "off";
+    case KernelLogState::reading:
+      return "reading";
+    case KernelLogState::denied:
+      return "denied";
+    case KernelLogState::broken:
+      return "broken";
+  }
+  return "off";
 }
 
 std::string_view to_string(HealthState state) {

@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "plugin/dra/claim_lnc.h"
+
 namespace neuron::plugin::dra {
 
 std::optional<Error> conflict(const ClaimsFile::Claims& claims, const std::string& uid, const Hardware& hardware) {
@@ -54,6 +56,9 @@ Result<void> ClaimStore::commit(PreparedClaim claim, std::uint64_t releases) {
     }
     claim.is_completed = true;
     if (auto error = conflict(file.claims(), claim.uid, claim.held())) return fail(*std::move(error));
+    std::vector<RequestShare> shares;
+    for (const PreparedRequest& request : claim.requests) shares.push_back(request.share);
+    if (auto error = lnc_clash(shares, claim.node_lnc, file.claims(), claim.uid)) return fail(*std::move(error));
     claim.is_completed = false;
     TRY(file.put(claim));
     TRY(cdi_.write(claim.uid, claim.cdi_text));
@@ -131,6 +136,17 @@ std::vector<std::string> ClaimStore::held_devices() const {
     for (const PreparedDevice& device : claim->devices) names.insert(device.device);
   }
   return {names.begin(), names.end()};
+}
+
+HeldNumbering ClaimStore::held_numbering() const {
+  HeldNumbering numbering;
+  const MutexLock lock(held_mutex_);
+  for (const auto& [uid, claim] : claims_) {
+    if (claim->held().devices.empty()) continue;
+    numbering.any = true;
+    if (!numbering.lnc) numbering.lnc = claim->node_lnc;
+  }
+  return numbering;
 }
 
 ClaimsFile::Claims ClaimStore::held_claims() const {

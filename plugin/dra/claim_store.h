@@ -36,8 +36,8 @@ class ClaimStore {
 
   // The claim is prepared as `claim` says, in place of what it was before. `releases`: of a view from before anything
   // was found out about it.
-  // Errors: failed_precondition when some of its hardware is held by another claim, which is named, or when it was
-  // released since that view; those of PreparedClaims; from errno.
+  // Errors: failed_precondition when some of its hardware is held by another claim, which is named, or used by one with
+  // another LNC, or when it was released since that view; those of PreparedClaims; from errno.
   [[nodiscard]] Result<void> commit(PreparedClaim claim, std::uint64_t releases) EXCLUDES(held_mutex_);
 
   // The CDI file of a claim that is prepared is there again. Errors: not_found when it is not prepared; from errno.
@@ -59,6 +59,7 @@ class ClaimStore {
 
   // As this instance has last seen the file. Names of devices of the pool that claims hold: ascending, each once.
   [[nodiscard]] std::vector<std::string> held_devices() const EXCLUDES(held_mutex_);
+  [[nodiscard]] HeldNumbering held_numbering() const EXCLUDES(held_mutex_);
   [[nodiscard]] bool is_held(const Hardware& hardware) const EXCLUDES(held_mutex_);
   [[nodiscard]] ClaimsFile::Claims held_claims() const EXCLUDES(held_mutex_);  // the same, whole
 

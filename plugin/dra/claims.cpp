@@ -13,6 +13,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/logical_cores.h"
+#include "plugin/dra/claim_lnc.h"
 #include "plugin/dra/claim_use.h"
 
 namespace neuron::plugin::dra {
@@ -247,10 +248,21 @@ Result<void> Claims::grant(const Call& call, Pending& pending) {
   }
   const GrantFacts facts = call.facts(settings_);
   TRY_ASSIGN(const auto environments, environments_of(facts, pending.ref.name, use));
+  const auto& host_lnc = call.node->snapshot().host.lnc;
+  const auto node_lnc = host_lnc ? std::optional(host_lnc->value) : std::nullopt;
+  if (auto clash = lnc_clash(pending.plan.shares, node_lnc, call.view.claims, pending.ref.uid)) {
+    return fail(*std::move(clash));
+  }
   ClaimGrant granted = grant_of_claim(facts, settings_.driver, pending.ref.uid, pending.plan.devices, environments);
-  pending.prepared = {
-      false, pending.ref.claim_namespace, pending.ref.name,           pending.ref.uid, pending.claim.resource_version,
-      {},    std::move(granted.devices),  std::move(granted.cdi_text)};
+  pending.prepared = {false,
+                      pending.ref.claim_namespace,
+                      pending.ref.name,
+                      pending.ref.uid,
+                      pending.claim.resource_version,
+                      {},
+                      std::move(granted.devices),
+                      std::move(granted.cdi_text),
+                      node_lnc};
   for (const RequestShare& share : pending.plan.shares) {
     const auto environment = environments.find(share.request);
     pending.prepared.requests.push_back(

@@ -36,8 +36,12 @@ void PluginHoldWatch::wait(const std::stop_token& stop, std::chrono::millisecond
 
 bool PluginHoldWatch::await_first(const std::stop_token& stop) {
   wait(stop, kForEver, &PluginHoldWatch::registered_);
-  wait(stop, kPatience, &PluginHoldWatch::known_);
-  return !stop.stop_requested();
+  wait(stop, patience_, &PluginHoldWatch::known_);
+  if (stop.stop_requested()) return false;
+  const MutexLock lock(mutex_);
+  if (!known_)
+    spdlog::warn("the kubelet does not say what containers hold through a device plugin: slices are published");
+  return true;
 }
 
 void PluginHoldWatch::run(const std::stop_token& stop) {

@@ -12,6 +12,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kMaxIndex = 65535;
+constexpr int kMaxLnc = 8;  // physical cores of the largest device
 
 json hardware_json(const Hardware& hardware) {
   json devices = json::array();
@@ -92,6 +93,8 @@ PreparedClaim claim_of(const json& object) {
   for (const json& one : object.value("requests", json::array())) claim.requests.push_back(request_of(one));
   for (const json& one : object.value("devices", json::array())) claim.devices.push_back(device_of(one));
   claim.cdi_text = object.value("cdi", "");
+  const int lnc = object.contains("nodeLnc") ? number_of(object["nodeLnc"]) : 0;
+  if (lnc >= 1 && lnc <= kMaxLnc) claim.node_lnc = lnc;
   return claim;
 }
 
@@ -115,14 +118,15 @@ std::string to_text(const PreparedClaim& claim) {
   for (const PreparedRequest& one : claim.requests) requests.push_back(request_json(one));
   json devices = json::array();
   for (const PreparedDevice& one : claim.devices) devices.push_back(device_json(one));
-  const json object = {{"uid", claim.uid},
-                       {"state", claim.is_completed ? "completed" : "started"},
-                       {"namespace", claim.claim_namespace},
-                       {"name", claim.name},
-                       {"resourceVersion", claim.resource_version},
-                       {"requests", std::move(requests)},
-                       {"devices", std::move(devices)},
-                       {"cdi", claim.cdi_text}};
+  json object = {{"uid", claim.uid},
+                 {"state", claim.is_completed ? "completed" : "started"},
+                 {"namespace", claim.claim_namespace},
+                 {"name", claim.name},
+                 {"resourceVersion", claim.resource_version},
+                 {"requests", std::move(requests)},
+                 {"devices", std::move(devices)},
+                 {"cdi", claim.cdi_text}};
+  if (claim.node_lnc) object["nodeLnc"] = *claim.node_lnc;
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

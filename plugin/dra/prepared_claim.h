@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,8 @@ struct PreparedClaim {
   std::vector<PreparedRequest> requests;
   std::vector<PreparedDevice> devices;  // as the kubelet was told
   std::string cdi_text;                 // of its file, written again when that is gone; "" = it has none
+  // The node's LNC by which cores were numbered then; nullopt: not known, as of claims of an older version.
+  std::optional<int> node_lnc{};
 
   // What nobody else may have: nothing of admin access, and nothing at all before it is completed.
   [[nodiscard]] Hardware held() const;

@@ -309,4 +309,10 @@ func TestNotes(t *testing.T) {
 	if got := notes("dev.enabled=true"); !strings.Contains(got, "SIMULATED") {
 		t.Error(got)
 	}
+	for partitions, served := range map[string]bool{"": false, "groups": false, "cores": true, "all": true} {
+		got := notes("mode=dra", "dra.extendedResources=true", "dra.partitions="+partitions)
+		if strings.Contains(got, "serve no aws.amazon.com/neuroncore") == served {
+			t.Errorf("partitions %q: %s", partitions, got)
+		}
+	}
 }

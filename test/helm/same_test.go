@@ -17,13 +17,15 @@ var helmLabels = []string{"helm.sh/chart", "app.kubernetes.io/managed-by", "app.
 
 // The values that make the chart say what each static file says.
 var variants = map[string][]string{
-	"neuron-agent.yaml":            nil,
-	"neuron-agent-efa-only.yaml":   {"neuron.enabled=false", "efaOnly.enabled=true"},
-	"neuron-agent-privileged.yaml": {"privileged=true"},
-	"neuron-agent-aws-names.yaml":  {"daemonSetName=neuron-device-plugin-daemonset"},
-	"neuron-agent-dev.yaml":        {"dev.enabled=true"},
-	"neuron-agent-dra.yaml":        {"mode=dra"},
-	"neuron-agent-dra-dev.yaml":    {"mode=dra", "dev.enabled=true"},
+	"neuron-agent.yaml":             nil,
+	"neuron-agent-efa-only.yaml":    {"neuron.enabled=false", "efaOnly.enabled=true"},
+	"neuron-agent-privileged.yaml":  {"privileged=true"},
+	"neuron-agent-kernel-log.yaml":  {"kernelLog=true"},
+	"neuron-agent-aws-names.yaml":   {"daemonSetName=neuron-device-plugin-daemonset"},
+	"neuron-agent-dev.yaml":         {"dev.enabled=true"},
+	"neuron-agent-dra.yaml":         {"mode=dra"},
+	"neuron-agent-dra-dev.yaml":     {"mode=dra", "dev.enabled=true"},
+	"neuron-agent-node-status.yaml": {"nodeStatus.enabled=true"},
 }
 
 func withoutHelmLabels(one object) object {

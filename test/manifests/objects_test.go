@@ -115,6 +115,9 @@ func TestOnlyWhatAsksTheApiServerHasMoreThanADaemonSet(t *testing.T) {
 		switch name {
 		case dev:
 			want = []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "DaemonSet"}
+		case statusFile:
+			want = []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+				"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "DaemonSet"}
 		case draFile, draDev:
 			want = []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ValidatingAdmissionPolicy",
 				"ValidatingAdmissionPolicyBinding", "DeviceClass", "DeviceClass", "DeviceClass", "DeviceClass", "DaemonSet"}

@@ -31,11 +31,12 @@ MAY_INCLUDE = {
     "agent/monitor": CORE + ["agent/health"],
     "agent/rpc": RPC,
     "agent/kube": BASE,
+    "agent/status": CORE + ["agent/health", "agent/kube"],
     "agent/metrics": PURE_ROOMS + ["agent/monitor"],
     "plugin/kubelet": KUBELET,
     "plugin/device": KUBELET + ["agent/allocator", "agent/grant"],
     "plugin/dra": KUBELET + ["agent/allocator", "agent/grant", "agent/kube"],
-    "tools/neuron-agent": PURE_ROOMS + ["agent/host", "agent/monitor", "agent/rpc", "agent/kube", "agent/metrics",
+    "tools/neuron-agent": PURE_ROOMS + ["agent/host", "agent/monitor", "agent/rpc", "agent/kube", "agent/status", "agent/metrics",
                                         "plugin/kubelet", "plugin/device", "plugin/dra"],
     "tools/render": MODEL,
     "tools/pods": MODEL + ["agent/rpc"],
@@ -62,9 +63,9 @@ DOORS = {
     r"n?curses": ["tools/neuron-top"],
     r"tl/": ["agent/base"],
     r"CLI/": ["tools/neuron-agent", "tools/neuron-ls", "tools/neuron-top", "tools/neuron-gather", "tools/neuron-sim"],
-    r"nlohmann/": ["agent/grant", "agent/host", "agent/kube", "plugin", "tools/neuron-agent", "tools/render", "tools/neuron-gather", "tools/neuron-top",
+    r"nlohmann/": ["agent/grant", "agent/host", "agent/kube", "agent/status", "plugin", "tools/neuron-agent", "tools/render", "tools/neuron-gather", "tools/neuron-top",
                   "tools/neuron-sim"],
-    r"(spdlog|fmt)/": ["agent/monitor", "agent/metrics", "plugin", "tools"],
+    r"(spdlog|fmt)/": ["agent/monitor", "agent/metrics", "agent/status", "plugin", "tools"],
 }
 
 # What is pure does no I/O and knows no threads and no clocks.

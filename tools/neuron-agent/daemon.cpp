@@ -17,6 +17,7 @@
 #include "tools/neuron-agent/daemon_parts.h"
 #include "tools/neuron-agent/inventory_log.h"
 #include "tools/neuron-agent/metrics_sources.h"
+#include "tools/neuron-agent/node_status.h"
 #include "tools/neuron-agent/offer_log.h"
 #include "tools/neuron-agent/offered_figures.h"
 #include "tools/neuron-agent/probes.h"
@@ -108,14 +109,16 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
   plugin::Allocations allocations(response_options(options), version, clock, options.offer_policy(),
                                   options.dra.pool.driver);
   plugin::AdmissionGate admissions(clock, version, [&queue = **events] { queue.post(plugin::AdmissionsChanged{}); });
+  NodeStatus node_status(options, clock);
   Workers workers;
   plugin::CallFigures figures;
   const auto scan_timer = std::make_shared<ScanTimer>();
   monitor::Monitor monitor(
-      store, workers, [machine, scan_timer] { return make_scan(machine, scan_timer); },
-      [&allocations, &queue = **events, log = InventoryLog(options.offer_policy()),
+      store, workers, [machine, scan_timer, use = options.kernel_log] { return make_scan(machine, scan_timer, use); },
+      [&allocations, &node_status, &queue = **events, log = InventoryLog(options.offer_policy()),
        write_cdi = CdiWriter(options)](const model::SnapshotPtr& snapshot) mutable {
         log(snapshot);
+        node_status.set(snapshot);
         auto node = std::make_shared<const grant::NodeUnits>(snapshot);
         write_cdi(*node);
         allocations.set_node(std::move(node));
@@ -150,6 +153,7 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
     code = to_exit_code(supervisor.run());
   }
   probes.stop();
+  node_status.stop();
   return end_reading(monitor, workers, code);
 }
 

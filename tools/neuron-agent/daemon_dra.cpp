@@ -33,6 +33,7 @@
 #include "tools/neuron-agent/daemon_parts.h"
 #include "tools/neuron-agent/inventory_log.h"
 #include "tools/neuron-agent/metrics_sources.h"
+#include "tools/neuron-agent/node_status.h"
 #include "tools/neuron-agent/probes.h"
 #include "tools/neuron-agent/told_claims.h"
 
@@ -131,11 +132,16 @@ class DraDaemon {
                 [this](dra::Pool pool) { publisher_.set_pool(std::move(pool)); }, health_,
                 [this](dra::Pool& pool, const grant::NodeUnits& node) {
                   dra::taint_held(pool, node, plugin_holds_.holders(), options_.dra.pool.driver);
-                }}),
+                },
+                [this] { return claim_store_.held_numbering(); }}),
         monitor_(
-            store_, workers_, [machine = machine_, timer = scan_timer_] { return make_scan(machine, timer); },
+            store_, workers_,
+            [machine = machine_, timer = scan_timer_, use = options_.kernel_log] {
+              return make_scan(machine, timer, use);
+            },
             [this, log = InventoryLog(std::nullopt)](const model::SnapshotPtr& snapshot) mutable {
               log(snapshot);
+              node_status_.set(snapshot);
               board_.set_node(std::make_shared<const grant::NodeUnits>(snapshot));
               events_.post(dra::NodeScanned{});
             },
@@ -166,6 +172,7 @@ class DraDaemon {
     keeping.request_stop();
     holding.request_stop();
     server_.close();
+    node_status_.stop();
     keeping.join();
     publishing.join();
     holding.join();
@@ -215,7 +222,9 @@ class DraDaemon {
   [[nodiscard]] dra::ClaimsPorts claims_ports() {
     dra::ClaimsPorts ports;
     ports.node = [this] { return board_.node(); };
-    ports.scan = [machine = machine_] { return std::make_shared<const grant::NodeUnits>(scan_now(*machine)); };
+    ports.scan = [this, machine = machine_] {
+      return board_.numbered(std::make_shared<const grant::NodeUnits>(scan_now(*machine)));
+    };
     ports.memory_in_use = [this](int device, int core) { return memory_in_use(device, core); };
     ports.run = runner();
     ports.post = [this](SteadyTime when, std::function<void()> job) { monitor_.post(when, std::move(job)); };
@@ -248,6 +257,7 @@ class DraDaemon {
   ListedClaims pods_;
   kube::ApiClient server_;
   CountedApi api_{server_};
+  NodeStatus node_status_{options_, clock_, &api_};
   dra::Driver::Events& events_;
   dra::HealthHub health_;
   dra::SlicePublisher publisher_;
@@ -271,7 +281,7 @@ ExitCode run_dra_daemon(const Options& options, const Fd& signals) {
   log_start(options);
   auto root = host::FsRoot::open(options.root);
   auto events = dra::Driver::Events::open();
-  auto places = kube::api_places(options.dra.api, kube::in_cluster_places());
+  auto places = kube::api_places(options.api, kube::in_cluster_places());
   if (!root || !events || !places) {
     spdlog::error("{}", !root ? root.error().message : !events ? events.error().message : places.error().message);
     return ExitCode::failed;
@@ -288,7 +298,9 @@ ExitCode print_slices_once(const Options& options) {
   }
   const dra::Pool pool = dra::make_pool(grant::NodeUnits(*snapshot), options.dra.pool, {});
   const dra::PoolIdentity identity{options.dra.pool.driver, pool_name(options), {options.node_name, ""}};
-  fmt::print("{}", dra::published_text(pool, {}, identity));  // as the newest servers take it
+  const dra::Layout layout = dra::lay_out(pool, options.dra.layout);
+  for (const std::string& what : layout.left_out) spdlog::warn("not in the slices: {}", what);
+  fmt::print("{}", dra::published_text(layout, identity));
   return ExitCode::ok;
 }
 

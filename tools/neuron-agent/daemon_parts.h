@@ -8,6 +8,7 @@
 
 #include "agent/base/workers.h"
 #include "agent/host/fs_root.h"
+#include "agent/host/scanner.h"
 #include "agent/metrics/tls_identity.h"
 #include "agent/model/snapshot.h"
 #include "agent/monitor/monitor.h"
@@ -37,13 +38,15 @@ class ScanTimer {
 };
 
 // A scanner of its own, which lives as long as a scan of it may hang.
-[[nodiscard]] monitor::WatchedScan::Scan make_scan(const RootPtr& root, const std::shared_ptr<ScanTimer>& timer);
+[[nodiscard]] monitor::WatchedScan::Scan make_scan(const RootPtr& root, const std::shared_ptr<ScanTimer>& timer,
+                                                   host::KernelLogUse kernel_log);
 
 // Of --metrics-tls-cert and --metrics-tls-key; nullopt: plain HTTP.
 [[nodiscard]] std::optional<metrics::TlsFiles> tls_files(const Options& options);
 
 // A scan of its own that begins now, assessed as the first. May block for as long as a driver hangs.
-[[nodiscard]] model::SnapshotPtr scan_now(const host::FsRoot& root);
+[[nodiscard]] model::SnapshotPtr scan_now(const host::FsRoot& root,
+                                          host::KernelLogUse kernel_log = host::KernelLogUse::none);
 
 // The same of the root in `options`; what is missing or cannot be read is logged. Errors: it cannot be opened.
 [[nodiscard]] Result<model::SnapshotPtr> scan_once(const Options& options);

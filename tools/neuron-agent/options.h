@@ -9,7 +9,11 @@
 #include "agent/base/result.h"
 #include "agent/core/offer_policy.h"
 #include "agent/grant/grant.h"
+#include "agent/host/scanner.h"
+#include "agent/kube/cluster_access.h"
 #include "tools/neuron-agent/dra_options.h"
+#include "tools/neuron-agent/mode_options.h"
+#include "tools/neuron-agent/node_status_options.h"
 #include "tools/neuron-agent/offer_choice.h"
 
 namespace CLI {
@@ -17,8 +21,6 @@ class App;
 }
 
 namespace neuron::agent {
-
-enum class Mode { device_plugin, dra };
 
 // Everything `neuron-agent run` can be told, parsed once, then const. Flag over environment over default; what is
 // offered may also come from the group of --node-groups that the node is in, between environment and default.
@@ -42,10 +44,13 @@ struct Options {
   std::optional<ListenAddress> metrics_address;  // --metrics-address HOST:PORT; nullopt: off
   std::string metrics_tls_cert;                  // --metrics-tls-cert FILE; "" with the next: plain HTTP
   std::string metrics_tls_key;                   // --metrics-tls-key FILE
-  DraOptions dra;                                // of DRA mode alone
-  std::string log_level = "info";                // --log-level debug|info|warn|error
-  bool once = false;                             // --once: scan, print what would be advertised, exit
-  bool check_config = false;                     // --check-config: print the effective values, exit
+  host::KernelLogUse kernel_log = host::KernelLogUse::none;  // --kernel-log on|off: wanted, or none
+  NodeStatusOptions node_status;                             // --node-status and what goes with it
+  kube::ApiFlags api;              // --api-server, --api-token-file, --api-ca-file; of the above and DRA
+  DraOptions dra;                  // of DRA mode alone
+  std::string log_level = "info";  // --log-level debug|info|warn|error
+  bool once = false;               // --once: scan, print what would be advertised, exit
+  bool check_config = false;       // --check-config: print the effective values, exit
 
   [[nodiscard]] std::string device_plugins_dir() const { return kubelet_dir + "/device-plugins"; }
   [[nodiscard]] std::string pod_resources_socket() const { return kubelet_dir + "/pod-resources/kubelet.sock"; }

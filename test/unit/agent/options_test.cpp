@@ -51,6 +51,14 @@ TEST(Options, FlagBeatsEnvironmentBeatsDefault) {
   ::unsetenv("NEURON_AGENT_SCAN_INTERVAL");
 }
 
+TEST(Options, TheKernelLogIsAskedForByAWord) {
+  EXPECT_EQ(parse({}).options.kernel_log, host::KernelLogUse::none);
+  EXPECT_EQ(parse({"--kernel-log", "on"}).options.kernel_log, host::KernelLogUse::wanted);
+  EXPECT_EQ(parse({"--kernel-log", "off"}).options.kernel_log, host::KernelLogUse::none);
+  EXPECT_THAT(describe(parse({"--kernel-log=on"}).options), testing::Contains("kernel-log=on"));
+  EXPECT_THAT(describe(parse({}).options), testing::Contains("kernel-log=off"));
+}
+
 TEST(Options, TheMetricsAddressIsOffUnlessItIsSaid) {
   EXPECT_FALSE(parse({}).options.metrics_address);
   EXPECT_THAT(describe(parse({}).options), testing::Contains("metrics-address=off"));

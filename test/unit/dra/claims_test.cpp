@@ -220,6 +220,53 @@ TEST_F(ClaimsTest, ASharedClaimThatIsPreparedDecidesForTheNext) {
   EXPECT_EQ(prepare("b").error, "");
 }
 
+// Requests of one claim for different containers, claims of one call and of different ones; who commits first has it.
+TEST_F(ClaimsTest, OneDeviceHasOneLnc) {
+  node_ = node_of("trn2.48xlarge");  // LNC 2
+  const json one = config_json("FromClaim", {}, neuron_config(1));
+  const json two = config_json("FromClaim", {}, neuron_config(2));
+  put_claim("node", {{"chips", "neuron-device-2-core-0"}});
+  put_claim("same", {{"chips", "neuron-device-2-core-1"}}, json::array({two}));
+  put_claim("other", {{"chips", "neuron-device-2-core-2"}}, json::array({one}));
+  put_claim("elsewhere", {{"chips", "neuron-device-3-core-2"}}, json::array({one}));
+  EXPECT_EQ(prepare("node").error, "");
+  EXPECT_EQ(prepare("same").error, "") << "which the node has anyway";
+  EXPECT_THAT(prepare("other").error,
+              HasSubstr("neuron2 is used with logicalNeuronCore 2 by the claim default/node (uid uid-node), and the "
+                        "request \"chips\" wants it with 1"));
+  EXPECT_EQ(prepare("elsewhere").error, "");
+  EXPECT_EQ(unprepare("node") + unprepare("same"), "");
+  const auto answers = prepare_all({"node", "other"});
+  EXPECT_EQ(answers.at("uid-node").error, "");
+  EXPECT_THAT(answers.at("uid-other").error, HasSubstr("neuron2 is used with logicalNeuronCore 2"));
+
+  json claim = claim_json("mixed", "uid-mixed", {{"a", "neuron-device-5-core-0"}, {"b", "neuron-device-5-core-1"}},
+                          json::array({config_json("FromClaim", {"b"}, neuron_config(1))}));
+  reserve_for(claim, "p", "pod-uid");
+  api_.put(claim_path("mixed"), claim);
+  put_pod("p", {{"first", {{"mixed", "a"}}}, {"second", {{"mixed", "b"}}}}, "pod-uid");
+  EXPECT_THAT(prepare("mixed").error,
+              HasSubstr("neuron5 is used with logicalNeuronCore 2 by the request \"a\", and the "
+                        "request \"b\" wants it with 1: a device has one"));
+}
+
+// What is prepared says by which LNC its cores were numbered, also after a restart.
+TEST_F(ClaimsTest, TheNumbersOfTheNodeAreKept) {
+  node_ = node_of("trn2.48xlarge");
+  EXPECT_FALSE(agent_->store.held_numbering().any);
+  put_claim("nic", {{"nics", "efa-" + node_->efa(0).name}});
+  ASSERT_EQ(prepare("nic").error, "");
+  EXPECT_FALSE(agent_->store.held_numbering().any);
+  put_claim("core", {{"chips", "neuron-device-2-core-1"}});
+  ASSERT_EQ(prepare("core").error, "");
+  restart();
+  ASSERT_TRUE(agent_->store.repair());
+  EXPECT_TRUE(agent_->store.held_numbering().any);
+  EXPECT_EQ(agent_->store.held_numbering().lnc, 2);
+  EXPECT_EQ(unprepare("core"), "");
+  EXPECT_FALSE(agent_->store.held_numbering().any);
+}
+
 // The old claim of that name is still prepared, as nobody has released it yet.
 TEST_F(ClaimsTest, AClaimMadeAnewUnderItsNameIsAnotherOne) {
   put_claim("a", {{"chips", "neuron-device-1"}});

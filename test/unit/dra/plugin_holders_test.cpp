@@ -127,6 +127,14 @@ TEST_F(PluginHoldWatchTest, AKubeletThatDoesNotServeTheListKeepsNothingBack) {
   EXPECT_TRUE(watch_.await_first({}));
 }
 
+// One that took the driver, and whose answer never comes: nobody calls tell_known().
+TEST_F(PluginHoldWatchTest, AKubeletThatNeverAnswersKeepsNothingBack) {
+  PluginHoldWatch watch{{[this] { return listed_; }, [this] { return node_; }, [] {}}, std::chrono::milliseconds(1)};
+  watch.registered();
+  EXPECT_TRUE(watch.await_first({}));
+  EXPECT_TRUE(watch.holders().empty());
+}
+
 TEST_F(PluginHoldWatchTest, AStopEndsTheWait) {
   std::stop_source stop;
   auto may_publish = std::async(std::launch::async, [&] { return watch_.await_first(stop.get_token()); });

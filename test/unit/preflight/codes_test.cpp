@@ -244,6 +244,10 @@ std::vector<Case> claim_cases() {
                 }),
       of_claims("kubelet_too_old_for_claims", kError, [](Claims& claims) { claims.kubelet_version = "1.34.1-1.1"; }),
       of_claims("kubelet_without_extended_claims", kInfo, [](Claims& claims) { claims.kubelet_version = "1.35.4"; }),
+      of_claims("other_mode", kError,
+                [](Claims& claims) {
+                  claims.lock = Claims::Lock{false, "4242"};
+                }),
       of_claims("both_modes", kError,
                 [](Claims& claims) {
                   claims.device_plugins = {"/var/lib/kubelet/device-plugins/neuron-agent-efa-1-0.sock"};

@@ -50,11 +50,13 @@ spec:
 {{- with $values.priorityClassName }}
 priorityClassName: {{ . | quote }}
 {{- end }}
-automountServiceAccountToken: {{ eq .mode "dra" }}
+automountServiceAccountToken: {{ or (eq .mode "dra") $values.nodeStatus.enabled }}
 enableServiceLinks: false
 terminationGracePeriodSeconds: {{ $values.terminationGracePeriodSeconds }}
 {{- if eq .mode "dra" }}
 serviceAccountName: {{ include "neuron-agent.draName" .root | quote }}
+{{- else if $values.nodeStatus.enabled }}
+serviceAccountName: {{ include "neuron-agent.nodeStatusName" .root | quote }}
 {{- else if $values.dev.enabled }}
 serviceAccountName: {{ printf "%s-dev" (include "neuron-agent.fullname" .root) | quote }}
 {{- end }}
@@ -111,6 +113,9 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities:
   drop: [ALL]
+  {{- if and .Values.kernelLog (not .Values.dev.enabled) }}
+  add: [SYSLOG]
+  {{- end }}
 {{- end -}}
 {{- end -}}
 
@@ -144,6 +149,10 @@ capabilities:
 {{- end -}}
 
 {{- define "neuron-agent.commonArgs" -}}
+{{- if or .Values.kernelLog .Values.privileged }}
+- --kernel-log=on
+{{- end }}
+{{- include "neuron-agent.nodeStatusArgs" . }}
 {{- with default (ternary "debug" "" .Values.dev.enabled) .Values.logLevel }}
 - --log-level={{ . }}
 {{- end }}
@@ -164,7 +173,7 @@ capabilities:
 - name: NEURON_GATHER_ROOT
   value: /var/lib/neuron-sim
 {{- end }}
-{{- if or $values.nodeGroups (eq .mode "dra") }}
+{{- if or $values.nodeGroups $values.nodeStatus.enabled (eq .mode "dra") }}
 - name: NODE_NAME
   valueFrom:
     fieldRef:

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <thread>
+
+#include "agent/base/clock.h"
+#include "agent/kube/api_client.h"
+#include "agent/model/snapshot.h"
+#include "agent/status/status_writer.h"
+#include "tools/neuron-agent/options.h"
+
+namespace neuron::agent {
+
+// --node-status: the writer, its thread and, unless there is one, its client; nothing of all that where it is off. What
+// keeps it from being (no API server is known) is logged, and the agent serves without.
+class NodeStatus {
+ public:
+  // Starts. All references must outlive it; `shared`: a client that is there anyway.
+  NodeStatus(const Options& options, const Clock& clock, kube::ApiClient* shared = nullptr);
+  ~NodeStatus() { stop(); }
+  NodeStatus(const NodeStatus&) = delete;
+  NodeStatus& operator=(const NodeStatus&) = delete;
+
+  void set(const model::SnapshotPtr& snapshot);  // any thread; does not block
+  // Ends the thread; what is at the server stays. A call that is under way is broken off, with `shared` only if that is
+  // closed before.
+  void stop();
+
+ private:
+  std::unique_ptr<kube::ApiClient> client_;  // null: shared, or off
+  std::unique_ptr<status::StatusWriter> writer_;
+  std::jthread thread_;
+};
+
+}  // namespace neuron::agent
