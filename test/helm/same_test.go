@@ -29,7 +29,7 @@ var variants = map[string][]string{
 }
 
 func withoutHelmLabels(one object) object {
-	for _, path := range [][]any{{"metadata", "labels"}, {"spec", "selector", "matchLabels"}, {"spec", "template", "metadata", "labels"}} {
+	for _, path := range [][]any{{"metadata", "labels"}, {"spec", "selector"}, {"spec", "selector", "matchLabels"}, {"spec", "template", "metadata", "labels"}} {
 		if labels, ok := at(one, path...).(map[string]any); ok {
 			for _, label := range helmLabels {
 				delete(labels, label)
