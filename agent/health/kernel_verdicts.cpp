@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 
 #include "agent/health/kernel_errors.h"
 #include "agent/health/reasons.h"

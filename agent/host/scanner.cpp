@@ -144,6 +144,7 @@ void Scanner::read_kernel_log(HostScan& scan) {
     const bool denied = taken.error().code == ErrorCode::permission_denied;
     log.state = denied ? model::KernelLogState::denied : model::KernelLogState::broken;
     log.problem = problem_with(std::string(kPath), taken.error());
+    if (denied) log.problem->detail += "; reading the kernel log takes the capability CAP_SYSLOG";
   }
   log.errors = kernel_errors_.errors();
   log.ignored_lines = kernel_errors_.ignored_lines();
