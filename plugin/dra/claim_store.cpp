@@ -22,7 +22,8 @@ std::optional<Error> conflict(const ClaimsFile::Claims& claims, const std::strin
 }
 
 ClaimStore::ClaimStore(Options options, std::function<grant::NodeUnitsPtr()> node)
-    : cdi_(options.cdi_directory, options.driver),
+    : cdi_is_dead_(std::move(options.cdi_is_dead)),
+      cdi_(options.cdi_directory, options.driver),
       prepared_({options.directory, options.boot_id}, [this, node = std::move(node)] {
         const grant::NodeUnitsPtr newest = node();
         return cdi_.rebuild(newest.get());
@@ -35,6 +36,17 @@ Result<void> ClaimStore::edit(const Work& work) {
     claims_ = file.claims();
     return result;
   });
+}
+
+Result<void> ClaimStore::write_cdi(const std::string& uid, const std::string& text) {
+  auto written = cdi_.write(uid, text);
+  if (written || !cdi_.is_dead()) return written;
+  if (cdi_is_dead_) cdi_is_dead_();
+  Error error = std::move(written).error();
+  error.message +=
+      ": that directory was removed on the host, and the mount here keeps the old one; the driver's container is "
+      "started again with a fresh mount, and then this is tried again";
+  return fail(std::move(error));
 }
 
 Result<ClaimStore::View> ClaimStore::view() {
@@ -61,7 +73,7 @@ Result<void> ClaimStore::commit(PreparedClaim claim, std::uint64_t releases) {
     if (auto error = lnc_clash(shares, claim.node_lnc, file.claims(), claim.uid)) return fail(*std::move(error));
     claim.is_completed = false;
     TRY(file.put(claim));
-    TRY(cdi_.write(claim.uid, claim.cdi_text));
+    TRY(write_cdi(claim.uid, claim.cdi_text));
     claim.is_completed = true;
     return file.put(claim);
   });
@@ -73,7 +85,7 @@ Result<void> ClaimStore::write_again(const std::string& uid) {
     if (claim == file.claims().end() || !claim->second->is_completed) {
       return fail(ErrorCode::not_found, "the claim was released meanwhile; this is tried again");
     }
-    return cdi_.write(uid, claim->second->cdi_text);
+    return write_cdi(uid, claim->second->cdi_text);
   });
 }
 
@@ -109,7 +121,7 @@ Result<void> ClaimStore::set_name(const std::string& uid, const std::string& cla
 }
 
 Result<void> ClaimStore::repair_one(ClaimsFile& file, const PreparedClaim& claim) {
-  if (claim.is_completed) return cdi_.write(claim.uid, claim.cdi_text);
+  if (claim.is_completed) return write_cdi(claim.uid, claim.cdi_text);
   TRY(cdi_.remove(claim.uid));
   return file.remove(claim.uid);
 }

@@ -69,12 +69,13 @@ dra::ClaimsSettings claims_settings(const Options& options) {
           .taint = {pool.driver + "/unhealthy", pool.taint_effect}};
 }
 
-dra::ClaimStore::Options store_options(const Options& options) {
+dra::ClaimStore::Options store_options(const Options& options, dra::Driver::Events& events) {
   const std::string& driver = options.dra.pool.driver;
   return {.driver = driver,
           .directory = absolute(options.kubelet_dir) + "/plugins/" + driver,
           .cdi_directory = options.cdi_dir,
-          .boot_id = dra::read_boot_id(options.root)};
+          .boot_id = dra::read_boot_id(options.root),
+          .cdi_is_dead = [&events] { events.post(dra::CdiMountDead{}); }};
 }
 
 // May block for as long as its deadline. Not in an RPC handler's own thread (agent/rpc/pod_resources.h).
@@ -170,7 +171,7 @@ class DraDaemon {
               events_.post(dra::NodeScanned{});
             },
             {.interval = options.scan_interval}),
-        claim_store_(store_options(options), [this] { return board_.node(); }),
+        claim_store_(store_options(options, events), [this] { return board_.node(); }),
         claims_(claims_settings(options), claims_ports(), claim_store_, api_, clock_),
         sweep_(options.dra.pool.driver, pool_name(options), sweep_ports(), claim_store_, api_) {}
 

@@ -1,5 +1,6 @@
 #include "plugin/dra/claim_store.h"
 
+#include <fcntl.h>
 #include <poll.h>
 
 #include "test/unit/dra/claims_fixture.h"
@@ -39,6 +40,26 @@ TEST_F(ClaimStoreTest, Pain2FilesThatAreGoneAreWrittenAgain) {
   write_text(cdi_file("uid-a"), "{");
   EXPECT_EQ(repair(), "");
   EXPECT_EQ(read_text(cdi_file("uid-a")), a_);
+}
+
+// Removed on the host and made anew there, where the mount of the driver's container does not show it.
+TEST_F(ClaimStoreTest, Pain2ADirectoryThatIsDeadBehindItsMountIsTold) {
+  std::filesystem::create_directories(scratch_.path() + "/mounted");
+  const Fd held(::open((scratch_.path() + "/mounted").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  int told = 0;
+  ClaimStore store({kDriver, directory(), "/proc/self/fd/" + std::to_string(held.get()), "boot-1", [&told] { ++told; }},
+                   [this] { return node_; });
+  ASSERT_TRUE(store.repair());
+  EXPECT_EQ(names_in(scratch_.path() + "/mounted").size(), 2U);
+  EXPECT_EQ(told, 0);
+  std::filesystem::remove_all(scratch_.path() + "/mounted");
+  const auto written = store.write_again("uid-a");
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().message, HasSubstr("was removed on the host, and the mount here keeps the old one"));
+  EXPECT_EQ(told, 1);
+  EXPECT_FALSE(store.repair());
+  EXPECT_GE(told, 2);
+  EXPECT_TRUE(store.release("uid-a"));  // there is nothing left to remove
 }
 
 TEST_F(ClaimStoreTest, FilesOfNoClaimAreRemovedAndThoseOfOthersStay) {
