@@ -1,12 +1,23 @@
 #include "plugin/dra/claim_store.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <set>
 #include <utility>
 
 #include "plugin/dra/claim_lnc.h"
 
 namespace neuron::plugin::dra {
+namespace {
+
+// With what to do about it, as the pod's event shows it.
+Result<void> advised(Result<void> done) {
+  if (done || (done.error().os_errno != ENOSPC && done.error().os_errno != EDQUOT)) return done;
+  done.error().message += ": the disk is full there; make room on the node. This is tried again";
+  return done;
+}
+
+}  // namespace
 
 std::optional<Error> conflict(const ClaimsFile::Claims& claims, const std::string& uid, const Hardware& hardware) {
   for (const auto& [other, claim] : claims) {
@@ -30,12 +41,12 @@ ClaimStore::ClaimStore(Options options, std::function<grant::NodeUnitsPtr()> nod
       }) {}
 
 Result<void> ClaimStore::edit(const Work& work) {
-  return prepared_.edit([&](ClaimsFile& file) {
+  return advised(prepared_.edit([&](ClaimsFile& file) {
     auto result = work(file);
     const MutexLock lock(held_mutex_);
     claims_ = file.claims();
     return result;
-  });
+  }));
 }
 
 Result<void> ClaimStore::write_cdi(const std::string& uid, const std::string& text) {

@@ -76,7 +76,7 @@ TEST_F(ClaimsFileTest, ChangesAreInTheFileAtOnce) {
   ASSERT_TRUE(other.remove("never there"));
   ASSERT_TRUE(file.read());
   EXPECT_EQ(file.claims().size(), 1U);
-  EXPECT_EQ(names_in(scratch_.path()), (std::vector<std::string>{"claims.json"}));
+  EXPECT_EQ(names_in(scratch_.path()), (std::vector<std::string>{"claims.json", "claims.json.spare"}));
   EXPECT_TRUE(json::accept(read_text(path())));
 }
 
@@ -275,7 +275,8 @@ TEST(PreparedClaims, ADirectoryThatWasEmptiedIsMadeAnew) {
   ASSERT_TRUE(put("u"));
   std::filesystem::remove_all(scratch.path() + "/d");
   ASSERT_TRUE(put("v"));
-  EXPECT_EQ(names_in(scratch.path() + "/d"), (std::vector<std::string>{"claims.json", "claims.lock"}));
+  EXPECT_EQ(names_in(scratch.path() + "/d"),
+            (std::vector<std::string>{"claims.json", "claims.json.spare", "claims.lock"}));
 }
 
 }  // namespace
