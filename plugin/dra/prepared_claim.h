@@ -28,11 +28,11 @@ struct PreparedClaim {
   std::vector<PreparedRequest> requests;
   std::vector<PreparedDevice> devices;  // as the kubelet was told
   std::string cdi_text;                 // of its file, written again when that is gone; "" = it has none
+  // The node's LNC by which cores were numbered then; nullopt: not known, as of claims of an older version.
+  std::optional<int> node_lnc{};
   // Of an entry that another version wrote and this one cannot read: what is here is what its CDI file tells. Not kept
   // on disk; the entry stays as it is until the claim is prepared anew or released.
   bool is_unread = false;
-  // The node's LNC by which cores were numbered then; nullopt: not known, as of claims of an older version.
-  std::optional<int> node_lnc{};
 
   // What nobody else may have: nothing of admin access, and nothing at all before it is completed.
   [[nodiscard]] Hardware held() const;
