@@ -21,12 +21,12 @@ class SimulatedNode:
         self.run("neuron-sim", "node", self.root, "--instance-type", INSTANCE_TYPE)
         self._make_certificate()
         self._kubelet = processes.start(
-            "kubelet", [self.path("neuron-sim"), "kubelet", "--kubelet-dir", kubelet, "--wait-for", "neuron=16", "--timeout", "60s"],
+            "kubelet", [self.path("neuron-sim"), "kubelet", "--kubelet-dir", kubelet, "--wait-for", "neuron=16", "--wait-for", "efa=16", "--timeout", "60s"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.target = f"127.0.0.1:{free_port()}"
         processes.start("agent", [
             self.path("neuron-agent"), "run", "--root", self.root, "--kubelet-dir", kubelet, "--node-name", NODE_NAME,
-            "--scan-interval", "1s", "--pod-resources-interval", "2s", "--metrics-address", self.target, "--metrics-tls-cert", self.ca, "--metrics-tls-key", self.key])
+            "--scan-interval", "1s", "--metrics-address", self.target, "--metrics-tls-cert", self.ca, "--metrics-tls-key", self.key])
         for pod in PODS:
             answer = self.ask(pod)
             if "admitted" not in answer or "not started" in answer:
