@@ -127,7 +127,8 @@ Result<void> ClaimStore::set_name(const std::string& uid, const std::string& cla
     PreparedClaim claim = *known->second;
     claim.claim_namespace = claim_namespace;
     claim.name = name;
-    return file.put(claim);
+    file.learn(claim);
+    return {};
   });
 }
 

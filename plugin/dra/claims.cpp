@@ -62,12 +62,6 @@ bool is_no_answer(const Error& error) {
   return error.code == ErrorCode::unavailable || error.code == ErrorCode::deadline_exceeded;
 }
 
-// Whether the kubelet can be told all of it without asking anybody: not of what was rebuilt of a CDI file.
-bool is_whole(const PreparedClaim& prepared) {
-  return std::none_of(prepared.devices.begin(), prepared.devices.end(),
-                      [](const PreparedDevice& device) { return device.requests.empty(); });
-}
-
 // Whether the allocation is still the one that was prepared.
 bool is_same(const PreparedClaim& prepared, const Claim& claim) {
   std::set<std::tuple<std::string, std::string, std::string>> was, is;
@@ -175,7 +169,7 @@ Result<void> Claims::read(Call& call, Pending& pending) {
     if (is_no_answer(claim.error())) call.api_error = claim.error();
     // What is prepared is known without the server, which only a clear answer contradicts.
     const bool is_denied = claim.error().code == ErrorCode::not_found;
-    if (pending.before && is_whole(*pending.before) && !is_denied) return answer_again(pending);
+    if (pending.before && pending.before->is_whole() && !is_denied) return answer_again(pending);
     return fail(std::move(claim).error());
   }
   if (claim->uid != ref.uid) {

@@ -164,6 +164,21 @@ std::string ClaimsFile::text_of(const Content& content) {
   return std::string(kHead) + checksum(body) + std::string(kBehind) + body;
 }
 
+// What another version wrote and this one cannot read is in use all the same.
+void ClaimsFile::add_unread() {
+  if (content_.claims.size() == content_.texts.size()) return;
+  for (PreparedClaim& claim : rebuild_()) {
+    const auto text = content_.texts.find(claim.uid);
+    if (text == content_.texts.end() || content_.claims.contains(claim.uid)) continue;
+    const json entry = json::parse(text->second, nullptr, false);
+    claim.is_unread = true;
+    claim.claim_namespace = dra::text_of(entry, "namespace");
+    claim.name = dra::text_of(entry, "name");
+    const std::string uid = claim.uid;
+    content_.claims.emplace(uid, share(std::move(claim)));
+  }
+}
+
 Result<void> ClaimsFile::begin_anew(const std::string& why) {
   Content content;
   content.boot_id = boot_id_;
@@ -194,7 +209,10 @@ Result<void> ClaimsFile::read() {
   }
   text_ = *std::move(text);
   content_ = *std::move(content);
-  if (content_.boot_id == boot_id_ || content_.boot_id.empty() || boot_id_.empty()) return {};
+  if (content_.boot_id == boot_id_ || content_.boot_id.empty() || boot_id_.empty()) {
+    add_unread();
+    return {};
+  }
   if (!content_.texts.empty()) {
     news_ = std::to_string(content_.texts.size()) + " claims of another boot are not in use any more";
   }
@@ -243,6 +261,10 @@ Result<void> ClaimsFile::put(const PreparedClaim& claim) {
   const std::size_t most = text_.size() + to_text(claim).size() + 2 * kSpareRoom;
   TRY(keep_spare(path_, most / kSpareRoom * kSpareRoom));
   return change(claim.uid, &claim);
+}
+
+void ClaimsFile::learn(const PreparedClaim& claim) {
+  if (claim.is_unread || !put(claim)) content_.claims[claim.uid] = share(claim);
 }
 
 Result<void> ClaimsFile::remove(const std::string& uid) {

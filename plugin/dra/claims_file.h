@@ -33,6 +33,7 @@ class ClaimsFile {
   // What was wrong with the file, since it was asked last; "" = nothing.
   [[nodiscard]] std::string take_news() { return std::exchange(news_, {}); }
 
+  // Those that another version wrote and this one cannot read too, as far as their CDI files tell.
   [[nodiscard]] const Claims& claims() const { return content_.claims; }
   // True too for one that another version wrote, and this one cannot read.
   [[nodiscard]] bool knows(const std::string& uid) const { return content_.texts.contains(uid); }
@@ -41,6 +42,9 @@ class ClaimsFile {
   // errno, naming the path. While a claim can be put, room is kept on the disk in which any can be removed and released
   // when that is full.
   [[nodiscard]] Result<void> put(const PreparedClaim& claim);
+  // What was rebuilt of a CDI file is known better now: also where that cannot be written, and where the entry is of
+  // another version, which stays.
+  void learn(const PreparedClaim& claim);
   [[nodiscard]] Result<void> remove(const std::string& uid);  // no error when it is not there
 
   // Releases are counted. A Prepare that began before its claim was released must not bring it back: it notes
@@ -63,6 +67,7 @@ class ClaimsFile {
 
   [[nodiscard]] static Result<Content> parse(std::string_view text);
   [[nodiscard]] static std::string text_of(const Content& content);
+  void add_unread();
   [[nodiscard]] Result<void> begin_anew(const std::string& why);
   [[nodiscard]] Result<void> change(const std::string& uid, const PreparedClaim* claim);
   [[nodiscard]] Result<void> write();

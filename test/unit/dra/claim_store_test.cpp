@@ -26,6 +26,19 @@ class ClaimStoreTest : public ClaimsTest {
     return repaired ? "" : repaired.error().message;
   }
   [[nodiscard]] std::string checkpoint() const { return directory() + "/claims.json"; }
+  // As after an update, when the other version wrote the first claim in its own way.
+  void restart_with(const std::function<void(json&)>& change) {
+    json entry = json::parse(read_text(checkpoint()));
+    change(entry["claims"][0]);
+    entry.erase("checksum");
+    const std::string text = entry.dump().substr(1);
+    std::uint64_t sum = 14695981039346656037ULL;
+    for (const char byte : text) sum = (sum ^ static_cast<unsigned char>(byte)) * 1099511628211ULL;
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(sum));
+    write_text(checkpoint(), "{\"checksum\":\"" + std::string(digits) + "\"," + text);
+    restart();
+  }
 
   std::string a_;  // its CDI file
 };
@@ -157,26 +170,29 @@ TEST_F(ClaimStoreTest, ForeignFilesAreNoClaims) {
   EXPECT_EQ(unprepare("a"), "");
 }
 
-// What another version wrote of a claim and this one cannot read keeps its CDI file.
-TEST_F(ClaimStoreTest, TheFileOfAnEntryThatIsNotUnderstoodStays) {
-  ClaimsFile file(checkpoint(), "boot-1", [] { return std::vector<PreparedClaim>(); });
-  ASSERT_TRUE(file.read());
-  json entry = json::parse(read_text(checkpoint()));
-  entry["claims"][0]["state"] = 7;
-  const std::string body = entry["claims"].dump();
-  entry.erase("checksum");
-  std::string text = entry.dump().substr(1);
-  std::uint64_t sum = 14695981039346656037ULL;
-  for (const char byte : text) sum = (sum ^ static_cast<unsigned char>(byte)) * 1099511628211ULL;
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(sum));
-  write_text(checkpoint(), "{\"checksum\":\"" + std::string(digits) + "\"," + text);
-  restart();
-  EXPECT_EQ(repair(), "");
-  EXPECT_EQ(prepared(), 1U);
-  EXPECT_EQ(names_in(cdi()).size(), 2U);
-  EXPECT_EQ(prepare("a").error, "");  // anew
-  EXPECT_EQ(prepared(), 2U);
+// What another version wrote of a claim and this one cannot read keeps its CDI file, and its hardware.
+TEST_F(ClaimStoreTest, Pain5AnEntryThatIsNotUnderstoodHoldsWhatItsFileTells) {
+  for (const json& state : {json(7), json("restarting")}) {
+    restart_with([&](json& entry) { entry["state"] = state; });
+    EXPECT_EQ(repair(), "");
+    EXPECT_EQ(prepared(), 2U);
+    EXPECT_EQ(names_in(cdi()).size(), 2U);
+    put_claim("c", {{"chips", "neuron-device-2"}});
+    EXPECT_THAT(prepare("c").error, HasSubstr("neuron2 is held by the claim default/a (uid uid-a)"));
+    EXPECT_THAT(agent_->store.held_devices(), testing::Contains("neuron-device-2"));
+    put_claim("d", {{"chips", "neuron-device-5"}});
+    EXPECT_EQ(prepare("d").error, "");
+    EXPECT_EQ(unprepare("d"), "");
+    ASSERT_TRUE(agent_->store.set_name("uid-a", "default", "a"));
+    EXPECT_EQ(json::parse(read_text(checkpoint()))["claims"][0]["state"], state) << "as the other version wrote it";
+    EXPECT_EQ(prepare("a").error, "");  // anew
+    EXPECT_EQ(json::parse(read_text(checkpoint()))["claims"][0]["state"], "completed");
+    EXPECT_EQ(prepared(), 2U);
+  }
+  restart_with([&](json& entry) { entry["state"] = "restarting"; });
+  EXPECT_EQ(unprepare("a"), "");
+  put_claim("c", {{"chips", "neuron-device-2"}});
+  EXPECT_EQ(prepare("c").error, "");
 }
 
 TEST(CdiWatch, SaysWhenFilesOrTheDirectoryHaveGone) {

@@ -56,9 +56,10 @@ TEST_F(ClaimsFileTest, AnEntryIsTheSameWhenItIsReadAgain) {
   EXPECT_EQ(read->cdi_text, claim.cdi_text);
   EXPECT_EQ(read->node_lnc, 2);
   EXPECT_EQ(parse_prepared_claim(R"({"uid":"u","state":"completed","nodeLnc":0})")->node_lnc, std::nullopt);
-  for (const char* bad : {"", "[]", "{}", R"({"uid":7,"state":"completed"})", R"({"uid":"u"})",
-                          R"({"uid":"u","state":"completed","requests":[{"request":"r","neuron":[{"device":-1}]}]})",
-                          R"({"uid":"u","state":"completed","devices":7})"}) {
+  for (const char* bad :
+       {"", "[]", "{}", R"({"uid":7,"state":"completed"})", R"({"uid":"u"})", R"({"uid":"u","state":"restarting"})",
+        R"({"uid":"u","state":"completed","requests":[{"request":"r","neuron":[{"device":-1}]}]})",
+        R"({"uid":"u","state":"completed","devices":7})"}) {
     EXPECT_FALSE(parse_prepared_claim(bad)) << bad;
   }
 }
