@@ -202,10 +202,11 @@ Result<void> Claims::plan(Call& call, Pending& pending) {
   return {};
 }
 
-// Which containers use the claim, as far as it matters: only what computes has variables.
-void Claims::read_pods(Call& call, Pending& pending) {
+// Which containers use the claim, as far as it matters: only what computes has variables. A server that does not answer
+// now will later: then, not by guessing, the claim is prepared.
+Result<void> Claims::read_pods(Call& call, Pending& pending) {
   const auto& shares = pending.plan.shares;
-  if (std::none_of(shares.begin(), shares.end(), [](const RequestShare& share) { return share.computes(); })) return;
+  if (std::none_of(shares.begin(), shares.end(), [](const RequestShare& share) { return share.computes(); })) return {};
   if (pending.claim.pods.size() > kMaxPods) pending.unread = "more than 64 pods share the claim";
   bool is_any_read = false;
   for (const PodRef& pod : pending.claim.pods) {
@@ -215,6 +216,7 @@ void Claims::read_pods(Call& call, Pending& pending) {
       known = call.pods.emplace(pod.name, reader_.read_pod(pending.ref.claim_namespace, pod.name)).first;
     }
     const Result<PodUse>& use = known->second;
+    if (!use && is_no_answer(use.error())) return fail(use.error());
     if (!use && use.error().code != ErrorCode::not_found) pending.unread = use.error().message;
     if (!use || use->uid != pod.uid || use->has_ended) continue;
     is_any_read = true;
@@ -223,6 +225,7 @@ void Claims::read_pods(Call& call, Pending& pending) {
     }
   }
   if (!is_any_read && pending.unread.empty()) pending.unread = "no pod that the claim is reserved for is there";
+  return {};
 }
 
 // What the claim gives, together with other claims of its containers.
@@ -316,10 +319,7 @@ std::map<std::string, PrepareAnswer> Claims::prepare(const std::vector<ClaimRef>
   call.each([&](Pending& pending) { return read(call, pending); });
   call.node = ports_.node();
   call.each([&](Pending& pending) { return plan(call, pending); });
-  call.each([&](Pending& pending) -> Result<void> {
-    read_pods(call, pending);
-    return {};
-  });
+  call.each([&](Pending& pending) { return read_pods(call, pending); });
   call.each([&](Pending& pending) { return grant(call, pending); });
   wait_and_commit(call, stop);
   std::map<std::string, PrepareAnswer> answers;

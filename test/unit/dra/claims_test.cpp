@@ -292,6 +292,26 @@ TEST_F(ClaimsTest, WithoutPodsAClaimWithOneNeuronRequestIsServed) {
   EXPECT_EQ(env_of("uid-two", "more"), "NEURON_RT_VISIBLE_CORES=0-3");
 }
 
+// A container may use it beside a claim that is prepared: two values of one variable, unless the pod is read.
+TEST_F(ClaimsTest, Pain25APodThatCannotBeReadNowIsReadLater) {
+  put_claim("shared", {{"chips", "neuron-device-1"}});
+  ASSERT_EQ(prepare("shared").error, "");
+  json claim = claim_json("b", "uid-b", {{"chips", "neuron-device-0"}});
+  reserve_for(claim, "p", "pod-uid");
+  api_.put(claim_path("b"), claim);
+  put_pod("p", {{"one", {{"shared", ""}}}, {"two", {{"b", ""}}}}, "pod-uid");
+  const fakes::FakeApi::Failure slow{.times = fakes::FakeApi::kAlways,
+                                     .path_part = "/pods/",
+                                     .error = make_error(ErrorCode::deadline_exceeded, "no answer in 10 s")};
+  api_.fail_next(slow);
+  EXPECT_THAT(prepare("b").error, HasSubstr("no answer in 10 s"));
+  api_.heal();
+  api_.fail_next({.times = fakes::FakeApi::kAlways, .path_part = "/pods/", .status = 403, .words = "forbidden"});
+  EXPECT_THAT(prepare("b").error, HasSubstr("the variables of 2 requests depend on"));
+  api_.heal();
+  EXPECT_EQ(prepare("b").error, "");
+}
+
 TEST_F(ClaimsTest, AnAllocationThatIsAnotherByNowIsPreparedAnew) {
   put_claim("a", {{"chips", "neuron-device-1"}});
   ASSERT_EQ(prepare("a").error, "");
