@@ -72,9 +72,19 @@ bool is_same(const PreparedClaim& prepared, const Claim& claim) {
   return was == is;
 }
 
+// Rebuilt of its CDI file, without the name by which containers use it.
+bool is_nameless(const PreparedClaim& claim) {
+  return claim.name.empty() && !claim.held().devices.empty();
+}
+
 KnownClaim known_of(const PreparedClaim& claim) {
   KnownClaim known;
   known.prepared.emplace();
+  if (!claim.is_whole()) {
+    known.error =
+        "only its CDI file is left of it, which does not tell what its containers have; once the kubelet is restarted "
+        "on this node, or its pods are made anew, it is prepared anew";
+  }
   for (const PreparedRequest& request : claim.requests) {
     known.shares.push_back(request.share);
     if (request.share.computes()) (*known.prepared)[request.share.request] = request.environment;
@@ -228,6 +238,37 @@ Result<void> Claims::read_pods(Call& call, Pending& pending) {
   return {};
 }
 
+// A claim that was rebuilt gets its name when a container of this one uses it: it is looked up by that.
+Result<void> Claims::name_rebuilt(Call& call, const Pending& pending) {
+  std::set<std::string> others;
+  for (const ContainerOfPod& container : pending.containers) {
+    for (const auto& [name, used] : container.claims) others.insert(name);
+  }
+  const std::string& claim_namespace = pending.ref.claim_namespace;
+  for (const Pending& other : call.claims) {
+    if (other.ref.claim_namespace == claim_namespace) others.erase(other.ref.name);
+  }
+  for (const auto& [uid, claim] : call.view.claims) {
+    if (claim->claim_namespace == claim_namespace) others.erase(claim->name);
+  }
+  for (const std::string& name : others) {
+    if (std::none_of(call.view.claims.begin(), call.view.claims.end(),
+                     [](const auto& one) { return is_nameless(*one.second); })) {
+      return {};
+    }
+    const auto claim = reader_.read_claim(claim_namespace, name);
+    if (!claim && claim.error().code == ErrorCode::not_found) continue;
+    if (!claim) return fail(claim.error());
+    const auto found = call.view.claims.find(claim->uid);
+    if (found == call.view.claims.end() || !is_nameless(*found->second)) continue;
+    PreparedClaim named = *found->second;
+    named.claim_namespace = claim_namespace;
+    named.name = name;
+    found->second = std::make_shared<const PreparedClaim>(std::move(named));
+  }
+  return {};
+}
+
 // What the claim gives, together with other claims of its containers.
 Result<void> Claims::grant(const Call& call, Pending& pending) {
   ClaimUse use;
@@ -239,8 +280,9 @@ Result<void> Claims::grant(const Call& call, Pending& pending) {
     use.claims[other.ref.name] = {other.plan.shares, std::nullopt, other.answer.error};
   }
   for (const auto& [uid, claim] : call.view.claims) {
-    if (claim->claim_namespace != pending.ref.claim_namespace) continue;
-    const auto [known, is_new] = use.claims.try_emplace(claim->name);
+    const bool may_be_used = !pending.unread.empty() && is_nameless(*claim);
+    if (claim->claim_namespace != pending.ref.claim_namespace && !may_be_used) continue;
+    const auto [known, is_new] = use.claims.try_emplace(may_be_used ? claim->shown() : claim->name);
     if (is_new) known->second = known_of(*claim);
   }
   const GrantFacts facts = call.facts(settings_);
@@ -319,7 +361,10 @@ std::map<std::string, PrepareAnswer> Claims::prepare(const std::vector<ClaimRef>
   call.each([&](Pending& pending) { return read(call, pending); });
   call.node = ports_.node();
   call.each([&](Pending& pending) { return plan(call, pending); });
-  call.each([&](Pending& pending) { return read_pods(call, pending); });
+  call.each([&](Pending& pending) -> Result<void> {
+    TRY(read_pods(call, pending));
+    return name_rebuilt(call, pending);
+  });
   call.each([&](Pending& pending) { return grant(call, pending); });
   wait_and_commit(call, stop);
   std::map<std::string, PrepareAnswer> answers;

@@ -312,6 +312,25 @@ TEST_F(ClaimsTest, Pain25APodThatCannotBeReadNowIsReadLater) {
   EXPECT_EQ(prepare("b").error, "");
 }
 
+// Of a claim that was rebuilt nobody knows which variables its containers have.
+TEST_F(ClaimsTest, Pain25AClaimThatWasRebuiltIsNotJoined) {
+  put_claim("shared", {{"chips", "neuron-device-1"}});
+  ASSERT_EQ(prepare("shared").error, "");
+  write_text(directory() + "/claims.json", "junk");
+  json claim = claim_json("b", "uid-b", {{"chips", "neuron-device-0"}});
+  reserve_for(claim, "p", "pod-uid");
+  api_.put(claim_path("b"), claim);
+  put_claim("of-another-driver", {{"chips", "gpu-0", "gpu.example.com"}});
+  put_pod("p", {{"main", {{"shared", "chips"}, {"b", ""}, {"of-another-driver", ""}, {"not-made-yet", ""}}}},
+          "pod-uid");
+  EXPECT_THAT(prepare("b").error,
+              HasSubstr("uses the claim \"shared\" as well, which is not prepared: only its CDI file is left of it"));
+  ASSERT_TRUE(agent_->store.set_name(uid_of("shared"), "default", "shared"));  // as the sweep finds it
+  EXPECT_THAT(prepare("b").error, HasSubstr("only its CDI file is left of it"));
+  put_pod("p", {{"main", {{"b", ""}}}}, "pod-uid");
+  EXPECT_EQ(prepare("b").error, "");  // that uses it alone
+}
+
 TEST_F(ClaimsTest, AnAllocationThatIsAnotherByNowIsPreparedAnew) {
   put_claim("a", {{"chips", "neuron-device-1"}});
   ASSERT_EQ(prepare("a").error, "");
