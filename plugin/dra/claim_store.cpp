@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "plugin/dra/claim_lnc.h"
+#include "plugin/dra/claim_units.h"
 
 namespace neuron::plugin::dra {
 namespace {
@@ -34,14 +35,32 @@ std::optional<Error> conflict(const ClaimsFile::Claims& claims, const std::strin
 
 ClaimStore::ClaimStore(Options options, std::function<grant::NodeUnitsPtr()> node)
     : cdi_is_dead_(std::move(options.cdi_is_dead)),
+      node_(std::move(node)),
       cdi_(options.cdi_directory, options.driver),
-      prepared_({options.directory, options.boot_id}, [this, node = std::move(node)] {
-        const grant::NodeUnitsPtr newest = node();
+      prepared_({options.directory, options.boot_id}, [this] {
+        const grant::NodeUnitsPtr newest = node_();
         return cdi_.rebuild(newest.get());
       }) {}
 
+// Claims that were rebuilt before the first scan hold whole devices instead of cores, and interfaces by their labels.
+void ClaimStore::refine(ClaimsFile& file) const {
+  const grant::NodeUnitsPtr node = node_();
+  if (!node) return;
+  const ClaimsFile::Claims claims = file.claims();
+  for (const auto& [uid, claim] : claims) {
+    if (!claim->is_completed || claim->is_whole()) continue;
+    PreparedClaim better = *claim;
+    for (std::size_t i = 0; i < std::min(better.requests.size(), better.devices.size()); ++i) {
+      auto known = hardware_of(*node, better.devices[i].device);
+      if (known) better.requests[i].share.hardware = *std::move(known);
+    }
+    if (better.held() != claim->held()) file.learn(better);
+  }
+}
+
 Result<void> ClaimStore::edit(const Work& work) {
   return advised(prepared_.edit([&](ClaimsFile& file) {
+    refine(file);
     auto result = work(file);
     const MutexLock lock(held_mutex_);
     claims_ = file.claims();

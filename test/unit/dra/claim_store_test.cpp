@@ -146,14 +146,26 @@ TEST_F(ClaimStoreTest, AClaimThatWasRebuiltNeedsTheServer) {
   EXPECT_THAT(answer.devices[0].requests, ElementsAre("chips"));
 }
 
-TEST_F(ClaimStoreTest, BeforeTheFirstScanACoreOfACdiFileIsItsWholeDevice) {
+// Before the first scan a core of a CDI file is its whole device, and an interface is known by its label only.
+TEST_F(ClaimStoreTest, WhatWasRebuiltBeforeTheFirstScanIsCoresAndInterfacesAfterIt) {
+  change_node([](model::HostScan& host) { host.efas[0].name = "efa_0"; });
+  const std::string efa = "efa-efa-0";
+  put_claim("nic", {{"nics", efa}});
+  ASSERT_EQ(prepare("nic").error, "");
   std::filesystem::remove(checkpoint());
   const auto node = std::exchange(node_, nullptr);
   restart();
   EXPECT_EQ(repair(), "");
+  EXPECT_TRUE(agent_->store.is_held({{{3, {0}}}, {}}));
   node_ = node;
-  put_claim("c", {{"chips", "neuron-device-3-core-0"}});
-  EXPECT_THAT(prepare("c").error, HasSubstr("neuron3 is held by the claim with uid uid-b"));
+  put_claim("c", {{"chips", "neuron-device-3-core-0"}});  // beside b
+  EXPECT_EQ(prepare("c").error, "");
+  put_claim("d", {{"chips", "neuron-device-3-core-1"}});
+  EXPECT_THAT(prepare("d").error, HasSubstr("held by the claim with uid uid-b"));
+  put_claim("e", {{"nics", efa}});
+  EXPECT_THAT(prepare("e").error, HasSubstr("interface efa_0 is held by the claim with uid uid-nic"));
+  EXPECT_EQ(unprepare("c"), "");
+  EXPECT_FALSE(agent_->store.is_held({{{3, {0}}}, {}}));
 }
 
 // What cannot be understood does not stop the rest.
