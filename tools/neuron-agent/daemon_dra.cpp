@@ -88,13 +88,27 @@ Result<std::vector<model::Allocation>> list_pods(const std::string& socket) {
   return answer.get_future().get();
 }
 
-// What containers have of device plugins. The kubelet's checkpoint says without a call that it is nothing; it keeps
-// what ended pods had until the kubelet is asked, so otherwise it is. May block, as list_pods().
-Result<std::vector<model::Allocation>> list_plugin_pods(const std::string& kubelet_dir, const std::string& socket) {
+// Whether claims were prepared here under another name of the driver.
+bool has_other_claims(const std::string& kubelet_dir, const std::string& driver) {
+  std::error_code error;
+  std::filesystem::directory_iterator folders(kubelet_dir + "/plugins", error);
+  for (; !error && folders != std::filesystem::directory_iterator(); folders.increment(error)) {
+    std::error_code none;
+    if (folders->path().filename() != driver && std::filesystem::exists(folders->path() / "claims.json", none))
+      return true;
+  }
+  return false;
+}
+
+// What containers have of device plugins, and of this driver under another name. The kubelet's checkpoint and its
+// folder of plugins say without a call that it is nothing (asking has side effects: docs/reference/kubelet.md); the
+// checkpoint keeps what ended pods had until the kubelet is asked, so otherwise it is. May block, as list_pods().
+Result<std::vector<model::Allocation>> list_plugin_pods(const std::string& kubelet_dir, const std::string& socket,
+                                                        const std::string& driver) {
   const auto checkpoint =
       plugin::read_checkpoint(kubelet_dir + "/device-plugins/" + std::string(plugin::kCheckpointName));
   const bool is_none = checkpoint ? checkpoint->allocations.empty() : checkpoint.error().code == ErrorCode::not_found;
-  return is_none ? std::vector<model::Allocation>{} : list_pods(socket);
+  return is_none && !has_other_claims(kubelet_dir, driver) ? std::vector<model::Allocation>{} : list_pods(socket);
 }
 
 // Claims that tell the board what they hold, and the loop when a burst of calls is over.
@@ -272,8 +286,10 @@ class DraDaemon {
   dra::SlicePublisher publisher_;
   dra::NodeBoard board_;
   dra::PluginHoldWatch plugin_holds_{
-      {[this] { return list_plugin_pods(options_.kubelet_dir, options_.pod_resources_socket()); },
-       [this] { return board_.node(); }, [this] { board_.marks_changed(); }}};
+      {[this] {
+         return list_plugin_pods(options_.kubelet_dir, options_.pod_resources_socket(), options_.dra.pool.driver);
+       },
+       [this] { return board_.node(); }, [this] { board_.marks_changed(); }, options_.dra.pool.driver}};
   monitor::SnapshotStore store_;
   Workers workers_;
   monitor::Monitor monitor_;

@@ -386,7 +386,7 @@ TEST(BootId, IsReadBelowTheRoot) {
 TEST_F(ClaimsTest, WhatADevicePluginGaveIsRefusedUntilItsPodHasEnded) {
   put_claim("a", {{"chips", "neuron-device-2"}});
   put_claim("b", {{"chips", "neuron-device-3"}});
-  plugin_holders_ = {{"default/old/main", "aws.amazon.com/neuron", {{{2, {}}}, {}}}};
+  plugin_holders_ = {{"default/old/main", "aws.amazon.com/neuron", false, {{{2, {}}}, {}}}};
   EXPECT_THAT(prepare("a").error, testing::HasSubstr("neuron2 is held by default/old/main"));
   EXPECT_EQ(prepare("b").error, "");
   plugin_holders_.clear();
