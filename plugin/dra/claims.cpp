@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "agent/base/parse.h"
-#include "agent/core/logical_cores.h"
+#include "plugin/dra/claim_cores.h"
 #include "plugin/dra/claim_lnc.h"
 #include "plugin/dra/claim_use.h"
 
@@ -92,43 +92,6 @@ KnownClaim known_of(const PreparedClaim& claim) {
   return known;
 }
 
-// Cores as the memory gate knows them to be held: device and place in one number.
-constexpr int kPlaces = 1024;
-
-std::vector<MemoryGate::Core> cores_of(const grant::NodeUnits& node, const Hardware& hardware) {
-  const model::HostScan& host = node.snapshot().host;
-  std::vector<MemoryGate::Core> cores;
-  for (const HeldDevice& held : hardware.devices) {
-    const model::NeuronDevice* device = node.device(held.device);
-    if (device == nullptr) continue;
-    std::vector<int> places = held.places;
-    const int count = device->physical_cores ? device->physical_cores->value : 0;
-    for (int place = 0; held.places.empty() && place < count; ++place) places.push_back(place);
-    for (const core::CorePlace& place : core::core_places(*device, host, places)) {
-      const int id = held.device * node.topology().cores_per_device + place.place / (host.lnc ? host.lnc->value : 1);
-      MemoryGate::Core core{"core " + std::to_string(id), held.device, place.physical, {}};
-      for (const int other : place.others) {
-        if (std::binary_search(places.begin(), places.end(), other)) continue;
-        core.maybe_of.push_back(held.device * kPlaces + other);
-      }
-      cores.push_back(std::move(core));
-    }
-  }
-  return cores;
-}
-
-bool are_held(const ClaimStore& store, const std::vector<int>& cores) {
-  return std::any_of(cores.begin(), cores.end(), [&](int core) {
-    return store.is_held({{{core / kPlaces, {core % kPlaces}}}, {}});
-  });
-}
-
-std::string owners_of(const std::function<grant::NodeUnitsPtr()>& newest, int index, int physical_core) {
-  const grant::NodeUnitsPtr node = newest();
-  const model::NeuronDevice* device = node ? node->device(index) : nullptr;
-  return device == nullptr ? "" : core::pids_on_core(*device, physical_core);
-}
-
 // What the gate has answered, in the order of the answers.
 struct GateAnswers {
   std::mutex mutex;
@@ -154,9 +117,10 @@ Claims::Claims(ClaimsSettings settings, ClaimsPorts ports, ClaimStore& store, ku
       ports_(std::move(ports)),
       store_(store),
       reader_(api, settings_.driver),
+      scan_(ports_.scan, ports_.run),
       gate_({ports_.memory_in_use, ports_.run, ports_.post,
              [&store](const std::vector<int>& cores) { return are_held(store, cores); },
-             [node = ports_.node](int device, int core) { return owners_of(node, device, core); }},
+             [node = ports_.node](int device, int core) { return owners_of(node(), device, core); }},
             clock) {}
 
 // Its files are there again, for containers that are made anew.
@@ -198,10 +162,14 @@ Result<void> Claims::plan(Call& call, Pending& pending) {
   }
   auto plan = plan_of(pending.claim, *call.node, settings_.pool, settings_.taint);
   if (!plan && plan.error().code == ErrorCode::not_found && ports_.scan) {
-    if (grant::NodeUnitsPtr newer = ports_.scan()) {
-      call.node = std::move(newer);
-      plan = plan_of(pending.claim, *call.node, settings_.pool, settings_.taint);
+    grant::NodeUnitsPtr newer = scan_();
+    if (!newer) {
+      return fail(ErrorCode::unavailable, plan.error().message +
+                                              ": the newest scan does not show it, and another one " +
+                                              "does not end; this is tried again");
     }
+    call.node = std::move(newer);
+    plan = plan_of(pending.claim, *call.node, settings_.pool, settings_.taint);
   }
   if (!plan) return fail(std::move(plan).error());
   pending.plan = *std::move(plan);
