@@ -14,6 +14,7 @@
 #include "agent/base/parse.h"
 #include "plugin/dra/claim_cores.h"
 #include "plugin/dra/claim_lnc.h"
+#include "plugin/dra/claim_units.h"
 #include "plugin/dra/claim_use.h"
 
 namespace neuron::plugin::dra {
@@ -70,6 +71,11 @@ bool is_same(const PreparedClaim& prepared, const Claim& claim) {
   }
   for (const ClaimResult& result : claim.results) is.emplace(result.request, result.pool, result.device);
   return was == is;
+}
+
+bool has_device(const PreparedClaim& prepared, const std::string& name) {
+  return std::any_of(prepared.devices.begin(), prepared.devices.end(),
+                     [&](const PreparedDevice& device) { return device.device == name; });
 }
 
 // Rebuilt of its CDI file, without the name by which containers use it.
@@ -173,6 +179,9 @@ Result<void> Claims::plan(Call& call, Pending& pending) {
   }
   if (!plan) return fail(std::move(plan).error());
   pending.plan = *std::move(plan);
+  for (const GrantedDevice& one : pending.plan.devices) {
+    if (!pending.before || !has_device(*pending.before, one.device)) TRY(check_offered(*call.node, one.device));
+  }
   const Hardware held = pending.plan.held();
   if (auto error = conflict(call.view.claims, pending.ref.uid, held)) return fail(*std::move(error));
   if (!ports_.plugin_holders) return {};

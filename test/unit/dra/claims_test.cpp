@@ -133,6 +133,24 @@ TEST_F(ClaimsTest, Pain39WhatCannotBePreparedSaysWhy) {
   EXPECT_TRUE(names_in(cdi()).empty());
 }
 
+// Another's slice under our driver's name, or one from before: that run of a torus is no group of neighbours.
+TEST_F(ClaimsTest, AGroupThatTheNodeDoesNotOfferIsRefusedUnlessItIsPrepared) {
+  put_claim("wraps", {{"chips", "neuron-group-3-1"}});
+  EXPECT_THAT(prepare("wraps").error, HasSubstr("\"neuron-group-3-1\" is allocated, and this node has no such device"));
+  put_claim("odd", {{"chips", "neuron-group-2-5"}});
+  EXPECT_THAT(prepare("odd").error, HasSubstr("\"neuron-group-2-5\""));
+  EXPECT_EQ(prepared(), 0U);
+  put_claim("four", {{"chips", "neuron-group-4-7"}});
+  EXPECT_EQ(prepare("four").error, "");
+  EXPECT_EQ(unprepare("four"), "");
+
+  write_text(cdi_file("uid-odd"), R"({"cdiVersion":"0.3.0","kind":"k8s.neuron.aws.com/claim","devices":[)"
+                                  R"({"name":"uid-odd-neuron-group-2-5","containerEdits":{}}]})");
+  std::filesystem::remove(directory() + "/claims.json");
+  restart();
+  EXPECT_EQ(prepare("odd").error, "");
+}
+
 // The event says which device is ill, and why.
 TEST_F(ClaimsTest, Pain38AnIllDeviceIsRefusedWithItsReasonAndToleratedIfTheClaimSaysSo) {
   change_node([](model::HostScan& host) {
