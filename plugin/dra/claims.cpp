@@ -83,21 +83,6 @@ bool is_nameless(const PreparedClaim& claim) {
   return claim.name.empty() && !claim.held().devices.empty();
 }
 
-KnownClaim known_of(const PreparedClaim& claim) {
-  KnownClaim known;
-  known.prepared.emplace();
-  if (!claim.is_whole()) {
-    known.error =
-        "only its CDI file is left of it, which does not tell what its containers have; once the kubelet is restarted "
-        "on this node, or its pods are made anew, it is prepared anew";
-  }
-  for (const PreparedRequest& request : claim.requests) {
-    known.shares.push_back(request.share);
-    if (request.share.computes()) (*known.prepared)[request.share.request] = request.environment;
-  }
-  return known;
-}
-
 // What the gate has answered, in the order of the answers.
 struct GateAnswers {
   std::mutex mutex;
