@@ -20,6 +20,7 @@ var rendered = map[string]string{
 	"neuron-agent.yaml":            "base",
 	"neuron-agent-efa-only.yaml":   "overlays/efa-only",
 	"neuron-agent-privileged.yaml": "overlays/privileged",
+	kernelLog:                      "overlays/kernel-log",
 	"neuron-agent-dev.yaml":        "overlays/dev",
 	"neuron-agent-aws-names.yaml":  "overlays/aws-names",
 	draFile:                        "overlays/dra",
@@ -28,9 +29,10 @@ var rendered = map[string]string{
 }
 
 const (
-	dev     = "neuron-agent-dev.yaml"
-	draFile = "neuron-agent-dra.yaml"
-	draDev  = "neuron-agent-dra-dev.yaml"
+	dev       = "neuron-agent-dev.yaml"
+	draFile   = "neuron-agent-dra.yaml"
+	draDev    = "neuron-agent-dra-dev.yaml"
+	kernelLog = "neuron-agent-kernel-log.yaml"
 
 	statusFile = "neuron-agent-node-status.yaml"
 )

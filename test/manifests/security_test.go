@@ -33,6 +33,7 @@ var granted = map[string]mounts{
 	"neuron-agent.yaml":            kubeletOnly,
 	"neuron-agent-efa-only.yaml":   kubeletOnly,
 	"neuron-agent-aws-names.yaml":  kubeletOnly,
+	kernelLog:                      kubeletOnly,
 	"neuron-agent-dev.yaml":        with(kubeletOnly, mounts{"/var/lib/neuron-sim": false}), // faults are set through kubectl exec
 	"neuron-agent-privileged.yaml": with(kubeletOnly, mounts{"/dev": false, "/opt/aws/neuron": true}),
 	statusFile:                     kubeletOnly,
@@ -97,7 +98,11 @@ func TestOnlyThePrivilegedManifestIsPrivileged(t *testing.T) {
 			if !isFalse(security.Privileged) || !isFalse(security.AllowPrivilegeEscalation) {
 				t.Error("may gain privileges")
 			}
-			if security.Capabilities == nil || len(security.Capabilities.Add) != 0 ||
+			added := []corev1.Capability{}
+			if name == kernelLog {
+				added = []corev1.Capability{"SYSLOG"}
+			}
+			if security.Capabilities == nil || !slices.Equal(security.Capabilities.Add, added) ||
 				!slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) {
 				t.Error("keeps capabilities")
 			}
@@ -109,6 +114,15 @@ func TestOnlyThePrivilegedManifestIsPrivileged(t *testing.T) {
 				t.Error("the kubelet's directories can be used by root only, so uid 0 must be said")
 			}
 		})
+	}
+}
+
+func TestTheKernelLogIsReadWhereItMayBe(t *testing.T) {
+	for name := range rendered {
+		asks := slices.Contains(load(t, name).Spec.Template.Spec.Containers[0].Args, "--kernel-log=on")
+		if may := name == kernelLog || name == "neuron-agent-privileged.yaml"; asks != may {
+			t.Errorf("%s: asks for the kernel log: %v, may read it: %v", name, asks, may)
+		}
 	}
 }
 

@@ -59,6 +59,7 @@ DOORS = {
     r"curl/": ["agent/kube"],
     r"prometheus/": ["agent/metrics"],
     r"event2/": ["agent/metrics"],
+    r"openssl/": ["agent/metrics"],
     r"n?curses": ["tools/neuron-top"],
     r"tl/": ["agent/base"],
     r"CLI/": ["tools/neuron-agent", "tools/neuron-ls", "tools/neuron-top", "tools/neuron-gather", "tools/neuron-sim"],

@@ -11,7 +11,7 @@ _neuron_ls() {
       mapfile -t COMPREPLY < <(compgen -d -- "$current")
       return
       ;;
-    --output-format) words='table json csv' ;;
+    --output-format) words='table json csv svg' ;;
     --device) return ;;
     --dra-driver-name) words='neuron.aws.com' ;;
     *)

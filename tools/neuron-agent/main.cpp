@@ -18,6 +18,8 @@
 #include "tools/neuron-agent/check_options.h"
 #include "tools/neuron-agent/daemon.h"
 #include "tools/neuron-agent/daemon_dra.h"
+#include "tools/neuron-agent/explain_command.h"
+#include "tools/neuron-agent/explain_options.h"
 #include "tools/neuron-agent/options.h"
 #include "tools/neuron-agent/stderr_sink.h"
 #include "tools/neuron-agent/withdraw.h"
@@ -76,6 +78,7 @@ int serve(const neuron::agent::Options& options) {
 
 // What is offered may depend on the machine: its instance type is read before anything else.
 neuron::Result<void> settle_offer_on(neuron::agent::Options& options, const std::string& directory) {
+  TRY(neuron::agent::check_metrics_options(options));
   if (options.mode == neuron::agent::Mode::dra) return neuron::agent::settle_dra(options);
   if (options.node_groups.empty()) return neuron::agent::settle_offer(options, "");
   TRY_ASSIGN(const auto root, neuron::host::FsRoot::open(directory));
@@ -111,11 +114,16 @@ int run(neuron::agent::Options options) {
   return static_cast<int>(code);
 }
 
-int check(const neuron::agent::CheckOptions& options) {
-  auto report = neuron::agent::check_node(options);
-  const bool written = std::fwrite(report.output.data(), 1, report.output.size(), stdout) == report.output.size();
-  if (!written || std::fflush(stdout) != 0) {
-    report.verdict = neuron::agent::CheckVerdict::cannot_tell;
+bool print(const std::string& text) {
+  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+}
+
+// Prints a report of `check` or `explain`, whose verdicts have a value for "cannot tell".
+template <typename Report>
+int tell(Report report) {
+  using Verdict = decltype(report.verdict);
+  if (!print(report.output)) {
+    report.verdict = Verdict::cannot_tell;
     report.error = "standard output cannot be written";
   }
   if (!report.error.empty()) std::fprintf(stderr, "neuron-agent: %s\n", report.error.c_str());
@@ -148,12 +156,19 @@ int main(int argc, char** argv) {
   neuron::agent::WithdrawOptions withdraw_options;
   CLI::App* withdraw_command = app.add_subcommand("withdraw", "Take back what the API server was told of a node");
   neuron::agent::add_withdraw_options(*withdraw_command, withdraw_options);
+  neuron::agent::ExplainOptions explain_options;
+  CLI::App* explain_command = app.add_subcommand("explain", "Say what a pod has of this node, and how well");
+  explain_command->require_subcommand(1);
+  CLI::App* explain_pod = explain_command->add_subcommand("pod", "Say what a pod has of this node, and how well");
+  explain_pod->footer("Exit status: 0 all healthy, 1 something is wrong, 2 cannot tell, no such pod.");
+  neuron::agent::add_explain_options(*explain_pod, explain_options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
     return code == 0 ? 0 : static_cast<int>(neuron::agent::ExitCode::usage);
   }
+  if (explain_command->parsed()) return tell(neuron::agent::explain(explain_options));
   if (withdraw_command->parsed()) return withdraw(withdraw_options);
-  return check_command->parsed() ? check(check_options) : run(options);
+  return check_command->parsed() ? tell(neuron::agent::check_node(check_options)) : run(options);
 }

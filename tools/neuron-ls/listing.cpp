@@ -10,6 +10,7 @@
 #include "tools/render/health_notes.h"
 #include "tools/render/node_report_csv.h"
 #include "tools/render/node_report_json.h"
+#include "tools/render/node_svg.h"
 #include "tools/render/node_view.h"
 #include "tools/render/topology_drawing.h"
 
@@ -109,6 +110,7 @@ Result<std::string> listing(const render::NodeReport& report, const Options& opt
   render::NodeView view = view_of(is_official(options) ? without_blanked_lists(listed) : listed, options);
   if (!options.devices.empty()) TRY(choose(view, options.devices));
   if (options.json) return device_json(view);
+  if (options.format == Format::svg) return node_svg(report);  // of the whole machine, as the drawing
   const render::NodeReport chosen = options.devices.empty() ? listed : only_devices(listed, host_indices(view));
   const auto layout = options.watch ? render::JsonLayout::one_line : render::JsonLayout::indented;
   if (options.format == Format::json) return node_report_json(chosen, layout);

@@ -72,6 +72,33 @@ void add_places(render::NodeReport& report) {
   add_blanked_lists(report);
 }
 
+// That of an interface behind the same switch or host bridge; "" where there is none. The group of a device is a guess
+// from its address where the host has few interfaces; its own root bridge knows better.
+std::string pci_key_of(std::size_t position, const allocator::NodeTopology& topology, const model::HostScan& host) {
+  const int group = topology.devices[position].pci_group;
+  const std::string& root = host.devices[position].pcie_root;
+  for (std::size_t i = 0; group >= 0 && i < topology.efas.size(); ++i) {
+    if (topology.efas[i].pci_group != group) continue;
+    const std::string& other = host.efas[i].pcie_root;
+    return root.empty() || other.empty() || root == other ? host.efas[i].switch_key : "";
+  }
+  return "";
+}
+
+// What only the picture shows.
+void add_picture(render::NodeReport& report) {
+  for (std::size_t i = 0; i < report.host.devices.size(); ++i) {
+    auto& physical = report.physical_cores.emplace_back();
+    for (std::size_t core = 0; core < report.core_ids[i].size(); ++core) {
+      physical.push_back(core::physical_cores_of(report.host.devices[i], report.host, static_cast<int>(core)));
+    }
+  }
+  const allocator::NodeTopology topology = allocator::make_topology(report.host);
+  for (std::size_t i = 0; i < topology.devices.size(); ++i) {
+    report.pci_keys.push_back(pci_key_of(i, topology, report.host));
+  }
+}
+
 // Whether dev/ is a container's own. Every host has dev/kmsg and few containers do; elsewhere than on this machine that
 // most devices have no node must do.
 bool has_own_dev(const host::FsRoot& root, const model::HostScan& host) {
@@ -113,7 +140,10 @@ std::string pod_socket(const Options& options) {
 NodeReader::NodeReader(const host::FsRoot& root, const Options& options)
     : root_(root),
       options_(options),
-      scanner_(root, {.with_topology = false, .with_processes = true, .with_device_users = true}) {}
+      scanner_(root, {.with_topology = false,
+                      .with_processes = true,
+                      .with_device_users = true,
+                      .kernel_log = host::KernelLogUse::where_allowed}) {}
 
 Reading NodeReader::read() {
   Reading reading;
@@ -122,10 +152,12 @@ Reading NodeReader::read() {
   report.blanked_lists = empty_lists(scan);
   report.host = core::complete(scan);
   report.own_dev = has_own_dev(root_, report.host);
-  const bool only_efas = options_.efa && !options_.json && has_interfaces_only(report.host);
+  const bool interfaces_count = options_.efa || options_.format == Format::svg;
+  const bool only_efas = interfaces_count && !options_.json && has_interfaces_only(report.host);
   if (!only_efas) reading.absence = explain_absence(report.host, options_.root, refusals_of(root_, report.host));
   if (options_.health || shows_everything(options_)) add_health(scan, report);
   add_places(report);
+  if (options_.format == Format::svg) add_picture(report);
   report.commands = read_process_commands(root_, report.host);
   if (options_.pods && !reading.absence) ask_kubelet(reading);
   return reading;

@@ -43,7 +43,8 @@ void declare_official(CLI::App& app, Options& options) {
 
 // Returns the --watch option, which may come without a value.
 CLI::Option* declare_ours(CLI::App& app, Options& options, Words& words) {
-  app.add_option("--output-format", words.format, "table, csv, or json: all that is known, see\nneuron-ls(1)")
+  app.add_option("--output-format", words.format,
+                 "table, csv, json: all that is known, or svg: a\npicture of the node; see neuron-ls(1)")
       ->envname("NEURON_LS_OUTPUT_FORMAT")
       ->take_last()
       ->type_name("FORMAT");
@@ -100,7 +101,8 @@ Result<Format> parse_format(const std::string& word) {
   if (word == "table") return Format::table;
   if (word == "json") return Format::json;
   if (word == "csv") return Format::csv;
-  return fail(ErrorCode::invalid_argument, "--output-format is `" + printable(word) + "': table, json or csv");
+  if (word == "svg") return Format::svg;
+  return fail(ErrorCode::invalid_argument, "--output-format is `" + printable(word) + "': table, json, csv or svg");
 }
 
 Result<std::vector<int>> parse_devices(const std::vector<std::string>& words) {
@@ -141,6 +143,9 @@ Result<Request> check(Options options, const Words& words, bool watches) {
   if (watches) {
     const bool bare = words.watch.empty() || words.watch.front().empty();
     TRY_ASSIGN(options.watch, parse_interval(bare ? kDefaultInterval : words.watch.front()));
+    if (options.format == Format::svg && !options.json) {
+      return fail(ErrorCode::invalid_argument, "--watch is not for pictures: --output-format svg draws one");
+    }
   }
   return Request(std::move(options));
 }

@@ -11,7 +11,7 @@
 
 namespace neuron::ls {
 
-enum class Format { table, json, csv };
+enum class Format { table, json, csv, svg };
 
 // The official tool's flags, and ours. Passive data. Each of ours has a twin in the environment, NEURON_LS_<OPTION>.
 struct Options {

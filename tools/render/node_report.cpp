@@ -76,6 +76,8 @@ NodeReport only_devices(const NodeReport& report, const std::set<int>& indices) 
   const auto kept = positions_of_devices(report, indices);
   chosen.host.devices = at_positions(report.host.devices, kept);
   chosen.core_ids = at_positions(report.core_ids, kept);
+  chosen.physical_cores = at_positions(report.physical_cores, kept);
+  chosen.pci_keys = at_positions(report.pci_keys, kept);
   const auto near = at_positions(report.near_efas, kept);
   std::set<std::size_t> wanted;
   for (const auto& efas : near) wanted.insert(efas.begin(), efas.end());

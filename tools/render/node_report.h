@@ -30,6 +30,9 @@ struct NodeReport {
   model::HostScan host;                     // completed from the catalogue; with health where somebody asked for it
   std::vector<std::vector<int>> core_ids;   // parallel to host.devices: global logical ids; empty = unknown
   std::vector<std::vector<int>> near_efas;  // parallel to host.devices: positions in host.efas
+  // For the picture; each may be empty, which means unknown. [device][position of the logical core] = physical cores
+  std::vector<std::vector<std::vector<int>>> physical_cores;
+  std::vector<std::string> pci_keys;        // parallel to host.devices: switch_key of the interfaces beside it, or ""
   bool switched = false;                    // the fabric is a switch: neighbours are no links (trn3 and others)
   std::map<int, std::string> commands;      // pid -> printable command line; absent = not resolvable
   std::optional<std::vector<PodUse>> pods;  // nullopt: not asked, or the kubelet did not answer

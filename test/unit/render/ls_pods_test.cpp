@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "test/unit/kubelet/test_plugin.h"
+#include "test/unit/render/golden.h"
 #include "test/unit/render/json_schema.h"
 #include "test/unit/render/ls_program.h"
 
@@ -80,6 +81,14 @@ TEST_F(LsPods, AKubeletThatDoesNotAnswerLeavesPodsUnknown) {
     EXPECT_THAT(outcome.err, HasSubstr("pods are unknown")) << static_cast<int>(fault);
     EXPECT_THAT(outcome.out, HasSubstr("| NA  |\n"));
   }
+}
+
+// The picture of README.md is what its own script draws; UPDATE_GOLDEN=1 draws it anew.
+TEST_F(LsPods, ThePictureOfTheReadmeIsWhatTheProgramDraws) {
+  const std::string script = std::string(NEURON_SOURCE_DIR) + "/docs/pictures/draw.sh";
+  const std::string drawn = (directory_ / "drawn.svg").string();
+  ASSERT_EQ(std::system((script + ' ' + NEURON_BIN_DIR + " > " + drawn).c_str()), 0);
+  test::expect_golden_file("docs/pictures/trn2.svg", test::text_of(drawn));
 }
 
 }  // namespace

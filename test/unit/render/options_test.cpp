@@ -61,7 +61,7 @@ TEST_F(LsOptions, OursAreOffUntilAsked) {
   EXPECT_TRUE(all.health && all.efa && all.pods);
   EXPECT_EQ(all.format, Format::csv);
   EXPECT_EQ(all.kubelet_dir, "/k");
-  EXPECT_THAT(refusal_of({"--output-format", "xml"}), HasSubstr("table, json or csv"));
+  EXPECT_THAT(refusal_of({"--output-format", "xml"}), HasSubstr("table, json, csv or svg"));
 }
 
 TEST_F(LsOptions, DevicesAreListsAndMayRepeat) {

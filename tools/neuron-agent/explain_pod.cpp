@@ -1,0 +1,244 @@
+#include "tools/neuron-agent/explain_pod.h"
+
+#include <algorithm>
+#include <set>
+
+#include "agent/base/parse.h"
+#include "agent/core/logical_cores.h"
+#include "agent/core/pool_hardware.h"
+#include "agent/model/reasons.h"
+#include "agent/model/resource.h"
+#include "tools/neuron-agent/explain_nearness.h"
+
+namespace neuron::agent {
+namespace {
+
+using model::Allocation;
+using model::HostScan;
+
+constexpr int kMaxId = 1 << 20;
+
+const model::NeuronDevice* find_device(const HostScan& host, int index) {
+  const auto found = std::find_if(host.devices.begin(), host.devices.end(),
+                                  [&](const model::NeuronDevice& device) { return device.index == index; });
+  return found == host.devices.end() ? nullptr : &*found;
+}
+
+const model::EfaInterface* find_efa(const HostScan& host, const std::string& name) {
+  const auto found = std::find_if(host.efas.begin(), host.efas.end(),
+                                  [&](const model::EfaInterface& efa) { return !name.empty() && efa.name == name; });
+  return found == host.efas.end() ? nullptr : &*found;
+}
+
+// Adds what a device plugin's id is. False where it is nothing of this node.
+bool add_unit(Hardware& hardware, model::Resource resource, const std::string& id, const HostScan& host) {
+  if (resource == model::Resource::efa) {
+    hardware.efas.insert(id);
+    return find_efa(host, id) != nullptr;
+  }
+  const auto number = parse_int(id, 0, kMaxId);
+  if (!number) return false;
+  if (resource == model::Resource::neuroncore) {
+    const int per_device = core::cores_per_device(host);
+    if (per_device < 1) return false;
+    const model::NeuronDevice* device = find_device(host, *number / per_device);
+    if (device == nullptr) return false;
+    hardware.cores[device->index].insert(*number);
+    return true;
+  }
+  const model::NeuronDevice* device = find_device(host, *number);
+  auto& cores = hardware.cores[*number];
+  if (device == nullptr) return false;
+  const auto ids = core::core_ids_of(*device, host);
+  cores.insert(ids.begin(), ids.end());
+  return true;
+}
+
+bool add_claimed(Hardware& hardware, const std::string& name, const HostScan& host) {
+  const auto parsed = core::parse_pool_name(name);
+  if (!parsed) return false;
+  const core::PoolHardware held = core::hardware_of(*parsed, host);
+  for (const int index : held.devices) hardware.cores[index];
+  const int per_device = std::max(1, core::cores_per_device(host));
+  for (const int core : held.cores) hardware.cores[core / per_device].insert(core);
+  hardware.efas.insert(held.efas.begin(), held.efas.end());
+  return !held.devices.empty() || !held.efas.empty();
+}
+
+// Whether the allocation is of a resource, or a driver, that this project offers.
+bool is_ours(const Allocation& one, const std::string& driver) {
+  return one.claim.empty() ? model::parse_resource(one.resource_name).has_value() : one.resource_name == driver;
+}
+
+// The worst verdict of these physical cores; the device's where it has none of them.
+model::Health worst_of(const model::NeuronDevice& device, const std::vector<int>& physical) {
+  const model::Health* worst = nullptr;
+  for (const int core : physical) {
+    if (core < 0 || static_cast<std::size_t>(core) >= device.core_health.size()) return device.health;
+    const model::Health& health = device.core_health[static_cast<std::size_t>(core)];
+    if (worst == nullptr || model::badness(health.state) > model::badness(worst->state)) worst = &health;
+  }
+  return worst == nullptr ? device.health : *worst;
+}
+
+HeldDevice held_device(int index, const std::set<int>& cores, const HostScan& host) {
+  HeldDevice held;
+  held.index = index;
+  held.cores.assign(cores.begin(), cores.end());
+  const model::NeuronDevice* device = find_device(host, index);
+  if (device == nullptr) {
+    held.health = {model::HealthState::unhealthy, std::string(model::reason::kDeviceVanished),
+                   "the machine shows no neuron" + std::to_string(index),
+                   "look at the kernel log; reboot or replace the instance"};
+    return held;
+  }
+  held.facts = *device;
+  const auto all = core::core_ids_of(*device, host);
+  held.whole = cores.size() >= all.size();
+  std::set<int> physical;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!cores.contains(all[i])) continue;
+    const auto behind = core::physical_cores_of(*device, host, static_cast<int>(i));
+    physical.insert(behind.begin(), behind.end());
+  }
+  held.physical_cores.assign(physical.begin(), physical.end());
+  held.health = held.whole ? device->health : worst_of(*device, held.physical_cores);
+  if (model::badness(device->health.state) > model::badness(held.health.state)) {
+    held.device_is = std::string(model::to_string(device->health.state));
+  }
+  return held;
+}
+
+HeldEfa held_efa(const std::string& name, const HostScan& host, const allocator::NodeTopology& topology) {
+  HeldEfa held;
+  held.name = name;
+  const model::EfaInterface* efa = find_efa(host, name);
+  if (efa == nullptr) return held;
+  held.facts = *efa;
+  const auto position = static_cast<std::size_t>(efa - host.efas.data());
+  held.nearest_to = topology.efas[position].near_devices;
+  std::sort(held.nearest_to.begin(), held.nearest_to.end());
+  return held;
+}
+
+// What our driver tells of one device of a claim: as ill as the worst of what it consists of; degraded is healthy.
+KubeletView told_by_driver(const std::string& name, const HostScan& host) {
+  Hardware hardware;
+  if (!add_claimed(hardware, name, host)) return KubeletView::unknown;
+  std::vector<model::HealthState> states;
+  for (const auto& [index, cores] : hardware.cores) states.push_back(held_device(index, cores, host).health.state);
+  for (const std::string& efa : hardware.efas) {
+    const model::EfaInterface* facts = find_efa(host, efa);
+    states.push_back(facts == nullptr ? model::HealthState::unhealthy : facts->health.state);
+  }
+  const auto any = [&](model::HealthState state) {
+    return std::find(states.begin(), states.end(), state) != states.end();
+  };
+  if (any(model::HealthState::unhealthy)) return KubeletView::unhealthy;
+  return any(model::HealthState::unknown) ? KubeletView::unknown : KubeletView::healthy;
+}
+
+KubeletView listed_by_kubelet(const Allocation& one, const std::string& id, const ExplainFacts& facts) {
+  if (!facts.allocatable) return KubeletView::unknown;
+  const auto listed = facts.allocatable->find(one.resource_name);
+  const bool healthy = listed != facts.allocatable->end() && listed->second.contains(id);
+  return healthy ? KubeletView::healthy : KubeletView::unhealthy;
+}
+
+HeldUnits add_allocation(Hardware& hardware, const Allocation& one, const ExplainFacts& facts) {
+  HeldUnits units{one.resource_name, one.claim, one.ids, {}, {}};
+  const auto resource = model::parse_resource(one.resource_name);
+  for (const std::string& id : one.ids) {
+    const bool by_claim = !one.claim.empty();
+    const bool known = by_claim ? add_claimed(hardware, id, facts.host) : add_unit(hardware, *resource, id, facts.host);
+    if (!known) units.strange.push_back(id);
+    units.kubelet.push_back(by_claim ? told_by_driver(id, facts.host) : listed_by_kubelet(one, id, facts));
+  }
+  return units;
+}
+
+// What each container of the node holds, by "namespace/pod/container".
+std::map<std::string, Hardware> all_holdings(const ExplainFacts& facts) {
+  std::map<std::string, Hardware> all;
+  for (const Allocation& one : facts.allocations) {
+    if (!one.container.empty() && is_ours(one, facts.driver)) {
+      static_cast<void>(add_allocation(all[model::holder_name(one)], one, facts));
+    }
+  }
+  return all;
+}
+
+void finish(ExplainedContainer& container, const std::string& holder, const ExplainFacts& facts,
+            const std::map<std::string, Hardware>& all) {
+  const Hardware& hardware = all.at(holder);
+  const allocator::NodeTopology topology = allocator::make_topology(facts.host);
+  for (const auto& [index, cores] : hardware.cores) {
+    HeldDevice& device = container.devices.emplace_back(held_device(index, cores, facts.host));
+    for (const auto& [other, theirs] : all) {
+      if (other != holder && theirs.cores.contains(index)) device.shared_with.push_back(other);
+    }
+  }
+  for (const std::string& name : hardware.efas) {
+    HeldEfa& efa = container.efas.emplace_back(held_efa(name, facts.host, topology));
+    efa.is_near = std::any_of(efa.nearest_to.begin(), efa.nearest_to.end(),
+                              [&](int index) { return hardware.cores.contains(index); });
+  }
+  container.nearness = nearness_of(facts.host, topology, hardware, free_devices(facts.host, all, holder));
+}
+
+}  // namespace
+
+ExplainedPod explain_pod(const ExplainFacts& facts, std::string_view pod_namespace, std::string_view pod) {
+  ExplainedPod explained{std::string(pod_namespace), std::string(pod), {}, {}};
+  const auto all = all_holdings(facts);
+  std::map<std::string, ExplainedContainer> containers;
+  std::set<std::string> foreign;
+  for (const Allocation& one : facts.allocations) {
+    if (one.pod_namespace != pod_namespace || one.pod != pod || one.container.empty()) continue;
+    if (!is_ours(one, facts.driver)) {
+      if (!one.ids.empty()) foreign.insert(one.resource_name);
+      continue;
+    }
+    if (one.ids.empty()) continue;
+    Hardware unused;
+    ExplainedContainer& container = containers[model::holder_name(one)];
+    container.name = one.container;
+    container.units.push_back(add_allocation(unused, one, facts));
+  }
+  for (auto& [holder, container] : containers) {
+    finish(container, holder, facts, all);
+    explained.containers.push_back(std::move(container));
+  }
+  explained.foreign.assign(foreign.begin(), foreign.end());
+  return explained;
+}
+
+bool is_fault(const model::Health& health) {
+  return model::is_assessed(health) && health.state != model::HealthState::healthy &&
+         health.reason != model::reason::kNoSignals;
+}
+
+bool has_faults(const ExplainedPod& pod) {
+  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const ExplainedContainer& container) {
+    const auto ill_device = [](const HeldDevice& device) { return is_fault(device.health); };
+    const auto ill_efa = [](const HeldEfa& efa) { return !efa.facts || is_fault(efa.facts->health); };
+    const auto withheld = [](const HeldUnits& units) {
+      return !units.strange.empty() ||
+             std::find(units.kubelet.begin(), units.kubelet.end(), KubeletView::unhealthy) != units.kubelet.end();
+    };
+    return std::any_of(container.devices.begin(), container.devices.end(), ill_device) ||
+           std::any_of(container.efas.begin(), container.efas.end(), ill_efa) ||
+           std::any_of(container.units.begin(), container.units.end(), withheld);
+  });
+}
+
+bool is_worse_than_possible(const ExplainedPod& pod) {
+  return std::any_of(pod.containers.begin(), pod.containers.end(),
+                     [](const ExplainedContainer& container) { return container.nearness.is_worse_than_possible(); });
+}
+
+bool has_findings(const ExplainedPod& pod) {
+  return has_faults(pod) || is_worse_than_possible(pod);
+}
+
+}  // namespace neuron::agent

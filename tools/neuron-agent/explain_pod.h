@@ -1,0 +1,108 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/core/pool_names.h"
+#include "agent/model/allocation.h"
+#include "agent/model/host_scan.h"
+#include "agent/rpc/allocatable.h"
+
+// What one pod has of this node, how near it is to each other and how well it is, worked out from one look at the
+// machine and one answer of the kubelet. Pure.
+namespace neuron::agent {
+
+// What the kubelet makes of one unit. Of a device plugin: it lists the healthy ones. Of a claim: what our driver tells
+// it, as far as one look at the machine shows.
+enum class KubeletView { healthy, unhealthy, unknown };
+
+// By one resource, or by one claim.
+struct HeldUnits {
+  std::string resource;  // "aws.amazon.com/neuron"; of a claim the driver's name
+  std::string claim;     // "" = through a device plugin
+  std::vector<std::string> ids;
+  std::vector<KubeletView> kubelet;  // parallel to ids
+  std::vector<std::string> strange;  // of ids: those that are none of this node's
+};
+
+struct HeldDevice {
+  int index = 0;
+  std::optional<model::NeuronDevice> facts;  // of the scan, with health; nullopt: the machine does not show it
+  std::vector<int> cores;                    // global logical ids, ascending; empty: their number is unknown
+  std::vector<int> physical_cores;           // of the device, ascending; empty: nobody can say
+  bool whole = true;                         // all of its cores
+  model::Health health;                      // of what is held: of those cores, or of the device
+  std::string device_is;                     // "" or the state of the device as a whole where that is worse
+  std::vector<std::string> shared_with;      // "namespace/pod/container" of others that hold some of it
+};
+
+struct HeldEfa {
+  std::string name;
+  std::optional<model::EfaInterface> facts;  // as above
+  std::vector<int> nearest_to;               // devices of the node, ascending
+  bool is_near = false;                      // one of them is the container's
+};
+
+// How what a container has lies together. Numbers that mean nothing on this node are absent.
+struct Nearness {
+  std::string shape;             // "aligned group of 4", "run of 3", "one range over 2 devices"; "" without devices
+  std::optional<int> hops;       // summed over all pairs of devices
+  std::optional<int> best_hops;  // of the nearest set of as many that this node could give when empty
+  bool scattered = false;        // cores that are no range, as the runtime counts
+  int numa_nodes = 0;            // distinct known ones
+  std::optional<int> near_efas;  // interfaces that are the nearest of a device held
+  std::optional<int> best_efas;  // how many of as many could be
+  std::vector<int> better_now;   // devices that are nearer to each other and free now; empty: none
+  [[nodiscard]] bool is_worse_than_possible() const {
+    return scattered || (hops && best_hops && *hops > *best_hops) ||
+           (near_efas && best_efas && *near_efas < *best_efas);
+  }
+};
+
+struct ExplainedContainer {
+  std::string name;
+  std::vector<HeldUnits> units;
+  std::vector<HeldDevice> devices;  // ascending index
+  std::vector<HeldEfa> efas;        // ascending name
+  Nearness nearness;
+};
+
+struct ExplainedPod {
+  std::string pod_namespace;
+  std::string pod;
+  std::vector<ExplainedContainer> containers;  // only those that hold something of this node's
+  std::vector<std::string> foreign;            // other resources that the pod holds, which we know nothing of
+};
+
+// What there is to tell from. `allocations`: all pods of the node, as the kubelet lists them.
+struct ExplainFacts {
+  model::HostScan host;  // assessed
+  std::vector<model::Allocation> allocations;
+  std::optional<rpc::Allocatable> allocatable;  // nullopt: the kubelet did not say
+  std::string driver{core::kDefaultDriverName};
+};
+
+// The pod must be one of the allocations.
+[[nodiscard]] ExplainedPod explain_pod(const ExplainFacts& facts, std::string_view pod_namespace, std::string_view pod);
+
+// Whether the health is a fault to tell: not that a chip has no signals at all.
+[[nodiscard]] bool is_fault(const model::Health& health);
+
+// Whether anything of the pod is ill, called unhealthy by the kubelet, strange to this node or worse than possible.
+[[nodiscard]] bool has_findings(const ExplainedPod& pod);
+[[nodiscard]] bool is_worse_than_possible(const ExplainedPod& pod);  // in any of its containers
+[[nodiscard]] bool has_faults(const ExplainedPod& pod);              // the same without that
+
+// Which pod of the node is meant by "namespace/name", or by a name alone.
+struct PodChoice {
+  std::optional<std::string> pod_namespace;  // nullopt: none, or several
+  std::string pod;
+  std::vector<std::string> near;  // "namespace/name" that may have been meant; at most 5
+  std::size_t pods = 0;           // how many the kubelet lists
+};
+[[nodiscard]] PodChoice choose_pod(const std::vector<model::Allocation>& allocations, std::string_view wanted);
+
+}  // namespace neuron::agent

@@ -1,0 +1,276 @@
+#include "tools/neuron-agent/explain_text.h"
+
+#include <algorithm>
+#include <set>
+
+#include "agent/base/parse.h"
+
+namespace neuron::agent {
+namespace {
+
+using Row = std::vector<std::string>;
+
+std::string counted(std::size_t count, const std::string& noun) {
+  return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
+}
+
+std::string or_unknown(std::string words) {
+  return words.empty() ? "unknown" : words;
+}
+
+// Columns as wide as their widest word, two blanks apart, behind two blanks.
+std::string table(const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths;
+  for (const Row& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line = "  ";
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size()) line += std::string(widths[i] - row[i].size() + 2, ' ');
+    }
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+  }
+  return text;
+}
+
+std::string marked(std::string words, model::Origin origin) {
+  return origin == model::Origin::assumed ? words + '*' : words;
+}
+
+std::string address_of(const HeldDevice& device) {
+  if (!device.facts || !device.facts->bdf) return "unknown";
+  return marked(model::to_string(device.facts->bdf->value), device.facts->bdf->origin);
+}
+
+std::string numa_of(const HeldDevice& device) {
+  if (!device.facts || !device.facts->numa_node) return "unknown";
+  const int node = device.facts->numa_node->value;
+  return marked(node < 0 ? "none" : std::to_string(node), device.facts->numa_node->origin);
+}
+
+std::string health_of(const HeldDevice& device) {
+  std::string words = state_words(device.health);
+  if (!device.device_is.empty()) words += " (the device is " + device.device_is + " for another of its cores)";
+  return words;
+}
+
+std::string devices_table(const ExplainedContainer& container) {
+  if (container.devices.empty()) return "";
+  std::vector<Row> rows = {{"device", "PCI address", "NUMA", "cores", "physical", "health"}};
+  for (const HeldDevice& device : container.devices) {
+    rows.push_back({"neuron" + std::to_string(device.index), address_of(device), numa_of(device),
+                    or_unknown(format_int_list(device.cores)) + (device.whole ? "" : " (a part)"),
+                    or_unknown(format_int_list(device.physical_cores)), health_of(device)});
+  }
+  std::string text = table(rows);
+  for (const HeldDevice& device : container.devices) {
+    for (const std::string& other : device.shared_with) {
+      text += "  neuron" + std::to_string(device.index) + " is shared with " + other + '\n';
+    }
+  }
+  return text;
+}
+
+std::string efas_table(const ExplainedContainer& container) {
+  if (container.efas.empty()) return "";
+  std::vector<Row> rows = {{"interface", "PCI address", "NUMA", "nearest to", "health"}};
+  for (const HeldEfa& efa : container.efas) {
+    if (!efa.facts) {
+      rows.push_back({efa.name, "unknown", "unknown", "unknown", "the machine does not show it"});
+      continue;
+    }
+    const int node = efa.facts->numa_node.value_or(-1);
+    std::string near = efa.nearest_to.empty() ? "unknown" : "neuron" + format_int_list(efa.nearest_to);
+    if (!efa.is_near && !efa.nearest_to.empty() && !container.devices.empty()) near += " (not its own)";
+    rows.push_back({efa.name, model::to_string(efa.facts->bdf), node < 0 ? "unknown" : std::to_string(node), near,
+                    state_words(efa.facts->health)});
+  }
+  return table(rows);
+}
+
+std::string units_lines(const ExplainedContainer& container) {
+  std::string text;
+  for (const HeldUnits& units : container.units) {
+    std::string ids;
+    for (const std::string& id : units.ids) ids += (ids.empty() ? "" : " ") + id;
+    const std::string by = units.claim.empty() ? units.resource : "claim " + units.claim + " of " + units.resource;
+    text += "  by " + by + ": " + ids + '\n';
+    for (const std::string& id : units.strange) text += "  " + id + " is nothing that this node has\n";
+  }
+  return text;
+}
+
+std::string hops_words(const Nearness& near) {
+  std::string words = ", " + counted(static_cast<std::size_t>(*near.hops), "hop") + " between its devices in all";
+  if (!near.best_hops) return words;
+  return words + (*near.hops <= *near.best_hops
+                      ? ": as near as this node can give"
+                      : "; the nearest set of this node has " + std::to_string(*near.best_hops));
+}
+
+std::string nearness_lines(const ExplainedContainer& container) {
+  const Nearness& near = container.nearness;
+  std::string text;
+  if (!near.shape.empty()) {
+    text += "  shape: " + near.shape;
+    if (near.numa_nodes > 1) text += ", on " + std::to_string(near.numa_nodes) + " NUMA nodes";
+    text += (near.hops ? hops_words(near) : "") + '\n';
+  }
+  if (near.near_efas && near.best_efas) {
+    text += "  EFA: " + std::to_string(*near.near_efas) + " of " + std::to_string(container.efas.size()) +
+            (container.efas.size() == 1 ? " is" : " are") + " nearest to its devices" +
+            (*near.near_efas >= *near.best_efas ? ": as many as can be"
+                                                : "; " + std::to_string(*near.best_efas) + " could be") +
+            '\n';
+  }
+  return text;
+}
+
+// What `kubectl get pod -o yaml` shows from Kubernetes 1.36 on (docs/troubleshooting.md).
+std::string kubelet_lines(const ExplainedContainer& container) {
+  std::string text;
+  for (const HeldUnits& units : container.units) {
+    std::string ill;
+    bool known = !units.ids.empty();
+    for (std::size_t i = 0; i < units.ids.size(); ++i) {
+      if (units.kubelet[i] == KubeletView::unhealthy) ill += (ill.empty() ? "" : " ") + units.ids[i];
+      known &= units.kubelet[i] != KubeletView::unknown;
+    }
+    text += "  kubelet: " + (units.claim.empty() ? units.resource : "claim " + units.claim) + ": ";
+    const std::string_view silent = units.claim.empty() ? "it does not say what it takes as healthy" : "Unknown";
+    text += !ill.empty() ? ill + " Unhealthy" : known ? "all Healthy" : std::string(silent);
+    text += '\n';
+  }
+  return text;
+}
+
+struct Fault {
+  std::string what;
+  model::Health health;
+};
+
+std::vector<Fault> faults_of(const ExplainedPod& pod) {
+  std::vector<Fault> faults;
+  std::set<std::string> seen;
+  for (const ExplainedContainer& container : pod.containers) {
+    for (const HeldDevice& device : container.devices) {
+      const std::string name = "neuron" + std::to_string(device.index);
+      if (is_fault(device.health) && seen.insert(name).second) faults.push_back({name, device.health});
+    }
+    for (const HeldEfa& efa : container.efas) {
+      if (!seen.insert(efa.name).second) continue;
+      if (!efa.facts) {
+        faults.push_back({efa.name,
+                          {model::HealthState::unhealthy, "efa_vanished", "the machine does not show it",
+                           "look at the kernel log; reboot or replace the instance"}});
+      } else if (is_fault(efa.facts->health)) {
+        faults.push_back({efa.name, efa.facts->health});
+      }
+    }
+  }
+  return faults;
+}
+
+bool kubelet_alone_is_unhappy(const ExplainedPod& pod) {
+  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const ExplainedContainer& container) {
+    return std::any_of(container.units.begin(), container.units.end(), [](const HeldUnits& units) {
+      return std::find(units.kubelet.begin(), units.kubelet.end(), KubeletView::unhealthy) != units.kubelet.end();
+    });
+  });
+}
+
+std::string fault_lines(const ExplainedPod& pod) {
+  const std::vector<Fault> faults = faults_of(pod);
+  std::string text;
+  for (const Fault& fault : faults) {
+    text += "\n" + fault.what + " is " + state_words(fault.health) + '\n';
+    if (!fault.health.sentence.empty()) text += "  seen  " + fault.health.sentence + '\n';
+    if (!fault.health.action.empty()) text += "  do    " + fault.health.action + '\n';
+  }
+  if (faults.empty() && kubelet_alone_is_unhappy(pod)) {
+    return "\nThe kubelet takes some of it as unhealthy, and one look at the machine shows nothing wrong: the agent "
+           "that "
+           "runs has\nseen more than one look can (a count that grew, a heartbeat that stands), or is away. Its log "
+           "says which.\n";
+  }
+  if (faults.empty()) return "";
+  return text +
+         "\nNothing ends the pod for it: it runs on, and no new pod gets the unhealthy unit. Delete the pod to move "
+         "its work.\n";
+}
+
+// Whether any container's places could be compared with others.
+bool is_compared(const ExplainedPod& pod) {
+  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const ExplainedContainer& container) {
+    return container.nearness.hops || container.nearness.near_efas || container.nearness.scattered;
+  });
+}
+
+bool is_by_claim(const ExplainedPod& pod) {
+  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const ExplainedContainer& container) {
+    return std::any_of(container.units.begin(), container.units.end(),
+                       [](const HeldUnits& units) { return !units.claim.empty(); });
+  });
+}
+
+std::string why_lines(const ExplainedPod& pod) {
+  const std::string head = "\nWhy these: ";
+  if (!is_compared(pod)) {
+    return head +
+           "others would have been as near; which were free when the pod was admitted is not known afterwards.\n";
+  }
+  if (!is_worse_than_possible(pod)) return head + "the node could not have given nearer ones, whatever was free.\n";
+  std::string text = head + "what was free when the pod was admitted is not known afterwards.\n";
+  text += is_by_claim(pod)
+              ? "The scheduler chose, as its claims ask: a device class of groups gives neighbours (docs/dra.md).\n"
+              : "The agent says its reason when it chooses, at --log-level=debug.\n";
+  for (const ExplainedContainer& container : pod.containers) {
+    if (container.nearness.better_now.empty()) continue;
+    text += "Nearer for " + container.name + " and free now: devices " +
+            format_int_list(container.nearness.better_now) + "; a new pod may get them.\n";
+  }
+  return text;
+}
+
+bool has_assumed(const ExplainedPod& pod) {
+  const auto is = [](const auto& maybe) { return maybe && maybe->origin == model::Origin::assumed; };
+  for (const ExplainedContainer& container : pod.containers) {
+    for (const HeldDevice& device : container.devices) {
+      if (device.facts && (is(device.facts->bdf) || is(device.facts->numa_node))) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string state_words(const model::Health& health) {
+  std::string words(model::to_string(health.state));
+  return health.reason.empty() ? words : words + ": " + health.reason;
+}
+
+std::string explain_text(const ExplainedPod& pod, const ExplainFacts& facts) {
+  std::string text = "pod " + pod.pod_namespace + '/' + pod.pod + " on " +
+                     (facts.host.instance_type.empty() ? "a node of unknown type" : facts.host.instance_type);
+  if (pod.containers.empty()) {
+    text += " holds no Neuron core or device and no EFA interface\n";
+    for (const std::string& resource : pod.foreign) text += "  it holds " + resource + ", of which we know nothing\n";
+    return text + "It did not ask for any, or its containers have ended: kubectl describe pod shows its limits.\n";
+  }
+  text += has_faults(pod)               ? ": something is wrong\n"
+          : is_worse_than_possible(pod) ? ": healthy, but not as near as it could be\n"
+                                        : ": all healthy\n";
+  for (const ExplainedContainer& container : pod.containers) {
+    text += "\ncontainer " + container.name + '\n' + units_lines(container) + devices_table(container) +
+            efas_table(container) + nearness_lines(container) + kubelet_lines(container);
+  }
+  text += fault_lines(pod) + why_lines(pod);
+  if (has_assumed(pod)) text += "\n* of the official table of the instance type; the machine does not say.\n";
+  return text + "One look: counts of errors that grow are seen by the agent that runs, in its log and metrics.\n";
+}
+
+}  // namespace neuron::agent

@@ -1,0 +1,249 @@
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "agent/base/parse.h"
+#include "tools/render/node_svg_parts.h"
+#include "tools/render/svg_text.h"
+#include "tools/render/text.h"
+
+namespace neuron::render::svg {
+namespace {
+
+constexpr int kLeft = kMargin;
+constexpr int kWidth = kPictureWidth - 2 * kMargin;
+constexpr int kLineHeight = 18;
+constexpr int kHeadRoom = 34;
+constexpr int kSize = 12;
+constexpr std::size_t kMostAilments = 16;
+constexpr std::size_t kMostHoldings = 32;
+constexpr std::size_t kMostLines = 3;  // of one sentence
+
+std::string head(const std::string& words, int& y) {
+  y += kHeadRoom;
+  return text(kLeft, y, "hd", words);
+}
+
+// At most kMostLines lines of what fits, broken at blanks; the last is cut where more follows.
+std::vector<std::string> wrapped(std::string_view words, int width) {
+  const std::size_t most = characters_in(width, kSize);
+  std::vector<std::string> lines;
+  while (!words.empty() && lines.size() + 1 < kMostLines && words.size() > most) {
+    std::size_t cut = words.rfind(' ', most);
+    if (cut == std::string_view::npos || cut == 0) break;
+    lines.emplace_back(words.substr(0, cut));
+    words.remove_prefix(cut + 1);
+  }
+  if (!words.empty()) lines.push_back(fit(words, width, kSize));
+  return lines;
+}
+
+struct Ailment {
+  std::string what;
+  model::Health health;
+};
+
+std::vector<Ailment> ailments_of(const NodeReport& report) {
+  std::vector<Ailment> all;
+  for (const int index : report.missing_devices) {
+    all.push_back({"neuron" + std::to_string(index),
+                   {model::HealthState::unhealthy, "missing", "the instance type has it, the driver does not show it",
+                    "neuron-agent check says more"}});
+  }
+  for (const model::NeuronDevice& device : report.host.devices) {
+    if (is_ill(device.health)) all.push_back({"neuron" + std::to_string(device.index), device.health});
+  }
+  for (const model::EfaInterface& efa : report.host.efas) {
+    if (is_ill(efa.health)) all.push_back({efa.name.empty() ? model::to_string(efa.bdf) : efa.name, efa.health});
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Ailment& a, const Ailment& b) {
+    return model::badness(a.health.state) > model::badness(b.health.state);
+  });
+  return all;
+}
+
+std::string ailment_lines(const Ailment& one, int& y) {
+  y += kLineHeight + 4;
+  std::string title = one.what + " is " + std::string(model::to_string(one.health.state));
+  if (!one.health.reason.empty()) title += ": " + one.health.reason;
+  std::string out = mark(one.health, kLeft + 9, y - 4) + text(kLeft + 26, y, "b f", fit(title, kWidth - 26, kSize));
+  for (const std::string& words : wrapped(one.health.sentence, kWidth - 26)) {
+    out += text(kLeft + 26, y += kLineHeight - 2, "f", words);
+  }
+  if (one.health.action.empty()) return out;
+  for (const std::string& words : wrapped("→ " + one.health.action, kWidth - 26)) {
+    out += text(kLeft + 26, y += kLineHeight - 2, "mut f", words);
+  }
+  return out;
+}
+
+std::string sentence_of(const std::set<int>& devices) {
+  return "neuron" + format_int_list({devices.begin(), devices.end()});
+}
+
+std::string units_of(const PodUse& use) {
+  const auto list = [](const std::set<int>& ids) { return format_int_list({ids.begin(), ids.end()}); };
+  std::vector<std::string> parts;
+  if (!use.devices.empty()) parts.push_back((use.devices.size() == 1 ? "device " : "devices ") + list(use.devices));
+  if (!use.cores.empty()) parts.push_back((use.cores.size() == 1 ? "core " : "cores ") + list(use.cores));
+  std::string efas;
+  for (const std::string& efa : use.efas) efas += (efas.empty() ? "EFA " : " ") + efa;
+  if (!efas.empty()) parts.push_back(efas);
+  if (!use.claim.empty()) parts.push_back("claim " + use.claim);
+  std::string words;
+  for (const std::string& part : parts) words += (words.empty() ? "" : " · ") + part;
+  return words;
+}
+
+// Items side by side, each an icon of 34 pixels and words.
+class Legend {
+ public:
+  explicit Legend(int y) : y_(y + kLineHeight + 8) {}
+
+  void add(const std::string& words, const std::function<std::string(int, int)>& icon) {
+    constexpr int kIcon = 42;
+    const int width = kIcon + static_cast<int>(display_width(words)) * 59 * kSize / 100 + 22;
+    if (x_ > kLeft && x_ + width > kLeft + kWidth) {
+      x_ = kLeft;
+      y_ += kLineHeight + 8;
+    }
+    out_ += icon(x_, y_) + text(x_ + kIcon, y_, "f", words);
+    x_ += width;
+  }
+
+  [[nodiscard]] const std::string& out() const { return out_; }
+  [[nodiscard]] int y() const { return y_; }
+
+ private:
+  std::string out_;
+  int x_ = kLeft;
+  int y_;
+};
+
+bool has_assumed(const NodeReport& report, const NodeLayout& layout) {
+  const auto assumed = [](const auto& thing) { return thing.assumed; };
+  return std::any_of(layout.frames.begin(), layout.frames.end(), assumed) ||
+         std::any_of(layout.links.begin(), layout.links.end(), assumed) ||
+         std::any_of(report.host.devices.begin(), report.host.devices.end(), [](const model::NeuronDevice& device) {
+           const auto is = [](const auto& maybe) { return maybe && maybe->origin == model::Origin::assumed; };
+           return is(device.physical_cores) || is(device.bdf) || is(device.numa_node);
+         });
+}
+
+void add_states(const std::vector<Ailment>& ills, Legend& legend) {
+  for (const auto state : {model::HealthState::unhealthy, model::HealthState::degraded, model::HealthState::unknown}) {
+    const auto found =
+        std::find_if(ills.begin(), ills.end(), [&](const Ailment& one) { return one.health.state == state; });
+    if (found == ills.end()) continue;
+    const std::string words = state == model::HealthState::unhealthy  ? "unhealthy: not offered"
+                              : state == model::HealthState::degraded ? "degraded: offered"
+                                                                      : "health unknown: offered";
+    legend.add(words, [&](int x, int y) {
+      const std::string kind(state_class(found->health));
+      return rectangle({x, y - 12, 14, 16}, 2, "f" + kind) + mark(found->health, x + 25, y - 4);
+    });
+  }
+}
+
+void add_devices(const NodeReport& report, const NodeLayout& layout, const Holders& holders, Legend& legend) {
+  const bool divided = report.host.lnc && report.host.lnc->value > 1;
+  legend.add(divided ? "logical core of " + std::to_string(report.host.lnc->value) + " physical ones" : "core",
+             [&](int x, int y) {
+               const std::string tick = divided ? line({x + 17, y - 1, x + 17, y + 3, false}, "tick") : "";
+               return rectangle({x, y - 12, 34, 16}, 4, "core") + tick;
+             });
+  const bool solid =
+      std::any_of(layout.links.begin(), layout.links.end(), [](const Line& link) { return !link.assumed; });
+  if (solid && !layout.fabric_switch) {
+    legend.add("link", [](int x, int y) { return line({x, y - 4, x + 34, y - 4, false}, "link"); });
+  }
+  if (!layout.wraps.empty()) {
+    legend.add("link that wraps around to that device", [](int x, int y) {
+      return line({x + 16, y - 4, x + 36, y - 4, false}, "link") + "<circle class=\"ghost\" cx=\"" +
+             std::to_string(x + 10) + "\" cy=\"" + std::to_string(y - 4) + "\" r=\"9\"/>\n" +
+             text(x + 10, y, "s", "n", Anchor::middle);
+    });
+  }
+  if (holders.known() && !holders.empty()) {
+    legend.add("held by the pod of that letter", [](int x, int y) {
+      return rectangle({x, y - 12, 34, 16}, 4, "core p0") + text(x + 17, y, "b s", "A", Anchor::middle);
+    });
+  }
+}
+
+}  // namespace
+
+std::string numa_nodes(const NodeReport& report, const NodeLayout& layout, int& y) {
+  std::map<int, std::pair<std::string, std::set<int>>> nodes;
+  for (const model::NeuronDevice& device : report.host.devices) {
+    if (layout.numa_framed || !device.numa_node || device.numa_node->value < 0) continue;
+    auto& [cpus, devices] = nodes[device.numa_node->value];
+    if (device.cpus) cpus = format_int_list(device.cpus->value);
+    devices.insert(device.index);
+  }
+  if (nodes.empty()) return "";
+  std::string out = head("NUMA nodes", y);
+  for (const auto& [node, facts] : nodes) {
+    y += kLineHeight;
+    out += text(kLeft, y, "b f", "NUMA " + std::to_string(node)) +
+           text(kLeft + 70, y, "f", fit(sentence_of(facts.second), 300, kSize)) +
+           text(kLeft + 380, y, "mut f", facts.first.empty() ? "" : fit("CPUs " + facts.first, kWidth - 380, kSize));
+  }
+  return out;
+}
+
+std::string ailments(const NodeReport& report, int& y) {
+  const std::vector<Ailment> all = ailments_of(report);
+  if (all.empty()) return "";
+  std::string out = head("What is wrong", y);
+  for (std::size_t i = 0; i < std::min(all.size(), kMostAilments); ++i) out += ailment_lines(all[i], y);
+  if (all.size() > kMostAilments) {
+    out += text(kLeft + 26, y += kLineHeight, "mut f", "and " + std::to_string(all.size() - kMostAilments) + " more");
+  }
+  return out;
+}
+
+std::string holdings(const NodeReport& report, const Holders& holders, int& y) {
+  if (!holders.known() || holders.empty()) return "";
+  std::string out = head("Who holds what", y);
+  const std::size_t shown = std::min(report.pods->size(), kMostHoldings);
+  constexpr int kNames = 400;
+  for (std::size_t i = 0; i < shown; ++i) {
+    const PodUse& use = (*report.pods)[i];
+    const int pod = holders.number(use);
+    y += kLineHeight + 3;
+    out += rectangle({kLeft, y - 12, 20, 16}, 4, "core " + Holders::colour(pod)) +
+           text(kLeft + 10, y, "b s", Holders::letters(pod), Anchor::middle) +
+           text(kLeft + 28, y, "f", fit(holders.name(pod) + " · " + use.container, kNames - 40, kSize)) +
+           text(kLeft + kNames, y, "mut f", fit(units_of(use), kWidth - kNames, kSize));
+  }
+  if (shown < report.pods->size()) {
+    out += text(kLeft + 28, y += kLineHeight, "mut f", "and " + std::to_string(report.pods->size() - shown) + " more");
+  }
+  return out;
+}
+
+std::string legend(const NodeReport& report, const NodeLayout& layout, const Holders& holders, int& y) {
+  y += kHeadRoom - 16;
+  std::string out = line({kLeft, y, kLeft + kWidth, y, false}, "rule");
+  Legend items(y);
+  if (!layout.devices.empty()) add_devices(report, layout, holders, items);
+  if (!layout.efas.empty()) {
+    const bool docked = layout.efas.size() > 0 && layout.efa_groups.empty();
+    items.add(docked ? "EFA interface, under the devices it is nearest to" : "EFA interface", [](int x, int y_of) {
+      return rectangle({x, y_of - 12, 34, 16}, 3, "efa");
+    });
+  }
+  if (has_assumed(report, layout)) {
+    items.add("dashed: of the official table, the machine does not say", [](int x, int y_of) {
+      return line({x, y_of - 4, x + 34, y_of - 4, true}, "link");
+    });
+  }
+  add_states(ailments_of(report), items);
+  y = items.y();
+  return out + items.out();
+}
+
+}  // namespace neuron::render::svg
