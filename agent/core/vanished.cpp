@@ -112,6 +112,7 @@ void keep_host(HostScan& scan, HostScan& before) {
     scan.driver_version = before.driver_version;
     scan.efa_driver_version = before.efa_driver_version;
     scan.lnc = before.lnc;
+    scan.kernel_log = before.kernel_log;
   }
   if (was_left_out(scan, {Kind::devices})) scan.ultraserver = before.ultraserver;
   if (was_left_out(scan, {Kind::pci})) scan.neuron_pci_functions = before.neuron_pci_functions;

@@ -17,6 +17,7 @@ Assessment assess(model::HostScan scan, AssessMemory& memory, SteadyTime now) {
     result.host.devices[i].core_health = std::move(health.cores[i]);
   }
   for (std::size_t i = 0; i < result.host.efas.size(); ++i) result.host.efas[i].health = std::move(health.efas[i]);
+  result.host.kernel_log.node_health = std::move(health.node);
   result.bases = std::move(health.bases);
   result.missing = std::move(health.missing);
   auto& problems = result.host.problems;

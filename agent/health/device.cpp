@@ -7,6 +7,7 @@
 
 #include "agent/health/cores.h"
 #include "agent/health/efa.h"
+#include "agent/health/kernel_verdicts.h"
 #include "agent/health/reasons.h"
 #include "agent/health/signals.h"
 
@@ -164,18 +165,23 @@ Health verdict_without_fault(const Subject& subject, const DeviceContext& contex
 DeviceVerdict verdict_on_device(const DeviceContext& context, const NeuronDevice& device, const DeviceBasis& basis,
                                 std::map<int, HealthMemory::CoreBaseline>& baselines) {
   const Subject subject{device, "neuron" + std::to_string(device.index)};
-  const CoreFaults faults = find_core_faults(device, subject.name, baselines);
+  CoreFaults faults = find_core_faults(device, subject.name, baselines);
+  KernelFaults told = find_kernel_faults(context.scan, device, context.now);
   std::optional<Health> broken = presence_fault(subject, context);
   if (!broken) broken = signal_fault(subject);
   if (!broken) broken = heartbeat_fault(subject, context, Heartbeat::alone);
   if (!broken) broken = faults.of_device;
-  const Health own = broken ? *broken : verdict_without_fault(subject, context, basis);
+  if (!broken) broken = told.of_device;
+  Health own = broken ? *broken : verdict_without_fault(subject, context, basis);
+  if (told.lesser && badness(told.lesser->state) > badness(own.state)) own = *std::move(told.lesser);
   const auto count = static_cast<std::size_t>(device.physical_cores ? device.physical_cores->value : 0);
   DeviceVerdict result{own, std::vector<Health>(count, own)};
   if (broken) return result;
   // With a core the device as a whole is broken, not its other cores.
+  faults.of_cores.merge(told.of_cores);
   for (const auto& [core, health] : faults.of_cores) {
     if (core >= 0 && static_cast<std::size_t>(core) < count) result.cores[static_cast<std::size_t>(core)] = health;
+    if (!faults.worst_core) faults.worst_core = health;
   }
   if (faults.worst_core) result.whole = *faults.worst_core;
   return result;

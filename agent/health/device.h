@@ -19,6 +19,7 @@ struct DeviceContext {
   const std::vector<MissingFiles>& missing;    // missing_everywhere(scan)
   const std::map<int, Heartbeat>& heartbeats;  // watch_heartbeats
   bool nodes_seen = false;                     // HealthMemory::device_nodes_seen
+  SteadyTime now{};                            // when the scan was taken
 };
 
 // `basis`: basis_of(scan, device). Updates `baselines` of its cores.

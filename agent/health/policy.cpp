@@ -2,6 +2,7 @@
 
 #include "agent/health/device.h"
 #include "agent/health/efa.h"
+#include "agent/health/kernel_verdicts.h"
 
 namespace neuron::health {
 namespace {
@@ -15,7 +16,7 @@ void evaluate_devices(HostScan& scan, HealthMemory& memory, SteadyTime now, Heal
   }
   result.missing = missing_everywhere(scan);
   const auto heartbeats = watch_heartbeats(scan, memory.heartbeats, now);
-  const DeviceContext context{scan, result.missing, heartbeats, memory.device_nodes_seen};
+  const DeviceContext context{scan, result.missing, heartbeats, memory.device_nodes_seen, now};
   for (const NeuronDevice& device : scan.devices) {
     result.bases.push_back(basis_of(scan, device));
     DeviceVerdict verdict = verdict_on_device(context, device, result.bases.back(), memory.cores[device.index]);
@@ -31,6 +32,7 @@ HealthResult evaluate(HostScan& scan, HealthMemory& memory, SteadyTime now) {
   HealthResult result;
   evaluate_devices(scan, memory, now, result);
   result.efas = verdicts_on_efas(scan, memory);
+  result.node = verdict_on_node(scan, now);
   return result;
 }
 

@@ -37,6 +37,7 @@ struct HealthResult {
   std::vector<model::Health> devices;             // parallel to scan.devices: each as a whole
   std::vector<std::vector<model::Health>> cores;  // parallel to scan.devices: model::NeuronDevice::core_health
   std::vector<model::Health> efas;                // parallel to scan.efas
+  model::Health node;                             // model::KernelLog::node_health
   std::vector<DeviceBasis> bases;                 // parallel to scan.devices
   std::vector<MissingFiles> missing;              // missing_everywhere()
 };
@@ -50,6 +51,7 @@ struct HealthResult {
 //   counts as first seen. A fault that reaches one core only (Reach) leaves the device's other cores healthy.
 // - A heartbeat that stands still is unhealthy while those of other devices go on, since then the driver serves fresh
 //   values and the firmware is stuck. When all stand still it may be the driver: degraded, so no device is withdrawn.
+// - What the kernel log says (health/kernel_verdicts.h) counts where the files say nothing as grave.
 // A device whose signals are back to normal is healthy again at once.
 //
 // A container without privilege has a /dev of its own and sees no device node at all, which says nothing about the

@@ -9,13 +9,13 @@ namespace reasons {
 namespace {
 
 constexpr std::array kAll = {
-    kDeviceVanished,      kNotAnswering,      kNothingReadable,        kDeviceNodeMissing,   kDeviceUnreachable,
-    kDeviceInvalid,       kResetting,         kSramEccUncorrected,     kMemEccUncorrected,   kMemEccRepairable,
-    kUnhealthyComponents, kHeartbeatStuck,    kHeartbeatsStuck,        kHwNcUeError,         kHwHbmUeError,
-    kHwDmaAbortError,     kHwError,           kHwRepairableHbmUeError, kCoreMissing,         kUnknownLayout,
-    kReadsAllOnes,        kNoSignals,         kSignalUnreadable,       kSignalsMissing,      kEfaVanished,
-    kEfaDriverUnbound,    kRdmaDeviceMissing, kIbUverbsNotLoaded,      kVerbsDevicesMissing, kVerbsMissing,
-    kVerbsNodeMissing,    kNoCompletionCmds,  kNoPeerMemory,
+    kDeviceVanished,      kNotAnswering,   kNothingReadable,        kDeviceNodeMissing, kDeviceUnreachable,
+    kDeviceInvalid,       kResetting,      kSramEccUncorrected,     kMemEccUncorrected, kMemEccRepairable,
+    kUnhealthyComponents, kHeartbeatStuck, kHeartbeatsStuck,        kHwNcUeError,       kHwHbmUeError,
+    kHwDmaAbortError,     kHwError,        kHwRepairableHbmUeError, kCoreMissing,       kHangOnCollectives,
+    kKernelLogError,      kUnknownLayout,  kReadsAllOnes,           kNoSignals,         kSignalUnreadable,
+    kSignalsMissing,      kEfaVanished,    kEfaDriverUnbound,       kRdmaDeviceMissing, kIbUverbsNotLoaded,
+    kVerbsDevicesMissing, kVerbsMissing,   kVerbsNodeMissing,       kNoCompletionCmds,  kNoPeerMemory,
 };
 
 }  // namespace

@@ -72,6 +72,13 @@ inline constexpr Reason kCoreMissing{
     code::kCoreMissing, HealthState::unhealthy, "`core_count` counts a core that has no folder",
     "nothing where it was masked out (module parameter dev_nc_map); else reload the driver"};
 
+inline constexpr Reason kHangOnCollectives{
+    code::kHangOnCollectives, HealthState::degraded, "the kernel log says that collectives hung in the last 10 minutes",
+    "look for errors of hardware on the other workers, then start the job again"};
+inline constexpr Reason kKernelLogError{code::kKernelLogError, HealthState::degraded,
+                                        "the kernel log names a hardware error of a kind that is not known here",
+                                        "look at the kernel log; update the agent"};
+
 inline constexpr Reason kUnknownLayout{code::kUnknownLayout, HealthState::unknown,
                                        "the driver's files are none that are known", "update the agent"};
 inline constexpr Reason kReadsAllOnes{code::kReadsAllOnes, HealthState::unknown,

@@ -267,6 +267,10 @@ Result<FsRoot> FsRoot::subdirectory(std::string_view path) const {
   return FsRoot(std::move(full), prefix_ + std::string(path) + '/', live_, std::move(fd));
 }
 
+Result<Fd> FsRoot::open_log(std::string_view path) const {
+  return open_file(path, kReadFlags);
+}
+
 Result<Fd> FsRoot::open_device(std::string_view path) const {
   return open_file(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }

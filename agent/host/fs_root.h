@@ -85,6 +85,9 @@ class FsRoot {
   // unless this root is live, so use it only for plain directories. Its messages go on naming paths from this root.
   [[nodiscard]] Result<FsRoot> subdirectory(std::string_view path) const;
 
+  // A file or device that is read piece by piece, opened O_RDONLY | O_NONBLOCK. Errors as the kernel's open gives them.
+  [[nodiscard]] Result<Fd> open_log(std::string_view path) const;
+
   // A device node for ioctls that need no attach, opened O_WRONLY | O_NONBLOCK. Errors as the kernel's open gives them.
   [[nodiscard]] Result<Fd> open_device(std::string_view path) const;
 

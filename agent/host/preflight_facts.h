@@ -23,10 +23,11 @@ namespace neuron::host {
 // for version 3, the format that came with containerd 2, and off for older ones. Pure; foreign text of any size.
 [[nodiscard]] preflight::CdiFacts assess_containerd_config(std::string_view text, std::string_view path);
 
-// What claims need and have left, less the sockets, whose state only a connection tells; `kubelet_directory` is a path
-// of this process, and nothing of it is looked at when it is "". Any thread; blocks on file reads.
+// What claims need and have left, less sockets and lock, whose state no file tells; `kubelet_directory` is a path of
+// this process, and nothing of it is looked at when it is ""; `cdi_directory` is one, too, or "": var/run/cdi below the
+// root. Any thread; blocks on file reads.
 [[nodiscard]] preflight::ClaimFacts look_at_claims(const FsRoot& root, const std::string& kubelet_directory,
-                                                   const std::string& driver);
+                                                   const std::string& driver, const std::string& cdi_directory = "");
 
 // Uids in the driver's record of what is prepared (claims.json: a list "claims" of objects with "uid"), sorted. Errors:
 // data_corrupt when it is no such document. Pure; foreign text.

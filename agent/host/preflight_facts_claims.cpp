@@ -40,11 +40,11 @@ bool is_name_byte(char c) {
 }
 
 // "k8s.neuron.aws.com-claim_UID.json"
-std::vector<std::string> described_claims(const FsRoot& root, const std::string& driver) {
+std::vector<std::string> described_claims(const FsRoot& root, std::string_view folder, const std::string& driver) {
   const std::string prefix = "k8s." + driver + "-claim_";
   constexpr std::string_view kSuffix = ".json";
   std::vector<std::string> uids;
-  const auto names = root.list(kCdiFolder);
+  const auto names = root.list(folder);
   for (const std::string& name : names.value_or(std::vector<std::string>{})) {
     if (!name.starts_with(prefix) || !name.ends_with(kSuffix) || name.size() < prefix.size() + kSuffix.size()) continue;
     if (uids.size() == kMostClaims) break;
@@ -52,6 +52,29 @@ std::vector<std::string> described_claims(const FsRoot& root, const std::string&
   }
   std::sort(uids.begin(), uids.end());
   return uids;
+}
+
+bool is_read_only(const std::string& path) {
+  return ::access(path.c_str(), W_OK) != 0 && errno == EROFS;
+}
+
+void look_at_cdi(const FsRoot& root, const std::string& named, ClaimFacts& facts) {
+  if (named.empty()) {
+    facts.cdi_path = kCdiFolder;
+    facts.cdi_directory = presence_of(root, kCdiFolder);
+    facts.cdi_read_only = root.is_live() && is_read_only("/" + facts.cdi_path);
+    facts.described = described_claims(root, kCdiFolder, facts.driver);
+    return;
+  }
+  facts.cdi_path = named;
+  const auto directory = FsRoot::open(named);
+  if (!directory) {
+    facts.cdi_directory = is_absent(directory.error()) ? Presence::absent : Presence::unknown;
+    return;
+  }
+  facts.cdi_directory = Presence::present;
+  facts.cdi_read_only = is_read_only(named);
+  facts.described = described_claims(*directory, ".", facts.driver);
 }
 
 void read_record(const FsRoot& kubelet, ClaimFacts& facts) {
@@ -152,14 +175,12 @@ std::string kubelet_version_in(std::string_view dpkg_status) {
   return "";
 }
 
-ClaimFacts look_at_claims(const FsRoot& root, const std::string& kubelet_directory, const std::string& driver) {
+ClaimFacts look_at_claims(const FsRoot& root, const std::string& kubelet_directory, const std::string& driver,
+                          const std::string& cdi_directory) {
   ClaimFacts facts;
   facts.driver = driver;
   facts.kubelet = kubelet_directory;
-  facts.cdi_directory = presence_of(root, kCdiFolder);
-  const std::string cdi = "/" + std::string(kCdiFolder);
-  facts.cdi_read_only = root.is_live() && ::access(cdi.c_str(), W_OK) != 0 && errno == EROFS;
-  facts.described = described_claims(root, driver);
+  look_at_cdi(root, cdi_directory, facts);
   Gates gates;
   if (!kubelet_directory.empty()) {
     if (const auto kubelet = FsRoot::open(kubelet_directory)) {

@@ -59,7 +59,10 @@ HostScan Scanner::scan(const MayRead& may_read) {
   check_neighbours(scan.devices);
   find_layout(scan);
   scan.efas = efa_.read(root_, pci_, may_read, scan.problems);
-  if (may_read({ScanPart::Kind::host})) read_lnc(scan);
+  if (may_read({ScanPart::Kind::host})) {
+    read_lnc(scan);
+    if (options_.kernel_log != KernelLogUse::none) read_kernel_log(scan);
+  }
   return scan;
 }
 
@@ -106,6 +109,52 @@ void Scanner::read_lnc(HostScan& scan) const {
     scan.lnc = {*lnc, Origin::live};
   else
     complain(lnc.error());
+}
+
+std::set<int> Scanner::find_renewed() {
+  std::set<int> renewed;
+  const bool is_first = entries_seen_.empty();
+  for (const auto& [index, known] : devices_) {
+    if (!known.reader) continue;
+    const auto [seen, is_new] = entries_seen_.try_emplace(index, known.reader->id());
+    if (is_first || (!is_new && seen->second == known.reader->id())) continue;
+    renewed.insert(index);
+    seen->second = known.reader->id();
+  }
+  return renewed;
+}
+
+Result<void> Scanner::take_kernel_records(const HostScan& scan) {
+  using Lookback = health::KernelErrors::Lookback;
+  TRY_ASSIGN(const KernelLog::Part part, kernel_log_.open());
+  if (scan.devices.empty()) return {};
+  if (part == KernelLog::Part::everything) kernel_errors_ = {};
+  kernel_errors_.begin(scan.devices, find_renewed(), part == KernelLog::Part::news ? Lookback::no : Lookback::yes);
+  const auto read = kernel_log_.read([this](const health::KernelRecord& record) { kernel_errors_.take(record); });
+  kernel_errors_.end();
+  return read;
+}
+
+void Scanner::read_kernel_log(HostScan& scan) {
+  static constexpr std::string_view kPath = "dev/kmsg";
+  model::KernelLog& log = scan.kernel_log;
+  const auto taken = take_kernel_records(scan);
+  log.state = model::KernelLogState::reading;
+  if (!taken) {
+    const bool denied = taken.error().code == ErrorCode::permission_denied;
+    log.state = denied ? model::KernelLogState::denied : model::KernelLogState::broken;
+    log.problem = problem_with(std::string(kPath), taken.error());
+    if (denied) log.problem->detail += "; reading the kernel log takes the capability CAP_SYSLOG";
+  }
+  log.errors = kernel_errors_.errors();
+  log.ignored_lines = kernel_errors_.ignored_lines();
+  log.lost_records = kernel_log_.lost_records();
+  if (options_.kernel_log != KernelLogUse::wanted) return;
+  if (log.problem) note_problem(scan.problems, kMaxHostProblems, *log.problem);
+  if (log.lost_records == 0) return;
+  note_problem(scan.problems, kMaxHostProblems,
+               {ProblemKind::file, std::string(kPath),
+                "records were overwritten before they were read; what they said is not known"});
 }
 
 void Scanner::refresh_topology() {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "agent/host/driver_query.h"
 #include "agent/host/efa_sysfs.h"
 #include "agent/host/fs_root.h"
+#include "agent/host/kernel_log.h"
 #include "agent/host/machine_topology.h"
 #include "agent/host/may_read.h"
 #include "agent/host/neuron_sysfs.h"
@@ -17,6 +19,13 @@
 #include "agent/model/host_scan.h"
 
 namespace neuron::host {
+
+// Whether HostScan::kernel_log is read.
+enum class KernelLogUse {
+  none,
+  where_allowed,  // that it cannot be read is no problem of the host
+  wanted,         // that it cannot be read, or that records were lost, is one
+};
 
 // The instance type as DMI has it: sys/devices/virtual/dmi/id/product_name. For those who need it before there is a
 // scan. "" when it cannot be read. Any thread; blocks on a file read.
@@ -38,8 +47,10 @@ class Scanner {
     // that somebody waits for, since it looks at every process of the machine. On a live one it looks again only after
     // 200 times as long as that takes, so that a repeated scan costs no more than half a percent of a CPU for it.
     bool with_device_users = false;
+    // dev/kmsg (host/kernel_log.h), once there are devices for its lines to be about.
+    KernelLogUse kernel_log = KernelLogUse::none;
   };
-  Scanner(const FsRoot& root, Options options) : root_(root), options_(options) {}
+  Scanner(const FsRoot& root, Options options) : root_(root), options_(options), kernel_log_(root) {}
 
   // A scan never fails as a whole: what could not be read is absent and named in `problems`. Not completed from the
   // catalogue (core::complete does that). More than kMaxDevices devices: the first ones by index.
@@ -70,6 +81,9 @@ class Scanner {
   void look_for_users();
   void refresh_topology();
   void find_layout(model::HostScan& scan);
+  void read_kernel_log(model::HostScan& scan);
+  [[nodiscard]] Result<void> take_kernel_records(const model::HostScan& scan);
+  [[nodiscard]] std::set<int> find_renewed();
   static void check_neighbours(std::vector<model::NeuronDevice>& devices);
 
   const FsRoot& root_;
@@ -85,6 +99,9 @@ class Scanner {
   SteadyTime next_look_;                     // for users, on a live machine
   std::optional<MachineTopology> topology_;  // nullopt also when hwloc could not load it
   std::optional<model::ReadProblem> topology_problem_;
+  KernelLog kernel_log_;
+  health::KernelErrors kernel_errors_;
+  std::map<int, FileId> entries_seen_;  // of devices, by index: another id means that it registered anew
 };
 
 }  // namespace neuron::host

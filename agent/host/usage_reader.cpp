@@ -34,7 +34,7 @@ std::optional<std::uint64_t> read_number(const FsRoot& directory, const std::str
   return value ? std::optional(*value) : std::nullopt;
 }
 
-// Memory by kind below `folder`, which ends in a slash.
+// `total` of every kind below `folder`, which ends in a slash.
 template <typename Kind, std::size_t N>
 void read_kinds(const FsRoot& directory, const std::string& folder,
                 std::array<std::optional<std::uint64_t>, N>& values) {
@@ -132,6 +132,7 @@ DeviceUsage UsageReader::read_device(const model::NeuronDevice& device, const Us
       core.busy_us = number("other_info/nc_time_in_use/total");
       if (request.flops) core.flops = number("other_info/flop_count/total");
       if (request.flops) core.inferences = number("other_info/inference_count/total");
+      if (request.executions) read_kinds<model::ExecutionStatus>(directory, folder + "status/", core.executions);
     }
     core.device_memory_bytes = number("memory_usage/device_mem/total");
     core.host_memory_bytes = number("memory_usage/host_mem/total");

@@ -2,10 +2,12 @@
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/listener.h>
 #include <netinet/in.h>
+#include <openssl/ssl.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -24,6 +26,7 @@ namespace {
 
 constexpr timeval kRest{1, 0};  // when the process has no descriptor left for a client
 constexpr int kMethodNotAllowed = 405;
+constexpr std::size_t kWriteBytes = 256 << 10;  // to one client before it is the turn of others; libevent's own: 16 KiB
 
 // The address as bytes, without the port; one name for all that are not known.
 std::string peer_of(int socket) {
@@ -35,17 +38,31 @@ std::string peer_of(int socket) {
   return {bytes + offsetof(sockaddr_in, sin_addr), sizeof(in_addr)};
 }
 
+// A text that is not copied: the buffer holds a reference until it has been sent, or its client is gone.
+void add_shared(evbuffer* output, const std::shared_ptr<const std::string>& text) {
+  auto held = std::make_unique<std::shared_ptr<const std::string>>(text);
+  const auto let_go = [](const void* /*data*/, std::size_t /*size*/, void* reference) {
+    delete static_cast<std::shared_ptr<const std::string>*>(reference);
+  };
+  if (evbuffer_add_reference(output, text->data(), text->size(), let_go, held.get()) == 0) {
+    static_cast<void>(held.release());
+  }
+}
+
 void send(evhttp_request* request, const HttpAnswer& answer) {
+  const std::string& body = answer.shared ? *answer.shared : answer.body;
   evkeyvalq* const headers = evhttp_request_get_output_headers(request);
   const auto add = [headers](const char* name, const std::string& value) {
     static_cast<void>(evhttp_add_header(headers, name, value.c_str()));
   };
-  add("Content-Type", "text/plain; charset=utf-8");
-  add("Content-Length", std::to_string(answer.body.size()));
+  add("Content-Type", answer.content_type);
+  add("Content-Length", std::to_string(body.size()));
   add("Connection", "close");  // one answer per connection: what is not open needs no limit
   if (answer.status == kMethodNotAllowed) add("Allow", "GET, HEAD");
   if (evhttp_request_get_command(request) != EVHTTP_REQ_HEAD) {
-    static_cast<void>(evbuffer_add(evhttp_request_get_output_buffer(request), answer.body.data(), answer.body.size()));
+    evbuffer* const output = evhttp_request_get_output_buffer(request);
+    if (answer.shared) add_shared(output, answer.shared);
+    if (!answer.shared) static_cast<void>(evbuffer_add(output, body.data(), body.size()));
   }
   bufferevent* const stream = evhttp_connection_get_bufferevent(evhttp_request_get_connection(request));
   evhttp_send_reply(request, answer.status, nullptr, nullptr);
@@ -60,7 +77,7 @@ void send(evhttp_request* request, const HttpAnswer& answer) {
 // that nobody else refers to has no client any more.
 class HttpServer::Loop {
  public:
-  explicit Loop(Handler handler) : handler_(std::move(handler)) {}
+  Loop(Handler handler, std::unique_ptr<TlsIdentity> tls) : handler_(std::move(handler)), tls_(std::move(tls)) {}
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -74,23 +91,31 @@ class HttpServer::Loop {
  private:
   struct Client {
     bufferevent* stream;
-    std::string host;  // as of peer_of; empty: came in this round
+    SteadyTime came_at;
+    bool unwanted = false;  // is to be dropped, or was
+    std::string host{};     // as of peer_of; empty: came in this round
   };
 
   void run();
   void settle();
   void turn_away_crowd();
+  void drop_overdue();
+  static void drop(Client& client);
+  [[nodiscard]] bufferevent* new_stream();
 
   static bufferevent* on_client(event_base* base, void* self);
   static void on_accept_error(evconnlistener* listener, void* http);
   static void on_rest_over(int socket, short what, void* listener);
   static void on_request(evhttp_request* request, void* self);
   static void on_stop(int socket, short what, void* self);
+  static void on_due(int /*socket*/, short /*what*/, void* /*self*/) {}  // the turn of the loop was all
 
   const Handler handler_;
-  Fd stop_;  // eventfd
+  const std::unique_ptr<TlsIdentity> tls_;  // nullptr: plain HTTP
+  Fd stop_;                                 // eventfd
   event_base* base_ = nullptr;
   event* stop_event_ = nullptr;
+  event* due_event_ = nullptr;  // pending while there are clients
   evhttp* http_ = nullptr;
   evconnlistener* listener_ = nullptr;  // http_'s
   std::vector<Client> clients_;
@@ -105,7 +130,9 @@ HttpServer::Loop::~Loop() {
   }
   if (http_ != nullptr) evhttp_free(http_);  // closes the listening socket
   for (const Client& client : clients_) static_cast<void>(bufferevent_decref(client.stream));
-  if (stop_event_ != nullptr) event_free(stop_event_);
+  for (event* const one : {stop_event_, due_event_}) {
+    if (one != nullptr) event_free(one);
+  }
   if (base_ != nullptr) event_base_free(base_);
 }
 
@@ -114,8 +141,10 @@ bool HttpServer::Loop::open(Fd& socket) {
   base_ = event_base_new();
   if (!stop_.valid() || base_ == nullptr) return false;
   stop_event_ = event_new(base_, stop_.get(), EV_READ, &Loop::on_stop, this);
+  due_event_ = event_new(base_, -1, 0, &Loop::on_due, this);
   http_ = evhttp_new(base_);
-  if (stop_event_ == nullptr || event_add(stop_event_, nullptr) != 0 || http_ == nullptr) return false;
+  if (due_event_ == nullptr || stop_event_ == nullptr || event_add(stop_event_, nullptr) != 0 || http_ == nullptr)
+    return false;
   evhttp_set_bevcb(http_, &Loop::on_client, this);
   evhttp_set_gencb(http_, &Loop::on_request, this);
   evhttp_set_allowed_methods(http_, 0xffff);  // to on_request, which knows the status that HTTP wants
@@ -146,6 +175,7 @@ void HttpServer::Loop::settle() {
     return false;
   });
   turn_away_crowd();
+  drop_overdue();
   if (!full_ || clients_.size() >= kMostClients) return;
   full_ = false;
   static_cast<void>(evconnlistener_enable(listener_));
@@ -158,17 +188,55 @@ void HttpServer::Loop::turn_away_crowd() {
     client.host = peer_of(socket);
     const auto of_host = std::count_if(clients_.begin(), clients_.end(),
                                        [&client](const Client& other) { return other.host == client.host; });
-    // The HTTP server finds that the client has ended, and lets it go.
-    if (of_host > kMostClientsOfOneHost) static_cast<void>(::shutdown(socket, SHUT_RDWR));
+    if (client.unwanted || of_host > kMostClientsOfOneHost) drop(client);
   }
+}
+
+// The HTTP server finds that the client has ended, and lets it go.
+void HttpServer::Loop::drop(Client& client) {
+  client.unwanted = true;
+  static_cast<void>(::shutdown(bufferevent_getfd(client.stream), SHUT_RDWR));
+}
+
+// The oldest client comes first.
+void HttpServer::Loop::drop_overdue() {
+  const SteadyTime now = std::chrono::steady_clock::now();
+  for (Client& client : clients_) {
+    if (!client.unwanted && now - client.came_at >= kAnswerDue) drop(client);
+  }
+  const auto waiting =
+      std::find_if(clients_.begin(), clients_.end(), [](const Client& client) { return !client.unwanted; });
+  if (waiting == clients_.end() || event_pending(due_event_, EV_TIMEOUT, nullptr) != 0) return;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(waiting->came_at + kAnswerDue - now).count();
+  const timeval wait{left / 1000, (left % 1000) * 1000};
+  static_cast<void>(event_add(due_event_, &wait));
+}
+
+// nullptr: no memory.
+bufferevent* HttpServer::Loop::new_stream() {
+  if (!tls_) return bufferevent_socket_new(base_, -1, BEV_OPT_CLOSE_ON_FREE);
+  SSL* const session = tls_->new_session(std::chrono::steady_clock::now());
+  if (session == nullptr) return nullptr;
+  bufferevent* const stream =
+      bufferevent_openssl_socket_new(base_, -1, session, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
+  if (stream == nullptr) {
+    SSL_free(session);
+    return nullptr;
+  }
+  bufferevent_openssl_set_allow_dirty_shutdown(stream, 1);
+  return stream;
 }
 
 bufferevent* HttpServer::Loop::on_client(event_base* base, void* self) {
   Loop& loop = *static_cast<Loop*>(self);
-  bufferevent* const stream = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+  bufferevent* stream = loop.new_stream();
+  // Without one the HTTP server would make a plain one itself, and speak to the client without TLS.
+  const bool unwanted = stream == nullptr;
+  if (unwanted) stream = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
   if (stream == nullptr) return nullptr;
   bufferevent_incref(stream);
-  loop.clients_.push_back({stream, ""});
+  static_cast<void>(bufferevent_set_max_single_write(stream, kWriteBytes));
+  loop.clients_.push_back({stream, std::chrono::steady_clock::now(), unwanted});
   if (loop.clients_.size() >= kMostClients) {
     loop.full_ = true;
     static_cast<void>(evconnlistener_disable(loop.listener_));
@@ -193,7 +261,8 @@ void HttpServer::Loop::on_request(evhttp_request* request, void* self) {
     return send(request, {kMethodNotAllowed, "only GET and HEAD\n"});
   }
   const char* const path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(request));
-  send(request, static_cast<Loop*>(self)->handler_(path == nullptr ? "" : path));
+  const char* const accept = evhttp_find_header(evhttp_request_get_input_headers(request), "Accept");
+  send(request, static_cast<Loop*>(self)->handler_({path == nullptr ? "" : path, accept == nullptr ? "" : accept}));
 }
 
 void HttpServer::Loop::on_stop(int /*socket*/, short /*what*/, void* self) {
@@ -204,10 +273,15 @@ HttpServer::HttpServer(std::unique_ptr<Loop> loop, std::uint16_t port) : loop_(s
 
 HttpServer::~HttpServer() = default;
 
-Result<std::unique_ptr<HttpServer>> HttpServer::start(const ListenAddress& address, Handler handler) {
+Result<std::unique_ptr<HttpServer>> HttpServer::start(const ListenAddress& address, Handler handler,
+                                                      std::optional<TlsFiles> tls) {
+  std::unique_ptr<TlsIdentity> identity;
+  if (tls) {
+    TRY_ASSIGN(identity, TlsIdentity::load(*std::move(tls)));
+  }
   TRY_ASSIGN(Fd socket, open_listen_socket(address));
   const std::uint16_t port = port_of(socket);
-  auto loop = std::make_unique<Loop>(std::move(handler));
+  auto loop = std::make_unique<Loop>(std::move(handler), std::move(identity));
   if (!loop->open(socket)) return fail(ErrorCode::internal, "serving HTTP on " + to_string(address));
   loop->start();
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(loop), port));

@@ -5,36 +5,50 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "agent/base/listen_address.h"
 #include "agent/base/result.h"
+#include "agent/metrics/tls_identity.h"
 
 namespace neuron::metrics {
 
 struct HttpAnswer {
   int status = 200;
-  std::string body;  // plain text
+  std::string body{};  // text
+  std::string content_type = "text/plain; charset=utf-8";
+  // In place of `body` where it is not null: a long text that many answers share. It is never copied, and kept until
+  // the last client has it, kAnswerDue at the most.
+  std::shared_ptr<const std::string> shared{};
 };
 
-// Answers GET and HEAD with what one function says of a path, and nothing else: no files, no state that a request could
-// change. One thread waits for all clients, so a slow one holds up nobody; what each may send is bounded. The only user
-// of libevent (docs/adr/0010-libevent.md). /healthz and /readyz are answered through it (tools/neuron-agent/probes.h);
-// there is no /metrics as yet.
+// What a request asks for; foreign, even spaces and control bytes may be in it.
+struct HttpRequest {
+  std::string_view path;    // without the query, as it was sent otherwise
+  std::string_view accept;  // the header Accept, the first of them; "" = none
+};
+
+// Answers GET and HEAD with what one function says of a request, and nothing else: no files, no state that a request
+// could change. One thread waits for all clients, so a slow one holds up nobody; what each may send, and how long it
+// may take, is bounded. Over TLS where files for that are given. The only user of libevent (docs/adr/0010-libevent.md).
+// /healthz, /readyz and /metrics are answered through it (tools/neuron-agent/probes.h).
 class HttpServer {
  public:
-  // `path` without the query, as it was sent otherwise: foreign, even spaces and control bytes may be in it. On the
-  // server's thread: must not block, must not throw.
-  using Handler = std::function<HttpAnswer(std::string_view path)>;
+  // On the server's thread: must not block, must not throw.
+  using Handler = std::function<HttpAnswer(const HttpRequest& request)>;
 
   static constexpr unsigned kMostClients = 64;           // at once; more wait in the kernel's queue
   static constexpr unsigned kMostClientsOfOneHost = 16;  // at once; more are turned away
   static constexpr std::size_t kRequestBytes = 8192;     // request line and headers; a body is refused
   static constexpr std::chrono::seconds kIdle{3};        // a client that neither sends nor reads is dropped
+  static constexpr std::chrono::seconds kAnswerDue{10};  // from connecting to the last byte, however busy it is
 
-  // Listens when it returns. Errors: as of open_listen_socket, internal.
-  [[nodiscard]] static Result<std::unique_ptr<HttpServer>> start(const ListenAddress& address, Handler handler);
+  // Listens when it returns. `tls`: nullopt for plain HTTP; plain HTTP is not answered where it is given. Errors: as of
+  // open_listen_socket and TlsIdentity::load, internal.
+  [[nodiscard]] static Result<std::unique_ptr<HttpServer>> start(const ListenAddress& address, Handler handler,
+                                                                 std::optional<TlsFiles> tls = std::nullopt);
   ~HttpServer();  // drops every client; at once
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

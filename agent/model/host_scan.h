@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "agent/model/device.h"
+#include "agent/model/kernel_log.h"
 #include "agent/model/scan_part.h"
 #include "agent/model/ultraserver.h"
 
@@ -48,6 +49,7 @@ struct HostScan {
   int neuron_pci_functions = 0;        // PCI functions 1d0f with a Neuron id, whether or not the driver shows them
   std::vector<Unanswered> unanswered;  // left out by this scan (monitor/watched_scan.h); ascending part, normally empty
   std::vector<ReadProblem> problems;   // of the host as a whole, bounded to 32
+  KernelLog kernel_log;                // dev/kmsg, where it is asked for
   friend bool operator==(const HostScan&, const HostScan&) = default;
 };
 

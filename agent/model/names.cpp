@@ -14,6 +14,15 @@ constexpr std::array<std::string_view, kDeviceMemoryKinds> kDeviceKindNames{
     "runtime_memory", "driver_memory", "collectives",  "nonshared_scratchpad",
     "notifications",  "dma_rings",     "uncategorized"};
 
+constexpr std::array<std::string_view, kExecutionStatuses> kExecutionNames{"success",
+                                                                           "timeout",
+                                                                           "exec_bad_input",
+                                                                           "execute_completed_with_error",
+                                                                           "execute_completed_with_num_error",
+                                                                           "execute_failed_to_queue",
+                                                                           "generic_error",
+                                                                           "hw_collectives_error"};
+
 }  // namespace
 
 std::string_view to_string(HostMemoryKind kind) {
@@ -22,6 +31,10 @@ std::string_view to_string(HostMemoryKind kind) {
 
 std::string_view to_string(DeviceMemoryKind kind) {
   return kDeviceKindNames.at(static_cast<std::size_t>(kind));
+}
+
+std::string_view to_string(ExecutionStatus status) {
+  return kExecutionNames.at(static_cast<std::size_t>(status));
 }
 
 std::string_view to_string(DriverLayout layout) {
@@ -46,7 +59,7 @@ std::string to_string(const ScanPart& part) {
   const std::string number = std::to_string(part.index);
   switch (part.kind) {
     case ScanPart::Kind::host:
-      return "reading DMI, sys/module and the LNC file";
+      return "reading DMI, sys/module, the LNC file and the kernel log";
     case ScanPart::Kind::pci:
       return "reading sys/bus/pci/devices";
     case ScanPart::Kind::topology:
@@ -65,6 +78,20 @@ std::string to_string(const ScanPart& part) {
       return "reading sys/bus/pci/devices/" + to_string(part.bdf);
   }
   return "reading the machine";
+}
+
+std::string_view to_string(KernelLogState state) {
+  switch (state) {
+    case KernelLogState::off:
+      return "off";
+    case KernelLogState::reading:
+      return "reading";
+    case KernelLogState::denied:
+      return "denied";
+    case KernelLogState::broken:
+      return "broken";
+  }
+  return "off";
 }
 
 std::string_view to_string(HealthState state) {

@@ -28,6 +28,10 @@ inline constexpr std::string_view kHwDmaAbortError = "hw_dma_abort_error";
 inline constexpr std::string_view kHwRepairableHbmUeError = "hw_repairable_hbm_ue_error";
 inline constexpr std::string_view kCoreMissing = "core_missing";
 
+// Of what the kernel log alone says; what it says of the rest has the reasons above.
+inline constexpr std::string_view kHangOnCollectives = "hang_on_collectives";
+inline constexpr std::string_view kKernelLogError = "kernel_log_error";
+
 // Of what is not known of a device.
 inline constexpr std::string_view kUnknownLayout = "unknown_layout";
 inline constexpr std::string_view kReadsAllOnes = "reads_all_ones";

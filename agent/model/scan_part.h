@@ -10,7 +10,7 @@ namespace neuron::model {
 // What a scan reads in one go: whatever may hang by itself, so that one part can be left out and the rest be read.
 struct ScanPart {
   enum class Kind {
-    host,         // DMI, driver versions, LNC file
+    host,         // DMI, driver versions, LNC file, kernel log
     pci,          // sys/bus/pci/devices: the list, vendor and device of each
     topology,     // hwloc
     devices,      // the list of sys/class/neuron_device

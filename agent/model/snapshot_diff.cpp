@@ -60,6 +60,17 @@ bool same_problems(const std::vector<Unit>& before, const std::vector<Unit>& aft
   return true;
 }
 
+// Of the node itself, whose health stands still while nobody reads the kernel log.
+void add_node_change(const HostScan& before, const HostScan& after, std::vector<UnitChange>& changes) {
+  const auto is_sound = [](const Health& health) {
+    return !is_assessed(health) || health.state == HealthState::healthy;
+  };
+  const Health& old = before.kernel_log.node_health;
+  const Health& now = after.kernel_log.node_health;
+  if (old == now || (is_sound(old) && is_sound(now))) return;
+  changes.push_back({UnitChange::Kind::health, "node", old, now});
+}
+
 }  // namespace
 
 HostScan without_counters(HostScan host) {
@@ -77,6 +88,11 @@ HostScan without_counters(HostScan host) {
     }
   }
   for (EfaInterface& efa : host.efas) efa.no_completion_cmds.reset();
+  host.kernel_log.lost_records = host.kernel_log.ignored_lines = 0;
+  for (KernelLogError& error : host.kernel_log.errors) {
+    error.lines = 0;
+    error.last_at = {};
+  }
   return host;
 }
 
@@ -84,6 +100,7 @@ SnapshotDiff diff(const HostScan& before, const HostScan& after) {
   SnapshotDiff changes;
   add_changes(before.devices, after.devices, changes.units);
   add_changes(before.efas, after.efas, changes.units);
+  add_node_change(before, after, changes.units);
   changes.problems = before.problems != after.problems || !same_problems(before.devices, after.devices) ||
                      !same_problems(before.efas, after.efas);
   return changes;

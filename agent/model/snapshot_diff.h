@@ -13,7 +13,7 @@ namespace neuron::model {
 // what is left differs: inventory, health, what cannot be read, or who has a device open.
 [[nodiscard]] HostScan without_counters(HostScan host);
 
-// A device or an interface.
+// A device, an interface, or the node itself (KernelLog::node_health).
 struct UnitChange {
   enum class Kind {
     appeared,  // it was not there, or had vanished
@@ -21,14 +21,14 @@ struct UnitChange {
     health,    // it was and is there, and its health is another
   };
   Kind kind = Kind::health;
-  std::string name;  // "neuron3"; the RDMA name of an interface, else its PCI address
+  std::string name;  // "neuron3"; the RDMA name of an interface, else its PCI address; "node"
   Health before;     // not assessed where it was not listed
   Health after;      // with reason, sentence and action; not assessed where it is not listed
   friend bool operator==(const UnitChange&, const UnitChange&) = default;
 };
 
 struct SnapshotDiff {
-  std::vector<UnitChange> units;  // devices by index, then interfaces by address
+  std::vector<UnitChange> units;  // devices by index, then interfaces by address, then the node
   bool problems = false;          // what cannot be read is something else
   friend bool operator==(const SnapshotDiff&, const SnapshotDiff&) = default;
 };

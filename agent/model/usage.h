@@ -44,11 +44,27 @@ enum class DeviceMemoryKind {
 };
 inline constexpr std::size_t kDeviceMemoryKinds = 11;
 
-[[nodiscard]] std::string_view to_string(HostMemoryKind kind);    // the folder's name
-[[nodiscard]] std::string_view to_string(DeviceMemoryKind kind);  // the folder's name
+// How executions on a core ended, neuron_core<M>/stats/status/<status>/total, counted since the driver was loaded:
+// those of the driver's 24 that Prometheus names exist for (docs/metrics.md), but for what model::CoreSignals has.
+enum class ExecutionStatus {
+  success,
+  timeout,
+  exec_bad_input,
+  execute_completed_with_error,
+  execute_completed_with_num_error,
+  execute_failed_to_queue,
+  generic_error,
+  hw_collectives_error
+};
+inline constexpr std::size_t kExecutionStatuses = 8;
 
-using HostMemory = std::array<std::optional<std::uint64_t>, kHostMemoryKinds>;      // by HostMemoryKind
-using DeviceMemory = std::array<std::optional<std::uint64_t>, kDeviceMemoryKinds>;  // by DeviceMemoryKind
+[[nodiscard]] std::string_view to_string(HostMemoryKind kind);     // the folder's name
+[[nodiscard]] std::string_view to_string(DeviceMemoryKind kind);   // the folder's name
+[[nodiscard]] std::string_view to_string(ExecutionStatus status);  // the folder's name
+
+using HostMemory = std::array<std::optional<std::uint64_t>, kHostMemoryKinds>;         // by HostMemoryKind
+using DeviceMemory = std::array<std::optional<std::uint64_t>, kDeviceMemoryKinds>;     // by DeviceMemoryKind
+using ExecutionCounts = std::array<std::optional<std::uint64_t>, kExecutionStatuses>;  // by ExecutionStatus
 
 // One physical core, neuron<N>/neuron_core<M>/. Counters are cumulative since driver load and may go backwards (cleared
 // by root): then the reader of two samples says unknown. Where they are not live (UsageSample::no_utilization) they
@@ -61,6 +77,7 @@ struct CoreUsage {
   std::optional<std::uint64_t> device_memory_bytes;  // stats/memory_usage/device_mem/total
   std::optional<std::uint64_t> host_memory_bytes;    // stats/memory_usage/host_mem/total
   DeviceMemory device_memory;                        // filled only when asked for (UsageRequest)
+  ExecutionCounts executions;                        // likewise; live from 2.30.2 only
   friend bool operator==(const CoreUsage&, const CoreUsage&) = default;
 };
 
@@ -137,6 +154,7 @@ struct UsageRequest {
   bool efa = true;                   // bytes, packets, retransmissions and what core::efa_error_counters names
   bool efa_every_counter = false;    // all that the interface has
   bool flops = false;                // flops and inferences
+  bool executions = false;           // how executions ended: eight files per core
   bool memory_kinds_of_all = false;  // host and device memory kinds of every device (the summary needs them)
   std::vector<int> memory_kinds_of;  // else of these devices
 };

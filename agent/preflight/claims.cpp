@@ -42,16 +42,18 @@ void check_registry(const ClaimFacts& claims, Report& report) {
 }
 
 void check_cdi_directory(const ClaimFacts& claims, Report& report) {
-  const std::string path = "var/run/cdi";
+  const std::string& path = claims.cdi_path;
+  const std::string mounted = (path.starts_with('/') ? "" : "/") + path;
   if (claims.cdi_directory == Presence::unknown) report.not_checked.push_back({path, "may not be looked at"});
   if (claims.cdi_directory == Presence::absent) {
     report.warning("cdi_dir_missing",
                    "the directory that tells the container runtime what claims give is not there: until it is, no pod "
                    "with a claim starts",
-                   {{path, "not there"}}, "mount /var/run/cdi of the node into the agent's pod, which makes it");
+                   {{path, "not there"}}, "mount " + mounted + " of the node into the agent's pod, which makes it");
   } else if (claims.cdi_read_only) {
     report.error("cdi_dir_read_only", "nothing can be written where the container runtime is told what claims give",
-                 {{path, "a read-only file system"}}, "mount /var/run/cdi of the node into the agent's pod, writable");
+                 {{path, "a read-only file system"}},
+                 "mount " + mounted + " of the node into the agent's pod, writable");
   }
 }
 
@@ -134,9 +136,36 @@ std::vector<std::string> sockets_that(const ClaimFacts& claims, SocketState stat
   return paths;
 }
 
+// Another agent of ours holds the node in the mode that is not meant.
+bool is_held_by_other_mode(const ClaimFacts& claims) {
+  const bool by_claims = claims.lock ? claims.lock->of_claims : !sockets_that(claims, SocketState::listening).empty();
+  return claims.asked ? claims.lock && !by_claims : claims.plugin_asked && by_claims;
+}
+
+void check_other_mode(const ClaimFacts& claims, Report& report) {
+  if (!is_held_by_other_mode(claims)) return;
+  const std::string held = claims.asked ? "device-plugin" : "DRA";
+  const std::string meant = claims.asked ? "DRA" : "device-plugin";
+  std::vector<Evidence> evidence;
+  if (claims.lock) {
+    evidence.push_back({claims.kubelet + "/device-plugins",
+                        "locked by pid " + claims.lock->pid + ", as an agent in " + held + " mode does"});
+  }
+  const auto others = claims.asked ? seen(claims.device_plugins, "a device plugin listens")
+                                   : seen(sockets_that(claims, SocketState::listening), "the driver listens");
+  evidence.insert(evidence.end(), others.begin(), others.end());
+  report.error("other_mode",
+               "another agent, in " + held + " mode, holds this node, which runs one mode: one in " + meant +
+                   " mode ends there with status 3",
+               std::move(evidence),
+               "nothing where that one is meant; else drain the node and take it away: the node's label "
+               "neuron-agent/mode says which DaemonSet serves it");
+}
+
 void check_modes(const ClaimFacts& claims, Report& report) {
   const auto drivers = sockets_that(claims, SocketState::listening);
-  if (!claims.device_plugins.empty() && (claims.asked || !drivers.empty())) {
+  const bool is_told = drivers.empty() && is_held_by_other_mode(claims);
+  if (!is_told && !claims.device_plugins.empty() && (claims.asked || !drivers.empty())) {
     std::vector<Evidence> evidence = seen(claims.device_plugins, "a device plugin listens");
     const std::vector<Evidence> others = seen(drivers, "the driver listens");
     evidence.insert(evidence.end(), others.begin(), others.end());
@@ -177,7 +206,7 @@ void check_record(const ClaimFacts& claims, Report& report) {
   std::set_difference(claims.described.begin(), claims.described.end(), claims.prepared.begin(), claims.prepared.end(),
                       std::back_inserter(stale));
   if (stale.empty()) return;
-  for (std::string& uid : stale) uid = "var/run/cdi/k8s." + claims.driver + "-claim_" + uid + ".json";
+  for (std::string& uid : stale) uid = claims.cdi_path + "/k8s." + claims.driver + "-claim_" + uid + ".json";
   report.warning(
       "stale_cdi_files",
       counted(stale.size(), "CDI file") + " of the driver " +
@@ -190,7 +219,9 @@ void check_record(const ClaimFacts& claims, Report& report) {
 
 void check_claims(const model::HostScan& scan, const PreflightFacts& facts, Report& report) {
   const ClaimFacts& claims = facts.claims;
-  if (!has_claims(facts) || serves_nothing(scan)) return;
+  if (serves_nothing(scan)) return;
+  check_other_mode(claims, report);
+  if (!has_claims(facts)) return;
   check_cdi_directory(claims, report);
   check_cdi_of_runtime(facts.cdi, report);
   check_gates(claims, report);

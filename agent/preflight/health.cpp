@@ -1,6 +1,7 @@
 // The health policy's verdicts at first sight, as findings.
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "agent/health/missing.h"
@@ -17,9 +18,20 @@ using model::HostScan;
 using model::NeuronDevice;
 namespace reason = model::reason;
 
-// What the verdict rests on; never empty.
-std::vector<Evidence> evidence_of(const NeuronDevice& device, const health::DeviceBasis& basis,
-                                  const std::string& reason) {
+// Lines of the kernel log, about a device or about none.
+std::vector<Evidence> kernel_lines(const HostScan& scan, std::optional<int> device) {
+  constexpr std::size_t kMaxShown = 8;
+  std::vector<Evidence> evidence;
+  for (const model::KernelLogError& error : scan.kernel_log.errors) {
+    if (error.device != device || evidence.size() == kMaxShown) continue;
+    evidence.push_back({"dev/kmsg", "NEURON_HW_ERR=" + error.name + ", " + counted(error.lines, "line")});
+  }
+  return evidence;
+}
+
+// What the verdict rests on of the device's files.
+std::vector<Evidence> evidence_in_files(const NeuronDevice& device, const health::DeviceBasis& basis,
+                                        const std::string& reason) {
   const std::string base = health::folder_of(device);
   std::vector<Evidence> evidence;
   for (const health::DeviceSignal& signal : health::device_signals()) {
@@ -41,8 +53,23 @@ std::vector<Evidence> evidence_of(const NeuronDevice& device, const health::Devi
   if (device.signals.reset_state && (reason == reason::kDeviceInvalid || reason == reason::kResetting)) {
     evidence.push_back({base + "reset", std::to_string(*device.signals.reset_state)});
   }
-  if (evidence.empty()) evidence.push_back({base + "stats", reason});
   return evidence;
+}
+
+// What the verdict rests on; never empty.
+std::vector<Evidence> evidence_of(const HostScan& scan, const NeuronDevice& device, const health::DeviceBasis& basis) {
+  std::vector<Evidence> evidence = evidence_in_files(device, basis, device.health.reason);
+  if (evidence.empty()) evidence = kernel_lines(scan, device.index);
+  if (evidence.empty()) evidence.push_back({health::folder_of(device) + "stats", device.health.reason});
+  return evidence;
+}
+
+// Of the lines of the kernel log that name no device.
+void report_node(const HostScan& scan, Report& report) {
+  const Health& health = scan.kernel_log.node_health;
+  if (health.reason.empty()) return;
+  const Severity severity = health.state == HealthState::unhealthy ? Severity::error : Severity::warning;
+  report.add(severity, health.reason, health.sentence, kernel_lines(scan, std::nullopt), health.action, {});
 }
 
 // Verdicts that are findings of the node or of the cores elsewhere.
@@ -136,7 +163,7 @@ void add_verdicts(const health::Assessment& node, Report& report) {
       continue;
     }
     const Severity severity = health.state == HealthState::unhealthy ? Severity::error : Severity::warning;
-    report.add(severity, health.reason, health.sentence, evidence_of(scan.devices[i], node.bases[i], health.reason),
+    report.add(severity, health.reason, health.sentence, evidence_of(scan, scan.devices[i], node.bases[i]),
                health.action.empty() ? "wait: it ends by itself" : health.action, {name});
   }
   if (!unread.empty()) report_unread(node, unread, report);
@@ -176,6 +203,7 @@ void check_core_counters(const NeuronDevice& device, Report& report) {
 void check_health(const health::Assessment& node, Report& report) {
   report_missing(node, report);
   report_missing_cores(node.host, report);
+  report_node(node.host, report);
   add_verdicts(node, report);
   for (const NeuronDevice& device : node.host.devices) check_core_counters(device, report);
 }

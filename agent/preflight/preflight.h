@@ -99,12 +99,21 @@ struct ClaimFacts {
     std::string path;
     SocketState state = SocketState::unknown;
   };
+  // The lock by which one mode per node is kept: an agent of ours serves claims, or is a device plugin. `pid` is of
+  // one.
+  struct Lock {
+    bool of_claims = false;
+    std::string pid;
+  };
   bool asked = false;                          // somebody wants to know: check --mode dra
+  bool plugin_asked = false;                   // check --mode device-plugin, said and not the default
+  std::optional<Lock> lock;                    // of device-plugins/; nullopt: nobody who can be seen has it
   bool found = false;                          // plugins/<driver> is there; without both nothing else counts
   std::string driver;                          // "neuron.aws.com"
   std::string kubelet;                         // its directory, as given
   Presence registry = Presence::unknown;       // plugins_registry/
-  Presence cdi_directory = Presence::unknown;  // var/run/cdi below the root
+  std::string cdi_path = "var/run/cdi";        // where claims are described: below the root, or a path of this process
+  Presence cdi_directory = Presence::unknown;  // that
   bool cdi_read_only = false;                  // its file system is, for this process
   std::vector<Socket> driver_sockets;          // of our driver, in both directories; by path
   std::vector<std::string> device_plugins;     // paths: of neuron-agent or AWS's plugins, somebody listens; sorted

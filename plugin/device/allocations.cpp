@@ -273,6 +273,13 @@ std::optional<UnitList> Allocations::unit_list(model::Resource resource) const {
   return make_unit_list(*node_, resource, offer_, {ledger_.blocked_cores(resource), ledger_.held_units(resource)});
 }
 
+std::vector<holdings::Holding> Allocations::all_holdings() const {
+  const MutexLock lock(mutex_);
+  std::vector<holdings::Holding> all = ledger_.holdings();
+  all.insert(all.end(), ledger_.claimed().begin(), ledger_.claimed().end());
+  return all;
+}
+
 bool Allocations::holds_anything() const {
   const MutexLock lock(mutex_);
   return !ledger_.holdings().empty() || !ledger_.claimed().empty();

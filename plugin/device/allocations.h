@@ -83,6 +83,8 @@ class Allocations {
   // `units` was sent to the kubelet: what it shows Unhealthy, the kubelet gives nobody for now.
   void note_published(model::Resource resource, const UnitList& units) EXCLUDES(mutex_);
 
+  // Who holds what now, through the device plugin and by claims: a copy.
+  [[nodiscard]] std::vector<holdings::Holding> all_holdings() const EXCLUDES(mutex_);
   [[nodiscard]] bool holds_anything() const EXCLUDES(mutex_);
   // The list of the resource is another than if nobody held anything: a unit that it would offer is not, because its
   // hardware is held through another one, or one is there only because it is held.

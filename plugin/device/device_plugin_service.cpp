@@ -5,12 +5,17 @@
 #include <algorithm>
 
 #include "agent/rpc/status_map.h"
+#include "plugin/device/refusals.h"
 #include "plugin/kubelet/list_stream.h"
 
 namespace neuron::plugin {
 namespace {
 
 constexpr int kMaxIds = 4096;  // far above any node; a larger request is foreign nonsense
+
+SteadyTime clock_now() {
+  return std::chrono::steady_clock::now();
+}
 
 template <typename Field>
 std::vector<std::string> strings(const Field& field) {
@@ -87,6 +92,7 @@ grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse>* DevicePluginService::Li
 grpc::ServerUnaryReactor* DevicePluginService::GetPreferredAllocation(
     grpc::CallbackServerContext* context, const v1beta1::PreferredAllocationRequest* request,
     v1beta1::PreferredAllocationResponse* response) {
+  const SteadyTime asked_at = clock_now();
   parts_.admissions.called();
   for (const auto& container : request->container_requests()) {
     auto* answer = response->add_container_responses();
@@ -97,6 +103,7 @@ grpc::ServerUnaryReactor* DevicePluginService::GetPreferredAllocation(
     }
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  count("GetPreferredAllocation", asked_at, true);
   reactor->Finish(grpc::Status::OK);
   return reactor;
 }
@@ -113,30 +120,42 @@ grpc::Status DevicePluginService::allocate(const v1beta1::AllocateRequest& reque
                                            v1beta1::AllocateResponse& response) {
   for (const auto& container : request.container_requests()) {
     if (container.devices_ids_size() > kMaxIds) {
+      if (parts_.figures != nullptr) parts_.figures->refused(refusals::kTooManyIds);
       return {grpc::StatusCode::INVALID_ARGUMENT, "more than " + std::to_string(kMaxIds) + " device ids"};
     }
     const Result<grant::Grant> answer = parts_.allocations.allocate(resource_, strings(container.devices_ids()));
     if (!answer) {
       spdlog::warn("allocate resource={} refused=\"{}\"", model::resource_name(resource_), answer.error().message);
+      if (parts_.figures != nullptr) parts_.figures->refused(refusals::reason_of(answer.error()));
       return rpc::to_status(answer.error());
     }
     fill(*response.add_container_responses(), *answer);
+    if (parts_.figures != nullptr) parts_.figures->gave(model::resource_name(resource_));
   }
   return grpc::Status::OK;
 }
 
 void DevicePluginService::answer(const v1beta1::AllocateRequest& request, v1beta1::AllocateResponse& response,
-                                 grpc::ServerUnaryReactor* reactor) {
+                                 grpc::ServerUnaryReactor* reactor, SteadyTime asked_at) {
   const grpc::Status status = allocate(request, response);
   parts_.admissions.answered(status.ok() ? Admissions::Outcome::given : Admissions::Outcome::refused);
+  count("Allocate", asked_at, status.ok());  // before the answer: who has it may look at the figures
   reactor->Finish(status);
+}
+
+void DevicePluginService::count(std::string_view method, SteadyTime asked_at, bool answered) const {
+  if (parts_.figures == nullptr) return;
+  parts_.figures->called(method, clock_now() - asked_at,
+                         answered ? CallFigures::Outcome::answered : CallFigures::Outcome::failed);
 }
 
 grpc::ServerUnaryReactor* DevicePluginService::Allocate(grpc::CallbackServerContext* context,
                                                         const v1beta1::AllocateRequest* request,
                                                         v1beta1::AllocateResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const auto answer_now = [this, reactor, request, response] { answer(*request, *response, reactor); };
+  const auto answer_now = [this, reactor, request, response, asked_at = clock_now()] {
+    answer(*request, *response, reactor, asked_at);
+  };
   parts_.admissions.answer(resource_, [this, request, answer_now] {
     if (closing() || !needs_fresh_checkpoint(*request)) return answer_now();
     parts_.admissions.wait_for_checkpoint(resource_, answer_now);
@@ -155,9 +174,11 @@ grpc::ServerUnaryReactor* DevicePluginService::PreStartContainer(grpc::CallbackS
     reactor->Finish({grpc::StatusCode::UNAVAILABLE, "the plugin is moving to another socket; try again"});
     return reactor;
   }
-  parts_.pre_start.wait(resource_, strings(request->devices_ids()), [reactor](std::optional<Error> error) {
-    reactor->Finish(error ? rpc::to_status(*error) : grpc::Status::OK);
-  });
+  parts_.pre_start.wait(resource_, strings(request->devices_ids()),
+                        [this, reactor, asked_at = clock_now()](std::optional<Error> error) {
+                          count("PreStartContainer", asked_at, !error);
+                          reactor->Finish(error ? rpc::to_status(*error) : grpc::Status::OK);
+                        });
   return reactor;
 }
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string_view>
+
+#include "agent/base/clock.h"
 #include "agent/model/resource.h"
 #include "deviceplugin/v1beta1/api.grpc.pb.h"
 #include "plugin/device/admission_gate.h"
@@ -7,6 +10,7 @@
 #include "plugin/device/event_queue.h"
 #include "plugin/device/pre_start_gate.h"
 #include "plugin/device/watch_hub.h"
+#include "plugin/kubelet/call_figures.h"
 
 namespace neuron::plugin {
 
@@ -20,7 +24,8 @@ class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService 
     Allocations& allocations;
     AdmissionGate& admissions;
     PreStartGate& pre_start;
-    EventQueue& events;  // StreamEnded
+    EventQueue& events;              // StreamEnded
+    CallFigures* figures = nullptr;  // nullptr: nobody counts
   };
 
   DevicePluginService(model::Resource resource, const Parts& parts, WatchHub& hub);
@@ -46,7 +51,8 @@ class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService 
   [[nodiscard]] grpc::Status allocate(const v1beta1::AllocateRequest& request, v1beta1::AllocateResponse& response);
 
   void answer(const v1beta1::AllocateRequest& request, v1beta1::AllocateResponse& response,
-              grpc::ServerUnaryReactor* reactor);
+              grpc::ServerUnaryReactor* reactor, SteadyTime asked_at);
+  void count(std::string_view method, SteadyTime asked_at, bool answered) const;
   [[nodiscard]] bool closing() EXCLUDES(closing_mutex_);
 
   const model::Resource resource_;

@@ -53,8 +53,10 @@ std::uint64_t KubeletLink::kubelet() const {
 
 void KubeletLink::start_registration(model::Resource resource, const std::string& endpoint) {
   registration_.start(resource, endpoint, kRegisterDeadline,
-                      [&events = parts_.events, resource, endpoint](std::optional<Error> error) {
-                        events.post(RegisterDone{resource, endpoint, std::move(error)});
+                      [&parts = parts_, resource, endpoint](std::optional<Error> error) {
+                        if (!error && parts.figures != nullptr)
+                          parts.figures->registered(model::resource_name(resource));
+                        parts.events.post(RegisterDone{resource, endpoint, std::move(error)});
                       });
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "agent/base/result.h"
 #include "agent/core/offer_policy.h"
@@ -11,6 +12,23 @@
 // "Allocate failed due to rpc error: code = … desc = <sentence>, which is unexpected": so each is one sentence without
 // a full stop, and says what is in the way and what to do. Pure.
 namespace neuron::plugin::refusals {
+
+// The kinds of refusals, for those who count them: short, lower case, never another word for the same.
+inline constexpr std::string_view kNotScanned = "not_scanned";
+inline constexpr std::string_view kNoIds = "no_ids";
+inline constexpr std::string_view kAskedTwice = "asked_twice";
+inline constexpr std::string_view kTooManyIds = "too_many_ids";
+inline constexpr std::string_view kUnknownId = "unknown_id";
+inline constexpr std::string_view kUnhealthy = "unhealthy";
+inline constexpr std::string_view kNotOffered = "not_offered";
+inline constexpr std::string_view kHeld = "held";
+inline constexpr std::string_view kHeldByClaim = "held_by_claim";
+inline constexpr std::string_view kOtherHardware = "other_hardware";
+inline constexpr std::string_view kOther = "other";
+
+// The kind of an error that Allocations::allocate gave, by the words that only this kind has; kOther for any other
+// error.
+[[nodiscard]] std::string_view reason_of(const Error& refusal);
 
 [[nodiscard]] Error not_scanned();                                                 // unavailable
 [[nodiscard]] Error no_ids(model::Resource resource);                              // invalid_argument

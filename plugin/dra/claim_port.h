@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/base/error.h"
+
 // What the kubelet asks of a driver, without gRPC: plugin/dra/dra_service.h turns its calls into these and back
 // (docs/reference/kubelet.md#dra).
 namespace neuron::plugin::dra {
@@ -27,7 +29,8 @@ struct PreparedDevice {
 
 struct PrepareAnswer {
   std::vector<PreparedDevice> devices;
-  std::string error;  // for the event of the pod: what, where, what to do; "" = prepared
+  std::string error;               // for the event of the pod: what, where, what to do; "" = prepared
+  std::optional<ErrorCode> why{};  // the kind of the error, for those who count them; nullopt: not known
 };
 
 // Thread-safe; every call may block (API server, files, a device that is still in use), each for its claims only.

@@ -24,8 +24,12 @@ class ClaimStore {
     std::string directory;      // plugins/<driver>; made if missing
     std::string cdi_directory;  // made if missing
     std::string boot_id;        // "" = not known
+    // The CDI directory is a mount whose directory was removed on the host: only a new container gets the new one. Any
+    // thread; must not block. Empty: nobody is told.
+    std::function<void()> cdi_is_dead{};
   };
-  // `node`: the newest scan's, nullptr before the first; asked when the file has to be made anew of CDI files.
+  // `node`: the newest scan's, nullptr before the first; asked when the file has to be made anew of CDI files, and for
+  // claims that were made so before.
   ClaimStore(Options options, std::function<grant::NodeUnitsPtr()> node);
 
   struct View {
@@ -36,8 +40,8 @@ class ClaimStore {
 
   // The claim is prepared as `claim` says, in place of what it was before. `releases`: of a view from before anything
   // was found out about it.
-  // Errors: failed_precondition when some of its hardware is held by another claim, which is named, or when it was
-  // released since that view; those of PreparedClaims; from errno.
+  // Errors: failed_precondition when some of its hardware is held by another claim, which is named, or used by one with
+  // another LNC, or when it was released since that view; those of PreparedClaims; from errno.
   [[nodiscard]] Result<void> commit(PreparedClaim claim, std::uint64_t releases) EXCLUDES(held_mutex_);
 
   // The CDI file of a claim that is prepared is there again. Errors: not_found when it is not prepared; from errno.
@@ -59,13 +63,20 @@ class ClaimStore {
 
   // As this instance has last seen the file. Names of devices of the pool that claims hold: ascending, each once.
   [[nodiscard]] std::vector<std::string> held_devices() const EXCLUDES(held_mutex_);
+  [[nodiscard]] HeldNumbering held_numbering() const EXCLUDES(held_mutex_);
   [[nodiscard]] bool is_held(const Hardware& hardware) const EXCLUDES(held_mutex_);
+  [[nodiscard]] ClaimsFile::Claims held_claims() const EXCLUDES(held_mutex_);  // the same, whole
 
  private:
   using Work = PreparedClaims::Work;
   [[nodiscard]] Result<void> edit(const Work& work) EXCLUDES(held_mutex_);
+  void refine(ClaimsFile& file) const;
+  // As ClaimCdiFiles, and tells when the directory is dead.
+  [[nodiscard]] Result<void> write_cdi(const std::string& uid, const std::string& text);
   [[nodiscard]] Result<void> repair_one(ClaimsFile& file, const PreparedClaim& claim);
 
+  const std::function<void()> cdi_is_dead_;
+  const std::function<grant::NodeUnitsPtr()> node_;
   ClaimCdiFiles cdi_;        // under the lock of prepared_
   PreparedClaims prepared_;  // its Rebuild uses cdi_
 

@@ -26,6 +26,12 @@ struct Hardware {
   friend bool operator==(const Hardware&, const Hardware&) = default;
 };
 
+// How cores are numbered that claims hold: with another LNC the same number is other hardware.
+struct HeldNumbering {
+  bool any = false;        // some claim that is prepared holds a device, or cores of one
+  std::optional<int> lnc;  // of the node when it was prepared; nullopt: no claim tells
+};
+
 // Something that both hold, for people: "neuron3", "core place 1 of neuron3", "interface rdmap16s25". nullopt: nothing.
 [[nodiscard]] std::optional<std::string> overlap(const Hardware& one, const Hardware& other);
 

@@ -1,14 +1,57 @@
 #include "plugin/dra/node_board.h"
 
+#include <spdlog/spdlog.h>
+
 #include <utility>
 
+#include "agent/holdings/held.h"
+
 namespace neuron::plugin::dra {
+namespace {
+
+std::optional<int> lnc_of(const grant::NodeUnits& node) {
+  const auto& lnc = node.snapshot().host.lnc;
+  return lnc ? std::optional(lnc->value) : std::nullopt;
+}
+
+grant::NodeUnitsPtr with_lnc(grant::NodeUnitsPtr node, std::optional<int> lnc) {
+  if (!lnc || lnc_of(*node) == lnc) return node;
+  return std::make_shared<const grant::NodeUnits>(
+      std::make_shared<const model::Snapshot>(holdings::with_held(node->snapshot(), {}, lnc)));
+}
+
+}  // namespace
 
 void NodeBoard::set_node(grant::NodeUnitsPtr node) {
   const MutexLock lock(mutex_);
-  node_ = std::move(node);
+  newest_ = std::move(node);
   held_ = ports_.held();
+  choose_numbering();
   show();
+}
+
+// Of what claims hold, as their record has it; else what it was so far; else the node's own.
+void NodeBoard::choose_numbering() {
+  const std::optional<int> scanned = lnc_of(*newest_);
+  const HeldNumbering held = ports_.numbering ? ports_.numbering() : HeldNumbering{};
+  const std::optional<int> before = std::exchange(lnc_, scanned);
+  if (held.any && held.lnc) {
+    lnc_ = held.lnc;
+  } else if (held.any && before) {
+    lnc_ = before;
+  }
+  node_ = with_lnc(newest_, lnc_);
+  if (lnc_ == scanned) {
+    if (before && before != lnc_ && lnc_)
+      spdlog::info("cores are numbered with LNC {} from now on, not {}", *lnc_, *before);
+    waiting_lnc_.reset();
+  } else if (waiting_lnc_ != scanned) {
+    waiting_lnc_ = scanned;
+    spdlog::warn(
+        "LNC is {} now, but claims hold devices whose cores were numbered with LNC {}: all cores keep their numbers "
+        "until no claim holds any; drain the node to change over",
+        scanned ? std::to_string(*scanned) : "unknown", *lnc_);
+  }
 }
 
 void NodeBoard::held_changed() {
@@ -16,6 +59,7 @@ void NodeBoard::held_changed() {
   std::vector<std::string> held = ports_.held();
   if (!node_ || held == held_) return;
   held_ = std::move(held);
+  choose_numbering();
   show();
 }
 
@@ -27,6 +71,11 @@ void NodeBoard::marks_changed() {
 grant::NodeUnitsPtr NodeBoard::node() const {
   const MutexLock lock(mutex_);
   return node_;
+}
+
+grant::NodeUnitsPtr NodeBoard::numbered(grant::NodeUnitsPtr scanned) const {
+  const MutexLock lock(mutex_);
+  return with_lnc(std::move(scanned), lnc_);
 }
 
 bool NodeBoard::is_empty() const {

@@ -28,14 +28,18 @@ class PluginHoldWatch {
     std::function<Result<std::vector<model::Allocation>>()> listed;  // may block, up to a deadline of its own
     std::function<grant::NodeUnitsPtr()> node;                       // of the newest scan; nullptr before the first
     std::function<void()> changed;                                   // holders() is something else now
+    std::string driver{};                                            // whose claims are not meant: ours
   };
-  explicit PluginHoldWatch(Ports ports) : ports_(std::move(ports)) {}
+  // `patience`: from the time that the kubelet took the driver, how long await_first() waits for what is held.
+  explicit PluginHoldWatch(Ports ports, std::chrono::milliseconds patience = kPatience)
+      : ports_(std::move(ports)), patience_(patience) {}
 
   void registered() EXCLUDES(mutex_);  // the kubelet took the driver
   [[nodiscard]] PluginHolders holders() const EXCLUDES(mutex_);
 
-  // Blocks until the kubelet has taken the driver, as pods that the scheduler sends before that wait for a minute and
-  // more, and has said what is held. False: a stop was requested first.
+  // Blocks until the kubelet has taken the driver and has said what is held. For the first there is no bound: pods that
+  // the scheduler sends to a node whose kubelet has no driver wait for a minute and more, and readiness says so
+  // meanwhile. For the second there is: `patience`. False: a stop was requested first.
   [[nodiscard]] bool await_first(const std::stop_token& stop) EXCLUDES(mutex_);
   // Until `stop` is requested. One thread.
   void run(const std::stop_token& stop) EXCLUDES(mutex_);
@@ -48,9 +52,10 @@ class PluginHoldWatch {
   void wait(const std::stop_token& stop, std::chrono::milliseconds longest, bool PluginHoldWatch::*flag = nullptr)
       EXCLUDES(mutex_);
 
-  const Ports ports_;
   void tell_known() EXCLUDES(mutex_);
 
+  const Ports ports_;
+  const std::chrono::milliseconds patience_;
   std::string last_error_;  // of the thread in run(), as logged
   int failures_ = 0;        // the same; in a row
   mutable Mutex mutex_;

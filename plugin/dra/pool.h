@@ -47,7 +47,7 @@ enum class UltraServer { node, devices };            // --dra-ultraserver: offer
 
 struct PoolOptions {
   std::string driver = "neuron.aws.com";  // --dra-driver-name, of the taint's key
-  Partitions partitions = Partitions::all;
+  Partitions partitions = Partitions::none;
   UltraServer ultraserver = UltraServer::node;
   std::string taint_effect = "NoSchedule";  // of what is unhealthy; "" = none
 };

@@ -12,6 +12,9 @@ namespace {
 using nlohmann::json;
 
 constexpr int kMaxIndex = 65535;
+constexpr const char* kCompleted = "completed";
+constexpr const char* kStarted = "started";
+constexpr int kMaxLnc = 8;  // physical cores of the largest device
 
 json hardware_json(const Hardware& hardware) {
   json devices = json::array();
@@ -85,13 +88,17 @@ PreparedDevice device_of(const json& one) {
 PreparedClaim claim_of(const json& object) {
   PreparedClaim claim;
   claim.uid = object.at("uid").get<std::string>();
-  claim.is_completed = object.at("state").get<std::string>() == "completed";
+  const std::string state = object.at("state").get<std::string>();
+  if (state != kCompleted && state != kStarted) throw json::other_error::create(501, "an unknown state", &object);
+  claim.is_completed = state == kCompleted;
   claim.claim_namespace = object.value("namespace", "");
   claim.name = object.value("name", "");
   claim.resource_version = object.value("resourceVersion", "");
   for (const json& one : object.value("requests", json::array())) claim.requests.push_back(request_of(one));
   for (const json& one : object.value("devices", json::array())) claim.devices.push_back(device_of(one));
   claim.cdi_text = object.value("cdi", "");
+  const int lnc = object.contains("nodeLnc") ? number_of(object["nodeLnc"]) : 0;
+  if (lnc >= 1 && lnc <= kMaxLnc) claim.node_lnc = lnc;
   return claim;
 }
 
@@ -106,6 +113,11 @@ Hardware PreparedClaim::held() const {
   return hardware;
 }
 
+bool PreparedClaim::is_whole() const {
+  return std::none_of(devices.begin(), devices.end(),
+                      [](const PreparedDevice& device) { return device.requests.empty(); });
+}
+
 std::string PreparedClaim::shown() const {
   return name.empty() ? "with uid " + uid : claim_namespace + "/" + name + " (uid " + uid + ")";
 }
@@ -115,14 +127,15 @@ std::string to_text(const PreparedClaim& claim) {
   for (const PreparedRequest& one : claim.requests) requests.push_back(request_json(one));
   json devices = json::array();
   for (const PreparedDevice& one : claim.devices) devices.push_back(device_json(one));
-  const json object = {{"uid", claim.uid},
-                       {"state", claim.is_completed ? "completed" : "started"},
-                       {"namespace", claim.claim_namespace},
-                       {"name", claim.name},
-                       {"resourceVersion", claim.resource_version},
-                       {"requests", std::move(requests)},
-                       {"devices", std::move(devices)},
-                       {"cdi", claim.cdi_text}};
+  json object = {{"uid", claim.uid},
+                 {"state", claim.is_completed ? kCompleted : kStarted},
+                 {"namespace", claim.claim_namespace},
+                 {"name", claim.name},
+                 {"resourceVersion", claim.resource_version},
+                 {"requests", std::move(requests)},
+                 {"devices", std::move(devices)},
+                 {"cdi", claim.cdi_text}};
+  if (claim.node_lnc) object["nodeLnc"] = *claim.node_lnc;
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

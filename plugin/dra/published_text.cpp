@@ -4,8 +4,8 @@
 
 namespace neuron::plugin::dra {
 
-std::string published_text(const Pool& pool, const LayoutOptions& options, const PoolIdentity& identity) {
-  return slice_list_json(whole_slices(lay_out(pool, options).slices, identity));
+std::string published_text(const Layout& layout, const PoolIdentity& identity) {
+  return slice_list_json(whole_slices(layout.slices, identity));
 }
 
 }  // namespace neuron::plugin::dra

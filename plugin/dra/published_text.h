@@ -7,8 +7,8 @@
 
 namespace neuron::plugin::dra {
 
-// What would be published of a pool, without asking anybody: a List of ResourceSlices that `kubectl apply -f` takes.
-// Without the node's uid they have no owner. Pure.
-[[nodiscard]] std::string published_text(const Pool& pool, const LayoutOptions& options, const PoolIdentity& identity);
+// What would be published, without asking anybody: a List of ResourceSlices that `kubectl apply -f` takes. Without the
+// node's uid they have no owner. Pure.
+[[nodiscard]] std::string published_text(const Layout& layout, const PoolIdentity& identity);
 
 }  // namespace neuron::plugin::dra

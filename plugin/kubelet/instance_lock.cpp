@@ -16,11 +16,11 @@
 namespace neuron::plugin {
 namespace {
 
-// The pid of the process that has this directory locked: /proc/locks names it by device and inode, and leaves out locks
-// of processes that this pid namespace does not have. `besides`: a pid that is not meant. Empty when it is not there.
-std::string pid_of_holder(int directory, const std::string& besides = "") {
+// The process that has this directory locked: /proc/locks names it by device and inode, and leaves out locks of
+// processes that this pid namespace does not have. `besides`: a pid that is not meant. nullopt when it is not there.
+std::optional<LockHolder> holder_of(int directory, const std::string& besides = "") {
   struct stat info {};
-  if (::fstat(directory, &info) != 0) return "";
+  if (::fstat(directory, &info) != 0) return std::nullopt;
   const std::string place = fmt::format("{:02x}:{:02x}:{}", major(info.st_dev), minor(info.st_dev), info.st_ino);
   std::ifstream locks("/proc/locks");
   for (std::string line; std::getline(locks, line);) {
@@ -28,15 +28,14 @@ std::string pid_of_holder(int directory, const std::string& besides = "") {
     std::string number, kind, mode, access, pid, where;
     if (words >> number >> kind >> mode >> access >> pid >> where && kind == "FLOCK" && where == place &&
         pid != besides) {
-      return pid;
+      return LockHolder{access == "READ" ? InstanceLock::Mode::claims : InstanceLock::Mode::device_plugin, pid};
     }
   }
-  return "";
+  return std::nullopt;
 }
 
 std::string describe_holder(int directory, const std::string& path) {
-  const std::string pid = pid_of_holder(directory);
-  if (!pid.empty()) return "pid " + pid;
+  if (const auto holder = holder_of(directory)) return "pid " + holder->pid;
   std::string sockets;
   for (const std::string& name : sockets_in(path)) {
     if (!is_agent_socket(name)) continue;
@@ -47,8 +46,8 @@ std::string describe_holder(int directory, const std::string& path) {
 }
 
 std::string describe_sharer(int directory) {
-  const std::string pid = pid_of_holder(directory, std::to_string(::getpid()));  // it shares the lock at this moment
-  return pid.empty() ? "of another container or pod; its pid is not visible here" : "pid " + pid;
+  const auto holder = holder_of(directory, std::to_string(::getpid()));  // it shares the lock at this moment
+  return holder ? "pid " + holder->pid : "of another container or pod; its pid is not visible here";
 }
 
 }  // namespace
@@ -74,6 +73,11 @@ Result<InstanceLock> InstanceLock::take(const std::string& directory, Mode mode)
   return fail(ErrorCode::failed_precondition,
               fmt::format("another neuron-agent ({}) already serves {}; it is left alone, this one ends",
                           describe_holder(opened.get(), directory), directory));
+}
+
+std::optional<LockHolder> lock_holder(const std::string& directory) {
+  const Fd opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return opened.valid() ? holder_of(opened.get()) : std::nullopt;
 }
 
 bool InstanceLock::is_of(const std::string& directory) const {

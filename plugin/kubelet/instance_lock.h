@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "agent/base/fd.h"
@@ -31,5 +32,14 @@ class InstanceLock {
   explicit InstanceLock(Fd directory) : directory_(std::move(directory)) {}
   Fd directory_;
 };
+
+struct LockHolder {
+  InstanceLock::Mode mode = InstanceLock::Mode::device_plugin;
+  std::string pid;  // of one, where several share the lock
+};
+
+// Who holds the lock of that directory, as far as /proc/locks tells: processes of this pid namespace. Takes no lock, so
+// that an agent that starts meanwhile is not disturbed. nullopt: nobody who can be seen from here.
+[[nodiscard]] std::optional<LockHolder> lock_holder(const std::string& directory);
 
 }  // namespace neuron::plugin

@@ -1,7 +1,7 @@
 // Round trips over a unix socket: our Allocate and GetPreferredAllocation against an empty unary call on the same
 // transport, and against the messages of a preferred allocation with nobody choosing. In one run, in rounds of random
-// order, since a call that follows one to the other server pays for waking its threads. Prints medians, 99th
-// percentiles and their ratios.
+// order, since a call that follows one to the other server pays for waking its threads; Allocate of a server that
+// counts its calls for the metrics, too. Prints medians, 99th percentiles and their ratios.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,8 +72,12 @@ int run(int rounds) {
   if (!events) return 1;
   auto server = plugin::PluginServer::start(Resource::neuron, empty.directory(), "neuron.sock",
                                             {allocations, admissions, pre_start, **events});
-  if (!server) return 1;
+  plugin::CallFigures figures;
+  auto counting = plugin::PluginServer::start(Resource::neuron, empty.directory(), "counted.sock",
+                                              {allocations, admissions, pre_start, **events, &figures});
+  if (!server || !counting) return 1;
   const auto ours = bench::connect(empty.directory() + "/neuron.sock");
+  const auto counted = bench::connect(empty.directory() + "/counted.sock");
 
   v1beta1::PreferredAllocationRequest prefer;
   auto* wish = prefer.add_container_requests();
@@ -88,16 +92,17 @@ int run(int rounds) {
     v1beta1::PreferredAllocationResponse response;
     return ours->GetPreferredAllocation(&context, prefer, &response).ok();
   };
-  const auto call_allocate = [&] {
+  const auto call_allocate = [&](const auto& stub) {
     grpc::ClientContext context;
     v1beta1::AllocateResponse response;
-    return ours->Allocate(&context, allocate, &response).ok();
+    return stub->Allocate(&context, allocate, &response).ok();
   };
   std::array all = {
       Measured{"empty unary call", [&] { return empty.microseconds(); }, {}},
       Measured{"its messages, no choice", [&] { return empty.microseconds(prefer); }, {}},
       Measured{"GetPreferredAllocation", [&] { return microseconds(call_prefer); }, {}},
-      Measured{"Allocate", [&] { return microseconds(call_allocate); }, {}},
+      Measured{"Allocate", [&] { return microseconds([&] { return call_allocate(ours); }); }, {}},
+      Measured{"Allocate, counted", [&] { return microseconds([&] { return call_allocate(counted); }); }, {}},
   };
   take_turns(all, rounds);
   fmt::print("{:<24} {:>12} {:>8} {:>12} {:>8}\n", "call", "median us", "ratio", "p99 us", "ratio");
@@ -106,6 +111,7 @@ int run(int rounds) {
                measured.at(0.5) / all[0].at(0.5), measured.at(0.99), measured.at(0.99) / all[0].at(0.99));
   }
   server->reset();
+  counting->reset();
   return 0;
 }
 

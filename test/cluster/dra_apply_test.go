@@ -12,6 +12,9 @@ import (
 // unmodified is the component that lets claims serve pods that know nothing of claims.
 const unmodified = "dra-extended-resources"
 
+// partitioned is the one that offers cores and groups.
+const partitioned = "dra-partitions"
+
 // applyDRA applies the overlay for claims with components, as docs/dra.md has people write it, and deletes it after the test.
 func applyDRA(t *testing.T, c *cluster.Cluster, components ...string) {
 	t.Helper()

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,7 +24,7 @@ var (
 	inf2DRA = ofClaims(cluster.Spec{Name: "inf2", InstanceType: "inf2.48xlarge"}) // with containerd 2: 1.6 has no CDI
 )
 
-// pools is how many devices of each kind a node offers; groups of rings are left to the unit tests.
+// pools is how many devices of each kind a node offers with the component partitioned; groups of rings are left to the unit tests.
 var pools = map[string]map[string]int{
 	"trn1.32xlarge": {"neuron_device": 16, "neuron_core": 32, "neuron_group": 7, "efa": 8},
 	"trn2.48xlarge": {"neuron_device": 16, "neuron_core": 64, "neuron_group": 7, "efa": 16},
@@ -43,7 +44,15 @@ func countKinds(devices []resource.Device) map[string]int {
 	return kinds
 }
 
-// awaitPool waits until the node offers all that its type has, and returns that.
+// unpartitioned is what a node offers without partitions.
+func unpartitioned(n *cluster.Node) map[string]int {
+	kinds := maps.Clone(pools[n.InstanceType])
+	delete(kinds, "neuron_core")
+	delete(kinds, "neuron_group")
+	return kinds
+}
+
+// awaitPool waits until the node offers all that its type has, partitions too, and returns that.
 func awaitPool(t *testing.T, n *cluster.Node) map[string]resource.Device {
 	t.Helper()
 	byName := map[string]resource.Device{}
@@ -67,13 +76,17 @@ func awaitPool(t *testing.T, n *cluster.Node) map[string]resource.Device {
 	return byName
 }
 
-// startDriver applies the overlay with components and waits until each node offers everything.
+// startDriver applies the overlay with components and waits until each node offers all that it then does.
 func startDriver(t *testing.T, c *cluster.Cluster, nodes []*cluster.Node, components ...string) {
 	t.Helper()
 	t.Cleanup(func() { c.ExpectNoPods(t, system, draPod) })
 	applyDRA(t, c, components...)
 	for _, n := range nodes {
-		awaitPool(t, n)
+		if slices.Contains(components, partitioned) {
+			awaitPool(t, n)
+		} else {
+			awaitKinds(t, n, unpartitioned(n))
+		}
 	}
 	expectReadyEverywhere(t, c, draPod, len(nodes))
 }
@@ -126,7 +139,7 @@ func TestClaimsDriver(t *testing.T) {
 	n, before := nodes[1], time.Now()
 	t.Cleanup(func() { c.ExpectNoPods(t, system, draPod) })
 	c.Apply(t, cluster.Manifest(draManifest))
-	awaitPool(t, n)
+	awaitKinds(t, n, unpartitioned(n))
 	cluster.Figure(t, "claims: apply to a whole pool in the API, trn1", time.Since(before))
 	expectReadyEverywhere(t, c, draPod, 1)
 	if classes := strings.Fields(c.Kubectl(t, "get", "deviceclasses", "-o", "name")); len(classes) != 4 {
@@ -136,7 +149,7 @@ func TestClaimsDriver(t *testing.T) {
 		t.Errorf("a device plugin serves the node: %+v, %v", now, err)
 	}
 	t.Run("Idle", func(t *testing.T) { expectNoWritesWhenIdle(t, c, n) })
-	t.Run("Health", func(t *testing.T) { expectTaintedWhileIll(t, n) })
+	t.Run("Health", func(t *testing.T) { expectTaintedWhileIll(t, n, 1) })
 	t.Run("Republished", func(t *testing.T) { expectRepublished(t, c, n) })
 	pid := agentProcess(t, n)
 	if memory, err := cluster.MemoryOf(pid); err == nil {
@@ -184,8 +197,9 @@ func expectNoWritesWhenIdle(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 	}
 }
 
-// expectTaintedWhileIll: a device that fails is tainted with its reason, and so is all that it is a part of; it heals.
-func expectTaintedWhileIll(t *testing.T, n *cluster.Node) {
+// expectTaintedWhileIll: a device that fails is tainted with its reason, and so is all that it is a part of, `count` devices of the
+// pool together; it heals.
+func expectTaintedWhileIll(t *testing.T, n *cluster.Node, count int) {
 	tainted := func() (map[string]string, error) {
 		devices, err := n.Offered()
 		reasons := map[string]string{}
@@ -200,7 +214,6 @@ func expectTaintedWhileIll(t *testing.T, n *cluster.Node) {
 		begin := time.Now()
 		cluster.Eventually(t, cluster.Patience, what, func() error {
 			reasons, err := tainted()
-			// The device, two cores, and the groups of 4, 8 and 16 that it is in.
 			if err == nil && len(reasons) != count {
 				err = fmt.Errorf("tainted: %v", reasons)
 			}
@@ -209,7 +222,7 @@ func expectTaintedWhileIll(t *testing.T, n *cluster.Node) {
 		return time.Since(begin)
 	}
 	n.Inject(t, "neuron3", "sram_ecc_uncorrected=1")
-	ill := await("device 3 is tainted, with all it is in", 6)
+	ill := await("device 3 is tainted, with all it is in", count)
 	reasons, _ := tainted()
 	if reason := reasons["neuron-device-3"]; reason != "NoSchedule sram_ecc_uncorrected" {
 		t.Errorf("device 3 is tainted %q", reason)
@@ -223,7 +236,7 @@ func expectTaintedWhileIll(t *testing.T, n *cluster.Node) {
 func expectRepublished(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 	begin := time.Now()
 	c.Kubectl(t, "delete", "resourceslices", "--field-selector", "spec.nodeName="+n.Name)
-	awaitPool(t, n)
+	awaitKinds(t, n, unpartitioned(n))
 	figure(t, "claims: slices deleted by hand are back after %v", time.Since(begin).Round(time.Millisecond))
 	if err := n.Kubelet.End(9); err != nil {
 		t.Fatal(err)
@@ -233,7 +246,7 @@ func expectRepublished(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 		t.Fatal(err)
 	}
 	healthy := time.Since(begin)
-	awaitPool(t, n)
+	awaitKinds(t, n, unpartitioned(n))
 	figure(t, "claims: kubelet started anew: healthy after %v, pool whole after %v", healthy.Round(time.Millisecond),
 		time.Since(begin).Round(time.Millisecond))
 }

@@ -29,7 +29,7 @@ func TestGatesOff(t *testing.T) {
 	})
 	n := c.Nodes(t, trn1DRA)[0]
 	t.Cleanup(func() { c.ExpectNoPods(t, system, draPod) })
-	applyDRA(t, c)
+	applyDRA(t, c, partitioned)
 	applyExamples(t, c)
 	plain := map[string]int{"neuron_device": 16, "efa": 8}
 	awaitKinds(t, n, plain)

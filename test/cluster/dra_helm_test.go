@@ -29,14 +29,14 @@ func TestHelmClaims(t *testing.T) {
 	if !strings.Contains(notes, "DaemonSet neuron-agent-dra, which serves claims on nodes labelled") {
 		t.Errorf("notes:\n%s", notes)
 	}
-	awaitPool(t, nodes[0])
+	awaitKinds(t, nodes[0], unpartitioned(nodes[0]))
 	nodes[1].ExpectAllocatable(t, wholeTrn1)
 	holder := cluster.One("through-helm", cluster.Ask{cluster.Neuron: "2", cluster.EFA: "1"})
 	holder.Node = nodes[0].Name
 	c.StartJob(t, holder)
 	c.AwaitClaimReports(t, holder, 16, 2)[0].ExpectSeen(t, 2)
 	helm("upgrade %s --wait --timeout 90s --set logLevel=debug", chart)
-	awaitPool(t, nodes[0])
+	awaitKinds(t, nodes[0], unpartitioned(nodes[0]))
 	if args := strings.Join(driverPodOn(t, c, nodes[0]).Spec.Containers[0].Args, " "); args != "run --mode=dra --metrics-address=:8000 --log-level=debug" {
 		t.Errorf("after the upgrade it runs with %q", args)
 	}
@@ -50,7 +50,7 @@ func TestHelmClaims(t *testing.T) {
 
 	// With claims alone the chart's own test claims a device.
 	helm("install neuron-agent manifests/helm/neuron-agent --set mode=dra --wait --timeout 90s")
-	awaitPool(t, nodes[0])
+	awaitKinds(t, nodes[0], unpartitioned(nodes[0]))
 	if out := helm("test neuron-agent --timeout 60s"); !strings.Contains(out, "Succeeded") {
 		t.Errorf("helm test says\n%s", out)
 	}

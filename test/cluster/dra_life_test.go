@@ -116,7 +116,7 @@ func expectClaimServed(t *testing.T, c *cluster.Cluster, n *cluster.Node, name s
 func TestLifeOfClaims(t *testing.T) {
 	c := cluster.Get(t)
 	n := c.Nodes(t, trn1DRA)[0]
-	startDriver(t, c, []*cluster.Node{n}, unmodified)
+	startDriver(t, c, []*cluster.Node{n}, partitioned, unmodified)
 	applyExamples(t, c)
 	pods := holdClaims(t, c, n, "held")
 	t.Run("RollingUpdate", func(t *testing.T) { expectNoGapInUpdate(t, c, n, pods) })

@@ -232,7 +232,7 @@ var everyTemplate = strings.Fields("neuron-1 neuron-2 neuron-4 neuron-8 neuron-1
 func TestRandomClaims(t *testing.T) {
 	c := cluster.Get(t)
 	n := c.Nodes(t, trn1DRA)[0]
-	startDriver(t, c, []*cluster.Node{n}, unmodified)
+	startDriver(t, c, []*cluster.Node{n}, partitioned, unmodified)
 	applyExamples(t, c)
 	count, seed := 100, int64(1)
 	if deep() {
@@ -254,7 +254,7 @@ func TestRandomClaims(t *testing.T) {
 func TestClaimQueueOf60(t *testing.T) {
 	c := cluster.Get(t)
 	nodes := c.Nodes(t, trn1DRA, cluster.Trn1)
-	startDriver(t, c, nodes[:1], unmodified)
+	startDriver(t, c, nodes[:1], partitioned, unmodified)
 	c.StartAgent(t, cluster.DefaultAgent(t))
 	expectOffered(t, nodes[1], wholeTrn1)
 	lives := [2]int{1, 3}

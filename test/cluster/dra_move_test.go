@@ -22,7 +22,7 @@ func TestMoveToClaims(t *testing.T) {
 	c.Apply(t, cluster.Manifest("static/neuron-agent.yaml"))
 	n.ExpectAllocatable(t, wholeTrn1)
 	lodger := startLodger(t, c, n, "through-the-plugin", cluster.Ask{cluster.Neuron: "4", cluster.EFA: "2"})
-	applyDRA(t, c)
+	applyDRA(t, c, partitioned)
 	applyExamples(t, c)
 	if pods, err := c.Pods(system, draPod); err != nil || len(pods) != 0 {
 		t.Fatalf("the driver runs on a node without the label: %d pods, %v", len(pods), err)

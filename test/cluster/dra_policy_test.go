@@ -152,11 +152,17 @@ func tokenOn(t *testing.T, c *cluster.Cluster, node string) string {
 // tokenOf returns one that is bound to that pod, or to nothing.
 func tokenOf(t *testing.T, c *cluster.Cluster, pod *core.Pod) string {
 	t.Helper()
+	return tokenFor(t, c, draAccount, pod)
+}
+
+// tokenFor returns one of any account.
+func tokenFor(t *testing.T, c *cluster.Cluster, account string, pod *core.Pod) string {
+	t.Helper()
 	request := &authentication.TokenRequest{}
 	if pod != nil {
 		request.Spec.BoundObjectRef = &authentication.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID}
 	}
-	answer, err := c.Client.CoreV1().ServiceAccounts(system).CreateToken(context.Background(), draAccount, request, meta.CreateOptions{})
+	answer, err := c.Client.CoreV1().ServiceAccounts(system).CreateToken(context.Background(), account, request, meta.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func expectShape(t *testing.T, c *cluster.Cluster, n *cluster.Node, s shape) clu
 func TestClaimShapes(t *testing.T) {
 	c := cluster.Get(t)
 	nodes := c.Nodes(t, trn1DRA, trn2DRA, inf2DRA)
-	startDriver(t, c, nodes, "dra-dranet-class")
+	startDriver(t, c, nodes, partitioned, "dra-dranet-class")
 	applyExamples(t, c)
 	for _, s := range shapesOfTrn1 {
 		t.Run("trn1/"+s.template, func(t *testing.T) { expectShape(t, c, nodes[0], s) })
@@ -73,6 +73,8 @@ func TestClaimShapes(t *testing.T) {
 	t.Run("Refused", func(t *testing.T) { expectRefusedConfigs(t, c, nodes) })
 	t.Run("Shared", func(t *testing.T) { expectShared(t, c, nodes[0]) })
 	t.Run("PartsOfOneClaim", func(t *testing.T) { expectParts(t, c, nodes[0]) })
+	// Of a device that fails: itself, two cores, and the groups of 4, 8 and 16 that it is in.
+	t.Run("Health", func(t *testing.T) { expectTaintedWhileIll(t, nodes[0], 6) })
 }
 
 // template creates a template for claims and deletes it after the test.
@@ -204,7 +206,7 @@ func expectParts(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 func TestUnmodifiedPods(t *testing.T) {
 	c := cluster.Get(t)
 	nodes := c.Nodes(t, trn1DRA, cluster.Trn1)
-	startDriver(t, c, nodes[:1], unmodified)
+	startDriver(t, c, nodes[:1], partitioned, unmodified)
 	c.StartAgent(t, cluster.DefaultAgent(t))
 	expectOffered(t, nodes[1], wholeTrn1)
 	asks := []cluster.Ask{{cluster.Neuron: "2"}, {cluster.NeuronCore: "3"}, {cluster.EFA: "1"}, {cluster.Neuron: "4", cluster.EFA: "2"},

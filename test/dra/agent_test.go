@@ -112,6 +112,18 @@ func compare(t *testing.T, bin, root string, kind node.Type, p pool.Partitions) 
 	}
 }
 
+// A server without counters and taints is given what overlaps with nothing, whatever is asked for.
+func TestAgentsSlicesForAnOlderServer(t *testing.T) {
+	bin := programs(t)
+	kind, _ := node.Find("trn1.32xlarge")
+	_, all := printed(t, bin, simulated(t, bin, kind), "--dra-partitions", "all", "--dra-server", "1.35.2")
+	accepted(t, all)
+	got, want := describe(all, true), describe(pool.Slices(nodeName, kind, pool.Partitions{}, pool.Default(), pool.Split), true)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
 // In an UltraServer the node is one device, whatever else is asked for.
 func TestAgentsUltraServer(t *testing.T) {
 	bin := programs(t)

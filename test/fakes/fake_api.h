@@ -15,7 +15,8 @@ namespace neuron::fakes {
 // An API server in memory: objects at their paths (every version of a group shows the same object, unconverted), with
 // uid, resourceVersion and generation, conflicts, generateName, field selectors, lists in pages, and watches. Compared
 // call by call with kube-apiserver 1.36.3: statuses, reasons and kinds are the same. What it does not do: defaults,
-// conversion, label selectors, ownership of fields (apply merges, lists are replaced).
+// conversion, label selectors, ownership of fields (apply merges, lists are replaced) but of labels and conditions of
+// Nodes (test/fakes/fake_api_owners.h).
 //
 // Thread-safe. The test is the outside world: put(), drop() and the rest act as somebody else with kubectl would.
 class FakeApi final : public kube::Api {
@@ -43,9 +44,11 @@ class FakeApi final : public kube::Api {
   };
 
   // Of the outside world. Paths are those of calls: "/apis/resource.k8s.io/v1/resourceslices/n1-x".
-  void put(const std::string& path, Json object);        // creates or replaces; name and kind come from the path
-  void drop(const std::string& path);                    // deletes, finalizers or not; nothing if it is not there
-  [[nodiscard]] Json at(const std::string& path) const;  // null if it is not there
+  void put(const std::string& path, Json object);  // creates or replaces; name and kind come from the path
+  void drop(const std::string& path);              // deletes, finalizers or not; nothing if it is not there
+  // Changes an existing Node, or its status ("/api/v1/nodes/n1/status"), by an update of that manager; null: removed.
+  void write_as(const std::string& manager, const std::string& path, const Json& merge);
+  [[nodiscard]] Json at(const std::string& path) const;                // null if it is not there
   [[nodiscard]] std::vector<Json> all(const std::string& path) const;  // of a collection, by name
 
   void set_gates(Gates gates) {
@@ -150,6 +153,7 @@ class FakeApi final : public kube::Api {
   kube::ApiReply try_create(const ApiPath& path, Json object);  // dryRun
   kube::ApiReply update(const ApiPath& path, Json object);
   kube::ApiReply patch(const ApiPath& path, const Json& change, bool is_apply, const Query& query);
+  kube::ApiReply apply_node(const ApiPath& path, const Json& wanted, const Query& query);
   kube::ApiReply remove(const ApiPath& path, const Json& options);
   kube::ApiReply remove_all(const ApiPath& path, const Query& query);
   void store(const ApiPath& path, Json object);  // null: it goes
@@ -190,4 +194,5 @@ class FakeApi final : public kube::Api {
 }  // namespace neuron::fakes
 
 #include "test/fakes/fake_api_answers.h"  // IWYU pragma: export
+#include "test/fakes/fake_api_nodes.h"    // IWYU pragma: export
 #include "test/fakes/fake_api_watch.h"    // IWYU pragma: export

@@ -311,6 +311,7 @@ inline kube::ApiReply FakeApi::patch(const ApiPath& path, const Json& wanted, bo
         422, "Invalid",
         "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch");
   }
+  if (is_apply && path.resource == "nodes") return apply_node(path, wanted, query);
   const auto found = objects_.find(path.key());
   if (found == objects_.end() && !is_apply) return not_found(path);
   if (found == objects_.end()) {

@@ -18,7 +18,8 @@ import uuid
 
 import fake_api_server
 
-KINDS = {"nodes": "Node", "pods": "Pod", "resourceslices": "ResourceSlice", "resourceclaims": "ResourceClaim"}
+KINDS = {"nodes": "Node", "pods": "Pod", "resourceslices": "ResourceSlice", "resourceclaims": "ResourceClaim",
+         "events": "Event"}
 GIT_VERSION = "v1.36.3"
 
 

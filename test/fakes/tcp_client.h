@@ -27,6 +27,7 @@ class TcpClient {
   }
 
   [[nodiscard]] bool connected() const { return socket_.valid(); }
+  [[nodiscard]] int descriptor() const { return socket_.get(); }
   // False when the peer has closed.
   bool send(std::string_view text) {
     return ::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
@@ -37,6 +38,15 @@ class TcpClient {
     static_cast<void>(::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)));
   }
   void end_sending() { static_cast<void>(::shutdown(socket_.get(), SHUT_WR)); }
+  // What there is, `most` bytes of it; "" when the peer has closed or nothing came.
+  [[nodiscard]] std::string receive_some(std::size_t most, std::chrono::milliseconds patience) {
+    std::string some(most, '\0');
+    pollfd wait{socket_.get(), POLLIN, 0};
+    if (::poll(&wait, 1, static_cast<int>(patience.count())) <= 0) return "";
+    const ssize_t got = ::recv(socket_.get(), some.data(), some.size(), 0);
+    some.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    return some;
+  }
   // All until the peer closes, or what came until `patience` is over without a byte.
   [[nodiscard]] std::string receive(std::chrono::milliseconds patience = std::chrono::seconds(20)) {
     std::string all;

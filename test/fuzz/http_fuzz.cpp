@@ -22,7 +22,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-neuron::metrics::HttpAnswer echo(std::string_view path) {
+neuron::metrics::HttpAnswer echo(const neuron::metrics::HttpRequest& request) {
   require(path.size() <= HttpServer::kRequestBytes && path.find_first_of("?#\n") == std::string_view::npos);
   return {200, std::string(path)};
 }

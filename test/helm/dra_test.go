@@ -42,6 +42,38 @@ func TestArgumentsOfTheDriver(t *testing.T) {
 	}
 }
 
+// What a developer sees on one node is everything, unless told otherwise.
+func TestPartitionsOfASimulatedHost(t *testing.T) {
+	for want, settings := range map[string][]string{
+		"--dra-partitions=all": nil, "--dra-partitions=none": {"dra.partitions=none"}, "--dra-partitions=cores": {"dra.partitions=cores"}} {
+		one := daemonSets(rendered(t, append(settings, "mode=dra", "dev.enabled=true")...))["neuron-agent-dra"]
+		if got := text(at(container(one), "args")); !strings.Contains(got, `"`+want+`"`) || strings.Count(got, "partitions") != 1 {
+			t.Errorf("%v: arguments %s, want %s", settings, got, want)
+		}
+	}
+}
+
+// docs/dra-partitions.md: a second release gives the few nodes that need them cores and groups. The two have no object in common, and
+// no node.
+func TestPartitionsOfAFewNodes(t *testing.T) {
+	many := rendered(t, "mode=dra", "dra.nodeSelector.pool=large")
+	few := rendered(t, "mode=dra", "fullnameOverride=parts", "dra.classes=false", "dra.partitions=all", "dra.nodeSelector.pool=small")
+	names := map[string]bool{}
+	for _, one := range append(many, few...) {
+		if names[nameOf(one)] {
+			t.Errorf("both releases have %s", nameOf(one))
+		}
+		names[nameOf(one)] = true
+	}
+	set := daemonSets(few)["parts-dra"]
+	if got := text(at(container(set), "args")); !strings.Contains(got, `"--dra-partitions=all"`) {
+		t.Errorf("arguments %s", got)
+	}
+	if got := text(at(set, "spec", "template", "spec", "nodeSelector")); got != `{"pool":"small"}` {
+		t.Errorf("nodes %s", got)
+	}
+}
+
 // The kubelet finds the driver by the path of its socket, so that is one inside and outside; device-plugins alone does not move.
 func TestPathsOfTheDriver(t *testing.T) {
 	one := daemonSets(rendered(t, "mode=dra", "kubeletDir=/k", "dra.driverName=n.example.com"))["neuron-agent-dra"]

@@ -81,6 +81,37 @@ func TestThePortAndTheProbeGoTogether(t *testing.T) {
 	}
 }
 
+func TestMetricsOverTLSAreAskedForByASecret(t *testing.T) {
+	for mode, name := range map[string]string{"device-plugin": "neuron-agent", "dra": "neuron-agent-dra"} {
+		daemonSet := daemonSets(rendered(t, "mode="+mode, "metrics.tls.secretName=chips"))[name]
+		args := text(at(container(daemonSet), "args"))
+		if !strings.Contains(args, `"--metrics-tls-cert=/etc/neuron-agent-tls/tls.crt","--metrics-tls-key=/etc/neuron-agent-tls/tls.key"`) {
+			t.Errorf("%s: arguments %s", mode, args)
+		}
+		if scheme := at(container(daemonSet), "readinessProbe", "httpGet", "scheme"); scheme != "HTTPS" {
+			t.Errorf("%s: the probe's scheme is %v", mode, scheme)
+		}
+		annotations := at(daemonSet, "spec", "template", "metadata", "annotations")
+		if at(annotations, "prometheus.io/scheme") != "https" || at(annotations, "prometheus.io/port") != "8000" {
+			t.Errorf("%s: annotations %s", mode, text(annotations))
+		}
+		pod := text(at(daemonSet, "spec", "template", "spec"))
+		for _, want := range []string{`{"name":"metrics-tls","secret":{"secretName":"chips"}}`, `{"mountPath":"/etc/neuron-agent-tls","name":"metrics-tls","readOnly":true}`} {
+			if !strings.Contains(pod, want) {
+				t.Errorf("%s: no %s", mode, want)
+			}
+		}
+	}
+	off := daemonSets(rendered(t, "metrics.enabled=false", "metrics.tls.secretName=chips"))["neuron-agent"]
+	if pod := text(off); strings.Contains(pod, "tls") || strings.Contains(pod, "prometheus.io") {
+		t.Errorf("without metrics: %s", pod)
+	}
+	none := daemonSets(rendered(t, "metrics.scrapeAnnotations=false"))["neuron-agent"]
+	if annotations := at(none, "spec", "template", "metadata", "annotations"); annotations != nil {
+		t.Errorf("annotations %s", text(annotations))
+	}
+}
+
 func TestArgumentsComeOnlyWithTheirValues(t *testing.T) {
 	plain := daemonSets(rendered(t))["neuron-agent"]
 	if args := at(container(plain), "args"); text(args) != `["run","--metrics-address=:8000"]` {
@@ -277,5 +308,11 @@ func TestNotes(t *testing.T) {
 	}
 	if got := notes("dev.enabled=true"); !strings.Contains(got, "SIMULATED") {
 		t.Error(got)
+	}
+	for partitions, served := range map[string]bool{"": false, "groups": false, "cores": true, "all": true} {
+		got := notes("mode=dra", "dra.extendedResources=true", "dra.partitions="+partitions)
+		if strings.Contains(got, "serve no aws.amazon.com/neuroncore") == served {
+			t.Errorf("partitions %q: %s", partitions, got)
+		}
 	}
 }

@@ -181,6 +181,28 @@ TEST_F(Claims, ReadyOnceTheKubeletTookItAndTheSlicesAreStored) {
   EXPECT_THAT(http_get(port, "/readyz").body, HasSubstr("driver neuron.aws.com: registered\nslices: "));
 }
 
+TEST_F(Claims, MetricsSayWhatWasPreparedAndRefused) {
+  node.extra_arguments = {"--metrics-address", "127.0.0.1:0"};
+  node.start();
+  ASSERT_TRUE(node.wait_registered()) << node.agent->log();
+  const auto claim = make_claim("train", {"neuron-device-4"});
+  ASSERT_EQ(node.kubelet->prepare(kDriver, {claim}).claims.at(claim.uid).error, "") << node.agent->log();
+  const FakeDraKubelet::Claim unknown{"team", "nobody", "uid-of-nobody"};
+  ASSERT_NE(node.kubelet->prepare(kDriver, {unknown}).claims.at(unknown.uid).error, "");
+  const std::string log = node.agent->log();
+  const std::string said = "probes answered on 127.0.0.1:";
+  const auto port = static_cast<std::uint16_t>(std::stoi(log.substr(log.find(said) + said.size())));
+  const std::string text = http_get(port, "/metrics").body;
+  for (const char* line :
+       {"neuron_agent_allocations_total{resource=\"neuron.aws.com\"} 1\n",
+        "neuron_agent_refusals_total{reason=\"not_found\"} 1\n",
+        "neuron_agent_call_seconds_count{method=\"NodePrepareResources\"} 2\n",
+        "neuron_agent_calls_failed_total{method=\"NodePrepareResources\"} 1\n",
+        "neuron_agent_registered{resource=\"neuron.aws.com\"} 1\n", "neuron_agent_api_calls_total{outcome=\"ok\"} "}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+}
+
 TEST_F(Claims, TwoInstancesOverlap) {
   node.start();
   ASSERT_TRUE(node.wait_registered()) << node.agent->log();
@@ -207,7 +229,7 @@ TEST(ClaimsOnALargeNode, MemoryStaysSmallWithEverythingOn) {
   if (kSanitized) GTEST_SKIP() << "which needs memory of its own";
   ClaimsNode node("trn2.48xlarge");
   node.host.lnc(1);
-  node.extra_arguments = {"--metrics-address", "127.0.0.1:0"};
+  node.extra_arguments = {"--metrics-address", "127.0.0.1:0", "--dra-partitions", "all"};
   node.start();
   ASSERT_TRUE(node.wait_registered()) << node.agent->log();
   ASSERT_TRUE(node.wait_for([&] { return devices_of(node.slices()) > 128; })) << node.agent->log();
@@ -236,6 +258,47 @@ TEST(ClaimsOnALargeNode, MemoryStaysSmallWithEverythingOn) {
   const std::size_t ended = resident_kib(node.agent->pid());
   std::printf("resident: %zu KiB published, %zu KiB with 64 claims at once, %zu KiB afterwards\n", begun, held, ended);
   EXPECT_TRUE(small);
+}
+
+// The LNC that the slices show; 0 before there are any.
+int published_lnc(ClaimsNode& node) {
+  for (const Json& slice : node.slices()) {
+    for (const Json& device : slice.at("spec").value("devices", Json::array())) {
+      return device.at("attributes").at("lnc").at("int").get<int>();
+    }
+  }
+  return 0;
+}
+
+TEST(ClaimsOnTrainium2, CoresKeepTheirNumbersUntilNothingIsHeld) {
+  ClaimsNode node("trn2.48xlarge");
+  node.host.lnc(2);
+  node.start();
+  ASSERT_TRUE(node.wait_registered()) << node.agent->log();
+  ASSERT_TRUE(node.wait_for([&] { return published_lnc(node) == 2; })) << node.agent->log();
+  node.put("/api/v1/namespaces/team/pods", pod_of("train"));
+  const Json stored = node.put(kClaims, allocated("train", {"neuron-device-4-core-1"}));
+  const FakeDraKubelet::Claim claim{"team", "train", stored.at("metadata").at("uid").get<std::string>()};
+  ASSERT_EQ(node.kubelet->prepare(kDriver, {claim}).claims.at(claim.uid).error, "") << node.agent->log();
+  std::ofstream(node.host.path() + "/opt/aws/neuron/logical_nc_config") << "NEURON_LOGICAL_NC_CONFIG=1\n";
+  const auto waits = [&] {
+    const std::string line = "all cores keep their numbers until no claim holds any", log = node.agent->log();
+    int count = 0;
+    for (std::size_t at = log.find(line); at != std::string::npos; at = log.find(line, at + 1)) ++count;
+    return count;
+  };
+  EXPECT_TRUE(node.wait_for([&] { return waits() == 1; })) << node.agent->log();
+  EXPECT_EQ(published_lnc(node), 2);
+
+  node.agent->signal(SIGKILL);
+  ASSERT_EQ(node.agent->wait(kLong), -SIGKILL);
+  const int before = node.kubelet->registrations();
+  node.start_agent();
+  ASSERT_TRUE(node.wait_for([&] { return node.kubelet->registrations() > before; })) << node.agent->log();
+  EXPECT_TRUE(node.wait_for([&] { return waits() == 2; })) << node.agent->log();
+  EXPECT_EQ(published_lnc(node), 2);
+  EXPECT_EQ(node.kubelet->unprepare(kDriver, {claim}).claims.at(claim.uid).error, "");
+  EXPECT_TRUE(node.wait_for([&] { return published_lnc(node) == 1; })) << node.agent->log();
 }
 
 TEST_F(Claims, OneModePerNode) {

@@ -59,6 +59,57 @@ TEST(Health, ACoresOwnErrorLeavesItsSistersAllocatable) {
   EXPECT_EQ(node.kubelet->resource_view(kCore).unhealthy, (sim::IdSet{"7"}));
 }
 
+TEST(Health, WhatTheKernelLogSaysCountsWhereItIsAskedFor) {
+  Node node("trn1.32xlarge");
+  node.extra_arguments = {"--kernel-log", "on"};
+  node.start();
+  ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
+  ASSERT_TRUE(node.wait_allocatable(kCore, 32));
+  EXPECT_TRUE(node.wait_log("dev/kmsg: No such file")) << "no host has none";
+  node.host.set("neuron3", "hw_err=SRAM_UNCORRECTABLE_ERROR");
+  EXPECT_TRUE(node.wait_allocatable(kNeuron, 15)) << node.agent->log();
+  EXPECT_TRUE(node.wait_allocatable(kCore, 30));
+  EXPECT_EQ(node.kubelet->resource_view(kNeuron).unhealthy, (sim::IdSet{"3"}));
+  EXPECT_THAT(node.agent->log(), HasSubstr("neuron3: the kernel log says NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR"));
+  node.host.set("neuron5/core1", "hw_err=NC_UNCORRECTABLE_ERROR");
+  EXPECT_TRUE(node.wait_allocatable(kNeuron, 14)) << node.agent->log();
+  EXPECT_TRUE(node.wait_allocatable(kCore, 29)) << "the other core is well";
+  node.host.set("neuron3", "heal");
+  EXPECT_TRUE(node.wait_allocatable(kNeuron, 15)) << node.agent->log();
+  node.host.set("host", "kernel_log=Neuron Driver Started with Version:2.30.2.0-0 at: now");
+  EXPECT_TRUE(node.wait_allocatable(kNeuron, 16)) << node.agent->log();
+  EXPECT_TRUE(node.wait_allocatable(kCore, 32));
+}
+
+TEST(Health, TheKernelLogIsReadAgainAfterARestart) {
+  Node node("trn1.32xlarge");
+  node.extra_arguments = {"--kernel-log", "on"};
+  node.host.write();
+  node.host.set("neuron3", "hw_err=DMA_ERROR");
+  node.start_kubelet().start_agent();
+  ASSERT_TRUE(node.wait_allocatable(kNeuron, 15)) << node.agent->log();
+  node.agent->signal(SIGKILL);
+  ASSERT_TRUE(node.agent->wait(kPatience));
+  node.start_agent();
+  EXPECT_TRUE(node.kubelet->wait_for([&] { return node.kubelet->registrations(kNeuron) == 2; }, kPatience));
+  EXPECT_TRUE(node.wait_allocatable(kNeuron, 15)) << node.agent->log();
+}
+
+TEST(Health, AKernelLogLineWithoutADeviceWithholdsNone) {
+  Node node("trn1.32xlarge");
+  node.extra_arguments = {"--kernel-log", "on"};
+  node.start();
+  ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
+  node.host.set("host", "kernel_log=kernel: NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR affecting neuron devices");
+  EXPECT_TRUE(node.wait_log("node unhealthy reason=sram_ecc_uncorrected")) << node.agent->log();
+  node.host.set("host", "kernel_log=NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR nd-id=16");
+  node.host.set("neuron9", "mem_ecc_uncorrected=1");  // a later scan than all of the above
+  EXPECT_TRUE(node.wait_allocatable(kNeuron, 15)) << node.agent->log();
+  EXPECT_EQ(node.kubelet->resource_view(kNeuron).unhealthy, (sim::IdSet{"9"}));
+  node.host.set("host", "heal");
+  EXPECT_TRUE(node.wait_allocatable(kNeuron, 16)) << node.agent->log();
+}
+
 TEST(Health, HealthFilesThatNoDeviceHasAreMissedOnce) {
   Node node("trn1.32xlarge");
   node.host.write();

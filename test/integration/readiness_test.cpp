@@ -1,25 +1,13 @@
 // Readiness as the kubelet's probe asks for it: /readyz of the real agent, beside a kubelet that comes, goes and
 // refuses.
-#include <charconv>
-
 #include "test/fakes/tcp_client.h"
+#include "test/integration/metrics_port.h"
 #include "test/integration/node.h"
 
 namespace neuron::fakes {
 namespace {
 
 using testing::HasSubstr;
-
-// The port that the agent's log names last: the agents here listen on any that is free.
-std::uint16_t port_of(Node& node) {
-  const std::string said = "probes answered on 127.0.0.1:";
-  EXPECT_TRUE(node.wait_log(said)) << node.agent->log();
-  const std::string log = node.agent->log();
-  std::uint16_t port = 0;
-  const std::size_t at = log.rfind(said);
-  if (at != std::string::npos) std::from_chars(log.data() + at + said.size(), log.data() + log.size(), port);
-  return port;
-}
 
 // Asks until the status is `want`; the last answer.
 HttpReply await_ready(Node& node, std::uint16_t port, int want) {
@@ -40,7 +28,7 @@ class ReadinessTest : public ::testing::Test {
 TEST_F(ReadinessTest, ReadyOnceTheKubeletTookEveryResource) {
   node_.host.write();
   node_.start_agent();  // no kubelet yet
-  const std::uint16_t port = port_of(node_);
+  const std::uint16_t port = metrics_port(node_);
   ASSERT_TRUE(node_.wait_log("kubelet directory not usable"));
   ASSERT_EQ(await_ready(node_, port, 503).status, 503);
   EXPECT_EQ(http_get(port, "/healthz").status, 200) << "waiting is well";
@@ -55,7 +43,7 @@ TEST_F(ReadinessTest, ReadyOnceTheKubeletTookEveryResource) {
     EXPECT_EQ(node_.kubelet->registrations(resource), 1) << resource;
     EXPECT_TRUE(node_.kubelet->resource_view(resource).connected) << resource;
   }
-  EXPECT_EQ(http_get(port, "/metrics").status, 404);
+  EXPECT_EQ(http_get(port, "/metrics").status, 200);
 }
 
 TEST_F(ReadinessTest, NotReadyWhileTheKubeletRefuses) {
@@ -63,7 +51,7 @@ TEST_F(ReadinessTest, NotReadyWhileTheKubeletRefuses) {
   options.faults.registration = sim::RegisterFault::error;
   node_.host.write();
   node_.start_kubelet(options).start_agent();
-  const std::uint16_t port = port_of(node_);
+  const std::uint16_t port = metrics_port(node_);
   ASSERT_TRUE(node_.wait_log("not registered, trying again"));
   const HttpReply refused = http_get(port, "/readyz");
   EXPECT_EQ(refused.status, 503);
@@ -74,7 +62,7 @@ TEST_F(ReadinessTest, NotReadyWhileTheKubeletRefuses) {
 
 TEST_F(ReadinessTest, NotReadyWhileTheKubeletIsDownAndReadyAgainAfterwards) {
   node_.start();
-  const std::uint16_t port = port_of(node_);
+  const std::uint16_t port = metrics_port(node_);
   ASSERT_EQ(await_ready(node_, port, 200).status, 200) << node_.agent->log();
   node_.kubelet->go_down();
   const HttpReply down = await_ready(node_, port, 503);
@@ -90,20 +78,20 @@ TEST_F(ReadinessTest, ReadyWithDevicesThatAreUnhealthy) {
   node_.host.write();
   node_.host.set("neuron0", "stats/hardware/sram_ecc_uncorrected=1");
   node_.start_kubelet().start_agent();
-  EXPECT_EQ(await_ready(node_, port_of(node_), 200).status, 200) << node_.agent->log();
+  EXPECT_EQ(await_ready(node_, metrics_port(node_), 200).status, 200) << node_.agent->log();
   EXPECT_TRUE(node_.wait_allocatable(kNeuron, 15)) << node_.agent->log();
 }
 
 TEST_F(ReadinessTest, ReadyWhereThereIsNothingToOffer) {
   node_.start_kubelet().start_agent();  // the host's directory is empty
-  const HttpReply ready = await_ready(node_, port_of(node_), 200);
+  const HttpReply ready = await_ready(node_, metrics_port(node_), 200);
   EXPECT_EQ(ready.status, 200) << node_.agent->log();
   EXPECT_EQ(ready.body, "nothing to offer on this node\n");
 }
 
 TEST_F(ReadinessTest, APortThatIsTakenKeepsNothingFromBeingServed) {
   node_.start();
-  const std::uint16_t port = port_of(node_);
+  const std::uint16_t port = metrics_port(node_);
   ASSERT_EQ(await_ready(node_, port, 200).status, 200);
   Node other("trn1.2xlarge");
   other.extra_arguments = {"--metrics-address", "127.0.0.1:" + std::to_string(port)};
@@ -112,13 +100,13 @@ TEST_F(ReadinessTest, APortThatIsTakenKeepsNothingFromBeingServed) {
   EXPECT_TRUE(other.wait_log("devices are served all the same")) << other.agent->log();
   node_.agent->signal(SIGTERM);
   ASSERT_EQ(node_.agent->wait(kPatience), 0);
-  EXPECT_EQ(port_of(other), port) << "taken over once it is free";
+  EXPECT_EQ(metrics_port(other), port) << "taken over once it is free";
   EXPECT_EQ(await_ready(other, port, 200).status, 200) << other.agent->log();
 }
 
 TEST_F(ReadinessTest, ClientsThatDoNotGoHoldUpNoEnd) {
   node_.start();
-  const std::uint16_t port = port_of(node_);
+  const std::uint16_t port = metrics_port(node_);
   ASSERT_EQ(await_ready(node_, port, 200).status, 200);
   TcpClient half(port);
   half.send("GET /readyz HTTP");

@@ -3,9 +3,11 @@ package manifests
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -135,6 +137,24 @@ func TestClassesHaveNoExtendedNameByDefault(t *testing.T) {
 	for name, class := range classes(t, draPath) {
 		if class.Spec.ExtendedResourceName != nil {
 			t.Errorf("%s serves %s", name, *class.Spec.ExtendedResourceName) // a kubelet before 1.36 would start pods without devices
+		}
+	}
+}
+
+// Cores and groups cost the scheduler time with every node that has them, so nobody gets them unasked but a developer's one node.
+func TestPartitionsAreAskedFor(t *testing.T) {
+	arguments := func(set *appsv1.DaemonSet) string {
+		return strings.Join(set.Spec.Template.Spec.Containers[0].Args, " ")
+	}
+	if got := arguments(load(t, draFile)); strings.Contains(got, "partitions") {
+		t.Errorf("%s runs with %s", draFile, got)
+	}
+	if got := arguments(load(t, draDev)); !strings.Contains(got, " --dra-partitions=all") {
+		t.Errorf("%s runs with %s", draDev, got)
+	}
+	for _, object := range objectsOf(t, "overlay with component", kustomized(t, "overlays/dra", []string{"dra-partitions"}, "", nil)) {
+		if set, is := object.(*appsv1.DaemonSet); is && arguments(set) != arguments(load(t, draFile))+" --dra-partitions=all" {
+			t.Errorf("with the component it runs with %s", arguments(set))
 		}
 	}
 }

@@ -20,16 +20,21 @@ var rendered = map[string]string{
 	"neuron-agent.yaml":            "base",
 	"neuron-agent-efa-only.yaml":   "overlays/efa-only",
 	"neuron-agent-privileged.yaml": "overlays/privileged",
+	kernelLog:                      "overlays/kernel-log",
 	"neuron-agent-dev.yaml":        "overlays/dev",
 	"neuron-agent-aws-names.yaml":  "overlays/aws-names",
 	draFile:                        "overlays/dra",
 	draDev:                         "overlays/dra-dev",
+	statusFile:                     "overlays/node-status",
 }
 
 const (
-	dev     = "neuron-agent-dev.yaml"
-	draFile = "neuron-agent-dra.yaml"
-	draDev  = "neuron-agent-dra-dev.yaml"
+	dev       = "neuron-agent-dev.yaml"
+	draFile   = "neuron-agent-dra.yaml"
+	draDev    = "neuron-agent-dra-dev.yaml"
+	kernelLog = "neuron-agent-kernel-log.yaml"
+
+	statusFile = "neuron-agent-node-status.yaml"
 )
 
 const header = "# Rendered from manifests/%s; do not edit. UPDATE_GOLDEN=1 test/manifests/run.sh writes it anew.\n"

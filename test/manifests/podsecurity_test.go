@@ -35,10 +35,12 @@ func TestPodSecurity(t *testing.T) {
 	asRoot := []string{"restricted volume types", "runAsNonRoot != true", "runAsUser=0"}
 	baseline := map[string][]string{
 		"neuron-agent-privileged.yaml": {"hostPath volumes", "privileged"},
+		kernelLog:                      {"hostPath volumes", "non-default capabilities"}, // SYSLOG
 	}
 	restricted := map[string][]string{
-		dev:    {"restricted volume types", "runAsNonRoot != true", "runAsUser=0", "unrestricted capabilities"}, // MKNOD
-		draDev: {"restricted volume types", "runAsNonRoot != true", "runAsUser=0", "unrestricted capabilities"},
+		dev:       {"restricted volume types", "runAsNonRoot != true", "runAsUser=0", "unrestricted capabilities"}, // MKNOD
+		kernelLog: {"restricted volume types", "runAsNonRoot != true", "runAsUser=0", "unrestricted capabilities"},
+		draDev:    {"restricted volume types", "runAsNonRoot != true", "runAsUser=0", "unrestricted capabilities"},
 		"neuron-agent-privileged.yaml": {"allowPrivilegeEscalation != false", "restricted volume types", "runAsNonRoot != true",
 			"runAsUser=0", "seccompProfile", "unrestricted capabilities"},
 	}

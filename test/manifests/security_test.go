@@ -33,8 +33,10 @@ var granted = map[string]mounts{
 	"neuron-agent.yaml":            kubeletOnly,
 	"neuron-agent-efa-only.yaml":   kubeletOnly,
 	"neuron-agent-aws-names.yaml":  kubeletOnly,
+	kernelLog:                      kubeletOnly,
 	"neuron-agent-dev.yaml":        with(kubeletOnly, mounts{"/var/lib/neuron-sim": false}), // faults are set through kubectl exec
 	"neuron-agent-privileged.yaml": with(kubeletOnly, mounts{"/dev": false, "/opt/aws/neuron": true}),
+	statusFile:                     kubeletOnly,
 	draFile:                        ofDriver,
 	draDev:                         with(ofDriver, mounts{"/var/lib/neuron-sim": false}),
 }
@@ -52,11 +54,11 @@ func TestPodIsContained(t *testing.T) {
 			if pod.HostNetwork || pod.HostPID || pod.HostIPC {
 				t.Error("shares a namespace with the host")
 			}
-			if isFalse(pod.AutomountServiceAccountToken) == (isForClaims(name)) {
+			if isFalse(pod.AutomountServiceAccountToken) == (isForClaims(name) || name == statusFile) {
 				t.Error("carries a token of the API server, or does not where it needs one")
 			}
-			if (pod.ServiceAccountName != "") != (isForClaims(name) || name == dev) {
-				t.Errorf("service account %q", pod.ServiceAccountName) // dev_test.go and dra_test.go say what that one may
+			if (pod.ServiceAccountName != "") != (isForClaims(name) || name == dev || name == statusFile) {
+				t.Errorf("service account %q", pod.ServiceAccountName) // dev_test.go, dra_test.go and node_status_test.go say what that one may
 			}
 			if (len(pod.InitContainers) != 0) != isSimulated(name) || len(pod.Containers) != 1 {
 				t.Fatal("one container is all that is needed")
@@ -96,7 +98,11 @@ func TestOnlyThePrivilegedManifestIsPrivileged(t *testing.T) {
 			if !isFalse(security.Privileged) || !isFalse(security.AllowPrivilegeEscalation) {
 				t.Error("may gain privileges")
 			}
-			if security.Capabilities == nil || len(security.Capabilities.Add) != 0 ||
+			added := []corev1.Capability{}
+			if name == kernelLog {
+				added = []corev1.Capability{"SYSLOG"}
+			}
+			if security.Capabilities == nil || !slices.Equal(security.Capabilities.Add, added) ||
 				!slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) {
 				t.Error("keeps capabilities")
 			}
@@ -108,6 +114,15 @@ func TestOnlyThePrivilegedManifestIsPrivileged(t *testing.T) {
 				t.Error("the kubelet's directories can be used by root only, so uid 0 must be said")
 			}
 		})
+	}
+}
+
+func TestTheKernelLogIsReadWhereItMayBe(t *testing.T) {
+	for name := range rendered {
+		asks := slices.Contains(load(t, name).Spec.Template.Spec.Containers[0].Args, "--kernel-log=on")
+		if may := name == kernelLog || name == "neuron-agent-privileged.yaml"; asks != may {
+			t.Errorf("%s: asks for the kernel log: %v, may read it: %v", name, asks, may)
+		}
 	}
 }
 

@@ -50,6 +50,34 @@ def check_flags(root):
             yield f"{name} is in only one of docs/configuration.md and tools/man/neuron-agent.8.scd"
 
 
+def cases(root):
+    """Names of tests: Suite.Case of C++, TestName of Go; and every text in quotes in the Go scenarios, for names of subtests."""
+    names, quoted = set(), set()
+    for directory, _, files in os.walk(os.path.join(root, "test")):
+        for name in files:
+            text = read(root, os.path.join(directory, name)) if name.endswith((".cpp", "_test.go")) else ""
+            if name.endswith(".cpp"):
+                names |= {f"{suite}.{case}" for suite, case in re.findall(r"^TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", text, re.M)}
+            else:
+                names |= set(re.findall(r"^func (Test\w+)\(t ", text, re.M))
+                quoted |= set(re.findall(r'"(\w+)"', text))
+    return names, quoted
+
+
+def check_rows(root):
+    """Each row of docs/reliability.md on claims names tests, and there are such tests."""
+    names, quoted = cases(root)
+    section = read(root, "docs/reliability.md").split("\n## Claims\n", 1)[1].split("\n## ", 1)[0]
+    for row in [line for line in section.splitlines() if line.startswith("| ")][1:]:
+        shown = re.findall(r"`([^`]+)`", row.split("|")[-2])
+        if not shown:
+            yield f"docs/reliability.md: no test shows '{row.split('|')[1].strip()}'"
+        for test in shown:
+            name, _, sub = test.partition("/")
+            if name not in names or sub and sub not in quoted:
+                yield f"docs/reliability.md: there is no test {test}"
+
+
 def main():
     root = sys.argv[1]
     problems = [f"{path} is missing" for path in REQUIRED if not os.path.exists(os.path.join(root, path))]
@@ -57,7 +85,7 @@ def main():
         lines = len(read(root, "README.md").splitlines())
         if lines > 100:
             problems.append(f"README.md has {lines} lines; 100 are allowed")
-        problems += [*check_links(root), *check_folders(root), *check_flags(root)]
+        problems += [*check_links(root), *check_folders(root), *check_flags(root), *check_rows(root)]
     for problem in problems:
         print(problem)
     return 1 if problems else 0

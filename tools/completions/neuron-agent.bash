@@ -3,11 +3,11 @@ _neuron_agent() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} word
   local command=""
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case $word in run | check | explain) command=$word ;; esac
+    case $word in run | check | explain | withdraw) command=$word ;; esac
     [ "$command $word" != "explain pod" ] || command=explain-pod
   done
   case $previous in
-    --root | --node-groups | --api-token-file | --api-ca-file)
+    --root | --node-groups | --metrics-tls-cert | --metrics-tls-key | --api-token-file | --api-ca-file)
       mapfile -t COMPREPLY < <(compgen -f -- "$current")
       return
       ;;
@@ -23,6 +23,18 @@ _neuron_agent() {
       mapfile -t COMPREPLY < <(compgen -W "device-plugin dra" -- "$current")
       return
       ;;
+    --kernel-log)
+      mapfile -t COMPREPLY < <(compgen -W "on off" -- "$current")
+      return
+      ;;
+    --node-status)
+      mapfile -t COMPREPLY < <(compgen -W "on off" -- "$current")
+      return
+      ;;
+    --unhealthy-devices-for-node)
+      mapfile -t COMPREPLY < <(compgen -W "1 2 4 8" -- "$current")
+      return
+      ;;
     --dra-partitions)
       mapfile -t COMPREPLY < <(compgen -W "none cores groups all" -- "$current")
       return
@@ -33,6 +45,10 @@ _neuron_agent() {
       ;;
     --dra-ultraserver)
       mapfile -t COMPREPLY < <(compgen -W "node devices" -- "$current")
+      return
+      ;;
+    --dra-server)
+      mapfile -t COMPREPLY < <(compgen -W "1.34.2 1.35.6 1.36.3" -- "$current")
       return
       ;;
     --log-level)
@@ -63,12 +79,16 @@ _neuron_agent() {
   case $command in
     run)
       mapfile -t COMPREPLY < <(compgen -W "--mode --root --kubelet-dir --scan-interval --host-path-prefix --core-numbering \
-        --cdi --cdi-dir --neurondevice --resources --core-devices --node-groups --node-name --pod-resources-interval --metrics-address \
-        --dra-driver-name --dra-partitions --dra-pool --dra-taint-effect --dra-ultraserver --pod-uid --api-server --api-token-file --api-ca-file \
-        --log-level --once --check-config --help" -- "$current")
+        --cdi --cdi-dir --neurondevice --resources --core-devices --node-groups --node-name --pod-resources-interval --kernel-log --metrics-address \
+        --metrics-tls-cert --metrics-tls-key \
+        --dra-driver-name --dra-partitions --dra-pool --dra-taint-effect --dra-ultraserver --dra-server --pod-uid --api-server --api-token-file --api-ca-file \
+        --node-status --accelerated-hardware-ready --unhealthy-devices-for-node --log-level --once --check-config --help" -- "$current")
       ;;
     check)
-      mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --mode --dra-driver-name --output --timeout --no-fabric --help" -- "$current")
+      mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --cdi-dir --mode --dra-driver-name --output --timeout --no-fabric --help" -- "$current")
+      ;;
+    withdraw)
+      mapfile -t COMPREPLY < <(compgen -W "--node-name --api-server --api-token-file --api-ca-file --help" -- "$current")
       ;;
     explain)
       mapfile -t COMPREPLY < <(compgen -W "pod --help" -- "$current")
@@ -77,7 +97,7 @@ _neuron_agent() {
       mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --dra-driver-name --output --timeout --help" -- "$current")
       ;;
     *)
-      mapfile -t COMPREPLY < <(compgen -W "run check explain --help --version" -- "$current")
+      mapfile -t COMPREPLY < <(compgen -W "run check explain withdraw --help --version" -- "$current")
       ;;
   esac
 }

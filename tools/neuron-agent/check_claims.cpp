@@ -5,6 +5,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/host/preflight_facts.h"
+#include "plugin/kubelet/instance_lock.h"
 #include "plugin/kubelet/socket_file.h"
 
 namespace neuron::agent {
@@ -41,12 +42,17 @@ void add_driver_sockets(const std::string& directory, std::string_view prefix, p
 
 preflight::ClaimFacts look_at_claims(const CheckOptions& options, const host::FsRoot& root) {
   const bool looks = root.is_live() || options.kubelet_dir_set;
-  preflight::ClaimFacts facts = host::look_at_claims(root, looks ? options.kubelet_dir : "", options.dra_driver_name);
-  facts.asked = options.dra;
+  preflight::ClaimFacts facts =
+      host::look_at_claims(root, looks ? options.kubelet_dir : "", options.dra_driver_name, options.cdi_dir);
+  facts.asked = options.mode == Mode::dra;
+  facts.plugin_asked = options.mode == Mode::device_plugin;
   if (!looks) return facts;
   add_driver_sockets(options.kubelet_dir + "/plugins/" + options.dra_driver_name, "", facts);
   add_driver_sockets(options.kubelet_dir + "/plugins_registry", options.dra_driver_name + "-", facts);
   const std::string plugins = options.kubelet_dir + "/device-plugins";
+  if (const auto holder = plugin::lock_holder(plugins)) {
+    facts.lock = preflight::ClaimFacts::Lock{holder->mode == plugin::InstanceLock::Mode::claims, holder->pid};
+  }
   for (const std::string& name : plugin::sockets_in(plugins)) {
     const bool rival = std::find(kOtherPlugins.begin(), kOtherPlugins.end(), name) != kOtherPlugins.end();
     if (!rival && !plugin::is_agent_socket(name)) continue;

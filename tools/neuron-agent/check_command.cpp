@@ -113,7 +113,8 @@ int check_in_child(const CheckOptions& options, const std::string& directory, in
   };
   const auto root = host::FsRoot::open(directory);
   if (!root) return say(CheckVerdict::cannot_tell, root.error().message);
-  host::Scanner scanner(*root, {.with_topology = true, .with_processes = false});
+  host::Scanner scanner(
+      *root, {.with_topology = true, .with_processes = false, .kernel_log = host::KernelLogUse::where_allowed});
   const model::HostScan scan = scanner.scan();
   if (says_nothing(scan, *root)) {
     return say(CheckVerdict::cannot_tell, directory + ": holds no sys/ of a machine; name one with --root");

@@ -23,26 +23,14 @@ void add_check_options(CLI::App& command, CheckOptions& options) {
       ->type_name("DIR")
       ->default_str(options.kubelet_dir);
   command
-      .add_option_function<std::string>(
-          "--mode", [&options](const std::string& word) { options.dra = word == "dra"; },
-          "dra: look at what claims need, too; it is looked\nat anyway where their driver has run")
-      ->envname("NEURON_AGENT_MODE")
-      ->type_name("MODE")
-      ->check(CLI::IsMember({"device-plugin", "dra"}).description(""))
-      ->default_str("device-plugin");
-  command
-      .add_option_function<std::string>(
-          "--dra-driver-name",
-          [&options](const std::string& name) {
-            if (name.empty() || name.find('/') != std::string::npos || name.starts_with('.')) {
-              throw CLI::ValidationError("--dra-driver-name", "`" + printable(name) + "' is no driver's name");
-            }
-            options.dra_driver_name = name;
-          },
-          "Name of the driver of claims")
-      ->envname("NEURON_AGENT_DRA_DRIVER_NAME")
-      ->type_name("NAME")
-      ->default_str(options.dra_driver_name);
+      .add_option("--cdi-dir", options.cdi_dir,
+                  "Where DRA mode writes the specs of claims\n(default: var/run/cdi of the root)")
+      ->envname("NEURON_AGENT_CDI_DIR")
+      ->type_name("DIR");
+  add_mode(
+      command, [&options](Mode mode) { options.mode = mode; },
+      "Mode that the node is meant for; dra: look at what\nclaims need, too, as anyway where their driver ran");
+  add_driver_name(command, options.dra_driver_name);
   command
       .add_option_function<std::string>(
           "--output",

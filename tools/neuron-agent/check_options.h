@@ -1,9 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "agent/core/pool_names.h"
+#include "tools/neuron-agent/mode_options.h"
 
 namespace CLI {
 class App;
@@ -18,7 +20,8 @@ struct CheckOptions {
   std::string root = "/";                        // --root, NEURON_AGENT_ROOT; a directory or an archive
   std::string kubelet_dir = "/var/lib/kubelet";  // --kubelet-dir
   bool kubelet_dir_set = false;  // named by flag or variable; else it is looked at only beside a live root
-  bool dra = false;              // --mode dra: what claims need counts, even where no driver ever ran
+  std::string cdi_dir;           // --cdi-dir; "": var/run/cdi below the root
+  std::optional<Mode> mode;      // --mode; dra: what claims need counts, even where no driver ever ran
   std::string dra_driver_name{core::kDefaultDriverName};  // --dra-driver-name
   Form output = Form::text;                               // --output text|json
   std::chrono::milliseconds timeout{10000};               // --timeout: for everything; half of it for libfabric

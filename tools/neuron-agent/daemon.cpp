@@ -16,7 +16,10 @@
 #include "plugin/kubelet/checkpoint_source.h"
 #include "tools/neuron-agent/daemon_parts.h"
 #include "tools/neuron-agent/inventory_log.h"
+#include "tools/neuron-agent/metrics_sources.h"
+#include "tools/neuron-agent/node_status.h"
 #include "tools/neuron-agent/offer_log.h"
+#include "tools/neuron-agent/offered_figures.h"
 #include "tools/neuron-agent/probes.h"
 
 namespace neuron::agent {
@@ -60,6 +63,16 @@ class CdiWriter {
   std::string last_error_;
 };
 
+// Which resources the kubelet watches.
+std::map<std::string, bool> registered_in(const plugin::ServingState& state) {
+  std::map<std::string, bool> registered;
+  for (const plugin::ResourceReadiness& one : state.resources) {
+    if (one.step == plugin::ServingStep::not_offered) continue;
+    registered.emplace(model::resource_name(one.resource), one.step == plugin::ServingStep::registered);
+  }
+  return registered;
+}
+
 std::optional<std::uint64_t> memory_in_use(const host::FsRoot& root, const plugin::Allocations& allocations, int device,
                                            int core) {
   const grant::NodeUnitsPtr node = allocations.node();
@@ -96,12 +109,16 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
   plugin::Allocations allocations(response_options(options), version, clock, options.offer_policy(),
                                   options.dra.pool.driver);
   plugin::AdmissionGate admissions(clock, version, [&queue = **events] { queue.post(plugin::AdmissionsChanged{}); });
+  NodeStatus node_status(options, clock);
   Workers workers;
+  plugin::CallFigures figures;
+  const auto scan_timer = std::make_shared<ScanTimer>();
   monitor::Monitor monitor(
-      store, workers, [machine] { return make_scan(machine); },
-      [&allocations, &queue = **events, log = InventoryLog(options.offer_policy()),
+      store, workers, [machine, scan_timer, use = options.kernel_log] { return make_scan(machine, scan_timer, use); },
+      [&allocations, &node_status, &queue = **events, log = InventoryLog(options.offer_policy()),
        write_cdi = CdiWriter(options)](const model::SnapshotPtr& snapshot) mutable {
         log(snapshot);
+        node_status.set(snapshot);
         auto node = std::make_shared<const grant::NodeUnits>(snapshot);
         write_cdi(*node);
         allocations.set_node(std::move(node));
@@ -116,19 +133,28 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
   monitor.start();
 
   ExitCode code = ExitCode::failed;
-  Probes probes(options.metrics_address, clock);
+  OfferedFigures offered(allocations, options.offer_policy());
+  MetricsSources sources(machine, {options, clock, store, figures, *scan_timer, workers, monitor},
+                         {[&allocations] { return allocations.all_holdings(); },
+                          [&offered](const std::vector<holdings::Holding>& held) { return offered.all(held); },
+                          [&node_status] { return node_status.api_calls(); }});
+  Probes probes(options.metrics_address, clock, {&sources.page(), tls_files(options)});
   {
     plugin::Supervisor supervisor({{options.device_plugins_dir(), options.pod_resources_socket(),
                                     options.pod_resources_interval, options.offer_policy()},
                                    clock,
                                    checkpoint,
-                                   {allocations, admissions, pre_start, **events},
+                                   {allocations, admissions, pre_start, **events, &figures},
                                    [&monitor] { monitor.rescan_now(); },
-                                   [&probes](const plugin::ServingState& state) { probes.turn(state); }},
+                                   [&probes, &sources](const plugin::ServingState& state) {
+                                     sources.set_registered(registered_in(state));
+                                     probes.turn(state);
+                                   }},
                                   signals.get());
     code = to_exit_code(supervisor.run());
   }
   probes.stop();
+  node_status.stop();
   return end_reading(monitor, workers, code);
 }
 

@@ -4,7 +4,7 @@
 #include <malloc.h>
 #include <spdlog/spdlog.h>
 
-#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <future>
 #include <memory>
@@ -26,10 +26,16 @@
 #include "plugin/dra/plugin_hold_watch.h"
 #include "plugin/dra/published_text.h"
 #include "plugin/dra/slice_publisher.h"
+#include "plugin/kubelet/call_figures.h"
 #include "plugin/kubelet/checkpoint.h"
+#include "tools/neuron-agent/claim_holdings.h"
+#include "tools/neuron-agent/counted_api.h"
 #include "tools/neuron-agent/daemon_parts.h"
 #include "tools/neuron-agent/inventory_log.h"
+#include "tools/neuron-agent/metrics_sources.h"
+#include "tools/neuron-agent/node_status.h"
 #include "tools/neuron-agent/probes.h"
+#include "tools/neuron-agent/told_claims.h"
 
 namespace neuron::agent {
 namespace {
@@ -69,12 +75,13 @@ dra::ClaimsSettings claims_settings(const Options& options) {
           .taint = {pool.driver + "/unhealthy", pool.taint_effect}};
 }
 
-dra::ClaimStore::Options store_options(const Options& options) {
+dra::ClaimStore::Options store_options(const Options& options, dra::Driver::Events& events) {
   const std::string& driver = options.dra.pool.driver;
   return {.driver = driver,
           .directory = absolute(options.kubelet_dir) + "/plugins/" + driver,
           .cdi_directory = options.cdi_dir,
-          .boot_id = dra::read_boot_id(options.root)};
+          .boot_id = dra::read_boot_id(options.root),
+          .cdi_is_dead = [&events] { events.post(dra::CdiMountDead{}); }};
 }
 
 // May block for as long as its deadline. Not in an RPC handler's own thread (agent/rpc/pod_resources.h).
@@ -87,48 +94,28 @@ Result<std::vector<model::Allocation>> list_pods(const std::string& socket) {
   return answer.get_future().get();
 }
 
-// What containers have of device plugins. The kubelet's checkpoint says without a call that it is nothing; it keeps
-// what ended pods had until the kubelet is asked, so otherwise it is. May block, as list_pods().
-Result<std::vector<model::Allocation>> list_plugin_pods(const std::string& kubelet_dir, const std::string& socket) {
+// Whether claims were prepared here under another name of the driver.
+bool has_other_claims(const std::string& kubelet_dir, const std::string& driver) {
+  std::error_code error;
+  std::filesystem::directory_iterator folders(kubelet_dir + "/plugins", error);
+  for (; !error && folders != std::filesystem::directory_iterator(); folders.increment(error)) {
+    std::error_code none;
+    if (folders->path().filename() != driver && std::filesystem::exists(folders->path() / "claims.json", none))
+      return true;
+  }
+  return false;
+}
+
+// What containers have of device plugins, and of this driver under another name. The kubelet's checkpoint and its
+// folder of plugins say without a call that it is nothing (asking has side effects: docs/reference/kubelet.md); the
+// checkpoint keeps what ended pods had until the kubelet is asked, so otherwise it is. May block, as list_pods().
+Result<std::vector<model::Allocation>> list_plugin_pods(const std::string& kubelet_dir, const std::string& socket,
+                                                        const std::string& driver) {
   const auto checkpoint =
       plugin::read_checkpoint(kubelet_dir + "/device-plugins/" + std::string(plugin::kCheckpointName));
   const bool is_none = checkpoint ? checkpoint->allocations.empty() : checkpoint.error().code == ErrorCode::not_found;
-  return is_none ? std::vector<model::Allocation>{} : list_pods(socket);
+  return is_none && !has_other_claims(kubelet_dir, driver) ? std::vector<model::Allocation>{} : list_pods(socket);
 }
-
-// Claims that tell the board what they hold, and the loop when a burst of calls is over.
-class ToldClaims final : public dra::ClaimPort {
- private:
-  template <typename Ask>
-  auto told(const Ask& ask) {
-    ++running_;
-    auto answers = ask();
-    board_.held_changed();
-    called_ = true;
-    --running_;
-    return answers;
-  }
-
- public:
-  ToldClaims(dra::ClaimPort& claims, dra::NodeBoard& board) : claims_(claims), board_(board) {}
-
-  std::map<std::string, dra::PrepareAnswer> prepare(const std::vector<dra::ClaimRef>& claims,
-                                                    const std::stop_token& stop) override {
-    return told([&] { return claims_.prepare(claims, stop); });
-  }
-  std::map<std::string, std::string> unprepare(const std::vector<dra::ClaimRef>& claims) override {
-    return told([&] { return claims_.unprepare(claims); });
-  }
-
-  // Somebody has called since it was asked last, and nobody waits for an answer now.
-  [[nodiscard]] bool take_quiet() { return running_ == 0 && called_.exchange(false); }
-
- private:
-  dra::ClaimPort& claims_;
-  dra::NodeBoard& board_;
-  std::atomic<int> running_ = 0;
-  std::atomic<bool> called_ = false;
-};
 
 std::string slices_line(const dra::PublishState& state, bool nothing_to_publish) {
   if (nothing_to_publish && state.published) return "slices: nothing to publish on this node\n";
@@ -152,7 +139,7 @@ class DraDaemon {
   DraDaemon(const Options& options, RootPtr machine, kube::ApiPlaces places, dra::Driver::Events& events)
       : options_(options),
         machine_(std::move(machine)),
-        api_(std::move(places)),
+        server_(std::move(places)),
         events_(events),
         publisher_(api_, {options.dra.pool.driver, pool_name(options), options.node_name}, clock_),
         board_({options.dra.pool, pool_name(options)},
@@ -160,16 +147,21 @@ class DraDaemon {
                 [this](dra::Pool pool) { publisher_.set_pool(std::move(pool)); }, health_,
                 [this](dra::Pool& pool, const grant::NodeUnits& node) {
                   dra::taint_held(pool, node, plugin_holds_.holders(), options_.dra.pool.driver);
-                }}),
+                },
+                [this] { return claim_store_.held_numbering(); }}),
         monitor_(
-            store_, workers_, [machine = machine_] { return make_scan(machine); },
+            store_, workers_,
+            [machine = machine_, timer = scan_timer_, use = options_.kernel_log] {
+              return make_scan(machine, timer, use);
+            },
             [this, log = InventoryLog(std::nullopt)](const model::SnapshotPtr& snapshot) mutable {
               log(snapshot);
+              node_status_.set(snapshot);
               board_.set_node(std::make_shared<const grant::NodeUnits>(snapshot));
               events_.post(dra::NodeScanned{});
             },
             {.interval = options.scan_interval}),
-        claim_store_(store_options(options), [this] { return board_.node(); }),
+        claim_store_(store_options(options, events), [this] { return board_.node(); }),
         claims_(claims_settings(options), claims_ports(), claim_store_, api_, clock_),
         sweep_(options.dra.pool.driver, pool_name(options), sweep_ports(), claim_store_, api_) {}
 
@@ -179,20 +171,23 @@ class DraDaemon {
       spdlog::error("what is prepared cannot be read yet: {}", repaired.error().message);
     }
     monitor_.start();
-    ToldClaims claims(claims_, board_);
+    ToldClaims claims(claims_, board_, figures_, options_.dra.pool.driver);
     dra::ClaimUpkeep upkeep(claim_store_, sweep_, options_.cdi_dir, runner(), [this] { board_.held_changed(); });
     std::jthread keeping([&upkeep](const std::stop_token& stop) { upkeep.run(stop); });
     std::jthread holding([this](const std::stop_token& stop) { plugin_holds_.run(stop); });
     std::jthread publishing([this](const std::stop_token& stop) {
       if (plugin_holds_.await_first(stop)) publisher_.run(stop);
     });
-    Probes probes(options_.metrics_address, clock_);
-    const ExitCode code = serve(claims, probes, signals);
+    MetricsSources sources(machine_, {options_, clock_, store_, figures_, *scan_timer_, workers_, monitor_},
+                           {[this] { return holdings(); }, {}, [this] { return api_.counts(); }});
+    Probes probes(options_.metrics_address, clock_, {&sources.page(), tls_files(options_)});
+    const ExitCode code = serve(claims, probes, sources, signals);
     probes.stop();
     publishing.request_stop();
     keeping.request_stop();
     holding.request_stop();
-    api_.close();
+    server_.close();
+    node_status_.stop();
     keeping.join();
     publishing.join();
     holding.join();
@@ -200,7 +195,7 @@ class DraDaemon {
   }
 
  private:
-  [[nodiscard]] ExitCode serve(ToldClaims& claims, Probes& probes, const Fd& signals) {
+  [[nodiscard]] ExitCode serve(ToldClaims& claims, Probes& probes, MetricsSources& sources, const Fd& signals) {
     dra::Driver driver({{absolute(options_.kubelet_dir), options_.dra.pool.driver, options_.dra.pod_uid},
                         clock_,
                         events_,
@@ -208,12 +203,14 @@ class DraDaemon {
                         health_,
                         runner(),
                         [this] {
+                          figures_.registered(options_.dra.pool.driver);
                           plugin_holds_.registered();
                           publisher_.look_again();
                         },
                         [this] { monitor_.rescan_now(); },
-                        [this, &claims, &probes](const dra::DriverState& state) {
+                        [this, &claims, &probes, &sources](const dra::DriverState& state) {
                           give_memory_back(claims);
+                          sources.set_registered({{options_.dra.pool.driver, state.registered}});
                           if (probes.wanted()) {
                             probes.turn(readiness_of(options_, state, publisher_.state(), board_.is_empty()));
                           }
@@ -240,7 +237,9 @@ class DraDaemon {
   [[nodiscard]] dra::ClaimsPorts claims_ports() {
     dra::ClaimsPorts ports;
     ports.node = [this] { return board_.node(); };
-    ports.scan = [machine = machine_] { return std::make_shared<const grant::NodeUnits>(scan_now(*machine)); };
+    ports.scan = [this, machine = machine_] {
+      return board_.numbered(std::make_shared<const grant::NodeUnits>(scan_now(*machine)));
+    };
     ports.memory_in_use = [this](int device, int core) { return memory_in_use(device, core); };
     ports.run = runner();
     ports.post = [this](SteadyTime when, std::function<void()> job) { monitor_.post(when, std::move(job)); };
@@ -249,8 +248,8 @@ class DraDaemon {
   }
 
   [[nodiscard]] dra::ClaimSweep::Ports sweep_ports() {
-    return {[socket = options_.pod_resources_socket()] { return list_pods(socket); }, [this] { return board_.node(); },
-            [this](int device, int core) { return memory_in_use(device, core); }};
+    return {[this, socket = options_.pod_resources_socket()] { return pods_.seen(list_pods(socket)); },
+            [this] { return board_.node(); }, [this](int device, int core) { return memory_in_use(device, core); }};
   }
 
   [[nodiscard]] std::optional<std::uint64_t> memory_in_use(int device, int core) const {
@@ -259,17 +258,30 @@ class DraDaemon {
     return host::process_memory_of_core(*machine_, device, core, known != nullptr ? known->memory_bytes : std::nullopt);
   }
 
+  [[nodiscard]] std::vector<holdings::Holding> holdings() const {
+    const grant::NodeUnitsPtr node = board_.node();
+    if (!node) return {};
+    return holdings_of(*node, claim_store_.held_claims(), plugin_holds_.holders(), pods_.claims());
+  }
+
   const Options& options_;
   const RootPtr machine_;
   const SystemClock clock_;
-  kube::ApiClient api_;
+  plugin::CallFigures figures_;
+  const std::shared_ptr<ScanTimer> scan_timer_ = std::make_shared<ScanTimer>();
+  ListedClaims pods_;
+  kube::ApiClient server_;
+  CountedApi api_{server_};
+  NodeStatus node_status_{options_, clock_, &api_};
   dra::Driver::Events& events_;
   dra::HealthHub health_;
   dra::SlicePublisher publisher_;
   dra::NodeBoard board_;
   dra::PluginHoldWatch plugin_holds_{
-      {[this] { return list_plugin_pods(options_.kubelet_dir, options_.pod_resources_socket()); },
-       [this] { return board_.node(); }, [this] { board_.marks_changed(); }}};
+      {[this] {
+         return list_plugin_pods(options_.kubelet_dir, options_.pod_resources_socket(), options_.dra.pool.driver);
+       },
+       [this] { return board_.node(); }, [this] { board_.marks_changed(); }, options_.dra.pool.driver}};
   monitor::SnapshotStore store_;
   Workers workers_;
   monitor::Monitor monitor_;
@@ -286,7 +298,7 @@ ExitCode run_dra_daemon(const Options& options, const Fd& signals) {
   log_start(options);
   auto root = host::FsRoot::open(options.root);
   auto events = dra::Driver::Events::open();
-  auto places = kube::api_places(options.dra.api, kube::in_cluster_places());
+  auto places = kube::api_places(options.api, kube::in_cluster_places());
   if (!root || !events || !places) {
     spdlog::error("{}", !root ? root.error().message : !events ? events.error().message : places.error().message);
     return ExitCode::failed;
@@ -303,7 +315,9 @@ ExitCode print_slices_once(const Options& options) {
   }
   const dra::Pool pool = dra::make_pool(grant::NodeUnits(*snapshot), options.dra.pool, {});
   const dra::PoolIdentity identity{options.dra.pool.driver, pool_name(options), {options.node_name, ""}};
-  fmt::print("{}", dra::published_text(pool, {}, identity));  // as the newest servers take it
+  const dra::Layout layout = dra::lay_out(pool, options.dra.layout);
+  for (const std::string& what : layout.left_out) spdlog::warn("not in the slices: {}", what);
+  fmt::print("{}", dra::published_text(layout, identity));
   return ExitCode::ok;
 }
 

@@ -23,19 +23,28 @@ void log_start(const Options& options) {
   for (const std::string& doubt : options.doubts) spdlog::warn("{}", doubt);
 }
 
-monitor::WatchedScan::Scan make_scan(const RootPtr& root) {
+monitor::WatchedScan::Scan make_scan(const RootPtr& root, const std::shared_ptr<ScanTimer>& timer,
+                                     host::KernelLogUse kernel_log) {
   struct Machine {
     RootPtr root;
     host::Scanner scanner;
-    explicit Machine(RootPtr opened) : root(std::move(opened)), scanner(*root, host::Scanner::Options{}) {}
+    Machine(RootPtr opened, host::KernelLogUse use) : root(std::move(opened)), scanner(*root, {.kernel_log = use}) {}
   };
-  return [machine = std::make_shared<Machine>(root)](const host::MayRead& may_read) {
-    return machine->scanner.scan(may_read);
+  return [machine = std::make_shared<Machine>(root, kernel_log), timer](const host::MayRead& may_read) {
+    const auto begun = std::chrono::steady_clock::now();
+    model::HostScan scan = machine->scanner.scan(may_read);
+    timer->note(std::chrono::steady_clock::now() - begun);
+    return scan;
   };
 }
 
-model::SnapshotPtr scan_now(const host::FsRoot& root) {
-  host::Scanner scanner(root, host::Scanner::Options{});
+std::optional<metrics::TlsFiles> tls_files(const Options& options) {
+  if (options.metrics_tls_cert.empty()) return std::nullopt;
+  return metrics::TlsFiles{options.metrics_tls_cert, options.metrics_tls_key};
+}
+
+model::SnapshotPtr scan_now(const host::FsRoot& root, host::KernelLogUse kernel_log) {
+  host::Scanner scanner(root, {.kernel_log = kernel_log});
   auto snapshot = std::make_shared<model::Snapshot>();
   snapshot->number = snapshot->generation = 1;
   health::AssessMemory memory;
@@ -45,7 +54,7 @@ model::SnapshotPtr scan_now(const host::FsRoot& root) {
 
 Result<model::SnapshotPtr> scan_once(const Options& options) {
   TRY_ASSIGN(const auto root, host::FsRoot::open(options.root));
-  auto snapshot = scan_now(root);
+  auto snapshot = scan_now(root, options.kernel_log);
   log_missing(snapshot->host);
   log_problems(snapshot->host);
   for (const std::string& doubt : options.doubts) spdlog::warn("{}", doubt);

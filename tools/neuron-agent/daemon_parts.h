@@ -1,9 +1,15 @@
 #pragma once
 
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "agent/base/workers.h"
 #include "agent/host/fs_root.h"
+#include "agent/host/scanner.h"
+#include "agent/metrics/tls_identity.h"
 #include "agent/model/snapshot.h"
 #include "agent/monitor/monitor.h"
 #include "agent/monitor/watched_scan.h"
@@ -18,11 +24,29 @@ using RootPtr = std::shared_ptr<const host::FsRoot>;  // shared with reads that 
 // Says in the log what the program was told, and what of it is doubtful.
 void log_start(const Options& options);
 
+// How long the last scan took that came to its end, of whatever scanner. Thread-safe.
+class ScanTimer {
+ public:
+  void note(std::chrono::nanoseconds took) { last_ns_ = took.count(); }
+  [[nodiscard]] std::optional<double> last_seconds() const {  // nullopt: none has ended
+    const std::chrono::nanoseconds last{last_ns_.load()};
+    return last.count() < 0 ? std::nullopt : std::optional(std::chrono::duration<double>(last).count());
+  }
+
+ private:
+  std::atomic<std::int64_t> last_ns_ = -1;
+};
+
 // A scanner of its own, which lives as long as a scan of it may hang.
-[[nodiscard]] monitor::WatchedScan::Scan make_scan(const RootPtr& root);
+[[nodiscard]] monitor::WatchedScan::Scan make_scan(const RootPtr& root, const std::shared_ptr<ScanTimer>& timer,
+                                                   host::KernelLogUse kernel_log);
+
+// Of --metrics-tls-cert and --metrics-tls-key; nullopt: plain HTTP.
+[[nodiscard]] std::optional<metrics::TlsFiles> tls_files(const Options& options);
 
 // A scan of its own that begins now, assessed as the first. May block for as long as a driver hangs.
-[[nodiscard]] model::SnapshotPtr scan_now(const host::FsRoot& root);
+[[nodiscard]] model::SnapshotPtr scan_now(const host::FsRoot& root,
+                                          host::KernelLogUse kernel_log = host::KernelLogUse::none);
 
 // The same of the root in `options`; what is missing or cannot be read is logged. Errors: it cannot be opened.
 [[nodiscard]] Result<model::SnapshotPtr> scan_once(const Options& options);

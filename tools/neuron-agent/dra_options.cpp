@@ -8,6 +8,8 @@
 
 #include "agent/base/parse.h"
 #include "agent/kube/names.h"
+#include "plugin/dra/server_rules.h"
+#include "tools/neuron-agent/mode_options.h"
 
 namespace neuron::agent {
 namespace {
@@ -38,79 +40,31 @@ CLI::Option* add_word(CLI::App& command, const std::string& flag, const std::map
       ->default_str(word_of(words, value));
 }
 
-// A text that `check` takes, or CLI11 names the flag and why not.
-CLI::Option* add_checked(CLI::App& command, const std::string& flag, std::string& value,
-                         std::function<Result<void>(const std::string&)> check, const std::string& help) {
-  return command.add_option_function<std::string>(
-      flag,
-      [&value, flag, check = std::move(check)](const std::string& text) {
-        if (const auto checked = check(text); !checked) throw CLI::ValidationError(flag, checked.error().message);
-        value = text;
-      },
-      help);
-}
-
-Result<void> refuse(std::string_view text, const char* what) {
-  return fail(ErrorCode::invalid_argument, "\"" + printable(text) + "\" " + what);
-}
-
-// As the API server wants a driver's name (CSIDriver.metadata.name): RFC 1123, at most 63 bytes.
-Result<void> check_driver_name(const std::string& text) {
-  constexpr std::size_t kMostBytes = 63;
-  if (text.size() > kMostBytes || !kube::check_node_name(text)) {
-    return refuse(text,
-                  "is no driver's name: at most 63 bytes of parts of lower case letters, digits and '-', joined by "
-                  "'.', as in neuron.aws.com");
-  }
-  return {};
-}
-
-// One or more names of that kind, joined by '/'.
+// One or more names as a node has them, joined by '/'.
 Result<void> check_pool_name(const std::string& text) {
   constexpr std::size_t kMostBytes = 253;
   const auto parts = split(text, '/');
   const bool is_pool =
       !parts.empty() && text.size() <= kMostBytes &&
       std::all_of(parts.begin(), parts.end(), [](auto part) { return kube::check_node_name(part).has_value(); });
-  return is_pool ? Result<void>{} : refuse(text, "is no pool's name: as a node's name, or several joined by '/'");
+  return is_pool ? Result<void>{} : refuse_text(text, "is no pool's name: as a node's name, or several joined by '/'");
 }
 
 Result<void> check_pod_uid(const std::string& text) {
   constexpr std::size_t kMostBytes = 64;
   const auto in_uid = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-'; };
   if (text.size() > kMostBytes || !std::all_of(text.begin(), text.end(), in_uid)) {
-    return refuse(text, "is no pod's uid: at most 64 letters, digits and '-'");
+    return refuse_text(text, "is no pod's uid: at most 64 letters, digits and '-'");
   }
   return {};
-}
-
-void add_api_options(CLI::App& command, kube::ApiFlags& api) {
-  command
-      .add_option("--api-server", api.server,
-                  "The API server, as https://HOST:PORT (default:\nthat of the pod's cluster)")
-      ->envname("NEURON_AGENT_API_SERVER")
-      ->type_name("URL");
-  command
-      .add_option("--api-token-file", api.token_file,
-                  "File with the token for it (default: of the\npod's service account)")
-      ->envname("NEURON_AGENT_API_TOKEN_FILE")
-      ->type_name("FILE");
-  command
-      .add_option("--api-ca-file", api.ca_file,
-                  "File with the certificates that it is trusted by\n(default: of the pod's service account)")
-      ->envname("NEURON_AGENT_API_CA_FILE")
-      ->type_name("FILE");
 }
 
 }  // namespace
 
 void add_dra_options(CLI::App& command, DraOptions& options) {
-  add_checked(command, "--dra-driver-name", options.pool.driver, check_driver_name, "Name of the driver")
-      ->envname("NEURON_AGENT_DRA_DRIVER_NAME")
-      ->type_name("NAME")
-      ->default_str(options.pool.driver);
+  add_driver_name(command, options.pool.driver);
   add_word(command, "--dra-partitions", kPartitions, options.pool.partitions,
-           "What is offered besides whole devices: none,\ncores, groups, or all of it")
+           "What is offered besides whole devices: cores,\ngroups, all of it, or none, as both slow the\nscheduler")
       ->envname("NEURON_AGENT_DRA_PARTITIONS")
       ->type_name("WHAT");
   add_checked(command, "--dra-pool", options.pool_name, check_pool_name, "Name of the pool (default: the node's)")
@@ -129,23 +83,31 @@ void add_dra_options(CLI::App& command, DraOptions& options) {
            "How a node of an UltraServer is offered: as one\ndevice (node), or as its devices")
       ->envname("NEURON_AGENT_DRA_ULTRASERVER")
       ->type_name("HOW");
+  command
+      .add_option_function<std::string>(
+          "--dra-server",
+          [&options](const std::string& text) {
+            auto layout = plugin::dra::layout_for(text);
+            if (!layout) throw CLI::ValidationError("--dra-server", layout.error().message);
+            options.server = text;
+            options.layout = *layout;
+          },
+          "With --once: print what a server of this version\ngets, with other gates than its own behind commas")
+      ->envname("NEURON_AGENT_DRA_SERVER")
+      ->type_name("VERSION");
   add_checked(command, "--pod-uid", options.pod_uid, check_pod_uid,
               "Uid of this pod, so that its successor may run\nbeside it")
       ->envname("POD_UID")
       ->type_name("UID");
-  add_api_options(command, options.api);
 }
 
-Result<void> check_dra_options(const DraOptions& options, std::string_view node_name) {
+Result<void> check_dra_options(std::string_view node_name) {
   if (node_name.empty()) {
     return fail(ErrorCode::invalid_argument,
                 "--mode dra needs --node-name (or NODE_NAME), the name of this node's object in the API server");
   }
   if (auto name = kube::check_node_name(node_name); !name)
     return fail(std::move(name).error().with_context("--node-name"));
-  if (options.api.server.empty()) return {};
-  auto places = kube::api_places(options.api, {});
-  if (!places && places.error().code == ErrorCode::invalid_argument) return fail(std::move(places).error());
   return {};
 }
 
@@ -156,10 +118,8 @@ std::vector<std::string> describe_dra(const DraOptions& options, const std::stri
           "dra-pool=" + (options.pool_name.empty() ? node_name : options.pool_name),
           "dra-taint-effect=" + or_words(options.pool.taint_effect, "none"),
           "dra-ultraserver=" + word_of(kUltraServer, options.pool.ultraserver),
-          "pod-uid=" + or_words(options.pod_uid, "unknown"),
-          "api-server=" + or_words(options.api.server, "in-cluster"),
-          "api-token-file=" + or_words(options.api.token_file, "in-cluster"),
-          "api-ca-file=" + or_words(options.api.ca_file, "in-cluster")};
+          "dra-server=" + or_words(options.server, "unsaid"),
+          "pod-uid=" + or_words(options.pod_uid, "unknown")};
 }
 
 }  // namespace neuron::agent

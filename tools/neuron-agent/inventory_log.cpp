@@ -23,6 +23,20 @@ std::string describe(const model::HostScan& host) {
   return text;
 }
 
+// Of the node alone: what is wrong with a device the lists for the kubelet tell.
+void log_node_health(const model::SnapshotDiff& changes) {
+  for (const model::UnitChange& change : changes.units) {
+    if (change.name != "node") continue;
+    const model::Health& health = change.after;
+    if (health.reason.empty()) {
+      spdlog::info("node {}, was {} reason={}", to_string(health.state), to_string(change.before.state),
+                   change.before.reason);
+    } else {
+      spdlog::warn("node {} reason={} {}; {}", to_string(health.state), health.reason, health.sentence, health.action);
+    }
+  }
+}
+
 }  // namespace
 
 // The kubelet cannot tell, so somebody must.
@@ -65,6 +79,7 @@ void InventoryLog::operator()(model::SnapshotPtr snapshot) {
   if (!last_ && changes.units.empty()) {
     spdlog::info("no Neuron device and no EFA interface here; nothing is advertised until one appears");
   }
+  log_node_health(changes);
   if (changes.problems) log_problems(host);
   last_node_ = std::move(node);
   last_ = std::move(snapshot);

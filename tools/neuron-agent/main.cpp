@@ -22,6 +22,7 @@
 #include "tools/neuron-agent/explain_options.h"
 #include "tools/neuron-agent/options.h"
 #include "tools/neuron-agent/stderr_sink.h"
+#include "tools/neuron-agent/withdraw.h"
 
 namespace {
 
@@ -77,6 +78,7 @@ int serve(const neuron::agent::Options& options) {
 
 // What is offered may depend on the machine: its instance type is read before anything else.
 neuron::Result<void> settle_offer_on(neuron::agent::Options& options, const std::string& directory) {
+  TRY(neuron::agent::check_metrics_options(options));
   if (options.mode == neuron::agent::Mode::dra) return neuron::agent::settle_dra(options);
   if (options.node_groups.empty()) return neuron::agent::settle_offer(options, "");
   TRY_ASSIGN(const auto root, neuron::host::FsRoot::open(directory));
@@ -128,6 +130,13 @@ int tell(Report report) {
   return static_cast<int>(report.verdict);
 }
 
+int withdraw(const neuron::agent::WithdrawOptions& options) {
+  const auto withdrawn = neuron::agent::withdraw_node_status(options);
+  if (withdrawn) return 0;
+  return withdrawn.error().code == neuron::ErrorCode::invalid_argument ? misuse(withdrawn.error())
+                                                                       : fail_early(withdrawn.error());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -144,6 +153,9 @@ int main(int argc, char** argv) {
   CLI::App* check_command = app.add_subcommand("check", "Say in words what is wrong with this node");
   check_command->footer("Exit status: 0 nothing wrong, 1 errors or warnings, 2 cannot tell.");
   neuron::agent::add_check_options(*check_command, check_options);
+  neuron::agent::WithdrawOptions withdraw_options;
+  CLI::App* withdraw_command = app.add_subcommand("withdraw", "Take back what the API server was told of a node");
+  neuron::agent::add_withdraw_options(*withdraw_command, withdraw_options);
   neuron::agent::ExplainOptions explain_options;
   CLI::App* explain_command = app.add_subcommand("explain", "Say what a pod has of this node, and how well");
   explain_command->require_subcommand(1);
@@ -157,5 +169,6 @@ int main(int argc, char** argv) {
     return code == 0 ? 0 : static_cast<int>(neuron::agent::ExitCode::usage);
   }
   if (explain_command->parsed()) return tell(neuron::agent::explain(explain_options));
+  if (withdraw_command->parsed()) return withdraw(withdraw_options);
   return check_command->parsed() ? tell(neuron::agent::check_node(check_options)) : run(options);
 }

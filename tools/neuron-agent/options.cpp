@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "agent/base/parse.h"
+#include "tools/neuron-agent/api_options.h"
 #include "tools/neuron-agent/node_groups.h"
 
 namespace neuron::agent {
@@ -58,7 +59,9 @@ void add_offer_options(CLI::App& command, Options& options) {
                   "JSON file that says --resources and\n--core-devices for kinds of nodes")
       ->envname("NEURON_AGENT_NODE_GROUPS")
       ->type_name("FILE");
-  command.add_option("--node-name", options.node_name, "This node's name, for --node-groups and --mode dra")
+  command
+      .add_option("--node-name", options.node_name,
+                  "This node's name, for --node-groups, --node-status\nand --mode dra")
       ->envname("NODE_NAME")
       ->type_name("NAME");
 }
@@ -106,9 +109,32 @@ void add_metrics_address(CLI::App& command, Options& options) {
             if (!parsed) throw CLI::ValidationError("--metrics-address", parsed.error().message);
             options.metrics_address = *std::move(parsed);
           },
-          "Where /healthz and /readyz are answered over HTTP,\nas in :8000, 127.0.0.1:8000, [::1]:8000; or off")
+          "Where /healthz, /readyz and /metrics are answered\nover HTTP, as in :8000, 127.0.0.1:8000,\n[::1]:8000; or "
+          "off")
       ->envname("NEURON_AGENT_METRICS_ADDRESS")
       ->type_name("HOST:PORT")
+      ->default_str("off");
+  command
+      .add_option("--metrics-tls-cert", options.metrics_tls_cert,
+                  "Answer over TLS, with the certificate in this\nPEM file, read again when it changes")
+      ->envname("NEURON_AGENT_METRICS_TLS_CERT")
+      ->type_name("FILE");
+  command.add_option("--metrics-tls-key", options.metrics_tls_key, "The certificate's key, likewise")
+      ->envname("NEURON_AGENT_METRICS_TLS_KEY")
+      ->type_name("FILE");
+}
+
+void add_kernel_log(CLI::App& command, Options& options) {
+  command
+      .add_option_function<std::string>(
+          "--kernel-log",
+          [&options](const std::string& word) {
+            options.kernel_log = word == "on" ? host::KernelLogUse::wanted : host::KernelLogUse::none;
+          },
+          "Whether health goes by what the kernel log says of\nhardware, too; needs CAP_SYSLOG")
+      ->envname("NEURON_AGENT_KERNEL_LOG")
+      ->type_name("on|off")
+      ->check(CLI::IsMember({"on", "off"}).description(""))
       ->default_str("off");
 }
 
@@ -124,19 +150,37 @@ core::OfferPolicy Options::offer_policy() const {
   return policy;
 }
 
+Result<void> check_metrics_options(const Options& options) {
+  const bool with_cert = !options.metrics_tls_cert.empty();
+  if (with_cert != !options.metrics_tls_key.empty()) {
+    return fail(ErrorCode::invalid_argument, with_cert ? "--metrics-tls-cert needs --metrics-tls-key"
+                                                       : "--metrics-tls-key needs --metrics-tls-cert");
+  }
+  if (with_cert && !options.metrics_address) {
+    return fail(ErrorCode::invalid_argument, "--metrics-tls-cert needs --metrics-address, as in :8000");
+  }
+  return {};
+}
+
 Result<void> settle_offer(Options& options, const std::string& instance_type) {
+  TRY(check_node_status_options(options.node_status, options.node_name));
+  if (options.node_status.enabled) TRY(check_api_options(options.api));
   TRY(apply_node_groups(options, instance_type));
   return check_offer(options);
 }
 
 Result<void> settle_dra(Options& options) {
-  TRY(check_dra_options(options.dra, options.node_name));
+  TRY(check_dra_options(options.node_name));
+  TRY(check_api_options(options.api));
   const bool chosen = options.offer.resources || options.offer.core_devices_said || !options.node_groups.empty() ||
                       options.neurondevice || options.cdi;
   if (chosen) {
     options.doubts.emplace_back(
         "--resources, --core-devices, --node-groups, --neurondevice and --cdi say nothing in DRA mode: everything is "
         "offered, and claims are answered by CDI");
+  }
+  if (!options.dra.server.empty() && !options.once) {
+    options.doubts.emplace_back("--dra-server says something with --once alone: the API server itself is asked");
   }
   return {};
 }
@@ -150,15 +194,9 @@ std::string Options::effective_host_path_prefix() const {
 }
 
 void add_options(CLI::App& command, Options& options) {
-  command
-      .add_option_function<std::string>(
-          "--mode",
-          [&options](const std::string& word) { options.mode = word == "dra" ? Mode::dra : Mode::device_plugin; },
-          "How devices are offered: device-plugin, or dra\nfor claims; a node runs one")
-      ->envname("NEURON_AGENT_MODE")
-      ->type_name("MODE")
-      ->check(CLI::IsMember({"device-plugin", "dra"}).description(""))
-      ->default_str("device-plugin");
+  add_mode(
+      command, [&options](Mode mode) { options.mode = mode; },
+      "How devices are offered: device-plugin, or dra\nfor claims; a node runs one");
   command.add_option("--root", options.root, "Directory that holds the machine's sys, proc, dev")
       ->envname("NEURON_AGENT_ROOT")
       ->type_name("DIR")
@@ -193,7 +231,7 @@ void add_options(CLI::App& command, Options& options) {
   add_offer_options(command, options);
   command.add_flag("--cdi", options.cdi, "Also answer with CDI names, and write their specs")
       ->envname("NEURON_AGENT_CDI");
-  command.add_option("--cdi-dir", options.cdi_dir, "Where --cdi writes the specs")
+  command.add_option("--cdi-dir", options.cdi_dir, "Where --cdi writes the specs, DRA mode those of\nclaims")
       ->envname("NEURON_AGENT_CDI_DIR")
       ->type_name("DIR")
       ->capture_default_str();
@@ -202,8 +240,11 @@ void add_options(CLI::App& command, Options& options) {
   add_duration(command, "--pod-resources-interval", options.pod_resources_interval,
                "NEURON_AGENT_POD_RESOURCES_INTERVAL",
                "The longest time between two questions to\nthe kubelet, who holds what");
+  add_kernel_log(command, options);
   add_metrics_address(command, options);
+  add_node_status_options(command, options.node_status);
   add_dra_options(command, options.dra);
+  add_api_options(command, options.api);
   command.add_option("--log-level", options.log_level, "Least severe message to log")
       ->envname("NEURON_AGENT_LOG_LEVEL")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
@@ -228,11 +269,17 @@ std::vector<std::string> describe(const Options& options) {
       std::string("cdi=") + (options.cdi ? options.cdi_dir : "off"),
       "scan-interval=" + std::to_string(options.scan_interval.count()) + "ms",
       "pod-resources-interval=" + std::to_string(options.pod_resources_interval.count()) + "ms",
+      std::string("kernel-log=") + (options.kernel_log == host::KernelLogUse::none ? "off" : "on"),
       "metrics-address=" + (options.metrics_address ? to_string(*options.metrics_address) : "off"),
+      "metrics-tls-cert=" + (options.metrics_tls_cert.empty() ? "off" : options.metrics_tls_cert),
+      "metrics-tls-key=" + (options.metrics_tls_key.empty() ? "off" : options.metrics_tls_key),
       "log-level=" + options.log_level};
-  if (options.mode == Mode::dra) {
-    for (std::string& line : describe_dra(options.dra, options.node_name)) lines.push_back(std::move(line));
-  }
+  const auto add = [&lines](std::vector<std::string> more) {
+    for (std::string& line : more) lines.push_back(std::move(line));
+  };
+  add(describe_node_status(options.node_status));
+  if (options.mode == Mode::dra) add(describe_dra(options.dra, options.node_name));
+  if (options.mode == Mode::dra || options.node_status.enabled) add(describe_api(options.api));
   return lines;
 }
 

@@ -9,7 +9,11 @@
 #include "agent/base/result.h"
 #include "agent/core/offer_policy.h"
 #include "agent/grant/grant.h"
+#include "agent/host/scanner.h"
+#include "agent/kube/cluster_access.h"
 #include "tools/neuron-agent/dra_options.h"
+#include "tools/neuron-agent/mode_options.h"
+#include "tools/neuron-agent/node_status_options.h"
 #include "tools/neuron-agent/offer_choice.h"
 
 namespace CLI {
@@ -17,8 +21,6 @@ class App;
 }
 
 namespace neuron::agent {
-
-enum class Mode { device_plugin, dra };
 
 // Everything `neuron-agent run` can be told, parsed once, then const. Flag over environment over default; what is
 // offered may also come from the group of --node-groups that the node is in, between environment and default.
@@ -40,16 +42,24 @@ struct Options {
   bool cdi = false;                                         // --cdi: CDI names too, specs in cdi_dir
   std::string cdi_dir = "/var/run/cdi";          // --cdi-dir; in DRA mode each claim's spec, whatever `cdi` says
   std::optional<ListenAddress> metrics_address;  // --metrics-address HOST:PORT; nullopt: off
-  DraOptions dra;                                // of DRA mode alone
-  std::string log_level = "info";                // --log-level debug|info|warn|error
-  bool once = false;                             // --once: scan, print what would be advertised, exit
-  bool check_config = false;                     // --check-config: print the effective values, exit
+  std::string metrics_tls_cert;                  // --metrics-tls-cert FILE; "" with the next: plain HTTP
+  std::string metrics_tls_key;                   // --metrics-tls-key FILE
+  host::KernelLogUse kernel_log = host::KernelLogUse::none;  // --kernel-log on|off: wanted, or none
+  NodeStatusOptions node_status;                             // --node-status and what goes with it
+  kube::ApiFlags api;              // --api-server, --api-token-file, --api-ca-file; of the above and DRA
+  DraOptions dra;                  // of DRA mode alone
+  std::string log_level = "info";  // --log-level debug|info|warn|error
+  bool once = false;               // --once: scan, print what would be advertised, exit
+  bool check_config = false;       // --check-config: print the effective values, exit
 
   [[nodiscard]] std::string device_plugins_dir() const { return kubelet_dir + "/device-plugins"; }
   [[nodiscard]] std::string pod_resources_socket() const { return kubelet_dir + "/pod-resources/kubelet.sock"; }
   [[nodiscard]] std::string effective_host_path_prefix() const;  // "" for a live root
   [[nodiscard]] core::OfferPolicy offer_policy() const;
 };
+
+// Errors: invalid_argument, when a file of TLS is given without the other, or without an address to answer on.
+[[nodiscard]] Result<void> check_metrics_options(const Options& options);
 
 // Adds the flags of `run` to a CLI11 command, writing into `options`, which must outlive the parse.
 void add_options(CLI::App& command, Options& options);

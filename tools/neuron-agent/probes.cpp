@@ -1,13 +1,15 @@
 #include "tools/neuron-agent/probes.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <spdlog/spdlog.h>
 
 namespace neuron::agent {
 
-Probes::Probes(std::optional<ListenAddress> address, const Clock& clock)
+Probes::Probes(std::optional<ListenAddress> address, const Clock& clock, ProbeExtras extras)
     : address_(std::move(address)),
       clock_(clock),
+      extras_(std::move(extras)),
       turned_at_(clock.now()),
       readiness_(std::make_shared<const plugin::Readiness>(plugin::assess_readiness(state_))) {}
 
@@ -29,10 +31,25 @@ void Probes::turn(std::shared_ptr<const plugin::Readiness> changed) {
     if (changed) readiness_.swap(changed);
   }
   if (address_ && !server_ && now >= retry_at_) serve(now);
+  if (extras_.page != nullptr && extras_.page->take_quiet()) ::malloc_trim(0);
+}
+
+std::optional<metrics::TlsFiles> Probes::tls() const {
+  std::optional<metrics::TlsFiles> files = extras_.tls;
+  if (!files) return files;
+  files->on_change = [](const std::string& problem) {
+    if (problem.empty()) {
+      spdlog::info("metrics: the new certificate is used from now on");
+    } else {
+      spdlog::warn("metrics: the new certificate or its key cannot be used, the one from before still is: {}", problem);
+    }
+  };
+  return files;
 }
 
 void Probes::serve(SteadyTime now) {
-  auto started = metrics::HttpServer::start(*address_, [this](std::string_view path) { return answer(path); });
+  auto started = metrics::HttpServer::start(
+      *address_, [this](const metrics::HttpRequest& request) { return answer(request); }, tls());
   if (!started) {
     retry_at_ = now + kRetry;
     if (started.error().message != last_error_) {
@@ -46,14 +63,17 @@ void Probes::serve(SteadyTime now) {
   }
   server_ = *std::move(started);
   last_error_.clear();
-  spdlog::info("probes answered on {}", to_string(ListenAddress{address_->host, server_->port()}));
+  spdlog::info("probes answered on {}{}", to_string(ListenAddress{address_->host, server_->port()}),
+               extras_.tls ? " over TLS" : "");
 }
 
 std::optional<std::uint16_t> Probes::port() const {
   return server_ ? std::optional(server_->port()) : std::nullopt;
 }
 
-metrics::HttpAnswer Probes::answer(std::string_view path) const {
+metrics::HttpAnswer Probes::answer(const metrics::HttpRequest& request) const {
+  const std::string_view path = request.path;
+  if (path == "/metrics" && extras_.page != nullptr) return extras_.page->answer(request.accept);
   SteadyTime turned_at;
   std::shared_ptr<const plugin::Readiness> readiness;
   {
@@ -65,7 +85,7 @@ metrics::HttpAnswer Probes::answer(std::string_view path) const {
   constexpr int kNotFound = 404;
   constexpr int kUnavailable = 503;
   if (path == "/readyz") return {readiness->ready ? kOk : kUnavailable, readiness->text};
-  if (path != "/healthz") return {kNotFound, "there are /healthz and /readyz\n"};
+  if (path != "/healthz") return {kNotFound, "there are /healthz, /readyz and /metrics\n"};
   const auto age = clock_.now() - turned_at;
   if (age <= kLoopDue) return {kOk, "ok\n"};
   return {kUnavailable, fmt::format("the main loop has not turned for {} s\n",

@@ -11,19 +11,27 @@
 #include "agent/base/mutex.h"
 #include "agent/metrics/http_server.h"
 #include "plugin/device/readiness.h"
+#include "tools/neuron-agent/metrics_page.h"
 
 namespace neuron::agent {
 
-// Answers the kubelet's probes on --metrics-address: /healthz, whether main's loop turns, and /readyz. The loop tells
-// how things stand; the server's thread reads the last word, under a lock that nobody holds during I/O. A port that is
-// taken keeps nothing else from being served: it is said once and tried again.
+// What Probes answers beside the probes, and how.
+struct ProbeExtras {
+  MetricsPage* page = nullptr;             // of /metrics; nullptr: there is none
+  std::optional<metrics::TlsFiles> tls{};  // nullopt: plain HTTP
+};
+
+// Answers on --metrics-address: the kubelet's probes /healthz, whether main's loop turns, and /readyz; and /metrics.
+// The loop tells how things stand; the server's thread reads the last word, under a lock that nobody holds during I/O.
+// A port that is taken, or a certificate that cannot be read, keeps nothing else from being served: it is said once and
+// tried again.
 class Probes {
  public:
   static constexpr std::chrono::seconds kLoopDue{10};  // the loop turns every 2 s when nothing happens
   static constexpr std::chrono::seconds kRetry{5};     // after the port was taken
 
-  // `address`: nullopt answers nobody. `clock` must outlive it.
-  Probes(std::optional<ListenAddress> address, const Clock& clock);
+  // `address`: nullopt answers nobody. `clock` and the page must outlive it.
+  Probes(std::optional<ListenAddress> address, const Clock& clock, ProbeExtras extras = {});
 
   [[nodiscard]] bool wanted() const { return address_.has_value(); }
 
@@ -34,14 +42,16 @@ class Probes {
   [[nodiscard]] std::optional<std::uint16_t> port() const;  // main's thread; nullopt: not served
 
   // Any thread.
-  [[nodiscard]] metrics::HttpAnswer answer(std::string_view path) const EXCLUDES(mutex_);
+  [[nodiscard]] metrics::HttpAnswer answer(const metrics::HttpRequest& request) const EXCLUDES(mutex_);
 
  private:
   void turn(std::shared_ptr<const plugin::Readiness> changed) EXCLUDES(mutex_);  // null: as before
   void serve(SteadyTime now);
+  [[nodiscard]] std::optional<metrics::TlsFiles> tls() const;
 
   const std::optional<ListenAddress> address_;
   const Clock& clock_;
+  const ProbeExtras extras_;
   SteadyTime retry_at_{};
   std::string last_error_;      // as logged
   plugin::ServingState state_;  // that readiness_ was made of

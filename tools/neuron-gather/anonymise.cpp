@@ -89,6 +89,12 @@ void learn(Names& names, std::string_view path, std::string_view content) {
   if (is_file_of_class && (file.starts_with("server_id") || file == "reservation_id")) names.add_hex(text);
   if (path == "sys/devices/virtual/dmi/id/board_asset_tag") names.add_instance(text);
   if (file == "node_guid" || file == "sys_image_guid") names.add_guid(text);
+  if (path == "dev/kmsg") {
+    constexpr std::string_view kSerial = " serial-num=";
+    for (auto at = text.find(kSerial); at != std::string_view::npos; at = text.find(kSerial, at + 1)) {
+      names.add_hex(text.substr(at + kSerial.size(), 16));
+    }
+  }
   // The lower half of a GID is the GUID of the port.
   if (path.find("/gids/") != std::string_view::npos && text.size() == 39) names.add_guid(text.substr(20));
 }

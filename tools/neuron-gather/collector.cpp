@@ -10,6 +10,7 @@
 #include "agent/host/driver_query_recorded.h"
 #include "agent/host/problems.h"
 #include "tools/neuron-gather/driver_answers_json.h"
+#include "tools/neuron-gather/kernel_log_text.h"
 
 namespace neuron::gather {
 namespace {
@@ -136,6 +137,8 @@ void Collector::take(const std::string& path, Take how) {
       return take_tree(path, 0);
     case Take::folder:
       return capture_.add_folder(path);
+    case Take::kernel_log:
+      return take_kernel_log(path);
     case Take::containerd:
       return take_containerd(path);
   }
@@ -157,6 +160,12 @@ void Collector::take_config(const std::string& path) {
   if (!bytes) return note(path, bytes.error());
   bytes->resize(std::min(bytes->size(), kConfigBytes));
   capture_.add_file(path, *std::move(bytes));
+}
+
+void Collector::take_kernel_log(const std::string& path) {
+  auto text = kernel_log_text(root_);
+  if (!text) return note(path, text.error());
+  capture_.add_file(path, *std::move(text));
 }
 
 void Collector::take_containerd(const std::string& path) {

@@ -51,6 +51,7 @@ class Collector {
   void take_text(const std::string& path, std::size_t max_bytes);
   void take_config(const std::string& path);
   void take_containerd(const std::string& path);
+  void take_kernel_log(const std::string& path);
   void take_tree(const std::string& folder, std::size_t depth);
   [[nodiscard]] std::vector<int> take_device_users(const std::vector<int>& devices);
   void take_process(int pid, Commands commands);

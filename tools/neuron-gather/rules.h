@@ -13,6 +13,7 @@ enum class Take {
   node,        // an empty file in the place of a device node; nothing is opened
   tree,        // a folder with all that is below it, except the kernel's own entries of a device (kernel_entries())
   folder,      // a folder or where a link leads to, without its content
+  kernel_log,  // of the kernel log what it says of Neuron hardware (kernel_log_text.h)
   containerd,  // of containerd's configuration the version and enable_cdi; the rest may hold passwords
 };
 
@@ -30,10 +31,10 @@ struct Rule {
 };
 
 // Everything that is captured; nothing else of a machine is ever opened, except the device nodes that
-// host::query_driver asks and the files below proc/<pid> that Collector::collect_processes names. Reading none of it
-// changes anything: the write-to-clear files of the Neuron driver and `reset` are only read, and `node` opens nothing.
-// A test runs every reader on a captured tree and on its original and compares, so a reader that looks at more is
-// noticed. Static lifetime, any thread.
+// host::query_driver asks, the kernel log and the files below proc/<pid> that Collector::collect_processes names.
+// Reading none of it changes anything: the write-to-clear files of the Neuron driver and `reset` are only read, and
+// `node` opens nothing. A test runs every reader on a captured tree and on its original and compares, so a reader that
+// looks at more is noticed. Static lifetime, any thread.
 [[nodiscard]] std::span<const Rule> rules();
 
 // Entries of every kernel device that no reader looks at: power, subsystem, uevent.

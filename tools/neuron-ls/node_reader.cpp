@@ -140,7 +140,10 @@ std::string pod_socket(const Options& options) {
 NodeReader::NodeReader(const host::FsRoot& root, const Options& options)
     : root_(root),
       options_(options),
-      scanner_(root, {.with_topology = false, .with_processes = true, .with_device_users = true}) {}
+      scanner_(root, {.with_topology = false,
+                      .with_processes = true,
+                      .with_device_users = true,
+                      .kernel_log = host::KernelLogUse::where_allowed}) {}
 
 Reading NodeReader::read() {
   Reading reading;

@@ -12,7 +12,8 @@ enum class TargetKind { host, device, core, efa };
 struct FaultKey {
   std::string name;  // "sram_ecc_uncorrected"
   TargetKind kind = TargetKind::host;
-  std::string path;     // below the target's folder; a leading "@" stands for infiniband/<name> of an EFA function
+  std::string path;     // below the target's folder, "" for what is made of more than a value; a leading "@" stands for
+                        // infiniband/<name> of an EFA function
   std::string meaning;  // one phrase, for --list
   std::string before;   // put before the value in the file
   std::string after = "\n";

@@ -18,6 +18,7 @@
 #include "agent/base/parse.h"
 #include "tools/neuron-sim/fault_target.h"
 #include "tools/neuron-sim/host_directory.h"
+#include "tools/neuron-sim/kernel_lines.h"
 #include "tools/neuron-sim/near_match.h"
 #include "tools/neuron-sim/process_list.h"
 #include "tools/neuron-sim/saved_files.h"
@@ -104,6 +105,12 @@ class Injector {
 
   [[nodiscard]] Result<void> heal(const std::string& target_name) const {
     TRY_ASSIGN(const int count, saved_.restore(target_name));
+    std::error_code error;
+    if (fs::is_regular_file(fs::symlink_status(full(kKernelLogPath), error))) {
+      const std::string log = text_at(kKernelLogPath);
+      const std::string kept = without_kernel_lines(log, target_name);
+      if (kept != log) return put(kKernelLogPath, kept);
+    }
     if (count == 0) {
       if (auto target = find_target(dir_, target_name); !target) return fail(std::move(target).error());
     }
@@ -145,6 +152,32 @@ class Injector {
     return {};
   }
 
+  // The kernel log belongs to the host as a whole; healing the host takes it away.
+  [[nodiscard]] Result<void> add_kernel_line(const FaultTarget& target, const Action& action) const {
+    std::error_code error;
+    const auto type = fs::symlink_status(full(kKernelLogPath), error).type();
+    const bool is_ours = fs::is_directory(fs::symlink_status(full("dev"), error));
+    if (!is_ours || (type != fs::file_type::regular && type != fs::file_type::not_found)) {
+      return fail(ErrorCode::failed_precondition, full(kKernelLogPath) + " is no regular file");
+    }
+    TRY(saved_.keep("host", kKernelLogPath));
+    const std::string line = action.key == "hw_err" ? hardware_error_line(dir_, target, action.value) : action.value;
+    return put(kKernelLogPath, with_kernel_line(text_at(kKernelLogPath), line));
+  }
+
+  [[nodiscard]] std::string text_at(const std::string& path) const {
+    std::ifstream file(full(path));
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  // A new file in the place of an old one, at once and whole.
+  [[nodiscard]] Result<void> put(const std::string& path, const std::string& text) const {
+    const std::string fresh = full(".neuron-sim/fresh");
+    TRY(make_fresh(fresh, Verb::assign, text, mode_of(path)));
+    if (::rename(fresh.c_str(), full(path).c_str()) != 0) return fail(error_from_errno(errno, full(path)));
+    return {};
+  }
+
   [[nodiscard]] Result<std::string> text_of(const FaultTarget& target, const Action& action,
                                             const std::string& path) const {
     constexpr std::size_t kHugeBytes = std::size_t{1} << 20U;
@@ -161,12 +194,15 @@ class Injector {
     const auto* key = find_fault_key(target.kind, action.key);
     if (key == nullptr) return action.value + "\n";
     if (key->name != "apps") return key->before + action.value + key->after;
-    std::ifstream answers(full(path));
-    const std::string old_text{std::istreambuf_iterator<char>(answers), {}};
-    return with_processes(old_text, action.value);
+    return with_processes(text_at(path), action.value);
   }
 
   [[nodiscard]] Result<void> change_file(const FaultTarget& target, const Action& action) const {
+    const auto* known = find_fault_key(target.kind, action.key);
+    if (known != nullptr && (known->name == "hw_err" || known->name == "kernel_log")) {
+      if (action.verb == Verb::assign) return add_kernel_line(target, action);
+      return fail(ErrorCode::invalid_argument, "give " + known->name + "=VALUE, or a verb and " + kKernelLogPath);
+    }
     TRY_ASSIGN(const std::string path, path_of_key(dir_, target, action.key));
     TRY_ASSIGN(const std::string text, text_of(target, action, path));
     if (const std::string folder = first_absent_folder(path); !folder.empty()) TRY(saved_.keep(target.name, folder));

@@ -48,7 +48,10 @@ Result<std::unique_ptr<Collector>> Collector::open(CollectorOptions options) {
 Collector::Collector(CollectorOptions options, host::FsRoot root)
     : options_(std::move(options)),
       root_(std::move(root)),
-      scanner_(root_, {.with_topology = false, .with_processes = true, .with_device_users = true}),
+      scanner_(root_, {.with_topology = false,
+                       .with_processes = true,
+                       .with_device_users = true,
+                       .kernel_log = host::KernelLogUse::where_allowed}),
       usage_(root_),
       kinds_usage_(root_) {}
 

@@ -113,7 +113,10 @@ std::string unread(const NodeReport& report) {
 }  // namespace
 
 std::string health_notes(const NodeReport& report, ColourDepth colour) {
-  const std::string findings = missing_devices(report) + missing_efas(report) + verdicts(report.host.devices, colour) +
+  const Health& node = report.host.kernel_log.node_health;
+  const bool node_is_ill = node.state != HealthState::healthy && is_assessed(node);
+  const std::string findings = missing_devices(report) + missing_efas(report) +
+                               (node_is_ill ? verdict_text(node, colour) : "") + verdicts(report.host.devices, colour) +
                                core_notes(report, colour) + verdicts(report.host.efas, colour);
   const std::string gaps = unread(report);
   std::string text;

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 
 #include "agent/base/fd.h"
+#include "plugin/kubelet/instance_lock.h"
 #include "test/unit/agent/checked_node.h"
 
 namespace neuron::agent::test {
@@ -75,9 +76,33 @@ TEST_F(CheckClaims, AnotherDriverIsLookedAtWhenItIsNamed) {
     return codes;
   };
   EXPECT_THAT(codes_of(), IsEmpty()) << "it has never run";
-  options.dra = true;
+  options.mode = Mode::dra;
   std::filesystem::remove_all(node.kubelet + "/plugins_registry");
   EXPECT_THAT(codes_of(), ElementsAre("plugins_registry_missing"));
+}
+
+TEST_F(CheckClaims, AnAgentOfTheOtherModeIsNamedByItsLock) {
+  const Listener driver(node, "plugins/neuron.aws.com/dra-1-2.sock");
+  CheckOptions options = node.options();
+  const auto lock = plugin::InstanceLock::take(node.kubelet + "/device-plugins");
+  ASSERT_TRUE(lock);
+  EXPECT_EQ(check_node(options).verdict, CheckVerdict::nothing_wrong) << "no mode is meant";
+  options.mode = Mode::dra;
+  EXPECT_THAT(check_node(options).output, ::testing::HasSubstr("locked by pid " + std::to_string(::getpid())));
+  options.mode = Mode::device_plugin;
+  EXPECT_EQ(check_node(options).verdict, CheckVerdict::nothing_wrong);
+}
+
+TEST_F(CheckClaims, CdiFilesAreLookedForWhereTheAgentWritesThem) {
+  const Listener driver(node, "plugins/neuron.aws.com/dra-1-2.sock");
+  CheckOptions options = node.options();
+  options.mode = Mode::dra;
+  options.cdi_dir = node.kubelet + "/cdi";
+  EXPECT_THAT(check_node(options).output, ::testing::HasSubstr(options.cdi_dir));
+  node.touch("cdi/k8s.neuron.aws.com-claim_2-b.json");
+  const std::string output = check_node(options).output;
+  EXPECT_THAT(output, ::testing::HasSubstr("k8s.neuron.aws.com-claim_2-b.json"));
+  EXPECT_THAT(output, ::testing::Not(::testing::HasSubstr("1-a"))) << "which is in var/run/cdi";
 }
 
 TEST_F(CheckClaims, OnANodeOfTheOtherKindNothingIsLookedAt) {

@@ -53,20 +53,37 @@ TEST(DraOptions, DefaultsAreThoseOfAPod) {
   const Parsed parsed = parse_dra({});
   EXPECT_EQ(parsed.error, "");
   EXPECT_THAT(describe(parsed.options),
-              IsSupersetOf({"mode=dra", "dra-driver-name=neuron.aws.com", "dra-partitions=all", "dra-pool=node-1",
+              IsSupersetOf({"mode=dra", "dra-driver-name=neuron.aws.com", "dra-partitions=none", "dra-pool=node-1",
                             "dra-taint-effect=NoSchedule", "dra-ultraserver=node", "api-server=in-cluster"}));
 }
 
 TEST(DraOptions, EachHasAFlag) {
-  const Parsed parsed =
-      parse_dra({"--dra-driver-name", "neuron.example.org", "--dra-partitions", "cores", "--dra-pool", "row-1/node-1",
-                 "--dra-taint-effect", "none", "--dra-ultraserver", "devices", "--pod-uid", "0a-1b", "--api-server",
-                 "https://10.0.0.1:6443", "--api-token-file", "/t", "--api-ca-file", "/c"});
+  const Parsed parsed = parse_dra({"--dra-driver-name",
+                                   "neuron.example.org",
+                                   "--dra-partitions",
+                                   "cores",
+                                   "--dra-pool",
+                                   "row-1/node-1",
+                                   "--dra-taint-effect",
+                                   "none",
+                                   "--dra-ultraserver",
+                                   "devices",
+                                   "--dra-server",
+                                   "1.35.2",
+                                   "--once",
+                                   "--pod-uid",
+                                   "0a-1b",
+                                   "--api-server",
+                                   "https://10.0.0.1:6443",
+                                   "--api-token-file",
+                                   "/t",
+                                   "--api-ca-file",
+                                   "/c"});
   EXPECT_EQ(parsed.error, "");
   EXPECT_EQ(parsed.options.dra.pool.taint_effect, "");
   EXPECT_THAT(describe(parsed.options),
               IsSupersetOf({"dra-driver-name=neuron.example.org", "dra-partitions=cores", "dra-pool=row-1/node-1",
-                            "dra-taint-effect=none", "dra-ultraserver=devices", "pod-uid=0a-1b",
+                            "dra-taint-effect=none", "dra-ultraserver=devices", "dra-server=1.35.2", "pod-uid=0a-1b",
                             "api-server=https://10.0.0.1:6443", "api-token-file=/t", "api-ca-file=/c"}));
 }
 
@@ -79,6 +96,7 @@ TEST(DraOptions, EachHasAVariable) {
                                                                       {"NEURON_AGENT_DRA_POOL", "p"},
                                                                       {"NEURON_AGENT_DRA_TAINT_EFFECT", "NoExecute"},
                                                                       {"NEURON_AGENT_DRA_ULTRASERVER", "devices"},
+                                                                      {"NEURON_AGENT_DRA_SERVER", "1.36.3"},
                                                                       {"NEURON_AGENT_API_SERVER", "https://a"},
                                                                       {"NEURON_AGENT_API_TOKEN_FILE", "/t"},
                                                                       {"NEURON_AGENT_API_CA_FILE", "/c"}};
@@ -86,10 +104,11 @@ TEST(DraOptions, EachHasAVariable) {
   const Parsed parsed = parse({});
   for (const auto& [name, value] : variables) ::unsetenv(name);
   EXPECT_EQ(parsed.error, "");
-  EXPECT_THAT(describe(parsed.options),
-              IsSupersetOf({"mode=dra", "node-name=node-2", "pod-uid=u-1", "dra-driver-name=a.b",
-                            "dra-partitions=groups", "dra-pool=p", "dra-taint-effect=NoExecute",
-                            "dra-ultraserver=devices", "api-server=https://a", "api-token-file=/t", "api-ca-file=/c"}));
+  EXPECT_THAT(
+      describe(parsed.options),
+      IsSupersetOf({"mode=dra", "node-name=node-2", "pod-uid=u-1", "dra-driver-name=a.b", "dra-partitions=groups",
+                    "dra-pool=p", "dra-taint-effect=NoExecute", "dra-ultraserver=devices", "dra-server=1.36.3",
+                    "api-server=https://a", "api-token-file=/t", "api-ca-file=/c"}));
 }
 
 TEST(DraOptions, ABadValueIsNamedWithItsFlag) {
@@ -97,7 +116,8 @@ TEST(DraOptions, ABadValueIsNamedWithItsFlag) {
       {"--dra-driver-name", "Neuron"}, {"--dra-driver-name", std::string(64, 'a')},
       {"--dra-driver-name", "a..b"},   {"--dra-partitions", "most"},
       {"--dra-pool", "a//b"},          {"--dra-taint-effect", "PreferNoSchedule"},
-      {"--dra-ultraserver", "both"},   {"--pod-uid", "../x"},
+      {"--dra-ultraserver", "both"},   {"--dra-server", "1.33.0"},
+      {"--dra-server", "newest"},      {"--pod-uid", "../x"},
       {"--api-server", "http://a"}};
   for (const auto& [flag, value] : bad) {
     EXPECT_THAT(parse_dra({flag, value}).error, HasSubstr(flag)) << value;
@@ -114,6 +134,8 @@ TEST(DraOptions, TheNodesNameIsNeededAndChecked) {
 TEST(DraOptions, WhatSaysNothingInThisModeIsDoubted) {
   EXPECT_THAT(parse_dra({}).options.doubts, testing::IsEmpty());
   EXPECT_THAT(parse_dra({"--resources", "neuron"}).options.doubts, Contains(HasSubstr("say nothing in DRA mode")));
+  EXPECT_THAT(parse_dra({"--dra-server", "1.36.3"}).options.doubts, Contains(HasSubstr("--once alone")));
+  EXPECT_THAT(parse_dra({"--dra-server", "1.36.3", "--once"}).options.doubts, testing::IsEmpty());
 }
 
 }  // namespace

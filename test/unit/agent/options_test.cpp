@@ -51,6 +51,14 @@ TEST(Options, FlagBeatsEnvironmentBeatsDefault) {
   ::unsetenv("NEURON_AGENT_SCAN_INTERVAL");
 }
 
+TEST(Options, TheKernelLogIsAskedForByAWord) {
+  EXPECT_EQ(parse({}).options.kernel_log, host::KernelLogUse::none);
+  EXPECT_EQ(parse({"--kernel-log", "on"}).options.kernel_log, host::KernelLogUse::wanted);
+  EXPECT_EQ(parse({"--kernel-log", "off"}).options.kernel_log, host::KernelLogUse::none);
+  EXPECT_THAT(describe(parse({"--kernel-log=on"}).options), testing::Contains("kernel-log=on"));
+  EXPECT_THAT(describe(parse({}).options), testing::Contains("kernel-log=off"));
+}
+
 TEST(Options, TheMetricsAddressIsOffUnlessItIsSaid) {
   EXPECT_FALSE(parse({}).options.metrics_address);
   EXPECT_THAT(describe(parse({}).options), testing::Contains("metrics-address=off"));
@@ -61,6 +69,24 @@ TEST(Options, TheMetricsAddressIsOffUnlessItIsSaid) {
   EXPECT_EQ(parse({}).options.metrics_address, (ListenAddress{"", 9000}));
   EXPECT_FALSE(parse({"--metrics-address", "off"}).options.metrics_address);
   ::unsetenv("NEURON_AGENT_METRICS_ADDRESS");
+}
+
+TEST(Options, TheFilesOfTlsGoTogetherAndWithAnAddress) {
+  const auto checked = [](const std::vector<std::string>& words) {
+    return check_metrics_options(parse(words).options);
+  };
+  EXPECT_TRUE(checked({}));
+  EXPECT_TRUE(checked({"--metrics-address", ":8000", "--metrics-tls-cert", "c", "--metrics-tls-key", "k"}));
+  EXPECT_FALSE(checked({"--metrics-address", ":8000", "--metrics-tls-cert", "c"}));
+  EXPECT_FALSE(checked({"--metrics-address", ":8000", "--metrics-tls-key", "k"}));
+  EXPECT_FALSE(checked({"--metrics-tls-cert", "c", "--metrics-tls-key", "k"}));
+  EXPECT_THAT(describe(parse({}).options), testing::IsSupersetOf({"metrics-tls-cert=off", "metrics-tls-key=off"}));
+  ::setenv("NEURON_AGENT_METRICS_TLS_CERT", "/tls/tls.crt", 1);
+  ::setenv("NEURON_AGENT_METRICS_TLS_KEY", "/tls/tls.key", 1);
+  EXPECT_THAT(describe(parse({}).options),
+              testing::IsSupersetOf({"metrics-tls-cert=/tls/tls.crt", "metrics-tls-key=/tls/tls.key"}));
+  ::unsetenv("NEURON_AGENT_METRICS_TLS_CERT");
+  ::unsetenv("NEURON_AGENT_METRICS_TLS_KEY");
 }
 
 TEST(Options, WhatIsOfferedHasFlagsAndEnvironment) {

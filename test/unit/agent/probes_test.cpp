@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "test/fakes/fake_clock.h"
 #include "test/fakes/tcp_client.h"
+#include "test/fakes/tls_client.h"
 
 namespace neuron::agent {
 namespace {
@@ -21,7 +24,7 @@ class ProbesTest : public ::testing::Test {
 
 TEST_F(ProbesTest, ReadyIsWhatTheLoopSaidLast) {
   Probes probes(ListenAddress{"127.0.0.1", 0}, clock_);
-  EXPECT_EQ(probes.answer("/readyz").status, 503) << "before the first turn";
+  EXPECT_EQ(probes.answer({"/readyz", ""}).status, 503) << "before the first turn";
   probes.turn(kWaiting);
   ASSERT_TRUE(probes.port());
   EXPECT_EQ(http_get(*probes.port(), "/readyz").status, 503);
@@ -52,6 +55,32 @@ TEST_F(ProbesTest, OtherPathsAreNotFound) {
   for (const char* path : {"/metrics", "/", "/readyz/", "/healthz/x", "//readyz"}) {
     EXPECT_EQ(http_get(*probes.port(), path).status, 404) << path;
   }
+}
+
+TEST_F(ProbesTest, MetricsAreThoseOfThePage) {
+  MetricsPage page({[] { return metrics::MetricsInput{}; }, [] { return std::uint64_t{0}; }}, clock_);
+  Probes probes(ListenAddress{"127.0.0.1", 0}, clock_, {&page, std::nullopt});
+  probes.turn(kWaiting);
+  EXPECT_EQ(http_get(*probes.port(), "/metrics").status, 200) << "ready or not";
+  EXPECT_EQ(probes.answer({"/metrics", "application/openmetrics-text"}).content_type,
+            metrics::content_type(metrics::TextFormat::openmetrics));
+  EXPECT_EQ(http_get(*probes.port(), "/metrics/").status, 404);
+}
+
+TEST_F(ProbesTest, ACertificateThatIsNotThereIsTriedAgain) {
+  const std::string directory = testing::TempDir() + "probes-tls";
+  std::filesystem::remove_all(directory);
+  const std::string certificate = directory + "/tls.crt";
+  const std::string key = directory + "/tls.key";
+  Probes probes(ListenAddress{"127.0.0.1", 0}, clock_, {nullptr, metrics::TlsFiles{certificate, key}});
+  probes.turn(kRegistered);
+  EXPECT_FALSE(probes.port());
+  std::filesystem::create_directory(directory);
+  fakes::write_certificate("node", certificate, key);
+  clock_.advance(Probes::kRetry);
+  probes.turn(kRegistered);
+  ASSERT_TRUE(probes.port());
+  EXPECT_EQ(fakes::https_get(*probes.port(), "/readyz").status, 200);
 }
 
 TEST_F(ProbesTest, APortThatIsTakenIsTriedAgain) {

@@ -220,6 +220,53 @@ TEST_F(ClaimsTest, ASharedClaimThatIsPreparedDecidesForTheNext) {
   EXPECT_EQ(prepare("b").error, "");
 }
 
+// Requests of one claim for different containers, claims of one call and of different ones; who commits first has it.
+TEST_F(ClaimsTest, OneDeviceHasOneLnc) {
+  node_ = node_of("trn2.48xlarge");  // LNC 2
+  const json one = config_json("FromClaim", {}, neuron_config(1));
+  const json two = config_json("FromClaim", {}, neuron_config(2));
+  put_claim("node", {{"chips", "neuron-device-2-core-0"}});
+  put_claim("same", {{"chips", "neuron-device-2-core-1"}}, json::array({two}));
+  put_claim("other", {{"chips", "neuron-device-2-core-2"}}, json::array({one}));
+  put_claim("elsewhere", {{"chips", "neuron-device-3-core-2"}}, json::array({one}));
+  EXPECT_EQ(prepare("node").error, "");
+  EXPECT_EQ(prepare("same").error, "") << "which the node has anyway";
+  EXPECT_THAT(prepare("other").error,
+              HasSubstr("neuron2 is used with logicalNeuronCore 2 by the claim default/node (uid uid-node), and the "
+                        "request \"chips\" wants it with 1"));
+  EXPECT_EQ(prepare("elsewhere").error, "");
+  EXPECT_EQ(unprepare("node") + unprepare("same"), "");
+  const auto answers = prepare_all({"node", "other"});
+  EXPECT_EQ(answers.at("uid-node").error, "");
+  EXPECT_THAT(answers.at("uid-other").error, HasSubstr("neuron2 is used with logicalNeuronCore 2"));
+
+  json claim = claim_json("mixed", "uid-mixed", {{"a", "neuron-device-5-core-0"}, {"b", "neuron-device-5-core-1"}},
+                          json::array({config_json("FromClaim", {"b"}, neuron_config(1))}));
+  reserve_for(claim, "p", "pod-uid");
+  api_.put(claim_path("mixed"), claim);
+  put_pod("p", {{"first", {{"mixed", "a"}}}, {"second", {{"mixed", "b"}}}}, "pod-uid");
+  EXPECT_THAT(prepare("mixed").error,
+              HasSubstr("neuron5 is used with logicalNeuronCore 2 by the request \"a\", and the "
+                        "request \"b\" wants it with 1: a device has one"));
+}
+
+// What is prepared says by which LNC its cores were numbered, also after a restart.
+TEST_F(ClaimsTest, TheNumbersOfTheNodeAreKept) {
+  node_ = node_of("trn2.48xlarge");
+  EXPECT_FALSE(agent_->store.held_numbering().any);
+  put_claim("nic", {{"nics", "efa-" + node_->efa(0).name}});
+  ASSERT_EQ(prepare("nic").error, "");
+  EXPECT_FALSE(agent_->store.held_numbering().any);
+  put_claim("core", {{"chips", "neuron-device-2-core-1"}});
+  ASSERT_EQ(prepare("core").error, "");
+  restart();
+  ASSERT_TRUE(agent_->store.repair());
+  EXPECT_TRUE(agent_->store.held_numbering().any);
+  EXPECT_EQ(agent_->store.held_numbering().lnc, 2);
+  EXPECT_EQ(unprepare("core"), "");
+  EXPECT_FALSE(agent_->store.held_numbering().any);
+}
+
 // The old claim of that name is still prepared, as nobody has released it yet.
 TEST_F(ClaimsTest, AClaimMadeAnewUnderItsNameIsAnotherOne) {
   put_claim("a", {{"chips", "neuron-device-1"}});
@@ -243,6 +290,45 @@ TEST_F(ClaimsTest, WithoutPodsAClaimWithOneNeuronRequestIsServed) {
   api_.heal();
   EXPECT_EQ(prepare("two").error, "");
   EXPECT_EQ(env_of("uid-two", "more"), "NEURON_RT_VISIBLE_CORES=0-3");
+}
+
+// A container may use it beside a claim that is prepared: two values of one variable, unless the pod is read.
+TEST_F(ClaimsTest, Pain25APodThatCannotBeReadNowIsReadLater) {
+  put_claim("shared", {{"chips", "neuron-device-1"}});
+  ASSERT_EQ(prepare("shared").error, "");
+  json claim = claim_json("b", "uid-b", {{"chips", "neuron-device-0"}});
+  reserve_for(claim, "p", "pod-uid");
+  api_.put(claim_path("b"), claim);
+  put_pod("p", {{"one", {{"shared", ""}}}, {"two", {{"b", ""}}}}, "pod-uid");
+  const fakes::FakeApi::Failure slow{.times = fakes::FakeApi::kAlways,
+                                     .path_part = "/pods/",
+                                     .error = make_error(ErrorCode::deadline_exceeded, "no answer in 10 s")};
+  api_.fail_next(slow);
+  EXPECT_THAT(prepare("b").error, HasSubstr("no answer in 10 s"));
+  api_.heal();
+  api_.fail_next({.times = fakes::FakeApi::kAlways, .path_part = "/pods/", .status = 403, .words = "forbidden"});
+  EXPECT_THAT(prepare("b").error, HasSubstr("the variables of 2 requests depend on"));
+  api_.heal();
+  EXPECT_EQ(prepare("b").error, "");
+}
+
+// Of a claim that was rebuilt nobody knows which variables its containers have.
+TEST_F(ClaimsTest, Pain25AClaimThatWasRebuiltIsNotJoined) {
+  put_claim("shared", {{"chips", "neuron-device-1"}});
+  ASSERT_EQ(prepare("shared").error, "");
+  write_text(directory() + "/claims.json", "junk");
+  json claim = claim_json("b", "uid-b", {{"chips", "neuron-device-0"}});
+  reserve_for(claim, "p", "pod-uid");
+  api_.put(claim_path("b"), claim);
+  put_claim("of-another-driver", {{"chips", "gpu-0", "gpu.example.com"}});
+  put_pod("p", {{"main", {{"shared", "chips"}, {"b", ""}, {"of-another-driver", ""}, {"not-made-yet", ""}}}},
+          "pod-uid");
+  EXPECT_THAT(prepare("b").error,
+              HasSubstr("uses the claim \"shared\" as well, which is not prepared: only its CDI file is left of it"));
+  ASSERT_TRUE(agent_->store.set_name(uid_of("shared"), "default", "shared"));  // as the sweep finds it
+  EXPECT_THAT(prepare("b").error, HasSubstr("only its CDI file is left of it"));
+  put_pod("p", {{"main", {{"b", ""}}}}, "pod-uid");
+  EXPECT_EQ(prepare("b").error, "");  // that uses it alone
 }
 
 TEST_F(ClaimsTest, AnAllocationThatIsAnotherByNowIsPreparedAnew) {
@@ -300,7 +386,7 @@ TEST(BootId, IsReadBelowTheRoot) {
 TEST_F(ClaimsTest, WhatADevicePluginGaveIsRefusedUntilItsPodHasEnded) {
   put_claim("a", {{"chips", "neuron-device-2"}});
   put_claim("b", {{"chips", "neuron-device-3"}});
-  plugin_holders_ = {{"default/old/main", "aws.amazon.com/neuron", {{{2, {}}}, {}}}};
+  plugin_holders_ = {{"default/old/main", "aws.amazon.com/neuron", false, {{{2, {}}}, {}}}};
   EXPECT_THAT(prepare("a").error, testing::HasSubstr("neuron2 is held by default/old/main"));
   EXPECT_EQ(prepare("b").error, "");
   plugin_holders_.clear();

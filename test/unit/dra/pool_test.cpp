@@ -181,7 +181,7 @@ TEST(Pool, Pain36EveryDeviceHasEveryAttributeThatAClassMayName) {
     const TestNode node(type.name);
     std::vector<std::string> held = {"neuron-device-0", "neuron-device-0-core-0", "neuron-group-0-1", "efa-gone"};
     for (const auto& claims : {std::vector<std::string>{}, held}) {
-      for (const PoolDevice& device : node.pool({}, claims).devices) {
+      for (const PoolDevice& device : node.pool_with_held(claims).devices) {
         for (const std::string& name : common) {
           EXPECT_TRUE(device.attributes.contains(name)) << type.name << " " << device.name << " " << name;
         }
@@ -231,7 +231,7 @@ TEST(Pool, Pain19TheTaintOnlyEvictsWhereThatWasAskedFor) {
   TestNode node("inf2.xlarge");
   node.make_ill(0);
   EXPECT_EQ(node.pool().devices.front().taints.front().effect, "NoSchedule");
-  PoolOptions options;
+  PoolOptions options = with_partitions(Partitions::all);
   options.taint_effect = "NoExecute";
   EXPECT_EQ(node.pool(options).devices.front().taints.front().effect, "NoExecute");
   options.taint_effect = "";
@@ -253,7 +253,7 @@ TEST(Pool, Pain15WhatAClaimHoldsStaysWithItsCounters) {
   TestNode node("trn1.32xlarge");
   const Pool before = node.pool();
   node.take_away(6);
-  const Pool pool = node.pool({}, {"neuron-device-6-core-1", "neuron-group-4-7", "efa-rdmap99s1"});
+  const Pool pool = node.pool_with_held({"neuron-device-6-core-1", "neuron-group-4-7", "efa-rdmap99s1"});
   for (const char* name : {"neuron-device-6-core-1", "neuron-group-4-7"}) {
     EXPECT_EQ(find(pool, name).consumes, find(before, name).consumes) << name;
     EXPECT_EQ(find(pool, name).taints.front().value, "device_vanished") << name;
@@ -272,7 +272,7 @@ TEST(Pool, Pain15AHeldCoreKeepsCountersThoughPartitionsWereSwitchedOff) {
 }
 
 TEST(Pool, Pain15AHeldCoreOutlivesAChangeOfLnc) {
-  const Pool pool = TestNode("trn2.48xlarge", 2).pool({}, {"neuron-device-2-core-7"});
+  const Pool pool = TestNode("trn2.48xlarge", 2).pool_with_held({"neuron-device-2-core-7"});
   EXPECT_EQ(pool.counters.at("device-2"), 8) << "the claim was made with 8 cores";
   EXPECT_EQ(find(pool, "neuron-device-2").consumes.at("device-2"), 8) << "the whole cannot be had beside it";
   EXPECT_EQ(find(pool, "neuron-device-2-core-7").taints.front().value, "core_missing");
@@ -280,7 +280,7 @@ TEST(Pool, Pain15AHeldCoreOutlivesAChangeOfLnc) {
 
 TEST(Pool, NamesThatNobodyPublishedAreIgnored) {
   const TestNode node("trn1.32xlarge");
-  EXPECT_EQ(node.pool({}, {"", "x", "neuron-device-007", "neuron-group-3-3", "neuron-group-14-99"}), node.pool());
+  EXPECT_EQ(node.pool_with_held({"", "x", "neuron-device-007", "neuron-group-3-3", "neuron-group-14-99"}), node.pool());
 }
 
 TEST(Pool, AnUltraServersNodeIsOneDevice) {
@@ -300,11 +300,12 @@ TEST(Pool, AnUltraServersNodeIsOneDevice) {
   EXPECT_EQ(value_of<std::string>(one, "ultraserverServerId2"), "4d2a71c09be3f652");
   EXPECT_EQ(value_of<std::int64_t>(one, "ultraserverNodeId4"), 3);
   EXPECT_EQ(one.capacity.at("cores"), 64);
-  PoolOptions options;
+  PoolOptions options = with_partitions(Partitions::all);
   options.ultraserver = UltraServer::devices;
   EXPECT_THAT(names_of(node.pool(options), DeviceKind::device), SizeIs(16));
-  EXPECT_THAT(names_of(node.pool({}, {"neuron-device-3"}), DeviceKind::device), SizeIs(16)) << "while one is held";
-  EXPECT_THAT(names_of(node.pool({}, {"neuron-device-3"}), DeviceKind::node), IsEmpty());
+  EXPECT_THAT(names_of(node.pool_with_held({"neuron-device-3"}), DeviceKind::device), SizeIs(16))
+      << "while one is held";
+  EXPECT_THAT(names_of(node.pool_with_held({"neuron-device-3"}), DeviceKind::node), IsEmpty());
   EXPECT_THAT(names_of(node.pool(options, {"neuron-node"}), DeviceKind::device), IsEmpty()) << "while it is held";
 }
 
@@ -314,7 +315,7 @@ TEST(Pool, AnUltraServerThatIsNotFormedIsItsDevices) {
   EXPECT_THAT(names_of(node.pool(), DeviceKind::device), SizeIs(16));
   node.snapshot->host.ultraserver->busy = true;
   EXPECT_THAT(names_of(node.pool(), DeviceKind::device), IsEmpty()) << "nothing is promised yet";
-  EXPECT_THAT(names_of(node.pool({}, {"neuron-device-3"}), DeviceKind::device), SizeIs(16));
+  EXPECT_THAT(names_of(node.pool_with_held({"neuron-device-3"}), DeviceKind::device), SizeIs(16));
 }
 
 TEST(Pool, ANodeWithoutHardwareIsEmpty) {

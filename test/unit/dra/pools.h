@@ -10,6 +10,12 @@
 
 namespace neuron::plugin::dra {
 
+inline PoolOptions with_partitions(Partitions partitions) {
+  PoolOptions options;
+  options.partitions = partitions;
+  return options;
+}
+
 // Nodes of catalogue types, well and ill, and their pools.
 struct TestNode {
   explicit TestNode(const std::string& type, int lnc = 0) : snapshot(snapshot_of(type)) {
@@ -31,18 +37,17 @@ struct TestNode {
     std::erase_if(snapshot->host.devices, [&](const auto& device) { return device.index == index; });
   }
   [[nodiscard]] grant::NodeUnits units() const { return grant::NodeUnits(snapshot); }
-  [[nodiscard]] Pool pool(const PoolOptions& options = {}, const std::vector<std::string>& held = {}) const {
+  // With all partitions, unless `options` say otherwise.
+  [[nodiscard]] Pool pool(const PoolOptions& options = with_partitions(Partitions::all),
+                          const std::vector<std::string>& held = {}) const {
     return make_pool(units(), options, held);
+  }
+  [[nodiscard]] Pool pool_with_held(const std::vector<std::string>& held) const {
+    return pool(with_partitions(Partitions::all), held);
   }
 
   std::shared_ptr<model::Snapshot> snapshot;
 };
-
-inline PoolOptions with_partitions(Partitions partitions) {
-  PoolOptions options;
-  options.partitions = partitions;
-  return options;
-}
 
 inline std::vector<std::string> names_of(const Pool& pool, DeviceKind kind) {
   std::vector<std::string> names;

@@ -22,6 +22,29 @@ TEST(ServerRules, Pain16NoCountersForSchedulersThatPanicOnThem) {
   EXPECT_EQ(*shape_for({2, 0, 0}), SliceShape::split);
 }
 
+TEST(ServerRules, AServerIsNamedByVersionAndGates) {
+  const auto layout = [](const char* server) {
+    const auto options = layout_for(server);
+    EXPECT_TRUE(options) << server;
+    return options ? std::pair(options->shape, options->taints) : std::pair(SliceShape::plain, false);
+  };
+  EXPECT_EQ(layout("1.36.3"), std::pair(SliceShape::split, true));
+  EXPECT_EQ(layout("v1.36.2-eks-113cf36"), std::pair(SliceShape::split, true));
+  EXPECT_EQ(layout("1.36.1"), std::pair(SliceShape::plain, true));
+  EXPECT_EQ(layout("1.35.6"), std::pair(SliceShape::plain, false)) << "gates are closed before 1.36";
+  EXPECT_EQ(layout("1.35.6,DRAPartitionableDevices=true"), std::pair(SliceShape::split, false));
+  EXPECT_EQ(layout("1.35.5,DRAPartitionableDevices=true"), std::pair(SliceShape::plain, false));
+  EXPECT_EQ(layout("1.34.2,DRAPartitionableDevices=true"), std::pair(SliceShape::combined, false));
+  EXPECT_EQ(layout("1.36.3,DRAPartitionableDevices=false,DRADeviceTaints=false"), std::pair(SliceShape::plain, false));
+  for (const char* wrong : {"", "1.36", "new", "1.36.3,", "1.36.3,DRAPartitionableDevices", "1.36.3,DRADeviceTaints=no",
+                            "1.36.3,DynamicResourceAllocation=true"}) {
+    const auto options = layout_for(wrong);
+    ASSERT_FALSE(options) << wrong;
+    EXPECT_EQ(options.error().code, ErrorCode::invalid_argument) << wrong;
+  }
+  EXPECT_EQ(layout_for("1.33.4").error().code, ErrorCode::failed_precondition);
+}
+
 TEST(ServerRules, Pain10AKubeletThatLosesDriversIsRefused) {
   EXPECT_FALSE(check_kubelet({1, 33, 4}));
   EXPECT_FALSE(check_kubelet({1, 34, 0}));

@@ -125,7 +125,7 @@ TEST(SliceLayout, WithoutCountersNothingOverlaps) {
   EXPECT_THAT(sizes(layout), ElementsAre(16 + 8));
   EXPECT_THAT(layout.left_out, ElementsAre(HasSubstr("39 cores and groups")));
   const Layout held =
-      lay_out(TestNode("trn1.32xlarge").pool({}, {"neuron-device-3-core-1"}), {SliceShape::plain, true});
+      lay_out(TestNode("trn1.32xlarge").pool_with_held({"neuron-device-3-core-1"}), {SliceShape::plain, true});
   EXPECT_THAT(sizes(held), ElementsAre(15 + 1 + 8)) << "the core that a claim holds, and not its device";
 }
 

@@ -72,7 +72,7 @@ TEST(SliceText, IsTheJsonThatTheServerDocuments) {
 }
 
 TEST(SliceText, AListIsForKubectl) {
-  const json list = json::parse(published_text(TestNode("trn1.32xlarge").pool(), {}, kIdentity));
+  const json list = json::parse(published_text(lay_out(TestNode("trn1.32xlarge").pool(), {}), kIdentity));
   EXPECT_EQ(list["kind"], "List");
   EXPECT_EQ(list["apiVersion"], "v1");
   ASSERT_THAT(list["items"], SizeIs(2));

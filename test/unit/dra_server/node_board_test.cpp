@@ -21,10 +21,15 @@ struct HealthSink final : ListSink<HealthList> {
 struct NodeBoardTest : testing::Test {
   std::vector<std::string> held;
   std::vector<Pool> pools;
+  HeldNumbering numbering;
   HealthHub health;
   std::shared_ptr<HealthSink> sink = std::make_shared<HealthSink>();
   NodeBoard board{{{}, "pool-1"},
-                  {[this] { return held; }, [this](Pool pool) { pools.push_back(std::move(pool)); }, health}};
+                  {[this] { return held; },
+                   [this](Pool pool) { pools.push_back(std::move(pool)); },
+                   health,
+                   {},
+                   [this] { return numbering; }}};
   NodeBoardTest() { health.add(sink); }
 };
 
@@ -58,6 +63,47 @@ TEST_F(NodeBoardTest, WhatIsHeldIsPublishedAnewOnlyWhenItChanges) {
   board.held_changed();
   ASSERT_EQ(pools.size(), 2U);
   EXPECT_NE(pools[0], pools[1]);
+}
+
+grant::NodeUnitsPtr trn2_with_lnc(int lnc) {
+  auto snapshot = snapshot_of("trn2.48xlarge");
+  snapshot->host.lnc = {lnc, model::Origin::live};
+  return std::make_shared<const grant::NodeUnits>(std::move(snapshot));
+}
+
+// Of the node as all see it, and of the newest pool.
+std::pair<std::size_t, std::int64_t> numbers_of(const NodeBoard& board, const std::vector<Pool>& pools) {
+  return {board.node()->units(model::Resource::neuroncore).size(),
+          std::get<std::int64_t>(pools.back().devices.at(0).attributes.at("lnc"))};
+}
+
+TEST_F(NodeBoardTest, CoresKeepTheirNumbersWhileClaimsHoldDevices) {
+  board.set_node(trn2_with_lnc(2));
+  held = {"neuron-device-3-core-1"};
+  numbering = {true, 2};
+  board.held_changed();
+  board.set_node(trn2_with_lnc(1));
+  EXPECT_EQ(numbers_of(board, pools), std::pair(std::size_t{64}, std::int64_t{2}));
+  EXPECT_EQ(board.numbered(trn2_with_lnc(1))->units(model::Resource::neuroncore).size(), 64U);
+  held = {"efa-rdmap16s25"};  // whoever holds an interface alone keeps nobody
+  numbering = {};
+  board.held_changed();
+  EXPECT_EQ(numbers_of(board, pools), std::pair(std::size_t{128}, std::int64_t{1}));
+}
+
+// After a restart the record tells; a claim of an older version does not, and then the node as it is found counts.
+TEST_F(NodeBoardTest, AfterARestartTheNumbersAreThoseOfTheRecord) {
+  held = {"neuron-device-3"};
+  numbering = {true, 2};
+  board.set_node(trn2_with_lnc(1));
+  EXPECT_EQ(board.node()->units(model::Resource::neuroncore).size(), 64U);
+  numbering = {true, {}};
+  board.set_node(trn2_with_lnc(1));
+  EXPECT_EQ(board.node()->units(model::Resource::neuroncore).size(), 64U) << "as so far";
+  NodeBoard another{{{}, "pool-1"},
+                    {[this] { return held; }, [](const Pool&) {}, health, {}, [this] { return numbering; }}};
+  another.set_node(trn2_with_lnc(1));
+  EXPECT_EQ(another.node()->units(model::Resource::neuroncore).size(), 128U);
 }
 
 TEST_F(NodeBoardTest, ANodeWithoutHardwareIsEmptyOnceItWasRead) {

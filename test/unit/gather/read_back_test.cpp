@@ -14,7 +14,9 @@
 #include "agent/preflight/preflight.h"
 #include "test/unit/gather/capture_of.h"
 #include "test/unit/host/temp_tree.h"
+#include "tools/neuron-gather/anonymise.h"
 #include "tools/neuron-gather/output.h"
+#include "tools/neuron-sim/faults.h"
 #include "tools/neuron-sim/host_writer.h"
 
 namespace neuron::gather {
@@ -39,7 +41,7 @@ struct Seen {
 Seen look_at(const std::string& directory) {
   Seen seen;
   const FsRoot root = *FsRoot::open(directory);
-  seen.scan = host::Scanner(root, {}).scan();
+  seen.scan = host::Scanner(root, {.kernel_log = host::KernelLogUse::where_allowed}).scan();
   model::UsageRequest everything;
   everything.flops = everything.memory_kinds_of_all = true;
   seen.usage = host::UsageReader(root).read(seen.scan, everything, {});
@@ -92,6 +94,31 @@ class ReadBack : public ::testing::Test {
   TempTree host_{TempTree::Place::memory};
   TempTree out_{TempTree::Place::memory};
 };
+
+TEST_F(ReadBack, TheKernelLogIsWhatItSaysOfNeuron) {
+  sim::HostPlan plan;
+  plan.instance_type = "trn1.32xlarge";
+  ASSERT_TRUE(sim::write_host(plan, host_.path()));
+  const auto set = [&](const std::string& target, const std::string& action) {
+    ASSERT_TRUE(sim::apply_fault(host_.path(), target, {action})) << action;
+  };
+  set("neuron3", "hw_err=DMA_ERROR");
+  set("host", "kernel_log=Neuron Driver Started with Version:2.30 at: secret");
+  set("neuron4", "hw_err=SRAM_UNCORRECTABLE_ERROR");
+  set("neuron5/core1", "hw_err=NC_UNCORRECTABLE_ERROR nd-id=5 nc-id=1");
+  set("host", "kernel_log=neuron:probe: ** BDF: 10:1b.0 => nd[4] (routing id: 5)");
+  set("host", "kernel_log=NEURON_HW_ERR=secret");
+  set("host", "kernel_log=sshd: secret");
+  expect_host_read_back();
+  Capture capture = capture_of(host_.path(), Commands::leave_out);
+  const std::string text = capture.entries().at("dev/kmsg").text;
+  EXPECT_THAT(text, ::testing::HasSubstr(" nd-id=4 serial-num="));
+  EXPECT_THAT(text, ::testing::Not(::testing::AnyOf(::testing::HasSubstr("secret"), ::testing::HasSubstr("instance"))));
+  const auto serial = *host_.root().read_attribute("sys/class/neuron_device/neuron4/info/serial_number");
+  EXPECT_THAT(text, ::testing::HasSubstr(serial));
+  anonymise(capture);
+  EXPECT_THAT(capture.entries().at("dev/kmsg").text, ::testing::Not(::testing::HasSubstr(serial)));
+}
 
 class ReadBackType : public ReadBack, public ::testing::WithParamInterface<std::string> {};
 

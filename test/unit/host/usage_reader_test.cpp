@@ -76,6 +76,24 @@ TEST(UsageReader, LiveCountersOfDriver230) {
   EXPECT_THAT(watched.read().devices[3].cores[5].busy_us, Optional(2000U));
 }
 
+TEST(UsageReader, ExecutionsWhenAskedForAndLive) {
+  constexpr auto kTimeout = static_cast<std::size_t>(model::ExecutionStatus::timeout);
+  constexpr auto kSuccess = static_cast<std::size_t>(model::ExecutionStatus::success);
+  UsageRequest request;
+  request.executions = true;
+  FakeHost live("trn2.48xlarge");
+  live.write();
+  live.set("neuron3/core5", "timeout=4");
+  Watched watched(live.path());
+  const auto sample = watched.read(request);
+  EXPECT_THAT(sample.devices[3].cores[5].executions[kTimeout], Optional(4U));
+  EXPECT_THAT(sample.devices[3].cores[5].executions[kSuccess], Optional(0U));
+  EXPECT_FALSE(watched.read().devices[3].cores[5].executions[kTimeout]);
+  FakeHost stale("trn1.32xlarge");
+  stale.driver("2.27.4.0").write();
+  EXPECT_FALSE(Watched(stale.path()).read(request).devices[0].cores[0].executions[kTimeout]);
+}
+
 TEST(UsageReader, StaleCountersAreUnknownNotIdle) {
   for (const char* driver : {"2.24.7.0", "2.26.5.0", "2.27.4.0", "2.28.0.0", "2.29.0.0"}) {
     FakeHost host("trn1.32xlarge");

@@ -25,9 +25,12 @@ using testing::StartsWith;
 class HttpServerTest : public ::testing::Test {
  protected:
   [[nodiscard]] std::unique_ptr<HttpServer> start(const std::string& address = "127.0.0.1:0") {
-    auto started = HttpServer::start(*parse_listen_address(address), [this](std::string_view path) {
+    auto started = HttpServer::start(*parse_listen_address(address), [this](const HttpRequest& request) {
+      const std::string_view path = request.path;
       ++handled_;
       if (path == "/long") return HttpAnswer{200, std::string(kLong, 'x')};
+      if (path == "/shared") return HttpAnswer{200, "", "text/x-shared", shared_};
+      if (path == "/accept") return HttpAnswer{200, std::string(request.accept)};
       return HttpAnswer{path == "/no" ? 503 : 200, "path " + std::string(path) + "\n"};
     });
     EXPECT_TRUE(started) << started.error().message;
@@ -41,6 +44,7 @@ class HttpServerTest : public ::testing::Test {
 
   static constexpr std::size_t kLong = 8'000'000;  // more than the kernel keeps for a client that does not read
   std::atomic<int> handled_ = 0;
+  std::shared_ptr<const std::string> shared_ = std::make_shared<const std::string>(kLong, 'y');
 };
 
 TEST_F(HttpServerTest, GetAnswersStatusAndBodyAndCloses) {
@@ -52,6 +56,48 @@ TEST_F(HttpServerTest, GetAnswersStatusAndBodyAndCloses) {
   EXPECT_THAT(all, EndsWith("\r\n\r\npath /a%20b\n")) << "as it was sent, without the query";
   EXPECT_EQ(http_get(server->port(), "/no").status, 503);
   EXPECT_EQ(http_get(server->port(), "/../../etc/passwd").body, "path /../../etc/passwd\n") << "a name, no file";
+}
+
+TEST_F(HttpServerTest, TheHandlerSeesWhatTheClientAccepts) {
+  const auto server = start();
+  EXPECT_THAT(answer_to(*server, "GET /accept HTTP/1.1\r\nHost: h\r\naccept: text/plain;q=0.3\r\n\r\n"),
+              EndsWith("\r\n\r\ntext/plain;q=0.3"));
+  EXPECT_THAT(answer_to(*server, "GET /accept HTTP/1.1\r\nHost: h\r\n\r\n"), EndsWith("\r\n\r\n"));
+}
+
+TEST_F(HttpServerTest, ASharedTextIsNeitherCopiedNorKept) {
+  const auto server = start();
+  {
+    std::deque<TcpClient> slow;
+    for (int i = 0; i < 10; ++i) {
+      slow.emplace_back(server->port()).take_little();
+      slow.back().send("GET /shared HTTP/1.1\r\nHost: h\r\n\r\n");
+    }
+    const std::string all = answer_to(*server, "GET /shared HTTP/1.1\r\nHost: h\r\n\r\n");
+    EXPECT_THAT(all, HasSubstr("Content-Type: text/x-shared\r\n"));
+    EXPECT_THAT(all, EndsWith("\r\n\r\n" + *shared_));
+    const auto until = steady_clock::now() + std::chrono::seconds(20);
+    while (shared_.use_count() < 11) ASSERT_LT(steady_clock::now(), until) << "a reference for each who reads";
+  }
+  const auto until = steady_clock::now() + std::chrono::seconds(20);
+  while (shared_.use_count() > 1) ASSERT_LT(steady_clock::now(), until) << "kept for clients who have left";
+}
+
+TEST_F(HttpServerTest, AClientThatReadsEverSoLittleIsDroppedInTheEnd) {
+  const auto server = start();
+  TcpClient trickle(server->port());
+  trickle.take_little();
+  trickle.send("GET /shared HTTP/1.1\r\nHost: h\r\n\r\n");
+  const auto asked = steady_clock::now();
+  const auto is_kept = [this] { return shared_.use_count() > 1; };
+  while (!is_kept() && steady_clock::now() < asked + std::chrono::seconds(20)) {
+  }
+  while (is_kept() && steady_clock::now() < asked + std::chrono::seconds(20)) {
+    ASSERT_FALSE(trickle.receive_some(20'000, std::chrono::seconds(20)).empty());
+    static_cast<void>(TcpClient(server->port()).receive(std::chrono::milliseconds(100)));  // time passes
+  }
+  EXPECT_FALSE(is_kept());
+  EXPECT_GE(steady_clock::now() - asked, HttpServer::kIdle) << "it was busy all the time";
 }
 
 TEST_F(HttpServerTest, HeadIsGetWithoutTheBody) {
@@ -203,7 +249,7 @@ TEST_F(HttpServerTest, OneAddressIsNoOther) {
 TEST_F(HttpServerTest, APortThatIsTakenIsUnavailableUntilItIsFree) {
   auto first = start(":0");
   const ListenAddress same{"", first->port()};
-  const auto second = HttpServer::start(same, [](std::string_view) { return HttpAnswer{}; });
+  const auto second = HttpServer::start(same, [](const HttpRequest&) { return HttpAnswer{}; });
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::unavailable);
   EXPECT_THAT(second.error().message, HasSubstr(to_string(same)));
@@ -213,7 +259,7 @@ TEST_F(HttpServerTest, APortThatIsTakenIsUnavailableUntilItIsFree) {
 }
 
 TEST_F(HttpServerTest, AnAddressOfAnotherMachineIsNotFound) {
-  const auto server = HttpServer::start({"192.0.2.1", 0}, [](std::string_view) { return HttpAnswer{}; });
+  const auto server = HttpServer::start({"192.0.2.1", 0}, [](const HttpRequest&) { return HttpAnswer{}; });
   ASSERT_FALSE(server);
   EXPECT_EQ(server.error().code, ErrorCode::not_found);
 }

@@ -127,5 +127,18 @@ TEST(WithoutCounters, OnlyCountersAreDropped) {
   }
 }
 
+TEST(WithoutCounters, MoreLinesOfTheSameKernelErrorAreNoNews) {
+  HostScan once = node();
+  once.kernel_log.errors.resize(1);
+  once.kernel_log.errors[0].lines = 1;
+  HostScan again = once;
+  again.kernel_log.errors[0].lines = 7;
+  again.kernel_log.errors[0].last_at = std::chrono::seconds(9);
+  again.kernel_log.lost_records = again.kernel_log.ignored_lines = 3;
+  EXPECT_EQ(without_counters(once), without_counters(again));
+  again.kernel_log.errors[0].device = 3;
+  EXPECT_NE(without_counters(once), without_counters(again));
+}
+
 }  // namespace
 }  // namespace neuron::model

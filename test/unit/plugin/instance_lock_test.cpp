@@ -67,6 +67,20 @@ TEST_F(Lock, ADriverIsToldOfTheDevicePlugin) {
   EXPECT_THAT(driver.error().message, HasSubstr("in device-plugin mode (pid " + std::to_string(::getpid()) + ")"));
 }
 
+TEST_F(Lock, WhoHoldsItCanBeAskedWithoutTakingIt) {
+  using Mode = InstanceLock::Mode;
+  EXPECT_FALSE(lock_holder(path));
+  EXPECT_FALSE(lock_holder(path + "/nowhere"));
+  for (const Mode mode : {Mode::device_plugin, Mode::claims}) {
+    const auto lock = InstanceLock::take(path, mode);
+    const auto holder = lock_holder(path);
+    ASSERT_TRUE(lock && holder);
+    EXPECT_EQ(holder->mode, mode);
+    EXPECT_EQ(holder->pid, std::to_string(::getpid()));
+  }
+  EXPECT_FALSE(lock_holder(path));
+}
+
 TEST_F(Lock, KnowsItsDirectory) {
   const auto lock = InstanceLock::take(path, InstanceLock::Mode::claims);
   ASSERT_TRUE(lock);

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
+#include "agent/grant/node_units.h"
+
 namespace neuron::plugin::refusals {
 namespace {
 
@@ -43,6 +47,29 @@ TEST(Refusals, OfOneUnitNameIt) {
             "vpc.amazonaws.com/efa: \"rdmap16s25\" is in the request more than once");
   EXPECT_EQ(no_ids(model::Resource::efa).message, "vpc.amazonaws.com/efa: no device ids in the request");
   EXPECT_EQ(not_scanned().message, "the node has not been scanned yet; let a Job or ReplicaSet make this pod again");
+}
+
+TEST(Refusals, HaveAKindForThoseWhoCount) {
+  const holdings::Holding holder{Resource::neuron, {2}, {4, 5}, {2}, "default/train/worker", 0, {}};
+  holdings::Holding by_claim = holder;
+  by_claim.claim = "chips";
+  const core::OfferPolicy split{{}, core::CoreDevices{}};
+  EXPECT_EQ(reason_of(not_scanned()), kNotScanned);
+  EXPECT_EQ(reason_of(no_ids(Resource::efa)), kNoIds);
+  EXPECT_EQ(reason_of(asked_twice(Resource::efa, "rdmap16s25")), kAskedTwice);
+  // The sentence of a failing device is another's, and may say what it likes but what is looked for before it.
+  EXPECT_EQ(reason_of(unhealthy(Resource::neuron, "3", {model::HealthState::unhealthy, "x", "core 1 is held up", ""})),
+            kUnhealthy);
+  EXPECT_EQ(reason_of(not_offered(Resource::neuron, "3")), kNotOffered);
+  EXPECT_EQ(reason_of(held(Resource::neuroncore, {5, holder})), kHeld);
+  EXPECT_EQ(reason_of(held(Resource::neuroncore, {5, by_claim})), kHeldByClaim);
+  EXPECT_EQ(reason_of(claimed(Resource::efa, "rdmap16s25", by_claim)), kHeldByClaim);
+  EXPECT_EQ(reason_of(other_hardware(Resource::neuroncore, holder, {})), kOtherHardware);
+  EXPECT_EQ(reason_of(other_hardware(Resource::neuroncore, holder, split)), kOtherHardware);
+  const auto unknown = grant::NodeUnits(std::make_shared<model::Snapshot>()).unit_of(Resource::neuron, "99");
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(reason_of(unknown.error()), kUnknownId);
+  EXPECT_EQ(reason_of(make_error(ErrorCode::internal, "something else")), kOther);
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ struct ServicePartsTest : testing::Test {
   std::string pod_resources;
   SystemClock clock;
   std::unique_ptr<EventQueue> events = *EventQueue::open();
+  CallFigures figures;
   Allocations allocations{{}, [this] { return version(); }, clock};
   AdmissionGate admissions{clock, [this] { return version(); }, [this] { events->post(AdmissionsChanged{}); }};
   std::function<void(const PreStartGate::Job&)> ask_device = [](const auto& job) { job(); };  // in gRPC's threads
@@ -50,7 +51,7 @@ struct ServicePartsTest : testing::Test {
     std::error_code error;
     std::filesystem::remove_all(directory, error);
   }
-  [[nodiscard]] DevicePluginService::Parts parts() { return {allocations, admissions, pre_start, *events}; }
+  [[nodiscard]] DevicePluginService::Parts parts() { return {allocations, admissions, pre_start, *events, &figures}; }
   void start_kubelet(const sim::KubeletFaults& faults = {}) {
     sim::KubeletOptions options;
     options.faults = faults;

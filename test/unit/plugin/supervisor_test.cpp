@@ -12,6 +12,7 @@
 #include <fstream>
 #include <future>
 #include <mutex>
+#include <numeric>
 
 #include "plugin/kubelet/instance_lock.h"
 #include "test/integration/program.h"
@@ -158,6 +159,34 @@ TEST_F(SupervisorTest, SigtermEndsItWhileTheKubeletWatches) {
   ASSERT_TRUE(wait_for_step(ServingStep::registered));
   EXPECT_EQ(stopped(), Supervisor::Outcome::stopped);
   EXPECT_TRUE(kubelet_has(0)) << "its stream has ended";
+}
+
+TEST_F(SupervisorTest, WhatTheKubeletAsksIsCounted) {
+  start_kubelet();
+  scan();
+  start();
+  ASSERT_TRUE(wait_for_step(ServingStep::registered));
+  const auto run = [this](const std::string& name) {
+    sim::PodSpec pod;
+    pod.name = name;
+    pod.containers.push_back({"main", sim::ContainerKind::app, {{kNeuron, 1}}, {}, {}});
+    return kubelet->admit(pod);
+  };
+  // Fails after the last list: the kubelet does not know it yet.
+  auto failing = snapshot_of("trn1.2xlarge");
+  failing->host.devices[0].health = {model::HealthState::unhealthy, "x", "it failed", ""};
+  allocations.set_node(std::make_shared<const grant::NodeUnits>(failing));
+  ASSERT_FALSE(run("refused"));
+  scan();
+  ASSERT_TRUE(run("given"));
+  const CallFigures::Counts counts = figures.counts();
+  EXPECT_EQ(counts.registrations.find(kNeuron)->second, 1U);
+  EXPECT_EQ(counts.refusals, (CallFigures::ByName{{"unhealthy", 1}}));
+  EXPECT_EQ(counts.allocations, (CallFigures::ByName{{kNeuron, 1}}));
+  const auto& allocate = counts.calls.find("Allocate")->second;
+  EXPECT_EQ(std::accumulate(allocate.counts.begin(), allocate.counts.end(), std::uint64_t{0}), 2U);
+  EXPECT_EQ(allocate.failed, 1U);
+  EXPECT_EQ(counts.calls.count("GetPreferredAllocation") + counts.calls.count("PreStartContainer"), 2U);
 }
 
 TEST_F(SupervisorTest, SigtermEndsItWhilePodResourcesHang) {

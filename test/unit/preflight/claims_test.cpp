@@ -80,6 +80,32 @@ TEST(PreflightClaims, BothModesNameEveryListener) {
   EXPECT_THAT(codes_of(check(host)), IsEmpty()) << "a node that has changed over, with nothing left";
 }
 
+// Said is what counts: the default is no wish, so that a node for claims is sound without the option.
+TEST(PreflightClaims, AnAgentOfTheOtherModeIsNamedToWhoeverMeansThisOne) {
+  CheckedHost host = with_claims();
+  preflight::ClaimFacts& claims = host.facts.claims;
+  claims.lock = preflight::ClaimFacts::Lock{true, "4242"};
+  EXPECT_THAT(codes_of(check(host)), IsEmpty()) << "the mode that is asked for";
+  claims.asked = false;
+  EXPECT_THAT(codes_of(check(host)), IsEmpty());
+  claims.plugin_asked = true;
+  auto finding = finding_of(host, "other_mode");
+  EXPECT_THAT(finding.sentence, HasSubstr("another agent, in DRA mode, holds this node"));
+  EXPECT_THAT(finding.evidence.at(0).value, HasSubstr("locked by pid 4242"));
+  claims.lock.reset();  // it is of a pod that cannot be seen from here, but it listens
+  EXPECT_EQ(finding_of(host, "other_mode").evidence.at(0).value, "the driver listens");
+  claims.found = false;
+  EXPECT_THAT(codes_of(check(host)), ElementsAre("other_mode")) << "whatever the driver is called";
+
+  host = with_claims();
+  claims.driver_sockets.clear();
+  claims.prepared = claims.described = {};
+  claims.lock = preflight::ClaimFacts::Lock{false, "4242"};
+  claims.device_plugins = {"/k/device-plugins/neuron-agent-neuron-1-0.sock"};
+  EXPECT_THAT(codes_of(check(host)), ElementsAre("other_mode")) << "which says it all";
+  EXPECT_EQ(finding_of(host, "other_mode").evidence.size(), 2U);
+}
+
 TEST(PreflightClaims, ANodeThatLeftClaimsBehindSaysSo) {
   CheckedHost host = with_claims();
   host.facts.claims.asked = false;

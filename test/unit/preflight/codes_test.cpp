@@ -86,6 +86,29 @@ std::vector<Case> neuron_cases() {
   };
 }
 
+std::function<void(Host)> logs(model::KernelErrorKind kind, std::optional<int> device, const std::string& action = "") {
+  return [=](Host h) {
+    h.scan.kernel_log.state = model::KernelLogState::reading;
+    model::KernelLogError& error = h.scan.kernel_log.errors.emplace_back();
+    error.kind = kind;
+    error.name = "NAME";
+    error.device = device;
+    error.action = action;
+    error.lines = 2;
+  };
+}
+
+std::vector<Case> kernel_log_cases() {
+  using Kind = model::KernelErrorKind;
+  return {
+      {"hw_nc_ue_error", kError, kTrn1, logs(Kind::core, 4)},
+      {"hw_dma_abort_error", kError, kTrn1, logs(Kind::dma, std::nullopt)},
+      {"hw_error", kError, kTrn1, logs(Kind::other, 4, "TERMINATE_INSTANCE")},
+      {"hang_on_collectives", kWarning, kTrn1, logs(Kind::collectives, 4)},
+      {"kernel_log_error", kWarning, kTrn1, logs(Kind::other, std::nullopt)},
+  };
+}
+
 std::vector<Case> health_cases() {
   return {
       {"sram_ecc_uncorrected", kError, kTrn1, [](Host h) { h.scan.devices[4].signals.sram_ecc_uncorrected = 2; }},
@@ -244,6 +267,10 @@ std::vector<Case> claim_cases() {
                 }),
       of_claims("kubelet_too_old_for_claims", kError, [](Claims& claims) { claims.kubelet_version = "1.34.1-1.1"; }),
       of_claims("kubelet_without_extended_claims", kInfo, [](Claims& claims) { claims.kubelet_version = "1.35.4"; }),
+      of_claims("other_mode", kError,
+                [](Claims& claims) {
+                  claims.lock = Claims::Lock{false, "4242"};
+                }),
       of_claims("both_modes", kError,
                 [](Claims& claims) {
                   claims.device_plugins = {"/var/lib/kubelet/device-plugins/neuron-agent-efa-1-0.sock"};
@@ -262,7 +289,7 @@ std::vector<Case> claim_cases() {
 const std::vector<Case>& cases() {
   static const std::vector<Case> kCases = [] {
     std::vector<Case> all;
-    for (auto* part : {&neuron_cases, &health_cases, &efa_cases, &node_cases, &claim_cases}) {
+    for (auto* part : {&neuron_cases, &health_cases, &kernel_log_cases, &efa_cases, &node_cases, &claim_cases}) {
       for (Case& one : part()) all.push_back(std::move(one));
     }
     return all;

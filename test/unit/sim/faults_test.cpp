@@ -183,6 +183,37 @@ TEST_F(FaultsTest, MistakesAreNamed) {
   EXPECT_THAT(message("host", {"remove", "/etc/passwd"}), HasSubstr("leads out"));
 }
 
+TEST_F(FaultsTest, LinesOfTheKernelLog) {
+  const std::string log = host_.path() + "/dev/kmsg";
+  host_.set("neuron0", "hw_err=SRAM_UNCORRECTABLE_ERROR");
+  host_.set("neuron0/core1", "hw_err=HANG_ON_COLLECTIVES");
+  host_.set("host", "kernel_log=two\nlines\\");
+  const std::string text = text_of(log);
+  EXPECT_THAT(text, ::testing::ContainsRegex("^3,1,[0-9]+,-;[^ ]+ NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR "));
+  EXPECT_THAT(text, ::testing::ContainsRegex(" nd-id=0 serial-num=[0-9a-f]+ action=TERMINATE_INSTANCE\n3,2,"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("HANG_ON_COLLECTIVES [^\n]+ nd-id=0 nc-id=1 serial-num=[0-9a-f]+\n3,3,"));
+  EXPECT_THAT(text, HasSubstr(",-;two\\x0alines\\x5c\n"));
+  host_.set("neuron0/core1", "heal");
+  EXPECT_THAT(text_of(log), ::testing::AllOf(HasSubstr("SRAM"), ::testing::Not(HasSubstr("HANG"))));
+  host_.set("neuron0", "heal");
+  EXPECT_THAT(text_of(log), ::testing::AllOf(HasSubstr("two"), ::testing::Not(HasSubstr("SRAM"))));
+  host_.set("neuron0", "hw_err=DMA_ERROR nd-id=7");
+  EXPECT_THAT(text_of(log), HasSubstr("NEURON_HW_ERR=DMA_ERROR nd-id=7\n"));
+  host_.set("host", "heal");
+  EXPECT_FALSE(is_there(log));
+  EXPECT_THAT(message("host", {"remove", "kernel_log"}), HasSubstr("dev/kmsg"));
+}
+
+TEST_F(FaultsTest, AKernelLogOfSomebodyElseIsLeftAlone) {
+  fs::rename(host_.path() + "/dev", host_.path() + "/dev-away");
+  fs::create_directory_symlink("/dev", host_.path() + "/dev");
+  EXPECT_THAT(message("neuron0", {"hw_err=DMA_ERROR"}), HasSubstr("dev/kmsg"));
+  fs::remove(host_.path() + "/dev");
+  fs::rename(host_.path() + "/dev-away", host_.path() + "/dev");
+  fs::create_directory(host_.path() + "/dev/kmsg");
+  EXPECT_THAT(message("neuron0", {"hw_err=DMA_ERROR"}), HasSubstr("no regular file"));
+}
+
 TEST_F(FaultsTest, ABadFormAnywhereChangesNothing) {
   EXPECT_NE(message("neuron0", {"sram_ecc_uncorrected=1", "explode"}), "");
   EXPECT_EQ(text_of(device("stats/hardware/sram_ecc_uncorrected")), "0\n");

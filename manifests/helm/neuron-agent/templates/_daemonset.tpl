@@ -23,6 +23,12 @@ spec:
   template:
     metadata:
       {{- $annotations := dict }}
+      {{- if and $values.metrics.enabled $values.metrics.scrapeAnnotations (not $values.metrics.podMonitor.enabled) }}
+      {{- $_ := set $annotations "prometheus.io/scrape" "true" }}
+      {{- $_ := set $annotations "prometheus.io/port" (toString (int $values.metrics.port)) }}
+      {{- $_ := set $annotations "prometheus.io/path" "/metrics" }}
+      {{- if $values.metrics.tls.secretName }}{{ $_ := set $annotations "prometheus.io/scheme" "https" }}{{ end }}
+      {{- end }}
       {{- if $values.dev.enabled }}{{ $_ := set $annotations "kubectl.kubernetes.io/default-container" "neuron-agent" }}{{ end }}
       {{- if and $values.nodeGroups (ne .mode "dra") }}{{ $_ := set $annotations "checksum/node-groups" (include "neuron-agent.nodeGroups" $ | sha256sum) }}{{ end }}
       {{- with merge (deepCopy $values.podAnnotations) $annotations }}
@@ -44,11 +50,13 @@ spec:
 {{- with $values.priorityClassName }}
 priorityClassName: {{ . | quote }}
 {{- end }}
-automountServiceAccountToken: {{ eq .mode "dra" }}
+automountServiceAccountToken: {{ or (eq .mode "dra") $values.nodeStatus.enabled }}
 enableServiceLinks: false
 terminationGracePeriodSeconds: {{ $values.terminationGracePeriodSeconds }}
 {{- if eq .mode "dra" }}
 serviceAccountName: {{ include "neuron-agent.draName" .root | quote }}
+{{- else if $values.nodeStatus.enabled }}
+serviceAccountName: {{ include "neuron-agent.nodeStatusName" .root | quote }}
 {{- else if $values.dev.enabled }}
 serviceAccountName: {{ printf "%s-dev" (include "neuron-agent.fullname" .root) | quote }}
 {{- end }}
@@ -105,6 +113,9 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities:
   drop: [ALL]
+  {{- if and .Values.kernelLog (not .Values.dev.enabled) }}
+  add: [SYSLOG]
+  {{- end }}
 {{- end -}}
 {{- end -}}
 
@@ -115,6 +126,10 @@ capabilities:
 {{- define "neuron-agent.metricsArg" -}}
 {{- if .Values.metrics.enabled }}
 - {{ printf "--metrics-address=:%d" (int .Values.metrics.port) | quote }}
+{{- if .Values.metrics.tls.secretName }}
+- --metrics-tls-cert=/etc/neuron-agent-tls/tls.crt
+- --metrics-tls-key=/etc/neuron-agent-tls/tls.key
+{{- end }}
 {{- end }}
 {{- end -}}
 
@@ -134,6 +149,10 @@ capabilities:
 {{- end -}}
 
 {{- define "neuron-agent.commonArgs" -}}
+{{- if or .Values.kernelLog .Values.privileged }}
+- --kernel-log=on
+{{- end }}
+{{- include "neuron-agent.nodeStatusArgs" . }}
 {{- with default (ternary "debug" "" .Values.dev.enabled) .Values.logLevel }}
 - --log-level={{ . }}
 {{- end }}
@@ -154,7 +173,7 @@ capabilities:
 - name: NEURON_GATHER_ROOT
   value: /var/lib/neuron-sim
 {{- end }}
-{{- if or $values.nodeGroups (eq .mode "dra") }}
+{{- if or $values.nodeGroups $values.nodeStatus.enabled (eq .mode "dra") }}
 - name: NODE_NAME
   valueFrom:
     fieldRef:
@@ -192,6 +211,9 @@ capabilities:
     httpGet:
       path: /readyz
       port: metrics
+      {{- if $values.metrics.tls.secretName }}
+      scheme: HTTPS
+      {{- end }}
     {{- toYaml . | nindent 4 }}
   {{- end }}
   {{- end }}
@@ -225,6 +247,11 @@ capabilities:
     {{- if and $values.nodeGroups (ne .mode "dra") }}
     - name: node-groups
       mountPath: /etc/neuron-agent
+      readOnly: true
+    {{- end }}
+    {{- if and $values.metrics.enabled $values.metrics.tls.secretName }}
+    - name: metrics-tls
+      mountPath: /etc/neuron-agent-tls
       readOnly: true
     {{- end }}
 {{- end -}}
@@ -276,5 +303,10 @@ capabilities:
 - name: node-groups
   configMap:
     name: {{ include "neuron-agent.fullname" .root }}-node-groups
+{{- end }}
+{{- if and $values.metrics.enabled $values.metrics.tls.secretName }}
+- name: metrics-tls
+  secret:
+    secretName: {{ $values.metrics.tls.secretName | quote }}
 {{- end }}
 {{- end -}}

@@ -15,7 +15,7 @@
 {{- if ne .Values.dra.driverName "neuron.aws.com" }}
 - --dra-driver-name={{ .Values.dra.driverName }}
 {{- end }}
-{{- with .Values.dra.partitions }}
+{{- with default (ternary "all" "" .Values.dev.enabled) .Values.dra.partitions }}
 - --dra-partitions={{ . }}
 {{- end }}
 {{- with .Values.dra.ultraserver }}

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "agent/base/clock.h"
+#include "agent/model/host_scan.h"
+
+// What the errors of the kernel log (HostScan::kernel_log) mean for devices, cores and the node. Pure.
+namespace neuron::health {
+
+// How long a hang of collectives is held against a device: it is mostly another node's fault, and nothing in the log
+// says that it is over. All else holds until the driver is loaded again or the chip is another one.
+inline constexpr std::chrono::minutes kHangHolds{10};
+
+struct KernelFaults {
+  std::optional<model::Health> of_device;  // unhealthy: the gravest
+  std::map<int, model::Health> of_cores;   // physical core -> a fault of its own
+  std::optional<model::Health> lesser;     // degraded
+};
+
+// Of the lines that name `device`, which is completed. `now`: of the clock that counts from boot, as the kernel's does;
+// on a captured host it says nothing.
+[[nodiscard]] KernelFaults find_kernel_faults(const model::HostScan& scan, const model::NeuronDevice& device,
+                                              SteadyTime now);
+
+// Of the lines that name no device: healthy where there are none; not assessed where the log is not read.
+[[nodiscard]] model::Health verdict_on_node(const model::HostScan& scan, SteadyTime now);
+
+}  // namespace neuron::health

@@ -1,0 +1,66 @@
+#include <array>
+
+#include "agent/metrics/metric_table.h"
+
+// What the agent tells of the kernel log, of itself and of what it offers.
+namespace neuron::metrics {
+namespace {
+
+using enum MetricType;
+
+constexpr auto kKernelLog = std::to_array<Metric>({
+    {"neuron_kernel_log_reading", gauge, "", Held::no, "1: the kernel log is read; 0: it cannot be read", "the reader"},
+    {"neuron_kernel_log_lost_records_total", counter, "", Held::no,
+     "Records that the kernel overwrote before they were read", "the records' numbers"},
+    {"neuron_kernel_log_ignored_lines_total", counter, "", Held::no,
+     "Lines about errors that make no sense or name what is not there", "the lines"},
+    {"neuron_kernel_log_errors_total", counter, "neuron_device_index, physical_core, kind", Held::yes,
+     "Lines about errors of the hardware: kind is sram, core, hbm, hbm_repairable, dma, collectives or other; device "
+     "and core are empty where the lines name none",
+     "the lines"},
+    {"neuron_kernel_log_healthy", gauge, "", Held::no,
+     "Of lines that name no device: 1 healthy or degraded, 0 unhealthy; none while nobody can say",
+     "the verdict of the health policy"},
+    {"neuron_kernel_log_health_info", info, "state, reason", Held::no, "The verdict on lines that name no device",
+     "the verdict of the health policy"},
+});
+
+constexpr auto kAgent = std::to_array<Metric>({
+    {"neuron_agent_build_info", info, "version", Held::no, "The agent's version", "the program"},
+    {"neuron_agent_scans_total", counter, "", Held::no, "Scans of the machine", "the monitor"},
+    {"neuron_agent_last_scan_seconds", gauge, "", Held::no, "How long the newest scan took", "the monitor"},
+    {"neuron_agent_scan_unanswered", gauge, "", Held::no, "Parts of the machine whose reading hangs",
+     "the newest scan"},
+    {"neuron_agent_scan_problems", gauge, "", Held::no,
+     "Files that could not be read though they should, of the host, its devices and interfaces; 32 and 8 each at most",
+     "the newest scan"},
+    {"neuron_agent_usage_age_seconds", gauge, "", Held::no,
+     "Age of the newest sample of counters; beyond 90 s what comes from samples is left out", "the sampler"},
+    {"neuron_agent_units", gauge, "resource", Held::no, "Units that the kubelet is told of", "the list"},
+    {"neuron_agent_units_healthy", gauge, "resource", Held::no, "Units that the kubelet is told of as healthy",
+     "the list"},
+    {"neuron_agent_units_held", gauge, "resource", Held::no, "Units that containers hold", "the ledger"},
+    {"neuron_agent_largest_request_units", gauge, "resource", Held::no,
+     "The largest request that could still be met with units that belong together: below the free ones, the node is "
+     "fragmented",
+     "the allocator"},
+    {"neuron_agent_registered", gauge, "resource", Held::no, "1: registered with the kubelet; 0: not", "the plugin"},
+    {"neuron_agent_registrations_total", counter, "resource", Held::no, "Registrations with the kubelet", "the plugin"},
+    {"neuron_agent_allocations_total", counter, "resource", Held::no, "Containers that were given units", "the plugin"},
+    {"neuron_agent_refusals_total", counter, "reason", Held::no, "Calls that were refused, by reason", "the plugin"},
+    {"neuron_agent_call_seconds", histogram, "method", Held::no, "How long the kubelet's calls took", "the plugin"},
+    {"neuron_agent_calls_failed_total", counter, "method", Held::no, "Calls of the kubelet that failed", "the plugin"},
+    {"neuron_agent_api_calls_total", counter, "outcome", Held::no, "Calls to the API server", "the API client"},
+});
+
+}  // namespace
+
+std::span<const Metric> kernel_log_metrics() {
+  return kKernelLog;
+}
+
+std::span<const Metric> agent_metrics() {
+  return kAgent;
+}
+
+}  // namespace neuron::metrics

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/model/host_scan.h"
+
+// What a node's object at the API server says of its devices: labels and conditions (docs/node-status.md). Pure.
+namespace neuron::status {
+
+inline constexpr std::string_view kOwnPrefix = "neuron-agent/";  // of labels that nobody else writes
+inline constexpr std::string_view kNeuronHealth = "NeuronHealth";
+inline constexpr std::string_view kHardwareReady = "AcceleratedHardwareReady";
+
+struct ReportSettings {
+  bool hardware_ready = false;  // --accelerated-hardware-ready: that condition too
+  int unhealthy_devices = 0;    // --unhealthy-devices-for-node; 0: half of the node's devices, rounded up
+};
+
+// An entry of status.conditions, without its times. Passive data.
+struct Condition {
+  std::string type;
+  std::string status;   // "True", "False" or "Unknown"
+  std::string reason;   // CamelCase
+  std::string message;  // printable, at most 1 KiB
+  friend bool operator==(const Condition&, const Condition&) = default;
+};
+
+// All that the node should say; what is not in it should not be there. Passive data.
+struct NodeReport {
+  std::map<std::string, std::string> labels;  // key to value, each valid at the API server; an unknown value is absent
+  std::vector<Condition> conditions;          // none on a node that has no Neuron devices and should have none
+  bool problem = false;                       // a device or an interface is unhealthy: worth telling at once
+  friend bool operator==(const NodeReport&, const NodeReport&) = default;
+};
+
+// Of an assessed host (agent/health/assess.h).
+[[nodiscard]] NodeReport report(const model::HostScan& host, const ReportSettings& settings);
+
+// "neuron3: 2 uncorrected SRAM errors (…); what to do: replace the instance (…)": the sentence, with the unit's name
+// before it where it does not say it, and the action.
+[[nodiscard]] std::string words_of(const std::string& unit, const model::Health& health);
+
+// "mem_ecc_uncorrected" as "MemEccUncorrected".
+[[nodiscard]] std::string camel_case(std::string_view code);
+
+// `text` as a label's value (docs: Kubernetes, "Labels and Selectors"): at most 63 letters, digits, '-', '_' and '.',
+// the ends letters or digits. Others become '_'; "" when nothing is left.
+[[nodiscard]] std::string label_value(std::string_view text);
+
+}  // namespace neuron::status

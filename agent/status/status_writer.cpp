@@ -1,0 +1,283 @@
+#include "agent/status/status_writer.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/base/sha256.h"
+#include "agent/base/utc_text.h"
+#include "agent/model/snapshot_diff.h"
+
+namespace neuron::status {
+
+using std::chrono::milliseconds;
+
+milliseconds spread_of(const std::string& node, milliseconds over) {
+  const auto digest = sha256("neuron-agent start " + node);
+  const std::uint32_t drawn = (std::uint32_t{digest[0]} << 24U) | (std::uint32_t{digest[1]} << 16U) |
+                              (std::uint32_t{digest[2]} << 8U) | std::uint32_t{digest[3]};
+  return milliseconds(static_cast<std::int64_t>(drawn) * over.count() >> 32U);
+}
+
+StatusWriter::StatusWriter(kube::Api& api, Settings settings, const Clock& clock)
+    : api_(api),
+      settings_(std::move(settings)),
+      clock_(clock),
+      starts_(clock.now() + spread_of(settings_.node, kSpread)),
+      backoff_(kFirstRetry, kLongestRetry, settings_.seed),
+      events_backoff_(kFirstRetry, kLongestRetry, settings_.seed + 1),
+      event_writer_(api, settings_.node),
+      chance_(settings_.seed) {}
+
+// ---- From other threads
+
+void StatusWriter::set(const model::SnapshotPtr& snapshot) {
+  model::SnapshotPtr before;
+  {
+    const MutexLock lock(mutex_);
+    before = newest_;
+  }
+  auto made = std::make_shared<const NodeReport>(report(snapshot->host, settings_.report));
+  const Since since = before ? Since::before : Since::start;
+  auto events = events_of(model::diff(before ? before->host : model::HostScan{}, snapshot->host), since);
+  const MutexLock lock(mutex_);
+  newest_ = snapshot;
+  report_ = std::move(made);
+  for (NodeEvent& event : events) events_.add(std::move(event), settings_.wall(), since);
+  ++wakes_;
+  woken_.notify_all();
+}
+
+WriterState StatusWriter::state() const {
+  const MutexLock lock(mutex_);
+  return state_;
+}
+
+// ---- The writing thread
+
+void StatusWriter::run(const std::stop_token& stop) {
+  const std::stop_callback on_stop(stop, [this] {
+    const MutexLock lock(mutex_);
+    ++wakes_;
+    woken_.notify_all();
+  });
+  std::uint64_t wakes = 0;
+  while (!stop.stop_requested()) {
+    {
+      const MutexLock lock(mutex_);
+      wakes = wakes_;
+    }
+    const auto until = std::chrono::steady_clock::now() + turn();
+    const MutexLock lock(mutex_);
+    while (wakes_ == wakes && woken_.wait_until(mutex_, until) == std::cv_status::no_timeout) {
+    }
+  }
+}
+
+milliseconds StatusWriter::turn() {
+  constexpr milliseconds kLongest = std::chrono::minutes(1);
+  ReportPtr report;
+  {
+    const MutexLock lock(mutex_);
+    report = report_;
+  }
+  if (!report) return kLongest;
+  const SteadyTime now = clock_.now();
+  if (due(*report, now) <= now) tell(*report, now);
+  tell_events(now);
+  // What was due is done, or failed and waits.
+  SteadyTime next = due(*report, now);
+  if (look_) {
+    const MutexLock lock(mutex_);
+    if (const auto event = events_.due()) next = std::min(next, std::max(*event, events_not_before_));
+  }
+  return std::clamp(std::chrono::ceil<milliseconds>(next - clock_.now()), milliseconds(0), kLongest);
+}
+
+// When the next call is to be made for labels and conditions.
+SteadyTime StatusWriter::due(const NodeReport& report, SteadyTime now) const {
+  if (!look_) return std::max(report.problem ? now : starts_, not_before_);
+  SteadyTime due = look_at_;
+  const Change change = change_of(wanted_of(report));
+  const SteadyTime free = bucket_full_at_ - kStatePause * (kBurst - 1);
+  if (change == Change::state) due = std::min(due, free);
+  if (change == Change::words) due = std::min(due, std::max(free, words_at_));
+  return std::max(due, not_before_);
+}
+
+void StatusWriter::tell(const NodeReport& report, SteadyTime now) {
+  if (!look_ || look_at_ <= now) {
+    if (const auto seen = look(report, now); !seen) return finish(seen, now);
+  }
+  const Wanted wanted = wanted_of(report);
+  if (change_of(wanted) != Change::none) bucket_full_at_ = std::max(bucket_full_at_, now) + kStatePause;
+  // Conditions first: what is wrong is in them. One that fails does not keep the other.
+  Result<void> told = write_conditions(wanted, now);
+  if (auto labels = write_labels(wanted); told && !labels) told = std::move(labels);
+  finish(told, now);
+}
+
+StatusWriter::Wanted StatusWriter::wanted_of(const NodeReport& report) const {
+  Wanted wanted{report.labels, report.conditions, Force::no};
+  if (!look_) return wanted;
+  std::erase_if(wanted.conditions, [&](const Condition& one) { return look_->condition_owners.contains(one.type); });
+  for (const auto& [key, owner] : look_->label_owners) {
+    if (!wanted.labels.contains(key)) continue;
+    if (key.starts_with(kOwnPrefix)) {
+      wanted.force = Force::yes;
+    } else {
+      wanted.labels.erase(key);
+    }
+  }
+  return wanted;
+}
+
+StatusWriter::Change StatusWriter::change_of(const Wanted& wanted) const {
+  if (labels_ != wanted.labels || !conditions_ || conditions_->size() != wanted.conditions.size()) return Change::state;
+  bool words = false;
+  for (std::size_t i = 0; i < wanted.conditions.size(); ++i) {
+    const Condition& is = (*conditions_)[i].condition;
+    const Condition& should = wanted.conditions[i];
+    if (is.type != should.type || is.status != should.status || is.reason != should.reason) return Change::state;
+    words = words || is.message != should.message;
+  }
+  return words ? Change::words : Change::none;
+}
+
+Result<void> StatusWriter::look(const NodeReport& report, SteadyTime now) {
+  auto seen = look_at_node(api_, settings_.node);
+  if (!seen) return fail(std::move(seen).error());
+  heartbeat_ = look_.has_value() && look_at_ <= now;  // not at the start, and not after a refusal
+  take_over(*seen, report);
+  look_ = *std::move(seen);
+  constexpr auto kTenth = std::chrono::duration_cast<milliseconds>(kLook) / 10;
+  look_at_ = now + kLook +
+             milliseconds(std::uniform_int_distribution<milliseconds::rep>(-kTenth.count(), kTenth.count())(chance_));
+  say_left(report);
+  return {};
+}
+
+// What the server shows of ours is what was written last, whoever wrote it.
+void StatusWriter::take_over(const NodeLook& look, const NodeReport& report) {
+  labels_.emplace();
+  const auto take_label = [&](const std::string& key) {
+    if (const auto is = look.labels.find(key); is != look.labels.end()) labels_->insert(*is);
+  };
+  for (const std::string& key : look.own_labels) take_label(key);
+  conditions_.emplace();
+  const auto take_condition = [&](const std::string& type) {
+    const auto is = look.conditions.find(type);
+    if (is != look.conditions.end()) conditions_->push_back({is->second.condition, is->second.last_transition});
+  };
+  // In the order of the report; one that is ours and not wanted any more makes the two differ.
+  std::set<std::string> rest = look.own_conditions;
+  for (const Condition& one : report.conditions) {
+    if (rest.erase(one.type) != 0) take_condition(one.type);
+  }
+  for (const std::string& type : rest) take_condition(type);
+}
+
+void StatusWriter::say_left(const NodeReport& report) {
+  std::set<std::string> left;
+  for (const Condition& one : report.conditions) {
+    if (const auto owner = look_->condition_owners.find(one.type); owner != look_->condition_owners.end()) {
+      left.insert("condition " + one.type + " is left to " + owner->second + ", which writes it too");
+    }
+  }
+  for (const auto& [key, owner] : look_->label_owners) {
+    if (report.labels.contains(key) && !key.starts_with(kOwnPrefix)) {
+      left.insert("label " + key + " is left to " + owner + ", which writes it too");
+    }
+  }
+  if (left == left_) return;
+  for (const std::string& one : left) spdlog::warn("node status: {}", one);
+  if (left.empty()) spdlog::info("node status: nobody else writes labels or conditions of ours any more");
+  left_ = std::move(left);
+}
+
+Result<void> StatusWriter::write_labels(const Wanted& wanted) {
+  if (labels_ == wanted.labels) return {};
+  TRY(apply_labels(api_, {settings_.node, look_->uid}, wanted.labels, wanted.force));
+  labels_ = wanted.labels;
+  const MutexLock lock(mutex_);
+  ++state_.writes;
+  return {};
+}
+
+Result<void> StatusWriter::write_conditions(const Wanted& wanted, SteadyTime now) {
+  const WallTime wall = settings_.wall();
+  std::vector<TimedCondition> timed;
+  for (const Condition& one : wanted.conditions) {
+    const auto seen = look_->conditions.find(one.type);
+    const auto written = std::find_if(conditions_->begin(), conditions_->end(),
+                                      [&](const TimedCondition& is) { return is.condition.type == one.type; });
+    std::string since = utc_text(wall);
+    if (written != conditions_->end()) {
+      if (written->condition.status == one.status && !written->last_transition.empty())
+        since = written->last_transition;
+    } else if (seen != look_->conditions.end() && seen->second.condition.status == one.status &&
+               !seen->second.last_transition.empty()) {
+      since = seen->second.last_transition;
+    }
+    timed.push_back({one, std::move(since)});
+  }
+  const bool heartbeat = std::exchange(heartbeat_, false) && !timed.empty();
+  if (timed == *conditions_ && !heartbeat) return {};
+  TRY(apply_conditions(api_, {settings_.node, look_->uid}, timed, wall));
+  conditions_ = std::move(timed);
+  words_at_ = now + kMessagePause;
+  const MutexLock lock(mutex_);
+  ++state_.writes;
+  return {};
+}
+
+void StatusWriter::finish(const Result<void>& told, SteadyTime now) {
+  if (told) {
+    backoff_.reset();
+    not_before_ = {};
+  } else {
+    // Refused, or nobody knows what the server did: what it shows decides.
+    not_before_ = now + retry_after(told.error(), backoff_);
+    look_.reset();
+  }
+  const MutexLock lock(mutex_);
+  const std::string error = told ? "" : told.error().message;
+  if (error == state_.error && told.has_value() == state_.told) return;
+  if (!told && error != state_.error) spdlog::warn("node status: {}", error);
+  if (told && !state_.error.empty()) spdlog::info("node status is told again");
+  state_.error = error;
+  state_.told = told.has_value();
+}
+
+milliseconds StatusWriter::retry_after(const Error& error, kube::Backoff& backoff) const {
+  const bool is_refused = error.code == ErrorCode::permission_denied || error.code == ErrorCode::invalid_argument;
+  const milliseconds pause = backoff.next();
+  // The first times as after any failure: roles and policies take a moment to be in force.
+  return is_refused && pause > kLongestRetry / 4 ? milliseconds(kRefusedRetry) : pause;
+}
+
+void StatusWriter::tell_events(SteadyTime now) {
+  while (look_ && events_not_before_ <= now) {
+    std::optional<PendingEvent> event;
+    {
+      const MutexLock lock(mutex_);
+      event = events_.take(now);
+    }
+    if (!event) return;
+    const auto written = event_writer_.write(*event, look_->uid);
+    if (written) {
+      events_backoff_.reset();
+      if (!events_error_.empty()) spdlog::info("node status: events are told again");
+      events_error_.clear();
+      continue;
+    }
+    if (events_error_ != written.error().message) spdlog::warn("node status: {}", written.error().message);
+    events_error_ = written.error().message;
+    events_not_before_ = now + retry_after(written.error(), events_backoff_);
+    const MutexLock lock(mutex_);
+    events_.put_back(*std::move(event));
+  }
+}
+
+}  // namespace neuron::status

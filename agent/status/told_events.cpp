@@ -1,0 +1,150 @@
+#include "agent/status/told_events.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "agent/base/sha256.h"
+#include "agent/base/utc_text.h"
+#include "agent/kube/json_text.h"
+
+namespace neuron::status {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kEvents = "/api/v1/namespaces/default/events";
+
+}  // namespace
+
+// ---- What waits
+
+void EventsToTell::add(NodeEvent event, WallTime at, Since since) {
+  const bool at_start = since == Since::start;
+  Key key{event.unit, event.reason};
+  const auto [found, is_new] = waiting_.try_emplace(std::move(key), PendingEvent{event, at, at, 1, at_start});
+  if (is_new) return;
+  PendingEvent& same = found->second;
+  same.event = std::move(event);
+  same.last = at;
+  ++same.times;
+  same.only_at_start = false;
+}
+
+void EventsToTell::put_back(PendingEvent event) {
+  Key key{event.event.unit, event.event.reason};
+  again_at_.erase(key);
+  const auto [found, is_new] = waiting_.try_emplace(std::move(key), event);
+  if (is_new) return;
+  found->second.first = event.first;
+  found->second.times += event.times;
+}
+
+SteadyTime EventsToTell::due_of(const Key& key) const {
+  const SteadyTime free = bucket_full_at_ - kPause * (kBurst - 1);
+  const auto again = again_at_.find(key);
+  return again == again_at_.end() ? free : std::max(free, again->second);
+}
+
+std::optional<SteadyTime> EventsToTell::due() const {
+  std::optional<SteadyTime> due;
+  for (const auto& [key, unused] : waiting_) due = due ? std::min(*due, due_of(key)) : due_of(key);
+  return due;
+}
+
+std::optional<PendingEvent> EventsToTell::take(SteadyTime now) {
+  // What is wrong goes before what is well.
+  auto next = waiting_.end();
+  for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
+    if (due_of(at->first) > now) continue;
+    if (next == waiting_.end() || (at->second.event.is_warning && !next->second.event.is_warning)) next = at;
+  }
+  if (next == waiting_.end()) return std::nullopt;
+  bucket_full_at_ = std::max(bucket_full_at_, now) + kPause;
+  again_at_[next->first] = now + kSamePause;
+  PendingEvent event = std::move(next->second);
+  waiting_.erase(next);
+  return event;
+}
+
+// ---- How it is written
+
+std::string event_name(const NodeRef& node, const NodeEvent& event) {
+  constexpr std::size_t kMaxNode = 200, kDigits = 16;
+  std::string name = node.name.substr(0, kMaxNode);
+  while (!name.empty() && (name.back() == '.' || name.back() == '-')) name.pop_back();
+  return name + "." + sha256_hex(node.uid + "/" + event.unit + "/" + event.reason).substr(0, kDigits);
+}
+
+// False: one of that name is there.
+Result<bool> EventWriter::create(const PendingEvent& event, const NodeRef& node, const std::string& name) {
+  const Json body{{"apiVersion", "v1"},
+                  {"kind", "Event"},
+                  {"metadata", {{"name", name}, {"namespace", "default"}}},
+                  {"involvedObject", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node.name}, {"uid", node.uid}}},
+                  {"reason", event.event.reason},
+                  {"message", event.event.message},
+                  {"type", event.event.is_warning ? "Warning" : "Normal"},
+                  {"source", {{"component", kFieldManager}, {"host", node.name}}},
+                  {"reportingComponent", kFieldManager},
+                  {"reportingInstance", node.name},
+                  {"firstTimestamp", utc_text(event.first)},
+                  {"lastTimestamp", utc_text(event.last)},
+                  {"count", event.times}};
+  const kube::ApiCall call{.method = kube::Method::create, .path = kEvents, .body = body.dump()};
+  TRY_ASSIGN(kube::ApiReply reply, api_.call(call));
+  auto made = kube::body_of(std::move(reply), call);
+  if (!made && made.error().code == ErrorCode::failed_precondition) return false;
+  if (!made) return fail(std::move(made).error());
+  counts_[name] = event.times;
+  return true;
+}
+
+// False: there is none of that name any more; the server forgets events after an hour.
+Result<bool> EventWriter::count_up(const PendingEvent& event, const std::string& name) {
+  Json change{{"lastTimestamp", utc_text(event.last)}};
+  const auto patch = [&]() -> Result<std::optional<Json>> {
+    const kube::ApiCall call{
+        .method = kube::Method::merge_patch, .path = std::string(kEvents) + "/" + name, .body = change.dump()};
+    TRY_ASSIGN(kube::ApiReply reply, api_.call(call));
+    const auto body = kube::body_of(std::move(reply), call);
+    if (!body && body.error().code == ErrorCode::not_found) return std::optional<Json>();
+    if (!body) return fail(body.error());
+    TRY_ASSIGN(Json stored, kube::parse_object(*body, "the Event"));
+    return std::optional<Json>(std::move(stored));
+  };
+  std::optional<int>& count = counts_[name];
+  if (!count) {  // of a predecessor
+    TRY_ASSIGN(const auto stored, patch());
+    if (!stored) return false;
+    const Json* counted = kube::member_of(*stored, {"count"});
+    constexpr int kMost = 1'000'000'000;
+    count = counted != nullptr && counted->is_number_integer()
+                ? static_cast<int>(std::clamp<std::int64_t>(counted->get<std::int64_t>(), 0, kMost))
+                : 1;
+  }
+  change["count"] = *count + event.times;
+  change["message"] = event.event.message;
+  TRY_ASSIGN(const auto stored, patch());
+  if (!stored) return false;
+  *count += event.times;
+  return true;
+}
+
+Result<void> EventWriter::write(const PendingEvent& event, const std::string& node_uid) {
+  const NodeRef node{node_, node_uid};
+  const std::string name = event_name(node, event.event);
+  if (counts_.contains(name)) {
+    TRY_ASSIGN(const bool counted, count_up(event, name));
+    if (counted) return {};
+    counts_.erase(name);
+  }
+  TRY_ASSIGN(const bool created, create(event, node, name));
+  if (created) return {};
+  counts_[name] = std::nullopt;
+  if (event.only_at_start) return {};
+  TRY_ASSIGN(const bool counted, count_up(event, name));
+  if (!counted) return fail(ErrorCode::unavailable, "the event " + name + " was there and went; it is told again");
+  return {};
+}
+
+}  // namespace neuron::status

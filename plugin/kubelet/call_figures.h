@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "agent/base/clock.h"
+#include "agent/base/mutex.h"
+
+namespace neuron::plugin {
+
+// What the process counts of its work with the kubelet, from its start. Names are few and constant: gRPC methods
+// ("Allocate"), reasons of refusals (plugin/device/refusals.h), names of resources or of the driver. Thread-safe; every
+// method holds a lock for some additions, so that no call of the kubelet waits for whoever reads the counts.
+class CallFigures {
+ public:
+  // Upper bounds of the buckets of durations, in seconds: from an answer that is computed (some 0.1 ms) to a claim that
+  // waits for leftovers on a core.
+  static constexpr std::array kBounds = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
+                                         0.05,   0.1,     0.25,   0.5,   1.0,    5.0,   10.0, 30.0};
+
+  struct Calls {
+    std::array<std::uint64_t, kBounds.size() + 1> counts{};  // not cumulative; the last: longer than all bounds
+    double sum_seconds = 0;
+    std::uint64_t failed = 0;  // of them, answered with an error
+  };
+  using ByName = std::map<std::string, std::uint64_t, std::less<>>;
+  struct Counts {
+    std::map<std::string, Calls, std::less<>> calls;  // by method
+    ByName refusals;                                  // by reason
+    ByName allocations;                               // by name
+    ByName registrations;                             // by name
+  };
+
+  enum class Outcome { answered, failed };
+
+  void called(std::string_view method, SteadyTime::duration took, Outcome outcome) EXCLUDES(mutex_);
+  void refused(std::string_view reason) EXCLUDES(mutex_);
+  void gave(std::string_view name) EXCLUDES(mutex_);
+  void registered(std::string_view name) EXCLUDES(mutex_);
+
+  [[nodiscard]] Counts counts() const EXCLUDES(mutex_);
+
+ private:
+  mutable Mutex mutex_;
+  Counts counts_ GUARDED_BY(mutex_);
+};
+
+}  // namespace neuron::plugin

@@ -1,0 +1,122 @@
+// The real agent that tells an API server of its node: one that behaves, one that never answers, and none.
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <nlohmann/json.hpp>
+
+#include "agent/base/fd.h"
+#include "agent/kube/api_client.h"
+#include "test/fakes/fake_api_server.h"
+#include "test/integration/node.h"
+
+namespace neuron::fakes {
+namespace {
+
+using Json = nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+std::vector<std::string> telling(const kube::ApiPlaces& places) {
+  return {"--node-status", "on",          "--node-name",      "node-1",
+          "--api-server",  places.url,    "--api-token-file", places.token_file,
+          "--api-ca-file", places.ca_file};
+}
+
+class NodeStatus : public ::testing::Test {
+ protected:
+  NodeStatus() {
+    EXPECT_TRUE(cluster_.is_up());
+    const Json node{{"metadata", {{"name", "node-1"}}}};
+    EXPECT_TRUE(api_.call({.method = kube::Method::create, .path = "/api/v1/nodes", .body = node.dump()}));
+    node_.extra_arguments = telling(cluster_.api_places());
+  }
+  Json get(const std::string& path) {
+    const auto reply = api_.call({.path = path});
+    return reply ? Json::parse(reply->body) : Json::object();
+  }
+  [[nodiscard]] std::string health() {
+    const Json node = get("/api/v1/nodes/node-1");
+    const Json conditions = node.value("/status/conditions"_json_pointer, Json::array());
+    return conditions.empty() ? "" : conditions[0].value("status", "") + " " + conditions[0].value("reason", "");
+  }
+  [[nodiscard]] bool becomes(const std::string& condition) {
+    const auto until = Clock::now() + kPatience;
+    while (health() != condition) {
+      if (Clock::now() > until) return false;
+      static_cast<void>(node_.agent->wait(std::chrono::milliseconds(5)));
+    }
+    return true;
+  }
+  void expect_ends() {
+    const auto begin = Clock::now();
+    node_.agent->signal(SIGTERM);
+    EXPECT_EQ(node_.agent->wait(kPatience), 0);
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(2));
+  }
+
+  FakeApiServer cluster_{"fake_cluster.py"};
+  kube::ApiClient api_{cluster_.api_places()};
+  Node node_{"trn1.32xlarge"};
+};
+
+TEST_F(NodeStatus, AFaultAndItsEndAreTold) {
+  node_.host.write();
+  node_.host.set("neuron3", "sram_ecc_uncorrected=1");  // so that it does not wait at the start
+  node_.start_kubelet().start_agent();
+  ASSERT_TRUE(becomes("True SramEccUncorrected")) << node_.agent->log();
+  EXPECT_EQ(get("/api/v1/nodes/node-1")["metadata"]["labels"]["neuron-agent/devices"], "16");
+  node_.host.set("neuron3", "heal");
+  ASSERT_TRUE(becomes("False NeuronHasNoError")) << node_.agent->log();
+  const auto broken = Clock::now();
+  node_.host.set("neuron4", "mem_ecc_uncorrected=1");
+  ASSERT_TRUE(becomes("True MemEccUncorrected")) << node_.agent->log();
+  RecordProperty(
+      "fault_to_condition_ms",
+      static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - broken).count()));
+  const auto until = Clock::now() + kPatience;
+  while (get("/api/v1/events")["items"].size() < 3 && Clock::now() < until) {
+    static_cast<void>(node_.agent->wait(std::chrono::milliseconds(5)));
+  }
+  std::vector<std::string> told;
+  const Json events = get("/api/v1/events");
+  for (const Json& event : events["items"]) told.push_back(event["reason"].get<std::string>());
+  EXPECT_THAT(told, testing::UnorderedElementsAre("SramEccUncorrected", "Healthy", "MemEccUncorrected"));
+  expect_ends();
+}
+
+// Devices are served as fast, and the end is as fast, whatever the API server does.
+TEST_F(NodeStatus, NothingWaitsForAServerThatNeverAnswers) {
+  const Fd silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::listen(silent.get(), 8), 0);  // on a port of the kernel's choice; nobody accepts
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::getsockname(silent.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  kube::ApiPlaces places = cluster_.api_places();
+  places.url = "https://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  node_.extra_arguments = telling(places);
+  node_.host.write();
+  node_.host.set("neuron3", "sram_ecc_uncorrected=1");
+  node_.start_kubelet().start_agent();
+  EXPECT_TRUE(node_.wait_allocatable(kNeuron, 15)) << node_.agent->log();
+  node_.host.set("neuron3", "heal");
+  EXPECT_TRUE(node_.wait_allocatable(kNeuron, 16));
+  EXPECT_TRUE(node_.run("pod", {{kNeuron, 1}}));
+  expect_ends();
+}
+
+TEST_F(NodeStatus, WithoutAServerOrATokenEverythingElseWorks) {
+  for (const std::string server : {"https://127.0.0.1:1", ""}) {
+    node_.extra_arguments = {"--node-status", "on", "--node-name", "node-1"};
+    if (!server.empty()) node_.extra_arguments.insert(node_.extra_arguments.end(), {"--api-server", server});
+    node_.host.write();
+    node_.start_kubelet().start_agent();
+    EXPECT_TRUE(node_.wait_allocatable(kNeuron, 16)) << node_.agent->log();
+    if (server.empty()) {
+      EXPECT_TRUE(node_.wait_log("node status is not told: "));
+    }
+    expect_ends();
+    node_.kubelet.reset();
+  }
+}
+
+}  // namespace
+}  // namespace neuron::fakes

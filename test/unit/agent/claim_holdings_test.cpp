@@ -1,0 +1,85 @@
+#include "tools/neuron-agent/claim_holdings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/unit/grant/nodes.h"
+
+namespace neuron::agent {
+namespace {
+
+namespace dra = plugin::dra;
+using model::Resource;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+dra::ClaimsFile::Claims one_claim(dra::Hardware hardware) {
+  auto claim = std::make_shared<dra::PreparedClaim>();
+  claim->is_completed = true;
+  claim->claim_namespace = "default";
+  claim->name = "chips";
+  claim->uid = "uid-1";
+  dra::PreparedRequest& request = claim->requests.emplace_back();
+  request.share.hardware = std::move(hardware);
+  return {{"uid-1", claim}};
+}
+
+const std::vector<model::Allocation> kListed = {{"default", "train", "worker", "neuron.aws.com", {}, "", "chips"},
+                                                {"other", "train", "worker", "neuron.aws.com", {}, "", "chips2"}};
+
+TEST(ClaimHoldings, AClaimHoldsCoresAndInterfacesForThePodThatUsesIt) {
+  const auto node = node_of("trn2.48xlarge");  // LNC 2: 4 logical cores per device
+  const std::string efa = node->id_of(Resource::efa, 3);
+  const auto all = holdings_of(*node, one_claim({{{1, {}}, {2, {2, 3}}}, {efa}}), {}, kListed);
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].resource, Resource::neuroncore);
+  EXPECT_THAT(all[0].devices, ElementsAre(1, 2));
+  EXPECT_THAT(all[0].cores, ElementsAre(4, 5, 6, 7, 9)) << "places 2 and 3 are one logical core";
+  EXPECT_EQ(all[0].shown_as, "default/train/worker");
+  EXPECT_EQ(all[0].claim, "chips");
+  EXPECT_EQ(all[1].resource, Resource::efa);
+  EXPECT_THAT(all[1].units, ElementsAre(3));
+  EXPECT_EQ(all[1].shown_as, "default/train/worker");
+}
+
+TEST(ClaimHoldings, WhoUsesAClaimIsUnknownUntilTheKubeletHasSaid) {
+  const auto node = node_of("trn1.2xlarge");
+  const auto all = holdings_of(*node, one_claim({{{0, {}}}, {}}), {}, {});
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].shown_as, "");
+}
+
+TEST(ClaimHoldings, HardwareThatIsNotThereHasNoCores) {
+  const auto node = node_of("trn1.2xlarge");
+  const auto all = holdings_of(*node, one_claim({{{7, {}}}, {"rdmap99s0"}}), {}, {});
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_THAT(all[0].cores, IsEmpty());
+  EXPECT_THAT(all[0].devices, ElementsAre(7));
+}
+
+TEST(ClaimHoldings, ContainersOfTheDevicePluginAreNamed) {
+  const auto node = node_of("trn1.2xlarge");
+  const auto all = holdings_of(
+      *node, {}, {{"default/old/main", "aws.amazon.com/neuron", {{{0, {}}}, {}}}, {"a/b/c", "x/y", {}}}, {});
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].resource, Resource::neuron);
+  EXPECT_THAT(all[0].units, ElementsAre(0));
+  EXPECT_THAT(all[0].cores, ElementsAre(0, 1));
+  EXPECT_EQ(all[0].shown_as, "default/old/main");
+  EXPECT_EQ(all[0].claim, "");
+}
+
+TEST(ListedClaims, KeepsTheNewestListAndNothingOfAFailedOne) {
+  ListedClaims listed;
+  EXPECT_TRUE(listed.claims().empty());
+  model::Allocation plain{"default", "train", "worker", "aws.amazon.com/neuron", {"0"}};
+  const auto given = listed.seen(std::vector<model::Allocation>{kListed[0], plain});
+  ASSERT_TRUE(given);
+  EXPECT_EQ(given->size(), 2U);
+  EXPECT_THAT(listed.claims(), ElementsAre(kListed[0]));
+  EXPECT_FALSE(listed.seen(fail(ErrorCode::unavailable, "no")));
+  EXPECT_EQ(listed.claims().size(), 1U);
+}
+
+}  // namespace
+}  // namespace neuron::agent

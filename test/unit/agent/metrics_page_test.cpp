@@ -1,0 +1,71 @@
+#include "tools/neuron-agent/metrics_page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/fakes/fake_clock.h"
+
+namespace neuron::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+constexpr const char* kOpenMetrics = "application/openmetrics-text;version=1.0.0";
+
+class MetricsPageTest : public ::testing::Test {
+ protected:
+  fakes::FakeClock clock_;
+  int gathered_ = 0;
+  std::uint64_t scan_ = 1;
+  MetricsPage page_{{[this] {
+                       ++gathered_;
+                       metrics::MetricsInput input;
+                       input.agent.version = "1.2.3";
+                       return input;
+                     },
+                     [this] { return scan_; }},
+                    clock_};
+};
+
+TEST_F(MetricsPageTest, ClientsOfOneSecondShareTheText) {
+  const auto first = page_.answer("");
+  EXPECT_EQ(first.status, 200);
+  EXPECT_EQ(first.content_type, metrics::content_type(metrics::TextFormat::prometheus));
+  ASSERT_NE(first.shared, nullptr);
+  clock_.advance(MetricsPage::kGoodFor - milliseconds(1));
+  EXPECT_EQ(page_.answer("*/*").shared, first.shared);
+  EXPECT_EQ(gathered_, 1);
+  clock_.advance(milliseconds(1));
+  EXPECT_NE(page_.answer("").shared, first.shared);
+  EXPECT_EQ(gathered_, 2);
+}
+
+TEST_F(MetricsPageTest, AScanMakesItAnew) {
+  static_cast<void>(page_.answer(""));
+  ++scan_;
+  static_cast<void>(page_.answer(""));
+  static_cast<void>(page_.answer(""));
+  EXPECT_EQ(gathered_, 2);
+}
+
+TEST_F(MetricsPageTest, IsQuietOnceAfterEachBurst) {
+  EXPECT_FALSE(page_.take_quiet()) << "nobody has asked";
+  static_cast<void>(page_.answer(""));
+  EXPECT_FALSE(page_.take_quiet());
+  clock_.advance(MetricsPage::kGoodFor);
+  EXPECT_TRUE(page_.take_quiet());
+  EXPECT_FALSE(page_.take_quiet());
+}
+
+TEST_F(MetricsPageTest, OpenMetricsIsAnotherText) {
+  const auto plain = page_.answer("");
+  const auto open = page_.answer(kOpenMetrics);
+  EXPECT_EQ(open.content_type, metrics::content_type(metrics::TextFormat::openmetrics));
+  EXPECT_NE(open.shared, plain.shared);
+  EXPECT_EQ(page_.answer("").shared, plain.shared) << "and both are kept";
+  EXPECT_EQ(page_.answer(kOpenMetrics).shared, open.shared);
+}
+
+}  // namespace
+}  // namespace neuron::agent

@@ -1,0 +1,174 @@
+#include "agent/status/node_report.h"
+
+#include <gmock/gmock.h>
+
+#include "test/unit/status/nodes.h"
+
+namespace neuron::status {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+TEST(NodeReport, LabelsSayWhatTheNodeHas) {
+  EXPECT_THAT(report(well_host(), {}).labels,
+              UnorderedElementsAre(Pair("neuron-agent/family", "trn1"), Pair("neuron-agent/devices", "16"),
+                                   Pair("neuron-agent/cores", "32"), Pair("neuron-agent/lnc", "1"),
+                                   Pair("neuron-agent/driver", "2.21.37.0"), Pair("neuron-agent/efas", "8"),
+                                   Pair("neuron-agent/health", "healthy")));
+}
+
+TEST(NodeReport, WhatIsNotKnownHasNoLabel) {
+  model::HostScan host = well_host(2, 0);
+  host.instance_type = "";
+  host.driver_version = "";
+  host.lnc.reset();
+  host.devices[1].physical_cores.reset();
+  EXPECT_THAT(report(host, {}).labels,
+              UnorderedElementsAre(Pair("neuron-agent/devices", "2"), Pair("neuron-agent/health", "healthy")));
+}
+
+TEST(NodeReport, ANodeWithoutHardwareSaysNothing) {
+  EXPECT_EQ(report({}, {.hardware_ready = true}), NodeReport{});
+  model::HostScan other;
+  other.instance_type = "m5.large";
+  EXPECT_EQ(report(other, {}), NodeReport{});
+}
+
+TEST(NodeReport, OnlyInterfacesAreNoNeuronNode) {
+  model::HostScan host = well_host(0, 2);
+  host.instance_type = "p5.48xlarge";
+  const NodeReport said = report(host, {.hardware_ready = true});
+  EXPECT_THAT(said.labels, UnorderedElementsAre(Pair("neuron-agent/family", "p5"), Pair("neuron-agent/efas", "2"),
+                                                Pair("neuron-agent/health", "healthy")));
+  EXPECT_THAT(said.conditions, IsEmpty());
+}
+
+TEST(NodeReport, DevicesThatShouldBeThereAreUnknown) {
+  const NodeReport said = report(well_host(0, 8), {.hardware_ready = true});
+  ASSERT_EQ(said.conditions.size(), 2U);
+  for (const Condition& one : said.conditions) {
+    EXPECT_EQ(one.status, "Unknown");
+    EXPECT_EQ(one.reason, "NoNeuronDevice");
+    EXPECT_THAT(one.message, HasSubstr("none of 16"));
+  }
+}
+
+TEST(NodeReport, UltraServerHasAwsNames) {
+  model::HostScan host = well_host();
+  host.ultraserver = model::UltraServer{false, {1, 2, 4}, {{2, "00112233445566aa", 1}, {4, "ffeeddccbbaa9988", 3}}};
+  const auto labels = report(host, {}).labels;
+  EXPECT_EQ(labels.at("neuron.amazonaws.com/ultraserver-mode"), "1_2_4");
+  EXPECT_EQ(labels.at("neuron.amazonaws.com/ultraserver-server-id-2"), "00112233445566aa");
+  EXPECT_EQ(labels.at("neuron.amazonaws.com/ultraserver-node-id-2"), "1");
+  EXPECT_EQ(labels.at("neuron.amazonaws.com/ultraserver-server-id-4"), "ffeeddccbbaa9988");
+  EXPECT_EQ(labels.at("neuron.amazonaws.com/ultraserver-node-id-4"), "3");
+  host.ultraserver = model::UltraServer{true, {}, {{0, "00112233445566aa", 1}}};
+  EXPECT_EQ(report(host, {}).labels, report(well_host(), {}).labels);
+}
+
+TEST(NodeReport, AllWellHasAwsWords) {
+  EXPECT_THAT(report(well_host(), {.hardware_ready = true}).conditions,
+              ElementsAre(Condition{"NeuronHealth", "False", "NeuronHasNoError", "Neuron has no error"},
+                          Condition{"AcceleratedHardwareReady", "True", "NeuronAcceleratedHardwareIsReady",
+                                    "Monitoring for the Neuron AcceleratedHardware system is active"}));
+  EXPECT_EQ(report(well_host(), {}).conditions.size(), 1U);
+}
+
+TEST(NodeReport, OneOfSixteenIsNotTheNode) {
+  model::HostScan host = well_host();
+  set_health(host, 3, repairable(3));
+  const NodeReport said = report(host, {.hardware_ready = true});
+  EXPECT_TRUE(said.problem);
+  EXPECT_EQ(said.labels.at("neuron-agent/health"), "unhealthy");
+  EXPECT_EQ(said.conditions[0].status, "False");
+  EXPECT_EQ(said.conditions[0].reason, "BelowThreshold");
+  EXPECT_EQ(said.conditions[0].message,
+            "1 of 16 devices is unhealthy: neuron3; the node counts as unhealthy from 8 on. neuron3: 1 repairable HBM "
+            "errors; what to do: drain the node, then reload the Neuron driver or reboot");
+  EXPECT_EQ(said.conditions[1].status, "True");
+}
+
+// Half of the devices, at least one; or as many as is said.
+TEST(NodeReport, FromTheThresholdOnItIsTheNode) {
+  const auto status = [](int devices, int unhealthy, int threshold) {
+    model::HostScan host = well_host(devices);
+    for (int i = 0; i < unhealthy; ++i) set_health(host, i, repairable(i));
+    const NodeReport said = report(host, {.hardware_ready = true, .unhealthy_devices = threshold});
+    EXPECT_NE(said.conditions[0].status, said.conditions[1].status);
+    return said.conditions[0].status;
+  };
+  EXPECT_EQ(status(16, 7, 0), "False");
+  EXPECT_EQ(status(16, 8, 0), "True");
+  EXPECT_EQ(status(1, 1, 0), "True");
+  EXPECT_EQ(status(3, 1, 0), "False");
+  EXPECT_EQ(status(3, 2, 0), "True");
+  EXPECT_EQ(status(16, 1, 1), "True");
+  EXPECT_EQ(status(16, 8, 16), "False");
+}
+
+TEST(NodeReport, WhatNeedsAnotherInstanceIsTheNode) {
+  model::HostScan host = well_host();
+  set_health(host, 2, repairable(2));
+  set_health(host, 5, broken(5));
+  const Condition said = report(host, {}).conditions[0];
+  EXPECT_EQ(said.status, "True");
+  EXPECT_EQ(said.reason, "SramEccUncorrected");
+  EXPECT_THAT(said.message, HasSubstr("neuron5: 1 uncorrected SRAM errors; what to do: replace the instance"));
+  EXPECT_THAT(said.message, HasSubstr("2 of 16 devices are unhealthy: neuron2, neuron5"));
+}
+
+TEST(NodeReport, UnknownIsNeverHealthy) {
+  model::HostScan host = well_host(2);
+  const model::Health unknown = health::verdict(health::reasons::kNoSignals, "the driver shows no health files");
+  set_health(host, 0, unknown);
+  EXPECT_EQ(report(host, {}).conditions[0].reason, "SomeDevicesNotHealthy");
+  EXPECT_EQ(report(host, {}).labels.at("neuron-agent/health"), "unknown");
+  set_health(host, 1, unknown);
+  EXPECT_EQ(report(host, {}).conditions[0].status, "Unknown");
+  EXPECT_EQ(report(host, {}).conditions[0].reason, "NoSignals");
+  set_health(host, 0, {});
+  set_health(host, 1, {});
+  EXPECT_EQ(report(host, {}).conditions[0].reason, "NotAssessed");
+}
+
+TEST(NodeReport, WhatVanishedIsNotCountedButIll) {
+  model::HostScan host = well_host();
+  host.devices[7].presence = model::Presence::vanished;
+  set_health(host, 7, health::verdict(health::reasons::kDeviceVanished, "neuron7 left sys/class/neuron_device"));
+  const NodeReport said = report(host, {});
+  EXPECT_EQ(said.labels.at("neuron-agent/devices"), "15");
+  EXPECT_EQ(said.labels.at("neuron-agent/cores"), "30");
+  EXPECT_THAT(said.conditions[0].message, HasSubstr("1 of 16 devices is unhealthy: neuron7"));
+}
+
+TEST(NodeReport, EveryReasonIsAValidReasonOfAConditionAndAnEvent) {
+  for (const health::Reason& reason : health::all_reasons()) {
+    EXPECT_THAT(camel_case(reason.code), testing::MatchesRegex("[A-Z][A-Za-z0-9]*")) << reason.code;
+  }
+  EXPECT_EQ(camel_case("mem_ecc_uncorrected"), "MemEccUncorrected");
+}
+
+TEST(NodeReport, LabelValuesAreValid) {
+  EXPECT_EQ(label_value("2.21.37.0"), "2.21.37.0");
+  EXPECT_EQ(label_value("2.x.7693.0 (dirty)"), "2.x.7693.0__dirty");
+  EXPECT_EQ(label_value("\xC3\xA4-1"), "1");
+  EXPECT_EQ(label_value("--"), "");
+  EXPECT_EQ(label_value(""), "");
+  EXPECT_EQ(label_value(std::string(80, 'a')).size(), 63U);
+  EXPECT_EQ(label_value(std::string(62, 'a') + "-b"), std::string(62, 'a'));
+}
+
+TEST(NodeReport, ForeignTextStaysWithinBounds) {
+  model::HostScan host = well_host(1);
+  set_health(host, 0, {model::HealthState::unhealthy, "hw_error", std::string(5000, 'x') + "\x1b[2J\n", ""});
+  const std::string message = report(host, {}).conditions[0].message;
+  EXPECT_LE(message.size(), 1100U);
+  EXPECT_EQ(message.find('\n'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace neuron::status

@@ -1,0 +1,117 @@
+#include "tools/neuron-agent/metrics_sources.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/host/usage_reader.h"
+#include "neuron_version.h"
+
+namespace neuron::agent {
+namespace {
+
+// A sample of a trn2.48xlarge reads 3,700 files, in five times the time of a scan, and who scrapes does so every 15 s
+// or more rarely.
+std::chrono::milliseconds sample_interval(std::chrono::milliseconds scan_interval) {
+  constexpr std::chrono::seconds kLongest{15};
+  return std::min<std::chrono::milliseconds>(3 * scan_interval, kLongest);
+}
+
+// All that a metric is made of.
+model::UsageRequest everything() {
+  model::UsageRequest request;
+  request.efa_every_counter = true;
+  request.executions = true;
+  request.flops = true;
+  request.memory_kinds_of_all = true;
+  return request;
+}
+
+// A reader of its own, which lives as long as a read of it may hang.
+std::function<std::optional<model::UsageSample>()> make_read(const RootPtr& root, const monitor::SnapshotStore& store) {
+  struct Machine {
+    RootPtr root;
+    host::UsageReader reader;
+    explicit Machine(RootPtr opened) : root(std::move(opened)), reader(*root) {}
+  };
+  return [machine = std::make_shared<Machine>(root), &store]() -> std::optional<model::UsageSample> {
+    const model::SnapshotPtr snapshot = store.newest();
+    if (!snapshot) return std::nullopt;
+    return machine->reader.read(snapshot->host, everything());
+  };
+}
+
+metrics::Durations durations_of(const plugin::CallFigures::Calls& calls) {
+  const auto& bounds = plugin::CallFigures::kBounds;
+  return {{bounds.begin(), bounds.end()}, {calls.counts.begin(), calls.counts.end()}, calls.sum_seconds};
+}
+
+}  // namespace
+
+metrics::Instance instance_of(const model::HostScan& host, const std::string& node_name) {
+  metrics::Instance instance;
+  instance.name = node_name;
+  instance.id = host.instance_id;
+  instance.type = host.instance_type;
+  if (host.ultraserver && !host.ultraserver->memberships.empty()) {
+    instance.ultraserver_id = host.ultraserver->memberships.back().server_id;  // of the most nodes
+  }
+  return instance;
+}
+
+MetricsSources::MetricsSources(const RootPtr& machine, const Parts& parts, Ports ports)
+    : parts_(parts),
+      ports_(std::move(ports)),
+      sampler_({make_read(machine, parts.store),
+                [&workers = parts.workers](std::function<void()> job) { workers.run(std::move(job)); },
+                [&monitor = parts.monitor](SteadyTime when, std::function<void()> job) {
+                  monitor.post(when, std::move(job));
+                }},
+               parts.clock, sample_interval(parts.options.scan_interval)),
+      page_({[this] { return gather(); },
+             [&store = parts.store] {
+               const model::SnapshotPtr snapshot = store.newest();
+               return snapshot ? snapshot->number : 0;
+             }},
+            parts.clock) {}
+
+void MetricsSources::set_registered(std::map<std::string, bool> registered) {
+  const MutexLock lock(mutex_);
+  registered_.swap(registered);
+}
+
+metrics::AgentFigures MetricsSources::agent_figures(const model::SnapshotPtr& snapshot) const {
+  metrics::AgentFigures figures;
+  figures.version = kVersion;
+  figures.scans = snapshot ? snapshot->number : 0;
+  figures.last_scan_seconds = parts_.scan_timer.last_seconds();
+  const plugin::CallFigures::Counts counts = parts_.figures.counts();
+  for (const auto& [method, calls] : counts.calls) {
+    figures.calls.emplace(method, durations_of(calls));
+    figures.calls_failed.emplace(method, calls.failed);
+  }
+  figures.refusals.insert(counts.refusals.begin(), counts.refusals.end());
+  figures.allocations.insert(counts.allocations.begin(), counts.allocations.end());
+  figures.registrations.insert(counts.registrations.begin(), counts.registrations.end());
+  if (ports_.api_calls) figures.api_calls = ports_.api_calls();
+  const MutexLock lock(mutex_);
+  figures.registered = registered_;
+  return figures;
+}
+
+metrics::MetricsInput MetricsSources::gather() {
+  metrics::MetricsInput input;
+  input.snapshot = parts_.store.newest();
+  monitor::UsageSampler::Samples samples = sampler_.ask();
+  // Of one sample there are no rates.
+  input.before = samples.before ? std::move(samples.before) : samples.now;
+  input.now = std::move(samples.now);
+  if (input.now) input.usage_age = parts_.clock.now() - input.now->at;
+  auto holdings = std::make_shared<const std::vector<holdings::Holding>>(ports_.holdings());
+  if (ports_.offered) input.offered = ports_.offered(*holdings);
+  input.holdings = std::move(holdings);
+  if (input.snapshot) input.instance = instance_of(input.snapshot->host, parts_.options.node_name);
+  input.agent = agent_figures(input.snapshot);
+  return input;
+}
+
+}  // namespace neuron::agent

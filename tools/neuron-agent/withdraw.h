@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include "agent/base/result.h"
+#include "agent/kube/cluster_access.h"
+
+namespace CLI {
+class App;
+}
+
+namespace neuron::agent {
+
+// What `neuron-agent withdraw` can be told.
+struct WithdrawOptions {
+  std::string node_name;  // --node-name, NODE_NAME
+  kube::ApiFlags api;     // --api-server, --api-token-file, --api-ca-file
+};
+
+// Adds those flags to a CLI11 command, writing into `options`, which must outlive the parse.
+void add_withdraw_options(CLI::App& command, WithdrawOptions& options);
+
+// Takes the labels and conditions that an agent told of that node away (docs/node-status.md); nothing where there are
+// none. Errors: invalid_argument (no name of a node, no URL), and those of agent/status/node_apply.h. Blocks for three
+// calls.
+[[nodiscard]] Result<void> withdraw_node_status(const WithdrawOptions& options);
+
+}  // namespace neuron::agent
