@@ -92,6 +92,9 @@ run_suite manifests test/manifests/run.sh
 step "Helm chart: lint, rendering, schema, the same as the manifests (Go; builds Helm the first time, some minutes)"
 run_suite helm test/helm/run.sh
 
+step "Alerts, dashboard and metrics against a real Prometheus (a minute)"
+run_suite monitoring test/monitoring/run.sh "$build/bin"
+
 step "Claims: slices and the scheduler's choices against Kubernetes' own code (Go; half a minute, the first time some to build)"
 run_suite dra test/dra/run.sh "$build/bin"
 

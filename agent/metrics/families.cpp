@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <utility>
 
 #include "agent/metrics/families_parts.h"
 
@@ -12,6 +14,16 @@ using model::HealthState;
 
 const model::UsageSample* usable(const MetricsInput& input) {
   return input.now != nullptr && input.usage_age <= kOldestUsage ? input.now.get() : nullptr;
+}
+
+const model::HostScan& host_of(const MetricsInput& input, const model::HostScan& nothing) {
+  const model::Snapshot* const snapshot = input.snapshot.get();
+  return snapshot != nullptr ? snapshot->host : nothing;
+}
+
+Holders holders_of(const MetricsInput& input) {
+  const std::vector<holdings::Holding>* const holdings = input.holdings.get();
+  return holdings != nullptr ? Holders(*holdings) : Holders({});
 }
 
 core::UsageRates rates_of(const MetricsInput& input, const model::HostScan& host) {
@@ -28,38 +40,53 @@ Labels labels_of(const Instance& instance) {
   return labels;
 }
 
-using Part = void (*)(const Scrape&, FamilySet&);
+// Some of the families of a group of the table: with labels of their own for each sample, those of a large node take
+// about a megabyte each thousand, so not all are made at once.
+struct Part {
+  std::span<const Metric> (*metrics)();
+  void (*add)(const Scrape&, FamilySet&);
+};
 
-// In the order of metric_groups().
-constexpr std::array<Part, 6> kParts = {add_neuron_monitor, add_devices,      add_cores,
-                                        add_efas,           add_efa_counters, add_agent};
+// In the order of metric_groups(), so that the text is in the order of the table.
+constexpr std::array kParts = {
+    Part{neuron_monitor_metrics, add_monitored_cores},
+    Part{neuron_monitor_metrics, add_runtimes},
+    Part{neuron_monitor_metrics, add_executions},
+    Part{neuron_monitor_metrics, add_machine},
+    Part{device_metrics, add_devices},
+    Part{core_metrics, add_cores},
+    Part{efa_metrics, add_efas},
+    Part{efa_counter_metrics, add_efa_counters},
+    Part{kernel_log_metrics, add_kernel_log},
+    Part{agent_metrics, add_agent},
+};
 
 }  // namespace
 
 Scrape::Scrape(const MetricsInput& of)
     : input(of),
-      host(of.snapshot != nullptr ? of.snapshot->host : nothing),
+      host(host_of(of, nothing)),
       usage(usable(of)),
       rates(rates_of(of, host)),
-      holders(of.holdings != nullptr ? *of.holdings : std::vector<holdings::Holding>{}),
+      holders(holders_of(of)),
       instance(labels_of(of.instance)) {}
 
 void make_families(const MetricsInput& input, const FamilySink& sink) {
   const Scrape scrape(input);
-  const auto groups = metric_groups();
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    FamilySet families(groups[i].metrics);
-    kParts.at(i)(scrape, families);
+  for (const Part& part : kParts) {
+    FamilySet families(part.metrics());
+    part.add(scrape, families);
     sink(std::move(families).take());
   }
 }
 
 std::string runtime_tag(const model::NeuronDevice& device, const std::vector<int>& physical_cores) {
+  constexpr int kBits = 8;  // of the mask; more cores than that are a file's mistake
   int pid = 0;
   if (!device.processes) return "";
   for (const model::Process& process : *device.processes) {
     const bool holds = std::any_of(physical_cores.begin(), physical_cores.end(), [&](int core) {
-      return (process.core_mask.value_or(0) >> static_cast<unsigned>(core) & 1U) != 0;
+      return core < kBits && (process.core_mask.value_or(0) >> static_cast<unsigned>(core) & 1U) != 0;
     });
     if (!holds) continue;
     if (pid != 0) return "";

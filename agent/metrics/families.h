@@ -16,8 +16,8 @@ inline constexpr std::chrono::seconds kOldestUsage{90};
 
 using FamilySink = std::function<void(const std::vector<prometheus::MetricFamily>&)>;
 
-// Gives `sink` the families of a scrape, one group of the table of metrics (metric_table.h) at a time, so that those of
-// a large node are not all in memory at once. Families without samples are left out. Pure; any thread.
+// Gives `sink` the families of a scrape, some at a time, so that those of a large node are not all in memory at once;
+// in the order of the table of metrics (metric_table.h). Families without samples are left out. Pure; any thread.
 void make_families(const MetricsInput& input, const FamilySink& sink);
 
 }  // namespace neuron::metrics

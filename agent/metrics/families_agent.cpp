@@ -1,8 +1,6 @@
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <string>
-#include <utility>
 
 #include "agent/metrics/families_parts.h"
 
@@ -29,23 +27,6 @@ prometheus::ClientMetric::Histogram histogram_of(const Durations& durations) {
   return histogram;
 }
 
-void add_kernel_log(const model::KernelLog& log, FamilySet& families) {
-  if (log.state == model::KernelLogState::off) return;
-  families["neuron_agent_kernel_log_readable"].add({}, log.state == model::KernelLogState::reading ? 1 : 0);
-  families["neuron_agent_kernel_log_ignored_total"].add({}, static_cast<double>(log.ignored_lines));
-  families["neuron_agent_kernel_log_lost_total"].add({}, static_cast<double>(log.lost_records));
-  std::map<std::pair<std::string, std::string>, std::uint64_t> lines;
-  for (const model::KernelLogError& error : log.errors) {
-    const std::string device = error.device ? std::to_string(*error.device) : "";
-    lines[{device, std::string(to_string(error.kind))}] += error.lines;
-  }
-  auto family = families["neuron_agent_kernel_log_errors_total"];
-  for (const auto& [of, count] : lines) {
-    family.add({{"neuron_device_index", of.first}, {"kind", of.second}}, static_cast<double>(count));
-  }
-  add_health(log.node_health, {}, families["neuron_node_healthy"], families["neuron_node_health_info"]);
-}
-
 void add_scan(const Scrape& scrape, FamilySet& families) {
   families["neuron_agent_scans_total"].add({}, static_cast<double>(scrape.input.agent.scans));
   families["neuron_agent_last_scan_seconds"].add({}, scrape.input.agent.last_scan_seconds);
@@ -56,7 +37,6 @@ void add_scan(const Scrape& scrape, FamilySet& families) {
   for (const model::EfaInterface& efa : scrape.host.efas) problems += efa.problems.size();
   families["neuron_agent_scan_unanswered"].add({}, static_cast<double>(scrape.host.unanswered.size()));
   families["neuron_agent_scan_problems"].add({}, static_cast<double>(problems));
-  add_kernel_log(scrape.host.kernel_log, families);
 }
 
 void add_offered(const Offered& offered, FamilySet& families) {

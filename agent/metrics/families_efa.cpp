@@ -48,8 +48,10 @@ void add_efa_counters(const Scrape& scrape, FamilySet& families) {
   for (const model::EfaUsage& efa : scrape.usage->efas) {
     if (efa.counters.empty()) continue;
     const Labels labels = with({{"device", efa.name}, {"port", "1"}}, holder_of(scrape, efa.name));
+    families["node_amazonefa_info"].add(labels, 1);
     // By the table: a driver's further counters have names that nobody knows.
     for (const Metric& metric : efa_counter_metrics()) {
+      if (metric.type != MetricType::counter) continue;
       const auto found = efa.counters.find(file_of(metric));
       if (found != efa.counters.end()) families[metric.name].add(labels, static_cast<double>(found->second));
     }

@@ -56,7 +56,7 @@ void add_ecc(const Scrape& scrape, FamilySet::Family family) {
   }
 }
 
-void add_machine(const Scrape& scrape, FamilySet& families) {
+void add_system(const Scrape& scrape, FamilySet& families) {
   if (scrape.usage == nullptr) return;
   const Labels& labels = scrape.instance;
   if (scrape.usage->cpu_count > 0) families["system_vcpu_count"].add(labels, scrape.usage->cpu_count);
@@ -91,12 +91,13 @@ void add_hardware(const Scrape& scrape, FamilySet::Family family) {
 
 }  // namespace
 
-void add_neuron_monitor(const Scrape& scrape, FamilySet& families) {
+void add_monitored_cores(const Scrape& scrape, FamilySet& families) {
   for (const core::CoreRates& core : scrape.rates.cores) add_core(scrape, core, families);
-  add_runtimes(scrape, families);
-  add_executions(scrape, families);
+}
+
+void add_machine(const Scrape& scrape, FamilySet& families) {
   add_ecc(scrape, families["hardware_ecc_events_total"]);
-  add_machine(scrape, families);
+  add_system(scrape, families);
   add_hardware(scrape, families["neuron_hardware_info"]);
   families["instance_info"].add(scrape.instance, 1);
 }

@@ -7,7 +7,7 @@
 #include "agent/metrics/holders.h"
 #include "agent/metrics/metrics_input.h"
 
-// What the files of the families share. One function per group of the table of metrics.
+// What the files of the families share. Each function adds some of the families of one group of the table of metrics.
 namespace neuron::metrics {
 
 // A scrape as its parts see it. Refers to the input, which must outlive it; immutable.
@@ -23,16 +23,19 @@ struct Scrape {
   Labels instance;  // of neuron-monitor's metrics
 };
 
-void add_neuron_monitor(const Scrape& scrape, FamilySet& families);
+// neuron-monitor's names: of cores; of processes; of how executions ended; of the machine and its ECC events.
+void add_monitored_cores(const Scrape& scrape, FamilySet& families);
+void add_runtimes(const Scrape& scrape, FamilySet& families);
+void add_executions(const Scrape& scrape, FamilySet& families);
+void add_machine(const Scrape& scrape, FamilySet& families);
+
+// The other groups.
 void add_devices(const Scrape& scrape, FamilySet& families);
 void add_cores(const Scrape& scrape, FamilySet& families);
 void add_efas(const Scrape& scrape, FamilySet& families);
 void add_efa_counters(const Scrape& scrape, FamilySet& families);
+void add_kernel_log(const Scrape& scrape, FamilySet& families);
 void add_agent(const Scrape& scrape, FamilySet& families);
-
-// How executions on cores and processes count among neuron-monitor's names; part of that group.
-void add_executions(const Scrape& scrape, FamilySet& families);
-void add_runtimes(const Scrape& scrape, FamilySet& families);
 
 // The pid of the only process that holds one of these physical cores, as neuron-monitor's runtime_tag; "" when none
 // does, several do, or nobody can say.

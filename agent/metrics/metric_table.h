@@ -52,6 +52,7 @@ inline constexpr std::string_view kEfaCounterPrefix = "node_amazonefa_";
 [[nodiscard]] std::span<const Metric> core_metrics();
 [[nodiscard]] std::span<const Metric> efa_metrics();
 [[nodiscard]] std::span<const Metric> efa_counter_metrics();  // node_amazonefa_<file>
+[[nodiscard]] std::span<const Metric> kernel_log_metrics();
 [[nodiscard]] std::span<const Metric> agent_metrics();
 
 }  // namespace neuron::metrics

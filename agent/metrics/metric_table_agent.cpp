@@ -2,11 +2,28 @@
 
 #include "agent/metrics/metric_table.h"
 
-// What the agent tells of itself and of what it offers.
+// What the agent tells of the kernel log, of itself and of what it offers.
 namespace neuron::metrics {
 namespace {
 
 using enum MetricType;
+
+constexpr auto kKernelLog = std::to_array<Metric>({
+    {"neuron_kernel_log_reading", gauge, "", Held::no, "1: the kernel log is read; 0: it cannot be read", "the reader"},
+    {"neuron_kernel_log_lost_records_total", counter, "", Held::no,
+     "Records that the kernel overwrote before they were read", "the records' numbers"},
+    {"neuron_kernel_log_ignored_lines_total", counter, "", Held::no,
+     "Lines about errors that make no sense or name what is not there", "the lines"},
+    {"neuron_kernel_log_errors_total", counter, "neuron_device_index, physical_core, kind", Held::yes,
+     "Lines about errors of the hardware: kind is sram, core, hbm, hbm_repairable, dma, collectives or other; device "
+     "and core are empty where the lines name none",
+     "the lines"},
+    {"neuron_kernel_log_healthy", gauge, "", Held::no,
+     "Of lines that name no device: 1 healthy or degraded, 0 unhealthy; none while nobody can say",
+     "the verdict of the health policy"},
+    {"neuron_kernel_log_health_info", info, "state, reason", Held::no, "The verdict on lines that name no device",
+     "the verdict of the health policy"},
+});
 
 constexpr auto kAgent = std::to_array<Metric>({
     {"neuron_agent_build_info", info, "version", Held::no, "The agent's version", "the program"},
@@ -17,22 +34,6 @@ constexpr auto kAgent = std::to_array<Metric>({
     {"neuron_agent_scan_problems", gauge, "", Held::no,
      "Files that could not be read though they should, of the host, its devices and interfaces; 32 and 8 each at most",
      "the newest scan"},
-    {"neuron_agent_kernel_log_readable", gauge, "", Held::no,
-     "1: health goes by the kernel log too; 0: it should, and it cannot be read; none where nobody asked for it",
-     "`dev/kmsg`, the system call syslog"},
-    {"neuron_agent_kernel_log_errors_total", counter, "neuron_device_index, kind", Held::no,
-     "Lines NEURON_HW_ERR= since the driver was loaded, as far as the kernel still had them; of no device where they "
-     "name none",
-     "the same ([health](health.md#the-kernel-log))"},
-    {"neuron_agent_kernel_log_ignored_total", counter, "", Held::no,
-     "Such lines that make no sense, or name what is not there", "the same"},
-    {"neuron_agent_kernel_log_lost_total", counter, "", Held::no,
-     "Records that the kernel overwrote before they were read", "the same"},
-    {"neuron_node_healthy", gauge, "", Held::no,
-     "0: the kernel log tells an error of hardware and names no device; 1: it tells none; none where it is not read",
-     "the same"},
-    {"neuron_node_health_info", info, "state, reason", Held::no,
-     "What the kernel log tells of no device in particular; reason is empty when healthy", "the same"},
     {"neuron_agent_usage_age_seconds", gauge, "", Held::no,
      "Age of the newest sample of counters; beyond 90 s what comes from samples is left out", "the sampler"},
     {"neuron_agent_units", gauge, "resource", Held::no, "Units that the kubelet is told of", "the list"},
@@ -53,6 +54,10 @@ constexpr auto kAgent = std::to_array<Metric>({
 });
 
 }  // namespace
+
+std::span<const Metric> kernel_log_metrics() {
+  return kKernelLog;
+}
 
 std::span<const Metric> agent_metrics() {
   return kAgent;

@@ -16,9 +16,9 @@ constexpr auto kEfas = std::to_array<Metric>({
      "`sys/bus/pci/devices`"},
     {"efa_healthy", gauge, "", Held::yes,
      "1: healthy or degraded; 0: unhealthy, taken out of allocatable; none while nobody can say",
-     "the verdict ([health](health.md))"},
+     "the verdict of the health policy"},
     {"efa_health_info", info, "state, reason", Held::yes, "The verdict on an interface; reason is empty when healthy",
-     "the verdict ([health](health.md))"},
+     "the verdict of the health policy"},
 });
 
 // A counter of the port or of the whole interface; the name ends in its file's.
@@ -36,6 +36,8 @@ constexpr Metric of_interface(Counter one) {
 }
 
 constexpr std::array kEfaCounters = {
+    Metric{"node_amazonefa_info", info, "", Held::yes, "An interface that shows counters",
+           "`sys/class/infiniband/<device>`"},
     of_port({"node_amazonefa_tx_bytes", "Bytes sent"}),
     of_port({"node_amazonefa_tx_pkts", "Packets sent"}),
     of_port({"node_amazonefa_rx_bytes", "Bytes received"}),

@@ -67,7 +67,8 @@ struct MetricsInput {
   // The two newest samples, for rates; null while nobody has sampled. The same one twice: no rates.
   std::shared_ptr<const model::UsageSample> before;
   std::shared_ptr<const model::UsageSample> now;
-  std::chrono::duration<double> usage_age{};  // of `now`, when this was gathered
+  // Of `now`, when this was gathered. Beyond kOldestUsage (agent/metrics/families.h) the samples are not used.
+  std::chrono::duration<double> usage_age{};
   // Who holds what, by device plugin and by claim. Holding::shown_as is "namespace/pod/container"; "": not known yet.
   std::shared_ptr<const std::vector<holdings::Holding>> holdings;
   std::vector<Offered> offered;

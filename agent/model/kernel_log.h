@@ -44,8 +44,6 @@ enum class KernelLogState {
   broken,   // it is not there, or a read failed
 };
 
-[[nodiscard]] std::string_view to_string(KernelErrorKind kind);  // the enumerator's name
-
 [[nodiscard]] std::string_view to_string(KernelLogState state);  // the enumerator's name
 
 // What the kernel log says of Neuron hardware since the driver was loaded (agent/host/kernel_log.h). Passive data.

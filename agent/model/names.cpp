@@ -80,26 +80,6 @@ std::string to_string(const ScanPart& part) {
   return "reading the machine";
 }
 
-std::string_view to_string(KernelErrorKind kind) {
-  switch (kind) {
-    case KernelErrorKind::sram:
-      return "sram";
-    case KernelErrorKind::core:
-      return "core";
-    case KernelErrorKind::hbm:
-      return "hbm";
-    case KernelErrorKind::hbm_repairable:
-      return "hbm_repairable";
-    case KernelErrorKind::dma:
-      return "dma";
-    case KernelErrorKind::collectives:
-      return "collectives";
-    case KernelErrorKind::other:
-      return "other";
-  }
-  return "other";
-}
-
 std::string_view to_string(KernelLogState state) {
   switch (state) {
     case KernelLogState::off:

@@ -117,6 +117,11 @@ Result<void> ClaimCdiFiles::remove(const std::string& uid) {
   return unlink_file(path_of(uid));
 }
 
+bool ClaimCdiFiles::is_dead() const {
+  struct stat info {};
+  return ::stat(directory_.c_str(), &info) == 0 && info.st_nlink == 0;
+}
+
 std::vector<std::string> ClaimCdiFiles::uids() {
   std::set<std::string> found;
   std::vector<std::string> unfinished;

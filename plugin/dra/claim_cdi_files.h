@@ -25,6 +25,9 @@ class ClaimCdiFiles {
   [[nodiscard]] Result<void> write(const std::string& uid, const std::string& text);
   [[nodiscard]] Result<void> remove(const std::string& uid);  // no error when it is not there
 
+  // Somebody removed the directory on the host, and the mount here keeps the old one, in which nothing can be made.
+  [[nodiscard]] bool is_dead() const;
+
   // Uids of the files that are there, ascending, and removes those that a crash left half-written.
   [[nodiscard]] std::vector<std::string> uids();
 

@@ -1,12 +1,24 @@
 #include "plugin/dra/claim_store.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <set>
 #include <utility>
 
 #include "plugin/dra/claim_lnc.h"
+#include "plugin/dra/claim_units.h"
 
 namespace neuron::plugin::dra {
+namespace {
+
+// With what to do about it, as the pod's event shows it.
+Result<void> advised(Result<void> done) {
+  if (done || (done.error().os_errno != ENOSPC && done.error().os_errno != EDQUOT)) return done;
+  done.error().message += ": the disk is full there; make room on the node. This is tried again";
+  return done;
+}
+
+}  // namespace
 
 std::optional<Error> conflict(const ClaimsFile::Claims& claims, const std::string& uid, const Hardware& hardware) {
   for (const auto& [other, claim] : claims) {
@@ -22,19 +34,49 @@ std::optional<Error> conflict(const ClaimsFile::Claims& claims, const std::strin
 }
 
 ClaimStore::ClaimStore(Options options, std::function<grant::NodeUnitsPtr()> node)
-    : cdi_(options.cdi_directory, options.driver),
-      prepared_({options.directory, options.boot_id}, [this, node = std::move(node)] {
-        const grant::NodeUnitsPtr newest = node();
+    : cdi_is_dead_(std::move(options.cdi_is_dead)),
+      node_(std::move(node)),
+      cdi_(options.cdi_directory, options.driver),
+      prepared_({options.directory, options.boot_id}, [this] {
+        const grant::NodeUnitsPtr newest = node_();
         return cdi_.rebuild(newest.get());
       }) {}
 
+// Claims that were rebuilt before the first scan hold whole devices instead of cores, and interfaces by their labels.
+void ClaimStore::refine(ClaimsFile& file) const {
+  const grant::NodeUnitsPtr node = node_();
+  if (!node) return;
+  const ClaimsFile::Claims claims = file.claims();
+  for (const auto& [uid, claim] : claims) {
+    if (!claim->is_completed || claim->is_whole()) continue;
+    PreparedClaim better = *claim;
+    for (std::size_t i = 0; i < std::min(better.requests.size(), better.devices.size()); ++i) {
+      auto known = hardware_of(*node, better.devices[i].device);
+      if (known) better.requests[i].share.hardware = *std::move(known);
+    }
+    if (better.held() != claim->held()) file.learn(better);
+  }
+}
+
 Result<void> ClaimStore::edit(const Work& work) {
-  return prepared_.edit([&](ClaimsFile& file) {
+  return advised(prepared_.edit([&](ClaimsFile& file) {
+    refine(file);
     auto result = work(file);
     const MutexLock lock(held_mutex_);
     claims_ = file.claims();
     return result;
-  });
+  }));
+}
+
+Result<void> ClaimStore::write_cdi(const std::string& uid, const std::string& text) {
+  auto written = cdi_.write(uid, text);
+  if (written || !cdi_.is_dead()) return written;
+  if (cdi_is_dead_) cdi_is_dead_();
+  Error error = std::move(written).error();
+  error.message +=
+      ": that directory was removed on the host, and the mount here keeps the old one; the driver's container is "
+      "started again with a fresh mount, and then this is tried again";
+  return fail(std::move(error));
 }
 
 Result<ClaimStore::View> ClaimStore::view() {
@@ -61,7 +103,7 @@ Result<void> ClaimStore::commit(PreparedClaim claim, std::uint64_t releases) {
     if (auto error = lnc_clash(shares, claim.node_lnc, file.claims(), claim.uid)) return fail(*std::move(error));
     claim.is_completed = false;
     TRY(file.put(claim));
-    TRY(cdi_.write(claim.uid, claim.cdi_text));
+    TRY(write_cdi(claim.uid, claim.cdi_text));
     claim.is_completed = true;
     return file.put(claim);
   });
@@ -73,7 +115,7 @@ Result<void> ClaimStore::write_again(const std::string& uid) {
     if (claim == file.claims().end() || !claim->second->is_completed) {
       return fail(ErrorCode::not_found, "the claim was released meanwhile; this is tried again");
     }
-    return cdi_.write(uid, claim->second->cdi_text);
+    return write_cdi(uid, claim->second->cdi_text);
   });
 }
 
@@ -104,12 +146,13 @@ Result<void> ClaimStore::set_name(const std::string& uid, const std::string& cla
     PreparedClaim claim = *known->second;
     claim.claim_namespace = claim_namespace;
     claim.name = name;
-    return file.put(claim);
+    file.learn(claim);
+    return {};
   });
 }
 
 Result<void> ClaimStore::repair_one(ClaimsFile& file, const PreparedClaim& claim) {
-  if (claim.is_completed) return cdi_.write(claim.uid, claim.cdi_text);
+  if (claim.is_completed) return write_cdi(claim.uid, claim.cdi_text);
   TRY(cdi_.remove(claim.uid));
   return file.remove(claim.uid);
 }

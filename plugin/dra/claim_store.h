@@ -24,8 +24,12 @@ class ClaimStore {
     std::string directory;      // plugins/<driver>; made if missing
     std::string cdi_directory;  // made if missing
     std::string boot_id;        // "" = not known
+    // The CDI directory is a mount whose directory was removed on the host: only a new container gets the new one. Any
+    // thread; must not block. Empty: nobody is told.
+    std::function<void()> cdi_is_dead{};
   };
-  // `node`: the newest scan's, nullptr before the first; asked when the file has to be made anew of CDI files.
+  // `node`: the newest scan's, nullptr before the first; asked when the file has to be made anew of CDI files, and for
+  // claims that were made so before.
   ClaimStore(Options options, std::function<grant::NodeUnitsPtr()> node);
 
   struct View {
@@ -66,8 +70,13 @@ class ClaimStore {
  private:
   using Work = PreparedClaims::Work;
   [[nodiscard]] Result<void> edit(const Work& work) EXCLUDES(held_mutex_);
+  void refine(ClaimsFile& file) const;
+  // As ClaimCdiFiles, and tells when the directory is dead.
+  [[nodiscard]] Result<void> write_cdi(const std::string& uid, const std::string& text);
   [[nodiscard]] Result<void> repair_one(ClaimsFile& file, const PreparedClaim& claim);
 
+  const std::function<void()> cdi_is_dead_;
+  const std::function<grant::NodeUnitsPtr()> node_;
   ClaimCdiFiles cdi_;        // under the lock of prepared_
   PreparedClaims prepared_;  // its Rebuild uses cdi_
 

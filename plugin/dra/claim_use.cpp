@@ -33,7 +33,6 @@ Result<void> check_unread(const ClaimUse& use) {
   if (use.unread.empty()) return {};
   int computing = 0;
   for (const auto& [name, claim] : use.claims) {
-    if (claim.prepared) continue;
     for (const RequestShare& share : claim.shares) computing += share.computes() ? 1 : 0;
   }
   if (computing <= 1) return {};

@@ -37,8 +37,8 @@ struct ClaimUse {
 // By request of the claim `name`, which is in `use.claims`: those that compute. A request that no container uses gets
 // what a container using it alone would.
 // Errors: those of environment_of(); failed_precondition, naming the containers, where no value is right, as where a
-// claim that one of them uses as well cannot be prepared; and where pods could not be read though the claims that are
-// being prepared have more than one request that computes.
+// claim that one of them uses as well cannot be prepared; and where pods could not be read though the known claims,
+// those that are prepared already too, have more than one request that computes.
 [[nodiscard]] Result<std::map<std::string, Environment>> environments_of(const GrantFacts& facts,
                                                                          const std::string& name, const ClaimUse& use);
 

@@ -62,12 +62,6 @@ bool is_no_answer(const Error& error) {
   return error.code == ErrorCode::unavailable || error.code == ErrorCode::deadline_exceeded;
 }
 
-// Whether the kubelet can be told all of it without asking anybody: not of what was rebuilt of a CDI file.
-bool is_whole(const PreparedClaim& prepared) {
-  return std::none_of(prepared.devices.begin(), prepared.devices.end(),
-                      [](const PreparedDevice& device) { return device.requests.empty(); });
-}
-
 // Whether the allocation is still the one that was prepared.
 bool is_same(const PreparedClaim& prepared, const Claim& claim) {
   std::set<std::tuple<std::string, std::string, std::string>> was, is;
@@ -78,9 +72,19 @@ bool is_same(const PreparedClaim& prepared, const Claim& claim) {
   return was == is;
 }
 
+// Rebuilt of its CDI file, without the name by which containers use it.
+bool is_nameless(const PreparedClaim& claim) {
+  return claim.name.empty() && !claim.held().devices.empty();
+}
+
 KnownClaim known_of(const PreparedClaim& claim) {
   KnownClaim known;
   known.prepared.emplace();
+  if (!claim.is_whole()) {
+    known.error =
+        "only its CDI file is left of it, which does not tell what its containers have; once the kubelet is restarted "
+        "on this node, or its pods are made anew, it is prepared anew";
+  }
   for (const PreparedRequest& request : claim.requests) {
     known.shares.push_back(request.share);
     if (request.share.computes()) (*known.prepared)[request.share.request] = request.environment;
@@ -175,7 +179,7 @@ Result<void> Claims::read(Call& call, Pending& pending) {
     if (is_no_answer(claim.error())) call.api_error = claim.error();
     // What is prepared is known without the server, which only a clear answer contradicts.
     const bool is_denied = claim.error().code == ErrorCode::not_found;
-    if (pending.before && is_whole(*pending.before) && !is_denied) return answer_again(pending);
+    if (pending.before && pending.before->is_whole() && !is_denied) return answer_again(pending);
     return fail(std::move(claim).error());
   }
   if (claim->uid != ref.uid) {
@@ -208,10 +212,11 @@ Result<void> Claims::plan(Call& call, Pending& pending) {
   return {};
 }
 
-// Which containers use the claim, as far as it matters: only what computes has variables.
-void Claims::read_pods(Call& call, Pending& pending) {
+// Which containers use the claim, as far as it matters: only what computes has variables. A server that does not answer
+// now will later: then, not by guessing, the claim is prepared.
+Result<void> Claims::read_pods(Call& call, Pending& pending) {
   const auto& shares = pending.plan.shares;
-  if (std::none_of(shares.begin(), shares.end(), [](const RequestShare& share) { return share.computes(); })) return;
+  if (std::none_of(shares.begin(), shares.end(), [](const RequestShare& share) { return share.computes(); })) return {};
   if (pending.claim.pods.size() > kMaxPods) pending.unread = "more than 64 pods share the claim";
   bool is_any_read = false;
   for (const PodRef& pod : pending.claim.pods) {
@@ -221,6 +226,7 @@ void Claims::read_pods(Call& call, Pending& pending) {
       known = call.pods.emplace(pod.name, reader_.read_pod(pending.ref.claim_namespace, pod.name)).first;
     }
     const Result<PodUse>& use = known->second;
+    if (!use && is_no_answer(use.error())) return fail(use.error());
     if (!use && use.error().code != ErrorCode::not_found) pending.unread = use.error().message;
     if (!use || use->uid != pod.uid || use->has_ended) continue;
     is_any_read = true;
@@ -229,6 +235,38 @@ void Claims::read_pods(Call& call, Pending& pending) {
     }
   }
   if (!is_any_read && pending.unread.empty()) pending.unread = "no pod that the claim is reserved for is there";
+  return {};
+}
+
+// A claim that was rebuilt gets its name when a container of this one uses it: it is looked up by that.
+Result<void> Claims::name_rebuilt(Call& call, const Pending& pending) {
+  std::set<std::string> others;
+  for (const ContainerOfPod& container : pending.containers) {
+    for (const auto& [name, used] : container.claims) others.insert(name);
+  }
+  const std::string& claim_namespace = pending.ref.claim_namespace;
+  for (const Pending& other : call.claims) {
+    if (other.ref.claim_namespace == claim_namespace) others.erase(other.ref.name);
+  }
+  for (const auto& [uid, claim] : call.view.claims) {
+    if (claim->claim_namespace == claim_namespace) others.erase(claim->name);
+  }
+  for (const std::string& name : others) {
+    if (std::none_of(call.view.claims.begin(), call.view.claims.end(),
+                     [](const auto& one) { return is_nameless(*one.second); })) {
+      return {};
+    }
+    const auto claim = reader_.read_claim(claim_namespace, name);
+    if (!claim && claim.error().code == ErrorCode::not_found) continue;
+    if (!claim) return fail(claim.error());
+    const auto found = call.view.claims.find(claim->uid);
+    if (found == call.view.claims.end() || !is_nameless(*found->second)) continue;
+    PreparedClaim named = *found->second;
+    named.claim_namespace = claim_namespace;
+    named.name = name;
+    found->second = std::make_shared<const PreparedClaim>(std::move(named));
+  }
+  return {};
 }
 
 // What the claim gives, together with other claims of its containers.
@@ -242,8 +280,9 @@ Result<void> Claims::grant(const Call& call, Pending& pending) {
     use.claims[other.ref.name] = {other.plan.shares, std::nullopt, other.answer.error};
   }
   for (const auto& [uid, claim] : call.view.claims) {
-    if (claim->claim_namespace != pending.ref.claim_namespace) continue;
-    const auto [known, is_new] = use.claims.try_emplace(claim->name);
+    const bool may_be_used = !pending.unread.empty() && is_nameless(*claim);
+    if (claim->claim_namespace != pending.ref.claim_namespace && !may_be_used) continue;
+    const auto [known, is_new] = use.claims.try_emplace(may_be_used ? claim->shown() : claim->name);
     if (is_new) known->second = known_of(*claim);
   }
   const GrantFacts facts = call.facts(settings_);
@@ -323,8 +362,8 @@ std::map<std::string, PrepareAnswer> Claims::prepare(const std::vector<ClaimRef>
   call.node = ports_.node();
   call.each([&](Pending& pending) { return plan(call, pending); });
   call.each([&](Pending& pending) -> Result<void> {
-    read_pods(call, pending);
-    return {};
+    TRY(read_pods(call, pending));
+    return name_rebuilt(call, pending);
   });
   call.each([&](Pending& pending) { return grant(call, pending); });
   wait_and_commit(call, stop);

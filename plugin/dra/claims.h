@@ -64,7 +64,8 @@ class Claims final : public ClaimPort {
   [[nodiscard]] Result<void> read(Call& call, Pending& pending);
   [[nodiscard]] Result<void> answer_again(Pending& pending);
   [[nodiscard]] Result<void> plan(Call& call, Pending& pending);
-  void read_pods(Call& call, Pending& pending);
+  [[nodiscard]] Result<void> read_pods(Call& call, Pending& pending);
+  [[nodiscard]] Result<void> name_rebuilt(Call& call, const Pending& pending);
   [[nodiscard]] Result<void> grant(const Call& call, Pending& pending);
   void wait_and_commit(Call& call, const std::stop_token& stop);
   [[nodiscard]] Result<void> commit(const Call& call, Pending& pending);

@@ -1,6 +1,7 @@
 #include "plugin/dra/claims_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,8 @@ using nlohmann::json;
 
 constexpr std::size_t kMaxBytes = 16U << 20U;
 constexpr std::size_t kMaxReleased = 256;  // many times the calls that can be under way
+// Besides the file as it is, so that releases, which are noted, fit too; and what the room is a multiple of.
+constexpr std::size_t kSpareRoom = 16U << 10U;
 
 // The file is one JSON object that begins with the checksum of all bytes behind it: of the bytes, since another version
 // would write the same content in other ones.
@@ -63,6 +66,42 @@ Result<std::string> read_file(const std::string& path) {
   return read_all(file.get(), kMaxBytes, path);
 }
 
+bool is_disk_full(const Error& error) {
+  return error.os_errno == ENOSPC || error.os_errno == EDQUOT;
+}
+
+std::string spare_of(const std::string& path) {
+  return path + ".spare";
+}
+
+// The spare file has blocks of its own for so many bytes afterwards.
+Result<void> keep_spare(const std::string& path, std::size_t bytes) {
+  constexpr std::size_t kBlock = 512;  // of st_blocks
+  const std::string spare = spare_of(path);
+  const Fd file(::open(spare.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+  struct stat info {};
+  if (!file.valid() || ::fstat(file.get(), &info) != 0) return fail(error_from_errno(errno, "writing " + spare));
+  if (static_cast<std::size_t>(info.st_blocks) * kBlock >= bytes) return {};
+  const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
+  if (error == 0 || (error != ENOSPC && error != EDQUOT)) return {};  // a file system that cannot: as well as it goes
+  return fail(error_from_errno(error, "keeping room in " + spare));
+}
+
+// As write_by_rename(), into blocks that the spare file has already. It is what the file was then, so that the next
+// text of no greater length fits as well. (File systems that never write in place may have no room all the same.)
+Result<void> write_into_spare(const std::string& path, std::string_view text) {
+  const std::string spare = spare_of(path);
+  {
+    const Fd file(::open(spare.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!file.valid()) return fail(error_from_errno(errno, "writing " + spare));
+    TRY(write_all(file.get(), text, spare));
+    if (::ftruncate(file.get(), static_cast<off_t>(text.size())) != 0) return fail(error_from_errno(errno, spare));
+  }
+  if (::renameat2(AT_FDCWD, spare.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) return {};
+  if (::rename(spare.c_str(), path.c_str()) != 0) return fail(error_from_errno(errno, "renaming to " + path));
+  return {};
+}
+
 }  // namespace
 
 Result<void> write_by_rename(const std::string& path, std::string_view text) {
@@ -70,7 +109,10 @@ Result<void> write_by_rename(const std::string& path, std::string_view text) {
   {
     const Fd file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
     if (!file.valid()) return fail(error_from_errno(errno, "writing " + fresh));
-    TRY(write_all(file.get(), text, fresh));
+    if (auto written = write_all(file.get(), text, fresh); !written) {
+      [[maybe_unused]] const int cut = ::ftruncate(file.get(), 0);  // half a text takes room that nobody has
+      return written;
+    }
   }
   if (::rename(fresh.c_str(), path.c_str()) != 0) return fail(error_from_errno(errno, "renaming to " + path));
   return {};
@@ -122,6 +164,21 @@ std::string ClaimsFile::text_of(const Content& content) {
   return std::string(kHead) + checksum(body) + std::string(kBehind) + body;
 }
 
+// What another version wrote and this one cannot read is in use all the same.
+void ClaimsFile::add_unread() {
+  if (content_.claims.size() == content_.texts.size()) return;
+  for (PreparedClaim& claim : rebuild_()) {
+    const auto text = content_.texts.find(claim.uid);
+    if (text == content_.texts.end() || content_.claims.contains(claim.uid)) continue;
+    const json entry = json::parse(text->second, nullptr, false);
+    claim.is_unread = true;
+    claim.claim_namespace = dra::text_of(entry, "namespace");
+    claim.name = dra::text_of(entry, "name");
+    const std::string uid = claim.uid;
+    content_.claims.emplace(uid, share(std::move(claim)));
+  }
+}
+
 Result<void> ClaimsFile::begin_anew(const std::string& why) {
   Content content;
   content.boot_id = boot_id_;
@@ -136,7 +193,7 @@ Result<void> ClaimsFile::begin_anew(const std::string& why) {
   }
   content_ = std::move(content);
   text_.clear();
-  return content_.claims.empty() ? Result<void>() : write();
+  return content_.claims.empty() ? Result<void>() : write_what_is_left();
 }
 
 Result<void> ClaimsFile::read() {
@@ -152,7 +209,10 @@ Result<void> ClaimsFile::read() {
   }
   text_ = *std::move(text);
   content_ = *std::move(content);
-  if (content_.boot_id == boot_id_ || content_.boot_id.empty() || boot_id_.empty()) return {};
+  if (content_.boot_id == boot_id_ || content_.boot_id.empty() || boot_id_.empty()) {
+    add_unread();
+    return {};
+  }
   if (!content_.texts.empty()) {
     news_ = std::to_string(content_.texts.size()) + " claims of another boot are not in use any more";
   }
@@ -170,6 +230,16 @@ Result<void> ClaimsFile::write() {
   return {};
 }
 
+// Of no more claims than before: there is room for that on a full disk too.
+Result<void> ClaimsFile::write_what_is_left() {
+  auto written = write();
+  if (written || !is_disk_full(written.error())) return written;
+  std::string text = text_of(content_);
+  if (!write_into_spare(path_, text)) return written;
+  text_ = std::move(text);
+  return {};
+}
+
 // Writes the file with `uid` as given, nullptr = without it; what was there comes back when that fails.
 Result<void> ClaimsFile::change(const std::string& uid, const PreparedClaim* claim) {
   auto old_text = content_.texts.extract(uid);
@@ -178,7 +248,7 @@ Result<void> ClaimsFile::change(const std::string& uid, const PreparedClaim* cla
     content_.texts[uid] = to_text(*claim);
     content_.claims[uid] = share(*claim);
   }
-  auto written = write();
+  auto written = claim == nullptr ? write_what_is_left() : write();
   if (written) return {};
   content_.texts.erase(uid);
   content_.claims.erase(uid);
@@ -188,7 +258,13 @@ Result<void> ClaimsFile::change(const std::string& uid, const PreparedClaim* cla
 }
 
 Result<void> ClaimsFile::put(const PreparedClaim& claim) {
+  const std::size_t most = text_.size() + to_text(claim).size() + 2 * kSpareRoom;
+  TRY(keep_spare(path_, most / kSpareRoom * kSpareRoom));
   return change(claim.uid, &claim);
+}
+
+void ClaimsFile::learn(const PreparedClaim& claim) {
+  if (claim.is_unread || !put(claim)) content_.claims[claim.uid] = share(claim);
 }
 
 Result<void> ClaimsFile::remove(const std::string& uid) {
@@ -196,12 +272,14 @@ Result<void> ClaimsFile::remove(const std::string& uid) {
 }
 
 Result<void> ClaimsFile::release(const std::string& uid) {
+  const bool is_known = knows(uid);
   auto old_released = content_.released;
   std::erase_if(content_.released, [&](const auto& one) { return one.first == uid; });
   if (content_.released.size() >= kMaxReleased) content_.released.erase(content_.released.begin());
   content_.released.emplace_back(uid, ++content_.releases);
   auto written = change(uid, nullptr);
-  if (written) return {};
+  // What nobody knows is released already; that it was is told to this instance at least.
+  if (written || (!is_known && is_disk_full(written.error()))) return {};
   content_.released = std::move(old_released);
   --content_.releases;
   return written;

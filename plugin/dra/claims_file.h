@@ -33,19 +33,24 @@ class ClaimsFile {
   // What was wrong with the file, since it was asked last; "" = nothing.
   [[nodiscard]] std::string take_news() { return std::exchange(news_, {}); }
 
+  // Those that another version wrote and this one cannot read too, as far as their CDI files tell.
   [[nodiscard]] const Claims& claims() const { return content_.claims; }
   // True too for one that another version wrote, and this one cannot read.
   [[nodiscard]] bool knows(const std::string& uid) const { return content_.texts.contains(uid); }
 
   // Changes are in the file, whole or not at all, when the call returns; also in claims() unless it fails. Errors: from
-  // errno, naming the path.
+  // errno, naming the path. While a claim can be put, room is kept on the disk in which any can be removed and released
+  // when that is full.
   [[nodiscard]] Result<void> put(const PreparedClaim& claim);
+  // What was rebuilt of a CDI file is known better now: also where that cannot be written, and where the entry is of
+  // another version, which stays.
+  void learn(const PreparedClaim& claim);
   [[nodiscard]] Result<void> remove(const std::string& uid);  // no error when it is not there
 
   // Releases are counted. A Prepare that began before its claim was released must not bring it back: it notes
   // releases() when it begins, and asks before it writes.
   [[nodiscard]] std::uint64_t releases() const { return content_.releases; }
-  // Removes the claim, known or not, and counts that.
+  // Removes the claim, known or not, and counts that. Of one that is not known it is no error that the disk is full.
   [[nodiscard]] Result<void> release(const std::string& uid);
   // True too when it cannot be told any more.
   [[nodiscard]] bool was_released_since(const std::string& uid, std::uint64_t releases) const;
@@ -62,15 +67,17 @@ class ClaimsFile {
 
   [[nodiscard]] static Result<Content> parse(std::string_view text);
   [[nodiscard]] static std::string text_of(const Content& content);
+  void add_unread();
   [[nodiscard]] Result<void> begin_anew(const std::string& why);
   [[nodiscard]] Result<void> change(const std::string& uid, const PreparedClaim* claim);
   [[nodiscard]] Result<void> write();
+  [[nodiscard]] Result<void> write_what_is_left();
 
   const std::string path_;
   const std::string boot_id_;
   const Rebuild rebuild_;
   std::string text_;  // the file as last read or written
-  Content content_;   // what it says
+  Content content_;   // what it says, and releases of unknown claims that found no room
   std::string news_;
 };
 

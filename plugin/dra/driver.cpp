@@ -64,6 +64,7 @@ Driver::Outcome Driver::run() {
 
 std::optional<Driver::Outcome> Driver::turn() {
   if (const auto outcome = guard()) return outcome;
+  if (cdi_is_dead_) return Outcome::dead_mount;
   if (const auto outcome = keep_served()) return outcome;
   keep_health_fresh();
   if (parts_.tell) parts_.tell(state_);
@@ -187,6 +188,13 @@ void Driver::hear(const RegistrationNews& news) {
 
 void Driver::hear(const NodeScanned& /*news*/) {
   if (!server_ && state_.problem.empty()) serve_at_ = parts_.clock.now();
+}
+
+void Driver::hear(const CdiMountDead& /*news*/) {
+  if (std::exchange(cdi_is_dead_, true)) return;
+  spdlog::error(
+      "the CDI directory was removed on the host, and the mount here keeps the old one; ending, so that this container "
+      "is started again with a fresh mount");
 }
 
 void Driver::keep_health_fresh() {

@@ -25,8 +25,9 @@ struct DriverState {
 };
 
 // What other threads tell the loop.
-struct NodeScanned {};  // claims can be prepared
-using DriverEvent = std::variant<RegistrationNews, NodeScanned>;
+struct NodeScanned {};   // claims can be prepared
+struct CdiMountDead {};  // the mount of the CDI directory keeps one that was removed on the host: the loop ends
+using DriverEvent = std::variant<RegistrationNews, NodeScanned, CdiMountDead>;
 
 // The loop of DRA mode: waits in poll() for signals, for the kubelet's words, for its two directories and for timers;
 // keeps both sockets served, whatever happens to them, and the kubelet's picture of our health fresh. Construct, run()
@@ -77,6 +78,7 @@ class Driver {
   void look_at_sockets();
   void hear(const RegistrationNews& news);
   void hear(const NodeScanned& news);
+  void hear(const CdiMountDead& news);
   void keep_health_fresh();
   [[nodiscard]] std::set<std::string> find_peers() const;
   void say_problem(std::string problem);
@@ -90,6 +92,7 @@ class Driver {
   std::optional<SocketWatch> registry_watch_;
   std::unique_ptr<DraServer> server_;
   DriverState state_;
+  bool cdi_is_dead_ = false;
   SteadyTime serve_at_{};  // when to try, while it is not served
   SteadyTime look_at_{};   // at the sockets, their directories and the peers
   SteadyTime sweep_at_{};

@@ -64,7 +64,7 @@ std::chrono::milliseconds PluginHoldWatch::turn() {
   }
   last_error_.clear();
   failures_ = 0;
-  PluginHolders holders = plugin_holders(*node, *listed);
+  PluginHolders holders = plugin_holders(*node, *listed, ports_.driver);
   const bool held = !holders.empty();
   bool is_new = false;
   {
@@ -73,9 +73,11 @@ std::chrono::milliseconds PluginHoldWatch::turn() {
     holders_ = std::move(holders);
   }
   if (is_new) {
-    spdlog::info("{}",
-                 held ? "containers hold devices through a device plugin: they are kept from claims until these end"
-                      : "nothing is held through a device plugin any more");
+    spdlog::info(
+        "{}",
+        held ? "containers hold devices through a device plugin or another driver: they are kept from claims until "
+               "these end"
+             : "nothing is held through a device plugin or another driver any more");
     ports_.changed();
   }
   tell_known();  // only now: the pool has to have it before it is published

@@ -28,6 +28,7 @@ class PluginHoldWatch {
     std::function<Result<std::vector<model::Allocation>>()> listed;  // may block, up to a deadline of its own
     std::function<grant::NodeUnitsPtr()> node;                       // of the newest scan; nullptr before the first
     std::function<void()> changed;                                   // holders() is something else now
+    std::string driver{};                                            // whose claims are not meant: ours
   };
   // `patience`: from the time that the kubelet took the driver, how long await_first() waits for what is held.
   explicit PluginHoldWatch(Ports ports, std::chrono::milliseconds patience = kPatience)

@@ -30,19 +30,38 @@ void add_unit(Hardware& hardware, const grant::NodeUnits& node, Resource resourc
   }
 }
 
-bool is_held(const PluginHolders& holders, const Hardware& hardware) {
-  return std::any_of(holders.begin(), holders.end(),
-                     [&](const PluginHolder& holder) { return overlap(hardware, holder.hardware).has_value(); });
+// The first of them; nullptr: nobody.
+const PluginHolder* holder_of(const PluginHolders& holders, const Hardware& hardware) {
+  const auto found = std::find_if(holders.begin(), holders.end(), [&](const PluginHolder& holder) {
+    return overlap(hardware, holder.hardware).has_value();
+  });
+  return found == holders.end() ? nullptr : &*found;
+}
+
+// Of a claim of another driver. What this node does not have is left out.
+PluginHolder holder_by_claim(const grant::NodeUnits& node, const model::Allocation& allocation) {
+  PluginHolder holder{model::holder_name(allocation), allocation.resource_name, true, {}};
+  for (const std::string& id : allocation.ids) {
+    if (const auto some = hardware_of(node, id)) holder.hardware.add(*some);
+  }
+  return holder;
 }
 
 }  // namespace
 
-PluginHolders plugin_holders(const grant::NodeUnits& node, const std::vector<model::Allocation>& listed) {
+PluginHolders plugin_holders(const grant::NodeUnits& node, const std::vector<model::Allocation>& listed,
+                             const std::string& driver) {
   PluginHolders holders;
   for (const model::Allocation& allocation : listed) {
+    if (!allocation.claim.empty()) {
+      if (allocation.resource_name == driver) continue;
+      PluginHolder holder = holder_by_claim(node, allocation);
+      if (!holder.hardware.empty()) holders.push_back(std::move(holder));
+      continue;
+    }
     const auto resource = model::parse_resource(allocation.resource_name);
-    if (!allocation.claim.empty() || !resource) continue;
-    PluginHolder holder{model::holder_name(allocation), allocation.resource_name, {}};
+    if (!resource) continue;
+    PluginHolder holder{model::holder_name(allocation), allocation.resource_name, false, {}};
     for (const std::string& id : allocation.ids) add_unit(holder.hardware, node, *resource, id);
     if (!holder.hardware.empty()) holders.push_back(std::move(holder));
   }
@@ -53,9 +72,10 @@ void taint_held(Pool& pool, const grant::NodeUnits& node, const PluginHolders& h
   if (holders.empty()) return;
   for (PoolDevice& device : pool.devices) {
     const auto hardware = hardware_of(node, device.name);
-    if (!hardware || !is_held(holders, *hardware)) continue;
+    const PluginHolder* holder = hardware ? holder_of(holders, *hardware) : nullptr;
+    if (holder == nullptr) continue;
     device.unhealthy = true;
-    device.taints.push_back({driver + "/held", "device-plugin", "NoSchedule"});
+    device.taints.push_back({driver + "/held", holder->is_claim ? "other-driver" : "device-plugin", "NoSchedule"});
   }
 }
 
@@ -63,10 +83,11 @@ std::optional<Error> conflict(const PluginHolders& holders, const Hardware& hard
   for (const PluginHolder& holder : holders) {
     const auto both = overlap(hardware, holder.hardware);
     if (!both) continue;
-    return make_error(ErrorCode::failed_precondition,
-                      *both + " is held by " + holder.container + ", which was given it through " + holder.resource +
-                          " when a device plugin served this node; this is tried again, and succeeds once that pod has "
-                          "ended");
+    return make_error(
+        ErrorCode::failed_precondition,
+        *both + " is held by " + holder.container + ", which was given it through " + holder.resource +
+            (holder.is_claim ? ", another driver for claims on this node" : " when a device plugin served this node") +
+            "; this is tried again, and succeeds once that pod has ended");
   }
   return std::nullopt;
 }

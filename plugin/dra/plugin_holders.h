@@ -12,21 +12,26 @@
 
 // What containers hold through a device plugin on a node that serves claims now: pods that ran when it changed over run
 // on (docs/dra.md#moving-over). No claim and no scheduler knows of it, so the pool says it and Prepare refuses it until
-// they end. Pure.
+// they end. The same of claims of another driver whose devices have the names of ours, as when this one was renamed.
+// Pure.
 namespace neuron::plugin::dra {
 
 struct PluginHolder {
   std::string container;  // "namespace/pod/container"
-  std::string resource;   // "aws.amazon.com/neuron"
+  std::string resource;   // "aws.amazon.com/neuron"; of a claim its driver
+  bool is_claim = false;
   Hardware hardware;
   friend bool operator==(const PluginHolder&, const PluginHolder&) = default;
 };
 using PluginHolders = std::vector<PluginHolder>;
 
-// Of what the kubelet lists: resources of ours, and ids of them that this node has. In the order of the list.
-[[nodiscard]] PluginHolders plugin_holders(const grant::NodeUnits& node, const std::vector<model::Allocation>& listed);
+// Of what the kubelet lists: resources of ours, and ids of them that this node has; claims of another driver than ours,
+// `driver`, and their devices whose names are those of a pool of ours. In the order of the list.
+[[nodiscard]] PluginHolders plugin_holders(const grant::NodeUnits& node, const std::vector<model::Allocation>& listed,
+                                           const std::string& driver);
 
-// Taints whatever of the pool overlaps with what they hold, NoSchedule, with "<driver>/held=device-plugin"; for a
+// Taints whatever of the pool overlaps with what they hold, NoSchedule, with "<driver>/held=device-plugin" or
+// "=other-driver"; for a
 // server that keeps no taints such a device counts as unhealthy, and is left out.
 void taint_held(Pool& pool, const grant::NodeUnits& node, const PluginHolders& holders, const std::string& driver);
 

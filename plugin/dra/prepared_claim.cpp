@@ -12,6 +12,8 @@ namespace {
 using nlohmann::json;
 
 constexpr int kMaxIndex = 65535;
+constexpr const char* kCompleted = "completed";
+constexpr const char* kStarted = "started";
 constexpr int kMaxLnc = 8;  // physical cores of the largest device
 
 json hardware_json(const Hardware& hardware) {
@@ -86,7 +88,9 @@ PreparedDevice device_of(const json& one) {
 PreparedClaim claim_of(const json& object) {
   PreparedClaim claim;
   claim.uid = object.at("uid").get<std::string>();
-  claim.is_completed = object.at("state").get<std::string>() == "completed";
+  const std::string state = object.at("state").get<std::string>();
+  if (state != kCompleted && state != kStarted) throw json::other_error::create(501, "an unknown state", &object);
+  claim.is_completed = state == kCompleted;
   claim.claim_namespace = object.value("namespace", "");
   claim.name = object.value("name", "");
   claim.resource_version = object.value("resourceVersion", "");
@@ -109,6 +113,11 @@ Hardware PreparedClaim::held() const {
   return hardware;
 }
 
+bool PreparedClaim::is_whole() const {
+  return std::none_of(devices.begin(), devices.end(),
+                      [](const PreparedDevice& device) { return device.requests.empty(); });
+}
+
 std::string PreparedClaim::shown() const {
   return name.empty() ? "with uid " + uid : claim_namespace + "/" + name + " (uid " + uid + ")";
 }
@@ -119,7 +128,7 @@ std::string to_text(const PreparedClaim& claim) {
   json devices = json::array();
   for (const PreparedDevice& one : claim.devices) devices.push_back(device_json(one));
   json object = {{"uid", claim.uid},
-                 {"state", claim.is_completed ? "completed" : "started"},
+                 {"state", claim.is_completed ? kCompleted : kStarted},
                  {"namespace", claim.claim_namespace},
                  {"name", claim.name},
                  {"resourceVersion", claim.resource_version},

@@ -30,15 +30,20 @@ struct PreparedClaim {
   std::string cdi_text;                 // of its file, written again when that is gone; "" = it has none
   // The node's LNC by which cores were numbered then; nullopt: not known, as of claims of an older version.
   std::optional<int> node_lnc{};
+  // Of an entry that another version wrote and this one cannot read: what is here is what its CDI file tells. Not kept
+  // on disk; the entry stays as it is until the claim is prepared anew or released.
+  bool is_unread = false;
 
   // What nobody else may have: nothing of admin access, and nothing at all before it is completed.
   [[nodiscard]] Hardware held() const;
+  // Whether the kubelet can be told all of it without asking anybody: not of what was rebuilt of a CDI file.
+  [[nodiscard]] bool is_whole() const;
   // "default/name (uid …)", or "with uid …".
   [[nodiscard]] std::string shown() const;
 };
 
 // As one JSON object, and back. Fields that this version does not know are ignored. Errors: data_corrupt when it is no
-// object with a uid, or a field that is known has another type.
+// object with a uid, a field that is known has another type, or the state is another than completed or started.
 [[nodiscard]] std::string to_text(const PreparedClaim& claim);
 [[nodiscard]] Result<PreparedClaim> parse_prepared_claim(std::string_view text);
 

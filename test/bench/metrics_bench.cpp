@@ -79,9 +79,11 @@ void measure(const char* name, int lnc, metrics::TextFormat format) {
     if (again != text) ::abort();
   }
   const auto lines = std::count(text.begin(), text.end(), '\n');
-  const double write = at(written, 0.5);
-  fmt::print("{:<24}{:>8}{:>10}{:>12.2f}{:>10.2f}{:>12.2f}{:>14.2f}\n", name, lines, text.size(), at(made, 0.5),
-             at(made, 0.99), write, (at(made, 0.5) + write) / write);
+  // At the lower quartile: other programs can only make it longer.
+  const double make = at(made, 0.25);
+  const double write = at(written, 0.25);
+  fmt::print("{:<24}{:>8}{:>10}{:>12.2f}{:>10.2f}{:>12.2f}{:>14.2f}\n", name, lines, text.size(), make, at(made, 0.99),
+             write, (make + write) / write);
 }
 
 }  // namespace
@@ -89,7 +91,7 @@ void measure(const char* name, int lnc, metrics::TextFormat format) {
 
 int main() {
   using neuron::metrics::TextFormat;
-  fmt::print("{:<24}{:>8}{:>10}{:>12}{:>10}{:>12}{:>14}\n", "trn2.48xlarge", "lines", "bytes", "median ms", "p99 ms",
+  fmt::print("{:<24}{:>8}{:>10}{:>12}{:>10}{:>12}{:>14}\n", "trn2.48xlarge", "lines", "bytes", "make ms", "p99 ms",
              "write ms", "both/write");
   neuron::test::measure("64 cores, Prometheus", 2, TextFormat::prometheus);
   neuron::test::measure("64 cores, OpenMetrics", 2, TextFormat::openmetrics);

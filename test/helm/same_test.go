@@ -29,7 +29,7 @@ var variants = map[string][]string{
 }
 
 func withoutHelmLabels(one object) object {
-	for _, path := range [][]any{{"metadata", "labels"}, {"spec", "selector", "matchLabels"}, {"spec", "template", "metadata", "labels"}} {
+	for _, path := range [][]any{{"metadata", "labels"}, {"spec", "selector"}, {"spec", "selector", "matchLabels"}, {"spec", "template", "metadata", "labels"}} {
 		if labels, ok := at(one, path...).(map[string]any); ok {
 			for _, label := range helmLabels {
 				delete(labels, label)
@@ -43,9 +43,15 @@ func nameOf(one object) string {
 	return strings.Join([]string{text(one["kind"]), text(at(one, "metadata", "namespace")), text(at(one, "metadata", "name"))}, " ")
 }
 
+// isNothing: no fields, or the field is not there; a patch of kustomize that takes the last field away leaves {}.
+func isNothing(value any) bool {
+	fields, is := value.(map[string]any)
+	return value == nil || is && len(fields) == 0
+}
+
 // differences lists what is not the same, with the path.
 func differences(path string, got, want any) []string {
-	if reflect.DeepEqual(got, want) {
+	if reflect.DeepEqual(got, want) || (isNothing(got) && isNothing(want)) {
 		return nil
 	}
 	gotFields, ok := got.(map[string]any)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -21,13 +22,16 @@ import (
 
 // What may be in a file, each with a fresh value of its type.
 var kinds = map[metav1.TypeMeta]func() runtime.Object{
-	{APIVersion: "apps/v1", Kind: "DaemonSet"}:     func() runtime.Object { return &appsv1.DaemonSet{} },
-	{APIVersion: "batch/v1", Kind: "Job"}:          func() runtime.Object { return &batchv1.Job{} },
-	{APIVersion: "v1", Kind: "ServiceAccount"}:     func() runtime.Object { return &corev1.ServiceAccount{} },
-	{APIVersion: "v1", Kind: "ConfigMap"}:          func() runtime.Object { return &corev1.ConfigMap{} },
-	{APIVersion: "v1", Kind: "Pod"}:                func() runtime.Object { return &corev1.Pod{} },
-	{APIVersion: rbac, Kind: "ClusterRole"}:        func() runtime.Object { return &rbacv1.ClusterRole{} },
-	{APIVersion: rbac, Kind: "ClusterRoleBinding"}: func() runtime.Object { return &rbacv1.ClusterRoleBinding{} },
+	{APIVersion: "apps/v1", Kind: "DaemonSet"}:       func() runtime.Object { return &appsv1.DaemonSet{} },
+	{APIVersion: "batch/v1", Kind: "Job"}:            func() runtime.Object { return &batchv1.Job{} },
+	{APIVersion: "v1", Kind: "ServiceAccount"}:       func() runtime.Object { return &corev1.ServiceAccount{} },
+	{APIVersion: "v1", Kind: "ConfigMap"}:            func() runtime.Object { return &corev1.ConfigMap{} },
+	{APIVersion: "v1", Kind: "Pod"}:                  func() runtime.Object { return &corev1.Pod{} },
+	{APIVersion: "v1", Kind: "Service"}:              func() runtime.Object { return &corev1.Service{} },
+	{APIVersion: monitoring, Kind: "PodMonitor"}:     func() runtime.Object { return &monitoringv1.PodMonitor{} },
+	{APIVersion: monitoring, Kind: "PrometheusRule"}: func() runtime.Object { return &monitoringv1.PrometheusRule{} },
+	{APIVersion: rbac, Kind: "ClusterRole"}:          func() runtime.Object { return &rbacv1.ClusterRole{} },
+	{APIVersion: rbac, Kind: "ClusterRoleBinding"}:   func() runtime.Object { return &rbacv1.ClusterRoleBinding{} },
 	{APIVersion: admission, Kind: "ValidatingAdmissionPolicy"}: func() runtime.Object {
 		return &admissionv1.ValidatingAdmissionPolicy{}
 	},
@@ -43,6 +47,8 @@ const (
 	rbac      = "rbac.authorization.k8s.io/v1"
 	admission = "admissionregistration.k8s.io/v1"
 	claims    = "resource.k8s.io/v1"
+
+	monitoring = "monitoring.coreos.com/v1"
 )
 
 // objects reads all objects of one file below manifests/ the way an API server with strict field validation would.

@@ -119,7 +119,7 @@ def check_holders(tally, prometheus):
                          ('neuron_device_info{job="neuron-agent", pod="serve"}', 1),
                          ('neuron_device_info{job="neuron-agent", pod=""}', 11)):
         answer = prometheus.query(query)
-        tally.check(f"{query}: {count} series", len(answer) == count, f"{len(answer)}")
+        tally.check(f"{query}: {count} series", len(answer) == count, f"{len(answer)}: {answer[:2]}")
 
 
 def check_fault(tally, node, prometheus, broken, alert):

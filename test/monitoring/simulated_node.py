@@ -2,7 +2,7 @@
 import os
 import subprocess
 
-from processes import GaveUp, free_port, wait_until
+from processes import GaveUp, free_port
 
 INSTANCE_TYPE = "trn2.48xlarge"
 NODE_NAME = "node-1"
@@ -20,15 +20,19 @@ class SimulatedNode:
         os.makedirs(os.path.join(kubelet, "pod-resources"))
         self.run("neuron-sim", "node", self.root, "--instance-type", INSTANCE_TYPE)
         self._make_certificate()
-        processes.start("load", [self.path("neuron-sim"), "load", self.root, "--step", "500ms"])
         self._kubelet = processes.start(
             "kubelet", [self.path("neuron-sim"), "kubelet", "--kubelet-dir", kubelet, "--wait-for", "neuron=16", "--timeout", "60s"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.target = f"127.0.0.1:{free_port()}"
         processes.start("agent", [
             self.path("neuron-agent"), "run", "--root", self.root, "--kubelet-dir", kubelet, "--node-name", NODE_NAME,
-            "--scan-interval", "1s", "--metrics-address", self.target, "--metrics-tls-cert", self.ca, "--metrics-tls-key", self.key])
-        self.answers = [self.ask(pod) for pod in PODS]
+            "--scan-interval", "1s", "--pod-resources-interval", "2s", "--metrics-address", self.target, "--metrics-tls-cert", self.ca, "--metrics-tls-key", self.key])
+        for pod in PODS:
+            answer = self.ask(pod)
+            if "admitted" not in answer or "not started" in answer:
+                raise GaveUp(answer)
+        # Afterwards, since a container does not start on cores that are busy.
+        processes.start("load", [self.path("neuron-sim"), "load", self.root, "--step", "500ms"])
 
     def path(self, program):
         return os.path.join(self._programs, program)

@@ -3,7 +3,8 @@ _neuron_agent() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} word
   local command=""
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case $word in run | check | withdraw) command=$word ;; esac
+    case $word in run | check | explain | withdraw) command=$word ;; esac
+    [ "$command $word" != "explain pod" ] || command=explain-pod
   done
   case $previous in
     --root | --node-groups | --metrics-tls-cert | --metrics-tls-key | --api-token-file | --api-ca-file)
@@ -89,8 +90,14 @@ _neuron_agent() {
     withdraw)
       mapfile -t COMPREPLY < <(compgen -W "--node-name --api-server --api-token-file --api-ca-file --help" -- "$current")
       ;;
+    explain)
+      mapfile -t COMPREPLY < <(compgen -W "pod --help" -- "$current")
+      ;;
+    explain-pod)
+      mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --dra-driver-name --output --timeout --help" -- "$current")
+      ;;
     *)
-      mapfile -t COMPREPLY < <(compgen -W "run check withdraw --help --version" -- "$current")
+      mapfile -t COMPREPLY < <(compgen -W "run check explain withdraw --help --version" -- "$current")
       ;;
   esac
 }

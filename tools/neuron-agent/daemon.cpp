@@ -136,7 +136,8 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
   OfferedFigures offered(allocations, options.offer_policy());
   MetricsSources sources(machine, {options, clock, store, figures, *scan_timer, workers, monitor},
                          {[&allocations] { return allocations.all_holdings(); },
-                          [&offered](const std::vector<holdings::Holding>& held) { return offered.all(held); }});
+                          [&offered](const std::vector<holdings::Holding>& held) { return offered.all(held); },
+                          [&node_status] { return node_status.api_calls(); }});
   Probes probes(options.metrics_address, clock, {&sources.page(), tls_files(options)});
   {
     plugin::Supervisor supervisor({{options.device_plugins_dir(), options.pod_resources_socket(),

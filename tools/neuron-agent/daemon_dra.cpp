@@ -75,12 +75,13 @@ dra::ClaimsSettings claims_settings(const Options& options) {
           .taint = {pool.driver + "/unhealthy", pool.taint_effect}};
 }
 
-dra::ClaimStore::Options store_options(const Options& options) {
+dra::ClaimStore::Options store_options(const Options& options, dra::Driver::Events& events) {
   const std::string& driver = options.dra.pool.driver;
   return {.driver = driver,
           .directory = absolute(options.kubelet_dir) + "/plugins/" + driver,
           .cdi_directory = options.cdi_dir,
-          .boot_id = dra::read_boot_id(options.root)};
+          .boot_id = dra::read_boot_id(options.root),
+          .cdi_is_dead = [&events] { events.post(dra::CdiMountDead{}); }};
 }
 
 // May block for as long as its deadline. Not in an RPC handler's own thread (agent/rpc/pod_resources.h).
@@ -93,13 +94,27 @@ Result<std::vector<model::Allocation>> list_pods(const std::string& socket) {
   return answer.get_future().get();
 }
 
-// What containers have of device plugins. The kubelet's checkpoint says without a call that it is nothing; it keeps
-// what ended pods had until the kubelet is asked, so otherwise it is. May block, as list_pods().
-Result<std::vector<model::Allocation>> list_plugin_pods(const std::string& kubelet_dir, const std::string& socket) {
+// Whether claims were prepared here under another name of the driver.
+bool has_other_claims(const std::string& kubelet_dir, const std::string& driver) {
+  std::error_code error;
+  std::filesystem::directory_iterator folders(kubelet_dir + "/plugins", error);
+  for (; !error && folders != std::filesystem::directory_iterator(); folders.increment(error)) {
+    std::error_code none;
+    if (folders->path().filename() != driver && std::filesystem::exists(folders->path() / "claims.json", none))
+      return true;
+  }
+  return false;
+}
+
+// What containers have of device plugins, and of this driver under another name. The kubelet's checkpoint and its
+// folder of plugins say without a call that it is nothing (asking has side effects: docs/reference/kubelet.md); the
+// checkpoint keeps what ended pods had until the kubelet is asked, so otherwise it is. May block, as list_pods().
+Result<std::vector<model::Allocation>> list_plugin_pods(const std::string& kubelet_dir, const std::string& socket,
+                                                        const std::string& driver) {
   const auto checkpoint =
       plugin::read_checkpoint(kubelet_dir + "/device-plugins/" + std::string(plugin::kCheckpointName));
   const bool is_none = checkpoint ? checkpoint->allocations.empty() : checkpoint.error().code == ErrorCode::not_found;
-  return is_none ? std::vector<model::Allocation>{} : list_pods(socket);
+  return is_none && !has_other_claims(kubelet_dir, driver) ? std::vector<model::Allocation>{} : list_pods(socket);
 }
 
 std::string slices_line(const dra::PublishState& state, bool nothing_to_publish) {
@@ -146,7 +161,7 @@ class DraDaemon {
               events_.post(dra::NodeScanned{});
             },
             {.interval = options.scan_interval}),
-        claim_store_(store_options(options), [this] { return board_.node(); }),
+        claim_store_(store_options(options, events), [this] { return board_.node(); }),
         claims_(claims_settings(options), claims_ports(), claim_store_, api_, clock_),
         sweep_(options.dra.pool.driver, pool_name(options), sweep_ports(), claim_store_, api_) {}
 
@@ -263,8 +278,10 @@ class DraDaemon {
   dra::SlicePublisher publisher_;
   dra::NodeBoard board_;
   dra::PluginHoldWatch plugin_holds_{
-      {[this] { return list_plugin_pods(options_.kubelet_dir, options_.pod_resources_socket()); },
-       [this] { return board_.node(); }, [this] { board_.marks_changed(); }}};
+      {[this] {
+         return list_plugin_pods(options_.kubelet_dir, options_.pod_resources_socket(), options_.dra.pool.driver);
+       },
+       [this] { return board_.node(); }, [this] { board_.marks_changed(); }, options_.dra.pool.driver}};
   monitor::SnapshotStore store_;
   Workers workers_;
   monitor::Monitor monitor_;

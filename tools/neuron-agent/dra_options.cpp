@@ -101,7 +101,7 @@ void add_dra_options(CLI::App& command, DraOptions& options) {
       ->type_name("UID");
 }
 
-Result<void> check_dra_options(const DraOptions& options, std::string_view node_name) {
+Result<void> check_dra_options(std::string_view node_name) {
   if (node_name.empty()) {
     return fail(ErrorCode::invalid_argument,
                 "--mode dra needs --node-name (or NODE_NAME), the name of this node's object in the API server");

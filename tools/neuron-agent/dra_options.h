@@ -27,7 +27,7 @@ struct DraOptions {
 void add_dra_options(CLI::App& command, DraOptions& options);
 
 // What one flag alone cannot tell. Errors: invalid_argument for a node's name that is none.
-[[nodiscard]] Result<void> check_dra_options(const DraOptions& options, std::string_view node_name);
+[[nodiscard]] Result<void> check_dra_options(std::string_view node_name);
 
 // As describe() of options.h.
 [[nodiscard]] std::vector<std::string> describe_dra(const DraOptions& options, const std::string& node_name);

@@ -7,7 +7,7 @@
 namespace neuron::agent {
 
 void add_explain_options(CLI::App& command, ExplainOptions& options) {
-  command.add_option("pod", options.pod, "Which pod; without a namespace the only one of that\nname on this node")
+  command.add_option("pod", options.pod, "Which pod; without a namespace the\nonly one of that name on this node")
       ->type_name("NAMESPACE/NAME")
       ->required();
   command.add_option("--root", options.root, "Directory that holds the machine's sys, proc, dev;\nor an archive of it")

@@ -121,19 +121,21 @@ HeldEfa held_efa(const std::string& name, const HostScan& host, const allocator:
   return held;
 }
 
-// What our driver tells of one device of a claim: as unhealthy as the worst of what it consists of.
+// What our driver tells of one device of a claim: as ill as the worst of what it consists of; degraded is healthy.
 KubeletView told_by_driver(const std::string& name, const HostScan& host) {
   Hardware hardware;
   if (!add_claimed(hardware, name, host)) return KubeletView::unknown;
-  bool ill = false;
-  for (const auto& [index, cores] : hardware.cores) {
-    ill |= held_device(index, cores, host).health.state == model::HealthState::unhealthy;
-  }
+  std::vector<model::HealthState> states;
+  for (const auto& [index, cores] : hardware.cores) states.push_back(held_device(index, cores, host).health.state);
   for (const std::string& efa : hardware.efas) {
     const model::EfaInterface* facts = find_efa(host, efa);
-    ill |= facts == nullptr || facts->health.state == model::HealthState::unhealthy;
+    states.push_back(facts == nullptr ? model::HealthState::unhealthy : facts->health.state);
   }
-  return ill ? KubeletView::unhealthy : KubeletView::healthy;
+  const auto any = [&](model::HealthState state) {
+    return std::find(states.begin(), states.end(), state) != states.end();
+  };
+  if (any(model::HealthState::unhealthy)) return KubeletView::unhealthy;
+  return any(model::HealthState::unknown) ? KubeletView::unknown : KubeletView::healthy;
 }
 
 KubeletView listed_by_kubelet(const Allocation& one, const std::string& id, const ExplainFacts& facts) {

@@ -116,9 +116,9 @@ std::string nearness_lines(const ExplainedContainer& container) {
   const Nearness& near = container.nearness;
   std::string text;
   if (!near.shape.empty()) {
-    text += "  shape: " + near.shape + (near.hops ? hops_words(near) : "");
+    text += "  shape: " + near.shape;
     if (near.numa_nodes > 1) text += ", on " + std::to_string(near.numa_nodes) + " NUMA nodes";
-    text += '\n';
+    text += (near.hops ? hops_words(near) : "") + '\n';
   }
   if (near.near_efas && near.best_efas) {
     text += "  EFA: " + std::to_string(*near.near_efas) + " of " + std::to_string(container.efas.size()) +
@@ -141,7 +141,8 @@ std::string kubelet_lines(const ExplainedContainer& container) {
       known &= units.kubelet[i] != KubeletView::unknown;
     }
     text += "  kubelet: " + (units.claim.empty() ? units.resource : "claim " + units.claim) + ": ";
-    text += !ill.empty() ? ill + " Unhealthy" : known ? "all Healthy" : "it does not say what it takes as healthy";
+    const std::string_view silent = units.claim.empty() ? "it does not say what it takes as healthy" : "Unknown";
+    text += !ill.empty() ? ill + " Unhealthy" : known ? "all Healthy" : std::string(silent);
     text += '\n';
   }
   return text;

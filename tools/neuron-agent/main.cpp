@@ -157,10 +157,10 @@ int main(int argc, char** argv) {
   CLI::App* withdraw_command = app.add_subcommand("withdraw", "Take back what the API server was told of a node");
   neuron::agent::add_withdraw_options(*withdraw_command, withdraw_options);
   neuron::agent::ExplainOptions explain_options;
-  CLI::App* explain_command = app.add_subcommand("explain", "Say what a pod has of this node, and how well it is");
+  CLI::App* explain_command = app.add_subcommand("explain", "Say what a pod has of this node, and how well");
   explain_command->require_subcommand(1);
-  CLI::App* explain_pod = explain_command->add_subcommand("pod", "Say what a pod has of this node, and how well it is");
-  explain_pod->footer("Exit status: 0 all healthy, 1 something is wrong, 2 cannot tell, or no such pod here.");
+  CLI::App* explain_pod = explain_command->add_subcommand("pod", "Say what a pod has of this node, and how well");
+  explain_pod->footer("Exit status: 0 all healthy, 1 something is wrong, 2 cannot tell, no such pod.");
   neuron::agent::add_explain_options(*explain_pod, explain_options);
   try {
     app.parse(argc, argv);

@@ -1,5 +1,6 @@
 #include "tools/neuron-agent/metrics_sources.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/host/usage_reader.h"
@@ -7,6 +8,13 @@
 
 namespace neuron::agent {
 namespace {
+
+// A sample of a trn2.48xlarge reads 3,700 files, in five times the time of a scan, and who scrapes does so every 15 s
+// or more rarely.
+std::chrono::milliseconds sample_interval(std::chrono::milliseconds scan_interval) {
+  constexpr std::chrono::seconds kLongest{15};
+  return std::min<std::chrono::milliseconds>(3 * scan_interval, kLongest);
+}
 
 // All that a metric is made of.
 model::UsageRequest everything() {
@@ -58,7 +66,7 @@ MetricsSources::MetricsSources(const RootPtr& machine, const Parts& parts, Ports
                 [&monitor = parts.monitor](SteadyTime when, std::function<void()> job) {
                   monitor.post(when, std::move(job));
                 }},
-               parts.clock, parts.options.scan_interval),
+               parts.clock, sample_interval(parts.options.scan_interval)),
       page_({[this] { return gather(); },
              [&store = parts.store] {
                const model::SnapshotPtr snapshot = store.newest();

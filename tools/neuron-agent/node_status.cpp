@@ -6,7 +6,7 @@
 
 namespace neuron::agent {
 
-NodeStatus::NodeStatus(const Options& options, const Clock& clock, kube::ApiClient* shared) {
+NodeStatus::NodeStatus(const Options& options, const Clock& clock, kube::Api* shared) {
   if (!options.node_status.enabled) return;
   if (shared == nullptr) {
     auto places = kube::api_places(options.api, kube::in_cluster_places());
@@ -15,7 +15,8 @@ NodeStatus::NodeStatus(const Options& options, const Clock& clock, kube::ApiClie
       return;
     }
     client_ = std::make_unique<kube::ApiClient>(*std::move(places));
-    shared = client_.get();
+    counted_ = std::make_unique<CountedApi>(*client_);
+    shared = counted_.get();
   }
   writer_ = std::make_unique<status::StatusWriter>(
       *shared, status::StatusWriter::Settings{.node = options.node_name, .report = options.node_status.report}, clock);
@@ -24,6 +25,10 @@ NodeStatus::NodeStatus(const Options& options, const Clock& clock, kube::ApiClie
 
 void NodeStatus::set(const model::SnapshotPtr& snapshot) {
   if (writer_) writer_->set(snapshot);
+}
+
+std::map<std::string, std::uint64_t> NodeStatus::api_calls() const {
+  return counted_ ? counted_->counts() : std::map<std::string, std::uint64_t>();
 }
 
 void NodeStatus::stop() {

@@ -170,7 +170,7 @@ Result<void> settle_offer(Options& options, const std::string& instance_type) {
 }
 
 Result<void> settle_dra(Options& options) {
-  TRY(check_dra_options(options.dra, options.node_name));
+  TRY(check_dra_options(options.node_name));
   TRY(check_api_options(options.api));
   const bool chosen = options.offer.resources || options.offer.core_devices_said || !options.node_groups.empty() ||
                       options.neurondevice || options.cdi;

@@ -27,7 +27,7 @@ constexpr const char* kEfa = "vpc.amazonaws.com/efa";
 
 ExplainFacts facts_of(const fakes::FakeHost& host) {
   const auto root = host::FsRoot::open(host.path());
-  host::Scanner scanner(*root, {.with_topology = true, .with_processes = false});
+  host::Scanner scanner(*root, {.with_topology = false, .with_processes = false});
   health::AssessMemory memory;
   ExplainFacts facts;
   facts.host = health::assess(scanner.scan(), memory, SteadyTime{}).host;

@@ -1,5 +1,6 @@
 #include "plugin/dra/claim_store.h"
 
+#include <fcntl.h>
 #include <poll.h>
 
 #include "test/unit/dra/claims_fixture.h"
@@ -25,6 +26,19 @@ class ClaimStoreTest : public ClaimsTest {
     return repaired ? "" : repaired.error().message;
   }
   [[nodiscard]] std::string checkpoint() const { return directory() + "/claims.json"; }
+  // As after an update, when the other version wrote the first claim in its own way.
+  void restart_with(const std::function<void(json&)>& change) {
+    json entry = json::parse(read_text(checkpoint()));
+    change(entry["claims"][0]);
+    entry.erase("checksum");
+    const std::string text = entry.dump().substr(1);
+    std::uint64_t sum = 14695981039346656037ULL;
+    for (const char byte : text) sum = (sum ^ static_cast<unsigned char>(byte)) * 1099511628211ULL;
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(sum));
+    write_text(checkpoint(), "{\"checksum\":\"" + std::string(digits) + "\"," + text);
+    restart();
+  }
 
   std::string a_;  // its CDI file
 };
@@ -39,6 +53,26 @@ TEST_F(ClaimStoreTest, Pain2FilesThatAreGoneAreWrittenAgain) {
   write_text(cdi_file("uid-a"), "{");
   EXPECT_EQ(repair(), "");
   EXPECT_EQ(read_text(cdi_file("uid-a")), a_);
+}
+
+// Removed on the host and made anew there, where the mount of the driver's container does not show it.
+TEST_F(ClaimStoreTest, Pain2ADirectoryThatIsDeadBehindItsMountIsTold) {
+  std::filesystem::create_directories(scratch_.path() + "/mounted");
+  const Fd held(::open((scratch_.path() + "/mounted").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  int told = 0;
+  ClaimStore store({kDriver, directory(), "/proc/self/fd/" + std::to_string(held.get()), "boot-1", [&told] { ++told; }},
+                   [this] { return node_; });
+  ASSERT_TRUE(store.repair());
+  EXPECT_EQ(names_in(scratch_.path() + "/mounted").size(), 2U);
+  EXPECT_EQ(told, 0);
+  std::filesystem::remove_all(scratch_.path() + "/mounted");
+  const auto written = store.write_again("uid-a");
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().message, HasSubstr("was removed on the host, and the mount here keeps the old one"));
+  EXPECT_EQ(told, 1);
+  EXPECT_FALSE(store.repair());
+  EXPECT_GE(told, 2);
+  EXPECT_TRUE(store.release("uid-a"));  // there is nothing left to remove
 }
 
 TEST_F(ClaimStoreTest, FilesOfNoClaimAreRemovedAndThoseOfOthersStay) {
@@ -112,14 +146,26 @@ TEST_F(ClaimStoreTest, AClaimThatWasRebuiltNeedsTheServer) {
   EXPECT_THAT(answer.devices[0].requests, ElementsAre("chips"));
 }
 
-TEST_F(ClaimStoreTest, BeforeTheFirstScanACoreOfACdiFileIsItsWholeDevice) {
+// Before the first scan a core of a CDI file is its whole device, and an interface is known by its label only.
+TEST_F(ClaimStoreTest, WhatWasRebuiltBeforeTheFirstScanIsCoresAndInterfacesAfterIt) {
+  change_node([](model::HostScan& host) { host.efas[0].name = "efa_0"; });
+  const std::string efa = "efa-efa-0";
+  put_claim("nic", {{"nics", efa}});
+  ASSERT_EQ(prepare("nic").error, "");
   std::filesystem::remove(checkpoint());
   const auto node = std::exchange(node_, nullptr);
   restart();
   EXPECT_EQ(repair(), "");
+  EXPECT_TRUE(agent_->store.is_held({{{3, {0}}}, {}}));
   node_ = node;
-  put_claim("c", {{"chips", "neuron-device-3-core-0"}});
-  EXPECT_THAT(prepare("c").error, HasSubstr("neuron3 is held by the claim with uid uid-b"));
+  put_claim("c", {{"chips", "neuron-device-3-core-0"}});  // beside b
+  EXPECT_EQ(prepare("c").error, "");
+  put_claim("d", {{"chips", "neuron-device-3-core-1"}});
+  EXPECT_THAT(prepare("d").error, HasSubstr("held by the claim with uid uid-b"));
+  put_claim("e", {{"nics", efa}});
+  EXPECT_THAT(prepare("e").error, HasSubstr("interface efa_0 is held by the claim with uid uid-nic"));
+  EXPECT_EQ(unprepare("c"), "");
+  EXPECT_FALSE(agent_->store.is_held({{{3, {0}}}, {}}));
 }
 
 // What cannot be understood does not stop the rest.
@@ -136,26 +182,29 @@ TEST_F(ClaimStoreTest, ForeignFilesAreNoClaims) {
   EXPECT_EQ(unprepare("a"), "");
 }
 
-// What another version wrote of a claim and this one cannot read keeps its CDI file.
-TEST_F(ClaimStoreTest, TheFileOfAnEntryThatIsNotUnderstoodStays) {
-  ClaimsFile file(checkpoint(), "boot-1", [] { return std::vector<PreparedClaim>(); });
-  ASSERT_TRUE(file.read());
-  json entry = json::parse(read_text(checkpoint()));
-  entry["claims"][0]["state"] = 7;
-  const std::string body = entry["claims"].dump();
-  entry.erase("checksum");
-  std::string text = entry.dump().substr(1);
-  std::uint64_t sum = 14695981039346656037ULL;
-  for (const char byte : text) sum = (sum ^ static_cast<unsigned char>(byte)) * 1099511628211ULL;
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(sum));
-  write_text(checkpoint(), "{\"checksum\":\"" + std::string(digits) + "\"," + text);
-  restart();
-  EXPECT_EQ(repair(), "");
-  EXPECT_EQ(prepared(), 1U);
-  EXPECT_EQ(names_in(cdi()).size(), 2U);
-  EXPECT_EQ(prepare("a").error, "");  // anew
-  EXPECT_EQ(prepared(), 2U);
+// What another version wrote of a claim and this one cannot read keeps its CDI file, and its hardware.
+TEST_F(ClaimStoreTest, Pain5AnEntryThatIsNotUnderstoodHoldsWhatItsFileTells) {
+  for (const json& state : {json(7), json("restarting")}) {
+    restart_with([&](json& entry) { entry["state"] = state; });
+    EXPECT_EQ(repair(), "");
+    EXPECT_EQ(prepared(), 2U);
+    EXPECT_EQ(names_in(cdi()).size(), 2U);
+    put_claim("c", {{"chips", "neuron-device-2"}});
+    EXPECT_THAT(prepare("c").error, HasSubstr("neuron2 is held by the claim default/a (uid uid-a)"));
+    EXPECT_THAT(agent_->store.held_devices(), testing::Contains("neuron-device-2"));
+    put_claim("d", {{"chips", "neuron-device-5"}});
+    EXPECT_EQ(prepare("d").error, "");
+    EXPECT_EQ(unprepare("d"), "");
+    ASSERT_TRUE(agent_->store.set_name("uid-a", "default", "a"));
+    EXPECT_EQ(json::parse(read_text(checkpoint()))["claims"][0]["state"], state) << "as the other version wrote it";
+    EXPECT_EQ(prepare("a").error, "");  // anew
+    EXPECT_EQ(json::parse(read_text(checkpoint()))["claims"][0]["state"], "completed");
+    EXPECT_EQ(prepared(), 2U);
+  }
+  restart_with([&](json& entry) { entry["state"] = "restarting"; });
+  EXPECT_EQ(unprepare("a"), "");
+  put_claim("c", {{"chips", "neuron-device-2"}});
+  EXPECT_EQ(prepare("c").error, "");
 }
 
 TEST(CdiWatch, SaysWhenFilesOrTheDirectoryHaveGone) {

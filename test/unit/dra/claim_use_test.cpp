@@ -92,6 +92,10 @@ TEST_F(ClaimUseTest, AClaimWhosePodCannotBeReadIsServedWhenOneRequestComputes) {
   use_.claims["b"] = {{share("r", "neuron-device-2")}, {}};  // of the same pod
   EXPECT_THAT(error(),
               testing::HasSubstr("could not be read: pods \"p\" is forbidden; let the driver's service account"));
+  use_.claims["b"].prepared = std::map<std::string, Environment>{{"r", cores("0-1")}};  // a container may use both
+  EXPECT_THAT(error(), testing::HasSubstr("could not be read"));
+  use_.claims["b"] = {{share("r", "efa-" + node_->efa(0).name)}, std::map<std::string, Environment>()};
+  EXPECT_EQ(environments()->at("r"), cores("0-1"));
   use_.claims.erase("b");
   use_.claims["a"].shares.push_back(share("s", "neuron-device-2"));
   EXPECT_NE(error(), "");

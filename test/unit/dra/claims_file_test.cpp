@@ -56,9 +56,10 @@ TEST_F(ClaimsFileTest, AnEntryIsTheSameWhenItIsReadAgain) {
   EXPECT_EQ(read->cdi_text, claim.cdi_text);
   EXPECT_EQ(read->node_lnc, 2);
   EXPECT_EQ(parse_prepared_claim(R"({"uid":"u","state":"completed","nodeLnc":0})")->node_lnc, std::nullopt);
-  for (const char* bad : {"", "[]", "{}", R"({"uid":7,"state":"completed"})", R"({"uid":"u"})",
-                          R"({"uid":"u","state":"completed","requests":[{"request":"r","neuron":[{"device":-1}]}]})",
-                          R"({"uid":"u","state":"completed","devices":7})"}) {
+  for (const char* bad :
+       {"", "[]", "{}", R"({"uid":7,"state":"completed"})", R"({"uid":"u"})", R"({"uid":"u","state":"restarting"})",
+        R"({"uid":"u","state":"completed","requests":[{"request":"r","neuron":[{"device":-1}]}]})",
+        R"({"uid":"u","state":"completed","devices":7})"}) {
     EXPECT_FALSE(parse_prepared_claim(bad)) << bad;
   }
 }
@@ -76,7 +77,7 @@ TEST_F(ClaimsFileTest, ChangesAreInTheFileAtOnce) {
   ASSERT_TRUE(other.remove("never there"));
   ASSERT_TRUE(file.read());
   EXPECT_EQ(file.claims().size(), 1U);
-  EXPECT_EQ(names_in(scratch_.path()), (std::vector<std::string>{"claims.json"}));
+  EXPECT_EQ(names_in(scratch_.path()), (std::vector<std::string>{"claims.json", "claims.json.spare"}));
   EXPECT_TRUE(json::accept(read_text(path())));
 }
 
@@ -275,7 +276,8 @@ TEST(PreparedClaims, ADirectoryThatWasEmptiedIsMadeAnew) {
   ASSERT_TRUE(put("u"));
   std::filesystem::remove_all(scratch.path() + "/d");
   ASSERT_TRUE(put("v"));
-  EXPECT_EQ(names_in(scratch.path() + "/d"), (std::vector<std::string>{"claims.json", "claims.lock"}));
+  EXPECT_EQ(names_in(scratch.path() + "/d"),
+            (std::vector<std::string>{"claims.json", "claims.json.spare", "claims.lock"}));
 }
 
 }  // namespace

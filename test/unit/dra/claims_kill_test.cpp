@@ -46,7 +46,7 @@ class Node : public ClaimsTest {
   }
   void expect_others_as_they_were() {
     EXPECT_EQ(state_of("other"), other_);
-    EXPECT_TRUE(ends_with_only({".json", ".lock", ".damaged"}, directory()));
+    EXPECT_TRUE(ends_with_only({".json", ".lock", ".damaged", ".spare"}, directory()));
   }
 
  private:
@@ -199,6 +199,39 @@ TEST(ClaimsKill, ARepairThatIsDoneAgainFinishes) {
         EXPECT_EQ(names_in(node.cdi()).size(), 2U);
       });
   EXPECT_GE(steps, 3 * 4);
+}
+
+// Pods end on a node whose disk is full, and that is when they are evicted; nothing is prepared there meanwhile.
+TEST(ClaimsKill, OnAFullDiskWhatIsPreparedCanBeReleased) {
+  Node node;
+  kPrepare(node);
+  fill_disk(true);
+  node.restart();
+  EXPECT_THAT(node.prepare("rival").error, testing::HasSubstr("held by"));
+  EXPECT_EQ(node.unprepare("never known"), "");
+  EXPECT_EQ(node.unprepare("a"), "");
+  EXPECT_EQ(node.state_of("a"), "");
+  node.expect_others_as_they_were();
+  EXPECT_THAT(node.prepare("a").error, testing::HasSubstr("No space left on device"));
+  EXPECT_EQ(node.unprepare("a"), "");
+  EXPECT_EQ(node.unprepare("other"), "");
+  fill_disk(false);
+  kPrepare(node);
+}
+
+TEST(ClaimsKill, AReleaseOnAFullDiskThatIsCalledAgainFinishes) {
+  const int steps = for_each_step(
+      kPrepare,
+      [](Node& node) {
+        fill_disk(true);
+        kRelease(node);
+      },
+      [](Node& node) {
+        kRelease(node);
+        EXPECT_EQ(node.state_of("a"), "");
+        kPrepare(node);
+      });
+  EXPECT_GE(steps, 3 * 5);
 }
 
 // Setting a damaged file aside and making it anew.

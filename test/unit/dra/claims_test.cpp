@@ -292,6 +292,45 @@ TEST_F(ClaimsTest, WithoutPodsAClaimWithOneNeuronRequestIsServed) {
   EXPECT_EQ(env_of("uid-two", "more"), "NEURON_RT_VISIBLE_CORES=0-3");
 }
 
+// A container may use it beside a claim that is prepared: two values of one variable, unless the pod is read.
+TEST_F(ClaimsTest, Pain25APodThatCannotBeReadNowIsReadLater) {
+  put_claim("shared", {{"chips", "neuron-device-1"}});
+  ASSERT_EQ(prepare("shared").error, "");
+  json claim = claim_json("b", "uid-b", {{"chips", "neuron-device-0"}});
+  reserve_for(claim, "p", "pod-uid");
+  api_.put(claim_path("b"), claim);
+  put_pod("p", {{"one", {{"shared", ""}}}, {"two", {{"b", ""}}}}, "pod-uid");
+  const fakes::FakeApi::Failure slow{.times = fakes::FakeApi::kAlways,
+                                     .path_part = "/pods/",
+                                     .error = make_error(ErrorCode::deadline_exceeded, "no answer in 10 s")};
+  api_.fail_next(slow);
+  EXPECT_THAT(prepare("b").error, HasSubstr("no answer in 10 s"));
+  api_.heal();
+  api_.fail_next({.times = fakes::FakeApi::kAlways, .path_part = "/pods/", .status = 403, .words = "forbidden"});
+  EXPECT_THAT(prepare("b").error, HasSubstr("the variables of 2 requests depend on"));
+  api_.heal();
+  EXPECT_EQ(prepare("b").error, "");
+}
+
+// Of a claim that was rebuilt nobody knows which variables its containers have.
+TEST_F(ClaimsTest, Pain25AClaimThatWasRebuiltIsNotJoined) {
+  put_claim("shared", {{"chips", "neuron-device-1"}});
+  ASSERT_EQ(prepare("shared").error, "");
+  write_text(directory() + "/claims.json", "junk");
+  json claim = claim_json("b", "uid-b", {{"chips", "neuron-device-0"}});
+  reserve_for(claim, "p", "pod-uid");
+  api_.put(claim_path("b"), claim);
+  put_claim("of-another-driver", {{"chips", "gpu-0", "gpu.example.com"}});
+  put_pod("p", {{"main", {{"shared", "chips"}, {"b", ""}, {"of-another-driver", ""}, {"not-made-yet", ""}}}},
+          "pod-uid");
+  EXPECT_THAT(prepare("b").error,
+              HasSubstr("uses the claim \"shared\" as well, which is not prepared: only its CDI file is left of it"));
+  ASSERT_TRUE(agent_->store.set_name(uid_of("shared"), "default", "shared"));  // as the sweep finds it
+  EXPECT_THAT(prepare("b").error, HasSubstr("only its CDI file is left of it"));
+  put_pod("p", {{"main", {{"b", ""}}}}, "pod-uid");
+  EXPECT_EQ(prepare("b").error, "");  // that uses it alone
+}
+
 TEST_F(ClaimsTest, AnAllocationThatIsAnotherByNowIsPreparedAnew) {
   put_claim("a", {{"chips", "neuron-device-1"}});
   ASSERT_EQ(prepare("a").error, "");
@@ -347,7 +386,7 @@ TEST(BootId, IsReadBelowTheRoot) {
 TEST_F(ClaimsTest, WhatADevicePluginGaveIsRefusedUntilItsPodHasEnded) {
   put_claim("a", {{"chips", "neuron-device-2"}});
   put_claim("b", {{"chips", "neuron-device-3"}});
-  plugin_holders_ = {{"default/old/main", "aws.amazon.com/neuron", {{{2, {}}}, {}}}};
+  plugin_holders_ = {{"default/old/main", "aws.amazon.com/neuron", false, {{{2, {}}}, {}}}};
   EXPECT_THAT(prepare("a").error, testing::HasSubstr("neuron2 is held by default/old/main"));
   EXPECT_EQ(prepare("b").error, "");
   plugin_holders_.clear();

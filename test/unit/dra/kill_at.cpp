@@ -2,16 +2,20 @@
 
 #include <fcntl.h>
 #include <stdarg.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstddef>
+#include <cstdio>
 
 namespace neuron::plugin::dra {
 namespace {
 
 int steps_left = -1;  // -1: nobody is to be ended
 KillAt place = KillAt::before;
+bool is_disk_full = false;
 
 }  // namespace
 
@@ -20,7 +24,19 @@ void kill_at(int step, KillAt at) {
   place = at;
 }
 
+void fill_disk(bool is_full) {
+  is_disk_full = is_full;
+}
+
 namespace {
+
+// Whether the file has blocks for so many bytes more.
+bool has_room(int fd, std::size_t size) {
+  constexpr off_t kBlock = 512;
+  struct stat info {};
+  if (!is_disk_full || ::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return true;
+  return ::lseek(fd, 0, SEEK_CUR) + static_cast<off_t>(size) <= info.st_blocks * kBlock;
+}
 
 // `size`: of a write, 0 else; `call` takes how much of it is to be written.
 template <typename Call>
@@ -51,13 +67,27 @@ int open(const char* path, int flags, ...) {
   return neuron::plugin::dra::do_open(path, flags, mode);
 }
 
+int posix_fallocate(int fd, off_t from, off_t size) {
+  if (!neuron::plugin::dra::has_room(fd, static_cast<std::size_t>(size))) return ENOSPC;
+  return ::syscall(SYS_fallocate, fd, 0, from, size) == 0 ? 0 : errno;
+}
+
 ssize_t write(int fd, const void* bytes, std::size_t size) {
+  if (!neuron::plugin::dra::has_room(fd, size)) {
+    errno = ENOSPC;
+    return -1;
+  }
   return neuron::plugin::dra::step(
       size, [&](std::size_t part) { return static_cast<ssize_t>(::syscall(SYS_write, fd, bytes, part)); });
 }
 
 int rename(const char* from, const char* to) noexcept {
   return neuron::plugin::dra::step(0, [&](std::size_t) { return static_cast<int>(::syscall(SYS_rename, from, to)); });
+}
+
+int renameat2(int, const char* from, int, const char* to, unsigned flags) noexcept {
+  return neuron::plugin::dra::step(
+      0, [&](std::size_t) { return static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags)); });
 }
 
 int unlink(const char* path) noexcept {

@@ -17,6 +17,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
+constexpr const char* kOurs = "neuron.aws.com";
+
 model::Allocation given(const std::string& resource, std::vector<std::string> ids) {
   return {"default", "worker", "main", resource, std::move(ids)};
 }
@@ -34,7 +36,7 @@ TEST(PluginHolders, WhateverOverlapsIsTainted) {
   const TestNode node("trn1.32xlarge");
   const auto units = node.units();
   const auto holders =
-      plugin_holders(units, {given("aws.amazon.com/neuron", {"3"}), given("aws.amazon.com/neuroncore", {"17"})});
+      plugin_holders(units, {given("aws.amazon.com/neuron", {"3"}), given("aws.amazon.com/neuroncore", {"17"})}, kOurs);
   ASSERT_EQ(holders.size(), 2U);
   EXPECT_EQ(holders[0].container, "default/worker/main");
   Pool pool = node.pool();
@@ -53,7 +55,7 @@ TEST(PluginHolders, InterfacesToo) {
   const TestNode node("trn1.32xlarge");
   const auto units = node.units();
   const std::string name = units.efa(units.units(model::Resource::efa).front()).name;
-  const auto holders = plugin_holders(units, {given("vpc.amazonaws.com/efa", {name})});
+  const auto holders = plugin_holders(units, {given("vpc.amazonaws.com/efa", {name})}, kOurs);
   Pool pool = node.pool();
   taint_held(pool, units, holders, "neuron.aws.com");
   EXPECT_THAT(tainted(pool), ElementsAre("efa-" + name));
@@ -63,16 +65,37 @@ TEST(PluginHolders, WhatIsNotOfThisNodeOrNotOfAPluginIsLeftOut) {
   const TestNode node("trn1.32xlarge");
   model::Allocation claim = given("neuron.aws.com", {"neuron-device-3"});
   claim.claim = "some-claim";
-  EXPECT_TRUE(
-      plugin_holders(node.units(), {claim, given("nvidia.com/gpu", {"0"}), given("aws.amazon.com/neuron", {"99", "x"}),
-                                    given("vpc.amazonaws.com/efa", {"mlx5_0"})})
-          .empty());
+  EXPECT_TRUE(plugin_holders(node.units(),
+                             {claim, given("nvidia.com/gpu", {"0"}), given("aws.amazon.com/neuron", {"99", "x"}),
+                              given("vpc.amazonaws.com/efa", {"mlx5_0"})},
+                             kOurs)
+                  .empty());
+}
+
+// As when this driver was renamed while claims were prepared: it knows of them by the kubelet only.
+TEST(PluginHolders, ClaimsOfAnotherDriverWithOurDevicesCount) {
+  const TestNode node("trn1.32xlarge");
+  const auto units = node.units();
+  model::Allocation claim = given("old.example.com", {"neuron-device-3", "neuron-device-99", "gpu-0"});
+  claim.claim = "some-claim";
+  model::Allocation other = given("gpu.example.com", {"gpu-0"});
+  other.claim = "gpus";
+  const auto holders = plugin_holders(units, {claim, other}, kOurs);
+  ASSERT_EQ(holders.size(), 1U);
+  const auto found = conflict(holders, *hardware_of(units, "neuron-device-3-core-0"));
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->message, HasSubstr("neuron3 is held by default/worker/main, which was given it through "
+                                        "old.example.com, another driver for claims on this node"));
+  Pool pool = node.pool();
+  taint_held(pool, units, holders, kOurs);
+  EXPECT_THAT(find(pool, "neuron-device-3").taints,
+              ElementsAre(Taint{"neuron.aws.com/held", "other-driver", "NoSchedule"}));
 }
 
 TEST(PluginHolders, AClaimForTheSameHardwareIsToldWho) {
   const TestNode node("trn1.32xlarge");
   const auto units = node.units();
-  const auto holders = plugin_holders(units, {given("aws.amazon.com/neuroncore", {"17"})});
+  const auto holders = plugin_holders(units, {given("aws.amazon.com/neuroncore", {"17"})}, kOurs);
   const auto conflict_with = [&](const char* device) { return conflict(holders, *hardware_of(units, device)); };
   ASSERT_TRUE(conflict_with("neuron-group-8-11"));
   EXPECT_THAT(conflict_with("neuron-group-8-11")->message,

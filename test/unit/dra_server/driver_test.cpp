@@ -65,6 +65,7 @@ class Running {
     const std::lock_guard lock(mutex_);
     return state_;
   }
+  void post(DriverEvent event) { events_->post(std::move(event)); }
   std::atomic<int> registered = 0;
   std::atomic<int> rescans = 0;
 
@@ -170,6 +171,14 @@ TEST_F(DriverTest, ASuccessorServesBesideAndTellsHealthAgainOnceThePeerHasGone) 
   ASSERT_TRUE(await(kubelet, [&] { return kubelet.taken(kDriver) == 1; }));
   EXPECT_TRUE(kubelet.wait_for([&] { return !kubelet.health().empty(); }, std::chrono::seconds(8)))
       << "sooner than the next turn of ten seconds";
+}
+
+TEST_F(DriverTest, EndsForAFreshMountOfTheCdiDirectory) {
+  const FakeDraKubelet kubelet(kubelet_dir);
+  Running driver(*this, "uid-1");
+  ASSERT_TRUE(await(kubelet, [&] { return driver.state().registered; }));
+  driver.post(CdiMountDead{});
+  EXPECT_EQ(driver.outcome(), Driver::Outcome::dead_mount);
 }
 
 TEST_F(DriverTest, ADevicePluginOnTheNodeIsSaidAndLeftAlone) {

@@ -151,6 +151,29 @@ TEST(Families, EccOfBothGenerationsOfTheDriver) {
   EXPECT_THAT(series.of("hardware_ecc_events_total", {device}), SizeIs(3));
 }
 
+TEST(Families, KernelLog) {
+  MetricsInput input = loaded_node("trn1.2xlarge", 1);
+  EXPECT_THAT(Series(input).of("neuron_kernel_log_reading"), IsEmpty());
+  model::KernelLog& log = host_of(input).kernel_log;
+  log.state = model::KernelLogState::denied;
+  EXPECT_THAT(Series(input).of("neuron_kernel_log_reading"), ElementsAre("0"));
+  EXPECT_THAT(Series(input).of("neuron_kernel_log_healthy"), IsEmpty());
+  log.state = model::KernelLogState::reading;
+  log.lost_records = 7;
+  log.node_health = health::verdict(health::reasons::kKernelLogError, "it said so");
+  log.errors.push_back({model::KernelErrorKind::hbm_repairable, "SOME_REPAIRABLE", 0, 1, {}, "", 2, {}, {}});
+  log.errors.push_back({model::KernelErrorKind::other, "NEW_WORD", {}, {}, {}, "", 1, {}, {}});
+  const Series series(input);
+  EXPECT_THAT(series.of("neuron_kernel_log_reading"), ElementsAre("1"));
+  EXPECT_THAT(series.of("neuron_kernel_log_lost_records_total"), ElementsAre("7"));
+  EXPECT_THAT(series.of("neuron_kernel_log_errors_total",
+                        {R"(neuron_device_index="0")", R"(physical_core="1")", R"(kind="hbm_repairable")"}),
+              ElementsAre("2"));
+  EXPECT_THAT(series.of("neuron_kernel_log_errors_total", {R"(neuron_device_index="")", R"(kind="other")"}),
+              ElementsAre("1"));
+  EXPECT_THAT(series.of("neuron_kernel_log_health_info", {R"(reason="kernel_log_error")"}), SizeIs(1));
+}
+
 TEST(Families, WhatIsNoNumberHasNoSample) {
   MetricsInput input = loaded_node("trn1.2xlarge", 1);
   usage_of(input).devices[0].power->max_percent = std::numeric_limits<double>::quiet_NaN();

@@ -85,6 +85,7 @@ TEST(RuntimeTag, IsThePidOfTheOnlyProcessOnTheCore) {
   EXPECT_EQ(metrics::runtime_tag(device, {1}), "");
   EXPECT_EQ(metrics::runtime_tag(device, {2, 3}), "12");
   EXPECT_EQ(metrics::runtime_tag(device, {3}), "");
+  EXPECT_EQ(metrics::runtime_tag(device, {33, 63}), "");
 }
 
 TEST(RuntimeMemory, PerProcessWhereTheDriverTells) {

@@ -63,8 +63,8 @@ MetricsInput everything() {
   MetricsInput input = loaded_node("trn2.48xlarge", 1);
   model::KernelLog& log = host_of(input).kernel_log;
   log.state = model::KernelLogState::reading;
-  log.errors.resize(1);
   log.node_health = {model::HealthState::healthy, "", "", ""};
+  log.errors.push_back({model::KernelErrorKind::sram, "SRAM_UNCORRECTABLE_ERROR", 3, 1, {}, "", 2, {}, {}});
   for (model::NeuronDevice& device : host_of(input).devices) {
     device.processes = {{1000 + device.index, std::uint8_t{0xff}, 1000, 2000}};
     device.signals.hbm_ecc_errors = device.signals.repairable_hbm_ecc_errors = device.signals.sram_ecc_errors = 0;

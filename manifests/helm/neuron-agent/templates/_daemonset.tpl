@@ -23,7 +23,7 @@ spec:
   template:
     metadata:
       {{- $annotations := dict }}
-      {{- if and $values.metrics.enabled $values.metrics.scrapeAnnotations }}
+      {{- if and $values.metrics.enabled $values.metrics.scrapeAnnotations (not $values.metrics.podMonitor.enabled) }}
       {{- $_ := set $annotations "prometheus.io/scrape" "true" }}
       {{- $_ := set $annotations "prometheus.io/port" (toString (int $values.metrics.port)) }}
       {{- $_ := set $annotations "prometheus.io/path" "/metrics" }}

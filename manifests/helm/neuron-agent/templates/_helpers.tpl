@@ -57,6 +57,12 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if .Values.efaOnly.enabled }}{{ fail "dev.enabled goes with neuron.enabled alone: set efaOnly.enabled to false" }}{{ end -}}
 {{- if or .Values.privileged .Values.lncFile }}{{ fail "dev.enabled reads a simulated host: set privileged and lncFile to false" }}{{ end -}}
 {{- end -}}
+{{- if not .Values.metrics.enabled -}}
+{{- range list "podMonitor" "neuronMonitorService" }}{{ if (index $.Values.metrics .).enabled }}{{ fail (printf "metrics.%s.enabled needs metrics.enabled" .) }}{{ end }}{{ end -}}
+{{- end -}}
+{{- with .Values.metrics.neuronMonitorService -}}
+{{- if and .enabled (not $.Values.metrics.tls.secretName) }}{{ fail "metrics.neuronMonitorService.enabled needs metrics.tls.secretName: CloudWatch's agent scrapes over TLS alone" }}{{ end -}}
+{{- end -}}
 {{- include "neuron-agent.checkCoreDevices" (dict "where" "coreDevices" "value" .Values.coreDevices) -}}
 {{- $only := join "," .Values.resourceNames -}}
 {{- if and (eq $only "neuroncore") (eq (toString .Values.coreDevices) "none") -}}

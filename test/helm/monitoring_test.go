@@ -1,0 +1,100 @@
+package helm
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// composed renders manifests/base with a component.
+func composed(t *testing.T, component string) []object {
+	t.Helper()
+	directory, err := os.MkdirTemp(".", "component-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(directory)
+	kustomization := "resources: [../" + manifests + "/base]\ncomponents: [../" + manifests + "/components/" + component + "]\n"
+	if err := os.WriteFile(directory+"/kustomization.yaml", []byte(kustomization), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendering, err := resources.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parse(t, string(rendering))
+}
+
+func TestChartSaysTheSameAsTheMonitoringComponents(t *testing.T) {
+	for component, settings := range map[string][]string{
+		"monitoring":             {"metrics.podMonitor.enabled=true", "metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true"},
+		"neuron-monitor-service": {"metrics.neuronMonitorService.enabled=true", "metrics.tls.secretName=neuron-agent-tls"},
+	} {
+		t.Run(component, func(t *testing.T) { expectSame(t, rendered(t, settings...), composed(t, component)) })
+	}
+}
+
+func ofKind(objects []object, kind string) object {
+	for _, one := range objects {
+		if one["kind"] == kind {
+			return one
+		}
+	}
+	return nil
+}
+
+func TestMonitoringValues(t *testing.T) {
+	objects := rendered(t, "metrics.podMonitor.enabled=true", "metrics.podMonitor.interval=30s", `metrics.podMonitor.labels={"release":"prometheus"}`,
+		"metrics.tls.secretName=tls", "nameOverride=chips", "metrics.prometheusRule.enabled=true", "metrics.prometheusRule.runbookUrlPrefix=https://runbooks.example/")
+	monitor := ofKind(objects, "PodMonitor")
+	if got := at(monitor, "metadata", "labels", "release"); got != "prometheus" {
+		t.Errorf("labels %s", text(at(monitor, "metadata", "labels")))
+	}
+	endpoint := at(monitor, "spec", "podMetricsEndpoints", 0)
+	if at(endpoint, "interval") != "30s" || at(endpoint, "scheme") != "https" || at(endpoint, "tlsConfig", "insecureSkipVerify") != true {
+		t.Errorf("endpoint %s", text(endpoint))
+	}
+	if got := text(at(monitor, "spec", "selector", "matchExpressions", 0, "values")); got != `["chips","chips-efa","chips-dra"]` {
+		t.Errorf("looks for %s", got)
+	}
+	rule := at(ofKind(objects, "PrometheusRule"), "spec", "groups", 0, "rules", 0)
+	if got := at(rule, "annotations", "runbook_url"); got != "https://runbooks.example/docs/alerts.md#neuronuncorrectableerror" {
+		t.Errorf("runbook_url %v", got)
+	}
+	verified := rendered(t, "metrics.podMonitor.enabled=true", "metrics.tls.secretName=tls", `metrics.podMonitor.tlsConfig={"serverName":"a"}`)
+	if got := text(at(ofKind(verified, "PodMonitor"), "spec", "podMetricsEndpoints", 0, "tlsConfig")); got != `{"serverName":"a"}` {
+		t.Errorf("tlsConfig %s", got)
+	}
+}
+
+func TestNeuronMonitorServiceOfEachMode(t *testing.T) {
+	for mode, want := range map[string]string{
+		"device-plugin": `{"app.kubernetes.io/instance":"neuron-agent","app.kubernetes.io/name":"neuron-agent"}`,
+		"dra":           `{"app.kubernetes.io/instance":"neuron-agent","app.kubernetes.io/name":"neuron-agent-dra"}`,
+		"both":          `{"app.kubernetes.io/instance":"neuron-agent"}`,
+	} {
+		objects := rendered(t, "mode="+mode, "metrics.neuronMonitorService.enabled=true", "metrics.tls.secretName=a", "metrics.neuronMonitorService.aliasNamespace=")
+		service := ofKind(objects, "Service")
+		if got := text(at(service, "spec", "selector")); got != want {
+			t.Errorf("%s: selects %s", mode, got)
+		}
+	}
+}
+
+func TestWhatMonitoringNeeds(t *testing.T) {
+	for _, settings := range [][]string{
+		{"metrics.neuronMonitorService.enabled=true"},
+		{"metrics.podMonitor.enabled=true", "metrics.enabled=false"},
+	} {
+		if _, err := template(t, settings...); err == nil || !strings.Contains(err.Error(), "enabled needs metrics.") {
+			t.Errorf("%v: %v", settings, err)
+		}
+	}
+}
