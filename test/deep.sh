@@ -106,7 +106,9 @@ tidy_suite() {
   for name in clang-tidy-19 clang-tidy-14; do
     command -v "$name" > /dev/null && { tool=$name; break; }
   done
-  build tidy generated/proto/deviceplugin/v1beta1/api.grpc.pb.h generated/proto/podresources/v1/api.grpc.pb.h || return
+  local -a protocols=(deviceplugin/v1beta1 podresources/v1 pluginregistration/v1 dra/v1 dra/v1beta1 dra_health/v1alpha1)
+  protocols=("${protocols[@]/#/generated/proto/}")
+  build tidy "${protocols[@]/%//api.grpc.pb.h}" || return
   mapfile -t files < <(git ls-files 'agent/*.cpp' 'plugin/*.cpp' 'tools/*.cpp')
   if [ -z "$tool" ]; then
     echo "SKIPPED: tidy: neither clang-tidy-19 nor clang-tidy-14 is installed; the clang analyzer alone"

@@ -10,8 +10,8 @@
 
 namespace neuron::metrics {
 
-// A sample of counters that is older than this is as good as none: its values would look like the present. Twice what
-// people let pass between scrapes at most, and half as much again.
+// A sample of counters that is older than this is as good as none: its values would look like the present. Several
+// times the interval at which they are taken (tools/neuron-agent/metrics_sources.cpp).
 inline constexpr std::chrono::seconds kOldestUsage{90};
 
 using FamilySink = std::function<void(const std::vector<prometheus::MetricFamily>&)>;

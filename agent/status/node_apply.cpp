@@ -35,8 +35,13 @@ Result<void> apply_labels(kube::Api& api, const NodeRef& node, const std::map<st
 }
 
 Result<void> apply_conditions(kube::Api& api, const NodeRef& node, const std::vector<TimedCondition>& conditions,
-                              WallTime now) {
+                              const std::vector<HeldCondition>& held, WallTime now) {
   Json body = node_json(node);
+  for (const HeldCondition& one : held) {
+    Json entry(one.fields);
+    entry["type"] = one.type;
+    body["status"]["conditions"].push_back(std::move(entry));
+  }
   for (const auto& [condition, last_transition] : conditions) {
     body["status"]["conditions"].push_back({{"type", condition.type},
                                             {"status", condition.status},
@@ -54,7 +59,7 @@ Result<void> withdraw(kube::Api& api, const std::string& node) {
   if (!look) return fail(look.error());
   const NodeRef ref{node, look->uid};
   if (!look->own_labels.empty()) TRY(apply_labels(api, ref, {}, Force::no));
-  if (!look->own_conditions.empty()) TRY(apply_conditions(api, ref, {}, {}));
+  if (!look->own_conditions.empty()) TRY(apply_conditions(api, ref, {}, look->held, {}));
   return {};
 }
 

@@ -37,11 +37,13 @@ enum class Force {
 [[nodiscard]] Result<void> apply_labels(kube::Api& api, const NodeRef& node,
                                         const std::map<std::string, std::string>& labels, Force force);
 
-// Never takes one over. `now`: its lastHeartbeatTime.
+// Never takes one over. `now`: its lastHeartbeatTime. `held`: as of the last look, so that nothing of others goes.
 [[nodiscard]] Result<void> apply_conditions(kube::Api& api, const NodeRef& node,
-                                            const std::vector<TimedCondition>& conditions, WallTime now);
+                                            const std::vector<TimedCondition>& conditions,
+                                            const std::vector<HeldCondition>& held, WallTime now);
 
-// Takes all labels and conditions of ours away; nothing when there are none, or no such node. A further call to look.
+// Takes all labels and conditions of ours away, but what is held; nothing when there are none, or no such node. A
+// further call to look.
 [[nodiscard]] Result<void> withdraw(kube::Api& api, const std::string& node);
 
 }  // namespace neuron::status

@@ -30,15 +30,21 @@ void read_conditions(const Json& node, NodeLook& look) {
   }
 }
 
-// The types in f:status.f:conditions, whose keys are texts of JSON: k:{"type":"Ready"}.
-std::set<std::string> types_in(const Json& fields) {
-  std::set<std::string> types;
+// The types in f:status.f:conditions, whose keys are texts of JSON, k:{"type":"Ready"}, each with the names of its
+// fields.
+std::map<std::string, std::set<std::string>> types_in(const Json& fields) {
+  std::map<std::string, std::set<std::string>> types;
   const Json* conditions = member_of(fields, {"f:status", "f:conditions"});
   if (conditions == nullptr || !conditions->is_object()) return types;
-  for (const auto& [key, unused] : conditions->items()) {
-    if (!key.starts_with("k:")) continue;
+  for (const auto& [key, names] : conditions->items()) {
+    if (!key.starts_with("k:") || !names.is_object()) continue;
     const Json named = Json::parse(key.substr(2), nullptr, false);
-    if (std::string type = text_of(named, {"type"}); !type.empty()) types.insert(std::move(type));
+    std::string type = text_of(named, {"type"});
+    if (type.empty()) continue;
+    auto& own = types[std::move(type)];
+    for (const auto& [name, unused] : names.items()) {
+      if (name.starts_with("f:")) own.insert(name.substr(2));
+    }
   }
   return types;
 }
@@ -53,9 +59,24 @@ std::set<std::string> keys_in(const Json& fields) {
   return keys;
 }
 
+HeldCondition held(const Json& node, const std::string& type, const std::set<std::string>& names) {
+  HeldCondition held{type, {}};
+  const Json* conditions = member_of(node, {"status", "conditions"});
+  if (conditions == nullptr || !conditions->is_array()) return held;
+  for (const Json& one : *conditions) {
+    if (text_of(one, {"type"}) != type) continue;
+    for (const std::string& name : names) {
+      const std::string value = text_of(one, {name.c_str()});
+      if (name != "type" && !value.empty()) held.fields[name] = value;
+    }
+  }
+  return held;
+}
+
 void read_owners(const Json& node, NodeLook& look) {
   const Json* entries = member_of(node, {"metadata", "managedFields"});
   if (entries == nullptr || !entries->is_array()) return;
+  std::map<std::string, std::set<std::string>> own_fields;  // of conditions, by type
   for (const Json& entry : *entries) {
     const Json* fields = member_of(entry, {"fieldsV1"});
     if (fields == nullptr) continue;
@@ -65,10 +86,15 @@ void read_owners(const Json& node, NodeLook& look) {
       if (is_own) look.own_labels.insert(key);
       if (!is_own) look.label_owners[key] = manager;
     }
-    for (const std::string& type : types_in(*fields)) {
-      if (is_own) look.own_conditions.insert(type);
+    for (auto& [type, names] : types_in(*fields)) {
       if (!is_own) look.condition_owners[type] = manager;
+      if (!is_own) continue;
+      look.own_conditions.insert(type);
+      own_fields[type].merge(names);
     }
+  }
+  for (const auto& [type, names] : own_fields) {
+    if (look.condition_owners.contains(type)) look.held.push_back(held(node, type, names));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "agent/base/result.h"
 #include "agent/kube/api.h"
@@ -13,6 +14,13 @@
 namespace neuron::status {
 
 inline constexpr const char* kFieldManager = "neuron-agent";
+
+// An entry of status.conditions that is partly ours and partly somebody else's: what is ours of it, as it is now. It
+// has to be said on: the entry goes with whoever made it, together with the fields of others.
+struct HeldCondition {
+  std::string type;
+  std::map<std::string, std::string> fields;  // without the type
+};
 
 struct SeenCondition {
   Condition condition;
@@ -29,6 +37,7 @@ struct NodeLook {
   std::set<std::string> own_conditions;                 // types, likewise
   std::map<std::string, std::string> label_owners;      // key to the manager of somebody else's, a last one of several
   std::map<std::string, std::string> condition_owners;  // type, likewise
+  std::vector<HeldCondition> held;                      // of the types that are in both
 };
 
 // Of the text of a Node object. Errors: data_corrupt. Pure.

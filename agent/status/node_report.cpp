@@ -168,6 +168,10 @@ std::optional<Condition> health_condition(const model::HostScan& host, const Rep
   auto worst = std::find_if(host.devices.begin(), host.devices.end(), [](const model::NeuronDevice& device) {
     return is_unhealthy(device) && wants_another_instance(device.health);
   });
+  const model::Health& node = host.kernel_log.node_health;
+  if (worst == host.devices.end() && node.state == HealthState::unhealthy) {
+    return neuron_health("True", camel_case(node.reason), status::words_of("node", node) + ". " + counted(host));
+  }
   if (worst == host.devices.end()) {
     if (unhealthy < threshold) return below_threshold(host, threshold);
     worst = std::find_if(host.devices.begin(), host.devices.end(), is_unhealthy);
@@ -226,7 +230,7 @@ NodeReport report(const model::HostScan& host, const ReportSettings& settings) {
   const auto health = health_condition(host, settings);
   if (health) report.conditions.push_back(*health);
   if (health && settings.hardware_ready) report.conditions.push_back(hardware_ready(*health));
-  report.problem = worst(host.efas, worst(host.devices, HealthState::healthy)) == HealthState::unhealthy;
+  report.problem = worst(host.efas, worst(host.devices, host.kernel_log.node_health.state)) == HealthState::unhealthy;
   return report;
 }
 

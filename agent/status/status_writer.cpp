@@ -107,7 +107,8 @@ SteadyTime StatusWriter::due(const NodeReport& report, SteadyTime now) const {
 }
 
 void StatusWriter::tell(const NodeReport& report, SteadyTime now) {
-  if (!look_ || look_at_ <= now) {
+  // What is held may have gone, and would come back without the fields of others.
+  if (!look_ || look_at_ <= now || !look_->held.empty()) {
     if (const auto seen = look(report, now); !seen) return finish(seen, now);
   }
   const Wanted wanted = wanted_of(report);
@@ -171,7 +172,9 @@ void StatusWriter::take_over(const NodeLook& look, const NodeReport& report) {
     if (is != look.conditions.end()) conditions_->push_back({is->second.condition, is->second.last_transition});
   };
   // In the order of the report; one that is ours and not wanted any more makes the two differ.
+  // What others write too is held as it is, and none of ours.
   std::set<std::string> rest = look.own_conditions;
+  for (const HeldCondition& held : look.held) rest.erase(held.type);
   for (const Condition& one : report.conditions) {
     if (rest.erase(one.type) != 0) take_condition(one.type);
   }
@@ -224,7 +227,7 @@ Result<void> StatusWriter::write_conditions(const Wanted& wanted, SteadyTime now
   }
   const bool heartbeat = std::exchange(heartbeat_, false) && !timed.empty();
   if (timed == *conditions_ && !heartbeat) return {};
-  TRY(apply_conditions(api_, {settings_.node, look_->uid}, timed, wall));
+  TRY(apply_conditions(api_, {settings_.node, look_->uid}, timed, look_->held, wall));
   conditions_ = std::move(timed);
   words_at_ = now + kMessagePause;
   const MutexLock lock(mutex_);

@@ -79,7 +79,7 @@ allocator::ChooseRequest Allocations::question(model::Resource resource, const s
   request.size = size;
   forget_ended(resource, request);
   add_hints(resource, request, version);
-  const auto keep = [&](const auto& is_good) {
+  const auto keep = [&](const auto& is_good) REQUIRES(mutex_) {
     std::vector<int> good;
     good.reserve(request.available.size());
     for (const int unit : request.available) {
@@ -90,11 +90,11 @@ allocator::ChooseRequest Allocations::question(model::Resource resource, const s
   };
   // Without what has failed since the kubelet was last told, what is listed only because a container held it, and what
   // another container holds through another resource.
-  keep([&](int unit) {
+  keep([&](int unit) REQUIRES(mutex_) {
     return node_->health_of(resource, unit).state != model::HealthState::unhealthy && is_offered(resource, unit);
   });
   if (ledger_.holdings().empty() && ledger_.claimed().empty()) return request;
-  keep([&](int unit) {
+  keep([&](int unit) REQUIRES(mutex_) {
     if (resource == model::Resource::efa) return ledger_.claim_of_efa(unit) == nullptr;
     return !ledger_.conflict(resource, {unit}, node_->cores_of(resource, unit), 0);
   });
@@ -136,7 +136,7 @@ std::vector<std::string> Allocations::prefer(model::Resource resource, const std
   allocator::ChooseRequest request = question(resource, available, must_include, size, version);
   allocator::Choice choice;
   if (auto same = choice_on_same_cores(resource, request, version);
-      same && std::all_of(same->begin(), same->end(), [&](int unit) {
+      same && std::all_of(same->begin(), same->end(), [&](int unit) REQUIRES(mutex_) {
         return std::find(available.begin(), available.end(), node_->id_of(resource, unit)) != available.end();
       })) {
     choice = {std::move(*same), "the silicon this container already has through another resource"};
@@ -292,7 +292,7 @@ bool Allocations::withholds(model::Resource resource) const {
   const std::vector<int> blocked = ledger_.blocked_cores(resource);
   const std::vector<int> held = ledger_.held_units(resource);
   const auto& units = node_->units(resource);
-  return std::any_of(units.begin(), units.end(), [&](int unit) {
+  return std::any_of(units.begin(), units.end(), [&](int unit) REQUIRES(mutex_) {
     if (!is_offered(resource, unit)) return std::binary_search(held.begin(), held.end(), unit);
     const std::vector<int> cores = node_->cores_of(resource, unit);
     return std::any_of(cores.begin(), cores.end(),

@@ -29,7 +29,7 @@ void Allocations::add_hints(model::Resource resource, allocator::ChooseRequest& 
   std::for_each(ledger_.holdings().begin(), ledger_.holdings().end(), add);
   std::for_each(ledger_.claimed().begin(), ledger_.claimed().end(), add);
   request.avoid_devices.assign(avoid.begin(), avoid.end());
-  const auto is_well = [&](model::Resource of, int unit) {
+  const auto is_well = [&](model::Resource of, int unit) REQUIRES(mutex_) {
     return node_->health_of(of, unit).state != model::HealthState::unhealthy;
   };
   // NICs that come first are chosen beside devices that can be given whole, if the node gives any so.
@@ -99,7 +99,7 @@ std::string Allocations::left() const {
     }
     const std::vector<int> blocked = model::has_cores(resource) ? ledger_.blocked_cores(resource) : std::vector<int>{};
     const auto units = node_->units(resource);
-    const auto free = std::count_if(units.begin(), units.end(), [&](int unit) {
+    const auto free = std::count_if(units.begin(), units.end(), [&](int unit) REQUIRES(mutex_) {
       const auto cores = node_->cores_of(resource, unit);
       return !taken.contains(unit) && is_offered(resource, unit) &&
              node_->health_of(resource, unit).state != model::HealthState::unhealthy &&

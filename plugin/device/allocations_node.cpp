@@ -42,7 +42,7 @@ void Allocations::show_newest() {
   if (const auto& lnc = next->snapshot().host.lnc; lnc && !lnc_) lnc_ = lnc->value;
   if (node_) {
     // Units of efa are positions, which move when an interface with a lower address appears.
-    ledger_.renumber(model::Resource::efa, [&](int unit) -> std::optional<int> {
+    ledger_.renumber(model::Resource::efa, [&](int unit) REQUIRES(mutex_) -> std::optional<int> {
       const auto now = next->unit_of(model::Resource::efa, node_->id_of(model::Resource::efa, unit));
       return now ? std::optional(*now) : std::nullopt;
     });

@@ -4,6 +4,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/pool_hardware.h"
+#include "plugin/dra/pool_groups.h"
 
 namespace neuron::plugin::dra {
 namespace {
@@ -69,6 +70,15 @@ Result<Hardware> hardware_of(const grant::NodeUnits& node, const std::string& po
     for (int i = 0; i < lnc->value; ++i) hardware.devices[0].places.push_back(core->core * lnc->value + i);
   }
   return hardware;
+}
+
+Result<void> check_offered(const grant::NodeUnits& node, const std::string& pool_device) {
+  const auto name = core::parse_pool_name(pool_device);
+  const auto* group = name ? std::get_if<GroupName>(&*name) : nullptr;
+  if (group == nullptr) return {};
+  const std::vector<Group> groups = groups_of(node);
+  const bool is_one = std::any_of(groups.begin(), groups.end(), [&](const Group& one) { return one.name == *group; });
+  return is_one ? Result<void>() : fail(not_here(pool_device));
 }
 
 Result<void> check_health(const grant::NodeUnits& node, const ClaimResult& result, const UnhealthyTaint& taint) {

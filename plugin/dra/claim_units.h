@@ -20,6 +20,10 @@ struct UnhealthyTaint {
 // Errors: invalid_argument (no name of ours), not_found (nothing of that name is here), naming it.
 [[nodiscard]] Result<Hardware> hardware_of(const grant::NodeUnits& node, const std::string& pool_device);
 
+// Errors: not_found when it is the name of a group which this node does not offer as one, naming it: between its
+// devices there need not be a link.
+[[nodiscard]] Result<void> check_offered(const grant::NodeUnits& node, const std::string& pool_device);
+
 // Errors: failed_precondition when some of the result's hardware is unhealthy, with reason and action, unless the
 // result tolerates that; those of hardware_of().
 [[nodiscard]] Result<void> check_health(const grant::NodeUnits& node, const ClaimResult& result,

@@ -97,6 +97,21 @@ Result<void> note(const KnownClaim& claim, const UsedRequests& used, const std::
 
 }  // namespace
 
+KnownClaim known_of(const PreparedClaim& claim) {
+  KnownClaim known;
+  known.prepared.emplace();
+  if (!claim.is_whole()) {
+    known.error =
+        "only its CDI file is left of it, which does not tell what its containers have; once the kubelet is restarted "
+        "on this node, or its pods are made anew, it is prepared anew";
+  }
+  for (const PreparedRequest& request : claim.requests) {
+    known.shares.push_back(request.share);
+    if (request.share.computes()) (*known.prepared)[request.share.request] = request.environment;
+  }
+  return known;
+}
+
 Result<std::map<std::string, Environment>> environments_of(const GrantFacts& facts, const std::string& name,
                                                            const ClaimUse& use) {
   TRY(check_unread(use));

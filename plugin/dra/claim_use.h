@@ -8,6 +8,7 @@
 #include "agent/base/result.h"
 #include "plugin/dra/claim_grant.h"
 #include "plugin/dra/pod_use.h"
+#include "plugin/dra/prepared_claim.h"
 
 // The variables of a claim's requests, when containers use several of them (docs/reference/dra.md#cdi-files-of-claims).
 // A container sees the CDI devices of all requests that it uses, in any order, and equal variables overwrite each
@@ -22,6 +23,9 @@ struct KnownClaim {
   std::optional<std::map<std::string, Environment>> prepared;
   std::string error{};  // why it cannot be prepared; "" = it can, so far. What it gives is not known then
 };
+
+// Of a claim that was rebuilt of its CDI file it is not known what its containers have: it has an error.
+[[nodiscard]] KnownClaim known_of(const PreparedClaim& claim);
 
 struct ContainerOfPod {
   std::string name;  // "pod/container", for messages

@@ -12,8 +12,9 @@
 #include <utility>
 
 #include "agent/base/parse.h"
-#include "agent/core/logical_cores.h"
+#include "plugin/dra/claim_cores.h"
 #include "plugin/dra/claim_lnc.h"
+#include "plugin/dra/claim_units.h"
 #include "plugin/dra/claim_use.h"
 
 namespace neuron::plugin::dra {
@@ -72,61 +73,14 @@ bool is_same(const PreparedClaim& prepared, const Claim& claim) {
   return was == is;
 }
 
+bool has_device(const PreparedClaim& prepared, const std::string& name) {
+  return std::any_of(prepared.devices.begin(), prepared.devices.end(),
+                     [&](const PreparedDevice& device) { return device.device == name; });
+}
+
 // Rebuilt of its CDI file, without the name by which containers use it.
 bool is_nameless(const PreparedClaim& claim) {
   return claim.name.empty() && !claim.held().devices.empty();
-}
-
-KnownClaim known_of(const PreparedClaim& claim) {
-  KnownClaim known;
-  known.prepared.emplace();
-  if (!claim.is_whole()) {
-    known.error =
-        "only its CDI file is left of it, which does not tell what its containers have; once the kubelet is restarted "
-        "on this node, or its pods are made anew, it is prepared anew";
-  }
-  for (const PreparedRequest& request : claim.requests) {
-    known.shares.push_back(request.share);
-    if (request.share.computes()) (*known.prepared)[request.share.request] = request.environment;
-  }
-  return known;
-}
-
-// Cores as the memory gate knows them to be held: device and place in one number.
-constexpr int kPlaces = 1024;
-
-std::vector<MemoryGate::Core> cores_of(const grant::NodeUnits& node, const Hardware& hardware) {
-  const model::HostScan& host = node.snapshot().host;
-  std::vector<MemoryGate::Core> cores;
-  for (const HeldDevice& held : hardware.devices) {
-    const model::NeuronDevice* device = node.device(held.device);
-    if (device == nullptr) continue;
-    std::vector<int> places = held.places;
-    const int count = device->physical_cores ? device->physical_cores->value : 0;
-    for (int place = 0; held.places.empty() && place < count; ++place) places.push_back(place);
-    for (const core::CorePlace& place : core::core_places(*device, host, places)) {
-      const int id = held.device * node.topology().cores_per_device + place.place / (host.lnc ? host.lnc->value : 1);
-      MemoryGate::Core core{"core " + std::to_string(id), held.device, place.physical, {}};
-      for (const int other : place.others) {
-        if (std::binary_search(places.begin(), places.end(), other)) continue;
-        core.maybe_of.push_back(held.device * kPlaces + other);
-      }
-      cores.push_back(std::move(core));
-    }
-  }
-  return cores;
-}
-
-bool are_held(const ClaimStore& store, const std::vector<int>& cores) {
-  return std::any_of(cores.begin(), cores.end(), [&](int core) {
-    return store.is_held({{{core / kPlaces, {core % kPlaces}}}, {}});
-  });
-}
-
-std::string owners_of(const std::function<grant::NodeUnitsPtr()>& newest, int index, int physical_core) {
-  const grant::NodeUnitsPtr node = newest();
-  const model::NeuronDevice* device = node ? node->device(index) : nullptr;
-  return device == nullptr ? "" : core::pids_on_core(*device, physical_core);
 }
 
 // What the gate has answered, in the order of the answers.
@@ -154,9 +108,10 @@ Claims::Claims(ClaimsSettings settings, ClaimsPorts ports, ClaimStore& store, ku
       ports_(std::move(ports)),
       store_(store),
       reader_(api, settings_.driver),
+      scan_(ports_.scan, ports_.run),
       gate_({ports_.memory_in_use, ports_.run, ports_.post,
              [&store](const std::vector<int>& cores) { return are_held(store, cores); },
-             [node = ports_.node](int device, int core) { return owners_of(node, device, core); }},
+             [node = ports_.node](int device, int core) { return owners_of(node(), device, core); }},
             clock) {}
 
 // Its files are there again, for containers that are made anew.
@@ -198,13 +153,20 @@ Result<void> Claims::plan(Call& call, Pending& pending) {
   }
   auto plan = plan_of(pending.claim, *call.node, settings_.pool, settings_.taint);
   if (!plan && plan.error().code == ErrorCode::not_found && ports_.scan) {
-    if (grant::NodeUnitsPtr newer = ports_.scan()) {
-      call.node = std::move(newer);
-      plan = plan_of(pending.claim, *call.node, settings_.pool, settings_.taint);
+    grant::NodeUnitsPtr newer = scan_();
+    if (!newer) {
+      return fail(ErrorCode::unavailable, plan.error().message +
+                                              ": the newest scan does not show it, and another one " +
+                                              "does not end; this is tried again");
     }
+    call.node = std::move(newer);
+    plan = plan_of(pending.claim, *call.node, settings_.pool, settings_.taint);
   }
   if (!plan) return fail(std::move(plan).error());
   pending.plan = *std::move(plan);
+  for (const GrantedDevice& one : pending.plan.devices) {
+    if (!pending.before || !has_device(*pending.before, one.device)) TRY(check_offered(*call.node, one.device));
+  }
   const Hardware held = pending.plan.held();
   if (auto error = conflict(call.view.claims, pending.ref.uid, held)) return fail(*std::move(error));
   if (!ports_.plugin_holders) return {};

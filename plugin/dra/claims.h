@@ -13,6 +13,7 @@
 #include "agent/grant/grant.h"
 #include "agent/grant/node_units.h"
 #include "agent/kube/api.h"
+#include "plugin/dra/bounded_scan.h"
 #include "plugin/dra/claim_plan.h"
 #include "plugin/dra/claim_port.h"
 #include "plugin/dra/claim_reader.h"
@@ -33,7 +34,7 @@ struct ClaimsSettings {
 // that `run` and `post` were given.
 struct ClaimsPorts {
   std::function<grant::NodeUnitsPtr()> node;  // of the newest scan; nullptr before the first
-  // Of a scan that begins now, for a device that was found since; may block. Empty: none.
+  // Of a scan that begins now, for a device that was found since; on a thread of `run`, where it may hang. Empty: none.
   std::function<grant::NodeUnitsPtr()> scan;
   std::function<std::optional<std::uint64_t>(int device, int physical_core)> memory_in_use;  // as MemoryGate::Ports
   std::function<void(MemoryGate::Job)> run;
@@ -75,6 +76,7 @@ class Claims final : public ClaimPort {
   const ClaimsPorts ports_;
   ClaimStore& store_;
   ClaimReader reader_;
+  BoundedScan scan_;
   std::atomic<std::uint64_t> calls_{0};
 
   Mutex mutex_;

@@ -21,14 +21,19 @@ const draPod = "app.kubernetes.io/name=neuron-agent-dra"
 var (
 	trn1DRA = ofClaims(cluster.Trn1)
 	trn2DRA = ofClaims(cluster.Trn2)
-	inf2DRA = ofClaims(cluster.Spec{Name: "inf2", InstanceType: "inf2.48xlarge"}) // with containerd 2: 1.6 has no CDI
+	// A node of an UltraServer, which is offered as one device.
+	trn2uDRA = ofClaims(cluster.Spec{Name: "trn2u", InstanceType: "trn2u.48xlarge"})
+	inf1DRA  = ofClaims(cluster.Spec{Name: "inf1", InstanceType: "inf1.6xlarge"})
+	inf2DRA  = ofClaims(cluster.Spec{Name: "inf2", InstanceType: "inf2.48xlarge"}) // with containerd 2: 1.6 has no CDI
 )
 
 // pools is how many devices of each kind a node offers with the component partitioned; groups of rings are left to the unit tests.
 var pools = map[string]map[string]int{
-	"trn1.32xlarge": {"neuron_device": 16, "neuron_core": 32, "neuron_group": 7, "efa": 8},
-	"trn2.48xlarge": {"neuron_device": 16, "neuron_core": 64, "neuron_group": 7, "efa": 16},
-	"inf2.48xlarge": {"neuron_device": 12, "neuron_core": 24},
+	"trn1.32xlarge":  {"neuron_device": 16, "neuron_core": 32, "neuron_group": 7, "efa": 8},
+	"trn2.48xlarge":  {"neuron_device": 16, "neuron_core": 64, "neuron_group": 7, "efa": 16},
+	"trn2u.48xlarge": {"neuron_node": 1, "efa": 16},
+	"inf1.6xlarge":   {"neuron_device": 4, "neuron_core": 16},
+	"inf2.48xlarge":  {"neuron_device": 12, "neuron_core": 24},
 }
 
 // countKinds counts devices by their resourceType.

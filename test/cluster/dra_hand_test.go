@@ -58,6 +58,13 @@ func consuming(device, size int, cores string) []resource.DeviceCounterConsumpti
 	return []resource.DeviceCounterConsumption{{CounterSet: "cores", Counters: counters}}
 }
 
+// rdmaName of an interface by its PCI address: "10:1a.0" is rdmap16s26.
+func rdmaName(address string) string {
+	var bus, slot int
+	_, _ = fmt.Sscanf(address, "%x:%x.0", &bus, &slot)
+	return fmt.Sprintf("rdmap%ds%d", bus, slot)
+}
+
 func counterOf(cores string) resource.Counter { return resource.Counter{Value: quantity(cores)} }
 
 // slicesByHand makes the pool of a node: counters, devices with cores and groups, interfaces.
@@ -73,7 +80,7 @@ func slicesByHand(node string) []*resource.ResourceSlice {
 				Attributes: alignedWith("neuron_core", i, 1), ConsumesCounters: consuming(i, 1, "1")})
 		}
 		if i%2 == 0 {
-			efas = append(efas, resource.Device{Name: fmt.Sprintf("efa-rdmap%ds0", i), Attributes: alignedWith("efa", i, 1)})
+			efas = append(efas, resource.Device{Name: "efa-" + rdmaName(nearestOfTrn1[i/2]), Attributes: alignedWith("efa", i, 1)})
 		}
 	}
 	for _, size := range []int{4, 8, 16} {

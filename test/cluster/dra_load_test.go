@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -171,7 +172,7 @@ func (l *claimLoad) heldOf(p claimPod, pod *core.Pod, devices, perDevice int) cl
 		if want.template == "group-or-device" && len(held[cluster.Neuron]) == 1 {
 			want.counts.Devices = 1
 		}
-		if err := want.check(held, perDevice); err != nil {
+		if err := want.check(held, p.node.InstanceType, perDevice); err != nil {
 			l.t.Errorf("%s: %v", p.name, err)
 		}
 		return held
@@ -202,23 +203,32 @@ func (l *claimLoad) expectKept(o loadOutcome) *judge.Verdict {
 	return verdict
 }
 
-// drawClaims draws pods of all kinds for a node.
-func drawClaims(random *rand.Rand, prefix string, n *cluster.Node, count int, lives [2]int, templates []string) []claimPod {
-	var pods []claimPod
-	shapes := map[string]shape{}
-	for _, s := range shapesOfTrn1 {
-		shapes[s.template] = s
+// shapesNamed are those of a trn1.32xlarge with these templates.
+func shapesNamed(templates ...string) []shape {
+	var shapes []shape
+	for _, name := range templates {
+		at := slices.IndexFunc(shapesOfTrn1, func(s shape) bool { return s.template == name })
+		if at < 0 {
+			panic("no shape is named " + name)
+		}
+		shapes = append(shapes, shapesOfTrn1[at])
 	}
+	return shapes
+}
+
+// drawClaims draws pods of all kinds for a node.
+func drawClaims(random *rand.Rand, prefix string, n *cluster.Node, count int, lives [2]int, shapes []shape) []claimPod {
+	var pods []claimPod
 	asks := []cluster.Ask{{cluster.Neuron: "1"}, {cluster.Neuron: "2", cluster.EFA: "1"}, {cluster.NeuronCore: "1"}, {cluster.NeuronCore: "5"}}
+	if pools[n.InstanceType]["efa"] == 0 {
+		asks = slices.Delete(asks, 1, 2)
+	}
 	for i := range count {
 		p := claimPod{name: fmt.Sprintf("%s-%s-%d", prefix, n.Name, i), node: n, life: lives[0] + random.Intn(lives[1]-lives[0]+1)}
-		if pick := random.Intn(len(templates) + len(asks)); pick < len(templates) {
-			p.shape = shapes[templates[pick]]
-			if p.shape.template == "" {
-				panic("no shape is named " + templates[pick])
-			}
+		if pick := random.Intn(len(shapes) + len(asks)); pick < len(shapes) {
+			p.shape = shapes[pick]
 		} else {
-			p.ask = asks[pick-len(templates)]
+			p.ask = asks[pick-len(shapes)]
 		}
 		pods = append(pods, p)
 	}
@@ -228,17 +238,29 @@ func drawClaims(random *rand.Rand, prefix string, n *cluster.Node, count int, li
 var everyTemplate = strings.Fields("neuron-1 neuron-2 neuron-4 neuron-8 neuron-16-efa-8 cores-3 cores-2-together group-of-4 group-or-device " +
 	"group-of-4-efa-1 efa-1")
 
-// TestRandomClaims: pods by the hundred, claims and extended resources of all kinds, on a busy node.
+// TestRandomClaims: pods by the hundred, claims and extended resources of all kinds, on a busy node; some on Inferentia 1 and 2 first.
 func TestRandomClaims(t *testing.T) {
 	c := cluster.Get(t)
-	n := c.Nodes(t, trn1DRA)[0]
-	startDriver(t, c, []*cluster.Node{n}, partitioned, unmodified)
+	nodes := c.Nodes(t, trn1DRA, inf2DRA, inf1DRA)
+	n, lives := nodes[0], [2]int{1, 3}
+	startDriver(t, c, nodes, partitioned, unmodified)
 	applyExamples(t, c)
-	count, seed := 100, int64(1)
+	count, random := 100, rand.New(rand.NewSource(1))
 	if deep() {
 		count = 400
 	}
-	l := &claimLoad{t: t, c: c, name: "random", pods: drawClaims(rand.New(rand.NewSource(seed)), "random", n, count, [2]int{1, 3}, everyTemplate)}
+	t.Run("Inferentia", func(t *testing.T) {
+		last := len(shapesOfInferentia) - 1
+		pods := append(drawClaims(rand.New(rand.NewSource(2)), "random", nodes[1], count/5, lives, shapesOfInferentia),
+			drawClaims(rand.New(rand.NewSource(3)), "random", nodes[2], count/10, lives, shapesOfInferentia[:last])...)
+		l := &claimLoad{t: t, c: c, name: "random-inferentia", pods: pods}
+		o := l.run(5*time.Minute, nil)
+		figure(t, "%d random claims on inf2.48xlarge and inf1.6xlarge: %v, %d pairs of containers on one piece of silicon", len(pods),
+			o.took.Round(100*time.Millisecond), l.expectKept(o).Pairs)
+		expectNothingPrepared(t, nodes[1])
+		expectNothingPrepared(t, nodes[2])
+	})
+	l := &claimLoad{t: t, c: c, name: "random", pods: drawClaims(random, "random", n, count, lives, shapesNamed(everyTemplate...))}
 	o := l.run(15*time.Minute, nil)
 	verdict := l.expectKept(o)
 	figure(t, "%d random claims on one trn1.32xlarge: %v, %d pairs of containers on one piece of silicon, %d violations", count,
@@ -281,7 +303,9 @@ func TestClaimQueueOf60(t *testing.T) {
 		}
 		expectGiven(t, each.node, o.ended)
 	}
-	if claims, plugin := took["claims-mixed"], took["plugin-one-name"]; claims > plugin*3/2 {
+	claims, plugin := took["claims-mixed"], took["plugin-one-name"]
+	figure(t, "queue of 60: claims took %.2f of the device plugin's time", claims.Seconds()/plugin.Seconds())
+	if claims > plugin*3/2 {
 		t.Errorf("the queue took %v through claims, %v through the device plugin", claims, plugin)
 	}
 	expectNothingPrepared(t, nodes[0])

@@ -11,11 +11,13 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"neuron-agent.test/cluster/cluster"
+	types "neuron-agent.test/dra/node"
 )
 
 // size is how many devices and logical cores per device a node has, for reading what claims were given.
 func size(n *cluster.Node) (devices, perDevice int) {
-	return pools[n.InstanceType]["neuron_device"], int(coresPerDevice(n))
+	kind, _ := types.Find(n.InstanceType)
+	return kind.Devices, int(coresPerDevice(n))
 }
 
 // expectShape runs a pod with one of the examples on the node, and looks into the container.
@@ -31,17 +33,17 @@ func expectShape(t *testing.T, c *cluster.Cluster, n *cluster.Node, s shape) clu
 		return cluster.Report{}
 	}
 	report := c.AwaitClaimReports(t, w, devices, perDevice)[0]
-	if err := s.check(report.Held, perDevice); err != nil {
+	if err := s.check(report.Held, n.InstanceType, perDevice); err != nil {
 		t.Error(err)
 	}
 	report.ExpectSeen(t, perDevice)
 	return report
 }
 
-// TestClaimShapes: every example, on the types that it is for, by the real driver.
+// TestClaimShapes: every example and every form of a claim, on the types that they are for, by the real driver.
 func TestClaimShapes(t *testing.T) {
 	c := cluster.Get(t)
-	nodes := c.Nodes(t, trn1DRA, trn2DRA, inf2DRA)
+	nodes := c.Nodes(t, trn1DRA, trn2DRA, inf2DRA, trn2uDRA)
 	startDriver(t, c, nodes, partitioned, "dra-dranet-class")
 	applyExamples(t, c)
 	for _, s := range shapesOfTrn1 {
@@ -65,10 +67,13 @@ func TestClaimShapes(t *testing.T) {
 	for _, s := range []shape{
 		{template: "inferentia-2", counts: cluster.Counts{Devices: 2}},
 		{template: "cores-3", counts: cluster.Counts{Cores: 3}},
-		{template: "group-of-4", counts: cluster.Counts{Devices: 4}},
+		{template: "group-of-4", counts: cluster.Counts{Devices: 4}, linked: true},
 	} {
 		t.Run("inf2/"+s.template, func(t *testing.T) { expectShape(t, c, nodes[2], s) })
 	}
+	t.Run("Forms", func(t *testing.T) { expectForms(t, c, nodes[0], nodes[1]) })
+	t.Run("UltraServer", func(t *testing.T) { expectUltraServerNode(t, c, nodes[3]) })
+	t.Run("AdminAccess", func(t *testing.T) { expectAdminAccess(t, c, nodes[0]) })
 	t.Run("DranetClass", func(t *testing.T) { expectDranetClass(t, c, nodes[1]) })
 	t.Run("Refused", func(t *testing.T) { expectRefusedConfigs(t, c, nodes) })
 	t.Run("Shared", func(t *testing.T) { expectShared(t, c, nodes[0]) })
@@ -115,6 +120,7 @@ func expectRefusedConfigs(t *testing.T, c *cluster.Cluster, nodes []*cluster.Nod
 		"unknown-field": {nodes[1], `{"apiVersion":"neuron.aws.com/v1","kind":"NeuronConfig","logicalNeuronCoreCount":1}`, "strict decoding error: unknown field"},
 		"unknown-kind":  {nodes[1], `{"apiVersion":"neuron.aws.com/v1","kind":"GpuConfig","sharing":1}`, "NeuronConfig or UltraServerConfig"},
 		"wrong-value":   {nodes[1], `{"apiVersion":"neuron.aws.com/v1","kind":"NeuronConfig","logicalNeuronCore":3}`, "1 or 2"},
+		"not-linked":    {nodes[1], `{"apiVersion":"neuron.aws.com/v1","kind":"UltraServerConfig","ultraserverMode":4}`, "ultraserverMode 4 is not possible on this node"},
 		"wrong-version": {nodes[1], `{"apiVersion":"neuron.aws.com/v2","kind":"NeuronConfig","logicalNeuronCore":2}`, "neuron.aws.com/v1"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,18 +11,20 @@ import (
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"neuron-agent.test/cluster/cluster"
+	"neuron-agent.test/dra/node"
 )
 
 // The claims of manifests/examples, and what each must be given.
 
 var exampleClaims = []string{"examples/claims-whole-devices.yaml", "examples/claims-parts.yaml"}
 
-// shape is what a claim of one of the templates is given on a node of a type: how much, and which devices go together.
+// shape is what a claim of one of the templates is given on a node of a type: how much, and which devices go together. Interfaces beside
+// devices are the nearest of these: every template with both asks for that.
 type shape struct {
 	template string
 	counts   cluster.Counts // cores: those that are claimed as such
 	within   int            // all devices are within one aligned group of that size; 0: anywhere
-	devices  int            // of the node
+	linked   bool           // the devices are a set that the fabric has as a whole
 	none     string         // instead: it is not to be had, and the scheduler says so
 }
 
@@ -46,8 +48,18 @@ var shapesOfTrn1 = []shape{
 	{template: "efa-1", counts: cluster.Counts{EFAs: 1}},
 }
 
-// check compares what is held with the shape.
-func (s shape) check(held cluster.Held, coresPerDevice int) error {
+// shapesOfInferentia are those of inf2.48xlarge; on Inferentia 1 all but the last.
+var shapesOfInferentia = []shape{
+	{template: "neuron-1", counts: cluster.Counts{Devices: 1}},
+	{template: "cores-3", counts: cluster.Counts{Cores: 3}},
+	{template: "cores-2-together", counts: cluster.Counts{Cores: 2}, within: 1},
+	{template: "group-of-4", counts: cluster.Counts{Devices: 4}, linked: true},
+	{template: "group-or-device", counts: cluster.Counts{Devices: 4}, linked: true},
+	{template: "inferentia-2", counts: cluster.Counts{Devices: 2}},
+}
+
+// check compares what is held on a node of that type with the shape.
+func (s shape) check(held cluster.Held, instanceType string, coresPerDevice int) error {
 	if got := cluster.CountsOf(held); got != s.counts {
 		return fmt.Errorf("%s: holds %+v (%v), want %+v", s.template, got, held, s.counts)
 	}
@@ -63,6 +75,34 @@ func (s shape) check(held cluster.Held, coresPerDevice int) error {
 	}
 	if s.within > 0 && len(groups) != 1 {
 		return fmt.Errorf("%s: %v are not within one group of %d", s.template, held, s.within)
+	}
+	return s.checkFabric(held, instanceType, coresPerDevice)
+}
+
+// checkFabric is the part that goes by AWS's tables: which devices are linked, and which interface is the nearest of which device.
+// As many interfaces as devices have nearest ones are then all of these.
+func (s shape) checkFabric(held cluster.Held, instanceType string, coresPerDevice int) error {
+	kind, known := node.Find(instanceType)
+	cores, err := held.CoresOf(coresPerDevice)
+	if err != nil || !known {
+		return fmt.Errorf("%s: type %q (known: %v): %w", s.template, instanceType, known, err)
+	}
+	kind.LNC = kind.Physical / coresPerDevice
+	fabric := node.NewFabric(kind)
+	devices := fabric.DevicesOf(cores)
+	if s.linked && !fabric.Valid(devices) {
+		return fmt.Errorf("%s: devices %v are not linked", s.template, devices)
+	}
+	near := map[string]bool{}
+	for _, device := range devices {
+		if at := kind.Near(device); at >= 0 {
+			near[kind.EFAs[at].Name] = true
+		}
+	}
+	for _, name := range held[cluster.EFA] {
+		if len(devices) > 0 && !near[name] {
+			return fmt.Errorf("%s: interface %s is the nearest of none of the devices %v, which are nearest to %v", s.template, name, devices, near)
+		}
 	}
 	return nil
 }
@@ -146,7 +186,7 @@ func TestClaimsAreAllocated(t *testing.T) {
 			if s.none != "" {
 				return
 			}
-			if err := s.check(held, 2); err != nil {
+			if err := s.check(held, ghost.InstanceType, 2); err != nil {
 				t.Error(err)
 			}
 		})

@@ -159,12 +159,13 @@ func expectOthersKept(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 		}
 	}
 	patchStatus(`{"type":"AcceleratedHardwareReady","status":"False","reason":"NeuronDMAError","message":"theirs"}`)
+	theirs := conditionOf(nodeOf(t, c, n), hardwareReady)
 	n.Inject(t, "neuron3", "sram_ecc_uncorrected=1")
 	awaitCondition(t, c, n, neuronHealth, core.ConditionTrue, "SramEccUncorrected")
 	n.Inject(t, "neuron3", "heal")
 	awaitCondition(t, c, n, neuronHealth, core.ConditionFalse, "NeuronHasNoError")
-	if said := conditionOf(nodeOf(t, c, n), hardwareReady); said.Reason != "NeuronDMAError" || said.Message != "theirs" {
-		t.Errorf("%+v", said)
+	if said := conditionOf(nodeOf(t, c, n), hardwareReady); said != theirs || said.Reason != "NeuronDMAError" {
+		t.Errorf("was %+v, is %+v", theirs, said)
 	}
 	said := c.AwaitSaid(t, []string{"is left to eks-node-monitoring-agent"}, "-n", system, "logs", "-l", agentPod, "--tail=-1")
 	t.Logf("SAID logs\n%s", linesWith(said, "node status"))

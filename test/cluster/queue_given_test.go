@@ -55,7 +55,7 @@ func expectGiven(t *testing.T, n *cluster.Node, pods []*core.Pod) {
 }
 
 func coresPerDevice(n *cluster.Node) int64 {
-	if strings.HasPrefix(n.InstanceType, "trn2") {
+	if strings.HasPrefix(n.InstanceType, "trn2") || strings.HasPrefix(n.InstanceType, "inf1") {
 		return 4
 	}
 	return 2

@@ -103,6 +103,7 @@ func compare(t *testing.T, bin, root string, kind node.Type, p pool.Partitions) 
 		}
 	}
 	accepted(t, all)
+	compareFacts(t, root, kind, all)
 	got := describe(all, len(kind.EFAs) > 0)
 	want := describe(pool.Slices(nodeName, kind, p, pool.Default(), pool.Split), true)
 	for i := range max(len(got), len(want)) {

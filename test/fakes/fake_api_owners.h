@@ -68,6 +68,10 @@ class FieldOwners {
       set(object, field, value_of(wanted, field));
     }
     owners_[self] = said;
+    const std::set<Field> left = fields_of(object);
+    for (auto& [owner, fields] : owners_) {
+      std::erase_if(fields, [&](const Field& field) { return !left.contains(field); });
+    }
     return {};
   }
 
@@ -128,7 +132,7 @@ class FieldOwners {
     if (condition(object, field[1]) == nullptr) object["status"]["conditions"].push_back({{"type", field[1]}});
     if (field[2] != ".") (*condition(object, field[1]))[field[2]] = value;
   }
-  // An entry goes with the last field that somebody owns in it.
+  // An entry goes with whoever made it, and all that others have in it.
   static void erase(Json& object, const Field& field) {
     if (field[0] == "label") {
       if (object["metadata"].contains("labels")) object["metadata"]["labels"].erase(field[1]);
@@ -136,8 +140,11 @@ class FieldOwners {
     }
     Json* one = condition(object, field[1]);
     if (one == nullptr) return;
-    if (field[2] != "." && field[2] != "type") one->erase(field[2]);
-    if (one->size() > 1) return;
+    if (field[2] == "type") return;
+    if (field[2] != ".") {
+      one->erase(field[2]);
+      return;
+    }
     Json& all = object["status"]["conditions"];
     all.erase(all.begin() + (one - &all[0]));
   }

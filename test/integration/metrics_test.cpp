@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "test/fakes/sanitized.h"
 #include "test/fakes/tcp_client.h"
 #include "test/fakes/tls_client.h"
 #include "test/integration/metrics_port.h"
@@ -18,6 +19,7 @@ constexpr milliseconds kScanInterval{50};  // of Node
 
 constexpr std::size_t kMostResidentKib = 20U * 1024;
 constexpr std::size_t kMostAnonymousKib = 6U * 1024;
+constexpr std::size_t kGivenBackKib = 1024;  // of what is there right after a scrape, at least
 
 // The first line that begins with `start` and has all of `parts`; "" = none.
 std::string line_of(const std::string& text, const std::string& start, const std::vector<std::string>& parts = {}) {
@@ -128,7 +130,9 @@ TEST_F(MetricsTest, AFaultIsSeenWithinAScanAndALittle) {
   }
   std::printf("fault to metric: %lld ms at most, with scans every %lld ms\n", static_cast<long long>(longest.count()),
               static_cast<long long>(kScanInterval.count()));
-  EXPECT_LE(longest, kScanInterval + milliseconds(200));
+  if (!kSanitized) {
+    EXPECT_LE(longest, kScanInterval + milliseconds(200));
+  }
 }
 
 TEST_F(MetricsTest, OpenMetricsForWhoAsksForIt) {
@@ -157,6 +161,7 @@ TEST_F(MetricsTest, OverTlsWithTheCertificateOfTheMoment) {
 }
 
 TEST_F(MetricsTest, ManyScrapesLeaveTheAgentSmall) {
+  if (kSanitized) GTEST_SKIP() << "which needs memory of its own";
   start();
   ASSERT_TRUE(node_.run("train", {{kCore, 2}}));
   std::size_t bytes = 0;
@@ -168,18 +173,19 @@ TEST_F(MetricsTest, ManyScrapesLeaveTheAgentSmall) {
   const std::size_t busy = kib_of(node_.agent->pid(), "VmRSS");
   const std::size_t busy_anonymous = kib_of(node_.agent->pid(), "RssAnon");
   const auto until = steady_clock::now() + kPatience;
+  std::size_t resident = busy;
   std::size_t anonymous = busy_anonymous;
-  while (anonymous > kMostAnonymousKib && steady_clock::now() < until) {
+  do {  // until what making texts took has been given back
     static_cast<void>(node_.agent->wait(milliseconds(100)));
+    resident = kib_of(node_.agent->pid(), "VmRSS");
     anonymous = kib_of(node_.agent->pid(), "RssAnon");
-  }
-  const std::size_t resident = kib_of(node_.agent->pid(), "VmRSS");
+  } while (anonymous + kGivenBackKib > busy_anonymous && steady_clock::now() < until);
   std::printf(
       "a scrape of %zu bytes; anonymous %zu KiB before; after 50 resident %zu KiB, anonymous %zu KiB, and then %zu "
       "KiB, "
       "%zu KiB\n",
       bytes, before, busy, busy_anonymous, resident, anonymous);
-  EXPECT_LE(busy, kMostResidentKib);
+  EXPECT_LE(resident, kMostResidentKib);
   EXPECT_LE(anonymous, kMostAnonymousKib);
 }
 

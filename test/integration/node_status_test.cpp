@@ -2,11 +2,14 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <fstream>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "agent/base/fd.h"
 #include "agent/kube/api_client.h"
 #include "test/fakes/fake_api_server.h"
+#include "test/fakes/sanitized.h"
 #include "test/integration/node.h"
 
 namespace neuron::fakes {
@@ -23,9 +26,14 @@ std::vector<std::string> telling(const kube::ApiPlaces& places) {
 
 class NodeStatus : public ::testing::Test {
  protected:
-  NodeStatus() {
+  explicit NodeStatus(const std::string& instance_type = "trn1.32xlarge") : node_(instance_type) {
     EXPECT_TRUE(cluster_.is_up());
-    const Json node{{"metadata", {{"name", "node-1"}}}};
+    Json node{{"metadata", {{"name", "node-1"}}}};
+    for (int i = 0; i < 50; ++i) {  // as many as a kubelet tells, most of the object's size
+      const std::string name = "registry.example.com/team/image-" + std::to_string(i);
+      node["status"]["images"].push_back(
+          {{"names", {name + "@sha256:" + std::string(64, 'a'), name + ":v1.2.3"}}, {"sizeBytes", 123456789}});
+    }
     EXPECT_TRUE(api_.call({.method = kube::Method::create, .path = "/api/v1/nodes", .body = node.dump()}));
     node_.extra_arguments = telling(cluster_.api_places());
   }
@@ -53,9 +61,18 @@ class NodeStatus : public ::testing::Test {
     EXPECT_LT(Clock::now() - begin, std::chrono::seconds(2));
   }
 
+  // Of /proc/<pid>/status, "VmRSS:" or "RssAnon:".
+  [[nodiscard]] std::size_t kib_of(const std::string& name) const {
+    std::ifstream status("/proc/" + std::to_string(node_.agent->pid()) + "/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with(name)) return std::stoul(line.substr(name.size()));
+    }
+    return 0;
+  }
+
   FakeApiServer cluster_{"fake_cluster.py"};
   kube::ApiClient api_{cluster_.api_places()};
-  Node node_{"trn1.32xlarge"};
+  Node node_;
 };
 
 TEST_F(NodeStatus, AFaultAndItsEndAreTold) {
@@ -80,6 +97,26 @@ TEST_F(NodeStatus, AFaultAndItsEndAreTold) {
   const Json events = get("/api/v1/events");
   for (const Json& event : events["items"]) told.push_back(event["reason"].get<std::string>());
   EXPECT_THAT(told, testing::UnorderedElementsAre("SramEccUncorrected", "Healthy", "MemEccUncorrected"));
+  expect_ends();
+}
+
+class NodeStatusOnALargeNode : public NodeStatus {
+ protected:
+  NodeStatusOnALargeNode() : NodeStatus("trn2.48xlarge") {}
+};
+
+TEST_F(NodeStatusOnALargeNode, MemoryStaysSmall) {
+  if (kSanitized) GTEST_SKIP() << "which needs memory of its own";
+  node_.extra_arguments.insert(node_.extra_arguments.end(), {"--metrics-address", "127.0.0.1:0"});
+  node_.host.write();
+  node_.host.set("neuron3", "sram_ecc_uncorrected=1");
+  node_.start_kubelet().start_agent();
+  ASSERT_TRUE(becomes("True SramEccUncorrected")) << node_.agent->log();
+  EXPECT_TRUE(node_.wait_allocatable(kNeuron, 15));
+  const std::size_t resident = kib_of("VmRSS:"), anonymous = kib_of("RssAnon:");
+  std::cout << "resident " << resident << " KiB, of it anonymous " << anonymous << " KiB\n";
+  EXPECT_LE(resident, std::size_t{20} << 10U);
+  EXPECT_LE(anonymous, std::size_t{6} << 10U);
   expect_ends();
 }
 

@@ -166,6 +166,12 @@ void add_devices(const NodeReport& report, const NodeLayout& layout, const Holde
              text(x + 10, y, "s", "n", Anchor::middle);
     });
   }
+  const auto is_away = [](const model::NeuronDevice& device) { return !device.node_present; };
+  if (report.own_dev && std::any_of(report.host.devices.begin(), report.host.devices.end(), is_away)) {
+    legend.add("pale: not in this container", [](int x, int y) {
+      return rectangle({x, y - 12, 34, 16}, 4, "dev away");
+    });
+  }
   if (holders.known() && !holders.empty()) {
     legend.add("held by the pod of that letter", [](int x, int y) {
       return rectangle({x, y - 12, 34, 16}, 4, "core p0") + text(x + 17, y, "b s", "A", Anchor::middle);

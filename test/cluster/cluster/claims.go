@@ -144,10 +144,10 @@ func (c *Cluster) ClaimedBy(pod *core.Pod, devices, coresPerDevice int) (map[str
 	return all, err
 }
 
-var deviceName = regexp.MustCompile(`^(?:neuron-device-(\d+)(?:-core-(\d+))?|neuron-group-(\d+)-(\d+)|efa-(.+))$`)
+var deviceName = regexp.MustCompile(`^(?:neuron-device-(\d+)(?:-core-(\d+))?|neuron-group-(\d+)-(\d+)|efa-(.+)|(neuron-node))$`)
 
-// HoldDevice adds a device of a pool: "neuron-device-3", "neuron-device-3-core-1", "neuron-group-4-7", "efa-rdmap16s25". The members of
-// a group go on from 0 behind the last device.
+// HoldDevice adds a device of a pool: "neuron-device-3", "neuron-device-3-core-1", "neuron-group-4-7", "efa-rdmap16s25", "neuron-node".
+// The members of a group go on from 0 behind the last device.
 func HoldDevice(held Held, name string, devices, coresPerDevice int) error {
 	parts := deviceName.FindStringSubmatch(name)
 	if parts == nil {
@@ -161,6 +161,10 @@ func HoldDevice(held Held, name string, devices, coresPerDevice int) error {
 		}
 	}
 	switch {
+	case parts[6] != "":
+		for device := range devices {
+			add(Neuron, strconv.Itoa(device))
+		}
 	case parts[5] != "":
 		add(EFA, parts[5])
 	case parts[4] != "":

@@ -170,6 +170,7 @@ func (c *Cluster) StartAPIServer() error {
 	c.APIServer, err = suite.Start(env.log("kube-apiserver"), nil, append(c.gated("kube-apiserver"),
 		"--etcd-servers=http://127.0.0.1:2379", "--bind-address=0.0.0.0", "--secure-port=443", "--advertise-address="+gateway,
 		"--service-cluster-ip-range="+serviceRange, "--authorization-mode=Node,RBAC",
+		"--runtime-config=resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true", // as claims of older clients are made
 		"--enable-admission-plugins=NodeRestriction", "--allow-privileged=true", "--cert-dir="+c.pki,
 		"--client-ca-file="+c.file("ca.crt"), "--tls-cert-file="+c.file("apiserver.crt"),
 		"--tls-private-key-file="+c.file("apiserver.key"),

@@ -1,5 +1,7 @@
 #include <future>
+#include <latch>
 
+#include "plugin/dra/bounded_scan.h"
 #include "test/unit/dra/claims_fixture.h"
 
 namespace neuron::plugin::dra {
@@ -101,6 +103,27 @@ TEST_F(ClaimsWait, WhoWaitedDoesNotTakeWhatAnotherTookMeanwhile) {
   const std::string errors = first.get().error + second.get().error;
   EXPECT_THAT(errors, HasSubstr("neuron2 is held by the claim default/"));
   EXPECT_EQ(prepared(), 1U);
+}
+
+// Claims for a device that no scan shows are tried again and again, while a scan for it hangs in the driver.
+TEST(BoundedScanTest, AHungScanTakesOneThreadAndHoldsUpNobodyAfterItsTime) {
+  std::latch let_go(1);
+  std::atomic<int> begun = 0;
+  std::vector<std::jthread> threads;
+  const grant::NodeUnitsPtr node = node_of("trn1.2xlarge");
+  BoundedScan scan(
+      [&] {
+        if (begun++ == 0) let_go.wait();
+        return node;
+      },
+      [&](std::function<void()> job) { threads.emplace_back(std::move(job)); }, std::chrono::milliseconds(20));
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(scan(), nullptr);
+  EXPECT_EQ(begun, 1);
+  EXPECT_EQ(threads.size(), 1U);
+  let_go.count_down();
+  threads.front().join();
+  EXPECT_EQ(BoundedScan([&] { return node; }, [](const std::function<void()>& job) { job(); })(), node);
+  EXPECT_EQ(BoundedScan({}, {})(), nullptr);
 }
 
 // Several claims of one call wait at the same time: together no longer than one.

@@ -16,6 +16,7 @@ namespace {
 using render::Box;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class LsSvg : public test::LsProgram {
  protected:
@@ -130,6 +131,15 @@ TEST_F(LsSvg, FaultsOfDevicesCoresAndInterfacesAreToldApart) {
   EXPECT_THAT(outcome.out, HasSubstr("neuron5 is unhealthy: core_missing"));
   EXPECT_THAT(outcome.out, HasSubstr("0000:ca:00.0 is unhealthy: efa_driver_unbound"));
   EXPECT_THAT(outcome.out, HasSubstr("rdmap201s0 is degraded: no_peer_memory"));
+}
+
+TEST_F(LsSvg, InAContainerTheDevicesOfOthersArePale) {
+  simulate("inf2.24xlarge");
+  EXPECT_THAT(run("--output-format svg").out, Not(HasSubstr("not in this container")));
+  for (int i = 1; i < 6; ++i) std::filesystem::remove(host() / "dev" / ("neuron" + std::to_string(i)));
+  const std::string out = run("--output-format svg").out;
+  EXPECT_THAT(out, HasSubstr("pale: not in this container"));
+  EXPECT_THAT(out, HasSubstr("nothing wrong seen"));
 }
 
 TEST_F(LsSvg, ANodeWithInterfacesAloneIsDrawnToo) {

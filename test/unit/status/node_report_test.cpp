@@ -70,6 +70,22 @@ TEST(NodeReport, UltraServerHasAwsNames) {
   EXPECT_EQ(report(host, {}).labels, report(well_host(), {}).labels);
 }
 
+// It names no device, so none is withheld, and what is broken is somewhere on the node.
+TEST(NodeReport, WhatTheKernelLogSaysOfNoDeviceIsTheNodes) {
+  model::HostScan host = well_host();
+  host.kernel_log.node_health = {model::HealthState::unhealthy, "hw_dma_abort_error", "node: the kernel log says so",
+                                 "replace the instance"};
+  const NodeReport said = report(host, {});
+  EXPECT_TRUE(said.problem);
+  ASSERT_EQ(said.conditions.size(), 1U);
+  EXPECT_EQ(said.conditions[0].status, "True");
+  EXPECT_EQ(said.conditions[0].reason, "HwDmaAbortError");
+  EXPECT_THAT(said.conditions[0].message, HasSubstr("node: the kernel log says so; what to do: replace the instance"));
+  EXPECT_EQ(said.labels, report(well_host(), {}).labels);
+  host.kernel_log.node_health.state = model::HealthState::degraded;
+  EXPECT_EQ(report(host, {}).conditions[0].status, "False");
+}
+
 TEST(NodeReport, AllWellHasAwsWords) {
   EXPECT_THAT(report(well_host(), {.hardware_ready = true}).conditions,
               ElementsAre(Condition{"NeuronHealth", "False", "NeuronHasNoError", "Neuron has no error"},

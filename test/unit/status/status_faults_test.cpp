@@ -153,9 +153,10 @@ TEST_F(StatusFaultsTest, AConditionOfAnotherIsLeftToThem) {
 
 TEST_F(StatusFaultsTest, OneWhoComesLaterHasIt) {
   begin();
-  Json change = ready_of_nma("False");
-  change["status"]["conditions"].push_back(condition("NeuronHealth"));
-  api_.write_as("eks-node-monitoring-agent", kStatus, change);
+  Json theirs = condition("AcceleratedHardwareReady");
+  theirs.update({{"status", "False"}, {"reason", "NMA"}});
+  const Json all = {{{"type", "Ready"}, {"status", "True"}}, condition("NeuronHealth"), theirs};
+  api_.write_as("eks-node-monitoring-agent", kStatus, {{"status", {{"conditions", all}}}});
   api_.forget_calls();
   model::HostScan host = well_host();
   set_health(host, 3, broken(3));
@@ -164,8 +165,12 @@ TEST_F(StatusFaultsTest, OneWhoComesLaterHasIt) {
   EXPECT_EQ(status("NeuronHealth"), "True");
   EXPECT_EQ(condition("AcceleratedHardwareReady")["reason"], "NMA");
   after(std::chrono::hours(3));
-  EXPECT_EQ(condition("AcceleratedHardwareReady")["reason"], "NMA");
+  EXPECT_EQ(condition("AcceleratedHardwareReady"), theirs);
   EXPECT_TRUE(writer_->state().told);
+  start_anew();
+  begin();
+  after(std::chrono::hours(1));
+  EXPECT_EQ(condition("AcceleratedHardwareReady"), theirs);
 }
 
 TEST_F(StatusFaultsTest, ALabelOfAwsThatAnotherWritesIsLeftToThem) {

@@ -1,0 +1,106 @@
+// Claims by what else the containers of their pods use.
+
+#include "plugin/dra/claims.h"
+#include "test/unit/dra/claims_fixture.h"
+
+namespace neuron::plugin::dra {
+namespace {
+
+using testing::HasSubstr;
+
+// The rule of the variables, through API objects.
+TEST_F(ClaimsTest, Pain25SeveralClaimsOfOneContainerCarryTheUnion) {
+  for (const char* name : {"a", "b"}) {
+    json claim =
+        claim_json(name, uid_of(name), {{"chips", name == std::string("a") ? "neuron-device-1" : "neuron-device-0"}});
+    reserve_for(claim, "p", "pod-uid");
+    api_.put(claim_path(name), claim);
+  }
+  put_pod("p", {{"main", {{"a", ""}, {"b", "chips"}}}}, "pod-uid");
+  const auto answers = prepare_all({"a", "b"});
+  EXPECT_EQ(answers.at("uid-a").error + answers.at("uid-b").error, "");
+  EXPECT_EQ(env_of("uid-a", "chips"), "NEURON_RT_VISIBLE_CORES=0-3");
+  EXPECT_EQ(env_of("uid-b", "chips"), "NEURON_RT_VISIBLE_CORES=0-3");
+}
+
+// A claim must not be prepared with a value that leaves out a claim of the same container which failed.
+TEST_F(ClaimsTest, AClaimWaitsForTheOthersOfItsContainers) {
+  for (const char* name : {"a", "b"}) {
+    json claim =
+        claim_json(name, uid_of(name), {{"chips", name == std::string("a") ? "neuron-device-77" : "neuron-device-0"}});
+    reserve_for(claim, "p", "pod-uid");
+    api_.put(claim_path(name), claim);
+  }
+  put_pod("p", {{"main", {{"a", ""}, {"b", ""}}}}, "pod-uid");
+  const auto answers = prepare_all({"a", "b"});
+  EXPECT_THAT(answers.at("uid-a").error, HasSubstr("neuron-device-77"));
+  EXPECT_THAT(answers.at("uid-b").error, HasSubstr("uses the claim \"a\" as well, which is not prepared: "));
+  EXPECT_EQ(prepared(), 0U);
+}
+
+TEST_F(ClaimsTest, ASharedClaimThatIsPreparedDecidesForTheNext) {
+  put_claim("shared", {{"chips", "neuron-device-1"}});
+  ASSERT_EQ(prepare("shared").error, "");
+  json claim = claim_json("b", "uid-b", {{"chips", "neuron-device-0"}});
+  reserve_for(claim, "p", "pod-uid");
+  api_.put(claim_path("b"), claim);
+  put_pod("p", {{"main", {{"shared", ""}, {"b", ""}}}}, "pod-uid");
+  EXPECT_THAT(prepare("b").error, HasSubstr("prepared already, with NEURON_RT_VISIBLE_CORES=0-1"));
+  put_pod("p", {{"one", {{"shared", ""}}}, {"two", {{"b", ""}}}}, "pod-uid");
+  EXPECT_EQ(prepare("b").error, "");
+}
+
+TEST_F(ClaimsTest, WithoutPodsAClaimWithOneNeuronRequestIsServed) {
+  put_claim("one", {{"chips", "neuron-device-1"}, {"nics", "efa-" + node_->efa(0).name}});
+  put_claim("two", {{"chips", "neuron-device-2"}, {"more", "neuron-device-3"}});
+  api_.fail_next(
+      {.times = fakes::FakeApi::kAlways, .path_part = "/pods/", .status = 403, .words = "pods is forbidden"});
+  EXPECT_EQ(prepare("one").error, "");
+  EXPECT_THAT(prepare("two").error,
+              HasSubstr("could not be read: GET /api/v1/namespaces/default/pods/pod-two answers 403"));
+  api_.heal();
+  EXPECT_EQ(prepare("two").error, "");
+  EXPECT_EQ(env_of("uid-two", "more"), "NEURON_RT_VISIBLE_CORES=0-3");
+}
+
+// A container may use it beside a claim that is prepared: two values of one variable, unless the pod is read.
+TEST_F(ClaimsTest, Pain25APodThatCannotBeReadNowIsReadLater) {
+  put_claim("shared", {{"chips", "neuron-device-1"}});
+  ASSERT_EQ(prepare("shared").error, "");
+  json claim = claim_json("b", "uid-b", {{"chips", "neuron-device-0"}});
+  reserve_for(claim, "p", "pod-uid");
+  api_.put(claim_path("b"), claim);
+  put_pod("p", {{"one", {{"shared", ""}}}, {"two", {{"b", ""}}}}, "pod-uid");
+  const fakes::FakeApi::Failure slow{.times = fakes::FakeApi::kAlways,
+                                     .path_part = "/pods/",
+                                     .error = make_error(ErrorCode::deadline_exceeded, "no answer in 10 s")};
+  api_.fail_next(slow);
+  EXPECT_THAT(prepare("b").error, HasSubstr("no answer in 10 s"));
+  api_.heal();
+  api_.fail_next({.times = fakes::FakeApi::kAlways, .path_part = "/pods/", .status = 403, .words = "forbidden"});
+  EXPECT_THAT(prepare("b").error, HasSubstr("the variables of 2 requests depend on"));
+  api_.heal();
+  EXPECT_EQ(prepare("b").error, "");
+}
+
+// Of a claim that was rebuilt nobody knows which variables its containers have.
+TEST_F(ClaimsTest, Pain25AClaimThatWasRebuiltIsNotJoined) {
+  put_claim("shared", {{"chips", "neuron-device-1"}});
+  ASSERT_EQ(prepare("shared").error, "");
+  write_text(directory() + "/claims.json", "junk");
+  json claim = claim_json("b", "uid-b", {{"chips", "neuron-device-0"}});
+  reserve_for(claim, "p", "pod-uid");
+  api_.put(claim_path("b"), claim);
+  put_claim("of-another-driver", {{"chips", "gpu-0", "gpu.example.com"}});
+  put_pod("p", {{"main", {{"shared", "chips"}, {"b", ""}, {"of-another-driver", ""}, {"not-made-yet", ""}}}},
+          "pod-uid");
+  EXPECT_THAT(prepare("b").error,
+              HasSubstr("uses the claim \"shared\" as well, which is not prepared: only its CDI file is left of it"));
+  ASSERT_TRUE(agent_->store.set_name(uid_of("shared"), "default", "shared"));  // as the sweep finds it
+  EXPECT_THAT(prepare("b").error, HasSubstr("only its CDI file is left of it"));
+  put_pod("p", {{"main", {{"b", ""}}}}, "pod-uid");
+  EXPECT_EQ(prepare("b").error, "");  // that uses it alone
+}
+
+}  // namespace
+}  // namespace neuron::plugin::dra
