@@ -38,6 +38,14 @@ std::string peer_of(int socket) {
   return {bytes + offsetof(sockaddr_in, sin_addr), sizeof(in_addr)};
 }
 
+// With the clock read anew for each timeout: a time from the beginning of a long round of the loop would drop a client
+// that has just come.
+event_base* new_base() {
+  const std::unique_ptr<event_config, void (*)(event_config*)> config(event_config_new(), event_config_free);
+  if (!config || event_config_set_flag(config.get(), EVENT_BASE_FLAG_NO_CACHE_TIME) != 0) return nullptr;
+  return event_base_new_with_config(config.get());
+}
+
 // A text that is not copied: the buffer holds a reference until it has been sent, or its client is gone.
 void add_shared(evbuffer* output, const std::shared_ptr<const std::string>& text) {
   auto held = std::make_unique<std::shared_ptr<const std::string>>(text);
@@ -138,7 +146,7 @@ HttpServer::Loop::~Loop() {
 
 bool HttpServer::Loop::open(Fd& socket) {
   stop_ = Fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  base_ = event_base_new();
+  base_ = new_base();
   if (!stop_.valid() || base_ == nullptr) return false;
   stop_event_ = event_new(base_, stop_.get(), EV_READ, &Loop::on_stop, this);
   due_event_ = event_new(base_, -1, 0, &Loop::on_due, this);
