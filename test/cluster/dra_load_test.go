@@ -251,8 +251,8 @@ func TestRandomClaims(t *testing.T) {
 	}
 	t.Run("Inferentia", func(t *testing.T) {
 		last := len(shapesOfInferentia) - 1
-		pods := append(drawClaims(rand.New(rand.NewSource(2)), "random", nodes[1], count/5, lives, shapesOfInferentia),
-			drawClaims(rand.New(rand.NewSource(3)), "random", nodes[2], count/10, lives, shapesOfInferentia[:last])...)
+		pods := append(drawClaims(rand.New(rand.NewSource(2)), "random", nodes[1], count/7, lives, shapesOfInferentia),
+			drawClaims(rand.New(rand.NewSource(3)), "random", nodes[2], count/14, lives, shapesOfInferentia[:last])...)
 		l := &claimLoad{t: t, c: c, name: "random-inferentia", pods: pods}
 		o := l.run(5*time.Minute, nil)
 		figure(t, "%d random claims on inf2.48xlarge and inf1.6xlarge: %v, %d pairs of containers on one piece of silicon", len(pods),
