@@ -51,8 +51,11 @@ void ClaimStore::refine(ClaimsFile& file) const {
     if (!claim->is_completed || claim->is_whole()) continue;
     PreparedClaim better = *claim;
     for (std::size_t i = 0; i < std::min(better.requests.size(), better.devices.size()); ++i) {
-      auto known = hardware_of(*node, better.devices[i].device);
-      if (known) better.requests[i].share.hardware = *std::move(known);
+      Hardware& hardware = better.requests[i].share.hardware;
+      const bool has_places = std::any_of(hardware.devices.begin(), hardware.devices.end(),
+                                          [](const HeldDevice& held) { return !held.places.empty(); });
+      if (has_places) continue;  // by the LNC of that time
+      if (auto known = hardware_of(*node, better.devices[i].device)) hardware = *std::move(known);
     }
     if (better.held() != claim->held()) file.learn(better);
   }

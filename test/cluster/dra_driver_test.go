@@ -154,6 +154,7 @@ func TestClaimsDriver(t *testing.T) {
 		t.Errorf("a device plugin serves the node: %+v, %v", now, err)
 	}
 	t.Run("Idle", func(t *testing.T) { expectNoWritesWhenIdle(t, c, n) })
+	t.Run("AdminAccess", func(t *testing.T) { expectAdminAccess(t, c, n) })
 	t.Run("Health", func(t *testing.T) { expectTaintedWhileIll(t, n, 1) })
 	t.Run("Republished", func(t *testing.T) { expectRepublished(t, c, n) })
 	pid := agentProcess(t, n)

@@ -113,7 +113,7 @@ func expectUltraServerNode(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 }
 
 // expectAdminAccess: in a namespace that is labelled for it a pod looks on at a device, although all are held, and is not told to use
-// its cores; elsewhere the server refuses such a claim.
+// its cores; elsewhere the server refuses such a claim. Where cores or groups are offered the scheduler wants counters for it, too.
 func expectAdminAccess(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 	const namespace, label = "onlookers", "resource.kubernetes.io/admin-access=true"
 	request, yes := exactly("neurons", "neuron.aws.com", 1), true
@@ -134,17 +134,18 @@ func expectAdminAccess(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 		_, err := c.Client.CoreV1().ServiceAccounts(namespace).Get(context.Background(), "default", meta.GetOptions{})
 		return err
 	})
-	holder := cluster.One("holds-all", nil).WithClaims(map[string]string{"devices": "neuron-16"})
+	template(t, c, "all-sixteen", resource.DeviceClaim{Requests: []resource.DeviceRequest{exactly("neurons", "neuron.aws.com", 16)}})
+	holder := cluster.One("holds-all", nil).WithClaims(map[string]string{"devices": "all-sixteen"})
 	looker := cluster.One("looks-on", nil).WithClaims(map[string]string{"devices": "look-on"})
 	looker.Namespace = namespace
-	for _, w := range []*cluster.Workload{&holder, &looker} {
-		w.Node = n.Name
-		c.StartJob(t, *w)
-		defer c.DeleteJob(t, *w)
-	}
 	devices, perDevice := size(n)
-	c.AwaitClaimReports(t, holder, devices, perDevice)[0].ExpectSeen(t, perDevice)
-	report := c.AwaitClaimReports(t, looker, devices, perDevice)[0]
+	await := func(w cluster.Workload) cluster.Report {
+		w.Node = n.Name
+		c.StartJob(t, w)
+		return c.AwaitClaimReports(t, w, devices, perDevice)[0]
+	}
+	await(holder).ExpectSeen(t, perDevice)
+	report := await(looker)
 	seen := append(report.Open, report.Refused...) // it may read and not write
 	if want := neuronNodes(report.Held[cluster.Neuron]); len(want) != 1 || fmt.Sprint(seen) != fmt.Sprint(want) {
 		t.Errorf("holds %v and sees %v", report.Held, seen)
@@ -152,4 +153,6 @@ func expectAdminAccess(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 	if value, set := report.Env["NEURON_RT_VISIBLE_CORES"]; set {
 		t.Errorf("NEURON_RT_VISIBLE_CORES is %q", value)
 	}
+	c.DeleteJob(t, looker)
+	c.DeleteJob(t, holder)
 }

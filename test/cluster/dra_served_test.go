@@ -73,7 +73,6 @@ func TestClaimShapes(t *testing.T) {
 	}
 	t.Run("Forms", func(t *testing.T) { expectForms(t, c, nodes[0], nodes[1]) })
 	t.Run("UltraServer", func(t *testing.T) { expectUltraServerNode(t, c, nodes[3]) })
-	t.Run("AdminAccess", func(t *testing.T) { expectAdminAccess(t, c, nodes[0]) })
 	t.Run("DranetClass", func(t *testing.T) { expectDranetClass(t, c, nodes[1]) })
 	t.Run("Refused", func(t *testing.T) { expectRefusedConfigs(t, c, nodes) })
 	t.Run("Shared", func(t *testing.T) { expectShared(t, c, nodes[0]) })
