@@ -60,7 +60,8 @@ TEST(ClaimHoldings, HardwareThatIsNotThereHasNoCores) {
 TEST(ClaimHoldings, ContainersOfTheDevicePluginAreNamed) {
   const auto node = node_of("trn1.2xlarge");
   const auto all = holdings_of(
-      *node, {}, {{"default/old/main", "aws.amazon.com/neuron", {{{0, {}}}, {}}}, {"a/b/c", "x/y", {}}}, {});
+      *node, {}, {{"default/old/main", "aws.amazon.com/neuron", false, {{{0, {}}}, {}}}, {"a/b/c", "x/y", false, {}}},
+      {});
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].resource, Resource::neuron);
   EXPECT_THAT(all[0].units, ElementsAre(0));
