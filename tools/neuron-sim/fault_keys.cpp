@@ -47,7 +47,7 @@ void add_device_keys(std::vector<FaultKey>& keys) {
   add("device_name", "info/architecture/device_name", "chip family, e.g. Trainium1");
   add("power", "stats/power/utilization", "STATUS,EPOCH,MIN,MAX,AVG");
   keys.push_back({"core_count", TargetKind::device, "core_count", "physical cores", "", "", false});
-  keys.push_back({"hw_err", TargetKind::device, "", "NEURON_HW_ERR= in the kernel log, e.g. DMA_ERROR", "", "", true});
+  keys.push_back({"hw_err", TargetKind::device, "", "NEURON_HW_ERR= in kernel log, e.g. DMA_ERROR", "", "", true});
   keys.push_back({"apps", TargetKind::device, "", "PID[:CORE_MASK[:HOST_BYTES[:DEV_BYTES]]],...", "", "", false});
 }
 
@@ -57,7 +57,7 @@ void add_core_keys(std::vector<FaultKey>& keys) {
   };
   add("device_mem", "stats/memory_usage/device_mem/total", "bytes of device memory in use now");
   add("host_mem", "stats/memory_usage/host_mem/total", "bytes of host memory in use now");
-  keys.push_back({"hw_err", TargetKind::core, "", "the same of a core, e.g. NC_UNCORRECTABLE_ERROR", "", "", true});
+  keys.push_back({"hw_err", TargetKind::core, "", "of a core, e.g. NC_UNCORRECTABLE_ERROR", "", "", true});
   for (const auto name : other_info_names()) {
     add(std::string(name), "stats/other_info/" + std::string(name) + "/total", "counter since driver load");
   }

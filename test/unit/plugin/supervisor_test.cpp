@@ -166,6 +166,7 @@ TEST_F(SupervisorTest, WhatTheKubeletAsksIsCounted) {
   scan();
   start();
   ASSERT_TRUE(wait_for_step(ServingStep::registered));
+  ASSERT_TRUE(kubelet_has(1));
   const auto run = [this](const std::string& name) {
     sim::PodSpec pod;
     pod.name = name;
