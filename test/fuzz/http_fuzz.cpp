@@ -23,6 +23,7 @@ void require(bool holds) {
 }
 
 neuron::metrics::HttpAnswer echo(const neuron::metrics::HttpRequest& request) {
+  const std::string_view path = request.path;
   require(path.size() <= HttpServer::kRequestBytes && path.find_first_of("?#\n") == std::string_view::npos);
   return {200, std::string(path)};
 }
