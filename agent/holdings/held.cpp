@@ -14,7 +14,6 @@ namespace {
 using model::EfaInterface;
 using model::HostScan;
 using model::NeuronDevice;
-using model::Presence;
 using model::Snapshot;
 
 constexpr int kMaxDevices = 64;  // the driver's own limit (docs/reference/driver.md#pci-ids-and-limits)

@@ -253,12 +253,14 @@ void Scanner::look_for_users() {
   const SteadyTime begin = std::chrono::steady_clock::now();
   if (root_.is_live() && begin < next_look_) return;
   auto users = find_device_users(root_);
-  users_.reset();
-  if (users) users_ = *std::move(users);
   // Without rights nobody expects an answer; any other reason is worth a line.
   const auto expected = {ErrorCode::permission_denied, ErrorCode::not_found, ErrorCode::failed_precondition};
-  if (!users && std::find(expected.begin(), expected.end(), users.error().code) == expected.end()) {
+  if (users) {
+    users_ = *std::move(users);
+  } else if (std::find(expected.begin(), expected.end(), users.error().code) == expected.end()) {
     users_ = DeviceUsers{{}, "who uses the devices is not known: " + users.error().message};
+  } else {
+    users_.reset();
   }
   const SteadyTime end = std::chrono::steady_clock::now();
   next_look_ = end + kPause * (end - begin);
