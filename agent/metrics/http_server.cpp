@@ -155,7 +155,8 @@ bool HttpServer::Loop::open(Fd& socket) {
     return false;
   evhttp_set_bevcb(http_, &Loop::on_client, this);
   evhttp_set_gencb(http_, &Loop::on_request, this);
-  evhttp_set_allowed_methods(http_, 0xffff);  // to on_request, which knows the status that HTTP wants
+  // All that libevent knows, to on_request, which says the status that HTTP wants; another one it refuses itself (501).
+  evhttp_set_allowed_methods(http_, 0x7fff);
   evhttp_set_max_headers_size(http_, kRequestBytes);
   evhttp_set_max_body_size(http_, 0);
   evhttp_set_timeout(http_, static_cast<int>(kIdle.count()));
