@@ -72,7 +72,7 @@ MetricsSources::MetricsSources(const RootPtr& machine, const Parts& parts, Ports
                const model::SnapshotPtr snapshot = store.newest();
                return snapshot ? snapshot->number : 0;
              }},
-            parts.clock) {}
+            parts.clock) {}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): what a std::function owns
 
 void MetricsSources::set_registered(std::map<std::string, bool> registered) {
   const MutexLock lock(mutex_);
