@@ -104,8 +104,11 @@ Result<void> ClaimStore::commit(PreparedClaim claim, std::uint64_t releases) {
     std::vector<RequestShare> shares;
     for (const PreparedRequest& request : claim.requests) shares.push_back(request.share);
     if (auto error = lnc_clash(shares, claim.node_lnc, file.claims(), claim.uid)) return fail(*std::move(error));
-    claim.is_completed = false;
-    TRY(file.put(claim));
+    const auto known = file.claims().find(claim.uid);
+    if (known == file.claims().end() || !known->second->is_completed) {  // else what it holds stays held meanwhile
+      claim.is_completed = false;
+      TRY(file.put(claim));
+    }
     TRY(write_cdi(claim.uid, claim.cdi_text));
     claim.is_completed = true;
     return file.put(claim);

@@ -258,7 +258,11 @@ Result<void> ClaimsFile::change(const std::string& uid, const PreparedClaim* cla
 }
 
 Result<void> ClaimsFile::put(const PreparedClaim& claim) {
-  const std::size_t most = text_.size() + to_text(claim).size() + 2 * kSpareRoom;
+  // A new one asks for more, so that its completion, which is somewhat longer, finds the room there.
+  const auto old = content_.texts.find(claim.uid);
+  const bool is_new = old == content_.texts.end();
+  const std::size_t others = text_.size() - (is_new ? 0 : std::min(text_.size(), old->second.size()));
+  const std::size_t most = others + to_text(claim).size() + (is_new ? 3 : 2) * kSpareRoom;
   TRY(keep_spare(path_, most / kSpareRoom * kSpareRoom));
   return change(claim.uid, &claim);
 }

@@ -28,6 +28,7 @@ class Node : public ClaimsTest {
   using ClaimsTest::cdi_file;
   using ClaimsTest::directory;
   using ClaimsTest::prepare;
+  using ClaimsTest::put_claim;
   using ClaimsTest::restart;
   using ClaimsTest::unprepare;
 
@@ -162,6 +163,33 @@ TEST(ClaimsKill, PreparingAgainAfterTheFilesWereLostFinishes) {
         EXPECT_EQ(node.prepare("a").error, "");
         EXPECT_EQ(node.state_of("a"), whole);
       });
+}
+
+// Its pod may run: until the new state is whole, the old one is what is held and what containers are made of.
+TEST(ClaimsKill, PreparingACompletedClaimAnewNeverForgetsIt) {
+  const Step change = [](Node& node) { node.put_claim("a", {{"chips", "neuron-device-3"}}); };
+  const std::string before = prepared_state();
+  Node changed;
+  kPrepare(changed);
+  change(changed);
+  kPrepare(changed);
+  const std::string after = changed.state_of("a");
+  ASSERT_NE(before, after);
+  const int steps = for_each_step(
+      [&](Node& node) {
+        kPrepare(node);
+        change(node);
+      },
+      kPrepare,
+      [&](Node& node) {
+        EXPECT_EQ(node.repair(), "");
+        const std::string state = node.state_of("a");
+        EXPECT_TRUE(state == before || state == after) << state;
+        EXPECT_THAT(node.prepare("rival").error, testing::HasSubstr("held by"));
+        kPrepare(node);
+        EXPECT_EQ(node.state_of("a"), after);
+      });
+  EXPECT_GE(steps, 3 * 6);
 }
 
 TEST(ClaimsKill, ReleaseThatIsCalledAgainFinishes) {
