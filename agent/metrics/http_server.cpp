@@ -228,10 +228,7 @@ bufferevent* HttpServer::Loop::new_stream() {
   if (session == nullptr) return nullptr;
   bufferevent* const stream =
       bufferevent_openssl_socket_new(base_, -1, session, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
-  if (stream == nullptr) {
-    SSL_free(session);
-    return nullptr;
-  }
+  if (stream == nullptr) return nullptr;  // with BEV_OPT_CLOSE_ON_FREE the session was freed
   bufferevent_openssl_set_allow_dirty_shutdown(stream, 1);
   return stream;
 }

@@ -59,7 +59,8 @@ void UsageSampler::read(const std::shared_ptr<State>& state) {
   const MutexLock lock(state->mutex);
   state->reading = false;
   if (!kept) return;
-  gone = std::exchange(state->samples, Samples{state->samples.now, std::move(kept)});
+  const bool recent = state->samples.now && kept->at - state->samples.now->at < kWanted;
+  gone = std::exchange(state->samples, Samples{recent ? state->samples.now : nullptr, std::move(kept)});
 }
 
 }  // namespace neuron::monitor

@@ -24,8 +24,10 @@ class UsageSampler {
     std::function<void(SteadyTime, std::function<void()>)> at;  // runs a job at that time (Monitor::post)
   };
   struct Samples {
-    std::shared_ptr<const model::UsageSample> before;  // nullptr: there is but one
-    std::shared_ptr<const model::UsageSample> now;     // nullptr: there is none yet
+    // Less than kWanted older than `now`, so that rates are of the present. nullptr: there is none such, at the start
+    // and after a pause or a read that hung for so long.
+    std::shared_ptr<const model::UsageSample> before;
+    std::shared_ptr<const model::UsageSample> now;  // nullptr: there is none yet
   };
 
   // `clock` must outlive this object and whatever `at` was given.

@@ -44,6 +44,9 @@ class Allocations {
   // The node as all answers and lists see it: with held hardware that no scan has shown (holdings/held.h). nullptr
   // before the first set_node.
   [[nodiscard]] grant::NodeUnitsPtr node() const EXCLUDES(mutex_);
+  // Another scan of this node with the core ids and the held hardware that node() has, so that the units of holdings
+  // mean in it what they mean there; `scanned` itself where nothing differs. nullptr stays nullptr.
+  [[nodiscard]] model::SnapshotPtr numbered(model::SnapshotPtr scanned) const EXCLUDES(mutex_);
 
   // The newest scan's logical core size counts from now on, unless a container holds hardware, whose ids would mean
   // other cores then. Called before lists are made, so that the kubelet hears of it at once. Logs either, once.
@@ -97,6 +100,7 @@ class Allocations {
     std::vector<int> cores;
   };
 
+  [[nodiscard]] bool reads_as_scanned(const model::Snapshot& scanned) const REQUIRES(mutex_);
   void show_newest() REQUIRES(mutex_);
   [[nodiscard]] bool learn_numbering(const holdings::NumberingEvidence& evidence) REQUIRES(mutex_);
   [[nodiscard]] bool learn_unseen(const model::Allocation& shown) REQUIRES(mutex_);

@@ -31,11 +31,22 @@ grant::NodeUnitsPtr Allocations::node() const {
   return node_;
 }
 
+// Nothing is held that it may lack, and its core ids are those that are held.
+bool Allocations::reads_as_scanned(const model::Snapshot& scanned) const {
+  const auto& lnc = scanned.host.lnc;
+  const bool same_numbering = !lnc_ || (lnc && lnc->value == *lnc_);
+  return same_numbering && held_unseen_.devices.empty() && held_unseen_.efas.empty();
+}
+
+model::SnapshotPtr Allocations::numbered(model::SnapshotPtr scanned) const {
+  const MutexLock lock(mutex_);
+  if (!scanned || reads_as_scanned(*scanned)) return scanned;
+  return std::make_shared<const model::Snapshot>(holdings::with_held(*scanned, held_unseen_, lnc_));
+}
+
 void Allocations::show_newest() {
   grant::NodeUnitsPtr next = newest_;
-  const auto& scanned = newest_->snapshot().host.lnc;
-  const bool same_numbering = !lnc_ || (scanned && scanned->value == *lnc_);
-  if (!same_numbering || !held_unseen_.devices.empty() || !held_unseen_.efas.empty()) {
+  if (!reads_as_scanned(newest_->snapshot())) {
     next = std::make_shared<const grant::NodeUnits>(
         std::make_shared<const model::Snapshot>(holdings::with_held(newest_->snapshot(), held_unseen_, lnc_)));
   }

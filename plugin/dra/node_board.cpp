@@ -9,15 +9,20 @@
 namespace neuron::plugin::dra {
 namespace {
 
-std::optional<int> lnc_of(const grant::NodeUnits& node) {
-  const auto& lnc = node.snapshot().host.lnc;
+std::optional<int> lnc_of(const model::Snapshot& snapshot) {
+  const auto& lnc = snapshot.host.lnc;
   return lnc ? std::optional(lnc->value) : std::nullopt;
 }
 
+// nullptr: it has this one.
+model::SnapshotPtr with_other_lnc(const model::Snapshot& snapshot, std::optional<int> lnc) {
+  if (!lnc || lnc_of(snapshot) == lnc) return nullptr;
+  return std::make_shared<const model::Snapshot>(holdings::with_held(snapshot, {}, lnc));
+}
+
 grant::NodeUnitsPtr with_lnc(grant::NodeUnitsPtr node, std::optional<int> lnc) {
-  if (!lnc || lnc_of(*node) == lnc) return node;
-  return std::make_shared<const grant::NodeUnits>(
-      std::make_shared<const model::Snapshot>(holdings::with_held(node->snapshot(), {}, lnc)));
+  auto other = with_other_lnc(node->snapshot(), lnc);
+  return other ? std::make_shared<const grant::NodeUnits>(std::move(other)) : node;
 }
 
 }  // namespace
@@ -32,7 +37,7 @@ void NodeBoard::set_node(grant::NodeUnitsPtr node) {
 
 // Of what claims hold, as their record has it; else what it was so far; else the node's own.
 void NodeBoard::choose_numbering() {
-  const std::optional<int> scanned = lnc_of(*newest_);
+  const std::optional<int> scanned = lnc_of(newest_->snapshot());
   const HeldNumbering held = ports_.numbering ? ports_.numbering() : HeldNumbering{};
   const std::optional<int> before = std::exchange(lnc_, scanned);
   if (held.any && held.lnc) {
@@ -76,6 +81,12 @@ grant::NodeUnitsPtr NodeBoard::node() const {
 grant::NodeUnitsPtr NodeBoard::numbered(grant::NodeUnitsPtr scanned) const {
   const MutexLock lock(mutex_);
   return with_lnc(std::move(scanned), lnc_);
+}
+
+model::SnapshotPtr NodeBoard::numbered(model::SnapshotPtr scanned) const {
+  const MutexLock lock(mutex_);
+  auto other = scanned ? with_other_lnc(*scanned, lnc_) : nullptr;
+  return other ? other : scanned;
 }
 
 bool NodeBoard::is_empty() const {

@@ -39,6 +39,8 @@ class NodeBoard {
   [[nodiscard]] grant::NodeUnitsPtr node() const EXCLUDES(mutex_);  // nullptr before the first
   // Another scan of this node, with the numbers that node() has.
   [[nodiscard]] grant::NodeUnitsPtr numbered(grant::NodeUnitsPtr scanned) const EXCLUDES(mutex_);
+  // The same without its units; `scanned` itself where nothing differs. nullptr stays nullptr.
+  [[nodiscard]] model::SnapshotPtr numbered(model::SnapshotPtr scanned) const EXCLUDES(mutex_);
   [[nodiscard]] bool is_empty() const EXCLUDES(mutex_);  // there is a node, and nothing on it to publish
 
  private:

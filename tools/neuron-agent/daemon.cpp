@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <memory>
+#include <utility>
 
 #include "agent/host/core_memory.h"
 #include "agent/monitor/monitor.h"
@@ -134,10 +135,12 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
 
   ExitCode code = ExitCode::failed;
   OfferedFigures offered(allocations, options.offer_policy());
-  MetricsSources sources(machine, {options, clock, store, figures, *scan_timer, workers, monitor},
-                         {[&allocations] { return allocations.all_holdings(); },
-                          [&offered](const std::vector<holdings::Holding>& held) { return offered.all(held); },
-                          [&node_status] { return node_status.api_calls(); }});
+  MetricsSources sources(
+      machine, {options, clock, store, figures, *scan_timer, workers, monitor},
+      {[&allocations] { return allocations.all_holdings(); },
+       [&allocations](model::SnapshotPtr scanned) { return allocations.numbered(std::move(scanned)); },
+       [&offered](const std::vector<holdings::Holding>& held) { return offered.all(held); },
+       [&node_status] { return node_status.api_calls(); }});
   Probes probes(options.metrics_address, clock, {&sources.page(), tls_files(options)});
   {
     plugin::Supervisor supervisor({{options.device_plugins_dir(), options.pod_resources_socket(),

@@ -179,7 +179,10 @@ class DraDaemon {
       if (plugin_holds_.await_first(stop)) publisher_.run(stop);
     });
     MetricsSources sources(machine_, {options_, clock_, store_, figures_, *scan_timer_, workers_, monitor_},
-                           {[this] { return holdings(); }, {}, [this] { return api_.counts(); }});
+                           {[this] { return holdings(); },
+                            [this](model::SnapshotPtr scanned) { return board_.numbered(std::move(scanned)); },
+                            {},
+                            [this] { return api_.counts(); }});
     Probes probes(options_.metrics_address, clock_, {&sources.page(), tls_files(options_)});
     const ExitCode code = serve(claims, probes, sources, signals);
     probes.stop();

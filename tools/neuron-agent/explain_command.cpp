@@ -90,7 +90,8 @@ int explain_in_child(const ExplainOptions& options, const std::string& directory
   if (!choice.pod_namespace) {
     return say(ExplainVerdict::cannot_tell, is_ambiguous(choice) ? several(choice) : not_here(choice, options));
   }
-  host::Scanner scanner(*root, {.with_topology = false, .with_processes = false});
+  host::Scanner scanner(
+      *root, {.with_topology = false, .with_processes = false, .kernel_log = host::KernelLogUse::where_allowed});
   health::AssessMemory memory;
   facts.host = health::assess(scanner.scan(), memory, std::chrono::steady_clock::now()).host;
   const ExplainedPod pod = explain_pod(facts, *choice.pod_namespace, choice.pod);

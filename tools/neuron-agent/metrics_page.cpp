@@ -16,7 +16,8 @@ metrics::HttpAnswer MetricsPage::answer(std::string_view accept) {
   Text& kept = texts_[static_cast<std::size_t>(format)];
   if (!kept.text || kept.scan != scan || now - kept.made_at >= kGoodFor) {
     kept = {std::make_shared<const std::string>(metrics::render_metrics(ports_.gather(), format)), now, scan};
-    made_at_ = now;
+    const MutexLock quiet_lock(quiet_mutex_);
+    made_at_ = clock_.now();
   }
   answer.shared = kept.text;
   return answer;
@@ -24,7 +25,7 @@ metrics::HttpAnswer MetricsPage::answer(std::string_view accept) {
 
 bool MetricsPage::take_quiet() {
   const SteadyTime now = clock_.now();
-  const MutexLock lock(mutex_);
+  const MutexLock lock(quiet_mutex_);
   if (!made_at_ || now - *made_at_ < kGoodFor) return false;
   made_at_.reset();
   return true;

@@ -30,11 +30,11 @@ class MetricsPage {
   MetricsPage(Ports ports, const Clock& clock) : ports_(std::move(ports)), clock_(clock) {}
 
   // For a client that sent this header Accept.
-  [[nodiscard]] metrics::HttpAnswer answer(std::string_view accept) EXCLUDES(mutex_);
+  [[nodiscard]] metrics::HttpAnswer answer(std::string_view accept) EXCLUDES(mutex_, quiet_mutex_);
 
   // Once after each burst of texts: none was made for kGoodFor, so that what making them took, several times their
-  // size, can be given back to the system.
-  [[nodiscard]] bool take_quiet() EXCLUDES(mutex_);
+  // size, can be given back to the system. Never waits for a text that is being made.
+  [[nodiscard]] bool take_quiet() EXCLUDES(quiet_mutex_);
 
  private:
   struct Text {
@@ -45,9 +45,10 @@ class MetricsPage {
 
   const Ports ports_;
   const Clock& clock_;
-  Mutex mutex_;
-  std::array<Text, 2> texts_ GUARDED_BY(mutex_);          // by metrics::TextFormat
-  std::optional<SteadyTime> made_at_ GUARDED_BY(mutex_);  // last, since take_quiet()
+  Mutex mutex_;                                                 // held while a text is made
+  std::array<Text, 2> texts_ GUARDED_BY(mutex_);                // by metrics::TextFormat
+  Mutex quiet_mutex_;                                           // taken last
+  std::optional<SteadyTime> made_at_ GUARDED_BY(quiet_mutex_);  // last, since take_quiet()
 };
 
 }  // namespace neuron::agent

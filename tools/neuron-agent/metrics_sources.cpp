@@ -100,7 +100,7 @@ metrics::AgentFigures MetricsSources::agent_figures(const model::SnapshotPtr& sn
 
 metrics::MetricsInput MetricsSources::gather() {
   metrics::MetricsInput input;
-  input.snapshot = parts_.store.newest();
+  input.snapshot = ports_.numbered(parts_.store.newest());
   monitor::UsageSampler::Samples samples = sampler_.ask();
   // Of one sample there are no rates.
   input.before = samples.before ? std::move(samples.before) : samples.now;

@@ -31,6 +31,8 @@ class MetricsSources {
   // What differs between the modes; must not block.
   struct Ports {
     std::function<std::vector<holdings::Holding>()> holdings;
+    // The newest scan, perhaps none, in the numbering of those holdings and with what is held of it.
+    std::function<model::SnapshotPtr(model::SnapshotPtr)> numbered;
     // Of those holdings; may be empty, where there are no resources.
     std::function<std::vector<metrics::Offered>(const std::vector<holdings::Holding>&)> offered{};
     std::function<std::map<std::string, std::uint64_t>()> api_calls{};  // by outcome; may be empty

@@ -23,6 +23,8 @@ struct ProbeExtras {
 
 // Answers on --metrics-address: the kubelet's probes /healthz, whether main's loop turns, and /readyz; and /metrics.
 // The loop tells how things stand; the server's thread reads the last word, under a lock that nobody holds during I/O.
+// One thread answers all, so that a probe may wait for a text of /metrics: for its rendering and for the locks of what
+// it is made of, of which that of plugin/device/allocations.h is held over one stat of the kubelet's checkpoint.
 // A port that is taken, or a certificate that cannot be read, keeps nothing else from being served: it is said once and
 // tried again.
 class Probes {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "test/fakes/fake_clock.h"
 
 namespace neuron::agent {
@@ -56,6 +58,21 @@ TEST_F(MetricsPageTest, IsQuietOnceAfterEachBurst) {
   clock_.advance(MetricsPage::kGoodFor);
   EXPECT_TRUE(page_.take_quiet());
   EXPECT_FALSE(page_.take_quiet());
+}
+
+TEST_F(MetricsPageTest, WhoAsksWhetherItIsQuietDoesNotWaitForAText) {
+  std::future<bool> asked;
+  std::future_status status{};
+  MetricsPage page{{[&] {
+                      asked = std::async(std::launch::async, [&] { return page.take_quiet(); });
+                      status = asked.wait_for(std::chrono::seconds(5));
+                      return metrics::MetricsInput{};
+                    },
+                    [] { return std::uint64_t{1}; }},
+                   clock_};
+  static_cast<void>(page.answer(""));
+  EXPECT_EQ(status, std::future_status::ready);
+  EXPECT_FALSE(asked.get());
 }
 
 TEST_F(MetricsPageTest, OpenMetricsIsAnotherText) {

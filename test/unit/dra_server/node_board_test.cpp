@@ -91,6 +91,24 @@ TEST_F(NodeBoardTest, CoresKeepTheirNumbersWhileClaimsHoldDevices) {
   EXPECT_EQ(numbers_of(board, pools), std::pair(std::size_t{128}, std::int64_t{1}));
 }
 
+TEST_F(NodeBoardTest, AnotherScanIsReadWithTheSameNumbers) {
+  EXPECT_EQ(board.numbered(model::SnapshotPtr()), nullptr);
+  board.set_node(trn2_with_lnc(2));
+  auto later = snapshot_of("trn2.48xlarge");
+  later->host.lnc = {1, model::Origin::live};
+  later->number = 7;
+  const model::SnapshotPtr scanned = later;
+  held = {"neuron-device-3-core-1"};
+  numbering = {true, 2};
+  board.held_changed();
+  EXPECT_EQ(board.numbered(scanned)->host.lnc->value, 2);
+  EXPECT_EQ(board.numbered(scanned)->number, 7U);
+  held = {};
+  numbering = {};
+  board.set_node(trn2_with_lnc(1));
+  EXPECT_EQ(board.numbered(scanned), scanned) << "nothing differs";
+}
+
 // After a restart the record tells; a claim of an older version does not, and then the node as it is found counts.
 TEST_F(NodeBoardTest, AfterARestartTheNumbersAreThoseOfTheRecord) {
   held = {"neuron-device-3"};

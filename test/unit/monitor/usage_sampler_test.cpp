@@ -109,6 +109,25 @@ TEST_F(UsageSamplerTest, EndsWhenNobodyAsksAndBeginsAgain) {
   EXPECT_EQ(count_of(old.now), most) << "as old as it is";
   pass(milliseconds(0));
   EXPECT_EQ(count_of(sampler.ask().now), most + 1);
+  EXPECT_EQ(sampler.ask().before, nullptr) << "a rate would be the mean of the pause";
+  pass(kInterval);
+  EXPECT_EQ(count_of(sampler.ask().before), most + 1);
+}
+
+TEST_F(UsageSamplerTest, NoRateIsMadeOverALongHang) {
+  UsageSampler sampler = make();
+  static_cast<void>(sampler.ask());
+  pass(milliseconds(0));
+  hangs_ = true;
+  pass(kInterval);
+  for (minutes hung{0}; hung < UsageSampler::kWanted; ++hung) {
+    static_cast<void>(sampler.ask());
+    pass(minutes(1));
+  }
+  hangs_ = false;
+  finish_reads();
+  EXPECT_EQ(count_of(sampler.ask().now), 2);
+  EXPECT_EQ(sampler.ask().before, nullptr);
 }
 
 TEST_F(UsageSamplerTest, AReadThatHangsMakesTheSamplesOldAndNothingElse) {

@@ -124,6 +124,38 @@ TEST_F(AllocationsNode, CoreIdsKeepTheirMeaningWhileAnythingIsHeld) {
   EXPECT_EQ(units(model::Resource::neuroncore), 128U) << "interfaces have no cores";
 }
 
+TEST_F(AllocationsNode, AnotherScanIsReadAsTheNodeIs) {
+  EXPECT_EQ(allocations.numbered(nullptr), nullptr);
+  const std::shared_ptr<model::Snapshot> snapshot = snapshot_of("trn2.48xlarge");
+  snapshot->host.lnc = {1, model::Origin::live};
+  EXPECT_EQ(allocations.numbered(snapshot), snapshot) << "no scan yet";
+  scan(snapshot);
+  EXPECT_EQ(allocations.numbered(snapshot), snapshot);
+  ASSERT_TRUE(allocations.allocate(model::Resource::neuroncore, {"8"}));
+  const std::shared_ptr<model::Snapshot> later = snapshot_of("trn2.48xlarge");
+  later->host.lnc = {2, model::Origin::live};
+  later->number = 7;
+  scan(later);
+  allocations.adopt_numbering();
+  EXPECT_EQ(allocations.numbered(later)->host.lnc->value, 1) << "as core 8 was numbered";
+  EXPECT_EQ(allocations.numbered(later)->number, 7U);
+  shown({});
+  EXPECT_EQ(allocations.numbered(later), later) << "nothing is held any more";
+}
+
+TEST_F(AllocationsNode, AnotherScanHasTheHeldInterfaceThatIsGone) {
+  const std::shared_ptr<model::Snapshot> snapshot = without_efa(snapshot_of("trn1.32xlarge"), 2);
+  scan(snapshot);
+  const grant::NodeUnitsPtr whole = node_of("trn1.32xlarge");
+  shown({{"a", "b", "c", kEfas, {whole->id_of(model::Resource::efa, 2), whole->id_of(model::Resource::efa, 5)}}});
+  const model::SnapshotPtr numbered = allocations.numbered(snapshot);
+  ASSERT_EQ(numbered->host.efas.size(), 8U);
+  for (const holdings::Holding& holding : allocations.all_holdings()) {
+    EXPECT_THAT(holding.units, ElementsAre(2, 5)) << "positions, of this list";
+  }
+  EXPECT_EQ(numbered->host.efas[5].name, whole->id_of(model::Resource::efa, 5));
+}
+
 TEST_F(AllocationsNode, TheNumberingChangesOnlyWhenAListIsMade) {
   scan_with_lnc(2);
   scan_with_lnc(1);
