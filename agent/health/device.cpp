@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "agent/health/cores.h"
 #include "agent/health/efa.h"
@@ -160,6 +161,21 @@ Health verdict_without_fault(const Subject& subject, const DeviceContext& contex
   return healthy();
 }
 
+bool needs_replacement(const Health& health) {
+  return health.action == reasons::kReplace;
+}
+
+// Of several faults the first that only another instance cures: what is advised for the others, such as a reload, would
+// hide it. Else the first of all. A device that is not there has no other fault.
+std::optional<Health> gravest(const NeuronDevice& device, const std::vector<std::optional<Health>>& faults) {
+  if (device.presence != model::Presence::present && faults.front()) return faults.front();
+  std::optional<Health> found;
+  for (const std::optional<Health>& fault : faults) {
+    if (fault && (!found || (needs_replacement(*fault) && !needs_replacement(*found)))) found = fault;
+  }
+  return found;
+}
+
 }  // namespace
 
 DeviceVerdict verdict_on_device(const DeviceContext& context, const NeuronDevice& device, const DeviceBasis& basis,
@@ -167,23 +183,22 @@ DeviceVerdict verdict_on_device(const DeviceContext& context, const NeuronDevice
   const Subject subject{device, "neuron" + std::to_string(device.index)};
   CoreFaults faults = find_core_faults(device, subject.name, baselines);
   KernelFaults told = find_kernel_faults(context.scan, device, context.now);
-  std::optional<Health> broken = presence_fault(subject, context);
-  if (!broken) broken = signal_fault(subject);
-  if (!broken) broken = heartbeat_fault(subject, context, Heartbeat::alone);
-  if (!broken) broken = faults.of_device;
-  if (!broken) broken = told.of_device;
+  const std::optional<Health> broken =
+      gravest(device, {presence_fault(subject, context), signal_fault(subject),
+                       heartbeat_fault(subject, context, Heartbeat::alone), faults.of_device, told.of_device});
   Health own = broken ? *broken : verdict_without_fault(subject, context, basis);
   if (told.lesser && badness(told.lesser->state) > badness(own.state)) own = *std::move(told.lesser);
   const auto count = static_cast<std::size_t>(device.physical_cores ? device.physical_cores->value : 0);
   DeviceVerdict result{own, std::vector<Health>(count, own)};
-  if (broken) return result;
   // With a core the device as a whole is broken, not its other cores.
   faults.of_cores.merge(told.of_cores);
   for (const auto& [core, health] : faults.of_cores) {
+    if (broken && (needs_replacement(*broken) || !needs_replacement(health))) continue;
     if (core >= 0 && static_cast<std::size_t>(core) < count) result.cores[static_cast<std::size_t>(core)] = health;
+    if (broken) result.whole = health;
     if (!faults.worst_core) faults.worst_core = health;
   }
-  if (faults.worst_core) result.whole = *faults.worst_core;
+  if (!broken && faults.worst_core) result.whole = *faults.worst_core;
   return result;
 }
 

@@ -267,6 +267,9 @@ void KernelErrors::add(KernelError error, std::chrono::microseconds time) {
              0,
              time,
              time};
+  } else if (error.action == kTerminateInstance && known.action != kTerminateInstance) {  // no earlier line hides that
+    known.name = std::move(error.name);
+    known.action = std::move(error.action);
   }
   ++known.lines;
   known.last_at = std::max(known.last_at, time);

@@ -19,6 +19,9 @@
 // but devices that are there. Pure.
 namespace neuron::health {
 
+// The action of a line after which the instance has to be replaced (docs/reference/driver.md#kernel-log).
+inline constexpr std::string_view kTerminateInstance = "TERMINATE_INSTANCE";
+
 // The head of a record and its first line, which points into what was parsed. Passive data.
 struct KernelRecord {
   std::uint64_t sequence = 0;        // of this boot, without gaps in what the kernel keeps

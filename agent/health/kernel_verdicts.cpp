@@ -32,7 +32,7 @@ const Reason& reason_of(const KernelLogError& error) {
     case KernelErrorKind::other:
       break;
   }
-  return error.action == "TERMINATE_INSTANCE" ? reasons::kHwError : reasons::kKernelLogError;
+  return error.action == kTerminateInstance ? reasons::kHwError : reasons::kKernelLogError;
 }
 
 Health verdict_of(const KernelLogError& error, const std::string& name) {
@@ -65,7 +65,8 @@ KernelFaults find_kernel_faults(const model::HostScan& scan, const model::Neuron
       if (!faults.lesser) faults.lesser = std::move(health);
     } else if (is_of_core(error, scan, device)) {
       faults.of_cores.try_emplace(*error.core, std::move(health));
-    } else if (!faults.of_device) {
+    } else if (!faults.of_device ||
+               (health.action == reasons::kReplace && faults.of_device->action != reasons::kReplace)) {
       faults.of_device = std::move(health);
     }
   }

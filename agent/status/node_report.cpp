@@ -96,7 +96,10 @@ Labels labels_of(const model::HostScan& host) {
     put_own(labels, "driver", host.driver_version);
   }
   if (efas > 0) put_own(labels, "efas", std::to_string(efas));
-  const HealthState state = worst(host.efas, worst(host.devices, HealthState::healthy));
+  // Of the log only what it says against the node: where it is not read, nothing is known, and nothing is wrong.
+  const HealthState logged = host.kernel_log.node_health.state;
+  const HealthState node = badness(logged) > badness(HealthState::unknown) ? logged : HealthState::healthy;
+  const HealthState state = worst(host.efas, worst(host.devices, node));
   put_own(labels, "health", std::string(to_string(state)));
   if (host.ultraserver) add_ultraserver(labels, *host.ultraserver);
   return labels;
@@ -170,7 +173,8 @@ std::optional<Condition> health_condition(const model::HostScan& host, const Rep
   });
   const model::Health& node = host.kernel_log.node_health;
   if (worst == host.devices.end() && node.state == HealthState::unhealthy) {
-    return neuron_health("True", camel_case(node.reason), status::words_of("node", node) + ". " + counted(host));
+    return neuron_health("True", camel_case(node.reason),
+                         status::words_of("node", node) + (unhealthy > 0 ? ". " + counted(host) : ""));
   }
   if (worst == host.devices.end()) {
     if (unhealthy < threshold) return below_threshold(host, threshold);

@@ -145,6 +145,17 @@ TEST_F(KernelErrorsTest, CountsLinesOfOneKindAndPlaceTogether) {
   EXPECT_EQ(errors[2].core, 1);
 }
 
+// Whoever has a device node may have written the first of them.
+TEST_F(KernelErrorsTest, NoEarlierLineHidesThatTheInstanceHasToBeReplaced) {
+  const std::string weird = "NEURON_HW_ERR=WEIRD nd-id=2",
+                    grave = "NEURON_HW_ERR=PE_ERROR nd-id=2 action=TERMINATE_INSTANCE";
+  scan({weird, grave, weird});
+  ASSERT_THAT(errors_.errors(), SizeIs(1));
+  EXPECT_EQ(errors_.errors()[0].action, "TERMINATE_INSTANCE");
+  EXPECT_EQ(errors_.errors()[0].name, "PE_ERROR");
+  EXPECT_EQ(errors_.errors()[0].lines, 3U);
+}
+
 TEST_F(KernelErrorsTest, HoldsNothingAgainstWhatIsNotThere) {
   scan({error(16), error(3, " nc-id=2"), error(3, " serial-num=0000000000000001"), error(3, " nc-id=x")},
        Lookback::yes);

@@ -95,10 +95,28 @@ TEST(KernelVerdicts, OnlyWithOneCoreEachIsTheNumberThatOfACore) {
   for (const Health& core : two.devices[kDevice].core_health) EXPECT_EQ(core.state, HealthState::unhealthy);
 }
 
-TEST(KernelVerdicts, TheFilesAreHeardFirst) {
+// What is advised for the others, a reload, would hide it.
+TEST(KernelVerdicts, AFaultThatOnlyAnotherInstanceCuresComesFirst) {
   HostScan scan = with(error_of(KernelErrorKind::sram));
   scan.devices[kDevice].signals.mem_ecc_repairable_uncorrected = 1;
-  EXPECT_EQ(assessed(scan).devices[kDevice].health.reason, "mem_ecc_repairable_uncorrected");
+  EXPECT_EQ(assessed(scan).devices[kDevice].health.reason, "sram_ecc_uncorrected");
+  scan.devices[kDevice].node_present = false;
+  EXPECT_EQ(assessed(scan).devices[kDevice].health.reason, "sram_ecc_uncorrected");
+  scan.devices[kDevice].presence = model::Presence::vanished;
+  EXPECT_EQ(assessed(scan).devices[kDevice].health.reason, "device_vanished");
+}
+
+TEST(KernelVerdicts, OfACoreItComesBeforeAReloadOfTheDevice) {
+  HostScan scan = with(error_of(KernelErrorKind::core, 5, 1));
+  scan.devices[kDevice].signals.mem_ecc_repairable_uncorrected = 1;
+  const auto device = assessed(scan).devices[kDevice];
+  EXPECT_EQ(device.health.reason, "hw_nc_ue_error");
+  EXPECT_EQ(device.core_health[0].reason, "mem_ecc_repairable_uncorrected");
+  EXPECT_EQ(device.core_health[1].reason, "hw_nc_ue_error");
+}
+
+TEST(KernelVerdicts, TheFilesAreHeardFirst) {
+  HostScan scan;
   scan = with(error_of(KernelErrorKind::collectives));
   scan.devices[kDevice].signals.sram_ecc_uncorrected = 1;
   EXPECT_EQ(assessed(scan).devices[kDevice].health.reason, "sram_ecc_uncorrected");
