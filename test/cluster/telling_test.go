@@ -73,8 +73,7 @@ func expectToldEverywhere(t *testing.T, c *cluster.Cluster, n *cluster.Node, f f
 			t.Errorf("the event does not say what to do: %s", event.Message)
 		}
 	}
-	// Its exit status says that something is wrong.
-	shown, err := c.TryKubectl("-n", system, "exec", agentPodOn(t, c, n).Name, "--", "neuron-ls", "--health")
+	shown, err := n.List("--health") // the agent's own pod has no device node, so it is asked on the node
 	wanted := []string{f.reason, f.advice}
 	if f.shown != "" {
 		wanted = []string{f.shown}
@@ -116,10 +115,7 @@ func healthMetric(t *testing.T, c *cluster.Cluster, n *cluster.Node, reason stri
 // same advice.
 func expectFiring(t *testing.T, f fault, metric string) {
 	t.Helper()
-	rules, err := filepath.Abs("../../manifests/monitoring/neuron-agent.rules.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := cluster.Manifest("monitoring/neuron-agent.rules.yaml")
 	text, err := os.ReadFile(rules)
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ std::size_t cut_of(std::string_view path) {
   constexpr std::size_t kName = 100;
   constexpr std::size_t kPrefix = 155;
   if (path.size() <= kName) return 0;
-  for (std::size_t at = path.find('/'); at != std::string_view::npos && at <= kPrefix; at = path.find('/', at + 1)) {
+  for (std::size_t at = path.find('/'); at <= kPrefix; at = path.find('/', at + 1)) {
     if (path.size() - at - 1 <= kName) return at;
   }
   return std::string_view::npos;

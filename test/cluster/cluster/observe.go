@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -86,6 +87,11 @@ func (n *Node) Verbs() map[string]string { return suite.VerbsNodes(n.Host()) }
 
 // OwnsCgroup says whether a process with this /proc/PID/cgroup is in a container of the node.
 func (n *Node) OwnsCgroup(text string) bool { return strings.Contains(text, n.group()+"/") }
+
+// List is what neuron-ls says on the node.
+func (n *Node) List(arguments ...string) (string, error) {
+	return suite.Run(filepath.Join(filepath.Dir(env.simulator()), "neuron-ls"), append([]string{"--root", n.Host()}, arguments...)...)
+}
 
 // Set changes the simulated host as Inject does.
 func (n *Node) Set(target string, actions ...string) error {
