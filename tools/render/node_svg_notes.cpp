@@ -237,7 +237,7 @@ std::string legend(const NodeReport& report, const NodeLayout& layout, const Hol
   Legend items(y);
   if (!layout.devices.empty()) add_devices(report, layout, holders, items);
   if (!layout.efas.empty()) {
-    const bool docked = layout.efas.size() > 0 && layout.efa_groups.empty();
+    const bool docked = layout.efa_groups.empty();
     items.add(docked ? "EFA interface, under the devices it is nearest to" : "EFA interface", [](int x, int y_of) {
       return rectangle({x, y_of - 12, 34, 16}, 3, "efa");
     });
