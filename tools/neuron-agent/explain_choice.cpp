@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <utility>
 
+#include "agent/base/edit_distance.h"
 #include "tools/neuron-agent/explain_pod.h"
 
 // Which pod is meant, and which may have been.
@@ -13,27 +13,13 @@ constexpr std::size_t kMostNear = 5;
 constexpr std::size_t kMaxText = 600;  // bytes that are compared; a namespace and a name have 317
 constexpr std::size_t kMaxEdits = 4;
 
-std::size_t edits_between(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replace = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replace, diagonal + 1, row[j] + 1});
-    }
-  }
-  return row.back();
-}
-
 // A name that goes on where the wanted one ends ("train" and "train-0"), or that is few edits away, the nearest first.
 std::vector<std::string> near_names(const std::set<std::pair<std::string, std::string>>& pods, std::string_view space,
                                     std::string_view name) {
   std::vector<std::pair<std::size_t, std::string>> ranked;
   for (const auto& [pod_namespace, pod] : pods) {
     if (name.empty() || name.size() > kMaxText || pod.size() > kMaxText) continue;
-    const std::size_t edits = edits_between(name, pod);
+    const std::size_t edits = edit_distance(name, pod);
     const bool goes_on = pod.starts_with(name);
     if (!goes_on && edits > std::min(kMaxEdits, name.size() / 2)) continue;
     const std::size_t elsewhere = pod_namespace == space || space.empty() ? 0 : 1;

@@ -1,8 +1,9 @@
 #include "tools/neuron-sim/near_match.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
+
+#include "agent/base/edit_distance.h"
 
 namespace neuron::sim {
 namespace {
@@ -10,20 +11,6 @@ namespace {
 constexpr std::size_t kMaxEdits = 4;
 constexpr std::size_t kMaxMatches = 5;
 constexpr std::size_t kMaxText = 64;
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replace = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replace, diagonal + 1, row[j] + 1});
-    }
-  }
-  return row.back();
-}
 
 }  // namespace
 
