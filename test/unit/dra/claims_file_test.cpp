@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -265,6 +266,23 @@ TEST(PreparedClaims, ALockThatIsNotLetGoIsAnErrorThatSaysWhose) {
   EXPECT_THAT(done.error().message, testing::HasSubstr("another instance of the driver holds " + scratch.path()));
   ASSERT_EQ(::flock(held.get(), LOCK_UN), 0);
   EXPECT_TRUE(claims.edit([](ClaimsFile&) { return Result<void>(); }));
+}
+
+// The kubelet's calls have a deadline, and many may wait at once.
+TEST(PreparedClaims, PatienceIsOfTheCallWhoeverWaitsBeforeIt) {
+  constexpr std::chrono::milliseconds kPatience{300};
+  const Scratch scratch;
+  const Fd held(::open((scratch.path() + "/claims.lock").c_str(), O_RDWR | O_CREAT, 0600));
+  ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
+  PreparedClaims claims({scratch.path(), "b", kPatience}, [] { return std::vector<PreparedClaim>(); });
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    std::vector<std::jthread> calls;
+    for (int i = 0; i < 10; ++i) {
+      calls.emplace_back([&] { EXPECT_FALSE(claims.edit([](ClaimsFile&) { return Result<void>(); })); });
+    }
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5 * kPatience);  // not 10
 }
 
 TEST(PreparedClaims, ADirectoryThatWasEmptiedIsMadeAnew) {
