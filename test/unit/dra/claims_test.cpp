@@ -175,6 +175,22 @@ TEST_F(ClaimsTest, Pain30ADeviceThatIsNotThereIsScannedForOnce) {
   EXPECT_EQ(prepare("nowhere").devices.size(), 0U);
 }
 
+// A scan for the occasion has no memory of earlier ones, and may see less: what is known to be ill stays so.
+TEST_F(ClaimsTest, AScanForADeviceThatIsNotThereClearsNoOther) {
+  scanned_ = node_;
+  change_node([](model::HostScan& host) {
+    host.devices[3].health = {model::HealthState::unhealthy, "hw_error", "5 hardware errors", "replace the instance"};
+    host.devices.erase(host.devices.begin() + 5);
+  });
+  put_claim("both", {{"chips", "neuron-device-5"}, {"chips", "neuron-device-3"}});
+  EXPECT_THAT(prepare("both").error, HasSubstr("is unhealthy: 5 hardware errors"));
+  put_claim("new", {{"chips", "neuron-device-5"}});
+  put_claim("old", {{"chips", "neuron-device-3"}});
+  const auto answers = prepare_all({"new", "old"});
+  EXPECT_EQ(answers.at("uid-new").error, "");
+  EXPECT_THAT(answers.at("uid-old").error, HasSubstr("is unhealthy: 5 hardware errors"));
+}
+
 TEST_F(ClaimsTest, BeforeTheFirstScanItIsTriedAgain) {
   put_claim("a", {{"chips", "neuron-device-2"}});
   const auto scanned = std::exchange(node_, nullptr);
