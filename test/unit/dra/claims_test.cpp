@@ -259,6 +259,21 @@ TEST_F(ClaimsTest, TheNumbersOfTheNodeAreKept) {
   EXPECT_FALSE(agent_->store.held_numbering().any);
 }
 
+// A claim that waited while the last holder went and the node was numbered anew for another one.
+TEST_F(ClaimsTest, OneNodeHasOneNumbering) {
+  node_ = node_of("trn2.48xlarge");  // LNC 2
+  put_claim("a", {{"chips", "neuron-device-2-core-1"}});
+  ASSERT_EQ(prepare("a").error, "");
+  change_node([](model::HostScan& host) { host.lnc->value = 1; });
+  put_claim("b", {{"chips", "neuron-device-3-core-1"}});
+  EXPECT_THAT(prepare("b").error,
+              HasSubstr("numbered by LNC 1, and meanwhile they are held as LNC 2 numbers them; this is tried again"));
+  put_claim("nic", {{"nics", "efa-" + node_->efa(0).name}});
+  EXPECT_EQ(prepare("nic").error, "");
+  EXPECT_EQ(unprepare("a"), "");
+  EXPECT_EQ(prepare("b").error, "");
+}
+
 // The old claim of that name is still prepared, as nobody has released it yet.
 TEST_F(ClaimsTest, AClaimMadeAnewUnderItsNameIsAnotherOne) {
   put_claim("a", {{"chips", "neuron-device-1"}});
