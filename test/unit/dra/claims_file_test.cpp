@@ -230,6 +230,25 @@ TEST_F(ClaimsFileTest, AChangeThatCannotBeWrittenIsNone) {
   EXPECT_EQ(file.claims().size(), 2U);
 }
 
+// Else a disk that fills between the two leaves an entry and a CDI file half there. The room is kept in steps, and the
+// completion must not need another one.
+TEST_F(ClaimsFileTest, RoomForAnEntryIsRoomForItsCompletion) {
+  for (std::size_t bytes = 0; bytes < 17'000; bytes += 50) {
+    PreparedClaim claim = claim_of("u");
+    claim.cdi_text.assign(bytes, 'x');
+    claim.is_completed = false;
+    std::filesystem::remove(path());
+    std::filesystem::remove(path() + ".spare");
+    ClaimsFile file = open();
+    ASSERT_TRUE(file.read());
+    ASSERT_TRUE(file.put(claim));
+    const auto kept = std::filesystem::file_size(path() + ".spare");
+    claim.is_completed = true;
+    ASSERT_TRUE(file.put(claim));
+    EXPECT_EQ(std::filesystem::file_size(path() + ".spare"), kept) << bytes;
+  }
+}
+
 TEST(PreparedClaims, OneAtATimeHasTheFile) {
   const Scratch scratch;
   const std::string directory = scratch.path() + "/plugins/neuron.aws.com";
