@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <future>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -87,11 +86,7 @@ dra::ClaimStore::Options store_options(const Options& options, dra::Driver::Even
 // May block for as long as its deadline. Not in an RPC handler's own thread (agent/rpc/pod_resources.h).
 Result<std::vector<model::Allocation>> list_pods(const std::string& socket) {
   constexpr std::chrono::milliseconds kDeadline{2000};
-  std::promise<Result<std::vector<model::Allocation>>> answer;
-  rpc::PodResourcesClient client(socket);
-  client.list(kDeadline,
-              [&answer](Result<std::vector<model::Allocation>> listed) { answer.set_value(std::move(listed)); });
-  return answer.get_future().get();
+  return rpc::PodResourcesClient(socket).list(kDeadline);
 }
 
 // Whether claims were prepared here under another name of the driver.
