@@ -155,6 +155,7 @@ def check_with(tally, root, prometheus, node):
     check_holders(tally, prometheus)
     check_fault(tally, node, prometheus, ("neuron3", "3", "mem_ecc_repairable_uncorrected=1"), "NeuronRepairableHbmError")
     check_fault(tally, node, prometheus, ("neuron5", "5", "sram_ecc_uncorrected=2"), "NeuronUncorrectableError")
+    check_fault(tally, node, prometheus, ("host", "", "kernel_log=NEURON_HW_ERR=DMA_ERROR"), "NeuronNodeHardwareError")
 
 
 def run(tally, root, programs, target, directory):

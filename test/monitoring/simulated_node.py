@@ -26,7 +26,7 @@ class SimulatedNode:
         self.target = f"127.0.0.1:{free_port()}"
         processes.start("agent", [
             self.path("neuron-agent"), "run", "--root", self.root, "--kubelet-dir", kubelet, "--node-name", NODE_NAME,
-            "--scan-interval", "1s", "--metrics-address", self.target, "--metrics-tls-cert", self.ca, "--metrics-tls-key", self.key])
+            "--scan-interval", "1s", "--kernel-log", "on", "--metrics-address", self.target, "--metrics-tls-cert", self.ca, "--metrics-tls-key", self.key])
         for pod in PODS:
             answer = self.ask(pod)
             if "admitted" not in answer or "not started" in answer:
