@@ -20,6 +20,8 @@ class SimulatedNode:
         os.makedirs(os.path.join(kubelet, "pod-resources"))
         self.run("neuron-sim", "node", self.root, "--instance-type", INSTANCE_TYPE)
         self._make_certificate()
+        with open(os.path.join(self.root, "dev/kmsg"), "w", encoding="utf-8") as log:
+            log.write("6,1,0,-;Neuron Driver Started with Version:2.21.37.0\n")
         self._kubelet = processes.start(
             "kubelet", [self.path("neuron-sim"), "kubelet", "--kubelet-dir", kubelet, "--wait-for", "neuron=16", "--wait-for", "efa=16", "--timeout", "60s"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
