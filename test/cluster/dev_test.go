@@ -37,10 +37,7 @@ func runningAgentOn(t *testing.T, c *cluster.Cluster, node *cluster.Node) core.P
 func TestReadmeWithoutHardware(t *testing.T) {
 	c := cluster.Get(t)
 	nodes := c.Nodes(t, cluster.Plain, plainDebian)
-	before, err := c.Inventory(nodes...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := inventoryBefore(t, c, nodes...)
 	c.Kubectl(t, "label", "node", nodes[1].Name, "neuron-agent/simulate=inf2.24xlarge")
 	t.Cleanup(func() {
 		c.Kubectl(t, "delete", "--ignore-not-found", "--wait", "-f", cluster.Manifest(devManifest),

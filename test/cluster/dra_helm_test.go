@@ -16,10 +16,7 @@ func TestHelmClaims(t *testing.T) {
 		return c.Shell(t, "helm -n "+system+" "+fmt.Sprintf(line, values...))
 	}
 	awaitNoSlices(t, nodes[0]) // of an earlier test
-	before, err := c.Inventory()
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := inventoryBefore(t, c)
 	const chart = "neuron-agent manifests/helm/neuron-agent --set mode=both --set dra.extendedResources=true"
 	t.Cleanup(func() {
 		_, _ = c.TryKubectl("-n", system, "delete", "daemonset,pod,clusterrole,clusterrolebinding,serviceaccount,deviceclass,"+

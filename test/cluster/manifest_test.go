@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,6 +55,25 @@ func TestDefaultManifest(t *testing.T) {
 		n.ExpectAllocatable(t, cluster.Counts{})
 		expectNoSockets(t, n)
 	}
+}
+
+// inventoryBefore is the inventory once the pods that an earlier test took away are gone, which would else be missed afterwards.
+func inventoryBefore(t *testing.T, c *cluster.Cluster, nodes ...*cluster.Node) cluster.Inventory {
+	t.Helper()
+	cluster.Eventually(t, cluster.Patience, "no pod is leaving", func() error {
+		pods, err := c.Pods("", "")
+		for _, pod := range pods {
+			if pod.DeletionTimestamp != nil || strings.HasPrefix(pod.Labels["app.kubernetes.io/name"], "neuron-agent") {
+				return fmt.Errorf("%s is there", pod.Name)
+			}
+		}
+		return err
+	})
+	all, err := c.Inventory(nodes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // expectReadyEverywhere: one pod per node, Ready by the manifest's own probe, never restarted.

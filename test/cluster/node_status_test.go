@@ -35,10 +35,7 @@ func TestNodeStatus(t *testing.T) {
 	c := cluster.Get(t)
 	nodes := c.Nodes(t, cluster.Trn1, cluster.Bare)
 	trn1, bare := nodes[0], nodes[1]
-	before, err := c.Inventory(nodes...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := inventoryBefore(t, c, nodes...)
 	labels := nodeOf(t, c, trn1).Labels
 	c.Apply(t, cluster.Manifest(statusManifest))
 	trn1.ExpectAllocatable(t, wholeTrn1)

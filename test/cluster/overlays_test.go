@@ -21,10 +21,7 @@ func TestOtherManifests(t *testing.T) {
 		{"neuron-agent-privileged.yaml", "neuron-agent", true},
 	} {
 		t.Run(each.name, func(t *testing.T) {
-			before, err := c.Inventory(nodes...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := inventoryBefore(t, c, nodes...)
 			manifest := cluster.Manifest("static/" + each.file)
 			c.Apply(t, manifest)
 			c.Kubectl(t, "-n", system, "rollout", "status", "daemonset/"+each.name, "--timeout=90s")

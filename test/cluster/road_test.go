@@ -29,10 +29,7 @@ var everyKindsCounts = []cluster.Counts{{Cores: 32, Devices: 16, EFAs: 8}, {Core
 func TestInstall(t *testing.T) {
 	c := cluster.Get(t)
 	nodes := c.Nodes(t, everyKind...)
-	before, err := c.Inventory(nodes...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := inventoryBefore(t, c, nodes...)
 	for _, n := range nodes {
 		n.TagImage(t, image, registry+"/neuron-agent:0.1.0")
 	}

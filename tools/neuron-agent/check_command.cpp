@@ -59,7 +59,7 @@ std::string json_text(const std::vector<Finding>& findings, const model::HostSca
 CheckReport cannot_tell(const CheckOptions& options, const std::string& reason) {
   CheckReport report;
   report.error = reason;
-  if (options.output == CheckOptions::Form::json) {
+  if (options.output == ReportForm::json) {
     report.output = dump({{"schema", kSchema}, {"verdict", "cannot_tell"}, {"reason", reason}});
   }
   return report;
@@ -127,7 +127,7 @@ int check_in_child(const CheckOptions& options, const std::string& directory, in
   const bool wrong =
       preflight::count_severity(findings, Severity::error) + preflight::count_severity(findings, Severity::warning) > 0;
   return say(wrong ? CheckVerdict::findings : CheckVerdict::nothing_wrong,
-             options.output == CheckOptions::Form::json ? json_text(findings, scan)
+             options.output == ReportForm::json ? json_text(findings, scan)
                                                         : preflight::preflight_text(findings, scan));
 }
 

@@ -95,7 +95,7 @@ int explain_in_child(const ExplainOptions& options, const std::string& directory
   health::AssessMemory memory;
   facts.host = health::assess(scanner.scan(), memory, std::chrono::steady_clock::now()).host;
   const ExplainedPod pod = explain_pod(facts, *choice.pod_namespace, choice.pod);
-  const bool json = options.output == ExplainOptions::Form::json;
+  const bool json = options.output == ReportForm::json;
   return say(has_findings(pod) ? ExplainVerdict::findings : ExplainVerdict::healthy,
              json ? explain_json(pod, facts) : explain_text(pod, facts));
 }
@@ -103,7 +103,7 @@ int explain_in_child(const ExplainOptions& options, const std::string& directory
 ExplainReport cannot_tell(const ExplainOptions& options, const std::string& reason) {
   ExplainReport report;
   report.error = reason;
-  if (options.output == ExplainOptions::Form::json) report.output = explain_json_failure(reason);
+  if (options.output == ReportForm::json) report.output = explain_json_failure(reason);
   return report;
 }
 

@@ -1,9 +1,8 @@
 #pragma once
 
-#include <chrono>
 #include <string>
 
-#include "agent/core/pool_names.h"
+#include "tools/neuron-agent/report_options.h"
 
 namespace CLI {
 class App;
@@ -12,16 +11,8 @@ class App;
 namespace neuron::agent {
 
 // Everything `neuron-agent explain pod` can be told, parsed once, then const. Flag over environment over default.
-struct ExplainOptions {
-  enum class Form { text, json };
-
-  std::string pod;                               // "namespace/name", or a name that only one pod of the node has
-  std::string root = "/";                        // --root, NEURON_AGENT_ROOT; a directory or an archive
-  std::string kubelet_dir = "/var/lib/kubelet";  // --kubelet-dir
-  bool kubelet_dir_set = false;  // named by flag or variable; with another root than this machine it has to be
-  std::string dra_driver_name{core::kDefaultDriverName};  // --dra-driver-name
-  Form output = Form::text;                               // --output text|json
-  std::chrono::milliseconds timeout{10000};  // --timeout: for everything; a quarter for each question to the kubelet
+struct ExplainOptions : ReportOptions {  // with another root than this machine the kubelet's directory has to be named
+  std::string pod;                       // "namespace/name", or a name that only one pod of the node has
 };
 
 // Adds the flags and the name of `explain pod` to a CLI11 command, writing into `options`, which must outlive the

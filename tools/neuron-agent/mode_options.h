@@ -10,7 +10,7 @@ class App;
 class Option;
 }  // namespace CLI
 
-// Options that `run` and `check` both have, with one meaning.
+// Options that several commands have, with one meaning.
 namespace neuron::agent {
 
 enum class Mode { device_plugin, dra };

@@ -67,7 +67,7 @@ TEST_F(CheckClaims, ADriverThatWasKilledLeavesSocketsAndPods) {
 
 TEST_F(CheckClaims, AnotherDriverIsLookedAtWhenItIsNamed) {
   CheckOptions options = node.options();
-  options.output = CheckOptions::Form::json;
+  options.output = ReportForm::json;
   options.dra_driver_name = "chips.example.com";
   const auto codes_of = [&] {
     std::vector<std::string> codes;

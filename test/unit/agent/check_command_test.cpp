@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // As it is printed for a simulated host without more: `neuron-agent check --root DIR`.
-CheckReport check_plainly(const fakes::FakeHost& host, CheckOptions::Form output = CheckOptions::Form::text) {
+CheckReport check_plainly(const fakes::FakeHost& host, ReportForm output = ReportForm::text) {
   CheckOptions options;
   options.root = host.path();
   options.output = output;
@@ -73,7 +73,7 @@ TEST(CheckCommand, SickNode) {
 TEST(CheckCommand, JsonHoldsTheSame) {
   fakes::FakeHost host("trn1.32xlarge");
   host.missing({3}).write();
-  const CheckReport report = check_plainly(host, CheckOptions::Form::json);
+  const CheckReport report = check_plainly(host, ReportForm::json);
   EXPECT_EQ(report.verdict, CheckVerdict::findings);
   neuron::test::expect_golden("../../agent/golden/missing_device.json", report.output);
 }
@@ -96,7 +96,7 @@ void expect_cannot_tell(CheckOptions options, const std::string& why) {
   EXPECT_EQ(text.output, "");
   EXPECT_THAT(text.error, HasSubstr(why));
   EXPECT_THAT(text.error, Not(HasSubstr("\n")));
-  options.output = CheckOptions::Form::json;
+  options.output = ReportForm::json;
   const auto document = nlohmann::json::parse(check_node(options).output);
   EXPECT_EQ(document.at("schema"), "neuron-check/1");
   EXPECT_EQ(document.at("verdict"), "cannot_tell");

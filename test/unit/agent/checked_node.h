@@ -50,7 +50,7 @@ class CheckedNode {
   [[nodiscard]] CheckReport check() const { return check_node(options()); }
   [[nodiscard]] nlohmann::json check_json() const {
     CheckOptions json = options();
-    json.output = CheckOptions::Form::json;
+    json.output = ReportForm::json;
     return nlohmann::json::parse(check_node(json).output);
   }
   [[nodiscard]] std::vector<std::string> codes() const {
