@@ -32,6 +32,7 @@
 #include "tools/neuron-agent/daemon_parts.h"
 #include "tools/neuron-agent/inventory_log.h"
 #include "tools/neuron-agent/metrics_sources.h"
+#include "tools/neuron-agent/node_place.h"
 #include "tools/neuron-agent/node_status.h"
 #include "tools/neuron-agent/probes.h"
 #include "tools/neuron-agent/told_claims.h"
@@ -177,7 +178,8 @@ class DraDaemon {
                            {[this] { return holdings(); },
                             [this](model::SnapshotPtr scanned) { return board_.numbered(std::move(scanned)); },
                             {},
-                            [this] { return api_.counts(); }});
+                            [this] { return counted_.counts(); },
+                            [this] { return api_.place(); }});
     Probes probes(options_.metrics_address, clock_, {&sources.page(), tls_files(options_)});
     const ExitCode code = serve(claims, probes, sources, signals);
     probes.stop();
@@ -269,7 +271,8 @@ class DraDaemon {
   const std::shared_ptr<ScanTimer> scan_timer_ = std::make_shared<ScanTimer>();
   ListedClaims pods_;
   kube::ApiClient server_;
-  CountedApi api_{server_};
+  CountedApi counted_{server_};
+  NodePlaceApi api_{counted_, options_.node_name};
   NodeStatus node_status_{options_, clock_, &api_};
   dra::Driver::Events& events_;
   dra::HealthHub health_;
