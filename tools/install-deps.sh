@@ -77,6 +77,15 @@ if [ "$(id -u)" -ne 0 ]; then
   as_root="sudo"
 fi
 
+# Prometheus's package would start its service on port 9090, now and with every boot; the tests start one of their own. A unit
+# that is masked beforehand stays so (undone by: systemctl unmask prometheus). Where it is installed already nothing is changed.
+unit=/etc/systemd/system/prometheus.service
+case "$missing " in
+  *" prometheus "*)
+    if [ -d /run/systemd/system ] && [ ! -e "$unit" ] && [ ! -L "$unit" ]; then $as_root ln -s /dev/null "$unit"; fi
+    ;;
+esac
+
 echo "==> Installing with apt:$missing"
 [ -z "$foreign" ] || $as_root dpkg --add-architecture "$foreign"
 $as_root apt-get update -qq < /dev/null || echo "install-deps.sh: apt-get update failed; trying with the lists there are" >&2

@@ -80,15 +80,18 @@ void make_families(const MetricsInput& input, const FamilySink& sink) {
   }
 }
 
-std::string runtime_tag(const model::NeuronDevice& device, const std::vector<int>& physical_cores) {
+bool is_on(const model::Process& process, const std::vector<int>& physical_cores) {
   constexpr int kBits = 8;  // of the mask; more cores than that are a file's mistake
+  return std::any_of(physical_cores.begin(), physical_cores.end(), [&](int core) {
+    return core < kBits && (process.core_mask.value_or(0) >> static_cast<unsigned>(core) & 1U) != 0;
+  });
+}
+
+std::string runtime_tag(const model::NeuronDevice& device, const std::vector<int>& physical_cores) {
   int pid = 0;
   if (!device.processes) return "";
   for (const model::Process& process : *device.processes) {
-    const bool holds = std::any_of(physical_cores.begin(), physical_cores.end(), [&](int core) {
-      return core < kBits && (process.core_mask.value_or(0) >> static_cast<unsigned>(core) & 1U) != 0;
-    });
-    if (!holds) continue;
+    if (!is_on(process, physical_cores)) continue;
     if (pid != 0) return "";
     pid = process.pid;
   }

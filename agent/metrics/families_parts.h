@@ -37,6 +37,9 @@ void add_efa_counters(const Scrape& scrape, FamilySet& families);
 void add_kernel_log(const Scrape& scrape, FamilySet& families);
 void add_agent(const Scrape& scrape, FamilySet& families);
 
+// Whether the driver says that it holds one of these physical cores of its device.
+[[nodiscard]] bool is_on(const model::Process& process, const std::vector<int>& physical_cores);
+
 // The pid of the only process that holds one of these physical cores, as neuron-monitor's runtime_tag; "" when none
 // does, several do, or nobody can say.
 [[nodiscard]] std::string runtime_tag(const model::NeuronDevice& device, const std::vector<int>& physical_cores);

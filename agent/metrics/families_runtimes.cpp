@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/core/logical_cores.h"
 #include "agent/core/memory_bounds.h"
 #include "agent/metrics/families_parts.h"
 
@@ -32,14 +33,43 @@ struct Memory {
   }
 };
 
+// What a process uses on all devices.
+struct Used {
+  Memory memory;
+  std::optional<Labels> holder;  // of what it is on; nullopt before the first
+};
+
+// The container that holds the cores that a process is on, or the device where the driver names no core; nobody's as
+// soon as there are two.
+void add_holder(const Scrape& scrape, const model::NeuronDevice& device, const model::Process& process,
+                std::optional<Labels>& holder) {
+  const auto merge = [&](const Labels& one) {
+    if (holder.value_or(one) == one) {
+      holder = one;
+    } else {
+      holder = scrape.holders.of_core(-1);
+    }
+  };
+  bool names_cores = false;
+  const std::vector<int> ids = core::core_ids_of(device, scrape.host);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (!is_on(process, core::physical_cores_of(device, scrape.host, static_cast<int>(i)))) continue;
+    names_cores = true;
+    merge(scrape.holders.of_core(ids[i]));
+  }
+  if (!names_cores) merge(scrape.holders.of_device(device.index));
+}
+
 // By pid; nullopt where there are no processes, or not all memory is told.
-std::optional<std::map<int, Memory>> memory_of_processes(const model::HostScan& host) {
-  std::map<int, Memory> processes;
-  for (const model::NeuronDevice& device : host.devices) {
+std::optional<std::map<int, Used>> used_by_processes(const Scrape& scrape) {
+  std::map<int, Used> processes;
+  for (const model::NeuronDevice& device : scrape.host.devices) {
     if (!device.processes) continue;
     for (const model::Process& process : *device.processes) {
       if (!process.host_memory_bytes || !process.device_memory_bytes) return std::nullopt;
-      processes[process.pid].add(process.host_memory_bytes, process.device_memory_bytes);
+      Used& used = processes[process.pid];
+      used.memory.add(process.host_memory_bytes, process.device_memory_bytes);
+      add_holder(scrape, device, process, used.holder);
     }
   }
   return processes.empty() ? std::nullopt : std::optional(std::move(processes));
@@ -51,9 +81,10 @@ void add_memory(const Memory& memory, const Labels& labels, FamilySet::Family fa
 }
 
 void add_used_memory(const Scrape& scrape, FamilySet::Family family) {
-  if (const auto processes = memory_of_processes(scrape.host)) {
-    for (const auto& [pid, memory] : *processes) {
-      add_memory(memory, with(scrape.instance, {{"runtime_tag", std::to_string(pid)}}), family);
+  if (const auto processes = used_by_processes(scrape)) {
+    for (const auto& [pid, used] : *processes) {
+      const Labels labels = with(scrape.instance, {{"runtime_tag", std::to_string(pid)}});
+      add_memory(used.memory, with(labels, *used.holder), family);
     }
     return;
   }

@@ -24,8 +24,8 @@ struct Instance {
   std::string name;               // the node's name
   std::string id;                 // "i-0123…": sys/devices/virtual/dmi/id/board_asset_tag of a Nitro instance
   std::string type;               // "trn1.32xlarge": sys/devices/virtual/dmi/id/product_name
-  std::string availability_zone;  // of the node's label topology.kubernetes.io/zone, where the API server is asked
-  std::string region;             // likewise
+  std::string availability_zone;  // of the node's label topology.kubernetes.io/zone, where the Node is read anyway
+  std::string region;             // likewise topology.kubernetes.io/region
   std::string subnet_id;          // nobody tells a pod
   std::string ultraserver_id;     // model::HostScan's UltraServer; the label is left out where it is ""
 };
@@ -43,9 +43,10 @@ struct AgentFigures {
   std::string version;
   std::uint64_t scans = 0;
   std::optional<double> last_scan_seconds;
-  std::map<std::string, Durations> calls;              // by gRPC method, "Allocate"
-  std::map<std::string, std::uint64_t> calls_failed;   // by gRPC method
-  std::map<std::string, std::uint64_t> refusals;       // by reason: a short constant of plugin/device/refusals.h
+  std::map<std::string, Durations> calls;             // by gRPC method, "Allocate"
+  std::map<std::string, std::uint64_t> calls_failed;  // by gRPC method
+  std::map<std::string, std::uint64_t>
+      refusals;  // by reason: a constant of plugin/device/refusals.h; by claim an ErrorCode
   std::map<std::string, std::uint64_t> allocations;    // answers given, by resource name or driver name
   std::map<std::string, std::uint64_t> registrations;  // with the kubelet, by resource name or driver name
   std::map<std::string, bool> registered;              // now, by resource name or driver name

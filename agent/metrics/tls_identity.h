@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "agent/base/clock.h"
 #include "agent/base/result.h"

@@ -4,6 +4,8 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 
+#include <future>
+#include <memory>
 #include <utility>
 
 #include "agent/rpc/pod_answers.h"
@@ -50,6 +52,16 @@ void start_call(CallKeeper& calls, const std::string& socket, const std::string&
                        &call.response, answer);
 }
 
+// The answer that `ask` gives to its callback. The callback shares the promise: it may still be in set_value when the
+// waiter is gone.
+template <typename Answer, typename Ask>
+Result<Answer> wait_for(const Ask& ask) {
+  const auto promise = std::make_shared<std::promise<Result<Answer>>>();
+  auto answer = promise->get_future();
+  ask([promise](Result<Answer> given) { promise->set_value(std::move(given)); });
+  return answer.get();
+}
+
 }  // namespace
 
 PodResourcesClient::PodResourcesClient(std::string socket) : socket_(std::move(socket)) {}
@@ -67,6 +79,14 @@ void PodResourcesClient::allocatable(std::chrono::milliseconds deadline, Allocat
       [done = std::move(done)](Result<v1::AllocatableResourcesResponse> response) {
         done(response.map([](const auto& list) { return allocatable_in(list); }));
       });
+}
+
+Result<std::vector<model::Allocation>> PodResourcesClient::list(std::chrono::milliseconds deadline) {
+  return wait_for<std::vector<model::Allocation>>([&](Done done) { list(deadline, std::move(done)); });
+}
+
+Result<Allocatable> PodResourcesClient::allocatable(std::chrono::milliseconds deadline) {
+  return wait_for<Allocatable>([&](AllocatableDone done) { allocatable(deadline, std::move(done)); });
 }
 
 }  // namespace neuron::rpc

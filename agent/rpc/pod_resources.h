@@ -32,6 +32,10 @@ class PodResourcesClient {
   // The same for GetAllocatableResources, which changes nothing in the kubelet and may be asked at any time.
   void allocatable(std::chrono::milliseconds deadline, AllocatableDone done);
 
+  // The same, waited for: they block until the answer is there, for as long as `deadline`.
+  [[nodiscard]] Result<std::vector<model::Allocation>> list(std::chrono::milliseconds deadline);
+  [[nodiscard]] Result<Allocatable> allocatable(std::chrono::milliseconds deadline);
+
  private:
   std::string socket_;
   CallKeeper calls_;

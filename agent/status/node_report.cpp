@@ -234,7 +234,7 @@ NodeReport report(const model::HostScan& host, const ReportSettings& settings) {
   const auto health = health_condition(host, settings);
   if (health) report.conditions.push_back(*health);
   if (health && settings.hardware_ready) report.conditions.push_back(hardware_ready(*health));
-  report.problem = worst(host.efas, worst(host.devices, host.kernel_log.node_health.state)) == HealthState::unhealthy;
+  report.problem = worst(host.devices, host.kernel_log.node_health.state) == HealthState::unhealthy;
   return report;
 }
 

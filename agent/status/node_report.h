@@ -32,7 +32,9 @@ struct Condition {
 struct NodeReport {
   std::map<std::string, std::string> labels;  // key to value, each valid at the API server; an unknown value is absent
   std::vector<Condition> conditions;          // none on a node that has no Neuron devices and should have none
-  bool problem = false;                       // a device or an interface is unhealthy: worth telling at once
+  // A device, or the node by its kernel log, is unhealthy: worth telling at once. Not an interface: it is in no
+  // condition, and those of all nodes of a cluster mostly fail alike, for want of a module.
+  bool problem = false;
   friend bool operator==(const NodeReport&, const NodeReport&) = default;
 };
 

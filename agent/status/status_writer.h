@@ -36,7 +36,8 @@ struct WriterState {
 // kLook. lastTransitionTime moves with the status alone, over restarts of the agent too. What somebody else owns (a
 // condition, a label that is not below kOwnPrefix) is left to them for as long as they do.
 //
-// Where nothing is wrong the first call comes at a time within kSpread after the start that the node's name decides.
+// The first call comes at a time within kSpread after the start that the node's name decides, or at once where the
+// report has a problem.
 //
 // set() and state() from any thread, and never block for the server. run() blocks one thread.
 class StatusWriter {

@@ -14,8 +14,9 @@
 namespace neuron::plugin {
 
 // What the process counts of its work with the kubelet, from its start. Names are few and constant: gRPC methods
-// ("Allocate"), reasons of refusals (plugin/device/refusals.h), names of resources or of the driver. Thread-safe; every
-// method holds a lock for some additions, so that no call of the kubelet waits for whoever reads the counts.
+// ("Allocate"), reasons of refusals (plugin/device/refusals.h; of a claim the error's code, "not_found", or "other"),
+// names of resources or of the driver. Thread-safe; every method holds a lock for some additions, so that no call of
+// the kubelet waits for whoever reads the counts.
 class CallFigures {
  public:
   // Upper bounds of the buckets of durations, in seconds: from an answer that is computed (some 0.1 ms) to a claim that

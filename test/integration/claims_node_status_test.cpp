@@ -1,4 +1,5 @@
 // Labels, conditions and events in DRA mode, by the client that slices and claims go by.
+#include "test/fakes/tcp_client.h"
 #include "test/integration/claims_node.h"
 
 namespace neuron::fakes {
@@ -29,6 +30,25 @@ TEST(ClaimsNodeStatus, AFaultAndItsEndAreTold) {
   node.agent->signal(SIGTERM);
   EXPECT_EQ(node.agent->wait(kLong), 0);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+}
+
+// Whoever publishes slices reads the Node for its uid.
+TEST(ClaimsNodePlace, MetricsSayInWhichZoneItIs) {
+  ClaimsNode node("trn1.32xlarge");
+  node.extra_arguments = {"--metrics-address", "127.0.0.1:0"};
+  const ClaimsNode::Json labels{{"topology.kubernetes.io/zone", "us-east-1a"},
+                                {"topology.kubernetes.io/region", "us-east-1"}};
+  ASSERT_TRUE(node.api.call({.method = kube::Method::merge_patch,
+                             .path = "/api/v1/nodes/node-1",
+                             .body = ClaimsNode::Json{{"metadata", {{"labels", labels}}}}.dump()}));
+  node.start();
+  EXPECT_TRUE(node.wait_for([&] { return !node.slices().empty(); })) << node.agent->log();
+  const std::string said = "probes answered on 127.0.0.1:";
+  ASSERT_TRUE(node.wait_for([&] { return node.agent->log().find(said) != std::string::npos; }));
+  const std::string log = node.agent->log();
+  const auto port = static_cast<std::uint16_t>(std::stoi(log.substr(log.find(said) + said.size())));
+  const std::string place = R"(availability_zone="us-east-1a",region="us-east-1")";
+  EXPECT_TRUE(node.wait_for([&] { return http_get(port, "/metrics").body.find(place) != std::string::npos; }));
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include "agent/kube/api_client.h"
 #include "test/fakes/fake_api_server.h"
 #include "test/fakes/sanitized.h"
+#include "test/fakes/tcp_client.h"
+#include "test/integration/metrics_port.h"
 #include "test/integration/node.h"
 
 namespace neuron::fakes {
@@ -28,7 +30,8 @@ class NodeStatus : public ::testing::Test {
  protected:
   explicit NodeStatus(const std::string& instance_type = "trn1.32xlarge") : node_(instance_type) {
     EXPECT_TRUE(cluster_.is_up());
-    Json node{{"metadata", {{"name", "node-1"}}}};
+    const Json place{{"topology.kubernetes.io/zone", "us-east-1a"}, {"topology.kubernetes.io/region", "us-east-1"}};
+    Json node{{"metadata", {{"name", "node-1"}, {"labels", place}}}};
     for (int i = 0; i < 50; ++i) {  // as many as a kubelet tells, most of the object's size
       const std::string name = "registry.example.com/team/image-" + std::to_string(i);
       node["status"]["images"].push_back(
@@ -98,6 +101,21 @@ TEST_F(NodeStatus, AFaultAndItsEndAreTold) {
   for (const Json& event : events["items"]) told.push_back(event["reason"].get<std::string>());
   EXPECT_THAT(told, testing::UnorderedElementsAre("SramEccUncorrected", "Healthy", "MemEccUncorrected"));
   expect_ends();
+}
+
+TEST_F(NodeStatus, MetricsSayInWhichZoneItIs) {
+  node_.extra_arguments.insert(node_.extra_arguments.end(), {"--metrics-address", "127.0.0.1:0"});
+  node_.host.write();
+  node_.host.set("neuron3", "sram_ecc_uncorrected=1");
+  node_.start_kubelet().start_agent();
+  const std::uint16_t port = metrics_port(node_);
+  ASSERT_TRUE(becomes("True SramEccUncorrected")) << node_.agent->log();
+  const std::string place = R"(availability_zone="us-east-1a",region="us-east-1")";
+  const auto until = Clock::now() + kPatience;
+  while (http_get(port, "/metrics").body.find(place) == std::string::npos) {
+    ASSERT_LT(Clock::now(), until) << "no " << place;
+    static_cast<void>(node_.agent->wait(std::chrono::milliseconds(100)));
+  }
 }
 
 class NodeStatusOnALargeNode : public NodeStatus {

@@ -131,8 +131,8 @@ def check_fault(tally, node, prometheus, broken, alert):
         labels = fired["labels"]
         said = fired["annotations"]
         tally.check(f"{alert} fires", True)
-        told = node.run("neuron-ls", "--root", node.root, "--health", "--output-format", "json") if node.has("neuron-ls") else ""
-        actions = re.findall(r'"action": "([^"]+)"', told)
+        told = node.run("neuron-ls", "--root", node.root, "--health") if node.has("neuron-ls") else ""
+        actions = re.findall(r"^ +unhealthy, \w+: (.+)$", told, re.M)
         tally.check(f"{alert}: its runbook says what neuron-ls says", not told or any(one in said["runbook"] for one in actions),
                     f"{said['runbook']!r}, neuron-ls: {actions}")
         tally.check(f"{alert}: texts are filled in", all("<" not in text and "{{" not in text for text in said.values()), said)
@@ -155,6 +155,7 @@ def check_with(tally, root, prometheus, node):
     check_holders(tally, prometheus)
     check_fault(tally, node, prometheus, ("neuron3", "3", "mem_ecc_repairable_uncorrected=1"), "NeuronRepairableHbmError")
     check_fault(tally, node, prometheus, ("neuron5", "5", "sram_ecc_uncorrected=2"), "NeuronUncorrectableError")
+    check_fault(tally, node, prometheus, ("host", "", "kernel_log=NEURON_HW_ERR=DMA_ERROR"), "NeuronNodeHardwareError")
 
 
 def run(tally, root, programs, target, directory):

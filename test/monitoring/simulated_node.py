@@ -20,13 +20,15 @@ class SimulatedNode:
         os.makedirs(os.path.join(kubelet, "pod-resources"))
         self.run("neuron-sim", "node", self.root, "--instance-type", INSTANCE_TYPE)
         self._make_certificate()
+        with open(os.path.join(self.root, "dev/kmsg"), "w", encoding="utf-8") as log:
+            log.write("6,1,0,-;Neuron Driver Started with Version:2.21.37.0\n")
         self._kubelet = processes.start(
             "kubelet", [self.path("neuron-sim"), "kubelet", "--kubelet-dir", kubelet, "--wait-for", "neuron=16", "--wait-for", "efa=16", "--timeout", "60s"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.target = f"127.0.0.1:{free_port()}"
         processes.start("agent", [
             self.path("neuron-agent"), "run", "--root", self.root, "--kubelet-dir", kubelet, "--node-name", NODE_NAME,
-            "--scan-interval", "1s", "--metrics-address", self.target, "--metrics-tls-cert", self.ca, "--metrics-tls-key", self.key])
+            "--scan-interval", "1s", "--kernel-log", "on", "--metrics-address", self.target, "--metrics-tls-cert", self.ca, "--metrics-tls-key", self.key])
         for pod in PODS:
             answer = self.ask(pod)
             if "admitted" not in answer or "not started" in answer:

@@ -14,7 +14,7 @@ import others  # noqa: E402
 import rules_text  # noqa: E402
 
 PROMETHEUS = {"up", "ALERTS"}  # its own
-SELECTOR = re.compile(r"(neuron_device|efa)_health_info\{([^}]*)\}")
+SELECTOR = re.compile(r"(neuron_device|efa|neuron_kernel_log)_health_info\{([^}]*)\}")
 MATCHER = re.compile(r'(state|reason)(=~|!~|!=|=)"([^"]*)"')
 
 
@@ -60,16 +60,18 @@ def check_alerts(root):
 
 
 def reasons(root):
-    """[(code, state, action, of interfaces)] of the table of reasons."""
+    """[(code, state, action, of what)] of the table of reasons; of what: the metrics' families, 'efa' or so."""
     codes = rules_text.read(root, "agent/model/reasons.h")
     values = dict(re.findall(r'(k\w+) = "(\w+)"', codes))
     of_efa = set(re.findall(r'= "(\w+)"', codes[codes.index("// Of EFA interfaces"):]))
     table = rules_text.read(root, "agent/health/reasons.h")
+    of_node = set(re.findall(r"reasons::(k\w+)", rules_text.read(root, "agent/health/kernel_verdicts.cpp")))
     actions = dict(re.findall(r'string_view (k\w+) = "([^"]*)"', table))
-    row = re.compile(r'Reason k\w+\{\s*code::(k\w+),\s*HealthState::(\w+),\s*((?:"[^"]*"\s*)+),\s*(k\w+|(?:"[^"]*"\s*)+)\}')
-    for code, state, _, action in row.findall(table):
+    row = re.compile(r'Reason (k\w+)\{\s*code::(k\w+),\s*HealthState::(\w+),\s*((?:"[^"]*"\s*)+),\s*(k\w+|(?:"[^"]*"\s*)+)\}')
+    for name, code, state, _, action in row.findall(table):
         said = actions[action] if action in actions else "".join(re.findall(r'"([^"]*)"', action))
-        yield values[code], state, said, values[code] in of_efa
+        families = {"efa" if values[code] in of_efa else "neuron_device"} | ({"efa"} if values[code] == "not_answering" else set())
+        yield values[code], state, said, families | ({"neuron_kernel_log"} if name in of_node else set())
 
 
 def matches(selector, code, state):
@@ -86,8 +88,9 @@ def check_reasons(root):
     found = list(reasons(root))
     if len(found) < 30:
         yield f"agent/health/reasons.h has {len(found)} reasons: this test checks nothing"
-    for code, state, action, of_efa in found:
-        families = {"efa" if of_efa else "neuron_device"} | ({"efa"} if code == "not_answering" else set())
+    if sum("neuron_kernel_log" in families for *_, families in found) < 8:
+        yield "the kernel log gives fewer than 8 reasons: this test checks nothing"
+    for code, state, action, families in found:
         for family in sorted(families):
             for_it = [name for name, alert in alerts.items()
                       if any(of == family and matches(selector, code, state) for of, selector in SELECTOR.findall(alert["expr"]))]

@@ -140,7 +140,7 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
       {[&allocations] { return allocations.all_holdings(); },
        [&allocations](model::SnapshotPtr scanned) { return allocations.numbered(std::move(scanned)); },
        [&offered](const std::vector<holdings::Holding>& held) { return offered.all(held); },
-       [&node_status] { return node_status.api_calls(); }});
+       [&node_status] { return node_status.api_calls(); }, [&node_status] { return node_status.place(); }});
   Probes probes(options.metrics_address, clock, {&sources.page(), tls_files(options)});
   {
     plugin::Supervisor supervisor({{options.device_plugins_dir(), options.pod_resources_socket(),

@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <future>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -33,6 +32,7 @@
 #include "tools/neuron-agent/daemon_parts.h"
 #include "tools/neuron-agent/inventory_log.h"
 #include "tools/neuron-agent/metrics_sources.h"
+#include "tools/neuron-agent/node_place.h"
 #include "tools/neuron-agent/node_status.h"
 #include "tools/neuron-agent/probes.h"
 #include "tools/neuron-agent/told_claims.h"
@@ -87,11 +87,7 @@ dra::ClaimStore::Options store_options(const Options& options, dra::Driver::Even
 // May block for as long as its deadline. Not in an RPC handler's own thread (agent/rpc/pod_resources.h).
 Result<std::vector<model::Allocation>> list_pods(const std::string& socket) {
   constexpr std::chrono::milliseconds kDeadline{2000};
-  std::promise<Result<std::vector<model::Allocation>>> answer;
-  rpc::PodResourcesClient client(socket);
-  client.list(kDeadline,
-              [&answer](Result<std::vector<model::Allocation>> listed) { answer.set_value(std::move(listed)); });
-  return answer.get_future().get();
+  return rpc::PodResourcesClient(socket).list(kDeadline);
 }
 
 // Whether claims were prepared here under another name of the driver.
@@ -182,7 +178,8 @@ class DraDaemon {
                            {[this] { return holdings(); },
                             [this](model::SnapshotPtr scanned) { return board_.numbered(std::move(scanned)); },
                             {},
-                            [this] { return api_.counts(); }});
+                            [this] { return counted_.counts(); },
+                            [this] { return api_.place(); }});
     Probes probes(options_.metrics_address, clock_, {&sources.page(), tls_files(options_)});
     const ExitCode code = serve(claims, probes, sources, signals);
     probes.stop();
@@ -274,7 +271,8 @@ class DraDaemon {
   const std::shared_ptr<ScanTimer> scan_timer_ = std::make_shared<ScanTimer>();
   ListedClaims pods_;
   kube::ApiClient server_;
-  CountedApi api_{server_};
+  CountedApi counted_{server_};
+  NodePlaceApi api_{counted_, options_.node_name};
   NodeStatus node_status_{options_, clock_, &api_};
   dra::Driver::Events& events_;
   dra::HealthHub health_;

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <future>
 
 #include "agent/base/child_process.h"
 #include "agent/base/file_text.h"
@@ -20,13 +19,6 @@ namespace {
 
 constexpr std::size_t kMaxOutput = std::size_t{4} << 20U;
 
-template <typename Answer, typename Ask>
-Result<Answer> await(const Ask& ask) {
-  std::promise<Result<Answer>> promise;
-  ask([&promise](Result<Answer> answer) { promise.set_value(std::move(answer)); });
-  return promise.get_future().get();
-}
-
 std::string socket_of(const ExplainOptions& options) {
   return options.kubelet_dir + "/pod-resources/kubelet.sock";
 }
@@ -37,10 +29,10 @@ Result<void> ask_kubelet(const ExplainOptions& options, ExplainFacts& facts) {
   if (::access(socket.c_str(), R_OK | W_OK) != 0) return fail(error_from_errno(errno, socket));
   const auto deadline = options.timeout / 4;
   rpc::PodResourcesClient client(socket);
-  auto listed = await<std::vector<model::Allocation>>([&](auto done) { client.list(deadline, std::move(done)); });
+  auto listed = client.list(deadline);
   if (!listed) return fail(Error(listed.error()).with_context(socket));
   facts.allocations = *std::move(listed);
-  auto allocatable = await<rpc::Allocatable>([&](auto done) { client.allocatable(deadline, std::move(done)); });
+  auto allocatable = client.allocatable(deadline);
   if (allocatable) facts.allocatable = *std::move(allocatable);
   return {};
 }

@@ -47,11 +47,13 @@ metrics::Durations durations_of(const plugin::CallFigures::Calls& calls) {
 
 }  // namespace
 
-metrics::Instance instance_of(const model::HostScan& host, const std::string& node_name) {
+metrics::Instance instance_of(const model::HostScan& host, const std::string& node_name, const NodePlace& place) {
   metrics::Instance instance;
   instance.name = node_name;
   instance.id = host.instance_id;
   instance.type = host.instance_type;
+  instance.availability_zone = place.zone;
+  instance.region = place.region;
   if (host.ultraserver && !host.ultraserver->memberships.empty()) {
     instance.ultraserver_id = host.ultraserver->memberships.back().server_id;  // of the most nodes
   }
@@ -109,7 +111,8 @@ metrics::MetricsInput MetricsSources::gather() {
   auto holdings = std::make_shared<const std::vector<holdings::Holding>>(ports_.holdings());
   if (ports_.offered) input.offered = ports_.offered(*holdings);
   input.holdings = std::move(holdings);
-  if (input.snapshot) input.instance = instance_of(input.snapshot->host, parts_.options.node_name);
+  const NodePlace place = ports_.place ? ports_.place() : NodePlace{};
+  if (input.snapshot) input.instance = instance_of(input.snapshot->host, parts_.options.node_name, place);
   input.agent = agent_figures(input.snapshot);
   return input;
 }

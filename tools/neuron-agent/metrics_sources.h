@@ -20,6 +20,7 @@
 #include "plugin/kubelet/call_figures.h"
 #include "tools/neuron-agent/daemon_parts.h"
 #include "tools/neuron-agent/metrics_page.h"
+#include "tools/neuron-agent/node_place.h"
 #include "tools/neuron-agent/options.h"
 
 namespace neuron::agent {
@@ -36,6 +37,7 @@ class MetricsSources {
     // Of those holdings; may be empty, where there are no resources.
     std::function<std::vector<metrics::Offered>(const std::vector<holdings::Holding>&)> offered{};
     std::function<std::map<std::string, std::uint64_t>()> api_calls{};  // by outcome; may be empty
+    std::function<NodePlace()> place{};                                 // may be empty, where nobody asks
   };
   // Everything must outlive it.
   struct Parts {
@@ -66,7 +68,8 @@ class MetricsSources {
   std::map<std::string, bool> registered_ GUARDED_BY(mutex_);
 };
 
-// Of a scan, for the labels of every series.
-[[nodiscard]] metrics::Instance instance_of(const model::HostScan& host, const std::string& node_name);
+// Of a scan and of what the API server said, for the labels of every series.
+[[nodiscard]] metrics::Instance instance_of(const model::HostScan& host, const std::string& node_name,
+                                            const NodePlace& place);
 
 }  // namespace neuron::agent

@@ -16,7 +16,8 @@ NodeStatus::NodeStatus(const Options& options, const Clock& clock, kube::Api* sh
     }
     client_ = std::make_unique<kube::ApiClient>(*std::move(places));
     counted_ = std::make_unique<CountedApi>(*client_);
-    shared = counted_.get();
+    placed_ = std::make_unique<NodePlaceApi>(*counted_, options.node_name);
+    shared = placed_.get();
   }
   writer_ = std::make_unique<status::StatusWriter>(
       *shared, status::StatusWriter::Settings{.node = options.node_name, .report = options.node_status.report}, clock);

@@ -13,6 +13,7 @@
 #include "agent/model/snapshot.h"
 #include "agent/status/status_writer.h"
 #include "tools/neuron-agent/counted_api.h"
+#include "tools/neuron-agent/node_place.h"
 #include "tools/neuron-agent/options.h"
 
 namespace neuron::agent {
@@ -33,10 +34,13 @@ class NodeStatus {
   void stop();
   // By outcome, of a client of its own; empty otherwise. Any thread.
   [[nodiscard]] std::map<std::string, std::uint64_t> api_calls() const;
+  // As a client of its own was told; empty otherwise. Any thread.
+  [[nodiscard]] NodePlace place() const { return placed_ ? placed_->place() : NodePlace{}; }
 
  private:
   std::unique_ptr<kube::ApiClient> client_;  // null: shared, or off
   std::unique_ptr<CountedApi> counted_;      // of client_
+  std::unique_ptr<NodePlaceApi> placed_;     // of counted_
   std::unique_ptr<status::StatusWriter> writer_;
   std::jthread thread_;
 };

@@ -30,7 +30,7 @@ struct ProbeExtras {
 class Probes {
  public:
   static constexpr std::chrono::seconds kLoopDue{10};  // the loop turns every 2 s when nothing happens
-  static constexpr std::chrono::seconds kRetry{5};     // after the port was taken
+  static constexpr std::chrono::seconds kRetry{5};     // after the server could not start, for whatever reason
 
   // `address`: nullopt answers nobody. `clock` and the page must outlive it.
   Probes(std::optional<ListenAddress> address, const Clock& clock, ProbeExtras extras = {});

@@ -3,7 +3,6 @@
 // line on stderr.
 #include <cstdio>
 #include <cstdlib>
-#include <future>
 #include <string>
 
 #include "agent/base/parse.h"
@@ -14,22 +13,13 @@
 namespace neuron::pods {
 namespace {
 
-using Listed = Result<std::vector<model::Allocation>>;
-
 int complain(const std::string& what) {
   std::fprintf(stderr, "%s\n", what.c_str());
   return EXIT_FAILURE;
 }
 
-Listed ask(const std::string& socket, std::chrono::milliseconds deadline) {
-  std::promise<Listed> promise;
-  rpc::PodResourcesClient client(socket);
-  client.list(deadline, [&promise](Listed listed) { promise.set_value(std::move(listed)); });
-  return promise.get_future().get();
-}
-
 int run(const std::string& socket, std::chrono::milliseconds deadline) {
-  Listed listed = ask(socket, deadline);
+  auto listed = rpc::PodResourcesClient(socket).list(deadline);
   if (!listed) return complain(socket + ": " + listed.error().message);
   std::erase_if(*listed, [](const model::Allocation& one) { return one.ids.empty(); });
   const std::string text = format_pod_lines(*listed);

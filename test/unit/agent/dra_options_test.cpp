@@ -4,10 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
-
-#include "tools/neuron-agent/options.h"
+#include "test/unit/agent/parsed_options.h"
 
 namespace neuron::agent {
 namespace {
@@ -16,22 +13,9 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::IsSupersetOf;
 
-struct Parsed {
-  Options options;
-  std::string error;  // of parsing, else of settling
-};
-
 Parsed parse(std::vector<std::string> words) {
-  Parsed parsed;
-  CLI::App app;
-  add_options(app, parsed.options);
-  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
-  try {
-    app.parse(words);
-  } catch (const CLI::ParseError& error) {
-    parsed.error = error.what();
-    return parsed;
-  }
+  Parsed parsed = parse_options(std::move(words));
+  if (!parsed.error.empty()) return parsed;
   if (parsed.options.mode != Mode::dra) return parsed;
   if (const auto settled = settle_dra(parsed.options); !settled) parsed.error = settled.error().message;
   return parsed;

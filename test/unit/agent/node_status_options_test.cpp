@@ -4,10 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
-
-#include "tools/neuron-agent/options.h"
+#include "test/unit/agent/parsed_options.h"
 #include "tools/neuron-agent/withdraw.h"
 
 namespace neuron::agent {
@@ -19,22 +16,9 @@ using testing::IsSupersetOf;
 using testing::Not;
 using testing::StartsWith;
 
-struct Parsed {
-  Options options;
-  std::string error;  // of parsing, else of settling
-};
-
 Parsed parse(std::vector<std::string> words) {
-  Parsed parsed;
-  CLI::App app;
-  add_options(app, parsed.options);
-  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
-  try {
-    app.parse(words);
-  } catch (const CLI::ParseError& error) {
-    parsed.error = error.what();
-    return parsed;
-  }
+  Parsed parsed = parse_options(std::move(words));
+  if (!parsed.error.empty()) return parsed;
   const auto settled = parsed.options.mode == Mode::dra ? settle_dra(parsed.options) : settle_offer(parsed.options, "");
   if (!settled) parsed.error = settled.error().message;
   return parsed;

@@ -4,32 +4,13 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
+#include "test/unit/agent/parsed_options.h"
 
 namespace neuron::agent {
 namespace {
 
-struct Parsed {
-  Options options;
-  std::string error;
-};
-
-Parsed parse(std::vector<std::string> words) {
-  Parsed parsed;
-  CLI::App app;
-  add_options(app, parsed.options);
-  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
-  try {
-    app.parse(words);
-  } catch (const CLI::ParseError& error) {
-    parsed.error = error.what();
-  }
-  return parsed;
-}
-
 TEST(Options, DefaultsAreThoseOfANode) {
-  const Options options = parse({}).options;
+  const Options options = parse_options({}).options;
   EXPECT_EQ(options.root, "/");
   EXPECT_EQ(options.device_plugins_dir(), "/var/lib/kubelet/device-plugins");
   EXPECT_EQ(options.pod_resources_socket(), "/var/lib/kubelet/pod-resources/kubelet.sock");
@@ -39,51 +20,52 @@ TEST(Options, DefaultsAreThoseOfANode) {
 }
 
 TEST(Options, TheHostPathPrefixFollowsTheRootAndIsAbsolute) {
-  EXPECT_EQ(parse({"--root", "/sim/trn1"}).options.effective_host_path_prefix(), "/sim/trn1");
-  EXPECT_EQ(parse({"--root", "host"}).options.effective_host_path_prefix().front(), '/');
-  EXPECT_EQ(parse({"--root", "/host", "--host-path-prefix", ""}).options.effective_host_path_prefix(), "");
+  EXPECT_EQ(parse_options({"--root", "/sim/trn1"}).options.effective_host_path_prefix(), "/sim/trn1");
+  EXPECT_EQ(parse_options({"--root", "host"}).options.effective_host_path_prefix().front(), '/');
+  EXPECT_EQ(parse_options({"--root", "/host", "--host-path-prefix", ""}).options.effective_host_path_prefix(), "");
 }
 
 TEST(Options, FlagBeatsEnvironmentBeatsDefault) {
   ::setenv("NEURON_AGENT_SCAN_INTERVAL", "7s", 1);
-  EXPECT_EQ(parse({}).options.scan_interval, std::chrono::seconds(7));
-  EXPECT_EQ(parse({"--scan-interval", "200ms"}).options.scan_interval, std::chrono::milliseconds(200));
+  EXPECT_EQ(parse_options({}).options.scan_interval, std::chrono::seconds(7));
+  EXPECT_EQ(parse_options({"--scan-interval", "200ms"}).options.scan_interval, std::chrono::milliseconds(200));
   ::unsetenv("NEURON_AGENT_SCAN_INTERVAL");
 }
 
 TEST(Options, TheKernelLogIsAskedForByAWord) {
-  EXPECT_EQ(parse({}).options.kernel_log, host::KernelLogUse::none);
-  EXPECT_EQ(parse({"--kernel-log", "on"}).options.kernel_log, host::KernelLogUse::wanted);
-  EXPECT_EQ(parse({"--kernel-log", "off"}).options.kernel_log, host::KernelLogUse::none);
-  EXPECT_THAT(describe(parse({"--kernel-log=on"}).options), testing::Contains("kernel-log=on"));
-  EXPECT_THAT(describe(parse({}).options), testing::Contains("kernel-log=off"));
+  EXPECT_EQ(parse_options({}).options.kernel_log, host::KernelLogUse::none);
+  EXPECT_EQ(parse_options({"--kernel-log", "on"}).options.kernel_log, host::KernelLogUse::wanted);
+  EXPECT_EQ(parse_options({"--kernel-log", "off"}).options.kernel_log, host::KernelLogUse::none);
+  EXPECT_THAT(describe(parse_options({"--kernel-log=on"}).options), testing::Contains("kernel-log=on"));
+  EXPECT_THAT(describe(parse_options({}).options), testing::Contains("kernel-log=off"));
 }
 
 TEST(Options, TheMetricsAddressIsOffUnlessItIsSaid) {
-  EXPECT_FALSE(parse({}).options.metrics_address);
-  EXPECT_THAT(describe(parse({}).options), testing::Contains("metrics-address=off"));
-  EXPECT_THAT(describe(parse({"--metrics-address", "[::1]:8000"}).options),
+  EXPECT_FALSE(parse_options({}).options.metrics_address);
+  EXPECT_THAT(describe(parse_options({}).options), testing::Contains("metrics-address=off"));
+  EXPECT_THAT(describe(parse_options({"--metrics-address", "[::1]:8000"}).options),
               testing::Contains("metrics-address=[::1]:8000"));
-  EXPECT_THAT(parse({"--metrics-address", "localhost:http"}).error, testing::HasSubstr("--metrics-address"));
+  EXPECT_THAT(parse_options({"--metrics-address", "localhost:http"}).error, testing::HasSubstr("--metrics-address"));
   ::setenv("NEURON_AGENT_METRICS_ADDRESS", ":9000", 1);
-  EXPECT_EQ(parse({}).options.metrics_address, (ListenAddress{"", 9000}));
-  EXPECT_FALSE(parse({"--metrics-address", "off"}).options.metrics_address);
+  EXPECT_EQ(parse_options({}).options.metrics_address, (ListenAddress{"", 9000}));
+  EXPECT_FALSE(parse_options({"--metrics-address", "off"}).options.metrics_address);
   ::unsetenv("NEURON_AGENT_METRICS_ADDRESS");
 }
 
 TEST(Options, TheFilesOfTlsGoTogetherAndWithAnAddress) {
   const auto checked = [](const std::vector<std::string>& words) {
-    return check_metrics_options(parse(words).options);
+    return check_metrics_options(parse_options(words).options);
   };
   EXPECT_TRUE(checked({}));
   EXPECT_TRUE(checked({"--metrics-address", ":8000", "--metrics-tls-cert", "c", "--metrics-tls-key", "k"}));
   EXPECT_FALSE(checked({"--metrics-address", ":8000", "--metrics-tls-cert", "c"}));
   EXPECT_FALSE(checked({"--metrics-address", ":8000", "--metrics-tls-key", "k"}));
   EXPECT_FALSE(checked({"--metrics-tls-cert", "c", "--metrics-tls-key", "k"}));
-  EXPECT_THAT(describe(parse({}).options), testing::IsSupersetOf({"metrics-tls-cert=off", "metrics-tls-key=off"}));
+  EXPECT_THAT(describe(parse_options({}).options),
+              testing::IsSupersetOf({"metrics-tls-cert=off", "metrics-tls-key=off"}));
   ::setenv("NEURON_AGENT_METRICS_TLS_CERT", "/tls/tls.crt", 1);
   ::setenv("NEURON_AGENT_METRICS_TLS_KEY", "/tls/tls.key", 1);
-  EXPECT_THAT(describe(parse({}).options),
+  EXPECT_THAT(describe(parse_options({}).options),
               testing::IsSupersetOf({"metrics-tls-cert=/tls/tls.crt", "metrics-tls-key=/tls/tls.key"}));
   ::unsetenv("NEURON_AGENT_METRICS_TLS_CERT");
   ::unsetenv("NEURON_AGENT_METRICS_TLS_KEY");
@@ -93,25 +75,25 @@ TEST(Options, WhatIsOfferedHasFlagsAndEnvironment) {
   ::setenv("NEURON_AGENT_RESOURCES", "neuron,efa", 1);
   ::setenv("NEURON_AGENT_CORE_DEVICES", "0-3", 1);
   ::setenv("NODE_NAME", "ip-10-1-2-3", 1);
-  EXPECT_THAT(describe(parse({}).options),
+  EXPECT_THAT(describe(parse_options({}).options),
               testing::IsSupersetOf({"resources=neuron,efa", "core-devices=0-3", "node-name=ip-10-1-2-3"}));
-  EXPECT_THAT(describe(parse({"--resources", "all", "--core-devices", "off"}).options),
+  EXPECT_THAT(describe(parse_options({"--resources", "all", "--core-devices", "off"}).options),
               testing::IsSupersetOf({"resources=neuroncore,neuron,efa", "core-devices=off"}));
   for (const char* name : {"NEURON_AGENT_RESOURCES", "NEURON_AGENT_CORE_DEVICES", "NODE_NAME"}) ::unsetenv(name);
 }
 
 TEST(Options, ABadValueIsNamedWithItsFlag) {
-  EXPECT_THAT(parse({"--scan-interval", "5"}).error, testing::HasSubstr("--scan-interval"));
-  EXPECT_THAT(parse({"--core-numbering", "both"}).error, testing::HasSubstr("--core-numbering"));
-  EXPECT_THAT(parse({"--resources", "gpu"}).error,
+  EXPECT_THAT(parse_options({"--scan-interval", "5"}).error, testing::HasSubstr("--scan-interval"));
+  EXPECT_THAT(parse_options({"--core-numbering", "both"}).error, testing::HasSubstr("--core-numbering"));
+  EXPECT_THAT(parse_options({"--resources", "gpu"}).error,
               testing::AllOf(testing::HasSubstr("--resources"), testing::HasSubstr("neuron, neuroncore")));
-  EXPECT_THAT(parse({"--core-devices", "4-2"}).error, testing::HasSubstr("--core-devices"));
-  EXPECT_THAT(parse({"--log-level", "loud"}).error, testing::HasSubstr("--log-level"));
+  EXPECT_THAT(parse_options({"--core-devices", "4-2"}).error, testing::HasSubstr("--core-devices"));
+  EXPECT_THAT(parse_options({"--log-level", "loud"}).error, testing::HasSubstr("--log-level"));
 }
 
 TEST(Options, ChoicesThatOfferNothingOnAnyNodeAreRefused) {
   const auto settled = [](const std::vector<std::string>& words) {
-    Options options = parse(words).options;
+    Options options = parse_options(words).options;
     const auto result = settle_offer(options, "");
     return result ? std::string() : result.error().message;
   };
@@ -126,7 +108,7 @@ TEST(Options, ChoicesThatOfferNothingOnAnyNodeAreRefused) {
 }
 
 TEST(Options, DescribeShowsEffectiveValues) {
-  const auto lines = describe(parse({"--root", "/sim"}).options);
+  const auto lines = describe(parse_options({"--root", "/sim"}).options);
   EXPECT_THAT(lines, testing::Contains("host-path-prefix=/sim"));
   EXPECT_THAT(lines, testing::Contains("scan-interval=5000ms"));
 }

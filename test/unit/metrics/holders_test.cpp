@@ -95,6 +95,17 @@ TEST(RuntimeMemory, PerProcessWhereTheDriverTells) {
   const Series told(input);
   EXPECT_THAT(told.of("neuron_runtime_memory_used_bytes", {R"(runtime_tag="77")"}), ElementsAre("1010", "2020"));
   EXPECT_THAT(told.of("neuron_runtime_memory_used_bytes"), SizeIs(4));
+  EXPECT_THAT(told.of("neuron_runtime_memory_used_bytes", {R"(runtime_tag="77")", R"(pod="")"}), SizeIs(2))
+      << "it is on cores of two containers";
+  host_of(input).devices[1].processes = {{77, std::uint8_t{0}, 10, 20}, {78, std::uint8_t{1}, 0, 5}};
+  host_of(input).devices[0].processes = {{79, std::uint8_t{2}, 1, 1}};
+  const Series held(input);
+  EXPECT_THAT(held.of("neuron_runtime_memory_used_bytes", {R"(runtime_tag="78")", R"(pod="llama-pretraining-2")"}),
+              SizeIs(2));
+  EXPECT_THAT(held.of("neuron_runtime_memory_used_bytes", {R"(runtime_tag="79")", R"(pod="llama-pretraining-1")"}),
+              SizeIs(2));
+  EXPECT_THAT(held.of("neuron_runtime_memory_used_bytes", {R"(runtime_tag="77")", R"(pod="")"}), SizeIs(2))
+      << "the driver names no core, and those of the device are two containers'";
   EXPECT_THAT(told.of("neuroncore_utilization_ratio", {R"(neuroncore="1")", R"(runtime_tag="77")"}), SizeIs(1));
   // One process whose memory nobody tells: then per container, so that sums stay whole.
   host_of(input).devices[2].processes = {{79, {}, {}, {}}};

@@ -90,8 +90,6 @@ TEST(MetricTable, EveryFamilyIsInItWithItsLabels) {
       for (const prometheus::ClientMetric& metric : family.metric) {
         Names labels;
         for (const auto& label : metric.label) EXPECT_TRUE(labels.insert(label.name).second) << family.name;
-        // Memory of a process is nobody's in particular.
-        if (family.name == "neuron_runtime_memory_used_bytes") labels.merge(Names{"namespace", "pod", "container"});
         EXPECT_EQ(labels, row->second.labels) << family.name;
       }
     }

@@ -48,6 +48,19 @@ TEST_F(StatusWriterTest, AFaultAtTheStartIsToldAtOnce) {
   EXPECT_THAT(reasons_told(), ElementsAre("SramEccUncorrected"));
 }
 
+// Mostly a module that is not loaded, so all nodes have it and all agents would ask at once.
+TEST_F(StatusWriterTest, AFaultOfAnInterfaceAtTheStartWaitsItsTurn) {
+  model::HostScan host = well_host();
+  for (model::EfaInterface& efa : host.efas) {
+    efa.health = health::verdict(health::reasons::kIbUverbsNotLoaded, efa.name + ": no verbs device");
+  }
+  say(host);
+  EXPECT_THAT(api_.calls(), IsEmpty());
+  after(StatusWriter::kSpread);
+  EXPECT_EQ(label("neuron-agent/health"), "unhealthy");
+  EXPECT_EQ(reasons_told().size(), host.efas.size());
+}
+
 TEST_F(StatusWriterTest, AFaultAndItsEnd) {
   begin();
   const std::string before = condition("NeuronHealth")["lastTransitionTime"];
