@@ -41,7 +41,8 @@ TEST_F(ReadinessTest, ReadyOnceTheKubeletTookEveryResource) {
             "vpc.amazonaws.com/efa: registered\n");
   for (const char* resource : {kNeuron, kCore, kEfa}) {
     EXPECT_EQ(node_.kubelet->registrations(resource), 1) << resource;
-    EXPECT_TRUE(node_.kubelet->resource_view(resource).connected) << resource;
+    const auto connected = [&] { return node_.kubelet->resource_view(resource).connected; };  // when it has the list
+    EXPECT_TRUE(node_.kubelet->wait_for(connected, kPatience)) << resource;
   }
   EXPECT_EQ(http_get(port, "/metrics").status, 200);
 }
