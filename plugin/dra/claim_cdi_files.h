@@ -15,8 +15,8 @@ namespace neuron::plugin::dra {
 [[nodiscard]] bool is_plain_uid(std::string_view uid);
 
 // The CDI files of claims: k8s.<driver>-claim_<uid>.json in the runtime's directory, one for each claim. Runtimes read
-// a file again only when they miss a name, so names hold the uid and are never used again. Not synchronised, but for
-// fd(): callers hold the lock of PreparedClaims. Every method blocks on files; errors are from errno, naming the path.
+// a file again only when they miss a name, so names hold the uid and are never used again. Not synchronised:
+// callers hold the lock of PreparedClaims. Every method blocks on files; errors are from errno, naming the path.
 class ClaimCdiFiles {
  public:
   ClaimCdiFiles(std::string directory, const std::string& driver);

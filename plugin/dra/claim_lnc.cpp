@@ -59,4 +59,23 @@ std::optional<Error> lnc_clash(const std::vector<RequestShare>& shares, std::opt
   return std::nullopt;
 }
 
+HeldNumbering numbering_of(const ClaimsFile::Claims& claims, const std::string& uid) {
+  HeldNumbering numbering;
+  for (const auto& [other, claim] : claims) {
+    if (other == uid || claim->held().devices.empty()) continue;
+    numbering.any = true;
+    if (!numbering.lnc) numbering.lnc = claim->node_lnc;
+  }
+  return numbering;
+}
+
+std::optional<Error> numbering_clash(const PreparedClaim& claim, const ClaimsFile::Claims& claims) {
+  const std::optional<int> others = numbering_of(claims, claim.uid).lnc;
+  if (!others || !claim.node_lnc || *others == *claim.node_lnc || claim.held().devices.empty()) return std::nullopt;
+  return make_error(ErrorCode::failed_precondition,
+                    "the claim was prepared with cores numbered by LNC " + std::to_string(*claim.node_lnc) +
+                        ", and meanwhile they are held as LNC " + std::to_string(*others) +
+                        " numbers them; this is tried again with those");
+}
+
 }  // namespace neuron::plugin::dra

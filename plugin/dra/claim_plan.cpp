@@ -91,4 +91,13 @@ Result<ClaimPlan> plan_of(const Claim& claim, const grant::NodeUnits& node, cons
   return plan;
 }
 
+Result<void> check_known_health(const Claim& claim, const grant::NodeUnits& known, const UnhealthyTaint& taint) {
+  for (const ClaimResult& result : claim.results) {
+    if (result.admin_access) continue;
+    auto checked = check_health(known, result, taint);
+    if (!checked && checked.error().code != ErrorCode::not_found) return checked;
+  }
+  return {};
+}
+
 }  // namespace neuron::plugin::dra

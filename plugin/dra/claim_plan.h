@@ -25,4 +25,10 @@ struct ClaimPlan {
 [[nodiscard]] Result<ClaimPlan> plan_of(const Claim& claim, const grant::NodeUnits& node, const std::string& pool,
                                         const UnhealthyTaint& taint);
 
+// Of a claim whose plan is of another scan, one that has no memory of those before it: what it took them to tell that a
+// device is ill (errors that grow, a heartbeat that stands still) is in `known`. A device that is not there is not ill.
+// Errors: those of check_health() otherwise.
+[[nodiscard]] Result<void> check_known_health(const Claim& claim, const grant::NodeUnits& known,
+                                              const UnhealthyTaint& taint);
+
 }  // namespace neuron::plugin::dra

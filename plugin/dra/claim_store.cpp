@@ -104,6 +104,7 @@ Result<void> ClaimStore::commit(PreparedClaim claim, std::uint64_t releases) {
     std::vector<RequestShare> shares;
     for (const PreparedRequest& request : claim.requests) shares.push_back(request.share);
     if (auto error = lnc_clash(shares, claim.node_lnc, file.claims(), claim.uid)) return fail(*std::move(error));
+    if (auto error = numbering_clash(claim, file.claims())) return fail(*std::move(error));
     const auto known = file.claims().find(claim.uid);
     if (known == file.claims().end() || !known->second->is_completed) {  // else what it holds stays held meanwhile
       claim.is_completed = false;
@@ -188,14 +189,8 @@ std::vector<std::string> ClaimStore::held_devices() const {
 }
 
 HeldNumbering ClaimStore::held_numbering() const {
-  HeldNumbering numbering;
   const MutexLock lock(held_mutex_);
-  for (const auto& [uid, claim] : claims_) {
-    if (claim->held().devices.empty()) continue;
-    numbering.any = true;
-    if (!numbering.lnc) numbering.lnc = claim->node_lnc;
-  }
-  return numbering;
+  return numbering_of(claims_, "");
 }
 
 ClaimsFile::Claims ClaimStore::held_claims() const {

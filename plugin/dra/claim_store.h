@@ -41,7 +41,8 @@ class ClaimStore {
   // The claim is prepared as `claim` says, in place of what it was before. `releases`: of a view from before anything
   // was found out about it.
   // Errors: failed_precondition when some of its hardware is held by another claim, which is named, or used by one with
-  // another LNC, or when it was released since that view; those of PreparedClaims; from errno.
+  // another LNC, when others hold devices by the numbers of another LNC of the node, or when it was released since that
+  // view; those of PreparedClaims; from errno.
   [[nodiscard]] Result<void> commit(PreparedClaim claim, std::uint64_t releases) EXCLUDES(held_mutex_);
 
   // The CDI file of a claim that is prepared is there again. Errors: not_found when it is not prepared; from errno.

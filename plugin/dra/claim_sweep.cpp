@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/core/logical_cores.h"
+#include "plugin/dra/claim_cores.h"
 
 namespace neuron::plugin::dra {
 namespace {
@@ -51,18 +51,10 @@ bool ClaimSweep::is_gone(const PreparedClaim& claim) {
 }
 
 bool ClaimSweep::has_memory(const grant::NodeUnits& node, const PreparedClaim& claim) const {
-  const Hardware held_hardware = claim.held();
-  for (const HeldDevice& held : held_hardware.devices) {
-    const model::NeuronDevice* device = node.device(held.device);
-    if (device == nullptr) continue;
-    std::vector<int> places = held.places;
-    const int count = device->physical_cores ? device->physical_cores->value : 0;
-    for (int place = 0; held.places.empty() && place < count; ++place) places.push_back(place);
-    for (const core::CorePlace& place : core::core_places(*device, node.snapshot().host, places)) {
-      if (ports_.memory_in_use(held.device, place.physical).value_or(0) > 0) return true;
-    }
-  }
-  return false;
+  const std::vector<MemoryGate::Core> cores = cores_of(node, claim.held());
+  return std::any_of(cores.begin(), cores.end(), [&](const MemoryGate::Core& core) {
+    return ports_.memory_in_use(core.device, core.physical).value_or(0) > 0;
+  });
 }
 
 Result<std::vector<std::string>> ClaimSweep::sweep() {

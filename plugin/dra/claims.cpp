@@ -33,7 +33,8 @@ struct Claims::Pending {
 
 struct Claims::Call {
   ClaimStore::View view;
-  grant::NodeUnitsPtr node;
+  grant::NodeUnitsPtr seen;  // of the newest scan
+  grant::NodeUnitsPtr node;  // the same, or of one that was made for this call
   std::vector<Pending> claims;
   std::optional<Error> api_error;              // the API server does not answer: it is not asked again
   std::map<std::string, Result<PodUse>> pods;  // by name
@@ -163,6 +164,7 @@ Result<void> Claims::plan(Call& call, Pending& pending) {
     plan = plan_of(pending.claim, *call.node, settings_.pool, settings_.taint);
   }
   if (!plan) return fail(std::move(plan).error());
+  if (call.node != call.seen) TRY(check_known_health(pending.claim, *call.seen, settings_.taint));
   pending.plan = *std::move(plan);
   for (const GrantedDevice& one : pending.plan.devices) {
     if (!pending.before || !has_device(*pending.before, one.device)) TRY(check_offered(*call.node, one.device));
@@ -321,7 +323,7 @@ std::map<std::string, PrepareAnswer> Claims::prepare(const std::vector<ClaimRef>
     call.each([&](Pending&) -> Result<void> { return fail(view.error()); });
   }
   call.each([&](Pending& pending) { return read(call, pending); });
-  call.node = ports_.node();
+  call.node = call.seen = ports_.node();
   call.each([&](Pending& pending) { return plan(call, pending); });
   call.each([&](Pending& pending) -> Result<void> {
     TRY(read_pods(call, pending));

@@ -34,7 +34,8 @@ struct ClaimsSettings {
 // that `run` and `post` were given.
 struct ClaimsPorts {
   std::function<grant::NodeUnitsPtr()> node;  // of the newest scan; nullptr before the first
-  // Of a scan that begins now, for a device that was found since; on a thread of `run`, where it may hang. Empty: none.
+  // Of a scan that begins now, for a device that was found since; on a thread of `run`, where it may hang. What is ill
+  // by `node` stays so. Empty: none.
   std::function<grant::NodeUnitsPtr()> scan;
   std::function<std::optional<std::uint64_t>(int device, int physical_core)> memory_in_use;  // as MemoryGate::Ports
   std::function<void(MemoryGate::Job)> run;

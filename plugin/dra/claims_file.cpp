@@ -230,7 +230,7 @@ Result<void> ClaimsFile::write() {
   return {};
 }
 
-// Of no more claims than before: there is room for that on a full disk too.
+// What is less than before, or hardly more, as an entry that is completed: there is room for that on a full disk too.
 Result<void> ClaimsFile::write_what_is_left() {
   auto written = write();
   if (written || !is_disk_full(written.error())) return written;
@@ -244,11 +244,13 @@ Result<void> ClaimsFile::write_what_is_left() {
 Result<void> ClaimsFile::change(const std::string& uid, const PreparedClaim* claim) {
   auto old_text = content_.texts.extract(uid);
   auto old_claim = content_.claims.extract(uid);
+  const bool completes =
+      claim != nullptr && claim->is_completed && !old_claim.empty() && !old_claim.mapped()->is_completed;
   if (claim != nullptr) {
     content_.texts[uid] = to_text(*claim);
     content_.claims[uid] = share(*claim);
   }
-  auto written = claim == nullptr ? write_what_is_left() : write();
+  auto written = claim == nullptr || completes ? write_what_is_left() : write();
   if (written) return {};
   content_.texts.erase(uid);
   content_.claims.erase(uid);

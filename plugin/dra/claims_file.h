@@ -39,8 +39,8 @@ class ClaimsFile {
   [[nodiscard]] bool knows(const std::string& uid) const { return content_.texts.contains(uid); }
 
   // Changes are in the file, whole or not at all, when the call returns; also in claims() unless it fails. Errors: from
-  // errno, naming the path. While a claim can be put, room is kept on the disk in which any can be removed and released
-  // when that is full.
+  // errno, naming the path. While a claim can be put, room is kept on the disk in which it can be
+  // completed, and any can be removed and released, when that is full.
   [[nodiscard]] Result<void> put(const PreparedClaim& claim);
   // What was rebuilt of a CDI file is known better now: also where that cannot be written, and where the entry is of
   // another version, which stays.

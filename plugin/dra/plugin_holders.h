@@ -31,8 +31,7 @@ using PluginHolders = std::vector<PluginHolder>;
                                            const std::string& driver);
 
 // Taints whatever of the pool overlaps with what they hold, NoSchedule, with "<driver>/held=device-plugin" or
-// "=other-driver"; for a
-// server that keeps no taints such a device counts as unhealthy, and is left out.
+// "=other-driver"; for a server that keeps no taints such a device counts as unhealthy, and is left out.
 void taint_held(Pool& pool, const grant::NodeUnits& node, const PluginHolders& holders, const std::string& driver);
 
 // failed_precondition when one of them has some of the hardware, with who, for the event of the pod.

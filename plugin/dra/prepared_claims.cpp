@@ -38,10 +38,10 @@ bool is_at(const Fd& file, const std::string& path) {
          held.st_dev == there.st_dev;
 }
 
-Result<Fd> take_lock(const std::string& directory, std::chrono::milliseconds patience) {
+// Once at least, also when `until` has passed.
+Result<Fd> take_lock(const std::string& directory, SteadyTime until, std::chrono::milliseconds patience) {
   constexpr std::chrono::milliseconds kAgain{2};
   const std::string path = directory + "/claims.lock";
-  const SteadyTime until = SystemClock().now() + patience;
   for (;;) {
     TRY_ASSIGN(Fd lock, open_lock(directory, path));
     while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -63,8 +63,10 @@ PreparedClaims::PreparedClaims(Options options, ClaimsFile::Rebuild rebuild)
     : options_(std::move(options)), file_(options_.directory + "/claims.json", options_.boot_id, std::move(rebuild)) {}
 
 Result<void> PreparedClaims::edit(const Work& work) {
+  // From here on: a call that waits behind others of this process has waited with them for the other instance.
+  const SteadyTime until = SystemClock().now() + options_.patience;
   const MutexLock lock(mutex_);
-  TRY_ASSIGN(const Fd file_lock, take_lock(options_.directory, options_.patience));
+  TRY_ASSIGN(const Fd file_lock, take_lock(options_.directory, until, options_.patience));
   TRY(file_.read());
   if (const std::string news = file_.take_news(); !news.empty()) spdlog::warn("claims: {}", news);
   return work(file_);

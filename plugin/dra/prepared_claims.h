@@ -23,8 +23,8 @@ class PreparedClaims {
   PreparedClaims(Options options, ClaimsFile::Rebuild rebuild);
 
   // Runs `work` with the lock and the file as it is now; what it returns is returned. `work` must block on nothing but
-  // files. Errors beside: unavailable when another instance does not let go of the lock; from errno. Logs what was
-  // wrong with the file.
+  // files. Errors beside: unavailable when another instance does not let go of the lock within the patience, which is
+  // that of the call however many wait; from errno. Logs what was wrong with the file.
   using Work = std::function<Result<void>(ClaimsFile&)>;
   [[nodiscard]] Result<void> edit(const Work& work) EXCLUDES(mutex_);
 

@@ -237,8 +237,8 @@ class DraDaemon {
   [[nodiscard]] dra::ClaimsPorts claims_ports() {
     dra::ClaimsPorts ports;
     ports.node = [this] { return board_.node(); };
-    ports.scan = [this, machine = machine_] {
-      return board_.numbered(std::make_shared<const grant::NodeUnits>(scan_now(*machine)));
+    ports.scan = [this, machine = machine_, use = options_.kernel_log] {
+      return board_.numbered(std::make_shared<const grant::NodeUnits>(scan_now(*machine, use)));
     };
     ports.memory_in_use = [this](int device, int core) { return memory_in_use(device, core); };
     ports.run = runner();

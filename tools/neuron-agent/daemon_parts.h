@@ -45,8 +45,7 @@ class ScanTimer {
 [[nodiscard]] std::optional<metrics::TlsFiles> tls_files(const Options& options);
 
 // A scan of its own that begins now, assessed as the first. May block for as long as a driver hangs.
-[[nodiscard]] model::SnapshotPtr scan_now(const host::FsRoot& root,
-                                          host::KernelLogUse kernel_log = host::KernelLogUse::none);
+[[nodiscard]] model::SnapshotPtr scan_now(const host::FsRoot& root, host::KernelLogUse kernel_log);
 
 // The same of the root in `options`; what is missing or cannot be read is logged. Errors: it cannot be opened.
 [[nodiscard]] Result<model::SnapshotPtr> scan_once(const Options& options);

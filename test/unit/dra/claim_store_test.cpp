@@ -207,6 +207,22 @@ TEST_F(ClaimStoreTest, Pain5AnEntryThatIsNotUnderstoodHoldsWhatItsFileTells) {
   EXPECT_EQ(prepare("c").error, "");
 }
 
+// A claim that was prepared and is prepared anew: its pod may run.
+TEST_F(ClaimStoreTest, APrepareAnewThatFailsLeavesWhatWasPrepared) {
+  put_claim("a", {{"chips", "neuron-device-5"}});  // another allocation
+  std::filesystem::remove_all(cdi());
+  write_text(cdi(), "in the way");
+  EXPECT_THAT(prepare("a").error, HasSubstr(cdi()));
+  EXPECT_TRUE(agent_->store.is_held({{{2, {}}}, {}}));
+  std::filesystem::remove(cdi());
+  EXPECT_EQ(repair(), "");
+  EXPECT_EQ(prepared(), 2U);
+  EXPECT_EQ(read_text(cdi_file("uid-a")), a_);
+  EXPECT_EQ(prepare("a").error, "");
+  EXPECT_TRUE(agent_->store.is_held({{{5, {}}}, {}}));
+  EXPECT_FALSE(agent_->store.is_held({{{2, {}}}, {}}));
+}
+
 TEST(CdiWatch, SaysWhenFilesOrTheDirectoryHaveGone) {
   const Scratch scratch;
   const std::string directory = scratch.path() + "/cdi";

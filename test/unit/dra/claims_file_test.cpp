@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -229,6 +230,25 @@ TEST_F(ClaimsFileTest, AChangeThatCannotBeWrittenIsNone) {
   EXPECT_EQ(file.claims().size(), 2U);
 }
 
+// Else a disk that fills between the two leaves an entry and a CDI file half there. The room is kept in steps, and the
+// completion must not need another one.
+TEST_F(ClaimsFileTest, RoomForAnEntryIsRoomForItsCompletion) {
+  for (std::size_t bytes = 0; bytes < 17'000; bytes += 50) {
+    PreparedClaim claim = claim_of("u");
+    claim.cdi_text.assign(bytes, 'x');
+    claim.is_completed = false;
+    std::filesystem::remove(path());
+    std::filesystem::remove(path() + ".spare");
+    ClaimsFile file = open();
+    ASSERT_TRUE(file.read());
+    ASSERT_TRUE(file.put(claim));
+    const auto kept = std::filesystem::file_size(path() + ".spare");
+    claim.is_completed = true;
+    ASSERT_TRUE(file.put(claim));
+    EXPECT_EQ(std::filesystem::file_size(path() + ".spare"), kept) << bytes;
+  }
+}
+
 TEST(PreparedClaims, OneAtATimeHasTheFile) {
   const Scratch scratch;
   const std::string directory = scratch.path() + "/plugins/neuron.aws.com";
@@ -265,6 +285,23 @@ TEST(PreparedClaims, ALockThatIsNotLetGoIsAnErrorThatSaysWhose) {
   EXPECT_THAT(done.error().message, testing::HasSubstr("another instance of the driver holds " + scratch.path()));
   ASSERT_EQ(::flock(held.get(), LOCK_UN), 0);
   EXPECT_TRUE(claims.edit([](ClaimsFile&) { return Result<void>(); }));
+}
+
+// The kubelet's calls have a deadline, and many may wait at once.
+TEST(PreparedClaims, PatienceIsOfTheCallWhoeverWaitsBeforeIt) {
+  constexpr std::chrono::milliseconds kPatience{300};
+  const Scratch scratch;
+  const Fd held(::open((scratch.path() + "/claims.lock").c_str(), O_RDWR | O_CREAT, 0600));
+  ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
+  PreparedClaims claims({scratch.path(), "b", kPatience}, [] { return std::vector<PreparedClaim>(); });
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    std::vector<std::jthread> calls;
+    for (int i = 0; i < 10; ++i) {
+      calls.emplace_back([&] { EXPECT_FALSE(claims.edit([](ClaimsFile&) { return Result<void>(); })); });
+    }
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5 * kPatience);  // not 10
 }
 
 TEST(PreparedClaims, ADirectoryThatWasEmptiedIsMadeAnew) {

@@ -247,6 +247,35 @@ TEST(ClaimsKill, OnAFullDiskWhatIsPreparedCanBeReleased) {
   kPrepare(node);
 }
 
+// What was begun while there was room: also where the disk is full of others' files by then, and what comes after it.
+TEST(ClaimsKill, OnADiskThatFillsMeanwhileAnEntryIsCompletedAndReleased) {
+  Node node;
+  const auto boot = [] { return std::vector<PreparedClaim>(); };
+  ClaimsFile file(node.directory() + "/claims.json", "boot-1", boot);
+  ASSERT_TRUE(file.read());
+  PreparedClaim claim = *file.claims().at("uid-other");
+  for (int i = 0; i < 3; ++i) {
+    claim.uid = "uid-" + std::to_string(i);
+    claim.is_completed = false;
+    ASSERT_TRUE(file.put(claim));
+    fill_disk(true);
+    claim.is_completed = true;
+    const auto completed = file.put(claim);
+    EXPECT_TRUE(completed) << completed.error().message;
+    ASSERT_TRUE(file.release("uid-0"));
+    fill_disk(false);
+  }
+  ClaimsFile again(node.directory() + "/claims.json", "boot-1", boot);
+  ASSERT_TRUE(again.read());
+  EXPECT_EQ(again.claims().size(), 3U);
+  fill_disk(true);
+  for (const auto& [uid, one] : ClaimsFile::Claims(again.claims())) {
+    EXPECT_TRUE(one->is_completed);
+    EXPECT_TRUE(again.release(uid)) << uid;
+  }
+  fill_disk(false);
+}
+
 TEST(ClaimsKill, AReleaseOnAFullDiskThatIsCalledAgainFinishes) {
   const int steps = for_each_step(
       kPrepare,

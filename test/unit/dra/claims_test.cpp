@@ -175,6 +175,22 @@ TEST_F(ClaimsTest, Pain30ADeviceThatIsNotThereIsScannedForOnce) {
   EXPECT_EQ(prepare("nowhere").devices.size(), 0U);
 }
 
+// A scan for the occasion has no memory of earlier ones, and may see less: what is known to be ill stays so.
+TEST_F(ClaimsTest, AScanForADeviceThatIsNotThereClearsNoOther) {
+  scanned_ = node_;
+  change_node([](model::HostScan& host) {
+    host.devices[3].health = {model::HealthState::unhealthy, "hw_error", "5 hardware errors", "replace the instance"};
+    host.devices.erase(host.devices.begin() + 5);
+  });
+  put_claim("both", {{"chips", "neuron-device-5"}, {"chips", "neuron-device-3"}});
+  EXPECT_THAT(prepare("both").error, HasSubstr("is unhealthy: 5 hardware errors"));
+  put_claim("new", {{"chips", "neuron-device-5"}});
+  put_claim("old", {{"chips", "neuron-device-3"}});
+  const auto answers = prepare_all({"new", "old"});
+  EXPECT_EQ(answers.at("uid-new").error, "");
+  EXPECT_THAT(answers.at("uid-old").error, HasSubstr("is unhealthy: 5 hardware errors"));
+}
+
 TEST_F(ClaimsTest, BeforeTheFirstScanItIsTriedAgain) {
   put_claim("a", {{"chips", "neuron-device-2"}});
   const auto scanned = std::exchange(node_, nullptr);
@@ -241,6 +257,21 @@ TEST_F(ClaimsTest, TheNumbersOfTheNodeAreKept) {
   EXPECT_EQ(agent_->store.held_numbering().lnc, 2);
   EXPECT_EQ(unprepare("core"), "");
   EXPECT_FALSE(agent_->store.held_numbering().any);
+}
+
+// A claim that waited while the last holder went and the node was numbered anew for another one.
+TEST_F(ClaimsTest, OneNodeHasOneNumbering) {
+  node_ = node_of("trn2.48xlarge");  // LNC 2
+  put_claim("a", {{"chips", "neuron-device-2-core-1"}});
+  ASSERT_EQ(prepare("a").error, "");
+  change_node([](model::HostScan& host) { host.lnc->value = 1; });
+  put_claim("b", {{"chips", "neuron-device-3-core-1"}});
+  EXPECT_THAT(prepare("b").error,
+              HasSubstr("numbered by LNC 1, and meanwhile they are held as LNC 2 numbers them; this is tried again"));
+  put_claim("nic", {{"nics", "efa-" + node_->efa(0).name}});
+  EXPECT_EQ(prepare("nic").error, "");
+  EXPECT_EQ(unprepare("a"), "");
+  EXPECT_EQ(prepare("b").error, "");
 }
 
 // The old claim of that name is still prepared, as nobody has released it yet.
