@@ -50,8 +50,8 @@ bool shows_nothing(const NeuronDevice& device) {
          device.signals == DeviceSignals{};
 }
 
-// Whether it is there, answers, and can be opened.
-std::optional<Health> presence_fault(const Subject& subject, const DeviceContext& context) {
+// Whether it is there and answers.
+std::optional<Health> absence_fault(const Subject& subject, const DeviceContext& context) {
   const auto& [device, name] = subject;
   if (device.presence == Presence::vanished) {
     return verdict(reasons::kDeviceVanished, name + " left sys/class/neuron_device");
@@ -61,38 +61,47 @@ std::optional<Health> presence_fault(const Subject& subject, const DeviceContext
     return verdict_on_silence(context.scan, name,
                               {folder, {ScanPart::Kind::driver, device.index}, {ScanPart::Kind::devices}});
   }
+  return std::nullopt;
+}
+
+// Whether it can be read, opened and reached.
+Health access_fault(const Subject& subject, const DeviceContext& context) {
+  const auto& [device, name] = subject;
   if (shows_nothing(device) && !device.problems.empty()) {
     return verdict(reasons::kNothingReadable,
                    name + ": nothing of it can be read (" + sentence(device.problems.front()) + ')');
   }
+  Health fault = healthy();
   if (!device.node_present && context.nodes_seen) {
-    return verdict(reasons::kDeviceNodeMissing, "dev/" + name + " does not exist");
+    keep_graver(fault, verdict(reasons::kDeviceNodeMissing, "dev/" + name + " does not exist"));
   }
   if (device.signals.unreachable.value_or(false)) {
-    return verdict(reasons::kDeviceUnreachable, name + ": stats/hardware/health_status says device_unreachable");
+    keep_graver(fault,
+                verdict(reasons::kDeviceUnreachable, name + ": stats/hardware/health_status says device_unreachable"));
   }
   if (device.signals.reset_state == 2) {
-    return verdict(reasons::kDeviceInvalid, name + ": reset reads 2, the driver gave the device up");
+    keep_graver(fault, verdict(reasons::kDeviceInvalid, name + ": reset reads 2, the driver gave the device up"));
   }
-  return std::nullopt;
+  return fault;
 }
 
-// The gravest of what it counts or names.
-std::optional<Health> signal_fault(const Subject& subject) {
+// What it counts or names.
+Health signal_fault(const Subject& subject) {
   const auto& [device, name] = subject;
+  Health fault = healthy();
   for (const DeviceSignal& signal : device_signals()) {
     const std::string file = " (" + std::string(signal.path) + ")";
     if (signal.kind == SignalKind::components) {
       const auto& components = device.signals.unhealthy_components;
       if (!components || components->empty()) continue;
-      return verdict(*signal.reason, name + ": unhealthy " + join(*components) + file);
+      keep_graver(fault, verdict(*signal.reason, name + ": unhealthy " + join(*components) + file));
     }
     if (!is_count_of_faults(signal)) continue;
     const auto& count = device.signals.*signal.value;
     if (!count || *count == 0 || *count == kAllOnes) continue;
-    return verdict(*signal.reason, name + ": " + counted(*count, signal.what) + file);
+    keep_graver(fault, verdict(*signal.reason, name + ": " + counted(*count, signal.what) + file));
   }
-  return std::nullopt;
+  return fault;
 }
 
 std::optional<Health> heartbeat_fault(const Subject& subject, const DeviceContext& context, Heartbeat which) {
@@ -141,6 +150,10 @@ bool says_nothing(const NeuronDevice& device) {
 // What keeps a device from being called healthy although nothing broken is seen; else healthy.
 Health verdict_without_fault(const Subject& subject, const DeviceContext& context, const DeviceBasis& basis) {
   const auto& [device, name] = subject;
+  if (device.signals.reset_state == 0) {
+    return verdict(reasons::kResetting, name + ": the device is being reset (reset reads 0)");
+  }
+  if (auto health = heartbeat_fault(subject, context, Heartbeat::with_all)) return *std::move(health);
   if (context.scan.layout == model::DriverLayout::unknown) {
     return verdict(reasons::kUnknownLayout,
                    name + ": driver " + context.scan.driver_version + " has a sysfs layout this agent does not know");
@@ -152,28 +165,9 @@ Health verdict_without_fault(const Subject& subject, const DeviceContext& contex
     if (auto health = verdict_on_missing(device, context)) return *std::move(health);
     return verdict(reasons::kNoSignals, name + ": the driver shows no health files");
   }
-  if (device.signals.reset_state == 0) {
-    return verdict(reasons::kResetting, name + ": the device is being reset (reset reads 0)");
-  }
-  if (auto health = heartbeat_fault(subject, context, Heartbeat::with_all)) return *std::move(health);
   if (auto health = verdict_on_unread(subject, basis)) return *std::move(health);
   if (auto health = verdict_on_missing(device, context)) return *std::move(health);
   return healthy();
-}
-
-bool needs_replacement(const Health& health) {
-  return health.action == reasons::kReplace;
-}
-
-// Of several faults the first that only another instance cures: what is advised for the others, such as a reload, would
-// hide it. Else the first of all. A device that is not there has no other fault.
-std::optional<Health> gravest(const NeuronDevice& device, const std::vector<std::optional<Health>>& faults) {
-  if (device.presence != model::Presence::present && faults.front()) return faults.front();
-  std::optional<Health> found;
-  for (const std::optional<Health>& fault : faults) {
-    if (fault && (!found || (needs_replacement(*fault) && !needs_replacement(*found)))) found = fault;
-  }
-  return found;
 }
 
 }  // namespace
@@ -183,22 +177,26 @@ DeviceVerdict verdict_on_device(const DeviceContext& context, const NeuronDevice
   const Subject subject{device, "neuron" + std::to_string(device.index)};
   CoreFaults faults = find_core_faults(device, subject.name, baselines);
   KernelFaults told = find_kernel_faults(context.scan, device, context.now);
-  const std::optional<Health> broken =
-      gravest(device, {presence_fault(subject, context), signal_fault(subject),
-                       heartbeat_fault(subject, context, Heartbeat::alone), faults.of_device, told.of_device});
-  Health own = broken ? *broken : verdict_without_fault(subject, context, basis);
-  if (told.lesser && badness(told.lesser->state) > badness(own.state)) own = *std::move(told.lesser);
   const auto count = static_cast<std::size_t>(device.physical_cores ? device.physical_cores->value : 0);
-  DeviceVerdict result{own, std::vector<Health>(count, own)};
+  if (const auto absent = absence_fault(subject, context)) return {*absent, std::vector<Health>(count, *absent)};
+
+  Health own = access_fault(subject, context);
+  keep_graver(own, signal_fault(subject));
+  keep_graver(own, heartbeat_fault(subject, context, Heartbeat::alone));
+  keep_graver(own, std::move(faults.of_device));
+  if (own.state == model::HealthState::healthy) own = verdict_without_fault(subject, context, basis);
+  keep_graver(own, std::move(told.of_device));
+
   // With a core the device as a whole is broken, not its other cores.
-  faults.of_cores.merge(told.of_cores);
-  for (const auto& [core, health] : faults.of_cores) {
-    if (broken && (needs_replacement(*broken) || !needs_replacement(health))) continue;
-    if (core >= 0 && static_cast<std::size_t>(core) < count) result.cores[static_cast<std::size_t>(core)] = health;
-    if (broken) result.whole = health;
-    if (!faults.worst_core) faults.worst_core = health;
+  DeviceVerdict result{own, std::vector<Health>(count, own)};
+  keep_graver(result.whole, std::move(faults.worst_core));
+  for (const auto* of_cores : {&faults.of_cores, &told.of_cores}) {
+    for (const auto& [core, health] : *of_cores) {
+      const auto position = static_cast<std::size_t>(core);
+      keep_graver(result.whole, health);
+      if (position < count) keep_graver(result.cores[position], health);
+    }
   }
-  if (!broken && faults.worst_core) result.whole = *faults.worst_core;
   return result;
 }
 

@@ -11,7 +11,6 @@ namespace neuron::health {
 namespace {
 
 using model::Health;
-using model::HealthState;
 using model::KernelErrorKind;
 using model::KernelLogError;
 
@@ -57,17 +56,14 @@ bool is_of_core(const KernelLogError& error, const model::HostScan& scan, const 
 }  // namespace
 
 KernelFaults find_kernel_faults(const model::HostScan& scan, const model::NeuronDevice& device, SteadyTime now) {
-  KernelFaults faults;
+  KernelFaults faults{healthy(), {}};
   for (const KernelLogError& error : scan.kernel_log.errors) {
     if (error.device != device.index || !is_of_chip(error.serial, device) || is_over(error, now)) continue;
     Health health = verdict_of(error, "neuron" + std::to_string(device.index));
-    if (health.state != HealthState::unhealthy) {
-      if (!faults.lesser) faults.lesser = std::move(health);
-    } else if (is_of_core(error, scan, device)) {
+    if (is_of_core(error, scan, device)) {
       faults.of_cores.try_emplace(*error.core, std::move(health));
-    } else if (!faults.of_device ||
-               (health.action == reasons::kReplace && faults.of_device->action != reasons::kReplace)) {
-      faults.of_device = std::move(health);
+    } else {
+      keep_graver(faults.of_device, std::move(health));
     }
   }
   return faults;
@@ -77,8 +73,7 @@ Health verdict_on_node(const model::HostScan& scan, SteadyTime now) {
   Health worst = scan.kernel_log.state == model::KernelLogState::reading ? healthy() : Health{};
   for (const KernelLogError& error : scan.kernel_log.errors) {
     if (error.device || is_over(error, now)) continue;
-    Health health = verdict_of(error, "node");
-    if (badness(health.state) > badness(worst.state)) worst = std::move(health);
+    keep_graver(worst, verdict_of(error, "node"));
   }
   return worst;
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 
 #include "agent/base/clock.h"
 #include "agent/model/host_scan.h"
@@ -14,9 +13,8 @@ namespace neuron::health {
 inline constexpr std::chrono::minutes kHangHolds{10};
 
 struct KernelFaults {
-  std::optional<model::Health> of_device;  // unhealthy: the gravest
-  std::map<int, model::Health> of_cores;   // physical core -> a fault of its own
-  std::optional<model::Health> lesser;     // degraded
+  model::Health of_device;                // the gravest; healthy where there is none
+  std::map<int, model::Health> of_cores;  // physical core -> a fault of its own
 };
 
 // Of the lines that name `device`, which is completed. `now`: of the clock that counts from boot, as the kernel's does;

@@ -33,4 +33,11 @@ model::Health healthy() {
   return {model::HealthState::healthy, "", "", ""};
 }
 
+void keep_graver(model::Health& found, std::optional<model::Health> next) {
+  const auto gravity = [](const model::Health& health) {
+    return std::pair(badness(health.state), health.action == reasons::kReplace);
+  };
+  if (next && gravity(*next) > gravity(found)) found = *std::move(next);
+}
+
 }  // namespace neuron::health

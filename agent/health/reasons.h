@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -126,5 +127,10 @@ inline constexpr Reason kNoPeerMemory{code::kNoPeerMemory, HealthState::degraded
 [[nodiscard]] model::Health verdict(const Reason& reason, std::string sentence);
 
 [[nodiscard]] model::Health healthy();  // without reason, sentence and action
+
+// Of several verdicts on one thing, taken one after the other, the one to tell: `found` gives way to a graver state,
+// and to an equally grave one that only another instance cures where it is cured by less, since what is advised for it,
+// such as a reload, would hide the other. Else the first stays.
+void keep_graver(model::Health& found, std::optional<model::Health> next);
 
 }  // namespace neuron::health

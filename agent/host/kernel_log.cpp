@@ -66,7 +66,7 @@ Result<std::string> KernelTexts::newest(const Call& call) const {
     if (count < 0) return fail(error_from_errno(static_cast<int>(-count), kCall));
     const std::string_view got = std::string_view(text).substr(0, static_cast<std::size_t>(count));
     const auto oldest = health::parse_syslog_line(got.substr(0, got.find('\n')));
-    const bool reaches_back = !seen_until_ || (oldest && oldest->time <= *seen_until_);
+    const bool reaches_back = !seen_until_ || (oldest && oldest->time < *seen_until_);
     const std::size_t whole = std::min(static_cast<std::size_t>(all), kMost);
     if (reaches_back || text.size() >= whole) {
       text.resize(static_cast<std::size_t>(count));
@@ -79,6 +79,7 @@ Result<std::string> KernelTexts::newest(const Call& call) const {
 Result<void> KernelTexts::read(const Call& call, const SeeRecord& see) {
   TRY_ASSIGN(const std::string text, newest(call));
   const auto before = seen_until_;
+  std::size_t known = seen_at_it_;  // lines of that time that were given already
   bool reaches_back = !before;
   bool has_times = text.empty();
   std::string_view rest = text;
@@ -88,11 +89,16 @@ Result<void> KernelTexts::read(const Call& call, const SeeRecord& see) {
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (!record) continue;
     has_times = true;
-    if (before && record->time <= *before) {
-      reaches_back = true;
+    if (before && (record->time < *before || (record->time == *before && known > 0))) {
+      if (record->time == *before) --known;
+      reaches_back = reaches_back || record->time < *before || known == 0;
       continue;
     }
-    seen_until_ = std::max(seen_until_.value_or(record->time), record->time);
+    if (!seen_until_ || record->time > *seen_until_) {
+      seen_until_ = record->time;
+      seen_at_it_ = 0;
+    }
+    if (record->time == *seen_until_) ++seen_at_it_;
     see(*record);
   }
   if (!has_times) {

@@ -48,7 +48,9 @@ class KernelRecords {
 };
 
 // Records out of the text that the system call syslog gives, which is all of the log each time and has no numbers:
-// their times tell which are new. One thread at a time.
+// their times tell which are new, and of the newest time how many lines had it, so that others of the same microsecond
+// are given later, and none twice. Lost without a word is a line that came after one was read and bears an earlier
+// time, as the kernel takes the time before the line's place in the log. One thread at a time.
 class KernelTexts {
  public:
   // syslog(2) with SYSLOG_ACTION_READ_ALL: puts the newest part of the log that fits, from the start of a line, into
@@ -66,6 +68,7 @@ class KernelTexts {
   [[nodiscard]] Result<std::string> newest(const Call& call) const;
 
   std::optional<std::chrono::microseconds> seen_until_;
+  std::size_t seen_at_it_ = 0;  // lines of that time
   std::uint64_t gaps_ = 0;
 };
 

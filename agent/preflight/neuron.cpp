@@ -6,6 +6,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
+#include "agent/health/reasons.h"
 #include "agent/health/signals.h"
 #include "agent/model/reasons.h"
 #include "agent/preflight/rules.h"
@@ -163,12 +164,14 @@ void check_count(const HostScan& scan, Report& report) {
   const bool driver_is_the_reason = scan.devices.empty() && functions >= expected;
   if (scan.devices.size() >= expected || driver_is_the_reason) return;
   const auto absent = absent_indices(scan, type->device_count);
+  const health::Reason& gone = health::reasons::kDeviceVanished;
   std::vector<Evidence> evidence = {{kType, type->name + ", which has " + counted(expected, "device")},
                                     {kClass, counted(scan.devices.size(), "device")},
                                     {kPci, counted(functions, "Neuron function")}};
   std::string sentence = std::to_string(scan.devices.size()) + " of " + counted(expected, "Neuron device") + " of a " +
                          type->name + (scan.devices.size() == 1 ? " is" : " are") + " there";
   if (!scan.devices.empty()) sentence += "; missing: " + joined(names_of(absent));
+  sentence += " (" + std::string(gone.code) + ')';
   const std::string blank = blanked_neighbours(scan);
   if (!blank.empty()) {
     sentence += ". One missing device makes the driver blank the neighbour lists of all others";
@@ -177,9 +180,9 @@ void check_count(const HostScan& scan, Report& report) {
   for (Evidence& seen : orphaned_neighbours(scan, absent)) evidence.push_back(std::move(seen));
   const bool on_pci = functions >= expected;
   report.error("devices_missing", sentence, std::move(evidence),
-               on_pci ? "the hardware is on PCI but the driver did not take it: look at dmesg | grep -i neuron, then "
-                        "reload the driver or reboot"
-                      : "replace the instance (terminate, or stop and start); a reboot does not bring hardware back",
+               std::string(gone.action) +
+                   (on_pci ? "; the hardware is on PCI but the driver did not take it: reloading it may be enough"
+                           : "; PCI does not show the hardware: a reboot may not bring it back"),
                scan.devices.empty() ? std::vector<std::string>{} : names_of(absent));
 }
 

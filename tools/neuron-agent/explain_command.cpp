@@ -8,9 +8,11 @@
 #include "agent/base/file_text.h"
 #include "agent/base/parse.h"
 #include "agent/health/assess.h"
+#include "agent/holdings/numbering.h"
 #include "agent/host/root_source.h"
 #include "agent/host/scanner.h"
 #include "agent/rpc/pod_resources.h"
+#include "plugin/kubelet/checkpoint.h"
 #include "tools/neuron-agent/explain_pod.h"
 #include "tools/neuron-agent/explain_text.h"
 
@@ -35,6 +37,15 @@ Result<void> ask_kubelet(const ExplainOptions& options, ExplainFacts& facts) {
   auto allocatable = client.allocatable(deadline);
   if (allocatable) facts.allocatable = *std::move(allocatable);
   return {};
+}
+
+// Core ids that a device plugin gave mean what they meant then, whatever LNC is now.
+void adopt_numbering(const ExplainOptions& options, model::HostScan& host) {
+  const std::string path = options.kubelet_dir + "/device-plugins/" + std::string(plugin::kCheckpointName);
+  const auto checkpoint = plugin::read_checkpoint(path);
+  if (!checkpoint || checkpoint->numbering.given.empty()) return;
+  const auto lnc = holdings::lnc_in_use(checkpoint->numbering, host);
+  if (lnc && (!host.lnc || host.lnc->value != *lnc)) host.lnc = {*lnc, model::Origin::live};
 }
 
 std::string not_here(const PodChoice& choice, const ExplainOptions& options) {
@@ -86,6 +97,7 @@ int explain_in_child(const ExplainOptions& options, const std::string& directory
       *root, {.with_topology = false, .with_processes = false, .kernel_log = host::KernelLogUse::where_allowed});
   health::AssessMemory memory;
   facts.host = health::assess(scanner.scan(), memory, std::chrono::steady_clock::now()).host;
+  adopt_numbering(options, facts.host);
   const ExplainedPod pod = explain_pod(facts, *choice.pod_namespace, choice.pod);
   const bool json = options.output == ReportForm::json;
   return say(has_findings(pod) ? ExplainVerdict::findings : ExplainVerdict::healthy,

@@ -23,16 +23,34 @@ std::string describe(const model::HostScan& host) {
   return text;
 }
 
-// Of the node alone: what is wrong with a device the lists for the kubelet tell.
-void log_node_health(const model::SnapshotDiff& changes) {
-  for (const model::UnitChange& change : changes.units) {
-    if (change.name != "node") continue;
-    const model::Health& health = change.after;
-    if (health.reason.empty()) {
-      spdlog::info("node {}, was {} reason={}", to_string(health.state), to_string(change.before.state),
-                   change.before.reason);
+enum class Unhealthy { told_here, told_elsewhere };
+
+// Each change of state or reason; in one line where several have the same verdict. What is wrong with a device or an
+// interface that is withheld the lists for the kubelet tell, where there are any.
+void log_health(const std::vector<model::UnitChange>& changes, Unhealthy unhealthy) {
+  const auto is_told = [&](const model::UnitChange& change, const model::Health& health) {
+    const bool elsewhere = unhealthy == Unhealthy::told_elsewhere && change.name != "node";
+    return !health.reason.empty() && !(elsewhere && health.state == model::HealthState::unhealthy);
+  };
+  std::vector<std::pair<std::string, const model::UnitChange*>> told;  // names, and one of them
+  for (const model::UnitChange& change : changes) {
+    const auto& [kind, name, before, after] = change;
+    const bool same = before.state == after.state && before.reason == after.reason;
+    if (same || !(is_told(change, after) || (after.reason.empty() && is_told(change, before)))) continue;
+    if (!told.empty() && told.back().second->after == after && told.back().second->before == before) {
+      told.back().first += ',' + name;
     } else {
-      spdlog::warn("node {} reason={} {}; {}", to_string(health.state), health.reason, health.sentence, health.action);
+      told.emplace_back(name, &change);
+    }
+  }
+  for (const auto& [names, change] : told) {
+    const model::Health& health = change->after;
+    if (health.reason.empty()) {
+      spdlog::info("{} {}, was {} reason={}", names, to_string(health.state), to_string(change->before.state),
+                   change->before.reason);
+    } else {
+      spdlog::warn("{} {} reason={} {}{}{}", names, to_string(health.state), health.reason, health.sentence,
+                   health.action.empty() ? "" : "; ", health.action);
     }
   }
 }
@@ -79,7 +97,7 @@ void InventoryLog::operator()(model::SnapshotPtr snapshot) {
   if (!last_ && changes.units.empty()) {
     spdlog::info("no Neuron device and no EFA interface here; nothing is advertised until one appears");
   }
-  log_node_health(changes);
+  log_health(changes.units, offer_ ? Unhealthy::told_elsewhere : Unhealthy::told_here);
   if (changes.problems) log_problems(host);
   last_node_ = std::move(node);
   last_ = std::move(snapshot);

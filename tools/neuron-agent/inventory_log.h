@@ -14,7 +14,8 @@ void log_missing(const model::HostScan& host);
 // Warns of each thing that cannot be read.
 void log_problems(const model::HostScan& host);
 
-// Logs what the machine looks like: at the first snapshot, then only what has changed (model::diff). One thread.
+// Logs what the machine looks like: at the first snapshot, then only what has changed (model::diff). Of health
+// what is degraded or unknown, and in DRA mode what is unhealthy, with reason and advice; and the way back. One thread.
 class InventoryLog {
  public:
   // `offer`: by which names; nullopt where there are none (DRA mode).

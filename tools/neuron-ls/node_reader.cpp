@@ -6,6 +6,7 @@
 #include "agent/core/catalogue.h"
 #include "agent/core/complete.h"
 #include "agent/core/logical_cores.h"
+#include "agent/health/reasons.h"
 #include "agent/model/reasons.h"
 #include "tools/neuron-ls/pod_uses.h"
 #include "tools/neuron-ls/process_commands.h"
@@ -42,6 +43,9 @@ void add_expectations(render::NodeReport& report) {
       report.missing_devices.push_back(index);
     }
   }
+  if (report.missing_devices.empty()) return;
+  report.missing_health =
+      health::verdict(health::reasons::kDeviceVanished, "the instance type has it, the driver does not show it");
 }
 
 // Before the tables complete the scan.

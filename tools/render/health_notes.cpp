@@ -15,20 +15,24 @@ std::string counted(std::size_t count, const std::string& noun) {
   return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
 }
 
-// One verdict in two lines: what was seen, then how grave it is and what to do.
-std::string verdict_text(const Health& health, ColourDepth colour) {
+// A verdict in two lines: what was seen, then how grave it is and what to do.
+std::string verdict_text(const std::string& seen, const Health& health, ColourDepth colour) {
   const Role role = health.state == HealthState::unhealthy ? Role::bad : Role::warning;
-  std::string text = "  " + (health.sentence.empty() ? health.reason : health.sentence) + "\n    " +
-                     painted(colour, role, model::to_string(health.state)) + ", " + health.reason;
+  std::string text =
+      "  " + seen + "\n    " + painted(colour, role, model::to_string(health.state)) + ", " + health.reason;
   if (!health.action.empty()) text += ": " + health.action;
   return text + '\n';
 }
+std::string verdict_text(const Health& health, ColourDepth colour) {
+  return verdict_text(health.sentence.empty() ? health.reason : health.sentence, health, colour);
+}
 
-std::string missing_devices(const NodeReport& report) {
+std::string missing_devices(const NodeReport& report, ColourDepth colour) {
   if (report.missing_devices.empty() || !report.expected_devices) return "";
-  return "  " + report.host.instance_type + " has " +
-         counted(static_cast<std::size_t>(*report.expected_devices), "device") +
-         "; missing: " + format_int_list(report.missing_devices) + '\n';
+  return verdict_text(report.host.instance_type + " has " +
+                          counted(static_cast<std::size_t>(*report.expected_devices), "device") +
+                          "; missing: " + format_int_list(report.missing_devices),
+                      report.missing_health, colour);
 }
 
 std::string missing_efas(const NodeReport& report) {
@@ -115,7 +119,7 @@ std::string unread(const NodeReport& report) {
 std::string health_notes(const NodeReport& report, ColourDepth colour) {
   const Health& node = report.host.kernel_log.node_health;
   const bool node_is_ill = node.state != HealthState::healthy && is_assessed(node);
-  const std::string findings = missing_devices(report) + missing_efas(report) +
+  const std::string findings = missing_devices(report, colour) + missing_efas(report) +
                                (node_is_ill ? verdict_text(node, colour) : "") + verdicts(report.host.devices, colour) +
                                core_notes(report, colour) + verdicts(report.host.efas, colour);
   const std::string gaps = unread(report);

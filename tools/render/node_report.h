@@ -39,6 +39,7 @@ struct NodeReport {
   std::optional<int> expected_devices;      // what the instance type has; nullopt: unknown type
   std::optional<int> expected_efas;         // the most that the instance type can have
   std::vector<int> missing_devices;         // of the expected ones, by index; of the whole node
+  model::Health missing_health;             // the verdict on each of these; not assessed where there are none
   std::optional<int> found_efas;            // of the whole node; nullopt: nobody counted
   // Indices of devices whose neighbours are assumed although the driver has a list of them: one that may not be read,
   // or an empty one, since it blanks all lists when a device is missing (docs/reference/driver.md#connected-devices).

@@ -217,6 +217,7 @@ Json host_json(const NodeReport& report) {
   object["instance_id"] = text_or_null(report.host.instance_id);
   object["expected_devices"] = or_null(report.expected_devices);
   object["missing_devices"] = report.missing_devices;
+  if (!report.missing_devices.empty()) object["missing_devices_health"] = health_json(report.missing_health);
   object["expected_efa_interfaces"] = or_null(report.expected_efas);
   object["neuron_pci_functions"] = report.host.neuron_pci_functions;
   return object;

@@ -48,9 +48,7 @@ struct Ailment {
 std::vector<Ailment> ailments_of(const NodeReport& report) {
   std::vector<Ailment> all;
   for (const int index : report.missing_devices) {
-    all.push_back({"neuron" + std::to_string(index),
-                   {model::HealthState::unhealthy, "missing", "the instance type has it, the driver does not show it",
-                    "neuron-agent check says more"}});
+    all.push_back({"neuron" + std::to_string(index), report.missing_health});
   }
   for (const model::NeuronDevice& device : report.host.devices) {
     if (is_ill(device.health)) all.push_back({"neuron" + std::to_string(device.index), device.health});

@@ -49,6 +49,21 @@ TEST_F(ExplainCommand, WhatTheKubeletListsAndTheMachineShowsBecomeOneAnswer) {
   EXPECT_THAT(explain("web" + where).out, HasSubstr("holds no Neuron core"));
 }
 
+// 128 ids are listed, so each is one physical core, although the node is now read with two per logical core.
+TEST_F(ExplainCommand, CoreIdsMeanWhatTheyMeantWhenTheyWereGiven) {
+  simulate("trn2.48xlarge");
+  sim::test::KubeletTest kubelet;
+  sim::test::TestPlugin cores(*kubelet, "aws.amazon.com/neuroncore", "core.sock", sim::test::numbered_devices(128));
+  ASSERT_TRUE(cores.register_plugin().ok());
+  ASSERT_TRUE(kubelet.reaches("aws.amazon.com/neuroncore", 128));
+  ASSERT_TRUE(kubelet->admit(sim::test::pod_of("bert-0", {{"aws.amazon.com/neuroncore", 8}})));
+  const auto told = explain("bert-0 --output json --kubelet-dir " + kubelet->dir());
+  const auto devices = nlohmann::json::parse(told.out)["containers"][0]["devices"];
+  std::size_t ids = 0;
+  for (const auto& device : devices) ids += device["physical_cores"].size();
+  EXPECT_EQ(ids, 8U) << told.out;
+}
+
 TEST_F(ExplainCommand, APodThatIsNotHereIsSuggestedOthers) {
   simulate("inf2.xlarge");
   sim::test::KubeletTest kubelet;

@@ -36,6 +36,8 @@ class InventoryLogTest : public ::testing::Test {
  private:
   std::shared_ptr<spdlog::logger> before_;
   std::ostringstream text_;
+
+ protected:
   InventoryLog log_{core::OfferPolicy{}};
 };
 
@@ -53,7 +55,7 @@ TEST_F(InventoryLogTest, DescribesTheNodeOnceAndAgainWhenItIsAnother) {
   EXPECT_THAT(said_of(host),
               HasSubstr("info node instance-type=trn1.2xlarge driver=2.30.2.0 layout=none devices=1 efas=1\n"));
   host.devices[0].health.state = model::HealthState::healthy;
-  EXPECT_EQ(said_of(host), "") << "health is told where units are";
+  EXPECT_EQ(said_of(host), "") << "what is right needs no word";
   host.devices.clear();
   EXPECT_THAT(said_of(host), HasSubstr("devices=0 efas=1\nwarning 0 of 1 Neuron devices of a trn1.2xlarge are here"));
 }
@@ -76,6 +78,45 @@ TEST_F(InventoryLogTest, ProblemsAreToldWhenTheyChangeOfInterfacesToo) {
   EXPECT_EQ(said_of(host), "warning efa=rdmap16s25 problem=\"sys/b: Is a directory\"\n");
   host.efas[0].problems.clear();
   EXPECT_EQ(said_of(host), "");
+}
+
+model::Health verdict(model::HealthState state, const std::string& reason) {
+  return {state, reason, "what was seen", "what to do"};
+}
+
+TEST_F(InventoryLogTest, WhatIsDegradedOrUnknownIsToldOncePerChange) {
+  model::HostScan host = small_node();
+  model::Health& health = host.devices[0].health;
+  (void)said_of(host);
+  health = verdict(model::HealthState::degraded, "heartbeat_stuck");
+  EXPECT_EQ(said_of(host), "warning neuron0 degraded reason=heartbeat_stuck what was seen; what to do\n");
+  health.sentence = "what was seen since";
+  EXPECT_EQ(said_of(host), "");
+  health = verdict(model::HealthState::unknown, "reads_all_ones");
+  EXPECT_EQ(said_of(host), "warning neuron0 unknown reason=reads_all_ones what was seen; what to do\n");
+  health = {model::HealthState::healthy, "", "", ""};
+  EXPECT_EQ(said_of(host), "info neuron0 healthy, was unknown reason=reads_all_ones\n");
+  host.efas[0].health = verdict(model::HealthState::degraded, "no_peer_memory");
+  EXPECT_EQ(said_of(host), "warning rdmap16s25 degraded reason=no_peer_memory what was seen; what to do\n");
+}
+
+TEST_F(InventoryLogTest, WhatSeveralHaveIsToldOnce) {
+  model::HostScan host = small_node();
+  host.devices.emplace_back().index = 1;
+  for (auto& device : host.devices) device.health = verdict(model::HealthState::unknown, "signals_missing");
+  EXPECT_THAT(said_of(host),
+              HasSubstr("warning neuron0,neuron1 unknown reason=signals_missing what was seen; what to do\n"));
+}
+
+TEST_F(InventoryLogTest, WhatIsUnhealthyIsToldWhereNoListTellsIt) {
+  model::HostScan host = small_node();
+  host.devices[0].health = verdict(model::HealthState::unhealthy, "sram_ecc_uncorrected");
+  EXPECT_THAT(said_of(host), Not(HasSubstr("sram_ecc_uncorrected"))) << "the kubelet's lists tell it";
+  log_ = InventoryLog(std::nullopt);
+  EXPECT_THAT(said_of(host),
+              HasSubstr("warning neuron0 unhealthy reason=sram_ecc_uncorrected what was seen; what to do\n"));
+  host.devices[0].health = {model::HealthState::healthy, "", "", ""};
+  EXPECT_EQ(said_of(host), "info neuron0 healthy, was unhealthy reason=sram_ecc_uncorrected\n");
 }
 
 }  // namespace

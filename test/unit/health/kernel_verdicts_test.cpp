@@ -106,6 +106,52 @@ TEST(KernelVerdicts, AFaultThatOnlyAnotherInstanceCuresComesFirst) {
   EXPECT_EQ(assessed(scan).devices[kDevice].health.reason, "device_vanished");
 }
 
+TEST(KernelVerdicts, SoItDoesAmongWhatTheFilesSay) {
+  HostScan scan = test::scan_of("trn2.48xlarge");
+  auto& device = scan.devices[kDevice];
+  device.signals.mem_ecc_repairable_uncorrected = 1;
+  device.signals.unhealthy_components = {{"link_efa"}};
+  EXPECT_EQ(assessed(scan).devices[kDevice].health.reason, "unhealthy_components");
+  device.signals = {};
+  device.signals.unreachable = true;
+  device.node_present = false;
+  EXPECT_EQ(assessed(scan).devices[kDevice].health.reason, "device_unreachable");
+}
+
+TEST(KernelVerdicts, SoItDoesOfACoreWithoutAFolder) {
+  HostScan scan = with(error_of(KernelErrorKind::core, 5, 1));
+  auto& device = scan.devices[kDevice];
+  std::erase_if(device.cores, [](const model::CoreSignals& core) { return core.physical_index == 1; });
+  ASSERT_EQ(device.cores.size(), 1U);
+  const auto seen = assessed(scan).devices[kDevice];
+  EXPECT_EQ(seen.health.reason, "hw_nc_ue_error");
+  EXPECT_EQ(seen.core_health[0].state, HealthState::healthy);
+  EXPECT_EQ(seen.core_health[1].reason, "hw_nc_ue_error");
+}
+
+TEST(KernelVerdicts, SoItDoesOfTheNode) {
+  HostScan scan = with(error_of(KernelErrorKind::hbm_repairable, std::nullopt));
+  scan.kernel_log.errors.push_back(error_of(KernelErrorKind::dma, std::nullopt));
+  EXPECT_EQ(assessed(scan).kernel_log.node_health.reason, "hw_dma_abort_error");
+}
+
+// What left cannot be reset or counted.
+TEST(KernelVerdicts, ADeviceThatIsNotThereHasNoOtherFault) {
+  HostScan scan = with(error_of(KernelErrorKind::core, 5, 1));
+  scan.devices[kDevice].presence = model::Presence::vanished;
+  const auto device = assessed(scan).devices[kDevice];
+  EXPECT_EQ(device.health.reason, "device_vanished");
+  for (const Health& core : device.core_health) EXPECT_EQ(core.reason, "device_vanished");
+}
+
+TEST(KernelVerdicts, DegradedIsToldBeforeUnknown) {
+  HostScan scan = test::scan_of("trn2.48xlarge");
+  scan.layout = model::DriverLayout::unknown;
+  scan.devices[kDevice].signals.reset_state = 0;
+  EXPECT_EQ(assessed(scan).devices[kDevice].health.reason, "resetting");
+  EXPECT_EQ(assessed(scan).devices[kDevice + 1].health.reason, "unknown_layout");
+}
+
 TEST(KernelVerdicts, OfACoreItComesBeforeAReloadOfTheDevice) {
   HostScan scan = with(error_of(KernelErrorKind::core, 5, 1));
   scan.devices[kDevice].signals.mem_ecc_repairable_uncorrected = 1;

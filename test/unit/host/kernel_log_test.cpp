@@ -141,15 +141,41 @@ TEST_F(KernelTextsTest, TimesTellWhatIsNew) {
   EXPECT_EQ(texts_.gaps(), 0U);
 }
 
+TEST_F(KernelTextsTest, LinesOfOneTimeAreEachGivenOnce) {
+  caller_.add(1);
+  caller_.add(2, "first");
+  caller_.add(2, "second");
+  EXPECT_THAT(read(), ElementsAre(1, 2, 2));
+  caller_.add(2, "second");
+  caller_.add(2, "third");
+  EXPECT_THAT(read(), ElementsAre(2, 2));
+  EXPECT_THAT(read(), IsEmpty());
+  caller_.add(3);
+  EXPECT_THAT(read(), ElementsAre(3));
+  EXPECT_EQ(texts_.gaps(), 0U);
+}
+
+TEST_F(KernelTextsTest, OfLinesOfOneTimeSomeMayBeLost) {
+  caller_.add(2);
+  caller_.add(2);
+  EXPECT_THAT(read(), SizeIs(2));
+  caller_.log.clear();
+  caller_.add(2);
+  caller_.add(3);
+  EXPECT_THAT(read(), ElementsAre(3));
+  EXPECT_EQ(texts_.gaps(), 1U);
+}
+
 TEST_F(KernelTextsTest, LooksBackOnlyAsFarAsItMust) {
   caller_.add(1);
   for (int i = 0; i < 600; ++i) caller_.add(2, std::string(1000, 'x'));
-  EXPECT_THAT(read(), SizeIs(601));
-  caller_.largest = 0;
   caller_.add(3);
-  EXPECT_THAT(read(), ElementsAre(3));
+  EXPECT_THAT(read(), SizeIs(602));
+  caller_.largest = 0;
+  caller_.add(4);
+  EXPECT_THAT(read(), ElementsAre(4));
   EXPECT_LE(caller_.largest, 256U << 10U);
-  for (int i = 0; i < 600; ++i) caller_.add(4, std::string(1000, 'x'));
+  for (int i = 0; i < 600; ++i) caller_.add(5, std::string(1000, 'x'));
   EXPECT_THAT(read(), SizeIs(600));
   EXPECT_EQ(texts_.gaps(), 0U);
 }

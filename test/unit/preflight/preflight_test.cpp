@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "agent/health/reasons.h"
 #include "test/unit/preflight/preflight_host.h"
 
 namespace neuron::test {
@@ -70,10 +71,11 @@ TEST(Preflight, MissingDeviceBlanksTheNeighboursOfAll) {
   for (auto& device : host.scan.devices) device.neighbours = {{}, model::Origin::live};
   host.scan = core::complete(host.scan);
   const preflight::Finding finding = finding_of(host, "devices_missing");
-  EXPECT_THAT(finding.sentence, HasSubstr("15 of 16 Neuron devices of a trn1.32xlarge are there; missing: neuron3"));
+  EXPECT_THAT(finding.sentence,
+              HasSubstr("15 of 16 Neuron devices of a trn1.32xlarge are there; missing: neuron3 (device_vanished)"));
   EXPECT_THAT(finding.sentence, HasSubstr("blank the neighbour lists of all others"));
   EXPECT_THAT(all_evidence(finding), HasSubstr("connected_devices: empty or not readable for 15 devices"));
-  EXPECT_THAT(finding.fix, HasSubstr("replace the instance"));
+  EXPECT_THAT(finding.fix, ::testing::StartsWith(std::string(health::reasons::kDeviceVanished.action)));
   EXPECT_THAT(finding.subjects, ElementsAre("neuron3"));
 }
 

@@ -89,11 +89,16 @@ TEST_F(LsOurs, MissingDevicesAndContainersAreToldApart) {
   simulate(plan);
   const json whole = report();
   EXPECT_EQ(whole["host"]["missing_devices"], (json{3, 9}));
+  EXPECT_EQ(whole["host"]["missing_devices_health"]["reason"], "device_vanished");
+  EXPECT_EQ(whole["host"]["missing_devices_health"]["action"],
+            "look at the kernel log; reboot or replace the instance");
+  EXPECT_THAT(run("--health").out, HasSubstr("unhealthy, device_vanished: look at the kernel log; reboot or replace"));
   EXPECT_EQ(whole["devices"].size(), 14U);
   simulate("trn1.32xlarge");
   for (int i = 1; i < 16; ++i) fs::remove(host() / "dev" / ("neuron" + std::to_string(i)));
   const json container = report();
   EXPECT_THAT(container["host"]["missing_devices"], IsEmpty());
+  EXPECT_FALSE(container["host"].contains("missing_devices_health"));
   EXPECT_EQ(container["devices"][1]["device_node"], false);
   EXPECT_EQ(container["devices"][1]["health"]["state"], "healthy");
   EXPECT_THAT(run("--health").out, HasSubstr("which is normal in a container: devices 1-15 of the host"));

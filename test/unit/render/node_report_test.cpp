@@ -138,9 +138,11 @@ TEST(HealthNotes, NamesWhatIsMissing) {
   NodeReport report = small_report();
   report.expected_devices = 16;
   report.missing_devices = {4, 5, 6};
+  report.missing_health = {HealthState::unhealthy, "device_vanished", "it is gone", "look at the log"};
   report.expected_efas = 8;
   report.found_efas = 2;
   EXPECT_THAT(health_notes(report), HasSubstr("  trn1.32xlarge has 16 devices; missing: 4-6\n"
+                                              "    unhealthy, device_vanished: look at the log\n"
                                               "  trn1.32xlarge can have 8 EFA interfaces; this instance has 2\n"));
   report.host.devices[3].node_present = false;
   EXPECT_THAT(health_notes(report), ::testing::Not(HasSubstr("container"))) << "on a host the verdict says it";

@@ -139,10 +139,11 @@ TEST(NodeSvgLayout, AMissingDeviceKeepsItsPlace) {
   report.host.devices.erase(report.host.devices.begin() + 5);
   report.core_ids.erase(report.core_ids.begin() + 5);
   report.missing_devices = {5};
+  report.missing_health = {model::HealthState::unhealthy, "device_vanished", "it is gone", "look"};
   const NodeLayout layout = lay_out(report, 100);
   ASSERT_EQ(layout.devices.size(), 16U);
   EXPECT_FALSE(layout.devices[5].position);
-  EXPECT_THAT(node_svg(report), HasSubstr("neuron5 is unhealthy: missing"));
+  EXPECT_THAT(node_svg(report), HasSubstr("neuron5 is unhealthy: device_vanished"));
 }
 
 // A graph that is no shape that we know: what no line shows is told in words.
