@@ -126,9 +126,9 @@ int check_in_child(const CheckOptions& options, const std::string& directory, in
   const auto findings = preflight::preflight(scan, facts);
   const bool wrong =
       preflight::count_severity(findings, Severity::error) + preflight::count_severity(findings, Severity::warning) > 0;
-  return say(wrong ? CheckVerdict::findings : CheckVerdict::nothing_wrong,
-             options.output == ReportForm::json ? json_text(findings, scan)
-                                                        : preflight::preflight_text(findings, scan));
+  return say(
+      wrong ? CheckVerdict::findings : CheckVerdict::nothing_wrong,
+      options.output == ReportForm::json ? json_text(findings, scan) : preflight::preflight_text(findings, scan));
 }
 
 }  // namespace

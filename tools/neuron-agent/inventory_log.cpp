@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -26,8 +28,8 @@ std::string describe(const model::HostScan& host) {
 enum class Unhealthy { told_here, told_elsewhere };
 
 // Each change of state or reason; in one line where several have the same verdict. What is wrong with a device or an
-// interface that is withheld the lists for the kubelet tell, where there are any.
-void log_health(const std::vector<model::UnitChange>& changes, Unhealthy unhealthy) {
+// interface that is withheld the lists for the kubelet tell, where there are any. Returns the sentences it wrote.
+std::set<std::string> log_health(const std::vector<model::UnitChange>& changes, Unhealthy unhealthy) {
   const auto is_told = [&](const model::UnitChange& change, const model::Health& health) {
     const bool elsewhere = unhealthy == Unhealthy::told_elsewhere && change.name != "node";
     return !health.reason.empty() && !(elsewhere && health.state == model::HealthState::unhealthy);
@@ -43,6 +45,7 @@ void log_health(const std::vector<model::UnitChange>& changes, Unhealthy unhealt
       told.emplace_back(name, &change);
     }
   }
+  std::set<std::string> sentences;
   for (const auto& [names, change] : told) {
     const model::Health& health = change->after;
     if (health.reason.empty()) {
@@ -51,8 +54,10 @@ void log_health(const std::vector<model::UnitChange>& changes, Unhealthy unhealt
     } else {
       spdlog::warn("{} {} reason={} {}{}{}", names, to_string(health.state), health.reason, health.sentence,
                    health.action.empty() ? "" : "; ", health.action);
+      sentences.insert(health.sentence);
     }
   }
+  return sentences;
 }
 
 }  // namespace
@@ -71,8 +76,10 @@ void log_missing(const model::HostScan& host) {
   warn_if_short("EFA interfaces", host.efas.size(), type->efa_count);
 }
 
-void log_problems(const model::HostScan& host) {
-  for (const std::string& problem : sentences(host.problems)) spdlog::warn("host problem=\"{}\"", problem);
+void log_problems(const model::HostScan& host, const std::set<std::string>& told) {
+  for (const std::string& problem : sentences(host.problems)) {
+    if (!told.contains(problem)) spdlog::warn("host problem=\"{}\"", problem);
+  }
   for (const auto& device : host.devices) {
     for (const std::string& problem : sentences(device.problems)) {
       spdlog::warn("neuron{} problem=\"{}\"", device.index, problem);
@@ -97,8 +104,8 @@ void InventoryLog::operator()(model::SnapshotPtr snapshot) {
   if (!last_ && changes.units.empty()) {
     spdlog::info("no Neuron device and no EFA interface here; nothing is advertised until one appears");
   }
-  log_health(changes.units, offer_ ? Unhealthy::told_elsewhere : Unhealthy::told_here);
-  if (changes.problems) log_problems(host);
+  const auto told = log_health(changes.units, offer_ ? Unhealthy::told_elsewhere : Unhealthy::told_here);
+  if (changes.problems) log_problems(host, told);
   last_node_ = std::move(node);
   last_ = std::move(snapshot);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 
 #include "agent/core/offer_policy.h"
@@ -11,8 +12,9 @@ namespace neuron::agent {
 // Warns of devices and interfaces that the instance type has and the node does not show.
 void log_missing(const model::HostScan& host);
 
-// Warns of each thing that cannot be read.
-void log_problems(const model::HostScan& host);
+// Warns of each thing that cannot be read, but for what is wrong with the host as a whole and was `told` already in
+// the same words, as the reason of its devices' health.
+void log_problems(const model::HostScan& host, const std::set<std::string>& told);
 
 // Logs what the machine looks like: at the first snapshot, then only what has changed (model::diff). Of health
 // what is degraded or unknown, and in DRA mode what is unhealthy, with reason and advice; and the way back. One thread.

@@ -108,6 +108,16 @@ TEST_F(InventoryLogTest, WhatSeveralHaveIsToldOnce) {
               HasSubstr("warning neuron0,neuron1 unknown reason=signals_missing what was seen; what to do\n"));
 }
 
+TEST_F(InventoryLogTest, AProblemOfTheHostIsNotToldAgainAfterTheHealthThatItGave) {
+  model::HostScan host = small_node();
+  host.problems = {{model::ProblemKind::file, "sys/c", "not there"}, {model::ProblemKind::file, "sys/d", "not there"}};
+  host.devices[0].health = {model::HealthState::unknown, "signals_missing", "sys/c: not there", "look"};
+  const std::string said = said_of(host);
+  EXPECT_THAT(said, HasSubstr("reason=signals_missing sys/c: not there; look\n"));
+  EXPECT_THAT(said, Not(HasSubstr("problem=\"sys/c"))) << said;
+  EXPECT_THAT(said, HasSubstr("warning host problem=\"sys/d: not there\"\n"));
+}
+
 TEST_F(InventoryLogTest, WhatIsUnhealthyIsToldWhereNoListTellsIt) {
   model::HostScan host = small_node();
   host.devices[0].health = verdict(model::HealthState::unhealthy, "sram_ecc_uncorrected");
