@@ -218,6 +218,8 @@ Json host_json(const NodeReport& report) {
   object["expected_devices"] = or_null(report.expected_devices);
   object["missing_devices"] = report.missing_devices;
   if (!report.missing_devices.empty()) object["missing_devices_health"] = health_json(report.missing_health);
+  const model::Health& node = report.host.kernel_log.node_health;
+  if (is_assessed(node) && node.state != model::HealthState::healthy) object["health"] = health_json(node);
   object["expected_efa_interfaces"] = or_null(report.expected_efas);
   object["neuron_pci_functions"] = report.host.neuron_pci_functions;
   return object;

@@ -82,6 +82,13 @@ TEST_F(LsOurs, AWholeReportAsGolden) {
   report();
 }
 
+TEST_F(LsOurs, AnErrorThatNamesNoDeviceIsOfTheHost) {
+  simulate("trn1.32xlarge");
+  EXPECT_FALSE(report()["host"].contains("health"));
+  set("host", "kernel_log=NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR");
+  EXPECT_EQ(report()["host"]["health"]["reason"], "sram_ecc_uncorrected");
+}
+
 TEST_F(LsOurs, MissingDevicesAndContainersAreToldApart) {
   sim::HostPlan plan;
   plan.instance_type = "trn1.32xlarge";
