@@ -41,8 +41,8 @@ constexpr auto kAgent = std::to_array<Metric>({
      "the list"},
     {"neuron_agent_units_held", gauge, "resource", Held::no, "Units that containers hold", "the ledger"},
     {"neuron_agent_largest_request_units", gauge, "resource", Held::no,
-     "The largest request that could still be met with units that belong together: below the free ones, the node is "
-     "fragmented",
+     "The largest request that could still be met with units that belong together; where less than half of the free "
+     "ones, the node is fragmented",
      "the allocator"},
     {"neuron_agent_registered", gauge, "resource", Held::no, "1: registered with the kubelet; 0: not", "the plugin"},
     {"neuron_agent_registrations_total", counter, "resource", Held::no, "Registrations with the kubelet", "the plugin"},

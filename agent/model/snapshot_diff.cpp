@@ -1,5 +1,6 @@
 #include "agent/model/snapshot_diff.h"
 
+#include <bit>
 #include <map>
 #include <utility>
 
@@ -88,7 +89,8 @@ HostScan without_counters(HostScan host) {
     }
   }
   for (EfaInterface& efa : host.efas) efa.no_completion_cmds.reset();
-  host.kernel_log.lost_records = host.kernel_log.ignored_lines = 0;
+  host.kernel_log.lost_records = 0;
+  host.kernel_log.ignored_lines = std::bit_width(host.kernel_log.ignored_lines);  // told when they have doubled
   for (KernelLogError& error : host.kernel_log.errors) {
     error.lines = 0;
     error.last_at = {};

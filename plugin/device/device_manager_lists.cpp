@@ -70,8 +70,8 @@ void DeviceManager::log_changes(const ServedResource& served, const UnitList& li
     if (list[i].healthy) {
       spdlog::info("available again resource={} id={}", model::resource_name(served.resource), list[i].id);
     } else if (broken) {
-      spdlog::warn("unhealthy resource={} id={} reason={} detail=\"{}\" action=\"{}\"",
-                   model::resource_name(served.resource), list[i].id, health.reason, health.sentence, health.action);
+      spdlog::warn("unhealthy resource={} id={} reason={}", model::resource_name(served.resource), list[i].id,
+                   health.reason);
     } else {
       spdlog::info("in use through another resource or by a claim: resource={} id={}",
                    model::resource_name(served.resource), list[i].id);

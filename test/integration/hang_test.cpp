@@ -62,7 +62,7 @@ TEST(Hang, ADeviceThatHangsCostsNobodyElse) {
   EXPECT_TRUE(node.sees(kCore, 30));
   EXPECT_EQ(node.kubelet->resource_view(kNeuron).unhealthy, (sim::IdSet{"3"}));
   EXPECT_EQ(node.kubelet->capacity(kNeuron), 16);
-  EXPECT_THAT(node.agent->log(), HasSubstr("id=3 reason=not_answering detail=\"neuron3: reading "
+  EXPECT_THAT(node.agent->log(), HasSubstr("neuron3 unhealthy reason=not_answering neuron3: reading "
                                            "sys/class/neuron_device/neuron3 has not come back since 20"));
 
   node.host.set("neuron5", "sram_ecc_uncorrected=1");

@@ -56,7 +56,7 @@ Result<model::SnapshotPtr> scan_once(const Options& options) {
   TRY_ASSIGN(const auto root, host::FsRoot::open(options.root));
   auto snapshot = scan_now(root, options.kernel_log);
   log_missing(snapshot->host);
-  log_problems(snapshot->host, {});
+  log_problems(snapshot->host);
   for (const std::string& doubt : options.doubts) spdlog::warn("{}", doubt);
   return snapshot;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <bit>
 #include <set>
 #include <string>
 #include <string_view>
@@ -25,27 +26,20 @@ std::string describe(const model::HostScan& host) {
   return text;
 }
 
-enum class Unhealthy { told_here, told_elsewhere };
-
-// Each change of state or reason; in one line where several have the same verdict. What is wrong with a device or an
-// interface that is withheld the lists for the kubelet tell, where there are any. Returns the sentences it wrote.
-std::set<std::string> log_health(const std::vector<model::UnitChange>& changes, Unhealthy unhealthy) {
-  const auto is_told = [&](const model::UnitChange& change, const model::Health& health) {
-    const bool elsewhere = unhealthy == Unhealthy::told_elsewhere && change.name != "node";
-    return !health.reason.empty() && !(elsewhere && health.state == model::HealthState::unhealthy);
-  };
+// Each change of state or reason; in one line where several have the same verdict. What the kubelet is told of it the
+// lists tell: a unit may be withheld for other reasons, and stays withheld when a graver one comes.
+void log_health(const std::vector<model::UnitChange>& changes) {
   std::vector<std::pair<std::string, const model::UnitChange*>> told;  // names, and one of them
   for (const model::UnitChange& change : changes) {
     const auto& [kind, name, before, after] = change;
     const bool same = before.state == after.state && before.reason == after.reason;
-    if (same || !(is_told(change, after) || (after.reason.empty() && is_told(change, before)))) continue;
+    if (same || (after.reason.empty() && before.reason.empty())) continue;
     if (!told.empty() && told.back().second->after == after && told.back().second->before == before) {
       told.back().first += ',' + name;
     } else {
       told.emplace_back(name, &change);
     }
   }
-  std::set<std::string> sentences;
   for (const auto& [names, change] : told) {
     const model::Health& health = change->after;
     if (health.reason.empty()) {
@@ -54,10 +48,8 @@ std::set<std::string> log_health(const std::vector<model::UnitChange>& changes, 
     } else {
       spdlog::warn("{} {} reason={} {}{}{}", names, to_string(health.state), health.reason, health.sentence,
                    health.action.empty() ? "" : "; ", health.action);
-      sentences.insert(health.sentence);
     }
   }
-  return sentences;
 }
 
 }  // namespace
@@ -76,9 +68,11 @@ void log_missing(const model::HostScan& host) {
   warn_if_short("EFA interfaces", host.efas.size(), type->efa_count);
 }
 
-void log_problems(const model::HostScan& host, const std::set<std::string>& told) {
+void log_problems(const model::HostScan& host) {
+  std::set<std::string> of_devices;
+  for (const auto& device : host.devices) of_devices.insert(device.health.sentence);
   for (const std::string& problem : sentences(host.problems)) {
-    if (!told.contains(problem)) spdlog::warn("host problem=\"{}\"", problem);
+    if (!of_devices.contains(problem)) spdlog::warn("host problem=\"{}\"", problem);
   }
   for (const auto& device : host.devices) {
     for (const std::string& problem : sentences(device.problems)) {
@@ -104,10 +98,20 @@ void InventoryLog::operator()(model::SnapshotPtr snapshot) {
   if (!last_ && changes.units.empty()) {
     spdlog::info("no Neuron device and no EFA interface here; nothing is advertised until one appears");
   }
-  const auto told = log_health(changes.units, offer_ ? Unhealthy::told_elsewhere : Unhealthy::told_here);
-  if (changes.problems) log_problems(host, told);
+  log_health(changes.units);
+  log_ignored_lines(host.kernel_log);
+  if (changes.problems) log_problems(host);
   last_node_ = std::move(node);
   last_ = std::move(snapshot);
+}
+
+// When there are any, and whenever they have doubled since: a pod may write as many as it likes.
+void InventoryLog::log_ignored_lines(const model::KernelLog& log) {
+  if (std::bit_width(log.ignored_lines) <= std::bit_width(std::exchange(told_ignored_, log.ignored_lines))) return;
+  spdlog::warn(
+      "kernel log: {} line{} NEURON_HW_ERR= passed over, as they make no sense or name a device, a core or a serial "
+      "number that is not here; dmesg shows them, neuron_kernel_log_ignored_lines_total counts them",
+      log.ignored_lines, log.ignored_lines == 1 ? "" : "s");
 }
 
 // Once, and again only where another set of devices changes what there is to say.

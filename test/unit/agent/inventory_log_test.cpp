@@ -118,13 +118,23 @@ TEST_F(InventoryLogTest, AProblemOfTheHostIsNotToldAgainAfterTheHealthThatItGave
   EXPECT_THAT(said, HasSubstr("warning host problem=\"sys/d: not there\"\n"));
 }
 
-TEST_F(InventoryLogTest, WhatIsUnhealthyIsToldWhereNoListTellsIt) {
+TEST_F(InventoryLogTest, LinesThatArePassedOverAreToldWhenTheyHaveDoubled) {
   model::HostScan host = small_node();
-  host.devices[0].health = verdict(model::HealthState::unhealthy, "sram_ecc_uncorrected");
-  EXPECT_THAT(said_of(host), Not(HasSubstr("sram_ecc_uncorrected"))) << "the kubelet's lists tell it";
-  log_ = InventoryLog(std::nullopt);
+  (void)said_of(host);
+  for (const auto& [lines, is_told] : {std::pair{1U, true}, {1U, false}, {2U, true}, {3U, false}, {9U, true}}) {
+    host.kernel_log.ignored_lines = lines;
+    const std::string said = said_of(host);
+    EXPECT_EQ(said.find("kernel log: " + std::to_string(lines) + " line") != std::string::npos, is_told) << said;
+  }
+}
+
+TEST_F(InventoryLogTest, WhatIsUnhealthyIsToldAndWhatIsGraver) {
+  model::HostScan host = small_node();
+  host.devices[0].health = verdict(model::HealthState::unhealthy, "mem_ecc_repairable_uncorrected");
   EXPECT_THAT(said_of(host),
-              HasSubstr("warning neuron0 unhealthy reason=sram_ecc_uncorrected what was seen; what to do\n"));
+              HasSubstr("warning neuron0 unhealthy reason=mem_ecc_repairable_uncorrected what was seen"));
+  host.devices[0].health = verdict(model::HealthState::unhealthy, "sram_ecc_uncorrected");
+  EXPECT_EQ(said_of(host), "warning neuron0 unhealthy reason=sram_ecc_uncorrected what was seen; what to do\n");
   host.devices[0].health = {model::HealthState::healthy, "", "", ""};
   EXPECT_EQ(said_of(host), "info neuron0 healthy, was unhealthy reason=sram_ecc_uncorrected\n");
 }
