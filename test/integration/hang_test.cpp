@@ -70,7 +70,8 @@ TEST(Hang, ADeviceThatHangsCostsNobodyElse) {
   EXPECT_EQ(node.kubelet->resource_view(kNeuron).unhealthy, (sim::IdSet{"3", "5"}));
   EXPECT_EQ(node.kubelet->allocatable(kEfa), 8);
   EXPECT_LT(took([&] { EXPECT_TRUE(starts(node, "other", {{kNeuron, 1}})); }), kBudget);
-  EXPECT_EQ(count_of(node.agent->log(), "reason=not_answering"), 1) << "logged once:\n" << node.agent->log();
+  EXPECT_EQ(count_of(node.agent->log(), "neuron3 unhealthy reason=not_answering"), 1) << "logged once:\n"
+                                                                                      << node.agent->log();
 
   node.rules("");
   EXPECT_TRUE(node.sees(kNeuron, 15)) << node.agent->log();
