@@ -32,7 +32,7 @@ void add_device_keys(std::vector<FaultKey>& keys) {
   add("sram_ecc_uncorrected", hardware + "sram_ecc_uncorrected", "uncorrected SRAM errors: fatal");
   add("mem_ecc_uncorrected", hardware + "mem_ecc_uncorrected", "uncorrected HBM errors: fatal");
   add("mem_ecc_repairable_uncorrected", hardware + "mem_ecc_repairable_uncorrected",
-      "repairable HBM errors: need a reload or reboot");
+      "repairable HBM errors: reload or reboot");
   add("sram_ecc_corrected", hardware + "sram_ecc_corrected", "corrected SRAM errors, from 2.30.2");
   add("mem_ecc_corrected", hardware + "mem_ecc_corrected", "corrected HBM errors, from 2.30.2");
   add("unhealthy_components", health + "unhealthy_components", "hbm,link_efa... or device_unreachable");

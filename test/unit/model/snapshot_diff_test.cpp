@@ -134,8 +134,13 @@ TEST(WithoutCounters, MoreLinesOfTheSameKernelErrorAreNoNews) {
   HostScan again = once;
   again.kernel_log.errors[0].lines = 7;
   again.kernel_log.errors[0].last_at = std::chrono::seconds(9);
-  again.kernel_log.lost_records = again.kernel_log.ignored_lines = 3;
+  again.kernel_log.lost_records = 3;
+  once.kernel_log.ignored_lines = 2;
+  again.kernel_log.ignored_lines = 3;
   EXPECT_EQ(without_counters(once), without_counters(again));
+  again.kernel_log.ignored_lines = 4;
+  EXPECT_NE(without_counters(once), without_counters(again)) << "told when they have doubled";
+  again.kernel_log.ignored_lines = 3;
   again.kernel_log.errors[0].device = 3;
   EXPECT_NE(without_counters(once), without_counters(again));
 }
