@@ -76,6 +76,13 @@ std::string hardware_words(const NodeReport& report, const NodeLayout& layout) {
   return words;
 }
 
+std::size_t unread_count(const model::HostScan& host) {
+  std::size_t count = host.problems.size();
+  for (const model::NeuronDevice& device : host.devices) count += device.problems.size();
+  for (const model::EfaInterface& efa : host.efas) count += efa.problems.size();
+  return count;
+}
+
 std::string health_words(const NodeReport& report) {
   int unhealthy = 0;
   int other = 0;
@@ -85,10 +92,13 @@ std::string health_words(const NodeReport& report) {
   };
   for (const model::NeuronDevice& device : report.host.devices) count(device.health);
   for (const model::EfaInterface& efa : report.host.efas) count(efa.health);
+  count(report.host.kernel_log.node_health);
   unhealthy += static_cast<int>(report.missing_devices.size());
-  if (unhealthy + other == 0) return "nothing wrong seen";
   std::string words = unhealthy > 0 ? std::to_string(unhealthy) + " unhealthy" : "";
   if (other > 0) words += (words.empty() ? "" : ", ") + std::to_string(other) + " degraded or unknown";
+  if (words.empty()) words = "nothing wrong seen";
+  const std::size_t unread = unread_count(report.host);
+  if (unread > 0) words += ", " + counted(unread, "thing") + " could not be read (neuron-ls --health)";
   return words;
 }
 

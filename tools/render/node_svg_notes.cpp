@@ -47,6 +47,8 @@ struct Ailment {
 
 std::vector<Ailment> ailments_of(const NodeReport& report) {
   std::vector<Ailment> all;
+  const model::Health& node = report.host.kernel_log.node_health;  // by lines that name no device
+  if (is_ill(node)) all.push_back({"this node", node});
   for (const int index : report.missing_devices) {
     all.push_back({"neuron" + std::to_string(index), report.missing_health});
   }

@@ -133,6 +133,16 @@ TEST_F(LsSvg, FaultsOfDevicesCoresAndInterfacesAreToldApart) {
   EXPECT_THAT(outcome.out, HasSubstr("rdmap201s0 is degraded: no_peer_memory"));
 }
 
+TEST_F(LsSvg, WhatCouldNotBeReadAndWhatIsOfTheNodeIsSaid) {
+  simulate("trn1.32xlarge");
+  set("neuron3", "garbage", "connected_devices");
+  EXPECT_THAT(run("--output-format svg").out, HasSubstr("nothing wrong seen, 1 thing could not be read"));
+  set("host", "kernel_log=NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR");
+  const std::string out = run("--output-format svg").out;
+  EXPECT_THAT(out, HasSubstr("1 unhealthy, 1 thing could not be read"));
+  EXPECT_THAT(out, HasSubstr("this node is unhealthy: sram_ecc_uncorrected"));
+}
+
 TEST_F(LsSvg, InAContainerTheDevicesOfOthersArePale) {
   simulate("inf2.24xlarge");
   EXPECT_THAT(run("--output-format svg").out, Not(HasSubstr("not in this container")));
