@@ -98,7 +98,7 @@ std::string health_words(const NodeReport& report) {
   if (other > 0) words += (words.empty() ? "" : ", ") + std::to_string(other) + " degraded or unknown";
   if (words.empty()) words = "nothing wrong seen";
   const std::size_t unread = unread_count(report.host);
-  if (unread > 0) words += ", " + counted(unread, "thing") + " could not be read (neuron-ls --health)";
+  if (unread > 0) words += ", " + counted(unread, "value") + " unread";
   return words;
 }
 

@@ -136,10 +136,10 @@ TEST_F(LsSvg, FaultsOfDevicesCoresAndInterfacesAreToldApart) {
 TEST_F(LsSvg, WhatCouldNotBeReadAndWhatIsOfTheNodeIsSaid) {
   simulate("trn1.32xlarge");
   set("neuron3", "garbage", "connected_devices");
-  EXPECT_THAT(run("--output-format svg").out, HasSubstr("nothing wrong seen, 1 thing could not be read"));
+  EXPECT_THAT(run("--output-format svg").out, HasSubstr("nothing wrong seen, 1 value unread"));
   set("host", "kernel_log=NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR");
   const std::string out = run("--output-format svg").out;
-  EXPECT_THAT(out, HasSubstr("1 unhealthy, 1 thing could not be read"));
+  EXPECT_THAT(out, HasSubstr("1 unhealthy, 1 value unread"));
   EXPECT_THAT(out, HasSubstr("this node is unhealthy: sram_ecc_uncorrected"));
 }
 
