@@ -98,6 +98,7 @@ int explain_in_child(const ExplainOptions& options, const std::string& directory
   health::AssessMemory memory;
   facts.host = health::assess(scanner.scan(), memory, std::chrono::steady_clock::now()).host;
   adopt_numbering(options, facts.host);
+  add_held_interfaces(facts);
   const ExplainedPod pod = explain_pod(facts, *choice.pod_namespace, choice.pod);
   const bool json = options.output == ReportForm::json;
   return say(has_findings(pod) ? ExplainVerdict::findings : ExplainVerdict::healthy,

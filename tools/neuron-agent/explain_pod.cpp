@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "agent/base/parse.h"
 #include "agent/core/logical_cores.h"
 #include "agent/core/pool_hardware.h"
+#include "agent/holdings/held.h"
 #include "agent/model/reasons.h"
 #include "agent/model/resource.h"
 #include "tools/neuron-agent/explain_nearness.h"
@@ -187,6 +189,23 @@ void finish(ExplainedContainer& container, const std::string& holder, const Expl
 }
 
 }  // namespace
+
+void add_held_interfaces(ExplainFacts& facts) {
+  constexpr std::string_view kClaimed = "efa-";  // agent/core/pool_names.h
+  core::SeenBefore held;
+  for (const Allocation& one : facts.allocations) {
+    if (!is_ours(one, facts.driver)) continue;
+    for (const std::string& id : one.ids) {
+      const bool in_pool = !one.claim.empty() && id.starts_with(kClaimed);
+      const std::string name = in_pool ? id.substr(kClaimed.size()) : id;
+      if (find_efa(facts.host, name) == nullptr) static_cast<void>(holdings::note_held_efa(held, name));
+    }
+  }
+  if (held.efas.empty()) return;
+  model::Snapshot snapshot;
+  snapshot.host = std::move(facts.host);
+  facts.host = holdings::with_held(snapshot, held, std::nullopt).host;
+}
 
 ExplainedPod explain_pod(const ExplainFacts& facts, std::string_view pod_namespace, std::string_view pod) {
   ExplainedPod explained{std::string(pod_namespace), std::string(pod), {}, {}};

@@ -85,6 +85,10 @@ struct ExplainFacts {
   std::string driver{core::kDefaultDriverName};
 };
 
+// An interface whose driver lets go of it has no RDMA name any more: gives it the one that a container holds it by, and
+// adds those that are gone, as the agent does that saw them before.
+void add_held_interfaces(ExplainFacts& facts);
+
 // The pod must be one of the allocations.
 [[nodiscard]] ExplainedPod explain_pod(const ExplainFacts& facts, std::string_view pod_namespace, std::string_view pod);
 

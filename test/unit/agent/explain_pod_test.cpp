@@ -152,6 +152,19 @@ TEST(ExplainPod, HardwareThatIsGoneAndIdsThatAreNoneAreNotHidden) {
   EXPECT_THAT(text, HasSubstr("rdmap1s1 is unhealthy: efa_vanished"));
 }
 
+TEST(ExplainPod, AnInterfaceWithoutItsDriverIsThatOfItsAddress) {
+  fakes::FakeHost host("trn1.32xlarge");
+  host.write().set("rdmap16s25", "unbind");
+  ExplainFacts facts = facts_of(host);
+  give(facts, "llama-0", kEfa, {"rdmap16s25", "rdmap1s1"});
+  claim(facts, "ada", "chips", {"efa-rdmap16s25"});
+  add_held_interfaces(facts);
+  const std::string text = explain_text(explain_pod(facts, "training", "llama-0"), facts);
+  EXPECT_THAT(text, HasSubstr("rdmap16s25 is unhealthy: efa_driver_unbound"));
+  EXPECT_THAT(text, HasSubstr("rdmap1s1 is unhealthy: efa_vanished"));
+  EXPECT_THAT(explain_text(explain_pod(facts, "training", "ada"), facts), HasSubstr("efa_driver_unbound"));
+}
+
 TEST(ExplainPod, APodWithoutHardwareHoldsNothing) {
   fakes::FakeHost host("trn1.2xlarge");
   ExplainFacts facts = facts_of(host.write());
