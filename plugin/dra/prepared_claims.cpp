@@ -63,7 +63,7 @@ PreparedClaims::PreparedClaims(Options options, ClaimsFile::Rebuild rebuild)
     : options_(std::move(options)), file_(options_.directory + "/claims.json", options_.boot_id, std::move(rebuild)) {}
 
 Result<void> PreparedClaims::edit(const Work& work) {
-  // From here on: a call that waits behind others of this process has waited with them for the other instance.
+  // From here on, as the kubelet waits: first behind others of this process, then for the other instance.
   const SteadyTime until = SystemClock().now() + options_.patience;
   const MutexLock lock(mutex_);
   TRY_ASSIGN(const Fd file_lock, take_lock(options_.directory, until, options_.patience));
