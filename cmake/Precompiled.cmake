@@ -1,5 +1,5 @@
 # Headers that most files include, parsed once per group of targets that compile with the same flags. A file still includes
-# what it uses: the presets `plain`, `tidy` and `fuzz` and the images are built without (NEURON_PCH=OFF), and fail otherwise.
+# what it uses: the presets `plain`, `tidy` and `fuzz` are built without (NEURON_PCH=OFF), and fail otherwise.
 # Only headers that add nothing to an object that does not use them: not <iostream>, CLI11 or gRPC, which have objects with
 # constructors.
 option(NEURON_PCH "Precompile the headers that most files include (GCC only)" ON)
@@ -28,7 +28,7 @@ function(neuron_precompile group)
 endfunction()
 
 # neuron_use_precompiled(TARGET GROUP). -fpch-preprocess lets ccache see which precompiled header went in. GCC forgets which
-# precompiled code is the system's, and warns of bounds within std::string; the images' build keeps those warnings.
+# precompiled code is the system's, and warns of bounds within std::string; the preset `plain` keeps those warnings.
 function(neuron_use_precompiled target group)
   if(NEURON_PCH)
     target_precompile_headers(${target} REUSE_FROM neuron_precompiled_${group})

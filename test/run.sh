@@ -24,9 +24,28 @@ passed=0
 failed=0
 skipped=0
 
-step() { printf '\n==> [%d s] %s\n' "$SECONDS" "$*"; }
+# step NAME DESCRIPTION: begins a step; the summary lists its time under NAME.
+steps=()
+step() {
+  steps+=("$SECONDS $1")
+  shift
+  printf '\n==> [%d s] %s\n' "$SECONDS" "$*"
+}
+
+# Seconds of each step.
+print_times() {
+  local i begin name end
+  printf '\nTime by step:\n'
+  for i in "${!steps[@]}"; do
+    read -r begin name <<< "${steps[i]}"
+    read -r end _ <<< "${steps[i + 1]:-$SECONDS}"
+    printf '%7d s  %s\n' $((end - begin)) "$name"
+  done
+  printf '%7d s  in all\n' "$SECONDS"
+}
 
 finish() {
+  print_times
   printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
   [ "$failed" -eq 0 ]
   exit
@@ -74,46 +93,46 @@ run_suite() {
   add_counts "$name" "${PIPESTATUS[0]}" "$log"
 }
 
-step "Packages"
+step packages "Packages"
 # What only a suite needs may be missing: that suite says so.
 tools/install-deps.sh --test || must "installing packages" tools/install-deps.sh
 
-step "Configuring and building the release preset into build/release (some minutes the first time)"
+step build "Configuring and building the release preset into build/release (some minutes the first time)"
 mkdir -p "$logs"
 must "configuring" cmake --preset release
 must "building" cmake --build "$build" --parallel "$(nproc)"
 
-step "Unit, integration and package tests (ctest)"
+step ctest "Unit, integration and package tests (ctest)"
 run_suite ctest test/ctest.sh "$build" "$logs"
 
-step "Manifests: rendering, API types, security (Go)"
+step manifests "Manifests: rendering, API types, security (Go)"
 run_suite manifests test/manifests/run.sh
 
-step "Helm chart: lint, rendering, schema, the same as the manifests (Go; builds Helm the first time, some minutes)"
+step helm "Helm chart: lint, rendering, schema, the same as the manifests (Go; builds Helm the first time, some minutes)"
 run_suite helm test/helm/run.sh
 
-step "Alerts, dashboard and metrics against a real Prometheus (a minute)"
+step monitoring "Alerts, dashboard and metrics against a real Prometheus (a minute)"
 run_suite monitoring test/monitoring/run.sh "$build/bin"
 
-step "Claims: slices and the scheduler's choices against Kubernetes' own code (Go; half a minute, the first time some to build)"
+step dra "Claims: slices and the scheduler's choices against Kubernetes' own code (Go; half a minute, the first time some to build)"
 run_suite dra test/dra/run.sh "$build/bin"
 
-step "Lives of nodes on the kubelet's device manager (Go; about a minute, the first time some to build)"
+step admissions "Lives of nodes on the kubelet's device manager (Go; about a minute, the first time some to build)"
 run_suite admissions test/admissions/run.sh "$build/bin"
 
 if [ "$quick" = yes ]; then
-  step "Images, packages, the real kubelet and the cluster: left out by --quick"
+  step left-out "Images, packages, the real kubelet and the cluster: left out by --quick"
   skipped=$((skipped + 3))
 else
-  step "Images and packages (makes a Debian base the first time, then builds into build/image)"
+  step image "Images and packages (makes a Debian base the first time, then builds into build/image)"
   run_suite image test/image/run.sh
 
-  step "The real kubelet and containerd (Go; builds Kubernetes and etcd the first time, about ten minutes)"
+  step kubelet "The real kubelet and containerd (Go; builds Kubernetes and etcd the first time, about ten minutes)"
   run_suite kubelet test/kubelet/run.sh "$build/bin"
 
-  step "A real cluster of simulated nodes (Go; a quarter of an hour, and the first time some to build containerd)"
+  step cluster "A real cluster of simulated nodes (Go; a quarter of an hour, and the first time some to build containerd)"
   run_suite cluster test/cluster/run.sh "$build/bin"
 fi
 
-step "Done. Logs are in build/release/test-logs"
+step summary "Done. Logs are in build/release/test-logs"
 finish

@@ -1,14 +1,39 @@
 #include "agent/base/file_text.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <fstream>
-#include <sstream>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "agent/base/fd.h"
 
 namespace neuron {
+namespace {
+
+bool is_regular(const Fd& file) {
+  struct stat info {};
+  return ::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+// Something else than a file in its place (a FIFO would block, a link lead elsewhere) is removed.
+Result<Fd> open_fresh(const std::string& path) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  Fd file(::open(path.c_str(), kFlags | O_TRUNC, 0644));
+  if (file.valid() && is_regular(file)) return file;
+  if (!file.valid() && errno != ENXIO && errno != ELOOP) return fail(error_from_errno(errno, "writing " + path));
+  if (::unlink(path.c_str()) != 0) return fail(error_from_errno(errno, "removing " + path));
+  file = Fd(::open(path.c_str(), kFlags | O_EXCL, 0644));
+  if (!file.valid()) return fail(error_from_errno(errno, "writing " + path));
+  return file;
+}
+
+}  // namespace
 
 Result<std::string> read_all(int fd, std::size_t max_bytes, std::string_view path) {
   std::string text;
@@ -35,21 +60,47 @@ Result<void> write_all(int fd, std::string_view text, std::string_view path) {
   return {};
 }
 
-Result<void> replace_file(const std::string& path, const std::string& text) {
-  if (text.empty()) {
-    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return fail(error_from_errno(errno, "removing " + path));
-    return {};
-  }
-  std::ostringstream old;
-  old << std::ifstream(path).rdbuf();
-  if (old.str() == text) return {};
+Result<std::string> read_text_file(const std::string& path, std::size_t max_bytes) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file.valid()) return fail(error_from_errno(errno, path));
+  return read_all(file.get(), max_bytes, path);
+}
+
+Result<void> write_by_rename(const std::string& path, std::string_view text) {
   const std::string fresh = path + ".new";
-  std::ofstream out(fresh, std::ios::trunc);
-  out << text;
-  out.close();
-  if (!out) return fail(ErrorCode::internal, "writing " + fresh + ": is the directory writable, is there space?");
-  if (std::rename(fresh.c_str(), path.c_str()) != 0) return fail(error_from_errno(errno, "renaming to " + path));
+  {
+    TRY_ASSIGN(const Fd file, open_fresh(fresh));
+    if (auto written = write_all(file.get(), text, fresh); !written) {
+      [[maybe_unused]] const int cut = ::ftruncate(file.get(), 0);  // on a full disk half a text takes room
+      return written;
+    }
+  }
+  if (::rename(fresh.c_str(), path.c_str()) != 0) return fail(error_from_errno(errno, "renaming to " + path));
   return {};
+}
+
+Result<bool> keep_file(const std::string& path, const std::string& text) {
+  if (text.empty()) {
+    if (::unlink(path.c_str()) == 0) return true;
+    if (errno == ENOENT) return false;
+    return fail(error_from_errno(errno, "removing " + path));
+  }
+  if (const auto old = read_text_file(path, text.size()); old && *old == text) return false;
+  auto written = write_by_rename(path, text);
+  if (!written && written.error().code == ErrorCode::not_found) {
+    const std::filesystem::path directory = std::filesystem::path(path).parent_path();
+    std::error_code error;
+    std::filesystem::create_directories(directory, error);
+    if (error) return fail(error_from_errno(error.value(), "making " + directory.string()));
+    written = write_by_rename(path, text);
+  }
+  if (!written) return fail(std::move(written).error());
+  return true;
+}
+
+bool is_removed_directory(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && info.st_nlink == 0;
 }
 
 }  // namespace neuron

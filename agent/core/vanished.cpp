@@ -36,6 +36,7 @@ EfaInterface without_signals(EfaInterface efa, Presence presence) {
   efa.uverbs.reset();
   efa.p2p.reset();
   efa.no_completion_cmds.reset();
+  efa.admin_queue_closed = false;
   return efa;
 }
 
@@ -62,6 +63,7 @@ void keep_devices(HostScan& scan, std::map<int, NeuronDevice>& before) {
     if (known && (place_is_unread || was_left_out(scan, {Kind::driver, device.index}))) {
       fill_place(device, known.mapped());
     }
+    if (device.serial_all_ones && known) device.serial = known.mapped().serial;  // of the chip that left the bus
     before[device.index] = device;
   }
   const Presence presence = was_left_out(scan, {Kind::devices}) ? Presence::not_answering : Presence::vanished;
@@ -111,6 +113,7 @@ void keep_host(HostScan& scan, HostScan& before) {
     scan.instance_id = before.instance_id;
     scan.driver_version = before.driver_version;
     scan.efa_driver_version = before.efa_driver_version;
+    scan.driver_settings = before.driver_settings;
     scan.lnc = before.lnc;
     scan.kernel_log = before.kernel_log;
   }

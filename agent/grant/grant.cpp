@@ -1,6 +1,7 @@
 #include "agent/grant/grant.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "agent/base/parse.h"
 
@@ -9,6 +10,13 @@ namespace {
 
 Grant::DeviceNode node_at(const std::string& path, const GrantOptions& options) {
   return {options.host_path_prefix + path, path};
+}
+
+// The LNC that a runtime has to be given because it would read another one.
+std::optional<int> lnc_to_set(const NodeUnits& node) {
+  const auto& numbered = node.snapshot().host.lnc;
+  if (!numbered || !node.runtime_lnc() || *node.runtime_lnc() == numbered->value) return std::nullopt;
+  return numbered->value;
 }
 
 }  // namespace
@@ -31,6 +39,7 @@ Grant grant_of_cores(const NodeUnits& node, const std::vector<int>& devices, con
                      const GrantOptions& options) {
   Grant answer;
   answer.envs["NEURON_RT_VISIBLE_CORES"] = visible_cores(node, devices, cores, options.numbering);
+  if (const auto lnc = lnc_to_set(node)) answer.envs[kLncVariable] = std::to_string(*lnc);
   for (const int device : devices) {
     answer.device_nodes.push_back(node_at("/dev/neuron" + std::to_string(device), options));
     if (options.cdi_names) answer.cdi_names.push_back("aws.amazon.com/neuron=" + std::to_string(device));

@@ -8,6 +8,9 @@
 
 namespace neuron::grant {
 
+// The LNC of a container's runtime, over the node's file (docs/reference/driver.md).
+inline constexpr const char* kLncVariable = "NEURON_LOGICAL_NC_CONFIG";
+
 // How NEURON_RT_VISIBLE_CORES counts (docs/resources.md#what-allocate-answers).
 enum class CoreNumbering { container, host };
 
@@ -35,7 +38,8 @@ struct Grant {
 [[nodiscard]] std::string visible_cores(const NodeUnits& node, const std::vector<int>& devices,
                                         const std::vector<int>& cores, CoreNumbering numbering);
 
-// That variable, and /dev/neuron<N> of each device. `devices`: all that `cores` are on.
+// That variable, and /dev/neuron<N> of each device. `devices`: all that `cores` are on. kLncVariable in addition where
+// the numbers are of another LNC than a runtime would read on the node (NodeUnits::runtime_lnc), and only then.
 [[nodiscard]] Grant grant_of_cores(const NodeUnits& node, const std::vector<int>& devices,
                                    const std::vector<int>& cores, const GrantOptions& options);
 

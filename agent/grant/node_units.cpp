@@ -9,6 +9,7 @@ namespace neuron::grant {
 
 NodeUnits::NodeUnits(model::SnapshotPtr snapshot) : snapshot_(std::move(snapshot)) {
   const model::HostScan& host = snapshot_->host;
+  if (host.lnc) runtime_lnc_ = host.lnc->value;
   topology_ = allocator::make_topology(host);
   for (std::size_t i = 0; i < host.devices.size(); ++i) {
     position_of_device_[host.devices[i].index] = i;
@@ -26,6 +27,10 @@ NodeUnits::NodeUnits(model::SnapshotPtr snapshot) : snapshot_(std::move(snapshot
     efa_by_name_[host.efas[i].name] = static_cast<int>(i);
     efa_units_.push_back(static_cast<int>(i));
   }
+}
+
+NodeUnits::NodeUnits(model::SnapshotPtr renumbered, const NodeUnits& scanned) : NodeUnits(std::move(renumbered)) {
+  runtime_lnc_ = scanned.runtime_lnc_;
 }
 
 const std::vector<int>& NodeUnits::units(model::Resource resource) const {

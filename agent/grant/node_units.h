@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,8 +20,13 @@ namespace neuron::grant {
 class NodeUnits {
  public:
   explicit NodeUnits(model::SnapshotPtr snapshot);
+  // A snapshot of `scanned` whose cores may be numbered with another LNC: runtime_lnc() stays that of the scan.
+  NodeUnits(model::SnapshotPtr renumbered, const NodeUnits& scanned);
 
   [[nodiscard]] const model::Snapshot& snapshot() const { return *snapshot_; }
+  // The LNC that a runtime reads which starts now: opt/aws/neuron/logical_nc_config, else the chip's default.
+  // nullopt: unknown. Differs from the snapshot's while held cores keep their numbers.
+  [[nodiscard]] std::optional<int> runtime_lnc() const { return runtime_lnc_; }
   [[nodiscard]] const allocator::NodeTopology& topology() const { return topology_; }
 
   // Units of a resource that the node has, offered or not, ascending; empty = none.
@@ -46,6 +52,7 @@ class NodeUnits {
   void find_health_of_cores(std::size_t position, const std::vector<int>& core_ids);
 
   model::SnapshotPtr snapshot_;
+  std::optional<int> runtime_lnc_;
   allocator::NodeTopology topology_;
   std::vector<int> device_units_;
   std::vector<int> core_units_;

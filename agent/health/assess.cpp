@@ -13,8 +13,11 @@ Assessment assess(model::HostScan scan, AssessMemory& memory, SteadyTime now) {
   result.host = core::complete(std::move(scan));
   HealthResult health = evaluate(result.host, memory.health, now);
   for (std::size_t i = 0; i < result.host.devices.size(); ++i) {
-    result.host.devices[i].health = std::move(health.devices[i]);
-    result.host.devices[i].core_health = std::move(health.cores[i]);
+    model::NeuronDevice& device = result.host.devices[i];
+    device.health = std::move(health.devices[i]);
+    device.core_health = std::move(health.cores[i]);
+    // keep_last_seen() puts it back with the device once that is missing.
+    if (device.presence == model::Presence::present) memory.seen.devices[device.index].health = device.health;
   }
   for (std::size_t i = 0; i < result.host.efas.size(); ++i) result.host.efas[i].health = std::move(health.efas[i]);
   result.host.kernel_log.node_health = std::move(health.node);

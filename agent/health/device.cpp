@@ -8,6 +8,7 @@
 
 #include "agent/health/cores.h"
 #include "agent/health/efa.h"
+#include "agent/health/hbm_counts.h"
 #include "agent/health/kernel_verdicts.h"
 #include "agent/health/reasons.h"
 #include "agent/health/signals.h"
@@ -21,7 +22,7 @@ using model::NeuronDevice;
 using model::Presence;
 using model::ScanPart;
 
-constexpr std::uint64_t kAllOnes = 65535;  // what a 16-bit register reads as when the device left the bus
+constexpr std::string_view kSerialOfOnes = "ffffffffffffffff";
 
 // A device with the name that people know it by.
 struct Subject {
@@ -41,6 +42,14 @@ std::string counted(std::uint64_t count, std::string_view noun) {
 
 bool is_count_of_faults(const DeviceSignal& signal) {
   return signal.value != nullptr && !signal.what.empty();
+}
+
+// Whether the value of that file is what a register of ones gives.
+bool reads_ones(const DeviceSignals& signals, const DeviceSignal& signal) {
+  if (signal.value == nullptr || signal.kind == SignalKind::counter || signal.kind == SignalKind::heartbeat)
+    return false;
+  const auto& count = signals.*signal.value;
+  return count && (is_all_ones(*count) || (signal.kind == SignalKind::hbm && hbm_reads_ones(signals)));
 }
 
 // Not even what every driver since the first shows of a device: its cores, or how many.
@@ -65,11 +74,16 @@ std::optional<Health> absence_fault(const Subject& subject, const DeviceContext&
 }
 
 // Whether it can be read, opened and reached.
-Health access_fault(const Subject& subject, const DeviceContext& context) {
+Health access_fault(const Subject& subject, const DeviceContext& context, const DeviceBasis& basis) {
   const auto& [device, name] = subject;
   if (shows_nothing(device) && !device.problems.empty()) {
     return verdict(reasons::kNothingReadable,
                    name + ": nothing of it can be read (" + sentence(device.problems.front()) + ')');
+  }
+  if (basis.off_the_bus) {
+    return verdict(reasons::kOffTheBus, name + " is off the bus: its registers read ones (" +
+                                            basis.all_ones.front().first + " shows " + basis.all_ones.front().second +
+                                            ')');
   }
   Health fault = healthy();
   if (!device.node_present && context.nodes_seen) {
@@ -85,12 +99,20 @@ Health access_fault(const Subject& subject, const DeviceContext& context) {
   return fault;
 }
 
+// The file that the count is from, with the number that it shows where that is another.
+std::string source_of(const NeuronDevice& device, const DeviceSignal& signal) {
+  const auto& packed = device.signals.hbm_packed;
+  if (signal.kind != SignalKind::hbm || !packed) return std::string(signal.path);
+  return std::to_string(packed->value) + " in stats/hardware/mem_ecc" + (packed->as_repairable ? "_repairable" : "") +
+         "_uncorrected, which packs both counts";
+}
+
 // What it counts or names.
 Health signal_fault(const Subject& subject) {
   const auto& [device, name] = subject;
   Health fault = healthy();
   for (const DeviceSignal& signal : device_signals()) {
-    const std::string file = " (" + std::string(signal.path) + ")";
+    const std::string file = " (" + source_of(device, signal) + ")";
     if (signal.kind == SignalKind::components) {
       const auto& components = device.signals.unhealthy_components;
       if (!components || components->empty()) continue;
@@ -98,7 +120,7 @@ Health signal_fault(const Subject& subject) {
     }
     if (!is_count_of_faults(signal)) continue;
     const auto& count = device.signals.*signal.value;
-    if (!count || *count == 0 || *count == kAllOnes) continue;
+    if (!count || *count == 0 || reads_ones(device.signals, signal)) continue;
     keep_graver(fault, verdict(*signal.reason, name + ": " + counted(*count, signal.what) + file));
   }
   return fault;
@@ -159,7 +181,9 @@ Health verdict_without_fault(const Subject& subject, const DeviceContext& contex
                    name + ": driver " + context.scan.driver_version + " has a sysfs layout this agent does not know");
   }
   if (!basis.all_ones.empty()) {
-    return verdict(reasons::kReadsAllOnes, name + ": error counts read 65535, as of a device that left the bus");
+    const auto& [path, text] = basis.all_ones.front();
+    return verdict(reasons::kReadsAllOnes, name + ": " + path + " reads ones (" + text +
+                                               "), as of a device off the bus, and other files do not");
   }
   if (says_nothing(device)) {
     if (auto health = verdict_on_missing(device, context)) return *std::move(health);
@@ -167,7 +191,21 @@ Health verdict_without_fault(const Subject& subject, const DeviceContext& contex
   }
   if (auto health = verdict_on_unread(subject, basis)) return *std::move(health);
   if (auto health = verdict_on_missing(device, context)) return *std::move(health);
+  if (basis.unmeasured) return verdict(reasons::kHealthNotMeasured, *basis.unmeasured);
   return healthy();
+}
+
+// Registers of which the files show ones: two of them are no chance, as one error count may be at its limit.
+int registers_of_ones(const NeuronDevice& device) {
+  const auto any = [&](SignalKind kind, std::optional<std::uint64_t> DeviceSignals::*cached) {
+    return std::any_of(device_signals().begin(), device_signals().end(), [&](const DeviceSignal& signal) {
+      const bool is_it = signal.kind == kind || (cached != nullptr && signal.value == cached);
+      return is_it && is_count_of_faults(signal) && reads_ones(device.signals, signal);
+    });
+  };
+  return static_cast<int>(device.serial_all_ones) +
+         static_cast<int>(any(SignalKind::ecc, &DeviceSignals::sram_ecc_errors)) +
+         static_cast<int>(any(SignalKind::hbm, nullptr));
 }
 
 }  // namespace
@@ -178,11 +216,17 @@ DeviceVerdict verdict_on_device(const DeviceContext& context, const NeuronDevice
   CoreFaults faults = find_core_faults(device, subject.name, baselines);
   KernelFaults told = find_kernel_faults(context.scan, device, context.now);
   const auto count = static_cast<std::size_t>(device.physical_cores ? device.physical_cores->value : 0);
-  if (const auto absent = absence_fault(subject, context)) return {*absent, std::vector<Health>(count, *absent)};
+  if (auto absent = absence_fault(subject, context)) {
+    for (const auto& [core, health] : told.of_cores) keep_graver(told.of_device, health);
+    absent = with_known_fault(*std::move(absent), told.of_device);
+    return {*absent, std::vector<Health>(count, *absent)};
+  }
 
-  Health own = access_fault(subject, context);
-  keep_graver(own, signal_fault(subject));
-  keep_graver(own, heartbeat_fault(subject, context, Heartbeat::alone));
+  Health own = access_fault(subject, context, basis);
+  if (!basis.off_the_bus) {
+    keep_graver(own, signal_fault(subject));
+    keep_graver(own, heartbeat_fault(subject, context, Heartbeat::alone));
+  }
   keep_graver(own, std::move(faults.of_device));
   if (own.state == model::HealthState::healthy) own = verdict_without_fault(subject, context, basis);
   keep_graver(own, std::move(told.of_device));
@@ -200,20 +244,37 @@ DeviceVerdict verdict_on_device(const DeviceContext& context, const NeuronDevice
   return result;
 }
 
-DeviceBasis basis_of(const model::HostScan& scan, const NeuronDevice& device) {
-  DeviceBasis basis{unread_signals(scan, device), {}};
+Health with_known_fault(Health absent, const Health& known) {
+  const bool is_graver = known.state == model::HealthState::unhealthy && known.action == reasons::kReplace;
+  if (!is_graver || absent.action == reasons::kReplace) return absent;
+  return {known.state, known.reason, absent.sentence + "; before that " + known.sentence, known.action};
+}
+
+DeviceBasis basis_of(const model::HostScan& scan, const NeuronDevice& device,
+                     const std::map<int, Heartbeat>& heartbeats) {
+  DeviceBasis basis{unread_signals(scan, device), {}, registers_of_ones(device) >= 2, std::nullopt};
+  if (device.serial_all_ones) basis.all_ones.emplace_back("info/serial_number", kSerialOfOnes);
   for (const DeviceSignal& signal : device_signals()) {
-    if (is_count_of_faults(signal) && device.signals.*signal.value == kAllOnes) basis.all_ones.push_back(signal.path);
+    const bool is_one = is_count_of_faults(signal) && reads_ones(device.signals, signal);
+    if (is_one) basis.all_ones.emplace_back(signal.path, std::to_string(*(device.signals.*signal.value)));
   }
+  const auto beat = heartbeats.find(device.index);
+  const bool never_beat = beat != heartbeats.end() && beat->second == Heartbeat::never;
+  if (!basis.off_the_bus) basis.unmeasured = why_unmeasured(scan, device, never_beat);
   return basis;
 }
 
-void forget_all_ones(NeuronDevice& device) {
+void forget_no_measurements(NeuronDevice& device, const DeviceBasis& basis) {
+  const DeviceSignals seen = device.signals;
   for (const DeviceSignal& signal : device_signals()) {
-    if (signal.value == nullptr) continue;
-    std::optional<std::uint64_t>& count = device.signals.*signal.value;
-    if (count == kAllOnes) count.reset();
+    const bool is_unmeasured = basis.unmeasured && is_cached(signal);
+    const bool is_none = basis.off_the_bus || is_unmeasured || reads_ones(seen, signal);
+    if (!is_none) continue;
+    if (signal.kind == SignalKind::components) device.signals.unhealthy_components.reset();
+    if (signal.value != nullptr) (device.signals.*signal.value).reset();
   }
+  if (basis.off_the_bus) device.signals.hbm_packed.reset();
+  if (device.serial_all_ones && device.serial == kSerialOfOnes) device.serial.reset();
 }
 
 }  // namespace neuron::health

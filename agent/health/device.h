@@ -27,10 +27,17 @@ struct DeviceContext {
                                               const DeviceBasis& basis,
                                               std::map<int, HealthMemory::CoreBaseline>& baselines);
 
-// What the verdict on a device rests on besides its values.
-[[nodiscard]] DeviceBasis basis_of(const model::HostScan& scan, const model::NeuronDevice& device);
+// The verdict on a device that is missing or does not answer, of which `known` was known before: its reason stays where
+// another instance alone cures it, since what cures less would hide it and the node's condition goes by it. `absent`
+// stays where `known` is no such fault.
+[[nodiscard]] model::Health with_known_fault(model::Health absent, const model::Health& known);
 
-// Empties the signals that read 65535, all ones, as those of a device that left the bus do: they are no counts.
-void forget_all_ones(model::NeuronDevice& device);
+// What the verdict on a device rests on besides its values.
+[[nodiscard]] DeviceBasis basis_of(const model::HostScan& scan, const model::NeuronDevice& device,
+                                   const std::map<int, Heartbeat>& heartbeats);
+
+// Empties the signals that are no measurements: those that read all ones, everything of a device off the bus, and what
+// the driver never measured.
+void forget_no_measurements(model::NeuronDevice& device, const DeviceBasis& basis);
 
 }  // namespace neuron::health

@@ -40,17 +40,19 @@ std::vector<ScanPart> parts_of(const HostScan& scan, const EfaInterface& efa) {
   return parts;
 }
 
-// An admin command that the device never completed: the one counter that says the device itself is lost, where the
-// others tell of the network or of a workload (docs/reference/efa.md#counters).
-std::uint64_t newly_lost_commands(const EfaInterface& efa, HealthMemory& memory) {
-  if (!efa.no_completion_cmds) return 0;
-  std::uint64_t& baseline = memory.lost_commands.try_emplace(efa.bdf, *efa.no_completion_cmds).first->second;
-  baseline = std::min(baseline, *efa.no_completion_cmds);
-  return *efa.no_completion_cmds - baseline;
+// One command that the device leaves unanswered closes the admin queue until the driver is bound anew, in every release
+// of it; the counter then stands still (docs/reference/efa.md#counters). So any value above 0 means dead, whenever the
+// agent started; the other counters are about the network or a workload.
+std::optional<Health> verdict_on_admin_queue(const EfaInterface& efa) {
+  const std::uint64_t lost = efa.no_completion_cmds.value_or(0);
+  if (lost == 0 && !efa.admin_queue_closed) return std::nullopt;
+  const std::string seen = lost > 0 ? "the device did not answer " + std::to_string(lost) + " command" +
+                                          (lost == 1 ? "" : "s") + " of its driver (hw_counters/no_completion_cmds)"
+                                    : "its counters cannot be read any more (ports/1/hw_counters: no such device)";
+  return verdict(reasons::kNoCompletionCmds, label_of(efa) + ": " + seen + "; its admin queue is closed");
 }
 
-Health verdict_on(const HostScan& scan, const EfaInterface& efa, bool none_has_verbs, HealthMemory& memory) {
-  const std::uint64_t lost = newly_lost_commands(efa, memory);
+Health verdict_on(const HostScan& scan, const EfaInterface& efa, bool none_has_verbs, const HealthMemory& memory) {
   if (efa.presence == Presence::vanished) return verdict(reasons::kEfaVanished, label_of(efa) + " left the PCI bus");
   if (efa.presence == Presence::not_answering) {
     return verdict_on_silence(scan, label_of(efa), parts_of(scan, efa));
@@ -62,11 +64,7 @@ Health verdict_on(const HostScan& scan, const EfaInterface& efa, bool none_has_v
     return verdict(reasons::kRdmaDeviceMissing, label_of(efa) + ": the driver is bound but shows no RDMA device");
   }
   if (!efa.uverbs || (!efa.node_present && memory.verbs_nodes_seen)) return verdict_on_verbs(efa, none_has_verbs);
-  if (lost > 0) {
-    return verdict(reasons::kNoCompletionCmds, label_of(efa) + ": the device did not answer " + std::to_string(lost) +
-                                                   " new command" + (lost == 1 ? "" : "s") +
-                                                   " (hw_counters/no_completion_cmds)");
-  }
+  if (auto dead = verdict_on_admin_queue(efa)) return *std::move(dead);
   if (!scan.devices.empty() && efa.p2p && efa.p2p->empty()) {
     return verdict(reasons::kNoPeerMemory, label_of(efa) + ": p2p is empty, no RDMA to and from Neuron memory");
   }

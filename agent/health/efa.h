@@ -8,8 +8,7 @@
 // The part of the health policy that is about EFA interfaces. Pure.
 namespace neuron::health {
 
-// One verdict per interface of a completed scan, in its order. Updates memory.verbs_nodes_seen and
-// memory.lost_commands.
+// One verdict per interface of a completed scan, in its order. Updates memory.verbs_nodes_seen.
 [[nodiscard]] std::vector<model::Health> verdicts_on_efas(const model::HostScan& scan, HealthMemory& memory);
 
 // The verdict on a device or an interface, `name`, that does not answer: names the first of `parts` that the scan left

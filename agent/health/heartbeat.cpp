@@ -48,6 +48,9 @@ std::map<int, Heartbeat> watch_heartbeats(const model::HostScan& scan, Heartbeat
   const bool any_moves = std::any_of(memory.devices.begin(), memory.devices.end(), [&](const auto& entry) {
     return entry.second.moved && !stands_still(memory, entry.second, now);
   });
+  const bool all_at_zero = std::all_of(memory.devices.begin(), memory.devices.end(), [&](const auto& entry) {
+    return entry.second.value == 0 && !entry.second.moved && stands_still(memory, entry.second, now);
+  });
   for (auto& [index, state] : states) {
     const HeartbeatMemory::Beat& beat = memory.devices[index];
     if (!stands_still(memory, beat, now)) continue;
@@ -55,6 +58,8 @@ std::map<int, Heartbeat> watch_heartbeats(const model::HostScan& scan, Heartbeat
       state = Heartbeat::alone;
     } else if (beat.moved) {
       state = Heartbeat::with_all;
+    } else if (all_at_zero) {
+      state = Heartbeat::never;
     }
   }
   return states;

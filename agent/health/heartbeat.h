@@ -27,11 +27,12 @@ enum class Heartbeat {
   fine,      // it moves, was not looked at for long enough, or nothing is known of it
   alone,     // it stands still while another device's goes on
   with_all,  // it moved once and stands still, and so do all others
+  never,     // it stands still at 0 and never moved, and so do all others: nothing measures it
 };
 
 // The state of each device that has a heartbeat, by index. It stands still when it did not change for a minute, for ten
 // times as long as it ever took on this machine, and in ten scans. One that was never seen to move counts only while
-// another one moves: a captured or simulated machine has values that never change.
+// another one moves, or while all read 0: a captured or simulated machine has values that never change.
 [[nodiscard]] std::map<int, Heartbeat> watch_heartbeats(const model::HostScan& scan, HeartbeatMemory& memory,
                                                         SteadyTime now);
 

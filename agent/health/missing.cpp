@@ -32,8 +32,7 @@ bool is_told(const NeuronDevice& device, std::string_view path) {
 
 // Whether the file is there, with or without a value that anybody could use.
 bool shows(const NeuronDevice& device, const DeviceSignal& signal) {
-  const bool says_unreachable =
-      signal.path.find("/health_status/") != std::string_view::npos && device.signals.unreachable.value_or(false);
+  const bool says_unreachable = is_cached(signal) && device.signals.unreachable.value_or(false);
   return has_value(device, signal) || says_unreachable || is_told(device, signal.path);
 }
 bool shows(const NeuronDevice& device, const CoreSignal& signal) {
@@ -69,6 +68,8 @@ bool shown_by_its_generation(const std::vector<const NeuronDevice*>& devices, co
 bool must(const HostScan& scan, const std::vector<const NeuronDevice*>& devices, const DeviceSignal& signal,
           std::optional<model::Family> family) {
   if (signal.weight != Weight::required) return false;
+  const bool is_turned_off = is_cached(signal) && scan.driver_settings.shows_health_files == false;
+  if (is_turned_off) return false;
   const auto release = release_of(scan.driver_version, scan.devices);
   return must_be_there(signal.life, release, family) || shown_by_its_generation(devices, signal, release, family);
 }
@@ -126,7 +127,40 @@ std::vector<std::string> absent_files(const HostScan& scan, const NeuronDevice& 
   return paths;
 }
 
+// Whether the files of health_status/ are as they are before the driver's thread has filled them.
+bool shows_no_reading(const NeuronDevice& device) {
+  const model::DeviceSignals& signals = device.signals;
+  const bool is_silent = !signals.unhealthy_components || signals.unhealthy_components->empty();
+  const auto is_zero = [&](const DeviceSignal& signal) {
+    return !is_cached(signal) || signal.value == nullptr || (signals.*signal.value).value_or(0) == 0;
+  };
+  return is_silent && std::all_of(device_signals().begin(), device_signals().end(), is_zero);
+}
+
 }  // namespace
+
+std::optional<std::string> why_unmeasured(const HostScan& scan, const NeuronDevice& device, bool never_beat) {
+  const auto release = release_of(scan.driver_version, scan.devices);
+  const auto any_of_health = [](const auto& holds) {
+    return std::any_of(device_signals().begin(), device_signals().end(),
+                       [&](const DeviceSignal& signal) { return is_cached(signal) && holds(signal); });
+  };
+  const bool shows_any = any_of_health([&](const DeviceSignal& signal) { return shows(device, signal); });
+  const std::string unmeasured = "the Neuron driver does not measure health: ";
+  if (!shows_any) {
+    const bool should = any_of_health([&](const DeviceSignal& signal) {
+      return signal.weight == Weight::required && must_be_there(signal.life, release, device.family);
+    });
+    if (!should || scan.driver_settings.shows_health_files != false) return std::nullopt;
+    return unmeasured + "its parameter enable_sysfs_health_status_nodes is 0, so there is no health_status/";
+  }
+  if (device.signals.unreachable.value_or(false) || !shows_no_reading(device)) return std::nullopt;
+  if (scan.driver_settings.posts_metrics == false) {
+    return unmeasured + "its parameter nmetric_log_posts is 0, so nothing fills health_status/";
+  }
+  if (!never_beat) return std::nullopt;
+  return unmeasured + "every heartbeat has read 0 since the agent started (parameter nmetric_log_posts, or firmware)";
+}
 
 std::vector<MissingFiles> missing_everywhere(const HostScan& scan) {
   if (scan.layout == model::DriverLayout::unknown) return {};  // nothing is known of it at all, which is said as such

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ struct MissingFiles {
 
 // "sys/class/neuron_device/neuron*/stats/hardware/x, stats/hardware/y", "not there on any of 16 devices, …".
 [[nodiscard]] model::ReadProblem problem_of(const model::HostScan& scan, const MissingFiles& missing);
+
+// Why health_status/ of that device, which has it by driver and chip, does not say how the device is: a sentence that
+// names no device, since the cause is one for all. nullopt: it does, or there is none. `never_beat`: its heartbeat was
+// watched for long enough (Heartbeat::never).
+[[nodiscard]] std::optional<std::string> why_unmeasured(const model::HostScan& scan, const model::NeuronDevice& device,
+                                                        bool never_beat);
 
 // What to do about it, which differs for drivers that are known to keep their files elsewhere.
 [[nodiscard]] std::string action_for_missing(const model::HostScan& scan);

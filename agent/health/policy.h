@@ -2,8 +2,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "agent/base/clock.h"
@@ -19,8 +20,7 @@ struct HealthMemory {
   struct CoreBaseline {
     std::map<std::string, std::uint64_t> counters;  // per-core error counters at first sight, by name
   };
-  std::map<int, std::map<int, CoreBaseline>> cores;   // device index -> physical core -> baseline
-  std::map<model::Bdf, std::uint64_t> lost_commands;  // no_completion_cmds of EFA interfaces at first sight
+  std::map<int, std::map<int, CoreBaseline>> cores;  // device index -> physical core -> baseline
   HeartbeatMemory heartbeats;
   bool device_nodes_seen = false;  // some dev/neuron<N> was ever visible
   bool verbs_nodes_seen = false;   // some dev/infiniband/uverbs<N> was ever visible
@@ -30,7 +30,10 @@ struct HealthMemory {
 struct DeviceBasis {
   std::vector<model::ReadProblem>
       unread;  // unread_signals(): the cause of "signal_unreadable" where nothing worse is seen
-  std::vector<std::string_view> all_ones;  // counts of faults that read 65535, by path in health/signals.h
+  // What registers that read ones showed: path below neuron<N>/, and its text.
+  std::vector<std::pair<std::string, std::string>> all_ones;
+  bool off_the_bus = false;               // two registers or more do, so that it is no chance
+  std::optional<std::string> unmeasured;  // why the driver does not measure health, as a sentence
 };
 
 struct HealthResult {
@@ -44,7 +47,10 @@ struct HealthResult {
 
 // Evaluates a completed scan that holds what vanished as well (health/assess.h does all of it). `now`: when it was
 // taken; for a single scan it does not matter. Updates `memory`, and may empty signals in `scan`.
-// - An ECC count of 65535 (a device off the bus reads as all ones) makes the device unknown and is emptied.
+// - Registers that read ones make the device unhealthy, as it is off the bus, when there are several of them, and
+//   unknown when there is one. What they show is emptied.
+// - A driver that does not measure health (DriverSettings) makes the device unknown where nothing worse is seen, and
+//   what it shows instead is emptied.
 // - A signal that must be there and gave no value makes the device unknown when nothing worse is seen:
 //   "signal_unreadable" (health/missing.h), or "signals_missing", in the same words for all, when no device has it.
 // - Hardware error counters are compared with the values first seen: growth is unhealthy; after a fall, the lower value

@@ -37,6 +37,8 @@ inline constexpr Reason kNotAnswering{
 inline constexpr Reason kNothingReadable{code::kNothingReadable, HealthState::unhealthy,
                                          "not one file of it can be read, not even its cores",
                                          "look at the kernel log; reload the Neuron driver, or replace the instance"};
+inline constexpr Reason kOffTheBus{code::kReadsAllOnes, HealthState::unhealthy,
+                                   "it is off the bus: several of its registers read ones", kRebootOrReplace};
 inline constexpr Reason kDeviceNodeMissing{code::kDeviceNodeMissing, HealthState::unhealthy,
                                            "there is no `dev/neuron<N>`", "restart udev or reload the Neuron driver"};
 inline constexpr Reason kDeviceUnreachable{code::kDeviceUnreachable, HealthState::unhealthy,
@@ -83,7 +85,8 @@ inline constexpr Reason kKernelLogError{code::kKernelLogError, HealthState::degr
 inline constexpr Reason kUnknownLayout{code::kUnknownLayout, HealthState::unknown,
                                        "the driver's files are none that are known", "update the agent"};
 inline constexpr Reason kReadsAllOnes{code::kReadsAllOnes, HealthState::unknown,
-                                      "error counts read 65535, as of a device that left the bus", kLookAtLog};
+                                      "a register reads ones, as of a device off the bus, and others do not",
+                                      kLookAtLog};
 inline constexpr Reason kNoSignals{code::kNoSignals, HealthState::unknown, "the driver shows no health files", ""};
 inline constexpr Reason kSignalUnreadable{
     code::kSignalUnreadable, HealthState::unknown,
@@ -93,6 +96,10 @@ inline constexpr Reason kSignalsMissing{
     code::kSignalsMissing, HealthState::unknown,
     "no device of the chip shows health files that this driver should have on it",
     "look at the kernel log and reload the Neuron driver; if it stays, update the agent"};
+inline constexpr Reason kHealthNotMeasured{
+    code::kHealthNotMeasured, HealthState::unknown,
+    "a parameter of the Neuron driver turns its health files off, or no heartbeat ever moved from 0",
+    "drain the node, then load the Neuron driver with nmetric_log_posts=1 and enable_sysfs_health_status_nodes=1"};
 
 inline constexpr Reason kEfaVanished{code::kEfaVanished, HealthState::unhealthy,
                                      "it was there and has left the PCI bus", kRebootOrReplace};
@@ -112,9 +119,12 @@ inline constexpr Reason kVerbsMissing{code::kVerbsMissing, HealthState::unhealth
 inline constexpr Reason kVerbsNodeMissing{code::kVerbsNodeMissing, HealthState::unhealthy,
                                           "its verbs device has no node in `dev/infiniband`",
                                           "restart udev or reload ib_uverbs"};
-inline constexpr Reason kNoCompletionCmds{code::kNoCompletionCmds, HealthState::unhealthy,
-                                          "the device left new commands of the driver unanswered",
-                                          "look at the kernel log; reload the efa driver, or replace the instance"};
+inline constexpr Reason kNoCompletionCmds{
+    code::kNoCompletionCmds, HealthState::unhealthy,
+    "the device left a command of its driver unanswered, which closes its "
+    "admin queue until it is bound anew",
+    "look at the kernel log; bind the efa driver anew (unbind and bind, or reload "
+    "it), or replace the instance"};
 inline constexpr Reason kNoPeerMemory{code::kNoPeerMemory, HealthState::degraded,
                                       "`p2p` is empty: no RDMA to and from Neuron memory",
                                       "load the Neuron driver, or update the efa driver"};

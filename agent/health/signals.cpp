@@ -45,7 +45,7 @@ constexpr std::array kDeviceSignals = {
                  .what = "uncorrected SRAM error",
                  .meaning = "uncorrected SRAM errors"},
     DeviceSignal{.path = "stats/hardware/mem_ecc_uncorrected",
-                 .kind = SignalKind::ecc,
+                 .kind = SignalKind::hbm,
                  .value = &DeviceSignals::mem_ecc_uncorrected,
                  .life = kEcc,
                  .weight = Weight::required,
@@ -61,7 +61,7 @@ constexpr std::array kDeviceSignals = {
                  .what = "uncorrected HBM error",
                  .meaning = "uncorrected HBM errors that cannot be repaired"},
     DeviceSignal{.path = "stats/hardware/mem_ecc_repairable_uncorrected",
-                 .kind = SignalKind::ecc,
+                 .kind = SignalKind::hbm,
                  .value = &DeviceSignals::mem_ecc_repairable_uncorrected,
                  .life = {.since = {2, 23, 9}, .families = kFromV2},
                  .weight = Weight::required,
@@ -175,6 +175,10 @@ std::span<const DeviceSignal> device_signals() {
 }
 std::span<const CoreSignal> core_signals() {
   return kCoreSignals;
+}
+
+bool is_cached(const DeviceSignal& signal) {
+  return signal.path.find("/health_status/") != std::string_view::npos;
 }
 
 bool has_value(const model::NeuronDevice& device, const DeviceSignal& signal) {

@@ -45,6 +45,7 @@ struct Lifetime {
 
 enum class SignalKind {
   ecc,         // 16-bit count; 65535, all ones, is for the health policy to interpret
+  hbm,         // of up to four 16-bit registers: a count or their sum (health/hbm_counts.h)
   counter,     // any decimal number
   health,      // a counter that may say device_unreachable instead
   heartbeat,   // 0..255, may say device_unreachable
@@ -87,6 +88,9 @@ struct CoreSignal {
 // The gravest first. Static lifetime, any thread.
 [[nodiscard]] std::span<const DeviceSignal> device_signals();
 [[nodiscard]] std::span<const CoreSignal> core_signals();
+
+// Whether the file is of health_status/, which shows what a thread of the driver read last, not what is there now.
+[[nodiscard]] bool is_cached(const DeviceSignal& signal);
 
 // Whether the device gave a value for that file.
 [[nodiscard]] bool has_value(const model::NeuronDevice& device, const DeviceSignal& signal);

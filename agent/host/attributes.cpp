@@ -65,6 +65,20 @@ Result<std::uint64_t> parse_ecc_count(std::string_view text) {
   return *value;
 }
 
+Result<std::uint64_t> parse_hbm_count(std::string_view text) {
+  constexpr std::uint64_t kMaxSum = 4 * 65535;
+  const auto value = parse_u64(text);
+  if (!value || *value > kMaxSum) return not_a("a number from 0 to " + std::to_string(kMaxSum), text);
+  return *value;
+}
+
+std::optional<bool> parse_switch(std::string_view text) {
+  text = trim(text);
+  if (text == "N" || text == "Y") return text == "Y";
+  const auto value = parse_u64(text);
+  return value ? std::optional(*value != 0) : std::nullopt;
+}
+
 Result<std::uint64_t> parse_heartbeat(std::string_view text) {
   TRY_ASSIGN(const int value, bounded(text, 0, 255));
   return static_cast<std::uint64_t>(value);

@@ -32,6 +32,10 @@ inline constexpr int kMaxCores = 32;
 // An ECC count of 16 bits. 65535 is what a device off the bus reads as (docs/reference/driver.md#device-counters); the
 // health policy interprets it.
 [[nodiscard]] Result<std::uint64_t> parse_ecc_count(std::string_view text);
+// An HBM count, or the sum of up to four registers of 16 bits: 0 to 262140 (health/hbm_counts.h).
+[[nodiscard]] Result<std::uint64_t> parse_hbm_count(std::string_view text);
+// A parameter of a kernel module that turns something off with "0" or "N", and on with another number or "Y".
+[[nodiscard]] std::optional<bool> parse_switch(std::string_view text);
 // health_status/healthcheck_heartbeat: 0 to 255.
 [[nodiscard]] Result<std::uint64_t> parse_heartbeat(std::string_view text);
 // True for the word that health_status files say when the last register read failed.

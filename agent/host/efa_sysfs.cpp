@@ -1,5 +1,8 @@
 #include "agent/host/efa_sysfs.h"
 
+#include <algorithm>
+#include <cerrno>
+
 #include "agent/base/parse.h"
 #include "agent/host/attributes.h"
 #include "agent/host/problems.h"
@@ -21,18 +24,19 @@ std::string last_component(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
-// A class folder that is not there is an unloaded module; anything else that fails is a problem.
-std::vector<std::string> list_class(const FsRoot& root, std::string_view path,
-                                    std::vector<model::ReadProblem>& problems) {
+// A class folder that is not there is an unloaded module. When the list fails otherwise, nullopt: nothing is known.
+std::optional<std::vector<std::string>> list_class(const FsRoot& root, std::string_view path,
+                                                   std::vector<model::ReadProblem>& problems) {
   auto names = root.list(path);
   if (names) return *std::move(names);
-  if (!is_absent(names.error())) {
-    note_problem(problems, kMaxHostProblems, problem_with(std::string(path), names.error()));
-  }
-  return {};
+  if (is_absent(names.error())) return std::vector<std::string>();
+  note_problem(problems, kMaxHostProblems, problem_with(std::string(path), names.error()));
+  return std::nullopt;
 }
 
-// Drivers before r1.14 have all counters with the port (docs/reference/efa.md#counters).
+// The device's own counters ask nothing of the device. Those of the port are admin commands, which wait for up to 30 s
+// each while it is silent and fail with ENODEV once the queue is closed; only drivers before r1.14, which count all
+// with the port, are read there (docs/reference/efa.md#counters).
 void read_lost_commands(const FsRoot& root, model::EfaInterface& efa) {
   const std::string base = below(kRdmaClass, efa.name);
   std::string path = base + "/hw_counters/no_completion_cmds";
@@ -40,6 +44,7 @@ void read_lost_commands(const FsRoot& root, model::EfaInterface& efa) {
   if (!text && is_absent(text.error())) {
     path = base + "/ports/1/hw_counters/no_completion_cmds";
     text = root.read_attribute(path);
+    efa.admin_queue_closed = !text && text.error().os_errno == ENODEV;
   }
   if (!text) {
     if (!is_absent(text.error())) note_problem(efa.problems, kMaxDeviceProblems, problem_with(path, text.error()));
@@ -58,6 +63,17 @@ void EfaReader::forget() {
   is_joined_ = false;
 }
 
+// The join lacks this and is made again by the next read.
+void EfaReader::note_failed_join(const std::string& path, const Error& error) {
+  is_joined_ = false;
+  note_problem(join_problems_, kMaxHostProblems, problem_with(path, error));
+  note_unread({ScanPart::Kind::efa_classes});
+}
+
+void EfaReader::note_unread(const ScanPart& part) {
+  if (std::find(unread_.begin(), unread_.end(), part) == unread_.end()) unread_.push_back(part);
+}
+
 std::map<model::Bdf, std::string> EfaReader::names_by_function(const FsRoot& root) {
   std::map<model::Bdf, std::string> names;
   for (const std::string& name : rdma_entries_) {
@@ -69,10 +85,8 @@ std::map<model::Bdf, std::string> EfaReader::names_by_function(const FsRoot& roo
     const std::string path = below(below(kRdmaClass, name), "device");
     const auto function = root.real_path(path);
     if (!function) {
-      // Software RDMA devices hang on no function; an unbound one may leave while we look.
-      if (!is_absent(function.error())) {
-        note_problem(join_problems_, kMaxHostProblems, problem_with(path, function.error()));
-      }
+      // Software RDMA devices hang on no function; an unbound one may leave during the read.
+      if (!is_absent(function.error())) note_failed_join(path, function.error());
       continue;
     }
     if (const auto bdf = model::parse_bdf(last_component(*function))) names.emplace(*bdf, name);
@@ -92,7 +106,7 @@ std::map<std::string, std::string> EfaReader::verbs_by_name(const FsRoot& root, 
     const std::string path = below(below(kVerbsClass, entry), "ibdev");
     const auto name = root.read_attribute(path);
     if (!name) {
-      note_problem(join_problems_, kMaxHostProblems, problem_with(path, name.error()));
+      note_failed_join(path, name.error());
       continue;
     }
     const auto [at, is_new] = verbs.emplace(*name, entry);
@@ -115,11 +129,9 @@ void EfaReader::join(const FsRoot& root, PciInventory& pci, const MayRead& may_r
     joined.fixed.bdf = function.bdf;
     joined.fixed.pci_device_id = function.device_id;
     if (const auto name = names.find(function.bdf); name != names.end()) joined.fixed.name = name->second;
-    if (may_read({ScanPart::Kind::efa, 0, function.bdf})) {
-      join_one(root, pci, verbs, joined);
-    } else {
-      is_joined_ = false;
-    }
+    const bool may = may_read({ScanPart::Kind::efa, 0, function.bdf});
+    if (may) join_one(root, pci, verbs, joined);
+    if (!may || pci.locality(root, function.bdf).unread) is_joined_ = false;
   }
 }
 
@@ -148,12 +160,21 @@ void EfaReader::join_one(const FsRoot& root, PciInventory& pci, const std::map<s
 
 model::EfaInterface EfaReader::read_one(const FsRoot& root, Joined& joined) {
   model::EfaInterface efa = joined.fixed;
+  const auto failed = [&](const std::string& path, const Error& error) {
+    if (is_shortage(error)) note_unread({ScanPart::Kind::efa, 0, efa.bdf});
+    note_problem(efa.problems, kMaxDeviceProblems, problem_with(path, error));
+  };
   const auto driver = root.read_link(joined.driver_path);
   efa.driver_bound = driver && last_component(*driver) == "efa";
   if (!driver && !is_absent(driver.error())) {
-    note_problem(efa.problems, kMaxDeviceProblems, problem_with(joined.driver_path, driver.error()));
+    efa.driver_bound = !efa.name.empty();  // only the driver gives it its RDMA device
+    failed(joined.driver_path, driver.error());
   }
-  efa.node_present = !joined.node_path.empty() && root.exists(joined.node_path);
+  if (!joined.node_path.empty()) {
+    const auto node = root.identify(joined.node_path);
+    efa.node_present = node || node.error().code != ErrorCode::not_found;
+    if (!node && efa.node_present) failed(joined.node_path, node.error());
+  }
   if (efa.driver_bound && !efa.name.empty()) read_lost_commands(root, efa);
   if (joined.p2p == P2p::absent) return efa;
   auto p2p = root.read_attribute(joined.p2p_path);
@@ -163,7 +184,8 @@ model::EfaInterface EfaReader::read_one(const FsRoot& root, Joined& joined) {
     joined.p2p = P2p::absent;
     return efa;
   } else {
-    note_problem(efa.problems, kMaxDeviceProblems, problem_with(joined.p2p_path, p2p.error()));
+    failed(joined.p2p_path, p2p.error());
+    if (is_shortage(p2p.error())) return efa;  // there may be no such file
   }
   joined.p2p = P2p::present;
   return efa;
@@ -171,14 +193,15 @@ model::EfaInterface EfaReader::read_one(const FsRoot& root, Joined& joined) {
 
 std::vector<model::EfaInterface> EfaReader::read(const FsRoot& root, PciInventory& pci, const MayRead& may_read,
                                                  std::vector<model::ReadProblem>& host_problems) {
+  unread_.clear();
   if (!may_read({ScanPart::Kind::efa_classes})) return {};
-  auto rdma = list_class(root, kRdmaClass, host_problems);
-  auto verbs = list_class(root, kVerbsClass, host_problems);
-  if (!is_joined_ || rdma != rdma_entries_ || verbs != verbs_entries_) {
-    rdma_entries_ = std::move(rdma);
-    verbs_entries_ = std::move(verbs);
-    join(root, pci, may_read);
-  }
+  const auto rdma = list_class(root, kRdmaClass, host_problems);
+  const auto verbs = list_class(root, kVerbsClass, host_problems);
+  if (!rdma || !verbs) note_unread({ScanPart::Kind::efa_classes});
+  const bool changed = (rdma && *rdma != rdma_entries_) || (verbs && *verbs != verbs_entries_);
+  if (rdma) rdma_entries_ = *rdma;
+  if (verbs) verbs_entries_ = *verbs;
+  if (!is_joined_ || changed) join(root, pci, may_read);
   for (const auto& problem : join_problems_) note_problem(host_problems, kMaxHostProblems, problem);
   std::vector<model::EfaInterface> efas;
   efas.reserve(interfaces_.size());

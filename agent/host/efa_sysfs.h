@@ -13,7 +13,8 @@ namespace neuron::host {
 
 // Reads the EFA interfaces of one machine: PCI functions 1d0f:efa?, joined with their RDMA name through the device
 // links of sys/class/infiniband and with their verbs node through ibdev (docs/reference/efa.md#verbs-nodes). The joins
-// are kept while the lists of both classes and the PCI inventory stay the same. One thread at a time.
+// are kept while the lists of both classes and the PCI inventory stay the same, and made again while one of their reads
+// fails. One thread at a time.
 class EfaReader {
  public:
   // Drops what is kept; call it when the PCI inventory changed.
@@ -24,6 +25,10 @@ class EfaReader {
   // (ScanPart::Kind::efa_classes), the answer is empty. What was left out of a join is joined once it may be read.
   [[nodiscard]] std::vector<model::EfaInterface> read(const FsRoot& root, PciInventory& pci, const MayRead& may_read,
                                                       std::vector<model::ReadProblem>& host_problems);
+
+  // Of the newest read, for LastSeen: efa_classes when a list or a link of the classes failed, efa for an
+  // interface that was not read for want of descriptors or memory.
+  [[nodiscard]] const std::vector<model::ScanPart>& unread() const { return unread_; }
 
  private:
   enum class P2p { unprobed, absent, present };
@@ -40,9 +45,12 @@ class EfaReader {
                        Joined& joined);
   [[nodiscard]] std::map<model::Bdf, std::string> names_by_function(const FsRoot& root);
   [[nodiscard]] std::map<std::string, std::string> verbs_by_name(const FsRoot& root, const MayRead& may_read);
-  [[nodiscard]] static model::EfaInterface read_one(const FsRoot& root, Joined& joined);
+  [[nodiscard]] model::EfaInterface read_one(const FsRoot& root, Joined& joined);
+  void note_failed_join(const std::string& path, const Error& error);
+  void note_unread(const model::ScanPart& part);
 
   bool is_joined_ = false;                  // completely
+  std::vector<model::ScanPart> unread_;     // by the newest read
   std::vector<std::string> rdma_entries_;   // sys/class/infiniband
   std::vector<std::string> verbs_entries_;  // sys/class/infiniband_verbs
   std::vector<Joined> interfaces_;

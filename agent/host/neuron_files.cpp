@@ -9,6 +9,7 @@ using health::SignalKind;
 
 Result<std::uint64_t> parse_as(SignalKind kind, std::string_view text) {
   if (kind == SignalKind::ecc) return parse_ecc_count(text);
+  if (kind == SignalKind::hbm) return parse_hbm_count(text);
   if (kind == SignalKind::heartbeat) return parse_heartbeat(text);
   return parse_counter(text);
 }

@@ -5,6 +5,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
+#include "agent/health/hbm_counts.h"
 #include "agent/host/attributes.h"
 #include "agent/host/problems.h"
 
@@ -92,11 +93,16 @@ void NeuronDeviceReader::complain(NeuronDevice& device, const Known& known, cons
                problem_with(device_path(index_) + '/' + known.path, error, known.problem_kind));
 }
 
-std::optional<std::string> NeuronDeviceReader::read_known(Known& known, Access access, NeuronDevice& device) const {
+std::optional<std::string> NeuronDeviceReader::read_known(Known& known, Access access, NeuronDevice& device) {
   auto text = directory_.read_attribute(known.path);
   if (text) {
     known.state = State::present;
     return *std::move(text);
+  }
+  if (is_shortage(text.error())) {
+    shortage_ = text.error();
+    complain(device, known, text.error());
+    return std::nullopt;
   }
   if (known.state != State::present && is_absent(text.error())) {
     known.state = State::absent;
@@ -108,12 +114,20 @@ std::optional<std::string> NeuronDeviceReader::read_known(Known& known, Access a
   return std::nullopt;
 }
 
-// None of this changes while the device stays, once it is there.
+// None of this changes while the device stays, once it is there. What could not be read is read again.
 void NeuronDeviceReader::read_facts() {
   NeuronDevice facts;
   facts.index = index_;
+  facts_complete_ = true;
+  const auto read = [&](Known& known, Access access) {
+    const std::size_t problems = facts.problems.size();
+    auto text = read_known(known, access, facts);
+    const bool only_for_root = known.state == State::present && facts.problems.size() == problems;
+    facts_complete_ = facts_complete_ && (text || only_for_root);
+    return text;
+  };
   Known name{"info/architecture/device_name"};
-  if (const auto text = read_known(name, Access::everyone, facts)) {
+  if (const auto text = read(name, Access::everyone)) {
     facts.family = model::parse_family(*text);
     if (!facts.family) {
       complain(facts, name,
@@ -121,7 +135,7 @@ void NeuronDeviceReader::read_facts() {
     }
   }
   Known arch{"info/architecture/arch_type"};
-  if (const auto text = read_known(arch, Access::everyone, facts)) {
+  if (const auto text = read(arch, Access::everyone)) {
     auto parsed = parse_arch(*text);
     if (parsed)
       facts.arch = *std::move(parsed);
@@ -130,7 +144,7 @@ void NeuronDeviceReader::read_facts() {
   }
   // Readable by root only up to driver 2.27; the folders say the same unless cores are masked out or still to come.
   Known count{"core_count"};
-  if (const auto text = read_known(count, Access::root_only, facts)) {
+  if (const auto text = read(count, Access::root_only)) {
     const auto parsed = parse_core_count(*text);
     if (parsed)
       facts.physical_cores = {*parsed, Origin::live};
@@ -140,7 +154,6 @@ void NeuronDeviceReader::read_facts() {
   const auto folders = static_cast<int>(core_indices_.size());
   const bool some_lack = facts.family && folders < core::family_facts(*facts.family).physical_cores;
   if (!facts.physical_cores && folders > 0 && !some_lack) facts.physical_cores = {folders, Origin::live};
-  facts_complete_ = name.state != State::absent && arch.state != State::absent && count.state != State::absent;
   facts_ = std::move(facts);
 }
 
@@ -164,13 +177,13 @@ void NeuronDeviceReader::read_serial(NeuronDevice& device) {
   const auto text = read_known(serial_, Access::everyone, device);
   if (!text) return;
   auto parsed = parse_serial(*text);
-  if (parsed)
-    device.serial = *std::move(parsed);
-  else
-    complain(device, serial_, parsed.error());
+  if (!parsed) return complain(device, serial_, parsed.error());
+  device.serial_all_ones = *parsed == "ffffffffffffffff";
+  device.serial = *std::move(parsed);
 }
 
 NeuronDevice NeuronDeviceReader::read() {
+  shortage_.reset();
   follow_entries();
   if (!facts_ || !facts_complete_) read_facts();
   NeuronDevice device = *facts_;
@@ -185,6 +198,7 @@ NeuronDevice NeuronDeviceReader::read() {
       complain(device, known, stored.error());
     }
   }
+  health::unpack_hbm_counts(device.signals, health::hbm_form(release_, device.family));
   device.cores.resize(core_indices_.size());
   for (std::size_t core = 0; core < core_indices_.size(); ++core)
     device.cores[core].physical_index = core_indices_[core];

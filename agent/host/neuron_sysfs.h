@@ -35,6 +35,9 @@ class NeuronDeviceReader {
   // read until they are there, the rest each time.
   [[nodiscard]] model::NeuronDevice read();
 
+  // Why the newest read is no evidence of anything: files could not be opened for want of descriptors or memory.
+  [[nodiscard]] const std::optional<Error>& shortage() const { return shortage_; }
+
   // Which generation the files that were found belong to; `unknown` when none of them is there. Valid after a read.
   [[nodiscard]] model::DriverLayout layout() const;
 
@@ -60,7 +63,7 @@ class NeuronDeviceReader {
   [[nodiscard]] bool lacks_cores() const;
   void follow_entries();
   [[nodiscard]] bool worth_a_look(const Known& known, const health::Lifetime& life) const;
-  [[nodiscard]] std::optional<std::string> read_known(Known& known, Access access, model::NeuronDevice& device) const;
+  [[nodiscard]] std::optional<std::string> read_known(Known& known, Access access, model::NeuronDevice& device);
   void read_facts();
   void read_neighbours(model::NeuronDevice& device);
   void read_serial(model::NeuronDevice& device);
@@ -76,6 +79,7 @@ class NeuronDeviceReader {
   bool has_root_files_ = false;               // core_count or reset, whether or not they may be read
   std::vector<int> core_indices_;             // M of the neuron_core<M> folders, ascending
   bool facts_complete_ = false;               // nothing of facts_ is still to come
+  std::optional<Error> shortage_;             // of the newest read
   std::optional<model::NeuronDevice> facts_;  // index, family, arch, physical_cores, and what was wrong with them
   Known neighbours_{"connected_devices"};
   Known serial_{"info/serial_number"};

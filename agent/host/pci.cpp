@@ -23,15 +23,17 @@ Result<std::uint16_t> read_id(const FsRoot& root, const std::string& path) {
 // Reads and parses one optional attribute; absent files are silent, all else is a problem.
 template <typename T>
 std::optional<T> read_optional(const FsRoot& root, const std::string& path, Result<T> (*parse)(std::string_view),
-                               std::vector<model::ReadProblem>& problems) {
+                               PciLocality& locality) {
   const auto text = root.read_attribute(path);
   if (!text) {
-    if (!is_absent(text.error())) note_problem(problems, kMaxDeviceProblems, problem_with(path, text.error()));
+    if (is_absent(text.error())) return std::nullopt;
+    locality.unread = true;
+    note_problem(locality.problems, kMaxDeviceProblems, problem_with(path, text.error()));
     return std::nullopt;
   }
   auto value = parse(*text);
   if (value) return *std::move(value);
-  note_problem(problems, kMaxDeviceProblems, problem_with(path, value.error()));
+  note_problem(locality.problems, kMaxDeviceProblems, problem_with(path, value.error()));
   return std::nullopt;
 }
 
@@ -42,39 +44,65 @@ std::string pci_path(const model::Bdf& bdf) {
 }
 
 PciInventory::Change PciInventory::refresh(const FsRoot& root) {
-  const auto names = root.list(kDevices);
-  std::vector<std::string> seen = names ? *names : std::vector<std::string>();
-  if (looked_ && names.has_value() && seen == names_) return Change::none;
-  if (looked_ && !names.has_value() && names_.empty()) return Change::none;
-  looked_ = true;
-  names_ = std::move(seen);
-  functions_.clear();
-  localities_.clear();
-  problems_.clear();
+  auto names = root.list(kDevices);
+  list_problem_.reset();
   if (!names && !is_absent(names.error())) {
-    note_problem(problems_, kMaxHostProblems, problem_with(std::string(kDevices), names.error()));
+    list_problem_ = problem_with(std::string(kDevices), names.error());
+    return Change::none;
   }
-  identify_functions(root);
+  std::vector<std::string> seen = names ? *std::move(names) : std::vector<std::string>();
+  std::vector<model::Bdf> addresses;
+  if (was_read_ && seen == names_) {
+    for (const auto& [bdf, problem] : id_problems_) addresses.push_back(bdf);
+    return identify(root, addresses);
+  }
+  was_read_ = true;
+  names_ = std::move(seen);
+  localities_.clear();
+  for (const std::string& name : names_) {
+    if (const auto bdf = model::parse_bdf(name)) addresses.push_back(*bdf);  // not the five-digit domains of VMD
+  }
+  std::erase_if(functions_, [&](const PciFunction& function) {
+    return std::find(addresses.begin(), addresses.end(), function.bdf) == addresses.end();
+  });
+  id_problems_.clear();
+  static_cast<void>(identify(root, addresses));
   return Change::changed;
 }
 
-void PciInventory::identify_functions(const FsRoot& root) {
-  for (const std::string& name : names_) {
-    const auto bdf = model::parse_bdf(name);
-    if (!bdf) continue;  // five-digit domains of a VMD controller
-    const std::string path = pci_path(*bdf);
+PciInventory::Change PciInventory::identify(const FsRoot& root, const std::vector<model::Bdf>& addresses) {
+  const std::vector<PciFunction> before = functions_;
+  for (const model::Bdf& bdf : addresses) {
+    const std::string path = pci_path(bdf);
     const auto vendor = read_id(root, path + "/vendor");
-    if (!vendor) note_problem(problems_, kMaxHostProblems, problem_with(path + "/vendor", vendor.error()));
-    if (!vendor || *vendor != kAmazonVendor) continue;
-    const auto device = read_id(root, path + "/device");
+    const bool is_foreign = vendor && *vendor != kAmazonVendor;
+    const auto device = vendor && !is_foreign ? read_id(root, path + "/device") : vendor;
     if (!device) {
-      note_problem(problems_, kMaxHostProblems, problem_with(path + "/device", device.error()));
-      continue;
+      id_problems_.insert_or_assign(bdf, problem_with(path + (vendor ? "/device" : "/vendor"), device.error()));
+      continue;  // what it was before it still is
     }
-    functions_.push_back({*bdf, *device});
+    id_problems_.erase(bdf);
+    std::erase_if(functions_, [&bdf](const PciFunction& function) { return function.bdf == bdf; });
+    if (!is_foreign) functions_.push_back({bdf, *device});
   }
   std::sort(functions_.begin(), functions_.end(),
             [](const PciFunction& left, const PciFunction& right) { return left.bdf < right.bdf; });
+  return functions_ == before ? Change::none : Change::changed;
+}
+
+std::vector<model::Bdf> PciInventory::unidentified() const {
+  std::vector<model::Bdf> addresses;
+  for (const auto& [bdf, problem] : id_problems_) {
+    if (find(bdf) == nullptr) addresses.push_back(bdf);
+  }
+  return addresses;
+}
+
+std::vector<model::ReadProblem> PciInventory::problems() const {
+  std::vector<model::ReadProblem> all;
+  if (list_problem_) note_problem(all, kMaxHostProblems, *list_problem_);
+  for (const auto& [bdf, problem] : id_problems_) note_problem(all, kMaxHostProblems, problem);
+  return all;
 }
 
 const PciFunction* PciInventory::find(const model::Bdf& bdf) const {
@@ -97,14 +125,16 @@ std::optional<model::Family> PciInventory::common_family() const {
 const PciLocality& PciInventory::locality(const FsRoot& root, const model::Bdf& bdf) {
   const auto [at, is_new] = localities_.try_emplace(bdf);
   PciLocality& locality = at->second;
-  if (!is_new) return locality;
+  if (!is_new && !locality.unread) return locality;
+  locality = {};
   const std::string path = pci_path(bdf);
-  locality.numa_node = read_optional<int>(root, path + "/numa_node", parse_numa_node, locality.problems);
-  locality.cpus = read_optional<std::vector<int>>(root, path + "/local_cpulist", parse_cpu_list, locality.problems);
+  locality.numa_node = read_optional<int>(root, path + "/numa_node", parse_numa_node, locality);
+  locality.cpus = read_optional<std::vector<int>>(root, path + "/local_cpulist", parse_cpu_list, locality);
   if (const auto real = root.real_path(path)) {
     locality.switch_key = switch_key_of(*real);
     locality.pcie_root = pcie_root_of(*real);
   } else {
+    locality.unread = locality.unread || !is_absent(real.error());
     note_problem(locality.problems, kMaxDeviceProblems, problem_with(path, real.error()));
   }
   return locality;

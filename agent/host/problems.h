@@ -34,9 +34,15 @@ inline void note_problem(std::vector<model::ReadProblem>& problems, std::size_t 
 }
 
 // True when the thing is simply not there, which is normal for optional files. A file in the place of a folder, or a
-// driver that answers ENODEV, is not that.
+// driver that answers ENODEV, is not that. Any other error is no evidence of absence.
 [[nodiscard]] inline bool is_absent(const Error& error) {
   return error.code == ErrorCode::not_found && error.os_errno == ENOENT;
+}
+
+// True when this process or the machine lacks descriptors or memory: the error says nothing about the file, not even
+// that there is one.
+[[nodiscard]] inline bool is_shortage(const Error& error) {
+  return error.os_errno == EMFILE || error.os_errno == ENFILE || error.os_errno == ENOMEM;
 }
 
 }  // namespace neuron::host

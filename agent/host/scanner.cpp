@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <system_error>
 
 #include "agent/base/parse.h"
 #include "agent/host/attributes.h"
@@ -22,15 +23,12 @@ using model::ScanPart;
 namespace {
 
 constexpr int kTopologyTries = 4;  // a helper may have been late once on a busy machine
-constexpr std::string_view kProductName = "sys/devices/virtual/dmi/id/product_name";
 constexpr std::string_view kClass = "sys/class/neuron_device";
 
-// A text for people and comparisons, "" when it is not there.
-std::string read_text(const FsRoot& root, std::string_view path, std::vector<model::ReadProblem>& problems) {
-  const auto text = root.read_attribute(path);
-  if (text) return printable(*text, 64);
-  if (!is_absent(text.error())) note_problem(problems, kMaxHostProblems, problem_with(std::string(path), text.error()));
-  return "";
+// A parameter of the Neuron module. Not every driver has it, and it is for root only: no problem.
+std::optional<bool> read_switch(const FsRoot& root, std::string_view name) {
+  const auto text = root.read_attribute("sys/module/neuron/parameters/" + std::string(name));
+  return text ? parse_switch(*text) : std::nullopt;
 }
 
 int count_neuron_functions(const PciInventory& pci) {
@@ -47,28 +45,38 @@ HostScan Scanner::scan() {
 
 HostScan Scanner::scan(const MayRead& may_read) {
   HostScan scan;
-  if (may_read({ScanPart::Kind::host})) read_host_texts(scan);
+  unread_.clear();
+  if (may_read({ScanPart::Kind::host})) {
+    texts_.read(root_, scan, unread_);
+    scan.driver_settings = {read_switch(root_, "nmetric_log_posts"),
+                            read_switch(root_, "enable_sysfs_health_status_nodes")};
+  }
   refresh_pci(scan, may_read);
   if (may_read({ScanPart::Kind::devices})) {
-    for (const int index : refresh_inventory(scan)) scan.devices.push_back(read_device(index, may_read));
+    for (const int index : refresh_inventory(scan)) scan.devices.push_back(read_device(index, may_read, scan));
     const bool has_modes =
         std::find(class_entries_.begin(), class_entries_.end(), "ultraserver_mode") != class_entries_.end();
     if (has_modes) scan.ultraserver = read_ultraserver(root_, scan.problems);
   }
-  if (options_.with_processes && options_.with_device_users) add_device_users(scan);
+  const bool wants_users = options_.with_processes && options_.with_device_users;
+  if (wants_users && may_read({ScanPart::Kind::host})) add_device_users(scan);
   check_neighbours(scan.devices);
   find_layout(scan);
   scan.efas = efa_.read(root_, pci_, may_read, scan.problems);
-  if (may_read({ScanPart::Kind::host})) {
-    read_lnc(scan);
+  unread_.insert(unread_.end(), efa_.unread().begin(), efa_.unread().end());
+  const bool is_wanted = may_read({ScanPart::Kind::host});  // no scan that was given up for a hung read may do anything
+  if (is_wanted) {
+    texts_.read_lnc(root_, scan, unread_);
     if (options_.kernel_log != KernelLogUse::none) read_kernel_log(scan);
   }
+  last_seen_->fill(scan, unread_);
+  if (!is_wanted) return scan;
+  LastSeen::Unread kept = unread_;
+  for (const auto kind : {ScanPart::Kind::devices, ScanPart::Kind::pci, ScanPart::Kind::efa_classes}) {
+    if (!may_read({kind})) kept.push_back({kind});
+  }
+  last_seen_->take(scan, kept);
   return scan;
-}
-
-std::string read_instance_type(const FsRoot& root) {
-  std::vector<model::ReadProblem> problems;  // a scan will tell them
-  return read_text(root, kProductName, problems);
 }
 
 void Scanner::refresh_pci(HostScan& scan, const MayRead& may_read) {
@@ -81,34 +89,12 @@ void Scanner::refresh_pci(HostScan& scan, const MayRead& may_read) {
     refresh_topology();
     topology_is_due_ = topology_problem_ && ++topology_failures_ < kTopologyTries;
   }
+  if (pci_.list_failed()) unread_.push_back({ScanPart::Kind::pci});
+  for (const model::Bdf& bdf : pci_.unidentified()) unread_.push_back({ScanPart::Kind::efa, 0, bdf});
   for (const ReadProblem& problem : pci_.problems()) note_problem(scan.problems, kMaxHostProblems, problem);
   if (topology_problem_) note_problem(scan.problems, kMaxHostProblems, *topology_problem_);
   if (topology_) scan.numa_nodes = topology_->numa_nodes;
   scan.neuron_pci_functions = count_neuron_functions(pci_);
-}
-
-void Scanner::read_host_texts(HostScan& scan) const {
-  scan.instance_type = read_text(root_, kProductName, scan.problems);
-  scan.instance_id = instance_id_of(read_text(root_, "sys/devices/virtual/dmi/id/board_asset_tag", scan.problems));
-  scan.driver_version = read_text(root_, "sys/module/neuron/version", scan.problems);
-  scan.efa_driver_version = read_text(root_, "sys/module/efa/version", scan.problems);
-}
-
-void Scanner::read_lnc(HostScan& scan) const {
-  static constexpr std::string_view kPath = "opt/aws/neuron/logical_nc_config";
-  const auto complain = [&scan](const Error& error) {
-    note_problem(scan.problems, kMaxHostProblems, problem_with(std::string(kPath), error, ProblemKind::lnc_file));
-  };
-  const auto text = root_.read_file(kPath, kMaxAttributeBytes);
-  if (!text) {
-    if (!is_absent(text.error())) complain(text.error());
-    return;
-  }
-  const auto lnc = parse_lnc_config(*text);
-  if (lnc)
-    scan.lnc = {*lnc, Origin::live};
-  else
-    complain(lnc.error());
 }
 
 std::set<int> Scanner::find_renewed() {
@@ -173,9 +159,14 @@ std::vector<int> Scanner::refresh_inventory(HostScan& scan) {
   const auto complain = [&scan](ReadProblem problem) {
     note_problem(scan.problems, kMaxHostProblems, std::move(problem));
   };
-  if (!entries && !is_absent(entries.error())) complain(problem_with(std::string(kClass), entries.error()));
   std::vector<std::string> names;
-  if (entries) names = *entries;
+  if (entries) {
+    names = *entries;
+  } else if (!is_absent(entries.error())) {
+    complain(problem_with(std::string(kClass), entries.error()));
+    unread_.push_back({ScanPart::Kind::devices});
+    names = class_entries_;
+  }
   if (names != class_entries_ || scan.driver_version != driver_version_) {
     devices_.clear();
     class_entries_ = std::move(names);
@@ -196,12 +187,14 @@ std::vector<int> Scanner::refresh_inventory(HostScan& scan) {
   return indices;
 }
 
-NeuronDevice Scanner::read_sysfs(int index, KnownDevice& known) {
+NeuronDevice Scanner::read_sysfs(int index, KnownDevice& known, std::optional<Error>& shortage) {
   const auto id = root_.identify(device_path(index));
-  if (known.reader && (!id || known.reader->id() != *id)) known = {};
+  const bool is_unknown = !id && is_shortage(id.error());
+  if (known.reader && !is_unknown && (!id || known.reader->id() != *id)) known = {};
   if (!known.reader) {
     auto reader = NeuronDeviceReader::open(root_, index, driver_version_);
     if (!reader) {
+      if (is_shortage(reader.error())) shortage = reader.error();
       NeuronDevice device;
       device.index = index;
       note_problem(device.problems, kMaxDeviceProblems, problem_with(device_path(index), reader.error()));
@@ -209,25 +202,41 @@ NeuronDevice Scanner::read_sysfs(int index, KnownDevice& known) {
     }
     known.reader = *std::move(reader);
   }
-  return known.reader->read();
+  NeuronDevice device = known.reader->read();
+  if (known.reader->shortage()) shortage = known.reader->shortage();
+  return device;
 }
 
-NeuronDevice Scanner::read_device(int index, const MayRead& may_read) {
+// dev/neuron<N>: only that there is no such name is evidence that it is missing.
+void Scanner::find_node(NeuronDevice& device, std::optional<Error>& shortage) const {
+  const std::string path = "dev/neuron" + std::to_string(device.index);
+  const auto node = root_.identify(path);
+  device.node_present = node || node.error().code != ErrorCode::not_found;
+  if (node || !device.node_present) return;
+  if (is_shortage(node.error())) shortage = node.error();
+  note_problem(device.problems, kMaxDeviceProblems, problem_with(path, node.error()));
+}
+
+NeuronDevice Scanner::read_device(int index, const MayRead& may_read, HostScan& scan) {
   if (!may_read({ScanPart::Kind::device, index})) {
     NeuronDevice device;
     device.index = index;
     device.presence = Presence::not_answering;
     device.family = pci_.common_family();
+    std::optional<Error> ignored;
+    find_node(device, ignored);  // /dev is no read inside the driver
     return device;
   }
   KnownDevice& known = devices_[index];
-  NeuronDevice device = read_sysfs(index, known);
+  std::optional<Error> shortage;
+  NeuronDevice device = read_sysfs(index, known, shortage);
   if (known.serial && device.serial && *known.serial != *device.serial) {
     known = {};  // another chip under the same number
-    device = read_sysfs(index, known);
+    device = read_sysfs(index, known, shortage);
   }
   if (device.serial) known.serial = device.serial;
-  device.node_present = root_.exists("dev/neuron" + std::to_string(index));
+  find_node(device, shortage);
+  if (shortage) note_shortage(index, *shortage, scan);
   if (may_read({ScanPart::Kind::driver, index})) {
     ask(index, known, device);
   } else {
@@ -235,6 +244,17 @@ NeuronDevice Scanner::read_device(int index, const MayRead& may_read) {
   }
   locate(device);
   return device;
+}
+
+// One line, however many devices lack it: which of them changes from scan to scan.
+void Scanner::note_shortage(int index, const Error& shortage, HostScan& scan) {
+  const bool is_first = std::none_of(unread_.begin(), unread_.end(),
+                                     [](const ScanPart& part) { return part.kind == ScanPart::Kind::device; });
+  unread_.push_back({ScanPart::Kind::device, index});
+  if (!is_first) return;
+  note_problem(scan.problems, kMaxHostProblems,
+               {ProblemKind::file, std::string(kClass) + "/neuron*",
+                "not read: " + std::generic_category().message(shortage.os_errno) + "; what was read last stands"});
 }
 
 void Scanner::ask(int index, KnownDevice& known, NeuronDevice& device) const {
@@ -322,7 +342,10 @@ void Scanner::check_neighbours(std::vector<NeuronDevice>& devices) {
 }
 
 void Scanner::find_layout(HostScan& scan) {
-  const auto was_left_out = [](const NeuronDevice& device) { return device.presence != Presence::present; };
+  const auto was_left_out = [&](const NeuronDevice& device) {
+    const bool is_open = devices_.contains(device.index) && devices_.at(device.index).reader;
+    return device.presence != Presence::present || (!is_open && is_unread({ScanPart::Kind::device, device.index}));
+  };
   if (std::all_of(scan.devices.begin(), scan.devices.end(), was_left_out)) return;  // DriverLayout::none
   scan.layout = DriverLayout::unknown;
   std::vector<std::optional<DriverLayout>> layouts;  // nullopt: left out, or its folder cannot be opened

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/base/clock.h"
@@ -11,7 +14,9 @@
 #include "agent/host/driver_query.h"
 #include "agent/host/efa_sysfs.h"
 #include "agent/host/fs_root.h"
+#include "agent/host/host_texts.h"
 #include "agent/host/kernel_log.h"
+#include "agent/host/last_seen.h"
 #include "agent/host/machine_topology.h"
 #include "agent/host/may_read.h"
 #include "agent/host/neuron_sysfs.h"
@@ -26,10 +31,6 @@ enum class KernelLogUse {
   where_allowed,  // that it cannot be read is no problem of the host
   wanted,         // that it cannot be read, or that records were lost, is one
 };
-
-// The instance type as DMI has it: sys/devices/virtual/dmi/id/product_name. For those who need it before there is a
-// scan. "" when it cannot be read. Any thread; blocks on a file read.
-[[nodiscard]] std::string read_instance_type(const FsRoot& root);
 
 // Reads one machine again and again. Keeps what cannot change while the inventory stays the same (hwloc's topology,
 // driver answers for BDF and core map, which files the driver has), so that a repeated scan reads only signals. What is
@@ -50,10 +51,13 @@ class Scanner {
     // dev/kmsg (host/kernel_log.h), once there are devices for its lines to be about.
     KernelLogUse kernel_log = KernelLogUse::none;
   };
-  Scanner(const FsRoot& root, Options options) : root_(root), options_(options), kernel_log_(root) {}
+  // `last_seen`: of the scanners of this machine before and after this one; each its own where there are no others.
+  Scanner(const FsRoot& root, Options options, std::shared_ptr<LastSeen> last_seen = std::make_shared<LastSeen>())
+      : root_(root), options_(options), last_seen_(std::move(last_seen)), kernel_log_(root) {}
 
-  // A scan never fails as a whole: what could not be read is absent and named in `problems`. Not completed from the
-  // catalogue (core::complete does that). More than kMaxDevices devices: the first ones by index.
+  // A scan never fails as a whole: what could not be read is absent and named in `problems`. A list or a text of the
+  // host that is there and cannot be read is as it was last read (LastSeen). Not completed from the catalogue
+  // (core::complete does that). More than kMaxDevices devices: the first ones by index.
   [[nodiscard]] model::HostScan scan();
 
   // The same without the parts that `may_read` forbids. A device or interface left out is listed as not_answering, with
@@ -69,14 +73,17 @@ class Scanner {
     std::optional<std::string> serial;
   };
 
-  void read_host_texts(model::HostScan& scan) const;
-  void read_lnc(model::HostScan& scan) const;
   void refresh_pci(model::HostScan& scan, const MayRead& may_read);
   [[nodiscard]] std::vector<int> refresh_inventory(model::HostScan& scan);
-  [[nodiscard]] model::NeuronDevice read_device(int index, const MayRead& may_read);
-  [[nodiscard]] model::NeuronDevice read_sysfs(int index, KnownDevice& known);
+  [[nodiscard]] model::NeuronDevice read_device(int index, const MayRead& may_read, model::HostScan& scan);
+  [[nodiscard]] model::NeuronDevice read_sysfs(int index, KnownDevice& known, std::optional<Error>& shortage);
+  void find_node(model::NeuronDevice& device, std::optional<Error>& shortage) const;
+  void note_shortage(int index, const Error& shortage, model::HostScan& scan);
   void ask(int index, KnownDevice& known, model::NeuronDevice& device) const;
   void locate(model::NeuronDevice& device);
+  [[nodiscard]] bool is_unread(const model::ScanPart& part) const {
+    return std::find(unread_.begin(), unread_.end(), part) != unread_.end();
+  }
   void add_device_users(model::HostScan& scan);
   void look_for_users();
   void refresh_topology();
@@ -88,8 +95,11 @@ class Scanner {
 
   const FsRoot& root_;
   Options options_;
+  const std::shared_ptr<LastSeen> last_seen_;
+  LastSeen::Unread unread_;                 // by the newest scan
   std::vector<std::string> class_entries_;  // sys/class/neuron_device
-  std::string driver_version_;
+  std::string driver_version_;              // that devices_ were met under
+  HostTexts texts_;
   std::map<int, KnownDevice> devices_;
   PciInventory pci_;
   bool topology_is_due_ = false;  // the PCI inventory changed since hwloc was asked, or it failed and is tried again

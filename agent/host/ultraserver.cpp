@@ -98,7 +98,10 @@ std::optional<model::UltraServer> read_ultraserver(const FsRoot& root, std::vect
   } else {
     note_problem(problems, kMaxHostProblems, problem_with(path, modes.error()));
   }
-  add_membership(root, 0, "reservation_id", "node_id", ultraserver, problems);
+  ultraserver.partition_nodes = read_value<int>(root, "node_cnt", parse_node_id, problems);
+  if (const int nodes = ultraserver.partition_nodes.value_or(0); nodes != 1) {  // of one: linked with no other
+    add_membership(root, nodes, "reservation_id", "node_id", ultraserver, problems);
+  }
   for (const int nodes : {2, 4}) {
     const std::string suffix = "_" + std::to_string(nodes);
     add_membership(root, nodes, "server_id" + suffix, "node_id" + suffix, ultraserver, problems);

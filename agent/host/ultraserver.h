@@ -24,7 +24,7 @@ namespace neuron::host {
 // server_id_<N>, reservation_id: 16 hexadecimal digits, lower case then; zeros, "invalid", "busy" and "" → nullopt.
 // Errors: data_corrupt. Pure.
 [[nodiscard]] Result<std::optional<std::string>> parse_server_id(std::string_view text);
-// node_id, node_id_<N>: 0 to 1023; "-1", "invalid", "busy" and "" → nullopt. Errors: data_corrupt. Pure.
+// node_id, node_id_<N>, node_cnt: 0 to 1023; "-1", "invalid", "busy" and "" → nullopt. Errors: data_corrupt. Pure.
 [[nodiscard]] Result<std::optional<int>> parse_node_id(std::string_view text);
 
 }  // namespace neuron::host

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <set>
 #include <string_view>
 
@@ -18,6 +19,8 @@ using model::CoreUsage;
 using model::DeviceUsage;
 using model::DriverLayout;
 using model::HostScan;
+using model::Presence;
+using model::ScanPart;
 using model::UsageRequest;
 using model::UsageSample;
 
@@ -32,6 +35,18 @@ std::optional<std::uint64_t> read_number(const FsRoot& directory, const std::str
   if (!text) return std::nullopt;
   const auto value = parse_counter(*text);
   return value ? std::optional(*value) : std::nullopt;
+}
+
+// Name to path of the counters in `folder`, which ends in a slash.
+std::map<std::string, std::string> list_counters(const FsRoot& directory, const std::string& folder) {
+  std::map<std::string, std::string> counters;
+  auto files = directory.list(folder);
+  if (!files) return counters;
+  files->resize(std::min(files->size(), kMaxCountersPerFolder));
+  for (const std::string& file : *files) {
+    if (file != "lifespan" && is_rdma_name(file)) counters.emplace(file, folder + file);
+  }
+  return counters;
 }
 
 // `total` of every kind below `folder`, which ends in a slash.
@@ -150,20 +165,27 @@ model::EfaUsage UsageReader::read_efa(const std::string& name, const UsageReques
   const Opened opened = open(kept.device, "sys/class/infiniband/" + name);
   if (opened == Opened::nothing) return usage;
   const FsRoot& directory = *kept.device.directory;
-  if (opened == Opened::anew) kept.counters.clear();
-  if (kept.counters.empty()) {
-    for (const std::string folder : {"ports/1/hw_counters/", "hw_counters/"}) {
-      auto files = directory.list(folder);
-      if (!files) continue;
-      files->resize(std::min(files->size(), kMaxCountersPerFolder));
-      for (const std::string& file : *files) {
-        if (file != "lifespan" && is_rdma_name(file)) kept.counters.emplace(file, folder + file);
-      }
-    }
+  if (opened == Opened::anew) kept.own.clear();
+  if (opened == Opened::anew) kept.port.clear();
+  if (kept.own.empty() && kept.port.empty()) {
+    kept.own = list_counters(directory, "hw_counters/");
+    kept.port = list_counters(directory, "ports/1/hw_counters/");
   }
-  for (const auto& [counter, path] : kept.counters) {
-    if (!request.efa_every_counter && !is_of_use(counter)) continue;
+  const auto wanted = [&](const std::string& counter) { return request.efa_every_counter || is_of_use(counter); };
+  for (const auto& [counter, path] : kept.own) {
+    if (!wanted(counter)) continue;
     if (const auto value = read_number(directory, path)) usage.counters.emplace(counter, *value);
+  }
+  // A dead device answers no command: a read of a port counter waits for it, or fails (docs/reference/efa.md#counters).
+  if (const auto lost = usage.counters.find("no_completion_cmds"); lost != usage.counters.end() && lost->second > 0) {
+    return usage;
+  }
+  for (const auto& [counter, path] : kept.port) {
+    if (!wanted(counter)) continue;
+    const auto text = directory.read_attribute(path);
+    if (!text && text.error().os_errno == ENODEV) break;  // its admin queue is closed
+    if (!text) continue;
+    if (const auto value = parse_counter(*text)) usage.counters.emplace(counter, *value);
   }
   return usage;
 }
@@ -178,7 +200,7 @@ void UsageReader::read_platform(UsageSample& sample) const {
   if (const auto text = root_.read_file("proc/meminfo", kMaxProcMeminfo)) sample.memory = parse_memory(*text);
 }
 
-void UsageReader::read_processes(const HostScan& scan, UsageSample& sample) {
+void UsageReader::read_processes(const HostScan& scan, const MayRead& may_read, UsageSample& sample) {
   const bool known = std::any_of(scan.devices.begin(), scan.devices.end(),
                                  [](const model::NeuronDevice& device) { return device.processes.has_value(); });
   if (!known) {
@@ -191,27 +213,44 @@ void UsageReader::read_processes(const HostScan& scan, UsageSample& sample) {
   for (const int pid : process_ids(scan)) {
     model::ProcessUsage process;
     process.pid = pid;
-    sample.processes.push_back(*proc_counts_like_driver_ ? read_process(root_, pid) : process);
+    const bool may = *proc_counts_like_driver_ && may_read({ScanPart::Kind::host});
+    sample.processes.push_back(may ? read_process(root_, pid) : process);
   }
 }
 
 UsageSample UsageReader::read(const HostScan& scan, const UsageRequest& request, SteadyTime now) {
+  return read(
+      scan, request, [](const ScanPart&) { return true; }, now);
+}
+
+UsageSample UsageReader::read(const HostScan& scan, const UsageRequest& request, const MayRead& may_read,
+                              SteadyTime now) {
   forget_others(scan);
   UsageSample sample;
   sample.at = now;
   sample.no_utilization = why_not_live(scan);
   const Counters counters = sample.no_utilization.empty() ? Counters::live : Counters::stale;
   for (const model::NeuronDevice& device : scan.devices) {
-    sample.devices.push_back(read_device(device, request, counters));
+    const bool may = device.presence == Presence::present && may_read({ScanPart::Kind::device, device.index});
+    if (may) {
+      sample.devices.push_back(read_device(device, request, counters));
+    } else {
+      sample.devices.emplace_back().index = device.index;
+    }
   }
   if (counters == Counters::live && !has_busy_time(sample)) {
     sample.no_utilization = "no device lets stats/other_info/nc_time_in_use be read";
   }
   for (const model::EfaInterface& efa : scan.efas) {
-    if (request.efa && is_rdma_name(efa.name)) sample.efas.push_back(read_efa(efa.name, request));
+    if (!request.efa || !is_rdma_name(efa.name)) continue;
+    if (efa.presence == Presence::present && may_read({ScanPart::Kind::efa, 0, efa.bdf})) {
+      sample.efas.push_back(read_efa(efa.name, request));
+    } else {
+      sample.efas.emplace_back().name = efa.name;
+    }
   }
-  read_platform(sample);
-  read_processes(scan, sample);
+  if (may_read({ScanPart::Kind::host})) read_platform(sample);
+  read_processes(scan, may_read, sample);
   core::forget_impossible_memory(sample, scan);
   return sample;
 }

@@ -8,6 +8,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/host/fs_root.h"
+#include "agent/host/may_read.h"
 #include "agent/model/host_scan.h"
 #include "agent/model/usage.h"
 
@@ -30,6 +31,11 @@ class UsageReader {
   [[nodiscard]] model::UsageSample read(const model::HostScan& scan, const model::UsageRequest& request,
                                         SteadyTime now = std::chrono::steady_clock::now());
 
+  // The same without the parts that `may_read` forbids; of a device or interface that is left out, or that the scan
+  // calls anything but present, there is nothing but its name.
+  [[nodiscard]] model::UsageSample read(const model::HostScan& scan, const model::UsageRequest& request,
+                                        const MayRead& may_read, SteadyTime now = std::chrono::steady_clock::now());
+
  private:
   // A directory that stays open as long as its entry leads to it.
   struct Kept {
@@ -39,7 +45,8 @@ class UsageReader {
   enum class Counters { live, stale };
   struct KeptEfa {
     Kept device;
-    std::map<std::string, std::string> counters;  // name to path below the device's directory
+    std::map<std::string, std::string> own;   // counters of the device: name to path below its directory
+    std::map<std::string, std::string> port;  // of its port: each read is a command to the device
   };
 
   enum class Opened { nothing, same, anew };
@@ -49,7 +56,7 @@ class UsageReader {
                                                Counters counters);
   [[nodiscard]] model::EfaUsage read_efa(const std::string& name, const model::UsageRequest& request);
   void read_platform(model::UsageSample& sample) const;
-  void read_processes(const model::HostScan& scan, model::UsageSample& sample);
+  void read_processes(const model::HostScan& scan, const MayRead& may_read, model::UsageSample& sample);
 
   const FsRoot& root_;
   std::map<int, Kept> devices_;

@@ -101,7 +101,9 @@ std::optional<std::string> process_text(std::string_view text) {
 std::optional<model::PowerUsage> parse_power(std::string_view text) {
   text = trim(text);
   if (take(text, ',') != "POWER_STATUS_VALID") return std::nullopt;
-  if (!is_number(take(text, ','))) return std::nullopt;
+  const std::string_view minute = take(text, ',');
+  // 0 before the first minute has been rolled up, whatever the status says: not measured, which is no power of 0.
+  if (!is_number(minute) || minute.find_first_not_of('0') == std::string_view::npos) return std::nullopt;
   const auto min = parse_percent(take(text, ','));
   const auto max = parse_percent(take(text, ','));
   const auto average = parse_percent(take(text, ','));

@@ -16,7 +16,8 @@ inline constexpr std::size_t kMaxProcessText = 255;
 inline constexpr int kMaxCpus = 8192;
 
 // stats/power/utilization, "POWER_STATUS_VALID,<epoch>,<min>,<max>,<average>": per cent with decimals, whatever the
-// locale. Any other status, and a number that is negative or above 1000, is nullopt.
+// locale. Any other status, the epoch 0 (nothing measured yet), and a number that is negative or above 1000, is
+// nullopt.
 [[nodiscard]] std::optional<model::PowerUsage> parse_power(std::string_view text);
 
 struct CpuTimes {

@@ -1,18 +1,43 @@
 #include "agent/kube/api.h"
 
+#include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "agent/base/parse.h"
+#include "agent/kube/json_text.h"
 
 namespace neuron::kube {
 namespace {
 
-// The field `message` of the Status object that the API server sends with an error; "" where there is none.
-std::string words_of(const std::string& body) {
-  const auto status = nlohmann::json::parse(body, nullptr, false);
-  if (!status.is_object() || !status.contains("message") || !status["message"].is_string()) return "";
-  return ": " + printable(status["message"].get_ref<const std::string&>(), 300);
+// The Status object that the API server sends with an error, as far as it is one (foreign text).
+struct Status {
+  std::string message;  // "" where there is none
+  bool names_field = false;
+  bool has_causes = false;
+};
+
+Status status_of(const std::string& body) {
+  Status status;
+  const auto object = nlohmann::json::parse(body, nullptr, false);
+  if (!object.is_object()) return status;
+  status.message = text_of(object, {"message"});
+  const nlohmann::json* causes = member_of(object, {"details", "causes"});
+  if (causes == nullptr || !causes->is_array()) return status;
+  status.has_causes = !causes->empty();
+  status.names_field = std::any_of(causes->begin(), causes->end(),
+                                   [](const nlohmann::json& cause) { return !text_of(cause, {"field"}).empty(); });
+  return status;
+}
+
+// A ValidatingAdmissionPolicy answers 422 or 403 with a cause that names no field, which is how validation and roles
+// differ from it; a webhook answers as it likes, behind fixed words (docs/reference/dra.md#refusals).
+bool is_denied_by_admission(int code, const Status& status) {
+  constexpr std::string_view kWebhook = "admission webhook \"", kDenied = "\" denied the request";
+  const std::size_t at = status.message.find(kWebhook);
+  if (at != std::string::npos && status.message.find(kDenied, at) != std::string::npos) return true;
+  if (code == 422) return !status.names_field;
+  return code == 403 && status.has_causes && !status.names_field;
 }
 
 std::string_view word_of(Method method) {
@@ -41,7 +66,8 @@ ErrorCode code_of(int status) {
   return ErrorCode::data_corrupt;
 }
 
-std::string_view advice_for(int status) {
+std::string_view advice_for(int status, bool is_denied) {
+  if (is_denied) return " (denied by an admission policy or webhook)";
   if (status == 401) return " (the token of the service account is not accepted)";
   if (status == 403) return " (the service account needs a role that allows it)";
   if (status >= 300 && status < 400) return ", which is not followed";
@@ -51,8 +77,12 @@ std::string_view advice_for(int status) {
 }  // namespace
 
 Error status_error(const ApiReply& reply, std::string_view what) {
-  std::string said = printable(what, 600) + " answers " + std::to_string(reply.status) + words_of(reply.body);
-  return make_error(code_of(reply.status), said.append(advice_for(reply.status)));
+  const Status status = status_of(reply.body);
+  const bool is_denied = is_denied_by_admission(reply.status, status);
+  std::string said = printable(what, 600) + " answers " + std::to_string(reply.status);
+  if (!status.message.empty()) said += ": " + printable(status.message, 300);
+  return make_error(is_denied ? ErrorCode::permission_denied : code_of(reply.status),
+                    said.append(advice_for(reply.status, is_denied)));
 }
 
 Result<std::string> body_of(ApiReply reply, const ApiCall& call) {

@@ -33,9 +33,9 @@ struct ApiReply {
 // The body of a 2xx, else status_error() with the method and path of the call. Pure.
 [[nodiscard]] Result<std::string> body_of(ApiReply reply, const ApiCall& call);
 
-// What a status other than 2xx means, with the server's own words: permission_denied (401, 403), not_found (404, 410),
-// failed_precondition (409: the object exists or has changed; 3xx: not followed), invalid_argument (400, 415, 422),
-// unavailable (429, 5xx), data_corrupt (any other). `what` begins the message: "GET /api/v1/nodes/n1". Pure.
+// Meaning of a status other than 2xx: permission_denied (401, 403; denied by admission, as a 422 that names no field),
+// not_found (404, 410), failed_precondition (409: exists or has changed; 3xx), invalid_argument (422 with a field, 400,
+// 415), unavailable (429, 5xx), data_corrupt (others). `what` begins the message: "GET /api/v1/nodes/n1". Pure.
 [[nodiscard]] Error status_error(const ApiReply& reply, std::string_view what);
 
 // `text` for a part of a path or the value of a query: all but letters, digits, '-', '.', '_' and '~' as %XX. Pure.

@@ -30,7 +30,7 @@ prometheus::ClientMetric::Histogram histogram_of(const Durations& durations) {
 void add_scan(const Scrape& scrape, FamilySet& families) {
   families["neuron_agent_scans_total"].add({}, static_cast<double>(scrape.input.agent.scans));
   families["neuron_agent_last_scan_seconds"].add({}, scrape.input.agent.last_scan_seconds);
-  if (scrape.input.now != nullptr) families["neuron_agent_usage_age_seconds"].add({}, scrape.input.usage_age.count());
+  if (const auto age = scrape.input.usage_age) families["neuron_agent_usage_age_seconds"].add({}, age->count());
   if (scrape.input.snapshot == nullptr) return;
   std::size_t problems = scrape.host.problems.size();
   for (const model::NeuronDevice& device : scrape.host.devices) problems += device.problems.size();
@@ -44,6 +44,7 @@ void add_offered(const Offered& offered, FamilySet& families) {
   families["neuron_agent_units"].add(labels, offered.units);
   families["neuron_agent_units_healthy"].add(labels, offered.healthy);
   families["neuron_agent_units_held"].add(labels, offered.held);
+  families["neuron_agent_units_free"].add(labels, offered.free);
   if (offered.largest_request) families["neuron_agent_largest_request_units"].add(labels, *offered.largest_request);
 }
 
@@ -52,6 +53,7 @@ void add_offered(const Offered& offered, FamilySet& families) {
 void add_agent(const Scrape& scrape, FamilySet& families) {
   const AgentFigures& agent = scrape.input.agent;
   families["neuron_agent_build_info"].add({{"version", agent.version}}, 1);
+  families["neuron_agent_start_time_seconds"].add({}, agent.start_time_seconds);
   add_scan(scrape, families);
   for (const Offered& offered : scrape.input.offered) add_offered(offered, families);
   for (const auto& [resource, registered] : agent.registered) {

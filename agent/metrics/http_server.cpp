@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstddef>
 #include <thread>
@@ -26,6 +27,7 @@ namespace {
 
 constexpr timeval kRest{1, 0};  // when the process has no descriptor left for a client
 constexpr int kMethodNotAllowed = 405;
+constexpr int kUnavailable = 503;
 constexpr std::size_t kWriteBytes = 256 << 10;  // to one client before it is the turn of others; libevent's own: 16 KiB
 
 // The address as bytes, without the port; one name for all that are not known.
@@ -101,7 +103,10 @@ class HttpServer::Loop {
     bufferevent* stream;
     SteadyTime came_at;
     bool unwanted = false;  // is to be dropped, or was
-    std::string host{};     // as of peer_of; empty: came in this round
+    bool has_asked = false;
+    bool is_long = false;  // its answer
+    unsigned lines = 0;    // that it sent
+    std::string host{};    // as of peer_of; empty: came in this round
   };
 
   void run();
@@ -109,11 +114,15 @@ class HttpServer::Loop {
   void turn_away_crowd();
   void drop_overdue();
   static void drop(Client& client);
+  bool drop_oldest_silent(const std::string* host);
+  [[nodiscard]] Client* client_of(const bufferevent* stream);
+  [[nodiscard]] bool may_be_long(const Client& client) const;
   [[nodiscard]] bufferevent* new_stream();
 
   static bufferevent* on_client(event_base* base, void* self);
   static void on_accept_error(evconnlistener* listener, void* http);
   static void on_rest_over(int socket, short what, void* listener);
+  static void on_input(evbuffer* input, const evbuffer_cb_info* info, void* self);
   static void on_request(evhttp_request* request, void* self);
   static void on_stop(int socket, short what, void* self);
   static void on_due(int /*socket*/, short /*what*/, void* /*self*/) {}  // the turn of the loop was all
@@ -168,6 +177,12 @@ bool HttpServer::Loop::open(Fd& socket) {
   return true;
 }
 
+HttpServer::Loop::Client* HttpServer::Loop::client_of(const bufferevent* stream) {
+  const auto found = std::find_if(clients_.begin(), clients_.end(),
+                                  [stream](const Client& client) { return client.stream == stream; });
+  return found == clients_.end() ? nullptr : &*found;
+}
+
 void HttpServer::Loop::run() {
   // libevent writes without MSG_NOSIGNAL. The signal is the writing thread's: blocked here, it reaches nobody.
   sigset_t pipe;
@@ -185,20 +200,44 @@ void HttpServer::Loop::settle() {
   });
   turn_away_crowd();
   drop_overdue();
-  if (!full_ || clients_.size() >= kMostClients) return;
-  full_ = false;
-  static_cast<void>(evconnlistener_enable(listener_));
+  const bool was_full = std::exchange(full_, clients_.size() >= kMostClients);
+  if (!full_) {
+    if (was_full) static_cast<void>(evconnlistener_enable(listener_));
+    return;
+  }
+  static_cast<void>(evconnlistener_disable(listener_));  // a rest that has ended may have enabled it
+  constexpr int kRoom = 8;
+  for (int made = 0; made < kRoom && drop_oldest_silent(nullptr); ++made) {
+  }
 }
 
 void HttpServer::Loop::turn_away_crowd() {
   for (Client& client : clients_) {
     if (!client.host.empty()) continue;
-    const int socket = bufferevent_getfd(client.stream);
-    client.host = peer_of(socket);
-    const auto of_host = std::count_if(clients_.begin(), clients_.end(),
-                                       [&client](const Client& other) { return other.host == client.host; });
-    if (client.unwanted || of_host > kMostClientsOfOneHost) drop(client);
+    client.host = peer_of(bufferevent_getfd(client.stream));
+    if (client.unwanted) drop(client);
+    const auto of_host = std::count_if(clients_.begin(), clients_.end(), [&client](const Client& other) {
+      return !other.unwanted && other.host == client.host;
+    });
+    if (of_host > kMostClientsOfOneHost && !drop_oldest_silent(&client.host)) drop(client);
   }
+}
+
+// Of those that have not asked yet; `host`: of that one, nullptr: of all. False: there is none. A newcomer is the last.
+bool HttpServer::Loop::drop_oldest_silent(const std::string* host) {
+  const auto found = std::find_if(clients_.begin(), clients_.end(), [host](const Client& client) {
+    return !client.unwanted && !client.has_asked && (host == nullptr || client.host == *host);
+  });
+  if (found == clients_.end()) return false;
+  drop(*found);
+  return true;
+}
+
+bool HttpServer::Loop::may_be_long(const Client& client) const {
+  const auto count = [this](auto counts) { return std::count_if(clients_.begin(), clients_.end(), counts); };
+  return count([](const Client& other) { return other.is_long; }) < kMostLong &&
+         count([&client](const Client& other) { return other.is_long && other.host == client.host; }) <
+             kMostLongOfOneHost;
 }
 
 // The HTTP server finds that the client has ended, and lets it go.
@@ -242,6 +281,7 @@ bufferevent* HttpServer::Loop::on_client(event_base* base, void* self) {
   if (stream == nullptr) return nullptr;
   bufferevent_incref(stream);
   static_cast<void>(bufferevent_set_max_single_write(stream, kWriteBytes));
+  static_cast<void>(evbuffer_add_cb(bufferevent_get_input(stream), &Loop::on_input, &loop));
   loop.clients_.push_back({stream, std::chrono::steady_clock::now(), unwanted});
   if (loop.clients_.size() >= kMostClients) {
     loop.full_ = true;
@@ -250,7 +290,7 @@ bufferevent* HttpServer::Loop::on_client(event_base* base, void* self) {
   return stream;
 }
 
-// Without a rest the loop would turn at full speed, since the client still waits.
+// Without a rest the loop would spin, since the client still waits.
 void HttpServer::Loop::on_accept_error(evconnlistener* listener, void* /*http*/) {
   static_cast<void>(evconnlistener_disable(listener));
   static_cast<void>(
@@ -261,14 +301,43 @@ void HttpServer::Loop::on_rest_over(int /*socket*/, short /*what*/, void* listen
   static_cast<void>(evconnlistener_enable(static_cast<evconnlistener*>(listener)));
 }
 
+// Before the HTTP server parses what has come: each line becomes a header of its own, at some 110 bytes.
+void HttpServer::Loop::on_input(evbuffer* input, const evbuffer_cb_info* info, void* self) {
+  if (info->n_added == 0) return;
+  Loop& loop = *static_cast<Loop*>(self);
+  const auto client = std::find_if(loop.clients_.begin(), loop.clients_.end(),
+                                   [input](const Client& one) { return bufferevent_get_input(one.stream) == input; });
+  if (client == loop.clients_.end()) return;
+  evbuffer_ptr at{};
+  std::array<evbuffer_iovec, 8> parts{};
+  if (evbuffer_ptr_set(input, &at, info->orig_size, EVBUFFER_PTR_SET) != 0) return;
+  const int count = evbuffer_peek(input, static_cast<ev_ssize_t>(info->n_added), &at, parts.data(), parts.size());
+  for (int i = 0; i < std::min<int>(count, parts.size()); ++i) {
+    const char* const bytes = static_cast<const char*>(parts[i].iov_base);
+    client->lines += static_cast<unsigned>(std::count(bytes, bytes + parts[i].iov_len, '\n'));
+  }
+  if (client->lines <= kRequestLines || client->has_asked) return;
+  static_cast<void>(evbuffer_drain(input, evbuffer_get_length(input)));
+  drop(*client);
+}
+
 void HttpServer::Loop::on_request(evhttp_request* request, void* self) {
+  Loop& loop = *static_cast<Loop*>(self);
+  Client* const client = loop.client_of(evhttp_connection_get_bufferevent(evhttp_request_get_connection(request)));
+  if (client != nullptr) client->has_asked = true;
   const evhttp_cmd_type method = evhttp_request_get_command(request);
   if (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_HEAD) {
     return send(request, {kMethodNotAllowed, "only GET and HEAD\n"});
   }
   const char* const path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(request));
   const char* const accept = evhttp_find_header(evhttp_request_get_input_headers(request), "Accept");
-  send(request, static_cast<Loop*>(self)->handler_({path == nullptr ? "" : path, accept == nullptr ? "" : accept}));
+  const HttpAnswer answer = loop.handler_({path == nullptr ? "" : path, accept == nullptr ? "" : accept});
+  const bool is_long = (answer.shared ? answer.shared->size() : answer.body.size()) > kShortBytes;
+  if (client != nullptr && is_long && !loop.may_be_long(*client)) {
+    return send(request, {kUnavailable, "too many clients read this at once; try again later\n"});
+  }
+  if (client != nullptr) client->is_long = is_long;
+  send(request, answer);
 }
 
 void HttpServer::Loop::on_stop(int /*socket*/, short /*what*/, void* self) {

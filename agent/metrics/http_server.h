@@ -31,17 +31,23 @@ struct HttpRequest {
 };
 
 // Answers GET and HEAD with what one function says of a request, and nothing else: no files, no state that a request
-// could change. One thread waits for all clients, so a slow one holds up nobody; what each may send, and how long it
-// may take, is bounded. Over TLS where files for that are given. The only user of libevent (docs/adr/0010-libevent.md).
-// /healthz, /readyz and /metrics are answered through it (tools/neuron-agent/probes.h).
+// could change. One thread waits for all clients, so a slow one delays no other; what each may send, and how long it
+// may take, is bounded. Short answers are always possible: long ones are refused with 503 before they take all places,
+// and of the clients that have not asked yet the oldest is dropped for a newcomer. So a probe of the kubelet is
+// answered whatever other clients do. Over TLS where files for that are given. The only user of libevent
+// (docs/adr/0010-libevent.md). /healthz, /readyz and /metrics are answered through it (tools/neuron-agent/probes.h).
 class HttpServer {
  public:
   // On the server's thread: must not block, must not throw.
   using Handler = std::function<HttpAnswer(const HttpRequest& request)>;
 
   static constexpr unsigned kMostClients = 64;           // at once; more wait in the kernel's queue
-  static constexpr unsigned kMostClientsOfOneHost = 16;  // at once; more are turned away
+  static constexpr unsigned kMostClientsOfOneHost = 16;  // at once; of more the oldest that has not asked is dropped
+  static constexpr unsigned kMostLong = 48;              // answers of more than kShortBytes at once; more get 503
+  static constexpr unsigned kMostLongOfOneHost = 12;     // the same
+  static constexpr std::size_t kShortBytes = 16384;      // an answer that the kernel takes at once
   static constexpr std::size_t kRequestBytes = 8192;     // request line and headers; a body is refused
+  static constexpr unsigned kRequestLines = 100;         // the same; each costs memory, however short. More: dropped
   static constexpr std::chrono::seconds kIdle{3};        // a client that neither sends nor reads is dropped
   static constexpr std::chrono::seconds kAnswerDue{10};  // from connecting to the last byte, however busy it is
 

@@ -27,6 +27,7 @@ constexpr auto kKernelLog = std::to_array<Metric>({
 
 constexpr auto kAgent = std::to_array<Metric>({
     {"neuron_agent_build_info", info, "version", Held::no, "The agent's version", "the program"},
+    {"neuron_agent_start_time_seconds", gauge, "", Held::no, "When the process started, in Unix time", "the program"},
     {"neuron_agent_scans_total", counter, "", Held::no, "Scans of the machine", "the monitor"},
     {"neuron_agent_last_scan_seconds", gauge, "", Held::no, "How long the newest scan took", "the monitor"},
     {"neuron_agent_scan_unanswered", gauge, "", Held::no, "Parts of the machine whose reading hangs",
@@ -35,11 +36,15 @@ constexpr auto kAgent = std::to_array<Metric>({
      "Files that could not be read though they should, of the host, its devices and interfaces; 32 and 8 each at most",
      "the newest scan"},
     {"neuron_agent_usage_age_seconds", gauge, "", Held::no,
-     "Age of the newest sample of counters; beyond 90 s what comes from samples is left out", "the sampler"},
-    {"neuron_agent_units", gauge, "resource", Held::no, "Units that the kubelet is told of", "the list"},
-    {"neuron_agent_units_healthy", gauge, "resource", Held::no, "Units that the kubelet is told of as healthy",
-     "the list"},
-    {"neuron_agent_units_held", gauge, "resource", Held::no, "Units that containers hold", "the ledger"},
+     "Age of the newest sample of counters, or of the first scrape where there is none yet; beyond 90 s values from "
+     "samples are left out",
+     "the sampler"},
+    {"neuron_agent_units", gauge, "resource", Held::no, "Units listed to the kubelet", "the list"},
+    {"neuron_agent_units_healthy", gauge, "resource", Held::no, "Units listed as healthy", "the list"},
+    {"neuron_agent_units_held", gauge, "resource", Held::no,
+     "Units that containers hold through this resource; some of them may be unhealthy", "the ledger"},
+    {"neuron_agent_units_free", gauge, "resource", Held::no, "Units listed as healthy that no container holds",
+     "the list, the ledger"},
     {"neuron_agent_largest_request_units", gauge, "resource", Held::no,
      "The largest request that could still be met with units that belong together; where less than half of the free "
      "ones, the node is fragmented",
@@ -47,7 +52,8 @@ constexpr auto kAgent = std::to_array<Metric>({
     {"neuron_agent_registered", gauge, "resource", Held::no, "1: registered with the kubelet; 0: not", "the plugin"},
     {"neuron_agent_registrations_total", counter, "resource", Held::no, "Registrations with the kubelet", "the plugin"},
     {"neuron_agent_allocations_total", counter, "resource", Held::no, "Containers that were given units", "the plugin"},
-    {"neuron_agent_refusals_total", counter, "reason", Held::no, "Calls that were refused, by reason", "the plugin"},
+    {"neuron_agent_refusals_total", counter, "reason", Held::no,
+     "Calls that were refused, by reason; every reason from the start, at 0", "the plugin ([reasons](#refusals))"},
     {"neuron_agent_call_seconds", histogram, "method", Held::no, "How long the kubelet's calls took", "the plugin"},
     {"neuron_agent_calls_failed_total", counter, "method", Held::no, "Calls of the kubelet that failed", "the plugin"},
     {"neuron_agent_api_calls_total", counter, "outcome", Held::no, "Calls to the API server", "the API client"},

@@ -38,15 +38,16 @@ struct Durations {
   double sum_seconds = 0;
 };
 
-// What the process counted of itself since it started.
+// Counts of the process since it started. Names that can be listed are all there from the start, at 0: Prometheus sees
+// no increase in a series that begins with its first event.
 struct AgentFigures {
   std::string version;
+  std::optional<double> start_time_seconds;  // of the process; Unix time
   std::uint64_t scans = 0;
   std::optional<double> last_scan_seconds;
-  std::map<std::string, Durations> calls;             // by gRPC method, "Allocate"
-  std::map<std::string, std::uint64_t> calls_failed;  // by gRPC method
-  std::map<std::string, std::uint64_t>
-      refusals;  // by reason: a constant of plugin/device/refusals.h; by claim an ErrorCode
+  std::map<std::string, Durations> calls;              // by gRPC method, "Allocate"
+  std::map<std::string, std::uint64_t> calls_failed;   // by gRPC method
+  std::map<std::string, std::uint64_t> refusals;       // by reason: plugin/device/refusals.h; by claim an ErrorCode
   std::map<std::string, std::uint64_t> allocations;    // answers given, by resource name or driver name
   std::map<std::string, std::uint64_t> registrations;  // with the kubelet, by resource name or driver name
   std::map<std::string, bool> registered;              // now, by resource name or driver name
@@ -57,8 +58,9 @@ struct AgentFigures {
 struct Offered {
   model::Resource resource{};
   int units = 0;    // in the list
-  int healthy = 0;  // of them, told as Healthy
-  int held = 0;     // of them, held by containers
+  int healthy = 0;  // of them, shown as Healthy
+  int held = 0;     // of them, held by containers through this resource; a held unit may be unhealthy
+  int free = 0;     // of them, Healthy and not held
   // The largest request that GetPreferredAllocation could still meet with a shape that the runtime takes; in units.
   std::optional<int> largest_request;
 };
@@ -68,8 +70,9 @@ struct MetricsInput {
   // The two newest samples, for rates; null while nobody has sampled. The same one twice: no rates.
   std::shared_ptr<const model::UsageSample> before;
   std::shared_ptr<const model::UsageSample> now;
-  // Of `now`, when this was gathered. Beyond kOldestUsage (agent/metrics/families.h) the samples are not used.
-  std::chrono::duration<double> usage_age{};
+  // Of `now`, when this was gathered; without `now` the time since a sample was first asked for; nullopt: none was.
+  // Beyond kOldestUsage (agent/metrics/families.h) the samples are not used.
+  std::optional<std::chrono::duration<double>> usage_age;
   // Who holds what, by device plugin and by claim. Holding::shown_as is "namespace/pod/container"; "": not known yet.
   std::shared_ptr<const std::vector<holdings::Holding>> holdings;
   std::vector<Offered> offered;

@@ -19,6 +19,9 @@ struct Allocation {
   // Name of the ResourceClaim; "" for a resource of a device plugin. The kubelet lists the whole claim with each
   // container that uses some of it (docs/reference/kubelet.md#podresources).
   std::string claim{};
+  // One of the claim's CDI ids, as its driver gave it: "k8s.neuron.aws.com/claim=<uid>-neuron-device-3". PodResources
+  // has no uid of a claim. "": it has none, as a claim whose devices have no nodes.
+  std::string cdi_id{};
   friend bool operator==(const Allocation&, const Allocation&) = default;
 };
 

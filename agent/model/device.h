@@ -66,12 +66,20 @@ struct Process {
   friend bool operator==(const Process&, const Process&) = default;
 };
 
+// Both HBM counts in one number, as drivers up to 2.25.4 print them (docs/reference/driver.md#hbm-counts).
+struct PackedHbmCount {
+  std::uint64_t value = 0;     // 4096 × uncorrectable + repairable
+  bool as_repairable = false;  // mem_ecc_repairable_uncorrected shows it, else mem_ecc_uncorrected
+  friend bool operator==(const PackedHbmCount&, const PackedHbmCount&) = default;
+};
+
 // stats/ and health files of one device that the health policy looks at. Counters are cumulative since driver load.
 struct DeviceSignals {
   std::optional<std::uint64_t> sram_ecc_uncorrected;  // stats/hardware/sram_ecc_uncorrected
-  std::optional<std::uint64_t> mem_ecc_uncorrected;   // stats/hardware/mem_ecc_uncorrected
-  // stats/hardware/mem_ecc_repairable_uncorrected, >= 2.23.9
+  std::optional<std::uint64_t> mem_ecc_uncorrected;   // stats/hardware/mem_ecc_uncorrected, unpacked
+  // stats/hardware/mem_ecc_repairable_uncorrected, >= 2.23.9, unpacked; of older drivers that pack, from the other file
   std::optional<std::uint64_t> mem_ecc_repairable_uncorrected;
+  std::optional<PackedHbmCount> hbm_packed;  // where the two above come from, if a file shows them packed and not 0
   std::optional<std::uint64_t> sram_ecc_corrected;  // stats/hardware/sram_ecc_corrected, >= 2.30.2
   std::optional<std::uint64_t> mem_ecc_corrected;   // stats/hardware/mem_ecc_corrected, >= 2.30.2
   // health_status/unhealthy_components, >= 2.30.2; empty = none
@@ -105,6 +113,7 @@ struct NeuronDevice {
   std::optional<Family> family;               // info/architecture/device_name, else PCI id
   std::string arch;                           // info/architecture/arch_type, "NDv2"; "" when unknown
   std::optional<std::string> serial;          // info/serial_number, 16 hex digits
+  bool serial_all_ones = false;               // it reads ones, as of a device off the bus: no serial (health::evaluate)
   Maybe<int> physical_cores;                  // core_count, else the neuron_core<M> directories, else the table
   Maybe<std::vector<int>> neighbours;         // connected_devices in driver order, else the table. Empty = none
   Maybe<Bdf> bdf;                             // driver query DEVICE_BDF_EXT; assumed only where the table is exact
@@ -139,8 +148,10 @@ struct EfaInterface {
   std::optional<std::vector<int>> cpus;   // sys/bus/pci/devices/<bdf>/local_cpulist
   std::optional<std::string> p2p;  // sys/bus/pci/devices/<bdf>/p2p: "NEURON", "NVIDIA", "" = none; nullopt = no file
   // Admin commands the device never answered: sys/class/infiniband/<name>/hw_counters/no_completion_cmds, in old
-  // drivers ports/1/hw_counters/; since the driver was loaded
+  // drivers ports/1/hw_counters/; since the driver was bound
   std::optional<std::uint64_t> no_completion_cmds;
+  // The same of drivers before r1.14, whose counter cannot be read any more once the queue is closed (ENODEV)
+  bool admin_queue_closed = false;
   // dddd:bb of the PCI parent, port or host bridge (docs/reference/topology.md#trn2-eight-switches); "" when unknown
   std::string switch_key;
   std::string pcie_root;              // as in NeuronDevice

@@ -24,6 +24,15 @@ enum class DriverLayout {
 
 [[nodiscard]] std::string_view to_string(DriverLayout layout);  // the enumerator's name
 
+// Parameters of the Neuron module that decide whether it measures health (docs/reference/driver.md#health-status);
+// nullopt: not there, or not readable (they are for root only). Root may change them while the driver runs, which takes
+// no effect until it is loaded anew.
+struct DriverSettings {
+  std::optional<bool> posts_metrics;       // sys/module/neuron/parameters/nmetric_log_posts is not 0
+  std::optional<bool> shows_health_files;  // sys/module/neuron/parameters/enable_sysfs_health_status_nodes is not 0
+  friend bool operator==(const DriverSettings&, const DriverSettings&) = default;
+};
+
 // CPUs of one NUMA node, from hwloc on the same root.
 struct NumaNode {
   int index = 0;
@@ -38,6 +47,7 @@ struct HostScan {
   std::string instance_id;         // sys/devices/virtual/dmi/id/board_asset_tag, "i-…"; "" when unknown
   std::string driver_version;      // sys/module/neuron/version; not always numeric; "" when unknown
   std::string efa_driver_version;  // sys/module/efa/version; "" when unknown
+  DriverSettings driver_settings;
   DriverLayout layout = DriverLayout::none;
   Maybe<int> lnc;                     // physical cores per logical core, 1 or 2: opt/aws/neuron/logical_nc_config,
                                       // else assumed by family (2 on Trainium2/3, else 1); nullopt: neither

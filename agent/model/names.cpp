@@ -59,7 +59,7 @@ std::string to_string(const ScanPart& part) {
   const std::string number = std::to_string(part.index);
   switch (part.kind) {
     case ScanPart::Kind::host:
-      return "reading DMI, sys/module, the LNC file and the kernel log";
+      return "reading DMI, sys/module, proc, the LNC file and the kernel log";
     case ScanPart::Kind::pci:
       return "reading sys/bus/pci/devices";
     case ScanPart::Kind::topology:

@@ -38,6 +38,7 @@ inline constexpr std::string_view kReadsAllOnes = "reads_all_ones";
 inline constexpr std::string_view kNoSignals = "no_signals";
 inline constexpr std::string_view kSignalUnreadable = "signal_unreadable";
 inline constexpr std::string_view kSignalsMissing = "signals_missing";
+inline constexpr std::string_view kHealthNotMeasured = "health_not_measured";
 
 // Of EFA interfaces.
 inline constexpr std::string_view kEfaVanished = "efa_vanished";

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <type_traits>
 #include <utility>
 
+#include "agent/base/clock.h"
 #include "agent/base/mutex.h"
 #include "agent/base/utc_text.h"
 
@@ -16,7 +18,8 @@ using WallTime = std::chrono::system_clock::time_point;
 }  // namespace
 
 // Shared with the workers. An attempt is one call of one scan; only the newest counts.
-struct WatchedScan::State {
+template <typename Result>
+struct WatchedRead<Result>::State {
   struct Silence {
     std::string since;
     bool hangs = false;  // false: its thread came back, the next scan reads the part again
@@ -31,7 +34,8 @@ struct WatchedScan::State {
   int checks GUARDED_BY(mutex) = 0;                   // at this read
   WallTime first_check GUARDED_BY(mutex);
   std::vector<model::Unanswered> left_out GUARDED_BY(mutex);  // by the newest attempt
-  std::optional<model::HostScan> result GUARDED_BY(mutex);
+  std::optional<Result> result GUARDED_BY(mutex);
+  std::vector<model::Unanswered> unanswered GUARDED_BY(mutex);  // of `result`
   std::map<ScanPart, Silence> silent GUARDED_BY(mutex);
   std::map<std::uint64_t, ScanPart> left_behind GUARDED_BY(mutex);  // attempts whose thread is not back
 
@@ -64,7 +68,7 @@ struct WatchedScan::State {
     return std::any_of(left_out.begin(), left_out.end(), [&](const auto& one) { return one.part == part; });
   }
 
-  void finish(std::uint64_t mine, model::HostScan scan) EXCLUDES(mutex) {
+  void finish(std::uint64_t mine, Result scan) EXCLUDES(mutex) {
     std::function<void()> tell;
     {
       const MutexLock lock(mutex);
@@ -74,9 +78,9 @@ struct WatchedScan::State {
       for (auto at = silent.begin(); at != silent.end();) {
         at = at->second.hangs || was_left_out(at->first) ? std::next(at) : silent.erase(at);
       }
-      scan.unanswered = left_out;
-      std::sort(scan.unanswered.begin(), scan.unanswered.end(),
-                [](const auto& a, const auto& b) { return a.part < b.part; });
+      unanswered = left_out;
+      std::sort(unanswered.begin(), unanswered.end(), [](const auto& a, const auto& b) { return a.part < b.part; });
+      if constexpr (std::is_same_v<Result, model::HostScan>) scan.unanswered = unanswered;
       result = std::move(scan);
       tell = on_done;
     }
@@ -107,19 +111,27 @@ struct WatchedScan::State {
   }
 };
 
-WatchedScan::WatchedScan(Workers& workers, MakeScan make_scan, std::function<void()> on_done)
-    : workers_(workers), make_scan_(std::move(make_scan)), scan_(make_scan_()), state_(std::make_shared<State>()) {
+template <typename Result>
+WatchedRead<Result>::WatchedRead(Run run, MakeScan make_scan, std::function<void()> on_done)
+    : run_(std::move(run)), make_scan_(std::move(make_scan)), scan_(make_scan_()), state_(std::make_shared<State>()) {
   const MutexLock lock(state_->mutex);
   state_->on_done = std::move(on_done);
 }
 
-WatchedScan::~WatchedScan() {
+template <typename Result>
+WatchedRead<Result>::WatchedRead(Workers& workers, MakeScan make_scan, std::function<void()> on_done)
+    : WatchedRead([&workers](std::function<void()> job) { workers.run(std::move(job)); }, std::move(make_scan),
+                  std::move(on_done)) {}
+
+template <typename Result>
+WatchedRead<Result>::~WatchedRead() {
   const MutexLock lock(state_->mutex);
   state_->on_done = nullptr;
   ++state_->attempt;
 }
 
-void WatchedScan::begin() {
+template <typename Result>
+void WatchedRead<Result>::begin() {
   std::uint64_t attempt = 0;
   {
     const MutexLock lock(state_->mutex);
@@ -129,7 +141,8 @@ void WatchedScan::begin() {
   run_attempt(attempt);
 }
 
-void WatchedScan::check() {
+template <typename Result>
+void WatchedRead<Result>::check() {
   std::optional<std::uint64_t> attempt;
   {
     const MutexLock lock(state_->mutex);
@@ -140,15 +153,57 @@ void WatchedScan::check() {
   run_attempt(*attempt);
 }
 
-void WatchedScan::run_attempt(std::uint64_t attempt) {
-  workers_.run([state = state_, scan = scan_, attempt] {
+template <typename Result>
+void WatchedRead<Result>::run_attempt(std::uint64_t attempt) {
+  run_([state = state_, scan = scan_, attempt] {
     state->finish(attempt, scan([&](const ScanPart& part) { return state->enter(attempt, part); }));
   });
 }
 
-std::optional<model::HostScan> WatchedScan::take() {
+template <typename Result>
+std::optional<Result> WatchedRead<Result>::take() {
   const MutexLock lock(state_->mutex);
   return std::exchange(state_->result, std::nullopt);
+}
+
+template <typename Result>
+std::vector<model::Unanswered> WatchedRead<Result>::unanswered() const {
+  const MutexLock lock(state_->mutex);
+  return state_->unanswered;
+}
+
+template class WatchedRead<model::HostScan>;
+template class WatchedRead<model::UsageSample>;
+
+struct BoundedScans::End {
+  Mutex mutex;
+  std::condition_variable_any changed;
+  bool has_come GUARDED_BY(mutex) = false;
+
+  void come() EXCLUDES(mutex) {
+    const MutexLock lock(mutex);
+    has_come = true;
+    changed.notify_all();
+  }
+  // Whether it came within `time`.
+  [[nodiscard]] bool wait(std::chrono::milliseconds time) EXCLUDES(mutex) {
+    const SteadyTime until = std::chrono::steady_clock::now() + time;
+    const MutexLock lock(mutex);
+    while (!has_come && changed.wait_until(mutex, until) == std::cv_status::no_timeout) {
+    }
+    return std::exchange(has_come, false);
+  }
+};
+
+BoundedScans::BoundedScans(Workers& workers, WatchedScan::MakeScan make_scan, std::chrono::milliseconds budget)
+    : budget_(budget),
+      end_(std::make_shared<End>()),
+      scan_(workers, std::move(make_scan), [end = end_] { end->come(); }) {}
+
+model::HostScan BoundedScans::scan() {
+  scan_.begin();
+  while (!end_->wait(budget_ / WatchedScan::kChecksPerBudget)) scan_.check();
+  return scan_.take().value_or(model::HostScan{});
 }
 
 }  // namespace neuron::monitor

@@ -4,31 +4,39 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "agent/base/workers.h"
 #include "agent/model/host_scan.h"
+#include "agent/model/usage.h"
 
 namespace neuron::monitor {
 
 // Runs scans one after another on a worker and makes each come to an end: a part of the machine whose read hangs in a
 // broken driver is given up together with the thread and the scanner that read it, and a new scanner reads the rest.
 // When the old thread returns, the next scan reads the part again. So at most one thread hangs per part, and
-// kMaxLeftBehind in all; beyond those the scan itself hangs.
+// kMaxLeftBehind in all; beyond those the scan itself hangs. `Result`: of a scan, one of those below the class.
 //
 // begin(), check() and take() on one thread, which none of them blocks.
-class WatchedScan {
+template <typename Result>
+class WatchedRead {
  public:
   // Asked before each part; false leaves it out, as all that follows once the scan was given up.
   using MayRead = std::function<bool(const model::ScanPart&)>;
-  using Scan = std::function<model::HostScan(const MayRead&)>;  // on a worker, one call at a time; may block
+  using Scan = std::function<Result(const MayRead&)>;  // on a worker, one call at a time; may block
   using MakeScan = std::function<Scan()>;  // must not block; what it makes shares nothing mutable with earlier ones
 
   static constexpr int kChecksPerBudget = 8;
   static constexpr std::size_t kMaxLeftBehind = 64;
 
-  // `on_done`: on the worker, when take() has something. `workers` must outlive this object.
-  WatchedScan(Workers& workers, MakeScan make_scan, std::function<void()> on_done);
-  ~WatchedScan();  // a scan that still runs calls `on_done` no more
+  using Run = std::function<void(std::function<void()>)>;  // runs a job on a thread that may hang (Workers::run)
+
+  // `on_done`: on the worker, when take() has something. What `run` refers to, or `workers`, must outlive this object.
+  WatchedRead(Run run, MakeScan make_scan, std::function<void()> on_done);
+  WatchedRead(Workers& workers, MakeScan make_scan, std::function<void()> on_done);
+  ~WatchedRead();  // a scan that still runs calls `on_done` no more
+  WatchedRead(const WatchedRead&) = delete;
+  WatchedRead& operator=(const WatchedRead&) = delete;
 
   void begin();  // not while a scan runs
 
@@ -38,17 +46,45 @@ class WatchedScan {
   // everywhere does not hold up the rest for half a minute.
   void check();
 
-  // The scan that has ended, with `unanswered` filled in: once.
-  [[nodiscard]] std::optional<model::HostScan> take();
+  // The scan that has ended, once; with HostScan::unanswered filled in.
+  [[nodiscard]] std::optional<Result> take();
+
+  // What the newest scan that has ended left out; ascending part.
+  [[nodiscard]] std::vector<model::Unanswered> unanswered() const;
 
  private:
   struct State;
   void run_attempt(std::uint64_t attempt);
 
-  Workers& workers_;
+  const Run run_;
   MakeScan make_scan_;
   Scan scan_;
   std::shared_ptr<State> state_;
+};
+
+extern template class WatchedRead<model::HostScan>;
+extern template class WatchedRead<model::UsageSample>;
+
+using WatchedScan = WatchedRead<model::HostScan>;
+using WatchedUsage = WatchedRead<model::UsageSample>;
+
+// Scans under watch for programs that wait for them, one at a time.
+class BoundedScans {
+ public:
+  static constexpr std::chrono::milliseconds kBudget{2000};  // for the first part that hangs; less for each more
+
+  // `workers` must outlive it, and is left with the threads that hang: its stop() says whether there are any.
+  BoundedScans(Workers& workers, WatchedScan::MakeScan make_scan, std::chrono::milliseconds budget = kBudget);
+
+  // Blocks until the scan has ended, about one budget for one part that hangs and five for sixteen. What does not
+  // answer is left out and named in HostScan::unanswered.
+  [[nodiscard]] model::HostScan scan();
+
+ private:
+  struct End;
+  const std::chrono::milliseconds budget_;
+  const std::shared_ptr<End> end_;  // shared with the worker
+  WatchedScan scan_;
 };
 
 }  // namespace neuron::monitor

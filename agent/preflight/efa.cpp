@@ -135,7 +135,9 @@ void check_usable(const HostScan& scan, const PreflightFacts& facts, Report& rep
   std::vector<const model::Health*> order;  // the first verdict of each reason
   std::map<std::string, std::vector<const EfaInterface*>> groups;
   for (const EfaInterface& efa : scan.efas) {
-    if (efa.health.state != model::HealthState::unhealthy) continue;
+    const bool is_reported_here =
+        efa.health.state == model::HealthState::unhealthy && efa.health.reason != reason::kNoCompletionCmds;
+    if (!is_reported_here) continue;
     if (!groups.contains(efa.health.reason)) order.push_back(&efa.health);
     groups[efa.health.reason].push_back(&efa);
   }
@@ -148,22 +150,27 @@ void check_usable(const HostScan& scan, const PreflightFacts& facts, Report& rep
   }
 }
 
-// The running agent looks at growth; one look can only say that it is not zero.
+// Dead until the driver is bound anew (docs/reference/efa.md#counters).
 void check_lost_commands(const HostScan& scan, Report& report) {
   std::vector<Evidence> evidence;
   std::vector<std::string> names;
+  std::string fix;
   for (const EfaInterface& efa : scan.efas) {
-    if (efa.no_completion_cmds.value_or(0) == 0) continue;
+    if (efa.health.reason != reason::kNoCompletionCmds) continue;
     names.push_back(label_of(efa));
-    evidence.push_back({"sys/class/infiniband/" + efa.name + "/hw_counters/no_completion_cmds",
-                        std::to_string(*efa.no_completion_cmds)});
+    fix = efa.health.action;
+    const std::string folder = "sys/class/infiniband/" + efa.name;
+    evidence.push_back(
+        efa.no_completion_cmds.value_or(0) > 0
+            ? Evidence{folder + "/hw_counters/no_completion_cmds", std::to_string(*efa.no_completion_cmds)}
+            : Evidence{folder + "/ports/1/hw_counters/no_completion_cmds", "no such device"});
   }
   if (names.empty()) return;
-  report.warning("efa_commands_lost", joined(names) + ": the device left commands of the driver unanswered",
-                 std::move(evidence),
-                 "if they grow, reload the efa driver or replace the instance; the running agent withdraws the "
-                 "interface when they do",
-                 names);
+  report.error("efa_commands_lost",
+               joined(names) +
+                   ": the device left a command of the efa driver unanswered, so its admin queue is closed "
+                   "until the driver is bound anew",
+               std::move(evidence), fix, names);
 }
 
 // Whether the interfaces can move the memory of Neuron devices (docs/reference/efa.md#peer-memory).

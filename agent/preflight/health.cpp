@@ -29,6 +29,15 @@ std::vector<Evidence> kernel_lines(const HostScan& scan, std::optional<int> devi
   return evidence;
 }
 
+// A count of HBM errors as the file shows it that packs it with the other one.
+Evidence packed_evidence(const std::string& base, const model::DeviceSignals& signals) {
+  const std::string file = signals.hbm_packed->as_repairable ? "mem_ecc_repairable_uncorrected" : "mem_ecc_uncorrected";
+  return {base + "stats/hardware/" + file,
+          std::to_string(signals.hbm_packed->value) + ", which is " +
+              std::to_string(signals.mem_ecc_uncorrected.value_or(0)) + " uncorrectable and " +
+              std::to_string(signals.mem_ecc_repairable_uncorrected.value_or(0)) + " repairable"};
+}
+
 // What the verdict rests on of the device's files.
 std::vector<Evidence> evidence_in_files(const NeuronDevice& device, const health::DeviceBasis& basis,
                                         const std::string& reason) {
@@ -42,10 +51,12 @@ std::vector<Evidence> evidence_in_files(const NeuronDevice& device, const health
     }
     if (signal.value == nullptr) continue;
     const auto& count = device.signals.*signal.value;
-    if (count && *count != 0) evidence.push_back({path, std::to_string(*count)});
+    if (!count || *count == 0) continue;
+    const bool is_packed = signal.kind == health::SignalKind::hbm && device.signals.hbm_packed;
+    evidence.push_back(is_packed ? packed_evidence(base, device.signals) : Evidence{path, std::to_string(*count)});
   }
   if (reason == reason::kReadsAllOnes) {
-    for (const std::string_view path : basis.all_ones) evidence.push_back({base + std::string(path), "65535"});
+    for (const auto& [path, text] : basis.all_ones) evidence.push_back({base + path, text});
   }
   if (reason == reason::kDeviceUnreachable) {
     evidence.push_back({base + "stats/hardware/health_status", "device_unreachable"});
@@ -75,7 +86,7 @@ void report_node(const HostScan& scan, Report& report) {
 // Verdicts that are findings of the node or of the cores elsewhere.
 bool has_own_finding(const std::string& reason) {
   return reason == reason::kUnknownLayout || reason == reason::kDeviceNodeMissing ||
-         reason == reason::kSignalsMissing || reason == reason::kCoreMissing;
+         reason == reason::kSignalsMissing || reason == reason::kCoreMissing || reason == reason::kHealthNotMeasured;
 }
 
 // What the driver should have and no device of a chip shows. A lone device's are among its unread ones.
@@ -99,6 +110,27 @@ void report_missing(const health::Assessment& node, Report& report) {
                        driver + " should have: their health is unknown",
                    std::move(evidence), health::action_for_missing(scan), missing.devices);
   }
+}
+
+// One finding for all devices, since the driver's parameters are one for all.
+void report_unmeasured(const HostScan& scan, Report& report) {
+  const Health* first = nullptr;
+  std::vector<std::string> names;
+  for (const NeuronDevice& device : scan.devices) {
+    if (device.health.reason != reason::kHealthNotMeasured) continue;
+    if (first == nullptr) first = &device.health;
+    names.push_back("neuron" + std::to_string(device.index));
+  }
+  if (first == nullptr) return;
+  const std::string parameters = "sys/module/neuron/parameters/";
+  std::vector<Evidence> evidence;
+  if (scan.driver_settings.shows_health_files == false) {
+    evidence.push_back({parameters + "enable_sysfs_health_status_nodes", "off"});
+  }
+  if (scan.driver_settings.posts_metrics == false) evidence.push_back({parameters + "nmetric_log_posts", "off"});
+  evidence.push_back({"sys/class/neuron_device/" + names.front() + "/stats/hardware/health_status",
+                      "not there, or as before the first reading"});
+  report.warning(reason::kHealthNotMeasured, first->sentence, std::move(evidence), first->action, names);
 }
 
 // Cores that the driver counts and shows no folder for, of all devices.
@@ -202,6 +234,7 @@ void check_core_counters(const NeuronDevice& device, Report& report) {
 
 void check_health(const health::Assessment& node, Report& report) {
   report_missing(node, report);
+  report_unmeasured(node.host, report);
   report_missing_cores(node.host, report);
   report_node(node.host, report);
   add_verdicts(node, report);

@@ -6,6 +6,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
+#include "agent/core/ultraserver.h"
 #include "agent/health/reasons.h"
 #include "agent/health/signals.h"
 #include "agent/model/reasons.h"
@@ -186,6 +187,26 @@ void check_count(const HostScan& scan, Report& report) {
                scan.devices.empty() ? std::vector<std::string>{} : names_of(absent));
 }
 
+// The devices that an election waits for have findings of their own.
+void check_ultraserver(const HostScan& scan, Report& report) {
+  using Phase = core::Election::Phase;
+  const core::Election election = core::election_of(scan);
+  const std::string path = std::string(kClass) + "/ultraserver_mode";
+  if (election.phase == Phase::alone) {
+    report.add(Severity::info, "ultraserver_alone", election.sentence, {{path, "4"}}, election.action);
+  }
+  if (election.phase != Phase::blocked && election.phase != Phase::running) return;
+  std::vector<Evidence> evidence = {{path, "busy"}};
+  for (const NeuronDevice& device : scan.devices) {
+    const auto& state = device.signals.reset_state;
+    if (!state || *state == 1) continue;
+    const std::string name = "neuron" + std::to_string(device.index);
+    evidence.push_back({std::string(kClass) + '/' + name + "/reset", std::to_string(*state)});
+  }
+  report.add(Severity::info, "ultraserver_busy", election.sentence, std::move(evidence), election.action,
+             names_of(election.awaited));
+}
+
 void check_nodes(const HostScan& scan, const PreflightFacts& facts, Report& report) {
   std::vector<std::string> without;
   for (const NeuronDevice& device : scan.devices) {
@@ -253,6 +274,7 @@ void check_driver(const HostScan& scan, const PreflightFacts& facts, Report& rep
 void check_devices(const HostScan& scan, const PreflightFacts& facts, Report& report) {
   check_type(scan, report);
   check_count(scan, report);
+  check_ultraserver(scan, report);
   check_nodes(scan, facts, report);
   if (serves_nothing(scan)) {
     report.add(Severity::info, "nothing_to_serve",

@@ -17,12 +17,17 @@ CallKeeper::~CallKeeper() {
 }
 
 void CallKeeper::keep(std::unique_ptr<KeptCall> call) {
+  drop_finished();
+  const MutexLock lock(mutex_);
+  entries_.push_back({std::move(call), false});
+}
+
+void CallKeeper::drop_finished() {
   std::vector<Entry> dropped;  // destroyed after the lock
   const MutexLock lock(mutex_);
   const auto done = std::stable_partition(entries_.begin(), entries_.end(), [](const Entry& one) { return !one.done; });
   std::move(done, entries_.end(), std::back_inserter(dropped));
   entries_.erase(done, entries_.end());
-  entries_.push_back({std::move(call), false});
 }
 
 void CallKeeper::finished(const KeptCall* call) {

@@ -20,7 +20,8 @@ struct KeptCall {
 
 // The calls in flight of one client. A process must not lose its last gRPC channel on one of gRPC's own callback
 // threads (the channel would wait for that very thread and abort, gRPC 1.51), so finished calls stay here until the
-// client's own thread drops them. `finished` from any thread, everything else from the client's.
+// client's own thread drops them. Until then their channels stay connected, and connect again when the server returns.
+// `finished` from any thread, everything else from the client's.
 class CallKeeper {
  public:
   CallKeeper() = default;
@@ -30,6 +31,7 @@ class CallKeeper {
 
   void keep(std::unique_ptr<KeptCall> call) EXCLUDES(mutex_);  // before it is started; drops finished ones
   void finished(const KeptCall* call) EXCLUDES(mutex_);        // the last thing a callback does
+  void drop_finished() EXCLUDES(mutex_);                       // closes their channels
 
  private:
   struct Entry {

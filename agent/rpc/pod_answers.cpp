@@ -37,21 +37,30 @@ void add_resources(const v1::PodResources& pod, const v1::ContainerResources& co
   }
 }
 
+// What a container has of one claim and driver.
+struct ClaimPart {
+  Ids devices;
+  std::string cdi_id;  // the first
+};
+
 // By names of devices: the list of CDI ids grows from one entry to the next (docs/reference/kubelet.md#podresources),
 // and would give each device those of all before it.
 void add_claims(const v1::PodResources& pod, const v1::ContainerResources& container,
                 std::vector<model::Allocation>& all) {
-  std::map<std::pair<std::string, std::string>, Ids> by_claim;  // claim, driver
+  std::map<std::pair<std::string, std::string>, ClaimPart> by_claim;  // claim, driver
   for (const auto& claim : container.dynamic_resources()) {
     const std::string name = claim.claim_name().empty() ? "(no name)" : name_of(claim.claim_name());
     for (const auto& device : claim.claim_resources()) {
-      by_claim[{name, name_of(device.driver_name())}].insert(name_of(device.device_name()));
+      ClaimPart& part = by_claim[{name, name_of(device.driver_name())}];
+      part.devices.insert(name_of(device.device_name()));
+      if (part.cdi_id.empty() && !device.cdi_devices().empty()) part.cdi_id = name_of(device.cdi_devices(0).name());
     }
   }
-  for (const auto& [key, ids] : by_claim) {
+  for (auto& [key, part] : by_claim) {
     model::Allocation one = holding_of(pod, container);
     std::tie(one.claim, one.resource_name) = key;
-    one.ids.assign(ids.begin(), ids.end());
+    one.ids.assign(part.devices.begin(), part.devices.end());
+    one.cdi_id = std::move(part.cdi_id);
     all.push_back(std::move(one));
   }
 }

@@ -25,8 +25,8 @@ class PodResourcesClient {
   // `socket`: path of the kubelet's socket, "/var/lib/kubelet/pod-resources/kubelet.sock". Nothing is opened yet.
   explicit PodResourcesClient(std::string socket);
 
-  // Starts one List; a new connection each time, closed with it. Never blocks. Errors: unavailable (nobody listens),
-  // deadline_exceeded, data_corrupt (more than 16 MiB, or names that are no names).
+  // Starts one List; a new connection each time, which close_finished() or the next call closes. Never blocks. Errors:
+  // unavailable (no process listens), deadline_exceeded, data_corrupt (more than 16 MiB, or names that are no names).
   void list(std::chrono::milliseconds deadline, Done done);
 
   // The same for GetAllocatableResources, which changes nothing in the kubelet and may be asked at any time.
@@ -35,6 +35,9 @@ class PodResourcesClient {
   // The same, waited for: they block until the answer is there, for as long as `deadline`.
   [[nodiscard]] Result<std::vector<model::Allocation>> list(std::chrono::milliseconds deadline);
   [[nodiscard]] Result<Allocatable> allocatable(std::chrono::milliseconds deadline);
+
+  // Closes the connections of calls that are done. Else they stay, and connect again whenever the kubelet restarts.
+  void close_finished() { calls_.drop_finished(); }
 
  private:
   std::string socket_;

@@ -54,7 +54,7 @@ std::optional<int> logical_cores(const model::HostScan& host) {
   return cores;
 }
 
-// AWS's own labels (docs/reference/kubernetes-stack.md). Trainium3 names no size, and there is no label for that.
+// AWS's own labels (docs/reference/kubernetes-stack.md). There is none for a size that the driver does not name.
 void add_ultraserver(Labels& labels, const model::UltraServer& ultraserver) {
   const std::string prefix = "neuron.amazonaws.com/ultraserver-";
   std::string modes;

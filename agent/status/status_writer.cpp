@@ -7,7 +7,6 @@
 
 #include "agent/base/sha256.h"
 #include "agent/base/utc_text.h"
-#include "agent/model/snapshot_diff.h"
 
 namespace neuron::status {
 
@@ -40,8 +39,8 @@ void StatusWriter::set(const model::SnapshotPtr& snapshot) {
   }
   auto made = std::make_shared<const NodeReport>(report(snapshot->host, settings_.report));
   const Since since = before ? Since::before : Since::start;
-  auto events = events_of(model::diff(before ? before->host : model::HostScan{}, snapshot->host), since);
   const MutexLock lock(mutex_);
+  auto events = events_of(before ? before->host : model::HostScan{}, snapshot->host, open_faults_);
   newest_ = snapshot;
   report_ = std::move(made);
   for (NodeEvent& event : events) events_.add(std::move(event), settings_.wall(), since);

@@ -119,6 +119,7 @@ class StatusWriter {
   std::uint64_t wakes_ GUARDED_BY(mutex_) = 0;
   model::SnapshotPtr newest_ GUARDED_BY(mutex_);
   ReportPtr report_ GUARDED_BY(mutex_);  // of newest_
+  OpenFaults open_faults_ GUARDED_BY(mutex_);
   EventsToTell events_ GUARDED_BY(mutex_);
   WriterState state_ GUARDED_BY(mutex_);
 };

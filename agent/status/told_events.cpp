@@ -20,49 +20,55 @@ constexpr const char* kEvents = "/api/v1/namespaces/default/events";
 
 void EventsToTell::add(NodeEvent event, WallTime at, Since since) {
   const bool at_start = since == Since::start;
-  Key key{event.unit, event.reason};
-  const auto [found, is_new] = waiting_.try_emplace(std::move(key), PendingEvent{event, at, at, 1, at_start});
+  const std::string subject = event.subject;
+  const auto [found, is_new] = waiting_.try_emplace(subject, PendingEvent{event, at, at, 1, at_start});
   if (is_new) return;
   PendingEvent& same = found->second;
-  same.event = std::move(event);
+  merge(same.event, std::move(event));
   same.last = at;
   ++same.times;
   same.only_at_start = false;
 }
 
 void EventsToTell::put_back(PendingEvent event) {
-  Key key{event.event.unit, event.event.reason};
-  again_at_.erase(key);
-  const auto [found, is_new] = waiting_.try_emplace(std::move(key), event);
+  const std::string subject = event.event.subject;
+  for (const std::string& unit : event.event.units) again_at_.erase({subject, unit});
+  const auto [found, is_new] = waiting_.try_emplace(subject, event);
   if (is_new) return;
-  found->second.first = event.first;
-  found->second.times += event.times;
+  PendingEvent& same = found->second;
+  merge(event.event, std::move(same.event));
+  same.event = std::move(event.event);
+  same.first = event.first;
+  same.times += event.times;
 }
 
-SteadyTime EventsToTell::due_of(const Key& key) const {
+SteadyTime EventsToTell::due_of(const NodeEvent& event) const {
   const SteadyTime free = bucket_full_at_ - kPause * (kBurst - 1);
-  const auto again = again_at_.find(key);
-  return again == again_at_.end() ? free : std::max(free, again->second);
+  SteadyTime first = event.units.empty() ? free : SteadyTime::max();
+  for (const std::string& unit : event.units) {
+    const auto again = again_at_.find({event.subject, unit});
+    first = std::min(first, again == again_at_.end() ? free : again->second);
+  }
+  return std::max(free, first);
 }
 
 std::optional<SteadyTime> EventsToTell::due() const {
   std::optional<SteadyTime> due;
-  for (const auto& [key, unused] : waiting_) due = due ? std::min(*due, due_of(key)) : due_of(key);
+  for (const auto& [subject, one] : waiting_) due = due ? std::min(*due, due_of(one.event)) : due_of(one.event);
   return due;
 }
 
 std::optional<PendingEvent> EventsToTell::take(SteadyTime now) {
-  // What is wrong goes before what is well.
   auto next = waiting_.end();
   for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
-    if (due_of(at->first) > now) continue;
+    if (due_of(at->second.event) > now) continue;
     if (next == waiting_.end() || (at->second.event.is_warning && !next->second.event.is_warning)) next = at;
   }
   if (next == waiting_.end()) return std::nullopt;
   bucket_full_at_ = std::max(bucket_full_at_, now) + kPause;
-  again_at_[next->first] = now + kSamePause;
   PendingEvent event = std::move(next->second);
   waiting_.erase(next);
+  for (const std::string& unit : event.event.units) again_at_[{event.event.subject, unit}] = now + kSamePause;
   return event;
 }
 
@@ -72,7 +78,7 @@ std::string event_name(const NodeRef& node, const NodeEvent& event) {
   constexpr std::size_t kMaxNode = 200, kDigits = 16;
   std::string name = node.name.substr(0, kMaxNode);
   while (!name.empty() && (name.back() == '.' || name.back() == '-')) name.pop_back();
-  return name + "." + sha256_hex(node.uid + "/" + event.unit + "/" + event.reason).substr(0, kDigits);
+  return name + "." + sha256_hex(node.uid + "/" + event.subject).substr(0, kDigits);
 }
 
 // False: one of that name is there.
@@ -82,7 +88,7 @@ Result<bool> EventWriter::create(const PendingEvent& event, const NodeRef& node,
                   {"metadata", {{"name", name}, {"namespace", "default"}}},
                   {"involvedObject", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node.name}, {"uid", node.uid}}},
                   {"reason", event.event.reason},
-                  {"message", event.event.message},
+                  {"message", message_of(event.event)},
                   {"type", event.event.is_warning ? "Warning" : "Normal"},
                   {"source", {{"component", kFieldManager}, {"host", node.name}}},
                   {"reportingComponent", kFieldManager},
@@ -123,7 +129,7 @@ Result<bool> EventWriter::count_up(const PendingEvent& event, const std::string&
                 : 1;
   }
   change["count"] = *count + event.times;
-  change["message"] = event.event.message;
+  change["message"] = message_of(event.event);
   TRY_ASSIGN(const auto stored, patch());
   if (!stored) return false;
   *count += event.times;
@@ -143,7 +149,7 @@ Result<void> EventWriter::write(const PendingEvent& event, const std::string& no
   counts_[name] = std::nullopt;
   if (event.only_at_start) return {};
   TRY_ASSIGN(const bool counted, count_up(event, name));
-  if (!counted) return fail(ErrorCode::unavailable, "the event " + name + " was there and went; it is told again");
+  if (!counted) return fail(ErrorCode::unavailable, "the event " + name + " was there and went; it is written again");
   return {};
 }
 

@@ -15,17 +15,22 @@
 // Events on the Node: which wait, when they may go, and how they are written.
 namespace neuron::status {
 
-// The same thing, once or several times. Passive data.
+enum class Since {
+  start,  // the first snapshot of a process
+  before  // a later one
+};
+
+// The same subject, once or several times. Passive data.
 struct PendingEvent {
   NodeEvent event;  // as it was last
   WallTime first{}, last{};
   int times = 1;
-  bool only_at_start = false;  // a predecessor of this process may have said it
+  bool only_at_start = false;  // a predecessor of this process may have written it
 };
 
-// What waits to be told: one entry for each unit and reason, so a unit that comes and goes counts up and costs no more.
-// Each is told at once, then at most once in kSamePause; all of them at most kBurst at once and one in kPause on
-// average. Nothing is lost but the times between. Pure; not synchronised.
+// Events that wait to be written: one entry for each subject, so that a unit that comes and goes counts up and costs no
+// more. Each is due at once if it is news of a unit, then at most once in kSamePause; all of them at most kBurst at
+// once and one in kPause on average. Nothing is lost but the times between. Pure; not synchronised.
 class EventsToTell {
  public:
   static constexpr int kBurst = 25;  // as client-go's recorder has it
@@ -33,31 +38,31 @@ class EventsToTell {
   static constexpr std::chrono::seconds kSamePause{60};
 
   void add(NodeEvent event, WallTime at, Since since);
-  void put_back(PendingEvent event);  // it could not be told
+  void put_back(PendingEvent event);  // it could not be written
   // When take() has the next one; nullopt: nothing waits.
   [[nodiscard]] std::optional<SteadyTime> due() const;
-  // One that may be told at `now`.
+  // One that may be written at `now`; warnings first.
   [[nodiscard]] std::optional<PendingEvent> take(SteadyTime now);
 
  private:
-  using Key = std::pair<std::string, std::string>;  // unit, reason: of tables, so of a bounded number
+  using Key = std::pair<std::string, std::string>;  // subject, unit: of tables, so of a bounded number
 
-  [[nodiscard]] SteadyTime due_of(const Key& key) const;
+  [[nodiscard]] SteadyTime due_of(const NodeEvent& event) const;
 
-  std::map<Key, PendingEvent> waiting_;
-  std::map<Key, SteadyTime> again_at_;  // of what has been told
-  SteadyTime bucket_full_at_{};         // when all of kBurst are free again
+  std::map<std::string, PendingEvent> waiting_;  // by subject
+  std::map<Key, SteadyTime> again_at_;           // of units that an event was about
+  SteadyTime bucket_full_at_{};                  // when all of kBurst are free again
 };
 
 // Writes events as core/v1 Events in the namespace `default`, where those of Nodes have to be. core/v1 and not
 // events.k8s.io/v1: `kubectl describe node` counts by it, and a merge patch of `count` needs neither get nor list. The
-// name is made of the node's uid, the unit and the reason, so that a restarted agent says nothing twice and counts on
+// name is made of the node's uid and the event's subject, so that a restarted agent writes nothing twice and counts on
 // where its predecessor was. Not synchronised.
 class EventWriter {
  public:
   EventWriter(kube::Api& api, std::string node) : api_(api), node_(std::move(node)) {}
 
-  // One to three calls. Errors: of the calls; the event is then not told.
+  // One to three calls. Errors: of the calls; the event is then not written.
   [[nodiscard]] Result<void> write(const PendingEvent& event, const std::string& node_uid);
 
  private:

@@ -18,16 +18,12 @@ fi
 unset CFLAGS CXXFLAGS LDFLAGS
 umask 022
 
-# Full debug information, since it is shipped beside the image; and no precompiled headers, which shows that each file
-# includes what it uses.
-set -- -DBUILD_TESTING=OFF -DCMAKE_INSTALL_PREFIX=/usr -DNEURON_PCH=OFF "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g -DNDEBUG"
+# The same flags as every release build, so that objects of a release build on this machine serve again (--ccache).
+set -- -DBUILD_TESTING=OFF -DCMAKE_INSTALL_PREFIX=/usr
 case $arch in
   "$native") ;;
   *) set -- "$@" "-DCMAKE_TOOLCHAIN_FILE=cmake/cross-$arch.cmake" ;;
 esac
-# Relative relocations packed: a few hundred KB less to read and to write at each start. The image brings the C library
-# that understands them, which a program installed on some node might not find.
-set -- "$@" -DCMAKE_EXE_LINKER_FLAGS=-Wl,-z,pack-relative-relocs
 cmake --preset release "$@"
 cmake --build build/release --parallel "$(nproc)"
 DESTDIR=$out/install cmake --install build/release > /dev/null

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "agent/base/parse.h"
-#include "plugin/device/refusals.h"
 
 namespace neuron::plugin {
 namespace {
@@ -152,12 +151,14 @@ std::vector<std::string> Allocations::prefer(model::Resource resource, const std
   return ids;
 }
 
-Result<std::vector<int>> Allocations::parse_ids(model::Resource resource, const std::vector<std::string>& ids) const {
+refusals::Granted<std::vector<int>> Allocations::parse_ids(model::Resource resource,
+                                                           const std::vector<std::string>& ids) const {
   if (ids.empty()) return fail(refusals::no_ids(resource));
   std::vector<int> units;
   for (const std::string& id : ids) {
-    TRY_ASSIGN(const int unit, node_->unit_of(resource, id));
-    units.push_back(unit);
+    auto unit = node_->unit_of(resource, id);
+    if (!unit) return fail(refusals::unknown_id(std::move(unit).error()));
+    units.push_back(*unit);
   }
   std::sort(units.begin(), units.end());
   if (const auto twice = std::adjacent_find(units.begin(), units.end()); twice != units.end()) {
@@ -172,8 +173,8 @@ Result<std::vector<int>> Allocations::parse_ids(model::Resource resource, const 
   return units;
 }
 
-Result<grant::Grant> Allocations::answer_for(model::Resource resource, const std::vector<int>& units,
-                                             holdings::CheckpointVersion version) {
+refusals::Granted<grant::Grant> Allocations::answer_for(model::Resource resource, const std::vector<int>& units,
+                                                        holdings::CheckpointVersion version) {
   if (model::has_cores(resource)) return allocate_cores(resource, units, version);
   for (const int unit : units) {
     if (const holdings::Holding* with = ledger_.claim_of_efa(unit)) {
@@ -186,8 +187,9 @@ Result<grant::Grant> Allocations::answer_for(model::Resource resource, const std
 }
 
 // Why the hardware cannot be given: rules 1 and 2 of docs/resources.md#same-silicon.
-std::optional<Error> Allocations::obstacle(model::Resource resource, const std::vector<int>& units,
-                                           const Hardware& hardware, holdings::CheckpointVersion version) const {
+std::optional<refusals::Refusal> Allocations::obstacle(model::Resource resource, const std::vector<int>& units,
+                                                       const Hardware& hardware,
+                                                       holdings::CheckpointVersion version) const {
   if (const holdings::Holding* first = ledger_.cores_of_admission(resource, version);
       first != nullptr && first->cores != hardware.cores) {
     return refusals::other_hardware(resource, *first, offer_);
@@ -202,7 +204,7 @@ bool Allocations::needs_fresh_checkpoint(model::Resource resource, const std::ve
   const MutexLock lock(mutex_);
   const holdings::CheckpointVersion version = version_();
   if (!node_ || version == 0 || !model::has_cores(resource)) return false;
-  const Result<std::vector<int>> units = parse_ids(resource, ids);
+  const auto units = parse_ids(resource, ids);
   if (!units || !obstacle(resource, *units, hardware_of(resource, *units), version)) return false;
   waiting_version_ = version;
   return true;
@@ -215,8 +217,8 @@ void Allocations::confirm(const std::vector<model::Allocation>& written, holding
   ledger_.admission_goes_on(std::exchange(waiting_version_, version), version);
 }
 
-Result<grant::Grant> Allocations::allocate_cores(model::Resource resource, const std::vector<int>& units,
-                                                 holdings::CheckpointVersion version) {
+refusals::Granted<grant::Grant> Allocations::allocate_cores(model::Resource resource, const std::vector<int>& units,
+                                                            holdings::CheckpointVersion version) {
   Hardware hardware = hardware_of(resource, units);
   if (auto error = obstacle(resource, units, hardware, version)) return fail(*std::move(error));
   learn_size(resource, units, version);
@@ -225,19 +227,30 @@ Result<grant::Grant> Allocations::allocate_cores(model::Resource resource, const
   return answer;
 }
 
-Result<grant::Grant> Allocations::allocate(model::Resource resource, const std::vector<std::string>& ids) {
+refusals::Granted<grant::Grant> Allocations::allocate(model::Resource resource, const std::vector<std::string>& ids) {
   const MutexLock lock(mutex_);
   if (!node_) return fail(refusals::not_scanned());
   const holdings::CheckpointVersion version = version_();
   ledger_.admission_goes_on(std::exchange(waiting_version_, 0),
                             version);  // unless confirm() has come, the kubelet has not written
-  const Result<std::vector<int>> units = parse_ids(resource, ids);
-  Result<grant::Grant> answer = units ? answer_for(resource, *units, version) : fail(units.error());
+  const auto units = parse_ids(resource, ids);
+  refusals::Granted<grant::Grant> answer = units ? answer_for(resource, *units, version) : fail(units.error());
   if (!answer) ledger_.forget_admission(version);
+  if (answer) {
+    for (const std::string& id : ids) given_[resource][id] = clock_.now();
+  }
   if (answer && spdlog::should_log(spdlog::level::debug)) {
     spdlog::debug("allocate resource={} given={} left=\"{}\"", model::resource_name(resource), join(ids), left());
   }
   return answer;
+}
+
+std::optional<SteadyTime> Allocations::given_at(model::Resource resource, const std::string& id) const {
+  const MutexLock lock(mutex_);
+  const auto of_resource = given_.find(resource);
+  if (of_resource == given_.end()) return std::nullopt;
+  const auto found = of_resource->second.find(id);
+  return found == of_resource->second.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::vector<holdings::Holding> Allocations::to_holdings(const std::vector<model::Allocation>& shown,

@@ -19,6 +19,7 @@
 #include "agent/holdings/ledger.h"
 #include "agent/holdings/numbering.h"
 #include "agent/holdings/shown.h"
+#include "plugin/device/refusals.h"
 #include "plugin/device/unit_list.h"
 
 namespace neuron::plugin {
@@ -59,10 +60,14 @@ class Allocations {
       EXCLUDES(mutex_);
 
   // Allocate. An error gives nothing, and ends the admission: what the container was given before counts no more.
-  // Errors, worded in plugin/device/refusals.h: invalid_argument (unknown, duplicate or no ids), failed_precondition
+  // Refusals of plugin/device/refusals.h: invalid_argument (unknown, duplicate or no ids), failed_precondition
   // (unhealthy unit; one not offered under this name; hardware held by another container, which is named; two resources
   // of one container that are not the same hardware), unavailable (no snapshot yet).
-  [[nodiscard]] Result<grant::Grant> allocate(model::Resource resource, const std::vector<std::string>& ids)
+  [[nodiscard]] refusals::Granted<grant::Grant> allocate(model::Resource resource, const std::vector<std::string>& ids)
+      EXCLUDES(mutex_);
+
+  // When allocate() last gave that unit; nullopt: never.
+  [[nodiscard]] std::optional<SteadyTime> given_at(model::Resource resource, const std::string& id) const
       EXCLUDES(mutex_);
 
   // True when allocate() would refuse because of hardware that another container, or this one, was given before. That
@@ -129,17 +134,18 @@ class Allocations {
                                                                      const allocator::ChooseRequest& request,
                                                                      holdings::CheckpointVersion version) const
       REQUIRES(mutex_);
-  [[nodiscard]] Result<std::vector<int>> parse_ids(model::Resource resource, const std::vector<std::string>& ids) const
+  [[nodiscard]] refusals::Granted<std::vector<int>> parse_ids(model::Resource resource,
+                                                              const std::vector<std::string>& ids) const
       REQUIRES(mutex_);
   [[nodiscard]] bool is_offered(model::Resource resource, int unit) const REQUIRES(mutex_);
   [[nodiscard]] std::string left() const REQUIRES(mutex_);
-  [[nodiscard]] Result<grant::Grant> answer_for(model::Resource resource, const std::vector<int>& units,
-                                                holdings::CheckpointVersion version) REQUIRES(mutex_);
-  [[nodiscard]] std::optional<Error> obstacle(model::Resource resource, const std::vector<int>& units,
-                                              const Hardware& hardware, holdings::CheckpointVersion version) const
-      REQUIRES(mutex_);
-  [[nodiscard]] Result<grant::Grant> allocate_cores(model::Resource resource, const std::vector<int>& units,
-                                                    holdings::CheckpointVersion version) REQUIRES(mutex_);
+  [[nodiscard]] refusals::Granted<grant::Grant> answer_for(model::Resource resource, const std::vector<int>& units,
+                                                           holdings::CheckpointVersion version) REQUIRES(mutex_);
+  [[nodiscard]] std::optional<refusals::Refusal> obstacle(model::Resource resource, const std::vector<int>& units,
+                                                          const Hardware& hardware,
+                                                          holdings::CheckpointVersion version) const REQUIRES(mutex_);
+  [[nodiscard]] refusals::Granted<grant::Grant> allocate_cores(model::Resource resource, const std::vector<int>& units,
+                                                               holdings::CheckpointVersion version) REQUIRES(mutex_);
 
   const grant::GrantOptions options_;
   const core::OfferPolicy offer_;
@@ -155,6 +161,7 @@ class Allocations {
   std::optional<int> waiting_lnc_ GUARDED_BY(mutex_);  // the newest scan's, as last logged to be waiting
   bool numbering_known_ GUARDED_BY(mutex_) = false;    // lnc_ is that of the ids held from before our time
   holdings::Ledger ledger_ GUARDED_BY(mutex_);
+  std::map<model::Resource, std::map<std::string, SteadyTime>> given_ GUARDED_BY(mutex_);  // last, by id
   // While an Allocate waits for a fresh checkpoint: the version of its admission, which no write ends meanwhile.
   holdings::CheckpointVersion waiting_version_ GUARDED_BY(mutex_) = 0;
   std::map<model::Resource, std::vector<int>> withheld_

@@ -48,7 +48,8 @@ void Allocations::show_newest() {
   grant::NodeUnitsPtr next = newest_;
   if (!reads_as_scanned(newest_->snapshot())) {
     next = std::make_shared<const grant::NodeUnits>(
-        std::make_shared<const model::Snapshot>(holdings::with_held(newest_->snapshot(), held_unseen_, lnc_)));
+        std::make_shared<const model::Snapshot>(holdings::with_held(newest_->snapshot(), held_unseen_, lnc_)),
+        *newest_);
   }
   if (const auto& lnc = next->snapshot().host.lnc; lnc && !lnc_) lnc_ = lnc->value;
   if (node_) {

@@ -1,17 +1,81 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
 #include <string>
 
+#include "agent/base/clock.h"
 #include "agent/base/result.h"
 #include "agent/grant/grant.h"
 #include "agent/grant/node_units.h"
 
 namespace neuron::plugin {
 
-// Writes the specs of both kinds (agent/grant/cdi.h) into `directory`, made if missing: "aws.amazon.com/neuron" into
-// "aws.amazon.com-neuron.json". Each by rename (agent/base/file_text.h); removes the spec of a kind the node has
-// none of. Blocks on file writes: not for an RPC. Errors: from errno, naming the path.
-[[nodiscard]] Result<void> write_cdi_specs(const grant::NodeUnits& node, const grant::GrantOptions& options,
-                                           const std::string& directory);
+// Texts of spec files by path; "" = there must be no such file.
+using CdiTexts = std::map<std::string, std::string>;
+
+// The specs of both kinds (agent/grant/cdi.h) in `directory`: "aws.amazon.com/neuron" is in
+// "aws.amazon.com-neuron.json"; "" for a kind that the node has none of. Pure.
+[[nodiscard]] CdiTexts cdi_texts(const grant::NodeUnits& node, const grant::GrantOptions& options,
+                                 const std::string& directory);
+
+// Keeps the node's CDI specs in the container runtime's directory. A node is shown to the rest of the agent once its
+// specs are written, so that no answer names a CDI device that is in no file; or once writing has failed or takes
+// longer than kPatience: CDI names may not resolve then, and everything else works. What is there is compared every
+// `every`, and written again when it is missing or differs.
+//
+// Methods, `show` and what `post` is given run on one thread, and never touch a file. Files are read and written by
+// `run` alone, one job at a time, which may hang in the file system; a job outlives this object if need be. Held by
+// shared_ptr: what is posted dies with it.
+class CdiSpecs : public std::enable_shared_from_this<CdiSpecs> {
+ public:
+  using Job = std::function<void()>;
+  struct Settings {
+    std::string directory;
+    grant::GrantOptions grant;
+    std::chrono::milliseconds every{5000};
+  };
+  struct Ports {
+    std::function<void(Job)> run;               // any thread that may hang
+    std::function<void(SteadyTime, Job)> post;  // to the one thread, at or after the time; callable from any thread
+    std::function<void(grant::NodeUnitsPtr)> show;
+    std::function<void()> directory_is_dead;  // as is_removed_directory(): only a new container has the new one
+    const Clock& clock;
+  };
+  static constexpr std::chrono::milliseconds kPatience{2000};
+
+  CdiSpecs(Settings settings, Ports ports);
+
+  void set_node(grant::NodeUnitsPtr node);  // never null
+
+ private:
+  struct Written {
+    std::string error;  // "": all files say what they should
+    bool is_changed = false;
+    bool is_dead = false;
+  };
+  using TextsPtr = std::shared_ptr<const CdiTexts>;
+
+  [[nodiscard]] static Written write(const CdiTexts& texts, const std::string& directory);
+  void begin();
+  void ended(const TextsPtr& texts, const Written& written);
+  void late(std::uint64_t job);
+  void check();
+  void show();
+  void log_state(const std::string& error, const char* message);
+
+  const Settings settings_;
+  const Ports ports_;
+  TextsPtr wanted_;              // null before the first node
+  TextsPtr written_;             // by the last job, if it succeeded
+  grant::NodeUnitsPtr waiting_;  // not shown yet
+  std::uint64_t jobs_ = 0;       // begun
+  bool is_running_ = false;      // the newest of them
+  bool is_late_ = false;         // it has taken longer than kPatience
+  std::string error_;            // as last logged; "": all is well
+};
 
 }  // namespace neuron::plugin

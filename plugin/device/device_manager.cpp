@@ -19,7 +19,7 @@ constexpr milliseconds kWatchDue{1000};  // the kubelet opens its watch right af
 DeviceManager::DeviceManager(Settings settings, const Parts& parts)
     : settings_(std::move(settings)),
       parts_(parts),
-      holders_(parts.checkpoint, settings_.holders_interval),
+      holders_(parts.checkpoint, settings_.holders_interval, settings_.own_pod),
       check_(settings_.holders_interval,
              [&kubelet = parts.kubelet](const std::string& name) { return kubelet.somebody_listens(name); }) {
   for (const model::Resource resource : model::kAllResources) {
@@ -56,7 +56,7 @@ void DeviceManager::handle(const KubeletDirectory::Changes& changes) {
     spdlog::info("kubelet socket appeared, registering");
     meet_kubelet();
   }
-  if (changes.usable && !holders_known_) ask_holders(parts_.clock.now());
+  if ((changes.usable || changes.kubelet_appeared) && !holders_known_) ask_holders(parts_.clock.now());
   if (connect) connect_all();
 }
 
@@ -182,13 +182,17 @@ void DeviceManager::handle(const RegisterDone& event) {
   served->schedule_retry(parts_.clock.now());
 }
 
-void DeviceManager::handle(const AllocatableListed& event) {
+std::vector<RegistrationCheck::Claim> DeviceManager::registered() const {
   std::vector<RegistrationCheck::Claim> claims;
   for (const ServedResource& served : served_) {
     if (!served.server || served.phase != ServedResource::Phase::registered) continue;
     claims.push_back({served.resource, served.registered_at, served.published_at, served.last_list});
   }
-  for (const auto& lost : check_.answered(event.asked_at, event.answer, claims, parts_.clock.now())) {
+  return claims;
+}
+
+void DeviceManager::handle(const AllocatableListed& event) {
+  for (const auto& lost : check_.answered(event.asked_at, event.answer, registered(), parts_.clock.now())) {
     register_again(lost);
   }
 }

@@ -29,6 +29,7 @@ class DeviceManager {
     std::string instance;                          // part of the names of this process's sockets
     std::chrono::milliseconds holders_interval{};  // how often List is asked when nothing else calls for it
     core::OfferPolicy offer;
+    std::string own_pod{};  // see holdings::ListedHolders
   };
   // Everything must outlive it.
   struct Parts {
@@ -50,6 +51,8 @@ class DeviceManager {
   void handle(const StreamOpened& /*event*/) {}  // the wake-up was all
   void handle(const RegisterDone& event);
   void handle(const AdmissionsChanged& /*event*/) {}  // the wake-up was all
+  void handle(const CdiMountDead& /*event*/) {}       // the supervisor ends
+  void handle(const CheckpointCameBack& /*event*/) { apply_holders(); }
   void handle(const HoldersListed& event);
   void handle(const AllocatableListed& event);
 
@@ -68,6 +71,7 @@ class DeviceManager {
   void ensure_served(ServedResource& served);
   void start_registration(ServedResource& served);
   void retry_due();
+  [[nodiscard]] std::vector<RegistrationCheck::Claim> registered() const;
   void register_again(const RegistrationCheck::Lost& lost);
   [[nodiscard]] ServedResource* find(model::Resource resource);
   [[nodiscard]] ServingStep serving_step(const ServedResource& served) const;
@@ -81,6 +85,8 @@ class DeviceManager {
   // holders
   void ask_holders(SteadyTime asked_at);
   void apply_holders();
+  void learn_holders(const HoldersListed& event);
+  [[nodiscard]] std::chrono::milliseconds ask_again_after_failure() const;
   void log_source();
   [[nodiscard]] std::chrono::milliseconds ask_interval() const;
 
@@ -89,8 +95,10 @@ class DeviceManager {
   Holders holders_;
   RegistrationCheck check_;
   std::vector<ServedResource> served_;
-  std::uint64_t kubelet_ = 0;   // KubeletPort::kubelet() of the newest one that was met
-  bool holders_known_ = false;  // the first answer about holders is in, or given up on
+  std::uint64_t kubelet_ = 0;                // KubeletPort::kubelet() of the newest one that was met
+  bool holders_known_ = false;               // an answer about holders is in that can be relied on, or given up on
+  std::optional<SteadyTime> unknown_since_;  // a kubelet is there, and the first such answer was not
+  int list_failures_ = 0;                    // in a row
   bool asking_holders_ = false;
   std::string holders_error_;  // of List, while it fails
   std::optional<Holders::Source> told_source_;

@@ -14,6 +14,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kAskAfterFailure{1000};
+// A node whose kubelet does not list its holders serves its devices all the same, but not at once: pods may hold them
+// by claims, which no checkpoint has.
+constexpr milliseconds kFirstAnswerPatience{5000};
 constexpr milliseconds kAskWhileWithheld{500};  // the kubelet tells nobody that a container has ended
 
 }  // namespace
@@ -95,13 +98,41 @@ void DeviceManager::handle(const HoldersListed& event) {
     holders_error_ = event.answer.error().message;
   }
   const bool first = !holders_known_;
-  holders_known_ = true;
+  learn_holders(event);
+  if (!holders_known_) return parts_.admissions.want_holders(kAskAfterFailure);
   apply_holders();
   if (first) connect_all();
   if (holders_.wants_fresh_checkpoint(parts_.clock.now())) parts_.admissions.want_checkpoint();
-  if (parts_.allocations.holds_anything()) {
-    parts_.admissions.want_holders(event.answer ? ask_interval() : kAskAfterFailure);
+  if (!event.answer) {
+    parts_.admissions.want_holders(ask_again_after_failure());
+  } else if (parts_.allocations.holds_anything()) {
+    parts_.admissions.want_holders(ask_interval());
+  } else if (!holders_.list_is_whole()) {
+    parts_.admissions.want_holders(kAskAfterFailure);
   }
+}
+
+// Whether the answer, or its failing for long enough, is what lists can be made by.
+void DeviceManager::learn_holders(const HoldersListed& event) {
+  list_failures_ = event.answer ? 0 : list_failures_ + 1;
+  if (holders_known_) return;
+  holders_known_ = event.answer && holders_.list_is_whole();
+  const SteadyTime now = parts_.clock.now();
+  if (holders_known_ || parts_.kubelet.kubelet() == 0) return unknown_since_.reset();
+  if (!unknown_since_) unknown_since_ = now;
+  if (now < *unknown_since_ + kFirstAnswerPatience) return;
+  holders_known_ = true;
+  spdlog::warn("the kubelet has not said for {} s what pods hold by claims: devices are offered all the same ({})",
+               kFirstAnswerPatience / std::chrono::seconds{1},
+               event.answer ? "its list does not have this pod, so it is not whole" : holders_error_);
+}
+
+// A holder that is known may have ended; else it is about claims from before, which become ever less likely.
+milliseconds DeviceManager::ask_again_after_failure() const {
+  if (parts_.allocations.holds_anything()) return kAskAfterFailure;
+  constexpr int kMostDoublings = 10;
+  const milliseconds most = std::max(kAskAfterFailure, settings_.holders_interval);
+  return std::min(kAskAfterFailure * (1 << std::min(list_failures_, kMostDoublings)), most);
 }
 
 milliseconds DeviceManager::ask_interval() const {
@@ -133,7 +164,13 @@ void DeviceManager::apply_holders() {
   log_source();
   if (!shown) return;
   parts_.allocations.reconcile(*shown);
-  if (const auto* written = holders_.written()) parts_.allocations.confirm(written->allocations, written->version);
+  if (const auto* written = holders_.written()) {
+    parts_.allocations.confirm(written->allocations, written->version);
+    const auto given_at = [this](model::Resource resource, const std::string& id) {
+      return parts_.allocations.given_at(resource, id);
+    };
+    for (const auto& lost : check_.written(*written, registered(), given_at, parts_.clock.now())) register_again(lost);
+  }
   // Whoever holds anything is asked after from time to time, however we came to know of him, and sooner once his
   // hardware is withheld from another name.
   if (parts_.allocations.holds_anything() && !asking_holders_) parts_.admissions.want_holders_by(ask_interval());

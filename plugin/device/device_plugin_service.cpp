@@ -5,11 +5,15 @@
 #include <algorithm>
 
 #include "agent/rpc/status_map.h"
-#include "plugin/device/refusals.h"
 #include "plugin/kubelet/list_stream.h"
 
 namespace neuron::plugin {
 namespace {
+
+// gRPC methods, as they are counted.
+constexpr std::string_view kPreferred = "GetPreferredAllocation";
+constexpr std::string_view kAllocate = "Allocate";
+constexpr std::string_view kPreStart = "PreStartContainer";
 
 constexpr int kMaxIds = 4096;  // far above any node; a larger request is foreign nonsense
 
@@ -45,6 +49,15 @@ void fill(v1beta1::ContainerAllocateResponse& response, const grant::Grant& answ
 }
 
 }  // namespace
+
+CallFigures::Names DevicePluginService::counted_names(const core::OfferPolicy& offer) {
+  CallFigures::Names names{{kPreferred, kAllocate, kPreStart}, {}, {}};
+  for (const refusals::Kind kind : refusals::kAllKinds) names.refusals.push_back(refusals::to_string(kind));
+  for (const model::Resource resource : model::kAllResources) {
+    if (offer.serves(resource)) names.resources.emplace_back(model::resource_name(resource));
+  }
+  return names;
+}
 
 DevicePluginService::DevicePluginService(model::Resource resource, const Parts& parts, WatchHub& hub)
     : resource_(resource), parts_(parts), hub_(hub) {}
@@ -103,7 +116,7 @@ grpc::ServerUnaryReactor* DevicePluginService::GetPreferredAllocation(
     }
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  count("GetPreferredAllocation", asked_at, true);
+  count(kPreferred, asked_at, true);
   reactor->Finish(grpc::Status::OK);
   return reactor;
 }
@@ -116,19 +129,18 @@ bool DevicePluginService::needs_fresh_checkpoint(const v1beta1::AllocateRequest&
   });
 }
 
+grpc::Status DevicePluginService::refused(const refusals::Refusal& refusal) const {
+  spdlog::warn("allocate resource={} refused=\"{}\"", model::resource_name(resource_), refusal.message);
+  if (parts_.figures != nullptr) parts_.figures->refused(refusals::to_string(refusal.kind));
+  return rpc::to_status(refusal);
+}
+
 grpc::Status DevicePluginService::allocate(const v1beta1::AllocateRequest& request,
                                            v1beta1::AllocateResponse& response) {
   for (const auto& container : request.container_requests()) {
-    if (container.devices_ids_size() > kMaxIds) {
-      if (parts_.figures != nullptr) parts_.figures->refused(refusals::kTooManyIds);
-      return {grpc::StatusCode::INVALID_ARGUMENT, "more than " + std::to_string(kMaxIds) + " device ids"};
-    }
-    const Result<grant::Grant> answer = parts_.allocations.allocate(resource_, strings(container.devices_ids()));
-    if (!answer) {
-      spdlog::warn("allocate resource={} refused=\"{}\"", model::resource_name(resource_), answer.error().message);
-      if (parts_.figures != nullptr) parts_.figures->refused(refusals::reason_of(answer.error()));
-      return rpc::to_status(answer.error());
-    }
+    if (container.devices_ids_size() > kMaxIds) return refused(refusals::too_many_ids(kMaxIds));
+    const auto answer = parts_.allocations.allocate(resource_, strings(container.devices_ids()));
+    if (!answer) return refused(answer.error());
     fill(*response.add_container_responses(), *answer);
     if (parts_.figures != nullptr) parts_.figures->gave(model::resource_name(resource_));
   }
@@ -139,7 +151,7 @@ void DevicePluginService::answer(const v1beta1::AllocateRequest& request, v1beta
                                  grpc::ServerUnaryReactor* reactor, SteadyTime asked_at) {
   const grpc::Status status = allocate(request, response);
   parts_.admissions.answered(status.ok() ? Admissions::Outcome::given : Admissions::Outcome::refused);
-  count("Allocate", asked_at, status.ok());  // before the answer: who has it may look at the figures
+  count(kAllocate, asked_at, status.ok());  // before the answer: who has it may look at the figures
   reactor->Finish(status);
 }
 
@@ -176,7 +188,7 @@ grpc::ServerUnaryReactor* DevicePluginService::PreStartContainer(grpc::CallbackS
   }
   parts_.pre_start.wait(resource_, strings(request->devices_ids()),
                         [this, reactor, asked_at = clock_now()](std::optional<Error> error) {
-                          count("PreStartContainer", asked_at, !error);
+                          count(kPreStart, asked_at, !error);
                           reactor->Finish(error ? rpc::to_status(*error) : grpc::Status::OK);
                         });
   return reactor;

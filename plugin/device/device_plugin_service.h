@@ -30,6 +30,9 @@ class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService 
 
   DevicePluginService(model::Resource resource, const Parts& parts, WatchHub& hub);
 
+  // All names that the services of a process may count by, where `offer` says which resources there are.
+  [[nodiscard]] static CallFigures::Names counted_names(const core::OfferPolicy& offer);
+
   // Ends every call that waits, now and later: one that is never finished would hold up the server's shutdown.
   void close() EXCLUDES(closing_mutex_);
 
@@ -48,6 +51,7 @@ class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService 
 
  private:
   [[nodiscard]] bool needs_fresh_checkpoint(const v1beta1::AllocateRequest& request);
+  [[nodiscard]] grpc::Status refused(const refusals::Refusal& refusal) const;  // logs and counts it
   [[nodiscard]] grpc::Status allocate(const v1beta1::AllocateRequest& request, v1beta1::AllocateResponse& response);
 
   void answer(const v1beta1::AllocateRequest& request, v1beta1::AllocateResponse& response,

@@ -23,8 +23,9 @@ struct RegisterDone {
   std::string endpoint;
   std::optional<Error> error;
 };
-struct StreamOpened {};       // the kubelet watches a resource now
-struct AdmissionsChanged {};  // AdmissionGate::next() may be sooner than it was
+struct StreamOpened {};        // the kubelet watches a resource now
+struct AdmissionsChanged {};   // AdmissionGate::next() may be sooner than it was
+struct CheckpointCameBack {};  // a read of it that hung has ended
 struct HoldersListed {
   SteadyTime asked_at;
   Result<std::vector<model::Allocation>> answer;
@@ -33,7 +34,8 @@ struct AllocatableListed {
   SteadyTime asked_at;
   Result<rpc::Allocatable> answer;
 };
-using Event = std::variant<SnapshotChanged, StreamEnded, StreamOpened, RegisterDone, AdmissionsChanged, HoldersListed,
-                           AllocatableListed>;
+struct CdiMountDead {};  // the CDI directory was removed on the host, and the mount here keeps the old one
+using Event = std::variant<SnapshotChanged, StreamEnded, StreamOpened, RegisterDone, AdmissionsChanged,
+                           CheckpointCameBack, HoldersListed, AllocatableListed, CdiMountDead>;
 
 }  // namespace neuron::plugin

@@ -17,8 +17,7 @@ bool is_claim(const model::Allocation& one) {
 }  // namespace
 
 void Holders::set_listed(std::vector<model::Allocation> listed, SteadyTime asked_at) {
-  claims_.clear();
-  std::copy_if(listed.begin(), listed.end(), std::back_inserter(claims_), is_claim);
+  claims_.set_listed(listed, is_claim, asked_at);
   std::set<std::string> pods;
   for (const model::Allocation& one : listed) {
     pods.insert(one.pod_namespace + "/" + one.pod);
@@ -27,13 +26,13 @@ void Holders::set_listed(std::vector<model::Allocation> listed, SteadyTime asked
   if (!std::includes(pods.begin(), pods.end(), pods_.begin(), pods_.end())) asked_about_.clear();
   pods_ = std::move(pods);
   std::erase_if(listed, [](const model::Allocation& one) { return one.ids.empty() || is_claim(one); });
+  asked_at_ = asked_at;
   learn_names(listed);
   listed_ = std::move(listed);
-  asked_at_ = asked_at;
 }
 
 void Holders::learn_names(const std::vector<model::Allocation>& listed) {
-  const Checkpoint* const stored = this->stored();
+  const Checkpoint* const stored = this->stored(asked_at_);
   if (stored == nullptr) return;
   std::map<std::tuple<std::string, std::string, std::string>, const model::Allocation*>
       shown;  // by resource, id, container
@@ -49,35 +48,42 @@ void Holders::learn_names(const std::vector<model::Allocation>& listed) {
   names_ = std::move(names);
 }
 
-const Checkpoint* Holders::stored() {
-  if (stored_ && stored_->version == checkpoint_.version()) return &*stored_;
-  auto read = checkpoint_.read();
-  if (read) {
-    error_.clear();
-    stored_ = *std::move(read);
+const Checkpoint* Holders::stored(SteadyTime now) {
+  if (stored_ && !stored_hangs_ && stored_->version == checkpoint_.version()) {
+    stored_at_ = now;
     return &*stored_;
   }
-  stored_.reset();
+  auto read = checkpoint_.read();
+  stored_hangs_ = !read && read.error().code == ErrorCode::deadline_exceeded;
+  if (read) {
+    if (!error_.empty()) spdlog::info("the kubelet's checkpoint is read again");
+    error_.clear();
+    stored_ = *std::move(read);
+    stored_at_ = now;
+    return &*stored_;
+  }
+  if (!stored_hangs_) stored_.reset();
   if (read.error().code != ErrorCode::not_found && read.error().message != error_) {
     spdlog::warn("checkpoint error=\"{}\"", read.error().message);
     error_ = read.error().message;
   }
-  return nullptr;
+  return stored_ ? &*stored_ : nullptr;
 }
 
 std::optional<holdings::ShownAllocations> Holders::merged(SteadyTime now) {
-  const Checkpoint* const stored = this->stored();
+  const Checkpoint* const stored = this->stored(now);
   unlisted_.clear();
   source_ = listed_ ? (stored != nullptr ? Source::list_and_checkpoint : Source::list)
                     : (stored != nullptr ? Source::checkpoint : Source::nothing);
   if (source_ == Source::nothing) return std::nullopt;
   holdings::ShownAllocations all;
   if (listed_) all.listed = *listed_;
-  all.claims = claims_;
+  all.claims = claims_.held();
   // The checkpoint says nothing of a container that is being admitted.
   all.asked_at = listed_ ? asked_at_ : now - holdings::Ledger::kMaxAdmission;
   all.stored_version = stored != nullptr ? stored->version : checkpoint_.version();
   if (stored == nullptr) return all;
+  if (stored_hangs_) all.asked_at = std::min(all.asked_at, stored_at_);  // it says nothing of who came since
   all.numbering = stored->numbering;
   std::set<std::pair<std::string, std::string>> shown;  // (resource, id)
   for (const auto& one : all.listed) {

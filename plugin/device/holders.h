@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/base/clock.h"
+#include "agent/holdings/listed_holders.h"
 #include "agent/model/allocation.h"
 #include "plugin/device/allocations.h"
 #include "plugin/kubelet/checkpoint_source.h"
@@ -22,23 +23,27 @@ class Holders {
   // Which sources could be read. `nothing`: neither; what was known before stays.
   enum class Source { list_and_checkpoint, list, checkpoint, nothing };
 
-  // `interval`: see wants_fresh_checkpoint.
-  Holders(const CheckpointSource& checkpoint, std::chrono::milliseconds interval)
-      : checkpoint_(checkpoint), interval_(interval) {}
+  // `interval`: see wants_fresh_checkpoint. `own_pod`: see holdings::ListedHolders.
+  Holders(const CheckpointSource& checkpoint, std::chrono::milliseconds interval, std::string own_pod = {})
+      : checkpoint_(checkpoint), interval_(interval), claims_(std::move(own_pod)) {}
 
   // The kubelet's newest List, asked at `asked_at`. From then on, entries that the checkpoint alone has of these pods,
-  // such as their init containers', carry the pods' names too. What it says of claims stays until the next one, as
-  // nobody else knows of them.
+  // such as their init containers', carry the pods' names too. What claims hold stays until answers agree that it does
+  // not, as no other source knows of them.
   void set_listed(std::vector<model::Allocation> listed, SteadyTime asked_at);
 
-  // List was refused or had no answer in time: its earlier answers count no more.
+  // False: the newest List leaves out pods that run, as that of a kubelet which has just started; or there was none.
+  [[nodiscard]] bool list_is_whole() const { return claims_.is_whole(); }
+
+  // List was refused or had no answer in time: its earlier answers count no more, but for claims.
   void list_failed() { listed_.reset(); }
 
   // What is shown as of the newest List, the checkpoint read now; the checkpoint alone while List does not answer.
   // nullopt: neither source could be read.
   [[nodiscard]] std::optional<holdings::ShownAllocations> merged(SteadyTime now);
-  [[nodiscard]] const Checkpoint* written() const { return stored_ ? &*stored_ : nullptr; }  // as then read
-  [[nodiscard]] Source source() const { return source_; }                                    // of the last merged()
+  // As it was then; nullptr: it could not be read.
+  [[nodiscard]] const Checkpoint* written() const { return stored_ && !stored_hangs_ ? &*stored_ : nullptr; }
+  [[nodiscard]] Source source() const { return source_; }  // of the last merged()
 
   // To be asked after each List, answered or not. True when the checkpoint has entries that List does not show, of
   // ended pods or of init containers: a checkpoint written anew, as for each ListAndWatch message, tells the two apart.
@@ -50,8 +55,8 @@ class Holders {
   void kubelet_is_new() { asked_about_.clear(); }  // no fresh checkpoint comes from its predecessor
 
  private:
-  // The checkpoint as it is now; nullptr: it cannot be read.
-  [[nodiscard]] const Checkpoint* stored();
+  // The checkpoint as it is now, or, while reading it hangs, as it was last; nullptr: it cannot be read.
+  [[nodiscard]] const Checkpoint* stored(SteadyTime now);
   // Which pods the checkpoint's uids are, from entries that both sources show.
   void learn_names(const std::vector<model::Allocation>& listed);
 
@@ -60,8 +65,10 @@ class Holders {
   std::string error_;  // as last logged
   Source source_ = Source::nothing;
   std::optional<Checkpoint> stored_;                      // as last read
+  SteadyTime stored_at_{};                                // when it was that
+  bool stored_hangs_ = false;                             // it may be another by now
   std::optional<std::vector<model::Allocation>> listed_;  // nullopt while List does not answer
-  std::vector<model::Allocation> claims_;
+  holdings::ListedHolders claims_;
   std::map<std::string, std::pair<std::string, std::string>> names_;  // uid → namespace and name
   std::set<std::string> pods_;  // in the newest List: pods, and what their containers hold
   SteadyTime asked_at_{};

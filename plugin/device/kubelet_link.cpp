@@ -72,4 +72,9 @@ void KubeletLink::ask_allocatable(SteadyTime now) {
   });
 }
 
+void KubeletLink::close_finished() {
+  registration_.close_finished();
+  pod_resources_.close_finished();
+}
+
 }  // namespace neuron::plugin

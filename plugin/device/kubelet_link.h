@@ -25,6 +25,9 @@ class KubeletLink final : public KubeletPort {
   void ask_holders(SteadyTime now) override;
   void ask_allocatable(SteadyTime now) override;
 
+  // Closes the connections of calls that are done; to be called now and then.
+  void close_finished();
+
  private:
   const std::string directory_;
   const std::string instance_;

@@ -126,19 +126,64 @@ std::vector<RegistrationCheck::Lost> RegistrationCheck::answered(SteadyTime aske
       if (record.differs_since) ask_by(now + kSoon);
       continue;
     }
-    if (record.lost_at && now < *record.lost_at + record.pause) {
+    if (auto lost = lose(claim.resource, why, now)) {
+      all.push_back(*std::move(lost));
+    } else {
       undecided = true;
       ask_by(*record.lost_at + record.pause);
-      continue;
     }
-    const bool afresh = !record.lost_at || now - *record.lost_at > kCalm;
-    record.times = afresh ? 1 : record.times + 1;
-    record.pause = afresh ? milliseconds(kFirstPause) : std::min<milliseconds>(record.pause * 2, kLongestPause);
-    record.lost_at = now;
-    record.differs_since.reset();
-    all.push_back({claim.resource, why + "; " + names_of_others(), record.times});
   }
   if (!undecided) std::erase_if(others_, [](const auto& other) { return other.second.gone_at.has_value(); });
+  return all;
+}
+
+std::optional<RegistrationCheck::Lost> RegistrationCheck::lose(model::Resource resource, const std::string& why,
+                                                               SteadyTime now) {
+  Record& record = records_[resource];
+  if (record.lost_at && now < *record.lost_at + record.pause) return std::nullopt;
+  const bool afresh = !record.lost_at || now - *record.lost_at > kCalm;
+  record.times = afresh ? 1 : record.times + 1;
+  record.pause = afresh ? milliseconds(kFirstPause) : std::min<milliseconds>(record.pause * 2, kLongestPause);
+  record.lost_at = now;
+  record.differs_since.reset();
+  return Lost{resource, why + "; " + names_of_others(), record.times};
+}
+
+std::vector<RegistrationCheck::Lost> RegistrationCheck::written(const Checkpoint& checkpoint,
+                                                                const std::vector<Claim>& claims,
+                                                                const GivenAt& given_at, SteadyTime now) {
+  if (checkpoint.version == 0 || checkpoint.version == version_) return {};
+  const bool is_first = std::exchange(version_, checkpoint.version) == 0;
+  const SteadyTime before = std::exchange(read_at_, now);
+  for (const Claim& claim : claims) {
+    auto& since = records_[claim.resource].served_since;
+    if (!since) since = claim.registered_at;
+  }
+  std::set<Entry> entries;
+  std::map<model::Resource, std::string> why;
+  for (const model::Allocation& one : checkpoint.allocations) {
+    Entry entry{one.pod_uid, one.container, one.resource_name};
+    const bool is_known = is_first || entries_.contains(entry);
+    entries.insert(std::move(entry));
+    const auto resource = model::parse_resource(one.resource_name);
+    if (is_known || !resource) continue;
+    const auto claim =
+        std::find_if(claims.begin(), claims.end(), [&](const Claim& each) { return each.resource == *resource; });
+    if (claim == claims.end() || before < *records_[*resource].served_since + kPredecessor) continue;
+    const auto is_ours = [&](const std::string& id) {
+      const auto given = given_at(*resource, id);
+      return given && *given >= before - kAnswerLasts;
+    };
+    if (std::all_of(one.ids.begin(), one.ids.end(), is_ours)) continue;
+    why.try_emplace(*resource,
+                    fmt::format("container {} of the pod with uid {} was given {} of it, and not by this agent",
+                                printable(one.container, 63), printable(one.pod_uid, 64), one.ids.size()));
+  }
+  entries_ = std::move(entries);
+  std::vector<Lost> all;
+  for (const auto& [resource, text] : why) {
+    if (auto lost = lose(resource, text, now)) all.push_back(*std::move(lost));
+  }
   return all;
 }
 

@@ -4,23 +4,28 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "agent/base/clock.h"
 #include "agent/model/resource.h"
 #include "agent/rpc/allocatable.h"
 #include "plugin/device/watch_hub.h"
+#include "plugin/kubelet/checkpoint.h"
 
 namespace neuron::plugin {
 
 // Notices that the kubelet no longer takes a resource from us though our stream is open. Another plugin that registers
 // the same name takes the kubelet's endpoint away without a word to us; when it leaves, all devices of that name are
-// unhealthy and no plugin is asked for them, for ever (docs/reference/kubelet.md#end-of-a-watch). Either of two signs:
+// unhealthy and no plugin is asked for them, for ever (docs/reference/kubelet.md#end-of-a-watch). Any of three signs:
 // - what the kubelet shows as allocatable is not what we published: in two consecutive answers, or in a single one
 //   after another plugin's socket went away;
 // - another plugin's socket went away, and what the kubelet shows cannot tell: a list that we sent later makes the
-//   devices look healthy though the endpoint is dead, and a list without a healthy unit looks the same either way.
+//   devices look healthy though the endpoint is dead, and a list without a healthy unit looks the same either way;
+// - the kubelet's checkpoint shows a container with units that this process did not give: another plugin with the same
+//   ids is asked for them, which no list shows.
 // Plain bookkeeping on times and names; one thread.
 class RegistrationCheck {
  public:
@@ -47,6 +52,10 @@ class RegistrationCheck {
   static constexpr std::chrono::seconds kFirstPause{5};
   static constexpr std::chrono::seconds kLongestPause{300};
   static constexpr std::chrono::minutes kCalm{10};
+  // An entry of the checkpoint may be of an answer so much older than the checkpoint read before: other plugins of the
+  // same container may have taken long. Of a predecessor's answers as well, after the first registration.
+  static constexpr std::chrono::seconds kAnswerLasts{60};
+  static constexpr std::chrono::seconds kPredecessor{5};
 
   // `pace`: how often to ask when nothing happens.
   RegistrationCheck(std::chrono::milliseconds pace, Listening listening);
@@ -65,7 +74,15 @@ class RegistrationCheck {
   [[nodiscard]] std::vector<Lost> answered(SteadyTime asked_at, const Result<rpc::Allocatable>& allocatable,
                                            const std::vector<Claim>& claims, SteadyTime now);
 
+  // When this process last gave that unit in an Allocate; nullopt: never.
+  using GivenAt = std::function<std::optional<SteadyTime>(model::Resource, const std::string& id)>;
+  // To be called with each checkpoint that was read; the first says what is held from before. Returns the resources to
+  // register again, as answered() does.
+  [[nodiscard]] std::vector<Lost> written(const Checkpoint& checkpoint, const std::vector<Claim>& claims,
+                                          const GivenAt& given_at, SteadyTime now);
+
  private:
+  using Entry = std::tuple<std::string, std::string, std::string>;  // pod's uid, container, resource
   struct Other {
     SteadyTime appeared_at{};
     SteadyTime seen_at{};  // last known to listen
@@ -74,6 +91,7 @@ class RegistrationCheck {
   struct Record {  // of one resource
     std::optional<SteadyTime> differs_since;
     std::optional<SteadyTime> lost_at;
+    std::optional<SteadyTime> served_since;  // first registered by this process
     int times = 0;
     std::chrono::milliseconds pause = kFirstPause;
   };
@@ -83,6 +101,8 @@ class RegistrationCheck {
   [[nodiscard]] bool lost_unseen(const Claim& claim, bool answer_missing) const;
   [[nodiscard]] bool differs(const Claim& claim, const rpc::Allocatable& allocatable, SteadyTime asked_at);
   [[nodiscard]] std::string names_of_others() const;
+  // nullopt: too soon after the last time.
+  [[nodiscard]] std::optional<Lost> lose(model::Resource resource, const std::string& why, SteadyTime now);
 
   const std::chrono::milliseconds pace_;
   const Listening listening_;
@@ -90,6 +110,9 @@ class RegistrationCheck {
   bool asking_ = false;
   std::map<std::string, Other> others_;  // by socket name
   std::map<model::Resource, Record> records_;
+  holdings::CheckpointVersion version_ = 0;  // of the checkpoint read last
+  SteadyTime read_at_{};                     // and when
+  std::set<Entry> entries_;                  // in it
 };
 
 }  // namespace neuron::plugin

@@ -42,7 +42,7 @@ Supervisor::Supervisor(const Parts& parts, int signals)
       instance_(instance_suffix()),
       directory_(parts.settings.device_plugins_dir, parts.clock),
       kubelet_(parts.settings.device_plugins_dir, parts.settings.pod_resources_socket, instance_, parts.service),
-      manager_({instance_, parts.settings.pod_resources_interval, parts.settings.offer},
+      manager_({instance_, parts.settings.pod_resources_interval, parts.settings.offer, parts.settings.own_pod},
                {parts.clock, parts.service.allocations, parts.service.admissions, parts.checkpoint, kubelet_}) {}
 
 Supervisor::~Supervisor() {
@@ -63,6 +63,12 @@ Supervisor::Outcome Supervisor::run() {
     if (timeout_ms >= 0) look_whether_overslept(asleep_at + milliseconds{timeout_ms});
     if (fds[0].revents != 0 && asked_to_stop(signals_, parts_.rescan)) return Outcome::stopped;
     for (const Event& event : parts_.service.events.take()) {
+      if (std::holds_alternative<CdiMountDead>(event)) {
+        spdlog::error(
+            "the CDI directory was removed on the host, and the mount here keeps the old one; ending, so that this "
+            "container is started again with a fresh mount");
+        return Outcome::dead_mount;
+      }
       std::visit([this](const auto& one) { manager_.handle(one); }, event);
     }
   }
@@ -76,6 +82,7 @@ std::optional<Supervisor::Outcome> Supervisor::step() {
   manager_.handle(changes);
   look_whether_overslept(now);  // in the lines above
   manager_.run_due(before);
+  kubelet_.close_finished();
   if (parts_.tell_serving) parts_.tell_serving(manager_.serving());
   return std::nullopt;
 }

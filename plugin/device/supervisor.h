@@ -24,6 +24,7 @@ class Supervisor {
     std::string pod_resources_socket;
     std::chrono::milliseconds pod_resources_interval{};  // how often List is asked when nothing else calls for it
     core::OfferPolicy offer;
+    std::string own_pod{};  // see holdings::ListedHolders
   };
   struct Parts {
     Settings settings;

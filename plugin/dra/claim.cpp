@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "agent/base/parse.h"
 #include "agent/kube/json_text.h"
 #include "plugin/dra/json_fields.h"
 
@@ -13,7 +14,8 @@ using nlohmann::json;
 
 constexpr std::size_t kMaxResults = 4 * 32;
 constexpr std::size_t kMaxConfigs = 4 * 32;
-constexpr std::size_t kMaxPods = 4 * 256;
+constexpr std::size_t kMaxConsumers = 4 * 256;
+constexpr std::size_t kMaxConsumer = 128;  // bytes of a name that only messages show
 constexpr std::size_t kMaxTolerations = 64;
 constexpr std::size_t kMaxRequestName = 2 * 63 + 1;  // two labels and a slash
 
@@ -73,10 +75,14 @@ OpaqueConfig config_of(const json& one) {
   return config;
 }
 
-void add_pods(const json& reserved, std::vector<PodRef>& pods) {
+void add_consumers(const json& reserved, Claim& claim) {
   for (const json& one : reserved) {
-    if (text_of(one, "resource") != "pods" || !text_of(one, "apiGroup").empty()) continue;
-    pods.push_back({text_of(one, "name"), text_of(one, "uid")});
+    const std::string resource = text_of(one, "resource");
+    if (resource == "pods" && text_of(one, "apiGroup").empty()) {
+      claim.pods.push_back({text_of(one, "name"), text_of(one, "uid")});
+    } else {
+      claim.other_consumers.push_back(printable(resource + "/" + text_of(one, "name"), kMaxConsumer));
+    }
   }
 }
 
@@ -112,8 +118,8 @@ Result<Claim> parse_claim(std::string_view text, std::string_view driver) {
   const json& results = list_of(devices, "results");
   const json& configs = list_of(devices, "config");
   const json& reserved = list_of(status, "reservedFor");
-  if (results.size() > kMaxResults || configs.size() > kMaxConfigs || reserved.size() > kMaxPods) {
-    return fail(not_a_claim("more results, configurations or pods than the API allows"));
+  if (results.size() > kMaxResults || configs.size() > kMaxConfigs || reserved.size() > kMaxConsumers) {
+    return fail(not_a_claim("more results, configurations or consumers than the API allows"));
   }
   for (const json& one : results) {
     if (text_of(one, "driver") == driver) claim.results.push_back(result_of(member(object, "spec"), one));
@@ -123,7 +129,7 @@ Result<Claim> parse_claim(std::string_view text, std::string_view driver) {
   }
   std::stable_partition(claim.configs.begin(), claim.configs.end(),
                         [](const OpaqueConfig& config) { return config.from_class; });
-  add_pods(reserved, claim.pods);
+  add_consumers(reserved, claim);
   return claim;
 }
 

@@ -58,10 +58,13 @@ struct Claim {
   std::vector<ClaimResult> results;   // of our driver only, in the API's order
   std::vector<OpaqueConfig> configs;  // of our driver only: classes first, then the claim, each in the API's order
   std::vector<PodRef> pods;           // status.reservedFor, as far as they are pods of the claim's namespace
+  // The rest of status.reservedFor, "podgroups/train": any of their pods may use the claim, and it does not say which
+  // (docs/reference/dra.md#claims).
+  std::vector<std::string> other_consumers{};
 };
 
 // Errors: data_corrupt when the text is no claim, or has more than the API allows: 32 results, 32 configurations, 256
-// pods, each four times.
+// consumers, each four times.
 [[nodiscard]] Result<Claim> parse_claim(std::string_view text, std::string_view driver);
 
 }  // namespace neuron::plugin::dra

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <system_error>
 
@@ -31,12 +32,6 @@ constexpr std::size_t kMaxFiles = 4096;
 constexpr std::size_t kMaxUid = 64;
 constexpr int kMaxIndex = 65535;
 
-Result<std::string> read_file(const std::string& path) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!file.valid()) return fail(error_from_errno(errno, path));
-  return read_all(file.get(), kMaxFileBytes, path);
-}
-
 Result<void> make_directory(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
@@ -47,6 +42,14 @@ Result<void> make_directory(const std::string& path) {
 Result<void> unlink_file(const std::string& path) {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return fail(error_from_errno(errno, "removing " + path));
   return {};
+}
+
+Hardware all_interfaces(const grant::NodeUnits& node) {
+  Hardware hardware;
+  for (const model::EfaInterface& efa : node.snapshot().host.efas) {
+    if (!efa.name.empty()) hardware.add({{}, {efa.name}});
+  }
+  return hardware;
 }
 
 // The devices of the device nodes, whole.
@@ -72,23 +75,91 @@ Hardware hardware_of_device(const grant::NodeUnits* node, const std::string& dev
   return hardware_of_nodes(edits);
 }
 
+// "<uid>-neuron-device-3", "<uid>-admin-neuron-device-3"; "<uid>-request-chips" has no nodes.
+struct CdiName {
+  std::string pool_device;
+  bool is_admin = false;
+};
+
+std::optional<CdiName> parse_cdi_name(std::string_view name, const std::string& uid) {
+  constexpr std::string_view kRequest = "request-", kAdmin = "admin-";
+  if (!name.starts_with(uid + "-")) return std::nullopt;
+  name.remove_prefix(uid.size() + 1);
+  if (name.starts_with(kRequest)) return std::nullopt;
+  const bool is_admin = name.starts_with(kAdmin);
+  if (is_admin) name.remove_prefix(kAdmin.size());
+  return CdiName{std::string(name), is_admin};
+}
+
 // One CDI device of a claim's file: a device of the pool, or the variables of a request.
 void add_cdi_device(const grant::NodeUnits* node, const json& device, const std::string& kind, PreparedClaim& claim) {
-  constexpr std::string_view kRequest = "request-", kAdmin = "admin-";
   const std::string full_name = text_of(device, "name");
-  if (!full_name.starts_with(claim.uid + "-")) return;
-  std::string name = full_name.substr(claim.uid.size() + 1);
-  if (name.starts_with(kRequest)) return;
-  const bool is_admin = name.starts_with(kAdmin);
-  if (is_admin) name.erase(0, kAdmin.size());
+  const auto name = parse_cdi_name(full_name, claim.uid);
+  if (!name) return;
   PreparedRequest request;
-  request.share.admin_access = is_admin;
-  request.share.hardware = hardware_of_device(node, name, member(device, "containerEdits"));
+  request.share.admin_access = name->is_admin;
+  request.share.hardware = hardware_of_device(node, name->pool_device, member(device, "containerEdits"));
   claim.requests.push_back(std::move(request));
-  claim.devices.push_back({{}, "", name, {kind + "=" + full_name}, {}});
+  claim.devices.push_back({{}, "", name->pool_device, {kind + "=" + full_name}, {}});
+}
+
+nlohmann::ordered_json nodes_json(const GrantedNodes& granted) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& node : granted.nodes) {
+    list.push_back({{"path", node.container_path}, {"hostPath", node.host_path}, {"permissions", granted.permissions}});
+  }
+  return list;
+}
+
+// Whether some of the nodes is that of an interface of this node.
+bool is_of_an_interface(const nlohmann::ordered_json& nodes, const GrantFacts& facts) {
+  const GrantedNodes known = nodes_of(facts, all_interfaces(facts.node), false);
+  return std::any_of(nodes.begin(), nodes.end(), [&](const auto& node) {
+    return std::any_of(known.nodes.begin(), known.nodes.end(), [&](const auto& one) {
+      return node.is_object() && node.value("path", "") == one.container_path;
+    });
+  });
+}
+
+// The nodes of one CDI device of a file as they are now, of which it had `before`.
+nlohmann::ordered_json newest_nodes(const CdiName& name, nlohmann::ordered_json before, const GrantFacts& facts) {
+  const auto parsed = core::parse_pool_name(name.pool_device);
+  const bool is_interface = parsed && std::holds_alternative<core::EfaName>(*parsed);
+  const auto hardware = hardware_of(facts.node, name.pool_device);
+  const GrantedNodes now =
+      hardware ? nodes_of(facts, *hardware, name.is_admin) : GrantedNodes{{}, name.is_admin ? "w" : "rw"};
+  if (!now.nodes.empty()) return nodes_json(now);
+  if (is_interface && (name.is_admin || is_of_an_interface(before, facts))) return nlohmann::ordered_json::array();
+  for (auto& node : before) {
+    if (node.is_object()) node["permissions"] = now.permissions;
+  }
+  return before;
 }
 
 }  // namespace
+
+std::string newest_cdi_text(const std::string& prepared, const std::string& uid, const GrantFacts& facts) {
+  using nlohmann::ordered_json;
+  const ordered_json spec = ordered_json::parse(prepared, nullptr, false);
+  if (!spec.is_object() || !spec.contains("devices") || !spec["devices"].is_array()) return prepared;
+  ordered_json newest = spec;
+  newest["devices"] = ordered_json::array();
+  for (ordered_json device : spec["devices"]) {
+    const auto name = device.is_object() && device.contains("name") && device["name"].is_string()
+                          ? parse_cdi_name(device["name"].get<std::string>(), uid)
+                          : std::nullopt;
+    ordered_json* const edits = name && device.contains("containerEdits") ? &device["containerEdits"] : nullptr;
+    if (edits != nullptr && edits->is_object() && edits->contains("deviceNodes") &&
+        (*edits)["deviceNodes"].is_array()) {
+      (*edits)["deviceNodes"] = newest_nodes(*name, (*edits)["deviceNodes"], facts);
+      if ((*edits)["deviceNodes"].empty()) edits->erase("deviceNodes");
+      if (edits->empty()) continue;  // an empty one makes runtimes refuse the file
+    }
+    newest["devices"].push_back(std::move(device));
+  }
+  if (newest == spec) return prepared;
+  return newest["devices"].empty() ? "" : newest.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
 
 bool is_plain_uid(std::string_view uid) {
   return !uid.empty() && uid.size() <= kMaxUid && std::all_of(uid.begin(), uid.end(), [](char c) {
@@ -104,22 +175,21 @@ std::string ClaimCdiFiles::path_of(const std::string& uid) const {
 }
 
 Result<void> ClaimCdiFiles::write(const std::string& uid, const std::string& text) {
-  if (text.empty()) return remove(uid);
-  const std::string path = path_of(uid);
-  if (const auto old = read_file(path); old && *old == text) return {};
-  auto written = write_by_rename(path, text);
-  if (written || written.error().code != ErrorCode::not_found) return written;
-  TRY(make_directory(directory_));
-  return write_by_rename(path, text);
+  TRY(keep_file(path_of(uid), text));
+  return {};
 }
 
 Result<void> ClaimCdiFiles::remove(const std::string& uid) {
   return unlink_file(path_of(uid));
 }
 
+bool ClaimCdiFiles::has(const std::string& uid) const {
+  const auto text = read_text_file(path_of(uid), kMaxFileBytes);
+  return text && kube::parse_object(*text, "a CDI file");
+}
+
 bool ClaimCdiFiles::is_dead() const {
-  struct stat info {};
-  return ::stat(directory_.c_str(), &info) == 0 && info.st_nlink == 0;
+  return is_removed_directory(directory_);
 }
 
 std::vector<std::string> ClaimCdiFiles::uids() {
@@ -142,7 +212,7 @@ std::vector<std::string> ClaimCdiFiles::uids() {
 std::vector<PreparedClaim> ClaimCdiFiles::rebuild(const grant::NodeUnits* node) {
   std::vector<PreparedClaim> claims;
   for (const std::string& uid : uids()) {
-    auto text = read_file(path_of(uid));
+    auto text = read_text_file(path_of(uid), kMaxFileBytes);
     if (!text) continue;
     const auto parsed = kube::parse_object(*text, "a CDI file");
     const json& spec = parsed ? *parsed : member(json(), "");

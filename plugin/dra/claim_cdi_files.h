@@ -31,6 +31,9 @@ class ClaimCdiFiles {
   // Uids of the files that are there, ascending, and removes those that a crash left half-written.
   [[nodiscard]] std::vector<std::string> uids();
 
+  // Whether its file is there and whole.
+  [[nodiscard]] bool has(const std::string& uid) const;
+
   // What the files tell of the claims they are of: everything but names and requests. Without `node`, a core counts as
   // its whole device.
   [[nodiscard]] std::vector<PreparedClaim> rebuild(const grant::NodeUnits* node);
@@ -41,6 +44,13 @@ class ClaimCdiFiles {
   const std::string directory_;
   const std::string prefix_;  // "k8s.<driver>-claim_"
 };
+
+// The text of a claim's CDI file as it should be now, from the text as it was when the claim was prepared: the numbers
+// of verbs nodes are those of `facts`, since they change when a driver is bound anew, and permissions those of today.
+// An interface that is away keeps its node, unless that is another one's by now: then it is left out, so that a
+// container that is started again fails instead of getting the other interface. What is no such text stays as it is.
+// "": nothing is left of it. Pure.
+[[nodiscard]] std::string newest_cdi_text(const std::string& prepared, const std::string& uid, const GrantFacts& facts);
 
 // Tells when files of claims have gone from the directory, as they do when somebody empties it. One thread.
 class CdiWatch {

@@ -13,8 +13,6 @@
 namespace neuron::plugin::dra {
 namespace {
 
-constexpr const char* kLncVariable = "NEURON_LOGICAL_NC_CONFIG";
-
 Error clash(const std::string& what, const std::string& one, int one_value, const std::string& other, int other_value) {
   return make_error(ErrorCode::failed_precondition, "one container uses the requests \"" + one + "\" with " + what +
                                                         " " + std::to_string(one_value) + " and \"" + other +
@@ -74,7 +72,7 @@ Result<ContainerConfig> config_of(const grant::NodeUnits& node, const std::vecto
 std::shared_ptr<const grant::NodeUnits> node_with(const grant::NodeUnits& node, int lnc) {
   auto snapshot = std::make_shared<model::Snapshot>(node.snapshot());
   snapshot->host.lnc = model::Sourced<int>{lnc, model::Origin::live};
-  return std::make_shared<const grant::NodeUnits>(std::move(snapshot));
+  return std::make_shared<const grant::NodeUnits>(std::move(snapshot), node);
 }
 
 // Global ids of the logical cores that are made of the held places, with the LNC that `node` has.
@@ -109,18 +107,22 @@ std::vector<int> indices_of(const Hardware& hardware) {
   return indices;
 }
 
-std::vector<grant::Grant::DeviceNode> nodes_of(const GrantFacts& facts, const Hardware& hardware) {
+}  // namespace
+
+// Admin access may not use the hardware. A Neuron node that is opened write-only answers questions and is not counted
+// as used; any other way of opening it attaches the process (docs/reference/driver.md#opening-a-device). A verbs node
+// has no such way: its ioctls work however it was opened, so admin access gets none.
+GrantedNodes nodes_of(const GrantFacts& facts, const Hardware& hardware, bool admin_access) {
   auto nodes = grant::grant_of_cores(facts.node, indices_of(hardware), {}, facts.options).device_nodes;
+  if (admin_access) return {std::move(nodes), "w"};
   std::vector<int> efas;
   for (const std::string& name : hardware.efas) {
     if (const auto unit = facts.node.unit_of(model::Resource::efa, name)) efas.push_back(*unit);
   }
   auto more = grant::grant_of_efas(facts.node, efas, facts.options).device_nodes;
   std::move(more.begin(), more.end(), std::back_inserter(nodes));
-  return nodes;
+  return {std::move(nodes), "rw"};
 }
-
-}  // namespace
 
 Result<Environment> environment_of(const GrantFacts& facts, const std::vector<const RequestShare*>& shares) {
   std::vector<const RequestShare*> computing;
@@ -139,9 +141,9 @@ Result<Environment> environment_of(const GrantFacts& facts, const std::vector<co
   const grant::NodeUnits& node = other ? *other : facts.node;
   TRY_ASSIGN(const std::vector<int> cores, core_ids(node, own));
   Environment environment = grant::grant_of_cores(node, indices_of(seen), cores, facts.options).envs;
-  if (config.says_lnc) environment[kLncVariable] = std::to_string(*config.lnc);
+  if (config.says_lnc) environment[grant::kLncVariable] = std::to_string(*config.lnc);
   if (config.nodes) {
-    TRY_ASSIGN(Environment more, ultraserver_environment(facts.node.snapshot().host.ultraserver, *config.nodes));
+    TRY_ASSIGN(Environment more, ultraserver_environment(facts.node.snapshot().host, *config.nodes));
     environment.merge(more);
   }
   return environment;
@@ -160,9 +162,10 @@ ClaimGrant grant_of_claim(const GrantFacts& facts, const std::string& driver, co
   std::map<std::string, std::size_t> last_of_request;
   for (const GrantedDevice& one : devices) {
     PreparedDevice prepared{one.requests, one.pool, one.device, {}, one.share_id};
+    GrantedNodes granted = nodes_of(facts, one.hardware, one.admin_access);
     grant::CdiDevice device{uid + (one.admin_access ? "-admin-" : "-") + one.device,
-                            nodes_of(facts, one.hardware),
-                            one.admin_access ? "r" : "rw",
+                            std::move(granted.nodes),
+                            std::move(granted.permissions),
                             {}};
     if (!device.device_nodes.empty()) prepared.cdi_ids.push_back(prefix + device.name);
     for (const std::string& request : one.requests) last_of_request[request] = answer.devices.size();

@@ -20,7 +20,8 @@ using Environment = std::map<std::string, std::string>;
 struct RequestShare {
   std::string request;  // base name
   Hardware hardware;
-  // Admin access: the device nodes for reading, no variables, and nobody is kept from the hardware.
+  // Admin access: the Neuron nodes, write-only, no interfaces and no variables; it keeps no other claim from the
+  // hardware.
   bool admin_access = false;
   RequestConfig config;
 
@@ -35,8 +36,8 @@ struct GrantFacts {
 };
 
 // The variables of a container that uses `shares`, of one or more claims: NEURON_RT_VISIBLE_CORES over all of them, as
-// the container counts the devices that it sees; NEURON_LOGICAL_NC_CONFIG where a share says it; those of the
-// UltraServer. Empty when none of the shares computes.
+// the container counts the devices that it sees; NEURON_LOGICAL_NC_CONFIG where a share says it, or where
+// Allocate would set it (agent/grant/grant.h); those of the UltraServer. Empty when none of the shares computes.
 // Errors: invalid_argument when LNC cannot be set on this node or devices of a share; failed_precondition when the
 // shares want different values, or a logical core would be half theirs.
 [[nodiscard]] Result<Environment> environment_of(const GrantFacts& facts,
@@ -58,13 +59,22 @@ struct ClaimGrant {
   std::vector<PreparedDevice> devices;
 };
 
-// CDI devices: "<uid>-<device>" with the nodes of each device, "<uid>-admin-<device>" where it is for admin access, and
+// CDI devices: "<uid>-<device>" with the nodes of each device, "<uid>-admin-<device>" with its Neuron nodes,
+// write-only, where it is for admin access, and
 // "<uid>-request-<request>" with the variables of each request that has some. The kubelet is told the latter once, as
 // the last id of the request's last device: the first id of a device is what it shows in the pod's status. `devices`
 // in the order of the results; `environments` by base name of the request.
 [[nodiscard]] ClaimGrant grant_of_claim(const GrantFacts& facts, const std::string& driver, const std::string& uid,
                                         const std::vector<GrantedDevice>& devices,
                                         const std::map<std::string, Environment>& environments);
+
+// The device nodes of a CDI device, and how they may be opened: "rw", or "w" for admin access. Of an interface whose
+// verbs node is not known now there is none.
+struct GrantedNodes {
+  std::vector<grant::Grant::DeviceNode> nodes;
+  std::string permissions;
+};
+[[nodiscard]] GrantedNodes nodes_of(const GrantFacts& facts, const Hardware& hardware, bool admin_access);
 
 // The kind of the CDI devices of claims: "k8s.<driver>/claim".
 [[nodiscard]] std::string cdi_claim_kind(const std::string& driver);

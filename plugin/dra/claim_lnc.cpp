@@ -59,10 +59,10 @@ std::optional<Error> lnc_clash(const std::vector<RequestShare>& shares, std::opt
   return std::nullopt;
 }
 
-HeldNumbering numbering_of(const ClaimsFile::Claims& claims, const std::string& uid) {
+HeldNumbering numbering_of(const ClaimsFile::Claims& claims) {
   HeldNumbering numbering;
-  for (const auto& [other, claim] : claims) {
-    if (other == uid || claim->held().devices.empty()) continue;
+  for (const auto& [uid, claim] : claims) {
+    if (claim->held().devices.empty()) continue;
     numbering.any = true;
     if (!numbering.lnc) numbering.lnc = claim->node_lnc;
   }
@@ -70,7 +70,7 @@ HeldNumbering numbering_of(const ClaimsFile::Claims& claims, const std::string& 
 }
 
 std::optional<Error> numbering_clash(const PreparedClaim& claim, const ClaimsFile::Claims& claims) {
-  const std::optional<int> others = numbering_of(claims, claim.uid).lnc;
+  const std::optional<int> others = numbering_of(claims).lnc;
   if (!others || !claim.node_lnc || *others == *claim.node_lnc || claim.held().devices.empty()) return std::nullopt;
   return make_error(ErrorCode::failed_precondition,
                     "the claim was prepared with cores numbered by LNC " + std::to_string(*claim.node_lnc) +

@@ -18,11 +18,13 @@ namespace neuron::plugin::dra {
 [[nodiscard]] std::optional<Error> lnc_clash(const std::vector<RequestShare>& shares, std::optional<int> node_lnc,
                                              const ClaimsFile::Claims& claims, const std::string& uid);
 
-// How cores are numbered that claims other than `uid` hold; "" = all. Pure.
-[[nodiscard]] HeldNumbering numbering_of(const ClaimsFile::Claims& claims, const std::string& uid);
+// How cores are numbered that claims hold. Where an older version wrote two LNCs, it is that of the first uid. Pure.
+[[nodiscard]] HeldNumbering numbering_of(const ClaimsFile::Claims& claims);
 
-// failed_precondition, naming both LNCs, when `claim` holds devices and was planned with other numbers than those by
-// which others hold theirs: the node was numbered anew meanwhile. What is not known clashes with nothing. Pure.
+// failed_precondition, naming both LNCs, when `claim` holds devices and was planned with other numbers than those that
+// the node has by numbering_of(claims): it was numbered anew meanwhile. An earlier record of the claim counts, as it
+// did when the claim was planned; without it two LNCs would refuse the claim as long as the others last. What is not
+// known clashes with nothing. Pure.
 [[nodiscard]] std::optional<Error> numbering_clash(const PreparedClaim& claim, const ClaimsFile::Claims& claims);
 
 }  // namespace neuron::plugin::dra

@@ -47,7 +47,7 @@ Result<void> add_result(ClaimPlan& plan, const Claim& claim, const ClaimResult& 
                         const UnhealthyTaint& taint) {
   TRY(check_request(result.request));
   TRY_ASSIGN(Hardware hardware, hardware_of(node, result.device));
-  if (!result.admin_access) {  // who looks on may look at what is ill
+  if (!result.admin_access) {  // admin access may include unhealthy devices
     TRY(check_health(node, result, taint));
     if (const auto both = overlap(hardware, plan.held())) {
       return fail(ErrorCode::failed_precondition, *both + " is allocated twice in this claim");

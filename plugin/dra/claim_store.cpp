@@ -18,6 +18,19 @@ Result<void> advised(Result<void> done) {
   return done;
 }
 
+// Whether the claim has the device at that place of its list for admin access, which holds nothing.
+bool is_admin_only(const PreparedClaim& claim, std::size_t place) {
+  const std::vector<std::string>& names = claim.devices[place].requests;
+  const std::vector<PreparedRequest>& requests = claim.requests;
+  if (names.empty()) {  // rebuilt from its CDI file: one request without a name per device
+    return place < requests.size() && requests[place].share.admin_access;
+  }
+  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    return std::any_of(requests.begin(), requests.end(),
+                       [&](const PreparedRequest& one) { return one.share.request == name && one.share.admin_access; });
+  });
+}
+
 }  // namespace
 
 std::optional<Error> conflict(const ClaimsFile::Claims& claims, const std::string& uid, const Hardware& hardware) {
@@ -36,6 +49,7 @@ std::optional<Error> conflict(const ClaimsFile::Claims& claims, const std::strin
 ClaimStore::ClaimStore(Options options, std::function<grant::NodeUnitsPtr()> node)
     : cdi_is_dead_(std::move(options.cdi_is_dead)),
       node_(std::move(node)),
+      grant_(std::move(options.grant)),
       cdi_(options.cdi_directory, options.driver),
       prepared_({options.directory, options.boot_id}, [this] {
         const grant::NodeUnitsPtr newest = node_();
@@ -71,8 +85,12 @@ Result<void> ClaimStore::edit(const Work& work) {
   }));
 }
 
-Result<void> ClaimStore::write_cdi(const std::string& uid, const std::string& text) {
-  auto written = cdi_.write(uid, text);
+Result<void> ClaimStore::write_cdi(const PreparedClaim& claim) {
+  const grant::NodeUnitsPtr node = node_();
+  if (!node && cdi_.has(claim.uid)) return {};
+  const bool is_ours = node && !claim.is_unread;  // another version's file is its own
+  auto written =
+      cdi_.write(claim.uid, is_ours ? newest_cdi_text(claim.cdi_text, claim.uid, {*node, grant_}) : claim.cdi_text);
   if (written || !cdi_.is_dead()) return written;
   if (cdi_is_dead_) cdi_is_dead_();
   Error error = std::move(written).error();
@@ -110,7 +128,7 @@ Result<void> ClaimStore::commit(PreparedClaim claim, std::uint64_t releases) {
       claim.is_completed = false;
       TRY(file.put(claim));
     }
-    TRY(write_cdi(claim.uid, claim.cdi_text));
+    TRY(write_cdi(claim));
     claim.is_completed = true;
     return file.put(claim);
   });
@@ -122,7 +140,7 @@ Result<void> ClaimStore::write_again(const std::string& uid) {
     if (claim == file.claims().end() || !claim->second->is_completed) {
       return fail(ErrorCode::not_found, "the claim was released meanwhile; this is tried again");
     }
-    return write_cdi(uid, claim->second->cdi_text);
+    return write_cdi(*claim->second);
   });
 }
 
@@ -159,7 +177,7 @@ Result<void> ClaimStore::set_name(const std::string& uid, const std::string& cla
 }
 
 Result<void> ClaimStore::repair_one(ClaimsFile& file, const PreparedClaim& claim) {
-  if (claim.is_completed) return write_cdi(claim.uid, claim.cdi_text);
+  if (claim.is_completed) return write_cdi(claim);
   TRY(cdi_.remove(claim.uid));
   return file.remove(claim.uid);
 }
@@ -183,14 +201,16 @@ std::vector<std::string> ClaimStore::held_devices() const {
   std::set<std::string> names;
   const MutexLock lock(held_mutex_);
   for (const auto& [uid, claim] : claims_) {
-    for (const PreparedDevice& device : claim->devices) names.insert(device.device);
+    for (std::size_t i = 0; i < claim->devices.size(); ++i) {
+      if (!is_admin_only(*claim, i)) names.insert(claim->devices[i].device);
+    }
   }
   return {names.begin(), names.end()};
 }
 
 HeldNumbering ClaimStore::held_numbering() const {
   const MutexLock lock(held_mutex_);
-  return numbering_of(claims_, "");
+  return numbering_of(claims_);
 }
 
 ClaimsFile::Claims ClaimStore::held_claims() const {

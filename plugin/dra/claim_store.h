@@ -27,6 +27,7 @@ class ClaimStore {
     // The CDI directory is a mount whose directory was removed on the host: only a new container gets the new one. Any
     // thread; must not block. Empty: nobody is told.
     std::function<void()> cdi_is_dead{};
+    grant::GrantOptions grant{};
   };
   // `node`: the newest scan's, nullptr before the first; asked when the file has to be made anew of CDI files, and for
   // claims that were made so before.
@@ -58,11 +59,12 @@ class ClaimStore {
   [[nodiscard]] Result<void> set_name(const std::string& uid, const std::string& claim_namespace,
                                       const std::string& name) EXCLUDES(held_mutex_);
 
-  // CDI files of prepared claims that are not there are written, those of no claim removed, and what a crash left
-  // half-prepared is forgotten. Errors: the first of those that came up; the rest is done all the same.
+  // CDI files of prepared claims are written that are not there, or not as newest_cdi_text() has them by the newest
+  // scan; those of no claim are removed, and what a crash left half-prepared is forgotten. Errors: the first of those
+  // that came up; the rest is done all the same.
   [[nodiscard]] Result<void> repair() EXCLUDES(held_mutex_);
 
-  // As this instance has last seen the file. Names of devices of the pool that claims hold: ascending, each once.
+  // As this instance has last seen the file. Names of pool devices that claims hold (admin access does not), ascending.
   [[nodiscard]] std::vector<std::string> held_devices() const EXCLUDES(held_mutex_);
   [[nodiscard]] HeldNumbering held_numbering() const EXCLUDES(held_mutex_);
   [[nodiscard]] bool is_held(const Hardware& hardware) const EXCLUDES(held_mutex_);
@@ -72,12 +74,14 @@ class ClaimStore {
   using Work = PreparedClaims::Work;
   [[nodiscard]] Result<void> edit(const Work& work) EXCLUDES(held_mutex_);
   void refine(ClaimsFile& file) const;
-  // As ClaimCdiFiles, and tells when the directory is dead.
-  [[nodiscard]] Result<void> write_cdi(const std::string& uid, const std::string& text);
+  // Of the newest scan. Before the first one, a file that is there stays: it may be newer than the record. Reports
+  // a directory that is dead.
+  [[nodiscard]] Result<void> write_cdi(const PreparedClaim& claim);
   [[nodiscard]] Result<void> repair_one(ClaimsFile& file, const PreparedClaim& claim);
 
   const std::function<void()> cdi_is_dead_;
   const std::function<grant::NodeUnitsPtr()> node_;
+  const grant::GrantOptions grant_;
   ClaimCdiFiles cdi_;        // under the lock of prepared_
   PreparedClaims prepared_;  // its Rebuild uses cdi_
 

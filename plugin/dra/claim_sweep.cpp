@@ -1,6 +1,8 @@
 #include "plugin/dra/claim_sweep.h"
 
 #include <algorithm>
+#include <functional>
+#include <string_view>
 #include <utility>
 
 #include "plugin/dra/claim_cores.h"
@@ -18,25 +20,33 @@ bool has_devices(const model::Allocation& allocation, const PreparedClaim& claim
 
 }  // namespace
 
-ClaimSweep::ClaimSweep(std::string driver, std::string pool, Ports ports, ClaimStore& store, kube::Api& api)
+bool is_of(const model::Allocation& listed, const PreparedClaim& claim) {
+  if (const std::size_t name = listed.cdi_id.find('='); name != std::string::npos) {
+    return std::string_view(listed.cdi_id).substr(name + 1).starts_with(claim.uid + "-");
+  }
+  if (!has_devices(listed, claim)) return false;
+  return claim.name.empty() || (listed.pod_namespace == claim.claim_namespace && listed.claim == claim.name);
+}
+
+ClaimSweep::ClaimSweep(std::string driver, std::string pool, Ports ports, ClaimStore& store, kube::Api& api,
+                       const Clock& clock)
     : driver_(std::move(driver)),
       pool_(std::move(pool)),
       ports_(std::move(ports)),
       store_(store),
-      reader_(api, driver_) {}
+      reader_(api, driver_),
+      clock_(clock) {}
 
 bool ClaimSweep::is_listed(const PreparedClaim& claim, const std::vector<model::Allocation>& listed) const {
   return std::any_of(listed.begin(), listed.end(), [&](const model::Allocation& one) {
-    if (one.claim.empty() || one.resource_name != driver_) return false;
-    if (claim.name.empty()) return has_devices(one, claim);
-    return one.pod_namespace == claim.claim_namespace && one.claim == claim.name;
+    return !one.claim.empty() && one.resource_name == driver_ && is_of(one, claim);
   });
 }
 
-// A claim that was rebuilt of its CDI file is known by its devices: nobody else is listed with them.
+// Of a claim that was rebuilt from its CDI file, as the kubelet lists it.
 void ClaimSweep::learn_name(const PreparedClaim& claim, const std::vector<model::Allocation>& listed) {
   for (const model::Allocation& one : listed) {
-    if (one.claim.empty() || one.resource_name != driver_ || !has_devices(one, claim)) continue;
+    if (one.claim.empty() || one.resource_name != driver_ || !is_of(one, claim)) continue;
     (void)store_.set_name(claim.uid, one.pod_namespace, one.claim);  // else the next sweep does
     return;
   }
@@ -50,31 +60,62 @@ bool ClaimSweep::is_gone(const PreparedClaim& claim) {
                                                  [&](const ClaimResult& result) { return result.pool == pool_; });
 }
 
-bool ClaimSweep::has_memory(const grant::NodeUnits& node, const PreparedClaim& claim) const {
-  const std::vector<MemoryGate::Core> cores = cores_of(node, claim.held());
-  return std::any_of(cores.begin(), cores.end(), [&](const MemoryGate::Core& core) {
-    return ports_.memory_in_use(core.device, core.physical).value_or(0) > 0;
-  });
+// Free: every core of it is known, and no process has memory there. Interfaces show nothing.
+ClaimSweep::Evidence ClaimSweep::evidence(const grant::NodeUnits& node, const PreparedClaim& claim) const {
+  const Hardware held = claim.held();
+  bool is_known = !held.devices.empty() && held.efas.empty();
+  for (const HeldDevice& device : held.devices) {
+    const std::vector<MemoryGate::Core> cores = cores_of(node, {{device}, {}});
+    is_known &= !cores.empty() && cores.size() >= device.places.size();
+    for (const MemoryGate::Core& core : cores) {
+      const auto bytes = ports_.memory_in_use(core.device, core.physical);
+      if (bytes.value_or(0) > 0) return Evidence::in_use;
+      is_known &= bytes.has_value();
+    }
+  }
+  return is_known ? Evidence::free : Evidence::none;
+}
+
+bool ClaimSweep::is_unused(const grant::NodeUnits& node, const PreparedClaim& claim) {
+  const Evidence found = evidence(node, claim);
+  if (found != Evidence::none) {
+    gone_since_.erase(claim.uid);
+    return found == Evidence::free;
+  }
+  const SteadyTime now = clock_.now();
+  return now - gone_since_.try_emplace(claim.uid, now).first->second >=
+         claim.grace.value_or(kUnknownGrace) + kGraceMargin;
+}
+
+void ClaimSweep::forget(const std::string& uid) {
+  unlisted_.erase(uid);
+  gone_since_.erase(uid);
 }
 
 Result<std::vector<std::string>> ClaimSweep::sweep() {
-  std::vector<std::string> forgotten;
+  std::vector<std::string> released;
   const grant::NodeUnitsPtr node = ports_.node();
   TRY_ASSIGN(const ClaimStore::View view, store_.view());
-  if (!node || view.claims.empty()) return forgotten;
+  if (!node || view.claims.empty()) return released;
   TRY_ASSIGN(const auto listed, ports_.listed());
-  std::erase_if(unlisted_, [&](const auto& one) { return !view.claims.contains(one.first); });
+  const auto is_known = [&](const auto& one) { return view.claims.contains(one.first); };
+  std::erase_if(unlisted_, std::not_fn(is_known));
+  std::erase_if(gone_since_, std::not_fn(is_known));
   for (const auto& [uid, claim] : view.claims) {
     if (is_listed(*claim, listed)) {
-      unlisted_.erase(uid);
+      forget(uid);
       if (claim->name.empty()) learn_name(*claim, listed);
       continue;
     }
-    if (!is_gone(*claim) || has_memory(*node, *claim)) continue;
+    if (!is_gone(*claim)) {
+      gone_since_.erase(uid);
+      continue;
+    }
+    if (!is_unused(*node, *claim)) continue;
     TRY_ASSIGN(const bool is_released, store_.release_if(claim));
-    if (is_released) forgotten.push_back(claim->shown());
+    if (is_released) released.push_back(claim->shown());
   }
-  return forgotten;
+  return released;
 }
 
 }  // namespace neuron::plugin::dra

@@ -23,8 +23,14 @@ ClaimUpkeep::ClaimUpkeep(ClaimStore& store, ClaimSweep& sweep, std::string cdi_d
     : store_(store),
       sweep_(sweep),
       watch_(std::move(cdi_directory)),
+      changes_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       run_(std::move(run)),
       changed_(std::move(changed)) {}
+
+void ClaimUpkeep::node_changed() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(changes_.get(), &one, sizeof(one));
+}
 
 void ClaimUpkeep::run(const std::stop_token& stop) {
   const Fd stopped(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -36,10 +42,12 @@ void ClaimUpkeep::run(const std::stop_token& stop) {
   SteadyTime sweep_at = std::chrono::steady_clock::now() + kSweepEvery;
   while (!stop.stop_requested()) {
     const auto left = std::chrono::ceil<milliseconds>(sweep_at - std::chrono::steady_clock::now());
-    std::array<pollfd, 2> fds = {{{stopped.get(), POLLIN, 0}, {watch_.fd(), POLLIN, 0}}};
+    std::array<pollfd, 3> fds = {{{stopped.get(), POLLIN, 0}, {watch_.fd(), POLLIN, 0}, {changes_.get(), POLLIN, 0}}};
     ::poll(fds.data(), fds.size(), static_cast<int>(std::max(left, milliseconds{0}).count()));
     if (stop.stop_requested()) return;
-    if (watch_.take()) repair();
+    std::uint64_t changes = 0;
+    const bool has_changed = ::read(changes_.get(), &changes, sizeof(changes)) > 0;
+    if (watch_.take() || has_changed) repair();
     if (std::chrono::steady_clock::now() >= sweep_at) {
       repair();
       sweep();
@@ -57,16 +65,16 @@ void ClaimUpkeep::repair() {
   changed_();
 }
 
-// One at a time: one that hangs in a broken driver is not joined by another.
+// One at a time: while one hangs in a broken driver, no other begins.
 void ClaimUpkeep::sweep() {
   if (sweeping_->exchange(true)) return;
   run_([&sweep = sweep_, changed = changed_, sweeping = sweeping_] {
-    const auto forgotten = sweep.sweep();
-    if (!forgotten) spdlog::debug("claims that nobody releases were not looked for: {}", forgotten.error().message);
-    for (const std::string& claim : forgotten.value_or(std::vector<std::string>{})) {
-      spdlog::warn("forgot claim {}, which nobody was going to release", claim);
+    const auto released = sweep.sweep();
+    if (!released) spdlog::debug("orphaned claims were not looked for: {}", released.error().message);
+    for (const std::string& claim : released.value_or(std::vector<std::string>{})) {
+      spdlog::warn("released orphaned claim claim={}", claim);
     }
-    if (forgotten && !forgotten->empty()) changed();
+    if (released && !released->empty()) changed();
     sweeping->store(false);
   });
 }

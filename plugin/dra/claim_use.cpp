@@ -39,7 +39,7 @@ Result<void> check_unread(const ClaimUse& use) {
   return fail(ErrorCode::failed_precondition,
               "the variables of " + std::to_string(computing) +
                   " requests depend on which containers use them, and that could not be read: " + use.unread +
-                  "; let the driver's service account get pods, or ask for all Neuron devices in one request");
+                  "; or ask for all Neuron devices of a pod in one request");
 }
 
 // A value that leaves out what another claim gives would be wrong as soon as that is there.

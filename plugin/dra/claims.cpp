@@ -14,6 +14,7 @@
 #include "agent/base/parse.h"
 #include "plugin/dra/claim_cores.h"
 #include "plugin/dra/claim_lnc.h"
+#include "plugin/dra/claim_pods.h"
 #include "plugin/dra/claim_units.h"
 #include "plugin/dra/claim_use.h"
 
@@ -28,7 +29,13 @@ struct Claims::Pending {
   std::string unread;  // as ClaimUse has it
   PreparedClaim prepared;
   PrepareAnswer answer;
-  bool is_done = false;  // answered
+  bool is_done = false;                         // answered
+  std::optional<std::chrono::seconds> grace{};  // as PreparedClaim has it
+
+  [[nodiscard]] bool computes() const {
+    return std::any_of(plan.shares.begin(), plan.shares.end(),
+                       [](const RequestShare& share) { return share.computes(); });
+  }
 };
 
 struct Claims::Call {
@@ -36,8 +43,8 @@ struct Claims::Call {
   grant::NodeUnitsPtr seen;  // of the newest scan
   grant::NodeUnitsPtr node;  // the same, or of one that was made for this call
   std::vector<Pending> claims;
-  std::optional<Error> api_error;              // the API server does not answer: it is not asked again
-  std::map<std::string, Result<PodUse>> pods;  // by name
+  std::optional<Error> api_error;  // the API server does not answer: it is not asked again
+  PodsOfClaims pods;
 
   [[nodiscard]] GrantFacts facts(const ClaimsSettings& settings) const { return {*node, settings.grant}; }
   // The next step for every claim that is not answered yet; one that fails is.
@@ -58,7 +65,6 @@ struct Claims::Call {
 namespace {
 
 constexpr const char* kStopping = "the call was ended, or the driver is stopping; this is tried again";
-constexpr std::size_t kMaxPods = 64;  // that are read to find out how a claim is used
 
 bool is_no_answer(const Error& error) {
   return error.code == ErrorCode::unavailable || error.code == ErrorCode::deadline_exceeded;
@@ -176,29 +182,19 @@ Result<void> Claims::plan(Call& call, Pending& pending) {
   return {};
 }
 
-// Which containers use the claim, as far as it matters: only what computes has variables. A server that does not answer
-// now will later: then, not by guessing, the claim is prepared.
-Result<void> Claims::read_pods(Call& call, Pending& pending) {
-  const auto& shares = pending.plan.shares;
-  if (std::none_of(shares.begin(), shares.end(), [](const RequestShare& share) { return share.computes(); })) return {};
-  if (pending.claim.pods.size() > kMaxPods) pending.unread = "more than 64 pods share the claim";
-  bool is_any_read = false;
-  for (const PodRef& pod : pending.claim.pods) {
-    if (!pending.unread.empty()) break;
-    auto known = call.pods.find(pod.name);
-    if (known == call.pods.end()) {
-      known = call.pods.emplace(pod.name, reader_.read_pod(pending.ref.claim_namespace, pod.name)).first;
-    }
-    const Result<PodUse>& use = known->second;
-    if (!use && is_no_answer(use.error())) return fail(use.error());
-    if (!use && use.error().code != ErrorCode::not_found) pending.unread = use.error().message;
-    if (!use || use->uid != pod.uid || use->has_ended) continue;
-    is_any_read = true;
-    for (const ContainerUse& container : use->containers) {
-      pending.containers.push_back({pod.name + "/" + container.container, container.claims});
-    }
+// Only what computes has variables, which depend on the use. A server that does not answer now will later: then, not by
+// guessing, the claim is prepared.
+Result<void> Claims::read_pods(Call& call, Pending& pending, const std::stop_token& stop) {
+  if (call.api_error && !pending.computes()) return {};
+  const auto read = call.pods.read(pending.claim, pending.ref.claim_namespace, stop);
+  if (read) pending.grace = read->grace;
+  if (read && pending.computes()) pending.containers = read->containers;
+  if (read || !pending.computes()) return {};
+  if (is_no_answer(read.error())) return fail(read.error());
+  pending.unread = read.error().message;
+  if (read.error().code == ErrorCode::permission_denied) {
+    pending.unread += "; let the driver's service account get pods";
   }
-  if (!is_any_read && pending.unread.empty()) pending.unread = "no pod that the claim is reserved for is there";
   return {};
 }
 
@@ -266,6 +262,7 @@ Result<void> Claims::grant(const Call& call, Pending& pending) {
                       std::move(granted.devices),
                       std::move(granted.cdi_text),
                       node_lnc};
+  pending.prepared.grace = pending.grace;
   for (const RequestShare& share : pending.plan.shares) {
     const auto environment = environments.find(share.request);
     pending.prepared.requests.push_back(
@@ -315,7 +312,7 @@ void Claims::wait_and_commit(Call& call, const std::stop_token& stop) {
 }
 
 std::map<std::string, PrepareAnswer> Claims::prepare(const std::vector<ClaimRef>& claims, const std::stop_token& stop) {
-  Call call;
+  Call call{{}, {}, {}, {}, {}, {reader_, ports_.pods}};
   for (const ClaimRef& ref : claims) call.claims.push_back({ref, {}, {}, {}, {}, {}, {}, {}, false});
   if (auto view = store_.view()) {
     call.view = *std::move(view);
@@ -326,7 +323,7 @@ std::map<std::string, PrepareAnswer> Claims::prepare(const std::vector<ClaimRef>
   call.node = call.seen = ports_.node();
   call.each([&](Pending& pending) { return plan(call, pending); });
   call.each([&](Pending& pending) -> Result<void> {
-    TRY(read_pods(call, pending));
+    TRY(read_pods(call, pending, stop));
     return name_rebuilt(call, pending);
   });
   call.each([&](Pending& pending) { return grant(call, pending); });

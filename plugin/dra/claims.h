@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/base/clock.h"
@@ -41,6 +42,10 @@ struct ClaimsPorts {
   std::function<void(MemoryGate::Job)> run;
   std::function<void(SteadyTime, MemoryGate::Job)> post;
   std::function<PluginHolders()> plugin_holders{};  // must not block. Empty: there are none
+  // Namespace and name of every pod that the kubelet has here, also of one that holds nothing yet: it says which pods
+  // of a group may use a claim. May block. Empty: not known.
+  using PodNames = std::vector<std::pair<std::string, std::string>>;
+  std::function<Result<PodNames>()> pods{};
 };
 
 // Prepares and releases claims of this node. What is prepared is in files alone (ClaimStore), so that another instance
@@ -66,7 +71,7 @@ class Claims final : public ClaimPort {
   [[nodiscard]] Result<void> read(Call& call, Pending& pending);
   [[nodiscard]] Result<void> answer_again(Pending& pending);
   [[nodiscard]] Result<void> plan(Call& call, Pending& pending);
-  [[nodiscard]] Result<void> read_pods(Call& call, Pending& pending);
+  [[nodiscard]] Result<void> read_pods(Call& call, Pending& pending, const std::stop_token& stop);
   [[nodiscard]] Result<void> name_rebuilt(Call& call, const Pending& pending);
   [[nodiscard]] Result<void> grant(const Call& call, Pending& pending);
   void wait_and_commit(Call& call, const std::stop_token& stop);

@@ -60,12 +60,6 @@ std::uint64_t count_of(const json& value) {
   return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
 }
 
-Result<std::string> read_file(const std::string& path) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!file.valid()) return fail(error_from_errno(errno, path));
-  return read_all(file.get(), kMaxBytes, path);
-}
-
 bool is_disk_full(const Error& error) {
   return error.os_errno == ENOSPC || error.os_errno == EDQUOT;
 }
@@ -103,20 +97,6 @@ Result<void> write_into_spare(const std::string& path, std::string_view text) {
 }
 
 }  // namespace
-
-Result<void> write_by_rename(const std::string& path, std::string_view text) {
-  const std::string fresh = path + ".new";
-  {
-    const Fd file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
-    if (!file.valid()) return fail(error_from_errno(errno, "writing " + fresh));
-    if (auto written = write_all(file.get(), text, fresh); !written) {
-      [[maybe_unused]] const int cut = ::ftruncate(file.get(), 0);  // half a text takes room that nobody has
-      return written;
-    }
-  }
-  if (::rename(fresh.c_str(), path.c_str()) != 0) return fail(error_from_errno(errno, "renaming to " + path));
-  return {};
-}
 
 ClaimsFile::ClaimsFile(std::string path, std::string boot_id, Rebuild rebuild)
     : path_(std::move(path)), boot_id_(std::move(boot_id)), rebuild_(std::move(rebuild)) {}
@@ -197,7 +177,7 @@ Result<void> ClaimsFile::begin_anew(const std::string& why) {
 }
 
 Result<void> ClaimsFile::read() {
-  auto text = read_file(path_);
+  auto text = read_text_file(path_, kMaxBytes);
   if (!text && text.error().code == ErrorCode::not_found) return begin_anew("");
   if (!text && text.error().os_errno != 0) return fail(std::move(text).error());
   if (text && *text == text_ && !text_.empty()) return {};

@@ -81,8 +81,4 @@ class ClaimsFile {
   std::string news_;
 };
 
-// Writes beside `path`, under a name without its ending, and renames, so that no reader sees half a file. What would
-// be left after a loss of power does not matter: after a boot nothing is prepared. Errors: from errno, naming the path.
-[[nodiscard]] Result<void> write_by_rename(const std::string& path, std::string_view text);
-
 }  // namespace neuron::plugin::dra

@@ -119,6 +119,10 @@ Result<void> Driver::serve() {
   if (error) return fail(error_from_errno(error.value(), "making " + names_.claims_dir));
   TRY_ASSIGN(claims_watch_, SocketWatch::open(names_.claims_dir));
   TRY_ASSIGN(registry_watch_, SocketWatch::open(names_.registry_dir));
+  if (const std::string& reason = registry_watch_->polling_because(); !reason.empty()) {
+    spdlog::warn("the kubelet's directories are read every {} ms instead of watched: {}",
+                 milliseconds(kLookEvery).count(), reason);
+  }
   TRY_ASSIGN(server_,
              DraServer::start(names_, parts_.settings.name,
                               {parts_.claims, parts_.health, parts_.run,

@@ -22,7 +22,7 @@ model::SnapshotPtr with_other_lnc(const model::Snapshot& snapshot, std::optional
 
 grant::NodeUnitsPtr with_lnc(grant::NodeUnitsPtr node, std::optional<int> lnc) {
   auto other = with_other_lnc(node->snapshot(), lnc);
-  return other ? std::make_shared<const grant::NodeUnits>(std::move(other)) : node;
+  return other ? std::make_shared<const grant::NodeUnits>(std::move(other), *node) : node;
 }
 
 }  // namespace

@@ -40,7 +40,9 @@ bool PluginHoldWatch::await_first(const std::stop_token& stop) {
   if (stop.stop_requested()) return false;
   const MutexLock lock(mutex_);
   if (!known_)
-    spdlog::warn("the kubelet does not say what containers hold through a device plugin: slices are published");
+    spdlog::warn(
+        "the kubelet does not say what containers hold through a device plugin or another driver: slices are published "
+        "with what is known of it");
   return true;
 }
 
@@ -52,39 +54,65 @@ void PluginHoldWatch::run(const std::stop_token& stop) {
 std::chrono::milliseconds PluginHoldWatch::turn() {
   const grant::NodeUnitsPtr node = ports_.node();
   if (!node) return kRetry;
+  if (!began_) began_ = ports_.now();
+  learn_stored();
+  const bool answered = ask();
+  apply(*node);
+  if (!answered) return failures_ <= kMostRetries ? kRetry : kWhileHeld;
+  if (!held_.is_whole() || held_.in_doubt()) return kRetry;
+  set_known();  // only now: the pool has to have it before it is published
+  const bool is_new = ports_.now() < *began_ + kNew;
+  return is_new || !held_.held().empty() ? kWhileHeld : kOtherwise;
+}
+
+void PluginHoldWatch::learn_stored() {
+  if (stored_known_ || !ports_.stored) return;
+  auto stored = ports_.stored();
+  stored_known_ = stored.has_value();
+  if (stored) return held_.add(*std::move(stored));
+  if (stored_error_ != stored.error().message) {
+    spdlog::warn("what the kubelet's checkpoint has of a device plugin is not known: {}", stored.error().message);
+  }
+  stored_error_ = stored.error().message;
+}
+
+bool PluginHoldWatch::ask() {
+  const SteadyTime asked_at = ports_.now();
   const auto listed = ports_.listed();
   if (!listed) {
     if (last_error_ != listed.error().message) {
       spdlog::warn("what containers hold through a device plugin is not known: {}", listed.error().message);
     }
     last_error_ = listed.error().message;
-    if (++failures_ < kMostFailures) return kRetry;
-    tell_known();
-    return kOtherwise;
+    ++failures_;
+    return false;
   }
   last_error_.clear();
   failures_ = 0;
-  PluginHolders holders = plugin_holders(*node, *listed, ports_.driver);
-  const bool held = !holders.empty();
-  bool is_new = false;
-  {
-    const MutexLock lock(mutex_);
-    is_new = holders != holders_;
-    holders_ = std::move(holders);
-  }
-  if (is_new) {
-    spdlog::info(
-        "{}",
-        held ? "containers hold devices through a device plugin or another driver: they are kept from claims until "
-               "these end"
-             : "nothing is held through a device plugin or another driver any more");
-    ports_.changed();
-  }
-  tell_known();  // only now: the pool has to have it before it is published
-  return held ? kWhileHeld : kOtherwise;
+  const auto matters = [this](const model::Allocation& one) {
+    if (one.ids.empty()) return false;
+    return one.claim.empty() ? model::parse_resource(one.resource_name).has_value()
+                             : one.resource_name != ports_.driver;
+  };
+  held_.set_listed(*listed, matters, asked_at);
+  return true;
 }
 
-void PluginHoldWatch::tell_known() {
+void PluginHoldWatch::apply(const grant::NodeUnits& node) {
+  PluginHolders holders = plugin_holders(node, held_.held(), ports_.driver);
+  const bool held = !holders.empty();
+  {
+    const MutexLock lock(mutex_);
+    if (holders == holders_) return;
+    holders_ = std::move(holders);
+  }
+  spdlog::info("{}", held ? "containers hold devices through a device plugin or another driver: they are kept from "
+                            "claims until these end"
+                          : "nothing is held through a device plugin or another driver any more");
+  ports_.changed();
+}
+
+void PluginHoldWatch::set_known() {
   const MutexLock lock(mutex_);
   known_ = true;
   changed_.notify_all();

@@ -38,9 +38,15 @@ const PluginHolder* holder_of(const PluginHolders& holders, const Hardware& hard
   return found == holders.end() ? nullptr : &*found;
 }
 
+// A pod that only the checkpoint names is known by its uid.
+std::string container_of(const model::Allocation& allocation) {
+  const std::string name = model::holder_name(allocation);
+  return name.empty() ? model::holder_of(allocation) : name;
+}
+
 // Of a claim of another driver. What this node does not have is left out.
 PluginHolder holder_by_claim(const grant::NodeUnits& node, const model::Allocation& allocation) {
-  PluginHolder holder{model::holder_name(allocation), allocation.resource_name, true, {}};
+  PluginHolder holder{container_of(allocation), allocation.resource_name, true, {}};
   for (const std::string& id : allocation.ids) {
     if (const auto some = hardware_of(node, id)) holder.hardware.add(*some);
   }
@@ -61,7 +67,7 @@ PluginHolders plugin_holders(const grant::NodeUnits& node, const std::vector<mod
     }
     const auto resource = model::parse_resource(allocation.resource_name);
     if (!resource) continue;
-    PluginHolder holder{model::holder_name(allocation), allocation.resource_name, false, {}};
+    PluginHolder holder{container_of(allocation), allocation.resource_name, false, {}};
     for (const std::string& id : allocation.ids) add_unit(holder.hardware, node, *resource, id);
     if (!holder.hardware.empty()) holders.push_back(std::move(holder));
   }

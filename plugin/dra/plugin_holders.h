@@ -17,7 +17,7 @@
 namespace neuron::plugin::dra {
 
 struct PluginHolder {
-  std::string container;  // "namespace/pod/container"
+  std::string container;  // "namespace/pod/container", or "pod <uid>/container"
   std::string resource;   // "aws.amazon.com/neuron"; of a claim its driver
   bool is_claim = false;
   Hardware hardware;

@@ -1,6 +1,8 @@
 #include "plugin/dra/pod_use.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
 #include "agent/kube/json_text.h"
 #include "plugin/dra/json_fields.h"
@@ -54,6 +56,18 @@ void add_extended(const json& status, const std::string& container, ContainerUse
   }
 }
 
+// Kubernetes' default where the field is missing.
+std::chrono::seconds grace_of(const json& pod) {
+  std::chrono::seconds grace{30};
+  const auto read = [](const json& value, std::chrono::seconds other) {
+    if (!value.is_number_integer()) return other;
+    const auto seconds = value.get<std::int64_t>();
+    return std::chrono::seconds(std::clamp<std::int64_t>(seconds, 0, kMaxGrace.count()));
+  };
+  grace = read(member(member(pod, "spec"), "terminationGracePeriodSeconds"), grace);
+  return std::max(grace, read(member(member(pod, "metadata"), "deletionGracePeriodSeconds"), grace));
+}
+
 }  // namespace
 
 Result<PodUse> parse_pod_use(std::string_view text) {
@@ -64,6 +78,7 @@ Result<PodUse> parse_pod_use(std::string_view text) {
   PodUse use;
   use.uid = text_of(member(pod, "metadata"), "uid");
   if (use.uid.empty() || !spec.is_object()) return fail(not_a_pod("no uid or no spec"));
+  use.grace = grace_of(pod);
   const std::string phase = text_of(status, "phase");
   use.has_ended = phase == "Succeeded" || phase == "Failed";
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <set>
 #include <string>
@@ -21,9 +22,14 @@ struct ContainerUse {
   std::map<std::string, UsedRequests> claims;
 };
 
+inline constexpr std::chrono::seconds kMaxGrace = std::chrono::hours(24 * 30);
+
 struct PodUse {
   std::string uid;
-  bool has_ended = false;                // phase Succeeded or Failed: its containers use nothing any more
+  bool has_ended = false;  // phase Succeeded or Failed: its containers use nothing any more
+  // So long its containers may run after its deletion: spec.terminationGracePeriodSeconds, or that of a deletion which
+  // has begun where that is longer; at most kMaxGrace.
+  std::chrono::seconds grace{30};
   std::vector<ContainerUse> containers;  // init containers too, those with claims only
 };
 

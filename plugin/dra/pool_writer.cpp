@@ -1,10 +1,13 @@
 #include "plugin/dra/pool_writer.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <random>
+#include <utility>
 
-#include "plugin/dra/server_rules.h"
+#include "agent/base/parse.h"
 
 namespace neuron::plugin::dra {
 namespace {
@@ -16,6 +19,11 @@ bool has_taints(const SliceContent& content) {
 bool has_counters(const SliceContent& content) {
   return !content.counter_sets.empty() ||
          std::any_of(content.devices.begin(), content.devices.end(), [](const auto& d) { return !d.consumes.empty(); });
+}
+
+// 8 hexadecimal digits that nothing predicts.
+std::string random_salt() {
+  return fmt::format("{:08x}", std::random_device{}());
 }
 
 // Whether a plan writes over, or deletes, what is not as we left it.
@@ -30,23 +38,48 @@ bool overwrites(const SyncPlan& plan, const SliceVersions& own) {
 
 }  // namespace
 
+void Gate::take(bool is_open, SteadyTime now) {
+  open.take(is_open, now);
+  asked = now;
+  recheck = false;
+  if (!is_open) closed_at = now;
+}
+
+bool Gate::is_due_again(SteadyTime now) const {
+  if (!is_closed()) return false;
+  if (open.is_rising()) return now - asked >= SteadyAnswer<bool>::kApart;
+  return recheck || now - closed_at >= PoolWriter::kGatesAge;
+}
+
 Result<bool> PoolWriter::look_at_server() {
   const SteadyTime now = clock_.now();
   if (server_ && !identity_.node.uid.empty() && now - facts_from_ < kFactsAge) return false;
   TRY_ASSIGN(const kube::ServerVersion server, kube::server_version(api_));
-  TRY_ASSIGN(const SliceShape shape, shape_for(server));
+  TRY_ASSIGN(const SliceShape newest, shape_for(server));
   const std::string uid_before = identity_.node.uid;
+  const SliceShape shape_before = shape();
   TRY(ask_for_node());
   facts_from_ = now;
-  const bool gates_are_old = (counters_ == false || !taints_) && now - gates_from_ >= kTryAgain;
-  const bool is_new = server_ != server || uid_before != identity_.node.uid || gates_are_old;
-  if (server_ != server || gates_are_old) {
-    counters_.reset();
-    taints_ = true;
-  }
+  if (server_ != server) counters_.recheck = taints_.recheck = true;
+  const bool is_first = !server_;
   server_ = server;
-  shape_ = shape;
-  return is_new;
+  take_shape(newest, now);
+  return is_first || uid_before != identity_.node.uid || shape_before != shape() ||
+         (shape() != SliceShape::plain && counters_.is_due_again(now)) || taints_.is_due_again(now);
+}
+
+void PoolWriter::take_shape(SliceShape newest, SteadyTime now) {
+  const SliceShape before = shape();
+  const bool was_rising = shape_.is_rising();
+  shape_.take(newest, now);
+  if (before != SliceShape::plain && shape() == SliceShape::plain) {
+    spdlog::warn(
+        "an API server of version {} answered: slices are without cores and groups until all servers take them",
+        server_->text());
+  } else if (shape_.is_rising() && !was_rising) {
+    spdlog::info("an API server of version {} answered: cores and groups wait for {} equal answers over {} min",
+                 server_->text(), SteadyAnswer<SliceShape>::kAnswers, SteadyAnswer<SliceShape>::kTime.count());
+  }
 }
 
 Result<void> PoolWriter::ask_for_node() {
@@ -57,34 +90,70 @@ Result<void> PoolWriter::ask_for_node() {
 }
 
 LayoutOptions PoolWriter::options() const {
-  return {counters_ == false ? SliceShape::plain : shape_, taints_};
+  return {counters_.is_closed() ? SliceShape::plain : shape(), !taints_.is_closed()};
+}
+
+// By a dry run. nullopt: it takes no such content or cannot be asked, and `why_not` says why. Errors: of the call,
+// which says nothing about the content.
+Result<std::optional<SliceContent>> PoolWriter::would_store(const SliceContent& content, std::string& why_not) {
+  constexpr std::size_t kNoSlice = 0xfffff;                                // a number that no slice has
+  constexpr std::string_view kWithoutDryRun = "does not support dry run";  // of an admission webhook
+  std::vector<Slice> slices = whole_slices({content}, identity_);
+  PoolIdentity other = identity_;
+  other.salt = random_salt();  // a name that no object has
+  slices.front().name = slice_name(kNoSlice, other);
+  auto answer = calls_.try_create(slices.front());
+  if (answer) return std::optional(std::move(answer->content));
+  const Error& error = answer.error();
+  if (error.code != ErrorCode::invalid_argument && error.message.find(kWithoutDryRun) == std::string::npos) {
+    return fail(std::move(answer).error().with_context("asking what would be stored"));
+  }
+  why_not = error.message;
+  return std::optional<SliceContent>();
 }
 
 // Asks what would be stored of the first slice, which has the counters, before overlapping devices are offered.
-Result<void> PoolWriter::ask_for_gates(const Pool& pool) {
-  if (shape_ == SliceShape::plain || pool.counters.empty() || counters_) return {};
-  constexpr std::size_t kNoSlice = 0xfffff;  // a name that no slice has
-  const Layout layout = lay_out(pool, {shape_, true});
+Result<void> PoolWriter::ask_for_counters(const Pool& pool) {
+  const SteadyTime now = clock_.now();
+  const bool is_due =
+      !counters_.open.value() || counters_.is_due_again(now) || (counters_.recheck && !counters_.is_closed());
+  if (shape() == SliceShape::plain || pool.counters.empty() || !is_due) return {};
+  const Layout layout = lay_out(pool, {shape(), true});
   if (layout.slices.empty() || !has_counters(layout.slices.front())) return {};
-  std::vector<Slice> slices = whole_slices({layout.slices.front()}, identity_);
-  slices.front().name = slice_name(kNoSlice, identity_);
-  const auto answer = calls_.try_create(slices.front());
-  if (!answer && answer.error().code != ErrorCode::invalid_argument) return fail(answer.error());
-  counters_ = answer && answer->content.counter_sets == slices.front().content.counter_sets;
-  gates_from_ = clock_.now();
-  if (*counters_) return {};
-  const std::string why = answer ? "the API server keeps no counters (gate DRAPartitionableDevices)"
-                                 : "the API server takes no counters: " + answer.error().message;
-  spdlog::warn("slices are without cores and groups: {}", why);
+  const SliceContent& wanted = layout.slices.front();
+  std::string why = "the API server keeps no counters (gate DRAPartitionableDevices)";
+  const bool was_closed = counters_.is_closed();
+  const auto stored = would_store(wanted, why);
+  if (!stored && was_closed) return {};  // slices stay as they are; asked again later
+  TRY(stored);
+  counters_.take(*stored && (*stored)->counter_sets == wanted.counter_sets, now);
+  if (counters_.is_closed() && !was_closed) spdlog::warn("slices are without cores and groups: {}", why);
   return {};
+}
+
+// Asks whether taints are kept again. No device that a scheduler could take is stored for it.
+void PoolWriter::ask_for_taints() {
+  const SteadyTime now = clock_.now();
+  if (!taints_.is_due_again(now)) return;
+  SliceContent probe;
+  probe.devices.push_back({"probe"});
+  probe.devices.back().taints.push_back({{identity_.driver + "/unhealthy", "probe", "NoSchedule"}});
+  std::string why;
+  const auto stored = would_store(probe, why);
+  if (!stored) return;  // asked again later
+  taints_.take(*stored && has_taints(**stored), now);
+  if (!taints_.is_closed()) spdlog::info("API servers keep taints: unhealthy devices are tainted in the slices");
 }
 
 Result<Written> PoolWriter::write(const Pool& pool, Overwrite overwrite) {
   constexpr int kTries = 4;
   TRY(look_at_server());
   for (int attempt = 0; attempt < kTries; ++attempt) {
-    TRY(ask_for_gates(pool));
+    TRY(ask_for_counters(pool));
+    ask_for_taints();
     TRY_ASSIGN(const std::vector<Slice> stored, calls_.list(identity_.driver, identity_.node.name));
+    const std::string salt = salt_in_use(stored, identity_);
+    if (!salt.empty() && salt != taken_salt_) identity_.salt = salt;
     Layout layout = lay_out(pool, options());
     SyncPlan plan = plan_sync(stored, layout.slices, identity_);
     if (!plan.creates.empty()) {
@@ -107,7 +176,8 @@ Result<Written> PoolWriter::write(const Pool& pool, Overwrite overwrite) {
     own_ = written.versions;
     return written;
   }
-  return fail(ErrorCode::unavailable, "somebody else was quicker to change ResourceSlices of this node: " + conflict_);
+  return fail(ErrorCode::unavailable,
+              "ResourceSlices of this node changed while they were written, which is tried again: " + conflict_);
 }
 
 PoolWriter::Outcome PoolWriter::lost_race(const Error& error) {
@@ -130,10 +200,28 @@ Result<PoolWriter::Outcome> PoolWriter::apply(const SyncPlan& plan, Written& wri
     if (outcome != Outcome::done) return outcome;
   }
   for (const Slice& slice : plan.creates) {
-    TRY_ASSIGN(const Outcome outcome, store(slice, calls_.create(slice), written));
+    auto answer = calls_.create(slice);
+    if (!answer && answer.error().code == ErrorCode::failed_precondition) TRY(avoid_foreign(slice.name));
+    TRY_ASSIGN(const Outcome outcome, store(slice, std::move(answer), written));
     if (outcome != Outcome::done) return outcome;
   }
   return Outcome::done;
+}
+
+// After a name was refused as taken: where an object of another driver or node has it, which this driver may not
+// delete, slices get other names. Else it is a slice of this node that came after the list.
+Result<void> PoolWriter::avoid_foreign(const std::string& name) {
+  const auto found = calls_.get(name);
+  if (!found && found.error().code == ErrorCode::not_found) return {};
+  TRY(found);
+  if (found->driver == identity_.driver && found->node == identity_.node.name) return {};
+  taken_salt_ = identity_.salt;
+  identity_.salt = random_salt();
+  spdlog::warn(
+      "the name {} is taken by a ResourceSlice of driver=\"{}\" node=\"{}\", which this driver may not delete: slices "
+      "of this node are published as {}; find out who made that slice, and delete it",
+      name, printable(found->driver, 64), printable(found->node, 253), slice_name(0, identity_));
+  return {};
 }
 
 Result<PoolWriter::Outcome> PoolWriter::store(const Slice& wanted, Result<Slice> answer, Written& written) {
@@ -145,7 +233,8 @@ Result<PoolWriter::Outcome> PoolWriter::store(const Slice& wanted, Result<Slice>
   written.generation = wanted.generation;
   if (was_stripped(wanted, *answer)) return Outcome::stripped;
   if (!is_same(answer->content, wanted.content)) {
-    spdlog::warn("slice={} is stored otherwise than it was sent; somebody changes it on its way", wanted.name);
+    spdlog::warn("slice={} is stored otherwise than it was sent: an admission webhook or policy changes it",
+                 wanted.name);
   }
   return Outcome::done;
 }
@@ -154,16 +243,16 @@ Result<PoolWriter::Outcome> PoolWriter::store(const Slice& wanted, Result<Slice>
 bool PoolWriter::was_stripped(const Slice& wanted, const Slice& stored) {
   const bool counters = has_counters(wanted.content) && !has_counters(stored.content);
   const bool taints = has_taints(wanted.content) && !has_taints(stored.content);
+  const SteadyTime now = clock_.now();
   if (counters) {
-    counters_ = false;
+    counters_.take(false, now);
     spdlog::warn(
         "slices are without cores and groups: the API server keeps no counters (gate DRAPartitionableDevices)");
   }
   if (taints) {
-    taints_ = false;
+    taints_.take(false, now);
     spdlog::warn("unhealthy devices are left out of slices: the API server keeps no taints (gate DRADeviceTaints)");
   }
-  if (counters || taints) gates_from_ = clock_.now();
   return counters || taints;
 }
 

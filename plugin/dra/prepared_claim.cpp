@@ -5,6 +5,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/kube/json_text.h"
+#include "plugin/dra/pod_use.h"
 
 namespace neuron::plugin::dra {
 namespace {
@@ -99,6 +100,10 @@ PreparedClaim claim_of(const json& object) {
   claim.cdi_text = object.value("cdi", "");
   const int lnc = object.contains("nodeLnc") ? number_of(object["nodeLnc"]) : 0;
   if (lnc >= 1 && lnc <= kMaxLnc) claim.node_lnc = lnc;
+  if (object.contains("graceSeconds")) {
+    claim.grace = std::clamp(std::chrono::seconds(object["graceSeconds"].get<std::int64_t>()), std::chrono::seconds(0),
+                             kMaxGrace);
+  }
   return claim;
 }
 
@@ -136,6 +141,7 @@ std::string to_text(const PreparedClaim& claim) {
                  {"devices", std::move(devices)},
                  {"cdi", claim.cdi_text}};
   if (claim.node_lnc) object["nodeLnc"] = *claim.node_lnc;
+  if (claim.grace) object["graceSeconds"] = claim.grace->count();
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,8 @@ struct PreparedClaim {
   std::string cdi_text;                 // of its file, written again when that is gone; "" = it has none
   // The node's LNC by which cores were numbered then; nullopt: not known, as of claims of an older version.
   std::optional<int> node_lnc{};
+  // The longest grace period of the pods that it was prepared for; nullopt: not known, as some could not be read.
+  std::optional<std::chrono::seconds> grace{};
   // Of an entry that another version wrote and this one cannot read: what is here is what its CDI file tells. Not kept
   // on disk; the entry stays as it is until the claim is prepared anew or released.
   bool is_unread = false;

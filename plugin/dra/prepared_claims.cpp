@@ -5,8 +5,10 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -16,6 +18,12 @@
 
 namespace neuron::plugin::dra {
 namespace {
+
+using std::chrono::milliseconds;
+
+std::string lock_path(const std::string& directory) {
+  return directory + "/claims.lock";
+}
 
 Result<Fd> open_lock(const std::string& directory, const std::string& path) {
   constexpr int kFlags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
@@ -30,7 +38,7 @@ Result<Fd> open_lock(const std::string& directory, const std::string& path) {
   return lock;
 }
 
-// Whether the locked file is still the one at its path: somebody may have emptied the directory meanwhile.
+// Whether the locked file is still the one at its path: the directory may have been emptied meanwhile.
 bool is_at(const Fd& file, const std::string& path) {
   struct stat held {
   }, there{};
@@ -38,22 +46,31 @@ bool is_at(const Fd& file, const std::string& path) {
          held.st_dev == there.st_dev;
 }
 
-// Once at least, also when `until` has passed.
-Result<Fd> take_lock(const std::string& directory, SteadyTime until, std::chrono::milliseconds patience) {
-  constexpr std::chrono::milliseconds kAgain{2};
-  const std::string path = directory + "/claims.lock";
+// `own`: for how long of the patience calls of this instance had the file.
+Error not_had(const std::string& path, milliseconds patience, milliseconds own) {
+  const auto shown = [](milliseconds time) { return std::to_string(time.count()) + " ms"; };
+  if (own * 2 < patience) {
+    return make_error(ErrorCode::unavailable,
+                      "another instance of the driver holds " + path + " for " + shown(patience) +
+                          "; it is tried again. If that lasts, delete the older pod of the driver on this node");
+  }
+  return make_error(ErrorCode::unavailable,
+                    "other calls of this instance held " + path + " for " + shown(own) + " of " + shown(patience) +
+                        ", and another instance holds it now; it is tried again. If that lasts, the disk is slow");
+}
+
+// Once at least, also when `until` has passed. nullopt: not had by then.
+Result<std::optional<Fd>> take_lock(const std::string& directory, SteadyTime until) {
+  constexpr milliseconds kAgain{2};
+  const std::string path = lock_path(directory);
   for (;;) {
     TRY_ASSIGN(Fd lock, open_lock(directory, path));
     while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK && errno != EINTR) return fail(error_from_errno(errno, "locking " + path));
-      if (SystemClock().now() >= until) {
-        return fail(ErrorCode::unavailable,
-                    "another instance of the driver holds " + path + " for " + std::to_string(patience.count()) +
-                        " ms; it is tried again. If that lasts, delete the older pod of the driver on this node");
-      }
+      if (SystemClock().now() >= until) return std::optional<Fd>();
       std::this_thread::sleep_for(kAgain);
     }
-    if (is_at(lock, path)) return lock;
+    if (is_at(lock, path)) return std::optional<Fd>(std::move(lock));
   }
 }
 
@@ -64,9 +81,21 @@ PreparedClaims::PreparedClaims(Options options, ClaimsFile::Rebuild rebuild)
 
 Result<void> PreparedClaims::edit(const Work& work) {
   // From here on, as the kubelet waits: first behind others of this process, then for the other instance.
-  const SteadyTime until = SystemClock().now() + options_.patience;
+  const SteadyTime begin = SystemClock().now();
+  const SteadyDuration held_before = held_;
   const MutexLock lock(mutex_);
-  TRY_ASSIGN(const Fd file_lock, take_lock(options_.directory, until, options_.patience));
+  TRY_ASSIGN(const auto file_lock, take_lock(options_.directory, begin + options_.patience));
+  const SteadyTime now = SystemClock().now();
+  if (!file_lock) {
+    const SteadyDuration own = std::min(held_.load() - held_before, now - begin);
+    return fail(not_had(lock_path(options_.directory), options_.patience, std::chrono::floor<milliseconds>(own)));
+  }
+  auto done = with_lock(work);
+  held_ = held_.load() + (SystemClock().now() - now);
+  return done;
+}
+
+Result<void> PreparedClaims::with_lock(const Work& work) {
   TRY(file_.read());
   if (const std::string news = file_.take_news(); !news.empty()) spdlog::warn("claims: {}", news);
   return work(file_);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -10,8 +11,8 @@
 
 namespace neuron::plugin::dra {
 
-// The file of what is prepared, in the hands of one at a time: threads of this process, and other instances of the
-// driver, of which two overlap in a rolling update. Thread-safe.
+// Serializes access to the file of what is prepared, across threads of this process and other instances of the driver,
+// of which two overlap in a rolling update. Thread-safe.
 class PreparedClaims {
  public:
   struct Options {
@@ -23,13 +24,17 @@ class PreparedClaims {
   PreparedClaims(Options options, ClaimsFile::Rebuild rebuild);
 
   // Runs `work` with the lock and the file as it is now; what it returns is returned. `work` must block on nothing but
-  // files. Errors beside: unavailable when another instance does not let go of the lock within the patience, which is
-  // that of the call however many wait; from errno. Logs what was wrong with the file.
+  // files. Errors beside: unavailable when another instance has the lock at the end of the patience, which is that
+  // of the call however many wait, and says whose calls took the time; from errno. Logs what was wrong with the file.
   using Work = std::function<Result<void>(ClaimsFile&)>;
   [[nodiscard]] Result<void> edit(const Work& work) EXCLUDES(mutex_);
 
  private:
+  using SteadyDuration = std::chrono::steady_clock::duration;
+  [[nodiscard]] Result<void> with_lock(const Work& work) REQUIRES(mutex_);
+
   const Options options_;
+  std::atomic<SteadyDuration> held_{SteadyDuration::zero()};  // for so long calls of this process had the file, ever
   Mutex mutex_;
   ClaimsFile file_ GUARDED_BY(mutex_);
 };

@@ -66,7 +66,7 @@ Result<void> check_kubelet(const ServerVersion& kubelet) {
   }
   return fail(ErrorCode::failed_precondition,
               "this node's kubelet is " + kubelet.text() +
-                  ", which loses every driver for good after 30 minutes: 1.34.2 or newer is needed");
+                  ", which loses every driver permanently after 30 minutes: 1.34.2 or newer is needed");
 }
 
 }  // namespace neuron::plugin::dra

@@ -11,8 +11,8 @@ namespace {
 using kube::ApiCall;
 using kube::Method;
 
-std::string path_of(const Slice& slice) {
-  return std::string(kSlicesPath) + "/" + kube::percent_encoded(slice.name);
+std::string path_of(const std::string& name) {
+  return std::string(kSlicesPath) + "/" + kube::percent_encoded(name);
 }
 
 }  // namespace
@@ -22,8 +22,14 @@ std::string slice_selector(const std::string& driver, const std::string& node) {
 }
 
 Result<std::string> SliceCalls::body(const ApiCall& call) {
+  constexpr int kInvalid = 422;
   TRY_ASSIGN(kube::ApiReply reply, api_.call(call));
-  return kube::body_of(std::move(reply), call);
+  const int status = reply.status;
+  auto body = kube::body_of(std::move(reply), call);
+  if (!body && body.error().code == ErrorCode::invalid_argument && status != kInvalid) {
+    body.error().code = ErrorCode::internal;  // of the request, which says nothing about the data
+  }
+  return body;
 }
 
 Result<Slice> SliceCalls::written(const ApiCall& call) {
@@ -50,6 +56,10 @@ Result<std::vector<Slice>> SliceCalls::list(const std::string& driver, const std
   return fail(ErrorCode::data_corrupt, "the API server's list of ResourceSlices has no end");
 }
 
+Result<Slice> SliceCalls::get(const std::string& name) {
+  return written({.path = path_of(name)});
+}
+
 Result<Slice> SliceCalls::create(const Slice& slice) {
   return written({.method = Method::create, .path = kSlicesPath, .body = slice_json(slice)});
 }
@@ -59,13 +69,13 @@ Result<Slice> SliceCalls::try_create(const Slice& slice) {
 }
 
 Result<Slice> SliceCalls::replace(const Slice& slice) {
-  return written({.method = Method::replace, .path = path_of(slice), .body = slice_json(slice)});
+  return written({.method = Method::replace, .path = path_of(slice.name), .body = slice_json(slice)});
 }
 
 Result<void> SliceCalls::remove(const Slice& slice) {
   const std::string options =
       nlohmann::json{{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", {{"uid", slice.uid}}}}.dump();
-  const auto done = body({.method = Method::remove, .path = path_of(slice), .body = options});
+  const auto done = body({.method = Method::remove, .path = path_of(slice.name), .body = options});
   if (!done && done.error().code != ErrorCode::not_found) return fail(done.error());
   return {};
 }

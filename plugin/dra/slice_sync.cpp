@@ -9,6 +9,17 @@
 namespace neuron::plugin::dra {
 namespace {
 
+constexpr std::string_view kDigits = "0123456789abcdef";
+constexpr std::size_t kIndexDigits = 5, kSaltDigits = 8;
+
+// Of a slice's name, behind its number and its salt.
+std::string name_end(const PoolIdentity& identity) {
+  constexpr std::size_t kMaxBytes = 253, kDigestDigits = 16;
+  const std::string rest = identity.driver + "-" + identity.node.name;
+  if (kIndexDigits + kSaltDigits + 1 + rest.size() <= kMaxBytes) return "-" + rest;
+  return "-x" + sha256_hex(rest).substr(0, kDigestDigits);
+}
+
 // Taints that are stored already, to find the time at which they were added.
 class KnownTaints {
  public:
@@ -107,14 +118,23 @@ SyncPlan plan_sync(const std::vector<Slice>& stored, const std::vector<SliceCont
 }
 
 std::string slice_name(std::size_t index, const PoolIdentity& identity) {
-  constexpr std::size_t kMaxBytes = 253, kIndexDigits = 5, kDigestDigits = 16;
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string name(kIndexDigits, '0');
-  for (auto digit = name.rbegin(); digit != name.rend(); ++digit, index /= 16) *digit = kDigits[index % 16];
-  const std::string rest = identity.driver + "-" + identity.node.name;
-  name += "-" + rest;
-  if (name.size() <= kMaxBytes) return name;
-  return name.substr(0, kIndexDigits + 1) + "x" + sha256_hex(rest).substr(0, kDigestDigits);
+  std::string number(kIndexDigits, '0');
+  for (auto digit = number.rbegin(); digit != number.rend(); ++digit, index /= 16) *digit = kDigits[index % 16];
+  return number + identity.salt + name_end(identity);
+}
+
+std::string salt_in_use(const std::vector<Slice>& stored, const PoolIdentity& identity) {
+  const std::string end = name_end(identity);
+  std::string least;
+  for (const Slice& slice : stored) {
+    constexpr std::size_t kSalted = kIndexDigits + kSaltDigits;
+    const bool is_salted = slice.pool == identity.pool && slice.name.find_first_not_of(kDigits) == kSalted &&
+                           slice.name.substr(kSalted) == end;
+    if (!is_salted) continue;
+    std::string salt = slice.name.substr(kIndexDigits, kSaltDigits);
+    if (least.empty() || salt < least) least = std::move(salt);
+  }
+  return least;
 }
 
 std::vector<Slice> whole_slices(const std::vector<SliceContent>& wanted, const PoolIdentity& identity) {

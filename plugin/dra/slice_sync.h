@@ -12,6 +12,7 @@ struct PoolIdentity {
   std::string driver;
   std::string pool;  // name; the node's by default
   OwnerNode node;
+  std::string salt{};  // of slices' names: "", or 8 hexadecimal digits where a foreign object has one of them
 };
 
 // In this order: deletes, updates, creates.
@@ -29,9 +30,14 @@ struct SyncPlan {
 [[nodiscard]] SyncPlan plan_sync(const std::vector<Slice>& stored, const std::vector<SliceContent>& wanted,
                                  const PoolIdentity& identity);
 
-// "00003-neuron.aws.com-node1": sorts as the slices do, and is the same for every instance of the driver, so that two
-// of them do not make two of one slice. With a digest instead of its end where it would exceed 253 bytes.
+// "00003-neuron.aws.com-node1", with a salt "000037f0c1d22-neuron.aws.com-node1": sorts as the slices do, and is the
+// same for every instance of the driver, so that two of them do not make two of one slice. With a digest instead of its
+// end where it could exceed 253 bytes. The admission policy of manifests/overlays/dra takes these names and no others.
 [[nodiscard]] std::string slice_name(std::size_t index, const PoolIdentity& identity);
+
+// The salt that stored slices of the pool have in their names, so that every instance goes on with it; the least of
+// several, "" where none has one.
+[[nodiscard]] std::string salt_in_use(const std::vector<Slice>& stored, const PoolIdentity& identity);
 
 // What is wanted as whole objects, as if nothing were stored: for people, and for clusters that are filled by hand.
 [[nodiscard]] std::vector<Slice> whole_slices(const std::vector<SliceContent>& wanted, const PoolIdentity& identity);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "agent/core/ultraserver.h"
+
 namespace neuron::plugin::dra {
 namespace {
 
@@ -32,30 +34,39 @@ std::string shown(const std::vector<int>& modes) {
   return text;
 }
 
+// The place of this node among `nodes`; nullptr when it has none.
+const model::UltraServer::Membership* place_among(const model::UltraServer& server, int nodes) {
+  const auto found = std::find_if(server.memberships.begin(), server.memberships.end(), [&](const auto& membership) {
+    const bool is_part = server.partition_nodes && membership.nodes > nodes;
+    return membership.nodes == nodes || membership.nodes == 0 || is_part;
+  });
+  return found == server.memberships.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
-Result<std::map<std::string, std::string>> ultraserver_environment(const std::optional<model::UltraServer>& node,
-                                                                   int nodes) {
+Result<std::map<std::string, std::string>> ultraserver_environment(const model::HostScan& host, int nodes) {
   const std::vector<int> wanted = modes_of(nodes);
   // Where a file is missing AWS's own script takes these.
   if (nodes == 1) return variables(wanted[0], "0000000000000000", -1);
-  if (!node) return fail(cannot(nodes, "its driver has no sys/class/neuron_device/ultraserver_mode"));
-  if (node->busy) {
-    return fail(ErrorCode::unavailable,
-                "the nodes of this UltraServer are still finding each other (ultraserver_mode: busy); this is tried "
-                "again");
+  if (!host.ultraserver) return fail(cannot(nodes, "its driver has no sys/class/neuron_device/ultraserver_mode"));
+  const model::UltraServer& server = *host.ultraserver;
+  const core::Election election = core::election_of(host);
+  if (server.busy) {
+    const std::string then = election.action.empty() ? "this is tried again" : election.action;
+    return fail(ErrorCode::unavailable, election.sentence + "; " + then);
   }
   const auto mode = std::find_if(wanted.begin(), wanted.end(), [&](int one) {
-    return std::find(node->modes.begin(), node->modes.end(), one) != node->modes.end();
+    return std::find(server.modes.begin(), server.modes.end(), one) != server.modes.end();
   });
-  if (mode == wanted.end()) return fail(cannot(nodes, "ultraserver_mode is \"" + shown(node->modes) + "\""));
-  for (const auto& membership : node->memberships) {
-    if (membership.nodes == nodes || membership.nodes == 0) {
-      return variables(*mode, membership.server_id, membership.node_id);
-    }
+  if (mode == wanted.end()) {
+    const bool alone = election.phase == core::Election::Phase::alone;
+    return fail(cannot(nodes, "ultraserver_mode is \"" + shown(server.modes) + "\"" +
+                                  (alone ? ", since its election found no other server" : "")));
   }
-  return fail(cannot(nodes, "it is linked with nobody (server_id_" + std::to_string(nodes) + ", node_id_" +
-                                std::to_string(nodes) + ")"));
+  if (const auto* place = place_among(server, nodes)) return variables(*mode, place->server_id, place->node_id);
+  const std::string size = std::to_string(nodes);
+  return fail(cannot(nodes, "it is linked with no other node (server_id_" + size + ", node_id_" + size + ")"));
 }
 
 }  // namespace neuron::plugin::dra

@@ -15,6 +15,16 @@ typename Map::mapped_type& entry(Map& map, std::string_view name) {
 
 }  // namespace
 
+CallFigures::CallFigures(const Names& names) {
+  const MutexLock lock(mutex_);
+  for (const std::string_view method : names.methods) static_cast<void>(entry(counts_.calls, method));
+  for (const std::string_view reason : names.refusals) static_cast<void>(entry(counts_.refusals, reason));
+  for (const std::string& resource : names.resources) {
+    static_cast<void>(entry(counts_.allocations, resource));
+    static_cast<void>(entry(counts_.registrations, resource));
+  }
+}
+
 void CallFigures::called(std::string_view method, SteadyTime::duration took, Outcome outcome) {
   const double seconds = std::chrono::duration<double>(took).count();
   const auto bucket =

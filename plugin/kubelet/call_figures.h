@@ -7,16 +7,18 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "agent/base/clock.h"
 #include "agent/base/mutex.h"
 
 namespace neuron::plugin {
 
-// What the process counts of its work with the kubelet, from its start. Names are few and constant: gRPC methods
-// ("Allocate"), reasons of refusals (plugin/device/refusals.h; of a claim the error's code, "not_found", or "other"),
-// names of resources or of the driver. Thread-safe; every method holds a lock for some additions, so that no call of
-// the kubelet waits for whoever reads the counts.
+// Counts of the process's work with the kubelet, from its start. Names are few and constant: gRPC methods ("Allocate"),
+// reasons of refusals (plugin/device/refusals.h; of a claim the error's code, "not_found", or "other"), names of
+// resources or of the driver. All are there from the start, at 0: a counter that begins with its first event has no
+// increase in Prometheus, and an alert on it misses that event. Thread-safe; every method holds a lock for some
+// additions, so that no call of the kubelet waits for a reader of the counts.
 class CallFigures {
  public:
   // Upper bounds of the buckets of durations, in seconds: from an answer that is computed (some 0.1 ms) to a claim that
@@ -37,7 +39,15 @@ class CallFigures {
     ByName registrations;                             // by name
   };
 
+  // The names to begin with.
+  struct Names {
+    std::vector<std::string_view> methods, refusals;
+    std::vector<std::string> resources;  // of allocations and registrations; in DRA mode the driver alone
+  };
+
   enum class Outcome { answered, failed };
+
+  explicit CallFigures(const Names& names = {});
 
   void called(std::string_view method, SteadyTime::duration took, Outcome outcome) EXCLUDES(mutex_);
   void refused(std::string_view reason) EXCLUDES(mutex_);

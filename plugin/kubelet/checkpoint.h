@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,10 @@ inline constexpr std::string_view kCheckpointName = "kubelet_internal_checkpoint
 
 // Identity of the file as it is now (inode, time, size); 0 when there is none. One stat, never blocks on contents.
 [[nodiscard]] holdings::CheckpointVersion checkpoint_version(const std::string& path);
+
+// The same without waiting for a disk: nullopt when the kernel would have to ask it, or does not know how not to
+// (before Linux 5.12). Never blocks.
+[[nodiscard]] std::optional<holdings::CheckpointVersion> cached_checkpoint_version(const std::string& path);
 
 // What it says of the resources this agent serves.
 struct Checkpoint {

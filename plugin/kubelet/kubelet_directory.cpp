@@ -29,11 +29,26 @@ KubeletDirectory::Changes KubeletDirectory::read_changes() {
   }
   if (open_at_ && *open_at_ <= clock_.now()) open(changes);
   if (watch_ && !changes.end) read(changes);
+  say_means();
   return changes;
 }
 
 std::optional<SteadyTime> KubeletDirectory::next() const {
-  return open_at_ ? open_at_ : stands_at_;
+  if (open_at_) return open_at_;
+  const bool polls = watch_ && watch_->fd() < 0;
+  return polls ? clock_.now() + SocketWatch::kPollEvery : stands_at_;
+}
+
+// Logs when inotify is refused, and when it is granted again.
+void KubeletDirectory::say_means() {
+  if (!watch_ || watch_->polling_because() == polling_because_) return;
+  polling_because_ = watch_->polling_because();
+  if (polling_because_.empty()) {
+    spdlog::info("kubelet directory {} is watched by inotify again", path_);
+  } else {
+    spdlog::warn("kubelet directory {} is read every {} ms instead of watched: {}", path_,
+                 SocketWatch::kPollEvery.count(), polling_because_);
+  }
 }
 
 void KubeletDirectory::open(Changes& changes) {

@@ -42,6 +42,7 @@ class KubeletDirectory {
   [[nodiscard]] std::optional<End> lock();
   void read(Changes& changes);
   void lose();
+  void say_means();
   [[nodiscard]] End dead_mount(std::string_view what) const;
 
   const std::string path_;
@@ -51,6 +52,7 @@ class KubeletDirectory {
   std::string error_;                    // as last logged
   std::optional<SteadyTime> open_at_;    // when to open it, while it is not watched
   std::optional<SteadyTime> stands_at_;  // when to check that it is still the one at its path, while it is watched
+  std::string polling_because_;          // as last logged
 };
 
 }  // namespace neuron::plugin

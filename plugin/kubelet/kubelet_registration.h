@@ -22,6 +22,8 @@ class KubeletRegistration {
   // before it answers, so the plugin must be serving. Never blocks. A new connection each time.
   void start(model::Resource resource, const std::string& endpoint, std::chrono::milliseconds deadline, Done done);
 
+  void close_finished() { calls_.drop_finished(); }  // the connections of registrations that are done
+
  private:
   std::string socket_;
   rpc::CallKeeper calls_;

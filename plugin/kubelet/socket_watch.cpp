@@ -6,18 +6,52 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 namespace neuron::plugin {
+namespace {
 
-Result<SocketWatch> SocketWatch::open(const std::string& directory) {
+// The user's share of inotify, the process' descriptors or the kernel's memory; not the directory.
+bool is_exhausted(const Error& error) {
+  return error.os_errno == EMFILE || error.os_errno == ENFILE || error.os_errno == ENOMEM || error.os_errno == ENOSPC;
+}
+
+}  // namespace
+
+Result<SocketWatch> SocketWatch::open(const std::string& directory, Means means) {
+  const auto place = place_of(directory);
+  if (!place) return fail(error_from_errno(errno, "watching " + directory));
+  SocketWatch watch(directory, place);
+  const Result<void> begun =
+      means == Means::inotify ? watch.begin_inotify() : fail(error_from_errno(EMFILE, "inotify"));
+  if (begun) return watch;
+  if (!is_exhausted(begun.error())) return fail(begun.error());
+  watch.polling_because_ = begun.error().message;
+  if (auto files = watch.list()) watch.files_ = *std::move(files);
+  return watch;
+}
+
+// Errors: those of is_exhausted() while the kernel grants none; others for the directory.
+Result<void> SocketWatch::begin_inotify() {
   Fd inotify(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-  if (!inotify.valid()) return fail(error_from_errno(errno, "inotify"));
+  if (!inotify.valid()) {
+    return fail(error_from_errno(errno,
+                                 "no inotify instance is left for this user, raise the sysctl "
+                                 "fs.inotify.max_user_instances"));
+  }
   constexpr std::uint32_t kMask =
       IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
-  if (inotify_add_watch(inotify.get(), directory.c_str(), kMask) < 0) {
-    return fail(error_from_errno(errno, "watching " + directory));
+  if (inotify_add_watch(inotify.get(), directory_.c_str(), kMask) < 0) {
+    const int reason = errno;
+    const bool no_watch = reason == ENOSPC || reason == ENOMEM;
+    return fail(error_from_errno(reason, no_watch ? "no inotify watch is left for this user, raise the sysctl "
+                                                    "fs.inotify.max_user_watches"
+                                                  : "watching " + directory_));
   }
-  return SocketWatch(std::move(inotify), directory, place_of(directory));
+  inotify_ = std::move(inotify);
+  polling_because_.clear();
+  return {};
 }
 
 std::optional<SocketWatch::Place> SocketWatch::place_of(const std::string& directory) {
@@ -33,12 +67,51 @@ SocketWatch::State SocketWatch::state() const {
   return info.st_nlink == 0 ? State::dead : State::stands;
 }
 
+std::optional<SocketWatch::Files> SocketWatch::list() const {
+  constexpr std::int64_t kNanoseconds = 1'000'000'000;
+  Files files;
+  std::error_code error;
+  std::filesystem::directory_iterator at(directory_, error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    struct stat info {};
+    if (::lstat(at->path().c_str(), &info) != 0) continue;
+    files[at->path().filename()] = {info.st_ino, info.st_ctim.tv_sec * kNanoseconds + info.st_ctim.tv_nsec};
+  }
+  if (error) return std::nullopt;
+  return files;
+}
+
+// Of several writes of one file since the last comparison one is seen.
+void SocketWatch::compare(std::vector<Event>& events) {
+  if (place_of(directory_) != place_) return events.push_back({Event::Kind::directory_lost, ""});
+  auto now = list();
+  if (!now) return;
+  for (const auto& [name, stamp] : files_) {
+    if (!now->contains(name)) events.push_back({Event::Kind::vanished, name});
+  }
+  for (const auto& [name, stamp] : *now) {
+    const auto before = files_.find(name);
+    if (before == files_.end() || before->second != stamp) events.push_back({Event::Kind::appeared, name});
+  }
+  files_ = *std::move(now);
+}
+
 std::vector<SocketWatch::Event> SocketWatch::read_events() {
   std::vector<Event> events;
+  if (inotify_.valid()) {
+    read_inotify(events);
+    return events;
+  }
+  static_cast<void>(begin_inotify());  // before the list, so that nothing is missed between the two
+  compare(events);
+  return events;
+}
+
+void SocketWatch::read_inotify(std::vector<Event>& events) {
   alignas(inotify_event) std::array<char, 4096> buffer{};
   for (;;) {
     const ssize_t got = ::read(inotify_.get(), buffer.data(), buffer.size());
-    if (got <= 0) return events;
+    if (got <= 0) return;
     for (std::size_t at = 0; at + sizeof(inotify_event) <= static_cast<std::size_t>(got);) {
       inotify_event event{};
       std::memcpy(&event, buffer.data() + at, sizeof(event));

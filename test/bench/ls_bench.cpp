@@ -74,10 +74,11 @@ void compare(const char* what, const Words& listing, const Words& floor) {
 }
 
 std::size_t write_list(const std::string& host, const std::string& list) {
-  const auto root = neuron::host::FsRoot::open(host);
-  if (!root) return 0;
+  auto opened = neuron::host::FsRoot::open(host);
+  if (!opened) return 0;
+  const auto root = std::make_shared<const neuron::host::FsRoot>(*std::move(opened));
   const neuron::ls::Options options;
-  const auto calls = neuron::bench::calls_of([&] { (void)neuron::ls::NodeReader(*root, options).read(); });
+  const auto calls = neuron::bench::calls_of([&] { (void)neuron::ls::NodeReader(root, options).read(); });
   std::ofstream out(list);
   for (const auto& call : calls) out << neuron::bench::to_line(call);
   return calls.size();

@@ -94,7 +94,7 @@ func slicesByHand(node string) []*resource.ResourceSlice {
 		{Spec: resource.ResourceSliceSpec{Devices: devices}}, {Spec: resource.ResourceSliceSpec{Devices: efas}},
 	}
 	for i, slice := range all {
-		slice.Name = fmt.Sprintf("%s-%s-%d", node, cluster.Driver, i)
+		slice.Name = fmt.Sprintf("%05x-%s-%s", i, cluster.Driver, node) // as the driver names them, and the policy wants it
 		slice.Spec.Driver, slice.Spec.NodeName = cluster.Driver, &node
 		slice.Spec.Pool = resource.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: int64(len(all))}
 	}

@@ -42,6 +42,7 @@ func TestSlicePolicy(t *testing.T) {
 			"spec.nodeName names another":  func(s *resource.ResourceSlice) { s.Spec.NodeName = &other },
 			"spec.driver names another":    func(s *resource.ResourceSlice) { s.Spec.Driver = "gpu.example.com" },
 			"spec.pool.name names another": func(s *resource.ResourceSlice) { s.Spec.Pool.Name = own + "x" },
+			"metadata.name is another":     func(s *resource.ResourceSlice) { s.Name = slicesOf(other).Name },
 			"slices of node " + own + " only": func(s *resource.ResourceSlice) {
 				all := true
 				s.Spec.NodeName, s.Spec.AllNodes = nil, &all
@@ -54,11 +55,17 @@ func TestSlicePolicy(t *testing.T) {
 		}
 	})
 	below := slicesOf(own)
-	below.Spec.Pool.Name, below.Name = own+"/second", below.Name+"-below"
+	below.Spec.Pool.Name, below.Name = own+"/second", strings.Replace(below.Name, "00002", "00009", 1)
 	_, err := driver.ResourceV1().ResourceSlices().Create(context.Background(), below, meta.CreateOptions{DryRun: []string{meta.DryRunAll}})
 	if err != nil {
 		t.Error("a pool below the node's: ", err)
 	}
+	t.Run("GenerateName", func(t *testing.T) { // the server makes the name before the policy sees it
+		slice := slicesOf(own)
+		slice.GenerateName, slice.Name = slicesOf(other).Name+"-", ""
+		_, err := driver.ResourceV1().ResourceSlices().Create(context.Background(), slice, meta.CreateOptions{})
+		expectDenied(t, err, "metadata.name is another")
+	})
 	created, err := driver.ResourceV1().ResourceSlices().Create(context.Background(), slicesOf(own), meta.CreateOptions{})
 	if err != nil {
 		t.Fatal("a slice of the own node: ", err)
@@ -72,7 +79,7 @@ func TestSlicePolicy(t *testing.T) {
 	t.Run("OtherTokens", func(t *testing.T) {
 		for name, token := range map[string]string{"of another node": tokenOn(t, c, other), "of no pod": tokenOf(t, c, nil)} {
 			slice := slicesOf(own)
-			slice.Name += "-more"
+			slice.Name = strings.Replace(slice.Name, "00002", "00008", 1)
 			_, err := c.As(t, token).ResourceV1().ResourceSlices().Create(context.Background(), slice, meta.CreateOptions{})
 			expectDenied(t, err, map[string]string{"of no pod": "token of a pod on a node only"}[name])
 		}

@@ -253,7 +253,7 @@ func TestNodeStatusPolicy(t *testing.T) {
 
 func expectOwnEventsOnly(t *testing.T, c *cluster.Cluster, token, own, other string) {
 	create := func(namespace string, change func(*core.Event)) error {
-		event := &core.Event{ObjectMeta: meta.ObjectMeta{Name: own + ".test", Namespace: namespace}, Reason: "Test", Type: "Normal",
+		event := &core.Event{ObjectMeta: meta.ObjectMeta{Name: own + ".0123456789abcdef", Namespace: namespace}, Reason: "Test", Type: "Normal",
 			InvolvedObject: core.ObjectReference{APIVersion: "v1", Kind: "Node", Name: own}, Source: core.EventSource{Component: statusManager}}
 		change(event)
 		_, err := c.As(t, token).CoreV1().Events(namespace).Create(context.Background(), event, meta.CreateOptions{DryRun: []string{meta.DryRunAll}})
@@ -262,6 +262,7 @@ func expectOwnEventsOnly(t *testing.T, c *cluster.Cluster, token, own, other str
 	if err := create("default", func(*core.Event) {}); err != nil {
 		t.Error("about its node: ", err)
 	}
+	expectRefused(t, "with a name of another node's", create("default", func(e *core.Event) { e.Name = other + ".0123456789abcdef" }), "metadata.name is another")
 	expectRefused(t, "about another node", create("default", func(e *core.Event) { e.InvolvedObject.Name = other }), "about something else")
 	expectRefused(t, "about a pod", create(system, func(e *core.Event) {
 		e.InvolvedObject = core.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: system, Name: own}

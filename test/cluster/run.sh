@@ -63,12 +63,13 @@ done
   missing "helm did not build (module download needs a network)"
 (cd "$here" && built "" "$out/runtime" ./runtime && nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/cluster.test" . &&
   nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/judge.test" ./judge &&
+  nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/parts.test" ./cluster &&
   nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/cores.test" ../suite/cores) || missing "the suite did not build"
 (cd "$here" && built "" "$out/awsplugin" ./awsplugin) || missing "the stand-in for AWS's plugins did not build"
 
 rm -f "$out/failed"
 {
-  for fast in judge cores; do "$out/$fast.test" -test.v -test.run "$only" 2>&1 || echo 1 >"$out/failed"; done
+  for fast in judge parts cores; do "$out/$fast.test" -test.v -test.run "$only" 2>&1 || echo 1 >"$out/failed"; done
   $as_root env NEURON_BIN="$bin" IMAGES="$images" CLUSTER_TOOLS="$out" CLUSTER_TREE="$top" CLUSTER_LOGS="$out/logs" \
     CLUSTER_DEEP="${CLUSTER_DEEP:-}" CHAOS_MINUTES="${CHAOS_MINUTES:-}" CHAOS_SEED="${CHAOS_SEED:-}" CHAOS_SLOWER="${CHAOS_SLOWER:-}" \
     "$out/cluster.test" -test.v -test.timeout "$limit" -test.run "$only" 2>&1 || echo 1 >"$out/failed"

@@ -210,7 +210,7 @@ func (x *telling) expectTold(t *testing.T, f fault) {
 	})
 	x.found = append(x.found, firing{f.name(), row.alert, series})
 	cluster.Eventually(t, statusPatience, f.said()+" is told", func() error {
-		unit := regexp.MustCompile(`^neuron` + f.device() + `\b`)
+		unit := regexp.MustCompile(`\bneuron` + f.device() + `\b`) // one event names all devices that have the fault
 		if f.unit == "host" {
 			unit = regexp.MustCompile("^node: ")
 		}

@@ -18,6 +18,25 @@ import (
 // The classes of the manifests select each kind of device and no other, and say nothing, not even an error, of the devices
 // of other drivers.
 func TestClassesOfTheManifests(t *testing.T) {
+	classes := classesOfTheManifests(t)
+	kind, _ := node.Find("trn2.48xlarge")
+	for _, slice := range pool.Slices(nodeName, kind, pool.Partitions{Cores: true, Groups: true}, pool.Default(), pool.Split) {
+		for _, device := range slice.Spec.Devices {
+			for of, name := range claims.Class {
+				want := *device.Attributes["resourceType"].StringValue == of
+				if got := selects(t, classes[name], slice.Spec.Driver, device); got != want {
+					t.Errorf("%s selects %s: %v", name, device.Name, got)
+				}
+				if selects(t, classes[name], "gpu.example.com", resourceapi.Device{Name: "gpu-0"}) {
+					t.Errorf("%s selects another driver's", name)
+				}
+			}
+		}
+	}
+}
+
+func classesOfTheManifests(t *testing.T) map[string]resourceapi.DeviceClass {
+	t.Helper()
 	text, err := os.ReadFile("../../manifests/static/neuron-agent-dra.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -32,18 +51,16 @@ func TestClassesOfTheManifests(t *testing.T) {
 			classes[class.Name] = class
 		}
 	}
-	kind, _ := node.Find("trn2.48xlarge")
-	for _, slice := range pool.Slices(nodeName, kind, pool.Partitions{Cores: true, Groups: true}, pool.Default(), pool.Split) {
-		for _, device := range slice.Spec.Devices {
-			for of, name := range claims.Class {
-				want := *device.Attributes["resourceType"].StringValue == of
-				if got := selects(t, classes[name], slice.Spec.Driver, device); got != want {
-					t.Errorf("%s selects %s: %v", name, device.Name, got)
-				}
-				if selects(t, classes[name], "gpu.example.com", resourceapi.Device{Name: "gpu-0"}) {
-					t.Errorf("%s selects another driver's", name)
-				}
-			}
+	return classes
+}
+
+// On an UltraServer the class that stands for aws.amazon.com/neuron has the whole node as its one device (docs/dra.md).
+func TestTheNodeOfAnUltraServerIsADeviceOfTheClassNeuron(t *testing.T) {
+	kind := "neuron_node"
+	whole := resourceapi.Device{Name: "neuron-node", Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"resourceType": {StringValue: &kind}}}
+	for name, class := range classesOfTheManifests(t) {
+		if got, want := selects(t, class, "neuron.aws.com", whole), name == "neuron.aws.com"; got != want {
+			t.Errorf("%s selects neuron-node: %v", name, got)
 		}
 	}
 }

@@ -135,9 +135,13 @@ class FakeApi final : public kube::Api {
     return answer(code, status_object(code, reason, words));
   }
   static Json status_object(int code, const std::string& reason, const std::string& words) {
-    return {{"kind", "Status"},    {"apiVersion", "v1"}, {"metadata", Json::object()},
-            {"status", "Failure"}, {"message", words},   {"reason", reason},
-            {"code", code}};
+    Json object{{"kind", "Status"},    {"apiVersion", "v1"}, {"metadata", Json::object()},
+                {"status", "Failure"}, {"message", words},   {"reason", reason},
+                {"code", code}};
+    if (code == 422) {  // the server's own validation names the field
+      object["details"]["causes"].push_back({{"reason", "FieldValueInvalid"}, {"message", words}, {"field", "spec"}});
+    }
+    return object;
   }
   static kube::ApiReply not_found(const ApiPath& path) {
     return status(404, "NotFound", path.resource + "." + path.group + " \"" + path.name + "\" not found");

@@ -30,7 +30,7 @@ namespace neuron::fakes {
 // The kubelet's side of dynamic resource allocation on real sockets (docs/reference/kubelet.md#dra): looks for sockets
 // in plugins_registry, asks who they are, says whether it takes them, keeps a connection to each, watches its health,
 // and asks the newest that is connected to prepare claims. A socket that goes ends what it registered. Prepared claims
-// are not kept. Nothing is held through device plugins, as PodResources says. Thread-safe.
+// are not kept. PodResources lists what list_pods() was given, and nothing before. Thread-safe.
 class FakeDraKubelet {
  public:
   struct Options {
@@ -120,6 +120,8 @@ class FakeDraKubelet {
     const std::lock_guard lock(mutex_);
     options_.refuses = std::move(why);
   }
+  // What PodResources lists from now on.
+  void list_pods(::v1::ListPodResourcesResponse pods) { pods_.set(std::move(pods)); }
   // As a kubelet that starts: soon knows nobody any more, and asks all sockets again.
   void restart() {
     const std::lock_guard lock(mutex_);
@@ -165,9 +167,17 @@ class FakeDraKubelet {
  private:
   struct Pods final : ::v1::PodResourcesLister::Service {
     grpc::Status List(grpc::ServerContext* /*context*/, const ::v1::ListPodResourcesRequest* /*request*/,
-                      ::v1::ListPodResourcesResponse* /*response*/) override {
+                      ::v1::ListPodResourcesResponse* response) override {
+      const std::lock_guard lock(mutex);
+      *response = pods;
       return grpc::Status::OK;
     }
+    void set(::v1::ListPodResourcesResponse listed) {
+      const std::lock_guard lock(mutex);
+      pods = std::move(listed);
+    }
+    std::mutex mutex;
+    ::v1::ListPodResourcesResponse pods;
   };
   // A plugin, and the connection that the kubelet keeps to it.
   struct Connection {

@@ -52,6 +52,14 @@ class FakeHost {
   FakeHost& without(sim::Part part) {
     return change([&] { plan_.without.insert(part); });
   }
+  // "busy", "alone", "2", "4" or "4:3".
+  FakeHost& ultraserver(std::string_view state) {
+    return change([&] {
+      const auto plan = sim::parse_ultraserver(state);
+      if (!plan) give_up(plan.error().message);
+      plan_.ultraserver = *plan;
+    });
+  }
   FakeHost& instance_id(std::string id) {
     return change([&] { plan_.instance_id = std::move(id); });
   }

@@ -5,6 +5,7 @@
 //   slow PATTERN MS         every call on the path takes so much longer
 //   eio PATTERN             reading, listing, stat and ioctl fail with EIO
 //   deny PATTERN            opening fails with EACCES
+//   nofile PATTERN          opening fails with EMFILE, as in a process without a free descriptor
 //   vanish PATTERN          there is no such name: not to open, not to look at, not in its folder; an open file: ENODEV
 //   empty PATTERN           reads as empty
 //   garbage PATTERN         what is read is as long as it is, and nonsense
@@ -12,11 +13,12 @@
 //   short PATTERN           each read gives half of what it could
 //   text PATTERN TEXT       reads as TEXT
 //
+// An openat2 that asks for RESOLVE_CACHED does not wait, as in the kernel: it fails with EAGAIN where it would hang.
 // PATTERN is one of fnmatch(3) for the absolute path, in which '*' also stands for '/'; no blanks. A call is judged by
 // the path it names and, once a file is open, by where its descriptor really leads. The first rule that matches counts.
 // Covered: open, openat, openat2 (by syscall()), fopen, opendir, read, pread, getdents64, readlink, readlinkat, stat,
 // lstat, fstatat, statx, access, faccessat, ioctl, also under the names that _FORTIFY_SOURCE gives them. Calls from
-// within libc itself are not.
+// within libc itself are not. "nofile inotify" refuses inotify instances as fs.inotify.max_user_instances does.
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -154,6 +156,7 @@ int refusal(const std::string& path, bool is_open) {
   if (!rule) return 0;
   if (rule->action == "vanish") return ENOENT;
   if (is_open && rule->action == "deny") return EACCES;
+  if (is_open && rule->action == "nofile") return EMFILE;
   return !is_open && rule->action == "eio" ? EIO : 0;
 }
 
@@ -272,7 +275,14 @@ EXPORTED long syscall(long number, ...) {
   va_end(arguments);
   const auto call = [&] { return kernel(number, words[0], words[1], words[2], words[3], words[4], words[5]); };
   if (number != SYS_openat2) return call();
-  return unless_refused(path_at(static_cast<int>(words[0]), reinterpret_cast<const char*>(words[1])), true, call);
+  const std::string path = path_at(static_cast<int>(words[0]), reinterpret_cast<const char*>(words[1]));
+  if ((reinterpret_cast<const struct open_how*>(words[2])->resolve & RESOLVE_CACHED) != 0) {
+    if (const auto rule = rule_for(path); rule && rule->action == "hang") {
+      errno = EAGAIN;
+      return -1;
+    }
+  }
+  return unless_refused(path, true, call);
 }
 
 EXPORTED ssize_t read(int fd, void* buffer, std::size_t size) {
@@ -348,6 +358,10 @@ EXPORTED int ioctl(int fd, unsigned long request, ...) {
   void* argument = va_arg(arguments, void*);
   va_end(arguments);
   return unless_refused(path_of(fd), false, [&] { return static_cast<int>(kernel(SYS_ioctl, fd, request, argument)); });
+}
+
+EXPORTED int inotify_init1(int flags) {
+  return unless_refused("inotify", true, [&] { return static_cast<int>(kernel(SYS_inotify_init1, flags)); });
 }
 
 #define FOPEN_LIKE(name)                                                        \

@@ -27,6 +27,7 @@ void check_names(std::string_view text) {
 void check_values(std::string_view text) {
   using namespace neuron::host;
   if (const auto value = parse_ecc_count(text)) require(*value <= 65535);
+  if (const auto value = parse_hbm_count(text)) require(*value <= 262140);
   if (const auto value = parse_heartbeat(text)) require(*value < 256);
   if (const auto value = parse_core_count(text)) require(*value >= 1 && *value <= kMaxCores);
   if (const auto value = parse_numa_node(text)) require(*value >= -1);

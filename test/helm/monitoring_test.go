@@ -35,6 +35,7 @@ func composed(t *testing.T, component string) []object {
 func TestChartSaysTheSameAsTheMonitoringComponents(t *testing.T) {
 	for component, settings := range map[string][]string{
 		"monitoring":             {"metrics.podMonitor.enabled=true", "metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true"},
+		"network-policy":         {"metrics.networkPolicy.enabled=true"},
 		"neuron-monitor-service": {"metrics.neuronMonitorService.enabled=true", "metrics.tls.secretName=neuron-agent-tls"},
 	} {
 		t.Run(component, func(t *testing.T) { expectSame(t, rendered(t, settings...), composed(t, component)) })
@@ -88,8 +89,27 @@ func TestNeuronMonitorServiceOfEachMode(t *testing.T) {
 	}
 }
 
+func TestNetworkPolicyValues(t *testing.T) {
+	if policy := ofKind(rendered(t), "NetworkPolicy"); policy != nil {
+		t.Errorf("there is one by default: %s", text(policy))
+	}
+	policy := ofKind(rendered(t, "metrics.networkPolicy.enabled=true", "nameOverride=chips", `metrics.networkPolicy.from=[{"podSelector":{"matchLabels":{"a":"b"}}}]`),
+		"NetworkPolicy")
+	if got := text(at(policy, "spec", "ingress", 0, "from")); got != `[{"podSelector":{"matchLabels":{"a":"b"}}}]` {
+		t.Errorf("from %s", got)
+	}
+	if got := text(at(policy, "spec", "podSelector", "matchExpressions", 0, "values")); got != `["chips","chips-efa","chips-dra"]` {
+		t.Errorf("about %s", got)
+	}
+	// Of an empty list all may connect, which is not what is asked for.
+	if _, err := template(t, "metrics.networkPolicy.enabled=true", "metrics.networkPolicy.from=[]"); err == nil {
+		t.Error("an empty list of peers was taken")
+	}
+}
+
 func TestWhatMonitoringNeeds(t *testing.T) {
 	for _, settings := range [][]string{
+		{"metrics.networkPolicy.enabled=true", "metrics.enabled=false"},
 		{"metrics.neuronMonitorService.enabled=true"},
 		{"metrics.podMonitor.enabled=true", "metrics.enabled=false"},
 	} {

@@ -87,8 +87,9 @@ std::optional<Ended> run_live_check(const FakeHost& host) {
   const std::string nodes = host.path() + "/live-dev";
   const std::string inside = "mount --bind " + host.path() + "/sys /sys && mkdir " + nodes +
                              " && mount -t tmpfs none " + nodes + " && cp -a " + host.path() + "/dev/. " + nodes +
-                             " && mknod " + nodes + "/null c 1 3 && mknod " + nodes + "/kmsg c 1 3 && mount --bind " +
-                             nodes + " /dev && exec " + NEURON_BIN_DIR + "/neuron-agent check";
+                             " && rm -f " + nodes + "/kmsg && mknod " + nodes + "/null c 1 3 && mknod " + nodes +
+                             "/kmsg c 1 3 && mount --bind " + nodes + " /dev && exec " + NEURON_BIN_DIR +
+                             "/neuron-agent check";
   return run_line("unshare -m sh -c '" + inside + "' 2>&1");
 }
 

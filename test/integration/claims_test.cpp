@@ -165,6 +165,43 @@ TEST_F(Claims, AnUnhealthyDeviceIsTaintedAndTheKubeletHearsOfIt) {
   EXPECT_THAT(health().message, HasSubstr("uncorrected SRAM error"));
 }
 
+// As in the pod of the manifests, which is shown its own directory of plugins/ alone: no file of the driver's earlier
+// name is to be seen, and the kubelet's list is all there is.
+TEST_F(Claims, WhatClaimsOfTheDriversEarlierNameHoldIsTaintedAndRefused) {
+  v1::ListPodResourcesResponse pods;
+  auto* pod = pods.add_pod_resources();
+  pod->set_namespace_("team");
+  pod->set_name("from-before");
+  auto* container = pod->add_containers();
+  container->set_name("main");
+  auto* claim = container->add_dynamic_resources();
+  claim->set_claim_namespace("team");
+  claim->set_claim_name("chips");
+  auto* device = claim->add_claim_resources();
+  device->set_driver_name("chips.example.com");
+  device->set_pool_name("node-1");
+  device->set_device_name("neuron-device-3");
+  node.host.write();
+  node.kubelet.emplace(node.kubelet_dir);
+  node.kubelet->list_pods(pods);
+  node.start_agent();
+  ASSERT_TRUE(wait_published()) << node.agent->log();
+  EXPECT_THAT(files_in(node.kubelet_dir + "/plugins"), testing::ElementsAre(kDriver));
+  const auto taint_of = [&](const std::string& name) -> std::string {
+    for (const Json& slice : node.slices()) {
+      for (const Json& one : slice.at("spec").value("devices", Json::array())) {
+        if (one.at("name") == name && one.contains("taints")) return one.at("taints").at(0).at("value");
+      }
+    }
+    return "";
+  };
+  EXPECT_EQ(taint_of("neuron-device-3"), "other-driver") << node.agent->log();
+  EXPECT_EQ(taint_of("neuron-device-4"), "");
+  const auto late = make_claim("late", {"neuron-device-3-core-0"});
+  EXPECT_THAT(node.kubelet->prepare(kDriver, {late}).claims.at(late.uid).error,
+              HasSubstr("is held by team/from-before/main, which was given it through chips.example.com"));
+}
+
 TEST_F(Claims, ReadyOnceTheKubeletTookItAndTheSlicesAreStored) {
   node.extra_arguments = {"--metrics-address", "127.0.0.1:0"};
   node.host.write();
@@ -200,6 +237,25 @@ TEST_F(Claims, MetricsSayWhatWasPreparedAndRefused) {
         "neuron_agent_calls_failed_total{method=\"NodePrepareResources\"} 1\n",
         "neuron_agent_registered{resource=\"neuron.aws.com\"} 1\n", "neuron_agent_api_calls_total{outcome=\"ok\"} "}) {
     EXPECT_THAT(text, HasSubstr(line));
+  }
+}
+
+TEST_F(Claims, CountersAreThereBeforeTheirFirstEvent) {
+  node.extra_arguments = {"--metrics-address", "127.0.0.1:0"};
+  node.start();
+  ASSERT_TRUE(node.wait_registered()) << node.agent->log();
+  const std::string log = node.agent->log();
+  const std::string said = "probes answered on 127.0.0.1:";
+  const auto port = static_cast<std::uint16_t>(std::stoi(log.substr(log.find(said) + said.size())));
+  const std::string text = http_get(port, "/metrics").body;
+  EXPECT_THAT(text, HasSubstr("neuron_agent_allocations_total{resource=\"neuron.aws.com\"} 0\n"));
+  for (const char* reason : {"not_found", "permission_denied", "invalid_argument", "failed_precondition", "unavailable",
+                             "data_corrupt", "deadline_exceeded", "internal", "other"}) {
+    EXPECT_THAT(text, HasSubstr("neuron_agent_refusals_total{reason=\"" + std::string(reason) + "\"} 0\n"));
+  }
+  for (const char* method : {"NodePrepareResources", "NodeUnprepareResources"}) {
+    EXPECT_THAT(text, HasSubstr("neuron_agent_calls_failed_total{method=\"" + std::string(method) + "\"} 0\n"));
+    EXPECT_THAT(text, HasSubstr("neuron_agent_call_seconds_count{method=\"" + std::string(method) + "\"} 0\n"));
   }
 }
 
@@ -289,6 +345,18 @@ TEST(ClaimsOnTrainium2, CoresKeepTheirNumbersUntilNothingIsHeld) {
   };
   EXPECT_TRUE(node.wait_for([&] { return waits() == 1; })) << node.agent->log();
   EXPECT_EQ(published_lnc(node), 2);
+  // A container that starts now is given the LNC of its numbers: its runtime would read the file.
+  node.put("/api/v1/namespaces/team/pods", pod_of("late"));
+  const Json second = node.put(kClaims, allocated("late", {"neuron-device-5"}));
+  const FakeDraKubelet::Claim late{"team", "late", second.at("metadata").at("uid").get<std::string>()};
+  ASSERT_EQ(node.kubelet->prepare(kDriver, {late}).claims.at(late.uid).error, "") << node.agent->log();
+  const auto cdi_file = [&](const FakeDraKubelet::Claim& one) {
+    return text_of(node.cdi_dir() + "/k8s." + kDriver + "-claim_" + one.uid + ".json");
+  };
+  EXPECT_THAT(cdi_file(late), HasSubstr("\"NEURON_LOGICAL_NC_CONFIG=2\""));
+  EXPECT_THAT(cdi_file(late), HasSubstr("\"NEURON_RT_VISIBLE_CORES=0-3\""));
+  EXPECT_THAT(cdi_file(claim), testing::Not(HasSubstr("NEURON_LOGICAL_NC_CONFIG"))) << "the file said the same then";
+  EXPECT_EQ(node.kubelet->unprepare(kDriver, {late}).claims.at(late.uid).error, "");
 
   node.agent->signal(SIGKILL);
   ASSERT_EQ(node.agent->wait(kLong), -SIGKILL);

@@ -2,6 +2,7 @@
 // reader.
 
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 
 #include <filesystem>
 #include <functional>
@@ -117,6 +118,24 @@ TEST_F(Ends, OneLookEndsBySignals) {
                     {-1, full.writing.get(), -1});
     program.signal(number);
     EXPECT_EQ(program.wait(kPatience), -number);
+  }
+}
+
+TEST_F(Ends, AWatchIntoAFullPipeEndsBySignals) {
+  FakeHost host("trn2.48xlarge");
+  host.write();
+  constexpr int kPage = 4096;  // a pipe's least, less than a listing
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    TestPipe pipe;
+    ASSERT_EQ(::fcntl(pipe.writing.get(), F_SETPIPE_SZ, kPage), kPage);
+    Program program({"neuron-ls", "--root", host.path(), "--watch", "1", "--output-format", "json"}, temporary(),
+                    {-1, pipe.writing.get(), -1});
+    ASSERT_TRUE(becomes([&] {
+      int unread = 0;
+      return ::ioctl(pipe.reading.get(), FIONREAD, &unread) == 0 && unread == kPage;
+    }));
+    program.signal(number);
+    EXPECT_EQ(program.wait(kPatience), 0) << "signal " << number;
   }
 }
 

@@ -1,9 +1,14 @@
 // A driver that hangs in the kernel: reads that do not come back (docs/reliability.md#devices).
 // test/fakes/faulty_io.cpp.
+#include <sys/stat.h>
+
+#include <filesystem>
 #include <fstream>
 
 #include "test/fakes/sanitized.h"
-#include "test/integration/node.h"
+#include "test/fakes/tcp_client.h"
+#include "test/integration/metrics_port.h"
+#include "test/integration/shell.h"
 
 namespace neuron::fakes {
 namespace {
@@ -11,6 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr seconds kBudget{2};  // monitor::Monitor::Timing
 // What a loaded machine adds to the budget, with the scans before and after.
@@ -141,6 +147,102 @@ TEST(Hang, ListsAndTextsThatHangKeepWhatWasSeenLast) {
   }
 }
 
+// A list that fails is no empty list, whatever the error: EMFILE, EACCES, EIO.
+TEST(Unread, AListThatFailsTakesNothingAway) {
+  for (const char* rule : {"nofile */sys/class/neuron_device", "deny */sys/class/neuron_device",
+                           "deny */sys/bus/pci/devices", "nofile */sys/class/infiniband", "nofile */sys/*"}) {
+    FaultyNode node("trn1.32xlarge");
+    node.start();
+    ASSERT_TRUE(node.wait_allocatable(kEfa, 8));
+    ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
+    node.rules(std::string(rule) + "\n");
+    ASSERT_TRUE(node.wait_log(std::string(rule).starts_with("deny") ? "Permission denied" : "Too many open files"))
+        << rule;
+    if (!std::string(rule).ends_with("/sys/*")) {
+      node.host.set("neuron5", "sram_ecc_uncorrected=1");
+      EXPECT_TRUE(node.sees(kNeuron, 15)) << rule << node.agent->log();
+      node.host.set("neuron5", "heal");
+      EXPECT_TRUE(node.sees(kNeuron, 16)) << rule << node.agent->log();
+    }
+    EXPECT_EQ(node.kubelet->allocatable(kEfa), 8) << rule;
+    EXPECT_EQ(node.kubelet->allocatable(kCore), 32) << rule;
+    EXPECT_THAT(node.agent->log(), Not(HasSubstr("vanished"))) << rule;
+    EXPECT_THAT(node.agent->log(), Not(HasSubstr("instance-type=unknown"))) << rule;
+    node.rules("");
+    node.host.set("neuron6", "vanish");
+    EXPECT_TRUE(node.sees(kNeuron, 15)) << "lists count again: " << rule << node.agent->log();
+  }
+}
+
+// As on a node where other programs have taken all that fs.inotify.max_user_instances allows.
+TEST(Unread, WithoutInotifyTheKubeletsDirectoryIsPolled) {
+  FaultyNode node("trn1.2xlarge");
+  node.rules("nofile inotify\n");
+  node.start();
+  ASSERT_TRUE(node.wait_allocatable(kNeuron, 1)) << node.agent->log();
+  EXPECT_THAT(node.agent->log(), HasSubstr("raise the sysctl fs.inotify.max_user_instances"));
+  EXPECT_TRUE(starts(node, "pod", {{kNeuron, 1}}));
+  ASSERT_TRUE(node.kubelet->restart());
+  EXPECT_TRUE(node.wait_allocatable(kNeuron, 1)) << "registered again:\n" << node.agent->log();
+  node.rules("");
+  EXPECT_TRUE(node.wait_log("is watched by inotify again"));
+}
+
+// The usage sampler reads files that no scan reads.
+TEST(Hang, UsageOfOtherDevicesGoesOnWhileOneHangs) {
+  constexpr const char* kMemory = "stats/memory_usage/device_mem/total";
+  FaultyNode node("trn1.32xlarge");
+  node.extra_arguments = {"--metrics-address", "127.0.0.1:0"};
+  node.start();
+  ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
+  const std::uint16_t port = metrics_port(node);
+  const auto shows = [&](const std::string& core, const std::string& bytes, seconds within) {
+    node.host.set(core, std::string(kMemory) + "=" + bytes);
+    const auto until = std::chrono::steady_clock::now() + within;
+    while (std::chrono::steady_clock::now() < until) {
+      if (http_get(port, "/metrics").body.find(bytes) != std::string::npos) return true;
+      static_cast<void>(node.agent->wait(milliseconds(20)));
+    }
+    return false;
+  };
+  ASSERT_TRUE(shows("neuron5/core0", "123456789", kPatience));
+  node.rules("hang */neuron3/neuron_core0/" + std::string(kMemory) + "\n");
+  EXPECT_TRUE(
+      node.wait_log("usage metrics lack what does not answer, all others go on: reading "
+                    "sys/class/neuron_device/neuron3 has not come back since 20"))
+      << node.agent->log();
+  EXPECT_TRUE(shows("neuron5/core0", "223456789", kBudget + kSlack)) << node.agent->log();
+  EXPECT_TRUE(shows("neuron5/core0", "323456789", kBudget + kSlack)) << "and again";
+  EXPECT_GE(node.kubelet->allocatable(kNeuron), 15) << "all other devices are offered\n" << node.agent->log();
+  node.rules("");
+  EXPECT_TRUE(node.wait_log("usage metrics are whole again"));
+  EXPECT_TRUE(shows("neuron3/core0", "423456789", kBudget + kSlack));
+}
+
+// Programs that read once, whose reader waits for them.
+TEST(Hang, ProgramsThatReadOnceLeaveOutWhatHangs) {
+  FaultyNode node("trn1.32xlarge");
+  node.host.write();
+  node.rules("hang */neuron3/*\n");
+  std::string before = "timeout 30 env";
+  for (const std::string& one : node.extra_environment) before += " '" + one + "'";
+  before += ' ' + std::string(NEURON_BIN_DIR) + '/';
+  const std::string root = " --root " + node.host.path() + " 2>&1";
+  const std::string said = "reading sys/class/neuron_device/neuron3 has not come back since 20";
+  const Ended list = run_line(before + "neuron-ls" + root);
+  EXPECT_EQ(list.status, 0) << list.output;
+  EXPECT_THAT(list.output, HasSubstr("neuron-ls: " + said));
+  EXPECT_THAT(list.output, HasSubstr("| 15     |")) << "the rest is shown";
+  const Ended once = run_line(before + "neuron-agent run --once" + root);
+  EXPECT_EQ(once.status, 0) << once.output;
+  EXPECT_THAT(once.output, HasSubstr(said));
+  EXPECT_THAT(once.output, HasSubstr("aws.amazon.com/neuron 15 of 16 allocatable"));
+  node.rules("hang */sys/class/neuron_device\n");
+  const Ended without = run_line(before + "neuron-ls" + root);
+  EXPECT_EQ(without.status, 1) << without.output;
+  EXPECT_THAT(without.output, HasSubstr("listing sys/class/neuron_device has not come back since 20"));
+}
+
 TEST(Hang, PreStartIsNotHeldUpByADriverThatSaysNothing) {
   FaultyNode node("trn1.32xlarge");
   node.start();
@@ -172,29 +274,115 @@ TEST(Hang, AScanThatHangsBeforeAnythingIsKnownDoesNotHoldUpTheEnd) {
   EXPECT_EQ(node.agent->wait(milliseconds(1500)), 0) << node.agent->log();
 }
 
+TEST(Hang, ACheckpointThatHangsStopsNeitherListsNorAnswersNorTheEnd) {
+  FaultyNode node("trn1.32xlarge");
+  node.start();
+  ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
+  ASSERT_TRUE(node.wait_allocatable(kCore, 32));
+  ASSERT_TRUE(starts(node, "before", {{kNeuron, 1}}));
+  ASSERT_TRUE(node.wait_allocatable(kCore, 30)) << "what one device holds is known";
+  node.rules("hang *kubelet_internal_checkpoint\n");
+  node.host.set("neuron5", "sram_ecc_uncorrected=1");
+  EXPECT_TRUE(node.sees(kNeuron, 15)) << node.agent->log();
+  EXPECT_TRUE(node.sees(kCore, 28)) << "what was held stays held\n" << node.agent->log();
+  EXPECT_LT(took([&] { EXPECT_TRUE(starts(node, "meanwhile", {{kNeuron, 1}})); }), kBudget + kSlack);
+  EXPECT_TRUE(node.wait_log("has not come back")) << node.agent->log();
+  node.agent->signal(SIGTERM);
+  EXPECT_EQ(node.agent->wait(seconds(5)), 0) << node.agent->log();
+}
+
+TEST(Hang, ACheckpointThatHangsFromTheStartIsReadWhenItComesBack) {
+  FaultyNode node("trn1.32xlarge");
+  node.start();
+  ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
+  ASSERT_TRUE(node.wait_allocatable(kCore, 32));
+  ASSERT_TRUE(starts(node, "before", {{kNeuron, 1}}));
+  ASSERT_TRUE(node.wait_allocatable(kCore, 30));
+  node.agent->signal(SIGKILL);
+  ASSERT_TRUE(node.agent->wait(kPatience));
+  node.rules("hang *kubelet_internal_checkpoint\n");
+  node.start_agent();
+  EXPECT_TRUE(node.sees(kCore, 30)) << "the kubelet's list says it\n" << node.agent->log();
+  ASSERT_TRUE(node.wait_log("has not come back")) << node.agent->log();
+  node.rules("");
+  EXPECT_TRUE(node.wait_log("checkpoint is read again")) << node.agent->log();
+  node.rules("hang *kubelet_internal_checkpoint\n");
+  node.agent->signal(SIGTERM);
+  EXPECT_EQ(node.agent->wait(seconds(5)), 0) << node.agent->log();
+}
+
 constexpr const char* kTensors = "stats/memory_usage/device_mem/tensors/total";
 
 // Without the driver's answers the order of a trn2's cores is assumed: its first two logical cores are the physical
 // cores 4 to 7.
-TEST(PreStart, NeighboursOnADeviceOfAssumedOrderDoNotHoldBack) {
-  Node node("trn2.48xlarge");
-  node.host.without(sim::Part::ioctl);
-  node.start();
-  ASSERT_TRUE(node.wait_allocatable(kCore, 64));
-  ASSERT_TRUE(starts(node, "a", {{kCore, 1}}));
-  ASSERT_TRUE(starts(node, "b", {{kCore, 1}}));
-  for (const char* core : {"neuron0/core4", "neuron0/core5", "neuron0/core6", "neuron0/core7"}) {
-    node.host.set(core, std::string(kTensors) + "=4096");
+// --cdi: the container runtime's directory.
+struct CdiNode : FaultyNode {
+  CdiNode() : FaultyNode("trn1.2xlarge") { extra_arguments = {"--cdi", "--cdi-dir", directory()}; }
+  [[nodiscard]] std::string directory() const { return kubelet_dir + "/cdi"; }
+  [[nodiscard]] std::string spec() const { return directory() + "/aws.amazon.com-neuron.json"; }
+  [[nodiscard]] bool writes(const std::string& path) {
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    while (!std::filesystem::is_regular_file(std::filesystem::symlink_status(path))) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      static_cast<void>(agent->wait(milliseconds(5)));
+    }
+    return true;
   }
-  EXPECT_LT(took([&] { EXPECT_TRUE(starts(node, "c", {{kCore, 1}})); }), seconds(5));
+};
+
+TEST(HangOfCdi, ADirectoryThatHangsHoldsUpNothingAndIsNamed) {
+  CdiNode node;
+  node.rules("hang */cdi/*\n");
+  node.start();
+  ASSERT_TRUE(node.sees(kNeuron, 1)) << node.agent->log();
+  EXPECT_TRUE(starts(node, "pod", {{kNeuron, 1}}));
+  EXPECT_THAT(node.agent->log(), HasSubstr("cdi specs not written yet, containers may not start: " + node.directory()));
+  node.host.set("neuron0", "sram_ecc_uncorrected=1");
+  EXPECT_TRUE(node.sees(kNeuron, 0)) << node.agent->log();
+  const auto end = took([&] {
+    node.agent->signal(SIGTERM);
+    EXPECT_EQ(node.agent->wait(kPatience), 0);
+  });
+  EXPECT_LT(end, seconds(5));
+  EXPECT_THAT(node.agent->log(), HasSubstr("a file in " + node.directory() + " hangs; leaving it behind"));
+  EXPECT_THAT(node.agent->log(), testing::Not(HasSubstr("inside the driver")));
 }
 
-TEST(PreStart, ACounterBelowZeroSaysNothing) {
-  Node node("trn1.2xlarge");
+TEST(HangOfCdi, ADirectoryThatAnswersAgainIsWritten) {
+  CdiNode node;
+  node.rules("hang */cdi/*\n");
   node.start();
-  ASSERT_TRUE(node.wait_allocatable(kCore, 2));
-  node.host.set("neuron0/core0", std::string(kTensors) + "=18446744073709550616");
-  EXPECT_LT(took([&] { EXPECT_TRUE(starts(node, "a", {{kCore, 2}})); }), seconds(5));
+  ASSERT_TRUE(node.wait_log("cdi specs not written yet")) << node.agent->log();
+  node.rules("");
+  EXPECT_TRUE(node.writes(node.spec())) << node.agent->log();
+  EXPECT_TRUE(node.wait_log("cdi specs written again")) << node.agent->log();
+  EXPECT_TRUE(node.sees(kNeuron, 1));
+}
+
+TEST(HangOfCdi, AFifoInASpecsPlaceIsReplaced) {
+  CdiNode node;
+  std::filesystem::create_directory(node.directory());
+  ASSERT_EQ(::mkfifo(node.spec().c_str(), 0600), 0);
+  node.start();
+  ASSERT_TRUE(node.sees(kNeuron, 1)) << node.agent->log();
+  EXPECT_TRUE(node.writes(node.spec())) << node.agent->log();
+}
+
+TEST(HangOfCdi, SpecsAreThereAgainWhenTheirDirectoryIs) {
+  CdiNode node;
+  node.extra_arguments.back() += "/below";
+  std::ofstream(node.directory()) << "in the way";
+  node.start();
+  ASSERT_TRUE(node.sees(kNeuron, 1)) << node.agent->log();
+  EXPECT_TRUE(node.wait_log("cdi specs not written, containers may not start")) << node.agent->log();
+  const std::string spec = node.directory() + "/below/aws.amazon.com-neuron.json";
+  std::filesystem::remove(node.directory());
+  EXPECT_TRUE(node.writes(spec)) << node.agent->log();
+  std::filesystem::remove(spec);
+  EXPECT_TRUE(node.writes(spec)) << node.agent->log();
+  std::filesystem::remove_all(node.directory());
+  EXPECT_TRUE(node.writes(spec)) << node.agent->log();
+  EXPECT_TRUE(node.wait_log("cdi specs restored")) << node.agent->log();
 }
 
 }  // namespace

@@ -5,6 +5,7 @@ namespace neuron::fakes {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(Health, ABrokenDeviceLeavesEveryResourceAndReturnsWhenHealed) {
   Node node("trn1.32xlarge");
@@ -62,7 +63,9 @@ TEST(Health, ACoresOwnErrorLeavesItsSistersAllocatable) {
 TEST(Health, WhatTheKernelLogSaysCountsWhereItIsAskedFor) {
   Node node("trn1.32xlarge");
   node.extra_arguments = {"--kernel-log", "on"};
-  node.start();
+  node.host.write();
+  node.host.set("host", "remove", "dev/kmsg");
+  node.start_kubelet().start_agent();
   ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
   ASSERT_TRUE(node.wait_allocatable(kCore, 32));
   EXPECT_TRUE(node.wait_log("dev/kmsg: No such file")) << "no host has none";
@@ -108,6 +111,7 @@ TEST(Health, AKernelLogLineWithoutADeviceWithholdsNone) {
   EXPECT_EQ(node.kubelet->resource_view(kNeuron).unhealthy, (sim::IdSet{"9"}));
   node.host.set("host", "heal");
   EXPECT_TRUE(node.wait_allocatable(kNeuron, 16)) << node.agent->log();
+  EXPECT_THAT(node.agent->log(), Not(HasSubstr("dev/kmsg: "))) << "it can be read before and after";
 }
 
 TEST(Health, HealthFilesThatNoDeviceHasAreMissedOnce) {

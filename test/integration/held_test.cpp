@@ -146,6 +146,7 @@ struct LncChange : testing::Test {
       EXPECT_FALSE(taken.contains(device)) << device << " is wholly another's";
     }
     EXPECT_EQ(env_of(pod), env);
+    EXPECT_EQ(pod->containers.at(0).env.at("NEURON_LOGICAL_NC_CONFIG"), "2") << "a runtime would read 1 of the file";
     ASSERT_TRUE(held.node.kubelet->remove(name));
   }
   void restart_with_lnc_1() {
@@ -169,7 +170,9 @@ TEST_F(LncChange, UnderRunningPodsWaitsUntilNothingIsHeld) {
   ASSERT_TRUE(held.node.wait_log("lnc=1")) << held.node.agent->log();
   expect_the_old_meaning("second", 4, "0-3");
   expect_the_change_when_nothing_is_held();
-  EXPECT_EQ(env_of(held.node.run("third", {{kCore, 8}})), "0-7");
+  const auto third = held.node.run("third", {{kCore, 8}});
+  EXPECT_EQ(env_of(third), "0-7");
+  EXPECT_FALSE(third->containers.at(0).env.contains("NEURON_LOGICAL_NC_CONFIG")) << "the file says the same";
 }
 
 TEST_F(LncChange, IsStillWaitingAfterTheAgentStartsAgain) {

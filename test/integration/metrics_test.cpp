@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "plugin/device/refusals.h"
 #include "test/fakes/sanitized.h"
 #include "test/fakes/tcp_client.h"
 #include "test/fakes/tls_client.h"
@@ -105,6 +106,26 @@ TEST_F(MetricsTest, SayWhatTheNodeIsAndWhoHoldsWhat) {
   EXPECT_GT(value_of(line_of(all, "neuron_agent_scans_total")), 0);
   EXPECT_GT(value_of(line_of(all, "neuron_agent_last_scan_seconds")), 0);
   EXPECT_NE(await("neuroncore_memory_usage_tensors", {"neuroncore=\"0\""}, 0), "") << "sampled since the first scrape";
+}
+
+// A counter that begins with its first event has no increase in Prometheus, and an alert on it misses that event.
+TEST_F(MetricsTest, CountersAreThereBeforeTheirFirstEvent) {
+  start();
+  const std::string all = scrape();
+  const auto is_zero = [&](const std::string& metric, const std::string& label, std::string_view value) {
+    const std::string line = line_of(all, metric + "{", {label + "=\"" + std::string(value) + "\""});
+    EXPECT_EQ(value_of(line), 0) << metric << ' ' << value << ": " << line;
+  };
+  for (const plugin::refusals::Kind kind : plugin::refusals::kAllKinds) {
+    is_zero("neuron_agent_refusals_total", "reason", plugin::refusals::to_string(kind));
+  }
+  for (const char* resource : {kNeuron, kCore, kEfa}) is_zero("neuron_agent_allocations_total", "resource", resource);
+  for (const char* method : {"Allocate", "GetPreferredAllocation", "PreStartContainer"}) {
+    is_zero("neuron_agent_calls_failed_total", "method", method);
+    is_zero("neuron_agent_call_seconds_count", "method", method);
+  }
+  EXPECT_GT(value_of(line_of(all, "neuron_agent_start_time_seconds")), 1.7e9);
+  EXPECT_GE(value_of(line_of(all, "neuron_agent_usage_age_seconds")), 0);
 }
 
 TEST_F(MetricsTest, ABrokenDeviceKeepsTheNameOfItsPod) {

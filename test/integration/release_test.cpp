@@ -5,6 +5,8 @@
 namespace neuron::fakes {
 namespace {
 
+using std::chrono::milliseconds;
+using std::chrono::seconds;
 using testing::HasSubstr;
 
 struct Release : testing::Test {
@@ -144,6 +146,43 @@ TEST_P(WithoutList, TheCheckpointTellsWhoHoldsWhat) {
 INSTANTIATE_TEST_SUITE_P(Kubelet, WithoutList,
                          testing::Values(sim::PodResourcesFault::error, sim::PodResourcesFault::hangs,
                                          sim::PodResourcesFault::oversized, sim::PodResourcesFault::garbage));
+
+constexpr const char* kTensors = "stats/memory_usage/device_mem/tensors/total";
+
+milliseconds took(const std::function<void()>& what) {
+  const auto begin = std::chrono::steady_clock::now();
+  what();
+  return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
+}
+
+// Admitted, and its container started.
+testing::AssertionResult starts(Node& node, const std::string& pod, std::map<std::string, int> requests) {
+  const auto result = node.run(pod, std::move(requests));
+  if (!result) return testing::AssertionFailure() << result.error().message;
+  const std::string& error = result->containers.at(0).start_error;
+  return error.empty() ? testing::AssertionSuccess() : testing::AssertionFailure() << error;
+}
+
+TEST(PreStart, NeighboursOnADeviceOfAssumedOrderDoNotHoldBack) {
+  Node node("trn2.48xlarge");
+  node.host.without(sim::Part::ioctl);
+  node.start();
+  ASSERT_TRUE(node.wait_allocatable(kCore, 64));
+  ASSERT_TRUE(starts(node, "a", {{kCore, 1}}));
+  ASSERT_TRUE(starts(node, "b", {{kCore, 1}}));
+  for (const char* core : {"neuron0/core4", "neuron0/core5", "neuron0/core6", "neuron0/core7"}) {
+    node.host.set(core, std::string(kTensors) + "=4096");
+  }
+  EXPECT_LT(took([&] { EXPECT_TRUE(starts(node, "c", {{kCore, 1}})); }), seconds(5));
+}
+
+TEST(PreStart, ACounterBelowZeroSaysNothing) {
+  Node node("trn1.2xlarge");
+  node.start();
+  ASSERT_TRUE(node.wait_allocatable(kCore, 2));
+  node.host.set("neuron0/core0", std::string(kTensors) + "=18446744073709550616");
+  EXPECT_LT(took([&] { EXPECT_TRUE(starts(node, "a", {{kCore, 2}})); }), seconds(5));
+}
 
 }  // namespace
 }  // namespace neuron::fakes

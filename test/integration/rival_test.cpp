@@ -65,5 +65,27 @@ TEST_F(Rival, OneThatEndsBehindAListOfOursIsNoticedByItsSocket) {
   expect_served(7);
 }
 
+// Both live, with the same ids: no list and no socket shows which of them the kubelet asks; what it gives does.
+TEST_F(Rival, OneWithTheSameIdsThatStaysIsNoticedByWhatItGives) {
+  std::vector<TestDevice> same;
+  for (const std::string& id : node.kubelet->resource_view(kEfa).healthy) same.push_back({id});
+  come(same);
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  const auto is_ours = [&] {
+    const std::size_t before = rival->allocations().size();
+    const auto pod = node.run("pod", {{kEfa, 1}});
+    EXPECT_TRUE(!pod || node.kubelet->remove("pod"));
+    return pod && rival->allocations().size() == before;
+  };
+  EXPECT_FALSE(is_ours()) << "the kubelet asks the one that registered last";
+  bool ours = false;
+  while (!ours && std::chrono::steady_clock::now() < until) ours = is_ours();
+  EXPECT_TRUE(ours) << node.agent->log();
+  EXPECT_THAT(node.agent->log(), HasSubstr("resource=vpc.amazonaws.com/efa seems to have been taken over: container "
+                                           "main of the pod with uid "));
+  EXPECT_THAT(node.agent->log(), HasSubstr("efa-rival.sock"));
+  EXPECT_EQ(node.kubelet->registrations(kNeuron), 1) << "the other resources are left alone";
+}
+
 }  // namespace
 }  // namespace neuron::fakes

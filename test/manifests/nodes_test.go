@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"reflect"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +25,7 @@ func tolerated(tolerations []corev1.Toleration, taints []corev1.Taint) bool {
 	for _, taint := range taints {
 		found := false
 		for _, toleration := range tolerations {
-			sameKey := toleration.Key == taint.Key
+			sameKey := toleration.Key == taint.Key || (toleration.Key == "" && toleration.Operator == corev1.TolerationOpExists)
 			sameEffect := toleration.Effect == "" || toleration.Effect == taint.Effect
 			sameValue := toleration.Operator == corev1.TolerationOpExists || toleration.Value == taint.Value
 			found = found || (sameKey && sameEffect && sameValue)
@@ -42,6 +43,7 @@ func TestWhichNodes(t *testing.T) {
 	efaTaint := corev1.Taint{Key: "aws.amazon.com/efa", Effect: corev1.TaintEffectNoSchedule}
 	sickTaint := corev1.Taint{
 		Key: "sagemaker.amazonaws.com/node-health-status", Value: "Unschedulable", Effect: corev1.TaintEffectNoSchedule}
+	emptied := corev1.Taint{Key: "example.com/maintenance", Value: "x", Effect: corev1.TaintEffectNoExecute}
 	cases := []struct {
 		name           string
 		labels         map[string]string
@@ -51,7 +53,14 @@ func TestWhichNodes(t *testing.T) {
 		{"plain node", nil, nil, true, false, false},
 		{"a type nobody has heard of", map[string]string{"node.kubernetes.io/instance-type": "trn9.48xlarge"}, nil, true, false, false},
 		{"tainted Neuron node", nil, []corev1.Taint{neuronTaint, efaTaint, sickTaint}, true, false, false},
-		{"foreign taint", nil, []corev1.Taint{{Key: "batch", Effect: corev1.TaintEffectNoSchedule}}, false, false, false},
+		{"foreign taint", nil, []corev1.Taint{{Key: "batch", Effect: corev1.TaintEffectNoSchedule}}, true, false, false},
+		{"node that is being emptied", nil, []corev1.Taint{emptied}, true, false, false},
+		{"GPU node that is being emptied", map[string]string{"nvidia.com/gpu.present": "true"}, []corev1.Taint{emptied}, false, true, false},
+		{"node for claims that is being emptied", map[string]string{"neuron-agent/mode": "dra"}, []corev1.Taint{emptied}, false, false, true},
+		{"Windows", map[string]string{"kubernetes.io/os": "windows"}, nil, false, false, false},
+		{"Windows with a GPU", map[string]string{"kubernetes.io/os": "windows", "nvidia.com/gpu.present": "true"}, nil, false, false, false},
+		{"Windows, for claims", map[string]string{"kubernetes.io/os": "windows", "neuron-agent/mode": "dra"}, nil, false, false, false},
+		{"Linux", map[string]string{"kubernetes.io/os": "linux"}, nil, true, false, false},
 		{"GPU node", map[string]string{"nvidia.com/gpu.present": "true"}, []corev1.Taint{gpuTaint, efaTaint}, false, true, false},
 		{"GPU node of Karpenter", map[string]string{"karpenter.k8s.aws/instance-gpu-manufacturer": "nvidia"}, nil, false, true, false},
 		{"marked by hand", map[string]string{"neuron-agent/efa-only": "true"}, nil, false, true, false},
@@ -79,6 +88,17 @@ func TestWhichNodes(t *testing.T) {
 				t.Errorf("%s: %v, want %v", draFile, got, c.dra)
 			}
 		})
+	}
+}
+
+// A taint with NoExecute ends every pod that does not tolerate it at the same time. Pods with claims can end only while their driver
+// runs (the kubelet calls Unprepare), and a toleration with an end would end the driver first, too.
+func TestEveryDaemonSetToleratesEverything(t *testing.T) {
+	want := []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	for name := range rendered {
+		if got := load(t, name).Spec.Template.Spec.Tolerations; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s tolerates %v, want %v", name, got, want)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,7 @@ var kinds = map[metav1.TypeMeta]func() runtime.Object{
 	{APIVersion: "v1", Kind: "Service"}:              func() runtime.Object { return &corev1.Service{} },
 	{APIVersion: monitoring, Kind: "PodMonitor"}:     func() runtime.Object { return &monitoringv1.PodMonitor{} },
 	{APIVersion: monitoring, Kind: "PrometheusRule"}: func() runtime.Object { return &monitoringv1.PrometheusRule{} },
+	{APIVersion: networking, Kind: "NetworkPolicy"}:  func() runtime.Object { return &networkingv1.NetworkPolicy{} },
 	{APIVersion: rbac, Kind: "ClusterRole"}:          func() runtime.Object { return &rbacv1.ClusterRole{} },
 	{APIVersion: rbac, Kind: "ClusterRoleBinding"}:   func() runtime.Object { return &rbacv1.ClusterRoleBinding{} },
 	{APIVersion: admission, Kind: "ValidatingAdmissionPolicy"}: func() runtime.Object {
@@ -49,6 +51,7 @@ const (
 	claims    = "resource.k8s.io/v1"
 
 	monitoring = "monitoring.coreos.com/v1"
+	networking = "networking.k8s.io/v1"
 )
 
 // objects reads all objects of one file below manifests/ the way an API server with strict field validation would.

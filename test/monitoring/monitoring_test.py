@@ -22,9 +22,9 @@ from tally import Tally
 
 SCRAPES = 25  # so that rates over 20 s have something to compare; scrapes come every second
 
-# Queries that are rightly empty on a sound node on which nothing was refused and nobody asks an API server.
+# Queries that are rightly empty on a sound node without node status, on which nothing was refused.
 EMPTY_WHEN_SOUND = {"Not healthy", "ECC events", "Firmware's errors", "Errors", "Calls to the API server", "Calls, 99 %"}
-SERIES_WHEN_ASKED = {"neuron_agent_refusals_total", "neuron_agent_api_calls_total", "ALERTS"}
+SERIES_WHEN_ASKED = {"neuron_agent_api_calls_total", "ALERTS"}
 
 
 def promtool(*arguments, **how):

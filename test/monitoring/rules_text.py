@@ -1,4 +1,5 @@
 """The rules and the dashboard as a test sees them. No YAML library: Debian's Python has none without a further package."""
+import glob
 import json
 import os
 import re
@@ -54,3 +55,30 @@ def known_metrics(root):
         if kind == "histogram":
             names |= {name + "_bucket", name + "_sum", name + "_count"}
     return names
+
+
+def labels_of_metrics(root):
+    """{name: its labels} of docs/metrics.md: of its group, its own, of the holder; of histograms the parts, too."""
+    found = {}
+    group = set()
+    for line in read(root, "docs/metrics.md").splitlines():
+        if line.startswith("### "):
+            group = set()
+        if "Labels of all: " in line:
+            group = set(re.findall(r"`(\w+)`", line.split("Labels of all: ")[1]))
+        row = re.match(r"\| `(\w+)` \| (\w+) \| ([^|]*) \|", line)
+        if row is None:
+            continue
+        name, kind, own = row.groups()
+        labels = group | set(re.findall(r"`(\w+)`", own)) | ({"namespace", "pod", "container"} if "holder" in own else set())
+        found[name] = labels
+        if kind == "histogram":
+            found.update({name + "_bucket": labels | {"le"}, name + "_sum": labels, name + "_count": labels})
+    return found
+
+
+def fed_series(root):
+    """[(file, name, {label: value})] of the series that the tests of the alerts are fed."""
+    for path in sorted(glob.glob(os.path.join(root, "test/monitoring/*.test.yaml"))):
+        for name, labels in re.findall(r"series: '(\w+)(?:\{([^}]*)\})?'", read(root, path)):
+            yield os.path.basename(path), name, dict(re.findall(r'(\w+)="([^"]*)"', labels))

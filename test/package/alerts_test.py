@@ -103,6 +103,41 @@ def check_reasons(root):
                     yield f"alert {name} does not say of {code}: {action}"
 
 
+def refusal_reasons(root):
+    """What neuron_agent_refusals_total may count by: the kinds of refusals, and the codes of errors for claims."""
+    kinds = re.search(r"enum class Kind \{(.*?)\};", rules_text.read(root, "plugin/device/refusals.h"), re.S).group(1)
+    codes = re.search(r"enum class ErrorCode \{(.*?)\};", rules_text.read(root, "agent/base/error.h"), re.S).group(1)
+    return set(re.findall(r"^\s*(\w+),", kinds, re.M)) | set(re.findall(r"^\s*(\w+),", codes, re.M)) | {"other"}
+
+
+def check_fed_series(root):
+    """The tests of the alerts are fed with series that an agent has."""
+    known = rules_text.labels_of_metrics(root)
+    reasons = refusal_reasons(root)
+    fed = list(rules_text.fed_series(root))
+    if len(fed) < 60 or len(reasons) < 15:
+        yield f"{len(fed)} series are fed, {len(reasons)} reasons of refusals: this test checks nothing"
+    for where, name, labels in fed:
+        if name in PROMETHEUS:
+            continue
+        wrong = sorted(set(labels) - known.get(name, set()) - {"instance", "job"})
+        if name not in known or wrong:
+            yield f"{where} feeds {name} with labels {wrong or sorted(labels)}, which the agent does not have"
+        if name == "neuron_agent_refusals_total" and labels.get("reason") not in reasons:
+            yield f"{where} feeds {name} with a reason that is none: {labels}"
+    page = rules_text.read(root, "docs/metrics.md")
+    table = set(re.findall(r"^\| `(\w+)` \|", page[page.index("### Refusals"):page.index("## What others")], re.M))
+    yield from (f"docs/metrics.md, Refusals: {reason} is in the table or in the program alone" for reason in sorted(table ^ reasons))
+
+
+def check_increases(root):
+    """What happened before the first scrape after a start is no increase; alerts on counters of the process look at it all the same."""
+    for name, alert in rules_text.alerts(root).items():
+        counters = re.findall(r"(?:increase|rate)\((neuron_(?:agent|kernel_log)_\w+)", alert["expr"])
+        if counters and "time() - neuron_agent_start_time_seconds" not in alert["expr"]:
+            yield f"alert {name} does not see what {counters} counted before the first scrape after a start"
+
+
 def check_nothing(root):
     """What returns nothing is explained where people look for it."""
     page = rules_text.read(root, "docs/metrics.md")
@@ -111,7 +146,8 @@ def check_nothing(root):
 
 def main():
     root = sys.argv[1]
-    problems = [*check_metrics(root), *check_alerts(root), *check_reasons(root), *check_nothing(root)]
+    problems = [*check_metrics(root), *check_alerts(root), *check_reasons(root), *check_fed_series(root), *check_increases(root),
+                *check_nothing(root)]
     for problem in problems:
         print(problem)
     return 1 if problems else 0

@@ -41,7 +41,7 @@ MAY_INCLUDE = {
     "tools/render": MODEL,
     "tools/pods": MODEL + ["agent/rpc"],
     "tools/topology": HOST,
-    "tools/neuron-ls": TOOL,
+    "tools/neuron-ls": TOOL + ["agent/monitor"],
     "tools/neuron-top": TOOL,
     "tools/neuron-gather": TOOL,
     "tools/neuron-sim": TOOL + ["agent/kube", "tools/neuron-sim/kubelet"],

@@ -38,6 +38,8 @@ type Report struct {
 	Env     map[string]string
 	Open    []string // device nodes that opened for reading and writing, sorted
 	Refused []string // device nodes that exist but did not
+	Reads   []string // device nodes that opened for reading alone
+	Writes  []string // device nodes that opened for writing alone
 }
 
 // ParseReport reads what probe.sh wrote.
@@ -55,6 +57,10 @@ func ParseReport(text string) Report {
 			r.Open = append(r.Open, rest)
 		case "refused":
 			r.Refused = append(r.Refused, rest)
+		case "reads":
+			r.Reads = append(r.Reads, rest)
+		case "writes":
+			r.Writes = append(r.Writes, rest)
 		}
 	}
 	slices.Sort(r.Open)

@@ -31,7 +31,7 @@ def test_screen_broken(case):
     program = case.top(root, rows=40, columns=120)
     program.wait_text("(n/a: nothing moves here, this is a capture)", "ND3!")
     program.press("c")
-    program.wait_for("the panel with values", lambda screen: "Health, ECC" in screen and "0.0%" in screen)
+    program.wait_for("the panel with values", lambda screen: "Health, ECC" in screen)
     expect_golden("broken.txt", program)
 
 

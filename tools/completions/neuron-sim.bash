@@ -25,7 +25,7 @@ _neuron_sim_actions() {
   esac
   "${COMP_WORDS[0]}" set --list 2>/dev/null |
     awk -v heading="$heading" '/^KEY=VALUE/ { on = $0 ~ heading } /^Verbs/ { on = 0 } on && /^  / { print $1 "=" }'
-  echo 'heal vanish unbind drop-node remove empty garbage huge fifo unreadable'
+  echo 'heal vanish off-bus unbind drop-node remove empty garbage huge fifo unreadable'
 }
 
 _neuron_sim() {
@@ -39,8 +39,9 @@ _neuron_sim() {
       node:--driver) words='2.24.7.0 2.26.5.0 2.27.4.0 2.28.0.0 2.29.0.0 2.30.2.0 2.31.7.0' ;;
       node:--lnc) words='1 2' ;;
       node:--without) words='efa uverbs ioctl driver' ;;
+      node:--ultraserver) words='busy alone 2 4' ;;
       node:--type-from-node) words='' ;;
-      node:*) words='--instance-type --driver --lnc --missing --without --type-from-node --beside-hardware --keep --list --help' ;;
+      node:*) words='--instance-type --driver --lnc --missing --without --ultraserver --type-from-node --beside-hardware --keep --list --help' ;;
       show:*) words='--root --help' ;;
       load:--for) words='30s 5m' ;;
       load:--step) words='100ms 1s' ;;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/core/logical_cores.h"
+#include "plugin/dra/claim_sweep.h"
 
 namespace neuron::agent {
 namespace {
@@ -54,10 +55,9 @@ void add_holdings(const grant::NodeUnits& node, const dra::Hardware& hardware, c
 }
 
 std::string user_of(const dra::PreparedClaim& claim, const std::vector<model::Allocation>& listed) {
-  const auto user = std::find_if(listed.begin(), listed.end(), [&](const model::Allocation& one) {
-    return one.claim == claim.name && one.pod_namespace == claim.claim_namespace;
-  });
-  return user == listed.end() || claim.name.empty() ? "" : model::holder_name(*user);
+  const auto user =
+      std::find_if(listed.begin(), listed.end(), [&](const model::Allocation& one) { return dra::is_of(one, claim); });
+  return user == listed.end() ? "" : model::holder_name(*user);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include "plugin/device/cdi_files.h"
 #include "plugin/device/event_queue.h"
 #include "plugin/device/supervisor.h"
-#include "plugin/kubelet/checkpoint_source.h"
+#include "plugin/kubelet/watched_checkpoint.h"
 #include "tools/neuron-agent/daemon_parts.h"
 #include "tools/neuron-agent/inventory_log.h"
 #include "tools/neuron-agent/metrics_sources.h"
@@ -43,26 +43,6 @@ ExitCode to_exit_code(plugin::Supervisor::Outcome outcome) {
 grant::GrantOptions response_options(const Options& options) {
   return {options.effective_host_path_prefix(), options.core_numbering, options.cdi};
 }
-
-// On the monitor's thread, before the kubelet can hear of a new unit. Says once what keeps the specs from being
-// written.
-class CdiWriter {
- public:
-  explicit CdiWriter(const Options& options) : options_(options) {}
-  void operator()(const grant::NodeUnits& node) {
-    if (!options_.cdi) return;
-    const auto written = plugin::write_cdi_specs(node, response_options(options_), options_.cdi_dir);
-    const std::string error = written ? "" : written.error().message;
-    if (error == last_error_) return;
-    if (!written) spdlog::error("cdi specs not written, containers may not start: {}", error);
-    if (written) spdlog::info("cdi specs written again");
-    last_error_ = error;
-  }
-
- private:
-  const Options& options_;
-  std::string last_error_;
-};
 
 // Which resources the kubelet watches.
 std::map<std::string, bool> registered_in(const plugin::ServingState& state) {
@@ -105,27 +85,43 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
   const RootPtr machine = std::make_shared<const host::FsRoot>(*std::move(root));
   const SystemClock clock;
   monitor::SnapshotStore store;
-  const plugin::CheckpointFile checkpoint(options.device_plugins_dir());
+  Workers workers;
+  const plugin::WatchedCheckpoint checkpoint(options.device_plugins_dir(), workers,
+                                             [&queue = **events] { queue.post(plugin::CheckpointCameBack{}); });
   const auto version = [&checkpoint] { return checkpoint.version(); };
   plugin::Allocations allocations(response_options(options), version, clock, options.offer_policy(),
                                   options.dra.pool.driver);
   plugin::AdmissionGate admissions(clock, version, [&queue = **events] { queue.post(plugin::AdmissionsChanged{}); });
   NodeStatus node_status(options, clock);
-  Workers workers;
-  plugin::CallFigures figures;
+  Workers cdi_workers;  // apart, so that the end of the program says which of them hangs
+  plugin::CallFigures figures(plugin::DevicePluginService::counted_names(options.offer_policy()));
   const auto scan_timer = std::make_shared<ScanTimer>();
-  monitor::Monitor monitor(
-      store, workers, [machine, scan_timer, use = options.kernel_log] { return make_scan(machine, scan_timer, use); },
-      [&allocations, &node_status, &queue = **events, log = InventoryLog(options.offer_policy()),
-       write_cdi = CdiWriter(options)](const model::SnapshotPtr& snapshot) mutable {
-        log(snapshot);
-        node_status.set(snapshot);
-        auto node = std::make_shared<const grant::NodeUnits>(snapshot);
-        write_cdi(*node);
-        allocations.set_node(std::move(node));
-        queue.post(plugin::SnapshotChanged{});
-      },
-      {.interval = options.scan_interval});
+  const auto show = [&allocations, &queue = **events](grant::NodeUnitsPtr node) {
+    allocations.set_node(std::move(node));
+    queue.post(plugin::SnapshotChanged{});
+  };
+  std::shared_ptr<plugin::CdiSpecs> cdi_specs;  // only with --cdi; on the monitor's thread once that runs
+  monitor::Monitor monitor(store, workers, scan_maker(machine, scan_timer, options.kernel_log),
+                           [&node_status, &show, &cdi_specs,
+                            log = InventoryLog(options.offer_policy())](const model::SnapshotPtr& snapshot) mutable {
+                             log(snapshot);
+                             node_status.set(snapshot);
+                             auto node = std::make_shared<const grant::NodeUnits>(snapshot);
+                             if (cdi_specs) {
+                               cdi_specs->set_node(std::move(node));
+                             } else {
+                               show(std::move(node));
+                             }
+                           },
+                           {.interval = options.scan_interval});
+  if (options.cdi) {
+    cdi_specs = std::make_shared<plugin::CdiSpecs>(
+        plugin::CdiSpecs::Settings{options.cdi_dir, response_options(options), options.scan_interval},
+        plugin::CdiSpecs::Ports{
+            [&cdi_workers](plugin::CdiSpecs::Job job) { cdi_workers.run(std::move(job)); },
+            [&monitor](SteadyTime when, plugin::CdiSpecs::Job job) { monitor.post(when, std::move(job)); }, show,
+            [&queue = **events] { queue.post(plugin::CdiMountDead{}); }, clock});
+  }
   plugin::PreStartGate pre_start(
       allocations,
       [machine, &allocations](int device, int core) { return memory_in_use(*machine, allocations, device, core); },
@@ -144,7 +140,7 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
   Probes probes(options.metrics_address, clock, {&sources.page(), tls_files(options)});
   {
     plugin::Supervisor supervisor({{options.device_plugins_dir(), options.pod_resources_socket(),
-                                    options.pod_resources_interval, options.offer_policy()},
+                                    options.pod_resources_interval, options.offer_policy(), own_pod_name()},
                                    clock,
                                    checkpoint,
                                    {allocations, admissions, pre_start, **events, &figures},
@@ -158,11 +154,12 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
   }
   probes.stop();
   node_status.stop();
-  return end_reading(monitor, workers, code);
+  return end_reading(monitor, {{workers, kDriverRead}, {cdi_workers, "a file in " + options.cdi_dir}}, code);
 }
 
 ExitCode print_once(const Options& options) {
-  const auto snapshot = scan_once(options);
+  Workers workers;
+  const auto snapshot = scan_once(options, workers);
   if (!snapshot) {
     spdlog::error("{}", snapshot.error().message);
     return ExitCode::failed;
@@ -178,7 +175,7 @@ ExitCode print_once(const Options& options) {
     const auto healthy = std::count_if(list.begin(), list.end(), [](const auto& unit) { return unit.healthy; });
     fmt::print("{} {} of {} allocatable\n", model::resource_name(resource), healthy, list.size());
   }
-  return ExitCode::ok;
+  return end_once(workers, ExitCode::ok);
 }
 
 }  // namespace neuron::agent

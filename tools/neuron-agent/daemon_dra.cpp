@@ -26,7 +26,7 @@
 #include "plugin/dra/published_text.h"
 #include "plugin/dra/slice_publisher.h"
 #include "plugin/kubelet/call_figures.h"
-#include "plugin/kubelet/checkpoint.h"
+#include "plugin/kubelet/watched_checkpoint.h"
 #include "tools/neuron-agent/claim_holdings.h"
 #include "tools/neuron-agent/counted_api.h"
 #include "tools/neuron-agent/daemon_parts.h"
@@ -81,7 +81,8 @@ dra::ClaimStore::Options store_options(const Options& options, dra::Driver::Even
           .directory = absolute(options.kubelet_dir) + "/plugins/" + driver,
           .cdi_directory = options.cdi_dir,
           .boot_id = dra::read_boot_id(options.root),
-          .cdi_is_dead = [&events] { events.post(dra::CdiMountDead{}); }};
+          .cdi_is_dead = [&events] { events.post(dra::CdiMountDead{}); },
+          .grant = claims_settings(options).grant};
 }
 
 // May block for as long as its deadline. Not in an RPC handler's own thread (agent/rpc/pod_resources.h).
@@ -90,27 +91,12 @@ Result<std::vector<model::Allocation>> list_pods(const std::string& socket) {
   return rpc::PodResourcesClient(socket).list(kDeadline);
 }
 
-// Whether claims were prepared here under another name of the driver.
-bool has_other_claims(const std::string& kubelet_dir, const std::string& driver) {
-  std::error_code error;
-  std::filesystem::directory_iterator folders(kubelet_dir + "/plugins", error);
-  for (; !error && folders != std::filesystem::directory_iterator(); folders.increment(error)) {
-    std::error_code none;
-    if (folders->path().filename() != driver && std::filesystem::exists(folders->path() / "claims.json", none))
-      return true;
-  }
-  return false;
-}
-
-// What containers have of device plugins, and of this driver under another name. The kubelet's checkpoint and its
-// folder of plugins say without a call that it is nothing (asking has side effects: docs/reference/kubelet.md); the
-// checkpoint keeps what ended pods had until the kubelet is asked, so otherwise it is. May block, as list_pods().
-Result<std::vector<model::Allocation>> list_plugin_pods(const std::string& kubelet_dir, const std::string& socket,
-                                                        const std::string& driver) {
-  const auto checkpoint =
-      plugin::read_checkpoint(kubelet_dir + "/device-plugins/" + std::string(plugin::kCheckpointName));
-  const bool is_none = checkpoint ? checkpoint->allocations.empty() : checkpoint.error().code == ErrorCode::not_found;
-  return is_none && !has_other_claims(kubelet_dir, driver) ? std::vector<model::Allocation>{} : list_pods(socket);
+// What the kubelet's checkpoint has of device plugins: also of pods that have ended, until the kubelet is asked.
+Result<std::vector<model::Allocation>> stored_allocations(const plugin::CheckpointSource& file) {
+  auto checkpoint = file.read();
+  if (checkpoint) return std::move(checkpoint->allocations);
+  if (checkpoint.error().code == ErrorCode::not_found) return std::vector<model::Allocation>{};
+  return fail(checkpoint.error());
 }
 
 std::string slices_line(const dra::PublishState& state, bool nothing_to_publish) {
@@ -145,21 +131,19 @@ class DraDaemon {
                   dra::taint_held(pool, node, plugin_holds_.holders(), options_.dra.pool.driver);
                 },
                 [this] { return claim_store_.held_numbering(); }}),
-        monitor_(
-            store_, workers_,
-            [machine = machine_, timer = scan_timer_, use = options_.kernel_log] {
-              return make_scan(machine, timer, use);
-            },
-            [this, log = InventoryLog(std::nullopt)](const model::SnapshotPtr& snapshot) mutable {
-              log(snapshot);
-              node_status_.set(snapshot);
-              board_.set_node(std::make_shared<const grant::NodeUnits>(snapshot));
-              events_.post(dra::NodeScanned{});
-            },
-            {.interval = options.scan_interval}),
+        monitor_(store_, workers_, scan_maker(machine_, scan_timer_, options_.kernel_log),
+                 [this, log = InventoryLog(std::nullopt)](const model::SnapshotPtr& snapshot) mutable {
+                   log(snapshot);
+                   node_status_.set(snapshot);
+                   board_.set_node(std::make_shared<const grant::NodeUnits>(snapshot));
+                   upkeep_.node_changed();
+                   events_.post(dra::NodeScanned{});
+                 },
+                 {.interval = options.scan_interval}),
         claim_store_(store_options(options, events), [this] { return board_.node(); }),
         claims_(claims_settings(options), claims_ports(), claim_store_, api_, clock_),
-        sweep_(options.dra.pool.driver, pool_name(options), sweep_ports(), claim_store_, api_) {}
+        sweep_(options.dra.pool.driver, pool_name(options), sweep_ports(), claim_store_, api_, clock_),
+        upkeep_(claim_store_, sweep_, options.cdi_dir, runner(), [this] { board_.held_changed(); }) {}
 
   [[nodiscard]] ExitCode run(const Fd& signals) {
     // What claims hold is known before anything is published.
@@ -168,8 +152,7 @@ class DraDaemon {
     }
     monitor_.start();
     ToldClaims claims(claims_, board_, figures_, options_.dra.pool.driver);
-    dra::ClaimUpkeep upkeep(claim_store_, sweep_, options_.cdi_dir, runner(), [this] { board_.held_changed(); });
-    std::jthread keeping([&upkeep](const std::stop_token& stop) { upkeep.run(stop); });
+    std::jthread keeping([this](const std::stop_token& stop) { upkeep_.run(stop); });
     std::jthread holding([this](const std::stop_token& stop) { plugin_holds_.run(stop); });
     std::jthread publishing([this](const std::stop_token& stop) {
       if (plugin_holds_.await_first(stop)) publisher_.run(stop);
@@ -191,7 +174,7 @@ class DraDaemon {
     keeping.join();
     publishing.join();
     holding.join();
-    return end_reading(monitor_, workers_, code);
+    return end_reading(monitor_, {{workers_, "a read inside the driver, or a file of a claim,"}}, code);
   }
 
  private:
@@ -244,6 +227,12 @@ class DraDaemon {
     ports.run = runner();
     ports.post = [this](SteadyTime when, std::function<void()> job) { monitor_.post(when, std::move(job)); };
     ports.plugin_holders = [this] { return plugin_holds_.holders(); };
+    ports.pods = [this, socket = options_.pod_resources_socket()]() -> Result<dra::ClaimsPorts::PodNames> {
+      TRY_ASSIGN(const auto listed, pods_.seen(list_pods(socket)));
+      dra::ClaimsPorts::PodNames names;
+      for (const model::Allocation& one : listed) names.emplace_back(one.pod_namespace, one.pod);
+      return names;
+    };
     return ports;
   }
 
@@ -267,7 +256,7 @@ class DraDaemon {
   const Options& options_;
   const RootPtr machine_;
   const SystemClock clock_;
-  plugin::CallFigures figures_;
+  plugin::CallFigures figures_{ToldClaims::counted_names(options_.dra.pool.driver)};
   const std::shared_ptr<ScanTimer> scan_timer_ = std::make_shared<ScanTimer>();
   ListedClaims pods_;
   kube::ApiClient server_;
@@ -278,17 +267,20 @@ class DraDaemon {
   dra::HealthHub health_;
   dra::SlicePublisher publisher_;
   dra::NodeBoard board_;
-  dra::PluginHoldWatch plugin_holds_{
-      {[this] {
-         return list_plugin_pods(options_.kubelet_dir, options_.pod_resources_socket(), options_.dra.pool.driver);
-       },
-       [this] { return board_.node(); }, [this] { board_.marks_changed(); }, options_.dra.pool.driver}};
+  dra::PluginHoldWatch plugin_holds_{{.listed = [this] { return list_pods(options_.pod_resources_socket()); },
+                                      .node = [this] { return board_.node(); },
+                                      .changed = [this] { board_.marks_changed(); },
+                                      .driver = options_.dra.pool.driver,
+                                      .stored = [this] { return stored_allocations(checkpoint_); },
+                                      .own_pod = own_pod_name()}};
   monitor::SnapshotStore store_;
   Workers workers_;
+  plugin::WatchedCheckpoint checkpoint_{options_.device_plugins_dir(), workers_};
   monitor::Monitor monitor_;
   dra::ClaimStore claim_store_;
   dra::Claims claims_;
   dra::ClaimSweep sweep_;
+  dra::ClaimUpkeep upkeep_;
   std::uint64_t writes_seen_ = 0;  // with trim_at_ of the loop
   std::optional<SteadyTime> trim_at_;
 };
@@ -309,7 +301,8 @@ ExitCode run_dra_daemon(const Options& options, const Fd& signals) {
 }
 
 ExitCode print_slices_once(const Options& options) {
-  const auto snapshot = scan_once(options);
+  Workers workers;
+  const auto snapshot = scan_once(options, workers);
   if (!snapshot) {
     spdlog::error("{}", snapshot.error().message);
     return ExitCode::failed;
@@ -319,7 +312,7 @@ ExitCode print_slices_once(const Options& options) {
   const dra::Layout layout = dra::lay_out(pool, options.dra.layout);
   for (const std::string& what : layout.left_out) spdlog::warn("not in the slices: {}", what);
   fmt::print("{}", dra::published_text(layout, identity));
-  return ExitCode::ok;
+  return end_once(workers, ExitCode::ok);
 }
 
 }  // namespace neuron::agent

@@ -3,8 +3,12 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "agent/health/assess.h"
 #include "agent/host/scanner.h"
@@ -23,18 +27,27 @@ void log_start(const Options& options) {
   for (const std::string& doubt : options.doubts) spdlog::warn("{}", doubt);
 }
 
-monitor::WatchedScan::Scan make_scan(const RootPtr& root, const std::shared_ptr<ScanTimer>& timer,
-                                     host::KernelLogUse kernel_log) {
+std::string own_pod_name() {
+  if (::getenv("KUBERNETES_SERVICE_HOST") == nullptr) return "";
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+monitor::WatchedScan::MakeScan scan_maker(const RootPtr& root, const std::shared_ptr<ScanTimer>& timer,
+                                          host::KernelLogUse kernel_log) {
   struct Machine {
     RootPtr root;
     host::Scanner scanner;
-    Machine(RootPtr opened, host::KernelLogUse use) : root(std::move(opened)), scanner(*root, {.kernel_log = use}) {}
+    Machine(RootPtr opened, host::KernelLogUse use, std::shared_ptr<host::LastSeen> last)
+        : root(std::move(opened)), scanner(*root, {.kernel_log = use}, std::move(last)) {}
   };
-  return [machine = std::make_shared<Machine>(root, kernel_log), timer](const host::MayRead& may_read) {
-    const auto begun = std::chrono::steady_clock::now();
-    model::HostScan scan = machine->scanner.scan(may_read);
-    timer->note(std::chrono::steady_clock::now() - begun);
-    return scan;
+  return [root, timer, kernel_log, last = std::make_shared<host::LastSeen>()] {
+    return [machine = std::make_shared<Machine>(root, kernel_log, last), timer](const host::MayRead& may_read) {
+      const auto begun = std::chrono::steady_clock::now();
+      model::HostScan scan = machine->scanner.scan(may_read);
+      timer->note(std::chrono::steady_clock::now() - begun);
+      return scan;
+    };
   };
 }
 
@@ -43,28 +56,54 @@ std::optional<metrics::TlsFiles> tls_files(const Options& options) {
   return metrics::TlsFiles{options.metrics_tls_cert, options.metrics_tls_key};
 }
 
-model::SnapshotPtr scan_now(const host::FsRoot& root, host::KernelLogUse kernel_log) {
-  host::Scanner scanner(root, {.kernel_log = kernel_log});
+namespace {
+
+model::SnapshotPtr assessed(model::HostScan scan) {
   auto snapshot = std::make_shared<model::Snapshot>();
   snapshot->number = snapshot->generation = 1;
   health::AssessMemory memory;
-  snapshot->host = health::assess(scanner.scan(), memory, std::chrono::steady_clock::now()).host;
+  snapshot->host = health::assess(std::move(scan), memory, std::chrono::steady_clock::now()).host;
   return snapshot;
 }
 
-Result<model::SnapshotPtr> scan_once(const Options& options) {
-  TRY_ASSIGN(const auto root, host::FsRoot::open(options.root));
-  auto snapshot = scan_now(root, options.kernel_log);
+}  // namespace
+
+model::SnapshotPtr scan_now(const host::FsRoot& root, host::KernelLogUse kernel_log) {
+  host::Scanner scanner(root, {.kernel_log = kernel_log});
+  return assessed(scanner.scan());
+}
+
+Result<model::SnapshotPtr> scan_once(const Options& options, Workers& workers) {
+  TRY_ASSIGN(auto opened, host::FsRoot::open(options.root));
+  const RootPtr root = std::make_shared<const host::FsRoot>(std::move(opened));
+  monitor::BoundedScans scans(workers, scan_maker(root, std::make_shared<ScanTimer>(), options.kernel_log));
+  const auto snapshot = assessed(scans.scan());
+  for (const model::Unanswered& one : snapshot->host.unanswered) {
+    spdlog::warn("{} has not come back since {}; its values are left out", to_string(one.part), one.since);
+  }
   log_missing(snapshot->host);
   log_problems(snapshot->host);
   for (const std::string& doubt : options.doubts) spdlog::warn("{}", doubt);
   return snapshot;
 }
 
-ExitCode end_reading(monitor::Monitor& monitor, Workers& workers, ExitCode code) {
+ExitCode end_once(Workers& workers, ExitCode code) {
+  constexpr std::chrono::milliseconds kStopTimeout{300};
+  if (workers.stop(kStopTimeout)) return code;
+  std::fflush(stdout);
+  spdlog::shutdown();
+  ::_exit(static_cast<int>(code));
+}
+
+ExitCode end_reading(monitor::Monitor& monitor, const std::vector<MayHang>& threads, ExitCode code) {
   constexpr std::chrono::milliseconds kStopTimeout{500};
-  if (!monitor.stop(kStopTimeout) || !workers.stop(kStopTimeout)) {
-    spdlog::warn("a read hangs inside the driver; leaving it behind");
+  bool is_left_behind = !monitor.stop(kStopTimeout);
+  for (const MayHang& one : threads) {
+    if (one.workers.stop(kStopTimeout)) continue;
+    spdlog::warn("{} hangs; leaving it behind", one.what);
+    is_left_behind = true;
+  }
+  if (is_left_behind) {
     spdlog::shutdown();
     ::_exit(static_cast<int>(code));
   }

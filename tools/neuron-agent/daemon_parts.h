@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "agent/base/workers.h"
 #include "agent/host/fs_root.h"
@@ -37,21 +39,35 @@ class ScanTimer {
   std::atomic<std::int64_t> last_ns_ = -1;
 };
 
-// A scanner of its own, which lives as long as a scan of it may hang.
-[[nodiscard]] monitor::WatchedScan::Scan make_scan(const RootPtr& root, const std::shared_ptr<ScanTimer>& timer,
-                                                   host::KernelLogUse kernel_log);
+// Makes scanners of one machine, each of which lives as long as a scan of it may hang.
+[[nodiscard]] monitor::WatchedScan::MakeScan scan_maker(const RootPtr& root, const std::shared_ptr<ScanTimer>& timer,
+                                                        host::KernelLogUse kernel_log);
 
 // Of --metrics-tls-cert and --metrics-tls-key; nullopt: plain HTTP.
 [[nodiscard]] std::optional<metrics::TlsFiles> tls_files(const Options& options);
 
+// The name of the pod that this process runs in, which is the host's name there; "" = in none.
+[[nodiscard]] std::string own_pod_name();
+
 // A scan of its own that begins now, assessed as the first. May block for as long as a driver hangs.
 [[nodiscard]] model::SnapshotPtr scan_now(const host::FsRoot& root, host::KernelLogUse kernel_log);
 
-// The same of the root in `options`; what is missing or cannot be read is logged. Errors: it cannot be opened.
-[[nodiscard]] Result<model::SnapshotPtr> scan_once(const Options& options);
+// The same of the root in `options`, under watch: what does not answer within some seconds is left out, and its thread
+// is left to `workers`. What is missing, cannot be read or does not answer is logged. Errors: it cannot be opened.
+[[nodiscard]] Result<model::SnapshotPtr> scan_once(const Options& options, Workers& workers);
 
-// Ends all reading. What hangs in a broken driver is left behind, and what it uses is never freed: the process ends at
-// once, with `code`.
-[[nodiscard]] ExitCode end_reading(monitor::Monitor& monitor, Workers& workers, ExitCode code);
+// Ends a program that scanned once and has printed what it saw: at once where a read hangs.
+[[nodiscard]] ExitCode end_once(Workers& workers, ExitCode code);
+
+// Threads that may hang, and what hangs then, for the log.
+struct MayHang {
+  Workers& workers;
+  std::string what;
+};
+inline constexpr const char* kDriverRead = "a read inside the driver";
+
+// Ends the monitor and all threads that may hang. What hangs is logged and left behind, and what it uses is never
+// freed: the process ends at once, with `code`.
+[[nodiscard]] ExitCode end_reading(monitor::Monitor& monitor, const std::vector<MayHang>& threads, ExitCode code);
 
 }  // namespace neuron::agent

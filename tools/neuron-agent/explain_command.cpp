@@ -40,10 +40,14 @@ Result<void> ask_kubelet(const ExplainOptions& options, ExplainFacts& facts) {
 }
 
 // Core ids that a device plugin gave mean what they meant then, whatever LNC is now.
-void adopt_numbering(const ExplainOptions& options, model::HostScan& host) {
+void adopt_numbering(const ExplainOptions& options, ExplainFacts& facts) {
   const std::string path = options.kubelet_dir + "/device-plugins/" + std::string(plugin::kCheckpointName);
   const auto checkpoint = plugin::read_checkpoint(path);
+  if (!checkpoint && checkpoint.error().code != ErrorCode::not_found) {
+    facts.checkpoint_unread = printable(checkpoint.error().message, 320);
+  }
   if (!checkpoint || checkpoint->numbering.given.empty()) return;
+  model::HostScan& host = facts.host;
   const auto lnc = holdings::lnc_in_use(checkpoint->numbering, host);
   if (lnc && (!host.lnc || host.lnc->value != *lnc)) host.lnc = {*lnc, model::Origin::live};
 }
@@ -97,7 +101,7 @@ int explain_in_child(const ExplainOptions& options, const std::string& directory
       *root, {.with_topology = false, .with_processes = false, .kernel_log = host::KernelLogUse::where_allowed});
   health::AssessMemory memory;
   facts.host = health::assess(scanner.scan(), memory, std::chrono::steady_clock::now()).host;
-  adopt_numbering(options, facts.host);
+  adopt_numbering(options, facts);
   add_held_interfaces(facts);
   const ExplainedPod pod = explain_pod(facts, *choice.pod_namespace, choice.pod);
   const bool json = options.output == ReportForm::json;

@@ -109,6 +109,7 @@ std::string explain_json(const ExplainedPod& pod, const ExplainFacts& facts) {
                {"node",
                 {{"instance_type", text_or_null(facts.host.instance_type)},
                  {"instance_id", text_or_null(facts.host.instance_id)}}},
+               {"checkpoint_unread", text_or_null(facts.checkpoint_unread)},
                {"containers", std::move(containers)},
                {"other_resources", pod.foreign}});
 }

@@ -82,6 +82,8 @@ struct ExplainFacts {
   model::HostScan host;  // assessed
   std::vector<model::Allocation> allocations;
   std::optional<rpc::Allocatable> allocatable;  // nullopt: the kubelet did not say
+  // Why the kubelet's checkpoint, which says what core ids mean, could not be read; "": it was, or there is none.
+  std::string checkpoint_unread{};
   std::string driver{core::kDefaultDriverName};
 };
 

@@ -269,6 +269,10 @@ std::string explain_text(const ExplainedPod& pod, const ExplainFacts& facts) {
             efas_table(container) + nearness_lines(container) + kubelet_lines(container);
   }
   text += fault_lines(pod) + why_lines(pod);
+  if (!facts.checkpoint_unread.empty()) {
+    text += "\nThe kubelet's checkpoint cannot be read: " + facts.checkpoint_unread +
+            "\nSo core ids are read by the LNC of now: if it was changed while the pod ran, they name other cores.\n";
+  }
   if (has_assumed(pod)) text += "\n* of the official table of the instance type; the machine does not say.\n";
   return text + "One look: counts of errors that grow are seen by the agent that runs, in its log and metrics.\n";
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/core/catalogue.h"
+#include "agent/core/ultraserver.h"
 #include "agent/model/snapshot_diff.h"
 #include "tools/neuron-agent/offer_log.h"
 
@@ -100,6 +101,7 @@ void InventoryLog::operator()(model::SnapshotPtr snapshot) {
   }
   log_health(changes.units);
   log_ignored_lines(host.kernel_log);
+  log_election(host);
   if (changes.problems) log_problems(host);
   last_node_ = std::move(node);
   last_ = std::move(snapshot);
@@ -112,6 +114,18 @@ void InventoryLog::log_ignored_lines(const model::KernelLog& log) {
       "kernel log: {} line{} NEURON_HW_ERR= passed over, as they make no sense or name a device, a core or a serial "
       "number that is not here; dmesg shows them, neuron_kernel_log_ignored_lines_total counts them",
       log.ignored_lines, log.ignored_lines == 1 ? "" : "s");
+}
+
+// How far the election is, and in the end its result. While it has not ended no Neuron device is offered by claim.
+void InventoryLog::log_election(const model::HostScan& host) {
+  core::Election election = core::election_of(host);
+  if (election.sentence == last_election_) return;
+  const bool is_blocked = election.phase == core::Election::Phase::blocked;
+  if (!election.sentence.empty()) {
+    spdlog::log(is_blocked ? spdlog::level::warn : spdlog::level::info, "{}{}{}", election.sentence,
+                election.action.empty() ? "" : "; what to do: ", election.action);
+  }
+  last_election_ = std::move(election.sentence);
 }
 
 // Once, and again only where another set of devices changes what there is to say.

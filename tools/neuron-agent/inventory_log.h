@@ -27,11 +27,13 @@ class InventoryLog {
  private:
   void log_offer(const model::HostScan& host);
   void log_ignored_lines(const model::KernelLog& log);
+  void log_election(const model::HostScan& host);
 
   std::optional<core::OfferPolicy> offer_;
   model::SnapshotPtr last_;  // null before the first
   std::string last_node_;    // how the node was last described
   std::string last_offer_;
+  std::string last_election_;       // what was last logged of the UltraServer
   std::uint64_t told_ignored_ = 0;  // lines of the kernel log that were passed over so far
 };
 

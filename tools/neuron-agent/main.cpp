@@ -26,6 +26,8 @@
 
 namespace {
 
+constexpr std::uint64_t kEnoughDescriptors = 1024;
+
 // gRPC writes to stderr itself, from whatever thread, names a socket that has another name each time, and would wait
 // for a reader. What it says is said by us where it matters.
 void log_words_of_grpc(gpr_log_func_args* said) {
@@ -69,6 +71,13 @@ int serve(const neuron::agent::Options& options) {
   const auto signals = neuron::agent::block_signals();
   if (!signals) return fail_early(signals.error());
   set_up_logging(options.log_level);
+  const neuron::DescriptorLimit limit = neuron::raise_descriptor_limit();
+  if (limit.now < kEnoughDescriptors) {
+    spdlog::warn(
+        "the limit of open files is {}, less than the {} that this program may need (docs/reliability.md#descriptors); "
+        "raise the hard limit (ulimit -Hn, LimitNOFILE=)",
+        limit.now, kEnoughDescriptors);
+  }
   const bool claims = options.mode == neuron::agent::Mode::dra;
   const auto code =
       claims ? neuron::agent::run_dra_daemon(options, *signals) : neuron::agent::run_daemon(options, *signals);

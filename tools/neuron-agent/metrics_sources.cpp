@@ -1,5 +1,7 @@
 #include "tools/neuron-agent/metrics_sources.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -27,17 +29,25 @@ model::UsageRequest everything() {
 }
 
 // A reader of its own, which lives as long as a read of it may hang.
-std::function<std::optional<model::UsageSample>()> make_read(const RootPtr& root, const monitor::SnapshotStore& store) {
+monitor::WatchedUsage::Scan make_read(const RootPtr& root, const monitor::SnapshotStore& store) {
   struct Machine {
     RootPtr root;
     host::UsageReader reader;
     explicit Machine(RootPtr opened) : root(std::move(opened)), reader(*root) {}
   };
-  return [machine = std::make_shared<Machine>(root), &store]() -> std::optional<model::UsageSample> {
+  return [machine = std::make_shared<Machine>(root), &store](const host::MayRead& may_read) {
     const model::SnapshotPtr snapshot = store.newest();
-    if (!snapshot) return std::nullopt;
-    return machine->reader.read(snapshot->host, everything());
+    return machine->reader.read(snapshot ? snapshot->host : model::HostScan{}, everything(), may_read);
   };
+}
+
+void log_unanswered(const std::vector<model::Unanswered>& parts) {
+  if (parts.empty()) return spdlog::info("usage metrics are whole again");
+  std::string text;
+  for (const model::Unanswered& one : parts) {
+    text += (text.empty() ? "" : "; ") + to_string(one.part) + " has not come back since " + one.since;
+  }
+  spdlog::warn("usage metrics lack what does not answer, all others go on: {}", text);
 }
 
 metrics::Durations durations_of(const plugin::CallFigures::Calls& calls) {
@@ -63,11 +73,13 @@ metrics::Instance instance_of(const model::HostScan& host, const std::string& no
 MetricsSources::MetricsSources(const RootPtr& machine, const Parts& parts, Ports ports)
     : parts_(parts),
       ports_(std::move(ports)),
-      sampler_({make_read(machine, parts.store),
-                [&workers = parts.workers](std::function<void()> job) { workers.run(std::move(job)); },
+      sampler_({[&workers = parts.workers](std::function<void()> job) { workers.run(std::move(job)); },
+                [machine, &store = parts.store] { return make_read(machine, store); },
+                [&store = parts.store] { return store.newest() != nullptr; },
                 [&monitor = parts.monitor](SteadyTime when, std::function<void()> job) {
                   monitor.post(when, std::move(job));
-                }},
+                },
+                log_unanswered},
                parts.clock, sample_interval(parts.options.scan_interval)),
       page_({[this] { return gather(); },
              [&store = parts.store] {
@@ -84,6 +96,7 @@ void MetricsSources::set_registered(std::map<std::string, bool> registered) {
 metrics::AgentFigures MetricsSources::agent_figures(const model::SnapshotPtr& snapshot) const {
   metrics::AgentFigures figures;
   figures.version = kVersion;
+  figures.start_time_seconds = started_at_;
   figures.scans = snapshot ? snapshot->number : 0;
   figures.last_scan_seconds = parts_.scan_timer.last_seconds();
   const plugin::CallFigures::Counts counts = parts_.figures.counts();
@@ -107,7 +120,12 @@ metrics::MetricsInput MetricsSources::gather() {
   // Of one sample there are no rates.
   input.before = samples.before ? std::move(samples.before) : samples.now;
   input.now = std::move(samples.now);
-  if (input.now) input.usage_age = parts_.clock.now() - input.now->at;
+  const SteadyTime now = parts_.clock.now();
+  {
+    const MutexLock lock(mutex_);
+    if (!first_asked_at_) first_asked_at_ = now;
+    input.usage_age = now - (input.now ? input.now->at : *first_asked_at_);
+  }
   auto holdings = std::make_shared<const std::vector<holdings::Holding>>(ports_.holdings());
   if (ports_.offered) input.offered = ports_.offered(*holdings);
   input.holdings = std::move(holdings);

@@ -62,10 +62,12 @@ class MetricsSources {
 
   const Parts parts_;
   const Ports ports_;
+  const double started_at_ = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   monitor::UsageSampler sampler_;
   MetricsPage page_;
   mutable Mutex mutex_;
   std::map<std::string, bool> registered_ GUARDED_BY(mutex_);
+  std::optional<SteadyTime> first_asked_at_ GUARDED_BY(mutex_);  // for samples
 };
 
 // Of a scan and of what the API server said, for the labels of every series.

@@ -43,7 +43,7 @@ std::vector<metrics::Offered> OfferedFigures::all(const std::vector<holdings::Ho
     const std::optional<plugin::UnitList> list = allocations_.unit_list(resource);
     if (!list || list->empty()) continue;
     const std::set<int> held = held_units(resource, holdings);
-    metrics::Offered offered{resource, static_cast<int>(list->size()), 0, 0, std::nullopt};
+    metrics::Offered offered{resource, static_cast<int>(list->size()), 0, 0, 0, std::nullopt};
     std::vector<int> free;
     for (const plugin::UnitState& state : *list) {
       const auto unit = node->unit_of(resource, state.id);
@@ -53,6 +53,7 @@ std::vector<metrics::Offered> OfferedFigures::all(const std::vector<holdings::Ho
       if (unit && state.healthy && !is_held) free.push_back(*unit);
     }
     std::sort(free.begin(), free.end());
+    offered.free = static_cast<int>(free.size());
     offered.largest_request = largest_of(*node, resource, std::move(free));
     all.push_back(offered);
   }

@@ -24,6 +24,9 @@ class ToldClaims final : public plugin::dra::ClaimPort {
              std::string driver)
       : claims_(claims), board_(board), figures_(figures), driver_(std::move(driver)) {}
 
+  // All names that claims of that driver may be counted by.
+  [[nodiscard]] static plugin::CallFigures::Names counted_names(const std::string& driver);
+
   std::map<std::string, plugin::dra::PrepareAnswer> prepare(const std::vector<plugin::dra::ClaimRef>& claims,
                                                             const std::stop_token& stop) override;
   std::map<std::string, std::string> unprepare(const std::vector<plugin::dra::ClaimRef>& claims) override;

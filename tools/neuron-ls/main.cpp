@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -87,10 +88,12 @@ int list(const Options& options) {
   if (options.watch) block_watch_signals();
   const auto source = host::RootSource::open(options.root);
   if (!source) return complain(source.error().message, advice_on_root(source.error()));
-  const auto root = host::FsRoot::open(source->directory());
+  auto root = host::FsRoot::open(source->directory());
   if (!root) return complain(root.error().message, advice_on_root(root.error()));
-  NodeReader reader(*root, options);
-  return options.watch ? list_again_and_again(reader, options) : list_once(reader, options);
+  NodeReader reader(std::make_shared<const host::FsRoot>(*std::move(root)), options);
+  const int code = options.watch ? list_again_and_again(reader, options) : list_once(reader, options);
+  if (!reader.stop()) std::_Exit(code);
+  return code;
 }
 
 int run(int argc, const char* const* argv) {

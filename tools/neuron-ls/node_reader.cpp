@@ -7,6 +7,7 @@
 #include "agent/core/complete.h"
 #include "agent/core/logical_cores.h"
 #include "agent/health/reasons.h"
+#include "agent/host/scanner.h"
 #include "agent/model/reasons.h"
 #include "tools/neuron-ls/pod_uses.h"
 #include "tools/neuron-ls/process_commands.h"
@@ -25,7 +26,11 @@ Refusals refusals_of(const host::FsRoot& root, const model::HostScan& scan) {
   if (scan.devices.empty()) {
     refusals.class_directory = refused(root.list("sys/class/neuron_device"));
   } else {
-    const std::string device = "sys/class/neuron_device/neuron" + std::to_string(scan.devices.front().index);
+    const auto answers = std::find_if(scan.devices.begin(), scan.devices.end(), [](const model::NeuronDevice& device) {
+      return device.presence == model::Presence::present;
+    });
+    if (answers == scan.devices.end()) return refusals;
+    const std::string device = "sys/class/neuron_device/neuron" + std::to_string(answers->index);
     refusals.root_only_files = refused(root.read_attribute(device + "/core_count"));
   }
   return refusals;
@@ -128,6 +133,36 @@ bool has_interfaces_only(const model::HostScan& host) {
   return no_neuron && !host.efas.empty();
 }
 
+// Makes scanners of one machine, each of which lives as long as a scan of it may hang.
+monitor::WatchedScan::MakeScan scan_maker(const RootPtr& root) {
+  struct Machine {
+    RootPtr root;
+    host::Scanner scanner;
+    Machine(RootPtr opened, std::shared_ptr<host::LastSeen> last)
+        : root(std::move(opened)),
+          scanner(*root,
+                  {.with_topology = false,
+                   .with_processes = true,
+                   .with_device_users = true,
+                   .kernel_log = host::KernelLogUse::where_allowed},
+                  std::move(last)) {}
+  };
+  return [root, last = std::make_shared<host::LastSeen>()] {
+    return [machine = std::make_shared<Machine>(root, last)](const host::MayRead& may_read) {
+      return machine->scanner.scan(may_read);
+    };
+  };
+}
+
+// What hangs, and since when.
+std::string warning_of(const model::HostScan& scan) {
+  std::string text;
+  for (const model::Unanswered& one : scan.unanswered) {
+    text += (text.empty() ? "" : "; ") + to_string(one.part) + " has not come back since " + one.since;
+  }
+  return text.empty() ? text : text + "; its values are left out";
+}
+
 bool shows_everything(const Options& options) {
   return options.format != Format::table && !options.json;
 }
@@ -141,28 +176,28 @@ std::string pod_socket(const Options& options) {
   return directory + "/pod-resources/kubelet.sock";
 }
 
-NodeReader::NodeReader(const host::FsRoot& root, const Options& options)
-    : root_(root),
-      options_(options),
-      scanner_(root, {.with_topology = false,
-                      .with_processes = true,
-                      .with_device_users = true,
-                      .kernel_log = host::KernelLogUse::where_allowed}) {}
+NodeReader::NodeReader(RootPtr root, const Options& options)
+    : root_(std::move(root)), options_(options), scans_(workers_, scan_maker(root_)) {}
 
 Reading NodeReader::read() {
   Reading reading;
   render::NodeReport& report = reading.report;
-  const model::HostScan scan = scanner_.scan();
+  const model::HostScan scan = scans_.scan();
+  reading.warning = warning_of(scan);
   report.blanked_lists = empty_lists(scan);
   report.host = core::complete(scan);
-  report.own_dev = has_own_dev(root_, report.host);
+  report.own_dev = has_own_dev(*root_, report.host);
   const bool interfaces_count = options_.efa || options_.format == Format::svg;
   const bool only_efas = interfaces_count && !options_.json && has_interfaces_only(report.host);
-  if (!only_efas) reading.absence = explain_absence(report.host, options_.root, refusals_of(root_, report.host));
+  if (!scan.unanswered.empty() && scan.devices.empty()) {
+    reading.absence = Absence{reading.warning, "the kernel log may say why; try again later"};
+  } else if (!only_efas) {
+    reading.absence = explain_absence(report.host, options_.root, refusals_of(*root_, report.host));
+  }
   if (options_.health || shows_everything(options_)) add_health(scan, report);
   add_places(report);
   if (options_.format == Format::svg) add_picture(report);
-  report.commands = read_process_commands(root_, report.host);
+  report.commands = read_process_commands(*root_, report.host);
   if (options_.pods && !reading.absence) ask_kubelet(reading);
   return reading;
 }
@@ -181,7 +216,7 @@ void NodeReader::add_health(model::HostScan scan, render::NodeReport& report) {
   std::erase_if(node.host.problems,
                 [](const auto& problem) { return problem.kind == model::ProblemKind::missing_signals; });
   report.host = std::move(node.host);
-  explain_verbs(root_, report);
+  explain_verbs(*root_, report);
 }
 
 void NodeReader::ask_kubelet(Reading& reading) const {
@@ -189,7 +224,8 @@ void NodeReader::ask_kubelet(Reading& reading) const {
   if (holdings) {
     reading.report.pods = pod_uses(*holdings, reading.report, options_.dra_driver_name);
   } else {
-    reading.warning =
+    if (!reading.warning.empty()) reading.warning += "; ";
+    reading.warning +=
         "pods are unknown: " + holdings.error().message + " (--kubelet-dir names the kubelet's directory)";
   }
 }

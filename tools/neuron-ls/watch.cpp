@@ -1,13 +1,16 @@
 #include "tools/neuron-ls/watch.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -30,8 +33,10 @@ sigset_t watched_signals() {
   return signals;
 }
 
-bool print(std::string_view text) {
-  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+// Standard output for writes that never block. A terminal is opened anew, so that O_NONBLOCK is of this program alone.
+Fd open_terminal() {
+  if (::isatty(STDOUT_FILENO) == 0) return Fd();
+  return Fd(::open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
 std::string seconds_text(std::chrono::milliseconds time) {
@@ -59,7 +64,11 @@ std::size_t terminal_rows() {
 class Watch {
  public:
   Watch(const WatchPlan& plan, std::unique_ptr<Reader> reader, Fd signals, Fd timer)
-      : plan_(plan), reader_(std::move(reader)), signals_(std::move(signals)), timer_(std::move(timer)) {}
+      : plan_(plan),
+        reader_(std::move(reader)),
+        signals_(std::move(signals)),
+        timer_(std::move(timer)),
+        terminal_(open_terminal()) {}
 
   int run();
 
@@ -67,10 +76,13 @@ class Watch {
   enum class Next { go_on, end, fail };
 
   [[nodiscard]] Next on_signal();
+  [[nodiscard]] Next read_signal();
   [[nodiscard]] Next on_tick();
   [[nodiscard]] Next on_shown(Shown shown);
   [[nodiscard]] Next draw(const std::string& remark);
   [[nodiscard]] Next put(std::string_view text);
+  [[nodiscard]] Next write(int fd, std::string_view text);
+  [[nodiscard]] Next print(std::string_view text);
   void await_look();
   void stop_for_a_while();
   void leave_screen();
@@ -80,10 +92,12 @@ class Watch {
   std::unique_ptr<Reader> reader_;
   Fd signals_;
   Fd timer_;
+  Fd terminal_;  // not valid: standard output is none, or cannot be opened anew
   Shown last_;
   std::string seen_at_;
   bool seen_any_ = false;
-  bool on_screen_ = false;  // the alternate screen is ours
+  bool on_screen_ = false;  // the alternate screen is in use
+  bool ending_ = false;
 };
 
 int Watch::run() {
@@ -104,11 +118,16 @@ int Watch::run() {
 }
 
 Watch::Next Watch::on_signal() {
+  const Next next = read_signal();
+  return next == Next::go_on && on_screen_ ? draw("") : next;
+}
+
+// Stops here for SIGTSTP; a window of another size is drawn by the caller, or with the next tick.
+Watch::Next Watch::read_signal() {
   signalfd_siginfo info{};
   if (::read(signals_.get(), &info, sizeof info) != sizeof info) return Next::go_on;
   if (info.ssi_signo == SIGTSTP) stop_for_a_while();
-  if (info.ssi_signo == SIGWINCH || info.ssi_signo == SIGTSTP) return on_screen_ ? draw("") : Next::go_on;
-  return Next::end;
+  return info.ssi_signo == SIGWINCH || info.ssi_signo == SIGTSTP ? Next::go_on : Next::end;
 }
 
 Watch::Next Watch::on_tick() {
@@ -126,20 +145,44 @@ Watch::Next Watch::on_shown(Shown shown) {
   last_ = std::move(shown);
   seen_at_ = time_of_day();
   if (!plan_.on_terminal || first) {
-    if (!last_.complaint.empty()) std::fputs(last_.complaint.c_str(), stderr);
+    if (write(STDERR_FILENO, last_.complaint) == Next::end) return Next::end;
     if (last_.text.empty()) return first ? Next::fail : Next::go_on;
   }
   if (plan_.on_terminal) {
-    if (!std::exchange(on_screen_, true)) (void)print(kEnterScreen);
+    if (!std::exchange(on_screen_, true) && print(kEnterScreen) == Next::end) return Next::end;
     return draw("");
   }
   if (!last_.text.ends_with('\n')) last_.text += '\n';
   return put(first || !plan_.blank_between ? last_.text : '\n' + last_.text);
 }
 
+// Waits for a reader and for signals together, as a pipe or a terminal that nothing reads would block a plain write for
+// ever. A pipe that poll() calls writable takes PIPE_BUF bytes at once. On failure errno says why.
+Watch::Next Watch::write(int fd, std::string_view text) {
+  constexpr int kLastPatienceMs = 200;  // for what gives the screen back
+  while (!text.empty()) {
+    std::array<pollfd, 2> sources = {{{fd, POLLOUT, 0}, {ending_ ? -1 : signals_.get(), POLLIN, 0}}};
+    const int ready = ::poll(sources.data(), sources.size(), ending_ ? kLastPatienceMs : -1);
+    if (ready == 0) errno = ETIMEDOUT;
+    if (ready == 0 || (ready < 0 && errno != EINTR)) return Next::fail;
+    if (ready < 0) continue;
+    if (sources[1].revents != 0 && read_signal() == Next::end) return Next::end;
+    if (sources[0].revents == 0) continue;
+    const ssize_t count = ::write(fd, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
+    if (count < 0 && errno != EINTR && errno != EAGAIN) return Next::fail;
+    if (count > 0) text.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return Next::go_on;
+}
+
+Watch::Next Watch::print(std::string_view text) {
+  return write(terminal_.valid() ? terminal_.get() : STDOUT_FILENO, text);
+}
+
 // A reader that has seen enough ends the watch; anything else that keeps stdout from being written is a failure.
 Watch::Next Watch::put(std::string_view text) {
-  if (print(text)) return Next::go_on;
+  const Next written = print(text);
+  if (written != Next::fail) return written;
   if (errno == EPIPE) return Next::end;
   std::perror("neuron-ls: writing to stdout");
   return Next::fail;
@@ -153,9 +196,11 @@ Watch::Next Watch::draw(const std::string& remark) {
 
 // Ctrl-Z: gives the terminal back, stops as the shell expects, and takes it again.
 void Watch::stop_for_a_while() {
+  const bool was_ending = std::exchange(ending_, true);  // it is written at once or not at all
   if (on_screen_) (void)print(kLeaveScreen);
   (void)std::raise(SIGSTOP);
   if (on_screen_) (void)print(kEnterScreen);
+  ending_ = was_ending;
 }
 
 void Watch::leave_screen() {
@@ -175,6 +220,7 @@ void Watch::await_look() {
 }
 
 int Watch::finish(int code) {
+  ending_ = true;
   leave_screen();
   await_look();
   // A look that hangs in the driver can not be joined, and nothing of it matters any more.

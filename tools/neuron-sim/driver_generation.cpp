@@ -9,7 +9,7 @@
 namespace neuron::sim {
 namespace {
 
-constexpr int kFirstSimulated = 24;
+constexpr int kFirstSimulated = 21;
 constexpr int kBottlerocketMinor = 26;
 
 struct PlatformName {
@@ -21,13 +21,13 @@ struct PlatformName {
 // docs/reference/driver.md#platform-classes
 constexpr std::array<PlatformName, 16> kPlatformNames = {{
     {"trn2p.48xlarge", Platform::ultraserver, 0},
-    {"trn2eu.48xlarge", Platform::ultraserver, 0},
+    {"trn2eu.48xlarge", Platform::ultraserver, 23},
     {"trn2u.48xlarge", Platform::ultraserver, 0},
-    {"trn2u-ac.24xlarge", Platform::ultraserver, 0},
-    {"trn3p.48xlarge", Platform::ultraserver, 0},
-    {"trn2es.48xlarge", Platform::pds, 0},
-    {"trn3s.48xlarge", Platform::pds, 0},
-    {"trn3-dev0.48xlarge", Platform::pds, 0},
+    {"trn2u-ac.24xlarge", Platform::ultraserver, 25},
+    {"trn3p.48xlarge", Platform::ultraserver, 26},
+    {"trn2es.48xlarge", Platform::pds, 25},
+    {"trn3s.48xlarge", Platform::pds, 25},
+    {"trn3-dev0.48xlarge", Platform::pds, 25},
     {"trn3.48xlarge", Platform::pds, 30},
     {"trn3-dev1.48xlarge", Platform::pds, 30},
     {"trn3s-es.48xlarge", Platform::pds, 30},
@@ -54,7 +54,8 @@ Result<int> minor_of(std::string_view version) {
 Result<DriverGeneration> generation_of(std::string_view version) {
   TRY_ASSIGN(const int minor, minor_of(version));
   if (minor < kFirstSimulated) {
-    return fail(ErrorCode::invalid_argument, "driver " + std::string(version) + " is not simulated: the first is 2.24");
+    return fail(ErrorCode::invalid_argument,
+                "driver " + std::string(version) + " is not simulated: the first is 2.21.37");
   }
   DriverGeneration generation;
   generation.minor = minor;
@@ -63,9 +64,13 @@ Result<DriverGeneration> generation_of(std::string_view version) {
   generation.health = minor >= 30   ? HealthFiles::components
                       : minor >= 28 ? HealthFiles::error_counts
                                     : HealthFiles::none;
+  generation.repairable_ecc = minor >= 23;
+  generation.tensor_counters = minor >= 23;
+  generation.valid_without_power = minor >= 25;
   generation.raw_power = minor >= 29;
   generation.corrected_ecc = minor >= 30;
   generation.firmware_files = minor >= 30;
+  generation.class_files_by_size = minor >= 23;
   generation.platform_class_files = minor >= 30;
   return generation;
 }

@@ -20,7 +20,12 @@ void add_host_keys(std::vector<FaultKey>& keys) {
   keys.push_back({"lnc", TargetKind::host, "opt/aws/neuron/logical_nc_config",
                   "physical cores per logical core, 1 or 2", "NEURON_LOGICAL_NC_CONFIG=", "\n", true});
   keys.push_back({"kernel_log", TargetKind::host, "", "one more line of the kernel log, as it is", "", "", true});
-  add("ultraserver_mode", "sys/class/neuron_device/ultraserver_mode", "UltraServer modes, e.g. 1,2,4");
+  for (const char* name : {"nmetric_log_posts", "enable_sysfs_health_status_nodes"}) {
+    keys.push_back({name, TargetKind::host, std::string("sys/module/neuron/parameters/") + name,
+                    "as loaded with; 0: health is not measured", "", "\n", true});
+  }
+  add("ultraserver_mode", "sys/class/neuron_device/ultraserver_mode", "UltraServer modes, e.g. 1,3,4");
+  keys.push_back({"ultraserver", TargetKind::host, "", "UltraServer: busy, alone, 2, 4, 4:3", "", "", false});
 }
 
 void add_device_keys(std::vector<FaultKey>& keys) {
@@ -47,6 +52,7 @@ void add_device_keys(std::vector<FaultKey>& keys) {
   add("device_name", "info/architecture/device_name", "chip family, e.g. Trainium1");
   add("power", "stats/power/utilization", "STATUS,EPOCH,MIN,MAX,AVG");
   keys.push_back({"core_count", TargetKind::device, "core_count", "physical cores", "", "", false});
+  keys.push_back({"hbm", TargetKind::device, "", "U[,R[,STATE]]: uncorrectable, repairable", "", "", true});
   keys.push_back({"hw_err", TargetKind::device, "", "NEURON_HW_ERR= in kernel log, e.g. DMA_ERROR", "", "", true});
   keys.push_back({"apps", TargetKind::device, "", "PID[:CORE_MASK[:HOST_BYTES[:DEV_BYTES]]],...", "", "", false});
 }
@@ -93,6 +99,7 @@ constexpr std::string_view kVerbs =
     "Verbs, for every target unless said otherwise\n"
     "  heal              undo everything done to the target; host: to all targets\n"
     "  vanish            neuron<N>, EFA: gone from the class directory and dev/\n"
+    "  off-bus           neuron<N>: there, but its registers read ones\n"
     "  unbind            EFA: the function stays, its driver lets go of it\n"
     "  drop-node         neuron<N>, EFA: only the node in dev/ is gone\n"
     "  remove KEY        the file is gone\n"

@@ -16,12 +16,14 @@
 
 #include "agent/base/fd.h"
 #include "agent/base/parse.h"
+#include "tools/neuron-sim/driver_states.h"
 #include "tools/neuron-sim/fault_target.h"
 #include "tools/neuron-sim/host_directory.h"
 #include "tools/neuron-sim/kernel_lines.h"
 #include "tools/neuron-sim/near_match.h"
 #include "tools/neuron-sim/process_list.h"
 #include "tools/neuron-sim/saved_files.h"
+#include "tools/neuron-sim/trees.h"
 
 namespace neuron::sim {
 namespace {
@@ -29,7 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::string_literals;
 
-enum class Verb { assign, heal, vanish, unbind, drop_node, remove, empty, garbage, huge, fifo, unreadable };
+enum class Verb { assign, heal, vanish, off_bus, unbind, drop_node, remove, empty, garbage, huge, fifo, unreadable };
 
 struct VerbName {
   std::string_view name;
@@ -37,9 +39,10 @@ struct VerbName {
   bool takes_key;
 };
 
-constexpr std::array<VerbName, 10> kVerbs = {{
+constexpr std::array<VerbName, 11> kVerbs = {{
     {"heal", Verb::heal, false},
     {"vanish", Verb::vanish, false},
+    {"off-bus", Verb::off_bus, false},
     {"unbind", Verb::unbind, false},
     {"drop-node", Verb::drop_node, false},
     {"remove", Verb::remove, true},
@@ -95,6 +98,9 @@ class Injector {
         return unbind(target);
       case Verb::drop_node:
         return drop_nodes(target);
+      case Verb::off_bus:
+        if (target.kind == TargetKind::device) return enter_state(target, "off-bus", "");
+        return fail(ErrorCode::invalid_argument, "off-bus is for neuron<N>");
       default:
         return change_file(target, action);
     }
@@ -152,7 +158,7 @@ class Injector {
     return {};
   }
 
-  // The kernel log belongs to the host as a whole; healing the host takes it away.
+  // The kernel log belongs to the host as a whole; healing the host brings the first one back.
   [[nodiscard]] Result<void> add_kernel_line(const FaultTarget& target, const Action& action) const {
     std::error_code error;
     const auto type = fs::symlink_status(full(kKernelLogPath), error).type();
@@ -168,6 +174,28 @@ class Injector {
   [[nodiscard]] std::string text_at(const std::string& path) const {
     std::ifstream file(full(path));
     return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  // The class files of one state agree with each other; which of them there are, the driver's version decides.
+  [[nodiscard]] Result<void> set_ultraserver(const FaultTarget& target, const Action& action) const {
+    if (action.verb != Verb::assign) {
+      return fail(ErrorCode::invalid_argument, "give ultraserver=VALUE, or a verb and ultraserver_mode");
+    }
+    TRY_ASSIGN(const UltraServerPlan plan, parse_ultraserver(action.value));
+    static const std::string kClass = "sys/class/neuron_device/";
+    std::error_code error;
+    const bool is_partition = fs::exists(full(kClass + "node_cnt"), error);
+    if (!is_partition && !fs::exists(full(kClass + "node_id_4"), error)) {
+      return fail(ErrorCode::failed_precondition, "ultraserver is not part of this driver version or instance type");
+    }
+    DriverGeneration driver;
+    driver.platform_class_files = is_partition;
+    const Platform platform = is_partition ? Platform::pds : Platform::ultraserver;
+    for (const auto& [name, text] : ultraserver_files(platform, driver, plan)) {
+      TRY(saved_.keep(target.name, kClass + name));
+      TRY(put(kClass + name, text));
+    }
+    return {};
   }
 
   // A new file in the place of an old one, at once and whole.
@@ -197,12 +225,36 @@ class Injector {
     return with_processes(text_at(path), action.value);
   }
 
+  // All files that show a state of the driver.
+  [[nodiscard]] Result<void> enter_state(const FaultTarget& target, const std::string& key,
+                                         const std::string& value) const {
+    TRY_ASSIGN(const std::vector<StateFile> files, files_of_state(dir_, target, key, value));
+    for (const StateFile& file : files) {
+      if (!file.text) {
+        TRY(saved_.move_away(target.name, file.path));
+        continue;
+      }
+      TRY(saved_.keep(target.name, file.path));
+      std::error_code error;
+      fs::create_directories(fs::path(full(file.path)).parent_path(), error);
+      TRY(put(file.path, *file.text));
+    }
+    return {};
+  }
+
   [[nodiscard]] Result<void> change_file(const FaultTarget& target, const Action& action) const {
     const auto* known = find_fault_key(target.kind, action.key);
     if (known != nullptr && (known->name == "hw_err" || known->name == "kernel_log")) {
       if (action.verb == Verb::assign) return add_kernel_line(target, action);
       return fail(ErrorCode::invalid_argument, "give " + known->name + "=VALUE, or a verb and " + kKernelLogPath);
     }
+    if (known != nullptr && known->name == "hbm" && action.verb != Verb::assign) {
+      return fail(ErrorCode::invalid_argument, "hbm stands for two files: give hbm=VALUE, or a verb and one of them");
+    }
+    if (action.verb == Verb::assign && is_driver_state(target.kind, action.key)) {
+      return enter_state(target, action.key, action.value);
+    }
+    if (known != nullptr && known->name == "ultraserver") return set_ultraserver(target, action);
     TRY_ASSIGN(const std::string path, path_of_key(dir_, target, action.key));
     TRY_ASSIGN(const std::string text, text_of(target, action, path));
     if (const std::string folder = first_absent_folder(path); !folder.empty()) TRY(saved_.keep(target.name, folder));

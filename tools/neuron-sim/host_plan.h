@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/base/result.h"
@@ -21,6 +22,22 @@ enum class Part {
 // "efa", "uverbs", "ioctl", "driver". Errors: invalid_argument naming the four.
 [[nodiscard]] Result<Part> parse_part(std::string_view text);
 
+// What the class files say of the UltraServer or the partition that a node is part of
+// (docs/reference/driver.md#elections), the value of --ultraserver. Passive.
+struct UltraServerPlan {
+  enum class State {
+    linked,  // node `node` of `nodes`
+    busy,    // the election has not ended
+    alone,   // it has, and found no other node
+  };
+  State state = State::linked;
+  int nodes = 4;  // 2 or 4
+  int node = 0;   // from 0
+};
+
+// "busy", "alone", "2" or "4", and "4:3" for node 3 of 4. Errors: invalid_argument naming these.
+[[nodiscard]] Result<UltraServerPlan> parse_ultraserver(std::string_view text);
+
 // How RDMA devices are called (docs/reference/efa.md#names).
 enum class RdmaNaming {
   by_path,    // rdma-core's udev helper: rdmap16s25
@@ -36,6 +53,7 @@ struct HostPlan {
   std::set<Part> without;
   std::string instance_id;  // "" = made up from the type
   RdmaNaming naming = RdmaNaming::by_path;
+  std::optional<UltraServerPlan> ultraserver;  // nullopt = as the platform has it: UltraServers node 0 of 4
   std::map<std::string, std::string> files;  // path below the directory -> text; written last, replacing what is there
 };
 

@@ -15,6 +15,7 @@
 #include "tools/neuron-sim/driver_generation.h"
 #include "tools/neuron-sim/fault_target.h"
 #include "tools/neuron-sim/host_directory.h"
+#include "tools/neuron-sim/trees.h"
 
 namespace neuron::sim {
 namespace {
@@ -119,6 +120,7 @@ void LoadHost::find_devices() {
     if (device.cores.empty()) continue;
     devices_[index].folder = target->folder + "/";
     for (const int core : device.cores) {
+      devices_[index].own_host_memory += own_host_memory(core);
       cores_[{index, core}].folder = target->folder + "/neuron_core" + std::to_string(core) + "/stats/";
     }
     shape_.devices.push_back(std::move(device));
@@ -195,12 +197,13 @@ Result<void> LoadHost::finish() {
   return files_->state();
 }
 
-// A memory folder after `before` became `now`: present is the size of the last change, peak the highest so far.
-void LoadHost::write_memory(const std::string& folder, std::uint64_t before, std::uint64_t now) {
-  files_->set(folder + "/total", now);
+// A memory folder after `before` became `now`, beside what is the driver's own: present is the size of the last change,
+// peak the highest so far.
+void LoadHost::write_memory(const std::string& folder, std::uint64_t before, std::uint64_t now, std::uint64_t own) {
+  files_->set(folder + "/total", own + now);
   files_->set(folder + "/present", now > before ? now - before : before - now);
   const auto peak = parse_u64(files_->read(folder + "/peak").value_or(""));
-  if (peak && *peak < now) files_->set(folder + "/peak", now);
+  if (peak && *peak < own + now) files_->set(folder + "/peak", own + now);
 }
 
 void LoadHost::count(Core& core) {
@@ -251,7 +254,7 @@ void LoadHost::write_core(const CoreActivity& activity) {
   const std::uint64_t total_now = sum(activity.device_memory);
   if (first || total_before != total_now) write_memory(memory + "device_mem", total_before, total_now);
   if (first || core.shown.host_memory != activity.host_memory) {
-    write_memory(memory + "host_mem", core.shown.host_memory, activity.host_memory);
+    write_memory(memory + "host_mem", core.shown.host_memory, activity.host_memory, own_host_memory(activity.core));
   }
   core.shown = activity;
 }
@@ -262,7 +265,9 @@ void LoadHost::write_power(Device& device, const DeviceActivity& activity) {
     const std::string old = files_->read(folder + "utilization").value_or("");
     const auto fields = split(old, ',');
     const auto epoch = fields.size() == 5 ? parse_u64(fields[1]) : std::nullopt;
-    if (epoch) files_->replace(folder + "utilization", power_line(*epoch + 60, *activity.minute));
+    constexpr std::uint64_t kStart = 1789180860;  // made up: the same load gives the same files
+    if (epoch)
+      files_->replace(folder + "utilization", power_line((*epoch > 0 ? *epoch : kStart) + 60, *activity.minute));
   }
   const auto raw = files_->read(folder + "utilization_raw");
   if (!raw || !raw->starts_with("die,util_bips,counter\n")) return;
@@ -281,7 +286,7 @@ void LoadHost::write_device(const DeviceActivity& activity) {
     if (!first && device.host_memory[i] == activity.host_memory[i]) continue;
     const auto kind = static_cast<model::HostMemoryKind>(i);
     write_memory(device.folder + "stats/memory_usage/host_mem/" + std::string(to_string(kind)), device.host_memory[i],
-                 activity.host_memory[i]);
+                 activity.host_memory[i], kind == model::HostMemoryKind::driver_memory ? device.own_host_memory : 0);
   }
   device.host_memory = activity.host_memory;
   write_power(device, activity);

@@ -42,6 +42,7 @@ class LoadHost {
   struct Device {
     std::string folder;
     std::array<std::uint64_t, model::kHostMemoryKinds> host_memory{};
+    std::uint64_t own_host_memory = 0;  // of the driver, beside it
     bool written = false;
     std::uint64_t raw_power_counter = 1;
   };
@@ -52,7 +53,7 @@ class LoadHost {
   void write_device(const DeviceActivity& activity);
   void write_power(Device& device, const DeviceActivity& activity);
   void write_core(const CoreActivity& activity);
-  void write_memory(const std::string& folder, std::uint64_t before, std::uint64_t now);
+  void write_memory(const std::string& folder, std::uint64_t before, std::uint64_t now, std::uint64_t own = 0);
   void count(Core& core);
   void count_late(Core& core);
 

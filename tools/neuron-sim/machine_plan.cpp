@@ -187,6 +187,10 @@ Result<MachinePlan> plan_machine(const HostPlan& plan) {
   TRY_ASSIGN(machine.driver, generation_of(options.driver_version));
   if (type.family) TRY(check_drives(machine.driver, *type.family));
   machine.platform = platform_of(type.name, machine.driver);
+  if (options.ultraserver && machine.platform == Platform::standard) {
+    return fail(ErrorCode::invalid_argument,
+                type.name + " with driver " + options.driver_version + " is never part of an UltraServer");
+  }
 
   const auto efas = place_efas(type);
   if (type.family) add_neurons(machine, efas);

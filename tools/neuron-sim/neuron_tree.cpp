@@ -31,29 +31,12 @@ std::string driver_answers(const MachinePlan& machine, const NeuronFunction& neu
          joined(core_order(machine, neuron.index)) + "] }\n";
 }
 
-void write_pod_files(TreeWriter& tree, Platform platform) {
-  const std::string base = kClass;
-  if (platform == Platform::pds || platform == Platform::max) {
-    tree.file(base + "node_id", "-1\n");
-    tree.file(base + "node_cnt", "0\n");
-    tree.file(base + "reservation_id", "0000000000000000\n");
-    tree.file(base + "ultraserver_mode", "\n");
-    return;
-  }
-  const bool ultraserver = platform == Platform::ultraserver;
-  tree.file(base + "node_id_2", ultraserver ? "0\n" : "-1\n");
-  tree.file(base + "node_id_4", ultraserver ? "0\n" : "-1\n");
-  tree.file(base + "server_id_2", ultraserver ? "4d2a71c09be3f652\n" : "0000000000000000\n");
-  tree.file(base + "server_id_4", ultraserver ? "8f10b6e35a7c92d4\n" : "0000000000000000\n");
-  tree.file(base + "ultraserver_mode", ultraserver ? "1,2,4\n" : "\n");
-}
-
-// Files next to the neuron<N> links (docs/reference/driver.md#class-files).
+// Files next to the neuron<N> links.
 void write_class_files(TreeWriter& tree, const MachinePlan& machine) {
-  if (!machine.driver.platform_class_files)
-    return write_pod_files(tree,
-                           Platform::ultraserver == machine.platform ? Platform::ultraserver : Platform::standard);
-  if (machine.platform != Platform::standard) write_pod_files(tree, machine.platform);
+  for (const auto& [name, text] : ultraserver_files(machine.platform, machine.driver, machine.options.ultraserver)) {
+    tree.file(kClass + name, text);
+  }
+  if (!machine.driver.platform_class_files) return;
   tree.file(std::string(kClass) + "hbm_7200_capable", "0\n");
   tree.file(std::string(kClass) + "current_perf_profile", "0\n");
 }
@@ -88,7 +71,7 @@ void write_device(TreeWriter& tree, const MachinePlan& machine, const NeuronFunc
     tree.file(base + "/connected_devices", joined(neuron.neighbours) + "\n", mode);
     tree.file(base + "/reset", "1\n", 0600);
     if (driver.firmware_files) {
-      tree.file(base + "/fw_api_version", "2\n");
+      tree.file(base + "/fw_api_version", "7\n");
       tree.file(base + "/fw_build", "5121\n");
     }
     write_device_stats(tree, machine, neuron, base);

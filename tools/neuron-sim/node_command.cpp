@@ -125,7 +125,7 @@ void add_node_command(CLI::App& app, int& exit_code) {
   node->add_option("DIR", command->directory, "New, empty, or simulated before (then rewritten)");
   node->add_option("--instance-type", command->plan.instance_type, "EC2 type, see --list")
       ->envname("NEURON_SIM_INSTANCE_TYPE");
-  node->add_option("--driver", command->plan.driver_version, "Neuron driver, 2.24.7.0 to\n2.31.7.0 (default 2.30.2.0)")
+  node->add_option("--driver", command->plan.driver_version, "Neuron driver, 2.21.37.0 to\n2.31.7.0 (default 2.30.2.0)")
       ->envname("NEURON_SIM_DRIVER");
   node->add_option("--lnc", command->plan.lnc, "Write the LNC file: 1 or 2")->envname("NEURON_SIM_LNC");
   node->add_option("--missing", command->plan.missing, "Devices that are absent, e.g. 3,5")
@@ -136,6 +136,9 @@ void add_node_command(CLI::App& app, int& exit_code) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->envname("NEURON_SIM_WITHOUT");
+  node->add_option("--ultraserver", command->ultraserver,
+                   "busy, alone, 2 or 4, or 4:3 for node 3 of\n4; of types that are part of one")
+      ->envname("NEURON_SIM_ULTRASERVER");
   node->add_option("--type-from-node", command->type_from_node,
                    "In a pod: the type from the label\nneuron-agent/simulate of this node")
       ->type_name("NODE")
@@ -165,6 +168,11 @@ int run_node_command(NodeCommand command, std::ostream& out, std::ostream& error
     const auto part = parse_part(text);
     if (!part) return report(part.error());
     command.plan.without.insert(*part);
+  }
+  if (!command.ultraserver.empty()) {
+    const auto ultraserver = parse_ultraserver(command.ultraserver);
+    if (!ultraserver) return report(ultraserver.error());
+    command.plan.ultraserver = *ultraserver;
   }
   if (auto usable = check_node(command); !usable) return report(usable.error());
   const std::string given_type = command.plan.instance_type;

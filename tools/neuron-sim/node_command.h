@@ -16,6 +16,7 @@ struct NodeCommand {
   std::string directory;
   HostPlan plan;                                             // its `without` stays empty: see the next member
   std::vector<std::string> without;                          // names of parts, not yet checked
+  std::string ultraserver;                                   // --ultraserver, "" = as the platform has it
   std::string type_from_node;                                // --type-from-node, "" = nobody is asked
   kube::InClusterPlaces places = kube::in_cluster_places();  // of the API server that is asked
   std::chrono::milliseconds label_budget{5000};              // an init container that waits longer looks as if it hung

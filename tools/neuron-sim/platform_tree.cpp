@@ -1,3 +1,4 @@
+#include <array>
 #include <string>
 
 #include "tools/neuron-sim/trees.h"
@@ -20,6 +21,45 @@ void write_module(TreeWriter& tree, const std::string& name, const std::string& 
   if (!version.empty()) tree.file(module + "version", version + "\n");
 }
 
+struct Parameter {
+  const char* name;
+  const char* value;  // by default
+  int first_minor = 0;
+  int last_minor = 999;
+};
+
+// docs/reference/driver.md#paths
+constexpr std::array<Parameter, 21> kParameters = {{
+    {"mempool_min_alloc_size", "4096"},
+    {"mempool_host_memory_size", "33554432"},
+    {"mempool_small_pool_size", "1073741824"},
+    {"mempool_small_alloc_max", "524288"},
+    {"nmetric_metric_post_delay", "150000"},
+    {"nmetric_log_posts", "1"},
+    {"dup_helper_enable", "1"},
+    {"wc_enable", "1"},
+    {"no_reset", "0"},
+    {"nc_per_dev_param", "1"},
+    {"dev_nc_map", "1"},
+    {"force_die_flip", "0"},
+    {"pod_ctl", "0", 0, 21},
+    {"use_rr", "0", 0, 22},
+    {"userver_ctl", "0", 22},
+    {"userver_etimeout", "600", 22},
+    {"force_userver", "0", 23},
+    {"zerocopy_trn1_override", "0", 25},
+    {"userver_pds_node_cnt", "2", 25},
+    {"userver_pds_server_id", "1", 25},
+    {"dma_teardown_on_exit", "1", 26},
+}};
+
+void write_parameters(TreeWriter& tree, const DriverGeneration& driver) {
+  for (const auto& [name, value, first_minor, last_minor] : kParameters) {
+    if (driver.minor < first_minor || driver.minor > last_minor) continue;
+    tree.file("sys/module/neuron/parameters/" + std::string(name), value + std::string("\n"), 0660);
+  }
+}
+
 void write_modules(TreeWriter& tree, const MachinePlan& machine) {
   std::string devices = "Character devices:\n  1 mem\n  5 /dev/tty\n 10 misc\n";
   if (machine.has_uverbs()) {
@@ -32,13 +72,7 @@ void write_modules(TreeWriter& tree, const MachinePlan& machine) {
   }
   if (machine.has_driver()) {
     write_module(tree, "neuron", machine.options.driver_version);
-    const std::string parameters = "sys/module/neuron/parameters/";
-    tree.file(parameters + "nmetric_log_posts", "1\n", 0644);
-    tree.file(parameters + "nmetric_metric_post_delay", "150000\n", 0644);
-    tree.file(parameters + "no_reset", "0\n", 0644);
-    tree.file(parameters + "force_userver", "0\n", 0644);
-    tree.file(parameters + "force_die_flip", "0\n", 0644);
-    tree.file(parameters + "dev_nc_map", "255\n", 0644);
+    write_parameters(tree, machine.driver);
     devices += "239 neuron\n";
   }
   tree.file("proc/devices", devices + "\nBlock devices:\n259 blkext\n");
@@ -50,6 +84,7 @@ void write_platform(TreeWriter& tree, const MachinePlan& machine) {
   write_dmi(tree, machine);
   write_modules(tree, machine);
   tree.directory("dev");
+  tree.file("dev/kmsg", "", 0644);  // a kernel log without a line (docs/fixtures.md#the-kernel-log)
   // What the EFA installer reserves: 110 pages per CPU and one.
   constexpr int kPagesPerCpu = 110;
   const int pages = machine.rdma.empty() ? 0 : kPagesPerCpu * cpu_count(*machine.type) + 1;

@@ -50,14 +50,15 @@ std::string line(std::string_view text) {
   return std::string(text) + "\n";
 }
 
-void counter(TreeWriter& tree, const std::string& folder) {
-  tree.file(folder + "/total", "0\n", kClearable);
-  tree.file(folder + "/present", "0\n", kClearable);
+void counter(TreeWriter& tree, const std::string& folder, std::uint64_t total = 0, std::uint64_t present = 0) {
+  tree.file(folder + "/total", std::to_string(total) + "\n", kClearable);
+  tree.file(folder + "/present", std::to_string(present) + "\n", kClearable);
 }
 
-void memory(TreeWriter& tree, const std::string& folder) {
-  counter(tree, folder);
-  tree.file(folder + "/peak", "0\n", kClearable);
+void memory(TreeWriter& tree, const std::string& folder, std::uint64_t total = 0) {
+  constexpr std::uint64_t kLastAllocation = 4096;
+  counter(tree, folder, total, total > 0 ? kLastAllocation : 0);
+  tree.file(folder + "/peak", std::to_string(total) + "\n", kClearable);
 }
 
 void write_info(TreeWriter& tree, const MachinePlan& machine, const NeuronFunction& neuron, const std::string& base) {
@@ -72,9 +73,9 @@ void write_info(TreeWriter& tree, const MachinePlan& machine, const NeuronFuncti
 void write_hardware(TreeWriter& tree, const MachinePlan& machine, const std::string& folder) {
   const Family family = *machine.type->family;
   if (family == Family::inferentia) return;
-  for (const char* name : {"sram_ecc_uncorrected", "mem_ecc_uncorrected", "mem_ecc_repairable_uncorrected"}) {
-    tree.file(folder + "/" + name, "0\n", 0644);
-  }
+  tree.file(folder + "/sram_ecc_uncorrected", "0\n", 0644);
+  tree.file(folder + "/mem_ecc_uncorrected", "0\n", 0644);
+  if (machine.driver.repairable_ecc) tree.file(folder + "/mem_ecc_repairable_uncorrected", "0\n", 0644);
   if (machine.driver.corrected_ecc) {
     tree.file(folder + "/sram_ecc_corrected", "0\n", 0644);
     tree.file(folder + "/mem_ecc_corrected", "0\n", 0644);
@@ -97,29 +98,42 @@ void write_hardware(TreeWriter& tree, const MachinePlan& machine, const std::str
   tree.file(health + "hw_error_event", "0\n");
 }
 
+// Before the first minute of the wall clock has passed: nothing is measured yet, whatever the status says.
 void write_power(TreeWriter& tree, const MachinePlan& machine, const std::string& folder) {
-  tree.file(folder + "/utilization", "POWER_STATUS_VALID,1789180860,0.00,0.00,0.00\n", 0644);
+  const std::string status = machine.driver.valid_without_power ? "POWER_STATUS_VALID" : "POWER_STATUS_NO_DATA";
+  tree.file(folder + "/utilization", status + ",0,0.00,0.00,0.00\n", 0644);
   if (!machine.driver.raw_power) return;
   const bool two_dies = has_health_files(*machine.type->family);
-  tree.file(folder + "/utilization_raw", std::string("die,util_bips,counter\n0,0,1\n") + (two_dies ? "1,0,1\n" : ""),
-            0644);
+  tree.file(folder + "/utilization_raw",
+            std::string("die,util_bips,counter\n0,unavailable\n") + (two_dies ? "1,unavailable\n" : ""), 0644);
 }
 
-void write_core(TreeWriter& tree, const MachinePlan& machine, const std::string& base) {
+void write_core(TreeWriter& tree, const MachinePlan& machine, const std::string& base, int core) {
   tree.file(base + "/info/architecture/arch_type", line(texts_of(*machine.type->family).core_arch), 0644);
-  for (const auto name : status_names()) counter(tree, base + "/stats/status/" + std::string(name));
-  for (const auto name : other_info_names()) counter(tree, base + "/stats/other_info/" + std::string(name));
+  for (const auto name : status_names()) {
+    if (name == "hw_repairable_hbm_ue_error" && !machine.driver.repairable_ecc) continue;
+    counter(tree, base + "/stats/status/" + std::string(name));
+  }
+  for (const auto name : other_info_names()) {
+    const std::uint64_t count = name == "reset_req_count" ? 1 : 0;  // the reset at the start
+    counter(tree, base + "/stats/other_info/" + std::string(name), count, count);
+  }
   const std::string usage = base + "/stats/memory_usage/";
-  memory(tree, usage + "host_mem");
+  memory(tree, usage + "host_mem", own_host_memory(core));
   memory(tree, usage + "device_mem");
   for (const auto kind : kDeviceKinds) memory(tree, usage + "device_mem/" + std::string(kind));
-  const int rows = has_health_files(*machine.type->family) ? 4 : 1;
-  std::string counters = "xrow_grp,mm_active,wl_active,idle\n";
-  for (int row = 0; row < rows; ++row) counters += std::to_string(row) + ",0,0,0\n";
-  tree.file(base + "/stats/tensor_engine/pe_cntrs", counters);
+  if (machine.type->family == Family::inferentia || !machine.driver.tensor_counters) return;
+  tree.file(base + "/stats/tensor_engine/pe_cntrs",
+            "xrow_grp,mm_active,wl_active,idle\n0,0,0,0\n1,0,0,0\n2,0,0,0\n3,0,0,0\n", 0644);
 }
 
 }  // namespace
+
+std::uint64_t own_host_memory(int core) {
+  constexpr std::uint64_t kOfCore = 266240;
+  constexpr std::uint64_t kOfDevice = 4263936;
+  return core == 0 ? kOfDevice + kOfCore : kOfCore;
+}
 
 const std::vector<std::string_view>& status_names() {
   static const std::vector<std::string_view> kNames = {"success",
@@ -159,11 +173,15 @@ void write_device_stats(TreeWriter& tree, const MachinePlan& machine, const Neur
                         const std::string& base) {
   write_info(tree, machine, neuron, base);
   write_hardware(tree, machine, base + "/stats/hardware");
-  for (const auto kind : kHostKinds) memory(tree, base + "/stats/memory_usage/host_mem/" + std::string(kind));
-  write_power(tree, machine, base + "/stats/power");
-  for (int core = 0; core < machine.type->physical_cores_per_device; ++core) {
-    write_core(tree, machine, base + "/neuron_core" + std::to_string(core));
+  const int cores = machine.type->physical_cores_per_device;
+  std::uint64_t own = 0;
+  for (int core = 0; core < cores; ++core) own += own_host_memory(core);
+  for (const auto kind : kHostKinds) {
+    memory(tree, base + "/stats/memory_usage/host_mem/" + std::string(kind), kind == "driver_memory" ? own : 0);
   }
+  write_power(tree, machine, base + "/stats/power");
+  for (int core = 0; core < cores; ++core)
+    write_core(tree, machine, base + "/neuron_core" + std::to_string(core), core);
 }
 
 }  // namespace neuron::sim

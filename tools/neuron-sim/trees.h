@@ -1,5 +1,9 @@
 #pragma once
 
+#include <map>
+#include <optional>
+#include <string>
+
 #include "tools/neuron-sim/machine_plan.h"
 #include "tools/neuron-sim/tree_writer.h"
 
@@ -18,12 +22,21 @@ void write_pci(TreeWriter& tree, const MachinePlan& machine);
 // sys/class/neuron_device and the virtual devices behind it, dev/neuron<N>, neuron-ioctl/. Nothing without a driver.
 void write_neuron(TreeWriter& tree, const MachinePlan& machine);
 
+// What the files beside the neuron<N> links say of other nodes, by name (docs/reference/driver.md#class-files). `plan`:
+// nullopt for what the platform has by itself.
+[[nodiscard]] std::map<std::string, std::string> ultraserver_files(Platform platform, const DriverGeneration& driver,
+                                                                   const std::optional<UltraServerPlan>& plan);
+
 // infiniband, infiniband_verbs, dev/infiniband.
 void write_rdma(TreeWriter& tree, const MachinePlan& machine);
 
 // One device's folders below `base` for a driver of known layout (info/, stats/, neuron_core<M>/).
 void write_device_stats(TreeWriter& tree, const MachinePlan& machine, const NeuronFunction& neuron,
                         const std::string& base);
+
+// Host memory in bytes that the driver takes for itself when it starts, for a core (neuron_core<M>/stats/memory_usage);
+// that of the device, driver_memory, is the sum (docs/reference/driver.md#idle-values).
+[[nodiscard]] std::uint64_t own_host_memory(int core);
 
 // The 24 names below neuron_core<M>/stats/status, and the counters below stats/other_info.
 [[nodiscard]] const std::vector<std::string_view>& status_names();

@@ -40,6 +40,9 @@ std::string plan_line(const MachinePlan& machine) {
                       {"instance_id", options.instance_id},
                       {"naming", options.naming == RdmaNaming::by_path ? "path" : "kernel"},
                       {"files", options.files}};
+  if (const auto& server = options.ultraserver) {
+    line["ultraserver"] = {static_cast<int>(server->state), server->nodes, server->node};
+  }
   std::sort(line["missing"].begin(), line["missing"].end());
   for (const Part part : options.without) line["without"].push_back(static_cast<int>(part));
   return line.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "agent/base/parse.h"
-#include "agent/model/reasons.h"
 
 namespace neuron::render {
 namespace {
@@ -47,7 +46,7 @@ std::string without_node(const NodeReport& report) {
   if (!report.own_dev) return "";
   std::vector<int> indices;
   for (const model::NeuronDevice& device : report.host.devices) {
-    const bool vanished = device.health.reason == model::reason::kDeviceVanished;
+    const bool vanished = device.presence == model::Presence::vanished;
     if (!device.node_present && !vanished) indices.push_back(device.index);
   }
   if (indices.empty()) return "";

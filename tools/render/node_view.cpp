@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "agent/model/reasons.h"
 #include "tools/render/text.h"
 
 namespace neuron::render {
@@ -82,7 +81,7 @@ NodeView make_node_view(const model::HostScan& scan, const ViewRequest& request)
   view.switched = request.switched;
   if (std::any_of(scan.devices.begin(), scan.devices.end(), has_logical_core_choice)) view.lnc = value_of(scan.lnc);
   for (std::size_t i = 0; i < scan.devices.size(); ++i) {
-    const bool vanished = scan.devices[i].health.reason == model::reason::kDeviceVanished;
+    const bool vanished = scan.devices[i].presence == model::Presence::vanished;
     if (!scan.devices[i].node_present && !vanished) continue;
     DeviceView& device = view.devices.emplace_back(device_view(scan.devices[i], request));
     if (i < request.core_ids.size() && !request.core_ids[i].empty()) device.core_ids = request.core_ids[i];

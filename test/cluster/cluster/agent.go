@@ -2,14 +2,12 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"testing"
 	"time"
 
 	apps "k8s.io/api/apps/v1"
-	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -83,44 +81,6 @@ func (n *Node) ExpectKubeletAllocatable(t testing.TB, want Counts) {
 		now, err := n.KubeletAllocatable()
 		if err == nil && now != want {
 			err = fmt.Errorf("it is %+v", now)
-		}
-		return err
-	})
-}
-
-// Follow hands every state of the selected pods to `see`, one pod's in the order of its changes, the first time what there
-// is; gone pods too, in their last state. It returns once `see` says that it has seen enough, and fails the test at the limit.
-func (c *Cluster) Follow(t testing.TB, limit time.Duration, namespace, selector string, see func(*core.Pod) (enough bool)) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	pods := c.Client.CoreV1().Pods(namespace)
-	follow := func() (bool, error) {
-		list, err := pods.List(ctx, meta.ListOptions{LabelSelector: selector})
-		if err != nil {
-			return false, err
-		}
-		for i := range list.Items {
-			if see(&list.Items[i]) {
-				return true, nil
-			}
-		}
-		changes, err := pods.Watch(ctx, meta.ListOptions{LabelSelector: selector, ResourceVersion: list.ResourceVersion})
-		if err != nil {
-			return false, err
-		}
-		defer changes.Stop()
-		for event := range changes.ResultChan() {
-			if pod, ok := event.Object.(*core.Pod); ok && see(pod) {
-				return true, nil
-			}
-		}
-		return false, errors.New("the watch ended")
-	}
-	Eventually(t, limit, "pods of "+selector, func() error {
-		enough, err := follow()
-		if err == nil && !enough {
-			err = errors.New("not yet")
 		}
 		return err
 	})

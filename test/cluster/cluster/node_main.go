@@ -132,6 +132,11 @@ func (s nodeSetup) makeDev() error {
 	for name, numbers := range map[string][2]int{"null": {1, 3}, "zero": {1, 5}, "full": {1, 7}, "random": {1, 8},
 		"urandom": {1, 9}, "kmsg": {1, 11}, "tty": {5, 0}} {
 		path := filepath.Join(dev, name)
+		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() { // the simulated host's own kernel log
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+		}
 		err := syscall.Mknod(path, syscall.S_IFCHR|0o666, numbers[0]<<8|numbers[1])
 		if err != nil && !errors.Is(err, os.ErrExist) {
 			return fmt.Errorf("make %s: %w", path, err)

@@ -49,6 +49,16 @@ TEST(ClaimHoldings, WhoUsesAClaimIsUnknownUntilTheKubeletHasSaid) {
   EXPECT_EQ(all[0].shown_as, "");
 }
 
+// The record is of an older claim of that name.
+TEST(ClaimHoldings, APodThatUsesAClaimMadeAnewUnderTheNameIsNotItsUser) {
+  const auto node = node_of("trn1.2xlarge");
+  auto listed = kListed;
+  listed[0].cdi_id = "k8s.neuron.aws.com/claim=uid-2-neuron-device-0";
+  EXPECT_EQ(holdings_of(*node, one_claim({{{0, {}}}, {}}), {}, listed).at(0).shown_as, "");
+  listed[0].cdi_id = "k8s.neuron.aws.com/claim=uid-1-neuron-device-0";
+  EXPECT_EQ(holdings_of(*node, one_claim({{{0, {}}}, {}}), {}, listed).at(0).shown_as, "default/train/worker");
+}
+
 TEST(ClaimHoldings, HardwareThatIsNotThereHasNoCores) {
   const auto node = node_of("trn1.2xlarge");
   const auto all = holdings_of(*node, one_claim({{{7, {}}}, {"rdmap99s0"}}), {}, {});

@@ -64,6 +64,26 @@ TEST_F(ExplainCommand, CoreIdsMeanWhatTheyMeantWhenTheyWereGiven) {
   EXPECT_EQ(ids, 8U) << told.out;
 }
 
+TEST_F(ExplainCommand, ACheckpointThatCannotBeReadIsSaid) {
+  simulate("trn2.48xlarge");
+  sim::test::KubeletTest kubelet;
+  sim::test::TestPlugin cores(*kubelet, "aws.amazon.com/neuroncore", "core.sock", sim::test::numbered_devices(64));
+  ASSERT_TRUE(cores.register_plugin().ok());
+  ASSERT_TRUE(kubelet.reaches("aws.amazon.com/neuroncore", 64));
+  ASSERT_TRUE(kubelet->admit(sim::test::pod_of("bert-0", {{"aws.amazon.com/neuroncore", 8}})));
+  const std::string where = "bert-0 --kubelet-dir " + kubelet->dir();
+  EXPECT_THAT(explain(where).out, Not(HasSubstr("checkpoint")));
+  const std::filesystem::path checkpoint = kubelet->dir() + "/device-plugins/kubelet_internal_checkpoint";
+  std::filesystem::remove(checkpoint);
+  std::filesystem::create_directory(checkpoint);  // which cannot be read as a file
+  EXPECT_THAT(explain(where).out, HasSubstr("The kubelet's checkpoint cannot be read: "));
+  const auto document = nlohmann::json::parse(explain(where + " --output json").out);
+  EXPECT_THAT(document["checkpoint_unread"].get<std::string>(), HasSubstr("kubelet_internal_checkpoint"));
+  std::filesystem::remove(checkpoint);
+  EXPECT_TRUE(nlohmann::json::parse(explain(where + " --output json").out)["checkpoint_unread"].is_null())
+      << "where there is none, nothing is unread";
+}
+
 TEST_F(ExplainCommand, APodThatIsNotHereIsSuggestedOthers) {
   simulate("inf2.xlarge");
   sim::test::KubeletTest kubelet;

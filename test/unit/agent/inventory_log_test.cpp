@@ -60,6 +60,21 @@ TEST_F(InventoryLogTest, DescribesTheNodeOnceAndAgainWhenItIsAnother) {
   EXPECT_THAT(said_of(host), HasSubstr("devices=0 efas=1\nwarning 0 of 1 Neuron devices of a trn1.2xlarge are here"));
 }
 
+TEST_F(InventoryLogTest, AnElectionIsLoggedAsItGoesOn) {
+  model::HostScan host = small_node();
+  host.ultraserver.emplace().busy = true;
+  EXPECT_THAT(said_of(host), HasSubstr("info the UltraServer's election has not ended"));
+  EXPECT_EQ(said_of(host), "");
+  host.devices[0].signals.reset_state = 2;
+  EXPECT_THAT(said_of(host),
+              HasSubstr("warning the UltraServer's election cannot begin (ultraserver_mode: busy) before "
+                        "every device is reset: neuron0 was given up by the driver (reset reads 2); what "
+                        "to do: look at the kernel log"));
+  host.devices[0].signals.reset_state = 1;
+  host.ultraserver = model::UltraServer{false, {1, 3, 4}, {{4, "8f10b6e35a7c92d4", 3}}};
+  EXPECT_THAT(said_of(host), HasSubstr("info node 3 of 4 of UltraServer 8f10b6e35a7c92d4"));
+}
+
 TEST_F(InventoryLogTest, ABareNodeIsToldOnce) {
   model::HostScan host;
   EXPECT_THAT(said_of(host), HasSubstr("info no Neuron device and no EFA interface here; nothing is advertised"));

@@ -35,6 +35,7 @@ TEST_F(OfferedFiguresTest, AnEmptyNodeCouldGiveAllOfIt) {
   for (const metrics::Offered& one : all) {
     EXPECT_EQ(one.healthy, one.units);
     EXPECT_EQ(one.held, 0);
+    EXPECT_EQ(one.free, one.units);
     EXPECT_EQ(one.largest_request, one.units);
   }
   EXPECT_EQ(of(Resource::neuron).units, 16);
@@ -49,10 +50,12 @@ TEST_F(OfferedFiguresTest, OneHeldDeviceHalvesWhatFits) {
   EXPECT_EQ(devices.units, 16);
   EXPECT_EQ(devices.healthy, 16) << "what a container holds through this name stays Healthy";
   EXPECT_EQ(devices.held, 1);
+  EXPECT_EQ(devices.free, 15);
   EXPECT_EQ(devices.largest_request, 8);
   const metrics::Offered cores = of(Resource::neuroncore);
   EXPECT_EQ(cores.held, 0) << "through this name";
   EXPECT_EQ(cores.healthy, 60);
+  EXPECT_EQ(cores.free, 60);
   EXPECT_EQ(cores.largest_request, 60) << "the container numbers over the gap";
   EXPECT_EQ(of(Resource::efa).largest_request, 16);
 }
@@ -64,7 +67,21 @@ TEST_F(OfferedFiguresTest, AnUnhealthyDeviceCannotBeHad) {
   const metrics::Offered devices = of(Resource::neuron);
   EXPECT_EQ(devices.units, 16);
   EXPECT_EQ(devices.healthy, 15);
+  EXPECT_EQ(devices.free, 15);
   EXPECT_EQ(devices.largest_request, 8);
+}
+
+// Healthy minus held would be 14.
+TEST_F(OfferedFiguresTest, AnUnhealthyDeviceThatIsHeldTakesNothingFromWhatIsFree) {
+  allocations_.set_node(node_of("trn2.48xlarge"));
+  ASSERT_TRUE(allocations_.allocate(Resource::neuron, {"15"}));
+  auto snapshot = snapshot_of("trn2.48xlarge");
+  snapshot->host.devices[15].health.state = model::HealthState::unhealthy;
+  allocations_.set_node(std::make_shared<const grant::NodeUnits>(snapshot));
+  const metrics::Offered devices = of(Resource::neuron);
+  EXPECT_EQ(devices.healthy, 15);
+  EXPECT_EQ(devices.held, 1);
+  EXPECT_EQ(devices.free, 15);
 }
 
 }  // namespace

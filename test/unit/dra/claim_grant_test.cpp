@@ -80,6 +80,21 @@ TEST(ClaimGrant, LncIsSetAndCountsTheCores) {
             (Environment{{"NEURON_LOGICAL_NC_CONFIG", "2"}, {"NEURON_RT_VISIBLE_CORES", "0-7"}}));
 }
 
+// Cores keep the numbers of LNC 2 while claims hold some, and the file says 1 by now.
+TEST(ClaimGrant, LncIsSetWhereARuntimeWouldReadAnother) {
+  auto scanned = snapshot_of("trn2.48xlarge");
+  scanned->host.lnc = model::Sourced<int>{1, model::Origin::live};
+  Node node("trn2.48xlarge");
+  node.node = std::make_shared<const grant::NodeUnits>(snapshot_of("trn2.48xlarge"), grant::NodeUnits(scanned));
+  EXPECT_EQ(*node.environment({node.share("r", {"neuron-device-2"})}),
+            (Environment{{"NEURON_LOGICAL_NC_CONFIG", "2"}, {"NEURON_RT_VISIBLE_CORES", "0-3"}}));
+  EXPECT_EQ(*node.environment({node.share("r", {"neuron-device-2"}, {1, {}})}),
+            (Environment{{"NEURON_LOGICAL_NC_CONFIG", "1"}, {"NEURON_RT_VISIBLE_CORES", "0-7"}}));
+  RequestShare admin = node.share("all", {"neuron-device-0"});
+  admin.admin_access = true;
+  EXPECT_EQ(*node.environment({admin}), Environment{});
+}
+
 TEST(ClaimGrant, HalfALogicalCoreIsRefused) {
   auto snapshot = snapshot_of("trn2.48xlarge");
   snapshot->host.lnc = model::Sourced<int>{1, model::Origin::live};
@@ -131,13 +146,38 @@ TEST(ClaimGrant, UltraServersAreGivenAsTheClassFilesSay) {
   server.modes = {1, 2, 3, 4};
   EXPECT_EQ(mode(2)->at("NEURON_RT_ULTRASERVER_MODE"), "3");
   server.memberships.erase(server.memberships.begin());
-  EXPECT_THAT(mode(2).error().message, testing::HasSubstr("linked with nobody (server_id_2, node_id_2)"));
+  EXPECT_THAT(mode(2).error().message, testing::HasSubstr("linked with no other node (server_id_2, node_id_2)"));
   server.memberships = {{0, "8f10b6e35a7c92d4", 1}};  // a reservation, which does not say of how many
   EXPECT_EQ(mode(4)->at("NEURON_RT_ULTRASERVER_NODE_ID"), "1");
   server.modes = {4};
   EXPECT_THAT(mode(4).error().message, testing::HasSubstr("ultraserver_mode is \"4\""));
+  EXPECT_THAT(mode(4).error().message, testing::Not(testing::HasSubstr("election")));
+  server.memberships.clear();
+  EXPECT_THAT(mode(4).error().message, testing::HasSubstr("its election found no other server"));
   server.busy = true;
   EXPECT_EQ(mode(4).error().code, ErrorCode::unavailable);
+  EXPECT_THAT(mode(4).error().message, testing::HasSubstr("this is tried again"));
+  snapshot->host.devices[5].signals.reset_state = 2;
+  EXPECT_THAT(mode(4).error().message,
+              testing::AllOf(testing::HasSubstr("neuron5 was given up"), testing::HasSubstr("reload the Neuron driver"),
+                             testing::Not(testing::HasSubstr("tried again"))));
+}
+
+// node_cnt says of how many nodes; a smaller set is given the ids of the whole, which the driver maps itself.
+TEST(ClaimGrant, PartitionsKnowTheirSize) {
+  auto snapshot = snapshot_of("trn3.48xlarge");
+  snapshot->host.ultraserver = model::UltraServer{false, {1, 3, 4}, {{4, "8f10b6e35a7c92d4", 3}}, 4};
+  const auto mode = [&](int nodes) {
+    const Node node(snapshot);
+    return node.environment({node.share("r", {"neuron-node"}, {{}, nodes})});
+  };
+  EXPECT_EQ(mode(4)->at("NEURON_RT_ULTRASERVER_MODE"), "1");
+  EXPECT_EQ(mode(2)->at("NEURON_RT_ULTRASERVER_MODE"), "3");
+  EXPECT_EQ(mode(2)->at("NEURON_RT_ULTRASERVER_NODE_ID"), "3");
+  EXPECT_EQ(mode(2)->at("NEURON_RT_ULTRASERVER_SERVER_ID"), "8f10b6e35a7c92d4");
+  snapshot->host.ultraserver = model::UltraServer{false, {3, 4}, {{2, "8f10b6e35a7c92d4", 1}}, 2};
+  EXPECT_EQ(mode(2)->at("NEURON_RT_ULTRASERVER_NODE_ID"), "1");
+  EXPECT_THAT(mode(4).error().message, testing::HasSubstr("ultraserver_mode is \"3,4\""));
 }
 
 GrantedDevice granted(const Node& node, std::vector<std::string> requests, const std::string& device) {
@@ -173,7 +213,8 @@ TEST(ClaimGrant, TheFileHasADeviceForEachResultAndTheVariablesOnceForEachRequest
   EXPECT_EQ(grant.devices[2].pool, "n1");
 }
 
-TEST(ClaimGrant, AdminAccessReadsOnlyAndHasANameOfItsOwn) {
+// Write-only is the one mode that the driver does not count as use (docs/reference/driver.md#opening-a-device).
+TEST(ClaimGrant, AdminAccessOpensWriteOnlyAndHasANameOfItsOwn) {
   const Node node("trn1.32xlarge");
   GrantedDevice admin = granted(node, {"look"}, "neuron-device-2");
   admin.admin_access = true;
@@ -181,8 +222,21 @@ TEST(ClaimGrant, AdminAccessReadsOnlyAndHasANameOfItsOwn) {
       grant_of_claim(node.facts(), "neuron.aws.com", "u", {granted(node, {"use"}, "neuron-device-2"), admin}, {});
   const json spec = json::parse(grant.cdi_text);
   EXPECT_EQ(spec["devices"][1]["name"], "u-admin-neuron-device-2");
-  EXPECT_EQ(spec["devices"][1]["containerEdits"]["deviceNodes"][0]["permissions"], "r");
+  EXPECT_EQ(spec["devices"][1]["containerEdits"]["deviceNodes"][0]["permissions"], "w");
   EXPECT_EQ(spec["devices"][0]["containerEdits"]["deviceNodes"][0]["permissions"], "rw");
+}
+
+// However a verbs node is opened, its ioctls use the interface.
+TEST(ClaimGrant, AdminAccessToAnInterfaceGivesNoNode) {
+  const Node node("trn1.32xlarge");
+  const std::string efa = "efa-" + node.node->efa(0).name;
+  GrantedDevice admin = granted(node, {"look"}, efa);
+  admin.admin_access = true;
+  const ClaimGrant grant = grant_of_claim(node.facts(), "d", "u", {admin}, {});
+  EXPECT_EQ(grant.cdi_text, "");
+  ASSERT_EQ(grant.devices.size(), 1U);
+  EXPECT_EQ(grant.devices[0].device, efa);
+  EXPECT_TRUE(grant.devices[0].cdi_ids.empty());
 }
 
 // An empty containerEdits makes runtimes refuse the whole file.

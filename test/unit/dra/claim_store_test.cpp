@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 
+#include "plugin/dra/claim_upkeep.h"
 #include "test/unit/dra/claims_fixture.h"
 
 namespace neuron::plugin::dra {
@@ -73,6 +74,116 @@ TEST_F(ClaimStoreTest, Pain2ADirectoryThatIsDeadBehindItsMountIsTold) {
   EXPECT_FALSE(store.repair());
   EXPECT_GE(told, 2);
   EXPECT_TRUE(store.release("uid-a"));  // there is nothing left to remove
+}
+
+class CdiNodesTest : public ClaimsTest {
+ protected:
+  void SetUp() override {
+    ClaimsTest::SetUp();
+    put_claim("nics", {{"one", "efa-" + name(0)}, {"chips", "neuron-device-5"}});
+    ASSERT_EQ(prepare("nics").error, "");
+    prepared_ = read_text(cdi_file("uid-nics"));
+    ASSERT_EQ(path(), node_path(0));
+  }
+  [[nodiscard]] std::string name(std::size_t efa) const { return node_->snapshot().host.efas[efa].name; }
+  [[nodiscard]] std::string node_path(std::size_t efa) const {
+    return "/dev/infiniband/" + *node_->snapshot().host.efas[efa].uverbs;
+  }
+  // Of the claim's interface in its file; "" when it is not there.
+  [[nodiscard]] std::string path() const {
+    const json spec = cdi_of("uid-nics");
+    for (const json& device : spec["devices"]) {
+      if (device["name"] == "uid-nics-efa-" + name(0)) return device["containerEdits"]["deviceNodes"][0]["path"];
+    }
+    return "";
+  }
+  [[nodiscard]] std::string repair() {
+    const auto repaired = agent_->store.repair();
+    return repaired ? "" : repaired.error().message;
+  }
+  std::string prepared_;
+};
+
+// A driver that is bound anew may number its verbs nodes otherwise.
+TEST_F(CdiNodesTest, FollowTheInterfaceWhenNumbersAreSwapped) {
+  change_node([](model::HostScan& host) { std::swap(host.efas[0].uverbs, host.efas[1].uverbs); });
+  EXPECT_EQ(repair(), "");
+  EXPECT_EQ(path(), node_path(0));
+  restart();
+  EXPECT_EQ(prepare("nics").error, "");  // as a kubelet that was started again asks
+  EXPECT_EQ(path(), node_path(0));
+  change_node([](model::HostScan& host) { std::swap(host.efas[0].uverbs, host.efas[1].uverbs); });
+  EXPECT_EQ(repair(), "");
+  EXPECT_EQ(read_text(cdi_file("uid-nics")), prepared_);
+}
+
+TEST_F(CdiNodesTest, FollowAsSoonAsAScanShowsIt) {
+  ClaimUpkeep upkeep(
+      agent_->store, agent_->sweep, cdi(), [](const std::function<void()>&) {}, [] {});
+  const std::jthread keeping([&](const std::stop_token& stop) { upkeep.run(stop); });
+  change_node([](model::HostScan& host) { std::swap(host.efas[0].uverbs, host.efas[1].uverbs); });
+  const std::string now = node_path(0);
+  upkeep.node_changed();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (path() != now && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_EQ(path(), now);
+}
+
+// The record has the numbers of Prepare, the file may have newer ones.
+TEST_F(CdiNodesTest, StayBeforeTheFirstScan) {
+  change_node([](model::HostScan& host) { std::swap(host.efas[0].uverbs, host.efas[1].uverbs); });
+  EXPECT_EQ(repair(), "");
+  const std::string newest = read_text(cdi_file("uid-nics"));
+  const auto scanned = std::exchange(node_, nullptr);
+  restart();
+  EXPECT_EQ(repair(), "");
+  EXPECT_EQ(read_text(cdi_file("uid-nics")), newest);
+  std::filesystem::remove(cdi_file("uid-nics"));
+  EXPECT_EQ(repair(), "");
+  EXPECT_EQ(read_text(cdi_file("uid-nics")), prepared_);
+  node_ = scanned;
+  EXPECT_EQ(repair(), "");
+  EXPECT_EQ(read_text(cdi_file("uid-nics")), newest);
+}
+
+// Away: a container that is started again fails, and does not get the interface that has the number now.
+TEST_F(CdiNodesTest, OfAnInterfaceThatIsAwayAreNotThoseOfAnother) {
+  change_node([](model::HostScan& host) { host.efas[0].uverbs.reset(); });
+  EXPECT_EQ(repair(), "");
+  EXPECT_EQ(read_text(cdi_file("uid-nics")), prepared_) << "the number is free: its node is not there";
+  const std::string old_number = prepared_.find("uverbs") != std::string::npos ? path().substr(16) : "";
+  change_node([&](model::HostScan& host) { host.efas[1].uverbs = old_number; });
+  EXPECT_EQ(repair(), "");
+  EXPECT_EQ(path(), "");
+  EXPECT_EQ(cdi_of("uid-nics")["devices"].size(), 2U);  // neuron5 and the variables
+  change_node([](model::HostScan& host) { host.efas[0].uverbs = "uverbs40"; });
+  EXPECT_EQ(repair(), "");
+  EXPECT_EQ(path(), "/dev/infiniband/uverbs40");
+}
+
+// What an older version gave admin access too much is mended for the next container.
+TEST(NewestCdiText, PermissionsAreThoseOfToday) {
+  const auto node = node_of("trn1.32xlarge");
+  const grant::GrantOptions options;
+  const std::string efa = node->efa(0).name;
+  json spec = {{"cdiVersion", "0.5.0"}, {"kind", "k8s.d/claim"}, {"devices", json::array()}};
+  const auto add = [&](const std::string& name, const std::string& path, const std::string& permissions) {
+    spec["devices"].push_back(
+        {{"name", name},
+         {"containerEdits", {{"deviceNodes", {{{"path", path}, {"hostPath", path}, {"permissions", permissions}}}}}}});
+  };
+  add("u-admin-neuron-device-2", "/dev/neuron2", "r");
+  add("u-admin-neuron-device-77", "/dev/neuron77", "r");  // is away
+  add("u-admin-efa-" + efa, "/dev/infiniband/" + *node->efa(0).uverbs, "r");
+  add("u-neuron-device-3", "/dev/neuron3", "rw");
+  const json newest = json::parse(newest_cdi_text(spec.dump(), "u", {*node, options}));
+  ASSERT_EQ(newest["devices"].size(), 3U);
+  EXPECT_EQ(newest["devices"][0]["containerEdits"]["deviceNodes"][0]["permissions"], "w");
+  EXPECT_EQ(newest["devices"][1]["containerEdits"]["deviceNodes"][0]["permissions"], "w");
+  EXPECT_EQ(newest["devices"][2], spec["devices"][3]);
+  for (const char* text : {"", "{", "[]", R"({"devices":7})", R"({"devices":[7,{"name":1}]})"}) {
+    EXPECT_EQ(newest_cdi_text(text, "u", {*node, options}), text);
+  }
 }
 
 TEST_F(ClaimStoreTest, FilesOfNoClaimAreRemovedAndThoseOfOthersStay) {

@@ -20,13 +20,24 @@ class ClaimSweepTest : public ClaimsTest {
     EXPECT_TRUE(forgotten) << forgotten.error().message;
     return forgotten ? *forgotten : std::vector<std::string>();
   }
-  void list(const std::string& claim, const std::vector<std::string>& devices, const std::string& driver = kDriver) {
+  void list(const std::string& claim, const std::vector<std::string>& devices, const std::string& driver = kDriver,
+            const std::string& uid = "") {
     model::Allocation allocation;
     allocation.ids = devices;
     allocation.resource_name = driver;
     allocation.pod_namespace = "default";
     allocation.claim = claim;
+    allocation.cdi_id = uid.empty() ? "" : "k8s." + driver + "/claim=" + uid + "-" + devices.at(0);
     listed_.push_back(allocation);
+  }
+  // A claim of one interface, which its pod may keep for so long after its deletion.
+  void prepare_interface(std::optional<int> grace) {
+    put_claim("nic", {{"nics", "efa-" + node_->efa(0).name}});
+    json pod = pod_json("pod-nic", "pod-uid-nic", {{"main", {{"nic", ""}}}});
+    if (grace) pod["spec"]["terminationGracePeriodSeconds"] = *grace;
+    api_.put("/api/v1/namespaces/default/pods/pod-nic", pod);
+    ASSERT_EQ(prepare("nic").error, "");
+    api_.drop(claim_path("nic"));
   }
 };
 
@@ -89,6 +100,85 @@ TEST_F(ClaimSweepTest, AClaimWithoutANameLearnsItOrIsForgottenAtTheSecondSweep) 
   restart();
   EXPECT_THAT(sweep(), IsEmpty());
   EXPECT_THAT(sweep(), ElementsAre("with uid uid-a"));
+}
+
+// A leaked record and a claim that was made anew under its name, and runs.
+TEST_F(ClaimSweepTest, AListedClaimOfTheSameNameIsAnotherOne) {
+  api_.drop(claim_path("a"));
+  list("a", {"neuron-device-9"}, kDriver, "uid-2");
+  EXPECT_THAT(sweep(), ElementsAre("default/a (uid uid-a)"));
+}
+
+TEST_F(ClaimSweepTest, AListedClaimIsKnownByItsUid) {
+  api_.drop(claim_path("a"));
+  list("a", {"neuron-device-2", "neuron-device-3"}, kDriver, "uid-a");
+  EXPECT_THAT(sweep(), IsEmpty());
+}
+
+TEST_F(ClaimSweepTest, WithoutCdiIdsNameAndDevicesTell) {
+  api_.drop(claim_path("a"));
+  list("a", {"neuron-device-9"});
+  EXPECT_THAT(sweep(), ElementsAre("default/a (uid uid-a)"));
+}
+
+// Nothing shows whether a container still uses an interface.
+TEST_F(ClaimSweepTest, AnInterfaceStaysForTheGracePeriodOfItsPod) {
+  prepare_interface(600);
+  EXPECT_THAT(sweep(), IsEmpty());
+  clock_.advance(std::chrono::seconds(600));
+  EXPECT_THAT(sweep(), IsEmpty());
+  clock_.advance(ClaimSweep::kGraceMargin);
+  EXPECT_THAT(sweep(), ElementsAre("default/nic (uid uid-nic)"));
+}
+
+TEST_F(ClaimSweepTest, TheGracePeriodOutlivesARestart) {
+  prepare_interface(std::nullopt);  // 30 s
+  restart();
+  EXPECT_THAT(sweep(), IsEmpty());
+  clock_.advance(std::chrono::seconds(29) + ClaimSweep::kGraceMargin);
+  EXPECT_THAT(sweep(), IsEmpty());
+  clock_.advance(std::chrono::seconds(1));
+  EXPECT_THAT(sweep(), ElementsAre("default/nic (uid uid-nic)"));
+}
+
+TEST_F(ClaimSweepTest, AnUnknownGracePeriodIsLong) {
+  api_.fail_next({.times = fakes::FakeApi::kAlways, .path_part = "/pods/", .status = 403, .words = "forbidden"});
+  prepare_interface(10);
+  EXPECT_THAT(sweep(), IsEmpty());
+  clock_.advance(ClaimSweep::kUnknownGrace);
+  EXPECT_THAT(sweep(), IsEmpty());
+  clock_.advance(ClaimSweep::kGraceMargin);
+  EXPECT_THAT(sweep(), ElementsAre("default/nic (uid uid-nic)"));
+}
+
+// The time counts from when it was gone without a break.
+TEST_F(ClaimSweepTest, WhatIsListedAgainBeginsAnew) {
+  prepare_interface(600);
+  EXPECT_THAT(sweep(), IsEmpty());
+  clock_.advance(std::chrono::seconds(659));
+  list("nic", {"efa-" + node_->efa(0).name}, kDriver, "uid-nic");
+  EXPECT_THAT(sweep(), IsEmpty());
+  listed_.clear();
+  clock_.advance(std::chrono::seconds(1));
+  EXPECT_THAT(sweep(), IsEmpty());
+  clock_.advance(std::chrono::seconds(660));
+  EXPECT_THAT(sweep(), ElementsAre("default/nic (uid uid-nic)"));
+}
+
+TEST_F(ClaimSweepTest, MemoryThatCannotBeReadIsNotNone) {
+  api_.drop(claim_path("a"));
+  leftovers_.set_unreadable(3, 1);
+  EXPECT_THAT(sweep(), IsEmpty());
+  leftovers_.set(3, 1, 0);
+  EXPECT_THAT(sweep(), ElementsAre("default/a (uid uid-a)"));
+}
+
+TEST_F(ClaimSweepTest, ADeviceThatIsAwayShowsNothing) {
+  api_.drop(claim_path("a"));
+  change_node([](model::HostScan& host) { host.devices.erase(host.devices.begin() + 3); });
+  EXPECT_THAT(sweep(), IsEmpty());
+  clock_.advance(std::chrono::seconds(30) + ClaimSweep::kGraceMargin);
+  EXPECT_THAT(sweep(), ElementsAre("default/a (uid uid-a)"));
 }
 
 TEST_F(ClaimSweepTest, WithoutAScanNothingIsForgotten) {

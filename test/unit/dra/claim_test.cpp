@@ -60,6 +60,16 @@ TEST(Claim, ATolerationHasToAgreeInAllItSays) {
   EXPECT_FALSE(tolerates({{"other", true, "", ""}}, "k", "v", "NoSchedule"));
 }
 
+TEST(Claim, ConsumersThatAreNoPodsAreKeptByName) {
+  json text = claim_json("c", "u", {{"r", "neuron-device-0"}});
+  reserve_for(text, "p", "pod-uid");
+  reserve_for_group(text, "train");
+  const auto claim = parse_claim(text.dump(), kDriver);
+  ASSERT_TRUE(claim);
+  EXPECT_EQ(claim->pods, (std::vector<PodRef>{{"p", "pod-uid"}}));
+  EXPECT_EQ(claim->other_consumers, (std::vector<std::string>{"podgroups/train"}));
+}
+
 TEST(Claim, WhatIsNoClaimIsAnErrorAndOddFieldsAreNot) {
   EXPECT_FALSE(parse_claim("", kDriver));
   EXPECT_FALSE(parse_claim("[]", kDriver));

@@ -46,6 +46,11 @@ inline void reserve_for(json& claim, const std::string& pod, const std::string& 
   claim["status"]["reservedFor"].push_back({{"resource", "pods"}, {"name", pod}, {"uid", uid}});
 }
 
+inline void reserve_for_group(json& claim, const std::string& group) {
+  claim["status"]["reservedFor"].push_back(
+      {{"apiGroup", "scheduling.k8s.io"}, {"resource", "podgroups"}, {"name", group}, {"uid", "uid-" + group}});
+}
+
 // What a container uses: {claim of the pod, request or ""}.
 struct ContainerText {
   std::string name;

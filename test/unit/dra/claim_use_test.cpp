@@ -90,8 +90,7 @@ TEST_F(ClaimUseTest, AClaimWhosePodCannotBeReadIsServedWhenOneRequestComputes) {
   use_.claims["a"] = {{share("r", "neuron-device-1"), share("nics", "efa-" + node_->efa(0).name)}, {}};
   EXPECT_EQ(environments()->at("r"), cores("0-1"));
   use_.claims["b"] = {{share("r", "neuron-device-2")}, {}};  // of the same pod
-  EXPECT_THAT(error(),
-              testing::HasSubstr("could not be read: pods \"p\" is forbidden; let the driver's service account"));
+  EXPECT_THAT(error(), testing::HasSubstr("could not be read: pods \"p\" is forbidden; or ask for all Neuron devices"));
   use_.claims["b"].prepared = std::map<std::string, Environment>{{"r", cores("0-1")}};  // a container may use both
   EXPECT_THAT(error(), testing::HasSubstr("could not be read"));
   use_.claims["b"] = {{share("r", "efa-" + node_->efa(0).name)}, std::map<std::string, Environment>()};

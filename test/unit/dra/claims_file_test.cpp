@@ -6,7 +6,9 @@
 
 #include <fcntl.h>
 
+#include <atomic>
 #include <chrono>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -32,6 +34,7 @@ PreparedClaim claim_of(const std::string& uid, int device = 3) {
   claim.devices = {{{"chips"}, "n1", "neuron-device-" + std::to_string(device), {"k=a", "k=b"}, "share"}};
   claim.cdi_text = "{\"devices\":\"\xc3\xa9\"}\n";
   claim.node_lnc = 2;
+  claim.grace = std::chrono::seconds(3600);
   return claim;
 }
 
@@ -56,6 +59,7 @@ TEST_F(ClaimsFileTest, AnEntryIsTheSameWhenItIsReadAgain) {
   EXPECT_EQ(read->devices[0].share_id, "share");
   EXPECT_EQ(read->cdi_text, claim.cdi_text);
   EXPECT_EQ(read->node_lnc, 2);
+  EXPECT_EQ(read->grace, std::chrono::seconds(3600));
   EXPECT_EQ(parse_prepared_claim(R"({"uid":"u","state":"completed","nodeLnc":0})")->node_lnc, std::nullopt);
   for (const char* bad :
        {"", "[]", "{}", R"({"uid":7,"state":"completed"})", R"({"uid":"u"})", R"({"uid":"u","state":"restarting"})",
@@ -302,6 +306,35 @@ TEST(PreparedClaims, PatienceIsOfTheCallWhoeverWaitsBeforeIt) {
     }
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 5 * kPatience);  // not 10
+}
+
+// Slow calls of this instance are not blamed on another one.
+TEST(PreparedClaims, ALockThatOwnCallsHadSaysSo) {
+  constexpr std::chrono::milliseconds kPatience{20};
+  const Scratch scratch;
+  const std::string path = scratch.path() + "/claims.lock";
+  PreparedClaims claims({scratch.path(), "b", kPatience}, [] { return std::vector<PreparedClaim>(); });
+  std::promise<void> slow_began;
+  std::atomic<bool> other_calls{false};
+  Fd other;
+  std::jthread slow([&] {
+    EXPECT_TRUE(claims.edit([&](ClaimsFile&) {
+      slow_began.set_value();
+      while (!other_calls) std::this_thread::yield();
+      std::promise<void> never;
+      never.get_future().wait_for(25 * kPatience);  // a slow disk
+      std::filesystem::remove(path);
+      other = Fd(::open(path.c_str(), O_RDWR | O_CREAT, 0600));  // and another instance is the next
+      EXPECT_EQ(::flock(other.get(), LOCK_EX), 0);
+      return Result<void>();
+    }));
+  });
+  slow_began.get_future().wait();
+  other_calls = true;
+  const auto done = claims.edit([](ClaimsFile&) { return Result<void>(); });
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::unavailable);
+  EXPECT_THAT(done.error().message, testing::HasSubstr("other calls of this instance held " + path));
 }
 
 TEST(PreparedClaims, ADirectoryThatWasEmptiedIsMadeAnew) {

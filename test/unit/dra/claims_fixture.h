@@ -30,10 +30,14 @@ class Leftovers {
     const std::lock_guard lock(mutex_);
     memory_[{device, physical_core}] = bytes;
   }
+  void set_unreadable(int device, int physical_core) {
+    const std::lock_guard lock(mutex_);
+    memory_[{device, physical_core}] = std::nullopt;
+  }
   [[nodiscard]] std::optional<std::uint64_t> memory(int device, int physical_core) const {
     const std::lock_guard lock(mutex_);
     const auto found = memory_.find({device, physical_core});
-    return found == memory_.end() ? 0 : found->second;
+    return found == memory_.end() ? std::optional<std::uint64_t>(0) : found->second;
   }
   void post(SteadyTime when, MemoryGate::Job job) {
     const std::lock_guard lock(mutex_);
@@ -64,7 +68,7 @@ class Leftovers {
  private:
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::pair<int, int>, std::uint64_t> memory_;
+  std::map<std::pair<int, int>, std::optional<std::uint64_t>> memory_;
   std::deque<std::pair<SteadyTime, MemoryGate::Job>> timers_;
 };
 
@@ -82,13 +86,14 @@ class ClaimsTest : public testing::Test {
                   [&test](int device, int core) { return test.leftovers_.memory(device, core); },
                   [](const MemoryGate::Job& job) { job(); },
                   [&test](SteadyTime when, MemoryGate::Job job) { test.leftovers_.post(when, std::move(job)); },
-                  [&test] { return test.plugin_holders_; }},
+                  [&test] { return test.plugin_holders_; },
+                  [&test]() -> Result<ClaimsPorts::PodNames> { return test.pods_here_; }},
                  store, test.api_, test.clock_),
           sweep(kDriver, "n1",
                 {[&test]() -> Result<std::vector<model::Allocation>> { return test.listed_; },
                  [&test] { return test.node_; },
                  [&test](int device, int core) { return test.leftovers_.memory(device, core); }},
-                store, test.api_) {}
+                store, test.api_, test.clock_) {}
     ClaimStore store;
     Claims claims;
     ClaimSweep sweep;
@@ -155,6 +160,7 @@ class ClaimsTest : public testing::Test {
   grant::NodeUnitsPtr node_ = node_of("trn1.32xlarge");  // two cores per device
   grant::NodeUnitsPtr scanned_;
   std::vector<model::Allocation> listed_;
+  Result<ClaimsPorts::PodNames> pods_here_ = ClaimsPorts::PodNames();
   PluginHolders plugin_holders_;
   std::unique_ptr<Instance> agent_;
 };

@@ -102,5 +102,73 @@ TEST_F(ClaimsTest, Pain25AClaimThatWasRebuiltIsNotJoined) {
   EXPECT_EQ(prepare("b").error, "");  // that uses it alone
 }
 
+class ClaimsOfGroupsTest : public ClaimsTest {
+ protected:
+  // A prepared claim of another pod in the same namespace, and a claim "g" that is reserved for a group of pods.
+  void SetUp() override {
+    ClaimsTest::SetUp();
+    put_claim("other", {{"chips", "neuron-device-1"}});
+    ASSERT_EQ(prepare("other").error, "");
+    json claim = claim_json("g", "uid-g", {{"chips", "neuron-device-0"}});
+    reserve_for_group(claim, "train");
+    api_.put(claim_path("g"), claim);
+  }
+  void put_pod_here(const std::string& name, const std::vector<ContainerText>& containers) {
+    put_pod(name, containers, "pod-uid-" + name);
+    pods_here_->emplace_back("default", name);
+  }
+};
+
+// KEP 5729: the claim names the group only. Its pods on this node are among those that the kubelet has.
+TEST_F(ClaimsOfGroupsTest, TheirPodsAreFoundAmongThoseOfTheNode) {
+  put_pod_here("pod-other", {{"main", {{"other", ""}}}});
+  put_pod_here("w-0", {{"main", {{"g", ""}}}});
+  pods_here_->emplace_back("elsewhere", "w-1");  // of another namespace: not asked for
+  EXPECT_EQ(prepare("g").error, "");
+  EXPECT_EQ(env_of("uid-g", "chips"), "NEURON_RT_VISIBLE_CORES=0-1");
+}
+
+TEST_F(ClaimsOfGroupsTest, WhatTheirContainersShareStillDecides) {
+  put_pod_here("w-0", {{"main", {{"g", ""}, {"other", ""}}}});
+  EXPECT_THAT(prepare("g").error, HasSubstr("w-0/main uses the claim \"other\" together with others"));
+}
+
+TEST_F(ClaimsOfGroupsTest, WithoutThemTheRefusalIsTrue) {
+  put_pod_here("pod-other", {{"main", {{"other", ""}}}});
+  const std::string error = prepare("g").error;
+  EXPECT_THAT(error, HasSubstr("the claim is reserved for podgroups/train, and no pod on this node names it"));
+  EXPECT_THAT(error, testing::Not(HasSubstr("service account")));
+  EXPECT_EQ(unprepare("other"), "");
+  EXPECT_EQ(prepare("g").error, "") << "with one request there is nothing to get wrong";
+}
+
+TEST_F(ClaimsOfGroupsTest, AKubeletThatDoesNotAnswerIsAskedAgain) {
+  pods_here_ = fail(ErrorCode::deadline_exceeded, "no answer in 2 s");
+  EXPECT_THAT(prepare("g").error, HasSubstr("asking the kubelet for its pods: no answer in 2 s"));
+  pods_here_ = ClaimsPorts::PodNames();
+  put_pod_here("w-0", {{"main", {{"g", ""}}}});
+  EXPECT_EQ(prepare("g").error, "");
+}
+
+TEST_F(ClaimsOfGroupsTest, APodThatMayNotBeReadSaysWhatToDo) {
+  put_pod_here("w-0", {{"main", {{"g", ""}}}});
+  api_.fail_next({.times = fakes::FakeApi::kAlways, .path_part = "/pods/", .status = 403, .words = "forbidden"});
+  EXPECT_THAT(prepare("g").error, HasSubstr("let the driver's service account get pods"));
+}
+
+// The API allows 256 reservations.
+TEST_F(ClaimsTest, AsManyPodsAsTheApiAllowsShareAClaim) {
+  put_claim("other", {{"chips", "neuron-device-1"}});
+  ASSERT_EQ(prepare("other").error, "");
+  json claim = claim_json("many", "uid-many", {{"chips", "neuron-device-0"}});
+  for (int i = 0; i < 256; ++i) {
+    const std::string pod = "p-" + std::to_string(i);
+    reserve_for(claim, pod, "uid-" + pod);
+    put_pod(pod, {{"main", {{"many", ""}}}}, "uid-" + pod);
+  }
+  api_.put(claim_path("many"), claim);
+  EXPECT_EQ(prepare("many").error, "");
+}
+
 }  // namespace
 }  // namespace neuron::plugin::dra

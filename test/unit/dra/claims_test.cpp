@@ -1,5 +1,8 @@
 #include "plugin/dra/claims.h"
 
+#include "plugin/dra/claim_lnc.h"
+#include "plugin/dra/pool.h"
+#include "plugin/dra/slice_layout.h"
 #include "test/unit/dra/claims_fixture.h"
 
 namespace neuron::plugin::dra {
@@ -199,17 +202,53 @@ TEST_F(ClaimsTest, BeforeTheFirstScanItIsTriedAgain) {
   EXPECT_EQ(prepare("a").error, "");
 }
 
-TEST_F(ClaimsTest, AdminAccessReadsWhatOthersHoldAndHoldsNothing) {
+TEST_F(ClaimsTest, AdminAccessOpensWriteOnlyWhatOthersHoldAndHoldsNothing) {
   put_claim("a", {{"chips", "neuron-device-2"}});
   ASSERT_EQ(prepare("a").error, "");
   put_claim("look", {{"all", "neuron-device-2", kDriver, "n1", {{"adminAccess", true}}},
                      {"all", "neuron-device-3", kDriver, "n1", {{"adminAccess", true}}}});
-  leftovers_.set(2, 0, 4096);  // does not keep anybody from looking
+  leftovers_.set(2, 0, 4096);  // admin access does not wait for memory
   EXPECT_EQ(prepare("look").error, "");
   EXPECT_EQ(cdi_of("uid-look")["devices"].size(), 2U);  // no variables
-  EXPECT_EQ(cdi_of("uid-look")["devices"][0]["containerEdits"]["deviceNodes"][0]["permissions"], "r");
+  EXPECT_EQ(cdi_of("uid-look")["devices"][0]["containerEdits"]["deviceNodes"][0]["permissions"], "w");
   put_claim("b", {{"chips", "neuron-device-3"}});
   EXPECT_EQ(prepare("b").error, "");
+}
+
+// The pool keeps the devices that held_devices() names, so an admin claim there would pin an unhealthy device to the
+// slices of a server without taints, and split an UltraServer's node into devices.
+TEST_F(ClaimsTest, DevicesOfAdminAccessAreNotHeldInThePool) {
+  put_claim("mixed", {{"watch", "neuron-device-3", kDriver, "n1", {{"adminAccess", true}}},
+                      {"watch", "neuron-group-0-3", kDriver, "n1", {{"adminAccess", true}}},
+                      {"chips", "neuron-device-7"}});
+  ASSERT_EQ(prepare("mixed").error, "");
+  EXPECT_THAT(agent_->store.held_devices(), ElementsAre("neuron-device-7"));
+  change_node([](model::HostScan& host) {
+    for (model::NeuronDevice& device : host.devices) {
+      if (device.index == 3 || device.index == 7) {
+        device.health = {model::HealthState::unhealthy, "hw_error", "5 hardware errors", ""};
+      }
+    }
+  });
+  const Pool pool = make_pool(*node_, {}, agent_->store.held_devices());
+  const Layout layout = lay_out(pool, {SliceShape::plain, false});
+  std::vector<std::string> names;
+  for (const SliceDevice& device : layout.slices.at(0).devices) names.push_back(device.name);
+  EXPECT_THAT(names, testing::Not(testing::Contains("neuron-device-3")));
+  EXPECT_THAT(names, testing::Contains("neuron-device-7"));
+  EXPECT_EQ(std::count(names.begin(), names.end(), "neuron-group-0-3"), 0);
+
+  put_claim("same", {{"chips", "neuron-device-4"}});  // one claim watches what another holds
+  put_claim("watch", {{"all", "neuron-device-4", kDriver, "n1", {{"adminAccess", true}}}});
+  ASSERT_EQ(prepare("same").error + prepare("watch").error, "");
+  const auto held = ElementsAre("neuron-device-4", "neuron-device-7");
+  EXPECT_THAT(agent_->store.held_devices(), held);
+  std::filesystem::remove(directory() + "/claims.json");  // what CDI files say of it is the same
+  restart();
+  ASSERT_TRUE(agent_->store.repair());
+  EXPECT_THAT(agent_->store.held_devices(), held);
+  EXPECT_EQ(unprepare("same"), "");
+  EXPECT_THAT(agent_->store.held_devices(), ElementsAre("neuron-device-7"));
 }
 
 // Requests of one claim for different containers, claims of one call and of different ones; who commits first has it.
@@ -274,6 +313,29 @@ TEST_F(ClaimsTest, OneNodeHasOneNumbering) {
   EXPECT_EQ(prepare("b").error, "");
 }
 
+// As an older version may have left them.
+TEST(ClaimLnc, TwoLncsDoNotRefuseAClaimThatIsPreparedAnew) {
+  ClaimsFile::Claims claims;
+  const auto add = [&](const std::string& uid, int device, int lnc) {
+    auto claim = std::make_shared<PreparedClaim>();
+    claim->is_completed = true;
+    claim->uid = uid;
+    claim->node_lnc = lnc;
+    claim->requests.push_back({{"chips", {{{device, {}}}, {}}, false, {}}, {}});
+    claims[uid] = claim;
+  };
+  add("uid-a", 1, 1);
+  add("uid-b", 2, 2);
+  ASSERT_EQ(numbering_of(claims).lnc, 1);  // as the node is numbered then
+  for (const char* uid : {"uid-0", "uid-a", "uid-b", "uid-c"}) {
+    PreparedClaim claim = *claims.at("uid-a");
+    claim.uid = uid;
+    EXPECT_FALSE(numbering_clash(claim, claims)) << uid;
+    claim.node_lnc = 2;
+    EXPECT_TRUE(numbering_clash(claim, claims)) << uid;
+  }
+}
+
 // The old claim of that name is still prepared, as nobody has released it yet.
 TEST_F(ClaimsTest, AClaimMadeAnewUnderItsNameIsAnotherOne) {
   put_claim("a", {{"chips", "neuron-device-1"}});
@@ -330,23 +392,7 @@ TEST_F(ClaimsTest, AFullOrForbiddenDirectoryIsAnErrorAndNoHalfState) {
   EXPECT_EQ(prepare("a").error, "");
 }
 
-TEST(BootId, IsReadBelowTheRoot) {
-  const Scratch scratch;
-  EXPECT_EQ(read_boot_id(scratch.path()), "");
-  write_text(scratch.path() + "/proc/sys/kernel/random/boot_id", "5a1c-1\n");
-  EXPECT_EQ(read_boot_id(scratch.path()), "5a1c-1");
-}
-
 // A pod that ran when the node changed over from a device plugin.
-TEST_F(ClaimsTest, WhatADevicePluginGaveIsRefusedUntilItsPodHasEnded) {
-  put_claim("a", {{"chips", "neuron-device-2"}});
-  put_claim("b", {{"chips", "neuron-device-3"}});
-  plugin_holders_ = {{"default/old/main", "aws.amazon.com/neuron", false, {{{2, {}}}, {}}}};
-  EXPECT_THAT(prepare("a").error, testing::HasSubstr("neuron2 is held by default/old/main"));
-  EXPECT_EQ(prepare("b").error, "");
-  plugin_holders_.clear();
-  EXPECT_EQ(prepare("a").error, "");
-}
 
 }  // namespace
 }  // namespace neuron::plugin::dra

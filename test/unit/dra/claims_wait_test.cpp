@@ -142,5 +142,22 @@ TEST_F(ClaimsWait, ClaimsOfOneCallWaitTogether) {
   EXPECT_EQ(done.at("uid-c").error, "");
 }
 
+TEST_F(ClaimsTest, WhatADevicePluginGaveIsRefusedUntilItsPodHasEnded) {
+  put_claim("a", {{"chips", "neuron-device-2"}});
+  put_claim("b", {{"chips", "neuron-device-3"}});
+  plugin_holders_ = {{"default/old/main", "aws.amazon.com/neuron", false, {{{2, {}}}, {}}}};
+  EXPECT_THAT(prepare("a").error, testing::HasSubstr("neuron2 is held by default/old/main"));
+  EXPECT_EQ(prepare("b").error, "");
+  plugin_holders_.clear();
+  EXPECT_EQ(prepare("a").error, "");
+}
+
+TEST(BootId, IsReadBelowTheRoot) {
+  const Scratch scratch;
+  EXPECT_EQ(read_boot_id(scratch.path()), "");
+  write_text(scratch.path() + "/proc/sys/kernel/random/boot_id", "5a1c-1\n");
+  EXPECT_EQ(read_boot_id(scratch.path()), "5a1c-1");
+}
+
 }  // namespace
 }  // namespace neuron::plugin::dra

@@ -107,33 +107,103 @@ TEST(PluginHolders, AClaimForTheSameHardwareIsToldWho) {
 
 class PluginHoldWatchTest : public testing::Test {
  protected:
+  void scan() { node_ = std::make_shared<const grant::NodeUnits>(TestNode("trn1.32xlarge").units()); }
+  // What the next look finds, so much later than the one before; when to look again.
+  std::chrono::milliseconds turn(std::chrono::milliseconds later = {}) {
+    now_ += later;
+    return watch_.turn();
+  }
+  PluginHoldWatch::Ports ports() {
+    return {.listed = [this] { return listed_; },
+            .node = [this] { return node_; },
+            .changed = [this] { ++changes_; },
+            .driver = kOurs,
+            .stored = [this] { return stored_; },
+            .own_pod = {},
+            .now = [this] { return now_; }};
+  }
   Result<std::vector<model::Allocation>> listed_ = std::vector<model::Allocation>{};
+  Result<std::vector<model::Allocation>> stored_ = std::vector<model::Allocation>{};
   grant::NodeUnitsPtr node_;
+  SteadyTime now_ = SteadyTime{} + std::chrono::hours(1);
   int changes_ = 0;
-  PluginHoldWatch watch_{{[this] { return listed_; }, [this] { return node_; }, [this] { ++changes_; }}};
+  PluginHoldWatch watch_{ports()};
 };
 
+constexpr auto kBlind = holdings::ListedHolders::kApartBlind;
+
 TEST_F(PluginHoldWatchTest, AsksOftenWhileSomethingIsHeld) {
-  EXPECT_EQ(watch_.turn(), PluginHoldWatch::kRetry);  // the node was not scanned
-  node_ = std::make_shared<const grant::NodeUnits>(TestNode("trn1.32xlarge").units());
+  EXPECT_EQ(turn(), PluginHoldWatch::kRetry);  // the node was not scanned
+  scan();
   listed_ = fail(ErrorCode::unavailable, "no kubelet");
-  EXPECT_EQ(watch_.turn(), PluginHoldWatch::kRetry);
+  EXPECT_EQ(turn(), PluginHoldWatch::kRetry);
   listed_ = std::vector{given("aws.amazon.com/neuron", {"3"})};
-  EXPECT_EQ(watch_.turn(), PluginHoldWatch::kWhileHeld);
-  EXPECT_EQ(watch_.turn(), PluginHoldWatch::kWhileHeld);
+  EXPECT_EQ(turn(), PluginHoldWatch::kWhileHeld);
+  EXPECT_EQ(turn(PluginHoldWatch::kNew), PluginHoldWatch::kWhileHeld);
   EXPECT_EQ(changes_, 1);
   listed_ = fail(ErrorCode::unavailable, "no kubelet");
-  EXPECT_EQ(watch_.turn(), PluginHoldWatch::kRetry);
+  EXPECT_EQ(turn(), PluginHoldWatch::kRetry);
   EXPECT_EQ(watch_.holders().size(), 1U);  // as it was
   listed_ = std::vector<model::Allocation>{};
-  EXPECT_EQ(watch_.turn(), PluginHoldWatch::kOtherwise);
+  EXPECT_EQ(turn(), PluginHoldWatch::kRetry);
+  EXPECT_EQ(turn(kBlind), PluginHoldWatch::kOtherwise);
   EXPECT_EQ(changes_, 2);
   EXPECT_TRUE(watch_.holders().empty());
 }
 
+// An instance of the earlier name may prepare a claim while it is being replaced.
+TEST_F(PluginHoldWatchTest, AsksOftenInItsFirstMinutesThoughNothingIsHeld) {
+  scan();
+  EXPECT_EQ(turn(), PluginHoldWatch::kWhileHeld);
+  EXPECT_EQ(turn(PluginHoldWatch::kNew), PluginHoldWatch::kOtherwise);
+}
+
+// Either is a kubelet that has just started.
+TEST_F(PluginHoldWatchTest, AnEmptyListEndsNothingByItself) {
+  scan();
+  listed_ = std::vector{given("aws.amazon.com/neuron", {"3"})};
+  static_cast<void>(turn());
+  listed_ = std::vector<model::Allocation>{};
+  EXPECT_EQ(turn(), PluginHoldWatch::kRetry);
+  EXPECT_EQ(watch_.holders().size(), 1U);
+  listed_ = std::vector{given("aws.amazon.com/neuron", {"3"})};
+  EXPECT_EQ(turn(kBlind), PluginHoldWatch::kWhileHeld);
+  EXPECT_EQ(changes_, 1);
+}
+
+TEST_F(PluginHoldWatchTest, WhatTheCheckpointHasCountsUntilTheListIsWhole) {
+  scan();
+  stored_ = std::vector<model::Allocation>{{"", "", "main", "aws.amazon.com/neuron", {"3"}, "uid-1"}};
+  EXPECT_EQ(turn(), PluginHoldWatch::kRetry) << "a kubelet that has just started lists nothing";
+  ASSERT_EQ(watch_.holders().size(), 1U);
+  EXPECT_EQ(watch_.holders()[0].container, "pod uid-1/main");
+  std::stop_source stop;
+  auto may_publish = std::async(std::launch::async, [&] { return watch_.await_first(stop.get_token()); });
+  watch_.registered();
+  EXPECT_EQ(may_publish.wait_for(std::chrono::milliseconds(0)), std::future_status::timeout);
+  listed_ = std::vector{given("aws.amazon.com/neuron", {"3"})};
+  EXPECT_EQ(turn(), PluginHoldWatch::kWhileHeld);
+  EXPECT_TRUE(may_publish.get());
+  EXPECT_EQ(watch_.holders().at(0).container, "default/worker/main");
+}
+
+TEST_F(PluginHoldWatchTest, WhileTheListFailsTheCheckpointsEntriesAreKept) {
+  scan();
+  stored_ = fail(ErrorCode::deadline_exceeded, "the disk hangs");
+  listed_ = fail(ErrorCode::unavailable, "no socket");
+  EXPECT_EQ(turn(), PluginHoldWatch::kRetry);
+  EXPECT_TRUE(watch_.holders().empty());
+  stored_ = std::vector<model::Allocation>{{"", "", "main", "aws.amazon.com/neuron", {"3"}, "uid-1"}};
+  EXPECT_EQ(turn(), PluginHoldWatch::kRetry);
+  EXPECT_EQ(watch_.holders().size(), 1U) << "the checkpoint is read again until it can be";
+  for (int i = 0; i < PluginHoldWatch::kMostRetries; ++i) static_cast<void>(turn());
+  EXPECT_EQ(turn(), PluginHoldWatch::kWhileHeld) << "never less often than that";
+  EXPECT_EQ(watch_.holders().size(), 1U);
+}
+
 TEST_F(PluginHoldWatchTest, NothingIsPublishedBeforeTheKubeletTookTheDriverAndHasAnswered) {
-  node_ = std::make_shared<const grant::NodeUnits>(TestNode("trn1.32xlarge").units());
-  EXPECT_EQ(watch_.turn(), PluginHoldWatch::kOtherwise);
+  scan();
+  static_cast<void>(turn());
   std::stop_source stop;
   auto may_publish = std::async(std::launch::async, [&] { return watch_.await_first(stop.get_token()); });
   EXPECT_EQ(may_publish.wait_for(std::chrono::milliseconds(0)), std::future_status::timeout);
@@ -141,21 +211,16 @@ TEST_F(PluginHoldWatchTest, NothingIsPublishedBeforeTheKubeletTookTheDriverAndHa
   EXPECT_TRUE(may_publish.get());
 }
 
-TEST_F(PluginHoldWatchTest, AKubeletThatDoesNotServeTheListKeepsNothingBack) {
-  node_ = std::make_shared<const grant::NodeUnits>(TestNode("trn1.32xlarge").units());
-  listed_ = fail(ErrorCode::unavailable, "no socket");
-  EXPECT_EQ(watch_.turn(), PluginHoldWatch::kRetry);
-  EXPECT_EQ(watch_.turn(), PluginHoldWatch::kOtherwise);
-  watch_.registered();
-  EXPECT_TRUE(watch_.await_first({}));
-}
-
-// One that took the driver, and whose answer never comes: nobody calls tell_known().
+// One that took the driver, and whose answer never comes, or is an error.
 TEST_F(PluginHoldWatchTest, AKubeletThatNeverAnswersKeepsNothingBack) {
-  PluginHoldWatch watch{{[this] { return listed_; }, [this] { return node_; }, [] {}}, std::chrono::milliseconds(1)};
+  PluginHoldWatch watch{ports(), std::chrono::milliseconds(1)};
   watch.registered();
   EXPECT_TRUE(watch.await_first({}));
   EXPECT_TRUE(watch.holders().empty());
+  scan();
+  listed_ = fail(ErrorCode::unavailable, "no socket");
+  EXPECT_EQ(watch.turn(), PluginHoldWatch::kRetry);
+  EXPECT_TRUE(watch.await_first({}));
 }
 
 TEST_F(PluginHoldWatchTest, AStopEndsTheWait) {

@@ -64,6 +64,20 @@ TEST(PodUse, AnEndedPodUsesNothing) {
   }
 }
 
+TEST(PodUse, TheLongerGracePeriodCounts) {
+  using std::chrono::seconds;
+  json pod = pod_json("p", "u", {});
+  EXPECT_EQ(parse_pod_use(pod.dump())->grace, seconds(30));
+  pod["spec"]["terminationGracePeriodSeconds"] = 600;
+  EXPECT_EQ(parse_pod_use(pod.dump())->grace, seconds(600));
+  pod["metadata"]["deletionGracePeriodSeconds"] = 5;
+  EXPECT_EQ(parse_pod_use(pod.dump())->grace, seconds(600));
+  pod["metadata"]["deletionGracePeriodSeconds"] = 900;
+  EXPECT_EQ(parse_pod_use(pod.dump())->grace, seconds(900));
+  pod["spec"]["terminationGracePeriodSeconds"] = std::int64_t{1} << 60;
+  EXPECT_EQ(parse_pod_use(pod.dump())->grace, kMaxGrace);
+}
+
 TEST(PodUse, WhatIsNoPodOrTooLargeIsAnError) {
   EXPECT_FALSE(parse_pod_use("{}"));
   EXPECT_FALSE(parse_pod_use(R"({"metadata":{"uid":"u"}})"));

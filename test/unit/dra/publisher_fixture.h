@@ -12,6 +12,50 @@
 
 namespace neuron::plugin::dra {
 
+// As a ValidatingAdmissionPolicy denies (kube-apiserver 1.36.3): reason "Invalid" (422), its default, or "Forbidden"
+// (403), with a cause that names no field.
+inline kube::ApiReply denied_by_policy(const std::string& words, const std::string& reason = "Invalid") {
+  const std::string message =
+      "ValidatingAdmissionPolicy 'neuron-agent-dra' with binding 'neuron-agent-dra' denied request: " + words;
+  nlohmann::json status = {{"kind", "Status"},
+                           {"message", "resourceslices.resource.k8s.io \"x\" is forbidden: " + message},
+                           {"reason", reason}};
+  status["details"]["causes"].push_back({{"message", message}});
+  return {reason == "Forbidden" ? 403 : 422, status.dump()};
+}
+
+// As the server answers for a validating webhook that gives no code.
+inline kube::ApiReply denied_by_webhook(const std::string& words) {
+  const nlohmann::json status = {
+      {"kind", "Status"}, {"message", "admission webhook \"slices.example.com\" " + words}, {"reason", "BadRequest"}};
+  return {400, status.dump()};
+}
+
+// The server behind an admission policy or webhook. Set it while no call is under way.
+class AdmissionApi final : public kube::Api {
+ public:
+  using Rule = std::function<std::optional<kube::ApiReply>(bool is_dry_run)>;  // nullopt: it is admitted
+
+  explicit AdmissionApi(kube::Api& api) : api_(api) {}
+  void set(Rule rule) { rule_ = std::move(rule); }
+
+  [[nodiscard]] Result<kube::ApiReply> call(const kube::ApiCall& call) override {
+    const bool is_write = call.method == kube::Method::create || call.method == kube::Method::replace;
+    if (is_write && rule_) {
+      if (auto denied = rule_(call.query.find("dryRun") != std::string::npos)) return *std::move(denied);
+    }
+    return api_.call(call);
+  }
+  [[nodiscard]] Result<kube::ApiReply> stream(const kube::ApiCall& call, const OnLine& on_line,
+                                              const std::stop_token& stop) override {
+    return api_.stream(call, on_line, stop);
+  }
+
+ private:
+  kube::Api& api_;
+  Rule rule_;
+};
+
 // One turn at a time, and the watch's words as the server would send them.
 class PublisherFixture : public testing::Test {
  protected:
@@ -44,6 +88,7 @@ class PublisherFixture : public testing::Test {
   void tell_news() {
     std::map<std::string, std::string> now;
     for (const nlohmann::json& object : api_.all(kSlicesPath)) {
+      if (object["spec"]["driver"] != "neuron.aws.com" || object["spec"]["nodeName"] != "n1") continue;  // the selector
       const nlohmann::json metadata = object["metadata"];
       const std::string name = metadata["name"], version = metadata["resourceVersion"];
       now[name] = version;
@@ -58,10 +103,23 @@ class PublisherFixture : public testing::Test {
     publisher_.set_pool(pool);
     settle_after(std::chrono::seconds(1));
   }
+  // Those of this driver and node.
   [[nodiscard]] std::vector<Slice> stored() const {
     std::vector<Slice> slices;
-    for (const nlohmann::json& object : api_.all(kSlicesPath)) slices.push_back(parse_slice(object.dump()).value());
+    for (const nlohmann::json& object : api_.all(kSlicesPath)) {
+      Slice slice = parse_slice(object.dump()).value();
+      if (slice.driver == "neuron.aws.com" && slice.node == "n1") slices.push_back(std::move(slice));
+    }
     return slices;
+  }
+  // An object of another driver on another node, as that driver's token may make it.
+  void put_foreign(const std::string& name) {
+    api_.put(std::string(kSlicesPath) + "/" + name,
+             {{"spec",
+               {{"driver", "gpu.example.com"},
+                {"nodeName", "n2"},
+                {"pool", {{"name", "n2"}, {"generation", 1}, {"resourceSliceCount", 1}}},
+                {"devices", {{{"name", "gpu-0"}}}}}}});
   }
   // A scheduler would take the pool: complete, of one generation, within the limits, and as it is wanted.
   void expect_published(const Pool& pool, const LayoutOptions& options = {}) {
@@ -84,7 +142,8 @@ class PublisherFixture : public testing::Test {
 
   fakes::FakeApi api_;
   fakes::FakeClock clock_;
-  SlicePublisher publisher_{api_, {"neuron.aws.com", "n1", "n1"}, clock_};
+  AdmissionApi admission_{api_};
+  SlicePublisher publisher_{admission_, {"neuron.aws.com", "n1", "n1"}, clock_};
   std::map<std::string, std::string> told_;
 };
 

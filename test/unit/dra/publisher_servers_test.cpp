@@ -22,6 +22,154 @@ TEST_F(PublisherServersTest, Pain3AClosedGateMeansNoCoresAndNoGroups) {
   EXPECT_EQ(stored().size(), 1U);
 }
 
+bool has_shared_counters(const std::vector<Slice>& slices) {
+  return std::any_of(slices.begin(), slices.end(),
+                     [](const Slice& slice) { return !slice.content.counter_sets.empty(); });
+}
+
+// Names are the cluster's: an object of another driver or node may have ours, and this driver may not delete it.
+TEST_F(PublisherServersTest, ForeignSlicesWithOurNamesDoNotKeepOursUnpublished) {
+  const Pool pool = TestNode("trn1.32xlarge").pool();
+  put_foreign("00000-neuron.aws.com-n1");
+  put_foreign("00001-neuron.aws.com-n1");
+  publish(pool);
+  settle_after(2s);
+  expect_published(pool);
+  EXPECT_EQ(api_.all(kSlicesPath).size(), 4U) << "the others' stay";
+  for (const Slice& slice : stored()) EXPECT_TRUE(slice.name.ends_with("-neuron.aws.com-n1")) << slice.name;
+
+  // Names that are found stored stay: a restart makes no gap.
+  api_.forget_calls();
+  SlicePublisher next(admission_, {"neuron.aws.com", "n1", "n1"}, clock_);
+  next.set_pool(pool);
+  while (next.turn() == 0ms) {
+  }
+  EXPECT_EQ(writes(), 0U);
+  EXPECT_TRUE(next.state().published);
+}
+
+TEST_F(PublisherServersTest, AForeignSliceThatComesWhileOursAreGoneIsSurvived) {
+  TestNode node("trn1.32xlarge");
+  publish(node.pool());
+  api_.drop(std::string(kSlicesPath) + "/00001-neuron.aws.com-n1");  // as the kubelet does when it starts
+  put_foreign("00001-neuron.aws.com-n1");
+  tell_news();
+  settle_after(1s);
+  settle_after(2s);
+  expect_published(node.pool());
+  node.make_ill(3);
+  publish(node.pool());
+  expect_published(node.pool());
+}
+
+TEST_F(PublisherServersTest, AForeignSliceWithTheNameOfTheDryRunTakesNoPartitionsAway) {
+  put_foreign("fffff-neuron.aws.com-n1");
+  const Pool pool = TestNode("trn1.32xlarge").pool();
+  publish(pool);
+  expect_published(pool);
+}
+
+// A policy says what this account may do now; it may be mended in a minute.
+TEST_F(PublisherServersTest, ADenialByAPolicyIsTriedAgainSoon) {
+  const Pool pool = TestNode("inf2.24xlarge").pool();
+  for (const char* reason : {"Invalid", "Forbidden"}) {
+    admission_.set([reason](bool is_dry_run) {
+      return is_dry_run ? std::nullopt : std::optional(denied_by_policy("slices of n2 only", reason));
+    });
+    publisher_.look_again();
+    publish(pool);
+    EXPECT_FALSE(publisher_.state().published) << reason;
+    EXPECT_THAT(publisher_.state().error, HasSubstr("denied by an admission policy or webhook")) << reason;
+    EXPECT_THAT(publisher_.state().error, testing::Not(HasSubstr("needs a role"))) << reason;
+    admission_.set(nullptr);
+    settle_after(SlicePublisher::kLongestRetry);
+    expect_published(pool);
+    for (const Slice& slice : stored()) api_.drop(std::string(kSlicesPath) + "/" + slice.name);
+  }
+}
+
+TEST_F(PublisherServersTest, ADenialByAWebhookIsTriedAgainSoon) {
+  const Pool pool = TestNode("inf2.24xlarge").pool();
+  admission_.set([](bool is_dry_run) {
+    return is_dry_run ? std::nullopt : std::optional(denied_by_webhook("denied the request: maintenance"));
+  });
+  publish(pool);
+  EXPECT_THAT(publisher_.state().error, HasSubstr("maintenance"));
+  admission_.set(nullptr);
+  settle_after(2s);
+  expect_published(pool);
+}
+
+TEST_F(PublisherServersTest, ADenialOfTheDryRunSaysNothingAboutCounters) {
+  const Pool pool = TestNode("trn1.32xlarge").pool();
+  admission_.set(
+      [](bool is_dry_run) { return is_dry_run ? std::optional(denied_by_policy("not now")) : std::nullopt; });
+  publish(pool);
+  EXPECT_THAT(publisher_.state().error, HasSubstr("denied by an admission policy or webhook"));
+  EXPECT_EQ(writes(), 0U);
+  admission_.set(nullptr);
+  settle_after(2s);
+  expect_published(pool);
+}
+
+// It can never be asked, and whole devices are better than nothing.
+TEST_F(PublisherServersTest, AWebhookWithoutDryRunMeansWholeDevices) {
+  const Pool pool = TestNode("trn1.32xlarge").pool();
+  admission_.set([](bool is_dry_run) {
+    return is_dry_run ? std::optional(denied_by_webhook("does not support dry run")) : std::nullopt;
+  });
+  publish(pool);
+  expect_published(pool, {SliceShape::plain, true});
+}
+
+// Two API servers, one updated and one not, answer in turn.
+TEST_F(PublisherServersTest, InAnUpgradeTheShapeIsThatOfTheLowerServer) {
+  const Pool pool = TestNode("trn1.32xlarge").pool();
+  set_server("36", "v1.36.2", true);
+  publish(pool);
+  expect_published(pool);
+  set_server("35", "v1.35.2", true);
+  clock_.advance(5min);
+  publisher_.on_synced();
+  settle();
+  expect_published(pool, {SliceShape::plain, true});
+  const std::size_t before = writes();
+  for (int round = 0; round < 12; ++round) {
+    const bool is_new = round % 3 != 2;  // two of three
+    set_server(is_new ? "36" : "35", is_new ? "v1.36.2" : "v1.35.2", true);
+    publisher_.on_synced();
+    settle_after(5min);
+    ASSERT_FALSE(has_shared_counters(stored())) << "round " << round;
+  }
+  EXPECT_EQ(writes(), before) << "nothing flips";
+  set_server("36", "v1.36.2", true);
+  for (int round = 0; round < 4; ++round) {
+    publisher_.on_synced();
+    settle_after(5min);
+  }
+  settle();
+  expect_published(pool);
+}
+
+// The same of gates: servers of one version with different flags.
+TEST_F(PublisherServersTest, CountersAreOfferedAgainOnlyAfterSeveralEqualAnswers) {
+  set_server("35", "v1.35.6", false);
+  const Pool pool = TestNode("inf2.24xlarge").pool();
+  publish(pool);
+  for (int round = 0; round < 36; ++round) {  // three hours
+    api_.set_gates({round % 2 == 1, true});
+    publisher_.on_synced();
+    settle_after(5min);
+    ASSERT_FALSE(has_shared_counters(stored())) << "round " << round;
+  }
+  api_.set_gates({true, true});
+  for (int round = 0; round < 13; ++round) {
+    publisher_.on_synced();
+    settle_after(5min);
+  }
+  expect_published(pool);
+}
+
 TEST_F(PublisherServersTest, AGateThatIsOpenedLaterIsNoticedWithinTheHour) {
   set_server("35", "v1.35.6", false);
   const Pool pool = TestNode("inf2.24xlarge").pool();
@@ -34,15 +182,21 @@ TEST_F(PublisherServersTest, AGateThatIsOpenedLaterIsNoticedWithinTheHour) {
   expect_published(pool);
 }
 
-TEST_F(PublisherServersTest, AServerThatIsUpdatedGetsItsShapeWithinMinutes) {
+TEST_F(PublisherServersTest, AServerThatIsUpdatedGetsItsShapeAfterThreeEqualAnswers) {
   set_server("35", "v1.35.2", true);
   const Pool pool = TestNode("trn1.32xlarge").pool();
   publish(pool);
   expect_published(pool, {SliceShape::plain, true});
   set_server("36", "v1.36.2", true);
-  clock_.advance(5min);
-  publisher_.on_synced();
-  settle();
+  for (int round = 0; round < 2; ++round) {
+    publisher_.on_synced();
+    settle_after(5min);
+    ASSERT_FALSE(has_shared_counters(stored())) << "round " << round;
+  }
+  for (int round = 0; round < 2; ++round) {
+    publisher_.on_synced();
+    settle_after(5min);
+  }
   settle();
   expect_published(pool);
 }

@@ -56,5 +56,37 @@ TEST(ServerRules, Pain10AKubeletThatLosesDriversIsRefused) {
   EXPECT_TRUE(check_kubelet({1, 36, 0}));
 }
 
+// Answers of servers that need not agree, each so many minutes after the first; the value after the last one.
+SliceShape after(const std::vector<std::pair<int, SliceShape>>& answers) {
+  SteadyAnswer<SliceShape> steady(SliceShape::plain);
+  for (const auto& [minute, shape] : answers) steady.take(shape, SteadyTime() + std::chrono::minutes(1000 + minute));
+  return steady.value().value();
+}
+
+TEST(SteadyAnswer, LowersAtOnceAndRaisesAfterThreeEqualAnswers) {
+  constexpr auto plain = SliceShape::plain, combined = SliceShape::combined, split = SliceShape::split;
+  EXPECT_EQ(after({{0, split}}), split) << "the first counts";
+  EXPECT_EQ(after({{0, split}, {1, plain}}), plain);
+  EXPECT_EQ(after({{0, plain}, {5, split}, {10, split}}), plain);
+  EXPECT_EQ(after({{0, plain}, {5, split}, {10, split}, {15, split}}), split);
+  EXPECT_EQ(after({{0, plain}, {5, split}, {9, split}, {13, split}}), plain) << "within less than ten minutes";
+  EXPECT_EQ(after({{0, plain}, {5, split}, {9, split}, {13, split}, {17, split}}), split);
+  EXPECT_EQ(after({{0, plain}, {5, split}, {6, split}, {7, split}, {8, split}, {15, split}}), plain) << "of one moment";
+  EXPECT_EQ(after({{0, plain}, {5, split}, {10, split}, {15, plain}, {20, split}, {25, split}}), plain);
+  EXPECT_EQ(after({{0, combined}, {5, split}}), plain) << "no server takes both";
+  EXPECT_EQ(after({{0, combined}, {5, split}, {10, combined}, {15, split}, {20, combined}, {25, split}}), plain);
+  EXPECT_EQ(after({{0, combined}, {5, split}, {10, split}, {15, split}}), split);
+}
+
+TEST(SteadyAnswer, NothingIsKnownBeforeTheFirst) {
+  SteadyAnswer<bool> steady(false);
+  EXPECT_EQ(steady.value(), std::nullopt);
+  EXPECT_FALSE(steady.is_rising());
+  steady.take(false, SteadyTime());
+  steady.take(true, SteadyTime() + std::chrono::hours(1));
+  EXPECT_TRUE(steady.is_rising());
+  EXPECT_EQ(steady.value(), false);
+}
+
 }  // namespace
 }  // namespace neuron::plugin::dra

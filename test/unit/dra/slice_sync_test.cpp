@@ -234,5 +234,37 @@ TEST(SliceSync, NamesSortAsTheSlicesAndFitTheServer) {
   EXPECT_TRUE(slice_name(3, long_one).starts_with("00003-"));
 }
 
+// Names with a salt sort in the same way, and the policy of manifests/overlays/dra knows where digests begin.
+TEST(SliceSync, SaltedNamesAreFoundAgain) {
+  PoolIdentity salted = kIdentity;
+  salted.salt = "7f0c1d22";
+  EXPECT_EQ(slice_name(26, salted), "0001a7f0c1d22-neuron.aws.com-n1");
+  EXPECT_LT(slice_name(1, salted), slice_name(2, salted));
+  const auto bytes = [](std::size_t letters, const std::string& salt) {
+    return slice_name(0, {"neuron.aws.com", "p", {std::string(letters, 'n'), ""}, salt}).size();
+  };
+  EXPECT_EQ(bytes(224, ""), 245U);
+  EXPECT_EQ(bytes(224, "7f0c1d22"), 253U);
+  EXPECT_EQ(bytes(225, ""), 23U);
+
+  Stored stored;
+  const auto wanted = wanted_of(TestNode("trn1.32xlarge"));
+  stored.apply(plan_sync({}, wanted, kIdentity));
+  EXPECT_EQ(salt_in_use(stored.slices, kIdentity), "");
+  stored.apply(plan_sync(stored.slices, wanted, salted));
+  ASSERT_THAT(stored.slices, SizeIs(2)) << "the names without salt are gone";
+  EXPECT_EQ(salt_in_use(stored.slices, kIdentity), "7f0c1d22");
+  EXPECT_TRUE(plan_sync(stored.slices, wanted, salted).empty());
+  for (const char* name : {"000007f0c1d2-neuron.aws.com-n1", "000007f0c1d2g-neuron.aws.com-n1",
+                           "000000000000a-neuron.aws.com-n2", "n1-neuron.aws.cx7k2d", "000000000000a", ""}) {
+    stored.slices[0].name = name;
+    EXPECT_EQ(salt_in_use(stored.slices, kIdentity), "7f0c1d22") << name;
+  }
+  stored.slices[0].name = "000000000000a-neuron.aws.com-n1";
+  EXPECT_EQ(salt_in_use(stored.slices, kIdentity), "0000000a") << "of two instances' the least";
+  stored.slices[0].pool = "other";
+  EXPECT_EQ(salt_in_use(stored.slices, kIdentity), "7f0c1d22");
+}
+
 }  // namespace
 }  // namespace neuron::plugin::dra

@@ -61,7 +61,7 @@ TEST(AnonymiseTest, TwiceIsOnce) {
 TEST(AnonymiseTest, TellsNothingOfTheOldOnes) {
   Capture first = sample();
   Capture second = sample();
-  second.add_file(kNeuron + "0/info/serial_number", "ffffffffffffffff\n");
+  second.add_file(kNeuron + "0/info/serial_number", "00c0ffee00c0ffee\n");
   anonymise(first);
   anonymise(second);
   EXPECT_EQ(text_in(first, kNeuron + "0/info/serial_number"), text_in(second, kNeuron + "0/info/serial_number"));

@@ -44,7 +44,7 @@ Seen look_at(const std::string& directory) {
   seen.scan = host::Scanner(root, {.kernel_log = host::KernelLogUse::where_allowed}).scan();
   model::UsageRequest everything;
   everything.flops = everything.memory_kinds_of_all = true;
-  seen.usage = host::UsageReader(root).read(seen.scan, everything, {});
+  seen.usage = host::UsageReader(root).read(seen.scan, everything, SteadyTime{});
   seen.findings = preflight::preflight(core::complete(seen.scan), host::gather_preflight_facts(root));
   if (auto users = host::find_device_users(root)) seen.users = *std::move(users);
   for (const auto& device : seen.scan.devices) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "agent/health/reasons.h"
 #include "test/unit/core/make_host.h"
 
 namespace neuron::test {
@@ -13,6 +14,26 @@ using model::HostScan;
 using model::Presence;
 using model::ScanPart;
 using Kind = ScanPart::Kind;
+
+// A scan that leaves the parts out as the scanner does; of a device that is left out it knows the index.
+HostScan scan_without(HostScan scan, const std::vector<ScanPart>& parts) {
+  for (const ScanPart& part : parts) {
+    scan.unanswered.push_back({part, "2026-01-31T23:59:59Z"});
+    if (part.kind == Kind::device) {
+      model::NeuronDevice& device = scan.devices[static_cast<std::size_t>(part.index)];
+      device = {};
+      device.index = part.index;
+      device.presence = Presence::not_answering;
+    }
+    if (part.kind == Kind::devices) {
+      scan.devices.clear();
+      scan.layout = model::DriverLayout::none;
+    }
+    if (part.kind == Kind::efa_classes || part.kind == Kind::pci) scan.efas.clear();
+    if (part.kind == Kind::host) scan.instance_type = scan.driver_version = "";
+  }
+  return scan;
+}
 
 TEST(Assess, AVanishedDeviceStaysListedUntilItIsBack) {
   health::AssessMemory memory;
@@ -36,6 +57,38 @@ TEST(Assess, AVanishedDeviceStaysListedUntilItIsBack) {
   const health::Assessment back = health::assess(sound, memory, {});
   EXPECT_EQ(back.host.devices[3].health.state, HealthState::healthy);
   EXPECT_EQ(back.host.devices[3].presence, Presence::present);
+}
+
+// Else the node's condition would fall back from "replace the instance" the moment that a broken device leaves the bus.
+TEST(Assess, AMissingDeviceKeepsAFaultThatOnlyAnotherInstanceCures) {
+  const HostScan sound = scan_of("trn1.32xlarge");
+  HostScan broken = sound, gone = sound, silent = scan_without(sound, {{Kind::device, 3}});
+  broken.devices[3].signals.sram_ecc_uncorrected = 2;
+  gone.devices.erase(gone.devices.begin() + 3);
+  for (const HostScan& missing : {gone, silent}) {
+    health::AssessMemory memory;
+    EXPECT_EQ(health::assess(broken, memory, {}).host.devices[3].health.reason, "sram_ecc_uncorrected");
+    for (int again = 0; again < 2; ++again) {
+      const auto device = health::assess(missing, memory, {}).host.devices[3];
+      EXPECT_NE(device.presence, Presence::present);
+      EXPECT_EQ(device.health.reason, "sram_ecc_uncorrected");
+      EXPECT_EQ(device.health.action, health::reasons::kReplace);
+      EXPECT_THAT(device.health.sentence, testing::HasSubstr("; before that neuron3: 2 uncorrected SRAM errors"));
+      for (const auto& core : device.core_health) EXPECT_EQ(core.state, HealthState::unhealthy);
+    }
+    EXPECT_EQ(health::assess(sound, memory, {}).host.devices[3].health.state, HealthState::healthy);
+    EXPECT_NE(health::assess(missing, memory, {}).host.devices[3].health.reason, "sram_ecc_uncorrected")
+        << "it was healthy since";
+  }
+}
+
+TEST(Assess, AMissingDeviceKeepsNoLesserFault) {
+  health::AssessMemory memory;
+  HostScan sound = scan_of("trn1.32xlarge"), repairable = sound;
+  repairable.devices[3].signals.mem_ecc_repairable_uncorrected = 2;
+  (void)health::assess(repairable, memory, {});
+  sound.devices.erase(sound.devices.begin() + 3);
+  EXPECT_EQ(health::assess(sound, memory, {}).host.devices[3].health.reason, "device_vanished");
 }
 
 TEST(Assess, AVanishedEfaStaysListedAndNoPeerMemoryIsFineWithoutNeuron) {
@@ -64,26 +117,6 @@ TEST(Assess, AnInterfaceThatLosesItsDriverKeepsItsName) {
   const health::Assessment node = health::assess(std::move(scan), memory, {});
   EXPECT_EQ(node.host.efas[0].name, sound.efas[0].name) << "the kubelet must see the same id turn unhealthy";
   EXPECT_EQ(node.host.efas[0].health.reason, "efa_driver_unbound");
-}
-
-// A scan that leaves the parts out as the scanner does; of a device that is left out it knows the index.
-HostScan scan_without(HostScan scan, const std::vector<ScanPart>& parts) {
-  for (const ScanPart& part : parts) {
-    scan.unanswered.push_back({part, "2026-01-31T23:59:59Z"});
-    if (part.kind == Kind::device) {
-      model::NeuronDevice& device = scan.devices[static_cast<std::size_t>(part.index)];
-      device = {};
-      device.index = part.index;
-      device.presence = Presence::not_answering;
-    }
-    if (part.kind == Kind::devices) {
-      scan.devices.clear();
-      scan.layout = model::DriverLayout::none;
-    }
-    if (part.kind == Kind::efa_classes || part.kind == Kind::pci) scan.efas.clear();
-    if (part.kind == Kind::host) scan.instance_type = scan.driver_version = "";
-  }
-  return scan;
 }
 
 TEST(Assess, ADeviceThatDoesNotAnswerKeepsItsFactsAndIsUnhealthy) {

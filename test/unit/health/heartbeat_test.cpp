@@ -89,6 +89,19 @@ TEST_F(HeartbeatTest, ACapturedMachineNeverBeatAndIsNotJudged) {
   for (std::size_t device = 0; device < 4; ++device) EXPECT_EQ(state(device), HealthState::healthy);
 }
 
+// The driver's health thread never ran, or the firmware feeds no heartbeat: the parameter may not be readable.
+TEST_F(HeartbeatTest, ZeroOnAllThatNeverMovesIsNotMeasured) {
+  values_ = {0, 0, 0, 0};
+  look(10, none);
+  EXPECT_EQ(state(0), HealthState::healthy) << "not for long enough";
+  look(10, none);
+  for (std::size_t device = 0; device < 4; ++device) EXPECT_EQ(reason(device), "health_not_measured") << device;
+  EXPECT_EQ(state(0), HealthState::unknown);
+  EXPECT_EQ(verdicts_[0], verdicts_[3]);
+  look(1, all);
+  EXPECT_EQ(state(0), HealthState::healthy);
+}
+
 TEST_F(HeartbeatTest, TenScansAreNeededHoweverLongTheyTake) {
   look(5, all);
   step_ = seconds(600);  // the program slept, or a scan hung

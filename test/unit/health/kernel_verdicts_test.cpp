@@ -103,7 +103,7 @@ TEST(KernelVerdicts, AFaultThatOnlyAnotherInstanceCuresComesFirst) {
   scan.devices[kDevice].node_present = false;
   EXPECT_EQ(assessed(scan).devices[kDevice].health.reason, "sram_ecc_uncorrected");
   scan.devices[kDevice].presence = model::Presence::vanished;
-  EXPECT_EQ(assessed(scan).devices[kDevice].health.reason, "device_vanished");
+  EXPECT_EQ(assessed(scan).devices[kDevice].health.reason, "sram_ecc_uncorrected");
 }
 
 TEST(KernelVerdicts, SoItDoesAmongWhatTheFilesSay) {
@@ -135,13 +135,20 @@ TEST(KernelVerdicts, SoItDoesOfTheNode) {
   EXPECT_EQ(assessed(scan).kernel_log.node_health.reason, "hw_dma_abort_error");
 }
 
-// What left cannot be reset or counted.
-TEST(KernelVerdicts, ADeviceThatIsNotThereHasNoOtherFault) {
+// Also in the first scan of a process: the log is older.
+TEST(KernelVerdicts, ADeviceThatIsNotThereKeepsAFaultThatOnlyAnotherInstanceCures) {
   HostScan scan = with(error_of(KernelErrorKind::core, 5, 1));
   scan.devices[kDevice].presence = model::Presence::vanished;
   const auto device = assessed(scan).devices[kDevice];
-  EXPECT_EQ(device.health.reason, "device_vanished");
-  for (const Health& core : device.core_health) EXPECT_EQ(core.reason, "device_vanished");
+  EXPECT_EQ(device.health.reason, "hw_nc_ue_error");
+  EXPECT_THAT(device.health.sentence, HasSubstr("neuron5 left sys/class/neuron_device; before that "));
+  for (const Health& core : device.core_health) EXPECT_EQ(core.state, HealthState::unhealthy) << "they left with it";
+}
+
+TEST(KernelVerdicts, ADeviceThatIsNotThereHasNoLesserFault) {
+  HostScan scan = with(error_of(KernelErrorKind::hbm_repairable));
+  scan.devices[kDevice].presence = model::Presence::vanished;
+  EXPECT_EQ(assessed(scan).devices[kDevice].health.reason, "device_vanished");
 }
 
 TEST(KernelVerdicts, DegradedIsToldBeforeUnknown) {

@@ -299,22 +299,36 @@ TEST(HealthPolicy, MissingNodesCountOnlyWhereNodesAreVisible) {
   EXPECT_EQ(result.efas[0].reason, "verbs_node_missing");
 }
 
-TEST(HealthPolicy, AnEfaThatLeavesCommandsUnansweredIsLost) {
-  health::HealthMemory memory;
+// One unanswered command closes the admin queue until the next bind, and the counter then stands still.
+TEST(HealthPolicy, AnEfaThatLeftACommandUnansweredIsDeadUntilItIsBoundAnew) {
   const HostScan sound = scan_of("trn1.32xlarge");
-  const auto reason_with = [&](std::optional<std::uint64_t> count) {
+  health::HealthMemory memory;
+  const auto verdict_with = [&](std::optional<std::uint64_t> count) {
     HostScan scan = sound;
     scan.efas[2].no_completion_cmds = count;
     const health::HealthResult result = health::evaluate(scan, memory);
     EXPECT_EQ(result.efas[1].state, HealthState::healthy);
-    return result.efas[2].reason;
+    return result.efas[2];
   };
-  EXPECT_EQ(reason_with(3), "") << "from before our time";
-  EXPECT_EQ(reason_with(4), "no_completion_cmds");
-  EXPECT_EQ(reason_with(std::nullopt), "") << "nobody could say";
-  EXPECT_EQ(reason_with(4), "no_completion_cmds");
-  EXPECT_EQ(reason_with(0), "") << "the driver was loaded again";
-  EXPECT_EQ(reason_with(1), "no_completion_cmds");
+  const Health first = verdict_with(1);
+  EXPECT_EQ(first.reason, "no_completion_cmds") << "an agent that starts later must not offer it";
+  EXPECT_EQ(first.state, HealthState::unhealthy);
+  EXPECT_THAT(first.sentence, HasSubstr("1 command"));
+  EXPECT_EQ(verdict_with(1), first) << "the counter stands still, the queue stays closed";
+  EXPECT_THAT(verdict_with(3).sentence, HasSubstr("3 commands"));
+  EXPECT_EQ(verdict_with(0).state, HealthState::healthy) << "bound anew";
+  EXPECT_EQ(verdict_with(std::nullopt).reason, "") << "a driver without the counter";
+}
+
+// Drivers before r1.14 count with the port, whose counters cannot be read once the queue is closed.
+TEST(HealthPolicy, AnEfaWhoseAdminQueueIsClosedIsDeadToo) {
+  health::HealthMemory memory;
+  HostScan scan = scan_of("trn1.32xlarge");
+  scan.efas[2].admin_queue_closed = true;
+  const health::HealthResult result = health::evaluate(scan, memory);
+  EXPECT_EQ(result.efas[2].reason, "no_completion_cmds");
+  EXPECT_THAT(result.efas[2].sentence, HasSubstr("admin queue"));
+  EXPECT_EQ(result.efas[1].state, HealthState::healthy);
 }
 
 TEST(HealthPolicy, AllVerbsMissingNamesTheModule) {

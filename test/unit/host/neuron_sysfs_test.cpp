@@ -124,6 +124,16 @@ TEST_F(NeuronSysfs, AllOnesReachTheHealthPolicy) {
   EXPECT_THAT(device.problems, IsEmpty());
 }
 
+TEST_F(NeuronSysfs, ASerialOfOnesReachesTheHealthPolicy) {
+  write_device(tree_, 0, Generation::trn2_2_30);
+  write("info/serial_number", "ffffffffffffffff\n");
+  const auto device = read();
+  EXPECT_TRUE(device.serial_all_ones);
+  EXPECT_THAT(device.problems, IsEmpty());
+  write("info/serial_number", "19fcda00f5ff6eb0\n");
+  EXPECT_FALSE(read().serial_all_ones);
+}
+
 TEST_F(NeuronSysfs, BadSignalsAreAbsentAndNamed) {
   write_device(tree_, 0, Generation::trn2_2_30);
   write("stats/hardware/sram_ecc_uncorrected", "65536\n");

@@ -52,6 +52,23 @@ class ScannerTest : public ::testing::Test {
   Scanner scanner_{root_, kPlain};
 };
 
+TEST_F(ScannerTest, ParametersThatDecideWhetherHealthIsMeasured) {
+  write_host();
+  const std::string parameters = "sys/module/neuron/parameters/";
+  EXPECT_EQ(scanner_.scan().driver_settings, model::DriverSettings{}) << "this driver has no such parameters";
+  tree_.write(parameters + "nmetric_log_posts", "0\n");
+  tree_.write(parameters + "enable_sysfs_health_status_nodes", "N\n");
+  EXPECT_EQ(scanner_.scan().driver_settings, (model::DriverSettings{false, false}));
+  tree_.write(parameters + "nmetric_log_posts", "3\n");
+  tree_.write(parameters + "enable_sysfs_health_status_nodes", "1\n");
+  EXPECT_EQ(scanner_.scan().driver_settings, (model::DriverSettings{true, true}));
+  tree_.write(parameters + "nmetric_log_posts", "many\n");
+  tree_.write(parameters + "enable_sysfs_health_status_nodes", "Y\n");
+  const auto scan = scanner_.scan();
+  EXPECT_EQ(scan.driver_settings, (model::DriverSettings{std::nullopt, true}));
+  EXPECT_THAT(scan.problems, IsEmpty()) << "for root only, and of no use without";
+}
+
 TEST_F(ScannerTest, BareNodeIsCalm) {
   const auto scan = scanner_.scan();
   EXPECT_EQ(scan, model::HostScan{});

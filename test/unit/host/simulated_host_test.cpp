@@ -6,14 +6,17 @@
 #include <algorithm>
 #include <set>
 
+#include "agent/health/assess.h"
 #include "agent/host/scanner.h"
 #include "test/unit/host/temp_tree.h"
+#include "tools/neuron-sim/faults.h"
 #include "tools/neuron-sim/host_writer.h"
 
 namespace neuron::host {
 namespace {
 
 using model::DriverLayout;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -99,10 +102,16 @@ TEST_F(SimulatedHost, Trn2) {
 TEST_F(SimulatedHost, UltraServer) {
   const auto host = scan("trn2u.48xlarge");
   ASSERT_TRUE(host.ultraserver);
-  EXPECT_THAT(host.ultraserver->modes, ::testing::ElementsAre(1, 2, 4));
+  EXPECT_THAT(host.ultraserver->modes, ::testing::ElementsAre(1, 3, 4));
   ASSERT_THAT(host.ultraserver->memberships, SizeIs(2));
   EXPECT_EQ(host.ultraserver->memberships[1].nodes, 4);
   EXPECT_EQ(host.ultraserver->memberships[1].server_id, "8f10b6e35a7c92d4");
+  sim::HostPlan partition;
+  partition.instance_type = "trn3.48xlarge";
+  partition.ultraserver = sim::UltraServerPlan{sim::UltraServerPlan::State::linked, 4, 2};
+  const auto part = scan(partition);
+  EXPECT_EQ(part.ultraserver->partition_nodes, 4);
+  EXPECT_EQ(part.ultraserver->memberships.front(), (model::UltraServer::Membership{4, "8f10b6e35a7c92d4", 2}));
   const auto standard = scan("trn1.32xlarge", "2.24.7.0");
   ASSERT_TRUE(standard.ultraserver) << "older drivers have the files on every platform";
   EXPECT_THAT(standard.ultraserver->memberships, IsEmpty());
@@ -173,6 +182,85 @@ TEST_F(SimulatedHost, WithoutParts) {
   const auto without_driver = scan(plan);
   EXPECT_EQ(without_driver.layout, DriverLayout::none);
   EXPECT_EQ(without_driver.neuron_pci_functions, 16);
+}
+
+// The states of the driver that show in several files at once, from the files to the verdict.
+class DriverStates : public ::testing::Test {
+ protected:
+  // The node after `actions` on `target`.
+  health::Assessment node(const std::string& type, const std::string& driver, const std::string& target,
+                          const std::vector<std::string>& actions) {
+    sim::HostPlan plan;
+    plan.instance_type = type;
+    plan.driver_version = driver;
+    EXPECT_TRUE(sim::write_host(plan, tree_.path()));
+    const auto applied = sim::apply_fault(tree_.path(), target, actions);
+    EXPECT_TRUE(applied) << applied.error().message;
+    const FsRoot root = tree_.root();
+    Scanner scanner(root, {.with_topology = false});
+    health::AssessMemory memory;
+    return health::assess(scanner.scan(), memory, {});
+  }
+
+  TempTree tree_{TempTree::Place::memory};
+};
+
+TEST_F(DriverStates, ADeviceOffTheBusIsSaidToBeSoByEveryDriver) {
+  const std::vector<std::pair<std::string, std::string>> nodes = {{"trn1.32xlarge", "2.24.7.0"},
+                                                                  {"trn2.48xlarge", "2.24.7.0"},
+                                                                  {"inf2.48xlarge", "2.26.5.0"},
+                                                                  {"trn2.48xlarge", "2.26.5.0"},
+                                                                  {"trn2.48xlarge", "2.30.2.0"}};
+  for (const auto& [type, driver] : nodes) {
+    const auto host = node(type, driver, "neuron3", {"off-bus"}).host;
+    EXPECT_EQ(host.devices[3].health.reason, "reads_all_ones") << type << driver;
+    EXPECT_EQ(host.devices[3].health.state, model::HealthState::unhealthy) << type << driver;
+    EXPECT_THAT(host.devices[3].health.sentence, HasSubstr("neuron3 is off the bus"));
+    EXPECT_FALSE(host.devices[3].serial);
+    EXPECT_FALSE(host.devices[3].signals.sram_ecc_uncorrected);
+    EXPECT_FALSE(host.devices[3].signals.mem_ecc_uncorrected);
+    EXPECT_FALSE(host.devices[3].signals.mem_ecc_repairable_uncorrected);
+    EXPECT_FALSE(host.devices[3].signals.unhealthy_components);
+    EXPECT_EQ(host.devices[4].health.state, model::HealthState::healthy) << host.devices[4].health.sentence;
+  }
+}
+
+TEST_F(DriverStates, PackedCountsAskForWhatIsDue) {
+  const auto reason = [&](const std::string& driver, const std::string& registers) {
+    return node("trn2.3xlarge", driver, "neuron0", {"hbm=" + registers}).host.devices[0].health.reason;
+  };
+  for (const char* driver : {"2.24.7.0", "2.25.4.0", "2.28.0.0", "2.30.2.0"}) {
+    EXPECT_EQ(reason(driver, "5,2,1"), "mem_ecc_uncorrected") << driver;
+    EXPECT_EQ(reason(driver, "5,0,1"), "mem_ecc_uncorrected") << driver;
+    EXPECT_EQ(reason(driver, "0,2,1"), "mem_ecc_repairable_uncorrected") << driver;
+    EXPECT_EQ(reason(driver, "0,0,0"), "") << driver;
+  }
+  EXPECT_EQ(reason("2.26.5.0", "5,2,1"), "mem_ecc_uncorrected");
+  EXPECT_EQ(reason("2.26.5.0", "5,0,1"), "") << "this driver hides it; the kernel log has it";
+}
+
+TEST_F(DriverStates, HealthThatTheDriverDoesNotMeasureIsNeverFine) {
+  for (const char* parameter : {"nmetric_log_posts=0", "enable_sysfs_health_status_nodes=0"}) {
+    const auto assessment = node("trn2.3xlarge", "2.30.2.0", "host", {parameter});
+    EXPECT_THAT(assessment.missing, IsEmpty()) << parameter;
+    for (const model::NeuronDevice& device : assessment.host.devices) {
+      EXPECT_EQ(device.health.reason, "health_not_measured") << parameter;
+      EXPECT_EQ(device.health.state, model::HealthState::unknown);
+      EXPECT_FALSE(device.signals.heartbeat);
+      EXPECT_FALSE(device.signals.unhealthy_components);
+    }
+    EXPECT_EQ(node("trn2.3xlarge", "2.26.5.0", "host", {parameter}).host.devices[0].health.state,
+              model::HealthState::healthy)
+        << "a driver that measures nothing of the kind";
+  }
+}
+
+TEST_F(DriverStates, ADeadInterfaceIsUnhealthyAtFirstSight) {
+  const auto host = node("trn1.32xlarge", "", "rdmap16s25", {"no_completion_cmds=1"}).host;
+  const auto dead =
+      std::find_if(host.efas.begin(), host.efas.end(), [](const auto& efa) { return efa.name == "rdmap16s25"; });
+  ASSERT_NE(dead, host.efas.end());
+  EXPECT_EQ(dead->health.reason, "no_completion_cmds");
 }
 
 }  // namespace

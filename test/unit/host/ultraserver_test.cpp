@@ -47,6 +47,23 @@ TEST_F(UltraServerFiles, OfTrn3HaveAReservation) {
   EXPECT_THAT(read()->memberships, ElementsAre(UltraServer::Membership{0, "8f10b6e35a7c92d4", 7}));
 }
 
+TEST_F(UltraServerFiles, APartitionSaysOfHowManyNodesItIs) {
+  write("ultraserver_mode", "1,3,4\n");
+  write("reservation_id", "8f10b6e35a7c92d4\n");
+  write("node_id", "3\n");
+  write("node_cnt", "4\n");
+  EXPECT_THAT(read()->memberships, ElementsAre(UltraServer::Membership{4, "8f10b6e35a7c92d4", 3}));
+  EXPECT_EQ(read()->partition_nodes, 4);
+  write("node_cnt", "1\n");
+  EXPECT_THAT(read()->memberships, IsEmpty()) << "linked with no other";
+  write("node_cnt", "busy\n");
+  EXPECT_EQ(read()->partition_nodes, std::nullopt);
+  EXPECT_THAT(problems_, IsEmpty());
+  write("node_cnt", "four\n");
+  EXPECT_THAT(read()->memberships, SizeIs(1)) << "of how many is not known";
+  EXPECT_THAT(problems_, SizeIs(1));
+}
+
 TEST_F(UltraServerFiles, ANodeByItselfIsInNone) {
   EXPECT_FALSE(read()) << "an older driver has no such files";
   write("ultraserver_mode", "\n");

@@ -39,7 +39,7 @@ model::HostScan scan_of(const FsRoot& root) {
 // One host, its scan at the beginning, and a reader that goes on.
 struct Watched {
   explicit Watched(const std::string& path) : root(*FsRoot::open(path)), scan(scan_of(root)), reader(root) {}
-  model::UsageSample read(const UsageRequest& request = {}) { return reader.read(scan, request, {}); }
+  model::UsageSample read(const UsageRequest& request = {}) { return reader.read(scan, request, SteadyTime{}); }
 
   FsRoot root;
   model::HostScan scan;
@@ -69,7 +69,7 @@ TEST(UsageReader, LiveCountersOfDriver230) {
   EXPECT_THAT(core.flops, Optional(99U));
   EXPECT_THAT(core.inferences, Optional(7U));
   EXPECT_THAT(core.device_memory_bytes, Optional(4096U));
-  EXPECT_THAT(core.host_memory_bytes, Optional(0U));
+  EXPECT_THAT(core.host_memory_bytes, Optional(266240U)) << "the driver's own";
   EXPECT_THAT(device.cores[4].busy_us, Optional(0U));
   // The next sample goes through the same handles and sees the new value.
   host.set("neuron3/core5", "nc_time_in_use=2000");
@@ -262,6 +262,22 @@ TEST(UsageReader, EfaCounters) {
   EXPECT_THAT(watched.read().efas[2].counters, IsEmpty());
   host.set(name, "heal");
   EXPECT_THAT(watched.read().efas[2].counters, Contains(Pair("tx_bytes", 0U)));
+}
+
+// Each read of a port counter is a command to the device, which a dead one does not answer for up to 30 s.
+TEST(UsageReader, PortCountersOfADeadInterfaceAreNotAskedFor) {
+  FakeHost host("trn1.32xlarge");
+  host.write();
+  Watched watched(host.path());
+  const std::string name = watched.scan.efas[2].name;
+  host.set(name, "no_completion_cmds=1", "tx_bytes=77", "cmds_err=3");
+  auto sample = watched.read();
+  EXPECT_THAT(sample.efas[2].counters, Contains(Pair("no_completion_cmds", 1U)));
+  EXPECT_THAT(sample.efas[2].counters, Contains(Pair("cmds_err", 3U)));
+  EXPECT_THAT(sample.efas[2].counters, Not(Contains(Key("tx_bytes"))));
+  EXPECT_THAT(sample.efas[1].counters, Contains(Key("tx_bytes")));
+  host.set(name, "heal");
+  EXPECT_THAT(watched.read().efas[2].counters, Contains(Key("tx_bytes")));
 }
 
 TEST(UsageReader, InterfaceWithoutNameIsLeftOut) {

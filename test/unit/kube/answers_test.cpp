@@ -110,6 +110,39 @@ TEST(WatchText, Lines) {
   EXPECT_EQ(kind("ADDED", "7"), std::nullopt);
 }
 
+// A policy, a webhook and a validation all answer with 4xx; only the validation of a field is about the data.
+TEST(StatusError, OnlyAFieldMakesDataInvalid) {
+  const auto error = [](int status, const std::string& message, const std::string& details) {
+    return status_error({status, R"({"kind":"Status","message":")" + message + R"(","details":)" + details + "}"},
+                        "POST /x");
+  };
+  const Error field = error(422, "x is invalid: spec.devices: too many",
+                            R"({"causes":[{"reason":"FieldValueTooMany","message":"m","field":"spec.devices"}]})");
+  EXPECT_EQ(field.code, ErrorCode::invalid_argument);
+  EXPECT_EQ(field.message, "POST /x answers 422: x is invalid: spec.devices: too many");
+  for (const char* details :
+       {R"({"causes":[{"message":"ValidatingAdmissionPolicy 'p' denied request: m"}]})", "{}", "null", "7",
+        R"({"causes":[{"message":"m","field":""}]})", R"({"causes":[{"message":"m","field":7}]})",
+        R"({"causes":{"field":"a"}})", R"({"causes":["field"]})"}) {
+    const Error denied = error(422, "no", details);
+    EXPECT_EQ(denied.code, ErrorCode::permission_denied) << details;
+    EXPECT_EQ(denied.message, "POST /x answers 422: no (denied by an admission policy or webhook)") << details;
+  }
+  const Error by_policy = error(403, "ValidatingAdmissionPolicy denied", R"({"causes":[{"message":"m"}]})");
+  EXPECT_EQ(by_policy.message,
+            "POST /x answers 403: ValidatingAdmissionPolicy denied (denied by an admission policy or webhook)");
+  for (const int status : {400, 403, 409, 422, 500}) {
+    const Error by_webhook = error(status, R"(admission webhook \"w\" denied the request: m)", "{}");
+    EXPECT_EQ(by_webhook.code, ErrorCode::permission_denied) << status;
+    EXPECT_TRUE(by_webhook.message.ends_with("(denied by an admission policy or webhook)")) << by_webhook.message;
+  }
+  const Error by_role = error(403, "User cannot list nodes", "{}");
+  EXPECT_EQ(by_role.code, ErrorCode::permission_denied);
+  EXPECT_TRUE(by_role.message.ends_with("(the service account needs a role that allows it)")) << by_role.message;
+  EXPECT_EQ(status_error({422, "no JSON"}, "POST /x").code, ErrorCode::permission_denied);
+  EXPECT_EQ(error(400, "the object is unrecognized", "{}").code, ErrorCode::invalid_argument);
+}
+
 TEST(PercentEncoded, AllButPlainLetters) {
   EXPECT_EQ(percent_encoded("spec.nodeName=a/b c"), "spec.nodeName%3Da%2Fb%20c");
   EXPECT_EQ(percent_encoded("\xc3\xa4~_-"), "%C3%A4~_-");

@@ -163,7 +163,7 @@ TEST(BodyOf, ErrorsByStatus) {
                                                              {410, ErrorCode::not_found},
                                                              {409, ErrorCode::failed_precondition},
                                                              {302, ErrorCode::failed_precondition},
-                                                             {422, ErrorCode::invalid_argument},
+                                                             {400, ErrorCode::invalid_argument},
                                                              {429, ErrorCode::unavailable},
                                                              {503, ErrorCode::unavailable},
                                                              {0, ErrorCode::data_corrupt}}) {

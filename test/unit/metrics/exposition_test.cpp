@@ -63,6 +63,7 @@ MetricsInput read_twice(FakeHost& host, Between between) {
   input.snapshot = snapshot;
   input.instance = {"node-1", snapshot->host.instance_id, snapshot->host.instance_type, "", "", "", ""};
   input.agent.version = "0.1.0";
+  input.agent.start_time_seconds = 1789180800;
   return input;
 }
 
@@ -94,7 +95,7 @@ TEST(Exposition, BusyHost) {
   holding.units = holding.cores = {0};
   holding.devices = {0};
   holding.holder = holding.shown_as = "default/train-0/worker";
-  input.offered.push_back({model::Resource::neuroncore, 4, 4, 1, 2});
+  input.offered.push_back({model::Resource::neuroncore, 4, 4, 1, 3, 2});
   input.agent.calls["Allocate"] = {{0.001, 0.01}, {1, 2, 1}, 0.5};
   input.agent.refusals["held"] = 1;
   input.agent.registered["aws.amazon.com/neuroncore"] = true;

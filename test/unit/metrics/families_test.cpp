@@ -49,9 +49,10 @@ TEST(Families, WithoutASampleNothingThatNeedsOne) {
   const Series series(input);
   for (const char* name : {"neuroncore_utilization_ratio", "neuroncore_memory_usage_tensors", "execution_status_total",
                            "neuron_runtime_memory_used_bytes", "system_vcpu_count", "neuron_core_memory_used_bytes",
-                           "neuron_device_power_ratio", "node_amazonefa_tx_bytes", "neuron_agent_usage_age_seconds"}) {
+                           "neuron_device_power_ratio", "node_amazonefa_tx_bytes"}) {
     EXPECT_THAT(series.of(name), IsEmpty()) << name;
   }
+  EXPECT_THAT(series.of("neuron_agent_usage_age_seconds"), ElementsAre("1.5")) << "since it was first asked for";
   EXPECT_THAT(series.of("neuron_device_healthy"), SizeIs(16));
   EXPECT_THAT(series.of("hardware_ecc_events_total"), SizeIs(64));
 }
@@ -61,7 +62,7 @@ TEST(Families, AnOldSampleIsAsGoodAsNone) {
   MetricsInput input = loaded_node("trn1.32xlarge", 1);
   input.usage_age = metrics::kOldestUsage;
   EXPECT_THAT(Series(input).of("neuroncore_utilization_ratio"), SizeIs(32));
-  input.usage_age += 1ms;
+  *input.usage_age += 1ms;
   EXPECT_THAT(Series(input).of("neuroncore_utilization_ratio"), IsEmpty());
   EXPECT_THAT(Series(input).of("neuron_agent_usage_age_seconds"), SizeIs(1));
 }
@@ -84,6 +85,7 @@ TEST(Families, BeforeTheFirstScan) {
   EXPECT_THAT(series.of("neuron_agent_scans_total"), ElementsAre("0"));
   EXPECT_THAT(series.of("neuron_hardware_info"), IsEmpty());
   EXPECT_THAT(series.of("neuron_agent_scan_problems"), IsEmpty());
+  EXPECT_THAT(series.of("neuron_agent_usage_age_seconds"), IsEmpty());
 }
 
 TEST(Families, WhatOneCoreDoesNotTellIsUnknownOfTheLogicalCore) {

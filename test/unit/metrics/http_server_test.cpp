@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <atomic>
 #include <ctime>
 #include <deque>
+#include <filesystem>
 
 #include "agent/metrics/listen_socket.h"
 #include "test/fakes/tcp_client.h"
@@ -228,6 +230,89 @@ TEST_F(HttpServerTest, OneHostCannotTakeAllConnections) {
   crowd.clear();
   const auto until = steady_clock::now() + std::chrono::seconds(20);
   while (http_get(server->port(), "/").status != 200) ASSERT_LT(steady_clock::now(), until) << "the places stay taken";
+}
+
+// 127.0.0.1 to 127.0.0.5, so that no share of one host is used up.
+std::string host_of(unsigned client) {
+  return "127.0.0." + std::to_string(1 + client % 5);
+}
+
+TEST_F(HttpServerTest, ClientsThatDoNotAskGiveWayToOneThatDoes) {
+  const auto server = start(":0");
+  std::deque<TcpClient> silent;
+  for (unsigned i = 0; i < HttpServer::kMostClients; ++i) {
+    silent.emplace_back(server->port(), "127.0.0.1", host_of(i)).send("GET /half HTTP");
+  }
+  const auto asked = steady_clock::now();
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(http_get(server->port(), "/").status, 200);
+  EXPECT_LT(steady_clock::now() - asked, HttpServer::kIdle / 2) << "waited until they were dropped for their silence";
+}
+
+TEST_F(HttpServerTest, ClientsOfTheSameHostThatDoNotAskGiveWayToo) {
+  const auto server = start();
+  std::deque<TcpClient> silent;
+  for (unsigned i = 0; i < HttpServer::kMostClientsOfOneHost; ++i) {
+    silent.emplace_back(server->port()).send("GET /half HTTP");
+  }
+  EXPECT_EQ(http_get(server->port(), "/").status, 200) << "as a kubelet beside other programs of the node's network";
+}
+
+TEST_F(HttpServerTest, SlowReadersOfLongAnswersLeavePlacesForShortOnes) {
+  const auto server = start(":0");
+  std::deque<TcpClient> slow;
+  for (unsigned i = 0; i < HttpServer::kMostClients; ++i) {
+    slow.emplace_back(server->port(), "127.0.0.1", host_of(i)).take_little();
+    slow.back().send("GET /shared HTTP/1.1\r\nHost: h\r\n\r\n");
+  }
+  const auto asked = steady_clock::now();
+  EXPECT_EQ(http_get(server->port(), "/").status, 200);
+  EXPECT_LT(steady_clock::now() - asked, HttpServer::kIdle);
+  unsigned refused = 0;
+  for (TcpClient& client : slow) {
+    if (client.receive_some(12, std::chrono::seconds(20)) == "HTTP/1.1 503") ++refused;
+  }
+  EXPECT_EQ(refused, HttpServer::kMostClients - HttpServer::kMostLong);
+}
+
+TEST_F(HttpServerTest, ARequestOfManyShortLinesCostsLittle) {
+  const auto server = start(":0");
+  std::string lines = "GET / HTTP/1.1\r\n";
+  while (lines.size() + 4 < HttpServer::kRequestBytes) lines += "a:\n";
+  const std::size_t before = ::mallinfo2().uordblks;
+  std::deque<TcpClient> clients;
+  for (unsigned i = 0; i < HttpServer::kMostClients - 1; ++i) {
+    clients.emplace_back(server->port(), "127.0.0.1", host_of(i)).send(lines);
+  }
+  const auto sent = steady_clock::now();
+  ASSERT_EQ(http_get(server->port(), "/").status, 200) << "the others have been read";
+  EXPECT_LT(::mallinfo2().uordblks, before + (4U << 20U));
+  for (TcpClient& client : clients) EXPECT_EQ(client.receive(), "") << "dropped";
+  EXPECT_LT(steady_clock::now() - sent, HttpServer::kIdle) << "at once";
+  std::string usual = "GET / HTTP/1.1\r\nHost: h\r\n";
+  for (unsigned i = 0; i + 4 < HttpServer::kRequestLines; ++i) usual += "X-" + std::to_string(i) + ": y\r\n";
+  EXPECT_THAT(answer_to(*server, usual + "\r\n"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(HttpServerTest, AfterARestTheLimitOfClientsStands) {
+  const auto server = start(":0");
+  Fd last(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  std::deque<TcpClient> clients;
+  for (unsigned i = 0; i < 2 * HttpServer::kMostClients; ++i) {
+    clients.emplace_back(server->port(), "127.0.0.1", host_of(i));
+  }
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const rlimit few{static_cast<rlim_t>(last.get()), usual.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  static_cast<void>(clients.front().receive_some(1, std::chrono::milliseconds(100)));  // time for accept() to fail
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+  EXPECT_EQ(http_get(server->port(), "/").status, 200) << "after the rest";
+  std::size_t open = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(entry, gone).string().starts_with("socket:")) ++open;
+  }
+  EXPECT_LE(open, clients.size() + HttpServer::kMostClients + 4) << "ours, and those that the server has accepted";
 }
 
 TEST_F(HttpServerTest, EveryAddressIsIpv4AndIpv6) {

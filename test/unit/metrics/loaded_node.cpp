@@ -94,13 +94,17 @@ std::vector<holdings::Holding> one_each(const model::HostScan& host) {
 metrics::AgentFigures busy_agent() {
   metrics::AgentFigures agent;
   agent.version = "0.1.0";
+  agent.start_time_seconds = 1789180800;
   agent.scans = 4711;
   agent.last_scan_seconds = 0.0125;
   for (const char* method : {"Allocate", "GetPreferredAllocation", "PreStartContainer"}) {
     agent.calls[method] = {{0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30}, {9, 3, 1, 0, 0, 0, 0, 0, 1}, 31.25};
     agent.calls_failed[method] = 1;
   }
-  agent.refusals = {{"held", 2}, {"unhealthy", 1}};
+  for (const char* reason : {"not_scanned", "no_ids", "asked_twice", "too_many_ids", "unknown_id", "unhealthy",
+                             "not_offered", "held", "held_by_claim", "other_hardware"}) {
+    agent.refusals[reason] = 2;
+  }
   for (const model::Resource resource : model::kAllResources) {
     const std::string name(resource_name(resource));
     agent.allocations[name] = 8;
@@ -135,7 +139,7 @@ MetricsInput loaded_node(const std::string& instance_type, int lnc) {
   MetricsInput input = node(instance_type, lnc, 1);
   input.instance.ultraserver_id = "0123456789abcdef";
   holdings_of(input) = one_each(input.snapshot->host);
-  for (const model::Resource resource : model::kAllResources) input.offered.push_back({resource, 16, 15, 14, 1});
+  for (const model::Resource resource : model::kAllResources) input.offered.push_back({resource, 16, 15, 14, 2, 1});
   input.agent = busy_agent();
   return input;
 }

@@ -124,6 +124,47 @@ TEST_F(AllocationsNode, CoreIdsKeepTheirMeaningWhileAnythingIsHeld) {
   EXPECT_EQ(units(model::Resource::neuroncore), 128U) << "interfaces have no cores";
 }
 
+// A runtime that starts reads the file as it is now, whatever the numbers mean that it is given.
+TEST_F(AllocationsNode, TheLncOfTheNumbersIsSetWhileTheFileSaysAnother) {
+  constexpr const char* kLnc = "NEURON_LOGICAL_NC_CONFIG";
+  scan_with_lnc(2);
+  const auto before = allocations.allocate(model::Resource::neuroncore, {"4", "5"});
+  ASSERT_TRUE(before);
+  EXPECT_FALSE(before->envs.contains(kLnc)) << "the file says the same";
+  scan_with_lnc(1);
+  allocations.adopt_numbering();
+  ++version;
+  const auto device = allocations.allocate(model::Resource::neuron, {"3"});
+  ASSERT_TRUE(device);
+  EXPECT_EQ(device->envs, (std::map<std::string, std::string>{{kLnc, "2"}, {"NEURON_RT_VISIBLE_CORES", "0-3"}}));
+  const auto same = allocations.allocate(model::Resource::neuroncore, {"12", "13", "14", "15"});
+  ASSERT_TRUE(same) << same.error().message;
+  EXPECT_EQ(same->envs, device->envs) << "one container, two names of its cores";
+  ++version;
+  const auto interface = allocations.allocate(model::Resource::efa, {"rdmap201s0"});
+  ASSERT_TRUE(interface);
+  EXPECT_TRUE(interface->envs.empty());
+  scan_with_lnc(2);
+  ++version;
+  const auto again = allocations.allocate(model::Resource::neuron, {"6"});
+  ASSERT_TRUE(again);
+  EXPECT_FALSE(again->envs.contains(kLnc)) << "the change was taken back";
+  scan_with_lnc(1);
+  shown({});
+  ++version;
+  const auto after = allocations.allocate(model::Resource::neuron, {"3"});
+  ASSERT_TRUE(after);
+  EXPECT_EQ(after->envs, (std::map<std::string, std::string>{{"NEURON_RT_VISIBLE_CORES", "0-7"}}));
+}
+
+TEST_F(AllocationsNode, TheLncIsNotSetBecauseAHeldDeviceIsGone) {
+  scan(without_devices(snapshot_of("trn2.48xlarge"), {2}));
+  shown({{"a", "b", "c", kDevices, {"2"}}});
+  const auto answer = allocations.allocate(model::Resource::neuron, {"3"});
+  ASSERT_TRUE(answer);
+  EXPECT_FALSE(answer->envs.contains("NEURON_LOGICAL_NC_CONFIG"));
+}
+
 TEST_F(AllocationsNode, AnotherScanIsReadAsTheNodeIs) {
   EXPECT_EQ(allocations.numbered(nullptr), nullptr);
   const std::shared_ptr<model::Snapshot> snapshot = snapshot_of("trn2.48xlarge");

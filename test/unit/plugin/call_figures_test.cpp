@@ -41,6 +41,19 @@ TEST(CallFigures, CountsByName) {
   EXPECT_EQ(counts.registrations, (CallFigures::ByName{{"aws.amazon.com/neuron", 1}}));
 }
 
+// A counter that begins with its first event has no increase in Prometheus.
+TEST(CallFigures, NamesAreThereFromTheStart) {
+  const CallFigures figures({{"Allocate"}, {"held", "unhealthy"}, {"aws.amazon.com/neuron"}});
+  const auto counts = figures.counts();
+  EXPECT_EQ(counts.refusals, (CallFigures::ByName{{"held", 0}, {"unhealthy", 0}}));
+  EXPECT_EQ(counts.allocations, (CallFigures::ByName{{"aws.amazon.com/neuron", 0}}));
+  EXPECT_EQ(counts.registrations, (CallFigures::ByName{{"aws.amazon.com/neuron", 0}}));
+  ASSERT_EQ(counts.calls.size(), 1U);
+  const auto& [method, calls] = *counts.calls.begin();
+  EXPECT_EQ(method, "Allocate");
+  EXPECT_EQ(std::accumulate(calls.counts.begin(), calls.counts.end(), std::uint64_t{0}) + calls.failed, 0U);
+}
+
 TEST(CallFigures, ManyThreadsLoseNothing) {
   CallFigures figures;
   constexpr int kThreads = 4;

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
+#include "plugin/kubelet/watched_checkpoint.h"
 #include "test/fakes/sanitized.h"
 
 namespace neuron::plugin {
@@ -179,6 +181,26 @@ TEST(Checkpoint, TheVersionChangesWithEveryRename) {
   EXPECT_NE(checkpoint_version(path), first);
   EXPECT_EQ(read_checkpoint(path)->allocations.size(), 1U);
   EXPECT_EQ(read_checkpoint(path)->version, checkpoint_version(path));
+}
+
+TEST(Checkpoint, TheVersionFromMemoryIsTheFilesOwn) {
+  std::string directory = testing::TempDir() + "checkpointXXXXXX";
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  const std::string path = directory + "/" + std::string(kCheckpointName);
+  Workers workers;
+  const WatchedCheckpoint watched(directory, workers);
+  EXPECT_EQ(watched.version(), 0U);
+  EXPECT_EQ(watched.read().error().code, ErrorCode::not_found);
+  std::ofstream(path) << kSample;
+  const auto version = checkpoint_version(path);
+  ASSERT_NE(version, 0U);
+  EXPECT_EQ(cached_checkpoint_version(path).value_or(version), version) << "nullopt: not in memory, or an old kernel";
+  EXPECT_EQ(watched.version(), version);
+  const auto read = watched.read();
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->version, version);
+  EXPECT_EQ(read->allocations.size(), 1U);
+  std::filesystem::remove_all(directory);
 }
 
 }  // namespace

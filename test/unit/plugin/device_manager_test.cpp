@@ -109,6 +109,7 @@ struct DeviceManagerTest : testing::Test {
   void list_holders(std::vector<model::Allocation> pods = {}) {
     manager.handle(HoldersListed{clock.now(), std::move(pods)});
   }
+  void fail_list() { manager.handle(HoldersListed{clock.now(), fail(ErrorCode::unavailable, "no answer")}); }
   // The kubelet answers every Register that waits; the resources, in order.
   std::vector<Resource> register_all(const std::optional<Error>& error = std::nullopt) {
     std::vector<Resource> resources;
@@ -164,11 +165,70 @@ TEST_F(DeviceManagerTest, RegistersWhatTheNodeHasOnceItKnowsWhoHoldsWhat) {
   EXPECT_EQ(kubelet.servers.at(Resource::neuron)->lists.at(0)->size(), 12U);
 }
 
-TEST_F(DeviceManagerTest, ListThatFailsIsNotWaitedFor) {
+TEST_F(DeviceManagerTest, AFirstListThatFailsIsNoKnowledgeAndIsAskedForAgain) {
   scan("inf2.48xlarge");
   find_directory();
-  manager.handle(HoldersListed{clock.now(), fail(ErrorCode::unavailable, "nobody answers")});
+  fail_list();
+  EXPECT_THAT(kubelet.registering, IsEmpty()) << "pods may hold hardware by claims";
+  pass(1000);
+  EXPECT_EQ(kubelet.asked.size(), 2U);
+  const model::Allocation claim{"team", "train", "main", "neuron.aws.com", {"neuron-device-3"}, "", "chips"};
+  list_holders({claim});
+  EXPECT_EQ(register_all().size(), 3U);
+  EXPECT_EQ(unhealthy(Resource::neuron), 1U) << "in the first list already";
+}
+
+TEST_F(DeviceManagerTest, AListThatGoesOnFailingIsNotWaitedForLongButAskedForAgain) {
+  scan("inf2.48xlarge");
+  find_directory();
+  for (int i = 0; i < 4; ++i) {
+    fail_list();
+    pass(1000);
+  }
+  EXPECT_THAT(kubelet.registering, IsEmpty());
+  pass(1000);
+  fail_list();
+  EXPECT_EQ(register_all().size(), 3U) << "a node without List serves all the same";
+  write_checkpoint();
+  kubelet.asked.clear();
+  pass(1000);
+  pass(10'000);
+  EXPECT_EQ(kubelet.asked.size(), 1U) << "although nothing is held";
+  list_holders({{"team", "train", "main", "neuron.aws.com", {"neuron-device-3"}, "", "chips"}});
+  pass(1000);
+  EXPECT_EQ(unhealthy(Resource::neuron), 1U);
+}
+
+TEST_F(DeviceManagerTest, InAPodAListWithoutItIsNoKnowledge) {
+  DeviceManager in_pod{{"1-a", std::chrono::seconds(10), {}, "agent-x"},
+                       {clock, allocations, admissions, checkpoint, kubelet}};
+  const auto list = [&](std::vector<model::Allocation> pods) {
+    in_pod.handle(HoldersListed{clock.now(), std::move(pods)});
+  };
+  allocations.set_node(node_of("inf2.48xlarge"));
+  list({});
+  EXPECT_THAT(kubelet.registering, IsEmpty());
+  clock.advance(milliseconds{1000});
+  in_pod.run_due(admissions.progress());
+  EXPECT_EQ(kubelet.asked.size(), 1U);
+  list({{"kube-system", "agent-x", "", "", {}}});
   EXPECT_EQ(kubelet.registering.size(), 3U);
+}
+
+// A kubelet that has just started lists nothing until it has read its pods from the API server.
+TEST_F(DeviceManagerTest, AListThatIsEmptyOnceEndsNoClaim) {
+  scan("trn1.32xlarge");
+  find_directory();
+  list_holders({{"team", "train", "main", "neuron.aws.com", {"neuron-device-3"}, "", "chips"}});
+  register_all();
+  write_checkpoint();
+  restart_kubelet();
+  list_holders();
+  register_all();
+  write_checkpoint();
+  pass(1000);
+  EXPECT_EQ(unhealthy(Resource::neuron), 1U);
+  EXPECT_FALSE(allocate(Resource::neuron, {"3"}));
 }
 
 TEST_F(DeviceManagerTest, WithoutAKubeletNothingIsRegisteredUntilItsSocketAppears) {

@@ -76,7 +76,7 @@ TEST_F(HoldersTest, AListThatFailsStopsToCountAtOnceAndTheCheckpointSpeaks) {
   EXPECT_EQ(holders->source(), Holders::Source::nothing);
 }
 
-TEST_F(HoldersTest, ClaimsStandApartAndStayUntilTheNextList) {
+TEST_F(HoldersTest, ClaimsStandApartAndStayUntilListsAgreeThatTheyEnded) {
   const model::Allocation claim{"a", "worker", "c", "neuron.aws.com", {"neuron-device-3"}, "", "chips"};
   list({kWorker, claim});
   checkpoint({{"u1", "1"}});
@@ -86,8 +86,52 @@ TEST_F(HoldersTest, ClaimsStandApartAndStayUntilTheNextList) {
   EXPECT_THAT(shown->claims, testing::ElementsAre(claim));
   holders->list_failed();
   EXPECT_EQ(holders->merged(now)->claims.size(), 1U) << "the checkpoint knows of none";
+  list({});
+  EXPECT_EQ(holders->merged(now)->claims.size(), 1U) << "so a kubelet answers that has just started";
+  list({kWorker, claim});
+  now += seconds(10);
+  list({kWorker});
+  EXPECT_EQ(holders->merged(now)->claims.size(), 1U) << "missing for the first time since it was listed";
+  now += seconds(5);
   list({kWorker});
   EXPECT_TRUE(holders->merged(now)->claims.empty());
+}
+
+// Reads as a file does until it hangs.
+class HangingCheckpoint final : public CheckpointSource {
+ public:
+  [[nodiscard]] holdings::CheckpointVersion version() const override { return hangs ? 0 : content.version; }
+  [[nodiscard]] Result<Checkpoint> read() const override {
+    if (hangs) return fail(ErrorCode::deadline_exceeded, "reading it has not come back");
+    return content;
+  }
+  Checkpoint content;
+  bool hangs = false;
+};
+
+TEST_F(HoldersTest, WhileTheCheckpointHangsItCountsAsItWasLast) {
+  HangingCheckpoint file;
+  file.content.allocations = {{"", "", "init", kNeuron, {"2"}, "u2"}};
+  file.content.version = 7;
+  Holders seen(file, seconds(10));
+  seen.set_listed({kWorker}, now);
+  EXPECT_EQ(seen.merged(now)->stored.size(), 1U);
+  ASSERT_NE(seen.written(), nullptr);
+  const SteadyTime read_at = now;
+  file.hangs = true;
+  now += seconds(5);
+  seen.set_listed({kWorker}, now);
+  const auto shown = seen.merged(now + milliseconds(1));
+  ASSERT_TRUE(shown);
+  EXPECT_EQ(shown->stored.size(), 1U);
+  EXPECT_EQ(shown->listed.size(), 1U);
+  EXPECT_EQ(shown->asked_at, read_at) << "who was given something since is not over, as the file may have him";
+  EXPECT_EQ(seen.written(), nullptr) << "it may be older than what it is to confirm";
+  file.hangs = false;
+  file.content.allocations.clear();
+  file.content.version = 8;
+  EXPECT_TRUE(seen.merged(now)->stored.empty());
+  EXPECT_EQ(seen.merged(now)->asked_at, now);
 }
 
 // u1 is the pod a/worker, as its container c shows in both; List leaves init containers out.

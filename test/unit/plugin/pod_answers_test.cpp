@@ -45,9 +45,17 @@ TEST(PodAnswers, AClaimIsOneEntryPerContainerAndDriver) {
   add_claim(main, "chips", "gpu.example.com", {"gpu-0"});
   EXPECT_THAT(
       devices_in(list),
-      ElementsAre(model::Allocation{"train", "b", "main", "gpu.example.com", {"gpu-0"}, "", "chips"},
-                  model::Allocation{
-                      "train", "b", "main", "neuron.aws.com", {"efa-rdmap16s25", "neuron-group-4-7"}, "", "chips"}));
+      ElementsAre(
+          model::Allocation{
+              "train", "b", "main", "gpu.example.com", {"gpu-0"}, "", "chips", "k8s.gpu.example.com/claim=uid-gpu-0"},
+          model::Allocation{"train",
+                            "b",
+                            "main",
+                            "neuron.aws.com",
+                            {"efa-rdmap16s25", "neuron-group-4-7"},
+                            "",
+                            "chips",
+                            "k8s.neuron.aws.com/claim=uid-neuron-group-4-7"}));
 }
 
 TEST(PodAnswers, ResourcesComeBeforeClaimsAndBothCount) {

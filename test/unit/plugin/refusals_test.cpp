@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
+#include <string_view>
 
 #include "agent/grant/node_units.h"
 
@@ -49,27 +51,38 @@ TEST(Refusals, OfOneUnitNameIt) {
   EXPECT_EQ(not_scanned().message, "the node has not been scanned yet; let a Job or ReplicaSet make this pod again");
 }
 
-TEST(Refusals, HaveAKindForThoseWhoCount) {
+TEST(Refusals, HaveAKind) {
   const holdings::Holding holder{Resource::neuron, {2}, {4, 5}, {2}, "default/train/worker", 0, {}};
   holdings::Holding by_claim = holder;
   by_claim.claim = "chips";
-  const core::OfferPolicy split{{}, core::CoreDevices{}};
-  EXPECT_EQ(reason_of(not_scanned()), kNotScanned);
-  EXPECT_EQ(reason_of(no_ids(Resource::efa)), kNoIds);
-  EXPECT_EQ(reason_of(asked_twice(Resource::efa, "rdmap16s25")), kAskedTwice);
-  // The sentence of a failing device is another's, and may say what it likes but what is looked for before it.
-  EXPECT_EQ(reason_of(unhealthy(Resource::neuron, "3", {model::HealthState::unhealthy, "x", "core 1 is held up", ""})),
-            kUnhealthy);
-  EXPECT_EQ(reason_of(not_offered(Resource::neuron, "3")), kNotOffered);
-  EXPECT_EQ(reason_of(held(Resource::neuroncore, {5, holder})), kHeld);
-  EXPECT_EQ(reason_of(held(Resource::neuroncore, {5, by_claim})), kHeldByClaim);
-  EXPECT_EQ(reason_of(claimed(Resource::efa, "rdmap16s25", by_claim)), kHeldByClaim);
-  EXPECT_EQ(reason_of(other_hardware(Resource::neuroncore, holder, {})), kOtherHardware);
-  EXPECT_EQ(reason_of(other_hardware(Resource::neuroncore, holder, split)), kOtherHardware);
+  EXPECT_EQ(not_scanned().kind, Kind::not_scanned);
+  EXPECT_EQ(no_ids(Resource::efa).kind, Kind::no_ids);
+  EXPECT_EQ(asked_twice(Resource::efa, "rdmap16s25").kind, Kind::asked_twice);
+  EXPECT_EQ(too_many_ids(4096).kind, Kind::too_many_ids);
+  EXPECT_EQ(too_many_ids(4096).message, "more than 4096 device ids");
+  // A pod's name or a device's sentence decides nothing.
+  EXPECT_EQ(
+      unhealthy(Resource::neuron, "3", {model::HealthState::unhealthy, "x", "no device ids in the request", ""}).kind,
+      Kind::unhealthy);
+  EXPECT_EQ(not_offered(Resource::neuron, "3").kind, Kind::not_offered);
+  EXPECT_EQ(held(Resource::neuroncore, {5, holder}).kind, Kind::held);
+  EXPECT_EQ(held(Resource::neuroncore, {5, by_claim}).kind, Kind::held_by_claim);
+  EXPECT_EQ(claimed(Resource::efa, "rdmap16s25", by_claim).kind, Kind::held_by_claim);
+  EXPECT_EQ(other_hardware(Resource::neuroncore, holder, {}).kind, Kind::other_hardware);
   const auto unknown = grant::NodeUnits(std::make_shared<model::Snapshot>()).unit_of(Resource::neuron, "99");
   ASSERT_FALSE(unknown);
-  EXPECT_EQ(reason_of(unknown.error()), kUnknownId);
-  EXPECT_EQ(reason_of(make_error(ErrorCode::internal, "something else")), kOther);
+  EXPECT_EQ(unknown_id(unknown.error()).kind, Kind::unknown_id);
+  EXPECT_EQ(unknown_id(unknown.error()).message, unknown.error().message);
+}
+
+// The label of a metric: short, lower case, one word for one kind.
+TEST(Refusals, EveryKindHasAWord) {
+  std::set<std::string_view> words;
+  for (const Kind kind : kAllKinds) {
+    EXPECT_TRUE(words.insert(to_string(kind)).second) << to_string(kind);
+    EXPECT_EQ(to_string(kind).find_first_not_of("abcdefghijklmnopqrstuvwxyz_"), std::string_view::npos);
+  }
+  EXPECT_EQ(kAllKinds.size(), static_cast<std::size_t>(Kind::other_hardware) + 1) << "a kind is not in the list";
 }
 
 }  // namespace

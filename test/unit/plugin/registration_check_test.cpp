@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <set>
 
@@ -184,6 +185,93 @@ TEST_F(Check, HostileNamesAreCutAndCounted) {
   ASSERT_EQ(lost.size(), 1U);
   EXPECT_EQ(lost[0].why.find('\x1b'), std::string::npos);
   EXPECT_THAT(lost[0].why, HasSubstr("and 60 more"));
+}
+
+// What the kubelet's checkpoint shows as given, beside what this process gave.
+struct Written : Check {
+  Checkpoint checkpoint;
+  std::map<std::string, SteadyTime> given;
+
+  Written() {
+    claim.registered_at = start;
+    hold("old", {"a"});
+    EXPECT_THAT(write(), testing::IsEmpty()) << "held from before";
+    now += RegistrationCheck::kPredecessor + milliseconds(1);
+    EXPECT_THAT(write(), testing::IsEmpty());
+  }
+  void hold(const std::string& pod, std::vector<std::string> ids, const std::string& resource = kEfa) {
+    checkpoint.allocations.push_back({"", "", "main", resource, std::move(ids), "uid-" + pod});
+  }
+  std::vector<RegistrationCheck::Lost> write() {
+    ++checkpoint.version;
+    return check.written(
+        checkpoint, {claim},
+        [this](Resource, const std::string& id) {
+          return given.contains(id) ? std::optional(given.at(id)) : std::nullopt;
+        },
+        now);
+  }
+};
+
+TEST_F(Written, WhatThisProcessGaveIsItsOwn) {
+  given["b"] = now;
+  now += milliseconds(10);
+  hold("new", {"b"});
+  EXPECT_THAT(write(), testing::IsEmpty());
+  now += std::chrono::hours(1);
+  EXPECT_THAT(write(), testing::IsEmpty()) << "it is known";
+}
+
+TEST_F(Written, AnAnswerCountsHoweverLateItsCheckpointIsRead) {
+  given["b"] = now;
+  now += std::chrono::hours(1);  // stopped
+  hold("new", {"b"});
+  EXPECT_THAT(write(), testing::IsEmpty());
+}
+
+TEST_F(Written, UnitsThatAnotherPluginGaveAreATakeover) {
+  given["b"] = now;
+  now += RegistrationCheck::kAnswerLasts + milliseconds(1);
+  EXPECT_THAT(write(), testing::IsEmpty());
+  check.other_appeared("rival.sock", now);
+  hold("new", {"b"});
+  const auto lost = write();
+  ASSERT_EQ(lost.size(), 1U);
+  EXPECT_EQ(lost[0].resource, Resource::efa);
+  EXPECT_EQ(lost[0].times, 1);
+  EXPECT_THAT(lost[0].why, HasSubstr("container main of the pod with uid uid-new was given 1 of it"));
+  EXPECT_THAT(lost[0].why, HasSubstr("rival.sock"));
+  hold("newer", {"a"});
+  EXPECT_THAT(write(), testing::IsEmpty()) << "too soon after the last time";
+  now += RegistrationCheck::kFirstPause;
+  hold("newest", {"c"});
+  ASSERT_EQ(write().size(), 1U);
+}
+
+TEST_F(Check, APredecessorsLastAnswersAreNoTakeover) {
+  const auto never = [](Resource, const std::string&) { return std::optional<SteadyTime>(); };
+  claim.registered_at = now;
+  Checkpoint checkpoint;
+  checkpoint.version = 1;
+  EXPECT_TRUE(check.written(checkpoint, {claim}, never, now).empty());
+  checkpoint.allocations.push_back({"", "", "main", kEfa, {"a"}, "uid-new"});
+  checkpoint.version = 2;
+  now += RegistrationCheck::kPredecessor;
+  EXPECT_TRUE(check.written(checkpoint, {claim}, never, now).empty());
+}
+
+TEST_F(Written, OtherResourcesAreOthers) {
+  hold("new", {"1"}, "other.com/x");
+  hold("new", {"1"}, "aws.amazon.com/neuron");  // not registered by this process
+  EXPECT_THAT(write(), testing::IsEmpty());
+}
+
+TEST_F(Written, ACheckpointThatWasLostMeansNothing) {
+  checkpoint.allocations.clear();
+  EXPECT_THAT(write(), testing::IsEmpty());
+  given["a"] = now;
+  hold("old", {"a"});  // admitted anew
+  EXPECT_THAT(write(), testing::IsEmpty());
 }
 
 }  // namespace

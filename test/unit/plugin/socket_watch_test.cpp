@@ -31,6 +31,29 @@ TEST_F(Directory, FilesThatComeByRenameAndGoAreTold) {
               testing::ElementsAre("+.tmp", "-.tmp", "+kubelet_internal_checkpoint", "-kubelet_internal_checkpoint"));
 }
 
+TEST_F(Directory, WithoutInotifyItIsComparedWithWhatItWas) {
+  std::ofstream(path + "/there") << "x";
+  auto watch = SocketWatch::open(path, SocketWatch::Means::polling);
+  ASSERT_TRUE(watch);
+  EXPECT_EQ(watch->fd(), -1);
+  EXPECT_THAT(watch->polling_because(), testing::HasSubstr("inotify"));
+  std::ofstream(path + "/new") << "x";
+  std::ofstream(path + "/.tmp") << "x";
+  std::filesystem::rename(path + "/.tmp", path + "/there");
+  const auto names = [&watch] {
+    std::vector<std::string> told;
+    for (const auto& event : watch->read_events()) {
+      told.push_back((event.kind == Kind::appeared ? "+" : "-") + event.name);
+    }
+    return told;
+  };
+  EXPECT_THAT(names(), testing::UnorderedElementsAre("+new", "+there"));
+  EXPECT_GE(watch->fd(), 0) << "inotify is granted now, and nothing was missed in between";
+  EXPECT_EQ(watch->polling_because(), "");
+  std::filesystem::remove(path + "/new");
+  EXPECT_THAT(names(), testing::ElementsAre("-new"));
+}
+
 // As the agent's own lock does with the kubelet's directory.
 TEST_F(Directory, OneThatWasRemovedWhileOpenIsToldFromItsSuccessor) {
   const Fd held(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

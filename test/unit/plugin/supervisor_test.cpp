@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,6 +27,20 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::Contains;
 using testing::ElementsAre;
+
+// Sockets of this process that are connected to a socket with that path.
+int connections_to(const std::string& path) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    sockaddr_un peer{};
+    socklen_t size = sizeof peer;
+    const int fd = std::stoi(entry.path().filename());
+    const bool connected =
+        ::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == 0;  // NOLINT: as POSIX has it
+    if (connected && peer.sun_family == AF_UNIX && path == peer.sun_path) ++count;
+  }
+  return count;
+}
 
 // The real supervisor on a thread, told of signals through a pipe.
 struct SupervisorTest : ServicePartsTest {
@@ -106,6 +122,12 @@ struct SupervisorTest : ServicePartsTest {
     return std::chrono::duration_cast<milliseconds>(clock.now() - before);
   }
 
+  // Asked again at each pass of the loop; false when it did not become true in time.
+  bool wait_until(const std::function<bool()>& condition) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kDeadline, condition);
+  }
+
  private:
   static ServingStep step_of(const ServingState& state) {
     for (const ResourceReadiness& one : state.resources) {
@@ -118,11 +140,6 @@ struct SupervisorTest : ServicePartsTest {
     change();
     changed_.notify_all();
   }
-  bool wait_until(const std::function<bool()>& condition) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kDeadline, condition);
-  }
-
   std::mutex mutex_;  // of all below
   std::condition_variable changed_;
   std::vector<ServingState> states_;  // each that differs from the one before it
@@ -159,6 +176,18 @@ TEST_F(SupervisorTest, SigtermEndsItWhileTheKubeletWatches) {
   ASSERT_TRUE(wait_for_step(ServingStep::registered));
   EXPECT_EQ(stopped(), Supervisor::Outcome::stopped);
   EXPECT_TRUE(kubelet_has(0)) << "its stream has ended";
+}
+
+// A connection that stays connects again by itself whenever the kubelet restarts.
+TEST_F(SupervisorTest, ConnectionsToTheKubeletEndWithTheirCalls) {
+  start_kubelet();
+  scan();
+  start();
+  ASSERT_TRUE(wait_for_step(ServingStep::registered));
+  ASSERT_TRUE(kubelet->wait_for([&] { return kubelet->list_calls() > 0; }, kDeadline));
+  for (const std::string& socket : {pod_resources, plugins + "/kubelet.sock"}) {
+    EXPECT_TRUE(wait_until([&] { return connections_to(socket) == 0; })) << socket;
+  }
 }
 
 TEST_F(SupervisorTest, WhatTheKubeletAsksIsCounted) {

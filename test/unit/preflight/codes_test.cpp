@@ -71,6 +71,8 @@ std::vector<Case> neuron_cases() {
          h.scan.devices[1].serial = "19fcda00f5ff6eb9";
          h.scan.devices[1].bdf->value.slot = 1;
        }},
+      {"ultraserver_busy", kInfo, "trn2u.48xlarge", [](Host h) { h.scan.ultraserver.emplace().busy = true; }},
+      {"ultraserver_alone", kInfo, "trn2u.48xlarge", [](Host h) { h.scan.ultraserver.emplace().modes = {4}; }},
       {"device_node_missing", kError, kTrn1, [](Host h) { h.scan.devices[4].node_present = false; }},
       {"devices_differ", kError, kTrn1, [](Host h) { h.scan.devices[4].arch = "NDv3"; }},
       {"chip_unexpected", kError, kTrn1,
@@ -135,6 +137,17 @@ std::vector<Case> health_cases() {
       {"device_invalid", kError, kTrn1, [](Host h) { h.scan.devices[4].signals.reset_state = 2; }},
       {"resetting", kWarning, kTrn1, [](Host h) { h.scan.devices[4].signals.reset_state = 0; }},
       {"reads_all_ones", kWarning, kTrn1, [](Host h) { h.scan.devices[4].signals.mem_ecc_uncorrected = 65535; }},
+      {"reads_all_ones", kError, kTrn1,
+       [](Host h) {
+         h.scan.devices[4].serial_all_ones = true;
+         h.scan.devices[4].signals.sram_ecc_uncorrected = 65535;
+         h.scan.devices[4].signals.mem_ecc_uncorrected = 30;
+       }},
+      {"health_not_measured", kWarning, "trn2.48xlarge",
+       [](Host h) {
+         h.scan.driver_settings.posts_metrics = false;
+         for (auto& device : h.scan.devices) device.signals.heartbeat = 0;
+       }},
       {"signal_unreadable", kWarning, kTrn1, [](Host h) { h.scan.devices[4].signals.sram_ecc_uncorrected.reset(); }},
       {"signals_missing", kWarning, kTrn1,
        [](Host h) {
@@ -178,7 +191,7 @@ std::vector<Case> efa_cases() {
        }},
       {"verbs_node_missing", kError, kTrn1, [](Host h) { h.scan.efas[2].node_present = false; }},
       {"p2p_not_neuron", kError, kTrn1, [](Host h) { h.scan.efas[2].p2p = ""; }},
-      {"efa_commands_lost", kWarning, kTrn1, [](Host h) { h.scan.efas[2].no_completion_cmds = 1; }},
+      {"efa_commands_lost", kError, kTrn1, [](Host h) { h.scan.efas[2].no_completion_cmds = 1; }},
       {"fabric_blind", kError, kTrn1, blind_libfabric},
       {"fabric_timeout", kWarning, kTrn1,
        [](Host h) { h.facts.fabric.state = preflight::FabricFacts::State::timed_out; }},

@@ -47,6 +47,20 @@ TEST(PreflightEfa, LoadedModuleWithoutVerbsDevicesIsSaidSo) {
   EXPECT_THAT(finding.fix, HasSubstr("modprobe ib_uverbs"));
 }
 
+TEST(PreflightEfa, ADeadInterfaceIsAnErrorAtFirstSight) {
+  CheckedHost host = sound_host("trn1.32xlarge");
+  host.scan.efas[2].no_completion_cmds = 1;
+  host.scan.efas[5].no_completion_cmds = 4;
+  const auto findings = check(host);
+  ASSERT_THAT(codes_of(findings), ElementsAre("efa_commands_lost"));
+  EXPECT_EQ(findings[0].severity, preflight::Severity::error);
+  EXPECT_THAT(findings[0].subjects, ElementsAre(host.scan.efas[2].name, host.scan.efas[5].name));
+  ASSERT_THAT(findings[0].evidence, SizeIs(2));
+  EXPECT_THAT(findings[0].evidence[0].path, HasSubstr("hw_counters/no_completion_cmds"));
+  EXPECT_EQ(findings[0].evidence[0].value, "1");
+  EXPECT_THAT(findings[0].fix, HasSubstr("bind"));
+}
+
 TEST(PreflightEfa, AMissingInterfaceIsNamedByAddressAndPlace) {
   CheckedHost host = sound_host("trn1.32xlarge");
   const std::string bdf = model::to_string(host.scan.efas[0].bdf);

@@ -14,12 +14,69 @@ using model::ProblemKind;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 std::string all_evidence(const preflight::Finding& finding) {
   std::string text;
   for (const preflight::Evidence& evidence : finding.evidence) text += evidence.path + ": " + evidence.value + '\n';
   return text;
+}
+
+TEST(Preflight, ADeviceOffTheBusShowsWhatItsRegistersRead) {
+  CheckedHost host = sound_host("trn2.48xlarge");
+  model::NeuronDevice& gone = host.scan.devices[3];
+  gone.serial = "ffffffffffffffff";
+  gone.serial_all_ones = true;
+  gone.signals.sram_ecc_uncorrected = 65535;
+  gone.signals.mem_ecc_uncorrected = 60;
+  gone.signals.mem_ecc_repairable_uncorrected = 16380;
+  const auto findings = check(host);
+  ASSERT_THAT(codes_of(findings), ElementsAre("reads_all_ones"));
+  EXPECT_EQ(findings[0].severity, preflight::Severity::error);
+  EXPECT_THAT(findings[0].sentence, HasSubstr("neuron3 is off the bus"));
+  const std::string folder = "sys/class/neuron_device/neuron3/";
+  EXPECT_THAT(findings[0].evidence,
+              ElementsAre(preflight::Evidence{folder + "info/serial_number", "ffffffffffffffff"},
+                          preflight::Evidence{folder + "stats/hardware/sram_ecc_uncorrected", "65535"},
+                          preflight::Evidence{folder + "stats/hardware/mem_ecc_uncorrected", "60"},
+                          preflight::Evidence{folder + "stats/hardware/mem_ecc_repairable_uncorrected", "16380"}));
+}
+
+TEST(Preflight, HealthThatIsNotMeasuredIsOneFindingForAll) {
+  CheckedHost host = sound_host("trn2.48xlarge");
+  host.scan.driver_settings.shows_health_files = false;
+  for (auto& device : host.scan.devices) {
+    device.signals.heartbeat.reset();
+    device.signals.unhealthy_components.reset();
+    device.signals.hw_error_events.reset();
+  }
+  const auto findings = check(host);
+  ASSERT_THAT(codes_of(findings), ElementsAre("health_not_measured"));
+  EXPECT_THAT(findings[0].subjects, SizeIs(16));
+  EXPECT_THAT(findings[0].fix, Not(HasSubstr("reload")));
+  EXPECT_THAT(findings[0].fix, HasSubstr("enable_sysfs_health_status_nodes=1"));
+  ASSERT_THAT(findings[0].evidence, Not(IsEmpty()));
+  EXPECT_EQ(findings[0].evidence[0].path, "sys/module/neuron/parameters/enable_sysfs_health_status_nodes");
+}
+
+TEST(Preflight, APackedCountIsShownAsTheFileHasIt) {
+  CheckedHost host = sound_host("trn2.48xlarge");
+  host.scan.driver_version = "2.25.4.0";
+  host.scan.layout = model::DriverLayout::stats;
+  for (auto& device : host.scan.devices) {
+    device.signals.heartbeat.reset();
+    device.signals.unhealthy_components.reset();
+    device.signals.hw_error_events.reset();
+  }
+  model::DeviceSignals& signals = host.scan.devices[3].signals;
+  signals.mem_ecc_uncorrected = 5;
+  signals.mem_ecc_repairable_uncorrected = 2;
+  signals.hbm_packed = {20482, true};
+  const auto finding = finding_of(host, "mem_ecc_uncorrected");
+  ASSERT_THAT(finding.evidence, SizeIs(1));
+  EXPECT_EQ(finding.evidence[0].path, "sys/class/neuron_device/neuron3/stats/hardware/mem_ecc_repairable_uncorrected");
+  EXPECT_EQ(finding.evidence[0].value, "20482, which is 5 uncorrectable and 2 repairable");
 }
 
 TEST(Preflight, WorstFirstAndStable) {

@@ -24,8 +24,8 @@ class LsSvg : public test::LsProgram {
     ls::Options options;
     options.format = ls::Format::svg;
     options.root = host().string();
-    const auto root = host::FsRoot::open(options.root);
-    return ls::NodeReader(*root, options).read().report;
+    auto root = host::FsRoot::open(options.root);
+    return ls::NodeReader(std::make_shared<const host::FsRoot>(*std::move(root)), options).read().report;
   }
 };
 

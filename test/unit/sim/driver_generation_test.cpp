@@ -31,12 +31,21 @@ TEST(DriverGeneration, ShapeFollowsTheVersion) {
   }
 }
 
+TEST(DriverGeneration, WhatOlderDriversDoNotHave) {
+  EXPECT_FALSE(generation_of("2.22.2.0")->repairable_ecc);
+  EXPECT_FALSE(generation_of("2.22.2.0")->tensor_counters);
+  EXPECT_FALSE(generation_of("2.22.2.0")->class_files_by_size);
+  EXPECT_TRUE(generation_of("2.23.9.0")->class_files_by_size);
+  EXPECT_FALSE(generation_of("2.24.7.0")->valid_without_power);
+  EXPECT_TRUE(generation_of("2.25.4.0")->valid_without_power);
+}
+
 TEST(DriverGeneration, BottlerocketsVersionIsTaken) {
   EXPECT_EQ(generation_of("2.x.8072.0")->minor, 26);
 }
 
 TEST(DriverGeneration, OtherTextIsRefused) {
-  for (const char* text : {"", "2", "2.30", "3.1.0", "2..1", "two.30.2", "2.23.9.0", "2.-1.0", "2.y.1.0"}) {
+  for (const char* text : {"", "2", "2.30", "3.1.0", "2..1", "two.30.2", "2.20.74.0", "2.-1.0", "2.y.1.0"}) {
     const auto generation = generation_of(text);
     ASSERT_FALSE(generation.has_value()) << text;
     EXPECT_EQ(generation.error().code, ErrorCode::invalid_argument) << text;
@@ -57,6 +66,8 @@ TEST(DriverGeneration, PlatformDependsOnNameAndVersion) {
   const auto now = *generation_of("2.30.2.0");
   EXPECT_EQ(platform_of("trn2.48xlarge", now), Platform::standard);
   EXPECT_EQ(platform_of("trn2u.48xlarge", before), Platform::ultraserver);
+  EXPECT_EQ(platform_of("trn2es.48xlarge", before), Platform::pds);
+  EXPECT_EQ(platform_of("trn2es.48xlarge", *generation_of("2.24.7.0")), Platform::standard);
   EXPECT_EQ(platform_of("trn3.48xlarge", before), Platform::standard);
   EXPECT_EQ(platform_of("trn3.48xlarge", now), Platform::pds);
   EXPECT_EQ(platform_of("trn2en.24xlarge", now), Platform::max);

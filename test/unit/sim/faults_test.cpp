@@ -80,7 +80,7 @@ TEST_F(FaultsTest, EveryListedKeyOfThisDriverCanBeSet) {
                                                                 : "rdmap16s25";
     const auto applied = apply_fault(host_.path(), target, {key.name + "=1"});
     const bool old_driver_only = key.name.ends_with("_ecc_err_count");
-    const bool ultraserver_only = key.name == "ultraserver_mode";
+    const bool ultraserver_only = key.name.starts_with("ultraserver");
     EXPECT_EQ(applied.has_value(), !old_driver_only && !ultraserver_only) << key.name;
     set += applied ? 1 : 0;
     EXPECT_THAT(list_faults(), HasSubstr("  " + key.name + " "));
@@ -200,8 +200,30 @@ TEST_F(FaultsTest, LinesOfTheKernelLog) {
   host_.set("neuron0", "hw_err=DMA_ERROR nd-id=7");
   EXPECT_THAT(text_of(log), HasSubstr("NEURON_HW_ERR=DMA_ERROR nd-id=7\n"));
   host_.set("host", "heal");
-  EXPECT_FALSE(is_there(log));
+  EXPECT_EQ(text_of(log), "") << "as on a fresh node, where it can be read and says nothing";
+  host_.set("host", "remove", "dev/kmsg").set("host", "heal");
+  EXPECT_TRUE(is_there(log));
   EXPECT_THAT(message("host", {"remove", "kernel_log"}), HasSubstr("dev/kmsg"));
+}
+
+TEST_F(FaultsTest, TheClassFilesOfOneUltraServerStateGoTogether) {
+  FakeHost server("trn2u.48xlarge");
+  server.write();
+  const std::string folder = server.path() + "/sys/class/neuron_device/";
+  server.set("host", "ultraserver=4:3");
+  EXPECT_EQ(text_of(folder + "node_id_4"), "3\n");
+  EXPECT_EQ(text_of(folder + "node_id_2"), "1\n");
+  EXPECT_NE(text_of(folder + "server_id_2"), text_of(folder + "server_id_4")) << "the second pair has an id of its own";
+  server.set("host", "ultraserver=busy");
+  EXPECT_EQ(text_of(folder + "ultraserver_mode"), "busy\n");
+  EXPECT_EQ(text_of(folder + "node_id_2"), "busy\n");
+  EXPECT_EQ(text_of(folder + "server_id_4"), "0000000000000000\n");
+  server.set("host", "heal");
+  EXPECT_EQ(text_of(folder + "ultraserver_mode"), "1,3,4\n");
+  const auto refused = apply_fault(server.path(), "host", {"ultraserver=3"});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("4:3 for node 3 of 4"));
+  EXPECT_THAT(message("host", {"ultraserver=busy"}), HasSubstr("not part of this driver"));
 }
 
 TEST_F(FaultsTest, AKernelLogOfSomebodyElseIsLeftAlone) {
@@ -210,6 +232,7 @@ TEST_F(FaultsTest, AKernelLogOfSomebodyElseIsLeftAlone) {
   EXPECT_THAT(message("neuron0", {"hw_err=DMA_ERROR"}), HasSubstr("dev/kmsg"));
   fs::remove(host_.path() + "/dev");
   fs::rename(host_.path() + "/dev-away", host_.path() + "/dev");
+  fs::remove(host_.path() + "/dev/kmsg");
   fs::create_directory(host_.path() + "/dev/kmsg");
   EXPECT_THAT(message("neuron0", {"hw_err=DMA_ERROR"}), HasSubstr("no regular file"));
 }

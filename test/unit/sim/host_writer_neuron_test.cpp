@@ -73,6 +73,47 @@ TEST(NeuronTree, ClassFilesDependOnThePlatform) {
   EXPECT_EQ(text_of(max.path() + "/sys/class/neuron_device/neuron2/connected_devices"), "\n");
 }
 
+TEST(NeuronTree, OlderDriversShowLess) {
+  FakeHost host("trn2.3xlarge");
+  host.driver("2.21.37.0").write();
+  const std::string device = host.path() + "/sys/class/neuron_device/neuron0";
+  EXPECT_EQ(names_in(device + "/stats/hardware"),
+            (std::set<std::string>{"sram_ecc_uncorrected", "mem_ecc_uncorrected"}));
+  EXPECT_EQ(names_in(device + "/neuron_core0/stats/status").size(), 23U);
+  EXPECT_FALSE(is_there(device + "/neuron_core0/stats/tensor_engine"));
+  EXPECT_EQ(names_in(host.path() + "/sys/class/neuron_device"), (std::set<std::string>{"neuron0"}));
+  EXPECT_TRUE(is_there(host.path() + "/sys/module/neuron/parameters/use_rr"));
+  host.driver("2.22.2.0").write();
+  EXPECT_EQ(names_in(host.path() + "/sys/class/neuron_device"),
+            (std::set<std::string>{"neuron0", "node_id", "server_id"}));
+}
+
+// docs/reference/driver.md#elections
+TEST(NeuronTree, UltraServersAndPartitions) {
+  const auto files = [](FakeHost& host) {
+    host.write();
+    std::string all;
+    const std::string folder = host.path() + "/sys/class/neuron_device/";
+    for (const char* name : {"node_cnt", "node_id", "node_id_2", "node_id_4", "ultraserver_mode"}) {
+      if (is_there(folder + name)) all += std::string(all.empty() ? "" : " ") + name + "=" + text_of(folder + name);
+    }
+    std::erase(all, '\n');
+    return all;
+  };
+  FakeHost server("trn2u.48xlarge");
+  EXPECT_EQ(files(server), "node_id_2=0 node_id_4=0 ultraserver_mode=1,3,4");
+  EXPECT_EQ(files(server.ultraserver("4:2")), "node_id_2=0 node_id_4=2 ultraserver_mode=1,3,4");
+  EXPECT_EQ(files(server.ultraserver("2:1")), "node_id_2=1 node_id_4=-1 ultraserver_mode=2,4");
+  EXPECT_EQ(files(server.ultraserver("alone")), "node_id_2=-1 node_id_4=-1 ultraserver_mode=4");
+  EXPECT_EQ(files(server.ultraserver("busy")), "node_id_2=busy node_id_4=busy ultraserver_mode=busy");
+  FakeHost partition("trn3.48xlarge");
+  EXPECT_EQ(files(partition), "node_cnt=0 node_id=-1 ultraserver_mode=4");
+  EXPECT_EQ(files(partition.ultraserver("4:3")), "node_cnt=4 node_id=3 ultraserver_mode=1,3,4");
+  EXPECT_EQ(files(partition.ultraserver("2")), "node_cnt=2 node_id=0 ultraserver_mode=3,4");
+  FakeHost before("trn3s.48xlarge");
+  EXPECT_EQ(files(before.driver("2.26.5.0")), "node_id_2=0 node_id_4=-1 ultraserver_mode=3,4");
+}
+
 TEST(NeuronTree, UnknownLayoutHasDevicesButNoneOfTheKnownFiles) {
   FakeHost host("trn2.3xlarge");
   host.driver("2.31.7.0").write();

@@ -67,6 +67,9 @@ TEST(NodeReport, UltraServerHasAwsNames) {
   EXPECT_EQ(labels.at("neuron.amazonaws.com/ultraserver-node-id-2"), "1");
   EXPECT_EQ(labels.at("neuron.amazonaws.com/ultraserver-server-id-4"), "ffeeddccbbaa9988");
   EXPECT_EQ(labels.at("neuron.amazonaws.com/ultraserver-node-id-4"), "3");
+  host.ultraserver = model::UltraServer{false, {1, 3, 4}, {{4, "00112233445566aa", 2}}, 4};
+  EXPECT_EQ(report(host, {}).labels.at("neuron.amazonaws.com/ultraserver-server-id-4"), "00112233445566aa")
+      << "a partition, whose size node_cnt says";
   host.ultraserver = model::UltraServer{true, {}, {{0, "00112233445566aa", 1}}};
   EXPECT_EQ(report(host, {}).labels, report(well_host(), {}).labels);
 }

@@ -22,8 +22,10 @@ std::string node_name(int i) {
 class CountingApi final : public kube::Api {
  public:
   int calls = 0;
+  int events = 0;  // of them, of new events
   Result<kube::ApiReply> call(const kube::ApiCall& call) override {
     ++calls;
+    if (call.method == kube::Method::create) ++events;
     return kube::ApiReply{200, call.method == kube::Method::get ? R"({"metadata":{"uid":"u"}})" : ""};
   }
   Result<kube::ApiReply> stream(const kube::ApiCall& /*call*/, const OnLine& /*on_line*/,
@@ -59,6 +61,27 @@ TEST(StatusStorm, FiveThousandStartsAreSpreadOverAMinute) {
   // 83 on average; of a Poisson distribution five sigmas are 45.
   EXPECT_LE(most, 130);
   EXPECT_GE(least, 40);
+}
+
+// The most common fault of a whole cluster is one of its image: no interface of any node reaches Neuron memory.
+TEST(StatusStorm, ACommonCauseIsOneEventPerNode) {
+  model::HostScan host = well_host(16, 16);
+  for (model::EfaInterface& efa : host.efas) {
+    efa.health =
+        health::verdict(health::reasons::kNoPeerMemory,
+                        efa.name + " (" + to_string(efa.bdf) + "): p2p is empty, no RDMA to and from Neuron memory");
+  }
+  for (model::NeuronDevice& device : host.devices) {  // asks for nothing
+    device.health = health::verdict(health::reasons::kNoSignals,
+                                    "neuron" + std::to_string(device.index) + ": the driver shows no health files");
+  }
+  CountingApi api;
+  fakes::FakeClock clock;
+  StatusWriter writer(api, {.node = "n1", .seed = 1}, clock);
+  writer.set(snapshot_of(host));
+  const SteadyTime begin = clock.now();
+  while (clock.now() - begin < std::chrono::minutes(10)) clock.advance(std::max(writer.turn(), milliseconds(1)));
+  EXPECT_EQ(api.events, 1);
 }
 
 TEST(StatusStorm, TheSpreadIsTheNamesAlone) {

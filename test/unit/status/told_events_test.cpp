@@ -16,8 +16,10 @@ constexpr const char* kEvents = "/api/v1/namespaces/default/events";
 const WallTime kStart{std::chrono::hours(500'000)};
 const SteadyTime kNow = SteadyTime{} + std::chrono::hours(1);
 
-NodeEvent fault(const std::string& unit = "neuron3") {
-  return {true, unit, "SramEccUncorrected", unit + ": 1 uncorrected SRAM errors"};
+NodeEvent fault(const std::string& unit = "neuron3", const std::string& code = "sram_ecc_uncorrected") {
+  const std::string words = "1 uncorrected SRAM errors";
+  return {true,   "device unhealthy " + code,           "SramEccUncorrected",
+          {unit}, {{unit, unit + ": " + words, words}}, "replace the instance"};
 }
 
 TEST(EventsToTell, OneUnitThatComesAndGoesCountsUp) {
@@ -35,10 +37,33 @@ TEST(EventsToTell, OneUnitThatComesAndGoesCountsUp) {
   EXPECT_FALSE(events.due());
 }
 
-TEST(EventsToTell, ManyUnitsAreHeldToABurstAndWarningsGoFirst) {
+TEST(EventsToTell, NewsOfAnotherUnitDoesNotWaitForTheFirst) {
+  EventsToTell events;
+  events.add(fault("neuron3"), kStart, Since::before);
+  ASSERT_TRUE(events.take(kNow));
+  events.add(fault("neuron5"), kStart + seconds(1), Since::before);
+  const auto next = events.take(kNow + seconds(1));
+  ASSERT_TRUE(next);
+  EXPECT_THAT(next->event.units, testing::ElementsAre("neuron5"));
+}
+
+TEST(EventsToTell, WhatWaitsTogetherIsOneEvent) {
+  EventsToTell events;
+  NodeEvent healthy{false, "device healthy after x", "Healthy", {"neuron3"}, {{"neuron3", "neuron3: y", "y"}}, ""};
+  events.add(healthy, kStart, Since::before);
+  healthy.units = {"neuron5"};
+  healthy.parts = {{"neuron5", "neuron5: y", "y"}};
+  events.add(healthy, kStart, Since::before);
+  const auto both = events.take(kNow);
+  ASSERT_TRUE(both);
+  EXPECT_EQ(message_of(both->event), "neuron5 and neuron3: y");
+  EXPECT_FALSE(events.due());
+}
+
+TEST(EventsToTell, ManySubjectsAreHeldToABurstAndWarningsGoFirst) {
   EventsToTell events;
   for (int i = 0; i < 40; ++i) {
-    NodeEvent event = fault("neuron" + std::to_string(i));
+    NodeEvent event = fault("neuron3", "reason" + std::to_string(i));
     event.is_warning = i % 2 == 1;
     events.add(event, kStart, Since::before);
   }
@@ -90,6 +115,7 @@ TEST_F(EventWriterTest, AnEventIsWhatKubectlShowsOfANode) {
   EXPECT_EQ(event["metadata"]["namespace"], "default");
   EXPECT_EQ(event["type"], "Warning");
   EXPECT_EQ(event["reason"], "SramEccUncorrected");
+  EXPECT_EQ(event["message"], "neuron3: 1 uncorrected SRAM errors; what to do: replace the instance");
   EXPECT_EQ(event["count"], 1);
   EXPECT_EQ(event["source"]["component"], "neuron-agent");
   EXPECT_EQ(event["firstTimestamp"], "2027-01-15T08:00:00Z");
@@ -135,7 +161,9 @@ TEST(EventName, IsOneOfAnObject) {
   EXPECT_LE(name.size(), 253U);
   EXPECT_EQ(name.substr(198, 2), "a.");
   EXPECT_NE(event_name({"n1", "u"}, fault()), event_name({"n1", "v"}, fault()));
-  EXPECT_NE(event_name({"n1", "u"}, fault("neuron1")), event_name({"n1", "u"}, fault("neuron2")));
+  EXPECT_NE(event_name({"n1", "u"}, fault("neuron1", "x")), event_name({"n1", "u"}, fault("neuron1", "y")));
+  EXPECT_EQ(event_name({"n1", "u"}, fault("neuron1")), event_name({"n1", "u"}, fault("neuron2")))
+      << "of one subject one event, which names all its units";
 }
 
 }  // namespace

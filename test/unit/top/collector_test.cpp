@@ -36,6 +36,7 @@ void write(const std::string& path, const std::string& text) {
 TEST(Collector, ReadsWhatIsAskedFor) {
   fakes::FakeHost host("trn2.48xlarge");
   host.write();
+  host.set("neuron0", "power=POWER_STATUS_VALID,1789180860,1.00,3.00,2.00");
   const auto collector = open(host);
   model::UsageRequest request;
   request.efa = request.power = false;

@@ -66,6 +66,7 @@ nodeAffinity:
     nodeSelectorTerms:
       - matchExpressions:
           - {key: eks.amazonaws.com/compute-type, operator: NotIn, values: [auto, fargate, hybrid]}
+          - {key: kubernetes.io/os, operator: NotIn, values: [windows]}
           {{- if .Values.dra.allNodes }}
           - {key: nvidia.com/gpu.present, operator: NotIn, values: ["true"]}
           - {key: karpenter.k8s.aws/instance-gpu-manufacturer, operator: DoesNotExist}

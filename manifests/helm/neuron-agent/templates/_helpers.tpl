@@ -58,7 +58,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if or .Values.privileged .Values.lncFile }}{{ fail "dev.enabled reads a simulated host: set privileged and lncFile to false" }}{{ end -}}
 {{- end -}}
 {{- if not .Values.metrics.enabled -}}
-{{- range list "podMonitor" "neuronMonitorService" }}{{ if (index $.Values.metrics .).enabled }}{{ fail (printf "metrics.%s.enabled needs metrics.enabled" .) }}{{ end }}{{ end -}}
+{{- range list "podMonitor" "neuronMonitorService" "networkPolicy" }}{{ if (index $.Values.metrics .).enabled }}{{ fail (printf "metrics.%s.enabled needs metrics.enabled" .) }}{{ end }}{{ end -}}
 {{- end -}}
 {{- with .Values.metrics.neuronMonitorService -}}
 {{- if and .enabled (not $.Values.metrics.tls.secretName) }}{{ fail "metrics.neuronMonitorService.enabled needs metrics.tls.secretName: CloudWatch's agent scrapes over TLS alone" }}{{ end -}}

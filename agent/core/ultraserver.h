@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/model/host_scan.h"
+
+// How far the servers of an UltraServer are in finding each other (docs/reference/driver.md#elections). Pure.
+namespace neuron::core {
+
+struct Election {
+  enum class Phase {
+    none,     // no UltraServer, or its files cannot be read
+    blocked,  // it does not begin: devices have not been reset
+    running,  // all devices that are known have been reset; the class files say busy
+    alone,    // it has ended, and no other server was found
+    linked,   // it has ended, and this node knows its place
+  };
+  Phase phase = Phase::none;
+  std::vector<int> awaited;  // blocked: devices that are missing, in reset or given up, ascending
+  std::string sentence;      // "" for none
+  std::string action;        // what to do; "" when nothing is
+};
+
+// Of a scan, assessed or not. Devices are missing by the table of the instance type; whether one has been reset is
+// known where its file `reset` may be read (by root).
+[[nodiscard]] Election election_of(const model::HostScan& scan);
+
+}  // namespace neuron::core
