@@ -51,7 +51,7 @@ var faults = []fault{
 	{"`hw_repairable_hbm_ue_error`", "`hw_repairable_hbm_ue_error` grows", byFile, "neuron3/core1", "hw_repairable_hbm_ue_error=1",
 		low, oneDevice, "-"},
 	{"`device_vanished`", "it has left `sys/class/neuron_device`", byFile, "neuron4", "vanish", low, oneDevice, "missing: 4"},
-	{"`reads_all_ones`", "error counts read ones", byFile, "neuron13", "off-bus", low, oneDevice, ""},
+	{"`reads_all_ones`", "its serial number and error counts read ones", byFile, "neuron13", "off-bus", low, oneDevice, ""},
 	{"`heartbeat_stuck`", "`healthcheck_heartbeat` stands still", byFile, "neuron5", "", beside, oneDevice, "-"},
 	{"`mem_ecc_repairable_uncorrected`", "kernel log, any kind with REPAIRABLE in it", byFile, "neuron6",
 		"hw_err=HBM_REPAIRABLE_ERROR", low, oneDevice, ""},
