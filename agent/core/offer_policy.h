@@ -10,7 +10,7 @@
 
 // Which devices a node offers under which names. The scheduler counts `neuron` and `neuroncore` apart though they are
 // the same hardware; where every device is offered under one name only, both of its counts are exact. A node with a
-// `split` offers some devices as cores and all others whole (docs/one-name-or-two.md). Pure.
+// `split` offers some devices as cores and all others whole (docs/resources.md#one-name-or-two). Pure.
 namespace neuron::core {
 
 // The devices that a split node offers as cores. The node need not have all of them.

@@ -153,7 +153,7 @@ void check_two_names(const HostScan& scan, const KubeletFacts& kubelet, Report& 
              {{kubelet.directory + "/device-plugins/kubelet_internal_checkpoint",
                "both names list devices " + format_int_list(both)}},
              "nothing where the pods of a node use one name; else --resources or --core-devices "
-             "(docs/one-name-or-two.md)");
+             "(docs/resources.md#one-name-or-two)");
 }
 
 // True when it is there or nobody can tell.

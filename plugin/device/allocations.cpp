@@ -186,7 +186,7 @@ refusals::Granted<grant::Grant> Allocations::answer_for(model::Resource resource
   return grant::grant_of_efas(*node_, units, options_);
 }
 
-// Why the hardware cannot be given: rules 1 and 2 of docs/resources.md#same-silicon.
+// Why the hardware cannot be given: rules 1 and 2 of docs/resources.md#same-hardware.
 std::optional<refusals::Refusal> Allocations::obstacle(model::Resource resource, const std::vector<int>& units,
                                                        const Hardware& hardware,
                                                        holdings::CheckpointVersion version) const {

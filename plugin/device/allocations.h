@@ -25,7 +25,7 @@
 namespace neuron::plugin {
 
 // The one place where units are chosen, given and refused, for all resources of the process, so that resources which
-// are the same hardware stay consistent (docs/resources.md#same-silicon) and NICs follow chips. Holds no gRPC, does no
+// are the same hardware stay consistent (docs/resources.md#same-hardware) and NICs follow chips. Holds no gRPC, does no
 // I/O except `version`. Thread-safe; every method is a short computation under one lock that no scanner ever takes.
 class Allocations {
  public:

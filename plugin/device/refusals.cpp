@@ -7,7 +7,7 @@ namespace neuron::plugin::refusals {
 namespace {
 
 constexpr std::string_view kAgain = "let a Job or ReplicaSet make this pod again";
-constexpr std::string_view kPage = "(docs/one-name-or-two.md)";
+constexpr std::string_view kPage = "(docs/resources.md#one-name-or-two)";
 
 std::string quoted(const std::string& id) {
   return "\"" + id + "\"";

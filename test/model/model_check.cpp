@@ -1,4 +1,4 @@
-// Model check of "one silicon, several resources" (docs/resources.md#same-silicon): random events on a node, rules
+// Model check of "one silicon, several resources" (docs/resources.md#same-hardware): random events on a node, rules
 // checked after each.
 //   model_check [--runs N] [--events M] [--first-seed S]     N nodes with M events each
 //   model_check --seed S --events M                          one node again, its last steps printed

@@ -14,7 +14,7 @@
 namespace neuron::check {
 
 // What every container can really use, read from the environment and the device nodes it was started with, by code of
-// its own. Keeps rule 1 and 2 of the hardware rules (docs/resources.md#same-silicon). One thread.
+// its own. Keeps rule 1 and 2 of the hardware rules (docs/resources.md#same-hardware). One thread.
 class Truth {
  public:
   struct Container {

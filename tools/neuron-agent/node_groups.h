@@ -8,7 +8,7 @@
 #include "tools/neuron-agent/offer_choice.h"
 
 // The file that --node-groups names, for example a mounted config map: what each kind of node offers, so that one
-// DaemonSet serves them all (docs/one-name-or-two.md has the format). Foreign text: bounded, strictly validated.
+// DaemonSet serves them all (docs/resources.md#per-kind-of-node). Foreign text: bounded, strictly validated.
 namespace neuron::agent {
 
 struct NodeGroup {

@@ -53,7 +53,7 @@ std::vector<OfferLine> offer_lines(const core::OfferPolicy& offer, const model::
     return {{false,
              "every device is offered by neuron and by neuroncore, which the scheduler counts apart: pods of a queue "
              "that mixes both are refused with UnexpectedAdmissionError; one name per node (--resources) or a split "
-             "(--core-devices) avoids that, see docs/one-name-or-two.md"}};
+             "(--core-devices) avoids that, see docs/resources.md#one-name-or-two"}};
   }
   if (!offer.split) return {};
   std::vector<int> as_cores;

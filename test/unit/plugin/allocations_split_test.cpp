@@ -68,7 +68,7 @@ TEST_F(AllocationsSplit, BothNamesInOneContainerAreRefusedInWords) {
   EXPECT_EQ(allocations.allocate(model::Resource::neuroncore, {"0", "1"}).error().message,
             "aws.amazon.com/neuroncore: the container was just given 2 cores through aws.amazon.com/neuron, and this "
             "node gives no device under both names, so never the same silicon; ask for one name only "
-            "(docs/one-name-or-two.md)");
+            "(docs/resources.md#one-name-or-two)");
 }
 
 // From before a restart with another split: device 3 was given whole, core 20 as a core.

@@ -19,7 +19,7 @@ TEST(Refusals, SayWhoHoldsWhatAndWhatToDo) {
   EXPECT_EQ(held(model::Resource::neuroncore, conflict).message,
             "aws.amazon.com/neuroncore: core 5 is held by default/train/worker through aws.amazon.com/neuron until "
             "that container ends; let a Job or ReplicaSet make this pod again, or use one of the two names per node "
-            "(docs/one-name-or-two.md)");
+            "(docs/resources.md#one-name-or-two)");
   conflict.with.holder = "pod 0a1b/init";
   conflict.with.shown_as = "default/train/init";
   EXPECT_EQ(conflict.describe(), "core 5 is held by default/train/init through aws.amazon.com/neuron");
@@ -29,7 +29,7 @@ TEST(Refusals, SayWhoHoldsWhatAndWhatToDo) {
   EXPECT_EQ(held(model::Resource::neuroncore, conflict).message,
             "aws.amazon.com/neuroncore: core 5 is held by a container admitted moments ago through "
             "aws.amazon.com/neuron until that container ends; let a Job or ReplicaSet make this pod again, or use one "
-            "of the two names per node (docs/one-name-or-two.md)");
+            "of the two names per node (docs/resources.md#one-name-or-two)");
 }
 
 TEST(Refusals, SayWhyTwoNamesAreNotTheSameHardware) {
