@@ -8,7 +8,7 @@
 #include "agent/model/snapshot.h"
 
 // Which units a container should get. Pure: no clock, no I/O, deterministic. The order of preference is in
-// docs/allocation-rules.md.
+// docs/allocation.md.
 namespace neuron::allocator {
 
 // Static facts of one node, made anew when its inventory changes. Passive data.

@@ -31,7 +31,7 @@ struct Candidate {
 
 using Foremost = std::array<int, kNear + 1>;
 
-// Preference among candidates of equally many devices, smaller is better (docs/allocation-rules.md).
+// Preference among candidates of equally many devices, smaller is better (docs/allocation.md).
 struct Rank {
   int off_hint = 0;  // devices outside prefer_devices
   Fit fit = Fit::shape;

@@ -73,7 +73,7 @@ class DeviceGraph {
   std::vector<Mask> switches_;
 };
 
-// How good a set is, smaller is better, in the order of docs/allocation-rules.md; equal scores go to the lowest
+// How good a set is, smaller is better, in the order of docs/allocation.md; equal scores go to the lowest
 // indices.
 using Score = std::array<int, 11>;
 inline constexpr std::size_t kReluctant = 0, kMisses = 1, kHops = 2, kNear = 3;  // the first entries of a Score
@@ -156,7 +156,7 @@ struct Limit {
 // The preferences of a request for `size` whole devices.
 [[nodiscard]] Preferences preferences_of(const DeviceGraph& graph, const ChooseRequest& request, int size);
 
-// best_subset for pools beyond the exact limit (docs/allocation-rules.md says how good it is).
+// best_subset for pools beyond the exact limit (docs/allocation.md says how good it is).
 [[nodiscard]] Mask grown_subset(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size);
 
 // Whether `a` with score `sa` is better than `b`.

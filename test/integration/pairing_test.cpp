@@ -1,5 +1,5 @@
 // Devices and interfaces of one container lie side by side, whichever the kubelet asks first
-// (docs/allocation-rules.md). Every pod is judged by the official device-to-EFA tables, written down here once more.
+// (docs/allocation.md). Every pod is judged by the official device-to-EFA tables, written down here once more.
 #include <array>
 #include <set>
 

@@ -5,7 +5,7 @@
 
 #include "agent/allocator/allocator.h"
 
-// The rules of docs/allocation-rules.md by trying everything. Shares nothing with the allocator but its input and
+// The rules of docs/allocation.md by trying everything. Shares nothing with the allocator but its input and
 // output.
 namespace neuron::test {
 
