@@ -29,7 +29,7 @@ inline constexpr int kMaxCores = 32;
 
 // A counter file: one decimal number.
 [[nodiscard]] Result<std::uint64_t> parse_counter(std::string_view text);
-// An ECC count of 16 bits. 65535 is what a device off the bus reads as (docs/reference/driver.md#device-counters); the
+// An ECC count of 16 bits. 65535 is what a device off the bus reads as (docs/reference/driver.md#off-the-bus); the
 // health policy interprets it.
 [[nodiscard]] Result<std::uint64_t> parse_ecc_count(std::string_view text);
 // An HBM count, or the sum of up to four registers of 16 bits: 0 to 262140 (health/hbm_counts.h).
