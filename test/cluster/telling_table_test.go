@@ -125,8 +125,8 @@ func readFaults(t *testing.T) map[string]row {
 			continue
 		}
 		switch len(cells) {
-		case 6:
-			rows[cells[0]] = row{cells[1], cells[2], strings.Trim(cells[4], "`"), cells[5]}
+		case 5:
+			rows[cells[0]] = row{cells[1], cells[2], strings.Trim(cells[3], "`"), cells[4]}
 		default:
 			cells = strings.Split(line, "|")
 			unseen = expectWalked(t, strings.TrimSpace(cells[1]), strings.TrimSpace(cells[3]), unseen)
