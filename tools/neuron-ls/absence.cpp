@@ -1,4 +1,4 @@
-#include "tools/neuron-ls/absence.h"
+#include "tools/neuron-ls/node_reader.h"
 
 #include <algorithm>
 
@@ -63,7 +63,7 @@ Absence without_file_rights(const model::HostScan& scan, const std::string& root
           "run it as root (drivers up to 2.27 need that), or install driver 2.28 or newer"};
 }
 
-// Neither the files nor the tables of the instance type told cores and neighbours of every device.
+// Cores or neighbours of a device are neither in its files nor in the tables of the instance type.
 bool lacks_facts(const model::HostScan& scan) {
   return std::any_of(scan.devices.begin(), scan.devices.end(),
                      [](const model::NeuronDevice& device) { return !device.physical_cores || !device.neighbours; });

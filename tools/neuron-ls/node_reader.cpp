@@ -1,22 +1,77 @@
 #include "tools/neuron-ls/node_reader.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 
 #include "agent/allocator/allocator.h"
+#include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
 #include "agent/core/complete.h"
 #include "agent/core/logical_cores.h"
+#include "agent/core/pool_hardware.h"
 #include "agent/health/reasons.h"
 #include "agent/host/scanner.h"
+#include "agent/host/usage_processes.h"
 #include "agent/model/reasons.h"
-#include "tools/neuron-ls/pod_uses.h"
-#include "tools/neuron-ls/process_commands.h"
-#include "tools/pods/pod_query.h"
+#include "tools/pods/pods.h"
 
 namespace neuron::ls {
 namespace {
 
+constexpr std::size_t kMaxCommandLine = 1 << 20;  // bytes; longer ones are left unresolved
+constexpr std::size_t kMaxShown = 512;            // bytes, more than any column holds
+constexpr int kMaxId = 1 << 20;                   // of a device or core in the kubelet's answer
 constexpr std::chrono::seconds kKubeletBudget(2);
+
+std::string command_line(const host::FsRoot& root, int pid) {
+  auto text = root.read_file("proc/" + std::to_string(pid) + "/cmdline", kMaxCommandLine);
+  if (!text) return "";
+  std::replace(text->begin(), text->end(), '\0', ' ');
+  return printable(trim(*text), kMaxShown);
+}
+
+void add_core(render::PodUse& use, int core, const render::NodeReport& report) {
+  for (std::size_t i = 0; i < report.core_ids.size(); ++i) {
+    const auto& ids = report.core_ids[i];
+    if (!std::binary_search(ids.begin(), ids.end(), core)) continue;
+    use.cores.insert(core);
+    use.devices.insert(report.host.devices[i].index);
+  }
+}
+
+void add_device(render::PodUse& use, int index, const render::NodeReport& report) {
+  for (std::size_t i = 0; i < report.host.devices.size(); ++i) {
+    if (report.host.devices[i].index != index) continue;
+    use.devices.insert(index);
+    if (i < report.core_ids.size()) use.cores.insert(report.core_ids[i].begin(), report.core_ids[i].end());
+  }
+}
+
+void add_efa(render::PodUse& use, const std::string& name, const render::NodeReport& report) {
+  for (const model::EfaInterface& efa : report.host.efas) {
+    if (!name.empty() && efa.name == name) use.efas.insert(name);
+  }
+}
+
+void add_id(render::PodUse& use, const std::string& resource, const std::string& id, const render::NodeReport& report) {
+  if (resource == "vpc.amazonaws.com/efa") return add_efa(use, id, report);
+  const auto number = parse_int(id, 0, kMaxId);
+  if (!number) return;
+  if (resource == "aws.amazon.com/neuroncore") return add_core(use, *number, report);
+  if (resource == "aws.amazon.com/neuron" || resource == "aws.amazon.com/neurondevice") {
+    add_device(use, *number, report);
+  }
+}
+
+void add_claimed(render::PodUse& use, const std::string& device, const render::NodeReport& report) {
+  const auto name = core::parse_pool_name(device);
+  if (!name) return;
+  const core::PoolHardware hardware = core::hardware_of(*name, report.host);
+  use.devices.insert(hardware.devices.begin(), hardware.devices.end());
+  use.cores.insert(hardware.cores.begin(), hardware.cores.end());
+  use.efas.insert(hardware.efas.begin(), hardware.efas.end());
+}
 
 Refusals refusals_of(const host::FsRoot& root, const model::HostScan& scan) {
   const auto refused = [](const auto& result) {
@@ -62,7 +117,7 @@ std::set<int> empty_lists(const model::HostScan& scan) {
   return indices;
 }
 
-// With a device missing, lists that may not be read are as empty as those that may.
+// With a device missing, lists that may not be read are as empty as those that may (docs/reference/driver.md).
 void add_blanked_lists(render::NodeReport& report) {
   for (const model::NeuronDevice& device : report.host.devices) {
     const bool assumed = device.neighbours && device.neighbours->origin == model::Origin::assumed;
@@ -81,8 +136,8 @@ void add_places(render::NodeReport& report) {
   add_blanked_lists(report);
 }
 
-// That of an interface behind the same switch or host bridge; "" where there is none. The group of a device is a guess
-// from its address where the host has few interfaces; its own root bridge knows better.
+// The key of an interface behind the same switch or host bridge; "" where there is none. Where the host has few
+// interfaces a device's group is guessed from its address; an interface behind another root bridge does not count.
 std::string pci_key_of(std::size_t position, const allocator::NodeTopology& topology, const model::HostScan& host) {
   const int group = topology.devices[position].pci_group;
   const std::string& root = host.devices[position].pcie_root;
@@ -94,7 +149,7 @@ std::string pci_key_of(std::size_t position, const allocator::NodeTopology& topo
   return "";
 }
 
-// What only the picture shows.
+// Values that only the picture shows.
 void add_picture(render::NodeReport& report) {
   for (std::size_t i = 0; i < report.host.devices.size(); ++i) {
     auto& physical = report.physical_cores.emplace_back();
@@ -108,8 +163,8 @@ void add_picture(render::NodeReport& report) {
   }
 }
 
-// Whether dev/ is a container's own. Every host has dev/kmsg and few containers do; elsewhere than on this machine that
-// most devices have no node must do.
+// Whether dev/ is a container's own. Every host has dev/kmsg and few containers do. For a captured root the sign is
+// that at least half of the devices have no node.
 bool has_own_dev(const host::FsRoot& root, const model::HostScan& host) {
   if (root.is_live()) return !root.exists("dev/kmsg");
   const auto without = std::count_if(host.devices.begin(), host.devices.end(),
@@ -117,7 +172,7 @@ bool has_own_dev(const host::FsRoot& root, const model::HostScan& host) {
   return 2 * static_cast<std::size_t>(without) >= host.devices.size();
 }
 
-// Without any verbs device the module decides what to do, which the policy cannot know.
+// Without any verbs device the advice depends on whether the module is loaded, which the health policy does not see.
 void explain_verbs(const host::FsRoot& root, render::NodeReport& report) {
   for (model::EfaInterface& efa : report.host.efas) {
     if (efa.health.reason != model::reason::kIbUverbsNotLoaded) continue;
@@ -154,7 +209,7 @@ monitor::WatchedScan::MakeScan scan_maker(const RootPtr& root) {
   };
 }
 
-// What hangs, and since when.
+// The parts of the machine whose reads hang, and since when.
 std::string warning_of(const model::HostScan& scan) {
   std::string text;
   for (const model::Unanswered& one : scan.unanswered) {
@@ -163,17 +218,53 @@ std::string warning_of(const model::HostScan& scan) {
   return text.empty() ? text : text + "; its values are left out";
 }
 
+// The PodResources socket: below --kubelet-dir, else below var/lib/kubelet of the root.
+std::string pod_socket(const Options& options) {
+  std::string directory = options.kubelet_dir;
+  if (directory.empty())
+    directory = (options.root.ends_with('/') ? options.root : options.root + '/') + "var/lib/kubelet";
+  return directory + "/pod-resources/kubelet.sock";
+}
+
 bool shows_everything(const Options& options) {
   return options.format != Format::table && !options.json;
 }
 
 }  // namespace
 
-std::string pod_socket(const Options& options) {
-  std::string directory = options.kubelet_dir;
-  if (directory.empty())
-    directory = (options.root.ends_with('/') ? options.root : options.root + '/') + "var/lib/kubelet";
-  return directory + "/pod-resources/kubelet.sock";
+std::map<int, std::string> read_process_commands(const host::FsRoot& root, const model::HostScan& scan) {
+  std::map<int, std::string> commands;
+  if (!host::proc_counts_like_the_driver(root)) return commands;
+  for (const model::NeuronDevice& device : scan.devices) {
+    if (!device.processes) continue;
+    for (const model::Process& process : *device.processes) {
+      if (process.pid <= 0 || commands.contains(process.pid)) continue;
+      commands[process.pid] = command_line(root, process.pid);
+    }
+  }
+  std::erase_if(commands, [](const auto& entry) { return entry.second.empty(); });
+  return commands;
+}
+
+std::vector<render::PodUse> pod_uses(const std::vector<model::Allocation>& allocations,
+                                     const render::NodeReport& report, std::string_view driver) {
+  std::map<std::array<std::string, 4>, render::PodUse> by_container;
+  for (const model::Allocation& one : allocations) {
+    if (!one.claim.empty() && one.resource_name != driver) continue;
+    render::PodUse& use = by_container[{one.pod_namespace, one.pod, one.container, one.claim}];
+    use.pod_namespace = one.pod_namespace;
+    use.pod = one.pod;
+    use.container = one.container;
+    use.claim = one.claim;
+    for (const std::string& id : one.ids) {
+      one.claim.empty() ? add_id(use, one.resource_name, id, report) : add_claimed(use, id, report);
+    }
+  }
+  std::vector<render::PodUse> uses;
+  for (auto& [name, use] : by_container) {
+    if (!use.devices.empty() || !use.efas.empty()) uses.push_back(std::move(use));
+  }
+  return uses;
 }
 
 NodeReader::NodeReader(RootPtr root, const Options& options)
@@ -202,8 +293,8 @@ Reading NodeReader::read() {
   return reading;
 }
 
-// A container sees the nodes of its own devices only. That says nothing about the others' health, so that there the
-// verdict is given as if each node were there; whether it is stands beside it.
+// A container sees the nodes of its own devices only, which says nothing about the health of the others: there the
+// verdict is given as if each node were present, and node_present keeps its true value.
 void NodeReader::add_health(model::HostScan scan, render::NodeReport& report) {
   std::set<int> with_node;
   for (model::NeuronDevice& device : scan.devices) {
@@ -212,7 +303,7 @@ void NodeReader::add_health(model::HostScan scan, render::NodeReport& report) {
   }
   health::Assessment node = health::assess(std::move(scan), memory_, std::chrono::steady_clock::now());
   for (model::NeuronDevice& device : node.host.devices) device.node_present = with_node.contains(device.index);
-  // What no device of a chip shows is told by the verdicts.
+  // Signals missing on all devices are part of the verdicts already.
   std::erase_if(node.host.problems,
                 [](const auto& problem) { return problem.kind == model::ProblemKind::missing_signals; });
   report.host = std::move(node.host);

@@ -1,30 +1,64 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "agent/base/workers.h"
 #include "agent/health/assess.h"
 #include "agent/host/fs_root.h"
+#include "agent/model/allocation.h"
 #include "agent/monitor/watched_scan.h"
-#include "tools/neuron-ls/absence.h"
 #include "tools/neuron-ls/options.h"
 #include "tools/render/node_report.h"
 
 namespace neuron::ls {
 
+// Why no device can be listed, in two lines.
+struct Absence {
+  std::string what;    // what is missing, and at which path
+  std::string action;  // what to do about it
+};
+
+// Files that this user may not read.
+struct Refusals {
+  bool class_directory = false;  // sys/class/neuron_device may not be listed
+  bool root_only_files = false;  // core_count, connected_devices: readable by root only up to driver 2.27
+};
+
+// nullopt when at least one device can be listed: its node is below dev/, and its cores and neighbours are known, from
+// the driver or from the tables of the instance type. `root` is for the paths in the text. Pure.
+[[nodiscard]] std::optional<Absence> explain_absence(const model::HostScan& scan, const std::string& root,
+                                                     const Refusals& refusals = {});
+
+// Command line per process that the driver named: proc/<pid>/cmdline, arguments joined by spaces, made printable. A
+// process without one (ended, a kernel thread, not readable) has no entry. Empty where the root's proc belongs to
+// another pid namespace than the driver's (a container's own), as the same number is another process there.
+// Blocks on file reads.
+[[nodiscard]] std::map<int, std::string> read_process_commands(const host::FsRoot& root, const model::HostScan& scan);
+
+// Containers that hold devices, cores and interfaces of the report's host: the kubelet's ids as this project's
+// resources number them (aws.amazon.com/neuroncore, neuron, neurondevice; vpc.amazonaws.com/efa), and names of devices
+// in claims of `driver` ("neuron.aws.com"). One entry per container and claim, and one for all that a container has
+// through device plugins, in order of namespace, pod, container and claim. Other resources and drivers, and ids that
+// this node does not have, are left out. Pure.
+[[nodiscard]] std::vector<render::PodUse> pod_uses(const std::vector<model::Allocation>& allocations,
+                                                   const render::NodeReport& report, std::string_view driver);
+
 // One reading of the node: the report, or why there is nothing to list.
 struct Reading {
   render::NodeReport report;
   std::optional<Absence> absence;
-  std::string warning;  // one line; "" when nothing that was asked for is lacking
+  std::string warning;  // one line; "" when everything that was asked for is there
 };
 
 using RootPtr = std::shared_ptr<const host::FsRoot>;  // shared with reads that hang
 
-// Reads the node as often as it is asked to. Health is measured by what this object saw before, so growing error
+// Reads the node as often as it is asked to. Health compares with this object's earlier readings, so growing error
 // counters and vanished devices show from the second reading on. A part of the machine whose read hangs is left out
 // after some seconds (monitor/watched_scan.h), and `warning` names it. `options` must outlive it. One thread at a time;
 // read() waits up to two seconds for the kubelet.
@@ -49,8 +83,5 @@ class NodeReader {
   monitor::BoundedScans scans_;
   health::AssessMemory memory_;
 };
-
-// Where the kubelet listens: --kubelet-dir, else var/lib/kubelet below the root.
-[[nodiscard]] std::string pod_socket(const Options& options);
 
 }  // namespace neuron::ls

@@ -82,7 +82,7 @@ bool is_given(const std::string& name, int argc, const char* const* argv) {
   });
 }
 
-// Names the variable where nobody typed the flag that `message` is about: in a pod, nobody did.
+// Where the flag that `message` names was set in the environment (as in a pod), names the variable instead.
 std::string name_variable(std::string message, const CLI::App& app, int argc, const char* const* argv) {
   for (const CLI::Option* option : app.get_options()) {
     const std::string& variable = option->get_envname();

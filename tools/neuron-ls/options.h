@@ -13,7 +13,8 @@ namespace neuron::ls {
 
 enum class Format { table, json, csv, svg };
 
-// The official tool's flags, and ours. Passive data. Each of ours has a twin in the environment, NEURON_LS_<OPTION>.
+// The official tool's flags and those of this project; each of the latter may also be set in the environment, as
+// NEURON_LS_<OPTION>. Passive data.
 struct Options {
   bool wide = false;              // -w, --wide
   bool show_all_procs = false;    // -a, --show-all-procs
@@ -33,7 +34,7 @@ struct Options {
 // Either options or, for --help and --version, the text to print on stdout before leaving with success.
 using Request = std::variant<Options, std::string>;
 
-// Errors: invalid_argument, its message fit for people ("unknown flag `badflag'"); it names the variable of the
+// Errors: invalid_argument with a message for the user ("unknown flag `badflag'"); it names the variable of the
 // environment where the option was not on the command line.
 [[nodiscard]] Result<Request> parse_options(int argc, const char* const* argv);
 

@@ -18,11 +18,24 @@
 #include <ctime>
 #include <memory>
 #include <utility>
-
-#include "tools/neuron-ls/frame.h"
+#include <vector>
 
 namespace neuron::ls {
 namespace {
+
+constexpr std::string_view kHome = "\x1b[H";
+constexpr std::string_view kClearToLineEnd = "\x1b[K";
+constexpr std::string_view kClearBelow = "\x1b[J";
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return lines;
+}
 
 using Reader = BackgroundReader<Shown>;
 
@@ -33,7 +46,8 @@ sigset_t watched_signals() {
   return signals;
 }
 
-// Standard output for writes that never block. A terminal is opened anew, so that O_NONBLOCK is of this program alone.
+// Standard output for writes that never block. A terminal is opened again, so that O_NONBLOCK applies to this program
+// alone.
 Fd open_terminal() {
   if (::isatty(STDOUT_FILENO) == 0) return Fd();
   return Fd(::open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
@@ -60,7 +74,7 @@ std::size_t terminal_rows() {
   return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
 }
 
-// One watch: what was seen last, and how it is shown.
+// One watch: the last listing, and how it is shown.
 class Watch {
  public:
   Watch(const WatchPlan& plan, std::unique_ptr<Reader> reader, Fd signals, Fd timer)
@@ -83,7 +97,7 @@ class Watch {
   [[nodiscard]] Next put(std::string_view text);
   [[nodiscard]] Next write(int fd, std::string_view text);
   [[nodiscard]] Next print(std::string_view text);
-  void await_look();
+  void await_listing();
   void stop_for_a_while();
   void leave_screen();
   [[nodiscard]] int finish(int code);
@@ -92,7 +106,7 @@ class Watch {
   std::unique_ptr<Reader> reader_;
   Fd signals_;
   Fd timer_;
-  Fd terminal_;  // not valid: standard output is none, or cannot be opened anew
+  Fd terminal_;  // invalid: standard output is no terminal, or cannot be opened again
   Shown last_;
   std::string seen_at_;
   bool seen_any_ = false;
@@ -122,7 +136,7 @@ Watch::Next Watch::on_signal() {
   return next == Next::go_on && on_screen_ ? draw("") : next;
 }
 
-// Stops here for SIGTSTP; a window of another size is drawn by the caller, or with the next tick.
+// SIGTSTP stops the program here. For a new window size the caller draws, or the next tick does.
 Watch::Next Watch::read_signal() {
   signalfd_siginfo info{};
   if (::read(signals_.get(), &info, sizeof info) != sizeof info) return Next::go_on;
@@ -156,10 +170,10 @@ Watch::Next Watch::on_shown(Shown shown) {
   return put(first || !plan_.blank_between ? last_.text : '\n' + last_.text);
 }
 
-// Waits for a reader and for signals together, as a pipe or a terminal that nothing reads would block a plain write for
-// ever. A pipe that poll() calls writable takes PIPE_BUF bytes at once. On failure errno says why.
+// Waits for room and for signals together: a plain write to a pipe or terminal without a reader would block for ever. A
+// pipe that poll() calls writable takes PIPE_BUF bytes at once. On failure errno says why.
 Watch::Next Watch::write(int fd, std::string_view text) {
-  constexpr int kLastPatienceMs = 200;  // for what gives the screen back
+  constexpr int kLastPatienceMs = 200;  // for the sequence that gives the screen back
   while (!text.empty()) {
     std::array<pollfd, 2> sources = {{{fd, POLLOUT, 0}, {ending_ ? -1 : signals_.get(), POLLIN, 0}}};
     const int ready = ::poll(sources.data(), sources.size(), ending_ ? kLastPatienceMs : -1);
@@ -179,7 +193,7 @@ Watch::Next Watch::print(std::string_view text) {
   return write(terminal_.valid() ? terminal_.get() : STDOUT_FILENO, text);
 }
 
-// A reader that has seen enough ends the watch; anything else that keeps stdout from being written is a failure.
+// A closed pipe ends the watch; any other error of stdout is a failure.
 Watch::Next Watch::put(std::string_view text) {
   const Next written = print(text);
   if (written != Next::fail) return written;
@@ -194,9 +208,9 @@ Watch::Next Watch::draw(const std::string& remark) {
   return put(frame(status, last_.complaint + last_.text, terminal_rows()));
 }
 
-// Ctrl-Z: gives the terminal back, stops as the shell expects, and takes it again.
+// Ctrl-Z: gives the terminal back, stops as the shell expects, and takes the terminal again when continued.
 void Watch::stop_for_a_while() {
-  const bool was_ending = std::exchange(ending_, true);  // it is written at once or not at all
+  const bool was_ending = std::exchange(ending_, true);  // without waiting long
   if (on_screen_) (void)print(kLeaveScreen);
   (void)std::raise(SIGSTOP);
   if (on_screen_) (void)print(kEnterScreen);
@@ -210,9 +224,9 @@ void Watch::leave_screen() {
   if (!last_.text.ends_with('\n')) (void)print("\n");
 }
 
-// Gives a look that is under way the time that it takes where nothing hangs: what it uses, such as an unpacked
-// archive, is removed only when the program ends as a whole.
-void Watch::await_look() {
+// Waits for a reading under way as long as one takes that does not hang: temporary files, such as an unpacked archive,
+// are removed only when the program returns from main.
+void Watch::await_listing() {
   constexpr int kPatienceMs = 500;
   pollfd ready{reader_->ready_fd(), POLLIN, 0};
   while (reader_->is_busy() && ::poll(&ready, 1, kPatienceMs) < 0 && errno == EINTR) {
@@ -222,8 +236,8 @@ void Watch::await_look() {
 int Watch::finish(int code) {
   ending_ = true;
   leave_screen();
-  await_look();
-  // A look that hangs in the driver can not be joined, and nothing of it matters any more.
+  await_listing();
+  // A thread that hangs in the driver cannot be joined.
   if (reader_->is_busy()) std::_Exit(code);
   return code;
 }
@@ -245,23 +259,38 @@ Result<Fd> open_timer(std::chrono::milliseconds interval) {
   return fd;
 }
 
-Result<int> watch_with(const WatchPlan& plan, std::function<Shown()> look) {
+Result<int> watch_with(const WatchPlan& plan, std::function<Shown()> list) {
   TRY_ASSIGN(Fd signals, open_signals());
   TRY_ASSIGN(Fd timer, open_timer(plan.interval));
-  TRY_ASSIGN(auto reader, Reader::open(std::move(look)));
+  TRY_ASSIGN(auto reader, Reader::open(std::move(list)));
   return Watch(plan, std::move(reader), std::move(signals), std::move(timer)).run();
 }
 
 }  // namespace
+
+std::string frame(std::string_view status, std::string_view text, std::size_t rows) {
+  std::vector<std::string_view> lines = lines_of(text);
+  std::string more;
+  if (rows > 0 && lines.size() + 1 > rows) {
+    const std::size_t fit = rows > 2 ? rows - 2 : 0;  // less the status and the line that says so
+    more = "... " + std::to_string(lines.size() - fit) + " more lines; make the terminal higher";
+    lines.resize(fit);
+    if (rows > 1) lines.push_back(more);
+  }
+  std::string picture(kHome);
+  picture.append(status).append(kClearToLineEnd);
+  for (const std::string_view line : lines) picture.append("\r\n").append(line).append(kClearToLineEnd);
+  return picture.append(kClearBelow);
+}
 
 void block_watch_signals() {
   const sigset_t signals = watched_signals();
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
 }
 
-int watch(const WatchPlan& plan, std::function<Shown()> look) {
+int watch(const WatchPlan& plan, std::function<Shown()> list) {
   ::signal(SIGPIPE, SIG_IGN);
-  const auto code = watch_with(plan, std::move(look));
+  const auto code = watch_with(plan, std::move(list));
   if (code) return *code;
   std::fprintf(stderr, "neuron-ls: %s\nneuron-ls: try it without --watch\n", code.error().message.c_str());
   return EXIT_FAILURE;

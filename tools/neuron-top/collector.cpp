@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tools/pods/pod_query.h"
+#include "tools/pods/pods.h"
 
 namespace neuron::top {
 namespace {

@@ -1,6 +1,5 @@
-// neuron-pods SOCKET MILLISECONDS: asks the kubelet once and prints the answer for neuron-ls and neuron-top
-// (pod_lines.h). A program of its own so that they need not carry gRPC. Not for people; exit status 0, or 1 with one
-// line on stderr.
+// neuron-pods SOCKET MILLISECONDS: asks the kubelet once and prints the answer for neuron-ls and neuron-top (pods.h),
+// so that they need no gRPC. Exit status 0, or 1 with one line on stderr.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -8,7 +7,7 @@
 #include "agent/base/parse.h"
 #include "agent/base/standard_streams.h"
 #include "agent/rpc/pod_resources.h"
-#include "tools/pods/pod_lines.h"
+#include "tools/pods/pods.h"
 
 namespace neuron::pods {
 namespace {

@@ -1,7 +1,7 @@
 // neuron-topology ROOT: asks hwloc about the machine below ROOT and prints the answer for neuron-agent
-// (agent/host/machine_topology.h). A program of its own because hwloc's root is the environment of the process, and
-// because what it reads may make it hang, abort or ask for all memory. Not for people; exit status 0, or 1 with one
-// line on stderr.
+// (agent/host/machine_topology.h). A separate program because hwloc takes its root from the environment of the process,
+// and because the files it reads may make it hang, abort or ask for all memory. Exit status 0, or 1 with one line on
+// stderr.
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -22,14 +22,14 @@ int complain(const std::string& what) {
   return EXIT_FAILURE;
 }
 
-// Ends with whoever asked, and in any case soon.
+// Ends with its parent process, or after kSeconds at the latest.
 void set_limits() {
   constexpr unsigned kSeconds = 10;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::alarm(kSeconds);
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // whose shadow memory takes terabytes of addresses
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // shadow memory takes terabytes of addresses
   const rlimit memory{std::size_t{512} << 20U, std::size_t{512} << 20U};
   ::setrlimit(RLIMIT_AS, &memory);
 #endif

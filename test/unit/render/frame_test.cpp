@@ -1,4 +1,4 @@
-#include "tools/neuron-ls/frame.h"
+#include "tools/neuron-ls/watch.h"
 
 #include <gtest/gtest.h>
 

@@ -8,9 +8,8 @@
 #include <fstream>
 
 #include "test/unit/render/scans.h"
-#include "tools/neuron-ls/pod_uses.h"
-#include "tools/pods/pod_lines.h"
-#include "tools/pods/pod_query.h"
+#include "tools/neuron-ls/node_reader.h"
+#include "tools/pods/pods.h"
 
 namespace neuron::pods {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/neuron-ls/process_commands.h"
+#include "tools/neuron-ls/node_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
