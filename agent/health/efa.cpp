@@ -78,7 +78,7 @@ Health verdict_on_silence(const HostScan& scan, const std::string& name, const s
                                         [](const auto& one, const ScanPart& part) { return one.part == part; });
   const std::string what = hangs == scan.unanswered.end()
                                ? std::string("a read of it has not come back")
-                               : to_string(hangs->part) + " has not come back since " + hangs->since;
+                               : to_string(hangs->part) + " has not returned since " + hangs->since;
   return verdict(reasons::kNotAnswering, name + ": " + what);
 }
 

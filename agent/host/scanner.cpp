@@ -254,7 +254,7 @@ void Scanner::note_shortage(int index, const Error& shortage, HostScan& scan) {
   if (!is_first) return;
   note_problem(scan.problems, kMaxHostProblems,
                {ProblemKind::file, std::string(kClass) + "/neuron*",
-                "not read: " + std::generic_category().message(shortage.os_errno) + "; what was read last stands"});
+                "not read: " + std::generic_category().message(shortage.os_errno) + "; the last values are kept"});
 }
 
 void Scanner::ask(int index, KnownDevice& known, NeuronDevice& device) const {

@@ -184,17 +184,17 @@ void StatusWriter::say_left(const NodeReport& report) {
   std::set<std::string> left;
   for (const Condition& one : report.conditions) {
     if (const auto owner = look_->condition_owners.find(one.type); owner != look_->condition_owners.end()) {
-      left.insert("condition " + one.type + " is left to " + owner->second + ", which writes it too");
+      left.insert("condition " + one.type + " left to " + owner->second + ", which also writes it");
     }
   }
   for (const auto& [key, owner] : look_->label_owners) {
     if (report.labels.contains(key) && !key.starts_with(kOwnPrefix)) {
-      left.insert("label " + key + " is left to " + owner + ", which writes it too");
+      left.insert("label " + key + " left to " + owner + ", which also writes it");
     }
   }
   if (left == left_) return;
-  for (const std::string& one : left) spdlog::warn("node status: {}", one);
-  if (left.empty()) spdlog::info("node status: nobody else writes labels or conditions of ours any more");
+  for (const std::string& one : left) spdlog::warn("node status shared with another writer: {}", one);
+  if (left.empty()) spdlog::info("node status no longer shared with another writer");
   left_ = std::move(left);
 }
 
@@ -246,8 +246,8 @@ void StatusWriter::finish(const Result<void>& told, SteadyTime now) {
   const MutexLock lock(mutex_);
   const std::string error = told ? "" : told.error().message;
   if (error == state_.error && told.has_value() == state_.told) return;
-  if (!told && error != state_.error) spdlog::warn("node status: {}", error);
-  if (told && !state_.error.empty()) spdlog::info("node status is told again");
+  if (!told && error != state_.error) spdlog::warn("node status not updated: {}", error);
+  if (told && !state_.error.empty()) spdlog::info("node status updates resumed");
   state_.error = error;
   state_.told = told.has_value();
 }
@@ -270,11 +270,11 @@ void StatusWriter::tell_events(SteadyTime now) {
     const auto written = event_writer_.write(*event, look_->uid);
     if (written) {
       events_backoff_.reset();
-      if (!events_error_.empty()) spdlog::info("node status: events are told again");
+      if (!events_error_.empty()) spdlog::info("node events resumed");
       events_error_.clear();
       continue;
     }
-    if (events_error_ != written.error().message) spdlog::warn("node status: {}", written.error().message);
+    if (events_error_ != written.error().message) spdlog::warn("node event not written: {}", written.error().message);
     events_error_ = written.error().message;
     events_not_before_ = now + retry_after(written.error(), events_backoff_);
     const MutexLock lock(mutex_);

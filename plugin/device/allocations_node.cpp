@@ -74,12 +74,12 @@ void Allocations::adopt_numbering() {
     if (waiting_lnc_ == scanned->value) return;
     waiting_lnc_ = scanned->value;
     spdlog::warn(
-        "LNC is {} now, but containers hold cores that were numbered with LNC {}: all cores keep their numbers until "
-        "no container holds any; drain the node to change over",
+        "LNC change deferred lnc={} in_use={}: containers hold cores, so all cores keep their numbers until these "
+        "containers end; drain the node to apply the change",
         scanned->value, *lnc_);
     return;
   }
-  spdlog::info("cores are numbered with LNC {} from now on, not {}", scanned->value, *lnc_);
+  spdlog::info("core numbering changed lnc={} was={}", scanned->value, *lnc_);
   lnc_ = scanned->value;
   waiting_lnc_.reset();
   show_newest();

@@ -70,8 +70,8 @@ void CdiSpecs::ended(const TextsPtr& texts, const Written& written) {
   is_running_ = is_late_ = false;
   const bool is_restored = written.is_changed && texts == written_;
   written_ = written.error.empty() ? texts : nullptr;
-  log_state(written.error, "cdi specs not written, containers may not start");
-  if (is_restored && written_) spdlog::warn("cdi specs restored: their files had been removed or changed");
+  log_state(written.error);
+  if (is_restored && written_) spdlog::warn("CDI specs restored, files had been removed or changed");
   if (written.is_dead) ports_.directory_is_dead();
   if (texts == wanted_) {
     show();
@@ -83,8 +83,7 @@ void CdiSpecs::ended(const TextsPtr& texts, const Written& written) {
 void CdiSpecs::late(std::uint64_t job) {
   if (!is_running_ || job != jobs_) return;
   is_late_ = true;
-  log_state(fmt::format("{} does not answer within {} s", settings_.directory, kPatience.count() / 1000),
-            "cdi specs not written yet, containers may not start");
+  log_state(fmt::format("{} did not answer within {} s", settings_.directory, kPatience.count() / 1000));
   show();
 }
 
@@ -99,10 +98,10 @@ void CdiSpecs::show() {
   if (auto node = std::exchange(waiting_, nullptr)) ports_.show(std::move(node));
 }
 
-void CdiSpecs::log_state(const std::string& error, const char* message) {
+void CdiSpecs::log_state(const std::string& error) {
   if (error == error_) return;
-  if (!error.empty()) spdlog::error("{}: {}", message, error);
-  if (error.empty()) spdlog::info("cdi specs written again");
+  if (!error.empty()) spdlog::error("CDI specs not written, containers may fail to start: {}", error);
+  if (error.empty()) spdlog::info("CDI specs written again");
   error_ = error;
 }
 

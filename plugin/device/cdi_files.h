@@ -65,7 +65,7 @@ class CdiSpecs : public std::enable_shared_from_this<CdiSpecs> {
   void late(std::uint64_t job);
   void check();
   void show();
-  void log_state(const std::string& error, const char* message);
+  void log_state(const std::string& error);
 
   const Settings settings_;
   const Ports ports_;

@@ -98,7 +98,9 @@ void DeviceManager::ensure_served(ServedResource& served) {
   if (!list || list->empty()) return;  // a node without such hardware does not register it
   auto server = parts_.kubelet.serve(served.resource);
   if (!server) {
-    if (served.last_error != server.error().message) spdlog::error("{}", server.error().message);
+    if (served.last_error != server.error().message)
+      spdlog::error("resource not served resource={}: {}", model::resource_name(served.resource),
+                    server.error().message);
     served.last_error = server.error().message;
     served.schedule_retry(parts_.clock.now());
     return;
@@ -121,7 +123,7 @@ void DeviceManager::retry_due() {
     if (served.check_at && *served.check_at <= now) {
       served.check_at.reset();
       if (served.phase == ServedResource::Phase::registered && served.server && served.server->watchers() == 0) {
-        spdlog::warn("kubelet registered resource={} but does not watch it; registering again",
+        spdlog::warn("kubelet does not watch the registered resource={}, registering again",
                      model::resource_name(served.resource));
         served.schedule_retry(now);
       }
@@ -157,7 +159,7 @@ void DeviceManager::handle(const StreamEnded& event) {
   ServedResource* served = find(event.resource);
   if (served == nullptr || !served->server || served->phase != ServedResource::Phase::registered) return;
   if (served->server->watchers() > 0) return;  // an older stream of the same resource; the newer one lives
-  spdlog::warn("kubelet ended the watch of resource={}; registering again", model::resource_name(event.resource));
+  spdlog::warn("kubelet ended the watch, registering again resource={}", model::resource_name(event.resource));
   served->schedule_retry(parts_.clock.now());
 }
 
@@ -175,7 +177,7 @@ void DeviceManager::handle(const RegisterDone& event) {
   }
   const bool first_try = served->backoff.count() == 0;  // a kubelet's socket appears before it listens: say nothing yet
   if (!first_try && served->last_error != event.error->message) {
-    spdlog::warn("resource={} not registered, trying again: {}", model::resource_name(event.resource),
+    spdlog::warn("registration failed, retrying resource={}: {}", model::resource_name(event.resource),
                  event.error->message);
   }
   if (!first_try) served->last_error = event.error->message;
@@ -204,15 +206,15 @@ void DeviceManager::register_again(const RegistrationCheck::Lost& lost) {
   if (served == nullptr || !served->server) return;
   const std::string_view name = model::resource_name(lost.resource);
   if (lost.times == 1) {
-    spdlog::warn("resource={} seems to have been taken over: {}; registering again", name, lost.why);
+    spdlog::warn("registration lost to another plugin, registering again resource={}: {}", name, lost.why);
   } else if (lost.times == 2) {
     spdlog::warn(
-        "resource={} seems to have been taken over again: {}; two plugins of one resource disturb each other, remove "
-        "one. It is "
-        "registered again ever more rarely",
+        "registration lost to another plugin again, backing off resource={}: {}; remove one of the two plugins for "
+        "this resource",
         name, lost.why);
   } else {
-    spdlog::debug("resource={} was taken over {} times running: {}", name, lost.times, lost.why);
+    spdlog::debug("registration lost to another plugin repeatedly resource={} times={}: {}", name, lost.times,
+                  lost.why);
   }
   served->server->end_streams();
   served->schedule_retry(parts_.clock.now());

@@ -76,8 +76,8 @@ void DeviceManager::log_changes(const ServedResource& served, const UnitList& li
       spdlog::warn("unhealthy resource={} id={} reason={}", model::resource_name(served.resource), list[i].id,
                    health.reason);
     } else {
-      spdlog::info("in use through another resource or by a claim: resource={} id={}",
-                   model::resource_name(served.resource), list[i].id);
+      spdlog::info("held through another resource or a claim resource={} id={}", model::resource_name(served.resource),
+                   list[i].id);
     }
   }
 }
@@ -122,9 +122,9 @@ void DeviceManager::learn_holders(const HoldersListed& event) {
   if (!unknown_since_) unknown_since_ = now;
   if (now < *unknown_since_ + kFirstAnswerPatience) return;
   holders_known_ = true;
-  spdlog::warn("the kubelet has not said for {} s what pods hold by claims: devices are offered all the same ({})",
+  spdlog::warn("claim holders unknown, offering devices anyway waited_s={}: {}",
                kFirstAnswerPatience / std::chrono::seconds{1},
-               event.answer ? "its list does not have this pod, so it is not whole" : holders_error_);
+               event.answer ? "the kubelet's list lacks this pod, so it is incomplete" : holders_error_);
 }
 
 // A holder that is known may have ended; else it is about claims from before, which become ever less likely.
@@ -148,12 +148,11 @@ void DeviceManager::log_source() {
   if (told_source_ == source) return;
   const bool was_without_list = told_source_ == Holders::Source::checkpoint || told_source_ == Holders::Source::nothing;
   if (source == Holders::Source::checkpoint) {
-    spdlog::warn("who holds what is taken from the kubelet's checkpoint alone for now: {}", holders_error_);
+    spdlog::warn("PodResources failing, using the checkpoint only: {}", holders_error_);
   } else if (source == Holders::Source::nothing) {
-    spdlog::warn("who holds what is not known; what was held stays held: the checkpoint cannot be read, and {}",
-                 holders_error_);
+    spdlog::warn("PodResources and checkpoint failing, keeping the last known holders: {}", holders_error_);
   } else if (was_without_list) {
-    spdlog::info("PodResources answers again");
+    spdlog::info("PodResources answering again");
   }
   told_source_ = source;
 }

@@ -56,7 +56,7 @@ const Checkpoint* Holders::stored(SteadyTime now) {
   auto read = checkpoint_.read();
   stored_hangs_ = !read && read.error().code == ErrorCode::deadline_exceeded;
   if (read) {
-    if (!error_.empty()) spdlog::info("the kubelet's checkpoint is read again");
+    if (!error_.empty()) spdlog::info("checkpoint readable again");
     error_.clear();
     stored_ = *std::move(read);
     stored_at_ = now;
@@ -64,7 +64,7 @@ const Checkpoint* Holders::stored(SteadyTime now) {
   }
   if (!stored_hangs_) stored_.reset();
   if (read.error().code != ErrorCode::not_found && read.error().message != error_) {
-    spdlog::warn("checkpoint error=\"{}\"", read.error().message);
+    spdlog::warn("checkpoint not readable: {}", read.error().message);
     error_ = read.error().message;
   }
   return stored_ ? &*stored_ : nullptr;

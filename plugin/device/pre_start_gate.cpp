@@ -69,7 +69,7 @@ PreStartGate::PreStartGate(Allocations& allocations, MemoryInUse memory_in_use, 
 void PreStartGate::wait(model::Resource resource, const std::vector<std::string>& ids, Done done) {
   auto cores = cores_of(allocations_.node(), resource, ids);
   if (!cores) return done(cores.error());
-  gate_.wait(group_of(resource), "pre-start resource=" + group_of(resource), *std::move(cores), std::move(done));
+  gate_.wait(group_of(resource), "resource=" + group_of(resource), *std::move(cores), std::move(done));
 }
 
 void PreStartGate::cancel(model::Resource resource) {

@@ -57,16 +57,14 @@ Supervisor::Outcome Supervisor::run() {
     const int timeout_ms = poll_timeout_ms();
     const SteadyTime asleep_at = parts_.clock.now();
     if (::poll(fds.data(), fds.size(), timeout_ms) < 0 && errno != EINTR) {
-      spdlog::error("poll error=\"{}\"", error_from_errno(errno, "poll").message);
+      spdlog::error("event loop failed: {}", error_from_errno(errno, "poll").message);
       return Outcome::failed;
     }
     if (timeout_ms >= 0) look_whether_overslept(asleep_at + milliseconds{timeout_ms});
     if (fds[0].revents != 0 && asked_to_stop(signals_, parts_.rescan)) return Outcome::stopped;
     for (const Event& event : parts_.service.events.take()) {
       if (std::holds_alternative<CdiMountDead>(event)) {
-        spdlog::error(
-            "the CDI directory was removed on the host, and the mount here keeps the old one; ending, so that this "
-            "container is started again with a fresh mount");
+        spdlog::error("CDI directory mount is stale, exiting for a restart with a fresh mount");
         return Outcome::dead_mount;
       }
       std::visit([this](const auto& one) { manager_.handle(one); }, event);

@@ -60,7 +60,7 @@ void ClaimUpkeep::run(const std::stop_token& stop) {
 void ClaimUpkeep::repair() {
   const auto repaired = store_.repair();
   const std::string error = repaired ? "" : repaired.error().message;
-  if (error != last_error_ && !repaired) spdlog::error("CDI files of claims cannot be kept: {}", error);
+  if (error != last_error_ && !repaired) spdlog::error("claim CDI files not maintained: {}", error);
   last_error_ = error;
   changed_();
 }
@@ -70,7 +70,7 @@ void ClaimUpkeep::sweep() {
   if (sweeping_->exchange(true)) return;
   run_([&sweep = sweep_, changed = changed_, sweeping = sweeping_] {
     const auto released = sweep.sweep();
-    if (!released) spdlog::debug("orphaned claims were not looked for: {}", released.error().message);
+    if (!released) spdlog::debug("orphaned claims not checked: {}", released.error().message);
     for (const std::string& claim : released.value_or(std::vector<std::string>{})) {
       spdlog::warn("released orphaned claim claim={}", claim);
     }

@@ -168,8 +168,8 @@ Result<void> ClaimsFile::begin_anew(const std::string& why) {
     content.claims.insert_or_assign(uid, share(std::move(claim)));
   }
   if (!why.empty() || !content.claims.empty()) {
-    news_ = path_ + (why.empty() ? " is not there" : " is set aside: " + why) + "; " +
-            std::to_string(content.claims.size()) + " claims are known again by their CDI files";
+    news_ = path_ + (why.empty() ? " missing" : " set aside: " + why) + "; recovered " +
+            std::to_string(content.claims.size()) + " claims from CDI files";
   }
   content_ = std::move(content);
   text_.clear();
@@ -194,7 +194,7 @@ Result<void> ClaimsFile::read() {
     return {};
   }
   if (!content_.texts.empty()) {
-    news_ = std::to_string(content_.texts.size()) + " claims of another boot are not in use any more";
+    news_ = std::to_string(content_.texts.size()) + " claims of a previous boot dropped";
   }
   content_.claims.clear();
   content_.texts.clear();

@@ -39,7 +39,7 @@ Driver::~Driver() = default;
 Driver::Outcome Driver::run() {
   auto names = socket_names(parts_.settings.kubelet_dir, parts_.settings.name, parts_.settings.pod_uid);
   if (!names) {
-    spdlog::error("{}", names.error().message);
+    spdlog::error("driver not started: {}", names.error().message);
     return Outcome::failed;
   }
   names_ = *std::move(names);
@@ -51,7 +51,7 @@ Driver::Outcome Driver::run() {
                                   {claims_watch_ ? claims_watch_->fd() : -1, POLLIN, 0},
                                   {registry_watch_ ? registry_watch_->fd() : -1, POLLIN, 0}}};
     if (::poll(fds.data(), fds.size(), poll_timeout_ms()) < 0 && errno != EINTR) {
-      spdlog::error("{}", error_from_errno(errno, "poll").message);
+      spdlog::error("event loop failed: {}", error_from_errno(errno, "poll").message);
       return Outcome::failed;
     }
     if (fds[0].revents != 0 && asked_to_stop(signals_, parts_.rescan)) return Outcome::stopped;
@@ -74,7 +74,7 @@ std::optional<Driver::Outcome> Driver::turn() {
 std::optional<Driver::Outcome> Driver::guard() {
   const auto error = guard_.look();
   if (!error) return std::nullopt;
-  spdlog::error("{}", error->message);
+  spdlog::error("kubelet directory not locked: {}", error->message);
   return error->code == ErrorCode::failed_precondition ? Outcome::other_agent : Outcome::failed;
 }
 
@@ -88,7 +88,7 @@ std::optional<Driver::Outcome> Driver::keep_served() {
   if (server_ || now < serve_at_) return std::nullopt;
   const auto served = serve();
   if (served) {
-    spdlog::info("claims of {} are served on {}", parts_.settings.name, names_.claims_path());
+    spdlog::info("driver serving driver={} socket={}", parts_.settings.name, names_.claims_path());
     state_ = {true, false, ""};
     look_at_ = now + kLookEvery;
     sweep_at_ = now;
@@ -98,15 +98,13 @@ std::optional<Driver::Outcome> Driver::keep_served() {
   server_.reset();
   serve_at_ = now + kRetry;
   if (served.error().code == ErrorCode::failed_precondition) {
-    spdlog::error("{}", served.error().message);
+    spdlog::error("driver not started: {}", served.error().message);
     return Outcome::other_agent;
   }
   for (const auto& watch : {std::cref(claims_watch_), std::cref(registry_watch_)}) {
     if (!watch.get() || watch.get()->state() != State::dead) continue;
-    spdlog::error(
-        "a directory of the kubelet was removed on the host, and the mount here keeps the old one; ending, so "
-        "that this container is started again with a fresh mount: {}",
-        served.error().message);
+    spdlog::error("kubelet directory mount is stale, exiting for a restart with a fresh mount: {}",
+                  served.error().message);
     return Outcome::dead_mount;
   }
   say_problem(served.error().message);
@@ -120,8 +118,8 @@ Result<void> Driver::serve() {
   TRY_ASSIGN(claims_watch_, SocketWatch::open(names_.claims_dir));
   TRY_ASSIGN(registry_watch_, SocketWatch::open(names_.registry_dir));
   if (const std::string& reason = registry_watch_->polling_because(); !reason.empty()) {
-    spdlog::warn("the kubelet's directories are read every {} ms instead of watched: {}",
-                 milliseconds(kLookEvery).count(), reason);
+    spdlog::warn("kubelet directories not watched, polling interval_ms={}: {}", milliseconds(kLookEvery).count(),
+                 reason);
   }
   TRY_ASSIGN(server_,
              DraServer::start(names_, parts_.settings.name,
@@ -131,7 +129,7 @@ Result<void> Driver::serve() {
 }
 
 void Driver::lose(const std::string& why) {
-  spdlog::warn("{}: both sockets are served anew", why);
+  spdlog::warn("restarting both sockets: {}", why);
   server_.reset();
   state_ = {false, false, why};
   serve_at_ = parts_.clock.now();
@@ -142,14 +140,13 @@ void Driver::look_at_sockets() {
   static_cast<void>(registry_watch_->read_events());
   look_at_ = parts_.clock.now() + (peers_.empty() ? kLookEvery : kPeersEvery);
   if (claims_watch_->state() != State::stands || registry_watch_->state() != State::stands) {
-    return lose("a directory of the kubelet was replaced or removed");
+    return lose("a kubelet directory was replaced or removed");
   }
   if (socket_state(names_.claims_path()) == SocketState::missing) {
     return lose(names_.claims_path() + " was removed");
   }
   if (socket_state(names_.registration_path()) == SocketState::missing) {
-    spdlog::warn("{} was removed, which takes the driver away from the kubelet; it is served anew",
-                 names_.registration_path());
+    spdlog::warn("registration socket removed, restarting it socket={}", names_.registration_path());
     state_.registered = false;
     if (const auto served = server_->serve_registration_again(); !served) return lose(served.error().message);
   }
@@ -180,10 +177,10 @@ std::set<std::string> Driver::find_peers() const {
 void Driver::hear(const RegistrationNews& news) {
   if (!news.registered) {
     state_.registered = false;
-    return say_problem(fmt::format("the kubelet did not take the driver, and tries again: {}",
-                                   news.error.empty() ? "it gave no reason" : news.error));
+    return say_problem(fmt::format("the kubelet rejected the registration and retries: {}",
+                                   news.error.empty() ? "no reason given" : news.error));
   }
-  spdlog::info("the kubelet took the driver {}", parts_.settings.name);
+  spdlog::info("driver registered driver={}", parts_.settings.name);
   state_.registered = state_.serving;
   state_.problem.clear();
   parts_.registered();
@@ -196,9 +193,7 @@ void Driver::hear(const NodeScanned& /*news*/) {
 
 void Driver::hear(const CdiMountDead& /*news*/) {
   if (std::exchange(cdi_is_dead_, true)) return;
-  spdlog::error(
-      "the CDI directory was removed on the host, and the mount here keeps the old one; ending, so that this container "
-      "is started again with a fresh mount");
+  spdlog::error("CDI directory mount is stale, exiting for a restart with a fresh mount");
 }
 
 void Driver::keep_health_fresh() {
@@ -209,7 +204,7 @@ void Driver::keep_health_fresh() {
 }
 
 void Driver::say_problem(std::string problem) {
-  if (problem != state_.problem) spdlog::warn("driver {}: {}", parts_.settings.name, problem);
+  if (problem != state_.problem) spdlog::warn("driver not registered driver={}: {}", parts_.settings.name, problem);
   state_.problem = std::move(problem);
 }
 

@@ -47,14 +47,13 @@ void NodeBoard::choose_numbering() {
   }
   node_ = with_lnc(newest_, lnc_);
   if (lnc_ == scanned) {
-    if (before && before != lnc_ && lnc_)
-      spdlog::info("cores are numbered with LNC {} from now on, not {}", *lnc_, *before);
+    if (before && before != lnc_ && lnc_) spdlog::info("core numbering changed lnc={} was={}", *lnc_, *before);
     waiting_lnc_.reset();
   } else if (waiting_lnc_ != scanned) {
     waiting_lnc_ = scanned;
     spdlog::warn(
-        "LNC is {} now, but claims hold devices whose cores were numbered with LNC {}: all cores keep their numbers "
-        "until no claim holds any; drain the node to change over",
+        "LNC change deferred lnc={} in_use={}: claims hold devices, so all cores keep their numbers until these claims "
+        "end; drain the node to apply the change",
         scanned ? std::to_string(*scanned) : "unknown", *lnc_);
   }
 }

@@ -41,8 +41,8 @@ bool PluginHoldWatch::await_first(const std::stop_token& stop) {
   const MutexLock lock(mutex_);
   if (!known_)
     spdlog::warn(
-        "the kubelet does not say what containers hold through a device plugin or another driver: slices are published "
-        "with what is known of it");
+        "allocations of a device plugin or another driver unknown (no answer from the kubelet), publishing slices with "
+        "the known ones");
   return true;
 }
 
@@ -71,7 +71,7 @@ void PluginHoldWatch::learn_stored() {
   stored_known_ = stored.has_value();
   if (stored) return held_.add(*std::move(stored));
   if (stored_error_ != stored.error().message) {
-    spdlog::warn("what the kubelet's checkpoint has of a device plugin is not known: {}", stored.error().message);
+    spdlog::warn("device plugin allocations not read from the kubelet's checkpoint: {}", stored.error().message);
   }
   stored_error_ = stored.error().message;
 }
@@ -81,7 +81,7 @@ bool PluginHoldWatch::ask() {
   const auto listed = ports_.listed();
   if (!listed) {
     if (last_error_ != listed.error().message) {
-      spdlog::warn("what containers hold through a device plugin is not known: {}", listed.error().message);
+      spdlog::warn("device plugin allocations not listed by the kubelet: {}", listed.error().message);
     }
     last_error_ = listed.error().message;
     ++failures_;
@@ -106,9 +106,11 @@ void PluginHoldWatch::apply(const grant::NodeUnits& node) {
     if (holders == holders_) return;
     holders_ = std::move(holders);
   }
-  spdlog::info("{}", held ? "containers hold devices through a device plugin or another driver: they are kept from "
-                            "claims until these end"
-                          : "nothing is held through a device plugin or another driver any more");
+  if (held) {
+    spdlog::info("devices withheld from claims: containers hold them through a device plugin or another driver");
+  } else {
+    spdlog::info("no device held through a device plugin or another driver any more");
+  }
   ports_.changed();
 }
 

@@ -40,11 +40,11 @@ class PluginHoldWatch {
     std::string own_pod{};  // see holdings::ListedHolders
     std::function<SteadyTime()> now = [] { return std::chrono::steady_clock::now(); };
   };
-  // `patience`: from the time that the kubelet took the driver, how long await_first() waits for what is held.
+  // `patience`: from the time that the driver registered, how long await_first() waits for what is held.
   explicit PluginHoldWatch(Ports ports, std::chrono::milliseconds patience = kPatience)
       : ports_(std::move(ports)), patience_(patience), held_(ports_.own_pod) {}
 
-  void registered() EXCLUDES(mutex_);  // the kubelet took the driver
+  void registered() EXCLUDES(mutex_);  // the driver registered
   [[nodiscard]] PluginHolders holders() const EXCLUDES(mutex_);
 
   // Blocks until the kubelet has taken the driver and has said what is held. For the first there is no bound: pods that

@@ -73,11 +73,9 @@ void PoolWriter::take_shape(SliceShape newest, SteadyTime now) {
   const bool was_rising = shape_.is_rising();
   shape_.take(newest, now);
   if (before != SliceShape::plain && shape() == SliceShape::plain) {
-    spdlog::warn(
-        "an API server of version {} answered: slices are without cores and groups until all servers take them",
-        server_->text());
+    spdlog::warn("older API server answered, slices published without cores and groups version={}", server_->text());
   } else if (shape_.is_rising() && !was_rising) {
-    spdlog::info("an API server of version {} answered: cores and groups wait for {} equal answers over {} min",
+    spdlog::info("newer API server answered, cores and groups pending version={} answers={} minutes={}",
                  server_->text(), SteadyAnswer<SliceShape>::kAnswers, SteadyAnswer<SliceShape>::kTime.count());
   }
 }
@@ -121,13 +119,13 @@ Result<void> PoolWriter::ask_for_counters(const Pool& pool) {
   const Layout layout = lay_out(pool, {shape(), true});
   if (layout.slices.empty() || !has_counters(layout.slices.front())) return {};
   const SliceContent& wanted = layout.slices.front();
-  std::string why = "the API server keeps no counters (gate DRAPartitionableDevices)";
+  std::string why = "the API server drops counters (feature gate DRAPartitionableDevices is off)";
   const bool was_closed = counters_.is_closed();
   const auto stored = would_store(wanted, why);
   if (!stored && was_closed) return {};  // slices stay as they are; asked again later
   TRY(stored);
   counters_.take(*stored && (*stored)->counter_sets == wanted.counter_sets, now);
-  if (counters_.is_closed() && !was_closed) spdlog::warn("slices are without cores and groups: {}", why);
+  if (counters_.is_closed() && !was_closed) spdlog::warn("slices published without cores and groups: {}", why);
   return {};
 }
 
@@ -142,7 +140,7 @@ void PoolWriter::ask_for_taints() {
   const auto stored = would_store(probe, why);
   if (!stored) return;  // asked again later
   taints_.take(*stored && has_taints(**stored), now);
-  if (!taints_.is_closed()) spdlog::info("API servers keep taints: unhealthy devices are tainted in the slices");
+  if (!taints_.is_closed()) spdlog::info("API server stores taints, unhealthy devices tainted in the slices");
 }
 
 Result<Written> PoolWriter::write(const Pool& pool, Overwrite overwrite) {
@@ -218,8 +216,8 @@ Result<void> PoolWriter::avoid_foreign(const std::string& name) {
   taken_salt_ = identity_.salt;
   identity_.salt = random_salt();
   spdlog::warn(
-      "the name {} is taken by a ResourceSlice of driver=\"{}\" node=\"{}\", which this driver may not delete: slices "
-      "of this node are published as {}; find out who made that slice, and delete it",
+      "slice name taken by another ResourceSlice slice={} driver=\"{}\" node=\"{}\", publishing as {}; find who "
+      "created that slice and delete it",
       name, printable(found->driver, 64), printable(found->node, 253), slice_name(0, identity_));
   return {};
 }
@@ -233,8 +231,7 @@ Result<PoolWriter::Outcome> PoolWriter::store(const Slice& wanted, Result<Slice>
   written.generation = wanted.generation;
   if (was_stripped(wanted, *answer)) return Outcome::stripped;
   if (!is_same(answer->content, wanted.content)) {
-    spdlog::warn("slice={} is stored otherwise than it was sent: an admission webhook or policy changes it",
-                 wanted.name);
+    spdlog::warn("slice changed by an admission webhook or policy slice={}", wanted.name);
   }
   return Outcome::done;
 }
@@ -247,11 +244,13 @@ bool PoolWriter::was_stripped(const Slice& wanted, const Slice& stored) {
   if (counters) {
     counters_.take(false, now);
     spdlog::warn(
-        "slices are without cores and groups: the API server keeps no counters (gate DRAPartitionableDevices)");
+        "slices published without cores and groups: the API server drops counters (feature gate "
+        "DRAPartitionableDevices is off)");
   }
   if (taints) {
     taints_.take(false, now);
-    spdlog::warn("unhealthy devices are left out of slices: the API server keeps no taints (gate DRADeviceTaints)");
+    spdlog::warn(
+        "unhealthy devices left out of slices: the API server drops taints (feature gate DRADeviceTaints is off)");
   }
   return counters || taints;
 }

@@ -97,7 +97,7 @@ Result<void> PreparedClaims::edit(const Work& work) {
 
 Result<void> PreparedClaims::with_lock(const Work& work) {
   TRY(file_.read());
-  if (const std::string news = file_.take_news(); !news.empty()) spdlog::warn("claims: {}", news);
+  if (const std::string news = file_.take_news(); !news.empty()) spdlog::warn("claims file recovered: {}", news);
   return work(file_);
 }
 

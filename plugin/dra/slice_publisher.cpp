@@ -68,14 +68,14 @@ void SlicePublisher::on_synced() {
   const MutexLock lock(mutex_);
   if (!stored_due_) stored_due_ = clock_.now() + kStoredPause;
   server_is_due_ = true;
-  if (!watch_error_.empty()) spdlog::info("ResourceSlices are watched again");
+  if (!watch_error_.empty()) spdlog::info("ResourceSlice watch restored");
   watch_error_.clear();
   wake();
 }
 
 void SlicePublisher::on_trouble(const Error& error) {
   const MutexLock lock(mutex_);
-  if (watch_error_ != error.message) spdlog::warn("{}", error.message);
+  if (watch_error_ != error.message) spdlog::warn("ResourceSlice watch failed: {}", error.message);
   watch_error_ = error.message;
 }
 
@@ -156,7 +156,8 @@ void SlicePublisher::look_at_server() {
     return;
   }
   // What is published stays so.
-  if (watch_error_ != is_new.error().message) spdlog::warn("{}", is_new.error().message);
+  if (watch_error_ != is_new.error().message)
+    spdlog::warn("API server not checked for changes: {}", is_new.error().message);
   watch_error_ = is_new.error().message;
   server_is_due_ = true;
   not_before_ = clock_.now() + backoff_.next();
@@ -181,9 +182,9 @@ void SlicePublisher::write(const Task& task) {
 
 void SlicePublisher::finish(const Task& task, const Written& written) {
   if (written.overwrote && task.is_repair) {
-    const std::string who = "somebody else writes ResourceSlices of driver " + settings_.driver + " on this node";
+    const std::string who = "another writer changes ResourceSlices of driver " + settings_.driver + " on this node";
     if (state_.error != who)
-      spdlog::warn("{}; they are written over, every {} s at most", who, kContestedPause.count());
+      spdlog::warn("ResourceSlices contested, overwriting at most every {1} s: {0}", who, kContestedPause.count());
     if (written.deferred) {
       state_.published = false;
       state_.error = who;
@@ -210,7 +211,7 @@ void SlicePublisher::finish(const Task& task, const Written& written) {
 
 void SlicePublisher::fail_with(const Error& error) {
   refused_ = error.code == ErrorCode::invalid_argument;
-  if (state_.error != error.message) spdlog::error("slices are not published: {}", error.message);
+  if (state_.error != error.message) spdlog::error("slices not published: {}", error.message);
   state_.published = false;
   state_.error = error.message;
   retry_due_ = clock_.now() + (refused_ ? milliseconds(PoolWriter::kTryAgain) : backoff_.next());
@@ -219,7 +220,7 @@ void SlicePublisher::fail_with(const Error& error) {
 
 void SlicePublisher::say_left_out(const std::vector<std::string>& left_out) {
   if (left_out == left_out_) return;
-  for (const std::string& what : left_out) spdlog::warn("not in the slices: {}", what);
+  for (const std::string& what : left_out) spdlog::warn("left out of slices: {}", what);
   left_out_ = left_out;
 }
 

@@ -48,7 +48,7 @@ int sweep(const std::string& directory, const std::string& own, std::chrono::sec
     if (name == own || !is_ours(name) || !is_older_than(young, path) || socket_state(path) != SocketState::dead)
       continue;
     if (::unlink(path.c_str()) != 0) continue;
-    spdlog::info("removed {}, left behind by an instance that was killed", path);
+    spdlog::info("removed stale socket={}", path);
     ++removed;
   }
   return removed;

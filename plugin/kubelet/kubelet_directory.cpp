@@ -44,9 +44,9 @@ void KubeletDirectory::say_means() {
   if (!watch_ || watch_->polling_because() == polling_because_) return;
   polling_because_ = watch_->polling_because();
   if (polling_because_.empty()) {
-    spdlog::info("kubelet directory {} is watched by inotify again", path_);
+    spdlog::info("kubelet directory watch restored dir={}", path_);
   } else {
-    spdlog::warn("kubelet directory {} is read every {} ms instead of watched: {}", path_,
+    spdlog::warn("kubelet directory not watched, polling dir={} interval_ms={}: {}", path_,
                  SocketWatch::kPollEvery.count(), polling_because_);
   }
 }
@@ -56,7 +56,7 @@ void KubeletDirectory::open(Changes& changes) {
   auto watch = SocketWatch::open(path_);
   if (!watch) {
     if (error_ != watch.error().message) {
-      spdlog::warn("kubelet directory not usable, waiting for it: {}", watch.error().message);
+      spdlog::warn("kubelet directory unavailable, waiting: {}", watch.error().message);
     }
     error_ = watch.error().message;
     open_at_ = clock_.now() + kRetry;
@@ -64,7 +64,7 @@ void KubeletDirectory::open(Changes& changes) {
   }
   changes.end = watch->state() == SocketWatch::State::dead ? dead_mount("removed") : lock();
   if (changes.end || !lock_) return;
-  if (!error_.empty()) spdlog::info("kubelet directory {} is usable again", path_);
+  if (!error_.empty()) spdlog::info("kubelet directory available again dir={}", path_);
   error_.clear();
   watch_ = *std::move(watch);
   stands_at_ = clock_.now() + kStandsEvery;
@@ -75,10 +75,8 @@ void KubeletDirectory::open(Changes& changes) {
 }
 
 KubeletDirectory::End KubeletDirectory::dead_mount(std::string_view what) const {
-  spdlog::error(
-      "{} was {} on the host, and the mount here keeps that directory: no kubelet can be reached through it; ending, "
-      "so that this container is started again with a fresh mount",
-      path_, what);
+  spdlog::error("kubelet directory mount is stale, exiting for a restart with a fresh mount dir={} cause={}", path_,
+                what);
   return End::dead_mount;
 }
 
@@ -90,18 +88,18 @@ std::optional<KubeletDirectory::End> KubeletDirectory::lock() {
     return std::nullopt;
   }
   if (!lock) {
-    spdlog::error("{}", lock.error().message);
+    spdlog::error("kubelet directory not locked: {}", lock.error().message);
     return lock.error().code == ErrorCode::failed_precondition ? End::other_agent : End::failed;
   }
   lock_ = *std::move(lock);
   for (const std::string& name : remove_dead_agent_sockets(path_)) {
-    spdlog::info("removed {}, left behind by an agent that was killed", name);
+    spdlog::info("removed stale socket={}", name);
   }
   return std::nullopt;
 }
 
 void KubeletDirectory::lose() {
-  spdlog::warn("kubelet directory {} was removed or changed too fast; looking again", path_);
+  spdlog::warn("kubelet directory removed or watch overflowed, reopening dir={}", path_);
   watch_.reset();
   stands_at_.reset();
   lock_.reset();  // it is that directory's

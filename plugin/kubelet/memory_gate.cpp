@@ -74,7 +74,7 @@ struct MemoryGate::State : std::enable_shared_from_this<State> {
   }
 
   static void pass_over_silent(Waiter& waiter) {
-    waiter.unknown += " neuron" + std::to_string(waiter.cores[waiter.next].device) + " (does not answer)";
+    waiter.unknown += " neuron" + std::to_string(waiter.cores[waiter.next].device) + " (no answer)";
     waiter.has_silence = true;
     pass_over(waiter);
   }
@@ -163,8 +163,7 @@ struct MemoryGate::State : std::enable_shared_from_this<State> {
       waiters.erase(found);
     }
     if (!error && !waiter.unknown.empty()) {
-      spdlog::warn("{}: nobody could tell whether memory is still held on{}; the container starts", waiter.who,
-                   waiter.unknown);
+      spdlog::warn("device memory state unknown, container start allowed {}:{}", waiter.who, waiter.unknown);
     }
     waiter.done(std::move(error));
   }

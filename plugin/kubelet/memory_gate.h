@@ -57,7 +57,7 @@ class MemoryGate {
   // `done` comes exactly once: nullopt = free, or nobody can tell; deadline_exceeded naming core and, where the driver
   // tells, pid, when memory was held until kTimeout; unavailable when cancelled. A device that hangs costs a container
   // kDeviceTimeout, the next ones of the same container a quarter of it; later containers on it nothing until it
-  // answers. `cores` by device. `group`: what cancel() takes; `who`: for the log, "pre-start resource=…".
+  // answers. `cores` by device. `group`: what cancel() takes; `who`: for the log, "resource=…".
   void wait(std::string group, std::string who, std::vector<Core> cores, Done done);
 
   void cancel(const std::string& group, const std::string& why);  // its waiters end with unavailable

@@ -12,10 +12,10 @@ bool asked_to_stop(int signals, const std::function<void()>& rescan) {
   signalfd_siginfo info{};
   while (::read(signals, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
     if (info.ssi_signo != SIGHUP) {
-      spdlog::info("stopping on signal {}", info.ssi_signo);
+      spdlog::info("stopping signal={}", info.ssi_signo);
       return true;
     }
-    spdlog::info("SIGHUP: looking at the machine again");
+    spdlog::info("rescanning signal=SIGHUP");
     rescan();
   }
   return false;

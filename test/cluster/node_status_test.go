@@ -164,7 +164,7 @@ func expectOthersKept(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 	if said := conditionOf(nodeOf(t, c, n), hardwareReady); said != theirs || said.Reason != "NeuronDMAError" {
 		t.Errorf("was %+v, is %+v", theirs, said)
 	}
-	said := c.AwaitSaid(t, []string{"is left to eks-node-monitoring-agent"}, "-n", system, "logs", "-l", agentPod, "--tail=-1")
+	said := c.AwaitSaid(t, []string{"left to eks-node-monitoring-agent"}, "-n", system, "logs", "-l", agentPod, "--tail=-1")
 	t.Logf("SAID logs\n%s", linesWith(said, "node status"))
 	patchStatus(`{"$patch":"delete","type":"AcceleratedHardwareReady"}`)
 }

@@ -43,7 +43,7 @@ TEST(ClaimsNodePlace, MetricsSayInWhichZoneItIs) {
                              .body = ClaimsNode::Json{{"metadata", {{"labels", labels}}}}.dump()}));
   node.start();
   EXPECT_TRUE(node.wait_for([&] { return !node.slices().empty(); })) << node.agent->log();
-  const std::string said = "probes answered on 127.0.0.1:";
+  const std::string said = "probe server listening address=127.0.0.1:";
   ASSERT_TRUE(node.wait_for([&] { return node.agent->log().find(said) != std::string::npos; }));
   const std::string log = node.agent->log();
   const auto port = static_cast<std::uint16_t>(std::stoi(log.substr(log.find(said) + said.size())));

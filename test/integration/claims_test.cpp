@@ -206,7 +206,7 @@ TEST_F(Claims, ReadyOnceTheKubeletTookItAndTheSlicesAreStored) {
   node.extra_arguments = {"--metrics-address", "127.0.0.1:0"};
   node.host.write();
   node.start_agent();  // no kubelet yet
-  const std::string said = "probes answered on 127.0.0.1:";
+  const std::string said = "probe server listening address=127.0.0.1:";
   ASSERT_TRUE(node.wait_for([&] { return node.agent->log().find(said) != std::string::npos; }));
   const std::string log = node.agent->log();
   const auto port = static_cast<std::uint16_t>(std::stoi(log.substr(log.find(said) + said.size())));
@@ -227,7 +227,7 @@ TEST_F(Claims, MetricsSayWhatWasPreparedAndRefused) {
   const FakeDraKubelet::Claim unknown{"team", "nobody", "uid-of-nobody"};
   ASSERT_NE(node.kubelet->prepare(kDriver, {unknown}).claims.at(unknown.uid).error, "");
   const std::string log = node.agent->log();
-  const std::string said = "probes answered on 127.0.0.1:";
+  const std::string said = "probe server listening address=127.0.0.1:";
   const auto port = static_cast<std::uint16_t>(std::stoi(log.substr(log.find(said) + said.size())));
   const std::string text = http_get(port, "/metrics").body;
   for (const char* line :
@@ -245,7 +245,7 @@ TEST_F(Claims, CountersAreThereBeforeTheirFirstEvent) {
   node.start();
   ASSERT_TRUE(node.wait_registered()) << node.agent->log();
   const std::string log = node.agent->log();
-  const std::string said = "probes answered on 127.0.0.1:";
+  const std::string said = "probe server listening address=127.0.0.1:";
   const auto port = static_cast<std::uint16_t>(std::stoi(log.substr(log.find(said) + said.size())));
   const std::string text = http_get(port, "/metrics").body;
   EXPECT_THAT(text, HasSubstr("neuron_agent_allocations_total{resource=\"neuron.aws.com\"} 0\n"));
@@ -338,7 +338,7 @@ TEST(ClaimsOnTrainium2, CoresKeepTheirNumbersUntilNothingIsHeld) {
   ASSERT_EQ(node.kubelet->prepare(kDriver, {claim}).claims.at(claim.uid).error, "") << node.agent->log();
   std::ofstream(node.host.path() + "/opt/aws/neuron/logical_nc_config") << "NEURON_LOGICAL_NC_CONFIG=1\n";
   const auto waits = [&] {
-    const std::string line = "all cores keep their numbers until no claim holds any", log = node.agent->log();
+    const std::string line = "all cores keep their numbers until these claims end", log = node.agent->log();
     int count = 0;
     for (std::size_t at = log.find(line); at != std::string::npos; at = log.find(line, at + 1)) ++count;
     return count;

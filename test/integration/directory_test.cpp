@@ -101,7 +101,7 @@ TEST(Directory, ADeadMountEndsTheAgentWithItsOwnExitCode) {
     }
     node.start_kubelet();
     EXPECT_EQ(node.agent->wait(kPatience), 4) << node.agent->log();
-    EXPECT_THAT(node.agent->log(), HasSubstr("was " + how + " on the host"));
+    EXPECT_THAT(node.agent->log(), HasSubstr("cause=" + how));
   }
   start_container();  // as the kubelet does with a container that ended
   EXPECT_TRUE(node.wait_allocatable(kNeuron, 1)) << node.agent->log();

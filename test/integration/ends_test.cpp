@@ -203,7 +203,7 @@ TEST(Repeats, ADirectoryForCdiThatCannotBeWrittenIsSaidOnce) {
     node.host.set("neuron" + std::to_string(device), "sram_ecc_uncorrected=1");
     ASSERT_TRUE(node.wait_allocatable(kNeuron, 15 - device));
   }
-  EXPECT_EQ(count_of(node.agent->log(), "cdi specs not written"), 1U) << node.agent->log();
+  EXPECT_EQ(count_of(node.agent->log(), "CDI specs not written"), 1U) << node.agent->log();
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ TEST(Hang, ADeviceThatHangsCostsNobodyElse) {
   EXPECT_EQ(node.kubelet->resource_view(kNeuron).unhealthy, (sim::IdSet{"3"}));
   EXPECT_EQ(node.kubelet->capacity(kNeuron), 16);
   EXPECT_THAT(node.agent->log(), HasSubstr("neuron3 unhealthy reason=not_answering neuron3: reading "
-                                           "sys/class/neuron_device/neuron3 has not come back since 20"));
+                                           "sys/class/neuron_device/neuron3 has not returned since 20"));
 
   node.host.set("neuron5", "sram_ecc_uncorrected=1");
   EXPECT_TRUE(node.sees(kNeuron, 14)) << node.agent->log();
@@ -185,7 +185,7 @@ TEST(Unread, WithoutInotifyTheKubeletsDirectoryIsPolled) {
   ASSERT_TRUE(node.kubelet->restart());
   EXPECT_TRUE(node.wait_allocatable(kNeuron, 1)) << "registered again:\n" << node.agent->log();
   node.rules("");
-  EXPECT_TRUE(node.wait_log("is watched by inotify again"));
+  EXPECT_TRUE(node.wait_log("kubelet directory watch restored"));
 }
 
 // The usage sampler reads files that no scan reads.
@@ -208,14 +208,14 @@ TEST(Hang, UsageOfOtherDevicesGoesOnWhileOneHangs) {
   ASSERT_TRUE(shows("neuron5/core0", "123456789", kPatience));
   node.rules("hang */neuron3/neuron_core0/" + std::string(kMemory) + "\n");
   EXPECT_TRUE(
-      node.wait_log("usage metrics lack what does not answer, all others go on: reading "
-                    "sys/class/neuron_device/neuron3 has not come back since 20"))
+      node.wait_log("usage metrics incomplete: reading "
+                    "sys/class/neuron_device/neuron3 has not returned since 20"))
       << node.agent->log();
   EXPECT_TRUE(shows("neuron5/core0", "223456789", kBudget + kSlack)) << node.agent->log();
   EXPECT_TRUE(shows("neuron5/core0", "323456789", kBudget + kSlack)) << "and again";
   EXPECT_GE(node.kubelet->allocatable(kNeuron), 15) << "all other devices are offered\n" << node.agent->log();
   node.rules("");
-  EXPECT_TRUE(node.wait_log("usage metrics are whole again"));
+  EXPECT_TRUE(node.wait_log("usage metrics complete again"));
   EXPECT_TRUE(shows("neuron3/core0", "423456789", kBudget + kSlack));
 }
 
@@ -228,7 +228,7 @@ TEST(Hang, ProgramsThatReadOnceLeaveOutWhatHangs) {
   for (const std::string& one : node.extra_environment) before += " '" + one + "'";
   before += ' ' + std::string(NEURON_BIN_DIR) + '/';
   const std::string root = " --root " + node.host.path() + " 2>&1";
-  const std::string said = "reading sys/class/neuron_device/neuron3 has not come back since 20";
+  const std::string said = "reading sys/class/neuron_device/neuron3 has not returned since 20";
   const Ended list = run_line(before + "neuron-ls" + root);
   EXPECT_EQ(list.status, 0) << list.output;
   EXPECT_THAT(list.output, HasSubstr("neuron-ls: " + said));
@@ -240,7 +240,7 @@ TEST(Hang, ProgramsThatReadOnceLeaveOutWhatHangs) {
   node.rules("hang */sys/class/neuron_device\n");
   const Ended without = run_line(before + "neuron-ls" + root);
   EXPECT_EQ(without.status, 1) << without.output;
-  EXPECT_THAT(without.output, HasSubstr("listing sys/class/neuron_device has not come back since 20"));
+  EXPECT_THAT(without.output, HasSubstr("listing sys/class/neuron_device has not returned since 20"));
 }
 
 TEST(Hang, PreStartIsNotHeldUpByADriverThatSaysNothing) {
@@ -249,7 +249,8 @@ TEST(Hang, PreStartIsNotHeldUpByADriverThatSaysNothing) {
   ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
   node.rules("hang */device_mem/tensors/total\n");  // which no scan reads
   EXPECT_LT(took([&] { EXPECT_TRUE(starts(node, "first", {{kNeuron, 1}})); }), kBudget + kSlack);
-  EXPECT_THAT(node.agent->log(), HasSubstr("nobody could tell whether memory is still held on neuron"));
+  EXPECT_THAT(node.agent->log(),
+              HasSubstr("device memory state unknown, container start allowed resource=aws.amazon.com/neuron: neuron"));
   EXPECT_LT(took([&] { EXPECT_TRUE(starts(node, "half", {{kNeuron, 8}})); }), seconds(12));
 
   node.rules("eio */device_mem/*\n");
@@ -305,7 +306,7 @@ TEST(Hang, ACheckpointThatHangsFromTheStartIsReadWhenItComesBack) {
   EXPECT_TRUE(node.sees(kCore, 30)) << "the kubelet's list says it\n" << node.agent->log();
   ASSERT_TRUE(node.wait_log("has not come back")) << node.agent->log();
   node.rules("");
-  EXPECT_TRUE(node.wait_log("checkpoint is read again")) << node.agent->log();
+  EXPECT_TRUE(node.wait_log("checkpoint readable again")) << node.agent->log();
   node.rules("hang *kubelet_internal_checkpoint\n");
   node.agent->signal(SIGTERM);
   EXPECT_EQ(node.agent->wait(seconds(5)), 0) << node.agent->log();
@@ -336,7 +337,7 @@ TEST(HangOfCdi, ADirectoryThatHangsHoldsUpNothingAndIsNamed) {
   node.start();
   ASSERT_TRUE(node.sees(kNeuron, 1)) << node.agent->log();
   EXPECT_TRUE(starts(node, "pod", {{kNeuron, 1}}));
-  EXPECT_THAT(node.agent->log(), HasSubstr("cdi specs not written yet, containers may not start: " + node.directory()));
+  EXPECT_THAT(node.agent->log(), HasSubstr("CDI specs not written, containers may fail to start: " + node.directory()));
   node.host.set("neuron0", "sram_ecc_uncorrected=1");
   EXPECT_TRUE(node.sees(kNeuron, 0)) << node.agent->log();
   const auto end = took([&] {
@@ -344,7 +345,7 @@ TEST(HangOfCdi, ADirectoryThatHangsHoldsUpNothingAndIsNamed) {
     EXPECT_EQ(node.agent->wait(kPatience), 0);
   });
   EXPECT_LT(end, seconds(5));
-  EXPECT_THAT(node.agent->log(), HasSubstr("a file in " + node.directory() + " hangs; leaving it behind"));
+  EXPECT_THAT(node.agent->log(), HasSubstr("thread blocked at exit, abandoned: a file in " + node.directory()));
   EXPECT_THAT(node.agent->log(), testing::Not(HasSubstr("inside the driver")));
 }
 
@@ -352,10 +353,10 @@ TEST(HangOfCdi, ADirectoryThatAnswersAgainIsWritten) {
   CdiNode node;
   node.rules("hang */cdi/*\n");
   node.start();
-  ASSERT_TRUE(node.wait_log("cdi specs not written yet")) << node.agent->log();
+  ASSERT_TRUE(node.wait_log("CDI specs not written")) << node.agent->log();
   node.rules("");
   EXPECT_TRUE(node.writes(node.spec())) << node.agent->log();
-  EXPECT_TRUE(node.wait_log("cdi specs written again")) << node.agent->log();
+  EXPECT_TRUE(node.wait_log("CDI specs written again")) << node.agent->log();
   EXPECT_TRUE(node.sees(kNeuron, 1));
 }
 
@@ -374,7 +375,7 @@ TEST(HangOfCdi, SpecsAreThereAgainWhenTheirDirectoryIs) {
   std::ofstream(node.directory()) << "in the way";
   node.start();
   ASSERT_TRUE(node.sees(kNeuron, 1)) << node.agent->log();
-  EXPECT_TRUE(node.wait_log("cdi specs not written, containers may not start")) << node.agent->log();
+  EXPECT_TRUE(node.wait_log("CDI specs not written, containers may fail to start")) << node.agent->log();
   const std::string spec = node.directory() + "/below/aws.amazon.com-neuron.json";
   std::filesystem::remove(node.directory());
   EXPECT_TRUE(node.writes(spec)) << node.agent->log();
@@ -382,7 +383,7 @@ TEST(HangOfCdi, SpecsAreThereAgainWhenTheirDirectoryIs) {
   EXPECT_TRUE(node.writes(spec)) << node.agent->log();
   std::filesystem::remove_all(node.directory());
   EXPECT_TRUE(node.writes(spec)) << node.agent->log();
-  EXPECT_TRUE(node.wait_log("cdi specs restored")) << node.agent->log();
+  EXPECT_TRUE(node.wait_log("CDI specs restored")) << node.agent->log();
 }
 
 }  // namespace

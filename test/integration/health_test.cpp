@@ -174,7 +174,7 @@ TEST(BadInput, AKubeletThatAnswersNonsenseOrNeverIsOutlived) {
     sim::KubeletOptions options;
     options.faults.registration = fault;
     node.start_kubelet(options).start_agent();
-    ASSERT_TRUE(node.wait_log("not registered, trying again")) << node.agent->log();
+    ASSERT_TRUE(node.wait_log("registration failed, retrying")) << node.agent->log();
     EXPECT_TRUE(node.agent->running());
     ASSERT_TRUE(node.kubelet->set_faults({}));
     EXPECT_TRUE(node.wait_allocatable(kNeuron, 1)) << node.agent->log();
@@ -207,7 +207,7 @@ TEST(BadInput, PodResourcesThatFailsFallsBackToTheCheckpoint) {
     faults.pod_resources = fault;
     ASSERT_TRUE(node.kubelet->set_faults(faults));
     node.start_agent();
-    EXPECT_TRUE(node.wait_log("taken from the kubelet's checkpoint")) << node.agent->log();
+    EXPECT_TRUE(node.wait_log("using the checkpoint only")) << node.agent->log();
     EXPECT_TRUE(node.kubelet->wait_for([&] { return node.kubelet->registrations(kCore) == 2; }, kPatience));
     EXPECT_TRUE(node.wait_allocatable(kCore, 30)) << node.agent->log();
   }

@@ -51,7 +51,7 @@ TEST_F(HeldClaims, WhileTheKubeletDoesNotTellTheyStayHeld) {
   sim::KubeletFaults faults;
   faults.pod_resources = sim::PodResourcesFault::error;
   ASSERT_TRUE(node.kubelet->set_faults(faults));
-  ASSERT_TRUE(node.wait_log("who holds what is taken from the kubelet's checkpoint alone")) << node.agent->log();
+  ASSERT_TRUE(node.wait_log("PodResources failing, using the checkpoint only")) << node.agent->log();
   node.host.set("neuron0", "sram_ecc_uncorrected=1");  // makes a list
   EXPECT_TRUE(offered(10, 21, 7)) << node.agent->log();
   ASSERT_TRUE(node.kubelet->remove("train", "team"));

@@ -178,7 +178,7 @@ TEST_F(MetricsTest, OverTlsWithTheCertificateOfTheMoment) {
   write_certificate("second", certificate, key);
   const auto until = steady_clock::now() + kPatience;
   while (TlsClient(port_).server() != "second") ASSERT_LT(steady_clock::now(), until) << node_.agent->log();
-  EXPECT_TRUE(node_.wait_log("the new certificate is used from now on"));
+  EXPECT_TRUE(node_.wait_log("metrics certificate reloaded"));
 }
 
 TEST_F(MetricsTest, ManyScrapesLeaveTheAgentSmall) {

@@ -166,7 +166,7 @@ TEST_F(NodeStatus, WithoutAServerOrATokenEverythingElseWorks) {
     node_.start_kubelet().start_agent();
     EXPECT_TRUE(node_.wait_allocatable(kNeuron, 16)) << node_.agent->log();
     if (server.empty()) {
-      EXPECT_TRUE(node_.wait_log("node status is not told: "));
+      EXPECT_TRUE(node_.wait_log("node status not updated: "));
     }
     expect_ends();
     node_.kubelet.reset();

@@ -29,7 +29,7 @@ TEST_F(ReadinessTest, ReadyOnceTheKubeletTookEveryResource) {
   node_.host.write();
   node_.start_agent();  // no kubelet yet
   const std::uint16_t port = metrics_port(node_);
-  ASSERT_TRUE(node_.wait_log("kubelet directory not usable"));
+  ASSERT_TRUE(node_.wait_log("kubelet directory unavailable"));
   ASSERT_EQ(await_ready(node_, port, 503).status, 503);
   EXPECT_EQ(http_get(port, "/healthz").status, 200) << "waiting is well";
   node_.start_kubelet();
@@ -53,7 +53,7 @@ TEST_F(ReadinessTest, NotReadyWhileTheKubeletRefuses) {
   node_.host.write();
   node_.start_kubelet(options).start_agent();
   const std::uint16_t port = metrics_port(node_);
-  ASSERT_TRUE(node_.wait_log("not registered, trying again"));
+  ASSERT_TRUE(node_.wait_log("registration failed, retrying"));
   const HttpReply refused = http_get(port, "/readyz");
   EXPECT_EQ(refused.status, 503);
   EXPECT_THAT(refused.body, HasSubstr("aws.amazon.com/neuron: "));
@@ -98,7 +98,7 @@ TEST_F(ReadinessTest, APortThatIsTakenKeepsNothingFromBeingServed) {
   other.extra_arguments = {"--metrics-address", "127.0.0.1:" + std::to_string(port)};
   other.start();
   EXPECT_TRUE(other.wait_allocatable(kNeuron, 1)) << other.agent->log();
-  EXPECT_TRUE(other.wait_log("devices are served all the same")) << other.agent->log();
+  EXPECT_TRUE(other.wait_log("devices are served anyway")) << other.agent->log();
   node_.agent->signal(SIGTERM);
   ASSERT_EQ(node_.agent->wait(kPatience), 0);
   EXPECT_EQ(metrics_port(other), port) << "taken over once it is free";
@@ -131,7 +131,7 @@ TEST(Readiness, OffIsTheDefault) {
   node.start();
   ASSERT_TRUE(node.wait_allocatable(kNeuron, 1));
   EXPECT_THAT(node.agent->log(), HasSubstr("metrics-address=off"));
-  EXPECT_THAT(node.agent->log(), testing::Not(HasSubstr("probes answered")));
+  EXPECT_THAT(node.agent->log(), testing::Not(HasSubstr("probe server listening")));
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ TEST(Registration, AnAgentThatComesBeforeTheKubeletWaitsForIt) {
   Node node("trn1.2xlarge");
   node.host.write();
   node.start_agent();
-  ASSERT_TRUE(node.wait_log("kubelet directory not usable"));
+  ASSERT_TRUE(node.wait_log("kubelet directory unavailable"));
   node.start_kubelet();
   EXPECT_TRUE(node.wait_allocatable(kNeuron, 1)) << node.agent->log();
 }

@@ -33,7 +33,8 @@ struct Rival : testing::Test {
         kPatience))
         << node.agent->log();
     EXPECT_TRUE(node.run("pod", {{kEfa, 1}})) << node.agent->log();
-    EXPECT_THAT(node.agent->log(), HasSubstr("resource=vpc.amazonaws.com/efa seems to have been taken over"));
+    EXPECT_THAT(node.agent->log(),
+                HasSubstr("registration lost to another plugin, registering again resource=vpc.amazonaws.com/efa"));
     EXPECT_THAT(node.agent->log(), HasSubstr("efa-rival.sock"));
   }
 };
@@ -81,8 +82,10 @@ TEST_F(Rival, OneWithTheSameIdsThatStaysIsNoticedByWhatItGives) {
   bool ours = false;
   while (!ours && std::chrono::steady_clock::now() < until) ours = is_ours();
   EXPECT_TRUE(ours) << node.agent->log();
-  EXPECT_THAT(node.agent->log(), HasSubstr("resource=vpc.amazonaws.com/efa seems to have been taken over: container "
-                                           "main of the pod with uid "));
+  EXPECT_THAT(
+      node.agent->log(),
+      HasSubstr("registration lost to another plugin, registering again resource=vpc.amazonaws.com/efa: container "
+                "main of the pod with uid "));
   EXPECT_THAT(node.agent->log(), HasSubstr("efa-rival.sock"));
   EXPECT_EQ(node.kubelet->registrations(kNeuron), 1) << "the other resources are left alone";
 }

@@ -47,7 +47,7 @@ TEST_F(Split, BothCountsAreExactAndNothingIsWithheldAcross) {
   ASSERT_TRUE(node.wait_log("devices offered only as cores: 0-3; only whole: 4-15"));
   EXPECT_EQ(node.kubelet->allocatable(kNeuron), 12);
   EXPECT_EQ(node.kubelet->allocatable(kCore), 8);
-  EXPECT_EQ(node.agent->log().find("in use through another resource"), std::string::npos);
+  EXPECT_EQ(node.agent->log().find("held through another resource"), std::string::npos);
   const auto both = node.run("both", {{kNeuron, 1}, {kCore, 2}});
   EXPECT_FALSE(both) << "nothing is left";
   ASSERT_TRUE(node.kubelet->remove("whole"));
@@ -89,7 +89,7 @@ TEST_F(Split, AnotherSplitAfterARestartWaitsForThoseWhoHold) {
 TEST_F(Split, FromBothNamesToASplitAndBack) {
   start({});
   ASSERT_TRUE(offered(16, 32));
-  ASSERT_TRUE(node.wait_log("every device is offered by neuron and by neuroncore"));
+  ASSERT_TRUE(node.wait_log("every device is offered as neuron and as neuroncore"));
   ASSERT_TRUE(node.run("whole", {{kNeuron, 16}}));
   restart({"--core-devices", "0-7"});
   ASSERT_TRUE(offered(16, 0)) << node.agent->log();
@@ -132,7 +132,8 @@ TEST_F(Split, TheFileSaysItForTheInstanceType) {
                                         {"name": "training", "instance-types": ["trn1.*"], "core-devices": "0-3"}]})";
   start({"--node-groups", file});
   ASSERT_TRUE(offered(12, 8)) << node.agent->log();
-  EXPECT_TRUE(node.wait_log("node groups: \"training\" applies; a change of " + file + " counts from the next start"));
+  EXPECT_TRUE(node.wait_log("node group selected group=\"training\" file=" + file +
+                            "; a changed file applies from the next start"));
 }
 
 TEST_F(Split, TheFileOfTheManifestsIsRight) {

@@ -78,7 +78,7 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
   auto root = host::FsRoot::open(options.root);
   auto events = plugin::EventQueue::open();
   if (!root || !events) {
-    spdlog::error("{}", !root ? root.error().message : events.error().message);
+    spdlog::error("start failed: {}", !root ? root.error().message : events.error().message);
     return ExitCode::failed;
   }
 
@@ -161,12 +161,12 @@ ExitCode print_once(const Options& options) {
   Workers workers;
   const auto snapshot = scan_once(options, workers);
   if (!snapshot) {
-    spdlog::error("{}", snapshot.error().message);
+    spdlog::error("scan failed: {}", snapshot.error().message);
     return ExitCode::failed;
   }
   const core::OfferPolicy offer = options.offer_policy();
   for (const OfferLine& line : offer_lines(offer, (*snapshot)->host)) {
-    if (line.warning) spdlog::warn(line.text);
+    if (line.warning) spdlog::warn("resources offered: {}", line.text);
   }
   const grant::NodeUnits node(*snapshot);
   for (const model::Resource resource : model::kAllResources) {

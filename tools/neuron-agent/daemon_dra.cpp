@@ -148,7 +148,7 @@ class DraDaemon {
   [[nodiscard]] ExitCode run(const Fd& signals) {
     // What claims hold is known before anything is published.
     if (const auto repaired = claim_store_.repair(); !repaired) {
-      spdlog::error("what is prepared cannot be read yet: {}", repaired.error().message);
+      spdlog::error("prepared claims not readable yet: {}", repaired.error().message);
     }
     monitor_.start();
     ToldClaims claims(claims_, board_, figures_, options_.dra.pool.driver);
@@ -293,7 +293,9 @@ ExitCode run_dra_daemon(const Options& options, const Fd& signals) {
   auto events = dra::Driver::Events::open();
   auto places = kube::api_places(options.api, kube::in_cluster_places());
   if (!root || !events || !places) {
-    spdlog::error("{}", !root ? root.error().message : !events ? events.error().message : places.error().message);
+    spdlog::error("start failed: {}", !root     ? root.error().message
+                                      : !events ? events.error().message
+                                                : places.error().message);
     return ExitCode::failed;
   }
   DraDaemon daemon(options, std::make_shared<const host::FsRoot>(*std::move(root)), *std::move(places), **events);
@@ -304,13 +306,13 @@ ExitCode print_slices_once(const Options& options) {
   Workers workers;
   const auto snapshot = scan_once(options, workers);
   if (!snapshot) {
-    spdlog::error("{}", snapshot.error().message);
+    spdlog::error("scan failed: {}", snapshot.error().message);
     return ExitCode::failed;
   }
   const dra::Pool pool = dra::make_pool(grant::NodeUnits(*snapshot), options.dra.pool, {});
   const dra::PoolIdentity identity{options.dra.pool.driver, pool_name(options), {options.node_name, ""}};
   const dra::Layout layout = dra::lay_out(pool, options.dra.layout);
-  for (const std::string& what : layout.left_out) spdlog::warn("not in the slices: {}", what);
+  for (const std::string& what : layout.left_out) spdlog::warn("left out of slices: {}", what);
   fmt::print("{}", dra::published_text(layout, identity));
   return end_once(workers, ExitCode::ok);
 }

@@ -21,10 +21,10 @@ void log_start(const Options& options) {
   for (const std::string& option : describe(options)) line += " " + option;
   spdlog::info("starting{}", line);
   if (!options.node_groups.empty() && options.mode == Mode::device_plugin) {
-    spdlog::info("node groups: {} applies; a change of {} counts from the next start",
+    spdlog::info("node group selected group={} file={}; a changed file applies from the next start",
                  options.node_group.empty() ? "none of them" : '"' + options.node_group + '"', options.node_groups);
   }
-  for (const std::string& doubt : options.doubts) spdlog::warn("{}", doubt);
+  for (const std::string& doubt : options.doubts) spdlog::warn("configuration warning: {}", doubt);
 }
 
 std::string own_pod_name() {
@@ -79,11 +79,11 @@ Result<model::SnapshotPtr> scan_once(const Options& options, Workers& workers) {
   monitor::BoundedScans scans(workers, scan_maker(root, std::make_shared<ScanTimer>(), options.kernel_log));
   const auto snapshot = assessed(scans.scan());
   for (const model::Unanswered& one : snapshot->host.unanswered) {
-    spdlog::warn("{} has not come back since {}; its values are left out", to_string(one.part), one.since);
+    spdlog::warn("scan incomplete, values left out: {} has not returned since {}", to_string(one.part), one.since);
   }
   log_missing(snapshot->host);
   log_problems(snapshot->host);
-  for (const std::string& doubt : options.doubts) spdlog::warn("{}", doubt);
+  for (const std::string& doubt : options.doubts) spdlog::warn("configuration warning: {}", doubt);
   return snapshot;
 }
 
@@ -100,7 +100,7 @@ ExitCode end_reading(monitor::Monitor& monitor, const std::vector<MayHang>& thre
   bool is_left_behind = !monitor.stop(kStopTimeout);
   for (const MayHang& one : threads) {
     if (one.workers.stop(kStopTimeout)) continue;
-    spdlog::warn("{} hangs; leaving it behind", one.what);
+    spdlog::warn("thread blocked at exit, abandoned: {}", one.what);
     is_left_behind = true;
   }
   if (is_left_behind) {

@@ -61,8 +61,8 @@ void log_missing(const model::HostScan& host) {
   if (type == nullptr) return;
   const auto warn_if_short = [&](std::string_view what, std::size_t seen, int expected) {
     if (seen < static_cast<std::size_t>(expected)) {
-      spdlog::warn("{} of {} {} of a {} are here; neuron-ls and the kernel log may tell why", seen, expected, what,
-                   host.instance_type);
+      spdlog::warn("hardware missing: {} of {} {} of a {} present; see neuron-ls and the kernel log", seen, expected,
+                   what, host.instance_type);
     }
   };
   warn_if_short("Neuron devices", host.devices.size(), type->device_count);
@@ -97,7 +97,7 @@ void InventoryLog::operator()(model::SnapshotPtr snapshot) {
     log_offer(host);
   }
   if (!last_ && changes.units.empty()) {
-    spdlog::info("no Neuron device and no EFA interface here; nothing is advertised until one appears");
+    spdlog::info("no Neuron device and no EFA interface found; nothing is advertised until one appears");
   }
   log_health(changes.units);
   log_ignored_lines(host.kernel_log);
@@ -111,9 +111,9 @@ void InventoryLog::operator()(model::SnapshotPtr snapshot) {
 void InventoryLog::log_ignored_lines(const model::KernelLog& log) {
   if (std::bit_width(log.ignored_lines) <= std::bit_width(std::exchange(told_ignored_, log.ignored_lines))) return;
   spdlog::warn(
-      "kernel log: {} line{} NEURON_HW_ERR= passed over, as they make no sense or name a device, a core or a serial "
-      "number that is not here; dmesg shows them, neuron_kernel_log_ignored_lines_total counts them",
-      log.ignored_lines, log.ignored_lines == 1 ? "" : "s");
+      "kernel log lines ignored count={}: NEURON_HW_ERR= lines that are malformed, or name a device, core or serial "
+      "number that this node does not have; see dmesg and neuron_kernel_log_ignored_lines_total",
+      log.ignored_lines);
 }
 
 // How far the election is, and in the end its result. While it has not ended no Neuron device is offered by claim.
@@ -122,8 +122,8 @@ void InventoryLog::log_election(const model::HostScan& host) {
   if (election.sentence == last_election_) return;
   const bool is_blocked = election.phase == core::Election::Phase::blocked;
   if (!election.sentence.empty()) {
-    spdlog::log(is_blocked ? spdlog::level::warn : spdlog::level::info, "{}{}{}", election.sentence,
-                election.action.empty() ? "" : "; what to do: ", election.action);
+    spdlog::log(is_blocked ? spdlog::level::warn : spdlog::level::info, "UltraServer state changed: {}{}{}",
+                election.sentence, election.action.empty() ? "" : "; what to do: ", election.action);
   }
   last_election_ = std::move(election.sentence);
 }
@@ -137,7 +137,7 @@ void InventoryLog::log_offer(const model::HostScan& host) {
   if (said == last_offer_) return;
   last_offer_ = std::move(said);
   for (const OfferLine& line : lines) {
-    spdlog::log(line.warning ? spdlog::level::warn : spdlog::level::info, line.text);
+    spdlog::log(line.warning ? spdlog::level::warn : spdlog::level::info, "resources offered: {}", line.text);
   }
 }
 

@@ -74,8 +74,8 @@ int serve(const neuron::agent::Options& options) {
   const neuron::DescriptorLimit limit = neuron::raise_descriptor_limit();
   if (limit.now < kEnoughDescriptors) {
     spdlog::warn(
-        "the limit of open files is {}, less than the {} that this program may need (docs/reliability.md#descriptors); "
-        "raise the hard limit (ulimit -Hn, LimitNOFILE=)",
+        "open file limit too low limit={} needed={}; raise the hard limit (ulimit -Hn, LimitNOFILE=), see "
+        "docs/reliability.md#descriptors",
         limit.now, kEnoughDescriptors);
   }
   const bool claims = options.mode == neuron::agent::Mode::dra;

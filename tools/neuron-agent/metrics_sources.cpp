@@ -42,12 +42,12 @@ monitor::WatchedUsage::Scan make_read(const RootPtr& root, const monitor::Snapsh
 }
 
 void log_unanswered(const std::vector<model::Unanswered>& parts) {
-  if (parts.empty()) return spdlog::info("usage metrics are whole again");
+  if (parts.empty()) return spdlog::info("usage metrics complete again");
   std::string text;
   for (const model::Unanswered& one : parts) {
-    text += (text.empty() ? "" : "; ") + to_string(one.part) + " has not come back since " + one.since;
+    text += (text.empty() ? "" : "; ") + to_string(one.part) + " has not returned since " + one.since;
   }
-  spdlog::warn("usage metrics lack what does not answer, all others go on: {}", text);
+  spdlog::warn("usage metrics incomplete: {}", text);
 }
 
 metrics::Durations durations_of(const plugin::CallFigures::Calls& calls) {

@@ -11,7 +11,7 @@ NodeStatus::NodeStatus(const Options& options, const Clock& clock, kube::Api* sh
   if (shared == nullptr) {
     auto places = kube::api_places(options.api, kube::in_cluster_places());
     if (!places) {
-      spdlog::error("node status is not told: {}", places.error().message);
+      spdlog::error("node status not updated: {}", places.error().message);
       return;
     }
     client_ = std::make_unique<kube::ApiClient>(*std::move(places));

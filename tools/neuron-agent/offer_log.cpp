@@ -40,7 +40,7 @@ OfferLine nothing_offered(const core::OfferPolicy& offer, const model::HostScan&
                     " Neuron devices and " + std::to_string(host.efas.size()) + " EFA interfaces, and --resources " +
                     core::format_resource_list(offer.resources) + " with --core-devices " +
                     core::format_core_devices(offer.split) +
-                    " leaves them out; name what it has, or keep the agent from such nodes"};
+                    " excludes them; name a resource that it has, or keep the agent off such nodes"};
 }
 
 }  // namespace
@@ -51,9 +51,9 @@ std::vector<OfferLine> offer_lines(const core::OfferPolicy& offer, const model::
   if (host.devices.empty()) return {};
   if (offer.mixes()) {
     return {{false,
-             "every device is offered by neuron and by neuroncore, which the scheduler counts apart: pods of a queue "
-             "that mixes both are refused with UnexpectedAdmissionError; one name per node (--resources) or a split "
-             "(--core-devices) avoids that, see docs/resources.md#one-name-or-two"}};
+             "every device is offered as neuron and as neuroncore, which the scheduler counts separately: pods of a "
+             "queue that mixes both fail with UnexpectedAdmissionError; use one name per node (--resources) or a split "
+             "(--core-devices), see docs/resources.md#one-name-or-two"}};
   }
   if (!offer.split) return {};
   std::vector<int> as_cores;
@@ -74,9 +74,9 @@ std::vector<OfferLine> offer_lines(const core::OfferPolicy& offer, const model::
     lines.push_back({true, "--core-devices names devices that this node does not have: " + list(absent)});
   }
   if (!hidden.empty()) {
-    lines.push_back({true, "devices " + list(hidden) +
-                               " are offered under no name: --resources leaves out the one that --core-devices gives "
-                               "them"});
+    lines.push_back(
+        {true, "devices " + list(hidden) +
+                   " are not offered: --resources excludes the resource that --core-devices assigns to them"});
   }
   return lines;
 }

@@ -39,9 +39,9 @@ std::optional<metrics::TlsFiles> Probes::tls() const {
   if (!files) return files;
   files->on_change = [](const std::string& problem) {
     if (problem.empty()) {
-      spdlog::info("metrics: the new certificate is used from now on");
+      spdlog::info("metrics certificate reloaded");
     } else {
-      spdlog::warn("metrics: the new certificate or its key cannot be used, the one from before still is: {}", problem);
+      spdlog::warn("metrics certificate not reloaded, keeping the previous one: {}", problem);
     }
   };
   return files;
@@ -53,17 +53,14 @@ void Probes::serve(SteadyTime now) {
   if (!started) {
     retry_at_ = now + kRetry;
     if (started.error().message != last_error_) {
-      spdlog::warn(
-          "probes not answered, so that Kubernetes cannot tell whether this agent is ready: {}; devices are served all "
-          "the same; trying again",
-          started.error().message);
+      spdlog::warn("probe server not started, retrying (devices are served anyway): {}", started.error().message);
     }
     last_error_ = started.error().message;
     return;
   }
   server_ = *std::move(started);
   last_error_.clear();
-  spdlog::info("probes answered on {}{}", to_string(ListenAddress{address_->host, server_->port()}),
+  spdlog::info("probe server listening address={}{}", to_string(ListenAddress{address_->host, server_->port()}),
                extras_.tls ? " over TLS" : "");
 }
 

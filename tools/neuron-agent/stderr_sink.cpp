@@ -37,7 +37,7 @@ void StderrSink::sink_it_(const spdlog::details::log_msg& message) {
     return;
   }
   if (lost_ > 0) {
-    const std::string words = std::to_string(lost_) + " log lines are lost: nobody read standard error";
+    const std::string words = std::to_string(lost_) + " log lines lost: standard error was not read";
     put(spdlog::details::log_msg(message.logger_name, spdlog::level::warn, words));
     lost_ = 0;
     if (!has_room()) {

@@ -213,7 +213,7 @@ monitor::WatchedScan::MakeScan scan_maker(const RootPtr& root) {
 std::string warning_of(const model::HostScan& scan) {
   std::string text;
   for (const model::Unanswered& one : scan.unanswered) {
-    text += (text.empty() ? "" : "; ") + to_string(one.part) + " has not come back since " + one.since;
+    text += (text.empty() ? "" : "; ") + to_string(one.part) + " has not returned since " + one.since;
   }
   return text.empty() ? text : text + "; its values are left out";
 }

@@ -57,27 +57,30 @@ TEST_F(InventoryLogTest, DescribesTheNodeOnceAndAgainWhenItIsAnother) {
   host.devices[0].health.state = model::HealthState::healthy;
   EXPECT_EQ(said_of(host), "") << "what is right needs no word";
   host.devices.clear();
-  EXPECT_THAT(said_of(host), HasSubstr("devices=0 efas=1\nwarning 0 of 1 Neuron devices of a trn1.2xlarge are here"));
+  EXPECT_THAT(said_of(host),
+              HasSubstr("devices=0 efas=1\nwarning hardware missing: 0 of 1 Neuron devices of a trn1.2xlarge present"));
 }
 
 TEST_F(InventoryLogTest, AnElectionIsLoggedAsItGoesOn) {
   model::HostScan host = small_node();
   host.ultraserver.emplace().busy = true;
-  EXPECT_THAT(said_of(host), HasSubstr("info the UltraServer's election has not ended"));
+  EXPECT_THAT(said_of(host), HasSubstr("info UltraServer state changed: the UltraServer's election has not ended"));
   EXPECT_EQ(said_of(host), "");
   host.devices[0].signals.reset_state = 2;
-  EXPECT_THAT(said_of(host),
-              HasSubstr("warning the UltraServer's election cannot begin (ultraserver_mode: busy) before "
-                        "every device is reset: neuron0 was given up by the driver (reset reads 2); what "
-                        "to do: look at the kernel log"));
+  EXPECT_THAT(
+      said_of(host),
+      HasSubstr(
+          "warning UltraServer state changed: the UltraServer's election cannot begin (ultraserver_mode: busy) before "
+          "every device is reset: neuron0 was given up by the driver (reset reads 2); what "
+          "to do: look at the kernel log"));
   host.devices[0].signals.reset_state = 1;
   host.ultraserver = model::UltraServer{false, {1, 3, 4}, {{4, "8f10b6e35a7c92d4", 3}}};
-  EXPECT_THAT(said_of(host), HasSubstr("info node 3 of 4 of UltraServer 8f10b6e35a7c92d4"));
+  EXPECT_THAT(said_of(host), HasSubstr("info UltraServer state changed: node 3 of 4 of UltraServer 8f10b6e35a7c92d4"));
 }
 
 TEST_F(InventoryLogTest, ABareNodeIsToldOnce) {
   model::HostScan host;
-  EXPECT_THAT(said_of(host), HasSubstr("info no Neuron device and no EFA interface here; nothing is advertised"));
+  EXPECT_THAT(said_of(host), HasSubstr("info no Neuron device and no EFA interface found; nothing is advertised"));
   host.driver_version = "2.30.2.0";
   EXPECT_THAT(said_of(host), Not(HasSubstr("nothing is advertised")));
 }
@@ -139,7 +142,8 @@ TEST_F(InventoryLogTest, LinesThatArePassedOverAreToldWhenTheyHaveDoubled) {
   for (const auto& [lines, is_told] : {std::pair{1U, true}, {1U, false}, {2U, true}, {3U, false}, {9U, true}}) {
     host.kernel_log.ignored_lines = lines;
     const std::string said = said_of(host);
-    EXPECT_EQ(said.find("kernel log: " + std::to_string(lines) + " line") != std::string::npos, is_told) << said;
+    EXPECT_EQ(said.find("kernel log lines ignored count=" + std::to_string(lines) + ":") != std::string::npos, is_told)
+        << said;
   }
 }
 

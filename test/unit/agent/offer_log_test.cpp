@@ -40,7 +40,7 @@ TEST(OfferLog, WarnsOfWhatIsNotThereAndOfWhatNobodyCanAskFor) {
                                    "warning: --core-devices names devices that this node does not have: 12-13"));
   EXPECT_THAT(lines("", 4, "neuroncore", "0-1"),
               testing::ElementsAre("devices offered only as cores: 0-1; only whole: none",
-                                   testing::StartsWith("warning: devices 2-3 are offered under no name")));
+                                   testing::StartsWith("warning: devices 2-3 are not offered")));
 }
 
 TEST(OfferLog, WarnsWhereNothingOfTheHardwareIsOffered) {

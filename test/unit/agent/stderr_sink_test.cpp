@@ -72,7 +72,7 @@ TEST_F(StderrSinkTest, WhatNobodyReadsIsCounted) {
   static_cast<void>(take());
   log_->info("seen");
   log_->info("seen");
-  EXPECT_EQ(take(), "warning 100 log lines are lost: nobody read standard error\ninfo seen\ninfo seen\n");
+  EXPECT_EQ(take(), "warning 100 log lines lost: standard error was not read\ninfo seen\ninfo seen\n");
 }
 
 }  // namespace

@@ -135,7 +135,7 @@ TEST_F(ClaimsFileTest, Pain6ADamagedFileIsSetAsideAndMadeAnewOfTheCdiFiles) {
     rebuilt_ = {claim_of("u")};
     ASSERT_TRUE(file.read());
     EXPECT_EQ(file.claims().size(), 1U);
-    EXPECT_THAT(file.take_news(), testing::HasSubstr("is set aside"));
+    EXPECT_THAT(file.take_news(), testing::HasSubstr("set aside"));
     EXPECT_EQ(read_text(path() + ".damaged"), damage);
     ASSERT_TRUE(file.put(claim_of("v", 8)));
     ClaimsFile other = open();
@@ -164,7 +164,7 @@ TEST_F(ClaimsFileTest, AMissingFileIsMadeOfTheCdiFilesToo) {
   ClaimsFile file = open();
   ASSERT_TRUE(file.read());
   EXPECT_EQ(file.claims().size(), 1U);
-  EXPECT_THAT(file.take_news(), testing::HasSubstr("is not there; 1 claims are known again by their CDI files"));
+  EXPECT_THAT(file.take_news(), testing::HasSubstr("missing; recovered 1 claims from CDI files"));
 }
 
 // What cannot be read must not be taken for what is not there.
@@ -185,7 +185,7 @@ TEST_F(ClaimsFileTest, AfterABootNothingIsPrepared) {
   ClaimsFile later = open("boot-2");
   ASSERT_TRUE(later.read());
   EXPECT_TRUE(later.claims().empty());
-  EXPECT_THAT(later.take_news(), testing::HasSubstr("1 claims of another boot"));
+  EXPECT_THAT(later.take_news(), testing::HasSubstr("1 claims of a previous boot"));
   ASSERT_TRUE(later.release("u"));
   ASSERT_TRUE(later.put(claim_of("v")));
   ClaimsFile unknown = open("");  // the boot id cannot be read: nothing is dropped

@@ -132,7 +132,7 @@ TEST(Assess, ADeviceThatDoesNotAnswerKeepsItsFactsAndIsUnhealthy) {
     EXPECT_EQ(node.host.devices[3].health.state, HealthState::unhealthy);
     EXPECT_EQ(node.host.devices[3].health.reason, "not_answering");
     EXPECT_EQ(node.host.devices[3].health.sentence,
-              "neuron3: reading sys/class/neuron_device/neuron3 has not come back since 2026-01-31T23:59:59Z");
+              "neuron3: reading sys/class/neuron_device/neuron3 has not returned since 2026-01-31T23:59:59Z");
     EXPECT_EQ(node.host.devices[2].health.state, HealthState::healthy);
   }
   EXPECT_EQ(health::assess(sound, memory, {}).host.devices[3].health.state, HealthState::healthy);
@@ -160,7 +160,7 @@ TEST(Assess, ADriverThatDoesNotAnswerIsItsDevicesFault) {
   const health::Assessment node = health::assess(std::move(scan), memory, {});
   EXPECT_EQ(node.host.devices[3].logical_to_physical, sound.devices[3].logical_to_physical);
   EXPECT_EQ(node.host.devices[3].health.sentence,
-            "neuron3: asking the driver and PCI about neuron3 has not come back since 2026-01-31T23:59:59Z");
+            "neuron3: asking the driver and PCI about neuron3 has not returned since 2026-01-31T23:59:59Z");
 }
 
 TEST(Assess, ListsThatDoNotAnswer) {
@@ -188,8 +188,8 @@ TEST(Assess, FactsOfTheHostThatDoNotAnswerStandAsLastSeen) {
   EXPECT_EQ(node.host.efas, first.efas);
   EXPECT_EQ(node.host.efas[0].health.state, HealthState::healthy);
   EXPECT_THAT(sentences(node.host.problems),
-              testing::Contains("reading sys/bus/pci/devices has not come back since 2026-01-31T23:59:59Z; what was "
-                                "seen last stands"));
+              testing::Contains(
+                  "reading sys/bus/pci/devices has not returned since 2026-01-31T23:59:59Z; the last values are kept"));
 }
 
 TEST(Assess, AnInterfaceThatDoesNotAnswer) {
