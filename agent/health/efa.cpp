@@ -77,7 +77,7 @@ Health verdict_on_silence(const HostScan& scan, const std::string& name, const s
   const auto hangs = std::find_first_of(scan.unanswered.begin(), scan.unanswered.end(), parts.begin(), parts.end(),
                                         [](const auto& one, const ScanPart& part) { return one.part == part; });
   const std::string what = hangs == scan.unanswered.end()
-                               ? std::string("a read of it has not come back")
+                               ? std::string("a read of it has not returned")
                                : to_string(hangs->part) + " has not returned since " + hangs->since;
   return verdict(reasons::kNotAnswering, name + ": " + what);
 }

@@ -14,7 +14,7 @@ enum class ProblemKind {
   unknown_layout,     // the driver's files are none that are known
   absent_neighbours,  // a device names neighbours that are not there; `detail` is their list, "3,7"
   missing_signals,    // health files that no device of a chip shows though the driver should have them
-  unanswered,         // a part of the scan that has not come back; it has no path
+  unanswered,         // a part of the scan that has not returned; it has no path
 };
 
 // Something of the machine that could not be read though it should, or made no sense. Passive data.

@@ -28,7 +28,7 @@ struct ScanPart {
 
 [[nodiscard]] std::string to_string(const ScanPart& part);  // for people: "reading sys/class/neuron_device/neuron3"
 
-// A part that a scan left out, since an earlier read of it has not come back.
+// A part that a scan left out, since an earlier read of it has not returned.
 struct Unanswered {
   ScanPart part;
   std::string since;  // when that read began, UTC: "2026-01-31T23:59:59Z"

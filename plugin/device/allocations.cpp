@@ -138,7 +138,7 @@ std::vector<std::string> Allocations::prefer(model::Resource resource, const std
       same && std::all_of(same->begin(), same->end(), [&](int unit) REQUIRES(mutex_) {
         return std::find(available.begin(), available.end(), node_->id_of(resource, unit)) != available.end();
       })) {
-    choice = {std::move(*same), "the silicon this container already has through another resource"};
+    choice = {std::move(*same), "the devices this container already has through another resource"};
   } else {
     choice = choose(resource, request);
   }

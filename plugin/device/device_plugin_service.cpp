@@ -183,7 +183,7 @@ grpc::ServerUnaryReactor* DevicePluginService::PreStartContainer(grpc::CallbackS
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const MutexLock lock(closing_mutex_);
   if (closing_) {
-    reactor->Finish({grpc::StatusCode::UNAVAILABLE, "the plugin is moving to another socket; try again"});
+    reactor->Finish({grpc::StatusCode::UNAVAILABLE, "the plugin is restarting on another socket; try again"});
     return reactor;
   }
   parts_.pre_start.wait(resource_, strings(request->devices_ids()),

@@ -24,8 +24,10 @@ Result<std::unique_ptr<PluginServer>> PluginServer::start(model::Resource resour
   plugin->server_ = builder.BuildAndStart();
   if (!plugin->server_) {
     // Not the socket's name, which is another one each time: what is said once is not said again.
-    return fail(ErrorCode::unavailable,
-                directory + ": no socket can be made there; is it writable, has its file system inodes left?");
+    return fail(
+        ErrorCode::unavailable,
+        directory +
+            ": cannot create a socket there; check that the directory is writable and its file system has free inodes");
   }
   return plugin;
 }

@@ -73,7 +73,7 @@ void PreStartGate::wait(model::Resource resource, const std::vector<std::string>
 }
 
 void PreStartGate::cancel(model::Resource resource) {
-  gate_.cancel(group_of(resource), "the plugin is moving to another socket; try again");
+  gate_.cancel(group_of(resource), "the plugin is restarting on another socket; try again");
 }
 
 void PreStartGate::cancel_all() {

@@ -10,11 +10,11 @@ std::string_view words(ServingStep step) {
     case ServingStep::not_offered:
       return "none on this node";
     case ServingStep::waiting:
-      return "not registered; waiting for the kubelet, or for the next attempt";
+      return "not registered; waiting for the kubelet or the next attempt";
     case ServingStep::registering:
-      return "waiting for the kubelet to accept it";
+      return "waiting for the kubelet to accept the registration";
     case ServingStep::unwatched:
-      return "waiting for the kubelet to ask for its list";
+      return "waiting for the kubelet to call ListAndWatch";
     case ServingStep::registered:
       return "registered";
   }
@@ -24,7 +24,7 @@ std::string_view words(ServingStep step) {
 }  // namespace
 
 Readiness assess_readiness(const ServingState& state) {
-  if (!state.scanned) return {false, "the machine has not been read yet\n"};
+  if (!state.scanned) return {false, "the node has not been scanned yet\n"};
   Readiness all{true, ""};
   for (const ResourceReadiness& one : state.resources) {
     if (one.step == ServingStep::not_offered) continue;

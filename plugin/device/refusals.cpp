@@ -6,7 +6,7 @@
 namespace neuron::plugin::refusals {
 namespace {
 
-constexpr std::string_view kAgain = "let a Job or ReplicaSet make this pod again";
+constexpr std::string_view kAgain = "have a Job or ReplicaSet recreate this pod";
 constexpr std::string_view kPage = "(docs/resources.md#one-name-or-two)";
 
 std::string quoted(const std::string& id) {
@@ -20,7 +20,7 @@ Refusal refuse(Kind kind, ErrorCode code, model::Resource resource, const std::s
 Refusal of_claim(model::Resource resource, const std::string& what) {
   return refuse(Kind::held_by_claim, ErrorCode::failed_precondition, resource,
                 what + " until that container ends; " + std::string(kAgain) +
-                    ", and drain a node before it changes between claims and the device plugin");
+                    ", and drain a node before switching it between claims and the device plugin");
 }
 
 }  // namespace
@@ -82,7 +82,8 @@ Refusal unhealthy(model::Resource resource, const std::string& id, const model::
 
 Refusal not_offered(model::Resource resource, const std::string& id) {
   return refuse(Kind::not_offered, ErrorCode::failed_precondition, resource,
-                quoted(id) + " is given under another name now, as this node's --resources or --core-devices say; " +
+                quoted(id) +
+                    " is offered under another resource name now (--resources or --core-devices of this node); " +
                     std::string(kAgain));
 }
 
@@ -99,13 +100,13 @@ Refusal claimed(model::Resource resource, const std::string& id, const holdings:
 }
 
 Refusal other_hardware(model::Resource resource, const holdings::Holding& first, const core::OfferPolicy& offer) {
-  const std::string given = "the container was just given " + std::to_string(first.cores.size()) + " cores through " +
-                            std::string(model::resource_name(first.resource));
+  const std::string given = "the container was just allocated " + std::to_string(first.cores.size()) +
+                            " cores through " + std::string(model::resource_name(first.resource));
   const std::string remedy =
-      offer.split
-          ? ", and this node gives no device under both names, so never the same silicon; ask for one name only " +
-                std::string(kPage)
-          : ", which is the same silicon; ask for all cores of the same devices through both, or for one only";
+      offer.split ? ", and this node offers no device under both names; request one of the two resources only " +
+                        std::string(kPage)
+                  : ", which are the same hardware; request all cores of the same devices through both resources, or "
+                    "use one only";
   return refuse(Kind::other_hardware, ErrorCode::failed_precondition, resource, given + remedy);
 }
 

@@ -112,7 +112,7 @@ std::vector<RegistrationCheck::Lost> RegistrationCheck::answered(SteadyTime aske
     Record& record = records_[claim.resource];
     std::string why;
     if (lost_unseen(claim, !allocatable.has_value())) {
-      why = "another plugin ended, and the kubelet does not tell whose devices it shows";
+      why = "another plugin exited, and the kubelet's answer does not identify the plugin of the listed devices";
     } else if (const SteadyTime touched_at = std::max(claim.registered_at, claim.published_at);
                !allocatable || touched_at + kSettled > asked_at) {
       if (!allocatable || (!other_gone_since(claim) && !record.differs_since)) continue;  // the next question will do
@@ -120,7 +120,7 @@ std::vector<RegistrationCheck::Lost> RegistrationCheck::answered(SteadyTime aske
       ask_by(touched_at + kSettled);
       continue;
     } else if (differs(claim, *allocatable, asked_at)) {
-      why = fmt::format("the kubelet shows {} healthy of it instead of {}", ids_of(*allocatable, claim.resource).size(),
+      why = fmt::format("the kubelet lists {} healthy units instead of {}", ids_of(*allocatable, claim.resource).size(),
                         healthy_ids(*claim.units).size());
     } else {
       if (record.differs_since) ask_by(now + kSoon);
@@ -176,7 +176,7 @@ std::vector<RegistrationCheck::Lost> RegistrationCheck::written(const Checkpoint
     };
     if (std::all_of(one.ids.begin(), one.ids.end(), is_ours)) continue;
     why.try_emplace(*resource,
-                    fmt::format("container {} of the pod with uid {} was given {} of it, and not by this agent",
+                    fmt::format("container {} of the pod with uid {} was allocated {} units by another plugin",
                                 printable(one.container, 63), printable(one.pod_uid, 64), one.ids.size()));
   }
   entries_ = std::move(entries);
@@ -192,9 +192,9 @@ std::string RegistrationCheck::names_of_others() const {
   for (const auto& [name, other] : others_) {
     newest_first.emplace_back(other.appeared_at, printable(name) + (other.gone_at ? " (gone)" : ""));
   }
-  if (newest_first.empty()) return "no other plugin's socket is there";
+  if (newest_first.empty()) return "no other plugin socket found";
   std::sort(newest_first.rbegin(), newest_first.rend());
-  std::string text = "sockets of others:";
+  std::string text = "other plugin sockets:";
   for (std::size_t i = 0; i < std::min(newest_first.size(), kMostNamed); ++i) {
     text += (i == 0 ? " " : ", ") + newest_first[i].second;
   }

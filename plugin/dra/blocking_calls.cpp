@@ -17,10 +17,10 @@ struct BlockingCalls::State {
 
   [[nodiscard]] grpc::Status enter(const std::shared_ptr<Call>& call) EXCLUDES(mutex) {
     const MutexLock lock(mutex);
-    if (closed) return {grpc::StatusCode::UNAVAILABLE, "the driver is ending; try again"};
+    if (closed) return {grpc::StatusCode::UNAVAILABLE, "the driver is shutting down; try again"};
     if (calls.size() >= kMostCalls) {
       return {grpc::StatusCode::RESOURCE_EXHAUSTED,
-              "more than " + std::to_string(kMostCalls) + " calls at once; try again"};
+              "more than " + std::to_string(kMostCalls) + " concurrent calls; try again"};
     }
     calls.insert(call);
     return grpc::Status::OK;
@@ -92,7 +92,8 @@ grpc::ServerUnaryReactor* BlockingCalls::start(Job job) {
 void BlockingCalls::close(std::chrono::milliseconds patience, std::chrono::milliseconds after_stop) {
   for (const auto& call : state_->wait_until_none(patience)) call->stop();
   for (const auto& call : state_->wait_until_none(after_stop)) {
-    call->finish([] { return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the driver ended meanwhile; try again"); });
+    call->finish(
+        [] { return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the driver shut down during the call; try again"); });
     state_->leave(call);
   }
 }

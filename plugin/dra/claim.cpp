@@ -20,7 +20,7 @@ constexpr std::size_t kMaxTolerations = 64;
 constexpr std::size_t kMaxRequestName = 2 * 63 + 1;  // two labels and a slash
 
 Error not_a_claim(const char* why) {
-  return make_error(ErrorCode::data_corrupt, std::string("the API server's answer is no ResourceClaim: ") + why);
+  return make_error(ErrorCode::data_corrupt, std::string("the API server's answer is not a ResourceClaim: ") + why);
 }
 
 void add_tolerations(const json& list, std::vector<Toleration>& tolerations) {

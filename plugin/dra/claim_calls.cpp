@@ -56,7 +56,7 @@ Result<void> check_claim(const ClaimRef& claim) {
   constexpr std::size_t kMostName = 253;
   const auto refuse = [](const char* what, const std::string& text) {
     return fail(ErrorCode::invalid_argument,
-                std::string(what) + " \"" + printable(text) + "\" is none that Kubernetes gives");
+                std::string(what) + " \"" + printable(text) + "\" is not a valid Kubernetes identifier");
   };
   if (!is_uid(claim.uid)) return refuse("uid of a claim", claim.uid);
   if (!is_name(claim.claim_namespace, kMostNamespace)) return refuse("namespace of a claim", claim.claim_namespace);

@@ -49,18 +49,17 @@ std::string takes(const Kind& kind) {
 }
 
 Result<const Kind*> kind_of(const json& parameters) {
-  if (!parameters.is_object()) return fail(wrong("the parameters are no object with apiVersion and kind"));
+  if (!parameters.is_object()) return fail(wrong("the parameters are not an object with apiVersion and kind"));
   const json& version = member(parameters, "apiVersion");
   if (!version.is_string() || std::find(kApiVersions.begin(), kApiVersions.end(),
                                         version.get_ref<const std::string&>()) == kApiVersions.end()) {
-    return fail(wrong("apiVersion is " + shown(version) + "; it has to be \"neuron.aws.com/v1\" (the older " +
-                      std::string(kApiVersions[1]) + " and " + std::string(kApiVersions[2]) + " are taken too)"));
+    return fail(wrong("apiVersion is " + shown(version) + "; it must be \"neuron.aws.com/v1\" (the older " +
+                      std::string(kApiVersions[1]) + " and " + std::string(kApiVersions[2]) + " are accepted too)"));
   }
   for (const Kind& kind : kinds()) {
     if (text_of(parameters, "kind") == kind.name) return &kind;
   }
-  return fail(
-      wrong("kind is " + shown(member(parameters, "kind")) + "; it has to be NeuronConfig or UltraServerConfig"));
+  return fail(wrong("kind is " + shown(member(parameters, "kind")) + "; it must be NeuronConfig or UltraServerConfig"));
 }
 
 // The number of the kind's field, with nothing else beside it.

@@ -17,7 +17,7 @@ Error clash(const std::string& what, const std::string& one, int one_value, cons
   return make_error(ErrorCode::failed_precondition, "one container uses the requests \"" + one + "\" with " + what +
                                                         " " + std::to_string(one_value) + " and \"" + other +
                                                         "\" with " + std::to_string(other_value) +
-                                                        ", and has one runtime; give both the same configuration");
+                                                        ", but has one runtime; use the same configuration for both");
 }
 
 // LNC is chosen on Trainium2 and Trainium3 only. AWS's words.
@@ -81,7 +81,7 @@ Result<std::vector<int>> core_ids(const grant::NodeUnits& node, const Hardware& 
   std::vector<int> cores;
   for (const HeldDevice& held : hardware.devices) {
     if (node.device(held.device) == nullptr) {
-      return fail(ErrorCode::not_found, "neuron" + std::to_string(held.device) + " is not on this node any more");
+      return fail(ErrorCode::not_found, "neuron" + std::to_string(held.device) + " is no longer on this node");
     }
     const std::vector<int> all = node.cores_of(model::Resource::neuron, held.device);
     if (held.places.empty()) cores.insert(cores.end(), all.begin(), all.end());
@@ -92,7 +92,7 @@ Result<std::vector<int>> core_ids(const grant::NodeUnits& node, const Hardware& 
         return fail(ErrorCode::failed_precondition,
                     "with logicalNeuronCore " + std::to_string(lnc ? lnc->value : 1) + " a core of neuron" +
                         std::to_string(held.device) +
-                        " would be held in part only; ask for whole devices, or for cores as the node has them");
+                        " would be held only in part; request whole devices, or cores in the node's own numbering");
       }
       cores.push_back(all[static_cast<std::size_t>(position)]);
     }

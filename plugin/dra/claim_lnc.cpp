@@ -19,13 +19,13 @@ std::optional<int> lnc_of(const RequestShare& share, std::optional<int> node_lnc
 }
 
 Error clash(int device, const Use& use, const std::string& request, int lnc) {
-  return make_error(ErrorCode::failed_precondition,
-                    "neuron" + std::to_string(device) + " is used with logicalNeuronCore " + std::to_string(use.lnc) +
-                        " by " + use.who + ", and the request \"" + request + "\" wants it with " +
-                        std::to_string(lnc) + ": a device has one; give both the same configuration, or ask for " +
-                        (use.is_other_claim ? "whole devices; this is tried again, and succeeds once that claim is "
-                                              "released"
-                                            : "cores of different devices"));
+  return make_error(
+      ErrorCode::failed_precondition,
+      "neuron" + std::to_string(device) + " is used with logicalNeuronCore " + std::to_string(use.lnc) + " by " +
+          use.who + ", and the request \"" + request + "\" requests it with " + std::to_string(lnc) +
+          ": a device has one LNC value; use the same configuration for both, or request " +
+          (use.is_other_claim ? "whole devices; retried automatically, succeeds once that claim is released"
+                              : "cores of different devices"));
 }
 
 void note_others(const ClaimsFile::Claims& claims, const std::string& uid, Uses& uses) {
@@ -72,10 +72,10 @@ HeldNumbering numbering_of(const ClaimsFile::Claims& claims) {
 std::optional<Error> numbering_clash(const PreparedClaim& claim, const ClaimsFile::Claims& claims) {
   const std::optional<int> others = numbering_of(claims).lnc;
   if (!others || !claim.node_lnc || *others == *claim.node_lnc || claim.held().devices.empty()) return std::nullopt;
-  return make_error(ErrorCode::failed_precondition,
-                    "the claim was prepared with cores numbered by LNC " + std::to_string(*claim.node_lnc) +
-                        ", and meanwhile they are held as LNC " + std::to_string(*others) +
-                        " numbers them; this is tried again with those");
+  return make_error(ErrorCode::failed_precondition, "the claim was prepared with cores numbered by LNC " +
+                                                        std::to_string(*claim.node_lnc) +
+                                                        ", but they are now held as LNC " + std::to_string(*others) +
+                                                        " numbers them; retried with the new numbers");
 }
 
 }  // namespace neuron::plugin::dra

@@ -15,7 +15,7 @@ Result<void> check_request(const std::string& request) {
         return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
       });
   if (is_label) return {};
-  return fail(ErrorCode::invalid_argument, "\"" + printable(request, 64) + "\" is no name of a request");
+  return fail(ErrorCode::invalid_argument, "\"" + printable(request, 64) + "\" is not a valid request name");
 }
 
 RequestShare& share_of(ClaimPlan& plan, const ClaimResult& result) {
@@ -77,7 +77,7 @@ Result<ClaimPlan> plan_of(const Claim& claim, const grant::NodeUnits& node, cons
                           const UnhealthyTaint& taint) {
   if (!claim.is_allocated || claim.results.empty()) {
     return fail(ErrorCode::failed_precondition,
-                "the claim has no allocation of this driver (any more); the scheduler makes one for the next pod");
+                "the claim has no allocation by this driver; the scheduler allocates it for the next pod");
   }
   ClaimPlan plan;
   for (const ClaimResult& result : claim.results) {

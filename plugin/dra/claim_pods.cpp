@@ -13,10 +13,10 @@ bool uses(const PodUse& pod, const std::string& claim) {
 
 Error no_pod(const Claim& claim) {
   if (claim.other_consumers.empty()) {
-    return make_error(ErrorCode::failed_precondition, "no pod that the claim is reserved for is there");
+    return make_error(ErrorCode::failed_precondition, "no pod found that the claim is reserved for");
   }
-  return make_error(ErrorCode::failed_precondition, "the claim is reserved for " + claim.other_consumers.front() +
-                                                        ", and no pod on this node names it");
+  return make_error(ErrorCode::failed_precondition,
+                    "the claim is reserved for " + claim.other_consumers.front() + ", but no pod on this node uses it");
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ Result<std::vector<PodRef>> PodsOfClaims::pods_of(const Claim& claim, const std:
   std::vector<PodRef> pods = claim.pods;
   if (claim.other_consumers.empty()) return pods;
   if (!pods_here_ && here_) pods_here_ = here_();
-  if (!pods_here_) return fail(ErrorCode::failed_precondition, "the pods of this node are not known");
+  if (!pods_here_) return fail(ErrorCode::failed_precondition, "the pods of this node are unknown");
   if (!*pods_here_) return fail(Error(pods_here_->error()).with_context("asking the kubelet for its pods"));
   std::set<std::string> names;
   for (const auto& [pod_namespace, name] : **pods_here_) {
@@ -48,13 +48,13 @@ Result<PodsOfClaims::Uses> PodsOfClaims::read(const Claim& claim, const std::str
                                               const std::stop_token& stop) {
   TRY_ASSIGN(const std::vector<PodRef> pods, pods_of(claim, claim_namespace));
   if (pods.size() > kMaxPods) {
-    return fail(ErrorCode::failed_precondition, std::to_string(pods.size()) + " pods may use the claim, and at most " +
-                                                    std::to_string(kMaxPods) + " are looked at");
+    return fail(ErrorCode::failed_precondition, std::to_string(pods.size()) + " pods may use the claim, but at most " +
+                                                    std::to_string(kMaxPods) + " are examined");
   }
   Uses all;
   bool is_any = false;
   for (const PodRef& one : pods) {
-    if (stop.stop_requested()) return fail(ErrorCode::unavailable, "the call was ended while pods were read");
+    if (stop.stop_requested()) return fail(ErrorCode::unavailable, "the call was cancelled while pods were read");
     const Result<PodUse>& use = pod(claim_namespace, one.name);
     if (!use && use.error().code == ErrorCode::not_found) continue;
     if (!use) return fail(use.error());

@@ -23,7 +23,7 @@ Result<void> check_name(std::string_view name) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
   });
   if (is_plain && !name.empty() && name.size() <= kMaxName && name.front() != '.') return {};
-  return fail(ErrorCode::invalid_argument, "\"" + printable(name, 64) + "\" is no name of an object");
+  return fail(ErrorCode::invalid_argument, "\"" + printable(name, 64) + "\" is not a valid object name");
 }
 
 }  // namespace

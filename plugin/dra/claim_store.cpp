@@ -14,7 +14,7 @@ namespace {
 // With what to do about it, as the pod's event shows it.
 Result<void> advised(Result<void> done) {
   if (done || (done.error().os_errno != ENOSPC && done.error().os_errno != EDQUOT)) return done;
-  done.error().message += ": the disk is full there; make room on the node. This is tried again";
+  done.error().message += ": the disk is full; free space on the node. Retried automatically";
   return done;
 }
 
@@ -40,8 +40,8 @@ std::optional<Error> conflict(const ClaimsFile::Claims& claims, const std::strin
     if (!both) continue;
     return make_error(ErrorCode::failed_precondition,
                       *both + " is held by the claim " + claim->shown() +
-                          ", which is not released yet; this is tried again. If it lasts, delete the pod, so that a "
-                          "new one gets other devices");
+                          ", which is not released yet; retried automatically. If it persists, delete the pod, so that "
+                          "a new one gets other devices");
   }
   return std::nullopt;
 }
@@ -95,8 +95,8 @@ Result<void> ClaimStore::write_cdi(const PreparedClaim& claim) {
   if (cdi_is_dead_) cdi_is_dead_();
   Error error = std::move(written).error();
   error.message +=
-      ": that directory was removed on the host, and the mount here keeps the old one; the driver's container is "
-      "started again with a fresh mount, and then this is tried again";
+      ": that directory was removed on the host and the driver's mount of it is stale; the driver restarts with a "
+      "fresh mount, then this is retried";
   return fail(std::move(error));
 }
 
@@ -115,7 +115,7 @@ Result<void> ClaimStore::commit(PreparedClaim claim, std::uint64_t releases) {
   return edit([&](ClaimsFile& file) -> Result<void> {
     if (file.was_released_since(claim.uid, releases)) {
       return fail(ErrorCode::failed_precondition,
-                  "the claim was released while it was being prepared; if its pod is still there, this is tried again");
+                  "the claim was released while it was being prepared; retried if its pod still exists");
     }
     claim.is_completed = true;
     if (auto error = conflict(file.claims(), claim.uid, claim.held())) return fail(*std::move(error));
@@ -138,7 +138,7 @@ Result<void> ClaimStore::write_again(const std::string& uid) {
   return edit([&](ClaimsFile& file) -> Result<void> {
     const auto claim = file.claims().find(uid);
     if (claim == file.claims().end() || !claim->second->is_completed) {
-      return fail(ErrorCode::not_found, "the claim was released meanwhile; this is tried again");
+      return fail(ErrorCode::not_found, "the claim was released during the call; retried automatically");
     }
     return write_cdi(*claim->second);
   });

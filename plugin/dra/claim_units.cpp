@@ -15,8 +15,8 @@ std::string quoted(const std::string& pool_device) {
 
 Error not_here(const std::string& pool_device) {
   return make_error(ErrorCode::not_found, quoted(pool_device) +
-                                              " is allocated, and this node has no such device (any more); delete the "
-                                              "pod, so that a new one is scheduled by what the node offers now");
+                                              " is allocated, but this node no longer has that device; delete the pod, "
+                                              "so that a new one is scheduled onto a device that exists");
 }
 
 struct Named {
@@ -27,7 +27,7 @@ struct Named {
 // All of what the name says is there.
 Result<Named> find(const grant::NodeUnits& node, const std::string& pool_device) {
   const auto name = core::parse_pool_name(pool_device);
-  if (!name) return fail(ErrorCode::invalid_argument, quoted(pool_device) + " is no device that this driver offers");
+  if (!name) return fail(ErrorCode::invalid_argument, quoted(pool_device) + " is not a device that this driver offers");
   const model::HostScan& host = node.snapshot().host;
   core::PoolHardware hardware = core::hardware_of(*name, host);
   if (hardware.devices.empty() && hardware.efas.empty()) return fail(not_here(pool_device));

@@ -38,8 +38,8 @@ Result<void> check_unread(const ClaimUse& use) {
   if (computing <= 1) return {};
   return fail(ErrorCode::failed_precondition,
               "the variables of " + std::to_string(computing) +
-                  " requests depend on which containers use them, and that could not be read: " + use.unread +
-                  "; or ask for all Neuron devices of a pod in one request");
+                  " requests depend on which containers use them, which could not be read: " + use.unread +
+                  "; or put all Neuron devices of a pod in one request");
 }
 
 // A value that leaves out what another claim gives would be wrong as soon as that is there.
@@ -62,8 +62,9 @@ Result<void> check_prepared(const ClaimUse& use, const ContainerOfPod& container
       if (!uses(used, request) || environment == needed) continue;
       return fail(ErrorCode::failed_precondition,
                   container.name + " uses the claim \"" + claim + "\" together with others and needs " + shown(needed) +
-                      ", but that claim is prepared already, with " + shown(environment) +
-                      ", for containers that use it otherwise; use all of it in one way, or ask in one claim");
+                      ", but that claim is already prepared, with " + shown(environment) +
+                      ", for containers that use it differently; use all of its requests in the same containers, or "
+                      "combine the requests in one claim");
     }
   }
   return {};
@@ -76,11 +77,11 @@ struct Value {
 
 Error no_value(const std::string& request, const Value& first, const std::string& container,
                const Environment& needed) {
-  return make_error(ErrorCode::failed_precondition,
-                    "the request \"" + request + "\" is used by " + first.container + ", which needs " +
-                        shown(first.environment) + ", and by " + container + ", which needs " + shown(needed) +
-                        ", as they use other requests beside it; let containers share all of their Neuron requests or "
-                        "none");
+  return make_error(
+      ErrorCode::failed_precondition,
+      "the request \"" + request + "\" is used by " + first.container + ", which needs " + shown(first.environment) +
+          ", and by " + container + ", which needs " + shown(needed) +
+          ", since they use different requests beside it; containers must share all of their Neuron requests or none");
 }
 
 // Notes the value that `container` needs for each request of the claim that it uses.
@@ -102,8 +103,8 @@ KnownClaim known_of(const PreparedClaim& claim) {
   known.prepared.emplace();
   if (!claim.is_whole()) {
     known.error =
-        "only its CDI file is left of it, which does not tell what its containers have; once the kubelet is restarted "
-        "on this node, or its pods are made anew, it is prepared anew";
+        "only its CDI file is left, which does not record what its containers hold; restart the kubelet on this node, "
+        "or recreate the pods, to prepare the claim again";
   }
   for (const PreparedRequest& request : claim.requests) {
     known.shares.push_back(request.share);

@@ -64,7 +64,7 @@ struct Claims::Call {
 
 namespace {
 
-constexpr const char* kStopping = "the call was ended, or the driver is stopping; this is tried again";
+constexpr const char* kStopping = "the call was cancelled or the driver is stopping; retried automatically";
 
 bool is_no_answer(const Error& error) {
   return error.code == ErrorCode::unavailable || error.code == ErrorCode::deadline_exceeded;
@@ -132,7 +132,7 @@ Result<void> Claims::answer_again(Pending& pending) {
 Result<void> Claims::read(Call& call, Pending& pending) {
   const ClaimRef& ref = pending.ref;
   if (!is_plain_uid(ref.uid)) {
-    return fail(ErrorCode::invalid_argument, "\"" + printable(ref.uid, 64) + "\" is no uid of a claim");
+    return fail(ErrorCode::invalid_argument, "\"" + printable(ref.uid, 64) + "\" is not a claim uid");
   }
   if (const auto known = call.view.claims.find(ref.uid); known != call.view.claims.end())
     pending.before = known->second;
@@ -145,7 +145,7 @@ Result<void> Claims::read(Call& call, Pending& pending) {
     return fail(std::move(claim).error());
   }
   if (claim->uid != ref.uid) {
-    return fail(ErrorCode::failed_precondition, "the claim was deleted and made again under its name (uid " +
+    return fail(ErrorCode::failed_precondition, "the claim was deleted and recreated under the same name (uid " +
                                                     printable(claim->uid, 64) + ", not " + ref.uid +
                                                     "); delete the pod, so that a new one uses the new claim");
   }
@@ -156,15 +156,15 @@ Result<void> Claims::read(Call& call, Pending& pending) {
 
 Result<void> Claims::plan(Call& call, Pending& pending) {
   if (!call.node) {
-    return fail(ErrorCode::unavailable, "this node has not been scanned yet; this is tried again in a moment");
+    return fail(ErrorCode::unavailable, "this node has not been scanned yet; retried automatically");
   }
   auto plan = plan_of(pending.claim, *call.node, settings_.pool, settings_.taint);
   if (!plan && plan.error().code == ErrorCode::not_found && ports_.scan) {
     grant::NodeUnitsPtr newer = scan_();
     if (!newer) {
       return fail(ErrorCode::unavailable, plan.error().message +
-                                              ": the newest scan does not show it, and another one " +
-                                              "does not end; this is tried again");
+                                              ": the newest scan does not show it, and another scan " +
+                                              "has not finished; retried automatically");
     }
     call.node = std::move(newer);
     plan = plan_of(pending.claim, *call.node, settings_.pool, settings_.taint);
@@ -193,7 +193,7 @@ Result<void> Claims::read_pods(Call& call, Pending& pending, const std::stop_tok
   if (is_no_answer(read.error())) return fail(read.error());
   pending.unread = read.error().message;
   if (read.error().code == ErrorCode::permission_denied) {
-    pending.unread += "; let the driver's service account get pods";
+    pending.unread += "; allow the driver's service account to get pods";
   }
   return {};
 }

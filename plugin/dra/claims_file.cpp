@@ -78,7 +78,7 @@ Result<void> keep_spare(const std::string& path, std::size_t bytes) {
   if (static_cast<std::size_t>(info.st_blocks) * kBlock >= bytes) return {};
   const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
   if (error == 0 || (error != ENOSPC && error != EDQUOT)) return {};  // a file system that cannot: as well as it goes
-  return fail(error_from_errno(error, "keeping room in " + spare));
+  return fail(error_from_errno(error, "reserving space in " + spare));
 }
 
 // As write_by_rename(), into blocks that the spare file has already. It is what the file was then, so that the next
@@ -103,7 +103,7 @@ ClaimsFile::ClaimsFile(std::string path, std::string boot_id, Rebuild rebuild)
 
 Result<ClaimsFile::Content> ClaimsFile::parse(std::string_view text) {
   const auto body = checked(text);
-  if (!body) return fail(ErrorCode::data_corrupt, "its checksum is not that of its content");
+  if (!body) return fail(ErrorCode::data_corrupt, "its checksum does not match its content");
   TRY_ASSIGN(json object, kube::parse_object("{" + std::string(*body), "it"));
   Content content;
   content.boot_id = dra::text_of(object, "bootID");

@@ -20,7 +20,7 @@ Result<std::unique_ptr<grpc::Server>> serve(const std::string& directory, const 
                                             std::initializer_list<grpc::Service*> services) {
   if (socket_state(path) == SocketState::listening) {
     return fail(ErrorCode::failed_precondition,
-                path + ": another instance of this driver listens on it; give each its --pod-uid");
+                path + ": another instance of this driver listens on it; give each instance its own --pod-uid");
   }
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMostRequestBytes);
@@ -29,8 +29,10 @@ Result<std::unique_ptr<grpc::Server>> serve(const std::string& directory, const 
   for (grpc::Service* service : services) builder.RegisterService(service);
   auto server = builder.BuildAndStart();
   if (!server) {
-    return fail(ErrorCode::unavailable,
-                directory + ": no socket can be made there; is it writable, has its file system inodes left?");
+    return fail(
+        ErrorCode::unavailable,
+        directory +
+            ": cannot create a socket there; check that the directory is writable and its file system has free inodes");
   }
   return server;
 }

@@ -49,7 +49,7 @@ std::optional<std::string> overlap(const Hardware& one, const Hardware& other) {
       if (held.device != theirs.device) continue;
       if (held.places.empty() || theirs.places.empty()) return name_of(held.device);
       if (const int* place = first_common(held.places, theirs.places)) {
-        return "core place " + std::to_string(*place) + " of " + name_of(held.device);
+        return "core position " + std::to_string(*place) + " of " + name_of(held.device);
       }
     }
   }

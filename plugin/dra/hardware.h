@@ -32,7 +32,8 @@ struct HeldNumbering {
   std::optional<int> lnc;  // of the node when it was prepared; nullopt: no claim tells
 };
 
-// Something that both hold, for people: "neuron3", "core place 1 of neuron3", "interface rdmap16s25". nullopt: nothing.
+// Something that both hold, for people: "neuron3", "core position 1 of neuron3", "interface rdmap16s25". nullopt:
+// nothing.
 [[nodiscard]] std::optional<std::string> overlap(const Hardware& one, const Hardware& other);
 
 }  // namespace neuron::plugin::dra

@@ -90,7 +90,7 @@ HealthList make_health_list(const Pool& pool, const grant::NodeUnits& node, std:
     list.devices.push_back(health != nullptr
                                ? DeviceHealth{device.name, state_of(*health), message_of(*health)}
                                : DeviceHealth{device.name, DeviceHealth::State::unhealthy,
-                                              "it is not on this node any more; delete the pod that holds it"});
+                                              "it is no longer on this node; delete the pod that holds it"});
   }
   return list;
 }

@@ -91,9 +91,9 @@ std::optional<Error> conflict(const PluginHolders& holders, const Hardware& hard
     if (!both) continue;
     return make_error(
         ErrorCode::failed_precondition,
-        *both + " is held by " + holder.container + ", which was given it through " + holder.resource +
-            (holder.is_claim ? ", another driver for claims on this node" : " when a device plugin served this node") +
-            "; this is tried again, and succeeds once that pod has ended");
+        *both + " is held by " + holder.container + ", which was allocated it through " + holder.resource +
+            (holder.is_claim ? ", another claim driver on this node" : " when a device plugin served this node") +
+            "; retried automatically, succeeds once that pod has ended");
   }
   return std::nullopt;
 }

@@ -16,7 +16,7 @@ constexpr std::size_t kMaxContainers = 1024;
 constexpr std::size_t kMaxUses = 4096;
 
 Error not_a_pod(const char* why) {
-  return make_error(ErrorCode::data_corrupt, std::string("the API server's answer is no pod: ") + why);
+  return make_error(ErrorCode::data_corrupt, std::string("the API server's answer is not a pod: ") + why);
 }
 
 // The pod's own name of a claim -> the claim's name. What is made from a template stands in the status.

@@ -104,7 +104,7 @@ Result<std::optional<SliceContent>> PoolWriter::would_store(const SliceContent& 
   if (answer) return std::optional(std::move(answer->content));
   const Error& error = answer.error();
   if (error.code != ErrorCode::invalid_argument && error.message.find(kWithoutDryRun) == std::string::npos) {
-    return fail(std::move(answer).error().with_context("asking what would be stored"));
+    return fail(std::move(answer).error().with_context("dry run of a ResourceSlice"));
   }
   why_not = error.message;
   return std::optional<SliceContent>();
@@ -174,8 +174,7 @@ Result<Written> PoolWriter::write(const Pool& pool, Overwrite overwrite) {
     own_ = written.versions;
     return written;
   }
-  return fail(ErrorCode::unavailable,
-              "ResourceSlices of this node changed while they were written, which is tried again: " + conflict_);
+  return fail(ErrorCode::unavailable, "ResourceSlices of this node changed during the write, retrying: " + conflict_);
 }
 
 PoolWriter::Outcome PoolWriter::lost_race(const Error& error) {

@@ -45,7 +45,7 @@ json device_json(const PreparedDevice& device) {
 
 // The readers below let nlohmann::json throw on a wrong type; parse_prepared_claim catches.
 int number_of(const json& value) {
-  if (!value.is_number_integer()) throw json::type_error::create(302, "no whole number", &value);
+  if (!value.is_number_integer()) throw json::type_error::create(302, "not an integer", &value);
   const auto number = value.get<std::int64_t>();
   if (number < 0 || number > kMaxIndex) throw json::out_of_range::create(401, "a number out of range", &value);
   return static_cast<int>(number);
@@ -150,7 +150,7 @@ Result<PreparedClaim> parse_prepared_claim(std::string_view text) {
   try {
     return claim_of(object);
   } catch (const json::exception& error) {
-    return fail(ErrorCode::data_corrupt, std::string("no prepared claim: ") + printable(error.what(), 100));
+    return fail(ErrorCode::data_corrupt, std::string("not a prepared claim: ") + printable(error.what(), 100));
   }
 }
 

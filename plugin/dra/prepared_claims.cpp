@@ -52,11 +52,11 @@ Error not_had(const std::string& path, milliseconds patience, milliseconds own) 
   if (own * 2 < patience) {
     return make_error(ErrorCode::unavailable,
                       "another instance of the driver holds " + path + " for " + shown(patience) +
-                          "; it is tried again. If that lasts, delete the older pod of the driver on this node");
+                          "; retried automatically. If it persists, delete the older driver pod on this node");
   }
   return make_error(ErrorCode::unavailable,
                     "other calls of this instance held " + path + " for " + shown(own) + " of " + shown(patience) +
-                        ", and another instance holds it now; it is tried again. If that lasts, the disk is slow");
+                        ", and another instance holds it now; retried automatically. If it persists, the disk is slow");
 }
 
 // Once at least, also when `until` has passed. nullopt: not had by then.

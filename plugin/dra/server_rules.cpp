@@ -14,7 +14,7 @@ namespace {
 Error no_server(std::string_view text) {
   return make_error(ErrorCode::invalid_argument,
                     "\"" + printable(text) +
-                        "\" is no server: a version of 1.34 or newer and gates, as in 1.36.3 or "
+                        "\" is not a server version: give 1.34 or newer and feature gates, for example 1.36.3 or "
                         "1.34.2,DRAPartitionableDevices=true; the other gate is DRADeviceTaints");
 }
 
@@ -28,9 +28,9 @@ std::optional<bool> truth_of(std::string_view word) {
 
 Result<SliceShape> shape_for(const ServerVersion& server) {
   if (server < ServerVersion{1, 34, 0}) {
-    return fail(ErrorCode::failed_precondition, "the API server is " + server.text() +
-                                                    ": dynamic resource allocation as this driver speaks it "
-                                                    "(resource.k8s.io/v1) begins with 1.34");
+    return fail(ErrorCode::failed_precondition,
+                "the API server is " + server.text() +
+                    ": this driver needs resource.k8s.io/v1 (dynamic resource allocation), available from 1.34");
   }
   if (server < ServerVersion{1, 35, 0}) return SliceShape::combined;
   // The scheduler that belongs to these panics on claims for all devices where there are counters.
@@ -66,7 +66,7 @@ Result<void> check_kubelet(const ServerVersion& kubelet) {
   }
   return fail(ErrorCode::failed_precondition,
               "this node's kubelet is " + kubelet.text() +
-                  ", which loses every driver permanently after 30 minutes: 1.34.2 or newer is needed");
+                  ", which stops calling every driver after 30 minutes: 1.34.2 or newer is needed");
 }
 
 }  // namespace neuron::plugin::dra

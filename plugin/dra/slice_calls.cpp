@@ -53,7 +53,7 @@ Result<std::vector<Slice>> SliceCalls::list(const std::string& driver, const std
     next = std::move(list.continue_token);
     if (next.empty()) return all;
   }
-  return fail(ErrorCode::data_corrupt, "the API server's list of ResourceSlices has no end");
+  return fail(ErrorCode::data_corrupt, "the API server's list of ResourceSlices does not end");
 }
 
 Result<Slice> SliceCalls::get(const std::string& name) {
@@ -85,7 +85,8 @@ Result<NodeFacts> SliceCalls::node(const std::string& name) {
   TRY_ASSIGN(const nlohmann::json object, kube::parse_object(text, "the answer for node " + name));
   NodeFacts facts{kube::text_of(object, {"metadata", "uid"}),
                   kube::parse_git_version(kube::text_of(object, {"status", "nodeInfo", "kubeletVersion"}))};
-  if (facts.uid.empty()) return fail(ErrorCode::data_corrupt, "the API server shows node " + name + " without a uid");
+  if (facts.uid.empty())
+    return fail(ErrorCode::data_corrupt, "the API server returned node " + name + " without a uid");
   return facts;
 }
 

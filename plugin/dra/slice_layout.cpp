@@ -87,7 +87,7 @@ void fit_combined(Devices& devices, std::vector<std::string>& left_out) {
   if (whole + of_kind(devices, DeviceKind::core).size() > kMaxCombined) {
     leave_out(
         devices, [](const PoolDevice& device) { return device.kind == DeviceKind::core; },
-        " cores: a slice of this server has room for 128 devices", left_out);
+        " cores: a slice on this server holds at most 128 devices", left_out);
   }
   for (const std::size_t length : lengths_to_spare(of_kind(devices, DeviceKind::group))) {
     if (!over()) return;
@@ -95,7 +95,7 @@ void fit_combined(Devices& devices, std::vector<std::string>& left_out) {
       return device.kind == DeviceKind::group && device.devices.size() == length;
     };
     leave_out(devices, goes,
-              " groups of " + std::to_string(length) + ": a slice of this server has room for 128 devices", left_out);
+              " groups of " + std::to_string(length) + ": a slice on this server holds at most 128 devices", left_out);
   }
 }
 
@@ -110,7 +110,7 @@ void without_partitions(Devices& devices, std::vector<std::string>& left_out) {
   const auto is_taken = [&](const PoolDevice& device) {
     return std::any_of(device.devices.begin(), device.devices.end(), [&](int index) { return taken.contains(index); });
   };
-  leave_out(devices, is_taken, " devices: a claim holds a part of them, and there are no counters", left_out);
+  leave_out(devices, is_taken, " devices: a claim holds part of them, and the server has no counters", left_out);
 }
 
 SliceContent content_of(const Devices& devices, const LayoutOptions& options) {
@@ -147,7 +147,7 @@ Layout lay_out(const Pool& pool, const LayoutOptions& wanted) {
   if (!options.taints) {
     leave_out(
         devices, [](const PoolDevice& device) { return device.unhealthy && !device.taints.empty(); },
-        " unhealthy devices: this server keeps no taints", layout.left_out);
+        " unhealthy devices: this server drops taints", layout.left_out);
   }
   if (pool.counters.size() > kMaxCounters) options.shape = SliceShape::plain;
   if (options.shape == SliceShape::plain) without_partitions(devices, layout.left_out);

@@ -159,7 +159,8 @@ Result<Slice> slice_of(const json& object) {
   Reader reader;
   const json* metadata = reader.member(object, "metadata");
   Slice slice{metadata != nullptr ? reader.text(*metadata, "name") : ""};
-  if (slice.name.empty()) return fail(ErrorCode::data_corrupt, "the API server shows a ResourceSlice without a name");
+  if (slice.name.empty())
+    return fail(ErrorCode::data_corrupt, "the API server returned a ResourceSlice without a name");
   slice.uid = reader.text(*metadata, "uid");
   slice.resource_version = reader.text(*metadata, "resourceVersion");
   slice.owner = reader.owner(*metadata);
@@ -180,7 +181,7 @@ Result<Slice> parse_slice(std::string_view text) {
   const json object = parsed(text);
   Reader reader;
   if (reader.text(object, "kind") != "ResourceSlice") {
-    return fail(ErrorCode::data_corrupt, "the API server answers with something that is no ResourceSlice");
+    return fail(ErrorCode::data_corrupt, "the API server's answer is not a ResourceSlice");
   }
   return slice_of(object);
 }
@@ -191,14 +192,14 @@ Result<SliceList> parse_slice_list(std::string_view text) {
   const json* metadata = reader.member(object, "metadata");
   const json* items = reader.member(object, "items");
   if (metadata == nullptr || (items != nullptr && !items->is_array())) {
-    return fail(ErrorCode::data_corrupt, "the API server answers with something that is no list of ResourceSlices");
+    return fail(ErrorCode::data_corrupt, "the API server's answer is not a list of ResourceSlices");
   }
   SliceList list;
   list.resource_version = reader.text(*metadata, "resourceVersion");
   list.continue_token = reader.text(*metadata, "continue");
   if (items == nullptr) return list;
   if (items->size() > kMaxSlices) {
-    return fail(ErrorCode::data_corrupt, "the API server shows more than 512 ResourceSlices of this node and driver");
+    return fail(ErrorCode::data_corrupt, "the API server lists more than 512 ResourceSlices of this node and driver");
   }
   for (const json& item : *items) {
     TRY_ASSIGN(Slice slice, slice_of(item));

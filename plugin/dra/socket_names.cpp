@@ -29,9 +29,9 @@ Result<std::string> first_that_fits(const std::string& directory, std::initializ
   }
   return fail(
       ErrorCode::invalid_argument,
-      fmt::format("{}: too long for a socket in it (a path has at most {} bytes); choose a shorter --kubelet-dir "
-                  "or --dra-driver-name",
-                  directory, sizeof(sockaddr_un::sun_path) - 1));
+      fmt::format(
+          "{}: too long for a socket path (at most {} bytes); choose a shorter --kubelet-dir or --dra-driver-name",
+          directory, sizeof(sockaddr_un::sun_path) - 1));
 }
 
 bool is_older_than(std::chrono::seconds young, const std::string& path) {

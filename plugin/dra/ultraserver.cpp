@@ -22,10 +22,9 @@ std::map<std::string, std::string> variables(int mode, const std::string& server
 }
 
 Error cannot(int nodes, const std::string& why) {
-  return make_error(ErrorCode::failed_precondition,
-                    "error applying config: ultraserverMode " + std::to_string(nodes) +
-                        " is not possible on this node: " + why +
-                        "; ask for a node of an UltraServer of that size, or for mode 1");
+  return make_error(ErrorCode::failed_precondition, "error applying config: ultraserverMode " + std::to_string(nodes) +
+                                                        " is not possible on this node: " + why +
+                                                        "; request a node of an UltraServer of that size, or mode 1");
 }
 
 std::string shown(const std::vector<int>& modes) {
@@ -53,7 +52,7 @@ Result<std::map<std::string, std::string>> ultraserver_environment(const model::
   const model::UltraServer& server = *host.ultraserver;
   const core::Election election = core::election_of(host);
   if (server.busy) {
-    const std::string then = election.action.empty() ? "this is tried again" : election.action;
+    const std::string then = election.action.empty() ? "retried automatically" : election.action;
     return fail(ErrorCode::unavailable, election.sentence + "; " + then);
   }
   const auto mode = std::find_if(wanted.begin(), wanted.end(), [&](int one) {
@@ -66,7 +65,7 @@ Result<std::map<std::string, std::string>> ultraserver_environment(const model::
   }
   if (const auto* place = place_among(server, nodes)) return variables(*mode, place->server_id, place->node_id);
   const std::string size = std::to_string(nodes);
-  return fail(cannot(nodes, "it is linked with no other node (server_id_" + size + ", node_id_" + size + ")"));
+  return fail(cannot(nodes, "it is not linked with another node (server_id_" + size + ", node_id_" + size + ")"));
 }
 
 }  // namespace neuron::plugin::dra

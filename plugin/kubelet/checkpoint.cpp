@@ -201,7 +201,8 @@ std::optional<holdings::CheckpointVersion> cached_checkpoint_version(const std::
 Result<Checkpoint> parse_checkpoint(std::string_view text) {
   CheckpointReader reader;
   const bool whole = json::sax_parse(text, &reader);
-  if (reader.too_many()) return fail(ErrorCode::data_corrupt, "more than 65536 devices of ours in the checkpoint");
+  if (reader.too_many())
+    return fail(ErrorCode::data_corrupt, "more than 65536 Neuron and EFA devices in the checkpoint");
   if (!whole || !reader.known_shape()) return fail(ErrorCode::data_corrupt, "not a kubelet checkpoint");
   return reader.take();
 }

@@ -59,20 +59,19 @@ Result<InstanceLock> InstanceLock::take(const std::string& directory, Mode mode)
   if (try_as(mode == Mode::claims ? LOCK_SH : LOCK_EX)) return InstanceLock(std::move(opened));
   if (errno != EWOULDBLOCK) return fail(error_from_errno(errno, "locking " + directory));
   if (mode == Mode::claims) {
-    return fail(ErrorCode::failed_precondition,
-                fmt::format("a neuron-agent in device-plugin mode ({}) serves {}, and a node runs one mode; it is left "
-                            "alone, this one ends",
-                            describe_holder(opened.get(), directory), directory));
+    return fail(
+        ErrorCode::failed_precondition,
+        fmt::format("a neuron-agent in device-plugin mode ({}) already serves {}; a node runs one mode, exiting",
+                    describe_holder(opened.get(), directory), directory));
   }
   if (try_as(LOCK_SH)) {  // so those that hold it share it
     return fail(ErrorCode::failed_precondition,
-                fmt::format("a neuron-agent in DRA mode ({}) serves this node's claims, and a node runs one mode: {} "
-                            "stays as it is, this one ends",
+                fmt::format("a neuron-agent in DRA mode ({}) already serves this node's claims; a node runs one mode, "
+                            "exiting without changing {}",
                             describe_sharer(opened.get()), directory));
   }
-  return fail(ErrorCode::failed_precondition,
-              fmt::format("another neuron-agent ({}) already serves {}; it is left alone, this one ends",
-                          describe_holder(opened.get(), directory), directory));
+  return fail(ErrorCode::failed_precondition, fmt::format("another neuron-agent ({}) already serves {}, exiting",
+                                                          describe_holder(opened.get(), directory), directory));
 }
 
 std::optional<LockHolder> lock_holder(const std::string& directory) {

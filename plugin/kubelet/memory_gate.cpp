@@ -33,8 +33,9 @@ std::string name_of(const MemoryGate::Core& core) {
 }
 
 Error still_busy(const std::string& busy) {
-  return make_error(ErrorCode::deadline_exceeded, busy + " after " + std::to_string(MemoryGate::kTimeout.count()) +
-                                                      " s; end the process that holds it, or restart the pod later");
+  return make_error(ErrorCode::deadline_exceeded,
+                    busy + " after " + std::to_string(MemoryGate::kTimeout.count()) +
+                        " s; terminate the process that holds it, or restart the pod later");
 }
 
 }  // namespace

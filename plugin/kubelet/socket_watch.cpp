@@ -36,18 +36,17 @@ Result<SocketWatch> SocketWatch::open(const std::string& directory, Means means)
 Result<void> SocketWatch::begin_inotify() {
   Fd inotify(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   if (!inotify.valid()) {
-    return fail(error_from_errno(errno,
-                                 "no inotify instance is left for this user, raise the sysctl "
-                                 "fs.inotify.max_user_instances"));
+    return fail(error_from_errno(
+        errno, "no inotify instance left for this user; raise the sysctl fs.inotify.max_user_instances"));
   }
   constexpr std::uint32_t kMask =
       IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
   if (inotify_add_watch(inotify.get(), directory_.c_str(), kMask) < 0) {
     const int reason = errno;
     const bool no_watch = reason == ENOSPC || reason == ENOMEM;
-    return fail(error_from_errno(reason, no_watch ? "no inotify watch is left for this user, raise the sysctl "
-                                                    "fs.inotify.max_user_watches"
-                                                  : "watching " + directory_));
+    return fail(error_from_errno(
+        reason, no_watch ? "no inotify watch left for this user; raise the sysctl fs.inotify.max_user_watches"
+                         : "watching " + directory_));
   }
   inotify_ = std::move(inotify);
   polling_because_.clear();

@@ -70,7 +70,7 @@ holdings::CheckpointVersion WatchedCheckpoint::version() const {
 
 Result<Checkpoint> WatchedCheckpoint::read() const {
   auto read = bounded<Result<Checkpoint>>([path = path_] { return read_checkpoint(path); }, kReadBudget);
-  if (!read) return fail(ErrorCode::deadline_exceeded, "reading " + path_ + " has not come back");
+  if (!read) return fail(ErrorCode::deadline_exceeded, "reading " + path_ + " has not returned");
   return *std::move(read);
 }
 

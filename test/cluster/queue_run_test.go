@@ -111,7 +111,7 @@ func expectEvent(t *testing.T, c *cluster.Cluster, pod *core.Pod) {
 	cluster.Eventually(t, cluster.Patience, pod.Name+" has an event", func() error {
 		events, err := c.Client.CoreV1().Events(pod.Namespace).List(context.Background(),
 			meta.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID) + ",reason=UnexpectedAdmissionError"})
-		if err == nil && (len(events.Items) == 0 || !strings.Contains(events.Items[0].Message, "let a Job")) {
+		if err == nil && (len(events.Items) == 0 || !strings.Contains(events.Items[0].Message, "have a Job")) {
 			err = fmt.Errorf("events: %v", events.Items)
 		}
 		return err

@@ -35,7 +35,7 @@ func TestTrouble(t *testing.T) {
 	})
 	t.Run("BothNames", func(t *testing.T) {
 		expectSaid(t, c, onNode("both-names", trn1, cluster.Ask{cluster.Neuron: "1", cluster.NeuronCore: "1"}),
-			"UnexpectedAdmissionError", "which is the same silicon; ask for all cores of the same devices through both")
+			"UnexpectedAdmissionError", "which are the same hardware; request all cores of the same devices through both")
 	})
 	t.Run("NoImage", func(t *testing.T) {
 		w := onNode("no-image", trn1, nil)

@@ -199,7 +199,7 @@ TEST_F(Claims, WhatClaimsOfTheDriversEarlierNameHoldIsTaintedAndRefused) {
   EXPECT_EQ(taint_of("neuron-device-4"), "");
   const auto late = make_claim("late", {"neuron-device-3-core-0"});
   EXPECT_THAT(node.kubelet->prepare(kDriver, {late}).claims.at(late.uid).error,
-              HasSubstr("is held by team/from-before/main, which was given it through chips.example.com"));
+              HasSubstr("is held by team/from-before/main, which was allocated it through chips.example.com"));
 }
 
 TEST_F(Claims, ReadyOnceTheKubeletTookItAndTheSlicesAreStored) {

@@ -139,7 +139,7 @@ TEST(Hang, ListsAndTextsThatHangKeepWhatWasSeenLast) {
     ASSERT_TRUE(node.wait_allocatable(kEfa, 8));
     ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
     node.rules(std::string("hang ") + path + "\n");
-    ASSERT_TRUE(node.wait_log("has not come back since")) << path;
+    ASSERT_TRUE(node.wait_log("has not returned since")) << path;
     node.host.set("neuron5", "sram_ecc_uncorrected=1");
     EXPECT_TRUE(node.sees(kNeuron, 15)) << path << node.agent->log();
     EXPECT_EQ(node.kubelet->allocatable(kEfa), 8) << path;
@@ -287,7 +287,7 @@ TEST(Hang, ACheckpointThatHangsStopsNeitherListsNorAnswersNorTheEnd) {
   EXPECT_TRUE(node.sees(kNeuron, 15)) << node.agent->log();
   EXPECT_TRUE(node.sees(kCore, 28)) << "what was held stays held\n" << node.agent->log();
   EXPECT_LT(took([&] { EXPECT_TRUE(starts(node, "meanwhile", {{kNeuron, 1}})); }), kBudget + kSlack);
-  EXPECT_TRUE(node.wait_log("has not come back")) << node.agent->log();
+  EXPECT_TRUE(node.wait_log("has not returned")) << node.agent->log();
   node.agent->signal(SIGTERM);
   EXPECT_EQ(node.agent->wait(seconds(5)), 0) << node.agent->log();
 }
@@ -304,7 +304,7 @@ TEST(Hang, ACheckpointThatHangsFromTheStartIsReadWhenItComesBack) {
   node.rules("hang *kubelet_internal_checkpoint\n");
   node.start_agent();
   EXPECT_TRUE(node.sees(kCore, 30)) << "the kubelet's list says it\n" << node.agent->log();
-  ASSERT_TRUE(node.wait_log("has not come back")) << node.agent->log();
+  ASSERT_TRUE(node.wait_log("has not returned")) << node.agent->log();
   node.rules("");
   EXPECT_TRUE(node.wait_log("checkpoint readable again")) << node.agent->log();
   node.rules("hang *kubelet_internal_checkpoint\n");

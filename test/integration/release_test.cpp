@@ -96,7 +96,7 @@ TEST_F(Release, DifferentHardwareInOneContainerIsStillRefused) {
   for (const auto& order : {std::vector<std::string>{kNeuron, kCore}, {kCore, kNeuron}}) {
     const auto pod = node.run("greedy", {{kNeuron, 2}, {kCore, 2}}, order);
     ASSERT_FALSE(pod);
-    EXPECT_THAT(pod.error().message, HasSubstr("same silicon"));
+    EXPECT_THAT(pod.error().message, HasSubstr("which are the same hardware"));
   }
 }
 

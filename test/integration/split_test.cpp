@@ -54,7 +54,7 @@ TEST_F(Split, BothCountsAreExactAndNothingIsWithheldAcross) {
   ASSERT_TRUE(node.kubelet->remove("cores"));
   const auto refused = node.run("both", {{kNeuron, 1}, {kCore, 2}});
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("gives no device under both names"));
+  EXPECT_THAT(refused.error().message, HasSubstr("offers no device under both names"));
 }
 
 TEST_F(Split, ADeviceThatFailsLeavesTheCountOfItsNameOnly) {

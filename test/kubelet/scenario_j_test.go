@@ -35,7 +35,7 @@ func TestSplitNode(t *testing.T) {
 		s := onePod("both", ask{neuron: "1", neuronCore: "2"})
 		message := n.expectRefused(t, s)
 		t.Logf("the pod's status: %s", message)
-		if !strings.Contains(message, "gives no device under both names") {
+		if !strings.Contains(message, "offers no device under both names") {
 			t.Errorf("refused without saying why: %s", message)
 		}
 		n.remove(t, s)

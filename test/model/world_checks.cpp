@@ -115,7 +115,7 @@ void World::check_nothing_leaves(model::Resource resource, const plugin::UnitLis
 
 void World::check_refusal(const sim::PodSpec& spec, const std::string& message) {
   const auto says = [&](const char* text) { return message.find(text) != std::string::npos; };
-  if (says("same silicon")) {
+  if (says("the container was just allocated")) {
     const bool asks_twice = std::any_of(spec.containers.begin(), spec.containers.end(), [](const auto& container) {
       return std::count_if(container.requests.begin(), container.requests.end(), [](const auto& request) {
                const auto resource = model::parse_resource(request.first);
@@ -129,7 +129,7 @@ void World::check_refusal(const sim::PodSpec& spec, const std::string& message) 
   }
   for (const char* kind : {"unavailable for", "no healthy devices", "Topology locality", "has been stopped",
                            "unregistered", "nobody listens", "kubelet ended", "is unhealthy", "no longer healthy",
-                           "unexpectedly allocated", "unknown Device", "is given under another name now"}) {
+                           "unexpectedly allocated", "unknown Device", "is offered under another resource name now"}) {
     if (!says(kind)) continue;
     ++tally_.refused[std::string("kubelet or health: ") + kind];
     return;

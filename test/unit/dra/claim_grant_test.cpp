@@ -156,11 +156,11 @@ TEST(ClaimGrant, UltraServersAreGivenAsTheClassFilesSay) {
   EXPECT_THAT(mode(4).error().message, testing::HasSubstr("its election found no other server"));
   server.busy = true;
   EXPECT_EQ(mode(4).error().code, ErrorCode::unavailable);
-  EXPECT_THAT(mode(4).error().message, testing::HasSubstr("this is tried again"));
+  EXPECT_THAT(mode(4).error().message, testing::HasSubstr("retried automatically"));
   snapshot->host.devices[5].signals.reset_state = 2;
   EXPECT_THAT(mode(4).error().message,
               testing::AllOf(testing::HasSubstr("neuron5 was given up"), testing::HasSubstr("reload the Neuron driver"),
-                             testing::Not(testing::HasSubstr("tried again"))));
+                             testing::Not(testing::HasSubstr("retried"))));
 }
 
 // node_cnt says of how many nodes; a smaller set is given the ids of the whole, which the driver maps itself.

@@ -95,7 +95,7 @@ TEST(Hardware, DevicesCoresAndGroupsExcludeEachOther) {
   EXPECT_EQ(overlap(of("neuron-device-3"), of("neuron-device-3")), "neuron3");
   EXPECT_EQ(overlap(of("neuron-device-3"), of("neuron-device-3-core-1")), "neuron3");
   EXPECT_EQ(overlap(of("neuron-device-3-core-1"), of("neuron-group-0-3")), "neuron3");
-  EXPECT_EQ(overlap(of("neuron-device-3-core-1"), of("neuron-device-3-core-1")), "core place 2 of neuron3");
+  EXPECT_EQ(overlap(of("neuron-device-3-core-1"), of("neuron-device-3-core-1")), "core position 2 of neuron3");
   EXPECT_EQ(overlap(of("neuron-device-3-core-1"), of("neuron-device-3-core-2")), std::nullopt);
   EXPECT_EQ(overlap(of("neuron-group-0-3"), of("neuron-group-4-7")), std::nullopt);
   const std::string efa = "efa-" + node->efa(0).name;

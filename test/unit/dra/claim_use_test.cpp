@@ -62,8 +62,8 @@ TEST_F(ClaimUseTest, WhereNoValueIsRightItIsRefusedByName) {
   container("two", {{"a", {"r", "s"}}});
   EXPECT_EQ(error(),
             "the request \"r\" is used by p/one, which needs NEURON_RT_VISIBLE_CORES=0-1, and by p/two, which needs "
-            "NEURON_RT_VISIBLE_CORES=0-3, as they use other requests beside it; let containers share all of their "
-            "Neuron requests or none");
+            "NEURON_RT_VISIBLE_CORES=0-3, since they use different requests beside it; containers must share all of "
+            "their Neuron requests or none");
 }
 
 // Only values matter: an interface beside the devices changes none.

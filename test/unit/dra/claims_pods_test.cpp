@@ -95,9 +95,9 @@ TEST_F(ClaimsTest, Pain25AClaimThatWasRebuiltIsNotJoined) {
   put_pod("p", {{"main", {{"shared", "chips"}, {"b", ""}, {"of-another-driver", ""}, {"not-made-yet", ""}}}},
           "pod-uid");
   EXPECT_THAT(prepare("b").error,
-              HasSubstr("uses the claim \"shared\" as well, which is not prepared: only its CDI file is left of it"));
+              HasSubstr("uses the claim \"shared\" as well, which is not prepared: only its CDI file is left"));
   ASSERT_TRUE(agent_->store.set_name(uid_of("shared"), "default", "shared"));  // as the sweep finds it
-  EXPECT_THAT(prepare("b").error, HasSubstr("only its CDI file is left of it"));
+  EXPECT_THAT(prepare("b").error, HasSubstr("only its CDI file is left"));
   put_pod("p", {{"main", {{"b", ""}}}}, "pod-uid");
   EXPECT_EQ(prepare("b").error, "");  // that uses it alone
 }
@@ -136,7 +136,7 @@ TEST_F(ClaimsOfGroupsTest, WhatTheirContainersShareStillDecides) {
 TEST_F(ClaimsOfGroupsTest, WithoutThemTheRefusalIsTrue) {
   put_pod_here("pod-other", {{"main", {{"other", ""}}}});
   const std::string error = prepare("g").error;
-  EXPECT_THAT(error, HasSubstr("the claim is reserved for podgroups/train, and no pod on this node names it"));
+  EXPECT_THAT(error, HasSubstr("the claim is reserved for podgroups/train, but no pod on this node uses it"));
   EXPECT_THAT(error, testing::Not(HasSubstr("service account")));
   EXPECT_EQ(unprepare("other"), "");
   EXPECT_EQ(prepare("g").error, "") << "with one request there is nothing to get wrong";
@@ -153,7 +153,7 @@ TEST_F(ClaimsOfGroupsTest, AKubeletThatDoesNotAnswerIsAskedAgain) {
 TEST_F(ClaimsOfGroupsTest, APodThatMayNotBeReadSaysWhatToDo) {
   put_pod_here("w-0", {{"main", {{"g", ""}}}});
   api_.fail_next({.times = fakes::FakeApi::kAlways, .path_part = "/pods/", .status = 403, .words = "forbidden"});
-  EXPECT_THAT(prepare("g").error, HasSubstr("let the driver's service account get pods"));
+  EXPECT_THAT(prepare("g").error, HasSubstr("allow the driver's service account to get pods"));
 }
 
 // The API allows 256 reservations.

@@ -113,7 +113,7 @@ TEST_F(ClaimShapes, AClaimOfVeryManyPodsNeedsOneNeuronRequest) {
   api_.put(claim_path("c"), claim);
   api_.put(claim_path("d"), two);
   EXPECT_EQ(prepare("c").error, "");
-  EXPECT_THAT(prepare("d").error, testing::HasSubstr("257 pods may use the claim, and at most 256 are looked at"));
+  EXPECT_THAT(prepare("d").error, testing::HasSubstr("257 pods may use the claim, but at most 256 are examined"));
 }
 
 // Unmodified pods: the scheduler's claim for extended resources.

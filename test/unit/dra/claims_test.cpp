@@ -109,19 +109,19 @@ TEST_F(ClaimsTest, Pain29AnotherInstanceHoldsToo) {
 TEST_F(ClaimsTest, Pain39WhatCannotBePreparedSaysWhy) {
   put_claim("a", {{"chips", "neuron-device-2"}});
   EXPECT_THAT(agent_->claims.prepare({{"default", "a", "uid-of-before"}}, {}).at("uid-of-before").error,
-              HasSubstr("deleted and made again under its name (uid uid-a, not uid-of-before)"));
+              HasSubstr("deleted and recreated under the same name (uid uid-a, not uid-of-before)"));
   EXPECT_THAT(prepare("nowhere").error, HasSubstr("404"));
   json bare = claim_json("bare", "uid-bare", {});
   bare["status"].erase("allocation");
   api_.put(claim_path("bare"), bare);
-  EXPECT_THAT(prepare("bare").error, HasSubstr("no allocation of this driver"));
+  EXPECT_THAT(prepare("bare").error, HasSubstr("no allocation by this driver"));
   put_claim("others", {{"chips", "gpu-0", "gpu.example.com"}});
-  EXPECT_THAT(prepare("others").error, HasSubstr("no allocation of this driver"));
+  EXPECT_THAT(prepare("others").error, HasSubstr("no allocation by this driver"));
   put_claim("elsewhere", {{"chips", "neuron-device-2", kDriver, "n2"}});
   EXPECT_THAT(prepare("elsewhere").error, HasSubstr("is of the pool \"n2\", and this node has \"n1\""));
   put_claim("missing", {{"chips", "neuron-device-77"}});
   EXPECT_THAT(prepare("missing").error,
-              HasSubstr("\"neuron-device-77\" is allocated, and this node has no such device"));
+              HasSubstr("\"neuron-device-77\" is allocated, but this node no longer has that device"));
   put_claim("twice", {{"chips", "neuron-device-2"}, {"more", "neuron-group-0-3"}});
   EXPECT_THAT(prepare("twice").error, HasSubstr("neuron2 is allocated twice in this claim"));
   const json misspelt = {{"apiVersion", "neuron.aws.com/v1"}, {"kind", "NeuronConfig"}, {"lnc", 1}};
@@ -130,8 +130,10 @@ TEST_F(ClaimsTest, Pain39WhatCannotBePreparedSaysWhy) {
   put_claim("lnc", {{"chips", "neuron-device-2"}}, json::array({config_json("FromClaim", {}, neuron_config(1))}));
   EXPECT_EQ(prepare("lnc").error,
             "pod-lnc/main: error applying config: LNC value is not configurable for instance type trn1.32xlarge");
-  EXPECT_THAT(agent_->claims.prepare({{"default", "a", "../../x"}}, {}).at("../../x").error, HasSubstr("is no uid"));
-  EXPECT_THAT(agent_->claims.prepare({{"default", "a/../b", "u"}}, {}).at("u").error, HasSubstr("is no name"));
+  EXPECT_THAT(agent_->claims.prepare({{"default", "a", "../../x"}}, {}).at("../../x").error,
+              HasSubstr("is not a claim uid"));
+  EXPECT_THAT(agent_->claims.prepare({{"default", "a/../b", "u"}}, {}).at("u").error,
+              HasSubstr("is not a valid object name"));
   EXPECT_EQ(prepared(), 0U);
   EXPECT_TRUE(names_in(cdi()).empty());
 }
@@ -139,7 +141,8 @@ TEST_F(ClaimsTest, Pain39WhatCannotBePreparedSaysWhy) {
 // Another's slice under our driver's name, or one from before: that run of a torus is no group of neighbours.
 TEST_F(ClaimsTest, AGroupThatTheNodeDoesNotOfferIsRefusedUnlessItIsPrepared) {
   put_claim("wraps", {{"chips", "neuron-group-3-1"}});
-  EXPECT_THAT(prepare("wraps").error, HasSubstr("\"neuron-group-3-1\" is allocated, and this node has no such device"));
+  EXPECT_THAT(prepare("wraps").error,
+              HasSubstr("\"neuron-group-3-1\" is allocated, but this node no longer has that device"));
   put_claim("odd", {{"chips", "neuron-group-2-5"}});
   EXPECT_THAT(prepare("odd").error, HasSubstr("\"neuron-group-2-5\""));
   EXPECT_EQ(prepared(), 0U);
@@ -264,7 +267,7 @@ TEST_F(ClaimsTest, OneDeviceHasOneLnc) {
   EXPECT_EQ(prepare("same").error, "") << "which the node has anyway";
   EXPECT_THAT(prepare("other").error,
               HasSubstr("neuron2 is used with logicalNeuronCore 2 by the claim default/node (uid uid-node), and the "
-                        "request \"chips\" wants it with 1"));
+                        "request \"chips\" requests it with 1"));
   EXPECT_EQ(prepare("elsewhere").error, "");
   EXPECT_EQ(unprepare("node") + unprepare("same"), "");
   const auto answers = prepare_all({"node", "other"});
@@ -278,7 +281,7 @@ TEST_F(ClaimsTest, OneDeviceHasOneLnc) {
   put_pod("p", {{"first", {{"mixed", "a"}}}, {"second", {{"mixed", "b"}}}}, "pod-uid");
   EXPECT_THAT(prepare("mixed").error,
               HasSubstr("neuron5 is used with logicalNeuronCore 2 by the request \"a\", and the "
-                        "request \"b\" wants it with 1: a device has one"));
+                        "request \"b\" requests it with 1: a device has one"));
 }
 
 // What is prepared says by which LNC its cores were numbered, also after a restart.
@@ -306,7 +309,7 @@ TEST_F(ClaimsTest, OneNodeHasOneNumbering) {
   change_node([](model::HostScan& host) { host.lnc->value = 1; });
   put_claim("b", {{"chips", "neuron-device-3-core-1"}});
   EXPECT_THAT(prepare("b").error,
-              HasSubstr("numbered by LNC 1, and meanwhile they are held as LNC 2 numbers them; this is tried again"));
+              HasSubstr("numbered by LNC 1, but they are now held as LNC 2 numbers them; retried automatically"));
   put_claim("nic", {{"nics", "efa-" + node_->efa(0).name}});
   EXPECT_EQ(prepare("nic").error, "");
   EXPECT_EQ(unprepare("a"), "");

@@ -43,10 +43,9 @@ TEST_F(ClaimsWait, LeftoversThatStayAreAnErrorThatNamesThem) {
   auto answer = prepare_later("a");
   ASSERT_TRUE(wait_until_looking());
   leftovers_.advance(clock_, MemoryGate::kTimeout);
-  EXPECT_EQ(
-      answer.get().error,
-      "core 5 (neuron2/neuron_core1) still has 4096 bytes of device memory in use pid 77 after 25 s; end the process "
-      "that holds it, or restart the pod later");
+  EXPECT_EQ(answer.get().error,
+            "core 5 (neuron2/neuron_core1) still has 4096 bytes of device memory in use pid 77 after 25 s; terminate "
+            "the process that holds it, or restart the pod later");
   EXPECT_EQ(prepared(), 0U);
 }
 
@@ -57,7 +56,7 @@ TEST_F(ClaimsWait, AStopEndsTheWaitAndNothingIsPrepared) {
   auto answer = prepare_later("a", stop.get_token());
   ASSERT_TRUE(wait_until_looking());
   stop.request_stop();
-  EXPECT_THAT(answer.get().error, HasSubstr("the call was ended"));
+  EXPECT_THAT(answer.get().error, HasSubstr("the call was cancelled"));
   EXPECT_EQ(prepared(), 0U);
   leftovers_.set(2, 1, 0);
   const auto stopped = agent_->claims.prepare({ref("a")}, stop.get_token()).at("uid-a");  // before it began

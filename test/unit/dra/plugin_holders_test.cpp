@@ -84,8 +84,8 @@ TEST(PluginHolders, ClaimsOfAnotherDriverWithOurDevicesCount) {
   ASSERT_EQ(holders.size(), 1U);
   const auto found = conflict(holders, *hardware_of(units, "neuron-device-3-core-0"));
   ASSERT_TRUE(found);
-  EXPECT_THAT(found->message, HasSubstr("neuron3 is held by default/worker/main, which was given it through "
-                                        "old.example.com, another driver for claims on this node"));
+  EXPECT_THAT(found->message, HasSubstr("neuron3 is held by default/worker/main, which was allocated it through "
+                                        "old.example.com, another claim driver on this node"));
   Pool pool = node.pool();
   taint_held(pool, units, holders, kOurs);
   EXPECT_THAT(find(pool, "neuron-device-3").taints,
@@ -99,7 +99,7 @@ TEST(PluginHolders, AClaimForTheSameHardwareIsToldWho) {
   const auto conflict_with = [&](const char* device) { return conflict(holders, *hardware_of(units, device)); };
   ASSERT_TRUE(conflict_with("neuron-group-8-11"));
   EXPECT_THAT(conflict_with("neuron-group-8-11")->message,
-              HasSubstr("is held by default/worker/main, which was given it through aws.amazon.com/neuroncore"));
+              HasSubstr("is held by default/worker/main, which was allocated it through aws.amazon.com/neuroncore"));
   EXPECT_TRUE(conflict_with("neuron-device-8-core-1"));
   EXPECT_FALSE(conflict_with("neuron-device-8-core-0"));
   EXPECT_FALSE(conflict_with("neuron-device-9"));

@@ -81,7 +81,7 @@ TEST_F(HealthListTest, DegradedIsHealthyWithWordsAndUnknownIsUnknown) {
 
 TEST_F(HealthListTest, WhatIsNotThereAnyMoreIsUnhealthy) {
   EXPECT_EQ(health_of(pool, snapshot, "neuron-device-99").state, State::unhealthy);
-  EXPECT_THAT(health_of(pool, snapshot, "neuron-device-99").message, HasSubstr("not on this node"));
+  EXPECT_THAT(health_of(pool, snapshot, "neuron-device-99").message, HasSubstr("no longer on this node"));
   EXPECT_EQ(health_of(pool, snapshot, "what").state, State::unhealthy);
 }
 

@@ -66,8 +66,8 @@ TEST_F(AllocationsSplit, ABrokenDeviceOfEitherClassIsUnhealthyInItsList) {
 TEST_F(AllocationsSplit, BothNamesInOneContainerAreRefusedInWords) {
   ASSERT_TRUE(allocations.allocate(model::Resource::neuron, {"8"}));
   EXPECT_EQ(allocations.allocate(model::Resource::neuroncore, {"0", "1"}).error().message,
-            "aws.amazon.com/neuroncore: the container was just given 2 cores through aws.amazon.com/neuron, and this "
-            "node gives no device under both names, so never the same silicon; ask for one name only "
+            "aws.amazon.com/neuroncore: the container was just allocated 2 cores through aws.amazon.com/neuron, and "
+            "this node offers no device under both names; request one of the two resources only "
             "(docs/resources.md#one-name-or-two)");
 }
 
@@ -107,8 +107,8 @@ TEST_F(AllocationsSplit, AUnitOfTheOtherClassIsNeitherPreferredNorGiven) {
               testing::Not(testing::Contains("3")));
   shown({});
   EXPECT_EQ(allocations.allocate(model::Resource::neuron, {"3"}).error().message,
-            "aws.amazon.com/neuron: \"3\" is given under another name now, as this node's --resources or "
-            "--core-devices say; let a Job or ReplicaSet make this pod again");
+            "aws.amazon.com/neuron: \"3\" is offered under another resource name now (--resources or --core-devices of "
+            "this node); have a Job or ReplicaSet recreate this pod");
   EXPECT_FALSE(allocations.holds_anything());
 }
 

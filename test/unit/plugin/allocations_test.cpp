@@ -127,7 +127,7 @@ TEST_F(AllocationsTest, DifferentHardwareInOneContainerIsRefusedInWords) {
   ASSERT_TRUE(allocations.allocate(model::Resource::neuron, {"0", "1"}));
   const auto answer = allocations.allocate(model::Resource::neuroncore, prefer_of_all(model::Resource::neuroncore, 2));
   ASSERT_FALSE(answer);
-  EXPECT_THAT(answer.error().message, HasSubstr("same silicon"));
+  EXPECT_THAT(answer.error().message, HasSubstr("same hardware"));
   EXPECT_TRUE(allocations.allocate(model::Resource::neuroncore, {"30"}))
       << "the refusal ended that admission: this is another pod";
 }
@@ -161,8 +161,8 @@ TEST_F(AllocationsTest, BeforeARefusalTheKubeletsCheckpointDecides) {
   };
   EXPECT_EQ(answer_after({}), "0") << "its first half was another's, who is gone";
   const model::Allocation first{"", "", "c", "aws.amazon.com/neuron", {"0", "1"}, "u1"};
-  EXPECT_THAT(answer_after({first}), HasSubstr("same silicon"));
-  EXPECT_THAT(answer_after({first, {"", "", "c", "aws.amazon.com/neuron", {"7"}, "u0"}}), HasSubstr("same silicon"));
+  EXPECT_THAT(answer_after({first}), HasSubstr("same hardware"));
+  EXPECT_THAT(answer_after({first, {"", "", "c", "aws.amazon.com/neuron", {"7"}, "u0"}}), HasSubstr("same hardware"));
   ASSERT_TRUE(allocations.allocate(model::Resource::neuron, {"15"}));
   EXPECT_FALSE(allocations.needs_fresh_checkpoint(model::Resource::neuroncore, {"30", "31"})) << "the same silicon";
   EXPECT_FALSE(allocations.needs_fresh_checkpoint(model::Resource::neuroncore, {"99"})) << "refused whoever holds what";

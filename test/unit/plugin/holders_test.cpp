@@ -102,7 +102,7 @@ class HangingCheckpoint final : public CheckpointSource {
  public:
   [[nodiscard]] holdings::CheckpointVersion version() const override { return hangs ? 0 : content.version; }
   [[nodiscard]] Result<Checkpoint> read() const override {
-    if (hangs) return fail(ErrorCode::deadline_exceeded, "reading it has not come back");
+    if (hangs) return fail(ErrorCode::deadline_exceeded, "reading it has not returned");
     return content;
   }
   Checkpoint content;

@@ -11,7 +11,7 @@ using model::Resource;
 TEST(Readiness, ANodeThatWasNotReadIsNotReady) {
   const Readiness all = assess_readiness({});
   EXPECT_FALSE(all.ready);
-  EXPECT_EQ(all.text, "the machine has not been read yet\n");
+  EXPECT_EQ(all.text, "the node has not been scanned yet\n");
 }
 
 TEST(Readiness, EveryResourceThatTheNodeHasIsRegistered) {
@@ -39,10 +39,10 @@ TEST(Readiness, TheLinesSayWhatIsMissing) {
                                            {Resource::neurondevice, ServingStep::registered},
                                            {Resource::efa, ServingStep::registering}}});
   EXPECT_EQ(all.text,
-            "aws.amazon.com/neuroncore: not registered; waiting for the kubelet, or for the next attempt\n"
-            "aws.amazon.com/neuron: waiting for the kubelet to ask for its list\n"
+            "aws.amazon.com/neuroncore: not registered; waiting for the kubelet or the next attempt\n"
+            "aws.amazon.com/neuron: waiting for the kubelet to call ListAndWatch\n"
             "aws.amazon.com/neurondevice: registered\n"
-            "vpc.amazonaws.com/efa: waiting for the kubelet to accept it\n");
+            "vpc.amazonaws.com/efa: waiting for the kubelet to accept the registration\n");
 }
 
 TEST(Readiness, ANodeWithNothingToOfferIsReady) {

@@ -18,7 +18,7 @@ TEST(Refusals, SayWhoHoldsWhatAndWhatToDo) {
   holdings::Conflict conflict{5, {model::Resource::neuron, {2}, {4, 5}, {2}, "default/train/worker", 0, {}}};
   EXPECT_EQ(held(model::Resource::neuroncore, conflict).message,
             "aws.amazon.com/neuroncore: core 5 is held by default/train/worker through aws.amazon.com/neuron until "
-            "that container ends; let a Job or ReplicaSet make this pod again, or use one of the two names per node "
+            "that container ends; have a Job or ReplicaSet recreate this pod, or use one of the two names per node "
             "(docs/resources.md#one-name-or-two)");
   conflict.with.holder = "pod 0a1b/init";
   conflict.with.shown_as = "default/train/init";
@@ -28,15 +28,15 @@ TEST(Refusals, SayWhoHoldsWhatAndWhatToDo) {
   conflict.with.holder.clear();
   EXPECT_EQ(held(model::Resource::neuroncore, conflict).message,
             "aws.amazon.com/neuroncore: core 5 is held by a container admitted moments ago through "
-            "aws.amazon.com/neuron until that container ends; let a Job or ReplicaSet make this pod again, or use one "
+            "aws.amazon.com/neuron until that container ends; have a Job or ReplicaSet recreate this pod, or use one "
             "of the two names per node (docs/resources.md#one-name-or-two)");
 }
 
 TEST(Refusals, SayWhyTwoNamesAreNotTheSameHardware) {
   const holdings::Holding first{model::Resource::neuron, {0, 1}, {0, 1, 2, 3}, {0, 1}, "", 1, {}};
   EXPECT_EQ(other_hardware(model::Resource::neuroncore, first, {}).message,
-            "aws.amazon.com/neuroncore: the container was just given 4 cores through aws.amazon.com/neuron, which is "
-            "the same silicon; ask for all cores of the same devices through both, or for one only");
+            "aws.amazon.com/neuroncore: the container was just allocated 4 cores through aws.amazon.com/neuron, which "
+            "are the same hardware; request all cores of the same devices through both resources, or use one only");
 }
 
 TEST(Refusals, OfOneUnitNameIt) {
@@ -48,7 +48,7 @@ TEST(Refusals, OfOneUnitNameIt) {
   EXPECT_EQ(asked_twice(model::Resource::efa, "rdmap16s25").message,
             "vpc.amazonaws.com/efa: \"rdmap16s25\" is in the request more than once");
   EXPECT_EQ(no_ids(model::Resource::efa).message, "vpc.amazonaws.com/efa: no device ids in the request");
-  EXPECT_EQ(not_scanned().message, "the node has not been scanned yet; let a Job or ReplicaSet make this pod again");
+  EXPECT_EQ(not_scanned().message, "the node has not been scanned yet; have a Job or ReplicaSet recreate this pod");
 }
 
 TEST(Refusals, HaveAKind) {

@@ -77,7 +77,7 @@ TEST_F(Check, TwoDifferingAnswersAreALoss) {
   ASSERT_EQ(lost.size(), 1U);
   EXPECT_EQ(lost[0].resource, Resource::efa);
   EXPECT_EQ(lost[0].times, 1);
-  EXPECT_EQ(lost[0].why, "the kubelet shows 1 healthy of it instead of 2; no other plugin's socket is there");
+  EXPECT_EQ(lost[0].why, "the kubelet lists 1 healthy units instead of 2; no other plugin socket found");
 }
 
 TEST_F(Check, WhatThisAgentShowsUnhealthyIsNotMissed) {
@@ -102,7 +102,7 @@ TEST_F(Check, AnEndIsSeenSoonAndNamed) {
   check.other_vanished("efa.sock", now);
   const auto lost = run(milliseconds(2500));
   ASSERT_EQ(lost.size(), 1U);
-  EXPECT_THAT(lost[0].why, HasSubstr("sockets of others: efa.sock (gone)"));
+  EXPECT_THAT(lost[0].why, HasSubstr("other plugin sockets: efa.sock (gone)"));
   EXPECT_LE(claim.registered_at - ended, milliseconds(2500));
 }
 
@@ -122,7 +122,7 @@ TEST_F(Check, AListOfOursThatFollowedTheEndProvesNothing) {
   claim.published_at = now + milliseconds(100);
   const auto lost = run(milliseconds(2500));
   ASSERT_EQ(lost.size(), 1U);
-  EXPECT_THAT(lost[0].why, HasSubstr("another plugin ended"));
+  EXPECT_THAT(lost[0].why, HasSubstr("another plugin exited"));
   EXPECT_TRUE(run(kPace * 5).empty()) << "once is enough";
 }
 
