@@ -29,7 +29,7 @@ std::optional<std::uint16_t> parse_port(std::string_view text) {
 Result<ListenAddress> parse_listen_address(std::string_view text) {
   const auto misuse = [&] {
     return fail(ErrorCode::invalid_argument, '"' + printable(text) +
-                                                 "\" is no address: use HOST:PORT with a numeric host, as in "
+                                                 "\" is not an address: use HOST:PORT with a numeric host, as in "
                                                  "127.0.0.1:8000 or [::1]:8000, or :8000 for every address");
   };
   const std::size_t colon = text.rfind(':');

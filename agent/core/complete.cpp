@@ -92,7 +92,7 @@ HostScan complete(HostScan scan) {
   // The default is the most that a chip can do: cores are joined where it is 2, and nowhere else.
   if (scan.lnc && lnc && scan.lnc->value > *lnc) {
     scan.problems.push_back({model::ProblemKind::lnc_file, "opt/aws/neuron/logical_nc_config",
-                             "asks for LNC " + std::to_string(scan.lnc->value) + ", but these chips know only " +
+                             "asks for LNC " + std::to_string(scan.lnc->value) + ", but these chips support only " +
                                  std::to_string(*lnc) + "; it is ignored"});
     scan.lnc.reset();
   }

@@ -47,8 +47,7 @@ bool OfferPolicy::can_offer() const {
 }
 
 Result<std::vector<model::Resource>> parse_resource_list(std::string_view text) {
-  static constexpr std::string_view kKnown =
-      "known are neuron, neuroncore, neurondevice, efa, or all, which stands alone";
+  static constexpr std::string_view kKnown = "valid are neuron, neuroncore, neurondevice, efa, or all alone";
   if (trim(text) == "all")
     return std::vector{model::Resource::neuroncore, model::Resource::neuron, model::Resource::efa};
   std::vector<model::Resource> listed;
@@ -56,16 +55,16 @@ Result<std::vector<model::Resource>> parse_resource_list(std::string_view text) 
     const auto resource = resource_called(word);
     if (word == "all") {
       return fail(ErrorCode::invalid_argument,
-                  "\"all\" stands alone: say all, or name some of neuron, neuroncore, neurondevice, efa");
+                  "\"all\" cannot be combined: give all alone, or some of neuron, neuroncore, neurondevice, efa");
     }
     if (!resource) {
       return fail(ErrorCode::invalid_argument,
-                  "\"" + printable(word, 64) + "\" is no resource; " + std::string(kKnown));
+                  "\"" + printable(word, 64) + "\" is not a resource; " + std::string(kKnown));
     }
     listed.push_back(*resource);
   }
   if (listed.empty()) {
-    return fail(ErrorCode::invalid_argument, "no resource is named; " + std::string(kKnown));
+    return fail(ErrorCode::invalid_argument, "no resource given; " + std::string(kKnown));
   }
   std::vector<model::Resource> resources;
   std::copy_if(
@@ -88,9 +87,9 @@ Result<std::optional<CoreDevices>> parse_core_devices(std::string_view text) {
   if (word == "none") return std::optional(CoreDevices{});
   auto listed = parse_int_list(word, kMaxDevice);
   if (!listed || listed->empty()) {
-    return fail(ErrorCode::invalid_argument, "\"" + printable(word, 64) +
-                                                 "\" is no list of device indices from 0 to 63 such as 0-3,8, nor "
-                                                 "one of all, none, off");
+    return fail(ErrorCode::invalid_argument,
+                "\"" + printable(word, 64) +
+                    "\" is neither a list of device indices from 0 to 63 such as 0-3,8 nor one of all, none, off");
   }
   return std::optional(CoreDevices{false, *std::move(listed)});
 }

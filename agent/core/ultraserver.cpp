@@ -12,13 +12,13 @@ using model::NeuronDevice;
 using Phase = Election::Phase;
 
 constexpr const char* kResetAction =
-    "look at the kernel log; reload the Neuron driver or reboot; if it stays, replace the instance";
+    "inspect the kernel log; reload the Neuron driver or reboot; if that does not help, replace the instance";
 
 // Why the driver has not counted a device as reset, by index.
 std::map<int, std::string> not_reset(const model::HostScan& scan) {
   std::map<int, std::string> reasons;
   const InstanceType* type = find_instance_type(scan.instance_type);
-  for (int index = 0; type != nullptr && index < type->device_count; ++index) reasons[index] = "is not there";
+  for (int index = 0; type != nullptr && index < type->device_count; ++index) reasons[index] = "is missing";
   for (const NeuronDevice& device : scan.devices) {
     if (device.presence == model::Presence::vanished) {
       reasons[device.index] = "has vanished";
@@ -44,7 +44,7 @@ Election blocked(const std::map<int, std::string>& reasons) {
   }
   if (reasons.size() > kMostNamed) named += " and " + std::to_string(reasons.size() - kMostNamed) + " more";
   election.sentence =
-      "the UltraServer's election cannot begin (ultraserver_mode: busy) before every device is reset: " + named;
+      "the UltraServer election cannot begin (ultraserver_mode: busy) until every device is reset: " + named;
   return election;
 }
 
@@ -56,12 +56,11 @@ Election election_of(const model::HostScan& scan) {
   if (server.busy) {
     const auto reasons = not_reset(scan);
     if (!reasons.empty()) return blocked(reasons);
-    return {
-        Phase::running,
-        {},
-        "the UltraServer's election has not ended (ultraserver_mode: busy): its servers have up to 14 minutes to find "
-        "each other",
-        ""};
+    return {Phase::running,
+            {},
+            "the UltraServer election is running (ultraserver_mode: busy): its servers have up to 14 minutes to find "
+            "each other",
+            ""};
   }
   if (!server.memberships.empty()) {
     const auto& all = server.memberships.back();
@@ -70,12 +69,11 @@ Election election_of(const model::HostScan& scan) {
   }
   const bool works_alone = server.modes == std::vector{4} && !server.partition_nodes;
   if (!works_alone) return {};
-  return {
-      Phase::alone,
-      {},
-      "the UltraServer's election has ended without another server: this node works alone (ultraserver_mode: 4)",
-      "load the Neuron driver anew on all servers of the UltraServer within ten minutes of each other, if they are to "
-      "be linked"};
+  return {Phase::alone,
+          {},
+          "the UltraServer election ended without another server: this node works alone (ultraserver_mode: 4)",
+          "to link the servers, reload the Neuron driver on all servers of the UltraServer within ten minutes of each "
+          "other"};
 }
 
 }  // namespace neuron::core

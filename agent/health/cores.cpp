@@ -37,7 +37,7 @@ void add_missing(const NeuronDevice& device, const std::string& name, CoreFaults
     const auto is_it = [&](const CoreSignals& shown) { return shown.physical_index == core; };
     if (std::any_of(device.cores.begin(), device.cores.end(), is_it)) continue;
     Health health = verdict(reasons::kCoreMissing, name + ": core " + std::to_string(core) +
-                                                       " is counted by core_count, but there is no folder neuron_core" +
+                                                       " is included in core_count, but has no directory neuron_core" +
                                                        std::to_string(core));
     if (!faults.worst_core) faults.worst_core = health;
     faults.of_cores.try_emplace(core, std::move(health));

@@ -63,7 +63,7 @@ bool shows_nothing(const NeuronDevice& device) {
 std::optional<Health> absence_fault(const Subject& subject, const DeviceContext& context) {
   const auto& [device, name] = subject;
   if (device.presence == Presence::vanished) {
-    return verdict(reasons::kDeviceVanished, name + " left sys/class/neuron_device");
+    return verdict(reasons::kDeviceVanished, name + " vanished from sys/class/neuron_device");
   }
   if (device.presence == Presence::not_answering) {
     const ScanPart folder{ScanPart::Kind::device, device.index};
@@ -78,10 +78,10 @@ Health access_fault(const Subject& subject, const DeviceContext& context, const 
   const auto& [device, name] = subject;
   if (shows_nothing(device) && !device.problems.empty()) {
     return verdict(reasons::kNothingReadable,
-                   name + ": nothing of it can be read (" + sentence(device.problems.front()) + ')');
+                   name + ": none of its files can be read (" + sentence(device.problems.front()) + ')');
   }
   if (basis.off_the_bus) {
-    return verdict(reasons::kOffTheBus, name + " is off the bus: its registers read ones (" +
+    return verdict(reasons::kOffTheBus, name + " is off the bus: its registers read all ones (" +
                                             basis.all_ones.front().first + " shows " + basis.all_ones.front().second +
                                             ')');
   }
@@ -90,11 +90,11 @@ Health access_fault(const Subject& subject, const DeviceContext& context, const 
     keep_graver(fault, verdict(reasons::kDeviceNodeMissing, "dev/" + name + " does not exist"));
   }
   if (device.signals.unreachable.value_or(false)) {
-    keep_graver(fault,
-                verdict(reasons::kDeviceUnreachable, name + ": stats/hardware/health_status says device_unreachable"));
+    keep_graver(fault, verdict(reasons::kDeviceUnreachable,
+                               name + ": stats/hardware/health_status reports device_unreachable"));
   }
   if (device.signals.reset_state == 2) {
-    keep_graver(fault, verdict(reasons::kDeviceInvalid, name + ": reset reads 2, the driver gave the device up"));
+    keep_graver(fault, verdict(reasons::kDeviceInvalid, name + ": reset reads 2, the driver gave up on the device"));
   }
   return fault;
 }
@@ -130,13 +130,13 @@ std::optional<Health> heartbeat_fault(const Subject& subject, const DeviceContex
   const auto& [device, name] = subject;
   const auto state = context.heartbeats.find(device.index);
   if (state == context.heartbeats.end() || state->second != which) return std::nullopt;
-  const std::string seen = name + ": its heartbeat stands still at " + std::to_string(*device.signals.heartbeat) +
+  const std::string seen = name + ": its heartbeat has stopped at " + std::to_string(*device.signals.heartbeat) +
                            " (stats/hardware/health_status/healthcheck_heartbeat)";
   if (which == Heartbeat::alone) {
-    return verdict(reasons::kHeartbeatStuck, seen + " while those of other devices go on: its firmware is stuck");
+    return verdict(reasons::kHeartbeatStuck, seen + " while those of other devices advance: its firmware is stuck");
   }
   return verdict(reasons::kHeartbeatsStuck,
-                 seen + " and no other device's goes on: the firmware or the driver's health thread is stuck");
+                 seen + " and no other device's advances: the firmware or the driver's health thread is stuck");
 }
 
 std::optional<Health> verdict_on_unread(const Subject& subject, const DeviceBasis& basis) {
@@ -178,12 +178,12 @@ Health verdict_without_fault(const Subject& subject, const DeviceContext& contex
   if (auto health = heartbeat_fault(subject, context, Heartbeat::with_all)) return *std::move(health);
   if (context.scan.layout == model::DriverLayout::unknown) {
     return verdict(reasons::kUnknownLayout,
-                   name + ": driver " + context.scan.driver_version + " has a sysfs layout this agent does not know");
+                   name + ": driver " + context.scan.driver_version + " has a sysfs layout unknown to this agent");
   }
   if (!basis.all_ones.empty()) {
     const auto& [path, text] = basis.all_ones.front();
-    return verdict(reasons::kReadsAllOnes, name + ": " + path + " reads ones (" + text +
-                                               "), as of a device off the bus, and other files do not");
+    return verdict(reasons::kReadsAllOnes, name + ": " + path + " reads all ones (" + text +
+                                               "), as if the device were off the bus, but other files do not");
   }
   if (says_nothing(device)) {
     if (auto health = verdict_on_missing(device, context)) return *std::move(health);
@@ -247,7 +247,7 @@ DeviceVerdict verdict_on_device(const DeviceContext& context, const NeuronDevice
 Health with_known_fault(Health absent, const Health& known) {
   const bool is_graver = known.state == model::HealthState::unhealthy && known.action == reasons::kReplace;
   if (!is_graver || absent.action == reasons::kReplace) return absent;
-  return {known.state, known.reason, absent.sentence + "; before that " + known.sentence, known.action};
+  return {known.state, known.reason, absent.sentence + "; before that: " + known.sentence, known.action};
 }
 
 DeviceBasis basis_of(const model::HostScan& scan, const NeuronDevice& device,

@@ -26,7 +26,7 @@ Health verdict_on_verbs(const EfaInterface& efa, bool none_has_verbs) {
     health.sentence = label_of(efa) + ": " + health.sentence;
     return health;
   }
-  return verdict(reasons::kVerbsMissing, label_of(efa) + ": no entry in sys/class/infiniband_verbs names it");
+  return verdict(reasons::kVerbsMissing, label_of(efa) + ": sys/class/infiniband_verbs has no entry for it");
 }
 
 // What may have been left out of the scan when an interface is not answering.
@@ -48,12 +48,13 @@ std::optional<Health> verdict_on_admin_queue(const EfaInterface& efa) {
   if (lost == 0 && !efa.admin_queue_closed) return std::nullopt;
   const std::string seen = lost > 0 ? "the device did not answer " + std::to_string(lost) + " command" +
                                           (lost == 1 ? "" : "s") + " of its driver (hw_counters/no_completion_cmds)"
-                                    : "its counters cannot be read any more (ports/1/hw_counters: no such device)";
+                                    : "its counters are no longer readable (ports/1/hw_counters: no such device)";
   return verdict(reasons::kNoCompletionCmds, label_of(efa) + ": " + seen + "; its admin queue is closed");
 }
 
 Health verdict_on(const HostScan& scan, const EfaInterface& efa, bool none_has_verbs, const HealthMemory& memory) {
-  if (efa.presence == Presence::vanished) return verdict(reasons::kEfaVanished, label_of(efa) + " left the PCI bus");
+  if (efa.presence == Presence::vanished)
+    return verdict(reasons::kEfaVanished, label_of(efa) + " vanished from the PCI bus");
   if (efa.presence == Presence::not_answering) {
     return verdict_on_silence(scan, label_of(efa), parts_of(scan, efa));
   }

@@ -35,7 +35,7 @@ const Reason& reason_of(const KernelLogError& error) {
 }
 
 Health verdict_of(const KernelLogError& error, const std::string& name) {
-  std::string sentence = name + ": the kernel log says NEURON_HW_ERR=" + error.name;
+  std::string sentence = name + ": the kernel log reports NEURON_HW_ERR=" + error.name;
   if (error.core) sentence += " of core " + std::to_string(*error.core);
   if (!error.device) sentence += " and names no device";
   if (!error.action.empty()) sentence += " (action=" + error.action + ")";

@@ -156,7 +156,7 @@ std::optional<std::string> why_unmeasured(const HostScan& scan, const NeuronDevi
   }
   if (device.signals.unreachable.value_or(false) || !shows_no_reading(device)) return std::nullopt;
   if (scan.driver_settings.posts_metrics == false) {
-    return unmeasured + "its parameter nmetric_log_posts is 0, so nothing fills health_status/";
+    return unmeasured + "its parameter nmetric_log_posts is 0, so health_status/ is not updated";
   }
   if (!never_beat) return std::nullopt;
   return unmeasured + "every heartbeat has read 0 since the agent started (parameter nmetric_log_posts, or firmware)";
@@ -193,15 +193,14 @@ model::ReadProblem problem_of(const HostScan& scan, const MissingFiles& missing)
   const std::string driver = scan.driver_version.empty() ? "this driver" : "driver " + scan.driver_version;
   const std::string where = alone ? "the device" : "any of " + std::to_string(missing.devices.size()) + " devices";
   return {model::ProblemKind::missing_signals, std::move(path),
-          "not there on " + where + ", though " + driver + " should have " +
-              (missing.paths.size() == 1 ? "it" : "them") + " on " + std::string(model::to_string(missing.family)) +
-              "; health is unknown"};
+          "missing on " + where + ", though " + driver + " should have " + (missing.paths.size() == 1 ? "it" : "them") +
+              " on " + std::string(model::to_string(missing.family)) + "; health is unknown"};
 }
 
 std::string action_for_missing(const HostScan& scan) {
   const auto release = parse_release(scan.driver_version);
   if (release && *release >= kFilesMoved) {
-    return "update the agent: from 2.31.7 on the driver keeps its files elsewhere; or pin a driver up to 2.30";
+    return "update the agent (drivers from 2.31.7 keep their files elsewhere), or pin a driver up to 2.30";
   }
   return std::string(reasons::kSignalsMissing.action);
 }
@@ -219,7 +218,7 @@ std::vector<model::ReadProblem> unread_signals(const HostScan& scan, const Neuro
   for (const std::string& file : absent_files(scan, device)) {
     const bool told = std::any_of(unread.begin(), unread.end(),
                                   [path = folder + file](const auto& problem) { return problem.path == path; });
-    if (!told) unread.push_back({model::ProblemKind::health_file, folder + file, "not there"});
+    if (!told) unread.push_back({model::ProblemKind::health_file, folder + file, "missing"});
   }
   return unread;
 }

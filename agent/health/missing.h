@@ -21,7 +21,7 @@ struct MissingFiles {
 // broken. One entry per family that lacks any. Empty is normal.
 [[nodiscard]] std::vector<MissingFiles> missing_everywhere(const model::HostScan& scan);
 
-// "sys/class/neuron_device/neuron*/stats/hardware/x, stats/hardware/y", "not there on any of 16 devices, …".
+// "sys/class/neuron_device/neuron*/stats/hardware/x, stats/hardware/y", "missing on any of 16 devices, …".
 [[nodiscard]] model::ReadProblem problem_of(const model::HostScan& scan, const MissingFiles& missing);
 
 // Why health_status/ of that device, which has it by driver and chip, does not say how the device is: a sentence that

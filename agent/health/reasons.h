@@ -26,26 +26,26 @@ using model::HealthState;
 
 inline constexpr std::string_view kReplace = "replace the instance (terminate, or stop and start)";
 inline constexpr std::string_view kReload = "drain the node, then reload the Neuron driver or reboot";
-inline constexpr std::string_view kRebootOrReplace = "look at the kernel log; reboot or replace the instance";
-inline constexpr std::string_view kLookAtLog = "look at the kernel log";
+inline constexpr std::string_view kRebootOrReplace = "inspect the kernel log; reboot or replace the instance";
+inline constexpr std::string_view kLookAtLog = "inspect the kernel log";
 
 inline constexpr Reason kDeviceVanished{code::kDeviceVanished, HealthState::unhealthy,
-                                        "it was there and has left `sys/class/neuron_device`", kRebootOrReplace};
+                                        "it vanished from `sys/class/neuron_device`", kRebootOrReplace};
 inline constexpr Reason kNotAnswering{
     code::kNotAnswering, HealthState::unhealthy, "a read of it hangs inside its driver (devices and interfaces)",
-    "look at the kernel log for hung tasks; if it stays, reboot or replace the instance"};
+    "inspect the kernel log for hung tasks; if that does not help, reboot or replace the instance"};
 inline constexpr Reason kNothingReadable{code::kNothingReadable, HealthState::unhealthy,
-                                         "not one file of it can be read, not even its cores",
-                                         "look at the kernel log; reload the Neuron driver, or replace the instance"};
+                                         "none of its files can be read, not even its cores",
+                                         "inspect the kernel log; reload the Neuron driver, or replace the instance"};
 inline constexpr Reason kOffTheBus{code::kReadsAllOnes, HealthState::unhealthy,
-                                   "it is off the bus: several of its registers read ones", kRebootOrReplace};
+                                   "it is off the bus: several of its registers read all ones", kRebootOrReplace};
 inline constexpr Reason kDeviceNodeMissing{code::kDeviceNodeMissing, HealthState::unhealthy,
                                            "there is no `dev/neuron<N>`", "restart udev or reload the Neuron driver"};
 inline constexpr Reason kDeviceUnreachable{code::kDeviceUnreachable, HealthState::unhealthy,
                                            "the driver cannot reach the device", kReplace};
 inline constexpr Reason kDeviceInvalid{code::kDeviceInvalid, HealthState::unhealthy,
-                                       "`reset` reads 2: the driver gave the device up",
-                                       "reboot; if it stays, replace the instance"};
+                                       "`reset` reads 2: the driver gave up on the device",
+                                       "reboot; if that does not help, replace the instance"};
 inline constexpr Reason kResetting{code::kResetting, HealthState::degraded, "`reset` reads 0: it is being reset", ""};
 inline constexpr Reason kSramEccUncorrected{code::kSramEccUncorrected, HealthState::unhealthy,
                                             "uncorrected SRAM errors", kReplace};
@@ -54,12 +54,12 @@ inline constexpr Reason kMemEccUncorrected{code::kMemEccUncorrected, HealthState
 inline constexpr Reason kMemEccRepairable{code::kMemEccRepairable, HealthState::unhealthy, "repairable HBM errors",
                                           kReload};
 inline constexpr Reason kUnhealthyComponents{code::kUnhealthyComponents, HealthState::unhealthy,
-                                             "the driver names unhealthy parts", kReplace};
+                                             "the driver reports unhealthy components", kReplace};
 inline constexpr Reason kHeartbeatStuck{code::kHeartbeatStuck, HealthState::unhealthy,
-                                        "its heartbeat stands still while those of other devices go on",
-                                        "drain the node and reboot; if it stays, replace the instance"};
+                                        "its heartbeat has stopped while those of other devices advance",
+                                        "drain the node and reboot; if that does not help, replace the instance"};
 inline constexpr Reason kHeartbeatsStuck{code::kHeartbeatStuck, HealthState::degraded,
-                                         "all heartbeats stand still: it may as well be the driver", kReload};
+                                         "all heartbeats have stopped: the cause may be the driver", kReload};
 
 inline constexpr Reason kHwError{code::kHwError, HealthState::unhealthy, "a core counted new hardware errors",
                                  kReplace};
@@ -72,37 +72,36 @@ inline constexpr Reason kHwDmaAbortError{code::kHwDmaAbortError, HealthState::un
 inline constexpr Reason kHwRepairableHbmUeError{code::kHwRepairableHbmUeError, HealthState::unhealthy,
                                                 "a core met new repairable HBM errors", kReload};
 inline constexpr Reason kCoreMissing{
-    code::kCoreMissing, HealthState::unhealthy, "`core_count` counts a core that has no folder",
-    "nothing where it was masked out (module parameter dev_nc_map); else reload the driver"};
+    code::kCoreMissing, HealthState::unhealthy, "`core_count` includes a core without a directory",
+    "nothing if it was masked out (module parameter dev_nc_map); else reload the driver"};
 
-inline constexpr Reason kHangOnCollectives{
-    code::kHangOnCollectives, HealthState::degraded, "the kernel log says that collectives hung in the last 10 minutes",
-    "look for errors of hardware on the other workers, then start the job again"};
+inline constexpr Reason kHangOnCollectives{code::kHangOnCollectives, HealthState::degraded,
+                                           "the kernel log reports a hang of collectives in the last 10 minutes",
+                                           "check the other workers for hardware errors, then restart the job"};
 inline constexpr Reason kKernelLogError{code::kKernelLogError, HealthState::degraded,
-                                        "the kernel log names a hardware error of a kind that is not known here",
-                                        "look at the kernel log; update the agent"};
+                                        "the kernel log reports a hardware error of an unknown kind",
+                                        "inspect the kernel log; update the agent"};
 
 inline constexpr Reason kUnknownLayout{code::kUnknownLayout, HealthState::unknown,
-                                       "the driver's files are none that are known", "update the agent"};
+                                       "the driver's sysfs layout is unknown", "update the agent"};
 inline constexpr Reason kReadsAllOnes{code::kReadsAllOnes, HealthState::unknown,
-                                      "a register reads ones, as of a device off the bus, and others do not",
+                                      "a register reads all ones, as if the device were off the bus, but others do not",
                                       kLookAtLog};
 inline constexpr Reason kNoSignals{code::kNoSignals, HealthState::unknown, "the driver shows no health files", ""};
-inline constexpr Reason kSignalUnreadable{
-    code::kSignalUnreadable, HealthState::unknown,
-    "health files that it should have are missing, cannot be read or make no sense",
-    "look at the kernel log; if it stays, reload the Neuron driver"};
+inline constexpr Reason kSignalUnreadable{code::kSignalUnreadable, HealthState::unknown,
+                                          "expected health files are missing, unreadable or malformed",
+                                          "inspect the kernel log; if that does not help, reload the Neuron driver"};
 inline constexpr Reason kSignalsMissing{
     code::kSignalsMissing, HealthState::unknown,
-    "no device of the chip shows health files that this driver should have on it",
-    "look at the kernel log and reload the Neuron driver; if it stays, update the agent"};
+    "expected health files of this driver are missing on all devices of the family",
+    "inspect the kernel log and reload the Neuron driver; if that does not help, update the agent"};
 inline constexpr Reason kHealthNotMeasured{
     code::kHealthNotMeasured, HealthState::unknown,
-    "a parameter of the Neuron driver turns its health files off, or no heartbeat ever moved from 0",
+    "a parameter of the Neuron driver disables its health files, or no heartbeat ever advanced from 0",
     "drain the node, then load the Neuron driver with nmetric_log_posts=1 and enable_sysfs_health_status_nodes=1"};
 
-inline constexpr Reason kEfaVanished{code::kEfaVanished, HealthState::unhealthy,
-                                     "it was there and has left the PCI bus", kRebootOrReplace};
+inline constexpr Reason kEfaVanished{code::kEfaVanished, HealthState::unhealthy, "it vanished from the PCI bus",
+                                     kRebootOrReplace};
 inline constexpr Reason kEfaDriverUnbound{code::kEfaDriverUnbound, HealthState::unhealthy,
                                           "no efa driver is bound to it",
                                           "load the efa driver, or bind it to the function"};
@@ -110,7 +109,7 @@ inline constexpr Reason kRdmaDeviceMissing{code::kRdmaDeviceMissing, HealthState
                                            "the driver is bound but shows no RDMA device", kLookAtLog};
 inline constexpr Reason kIbUverbsNotLoaded{
     code::kIbUverbsNotLoaded, HealthState::unhealthy, "no interface has a verbs device: `ib_uverbs` is not loaded",
-    "run: modprobe ib_uverbs; to keep it, name ib_uverbs in /etc/modules-load.d/efa.conf"};
+    "run: modprobe ib_uverbs; to load it at boot, add ib_uverbs to /etc/modules-load.d/efa.conf"};
 inline constexpr Reason kVerbsDevicesMissing{
     code::kVerbsDevicesMissing, HealthState::unhealthy, "`ib_uverbs` is loaded, but no interface has a verbs device",
     "reload the modules: modprobe -r efa ib_uverbs; modprobe ib_uverbs; modprobe efa"};
@@ -121,10 +120,8 @@ inline constexpr Reason kVerbsNodeMissing{code::kVerbsNodeMissing, HealthState::
                                           "restart udev or reload ib_uverbs"};
 inline constexpr Reason kNoCompletionCmds{
     code::kNoCompletionCmds, HealthState::unhealthy,
-    "the device left a command of its driver unanswered, which closes its "
-    "admin queue until it is bound anew",
-    "look at the kernel log; bind the efa driver anew (unbind and bind, or reload "
-    "it), or replace the instance"};
+    "the device did not answer a command of its driver, which closes its admin queue until the driver is rebound",
+    "inspect the kernel log; rebind the efa driver (unbind and bind, or reload it), or replace the instance"};
 inline constexpr Reason kNoPeerMemory{code::kNoPeerMemory, HealthState::degraded,
                                       "`p2p` is empty: no RDMA to and from Neuron memory",
                                       "load the Neuron driver, or update the efa driver"};

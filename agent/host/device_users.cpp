@@ -182,11 +182,11 @@ DeviceUsers Search::result() const {
   std::string& gap = result.gap;
   const auto add = [&gap](const std::string& reason) { gap += (gap.empty() ? "" : ", ") + reason; };
   if (!stopped_.empty()) add(stopped_);
-  if (refused_ > 0) add(processes(refused_) + " may not be looked at");
+  if (refused_ > 0) add(processes(refused_) + " not accessible");
   if (crowded_ > 0) {
     add(processes(crowded_) + " with more than " + std::to_string(bounds_.files_each) + " open files");
   }
-  if (!gap.empty()) gap = "not all users of the devices are known: " + gap;
+  if (!gap.empty()) gap = "some users of the devices are unknown: " + gap;
   return result;
 }
 
@@ -203,7 +203,7 @@ Result<DeviceUsers> find_device_users(const FsRoot& root, const DeviceUserBounds
     const auto pid = number_of(name);
     if (!pid) return true;
     if (std::chrono::steady_clock::now() >= end) {
-      search.stop("it took more than " + std::to_string(bounds.time.count()) + " ms, the rest was not looked at");
+      search.stop("it took more than " + std::to_string(bounds.time.count()) + " ms, the rest was not examined");
       return false;
     }
     search.look_at(*pid);

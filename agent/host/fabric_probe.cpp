@@ -65,7 +65,7 @@ preflight::FabricFacts parse_fabric_answer(std::string_view text) {
   facts.interfaces.assign(names.begin(), names.end());
   if (done) return facts;
   facts.state = FabricFacts::State::failed;
-  facts.message = "the answer broke off";
+  facts.message = "the answer is truncated";
   return facts;
 }
 

@@ -73,7 +73,7 @@ class FsRoot {
   // the root itself. Errors: not_found; data_corrupt for more than 40 links, as in a loop.
   [[nodiscard]] Result<std::string> real_path(std::string_view path) const;
 
-  [[nodiscard]] bool exists(std::string_view path) const;  // links followed; false also when it may not be looked at
+  [[nodiscard]] bool exists(std::string_view path) const;  // links followed; false also when it not accessible
 
   // What the path leads to, links followed.
   [[nodiscard]] Result<FileId> identify(std::string_view path) const;

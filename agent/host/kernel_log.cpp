@@ -103,7 +103,7 @@ Result<void> KernelTexts::read(const Call& call, const SeeRecord& see) {
   }
   if (!has_times) {
     return fail(ErrorCode::failed_precondition,
-                std::string(kCall) + ": its lines have no times; boot without printk.time=0");
+                std::string(kCall) + ": its lines have no timestamps; boot without printk.time=0");
   }
   if (!reaches_back) ++gaps_;
   return {};

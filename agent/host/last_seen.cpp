@@ -30,7 +30,7 @@ NeuronDevice stale(NeuronDevice device) {
   note_problem(device.problems, kMaxDeviceProblems,
                {model::ProblemKind::health_file,
                 device_path(device.index) + "/stats/hardware/health_status/healthcheck_heartbeat",
-                "not read; the other values are those read last"});
+                "not read; the other values are the previous ones"});
   return device;
 }
 

@@ -68,7 +68,7 @@ Result<MachineTopology> parse_topology(std::string_view text) {
   MachineTopology machine;
   const auto lines = split(trim(text), '\n');
   if (lines.size() < 2 || lines.front() != kVersion || lines.back() != "end") {
-    return fail(ErrorCode::data_corrupt, "the helper's answer broke off, or is of another version");
+    return fail(ErrorCode::data_corrupt, "the helper's answer is truncated or of another version");
   }
   for (std::size_t i = 1; i + 1 < lines.size(); ++i) TRY(parse_line(lines[i], machine));
   return machine;

@@ -157,8 +157,8 @@ preflight::CdiFacts read_cdi(const FsRoot& root) {
     return imports ? with_drop_ins(std::move(facts), root) : facts;
   }
   preflight::CdiFacts facts;
-  facts.evidence = {std::string(kPath), is_absent(text.error()) ? "not there, so whether CDI is on is unknown"
-                                                                : "may not be read, so whether CDI is on is unknown"};
+  facts.evidence = {std::string(kPath), is_absent(text.error()) ? "missing, so the CDI setting is unknown"
+                                                                : "may not be read, so the CDI setting is unknown"};
   return facts;
 }
 
@@ -190,7 +190,7 @@ preflight::CdiFacts assess_containerd_config(std::string_view text, std::string_
     facts.evidence.value = *set ? "enable_cdi = true" : "enable_cdi = false";
   } else {
     facts.evidence.value = "enable_cdi is not set, version = " + std::to_string(version) +
-                           (version >= 3 ? "" : "; containerd before 2.0 then has it off");
+                           (version >= 3 ? "" : "; containerd before 2.0 disables it by default");
   }
   return facts;
 }
@@ -208,7 +208,7 @@ preflight::PreflightFacts gather_preflight_facts(const FsRoot& root) {
   facts.huge_pages = read_huge_pages(root);
   facts.cdi = read_cdi(root);
   facts.failed_resets = read_failed_resets(root);
-  facts.kubelet.not_looked = "nobody looked";
+  facts.kubelet.not_looked = "not examined";
   return facts;
 }
 

@@ -140,7 +140,7 @@ void Scanner::read_kernel_log(HostScan& scan) {
   if (log.lost_records == 0) return;
   note_problem(scan.problems, kMaxHostProblems,
                {ProblemKind::file, std::string(kPath),
-                "records were overwritten before they were read; what they said is not known"});
+                "records were overwritten before they were read; their content is unknown"});
 }
 
 void Scanner::refresh_topology() {
@@ -278,7 +278,7 @@ void Scanner::look_for_users() {
   if (users) {
     users_ = *std::move(users);
   } else if (std::find(expected.begin(), expected.end(), users.error().code) == expected.end()) {
-    users_ = DeviceUsers{{}, "who uses the devices is not known: " + users.error().message};
+    users_ = DeviceUsers{{}, "users of the devices are unknown: " + users.error().message};
   } else {
     users_.reset();
   }
@@ -309,7 +309,7 @@ void Scanner::locate(NeuronDevice& device) {
   if (device.bdf && function == nullptr && pci_.was_read()) {
     note_problem(
         device.problems, kMaxDeviceProblems,
-        {ProblemKind::file, pci_path(device.bdf->value), "the driver names this function, but PCI does not have it"});
+        {ProblemKind::file, pci_path(device.bdf->value), "the driver names this function, but it is not on PCI"});
   }
   if (!device.family) device.family = function ? model::family_of_pci_id(function->device_id) : pci_.common_family();
   if (function == nullptr) return;
@@ -361,7 +361,7 @@ void Scanner::find_layout(HostScan& scan) {
     const std::string version = scan.driver_version.empty() ? "of unknown version" : scan.driver_version;
     note_problem(scan.problems, kMaxHostProblems,
                  {ProblemKind::unknown_layout, std::string(kClass),
-                  "driver " + version + " has a layout this program does not know; counters and health stay unknown"});
+                  "driver " + version + " has a layout unknown to this program; counters and health are unknown"});
     return;
   }
   for (std::size_t i = 0; i < layouts.size(); ++i) {

@@ -88,7 +88,7 @@ std::string why_not_live(const HostScan& scan) {
     case DriverLayout::health_v2:
       return "";
     case DriverLayout::unknown:
-      return driver + " has a layout this program does not know";
+      return driver + " has a layout unknown to this program";
   }
   return "";
 }
@@ -205,8 +205,9 @@ void UsageReader::read_processes(const HostScan& scan, const MayRead& may_read, 
                                  [](const model::NeuronDevice& device) { return device.processes.has_value(); });
   if (!known) {
     sample.no_processes = scan.devices.empty() ? "no Neuron devices"
-                          : root_.is_live()    ? "who uses the devices is told to root in the host's pid namespace only"
-                                               : "no recorded driver answers in neuron-ioctl/";
+                          : root_.is_live()
+                              ? "users of the devices are visible only to root in the host's PID namespace"
+                              : "no recorded driver answers in neuron-ioctl/";
     return;
   }
   if (!proc_counts_like_driver_) proc_counts_like_driver_ = proc_counts_like_the_driver(root_);
@@ -239,7 +240,7 @@ UsageSample UsageReader::read(const HostScan& scan, const UsageRequest& request,
     }
   }
   if (counters == Counters::live && !has_busy_time(sample)) {
-    sample.no_utilization = "no device lets stats/other_info/nc_time_in_use be read";
+    sample.no_utilization = "stats/other_info/nc_time_in_use is not readable on any device";
   }
   for (const model::EfaInterface& efa : scan.efas) {
     if (!request.efa || !is_rdma_name(efa.name)) continue;

@@ -89,9 +89,9 @@ Result<void> ApiClient::wait_in_row(const std::stop_token& stop) {
     if (wait) *wait += *wait * std::uniform_int_distribution<int>(0, 100)(chance_) / 400;
   }
   if (!wait) {
-    return fail(ErrorCode::unavailable, places_.url + " is not asked now: it asked for a pause, or the limit of " +
+    return fail(ErrorCode::unavailable, places_.url + " not called: it requested a pause, or the limit of " +
                                             std::to_string(static_cast<int>(limits_.calls_per_second)) +
-                                            " calls a second is used up");
+                                            " calls per second is reached");
   }
   if (*wait > TokenBucket::Duration(0)) wait_for(std::chrono::ceil<milliseconds>(*wait), stop);
   return {};
@@ -106,8 +106,8 @@ Result<void> ApiClient::enter(const std::stop_token& stop) {
   const MutexLock lock(mutex_);
   while (busy_ >= limits_.at_once && !stop.stop_requested()) {
     if (left_.wait_until(mutex_, until) == std::cv_status::timeout && busy_ >= limits_.at_once) {
-      return fail(ErrorCode::unavailable, places_.url + " is not asked now: " + std::to_string(limits_.at_once) +
-                                              " calls are still waiting for its answer");
+      return fail(ErrorCode::unavailable,
+                  places_.url + " not called: " + std::to_string(limits_.at_once) + " calls are still pending");
     }
   }
   ++busy_;
@@ -131,7 +131,7 @@ Result<HttpAnswer> ApiClient::attempt(const HttpRequest& request, const OnLine* 
 
 Result<ApiReply> ApiClient::exchange(const ApiCall& call, const OnLine* on_line, const std::stop_token& stop) {
   if (!is_target(call)) {
-    return fail(ErrorCode::invalid_argument, "no path of the API server: " + printable(call.path + "?" + call.query));
+    return fail(ErrorCode::invalid_argument, "not an API server path: " + printable(call.path + "?" + call.query));
   }
   TRY(wait_in_row(stop));
   const HttpRequest request = request_of(call);

@@ -26,7 +26,7 @@ Result<std::string> read_bounded(const std::string& path, std::size_t max_bytes)
   if (!fd.valid()) {
     if (errno != ENOENT) return fail(error_from_errno(errno, path));
     return fail(ErrorCode::failed_precondition,
-                path + " is not there: the pod needs a projected volume with a service account token and the CA");
+                path + " is missing: the pod needs a projected volume with a service account token and the CA");
   }
   TRY_ASSIGN(std::string text, read_all(fd.get(), max_bytes, path));
   if (trim(text).empty()) return fail(ErrorCode::data_corrupt, path + " is empty");
@@ -83,18 +83,18 @@ Result<ApiPlaces> api_places(const ApiFlags& flags, const InClusterPlaces& pod) 
     places.url = server_url(flags.server);
     if (!places.url.empty()) return places;
     return fail(ErrorCode::invalid_argument,
-                "--api-server is no server's URL, as https://10.0.0.1:6443 is: " + printable(flags.server));
+                "--api-server is not a URL such as https://10.0.0.1:6443: " + printable(flags.server));
   }
   if (pod.host.empty() || pod.port.empty()) {
     return fail(ErrorCode::failed_precondition,
-                "this is no pod of a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set");
+                "not running in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set");
   }
   if (!is_host(pod.host)) {
-    return fail(ErrorCode::invalid_argument, "KUBERNETES_SERVICE_HOST is no host: " + printable(pod.host));
+    return fail(ErrorCode::invalid_argument, "KUBERNETES_SERVICE_HOST is not a host: " + printable(pod.host));
   }
   const auto port = parse_int(pod.port, 1, 65535);
   if (!port) {
-    return fail(ErrorCode::invalid_argument, "KUBERNETES_SERVICE_PORT is no port: " + printable(pod.port));
+    return fail(ErrorCode::invalid_argument, "KUBERNETES_SERVICE_PORT is not a port: " + printable(pod.port));
   }
   const bool is_v6 = pod.host.find(':') != std::string::npos;
   places.url = "https://" + (is_v6 ? "[" + pod.host + "]" : pod.host) + ":" + std::to_string(*port);

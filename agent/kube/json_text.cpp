@@ -26,7 +26,7 @@ bool is_shallow(std::string_view text) {
 
 Result<nlohmann::json> parse_object(std::string_view text, std::string_view what) {
   auto value = is_shallow(text) ? nlohmann::json::parse(text, nullptr, false) : nlohmann::json();
-  if (!value.is_object()) return fail(ErrorCode::data_corrupt, std::string(what) + " is no JSON object");
+  if (!value.is_object()) return fail(ErrorCode::data_corrupt, std::string(what) + " is not a JSON object");
   return value;
 }
 

@@ -42,11 +42,9 @@ bool is_label_name(std::string_view name) {
 
 Result<void> check_node_name(std::string_view name) {
   if (is_subdomain(name)) return {};
-  return fail(
-      ErrorCode::invalid_argument,
-      "\"" + printable(name, 64) +
-          "\" is no node's name, which has lower case letters, digits, '-' and '.' as `kubectl get nodes` shows "
-          "it; in a pod, take spec.nodeName");
+  return fail(ErrorCode::invalid_argument, "\"" + printable(name, 64) +
+                                               "\" is not a node name, which has lower case letters, digits, '-' and "
+                                               "'.' as `kubectl get nodes` shows it; in a pod, use spec.nodeName");
 }
 
 Result<void> check_label_key(std::string_view key) {
@@ -55,11 +53,9 @@ Result<void> check_label_key(std::string_view key) {
   if ((!prefixed || is_subdomain(key.substr(0, slash))) && is_label_name(prefixed ? key.substr(slash + 1) : key)) {
     return {};
   }
-  return fail(
-      ErrorCode::invalid_argument,
-      "\"" + printable(key, 64) +
-          "\" is no label's key, which is a name of letters, digits, '-', '_' and '.', at most 63, and may have "
-          "a domain and '/' before it, as in neuron-agent/simulate");
+  return fail(ErrorCode::invalid_argument, "\"" + printable(key, 64) +
+                                               "\" is not a label key: up to 63 letters, digits, '-', '_' and '.', "
+                                               "optionally after a domain and '/', as in neuron-agent/simulate");
 }
 
 }  // namespace neuron::kube

@@ -12,13 +12,13 @@ Result<std::optional<std::string>> label_in(std::string_view answer, const std::
   const auto object = nlohmann::json::parse(answer, nullptr, false);
   const auto metadata = object.is_object() ? object.find("metadata") : object.end();
   if (metadata == object.end() || !metadata->is_object()) {
-    return fail(ErrorCode::data_corrupt, where + " answers with something that is no object of the API");
+    return fail(ErrorCode::data_corrupt, where + "'s answer is not an API object");
   }
   const auto labels = metadata->find("labels");
   if (labels == metadata->end() || !labels->is_object()) return std::optional<std::string>();
   const auto value = labels->find(label);
   if (value == labels->end()) return std::optional<std::string>();
-  if (!value->is_string()) return fail(ErrorCode::data_corrupt, where + ": the label " + label + " is no text");
+  if (!value->is_string()) return fail(ErrorCode::data_corrupt, where + ": the label " + label + " is not a string");
   return value->get<std::string>();
 }
 

@@ -65,10 +65,10 @@ Result<std::vector<ApiObject>> ObjectWatch::read_list(const std::stop_token& sto
     bytes += body.size();
     TRY_ASSIGN(ListPage page, parse_list_page(body));
     if (bytes > kMaxListBytes || objects.size() + page.objects.size() > kMaxObjects) {
-      return fail(ErrorCode::data_corrupt, "the list is longer than it can be");
+      return fail(ErrorCode::data_corrupt, "the list is too long");
     }
     std::move(page.objects.begin(), page.objects.end(), std::back_inserter(objects));
-    if (page.next == next && !next.empty()) return fail(ErrorCode::data_corrupt, "a page of the list follows itself");
+    if (page.next == next && !next.empty()) return fail(ErrorCode::data_corrupt, "a page of the list repeats");
     next = std::move(page.next);
     if (next.empty()) version_ = std::move(page.resource_version);
   } while (!next.empty());
@@ -147,10 +147,10 @@ bool ObjectWatch::take(std::string_view text, Next& next) {
   }
   switch (line->kind) {
     case WatchLine::Kind::expired:  // as happens when nothing was heard for some minutes, or the server is a new one
-      next = list_anew(make_error(ErrorCode::not_found, "the server ends it: " + line->words), Next::list_at_once);
+      next = list_anew(make_error(ErrorCode::not_found, "the server ended it: " + line->words), Next::list_at_once);
       return false;
     case WatchLine::Kind::error:
-      next = list_anew(make_error(ErrorCode::unavailable, "the server ends it: " + line->words));
+      next = list_anew(make_error(ErrorCode::unavailable, "the server ended it: " + line->words));
       return false;
     case WatchLine::Kind::upsert:
       sink_.on_upsert(line->object);

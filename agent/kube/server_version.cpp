@@ -58,7 +58,7 @@ Result<ServerVersion> parse_server_version(std::string_view answer) {
   std::string_view minor_rest = minor_text;
   const auto major = take_number(major_rest);
   const auto minor = take_number(minor_rest);
-  if (!major || !minor) return fail(ErrorCode::data_corrupt, "the answer to /version names no version");
+  if (!major || !minor) return fail(ErrorCode::data_corrupt, "the answer to /version has no version");
   return ServerVersion{*major, *minor, 0};
 }
 

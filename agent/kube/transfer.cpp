@@ -172,7 +172,7 @@ Error transfer_error(CURLcode result, const std::string& url, const char* detail
       return late(url, limits.deadline);
     case ErrorCode::failed_precondition:
       return make_error(ErrorCode::failed_precondition,
-                        url + " is not trusted, check the CA file of the service account volume: " + why);
+                        url + " is not trusted; check the CA file of the service account volume: " + why);
     default:
       return make_error(code_of(result), url + ": " + why);
   }
@@ -253,15 +253,15 @@ Result<HttpAnswer> Connection::Handles::exchange(const ClusterAccess& access, co
   curl_easy_reset(easy.get());  // nothing of this function is referred to any more
   if (outcome.end == End::stopped) {
     if (on_line != nullptr) return HttpAnswer{status != 0 ? status : 200, ""};
-    return fail(ErrorCode::unavailable, url + " was not waited for: the program ends");
+    return fail(ErrorCode::unavailable, url + " abandoned: the program is exiting");
   }
   if (incoming.is_too_long) {
     return fail(ErrorCode::data_corrupt,
-                url + " answers with more than " + std::to_string(limits.max_bytes) + " bytes, or endless headers");
+                url + " answered with more than " + std::to_string(limits.max_bytes) + " bytes, or endless headers");
   }
   if (incoming.line_state == LineSplitter::State::too_long) {
     return fail(ErrorCode::data_corrupt,
-                url + " sends a line of more than " + std::to_string(limits.max_line) + " bytes");
+                url + " sent a line of more than " + std::to_string(limits.max_line) + " bytes");
   }
   if (outcome.end == End::late) return fail(late(url, limits.deadline));
   if (outcome.end == End::internal) return fail(ErrorCode::internal, url + ": libcurl fails");

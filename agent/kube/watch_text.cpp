@@ -45,11 +45,11 @@ Result<ListPage> parse_list_page(std::string_view text) {
   page.resource_version = text_of(list, {"metadata", "resourceVersion"});
   page.next = text_of(list, {"metadata", "continue"});
   if (page.resource_version.empty() || page.resource_version.size() > kMaxVersion || page.next.size() > kMaxContinue) {
-    return fail(ErrorCode::data_corrupt, "the list has no resourceVersion, or is continued at no usable place");
+    return fail(ErrorCode::data_corrupt, "the list has no resourceVersion, or an unusable continue token");
   }
   const auto items = list.find("items");
   if (items == list.end() || items->is_null()) return page;  // Go's nil
-  if (!items->is_array()) return fail(ErrorCode::data_corrupt, "the list's items are none");
+  if (!items->is_array()) return fail(ErrorCode::data_corrupt, "the list has no valid items");
   page.objects.reserve(items->size());
   for (json& item : *items) {
     TRY_ASSIGN(ApiObject object, object_of(std::move(item)));

@@ -334,7 +334,7 @@ void HttpServer::Loop::on_request(evhttp_request* request, void* self) {
   const HttpAnswer answer = loop.handler_({path == nullptr ? "" : path, accept == nullptr ? "" : accept});
   const bool is_long = (answer.shared ? answer.shared->size() : answer.body.size()) > kShortBytes;
   if (client != nullptr && is_long && !loop.may_be_long(*client)) {
-    return send(request, {kUnavailable, "too many clients read this at once; try again later\n"});
+    return send(request, {kUnavailable, "too many concurrent clients; try again later\n"});
   }
   if (client != nullptr) client->is_long = is_long;
   send(request, answer);

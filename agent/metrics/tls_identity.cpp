@@ -42,7 +42,7 @@ TlsIdentity::~TlsIdentity() = default;
 Result<TlsIdentity::Stamp> TlsIdentity::stamp_of(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return fail(error_from_errno(errno, "reading " + printable(path)));
-  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::data_corrupt, printable(path) + " is no file");
+  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::data_corrupt, printable(path) + " is not a file");
   if (info.st_size > kMaxFileBytes) return fail(ErrorCode::data_corrupt, printable(path) + " is larger than 1 MiB");
   return Stamp{info.st_dev, info.st_ino, info.st_size, nanoseconds(info.st_mtim), nanoseconds(info.st_ctim)};
 }
@@ -69,10 +69,10 @@ Result<TlsIdentity::Context> TlsIdentity::read_pair() const {
     return fail(ErrorCode::data_corrupt, printable(file) + what + ": " + openssl_reason());
   };
   if (SSL_CTX_use_certificate_chain_file(raw, files_.certificate.c_str()) != 1) {
-    return wrong(files_.certificate, " holds no certificate as PEM");
+    return wrong(files_.certificate, " holds no PEM certificate");
   }
   if (SSL_CTX_use_PrivateKey_file(raw, files_.key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return wrong(files_.key, " holds no key without a password, as PEM, that belongs to the certificate");
+    return wrong(files_.key, " holds no unencrypted PEM key for the certificate");
   }
   if (SSL_CTX_check_private_key(raw) != 1) return wrong(files_.key, " is not the key of the certificate");
   return context;

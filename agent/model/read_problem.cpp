@@ -3,7 +3,7 @@
 namespace neuron::model {
 
 std::string what_is_wrong(const ReadProblem& problem) {
-  if (problem.kind == ProblemKind::absent_neighbours) return "names devices that are not there: " + problem.detail;
+  if (problem.kind == ProblemKind::absent_neighbours) return "names missing devices: " + problem.detail;
   return problem.detail;
 }
 

@@ -11,7 +11,7 @@ enum class ProblemKind {
   health_file,        // the same of a file that a device's health rests on (agent/health/signals.h)
   lnc_file,           // opt/aws/neuron/logical_nc_config: not read, not understood, or not for these chips
   no_device,          // the driver is loaded but shows no device
-  unknown_layout,     // the driver's files are none that are known
+  unknown_layout,     // the driver's sysfs layout is unknown
   absent_neighbours,  // a device names neighbours that are not there; `detail` is their list, "3,7"
   missing_signals,    // health files that no device of a chip shows though the driver should have them
   unanswered,         // a part of the scan that has not returned; it has no path
@@ -25,7 +25,7 @@ struct ReadProblem {
   friend bool operator==(const ReadProblem&, const ReadProblem&) = default;
 };
 
-// What is wrong, without the path: "not a number", "names devices that are not there: 3,7".
+// What is wrong, without the path: "not a number", "names missing devices: 3,7".
 [[nodiscard]] std::string what_is_wrong(const ReadProblem& problem);
 
 // One line for people: "<path>: <what is wrong>".

@@ -17,7 +17,7 @@ namespace neuron::model {
 struct UnitChange {
   enum class Kind {
     appeared,  // it was not there, or had vanished
-    left,      // it has vanished, or is not listed any more
+    left,      // it has vanished, or is no longer listed
     health,    // it was and is there, and its health is another
   };
   Kind kind = Kind::health;

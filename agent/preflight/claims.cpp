@@ -34,24 +34,22 @@ std::optional<Version> version_of(std::string_view text) {
 
 void check_registry(const ClaimFacts& claims, Report& report) {
   const std::string path = claims.kubelet + "/plugins_registry";
-  if (claims.registry == Presence::unknown) report.not_checked.push_back({path, "may not be looked at"});
+  if (claims.registry == Presence::unknown) report.not_checked.push_back({path, "not accessible"});
   if (claims.registry != Presence::absent) return;
-  report.error("plugins_registry_missing",
-               "the directory in which drivers of claims register with the kubelet is not there", {{path, "not there"}},
-               "start the kubelet, or mount the directory into the agent's pod");
+  report.error("plugins_registry_missing", "the directory where claim drivers register with the kubelet is missing",
+               {{path, "missing"}}, "start the kubelet, or mount the directory into the agent's pod");
 }
 
 void check_cdi_directory(const ClaimFacts& claims, Report& report) {
   const std::string& path = claims.cdi_path;
   const std::string mounted = (path.starts_with('/') ? "" : "/") + path;
-  if (claims.cdi_directory == Presence::unknown) report.not_checked.push_back({path, "may not be looked at"});
+  if (claims.cdi_directory == Presence::unknown) report.not_checked.push_back({path, "not accessible"});
   if (claims.cdi_directory == Presence::absent) {
     report.warning("cdi_dir_missing",
-                   "the directory that tells the container runtime what claims give is not there: until it is, no pod "
-                   "with a claim starts",
-                   {{path, "not there"}}, "mount " + mounted + " of the node into the agent's pod, which makes it");
+                   "the directory with the CDI specs of claims is missing: no pod with a claim can start",
+                   {{path, "missing"}}, "mount " + mounted + " of the node into the agent's pod, which makes it");
   } else if (claims.cdi_read_only) {
-    report.error("cdi_dir_read_only", "nothing can be written where the container runtime is told what claims give",
+    report.error("cdi_dir_read_only", "the directory with the CDI specs of claims is read-only",
                  {{path, "a read-only file system"}},
                  "mount " + mounted + " of the node into the agent's pod, writable");
   }
@@ -64,29 +62,30 @@ void check_cdi_of_runtime(const CdiFacts& cdi, Report& report) {
       "enable_cdi = true in containerd's configuration, or containerd 2.0 or newer; then restart it";
   if (cdi.is_said) {
     report.error("cdi_off_for_claims",
-                 "the container runtime has CDI off: containers with claims would start without their devices",
+                 "CDI is disabled in the container runtime: containers with claims would start without their devices",
                  {cdi.evidence}, fix);
   } else {
-    report.warning("cdi_off_for_claims",
-                   "before version 2.0 containerd has CDI off unless told otherwise: containers with claims would then "
-                   "start without their devices",
-                   {cdi.evidence}, fix);
+    report.warning(
+        "cdi_off_for_claims",
+        "containerd before 2.0 disables CDI by default: containers with claims would then start without their devices",
+        {cdi.evidence}, fix);
   }
 }
 
 void check_gates(const ClaimFacts& claims, Report& report) {
   if (!claims.config_read) {
-    report.not_checked.push_back({"the kubelet's configuration", "not readable from here, so its gates are not known"});
+    report.not_checked.push_back(
+        {"the kubelet's configuration", "not readable from here, so its feature gates are unknown"});
   }
   for (const Evidence& gate : claims.gates_off) {
     const std::vector<Evidence> evidence = {{gate.path, gate.value + ": false"}};
     if (gate.value == "DynamicResourceAllocation") {
-      report.error("claims_gate_off", "the kubelet's configuration turns claims off", evidence,
+      report.error("claims_gate_off", "the kubelet's configuration disables claims", evidence,
                    "remove the gate from featureGates and restart the kubelet");
     } else if (gate.value == "DRAExtendedResource") {
       report.warning("extended_claims_gate_off",
-                     "the kubelet's configuration turns off that claims serve pods which ask for aws.amazon.com/neuron "
-                     "and the like: such a pod would start without devices if the scheduler places it here",
+                     "the kubelet's configuration disables extended resources by claim (aws.amazon.com/neuron and the "
+                     "like): such a pod would start without devices if the scheduler places it here",
                      evidence, "remove the gate from featureGates, or extendedResourceName from the device classes");
     } else {
       report.add(Severity::info, "claims_not_listed",
@@ -102,19 +101,19 @@ void check_version(const ClaimFacts& claims, Report& report) {
   constexpr Version kServesExtended = {1, 36, 0};
   const auto version = version_of(claims.kubelet_version);
   if (!version) {
-    report.not_checked.push_back({"the kubelet's version", "not known from here; claims need 1.34.2 or newer"});
+    report.not_checked.push_back({"the kubelet's version", "unknown from here; claims need 1.34.2 or newer"});
     return;
   }
   const std::vector<Evidence> evidence = {{"var/lib/dpkg/status", "kubelet " + claims.kubelet_version}};
   if (*version < kServes) {
     report.error("kubelet_too_old_for_claims",
-                 "this kubelet does not serve claims dependably: up to 1.34.1 it never reaches a driver again that it "
-                 "did not call for 30 minutes, and before 1.34 it does not speak the protocol of today",
+                 "this kubelet does not serve claims reliably: up to 1.34.1 it never reconnects to a driver that it "
+                 "did not call for 30 minutes, and before 1.34 it lacks the current protocol",
                  evidence, "update the kubelet to 1.34.2 or newer");
   } else if (*version < kServesExtended) {
     report.add(Severity::info, "kubelet_without_extended_claims",
-               "up to 1.35 the kubelet drops resources of a pod that it does not know: pods that ask for "
-               "aws.amazon.com/neuron without a claim must not be served by claims on this node",
+               "up to 1.35 the kubelet ignores unknown resources of a pod: pods that request aws.amazon.com/neuron "
+               "without a claim must not be served by claims on this node",
                evidence, "leave extendedResourceName out of the device classes until all kubelets are 1.36 or newer");
   }
 }
@@ -155,11 +154,11 @@ void check_other_mode(const ClaimFacts& claims, Report& report) {
                                    : seen(sockets_that(claims, SocketState::listening), "the driver listens");
   evidence.insert(evidence.end(), others.begin(), others.end());
   report.error("other_mode",
-               "another agent, in " + held + " mode, holds this node, which runs one mode: one in " + meant +
-                   " mode ends there with status 3",
+               "another agent, in " + held + " mode, holds this node, which runs one mode: an agent in " + meant +
+                   " mode exits with status 3",
                std::move(evidence),
-               "nothing where that one is meant; else drain the node and take it away: the node's label "
-               "neuron-agent/mode says which DaemonSet serves it");
+               "nothing if that mode is intended; else drain the node and remove that agent: the node's label "
+               "neuron-agent/mode selects the DaemonSet");
 }
 
 void check_modes(const ClaimFacts& claims, Report& report) {
@@ -170,10 +169,9 @@ void check_modes(const ClaimFacts& claims, Report& report) {
     const std::vector<Evidence> others = seen(drivers, "the driver listens");
     evidence.insert(evidence.end(), others.begin(), others.end());
     report.error("both_modes",
-                 drivers.empty()
-                     ? "a device plugin serves this node's devices, which claims are to serve"
-                     : "a device plugin and a driver of claims both give the devices of this node away: two "
-                       "pods can get the same ones",
+                 drivers.empty() ? "a device plugin serves this node's devices, which claims should serve"
+                                 : "a device plugin and a claim driver both allocate the devices of this node: two "
+                                   "pods can get the same ones",
                  std::move(evidence), "drain the node, then run one of the two");
   }
   if (drivers.empty() && !claims.prepared.empty() && sockets_that(claims, SocketState::unknown).empty()) {
@@ -185,11 +183,11 @@ void check_modes(const ClaimFacts& claims, Report& report) {
   }
   const auto dead = sockets_that(claims, SocketState::dead);
   if (dead.empty()) return;
-  report.add(Severity::info, "dead_driver_sockets",
-             "nobody listens on " + counted(dead.size(), "socket") + " of the driver, which the kubelet keeps trying",
-             seen(dead, "nobody listens"),
-             "nothing where the driver is about to start, as it removes them; else remove "
-             "them");
+  report.add(
+      Severity::info, "dead_driver_sockets",
+      "no process listens on " + counted(dead.size(), "socket") + " of the driver, which the kubelet keeps calling",
+      seen(dead, "no process listens"),
+      "nothing if the driver is about to start, since it removes them; else remove them");
 }
 
 void check_record(const ClaimFacts& claims, Report& report) {
@@ -197,9 +195,9 @@ void check_record(const ClaimFacts& claims, Report& report) {
   if (!claims.claims_file_problem.empty()) {
     report.warning(
         "claims_file_damaged",
-        "the record of what is prepared for claims cannot be used: the driver sets it aside, and knows again "
-        "what CDI files tell",
-        {{record, claims.claims_file_problem}}, "nothing if the driver starts; the file is kept beside it");
+        "the record of prepared claims is damaged: the driver sets it aside and recovers the claims from CDI files",
+        {{record, claims.claims_file_problem}},
+        "nothing if the driver starts; the damaged file is kept beside the new one");
     return;
   }
   std::vector<std::string> stale;
@@ -210,9 +208,9 @@ void check_record(const ClaimFacts& claims, Report& report) {
   report.warning(
       "stale_cdi_files",
       counted(stale.size(), "CDI file") + " of the driver " +
-          (stale.size() == 1 ? "describes a claim" : "describe claims") + " that its record does not have",
+          (stale.size() == 1 ? "describes a claim" : "describe claims") + " missing in its record",
       seen(stale, claims.claims_file == Presence::present ? "no such claim in claims.json" : "no claims.json"),
-      "nothing where the driver is about to start, as it sees to them; else remove them");
+      "nothing if the driver is about to start, since it cleans them up; else remove them");
 }
 
 }  // namespace

@@ -89,10 +89,10 @@ void check_sisters(const HostScan& scan, Report& report) {
   std::vector<std::string> names;
   for (const int index : odd) names.push_back("neuron" + std::to_string(index));
   report.error("devices_differ",
-               joined(names) + (names.size() == 1 ? " is of another kind" : " are of another kind") +
-                   " than the other devices: chip, architecture or core count differ",
-               evidence.take(), "look at dmesg | grep -i neuron; reload the driver; if it stays, replace the instance",
-               names);
+               joined(names) + (names.size() == 1 ? " differs" : " differ") +
+                   " from the other devices in chip, architecture or core count",
+               evidence.take(),
+               "check dmesg | grep -i neuron; reload the driver; if that does not help, replace the instance", names);
 }
 
 // The chip that all devices agree on against that of the instance type; one odd device is told above.
@@ -105,13 +105,13 @@ void check_family(const HostScan& scan, Report& report) {
   }
   if (families.size() != 1 || families.contains(type->family.value_or(*families.begin()))) return;
   const std::string chip(model::to_string(*families.begin()));
-  report.error("chip_unexpected",
-               "the devices are " + chip + ", but a " + type->name + " has " +
-                   std::string(model::to_string(*type->family)) + ": the official tables do not hold here",
-               {{"sys/devices/virtual/dmi/id/product_name", type->name},
-                {folder_of(scan.devices.front()) + "/info/architecture/device_name", chip}},
-               "look which of the two is wrong: DMI of another machine made visible here, or a driver that names the "
-               "chip wrongly");
+  report.error(
+      "chip_unexpected",
+      "the devices are " + chip + ", but a " + type->name + " has " + std::string(model::to_string(*type->family)) +
+          ": the official tables do not apply here",
+      {{"sys/devices/virtual/dmi/id/product_name", type->name},
+       {folder_of(scan.devices.front()) + "/info/architecture/device_name", chip}},
+      "check which of the two is wrong: DMI of another machine mounted here, or a driver that misidentifies the chip");
 }
 
 struct Shared {
@@ -149,11 +149,11 @@ void check_identities(const HostScan& scan, Report& report) {
   }
   check_shared(addresses, "",
                {"address_twice", "PCI address", "NUMA node, CPUs and nearest EFA of all but one are wrong",
-                "look at dmesg | grep 'nd\\['; reload the driver; of a captured machine look at neuron-ioctl/"},
+                "check dmesg | grep 'nd\\['; reload the driver; for a captured machine check neuron-ioctl/"},
                report);
   check_shared(serials, "info/serial_number",
-               {"serial_twice", "serial number", "which chip a fault is of cannot be told",
-                "look at dmesg | grep -i neuron; reload the driver; if it stays, replace the instance"},
+               {"serial_twice", "serial number", "a fault cannot be attributed to one chip",
+                "check dmesg | grep -i neuron; reload the driver; if that does not help, replace the instance"},
                report);
 }
 
@@ -173,11 +173,10 @@ void check_resets(const PreflightFacts& facts, Report& report) {
     if (names.empty() || names.back() != name) names.push_back(name);
   }
   if (names.empty()) return;
-  report.warning("resets_failed", "resets of " + joined(names) + " have failed since the driver was loaded",
-                 evidence.take(),
-                 "if the count grows, drain the node, then reload the driver or reboot; if it goes on, replace the "
-                 "instance",
-                 names);
+  report.warning(
+      "resets_failed", "resets of " + joined(names) + " have failed since the driver was loaded", evidence.take(),
+      "if the count grows, drain the node, then reload the driver or reboot; if it keeps growing, replace the instance",
+      names);
 }
 
 }  // namespace

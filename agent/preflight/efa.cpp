@@ -67,7 +67,7 @@ std::vector<Evidence> absent_efas(const HostScan& scan, const core::InstanceType
     }
     const std::string place =
         near.empty() ? "" : ", where the official table has the interface nearest to neuron" + format_int_list(near);
-    evidence.push_back({"sys/bus/pci/devices/" + model::to_string(bdf), "not there" + place});
+    evidence.push_back({"sys/bus/pci/devices/" + model::to_string(bdf), "missing" + place});
   }
   return evidence;
 }
@@ -102,8 +102,8 @@ void report_without_uverbs(const HostScan& scan, const PreflightFacts& facts,
   const model::Health health = health::without_verbs(loaded);
   report.error(health.reason, health.sentence,
                {{"sys/class/infiniband", counted(efas.size(), "EFA interface") + ", e.g. " + efas.front()->name},
-                {kVerbsClass, facts.verbs_class == Presence::present ? "no entry for them" : "not there"},
-                {"sys/module/ib_uverbs", loaded ? "there" : "not there"}},
+                {kVerbsClass, facts.verbs_class == Presence::present ? "no entry for them" : "missing"},
+                {"sys/module/ib_uverbs", loaded ? "present" : "missing"}},
                health.action, efas.size() == scan.efas.size() ? std::vector<std::string>{} : labels_of(efas));
 }
 
@@ -118,7 +118,7 @@ void report_verdict(const HostScan& scan, const PreflightFacts& facts, const mod
     ask = [](const EfaInterface& efa) { return Evidence{pci_path(efa) + "/driver", "not efa"}; };
   } else if (reason == reason::kRdmaDeviceMissing) {
     sentence += ": the efa driver is bound but shows no RDMA device";
-    ask = [](const EfaInterface& efa) { return Evidence{pci_path(efa) + "/infiniband", "not there"}; };
+    ask = [](const EfaInterface& efa) { return Evidence{pci_path(efa) + "/infiniband", "missing"}; };
   } else if (reason == reason::kVerbsMissing) {
     sentence += ": no verbs device";
     ask = [](const EfaInterface& efa) {
@@ -126,7 +126,7 @@ void report_verdict(const HostScan& scan, const PreflightFacts& facts, const mod
     };
   } else {
     sentence += ": no node in dev/infiniband";
-    ask = [](const EfaInterface& efa) { return Evidence{"dev/infiniband/" + efa.uverbs.value_or("?"), "not there"}; };
+    ask = [](const EfaInterface& efa) { return Evidence{"dev/infiniband/" + efa.uverbs.value_or("?"), "missing"}; };
   }
   report.error(reason, sentence, ask_each(efas, ask), verdict.action, labels_of(efas));
 }
@@ -146,7 +146,7 @@ void check_usable(const HostScan& scan, const PreflightFacts& facts, Report& rep
       std::any_of(scan.efas.begin(), scan.efas.end(), [](const auto& efa) { return efa.uverbs; }) &&
       std::none_of(scan.efas.begin(), scan.efas.end(), [](const auto& efa) { return efa.node_present; });
   if (hidden && facts.own_dev) {
-    report.not_checked.push_back({"dev/infiniband/uverbs*", "not there, but this /dev is a container's own"});
+    report.not_checked.push_back({"dev/infiniband/uverbs*", "missing, but this /dev belongs to a container"});
   }
 }
 
@@ -168,8 +168,8 @@ void check_lost_commands(const HostScan& scan, Report& report) {
   if (names.empty()) return;
   report.error("efa_commands_lost",
                joined(names) +
-                   ": the device left a command of the efa driver unanswered, so its admin queue is closed "
-                   "until the driver is bound anew",
+                   ": the device did not answer a command of the efa driver, so its admin queue is closed until the "
+                   "driver is rebound",
                std::move(evidence), fix, names);
 }
 
@@ -196,7 +196,7 @@ void check_peer_memory(const HostScan& scan, Report& report) {
   if (!silent.empty()) {
     report.not_checked.push_back({pci_path(*silent.front()) + "/p2p",
                                   "no such file: the efa driver is older than 2.6.0 or the kernel's own, so access to "
-                                  "Neuron memory is not shown"});
+                                  "Neuron memory is unknown"});
   }
 }
 
@@ -233,22 +233,22 @@ void report_blind(const HostScan& scan, const PreflightFacts& facts, const std::
     if (!foreign.has_verbs_node) continue;
     culprits.push_back(foreign.name);
     evidence.push_back({"sys/class/infiniband/" + foreign.name + "/device/driver",
-                        foreign.driver.empty() ? "no EFA" : foreign.driver + ", no EFA"});
+                        foreign.driver.empty() ? "not an EFA device" : foreign.driver + ", not an EFA device"});
   }
   const std::string sentence = "libfabric does not see " + which(unseen, scan.efas.size());
   if (!culprits.empty() && foreign_may_disable(facts.fabric.version)) {
     report.warning("fabric_blind",
                    sentence + (culprits.size() == 1 ? ": the RDMA device " : ": the RDMA devices ") + joined(culprits) +
                        (culprits.size() == 1 ? " is" : " are") +
-                       " no EFA, and libfabric before 2.2.0 gives up the efa provider when it meets one",
+                       " not an EFA device, and libfabric before 2.2.0 disables the efa provider when it finds one",
                    std::move(evidence),
                    "use libfabric 2.2.0 or newer (AWS's EFA installer) where the workload runs; containers bring their "
                    "own",
                    labels_of(unseen));
     return;
   }
-  report.error("fabric_blind", sentence + ", though sysfs shows nothing wrong", std::move(evidence),
-               "check that this user may open /dev/infiniband/uverbs* for reading and writing, and libfabric's message",
+  report.error("fabric_blind", sentence + ", although sysfs shows no problem", std::move(evidence),
+               "check libfabric's message, and that this user may open /dev/infiniband/uverbs* for reading and writing",
                labels_of(unseen));
 }
 
@@ -276,14 +276,14 @@ void check_fabric(const HostScan& scan, const PreflightFacts& facts, Report& rep
     case State::timed_out:
       return report.warning("fabric_timeout",
                             "libfabric did not answer within " + std::to_string(fabric.budget.count()) + " ms",
-                            fabric_evidence(fabric), "an EFA device may hang: look at the kernel log; " + fix);
+                            fabric_evidence(fabric), "an EFA device may hang: inspect the kernel log; " + fix);
     case State::died:
       return report.warning("fabric_died",
-                            "the process that asked libfabric died of signal " + std::to_string(fabric.signal),
+                            "the process that queried libfabric died of signal " + std::to_string(fabric.signal),
                             fabric_evidence(fabric), fix);
     case State::failed:
-      return report.warning("fabric_failed", "libfabric could not be asked: " + fabric.message, fabric_evidence(fabric),
-                            fix);
+      return report.warning("fabric_failed", "libfabric could not be queried: " + fabric.message,
+                            fabric_evidence(fabric), fix);
     case State::answered:
       break;
   }

@@ -95,7 +95,7 @@ void report_missing(const health::Assessment& node, Report& report) {
   const HostScan& scan = node.host;
   for (const health::MissingFiles& missing : node.missing) {
     if (missing.devices.size() < 2) continue;
-    const std::string where = "not there on any of " + std::to_string(missing.devices.size()) + " devices";
+    const std::string where = "missing on any of " + std::to_string(missing.devices.size()) + " devices";
     std::vector<Evidence> evidence;
     for (const std::string& path : missing.paths) {
       if (evidence.size() == kMaxShown) {
@@ -106,7 +106,7 @@ void report_missing(const health::Assessment& node, Report& report) {
     }
     const std::string driver = scan.driver_version.empty() ? "this driver" : "driver " + scan.driver_version;
     report.warning(reason::kSignalsMissing,
-                   "no " + std::string(model::to_string(missing.family)) + " device shows the health files that " +
+                   "no " + std::string(model::to_string(missing.family)) + " device has the health files that " +
                        driver + " should have: their health is unknown",
                    std::move(evidence), health::action_for_missing(scan), missing.devices);
   }
@@ -129,7 +129,7 @@ void report_unmeasured(const HostScan& scan, Report& report) {
   }
   if (scan.driver_settings.posts_metrics == false) evidence.push_back({parameters + "nmetric_log_posts", "off"});
   evidence.push_back({"sys/class/neuron_device/" + names.front() + "/stats/hardware/health_status",
-                      "not there, or as before the first reading"});
+                      "missing, or as before the first reading"});
   report.warning(reason::kHealthNotMeasured, first->sentence, std::move(evidence), first->action, names);
 }
 
@@ -141,17 +141,16 @@ void report_missing_cores(const HostScan& scan, Report& report) {
     const std::string name = "neuron" + std::to_string(device.index);
     for (std::size_t core = 0; core < device.core_health.size(); ++core) {
       if (device.core_health[core].reason != reason::kCoreMissing) continue;
-      evidence.push_back({"sys/class/neuron_device/" + name + "/neuron_core" + std::to_string(core), "not there"});
+      evidence.push_back({"sys/class/neuron_device/" + name + "/neuron_core" + std::to_string(core), "missing"});
       if (names.empty() || names.back() != name) names.push_back(name);
     }
   }
   if (evidence.empty()) return;
   const std::string cores = counted(evidence.size(), "core");
-  report.warning(
-      reason::kCoreMissing,
-      cores + " of " + joined(names) + " cannot be used: core_count counts more cores than there are folders",
-      std::move(evidence),
-      "none where they were masked out (module parameter dev_nc_map); else reload the Neuron driver", names);
+  report.warning(reason::kCoreMissing,
+                 cores + " of " + joined(names) + " cannot be used: core_count exceeds the number of core directories",
+                 std::move(evidence),
+                 "none if they were masked out (module parameter dev_nc_map); else reload the Neuron driver", names);
 }
 
 // One finding for all devices, since a cause such as missing rights is one for all.
@@ -173,8 +172,8 @@ void report_unread(const health::Assessment& node, const std::vector<std::size_t
   if (left > 0) evidence.push_back({"...", "and " + std::to_string(left) + " more"});
   report.warning(reason::kSignalUnreadable,
                  "health files of " + joined(names) +
-                     " are missing or make no sense: " + (names.size() == 1 ? "its" : "their") + " health is unknown",
-                 std::move(evidence), "look at the kernel log; if it stays, reload the Neuron driver", names);
+                     " are missing or malformed: " + (names.size() == 1 ? "its" : "their") + " health is unknown",
+                 std::move(evidence), "inspect the kernel log; if that does not help, reload the Neuron driver", names);
 }
 
 // One finding per device; "no_signals" and "signal_unreadable", which are one cause for all, as one.
@@ -202,7 +201,7 @@ void add_verdicts(const health::Assessment& node, Report& report) {
   if (silent.empty() || scan.layout == model::DriverLayout::bare) return;
   report.warning(reason::kNoSignals, "no health file of " + joined(silent) + " could be read: their health is unknown",
                  {{"sys/class/neuron_device/" + silent.front() + "/stats", "nothing readable"}},
-                 "look at the kernel log; as root more files can be read on drivers up to 2.27", silent);
+                 "inspect the kernel log; as root more files can be read on drivers up to 2.27", silent);
 }
 
 // The running agent looks at growth; a check sees the counters once and can only say that they are not zero.
@@ -227,7 +226,7 @@ void check_core_counters(const NeuronDevice& device, Report& report) {
       "core_errors",
       name + ": executions met hardware errors since the driver was loaded, on " + counted(cores.size(), "core"),
       std::move(evidence),
-      "if they grow, replace the instance; the running agent withdraws what they are about when they do", {name});
+      "if they grow, replace the instance; the running agent withdraws the affected units when they do", {name});
 }
 
 }  // namespace

@@ -60,13 +60,12 @@ bool check_version(const HostScan& scan, std::optional<Family> family, Report& r
   if (support == nullptr || !version || (*version >= support->first && *version < support->end)) return false;
   const std::string chip(model::to_string(*family));
   report.error("driver_wrong_for_chip",
-               "driver " + scan.driver_version + " does not drive " + chip + ": it needs " + support->words,
+               "driver " + scan.driver_version + " does not support " + chip + ": it needs " + support->words,
                {{kModule, scan.driver_version},
                 {kPci, counted(static_cast<std::size_t>(scan.neuron_pci_functions), "Neuron function")},
                 {kClass, counted(scan.devices.size(), "device")}},
-               *family == Family::inferentia
-                   ? "install aws-neuronx-dkms 2.24.* and hold it there: later drivers dropped Inf1"
-                   : "update package aws-neuronx-dkms, then reload the driver or reboot");
+               *family == Family::inferentia ? "install aws-neuronx-dkms 2.24.* and pin it: later drivers dropped Inf1"
+                                             : "update package aws-neuronx-dkms, then reload the driver or reboot");
   return true;
 }
 
@@ -74,11 +73,11 @@ void check_layout(const HostScan& scan, Report& report) {
   if (scan.layout == DriverLayout::unknown) {
     report.warning("layout_unknown",
                    "driver " + (scan.driver_version.empty() ? "of unknown version" : scan.driver_version) +
-                       " has a sysfs layout that this program does not know: counters and health stay unknown",
+                       " has a sysfs layout unknown to this program: counters and health are unknown",
                    {{kModule, scan.driver_version.empty() ? "not readable" : scan.driver_version},
                     {std::string(kClass) + "/neuron" + std::to_string(scan.devices.front().index),
                      "none of the files of drivers 2.5 to 2.30"}},
-                   "update this program, or pin a driver that it knows (2.30 or older)");
+                   "update this program, or pin a driver that it supports (2.30 or older)");
   }
   const auto version = health::parse_release(scan.driver_version);
   if (scan.layout == DriverLayout::bare && (!version || *version < health::DriverRelease{2, 8, 0})) {
@@ -95,14 +94,13 @@ void check_type(const HostScan& scan, Report& report) {
   const bool neuron = scan.neuron_pci_functions > 0 || !scan.devices.empty();
   if (!neuron && scan.efas.empty()) return;  // any machine: nothing_to_serve says so
   const Severity severity = neuron ? Severity::warning : Severity::info;
-  const std::string consequence =
-      neuron ? ": how many devices it should have, and what lies near what, is known from sysfs alone" : "";
+  const std::string consequence = neuron ? ": its device count and topology are known from sysfs only" : "";
   if (scan.instance_type.empty()) {
     report.add(severity, "instance_type_unknown", "the instance type cannot be read" + consequence,
-               {{kType, "not readable"}}, "make /sys/devices/virtual/dmi of the host visible here");
+               {{kType, "not readable"}}, "mount /sys/devices/virtual/dmi of the host here");
   } else {
     report.add(severity, "instance_type_unknown",
-               scan.instance_type + " is an instance type that this program does not know" + consequence,
+               scan.instance_type + " is an instance type unknown to this program" + consequence,
                {{kType, scan.instance_type}}, neuron ? "update this program" : "");
   }
 }
@@ -159,7 +157,7 @@ void check_count(const HostScan& scan, Report& report) {
   if (scan.devices.size() > expected) {
     report.warning("devices_unexpected",
                    counted(scan.devices.size(), "Neuron device") + ", but a " + type->name + " has " +
-                       std::to_string(expected) + ": the official tables do not hold here",
+                       std::to_string(expected) + ": the official tables do not apply here",
                    {{kType, type->name}, {kClass, counted(scan.devices.size(), "device")}}, "update this program");
   }
   const bool driver_is_the_reason = scan.devices.empty() && functions >= expected;
@@ -180,11 +178,12 @@ void check_count(const HostScan& scan, Report& report) {
   }
   for (Evidence& seen : orphaned_neighbours(scan, absent)) evidence.push_back(std::move(seen));
   const bool on_pci = functions >= expected;
-  report.error("devices_missing", sentence, std::move(evidence),
-               std::string(gone.action) +
-                   (on_pci ? "; the hardware is on PCI but the driver did not take it: reloading it may be enough"
-                           : "; PCI does not show the hardware: a reboot may not bring it back"),
-               scan.devices.empty() ? std::vector<std::string>{} : names_of(absent));
+  report.error(
+      "devices_missing", sentence, std::move(evidence),
+      std::string(gone.action) +
+          (on_pci ? "; the hardware is on PCI but the driver did not bind it: reloading the driver may be enough"
+                  : "; the hardware is not on PCI: a reboot may not restore it"),
+      scan.devices.empty() ? std::vector<std::string>{} : names_of(absent));
 }
 
 // The devices that an election waits for have findings of their own.
@@ -215,12 +214,12 @@ void check_nodes(const HostScan& scan, const PreflightFacts& facts, Report& repo
   if (without.empty()) return;
   const bool none = without.size() == scan.devices.size();
   if (none && facts.own_dev) {
-    report.not_checked.push_back({"dev/neuron*", "not there, but this /dev is a container's own"});
+    report.not_checked.push_back({"dev/neuron*", "missing, but this /dev belongs to a container"});
     return;
   }
   std::vector<Evidence> evidence;
-  if (none) evidence.push_back({"dev/neuron*", "none there"});
-  for (std::size_t i = 0; !none && i < without.size(); ++i) evidence.push_back({"dev/" + without[i], "not there"});
+  if (none) evidence.push_back({"dev/neuron*", "none"});
+  for (std::size_t i = 0; !none && i < without.size(); ++i) evidence.push_back({"dev/" + without[i], "missing"});
   report.error(model::reason::kDeviceNodeMissing,
                none ? "the driver shows " + counted(scan.devices.size(), "device") + ", but none has a device node"
                     : "no device node for " + joined(without),
@@ -238,12 +237,12 @@ void check_addresses(const HostScan& scan, Report& report) {
   if (assumed > 0) {
     report.not_checked.push_back(
         {"PCI address of " + counted(assumed, "device"),
-         "the driver did not answer; official tables are used, which is normal without rights"});
+         "the driver did not answer, which is normal without privileges; official tables are used"});
   }
   if (unknown > 0) {
     report.not_checked.push_back(
         {"PCI address of " + counted(unknown, "device"),
-         "the driver did not answer, which is normal without rights, and no official table has it: it stays unknown"});
+         "the driver did not answer, which is normal without privileges, and no official table has it: unknown"});
   }
 }
 
@@ -255,9 +254,9 @@ void check_driver(const HostScan& scan, const PreflightFacts& facts, Report& rep
   if (functions > 0 && scan.devices.empty() && scan.driver_version.empty() && facts.neuron_class != Presence::present) {
     const bool inf1 = family == Family::inferentia;
     report.error("driver_missing", "the Neuron driver is not loaded",
-                 {{kClass, "not there"}, {kModule, "not there"}, {kPci, counted(functions, "Neuron function")}},
+                 {{kClass, "missing"}, {kModule, "missing"}, {kPci, counted(functions, "Neuron function")}},
                  std::string("run: modprobe neuron; if there is no such module, install package aws-neuronx-dkms") +
-                     (inf1 ? " 2.24.*, the last that drives Inf1" : ""));
+                     (inf1 ? " 2.24.*, the last with Inf1 support" : ""));
     return;
   }
   if (check_version(scan, family, report)) return;
@@ -266,7 +265,7 @@ void check_driver(const HostScan& scan, const PreflightFacts& facts, Report& rep
                  {{kModule, scan.driver_version.empty() ? "not readable" : scan.driver_version},
                   {kClass, "no neuron<N>"},
                   {kPci, counted(functions, "Neuron function")}},
-                 "look for errors in dmesg | grep -i neuron; reload the driver or reboot");
+                 "check dmesg | grep -i neuron for errors; reload the driver or reboot");
   }
   check_layout(scan, report);
 }

@@ -28,7 +28,7 @@ void check_lnc(const HostScan& scan, const PreflightFacts& facts, Report& report
     return device.family == model::Family::trainium2 || device.family == model::Family::trainium3;
   });
   if (file.value == 2 && !scan.devices.empty() && !two_possible) {
-    report.error("lnc_unsupported", "the LNC file asks for 2, but these chips know only 1; it is ignored",
+    report.error("lnc_unsupported", "the LNC file asks for 2, but these chips support only 1; it is ignored",
                  {{kLncPath, file.text}}, "remove the file, or write NEURON_LOGICAL_NC_CONFIG=1");
   }
 }
@@ -41,11 +41,10 @@ void check_held_numbering(const HostScan& scan, const PreflightFacts& facts, Rep
   if (!held || *held == scan.lnc->value) return;
   const std::string checkpoint = kubelet.directory + "/device-plugins/kubelet_internal_checkpoint";
   report.warning("lnc_changed_while_held",
-                 "LNC is " + std::to_string(scan.lnc->value) +
-                     ", but containers hold cores that were numbered with LNC " + std::to_string(*held) +
-                     "; cores keep those numbers until no container holds any",
+                 "LNC is " + std::to_string(scan.lnc->value) + ", but containers hold cores numbered with LNC " +
+                     std::to_string(*held) + "; cores keep those numbers until these containers end",
                  {{kLncPath, std::to_string(scan.lnc->value)}, {checkpoint, std::to_string(*held)}},
-                 "drain the node, or write the LNC file as it was");
+                 "drain the node, or restore the previous LNC file");
 }
 
 // The EFA installer reserves 110 MB for each of two endpoints per CPU, i.e. 110 pages of 2 MiB, and one more
@@ -57,13 +56,13 @@ void check_huge_pages(const HostScan& scan, const PreflightFacts& facts, Report&
   const HugePages& pages = facts.huge_pages;
   if (pages.default_bytes && *pages.default_bytes > kLargestDefault) return;
   if (!pages.reserved_2m) {
-    report.not_checked.push_back({kHugePath, "not there, or not readable"});
+    report.not_checked.push_back({kHugePath, "missing, or not readable"});
     return;
   }
   const std::string fix =
-      "run /opt/amazon/efa/bin/efa_hugepages.sh, or set vm.nr_hugepages; pods ask for them as hugepages-2Mi";
+      "run /opt/amazon/efa/bin/efa_hugepages.sh, or set vm.nr_hugepages; pods request them as hugepages-2Mi";
   if (*pages.reserved_2m == 0) {
-    report.warning("huge_pages_none", "no huge pages are reserved: libfabric does without, and is slower",
+    report.warning("huge_pages_none", "no huge pages are reserved: libfabric works without them, but slower",
                    {{kHugePath, "0"}}, fix);
     return;
   }
@@ -71,7 +70,7 @@ void check_huge_pages(const HostScan& scan, const PreflightFacts& facts, Report&
   const std::uint64_t usual = kPagesPerCpu * static_cast<std::uint64_t>(*facts.online_cpus) + 1;
   if (*pages.reserved_2m >= usual) return;
   report.add(Severity::info, "huge_pages_few",
-             "fewer huge pages are reserved than the EFA installer takes: " + std::to_string(usual) + " for " +
+             "fewer huge pages are reserved than the EFA installer reserves: " + std::to_string(usual) + " for " +
                  counted(static_cast<std::size_t>(*facts.online_cpus), "CPU"),
              {{kHugePath, std::to_string(*pages.reserved_2m)}}, fix);
 }
@@ -80,7 +79,7 @@ void check_cdi(const PreflightFacts& facts, Report& report) {
   if (facts.cdi.state == CdiFacts::State::unknown) {
     report.not_checked.push_back(facts.cdi.evidence);
   } else if (facts.cdi.state == CdiFacts::State::off && !has_claims(facts)) {
-    report.add(Severity::info, "cdi_off", "the container runtime has CDI off: it would drop CDI names silently",
+    report.add(Severity::info, "cdi_off", "CDI is disabled in the container runtime: it would drop CDI names silently",
                {facts.cdi.evidence}, "leave --cdi of neuron-agent off, or enable CDI in the runtime first");
   }
 }
@@ -89,22 +88,22 @@ void check_cdi(const PreflightFacts& facts, Report& report) {
 void check_nvidia(const HostScan& scan, const KubeletFacts& kubelet, Report& report) {
   if (scan.efas.empty()) return;
   const std::string fix =
-      "run NVIDIA's device plugin with --mofed-enabled=false, so that only pods that ask for EFA get it";
+      "run NVIDIA's device plugin with --mofed-enabled=false, so that only pods that request EFA get it";
   if (!kubelet.verbs_takers.empty()) {
     std::vector<Evidence> evidence;
     for (const std::string& taker : kubelet.verbs_takers) {
       evidence.push_back({kubelet.directory + "/device-plugins/kubelet_internal_checkpoint", taker});
     }
-    report.error("nvidia_takes_verbs", "another plugin gives verbs nodes of EFA interfaces to its pods",
+    report.error("nvidia_takes_verbs", "another plugin exposes verbs nodes of EFA interfaces to its pods",
                  std::move(evidence), fix);
     return;
   }
   for (const std::string& socket : kubelet.plugin_sockets) {
     if (!socket.starts_with("nvidia")) continue;
-    report.warning("nvidia_takes_verbs",
-                   "NVIDIA's device plugin runs here; from v0.19 it gives all verbs nodes to every GPU pod unless told "
-                   "otherwise",
-                   {{kubelet.directory + "/device-plugins/" + socket, "there"}}, fix);
+    report.warning(
+        "nvidia_takes_verbs",
+        "NVIDIA's device plugin runs here; from v0.19 it exposes all verbs nodes to every GPU pod by default",
+        {{kubelet.directory + "/device-plugins/" + socket, "present"}}, fix);
     return;
   }
 }
@@ -125,10 +124,8 @@ void check_rivals(const KubeletFacts& kubelet, Report& report) {
     const auto& sockets = kubelet.plugin_sockets;
     if (std::find(sockets.begin(), sockets.end(), rival.socket) == sockets.end()) continue;
     report.warning("rival_plugin",
-                   std::string(rival.what) + " serves " + rival.resource +
-                       " here too: the last to "
-                       "register wins",
-                   {{kubelet.directory + "/device-plugins/" + std::string(rival.socket), "there"}},
+                   std::string(rival.what) + " serves " + rival.resource + " here too: the last one to register wins",
+                   {{kubelet.directory + "/device-plugins/" + std::string(rival.socket), "present"}},
                    "run only one of the two on a node");
   }
 }
@@ -148,17 +145,17 @@ void check_two_names(const HostScan& scan, const KubeletFacts& kubelet, Report& 
   if (both.empty()) return;
   report.add(Severity::info, "two_names",
              counted(both.size(), "device") +
-                 " can be had by neuron and by neuroncore, which the scheduler counts apart: a queue that mixes the "
-                 "two loses pods to UnexpectedAdmissionError",
+                 " can be requested as neuron and as neuroncore, which the scheduler counts separately: a queue that "
+                 "mixes the two loses pods to UnexpectedAdmissionError",
              {{kubelet.directory + "/device-plugins/kubelet_internal_checkpoint",
                "both names list devices " + format_int_list(both)}},
-             "nothing where the pods of a node use one name; else --resources or --core-devices "
+             "nothing if the pods of a node use one name; else --resources or --core-devices "
              "(docs/resources.md#one-name-or-two)");
 }
 
 // True when it is there or nobody can tell.
 bool require(Presence presence, const std::string& path, Report& report) {
-  if (presence == Presence::unknown) report.not_checked.push_back({path, "may not be looked at"});
+  if (presence == Presence::unknown) report.not_checked.push_back({path, "not accessible"});
   return presence != Presence::absent;
 }
 
@@ -181,23 +178,22 @@ void check_kubelet(const HostScan& scan, const PreflightFacts& facts, Report& re
   const std::string pods = kubelet.directory + "/pod-resources/kubelet.sock";
   if (!require(kubelet.itself, kubelet.directory, report)) {
     report.add(serves_nothing(scan) ? Severity::info : Severity::error, "kubelet_dir_missing",
-               "the kubelet's directory is not there: no plugin can register", {{kubelet.directory, "not there"}},
+               "the kubelet's directory is missing: no plugin can register", {{kubelet.directory, "missing"}},
                "start the kubelet, mount the directory into this container, or name it with --kubelet-dir");
     return;
   }
   if (!require(kubelet.device_plugins, plugins, report)) {
-    report.error("device_plugins_dir_missing", "the kubelet's directory of device plugins is not there",
-                 {{plugins, "not there"}}, "start the kubelet, or mount the directory into this container");
+    report.error("device_plugins_dir_missing", "the kubelet's device-plugins directory is missing",
+                 {{plugins, "missing"}}, "start the kubelet, or mount the directory into this container");
   } else if (kubelet.device_plugins == Presence::present &&
              !require(kubelet.kubelet_socket, plugins + "/kubelet.sock", report)) {
-    report.warning("kubelet_socket_missing", "the kubelet does not listen: it is down, or the directory is another's",
-                   {{plugins + "/kubelet.sock", "not there"}}, "start the kubelet; the agent registers when it is up");
+    report.warning("kubelet_socket_missing", "the kubelet does not listen: it is down, or this is not its directory",
+                   {{plugins + "/kubelet.sock", "missing"}}, "start the kubelet; the agent registers when it is up");
   }
   if (!require(kubelet.pod_resources_socket, pods, report)) {
     report.warning("pod_resources_missing",
-                   "PodResources cannot be asked: after a restart the agent learns from the checkpoint alone who holds "
-                   "what",
-                   {{pods, "not there"}}, "mount the kubelet's pod-resources directory into the agent's pod");
+                   "PodResources is unavailable: after a restart the agent rebuilds holders from the checkpoint only",
+                   {{pods, "missing"}}, "mount the kubelet's pod-resources directory into the agent's pod");
   }
   check_nvidia(scan, kubelet, report);
   check_rivals(kubelet, report);

@@ -57,15 +57,15 @@ void check_problems(const health::Assessment& node, rules::Report& report) {
   }
   if (count == 0) return;
   report.warning("unreadable",
-                 count == 1 ? "something could not be read, or made no sense"
-                            : std::to_string(count) + " things could not be read, or made no sense",
-                 std::move(evidence), "values behind them are unknown; look at the kernel log if they should be there");
+                 count == 1 ? "one value could not be read or was malformed"
+                            : std::to_string(count) + " values could not be read or were malformed",
+                 std::move(evidence), "the values are unknown; inspect the kernel log if they should exist");
 }
 
 void add_not_checked(rules::Report& report) {
   if (report.not_checked.empty()) return;
-  report.add(Severity::info, "not_checked", "some things could not be looked at from here",
-             std::move(report.not_checked), "");
+  report.add(Severity::info, "not_checked", "some checks could not be made from here", std::move(report.not_checked),
+             "");
 }
 
 }  // namespace

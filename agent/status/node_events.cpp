@@ -162,16 +162,16 @@ void add_fault(Events& events, const Unit& changed, const std::vector<Unit>& uni
 
 void add_end(Events& events, const model::UnitChange& change, std::string_view kind, const std::string& reason) {
   const bool appeared = change.kind == model::UnitChange::Kind::appeared;
-  const std::string words = (appeared ? "there and healthy again, after " : "healthy again, after ") + reason;
+  const std::string words = (appeared ? "back and healthy, after " : "healthy again, after ") + reason;
   NodeEvent& event = events.of(kind, "healthy after " + reason);
   event.reason = kHealthy;
   event.units.push_back(change.name);
   event.parts.push_back({change.name, change.name + ": " + words, words});
 }
 
-// It is not listed any more, so nothing says why.
+// It is no longer listed, so nothing says why.
 void add_gone(Events& events, const model::UnitChange& change, std::string_view kind) {
-  constexpr std::string_view kWords = "not listed any more";
+  constexpr std::string_view kWords = "no longer listed";
   NodeEvent& event = events.of(kind, "gone");
   event.is_warning = true;
   event.reason = "Gone";

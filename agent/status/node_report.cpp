@@ -159,7 +159,7 @@ Condition below_threshold(const model::HostScan& host, int threshold) {
                              words_of(*first));
   }
   return neuron_health("False", "SomeDevicesNotHealthy",
-                       "none is unhealthy, but not all are healthy: " + list_of(host, is_ill) + ". " +
+                       "no device is unhealthy, but some are not healthy: " + list_of(host, is_ill) + ". " +
                            words_of(*std::find_if(devices.begin(), devices.end(), is_ill)));
 }
 

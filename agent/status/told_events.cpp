@@ -149,7 +149,8 @@ Result<void> EventWriter::write(const PendingEvent& event, const std::string& no
   counts_[name] = std::nullopt;
   if (event.only_at_start) return {};
   TRY_ASSIGN(const bool counted, count_up(event, name));
-  if (!counted) return fail(ErrorCode::unavailable, "the event " + name + " was there and went; it is written again");
+  if (!counted)
+    return fail(ErrorCode::unavailable, "the event " + name + " was deleted during the update; writing it again");
   return {};
 }
 

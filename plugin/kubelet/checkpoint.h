@@ -35,7 +35,7 @@ struct Checkpoint {
 };
 
 // In one pass that keeps nothing of the text but this. Any field may be missing or of another type: such an entry or id
-// is skipped, and so are numbers above 65535 in all but `allocations`. Errors: data_corrupt when the text is no JSON
+// is skipped, and so are numbers above 65535 in all but `allocations`. Errors: data_corrupt when the text is not a JSON
 // object of the known shape, or has more than 65,536 device ids in entries of these resources.
 [[nodiscard]] Result<Checkpoint> parse_checkpoint(std::string_view text);
 

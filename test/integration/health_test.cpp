@@ -73,7 +73,7 @@ TEST(Health, WhatTheKernelLogSaysCountsWhereItIsAskedFor) {
   EXPECT_TRUE(node.wait_allocatable(kNeuron, 15)) << node.agent->log();
   EXPECT_TRUE(node.wait_allocatable(kCore, 30));
   EXPECT_EQ(node.kubelet->resource_view(kNeuron).unhealthy, (sim::IdSet{"3"}));
-  EXPECT_THAT(node.agent->log(), HasSubstr("neuron3: the kernel log says NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR"));
+  EXPECT_THAT(node.agent->log(), HasSubstr("neuron3: the kernel log reports NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR"));
   node.host.set("neuron5/core1", "hw_err=NC_UNCORRECTABLE_ERROR");
   EXPECT_TRUE(node.wait_allocatable(kNeuron, 14)) << node.agent->log();
   EXPECT_TRUE(node.wait_allocatable(kCore, 29)) << "the other core is well";

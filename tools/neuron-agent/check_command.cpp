@@ -147,7 +147,7 @@ CheckReport check_node(const CheckOptions& options) {
   const std::string limit = std::to_string(options.timeout.count()) + " ms";
   if (outcome->end == End::out_of_time) {
     return cannot_tell(options, "reading the machine took longer than " + limit +
-                                    ": a driver may hang; look at the kernel log, or give more time with --timeout");
+                                    ": a driver may hang; inspect the kernel log, or give more time with --timeout");
   }
   if (outcome->end == End::killed) {
     return cannot_tell(options, "the check died of signal " + std::to_string(outcome->status) + "; please report it");

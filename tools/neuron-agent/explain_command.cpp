@@ -127,7 +127,7 @@ ExplainReport explain(const ExplainOptions& options) {
   if (!outcome) return cannot_tell(options, outcome.error().message);
   if (outcome->end == End::out_of_time) {
     return cannot_tell(options, "it took longer than " + std::to_string(options.timeout.count()) +
-                                    " ms: a driver or the kubelet may hang; look at the kernel log, or give more time "
+                                    " ms: a driver or the kubelet may hang; inspect the kernel log, or give more time "
                                     "with --timeout");
   }
   if (outcome->end == End::killed) {

@@ -91,7 +91,7 @@ HeldDevice held_device(int index, const std::set<int>& cores, const HostScan& ho
   if (device == nullptr) {
     held.health = {model::HealthState::unhealthy, std::string(model::reason::kDeviceVanished),
                    "the machine shows no neuron" + std::to_string(index),
-                   "look at the kernel log; reboot or replace the instance"};
+                   "inspect the kernel log; reboot or replace the instance"};
     return held;
   }
   held.facts = *device;

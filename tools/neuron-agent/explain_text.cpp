@@ -166,7 +166,7 @@ std::vector<Fault> faults_of(const ExplainedPod& pod) {
       if (!efa.facts) {
         faults.push_back({efa.name,
                           {model::HealthState::unhealthy, "efa_vanished", "the machine does not show it",
-                           "look at the kernel log; reboot or replace the instance"}});
+                           "inspect the kernel log; reboot or replace the instance"}});
       } else if (is_fault(efa.facts->health)) {
         faults.push_back({efa.name, efa.facts->health});
       }

@@ -61,7 +61,7 @@ Result<void> check_object(const json& value, const std::string& where, const std
 }
 
 Result<std::string> text_in(const json& value, const std::string& where) {
-  if (!value.is_string()) return fail(wrong(where, "is no text; write it in double quotes"));
+  if (!value.is_string()) return fail(wrong(where, "is not a string; write it in double quotes"));
   const auto& text = value.get_ref<const std::string&>();
   if (text.empty() || text.size() > kMaxText || printable(text, kMaxText) != text) {
     return fail(wrong(where, "is empty, longer than 253 bytes, or has characters that cannot be seen"));

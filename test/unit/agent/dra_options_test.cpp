@@ -111,7 +111,7 @@ TEST(DraOptions, ABadValueIsNamedWithItsFlag) {
 
 TEST(DraOptions, TheNodesNameIsNeededAndChecked) {
   EXPECT_THAT(parse({"--mode", "dra"}).error, HasSubstr("NODE_NAME"));
-  EXPECT_THAT(parse({"--mode", "dra", "--node-name", "No_de"}).error, HasSubstr("no node's name"));
+  EXPECT_THAT(parse({"--mode", "dra", "--node-name", "No_de"}).error, HasSubstr("not a node name"));
   EXPECT_EQ(parse({"--node-name", "No_de"}).error, "") << "which device-plugin mode only compares";
 }
 

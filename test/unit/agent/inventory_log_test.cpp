@@ -64,15 +64,13 @@ TEST_F(InventoryLogTest, DescribesTheNodeOnceAndAgainWhenItIsAnother) {
 TEST_F(InventoryLogTest, AnElectionIsLoggedAsItGoesOn) {
   model::HostScan host = small_node();
   host.ultraserver.emplace().busy = true;
-  EXPECT_THAT(said_of(host), HasSubstr("info UltraServer state changed: the UltraServer's election has not ended"));
+  EXPECT_THAT(said_of(host), HasSubstr("info UltraServer state changed: the UltraServer election is running"));
   EXPECT_EQ(said_of(host), "");
   host.devices[0].signals.reset_state = 2;
-  EXPECT_THAT(
-      said_of(host),
-      HasSubstr(
-          "warning UltraServer state changed: the UltraServer's election cannot begin (ultraserver_mode: busy) before "
-          "every device is reset: neuron0 was given up by the driver (reset reads 2); what "
-          "to do: look at the kernel log"));
+  EXPECT_THAT(said_of(host),
+              HasSubstr("warning UltraServer state changed: the UltraServer election cannot begin (ultraserver_mode: "
+                        "busy) until every device is reset: neuron0 was given up by the driver (reset reads 2); what "
+                        "to do: inspect the kernel log"));
   host.devices[0].signals.reset_state = 1;
   host.ultraserver = model::UltraServer{false, {1, 3, 4}, {{4, "8f10b6e35a7c92d4", 3}}};
   EXPECT_THAT(said_of(host), HasSubstr("info UltraServer state changed: node 3 of 4 of UltraServer 8f10b6e35a7c92d4"));

@@ -97,13 +97,13 @@ TEST(NodeGroups, WhatIsWrongIsNamedWithItsPlace) {
   EXPECT_EQ(error(R"({"groups": [{"name": "a", "instance-types": "inf2.*"}]})"),
             "groups[0].instance-types: is no list of 1 to 256 texts; leave the key out to match every node");
   EXPECT_EQ(error(R"({"groups": [{"name": "a", "node-names": ["b", 3]}]})"),
-            "groups[0].node-names[1]: is no text; write it in double quotes");
+            "groups[0].node-names[1]: is not a string; write it in double quotes");
   EXPECT_EQ(error(R"({"groups": [{"name": "a", "node-names": ["b"], "core-devices": "0..3"}]})"),
-            "groups[0].core-devices: \"0..3\" is no list of device indices from 0 to 63 such as 0-3,8, nor one of all, "
-            "none, off");
+            "groups[0].core-devices: \"0..3\" is neither a list of device indices from 0 to 63 such as 0-3,8 nor one "
+            "of all, none, off");
   EXPECT_EQ(error(R"({"groups": [{"name": "a", "node-names": ["b"]}, {"name": "c", "resources": "cores"}]})"),
-            "groups[1].resources: \"cores\" is no resource; known are neuron, neuroncore, neurondevice, efa, or all, "
-            "which stands alone");
+            "groups[1].resources: \"cores\" is not a resource; valid are neuron, neuroncore, neurondevice, efa, or all "
+            "alone");
   EXPECT_EQ(error(R"({"groups": [{"name": "a"}, {"name": "b"}]})"),
             "groups[1]: is never reached: \"a\" before it has no patterns and matches every node; put that last");
   EXPECT_EQ(error(R"({"groups": [{"name": "a", "node-names": ["b"]}, {"name": "a", "node-names": ["c"]}]})"),

@@ -61,7 +61,7 @@ TEST(NodeStatusOptions, EachHasAVariable) {
 
 TEST(NodeStatusOptions, WhatCannotBeMeantIsNamed) {
   EXPECT_THAT(parse({"--node-status", "on"}).error, HasSubstr("NODE_NAME"));
-  EXPECT_THAT(parse({"--node-status", "on", "--node-name", "No_de"}).error, HasSubstr("no node's name"));
+  EXPECT_THAT(parse({"--node-status", "on", "--node-name", "No_de"}).error, HasSubstr("not a node name"));
   EXPECT_THAT(parse({"--node-status", "on", "--node-name", "n1", "--api-server", "http://a"}).error,
               HasSubstr("--api-server"));
   EXPECT_THAT(parse({"--node-status", "yes"}).error, HasSubstr("--node-status"));

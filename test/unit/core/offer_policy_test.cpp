@@ -64,10 +64,10 @@ TEST(OfferPolicy, ListsAreReadAndWritten) {
 
 TEST(OfferPolicy, WhatMakesNoSenseIsRefusedInWords) {
   EXPECT_EQ(core::parse_resource_list("neuron,gpu").error().message,
-            "\"gpu\" is no resource; known are neuron, neuroncore, neurondevice, efa, or all, which stands alone");
+            "\"gpu\" is not a resource; valid are neuron, neuroncore, neurondevice, efa, or all alone");
   for (const char* with_all : {"all,efa", "neuron, all", "all,"}) {
     EXPECT_EQ(core::parse_resource_list(with_all).error().message,
-              "\"all\" stands alone: say all, or name some of neuron, neuroncore, neurondevice, efa")
+              "\"all\" cannot be combined: give all alone, or some of neuron, neuroncore, neurondevice, efa")
         << with_all;
   }
   for (const char* bad : {"", " ", "neuron,", "neuron neuroncore", "Neuron", "all,efa"}) {
@@ -75,7 +75,7 @@ TEST(OfferPolicy, WhatMakesNoSenseIsRefusedInWords) {
     EXPECT_EQ(core::parse_resource_list(bad).error().code, ErrorCode::invalid_argument);
   }
   EXPECT_EQ(core::parse_core_devices("3-1").error().message,
-            "\"3-1\" is no list of device indices from 0 to 63 such as 0-3,8, nor one of all, none, off");
+            "\"3-1\" is neither a list of device indices from 0 to 63 such as 0-3,8 nor one of all, none, off");
   for (const char* bad : {"", "64", "0-", "-1", "0,,1", "0-3;8", "neuron0", "all,3"}) {
     ASSERT_FALSE(core::parse_core_devices(bad)) << bad;
     EXPECT_THAT(core::parse_core_devices(bad).error().message, HasSubstr("all, none, off"));

@@ -46,10 +46,10 @@ TEST(Elections, NameTheDevicesThatKeepThemFromBeginning) {
   EXPECT_THAT(election.awaited, ElementsAre(3, 5, 9, 12));
   EXPECT_THAT(election.sentence,
               AllOf(HasSubstr("neuron3 was given up by the driver (reset reads 2)"), HasSubstr("neuron5 is in reset"),
-                    HasSubstr("neuron9 has vanished"), HasSubstr("neuron12 is not there")));
+                    HasSubstr("neuron9 has vanished"), HasSubstr("neuron12 is missing")));
   EXPECT_THAT(election.action, HasSubstr("reload the Neuron driver"));
   scan.devices.clear();
-  EXPECT_THAT(election_of(scan).sentence, HasSubstr("neuron3 is not there and 12 more"));
+  EXPECT_THAT(election_of(scan).sentence, HasSubstr("neuron3 is missing and 12 more"));
   scan.instance_type = "trn9.48xlarge";
   EXPECT_EQ(election_of(scan).phase, Phase::running) << "how many there should be is not known";
 }

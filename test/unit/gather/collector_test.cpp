@@ -106,7 +106,7 @@ TEST_F(CollectorTest, UsersThatCouldNotBeLookedAtStayUnknown) {
   const Capture capture = capture_of(tree_.path());
   EXPECT_FALSE(capture.contains("proc/1"));
   EXPECT_TRUE(capture.contains("proc/17/fd/3"));
-  EXPECT_THAT(text_in(capture, "MANIFEST.json"), HasSubstr("not all users of the devices are known"));
+  EXPECT_THAT(text_in(capture, "MANIFEST.json"), HasSubstr("some users of the devices are unknown"));
 }
 
 TEST_F(CollectorTest, SaysWhatCouldNotBeRead) {

@@ -73,7 +73,7 @@ TEST(Assess, AMissingDeviceKeepsAFaultThatOnlyAnotherInstanceCures) {
       EXPECT_NE(device.presence, Presence::present);
       EXPECT_EQ(device.health.reason, "sram_ecc_uncorrected");
       EXPECT_EQ(device.health.action, health::reasons::kReplace);
-      EXPECT_THAT(device.health.sentence, testing::HasSubstr("; before that neuron3: 2 uncorrected SRAM errors"));
+      EXPECT_THAT(device.health.sentence, testing::HasSubstr("; before that: neuron3: 2 uncorrected SRAM errors"));
       for (const auto& core : device.core_health) EXPECT_EQ(core.state, HealthState::unhealthy);
     }
     EXPECT_EQ(health::assess(sound, memory, {}).host.devices[3].health.state, HealthState::healthy);

@@ -56,7 +56,7 @@ TEST(KernelVerdicts, SayWhatTheFilesSay) {
   const auto reason = [](KernelErrorKind kind) {
     const Health health = verdict_of(kind);
     EXPECT_EQ(health.state, HealthState::unhealthy);
-    EXPECT_THAT(health.sentence, HasSubstr("neuron5: the kernel log says NEURON_HW_ERR=NAME"));
+    EXPECT_THAT(health.sentence, HasSubstr("neuron5: the kernel log reports NEURON_HW_ERR=NAME"));
     return health.reason + ": " + health.action.substr(0, health.action.find(' '));
   };
   EXPECT_EQ(reason(KernelErrorKind::sram), "sram_ecc_uncorrected: replace");
@@ -141,7 +141,7 @@ TEST(KernelVerdicts, ADeviceThatIsNotThereKeepsAFaultThatOnlyAnotherInstanceCure
   scan.devices[kDevice].presence = model::Presence::vanished;
   const auto device = assessed(scan).devices[kDevice];
   EXPECT_EQ(device.health.reason, "hw_nc_ue_error");
-  EXPECT_THAT(device.health.sentence, HasSubstr("neuron5 left sys/class/neuron_device; before that "));
+  EXPECT_THAT(device.health.sentence, HasSubstr("neuron5 vanished from sys/class/neuron_device; before that: "));
   for (const Health& core : device.core_health) EXPECT_EQ(core.state, HealthState::unhealthy) << "they left with it";
 }
 

@@ -316,7 +316,7 @@ TEST(HealthPolicy, AnEfaThatLeftACommandUnansweredIsDeadUntilItIsBoundAnew) {
   EXPECT_THAT(first.sentence, HasSubstr("1 command"));
   EXPECT_EQ(verdict_with(1), first) << "the counter stands still, the queue stays closed";
   EXPECT_THAT(verdict_with(3).sentence, HasSubstr("3 commands"));
-  EXPECT_EQ(verdict_with(0).state, HealthState::healthy) << "bound anew";
+  EXPECT_EQ(verdict_with(0).state, HealthState::healthy) << "rebound";
   EXPECT_EQ(verdict_with(std::nullopt).reason, "") << "a driver without the counter";
 }
 

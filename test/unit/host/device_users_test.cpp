@@ -146,7 +146,7 @@ TEST_F(DeviceUsersTest, WhatIsNoProcessAndNoFile) {
   tree_.folder("proc/28");
   const DeviceUsers found = find();
   EXPECT_THAT(found.users, IsEmpty());
-  EXPECT_EQ(found.gap, "not all users of the devices are known: 1 process may not be looked at");  // the loop
+  EXPECT_EQ(found.gap, "some users of the devices are unknown: 1 process not accessible");  // the loop
 }
 
 // What only root is shown, or of a container, cannot tell that nobody uses a device.
@@ -171,7 +171,7 @@ TEST_F(DeviceUsersTest, WhenTimeIsOutItIsTold) {
   DeviceUserBounds bounds;
   bounds.time = std::chrono::milliseconds(0);
   EXPECT_THAT(find(bounds).users, IsEmpty());
-  EXPECT_THAT(find(bounds).gap, HasSubstr("it took more than 0 ms, the rest was not looked at"));
+  EXPECT_THAT(find(bounds).gap, HasSubstr("it took more than 0 ms, the rest was not examined"));
 }
 
 // Processes of a machine are bounded by the kernel (PID_MAX_LIMIT, 4194304), what a look costs by time alone.

@@ -29,7 +29,7 @@ TEST(ClaimFacts, AnEmptyNodeHasNothing) {
   EXPECT_EQ(facts.kubelet_version, "");
   tree.folder("kubelet");
   EXPECT_EQ(look_at_claims(tree.root(), tree.at("kubelet"), kDriver).registry, Presence::absent);
-  EXPECT_EQ(look_at_claims(tree.root(), "", kDriver).registry, Presence::unknown) << "nobody looked";
+  EXPECT_EQ(look_at_claims(tree.root(), "", kDriver).registry, Presence::unknown) << "not examined";
 }
 
 TEST(ClaimFacts, ANodeThatServesClaims) {

@@ -25,7 +25,7 @@ TEST(PreflightFacts, EmptyRootIsAbsenceNotZero) {
   EXPECT_EQ(facts.pci_family, std::nullopt);
   EXPECT_EQ(facts.lnc_file.presence, Presence::absent);
   EXPECT_EQ(facts.cdi.state, CdiFacts::State::unknown);
-  EXPECT_THAT(facts.cdi.evidence.value, HasSubstr("not there"));
+  EXPECT_THAT(facts.cdi.evidence.value, HasSubstr("missing"));
   EXPECT_FALSE(facts.own_dev);  // a captured dev/ is the machine's
 }
 

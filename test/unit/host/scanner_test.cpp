@@ -187,7 +187,7 @@ TEST_F(ScannerTest, AVanishingDeviceGoesAndComesBackAsAnother) {
   tree_.remove("dev/neuron1");
   const auto without = scanner_.scan();
   ASSERT_THAT(without.devices, SizeIs(1));
-  EXPECT_THAT(sentences(without.devices[0].problems), ElementsAre(HasSubstr("names devices that are not there: 1")));
+  EXPECT_THAT(sentences(without.devices[0].problems), ElementsAre(HasSubstr("names missing devices: 1")));
   EXPECT_EQ(without.devices[0].problems[0].kind, model::ProblemKind::absent_neighbours);
   write_device(tree_, 1, Generation::trn1_2_27);
   write_answer(tree_, 1, "0000:10:1c.0");
@@ -297,7 +297,7 @@ TEST_F(ScannerTest, UsersThatAreNotAllKnownAreTold) {
   const auto scan = Scanner(root_, kWithUsers).scan();
   EXPECT_EQ(scan.devices[0].processes, std::nullopt) << "somebody may use it";
   EXPECT_THAT(pids_of(scan.devices[1]), ElementsAre(17));
-  EXPECT_THAT(sentences(scan.problems), ElementsAre(HasSubstr("not all users of the devices are known")));
+  EXPECT_THAT(sentences(scan.problems), ElementsAre(HasSubstr("some users of the devices are unknown")));
 }
 
 TEST_F(ScannerTest, BadFilesOfTheHostAreNamed) {

@@ -129,7 +129,7 @@ TEST(UsageReader, UnknownLayoutAndNoDriver) {
   FakeHost moved("trn2.48xlarge");
   moved.driver("2.31.7.0").write();
   const auto sample = Watched(moved.path()).read();
-  EXPECT_EQ(sample.no_utilization, "driver 2.31.7.0 has a layout this program does not know");
+  EXPECT_EQ(sample.no_utilization, "driver 2.31.7.0 has a layout unknown to this program");
   EXPECT_THAT(sample.devices, SizeIs(16));
   EXPECT_FALSE(sample.devices[0].power);
   FakeHost bare("trn2.48xlarge");
@@ -312,7 +312,7 @@ TEST(UsageReader, Processes) {
   EXPECT_EQ(sample.no_processes, "");
   ASSERT_THAT(sample.processes, SizeIs(2));
   EXPECT_EQ(sample.processes[0].pid, 17);
-  EXPECT_EQ(sample.processes[0].command, "");  // it has ended, or may not be looked at
+  EXPECT_EQ(sample.processes[0].command, "");  // it has ended, or not accessible
   EXPECT_FALSE(sample.processes[0].user_ticks);
   model::ProcessUsage expected;
   expected.pid = 4290;

@@ -27,7 +27,7 @@ TEST(JsonText, DepthIsBounded) {
     return text.append(depth - 1, '[').append(depth - 1, ']') + "}";
   };
   EXPECT_TRUE(parse_object(nested(64), "it"));
-  EXPECT_EQ(parse_object(nested(65), "the answer").error().message, "the answer is no JSON object");
+  EXPECT_EQ(parse_object(nested(65), "the answer").error().message, "the answer is not a JSON object");
   EXPECT_FALSE(parse_object(std::string(1'000'000, '['), "it"));
   for (const char* text : {"", "[]", "7", "{", "{}x", "\"{}\"", "{\"a\":\"\xff\"}"})
     EXPECT_FALSE(parse_object(text, "it")) << text;
@@ -45,7 +45,7 @@ TEST(ServerVersionTest, OfEverybodysServers) {
   EXPECT_EQ(version_of(R"({"major":"1","minor":"35+","gitVersion":"unknown"})"), "1.35.0");
   for (const char* text :
        {R"({"gitVersion":"v1.36"})", R"({"gitVersion":"v99999.1.2"})", R"({"major":1,"minor":36})", "{}"}) {
-    EXPECT_EQ(version_of(text), "the answer to /version names no version") << text;
+    EXPECT_EQ(version_of(text), "the answer to /version has no version") << text;
   }
   EXPECT_LT((ServerVersion{1, 9, 9}), (ServerVersion{1, 36, 0}));
 }

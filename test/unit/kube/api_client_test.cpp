@@ -182,7 +182,7 @@ TEST_F(ApiClientTest, ARotatedAuthorityCounts) {
 
 TEST_F(ApiClientTest, OnlyTheGivenAuthorityIsTrusted) {
   write("ca.crt", read("other-ca.crt"));
-  expect_error("echo", ErrorCode::failed_precondition, "is not trusted, check the CA file");
+  expect_error("echo", ErrorCode::failed_precondition, "is not trusted; check the CA file");
   EXPECT_EQ(client_->stream(get("watch"), {}, {}).error().code, ErrorCode::failed_precondition);
 }
 
@@ -213,7 +213,7 @@ TEST_F(ApiClientTest, WhoWouldWaitTooLongIsToldAtOnce) {
   renew();
   echo(get("echo"));
   echo(get("echo"));
-  EXPECT_THAT(client_->call(get("echo")).error().message, HasSubstr("is used up"));
+  EXPECT_THAT(client_->call(get("echo")).error().message, HasSubstr("is reached"));
   limits_.calls_per_second = 1000;
   limits_.http.deadline = 500ms;
   renew();
@@ -351,7 +351,7 @@ TEST_F(ApiClientTest, CarriesAListAndWatch) {
   ObjectWatch watch(*client_, {"/try/api/list", ""}, sink, clock, {}, [&](auto, const auto&) { stop.request_stop(); });
   watch.run(stop.get_token());
   EXPECT_EQ(sink.lines,
-            Lines({"reset", "a", "b", "c", "synced", "d", "watching /try/api/list: the server ends it: too old"}));
+            Lines({"reset", "a", "b", "c", "synced", "d", "watching /try/api/list: the server ended it: too old"}));
 }
 
 }  // namespace

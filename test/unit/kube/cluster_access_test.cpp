@@ -61,12 +61,12 @@ TEST_F(ClusterAccessTest, OutsideACluster) {
 TEST_F(ClusterAccessTest, HostAndPortMayNotMeanAnythingElse) {
   for (const char* host : {"evil/", "a@b", "a b", "a\nb", "a?b", "a#b", "[::1]"}) {
     places_.host = host;
-    expect_error(ErrorCode::invalid_argument, "KUBERNETES_SERVICE_HOST is no host");
+    expect_error(ErrorCode::invalid_argument, "KUBERNETES_SERVICE_HOST is not a host");
   }
   places_.host = "10.96.0.1";
   for (const char* port : {"0", "65536", "443x", "-1", "tcp://10.96.0.1:443"}) {
     places_.port = port;
-    expect_error(ErrorCode::invalid_argument, "KUBERNETES_SERVICE_PORT is no port");
+    expect_error(ErrorCode::invalid_argument, "KUBERNETES_SERVICE_PORT is not a port");
   }
 }
 
@@ -85,7 +85,7 @@ TEST_F(ClusterAccessTest, FlagsCountBeforeThePod) {
        {"10.0.0.1:6443", "http://10.0.0.1", "https://", "https://:443", "https://a:0", "https://a:99999",
         "https://a:", "https://a/b", "https://u@a", "https://a?b", "https://[fd00::1", "https://[a]", "https://fd00::1",
         "https://a//", "https://a b", "HTTPS://a", "https://[fd00::1]x"}) {
-    EXPECT_THAT(url(server), HasSubstr("--api-server is no server's URL, as https://10.0.0.1:6443 is: ")) << server;
+    EXPECT_THAT(url(server), HasSubstr("--api-server is not a URL such as https://10.0.0.1:6443: ")) << server;
   }
   const auto files = api_places({.token_file = "/t", .ca_file = "/c"}, places_);
   EXPECT_EQ(files->token_file + files->ca_file, "/t/c");

@@ -70,7 +70,7 @@ TEST_F(NodeLabel, AServerThatTheCaDidNotSignGetsNoToken) {
   auto places = server_.places();
   places.ca_file = server_.dir() + "/other-ca.crt";
   access_ = *in_cluster_access(places);
-  expect_error("trn2", ErrorCode::failed_precondition, "is not trusted, check the CA file");
+  expect_error("trn2", ErrorCode::failed_precondition, "is not trusted; check the CA file");
   access_.ca_pem = "no certificate at all\n";
   expect_error("trn2", ErrorCode::failed_precondition, "is not trusted");
 }
@@ -88,8 +88,8 @@ TEST_F(NodeLabel, ARedirectIsNotFollowed) {
 
 TEST_F(NodeLabel, AnswersThatAreNone) {
   expect_error("garbage", ErrorCode::data_corrupt, "");
-  expect_error("list", ErrorCode::data_corrupt, "no object of the API");
-  expect_error("number", ErrorCode::data_corrupt, "is no text");
+  expect_error("list", ErrorCode::data_corrupt, "not an API object");
+  expect_error("number", ErrorCode::data_corrupt, "is not a string");
   expect_error("huge", ErrorCode::data_corrupt, "more than 1048576 bytes");
   expect_error("headers", ErrorCode::data_corrupt, "endless headers");
   expect_error("cut", ErrorCode::unavailable, "");

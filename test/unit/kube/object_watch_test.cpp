@@ -191,7 +191,7 @@ TEST_F(ObjectWatchTest, ListsAnewWhenTheWatchIsRefusedOrLies) {
   EXPECT_THAT(diary_.take(2), ElementsAre("reset", "synced"));
   ASSERT_TRUE(is_watching());
   api_.send_line(R"({"type":"ERROR","object":{"kind":"Status","code":500,"message":"etcd\n"}})");
-  EXPECT_THAT(diary_.take(2), ElementsAre(HasSubstr("the server ends it: etcd\\x0a"), "wait"));
+  EXPECT_THAT(diary_.take(2), ElementsAre(HasSubstr("the server ended it: etcd\\x0a"), "wait"));
 }
 
 TEST_F(ObjectWatchTest, AListThatFailsIsTriedAgainMoreAndMoreRarely) {

@@ -75,7 +75,7 @@ TEST(PreflightClaims, BothModesNameEveryListener) {
   EXPECT_EQ(finding.evidence[0].path, "/k/device-plugins/neuron-devplugin.sock");
   host.facts.claims.prepared = host.facts.claims.described = {};
   host.facts.claims.driver_sockets.clear();
-  EXPECT_THAT(finding_of(host, "both_modes").sentence, HasSubstr("which claims are to serve"));
+  EXPECT_THAT(finding_of(host, "both_modes").sentence, HasSubstr("which claims should serve"));
   host.facts.claims.asked = false;
   EXPECT_THAT(codes_of(check(host)), IsEmpty()) << "a node that has changed over, with nothing left";
 }

@@ -94,8 +94,8 @@ TEST(PreflightEfa, ForeignDeviceThatDisablesOldLibfabricIsNamed) {
   EXPECT_THAT(finding.sentence, HasSubstr("the RDMA device ibp115s0f0 is no EFA"));
   EXPECT_THAT(finding.evidence,
               Contains(preflight::Evidence{"libfabric 1.17, provider efa", "fi_getinfo: -61 (No data available)"}));
-  EXPECT_THAT(finding.evidence,
-              Contains(preflight::Evidence{"sys/class/infiniband/ibp115s0f0/device/driver", "mlx5_core, no EFA"}));
+  EXPECT_THAT(finding.evidence, Contains(preflight::Evidence{"sys/class/infiniband/ibp115s0f0/device/driver",
+                                                             "mlx5_core, not an EFA device"}));
   for (const char* fixed : {"2.2", "2.10", "3.0"}) {
     host.facts.fabric.version = fixed;
     EXPECT_EQ(finding_of(host, "fabric_blind").severity, preflight::Severity::error) << fixed;

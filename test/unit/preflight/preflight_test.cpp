@@ -139,7 +139,7 @@ TEST(Preflight, MissingDeviceBlanksTheNeighboursOfAll) {
 TEST(Preflight, MissingDeviceThatPciStillHas) {
   CheckedHost host = sound_host("trn1.32xlarge");
   host.scan.devices.pop_back();
-  EXPECT_THAT(finding_of(host, "devices_missing").fix, HasSubstr("the driver did not take it"));
+  EXPECT_THAT(finding_of(host, "devices_missing").fix, HasSubstr("the driver did not bind it"));
 }
 
 TEST(Preflight, HardwareThatIsNotThereAtAll) {

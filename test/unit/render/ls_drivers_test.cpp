@@ -96,7 +96,7 @@ TEST_F(LsDrivers, UnknownLayoutKeepsWhatIsKnown) {
   simulate("trn2.3xlarge", "2.31.7.0");
   const Outcome outcome = run("--health");
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_THAT(outcome.out, HasSubstr("has a layout this program does not know"));
+  EXPECT_THAT(outcome.out, HasSubstr("has a layout unknown to this program"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("all healthy")));
 }
 

@@ -98,8 +98,8 @@ TEST_F(LsOurs, MissingDevicesAndContainersAreToldApart) {
   EXPECT_EQ(whole["host"]["missing_devices"], (json{3, 9}));
   EXPECT_EQ(whole["host"]["missing_devices_health"]["reason"], "device_vanished");
   EXPECT_EQ(whole["host"]["missing_devices_health"]["action"],
-            "look at the kernel log; reboot or replace the instance");
-  EXPECT_THAT(run("--health").out, HasSubstr("unhealthy, device_vanished: look at the kernel log; reboot or replace"));
+            "inspect the kernel log; reboot or replace the instance");
+  EXPECT_THAT(run("--health").out, HasSubstr("unhealthy, device_vanished: inspect the kernel log; reboot or replace"));
   EXPECT_EQ(whole["devices"].size(), 14U);
   simulate("trn1.32xlarge");
   for (int i = 1; i < 16; ++i) fs::remove(host() / "dev" / ("neuron" + std::to_string(i)));

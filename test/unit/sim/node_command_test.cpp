@@ -79,14 +79,14 @@ TEST_F(TypeFromNode, WhoMayNotAskGetsTheVariableAndIsTold) {
   EXPECT_THAT(errors_, HasSubstr("projected volume"));
   places_.host = "";
   EXPECT_EQ(run("trn2", "inf2.xlarge"), 0);
-  EXPECT_THAT(errors_, HasSubstr("no pod of a cluster"));
+  EXPECT_THAT(errors_, HasSubstr("not running in a pod"));
 }
 
 TEST_F(TypeFromNode, ANameThatNoNodeHasIsAWrongFlagAndNotAReasonForTheDefault) {
   for (const char* name : {"../x", "$(NODE_NAME)", "Node", "a..b"}) {
     EXPECT_EQ(run(name, "inf2.xlarge"), 2) << name;
     EXPECT_THAT(errors_,
-                AllOf(HasSubstr("neuron-sim: --type-from-node: \"" + std::string(name) + "\" is no node's name"),
+                AllOf(HasSubstr("neuron-sim: --type-from-node: \"" + std::string(name) + "\" is not a node name"),
                       HasSubstr("kubectl get nodes")));
     EXPECT_FALSE(is_there(host_)) << name;
   }

@@ -130,14 +130,14 @@ TEST_F(NodeEventsTest, LeavesAndComesBack) {
   const model::HostScan sound = well_host(1, 1);
   model::HostScan gone = sound;
   gone.efas[0].presence = model::Presence::vanished;
-  gone.efas[0].health = health::verdict(health::reasons::kEfaVanished, "rdmap16s25 left the PCI bus");
+  gone.efas[0].health = health::verdict(health::reasons::kEfaVanished, "rdmap16s25 vanished from the PCI bus");
   EXPECT_THAT(now(sound), IsEmpty());
-  EXPECT_THAT(now(gone), ElementsAre("Warning EfaVanished: rdmap16s25 left the PCI bus; what to do: look at the kernel "
-                                     "log; reboot or replace the instance"));
-  EXPECT_THAT(now(sound), ElementsAre("Normal Healthy: rdmap16s25: there and healthy again, after efa_vanished"));
+  EXPECT_THAT(now(gone), ElementsAre("Warning EfaVanished: rdmap16s25 vanished from the PCI bus; what to do: inspect "
+                                     "the kernel log; reboot or replace the instance"));
+  EXPECT_THAT(now(sound), ElementsAre("Normal Healthy: rdmap16s25: back and healthy, after efa_vanished"));
   model::HostScan unlisted = sound;
   unlisted.efas.clear();
-  EXPECT_THAT(now(unlisted), ElementsAre("Warning Gone: rdmap16s25: not listed any more"));
+  EXPECT_THAT(now(unlisted), ElementsAre("Warning Gone: rdmap16s25: no longer listed"));
 }
 
 // Without a driver an interface is called by its address.

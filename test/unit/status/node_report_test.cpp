@@ -161,7 +161,8 @@ TEST(NodeReport, UnknownIsNeverHealthy) {
 TEST(NodeReport, WhatVanishedIsNotCountedButIll) {
   model::HostScan host = well_host();
   host.devices[7].presence = model::Presence::vanished;
-  set_health(host, 7, health::verdict(health::reasons::kDeviceVanished, "neuron7 left sys/class/neuron_device"));
+  set_health(host, 7,
+             health::verdict(health::reasons::kDeviceVanished, "neuron7 vanished from sys/class/neuron_device"));
   const NodeReport said = report(host, {});
   EXPECT_EQ(said.labels.at("neuron-agent/devices"), "15");
   EXPECT_EQ(said.labels.at("neuron-agent/cores"), "30");
