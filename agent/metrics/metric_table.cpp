@@ -35,11 +35,10 @@ std::span<const MetricGroup> metric_groups() {
                   "Names of the EFA node exporter. Files are below `sys/class/infiniband/<device>/`; before EFA driver "
                   "1.14 all are in one of the two folders.",
                   efa_counter_metrics()},
-      MetricGroup{
-          "Kernel log", "",
-          "Of lines `NEURON_HW_ERR=` in `dev/kmsg` since the driver was loaded, where the agent is told to read it "
-          "(`--kernel-log on`).",
-          kernel_log_metrics()},
+      MetricGroup{"Kernel log", "",
+                  "Of lines `NEURON_HW_ERR=` in `dev/kmsg` since the driver was loaded, if the agent reads it "
+                  "(`--kernel-log on`).",
+                  kernel_log_metrics()},
       MetricGroup{"The agent", "", "All but the first are counted by the process since it started.", agent_metrics()},
   };
   return kGroups;
