@@ -77,7 +77,7 @@ TEST(Check, FullDiskIsNotSilence) {
   host.write();
   const Ended ended = run_check("--root " + host.path() + " 2>&1 >/dev/full");
   EXPECT_EQ(ended.status, 2);
-  EXPECT_EQ(ended.output, "neuron-agent: standard output cannot be written\n");
+  EXPECT_EQ(ended.output, "neuron-agent: cannot write to standard output\n");
 }
 
 // The program with the host as its "/sys" and "/dev", in a mount namespace of its own: a live root, on which libfabric

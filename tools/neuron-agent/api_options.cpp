@@ -6,18 +6,17 @@ namespace neuron::agent {
 
 void add_api_options(CLI::App& command, kube::ApiFlags& api) {
   command
-      .add_option("--api-server", api.server,
-                  "The API server, as https://HOST:PORT (default:\nthat of the pod's cluster)")
+      .add_option("--api-server", api.server, "The API server, https://HOST:PORT (default:\nthat of the pod's cluster)")
       ->envname("NEURON_AGENT_API_SERVER")
       ->type_name("URL");
   command
       .add_option("--api-token-file", api.token_file,
-                  "File with the token for it (default: of the\npod's service account)")
+                  "File with the token for the API server\n(default: of the pod's service account)")
       ->envname("NEURON_AGENT_API_TOKEN_FILE")
       ->type_name("FILE");
   command
       .add_option("--api-ca-file", api.ca_file,
-                  "File with the certificates that it is trusted by\n(default: of the pod's service account)")
+                  "File with the CA certificates of the API server\n(default: of the pod's service account)")
       ->envname("NEURON_AGENT_API_CA_FILE")
       ->type_name("FILE");
 }

@@ -77,7 +77,7 @@ preflight::KubeletFacts look_at_kubelet(const CheckOptions& options, const host:
     }
     return facts;
   }
-  facts.not_looked = "not looked at: the root is not this machine, and --kubelet-dir is not given";
+  facts.not_looked = "not examined: the root is not this machine, and --kubelet-dir is not given";
   return facts;
 }
 
@@ -117,7 +117,7 @@ int check_in_child(const CheckOptions& options, const std::string& directory, in
       *root, {.with_topology = true, .with_processes = false, .kernel_log = host::KernelLogUse::where_allowed});
   const model::HostScan scan = scanner.scan();
   if (says_nothing(scan, *root)) {
-    return say(CheckVerdict::cannot_tell, directory + ": holds no sys/ of a machine; name one with --root");
+    return say(CheckVerdict::cannot_tell, directory + ": contains no sys/ of a machine; set --root");
   }
   preflight::PreflightFacts facts = host::gather_preflight_facts(*root);
   facts.kubelet = look_at_kubelet(options, *root);
@@ -139,7 +139,7 @@ CheckReport check_node(const CheckOptions& options) {
   if (!source) {
     const bool absent = source.error().code == ErrorCode::not_found;
     return cannot_tell(
-        options, source.error().message + (absent ? "; name a directory or an archive of a machine with --root" : ""));
+        options, source.error().message + (absent ? "; set --root to a directory or an archive of a machine" : ""));
   }
   const auto outcome = run_in_child([&](int output) { return check_in_child(options, source->directory(), output); },
                                     options.timeout, kMaxOutput);
@@ -147,7 +147,7 @@ CheckReport check_node(const CheckOptions& options) {
   const std::string limit = std::to_string(options.timeout.count()) + " ms";
   if (outcome->end == End::out_of_time) {
     return cannot_tell(options, "reading the machine took longer than " + limit +
-                                    ": a driver may hang; inspect the kernel log, or give more time with --timeout");
+                                    ": a driver may hang; inspect the kernel log, or raise --timeout");
   }
   if (outcome->end == End::killed) {
     return cannot_tell(options, "the check died of signal " + std::to_string(outcome->status) + "; please report it");

@@ -174,7 +174,7 @@ class DraDaemon {
     keeping.join();
     publishing.join();
     holding.join();
-    return end_reading(monitor_, {{workers_, "a read inside the driver, or a file of a claim,"}}, code);
+    return end_reading(monitor_, {{workers_, "a read inside the driver, or a file of a claim"}}, code);
   }
 
  private:

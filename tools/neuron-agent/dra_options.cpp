@@ -47,14 +47,14 @@ Result<void> check_pool_name(const std::string& text) {
   const bool is_pool =
       !parts.empty() && text.size() <= kMostBytes &&
       std::all_of(parts.begin(), parts.end(), [](auto part) { return kube::check_node_name(part).has_value(); });
-  return is_pool ? Result<void>{} : refuse_text(text, "is no pool's name: as a node's name, or several joined by '/'");
+  return is_pool ? Result<void>{} : refuse_text(text, "is not a pool name: use a node name, or several joined by '/'");
 }
 
 Result<void> check_pod_uid(const std::string& text) {
   constexpr std::size_t kMostBytes = 64;
   const auto in_uid = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-'; };
   if (text.size() > kMostBytes || !std::all_of(text.begin(), text.end(), in_uid)) {
-    return refuse_text(text, "is no pod's uid: at most 64 letters, digits and '-'");
+    return refuse_text(text, "is not a pod uid: use at most 64 letters, digits and '-'");
   }
   return {};
 }
@@ -64,7 +64,7 @@ Result<void> check_pod_uid(const std::string& text) {
 void add_dra_options(CLI::App& command, DraOptions& options) {
   add_driver_name(command, options.pool.driver);
   add_word(command, "--dra-partitions", kPartitions, options.pool.partitions,
-           "What is offered besides whole devices: cores,\ngroups, all of it, or none, as both slow the\nscheduler")
+           "Offered besides whole devices: none, cores,\ngroups, or all; both slow the scheduler")
       ->envname("NEURON_AGENT_DRA_PARTITIONS")
       ->type_name("WHAT");
   add_checked(command, "--dra-pool", options.pool_name, check_pool_name, "Name of the pool (default: the node's)")
@@ -74,7 +74,7 @@ void add_dra_options(CLI::App& command, DraOptions& options) {
       .add_option_function<std::string>(
           "--dra-taint-effect",
           [&options](const std::string& word) { options.pool.taint_effect = word == "none" ? "" : word; },
-          "What a device that is unhealthy does to pods:\nNoSchedule, NoExecute, or none")
+          "Taint effect of an unhealthy device:\nNoSchedule, NoExecute, or none")
       ->check(CLI::IsMember({"NoSchedule", "NoExecute", "none"}).description(""))
       ->envname("NEURON_AGENT_DRA_TAINT_EFFECT")
       ->type_name("EFFECT")
@@ -92,11 +92,11 @@ void add_dra_options(CLI::App& command, DraOptions& options) {
             options.server = text;
             options.layout = *layout;
           },
-          "With --once: print what a server of this version\ngets, with other gates than its own behind commas")
+          "With --once: print the slices for a server of this\nversion; other gates follow, separated by commas")
       ->envname("NEURON_AGENT_DRA_SERVER")
       ->type_name("VERSION");
   add_checked(command, "--pod-uid", options.pod_uid, check_pod_uid,
-              "Uid of this pod, so that its successor may run\nbeside it")
+              "Uid of this pod, which lets its successor run\nbeside it")
       ->envname("POD_UID")
       ->type_name("UID");
 }

@@ -58,14 +58,14 @@ std::string not_here(const PodChoice& choice, const ExplainOptions& options) {
   std::string near;
   for (const std::string& name : choice.near) near += (near.empty() ? "" : ", ") + name;
   if (!near.empty()) text += "; did you mean " + near + "?";
-  return text + "\nkubectl get pods --all-namespaces -o wide says which node a pod is on: ask the agent there";
+  return text + "\nkubectl get pods --all-namespaces -o wide shows the node of a pod: run this in the agent there";
 }
 
 // Whether the pod's name alone stands for several.
 std::string several(const PodChoice& choice) {
   std::string names;
   for (const std::string& name : choice.near) names += (names.empty() ? "" : ", ") + name;
-  return "several pods are called " + printable(choice.pod, 320) + ": " + names + "; name one with its namespace";
+  return "several pods are named " + printable(choice.pod, 320) + ": " + names + "; give the namespace, too";
 }
 
 bool is_ambiguous(const PodChoice& choice) {
@@ -83,15 +83,14 @@ int explain_in_child(const ExplainOptions& options, const std::string& directory
   if (!root) return say(ExplainVerdict::cannot_tell, root.error().message);
   if (!root->is_live() && !options.kubelet_dir_set) {
     return say(ExplainVerdict::cannot_tell,
-               "the root is not this machine, so nobody knows its kubelet: name its directory with --kubelet-dir");
+               "the root is not this machine, so its kubelet is unknown: set --kubelet-dir");
   }
   ExplainFacts facts;
   facts.driver = options.dra_driver_name;
   if (const auto asked = ask_kubelet(options, facts); !asked) {
-    return say(ExplainVerdict::cannot_tell,
-               "the kubelet does not say who holds what: " + asked.error().message +
-                   "\nit answers as root, at pod-resources/kubelet.sock below its directory (--kubelet-dir); is it "
-                   "running?");
+    return say(ExplainVerdict::cannot_tell, "the kubelet does not list its pods' devices: " + asked.error().message +
+                                                "\nit answers root only, at pod-resources/kubelet.sock below its "
+                                                "directory (--kubelet-dir); check that it runs");
   }
   const PodChoice choice = choose_pod(facts.allocations, options.pod);
   if (!choice.pod_namespace) {
@@ -126,12 +125,12 @@ ExplainReport explain(const ExplainOptions& options) {
                                     options.timeout, kMaxOutput);
   if (!outcome) return cannot_tell(options, outcome.error().message);
   if (outcome->end == End::out_of_time) {
-    return cannot_tell(options, "it took longer than " + std::to_string(options.timeout.count()) +
-                                    " ms: a driver or the kubelet may hang; inspect the kernel log, or give more time "
-                                    "with --timeout");
+    return cannot_tell(options,
+                       "it took longer than " + std::to_string(options.timeout.count()) +
+                           " ms: a driver or the kubelet may hang; inspect the kernel log, or raise --timeout");
   }
   if (outcome->end == End::killed) {
-    return cannot_tell(options, "the look died of signal " + std::to_string(outcome->status) + "; please report it");
+    return cannot_tell(options, "the scan died of signal " + std::to_string(outcome->status) + "; please report it");
   }
   if (outcome->end == End::cut) return cannot_tell(options, "the answer is too long; please report it");
   if (outcome->status != 0 && outcome->status != 1) return cannot_tell(options, outcome->output);

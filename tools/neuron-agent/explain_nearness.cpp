@@ -31,7 +31,7 @@ allocator::Choice nearest_set(const NodeTopology& topology, const std::vector<in
 std::string head_of(const Reason& reason) {
   const std::string size = std::to_string(reason.units);
   if (reason.kind == Reason::Kind::scattered) return "set of " + size + ", not connected";
-  if (reason.kind == Reason::Kind::core_scatter) return size + " cores that are no range";
+  if (reason.kind == Reason::Kind::core_scatter) return size + " cores that are not a range";
   const std::string words = phrase(reason);
   return words.substr(0, words.find(','));
 }

@@ -90,7 +90,7 @@ HeldDevice held_device(int index, const std::set<int>& cores, const HostScan& ho
   const model::NeuronDevice* device = find_device(host, index);
   if (device == nullptr) {
     held.health = {model::HealthState::unhealthy, std::string(model::reason::kDeviceVanished),
-                   "the machine shows no neuron" + std::to_string(index),
+                   "the machine has no neuron" + std::to_string(index),
                    "inspect the kernel log; reboot or replace the instance"};
     return held;
   }

@@ -30,7 +30,7 @@ struct HeldUnits {
 
 struct HeldDevice {
   int index = 0;
-  std::optional<model::NeuronDevice> facts;  // of the scan, with health; nullopt: the machine does not show it
+  std::optional<model::NeuronDevice> facts;  // of the scan, with health; nullopt: not found on the machine
   std::vector<int> cores;                    // global logical ids, ascending; empty: their number is unknown
   std::vector<int> physical_cores;           // of the device, ascending; empty: nobody can say
   bool whole = true;                         // all of its cores
@@ -51,7 +51,7 @@ struct Nearness {
   std::string shape;             // "aligned group of 4", "run of 3", "one range over 2 devices"; "" without devices
   std::optional<int> hops;       // summed over all pairs of devices
   std::optional<int> best_hops;  // of the nearest set of as many that this node could give when empty
-  bool scattered = false;        // cores that are no range, as the runtime counts
+  bool scattered = false;        // cores that are not a range, as the runtime counts
   int numa_nodes = 0;            // distinct known ones
   std::optional<int> near_efas;  // interfaces that are the nearest of a device held
   std::optional<int> best_efas;  // how many of as many could be

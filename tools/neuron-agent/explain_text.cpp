@@ -54,7 +54,7 @@ std::string numa_of(const HeldDevice& device) {
 
 std::string health_of(const HeldDevice& device) {
   std::string words = state_words(device.health);
-  if (!device.device_is.empty()) words += " (the device is " + device.device_is + " for another of its cores)";
+  if (!device.device_is.empty()) words += " (the device is " + device.device_is + " because of another of its cores)";
   return words;
 }
 
@@ -80,7 +80,7 @@ std::string efas_table(const ExplainedContainer& container) {
   std::vector<Row> rows = {{"interface", "PCI address", "NUMA", "nearest to", "health"}};
   for (const HeldEfa& efa : container.efas) {
     if (!efa.facts) {
-      rows.push_back({efa.name, "unknown", "unknown", "unknown", "the machine does not show it"});
+      rows.push_back({efa.name, "unknown", "unknown", "unknown", "not found on the machine"});
       continue;
     }
     const int node = efa.facts->numa_node.value_or(-1);
@@ -99,17 +99,16 @@ std::string units_lines(const ExplainedContainer& container) {
     for (const std::string& id : units.ids) ids += (ids.empty() ? "" : " ") + id;
     const std::string by = units.claim.empty() ? units.resource : "claim " + units.claim + " of " + units.resource;
     text += "  by " + by + ": " + ids + '\n';
-    for (const std::string& id : units.strange) text += "  " + id + " is nothing that this node has\n";
+    for (const std::string& id : units.strange) text += "  " + id + " does not exist on this node\n";
   }
   return text;
 }
 
 std::string hops_words(const Nearness& near) {
-  std::string words = ", " + counted(static_cast<std::size_t>(*near.hops), "hop") + " between its devices in all";
+  std::string words = ", " + counted(static_cast<std::size_t>(*near.hops), "hop") + " between its devices in total";
   if (!near.best_hops) return words;
-  return words + (*near.hops <= *near.best_hops
-                      ? ": as near as this node can give"
-                      : "; the nearest set of this node has " + std::to_string(*near.best_hops));
+  return words + (*near.hops <= *near.best_hops ? ": the best possible on this node"
+                                                : "; the best set of this node has " + std::to_string(*near.best_hops));
 }
 
 std::string nearness_lines(const ExplainedContainer& container) {
@@ -121,11 +120,11 @@ std::string nearness_lines(const ExplainedContainer& container) {
     text += (near.hops ? hops_words(near) : "") + '\n';
   }
   if (near.near_efas && near.best_efas) {
-    text += "  EFA: " + std::to_string(*near.near_efas) + " of " + std::to_string(container.efas.size()) +
-            (container.efas.size() == 1 ? " is" : " are") + " nearest to its devices" +
-            (*near.near_efas >= *near.best_efas ? ": as many as can be"
-                                                : "; " + std::to_string(*near.best_efas) + " could be") +
-            '\n';
+    text +=
+        "  EFA: " + std::to_string(*near.near_efas) + " of " + std::to_string(container.efas.size()) +
+        (container.efas.size() == 1 ? " is" : " are") + " nearest to its devices" +
+        (*near.near_efas >= *near.best_efas ? ": the maximum" : "; " + std::to_string(*near.best_efas) + " possible") +
+        '\n';
   }
   return text;
 }
@@ -141,7 +140,7 @@ std::string kubelet_lines(const ExplainedContainer& container) {
       known &= units.kubelet[i] != KubeletView::unknown;
     }
     text += "  kubelet: " + (units.claim.empty() ? units.resource : "claim " + units.claim) + ": ";
-    const std::string_view silent = units.claim.empty() ? "it does not say what it takes as healthy" : "Unknown";
+    const std::string_view silent = units.claim.empty() ? "health not reported" : "Unknown";
     text += !ill.empty() ? ill + " Unhealthy" : known ? "all Healthy" : std::string(silent);
     text += '\n';
   }
@@ -165,7 +164,7 @@ std::vector<Fault> faults_of(const ExplainedPod& pod) {
       if (!seen.insert(efa.name).second) continue;
       if (!efa.facts) {
         faults.push_back({efa.name,
-                          {model::HealthState::unhealthy, "efa_vanished", "the machine does not show it",
+                          {model::HealthState::unhealthy, "efa_vanished", "not found on the machine",
                            "inspect the kernel log; reboot or replace the instance"}});
       } else if (is_fault(efa.facts->health)) {
         faults.push_back({efa.name, efa.facts->health});
@@ -192,15 +191,12 @@ std::string fault_lines(const ExplainedPod& pod) {
     if (!fault.health.action.empty()) text += "  do    " + fault.health.action + '\n';
   }
   if (faults.empty() && kubelet_alone_is_unhappy(pod)) {
-    return "\nThe kubelet takes some of it as unhealthy, and one look at the machine shows nothing wrong: the agent "
-           "that "
-           "runs has\nseen more than one look can (a count that grew, a heartbeat that stands), or is away. Its log "
-           "says which.\n";
+    return "\nThe kubelet reports some of it as unhealthy, but a single scan shows no fault: the running agent has "
+           "seen\na change that one scan cannot (a growing count, a stopped heartbeat), or it is not running. See its "
+           "log.\n";
   }
   if (faults.empty()) return "";
-  return text +
-         "\nNothing ends the pod for it: it runs on, and no new pod gets the unhealthy unit. Delete the pod to move "
-         "its work.\n";
+  return text + "\nThe pod keeps running, and no new pod gets the unhealthy unit. Delete the pod to move its work.\n";
 }
 
 // Whether any container's places could be compared with others.
@@ -220,17 +216,16 @@ bool is_by_claim(const ExplainedPod& pod) {
 std::string why_lines(const ExplainedPod& pod) {
   const std::string head = "\nWhy these: ";
   if (!is_compared(pod)) {
-    return head +
-           "others would have been as near; which were free when the pod was admitted is not known afterwards.\n";
+    return head + "others would have been equally good; which were free at the pod's admission is unknown.\n";
   }
-  if (!is_worse_than_possible(pod)) return head + "the node could not have given nearer ones, whatever was free.\n";
-  std::string text = head + "what was free when the pod was admitted is not known afterwards.\n";
+  if (!is_worse_than_possible(pod)) return head + "no better set exists on this node.\n";
+  std::string text = head + "what was free at the pod's admission is unknown.\n";
   text += is_by_claim(pod)
-              ? "The scheduler chose, as its claims ask: a device class of groups gives neighbours (docs/dra.md).\n"
-              : "The agent says its reason when it chooses, at --log-level=debug.\n";
+              ? "The scheduler chose them by the claims: a device class of groups gives neighbours (docs/dra.md).\n"
+              : "The agent logs the reason of each choice at --log-level=debug.\n";
   for (const ExplainedContainer& container : pod.containers) {
     if (container.nearness.better_now.empty()) continue;
-    text += "Nearer for " + container.name + " and free now: devices " +
+    text += "Better for " + container.name + " and free now: devices " +
             format_int_list(container.nearness.better_now) + "; a new pod may get them.\n";
   }
   return text;
@@ -258,11 +253,12 @@ std::string explain_text(const ExplainedPod& pod, const ExplainFacts& facts) {
                      (facts.host.instance_type.empty() ? "a node of unknown type" : facts.host.instance_type);
   if (pod.containers.empty()) {
     text += " holds no Neuron core or device and no EFA interface\n";
-    for (const std::string& resource : pod.foreign) text += "  it holds " + resource + ", of which we know nothing\n";
-    return text + "It did not ask for any, or its containers have ended: kubectl describe pod shows its limits.\n";
+    for (const std::string& resource : pod.foreign)
+      text += "  it holds " + resource + ", which this agent does not manage\n";
+    return text + "It requested none, or its containers have ended: kubectl describe pod shows its limits.\n";
   }
-  text += has_faults(pod)               ? ": something is wrong\n"
-          : is_worse_than_possible(pod) ? ": healthy, but not as near as it could be\n"
+  text += has_faults(pod)               ? ": a problem was found\n"
+          : is_worse_than_possible(pod) ? ": healthy, but a better set was possible\n"
                                         : ": all healthy\n";
   for (const ExplainedContainer& container : pod.containers) {
     text += "\ncontainer " + container.name + '\n' + units_lines(container) + devices_table(container) +
@@ -270,11 +266,12 @@ std::string explain_text(const ExplainedPod& pod, const ExplainFacts& facts) {
   }
   text += fault_lines(pod) + why_lines(pod);
   if (!facts.checkpoint_unread.empty()) {
-    text += "\nThe kubelet's checkpoint cannot be read: " + facts.checkpoint_unread +
-            "\nSo core ids are read by the LNC of now: if it was changed while the pod ran, they name other cores.\n";
+    text +=
+        "\nThe kubelet's checkpoint cannot be read: " + facts.checkpoint_unread +
+        "\nCore ids are interpreted with the current LNC: if it changed while the pod ran, they mean other cores.\n";
   }
-  if (has_assumed(pod)) text += "\n* of the official table of the instance type; the machine does not say.\n";
-  return text + "One look: counts of errors that grow are seen by the agent that runs, in its log and metrics.\n";
+  if (has_assumed(pod)) text += "\n* from the official table of the instance type, not from the machine.\n";
+  return text + "This is one scan: growing error counts appear in the running agent's log and metrics.\n";
 }
 
 }  // namespace neuron::agent

@@ -133,7 +133,7 @@ int tell(Report report) {
   using Verdict = decltype(report.verdict);
   if (!print(report.output)) {
     report.verdict = Verdict::cannot_tell;
-    report.error = "standard output cannot be written";
+    report.error = "cannot write to standard output";
   }
   if (!report.error.empty()) std::fprintf(stderr, "neuron-agent: %s\n", report.error.c_str());
   return static_cast<int>(report.verdict);
@@ -159,17 +159,17 @@ int main(int argc, char** argv) {
   CLI::App* command = app.add_subcommand("run", "Serve this node's kubelet until SIGTERM");
   neuron::agent::add_options(*command, options);
   neuron::agent::CheckOptions check_options;
-  CLI::App* check_command = app.add_subcommand("check", "Say in words what is wrong with this node");
-  check_command->footer("Exit status: 0 nothing wrong, 1 errors or warnings, 2 cannot tell.");
+  CLI::App* check_command = app.add_subcommand("check", "Check this node and report problems");
+  check_command->footer("Exit status: 0 no problem, 1 errors or warnings, 2 undetermined.");
   neuron::agent::add_check_options(*check_command, check_options);
   neuron::agent::WithdrawOptions withdraw_options;
-  CLI::App* withdraw_command = app.add_subcommand("withdraw", "Take back what the API server was told of a node");
+  CLI::App* withdraw_command = app.add_subcommand("withdraw", "Remove the agent's labels and conditions of a node");
   neuron::agent::add_withdraw_options(*withdraw_command, withdraw_options);
   neuron::agent::ExplainOptions explain_options;
-  CLI::App* explain_command = app.add_subcommand("explain", "Say what a pod has of this node, and how well");
+  CLI::App* explain_command = app.add_subcommand("explain", "Explain what a pod holds on this node");
   explain_command->require_subcommand(1);
-  CLI::App* explain_pod = explain_command->add_subcommand("pod", "Say what a pod has of this node, and how well");
-  explain_pod->footer("Exit status: 0 all healthy, 1 something is wrong, 2 cannot tell, no such pod.");
+  CLI::App* explain_pod = explain_command->add_subcommand("pod", "Explain what a pod holds on this node");
+  explain_pod->footer("Exit status: 0 all healthy, 1 a problem, 2 undetermined or no such pod.");
   neuron::agent::add_explain_options(*explain_pod, explain_options);
   try {
     app.parse(argc, argv);

@@ -14,8 +14,8 @@ Result<void> check_driver_name(const std::string& text) {
   constexpr std::size_t kMostBytes = 63;
   if (text.size() > kMostBytes || !kube::check_node_name(text)) {
     return refuse_text(text,
-                       "is no driver's name: at most 63 bytes of parts of lower case letters, digits and '-', joined "
-                       "by '.', as in neuron.aws.com");
+                       "is not a driver name: use at most 63 bytes of lower case letters, digits and '-' in parts "
+                       "joined by '.', such as neuron.aws.com");
   }
   return {};
 }
@@ -35,7 +35,7 @@ void add_mode(CLI::App& command, std::function<void(Mode)> take, const std::stri
 }
 
 void add_driver_name(CLI::App& command, std::string& name) {
-  add_checked(command, "--dra-driver-name", name, check_driver_name, "Name of the driver of claims")
+  add_checked(command, "--dra-driver-name", name, check_driver_name, "Name of the claim driver")
       ->envname("NEURON_AGENT_DRA_DRIVER_NAME")
       ->type_name("NAME")
       ->default_str(name);

@@ -27,7 +27,7 @@ Error wrong(const std::string& where, const std::string& why) {
 
 Error cannot_read(const std::string& path) {
   Error error = error_from_errno(errno, path);
-  error.message += "; name a file that this process can read, as from a mounted config map, or leave the option out";
+  error.message += "; give a readable file, such as one from a mounted config map, or omit the option";
   return error;
 }
 
@@ -44,8 +44,8 @@ Result<json> parse_document(std::string_view text) {
     return true;
   };
   json document = json::parse(text, watch, false);
-  if (document.is_discarded()) return fail(wrong("the text", "is no JSON; try it with a JSON checker"));
-  if (!twice.empty()) return fail(wrong("\"" + twice + "\"", "is there twice in one object; keep one"));
+  if (document.is_discarded()) return fail(wrong("the text", "is not valid JSON; use a JSON validator"));
+  if (!twice.empty()) return fail(wrong("\"" + twice + "\"", "appears twice in one object; keep one"));
   return document;
 }
 
@@ -53,9 +53,10 @@ Result<json> parse_document(std::string_view text) {
 Result<void> check_object(const json& value, const std::string& where, const std::set<std::string_view>& known) {
   std::string names;
   for (const std::string_view name : known) names += (names.empty() ? "" : ", ") + std::string(name);
-  if (!value.is_object()) return fail(wrong(where, "is no object with the keys " + names));
+  if (!value.is_object()) return fail(wrong(where, "is not an object with the keys " + names));
   for (const auto& [key, ignored] : value.items()) {
-    if (!known.contains(key)) return fail(wrong(where, "\"" + printable(key, 64) + "\" is no key; known are " + names));
+    if (!known.contains(key))
+      return fail(wrong(where, "\"" + printable(key, 64) + "\" is not a key; valid keys are " + names));
   }
   return {};
 }
@@ -64,7 +65,7 @@ Result<std::string> text_in(const json& value, const std::string& where) {
   if (!value.is_string()) return fail(wrong(where, "is not a string; write it in double quotes"));
   const auto& text = value.get_ref<const std::string&>();
   if (text.empty() || text.size() > kMaxText || printable(text, kMaxText) != text) {
-    return fail(wrong(where, "is empty, longer than 253 bytes, or has characters that cannot be seen"));
+    return fail(wrong(where, "is empty, longer than 253 bytes, or has non-printable characters"));
   }
   return text;
 }
@@ -75,7 +76,7 @@ Result<std::vector<std::string>> patterns_in(const json& group, const char* key,
   if (found == group.end()) return patterns;
   const std::string here = where + "." + key;
   if (!found->is_array() || found->empty() || found->size() > kMaxEntries) {
-    return fail(wrong(here, "is no list of 1 to 256 texts; leave the key out to match every node"));
+    return fail(wrong(here, "is not a list of 1 to 256 strings; omit the key to match every node"));
   }
   for (std::size_t i = 0; i < found->size(); ++i) {
     TRY_ASSIGN(std::string pattern, text_in((*found)[i], here + "[" + std::to_string(i) + "]"));
@@ -105,7 +106,8 @@ Result<OfferChoice> offer_in(const json& group, const std::string& where) {
 Result<NodeGroup> group_in(const json& value, const std::string& where) {
   TRY(check_object(value, where, {"name", "instance-types", "node-names", "resources", "core-devices"}));
   NodeGroup group;
-  if (!value.contains("name")) return fail(wrong(where, "has no \"name\"; give it one, the log says which applies"));
+  if (!value.contains("name"))
+    return fail(wrong(where, "has no \"name\"; add one, the log names the group that applies"));
   TRY_ASSIGN(group.name, text_in(value["name"], where + ".name"));
   TRY_ASSIGN(group.instance_types, patterns_in(value, "instance-types", where));
   TRY_ASSIGN(group.node_names, patterns_in(value, "node-names", where));
@@ -129,7 +131,7 @@ Result<std::vector<NodeGroup>> parse_node_groups(std::string_view text) {
   TRY(check_object(document, "the document", {"groups"}));
   const auto list = document.find("groups");
   if (list == document.end() || !list->is_array() || list->empty() || list->size() > kMaxEntries) {
-    return fail(wrong("groups", "is no list of 1 to 256 groups"));
+    return fail(wrong("groups", "is not a list of 1 to 256 groups"));
   }
   std::vector<NodeGroup> groups;
   for (std::size_t i = 0; i < list->size(); ++i) {
@@ -137,12 +139,12 @@ Result<std::vector<NodeGroup>> parse_node_groups(std::string_view text) {
     TRY_ASSIGN(NodeGroup group, group_in((*list)[i], where));
     if (!groups.empty() && groups.back().instance_types.empty() && groups.back().node_names.empty()) {
       return fail(wrong(where, "is never reached: \"" + groups.back().name +
-                                   "\" before it has no patterns and matches every node; put that last"));
+                                   "\" before it has no patterns and matches every node; move that one to the end"));
     }
     const auto named_alike = [&](const NodeGroup& other) { return other.name == group.name; };
     if (std::any_of(groups.begin(), groups.end(), named_alike)) {
       return fail(wrong(where, "an earlier group is named \"" + group.name +
-                                   "\" too; give it another name, the log says which applies"));
+                                   "\" too; use another name, the log names the group that applies"));
     }
     groups.push_back(std::move(group));
   }
@@ -171,10 +173,9 @@ Result<const NodeGroup*> find_group(const std::vector<NodeGroup>& groups, const 
   for (const NodeGroup& group : groups) {
     if (!group.instance_types.empty() && !any_matches(node.instance_type, group.instance_types)) continue;
     if (!group.node_names.empty() && node.node_name.empty()) {
-      return fail(ErrorCode::failed_precondition,
-                  "group \"" + group.name +
-                      "\" goes by node-names, but the name of this node is not known; set NODE_NAME from the pod's "
-                      "spec.nodeName, or give --node-name");
+      return fail(ErrorCode::failed_precondition, "group \"" + group.name +
+                                                      "\" uses node-names, but the name of this node is unknown; set "
+                                                      "NODE_NAME from the pod's spec.nodeName, or --node-name");
     }
     if (!group.node_names.empty() && !any_matches(node.node_name, group.node_names)) continue;
     return &group;
@@ -190,7 +191,7 @@ std::vector<std::string> doubts_about(const std::vector<NodeGroup>& groups) {
       for (const std::string& pattern : *patterns) {
         if (can_match(pattern)) continue;
         doubts.push_back("group \"" + group.name + "\": the pattern \"" + pattern + "\" of " + key +
-                         " can match no node: such names have lower case letters, digits, '-' and '.' only");
+                         " matches no node: node names have lower case letters, digits, '-' and '.' only");
       }
     }
   }

@@ -11,18 +11,18 @@ void add_node_status_options(CLI::App& command, NodeStatusOptions& options) {
   command
       .add_option_function<std::string>(
           "--node-status", [&options](const std::string& word) { options.enabled = word == "on"; },
-          "Tell the API server labels, conditions and\nevents of this node: on or off")
+          "Write labels, conditions and events of this node\nto the API server: on or off")
       ->envname("NEURON_AGENT_NODE_STATUS")
       ->type_name("WORD")
       ->check(CLI::IsMember({"on", "off"}).description(""))
       ->default_str("off");
   command
       .add_flag("--accelerated-hardware-ready", options.report.hardware_ready,
-                "With it, also the condition\nAcceleratedHardwareReady, unless another writes it")
+                "Also write AcceleratedHardwareReady, unless\nanother writes it; with --node-status on")
       ->envname("NEURON_AGENT_ACCELERATED_HARDWARE_READY");
   command
       .add_option("--unhealthy-devices-for-node", options.report.unhealthy_devices,
-                  "From how many unhealthy devices on the node\nitself counts as unhealthy (default: half of them)")
+                  "Number of unhealthy devices from which the node\ncounts as unhealthy (default: half of them)")
       ->envname("NEURON_AGENT_UNHEALTHY_DEVICES_FOR_NODE")
       ->type_name("N")
       ->check(CLI::Range(1, kMostDevices).description(""));

@@ -37,8 +37,8 @@ void add_offer_options(CLI::App& command, Options& options) {
             if (!parsed) throw CLI::ValidationError("--resources", parsed.error().message);
             options.offer.resources = *std::move(parsed);
           },
-          "What to register, of neuron, neuroncore,\nneurondevice and efa (default: all but\nneurondevice that the "
-          "node has)")
+          "Resources to register: neuron, neuroncore,\nneurondevice, efa (default: all that the node\nhas, without "
+          "neurondevice)")
       ->envname("NEURON_AGENT_RESOURCES")
       ->type_name("LIST");
   command
@@ -50,13 +50,13 @@ void add_offer_options(CLI::App& command, Options& options) {
             options.offer.core_devices = *std::move(parsed);
             options.offer.core_devices_said = true;
           },
-          "Devices offered only as cores, as in 0-3,8, all\nothers only whole; or all, none, off (default:\nevery "
+          "Devices offered only as cores, such as 0-3,8; all\nothers only whole; or all, none, off (default:\nevery "
           "device both ways)")
       ->envname("NEURON_AGENT_CORE_DEVICES")
       ->type_name("LIST");
   command
       .add_option("--node-groups", options.node_groups,
-                  "JSON file that says --resources and\n--core-devices for kinds of nodes")
+                  "JSON file with --resources and --core-devices\nfor kinds of nodes")
       ->envname("NEURON_AGENT_NODE_GROUPS")
       ->type_name("FILE");
   command
@@ -77,7 +77,7 @@ Result<void> apply_node_groups(Options& options, const std::string& instance_typ
     const auto known = [](const std::string& name) { return name.empty() ? "unknown" : '"' + printable(name) + '"'; };
     options.doubts.push_back(options.node_groups + ": no group matches this node, of instance type " +
                              known(instance_type) + " and name " + known(options.node_name) +
-                             ": it offers what the other options say; a last group without patterns matches all");
+                             ": the other options apply; a last group without patterns matches all nodes");
     return {};
   }
   options.node_group = (*group)->name;
@@ -92,8 +92,8 @@ Result<void> check_offer(const Options& options) {
   const bool as_cores = policy.serves(model::Resource::neuroncore);
   std::string why = "--resources " + core::format_resource_list(policy.resources) + " with --core-devices " +
                     core::format_core_devices(policy.split) + " offers nothing on any node: ";
-  why += as_cores ? "no device is offered as cores; say --core-devices all or off, or name neuron in --resources"
-                  : "no device is offered whole; say --core-devices none or off, or name neuroncore in --resources";
+  why += as_cores ? "no device is offered as cores; use --core-devices all or off, or add neuron to --resources"
+                  : "no device is offered whole; use --core-devices none or off, or add neuroncore to --resources";
   if (!options.node_group.empty()) why += " (group \"" + options.node_group + "\" of " + options.node_groups + ")";
   return fail(ErrorCode::invalid_argument, why);
 }
@@ -109,17 +109,16 @@ void add_metrics_address(CLI::App& command, Options& options) {
             if (!parsed) throw CLI::ValidationError("--metrics-address", parsed.error().message);
             options.metrics_address = *std::move(parsed);
           },
-          "Where /healthz, /readyz and /metrics are answered\nover HTTP, as in :8000, 127.0.0.1:8000,\n[::1]:8000; or "
-          "off")
+          "HTTP address of /healthz, /readyz and /metrics,\nsuch as :8000, 127.0.0.1:8000, [::1]:8000; or off")
       ->envname("NEURON_AGENT_METRICS_ADDRESS")
       ->type_name("HOST:PORT")
       ->default_str("off");
   command
       .add_option("--metrics-tls-cert", options.metrics_tls_cert,
-                  "Answer over TLS, with the certificate in this\nPEM file, read again when it changes")
+                  "Serve over TLS with the certificate in this PEM\nfile, reloaded when it changes")
       ->envname("NEURON_AGENT_METRICS_TLS_CERT")
       ->type_name("FILE");
-  command.add_option("--metrics-tls-key", options.metrics_tls_key, "The certificate's key, likewise")
+  command.add_option("--metrics-tls-key", options.metrics_tls_key, "The certificate's key, also reloaded")
       ->envname("NEURON_AGENT_METRICS_TLS_KEY")
       ->type_name("FILE");
 }
@@ -131,7 +130,7 @@ void add_kernel_log(CLI::App& command, Options& options) {
           [&options](const std::string& word) {
             options.kernel_log = word == "on" ? host::KernelLogUse::wanted : host::KernelLogUse::none;
           },
-          "Whether health goes by what the kernel log says of\nhardware, too; needs CAP_SYSLOG")
+          "Also use hardware errors in the kernel log for\nhealth; needs CAP_SYSLOG")
       ->envname("NEURON_AGENT_KERNEL_LOG")
       ->type_name("on|off")
       ->check(CLI::IsMember({"on", "off"}).description(""))
@@ -176,11 +175,12 @@ Result<void> settle_dra(Options& options) {
                       options.neurondevice || options.cdi;
   if (chosen) {
     options.doubts.emplace_back(
-        "--resources, --core-devices, --node-groups, --neurondevice and --cdi say nothing in DRA mode: everything is "
-        "offered, and claims are answered by CDI");
+        "--resources, --core-devices, --node-groups, --neurondevice and --cdi have no effect in DRA mode: everything "
+        "is offered, and claims use CDI");
   }
   if (!options.dra.server.empty() && !options.once) {
-    options.doubts.emplace_back("--dra-server says something with --once alone: the API server itself is asked");
+    options.doubts.emplace_back(
+        "--dra-server has an effect only with --once: without it the API server itself is queried");
   }
   return {};
 }
@@ -196,8 +196,8 @@ std::string Options::effective_host_path_prefix() const {
 void add_options(CLI::App& command, Options& options) {
   add_mode(
       command, [&options](Mode mode) { options.mode = mode; },
-      "How devices are offered: device-plugin, or dra\nfor claims; a node runs one");
-  command.add_option("--root", options.root, "Directory that holds the machine's sys, proc, dev")
+      "How devices are offered: device-plugin, or dra\nfor claims; one per node");
+  command.add_option("--root", options.root, "Directory with the machine's sys, proc, dev")
       ->envname("NEURON_AGENT_ROOT")
       ->type_name("DIR")
       ->capture_default_str();
@@ -212,7 +212,7 @@ void add_options(CLI::App& command, Options& options) {
             options.host_path_prefix = prefix;
             options.host_path_prefix_set = true;
           },
-          "Put before /dev/... on the host side of\nallocated device nodes (default: the root)")
+          "Prefix of /dev/... in host paths of allocated\ndevice nodes (default: the root)")
       ->envname("NEURON_AGENT_HOST_PATH_PREFIX")
       ->type_name("DIR");
   command
@@ -221,7 +221,7 @@ void add_options(CLI::App& command, Options& options) {
           [&options](const std::string& word) {
             options.core_numbering = word == "host" ? grant::CoreNumbering::host : grant::CoreNumbering::container;
           },
-          "How NEURON_RT_VISIBLE_CORES counts: from 0 in\neach container, or as the host does")
+          "Numbering of NEURON_RT_VISIBLE_CORES: from 0 in\neach container, or the host's")
       ->envname("NEURON_AGENT_CORE_NUMBERING")
       ->type_name("HOW")
       ->check(CLI::IsMember({"container", "host"}).description(""))
@@ -231,15 +231,14 @@ void add_options(CLI::App& command, Options& options) {
   add_offer_options(command, options);
   command.add_flag("--cdi", options.cdi, "Also answer with CDI names, and write their specs")
       ->envname("NEURON_AGENT_CDI");
-  command.add_option("--cdi-dir", options.cdi_dir, "Where --cdi writes the specs, DRA mode those of\nclaims")
+  command.add_option("--cdi-dir", options.cdi_dir, "Directory of the CDI specs (--cdi and DRA mode)")
       ->envname("NEURON_AGENT_CDI_DIR")
       ->type_name("DIR")
       ->capture_default_str();
   add_duration(command, "--scan-interval", options.scan_interval, "NEURON_AGENT_SCAN_INTERVAL",
-               "Time between two looks at the machine");
+               "Time between two scans of the machine");
   add_duration(command, "--pod-resources-interval", options.pod_resources_interval,
-               "NEURON_AGENT_POD_RESOURCES_INTERVAL",
-               "The longest time between two questions to\nthe kubelet, who holds what");
+               "NEURON_AGENT_POD_RESOURCES_INTERVAL", "Longest time between two PodResources queries\nto the kubelet");
   add_kernel_log(command, options);
   add_metrics_address(command, options);
   add_node_status_options(command, options.node_status);

@@ -82,10 +82,10 @@ metrics::HttpAnswer Probes::answer(const metrics::HttpRequest& request) const {
   constexpr int kNotFound = 404;
   constexpr int kUnavailable = 503;
   if (path == "/readyz") return {readiness->ready ? kOk : kUnavailable, readiness->text};
-  if (path != "/healthz") return {kNotFound, "there are /healthz, /readyz and /metrics\n"};
+  if (path != "/healthz") return {kNotFound, "paths are /healthz, /readyz and /metrics\n"};
   const auto age = clock_.now() - turned_at;
   if (age <= kLoopDue) return {kOk, "ok\n"};
-  return {kUnavailable, fmt::format("the main loop has not turned for {} s\n",
+  return {kUnavailable, fmt::format("the main loop has not run for {} s\n",
                                     std::chrono::duration_cast<std::chrono::seconds>(age).count())};
 }
 

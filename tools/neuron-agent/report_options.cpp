@@ -7,7 +7,7 @@
 namespace neuron::agent {
 
 void add_report_paths(CLI::App& command, ReportOptions& options, const std::string& kubelet_dir_help) {
-  command.add_option("--root", options.root, "Directory that holds the machine's sys, proc, dev;\nor an archive of it")
+  command.add_option("--root", options.root, "Directory with the machine's sys, proc, dev; or\nan archive of it")
       ->envname("NEURON_AGENT_ROOT")
       ->type_name("DIR")
       ->capture_default_str();

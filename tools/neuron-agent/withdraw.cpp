@@ -10,7 +10,7 @@
 namespace neuron::agent {
 
 void add_withdraw_options(CLI::App& command, WithdrawOptions& options) {
-  command.add_option("--node-name", options.node_name, "The node whose labels and conditions go")
+  command.add_option("--node-name", options.node_name, "The node whose labels and conditions are removed")
       ->envname("NODE_NAME")
       ->type_name("NAME")
       ->required();

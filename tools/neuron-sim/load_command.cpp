@@ -130,7 +130,7 @@ Result<void> run(const LoadCommand& command, std::ostream& out) {
   TRY(command.steps ? play_at_once(player, *command.steps, *step) : play_in_time(player, *step, length));
   TRY(player.end());
   out.flush();
-  if (!out) return fail(ErrorCode::internal, "standard output cannot be written; the load itself was played");
+  if (!out) return fail(ErrorCode::internal, "cannot write to standard output; the load itself was played");
   return {};
 }
 

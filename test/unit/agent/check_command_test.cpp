@@ -111,7 +111,7 @@ TEST(CheckCommand, CannotTellWithoutAMachine) {
   std::string empty = std::filesystem::temp_directory_path().string() + "/neuron-check-XXXXXX";
   ASSERT_NE(::mkdtemp(empty.data()), nullptr);
   options.root = empty;
-  expect_cannot_tell(options, "holds no sys/ of a machine");
+  expect_cannot_tell(options, "contains no sys/ of a machine");
   std::filesystem::remove(empty);
 }
 

@@ -105,7 +105,7 @@ TEST_F(ExplainCommand, AKubeletThatDoesNotAnswerIsSaid) {
     sim::test::KubeletTest kubelet(std::move(options));
     const auto outcome = explain("bert-0 --timeout 2s --kubelet-dir " + kubelet->dir());
     EXPECT_EQ(outcome.exit_code, 2) << static_cast<int>(fault);
-    EXPECT_THAT(outcome.err, HasSubstr("the kubelet does not say who holds what")) << static_cast<int>(fault);
+    EXPECT_THAT(outcome.err, HasSubstr("the kubelet does not list its pods' devices")) << static_cast<int>(fault);
   }
   const auto absent = explain("bert-0 --kubelet-dir " + (directory_ / "none").string() + " --output json");
   EXPECT_EQ(absent.exit_code, 2);

@@ -136,7 +136,7 @@ TEST(ExplainPod, WhatTheKubeletAloneTakesAsUnhealthyIsSaid) {
   list_all_but(facts, {"0"});
   const ExplainedPod pod = explain_pod(facts, "training", "llama-0");
   EXPECT_TRUE(has_faults(pod));
-  EXPECT_THAT(explain_text(pod, facts), HasSubstr("one look at the machine shows nothing wrong"));
+  EXPECT_THAT(explain_text(pod, facts), HasSubstr("a single scan shows no fault"));
 }
 
 TEST(ExplainPod, HardwareThatIsGoneAndIdsThatAreNoneAreNotHidden) {
@@ -148,7 +148,7 @@ TEST(ExplainPod, HardwareThatIsGoneAndIdsThatAreNoneAreNotHidden) {
   EXPECT_TRUE(has_faults(pod));
   const std::string text = explain_text(pod, facts);
   EXPECT_THAT(text, HasSubstr("neuron7 is unhealthy: device_vanished"));
-  EXPECT_THAT(text, HasSubstr("x is nothing that this node has"));
+  EXPECT_THAT(text, HasSubstr("x does not exist on this node"));
   EXPECT_THAT(text, HasSubstr("rdmap1s1 is unhealthy: efa_vanished"));
 }
 

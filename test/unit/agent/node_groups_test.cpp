@@ -40,8 +40,8 @@ TEST(NodeGroups, TheFirstThatMatchesCounts) {
 
 TEST(NodeGroups, AGroupByNodeNameNeedsTheName) {
   EXPECT_EQ(group_of(kThree, {"inf2.48xlarge", ""}),
-            "group \"notebooks\" goes by node-names, but the name of this node is not known; set NODE_NAME from the "
-            "pod's spec.nodeName, or give --node-name");
+            "group \"notebooks\" uses node-names, but the name of this node is unknown; set NODE_NAME from the pod's "
+            "spec.nodeName, or --node-name");
 }
 
 TEST(NodeGroups, ValuesAreReadAsTheOptionsAre) {
@@ -84,18 +84,18 @@ TEST(NodeGroups, WhatIsWrongIsNamedWithItsPlace) {
     const auto groups = parse_node_groups(text);
     return groups ? "accepted" : groups.error().message;
   };
-  EXPECT_EQ(error("{"), "the text: is no JSON; try it with a JSON checker");
-  EXPECT_EQ(error("[]"), "the document: is no object with the keys groups");
-  EXPECT_EQ(error("{}"), "groups: is no list of 1 to 256 groups");
-  EXPECT_EQ(error(R"({"groups": []})"), "groups: is no list of 1 to 256 groups");
+  EXPECT_EQ(error("{"), "the text: is not valid JSON; use a JSON validator");
+  EXPECT_EQ(error("[]"), "the document: is not an object with the keys groups");
+  EXPECT_EQ(error("{}"), "groups: is not a list of 1 to 256 groups");
+  EXPECT_EQ(error(R"({"groups": []})"), "groups: is not a list of 1 to 256 groups");
   EXPECT_EQ(error(R"({"groups": [{"resources": "efa"}]})"),
-            "groups[0]: has no \"name\"; give it one, the log says which applies");
-  EXPECT_EQ(
-      error(R"({"groups": [{"name": "a", "instance-type": ["b"]}]})"),
-      "groups[0]: \"instance-type\" is no key; known are core-devices, instance-types, name, node-names, resources");
-  EXPECT_EQ(error(R"({"groups": [{"name": "a", "name": "b"}]})"), "\"name\": is there twice in one object; keep one");
+            "groups[0]: has no \"name\"; add one, the log names the group that applies");
+  EXPECT_EQ(error(R"({"groups": [{"name": "a", "instance-type": ["b"]}]})"),
+            "groups[0]: \"instance-type\" is not a key; valid keys are core-devices, instance-types, name, node-names, "
+            "resources");
+  EXPECT_EQ(error(R"({"groups": [{"name": "a", "name": "b"}]})"), "\"name\": appears twice in one object; keep one");
   EXPECT_EQ(error(R"({"groups": [{"name": "a", "instance-types": "inf2.*"}]})"),
-            "groups[0].instance-types: is no list of 1 to 256 texts; leave the key out to match every node");
+            "groups[0].instance-types: is not a list of 1 to 256 strings; omit the key to match every node");
   EXPECT_EQ(error(R"({"groups": [{"name": "a", "node-names": ["b", 3]}]})"),
             "groups[0].node-names[1]: is not a string; write it in double quotes");
   EXPECT_EQ(error(R"({"groups": [{"name": "a", "node-names": ["b"], "core-devices": "0..3"}]})"),
@@ -104,13 +104,14 @@ TEST(NodeGroups, WhatIsWrongIsNamedWithItsPlace) {
   EXPECT_EQ(error(R"({"groups": [{"name": "a", "node-names": ["b"]}, {"name": "c", "resources": "cores"}]})"),
             "groups[1].resources: \"cores\" is not a resource; valid are neuron, neuroncore, neurondevice, efa, or all "
             "alone");
-  EXPECT_EQ(error(R"({"groups": [{"name": "a"}, {"name": "b"}]})"),
-            "groups[1]: is never reached: \"a\" before it has no patterns and matches every node; put that last");
+  EXPECT_EQ(
+      error(R"({"groups": [{"name": "a"}, {"name": "b"}]})"),
+      "groups[1]: is never reached: \"a\" before it has no patterns and matches every node; move that one to the end");
   EXPECT_EQ(error(R"({"groups": [{"name": "a", "node-names": ["b"]}, {"name": "a", "node-names": ["c"]}]})"),
-            "groups[1]: an earlier group is named \"a\" too; give it another name, the log says which applies");
+            "groups[1]: an earlier group is named \"a\" too; use another name, the log names the group that applies");
   EXPECT_THAT(error("{\"groups\": [{\"name\": \"" + std::string(254, 'a') + "\"}]}"),
               HasSubstr("longer than 253 bytes"));
-  EXPECT_THAT(error(R"({"groups": [{"name": "a\u0007"}]})"), HasSubstr("cannot be seen"));
+  EXPECT_THAT(error(R"({"groups": [{"name": "a\u0007"}]})"), HasSubstr("non-printable"));
   EXPECT_THAT(error(std::string(100000, '[')), HasSubstr("no JSON"));
 }
 
@@ -150,13 +151,12 @@ TEST_F(GroupFile, AGroupThatOffersNothingOnAnyNodeIsRefused) {
 
 TEST_F(GroupFile, AnErrorNamesTheFile) {
   Options options;
-  EXPECT_EQ(apply(options).error().message,
-            "--node-groups: " + path.string() +
-                ": No such file or directory; name a file that this process can read, as from a mounted config map, or "
-                "leave the option out");
+  EXPECT_EQ(apply(options).error().message, "--node-groups: " + path.string() +
+                                                ": No such file or directory; give a readable file, such as one from a "
+                                                "mounted config map, or omit the option");
   write("nonsense");
   EXPECT_EQ(apply(options).error().message,
-            "--node-groups: " + path.string() + ": the text: is no JSON; try it with a JSON checker");
+            "--node-groups: " + path.string() + ": the text: is not valid JSON; use a JSON validator");
   write(std::string((256U << 10U) + 1, ' '));
   EXPECT_EQ(apply(options).error().message, "--node-groups: " + path.string() + ": is larger than 256 KiB");
   std::filesystem::remove(path);
@@ -172,11 +172,11 @@ TEST_F(GroupFile, WhatMatchesNothingIsTold) {
   EXPECT_THAT(
       options.doubts,
       testing::ElementsAre(
-          path.string() + ": group \"a\": the pattern \"TRN*\" of instance-types can match no node: such names have "
+          path.string() + ": group \"a\": the pattern \"TRN*\" of instance-types matches no node: node names have "
                           "lower case letters, digits, '-' and '.' only",
           HasSubstr("the pattern \"ip 1\" of node-names"),
-          path.string() + ": no group matches this node, of instance type \"inf2.48xlarge\" and name \"ip-10-2-3\": it "
-                          "offers what the other options say; a last group without patterns matches all"));
+          path.string() + ": no group matches this node, of instance type \"inf2.48xlarge\" and name \"ip-10-2-3\": "
+                          "the other options apply; a last group without patterns matches all nodes"));
   write(kThree);
   Options matched;
   ASSERT_TRUE(apply(matched));

@@ -99,10 +99,10 @@ TEST(Options, ChoicesThatOfferNothingOnAnyNodeAreRefused) {
   };
   EXPECT_EQ(settled({"--resources", "neuroncore", "--core-devices", "none"}),
             "--resources neuroncore with --core-devices none offers nothing on any node: no device is offered as "
-            "cores; say --core-devices all or off, or name neuron in --resources");
+            "cores; use --core-devices all or off, or add neuron to --resources");
   EXPECT_EQ(settled({"--resources", "neuron", "--neurondevice", "--core-devices", "all"}),
             "--resources neuron,neurondevice with --core-devices all offers nothing on any node: no device is offered "
-            "whole; say --core-devices none or off, or name neuroncore in --resources");
+            "whole; use --core-devices none or off, or add neuroncore to --resources");
   EXPECT_EQ(settled({"--resources", "neuroncore,efa", "--core-devices", "none"}), "") << "the node decides";
   EXPECT_EQ(settled({}), "");
 }

@@ -44,7 +44,7 @@ TEST_F(ProbesTest, TheLoopIsWellWhileItTurns) {
   clock_.advance(std::chrono::seconds(2));
   const auto stuck = http_get(*probes.port(), "/healthz");
   EXPECT_EQ(stuck.status, 503);
-  EXPECT_EQ(stuck.body, "the main loop has not turned for 12 s\n");
+  EXPECT_EQ(stuck.body, "the main loop has not run for 12 s\n");
   probes.turn(kWaiting);
   EXPECT_EQ(http_get(*probes.port(), "/healthz").status, 200);
 }

@@ -131,7 +131,7 @@ TEST(PreflightClaims, CdiFilesAreStaleByTheRecordAlone) {
 
 TEST(PreflightClaims, WithoutTheKubeletsDirectoryTheRestIsLookedAt) {
   CheckedHost host = with_claims();
-  host.facts.kubelet.not_looked = "not looked at: the root is not this machine, and --kubelet-dir is not given";
+  host.facts.kubelet.not_looked = "not examined: the root is not this machine, and --kubelet-dir is not given";
   host.facts.claims.registry = preflight::Presence::unknown;
   host.facts.claims.cdi_directory = preflight::Presence::absent;
   EXPECT_THAT(codes_of(check(host)), ElementsAre("cdi_dir_missing", "not_checked"));
