@@ -15,13 +15,13 @@ from top_case import DOWN, ENTER, ESCAPE, PLAIN_DOWN, UP, expect_golden, run, ru
 
 def test_screen_trn1(case):
     program = case.top(case.host("trn1.32xlarge"), rows=40, columns=120)
-    program.wait_text("(n/a: nothing moves here, this is a capture)", "ND15", "q quit")
+    program.wait_text("(n/a: captured machine, values are constant)", "ND15", "q quit")
     expect_golden("trn1.32xlarge.txt", program)
 
 
 def test_screen_trn2(case):
     program = case.top(case.host("trn2.48xlarge"))
-    program.wait_text("(n/a: nothing moves here, this is a capture)", "ND15", "q quit")
+    program.wait_text("(n/a: captured machine, values are constant)", "ND15", "q quit")
     expect_golden("trn2.48xlarge.80x24.txt", program)
 
 
@@ -29,7 +29,7 @@ def test_screen_broken(case):
     root = case.host("trn2.48xlarge")
     case.sim("set", root, "neuron3", "sram_ecc_uncorrected=2")
     program = case.top(root, rows=40, columns=120)
-    program.wait_text("(n/a: nothing moves here, this is a capture)", "ND3!")
+    program.wait_text("(n/a: captured machine, values are constant)", "ND3!")
     program.press("c")
     program.wait_for("the panel with values", lambda screen: "Health, ECC" in screen)
     expect_golden("broken.txt", program)
@@ -134,14 +134,14 @@ def test_columns_of_the_environment_are_not_believed(case):
 
 def test_ascii_and_no_color(case):
     program = case.top(case.host(), LC_ALL="C", NO_COLOR="1")
-    program.wait_text("NeuronCore v2 Utilization (n/a: nothing moves here, this is a capture)", "ND15")
+    program.wait_text("NeuronCore v2 Utilization (n/a: captured machine, values are constant)", "ND15")
     assert all(byte < 128 for byte in program.output), "only ASCII in a locale without UTF-8"
     assert not re.search(rb"\x1b\[[0-9;]*[34][0-9][0-9;]*m", program.output), "colour in spite of NO_COLOR"
 
 
 def test_sixteen_colours(case):
     program = case.top(case.host(), TERM="xterm")
-    program.wait_text("NeuronCore v2 Utilization (n/a: nothing moves here, this is a capture)", "ND15")
+    program.wait_text("NeuronCore v2 Utilization (n/a: captured machine, values are constant)", "ND15")
     assert b"38;5;" not in program.output and re.search(rb"\x1b\[[0-9;]*4[0-9]m", program.output)
 
 
@@ -161,7 +161,7 @@ def test_once_in_a_pipe(case):
     result = run("--root", case.host(), "--once", "--interval", "200ms")
     text = result.stdout.decode()
     assert result.returncode == 0 and not result.stderr, result
-    assert "\x1b" not in text and "(n/a: nothing moves here, this is a capture)" in text and "EFA Interfaces" in text
+    assert "\x1b" not in text and "(n/a: captured machine, values are constant)" in text and "EFA Interfaces" in text
     assert max(len(line) for line in text.splitlines()) <= 120
     narrow = run("--root", os.path.join(case.directory, "host"), "--no-wait", COLUMNS="80").stdout.decode()
     assert max(len(line) for line in narrow.splitlines()) <= 80

@@ -73,7 +73,7 @@ def expect_golden(name, program):
 
 def started(case, *options, **arguments):
     program = case.top(case.host(), *options, **arguments)
-    program.wait_text("NeuronCore v2 Utilization (n/a: nothing moves here, this is a capture)")
+    program.wait_text("NeuronCore v2 Utilization (n/a: captured machine, values are constant)")
     return program
 
 

@@ -27,13 +27,13 @@ tl::unexpected<Error> errno_failure(const std::string& path) {
 Result<void> write_stdout(std::string_view bytes) {
   auto written = write_all(STDOUT_FILENO, bytes, "standard output");
   if (!written && written.error().os_errno == EPIPE) {
-    return fail(ErrorCode::unavailable, "standard output was closed before everything was written");
+    return fail(ErrorCode::unavailable, "standard output was closed before all output was written");
   }
   return written;
 }
 
 tl::unexpected<Error> elsewhere(Error error) {
-  error.message += "; name another place with -o";
+  error.message += "; choose another place with -o";
   return fail(std::move(error));
 }
 
@@ -43,7 +43,7 @@ bool is_there(const std::string& path) {
 }
 
 tl::unexpected<Error> there_already(const std::string& path) {
-  return fail(ErrorCode::failed_precondition, path + ": is there already; name another or remove it");
+  return fail(ErrorCode::failed_precondition, path + ": exists already; choose another or remove it");
 }
 
 // Gives what is whole its name, unless somebody else took it meanwhile.
@@ -114,7 +114,7 @@ Result<void> write_new(const std::string& path, const Begin& begin,
   const Unfinished partial{path + ".partial"};
   if (is_there(partial.path)) {
     return fail(ErrorCode::failed_precondition,
-                partial.path + ": is there already; remove it if no other neuron-gather is writing it");
+                partial.path + ": exists already; remove it if no other neuron-gather is writing it");
   }
   return or_nothing(partial, begin, [&]() -> Result<void> {
     TRY(write(partial.path));
@@ -130,7 +130,7 @@ Result<void> write_directory(const Capture& capture, std::string path, const Beg
   std::error_code error;
   const bool empty = std::filesystem::is_directory(path, error) && std::filesystem::is_empty(path, error);
   if (error) return elsewhere(error_from_errno(error.value(), path));
-  if (!empty) return fail(ErrorCode::failed_precondition, path + ": is not empty; name a new directory");
+  if (!empty) return fail(ErrorCode::failed_precondition, path + ": is not empty; choose a new directory");
   return or_nothing({path, true}, begin, [&] { return fill_directory(capture, path); });
 }
 

@@ -140,7 +140,7 @@ int status_of(Child& child, const ReadingWatch& watch) {
   if (!status) return complain("the reading process was lost");
   if (*status >= 0) return *status;
   discard(watch.output());
-  return complain("the reading process was ended by signal " + std::to_string(-*status));
+  return complain("the reading process was terminated by signal " + std::to_string(-*status));
 }
 
 // nullopt: it hangs.
@@ -181,10 +181,10 @@ int run_watched(const std::function<int(ReadingWatch&)>& work, std::chrono::mill
     const auto code = child.handle() >= 0 ? await(child, watch, signals, budget) : status_of(child, watch);
     if (code) return *code;
     const std::string path = watch.last_path();
-    complain(printable(path) + " did not answer; reading again without it");
+    complain(printable(path) + " did not answer; rereading without it");
     skipped.push_back(part_of(path));
   }
-  return complain("too much of this machine does not answer");
+  return complain("too many parts of this machine do not answer");
 }
 
 }  // namespace neuron::gather

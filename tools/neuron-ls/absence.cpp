@@ -44,23 +44,23 @@ Absence without_hardware(const model::HostScan& scan, const std::string& root) {
   if (type != nullptr && type->device_count > 0) {
     return {"an instance of type " + type->name + " has " + counted(type->device_count, "Neuron device") +
                 ", but none is in " + pci + " and no driver is loaded",
-            "make /sys of the host visible here; if it is, stop and start the instance"};
+            "mount /sys of the host here; if it is mounted, stop and start the instance"};
   }
   const std::string where = scan.instance_type.empty() ? "" : " (instance type " + printable(scan.instance_type) + ")";
   return {"this machine has no Neuron device" + where + ": none in " + pci + " and no driver is loaded",
-          "run it on an Inf or Trn instance; for a captured or simulated machine name its directory with --root"};
+          "run it on an Inf or Trn instance; for a captured or simulated machine set --root to its directory"};
 }
 
 Absence without_class_rights(const std::string& root) {
-  return {"this user may not read " + path_in(root, "sys/class/neuron_device"),
-          "run it as root, or let the container see the host's /sys"};
+  return {"this user cannot read " + path_in(root, "sys/class/neuron_device"),
+          "run it as root, or mount the host's /sys into the container"};
 }
 
 Absence without_file_rights(const model::HostScan& scan, const std::string& root) {
   const std::string version = scan.driver_version.empty() ? "this driver" : "driver " + printable(scan.driver_version);
   return {version + " shows cores and connections of the devices in " + path_in(root, "sys/class/neuron_device") +
-              " to root only",
-          "run it as root (drivers up to 2.27 need that), or install driver 2.28 or newer"};
+              " only to root",
+          "run it as root (required by drivers up to 2.27), or install driver 2.28 or newer"};
 }
 
 // Cores or neighbours of a device are neither in its files nor in the tables of the instance type.

@@ -141,11 +141,11 @@ std::string complaint(const std::string& what, const std::string& action) {
 std::string advice_on_root(const Error& error) {
   switch (error.code) {
     case ErrorCode::not_found:
-      return "name a directory that holds a machine's sys, proc and dev, or an archive of one";
+      return "give a directory with a machine's sys, proc and dev, or an archive of one";
     case ErrorCode::data_corrupt:
-      return "name a directory, or a sound archive: copy it again, or capture it again with neuron-gather";
+      return "give a directory or an intact archive: copy it again, or capture it again with neuron-gather";
     case ErrorCode::permission_denied:
-      return "run it as a user who may read it";
+      return "run it as a user with read permission";
     default:
       return "";
   }

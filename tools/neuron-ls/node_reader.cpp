@@ -105,7 +105,7 @@ void add_expectations(render::NodeReport& report) {
   }
   if (report.missing_devices.empty()) return;
   report.missing_health =
-      health::verdict(health::reasons::kDeviceVanished, "the instance type has it, the driver does not show it");
+      health::verdict(health::reasons::kDeviceVanished, "expected by the instance type, but not shown by the driver");
 }
 
 // Before the tables complete the scan.
@@ -215,7 +215,7 @@ std::string warning_of(const model::HostScan& scan) {
   for (const model::Unanswered& one : scan.unanswered) {
     text += (text.empty() ? "" : "; ") + to_string(one.part) + " has not returned since " + one.since;
   }
-  return text.empty() ? text : text + "; its values are left out";
+  return text.empty() ? text : text + "; its values are omitted";
 }
 
 // The PodResources socket: below --kubelet-dir, else below var/lib/kubelet of the root.
@@ -281,7 +281,7 @@ Reading NodeReader::read() {
   const bool interfaces_count = options_.efa || options_.format == Format::svg;
   const bool only_efas = interfaces_count && !options_.json && has_interfaces_only(report.host);
   if (!scan.unanswered.empty() && scan.devices.empty()) {
-    reading.absence = Absence{reading.warning, "the kernel log may say why; try again later"};
+    reading.absence = Absence{reading.warning, "see the kernel log for the cause; try again later"};
   } else if (!only_efas) {
     reading.absence = explain_absence(report.host, options_.root, refusals_of(*root_, report.host));
   }
@@ -317,7 +317,7 @@ void NodeReader::ask_kubelet(Reading& reading) const {
   } else {
     if (!reading.warning.empty()) reading.warning += "; ";
     reading.warning +=
-        "pods are unknown: " + holdings.error().message + " (--kubelet-dir names the kubelet's directory)";
+        "pods are unknown: " + holdings.error().message + " (--kubelet-dir sets the kubelet's directory)";
   }
 }
 

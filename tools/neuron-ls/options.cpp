@@ -11,11 +11,10 @@ namespace neuron::ls {
 namespace {
 
 constexpr const char* kFooter =
-    "Without options of ours the output is that of the official tool. Reads sysfs\n"
-    "and the Neuron driver's answers; no agent is needed. Unknown values are NA.\n"
-    "Each option of ours may also be set as NEURON_LS_<OPTION>, e.g. NEURON_LS_ROOT.\n"
-    "Exit status: 0 success; 1 no device, no driver, no rights or wrong usage, with\n"
-    "the reason on stderr.";
+    "Without additional options the output is that of the official tool. Reads\nsysfs and driver answers; no agent is "
+    "needed. Unknown values are NA. Additional\noptions may also be set as NEURON_LS_<OPTION>, e.g. "
+    "NEURON_LS_ROOT.\nExit status: 0 success; 1 no device, no driver, no permission or wrong usage,\nwith the reason "
+    "on stderr.";
 constexpr int kMaxDeviceNumber = 1023;
 constexpr const char* kDefaultInterval = "2";
 
@@ -37,26 +36,25 @@ void declare_official(CLI::App& app, Options& options) {
   app.set_version_flag("--version", std::string("neuron-ls ") + kVersion, "Print the version");
   app.add_flag("-w,--wide", options.wide, "Show 80 characters of each command, not 40");
   app.add_flag("-a,--show-all-procs", options.show_all_procs, "Show processes without a Neuron runtime too");
-  app.add_flag("-t,--topology", options.topology, "Draw how the devices are connected");
+  app.add_flag("-t,--topology", options.topology, "Draw the connections of the devices");
   app.add_flag("-j,--json-output", options.json, "Print JSON as the official tool does");
 }
 
 // Returns the --watch option, which may come without a value.
 CLI::Option* declare_ours(CLI::App& app, Options& options, Words& words) {
   app.add_option("--output-format", words.format,
-                 "table, csv, json: all that is known, or svg: a\npicture of the node; see neuron-ls(1)")
+                 "table, csv, json (all known facts), or svg (a\ndiagram of the node); see neuron-ls(1)")
       ->envname("NEURON_LS_OUTPUT_FORMAT")
       ->take_last()
       ->type_name("FORMAT");
-  app.add_flag("--health", options.health, "Add health, and what is wrong below the table")
-      ->envname("NEURON_LS_HEALTH");
+  app.add_flag("--health", options.health, "Add health, with faults below the table")->envname("NEURON_LS_HEALTH");
   app.add_flag("--efa", options.efa, "Add the nearest EFA, and a table of interfaces")->envname("NEURON_LS_EFA");
-  app.add_flag("--pods", options.pods, "Add the pods that hold devices; asks the kubelet")->envname("NEURON_LS_PODS");
+  app.add_flag("--pods", options.pods, "Add the pods that hold devices (queries kubelet)")->envname("NEURON_LS_PODS");
   app.add_option("--device", words.devices, "Only these devices, e.g. 3 or 0-3,8; repeatable")
       ->envname("NEURON_LS_DEVICE")
       ->type_name("LIST")
       ->allow_extra_args(false);
-  CLI::Option* watch = app.add_option("--watch", words.watch, "List again every so many seconds (default 2)")
+  CLI::Option* watch = app.add_option("--watch", words.watch, "Repeat at this interval in seconds (default 2)")
                            ->envname("NEURON_LS_WATCH")
                            ->type_name("[SECONDS]")
                            ->expected(0, 1);
@@ -64,12 +62,12 @@ CLI::Option* declare_ours(CLI::App& app, Options& options, Words& words) {
       ->envname("NEURON_LS_KUBELET_DIR")
       ->take_last()
       ->type_name("DIR");
-  app.add_option("--dra-driver-name", options.dra_driver_name, "Whose claims --pods shows")
+  app.add_option("--dra-driver-name", options.dra_driver_name, "Driver of the claims that --pods shows")
       ->envname("NEURON_LS_DRA_DRIVER_NAME")
       ->take_last()
       ->type_name("NAME")
       ->capture_default_str();
-  app.add_option("--root", options.root, "Machine to read: /, a captured one or its tar")
+  app.add_option("--root", options.root, "Machine to read: /, or a capture (or its tar)")
       ->envname("NEURON_LS_ROOT")
       ->take_last()
       ->type_name("DIR");
@@ -144,7 +142,7 @@ Result<Request> check(Options options, const Words& words, bool watches) {
     const bool bare = words.watch.empty() || words.watch.front().empty();
     TRY_ASSIGN(options.watch, parse_interval(bare ? kDefaultInterval : words.watch.front()));
     if (options.format == Format::svg && !options.json) {
-      return fail(ErrorCode::invalid_argument, "--watch is not for pictures: --output-format svg draws one");
+      return fail(ErrorCode::invalid_argument, "--watch cannot be combined with --output-format svg");
     }
   }
   return Request(std::move(options));

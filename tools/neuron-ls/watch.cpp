@@ -204,7 +204,7 @@ Watch::Next Watch::put(std::string_view text) {
 
 Watch::Next Watch::draw(const std::string& remark) {
   const std::string status =
-      "neuron-ls every " + seconds_text(plan_.interval) + ", " + seen_at_ + remark + "; Ctrl-C ends";
+      "neuron-ls every " + seconds_text(plan_.interval) + ", " + seen_at_ + remark + "; Ctrl-C to end";
   return put(frame(status, last_.complaint + last_.text, terminal_rows()));
 }
 

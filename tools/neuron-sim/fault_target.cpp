@@ -56,7 +56,7 @@ Result<FaultTarget> neuron_target(const std::string& dir, const std::string& nam
   target.name = name;
   target.folder = kNeuronFolder + device;
   if (!fs::is_directory(fs::path(dir) / target.folder)) {
-    return fail(ErrorCode::not_found, device + " is not there (never was, or has vanished: heal brings it back)");
+    return fail(ErrorCode::not_found, device + " does not exist (never did, or has vanished: heal restores it)");
   }
   if (core) {
     target.folder += "/neuron_core" + std::to_string(*core);
@@ -76,7 +76,7 @@ Result<FaultTarget> efa_target(const std::string& dir, const std::string& name) 
   if (!std::binary_search(names.begin(), names.end(), name)) {
     std::string known = "host, neuron<N>, neuron<N>/core<M>";
     for (const auto& other : names) known += ", " + other;
-    return fail(ErrorCode::not_found, "no target \"" + printable(name) + "\" here; there are: " + known);
+    return fail(ErrorCode::not_found, "no target \"" + printable(name) + "\"; available: " + known);
   }
   FaultTarget target;
   target.kind = TargetKind::efa;

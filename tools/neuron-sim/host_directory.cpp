@@ -67,9 +67,9 @@ Result<Fd> claim_host(const std::string& dir) {
     const ssize_t length = ::pread(fd.get(), holder.data(), holder.size(), 0);
     const std::string_view text(holder.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
     const auto pid = parse_int(trim(text), 1, 1 << 22);
-    return fail(
-        ErrorCode::failed_precondition,
-        "another neuron-sim plays on " + dir + (pid ? " (pid " + std::to_string(*pid) + ")" : "") + "; end it first");
+    return fail(ErrorCode::failed_precondition, "another neuron-sim load runs on " + dir +
+                                                    (pid ? " (pid " + std::to_string(*pid) + ")" : "") +
+                                                    "; stop it first");
   }
   // Whose it is, for that message only; what a process that was killed left behind is replaced.
   const std::string self = std::to_string(::getpid()) + "\n";

@@ -33,7 +33,7 @@ std::string note(const MachinePlan& machine) {
       "\n\n" +
       "Counts, file names, modes and formats follow the driver version named above; addresses, NUMA nodes\n"
       "and neighbours follow the public tables of the instance type. Serial numbers, MAC addresses,\n"
-      "instance id and all PCI addresses that nobody published are made up. Counters are those of an idle driver.\n"
+      "instance id and all PCI addresses that are unpublished are made up. Counters are those of an idle driver.\n"
       "Device nodes behave like /dev/null; their numbers are not those in the dev files.\n";
   if (!machine.driver.known_layout) {
     text += "Where this driver keeps its files is not publicly known: the folders of the devices are invented.\n";

@@ -145,12 +145,12 @@ void add_load_command(CLI::App& app, int& exit_code) {
   auto command = std::make_shared<LoadCommand>();
   auto* load = app.add_subcommand("load", "Play a workload on a simulated node, until Ctrl-C");
   load->add_option("DIR", command->directory, "A simulated node")->required();
-  load->add_option("--for", command->length, "End after this time, e.g. 30s")->envname("NEURON_SIM_FOR");
+  load->add_option("--for", command->length, "Exit after this time, e.g. 30s")->envname("NEURON_SIM_FOR");
   load->add_option("--step", command->step, "Time between changes of the files\n(default 100ms)")
       ->envname("NEURON_SIM_STEP");
-  load->add_option("--steps", command->steps, "Play so many steps at once, without\nwaiting, and end")
+  load->add_option("--steps", command->steps, "Play this many steps at once, without\nwaiting, and exit")
       ->envname("NEURON_SIM_STEPS");
-  load->add_option("--seed", command->seed, "Another number, another workload\n(default 1)")
+  load->add_option("--seed", command->seed, "Seed of the workload (default 1)")
       ->check(check_seed, "", "")
       ->envname("NEURON_SIM_SEED");
   load->callback([command, &exit_code] { exit_code = run_load_command(*command, std::cout, std::cerr); });

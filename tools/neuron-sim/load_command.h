@@ -24,7 +24,7 @@ void add_load_command(CLI::App& app, int& exit_code);
 // Plays a workload on a simulated host: in real time until `length` has passed or SIGINT, SIGTERM or SIGHUP comes, or
 // `steps` steps at once. Says on `out` what it plays: at the start, when processes come and go, every few seconds.
 // Blocks; the three signals are blocked meanwhile. Returns the exit code: 0 played; 1 no simulated host, another
-// neuron-sim plays on it, or it or `out` cannot be written; 2 a flag's value is wrong.
+// neuron-sim load runs on it, or it or `out` cannot be written; 2 a flag's value is wrong.
 [[nodiscard]] int run_load_command(const LoadCommand& command, std::ostream& out, std::ostream& errors);
 
 }  // namespace neuron::sim

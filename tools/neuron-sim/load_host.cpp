@@ -166,9 +166,8 @@ Result<LoadHost> LoadHost::open(const std::string& dir) {
   LoadHost host(dir, std::move(files));
   host.find_devices();
   if (host.shape_.devices.empty()) {
-    return fail(
-        ErrorCode::failed_precondition,
-        dir + " has no Neuron devices with cores in a layout that is known; make a host with --driver 2.30.2.0");
+    return fail(ErrorCode::failed_precondition,
+                dir + " has no Neuron devices with cores in a known layout; make a host with --driver 2.30.2.0");
   }
   host.find_interfaces();
   return host;

@@ -81,8 +81,8 @@ void LoadReport::summarise(const Activity& activity) {
 
 void LoadReport::end(const Activity& activity) {
   summarise(activity);
-  out_ << "left as it is: " << counted(activity.processes.size(), "process", "processes")
-       << " still listed, counters stand still\n";
+  out_ << "left unchanged: " << counted(activity.processes.size(), "process", "processes")
+       << " still listed, counters stopped\n";
   out_.flush();
 }
 

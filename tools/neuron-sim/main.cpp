@@ -39,11 +39,11 @@ int usage(const char* text) {
 }
 
 void add_set_command(CLI::App& app, SetFlags& flags) {
-  auto* set = app.add_subcommand("set", "Change a value of a simulated node, or break a part");
+  auto* set = app.add_subcommand("set", "Change a value of a simulated node, or inject a fault");
   set->add_option("DIR", flags.directory, "A simulated node");
   set->add_option("TARGET", flags.target, "host, neuron3, neuron3/core1,\nrdmap16s25");
   set->add_option("ACTION", flags.actions, "KEY=VALUE or a verb, see --list");
-  set->add_flag("--list", flags.list, "Print all keys and verbs and end");
+  set->add_flag("--list", flags.list, "Print all keys and verbs and exit");
 }
 
 int run_set(const SetFlags& flags) {
@@ -64,7 +64,7 @@ int run_set(const SetFlags& flags) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Simulated nodes with AWS Neuron and EFA: directories that the other programs\ntake as --root",
+  CLI::App app("Simulated nodes with AWS Neuron and EFA: directories that the other programs\naccept as --root",
                "neuron-sim");
   app.set_version_flag("--version", std::string("neuron-sim ") + kVersion);
   app.require_subcommand(1);

@@ -81,8 +81,8 @@ Result<void> write_or_keep(const NodeCommand& command, std::ostream& out, std::o
   TRY(write_alone(command.plan, command.directory));
   out << "wrote " << description << ", in " << command.directory << "\n";
   if (!command.type_from_node.empty() && has_plain_files_for_devices(command.directory)) {
-    errors << "neuron-sim: the device nodes are plain files, since this process may not make others (it needs root and"
-              " the capability MKNOD, outside a user namespace): container runtimes refuse them\n";
+    errors << "neuron-sim: the device nodes are plain files, since this process cannot create others (needs root and "
+              "the capability MKNOD, outside a user namespace): container runtimes refuse them\n";
   }
   return {};
 }
@@ -100,12 +100,11 @@ Result<void> refuse_hardware(const std::string& machine) {
       count([](const host::PciFunction& function) { return model::family_of_pci_id(function.device_id).has_value(); });
   const auto interfaces = count([](const host::PciFunction& function) { return host::is_efa(function); });
   if (devices + interfaces == 0) return {};
-  return fail(
-      ErrorCode::failed_precondition,
-      "this node has " + std::to_string(devices) + " Neuron devices and " + std::to_string(interfaces) +
-          " EFA interfaces of its own (sys/bus/pci/devices), and simulated ones would be offered in their "
-          "place; keep this pod from such nodes and serve them with manifests/static/neuron-agent.yaml, or give "
-          "--beside-hardware (NEURON_SIM_BESIDE_HARDWARE=true)");
+  return fail(ErrorCode::failed_precondition,
+              "this node has " + std::to_string(devices) + " Neuron devices and " + std::to_string(interfaces) +
+                  " EFA interfaces of its own (sys/bus/pci/devices), and simulated ones would be offered in their "
+                  "place; keep this pod off such nodes and serve them with manifests/static/neuron-agent.yaml, or use "
+                  "--beside-hardware (NEURON_SIM_BESIDE_HARDWARE=true)");
 }
 
 // Whether the node that is asked about may have such a name: asked for, a wrong one would only look like an API server
@@ -137,18 +136,18 @@ void add_node_command(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false)
       ->envname("NEURON_SIM_WITHOUT");
   node->add_option("--ultraserver", command->ultraserver,
-                   "busy, alone, 2 or 4, or 4:3 for node 3 of\n4; of types that are part of one")
+                   "busy, alone, 2 or 4, or 4:3 for node 3 of\n4; for types of UltraServers only")
       ->envname("NEURON_SIM_ULTRASERVER");
   node->add_option("--type-from-node", command->type_from_node,
-                   "In a pod: the type from the label\nneuron-agent/simulate of this node")
+                   "In a pod: read the type from the label\nneuron-agent/simulate of this node")
       ->type_name("NODE")
       ->envname("NEURON_SIM_TYPE_FROM_NODE");
   node->add_flag("--beside-hardware", command->beside_hardware,
-                 "With --type-from-node: also where the\nmachine has Neuron or EFA itself")
+                 "With --type-from-node: also on machines\nwith Neuron or EFA hardware")
       ->envname("NEURON_SIM_BESIDE_HARDWARE");
-  node->add_flag("--keep", command->keep, "Leave a host that was made alike as\nit is, faults and all")
+  node->add_flag("--keep", command->keep, "Keep an existing host of the same type\nand options, with its faults")
       ->envname("NEURON_SIM_KEEP");
-  node->add_flag("--list", command->list, "Print the known types and end");
+  node->add_flag("--list", command->list, "Print the known types and exit");
   node->callback([command, &exit_code] { exit_code = run_node_command(*command, std::cout, std::cerr); });
 }
 

@@ -95,7 +95,7 @@ bool show_node(const std::string& root, const Node& node, std::ostream& out) {
 
 void add_show_command(CLI::App& app, int& exit_code) {
   auto root = std::make_shared<std::string>("/");
-  auto* show = app.add_subcommand("show", "In a container: what it was given");
+  auto* show = app.add_subcommand("show", "In a container: show its devices");
   show->add_option("--root", *root, "Look below this directory (default /)")->type_name("DIR");
   show->callback([root, &exit_code] { exit_code = run_show_command(*root, std::cout, std::cerr); });
 }
@@ -108,7 +108,7 @@ int run_show_command(const std::string& root, std::ostream& out, std::ostream& e
   for (const auto& node : nodes) is_usable = show_node(root, node, out) && is_usable;
   if (nodes.empty()) {
     errors << "neuron-sim: no device of Neuron or EFA in " << (std::filesystem::path(root) / "dev").string()
-           << ": this container was given none (limits like aws.amazon.com/neuron: 1 ask for one)\n";
+           << ": this container has none (a limit such as aws.amazon.com/neuron: 1 requests one)\n";
     return kExitFailed;
   }
   return is_usable ? kExitOk : kExitFailed;

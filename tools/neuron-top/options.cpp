@@ -17,9 +17,8 @@ constexpr milliseconds kLongest = std::chrono::hours(1);
 constexpr int kMostPictures = 1'000'000'000;
 
 constexpr const char* kFooter =
-    "Keys: q quit, ? help. Values that nobody can tell are shown as n/a, with the\n"
-    "reason. Without a terminal it prints once. Exit status: 0 success; 1 wrong\n"
-    "usage, no such directory, or no answer from the machine.";
+    "Keys: q quit, ? help. Unknown values are shown as n/a, with the reason.\nWithout a terminal it prints once. Exit "
+    "status: 0 success; 1 wrong usage, no\nsuch directory, or no answer from the machine.";
 
 // Texts that become other types once everything is parsed.
 struct Texts {
@@ -27,22 +26,22 @@ struct Texts {
 };
 
 void add_options(CLI::App& app, Options& options, Texts& texts) {
-  app.add_flag("--once", options.once, "Print the picture as text and leave")->envname("NEURON_TOP_ONCE");
+  app.add_flag("--once", options.once, "Print the screen as text and exit")->envname("NEURON_TOP_ONCE");
   app.add_flag("--json", options.json, "Print one JSON object per interval")->envname("NEURON_TOP_JSON");
   app.add_option("--interval", texts.interval, "Time between samples, e.g. 2 or 500ms")
       ->envname("NEURON_TOP_INTERVAL")
       ->type_name("TIME")
       ->capture_default_str();
-  app.add_option("--count", options.count, "Leave after so many prints or objects")
+  app.add_option("--count", options.count, "Exit after this many prints or objects")
       ->envname("NEURON_TOP_COUNT")
       ->type_name("N")
       ->check(CLI::Range(1, kMostPictures));
   app.add_flag("--no-wait", options.no_wait, "Print from one sample; rates are n/a")->envname("NEURON_TOP_NO_WAIT");
-  app.add_flag("--pods", options.with_pods, "Ask the kubelet which pods hold devices")->envname("NEURON_TOP_PODS");
+  app.add_flag("--pods", options.with_pods, "Query the kubelet for the pods of devices")->envname("NEURON_TOP_PODS");
   app.add_option("--kubelet-dir", options.kubelet_dir, "The kubelet's directory, for --pods")
       ->envname("NEURON_TOP_KUBELET_DIR")
       ->type_name("DIR");
-  app.add_option("--dra-driver-name", options.dra_driver_name, "Whose claims --pods shows")
+  app.add_option("--dra-driver-name", options.dra_driver_name, "Driver of the claims that --pods shows")
       ->envname("NEURON_TOP_DRA_DRIVER_NAME")
       ->type_name("NAME")
       ->capture_default_str();
@@ -74,7 +73,7 @@ Result<milliseconds> parse_interval(std::string_view text) {
     if (const auto number = parse_int(hours, 0, 24)) interval = std::chrono::hours(*number);
   }
   if (!interval) {
-    return fail(ErrorCode::invalid_argument, "--interval `" + printable(text) + "' is no time such as 2 or 500ms");
+    return fail(ErrorCode::invalid_argument, "--interval `" + printable(text) + "' is not a time such as 2 or 500ms");
   }
   if (*interval != milliseconds(0) && (*interval < kShortest || *interval > kLongest)) {
     return fail(ErrorCode::invalid_argument, "--interval must lie between 200ms and 1 hour");
@@ -85,7 +84,7 @@ Result<milliseconds> parse_interval(std::string_view text) {
 Result<Request> parse_options(int argc, const char* const* argv) {
   Options options;
   Texts texts;
-  CLI::App app("Shows live what the Neuron devices and EFA interfaces of this machine do.", "neuron-top");
+  CLI::App app("Shows live activity of the Neuron devices and EFA interfaces of this machine.", "neuron-top");
   app.footer(kFooter);
   app.set_help_flag("-h,--help", "Print this help");
   app.set_version_flag("--version", std::string("neuron-top ") + kVersion, "Print the version");

@@ -97,7 +97,7 @@ Result<std::optional<Moment>> next(const Options& options, Sampler& sampler, int
     case Woken::signal:
       return std::nullopt;
     case Woken::late:
-      return fail(ErrorCode::deadline_exceeded, "the machine did not answer in 10 s; is the Neuron driver stuck?");
+      return fail(ErrorCode::deadline_exceeded, "the machine did not answer in 10 s; check the Neuron driver");
     case Woken::ready:
       break;
   }

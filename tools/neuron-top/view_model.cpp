@@ -312,7 +312,7 @@ ViewModel make_view_model(const Moment& moment) {
   model.cpu_count = moment.sample.cpu_count;
   model.memory = moment.sample.memory;
   model.seconds = moment.rates.seconds;
-  if (moment.rates.stands_still) model.no_rates = "nothing moves here, this is a capture";
+  if (moment.rates.stands_still) model.no_rates = "captured machine, values are constant";
   model.no_utilization = moment.sample.no_utilization.empty() ? model.no_rates : moment.sample.no_utilization;
   model.no_processes = moment.sample.no_processes;
   model.no_pods = moment.no_pods;

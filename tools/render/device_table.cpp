@@ -195,7 +195,7 @@ std::string device_table(const NodeView& view, const std::vector<Column>& column
     marked = marked || device.neighbours_marked;
   }
   return table.to_string(colour) +
-         (marked ? "* The driver shows no connections; these are of the official table.\n" : "");
+         (marked ? "* The driver shows no connections; these are from the official table.\n" : "");
 }
 
 }  // namespace neuron::render

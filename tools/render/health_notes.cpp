@@ -50,7 +50,7 @@ std::string without_node(const NodeReport& report) {
     if (!device.node_present && !vanished) indices.push_back(device.index);
   }
   if (indices.empty()) return "";
-  return "Without a device node here, which is normal in a container: " +
+  return "No device node here, which is normal in a container: " +
          std::string(indices.size() == 1 ? "device " : "devices ") + format_int_list(indices) + " of the host.\n";
 }
 
@@ -128,7 +128,7 @@ std::string health_notes(const NodeReport& report, ColourDepth colour) {
     if (!report.host.efas.empty()) text += " and " + counted(report.host.efas.size(), "EFA interface");
     text += ": all healthy.\n";
   } else {
-    text = "Not as it should be:\n" + findings;
+    text = "Problems:\n" + findings;
   }
   text += without_node(report);
   return text + (gaps.empty() ? "" : "Could not be read:\n" + gaps);

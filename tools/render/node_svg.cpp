@@ -96,7 +96,7 @@ std::string health_words(const NodeReport& report) {
   unhealthy += static_cast<int>(report.missing_devices.size());
   std::string words = unhealthy > 0 ? std::to_string(unhealthy) + " unhealthy" : "";
   if (other > 0) words += (words.empty() ? "" : ", ") + std::to_string(other) + " degraded or unknown";
-  if (words.empty()) words = "nothing wrong seen";
+  if (words.empty()) words = "no problem found";
   const std::size_t unread = unread_count(report.host);
   if (unread > 0) words += ", " + counted(unread, "value") + " unread";
   return words;

@@ -160,7 +160,7 @@ void add_devices(const NodeReport& report, const NodeLayout& layout, const Holde
     legend.add("link", [](int x, int y) { return line({x, y - 4, x + 34, y - 4, false}, "link"); });
   }
   if (!layout.wraps.empty()) {
-    legend.add("link that wraps around to that device", [](int x, int y) {
+    legend.add("wrap-around link to that device", [](int x, int y) {
       return line({x + 16, y - 4, x + 36, y - 4, false}, "link") + "<circle class=\"ghost\" cx=\"" +
              std::to_string(x + 10) + "\" cy=\"" + std::to_string(y - 4) + "\" r=\"9\"/>\n" +
              text(x + 10, y, "s", "n", Anchor::middle);
@@ -203,7 +203,7 @@ std::string numa_nodes(const NodeReport& report, const NodeLayout& layout, int& 
 std::string ailments(const NodeReport& report, int& y) {
   const std::vector<Ailment> all = ailments_of(report);
   if (all.empty()) return "";
-  std::string out = head("What is wrong", y);
+  std::string out = head("Problems", y);
   for (std::size_t i = 0; i < std::min(all.size(), kMostAilments); ++i) out += ailment_lines(all[i], y);
   if (all.size() > kMostAilments) {
     out += text(kLeft + 26, y += kLineHeight, "mut f", "and " + std::to_string(all.size() - kMostAilments) + " more");
@@ -213,7 +213,7 @@ std::string ailments(const NodeReport& report, int& y) {
 
 std::string holdings(const NodeReport& report, const Holders& holders, int& y) {
   if (!holders.known() || holders.empty()) return "";
-  std::string out = head("Who holds what", y);
+  std::string out = head("Holders", y);
   const std::size_t shown = std::min(report.pods->size(), kMostHoldings);
   constexpr int kNames = 400;
   for (std::size_t i = 0; i < shown; ++i) {
@@ -238,12 +238,12 @@ std::string legend(const NodeReport& report, const NodeLayout& layout, const Hol
   if (!layout.devices.empty()) add_devices(report, layout, holders, items);
   if (!layout.efas.empty()) {
     const bool docked = layout.efa_groups.empty();
-    items.add(docked ? "EFA interface, under the devices it is nearest to" : "EFA interface", [](int x, int y_of) {
+    items.add(docked ? "EFA interface, below its nearest devices" : "EFA interface", [](int x, int y_of) {
       return rectangle({x, y_of - 12, 34, 16}, 3, "efa");
     });
   }
   if (has_assumed(report, layout)) {
-    items.add("dashed: of the official table, the machine does not say", [](int x, int y_of) {
+    items.add("dashed: from the official table, not from the machine", [](int x, int y_of) {
       return line({x, y_of - 4, x + 34, y_of - 4, true}, "link");
     });
   }

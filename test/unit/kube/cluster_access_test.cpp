@@ -97,7 +97,7 @@ TEST_F(ClusterAccessTest, FlagsCountBeforeThePod) {
 
 TEST_F(ClusterAccessTest, FilesThatAreNotThere) {
   places_.ca_file = dir_ + "/none";
-  expect_error(ErrorCode::failed_precondition, "/none is not there: the pod needs a projected volume");
+  expect_error(ErrorCode::failed_precondition, "/none is missing: the pod needs a projected volume");
   places_.token_file = dir_;  // a directory in its place cannot be read, even by root
   expect_error(ErrorCode::data_corrupt, dir_);
 }

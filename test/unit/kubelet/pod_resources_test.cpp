@@ -136,7 +136,7 @@ TEST(PodResourcesFaultTest, AnswersGarbageUntilHealed) {
   v1::ListPodResourcesResponse list;
   v1::AllocatableResourcesResponse allocatable;
   PodResourcesCaller caller(*kubelet);
-  // What gRPC C++ 1.51 makes of bytes it cannot parse; a service that is not there has an empty text.
+  // What gRPC C++ 1.51 makes of bytes it cannot parse; a service that does not exist has an empty text.
   for (const grpc::Status& status : {caller.list(list), caller.allocatable(allocatable)}) {
     EXPECT_EQ(status.error_code(), grpc::UNIMPLEMENTED);
     EXPECT_EQ(status.error_message(), "No message returned for unary request");

@@ -26,10 +26,10 @@ expect() {
 
 host=$dir/host
 expect 0 "wrote" "$program" node "$host" --instance-type trn2.3xlarge
-expect 0 "left as it is" "$program" load "$host" --steps 30 --step 200ms
+expect 0 "left unchanged" "$program" load "$host" --steps 30 --step 200ms
 expect 0 "1 device, 8 cores, 1 EFA interface" "$program" load "$host" --steps 1
 expect 0 "train-llama" env NEURON_SIM_STEPS=5 NEURON_SIM_SEED=7 "$program" load "$host"
-expect 0 "left as it is" "$program" load "$host" --for 50ms --step 10ms
+expect 0 "left unchanged" "$program" load "$host" --for 50ms --step 10ms
 expect 2 "exclude each other" "$program" load "$host" --for 1s --steps 3
 expect 2 "--steps must be" "$program" load "$host" --steps 0
 expect 2 "--step must be" "$program" load "$host" --step 2
@@ -48,8 +48,8 @@ mkfifo "$dir/said.first"
 player=$!
 exec 3<"$dir/said.first"
 read -r line <&3
-expect 1 "another neuron-sim plays on $host (pid $player); end it first" "$program" load "$host" --steps 1
-expect 1 "another neuron-sim plays on" "$program" node "$host" --instance-type trn1.2xlarge
+expect 1 "another neuron-sim load runs on $host (pid $player); stop it first" "$program" load "$host" --steps 1
+expect 1 "another neuron-sim load runs on" "$program" node "$host" --instance-type trn1.2xlarge
 expect 0 "neuron0" "$program" set "$host" neuron0 sram_ecc_uncorrected=1
 kill "$player"
 cat <&3 >/dev/null
@@ -73,7 +73,7 @@ for signal in INT TERM HUP; do
   player=
   exec 3<&-
   case $status:$rest in
-    0:*"left as it is"*) ;;
+    0:*"left unchanged"*) ;;
     *)
       failures=$((failures + 1))
       echo "FAILED: $signal -> status $status, said: $rest"

@@ -58,7 +58,7 @@ TEST(Absence, InstanceThatShouldHaveDevices) {
 TEST(Absence, ClassDirectoryThatMayNotBeRead) {
   const auto absence = explain_absence({}, "/", {.class_directory = true, .root_only_files = false});
   ASSERT_TRUE(absence);
-  EXPECT_EQ(absence->what, "this user may not read /sys/class/neuron_device");
+  EXPECT_EQ(absence->what, "this user cannot read /sys/class/neuron_device");
   EXPECT_THAT(absence->action, HasSubstr("as root"));
 }
 
@@ -72,7 +72,7 @@ TEST(Absence, OldDriversShowCoresToRootOnly) {
   const auto absence = explain_absence(scan, "/", refused);
   ASSERT_TRUE(absence);
   EXPECT_THAT(absence->what, HasSubstr("driver 2.27.4.0"));
-  EXPECT_THAT(absence->action, HasSubstr("run it as root (drivers up to 2.27 need that)"));
+  EXPECT_THAT(absence->action, HasSubstr("run it as root (required by drivers up to 2.27)"));
 }
 
 TEST(Absence, MachineWithoutNeuron) {

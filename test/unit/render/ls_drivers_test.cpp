@@ -202,7 +202,7 @@ TEST_F(LsRights, OldDriversTellOnlyRootUnlessTheTypeIsKnown) {
   EXPECT_EQ(unknown.exit_code, 1);
   EXPECT_EQ(unknown.out, "");
   EXPECT_EQ(std::count(unknown.err.begin(), unknown.err.end(), '\n'), 2) << unknown.err;
-  EXPECT_THAT(unknown.err, HasSubstr("run it as root (drivers up to 2.27 need that)"));
+  EXPECT_THAT(unknown.err, HasSubstr("run it as root (required by drivers up to 2.27)"));
   EXPECT_EQ(run("").exit_code, ::geteuid() == 0 ? 0 : 1);
 }
 
@@ -214,7 +214,7 @@ TEST_F(LsRights, AClassDirectoryThatMayNotBeRead) {
   fs::permissions(directory, fs::perms::owner_all);
   if (outcome.exit_code == 126 || outcome.exit_code == 127) GTEST_SKIP() << "another user may not run the program";
   EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("this user may not read " + host().string() + "/sys/class/neuron_device"));
+  EXPECT_THAT(outcome.err, HasSubstr("this user cannot read " + host().string() + "/sys/class/neuron_device"));
 }
 
 TEST_F(LsDrivers, NoVariantOfAMachineBreaksTheJson) {

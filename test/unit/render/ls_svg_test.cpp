@@ -136,7 +136,7 @@ TEST_F(LsSvg, FaultsOfDevicesCoresAndInterfacesAreToldApart) {
 TEST_F(LsSvg, WhatCouldNotBeReadAndWhatIsOfTheNodeIsSaid) {
   simulate("trn1.32xlarge");
   set("neuron3", "garbage", "connected_devices");
-  EXPECT_THAT(run("--output-format svg").out, HasSubstr("nothing wrong seen, 1 value unread"));
+  EXPECT_THAT(run("--output-format svg").out, HasSubstr("no problem found, 1 value unread"));
   set("host", "kernel_log=NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR");
   const std::string out = run("--output-format svg").out;
   EXPECT_THAT(out, HasSubstr("1 unhealthy, 1 value unread"));
@@ -149,7 +149,7 @@ TEST_F(LsSvg, InAContainerTheDevicesOfOthersArePale) {
   for (int i = 1; i < 6; ++i) std::filesystem::remove(host() / "dev" / ("neuron" + std::to_string(i)));
   const std::string out = run("--output-format svg").out;
   EXPECT_THAT(out, HasSubstr("pale: not in this container"));
-  EXPECT_THAT(out, HasSubstr("nothing wrong seen"));
+  EXPECT_THAT(out, HasSubstr("no problem found"));
 }
 
 TEST_F(LsSvg, ANodeWithInterfacesAloneIsDrawnToo) {
@@ -165,7 +165,7 @@ TEST_F(LsSvg, IsOfTheWholeMachineAndDrawnOnce) {
   const auto outcome = run("--output-format svg --watch 1");
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_THAT(outcome.out, IsEmpty());
-  EXPECT_THAT(outcome.err, HasSubstr("--watch is not for pictures"));
+  EXPECT_THAT(outcome.err, HasSubstr("--watch cannot be combined with --output-format svg"));
 }
 
 }  // namespace

@@ -160,7 +160,7 @@ TEST_F(NeuronLs, SaysWhatIsMissingAndWhatToDo) {
   fs::create_directories(host());
   expect_refusal(run(""), "no Neuron device", "--root");
   fs::remove_all(host());
-  expect_refusal(run(""), host().string(), "name a directory");
+  expect_refusal(run(""), host().string(), "give a directory");
   expect_refusal(run_raw("--badflag"), "unknown flag `badflag'", "--help");
 }
 

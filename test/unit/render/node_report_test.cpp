@@ -129,7 +129,7 @@ TEST(HealthNotes, SaysThatAllIsWellOnlyWhenItIs) {
   report.host.devices[2].health = {HealthState::unhealthy, "sram_ecc_uncorrected", "neuron2: 4 errors", "replace it"};
   report.host.devices[1].problems = {{model::ProblemKind::file, "sys/x", "too long"}};
   EXPECT_EQ(health_notes(report),
-            "Not as it should be:\n  neuron2: 4 errors\n    unhealthy, sram_ecc_uncorrected: replace it\n"
+            "Problems:\n  neuron2: 4 errors\n    unhealthy, sram_ecc_uncorrected: replace it\n"
             "Could not be read:\n  sys/x: too long\n");
   EXPECT_THAT(health_notes(report, ColourDepth::ansi16), HasSubstr("\x1b["));
 }
@@ -148,15 +148,14 @@ TEST(HealthNotes, NamesWhatIsMissing) {
   EXPECT_THAT(health_notes(report), ::testing::Not(HasSubstr("container"))) << "on a host the verdict says it";
   report.own_dev = true;
   EXPECT_THAT(health_notes(report),
-              HasSubstr("Without a device node here, which is normal in a container: device 3 of the host."));
+              HasSubstr("No device node here, which is normal in a container: device 3 of the host."));
 }
 
 TEST(HealthNotes, SaysOneCauseOnce) {
   NodeReport report = small_report();
   const model::Health health{HealthState::unhealthy, "verbs_devices_missing", "EFA is unusable", "reload"};
   for (model::EfaInterface& efa : report.host.efas) efa.health = health;
-  EXPECT_EQ(health_notes(report),
-            "Not as it should be:\n  EFA is unusable\n    unhealthy, verbs_devices_missing: reload\n");
+  EXPECT_EQ(health_notes(report), "Problems:\n  EFA is unusable\n    unhealthy, verbs_devices_missing: reload\n");
 }
 
 TEST(HealthNotes, NeighboursAmongTheMissingAreNotToldAgain) {

@@ -171,7 +171,7 @@ TEST_F(FaultsTest, MistakesAreNamed) {
   EXPECT_THAT(message("neuron0", {"explode"}), HasSubstr("neither KEY=VALUE nor a verb"));
   EXPECT_THAT(message("neuron0", {"garbage"}), HasSubstr("needs a KEY"));
   EXPECT_THAT(message("neuron0", {}), HasSubstr("nothing to do"));
-  EXPECT_THAT(message("neuron7", {"vanish"}), HasSubstr("not there"));
+  EXPECT_THAT(message("neuron7", {"vanish"}), HasSubstr("does not exist"));
   EXPECT_THAT(message("neuron00", {"vanish"}), HasSubstr("no target"));
   EXPECT_THAT(message("neuron0/core9", {"hw_error=1"}), HasSubstr("neuron_core9"));
   EXPECT_THAT(message("neuron0/core1", {"vanish"}), HasSubstr("only neuron<N>"));
@@ -234,7 +234,7 @@ TEST_F(FaultsTest, AKernelLogOfSomebodyElseIsLeftAlone) {
   fs::rename(host_.path() + "/dev-away", host_.path() + "/dev");
   fs::remove(host_.path() + "/dev/kmsg");
   fs::create_directory(host_.path() + "/dev/kmsg");
-  EXPECT_THAT(message("neuron0", {"hw_err=DMA_ERROR"}), HasSubstr("no regular file"));
+  EXPECT_THAT(message("neuron0", {"hw_err=DMA_ERROR"}), HasSubstr("not a regular file"));
 }
 
 TEST_F(FaultsTest, ABadFormAnywhereChangesNothing) {

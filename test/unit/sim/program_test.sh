@@ -41,7 +41,7 @@ expect 0 "kept trn2.3xlarge" env NEURON_SIM_DRIVER=2.26.5.0 "$program" node "$di
 expect 0 "so it is trn2.3xlarge: this is no pod of a cluster" env -u KUBERNETES_SERVICE_HOST \
   "$program" node "$dir/host" --type-from-node n1 --instance-type trn2.3xlarge
 expect 0 "/dev/neuron0  " env NEURON_RT_VISIBLE_CORES=0-3 "$program" show --root "$dir/host"
-expect 1 "was given none" "$program" show --root "$dir"
+expect 1 "has none" "$program" show --root "$dir"
 expect 2 "did you mean trn1.32xlarge" "$program" node "$dir/other" --instance-type trn1.32xlargee
 expect 2 "give --instance-type" "$program" node "$dir/other"
 expect 2 "give the DIR" "$program" node
@@ -66,7 +66,7 @@ expect 2 "is not PID" "$program" set "$dir/host" neuron0 apps=1:0xg
 expect 0 "neuron0: sram_ecc_uncorrected=1" "$program" set "$dir/host" neuron0 sram_ecc_uncorrected=1
 expect 0 "1" cat "$dir/host/sys/class/neuron_device/neuron0/stats/hardware/sram_ecc_uncorrected"
 expect 0 "heal" "$program" set "$dir/host" neuron0 vanish heal
-expect 1 "not there" "$program" set "$dir/host" neuron9 vanish
+expect 1 "does not exist" "$program" set "$dir/host" neuron9 vanish
 expect 2 "unknown key" "$program" set "$dir/host" neuron0 no_such_key=1
 expect 1 "not a simulated host" "$program" set "$dir" neuron0 vanish
 expect 2 "give DIR" "$program" set "$dir/host"

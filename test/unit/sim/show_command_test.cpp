@@ -50,7 +50,7 @@ TEST(ShowCommand, NothingIsAFailure) {
   std::ostringstream out;
   std::ostringstream errors;
   EXPECT_EQ(run_show_command(host.path(), out, errors), 1);
-  EXPECT_THAT(errors.str(), HasSubstr("was given none"));
+  EXPECT_THAT(errors.str(), HasSubstr("has none"));
 }
 
 }  // namespace

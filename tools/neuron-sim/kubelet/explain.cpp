@@ -46,7 +46,7 @@ class Hardware {
     return *number;
   }
 
-  // Global core ids; empty for EFAs and for a unit that is not there.
+  // Global core ids; empty for EFAs and for a unit that does not exist.
   [[nodiscard]] Units cores_of(Kind kind, int unit) const {
     if (kind == Kind::efa) return {};
     for (const model::NeuronDevice& device : host_.devices) {

@@ -17,7 +17,7 @@ Result<void> check_spec(const PodSpec& spec) {
   IdSet names;
   for (const ContainerSpec& container : spec.containers) {
     if (!names.insert(container.name).second) {
-      return fail(ErrorCode::invalid_argument, fmt::format("container {} is there twice", container.name));
+      return fail(ErrorCode::invalid_argument, fmt::format("container {} appears twice", container.name));
     }
   }
   return {};
