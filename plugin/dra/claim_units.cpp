@@ -15,8 +15,8 @@ std::string quoted(const std::string& pool_device) {
 
 Error not_here(const std::string& pool_device) {
   return make_error(ErrorCode::not_found, quoted(pool_device) +
-                                              " is allocated, but this node no longer has that device; delete the pod, "
-                                              "so that a new one is scheduled onto a device that exists");
+                                              " is allocated, but this node has no such device; delete the pod, so "
+                                              "that a new one is scheduled onto present devices");
 }
 
 struct Named {

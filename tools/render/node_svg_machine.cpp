@@ -27,8 +27,8 @@ std::string machine(const NodeReport& report, const NodeLayout& layout, const Ho
   for (const Line& link : layout.links) out += line(link, "link");
   for (const WrapEnd& end : layout.wraps) out += wrap_end(end);
   if (const auto& box = layout.fabric_switch) {
-    out += rectangle(*box, 8, "sw") + text(box->x + box->width / 2, box->y + 17, "b f",
-                                           "switch: all devices are equally near", Anchor::middle);
+    out += rectangle(*box, 8, "sw") +
+           text(box->x + box->width / 2, box->y + 17, "b f", "switch: all devices are equally near", Anchor::middle);
   }
   for (const DeviceBox& at : layout.devices) out += device(report, layout, at, holders);
   for (const EfaGroup& group : layout.efa_groups) {
