@@ -60,7 +60,7 @@ std::string drawing(const render::NodeReport& report, const render::NodeView& vi
     return !device.neighbours.empty() && report.blanked_lists.contains(device.host_index);
   });
   return draw_topology(view) +
-         (blanked ? "\nThe driver shows no connections; those drawn are of the official table.\n" : "");
+         (blanked ? "\nThe driver shows no connections; those drawn are from the official table.\n" : "");
 }
 
 render::NodeView view_of(const render::NodeReport& report, const Options& options) {

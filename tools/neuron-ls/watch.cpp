@@ -273,7 +273,7 @@ std::string frame(std::string_view status, std::string_view text, std::size_t ro
   std::string more;
   if (rows > 0 && lines.size() + 1 > rows) {
     const std::size_t fit = rows > 2 ? rows - 2 : 0;  // less the status and the line that says so
-    more = "... " + std::to_string(lines.size() - fit) + " more lines; make the terminal higher";
+    more = "... " + std::to_string(lines.size() - fit) + " more lines; enlarge the terminal";
     lines.resize(fit);
     if (rows > 1) lines.push_back(more);
   }
