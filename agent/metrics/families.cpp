@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <iterator>
 #include <span>
+#include <string_view>
 #include <utility>
 
-#include "agent/metrics/families_parts.h"
+#include "agent/base/parse.h"
 
 namespace neuron::metrics {
 namespace {
@@ -40,8 +43,8 @@ Labels labels_of(const Instance& instance) {
   return labels;
 }
 
-// Some of the families of a group of the table: with labels of their own for each sample, those of a large node take
-// about a megabyte each thousand, so not all are made at once.
+// Some of the families of a group. Samples of a large node take about 1 MB per thousand with their labels, so that not
+// all are made at once.
 struct Part {
   std::span<const Metric> (*metrics)();
   void (*add)(const Scrape&, FamilySet&);
@@ -60,6 +63,31 @@ constexpr std::array kParts = {
     Part{kernel_log_metrics, add_kernel_log},
     Part{agent_metrics, add_agent},
 };
+
+constexpr std::size_t kLongestValue = 255;  // bytes of a label's value: a pod's name may have 253
+
+prometheus::MetricType type_of(MetricType type) {
+  switch (type) {
+    case MetricType::counter:
+      return prometheus::MetricType::Counter;
+    case MetricType::histogram:
+      return prometheus::MetricType::Histogram;
+    case MetricType::gauge:
+    case MetricType::info:
+      break;
+  }
+  return prometheus::MetricType::Gauge;
+}
+
+Labels labels_of(std::string_view name_space, std::string_view pod, std::string_view container) {
+  return {{"namespace", std::string(name_space)}, {"pod", std::string(pod)}, {"container", std::string(container)}};
+}
+
+// Of "namespace/pod/container"; empty ones of any other text.
+Labels labels_of(std::string_view shown_as) {
+  const auto parts = split(shown_as, '/');
+  return parts.size() == 3 ? labels_of(parts[0], parts[1], parts[2]) : labels_of("", "", "");
+}
 
 }  // namespace
 
@@ -81,7 +109,7 @@ void make_families(const MetricsInput& input, const FamilySink& sink) {
 }
 
 bool is_on(const model::Process& process, const std::vector<int>& physical_cores) {
-  constexpr int kBits = 8;  // of the mask; more cores than that are a file's mistake
+  constexpr int kBits = 8;  // of the mask; a larger core number is an error in a file
   return std::any_of(physical_cores.begin(), physical_cores.end(), [&](int core) {
     return core < kBits && (process.core_mask.value_or(0) >> static_cast<unsigned>(core) & 1U) != 0;
   });
@@ -119,6 +147,90 @@ void add_health(const model::Health& health, const Labels& labels, FamilySet::Fa
 void add_presence(model::Presence presence, const Labels& labels, FamilySet::Family family) {
   if (presence == model::Presence::not_answering) return;
   family.add(labels, presence == model::Presence::present ? 1 : 0);
+}
+
+FamilySet::FamilySet(std::span<const Metric> metrics) {
+  for (const Metric& metric : metrics) {
+    prometheus::MetricFamily& family = families_.emplace_back();
+    family.name = metric.name;
+    family.help = metric.help;
+    family.type = type_of(metric.type);
+  }
+}
+
+FamilySet::Family FamilySet::operator[](std::string_view metric) {
+  const auto found =
+      std::find_if(families_.begin(), families_.end(), [metric](const auto& family) { return family.name == metric; });
+  if (found != families_.end()) return Family(*found);
+  prometheus::MetricFamily& family = families_.emplace_back();
+  family.name = metric;
+  return Family(family);
+}
+
+std::vector<prometheus::MetricFamily> FamilySet::take() && {
+  std::vector<prometheus::MetricFamily> families;
+  for (prometheus::MetricFamily& family : families_) {
+    if (!family.metric.empty()) families.push_back(std::move(family));
+  }
+  return families;
+}
+
+prometheus::ClientMetric& FamilySet::Family::append(Labels labels) {
+  prometheus::ClientMetric& metric = family_->metric.emplace_back();
+  metric.label = std::move(labels);
+  for (auto& label : metric.label) label.value = printable_line(std::move(label.value), kLongestValue);
+  return metric;
+}
+
+void FamilySet::Family::add(Labels labels, double value) {
+  if (!std::isfinite(value)) return;
+  prometheus::ClientMetric& metric = append(std::move(labels));
+  (family_->type == prometheus::MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
+}
+
+void FamilySet::Family::add(Labels labels, const std::optional<std::uint64_t>& value) {
+  if (value) add(std::move(labels), static_cast<double>(*value));
+}
+
+void FamilySet::Family::add(Labels labels, const std::optional<double>& value) {
+  if (value) add(std::move(labels), *value);
+}
+
+void FamilySet::Family::add(Labels labels, prometheus::ClientMetric::Histogram value) {
+  append(std::move(labels)).histogram = std::move(value);
+}
+
+Labels with(const Labels& labels, Labels more) {
+  Labels all;
+  all.reserve(labels.size() + more.size());
+  all.insert(all.end(), labels.begin(), labels.end());
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  return all;
+}
+
+Holders::Holders(const std::vector<holdings::Holding>& holdings) : free_(labels_of("", "", "")) {
+  for (const holdings::Holding& holding : holdings) {
+    const std::string& by = holding.shown_as.empty() ? holding.holder : holding.shown_as;
+    const Held held{by, labels_of(holding.shown_as)};
+    if (holding.resource == model::Resource::efa) {
+      add(efas_, holding.units, held);
+    } else {
+      add(cores_, holding.cores, held);
+      add(devices_, holding.devices, held);
+    }
+  }
+}
+
+void Holders::add(Map& map, const std::vector<int>& units, const Held& held) {
+  for (const int unit : units) {
+    const auto [place, is_new] = map.try_emplace(unit, held);
+    if (!is_new && place->second.by != held.by) place->second = {"", labels_of("", "", "")};
+  }
+}
+
+const Labels& Holders::find(const Map& map, int unit) const {
+  const auto found = map.find(unit);
+  return found == map.end() ? free_ : found->second.labels;
 }
 
 }  // namespace neuron::metrics

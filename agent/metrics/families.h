@@ -3,21 +3,142 @@
 #include <prometheus/metric_family.h>
 
 #include <chrono>
+#include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "agent/core/usage_rates.h"
+#include "agent/holdings/ledger.h"
+#include "agent/metrics/metric_table.h"
 #include "agent/metrics/metrics_input.h"
 
 namespace neuron::metrics {
 
-// A sample of counters that is older than this is as good as none: its values would look like the present. Several
-// times the interval at which they are taken (tools/neuron-agent/metrics_sources.cpp).
+// Usage samples older than this are not used: their values would look current. Several times the sampling interval
+// (tools/neuron-agent/metrics_sources.cpp).
 inline constexpr std::chrono::seconds kOldestUsage{90};
 
 using FamilySink = std::function<void(const std::vector<prometheus::MetricFamily>&)>;
 
-// Gives `sink` the families of a scrape, some at a time, so that those of a large node are not all in memory at once;
-// in the order of the table of metrics (metric_table.h). Families without samples are left out. Pure; any thread.
+// Passes the families of a scrape to `sink` in parts, so that those of a large node are not all in memory at once; in
+// the order of the table of metrics (metric_table.h). Families without samples are left out. Pure; any thread.
 void make_families(const MetricsInput& input, const FamilySink& sink);
+
+// The rest is shared by the files of the families.
+
+using Labels = std::vector<prometheus::ClientMetric::Label>;
+
+// Families of one scrape, those of a group of the table of metrics, in its order. An unknown value gets no sample,
+// label values are made printable and bounded, and a family without samples is left out. Not synchronised.
+class FamilySet {
+ public:
+  // One family that samples are added to. Valid as long as the set. Cheap to copy.
+  class Family {
+   public:
+    void add(Labels labels, double value);  // no sample for NaN or infinity
+    void add(Labels labels, const std::optional<std::uint64_t>& value);
+    void add(Labels labels, const std::optional<double>& value);
+    void add(Labels labels, prometheus::ClientMetric::Histogram value);
+
+   private:
+    friend class FamilySet;
+    explicit Family(prometheus::MetricFamily& family) : family_(&family) {}
+    prometheus::ClientMetric& append(Labels labels);
+
+    prometheus::MetricFamily* family_;
+  };
+
+  explicit FamilySet(std::span<const Metric> metrics);
+
+  // The family of one of the metrics. Another name is a mistake in the program; its family has no help, which the
+  // tests detect.
+  [[nodiscard]] Family operator[](std::string_view metric);
+
+  [[nodiscard]] std::vector<prometheus::MetricFamily> take() &&;
+
+ private:
+  std::deque<prometheus::MetricFamily> families_;  // does not move what it holds
+};
+
+// `labels` and `more`: with(common, {{"usage_type", "user"}}).
+[[nodiscard]] Labels with(const Labels& labels, Labels more);
+
+// Which container holds a core, a device or an interface, as labels. Copies what it needs; immutable.
+class Holders {
+ public:
+  explicit Holders(const std::vector<holdings::Holding>& holdings);
+
+  // `namespace`, `pod` and `container`; all three empty when it is free, when several containers hold it (a device
+  // whose cores went to different ones), and while the holder is unknown.
+  [[nodiscard]] const Labels& of_core(int id) const { return find(cores_, id); }            // global logical core id
+  [[nodiscard]] const Labels& of_device(int index) const { return find(devices_, index); }  // index of the device
+  [[nodiscard]] const Labels& of_efa(int position) const { return find(efas_, position); }  // in HostScan::efas
+
+ private:
+  struct Held {
+    std::string by;  // identifies the container
+    Labels labels;
+  };
+  using Map = std::map<int, Held>;
+
+  static void add(Map& map, const std::vector<int>& units, const Held& held);
+  [[nodiscard]] const Labels& find(const Map& map, int unit) const;
+
+  Labels free_;
+  Map cores_;
+  Map devices_;
+  Map efas_;
+};
+
+// Input of the functions below. Refers to the MetricsInput, which must outlive it; immutable.
+struct Scrape {
+  explicit Scrape(const MetricsInput& input);
+
+  const MetricsInput& input;
+  model::HostScan nothing;          // stands for the host before the first scan
+  const model::HostScan& host;      // the snapshot's
+  const model::UsageSample* usage;  // null: none, or too old
+  core::UsageRates rates;           // no cores without a sample
+  Holders holders;
+  Labels instance;  // of neuron-monitor's metrics
+};
+
+// Each adds some families of one group of the table of metrics. neuron-monitor's names: cores; processes; results of
+// executions; the machine and its ECC events.
+void add_monitored_cores(const Scrape& scrape, FamilySet& families);
+void add_runtimes(const Scrape& scrape, FamilySet& families);
+void add_executions(const Scrape& scrape, FamilySet& families);
+void add_machine(const Scrape& scrape, FamilySet& families);
+
+// The other groups.
+void add_devices(const Scrape& scrape, FamilySet& families);
+void add_cores(const Scrape& scrape, FamilySet& families);
+void add_efas(const Scrape& scrape, FamilySet& families);
+void add_efa_counters(const Scrape& scrape, FamilySet& families);
+void add_kernel_log(const Scrape& scrape, FamilySet& families);
+void add_agent(const Scrape& scrape, FamilySet& families);
+
+// Whether the process holds one of these physical cores of its device, by the driver's mask.
+[[nodiscard]] bool is_on(const model::Process& process, const std::vector<int>& physical_cores);
+
+// The pid of the only process that holds one of these physical cores, as neuron-monitor's runtime_tag; "" when none
+// or several do, or when that is unknown.
+[[nodiscard]] std::string runtime_tag(const model::NeuronDevice& device, const std::vector<int>& physical_cores);
+
+[[nodiscard]] const model::NeuronDevice* find_device(const model::HostScan& host, int index);      // nullptr: not there
+[[nodiscard]] const model::DeviceUsage* find_device(const model::UsageSample& sample, int index);  // likewise
+
+// Adds to `healthy` and `health_info` of a device, a core or an interface; nothing before an assessment.
+void add_health(const model::Health& health, const Labels& labels, FamilySet::Family healthy, FamilySet::Family info);
+
+// 1 present, 0 vanished, no sample while a read of it hangs.
+void add_presence(model::Presence presence, const Labels& labels, FamilySet::Family family);
 
 }  // namespace neuron::metrics

@@ -20,17 +20,15 @@
 #include <utility>
 #include <vector>
 
-#include "agent/metrics/listen_socket.h"
-
 namespace neuron::metrics {
 namespace {
 
-constexpr timeval kRest{1, 0};  // when the process has no descriptor left for a client
+constexpr timeval kRest{1, 0};  // pause when the process has no descriptor left for a client
 constexpr int kMethodNotAllowed = 405;
 constexpr int kUnavailable = 503;
-constexpr std::size_t kWriteBytes = 256 << 10;  // to one client before it is the turn of others; libevent's own: 16 KiB
+constexpr std::size_t kWriteBytes = 256 << 10;  // to one client per turn; libevent's default: 16 KiB
 
-// The address as bytes, without the port; one name for all that are not known.
+// The address as bytes, without the port; one name for all unknown ones.
 std::string peer_of(int socket) {
   sockaddr_storage peer{};
   socklen_t length = sizeof(peer);
@@ -40,15 +38,14 @@ std::string peer_of(int socket) {
   return {bytes + offsetof(sockaddr_in, sin_addr), sizeof(in_addr)};
 }
 
-// With the clock read anew for each timeout: a time from the beginning of a long round of the loop would drop a client
-// that has just come.
+// Reads the clock for each timeout: the time at the start of a long round of the loop would drop a new client.
 event_base* new_base() {
   const std::unique_ptr<event_config, void (*)(event_config*)> config(event_config_new(), event_config_free);
   if (!config || event_config_set_flag(config.get(), EVENT_BASE_FLAG_NO_CACHE_TIME) != 0) return nullptr;
   return event_base_new_with_config(config.get());
 }
 
-// A text that is not copied: the buffer holds a reference until it has been sent, or its client is gone.
+// Without a copy: the buffer holds a reference until the text has been sent or its client has left.
 void add_shared(evbuffer* output, const std::shared_ptr<const std::string>& text) {
   auto held = std::make_unique<std::shared_ptr<const std::string>>(text);
   const auto let_go = [](const void* /*data*/, std::size_t /*size*/, void* reference) {
@@ -67,7 +64,7 @@ void send(evhttp_request* request, const HttpAnswer& answer) {
   };
   add("Content-Type", answer.content_type);
   add("Content-Length", std::to_string(body.size()));
-  add("Connection", "close");  // one answer per connection: what is not open needs no limit
+  add("Connection", "close");  // one answer per connection: idle ones need no limit
   if (answer.status == kMethodNotAllowed) add("Allow", "GET, HEAD");
   if (evhttp_request_get_command(request) != EVHTTP_REQ_HEAD) {
     evbuffer* const output = evhttp_request_get_output_buffer(request);
@@ -76,15 +73,15 @@ void send(evhttp_request* request, const HttpAnswer& answer) {
   }
   bufferevent* const stream = evhttp_connection_get_bufferevent(evhttp_request_get_connection(request));
   evhttp_send_reply(request, answer.status, nullptr, nullptr);
-  // Whatever else the client sends stays in the kernel, and that it sends no more does not end the answer.
+  // Further input stays in the kernel, and a half-closed connection does not end the answer.
   static_cast<void>(bufferevent_disable(stream, EV_READ));
 }
 
 }  // namespace
 
-// libevent's HTTP server with limits of our own on the number of clients: it neither counts them nor tells when one has
-// left. So a second reference is held to each client's stream, and looked at after every round of the loop: a stream
-// that nobody else refers to has no client any more.
+// libevent's HTTP server with limits on the number of clients, which libevent neither counts nor reports as closed. So
+// a second reference to each client's stream is held and checked after every round of the loop: a stream without
+// another reference has no client any more.
 class HttpServer::Loop {
  public:
   Loop(Handler handler, std::unique_ptr<TlsIdentity> tls) : handler_(std::move(handler)), tls_(std::move(tls)) {}
@@ -125,7 +122,7 @@ class HttpServer::Loop {
   static void on_input(evbuffer* input, const evbuffer_cb_info* info, void* self);
   static void on_request(evhttp_request* request, void* self);
   static void on_stop(int socket, short what, void* self);
-  static void on_due(int /*socket*/, short /*what*/, void* /*self*/) {}  // the turn of the loop was all
+  static void on_due(int /*socket*/, short /*what*/, void* /*self*/) {}  // no-op: the event only wakes the loop
 
   const Handler handler_;
   const std::unique_ptr<TlsIdentity> tls_;  // nullptr: plain HTTP
@@ -164,7 +161,7 @@ bool HttpServer::Loop::open(Fd& socket) {
     return false;
   evhttp_set_bevcb(http_, &Loop::on_client, this);
   evhttp_set_gencb(http_, &Loop::on_request, this);
-  // All that libevent knows, to on_request, which says the status that HTTP wants; another one it refuses itself (501).
+  // All that libevent knows go to on_request, which answers with the right status; others it refuses itself (501).
   evhttp_set_allowed_methods(http_, 0x7fff);
   evhttp_set_max_headers_size(http_, kRequestBytes);
   evhttp_set_max_body_size(http_, 0);
@@ -184,7 +181,7 @@ HttpServer::Loop::Client* HttpServer::Loop::client_of(const bufferevent* stream)
 }
 
 void HttpServer::Loop::run() {
-  // libevent writes without MSG_NOSIGNAL. The signal is the writing thread's: blocked here, it reaches nobody.
+  // libevent writes without MSG_NOSIGNAL; the signal goes to the writing thread, which blocks it.
   sigset_t pipe;
   sigemptyset(&pipe);
   sigaddset(&pipe, SIGPIPE);
@@ -205,7 +202,7 @@ void HttpServer::Loop::settle() {
     if (was_full) static_cast<void>(evconnlistener_enable(listener_));
     return;
   }
-  static_cast<void>(evconnlistener_disable(listener_));  // a rest that has ended may have enabled it
+  static_cast<void>(evconnlistener_disable(listener_));  // the timer of on_accept_error may have enabled it
   constexpr int kRoom = 8;
   for (int made = 0; made < kRoom && drop_oldest_silent(nullptr); ++made) {
   }
@@ -223,7 +220,7 @@ void HttpServer::Loop::turn_away_crowd() {
   }
 }
 
-// Of those that have not asked yet; `host`: of that one, nullptr: of all. False: there is none. A newcomer is the last.
+// Of the clients without a request yet; `host`: of that one, nullptr: of all. False: there is none. Newest is last.
 bool HttpServer::Loop::drop_oldest_silent(const std::string* host) {
   const auto found = std::find_if(clients_.begin(), clients_.end(), [host](const Client& client) {
     return !client.unwanted && !client.has_asked && (host == nullptr || client.host == *host);
@@ -240,7 +237,7 @@ bool HttpServer::Loop::may_be_long(const Client& client) const {
              kMostLongOfOneHost;
 }
 
-// The HTTP server finds that the client has ended, and lets it go.
+// libevent then sees the end of the connection and frees it.
 void HttpServer::Loop::drop(Client& client) {
   client.unwanted = true;
   static_cast<void>(::shutdown(bufferevent_getfd(client.stream), SHUT_RDWR));
@@ -275,7 +272,7 @@ bufferevent* HttpServer::Loop::new_stream() {
 bufferevent* HttpServer::Loop::on_client(event_base* base, void* self) {
   Loop& loop = *static_cast<Loop*>(self);
   bufferevent* stream = loop.new_stream();
-  // Without one the HTTP server would make a plain one itself, and speak to the client without TLS.
+  // Without one libevent would make a plain one and answer the client without TLS.
   const bool unwanted = stream == nullptr;
   if (unwanted) stream = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
   if (stream == nullptr) return nullptr;
@@ -290,7 +287,7 @@ bufferevent* HttpServer::Loop::on_client(event_base* base, void* self) {
   return stream;
 }
 
-// Without a rest the loop would spin, since the client still waits.
+// Back off, or accept() would spin: the client still waits.
 void HttpServer::Loop::on_accept_error(evconnlistener* listener, void* /*http*/) {
   static_cast<void>(evconnlistener_disable(listener));
   static_cast<void>(
@@ -301,7 +298,7 @@ void HttpServer::Loop::on_rest_over(int /*socket*/, short /*what*/, void* listen
   static_cast<void>(evconnlistener_enable(static_cast<evconnlistener*>(listener)));
 }
 
-// Before the HTTP server parses what has come: each line becomes a header of its own, at some 110 bytes.
+// Before libevent parses the input: each line becomes a header, at some 110 bytes.
 void HttpServer::Loop::on_input(evbuffer* input, const evbuffer_cb_info* info, void* self) {
   if (info->n_added == 0) return;
   Loop& loop = *static_cast<Loop*>(self);

@@ -20,21 +20,21 @@ struct HttpAnswer {
   std::string body{};  // text
   std::string content_type = "text/plain; charset=utf-8";
   // In place of `body` where it is not null: a long text that many answers share. It is never copied, and kept until
-  // the last client has it, kAnswerDue at the most.
+  // it was sent to the last client, kAnswerDue at most.
   std::shared_ptr<const std::string> shared{};
 };
 
-// What a request asks for; foreign, even spaces and control bytes may be in it.
+// A request's path and header; foreign, may contain spaces and control bytes.
 struct HttpRequest {
   std::string_view path;    // without the query, as it was sent otherwise
   std::string_view accept;  // the header Accept, the first of them; "" = none
 };
 
-// Answers GET and HEAD with what one function says of a request, and nothing else: no files, no state that a request
-// could change. One thread waits for all clients, so a slow one delays no other; what each may send, and how long it
-// may take, is bounded. Short answers are always possible: long ones are refused with 503 before they take all places,
-// and of the clients that have not asked yet the oldest is dropped for a newcomer. So a probe of the kubelet is
-// answered whatever other clients do. Over TLS where files for that are given. The only user of libevent
+// Answers GET and HEAD with the result of one function: no files, no state that a request could change. One thread
+// serves all clients without blocking, so a slow one delays no other; the size and duration of a request are bounded.
+// Short answers are always possible: long ones are refused with 503 before they take all places, and of the clients
+// that have not sent a request yet the oldest is dropped for a new one. So a probe of the kubelet is answered whatever
+// other clients do. Over TLS where files for that are given. The only user of libevent
 // (docs/adr/0010-libevent.md). /healthz, /readyz and /metrics are answered through it (tools/neuron-agent/probes.h).
 class HttpServer {
  public:
@@ -42,7 +42,7 @@ class HttpServer {
   using Handler = std::function<HttpAnswer(const HttpRequest& request)>;
 
   static constexpr unsigned kMostClients = 64;           // at once; more wait in the kernel's queue
-  static constexpr unsigned kMostClientsOfOneHost = 16;  // at once; of more the oldest that has not asked is dropped
+  static constexpr unsigned kMostClientsOfOneHost = 16;  // at once; of more the oldest without a request is dropped
   static constexpr unsigned kMostLong = 48;              // answers of more than kShortBytes at once; more get 503
   static constexpr unsigned kMostLongOfOneHost = 12;     // the same
   static constexpr std::size_t kShortBytes = 16384;      // an answer that the kernel takes at once

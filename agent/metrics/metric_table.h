@@ -16,8 +16,7 @@ enum class MetricType {
 
 [[nodiscard]] std::string_view to_string(MetricType type);  // the enumerator's name
 
-// Whether a series also says which container holds the device, core or interface that it is of: labels `namespace`,
-// `pod`, `container`.
+// Whether a series has the labels `namespace`, `pod` and `container` of the holder of its device, core or interface.
 enum class Held { no, yes };
 
 struct Metric {
@@ -25,8 +24,8 @@ struct Metric {
   MetricType type{};
   std::string_view labels;  // "neuroncore, runtime_tag": besides those of the group and of the holder
   Held held{};
-  std::string_view help;    // for people, in the text and in docs/metrics.md
-  std::string_view source;  // docs/metrics.md: a file, or where else it comes from
+  std::string_view help;    // in the text of a scrape and in docs/metrics.md
+  std::string_view source;  // in docs/metrics.md: a file, or another origin
 };
 
 // Metrics of one subject, a section of docs/metrics.md.
@@ -37,7 +36,7 @@ struct MetricGroup {
   std::span<const Metric> metrics;
 };
 
-// Labels that neuron-monitor puts on everything it shows; `ultraserver_id` only where there is one.
+// Labels of every series of neuron-monitor; `ultraserver_id` only where there is one.
 inline constexpr std::string_view kInstanceLabels =
     "instance_name, instance_id, instance_type, availability_zone, region, subnet_id, ultraserver_id";
 
@@ -46,7 +45,7 @@ inline constexpr std::string_view kEfaCounterPrefix = "node_amazonefa_";
 
 [[nodiscard]] std::span<const MetricGroup> metric_groups();  // in the order of a scrape; names are unique
 
-// The parts of it, one file each.
+// The groups, in the same order.
 [[nodiscard]] std::span<const Metric> neuron_monitor_metrics();
 [[nodiscard]] std::span<const Metric> device_metrics();
 [[nodiscard]] std::span<const Metric> core_metrics();

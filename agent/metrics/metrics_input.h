@@ -15,23 +15,23 @@
 #include "agent/model/usage.h"
 
 // All that one answer to a scrape is made of (agent/metrics/families.h): plain values, gathered beforehand by
-// tools/neuron-agent, so that making the text neither reads the machine nor waits. An empty optional means that nobody
-// could say; it has no sample.
+// tools/neuron-agent, so that making the text neither reads the machine nor waits. An empty optional is an unknown
+// value; it has no sample.
 namespace neuron::metrics {
 
-// Who this machine is, for the labels that neuron-monitor puts on every series. "" where nobody could say.
+// Identity of the machine, for the labels that neuron-monitor puts on every series. "" where unknown.
 struct Instance {
   std::string name;               // the node's name
   std::string id;                 // "i-0123…": sys/devices/virtual/dmi/id/board_asset_tag of a Nitro instance
   std::string type;               // "trn1.32xlarge": sys/devices/virtual/dmi/id/product_name
   std::string availability_zone;  // of the node's label topology.kubernetes.io/zone, where the Node is read anyway
   std::string region;             // likewise topology.kubernetes.io/region
-  std::string subnet_id;          // nobody tells a pod
+  std::string subnet_id;          // not available to a pod: always ""
   std::string ultraserver_id;     // model::HostScan's UltraServer; the label is left out where it is ""
 };
 
-// Durations counted into buckets, as Prometheus has them. bounds in seconds; counts are not cumulative and have one
-// more than bounds, for what was longer than all of them.
+// Durations counted into buckets, as Prometheus has them. bounds in seconds; counts are not cumulative; the last
+// one, beyond bounds, is of all longer ones.
 struct Durations {
   std::vector<double> bounds;
   std::vector<std::uint64_t> counts;
@@ -54,26 +54,26 @@ struct AgentFigures {
   std::map<std::string, std::uint64_t> api_calls;      // to the API server, by outcome: "ok", "error"
 };
 
-// Units of one resource as the kubelet is told.
+// Units of one resource as the kubelet sees them.
 struct Offered {
   model::Resource resource{};
   int units = 0;    // in the list
   int healthy = 0;  // of them, shown as Healthy
   int held = 0;     // of them, held by containers through this resource; a held unit may be unhealthy
   int free = 0;     // of them, Healthy and not held
-  // The largest request that GetPreferredAllocation could still meet with a shape that the runtime takes; in units.
+  // The largest request that GetPreferredAllocation could still meet with a shape that the runtime accepts; in units.
   std::optional<int> largest_request;
 };
 
 struct MetricsInput {
   model::SnapshotPtr snapshot;  // null before the first scan
-  // The two newest samples, for rates; null while nobody has sampled. The same one twice: no rates.
+  // The two newest samples, for rates; null before the first. The same one twice: no rates.
   std::shared_ptr<const model::UsageSample> before;
   std::shared_ptr<const model::UsageSample> now;
   // Of `now`, when this was gathered; without `now` the time since a sample was first asked for; nullopt: none was.
   // Beyond kOldestUsage (agent/metrics/families.h) the samples are not used.
   std::optional<std::chrono::duration<double>> usage_age;
-  // Who holds what, by device plugin and by claim. Holding::shown_as is "namespace/pod/container"; "": not known yet.
+  // Holdings of the device plugin and of claims. Holding::shown_as is "namespace/pod/container"; "": not known yet.
   std::shared_ptr<const std::vector<holdings::Holding>> holdings;
   std::vector<Offered> offered;
   Instance instance;

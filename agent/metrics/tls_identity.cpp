@@ -19,14 +19,14 @@ std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * kPerSecond + time.tv_nsec;
 }
 
-// The last thing that OpenSSL has to say, which is empty of what it never says.
+// OpenSSL's last error.
 std::string openssl_reason() {
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
   ERR_clear_error();
   return reason != nullptr ? printable(reason) : "unknown reason";
 }
 
-// No question on a terminal that nobody sits at: a key with a password counts as one that cannot be read.
+// Never prompts: a key with a password counts as unreadable.
 int no_password(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*data*/) {
   return -1;
 }
@@ -85,8 +85,8 @@ Result<std::unique_ptr<TlsIdentity>> TlsIdentity::load(TlsFiles files) {
   return identity;
 }
 
-// A pair that changes while it is read does not match, or has other stamps at the next look.
-void TlsIdentity::look() {
+// A pair that changes while it is read does not match, or has other stamps at the next check.
+void TlsIdentity::reload_if_changed() {
   const Result<Stamps> now = stamps();
   if (now && *now == loaded_) {
     last_problem_.clear();
@@ -103,9 +103,9 @@ void TlsIdentity::look() {
 }
 
 ssl_st* TlsIdentity::new_session(SteadyTime now) {
-  if (now - looked_at_ >= kLookEvery) {
-    looked_at_ = now;
-    look();
+  if (now - checked_at_ >= kCheckInterval) {
+    checked_at_ = now;
+    reload_if_changed();
   }
   return SSL_new(context_.get());
 }

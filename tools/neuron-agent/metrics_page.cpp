@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "agent/metrics/accept.h"
+#include "agent/metrics/exposition.h"
 
 namespace neuron::agent {
 

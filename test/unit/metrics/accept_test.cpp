@@ -1,4 +1,4 @@
-#include "agent/metrics/accept.h"
+#include "agent/metrics/exposition.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "agent/metrics/families_parts.h"
+#include "agent/metrics/families.h"
 #include "test/unit/metrics/loaded_node.h"
 #include "test/unit/metrics/series.h"
 

@@ -125,7 +125,7 @@ TEST_F(TlsTest, APairThatCannotBeUsedKeepsTheOldAndIsToldOnce) {
   show("broken");
   const auto until = steady_clock::now() + kPatience;
   while (told().size() < 2 && steady_clock::now() < until) EXPECT_EQ(TlsClient((*server)->port()).server(), "two");
-  const auto looked_again = steady_clock::now() + 2 * TlsIdentity::kLookEvery;
+  const auto looked_again = steady_clock::now() + 2 * TlsIdentity::kCheckInterval;
   while (steady_clock::now() < looked_again) EXPECT_EQ(TlsClient((*server)->port()).server(), "two");
   ASSERT_EQ(told().size(), 2U) << "once";
   EXPECT_THAT(told().back(), HasSubstr("tls.crt holds no PEM certificate"));
