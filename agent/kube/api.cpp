@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "agent/base/parse.h"
-#include "agent/kube/json_text.h"
+#include "agent/kube/answers.h"
 
 namespace neuron::kube {
 namespace {
 
-// The Status object that the API server sends with an error, as far as it is one (foreign text).
+// The Status object of an API server's error (foreign text).
 struct Status {
   std::string message;  // "" where there is none
   bool names_field = false;
@@ -30,8 +31,8 @@ Status status_of(const std::string& body) {
   return status;
 }
 
-// A ValidatingAdmissionPolicy answers 422 or 403 with a cause that names no field, which is how validation and roles
-// differ from it; a webhook answers as it likes, behind fixed words (docs/reference/dra.md#refusals).
+// A ValidatingAdmissionPolicy answers 422 or 403 with a cause without a field, unlike validation and roles; a webhook's
+// own text follows a fixed prefix (docs/reference/dra.md#refusals).
 bool is_denied_by_admission(int code, const Status& status) {
   constexpr std::string_view kWebhook = "admission webhook \"", kDenied = "\" denied the request";
   const std::size_t at = status.message.find(kWebhook);
@@ -74,6 +75,36 @@ std::string_view advice_for(int status, bool is_denied) {
   return "";
 }
 
+constexpr std::size_t kMaxNode = 253;
+constexpr std::size_t kMaxLabel = 63;
+
+bool is_lower(char letter) {
+  return letter >= 'a' && letter <= 'z';
+}
+
+bool is_plain(char letter) {
+  return is_lower(letter) || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9');
+}
+
+bool is_part(std::string_view part) {
+  const auto allowed = [](char letter) {
+    return letter == '-' || is_lower(letter) || (letter >= '0' && letter <= '9');
+  };
+  return !part.empty() && part.front() != '-' && part.back() != '-' && std::all_of(part.begin(), part.end(), allowed);
+}
+
+bool is_subdomain(std::string_view name) {
+  const auto parts = split(name, '.');  // split() trims; spaces are refused below
+  return name.size() <= kMaxNode && name.find_first_of(" \t\n\r\f\v") == std::string_view::npos && !parts.empty() &&
+         std::all_of(parts.begin(), parts.end(), is_part);
+}
+
+bool is_label_name(std::string_view name) {
+  const auto allowed = [](char letter) { return is_plain(letter) || letter == '-' || letter == '_' || letter == '.'; };
+  return !name.empty() && name.size() <= kMaxLabel && is_plain(name.front()) && is_plain(name.back()) &&
+         std::all_of(name.begin(), name.end(), allowed);
+}
+
 }  // namespace
 
 Error status_error(const ApiReply& reply, std::string_view what) {
@@ -106,6 +137,24 @@ std::string percent_encoded(std::string_view text) {
     }
   }
   return out;
+}
+
+Result<void> check_node_name(std::string_view name) {
+  if (is_subdomain(name)) return {};
+  return fail(ErrorCode::invalid_argument, "\"" + printable(name, 64) +
+                                               "\" is not a node name, which has lower case letters, digits, '-' and "
+                                               "'.' as `kubectl get nodes` shows it; in a pod, use spec.nodeName");
+}
+
+Result<void> check_label_key(std::string_view key) {
+  const auto slash = key.find('/');
+  const bool prefixed = slash != std::string_view::npos;
+  if ((!prefixed || is_subdomain(key.substr(0, slash))) && is_label_name(prefixed ? key.substr(slash + 1) : key)) {
+    return {};
+  }
+  return fail(ErrorCode::invalid_argument, "\"" + printable(key, 64) +
+                                               "\" is not a label key: up to 63 letters, digits, '-', '_' and '.', "
+                                               "optionally after a domain and '/', as in neuron-agent/simulate");
 }
 
 }  // namespace neuron::kube

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "agent/base/parse.h"
-#include "agent/kube/backoff.h"
+#include "agent/kube/answers.h"
+#include "agent/kube/api.h"
+#include "agent/kube/limits.h"
 
 namespace neuron::kube {
 namespace {
@@ -34,7 +36,7 @@ Words words_of(Method method) {
   return {"GET", ""};
 }
 
-// Names in paths come from foreign objects: what is not encoded could ask for another thing.
+// Names in paths come from foreign objects: without encoding they could address another resource.
 bool is_target(const ApiCall& call) {
   const auto is_visible = [](unsigned char letter) { return letter > 0x20 && letter < 0x7f; };
   const auto all = [&](const std::string& text, std::string_view none_of) {
@@ -54,8 +56,19 @@ HttpRequest request_of(const ApiCall& call) {
   if (!call.accept.empty()) request.accept = call.accept;
   request.content_type = words.content_type;
   if (call.method != Method::get) request.body = call.body;
-  request.only_once = call.method == Method::create;  // of a generateName it would make two
+  request.only_once = call.method == Method::create;  // with generateName a repetition would make two
   return request;
+}
+
+Result<std::string> get_once(const ClusterAccess& access, const std::string& path, const std::string& accept,
+                             const HttpLimits& limits) {
+  HttpRequest request;
+  request.target = path;
+  request.accept = accept;
+  Connection connection;
+  TRY_ASSIGN(HttpAnswer answer, connection.call(access, request, limits, {}));
+  if (answer.status == 200) return std::move(answer.body);
+  return fail(status_error({answer.status, std::move(answer.body)}, access.url + path));
 }
 
 }  // namespace
@@ -80,7 +93,7 @@ void ApiClient::give_back(Connection connection) {
   if (idle_.size() < kMaxIdle) idle_.push_back(std::move(connection));
 }
 
-// A little is added by chance, so that the agents of a cluster do not call in step.
+// A random part is added, so that the agents of a cluster do not call in step.
 Result<void> ApiClient::wait_in_row(const std::stop_token& stop) {
   std::optional<TokenBucket::Duration> wait;
   {
@@ -159,6 +172,15 @@ Result<ApiReply> ApiClient::stream(const ApiCall& call, const OnLine& on_line, c
   const std::stop_callback stopped(stop, [&] { either.request_stop(); });
   const std::stop_callback closed(closing_.get_token(), [&] { either.request_stop(); });
   return exchange(call, &on_line, either.get_token());
+}
+
+Result<std::optional<std::string>> node_label(const ClusterAccess& access, const std::string& node,
+                                              const std::string& label, const HttpLimits& limits) {
+  TRY(check_node_name(node));
+  TRY(check_label_key(label));
+  const std::string path = "/api/v1/nodes/" + node;
+  TRY_ASSIGN(const std::string body, get_once(access, path, kMetadataOnly, limits));
+  return label_in(body, label, access.url + path);
 }
 
 }  // namespace neuron::kube

@@ -2,15 +2,19 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <optional>
 #include <random>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "agent/base/clock.h"
 #include "agent/base/mutex.h"
+#include "agent/base/result.h"
 #include "agent/kube/api.h"
 #include "agent/kube/cluster_access.h"
-#include "agent/kube/token_bucket.h"
+#include "agent/kube/limits.h"
 #include "agent/kube/transfer.h"
 
 namespace neuron::kube {
@@ -20,16 +24,15 @@ struct ClientLimits {
   // Of all callers together. The start of a node full of pods fits into the burst.
   double calls_per_second = 20;
   int burst = 50;
-  int at_once = 8;                         // streams apart; each has a TLS connection, which takes time and memory
-  std::chrono::seconds longest_pause{10};  // that a server can ask for with Retry-After
+  int at_once = 8;                         // without streams; each has a TLS connection, which takes time and memory
+  std::chrono::seconds longest_pause{10};  // of those that a server requests with Retry-After
 };
 
-// The API server over TLS, HTTP/1.1. Connections are kept and used again, one for each call under way. The token and
-// the CA are read from their files for every call, so a rotated one counts at once; after a 401 they are read again and
-// the call is made once more. Besides that nothing is tried twice, except that a kept connection which has been lost
-// is replaced (not for creating): who calls knows what may be repeated. A row of callers forms when there are more
-// calls than the limits say; who would wait in it longer than a deadline gets `unavailable` at once. All messages are
-// without the token. Thread-safe.
+// The API server over TLS, HTTP/1.1. Connections are kept and reused, one for each call in flight. The token and the
+// CA are read from their files for every call, so that a rotated one is used at once; after a 401 they are read again
+// and the call is repeated once. Otherwise nothing is repeated, except that a lost kept connection is replaced (not for
+// creating): the caller knows what may be repeated. Callers over the limits wait; one that would wait longer than a
+// deadline gets `unavailable` at once. No message contains the token. Thread-safe.
 class ApiClient final : public Api {
  public:
   explicit ApiClient(ApiPlaces places, const ClientLimits& limits = {});
@@ -38,7 +41,7 @@ class ApiClient final : public Api {
   [[nodiscard]] Result<ApiReply> stream(const ApiCall& call, const OnLine& on_line,
                                         const std::stop_token& stop) override;
 
-  // Ends what is under way, and everything later at once, with `unavailable`; streams as if they had been stopped.
+  // Ends calls in flight, and all later ones at once, with `unavailable`; streams as if they had been stopped.
   void close() { closing_.request_stop(); }
 
  private:
@@ -51,7 +54,7 @@ class ApiClient final : public Api {
   [[nodiscard]] Connection borrow();
   void give_back(Connection connection);
 
-  static constexpr std::size_t kMaxIdle = 2;  // connections that nobody uses; each takes some 50 KB
+  static constexpr std::size_t kMaxIdle = 2;  // unused connections; each takes some 50 KB
 
   const ApiPlaces places_;
   const ClientLimits limits_;
@@ -64,5 +67,12 @@ class ApiClient final : public Api {
   TokenBucket bucket_ GUARDED_BY(mutex_);
   std::minstd_rand chance_ GUARDED_BY(mutex_){std::random_device{}()};
 };
+
+// One label of a Node, for programs that make a single call: one GET of the object's metadata, on a connection that is
+// closed afterwards; nullopt when the node does not have the label. Needs the verb get on nodes. Errors, each with the
+// URL: as Connection::call; status_error() for another status than 200; invalid_argument (not a node's name, not a
+// label key), data_corrupt (no such object). Any thread; blocks up to the deadline.
+[[nodiscard]] Result<std::optional<std::string>> node_label(const ClusterAccess& access, const std::string& node,
+                                                            const std::string& label, const HttpLimits& limits);
 
 }  // namespace neuron::kube

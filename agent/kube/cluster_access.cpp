@@ -22,7 +22,7 @@ std::string variable(const char* name) {
 }
 
 Result<std::string> read_bounded(const std::string& path, std::size_t max_bytes) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a FIFO without writer must not hold us
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // do not block on a FIFO
   if (!fd.valid()) {
     if (errno != ENOENT) return fail(error_from_errno(errno, path));
     return fail(ErrorCode::failed_precondition,
@@ -33,7 +33,7 @@ Result<std::string> read_bounded(const std::string& path, std::size_t max_bytes)
   return text;
 }
 
-// An address or a DNS name, and nothing that means something else within a URL.
+// An address or a DNS name, without characters that have a meaning in a URL.
 bool is_host(const std::string& host) {
   return !host.empty() && host.size() <= 253 && std::all_of(host.begin(), host.end(), [](unsigned char letter) {
     return std::isalnum(letter) != 0 || letter == '.' || letter == '-' || letter == ':';
@@ -44,7 +44,7 @@ bool is_token(std::string_view token) {
   return std::all_of(token.begin(), token.end(), [](unsigned char letter) { return letter > 0x20 && letter < 0x7f; });
 }
 
-// The URL without a slash at its end; "" when it is another thing than a server's, or not https.
+// The URL without a slash at its end; "" when it is not the https URL of a server.
 std::string server_url(std::string_view text) {
   constexpr std::string_view kScheme = "https://";
   if (!text.starts_with(kScheme)) return "";

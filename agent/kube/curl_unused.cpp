@@ -1,7 +1,7 @@
-// What Debian's libcurl.a refers to and nobody here ever calls: the libraries of protocols and features that
+// Symbols that Debian's libcurl.a refers to and that are never called: those of protocols and features that
 // agent/kube/transfer.cpp switches off or forbids. Only for a static libcurl (cmake/Curl.cmake). Each ends the program,
-// so that a mistake is seen; a name that is missing here is an error of the linker. Hidden, so that no shared library
-// of the program that has the same names itself can find these.
+// to expose a mistake; a missing name is an error of the linker. Hidden, so that the program's shared libraries cannot
+// find these instead of their own.
 
 #include <cstdlib>
 
@@ -185,7 +185,7 @@ UNUSED(RTMP_Write)
 UNUSED(idn2_check_version)
 UNUSED(idn2_free)
 UNUSED(idn2_lookup_ul)
-// Cookies, which nobody keeps.
+// Cookies, which are not kept.
 UNUSED(psl_builtin)
 UNUSED(psl_free)
 UNUSED(psl_is_cookie_domain_acceptable)

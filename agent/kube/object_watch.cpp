@@ -12,7 +12,7 @@ using std::chrono::seconds;
 constexpr int kPage = 500;                                     // objects
 constexpr std::size_t kMaxObjects = 20'000;                    // of one list
 constexpr std::size_t kMaxListBytes = std::size_t{32} << 20U;  // of all its pages
-constexpr seconds kSound{5};                                   // a watch that lasts as long was a success
+constexpr seconds kSound{5};                                   // a watch of this length was a success
 constexpr seconds kGrace{30};                                  // for a server to end a watch after its timeoutSeconds
 
 }  // namespace
@@ -52,7 +52,7 @@ std::string ObjectWatch::list_query(const std::string& next) const {
   return age_ == Age::any ? query + "&resourceVersion=0" : query;
 }
 
-// The objects of all pages; version_ is the list's then.
+// The objects of all pages; sets version_ to the list's.
 Result<std::vector<ApiObject>> ObjectWatch::read_list(const std::stop_token& stop) {
   std::vector<ApiObject> objects;
   std::string next;
@@ -138,7 +138,7 @@ ObjectWatch::Next ObjectWatch::watch_once(const std::stop_token& stop) {
   return Next::watch;
 }
 
-// False: the watch is to end, and `next` says what then.
+// False: the watch ends, and `next` is the next step.
 bool ObjectWatch::take(std::string_view text, Next& next) {
   auto line = parse_watch_line(text);
   if (!line) {
@@ -146,7 +146,7 @@ bool ObjectWatch::take(std::string_view text, Next& next) {
     return false;
   }
   switch (line->kind) {
-    case WatchLine::Kind::expired:  // as happens when nothing was heard for some minutes, or the server is a new one
+    case WatchLine::Kind::expired:  // after some minutes without events, or with a new server
       next = list_anew(make_error(ErrorCode::not_found, "the server ended it: " + line->words), Next::list_at_once);
       return false;
     case WatchLine::Kind::error:

@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "agent/base/parse.h"
-#include "agent/kube/line_splitter.h"
 #include "neuron_version.h"
 
 namespace neuron::kube {
@@ -51,7 +50,7 @@ struct Incoming {
   [[nodiscard]] bool is_streaming() const { return on_line != nullptr && status() >= 200 && status() < 300; }
 };
 
-// Returning another number than was offered ends the transfer.
+// Another return value than the number of bytes ends the transfer.
 std::size_t take_body(char* data, std::size_t /*always 1*/, std::size_t count, void* user) {
   auto& incoming = *static_cast<Incoming*>(user);
   incoming.last_byte = steady_clock::now();
@@ -73,7 +72,7 @@ std::size_t take_header(char* /*data*/, std::size_t /*always 1*/, std::size_t co
   return incoming.is_too_long ? 0 : count;
 }
 
-// As libcurl's own, which child processes would inherit.
+// As libcurl does, but closed on exec.
 curl_socket_t open_socket(void* /*user*/, curlsocktype /*purpose*/, curl_sockaddr* address) {
   return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
@@ -91,7 +90,7 @@ bool add(Headers& headers, const std::string& line) {
   return true;
 }
 
-// True when every option was taken.
+// True when libcurl accepted the option.
 template <typename... Values>
 bool set(CURL* handle, CURLoption option, Values... value) {
   return curl_easy_setopt(handle, option, value...) == CURLE_OK;
@@ -102,7 +101,7 @@ bool trust_only(CURL* handle, const std::string& ca_pem) {
   ca.data = const_cast<char*>(ca_pem.data());  // copied, not changed
   ca.len = ca_pem.size();
   ca.flags = CURL_BLOB_COPY;
-  // Without the two nulls the system's own authorities would be trusted as well.
+  // Without the two nulls libcurl would also trust the system's authorities.
   return set(handle, CURLOPT_CAPATH, static_cast<char*>(nullptr)) &&
          set(handle, CURLOPT_CAINFO, static_cast<char*>(nullptr)) && set(handle, CURLOPT_CAINFO_BLOB, &ca) &&
          set(handle, CURLOPT_SSL_VERIFYPEER, 1L) && set(handle, CURLOPT_SSL_VERIFYHOST, 2L) &&
@@ -111,7 +110,7 @@ bool trust_only(CURL* handle, const std::string& ca_pem) {
 
 bool set_headers(Headers& headers, const ClusterAccess& access, const HttpRequest& request) {
   return add(headers, "Accept: " + request.accept) && add(headers, "Authorization: Bearer " + access.token) &&
-         add(headers, "Expect:") &&  // a long body is not announced first
+         add(headers, "Expect:") &&  // no 100-continue before a long body
          (request.body.empty() || add(headers, "Content-Type: " + request.content_type));
 }
 
@@ -125,7 +124,7 @@ bool set_request(CURL* handle, const std::string& url, const HttpRequest& reques
          set(handle, CURLOPT_URL, url.c_str()) && set(handle, CURLOPT_PATH_AS_IS, 1L) &&
          set(handle, CURLOPT_FRESH_CONNECT, request.only_once ? 1L : 0L) && set(handle, CURLOPT_HTTPHEADER, headers) &&
          set(handle, CURLOPT_PROTOCOLS_STR, "https") && set(handle, CURLOPT_FOLLOWLOCATION, 0L) &&
-         set(handle, CURLOPT_PROXY, "") &&  // not even the environment's
+         set(handle, CURLOPT_PROXY, "") &&  // nor one of the environment
          set(handle, CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1}) &&
          set(handle, CURLOPT_USERAGENT, (std::string("neuron-agent/") + kVersion).c_str());
 }
@@ -133,7 +132,7 @@ bool set_request(CURL* handle, const std::string& url, const HttpRequest& reques
 bool set_limits(CURL* handle, Incoming& incoming) {
   const auto deadline = static_cast<long>(incoming.limits->deadline.count());
   const bool is_stream = incoming.on_line != nullptr;
-  // No signals: this is a library. Quick exit: a resolver that hangs is not waited for after the deadline.
+  // No signals: this is a library. Quick exit: do not wait for a hanging resolver after the deadline.
   return set(handle, is_stream ? CURLOPT_CONNECTTIMEOUT_MS : CURLOPT_TIMEOUT_MS, deadline) &&
          set(handle, CURLOPT_NOSIGNAL, 1L) && set(handle, CURLOPT_QUICK_EXIT, 1L) &&
          set(handle, CURLOPT_TCP_KEEPALIVE, 1L) && set(handle, CURLOPT_OPENSOCKETFUNCTION, open_socket) &&
@@ -189,7 +188,7 @@ struct Outcome {
 
 struct Connection::Handles {
   Multi multi{is_library_ready() ? curl_multi_init() : nullptr};
-  Easy easy{multi ? curl_easy_init() : nullptr};  // goes first, as libcurl wants it
+  Easy easy{multi ? curl_easy_init() : nullptr};  // destroyed before `multi`, as libcurl requires
 
   [[nodiscard]] Result<HttpAnswer> exchange(const ClusterAccess& access, const HttpRequest& request,
                                             const HttpLimits& limits, const OnLine* on_line,
@@ -202,7 +201,7 @@ Outcome Connection::Handles::perform(const Incoming& incoming, const std::stop_t
   if (curl_multi_setopt(multi.get(), CURLMOPT_MAXCONNECTS, 1L) != CURLM_OK) return {End::internal};
   if (curl_multi_add_handle(multi.get(), easy.get()) != CURLM_OK) return {End::internal};
   const Outcome outcome = run(incoming, stop);
-  curl_multi_remove_handle(multi.get(), easy.get());  // what is not over is closed
+  curl_multi_remove_handle(multi.get(), easy.get());  // closes an unfinished transfer
   return outcome;
 }
 
@@ -235,7 +234,7 @@ Outcome Connection::Handles::run(const Incoming& incoming, const std::stop_token
 Result<HttpAnswer> Connection::Handles::exchange(const ClusterAccess& access, const HttpRequest& request,
                                                  const HttpLimits& limits, const OnLine* on_line,
                                                  const std::stop_token& stop) {
-  // In messages without the query: what is told of the same failure is the same.
+  // Messages omit the query, so that the same failure has the same text.
   const std::string url = access.url + request.target.substr(0, request.target.find('?'));
   Headers headers;
   std::array<char, CURL_ERROR_SIZE> detail{};
@@ -250,7 +249,7 @@ Result<HttpAnswer> Connection::Handles::exchange(const ClusterAccess& access, co
   const int status = incoming.status();
   curl_off_t retry_after = 0;
   if (curl_easy_getinfo(easy.get(), CURLINFO_RETRY_AFTER, &retry_after) != CURLE_OK) retry_after = 0;
-  curl_easy_reset(easy.get());  // nothing of this function is referred to any more
+  curl_easy_reset(easy.get());  // drop the pointers to this function's variables
   if (outcome.end == End::stopped) {
     if (on_line != nullptr) return HttpAnswer{status != 0 ? status : 200, ""};
     return fail(ErrorCode::unavailable, url + " abandoned: the program is exiting");

@@ -14,7 +14,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/mutex.h"
-#include "agent/kube/backoff.h"
+#include "agent/kube/limits.h"
 #include "agent/model/snapshot.h"
 #include "agent/status/node_apply.h"
 #include "agent/status/node_report.h"

@@ -5,7 +5,7 @@
 
 #include "agent/base/sha256.h"
 #include "agent/base/utc_text.h"
-#include "agent/kube/json_text.h"
+#include "agent/kube/answers.h"
 
 namespace neuron::status {
 namespace {

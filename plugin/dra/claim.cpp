@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "agent/base/parse.h"
-#include "agent/kube/json_text.h"
+#include "agent/kube/answers.h"
 #include "plugin/dra/json_fields.h"
 
 namespace neuron::plugin::dra {

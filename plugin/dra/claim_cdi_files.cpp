@@ -16,7 +16,7 @@
 #include "agent/base/file_text.h"
 #include "agent/base/parse.h"
 #include "agent/core/pool_names.h"
-#include "agent/kube/json_text.h"
+#include "agent/kube/answers.h"
 #include "plugin/dra/claim_units.h"
 #include "plugin/dra/claims_file.h"
 #include "plugin/dra/json_fields.h"

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "agent/base/parse.h"
-#include "agent/kube/json_text.h"
+#include "agent/kube/answers.h"
 #include "plugin/dra/json_fields.h"
 
 namespace neuron::plugin::dra {

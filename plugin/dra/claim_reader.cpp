@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "agent/base/parse.h"
-#include "agent/kube/json_text.h"
+#include "agent/kube/answers.h"
 #include "plugin/dra/json_fields.h"
 
 namespace neuron::plugin::dra {

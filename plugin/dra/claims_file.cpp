@@ -11,7 +11,7 @@
 
 #include "agent/base/fd.h"
 #include "agent/base/file_text.h"
-#include "agent/kube/json_text.h"
+#include "agent/kube/answers.h"
 #include "plugin/dra/json_fields.h"
 
 namespace neuron::plugin::dra {

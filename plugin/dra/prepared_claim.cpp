@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/base/parse.h"
-#include "agent/kube/json_text.h"
+#include "agent/kube/answers.h"
 #include "plugin/dra/pod_use.h"
 
 namespace neuron::plugin::dra {

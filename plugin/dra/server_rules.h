@@ -5,7 +5,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/result.h"
-#include "agent/kube/server_version.h"
+#include "agent/kube/answers.h"
 #include "plugin/dra/slice_layout.h"
 
 // What servers and kubelets can do by their versions (docs/reference/dra.md#server-versions). Pure.

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/kube/answers.h"
 #include "agent/kube/api.h"
-#include "agent/kube/server_version.h"
 #include "plugin/dra/slice.h"
 
 namespace neuron::plugin::dra {

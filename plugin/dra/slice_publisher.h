@@ -10,7 +10,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/mutex.h"
-#include "agent/kube/backoff.h"
+#include "agent/kube/limits.h"
 #include "agent/kube/object_watch.h"
 #include "plugin/dra/pool_writer.h"
 

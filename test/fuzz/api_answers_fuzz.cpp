@@ -7,12 +7,9 @@
 #include <string_view>
 
 #include "agent/base/parse.h"
+#include "agent/kube/answers.h"
 #include "agent/kube/api.h"
-#include "agent/kube/line_splitter.h"
-#include "agent/kube/names.h"
-#include "agent/kube/node_label.h"
-#include "agent/kube/server_version.h"
-#include "agent/kube/watch_text.h"
+#include "agent/kube/transfer.h"
 
 namespace {
 

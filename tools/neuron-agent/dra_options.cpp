@@ -7,7 +7,7 @@
 #include <map>
 
 #include "agent/base/parse.h"
-#include "agent/kube/names.h"
+#include "agent/kube/api.h"
 #include "plugin/dra/server_rules.h"
 #include "tools/neuron-agent/mode_options.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "agent/base/parse.h"
-#include "agent/kube/names.h"
+#include "agent/kube/api.h"
 
 namespace neuron::agent {
 namespace {

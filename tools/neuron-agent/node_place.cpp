@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "agent/kube/node_label.h"
+#include "agent/kube/answers.h"
 
 namespace neuron::agent {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "agent/kube/names.h"
+#include "agent/kube/api.h"
 
 namespace neuron::agent {
 

@@ -2,8 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "agent/kube/api.h"
 #include "agent/kube/api_client.h"
-#include "agent/kube/names.h"
 #include "agent/status/node_apply.h"
 #include "tools/neuron-agent/api_options.h"
 

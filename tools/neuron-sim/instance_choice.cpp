@@ -4,7 +4,7 @@
 #include <thread>
 #include <utility>
 
-#include "agent/kube/node_label.h"
+#include "agent/kube/api_client.h"
 
 namespace neuron::sim {
 namespace {

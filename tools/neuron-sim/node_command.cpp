@@ -11,7 +11,7 @@
 #include "agent/base/parse.h"
 #include "agent/host/fs_root.h"
 #include "agent/host/pci.h"
-#include "agent/kube/names.h"
+#include "agent/kube/api.h"
 #include "agent/model/device.h"
 #include "tools/neuron-sim/host_directory.h"
 #include "tools/neuron-sim/host_writer.h"

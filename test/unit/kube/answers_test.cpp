@@ -1,8 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "agent/kube/json_text.h"
-#include "agent/kube/server_version.h"
-#include "agent/kube/watch_text.h"
+#include "agent/kube/answers.h"
 #include "test/fakes/fake_api.h"
 
 namespace neuron::kube {

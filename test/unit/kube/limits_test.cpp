@@ -3,9 +3,8 @@
 #include <set>
 #include <thread>
 
-#include "agent/kube/backoff.h"
-#include "agent/kube/line_splitter.h"
-#include "agent/kube/token_bucket.h"
+#include "agent/kube/limits.h"
+#include "agent/kube/transfer.h"
 
 namespace neuron::kube {
 namespace {

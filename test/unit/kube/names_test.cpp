@@ -1,4 +1,4 @@
-#include "agent/kube/names.h"
+#include "agent/kube/api.h"
 
 #include <gmock/gmock.h>
 

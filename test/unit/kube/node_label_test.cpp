@@ -1,4 +1,4 @@
-#include "agent/kube/node_label.h"
+#include "agent/kube/api_client.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/base/result.h"
+#include "agent/kube/api.h"
+
+// Foreign JSON, and the API server's answers: lists and watches (docs: Kubernetes API Concepts, "Efficient detection of
+// changes"), its version and the versions of a group, which decide the shape of slices.
+namespace neuron::kube {
+
+// An object, nested at most 64 deep: copying, comparing or printing deeper ones would exhaust the stack. Errors:
+// data_corrupt; `what` begins the message. Pure.
+[[nodiscard]] Result<nlohmann::json> parse_object(std::string_view text, std::string_view what);
+
+// The member of `value` along `names`: member_of(pod, {"metadata", "name"}); nullptr where there is none. Unlike
+// nlohmann's accessors it does not throw where a value has another type. Pure.
+[[nodiscard]] const nlohmann::json* member_of(const nlohmann::json& value, std::initializer_list<const char*> names);
+
+// The same, as a string; "" where it is absent or no string. Pure.
+[[nodiscard]] std::string text_of(const nlohmann::json& value, std::initializer_list<const char*> names);
+
+// A label of an object; nullopt where it has none. `answer` is foreign and of any size, `where` begins the messages.
+// Errors: data_corrupt. Pure.
+[[nodiscard]] Result<std::optional<std::string>> label_in(std::string_view answer, const std::string& label,
+                                                          const std::string& where);
+
+// An API object. In lists servers leave out its kind and apiVersion.
+struct ApiObject {
+  std::string object_namespace;  // "" of a cluster-scoped object
+  std::string name;              // never empty
+  std::string uid;
+  std::string resource_version;
+  nlohmann::json json;  // an object, nested at most 64 deep; foreign
+};
+
+struct ListPage {
+  std::vector<ApiObject> objects;
+  std::string resource_version;  // never empty
+  std::string next;              // for the query's `continue`; "" on the last page
+};
+
+struct WatchLine {
+  enum class Kind { upsert, remove, bookmark, expired, error };  // expired: of a 410, list anew
+  Kind kind = Kind::error;
+  ApiObject object{};              // of upsert and remove
+  std::string resource_version{};  // of upsert, remove and bookmark; never empty
+  std::string words{};             // of expired and error: the server's message
+};
+
+// Errors of both: data_corrupt. Pure.
+[[nodiscard]] Result<ListPage> parse_list_page(std::string_view text);
+[[nodiscard]] Result<WatchLine> parse_watch_line(std::string_view line);
+
+struct ServerVersion {
+  int major = 0;
+  int minor = 0;
+  int patch = 0;  // 0 where unknown
+  friend auto operator<=>(const ServerVersion&, const ServerVersion&) = default;
+
+  [[nodiscard]] std::string text() const;  // "1.36.3"
+};
+
+// A gitVersion or kubeletVersion: "v1.36.3", "v1.34.2-eks-113cf36", "v1.33.1+k3s1"; nullopt for other text. Pure.
+[[nodiscard]] std::optional<ServerVersion> parse_git_version(std::string_view text);
+
+// The answer to /version: by gitVersion, else by major and minor ("36+"). Errors: data_corrupt. Pure.
+[[nodiscard]] Result<ServerVersion> parse_server_version(std::string_view answer);
+
+// The answer to /apis/<group>: the served versions, the server's preferred one first ("v1", "v1beta2").
+// Errors: data_corrupt. Pure.
+[[nodiscard]] Result<std::vector<std::string>> parse_served(std::string_view answer, std::string_view group);
+
+// The same by a call, which every service account may make (system:discovery, system:public-info-viewer). Errors: also
+// those of Api::call and body_of(). Block as calls do; any thread.
+[[nodiscard]] Result<ServerVersion> server_version(Api& api);
+[[nodiscard]] Result<std::vector<std::string>> served_versions(Api& api, const std::string& group);  // none: empty
+
+}  // namespace neuron::kube
