@@ -125,7 +125,7 @@ std::string list_of(const std::vector<std::string>& units) {
 
 class Events {
  public:
-  // The event of that subject, made when it comes for the first time.
+  // The event of that subject; made at its first use.
   NodeEvent& of(std::string_view kind, std::string_view rest) {
     const std::string subject = std::string(kind) + " " + std::string(rest);
     for (NodeEvent& event : events_) {
@@ -169,7 +169,7 @@ void add_end(Events& events, const model::UnitChange& change, std::string_view k
   event.parts.push_back({change.name, change.name + ": " + words, words});
 }
 
-// It is no longer listed, so nothing says why.
+// A unit that is no longer listed has no reason.
 void add_gone(Events& events, const model::UnitChange& change, std::string_view kind) {
   constexpr std::string_view kWords = "no longer listed";
   NodeEvent& event = events.of(kind, "gone");
@@ -206,7 +206,7 @@ void merge(NodeEvent& event, NodeEvent newer) {
     const bool is_in = std::find(newer.units.begin(), newer.units.end(), unit) != newer.units.end();
     if (!is_in) newer.units.push_back(unit);
   }
-  // A fault names all that have it; of the others each says what changed.
+  // A fault contains all units that have it; the others only those that changed.
   const bool says_all = newer.is_warning && !newer.action.empty();
   for (EventPart& part : event.parts) {
     const bool is_in = std::any_of(newer.parts.begin(), newer.parts.end(),

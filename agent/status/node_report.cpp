@@ -21,7 +21,7 @@ bool is_unhealthy(const model::NeuronDevice& device) {
   return device.health.state == HealthState::unhealthy;
 }
 
-// By the table of reasons: what is wrong with the device is cured by another instance alone.
+// By the table of reasons: only a replacement of the instance repairs the device.
 bool wants_another_instance(const model::Health& health) {
   const auto reasons = health::all_reasons();
   return std::any_of(reasons.begin(), reasons.end(), [&](const health::Reason& reason) {
@@ -42,7 +42,7 @@ void put_own(Labels& labels, std::string_view name, const std::string& text) {
   put(labels, std::string(kOwnPrefix).append(name), text);
 }
 
-// What is there now, so without what has vanished. nullopt: not known of one of them.
+// Of the devices that are present. nullopt: unknown for one of them.
 std::optional<int> logical_cores(const model::HostScan& host) {
   int cores = 0;
   for (const model::NeuronDevice& device : host.devices) {
@@ -96,7 +96,7 @@ Labels labels_of(const model::HostScan& host) {
     put_own(labels, "driver", host.driver_version);
   }
   if (efas > 0) put_own(labels, "efas", std::to_string(efas));
-  // Of the log only what it says against the node: where it is not read, nothing is known, and nothing is wrong.
+  // The log can only worsen the state: where it is not read, its state is unknown and counts as healthy.
   const HealthState logged = host.kernel_log.node_health.state;
   const HealthState node = badness(logged) > badness(HealthState::unknown) ? logged : HealthState::healthy;
   const HealthState state = worst(host.efas, worst(host.devices, node));
@@ -125,7 +125,7 @@ std::string words_of(const model::NeuronDevice& device) {
   return status::words_of(name_of(device), device.health);
 }
 
-// NeuronHealth as AWS's rules have it: True is a problem.
+// NeuronHealth by AWS's rules: True is a problem.
 Condition neuron_health(std::string_view status, std::string reason, const std::string& message) {
   return {std::string(kNeuronHealth), std::string(status), std::move(reason), printable(message, kMaxMessage)};
 }
@@ -141,10 +141,12 @@ std::optional<Condition> without_devices(const model::HostScan& host) {
 }
 
 Condition below_threshold(const model::HostScan& host, int threshold) {
-  const auto is_ill = [](const model::NeuronDevice& device) { return device.health.state != HealthState::healthy; };
+  const auto is_not_healthy = [](const model::NeuronDevice& device) {
+    return device.health.state != HealthState::healthy;
+  };
   const auto is_unknown = [](const model::NeuronDevice& device) { return device.health.state == HealthState::unknown; };
   const auto& devices = host.devices;
-  if (std::none_of(devices.begin(), devices.end(), is_ill)) {
+  if (std::none_of(devices.begin(), devices.end(), is_not_healthy)) {
     return neuron_health("False", "NeuronHasNoError", "Neuron has no error");  // AWS's words
   }
   if (std::all_of(devices.begin(), devices.end(), is_unknown)) {
@@ -159,8 +161,8 @@ Condition below_threshold(const model::HostScan& host, int threshold) {
                              words_of(*first));
   }
   return neuron_health("False", "SomeDevicesNotHealthy",
-                       "no device is unhealthy, but some are not healthy: " + list_of(host, is_ill) + ". " +
-                           words_of(*std::find_if(devices.begin(), devices.end(), is_ill)));
+                       "no device is unhealthy, but some are not healthy: " + list_of(host, is_not_healthy) + ". " +
+                           words_of(*std::find_if(devices.begin(), devices.end(), is_not_healthy)));
 }
 
 std::optional<Condition> health_condition(const model::HostScan& host, const ReportSettings& settings) {
@@ -183,7 +185,8 @@ std::optional<Condition> health_condition(const model::HostScan& host, const Rep
   return neuron_health("True", camel_case(worst->health.reason), words_of(*worst) + ". " + counted(host));
 }
 
-// What AWS's node monitoring agent writes, and Karpenter and EKS repair by; True is well. Its words where all is well.
+// The condition of AWS's node monitoring agent, by which Karpenter and EKS repair; True is healthy, with that agent's
+// reason and message.
 Condition hardware_ready(const Condition& health) {
   Condition ready = health;
   ready.type = kHardwareReady;

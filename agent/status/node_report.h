@@ -7,10 +7,10 @@
 
 #include "agent/model/host_scan.h"
 
-// What a node's object at the API server says of its devices: labels and conditions (docs/node-status.md). Pure.
+// Labels and conditions of a Node about its devices (docs/node-status.md). Pure.
 namespace neuron::status {
 
-inline constexpr std::string_view kOwnPrefix = "neuron-agent/";  // of labels that nobody else writes
+inline constexpr std::string_view kOwnPrefix = "neuron-agent/";  // of labels that only the agent writes
 inline constexpr std::string_view kNeuronHealth = "NeuronHealth";
 inline constexpr std::string_view kHardwareReady = "AcceleratedHardwareReady";
 
@@ -28,12 +28,12 @@ struct Condition {
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
-// All that the node should say; what is not in it should not be there. Passive data.
+// All labels and conditions that the agent should own. Passive data.
 struct NodeReport {
   std::map<std::string, std::string> labels;  // key to value, each valid at the API server; an unknown value is absent
   std::vector<Condition> conditions;          // none on a node that has no Neuron devices and should have none
-  // A device, or the node by its kernel log, is unhealthy: worth telling at once. Not an interface: it is in no
-  // condition, and those of all nodes of a cluster mostly fail alike, for want of a module.
+  // A device, or the node by its kernel log, is unhealthy: written at once. Not an interface: it is in no condition,
+  // and those of all nodes of a cluster mostly fail together, for lack of a module.
   bool problem = false;
   friend bool operator==(const NodeReport&, const NodeReport&) = default;
 };

@@ -53,7 +53,7 @@ WriterState StatusWriter::state() const {
   return state_;
 }
 
-// ---- The writing thread
+// ---- On the writing thread
 
 void StatusWriter::run(const std::stop_token& stop) {
   const std::stop_callback on_stop(stop, [this] {
@@ -83,21 +83,21 @@ milliseconds StatusWriter::turn() {
   }
   if (!report) return kLongest;
   const SteadyTime now = clock_.now();
-  if (due(*report, now) <= now) tell(*report, now);
-  tell_events(now);
-  // What was due is done, or failed and waits.
+  if (due(*report, now) <= now) update(*report, now);
+  write_events(now);
+  // What was due has been written, or failed and waits.
   SteadyTime next = due(*report, now);
-  if (look_) {
+  if (seen_) {
     const MutexLock lock(mutex_);
     if (const auto event = events_.due()) next = std::min(next, std::max(*event, events_not_before_));
   }
   return std::clamp(std::chrono::ceil<milliseconds>(next - clock_.now()), milliseconds(0), kLongest);
 }
 
-// When the next call is to be made for labels and conditions.
+// When the next call for labels and conditions is due.
 SteadyTime StatusWriter::due(const NodeReport& report, SteadyTime now) const {
-  if (!look_) return std::max(report.problem ? now : starts_, not_before_);
-  SteadyTime due = look_at_;
+  if (!seen_) return std::max(report.problem ? now : starts_, not_before_);
+  SteadyTime due = read_at_;
   const Change change = change_of(wanted_of(report));
   const SteadyTime free = bucket_full_at_ - kStatePause * (kBurst - 1);
   if (change == Change::state) due = std::min(due, free);
@@ -105,24 +105,24 @@ SteadyTime StatusWriter::due(const NodeReport& report, SteadyTime now) const {
   return std::max(due, not_before_);
 }
 
-void StatusWriter::tell(const NodeReport& report, SteadyTime now) {
-  // What is held may have gone, and would come back without the fields of others.
-  if (!look_ || look_at_ <= now || !look_->held.empty()) {
-    if (const auto seen = look(report, now); !seen) return finish(seen, now);
+void StatusWriter::update(const NodeReport& report, SteadyTime now) {
+  // A held condition may have been removed; applying it again would create it without the fields of others.
+  if (!seen_ || read_at_ <= now || !seen_->held.empty()) {
+    if (const auto read = refresh(report, now); !read) return finish(read, now);
   }
   const Wanted wanted = wanted_of(report);
   if (change_of(wanted) != Change::none) bucket_full_at_ = std::max(bucket_full_at_, now) + kStatePause;
-  // Conditions first: what is wrong is in them. One that fails does not keep the other.
-  Result<void> told = write_conditions(wanted, now);
-  if (auto labels = write_labels(wanted); told && !labels) told = std::move(labels);
-  finish(told, now);
+  // Conditions first, since they contain the faults. A failure of one does not prevent the other.
+  Result<void> written = write_conditions(wanted, now);
+  if (auto labels = write_labels(wanted); written && !labels) written = std::move(labels);
+  finish(written, now);
 }
 
 StatusWriter::Wanted StatusWriter::wanted_of(const NodeReport& report) const {
   Wanted wanted{report.labels, report.conditions, Force::no};
-  if (!look_) return wanted;
-  std::erase_if(wanted.conditions, [&](const Condition& one) { return look_->condition_owners.contains(one.type); });
-  for (const auto& [key, owner] : look_->label_owners) {
+  if (!seen_) return wanted;
+  std::erase_if(wanted.conditions, [&](const Condition& one) { return seen_->condition_owners.contains(one.type); });
+  for (const auto& [key, owner] : seen_->label_owners) {
     if (!wanted.labels.contains(key)) continue;
     if (key.starts_with(kOwnPrefix)) {
       wanted.force = Force::yes;
@@ -145,49 +145,49 @@ StatusWriter::Change StatusWriter::change_of(const Wanted& wanted) const {
   return words ? Change::words : Change::none;
 }
 
-Result<void> StatusWriter::look(const NodeReport& report, SteadyTime now) {
-  auto seen = look_at_node(api_, settings_.node);
+Result<void> StatusWriter::refresh(const NodeReport& report, SteadyTime now) {
+  auto seen = read_node(api_, settings_.node);
   if (!seen) return fail(std::move(seen).error());
-  heartbeat_ = look_.has_value() && look_at_ <= now;  // not at the start, and not after a refusal
+  heartbeat_ = seen_.has_value() && read_at_ <= now;  // not at the start, and not after a refusal
   take_over(*seen, report);
-  look_ = *std::move(seen);
-  constexpr auto kTenth = std::chrono::duration_cast<milliseconds>(kLook) / 10;
-  look_at_ = now + kLook +
+  seen_ = *std::move(seen);
+  constexpr auto kTenth = std::chrono::duration_cast<milliseconds>(kReadInterval) / 10;
+  read_at_ = now + kReadInterval +
              milliseconds(std::uniform_int_distribution<milliseconds::rep>(-kTenth.count(), kTenth.count())(chance_));
-  say_left(report);
+  log_shared(report);
   return {};
 }
 
-// What the server shows of ours is what was written last, whoever wrote it.
-void StatusWriter::take_over(const NodeLook& look, const NodeReport& report) {
+// Takes the agent's labels and conditions at the server as written last, also those of a predecessor.
+void StatusWriter::take_over(const SeenNode& seen, const NodeReport& report) {
   labels_.emplace();
   const auto take_label = [&](const std::string& key) {
-    if (const auto is = look.labels.find(key); is != look.labels.end()) labels_->insert(*is);
+    if (const auto is = seen.labels.find(key); is != seen.labels.end()) labels_->insert(*is);
   };
-  for (const std::string& key : look.own_labels) take_label(key);
+  for (const std::string& key : seen.own_labels) take_label(key);
   conditions_.emplace();
   const auto take_condition = [&](const std::string& type) {
-    const auto is = look.conditions.find(type);
-    if (is != look.conditions.end()) conditions_->push_back({is->second.condition, is->second.last_transition});
+    const auto is = seen.conditions.find(type);
+    if (is != seen.conditions.end()) conditions_->push_back({is->second.condition, is->second.last_transition});
   };
-  // In the order of the report; one that is ours and not wanted any more makes the two differ.
-  // What others write too is held as it is, and none of ours.
-  std::set<std::string> rest = look.own_conditions;
-  for (const HeldCondition& held : look.held) rest.erase(held.type);
+  // In the order of the report; an own condition that is no longer wanted makes the two differ. Those that others write
+  // too are held and not compared.
+  std::set<std::string> rest = seen.own_conditions;
+  for (const HeldCondition& held : seen.held) rest.erase(held.type);
   for (const Condition& one : report.conditions) {
     if (rest.erase(one.type) != 0) take_condition(one.type);
   }
   for (const std::string& type : rest) take_condition(type);
 }
 
-void StatusWriter::say_left(const NodeReport& report) {
+void StatusWriter::log_shared(const NodeReport& report) {
   std::set<std::string> left;
   for (const Condition& one : report.conditions) {
-    if (const auto owner = look_->condition_owners.find(one.type); owner != look_->condition_owners.end()) {
+    if (const auto owner = seen_->condition_owners.find(one.type); owner != seen_->condition_owners.end()) {
       left.insert("condition " + one.type + " left to " + owner->second + ", which also writes it");
     }
   }
-  for (const auto& [key, owner] : look_->label_owners) {
+  for (const auto& [key, owner] : seen_->label_owners) {
     if (report.labels.contains(key) && !key.starts_with(kOwnPrefix)) {
       left.insert("label " + key + " left to " + owner + ", which also writes it");
     }
@@ -200,7 +200,7 @@ void StatusWriter::say_left(const NodeReport& report) {
 
 Result<void> StatusWriter::write_labels(const Wanted& wanted) {
   if (labels_ == wanted.labels) return {};
-  TRY(apply_labels(api_, {settings_.node, look_->uid}, wanted.labels, wanted.force));
+  TRY(apply_labels(api_, {settings_.node, seen_->uid}, wanted.labels, wanted.force));
   labels_ = wanted.labels;
   const MutexLock lock(mutex_);
   ++state_.writes;
@@ -211,14 +211,14 @@ Result<void> StatusWriter::write_conditions(const Wanted& wanted, SteadyTime now
   const WallTime wall = settings_.wall();
   std::vector<TimedCondition> timed;
   for (const Condition& one : wanted.conditions) {
-    const auto seen = look_->conditions.find(one.type);
+    const auto seen = seen_->conditions.find(one.type);
     const auto written = std::find_if(conditions_->begin(), conditions_->end(),
                                       [&](const TimedCondition& is) { return is.condition.type == one.type; });
     std::string since = utc_text(wall);
     if (written != conditions_->end()) {
       if (written->condition.status == one.status && !written->last_transition.empty())
         since = written->last_transition;
-    } else if (seen != look_->conditions.end() && seen->second.condition.status == one.status &&
+    } else if (seen != seen_->conditions.end() && seen->second.condition.status == one.status &&
                !seen->second.last_transition.empty()) {
       since = seen->second.last_transition;
     }
@@ -226,7 +226,7 @@ Result<void> StatusWriter::write_conditions(const Wanted& wanted, SteadyTime now
   }
   const bool heartbeat = std::exchange(heartbeat_, false) && !timed.empty();
   if (timed == *conditions_ && !heartbeat) return {};
-  TRY(apply_conditions(api_, {settings_.node, look_->uid}, timed, look_->held, wall));
+  TRY(apply_conditions(api_, {settings_.node, seen_->uid}, timed, seen_->held, wall));
   conditions_ = std::move(timed);
   words_at_ = now + kMessagePause;
   const MutexLock lock(mutex_);
@@ -234,40 +234,40 @@ Result<void> StatusWriter::write_conditions(const Wanted& wanted, SteadyTime now
   return {};
 }
 
-void StatusWriter::finish(const Result<void>& told, SteadyTime now) {
-  if (told) {
+void StatusWriter::finish(const Result<void>& written, SteadyTime now) {
+  if (written) {
     backoff_.reset();
     not_before_ = {};
   } else {
-    // Refused, or nobody knows what the server did: what it shows decides.
-    not_before_ = now + retry_after(told.error(), backoff_);
-    look_.reset();
+    // Refused, or the result is unknown: read the node first.
+    not_before_ = now + retry_after(written.error(), backoff_);
+    seen_.reset();
   }
   const MutexLock lock(mutex_);
-  const std::string error = told ? "" : told.error().message;
-  if (error == state_.error && told.has_value() == state_.told) return;
-  if (!told && error != state_.error) spdlog::warn("node status not updated: {}", error);
-  if (told && !state_.error.empty()) spdlog::info("node status updates resumed");
+  const std::string error = written ? "" : written.error().message;
+  if (error == state_.error && written.has_value() == state_.current) return;
+  if (!written && error != state_.error) spdlog::warn("node status not updated: {}", error);
+  if (written && !state_.error.empty()) spdlog::info("node status updates resumed");
   state_.error = error;
-  state_.told = told.has_value();
+  state_.current = written.has_value();
 }
 
 milliseconds StatusWriter::retry_after(const Error& error, kube::Backoff& backoff) const {
   const bool is_refused = error.code == ErrorCode::permission_denied || error.code == ErrorCode::invalid_argument;
   const milliseconds pause = backoff.next();
-  // The first times as after any failure: roles and policies take a moment to be in force.
+  // The first times as after any failure: roles and policies take a moment to become effective.
   return is_refused && pause > kLongestRetry / 4 ? milliseconds(kRefusedRetry) : pause;
 }
 
-void StatusWriter::tell_events(SteadyTime now) {
-  while (look_ && events_not_before_ <= now) {
+void StatusWriter::write_events(SteadyTime now) {
+  while (seen_ && events_not_before_ <= now) {
     std::optional<PendingEvent> event;
     {
       const MutexLock lock(mutex_);
       event = events_.take(now);
     }
     if (!event) return;
-    const auto written = event_writer_.write(*event, look_->uid);
+    const auto written = event_writer_.write(*event, seen_->uid);
     if (written) {
       events_backoff_.reset();
       if (!events_error_.empty()) spdlog::info("node events resumed");

@@ -4,7 +4,7 @@
 
 #include "agent/kube/api.h"
 #include "agent/kube/api_client.h"
-#include "agent/status/node_apply.h"
+#include "agent/status/node_object.h"
 #include "tools/neuron-agent/api_options.h"
 
 namespace neuron::agent {

@@ -21,7 +21,7 @@ struct WithdrawOptions {
 void add_withdraw_options(CLI::App& command, WithdrawOptions& options);
 
 // Takes the labels and conditions that an agent told of that node away (docs/node-status.md); nothing where there are
-// none. Errors: invalid_argument (no name of a node, no URL), and those of agent/status/node_apply.h. Blocks for three
+// none. Errors: invalid_argument (no name of a node, no URL), and those of agent/status/node_object.h. Blocks for three
 // calls.
 [[nodiscard]] Result<void> withdraw_node_status(const WithdrawOptions& options);
 

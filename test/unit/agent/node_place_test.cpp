@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "agent/status/node_look.h"
+#include "agent/status/node_object.h"
 #include "test/fakes/fake_api.h"
 #include "tools/neuron-agent/metrics_sources.h"
 
@@ -29,7 +29,7 @@ class NodePlaceTest : public ::testing::Test {
 TEST_F(NodePlaceTest, WhoeverReadsTheNodeTellsWhereItIs) {
   put(kNode, {{kZone, "us-east-1a"}, {kRegion, "us-east-1"}});
   EXPECT_EQ(place(), " ");
-  ASSERT_TRUE(status::look_at_node(placed_, "n1"));
+  ASSERT_TRUE(status::read_node(placed_, "n1"));
   EXPECT_EQ(place(), "us-east-1a us-east-1");
   const metrics::Instance instance = instance_of({}, "n1", placed_.place());
   EXPECT_EQ(instance.availability_zone, "us-east-1a");
@@ -39,24 +39,24 @@ TEST_F(NodePlaceTest, WhoeverReadsTheNodeTellsWhereItIs) {
 
 TEST_F(NodePlaceTest, AnotherNodeIsElsewhere) {
   put("/api/v1/nodes/n2", {{kZone, "us-east-1b"}, {kRegion, "us-east-1"}});
-  ASSERT_TRUE(status::look_at_node(placed_, "n2"));
+  ASSERT_TRUE(status::read_node(placed_, "n2"));
   EXPECT_EQ(place(), " ");
 }
 
 TEST_F(NodePlaceTest, WhatTheNodeDoesNotHaveIsNotKnown) {
   put(kNode, {{kRegion, "us-east-1"}});
-  ASSERT_TRUE(status::look_at_node(placed_, "n1"));
+  ASSERT_TRUE(status::read_node(placed_, "n1"));
   EXPECT_EQ(place(), " us-east-1");
   put(kNode, {{kZone, std::string(64, 'x')}, {kRegion, 7}});
-  ASSERT_TRUE(status::look_at_node(placed_, "n1"));
+  ASSERT_TRUE(status::read_node(placed_, "n1"));
   EXPECT_EQ(place(), " ");
 }
 
 TEST_F(NodePlaceTest, AnAnswerThatIsNoneChangesNothing) {
   put(kNode, {{kZone, "us-east-1a"}, {kRegion, "us-east-1"}});
-  ASSERT_TRUE(status::look_at_node(placed_, "n1"));
+  ASSERT_TRUE(status::read_node(placed_, "n1"));
   api_.fail_next(1, 503);
-  EXPECT_FALSE(status::look_at_node(placed_, "n1"));
+  EXPECT_FALSE(status::read_node(placed_, "n1"));
   EXPECT_EQ(place(), "us-east-1a us-east-1");
 }
 

@@ -15,7 +15,7 @@ class StatusFaultsTest : public WriterFixture {
   void expect_told() {
     EXPECT_EQ(label("neuron-agent/devices"), "16");
     EXPECT_EQ(status("NeuronHealth"), "False");
-    EXPECT_TRUE(writer_->state().told) << writer_->state().error;
+    EXPECT_TRUE(writer_->state().current) << writer_->state().error;
   }
 };
 
@@ -25,7 +25,7 @@ TEST_F(StatusFaultsTest, EveryRefusalIsSurvived) {
     start_anew();
     api_.fail_next({.times = fakes::FakeApi::kAlways, .status = code});
     begin();
-    EXPECT_FALSE(writer_->state().told) << code;
+    EXPECT_FALSE(writer_->state().current) << code;
     api_.forget_calls();
     after(std::chrono::hours(1));
     EXPECT_LE(api_.calls().size(), 130U) << code;
@@ -49,7 +49,7 @@ TEST_F(StatusFaultsTest, WhatIsForbiddenDoesNotKeepTheRest) {
   api_.fail_next({.times = fakes::FakeApi::kAlways, .path_part = "events", .status = 403});
   after(minutes(10));
   EXPECT_EQ(status("NeuronHealth"), "True");
-  EXPECT_TRUE(writer_->state().told);
+  EXPECT_TRUE(writer_->state().current);
   EXPECT_THAT(reasons_told(), IsEmpty());
   api_.heal();
   after(minutes(6));
@@ -94,7 +94,7 @@ TEST_F(StatusFaultsTest, ANodeThatIsMadeAnewIsToldAgain) {
   begin();
   put_node("v");
   EXPECT_EQ(status("NeuronHealth"), "");
-  after(StatusWriter::kLook + StatusWriter::kLook / 10);
+  after(StatusWriter::kReadInterval + StatusWriter::kReadInterval / 10);
   expect_told();
   put_node("w");
   model::HostScan host = well_host();
@@ -118,7 +118,7 @@ TEST_F(StatusFaultsTest, WhatSomebodyTookAwayComesBack) {
   begin();
   api_.write_as("kubectl-label", kNode, {{"metadata", {{"labels", {{"neuron-agent/devices", nullptr}}}}}});
   api_.write_as("kubectl-label", kNode, {{"metadata", {{"labels", {{"neuron-agent/cores", "1"}}}}}});
-  after(StatusWriter::kLook + StatusWriter::kLook / 10);
+  after(StatusWriter::kReadInterval + StatusWriter::kReadInterval / 10);
   expect_told();
   EXPECT_EQ(label("neuron-agent/cores"), "32");
 }
@@ -166,7 +166,7 @@ TEST_F(StatusFaultsTest, OneWhoComesLaterHasIt) {
   EXPECT_EQ(condition("AcceleratedHardwareReady")["reason"], "NMA");
   after(std::chrono::hours(3));
   EXPECT_EQ(condition("AcceleratedHardwareReady"), theirs);
-  EXPECT_TRUE(writer_->state().told);
+  EXPECT_TRUE(writer_->state().current);
   start_anew();
   begin();
   after(std::chrono::hours(1));

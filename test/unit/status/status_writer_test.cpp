@@ -23,7 +23,7 @@ TEST_F(StatusWriterTest, TellsWhatThereIs) {
   EXPECT_EQ(status("AcceleratedHardwareReady"), "True");
   EXPECT_EQ(status("Ready"), "True");
   EXPECT_THAT(reasons_told(), IsEmpty());
-  EXPECT_TRUE(writer_->state().told);
+  EXPECT_TRUE(writer_->state().current);
   EXPECT_EQ(writer_->state().writes, 2U);
 }
 

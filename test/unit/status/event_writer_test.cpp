@@ -1,4 +1,4 @@
-#include "agent/status/told_events.h"
+#include "agent/status/event_writer.h"
 
 #include <gmock/gmock.h>
 
@@ -22,13 +22,13 @@ NodeEvent fault(const std::string& unit = "neuron3", const std::string& code = "
           {unit}, {{unit, unit + ": " + words, words}}, "replace the instance"};
 }
 
-TEST(EventsToTell, OneUnitThatComesAndGoesCountsUp) {
-  EventsToTell events;
+TEST(PendingEvents, OneUnitThatComesAndGoesCountsUp) {
+  PendingEvents events;
   events.add(fault(), kStart, Since::before);
   EXPECT_EQ(events.take(kNow)->times, 1);
   for (int i = 1; i <= 100; ++i) events.add(fault(), kStart + seconds(i), Since::before);
   EXPECT_FALSE(events.take(kNow + seconds(59)));
-  EXPECT_EQ(events.due(), kNow + EventsToTell::kSamePause);
+  EXPECT_EQ(events.due(), kNow + PendingEvents::kSamePause);
   const auto later = events.take(kNow + seconds(60));
   ASSERT_TRUE(later);
   EXPECT_EQ(later->times, 100);
@@ -37,8 +37,8 @@ TEST(EventsToTell, OneUnitThatComesAndGoesCountsUp) {
   EXPECT_FALSE(events.due());
 }
 
-TEST(EventsToTell, NewsOfAnotherUnitDoesNotWaitForTheFirst) {
-  EventsToTell events;
+TEST(PendingEvents, NewsOfAnotherUnitDoesNotWaitForTheFirst) {
+  PendingEvents events;
   events.add(fault("neuron3"), kStart, Since::before);
   ASSERT_TRUE(events.take(kNow));
   events.add(fault("neuron5"), kStart + seconds(1), Since::before);
@@ -47,8 +47,8 @@ TEST(EventsToTell, NewsOfAnotherUnitDoesNotWaitForTheFirst) {
   EXPECT_THAT(next->event.units, testing::ElementsAre("neuron5"));
 }
 
-TEST(EventsToTell, WhatWaitsTogetherIsOneEvent) {
-  EventsToTell events;
+TEST(PendingEvents, WhatWaitsTogetherIsOneEvent) {
+  PendingEvents events;
   NodeEvent healthy{false, "device healthy after x", "Healthy", {"neuron3"}, {{"neuron3", "neuron3: y", "y"}}, ""};
   events.add(healthy, kStart, Since::before);
   healthy.units = {"neuron5"};
@@ -60,8 +60,8 @@ TEST(EventsToTell, WhatWaitsTogetherIsOneEvent) {
   EXPECT_FALSE(events.due());
 }
 
-TEST(EventsToTell, ManySubjectsAreHeldToABurstAndWarningsGoFirst) {
-  EventsToTell events;
+TEST(PendingEvents, ManySubjectsAreHeldToABurstAndWarningsGoFirst) {
+  PendingEvents events;
   for (int i = 0; i < 40; ++i) {
     NodeEvent event = fault("neuron3", "reason" + std::to_string(i));
     event.is_warning = i % 2 == 1;
@@ -75,15 +75,15 @@ TEST(EventsToTell, ManySubjectsAreHeldToABurstAndWarningsGoFirst) {
     }
     ++told;
   }
-  EXPECT_EQ(told, EventsToTell::kBurst);
+  EXPECT_EQ(told, PendingEvents::kBurst);
   EXPECT_EQ(warnings, 20);
-  EXPECT_EQ(events.due(), kNow + EventsToTell::kPause);
-  EXPECT_TRUE(events.take(kNow + EventsToTell::kPause));
-  EXPECT_FALSE(events.take(kNow + EventsToTell::kPause));
+  EXPECT_EQ(events.due(), kNow + PendingEvents::kPause);
+  EXPECT_TRUE(events.take(kNow + PendingEvents::kPause));
+  EXPECT_FALSE(events.take(kNow + PendingEvents::kPause));
 }
 
-TEST(EventsToTell, WhatCouldNotBeToldWaitsWithWhatCameSince) {
-  EventsToTell events;
+TEST(PendingEvents, WhatCouldNotBeToldWaitsWithWhatCameSince) {
+  PendingEvents events;
   events.add(fault(), kStart, Since::before);
   PendingEvent event = *events.take(kNow);
   events.add(fault(), kStart + seconds(5), Since::before);

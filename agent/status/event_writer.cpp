@@ -1,4 +1,4 @@
-#include "agent/status/told_events.h"
+#include "agent/status/event_writer.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -16,9 +16,9 @@ constexpr const char* kEvents = "/api/v1/namespaces/default/events";
 
 }  // namespace
 
-// ---- What waits
+// ---- Pending events
 
-void EventsToTell::add(NodeEvent event, WallTime at, Since since) {
+void PendingEvents::add(NodeEvent event, WallTime at, Since since) {
   const bool at_start = since == Since::start;
   const std::string subject = event.subject;
   const auto [found, is_new] = waiting_.try_emplace(subject, PendingEvent{event, at, at, 1, at_start});
@@ -30,7 +30,7 @@ void EventsToTell::add(NodeEvent event, WallTime at, Since since) {
   same.only_at_start = false;
 }
 
-void EventsToTell::put_back(PendingEvent event) {
+void PendingEvents::put_back(PendingEvent event) {
   const std::string subject = event.event.subject;
   for (const std::string& unit : event.event.units) again_at_.erase({subject, unit});
   const auto [found, is_new] = waiting_.try_emplace(subject, event);
@@ -42,7 +42,7 @@ void EventsToTell::put_back(PendingEvent event) {
   same.times += event.times;
 }
 
-SteadyTime EventsToTell::due_of(const NodeEvent& event) const {
+SteadyTime PendingEvents::due_of(const NodeEvent& event) const {
   const SteadyTime free = bucket_full_at_ - kPause * (kBurst - 1);
   SteadyTime first = event.units.empty() ? free : SteadyTime::max();
   for (const std::string& unit : event.units) {
@@ -52,13 +52,13 @@ SteadyTime EventsToTell::due_of(const NodeEvent& event) const {
   return std::max(free, first);
 }
 
-std::optional<SteadyTime> EventsToTell::due() const {
+std::optional<SteadyTime> PendingEvents::due() const {
   std::optional<SteadyTime> due;
   for (const auto& [subject, one] : waiting_) due = due ? std::min(*due, due_of(one.event)) : due_of(one.event);
   return due;
 }
 
-std::optional<PendingEvent> EventsToTell::take(SteadyTime now) {
+std::optional<PendingEvent> PendingEvents::take(SteadyTime now) {
   auto next = waiting_.end();
   for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
     if (due_of(at->second.event) > now) continue;
@@ -72,7 +72,7 @@ std::optional<PendingEvent> EventsToTell::take(SteadyTime now) {
   return event;
 }
 
-// ---- How it is written
+// ---- Writing
 
 std::string event_name(const NodeRef& node, const NodeEvent& event) {
   constexpr std::size_t kMaxNode = 200, kDigits = 16;
@@ -81,7 +81,7 @@ std::string event_name(const NodeRef& node, const NodeEvent& event) {
   return name + "." + sha256_hex(node.uid + "/" + event.subject).substr(0, kDigits);
 }
 
-// False: one of that name is there.
+// False: one of that name exists.
 Result<bool> EventWriter::create(const PendingEvent& event, const NodeRef& node, const std::string& name) {
   const Json body{{"apiVersion", "v1"},
                   {"kind", "Event"},
@@ -105,7 +105,7 @@ Result<bool> EventWriter::create(const PendingEvent& event, const NodeRef& node,
   return true;
 }
 
-// False: there is none of that name any more; the server forgets events after an hour.
+// False: that name no longer exists; the server deletes events after an hour.
 Result<bool> EventWriter::count_up(const PendingEvent& event, const std::string& name) {
   Json change{{"lastTimestamp", utc_text(event.last)}};
   const auto patch = [&]() -> Result<std::optional<Json>> {

@@ -1,10 +1,9 @@
-#include "agent/status/node_look.h"
+#include "agent/status/node_object.h"
 
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
 
-#include "agent/status/node_apply.h"
 #include "test/fakes/fake_api.h"
 
 namespace neuron::status {
@@ -32,7 +31,7 @@ constexpr const char* kText =
   "status":{"conditions":[{"type":"Ready","status":"True"},{"type":"NeuronHealth","status":"False",
      "reason":"NeuronHasNoError","message":"Neuron has no error","lastTransitionTime":"2026-01-01T00:00:00Z"}]}})";
 
-TEST(NodeLook, TellsWhoOwnsWhat) {
+TEST(SeenNode, TellsWhoOwnsWhat) {
   const auto look = parse_node(kText);
   ASSERT_TRUE(look) << look.error().message;
   EXPECT_EQ(look->uid, "u");
@@ -44,7 +43,7 @@ TEST(NodeLook, TellsWhoOwnsWhat) {
   EXPECT_EQ(look->labels.at("neuron-agent/lnc"), "1");
 }
 
-TEST(NodeLook, GarbageIsAnErrorOrNothing) {
+TEST(SeenNode, GarbageIsAnErrorOrNothing) {
   for (const char* text : {"", "[]", "{}", "\"x\"", R"({"metadata":[]})", R"({"metadata":{"uid":7}})"}) {
     const auto look = parse_node(text);
     ASSERT_FALSE(look) << text;
@@ -71,7 +70,7 @@ class NodeApplyTest : public ::testing::Test {
     api_.put(kNode, {{"metadata", {{"uid", "u"}, {"labels", {{"a", "b"}}}}},
                      {"status", {{"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}});
   }
-  NodeLook seen() { return *look_at_node(api_, "n1"); }
+  SeenNode seen() { return *read_node(api_, "n1"); }
   TimedCondition health(const std::string& status) {
     return {{"NeuronHealth", status, "R", "m"}, "2026-01-01T00:00:00Z"};
   }
@@ -116,7 +115,7 @@ TEST_F(NodeApplyTest, GivingUpLeavesTheOthers) {
   theirs[1].update({{"status", "True"}, {"reason", "X"}});
   api_.write_as("npd", kStatus, {{"status", {{"conditions", theirs}}}});
   EXPECT_FALSE(apply_conditions(api_, node_, {health("False")}, {}, {}));
-  const NodeLook look = seen();
+  const SeenNode look = seen();
   EXPECT_EQ(look.condition_owners.at("NeuronHealth"), "npd");
   ASSERT_EQ(look.held.size(), 1U);
   EXPECT_THAT(look.held[0].fields,
