@@ -5,7 +5,7 @@
 
 namespace neuron {
 
-// What went wrong, as far as a caller may have to decide on it. rpc/status_map.h maps each to one gRPC status.
+// What went wrong, as far as a caller may have to decide on it. rpc/calls.h maps each to one gRPC status.
 enum class ErrorCode {
   not_found,            // the thing is not there: normal for optional files and hardware
   permission_denied,    // the kernel refused; the message names the path

@@ -1,19 +1,21 @@
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace neuron::model {
 
-// What one container holds of one resource, or of one driver by a claim, as the kubelet tells: by PodResources, which
-// names the pod, or by its checkpoint, which has only the uid and no claims. Names and ids are foreign text, made
-// printable and bounded by whoever read them. What they are on this node is a holdings::Holding. Passive data; the
-// kubelet's checkpoint has one for each of many thousand entries, so it is kept small.
+// One container's units of one resource, or of one driver by a claim, as reported by the kubelet: by PodResources,
+// which names the pod, or by its checkpoint, which has only the uid and no claims. Names and ids are foreign text, made
+// printable and bounded by the reader. holdings::Holding has their meaning on this node. Passive data; the kubelet's
+// checkpoint has many thousand entries, so it is kept small.
 struct Allocation {
   std::string pod_namespace;  // "" where the pod is known by its uid alone; a claim's namespace is the same
   std::string pod;            // likewise
   std::string container;
-  std::string resource_name;     // "aws.amazon.com/neuroncore", or one that is not ours; of a claim the driver's name
+  std::string resource_name;     // "aws.amazon.com/neuroncore", or a foreign one; of a claim the driver's name
   std::vector<std::string> ids;  // of a claim: names of devices, as in the driver's pool; sorted as text, each once
   std::string pod_uid{};         // from the checkpoint; "" from PodResources
   // Name of the ResourceClaim; "" for a resource of a device plugin. The kubelet lists the whole claim with each
@@ -25,11 +27,14 @@ struct Allocation {
   friend bool operator==(const Allocation&, const Allocation&) = default;
 };
 
-// By which containers are told apart: "pod <uid>/<container>" where the uid is known, else "namespace/pod/container".
+// Identifies a container: "pod <uid>/<container>" where the uid is known, else "namespace/pod/container".
 // Never empty.
 [[nodiscard]] std::string holder_of(const Allocation& allocation);
 
-// What people know it by: "namespace/pod/container"; "" where the pod is known by its uid alone.
+// The container's name in texts: "namespace/pod/container"; "" where the pod is known by its uid alone.
 [[nodiscard]] std::string holder_name(const Allocation& allocation);
+
+// The healthy devices that the kubelet knows, by resource name; a resource without any may be absent.
+using Allocatable = std::map<std::string, std::set<std::string>>;
 
 }  // namespace neuron::model

@@ -5,26 +5,83 @@
 #include <grpcpp/impl/codegen/proto_utils.h>
 
 #include <future>
+#include <map>
 #include <memory>
+#include <set>
+#include <string>
+#include <tuple>
 #include <utility>
 
-#include "agent/rpc/pod_answers.h"
-#include "agent/rpc/status_map.h"
+#include "agent/base/parse.h"
 
 namespace neuron::rpc {
 namespace {
 
+std::string name_of(const std::string& foreign) {
+  return printable(foreign, kMaxNameBytes);
+}
+
+using Ids = std::set<std::string>;
+
+// The container's names, without units.
+model::Allocation holding_of(const v1::PodResources& pod, const v1::ContainerResources& container) {
+  return {name_of(pod.namespace_()), name_of(pod.name()), name_of(container.name()), "", {}};
+}
+
+void add_resources(const v1::PodResources& pod, const v1::ContainerResources& container,
+                   std::vector<model::Allocation>& all) {
+  std::map<std::string, Ids> by_resource;  // the kubelet repeats a device per NUMA node
+  for (const auto& devices : container.devices()) {
+    Ids& ids = by_resource[name_of(devices.resource_name())];
+    for (const auto& id : devices.device_ids()) ids.insert(name_of(id));
+  }
+  for (const auto& [resource, ids] : by_resource) {
+    model::Allocation one = holding_of(pod, container);
+    one.resource_name = resource;
+    one.ids.assign(ids.begin(), ids.end());
+    all.push_back(std::move(one));
+  }
+}
+
+// A container's devices of one claim and driver.
+struct ClaimPart {
+  Ids devices;
+  std::string cdi_id;  // the first
+};
+
+// By names of devices: the list of CDI ids grows from one entry to the next (docs/reference/kubelet.md#podresources),
+// and would give each device those of all before it.
+void add_claims(const v1::PodResources& pod, const v1::ContainerResources& container,
+                std::vector<model::Allocation>& all) {
+  std::map<std::pair<std::string, std::string>, ClaimPart> by_claim;  // claim, driver
+  for (const auto& claim : container.dynamic_resources()) {
+    const std::string name = claim.claim_name().empty() ? "(no name)" : name_of(claim.claim_name());
+    for (const auto& device : claim.claim_resources()) {
+      ClaimPart& part = by_claim[{name, name_of(device.driver_name())}];
+      part.devices.insert(name_of(device.device_name()));
+      if (part.cdi_id.empty() && !device.cdi_devices().empty()) part.cdi_id = name_of(device.cdi_devices(0).name());
+    }
+  }
+  for (auto& [key, part] : by_claim) {
+    model::Allocation one = holding_of(pod, container);
+    std::tie(one.claim, one.resource_name) = key;
+    one.ids.assign(part.devices.begin(), part.devices.end());
+    one.cdi_id = std::move(part.cdi_id);
+    all.push_back(std::move(one));
+  }
+}
+
 constexpr int kMaxAnswerBytes = 16 << 20;
 
-// With bytes instead of messages: what the kubelet sent that is no message would be an empty one and no error
-// (gRPC 1.51, callback API), and nobody would seem to hold anything.
+// With bytes instead of messages: gRPC 1.51's callback API turns a malformed message into an empty one without an
+// error, which would mean that no container holds anything.
 struct BytesCall final : KeptCall {
   std::unique_ptr<grpc::GenericStub> stub;
   grpc::ByteBuffer request;
   grpc::ByteBuffer response;
 };
 
-// A call on a connection of its own, kept until it is done. `done` is given a Result<Response>.
+// A call on a separate connection, kept until it is done. `done` receives a Result<Response>.
 template <typename Response, typename Done>
 void start_call(CallKeeper& calls, const std::string& socket, const std::string& method,
                 std::chrono::milliseconds deadline, Done done) {
@@ -52,8 +109,8 @@ void start_call(CallKeeper& calls, const std::string& socket, const std::string&
                        &call.response, answer);
 }
 
-// The answer that `ask` gives to its callback. The callback shares the promise: it may still be in set_value when the
-// waiter is gone.
+// The answer that `ask` passes to its callback. The callback shares the promise: it may still be in set_value when the
+// waiter has returned.
 template <typename Answer, typename Ask>
 Result<Answer> wait_for(const Ask& ask) {
   const auto promise = std::make_shared<std::promise<Result<Answer>>>();
@@ -63,6 +120,28 @@ Result<Answer> wait_for(const Ask& ask) {
 }
 
 }  // namespace
+
+std::vector<model::Allocation> devices_in(const v1::ListPodResourcesResponse& response) {
+  std::vector<model::Allocation> all;
+  for (const auto& pod : response.pod_resources()) {
+    const std::size_t before = all.size();
+    for (const auto& container : pod.containers()) {
+      add_resources(pod, container, all);
+      add_claims(pod, container, all);
+    }
+    if (all.size() == before) all.push_back({name_of(pod.namespace_()), name_of(pod.name()), "", "", {}});
+  }
+  return all;
+}
+
+model::Allocatable allocatable_in(const v1::AllocatableResourcesResponse& response) {
+  model::Allocatable all;
+  for (const auto& devices : response.devices()) {
+    auto& ids = all[name_of(devices.resource_name())];
+    for (const auto& id : devices.device_ids()) ids.insert(name_of(id));
+  }
+  return all;
+}
 
 PodResourcesClient::PodResourcesClient(std::string socket) : socket_(std::move(socket)) {}
 
@@ -85,8 +164,8 @@ Result<std::vector<model::Allocation>> PodResourcesClient::list(std::chrono::mil
   return wait_for<std::vector<model::Allocation>>([&](Done done) { list(deadline, std::move(done)); });
 }
 
-Result<Allocatable> PodResourcesClient::allocatable(std::chrono::milliseconds deadline) {
-  return wait_for<Allocatable>([&](AllocatableDone done) { allocatable(deadline, std::move(done)); });
+Result<model::Allocatable> PodResourcesClient::allocatable(std::chrono::milliseconds deadline) {
+  return wait_for<model::Allocatable>([&](AllocatableDone done) { allocatable(deadline, std::move(done)); });
 }
 
 }  // namespace neuron::rpc

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "agent/rpc/status_map.h"
+#include "agent/rpc/calls.h"
 #include "plugin/kubelet/list_stream.h"
 
 namespace neuron::plugin {

@@ -9,7 +9,6 @@
 #include "agent/base/result.h"
 #include "agent/model/allocation.h"
 #include "agent/model/resource.h"
-#include "agent/rpc/allocatable.h"
 
 namespace neuron::plugin {
 
@@ -32,7 +31,7 @@ struct HoldersListed {
 };
 struct AllocatableListed {
   SteadyTime asked_at;
-  Result<rpc::Allocatable> answer;
+  Result<model::Allocatable> answer;
 };
 struct CdiMountDead {};  // the CDI directory was removed on the host, and the mount here keeps the old one
 using Event = std::variant<SnapshotChanged, StreamEnded, StreamOpened, RegisterDone, AdmissionsChanged,

@@ -67,7 +67,7 @@ void KubeletLink::ask_holders(SteadyTime now) {
 }
 
 void KubeletLink::ask_allocatable(SteadyTime now) {
-  pod_resources_.allocatable(kAllocatableDeadline, [&events = parts_.events, now](Result<rpc::Allocatable> answer) {
+  pod_resources_.allocatable(kAllocatableDeadline, [&events = parts_.events, now](Result<model::Allocatable> answer) {
     events.post(AllocatableListed{now, std::move(answer)});
   });
 }

@@ -26,7 +26,7 @@ std::set<std::string> healthy_ids(const UnitList& units) {
   return ids;
 }
 
-std::set<std::string> ids_of(const rpc::Allocatable& allocatable, model::Resource resource) {
+std::set<std::string> ids_of(const model::Allocatable& allocatable, model::Resource resource) {
   const auto found = allocatable.find(std::string(model::resource_name(resource)));
   return found == allocatable.end() ? std::set<std::string>() : found->second;
 }
@@ -91,7 +91,7 @@ bool RegistrationCheck::lost_unseen(const Claim& claim, bool answer_missing) con
   });
 }
 
-bool RegistrationCheck::differs(const Claim& claim, const rpc::Allocatable& allocatable, SteadyTime asked_at) {
+bool RegistrationCheck::differs(const Claim& claim, const model::Allocatable& allocatable, SteadyTime asked_at) {
   Record& record = records_[claim.resource];
   if (healthy_ids(*claim.units) == ids_of(allocatable, claim.resource)) {
     record.differs_since.reset();
@@ -103,7 +103,7 @@ bool RegistrationCheck::differs(const Claim& claim, const rpc::Allocatable& allo
 }
 
 std::vector<RegistrationCheck::Lost> RegistrationCheck::answered(SteadyTime asked_at,
-                                                                 const Result<rpc::Allocatable>& allocatable,
+                                                                 const Result<model::Allocatable>& allocatable,
                                                                  const std::vector<Claim>& claims, SteadyTime now) {
   asking_ = false;
   std::vector<Lost> all;

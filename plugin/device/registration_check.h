@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "agent/base/clock.h"
+#include "agent/model/allocation.h"
 #include "agent/model/resource.h"
-#include "agent/rpc/allocatable.h"
 #include "plugin/device/watch_hub.h"
 #include "plugin/kubelet/checkpoint.h"
 
@@ -71,7 +71,7 @@ class RegistrationCheck {
   // Returns the resources to register again. `allocatable`: an error tells nothing about a list. `claims`: everything
   // that is registered now; one that was registered or published later than kSettled before `asked_at` waits for the
   // next answer.
-  [[nodiscard]] std::vector<Lost> answered(SteadyTime asked_at, const Result<rpc::Allocatable>& allocatable,
+  [[nodiscard]] std::vector<Lost> answered(SteadyTime asked_at, const Result<model::Allocatable>& allocatable,
                                            const std::vector<Claim>& claims, SteadyTime now);
 
   // When this process last gave that unit in an Allocate; nullopt: never.
@@ -99,7 +99,7 @@ class RegistrationCheck {
   void ask_by(SteadyTime at);
   [[nodiscard]] bool other_gone_since(const Claim& claim) const;
   [[nodiscard]] bool lost_unseen(const Claim& claim, bool answer_missing) const;
-  [[nodiscard]] bool differs(const Claim& claim, const rpc::Allocatable& allocatable, SteadyTime asked_at);
+  [[nodiscard]] bool differs(const Claim& claim, const model::Allocatable& allocatable, SteadyTime asked_at);
   [[nodiscard]] std::string names_of_others() const;
   // nullopt: too soon after the last time.
   [[nodiscard]] std::optional<Lost> lose(model::Resource resource, const std::string& why, SteadyTime now);

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "agent/rpc/status_map.h"
+#include "agent/rpc/calls.h"
 #include "plugin/dra/claim_calls.h"
 
 namespace neuron::plugin::dra {

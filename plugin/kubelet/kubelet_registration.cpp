@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "agent/rpc/status_map.h"
+#include "agent/rpc/calls.h"
 #include "deviceplugin/v1beta1/api.grpc.pb.h"
 
 namespace neuron::plugin {

@@ -7,7 +7,7 @@
 
 #include "agent/base/error.h"
 #include "agent/model/resource.h"
-#include "agent/rpc/call_keeper.h"
+#include "agent/rpc/calls.h"
 
 namespace neuron::plugin {
 

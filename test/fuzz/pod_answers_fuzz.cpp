@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "agent/base/parse.h"
-#include "agent/rpc/pod_answers.h"
+#include "agent/rpc/pod_resources.h"
 
 namespace {
 

@@ -9,7 +9,6 @@
 #include "agent/core/pool_names.h"
 #include "agent/model/allocation.h"
 #include "agent/model/host_scan.h"
-#include "agent/rpc/allocatable.h"
 
 // What one pod has of this node, how near it is to each other and how well it is, worked out from one look at the
 // machine and one answer of the kubelet. Pure.
@@ -81,7 +80,7 @@ struct ExplainedPod {
 struct ExplainFacts {
   model::HostScan host;  // assessed
   std::vector<model::Allocation> allocations;
-  std::optional<rpc::Allocatable> allocatable;  // nullopt: the kubelet did not say
+  std::optional<model::Allocatable> allocatable;  // nullopt: the kubelet did not say
   // Why the kubelet's checkpoint, which says what core ids mean, could not be read; "": it was, or there is none.
   std::string checkpoint_unread{};
   std::string driver{core::kDefaultDriverName};

@@ -139,7 +139,7 @@ TEST_F(KubeletLinkTest, AllocatableIsWhatTheKubeletHas) {
   const auto listed = wait_for<AllocatableListed>();
   ASSERT_TRUE(listed && listed->answer);
   EXPECT_EQ(listed->asked_at, asked_at);
-  EXPECT_EQ(*listed->answer, (rpc::Allocatable{{kNeuron, {"0"}}}));
+  EXPECT_EQ(*listed->answer, (model::Allocatable{{kNeuron, {"0"}}}));
 }
 
 TEST_F(KubeletLinkTest, HoldersAreThePodsThatTheKubeletShows) {

@@ -1,5 +1,5 @@
 // From PodResources' messages to allocations: resources of device plugins, and claims.
-#include "agent/rpc/pod_answers.h"
+#include "agent/rpc/pod_resources.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -45,9 +45,9 @@ struct Check : testing::Test {
       if (!check.due(now)) continue;
       EXPECT_FALSE(check.next()) << "an answer is awaited";
       ++asked;
-      const Result<rpc::Allocatable> answer =
-          answers ? Result<rpc::Allocatable>(rpc::Allocatable{{kEfa, shown}, {"other.com/x", {"1"}}})
-                  : Result<rpc::Allocatable>(fail(ErrorCode::unavailable, "nobody"));
+      const Result<model::Allocatable> answer =
+          answers ? Result<model::Allocatable>(model::Allocatable{{kEfa, shown}, {"other.com/x", {"1"}}})
+                  : Result<model::Allocatable>(fail(ErrorCode::unavailable, "nobody"));
       for (auto& lost : check.answered(now, answer, {claim}, now)) {
         all.push_back(std::move(lost));
         claim.registered_at = claim.published_at = now;

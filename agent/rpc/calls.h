@@ -5,11 +5,19 @@
 #include <condition_variable>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "agent/base/error.h"
 #include "agent/base/mutex.h"
 
 namespace neuron::rpc {
+
+// The only mapping between ErrorCode and gRPC's codes. The message is kept.
+[[nodiscard]] grpc::Status to_status(const Error& error);
+
+// The inverse, for answers of a peer: `what` names peer and method. `status` must not be OK.
+[[nodiscard]] Error to_error(const grpc::Status& status, std::string_view what);
 
 // One asynchronous call with everything it needs to stay alive; derive to add stub and messages.
 struct KeptCall {
@@ -25,7 +33,7 @@ struct KeptCall {
 class CallKeeper {
  public:
   CallKeeper() = default;
-  ~CallKeeper() EXCLUDES(mutex_);  // cancels what is in flight and waits for it; every callback has come by then
+  ~CallKeeper() EXCLUDES(mutex_);  // cancels calls in flight and waits for their callbacks
   CallKeeper(const CallKeeper&) = delete;
   CallKeeper& operator=(const CallKeeper&) = delete;
 
@@ -43,7 +51,7 @@ class CallKeeper {
   std::vector<Entry> entries_ GUARDED_BY(mutex_);
 };
 
-// A channel of its own to a unix socket: no subchannel, and so no reconnect backoff, shared with an earlier one.
+// A separate channel to a unix socket: shares no subchannel, and so no reconnect backoff, with an earlier one.
 [[nodiscard]] std::shared_ptr<grpc::Channel> fresh_channel(const std::string& socket, int max_receive_bytes);
 
 }  // namespace neuron::rpc
