@@ -1,4 +1,4 @@
-// What claims need of a node (docs/reference/kubelet.md#dra), and what is left of the other way to offer devices.
+// Requirements of claims on a node (docs/reference/kubelet.md#dra), and remains of the device plugin mode.
 
 #include <algorithm>
 #include <array>
@@ -18,7 +18,7 @@ std::string driver_directory(const ClaimFacts& claims) {
   return claims.kubelet + "/plugins/" + claims.driver;
 }
 
-// The version that "1.34.1-1.1", "v1.35.0" or "1.36.0+abc" begins with.
+// The version at the beginning of "1.34.1-1.1", "v1.35.0" or "1.36.0+abc".
 std::optional<Version> version_of(std::string_view text) {
   if (text.starts_with('v')) text.remove_prefix(1);
   Version version{};
@@ -55,7 +55,7 @@ void check_cdi_directory(const ClaimFacts& claims, Report& report) {
   }
 }
 
-// Of containerd up to 2.2: it drops what it was asked for without a word (docs/reference/kubelet.md#cdi).
+// Of containerd up to 2.2, which drops requested devices without an error (docs/reference/kubelet.md#cdi).
 void check_cdi_of_runtime(const CdiFacts& cdi, Report& report) {
   if (cdi.state != CdiFacts::State::off) return;
   const std::string fix =
@@ -135,7 +135,7 @@ std::vector<std::string> sockets_that(const ClaimFacts& claims, SocketState stat
   return paths;
 }
 
-// Another agent of ours holds the node in the mode that is not meant.
+// Another neuron-agent holds the node in the other mode.
 bool is_held_by_other_mode(const ClaimFacts& claims) {
   const bool by_claims = claims.lock ? claims.lock->of_claims : !sockets_that(claims, SocketState::listening).empty();
   return claims.asked ? claims.lock && !by_claims : claims.plugin_asked && by_claims;

@@ -22,7 +22,7 @@ std::string folder_of(const NeuronDevice& device) {
   return "sys/class/neuron_device/" + name_of(device);
 }
 
-// A list of evidence that stays readable.
+// Evidence, cut to a readable length.
 class Shown {
  public:
   void add(Evidence evidence) {
@@ -42,7 +42,7 @@ class Shown {
   std::size_t left_ = 0;
 };
 
-// What the machine itself says of a device, as text; "" where it is silent.
+// A device's value by the machine itself, as text; "" where unknown.
 struct Trait {
   const char* path;  // below the device's folder
   std::string (*value)(const NeuronDevice& device);
@@ -59,7 +59,7 @@ const Trait kTraits[] = {
      }},
 };
 
-// What most devices say; of a tie what the device with the lowest index says. "" when all are silent.
+// The value of most devices; of a tie that of the device with the lowest index. "" when unknown for all.
 std::string usual_value(const HostScan& scan, const Trait& trait) {
   std::map<std::string, int> counts;
   for (const NeuronDevice& device : scan.devices) {
@@ -95,7 +95,7 @@ void check_sisters(const HostScan& scan, Report& report) {
                "check dmesg | grep -i neuron; reload the driver; if that does not help, replace the instance", names);
 }
 
-// The chip that all devices agree on against that of the instance type; one odd device is told above.
+// The chip that all devices agree on against that of the instance type; a single odd device is reported above.
 void check_family(const HostScan& scan, Report& report) {
   const core::InstanceType* type = core::find_instance_type(scan.instance_type);
   if (type == nullptr) return;
@@ -121,7 +121,7 @@ struct Shared {
   std::string fix;
 };
 
-// Devices that say the same of what only one can have.
+// Devices with the same value of a unique property.
 void check_shared(const std::map<std::string, std::vector<const NeuronDevice*>>& holders, const std::string& file,
                   const Shared& shared, Report& report) {
   for (const auto& [value, devices] : holders) {
@@ -157,7 +157,7 @@ void check_identities(const HostScan& scan, Report& report) {
                report);
 }
 
-// A check sees the counter once and can only say that it is not zero.
+// A check reads the counter once and can only report that it is not zero.
 void check_resets(const PreflightFacts& facts, Report& report) {
   std::vector<std::string> names;
   Shown evidence;

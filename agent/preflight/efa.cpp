@@ -1,4 +1,4 @@
-// EFA interfaces: how many, whether they can be used, and what libfabric makes of them.
+// EFA interfaces: their number, their usability, and libfabric's view of them.
 
 #include <algorithm>
 #include <functional>
@@ -32,7 +32,7 @@ std::vector<std::string> labels_of(const std::vector<const EfaInterface*>& efas)
   return labels;
 }
 
-// The first few, and how many more.
+// The first few, and the number of others.
 std::vector<Evidence> ask_each(const std::vector<const EfaInterface*>& efas, const Ask& ask) {
   std::vector<Evidence> evidence;
   for (const EfaInterface* efa : efas) {
@@ -51,7 +51,7 @@ std::string which(const std::vector<const EfaInterface*>& efas, std::size_t all)
   return joined(labels_of(efas));
 }
 
-// The addresses of the official table that nothing answers to, where the table fits the interfaces that are there.
+// The addresses of the official table without an interface, where the table fits the existing interfaces.
 std::vector<Evidence> absent_efas(const HostScan& scan, const core::InstanceType& type) {
   std::set<model::Bdf> absent;
   for (const core::EfaFacts& facts : type.efas) absent.insert(facts.bdf);
@@ -150,7 +150,7 @@ void check_usable(const HostScan& scan, const PreflightFacts& facts, Report& rep
   }
 }
 
-// Dead until the driver is bound anew (docs/reference/efa.md#counters).
+// Dead until the driver is bound again (docs/reference/efa.md#counters).
 void check_lost_commands(const HostScan& scan, Report& report) {
   std::vector<Evidence> evidence;
   std::vector<std::string> names;

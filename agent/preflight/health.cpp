@@ -1,4 +1,4 @@
-// The health policy's verdicts at first sight, as findings.
+// Verdicts of the health policy on a single scan, as findings.
 
 #include <algorithm>
 #include <optional>
@@ -18,7 +18,7 @@ using model::HostScan;
 using model::NeuronDevice;
 namespace reason = model::reason;
 
-// Lines of the kernel log, about a device or about none.
+// Lines of the kernel log, with or without a device.
 std::vector<Evidence> kernel_lines(const HostScan& scan, std::optional<int> device) {
   constexpr std::size_t kMaxShown = 8;
   std::vector<Evidence> evidence;
@@ -29,7 +29,7 @@ std::vector<Evidence> kernel_lines(const HostScan& scan, std::optional<int> devi
   return evidence;
 }
 
-// A count of HBM errors as the file shows it that packs it with the other one.
+// A count of HBM errors as in its file, which packs two counts.
 Evidence packed_evidence(const std::string& base, const model::DeviceSignals& signals) {
   const std::string file = signals.hbm_packed->as_repairable ? "mem_ecc_repairable_uncorrected" : "mem_ecc_uncorrected";
   return {base + "stats/hardware/" + file,
@@ -38,7 +38,7 @@ Evidence packed_evidence(const std::string& base, const model::DeviceSignals& si
               std::to_string(signals.mem_ecc_repairable_uncorrected.value_or(0)) + " repairable"};
 }
 
-// What the verdict rests on of the device's files.
+// The device's files behind the verdict.
 std::vector<Evidence> evidence_in_files(const NeuronDevice& device, const health::DeviceBasis& basis,
                                         const std::string& reason) {
   const std::string base = health::folder_of(device);
@@ -67,7 +67,7 @@ std::vector<Evidence> evidence_in_files(const NeuronDevice& device, const health
   return evidence;
 }
 
-// What the verdict rests on; never empty.
+// The evidence of the verdict; never empty.
 std::vector<Evidence> evidence_of(const HostScan& scan, const NeuronDevice& device, const health::DeviceBasis& basis) {
   std::vector<Evidence> evidence = evidence_in_files(device, basis, device.health.reason);
   if (evidence.empty()) evidence = kernel_lines(scan, device.index);
@@ -75,7 +75,7 @@ std::vector<Evidence> evidence_of(const HostScan& scan, const NeuronDevice& devi
   return evidence;
 }
 
-// Of the lines of the kernel log that name no device.
+// Lines of the kernel log that name no device.
 void report_node(const HostScan& scan, Report& report) {
   const Health& health = scan.kernel_log.node_health;
   if (health.reason.empty()) return;
@@ -89,7 +89,7 @@ bool has_own_finding(const std::string& reason) {
          reason == reason::kSignalsMissing || reason == reason::kCoreMissing || reason == reason::kHealthNotMeasured;
 }
 
-// What the driver should have and no device of a chip shows. A lone device's are among its unread ones.
+// Signals that the driver should have and no device of a chip shows. A single device reports these as unreadable.
 void report_missing(const health::Assessment& node, Report& report) {
   constexpr std::size_t kMaxShown = 8;
   const HostScan& scan = node.host;
@@ -112,7 +112,7 @@ void report_missing(const health::Assessment& node, Report& report) {
   }
 }
 
-// One finding for all devices, since the driver's parameters are one for all.
+// One finding for all devices, which share the driver's parameters.
 void report_unmeasured(const HostScan& scan, Report& report) {
   const Health* first = nullptr;
   std::vector<std::string> names;
@@ -133,7 +133,7 @@ void report_unmeasured(const HostScan& scan, Report& report) {
   report.warning(reason::kHealthNotMeasured, first->sentence, std::move(evidence), first->action, names);
 }
 
-// Cores that the driver counts and shows no folder for, of all devices.
+// Cores of all devices that the driver counts without showing a folder.
 void report_missing_cores(const HostScan& scan, Report& report) {
   std::vector<Evidence> evidence;
   std::vector<std::string> names;
@@ -153,7 +153,7 @@ void report_missing_cores(const HostScan& scan, Report& report) {
                  "none if they were masked out (module parameter dev_nc_map); else reload the Neuron driver", names);
 }
 
-// One finding for all devices, since a cause such as missing rights is one for all.
+// One finding for all devices, since a cause such as missing rights is common.
 void report_unread(const health::Assessment& node, const std::vector<std::size_t>& positions, Report& report) {
   constexpr std::size_t kMaxShown = 8;
   std::vector<Evidence> evidence;
@@ -176,7 +176,7 @@ void report_unread(const health::Assessment& node, const std::vector<std::size_t
                  std::move(evidence), "inspect the kernel log; if that does not help, reload the Neuron driver", names);
 }
 
-// One finding per device; "no_signals" and "signal_unreadable", which are one cause for all, as one.
+// One finding per device; "no_signals" and "signal_unreadable", with a common cause, as one for all.
 void add_verdicts(const health::Assessment& node, Report& report) {
   const HostScan& scan = node.host;
   std::vector<std::string> silent;
@@ -204,7 +204,7 @@ void add_verdicts(const health::Assessment& node, Report& report) {
                  "inspect the kernel log; as root more files can be read on drivers up to 2.27", silent);
 }
 
-// The running agent looks at growth; a check sees the counters once and can only say that they are not zero.
+// The running agent watches growth; a check reads the counters once and can only report that they are not zero.
 void check_core_counters(const NeuronDevice& device, Report& report) {
   constexpr std::size_t kMaxShown = 8;
   std::vector<Evidence> evidence;

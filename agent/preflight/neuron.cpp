@@ -25,7 +25,7 @@ constexpr const char* kPci = "sys/bus/pci/devices";
 constexpr const char* kModule = "sys/module/neuron/version";
 constexpr const char* kType = "sys/devices/virtual/dmi/id/product_name";
 
-// The driver versions that drive a family (docs/reference/driver.md#driver-versions).
+// Driver versions that support a family (docs/reference/driver.md#driver-versions).
 struct Support {
   Family family;
   health::DriverRelease first;
@@ -133,7 +133,7 @@ std::string blanked_neighbours(const HostScan& scan) {
   return "empty or not readable for " + counted(blank, "device") + "; the official table of the type is used";
 }
 
-// What devices say of neighbours that are not there, where all of these are among the missing.
+// Reported neighbours that are absent, where all of these are among the missing devices.
 std::vector<Evidence> orphaned_neighbours(const HostScan& scan, const std::vector<int>& absent) {
   std::vector<Evidence> evidence;
   for (const NeuronDevice& device : scan.devices) {
@@ -186,7 +186,7 @@ void check_count(const HostScan& scan, Report& report) {
       scan.devices.empty() ? std::vector<std::string>{} : names_of(absent));
 }
 
-// The devices that an election waits for have findings of their own.
+// Devices that an election waits for have their own findings.
 void check_ultraserver(const HostScan& scan, Report& report) {
   using Phase = core::Election::Phase;
   const core::Election election = core::election_of(scan);

@@ -1,4 +1,4 @@
-// Settings of the node and of the kubelet that workloads trip over.
+// Settings of the node and of the kubelet that break workloads.
 
 #include <algorithm>
 
@@ -33,7 +33,7 @@ void check_lnc(const HostScan& scan, const PreflightFacts& facts, Report& report
   }
 }
 
-// The agent keeps the old numbering until nothing is held; the runtime in new containers does not know that.
+// The agent keeps the old numbering until no core is held; the runtime in new containers uses the new one.
 void check_held_numbering(const HostScan& scan, const PreflightFacts& facts, Report& report) {
   const KubeletFacts& kubelet = facts.kubelet;
   if (!scan.lnc || scan.devices.empty() || kubelet.numbering.given.empty()) return;
@@ -130,7 +130,7 @@ void check_rivals(const KubeletFacts& kubelet, Report& report) {
   }
 }
 
-// The scheduler knows nothing of hardware: it adds up what each name has.
+// The scheduler does not know the hardware: it adds up the units of each resource name.
 void check_two_names(const HostScan& scan, const KubeletFacts& kubelet, Report& report) {
   std::vector<int> both;
   for (const model::NeuronDevice& device : scan.devices) {
@@ -153,7 +153,7 @@ void check_two_names(const HostScan& scan, const KubeletFacts& kubelet, Report& 
              "(docs/resources.md#one-name-or-two)");
 }
 
-// True when it is there or nobody can tell.
+// True when it is present or unknown.
 bool require(Presence presence, const std::string& path, Report& report) {
   if (presence == Presence::unknown) report.not_checked.push_back({path, "not accessible"});
   return presence != Presence::absent;

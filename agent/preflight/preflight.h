@@ -10,18 +10,18 @@
 #include "agent/holdings/numbering.h"
 #include "agent/model/host_scan.h"
 
-// What is wrong with a node, in words: the policy of `neuron-agent check`. Pure; docs/checks.md lists every code.
+// Findings of `neuron-agent check` on a node. Pure; docs/checks.md lists every code.
 namespace neuron::preflight {
 
 enum class Severity {
   error,    // workloads will fail, or units of this node cannot be used
-  warning,  // works, but less well or less surely than the node should
-  info,     // worth knowing; nothing to do unless it surprises
+  warning,  // works, but degraded or less reliably
+  info,     // for information; no action unless it is unexpected
 };
 
 [[nodiscard]] std::string_view to_string(Severity severity);  // the enumerator's name
 
-// Something that was looked at, and what it said. A path of the machine is relative to the root.
+// A source and its value. A path of the machine is relative to the root.
 struct Evidence {
   std::string path;
   std::string value;
@@ -31,23 +31,23 @@ struct Evidence {
 struct Finding {
   std::string code;  // stable, e.g. "driver_missing"
   Severity severity = Severity::error;
-  std::string sentence;               // what is wrong, complete in itself
+  std::string sentence;               // the problem, complete in itself
   std::vector<Evidence> evidence;     // at least one
-  std::string fix;                    // what to do; "" when there is nothing to do
+  std::string fix;                    // remediation; "" when there is none
   std::vector<std::string> subjects;  // "neuron3", "rdmap16s25", a PCI address; empty: the node as a whole
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
 enum class Presence { absent, present, unknown };
 
-// An RDMA device that is no EFA interface.
+// An RDMA device other than an EFA interface.
 struct ForeignRdma {
   std::string name;             // sys/class/infiniband/<name>
   std::string driver;           // sys/class/infiniband/<name>/device/driver; "" when it has none
   bool has_verbs_node = false;  // some sys/class/infiniband_verbs/uverbs<N>/ibdev names it
 };
 
-// A core of which resets failed since the driver was loaded, or whose count of them cannot be read.
+// A core with failed resets since the driver was loaded, or with an unreadable count of them.
 struct FailedResets {
   int device = 0;           // N of neuron<N>
   int core = 0;             // M of neuron_core<M>
@@ -57,10 +57,10 @@ struct FailedResets {
 
 // opt/aws/neuron/logical_nc_config
 struct LncFile {
-  Presence presence = Presence::absent;  // unknown: there, but it could not be read
+  Presence presence = Presence::absent;  // unknown: present but unreadable
   std::string text;                      // its beginning, printable
   std::string reason;                    // why it is not usable; "" when it is
-  std::optional<int> value;              // what it asks for
+  std::optional<int> value;              // the configured value
 };
 
 struct HugePages {
@@ -68,65 +68,64 @@ struct HugePages {
   std::optional<std::uint64_t> default_bytes;  // proc/meminfo "Hugepagesize"
 };
 
-// What lies in the kubelet's directory.
+// Content of the kubelet's directory.
 struct KubeletFacts {
-  std::string not_looked;  // why nobody looked; "" when somebody did, and only then the rest counts
+  std::string not_looked;  // why it was not read; "" when it was, and only then the rest is valid
   std::string directory;   // as given, e.g. "/var/lib/kubelet"
   Presence itself = Presence::unknown;
   Presence device_plugins = Presence::unknown;        // device-plugins/
   Presence kubelet_socket = Presence::unknown;        // device-plugins/kubelet.sock
   Presence pod_resources_socket = Presence::unknown;  // pod-resources/kubelet.sock
   std::vector<std::string> plugin_sockets;            // device-plugins/*.sock without kubelet.sock, sorted
-  std::vector<std::string> verbs_takers;  // "resource pod uid/container" of other resources than ours whose recorded
+  std::vector<std::string> verbs_takers;  // "resource pod uid/container" of foreign resources whose recorded
                                           // answer in kubelet_internal_checkpoint holds /dev/infiniband/uverbs
   holdings::NumberingEvidence numbering;  // of the core ids in the same file
-  std::vector<int> listed_devices;        // that the kubelet was offered last by neuron or neurondevice, ascending
+  std::vector<int> listed_devices;        // last listed to the kubelet by neuron or neurondevice, ascending
   std::vector<int> listed_cores;          // the same by neuroncore: global core ids, ascending
 };
 
-// CDI as the container runtime is configured.
+// CDI in the container runtime's configuration.
 struct CdiFacts {
   enum class State { unknown, on, off };
   State state = State::unknown;
   Evidence evidence;     // path is always set
-  bool is_said = false;  // the configuration says so; else it follows from the format that it is written in
+  bool is_said = false;  // by the configuration; else it follows from its format
 };
 
-// What claims (dynamic resource allocation) need of a node, and what the two ways to offer devices have left on it.
+// Requirements of claims (dynamic resource allocation) on a node, and remains of both modes.
 struct ClaimFacts {
   enum class SocketState { listening, dead, unknown };
   struct Socket {
     std::string path;
     SocketState state = SocketState::unknown;
   };
-  // The lock by which one mode per node is kept: an agent of ours serves claims, or is a device plugin. `pid` is of
-  // one.
+  // The lock that keeps one mode per node: its holder, `pid`, serves claims or is a device plugin.
   struct Lock {
     bool of_claims = false;
     std::string pid;
   };
-  bool asked = false;                          // somebody wants to know: check --mode dra
-  bool plugin_asked = false;                   // check --mode device-plugin, said and not the default
-  std::optional<Lock> lock;                    // of device-plugins/; nullopt: nobody who can be seen has it
-  bool found = false;                          // plugins/<driver> is there; without both nothing else counts
+  bool asked = false;                          // check --mode dra
+  bool plugin_asked = false;                   // check --mode device-plugin, explicitly
+  std::optional<Lock> lock;                    // of device-plugins/; nullopt: no visible process holds it
+  bool found = false;                          // plugins/<driver> exists; without `asked` and `found` the rest is void
   std::string driver;                          // "neuron.aws.com"
   std::string kubelet;                         // its directory, as given
   Presence registry = Presence::unknown;       // plugins_registry/
-  std::string cdi_path = "var/run/cdi";        // where claims are described: below the root, or a path of this process
-  Presence cdi_directory = Presence::unknown;  // that
-  bool cdi_read_only = false;                  // its file system is, for this process
-  std::vector<Socket> driver_sockets;          // of our driver, in both directories; by path
-  std::vector<std::string> device_plugins;     // paths: of neuron-agent or AWS's plugins, somebody listens; sorted
-  bool config_read = false;                    // some configuration of the kubelet
-  std::vector<Evidence> gates_off;             // where the kubelet's configuration turns a gate off; value = the gate
+  std::string cdi_path = "var/run/cdi";        // directory of CDI files: below the root, or a path of this process
+  Presence cdi_directory = Presence::unknown;  // of cdi_path
+  bool cdi_read_only = false;                  // its file system, for this process
+  std::vector<Socket> driver_sockets;          // of the driver, in both directories; by path
+  std::vector<std::string> device_plugins;     // paths of listening sockets of neuron-agent or AWS's plugins; sorted
+  bool config_read = false;                    // a configuration of the kubelet was read
+  std::vector<Evidence> gates_off;             // where the kubelet's configuration disables a gate; value = the gate
   std::string kubelet_version;                 // "1.34.1-1.1", of the package; "" unknown
   Presence claims_file = Presence::unknown;    // plugins/<driver>/claims.json
-  std::string claims_file_problem;             // why it is not usable; "" when it is, or is not there
+  std::string claims_file_problem;             // why it is not usable; "" when usable or absent
   std::vector<std::string> prepared;           // uids in it, sorted
-  std::vector<std::string> described;          // uids of the claims that CDI files of the driver describe, sorted
+  std::vector<std::string> described;          // uids of claims with CDI files of the driver, sorted
 };
 
-// What libfabric said, asked in a process of its own.
+// libfabric's answer, from a separate process.
 struct FabricFacts {
   enum class State {
     not_tried,   // `message` says why
@@ -134,22 +133,23 @@ struct FabricFacts {
     no_library,  // `message` is the loader's
     timed_out,   // the child was killed after `budget`
     died,        // the child was killed by `signal`
-    failed,      // the child could not be started, or said something that makes no sense
+    failed,      // the child could not be started, or its output was malformed
   };
   State state = State::not_tried;
   std::string provider = "efa";
   std::string version;                  // of the library, "1.17"; "" unknown
   std::vector<std::string> interfaces;  // distinct NIC names, sorted
-  int error_code = 0;                   // positive: what fi_getinfo returned, negated; 61 = no data available
+  int error_code = 0;                   // the negated result of fi_getinfo; 61 = no data available
   std::string message;
-  std::vector<std::string> log;  // the last lines the library wrote, printable
+  std::vector<std::string> log;  // the library's last lines, printable
   int signal = 0;
   std::chrono::milliseconds budget{0};
 };
 
-// What a check needs beyond the scan. Passive; gathered by host/preflight_facts.h.
+// Facts of a check beyond the scan. Passive; gathered by host/preflight_facts.h.
 struct PreflightFacts {
-  bool own_dev = false;  // a live root whose dev/ is a container's own: missing device nodes say nothing about the host
+  bool own_dev =
+      false;  // a live root whose dev/ is a container's own: missing device nodes prove nothing
   Presence neuron_class = Presence::unknown;   // sys/class/neuron_device
   Presence verbs_class = Presence::unknown;    // sys/class/infiniband_verbs
   Presence uverbs_module = Presence::unknown;  // sys/module/ib_uverbs
@@ -166,15 +166,15 @@ struct PreflightFacts {
 };
 
 // All findings about a single scan, which this assesses (health::assess, without a memory of earlier ones): worst
-// first, within one severity in a fixed order of subjects. What could not be looked at is one finding "not_checked" of
-// severity info. The rules are in preflight/rules.h.
+// first, within one severity in a fixed order of subjects. Parts that could not be examined are one finding
+// "not_checked" of severity info. The rules are in preflight/rules.h.
 [[nodiscard]] std::vector<Finding> preflight(const model::HostScan& scan, const PreflightFacts& facts);
 
 // "trn1.32xlarge, 16 devices, 8 EFA interfaces, driver 2.30.2.0"
 [[nodiscard]] std::string describe_node(const model::HostScan& scan);
 
-// The findings as text of at most 80 columns where words allow it: a block each, then one line that counts them, or
-// "nothing wrong: " and describe_node.
+// The findings as text, wrapped at 80 columns: a block each, then a line of counts, or "nothing wrong: " and
+// describe_node.
 [[nodiscard]] std::string preflight_text(const std::vector<Finding>& findings, const model::HostScan& scan);
 
 // Count of one severity.

@@ -7,12 +7,12 @@
 #include "agent/health/assess.h"
 #include "agent/preflight/preflight.h"
 
-// The parts of preflight(), one per subject; inside preflight/ only. Each adds what it finds to `report`. `scan` is
+// The parts of preflight(), one per subject; inside preflight/ only. Each adds its findings to `report`. `scan` is
 // assessed (health::Assessment::host). A new finding also needs a row in docs/checks.md and a case in
 // test/unit/preflight/codes_test.cpp.
 namespace neuron::preflight::rules {
 
-// What is being collected. `not_checked` names what could not be looked at, and why.
+// Collects findings. `not_checked`: the parts that could not be examined, and why.
 struct Report {
   std::vector<Finding> findings;
   std::vector<Evidence> not_checked;
@@ -42,7 +42,7 @@ void check_settings(const model::HostScan& scan, const PreflightFacts& facts, Re
 void check_kubelet(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
 void check_claims(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
 
-// Claims are asked for on this node, or were served.
+// The check is for claims, or the node has served some.
 [[nodiscard]] inline bool has_claims(const PreflightFacts& facts) {
   return facts.claims.asked || facts.claims.found;
 }
@@ -60,7 +60,7 @@ void check_claims(const model::HostScan& scan, const PreflightFacts& facts, Repo
   if (problem.path.empty()) return {what_is_wrong(problem), "not readable"};
   return {problem.path, what_is_wrong(problem)};
 }
-// Neither Neuron nor EFA: any machine.
+// A machine without Neuron and EFA.
 [[nodiscard]] inline bool serves_nothing(const model::HostScan& scan) {
   return scan.neuron_pci_functions <= 0 && scan.devices.empty() && scan.efas.empty();
 }
