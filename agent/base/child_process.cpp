@@ -81,7 +81,8 @@ int in_child(const std::function<int(int)>& body, int output, int errors) {
   return body(output);
 }
 
-// Takes what is there and closes `fd` at its end. What passes the bound is dropped, so that nobody blocks; then false.
+// Reads the available bytes and closes `fd` at its end. Drops bytes beyond the bound, so that no writer blocks; then
+// false.
 bool drain(Fd& fd, std::string& into, std::size_t max_bytes) {
   std::array<char, 16384> buffer;  // NOLINT: read() fills it
   for (bool fits = true;;) {
@@ -96,7 +97,7 @@ bool drain(Fd& fd, std::string& into, std::size_t max_bytes) {
   }
 }
 
-// Takes what the child says until it has ended, whoever else may hold its pipes; then, and only then, `exited`.
+// Reads the child's output until the child has ended, even if other processes hold its pipes; only then `exited`.
 ChildOutcome::End follow(const Child& child, Fd& output, Fd& errors, ChildOutcome& outcome, SteadyTime until,
                          std::size_t max_bytes) {
   for (;;) {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 namespace neuron {
 namespace {
@@ -18,8 +21,8 @@ std::optional<T> parse_number(std::string_view text, int base) {
   return value;
 }
 
-// Well-formed characters that must not be shown as they are: terminals obey the C1 controls, and the others are
-// invisible but reorder, join or part what stands around them.
+// Well-formed characters that have to be escaped: terminals obey the C1 controls, and the others are invisible but
+// reorder, join or separate the text around them.
 bool is_hidden(char32_t character) {
   struct Range {
     char32_t first;
@@ -172,6 +175,20 @@ std::string printable(std::string_view text, std::size_t max_bytes) {
 std::string printable_line(std::string line, std::size_t max_bytes) {
   const bool plain = std::all_of(line.begin(), line.end(), [](char byte) { return byte >= 0x20 && byte < 0x7f; });
   return plain && line.size() <= max_bytes ? line : printable(line, max_bytes);
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replace = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replace, diagonal + 1, row[j] + 1});
+    }
+  }
+  return row.back();
 }
 
 }  // namespace neuron

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,8 +10,8 @@
 
 #include "agent/base/result.h"
 
-// Strict, locale-free parsing of the small texts that kernels, drivers and flags are made of. Every function takes the
-// whole text, accepts no trailing garbage, and never throws. Any thread; no I/O.
+// Strict, locale-free parsing of small texts of kernels, drivers and flags. Every function takes the whole text,
+// accepts no trailing garbage, and never throws. Any thread; no I/O.
 namespace neuron {
 
 // `text` without leading and trailing ASCII white space. The view points into `text`.
@@ -37,12 +38,16 @@ namespace neuron {
 // A duration flag: a number with unit ms, s or m, e.g. "200ms", "5s". Must be positive and at most one day.
 [[nodiscard]] Result<std::chrono::milliseconds> parse_duration(std::string_view text);
 
-// `text` with control bytes, invalid UTF-8 and characters that are not seen but change what is (marks of direction,
-// zero widths, line separators) shown as \xNN and cut to `max_bytes` (then ending in "..."), so that foreign text may
-// appear in a log line or on a terminal. What it returns it leaves alone.
+// `text` with control bytes, invalid UTF-8 and invisible characters that change the display (marks of direction, zero
+// widths, line separators) as \xNN, cut to `max_bytes` (then ending in "..."), so that foreign text may appear in a log
+// line or on a terminal. Idempotent.
 [[nodiscard]] std::string printable(std::string_view text, std::size_t max_bytes = 120);
 
-// The same for a line that is mostly our own: without a copy where nothing is to be changed.
+// The same, without a copy where nothing has to change.
 [[nodiscard]] std::string printable_line(std::string line, std::size_t max_bytes);
+
+// Levenshtein distance, in bytes. Takes time of the product of the lengths and memory of the second: callers bound
+// both.
+[[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 
 }  // namespace neuron

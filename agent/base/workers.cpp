@@ -16,7 +16,7 @@ namespace neuron {
 struct Workers::State {
   explicit State(std::chrono::milliseconds idle_in) : patience(idle_in) {}
 
-  const std::chrono::milliseconds patience;  // of a thread without a job
+  const std::chrono::milliseconds patience;  // of an idle thread
   Mutex mutex;
   std::condition_variable_any wake;
   bool stopping GUARDED_BY(mutex) = false;
@@ -27,7 +27,7 @@ struct Workers::State {
 
   std::function<void()> next() EXCLUDES(mutex) {
     const MutexLock lock(mutex);
-    // Jobs go to any of those that wait, so with many of them none would have nothing to do for long.
+    // Jobs go to any idle thread, so with many of them none would be idle for long.
     constexpr std::size_t kSpare = 2;
     constexpr int kSoonerBy = 10;
     const SteadyTime until = std::chrono::steady_clock::now() + (idle < kSpare ? patience : patience / kSoonerBy);
@@ -48,7 +48,7 @@ struct Workers::State {
     wake.notify_all();
   }
 
-  // Those that have ended are joined, which takes no time.
+  // Joins ended threads, which does not block.
   void reap() REQUIRES(mutex) {
     std::erase_if(threads, [&](std::thread& thread) REQUIRES(mutex) {
       if (std::erase(ended, thread.get_id()) == 0) return false;
@@ -75,7 +75,7 @@ void Workers::run(std::function<void()> job) {
   if (state.jobs.size() <= state.idle) return;
   try {
     state.threads.emplace_back([shared = state_] { shared->work(); });
-  } catch (const std::system_error&) {  // no more threads: the job waits for one that ends its own
+  } catch (const std::system_error&) {  // no more threads: the job waits for a running one to end
   }
 }
 

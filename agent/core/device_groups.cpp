@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "agent/base/sha256.h"
+#include "agent/base/encoding.h"
 
 namespace neuron::core {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "agent/base/encoding.h"
 #include "agent/base/parse.h"
-#include "agent/base/sha256.h"
 
 namespace neuron::core {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-#include "agent/base/file_text.h"
+#include "agent/base/fd.h"
 #include "agent/host/fabric_probe.h"
 
 // The only door to libfabric. Its headers give the types; every function is looked up in the loaded library, at the

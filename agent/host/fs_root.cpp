@@ -13,7 +13,7 @@
 #include <climits>
 #include <cstring>
 
-#include "agent/base/file_text.h"
+#include "agent/base/fd.h"
 #include "agent/base/parse.h"
 
 namespace neuron::host {

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "agent/base/file_text.h"
+#include "agent/base/fd.h"
 
 namespace neuron::host {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "agent/base/base64.h"
+#include "agent/base/encoding.h"
 #include "agent/base/parse.h"
 #include "agent/host/preflight_facts.h"
 #include "agent/host/problems.h"

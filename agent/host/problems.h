@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "agent/base/error.h"
 #include "agent/base/parse.h"
+#include "agent/base/result.h"
 #include "agent/model/read_problem.h"
 
 namespace neuron::host {

@@ -7,7 +7,6 @@
 #include <cstdlib>
 
 #include "agent/base/fd.h"
-#include "agent/base/file_text.h"
 #include "agent/base/parse.h"
 
 namespace neuron::kube {

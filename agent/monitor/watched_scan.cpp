@@ -7,7 +7,6 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/mutex.h"
-#include "agent/base/utc_text.h"
 
 namespace neuron::monitor {
 namespace {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/base/error.h"
 #include "agent/base/mutex.h"
+#include "agent/base/result.h"
 
 namespace neuron::rpc {
 

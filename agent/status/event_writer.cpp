@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "agent/base/sha256.h"
-#include "agent/base/utc_text.h"
+#include "agent/base/clock.h"
+#include "agent/base/encoding.h"
 #include "agent/kube/answers.h"
 
 namespace neuron::status {

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "agent/base/utc_text.h"
+#include "agent/base/clock.h"
 #include "agent/kube/answers.h"
 
 namespace neuron::status {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/base/sha256.h"
-#include "agent/base/utc_text.h"
+#include "agent/base/clock.h"
+#include "agent/base/encoding.h"
 
 namespace neuron::status {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/base/file_text.h"
+#include "agent/base/fd.h"
 #include "agent/grant/cdi.h"
 
 namespace neuron::plugin {

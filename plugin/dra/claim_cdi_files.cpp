@@ -13,7 +13,7 @@
 #include <set>
 #include <system_error>
 
-#include "agent/base/file_text.h"
+#include "agent/base/fd.h"
 #include "agent/base/parse.h"
 #include "agent/core/pool_names.h"
 #include "agent/kube/answers.h"

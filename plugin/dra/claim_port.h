@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/base/error.h"
+#include "agent/base/result.h"
 
 // What the kubelet asks of a driver, without gRPC: plugin/dra/dra_service.h turns its calls into these and back
 // (docs/reference/kubelet.md#dra).

@@ -10,7 +10,6 @@
 #include <cstdio>
 
 #include "agent/base/fd.h"
-#include "agent/base/file_text.h"
 #include "agent/kube/answers.h"
 #include "plugin/dra/json_fields.h"
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <map>
 
-#include "agent/base/sha256.h"
+#include "agent/base/encoding.h"
 
 namespace neuron::plugin::dra {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <initializer_list>
 
-#include "agent/base/sha256.h"
+#include "agent/base/encoding.h"
 #include "plugin/kubelet/socket_file.h"
 
 namespace neuron::plugin::dra {

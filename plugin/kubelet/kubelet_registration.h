@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "agent/base/error.h"
+#include "agent/base/result.h"
 #include "agent/model/resource.h"
 #include "agent/rpc/calls.h"
 

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "agent/base/file_text.h"
+#include "agent/base/fd.h"
 #include "plugin/dra/claims.h"
 #include "plugin/dra/claims_file.h"
 #include "test/fakes/fake_api.h"

@@ -106,7 +106,7 @@ def check_reasons(root):
 def refusal_reasons(root):
     """What neuron_agent_refusals_total may count by: the kinds of refusals, and the codes of errors for claims."""
     kinds = re.search(r"enum class Kind \{(.*?)\};", rules_text.read(root, "plugin/device/refusals.h"), re.S).group(1)
-    codes = re.search(r"enum class ErrorCode \{(.*?)\};", rules_text.read(root, "agent/base/error.h"), re.S).group(1)
+    codes = re.search(r"enum class ErrorCode \{(.*?)\};", rules_text.read(root, "agent/base/result.h"), re.S).group(1)
     return set(re.findall(r"^\s*(\w+),", kinds, re.M)) | set(re.findall(r"^\s*(\w+),", codes, re.M)) | {"other"}
 
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/base/child_process.h"
-#include "agent/base/file_text.h"
+#include "agent/base/fd.h"
 #include "agent/base/parse.h"
 #include "agent/host/fabric_probe.h"
 #include "agent/host/preflight_facts.h"

@@ -2,7 +2,7 @@
 #include <set>
 #include <utility>
 
-#include "agent/base/edit_distance.h"
+#include "agent/base/parse.h"
 #include "tools/neuron-agent/explain_pod.h"
 
 // Which pod is meant, and which may have been.

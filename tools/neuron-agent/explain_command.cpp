@@ -5,7 +5,7 @@
 #include <cerrno>
 
 #include "agent/base/child_process.h"
-#include "agent/base/file_text.h"
+#include "agent/base/fd.h"
 #include "agent/base/parse.h"
 #include "agent/health/assess.h"
 #include "agent/holdings/numbering.h"

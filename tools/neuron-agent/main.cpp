@@ -10,7 +10,7 @@
 #include <memory>
 #include <optional>
 
-#include "agent/base/standard_streams.h"
+#include "agent/base/fd.h"
 #include "agent/host/root_source.h"
 #include "agent/host/scanner.h"
 #include "neuron_version.h"

@@ -3,7 +3,7 @@
 #include <array>
 #include <optional>
 
-#include "agent/base/error.h"
+#include "agent/base/result.h"
 
 namespace neuron::agent {
 namespace {

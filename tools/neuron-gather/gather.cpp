@@ -1,7 +1,7 @@
 #include "tools/neuron-gather/gather.h"
 
+#include "agent/base/clock.h"
 #include "agent/base/parse.h"
-#include "agent/base/utc_text.h"
 #include "neuron_version.h"
 #include "tools/neuron-gather/anonymise.h"
 #include "tools/neuron-gather/manifest.h"

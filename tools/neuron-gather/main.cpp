@@ -8,9 +8,9 @@
 #include <string>
 #include <variant>
 
+#include "agent/base/clock.h"
+#include "agent/base/fd.h"
 #include "agent/base/parse.h"
-#include "agent/base/standard_streams.h"
-#include "agent/base/utc_text.h"
 #include "agent/host/fs_root.h"
 #include "agent/host/root_source.h"
 #include "tools/neuron-gather/gather.h"

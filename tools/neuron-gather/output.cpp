@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "agent/base/fd.h"
-#include "agent/base/file_text.h"
 #include "tools/neuron-gather/tar_text.h"
 
 namespace neuron::gather {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <variant>
 
+#include "agent/base/fd.h"
 #include "agent/base/parse.h"
-#include "agent/base/standard_streams.h"
 #include "agent/host/fs_root.h"
 #include "agent/host/root_source.h"
 #include "tools/neuron-ls/node_reader.h"

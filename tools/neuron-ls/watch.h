@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "agent/base/background_reader.h"
+#include "agent/base/workers.h"
 
 namespace neuron::ls {
 

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <fstream>
 
+#include "agent/base/clock.h"
 #include "agent/base/parse.h"
-#include "agent/base/utc_text.h"
 
 namespace neuron::sim {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/base/standard_streams.h"
+#include "agent/base/fd.h"
 #include "neuron_version.h"
 #include "tools/neuron-sim/fault_keys.h"
 #include "tools/neuron-sim/faults.h"

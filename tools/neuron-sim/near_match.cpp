@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/base/edit_distance.h"
+#include "agent/base/parse.h"
 
 namespace neuron::sim {
 namespace {

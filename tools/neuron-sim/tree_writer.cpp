@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/base/file_text.h"
+#include "agent/base/fd.h"
 
 namespace neuron::sim {
 

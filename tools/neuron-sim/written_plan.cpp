@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/base/fd.h"
-#include "agent/base/file_text.h"
 #include "neuron_version.h"
 
 namespace neuron::sim {

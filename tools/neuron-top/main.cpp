@@ -15,8 +15,8 @@
 #include <string>
 #include <variant>
 
+#include "agent/base/fd.h"
 #include "agent/base/parse.h"
-#include "agent/base/standard_streams.h"
 #include "agent/host/root_source.h"
 #include "tools/neuron-top/collector.h"
 #include "tools/neuron-top/live.h"

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "agent/base/fd.h"
 #include "agent/base/parse.h"
-#include "agent/base/standard_streams.h"
 #include "agent/rpc/pod_resources.h"
 #include "tools/pods/pods.h"
 

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "agent/base/standard_streams.h"
+#include "agent/base/fd.h"
 #include "agent/host/hwloc_reader.h"
 
 namespace neuron {

@@ -1,4 +1,4 @@
-#include "agent/base/background_reader.h"
+#include "agent/base/workers.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>

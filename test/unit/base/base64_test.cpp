@@ -1,4 +1,4 @@
-#include "agent/base/base64.h"
+#include "agent/base/encoding.h"
 
 #include <gtest/gtest.h>
 

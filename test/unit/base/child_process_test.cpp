@@ -7,7 +7,7 @@
 #include <csignal>
 #include <cstdio>
 
-#include "agent/base/file_text.h"
+#include "agent/base/fd.h"
 
 namespace neuron {
 namespace {

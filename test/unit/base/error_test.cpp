@@ -1,10 +1,9 @@
-#include "agent/base/error.h"
+#include "agent/base/result.h"
 
 #include <gtest/gtest.h>
 
 #include <cerrno>
 
-#include "agent/base/result.h"
 
 namespace neuron {
 namespace {

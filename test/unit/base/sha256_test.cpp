@@ -1,4 +1,4 @@
-#include "agent/base/sha256.h"
+#include "agent/base/encoding.h"
 
 #include <gtest/gtest.h>
 

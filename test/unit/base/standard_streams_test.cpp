@@ -1,4 +1,4 @@
-#include "agent/base/standard_streams.h"
+#include "agent/base/fd.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

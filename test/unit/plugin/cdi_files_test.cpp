@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "agent/base/fd.h"
-#include "agent/base/file_text.h"
 #include "test/fakes/fake_clock.h"
 #include "test/unit/grant/nodes.h"
 

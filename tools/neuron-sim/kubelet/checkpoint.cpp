@@ -9,9 +9,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "agent/base/base64.h"
+#include "agent/base/encoding.h"
 #include "agent/base/fd.h"
-#include "agent/base/file_text.h"
 #include "agent/base/parse.h"
 
 namespace neuron::sim {

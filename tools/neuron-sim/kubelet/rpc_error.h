@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "agent/base/error.h"
+#include "agent/base/result.h"
 
 namespace neuron::sim {
 

@@ -1,10 +1,18 @@
-#include "agent/base/sha256.h"
+#include "agent/base/encoding.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 
 namespace neuron {
 namespace {
+
+constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+std::uint32_t byte_at(std::string_view bytes, std::size_t i) {
+  return i < bytes.size() ? static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[i])) : 0U;
+}
 
 using State = std::array<std::uint32_t, 8>;
 constexpr std::size_t kBlock = 64;  // bytes
@@ -46,7 +54,7 @@ void add_block(State& state, std::string_view block) {
   for (std::size_t i = 0; i < state.size(); ++i) state[i] += added[i];
 }
 
-// What follows the whole blocks: the rest, a one bit, zeros, and the length in bits as 64 bits.
+// The end of the message: the rest, a one bit, zeros, and the length in bits as 64 bits.
 std::string last_blocks(std::string_view rest, std::size_t total_bytes) {
   std::string last(rest);
   last.push_back(static_cast<char>(0x80));
@@ -57,6 +65,34 @@ std::string last_blocks(std::string_view rest, std::size_t total_bytes) {
 }
 
 }  // namespace
+
+std::string decode_base64(std::string_view text) {
+  std::string bytes;
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char letter : text) {
+    const std::size_t value = kAlphabet.find(letter);
+    if (value == std::string_view::npos) break;
+    bits = ((bits << 6U) | static_cast<std::uint32_t>(value)) & 0xffffffU;
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes.push_back(static_cast<char>((bits >> static_cast<unsigned>(count)) & 0xffU));
+  }
+  return bytes;
+}
+
+std::string encode_base64(std::string_view bytes) {
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const std::uint32_t group = byte_at(bytes, i) << 16U | byte_at(bytes, i + 1) << 8U | byte_at(bytes, i + 2);
+    const std::size_t used = std::min<std::size_t>(3, bytes.size() - i) + 1;  // characters that carry data
+    for (std::size_t k = 0; k < 4; ++k) {
+      text += k < used ? kAlphabet[group >> (18U - 6U * k) & 63U] : '=';
+    }
+  }
+  return text;
+}
 
 std::array<std::uint8_t, 32> sha256(std::string_view data) {
   State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};

@@ -1,17 +1,18 @@
-#include "agent/base/file_text.h"
+#include "agent/base/fd.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <initializer_list>
 #include <system_error>
 #include <utility>
-
-#include "agent/base/fd.h"
 
 namespace neuron {
 namespace {
@@ -21,7 +22,7 @@ bool is_regular(const Fd& file) {
   return ::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
-// Something else than a file in its place (a FIFO would block, a link lead elsewhere) is removed.
+// Removes anything else in the file's place (a FIFO would block, a link lead elsewhere).
 Result<Fd> open_fresh(const std::string& path) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   Fd file(::open(path.c_str(), kFlags | O_TRUNC, 0644));
@@ -71,7 +72,7 @@ Result<void> write_by_rename(const std::string& path, std::string_view text) {
   {
     TRY_ASSIGN(const Fd file, open_fresh(fresh));
     if (auto written = write_all(file.get(), text, fresh); !written) {
-      [[maybe_unused]] const int cut = ::ftruncate(file.get(), 0);  // on a full disk half a text takes room
+      [[maybe_unused]] const int cut = ::ftruncate(file.get(), 0);  // a partial text would take space on a full disk
       return written;
     }
   }
@@ -101,6 +102,26 @@ Result<bool> keep_file(const std::string& path, const std::string& text) {
 bool is_removed_directory(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0 && info.st_nlink == 0;
+}
+
+void open_standard_streams() {
+  std::signal(SIGCHLD, SIG_DFL);
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) >= 0 || errno != EBADF) continue;
+    // Gets the lowest free descriptor, which is this one. Opened for the unused direction.
+    static_cast<void>(::open("/dev/null", (stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_NOCTTY));
+  }
+}
+
+DescriptorLimit raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return {};
+  const rlim_t before = limit.rlim_cur;
+  const rlim_t wanted = std::min<rlim_t>(limit.rlim_max, kMostDescriptors);  // RLIM_INFINITY is the largest number
+  if (wanted <= before) return {before, before};
+  limit.rlim_cur = wanted;
+  const bool raised = ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
+  return {before, raised ? wanted : before};
 }
 
 }  // namespace neuron

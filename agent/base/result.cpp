@@ -1,4 +1,4 @@
-#include "agent/base/error.h"
+#include "agent/base/result.h"
 
 #include <cerrno>
 #include <system_error>
@@ -34,7 +34,7 @@ ErrorCode code_of(int os_errno) {
   }
 }
 
-constexpr std::size_t kMaxMessage = 16384;  // two paths of the kernel's longest, and what is said of them
+constexpr std::size_t kMaxMessage = 16384;  // two paths of the kernel's maximum length, and the text around them
 
 }  // namespace
 
