@@ -4,8 +4,10 @@
 #include <array>
 #include <cstdio>
 #include <numeric>
+#include <set>
 #include <utility>
 
+#include "agent/base/encoding.h"
 #include "agent/core/catalogue_tables.h"
 
 namespace neuron::core {
@@ -28,6 +30,25 @@ constexpr CoreOrder kOrderA = {4, 5, 6, 7, 2, 3, 0, 1};  // devices 0, 2, 8, 10
 constexpr CoreOrder kOrderB = {2, 3, 0, 1, 4, 5, 6, 7};  // devices 1, 3, 9, 11
 constexpr CoreOrder kOrderC = {0, 1, 2, 3, 6, 7, 4, 5};  // devices 4, 6, 12, 14
 constexpr CoreOrder kOrderD = {6, 7, 4, 5, 0, 1, 2, 3};  // devices 5, 7, 13, 15
+
+const std::optional<model::Bdf>* nearest_of(const InstanceType& type, int device) {
+  if (device < 0 || device >= static_cast<int>(type.devices.size())) return nullptr;
+  return &type.devices[static_cast<std::size_t>(device)].nearest_efa;
+}
+
+// Of the addresses in the table, also those that the machine lacks; sorted as text.
+std::string id_of_group(const InstanceType& type, int device, int size) {
+  constexpr std::size_t kDigits = 16;
+  std::set<std::string> addresses;
+  const int first = device / size * size;
+  for (int member = first; member < first + size; ++member) {
+    const auto* nearest = nearest_of(type, member);
+    if (nearest != nullptr && *nearest) addresses.insert(model::to_string(**nearest));
+  }
+  std::string joined;
+  for (const std::string& address : addresses) joined += (joined.empty() ? "" : ",") + address;
+  return sha256_hex(joined).substr(0, kDigits);
+}
 
 }  // namespace
 
@@ -135,6 +156,20 @@ std::vector<std::vector<int>> possible_logical_to_physical(model::Family family,
   std::vector<int> flipped;
   for (std::size_t position = 0; position < assumed.size(); ++position) flipped.push_back(assumed[position ^ 6U]);
   return {assumed, flipped};
+}
+
+std::optional<DeviceGroupIds> device_group_ids(const InstanceType& type, int device) {
+  const auto* nearest = nearest_of(type, device);
+  if (nearest == nullptr || !*nearest) return std::nullopt;
+  return DeviceGroupIds{model::to_string(**nearest), id_of_group(type, device, 4), id_of_group(type, device, 8),
+                        id_of_group(type, device, 16)};
+}
+
+std::optional<DeviceGroupIds> device_group_ids(const InstanceType& type, const model::Bdf& efa) {
+  for (std::size_t i = 0; i < type.devices.size(); ++i) {
+    if (type.devices[i].nearest_efa == efa) return device_group_ids(type, static_cast<int>(i));
+  }
+  return std::nullopt;
 }
 
 }  // namespace neuron::core

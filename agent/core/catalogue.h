@@ -9,8 +9,8 @@
 
 #include "agent/model/device.h"
 
-// What the official tables fix per instance type (docs/reference/topology.md). Used for expectations
-// ("16 devices, 15 seen"), by the simulator, and where the host is silent; a live answer always beats it.
+// The official tables of instance types (docs/reference/topology.md). Used for expectations ("16 devices, 15 seen"), by
+// the simulator, and for values that the host does not show; a live value always takes precedence.
 namespace neuron::core {
 
 enum class TopologyShape { none, chain, line, ring, torus_4x4, switched, unknown };
@@ -20,7 +20,7 @@ enum class TopologyShape { none, chain, line, ring, torus_4x4, switched, unknown
 // Official per-device facts; which of them are exact differs by type (see the flags of InstanceType).
 struct DeviceFacts {
   std::vector<int> neighbours;            // the driver's order
-  std::optional<model::Bdf> bdf;          // one that was seen; a host may differ unless bdf_is_stable
+  std::optional<model::Bdf> bdf;          // of one machine; others may differ unless bdf_is_stable
   int numa_node = -1;                     // -1 none or unknown
   std::optional<model::Bdf> nearest_efa;  // official device -> EFA table; nullopt: no table for this type
 };
@@ -32,7 +32,7 @@ struct NumaFacts {
 
 struct EfaFacts {
   model::Bdf bdf;
-  std::uint16_t pci_device_id = 0;  // 0xefa0..0xefa3; where no machine was seen, inferred from the Nitro generation
+  std::uint16_t pci_device_id = 0;  // 0xefa0..0xefa3; without a known machine inferred from the Nitro generation
   int numa_node = -1;               // -1 none or unknown
   std::string pci_parent;           // "pci0000:10" (host bridge) or "0000:b9:01.6" (switch port); "" unknown
 };
@@ -54,7 +54,7 @@ struct InstanceType {
   std::vector<NumaFacts> numa;       // ascending; at least one entry
 };
 
-// What every chip of a family has, whatever the instance type (docs/reference/topology.md#instance-types).
+// Properties of every chip of a family, in all instance types (docs/reference/topology.md#instance-types).
 struct FamilyFacts {
   int physical_cores = 0;
   int default_lnc = 1;
@@ -73,10 +73,25 @@ struct FamilyFacts {
 // [position] = physical core. Identity for other families.
 [[nodiscard]] std::vector<int> assumed_logical_to_physical(model::Family family, int device_index, int physical_cores);
 
-// Every such order that some driver version or platform has for the device (docs/reference/driver.md#logical-cores),
-// the assumed one first: on Trainium2/3 also the one of a flipped die, which the tables that differ between versions
-// come down to.
+// All such orders of driver versions and platforms for the device (docs/reference/driver.md#logical-cores), the assumed
+// one first: on Trainium2/3 also that of a flipped die, the only difference between the versions' tables.
 [[nodiscard]] std::vector<std::vector<int>> possible_logical_to_physical(model::Family family, int device_index,
                                                                          int physical_cores);
+
+// Ids by which AWS's drivers align devices and interfaces: equal ids mean the same aligned group of 1, 4, 8 or 16
+// devices (docs/reference/topology.md#device-groups). Values of resource.aws.com/devicegroup<N>_id.
+struct DeviceGroupIds {
+  std::string of1;   // the address of the nearest interface: "0000:10:1a.0"
+  std::string of4;   // 16 hexadecimal digits
+  std::string of8;   // the same
+  std::string of16;  // the same
+  friend bool operator==(const DeviceGroupIds&, const DeviceGroupIds&) = default;
+};
+
+// Of a device by its index; nullopt where AWS has no table for the type, or the index is not in it. Pure.
+[[nodiscard]] std::optional<DeviceGroupIds> device_group_ids(const InstanceType& type, int device);
+
+// Of an interface: those of a device whose nearest interface it is; nullopt: no such device. Pure.
+[[nodiscard]] std::optional<DeviceGroupIds> device_group_ids(const InstanceType& type, const model::Bdf& efa);
 
 }  // namespace neuron::core

@@ -6,8 +6,7 @@
 
 #include "agent/core/catalogue.h"
 
-// Internal to the catalogue: the tables of one family each, and what they are built with. All are
-// those of docs/reference/topology.md.
+// Internal to the catalogue: its tables and their helpers. All values are those of docs/reference/topology.md.
 namespace neuron::core::tables {
 
 [[nodiscard]] std::vector<InstanceType> inferentia_types();
@@ -19,7 +18,7 @@ namespace neuron::core::tables {
   return {0, static_cast<std::uint8_t>(bus), static_cast<std::uint8_t>(slot), 0};
 }
 
-// A type with `count` devices of which only the family is known; NUMA node 0 holds all CPUs.
+// A type with `count` devices of a family, without other facts; NUMA node 0 holds all CPUs.
 [[nodiscard]] InstanceType neuron_type(std::string name, model::Family family, int count, int vcpus,
                                        int host_memory_gib);
 

@@ -1,10 +1,10 @@
 #include "agent/core/complete.h"
 
 #include <algorithm>
+#include <string>
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
-#include "agent/core/memory_bounds.h"
 
 namespace neuron::core {
 namespace {
@@ -20,7 +20,7 @@ model::Sourced<T> assumed(T value) {
   return {std::move(value), Origin::assumed};
 }
 
-// The facts of this device by its instance type; nullptr when the type says nothing about it.
+// The facts of this device by its instance type; nullptr when there are none.
 const DeviceFacts* facts_of(const NeuronDevice& device, const InstanceType* type) {
   if (type == nullptr || !type->family || (device.family && *device.family != *type->family)) return nullptr;
   if (device.index < 0 || device.index >= type->device_count) return nullptr;
@@ -54,7 +54,7 @@ void complete_locality(NeuronDevice& device, const HostScan& scan, const Instanc
 }
 
 // The driver prints an empty list for all when one of 16 devices is missing
-// (docs/reference/driver.md#connected-devices), so an empty live list is silence wherever the table has neighbours.
+// (docs/reference/driver.md#connected-devices), so an empty live list is unknown wherever the table has neighbours.
 void complete_neighbours(NeuronDevice& device, const InstanceType& type, const DeviceFacts& facts) {
   if (device.neighbours && (!device.neighbours->value.empty() || facts.neighbours.empty())) return;
   if (type.shape == TopologyShape::unknown) return;
@@ -83,13 +83,52 @@ std::optional<int> default_lnc(const HostScan& scan, const InstanceType* type) {
   return std::nullopt;
 }
 
+using Bytes = std::optional<std::uint64_t>;
+
+constexpr std::size_t kMaxProblems = 8;  // NeuronDevice::problems
+
+// True when the value was above.
+bool forget_above(Bytes& bytes, std::uint64_t most) {
+  if (!bytes || *bytes <= most) return false;
+  bytes.reset();
+  return true;
+}
+
+std::uint64_t host_memory_of(const model::HostScan& scan) {
+  const InstanceType* type = find_instance_type(scan.instance_type);
+  if (type == nullptr || type->host_memory_gib <= 0) return kMoreThanAnyMemory;
+  return static_cast<std::uint64_t>(type->host_memory_gib) << 30U;
+}
+
+void forget_in(model::NeuronDevice& device, std::uint64_t host_memory) {
+  const std::uint64_t device_memory = device.memory_bytes.value_or(kMoreThanAnyMemory);
+  for (model::CoreSignals& core : device.cores) {
+    if (!forget_above(core.device_memory_bytes, device_memory) || device.problems.size() >= kMaxProblems) continue;
+    device.problems.push_back({model::ProblemKind::file,
+                               "sys/class/neuron_device/neuron" + std::to_string(device.index) + "/neuron_core" +
+                                   std::to_string(core.physical_index) + "/stats/memory_usage/device_mem/total",
+                               "more than the device has"});
+  }
+  if (!device.processes) return;
+  for (model::Process& process : *device.processes) {
+    forget_above(process.device_memory_bytes, device_memory);
+    forget_above(process.host_memory_bytes, host_memory);
+  }
+}
+
+std::uint64_t device_memory_of(const model::HostScan& scan, int index) {
+  const auto found = std::find_if(scan.devices.begin(), scan.devices.end(),
+                                  [index](const model::NeuronDevice& device) { return device.index == index; });
+  return found == scan.devices.end() ? kMoreThanAnyMemory : found->memory_bytes.value_or(kMoreThanAnyMemory);
+}
+
 }  // namespace
 
 HostScan complete(HostScan scan) {
   const InstanceType* type = find_instance_type(scan.instance_type);
   for (NeuronDevice& device : scan.devices) complete_device(device, scan, type);
   const auto lnc = default_lnc(scan, type);
-  // The default is the most that a chip can do: cores are joined where it is 2, and nowhere else.
+  // The default is a chip's maximum: cores are joined only where it is 2.
   if (scan.lnc && lnc && scan.lnc->value > *lnc) {
     scan.problems.push_back({model::ProblemKind::lnc_file, "opt/aws/neuron/logical_nc_config",
                              "asks for LNC " + std::to_string(scan.lnc->value) + ", but these chips support only " +
@@ -99,6 +138,25 @@ HostScan complete(HostScan scan) {
   if (!scan.lnc && lnc) scan.lnc = assumed(*lnc);
   forget_impossible_memory(scan);
   return scan;
+}
+
+void forget_impossible_memory(model::HostScan& scan) {
+  const std::uint64_t host_memory = host_memory_of(scan);
+  for (model::NeuronDevice& device : scan.devices) forget_in(device, host_memory);
+}
+
+void forget_impossible_memory(model::UsageSample& sample, const model::HostScan& scan) {
+  const std::uint64_t host_memory = sample.memory ? sample.memory->total_bytes : host_memory_of(scan);
+  for (model::DeviceUsage& device : sample.devices) {
+    const std::uint64_t device_memory = device_memory_of(scan, device.index);
+    for (Bytes& bytes : device.host_memory) forget_above(bytes, host_memory);
+    for (model::CoreUsage& core : device.cores) {
+      forget_above(core.device_memory_bytes, device_memory);
+      forget_above(core.host_memory_bytes, host_memory);
+      for (Bytes& bytes : core.device_memory) forget_above(bytes, device_memory);
+    }
+  }
+  for (model::ProcessUsage& process : sample.processes) forget_above(process.resident_bytes, host_memory);
 }
 
 }  // namespace neuron::core

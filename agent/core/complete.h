@@ -1,14 +1,42 @@
 #pragma once
 
-#include "agent/model/host_scan.h"
+#include <cstdint>
+#include <optional>
 
+#include "agent/model/host_scan.h"
+#include "agent/model/usage.h"
+
+// Assumed and impossible values of a scan. Pure functions; any thread.
 namespace neuron::core {
 
-// Fills what the host left silent from the catalogue, marked `assumed`: neighbours (also when the driver blanked them
-// because a device is missing; kept live when a live list is non-empty), numa_node and cpus (only where
+// Fills values that the host does not show from the catalogue, marked `assumed`: neighbours (also when the driver
+// blanked them because a device is missing; a non-empty live list is kept), numa_node and cpus (only where
 // numa_is_known), physical_cores, memory_bytes, lnc, and bdf where bdf_is_stable. Never overwrites a live value,
-// but for an LNC that the chips do not know: it is ignored, with a line of problems. Unknown instance types: only what
-// the family fixes (core count, memory, LNC). A NUMA node that the machine does not have is not assumed. Pure.
+// except for an LNC that the chips do not support: it is ignored, with a line of problems. Unknown instance types: only
+// what the family fixes (core count, memory, LNC). A NUMA node that the machine does not have is not assumed. Calls
+// forget_impossible_memory().
 [[nodiscard]] model::HostScan complete(model::HostScan scan);
+
+// Bytes; more than any machine or device has. The bound where the size is unknown; the sum of thousands of values below
+// it still fits into 64 bits.
+inline constexpr std::uint64_t kMoreThanAnyMemory = std::uint64_t{1} << 50U;
+
+// Memory counters that cannot be true become unknown: those above the device's memory (NeuronDevice::memory_bytes), or
+// above the instance type's for host memory. A write to such a counter resets it to zero, and memory freed after that
+// takes it below, which reads as almost 2^64 (docs/reference/driver.md#reading-counters). A counter of a core is named
+// in the device's problems. `scan` has the values of complete().
+void forget_impossible_memory(model::HostScan& scan);
+
+// The same for a sample; the devices' memory is from `scan`, the machine's from the sample.
+void forget_impossible_memory(model::UsageSample& sample, const model::HostScan& scan);
+
+// Adds to a sum, which becomes unknown when one part is, or on overflow.
+inline void add_bytes(std::optional<std::uint64_t>& sum, const std::optional<std::uint64_t>& part) {
+  std::uint64_t result = 0;
+  if (sum && part && !__builtin_add_overflow(*sum, *part, &result))
+    sum = result;
+  else
+    sum.reset();
+}
 
 }  // namespace neuron::core

@@ -20,22 +20,22 @@ namespace neuron::core {
 // order of the family. Empty when the core count is unknown.
 [[nodiscard]] std::vector<int> physical_order_of(const model::NeuronDevice& device);
 
-// The physical cores behind the logical core at `position` of the device, LNC of them; empty when nobody can say.
+// The physical cores of the logical core at `position` of the device, LNC of them; empty when unknown.
 [[nodiscard]] std::vector<int> physical_cores_of(const model::NeuronDevice& device, const model::HostScan& scan,
                                                  int position);
 
 // A place of a device is a position before LNC joins cores: logical core n has the places n*LNC … n*LNC+LNC-1.
 struct CorePlace {
   int place = 0;
-  int physical = 0;         // the driver's answer, else the assumed order's
-  std::vector<int> others;  // places that have this physical core in another possible order; empty: the driver says
+  int physical = 0;         // by the driver, else by the assumed order
+  std::vector<int> others;  // places of this physical core in other possible orders; empty: known from the driver
 };
 
-// Of those of `places` that the device has, in that order; empty when nobody can say.
+// Those of `places` that the device has, in that order; empty when unknown.
 [[nodiscard]] std::vector<CorePlace> core_places(const model::NeuronDevice& device, const model::HostScan& scan,
                                                  const std::vector<int>& places);
 
-// " pid 7 pid 9": processes that hold the physical core; "" when none does, or nobody can say.
+// " pid 7 pid 9": processes that hold the physical core; "" when none does, or when unknown.
 [[nodiscard]] std::string pids_on_core(const model::NeuronDevice& device, int physical_core);
 
 // Global ids of one device, ascending.

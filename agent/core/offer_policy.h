@@ -8,21 +8,21 @@
 #include "agent/base/result.h"
 #include "agent/model/resource.h"
 
-// Which devices a node offers under which names. The scheduler counts `neuron` and `neuroncore` apart though they are
-// the same hardware; where every device is offered under one name only, both of its counts are exact. A node with a
+// Which devices a node offers under which names. The scheduler counts `neuron` and `neuroncore` separately though they
+// are the same hardware; where every device is offered under one name only, both of its counts are exact. A node with a
 // `split` offers some devices as cores and all others whole (docs/resources.md#one-name-or-two). Pure.
 namespace neuron::core {
 
 // The devices that a split node offers as cores. The node need not have all of them.
 struct CoreDevices {
-  bool all = false;         // every device, whatever `listed` says
+  bool all = false;         // every device, regardless of `listed`
   std::vector<int> listed;  // device indices, ascending, each once; may be empty: no device is offered as cores
   [[nodiscard]] bool contains(int device) const;
   friend bool operator==(const CoreDevices&, const CoreDevices&) = default;
 };
 
-// By default everything is offered under every name. What a container still holds under a name that is not offered any
-// more, the ledger knows (agent/holdings/ledger.h).
+// By default everything is offered under every name. The ledger (agent/holdings/ledger.h) keeps units that a container
+// holds under a name that is no longer offered.
 struct OfferPolicy {
   std::vector<model::Resource> resources{model::kAllResources.begin(),
                                          model::kAllResources.end()};  // any order, each once; may be empty
@@ -39,12 +39,12 @@ struct OfferPolicy {
 };
 
 // "neuron,efa", short or full names, in the order of kAllResources and each once; "all" is every name but neurondevice.
-// Errors: invalid_argument, naming the word and the names there are; also for a list without a name.
+// Errors: invalid_argument, with the word and the valid names; also for a list without a name.
 [[nodiscard]] Result<std::vector<model::Resource>> parse_resource_list(std::string_view text);
 [[nodiscard]] std::string format_resource_list(const std::vector<model::Resource>& resources);  // short names
 
 // "0-3,8", "all", "none" (no device as cores), or "off" (no split: nullopt).
-// Errors: invalid_argument, saying how such a list looks.
+// Errors: invalid_argument, with the form of such a list.
 [[nodiscard]] Result<std::optional<CoreDevices>> parse_core_devices(std::string_view text);
 [[nodiscard]] std::string format_core_devices(const std::optional<CoreDevices>& split);
 

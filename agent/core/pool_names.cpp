@@ -1,9 +1,12 @@
 #include "agent/core/pool_names.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "agent/base/encoding.h"
 #include "agent/base/parse.h"
+#include "agent/core/catalogue.h"
+#include "agent/core/logical_cores.h"
 
 namespace neuron::core {
 namespace {
@@ -12,7 +15,7 @@ constexpr std::string_view kDevice = "neuron-device-", kGroup = "neuron-group-",
 constexpr std::string_view kCore = "-core-";
 constexpr int kMaxIndex = 9999;
 constexpr std::size_t kMaxLabel = 63;      // of a DNS label (RFC 1123)
-constexpr std::size_t kDigestDigits = 8;   // of a label that had to be changed
+constexpr std::size_t kDigestDigits = 8;   // of a changed label
 constexpr std::size_t kMaxRdmaBytes = 64;  // IB_DEVICE_NAME_MAX of the kernel, with its terminator
 constexpr std::size_t kKeptOfLong = 40;    // bytes of a name that is too long
 
@@ -25,7 +28,7 @@ bool is_label(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return is_plain(c) || c == '-'; });
 }
 
-// Only the text that std::to_string gives.
+// Only text as std::to_string makes it.
 std::optional<int> parse_index(std::string_view text) {
   const auto value = parse_int(text, 0, kMaxIndex);
   return value && std::to_string(*value) == text ? value : std::nullopt;
@@ -68,6 +71,46 @@ struct ToText {
   std::string operator()(const NodeName& /*name*/) const { return std::string(kNode); }
 };
 
+template <typename T>
+void sort_unique(std::vector<T>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+// The number of indices before a ring wraps to 0: by the instance type, else by the seen devices.
+int ring_size(const model::HostScan& host) {
+  const InstanceType* type = find_instance_type(host.instance_type);
+  int size = type != nullptr && type->family ? type->device_count : 0;
+  for (const model::NeuronDevice& device : host.devices) size = std::max(size, device.index + 1);
+  return size;
+}
+
+struct NamedDevices {
+  const model::HostScan& host;
+  std::vector<int> operator()(const DeviceName& name) const { return {name.device}; }
+  std::vector<int> operator()(const CoreName& name) const { return {name.device}; }
+  std::vector<int> operator()(const GroupName& name) const { return members_of(name, ring_size(host)); }
+  std::vector<int> operator()(const EfaName& /*name*/) const { return {}; }
+  std::vector<int> operator()(const NodeName& /*name*/) const {
+    std::vector<int> all;
+    for (const model::NeuronDevice& device : host.devices) all.push_back(device.index);
+    return all;
+  }
+};
+
+void add_device(PoolHardware& hardware, const model::NeuronDevice& device, const model::HostScan& host,
+                const CoreName* part) {
+  const std::vector<int> cores = core_ids_of(device, host);
+  if (part == nullptr) {
+    hardware.cores.insert(hardware.cores.end(), cores.begin(), cores.end());
+  } else if (static_cast<std::size_t>(part->core) < cores.size()) {
+    hardware.cores.push_back(cores[static_cast<std::size_t>(part->core)]);
+  } else if (!cores.empty()) {
+    return;  // a core that the device does not have
+  }
+  hardware.devices.push_back(device.index);
+}
+
 }  // namespace
 
 std::string to_string(const PoolName& name) {
@@ -101,6 +144,28 @@ std::string efa_label(std::string_view rdma_name) {
   label.resize(std::min(label.size(), kKeptOfLong));
   label.erase(0, std::min(label.find_first_not_of('-'), label.size()));
   return label + (label.empty() ? "" : "-") + sha256_hex(rdma_name).substr(0, kDigestDigits);
+}
+
+std::vector<int> named_devices(const PoolName& name, const model::HostScan& host) {
+  return std::visit(NamedDevices{host}, name);
+}
+
+PoolHardware hardware_of(const PoolName& name, const model::HostScan& host) {
+  PoolHardware hardware;
+  const std::vector<int> wanted = named_devices(name, host);
+  for (const model::NeuronDevice& device : host.devices) {
+    if (std::find(wanted.begin(), wanted.end(), device.index) == wanted.end()) continue;
+    add_device(hardware, device, host, std::get_if<CoreName>(&name));
+  }
+  if (const auto* efa = std::get_if<EfaName>(&name)) {
+    for (const model::EfaInterface& one : host.efas) {
+      if (!one.name.empty() && efa_label(one.name) == efa->label) hardware.efas.push_back(one.name);
+    }
+  }
+  sort_unique(hardware.devices);
+  sort_unique(hardware.cores);
+  sort_unique(hardware.efas);
+  return hardware;
 }
 
 }  // namespace neuron::core

@@ -6,12 +6,14 @@
 #include <variant>
 #include <vector>
 
-// Names of the devices that our driver of dynamic resource allocation offers: made for its pool, and read back out of a
-// claim or out of PodResources, where they are foreign text. A name is a DNS label (lower case letters, digits and '-',
-// at most 63 bytes), as the API wants it. Pure.
+#include "agent/model/host_scan.h"
+
+// Names of the devices of the DRA driver: made for its pool, and parsed from a claim or PodResources, where they are
+// foreign text; and the hardware of a name on one node. A name is a DNS label (lower case letters, digits and '-', at
+// most 63 bytes), as the API requires. Pure.
 namespace neuron::core {
 
-// The driver's name unless an option says otherwise: that of AWS's own driver, whose claims run unmodified.
+// The driver's default name: that of AWS's own driver, whose claims run unmodified.
 inline constexpr std::string_view kDefaultDriverName = "neuron.aws.com";
 
 struct DeviceName {  // "neuron-device-3": the whole device
@@ -23,7 +25,7 @@ struct CoreName {  // "neuron-device-3-core-1"
   int core = 0;  // logical core of this device, counted from 0
   friend bool operator==(const CoreName&, const CoreName&) = default;
 };
-struct GroupName {  // "neuron-group-4-7": devices 4 to 7; "neuron-group-10-1" goes on at 0 behind the last of a ring
+struct GroupName {  // "neuron-group-4-7": devices 4 to 7; "neuron-group-10-1" wraps to 0 at the end of a ring
   int first = 0;
   int last = 0;
   friend bool operator==(const GroupName&, const GroupName&) = default;
@@ -42,13 +44,27 @@ using PoolName = std::variant<DeviceName, CoreName, GroupName, EfaName, NodeName
 // nullopt for any text that to_string() would not give, such as numbers with leading zeros or above 9999.
 [[nodiscard]] std::optional<PoolName> parse_pool_name(std::string_view text);
 
-// The members of a group, in the order of the ring: of 10-1 on a ring of 12 {10, 11, 0, 1}. Empty when the name is no
-// group there: one device only, or beyond `ring_size`, which is how many indices there are before the first follows
-// again; a run that wraps needs one.
+// The members of a group, in the order of the ring: of 10-1 on a ring of 12 {10, 11, 0, 1}. Empty for an invalid group:
+// one device only, or an index beyond `ring_size`, the number of indices before the ring wraps.
 [[nodiscard]] std::vector<int> members_of(const GroupName& group, int ring_size);
 
-// An RDMA name as the part of a label behind "efa-": "rdmap16s25" stays, "efa_0" becomes "efa-0"; what has other
-// characters or is too long gets a digest, so that different names have different labels.
+// An RDMA name as the part of a label behind "efa-": "rdmap16s25" stays, "efa_0" becomes "efa-0"; a name with
+// other characters or a long one gets a digest, so that different names have different labels.
 [[nodiscard]] std::string efa_label(std::string_view rdma_name);
+
+// All ascending and unique; empty where the name is not of this node.
+struct PoolHardware {
+  std::vector<int> devices;       // indices of devices named whole, or by one of their cores
+  std::vector<int> cores;         // global logical ids (logical_cores.h); empty where their number is unknown
+  std::vector<std::string> efas;  // RDMA names
+  friend bool operator==(const PoolHardware&, const PoolHardware&) = default;
+};
+
+// The part that `host` has: of a group, the present members.
+[[nodiscard]] PoolHardware hardware_of(const PoolName& name, const model::HostScan& host);
+
+// The indices of the named devices, also those that `host` lacks, in the name's order. Empty for an interface, and for
+// a group that this node cannot have.
+[[nodiscard]] std::vector<int> named_devices(const PoolName& name, const model::HostScan& host);
 
 }  // namespace neuron::core

@@ -14,7 +14,7 @@ using Phase = Election::Phase;
 constexpr const char* kResetAction =
     "inspect the kernel log; reload the Neuron driver or reboot; if that does not help, replace the instance";
 
-// Why the driver has not counted a device as reset, by index.
+// Why a device does not count as reset, by index.
 std::map<int, std::string> not_reset(const model::HostScan& scan) {
   std::map<int, std::string> reasons;
   const InstanceType* type = find_instance_type(scan.instance_type);

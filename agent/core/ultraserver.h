@@ -5,21 +5,22 @@
 
 #include "agent/model/host_scan.h"
 
-// How far the servers of an UltraServer are in finding each other (docs/reference/driver.md#elections). Pure.
+// State of the election in an UltraServer, in which its servers find each other (docs/reference/driver.md#elections).
+// Pure.
 namespace neuron::core {
 
 struct Election {
   enum class Phase {
     none,     // no UltraServer, or its files cannot be read
-    blocked,  // it does not begin: devices have not been reset
-    running,  // all devices that are known have been reset; the class files say busy
+    blocked,  // it cannot begin: devices have not been reset
+    running,  // all known devices have been reset; the class files say busy
     alone,    // it has ended, and no other server was found
     linked,   // it has ended, and this node knows its place
   };
   Phase phase = Phase::none;
   std::vector<int> awaited;  // blocked: devices that are missing, in reset or given up, ascending
   std::string sentence;      // "" for none
-  std::string action;        // what to do; "" when nothing is
+  std::string action;        // remediation; "" for none
 };
 
 // Of a scan, assessed or not. Devices are missing by the table of the instance type; whether one has been reset is

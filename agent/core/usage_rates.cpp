@@ -5,8 +5,8 @@
 #include <chrono>
 
 #include "agent/core/catalogue.h"
+#include "agent/core/complete.h"
 #include "agent/core/logical_cores.h"
-#include "agent/core/memory_bounds.h"
 
 namespace neuron::core {
 namespace {
@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 11> kErrorCounters = {"cmds_err",
                                                              "rx_drops",
                                                              "unresponsive_remote_events"};
 
-// How far a counter went; nothing where one side is unknown or it went backwards.
+// Growth of a counter; nullopt where one value is unknown or it went backwards.
 Counter growth(const Counter& before, const Counter& now) {
   if (!before || !now || *now < *before) return std::nullopt;
   return *now - *before;
@@ -49,7 +49,7 @@ std::optional<double> busy_percent(const CoreUsage& before, const CoreUsage& now
   return std::min(busy / seconds, 1.0) * 100;
 }
 
-// Adds to a sum that is unknown as soon as one part is.
+// Adds to a sum that becomes unknown when one part is.
 void add(std::optional<double>& sum, const std::optional<double>& part) {
   if (sum && part)
     *sum += *part;
@@ -160,7 +160,7 @@ std::vector<EfaRates> rates_of_efas(const UsageSample& before, const UsageSample
   return efas;
 }
 
-// Ticks of all vCPUs between the samples, split as in proc/stat; nullopt when they do not add up to some time.
+// Ticks of all vCPUs between the samples, split as in proc/stat; nullopt when their sum is zero.
 struct TicksPassed {
   double user = 0;
   double system = 0;
@@ -181,10 +181,10 @@ std::optional<TicksPassed> ticks_passed(const UsageSample& before, const UsageSa
   return passed.all > 0 ? std::optional(passed) : std::nullopt;
 }
 
-// Long enough for the slowest clock tick (100 Hz) of one idle CPU, with room to spare.
+// Several times the slowest clock tick (100 Hz) of one idle CPU.
 constexpr double kSureToTick = 0.15;
 
-// A running machine counts ticks, be they idle ones; a capture does not.
+// A running machine counts ticks, also idle ones; a capture does not.
 bool same_ticks(const UsageSample& before, const UsageSample& now) {
   return before.cpu && now.cpu && *before.cpu == *now.cpu;
 }

@@ -11,19 +11,19 @@
 #include "agent/model/host_scan.h"
 #include "agent/model/usage.h"
 
-// From two samples of counters to what happened between them. Pure functions; any thread.
+// Rates from two samples of counters. Pure functions; any thread.
 namespace neuron::core {
 
-// One logical core: the one or two physical cores that its position stands for. Rates are over UsageRates::seconds. A
-// value is unknown as soon as one of its physical cores is.
+// One logical core: the one or two physical cores of its position. Rates are over UsageRates::seconds. A value is
+// unknown when that of one physical core is.
 struct CoreRates {
   int id = 0;                 // global logical index (logical_cores.h)
   int device = 0;             // index of its device
   int position = 0;           // among the logical cores of its device, from 0
   std::vector<int> physical;  // neuron_core<M> of each, in the driver's order
-  // Mean of the physical cores, 0 to 100. A core that was busy longer than the time between the samples is shown as
-  // 100 as long as the excess is at most kReadingSlack, which is what the time of reading itself explains; more than
-  // that means that counter and clock disagree, hence unknown.
+  // Mean of the physical cores, 0 to 100. A core that was busy longer than the time between the samples counts as 100
+  // while the excess is at most kReadingSlack, the effect of the time of reading; a larger one means that counter and
+  // clock disagree, hence unknown.
   std::optional<double> utilization_percent;
   std::optional<double> flops_per_second;       // sum of the physical cores
   std::optional<double> inferences_per_second;  // sum
@@ -44,9 +44,9 @@ struct EfaRates {
   std::map<std::string, double> per_second;    // counter's file name to growth per second
   std::optional<double> rx_bytes_per_second;   // rx_bytes
   std::optional<double> tx_bytes_per_second;   // tx_bytes
-  std::optional<double> errors_per_second;     // sum over efa_error_counters(); of those that are there
+  std::optional<double> errors_per_second;     // sum over the present efa_error_counters()
   std::optional<double> retrans_per_second;    // retrans_pkts; nullopt before EFA driver 2.17 or Nitro v4
-  std::map<std::string, std::uint64_t> error;  // error counters that grew: by how much
+  std::map<std::string, std::uint64_t> error;  // growth of the error counters that grew
   friend bool operator==(const EfaRates&, const EfaRates&) = default;
 };
 
@@ -58,8 +58,8 @@ struct CpuRates {
   friend bool operator==(const CpuRates&, const CpuRates&) = default;
 };
 
-// Per cent of all vCPUs together, as neuron-top shows its runtime usage; nullopt without proc/stat, for a process that
-// was not there before, and when another process took over the number.
+// Per cent of all vCPUs together, as neuron-top shows its runtime usage; nullopt without proc/stat, for a new process,
+// and when another process has the same number.
 struct ProcessRates {
   int pid = 0;
   std::optional<double> user_percent;
@@ -69,24 +69,23 @@ struct ProcessRates {
 
 struct UsageRates {
   double seconds = 0;                      // between the samples; 0 = no rates at all
-  bool stands_still = false;               // the machine's own clock ticks did not move: a capture; no rates either
+  bool stands_still = false;               // the machine's clock ticks did not move: a capture; no rates either
   std::vector<CoreRates> cores;            // ascending id; none of a device whose core count or LNC is unknown
-  std::optional<double> mean_utilization;  // per cent, over the cores where it is known; nullopt when none is
+  std::optional<double> mean_utilization;  // per cent, over the cores with a known one; nullopt for none
   std::vector<EfaRates> efas;              // in the order of the second sample
   std::optional<CpuRates> cpu;
-  std::vector<ProcessRates> processes;        // as the second sample has them
-  std::optional<ProcessRates> all_processes;  // pid 0: sums of those that are known; nullopt when none is
+  std::vector<ProcessRates> processes;        // of the second sample
+  std::optional<ProcessRates> all_processes;  // pid 0: sums of the known ones; nullopt for none
   friend bool operator==(const UsageRates&, const UsageRates&) = default;
 };
 
-// What happened from `before` to `now`. `scan` (completed, see complete.h) tells the logical cores; devices it lacks
-// are left out. The first sample of all has nothing before it: give it twice, and all rates are unknown while memory is
-// there. The same holds when `now` is not later than `before`, and when proc/stat has not counted a single tick:
-// counters of a capture are no sign of an idle machine.
+// Rates from `before` to `now`. `scan` (completed, see complete.h) has the logical cores; devices it lacks are left
+// out. For the first sample pass it twice: all rates are unknown, while memory is present. The same holds when `now` is
+// not later than `before`, and when proc/stat has not counted a tick: a capture must not look like an idle machine.
 [[nodiscard]] UsageRates usage_rates(const model::UsageSample& before, const model::UsageSample& now,
                                      const model::HostScan& scan);
 
-// EFA counters whose growth means that something went wrong (docs/reference/efa.md#counters), sorted. Static lifetime.
+// EFA counters whose growth means an error (docs/reference/efa.md#counters), sorted. Static lifetime.
 [[nodiscard]] std::span<const std::string_view> efa_error_counters();
 
 }  // namespace neuron::core

@@ -40,7 +40,7 @@ EfaInterface without_signals(EfaInterface efa, Presence presence) {
   return efa;
 }
 
-// Facts that come from PCI, hwloc or the driver and not from the device's own folder.
+// Facts from PCI, hwloc or the driver instead of the device's own folder.
 void fill_place(NeuronDevice& device, const NeuronDevice& known) {
   if (!device.family) device.family = known.family;
   if (!device.bdf) device.bdf = known.bdf;
@@ -72,7 +72,7 @@ void keep_devices(HostScan& scan, std::map<int, NeuronDevice>& before) {
             [](const NeuronDevice& a, const NeuronDevice& b) { return a.index < b.index; });
 }
 
-// Whether the verbs device that the interface had was left out, so that the scan could not join the two.
+// Whether the interface's verbs device was left out, so that the scan could not join the two.
 bool verbs_were_left_out(const HostScan& scan, const EfaInterface& efa, const EfaInterface& known) {
   return !efa.uverbs && known.uverbs &&
          std::any_of(scan.unanswered.begin(), scan.unanswered.end(), [&](const model::Unanswered& one) {
@@ -80,7 +80,7 @@ bool verbs_were_left_out(const HostScan& scan, const EfaInterface& efa, const Ef
          });
 }
 
-// As an interface of `before` is listed that the scan does not show.
+// Lists an interface of `before` that the scan does not show.
 EfaInterface not_shown(const HostScan& scan, EfaInterface efa) {
   if (was_left_out(scan, {Kind::pci})) return efa;
   const bool left_out = was_left_out(scan, {Kind::efa_classes});

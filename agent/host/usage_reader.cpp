@@ -6,7 +6,7 @@
 #include <set>
 #include <string_view>
 
-#include "agent/core/memory_bounds.h"
+#include "agent/core/complete.h"
 #include "agent/core/usage_rates.h"
 #include "agent/host/attributes.h"
 #include "agent/host/neuron_sysfs.h"

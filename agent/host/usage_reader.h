@@ -26,7 +26,7 @@ class UsageReader {
 
   // One sample. `scan` (host::Scanner, at best completed) tells which devices, cores, interfaces and processes there
   // are; it may be older than the sample: what has left since is empty. `now` is stored as the sample's time. Never
-  // fails: what cannot be read is empty, so is memory beyond what there is (core/memory_bounds.h), and a file that
+  // fails: what cannot be read is empty, so is memory beyond what there is (core/complete.h), and a file that
   // would block costs one attempt.
   [[nodiscard]] model::UsageSample read(const model::HostScan& scan, const model::UsageRequest& request,
                                         SteadyTime now = std::chrono::steady_clock::now());

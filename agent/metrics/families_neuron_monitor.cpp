@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "agent/core/complete.h"
 #include "agent/core/logical_cores.h"
-#include "agent/core/memory_bounds.h"
 #include "agent/metrics/families.h"
 
 // Metrics with neuron-monitor's names and labels (docs/reference/official-tools.md#prometheus-metrics).

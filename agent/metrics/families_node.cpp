@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "agent/base/parse.h"
+#include "agent/core/complete.h"
 #include "agent/core/logical_cores.h"
-#include "agent/core/memory_bounds.h"
 #include "agent/metrics/families.h"
 
 // Metrics with the agent's own names: devices, logical cores, EFA interfaces and counters, kernel log, the agent. A

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/core/pool_hardware.h"
+#include "agent/core/pool_names.h"
 #include "agent/holdings/held.h"
 #include "plugin/device/allocations.h"
 

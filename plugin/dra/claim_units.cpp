@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "agent/base/parse.h"
-#include "agent/core/pool_hardware.h"
+#include "agent/core/pool_names.h"
 #include "plugin/dra/pool_groups.h"
 
 namespace neuron::plugin::dra {

@@ -4,7 +4,6 @@
 #include <array>
 
 #include "agent/core/catalogue.h"
-#include "agent/core/device_groups.h"
 #include "neuron_version.h"
 
 namespace neuron::plugin::dra {

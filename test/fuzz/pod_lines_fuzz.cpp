@@ -4,7 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "agent/core/pool_hardware.h"
+#include "agent/core/pool_names.h"
+#include "tools/pods/pod_lines.h"
 #include "tools/pods/pods.h"
 
 namespace {

@@ -6,7 +6,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/logical_cores.h"
-#include "agent/core/pool_hardware.h"
+#include "agent/core/pool_names.h"
 #include "agent/holdings/held.h"
 #include "agent/model/reasons.h"
 #include "agent/model/resource.h"

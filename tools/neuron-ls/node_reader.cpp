@@ -9,7 +9,7 @@
 #include "agent/core/catalogue.h"
 #include "agent/core/complete.h"
 #include "agent/core/logical_cores.h"
-#include "agent/core/pool_hardware.h"
+#include "agent/core/pool_names.h"
 #include "agent/health/reasons.h"
 #include "agent/host/scanner.h"
 #include "agent/host/usage_processes.h"

@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 
-#include "agent/core/memory_bounds.h"
+#include "agent/core/complete.h"
 #include "tools/neuron-top/format.h"
 #include "tools/neuron-top/selection.h"
 

@@ -6,9 +6,9 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
+#include "agent/core/complete.h"
 #include "agent/core/logical_cores.h"
-#include "agent/core/memory_bounds.h"
-#include "agent/core/pool_hardware.h"
+#include "agent/core/pool_names.h"
 #include "neuron_version.h"
 
 namespace neuron::top {

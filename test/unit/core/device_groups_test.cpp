@@ -1,4 +1,4 @@
-#include "agent/core/device_groups.h"
+#include "agent/core/catalogue.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "agent/core/memory_bounds.h"
+#include "agent/core/complete.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "agent/core/pool_hardware.h"
+#include "agent/core/pool_names.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
