@@ -55,21 +55,12 @@ WatchLine error_line(const json& status) {
   return line;
 }
 
-constexpr std::size_t kMaxVersions = 16;
-
 // Removes and returns the digits at the beginning of `text`.
 std::optional<int> take_number(std::string_view& text) {
   const std::size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
   const auto number = parse_int(text.substr(0, end), 0, 9999);
   text.remove_prefix(end);
   return number;
-}
-
-// "v1", "v1beta2": goes into paths.
-bool is_version_name(std::string_view name) {
-  return name.size() >= 2 && name.size() <= 20 && name[0] == 'v' &&
-         std::all_of(name.begin(), name.end(),
-                     [](char letter) { return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9'); });
 }
 
 }  // namespace
@@ -187,36 +178,11 @@ Result<ServerVersion> parse_server_version(std::string_view answer) {
   return ServerVersion{*major, *minor, 0};
 }
 
-Result<std::vector<std::string>> parse_served(std::string_view answer, std::string_view group) {
-  const std::string what = "the answer to /apis/" + std::string(group);
-  TRY_ASSIGN(const json object, parse_object(answer, what));
-  const json* versions = member_of(object, {"versions"});
-  if (text_of(object, {"kind"}) != "APIGroup" || versions == nullptr || !versions->is_array()) {
-    return fail(ErrorCode::data_corrupt, what + " lists no versions");
-  }
-  const std::string preferred = text_of(object, {"preferredVersion", "version"});
-  std::vector<std::string> names;
-  for (const json& version : *versions) {
-    const std::string name = text_of(version, {"version"});
-    if (is_version_name(name) && names.size() < kMaxVersions) names.push_back(name);
-  }
-  std::stable_partition(names.begin(), names.end(), [&](const std::string& name) { return name == preferred; });
-  return names;
-}
-
 Result<ServerVersion> server_version(Api& api) {
   const ApiCall call{.path = "/version"};
   TRY_ASSIGN(ApiReply reply, api.call(call));
   TRY_ASSIGN(const std::string body, body_of(std::move(reply), call));
   return parse_server_version(body);
-}
-
-Result<std::vector<std::string>> served_versions(Api& api, const std::string& group) {
-  const ApiCall call{.path = "/apis/" + percent_encoded(group)};
-  TRY_ASSIGN(ApiReply reply, api.call(call));
-  if (reply.status == 404) return std::vector<std::string>();
-  TRY_ASSIGN(const std::string body, body_of(std::move(reply), call));
-  return parse_served(body, group);
 }
 
 }  // namespace neuron::kube

@@ -13,7 +13,7 @@
 #include "agent/kube/api.h"
 
 // Foreign JSON, and the API server's answers: lists and watches (docs: Kubernetes API Concepts, "Efficient detection of
-// changes"), its version and the versions of a group, which decide the shape of slices.
+// changes"), and its version, which decides the shape of slices.
 namespace neuron::kube {
 
 // An object, nested at most 64 deep: copying, comparing or printing deeper ones would exhaust the stack. Errors:
@@ -74,13 +74,8 @@ struct ServerVersion {
 // The answer to /version: by gitVersion, else by major and minor ("36+"). Errors: data_corrupt. Pure.
 [[nodiscard]] Result<ServerVersion> parse_server_version(std::string_view answer);
 
-// The answer to /apis/<group>: the served versions, the server's preferred one first ("v1", "v1beta2").
-// Errors: data_corrupt. Pure.
-[[nodiscard]] Result<std::vector<std::string>> parse_served(std::string_view answer, std::string_view group);
-
 // The same by a call, which every service account may make (system:discovery, system:public-info-viewer). Errors: also
-// those of Api::call and body_of(). Block as calls do; any thread.
+// those of Api::call and body_of(). Blocks as calls do; any thread.
 [[nodiscard]] Result<ServerVersion> server_version(Api& api);
-[[nodiscard]] Result<std::vector<std::string>> served_versions(Api& api, const std::string& group);  // none: empty
 
 }  // namespace neuron::kube

@@ -41,23 +41,6 @@ bool is_denied_by_admission(int code, const Status& status) {
   return code == 403 && status.has_causes && !status.names_field;
 }
 
-std::string_view word_of(Method method) {
-  switch (method) {
-    case Method::get:
-      return "GET ";
-    case Method::create:
-      return "POST ";
-    case Method::replace:
-      return "PUT ";
-    case Method::merge_patch:
-    case Method::apply:
-      return "PATCH ";
-    case Method::remove:
-      return "DELETE ";
-  }
-  return "";
-}
-
 ErrorCode code_of(int status) {
   if (status == 401 || status == 403) return ErrorCode::permission_denied;
   if (status == 404 || status == 410) return ErrorCode::not_found;
@@ -107,6 +90,23 @@ bool is_label_name(std::string_view name) {
 
 }  // namespace
 
+const char* verb_of(Method method) {
+  switch (method) {
+    case Method::get:
+      return "GET";
+    case Method::create:
+      return "POST";
+    case Method::replace:
+      return "PUT";
+    case Method::merge_patch:
+    case Method::apply:
+      return "PATCH";
+    case Method::remove:
+      return "DELETE";
+  }
+  return "";
+}
+
 Error status_error(const ApiReply& reply, std::string_view what) {
   const Status status = status_of(reply.body);
   const bool is_denied = is_denied_by_admission(reply.status, status);
@@ -118,7 +118,7 @@ Error status_error(const ApiReply& reply, std::string_view what) {
 
 Result<std::string> body_of(ApiReply reply, const ApiCall& call) {
   if (reply.status >= 200 && reply.status < 300) return std::move(reply.body);
-  return fail(status_error(reply, std::string(word_of(call.method)) + call.path));
+  return fail(status_error(reply, std::string(verb_of(call.method)) + " " + call.path));
 }
 
 std::string percent_encoded(std::string_view text) {

@@ -11,7 +11,9 @@
 // server in memory.
 namespace neuron::kube {
 
-enum class Method { get, create, replace, merge_patch, apply, remove };  // GET, POST, PUT, PATCH, PATCH, DELETE
+enum class Method { get, create, replace, merge_patch, apply, remove };
+
+[[nodiscard]] const char* verb_of(Method method);  // GET, POST, PUT, PATCH, PATCH, DELETE
 
 struct ApiCall {
   Method method = Method::get;

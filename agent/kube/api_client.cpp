@@ -13,27 +13,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-struct Words {
-  const char* verb;
-  const char* content_type;
-};
-
-Words words_of(Method method) {
-  switch (method) {
-    case Method::get:
-      return {"GET", ""};
-    case Method::create:
-      return {"POST", "application/json"};
-    case Method::replace:
-      return {"PUT", "application/json"};
-    case Method::merge_patch:
-      return {"PATCH", "application/merge-patch+json"};
-    case Method::apply:
-      return {"PATCH", "application/apply-patch+yaml"};  // JSON is YAML
-    case Method::remove:
-      return {"DELETE", "application/json"};
-  }
-  return {"GET", ""};
+const char* content_type_of(Method method) {
+  if (method == Method::get) return "";
+  if (method == Method::merge_patch) return "application/merge-patch+json";
+  if (method == Method::apply) return "application/apply-patch+yaml";  // JSON is YAML
+  return "application/json";
 }
 
 // Names in paths come from foreign objects: without encoding they could address another resource.
@@ -49,12 +33,11 @@ bool is_target(const ApiCall& call) {
 }
 
 HttpRequest request_of(const ApiCall& call) {
-  const Words words = words_of(call.method);
   HttpRequest request;
-  request.verb = words.verb;
+  request.verb = verb_of(call.method);
   request.target = call.path + (call.query.empty() ? "" : "?" + call.query);
   if (!call.accept.empty()) request.accept = call.accept;
-  request.content_type = words.content_type;
+  request.content_type = content_type_of(call.method);
   if (call.method != Method::get) request.body = call.body;
   request.only_once = call.method == Method::create;  // with generateName a repetition would make two
   return request;

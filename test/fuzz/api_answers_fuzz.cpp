@@ -59,9 +59,6 @@ void read_watch(std::string_view text, std::size_t piece) {
 void read_versions(std::string_view text) {
   const auto version = neuron::kube::parse_server_version(text);
   require(version ? version->major >= 0 && version->minor >= 0 : version.error().code == ErrorCode::data_corrupt);
-  const auto served = neuron::kube::parse_served(text, "resource.k8s.io");
-  if (!served) return require(served.error().code == ErrorCode::data_corrupt);
-  for (const std::string& name : *served) require(neuron::kube::percent_encoded(name) == name && name.starts_with('v'));
 }
 
 void read_names(std::string_view text) {

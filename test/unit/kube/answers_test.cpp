@@ -48,26 +48,11 @@ TEST(ServerVersionTest, OfEverybodysServers) {
   EXPECT_LT((ServerVersion{1, 9, 9}), (ServerVersion{1, 36, 0}));
 }
 
-TEST(ServerVersionTest, ServedVersions) {
-  const std::string group = "resource.k8s.io";
-  const auto served = parse_served(R"({"kind":"APIGroup","versions":[{"version":"v1beta1"},{"version":"v1"},
-                                       {"version":"../x"},{"version":7}],"preferredVersion":{"version":"v1"}})",
-                                   group);
-  ASSERT_TRUE(served);
-  EXPECT_THAT(*served, ElementsAre("v1", "v1beta1"));
-  EXPECT_FALSE(parse_served(R"({"kind":"Status","versions":[]})", group));
-  EXPECT_FALSE(parse_served(R"({"kind":"APIGroup","versions":{}})", group));
-}
-
 TEST(ServerVersionTest, Asked) {
   fakes::FakeApi api;
-  api.set_served({"v1", "v1beta2", "v1beta1"});
   EXPECT_EQ(server_version(api)->text(), "1.36.3");
-  EXPECT_THAT(*served_versions(api, "resource.k8s.io"), ElementsAre("v1", "v1beta2", "v1beta1"));
-  api.set_served({});
-  EXPECT_THAT(*served_versions(api, "resource.k8s.io"), IsEmpty());
   api.fail_next(1, 503);
-  EXPECT_EQ(served_versions(api, "resource.k8s.io").error().code, ErrorCode::unavailable);
+  EXPECT_EQ(server_version(api).error().code, ErrorCode::unavailable);
 }
 
 TEST(WatchText, Lists) {
