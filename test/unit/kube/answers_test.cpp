@@ -6,8 +6,6 @@
 namespace neuron::kube {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 TEST(JsonText, MembersOfAnyType) {
   const auto pod = parse_object(R"({"metadata":{"name":"p","labels":[1]},"n":7})", "it");
