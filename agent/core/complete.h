@@ -1,13 +1,31 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 
 #include "agent/model/host_scan.h"
 #include "agent/model/usage.h"
 
-// Assumed and impossible values of a scan. Pure functions; any thread.
+// Values of a scan from other sources: of earlier scans, assumed ones, and impossible ones, which become unknown. Pure
+// functions; any thread.
 namespace neuron::core {
+
+// Results of earlier scans, as the scanner returned them. Passive data, owned by the caller of the scans.
+struct SeenBefore {
+  std::map<int, model::NeuronDevice> devices;      // by index
+  std::map<model::Bdf, model::EfaInterface> efas;  // with a name
+  model::HostScan host;                            // of the newest scan, without its lists
+};
+
+// A device or interface that left the machine, or hangs when it is read, stays listed while a container may hold it:
+// the kubelet does not survive the removal of an allocated device. Adds the devices and interfaces of `before` that
+// `scan` lacks in their places, marked as vanished and without values that can no longer be read. An interface that
+// lost its driver gets its last name, so that the kubelet sees the same id become unhealthy. Parts that the scan left
+// out (HostScan::unanswered) keep their last values: devices and interfaces keep their facts and lose their signals;
+// facts of the host and the lists of interfaces stay, with a line in `problems`. Then stores `scan` in `before`. Call
+// it before complete().
+void keep_last_seen(model::HostScan& scan, SeenBefore& before);
 
 // Fills values that the host does not show from the catalogue, marked `assumed`: neighbours (also when the driver
 // blanked them because a device is missing; a non-empty live list is kept), numa_node and cpus (only where

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "agent/core/vanished.h"
+#include "agent/core/complete.h"
 #include "agent/health/policy.h"
 
 // From what a scan saw to what the node is; the agent and all tools go through it. Pure.

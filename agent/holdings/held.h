@@ -3,11 +3,11 @@
 #include <optional>
 #include <string_view>
 
-#include "agent/core/vanished.h"
+#include "agent/core/complete.h"
 #include "agent/model/snapshot.h"
 
 // Hardware that containers hold though no scan of this process has shown it, since it left before the agent started. It
-// is listed as vanished, as what leaves later is (agent/core/vanished.h). Pure.
+// is listed as vanished, as what leaves later is (agent/core/complete.h). Pure.
 namespace neuron::holdings {
 
 // Adds a device, or an interface by its RDMA name, to `held`. False: it is there already, or cannot be of this node and

@@ -16,8 +16,8 @@
 
 #include "agent/core/usage_rates.h"
 #include "agent/holdings/ledger.h"
+#include "agent/metrics/exposition.h"
 #include "agent/metrics/metric_table.h"
-#include "agent/metrics/metrics_input.h"
 
 namespace neuron::metrics {
 

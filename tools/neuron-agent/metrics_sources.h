@@ -13,7 +13,7 @@
 #include "agent/base/clock.h"
 #include "agent/base/mutex.h"
 #include "agent/base/workers.h"
-#include "agent/metrics/metrics_input.h"
+#include "agent/metrics/exposition.h"
 #include "agent/monitor/monitor.h"
 #include "agent/monitor/snapshot_store.h"
 #include "agent/monitor/usage_sampler.h"

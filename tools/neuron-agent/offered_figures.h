@@ -5,7 +5,7 @@
 
 #include "agent/base/mutex.h"
 #include "agent/core/offer_policy.h"
-#include "agent/metrics/metrics_input.h"
+#include "agent/metrics/exposition.h"
 #include "plugin/device/allocations.h"
 
 namespace neuron::agent {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <deque>
 
-#include "agent/core/vanished.h"
+#include "agent/core/complete.h"
 #include "agent/host/scanner.h"
 #include "test/unit/host/small_host.h"
 

@@ -6,7 +6,6 @@
 namespace neuron::kube {
 namespace {
 
-
 TEST(JsonText, MembersOfAnyType) {
   const auto pod = parse_object(R"({"metadata":{"name":"p","labels":[1]},"n":7})", "it");
   ASSERT_TRUE(pod);

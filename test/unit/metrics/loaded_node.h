@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "agent/metrics/metrics_input.h"
+#include "agent/metrics/exposition.h"
 
 namespace neuron::test {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/metrics/metrics_input.h"
+#include "agent/metrics/exposition.h"
 
 namespace neuron::test {
 
