@@ -148,8 +148,7 @@ struct FabricFacts {
 
 // Facts of a check beyond the scan. Passive; gathered by host/preflight_facts.h.
 struct PreflightFacts {
-  bool own_dev =
-      false;  // a live root whose dev/ is a container's own: missing device nodes prove nothing
+  bool own_dev = false;  // a live root whose dev/ is a container's own: missing device nodes prove nothing
   Presence neuron_class = Presence::unknown;   // sys/class/neuron_device
   Presence verbs_class = Presence::unknown;    // sys/class/infiniband_verbs
   Presence uverbs_module = Presence::unknown;  // sys/module/ib_uverbs
