@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "agent/core/pool_names.h"
-#include "tools/pods/pod_lines.h"
+#include "tools/pods/pods.h"
 #include "tools/pods/pods.h"
 
 namespace {
