@@ -21,7 +21,7 @@ TEST(Names, OfNodesAreThoseOfRfc1123) {
   }
   EXPECT_EQ(check_node_name("../x").error().code, ErrorCode::invalid_argument);
   EXPECT_THAT(check_node_name("../x").error().message,
-              AllOf(HasSubstr("\"../x\" is no node's name"), HasSubstr("kubectl get nodes")));
+              AllOf(HasSubstr("\"../x\" is not a node name"), HasSubstr("kubectl get nodes")));
 }
 
 TEST(Names, OfLabelsHaveADomainOrNone) {
