@@ -173,6 +173,23 @@ TEST_F(AllocationsTest, BeforeARefusalTheKubeletsCheckpointDecides) {
       << "nothing was written";
 }
 
+// The kubelet's writes may land out of order, within a second of what they show.
+TEST_F(AllocationsTest, OfAYoungContainerWhoseAdmissionIsOverAFreshCheckpointProvesNothing) {
+  use("trn1.32xlarge");
+  const auto answer_after = [&](std::chrono::milliseconds age) {
+    allocations.reconcile({{}, clock.now() + std::chrono::hours(1), {}, 0});
+    EXPECT_TRUE(allocations.allocate(model::Resource::neuroncore, {"18"}));
+    next_container();
+    clock.advance(age);
+    EXPECT_TRUE(allocations.needs_fresh_checkpoint(model::Resource::neuron, {"9"}));
+    next_container();
+    allocations.confirm({}, version);
+    return cores_env(allocations.allocate(model::Resource::neuron, {"9"}));
+  };
+  EXPECT_THAT(answer_after(std::chrono::milliseconds(999)), HasSubstr("core 18 is held by"));
+  EXPECT_EQ(answer_after(std::chrono::milliseconds(1001)), "0-1");
+}
+
 TEST_F(AllocationsTest, AnAdmissionGoesOnUnderTheVersionOfTheCheckpointThatWasAskedFor) {
   use("trn1.32xlarge");
   ASSERT_TRUE(allocations.allocate(model::Resource::neuron, {"3"}));  // of a pod that has ended
