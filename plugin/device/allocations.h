@@ -85,6 +85,9 @@ class Allocations {
   // have are skipped.
   void reconcile(const holdings::ShownAllocations& shown) EXCLUDES(mutex_);
 
+  // As of the last reconcile(): see Ledger.
+  [[nodiscard]] bool needs_newer_checkpoint() const EXCLUDES(mutex_);
+
   // The list to advertise now, empty when there is nothing to register; nullopt before the first snapshot.
   [[nodiscard]] std::optional<UnitList> unit_list(model::Resource resource) const EXCLUDES(mutex_);
 
