@@ -272,8 +272,9 @@ void Allocations::reconcile(const holdings::ShownAllocations& shown) {
   const MutexLock lock(mutex_);
   if (!node_) return;
   learn(shown);
-  // What the checkpoint alone shows is older than the question, and over when a newer checkpoint does not show it.
-  const SteadyTime before = shown.asked_at - SteadyTime::duration{1};
+  // An entry that only the checkpoint shows is older than the question and than that checkpoint; it has ended when a
+  // newer checkpoint does not show it.
+  const SteadyTime before = std::min(shown.asked_at, shown.stored_since) - SteadyTime::duration{1};
   ledger_.reconcile({to_holdings(shown.listed, shown.asked_at), shown.asked_at, to_holdings(shown.stored, before),
                      shown.stored_version, shown.stored_since});
   ledger_.set_claimed(claims_to_holdings(shown.claims));

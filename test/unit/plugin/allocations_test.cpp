@@ -190,6 +190,19 @@ TEST_F(AllocationsTest, OfAYoungContainerWhoseAdmissionIsOverAFreshCheckpointPro
   EXPECT_EQ(answer_after(std::chrono::milliseconds(1001)), "0-1");
 }
 
+// When a pod leaves List, the checkpoint may show units of it that List had shown: they are no younger for that.
+TEST_F(AllocationsTest, AnEntryIsOlderThanTheCheckpointThatShowsIt) {
+  use("trn1.32xlarge");
+  clock.advance(std::chrono::seconds(20));
+  const SteadyTime stored_since = clock.now() - std::chrono::seconds(10);
+  const model::Allocation init{"", "", "init", "aws.amazon.com/neuroncore", {"18"}, "u1"};
+  allocations.reconcile({{}, clock.now(), {init}, 7, {}, {}, stored_since});
+  EXPECT_TRUE(allocations.holds_anything());
+  clock.advance(std::chrono::milliseconds(2));
+  allocations.reconcile({{}, clock.now() - std::chrono::milliseconds(2), {}, 8, {}, {}, clock.now()});
+  EXPECT_FALSE(allocations.holds_anything());
+}
+
 TEST_F(AllocationsTest, AnAdmissionGoesOnUnderTheVersionOfTheCheckpointThatWasAskedFor) {
   use("trn1.32xlarge");
   ASSERT_TRUE(allocations.allocate(model::Resource::neuron, {"3"}));  // of a pod that has ended
