@@ -102,13 +102,18 @@ void Ledger::confirm(const std::vector<Holding>& written, CheckpointVersion vers
   for (const Holding& one : written) {
     for (const int unit : one.units) held.emplace(one.resource, unit);
   }
-  std::erase_if(holdings_, [&](const Holding& holding) {
-    // Under the same version: of the container being admitted, or of a pod that the kubelet refused half-way.
-    if (holding.version != version && holding.since + kMaxWriteDelay > now) return false;
-    return std::any_of(holding.units.begin(), holding.units.end(), [&](int unit) {
+  std::vector<Holding> kept;
+  for (Holding& holding : holdings_) {
+    const bool missing = std::any_of(holding.units.begin(), holding.units.end(), [&](int unit) {
       return !held.contains({holding.resource, unit});
     });
-  });
+    // Under the same version: of the container being admitted, or of a pod that the kubelet refused half-way.
+    const bool finished = holding.version != version;
+    const bool was_doubtful = std::exchange(holding.doubtful, missing);
+    if (missing && (!finished || was_doubtful || holding.since + kMaxWriteDelay <= now)) continue;
+    kept.push_back(std::move(holding));
+  }
+  holdings_ = std::move(kept);
 }
 
 void Ledger::admission_goes_on(CheckpointVersion before, CheckpointVersion now) {

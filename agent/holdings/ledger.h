@@ -34,6 +34,7 @@ struct Holding {
   SteadyTime since{};
   std::string shown_as{};  // model::holder_name, for messages; "": as `holder`
   std::string claim{};     // name of the claim that it is held by; "" = through the device plugin
+  bool doubtful = false;   // the last checkpoint of confirm() lacked it, and may have been older
 };
 
 // A holding that stands in the way of a request.
@@ -64,8 +65,8 @@ class Ledger {
   void forget_admission(CheckpointVersion version);
 
   // The kubelet's checkpoint, read at `now` and written while the kubelet waits for an answer under `version`: whoever
-  // holds anything is in it, the container being admitted included. Holdings with a unit that is not in it have ended,
-  // except those of finished admissions that are younger than kMaxWriteDelay.
+  // holds anything is in it, the container being admitted included. Holdings with a unit that is not in it have ended;
+  // those of finished admissions that are younger than kMaxWriteDelay are doubtful, and end with a second one.
   void confirm(const std::vector<Holding>& written, CheckpointVersion version, SteadyTime now);
 
   // The kubelet collects a checkpoint under its lock and writes it without: a write that a newer one overtakes lands

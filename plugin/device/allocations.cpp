@@ -210,6 +210,15 @@ bool Allocations::needs_fresh_checkpoint(model::Resource resource, const std::ve
   return true;
 }
 
+bool Allocations::needs_second_checkpoint(model::Resource resource, const std::vector<std::string>& ids) {
+  const MutexLock lock(mutex_);
+  if (!node_ || waiting_version_ == 0) return false;
+  const auto units = parse_ids(resource, ids);
+  if (!units) return false;
+  const auto conflict = ledger_.conflict(resource, *units, hardware_of(resource, *units).cores, version_());
+  return conflict && conflict->with.doubtful;
+}
+
 void Allocations::confirm(const std::vector<model::Allocation>& written, holdings::CheckpointVersion version) {
   const MutexLock lock(mutex_);
   if (!node_ || waiting_version_ == 0 || version == waiting_version_) return;

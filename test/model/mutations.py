@@ -27,7 +27,7 @@ MUTATIONS = [
     ("List ends what it was too early to show", LEDGER,
      "const bool too_early = old.since >= shown.asked_at || in_transit || unwritten;", "const bool too_early = old.since > shown.asked_at && in_transit && unwritten;"),
     ("a checkpoint that is older than an answer ends it while another waits", LEDGER,
-     "if (holding.version != version && holding.since + kMaxWriteDelay > now) return false;", ""),
+     "if (missing && (!finished || was_doubtful || holding.since + kMaxWriteDelay <= now)) continue;", "if (missing) continue;"),
     ("what the checkpoint shows is forgotten", LEDGER,
      "return bounded(std::move(current));", "current.clear();\n  return bounded(std::move(current));"),
     ("another container's cores are no obstacle", LEDGER,

@@ -98,7 +98,8 @@ AgentWorld World::agent_world() {
           [this](model::Resource resource, const plugin::UnitListPtr& units) { send(resource, units); },
           [this](model::Resource resource, const std::string& path) {
             if (!kubelet_up_) return false;
-            // An init container that the checkpoint lacks is shown nowhere before the first list makes the kubelet write.
+            // An init container that the checkpoint lacks is shown nowhere before the first list makes the kubelet
+            // write.
             if (!file_is_old_ && std::exchange(checked_life_, agent_life_) != agent_life_) {
               check_ledger("before the first answer");
             }
@@ -247,15 +248,16 @@ bool World::keep_write(const sim::Checkpoint& content) {
   say("  checkpoint: a slow write begins");
   ++tally_.late_writes;
   late_on_its_way_ = true;
-  time_.after(soon(500, 400000), [this, content, life = kubelet_life_, foreign = of_another_plugin_, agent = agent_life_] {
-    late_on_its_way_ = false;
-    if (life != kubelet_life_) return;
-    say("checkpoint: the slow write lands");
-    if (foreign || agent != agent_life_) disturb();
-    file_is_old_ = true;
-    checkpoint_.land(content);
-    checkpoint_landed();
-  });
+  time_.after(soon(500, 400000),
+              [this, content, life = kubelet_life_, foreign = of_another_plugin_, agent = agent_life_] {
+                late_on_its_way_ = false;
+                if (life != kubelet_life_) return;
+                say("checkpoint: the slow write lands");
+                if (foreign || agent != agent_life_) disturb();
+                file_is_old_ = true;
+                checkpoint_.land(content);
+                checkpoint_landed();
+              });
   return false;
 }
 

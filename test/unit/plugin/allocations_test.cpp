@@ -174,7 +174,7 @@ TEST_F(AllocationsTest, BeforeARefusalTheKubeletsCheckpointDecides) {
 }
 
 // The kubelet's writes may land out of order, within a second of what they show.
-TEST_F(AllocationsTest, OfAYoungContainerWhoseAdmissionIsOverAFreshCheckpointProvesNothing) {
+TEST_F(AllocationsTest, OfAYoungContainerWhoseAdmissionHasEndedOneFreshCheckpointProvesNothing) {
   use("trn1.32xlarge");
   const auto answer_after = [&](std::chrono::milliseconds age) {
     allocations.reconcile({{}, clock.now() + std::chrono::hours(1), {}, 0});

@@ -402,7 +402,10 @@ struct OvertakenWrite : DeviceManagerTest {
     };
     admissions.answer(resource, [this, resource, units, answer_now] {
       if (!allocations.needs_fresh_checkpoint(resource, units)) return answer_now();
-      admissions.wait_for_checkpoint(resource, answer_now);
+      admissions.wait_for_checkpoint(resource, [this, resource, units, answer_now] {
+        if (!allocations.needs_second_checkpoint(resource, units)) return answer_now();
+        admissions.wait_for_checkpoint(resource, answer_now);
+      });
     });
   }
   // The streams have sent what was published since.
@@ -419,6 +422,10 @@ TEST_F(OvertakenWrite, IsNotTakenForTheFreshOneThatAnAnswerWaitsFor) {
   EXPECT_EQ(answer, std::nullopt) << "its list is not written";
   send_lists();
   write_from_before();
+  EXPECT_EQ(answer, std::nullopt) << "a second one decides";
+  checkpoint.allocations = {init};
+  send_lists();
+  write_checkpoint();
   EXPECT_EQ(answer, false) << "core 18 is in use";
 }
 
@@ -426,9 +433,21 @@ TEST_F(OvertakenWrite, ThatLandsBeforeTheListIsSentIsNotTakenForTheFreshOne) {
   admit_init_container();
   ask(Resource::neuron, {"9"});
   write_from_before();
+  checkpoint.allocations = {init};
   send_lists();
-  write_from_before();
+  write_checkpoint();
   EXPECT_EQ(answer, false) << "core 18 is in use";
+}
+
+TEST_F(OvertakenWrite, IsTheTruthWhenTheSecondOneShowsTheSame) {
+  admit_init_container();
+  ask(Resource::neuron, {"9"});
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(answer, std::nullopt);
+    send_lists();
+    write_from_before();
+  }
+  EXPECT_EQ(answer, true) << "the pod has ended";
 }
 
 // On a node that is never idle lists wait longer than List does.
