@@ -142,7 +142,8 @@ milliseconds DeviceManager::ask_interval() const {
   const bool withheld = std::any_of(served_.begin(), served_.end(), [this](const ServedResource& served) {
     return parts_.allocations.withholds(served.resource);
   });
-  return withheld ? std::min(kAskWhileWithheld, most) : most;
+  const bool soon = withheld || parts_.allocations.needs_newer_checkpoint();
+  return soon ? std::min(kAskWhileWithheld, most) : most;
 }
 
 void DeviceManager::log_source() {

@@ -487,6 +487,25 @@ TEST_F(OvertakenWrite, IsFollowedByOneThatIsWantedForWhatItLeavesOpen) {
   EXPECT_FALSE(allocations.holds_anything()) << "no write is so late: the pod has ended";
 }
 
+// A pod refused half-way was given the cores that the next one gets under the other name: nothing is withheld then.
+TEST_F(OvertakenWrite, IsAskedAboutSoonAlsoWhenNothingIsWithheld) {
+  start("trn1.32xlarge");
+  pass(5000);
+  ASSERT_TRUE(allocate(Resource::neuroncore, {"18", "19"}));
+  ASSERT_TRUE(allocate(Resource::neuron, {"9"}));
+  checkpoint.allocations = {{"", "", "next", "aws.amazon.com/neuron", {"9"}, "u2"}};
+  write_checkpoint();
+  for (int i = 0; i < 6; ++i) {
+    pass(250);
+    if (!kubelet.asked.empty()) {
+      list_holders({{"default", "next", "next", "aws.amazon.com/neuron", {"9"}}});
+      kubelet.asked.clear();
+    }
+    write_checkpoint();
+  }
+  EXPECT_EQ(unhealthy(Resource::neuroncore), 2U);
+}
+
 // A kubelet shows an init container in its checkpoint alone. The first list makes it write that, before any answer.
 TEST_F(OvertakenWrite, AtTheAgentsStartIsReplacedBeforeTheFirstAnswer) {
   find_directory();
