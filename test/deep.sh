@@ -198,6 +198,7 @@ model_suite() {
     return
   fi
   "$program" --runs 5000 --events 2000 ${seed:+--first-seed "$seed"} || status=1
+  "$program" --runs 1000 --events 2000 --late 40 --restarts 4 ${seed:+--first-seed "$seed"} || status=1
   python3 "$root/test/model/mutations.py" "$root" "$root/build/mutations" | tee "$logs/mutations.log"
   awk -v model="$status" '/^[0-9]+ passed, [0-9]+ failed$/ { passed = $1; failed = $3; counted = 1 }
     END { if (!counted) failed = 1; printf "%d passed, %d failed, 0 skipped\n", passed + !model, failed + model }' "$logs/mutations.log"

@@ -97,16 +97,23 @@ void Ledger::forget_admission(CheckpointVersion version) {
   std::erase_if(holdings_, [version](const Holding& held) { return held.version == version; });
 }
 
-void Ledger::confirm(const std::vector<Holding>& written) {
+void Ledger::confirm(const std::vector<Holding>& written, CheckpointVersion version, SteadyTime now) {
   std::set<std::pair<model::Resource, int>> held;
   for (const Holding& one : written) {
     for (const int unit : one.units) held.emplace(one.resource, unit);
   }
-  std::erase_if(holdings_, [&](const Holding& holding) {
-    return std::any_of(holding.units.begin(), holding.units.end(), [&](int unit) {
+  std::vector<Holding> kept;
+  for (Holding& holding : holdings_) {
+    const bool missing = std::any_of(holding.units.begin(), holding.units.end(), [&](int unit) {
       return !held.contains({holding.resource, unit});
     });
-  });
+    // Under the same version: of the container being admitted, or of a pod that the kubelet refused half-way.
+    const bool finished = holding.version != version;
+    const bool was_doubtful = std::exchange(holding.doubtful, missing);
+    if (missing && (!finished || was_doubtful || holding.since + kMaxWriteDelay <= now)) continue;
+    kept.push_back(std::move(holding));
+  }
+  holdings_ = std::move(kept);
 }
 
 void Ledger::admission_goes_on(CheckpointVersion before, CheckpointVersion now) {
@@ -172,6 +179,7 @@ void Ledger::reconcile(const Shown& shown) {
   std::map<Key, const Holding*> known;  // the newest of ours
   for (const Holding& old : holdings_) known[{old.resource, old.units}] = &old;
   std::set<Key> seen;
+  needs_newer_checkpoint_ = false;
   std::vector<Holding> kept = not_outdated(shown);
   for (Holding& one : kept) {
     const Key key{one.resource, one.units};
@@ -187,8 +195,11 @@ void Ledger::reconcile(const Shown& shown) {
     // Until the kubelet has written its checkpoint the container may still be asking for more, and is shown nowhere.
     const bool unwritten = old.version != 0 && old.version == shown.stored_version;
     const bool in_transit = old.holder.empty() && old.since + kAnswerTransit >= shown.asked_at;
-    const bool may_last = old.since >= shown.asked_at || in_transit || unwritten;
-    if (may_last && !seen.contains({old.resource, old.units})) kept.push_back(old);
+    const bool too_early = old.since >= shown.asked_at || in_transit || unwritten;
+    const bool overtaken = !too_early && old.since + kMaxWriteDelay > shown.stored_since;
+    if (!(too_early || overtaken) || seen.contains({old.resource, old.units})) continue;
+    kept.push_back(old);
+    needs_newer_checkpoint_ = needs_newer_checkpoint_ || overtaken;
   }
   std::stable_sort(kept.begin(), kept.end(), [](const Holding& a, const Holding& b) { return a.since < b.since; });
   holdings_ = std::move(kept);

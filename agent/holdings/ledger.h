@@ -34,6 +34,7 @@ struct Holding {
   SteadyTime since{};
   std::string shown_as{};  // model::holder_name, for messages; "": as `holder`
   std::string claim{};     // name of the claim that it is held by; "" = through the device plugin
+  bool doubtful = false;   // the last checkpoint of confirm() lacked it, and may have been older
 };
 
 // A holding that stands in the way of a request.
@@ -63,9 +64,15 @@ class Ledger {
   // has the same version and must not be taken for this one.
   void forget_admission(CheckpointVersion version);
 
-  // The kubelet's checkpoint, written while it waits for an answer: whoever holds anything is in it, the container
-  // being admitted included. Holdings with a unit that is not in it have ended.
-  void confirm(const std::vector<Holding>& written);
+  // The kubelet's checkpoint, read at `now` and written while the kubelet waits for an answer under `version`: whoever
+  // holds anything is in it, the container being admitted included. Holdings with a unit that is not in it have ended;
+  // those of finished admissions that are younger than kMaxWriteDelay are doubtful, and end with a second one.
+  void confirm(const std::vector<Holding>& written, CheckpointVersion version, SteadyTime now);
+
+  // The kubelet collects a checkpoint under its lock and writes it without: a write that a newer one overtakes lands
+  // last, and shows what was held up to so long before (docs/reference/kubelet.md#capacity-and-checkpoint). So a
+  // checkpoint that leaves out a holding proves that it has ended only if the holding is older.
+  static constexpr std::chrono::milliseconds kMaxWriteDelay{1000};
 
   // The checkpoint has changed while the kubelet waited for an answer: its admission goes on under the new version.
   void admission_goes_on(CheckpointVersion before, CheckpointVersion now);
@@ -74,18 +81,22 @@ class Ledger {
   struct Shown {
     std::vector<Holding> listed;  // by PodResources, asked at `asked_at`
     SteadyTime asked_at{};
-    std::vector<Holding> stored;           // in the checkpoint, as far as not listed
-    CheckpointVersion stored_version = 0;  // of that checkpoint
+    std::vector<Holding> stored;                  // in the checkpoint, as far as not listed
+    CheckpointVersion stored_version = 0;         // of that checkpoint
+    SteadyTime stored_since = SteadyTime::max();  // when it was first read
   };
   // Takes over what the kubelet shows:
   // - what is shown is confirmed, with its holder's name; what was not known, from before our time, is added;
   // - what was recorded before the question and is not shown has ended, unless the kubelet has not written its
-  //   checkpoint since the answer, or may not have had the answer on record when it was asked (kAnswerTransit);
+  //   checkpoint since the answer, or may not have had the answer on record when it was asked (kAnswerTransit), or the
+  //   checkpoint may be older than the answer (kMaxWriteDelay);
   // - a shown container is outdated, and left out, when one of its units was given to another since: after the
   //   question, or under the version of this very checkpoint.
   // Takes n log n of time for n entries. Of more than kMostShown, the others are kept only as far as they hold a unit
   // that those do not.
   void reconcile(const Shown& shown);
+  // A holding was kept because the checkpoint may be older. A newer one decides, kMaxWriteDelay after the answer.
+  [[nodiscard]] bool needs_newer_checkpoint() const { return needs_newer_checkpoint_; }
   // From our answer until the kubelet has it on record; less than the pause between its last call and our List
   // (plugin/device/admissions.h, kAskIdleTime).
   static constexpr std::chrono::milliseconds kAnswerTransit{80};
@@ -133,6 +144,7 @@ class Ledger {
 
   std::vector<Holding> holdings_;  // through the device plugin; oldest first
   std::vector<Holding> claimed_;
+  bool needs_newer_checkpoint_ = false;
   std::map<std::pair<model::Resource, int>, SteadyTime>
       offered_since_;  // units of those that offered() ended, and when
 };

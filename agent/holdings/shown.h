@@ -15,8 +15,9 @@ struct ShownAllocations {
   SteadyTime asked_at{};
   std::vector<model::Allocation> stored;
   CheckpointVersion stored_version = 0;
-  NumberingEvidence numbering{};            // of the same checkpoint, all of it
-  std::vector<model::Allocation> claims{};  // by PodResources, as of its last answer: no checkpoint has them
+  NumberingEvidence numbering{};                // of the same checkpoint, all of it
+  std::vector<model::Allocation> claims{};      // by PodResources, as of its last answer: no checkpoint has them
+  SteadyTime stored_since = SteadyTime::max();  // when that checkpoint was first read
 };
 
 }  // namespace neuron::holdings

@@ -210,10 +210,19 @@ bool Allocations::needs_fresh_checkpoint(model::Resource resource, const std::ve
   return true;
 }
 
+bool Allocations::needs_second_checkpoint(model::Resource resource, const std::vector<std::string>& ids) {
+  const MutexLock lock(mutex_);
+  if (!node_ || waiting_version_ == 0) return false;
+  const auto units = parse_ids(resource, ids);
+  if (!units) return false;
+  const auto conflict = ledger_.conflict(resource, *units, hardware_of(resource, *units).cores, version_());
+  return conflict && conflict->with.doubtful;
+}
+
 void Allocations::confirm(const std::vector<model::Allocation>& written, holdings::CheckpointVersion version) {
   const MutexLock lock(mutex_);
   if (!node_ || waiting_version_ == 0 || version == waiting_version_) return;
-  ledger_.confirm(to_holdings(written, clock_.now()));
+  ledger_.confirm(to_holdings(written, clock_.now()), waiting_version_, clock_.now());
   ledger_.admission_goes_on(std::exchange(waiting_version_, version), version);
 }
 
@@ -272,10 +281,11 @@ void Allocations::reconcile(const holdings::ShownAllocations& shown) {
   const MutexLock lock(mutex_);
   if (!node_) return;
   learn(shown);
-  // What the checkpoint alone shows is older than the question, and over when a newer checkpoint does not show it.
-  const SteadyTime before = shown.asked_at - SteadyTime::duration{1};
+  // An entry that only the checkpoint shows is older than the question and than that checkpoint; it has ended when a
+  // newer checkpoint does not show it.
+  const SteadyTime before = std::min(shown.asked_at, shown.stored_since) - SteadyTime::duration{1};
   ledger_.reconcile({to_holdings(shown.listed, shown.asked_at), shown.asked_at, to_holdings(shown.stored, before),
-                     shown.stored_version});
+                     shown.stored_version, shown.stored_since});
   ledger_.set_claimed(claims_to_holdings(shown.claims));
 }
 
@@ -291,6 +301,11 @@ std::vector<holdings::Holding> Allocations::all_holdings() const {
   std::vector<holdings::Holding> all = ledger_.holdings();
   all.insert(all.end(), ledger_.claimed().begin(), ledger_.claimed().end());
   return all;
+}
+
+bool Allocations::needs_newer_checkpoint() const {
+  const MutexLock lock(mutex_);
+  return ledger_.needs_newer_checkpoint();
 }
 
 bool Allocations::holds_anything() const {

@@ -76,6 +76,10 @@ class Allocations {
   // confirm() be called before allocate() is; where no checkpoint is written in time, allocate() refuses.
   [[nodiscard]] bool needs_fresh_checkpoint(model::Resource resource, const std::vector<std::string>& ids)
       EXCLUDES(mutex_);
+  // After that wait: the checkpoint that was written lacks the holding, but may be older than it. A second one decides,
+  // in the same way.
+  [[nodiscard]] bool needs_second_checkpoint(model::Resource resource, const std::vector<std::string>& ids)
+      EXCLUDES(mutex_);
   // The whole checkpoint as it is now. If it was written since needs_fresh_checkpoint() was true, holdings that it
   // lacks end. To be called for each checkpoint that is written.
   void confirm(const std::vector<model::Allocation>& written, holdings::CheckpointVersion version) EXCLUDES(mutex_);
@@ -84,6 +88,9 @@ class Allocations {
   // devices and interfaces that no scan has shown are in node() from now on, as vanished; other ids the node does not
   // have are skipped.
   void reconcile(const holdings::ShownAllocations& shown) EXCLUDES(mutex_);
+
+  // As of the last reconcile(): see Ledger.
+  [[nodiscard]] bool needs_newer_checkpoint() const EXCLUDES(mutex_);
 
   // The list to advertise now, empty when there is nothing to register; nullopt before the first snapshot.
   [[nodiscard]] std::optional<UnitList> unit_list(model::Resource resource) const EXCLUDES(mutex_);

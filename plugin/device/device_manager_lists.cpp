@@ -93,6 +93,7 @@ void DeviceManager::handle(const HoldersListed& event) {
   asking_holders_ = false;
   if (event.answer) {
     holders_.set_listed(*event.answer, event.asked_at);
+    if (!holders_.list_is_whole()) holders_error_ = "the kubelet's list lacks this pod, so it is incomplete";
   } else {
     holders_.list_failed();
     holders_error_ = event.answer.error().message;
@@ -102,7 +103,9 @@ void DeviceManager::handle(const HoldersListed& event) {
   if (!holders_known_) return parts_.admissions.want_holders(kAskAfterFailure);
   apply_holders();
   if (first) connect_all();
-  if (holders_.wants_fresh_checkpoint(parts_.clock.now())) parts_.admissions.want_checkpoint();
+  if (holders_.wants_fresh_checkpoint(parts_.clock.now()) || parts_.allocations.needs_newer_checkpoint()) {
+    parts_.admissions.want_checkpoint();
+  }
   if (!event.answer) {
     parts_.admissions.want_holders(ask_again_after_failure());
   } else if (parts_.allocations.holds_anything()) {
@@ -123,8 +126,7 @@ void DeviceManager::learn_holders(const HoldersListed& event) {
   if (now < *unknown_since_ + kFirstAnswerPatience) return;
   holders_known_ = true;
   spdlog::warn("claim holders unknown, offering devices anyway waited_s={}: {}",
-               kFirstAnswerPatience / std::chrono::seconds{1},
-               event.answer ? "the kubelet's list lacks this pod, so it is incomplete" : holders_error_);
+               kFirstAnswerPatience / std::chrono::seconds{1}, holders_error_);
 }
 
 // A holder that is known may have ended; else it is about claims from before, which become ever less likely.
@@ -140,7 +142,8 @@ milliseconds DeviceManager::ask_interval() const {
   const bool withheld = std::any_of(served_.begin(), served_.end(), [this](const ServedResource& served) {
     return parts_.allocations.withholds(served.resource);
   });
-  return withheld ? std::min(kAskWhileWithheld, most) : most;
+  const bool soon = withheld || parts_.allocations.needs_newer_checkpoint();
+  return soon ? std::min(kAskWhileWithheld, most) : most;
 }
 
 void DeviceManager::log_source() {

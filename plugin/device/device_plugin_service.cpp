@@ -121,12 +121,19 @@ grpc::ServerUnaryReactor* DevicePluginService::GetPreferredAllocation(
   return reactor;
 }
 
-bool DevicePluginService::needs_fresh_checkpoint(const v1beta1::AllocateRequest& request) {
+bool DevicePluginService::needs_checkpoint(const v1beta1::AllocateRequest& request, Wait wait) {
   const auto& containers = request.container_requests();
-  return std::any_of(containers.begin(), containers.end(), [this](const auto& container) {
-    return container.devices_ids_size() <= kMaxIds &&
-           parts_.allocations.needs_fresh_checkpoint(resource_, strings(container.devices_ids()));
+  return !closing() && std::any_of(containers.begin(), containers.end(), [this, wait](const auto& container) {
+    if (container.devices_ids_size() > kMaxIds) return false;
+    const auto ids = strings(container.devices_ids());
+    return wait == Wait::first ? parts_.allocations.needs_fresh_checkpoint(resource_, ids)
+                               : parts_.allocations.needs_second_checkpoint(resource_, ids);
   });
+}
+
+void DevicePluginService::wait_for_checkpoint(AdmissionGate::Continuation then) {
+  parts_.admissions.wait_for_checkpoint(resource_, std::move(then));
+  if (closing()) parts_.admissions.release(resource_);
 }
 
 grpc::Status DevicePluginService::refused(const refusals::Refusal& refusal) const {
@@ -169,9 +176,11 @@ grpc::ServerUnaryReactor* DevicePluginService::Allocate(grpc::CallbackServerCont
     answer(*request, *response, reactor, asked_at);
   };
   parts_.admissions.answer(resource_, [this, request, answer_now] {
-    if (closing() || !needs_fresh_checkpoint(*request)) return answer_now();
-    parts_.admissions.wait_for_checkpoint(resource_, answer_now);
-    if (closing()) parts_.admissions.release(resource_);
+    if (!needs_checkpoint(*request, Wait::first)) return answer_now();
+    wait_for_checkpoint([this, request, answer_now] {
+      if (!needs_checkpoint(*request, Wait::second)) return answer_now();
+      wait_for_checkpoint(answer_now);
+    });
   });
   if (closing()) parts_.admissions.release(resource_);
   return reactor;

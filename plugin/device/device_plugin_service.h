@@ -50,7 +50,9 @@ class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService 
                                               v1beta1::PreStartContainerResponse* response) override;
 
  private:
-  [[nodiscard]] bool needs_fresh_checkpoint(const v1beta1::AllocateRequest& request);
+  enum class Wait { first, second };
+  [[nodiscard]] bool needs_checkpoint(const v1beta1::AllocateRequest& request, Wait wait);
+  void wait_for_checkpoint(AdmissionGate::Continuation then);
   [[nodiscard]] grpc::Status refused(const refusals::Refusal& refusal) const;  // logs and counts it
   [[nodiscard]] grpc::Status allocate(const v1beta1::AllocateRequest& request, v1beta1::AllocateResponse& response);
 

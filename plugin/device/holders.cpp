@@ -58,6 +58,7 @@ const Checkpoint* Holders::stored(SteadyTime now) {
   if (read) {
     if (!error_.empty()) spdlog::info("checkpoint readable again");
     error_.clear();
+    if (!stored_ || stored_->version != read->version) stored_since_ = now;
     stored_ = *std::move(read);
     stored_at_ = now;
     return &*stored_;
@@ -73,8 +74,11 @@ const Checkpoint* Holders::stored(SteadyTime now) {
 std::optional<holdings::ShownAllocations> Holders::merged(SteadyTime now) {
   const Checkpoint* const stored = this->stored(now);
   unlisted_.clear();
-  source_ = listed_ ? (stored != nullptr ? Source::list_and_checkpoint : Source::list)
-                    : (stored != nullptr ? Source::checkpoint : Source::nothing);
+  if (stored != nullptr) {
+    source_ = listed_ ? Source::list_and_checkpoint : Source::checkpoint;
+  } else {
+    source_ = listed_ && list_is_whole() ? Source::list : Source::nothing;
+  }
   if (source_ == Source::nothing) return std::nullopt;
   holdings::ShownAllocations all;
   if (listed_) all.listed = *listed_;
@@ -83,6 +87,7 @@ std::optional<holdings::ShownAllocations> Holders::merged(SteadyTime now) {
   all.asked_at = listed_ ? asked_at_ : now - holdings::Ledger::kMaxAdmission;
   all.stored_version = stored != nullptr ? stored->version : checkpoint_.version();
   if (stored == nullptr) return all;
+  all.stored_since = stored_since_;
   if (stored_hangs_) all.asked_at = std::min(all.asked_at, stored_at_);  // it says nothing of who came since
   all.numbering = stored->numbering;
   std::set<std::pair<std::string, std::string>> shown;  // (resource, id)

@@ -20,7 +20,7 @@ namespace neuron::plugin {
 // checkpoint has every container, by its pod's uid, as of its last write. One thread.
 class Holders {
  public:
-  // Which sources could be read. `nothing`: neither; what was known before stays.
+  // Which sources could be read. `nothing`: neither, or a List that is not whole alone; what was known before stays.
   enum class Source { list_and_checkpoint, list, checkpoint, nothing };
 
   // `interval`: see wants_fresh_checkpoint. `own_pod`: see holdings::ListedHolders.
@@ -65,6 +65,7 @@ class Holders {
   std::string error_;  // as last logged
   Source source_ = Source::nothing;
   std::optional<Checkpoint> stored_;                      // as last read
+  SteadyTime stored_since_{};                             // when that was first read
   SteadyTime stored_at_{};                                // when it was that
   bool stored_hangs_ = false;                             // it may be another by now
   std::optional<std::vector<model::Allocation>> listed_;  // nullopt while List does not answer

@@ -67,10 +67,14 @@ class ModelAgent::Socket final : public plugin::ResourceServer, public PluginSoc
     const model::Resource resource = resource_;
     agent->wait_for(
         [&](plugin::AdmissionGate::Continuation then) { agent->admissions_.answer(resource, std::move(then)); });
-    if (!alive.expired() && agent->allocations_.needs_fresh_checkpoint(resource, ids)) {
+    const auto wait_for_checkpoint = [&] {
       agent->wait_for([&](plugin::AdmissionGate::Continuation then) {
         agent->admissions_.wait_for_checkpoint(resource, std::move(then));
       });
+    };
+    if (!alive.expired() && agent->allocations_.needs_fresh_checkpoint(resource, ids)) {
+      wait_for_checkpoint();
+      if (!alive.expired() && agent->allocations_.needs_second_checkpoint(resource, ids)) wait_for_checkpoint();
     }
     const Result<grant::Grant> answer = agent->allocations_.allocate(resource, ids);
     agent->admissions_.answered(answer ? plugin::Admissions::Outcome::given : plugin::Admissions::Outcome::refused);

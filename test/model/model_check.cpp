@@ -2,6 +2,7 @@
 // checked after each.
 //   model_check [--runs N] [--events M] [--first-seed S]     N nodes with M events each
 //   model_check --seed S --events M                          one node again, its last steps printed
+// Either with [--late P] [--restarts P]: World::Odds.
 // Exit status 0: no rule was broken; 1: one was (seed and steps are printed); 2: usage.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -19,6 +20,7 @@ using neuron::check::World;
 
 struct Arguments {
   std::uint64_t runs = 100, events = 2000, first_seed = 1;
+  World::Odds odds;
   bool replay = false;
 };
 
@@ -31,6 +33,10 @@ bool parse(int argc, char** argv, Arguments& arguments) {
       arguments.runs = *value;
     } else if (name == "--events") {
       arguments.events = *value;
+    } else if (name == "--late" && *value <= 100) {
+      arguments.odds.late = static_cast<int>(*value);
+    } else if (name == "--restarts" && *value <= 100) {
+      arguments.odds.restarts = static_cast<int>(*value);
     } else if (name == "--first-seed" || name == "--seed") {
       arguments.first_seed = *value;
       if (name == "--seed") arguments.replay = true;
@@ -41,8 +47,8 @@ bool parse(int argc, char** argv, Arguments& arguments) {
   return argc % 2 == 1;
 }
 
-int replay(std::uint64_t seed, std::uint64_t events) {
-  World world(seed, true);
+int replay(std::uint64_t seed, std::uint64_t events, World::Odds odds) {
+  World world(seed, true, odds);
   const auto broken = world.run(events);
   for (const std::string& line : world.trace()) fmt::print("{}\n", line);
   fmt::print("seed {} events {}: {}\n", seed, world.tally().events, broken.value_or("no rule broken"));
@@ -71,21 +77,22 @@ void print(const Tally& tally, const Arguments& arguments) {
 int main(int argc, char** argv) {
   Arguments arguments;
   if (!parse(argc, argv, arguments)) {
-    fmt::print(stderr, "usage: model_check [--runs N] [--events M] [--first-seed S | --seed S]\n");
+    fmt::print(stderr,
+               "usage: model_check [--runs N] [--events M] [--first-seed S | --seed S] [--late P] [--restarts P]\n");
     return 2;
   }
   spdlog::set_level(spdlog::level::off);
-  if (arguments.replay) return replay(arguments.first_seed, arguments.events);
+  if (arguments.replay) return replay(arguments.first_seed, arguments.events, arguments.odds);
   Tally sum;
   for (std::uint64_t i = 0; i < arguments.runs; ++i) {
     const std::uint64_t seed = arguments.first_seed + i;
-    World world(seed, false);
+    World world(seed, false, arguments.odds);
     const auto broken = world.run(arguments.events);
     sum.add(world.tally());
     if (!broken) continue;
-    fmt::print("seed {} broke a rule; again with: model_check --seed {} --events {}\n", seed, seed,
-               world.tally().events);
-    return replay(seed, arguments.events);
+    fmt::print("seed {} broke a rule; again with: model_check --seed {} --events {} --late {} --restarts {}\n", seed,
+               seed, world.tally().events, arguments.odds.late, arguments.odds.restarts);
+    return replay(seed, arguments.events, arguments.odds);
   }
   print(sum, arguments);
   return 0;

@@ -25,7 +25,9 @@ MUTATIONS = [
      "const bool offered = one.kind == Kind::answer || one.list_offered;", "const bool offered = true;"),
     # Each of the three reasons is enough on most days: test/unit/holdings tests them one by one.
     ("List ends what it was too early to show", LEDGER,
-     "const bool may_last = old.since >= shown.asked_at || in_transit || unwritten;", "const bool may_last = old.since > shown.asked_at && in_transit && unwritten;"),
+     "const bool too_early = old.since >= shown.asked_at || in_transit || unwritten;", "const bool too_early = old.since > shown.asked_at && in_transit && unwritten;"),
+    ("a checkpoint that is older than an answer ends it while another waits", LEDGER,
+     "if (missing && (!finished || was_doubtful || holding.since + kMaxWriteDelay <= now)) continue;", "if (missing) continue;"),
     ("what the checkpoint shows is forgotten", LEDGER,
      "return bounded(std::move(current));", "current.clear();\n  return bounded(std::move(current));"),
     ("another container's cores are no obstacle", LEDGER,

@@ -57,8 +57,9 @@ void Tally::add(const Tally& other) {
   truth.forgotten += other.truth.forgotten;
 }
 
-World::World(std::uint64_t seed, bool trace)
+World::World(std::uint64_t seed, bool trace, Odds odds)
     : random_(seed),
+      odds_(odds),
       trace_(trace),
       checkpoint_path_("checkpoint"),
       checkpoint_(checkpoint_path_, [this](const sim::Checkpoint& content) { return keep_write(content); }) {
@@ -97,7 +98,11 @@ AgentWorld World::agent_world() {
           [this](model::Resource resource, const plugin::UnitListPtr& units) { send(resource, units); },
           [this](model::Resource resource, const std::string& path) {
             if (!kubelet_up_) return false;
-            if (std::exchange(checked_life_, agent_life_) != agent_life_) check_ledger("before the first answer");
+            // An init container that the checkpoint lacks is shown nowhere before the first list makes the kubelet
+            // write.
+            if (!file_is_old_ && std::exchange(checked_life_, agent_life_) != agent_life_) {
+              check_ledger("before the first answer");
+            }
             const std::string name(model::resource_name(resource));
             say("agent registers " + name);
             kubelet_->plugin_connected(name, std::make_shared<sim::PluginClient>(name, path), {true, true});
@@ -107,6 +112,7 @@ AgentWorld World::agent_world() {
           [this] { return static_cast<int>(std::exchange(events_waiting_, 0)); },
           [this](model::Resource resource, const std::vector<std::string>& ids) {
             if (trace_) say(fmt::format("  agent gives {} {}", model::resource_name(resource), fmt::join(ids, ",")));
+            if (std::exchange(checked_life_, agent_life_) != agent_life_) check_ledger("at the first answer");
             Given one{time_.now(), admitting_, {}, std::nullopt};
             for (const std::string& id : ids) {
               if (const auto unit = node_->unit_of(resource, id))
@@ -233,20 +239,33 @@ void World::send(model::Resource resource, const plugin::UnitListPtr& list) {
 
 // A write after a container is part of the admission; one after a ListAndWatch message may be overtaken.
 bool World::keep_write(const sim::Checkpoint& content) {
-  if (!in_list_and_watch_ || calm_ || settling_ || !chance(4)) {
+  if (!in_list_and_watch_ || calm_ || settling_ || late_on_its_way_ || !chance(odds_.late)) {
     say(in_list_and_watch_ ? "  checkpoint written" : "  checkpoint written after a container");
+    file_is_old_ = false;
     checkpoint_landed();
     return true;
   }
   say("  checkpoint: a slow write begins");
   ++tally_.late_writes;
-  time_.after(soon(500, 400000), [this, content, life = kubelet_life_] {
-    if (life != kubelet_life_) return;
-    say("checkpoint: the slow write lands");
-    checkpoint_.land(content);
-    checkpoint_landed();
-  });
+  late_on_its_way_ = true;
+  time_.after(soon(500, 400000),
+              [this, content, life = kubelet_life_, foreign = of_another_plugin_, agent = agent_life_] {
+                late_on_its_way_ = false;
+                if (life != kubelet_life_) return;
+                say("checkpoint: the slow write lands");
+                if (foreign || agent != agent_life_) disturb();
+                file_is_old_ = true;
+                checkpoint_.land(content);
+                checkpoint_landed();
+              });
   return false;
+}
+
+// A write for a list that the agent did not send: it is taken for the write of one that it did, whose own write then
+// lands in mid-admission (docs/adr/0006-admission-gate.md).
+void World::disturb() {
+  disturbed_until_ = time_.now() + milliseconds(1500);
+  stalled_ = true;
 }
 
 void World::checkpoint_landed() {
@@ -260,6 +279,22 @@ void World::foreign_list() {
   if (!kubelet_up_) return;
   say("somebody else calls List");
   kubelet_->update_allocated();
+}
+
+// The list of another vendor's plugin has changed, for which the kubelet writes its checkpoint as well.
+void World::foreign_plugin() {
+  if (!kubelet_up_ || calm_) return;
+  say("list of another vendor's plugin reaches the kubelet");
+  v1beta1::ListAndWatchResponse message;
+  for (const char* id : {"a", "b", "c"}) {
+    v1beta1::Device* device = message.add_devices();
+    device->set_id(id);
+    device->set_health(chance(50) ? "Healthy" : "Unhealthy");
+  }
+  disturb();
+  in_list_and_watch_ = of_another_plugin_ = true;
+  kubelet_->plugin_updated("vendor.example/accelerator", message);
+  in_list_and_watch_ = of_another_plugin_ = false;
 }
 
 void World::set_health() {

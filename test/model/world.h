@@ -34,8 +34,14 @@ struct Tally {
 // One node under random events: the kubelet's device manager, an agent, pods. Everything follows from the seed.
 class World {
  public:
+  // In percent. `late`: ListAndWatch messages whose checkpoint write lands late, unless the node is calm. `restarts`:
+  // events that are a restart of agent or kubelet, beside the usual share.
+  struct Odds {
+    int late = 4;
+    int restarts = 0;
+  };
   // `trace`: keep what happened, in words.
-  World(std::uint64_t seed, bool trace);
+  World(std::uint64_t seed, bool trace, Odds odds);
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -64,6 +70,8 @@ class World {
   [[nodiscard]] bool keep_write(const sim::Checkpoint& content);
   void checkpoint_landed();
   void foreign_list();
+  void foreign_plugin();
+  void disturb();
   void set_health();
   void choose_offer();
 
@@ -95,6 +103,7 @@ class World {
   void say(const std::string& line);
 
   std::mt19937_64 random_;
+  const Odds odds_;
   bool trace_;
   std::deque<std::string> trace_lines_;
   std::optional<std::string> broken_;
@@ -116,6 +125,10 @@ class World {
   std::shared_ptr<ModelAgent> agent_;
   bool kubelet_up_ = true;
   bool in_list_and_watch_ = false;
+  bool of_another_plugin_ = false;  // that message
+  bool late_on_its_way_ = false;    // a late write: one at a time
+  bool file_is_old_ = false;        // the write that landed last was late
+  SteadyTime disturbed_until_{};    // writes may be taken for those of other lists
   std::uint64_t kubelet_life_ = 0, agent_life_ = 0, checked_life_ = 0;
   SteadyTime last_delivery_{};
   std::uint64_t events_waiting_ = 0;  // of inotify: the checkpoint was written

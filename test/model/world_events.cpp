@@ -40,6 +40,7 @@ std::optional<std::string> World::run(std::uint64_t events) {
 }
 
 void World::event() {
+  if (odds_.restarts > 0 && chance(odds_.restarts)) return chance(75) ? restart_agent() : restart_kubelet();
   const int what = pick(1, 1000);
   if (what <= 330) return admit(random_pod());
   if (what <= 570) return remove_pod();
@@ -50,7 +51,8 @@ void World::event() {
   if (what <= 920) return set_health();
   if (what <= 950) return restart_agent();
   if (what <= 965) return restart_kubelet();
-  if (what <= 990) return foreign_list();
+  if (what <= 980) return foreign_list();
+  if (what <= 990) return foreign_plugin();
   settle();
 }
 
@@ -60,7 +62,8 @@ void World::in_flight(sim::AdmissionStep step) {
   if (!chance(calm_ ? 3 : 14)) return;
   ++tally_.in_flight_events;
   const int what = pick(1, 100);
-  if (what <= 25) return calm_ ? void() : foreign_list();
+  if (what <= 20) return calm_ ? void() : foreign_list();
+  if (what <= 25) return foreign_plugin();
   if (what <= 50) return remove_pod();
   if (what <= 60) return set_health();
   // An answer of ours is with the kubelet soon; the next question may be long in coming.
@@ -93,7 +96,7 @@ void World::admit(const sim::PodSpec& spec) {
   if (!kubelet_up_) return;
   if (trace_) say("pod is admitted: " + words(spec));
   admitting_ = spec.name;
-  stalled_ = false;
+  stalled_ = time_.now() < disturbed_until_;
   const auto result = kubelet_->admit(spec);
   admitting_.clear();
   if (!result) {

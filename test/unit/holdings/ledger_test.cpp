@@ -50,7 +50,7 @@ TEST(Ledger, OnlyTheNextWordOfClaimsEndsThem) {
             "core 3 is held by team/train/main through claim chips");
   const auto at = [](int second) { return SteadyTime{} + seconds(second); };
   ledger.offered(kCore, {2, 3}, at(9), at(9));
-  ledger.confirm({});
+  ledger.confirm({}, 8, at(9));
   ledger.reconcile({{}, at(20), {}, 0});
   EXPECT_TRUE(ledger.conflict(kCore, {3}, {3}, 8));
   ledger.set_claimed({});
@@ -233,6 +233,23 @@ TEST(Ledger, WhatOnlyTheCheckpointShowedIsOverWithANewerCheckpointOfTheSameList)
   ledger.reconcile({{}, asked, {stored}, 7});
   ledger.reconcile({{}, asked, {}, 8});
   EXPECT_TRUE(ledger.holdings().empty());
+}
+
+// A write of the kubelet that another has overtaken shows what was up to a second before it landed.
+TEST(Ledger, WhatACheckpointLeavesOutIsOpenWhileItMayBeOlder) {
+  const auto at = [](int ms) { return SteadyTime{} + std::chrono::milliseconds(ms); };
+  holdings::Ledger ledger;
+  holdings::Holding given = cores(kCore, {18}, 7, 0);
+  given.since = at(1000);
+  ledger.record(given);
+  ledger.reconcile({{}, at(1500), {}, 8, at(1999)});
+  EXPECT_TRUE(ledger.conflict(kDevice, {9}, {18, 19}, 9));
+  EXPECT_TRUE(ledger.needs_newer_checkpoint());
+  ledger.reconcile({{}, at(3000), {}, 8, at(1999)});
+  EXPECT_TRUE(ledger.conflict(kDevice, {9}, {18, 19}, 9)) << "the same checkpoint says no more than before";
+  ledger.reconcile({{}, at(3000), {}, 9, at(2001)});
+  EXPECT_FALSE(ledger.conflict(kDevice, {9}, {18, 19}, 9));
+  EXPECT_FALSE(ledger.needs_newer_checkpoint());
 }
 
 TEST(Ledger, WhatWasGivenAfterTheQuestionEndsTheListedHolder) {

@@ -173,6 +173,36 @@ TEST_F(AllocationsTest, BeforeARefusalTheKubeletsCheckpointDecides) {
       << "nothing was written";
 }
 
+// The kubelet's writes may land out of order, within a second of what they show.
+TEST_F(AllocationsTest, OfAYoungContainerWhoseAdmissionHasEndedOneFreshCheckpointProvesNothing) {
+  use("trn1.32xlarge");
+  const auto answer_after = [&](std::chrono::milliseconds age) {
+    allocations.reconcile({{}, clock.now() + std::chrono::hours(1), {}, 0});
+    EXPECT_TRUE(allocations.allocate(model::Resource::neuroncore, {"18"}));
+    next_container();
+    clock.advance(age);
+    EXPECT_TRUE(allocations.needs_fresh_checkpoint(model::Resource::neuron, {"9"}));
+    next_container();
+    allocations.confirm({}, version);
+    return cores_env(allocations.allocate(model::Resource::neuron, {"9"}));
+  };
+  EXPECT_THAT(answer_after(std::chrono::milliseconds(999)), HasSubstr("core 18 is held by"));
+  EXPECT_EQ(answer_after(std::chrono::milliseconds(1001)), "0-1");
+}
+
+// When a pod leaves List, the checkpoint may show units of it that List had shown: they are no younger for that.
+TEST_F(AllocationsTest, AnEntryIsOlderThanTheCheckpointThatShowsIt) {
+  use("trn1.32xlarge");
+  clock.advance(std::chrono::seconds(20));
+  const SteadyTime stored_since = clock.now() - std::chrono::seconds(10);
+  const model::Allocation init{"", "", "init", "aws.amazon.com/neuroncore", {"18"}, "u1"};
+  allocations.reconcile({{}, clock.now(), {init}, 7, {}, {}, stored_since});
+  EXPECT_TRUE(allocations.holds_anything());
+  clock.advance(std::chrono::milliseconds(2));
+  allocations.reconcile({{}, clock.now() - std::chrono::milliseconds(2), {}, 8, {}, {}, clock.now()});
+  EXPECT_FALSE(allocations.holds_anything());
+}
+
 TEST_F(AllocationsTest, AnAdmissionGoesOnUnderTheVersionOfTheCheckpointThatWasAskedFor) {
   use("trn1.32xlarge");
   ASSERT_TRUE(allocations.allocate(model::Resource::neuron, {"3"}));  // of a pod that has ended

@@ -76,6 +76,21 @@ TEST_F(HoldersTest, AListThatFailsStopsToCountAtOnceAndTheCheckpointSpeaks) {
   EXPECT_EQ(holders->source(), Holders::Source::nothing);
 }
 
+// A kubelet that has just started lists no pod until it has read them; its checkpoint has what they hold.
+TEST_F(HoldersTest, AListThatIsNotWholeSaysNothingWithoutACheckpoint) {
+  holders.emplace(*file, seconds(10), "agent");
+  list({{"kube-system", "agent", "", "", {}}, kWorker});
+  EXPECT_TRUE(holders->merged(now));
+  list({});
+  EXPECT_FALSE(holders->merged(now));
+  EXPECT_EQ(holders->source(), Holders::Source::nothing);
+  checkpoint({{"u1", "1"}});
+  ASSERT_TRUE(holders->merged(now));
+  EXPECT_EQ(holders->merged(now)->stored.size(), 1U);
+  list({{"kube-system", "agent", "", "", {}}});
+  EXPECT_EQ(holders->source(), Holders::Source::list_and_checkpoint);
+}
+
 TEST_F(HoldersTest, ClaimsStandApartAndStayUntilListsAgreeThatTheyEnded) {
   const model::Allocation claim{"a", "worker", "c", "neuron.aws.com", {"neuron-device-3"}, "", "chips"};
   list({kWorker, claim});
