@@ -77,12 +77,17 @@ void ClaimStore::refine(ClaimsFile& file) const {
 
 Result<void> ClaimStore::edit(const Work& work) {
   return advised(prepared_.edit([&](ClaimsFile& file) {
+    note_held(file);  // known also while the work hangs
     refine(file);
     auto result = work(file);
-    const MutexLock lock(held_mutex_);
-    claims_ = file.claims();
+    note_held(file);
     return result;
   }));
+}
+
+void ClaimStore::note_held(const ClaimsFile& file) {
+  const MutexLock lock(held_mutex_);
+  claims_ = file.claims();
 }
 
 Result<void> ClaimStore::write_cdi(const PreparedClaim& claim) {

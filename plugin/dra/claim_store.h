@@ -73,6 +73,7 @@ class ClaimStore {
  private:
   using Work = PreparedClaims::Work;
   [[nodiscard]] Result<void> edit(const Work& work) EXCLUDES(held_mutex_);
+  void note_held(const ClaimsFile& file) EXCLUDES(held_mutex_);
   void refine(ClaimsFile& file) const;
   // Of the newest scan. Before the first one, a file that is there stays: it may be newer than the record. Reports
   // a directory that is dead.

@@ -301,6 +301,62 @@ TEST(Hang, ACheckpointThatHangsFromTheStartIsReadWhenItComesBack) {
   EXPECT_EQ(node.agent->wait(seconds(5)), 0) << node.agent->log();
 }
 
+// The whole device-plugins directory, not the checkpoint alone.
+TEST(HangOfKubeletDirectory, HoldsUpNeitherListsNorAnswersNorTheEnd) {
+  FaultyNode node("trn1.32xlarge");
+  node.start();
+  ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
+  ASSERT_TRUE(node.wait_allocatable(kCore, 32));
+  node.rules("hang */device-plugins*\n");
+  ASSERT_TRUE(node.wait_log("/device-plugins not answering, lists and grants continue without it"));
+  node.host.set("neuron5", "sram_ecc_uncorrected=1");
+  EXPECT_TRUE(node.sees(kNeuron, 15)) << node.agent->log();
+  EXPECT_LT(took([&] { EXPECT_TRUE(starts(node, "meanwhile", {{kNeuron, 1}})); }), kBudget + kSlack);
+  node.host.set("neuron6", "sram_ecc_uncorrected=1");
+  EXPECT_TRUE(node.sees(kNeuron, 14)) << node.agent->log();
+  EXPECT_EQ(count_of(node.agent->log(), "lists and grants continue without it"), 1) << node.agent->log();
+  EXPECT_LT(took([&] {
+              node.agent->signal(SIGTERM);
+              EXPECT_EQ(node.agent->wait(kPatience), 0);
+            }),
+            seconds(5))
+      << node.agent->log();
+  EXPECT_THAT(node.agent->log(), HasSubstr("hangs; leaving it behind"));
+}
+
+TEST(HangOfKubeletDirectory, OneThatHangsFromTheStartIsServedWhenItAnswers) {
+  FaultyNode node("trn1.32xlarge");
+  node.rules("hang */device-plugins*\n");
+  node.start();
+  ASSERT_TRUE(node.wait_log("/device-plugins not answering")) << node.agent->log();
+  node.rules("");
+  EXPECT_TRUE(node.wait_allocatable(kNeuron, 16)) << node.agent->log();
+  EXPECT_THAT(node.agent->log(), HasSubstr("/device-plugins answering again"));
+  EXPECT_TRUE(starts(node, "pod", {{kNeuron, 1}}));
+}
+
+TEST(HangOfKubeletDirectory, OneThatHangsFromTheStartDoesNotHoldUpTheEnd) {
+  FaultyNode node("trn1.32xlarge");
+  node.rules("hang */device-plugins*\n");
+  node.start();
+  ASSERT_TRUE(node.wait_log("/device-plugins not answering")) << node.agent->log();
+  node.agent->signal(SIGTERM);
+  EXPECT_EQ(node.agent->wait(seconds(5)), 0) << node.agent->log();
+}
+
+TEST(HangOfKubeletDirectory, AKubeletThatRestartsMeanwhileIsRegisteredWithAfterwards) {
+  FaultyNode node("trn1.32xlarge");
+  node.start();
+  ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
+  node.rules("hang */device-plugins*\n");
+  ASSERT_TRUE(node.wait_log("/device-plugins not answering")) << node.agent->log();
+  ASSERT_TRUE(node.kubelet->restart());
+  node.host.set("neuron5", "sram_ecc_uncorrected=1");
+  ASSERT_TRUE(node.wait_log("neuron5 unhealthy")) << node.agent->log();
+  node.rules("");
+  EXPECT_TRUE(node.wait_allocatable(kNeuron, 15)) << node.agent->log();
+}
+
 // --cdi: the container runtime's directory.
 struct CdiNode : FaultyNode {
   CdiNode() : FaultyNode("trn1.2xlarge") { extra_arguments = {"--cdi", "--cdi-dir", directory()}; }
