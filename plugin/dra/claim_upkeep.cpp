@@ -62,7 +62,7 @@ void ClaimUpkeep::run(const std::stop_token& stop) {
     if (stop.stop_requested()) return;
     if (end_repair()) repair_at = ports_.clock.now() + kPause;
     if (take_news()) is_wanted = true;
-    static_cast<void>(writer_.is_late());
+    store_.set_hanging(writer_.is_late());
     if (ports_.clock.now() < sweep_at) continue;
     is_wanted = true;
     sweep();

@@ -94,6 +94,7 @@ TEST_F(ClaimUpkeepTest, ADirectoryThatHangsHoldsUpNeitherTheStartNorTheEnd) {
   hang();
   start();
   EXPECT_FALSE(upkeep_->await_first());
+  EXPECT_TRUE(wait_until([this] { return prepare("a").error.find("its file system hangs") != std::string::npos; }));
   upkeep_->node_changed();
   std::this_thread::sleep_for(ClaimUpkeep::kPause * 2);
   EXPECT_EQ(hanging(), 1U) << "not joined by another";
@@ -112,6 +113,7 @@ TEST_F(ClaimUpkeepTest, WhatHungIsDoneOnceItComesBack) {
   EXPECT_TRUE(wait_written());
   std::filesystem::remove(cdi_file("uid-a"));
   EXPECT_TRUE(wait_written());
+  EXPECT_EQ(prepare("a").error, "");
 }
 
 }  // namespace
