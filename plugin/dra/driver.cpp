@@ -136,7 +136,8 @@ std::optional<Driver::Outcome> Driver::keep_served() {
   }
   if (server_ || now < serve_at_) return std::nullopt;
   serve_at_ = now + kRetry;
-  auto served = calls_.run([names = names_, parts = parts_] { return serve(names, parts); }, kBudget);
+  auto served =
+      calls_.run([names = names_, parts = parts_, before = watches_] { return serve(names, parts, before); }, kBudget);
   if (!served) {
     say_problem("a kubelet directory did not answer: " + parts_.settings.kubelet_dir);
     return std::nullopt;
@@ -169,14 +170,19 @@ std::optional<Driver::Outcome> Driver::keep_served() {
 }
 
 // On a thread that may hang, as is see().
-Driver::Served Driver::serve(const SocketNames& names, const Parts& parts) {
+Driver::Served Driver::serve(const SocketNames& names, const Parts& parts, const std::shared_ptr<Watches>& before) {
+  const auto is_dead = [](const std::shared_ptr<Watches>& watches) {
+    return watches && (watches->claims.state() == State::dead || watches->registry.state() == State::dead);
+  };
   std::error_code error;
   std::filesystem::create_directories(names.claims_dir, error);
-  if (error) return {fail(error_from_errno(error.value(), "making " + names.claims_dir))};
+  if (error) {
+    return {fail(error_from_errno(error.value(), "making " + names.claims_dir)), before, is_dead(before)};
+  }
   auto claims = SocketWatch::open(names.claims_dir);
-  if (!claims) return {fail(std::move(claims).error())};
+  if (!claims) return {fail(std::move(claims).error()), before, is_dead(before)};
   auto registry = SocketWatch::open(names.registry_dir);
-  if (!registry) return {fail(std::move(registry).error())};
+  if (!registry) return {fail(std::move(registry).error()), before, is_dead(before)};
   Served served{DraServer::start(names, parts.settings.name,
                                  {parts.claims, parts.health, parts.run,
                                   [&events = parts.events](RegistrationNews news) { events.post(std::move(news)); }})
@@ -185,7 +191,7 @@ Driver::Served Driver::serve(const SocketNames& names, const Parts& parts) {
   if (served.server) {
     served.peers = find_peers(names, parts.settings.name);
   } else {
-    served.is_dead = served.watches->claims.state() == State::dead || served.watches->registry.state() == State::dead;
+    served.is_dead = is_dead(served.watches);
   }
   return served;
 }

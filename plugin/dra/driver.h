@@ -79,7 +79,8 @@ class Driver {
   struct Served;   // what serve() makes
   struct Seen;     // of the sockets and their directories
   struct Watches;  // of both directories
-  [[nodiscard]] static Served serve(const SocketNames& names, const Parts& parts);
+  [[nodiscard]] static Served serve(const SocketNames& names, const Parts& parts,
+                                    const std::shared_ptr<Watches>& before);
   [[nodiscard]] static Seen see(const SocketNames& names, const std::string& driver, Watches& watches);
   void end_server();
   void lose(const std::string& why);
