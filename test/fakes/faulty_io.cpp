@@ -17,10 +17,9 @@
 // PATTERN is one of fnmatch(3) for the absolute path, in which '*' also stands for '/'; no blanks. A call is judged by
 // the path it names and, once a file is open, by where its descriptor really leads. The first rule that matches counts.
 // Covered: open, openat, openat2 (by syscall()), fopen, opendir, read, pread, getdents64, readlink, readlinkat, stat,
-// lstat, fstatat, statx, access, faccessat, ioctl, also under the names that _FORTIFY_SOURCE gives them; and, where
-// only "hang" and "slow" count, mkdir, unlink, unlinkat, rename, renameat2, flock, inotify_add_watch, and bind and
-// connect of a unix socket. Calls from within libc itself are not. "nofile inotify" refuses inotify instances as
-// fs.inotify.max_user_instances does.
+// lstat, fstatat, statx, access, faccessat, ioctl, also under the names that _FORTIFY_SOURCE gives them; for "hang"
+// and "slow" those in faulty_io_names.cpp too. Calls from within libc itself are not. "nofile inotify" refuses inotify
+// instances as fs.inotify.max_user_instances does.
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -32,10 +31,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -45,6 +42,8 @@
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "test/fakes/faulty_io.h"
 
 namespace {
 
@@ -244,6 +243,10 @@ ssize_t without_vanished(const std::string& folder, char* buffer, ssize_t count)
 
 }  // namespace
 
+void delay_by_rules(int directory, const char* name) {
+  (void)judge(path_at(directory, name));
+}
+
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
 #define OPEN_LIKE(name)                                 \
@@ -366,58 +369,6 @@ EXPORTED int ioctl(int fd, unsigned long request, ...) {
 
 EXPORTED int inotify_init1(int flags) {
   return unless_refused("inotify", true, [&] { return static_cast<int>(kernel(SYS_inotify_init1, flags)); });
-}
-
-// What changes or watches names: it only hangs.
-EXPORTED int mkdir(const char* path, mode_t mode) {
-  (void)judge(path_at(AT_FDCWD, path));
-  return static_cast<int>(kernel(SYS_mkdirat, AT_FDCWD, path, mode));
-}
-EXPORTED int unlink(const char* path) {
-  (void)judge(path_at(AT_FDCWD, path));
-  return static_cast<int>(kernel(SYS_unlinkat, AT_FDCWD, path, 0));
-}
-EXPORTED int unlinkat(int directory, const char* path, int flags) {
-  (void)judge(path_at(directory, path));
-  return static_cast<int>(kernel(SYS_unlinkat, directory, path, flags));
-}
-EXPORTED int renameat2(int from_directory, const char* from, int to_directory, const char* to, unsigned flags) {
-  (void)judge(path_at(from_directory, from));
-  (void)judge(path_at(to_directory, to));
-  return static_cast<int>(kernel(SYS_renameat2, from_directory, from, to_directory, to, flags));
-}
-EXPORTED int rename(const char* from, const char* to) {
-  return renameat2(AT_FDCWD, from, AT_FDCWD, to, 0);
-}
-EXPORTED int flock(int fd, int operation) {
-  (void)judge(path_of(fd));
-  return static_cast<int>(kernel(SYS_flock, fd, operation));
-}
-EXPORTED int inotify_add_watch(int fd, const char* path, unsigned mask) {
-  (void)judge(path_at(AT_FDCWD, path));
-  return static_cast<int>(kernel(SYS_inotify_add_watch, fd, path, mask));
-}
-
-namespace {
-
-void judge_socket(const struct sockaddr* address, socklen_t size) {
-  struct sockaddr_un place {};
-  if (address == nullptr || size <= sizeof(sa_family_t) || size > sizeof place) return;
-  ::memcpy(&place, address, size);
-  if (place.sun_family == AF_UNIX && place.sun_path[0] != '\0') {
-    (void)judge(std::string(place.sun_path, ::strnlen(place.sun_path, sizeof place.sun_path)));
-  }
-}
-
-}  // namespace
-
-EXPORTED int bind(int fd, const struct sockaddr* address, socklen_t size) {
-  judge_socket(address, size);
-  return static_cast<int>(kernel(SYS_bind, fd, address, size));
-}
-EXPORTED int connect(int fd, const struct sockaddr* address, socklen_t size) {
-  judge_socket(address, size);
-  return static_cast<int>(kernel(SYS_connect, fd, address, size));
 }
 
 #define FOPEN_LIKE(name)                                                        \
