@@ -244,7 +244,8 @@ void keep_host(HostScan& scan, HostScan& before) {
     const bool has_verdict = part.kind == Kind::device || part.kind == Kind::driver || part.kind == Kind::efa;
     if (has_verdict || scan.problems.size() >= kMaxProblems) continue;
     scan.problems.push_back({model::ProblemKind::unanswered, "",
-                             to_string(part) + " has not returned since " + since + "; the last values are kept"});
+                             to_string(part) + " has not returned since " + since +
+                                 (part.kind == Kind::memory ? "; it is unknown" : "; the last values are kept")});
   }
   before = scan;
   before.devices.clear();

@@ -203,16 +203,26 @@ NeuronDevice NeuronDeviceReader::read() {
   for (std::size_t core = 0; core < core_indices_.size(); ++core)
     device.cores[core].physical_index = core_indices_[core];
   for (KnownCoreFile& known : core_files_) {
-    if (!worth_a_look(known, known.signal->life)) continue;
-    const auto text = read_known(known, Access::everyone, device);
-    if (!text) continue;
-    const auto value = parse_counter(*text);
-    if (value)
-      device.cores[known.core].*known.signal->value = *value;
-    else
-      complain(device, known, value.error());
+    if (known.signal->reason != nullptr) read_core_file(known, device);
   }
   return device;
+}
+
+void NeuronDeviceReader::read_shown(NeuronDevice& device) {
+  for (KnownCoreFile& known : core_files_) {
+    if (known.signal->reason == nullptr) read_core_file(known, device);
+  }
+}
+
+void NeuronDeviceReader::read_core_file(KnownCoreFile& known, NeuronDevice& device) {
+  if (!worth_a_look(known, known.signal->life)) return;
+  const auto text = read_known(known, Access::everyone, device);
+  if (!text) return;
+  const auto value = parse_counter(*text);
+  if (value)
+    device.cores[known.core].*known.signal->value = *value;
+  else
+    complain(device, known, value.error());
 }
 
 DriverLayout NeuronDeviceReader::layout() const {

@@ -30,10 +30,13 @@ class NeuronDeviceReader {
   // The directory that is read; compare with FsRoot::identify(device_path(index)).
   [[nodiscard]] const FileId& id() const { return id_; }
 
-  // Everything that comes from below the class entry; BDF, NUMA, CPUs, processes, core map and node stay unknown. What
-  // is absent or unreadable is empty, what is unreadable is also named in `problems`. Architecture and core count are
-  // read until they are there, the rest each time.
+  // Everything that comes from below the class entry, but for what read_shown() reads; BDF, NUMA, CPUs, processes, core
+  // map and node stay unknown. What is absent or unreadable is empty, what is unreadable is also named in `problems`.
+  // Architecture and core count are read until they are there, the rest each time.
   [[nodiscard]] model::NeuronDevice read();
+
+  // Adds the files on which no verdict rests (health::CoreSignal::reason is null) to the device of the newest read().
+  void read_shown(model::NeuronDevice& device);
 
   // Why the newest read is no evidence of anything: files could not be opened for want of descriptors or memory.
   [[nodiscard]] const std::optional<Error>& shortage() const { return shortage_; }
@@ -67,6 +70,7 @@ class NeuronDeviceReader {
   void read_facts();
   void read_neighbours(model::NeuronDevice& device);
   void read_serial(model::NeuronDevice& device);
+  void read_core_file(KnownCoreFile& known, model::NeuronDevice& device);
   void complain(model::NeuronDevice& device, const Known& known, const Error& error) const;
 
   FsRoot directory_;

@@ -235,6 +235,10 @@ NeuronDevice Scanner::read_device(int index, const MayRead& may_read, HostScan& 
     device = read_sysfs(index, known, shortage);
   }
   if (device.serial) known.serial = device.serial;
+  if (known.reader && may_read({ScanPart::Kind::memory, index})) {
+    known.reader->read_shown(device);
+    if (known.reader->shortage()) shortage = known.reader->shortage();
+  }
   find_node(device, shortage);
   if (shortage) note_shortage(index, *shortage, scan);
   if (may_read({ScanPart::Kind::driver, index})) {

@@ -68,6 +68,8 @@ std::string to_string(const ScanPart& part) {
       return "listing sys/class/neuron_device";
     case ScanPart::Kind::device:
       return "reading sys/class/neuron_device/neuron" + number;
+    case ScanPart::Kind::memory:
+      return "reading the memory in use below sys/class/neuron_device/neuron" + number;
     case ScanPart::Kind::driver:
       return "asking the driver and PCI about neuron" + number;
     case ScanPart::Kind::efa_classes:

@@ -14,14 +14,15 @@ struct ScanPart {
     pci,          // sys/bus/pci/devices: the list, vendor and device of each
     topology,     // hwloc
     devices,      // the list of sys/class/neuron_device
-    device,       // sys/class/neuron_device/neuron<index>
+    device,       // sys/class/neuron_device/neuron<index>: identity, health
+    memory,       // the same, neuron_core<M>/stats/memory_usage: shown only, no verdict rests on it
     driver,       // what is asked of dev/neuron<index>, and what PCI says of the function it names
     efa_classes,  // the lists of sys/class/infiniband and infiniband_verbs
     verbs,        // sys/class/infiniband_verbs/uverbs<index>
     efa,          // sys/bus/pci/devices/<bdf>
   };
   Kind kind = Kind::host;
-  int index = 0;  // of device, driver and verbs
+  int index = 0;  // of device, memory, driver and verbs
   Bdf bdf{};      // of efa
   friend auto operator<=>(const ScanPart&, const ScanPart&) = default;
 };

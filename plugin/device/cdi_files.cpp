@@ -1,6 +1,5 @@
 #include "plugin/device/cdi_files.h"
 
-#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -26,37 +25,40 @@ CdiTexts cdi_texts(const grant::NodeUnits& node, const grant::GrantOptions& opti
   };
 }
 
-CdiSpecs::CdiSpecs(Settings settings, Ports ports) : settings_(std::move(settings)), ports_(std::move(ports)) {}
+CdiSpecs::CdiSpecs(Settings settings, Ports ports)
+    : settings_(std::move(settings)),
+      ports_(std::move(ports)),
+      writer_({"CDI specs", settings_.directory}, ports_.run, ports_.clock) {}
 
 void CdiSpecs::set_node(grant::NodeUnitsPtr node) {
   CdiTexts texts = cdi_texts(*node, settings_.grant, settings_.directory);
   const bool is_first = !wanted_;
   if (is_first || *wanted_ != texts) wanted_ = std::make_shared<const CdiTexts>(std::move(texts));
   waiting_ = std::move(node);
-  if (wanted_ == written_ || is_late_) show();
+  if (wanted_ == written_ || writer_.is_late()) show();
   if (wanted_ != written_) begin();
   if (is_first) check();
 }
 
-// One after the other: a job that hangs is not joined by another.
 void CdiSpecs::begin() {
-  if (is_running_) return;
-  is_running_ = true;
-  const SteadyTime late_at = ports_.clock.now() + kPatience;
-  ports_.post(late_at, [weak = weak_from_this(), job = ++jobs_] {
-    if (const auto self = weak.lock()) self->late(job);
-  });
-  ports_.run([weak = weak_from_this(), post = ports_.post, now = ports_.clock.now(), texts = wanted_,
-              directory = settings_.directory] {
-    Written written = write(*texts, directory);
-    post(now, [weak, texts, written = std::move(written)] {
-      if (const auto self = weak.lock()) self->ended(texts, written);
+  const auto post_to_self = [weak = weak_from_this(), post = ports_.post](SteadyTime when, auto work) {
+    post(when, [weak, work] {
+      if (const auto self = weak.lock()) work(*self);
     });
+  };
+  const bool is_begun =
+      writer_.begin([texts = wanted_, directory = settings_.directory] { return write(*texts, directory); },
+                    [post_to_self, texts = wanted_, now = ports_.clock.now()] {
+                      post_to_self(now, [texts](CdiSpecs& self) { self.ended(texts); });
+                    });
+  if (!is_begun) return;
+  post_to_self(*writer_.late_at(), [](CdiSpecs& self) {
+    if (self.writer_.is_late()) self.show();
   });
 }
 
-CdiSpecs::Written CdiSpecs::write(const CdiTexts& texts, const std::string& directory) {
-  Written written;
+CdiWriter::Written CdiSpecs::write(const CdiTexts& texts, const std::string& directory) {
+  CdiWriter::Written written;
   for (const auto& [path, text] : texts) {
     const auto kept = keep_file(path, text);
     if (kept) written.is_changed |= *kept;
@@ -66,25 +68,18 @@ CdiSpecs::Written CdiSpecs::write(const CdiTexts& texts, const std::string& dire
   return written;
 }
 
-void CdiSpecs::ended(const TextsPtr& texts, const Written& written) {
-  is_running_ = is_late_ = false;
-  const bool is_restored = written.is_changed && texts == written_;
-  written_ = written.error.empty() ? texts : nullptr;
-  log_state(written.error);
+void CdiSpecs::ended(const TextsPtr& texts) {
+  const auto written = writer_.take();
+  if (!written) return;
+  const bool is_restored = written->is_changed && texts == written_;
+  written_ = written->error.empty() ? texts : nullptr;
   if (is_restored && written_) spdlog::warn("CDI specs restored, files had been removed or changed");
-  if (written.is_dead) ports_.directory_is_dead();
+  if (written->is_dead) ports_.directory_is_dead();
   if (texts == wanted_) {
     show();
   } else {
     begin();
   }
-}
-
-void CdiSpecs::late(std::uint64_t job) {
-  if (!is_running_ || job != jobs_) return;
-  is_late_ = true;
-  log_state(fmt::format("{} did not answer within {} s", settings_.directory, kPatience.count() / 1000));
-  show();
 }
 
 void CdiSpecs::check() {
@@ -96,13 +91,6 @@ void CdiSpecs::check() {
 
 void CdiSpecs::show() {
   if (auto node = std::exchange(waiting_, nullptr)) ports_.show(std::move(node));
-}
-
-void CdiSpecs::log_state(const std::string& error) {
-  if (error == error_) return;
-  if (!error.empty()) spdlog::error("CDI specs not written, containers may fail to start: {}", error);
-  if (error.empty()) spdlog::info("CDI specs written again");
-  error_ = error;
 }
 
 }  // namespace neuron::plugin

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,6 +10,7 @@
 #include "agent/base/result.h"
 #include "agent/grant/grant.h"
 #include "agent/grant/node_units.h"
+#include "plugin/kubelet/cdi_writer.h"
 
 namespace neuron::plugin {
 
@@ -24,8 +24,8 @@ using CdiTexts = std::map<std::string, std::string>;
 
 // Keeps the node's CDI specs in the container runtime's directory. A node is shown to the rest of the agent once its
 // specs are written, so that no answer names a CDI device that is in no file; or once writing has failed or takes
-// longer than kPatience: CDI names may not resolve then, and everything else works. What is there is compared every
-// `every`, and written again when it is missing or differs.
+// longer than CdiWriter::kPatience: CDI names may not resolve then, and everything else works. What is there is
+// compared every `every`, and written again when it is missing or differs.
 //
 // Methods, `show` and what `post` is given run on one thread, and never touch a file. Files are read and written by
 // `run` alone, one job at a time, which may hang in the file system; a job outlives this object if need be. Held by
@@ -45,37 +45,25 @@ class CdiSpecs : public std::enable_shared_from_this<CdiSpecs> {
     std::function<void()> directory_is_dead;  // as is_removed_directory(): only a new container has the new one
     const Clock& clock;
   };
-  static constexpr std::chrono::milliseconds kPatience{2000};
-
   CdiSpecs(Settings settings, Ports ports);
 
   void set_node(grant::NodeUnitsPtr node);  // never null
 
  private:
-  struct Written {
-    std::string error;  // "": all files say what they should
-    bool is_changed = false;
-    bool is_dead = false;
-  };
   using TextsPtr = std::shared_ptr<const CdiTexts>;
 
-  [[nodiscard]] static Written write(const CdiTexts& texts, const std::string& directory);
+  [[nodiscard]] static CdiWriter::Written write(const CdiTexts& texts, const std::string& directory);
   void begin();
-  void ended(const TextsPtr& texts, const Written& written);
-  void late(std::uint64_t job);
+  void ended(const TextsPtr& texts);
   void check();
   void show();
-  void log_state(const std::string& error);
 
   const Settings settings_;
   const Ports ports_;
   TextsPtr wanted_;              // null before the first node
   TextsPtr written_;             // by the last job, if it succeeded
   grant::NodeUnitsPtr waiting_;  // not shown yet
-  std::uint64_t jobs_ = 0;       // begun
-  bool is_running_ = false;      // the newest of them
-  bool is_late_ = false;         // it has taken longer than kPatience
-  std::string error_;            // as last logged; "": all is well
+  CdiWriter writer_;
 };
 
 }  // namespace neuron::plugin

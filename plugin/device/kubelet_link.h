@@ -1,7 +1,10 @@
 #pragma once
 
+#include <chrono>
+#include <memory>
 #include <string>
 
+#include "agent/base/bounded_calls.h"
 #include "agent/rpc/pod_resources.h"
 #include "plugin/device/device_plugin_service.h"
 #include "plugin/device/kubelet_port.h"
@@ -10,12 +13,27 @@
 namespace neuron::plugin {
 
 // The kubelet itself, over its sockets. Answers are posted to the parts' event queue: RegisterDone within 15 s,
-// HoldersListed and AllocatableListed within 2 s, errors included. Nothing here blocks on the kubelet.
+// HoldersListed and AllocatableListed within 2 s, errors included. Nothing here blocks on the kubelet; on a directory
+// that hangs a call blocks for kBudget, further ones not at all until it answers, and questions get the answer that
+// changes nothing.
 class KubeletLink final : public KubeletPort {
  public:
-  // `instance`: part of every endpoint's name, unique per process. All `parts` must outlive it and its servers.
-  KubeletLink(std::string directory, std::string pod_resources_socket, std::string instance,
-              const DevicePluginService::Parts& parts);
+  static constexpr std::chrono::milliseconds kBudget{1000};  // of one call on a directory
+
+  // Where sockets are, and for calls there that may hang.
+  struct Places {
+    std::string directory;
+    const BoundedCalls& directory_calls;
+    std::string pod_resources_socket;
+    const BoundedCalls& pod_resources_calls;
+  };
+
+  // `instance`: part of every endpoint's name, unique per process. All `parts` must outlive it, its servers and calls
+  // that hang.
+  KubeletLink(Places places, std::string instance, const DevicePluginService::Parts& parts);
+  ~KubeletLink() override;  // leaves clients behind whose directory hangs
+  KubeletLink(const KubeletLink&) = delete;
+  KubeletLink& operator=(const KubeletLink&) = delete;
 
   [[nodiscard]] Result<std::unique_ptr<ResourceServer>> serve(model::Resource resource) override;
   [[nodiscard]] bool exists(const std::string& endpoint) const override;
@@ -29,11 +47,12 @@ class KubeletLink final : public KubeletPort {
   void close_finished();
 
  private:
-  const std::string directory_;
+  const Places places_;
   const std::string instance_;
   const DevicePluginService::Parts parts_;
-  KubeletRegistration registration_;
-  rpc::PodResourcesClient pod_resources_;
+  std::shared_ptr<KubeletRegistration> registration_;  // shared with calls that hang, as is
+  std::shared_ptr<rpc::PodResourcesClient> pod_resources_;
+  mutable std::uint64_t kubelet_ = 0;  // as last known
   int endpoints_made_ = 0;
 };
 

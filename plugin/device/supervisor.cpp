@@ -22,6 +22,12 @@ std::string instance_suffix() {
   return fmt::format("{:x}-{:x}", ::getpid(), static_cast<std::uint64_t>(now) / 1'000'000U & 0xffffffU);
 }
 
+// Logs once when a directory hangs, and once when it answers again.
+BoundedCalls::Events logged(const std::string& what) {
+  return {[what] { spdlog::warn("{} not answering, lists and grants continue without it", what); },
+          [what] { spdlog::info("{} answering again", what); }};
+}
+
 Supervisor::Outcome to_outcome(KubeletDirectory::End end) {
   switch (end) {
     case KubeletDirectory::End::other_agent:
@@ -40,8 +46,12 @@ Supervisor::Supervisor(const Parts& parts, int signals)
     : parts_(parts),
       signals_(signals),
       instance_(instance_suffix()),
-      directory_(parts.settings.device_plugins_dir, parts.clock),
-      kubelet_(parts.settings.device_plugins_dir, parts.settings.pod_resources_socket, instance_, parts.service),
+      directory_calls_(parts.workers, logged("kubelet directory " + parts.settings.device_plugins_dir)),
+      pod_resources_calls_(parts.workers, logged("kubelet socket " + parts.settings.pod_resources_socket)),
+      directory_(parts.settings.device_plugins_dir, parts.clock, directory_calls_),
+      kubelet_({parts.settings.device_plugins_dir, directory_calls_, parts.settings.pod_resources_socket,
+                pod_resources_calls_},
+               instance_, parts.service),
       manager_({instance_, parts.settings.pod_resources_interval, parts.settings.offer, parts.settings.own_pod},
                {parts.clock, parts.service.allocations, parts.service.admissions, parts.checkpoint, kubelet_}) {}
 

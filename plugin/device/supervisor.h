@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "agent/base/bounded_calls.h"
 #include "agent/base/clock.h"
 #include "plugin/device/device_manager.h"
 #include "plugin/device/device_plugin_service.h"
@@ -13,8 +14,9 @@
 
 namespace neuron::plugin {
 
-// The main thread's loop: waits in poll() for signals, for what other threads tell, for the kubelet's directory and for
-// timers, and gives all of it to DeviceManager. Construct, run() once, destroy.
+// The main thread's loop: waits in poll() for signals, for events of other threads, for the kubelet's directory and for
+// timers, and gives all of it to DeviceManager. A directory of the kubelet that hangs holds it up for a second, once.
+// Construct, run() once, destroy.
 class Supervisor {
  public:
   enum class Outcome { stopped, other_agent, dead_mount, failed };
@@ -29,6 +31,7 @@ class Supervisor {
   struct Parts {
     Settings settings;
     const Clock& clock;
+    Workers& workers;  // for calls on the kubelet's directories, which may hang
     const CheckpointSource& checkpoint;
     DevicePluginService::Parts service;
     std::function<void()> rescan;                             // SIGHUP
@@ -51,6 +54,8 @@ class Supervisor {
   const Parts parts_;
   const int signals_;
   const std::string instance_;  // unique per process
+  const BoundedCalls directory_calls_;
+  const BoundedCalls pod_resources_calls_;
   KubeletDirectory directory_;
   KubeletLink kubelet_;
   DeviceManager manager_;  // its servers end before what is above

@@ -226,18 +226,15 @@ std::vector<PreparedClaim> ClaimCdiFiles::rebuild(const grant::NodeUnits* node) 
   return claims;
 }
 
-bool CdiWatch::open() {
-  inotify_ = Fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+std::optional<CdiWatch> CdiWatch::open(const std::string& directory) {
   constexpr unsigned kEvents = IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
-  if (!make_directory(directory_)) return false;
-  return ::inotify_add_watch(inotify_.get(), directory_.c_str(), kEvents) >= 0;
+  Fd inotify(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  if (!inotify.valid() || !make_directory(directory)) return std::nullopt;
+  if (::inotify_add_watch(inotify.get(), directory.c_str(), kEvents) < 0) return std::nullopt;
+  return CdiWatch(std::move(inotify));
 }
 
-bool CdiWatch::take() {
-  if (!inotify_.valid()) {
-    if (!open()) inotify_.reset();
-    return true;
-  }
+CdiWatch::News CdiWatch::take() {
   bool is_gone = false, is_changed = false;
   alignas(inotify_event) std::array<char, 4096> buffer{};
   for (;;) {
@@ -251,8 +248,7 @@ bool CdiWatch::take() {
       is_changed |= name.ends_with(kEnding);
     }
   }
-  if (is_gone && !open()) inotify_.reset();
-  return is_gone || is_changed;
+  return is_gone ? News::ended : is_changed ? News::files_gone : News::nothing;
 }
 
 }  // namespace neuron::plugin::dra

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "agent/base/fd.h"
@@ -52,20 +54,23 @@ class ClaimCdiFiles {
 // "": nothing is left of it. Pure.
 [[nodiscard]] std::string newest_cdi_text(const std::string& prepared, const std::string& uid, const GrantFacts& facts);
 
-// Tells when files of claims have gone from the directory, as they do when somebody empties it. One thread.
+// Reports files of claims that have gone from the directory, as when another program empties it. One thread at a time.
 class CdiWatch {
  public:
-  explicit CdiWatch(std::string directory) : directory_(std::move(directory)) {}
+  // Makes the directory if it is missing. Blocks on files. nullopt: it cannot be watched.
+  [[nodiscard]] static std::optional<CdiWatch> open(const std::string& directory);
 
-  [[nodiscard]] int fd() const { return inotify_.get(); }  // readable when take() has something; -1: not watched
-  // True when some file has gone since, or nobody can tell. Watches the directory anew where that is needed; makes it
-  // if it is missing.
-  [[nodiscard]] bool take();
+  enum class News {
+    nothing,
+    files_gone,  // some of them
+    ended,       // the directory has gone, or news were lost: open another watch
+  };
+  [[nodiscard]] News take();                               // since it was last called; never blocks
+  [[nodiscard]] int fd() const { return inotify_.get(); }  // readable when take() has something
 
  private:
-  [[nodiscard]] bool open();
+  explicit CdiWatch(Fd inotify) : inotify_(std::move(inotify)) {}
 
-  const std::string directory_;
   Fd inotify_;
 };
 

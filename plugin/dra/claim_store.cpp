@@ -47,7 +47,8 @@ std::optional<Error> conflict(const ClaimsFile::Claims& claims, const std::strin
 }
 
 ClaimStore::ClaimStore(Options options, std::function<grant::NodeUnitsPtr()> node)
-    : cdi_is_dead_(std::move(options.cdi_is_dead)),
+    : files_(options.cdi_directory + " or " + options.directory),
+      cdi_is_dead_(std::move(options.cdi_is_dead)),
       node_(std::move(node)),
       grant_(std::move(options.grant)),
       cdi_(options.cdi_directory, options.driver),
@@ -76,13 +77,24 @@ void ClaimStore::refine(ClaimsFile& file) const {
 }
 
 Result<void> ClaimStore::edit(const Work& work) {
+  if (hangs_)
+    return fail(ErrorCode::unavailable, files_ + " does not answer: its file system hangs; it is tried again");
+  return edit_now(work);
+}
+
+Result<void> ClaimStore::edit_now(const Work& work) {
   return advised(prepared_.edit([&](ClaimsFile& file) {
+    note_held(file);  // known also while the work hangs
     refine(file);
     auto result = work(file);
-    const MutexLock lock(held_mutex_);
-    claims_ = file.claims();
+    note_held(file);
     return result;
   }));
+}
+
+void ClaimStore::note_held(const ClaimsFile& file) {
+  const MutexLock lock(held_mutex_);
+  claims_ = file.claims();
 }
 
 Result<void> ClaimStore::write_cdi(const PreparedClaim& claim) {
@@ -183,7 +195,7 @@ Result<void> ClaimStore::repair_one(ClaimsFile& file, const PreparedClaim& claim
 }
 
 Result<void> ClaimStore::repair() {
-  return edit([&](ClaimsFile& file) -> Result<void> {
+  return edit_now([&](ClaimsFile& file) -> Result<void> {
     Result<void> worst;
     const auto note = [&](Result<void> result) {
       if (!result && worst) worst = std::move(result);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -64,6 +65,10 @@ class ClaimStore {
   // that came up; the rest is done all the same.
   [[nodiscard]] Result<void> repair() EXCLUDES(held_mutex_);
 
+  // A repair has not come back from its files: all other calls are refused at once (unavailable), instead of hanging as
+  // well.
+  void set_hanging(bool hangs) { hangs_ = hangs; }
+
   // As this instance has last seen the file. Names of pool devices that claims hold (admin access does not), ascending.
   [[nodiscard]] std::vector<std::string> held_devices() const EXCLUDES(held_mutex_);
   [[nodiscard]] HeldNumbering held_numbering() const EXCLUDES(held_mutex_);
@@ -73,12 +78,16 @@ class ClaimStore {
  private:
   using Work = PreparedClaims::Work;
   [[nodiscard]] Result<void> edit(const Work& work) EXCLUDES(held_mutex_);
+  [[nodiscard]] Result<void> edit_now(const Work& work) EXCLUDES(held_mutex_);  // whatever hangs
+  void note_held(const ClaimsFile& file) EXCLUDES(held_mutex_);
   void refine(ClaimsFile& file) const;
   // Of the newest scan. Before the first one, a file that is there stays: it may be newer than the record. Reports
   // a directory that is dead.
   [[nodiscard]] Result<void> write_cdi(const PreparedClaim& claim);
   [[nodiscard]] Result<void> repair_one(ClaimsFile& file, const PreparedClaim& claim);
 
+  const std::string files_;  // where they are, for people
+  std::atomic<bool> hangs_{false};
   const std::function<void()> cdi_is_dead_;
   const std::function<grant::NodeUnitsPtr()> node_;
   const grant::GrantOptions grant_;

@@ -11,64 +11,109 @@
 #include <cstdint>
 #include <utility>
 
-#include "agent/base/clock.h"
-#include "agent/base/fd.h"
-
 namespace neuron::plugin::dra {
 
 using std::chrono::milliseconds;
 
-ClaimUpkeep::ClaimUpkeep(ClaimStore& store, ClaimSweep& sweep, std::string cdi_directory, Run run,
-                         std::function<void()> changed)
+struct ClaimUpkeep::Wakeup {
+  const Fd fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+
+  void wake() const {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(fd.get(), &one, sizeof(one));
+  }
+  [[nodiscard]] bool take() const {
+    std::uint64_t count = 0;
+    return ::read(fd.get(), &count, sizeof(count)) > 0;
+  }
+};
+
+ClaimUpkeep::ClaimUpkeep(ClaimStore& store, ClaimSweep& sweep, Settings settings, Ports ports)
     : store_(store),
       sweep_(sweep),
-      watch_(std::move(cdi_directory)),
-      changes_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      run_(std::move(run)),
-      changed_(std::move(changed)) {}
+      settings_(std::move(settings)),
+      ports_(std::move(ports)),
+      changes_(std::make_shared<Wakeup>()),
+      repaired_(std::make_shared<Wakeup>()),
+      writer_({"claim files", settings_.cdi_directory + " or " + settings_.claims_directory}, ports_.run_repair,
+              ports_.clock) {}
 
 void ClaimUpkeep::node_changed() {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(changes_.get(), &one, sizeof(one));
+  changes_->wake();
 }
 
 void ClaimUpkeep::run(const std::stop_token& stop) {
-  const Fd stopped(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  const std::stop_callback wake(stop, [&stopped] {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(stopped.get(), &one, sizeof(one));
-  });
-  static_cast<void>(watch_.take());  // whoever runs this has repaired
-  SteadyTime sweep_at = std::chrono::steady_clock::now() + kSweepEvery;
+  const Wakeup stopped;
+  const std::stop_callback wake(stop, [&stopped] { stopped.wake(); });
+  bool is_wanted = true;
+  SteadyTime repair_at = ports_.clock.now();
+  SteadyTime sweep_at = repair_at + kSweepEvery;
   while (!stop.stop_requested()) {
-    const auto left = std::chrono::ceil<milliseconds>(sweep_at - std::chrono::steady_clock::now());
-    std::array<pollfd, 3> fds = {{{stopped.get(), POLLIN, 0}, {watch_.fd(), POLLIN, 0}, {changes_.get(), POLLIN, 0}}};
+    const SteadyTime now = ports_.clock.now();
+    if (is_wanted && now >= repair_at && begin_repair()) is_wanted = false;
+    SteadyTime next = std::min(sweep_at, writer_.late_at().value_or(sweep_at));
+    if (is_wanted && !writer_.is_running()) next = std::min(next, repair_at);
+    const auto left = std::chrono::ceil<milliseconds>(next - now);
+    std::array<pollfd, 4> fds = {{{stopped.fd.get(), POLLIN, 0},
+                                  {watch_ ? watch_->fd() : -1, POLLIN, 0},
+                                  {changes_->fd.get(), POLLIN, 0},
+                                  {repaired_->fd.get(), POLLIN, 0}}};
     ::poll(fds.data(), fds.size(), static_cast<int>(std::max(left, milliseconds{0}).count()));
     if (stop.stop_requested()) return;
-    std::uint64_t changes = 0;
-    const bool has_changed = ::read(changes_.get(), &changes, sizeof(changes)) > 0;
-    if (watch_.take() || has_changed) repair();
-    if (std::chrono::steady_clock::now() >= sweep_at) {
-      repair();
-      sweep();
-      sweep_at = std::chrono::steady_clock::now() + kSweepEvery;
-    }
-    ::poll(fds.data(), 1, static_cast<int>(kPause.count()));
+    if (end_repair()) repair_at = ports_.clock.now() + kPause;
+    if (take_news()) is_wanted = true;
+    store_.set_hanging(writer_.is_late());
+    if (ports_.clock.now() < sweep_at) continue;
+    is_wanted = true;
+    sweep();
+    sweep_at = ports_.clock.now() + kSweepEvery;
   }
 }
 
-void ClaimUpkeep::repair() {
-  const auto repaired = store_.repair();
-  const std::string error = repaired ? "" : repaired.error().message;
-  if (error != last_error_ && !repaired) spdlog::error("claim CDI files not maintained: {}", error);
-  last_error_ = error;
-  changed_();
+bool ClaimUpkeep::await_first() {
+  const SteadyTime until = std::chrono::steady_clock::now() + CdiWriter::kPatience;
+  const MutexLock lock(mutex_);
+  while (!has_repaired_ && first_ended_.wait_until(mutex_, until) == std::cv_status::no_timeout) {
+  }
+  return has_repaired_;
+}
+
+// The watch begins before the repair, so that nothing that goes meanwhile is missed.
+bool ClaimUpkeep::begin_repair() {
+  if (writer_.is_running()) return false;
+  new_watch_ = watch_ ? nullptr : std::make_shared<std::optional<CdiWatch>>();
+  return writer_.begin(
+      [&store = store_, watch = new_watch_, directory = settings_.cdi_directory] {
+        if (watch) *watch = CdiWatch::open(directory);
+        const auto repaired = store.repair();
+        return CdiWriter::Written{.error = repaired ? "" : repaired.error().message};
+      },
+      [repaired = repaired_] { repaired->wake(); });
+}
+
+bool ClaimUpkeep::end_repair() {
+  static_cast<void>(repaired_->take());
+  if (!writer_.take()) return false;
+  if (const auto opened = std::exchange(new_watch_, nullptr); opened && *opened) watch_ = *std::move(*opened);
+  ports_.changed();
+  const MutexLock lock(mutex_);
+  has_repaired_ = true;
+  first_ended_.notify_all();
+  return true;
+}
+
+// Whether something may have to be repaired.
+bool ClaimUpkeep::take_news() {
+  const bool has_changed = changes_->take();
+  const CdiWatch::News news = watch_ ? watch_->take() : CdiWatch::News::nothing;
+  if (news == CdiWatch::News::ended) watch_.reset();
+  return has_changed || news != CdiWatch::News::nothing;
 }
 
 // One at a time: while one hangs in a broken driver, no other begins.
 void ClaimUpkeep::sweep() {
   if (sweeping_->exchange(true)) return;
-  run_([&sweep = sweep_, changed = changed_, sweeping = sweeping_] {
+  ports_.run_sweep([&sweep = sweep_, changed = ports_.changed, sweeping = sweeping_] {
     const auto released = sweep.sweep();
     if (!released) spdlog::debug("orphaned claims not checked: {}", released.error().message);
     for (const std::string& claim : released.value_or(std::vector<std::string>{})) {

@@ -71,7 +71,7 @@ std::string spare_of(const std::string& path) {
 Result<void> keep_spare(const std::string& path, std::size_t bytes) {
   constexpr std::size_t kBlock = 512;  // of st_blocks
   const std::string spare = spare_of(path);
-  const Fd file(::open(spare.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+  const Fd file(::open(spare.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
   struct stat info {};
   if (!file.valid() || ::fstat(file.get(), &info) != 0) return fail(error_from_errno(errno, "writing " + spare));
   if (static_cast<std::size_t>(info.st_blocks) * kBlock >= bytes) return {};
@@ -85,7 +85,7 @@ Result<void> keep_spare(const std::string& path, std::size_t bytes) {
 Result<void> write_into_spare(const std::string& path, std::string_view text) {
   const std::string spare = spare_of(path);
   {
-    const Fd file(::open(spare.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+    const Fd file(::open(spare.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!file.valid()) return fail(error_from_errno(errno, "writing " + spare));
     TRY(write_all(file.get(), text, spare));
     if (::ftruncate(file.get(), static_cast<off_t>(text.size())) != 0) return fail(error_from_errno(errno, spare));

@@ -13,7 +13,6 @@
 #include <thread>
 #include <utility>
 
-#include "agent/base/clock.h"
 #include "agent/base/fd.h"
 
 namespace neuron::plugin::dra {
@@ -79,17 +78,55 @@ Result<std::optional<Fd>> take_lock(const std::string& directory, SteadyTime unt
 PreparedClaims::PreparedClaims(Options options, ClaimsFile::Rebuild rebuild)
     : options_(std::move(options)), file_(options_.directory + "/claims.json", options_.boot_id, std::move(rebuild)) {}
 
+// Of one call: the file is its own until this ends.
+class PreparedClaims::Turn {
+ public:
+  explicit Turn(PreparedClaims& claims) : claims_(claims) {}
+  ~Turn() {
+    const MutexLock lock(claims_.mutex_);
+    claims_.turn_since_.reset();
+    claims_.turn_ended_.notify_one();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  void has_lock(SteadyTime now) {
+    const MutexLock lock(claims_.mutex_);
+    claims_.turn_since_ = now;
+  }
+
+ private:
+  PreparedClaims& claims_;
+};
+
+Result<void> PreparedClaims::take_turn() {
+  const MutexLock lock(mutex_);
+  while (turn_since_) {
+    const SteadyTime until = *turn_since_ + options_.hang;
+    if (SystemClock().now() >= until) {
+      return fail(ErrorCode::unavailable,
+                  "a call of this instance that has " + options_.directory +
+                      "/claims.json has not come back for more than " + std::to_string(options_.hang.count()) +
+                      " ms: the file system of that directory or of the CDI directory hangs; it is tried again");
+    }
+    turn_ended_.wait_until(mutex_, until);
+  }
+  turn_since_ = SystemClock().now();
+  return {};
+}
+
 Result<void> PreparedClaims::edit(const Work& work) {
   // From here on, as the kubelet waits: first behind others of this process, then for the other instance.
   const SteadyTime begin = SystemClock().now();
   const SteadyDuration held_before = held_;
-  const MutexLock lock(mutex_);
+  TRY(take_turn());
+  Turn turn(*this);
   TRY_ASSIGN(const auto file_lock, take_lock(options_.directory, begin + options_.patience));
   const SteadyTime now = SystemClock().now();
   if (!file_lock) {
     const SteadyDuration own = std::min(held_.load() - held_before, now - begin);
     return fail(not_had(lock_path(options_.directory), options_.patience, std::chrono::floor<milliseconds>(own)));
   }
+  turn.has_lock(now);
   auto done = with_lock(work);
   held_ = held_.load() + (SystemClock().now() - now);
   return done;

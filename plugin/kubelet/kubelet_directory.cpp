@@ -18,17 +18,31 @@ constexpr milliseconds kStandsEvery{2000};  // one stat
 
 }  // namespace
 
-KubeletDirectory::KubeletDirectory(std::string path, const Clock& clock)
-    : path_(std::move(path)), clock_(clock), open_at_(clock.now()) {}
+// What one attempt found and took.
+struct KubeletDirectory::Opened {
+  Result<std::shared_ptr<SocketWatch>> watch;
+  bool is_dead = false;
+  std::optional<Result<InstanceLock>> lock{};
+  std::vector<std::string> removed{};  // sockets of agents that were killed
+  std::vector<std::string> sockets{};  // all others on which something listens
+};
+
+KubeletDirectory::KubeletDirectory(std::string path, const Clock& clock, const BoundedCalls& calls)
+    : path_(std::move(path)), clock_(clock), calls_(calls), open_at_(clock.now()) {}
 
 KubeletDirectory::Changes KubeletDirectory::read_changes() {
   Changes changes;
   if (stands_at_ && *stands_at_ <= clock_.now()) {
     stands_at_ = clock_.now() + kStandsEvery;
-    if (watch_->state() != SocketWatch::State::stands) lose();
+    if (!stands()) lose();
   }
   if (open_at_ && *open_at_ <= clock_.now()) open(changes);
   if (watch_ && !changes.end) read(changes);
+  if (calls_.hangs()) {
+    has_hung_ = true;
+  } else if (watch_ && std::exchange(has_hung_, false)) {
+    changes.usable = true;  // what changed meanwhile could not be looked at
+  }
   say_means();
   return changes;
 }
@@ -51,27 +65,53 @@ void KubeletDirectory::say_means() {
   }
 }
 
+// Of a directory that hangs it is not known, and taken to be so.
+bool KubeletDirectory::stands() const {
+  const auto state = calls_.run([watch = watch_] { return watch->state(); }, kBudget);
+  return state.value_or(SocketWatch::State::stands) == SocketWatch::State::stands;
+}
+
+// On a thread that may hang.
+KubeletDirectory::Opened KubeletDirectory::open_at(const std::string& path) {
+  Opened opened{
+      SocketWatch::open(path).map([](SocketWatch watch) { return std::make_shared<SocketWatch>(std::move(watch)); })};
+  if (!opened.watch) return opened;
+  opened.is_dead = (*opened.watch)->state() == SocketWatch::State::dead;
+  if (opened.is_dead) return opened;
+  opened.lock = InstanceLock::take(path);
+  if (!*opened.lock) return opened;
+  opened.removed = remove_dead_agent_sockets(path);
+  for (std::string& name : sockets_in(path)) {
+    if (socket_state(path + "/" + name) != SocketState::dead) opened.sockets.push_back(std::move(name));
+  }
+  return opened;
+}
+
 void KubeletDirectory::open(Changes& changes) {
   open_at_.reset();
-  auto watch = SocketWatch::open(path_);
-  if (!watch) {
-    if (error_ != watch.error().message) {
-      spdlog::warn("kubelet directory unavailable, waiting: {}", watch.error().message);
-    }
-    error_ = watch.error().message;
+  auto opened = calls_.run([path = path_] { return open_at(path); }, kBudget);
+  if (!opened) {
     open_at_ = clock_.now() + kRetry;
     return;
   }
-  changes.end = watch->state() == SocketWatch::State::dead ? dead_mount("removed") : lock();
+  if (!opened->watch) {
+    const std::string& error = opened->watch.error().message;
+    if (error_ != error) spdlog::warn("kubelet directory unavailable, waiting: {}", error);
+    error_ = error;
+    open_at_ = clock_.now() + kRetry;
+    return;
+  }
+  changes.end = opened->is_dead ? dead_mount("removed") : take_lock(*std::move(opened->lock));
   if (changes.end || !lock_) return;
+  for (const std::string& name : opened->removed) {
+    spdlog::info("removed stale socket={}", name);
+  }
   if (!error_.empty()) spdlog::info("kubelet directory available again dir={}", path_);
   error_.clear();
-  watch_ = *std::move(watch);
+  watch_ = *std::move(opened->watch);
   stands_at_ = clock_.now() + kStandsEvery;
   changes.usable = true;
-  for (const std::string& name : sockets_in(path_)) {
-    if (socket_state(path_ + "/" + name) != SocketState::dead) changes.sockets.push_back({Kind::appeared, name});
-  }
+  for (std::string& name : opened->sockets) changes.sockets.push_back({Kind::appeared, std::move(name)});
 }
 
 KubeletDirectory::End KubeletDirectory::dead_mount(std::string_view what) const {
@@ -81,8 +121,7 @@ KubeletDirectory::End KubeletDirectory::dead_mount(std::string_view what) const 
 }
 
 // Afterwards the lock is held, or the directory has gone meanwhile and is waited for, or the agent has to end.
-std::optional<KubeletDirectory::End> KubeletDirectory::lock() {
-  auto lock = InstanceLock::take(path_);
+std::optional<KubeletDirectory::End> KubeletDirectory::take_lock(Result<InstanceLock> lock) {
   if (!lock && lock.error().code == ErrorCode::not_found) {
     open_at_ = clock_.now() + kRetry;
     return std::nullopt;
@@ -92,9 +131,6 @@ std::optional<KubeletDirectory::End> KubeletDirectory::lock() {
     return lock.error().code == ErrorCode::failed_precondition ? End::other_agent : End::failed;
   }
   lock_ = *std::move(lock);
-  for (const std::string& name : remove_dead_agent_sockets(path_)) {
-    spdlog::info("removed stale socket={}", name);
-  }
   return std::nullopt;
 }
 
@@ -106,15 +142,26 @@ void KubeletDirectory::lose() {
   open_at_ = clock_.now();
 }
 
+// inotify itself never hangs.
+std::vector<SocketWatch::Event> KubeletDirectory::read_events() {
+  if (watch_->fd() >= 0) return watch_->read_events();
+  auto events = calls_.run([watch = watch_] { return watch->read_events(); }, kBudget);
+  if (events) return *std::move(events);
+  watch_.reset();  // the call that hangs has it
+  stands_at_.reset();
+  lock_.reset();
+  open_at_ = clock_.now() + kRetry;
+  return {};
+}
+
 void KubeletDirectory::read(Changes& changes) {
-  for (auto& event : watch_->read_events()) {
-    const bool stands = watch_->state() == SocketWatch::State::stands;
-    if (event.kind == Kind::directory_moved && stands) {
+  for (auto& event : read_events()) {
+    if (event.kind == Kind::directory_moved && stands()) {
       changes.end = dead_mount("renamed");
       return;
     }
     if (event.kind == Kind::directory_moved || event.kind == Kind::directory_lost ||
-        (event.kind == Kind::vanished && !stands)) {
+        (event.kind == Kind::vanished && !stands())) {
       changes = {};
       return lose();
     }

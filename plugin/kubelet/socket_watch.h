@@ -34,8 +34,8 @@ class SocketWatch {
   // exist.
   [[nodiscard]] static Result<SocketWatch> open(const std::string& directory, Means means = Means::inotify);
 
-  // What became of the directory that is watched; a few calls of stat. inotify does not tell that it was removed while
-  // something keeps it in use: an open descriptor such as our lock, or a bind mount.
+  // What became of the directory that is watched; a few calls of stat, also beside read_events(). inotify does not tell
+  // that it was removed while something keeps it in use: an open descriptor such as our lock, or a bind mount.
   enum class State {
     stands,    // it is the one at its path
     replaced,  // another one is there
@@ -45,7 +45,8 @@ class SocketWatch {
   [[nodiscard]] State state() const;
 
   [[nodiscard]] int fd() const { return inotify_.get(); }  // readable when events wait; -1: poll
-  [[nodiscard]] std::vector<Event> read_events();          // never blocks; a queue overflow shows as directory_lost
+  // A queue overflow shows as directory_lost. Never blocks, but on the directory while there is no inotify.
+  [[nodiscard]] std::vector<Event> read_events();
 
   // Why there is no inotify, and which sysctl to raise, for the log; "" while there is.
   [[nodiscard]] const std::string& polling_because() const { return polling_because_; }

@@ -2,9 +2,9 @@
 
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <string>
 
+#include "agent/base/bounded_calls.h"
 #include "agent/base/workers.h"
 #include "plugin/kubelet/checkpoint_source.h"
 
@@ -20,9 +20,6 @@ class WatchedCheckpoint final : public CheckpointSource {
   // `came_back`: every call that was given up has ended, so that it is worth reading again; on one of the workers, must
   // not block, never after the destructor. Empty: nothing is called. `workers` must outlive this object.
   WatchedCheckpoint(const std::string& directory, Workers& workers, std::function<void()> came_back = {});
-  ~WatchedCheckpoint() override;
-  WatchedCheckpoint(const WatchedCheckpoint&) = delete;
-  WatchedCheckpoint& operator=(const WatchedCheckpoint&) = delete;
 
   // One look at what the kernel has in memory, which is where a file is that the kubelet has just written; on a worker
   // only when it is not there.
@@ -30,13 +27,8 @@ class WatchedCheckpoint final : public CheckpointSource {
   [[nodiscard]] Result<Checkpoint> read() const override;  // deadline_exceeded, too: it hangs
 
  private:
-  struct State;
-  template <typename Answer, typename Call>
-  [[nodiscard]] std::optional<Answer> bounded(Call call, std::chrono::milliseconds budget) const;
-
   const std::string path_;
-  Workers& workers_;
-  const std::shared_ptr<State> state_;  // shared with calls that hang
+  const BoundedCalls calls_;
 };
 
 }  // namespace neuron::plugin

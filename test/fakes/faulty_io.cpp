@@ -17,8 +17,9 @@
 // PATTERN is one of fnmatch(3) for the absolute path, in which '*' also stands for '/'; no blanks. A call is judged by
 // the path it names and, once a file is open, by where its descriptor really leads. The first rule that matches counts.
 // Covered: open, openat, openat2 (by syscall()), fopen, opendir, read, pread, getdents64, readlink, readlinkat, stat,
-// lstat, fstatat, statx, access, faccessat, ioctl, also under the names that _FORTIFY_SOURCE gives them. Calls from
-// within libc itself are not. "nofile inotify" refuses inotify instances as fs.inotify.max_user_instances does.
+// lstat, fstatat, statx, access, faccessat, ioctl, also under the names that _FORTIFY_SOURCE gives them; for "hang"
+// and "slow" those in faulty_io_names.cpp too. Calls from within libc itself are not. "nofile inotify" refuses inotify
+// instances as fs.inotify.max_user_instances does.
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -41,6 +42,8 @@
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "test/fakes/faulty_io.h"
 
 namespace {
 
@@ -239,6 +242,10 @@ ssize_t without_vanished(const std::string& folder, char* buffer, ssize_t count)
 }
 
 }  // namespace
+
+void delay_by_rules(int directory, const char* name) {
+  (void)judge(path_at(directory, name));
+}
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 

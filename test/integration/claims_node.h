@@ -32,6 +32,7 @@ struct ClaimsNode {
   std::optional<FakeDraKubelet> kubelet;
   std::optional<AgentProcess> agent;
   std::vector<std::string> extra_arguments;
+  std::vector<std::string> extra_environment;  // of the agent: "NAME=value"
 
   explicit ClaimsNode(const std::string& instance_type) : host(instance_type) {
     if (::mkdtemp(kubelet_dir.data()) == nullptr || !cluster.is_up()) std::abort();
@@ -61,7 +62,11 @@ struct ClaimsNode {
   }
   [[nodiscard]] std::string log_path() const { return kubelet_dir + "/agent.log"; }
   [[nodiscard]] std::string cdi_dir() const { return kubelet_dir + "/cdi"; }
-  void start_agent() { agent.emplace(arguments("uid-1"), log_path()); }
+  void start_agent() {
+    std::vector<std::string> wrapper = extra_environment;
+    if (!wrapper.empty()) wrapper.insert(wrapper.begin(), "env");
+    agent.emplace(arguments("uid-1"), log_path(), wrapper);
+  }
   // Host written, kubelet up, agent up.
   void start() {
     host.write();

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +24,8 @@ inline constexpr const char* kCore = "aws.amazon.com/neuroncore";
 inline constexpr const char* kNeuron = "aws.amazon.com/neuron";
 inline constexpr const char* kNeuronDevice = "aws.amazon.com/neurondevice";
 inline constexpr const char* kEfa = "vpc.amazonaws.com/efa";
+inline constexpr const char* kTensors =
+    "stats/memory_usage/device_mem/tensors/total";    // below a core: no scan reads it
 inline constexpr std::chrono::seconds kPatience{20};  // a deadline for waits, never a duration that is slept
 
 // One node: a simulated host, a kubelet stand-in, and the real agent between them.
@@ -102,6 +106,20 @@ struct Node {
     return true;
   }
 };
+
+inline std::chrono::milliseconds took(const std::function<void()>& what) {
+  const auto begin = std::chrono::steady_clock::now();
+  what();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
+}
+
+// Admitted, and its container started.
+inline testing::AssertionResult starts(Node& node, const std::string& pod, std::map<std::string, int> requests) {
+  const auto result = node.run(pod, std::move(requests));
+  if (!result) return testing::AssertionFailure() << result.error().message;
+  const std::string& error = result->containers.at(0).start_error;
+  return error.empty() ? testing::AssertionSuccess() : testing::AssertionFailure() << error;
+}
 
 inline std::string env_of(const Result<sim::PodResult>& pod) {
   if (!pod) return "refused: " + pod.error().message;

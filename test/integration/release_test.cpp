@@ -5,7 +5,6 @@
 namespace neuron::fakes {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
@@ -146,22 +145,8 @@ INSTANTIATE_TEST_SUITE_P(Kubelet, WithoutList,
                          testing::Values(sim::PodResourcesFault::error, sim::PodResourcesFault::hangs,
                                          sim::PodResourcesFault::oversized, sim::PodResourcesFault::garbage));
 
-constexpr const char* kTensors = "stats/memory_usage/device_mem/tensors/total";
-
-milliseconds took(const std::function<void()>& what) {
-  const auto begin = std::chrono::steady_clock::now();
-  what();
-  return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
-}
-
-// Admitted, and its container started.
-testing::AssertionResult starts(Node& node, const std::string& pod, std::map<std::string, int> requests) {
-  const auto result = node.run(pod, std::move(requests));
-  if (!result) return testing::AssertionFailure() << result.error().message;
-  const std::string& error = result->containers.at(0).start_error;
-  return error.empty() ? testing::AssertionSuccess() : testing::AssertionFailure() << error;
-}
-
+// Without the driver's answers the order of a trn2's cores is assumed: its first two logical cores are the physical
+// cores 4 to 7.
 TEST(PreStart, NeighboursOnADeviceOfAssumedOrderDoNotHoldBack) {
   Node node("trn2.48xlarge");
   node.host.without(sim::Part::ioctl);

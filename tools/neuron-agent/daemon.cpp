@@ -93,7 +93,8 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
                                   options.dra.pool.driver);
   plugin::AdmissionGate admissions(clock, version, [&queue = **events] { queue.post(plugin::AdmissionsChanged{}); });
   NodeStatus node_status(options, clock);
-  Workers cdi_workers;  // apart, so that the end of the program says which of them hangs
+  Workers cdi_workers;      // apart, so that the end of the program says which of them hangs
+  Workers kubelet_workers;  // likewise
   plugin::CallFigures figures(plugin::DevicePluginService::counted_names(options.offer_policy()));
   const auto scan_timer = std::make_shared<ScanTimer>();
   const auto show = [&allocations, &queue = **events](grant::NodeUnitsPtr node) {
@@ -142,6 +143,7 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
     plugin::Supervisor supervisor({{options.device_plugins_dir(), options.pod_resources_socket(),
                                     options.pod_resources_interval, options.offer_policy(), own_pod_name()},
                                    clock,
+                                   kubelet_workers,
                                    checkpoint,
                                    {allocations, admissions, pre_start, **events, &figures},
                                    [&monitor] { monitor.rescan_now(); },
@@ -154,7 +156,11 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
   }
   probes.stop();
   node_status.stop();
-  return end_reading(monitor, {{workers, kDriverRead}, {cdi_workers, "a file in " + options.cdi_dir}}, code);
+  return end_reading(monitor,
+                     {{workers, kDriverRead},
+                      {cdi_workers, "a file in " + options.cdi_dir},
+                      {kubelet_workers, "a call on " + options.device_plugins_dir()}},
+                     code);
 }
 
 ExitCode print_once(const Options& options) {

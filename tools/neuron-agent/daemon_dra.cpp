@@ -75,10 +75,13 @@ dra::ClaimsSettings claims_settings(const Options& options) {
           .taint = {pool.driver + "/unhealthy", pool.taint_effect}};
 }
 
+std::string claims_directory(const Options& options) {
+  return absolute(options.kubelet_dir) + "/plugins/" + options.dra.pool.driver;
+}
+
 dra::ClaimStore::Options store_options(const Options& options, dra::Driver::Events& events) {
-  const std::string& driver = options.dra.pool.driver;
-  return {.driver = driver,
-          .directory = absolute(options.kubelet_dir) + "/plugins/" + driver,
+  return {.driver = options.dra.pool.driver,
+          .directory = claims_directory(options),
           .cdi_directory = options.cdi_dir,
           .boot_id = dra::read_boot_id(options.root),
           .cdi_is_dead = [&events] { events.post(dra::CdiMountDead{}); },
@@ -143,16 +146,16 @@ class DraDaemon {
         claim_store_(store_options(options, events), [this] { return board_.node(); }),
         claims_(claims_settings(options), claims_ports(), claim_store_, api_, clock_),
         sweep_(options.dra.pool.driver, pool_name(options), sweep_ports(), claim_store_, api_, clock_),
-        upkeep_(claim_store_, sweep_, options.cdi_dir, runner(), [this] { board_.held_changed(); }) {}
+        upkeep_(claim_store_, sweep_, {options.cdi_dir, claims_directory(options)},
+                {[this](std::function<void()> job) { file_workers_.run(std::move(job)); }, runner(),
+                 [this] { board_.held_changed(); }, clock_}) {}
 
   [[nodiscard]] ExitCode run(const Fd& signals) {
-    // What claims hold is known before anything is published.
-    if (const auto repaired = claim_store_.repair(); !repaired) {
-      spdlog::error("prepared claims not readable yet: {}", repaired.error().message);
-    }
+    std::jthread keeping([this](const std::stop_token& stop) { upkeep_.run(stop); });
+    // What claims hold is known before anything is published, unless their files hang.
+    static_cast<void>(upkeep_.await_first());
     monitor_.start();
     ToldClaims claims(claims_, board_, figures_, options_.dra.pool.driver);
-    std::jthread keeping([this](const std::stop_token& stop) { upkeep_.run(stop); });
     std::jthread holding([this](const std::stop_token& stop) { plugin_holds_.run(stop); });
     std::jthread publishing([this](const std::stop_token& stop) {
       if (plugin_holds_.await_first(stop)) publisher_.run(stop);
@@ -174,7 +177,11 @@ class DraDaemon {
     keeping.join();
     publishing.join();
     holding.join();
-    return end_reading(monitor_, {{workers_, "a read inside the driver, or a file of a claim"}}, code);
+    return end_reading(monitor_,
+                       {{workers_, "a read inside the driver, or a file of a claim"},
+                        {kubelet_workers_, "a call on a directory of " + options_.kubelet_dir},
+                        {file_workers_, "a file in " + options_.cdi_dir + " or " + claims_directory(options_)}},
+                       code);
   }
 
  private:
@@ -197,7 +204,8 @@ class DraDaemon {
                           if (probes.wanted()) {
                             probes.turn(readiness_of(options_, state, publisher_.state(), board_.is_empty()));
                           }
-                        }},
+                        },
+                        kubelet_workers_},
                        signals.get());
     return to_exit_code(driver.run());
   }
@@ -275,6 +283,8 @@ class DraDaemon {
                                       .own_pod = own_pod_name()}};
   monitor::SnapshotStore store_;
   Workers workers_;
+  Workers kubelet_workers_;  // for calls on directories of the kubelet
+  Workers file_workers_;     // apart, so that the end of the program says which of them hangs
   plugin::WatchedCheckpoint checkpoint_{options_.device_plugins_dir(), workers_};
   monitor::Monitor monitor_;
   dra::ClaimStore claim_store_;

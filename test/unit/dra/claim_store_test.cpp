@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 
+#include "agent/base/workers.h"
 #include "plugin/dra/claim_upkeep.h"
 #include "test/unit/dra/claims_fixture.h"
 
@@ -118,9 +119,13 @@ TEST_F(CdiNodesTest, FollowTheInterfaceWhenNumbersAreSwapped) {
 }
 
 TEST_F(CdiNodesTest, FollowAsSoonAsAScanShowsIt) {
-  ClaimUpkeep upkeep(
-      agent_->store, agent_->sweep, cdi(), [](const std::function<void()>&) {}, [] {});
+  const SystemClock clock;
+  Workers workers;
+  ClaimUpkeep upkeep(agent_->store, agent_->sweep, {cdi(), directory()},
+                     {[&workers](std::function<void()> job) { workers.run(std::move(job)); },
+                      [](const std::function<void()>&) {}, [] {}, clock});
   const std::jthread keeping([&](const std::stop_token& stop) { upkeep.run(stop); });
+  ASSERT_TRUE(upkeep.await_first());
   change_node([](model::HostScan& host) { std::swap(host.efas[0].uverbs, host.efas[1].uverbs); });
   const std::string now = node_path(0);
   upkeep.node_changed();
@@ -335,39 +340,31 @@ TEST_F(ClaimStoreTest, APrepareAnewThatFailsLeavesWhatWasPrepared) {
 }
 
 TEST(CdiWatch, SaysWhenFilesOrTheDirectoryHaveGone) {
+  using News = CdiWatch::News;
   const Scratch scratch;
   const std::string directory = scratch.path() + "/cdi";
-  CdiWatch watch(directory);
-  EXPECT_TRUE(watch.take());  // nobody could tell before
-  EXPECT_FALSE(watch.take());
+  auto watch = CdiWatch::open(directory);
+  ASSERT_TRUE(watch);
+  EXPECT_EQ(watch->take(), News::nothing);
   const auto is_readable = [&] {
-    pollfd one{watch.fd(), POLLIN, 0};
+    pollfd one{watch->fd(), POLLIN, 0};
     return ::poll(&one, 1, 0) == 1;
   };
   write_text(directory + "/a.json.new", "{}");
   std::filesystem::rename(directory + "/a.json.new", directory + "/a.json");
-  EXPECT_FALSE(watch.take());  // written
+  EXPECT_EQ(watch->take(), News::nothing) << "written";
   std::filesystem::remove(directory + "/a.json");
   EXPECT_TRUE(is_readable());
-  EXPECT_TRUE(watch.take());
-  EXPECT_FALSE(watch.take());
+  EXPECT_EQ(watch->take(), News::files_gone);
+  EXPECT_EQ(watch->take(), News::nothing);
   std::filesystem::remove_all(directory);
   EXPECT_TRUE(is_readable());
-  EXPECT_TRUE(watch.take());
-  EXPECT_TRUE(std::filesystem::is_directory(directory));
+  EXPECT_EQ(watch->take(), News::ended);
+  watch = CdiWatch::open(directory);
+  ASSERT_TRUE(watch) << "the directory is made";
   write_text(directory + "/b.json", "{}");
-  EXPECT_FALSE(watch.take());
   std::filesystem::remove(directory + "/b.json");
-  EXPECT_TRUE(watch.take());
-}
-
-TEST_F(ClaimStoreTest, AnEmptiedDirectoryIsFilledWhenTheWatchSaysSo) {
-  CdiWatch watch(cdi());
-  EXPECT_TRUE(watch.take());
-  std::filesystem::remove_all(cdi());
-  for (int i = 0; i < 3 && watch.take(); ++i) EXPECT_EQ(repair(), "");
-  EXPECT_EQ(read_text(cdi_file("uid-a")), a_);
-  EXPECT_FALSE(watch.take());
+  EXPECT_EQ(watch->take(), News::files_gone);
 }
 
 }  // namespace

@@ -337,6 +337,40 @@ TEST(PreparedClaims, ALockThatOwnCallsHadSaysSo) {
   EXPECT_THAT(done.error().message, testing::HasSubstr("other calls of this instance held " + path));
 }
 
+// Read and write hang in a file system without an answer, and with them the one call.
+TEST(PreparedClaims, ACallThatHangsHoldsUpOthersForSoLongOnly) {
+  const Scratch scratch;
+  PreparedClaims claims(
+      {scratch.path() + "/claims", "boot-1", std::chrono::milliseconds(100), std::chrono::milliseconds(120)},
+      [] { return std::vector<PreparedClaim>(); });
+  std::promise<void> begun, goes_on;
+  auto hanging = std::async(std::launch::async, [&] {
+    return claims.edit([&](ClaimsFile&) -> Result<void> {
+      begun.set_value();
+      goes_on.get_future().wait();
+      return {};
+    });
+  });
+  begun.get_future().wait();
+  const auto nothing = [](ClaimsFile&) -> Result<void> { return {}; };
+  for (int i = 0; i < 2; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto meanwhile = claims.edit(nothing);
+    ASSERT_FALSE(meanwhile);
+    EXPECT_EQ(meanwhile.error().code, ErrorCode::unavailable);
+    EXPECT_THAT(meanwhile.error().message,
+                testing::AllOf(
+                    testing::HasSubstr(scratch.path() + "/claims/claims.json has not come back for more than 120 ms"),
+                    testing::HasSubstr("it is tried again")));
+    const auto took = std::chrono::steady_clock::now() - begin;
+    EXPECT_TRUE(i == 0 || took < std::chrono::milliseconds(100)) << "at once by now";
+  }
+  goes_on.set_value();
+  ASSERT_EQ(hanging.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_TRUE(hanging.get());
+  EXPECT_TRUE(claims.edit(nothing));
+}
+
 TEST(PreparedClaims, ADirectoryThatWasEmptiedIsMadeAnew) {
   const Scratch scratch;
   PreparedClaims claims({scratch.path() + "/d", "b"}, [] { return std::vector<PreparedClaim>(); });

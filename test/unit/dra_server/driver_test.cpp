@@ -39,7 +39,8 @@ class Running {
                                   [this](const DriverState& state) {
                                     const std::lock_guard lock(mutex_);
                                     state_ = state;
-                                  }},
+                                  },
+                                  workers_},
                     reading_.get());
     if (node == Node::scanned) events_->post(NodeScanned{});
     ended_ = std::async(std::launch::async, [this] {
@@ -71,6 +72,7 @@ class Running {
 
  private:
   SystemClock clock_;
+  Workers workers_;
   std::unique_ptr<Driver::Events> events_ = *Driver::Events::open();
   Fd reading_;
   Fd writing_;

@@ -14,13 +14,15 @@ namespace {
 struct ModeGuardTest : testing::Test {
   std::string path = testing::TempDir() + "modeguardXXXXXX";
   fakes::FakeClock clock;
+  Workers workers;
+  BoundedCalls calls{workers};
   void SetUp() override { ASSERT_NE(::mkdtemp(path.data()), nullptr); }
   void TearDown() override { std::filesystem::remove_all(path); }
 };
 
 TEST_F(ModeGuardTest, KeepsADevicePluginOffAndLetsAnotherInstanceIn) {
-  ModeGuard one(path, clock);
-  ModeGuard two(path, clock);
+  ModeGuard one(path, clock, calls);
+  ModeGuard two(path, clock, calls);
   EXPECT_FALSE(one.look());
   EXPECT_FALSE(two.look());
   EXPECT_FALSE(InstanceLock::take(path));
@@ -29,14 +31,14 @@ TEST_F(ModeGuardTest, KeepsADevicePluginOffAndLetsAnotherInstanceIn) {
 TEST_F(ModeGuardTest, SaysWhoIsThereEachTimeItIsAsked) {
   auto plugin = InstanceLock::take(path);
   ASSERT_TRUE(plugin);
-  ModeGuard guard(path, clock);
+  ModeGuard guard(path, clock, calls);
   ASSERT_TRUE(guard.look());
   EXPECT_THAT(guard.look()->message, testing::HasSubstr("in device-plugin mode"));
 }
 
 TEST_F(ModeGuardTest, ADirectoryThatComesLaterOrIsReplacedIsLockedThen) {
   std::filesystem::remove(path);
-  ModeGuard guard(path, clock);
+  ModeGuard guard(path, clock, calls);
   EXPECT_FALSE(guard.look()) << "without it there is no device plugin";
   for (int round = 0; round < 2; ++round) {
     std::filesystem::remove(path);

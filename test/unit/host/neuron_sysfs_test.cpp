@@ -29,10 +29,15 @@ class NeuronSysfs : public ::testing::Test {
   model::NeuronDevice read() {
     auto reader = NeuronDeviceReader::open(tree_.root(), 0, "2.30.2.0");
     EXPECT_TRUE(reader);
-    auto device = reader->read();
+    auto device = read_whole(*reader);
     layout_ = reader->layout();
-    EXPECT_EQ(reader->read(), device);  // a second read, of known files only, sees the same
+    EXPECT_EQ(read_whole(*reader), device);  // a second read, of known files only, sees the same
     EXPECT_EQ(reader->layout(), layout_);
+    return device;
+  }
+  static model::NeuronDevice read_whole(NeuronDeviceReader& reader) {
+    auto device = reader.read();
+    reader.read_shown(device);
     return device;
   }
   void write(const std::string& file, std::string_view text) { tree_.write(kDevice + file, text); }

@@ -47,7 +47,7 @@ struct ScannerParts : testing::Test {
 TEST_F(ScannerParts, WhateverWasLeftOutIsReadOnceItMayBe) {
   const HostScan whole = scanner().scan();
   const auto asked = parts();
-  EXPECT_THAT(asked, SizeIs(4 + 16 + 16 + 1 + 8 + 8));
+  EXPECT_THAT(asked, SizeIs(4 + 16 + 16 + 16 + 1 + 8 + 8));
   for (const ScanPart& part : asked) {
     Scanner scanner = this->scanner();
     const HostScan scan = scanner.scan(all_but(part));
@@ -72,6 +72,15 @@ TEST_F(ScannerParts, ADeviceLeftOutKeepsItsPlace) {
   EXPECT_EQ(scan.devices[2], whole.devices[2]);
   EXPECT_EQ(scan.layout, whole.layout);
   EXPECT_EQ(scan.efas, whole.efas);
+}
+
+TEST_F(ScannerParts, MemoryLeftOutLeavesTheDeviceAndItsHealth) {
+  const HostScan whole = scanner().scan();
+  const HostScan scan = scanner().scan(all_but({Kind::memory, 3}));
+  HostScan expected = whole;
+  for (model::CoreSignals& core : expected.devices[3].cores) core.device_memory_bytes.reset();
+  EXPECT_NE(expected, whole);
+  EXPECT_EQ(scan, expected);
 }
 
 TEST_F(ScannerParts, ADriverThatIsNotAskedLeavesTheFilesOfItsDevice) {

@@ -117,7 +117,7 @@ TEST_F(CdiSpecsTest, ANodeIsShownOnceItsSpecsAreThere) {
 TEST_F(CdiSpecsTest, ADirectoryThatHangsHoldsUpNothingForLong) {
   hangs = true;
   set_node("trn1.32xlarge");
-  wait(CdiSpecs::kPatience - std::chrono::milliseconds(1));
+  wait(CdiWriter::kPatience - std::chrono::milliseconds(1));
   EXPECT_THAT(shown, IsEmpty());
   wait(std::chrono::milliseconds(1));
   EXPECT_THAT(shown, SizeIs(1));

@@ -21,12 +21,14 @@ struct KubeletDirectoryTest : testing::Test {
   std::string above = testing::TempDir() + "kubeletXXXXXX";
   std::string path;
   fakes::FakeClock clock;
+  Workers workers;
+  BoundedCalls calls{workers};
   std::optional<KubeletDirectory> directory;
 
   void SetUp() override {
     ASSERT_NE(::mkdtemp(above.data()), nullptr);
     path = above + "/device-plugins";
-    directory.emplace(path, clock);
+    directory.emplace(path, clock, calls);
   }
   void TearDown() override {
     std::error_code error;
@@ -71,7 +73,7 @@ TEST_F(KubeletDirectoryTest, TellsWritesSocketsAndTheKubelet) {
 TEST_F(KubeletDirectoryTest, ASecondAgentEnds) {
   make();
   ASSERT_TRUE(directory->read_changes().usable);
-  KubeletDirectory second(path, clock);
+  KubeletDirectory second(path, clock, calls);
   const auto changes = second.read_changes();
   EXPECT_FALSE(changes.usable);
   EXPECT_EQ(changes.end, KubeletDirectory::End::other_agent);

@@ -24,13 +24,16 @@ using testing::StartsWith;
 
 // The real link; the kubelet, where there is one, is a stand-in with servers of its own.
 struct KubeletLinkTest : ServicePartsTest {
+  Workers workers;
+  BoundedCalls directory_calls{workers};
+  BoundedCalls pod_resources_calls{workers};
   std::optional<KubeletLink> link;
   std::vector<Event> kept;  // taken from the queue and not yet asked for
 
   void SetUp() override {
     ServicePartsTest::SetUp();
     std::filesystem::create_directory(plugins);
-    link.emplace(plugins, pod_resources, "1-a", parts());
+    link.emplace(KubeletLink::Places{plugins, directory_calls, pod_resources, pod_resources_calls}, "1-a", parts());
   }
   void TearDown() override {
     link.reset();

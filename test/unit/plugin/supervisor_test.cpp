@@ -46,6 +46,7 @@ int connections_to(const std::string& path) {
 struct SupervisorTest : ServicePartsTest {
   static constexpr seconds kStopDeadline{5};  // of a stop, whatever goes on
 
+  Workers workers;
   fakes::TestPipe signals;
   std::function<void()> on_rescan = [] {};
   std::future<Supervisor::Outcome> outcome;
@@ -77,7 +78,8 @@ struct SupervisorTest : ServicePartsTest {
           if (states_.empty() || states_.back() != state) states_.push_back(state);
         });
       };
-      Supervisor supervisor({settings, clock, checkpoint, parts(), rescan, tell_serving}, signals.reading.get());
+      Supervisor supervisor({settings, clock, workers, checkpoint, parts(), rescan, tell_serving},
+                            signals.reading.get());
       return supervisor.run();
     });
   }

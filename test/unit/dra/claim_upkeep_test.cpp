@@ -1,0 +1,120 @@
+#include "plugin/dra/claim_upkeep.h"
+
+#include "agent/base/workers.h"
+#include "test/unit/dra/claims_fixture.h"
+
+namespace neuron::plugin::dra {
+namespace {
+
+// The upkeep on a thread of its own; its repairs run, or hang until the test lets them go on.
+class ClaimUpkeepTest : public ClaimsTest {
+ protected:
+  static constexpr std::chrono::seconds kDeadline{20};
+
+  void SetUp() override {
+    ClaimsTest::SetUp();
+    put_claim("a", {{"chips", "neuron-device-2"}});
+    ASSERT_EQ(prepare("a").error, "");
+    text_ = read_text(cdi_file("uid-a"));
+    upkeep_.emplace(agent_->store, agent_->sweep, ClaimUpkeep::Settings{cdi(), directory()},
+                    ClaimUpkeep::Ports{[this](std::function<void()> job) { take(std::move(job)); },
+                                       [this](std::function<void()> job) { workers_.run(std::move(job)); },
+                                       [this] { ++changes_; }, system_clock_});
+  }
+  void TearDown() override {
+    thread_ = {};
+    let_go();
+    ASSERT_TRUE(workers_.stop(kDeadline));
+  }
+  void start() {
+    thread_ = std::jthread([this](const std::stop_token& stop) { upkeep_->run(stop); });
+  }
+  void hang() {
+    const std::lock_guard lock(mutex_);
+    hangs_ = true;
+  }
+  void let_go() {
+    const std::lock_guard lock(mutex_);
+    hangs_ = false;
+    for (auto& job : hung_) workers_.run(std::move(job));
+    hung_.clear();
+  }
+  [[nodiscard]] std::size_t hanging() {
+    const std::lock_guard lock(mutex_);
+    return hung_.size();
+  }
+  [[nodiscard]] static bool wait_until(const std::function<bool()>& condition) {
+    const auto until = std::chrono::steady_clock::now() + kDeadline;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return true;
+  }
+  [[nodiscard]] bool wait_written() {
+    return wait_until([this] { return std::filesystem::exists(cdi_file("uid-a")); });
+  }
+
+  std::string text_;
+  std::atomic<int> changes_{0};
+  const SystemClock system_clock_;
+  Workers workers_;
+  std::optional<ClaimUpkeep> upkeep_;
+  std::jthread thread_;
+
+ private:
+  void take(std::function<void()> job) {
+    const std::lock_guard lock(mutex_);
+    if (hangs_) {
+      hung_.push_back(std::move(job));
+    } else {
+      workers_.run(std::move(job));
+    }
+  }
+  std::mutex mutex_;
+  bool hangs_ = false;
+  std::vector<std::function<void()>> hung_;
+};
+
+TEST_F(ClaimUpkeepTest, FilesThatGoAreWrittenAgain) {
+  std::filesystem::remove(cdi_file("uid-a"));
+  start();
+  EXPECT_TRUE(upkeep_->await_first());
+  EXPECT_EQ(read_text(cdi_file("uid-a")), text_);
+  EXPECT_GE(changes_, 1);
+  std::filesystem::remove(cdi_file("uid-a"));
+  EXPECT_TRUE(wait_written());
+  std::filesystem::remove_all(cdi());
+  EXPECT_TRUE(wait_written());
+  std::filesystem::remove(cdi_file("uid-a"));
+  EXPECT_TRUE(wait_written()) << "the new directory is watched";
+}
+
+TEST_F(ClaimUpkeepTest, ADirectoryThatHangsHoldsUpNeitherTheStartNorTheEnd) {
+  hang();
+  start();
+  EXPECT_FALSE(upkeep_->await_first());
+  EXPECT_TRUE(wait_until([this] { return prepare("a").error.find("its file system hangs") != std::string::npos; }));
+  upkeep_->node_changed();
+  std::this_thread::sleep_for(ClaimUpkeep::kPause * 2);
+  EXPECT_EQ(hanging(), 1U) << "not joined by another";
+  const auto begin = std::chrono::steady_clock::now();
+  thread_ = {};
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+}
+
+TEST_F(ClaimUpkeepTest, WhatHungIsDoneOnceItComesBack) {
+  std::filesystem::remove(cdi_file("uid-a"));
+  hang();
+  start();
+  ASSERT_TRUE(wait_until([this] { return hanging() == 1; }));
+  EXPECT_FALSE(std::filesystem::exists(cdi_file("uid-a")));
+  let_go();
+  EXPECT_TRUE(wait_written());
+  std::filesystem::remove(cdi_file("uid-a"));
+  EXPECT_TRUE(wait_written());
+  EXPECT_EQ(prepare("a").error, "");
+}
+
+}  // namespace
+}  // namespace neuron::plugin::dra
