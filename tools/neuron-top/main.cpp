@@ -19,8 +19,8 @@
 #include <string>
 #include <variant>
 
+#include "agent/base/fd.h"
 #include "agent/base/parse.h"
-#include "agent/base/standard_streams.h"
 #include "agent/host/root_source.h"
 #include "tools/neuron-top/collector.h"
 #include "tools/neuron-top/options.h"
@@ -201,7 +201,7 @@ Result<std::optional<Moment>> next(const Options& options, Sampler& sampler, int
     case Woken::signal:
       return std::nullopt;
     case Woken::late:
-      return fail(ErrorCode::deadline_exceeded, "the machine did not answer in 10 s; is the Neuron driver stuck?");
+      return fail(ErrorCode::deadline_exceeded, "the machine did not answer in 10 s; check the Neuron driver");
     case Woken::ready:
       break;
   }

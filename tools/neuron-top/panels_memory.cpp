@@ -2,7 +2,7 @@
 
 #include <initializer_list>
 
-#include "agent/core/memory_bounds.h"
+#include "agent/core/complete.h"
 #include "tools/neuron-top/panels.h"
 
 namespace neuron::top {

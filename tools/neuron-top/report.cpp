@@ -50,7 +50,7 @@ Json runtime_of(const ViewModel& model, const ProcessView& process) {
   Json usage = Json::object();
   put_if_known(usage, "user", process.user_percent);
   put_if_known(usage, "system", process.system_percent);
-  const std::string no_cpu = process.user_percent ? "" : "not known of this process";
+  const std::string no_cpu = process.user_percent ? "" : "unknown for this process";
   Json report;
   report["neuroncore_counters"] = core_counters(model, process);
   Json used = Json::object();

@@ -80,7 +80,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kKeys = 
     {"g", "graphs of the last samples; tab: the next of m c e p g"},
     {"u", "cores as bars, compact, or as fits"},
     {"s", "sort by index, utilization, memory, health"},
-    {"/", "show only what matches; escape shows everything again"},
+    {"/", "show only matches; escape shows everything again"},
     {"space", "pause, go on"},
     {"ND! ND~ ND?", "unhealthy, degraded, unknown; CE UE: (un)corrected"},
 }};

@@ -6,9 +6,9 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
+#include "agent/core/complete.h"
 #include "agent/core/logical_cores.h"
-#include "agent/core/memory_bounds.h"
-#include "agent/core/pool_hardware.h"
+#include "agent/core/pool_names.h"
 #include "neuron_version.h"
 
 namespace neuron::top {
@@ -319,7 +319,7 @@ ViewModel make_view_model(const Moment& moment) {
   model.cpu_count = moment.sample.cpu_count;
   model.memory = moment.sample.memory;
   model.seconds = moment.rates.seconds;
-  if (moment.rates.stands_still) model.no_rates = "nothing moves here, this is a capture";
+  if (moment.rates.stands_still) model.no_rates = "captured machine, values are constant";
   model.no_utilization = moment.sample.no_utilization.empty() ? model.no_rates : moment.sample.no_utilization;
   model.no_processes = moment.sample.no_processes;
   model.no_pods = moment.no_pods;

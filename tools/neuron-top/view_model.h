@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/base/background_reader.h"
+#include "agent/base/workers.h"
 #include "agent/core/pool_names.h"
 #include "agent/core/usage_rates.h"
 #include "agent/model/allocation.h"
