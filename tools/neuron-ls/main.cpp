@@ -16,16 +16,10 @@
 #include "tools/neuron-ls/node_reader.h"
 #include "tools/neuron-ls/options.h"
 #include "tools/neuron-ls/watch.h"
-#include "tools/render/device_json.h"
-#include "tools/render/device_table.h"
-#include "tools/render/efa_table.h"
-#include "tools/render/health_notes.h"
-#include "tools/render/node_report_csv.h"
-#include "tools/render/node_report_json.h"
-#include "tools/render/node_svg.h"
+#include "tools/render/node_report.h"
+#include "tools/render/node_tables.h"
 #include "tools/render/node_view.h"
 #include "tools/render/style.h"
-#include "tools/render/topology_drawing.h"
 
 namespace neuron::ls {
 namespace {
@@ -137,7 +131,7 @@ std::string complaint(const std::string& what, const std::string& action) {
   return "neuron-ls: " + what + '\n' + (action.empty() ? "" : "neuron-ls: " + action + '\n');
 }
 
-// What to do about a root that cannot be read; "" where the message is enough.
+// Advice on a root that cannot be read; "" where the message is enough.
 std::string advice_on_root(const Error& error) {
   switch (error.code) {
     case ErrorCode::not_found:

@@ -272,7 +272,7 @@ std::string frame(std::string_view status, std::string_view text, std::size_t ro
   std::vector<std::string_view> lines = lines_of(text);
   std::string more;
   if (rows > 0 && lines.size() + 1 > rows) {
-    const std::size_t fit = rows > 2 ? rows - 2 : 0;  // less the status and the line that says so
+    const std::size_t fit = rows > 2 ? rows - 2 : 0;  // less the status and the last line
     more = "... " + std::to_string(lines.size() - fit) + " more lines; enlarge the terminal";
     lines.resize(fit);
     if (rows > 1) lines.push_back(more);

@@ -38,8 +38,8 @@ void block_watch_signals();
 inline constexpr std::string_view kEnterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 inline constexpr std::string_view kLeaveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
-// What redraws a terminal in place, without flicker: `status` in the first line, then as many lines of `text` as fit in
-// `rows`; when some do not, the last line counts them. `rows` 0: unknown, all lines. Pure.
+// The text that redraws a terminal in place, without flicker: `status` in the first line, then as many lines of `text`
+// as fit in `rows`; when some do not, the last line counts them. `rows` 0: unknown, all lines. Pure.
 [[nodiscard]] std::string frame(std::string_view status, std::string_view text, std::size_t rows);
 
 }  // namespace neuron::ls

@@ -11,7 +11,7 @@
 #include "agent/host/fs_root.h"
 #include "agent/host/scanner.h"
 #include "agent/host/usage_reader.h"
-#include "tools/neuron-top/moment.h"
+#include "tools/neuron-top/view_model.h"
 
 namespace neuron::top {
 
@@ -23,7 +23,7 @@ struct CollectorOptions {
   std::string claim_driver{core::kDefaultDriverName};  // as Moment::claim_driver
 };
 
-// Reads a machine again and again. What moves slowly is read rarely: inventory, health and processes every
+// Reads a machine once per collect(). Slow values are read rarely: inventory, health and processes every
 // CollectorOptions::scan_every, kinds of memory where totals moved, and all of them every kKindsEvery, pods every
 // kPodsEvery (the kubelet's List has a side effect). Rates are taken over at least kLeastWindow where there is a sample
 // that old. One thread at a time; collect() may block inside a hung driver, and for a second when the kubelet does not

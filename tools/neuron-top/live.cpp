@@ -1,4 +1,4 @@
-#include "tools/neuron-top/live.h"
+#include "tools/neuron-top/terminal.h"
 
 #include <poll.h>
 #include <sys/signalfd.h>
@@ -12,10 +12,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "tools/neuron-top/format.h"
-#include "tools/neuron-top/history.h"
 #include "tools/neuron-top/screen.h"
-#include "tools/neuron-top/view_state.h"
 
 namespace neuron::top {
 namespace {
@@ -40,7 +37,7 @@ Result<Fd> start_timer(milliseconds interval) {
   return timer;
 }
 
-// Everything the loop knows.
+// The state of the loop.
 class Loop {
  public:
   Loop(const LiveOptions& options, Terminal& terminal, Sampler& sampler)
@@ -106,7 +103,7 @@ class Loop {
     return {"stale since " + age_text(seconds), true};
   }
 
-  // A terminal that takes no output is left alone, so that keys and signals still count.
+  // Draws nothing on a terminal that takes no output, so that keys and signals are still handled.
   void draw() {
     put_off_ = !terminal_.can_show();
     if (put_off_) return;
@@ -158,7 +155,7 @@ Result<void> run_live(const LiveOptions& options, Terminal& terminal, Sampler& s
     if ((fds[0].revents & POLLIN) != 0) {
       loop.on_keys();
     } else if (fds[0].revents != 0) {
-      return {};  // the terminal is gone
+      return {};  // the terminal was closed
     }
     if (fds[3].revents != 0) loop.on_sample();
     if (fds[2].revents != 0) {

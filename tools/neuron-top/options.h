@@ -25,7 +25,7 @@ struct Options {
 // Either options or, for --help and --version, the text to print on stdout before leaving with success.
 using Request = std::variant<Options, std::string>;
 
-// Errors: invalid_argument, its message fit for people.
+// Errors: invalid_argument with a message for the user.
 [[nodiscard]] Result<Request> parse_options(int argc, const char* const* argv);
 
 // "1", "0.5" (seconds), "500ms", "2s", "1m". 0 stands for --no-wait. Errors: invalid_argument (no number, below 200 ms,

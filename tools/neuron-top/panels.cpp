@@ -5,10 +5,6 @@
 #include <algorithm>
 
 #include "agent/base/parse.h"
-#include "tools/neuron-top/format.h"
-#include "tools/neuron-top/memory_tree.h"
-#include "tools/neuron-top/selection.h"
-#include "tools/render/sparkline.h"
 
 namespace neuron::top {
 namespace {
@@ -31,7 +27,7 @@ std::string without_folder(const std::string& problem) {
   return end == std::string::npos ? problem : problem.substr(end + 1);
 }
 
-// The verdict's reason and what to do, else the first thing that could not be read.
+// The verdict's sentence and action, else the first read problem.
 std::string why(const model::Health& health, const std::vector<std::string>& problems) {
   if (health.sentence.empty() && health.action.empty()) {
     if (problems.empty()) return "";
@@ -42,7 +38,7 @@ std::string why(const model::Health& health, const std::vector<std::string>& pro
   return health.action.empty() ? health.sentence : health.sentence + "; " + health.action;
 }
 
-// A healthy device may have something to tell too: what of it cannot be read.
+// A healthy device has a reason too when some of its files cannot be read.
 Role reason_role(const model::Health& health) {
   return health.state == model::HealthState::healthy ? Role::warning : role_of(health.state);
 }
@@ -63,6 +59,43 @@ std::string cores_text(const ProcessView& process) {
 
 std::string devices_text(const std::vector<int>& devices) {
   return devices.empty() ? "-" : format_int_list(devices);
+}
+
+constexpr int kTrendWidth = 16;
+
+// The common scale of the sparklines of all interfaces.
+struct Trends {
+  bool shown = false;  // there is something to draw: two samples at least
+  double top = 0;
+};
+
+Trends trends_of(const Scene& scene) {
+  Trends trends;
+  for (const EfaView& efa : scene.model.efas) {
+    const auto values = scene.history.of(efa_series(efa.name));
+    trends.shown = trends.shown || values.size() > 1;
+    for (const auto& value : values) trends.top = std::max(trends.top, value.value_or(0));
+  }
+  return trends;
+}
+
+TableRow efa_row(const Scene& scene, const EfaView& efa, const Table& table, const Trends& trends) {
+  TableRow row{efa.name, {{efa.name, Role::plain}}, why(efa.health, efa.problems)};
+  for (const auto& rate : {efa.rx, efa.tx, efa.rdma_read, efa.rdma_write}) {
+    row.cells.push_back(value_cell(rate_text(rate)));
+  }
+  row.cells.push_back(value_cell(frequency_text(efa.retransmits)));
+  row.cells.push_back(error_cell(efa.errors_total, Role::warning));
+  row.cells.push_back({frequency_text(efa.errors), efa.errors.value_or(0) > 0 ? Role::bad : Role::dim});
+  row.cells.push_back(value_cell(efa.numa_node ? std::to_string(*efa.numa_node) : std::string(kUnknown)));
+  row.cells.push_back(health_cell(efa.health));
+  if (trends.shown) {
+    const auto values = scene.history.of(efa_series(efa.name));
+    row.cells.push_back({render::sparkline(values, kTrendWidth, trends.top, scene.charset), Role::good});
+  }
+  if (!scene.model.pods.empty()) row.cells.push_back({pods_of_efa(scene.model, efa.name), Role::plain});
+  if (row.cells.size() < table.columns.size()) row.cells.push_back({row.detail, reason_role(efa.health)});
+  return row;
 }
 
 }  // namespace
@@ -109,47 +142,6 @@ Table condition_table(const Scene& scene) {
   }
   return table;
 }
-
-namespace {
-
-constexpr int kTrendWidth = 16;
-
-// What the sparklines of all interfaces have in common.
-struct Trends {
-  bool shown = false;  // there is something to draw: two samples at least
-  double top = 0;
-};
-
-Trends trends_of(const Scene& scene) {
-  Trends trends;
-  for (const EfaView& efa : scene.model.efas) {
-    const auto values = scene.history.of(efa_series(efa.name));
-    trends.shown = trends.shown || values.size() > 1;
-    for (const auto& value : values) trends.top = std::max(trends.top, value.value_or(0));
-  }
-  return trends;
-}
-
-TableRow efa_row(const Scene& scene, const EfaView& efa, const Table& table, const Trends& trends) {
-  TableRow row{efa.name, {{efa.name, Role::plain}}, why(efa.health, efa.problems)};
-  for (const auto& rate : {efa.rx, efa.tx, efa.rdma_read, efa.rdma_write}) {
-    row.cells.push_back(value_cell(rate_text(rate)));
-  }
-  row.cells.push_back(value_cell(frequency_text(efa.retransmits)));
-  row.cells.push_back(error_cell(efa.errors_total, Role::warning));
-  row.cells.push_back({frequency_text(efa.errors), efa.errors.value_or(0) > 0 ? Role::bad : Role::dim});
-  row.cells.push_back(value_cell(efa.numa_node ? std::to_string(*efa.numa_node) : std::string(kUnknown)));
-  row.cells.push_back(health_cell(efa.health));
-  if (trends.shown) {
-    const auto values = scene.history.of(efa_series(efa.name));
-    row.cells.push_back({render::sparkline(values, kTrendWidth, trends.top, scene.charset), Role::good});
-  }
-  if (!scene.model.pods.empty()) row.cells.push_back({pods_of_efa(scene.model, efa.name), Role::plain});
-  if (row.cells.size() < table.columns.size()) row.cells.push_back({row.detail, reason_role(efa.health)});
-  return row;
-}
-
-}  // namespace
 
 Table efa_table(const Scene& scene) {
   const Trends trends = trends_of(scene);

@@ -1,9 +1,7 @@
-#include "tools/neuron-top/report.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tools/neuron-top/memory_tree.h"
+#include "tools/neuron-top/panels.h"
 
 namespace neuron::top {
 namespace {
@@ -26,8 +24,6 @@ Json health_of(const model::Health& health) {
           {"sentence", health.sentence},
           {"action", health.action}};
 }
-
-// --- neuron-monitor's groups
 
 const CoreView* find_core(const ViewModel& model, int id) {
   for (const DeviceView& device : model.devices) {
@@ -126,8 +122,6 @@ Json hardware_info(const ViewModel& model) {
   info["error"] = model.no_devices;
   return info;
 }
-
-// --- ours
 
 Json kinds_of(const std::vector<MemoryKind>& kinds) {
   Json object = Json::object();

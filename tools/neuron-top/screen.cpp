@@ -3,19 +3,90 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include "tools/neuron-top/cores_section.h"
-#include "tools/neuron-top/format.h"
-#include "tools/neuron-top/memory_tree.h"
-#include "tools/neuron-top/news.h"
-#include "tools/neuron-top/selection.h"
-#include "tools/neuron-top/summary.h"
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
 
 namespace neuron::top {
 namespace {
 
+struct Entry {
+  std::string text;
+  Role role = Role::plain;
+  int most_lines = 2;
+};
+
+struct Worst {
+  std::string name;
+  const model::Health* health = nullptr;  // null: all are healthy
+  int others = 0;
+};
+
+Worst worst_of(const ViewModel& model) {
+  Worst worst;
+  int count = 0;
+  const auto consider = [&](const std::string& name, const model::Health& health) {
+    if (model::badness(health.state) == 0) return;
+    ++count;
+    if (worst.health != nullptr && model::badness(health.state) <= model::badness(worst.health->state)) return;
+    worst.name = name;
+    worst.health = &health;
+  };
+  for (const DeviceView& device : model.devices) consider(fmt::format("ND{}", device.index), device.health);
+  for (const EfaView& efa : model.efas) consider(efa.name, efa.health);
+  worst.others = std::max(count - 1, 0);
+  return worst;
+}
+
+void add_worst(std::vector<Entry>& entries, const Worst& worst) {
+  const model::Health& health = *worst.health;
+  const bool unknown = health.state == model::HealthState::unknown;
+  const Role role = unknown ? Role::warning : role_of(health.state);
+  std::string text = unknown ? fmt::format("health of {} is unknown", worst.name)
+                             : fmt::format("{} is {}", worst.name, model::to_string(health.state));
+  if (worst.others > 0) text += fmt::format(" (+{} more: c, e)", worst.others);
+  if (!health.sentence.empty()) text += ": " + health.sentence;
+  entries.push_back({std::move(text), role});
+  if (!health.action.empty()) entries.push_back({"  what to do: " + health.action, role});
+}
+
+std::vector<TableCell> lines_of(const std::vector<Entry>& entries, int columns) {
+  std::vector<TableCell> lines;
+  for (const Entry& entry : entries) {
+    for (std::string& line : wrapped(entry.text, columns, entry.most_lines)) {
+      lines.push_back({std::move(line), entry.role});
+    }
+  }
+  return lines;
+}
+
+constexpr int kHelpWidth = 72;
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kKeys = {{
+    {"q", "quit"},
+    {"? h", "this help; any key closes it, q quits"},
+    {"up down", "select a row (also page up, page down, home, end)"},
+    {"enter", "open or close the selected item of the memory tree"},
+    {"left right", "close, open it"},
+    {"x", "open or close the entire tree"},
+    {"a d", "previous, next app"},
+    {"1 to 9", "app of that number; 1 is all"},
+    {"f", "teraflops on, off"},
+    {"m", "memory per device and core"},
+    {"c", "condition: health, ECC errors, power"},
+    {"e", "EFA interfaces: throughput and errors"},
+    {"p", "processes and pods"},
+    {"g", "graphs of the last samples; tab: the next of m c e p g"},
+    {"u", "cores as bars, compact, or as fits"},
+    {"s", "sort by index, utilization, memory, health"},
+    {"/", "show only matches; escape shows everything again"},
+    {"space", "pause, go on"},
+    {"ND! ND~ ND?", "unhealthy, degraded, unknown; CE UE: (un)corrected"},
+}};
+
 constexpr int kLeastPanel = 4;   // heading, titles, two rows
-constexpr int kGoodPanel = 8;    // what is left to the panel before bars are chosen for the cores
+constexpr int kGoodPanel = 8;    // lines kept for the panel before bars are chosen for the cores
 constexpr int kBottomLines = 2;  // tabs and keys
 constexpr int kTallRows = 30;    // from here on news may take all the lines it needs
 constexpr int kRoomyRows = 40;   // from here on blank lines part the sections
@@ -27,7 +98,7 @@ std::string title(const ViewModel& model) {
   return text;
 }
 
-// The message keeps its place at the right; the title is centred in what is left where they would meet.
+// The message keeps its place at the right; the title is centred in the remaining room where they would meet.
 void draw_title(render::Canvas& canvas, const Scene& scene, const Banner& banner) {
   const std::string text = title(scene.model);
   const auto length = [&](const std::string& part) {
@@ -109,7 +180,7 @@ void draw_processes(render::Canvas& canvas, int row, int height, const Scene& sc
   draw_table(canvas, row + used, height - used, pods, kNoCursor);
 }
 
-// The table, and in the last line or two what the selected row has no room to tell.
+// The table, and in the last line or two the selected row's detail.
 void draw_with_detail(render::Canvas& canvas, int row, int bottom, const Scene& scene) {
   constexpr int kLeastTable = 3;  // titles, a row, "rows 1 to 1 of 16"
   const Table table = panel_table(scene, canvas.columns());
@@ -147,6 +218,62 @@ render::Canvas too_small(int rows, int columns, render::Charset charset) {
 }
 
 }  // namespace
+
+std::vector<TableCell> news(const Scene& scene, int columns, int most) {
+  const ViewModel& model = scene.model;
+  std::vector<Entry> entries;
+  const Worst worst = worst_of(model);
+  if (worst.health != nullptr) add_worst(entries, worst);
+  const int missing = model.expected_devices - static_cast<int>(model.devices.size());
+  if (missing > 0 && !model.devices.empty()) {
+    entries.push_back(
+        {fmt::format("{} of the {} devices of this instance type are missing", missing, model.expected_devices),
+         Role::bad});
+    if (worst.health == nullptr) {
+      entries.push_back(
+          {"  what to do: dmesg | grep -i neuron; stop and start the instance if they do not come back", Role::bad});
+    }
+  }
+  if (auto reason = unsaid_reason(scene, columns); !reason.empty()) {
+    entries.push_back({std::move(reason), Role::warning});
+  }
+  std::vector<TableCell> lines = lines_of(entries, columns);
+  for (auto entry = entries.rbegin(); entry != entries.rend() && static_cast<int>(lines.size()) > most; ++entry) {
+    entry->most_lines = 1;  // the last ones give way first
+    lines = lines_of(entries, columns);
+  }
+  if (static_cast<int>(lines.size()) > most) lines.resize(static_cast<std::size_t>(most));
+  return lines;
+}
+
+void draw_help(render::Canvas& canvas) {
+  const bool utf8 = canvas.charset() == render::Charset::utf8;
+  const int height = static_cast<int>(kKeys.size()) + 2;
+  const int top = std::max((canvas.rows() - height) / 2, 0);
+  const int left = std::max((canvas.columns() - kHelpWidth) / 2, 0);
+  for (int row = top; row < top + height; ++row) {
+    for (int column = left; column < left + kHelpWidth; ++column) canvas.put(row, column, " ");
+    canvas.put(row, left, utf8 ? "│" : "|", Role::label);
+    canvas.put(row, left + kHelpWidth - 1, utf8 ? "│" : "|", Role::label);
+  }
+  for (int column = left; column < left + kHelpWidth; ++column) {
+    const bool first = column == left;
+    const bool last = column == left + kHelpWidth - 1;
+    canvas.put(top, column, !utf8 ? (first || last ? "+" : "-") : first ? "┌" : last ? "┐" : "─", Role::label);
+    canvas.put(top + height - 1, column,
+               !utf8   ? (first || last ? "+" : "-")
+               : first ? "└"
+               : last  ? "┘"
+                       : "─",
+               Role::label);
+  }
+  canvas.put(top, left + 2, " Keys ", Role::title);
+  int row = top + 1;
+  for (const auto& [key, meaning] : kKeys) {
+    canvas.put(row, left + 2, key, Role::key);
+    canvas.put(row++, left + 14, meaning);
+  }
+}
 
 render::Canvas draw_screen(const Scene& scene, const Banner& banner, int rows, int columns) {
   if (rows < kLeastRows || columns < kLeastColumns) return too_small(rows, columns, scene.charset);

@@ -17,7 +17,7 @@
 namespace neuron::top {
 namespace {
 
-constexpr int kEscapeDelayMs = 25;  // how long an escape may be the beginning of an arrow key
+constexpr int kEscapeDelayMs = 25;  // an escape is a key of its own after this
 constexpr int kMostKeys = 256;      // per read, so that pasted text cannot keep the screen from being drawn
 
 // Role r is colour pair r + 1; pair 0 is the terminal's own.
@@ -86,8 +86,8 @@ std::string capability(const char* name) {
   return missing ? "" : text;
 }
 
-// Giving the screen back waits for the output to drain, which nobody may be reading: control-S, a stuck terminal.
-// Turning the flow off and on takes back a control-S too (Linux, n_tty_ioctl_helper: TCOON alone does not).
+// Giving the screen back waits for the output to drain, for ever on a terminal that takes none (control-S, stuck).
+// Turning the flow off and on ends a control-S too (Linux, n_tty_ioctl_helper: TCOON alone does not).
 void let_output_flow() {
   pollfd output{STDOUT_FILENO, POLLOUT, 0};
   if (::poll(&output, 1, 0) > 0) return;
@@ -123,7 +123,7 @@ Terminal::Terminal(render::ColourDepth colour) : colour_(colour) {
   ::leaveok(stdscr, TRUE);
   ::curs_set(0);
   prepare_colours();
-  resize();  // curses has believed COLUMNS and LINES of the environment
+  resize();  // curses took COLUMNS and LINES from the environment
 }
 
 Terminal::~Terminal() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,8 +25,8 @@ class Terminal {
   [[nodiscard]] int rows() const;
   [[nodiscard]] int columns() const;
 
-  // Asks the kernel for the size again and puts the line mode in place, after SIGWINCH and SIGCONT. The next show()
-  // draws everything.
+  // Reads the size from the kernel again and restores the line mode, after SIGWINCH and SIGCONT. The next show() draws
+  // everything.
   void resize();
 
   // False while the terminal takes no output (control-S, a stuck reader): show() would wait for it.
@@ -41,7 +42,7 @@ class Terminal {
   void suspend();
   void resume();
 
-  // What to write to the terminal to give it back without this object: for a program that crashes.
+  // The text that gives the terminal back without this object: for a program that crashes.
   [[nodiscard]] static std::string restore_text();
 
  private:
@@ -52,5 +53,16 @@ class Terminal {
   render::ColourDepth colour_;
   std::unique_ptr<render::Canvas> shown_;  // what is on the screen; null = unknown
 };
+
+struct LiveOptions {
+  std::chrono::milliseconds interval{1000};
+  render::Charset charset = render::Charset::utf8;
+  std::chrono::milliseconds stale_after{3000};  // without a sample for this and for three intervals: shown as stale
+};
+
+// Shows the machine on the terminal until the user presses q or SIGINT, SIGTERM or SIGHUP comes. `signals`: a signalfd
+// of these and of SIGWINCH, SIGTSTP and SIGCONT, which it acts on; all blocked. Waits for keys, a timer, signals and
+// samples on the calling thread, and never reads the machine itself. Errors: internal (no timer, poll failed).
+[[nodiscard]] Result<void> run_live(const LiveOptions& options, Terminal& terminal, Sampler& sampler, int signals);
 
 }  // namespace neuron::top

@@ -77,7 +77,7 @@ EccView ecc_of(const model::DeviceSignals& signals) {
           signals.mem_ecc_uncorrected, signals.mem_ecc_repairable_uncorrected};
 }
 
-// The sentence of a verdict begins with the device's name, which stands beside it here.
+// Without the device's name at the beginning of the sentence, which stands beside it here.
 model::Health without_name(model::Health health, const std::string& name) {
   std::string& sentence = health.sentence;
   if (name.empty() || !sentence.starts_with(name)) return health;
@@ -166,7 +166,7 @@ EfaView efa_view(const Moment& moment, std::size_t i) {
   return view;
 }
 
-// What the driver's list says of one process, device by device.
+// The driver's list for one process, device by device.
 void add_holdings(ProcessView& view, const Moment& moment) {
   std::set<int> cores;
   view.device_bytes = view.host_bytes = 0;
@@ -269,14 +269,21 @@ std::string why_no_devices(const model::HostScan& scan) {
   return "this machine has no Neuron device";
 }
 
-std::string joined(const std::set<std::string>& names) {
+template <typename T>
+bool holds(const std::vector<T>& values, const T& value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+// The names of these pods, joined by ",".
+template <typename Matches>
+std::string pods_where(const ViewModel& model, Matches matches) {
+  std::set<std::string> names;
+  for (const PodView& pod : model.pods) {
+    if (matches(pod)) names.insert(pod.name);
+  }
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ",") + name;
   return text;
-}
-
-bool meet(const std::vector<int>& a, const std::vector<int>& b) {
-  return std::any_of(a.begin(), a.end(), [&](int value) { return std::find(b.begin(), b.end(), value) != b.end(); });
 }
 
 // Of the machine, then of each device and interface.
@@ -323,27 +330,17 @@ ViewModel make_view_model(const Moment& moment) {
 }
 
 std::string pods_of_device(const ViewModel& model, const DeviceView& device) {
-  std::set<std::string> names;
-  for (const PodView& pod : model.pods) {
-    if (meet(pod.devices, {device.index})) names.insert(pod.name);
-  }
-  return joined(names);
+  return pods_where(model, [&](const PodView& pod) { return holds(pod.devices, device.index); });
 }
 
 std::string pods_of_process(const ViewModel& model, const ProcessView& process) {
-  std::set<std::string> names;
-  for (const PodView& pod : model.pods) {
-    if (meet(pod.cores, process.cores)) names.insert(pod.name);
-  }
-  return joined(names);
+  return pods_where(model, [&](const PodView& pod) {
+    return std::any_of(process.cores.begin(), process.cores.end(), [&](int core) { return holds(pod.cores, core); });
+  });
 }
 
 std::string pods_of_efa(const ViewModel& model, const std::string& name) {
-  std::set<std::string> names;
-  for (const PodView& pod : model.pods) {
-    if (std::find(pod.efas.begin(), pod.efas.end(), name) != pod.efas.end()) names.insert(pod.name);
-  }
-  return joined(names);
+  return pods_where(model, [&](const PodView& pod) { return holds(pod.efas, name); });
 }
 
 }  // namespace neuron::top

@@ -6,13 +6,29 @@
 #include <string>
 #include <vector>
 
+#include "agent/base/workers.h"
+#include "agent/core/pool_names.h"
+#include "agent/core/usage_rates.h"
+#include "agent/model/allocation.h"
 #include "agent/model/health.h"
+#include "agent/model/host_scan.h"
 #include "agent/model/usage.h"
-#include "tools/neuron-top/moment.h"
 
-// What every view of neuron-top shows, put together once per sample: the screen, the printed text and JSON are drawn
-// from it, so that they cannot disagree. Passive data; an empty optional is shown as "n/a".
+// The values that every view of neuron-top shows, put together once per sample: the screen, the printed text and JSON
+// are drawn from them, so that they cannot disagree. Passive data; an empty optional is shown as "n/a".
 namespace neuron::top {
+
+// Everything that was read of a machine up to one moment. Passive, comparable.
+struct Moment {
+  model::HostScan scan;                 // assessed (agent/health/assess.h)
+  model::UsageSample sample;            // the newest
+  core::UsageRates rates;               // since the sample before
+  std::vector<model::Allocation> pods;  // empty also without --pods
+  std::string no_pods;  // why the kubelet's answer is missing; "not asked for" without --pods; "" = not missing
+  std::string claim_driver{core::kDefaultDriverName};  // whose claims are shown
+};
+
+using Sampler = BackgroundReader<Moment, model::UsageRequest>;
 
 // One logical core.
 struct CoreView {
@@ -46,7 +62,7 @@ struct DeviceView {
   model::Health health;
   EccView ecc;
   std::vector<int> pids;              // ascending
-  std::vector<std::string> problems;  // what could not be read though it should: "path: reason"
+  std::vector<std::string> problems;  // unreadable files that should be readable: "path: reason"
 };
 
 struct EfaView {
@@ -67,7 +83,7 @@ struct ProcessView {
   std::vector<int> devices;
   std::vector<int> cores;  // global logical ids
   bool cores_known = true;
-  std::optional<std::uint64_t> device_bytes;  // as the driver accounts them; nullopt: it was not asked
+  std::optional<std::uint64_t> device_bytes;  // as the driver accounts them; nullopt: not read
   std::optional<std::uint64_t> host_bytes;
   std::optional<double> user_percent, system_percent;  // of all vCPUs
   std::optional<std::uint64_t> resident_bytes;
@@ -98,8 +114,8 @@ struct ViewModel {
   int cpu_count = 0;
   std::optional<model::HostMemoryUsage> memory;
   double seconds = 0;          // between the two samples; 0 = rates are not known yet
-  std::string no_rates;        // why nothing per second is known; "" = known, or too early to tell
-  std::string no_utilization;  // why nobody knows what the cores do; "" = known
+  std::string no_rates;        // why rates are unknown; "" = known, or too early
+  std::string no_utilization;  // why the cores' utilization is unknown; "" = known
   std::string no_processes;
   std::string no_pods;
   std::string no_devices;             // why the list is empty; "" = it is not
@@ -109,9 +125,17 @@ struct ViewModel {
 
 [[nodiscard]] ViewModel make_view_model(const Moment& moment);
 
-// The processes whose cores or devices a pod holds, and the other way round: "team/train-0", several joined by ",".
+// The pods that hold a device, the cores of a process, or an interface: "team/train-0", several joined by ",".
 [[nodiscard]] std::string pods_of_device(const ViewModel& model, const DeviceView& device);
 [[nodiscard]] std::string pods_of_process(const ViewModel& model, const ProcessView& process);
 [[nodiscard]] std::string pods_of_efa(const ViewModel& model, const std::string& name);
+
+inline constexpr const char* kReportSchema = "neuron-top/1";
+
+// One line of JSON, ended by a line feed: the groups of neuron-monitor's report where it has them (its names, units and
+// places), and under "neuron_top" the values that it lacks, with their version in "schema". An unknown value is null
+// under "neuron_top" and left out in neuron-monitor's groups, whose "error" then gives the reason. `time_ms`: wall
+// clock, milliseconds since 1970. Pure.
+[[nodiscard]] std::string report_line(const ViewModel& model, std::int64_t time_ms);
 
 }  // namespace neuron::top

@@ -2,11 +2,13 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/neuron-top/view_model.h"
 
-// What the user chose, and what a key changes of it: state and key in, state out. Pure, no terminal.
+// The user's choices, the keys that change them (state and key in, state out), and the rows that pass them. Pure, no
+// terminal.
 namespace neuron::top {
 
 enum class Panel { memory, condition, efa, processes, history };
@@ -54,7 +56,7 @@ struct Key {
 
 inline constexpr std::size_t kMaxFilter = 40;
 
-// What a key may refer to: the rows and nodes on the screen now, and the tabs.
+// The rows and nodes on the screen now, and the tabs: a key may refer to them.
 struct KeyContext {
   std::vector<std::string> rows;   // keys of the panel's rows, from the top
   std::vector<std::string> nodes;  // keys of everything that can be opened
@@ -64,7 +66,15 @@ struct KeyContext {
 [[nodiscard]] KeyContext key_context(const ViewModel& model, const ViewState& state);
 [[nodiscard]] ViewState press(ViewState state, Key key, const KeyContext& context);
 
-// What has to be read for a view, and no more.
+// The request for the values of this view, and no others.
 [[nodiscard]] model::UsageRequest request_for(const ViewState& state);
+
+// The devices, interfaces and processes that pass the chosen tab and filter, in the chosen order. The pointers live as
+// long as the model.
+[[nodiscard]] std::vector<const DeviceView*> shown_devices(const ViewModel& model, const ViewState& state);
+[[nodiscard]] std::vector<const EfaView*> shown_efas(const ViewModel& model, const ViewState& state);
+[[nodiscard]] std::vector<const ProcessView*> shown_processes(const ViewModel& model, const ViewState& state);
+
+[[nodiscard]] std::string_view to_string(Sort sort);
 
 }  // namespace neuron::top

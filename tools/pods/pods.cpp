@@ -13,11 +13,11 @@ namespace {
 
 constexpr std::string_view kFirstLine = "neuron-pods/2";
 constexpr std::string_view kLastLine = "end";
-constexpr std::size_t kMaxNameBytes = 512;   // written; what is longer is cut and marked
+constexpr std::size_t kMaxNameBytes = 512;   // written; longer names are cut and marked
 constexpr std::size_t kMaxReadBytes = 1024;  // read
 constexpr std::ptrdiff_t kNames = 5;         // in each line, before the ids
 
-// A name or id as it is written: no control bytes, and not endless.
+// A name or id as it is written: without control bytes, of bounded length.
 std::string name_of(std::string_view text) {
   return printable(text, kMaxNameBytes);
 }

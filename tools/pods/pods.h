@@ -27,7 +27,7 @@ namespace neuron::pods {
                                                                      const std::string& socket,
                                                                      std::chrono::milliseconds deadline);
 
-// What neuron-pods writes on stdout: a first line with the version, one line per allocation (namespace, pod, container,
+// The output of neuron-pods: a first line with the version, one line per allocation (namespace, pod, container,
 // resource or driver, claim and the ids, between tabs), a last line "end" that proves the answer complete. Pure.
 [[nodiscard]] std::string format_pod_lines(const std::vector<model::Allocation>& allocations);
 

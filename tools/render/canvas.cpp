@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <string_view>
 #include <utility>
 
 namespace neuron::render {
@@ -61,6 +63,37 @@ char32_t take(std::string_view& text) {
   }
   text.remove_prefix(length);
   return character;
+}
+
+constexpr int kEighths = 8;
+constexpr std::array<std::string_view, kEighths> kPartial = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+
+// Eighths of a cell; NaN and negative values are nothing.
+int eighths(double fraction, int width) {
+  if (!(fraction > 0)) return 0;
+  const double exact = std::min(fraction, 1.0) * width * kEighths;
+  return std::max(static_cast<int>(std::lround(exact)), 1);
+}
+
+int whole_cells(int count) {
+  return (count + kEighths / 2) / kEighths;
+}
+
+void fill(Canvas& canvas, int row, int begin, int end, Role role, bool filled) {
+  const bool utf8 = canvas.charset() == Charset::utf8;
+  const std::string_view solid = utf8 ? "█" : "|";
+  const std::string_view hollow = utf8 ? "·" : ".";
+  for (int column = begin; column < end; ++column) canvas.put(row, column, filled ? solid : hollow, role);
+}
+
+constexpr std::array<std::string_view, 8> kBlocks = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+constexpr std::array<std::string_view, 10> kDigits = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+
+// Step 0 is for zero alone; every other value is above it.
+std::size_t step(double value, double full, std::size_t steps) {
+  if (!(value > 0) || !(full > 0)) return 0;
+  const double top = static_cast<double>(steps - 1);
+  return static_cast<std::size_t>(std::clamp(std::ceil(value / full * top - 0.5), 0.0, top));
 }
 
 }  // namespace
@@ -148,6 +181,44 @@ std::string Canvas::to_text(ColourDepth depth) const {
     if (end > 0) end_of_last = text.size();
   }
   text.resize(end_of_last);
+  return text;
+}
+
+void draw_bar(Canvas& canvas, int row, int column, int width, const std::vector<BarPart>& parts) {
+  if (width <= 0) return;
+  fill(canvas, row, column, column + width, Role::bar_empty, false);
+  const bool exact = canvas.charset() == Charset::utf8 && parts.size() == 1;
+  int done = 0;
+  double sum = 0;
+  for (const BarPart& part : parts) {
+    if (part.fraction > 0) sum += part.fraction;
+    const int length = eighths(sum, width);
+    int end = exact ? length / kEighths : whole_cells(length);
+    if (!exact && part.fraction > 0) end = std::clamp(end, std::min(done + 1, width), width);
+    fill(canvas, row, column + done, column + end, part.role, true);
+    if (exact && length % kEighths != 0) {
+      canvas.put(row, column + end, kPartial[static_cast<std::size_t>(length % kEighths)], part.role);
+    }
+    done = std::max(done, end);
+  }
+}
+
+std::string level(std::optional<double> value, double full, Charset charset) {
+  if (!value || std::isnan(*value)) return "?";
+  if (charset == Charset::utf8) return std::string(kBlocks[step(*value, full, kBlocks.size())]);
+  return std::string(kDigits[step(*value, full, kDigits.size())]);
+}
+
+std::string sparkline(std::span<const std::optional<double>> values, int width, double full, Charset charset) {
+  const auto cells = static_cast<std::size_t>(std::max(width, 0));
+  const auto shown = values.last(std::min(cells, values.size()));
+  double top = full;
+  if (!(full > 0)) {
+    top = 0;
+    for (const auto& value : shown) top = std::max(top, value.value_or(0));
+  }
+  std::string text(cells - shown.size(), ' ');
+  for (const auto& value : shown) text += value ? level(value, top, charset) : " ";
   return text;
 }
 

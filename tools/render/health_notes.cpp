@@ -1,8 +1,7 @@
-#include "tools/render/health_notes.h"
-
 #include <algorithm>
 
 #include "agent/base/parse.h"
+#include "tools/render/node_report.h"
 
 namespace neuron::render {
 namespace {
@@ -14,7 +13,7 @@ std::string counted(std::size_t count, const std::string& noun) {
   return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
 }
 
-// A verdict in two lines: what was seen, then how grave it is and what to do.
+// A verdict in two lines: the observation, then state, reason and advice.
 std::string verdict_text(const std::string& seen, const Health& health, ColourDepth colour) {
   const Role role = health.state == HealthState::unhealthy ? Role::bad : Role::warning;
   std::string text =
@@ -54,7 +53,7 @@ std::string without_node(const NodeReport& report) {
          std::string(indices.size() == 1 ? "device " : "devices ") + format_int_list(indices) + " of the host.\n";
 }
 
-// One cause of all units has one sentence for all, and is said once.
+// A cause common to all units has the same verdict on each, which is printed once.
 template <typename Unit>
 std::string verdicts(const std::vector<Unit>& units, ColourDepth colour) {
   std::string text;
@@ -62,14 +61,14 @@ std::string verdicts(const std::vector<Unit>& units, ColourDepth colour) {
   for (const Unit& unit : units) {
     const Health& health = unit.health;
     if (!is_assessed(health)) continue;
-    const bool told = last != nullptr && !health.sentence.empty() && *last == health;
-    if (health.state != HealthState::healthy && !told) text += verdict_text(health, colour);
+    const bool printed = last != nullptr && !health.sentence.empty() && *last == health;
+    if (health.state != HealthState::healthy && !printed) text += verdict_text(health, colour);
     last = &health;
   }
   return text;
 }
 
-// What the verdict on a device does not say of its cores: which others are broken, and that the rest is not.
+// Beside the verdict on a device: its cores with other faults, and those that are not affected.
 std::string core_notes(const NodeReport& report, ColourDepth colour) {
   std::string text;
   for (const model::NeuronDevice& device : report.host.devices) {
@@ -90,7 +89,7 @@ std::string core_notes(const NodeReport& report, ColourDepth colour) {
   return text;
 }
 
-// A neighbour that is among the missing devices was told as missing.
+// A neighbour that is among the missing devices is already listed as missing.
 bool is_orphan(const model::ReadProblem& problem, const NodeReport& report) {
   if (problem.kind != model::ProblemKind::absent_neighbours) return false;
   const auto named = parse_int_list(problem.detail, 9999);
@@ -117,10 +116,10 @@ std::string unread(const NodeReport& report) {
 
 std::string health_notes(const NodeReport& report, ColourDepth colour) {
   const Health& node = report.host.kernel_log.node_health;
-  const bool node_is_ill = node.state != HealthState::healthy && is_assessed(node);
-  const std::string findings = missing_devices(report, colour) + missing_efas(report) +
-                               (node_is_ill ? verdict_text(node, colour) : "") + verdicts(report.host.devices, colour) +
-                               core_notes(report, colour) + verdicts(report.host.efas, colour);
+  const bool node_has_finding = node.state != HealthState::healthy && is_assessed(node);
+  const std::string findings =
+      missing_devices(report, colour) + missing_efas(report) + (node_has_finding ? verdict_text(node, colour) : "") +
+      verdicts(report.host.devices, colour) + core_notes(report, colour) + verdicts(report.host.efas, colour);
   const std::string gaps = unread(report);
   std::string text;
   if (findings.empty()) {

@@ -1,6 +1,9 @@
 #include "tools/render/node_report.h"
 
 #include <algorithm>
+#include <string_view>
+
+#include "agent/base/parse.h"
 
 namespace neuron::render {
 namespace {
@@ -40,6 +43,71 @@ std::vector<std::size_t> positions_of_devices(const NodeReport& report, const st
 bool touches(const PodUse& use, const std::set<int>& devices, const std::set<std::string>& efas) {
   return std::any_of(use.devices.begin(), use.devices.end(), [&](int device) { return devices.contains(device); }) ||
          std::any_of(use.efas.begin(), use.efas.end(), [&](const auto& efa) { return efas.contains(efa); });
+}
+
+constexpr std::string_view kHeader =
+    "device,family,serial,core_ids,memory_bytes,connected_to,connected_to_origin,bdf,bdf_origin,numa_node,"
+    "numa_node_origin,cpus,health,reason,pids,nearest_efa_interfaces,pods\n";
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string cell = "\"";
+  for (const char byte : text) cell += byte == '"' ? std::string("\"\"") : std::string(1, byte);
+  return cell + '"';
+}
+
+std::string text_of(int value) {
+  return std::to_string(value);
+}
+const std::string& text_of(const std::string& value) {
+  return value;
+}
+
+template <typename List>
+std::string joined(const List& values) {
+  std::string text;
+  for (const auto& value : values) {
+    if (!text.empty()) text += ' ';
+    text += text_of(value);
+  }
+  return text;
+}
+
+template <typename T>
+std::string origin_of(const model::Maybe<T>& maybe) {
+  if (!maybe) return "";
+  return maybe->origin == model::Origin::live ? "live" : "assumed";
+}
+
+std::string pids_of(const model::NeuronDevice& device) {
+  std::vector<int> pids;
+  if (!device.processes) return "";
+  for (const model::Process& process : *device.processes) pids.push_back(process.pid);
+  return joined(pids);
+}
+
+std::vector<std::string> cells_of(const NodeReport& report, std::size_t position) {
+  const model::NeuronDevice& device = report.host.devices[position];
+  const auto pods = pods_on_device(report, device.index);
+  return {
+      text_of(device.index),
+      device.family ? std::string(model::to_string(*device.family)) : "",
+      device.serial.value_or(""),
+      position < report.core_ids.size() ? joined(report.core_ids[position]) : "",
+      device.memory_bytes ? std::to_string(*device.memory_bytes) : "",
+      device.neighbours ? joined(device.neighbours->value) : "",
+      origin_of(device.neighbours),
+      device.bdf ? model::to_string(device.bdf->value) : "",
+      origin_of(device.bdf),
+      device.numa_node ? text_of(device.numa_node->value) : "",
+      origin_of(device.numa_node),
+      device.cpus ? format_int_list(device.cpus->value) : "",
+      is_assessed(device.health) ? std::string(model::to_string(device.health.state)) : "",
+      device.health.reason,
+      pids_of(device),
+      joined(near_efa_names(report, position)),
+      pods ? joined(*pods) : "",
+  };
 }
 
 }  // namespace
@@ -95,6 +163,16 @@ NodeReport only_devices(const NodeReport& report, const std::set<int>& indices) 
   for (const auto& efa : chosen.host.efas) efa_names.insert(efa.name);
   if (chosen.pods) std::erase_if(*chosen.pods, [&](const PodUse& use) { return !touches(use, indices, efa_names); });
   return chosen;
+}
+
+std::string node_report_csv(const NodeReport& report) {
+  std::string text(kHeader);
+  for (std::size_t i = 0; i < report.host.devices.size(); ++i) {
+    std::string line;
+    for (const std::string& cell : cells_of(report, i)) line.append(line.empty() ? "" : ",").append(quoted(cell));
+    text += line + '\n';
+  }
+  return text;
 }
 
 }  // namespace neuron::render

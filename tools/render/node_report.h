@@ -9,12 +9,13 @@
 
 #include "agent/model/health.h"
 #include "agent/model/host_scan.h"
+#include "tools/render/style.h"
 
-// Everything that is known of a node, put together once and then written as JSON, CSV or table. Passive data and pure
-// functions; unlike NodeView it keeps what the official tool does not show, and says where values come from.
+// Everything that is known of a node, put together once and then written as JSON, CSV, picture or table. Passive data
+// and pure functions; unlike NodeView it keeps values that the official tool does not show, and the origin of values.
 namespace neuron::render {
 
-// One container and what it holds through device plugins, or by one claim, by the kubelet's word.
+// One container and what it holds through device plugins, or by one claim, as the kubelet reports it.
 struct PodUse {
   std::string pod_namespace;
   std::string pod;
@@ -27,7 +28,7 @@ struct PodUse {
 };
 
 struct NodeReport {
-  model::HostScan host;                     // completed from the catalogue; with health where somebody asked for it
+  model::HostScan host;                     // completed from the catalogue; with health where it was asked for
   std::vector<std::vector<int>> core_ids;   // parallel to host.devices: global logical ids; empty = unknown
   std::vector<std::vector<int>> near_efas;  // parallel to host.devices: positions in host.efas
   // For the picture; each may be empty, which means unknown. [device][position of the logical core] = physical cores
@@ -40,12 +41,12 @@ struct NodeReport {
   std::optional<int> expected_efas;         // the most that the instance type can have
   std::vector<int> missing_devices;         // of the expected ones, by index; of the whole node
   model::Health missing_health;             // the verdict on each of these; not assessed where there are none
-  std::optional<int> found_efas;            // of the whole node; nullopt: nobody counted
+  std::optional<int> found_efas;            // of the whole node; nullopt: not counted
   // Indices of devices whose neighbours are assumed although the driver has a list of them: one that may not be read,
   // or an empty one, since it blanks all lists when a device is missing (docs/reference/driver.md#connected-devices).
   // The official tool shows no neighbours then.
   std::set<int> blanked_lists;
-  bool own_dev = false;  // dev/ is a container's own: a node that is not there says nothing
+  bool own_dev = false;  // dev/ is a container's own: a missing node does not mean a broken device
 };
 
 // RDMA names of the interfaces that are nearest to host.devices[position], else their PCI addresses.
@@ -54,11 +55,34 @@ struct NodeReport {
 // Indices of the devices that host.efas[position] is among the nearest of, ascending.
 [[nodiscard]] std::vector<int> near_devices(const NodeReport& report, std::size_t position);
 
-// "namespace/pod" of everybody who holds this device or some of it, unique; nullopt when nobody could say.
+// "namespace/pod" of all holders of this device or part of it, unique; nullopt when the kubelet did not answer.
 [[nodiscard]] std::optional<std::vector<std::string>> pods_on_device(const NodeReport& report, int device_index);
 [[nodiscard]] std::optional<std::vector<std::string>> pods_on_efa(const NodeReport& report, const std::string& name);
 
-// Only these devices (by index of the host), the interfaces nearest to them, and the pods that hold any of it.
+// Only these devices (by index of the host), the interfaces nearest to them, and the pods that hold any of these.
 [[nodiscard]] NodeReport only_devices(const NodeReport& report, const std::set<int>& indices);
+
+// How JSON is laid out: indented, or one line per document so that a stream of them can be cut at line ends.
+enum class JsonLayout { indented, one_line };
+
+// The report as one object in the format "neuron-ls/1", documented in docs/neuron-ls.md and
+// docs/schema/neuron-ls-1.json. Unknown values are null, never 0 or ""; every key is always there. Ends in a newline.
+// Valid UTF-8 for any report.
+[[nodiscard]] std::string node_report_json(const NodeReport& report, JsonLayout layout);
+
+// One line of column names and one line per device, as RFC 4180 has it but with '\n' at line ends; the columns are in
+// docs/neuron-ls.md. Unknown values are empty; lists in a cell are joined by blanks.
+[[nodiscard]] std::string node_report_csv(const NodeReport& report);
+
+// One SVG 1.1 document, 1200 pixels wide, complete with line end. Devices where they are linked, their logical cores,
+// the NUMA nodes and PCI parents around them, interfaces beside the devices they are nearest to; holders; findings, by
+// shape and hatch as well as by colour; a legend. Light or dark as the reader prefers. Without scripts and references
+// to other files. The numbers are the host's. Bounded for any report; the same for the same report.
+[[nodiscard]] std::string node_svg(const NodeReport& report);
+
+// The text below the table of `neuron-ls --health`: devices and interfaces that the instance type has but the machine
+// does not show, every verdict other than healthy with its reason and advice, and read problems. One sentence when all
+// are healthy. Every line ends in '\n'.
+[[nodiscard]] std::string health_notes(const NodeReport& report, ColourDepth colour = ColourDepth::none);
 
 }  // namespace neuron::render

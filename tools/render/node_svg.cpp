@@ -1,9 +1,7 @@
-#include "tools/render/node_svg.h"
-
 #include <algorithm>
 
 #include "tools/render/node_svg_parts.h"
-#include "tools/render/svg_text.h"
+#include "tools/render/text.h"
 
 namespace neuron::render {
 namespace {
@@ -87,7 +85,7 @@ std::string health_words(const NodeReport& report) {
   int unhealthy = 0;
   int other = 0;
   const auto count = [&](const model::Health& health) {
-    if (!is_ill(health)) return;
+    if (!is_not_healthy(health)) return;
     ++(health.state == model::HealthState::unhealthy ? unhealthy : other);
   };
   for (const model::NeuronDevice& device : report.host.devices) count(device.health);
@@ -117,13 +115,14 @@ std::string head(const NodeReport& report, const NodeLayout& layout) {
          svg::text(kRight, 89, "t2 b", health_words(report), Anchor::end);
 }
 
-// What the picture says, for those who do not see it.
+// The content of the picture in words, for screen readers.
 std::string description(const NodeReport& report, const NodeLayout& layout) {
   constexpr std::size_t kLongest = 4000;
   std::string words =
       driver_words(report) + ". " + hardware_words(report, layout) + ". Health: " + health_words(report);
   for (const model::NeuronDevice& device : report.host.devices) {
-    if (is_ill(device.health)) words += "; neuron" + std::to_string(device.index) + " " + device.health.sentence;
+    if (is_not_healthy(device.health))
+      words += "; neuron" + std::to_string(device.index) + " " + device.health.sentence;
   }
   words += '.';
   for (std::size_t i = 0; report.pods && i < report.pods->size() && words.size() < kLongest; ++i) {
@@ -141,7 +140,7 @@ std::string node_svg(const NodeReport& report) {
   const svg::Holders holders(report);
   int y = layout.bottom;
   std::string body = svg::machine(report, layout, holders);
-  body += svg::ailments(report, y);
+  body += svg::findings(report, y);
   body += svg::holdings(report, holders, y);
   body += svg::numa_nodes(report, layout, y);
   body += svg::legend(report, layout, holders, y);

@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
-#include "tools/render/node_svg_efas.h"
-#include "tools/render/node_svg_frames.h"
-#include "tools/render/svg_text.h"
+#include "tools/render/node_view.h"
+#include "tools/render/text.h"
 
 namespace neuron::render {
 namespace {
 
 constexpr int kGap = 30;           // between devices side by side: room for a link
 constexpr int kFrameGap = 14;      // between frames side by side
-constexpr int kPad = 11;           // between a frame and what it holds
+constexpr int kPad = 11;           // between a frame and its content
 constexpr int kTitleHeight = 18;   // of a frame
 constexpr int kWrapRoom = 40;      // outside of all frames, for the ends of wrap-around links
 constexpr int kWrapDistance = 21;  // of such an end from the outermost frame
@@ -23,8 +23,13 @@ constexpr int kHolderHeight = 20;
 constexpr int kBarHeight = 26;
 constexpr int kBarRoom = 20;
 constexpr std::size_t kCoresPerRow = 4;
+constexpr int kDockGap = 5;
+constexpr int kEfasPerRow = 8;  // of interfaces that stand alone
+constexpr int kEfaGap = 10;
+constexpr int kGroupTitle = 22;
+constexpr int kGroupsRoom = 26;
 
-// Sizes along one axis: where each row or column begins, how long it is, and what lies before it.
+// Sizes along one axis: where each row or column begins, how long it is, and the space before it.
 struct Axis {
   std::vector<int> begin;
   std::vector<int> space;  // space[i] before i, space[count] behind the last
@@ -40,7 +45,7 @@ struct Grid {
 
 bool any(const std::vector<CellFrame>& frames, bool begins, bool is_row, int at) {
   return std::any_of(frames.begin(), frames.end(), [&](const CellFrame& frame) {
-    const Cell& cell = begins ? frame.first : frame.last;
+    const GridCell& cell = begins ? frame.first : frame.last;
     return (is_row ? cell.row : cell.column) == at;
   });
 }
@@ -88,14 +93,14 @@ void place_columns(Axis& axis, int count, bool wraps) {
   place(axis, (kPictureWidth - taken - width * count) / 2, width);
 }
 
-// Links up and down pass at the outer side of every pair of columns, where no interface lies.
+// Links up and down pass at the outer side of every pair of columns, which interfaces leave free.
 int anchor(const Grid& grid, int column) {
   const int inset = grid.links_in_the_middle ? grid.columns.length / 2 : grid.columns.length / 10;
   const int left = grid.columns.begin[at(column)];
   return column % 2 == 0 ? left + inset : left + grid.columns.length - inset;
 }
 
-Box device_box(const Grid& grid, const Cell& cell) {
+Box device_box(const Grid& grid, const GridCell& cell) {
   return {grid.columns.begin[at(cell.column)], grid.rows.begin[at(cell.row)], grid.columns.length, grid.device_height};
 }
 
@@ -110,8 +115,8 @@ void add_devices(const NodeReport& report, const Grid& grid, NodeLayout& layout)
   }
 }
 
-void add_wrap(const Grid& grid, const DeviceLink& link, const Cell& a, const Cell& b, NodeLayout& layout) {
-  const auto end = [&](const Cell& cell, int target) {
+void add_wrap(const Grid& grid, const DeviceLink& link, const GridCell& a, const GridCell& b, NodeLayout& layout) {
+  const auto end = [&](const GridCell& cell, int target) {
     const Box box = device_box(grid, cell);
     WrapEnd wrap{0, 0, target};
     Line line{0, 0, 0, 0, link.assumed};
@@ -135,7 +140,7 @@ void add_wrap(const Grid& grid, const DeviceLink& link, const Cell& a, const Cel
   end(b, link.from);
 }
 
-bool is_wrap(const NodeShape& shape, const Cell& a, const Cell& b) {
+bool is_wrap(const NodeShape& shape, const GridCell& a, const GridCell& b) {
   if (shape.kind != NodeShape::Kind::torus) return false;
   const int rows = std::abs(a.row - b.row);
   const int columns = std::abs(a.column - b.column);
@@ -150,8 +155,8 @@ void note_elsewhere(NodeLayout& layout, int index, int other) {
 
 void add_links(const Grid& grid, NodeLayout& layout) {
   for (const DeviceLink& link : layout.shape.links) {
-    const Cell a = layout.shape.cells.at(link.from);
-    const Cell b = layout.shape.cells.at(link.to);
+    const GridCell a = layout.shape.cells.at(link.from);
+    const GridCell b = layout.shape.cells.at(link.to);
     const Box from = device_box(grid, a);
     const Box to = device_box(grid, b);
     if (a.row == b.row && std::abs(a.column - b.column) == 1) {
@@ -179,7 +184,7 @@ void add_fabric_switch(const Grid& grid, NodeLayout& layout) {
   layout.fabric_switch = Box{left, y, grid.columns.begin.back() + grid.columns.length - left, kBarHeight};
   layout.bottom = std::max(layout.bottom, y + kBarHeight);
   for (const DeviceBox& device : layout.devices) {
-    const Cell cell = layout.shape.cells.at(device.index);
+    const GridCell cell = layout.shape.cells.at(device.index);
     const int x = anchor(grid, cell.column);
     const bool above = !between || cell.row == 0;
     layout.links.push_back({x, above ? device.box.bottom() : y + kBarHeight, x, above ? y : device.box.y, false});
@@ -222,9 +227,73 @@ bool knows_holders(const NodeReport& report) {
 int reason_lines_of(const NodeReport& report, int width) {
   std::size_t lines = 0;
   for (const model::NeuronDevice& device : report.host.devices) {
-    if (is_ill(device.health)) lines = std::max(lines, 1 + reason_words(device.health, width).size());
+    if (is_not_healthy(device.health)) lines = std::max(lines, 1 + reason_words(device.health, width).size());
   }
   return static_cast<int>(lines);
+}
+
+// The height below every device that its docks need.
+int dock_height(const std::vector<EfaDock>& docks) {
+  int slots = 0;
+  for (const EfaDock& dock : docks) slots = std::max(slots, dock.slot + 1);
+  return slots * (kEfaHeight + kDockGap);
+}
+
+// `columns`: left edges; `clear`: how much of the outer side of every pair of columns is left to links; `y`: lower edge
+// of the devices.
+Box box_of(const EfaDock& dock, const std::vector<int>& columns, int width, int clear, int y) {
+  const bool pair = dock.first_column != dock.last_column;
+  const bool even = dock.first_column % 2 == 0;
+  const int left = columns[static_cast<std::size_t>(dock.first_column)] + (even ? clear : 0);
+  const int right = columns[static_cast<std::size_t>(dock.last_column)] + width - (pair || !even ? clear : 0);
+  return {left, y + kDockGap + dock.slot * (kEfaHeight + kDockGap), right - left, kEfaHeight};
+}
+
+std::string group_title(const model::EfaInterface& efa) {
+  std::string title;
+  if (efa.numa_node && *efa.numa_node >= 0) title = "NUMA node " + std::to_string(*efa.numa_node);
+  if (!efa.switch_key.empty()) {
+    title += title.empty() ? "" : " · ";
+    title += pci_title(efa.switch_key, efa.pcie_root);
+  }
+  return title.empty() ? "EFA interfaces" : title;
+}
+
+// All interfaces that are not in `docked`, below everything, by NUMA node and PCI parent; moves layout.bottom.
+void add_efa_groups(const NodeReport& report, const std::set<std::size_t>& docked, NodeLayout& layout) {
+  std::map<std::pair<int, std::string>, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < report.host.efas.size(); ++i) {
+    const model::EfaInterface& efa = report.host.efas[i];
+    if (!docked.contains(i)) groups[{efa.numa_node.value_or(-1), efa.switch_key}].push_back(i);
+  }
+  if (groups.empty()) return;
+  const int width = (kPictureWidth - 2 * kMargin - (kEfasPerRow - 1) * kEfaGap) / kEfasPerRow;
+  int y = layout.bottom + (layout.devices.empty() ? 0 : kGroupsRoom);
+  int column = 0;
+  const auto next_row = [&] {
+    y += kEfaHeight + kEfaGap;
+    column = 0;
+  };
+  for (const auto& [key, efas] : groups) {
+    const int needed = std::min<int>(kEfasPerRow, static_cast<int>(efas.size()));
+    if (column > 0 && column + std::max(needed, 2) > kEfasPerRow) {
+      next_row();
+      y += kGroupTitle;
+    }
+    const int left = kMargin + column * (width + kEfaGap);
+    const int title_columns = std::min(kEfasPerRow - column, std::max(needed, 2));
+    layout.efa_groups.push_back(
+        {{left, y, title_columns * (width + kEfaGap) - kEfaGap, kGroupTitle}, group_title(report.host.efas[efas[0]])});
+    const int begin = column;
+    for (const std::size_t position : efas) {
+      if (column == kEfasPerRow) next_row();
+      layout.efas.push_back({position, {kMargin + column * (width + kEfaGap), y + kGroupTitle, width, kEfaHeight}});
+      ++column;
+    }
+    if (efas.size() > kEfasPerRow) column = kEfasPerRow;        // nothing stands beside a group of several rows
+    if (column - begin == 1 && column < kEfasPerRow) ++column;  // room for the title
+  }
+  layout.bottom = y + kGroupTitle + kEfaHeight;
 }
 
 }  // namespace
@@ -237,8 +306,8 @@ NodeLayout lay_out(const NodeReport& report, int top) {
     add_efa_groups(report, {}, layout);
     return layout;
   }
-  auto numa = frames_of(report, layout.shape, Frame::Level::numa_node);
-  auto pci = frames_of(report, layout.shape, Frame::Level::pci);
+  auto numa = frames_of(report, layout.shape, CellFrame::Level::numa_node);
+  auto pci = frames_of(report, layout.shape, CellFrame::Level::pci);
   if (!nested(pci, numa)) pci.clear();
   layout.numa_framed = !numa.empty();
   layout.pci_framed = !pci.empty();
@@ -275,18 +344,6 @@ NodeLayout lay_out(const NodeReport& report, int top) {
   return layout;
 }
 
-const model::Health* core_health(const NodeReport& report, std::size_t device, std::size_t position) {
-  const auto& verdicts = report.host.devices[device].core_health;
-  if (device >= report.physical_cores.size() || position >= report.physical_cores[device].size()) return nullptr;
-  const model::Health* worst = nullptr;
-  for (const int physical : report.physical_cores[device][position]) {
-    if (physical < 0 || static_cast<std::size_t>(physical) >= verdicts.size()) return nullptr;
-    const model::Health& health = verdicts[static_cast<std::size_t>(physical)];
-    if (worst == nullptr || model::badness(health.state) > model::badness(worst->state)) worst = &health;
-  }
-  return worst;
-}
-
 std::vector<std::string> reason_words(const model::Health& health, int device_width) {
   constexpr int kReasonSize = 11;
   const int width = device_width - 2 * kInset;
@@ -298,7 +355,7 @@ std::vector<std::string> reason_words(const model::Health& health, int device_wi
   return {reason.substr(0, cut + 1), fit(reason.substr(cut + 1), width, kReasonSize)};
 }
 
-bool is_ill(const model::Health& health) {
+bool is_not_healthy(const model::Health& health) {
   return model::is_assessed(health) && health.state != model::HealthState::healthy;
 }
 

@@ -8,8 +8,8 @@
 #include "tools/render/node_report.h"
 #include "tools/render/node_svg_shape.h"
 
-// Where everything of a node's picture is, in pixels from the top left corner. Arithmetic over a report, without a word
-// of SVG. Pure.
+// Where the parts of a node's picture are, in pixels from the top left corner. Arithmetic over a report, without SVG.
+// Pure.
 namespace neuron::render {
 
 inline constexpr int kPictureWidth = 1200;
@@ -17,7 +17,7 @@ inline constexpr int kMargin = 24;
 inline constexpr int kEfaHeight = 34;
 inline constexpr int kCoreHeight = 24;
 inline constexpr int kReasonHeight = 15;
-inline constexpr int kInset = 13;  // of what a device says, from its edge
+inline constexpr int kInset = 13;  // of the texts of a device, from its edge
 
 struct Box {
   int x = 0;
@@ -27,10 +27,6 @@ struct Box {
   [[nodiscard]] int right() const { return x + width; }
   [[nodiscard]] int bottom() const { return y + height; }
 };
-
-[[nodiscard]] inline bool overlap(const Box& a, const Box& b) {
-  return a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom();
-}
 
 struct DeviceBox {
   int index = 0;                        // of the host
@@ -46,8 +42,7 @@ struct EfaBox {
 
 // A NUMA node, or a PCI switch or host bridge inside it.
 struct Frame {
-  enum class Level { numa_node, pci };
-  Level level = Level::numa_node;
+  CellFrame::Level level = CellFrame::Level::numa_node;
   Box box;
   int title_x = 0;  // left edge of the title, clear of the links
   std::string title;
@@ -62,7 +57,7 @@ struct Line {
   bool assumed = false;
 };
 
-// The end of a wrap-around link, which goes on at the other side: a circle with the other device's number.
+// The end of a wrap-around link, which continues at the other side: a circle with the other device's number.
 struct WrapEnd {
   int x = 0;
   int y = 0;
@@ -78,30 +73,26 @@ struct EfaGroup {
 struct NodeLayout {
   NodeShape shape;
   std::vector<Frame> frames;  // NUMA nodes first
-  bool numa_framed = false;   // else each device says its own
+  bool numa_framed = false;   // else each device shows its own node
   bool pci_framed = false;
   std::vector<DeviceBox> devices;  // ascending index
   std::vector<EfaBox> efas;        // beside devices, then the others
   std::vector<Line> links;
   std::vector<WrapEnd> wraps;
-  std::optional<Box> fabric_switch;  // what switched devices are linked by
+  std::optional<Box> fabric_switch;  // links switched devices
   std::vector<EfaGroup> efa_groups;
   int core_rows = 0;         // of every device
-  bool holder_line = false;  // every device has room for who holds it
-  int reason_lines = 0;      // room that every device has for what ails it
+  bool holder_line = false;  // every device has room for its holder
+  int reason_lines = 0;      // room that every device has for a finding
   int bottom = 0;            // of all this
 };
 
 // `top`: where the machine may begin.
 [[nodiscard]] NodeLayout lay_out(const NodeReport& report, int top);
 
-// The worst of the device's logical core at `position`: the verdicts of the physical cores behind it, where both are
-// known, else nullptr.
-[[nodiscard]] const model::Health* core_health(const NodeReport& report, std::size_t device, std::size_t position);
-
-// The code of what ails a device, in the lines that it takes in a box of this width: one, or two.
+// The reason of a verdict in the lines that it takes in a device box of this width: one, or two.
 [[nodiscard]] std::vector<std::string> reason_words(const model::Health& health, int device_width);
 
-[[nodiscard]] bool is_ill(const model::Health& health);  // assessed, and not healthy
+[[nodiscard]] bool is_not_healthy(const model::Health& health);  // assessed, and not healthy
 
 }  // namespace neuron::render

@@ -6,7 +6,6 @@
 
 #include "agent/base/parse.h"
 #include "tools/render/node_svg_parts.h"
-#include "tools/render/svg_text.h"
 #include "tools/render/text.h"
 
 namespace neuron::render::svg {
@@ -17,7 +16,7 @@ constexpr int kWidth = kPictureWidth - 2 * kMargin;
 constexpr int kLineHeight = 18;
 constexpr int kHeadRoom = 34;
 constexpr int kSize = 12;
-constexpr std::size_t kMostAilments = 16;
+constexpr std::size_t kMostFindings = 16;
 constexpr std::size_t kMostHoldings = 32;
 constexpr std::size_t kMostLines = 3;  // of one sentence
 
@@ -26,7 +25,7 @@ std::string head(const std::string& words, int& y) {
   return text(kLeft, y, "hd", words);
 }
 
-// At most kMostLines lines of what fits, broken at blanks; the last is cut where more follows.
+// At most kMostLines lines that fit, broken at blanks; the last is cut where more follows.
 std::vector<std::string> wrapped(std::string_view words, int width) {
   const std::size_t most = characters_in(width, kSize);
   std::vector<std::string> lines;
@@ -40,31 +39,32 @@ std::vector<std::string> wrapped(std::string_view words, int width) {
   return lines;
 }
 
-struct Ailment {
+struct Finding {
   std::string what;
   model::Health health;
 };
 
-std::vector<Ailment> ailments_of(const NodeReport& report) {
-  std::vector<Ailment> all;
+std::vector<Finding> findings_of(const NodeReport& report) {
+  std::vector<Finding> all;
   const model::Health& node = report.host.kernel_log.node_health;  // by lines that name no device
-  if (is_ill(node)) all.push_back({"this node", node});
+  if (is_not_healthy(node)) all.push_back({"this node", node});
   for (const int index : report.missing_devices) {
     all.push_back({"neuron" + std::to_string(index), report.missing_health});
   }
   for (const model::NeuronDevice& device : report.host.devices) {
-    if (is_ill(device.health)) all.push_back({"neuron" + std::to_string(device.index), device.health});
+    if (is_not_healthy(device.health)) all.push_back({"neuron" + std::to_string(device.index), device.health});
   }
   for (const model::EfaInterface& efa : report.host.efas) {
-    if (is_ill(efa.health)) all.push_back({efa.name.empty() ? model::to_string(efa.bdf) : efa.name, efa.health});
+    if (is_not_healthy(efa.health))
+      all.push_back({efa.name.empty() ? model::to_string(efa.bdf) : efa.name, efa.health});
   }
-  std::stable_sort(all.begin(), all.end(), [](const Ailment& a, const Ailment& b) {
+  std::stable_sort(all.begin(), all.end(), [](const Finding& a, const Finding& b) {
     return model::badness(a.health.state) > model::badness(b.health.state);
   });
   return all;
 }
 
-std::string ailment_lines(const Ailment& one, int& y) {
+std::string finding_lines(const Finding& one, int& y) {
   y += kLineHeight + 4;
   std::string title = one.what + " is " + std::string(model::to_string(one.health.state));
   if (!one.health.reason.empty()) title += ": " + one.health.reason;
@@ -132,11 +132,11 @@ bool has_assumed(const NodeReport& report, const NodeLayout& layout) {
          });
 }
 
-void add_states(const std::vector<Ailment>& ills, Legend& legend) {
+void add_states(const std::vector<Finding>& findings, Legend& legend) {
   for (const auto state : {model::HealthState::unhealthy, model::HealthState::degraded, model::HealthState::unknown}) {
     const auto found =
-        std::find_if(ills.begin(), ills.end(), [&](const Ailment& one) { return one.health.state == state; });
-    if (found == ills.end()) continue;
+        std::find_if(findings.begin(), findings.end(), [&](const Finding& one) { return one.health.state == state; });
+    if (found == findings.end()) continue;
     const std::string words = state == model::HealthState::unhealthy  ? "unhealthy: not offered"
                               : state == model::HealthState::degraded ? "degraded: offered"
                                                                       : "health unknown: offered";
@@ -200,13 +200,13 @@ std::string numa_nodes(const NodeReport& report, const NodeLayout& layout, int& 
   return out;
 }
 
-std::string ailments(const NodeReport& report, int& y) {
-  const std::vector<Ailment> all = ailments_of(report);
+std::string findings(const NodeReport& report, int& y) {
+  const std::vector<Finding> all = findings_of(report);
   if (all.empty()) return "";
   std::string out = head("Problems", y);
-  for (std::size_t i = 0; i < std::min(all.size(), kMostAilments); ++i) out += ailment_lines(all[i], y);
-  if (all.size() > kMostAilments) {
-    out += text(kLeft + 26, y += kLineHeight, "mut f", "and " + std::to_string(all.size() - kMostAilments) + " more");
+  for (std::size_t i = 0; i < std::min(all.size(), kMostFindings); ++i) out += finding_lines(all[i], y);
+  if (all.size() > kMostFindings) {
+    out += text(kLeft + 26, y += kLineHeight, "mut f", "and " + std::to_string(all.size() - kMostFindings) + " more");
   }
   return out;
 }
@@ -247,7 +247,7 @@ std::string legend(const NodeReport& report, const NodeLayout& layout, const Hol
       return line({x, y_of - 4, x + 34, y_of - 4, true}, "link");
     });
   }
-  add_states(ailments_of(report), items);
+  add_states(findings_of(report), items);
   y = items.y();
   return out + items.out();
 }

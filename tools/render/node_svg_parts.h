@@ -7,14 +7,14 @@
 
 #include "tools/render/node_svg_layout.h"
 
-// The parts that a node's picture is put together of. Internal to node_svg. Pure.
+// The parts of a node's picture as SVG elements. Internal to node_svg(). Pure.
 namespace neuron::render::svg {
 
 // Elements, one per line. Classes are those of style().
 enum class Anchor { start, middle, end };
 [[nodiscard]] std::string rectangle(const Box& box, int radius, std::string_view classes);
 [[nodiscard]] std::string line(const Line& line, std::string_view classes);
-// `words` are foreign or ours, not escaped.
+// `words` need no escaping.
 [[nodiscard]] std::string text(int x, int y, std::string_view classes, std::string_view words,
                                Anchor anchor = Anchor::start);
 
@@ -52,14 +52,11 @@ class Holders {
 
 // Frames, links, devices and interfaces.
 [[nodiscard]] std::string machine(const NodeReport& report, const NodeLayout& layout, const Holders& holders);
-[[nodiscard]] std::string device(const NodeReport& report, const NodeLayout& layout, const DeviceBox& at,
-                                 const Holders& holders);
-[[nodiscard]] std::string efa(const NodeReport& report, const EfaBox& at, const Holders& holders);
 
-// What stands below the machine, from `y` on, which moves behind it.
-// NUMA nodes that no frame shows.
+// The sections below the machine. Each begins at `y` and moves it behind its end.
+// NUMA nodes without a frame.
 [[nodiscard]] std::string numa_nodes(const NodeReport& report, const NodeLayout& layout, int& y);
-[[nodiscard]] std::string ailments(const NodeReport& report, int& y);
+[[nodiscard]] std::string findings(const NodeReport& report, int& y);
 [[nodiscard]] std::string holdings(const NodeReport& report, const Holders& holders, int& y);
 [[nodiscard]] std::string legend(const NodeReport& report, const NodeLayout& layout, const Holders& holders, int& y);
 

@@ -6,20 +6,21 @@
 
 #include "tools/render/node_report.h"
 
-// Where each device of a node stands in a grid, so that devices that are linked stand side by side. Pure.
+// Where the devices of a node's picture stand in a grid, which of them share a frame, and which interfaces stand below
+// them, all in terms of cells. Pure.
 namespace neuron::render {
 
-struct Cell {
+struct GridCell {
   int row = 0;
   int column = 0;
-  friend bool operator==(const Cell&, const Cell&) = default;
+  friend bool operator==(const GridCell&, const GridCell&) = default;
 };
 
 // A link between two devices, by index of the host, from < to.
 struct DeviceLink {
   int from = 0;
   int to = 0;
-  bool assumed = false;  // neither of the two said so itself: it is of the official table
+  bool assumed = false;  // from the official table, not from one of the two devices
   friend bool operator==(const DeviceLink&, const DeviceLink&) = default;
 };
 
@@ -36,17 +37,43 @@ struct NodeShape {
   Kind kind = Kind::none;
   int rows = 0;
   int columns = 0;
-  std::map<int, Cell> cells;      // by index; of missing devices too
+  std::map<int, GridCell> cells;  // by index; of missing devices too
   std::vector<DeviceLink> links;  // ascending; none where they mean nothing (switched)
 };
 
-inline constexpr int kTorusSide = 4;
-inline constexpr int kMostColumns = 6;  // what is readable 1200 pixels wide
-
-// What a device shares with others: "" or -1 where nobody can say.
-[[nodiscard]] std::string pci_key_of(const NodeReport& report, std::size_t position);  // "0000:b9", else "0000:10"
-[[nodiscard]] int numa_of(const NodeReport& report, std::size_t position);
-
+// Linked devices stand side by side where the links allow it.
 [[nodiscard]] NodeShape shape_of(const NodeReport& report);
+
+struct CellFrame {
+  enum class Level { numa_node, pci };
+  Level level = Level::numa_node;
+  GridCell first;  // top left
+  GridCell last;   // bottom right, inclusive
+  std::string title;
+  bool assumed = false;  // from the official table
+};
+
+// Of one level: a frame per NUMA node or PCI parent when each of them is a rectangle of the grid that holds no device
+// of another one; else none at all. Cells of devices that are missing may lie in any.
+[[nodiscard]] std::vector<CellFrame> frames_of(const NodeReport& report, const NodeShape& shape,
+                                               CellFrame::Level level);
+
+// Whether every one of `inner` lies wholly inside, or wholly outside, each of `outer`.
+[[nodiscard]] bool nested(const std::vector<CellFrame>& inner, const std::vector<CellFrame>& outer);
+
+// "PCI switch 0000:b9", "PCI host bridge 0000:10"; of an interface or device.
+[[nodiscard]] std::string pci_title(const std::string& key, const std::string& pcie_root);
+
+// An interface below the one device, or the two side by side, that it is the nearest of.
+struct EfaDock {
+  std::size_t position = 0;  // in host.efas
+  int row = 0;
+  int first_column = 0;
+  int last_column = 0;
+  int slot = 0;  // from the device downwards, where several share the place
+};
+
+// The docks of the interfaces that have one; the others stand below the machine.
+[[nodiscard]] std::vector<EfaDock> dock_efas(const NodeReport& report, const NodeShape& shape);
 
 }  // namespace neuron::render

@@ -14,8 +14,9 @@ std::optional<T> value_of(const model::Maybe<T>& maybe) {
   return maybe->value;
 }
 
-// The driver does not say who uses the runtime. A monitor attaches without locking a core or allocating anything. Where
-// not the driver was asked but proc, nobody knows what a process holds, and who has the device open counts.
+// The driver does not report which processes use the runtime. A monitor attaches without locking a core or allocating
+// memory. Where processes come from proc and not from the driver, their holdings are unknown, and every process that
+// has the device open counts.
 bool uses_runtime(const model::Process& process) {
   const auto holds = [](const auto& amount) { return !amount || *amount != 0; };
   return holds(process.core_mask) || holds(process.device_memory_bytes) || holds(process.host_memory_bytes);
@@ -55,8 +56,8 @@ DeviceView device_view(const model::NeuronDevice& device, const ViewRequest& req
   return view;
 }
 
-// Numbers devices and cores from 0, as the runtime counts inside a container. After a device whose core count nobody
-// knows, no core id can be known either.
+// Numbers devices and cores from 0, as the runtime counts inside a container. After a device whose core count is
+// unknown, no core id is known either.
 void number_from_zero(std::vector<DeviceView>& devices) {
   int next_index = 0;
   std::optional<int> next_core = 0;

@@ -10,8 +10,7 @@ namespace neuron::render {
 enum class ColourDepth { none, ansi16, ansi256 };
 enum class Charset { ascii, utf8 };
 
-// What a program knows of the place its output goes to. A program fills this in main; nothing here reads the
-// environment.
+// Facts about the output, collected by the program; nothing here reads the environment.
 struct TerminalFacts {
   bool is_terminal = false;  // isatty() of the output
   bool no_color = false;     // NO_COLOR is set and not empty (no-color.org)
@@ -30,13 +29,13 @@ struct Style {
 // Linux console and dumb terminals, whose fonts lack the block characters.
 [[nodiscard]] Style choose_style(const TerminalFacts& facts);
 
-// What a piece of text means; paint_of() says how that looks.
+// The meaning of a piece of text; paint_of() gives its appearance.
 enum class Role {
   plain,
   title,         // the first line
   section,       // headings
   label,         // names of rows and columns
-  dim,           // what matters less
+  dim,           // less important
   good,          // healthy; the filled part of a bar; memory values
   system,        // the second part of a CPU bar
   warning,       // degraded, stale
@@ -57,7 +56,7 @@ struct Paint {
   friend bool operator==(const Paint&, const Paint&) = default;
 };
 
-// Without colour only bold and reverse are used, so that the cursor and the selected tab can still be told apart.
+// Without colour only bold and reverse are used, so that the cursor and the selected tab still differ.
 [[nodiscard]] Paint paint_of(ColourDepth depth, Role role);
 
 // The escape sequence that begins a role, "" where it looks like plain text or `depth` is none. A painted text ends

@@ -1,4 +1,4 @@
-#include "tools/render/device_json.h"
+#include "tools/render/node_view.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "tools/render/device_table.h"
+#include "tools/render/node_tables.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

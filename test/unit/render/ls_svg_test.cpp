@@ -7,7 +7,7 @@
 #include "test/unit/render/golden.h"
 #include "test/unit/render/ls_program.h"
 #include "tools/neuron-ls/node_reader.h"
-#include "tools/render/node_svg.h"
+#include "tools/render/node_report.h"
 #include "tools/render/node_svg_layout.h"
 
 namespace neuron {
@@ -29,6 +29,10 @@ class LsSvg : public test::LsProgram {
   }
 };
 
+bool overlap(const Box& a, const Box& b) {
+  return a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom();
+}
+
 std::vector<Box> boxes_of(const render::NodeLayout& layout) {
   std::vector<Box> boxes;
   for (const auto& device : layout.devices) boxes.push_back(device.box);
@@ -46,7 +50,7 @@ void expect_apart_and_inside(const render::NodeLayout& layout, int top) {
     EXPECT_LE(boxes[i].right(), render::kPictureWidth);
     EXPECT_GE(boxes[i].y, top);
     EXPECT_LE(boxes[i].bottom(), layout.bottom);
-    for (std::size_t k = 0; k < i; ++k) EXPECT_FALSE(render::overlap(boxes[i], boxes[k])) << i << " and " << k;
+    for (std::size_t k = 0; k < i; ++k) EXPECT_FALSE(overlap(boxes[i], boxes[k])) << i << " and " << k;
   }
 }
 
@@ -62,13 +66,13 @@ void expect_frames_to_be_clean(const render::NodeLayout& layout) {
     for (const auto& other : layout.frames) {
       if (&frame == &other) continue;
       const bool nested = frame.level != other.level && (holds(frame.box, other.box) || holds(other.box, frame.box));
-      EXPECT_TRUE(nested || !render::overlap(frame.box, other.box)) << frame.title << " and " << other.title;
+      EXPECT_TRUE(nested || !overlap(frame.box, other.box)) << frame.title << " and " << other.title;
     }
     for (const auto& device : layout.devices) {
-      EXPECT_TRUE(holds(frame.box, device.box) || !render::overlap(frame.box, device.box)) << frame.title;
+      EXPECT_TRUE(holds(frame.box, device.box) || !overlap(frame.box, device.box)) << frame.title;
     }
     for (const auto& efa : layout.efas) {
-      EXPECT_TRUE(holds(frame.box, efa.box) || !render::overlap(frame.box, efa.box)) << frame.title;
+      EXPECT_TRUE(holds(frame.box, efa.box) || !overlap(frame.box, efa.box)) << frame.title;
     }
   }
 }
@@ -78,7 +82,7 @@ void expect_links_to_be_clear(const render::NodeLayout& layout) {
   for (const auto& link : layout.links) {
     const Box line{std::min(link.x1, link.x2), std::min(link.y1, link.y2), std::abs(link.x2 - link.x1) + 1,
                    std::abs(link.y2 - link.y1) + 1};
-    for (const auto& efa : layout.efas) EXPECT_FALSE(render::overlap(line, efa.box));
+    for (const auto& efa : layout.efas) EXPECT_FALSE(overlap(line, efa.box));
   }
 }
 

@@ -4,10 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "test/unit/render/scans.h"
-#include "tools/render/efa_table.h"
-#include "tools/render/health_notes.h"
-#include "tools/render/node_report_csv.h"
-#include "tools/render/node_report_json.h"
+#include "tools/render/node_tables.h"
 
 namespace neuron::render {
 namespace {

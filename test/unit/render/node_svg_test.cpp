@@ -1,5 +1,5 @@
 // The picture of a node over hand-built reports: what is foreign, what is unknown, what does not fit.
-#include "tools/render/node_svg.h"
+#include "tools/render/node_report.h"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 
 #include "test/unit/render/scans.h"
 #include "tools/render/node_svg_layout.h"
-#include "tools/render/svg_text.h"
+#include "tools/render/text.h"
 
 namespace neuron::render {
 namespace {

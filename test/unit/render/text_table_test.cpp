@@ -1,4 +1,4 @@
-#include "tools/render/text_table.h"
+#include "tools/render/text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "tools/render/topology_drawing.h"
+#include "tools/render/node_view.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "test/unit/render/golden.h"
 #include "test/unit/render/scans.h"
-#include "tools/render/device_table.h"
+#include "tools/render/node_tables.h"
 
 namespace neuron::render {
 namespace {

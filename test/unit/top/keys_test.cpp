@@ -5,8 +5,7 @@
 #include <random>
 
 #include "test/unit/top/moments.h"
-#include "tools/neuron-top/memory_tree.h"
-#include "tools/neuron-top/selection.h"
+#include "tools/neuron-top/panels.h"
 #include "tools/neuron-top/view_state.h"
 
 namespace neuron::test {

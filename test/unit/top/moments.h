@@ -2,8 +2,6 @@
 
 #include <string>
 
-#include "tools/neuron-top/history.h"
-#include "tools/neuron-top/moment.h"
 #include "tools/neuron-top/panels.h"
 #include "tools/neuron-top/view_model.h"
 #include "tools/neuron-top/view_state.h"

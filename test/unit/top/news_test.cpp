@@ -1,12 +1,11 @@
 // What is wrong comes first, complete and true; and what cannot be told says why.
-#include "tools/neuron-top/news.h"
+#include "tools/neuron-top/screen.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "test/unit/top/moments.h"
-#include "tools/neuron-top/cores_section.h"
-#include "tools/neuron-top/format.h"
+#include "tools/neuron-top/table.h"
 
 namespace neuron::test {
 namespace {

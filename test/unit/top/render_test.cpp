@@ -5,11 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "tools/neuron-top/format.h"
 #include "tools/neuron-top/table.h"
-#include "tools/render/bar.h"
 #include "tools/render/canvas.h"
-#include "tools/render/sparkline.h"
 #include "tools/render/style.h"
 
 namespace neuron::render {

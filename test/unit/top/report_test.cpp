@@ -1,5 +1,5 @@
 // The JSON of --json.
-#include "tools/neuron-top/report.h"
+#include "tools/neuron-top/view_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

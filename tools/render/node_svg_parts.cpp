@@ -1,13 +1,16 @@
-#include <array>
-
 #include "tools/render/node_svg_parts.h"
-#include "tools/render/svg_text.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "tools/render/text.h"
 
 namespace neuron::render::svg {
 namespace {
 
-// Colours of Okabe and Ito's palette, which people with any colour vision tell apart, and tints of it for holders.
-// Each colour also has a shape, hatch or letter.
+// Colours of Okabe and Ito's palette, distinct for people with any colour vision, and tints of it for holders. Each
+// colour also has a shape, hatch or letter.
 constexpr std::string_view kShapes = R"svg(
 text{font-family:ui-sans-serif,system-ui,"Segoe UI","DejaVu Sans",Helvetica,Arial,sans-serif;font-size:12px}
 .t1{font-size:26px;font-weight:700}.t2{font-size:14px}.hd{font-size:15px;font-weight:700}
@@ -46,6 +49,21 @@ std::string place(int x, int y) {
   return " x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(y) + '"';
 }
 
+constexpr int kColours = 8;
+
+std::string name_of(const PodUse& use) {
+  return use.pod_namespace + '/' + use.pod;
+}
+
+void add(std::vector<int>& pods, int pod) {
+  if (std::find(pods.begin(), pods.end(), pod) == pods.end()) pods.push_back(pod);
+}
+
+const std::vector<int>& no_pods() {
+  static const std::vector<int> kNoPods;
+  return kNoPods;
+}
+
 }  // namespace
 
 std::string rectangle(const Box& box, int radius, std::string_view classes) {
@@ -76,7 +94,7 @@ std::string style() {
 }
 
 std::string_view state_class(const model::Health& health) {
-  if (!is_ill(health)) return "";
+  if (!is_not_healthy(health)) return "";
   switch (health.state) {
     case model::HealthState::unhealthy:
       return "bad";
@@ -97,6 +115,44 @@ std::string mark(const model::Health& health, int x, int y) {
     return element + "M-3-7H3L7-3V3L3 7H-3L-7 3V-3ZM-3-3L3 3M3-3L-3 3\" style=\"stroke-width:2\"/></g>\n";
   if (kind == "warn") return element + "M0-7L8 7H-8ZM0-2V2M0 4V5\" style=\"stroke-width:2\"/></g>\n";
   return element + "M7 0A7 7 0 1 1-7 0A7 7 0 1 1 7 0ZM-2-2A2 2 0 1 1 0 0V1M0 3V4\" style=\"stroke-width:1.7\"/></g>\n";
+}
+
+Holders::Holders(const NodeReport& report) {
+  if (!report.pods) return;
+  known_ = true;
+  std::set<std::string> names;
+  for (const PodUse& use : *report.pods) names.insert(name_of(use));
+  names_.assign(names.begin(), names.end());
+  for (const PodUse& use : *report.pods) {
+    const int pod = number(use);
+    for (const int device : use.devices) add(devices_[device], pod);
+    for (const int core : use.cores) add(cores_[core], pod);
+    for (const std::string& efa : use.efas) add(efas_[efa], pod);
+  }
+}
+
+int Holders::number(const PodUse& use) const {
+  return static_cast<int>(std::lower_bound(names_.begin(), names_.end(), name_of(use)) - names_.begin());
+}
+
+const std::vector<int>& Holders::at(const Pods& pods, int key) {
+  const auto found = pods.find(key);
+  return found == pods.end() ? no_pods() : found->second;
+}
+
+const std::vector<int>& Holders::of_efa(const std::string& name) const {
+  const auto found = efas_.find(name);
+  return found == efas_.end() ? no_pods() : found->second;
+}
+
+std::string Holders::letters(int pod) {
+  constexpr int kLetters = 26;
+  std::string text(1, static_cast<char>('A' + pod % kLetters));
+  return pod < kLetters ? text : letters(pod / kLetters - 1) + text;
+}
+
+std::string Holders::colour(int pod) {
+  return "p" + std::to_string(pod % kColours);
 }
 
 }  // namespace neuron::render::svg

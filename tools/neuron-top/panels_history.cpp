@@ -1,14 +1,16 @@
+#include "tools/neuron-top/panels.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "tools/neuron-top/format.h"
-#include "tools/neuron-top/panels.h"
-#include "tools/neuron-top/selection.h"
-#include "tools/render/sparkline.h"
-
 namespace neuron::top {
 namespace {
+
+std::optional<double> sum(std::optional<double> a, std::optional<double> b) {
+  if (!a || !b) return std::nullopt;
+  return *a + *b;
+}
 
 constexpr int kOtherColumns = 30;  // name, newest and highest value, gaps
 constexpr double kWholePercent = 100;
@@ -44,6 +46,57 @@ TableRow row_of(const Scene& scene, const Line& line, int width) {
 }
 
 }  // namespace
+
+std::string device_series(int index) {
+  return "nd" + std::to_string(index);
+}
+
+std::string efa_series(const std::string& name) {
+  return "efa/" + name;
+}
+
+History::Values History::values_of(const ViewModel& model) {
+  Values values;
+  values[kUtilizationSeries] = model.mean_percent;
+  if (model.cpu) values[kCpuSeries] = model.cpu->user_percent + model.cpu->system_percent;
+  std::optional<double> memory = model.devices.empty() ? std::nullopt : std::optional<double>(0);
+  for (const DeviceView& device : model.devices) {
+    values[device_series(device.index)] = device.percent;
+    if (device.device_bytes)
+      memory = sum(memory, static_cast<double>(*device.device_bytes));
+    else
+      memory.reset();
+  }
+  values[kDeviceMemorySeries] = memory;
+  std::optional<double> rx;
+  std::optional<double> tx;
+  for (const EfaView& efa : model.efas) {
+    if (efa.rx) rx = rx.value_or(0) + *efa.rx;
+    if (efa.tx) tx = tx.value_or(0) + *efa.tx;
+    values[efa_series(efa.name)] = sum(efa.rx, efa.tx);
+  }
+  values[kEfaRxSeries] = rx;
+  values[kEfaTxSeries] = tx;
+  return values;
+}
+
+void History::add(const ViewModel& model) {
+  const Values values = values_of(model);
+  for (const auto& [name, value] : values) {
+    if (series_.size() < kSeries) series_.try_emplace(name);
+  }
+  for (auto& [name, series] : series_) {
+    const auto found = values.find(name);
+    if (series.size() == kLength) series.erase(series.begin());
+    series.push_back(found == values.end() ? std::nullopt : found->second);
+  }
+}
+
+std::span<const std::optional<double>> History::of(const std::string& series) const {
+  const auto found = series_.find(series);
+  if (found == series_.end()) return {};
+  return found->second;
+}
 
 Table history_table(const Scene& scene, int columns) {
   const int width = std::max(columns - kOtherColumns, 10);

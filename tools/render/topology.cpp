@@ -1,16 +1,11 @@
-#include "tools/render/topology_drawing.h"
+#include "tools/render/node_view.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <string_view>
 
 namespace neuron::render {
 namespace {
 
-using Graph = std::map<int, std::set<int>>;  // host index -> linked host indices, symmetric, visible devices only
-
-constexpr int kSide = 4;  // of the torus
 constexpr std::string_view kTitle = "Neuron Device Topology\n";
 constexpr std::string_view kLink = "◄––►";
 constexpr std::string_view kWrapLeft = "*––►";
@@ -26,8 +21,9 @@ std::string node_text(int id) {
   return '[' + std::string(digits.size() < 2 ? 2 - digits.size() : 0, ' ') + digits + " ]";
 }
 
-Graph visible_links(const NodeView& view) {
-  Graph graph;
+// The links between the devices that are visible here.
+DeviceGraph visible_links(const NodeView& view) {
+  DeviceGraph graph;
   for (const DeviceView& device : view.devices) graph[device.host_index];
   for (const DeviceView& device : view.devices) {
     for (const int neighbour : device.neighbours) {
@@ -39,47 +35,38 @@ Graph visible_links(const NodeView& view) {
   return graph;
 }
 
-std::set<int> torus_neighbours(int id) {
-  const int row = id / kSide;
-  const int column = id % kSide;
-  const auto at = [](int r, int c) { return (r + kSide) % kSide * kSide + (c + kSide) % kSide; };
-  return {at(row - 1, column), at(row + 1, column), at(row, column - 1), at(row, column + 1)};
-}
-
-// True when every visible device lists exactly its four neighbours of the 4x4 torus.
 bool is_torus(const NodeView& view) {
   return !view.devices.empty() && std::all_of(view.devices.begin(), view.devices.end(), [](const DeviceView& device) {
-    const std::set<int> listed(device.neighbours.begin(), device.neighbours.end());
-    return device.host_index >= 0 && device.host_index < kSide * kSide && listed == torus_neighbours(device.host_index);
+    return has_torus_neighbours(device.host_index, device.neighbours);
   });
 }
 
 std::string torus_column_line(std::string_view mark) {
   std::string line = "      ";
-  for (int column = 0; column < kSide; ++column) {
+  for (int column = 0; column < kTorusSide; ++column) {
     line += mark;
-    line += column + 1 < kSide ? "        " : "      \n";
+    line += column + 1 < kTorusSide ? "        " : "      \n";
   }
   return line;
 }
 
-std::string draw_torus(const Graph& visible) {
+std::string draw_torus(const DeviceGraph& visible) {
   const std::string stem = torus_column_line("│");
   std::string text = torus_column_line("*") + stem + torus_column_line("▼");
-  for (int row = 0; row < kSide; ++row) {
+  for (int row = 0; row < kTorusSide; ++row) {
     text += kWrapLeft;
-    for (int column = 0; column < kSide; ++column) {
-      const int id = row * kSide + column;
+    for (int column = 0; column < kTorusSide; ++column) {
+      const int id = row * kTorusSide + column;
       text += visible.contains(id) ? node_text(id) : "[   ]";
-      text += column + 1 < kSide ? kLink : kWrapRight;
+      text += column + 1 < kTorusSide ? kLink : kWrapRight;
     }
-    text += '\n' + torus_column_line("▲") + stem + torus_column_line(row + 1 < kSide ? "▼" : "*");
+    text += '\n' + torus_column_line("▲") + stem + torus_column_line(row + 1 < kTorusSide ? "▼" : "*");
   }
   return text;
 }
 
-// Ids of the part of the graph that `start` belongs to.
-std::set<int> component_of(const Graph& graph, int start) {
+// The ids that are connected with `start`.
+std::set<int> component_of(const DeviceGraph& graph, int start) {
   std::set<int> seen = {start};
   std::vector<int> open = {start};
   while (!open.empty()) {
@@ -92,29 +79,13 @@ std::set<int> component_of(const Graph& graph, int start) {
   return seen;
 }
 
-// Every id of a chain or ring in the order of its links, from `start`, lower neighbour first.
-std::vector<int> walk(const Graph& graph, int start) {
-  std::vector<int> order = {start};
-  std::set<int> seen = {start};
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (const int next : graph.at(order.back())) {
-      if (!seen.insert(next).second) continue;
-      order.push_back(next);
-      moved = true;
-      break;
-    }
-  }
-  return order;
-}
-
 std::string joined_nodes(const std::vector<int>& ids) {
   std::string text;
   for (const int id : ids) text.append(text.empty() ? "" : kLink).append(node_text(id));
   return text;
 }
 
-std::string link_list(const Graph& graph, const std::set<int>& ids) {
+std::string link_list(const DeviceGraph& graph, const std::set<int>& ids) {
   std::string text;
   for (const int id : ids) {
     text += "  " + node_text(id) + "––►";
@@ -126,10 +97,10 @@ std::string link_list(const Graph& graph, const std::set<int>& ids) {
 
 struct Drawing {
   std::string text;
-  bool wraps = false;  // uses the wrap-around arms, so the legend is due
+  bool wraps = false;  // has wrap-around arms, which need the legend
 };
 
-Drawing draw_component(const Graph& graph, const std::set<int>& ids) {
+Drawing draw_component(const DeviceGraph& graph, const std::set<int>& ids) {
   const auto degree_is = [&](std::size_t degree) {
     return [&graph, degree](int id) { return graph.at(id).size() == degree; };
   };
@@ -157,7 +128,7 @@ std::string row_of(const std::vector<int>& ids) {
 }
 
 // Half of the devices above the switch and half below; up to four all above.
-std::string draw_switch(const Graph& graph) {
+std::string draw_switch(const DeviceGraph& graph) {
   std::vector<int> ids;
   for (const auto& [id, links] : graph) ids.push_back(id);
   const std::size_t width = ids.size() <= 4 ? ids.size() : (ids.size() + 1) / 2;
@@ -175,11 +146,37 @@ std::string draw_switch(const Graph& graph) {
 
 }  // namespace
 
+bool has_torus_neighbours(int index, const std::vector<int>& neighbours) {
+  if (index < 0 || index >= kTorusSide * kTorusSide) return false;
+  const int row = index / kTorusSide;
+  const int column = index % kTorusSide;
+  const auto at = [](int r, int c) {
+    return (r + kTorusSide) % kTorusSide * kTorusSide + (c + kTorusSide) % kTorusSide;
+  };
+  const std::set<int> expected = {at(row - 1, column), at(row + 1, column), at(row, column - 1), at(row, column + 1)};
+  return std::set<int>(neighbours.begin(), neighbours.end()) == expected;
+}
+
+std::vector<int> walk(const DeviceGraph& graph, int start) {
+  std::vector<int> order = {start};
+  std::set<int> seen = {start};
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const int next : graph.at(order.back())) {
+      if (!seen.insert(next).second) continue;
+      order.push_back(next);
+      moved = true;
+      break;
+    }
+  }
+  return order;
+}
+
 std::string draw_topology(const NodeView& view) {
-  const Graph graph = visible_links(view);
+  const DeviceGraph graph = visible_links(view);
   if (view.switched && graph.size() > 1) return '\n' + std::string(kTitle) + '\n' + draw_switch(graph);
   if (is_torus(view)) {
-    const bool complete = graph.size() == kSide * kSide;
+    const bool complete = graph.size() == kTorusSide * kTorusSide;
     return "\n\n" + std::string(kTitle) + draw_torus(graph) + std::string(kLegend) +
            std::string(complete ? "" : kMissingLegend);
   }

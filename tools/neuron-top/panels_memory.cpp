@@ -1,12 +1,9 @@
-#include "tools/neuron-top/memory_tree.h"
-
 #include <fmt/format.h>
 
 #include <initializer_list>
 
 #include "agent/core/complete.h"
-#include "tools/neuron-top/format.h"
-#include "tools/neuron-top/selection.h"
+#include "tools/neuron-top/panels.h"
 
 namespace neuron::top {
 namespace {

@@ -1,9 +1,9 @@
-#include "tools/render/node_report_json.h"
-
 #include <array>
 #include <nlohmann/json.hpp>
 
 #include "agent/base/parse.h"
+#include "tools/render/node_report.h"
+#include "tools/render/node_view.h"
 
 namespace neuron::render {
 namespace {
@@ -13,6 +13,7 @@ using model::CoreSignals;
 using model::DeviceSignals;
 
 constexpr const char* kFormat = "neuron-ls/1";
+constexpr const char* kUnknown = "NA";  // in the official array
 
 // An object with room for all of its keys: one that grows copies what it holds, since its keys are const.
 Json make_object() {
@@ -92,7 +93,7 @@ Json signals_json(const DeviceSignals& signals) {
   return object;
 }
 
-// The state of one physical core; null when nobody assessed it.
+// The state of one physical core; null when it was not assessed.
 Json core_state_json(const model::NeuronDevice& device, int core) {
   if (core < 0 || static_cast<std::size_t>(core) >= device.core_health.size()) return nullptr;
   return std::string(model::to_string(device.core_health[static_cast<std::size_t>(core)].state));
@@ -225,6 +226,35 @@ Json host_json(const NodeReport& report) {
   return object;
 }
 
+Json processes_json(const std::vector<ProcessView>& processes) {
+  Json list = Json::array();
+  for (const ProcessView& process : processes) {
+    Json entry;
+    entry["pid"] = process.pid;
+    entry["command"] = process.command;
+    entry["neuron_runtime_version"] = process.runtime_version;
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Json device_object(const NodeView& view, const DeviceView& device) {
+  Json object;
+  if (!view.instance_type.empty()) object["instance_type"] = view.instance_type;
+  if (!view.instance_id.empty()) object["instance_id"] = view.instance_id;
+  object["neuron_device"] = device.index;
+  object["bdf"] = device.bdf ? model::to_string(*device.bdf) : kUnknown;
+  object["cpu_affinity"] = device.cpus ? format_int_list(*device.cpus) : kUnknown;
+  object["numa_node"] = device.numa_node ? std::to_string(*device.numa_node) : kUnknown;
+  object["connected_to"] = device.neighbours.empty() ? Json(nullptr) : Json(device.neighbours);
+  object["nc_count"] = device.core_ids ? Json(device.core_ids->size()) : Json(nullptr);
+  if (view.lnc) object["logical_neuroncore_config"] = *view.lnc;
+  object["memory_size"] = or_null(device.memory_bytes);
+  object["neuroncore_ids"] = device.core_ids.value_or(std::vector<int>{});
+  object["neuron_processes"] = processes_json(device.processes);
+  return object;
+}
+
 }  // namespace
 
 std::string node_report_json(const NodeReport& report, JsonLayout layout) {
@@ -246,6 +276,12 @@ std::string node_report_json(const NodeReport& report, JsonLayout layout) {
   document["pods"] = pods_json(report.pods);
   document["problems"] = sentences(report.host.problems);
   return document.dump(layout == JsonLayout::indented ? 2 : -1, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+std::string device_json(const NodeView& view) {
+  Json list = Json::array();
+  for (const DeviceView& device : view.devices) list.push_back(device_object(view, device));
+  return list.dump(4, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace neuron::render

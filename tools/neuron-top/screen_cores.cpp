@@ -1,21 +1,16 @@
-#include "tools/neuron-top/cores_section.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "tools/neuron-top/format.h"
-#include "tools/neuron-top/selection.h"
-#include "tools/render/bar.h"
-#include "tools/render/sparkline.h"
+#include "tools/neuron-top/screen.h"
 
 namespace neuron::top {
 namespace {
 
 constexpr int kLabelWidth = 6;   // "ND15! "
 constexpr int kValueWidth = 9;   // "[100.00%]"
-constexpr int kSmallestBar = 5;  // cells; narrower bars tell nothing
+constexpr int kSmallestBar = 5;  // cells; narrower bars show too little
 constexpr int kLargestBar = 40;  // wider ones are hard to compare
 constexpr int kCompactGap = 3;
 
@@ -41,7 +36,7 @@ CoresLayout compact_layout(const Scene& scene, int columns, int devices) {
   return {true, per_line, width, (devices + per_line - 1) / per_line};
 }
 
-// Mean of the cores of what is shown; nullopt when none is known.
+// Mean over the cores of these devices; nullopt when none is known.
 std::optional<double> mean_percent(const std::vector<const DeviceView*>& devices) {
   double sum = 0;
   int known = 0;
@@ -55,7 +50,7 @@ std::optional<double> mean_percent(const std::vector<const DeviceView*>& devices
   return known > 0 ? std::optional(sum / known) : std::nullopt;
 }
 
-// Why it is unknown what the cores that are shown do.
+// Why the utilization of the shown cores is unknown.
 std::string why_no_mean(const Scene& scene, std::size_t shown) {
   const ViewModel& model = scene.model;
   if (!model.no_devices.empty()) return model.no_devices;
@@ -89,7 +84,7 @@ std::string heading(const Scene& scene, const std::string& reason) {
   return scene.state.flops ? text + teraflops_heading(devices) : text;
 }
 
-// The label in the colour of the verdict, with a mark for those who see no colour.
+// The label in the colour of the verdict, with a mark that needs no colour.
 void draw_label(render::Canvas& canvas, int row, int column, const DeviceView& device) {
   const bool bad = device.health.state == model::HealthState::unhealthy;
   const bool doubtful = device.health.state == model::HealthState::degraded;

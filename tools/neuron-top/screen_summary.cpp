@@ -1,13 +1,8 @@
-#include "tools/neuron-top/summary.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "tools/neuron-top/format.h"
-#include "tools/neuron-top/memory_tree.h"
-#include "tools/neuron-top/selection.h"
-#include "tools/render/bar.h"
+#include "tools/neuron-top/screen.h"
 
 namespace neuron::top {
 namespace {
@@ -103,7 +98,7 @@ std::vector<Labelled> labelled(std::optional<std::uint64_t> sum, const std::vect
   return line;
 }
 
-// How a line of kinds is written; the first that fits is taken.
+// The form of a line of kinds; the first that fits is taken.
 struct KindsForm {
   bool wide = false;  // the label in full, and the items below one another
   int shortness = 0;
@@ -128,7 +123,7 @@ struct KindsLabels {
   const char* narrow;
 };
 
-// "Total: 17.5GB   Tensors: 0.0B", with names as long as there is room for; what does not fit is left out whole.
+// "Total: 17.5GB   Tensors: 0.0B", with names as long as there is room for; items that do not fit are left out whole.
 void draw_kinds(render::Canvas& canvas, int row, const KindsLabels& labels, std::optional<std::uint64_t> sum,
                 const std::vector<MemoryKind>& kinds) {
   const bool may_be_wide = canvas.columns() >= kWide;
@@ -163,7 +158,7 @@ std::optional<std::uint64_t> total_of(const std::vector<const DeviceView*>& devi
   return sum;
 }
 
-// Says of how many devices the sums below are, where it is not all.
+// The heading, with the number of devices in the sums below where it is not all.
 std::string memory_heading(const ViewModel& model, const std::vector<const DeviceView*>& devices) {
   std::string text = "Memory Usage Summary";
   if (devices.size() != model.devices.size()) {
@@ -202,7 +197,7 @@ int draw_memory(render::Canvas& canvas, int row, const Scene& scene) {
   const auto devices = shown_devices(scene.model, scene.state);
   std::vector<model::HostMemory> host;
   std::vector<model::DeviceMemory> device;
-  for (const DeviceView* view : devices) {  // a device of which nothing is known makes no kind unknown
+  for (const DeviceView* view : devices) {  // a device without known values makes no kind unknown
     if (view->host_bytes) host.push_back(view->host_kinds);
     if (!view->device_bytes) continue;
     for (const CoreView& core : view->cores) device.push_back(core.kinds);

@@ -1,9 +1,10 @@
-#include "tools/render/device_table.h"
+#include "tools/render/node_tables.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "agent/base/parse.h"
-#include "tools/render/text_table.h"
+#include "tools/render/text.h"
 
 namespace neuron::render {
 namespace {
@@ -56,15 +57,20 @@ std::string joined(const std::vector<int>& values) {
   return text;
 }
 
-std::string joined(const std::vector<std::string>& values) {
-  std::string text;
-  for (const std::string& value : values) text += (text.empty() ? "" : ", ") + value;
-  return text.empty() ? kNone : text;
+std::string or_none(std::string text) {
+  return text.empty() ? kNone : std::move(text);
+}
+
+template <typename Texts>
+std::string joined_or_none(const Texts& texts) {
+  std::string whole;
+  for (const std::string& text : texts) whole += (whole.empty() ? "" : ", ") + text;
+  return or_none(std::move(whole));
 }
 
 std::string pods_text(const std::optional<std::vector<std::string>>& pods) {
   if (!pods) return kUnknown;
-  return pods->size() > 1 ? std::to_string(pods->size()) + " pods" : joined(*pods);
+  return pods->size() > 1 ? std::to_string(pods->size()) + " pods" : joined_or_none(*pods);
 }
 
 std::string memory_text(const std::optional<std::uint64_t>& bytes) {
@@ -99,7 +105,7 @@ std::string device_cell(const DeviceView& device, Column column) {
     case Column::health:
       return std::string(device.health ? model::to_string(device.health->state) : kUnknown);
     case Column::nearest_efa:
-      return joined(device.efas);
+      return joined_or_none(device.efas);
     case Column::pod:
       return pods_text(device.pods);
     default:
@@ -140,6 +146,42 @@ bool any_neighbours(const NodeView& view) {
   return std::any_of(view.devices.begin(), view.devices.end(), [](const auto& d) { return !d.neighbours.empty(); });
 }
 
+std::string ranges(const std::set<int>& values) {
+  return or_none(format_int_list({values.begin(), values.end()}));
+}
+
+std::string verbs_text(const model::EfaInterface& efa) {
+  if (!efa.uverbs) return kNone;
+  return efa.node_present ? *efa.uverbs : *efa.uverbs + " (no node)";
+}
+
+bool shows_health(const NodeReport& report) {
+  return std::any_of(report.host.efas.begin(), report.host.efas.end(),
+                     [](const model::EfaInterface& efa) { return is_assessed(efa.health); });
+}
+
+TextTable::Row efa_row(const NodeReport& report, std::size_t position) {
+  const model::EfaInterface& efa = report.host.efas[position];
+  TextTable::Row row = {efa.driver_bound ? or_none(efa.name) : "(no driver)",
+                        verbs_text(efa),
+                        model::to_string(efa.bdf),
+                        efa.numa_node ? std::to_string(*efa.numa_node) : kUnknown,
+                        efa.p2p ? or_none(*efa.p2p) : kUnknown,
+                        or_none(format_int_list(near_devices(report, position)))};
+  if (shows_health(report)) {
+    row.emplace_back(is_assessed(efa.health) ? model::to_string(efa.health.state) : std::string_view(kUnknown));
+  }
+  if (report.pods) row.push_back(joined_or_none(pods_on_efa(report, efa.name).value_or(std::vector<std::string>{})));
+  return row;
+}
+
+// The colour of a text of the health column.
+Role role_of_health(std::string_view state) {
+  if (state == model::to_string(model::HealthState::healthy)) return Role::good;
+  if (state == model::to_string(model::HealthState::unhealthy)) return Role::bad;
+  return Role::warning;
+}
+
 }  // namespace
 
 std::vector<Column> default_columns(const NodeView& view) {
@@ -176,12 +218,6 @@ std::string header_lines(const NodeView& view) {
   return text;
 }
 
-Role role_of_health(std::string_view state) {
-  if (state == model::to_string(model::HealthState::healthy)) return Role::good;
-  if (state == model::to_string(model::HealthState::unhealthy)) return Role::bad;
-  return Role::warning;
-}
-
 std::string device_table(const NodeView& view, const std::vector<Column>& columns, ColourDepth colour) {
   std::vector<TextTable::Header> headers;
   for (const Column column : columns) headers.push_back(header_of(column));
@@ -196,6 +232,37 @@ std::string device_table(const NodeView& view, const std::vector<Column>& column
   }
   return table.to_string(colour) +
          (marked ? "* The driver shows no connections; these are from the official table.\n" : "");
+}
+
+std::string efa_table(const NodeReport& report, ColourDepth colour) {
+  if (report.host.efas.empty()) return "No EFA interface.\n";
+  std::vector<TextTable::Header> headers = {{"EFA", "INTERFACE"}, {"VERBS", "DEVICE"}, {"PCI", "BDF"},
+                                            {"NUMA", "NODE"},     {"PEER", "MEMORY"},  {"NEAREST", "DEVICES"}};
+  const std::size_t health_column = headers.size();
+  if (shows_health(report)) headers.push_back({"HEALTH", ""});
+  if (report.pods) headers.push_back({"POD", ""});
+  TextTable table(std::move(headers));
+  if (shows_health(report)) table.paint_column(health_column, role_of_health);
+  for (std::size_t i = 0; i < report.host.efas.size(); ++i) table.add_group({efa_row(report, i)});
+  return table.to_string(colour);
+}
+
+std::string pod_table(const NodeReport& report) {
+  if (!report.pods) return "";
+  if (report.pods->empty()) return "No pod holds a device, a core or an interface.\n";
+  const bool with_claims =
+      std::any_of(report.pods->begin(), report.pods->end(), [](const PodUse& use) { return !use.claim.empty(); });
+  std::vector<TextTable::Header> headers = {{"NAMESPACE", ""}, {"POD", ""}, {"CONTAINER", ""}};
+  if (with_claims) headers.push_back({"CLAIM", ""});
+  headers.insert(headers.end(), {{"NEURON", "DEVICES"}, {"NEURON", "CORE IDS"}, {"EFA", "INTERFACES"}});
+  TextTable table(std::move(headers));
+  for (const PodUse& use : *report.pods) {
+    TextTable::Row row = {use.pod_namespace, use.pod, use.container};
+    if (with_claims) row.push_back(or_none(use.claim));
+    row.insert(row.end(), {ranges(use.devices), ranges(use.cores), joined_or_none(use.efas)});
+    table.add_group({std::move(row)});
+  }
+  return table.to_string();
 }
 
 }  // namespace neuron::render
