@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "tools/neuron-gather/anonymise.h"
+#include "tools/neuron-gather/capture.h"
 
 namespace {
 

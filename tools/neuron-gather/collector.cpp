@@ -1,19 +1,50 @@
 #include "tools/neuron-gather/collector.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "agent/base/parse.h"
+#include "agent/health/kernel_errors.h"
 #include "agent/host/attributes.h"
 #include "agent/host/device_users.h"
 #include "agent/host/driver_query.h"
 #include "agent/host/driver_query_recorded.h"
+#include "agent/host/kernel_log.h"
 #include "agent/host/problems.h"
-#include "tools/neuron-gather/driver_answers_json.h"
-#include "tools/neuron-gather/kernel_log_text.h"
 
 namespace neuron::gather {
 namespace {
+
+using health::KernelLine;
+using health::KernelLineKind;
+
+std::string line_of(const health::KernelError& error) {
+  std::string line = "NEURON_HW_ERR=" + error.name;
+  if (error.device) line += " nd-id=" + std::to_string(*error.device);
+  if (error.core) line += " nc-id=" + std::to_string(*error.core);
+  if (error.serial) line += " serial-num=" + *error.serial;
+  if (!error.action.empty()) line += " action=" + error.action;
+  return line;
+}
+
+std::string line_of(const KernelLine& line) {
+  switch (line.kind) {
+    case KernelLineKind::error:
+      return line_of(line.error);
+    case KernelLineKind::malformed:
+      return "NEURON_HW_ERR=";
+    case KernelLineKind::driver_started:
+      return "Neuron Driver Started with Version:";
+    case KernelLineKind::device_found:
+      return "** BDF:  => nd[" + std::to_string(line.device) + "] (routing id: ?)";
+    case KernelLineKind::nothing:
+      break;
+  }
+  return "";
+}
 
 constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20U;
 constexpr std::size_t kMaxProcessBytes = std::size_t{256} << 10U;
@@ -40,7 +71,7 @@ bool is_kernel_entry(std::string_view name) {
   return std::find(entries.begin(), entries.end(), name) != entries.end();
 }
 
-// Of a process's environment the one variable that names it for people; "" when it has none.
+// NEURON_PROCESS_TAG with its value and terminator; "" when the process has none.
 std::string tag_of(std::string_view environ) {
   constexpr std::string_view kName = "NEURON_PROCESS_TAG=";
   while (!environ.empty()) {
@@ -49,6 +80,50 @@ std::string tag_of(std::string_view environ) {
     environ.remove_prefix(std::min(variable.size() + 1, environ.size()));
   }
   return "";
+}
+
+// The file neuron-ioctl/neuron<N>.json (docs/fixtures.md): host::parse_recorded_answers reads the same answers from it.
+// Unanswered members are left out.
+std::string driver_answers_json(const host::DriverAnswers& answers) {
+  auto json = nlohmann::ordered_json::object();
+  if (answers.bdf) json["bdf"] = model::to_string(*answers.bdf);
+  if (answers.processes) {
+    json["apps"] = nlohmann::ordered_json::array();
+    for (const model::Process& process : *answers.processes) {
+      auto& app = json["apps"].emplace_back(nlohmann::ordered_json{{"pid", process.pid}});
+      if (process.core_mask) app["nc_lock_map"] = *process.core_mask;
+      if (process.host_memory_bytes) app["host_mem_bytes"] = *process.host_memory_bytes;
+      if (process.device_memory_bytes) app["device_mem_bytes"] = *process.device_memory_bytes;
+    }
+  }
+  if (answers.logical_to_physical) json["logical_to_physical"] = *answers.logical_to_physical;
+  return json.dump() + '\n';
+}
+
+// The Neuron hardware records of the kernel log below `root` (docs/fixtures.md#the-kernel-log), rebuilt from the parsed
+// fields of each line: no other line, no host name and no instance id is captured. The newest 4096 records at most.
+// Errors: as of host::KernelLog.
+Result<std::string> kernel_log_text(const host::FsRoot& root) {
+  constexpr std::size_t kMaxLines = 4096;
+  std::deque<std::string> lines;
+  std::uint64_t next_number = 1;  // of records that have none
+  const auto see = [&](const health::KernelRecord& record) {
+    const std::string line = line_of(health::parse_kernel_line(record.text));
+    if (line.empty()) return;
+    const std::uint64_t number = record.sequence != 0 ? record.sequence : next_number++;
+    lines.push_back("3," + std::to_string(number) + ',' + std::to_string(record.time.count()) + ",-;" + line + '\n');
+    if (lines.size() > kMaxLines) lines.pop_front();
+  };
+  host::KernelLog log(root);
+  for (;;) {
+    TRY_ASSIGN(const auto part, log.open());
+    if (part == host::KernelLog::Part::news) break;
+    TRY(log.read(see));
+    if (part == host::KernelLog::Part::everything) break;
+  }
+  std::string text;
+  for (const std::string& line : lines) text += line;
+  return text;
 }
 
 }  // namespace
@@ -64,7 +139,7 @@ bool Collector::permitted(const std::string& path) {
   return false;
 }
 
-// Follows the link that may be at `path`, whose folder is resolved, and captures it.
+// Follows and captures a link at `path`; the folder of `path` is resolved already.
 Collector::Node Collector::resolve(const std::string& path) {
   if (const auto known = resolved_.find(path); known != resolved_.end()) return known->second;
   const auto target = root_.read_link(path);
@@ -155,7 +230,7 @@ void Collector::take_text(const std::string& path, std::size_t max_bytes) {
 
 void Collector::take_config(const std::string& path) {
   if (capture_.contains(path)) return;
-  // Root sees up to 4096 bytes; nobody needs more than the header and the first capabilities.
+  // Root may read 4096 bytes; the header and the first capabilities are enough for every reader.
   auto bytes = root_.read_file(path, 4096);
   if (!bytes) return note(path, bytes.error());
   bytes->resize(std::min(bytes->size(), kConfigBytes));
@@ -189,7 +264,7 @@ void Collector::take_tree(const std::string& folder, std::size_t depth) {
     const std::string path = below(folder, name);
     if (capture_.full() || !permitted(path)) continue;
     const Node node = resolve(path);
-    if (!node.exists || node.path != path) continue;  // where a link leads to is another rule's business
+    if (!node.exists || node.path != path) continue;  // the target of a link has a rule of its own
     const auto inner = root_.list(path);
     if (inner)
       take_tree(path, depth + 1);

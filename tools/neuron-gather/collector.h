@@ -3,23 +3,59 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "agent/host/fs_root.h"
 #include "tools/neuron-gather/capture.h"
-#include "tools/neuron-gather/rules.h"
 
 namespace neuron::gather {
 
+enum class Take {
+  text,        // the file's content, at most kMaxTextBytes
+  large,       // the same, at most kMaxLargeBytes
+  config,      // the first 256 bytes of PCI configuration space
+  node,        // an empty file in the place of a device node; nothing is opened
+  tree,        // a folder with all that is below it, except the kernel's own entries of a device (kernel_entries())
+  folder,      // a folder or the target of a link, without its content
+  kernel_log,  // the Neuron hardware records of the kernel log (docs/fixtures.md#the-kernel-log)
+  containerd,  // version and enable_cdi of containerd's configuration; the rest may hold passwords
+};
+
+inline constexpr std::size_t kMaxTextBytes = 16384;
+inline constexpr std::size_t kMaxLargeBytes = std::size_t{8} << 20U;
+inline constexpr std::size_t kConfigBytes = 256;
+inline constexpr std::size_t kMaxTreeDepth = 12;
+
+// One kind of file that our programs read. Passive data.
+struct Rule {
+  // Relative to the root. '*' within a component matches any text, '#' a number. Links are followed inside the root,
+  // and kept.
+  std::string_view path;
+  Take take = Take::text;
+};
+
+// Everything that is captured. Beside it only the device nodes of host::query_driver, the kernel log and the files
+// below proc/<pid> of Collector::collect_processes are opened. Reading changes nothing: the write-to-clear files of the
+// Neuron driver and `reset` are only read, and `node` opens nothing. read_back_test compares every reader on a captured
+// tree with its original, so a read without a rule fails there. Static lifetime, any thread.
+[[nodiscard]] std::span<const Rule> rules();
+
+// Entries of every kernel device that no reader uses: power, subsystem, uevent.
+[[nodiscard]] std::span<const std::string_view> kernel_entries();
+
+// Whether `name` matches one component of a rule's path.
+[[nodiscard]] bool matches(std::string_view pattern, std::string_view name);
+
 enum class Commands { leave_out, include };
 
-// Captures what rules() name of one machine, and the driver's answers. Opens nothing else, writes nothing. What is not
-// there is not captured, what is there and cannot be read is noted. One thread; may block inside a hung driver.
+// Captures the files that rules() names, and the driver's answers. Opens nothing else, writes nothing. Absent files are
+// skipped; an existing file that cannot be read is noted. One thread; may block inside a hung driver.
 class Collector {
  public:
-  // Told of every path just before it is read; false: leave it out, and note that it did not answer.
+  // Called just before each path is read; false: leave it out, and note that it did not answer.
   using Permit = std::function<bool(const std::string& path)>;
 
   // All three must outlive the collector.
@@ -28,14 +64,13 @@ class Collector {
 
   void collect(const Rule& rule);
 
-  // neuron-ioctl/neuron<N>.json of each captured device: of a live machine what the driver answers now, else the
-  // recorded file as it is.
+  // neuron-ioctl/neuron<N>.json of each captured device: the driver's answers on a live machine, else the recorded file
+  // unchanged.
   void collect_driver_answers();
 
-  // Who uses the captured devices: proc/<pid>/fd and fdinfo of the files that have one open (host/device_users.h), no
-  // other file of anybody's; and proc/1/fd without content when everybody was looked at, which readers go by. Of these
-  // processes and those in the captured answers proc/<pid>/stat and statm, and where asked for cmdline, and of environ
-  // the one variable NEURON_PROCESS_TAG.
+  // The users of captured devices: proc/<pid>/fd and fdinfo of the open device files only (host/device_users.h), and an
+  // empty proc/1/fd when every process could be read, which readers rely on. Of these processes and those in the
+  // captured answers proc/<pid>/stat and statm; with Commands::include also cmdline and NEURON_PROCESS_TAG of environ.
   void collect_processes(Commands commands);
 
  private:

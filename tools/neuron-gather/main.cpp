@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -13,8 +14,8 @@
 #include "agent/base/parse.h"
 #include "agent/host/fs_root.h"
 #include "agent/host/root_source.h"
+#include "neuron_version.h"
 #include "tools/neuron-gather/gather.h"
-#include "tools/neuron-gather/options.h"
 #include "tools/neuron-gather/output.h"
 #include "tools/neuron-gather/reading_watch.h"
 
@@ -26,12 +27,70 @@ constexpr int kExitOk = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
+constexpr const char* kAbout =
+    "Captures what the other programs read of this machine, so that they can be\n"
+    "given it elsewhere: neuron-ls --root CAPTURE.tar.gz";
+
+constexpr const char* kFooter =
+    "Changes nothing. Leaves out environments and, unless asked for, command\n"
+    "lines of processes. MANIFEST.json in the capture names what could not be\n"
+    "read. Exit status: 0 success; 1 nothing written; 2 wrong usage.";
+
+// Passive data.
+struct Options {
+  std::string root = "/";      // --root, else environment NEURON_GATHER_ROOT: a directory or an archive
+  std::string output;          // -o, --output, else environment NEURON_GATHER_OUTPUT; "" = a name made of type and time
+  bool with_commands = false;  // --with-commands, environment NEURON_GATHER_WITH_COMMANDS
+  bool anonymise = false;      // --anonymise, environment NEURON_GATHER_ANONYMISE
+};
+
+// Either options or, for --help and --version, the text to print on stdout before leaving with success.
+using Request = std::variant<Options, std::string>;
+
+// Errors: invalid_argument.
+Result<Request> parse_options(int argc, const char* const* argv) {
+  Options options;
+  CLI::App app(kAbout, "neuron-gather");
+  app.footer(kFooter);
+  app.get_formatter()->column_width(26);
+  app.set_help_flag("-h,--help", "Print this help");
+  app.set_version_flag("--version", std::string("neuron-gather ") + kVersion, "Print the version");
+  const auto* output =
+      app.add_option("-o,--output", options.output,
+                     "A new .tar.gz, a new directory, or -\nfor standard output (default\nneuron-TYPE-TIME.tar.gz)")
+          ->envname("NEURON_GATHER_OUTPUT")
+          ->type_name("PATH");
+  app.add_option("--root", options.root, "Directory with the machine's sys, proc\nand dev, or an archive")
+      ->envname("NEURON_GATHER_ROOT")
+      ->type_name("DIR")
+      ->capture_default_str();
+  app.add_flag("--with-commands", options.with_commands,
+               "Capture the command lines and the\nNEURON_PROCESS_TAG of processes that\nuse a Neuron device")
+      ->envname("NEURON_GATHER_WITH_COMMANDS");
+  app.add_flag("--anonymise", options.anonymise,
+               "Replace serial numbers, instance id\nand what holds a MAC address, equal\nones by equal ones")
+      ->envname("NEURON_GATHER_ANONYMISE");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return Request(app.help());
+  } catch (const CLI::CallForVersion&) {
+    return Request(app.version() + '\n');
+  } catch (const CLI::ParseError& error) {
+    return fail(ErrorCode::invalid_argument, error.what());
+  }
+  if (output->count() > 0 && options.output.empty()) {
+    return fail(ErrorCode::invalid_argument, "--output is empty; name an archive, a directory, or - for stdout");
+  }
+  return Request(options);
+}
+
 int complain(const Error& error, int code) {
   std::fprintf(stderr, "neuron-gather: %s\n", error.message.c_str());
   return code;
 }
 
-// One line on a terminal that counts what was looked at; nothing elsewhere.
+// Counts the paths read, in one line of a terminal; prints nothing elsewhere.
 class Progress {
  public:
   void step() {
@@ -108,7 +167,7 @@ int gather_machine(const Options& options) {
 }
 
 int run(int argc, const char* const* argv) {
-  // A write that fails says so; it does not end the process.
+  // A failed write is an error, not the end of the process.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
   const auto request = parse_options(argc, argv);

@@ -2,27 +2,42 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "agent/base/result.h"
 #include "tools/neuron-gather/capture.h"
-#include "tools/neuron-gather/unfinished.h"
 
 namespace neuron::gather {
 
-// Called just before the first thing is made. When it returns false (nobody could remember it), nothing is made.
+// The output that write_output has begun, to be removed when it cannot be finished. Passive data.
+struct Unfinished {
+  std::string path;           // "": nothing
+  bool keeps_folder = false;  // `path` existed before, as an empty directory: only its content is removed
+};
+
+// Removes it, as far as possible. No error when it is gone already.
+void discard(const Unfinished& unfinished) noexcept;
+
+// Called before anything is created. When it returns false (the path is too long to record), nothing is created.
 using Begin = std::function<bool(const Unfinished&)>;
 
-// Whether `path` is one that write_output makes an archive of: it ends in .tar.gz or .tgz, or is "-".
+// Whether write_output makes an archive at `path`: it ends in .tar.gz or .tgz, or is "-".
 [[nodiscard]] bool names_archive(const std::string& path);
 
-// Writes the capture to a new archive, to standard output as an archive ("-"), or into a directory that is new or
-// empty. What is new is written as "<path>.partial" beside its place and renamed when it is whole, so that a part never
-// has the name; a directory that is there already is filled where it is. `begin` learns which of both.
+// Writes the capture to a new archive, to standard output as an archive ("-"), or into a new or empty directory. A new
+// output is written as "<path>.partial" and renamed when it is complete; an existing directory is filled in place.
+// `begin` is called with which of both.
 //
-// Errors, with what was written removed again: failed_precondition when the file is there already or the directory
-// holds something, or a partial one is there (another run makes it, or was killed by force); unavailable when the
-// reader of standard output is gone; else as the kernel gives them, with what to do. SIGPIPE and SIGXFSZ must be
-// ignored by the caller. Blocks on writes.
+// Errors, after removing what was written: failed_precondition when the file exists, the directory is not empty, or a
+// partial output exists (another run writes it, or was killed); unavailable when the reader of standard output is gone;
+// else from errno, with a remedy. The caller must ignore SIGPIPE and SIGXFSZ. Blocks on writes.
 [[nodiscard]] Result<void> write_output(const Capture& capture, const std::string& path, const Begin& begin);
+
+// The capture as a tar archive (ustar, pax headers where a name does not fit) below one folder `top`. The same capture
+// always gives the same bytes: sorted by path, owner 0, modes 0755 and 0644, one fixed time. Pure.
+[[nodiscard]] std::string tar_text(const Capture& capture, std::string_view top);
+
+// gzip of `text`, without a time stamp. Pure. Errors: internal when zlib refuses.
+[[nodiscard]] Result<std::string> gzip_text(std::string_view text);
 
 }  // namespace neuron::gather

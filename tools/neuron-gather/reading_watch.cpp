@@ -103,7 +103,7 @@ int complain(const std::string& what) {
   return -1;
 }
 
-// The signals that end the program, held back so that poll() sees them. Those that are ignored (nohup) stay so.
+// Blocks the signals that end the program and reads them from a signalfd. Ignored ones (nohup) stay ignored.
 class EndSignals {
  public:
   EndSignals() {
@@ -120,8 +120,8 @@ class EndSignals {
   EndSignals(const EndSignals&) = delete;
   EndSignals& operator=(const EndSignals&) = delete;
 
-  [[nodiscard]] int fd() const { return fd_.get(); }  // -1 when the kernel gives none: then they end the process
-  // The signal that came; 0 for none.
+  [[nodiscard]] int fd() const { return fd_.get(); }  // -1 when there is no signalfd: then the signals end the process
+  // The pending signal; 0 for none.
   [[nodiscard]] int take() const {
     signalfd_siginfo info{};
     const bool came = fd_.valid() && ::read(fd_.get(), &info, sizeof info) == sizeof info;

@@ -1,4 +1,4 @@
-#include "tools/neuron-gather/rules.h"
+#include "tools/neuron-gather/collector.h"
 
 #include <array>
 

@@ -1,4 +1,4 @@
-#include "tools/neuron-gather/manifest.h"
+#include "tools/neuron-gather/capture.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

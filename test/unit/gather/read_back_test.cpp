@@ -14,7 +14,7 @@
 #include "agent/preflight/preflight.h"
 #include "test/unit/gather/capture_of.h"
 #include "test/unit/host/temp_tree.h"
-#include "tools/neuron-gather/anonymise.h"
+#include "tools/neuron-gather/capture.h"
 #include "tools/neuron-gather/output.h"
 #include "tools/neuron-sim/faults.h"
 #include "tools/neuron-sim/host_writer.h"

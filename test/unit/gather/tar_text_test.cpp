@@ -1,4 +1,4 @@
-#include "tools/neuron-gather/tar_text.h"
+#include "tools/neuron-gather/output.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

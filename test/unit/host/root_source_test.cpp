@@ -11,7 +11,7 @@
 #include <array>
 
 #include "test/unit/host/temp_tree.h"
-#include "tools/neuron-gather/tar_text.h"
+#include "tools/neuron-gather/output.h"
 
 namespace neuron::host {
 namespace {
