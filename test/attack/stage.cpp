@@ -277,9 +277,9 @@ void Stage::agent_is_stopped() {
 
 void Stage::pod_resources_fail() {
   last_ = "PodResources fails";
-  sim::KubeletFaults faults;
-  constexpr std::array kFaults = {sim::PodResourcesFault::error, sim::PodResourcesFault::hangs,
-                                  sim::PodResourcesFault::garbage, sim::PodResourcesFault::oversized};
+  fakes::KubeletFaults faults;
+  constexpr std::array kFaults = {fakes::PodResourcesFault::error, fakes::PodResourcesFault::hangs,
+                                  fakes::PodResourcesFault::garbage, fakes::PodResourcesFault::oversized};
   faults.pod_resources = kFaults[static_cast<std::size_t>(random(static_cast<int>(kFaults.size())))];
   static_cast<void>(node_.kubelet->set_faults(faults));
   pods_come_and_go();

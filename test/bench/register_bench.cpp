@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "test/fakes/fake_host.h"
+#include "test/fakes/fake_kubelet.h"
 #include "test/integration/agent_process.h"
-#include "tools/neuron-sim/kubelet/fake_kubelet.h"
 
 namespace neuron {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 using Milliseconds = std::chrono::duration<double, std::milli>;
 constexpr std::chrono::seconds kPatience{20};
 
-bool all_registered(sim::FakeKubelet& kubelet) {
+bool all_registered(fakes::FakeKubelet& kubelet) {
   return kubelet.allocatable("aws.amazon.com/neuron") == 16 && kubelet.allocatable("aws.amazon.com/neuroncore") == 64 &&
          kubelet.allocatable("vpc.amazonaws.com/efa") == 16;
 }
@@ -45,7 +45,7 @@ int run(int rounds) {
   host.write();
   std::string directory = "/tmp/register-bench-XXXXXX";
   if (mkdtemp(directory.data()) == nullptr) return 1;
-  auto kubelet = sim::FakeKubelet::start(directory);
+  auto kubelet = fakes::FakeKubelet::start(directory);
   if (!kubelet) return 1;
   std::optional<fakes::AgentProcess> agent;
   std::vector<double> start_ms;

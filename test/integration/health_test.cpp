@@ -168,10 +168,10 @@ TEST(BadInput, FilesGoneWrongCostAtMostTheirOwnDevice) {
 }
 
 TEST(BadInput, AKubeletThatAnswersNonsenseOrNeverIsOutlived) {
-  for (const auto fault : {sim::RegisterFault::error, sim::RegisterFault::closes}) {
+  for (const auto fault : {fakes::RegisterFault::error, fakes::RegisterFault::closes}) {
     Node node("trn1.2xlarge");
     node.host.write();
-    sim::KubeletOptions options;
+    fakes::FakeKubeletOptions options;
     options.faults.registration = fault;
     node.start_kubelet(options).start_agent();
     ASSERT_TRUE(node.wait_log("registration failed, retrying")) << node.agent->log();
@@ -184,8 +184,8 @@ TEST(BadInput, AKubeletThatAnswersNonsenseOrNeverIsOutlived) {
 TEST(BadInput, AKubeletThatNeverAnswersDoesNotHoldUpTheEnd) {
   Node node("trn1.2xlarge");
   node.host.write();
-  sim::KubeletOptions options;
-  options.faults.registration = sim::RegisterFault::hangs;
+  fakes::FakeKubeletOptions options;
+  options.faults.registration = fakes::RegisterFault::hangs;
   node.start_kubelet(options).start_agent();
   ASSERT_TRUE(node.wait_log("node instance-type=trn1.2xlarge"));
   node.agent->signal(SIGTERM);
@@ -194,7 +194,7 @@ TEST(BadInput, AKubeletThatNeverAnswersDoesNotHoldUpTheEnd) {
 
 TEST(BadInput, PodResourcesThatFailsFallsBackToTheCheckpoint) {
   for (const auto fault :
-       {sim::PodResourcesFault::error, sim::PodResourcesFault::hangs, sim::PodResourcesFault::garbage}) {
+       {fakes::PodResourcesFault::error, fakes::PodResourcesFault::hangs, fakes::PodResourcesFault::garbage}) {
     Node node("trn1.32xlarge");
     node.host.write();
     node.start_kubelet().start_agent();
@@ -203,7 +203,7 @@ TEST(BadInput, PodResourcesThatFailsFallsBackToTheCheckpoint) {
     ASSERT_TRUE(node.run("holder", {{kNeuron, 1}}));
     node.agent->signal(SIGKILL);
     ASSERT_TRUE(node.agent->wait(kPatience));
-    sim::KubeletFaults faults;
+    fakes::KubeletFaults faults;
     faults.pod_resources = fault;
     ASSERT_TRUE(node.kubelet->set_faults(faults));
     node.start_agent();

@@ -48,8 +48,8 @@ TEST_F(HeldClaims, AnAgentThatIsStartedAgainKnowsThemBeforeItsFirstList) {
 
 TEST_F(HeldClaims, WhileTheKubeletDoesNotTellTheyStayHeld) {
   ASSERT_TRUE(offered(11, 23, 7)) << node.agent->log();
-  sim::KubeletFaults faults;
-  faults.pod_resources = sim::PodResourcesFault::error;
+  fakes::KubeletFaults faults;
+  faults.pod_resources = fakes::PodResourcesFault::error;
   ASSERT_TRUE(node.kubelet->set_faults(faults));
   ASSERT_TRUE(node.wait_log("PodResources failing, using the checkpoint only")) << node.agent->log();
   node.host.set("neuron0", "sram_ecc_uncorrected=1");  // makes a list

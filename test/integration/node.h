@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "test/fakes/fake_host.h"
+#include "test/fakes/fake_kubelet.h"
 #include "test/integration/agent_process.h"
-#include "tools/neuron-sim/kubelet/fake_kubelet.h"
 
 namespace neuron::fakes {
 
@@ -32,7 +32,7 @@ inline constexpr std::chrono::seconds kPatience{20};  // a deadline for waits, n
 struct Node {
   FakeHost host;
   std::string kubelet_dir;
-  std::unique_ptr<sim::FakeKubelet> kubelet;
+  std::unique_ptr<fakes::FakeKubelet> kubelet;
   std::optional<AgentProcess> agent;
   std::vector<std::string> extra_arguments;
   std::string pod_resources_interval = "200ms";
@@ -52,8 +52,8 @@ struct Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  Node& start_kubelet(sim::KubeletOptions options = {}) {
-    auto started = sim::FakeKubelet::start(kubelet_dir, std::move(options));
+  Node& start_kubelet(fakes::FakeKubeletOptions options = {}) {
+    auto started = fakes::FakeKubelet::start(kubelet_dir, std::move(options));
     if (!started) {
       ADD_FAILURE() << started.error().message;
       std::abort();

@@ -48,8 +48,8 @@ TEST_F(ReadinessTest, ReadyOnceTheKubeletTookEveryResource) {
 }
 
 TEST_F(ReadinessTest, NotReadyWhileTheKubeletRefuses) {
-  sim::KubeletOptions options;
-  options.faults.registration = sim::RegisterFault::error;
+  fakes::FakeKubeletOptions options;
+  options.faults.registration = fakes::RegisterFault::error;
   node_.host.write();
   node_.start_kubelet(options).start_agent();
   const std::uint16_t port = metrics_port(node_);

@@ -116,7 +116,7 @@ TEST(Holders, KnownFromARestartAreAskedAfterAsSoonAsOthers) {
   EXPECT_TRUE(node.wait_allocatable(kCore, 32)) << node.agent->log();
 }
 
-struct WithoutList : testing::TestWithParam<sim::PodResourcesFault> {};
+struct WithoutList : testing::TestWithParam<fakes::PodResourcesFault> {};
 
 // What the old list said counts no more; the kubelet's checkpoint tells, as the log says.
 TEST_P(WithoutList, TheCheckpointTellsWhoHoldsWhat) {
@@ -129,8 +129,9 @@ TEST_P(WithoutList, TheCheckpointTellsWhoHoldsWhat) {
   ASSERT_TRUE(node.wait_allocatable(kCore, 12));
   const int asked = node.kubelet->list_calls();
   ASSERT_TRUE(node.kubelet->wait_for([&] { return node.kubelet->list_calls() > asked + 2; }, kPatience));
-  ASSERT_TRUE(node.kubelet->set_faults({sim::RegisterFault::none, GetParam()}));
-  ASSERT_TRUE(node.wait_log("PodResources failing, using the checkpoint only")) << node.agent->log();
+  ASSERT_TRUE(node.kubelet->set_faults({fakes::RegisterFault::none, GetParam()}));
+  ASSERT_TRUE(node.wait_log("who holds what is taken from the kubelet's checkpoint alone for now"))
+      << node.agent->log();
   ASSERT_TRUE(node.kubelet->remove("old"));
   node.kubelet->update_allocated();  // the kubelet's own release, as at the next admission
   EXPECT_TRUE(node.wait_allocatable(kCore, 28)) << node.agent->log();
@@ -142,8 +143,8 @@ TEST_P(WithoutList, TheCheckpointTellsWhoHoldsWhat) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kubelet, WithoutList,
-                         testing::Values(sim::PodResourcesFault::error, sim::PodResourcesFault::hangs,
-                                         sim::PodResourcesFault::oversized, sim::PodResourcesFault::garbage));
+                         testing::Values(fakes::PodResourcesFault::error, fakes::PodResourcesFault::hangs,
+                                         fakes::PodResourcesFault::oversized, fakes::PodResourcesFault::garbage));
 
 // Without the driver's answers the order of a trn2's cores is assumed: its first two logical cores are the physical
 // cores 4 to 7.

@@ -12,11 +12,16 @@ namespace {
 struct Names {
   std::map<std::string, PluginSocket*> sockets;
   std::map<std::string, CheckpointFile*> files;
+  std::function<void(AdmissionStep)> on_step;
 };
 
 Names& names() {
   static Names all;  // the one file system there is
   return all;
+}
+
+void step(AdmissionStep step) {
+  if (names().on_step) names().on_step(step);
 }
 
 template <typename T>
@@ -44,6 +49,10 @@ void listen_at(const std::string& path, PluginSocket& socket) {
 
 void stop_listening(const std::string& path) {
   names().sockets.erase(path);
+}
+
+void watch_admissions(std::function<void(AdmissionStep)> on_step) {
+  names().on_step = std::move(on_step);
 }
 
 CheckpointFile::CheckpointFile(std::string path, std::function<bool(const sim::Checkpoint&)> on_write)
@@ -75,17 +84,25 @@ namespace neuron::sim {
 PluginClient::PluginClient(std::string resource, std::string socket_path)
     : resource_(std::move(resource)), socket_path_(std::move(socket_path)), channel_(), stub_() {}
 
+Result<PluginOptions> PluginClient::options(const grpc::ServerContext& /*register_call*/) {
+  return PluginOptions{};
+}
+
 Result<std::vector<std::string>> PluginClient::preferred(const std::vector<std::string>& available,
                                                          const std::vector<std::string>& must_include, int size) {
+  check::step(check::AdmissionStep::before_preferred);
   check::PluginSocket* socket = check::find(check::names().sockets, socket_path_);
   if (socket == nullptr) return fail(ErrorCode::unavailable, "nobody listens");
   return socket->preferred(available, must_include, size);
 }
 
 Result<v1beta1::ContainerAllocateResponse> PluginClient::allocate(const std::vector<std::string>& ids) {
+  check::step(check::AdmissionStep::before_allocate);
   check::PluginSocket* socket = check::find(check::names().sockets, socket_path_);
-  if (socket == nullptr) return fail(ErrorCode::unavailable, "nobody listens");
-  return socket->allocate(ids);
+  Result<v1beta1::ContainerAllocateResponse> answer = fail(ErrorCode::unavailable, "nobody listens");
+  if (socket != nullptr) answer = socket->allocate(ids);
+  check::step(check::AdmissionStep::after_allocate);
+  return answer;
 }
 
 Result<void> PluginClient::pre_start(const std::vector<std::string>& /*ids*/) {

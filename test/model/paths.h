@@ -30,6 +30,12 @@ class PluginSocket {
 void listen_at(const std::string& path, PluginSocket& socket);
 void stop_listening(const std::string& path);
 
+// The calls to a plugin during an admission. The device manager's lock is free at each of them, as in the real kubelet.
+enum class AdmissionStep { before_preferred, before_allocate, after_allocate };
+
+// Called at each of them until the next call of this function; null: no call.
+void watch_admissions(std::function<void(AdmissionStep)> on_step);
+
 // kubelet_internal_checkpoint. Every write is a new file: the version changes.
 class CheckpointFile final : public plugin::CheckpointSource {
  public:

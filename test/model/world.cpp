@@ -73,14 +73,16 @@ World::World(std::uint64_t seed, bool trace, Odds odds)
   sim::KubeletOptions options;
   options.seed = static_cast<unsigned>(seed);
   options.numa_policy = static_cast<sim::NumaPolicy>(chance(60) ? 0 : pick(1, 2));
-  options.on_step = [this](sim::AdmissionStep step, const std::string&) { in_flight(step); };
+  watch_admissions([this](AdmissionStep step) { in_flight(step); });
   kubelet_ = std::make_unique<sim::DeviceManager>(std::move(options), checkpoint_path_);
   say(fmt::format("node {} calm={} neurondevice={}", instance_type_, calm_, neurondevice_));
   start_agent();
   time_.advance(milliseconds(100));
 }
 
-World::~World() = default;
+World::~World() {
+  watch_admissions(nullptr);
+}
 
 void World::say(const std::string& line) {
   if (!trace_) return;

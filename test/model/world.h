@@ -79,7 +79,7 @@ class World {
   void event();
   void admit(const sim::PodSpec& spec);
   void remove_pod();
-  void in_flight(sim::AdmissionStep step);
+  void in_flight(AdmissionStep step);
   void settle();
   void end_one_and_look();
   void probe();

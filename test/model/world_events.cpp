@@ -57,7 +57,7 @@ void World::event() {
 }
 
 // In the window of one RPC the kubelet's lock is free, and anything may happen.
-void World::in_flight(sim::AdmissionStep step) {
+void World::in_flight(AdmissionStep step) {
   time_.advance(soon(20, 900));
   if (!chance(calm_ ? 3 : 14)) return;
   ++tally_.in_flight_events;
@@ -67,7 +67,7 @@ void World::in_flight(sim::AdmissionStep step) {
   if (what <= 50) return remove_pod();
   if (what <= 60) return set_health();
   // An answer of ours is with the kubelet soon; the next question may be long in coming.
-  const bool may_stall = !calm_ && !settling_ && step == sim::AdmissionStep::before_preferred;
+  const bool may_stall = !calm_ && !settling_ && step == AdmissionStep::before_preferred;
   if (what <= 89 || (what <= 92 && !may_stall)) {
     return time_.advance(milliseconds(pick(5, 450)));  // twice as long, and the admission would count as stalled
   }

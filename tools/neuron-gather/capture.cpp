@@ -130,7 +130,7 @@ bool is_true(const Json& object, const char* key) {
   return at != object.end() && at->is_boolean() && at->get<bool>();
 }
 
-// The parser does not recurse; what is nested is never visited.
+// The parser does not recurse; nested values are never visited.
 std::optional<Json> parse_previous(const std::optional<std::string>& text) {
   if (!text) return std::nullopt;
   Json json = Json::parse(*text, nullptr, false);

@@ -22,7 +22,7 @@ struct Entry {
 // A file that exists but could not be captured. Passive data.
 struct Unreadable {
   std::string path;
-  std::string reason;  // for people, without the path
+  std::string reason;  // text, without the path
   friend auto operator<=>(const Unreadable&, const Unreadable&) = default;
 };
 

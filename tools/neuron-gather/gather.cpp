@@ -3,8 +3,6 @@
 #include "agent/base/clock.h"
 #include "agent/base/parse.h"
 #include "neuron_version.h"
-#include "tools/neuron-gather/anonymise.h"
-#include "tools/neuron-gather/manifest.h"
 
 namespace neuron::gather {
 namespace {

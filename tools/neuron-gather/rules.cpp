@@ -32,7 +32,7 @@ constexpr std::array kRules = {
     Rule{"sys/class/neuron_device/neuron#", Take::tree},
     Rule{"dev/neuron#", Take::node},
     Rule{"dev/kmsg", Take::kernel_log},
-    // RDMA. The names of class entries say which PCI function they are of.
+    // RDMA. The link of a class entry names its PCI function.
     Rule{"sys/class/infiniband", Take::folder},
     Rule{"sys/class/infiniband/*/device", Take::folder},
     Rule{"sys/class/infiniband/*/fw_ver"},

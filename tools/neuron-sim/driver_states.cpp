@@ -1,12 +1,20 @@
 #include "tools/neuron-sim/driver_states.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <string_view>
 #include <system_error>
 
 #include "agent/base/parse.h"
-#include "tools/neuron-sim/driver_generation.h"
+#include "agent/base/utc_text.h"
+#include "tools/neuron-sim/host_plan.h"
 
 namespace neuron::sim {
 namespace {
@@ -95,7 +103,7 @@ void take_off_the_bus(Files& files, const std::string& dir, const std::string& f
   for (const char* name : {"sram_ecc_uncorrected", "sram_ecc_corrected", "mem_ecc_corrected"}) {
     files.set(hardware + name, "65535");
   }
-  // A repair state of ones is none that a driver up to 2.25.4 prints a count for.
+  // Up to 2.25.4 no count is printed for a repair state of all ones.
   const unsigned packed = repairs ? 0 : registers * 65535;
   put_hbm(files, folder, minor <= kLastPacked ? std::pair(packed, 0U) : std::pair(uncorrectable, repairable));
   files.set(health + "sram_ecc_err_count", "65535");
@@ -107,7 +115,7 @@ void take_off_the_bus(Files& files, const std::string& dir, const std::string& f
             "link_interserver,link_switch,axi_fabric");
 }
 
-// The files of health_status/ as they are before the driver's thread has read a register.
+// The files of health_status/ before the driver's thread has read a register.
 void stop_health_thread(Files& files, const std::string& dir) {
   for (const std::string& folder : device_folders(dir)) {
     const std::string health = folder + kHealth + '/';
@@ -117,6 +125,67 @@ void stop_health_thread(Files& files, const std::string& dir) {
     }
     files.set(health + "unhealthy_components", "");
   }
+}
+
+constexpr std::size_t kMaxLogBytes = std::size_t{512} << 10U;
+
+// "neuron3/core1" -> " nd-id=3 nc-id=1", "neuron3" -> " nd-id=3"; "" for other targets.
+std::string fields_of(std::string_view target) {
+  constexpr std::string_view kDevice = "neuron";
+  constexpr std::string_view kCore = "/core";
+  if (!target.starts_with(kDevice)) return "";
+  const auto slash = target.find(kCore);
+  std::string fields = " nd-id=" + std::string(target.substr(kDevice.size(), slash - kDevice.size()));
+  if (slash != std::string_view::npos) fields += " nc-id=" + std::string(target.substr(slash + kCore.size()));
+  return fields;
+}
+
+std::string escaped(std::string_view line) {
+  std::string text;
+  for (const char c : line) {
+    if (c >= ' ' && c < '\x7f' && c != '\\') {
+      text += c;
+      continue;
+    }
+    char code[8];
+    std::snprintf(code, sizeof code, "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    text += code;
+  }
+  return text;
+}
+
+// Number of the record after the last one.
+std::uint64_t next_number(const std::string& log) {
+  if (log.size() < 2) return 1;
+  const auto begin = log.rfind('\n', log.size() - 2);
+  const auto fields = split(std::string_view(log).substr(begin == std::string::npos ? 0 : begin + 1), ',');
+  return fields.size() < 2 ? 1 : parse_u64(fields[1]).value_or(0) + 1;
+}
+
+constexpr std::array<std::string_view, 4> kMembers = {"pid", "nc_lock_map", "host_mem_bytes", "device_mem_bytes"};
+
+// Decimal, or hexadecimal as masks are written: 0x3.
+std::optional<std::uint64_t> number_of(std::string_view text) {
+  if (!text.starts_with("0x")) return parse_u64(text);
+  text.remove_prefix(2);
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+Result<std::string> entry_of(std::string_view text) {
+  const auto fields = split(text, ':');
+  std::string entry = "{ ";
+  for (std::size_t i = 0; i < kMembers.size(); ++i) {
+    const auto number = i < fields.size() ? number_of(fields[i]) : std::optional<std::uint64_t>(0);
+    if (!number || fields.empty() || fields.size() > kMembers.size()) {
+      return fail(ErrorCode::invalid_argument,
+                  "\"" + printable(text) + "\" is not PID[:CORE_MASK[:HOST_BYTES[:DEVICE_BYTES]]]");
+    }
+    entry += (i == 0 ? "\"" : ", \"") + std::string(kMembers[i]) + "\": " + std::to_string(*number);
+  }
+  return entry + " }";
 }
 
 }  // namespace
@@ -153,7 +222,7 @@ Result<std::vector<StateFile>> files_of_state(const std::string& dir, const Faul
     }
     return files.take();
   }
-  // Of a version text that is none the newest driver, as that is how its files were made.
+  // An unreadable version text counts as the newest driver, as it did when the files were written.
   const auto driver = generation_of(first_line(dir + "/sys/module/neuron/version"));
   const int minor = driver ? driver->minor : DriverGeneration().minor;
   if (key == "off-bus") {
@@ -163,6 +232,56 @@ Result<std::vector<StateFile>> files_of_state(const std::string& dir, const Faul
   TRY_ASSIGN(const HbmRegisters registers, parse_registers(value));
   put_hbm(files, target.folder, printed_hbm(minor, has_repair(dir + '/' + target.folder), registers));
   return files.take();
+}
+
+std::string hardware_error_line(const std::string& dir, const FaultTarget& target, std::string_view kind) {
+  std::string line = utc_text(std::chrono::system_clock::now()) + " NEURON_HW_ERR=";
+  if (kind.find(' ') != std::string_view::npos) return line.append(kind);
+  const std::string device = target.name.substr(0, target.name.find('/'));
+  const std::string serial = first_line(dir + "/sys/class/neuron_device/" + device + "/info/serial_number");
+  line.append(kind);
+  line += " instance-id=" + first_line(dir + "/sys/devices/virtual/dmi/id/board_asset_tag");
+  line += " hostname=simulated" + fields_of(target.name);
+  if (!serial.empty()) line += " serial-num=" + serial;
+  return kind == "HANG_ON_COLLECTIVES" ? line : line + " action=TERMINATE_INSTANCE";
+}
+
+std::string with_kernel_line(std::string log, std::string_view line) {
+  const auto since_boot = std::chrono::steady_clock::now().time_since_epoch();
+  const auto usec = std::chrono::duration_cast<std::chrono::microseconds>(since_boot).count();
+  log += "3," + std::to_string(next_number(log)) + ',' + std::to_string(usec) + ",-;" + escaped(line) + '\n';
+  if (log.size() <= kMaxLogBytes) return log;
+  return log.substr(log.find('\n', log.size() - kMaxLogBytes) + 1);
+}
+
+std::string without_kernel_lines(const std::string& log, std::string_view target) {
+  const std::string fields = fields_of(target);
+  std::string kept;
+  for (std::size_t at = 0; at < log.size();) {
+    const auto end = std::min(log.find('\n', at), log.size() - 1) + 1;
+    const std::string line = log.substr(at, end - at);
+    at = end;
+    const auto found = line.find(fields);
+    const bool names_it = !fields.empty() && found != std::string::npos &&
+                          (line[found + fields.size()] == ' ' || line[found + fields.size()] == '\n');
+    if (!names_it) kept += line;
+  }
+  return kept;
+}
+
+Result<std::string> with_processes(const std::string& answers, const std::string& processes) {
+  constexpr std::string_view kOpening = "\"apps\": [";
+  const auto begin = answers.find(kOpening);
+  const auto end = begin == std::string::npos ? begin : answers.find(']', begin);
+  if (end == std::string::npos)
+    return fail(ErrorCode::data_corrupt, "recorded answers without \"apps\": heal them first");
+  std::string list;
+  for (const auto text : split(processes, ',')) {
+    TRY_ASSIGN(const std::string entry, entry_of(text));
+    list += (list.empty() ? " " : ", ") + entry;
+  }
+  if (!list.empty()) list += " ";
+  return answers.substr(0, begin + kOpening.size()) + list + answers.substr(end);
 }
 
 }  // namespace neuron::sim

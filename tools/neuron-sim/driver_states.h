@@ -9,7 +9,8 @@
 #include "agent/base/result.h"
 #include "tools/neuron-sim/fault_target.h"
 
-// States of the Neuron driver that show in several files at once (docs/reference/driver.md).
+// Output of the Neuron driver beside single values: states in several files at once (docs/reference/driver.md), the
+// kernel log, recorded answers.
 namespace neuron::sim {
 
 // A file as it is in that state; nullopt: there is none.
@@ -37,5 +38,24 @@ struct HbmRegisters {
 // form).
 [[nodiscard]] Result<std::vector<StateFile>> files_of_state(const std::string& dir, const FaultTarget& target,
                                                             std::string_view key, std::string_view value);
+
+// A regular file of records, one per line (docs/fixtures.md#the-kernel-log).
+inline constexpr const char* kKernelLogPath = "dev/kmsg";
+
+// The kernel log line of a hardware error ("hw_err" of a device or core), which the runtime has the driver write:
+// `kind` is for example SRAM_UNCORRECTABLE_ERROR, alone or followed by a blank and fields that are copied unchanged.
+[[nodiscard]] std::string hardware_error_line(const std::string& dir, const FaultTarget& target, std::string_view kind);
+
+// The text of dev/kmsg, `log`, with one more record: the next number, and the time since boot of this machine. Other
+// bytes than printable ASCII are written as \xNN. A long log loses its oldest records, as the kernel's does.
+[[nodiscard]] std::string with_kernel_line(std::string log, std::string_view line);
+
+// The same without the lines that name the device or core `target` ("neuron3", "neuron3/core1").
+[[nodiscard]] std::string without_kernel_lines(const std::string& log, std::string_view target);
+
+// Recorded driver answers (docs/fixtures.md#recorded-answers, as neuron_tree.cpp writes them) with the list of
+// processes replaced. `processes` is "PID[:CORE_MASK[:HOST_BYTES[:DEVICE_BYTES]]],..." in decimal, "" = none. Errors:
+// invalid_argument (the list), data_corrupt (the answers hold no "apps").
+[[nodiscard]] Result<std::string> with_processes(const std::string& answers, const std::string& processes);
 
 }  // namespace neuron::sim

@@ -5,16 +5,38 @@
 #include <vector>
 
 #include "agent/base/result.h"
-#include "tools/neuron-sim/fault_keys.h"
 
 namespace neuron::sim {
 
-// A thing of a simulated host that faults are put into. All paths are relative to the host's directory.
+enum class TargetKind { host, device, core, efa };
+
+// A file that `neuron-sim set` knows by a short name. Passive.
+struct FaultKey {
+  std::string name;  // "sram_ecc_uncorrected"
+  TargetKind kind = TargetKind::host;
+  std::string path;  // below the target's folder, "" when more than one value makes the file; a leading "@" stands for
+                     // infiniband/<name> of an EFA function
+  std::string meaning;  // one phrase, for --list
+  std::string before;   // put before the value in the file
+  std::string after = "\n";
+  bool may_create = false;  // the file may be absent on a healthy host
+};
+
+// Sorted by kind, then as the reference lists them. Static lifetime.
+[[nodiscard]] const std::vector<FaultKey>& fault_keys();
+
+// Also accepts the short forms "heartbeat" and "rx_dropped". nullptr when unknown.
+[[nodiscard]] const FaultKey* find_fault_key(TargetKind kind, std::string_view name);
+
+// The text of `neuron-sim set --list`.
+[[nodiscard]] std::string list_faults();
+
+// A part of a simulated host that takes faults. All paths are relative to the host's directory.
 struct FaultTarget {
   TargetKind kind = TargetKind::host;
   std::string name;                // as the user gave it
   std::string folder;              // where its keys' paths start; "" for the host
-  std::string rdma_folder;         // EFA: what "@" stands for
+  std::string rdma_folder;         // EFA: the folder that "@" stands for
   std::vector<std::string> nodes;  // in dev/
   std::vector<std::string> links;  // in class directories; these go first when it vanishes
   std::string answers;             // neuron<N>: its recorded driver answers

@@ -1,7 +1,5 @@
 #include "tools/neuron-sim/faults.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,10 +17,7 @@
 #include "tools/neuron-sim/driver_states.h"
 #include "tools/neuron-sim/fault_target.h"
 #include "tools/neuron-sim/host_directory.h"
-#include "tools/neuron-sim/kernel_lines.h"
-#include "tools/neuron-sim/near_match.h"
-#include "tools/neuron-sim/process_list.h"
-#include "tools/neuron-sim/saved_files.h"
+#include "tools/neuron-sim/host_plan.h"
 #include "tools/neuron-sim/trees.h"
 
 namespace neuron::sim {
@@ -83,10 +78,10 @@ Result<std::vector<Action>> parse_actions(const std::vector<std::string>& words)
   return actions;
 }
 
-// Applies actions to one target of one directory. The lock is held for its lifetime.
+// Applies actions to one target of one directory, under lock_host().
 class Injector {
  public:
-  Injector(std::string dir, Fd lock) : dir_(std::move(dir)), lock_(std::move(lock)), saved_(dir_) {}
+  explicit Injector(std::string dir) : dir_(std::move(dir)), saved_(dir_) {}
 
   [[nodiscard]] Result<void> apply(const std::string& target_name, const Action& action) const {
     if (action.verb == Verb::heal) return heal(target_name);
@@ -123,7 +118,7 @@ class Injector {
     return {};
   }
 
-  // Takes away what exists of `paths`, in that order.
+  // Moves the existing ones of `paths` away, in that order.
   [[nodiscard]] Result<void> take_away(const FaultTarget& target, const std::vector<std::string>& paths) const {
     for (const auto& path : paths) {
       std::error_code error;
@@ -162,9 +157,9 @@ class Injector {
   [[nodiscard]] Result<void> add_kernel_line(const FaultTarget& target, const Action& action) const {
     std::error_code error;
     const auto type = fs::symlink_status(full(kKernelLogPath), error).type();
-    const bool is_ours = fs::is_directory(fs::symlink_status(full("dev"), error));
-    if (!is_ours || (type != fs::file_type::regular && type != fs::file_type::not_found)) {
-      return fail(ErrorCode::failed_precondition, full(kKernelLogPath) + " is not a regular file");
+    const bool has_dev = fs::is_directory(fs::symlink_status(full("dev"), error));
+    if (!has_dev || (type != fs::file_type::regular && type != fs::file_type::not_found)) {
+      return fail(ErrorCode::failed_precondition, full(kKernelLogPath) + " is no regular file");
     }
     TRY(saved_.keep("host", kKernelLogPath));
     const std::string line = action.key == "hw_err" ? hardware_error_line(dir_, target, action.value) : action.value;
@@ -176,7 +171,7 @@ class Injector {
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  // The class files of one state agree with each other; which of them there are, the driver's version decides.
+  // All class files of the state. Which ones exist depends on the driver's version.
   [[nodiscard]] Result<void> set_ultraserver(const FaultTarget& target, const Action& action) const {
     if (action.verb != Verb::assign) {
       return fail(ErrorCode::invalid_argument, "give ultraserver=VALUE, or a verb and ultraserver_mode");
@@ -198,7 +193,7 @@ class Injector {
     return {};
   }
 
-  // A new file in the place of an old one, at once and whole.
+  // Replaces a file atomically.
   [[nodiscard]] Result<void> put(const std::string& path, const std::string& text) const {
     const std::string fresh = full(".neuron-sim/fresh");
     TRY(make_fresh(fresh, Verb::assign, text, mode_of(path)));
@@ -308,7 +303,6 @@ class Injector {
   }
 
   std::string dir_;
-  Fd lock_;
   SavedFiles saved_;
 };
 
@@ -317,10 +311,8 @@ class Injector {
 Result<void> apply_fault(const std::string& dir, const std::string& target, const std::vector<std::string>& actions) {
   TRY(require_simulated(dir));
   TRY_ASSIGN(const std::vector<Action> parsed, parse_actions(actions));
-  const std::string marker = dir + "/" + kMarkerFile;
-  Fd lock(::open(marker.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!lock.valid() || ::flock(lock.get(), LOCK_EX) != 0) return fail(error_from_errno(errno, "locking " + marker));
-  const Injector injector(dir, std::move(lock));
+  TRY_ASSIGN(const Fd lock, lock_host(dir));
+  const Injector injector(dir);
   for (const auto& action : parsed) TRY(injector.apply(target, action));
   return {};
 }

@@ -2,16 +2,18 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "agent/base/fd.h"
 #include "agent/base/result.h"
 
-// A directory that is known to be a simulated host, by its marker file. Nothing is ever changed in any other directory.
+// The simulator's own files of a host, below DIR/.neuron-sim. A directory is a simulated host when it has the marker
+// file; no other directory is ever changed.
 namespace neuron::sim {
 
-// Where a simulated host keeps what is not part of the host, relative to it.
+// Relative to the host's directory.
 inline constexpr const char* kMarkerFile = ".neuron-sim/host";
-inline constexpr const char* kPlanFile = ".neuron-sim/plan";  // written_plan.h
+inline constexpr const char* kPlanFile = ".neuron-sim/plan";  // see host_writer.cpp
 inline constexpr const char* kClaimFile = ".neuron-sim/claim";
 inline constexpr const char* kSavedFolder = ".neuron-sim/saved";
 
@@ -25,12 +27,49 @@ inline constexpr const char* kSavedFolder = ".neuron-sim/saved";
 // Whether `dir` is a simulated host that was written to the end, whatever its type.
 [[nodiscard]] bool is_whole_host(const std::string& dir);
 
-// Makes the caller the only one that plays a load on `dir` or rewrites it, until the handle is closed. `neuron-sim set`
-// is not kept away. Errors: failed_precondition (no simulated host, or another process has it; the message names it);
+// Makes the caller the only process that plays a load on `dir` or rewrites it, until the handle is closed. `neuron-sim
+// set` still works. Errors: failed_precondition (no simulated host, or another process has it; the message names it);
 // permission_denied, internal.
 [[nodiscard]] Result<Fd> claim_host(const std::string& dir);
 
+// Held while `neuron-sim set` or a step of a load changes files; waits for another holder. Errors: failed_precondition
+// (no simulated host); permission_denied, internal.
+[[nodiscard]] Result<Fd> lock_host(const std::string& dir);
+
 // Whether a path stays below the directory it is relative to, as text: not empty, not absolute, no "..".
 [[nodiscard]] bool stays_below(std::string_view path);
+
+// The original files of a simulated host, in DIR/.neuron-sim/saved, so that `heal` can undo faults exactly: same bytes,
+// mode, kind of file. Each saved file belongs to a target ("neuron3", "neuron3/core1", "rdmap16s25", "host"). Paths are
+// relative to DIR, with no link among their parents. One process at a time.
+class SavedFiles {
+ public:
+  explicit SavedFiles(std::string directory) : directory_(std::move(directory)) {}
+
+  // Saves the file, or its absence, and leaves it in place; only the first time for each path.
+  [[nodiscard]] Result<void> keep(const std::string& target, const std::string& path) const;
+
+  // Moves the file, link, node or folder away. Errors: not_found when there is none.
+  [[nodiscard]] Result<void> move_away(const std::string& target, const std::string& path) const;
+
+  // Restores everything of `target` and its parts ("neuron3" → also "neuron3/core1"; "host" → everything), newest
+  // first. Returns the number of restored files. Errors: failed_precondition when the folder of a file is itself away.
+  [[nodiscard]] Result<int> restore(const std::string& target) const;
+
+ private:
+  enum class Kind { copy, moved, absent };
+  struct Entry {
+    int number = 0;
+    Kind kind = Kind::copy;
+    std::string target;
+    std::string path;
+  };
+  [[nodiscard]] std::vector<Entry> entries() const;  // ascending number
+  [[nodiscard]] std::string object_path(int number) const;
+  [[nodiscard]] Result<Entry> record(const std::string& target, const std::string& path, Kind kind) const;
+  [[nodiscard]] Result<void> put_back(const Entry& entry) const;
+
+  std::string directory_;
+};
 
 }  // namespace neuron::sim

@@ -1,8 +1,61 @@
 #include "tools/neuron-sim/host_plan.h"
 
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "agent/base/edit_distance.h"
 #include "agent/base/parse.h"
 
 namespace neuron::sim {
+namespace {
+
+constexpr int kFirstSimulated = 21;
+constexpr int kBottlerocketMinor = 26;
+
+struct PlatformName {
+  std::string_view instance_type;
+  Platform platform;
+  int first_minor;
+};
+
+// docs/reference/driver.md#platform-classes
+constexpr std::array<PlatformName, 16> kPlatformNames = {{
+    {"trn2p.48xlarge", Platform::ultraserver, 0},
+    {"trn2eu.48xlarge", Platform::ultraserver, 23},
+    {"trn2u.48xlarge", Platform::ultraserver, 0},
+    {"trn2u-ac.24xlarge", Platform::ultraserver, 25},
+    {"trn3p.48xlarge", Platform::ultraserver, 26},
+    {"trn2es.48xlarge", Platform::pds, 25},
+    {"trn3s.48xlarge", Platform::pds, 25},
+    {"trn3-dev0.48xlarge", Platform::pds, 25},
+    {"trn3.48xlarge", Platform::pds, 30},
+    {"trn3-dev1.48xlarge", Platform::pds, 30},
+    {"trn3s-es.48xlarge", Platform::pds, 30},
+    {"trn3sn.48xlarge", Platform::pds, 30},
+    {"trn3sn-es.48xlarge", Platform::pds, 30},
+    {"trn2en.24xlarge", Platform::max, 30},
+    {"trn3e.24xlarge", Platform::max, 30},
+    {"trn3e-dev0.24xlarge", Platform::max, 30},
+}};
+
+Result<int> minor_of(std::string_view version) {
+  const auto parts = split(version, '.');
+  const bool shaped = parts.size() >= 3 && parts[0] == "2" &&
+                      std::none_of(parts.begin(), parts.end(), [](std::string_view part) { return part.empty(); });
+  const auto minor = shaped ? parse_int(parts[1], 0, 999) : std::nullopt;
+  if (minor) return *minor;
+  if (shaped && parts[1] == "x") return kBottlerocketMinor;
+  return fail(ErrorCode::invalid_argument, "driver version \"" + printable(version) +
+                                               "\" is not like 2.30.2.0 (a module version of aws-neuronx-dkms)");
+}
+
+constexpr std::size_t kMaxEdits = 4;
+constexpr std::size_t kMaxMatches = 5;
+constexpr std::size_t kMaxText = 64;
+
+}  // namespace
 
 Result<Part> parse_part(std::string_view text) {
   if (text == "efa") return Part::efa;
@@ -18,13 +71,80 @@ Result<UltraServerPlan> parse_ultraserver(std::string_view text) {
   if (text == "busy") return UltraServerPlan{State::busy, 0, -1};
   if (text == "alone") return UltraServerPlan{State::alone, 0, -1};
   const auto parts = split(text, ':');
-  const auto nodes = parts.empty() ? std::nullopt : parse_int(parts[0], 2, 4);
-  const auto node = parts.size() == 2 ? parse_int(parts[1], 0, nodes.value_or(0) - 1) : std::optional(0);
-  if (!nodes || *nodes == 3 || !node || parts.size() > 2) {
+  const int nodes = parts.empty() ? 0 : parse_int(parts[0], 2, 4).value_or(0);
+  const auto node = parts.size() == 2 ? parse_int(parts[1], 0, nodes - 1) : std::optional(0);
+  if ((nodes != 2 && nodes != 4) || !node || parts.size() > 2) {
     return fail(ErrorCode::invalid_argument,
                 "UltraServer \"" + printable(text) + "\" is not busy, alone, 2 or 4, or like 4:3 for node 3 of 4");
   }
-  return UltraServerPlan{State::linked, *nodes, *node};
+  return UltraServerPlan{State::linked, nodes, *node};
+}
+
+Result<DriverGeneration> generation_of(std::string_view version) {
+  TRY_ASSIGN(const int minor, minor_of(version));
+  if (minor < kFirstSimulated) {
+    return fail(ErrorCode::invalid_argument,
+                "driver " + std::string(version) + " is not simulated: the first is 2.21.37");
+  }
+  DriverGeneration generation;
+  generation.minor = minor;
+  generation.known_layout = minor <= 30;
+  generation.readable_counts = minor >= 28;
+  generation.health = minor >= 30   ? HealthFiles::components
+                      : minor >= 28 ? HealthFiles::error_counts
+                                    : HealthFiles::none;
+  generation.repairable_ecc = minor >= 23;
+  generation.tensor_counters = minor >= 23;
+  generation.valid_without_power = minor >= 25;
+  generation.raw_power = minor >= 29;
+  generation.corrected_ecc = minor >= 30;
+  generation.firmware_files = minor >= 30;
+  generation.class_files_by_size = minor >= 23;
+  generation.platform_class_files = minor >= 30;
+  return generation;
+}
+
+Result<void> check_drives(const DriverGeneration& generation, model::Family family) {
+  if (family == model::Family::inferentia && generation.minor > 24) {
+    return fail(ErrorCode::invalid_argument,
+                "inf1 needs driver 2.24.*, the last with Inferentia 1 (use --driver 2.24.7.0)");
+  }
+  if (family == model::Family::trainium3 && generation.minor < 25) {
+    return fail(ErrorCode::invalid_argument, "trn3 needs driver 2.25.4 or later (use --driver 2.26.5.0)");
+  }
+  return {};
+}
+
+Platform platform_of(std::string_view instance_type, const DriverGeneration& generation) {
+  for (const auto& entry : kPlatformNames) {
+    if (entry.instance_type == instance_type && generation.minor >= entry.first_minor) return entry.platform;
+  }
+  return Platform::standard;
+}
+
+std::vector<std::string> near_matches(std::string_view text, const std::vector<std::string>& names) {
+  if (text.empty() || text.size() > kMaxText) return {};
+  const auto stem = text.substr(0, text.find('.'));
+  std::vector<std::pair<std::size_t, std::string>> ranked;
+  for (const auto& name : names) {
+    const bool same_stem =
+        stem.size() > 1 && name.starts_with(stem) && (name.size() == stem.size() || name[stem.size()] == '.');
+    const std::size_t edits = edit_distance(text, name);
+    if (same_stem || edits <= std::min(kMaxEdits, text.size() / 2)) ranked.emplace_back(edits, name);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> matches;
+  for (auto& [edits, name] : ranked) {
+    if (matches.size() < kMaxMatches) matches.push_back(std::move(name));
+  }
+  return matches;
+}
+
+std::string did_you_mean(std::string_view text, const std::vector<std::string>& names) {
+  std::string phrase;
+  for (const std::string& name : near_matches(text, names))
+    phrase += (phrase.empty() ? "; did you mean " : ", ") + name;
+  return phrase.empty() ? phrase : phrase + "?";
 }
 
 }  // namespace neuron::sim

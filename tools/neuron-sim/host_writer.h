@@ -17,15 +17,15 @@ namespace neuron::sim {
 // from the file system. After an error the directory may be half written. One writer per directory at a time.
 [[nodiscard]] Result<void> write_host(const HostPlan& plan, const std::string& dir);
 
-// Whether `dir` is, as a whole, what this version of neuron-sim writes for `plan`. Faults and loads since then do not
-// count: they are what one wants to keep. False for a plan that is none, and where root finds plain files in place of
-// device nodes, which were made without the right to make others.
+// Whether `dir` is a complete host that this version of neuron-sim writes for `plan`. Later faults and loads do not
+// count. False for an invalid plan, and for root when plain files stand in place of device nodes (see write_host).
 [[nodiscard]] bool is_host_of(const HostPlan& plan, const std::string& dir);
 
-// Whether a device of the simulated host `dir` is a plain file, because it was made by somebody who may not make nodes.
+// Whether a device node of the simulated host `dir` is a plain file, because its writer was not permitted to make
+// nodes.
 [[nodiscard]] bool has_plain_files_for_devices(const std::string& dir);
 
-// What write_host would make, in one line: "trn1.32xlarge, driver 2.30.2.0: 16 devices, 8 EFA interfaces".
+// The host that write_host would make, in one line: "trn1.32xlarge, driver 2.30.2.0: 16 devices, 8 EFA interfaces".
 // Errors: invalid_argument as above. No I/O.
 [[nodiscard]] Result<std::string> describe(const HostPlan& plan);
 

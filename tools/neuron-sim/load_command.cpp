@@ -1,22 +1,120 @@
-#include "tools/neuron-sim/load_command.h"
+#include "tools/neuron-sim/commands.h"
 
 #include <pthread.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <ctime>
 #include <iostream>
 #include <memory>
+#include <ostream>
+#include <set>
 
 #include "agent/base/parse.h"
 #include "tools/neuron-sim/host_directory.h"
 #include "tools/neuron-sim/load_host.h"
-#include "tools/neuron-sim/load_report.h"
 #include "tools/neuron-sim/load_workload.h"
 
 namespace neuron::sim {
 namespace {
+
+constexpr double kSummarySeconds = 5;
+
+std::string counted(std::size_t count, const char* one, const char* many) {
+  return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
+std::string name_of(const ProcessActivity& process) {
+  const std::string& program = process.arguments.front();
+  const std::string name = process.tag.empty() ? program.substr(program.rfind('/') + 1) : process.tag;
+  return std::to_string(process.pid) + " " + name + " on neuron " + format_int_list(process.devices);
+}
+
+// Prints the progress of a load: one line when a process starts or ends, and a summary every few seconds of the load's
+// time. Not thread-safe.
+class LoadReport {
+ public:
+  explicit LoadReport(std::ostream& out) : out_(out) {}  // `out` must outlive it
+
+  void begin(const std::string& directory, const LoadShape& shape, bool counts_live);
+  void note(const Activity& activity, double step_seconds);
+  void end(const Activity& activity);
+
+ private:
+  void note_processes(const Activity& activity);
+  void summarise(const Activity& activity);
+
+  std::ostream& out_;
+  std::map<int, std::string> processes_;  // by pid, as they were announced
+  double next_summary_ = 2;
+  double since_summary_ = 0;  // seconds, as the next two
+  double busy_ = 0;           // of all cores together
+  double sent_bytes_ = 0;
+};
+
+void LoadReport::begin(const std::string& directory, const LoadShape& shape, bool counts_live) {
+  std::size_t cores = 0;
+  for (const LoadDevice& device : shape.devices) cores += device.cores.size();
+  out_ << "playing on " << directory << ": " << counted(shape.devices.size(), "device", "devices") << ", "
+       << counted(cores, "core", "cores") << ", " << counted(shape.efas.size(), "EFA interface", "EFA interfaces")
+       << "\n";
+  if (!counts_live) out_ << "this driver counts busy time only when a process ends (live from 2.30.2)\n";
+  out_.flush();
+}
+
+void LoadReport::note_processes(const Activity& activity) {
+  std::set<int> alive;
+  char time[32];
+  std::snprintf(time, sizeof time, "%6.1f s  ", activity.seconds);
+  for (const ProcessActivity& process : activity.processes) {
+    alive.insert(process.pid);
+    const auto [at, is_new] = processes_.emplace(process.pid, name_of(process));
+    if (is_new) out_ << time << "begins: " << at->second << "\n";
+  }
+  std::erase_if(processes_, [&](const auto& entry) {
+    if (alive.contains(entry.first)) return false;
+    out_ << time << "ends:   " << entry.second << "\n";
+    return true;
+  });
+  out_.flush();
+}
+
+void LoadReport::note(const Activity& activity, double step_seconds) {
+  note_processes(activity);
+  since_summary_ += step_seconds;
+  for (const CoreActivity& core : activity.cores) busy_ += static_cast<double>(core.busy_us) * 1e-6;
+  for (const EfaActivity& efa : activity.efas) {
+    const auto sent = efa.growth.find("ports/1/hw_counters/tx_bytes");
+    if (sent != efa.growth.end()) sent_bytes_ += static_cast<double>(sent->second);
+  }
+  if (activity.seconds >= next_summary_) summarise(activity);
+}
+
+void LoadReport::summarise(const Activity& activity) {
+  if (since_summary_ <= 0) return;
+  const auto busy_devices = std::count_if(activity.devices.begin(), activity.devices.end(),
+                                          [](const DeviceActivity& device) { return !device.processes.empty(); });
+  const double percent =
+      100 * busy_ / since_summary_ / static_cast<double>(std::max<std::size_t>(1, activity.cores.size()));
+  char text[160];
+  std::snprintf(text, sizeof text,
+                "%6.1f s  %zu processes on %td of %zu devices; cores %.0f %% busy; EFA sends %.1f GB/s\n",
+                activity.seconds, activity.processes.size(), busy_devices, activity.devices.size(), percent,
+                sent_bytes_ / since_summary_ * 1e-9);
+  out_ << text;
+  out_.flush();
+  next_summary_ = activity.seconds + kSummarySeconds;
+  since_summary_ = busy_ = sent_bytes_ = 0;
+}
+
+void LoadReport::end(const Activity& activity) {
+  summarise(activity);
+  out_ << "left as it is: " << counted(activity.processes.size(), "process", "processes")
+       << " still listed, counters stand still\n";
+  out_.flush();
+}
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
@@ -28,7 +126,7 @@ constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr int kMaxSteps = 1000000;
 
-// Blocks the signals that end the program, so that one ends a wait instead.
+// Blocks the signals that end the program; a pending one ends a wait.
 class EndSignals {
  public:
   EndSignals() {
@@ -56,6 +154,15 @@ class EndSignals {
  private:
   sigset_t signals_{};
   sigset_t before_{};
+};
+
+// The flags of `neuron-sim load` as given. Passive data.
+struct LoadCommand {
+  std::string directory;
+  std::string length;  // --for, "" = until a signal
+  std::string step = "100ms";
+  std::optional<int> steps;  // so many steps at once, without waiting
+  std::uint64_t seed = 1;
 };
 
 // One workload on one host.
@@ -89,7 +196,7 @@ Result<void> play_at_once(Player& player, int steps, microseconds step) {
   return {};
 }
 
-// A step is as long as the time that really passed, so that counters and clock agree whatever delays a step.
+// A step has the length of the time that passed, so that counters and clock agree whatever delays a step.
 Result<void> play_in_time(Player& player, microseconds step, std::optional<nanoseconds> length) {
   const EndSignals signals;
   const auto begin = Clock::now();
@@ -134,9 +241,18 @@ Result<void> run(const LoadCommand& command, std::ostream& out) {
   return {};
 }
 
-// Empty for a number, else what is wrong. The parser itself takes -1 for the largest.
+// The error, or "" for a number. The parser itself would accept -1 as the largest.
 std::string check_seed(const std::string& text) {
   return parse_u64(text) ? "" : "must be a number from 0 on: " + text;
+}
+
+// In real time until --for has passed or SIGINT, SIGTERM or SIGHUP arrives, or --steps steps at once. Returns the exit
+// code, as in neuron-sim(1): 1 no simulated host, another neuron-sim plays on it, or it or `out` cannot be written.
+int run_load_command(const LoadCommand& command, std::ostream& out, std::ostream& errors) {
+  const auto played = run(command, out);
+  if (played) return kExitPlayed;
+  errors << "neuron-sim: load: " << played.error().message << "\n";
+  return played.error().code == ErrorCode::invalid_argument ? kExitUsage : kExitFailed;
 }
 
 }  // namespace
@@ -154,13 +270,6 @@ void add_load_command(CLI::App& app, int& exit_code) {
       ->check(check_seed, "", "")
       ->envname("NEURON_SIM_SEED");
   load->callback([command, &exit_code] { exit_code = run_load_command(*command, std::cout, std::cerr); });
-}
-
-int run_load_command(const LoadCommand& command, std::ostream& out, std::ostream& errors) {
-  const auto played = run(command, out);
-  if (played) return kExitPlayed;
-  errors << "neuron-sim: load: " << played.error().message << "\n";
-  return played.error().code == ErrorCode::invalid_argument ? kExitUsage : kExitFailed;
 }
 
 }  // namespace neuron::sim

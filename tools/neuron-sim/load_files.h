@@ -12,11 +12,11 @@
 
 namespace neuron::sim {
 
-// Changes files of a simulated host while others read them: a new text appears at once and whole (rename), with the
-// mode of the old one. What is no plain file, or no number where one should stand, was put there by `neuron-sim set`
-// and stays as it is; what is gone stays gone. Paths are relative to the host's directory.
+// Changes files of a simulated host while others read them: a new text appears atomically (rename), with the
+// mode of the old one. Anything but a plain file, or text in place of a number, comes from `neuron-sim set` and stays
+// as it is; absent files stay absent. Paths are relative to the host's directory.
 //
-// After the first failure (no space, no rights) every further call does nothing; state() tells what failed.
+// After the first failure (no space, no rights) every further call does nothing; state() holds that failure.
 // Not thread-safe.
 class LoadFiles {
  public:
@@ -38,7 +38,7 @@ class LoadFiles {
   void make_folder(const std::string& path);  // fine if it is there
   void make_link(const std::string& path, const std::string& target);
   void move(const std::string& from, const std::string& to);  // fine if `from` is gone
-  void remove_folder(const std::string& path);                // with all that is in it; fine if it is gone
+  void remove_folder(const std::string& path);                // recursively; fine if it is gone
 
   [[nodiscard]] const Result<void>& state() const { return state_; }
 

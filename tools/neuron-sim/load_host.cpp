@@ -1,10 +1,6 @@
 #include "tools/neuron-sim/load_host.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <numeric>
 #include <system_error>
@@ -12,9 +8,9 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
-#include "tools/neuron-sim/driver_generation.h"
 #include "tools/neuron-sim/fault_target.h"
 #include "tools/neuron-sim/host_directory.h"
+#include "tools/neuron-sim/host_plan.h"
 #include "tools/neuron-sim/trees.h"
 
 namespace neuron::sim {
@@ -38,7 +34,7 @@ std::vector<int> numbers_in(const std::string& folder, std::string_view prefix) 
   return numbers;
 }
 
-// bf16, dense, of one physical core; what AWS publishes per chip, shared out.
+// bf16, dense, of one physical core: the published figure per chip divided by its cores.
 double flops_of(model::Family family) {
   switch (family) {
     case model::Family::inferentia:
@@ -86,13 +82,6 @@ void add_growth(const CoreActivity& from, CoreActivity& to) {
   to.model_loads += from.model_loads;
 }
 
-Result<Fd> lock(const std::string& dir) {
-  const std::string marker = dir + "/" + kMarkerFile;
-  Fd fd(::open(marker.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid() || ::flock(fd.get(), LOCK_EX) != 0) return fail(error_from_errno(errno, "locking " + marker));
-  return fd;
-}
-
 }  // namespace
 
 LoadHost::LoadHost(std::string dir, LoadFiles files)
@@ -133,7 +122,7 @@ void LoadHost::find_devices() {
   shape_.core_flops = flops_of(family);
 }
 
-// Interfaces in the order of the devices they are near to, as far as the official table tells.
+// Interfaces in the order of the devices they are near to, as far as the official table has them.
 void LoadHost::find_interfaces() {
   std::map<std::string, LoadEfa> by_function;
   std::error_code error;
@@ -174,8 +163,7 @@ Result<LoadHost> LoadHost::open(const std::string& dir) {
 }
 
 Result<void> LoadHost::write(const Activity& activity) {
-  TRY(require_simulated(dir_));
-  TRY_ASSIGN(const Fd held, lock(dir_));
+  TRY_ASSIGN(const Fd held, lock_host(dir_));
   platform_->write(activity);
   processes_->write(activity);
   for (const CoreActivity& core : activity.cores) write_core(core);
@@ -190,13 +178,12 @@ Result<void> LoadHost::write(const Activity& activity) {
 }
 
 Result<void> LoadHost::finish() {
-  TRY(require_simulated(dir_));
-  TRY_ASSIGN(const Fd held, lock(dir_));
+  TRY_ASSIGN(const Fd held, lock_host(dir_));
   for (auto& [place, core] : cores_) count_late(core);
   return files_->state();
 }
 
-// A memory folder after `before` became `now`, beside what is the driver's own: present is the size of the last change,
+// A memory folder after `before` became `now`, beside the driver's own memory: present is the size of the last change,
 // peak the highest so far.
 void LoadHost::write_memory(const std::string& folder, std::uint64_t before, std::uint64_t now, std::uint64_t own) {
   files_->set(folder + "/total", own + now);
@@ -237,7 +224,7 @@ void LoadHost::count_late(Core& core) {
 
 void LoadHost::write_core(const CoreActivity& activity) {
   Core& core = cores_[{activity.device, activity.core}];
-  // Before 2.30.2 the driver learns what a process did when the process ends.
+  // Before 2.30.2 the driver counts the work of a process when the process ends.
   if (core.shown.pid != activity.pid) count(core);
   add_growth(activity, core.pending);
   if (counts_live_) count(core);

@@ -6,17 +6,15 @@
 #include <vector>
 
 #include "agent/base/result.h"
-#include "tools/neuron-sim/load_activity.h"
 #include "tools/neuron-sim/load_files.h"
-#include "tools/neuron-sim/load_platform.h"
-#include "tools/neuron-sim/load_processes.h"
+#include "tools/neuron-sim/load_proc.h"
+#include "tools/neuron-sim/load_workload.h"
 
 namespace neuron::sim {
 
-// A simulated host as a workload sees it: the hardware it can use, and the files that show what it does. Counters go on
-// from where they stand, as the host's driver would count: up to 2.29 what a core did shows only once its process has
-// ended.
-// Devices that `neuron-sim set` takes away are left alone until they come back. Not thread-safe.
+// A simulated host under load: the hardware that a workload can use, and the files that show its activity. Counters
+// continue from their values, as the host's driver would count: up to 2.29 the work of a core shows only once its
+// process has ended. Devices that `neuron-sim set` takes away are left alone until they come back. Not thread-safe.
 class LoadHost {
  public:
   // Errors: failed_precondition (no simulated host; one without devices that this program knows).
@@ -28,13 +26,13 @@ class LoadHost {
 
   // Puts one step into the files, while no `neuron-sim set` changes them. Errors: permission_denied, internal.
   [[nodiscard]] Result<void> write(const Activity& activity);
-  // Writes what write() has put off: files that nobody looks at often change once in a while only. Errors as above.
+  // Writes what write() has put off: some files change every few seconds only. Errors as above.
   [[nodiscard]] Result<void> finish();
 
  private:
   struct Core {
     std::string folder;
-    CoreActivity pending;  // growth that is not told yet
+    CoreActivity pending;  // growth not yet written
     CoreActivity late;     // the same for the files that may wait
     CoreActivity shown;    // memory as it was written last
     bool written = false;

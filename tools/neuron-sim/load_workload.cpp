@@ -1,15 +1,42 @@
 #include "tools/neuron-sim/load_workload.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <utility>
 
 #include "agent/base/parse.h"
-#include "tools/neuron-sim/load_jobs.h"
 
 namespace neuron::sim {
 namespace {
+
+// A kind of job on accelerator nodes. Passive data; the arguments are separated by blanks.
+struct JobKind {
+  std::string_view command;
+  std::string_view tag;     // NEURON_PROCESS_TAG, "" = none
+  double part_of_node = 0;  // fraction of all slots of the node that it asks for; at least one slot
+  double low_level = 0;     // fraction of the time that a core is busy, mean over a wave: at least, and at most
+  double high_level = 0;
+  double wave = 0;        // amplitude of the busy fraction around the level
+  double seconds = 0;     // how long it typically runs
+  double inferences = 0;  // per busy second and core
+  double traffic = 0;     // part of the line rate while the cores wait for each other
+  double vcpus_per_slot = 0;
+  double host_gib_per_slot = 0;
+};
+
+// The first three are the usual ones.
+constexpr std::array<JobKind, 5> kKinds = {{
+    {"/opt/venv/bin/python3 train_llama.py --tensor-parallel 8 --zero1", "train-llama-70b", 0.5, 0.72, 0.84, 0.08, 150,
+     1.5, 0.7, 1.6, 6},
+    {"/opt/venv/bin/python3 -m vllm.entrypoints.openai.api_server --model qwen3-8b", "serve-qwen3-8b", 0.13, 0.35, 0.65,
+     0.25, 90, 55, 0, 1.1, 4},
+    {"/opt/venv/bin/python3 embed.py --batch 64 --model e5-large", "", 0.07, 0.5, 0.8, 0.1, 45, 420, 0, 0.7, 1.5},
+    {"/opt/venv/bin/python3 -m ipykernel_launcher -f kernel.json", "notebook", 0.07, 0.05, 0.25, 0.2, 60, 20, 0, 0.3,
+     1},
+    {"nccom-test -r 64 allr --minbytes 8 --maxbytes 8G", "", 0.25, 0.15, 0.3, 0.1, 30, 0, 0.9, 0.5, 0.3},
+}};
 
 using model::DeviceMemoryKind;
 using model::HostMemoryKind;
@@ -28,7 +55,7 @@ std::uint64_t whole(double value) {
   return static_cast<std::uint64_t>(std::max(0.0, value));
 }
 
-// Takes the whole part off `spare`.
+// Removes and returns the integral part of `spare`.
 std::uint64_t take_whole(double& spare) {
   const double part = std::floor(spare);
   spare -= part;
@@ -62,7 +89,7 @@ Workload::Workload(LoadShape shape, std::uint64_t seed) : shape_(std::move(shape
     const auto& device = shape_.devices[i];
     first_core_.push_back(cores);
     cores += device.cores.size();
-    // On small nodes two jobs share a device, so that something comes and goes there too.
+    // On small nodes two jobs share a device, so that jobs start and end there too.
     const auto middle = device.cores.begin() + static_cast<std::ptrdiff_t>(device.cores.size() / 2);
     const bool halves = shape_.devices.size() <= kFewDevices && device.cores.size() >= 2;
     if (halves) slots_.push_back({i, {device.cores.begin(), middle}, false});
@@ -104,10 +131,10 @@ void Workload::end_jobs() {
   });
 }
 
-// A day begins with one job of each of the kinds that such nodes are for; later ones come by chance.
+// A day begins with one job of each usual kind; later ones are random.
 void Workload::begin_jobs() {
   constexpr std::size_t kAtOnce = 3;
-  const auto kinds = static_cast<int>(job_kinds().size());
+  const auto kinds = static_cast<int>(kKinds.size());
   if (now_ > 0 && next_job_ > now_) return;
   for (std::size_t kind = 0; now_ == 0 && kind < kAtOnce; ++kind) begin_job(kind);
   if (now_ > 0) begin_job(static_cast<std::size_t>(dice_.below(kinds)));
@@ -118,7 +145,7 @@ void Workload::begin_jobs() {
 void Workload::begin_job(std::size_t kind_number) {
   Job job;
   job.kind = kind_number;
-  const JobKind& kind = job_kinds()[job.kind];
+  const JobKind& kind = kKinds[job.kind];
   const auto wanted = std::max<std::size_t>(1, whole(kind.part_of_node * static_cast<double>(slots_.size()) + 0.5));
   for (std::size_t i = 0; i < slots_.size() && job.slots.size() < wanted; ++i) {
     if (slots_[i].taken)
@@ -142,13 +169,13 @@ void Workload::begin_job(std::size_t kind_number) {
 double Workload::busy_part(const Job& job, std::size_t core) const {
   if (now_ < job.ready) return 0;
   const double turn = (now_ - job.begin) / job.wave_seconds + 0.015 * static_cast<double>(core);
-  const double wave = std::sin(2 * std::numbers::pi * turn) * job_kinds()[job.kind].wave;
+  const double wave = std::sin(2 * std::numbers::pi * turn) * kKinds[job.kind].wave;
   return std::clamp(job.level + wave, 0.0, kBusiest);
 }
 
 void Workload::play_job(Job& job, double length, Activity& activity) {
   constexpr double kSystemPart = 0.15;
-  const JobKind& kind = job_kinds()[job.kind];
+  const JobKind& kind = kKinds[job.kind];
   const double parts = std::ceil((now_ - job.begin) / kLoadingSeconds * kLoadingParts);
   const double loaded = std::min(1.0, parts / kLoadingParts);
   for (const std::size_t slot : job.slots) {
@@ -168,7 +195,7 @@ void Workload::play_job(Job& job, double length, Activity& activity) {
 
 void Workload::play_cores(const Job& job, const Slot& slot, double length, double loaded, Activity& activity) {
   constexpr double kMicroseconds = 1e6;
-  const JobKind& kind = job_kinds()[job.kind];
+  const JobKind& kind = kKinds[job.kind];
   const LoadDevice& device = shape_.devices[slot.device];
   const double memory = static_cast<double>(shape_.core_memory_bytes) * loaded;
   for (const int number : slot.cores) {
@@ -198,7 +225,7 @@ void Workload::play_cores(const Job& job, const Slot& slot, double length, doubl
 void Workload::play_traffic(const Job& job, const Slot& slot, double length, Activity& activity) const {
   constexpr double kMessage = 1 << 20;
   constexpr double kPacket = 8192;
-  const JobKind& kind = job_kinds()[job.kind];
+  const JobKind& kind = kKinds[job.kind];
   if (kind.traffic <= 0 || shape_.efas.empty() || now_ < job.ready) return;
   const std::size_t nearest = slot.device * shape_.efas.size() / shape_.devices.size();
   const LoadEfa& efa = shape_.efas[nearest];
@@ -262,9 +289,9 @@ void Workload::play_machine(double length, Activity& activity) {
   activity.host_bytes = std::min(activity.host_bytes, shape_.host_memory_bytes);
 }
 
-// What /proc and the driver tell of a job's process.
+// The process of a job in /proc and in the driver's answers.
 void Workload::describe_process(const Job& job, double loaded, Activity& activity) const {
-  const JobKind& kind = job_kinds()[job.kind];
+  const JobKind& kind = kKinds[job.kind];
   ProcessActivity process;
   process.pid = job.pid;
   for (const auto word : split(kind.command, ' ')) process.arguments.emplace_back(word);

@@ -7,7 +7,6 @@
 
 #include "agent/base/result.h"
 #include "agent/core/catalogue.h"
-#include "tools/neuron-sim/driver_generation.h"
 #include "tools/neuron-sim/host_plan.h"
 
 namespace neuron::sim {

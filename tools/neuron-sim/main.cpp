@@ -6,12 +6,10 @@
 
 #include "agent/base/fd.h"
 #include "neuron_version.h"
-#include "tools/neuron-sim/fault_keys.h"
+#include "tools/neuron-sim/commands.h"
+#include "tools/neuron-sim/fault_target.h"
 #include "tools/neuron-sim/faults.h"
-#include "tools/neuron-sim/kubelet/command.h"
-#include "tools/neuron-sim/load_command.h"
-#include "tools/neuron-sim/node_command.h"
-#include "tools/neuron-sim/show_command.h"
+#include "tools/neuron-sim/kubelet/shell.h"
 
 namespace neuron::sim {
 namespace {
@@ -91,8 +89,8 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   neuron::open_standard_streams();
   const int code = neuron::sim::run(argc, argv);
-  const bool told = static_cast<bool>(std::cout.flush()) && std::fflush(stdout) == 0;
-  if (told || code != 0) return code;
-  std::fputs("neuron-sim: cannot write to standard output\n", stderr);
+  const bool flushed = static_cast<bool>(std::cout.flush()) && std::fflush(stdout) == 0;
+  if (flushed || code != 0) return code;
+  std::fputs("neuron-sim: standard output cannot be written\n", stderr);
   return neuron::sim::kExitFailed;
 }

@@ -1,25 +1,62 @@
-#include "tools/neuron-sim/node_command.h"
+#include "tools/neuron-sim/commands.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "agent/base/parse.h"
+#include "agent/core/catalogue.h"
 #include "agent/host/fs_root.h"
 #include "agent/host/pci.h"
-#include "agent/kube/api.h"
+#include "agent/kube/names.h"
+#include "agent/kube/node_label.h"
 #include "agent/model/device.h"
 #include "tools/neuron-sim/host_directory.h"
 #include "tools/neuron-sim/host_writer.h"
-#include "tools/neuron-sim/instance_choice.h"
-#include "tools/neuron-sim/type_table.h"
 
 namespace neuron::sim {
 namespace {
+
+std::string row(const core::InstanceType& type) {
+  const int cores = type.device_count * type.physical_cores_per_device / type.default_lnc;
+  const std::string shape = type.family ? std::string(core::to_string(type.shape)) : "-";
+  std::array<char, 128> text{};
+  std::snprintf(text.data(), text.size(), "%-20s %-12s %7d %6d %5d %5d  %s\n", type.name.c_str(),
+                type.family ? std::string(model::to_string(*type.family)).c_str() : "-", type.device_count, cores,
+                type.efa_count, static_cast<int>(type.numa.size()), shape.c_str());
+  return text.data();
+}
+
+// The text of `neuron-sim node --list`: one line per instance type of the catalogue, in its order.
+std::string type_table() {
+  std::string text = "TYPE                 CHIP         DEVICES  CORES  EFAS  NUMA  TOPOLOGY\n";
+  for (const auto& type : core::all_instance_types()) text += row(type);
+  return text;
+}
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr milliseconds kPause{250};  // between two attempts
+constexpr std::size_t kMaxBytes = std::size_t{1} << 20U;
+
+bool is_passing(ErrorCode code) {
+  return code == ErrorCode::unavailable || code == ErrorCode::deadline_exceeded;
+}
+
+// Reads the credential files for each attempt: they may have been rotated.
+Result<std::optional<std::string>> ask_once(const kube::InClusterPlaces& places, const std::string& node,
+                                            milliseconds deadline) {
+  TRY_ASSIGN(const kube::ClusterAccess access, kube::in_cluster_access(places));
+  return kube::node_label(access, node, kTypeLabel, {deadline, kMaxBytes});
+}
 
 // Exit codes, as in neuron-sim(1).
 constexpr int kExitOk = 0;
@@ -30,7 +67,7 @@ std::string label_of(const std::string& node) {
   return std::string("the label ") + kTypeLabel + " of node " + printable(node);
 }
 
-// While no load plays there. What was begun in a new or empty directory goes again when it cannot be finished.
+// Writes while no load plays there. A failure leaves a new or empty directory as it was.
 Result<void> write_alone(const HostPlan& plan, const std::string& directory) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -52,7 +89,7 @@ Result<void> write_alone(const HostPlan& plan, const std::string& directory) {
 
 enum class Choice { made, leave_as_it_is };
 
-// Fills in the instance type from the node's label, or says why it could not.
+// Fills in the instance type from the node's label, or reports why it cannot.
 Choice choose_type(NodeCommand& command, std::ostream& errors) {
   std::string& type = command.plan.instance_type;
   const LabelAnswer answer = ask_type_label(command.places, command.type_from_node, command.label_budget);
@@ -71,7 +108,7 @@ Choice choose_type(NodeCommand& command, std::ostream& errors) {
   return Choice::made;
 }
 
-// Does what is left to do once the type is known.
+// Once the type is known.
 Result<void> write_or_keep(const NodeCommand& command, std::ostream& out, std::ostream& errors) {
   TRY_ASSIGN(const std::string description, describe(command.plan));
   if (command.keep && is_host_of(command.plan, command.directory)) {
@@ -87,8 +124,8 @@ Result<void> write_or_keep(const NodeCommand& command, std::ostream& out, std::o
   return {};
 }
 
-// In a pod, the simulated devices take the place of the node's own in what the agent beside us offers: pods that run
-// would lose theirs. /sys is the node's in every container.
+// In a pod, the agent would offer the simulated devices in place of the node's own, and running pods would lose theirs.
+// /sys is the node's in every container.
 Result<void> refuse_hardware(const std::string& machine) {
   TRY_ASSIGN(const host::FsRoot root, host::FsRoot::open(machine));
   host::PciInventory pci;
@@ -107,8 +144,8 @@ Result<void> refuse_hardware(const std::string& machine) {
                   "--beside-hardware (NEURON_SIM_BESIDE_HARDWARE=true)");
 }
 
-// Whether the node that is asked about may have such a name: asked for, a wrong one would only look like an API server
-// that does not answer. And whether it may be simulated.
+// Checks the name of the node, since a request with a wrong one would only look like an API server that does not
+// answer, and that the node may be simulated.
 Result<void> check_node(const NodeCommand& command) {
   if (command.type_from_node.empty()) return {};
   auto named = kube::check_node_name(command.type_from_node);
@@ -117,6 +154,18 @@ Result<void> check_node(const NodeCommand& command) {
 }
 
 }  // namespace
+
+LabelAnswer ask_type_label(const kube::InClusterPlaces& places, const std::string& node, milliseconds budget) {
+  const auto end = Clock::now() + budget;
+  while (true) {
+    const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now());
+    auto label = ask_once(places, node, std::max(left, milliseconds(1)));
+    if (label) return {*std::move(label), "", false};
+    const bool passing = is_passing(label.error().code);
+    if (!passing || Clock::now() + kPause >= end) return {std::nullopt, label.error().message, passing};
+    std::this_thread::sleep_for(kPause);
+  }
+}
 
 void add_node_command(CLI::App& app, int& exit_code) {
   auto command = std::make_shared<NodeCommand>();

@@ -1,4 +1,4 @@
-#include "tools/neuron-sim/show_command.h"
+#include "tools/neuron-sim/commands.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -39,7 +39,7 @@ std::vector<std::string> runtime_variables() {
 struct Node {
   std::string folder;
   std::string stem;
-  std::optional<int> number;  // what follows the stem
+  std::optional<int> number;  // after the stem
 };
 
 Node node_of(const std::string& folder, const std::string& name) {

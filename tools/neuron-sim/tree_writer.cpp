@@ -50,7 +50,7 @@ void TreeWriter::make_parent(const std::string& path) {
   if (slash != std::string::npos) directory(std::string_view(path).substr(0, slash));
 }
 
-// True when something of the wanted kind is at `path` from before and may be used; what is of another kind is removed.
+// True when an old entry of the wanted kind is at `path` and may be reused; one of another kind is removed.
 bool TreeWriter::replace_old(const std::string& path, Old wanted) {
   const auto found = old_.find(path);
   if (found == old_.end()) return false;
@@ -87,7 +87,7 @@ void TreeWriter::directory(std::string_view path) {
   directories_.insert(std::move(name));
 }
 
-// A read-only file of a former host is no obstacle: who owns the directory may replace it.
+// A read-only file of a former host is replaced: the owner of the directory may unlink it.
 Fd TreeWriter::open_for_writing(const std::string& path) {
   const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
   Fd fd(::openat(handle_.get(), path.c_str(), flags, 0600));
@@ -139,15 +139,7 @@ Result<void> TreeWriter::finish() {
 }
 
 std::string relative_link(std::string_view from, std::string_view to) {
-  std::size_t common = 0;  // length of the shared leading directories, with their slash
-  for (std::size_t i = 0; i < from.size() && i < to.size() && from[i] == to[i]; ++i) {
-    if (from[i] == '/') common = i + 1;
-  }
-  std::string text;
-  for (const char letter : from.substr(common)) {
-    if (letter == '/') text += "../";
-  }
-  return text.append(to.substr(common));
+  return fs::path(to).lexically_relative(fs::path(from).parent_path()).string();
 }
 
 }  // namespace neuron::sim

@@ -12,12 +12,12 @@
 
 namespace neuron::sim {
 
-// Makes many small files below one directory. Paths are relative to it; parent directories come into being as needed.
-// What was in the directory before is gone after finish(), except where the same thing is written again: such files are
-// overwritten, because ext4 is slow (seconds) to give out thousands of inodes that were freed a moment ago. Links found
-// in the directory are removed or replaced, never followed.
+// Makes many small files below one directory. Paths are relative to it; parent directories are made as needed. finish()
+// removes the old content of the directory; files that are written again are overwritten instead, because ext4 takes
+// seconds to reuse thousands of inodes that were just freed. Links found in the directory are removed or replaced,
+// never followed.
 //
-// After the first failure every further call does nothing, and finish() tells what failed: callers stay free of checks.
+// After the first failure every further call does nothing, and finish() returns that failure: callers need no checks.
 // Not thread-safe.
 class TreeWriter {
  public:
@@ -26,8 +26,8 @@ class TreeWriter {
 
   void directory(std::string_view path);  // mode 0755, whatever the umask
 
-  // A file with exactly that text and mode, whatever the umask; replaces one written before. Of one path's parents,
-  // links written by this object are followed.
+  // A file with exactly that text and mode, whatever the umask; replaces one written before. Links that this object
+  // wrote are followed among the parents of `path`.
   void file(std::string_view path, std::string_view text, mode_t mode = 0444);
 
   // A relative symbolic link at `path` to another path of this tree; the other end need not exist yet.
@@ -36,7 +36,7 @@ class TreeWriter {
   // A character device like /dev/null, mode 0666; an empty regular file where making one is not permitted.
   void device_node(std::string_view path);
 
-  // Removes what was there before and was not written again. Call once, at the end.
+  // Removes old entries that were not written again. Call once, at the end.
   [[nodiscard]] Result<void> finish();
 
  private:

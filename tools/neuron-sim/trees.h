@@ -22,17 +22,13 @@ void write_pci(TreeWriter& tree, const MachinePlan& machine);
 // sys/class/neuron_device and the virtual devices behind it, dev/neuron<N>, neuron-ioctl/. Nothing without a driver.
 void write_neuron(TreeWriter& tree, const MachinePlan& machine);
 
-// What the files beside the neuron<N> links say of other nodes, by name (docs/reference/driver.md#class-files). `plan`:
-// nullopt for what the platform has by itself.
+// The class files about the UltraServer or partition of the node, by name (docs/reference/driver.md#class-files).
+// `plan`: nullopt for the platform's own default.
 [[nodiscard]] std::map<std::string, std::string> ultraserver_files(Platform platform, const DriverGeneration& driver,
                                                                    const std::optional<UltraServerPlan>& plan);
 
 // infiniband, infiniband_verbs, dev/infiniband.
 void write_rdma(TreeWriter& tree, const MachinePlan& machine);
-
-// One device's folders below `base` for a driver of known layout (info/, stats/, neuron_core<M>/).
-void write_device_stats(TreeWriter& tree, const MachinePlan& machine, const NeuronFunction& neuron,
-                        const std::string& base);
 
 // Host memory in bytes that the driver takes for itself when it starts, for a core (neuron_core<M>/stats/memory_usage);
 // that of the device, driver_memory, is the sum (docs/reference/driver.md#idle-values).
@@ -49,7 +45,7 @@ void write_device_stats(TreeWriter& tree, const MachinePlan& machine, const Neur
 // "ffffffff,00000000": the kernel's cpumask form, `width` CPUs wide.
 [[nodiscard]] std::string format_cpumask(const std::vector<int>& cpus, int width);
 
-// CPUs of a NUMA node, all CPUs for -1 or an unknown node: what local_cpulist says.
+// CPUs of a NUMA node, as in local_cpulist: all CPUs for -1 or an unknown node.
 [[nodiscard]] std::vector<int> cpus_of_node(const core::InstanceType& type, int numa_node);
 
 // Number of CPUs the directory shows.

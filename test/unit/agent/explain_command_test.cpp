@@ -97,10 +97,10 @@ TEST_F(ExplainCommand, APodThatIsNotHereIsSuggestedOthers) {
 }
 
 TEST_F(ExplainCommand, AKubeletThatDoesNotAnswerIsSaid) {
-  using Fault = sim::PodResourcesFault;
+  using Fault = fakes::PodResourcesFault;
   simulate("inf2.xlarge");
   for (const Fault fault : {Fault::error, Fault::oversized, Fault::hangs}) {
-    sim::KubeletOptions options;
+    fakes::FakeKubeletOptions options;
     options.faults.pod_resources = fault;
     sim::test::KubeletTest kubelet(std::move(options));
     const auto outcome = explain("bert-0 --timeout 2s --kubelet-dir " + kubelet->dir());

@@ -134,7 +134,7 @@ TEST(AllocationTest, TheAnswersOfTwoResourcesAreMergedFirstOneWins) {
 
 TEST(AllocationTest, TheOrderOfResourcesAndIdsIsRandomButRepeatable) {
   const auto orders = [](unsigned seed) {
-    KubeletOptions options;
+    FakeKubeletOptions options;
     options.seed = seed;
     std::vector<std::string> steps;
     options.on_step = [&](AdmissionStep step, const std::string& resource) {
@@ -230,7 +230,7 @@ TEST(PreferenceTest, AnErrorFailsThePodAndLeaksWhatWasTaken) {
 }
 
 TEST(NumaPolicyTest, SingleNumaNodeAlignsOrRefuses) {
-  KubeletOptions options;
+  FakeKubeletOptions options;
   options.numa_policy = NumaPolicy::single_numa_node;
   Node node(4, 2, {}, options);
   const auto pod = node.kubelet->admit(pod_of("a", {{kChip, 2}}));

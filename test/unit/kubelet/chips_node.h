@@ -14,7 +14,7 @@ using Behaviour = TestPlugin::Behaviour;
 
 // A kubelet with one plugin of `count` chips, registered.
 struct Node {
-  explicit Node(int count, int numa_nodes = 0, Behaviour behaviour = {}, KubeletOptions options = {})
+  explicit Node(int count, int numa_nodes = 0, Behaviour behaviour = {}, FakeKubeletOptions options = {})
       : kubelet(std::move(options)),
         chips(*kubelet, kChip, "chip.sock", numbered_devices(count, numa_nodes), std::move(behaviour)) {
     EXPECT_TRUE(chips.register_plugin().ok());

@@ -1,4 +1,4 @@
-#include "tools/neuron-sim/kubelet/explain.h"
+#include "tools/neuron-sim/kubelet/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "tools/neuron-sim/kubelet/numa.h"
+#include "tools/neuron-sim/kubelet/allocation.h"
 
 #include <gtest/gtest.h>
 

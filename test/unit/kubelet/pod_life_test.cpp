@@ -49,7 +49,7 @@ TEST(PodLifeTest, DevicesOfAnEndedPodAreFreedLazily) {
 TEST(PodLifeTest, AListDuringAllocateGivesTheSameDeviceTwice) {
   FakeKubelet* kubelet = nullptr;
   bool raced = false;
-  KubeletOptions options;
+  FakeKubeletOptions options;
   options.on_step = [&](AdmissionStep step, const std::string&) {
     if (step != AdmissionStep::before_allocate || kubelet->pods().size() != 2 || std::exchange(raced, true)) return;
     EXPECT_TRUE(kubelet->remove("ended").has_value());  // while "first" waits for its Allocate
@@ -67,7 +67,7 @@ TEST(PodLifeTest, AListDuringAllocateGivesTheSameDeviceTwice) {
 }
 
 TEST(PodLifeTest, ThePodUnderAdmissionIsSeenWithItsFirstResourceOnly) {
-  KubeletOptions options;
+  FakeKubeletOptions options;
   FakeKubelet* kubelet = nullptr;
   std::vector<std::size_t> held;
   options.on_step = [&](AdmissionStep step, const std::string&) {
@@ -85,7 +85,7 @@ TEST(PodLifeTest, ThePodUnderAdmissionIsSeenWithItsFirstResourceOnly) {
 }
 
 TEST(PodLifeTest, ADeviceThatLeavesTheListDuringAllocatePanicsTheKubelet) {
-  KubeletOptions options;
+  FakeKubeletOptions options;
   TestPlugin* plugin = nullptr;
   FakeKubelet* kubelet = nullptr;
   options.on_step = [&](AdmissionStep step, const std::string&) {

@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kChip = "example.com/chip";
 
 struct Node {
-  explicit Node(std::vector<TestDevice> devices, KubeletOptions options = {})
+  explicit Node(std::vector<TestDevice> devices, FakeKubeletOptions options = {})
       : kubelet(std::move(options)), chips(*kubelet, kChip, "chip.sock", devices), caller(*kubelet) {
     EXPECT_TRUE(chips.register_plugin().ok());
     EXPECT_TRUE(kubelet.reaches(kChip, static_cast<int>(devices.size())));
@@ -21,8 +21,8 @@ struct Node {
   PodResourcesCaller caller;
 };
 
-KubeletOptions with_fault(PodResourcesFault fault) {
-  KubeletOptions options;
+FakeKubeletOptions with_fault(PodResourcesFault fault) {
+  FakeKubeletOptions options;
   options.faults.pod_resources = fault;
   return options;
 }

@@ -14,14 +14,14 @@ namespace {
 using ::testing::HasSubstr;
 constexpr const char* kResource = "example.com/chip";
 
-KubeletOptions quick_dial() {
-  KubeletOptions options;
+FakeKubeletOptions quick_dial() {
+  FakeKubeletOptions options;
   options.dial_timeout = std::chrono::milliseconds(50);
   return options;
 }
 
-KubeletOptions with_fault(RegisterFault fault) {
-  KubeletOptions options;
+FakeKubeletOptions with_fault(RegisterFault fault) {
+  FakeKubeletOptions options;
   options.faults.registration = fault;
   return options;
 }

@@ -94,7 +94,7 @@ TEST(RestartTest, AStuckAllocateIsFreed) {
 
 TEST(RestartTest, AKubeletThatEndsBetweenTwoAllocatesRefusesThePod) {
   FakeKubelet* kubelet = nullptr;
-  KubeletOptions options;
+  FakeKubeletOptions options;
   options.on_step = [&](AdmissionStep step, const std::string&) {
     if (step == AdmissionStep::after_allocate && kubelet != nullptr) {
       EXPECT_TRUE(std::exchange(kubelet, nullptr)->restart().has_value());
@@ -107,7 +107,7 @@ TEST(RestartTest, AKubeletThatEndsBetweenTwoAllocatesRefusesThePod) {
 }
 
 TEST(CheckpointFileTest, IsWrittenOnEachListAndOncePerContainer) {
-  KubeletOptions options;
+  FakeKubeletOptions options;
   FakeKubelet* kubelet = nullptr;
   std::vector<std::size_t> entries;  // in the file before each Allocate
   options.on_step = [&](AdmissionStep step, const std::string&) {
@@ -138,7 +138,7 @@ TEST(CheckpointFileTest, IsWrittenOnEachListAndOncePerContainer) {
 }
 
 TEST(CheckpointFileTest, AListInBetweenWritesHalfAContainer) {
-  KubeletOptions options;
+  FakeKubeletOptions options;
   FakeKubelet* kubelet = nullptr;
   TestPlugin* plugin = nullptr;
   std::vector<std::size_t> entries;

@@ -8,7 +8,6 @@
 #include <sstream>
 
 #include "test/unit/kubelet/test_plugin.h"
-#include "tools/neuron-sim/kubelet/command.h"
 
 namespace neuron::sim::test {
 namespace {

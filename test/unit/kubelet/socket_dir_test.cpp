@@ -1,4 +1,4 @@
-#include "tools/neuron-sim/kubelet/socket_dir.h"
+#include "tools/neuron-sim/kubelet/kubelet.h"
 
 #include <gtest/gtest.h>
 

@@ -288,7 +288,7 @@ grpc::Status PodResourcesCaller::allocatable(v1::AllocatableResourcesResponse& a
   return stub_->GetAllocatableResources(&context, {}, &answer);
 }
 
-KubeletTest::KubeletTest(KubeletOptions options) {
+KubeletTest::KubeletTest(FakeKubeletOptions options) {
   auto started = FakeKubelet::start(dir_.path(), std::move(options));
   if (!started) {
     ADD_FAILURE() << started.error().message;

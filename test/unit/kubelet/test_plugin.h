@@ -13,7 +13,18 @@
 
 #include "deviceplugin/v1beta1/api.grpc.pb.h"
 #include "podresources/v1/api.grpc.pb.h"
-#include "tools/neuron-sim/kubelet/fake_kubelet.h"
+#include "test/fakes/fake_kubelet.h"
+
+namespace neuron::sim {
+
+using fakes::AdmissionStep;
+using fakes::ClosingSocket;
+using fakes::FakeKubelet;
+using fakes::FakeKubeletOptions;
+using fakes::PodResourcesFault;
+using fakes::RegisterFault;
+
+}  // namespace neuron::sim
 
 namespace neuron::sim::test {
 
@@ -118,7 +129,7 @@ class PodResourcesCaller {
 // A kubelet in a directory of its own; the test fails when it does not start.
 class KubeletTest {
  public:
-  explicit KubeletTest(KubeletOptions options = {});
+  explicit KubeletTest(FakeKubeletOptions options = {});
   FakeKubelet& operator*() { return *kubelet_; }
   FakeKubelet* operator->() { return kubelet_.get(); }
   // Waits until so many units are allocatable.

@@ -4,8 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/host/usage_texts.h"
-#include "tools/neuron-sim/load_platform.h"
-#include "tools/neuron-sim/load_processes.h"
+#include "tools/neuron-sim/load_proc.h"
 
 namespace neuron::sim {
 namespace {

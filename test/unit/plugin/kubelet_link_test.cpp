@@ -89,7 +89,7 @@ TEST_F(KubeletLinkTest, ARegistrationIsAcceptedAndTheListIsWatched) {
 }
 
 TEST_F(KubeletLinkTest, TheKubeletsRefusalIsTheError) {
-  start_kubelet({.registration = sim::RegisterFault::error});
+  start_kubelet({.registration = fakes::RegisterFault::error});
   const auto done = registering(Resource::neuron, "a.sock");
   ASSERT_TRUE(done && done->error);
   EXPECT_EQ(done->endpoint, "a.sock");
@@ -106,7 +106,7 @@ TEST_F(KubeletLinkTest, AnEndpointThatTheKubeletCannotDialIsRefused) {
 }
 
 TEST_F(KubeletLinkTest, AKubeletThatClosesEveryConnectionIsUnavailable) {
-  start_kubelet({.registration = sim::RegisterFault::closes});
+  start_kubelet({.registration = fakes::RegisterFault::closes});
   const auto done = registering(Resource::neuron, "a.sock");
   ASSERT_TRUE(done && done->error);
   EXPECT_EQ(done->error->code, ErrorCode::unavailable);
@@ -160,7 +160,7 @@ TEST_F(KubeletLinkTest, HoldersAreThePodsThatTheKubeletShows) {
 }
 
 TEST_F(KubeletLinkTest, AnAnswerThatMakesNoSenseIsAnErrorAndNobodysHolding) {
-  start_kubelet({.pod_resources = sim::PodResourcesFault::garbage});
+  start_kubelet({.pod_resources = fakes::PodResourcesFault::garbage});
   link->ask_holders(clock.now());
   const auto holders = wait_for<HoldersListed>();
   ASSERT_TRUE(holders && !holders->answer);
@@ -172,7 +172,7 @@ TEST_F(KubeletLinkTest, AnAnswerThatMakesNoSenseIsAnErrorAndNobodysHolding) {
 }
 
 TEST_F(KubeletLinkTest, PodResourcesThatHangEndWithTheDeadline) {
-  start_kubelet({.pod_resources = sim::PodResourcesFault::hangs});
+  start_kubelet({.pod_resources = fakes::PodResourcesFault::hangs});
   link->ask_holders(clock.now());
   link->ask_allocatable(clock.now());
   const auto holders = wait_for<HoldersListed>();
@@ -185,7 +185,7 @@ TEST_F(KubeletLinkTest, PodResourcesThatHangEndWithTheDeadline) {
 
 // With a deadline of its own, as the link's is long.
 TEST_F(KubeletLinkTest, ARegisterThatHangsEndsWithTheDeadline) {
-  start_kubelet({.registration = sim::RegisterFault::hangs});
+  start_kubelet({.registration = fakes::RegisterFault::hangs});
   KubeletRegistration registration(kubelet->kubelet_socket());
   registration.start(Resource::neuron, "a.sock", milliseconds{100}, [this](std::optional<Error> error) {
     events->post(RegisterDone{Resource::neuron, "", std::move(error)});
@@ -277,7 +277,7 @@ TEST_F(KubeletLinkCalls, PodResourcesAreGivenTwoSeconds) {
 }
 
 TEST_F(KubeletLinkTest, WhatIsInFlightHasEndedWhenTheLinkIsGone) {
-  start_kubelet({sim::RegisterFault::hangs, sim::PodResourcesFault::hangs});
+  start_kubelet({fakes::RegisterFault::hangs, fakes::PodResourcesFault::hangs});
   link->start_registration(Resource::neuron, "a.sock");
   link->ask_holders(clock.now());
   link->ask_allocatable(clock.now());

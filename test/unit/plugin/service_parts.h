@@ -16,8 +16,8 @@
 
 #include "plugin/device/device_plugin_service.h"
 #include "plugin/kubelet/checkpoint_source.h"
+#include "test/fakes/fake_kubelet.h"
 #include "test/unit/grant/nodes.h"
-#include "tools/neuron-sim/kubelet/fake_kubelet.h"
 
 namespace neuron::plugin {
 
@@ -39,7 +39,7 @@ struct ServicePartsTest : testing::Test {
   PreStartGate pre_start{allocations, [](int, int) { return std::nullopt; },
                          [this](const PreStartGate::Job& job) { ask_device(job); },
                          [](SteadyTime, const PreStartGate::Job&) {}, clock};
-  std::unique_ptr<sim::FakeKubelet> kubelet;
+  std::unique_ptr<fakes::FakeKubelet> kubelet;
 
   void SetUp() override {
     ASSERT_NE(::mkdtemp(directory.data()), nullptr);
@@ -52,11 +52,11 @@ struct ServicePartsTest : testing::Test {
     std::filesystem::remove_all(directory, error);
   }
   [[nodiscard]] DevicePluginService::Parts parts() { return {allocations, admissions, pre_start, *events, &figures}; }
-  void start_kubelet(const sim::KubeletFaults& faults = {}) {
-    sim::KubeletOptions options;
+  void start_kubelet(const fakes::KubeletFaults& faults = {}) {
+    fakes::FakeKubeletOptions options;
     options.faults = faults;
     options.dial_timeout = std::chrono::milliseconds{200};
-    auto started = sim::FakeKubelet::start(directory, options);
+    auto started = fakes::FakeKubelet::start(directory, options);
     ASSERT_TRUE(started) << started.error().message;
     kubelet = *std::move(started);
   }

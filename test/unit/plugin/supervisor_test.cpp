@@ -231,7 +231,7 @@ TEST_F(SupervisorTest, WhatTheKubeletAsksIsCounted) {
 }
 
 TEST_F(SupervisorTest, SigtermEndsItWhilePodResourcesHang) {
-  start_kubelet({.pod_resources = sim::PodResourcesFault::hangs});
+  start_kubelet({.pod_resources = fakes::PodResourcesFault::hangs});
   scan();
   start();
   ASSERT_TRUE(kubelet->wait_for([&] { return kubelet->list_calls() > 0; }, kDeadline));
@@ -239,7 +239,7 @@ TEST_F(SupervisorTest, SigtermEndsItWhilePodResourcesHang) {
 }
 
 TEST_F(SupervisorTest, SigtermEndsItWhileRegisterHangs) {
-  start_kubelet({.registration = sim::RegisterFault::hangs});
+  start_kubelet({.registration = fakes::RegisterFault::hangs});
   scan();
   start();
   ASSERT_TRUE(wait_for_step(ServingStep::registering));
@@ -346,7 +346,7 @@ TEST_F(SupervisorTest, TellsHowFarItIs) {
   scan();
   ASSERT_TRUE(wait_for_scan());
   ASSERT_TRUE(wait_for_step(ServingStep::waiting));
-  start_kubelet({.registration = sim::RegisterFault::hangs});
+  start_kubelet({.registration = fakes::RegisterFault::hangs});
   ASSERT_TRUE(wait_for_step(ServingStep::registering));
   ASSERT_TRUE(kubelet->set_faults({}));
   ASSERT_TRUE(wait_for_step(ServingStep::registered));

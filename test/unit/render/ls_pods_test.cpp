@@ -70,10 +70,10 @@ TEST_F(LsPods, ClaimsAreShownBesideWhatDevicePluginsGave) {
 }
 
 TEST_F(LsPods, AKubeletThatDoesNotAnswerLeavesPodsUnknown) {
-  using Fault = sim::PodResourcesFault;
+  using Fault = fakes::PodResourcesFault;
   simulate("inf2.xlarge");
   for (const Fault fault : {Fault::error, Fault::oversized, Fault::hangs}) {
-    sim::KubeletOptions options;
+    fakes::FakeKubeletOptions options;
     options.faults.pod_resources = fault;
     sim::test::KubeletTest kubelet(std::move(options));
     const auto outcome = run(arguments(kubelet));

@@ -1,4 +1,4 @@
-#include "tools/neuron-sim/driver_generation.h"
+#include "tools/neuron-sim/host_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tools/neuron-sim/node_command.h"
+#include "tools/neuron-sim/commands.h"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,6 @@
 #include "test/fakes/fake_api_server.h"
 #include "test/unit/sim/files.h"
 #include "tools/neuron-sim/faults.h"
-#include "tools/neuron-sim/instance_choice.h"
 
 namespace neuron::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/neuron-sim/show_command.h"
+#include "tools/neuron-sim/commands.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "tools/neuron-sim/written_plan.h"
+#include "tools/neuron-sim/host_writer.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -6,7 +6,6 @@
 #include "test/fakes/fake_host.h"
 #include "test/unit/sim/files.h"
 #include "tools/neuron-sim/host_directory.h"
-#include "tools/neuron-sim/host_writer.h"
 
 namespace neuron::sim {
 namespace {

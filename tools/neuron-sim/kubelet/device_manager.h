@@ -15,22 +15,35 @@
 #include "agent/base/mutex.h"
 #include "agent/base/result.h"
 #include "deviceplugin/v1beta1/api.pb.h"
+#include "tools/neuron-sim/kubelet/allocation.h"
 #include "tools/neuron-sim/kubelet/checkpoint.h"
-#include "tools/neuron-sim/kubelet/numa.h"
-#include "tools/neuron-sim/kubelet/options.h"
 #include "tools/neuron-sim/kubelet/plugin_client.h"
 #include "tools/neuron-sim/kubelet/pod.h"
 
 namespace neuron::sim {
 
-// The kubelet's device manager: who has which device. It follows pkg/kubelet/cm/devicemanager/manager.go of 1.36 step
-// by step, its bugs included, because those steps are what a plugin sees. Thread-safe. Its lock is never held during an
-// RPC or a callback, as in the original, which is where the original's races come from.
+// The topology manager's policy, scope container. A simplified merge of hints: the smallest set of NUMA nodes that can
+// serve every resource of the container.
+enum class NumaPolicy { none, best_effort, single_numa_node };
+
+// Passive data.
+struct KubeletOptions {
+  unsigned seed = 1;  // of the order of resources and ids
+  NumaPolicy numa_policy = NumaPolicy::none;
+  std::chrono::milliseconds dial_timeout{10'000};  // Register's call back to the plugin
+  // One line per event ("registered aws.amazon.com/neuron from neuron-1.sock"). Any thread, no lock held; must not
+  // call back.
+  std::function<void(const std::string& line)> on_event = {};
+};
+
+// The kubelet's device manager: the holder of each device. It follows pkg/kubelet/cm/devicemanager/manager.go of
+// 1.36 step by step, its bugs included, because a plugin sees those steps. Thread-safe. As in the original, and with
+// the original's races, its lock is never held during an RPC or a callback.
 class DeviceManager {
  public:
   DeviceManager(KubeletOptions options, std::string checkpoint_path);
 
-  // --- told by the plugin server ---
+  // --- called by the plugin server ---
   void plugin_connected(const std::string& resource, std::shared_ptr<PluginClient> client, PluginOptions options);
   void plugin_updated(const std::string& resource, const v1beta1::ListAndWatchResponse& message);
   // Healthy devices become unhealthy, the endpoint stops and its grace of five minutes begins.
@@ -38,10 +51,10 @@ class DeviceManager {
 
   // --- pods ---
   // Allocates for the init containers, then the others, then starts all: one pod at a time, blocking on the plugin.
-  // Errors: invalid_argument (a pod of that name exists, a container twice or none); otherwise the pod is refused for
-  // good and the message is the pod's status message ("Pod was rejected: …").
+  // Errors: invalid_argument (a pod of that name exists, a container twice or none); otherwise the pod is refused
+  // permanently and the message is the pod's status message ("Pod was rejected: …").
   [[nodiscard]] Result<PodResult> admit(const PodSpec& spec);
-  // What a restart of one container gives: PreStartContainer again where asked for, and the answers of its admission.
+  // A restart of one container: PreStartContainer again where required, and the answers of its admission.
   // Errors: not_found; else the refusal of PreStartContainer.
   [[nodiscard]] Result<ContainerGrant> start_container(const std::string& ns, const std::string& pod,
                                                        const std::string& container);
@@ -52,7 +65,7 @@ class DeviceManager {
   void update_allocated();
 
   // --- views ---
-  // Every resource that ever was registered; one whose grace is over has capacity 0.
+  // Every resource that ever was registered; one whose grace has ended has capacity 0.
   [[nodiscard]] std::map<std::string, ResourceView> resources();
   // All active pods, by namespace and name, one under admission included.
   [[nodiscard]] std::vector<PodView> pods();
@@ -68,7 +81,7 @@ class DeviceManager {
   // Moves the clock of the grace.
   void advance(std::chrono::milliseconds step);
 
-  // Calls `predicate`, no lock held, now and after each change until it is true (→ true) or `timeout` is over.
+  // Calls `predicate`, no lock held, now and after each change until it is true (→ true) or `timeout` has passed.
   [[nodiscard]] bool wait_for(const std::function<bool()>& predicate, std::chrono::milliseconds timeout);
   // Wakes wait_for(): for changes that happen elsewhere.
   void notify();
@@ -94,7 +107,7 @@ class DeviceManager {
     std::optional<std::set<int>> affinity;
     std::uint64_t life = 0;
   };
-  struct Taking;  // devices_to_allocate()'s bookkeeping
+  struct Taking;  // state of devices_to_allocate()
 
   // pod_admission.cpp
   Result<void> allocate_pod(const std::string& uid, const PodSpec& spec, std::uint64_t life);
@@ -104,7 +117,6 @@ class DeviceManager {
   ContainerGrant run_options(const std::string& uid, const ContainerSpec& container);
   Result<void> pre_start(const std::string& uid, const ContainerSpec& container, const std::string& resource);
 
-  // device_allocation.cpp
   Result<bool> allocate_resource(const Admission& admission, const std::string& resource, int needed,
                                  const IdSet& reusable) REQUIRES(mutex_);
   Result<IdSet> devices_to_allocate(const Admission& admission, const std::string& resource, int required,
@@ -126,7 +138,6 @@ class DeviceManager {
   void save_checkpoint() EXCLUDES(mutex_);
   bool drop_expired() REQUIRES(mutex_);
   SteadyTime now() const REQUIRES(mutex_);
-  void step(AdmissionStep step, const std::string& resource) const EXCLUDES(mutex_);
   std::vector<std::string> shuffled(const IdSet& ids) REQUIRES(mutex_);
   std::vector<std::string> resource_order(const ContainerSpec& container) REQUIRES(mutex_);
 
@@ -149,7 +160,7 @@ class DeviceManager {
   IdsByResource healthy_ GUARDED_BY(mutex_), unhealthy_ GUARDED_BY(mutex_);
   std::map<std::string, PluginDevices> devices_ GUARDED_BY(mutex_);
   std::map<std::string, Endpoint> endpoints_ GUARDED_BY(mutex_);
-  IdSet gone_ GUARDED_BY(mutex_);  // resources whose grace is over: "0" in the node status for ever
+  IdSet gone_ GUARDED_BY(mutex_);  // resources whose grace has ended: "0" in the node status from then on
 };
 
 }  // namespace neuron::sim

@@ -1,4 +1,4 @@
-#include "tools/neuron-sim/kubelet/explain.h"
+#include "tools/neuron-sim/kubelet/report.h"
 
 #include <fmt/format.h>
 
@@ -67,7 +67,7 @@ class Hardware {
   const allocator::NodeTopology topology_;
 };
 
-// What containers hold: cores through whatever resource, EFAs by position, other ids as they are.
+// Units held by containers: cores through any resource, EFAs by position, other ids unchanged.
 struct Held {
   std::set<int> cores;
   std::set<int> efas;
@@ -93,7 +93,7 @@ Held held_by(const std::vector<PodView>& pods, const Hardware* hardware) {
   return held;
 }
 
-// The healthy units of a resource whose hardware nobody holds, ascending.
+// The healthy units of a resource whose hardware no container holds, ascending.
 Units free_units(const Hardware& hardware, const std::string& resource, const NodeUse& use, const Held& held) {
   const auto view = use.resources.find(resource);
   if (view == use.resources.end()) return {};
@@ -111,7 +111,7 @@ Units free_units(const Hardware& hardware, const std::string& resource, const No
   return free;
 }
 
-// What is left of one resource.
+// The free units of one resource.
 int left_of(const Hardware* hardware, const std::string& resource, const NodeUse& use, const Held& held) {
   const ResourceView& view = use.resources.at(resource);
   if (hardware == nullptr || kind_of(resource) == Kind::other) return std::max(0, view.allocatable - view.in_use);
@@ -189,7 +189,7 @@ PodNotes explain_pod(const PodSpec& pod, const Result<PodResult>& result, const 
     if (hardware == nullptr) continue;
     if (spec != pod.containers.end()) container.asked = asked_text(*spec);
     container.why = reasons(*hardware, grant, before, held);
-    if (spec != pod.containers.end() && spec->kind == ContainerKind::init) continue;  // others inherit what it had
+    if (spec != pod.containers.end() && spec->kind == ContainerKind::init) continue;  // others inherit its devices
     for (const auto& [resource, ids] : grant.ids) {
       for (const std::string& id : ids) held.add(hardware, resource, id);
     }

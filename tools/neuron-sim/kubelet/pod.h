@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-// What a pod asks of the kubelet and what its containers get. Passive data.
+// A pod's requests to the kubelet and the grants of its containers. Passive data.
 namespace neuron::sim {
 
 using IdSet = std::set<std::string>;
-// A claim's name → names of its devices, all of our driver. Nobody prepares them here: PodResources shows them.
+// A claim's name → names of its devices, all of this project's driver. They are not prepared: PodResources shows them.
 using Claims = std::map<std::string, std::vector<std::string>>;
 
 // init: runs to its end before the app containers, which inherit its devices. restartable_init: a side car, which
@@ -39,8 +39,8 @@ struct DeviceNode {
   friend bool operator==(const DeviceNode&, const DeviceNode&) = default;
 };
 
-// What one container is started with: the answers of all its resources merged as the kubelet merges them (the first
-// wins, in random order of resources).
+// The data that one container is started with: the answers of all its resources merged as the kubelet merges them (the
+// first wins, in random order of resources).
 struct ContainerGrant {
   std::string name;
   std::map<std::string, std::string> env;
@@ -48,7 +48,7 @@ struct ContainerGrant {
   std::vector<std::string> cdi_names;                   // without duplicates
   std::map<std::string, std::vector<std::string>> ids;  // resource → ids, numbers ascending before other text
   std::vector<std::string> conflicts;                   // one sentence per env or path answered with two values
-  std::vector<std::string> unserved;  // resources that no plugin ever registered: admitted without a device (a trap)
+  std::vector<std::string> unserved;  // resources that no plugin ever registered: admitted without a device
   Claims claims;                      // as the spec has them
   std::string start_error;            // PreStartContainer refused: the container does not start; "" otherwise
 };

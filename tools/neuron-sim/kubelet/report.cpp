@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "agent/base/parse.h"
-#include "tools/neuron-sim/kubelet/container_grant.h"
+#include "tools/neuron-sim/kubelet/allocation.h"
 
 namespace neuron::sim {
 namespace {

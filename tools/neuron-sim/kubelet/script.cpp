@@ -84,8 +84,8 @@ Result<void> add_claim(ContainerSpec& container, std::string_view word) {
   return {};
 }
 
-// A word is "RES=N" or "CLAIM@DEVICE,...", "CONTAINER:" before either, or "CONTAINER:". What comes first without a
-// container belongs to "main".
+// A word is "RES=N" or "CLAIM@DEVICE,...", "CONTAINER:" before either, or "CONTAINER:". Words before the first
+// container belong to "main".
 Result<void> add_word(PodSpec& pod, std::string_view word) {
   if (const std::size_t colon = word.find(':'); colon != std::string_view::npos) {
     TRY_ASSIGN(auto container, parse_container(word.substr(0, colon)));

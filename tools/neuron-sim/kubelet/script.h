@@ -35,6 +35,6 @@ struct Command {
 // nullopt for an empty line or a comment. Errors: invalid_argument, in words that quote the wrong part.
 [[nodiscard]] Result<std::optional<Command>> parse_command(std::string_view line);
 
-[[nodiscard]] std::string_view script_help();  // for people; at most 80 columns
+[[nodiscard]] std::string_view script_help();  // at most 80 columns
 
 }  // namespace neuron::sim

@@ -1,19 +1,94 @@
 #include "tools/neuron-sim/kubelet/shell.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iostream>
 #include <istream>
+#include <map>
+#include <memory>
 #include <optional>
 #include <ostream>
 #include <utility>
 
-#include "tools/neuron-sim/kubelet/explain.h"
+#include "agent/base/mutex.h"
+#include "agent/base/parse.h"
+#include "agent/core/complete.h"
+#include "agent/host/fs_root.h"
+#include "agent/host/root_source.h"
+#include "agent/host/scanner.h"
 #include "tools/neuron-sim/kubelet/report.h"
+#include "tools/neuron-sim/kubelet/script.h"
 
 namespace neuron::sim {
+namespace {
 
-Shell::Shell(FakeKubelet& kubelet, std::ostream& out, std::ostream& errors, std::chrono::milliseconds wait_timeout,
+struct Settings {
+  std::map<std::string, int> wait_for;
+  std::chrono::milliseconds timeout{};
+  KubeletOptions kubelet;
+};
+
+Result<NumaPolicy> parse_numa_policy(const std::string& text) {
+  if (text == "none") return NumaPolicy::none;
+  if (text == "best-effort") return NumaPolicy::best_effort;
+  if (text == "single-numa-node") return NumaPolicy::single_numa_node;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("--numa-policy \"{}\": none, best-effort or single-numa-node", printable(text)));
+}
+
+Result<Settings> parse_settings(const KubeletCommand& command) {
+  Settings settings;
+  for (const std::string& text : command.wait_for) {
+    auto count = parse_count(text);
+    if (!count) return fail(std::move(count).error().with_context("--wait-for"));
+    settings.wait_for.insert(std::move(*count));
+  }
+  auto timeout = parse_duration(command.timeout);
+  if (!timeout) return fail(std::move(timeout).error().with_context("--timeout"));
+  settings.timeout = *timeout;
+  TRY_ASSIGN(settings.kubelet.numa_policy, parse_numa_policy(command.numa_policy));
+  settings.kubelet.seed = command.seed;
+  return settings;
+}
+
+// A directory, or an archive for as long as this exists.
+struct Machine {
+  host::RootSource source;
+  host::FsRoot root;
+};
+
+// Scans the node for every pod: a device may have left since. Without hwloc: the NUMA nodes of devices and
+// interfaces come from their own files and the tables.
+Result<Shell::HostReader> host_reader(const std::string& argument) {
+  if (argument.empty()) return Shell::HostReader();
+  TRY_ASSIGN(auto source, host::RootSource::open(argument));
+  TRY_ASSIGN(auto root, host::FsRoot::open(source.directory()));
+  const auto machine = std::make_shared<const Machine>(Machine{std::move(source), std::move(root)});
+  return Shell::HostReader([machine] {
+    host::Scanner scanner(machine->root, {.with_topology = false, .with_processes = false});
+    return core::complete(scanner.scan());
+  });
+}
+
+int run_script(Shell& shell, const KubeletCommand& command, std::istream& input, std::ostream& errors) {
+  if (command.script.empty() || command.script == "-") {
+    const bool interactive = &input == &std::cin && ::isatty(STDIN_FILENO) != 0;
+    return shell.run(input, interactive ? "kubelet> " : "");
+  }
+  std::ifstream file(command.script);
+  if (!file) {
+    errors << "neuron-sim kubelet: cannot read the script " << command.script << "\n";
+    return 1;
+  }
+  return shell.run(file, "");
+}
+
+}  // namespace
+
+Shell::Shell(Kubelet& kubelet, std::ostream& out, std::ostream& errors, std::chrono::milliseconds wait_timeout,
              HostReader read_host)
     : kubelet_(kubelet), out_(out), errors_(errors), wait_timeout_(wait_timeout), read_host_(std::move(read_host)) {}
 
@@ -126,6 +201,71 @@ Result<void> Shell::wait(const std::map<std::string, int>& counts) {
   }
   out_ << fmt::format("reached after {} ms\n", waited.count()) << std::flush;
   return {};
+}
+
+void add_kubelet_command(CLI::App& app, int& exit_code) {
+  const auto command = std::make_shared<KubeletCommand>();  // lives as long as the callback
+  CLI::App* kubelet = app.add_subcommand("kubelet", "Stand in for the kubelet: register plugins, admit pods");
+  kubelet->add_option("--kubelet-dir", command->kubelet_dir, "The kubelet's directory, made if missing")
+      ->envname("NEURON_SIM_KUBELET_DIR")
+      ->required();
+  kubelet
+      ->add_option("--root", command->root,
+                   "The host that the agent reads: then each\nanswer says why and what is left")
+      ->type_name("DIR")
+      ->envname("NEURON_SIM_ROOT");
+  kubelet->add_option("--wait-for", command->wait_for, "First wait for this allocatable\ncount, e.g. neuron=16")
+      ->type_name("RES=N")
+      ->take_all()
+      ->allow_extra_args(false);
+  kubelet->add_option("--timeout", command->timeout, "The longest a wait may take")
+      ->type_name("TIME")
+      ->envname("NEURON_SIM_TIMEOUT")
+      ->capture_default_str();
+  kubelet->add_option("--numa-policy", command->numa_policy, "none, best-effort or\nsingle-numa-node")
+      ->type_name("POLICY")
+      ->envname("NEURON_SIM_NUMA_POLICY")
+      ->capture_default_str();
+  kubelet->add_option("--seed", command->seed, "Order of resources and ids")
+      ->envname("NEURON_SIM_SEED")
+      ->capture_default_str();
+  kubelet->add_flag("-v,--verbose", command->verbose, "Say on stderr what happens");
+  kubelet->add_option("SCRIPT", command->script, "Commands, one per line (try help);\ndefault: standard input");
+  kubelet->callback(
+      [command, &exit_code] { exit_code = run_kubelet_command(*command, std::cin, std::cout, std::cerr); });
+}
+
+int run_kubelet_command(const KubeletCommand& command, std::istream& input, std::ostream& out, std::ostream& errors) {
+  Result<Settings> settings = parse_settings(command);
+  if (!settings) {
+    errors << "neuron-sim kubelet: " << settings.error().message << "\n";
+    return 2;
+  }
+  auto read_host = host_reader(command.root);
+  if (!read_host) {
+    errors << "neuron-sim kubelet: --root: " << read_host.error().message << "\n";
+    return 2;
+  }
+  Mutex events;
+  if (command.verbose) {
+    settings->kubelet.on_event = [&](const std::string& line) {
+      MutexLock lock(events);
+      errors << "kubelet: " << line << "\n" << std::flush;
+    };
+  }
+  const auto kubelet = Kubelet::start(command.kubelet_dir, settings->kubelet);
+  if (!kubelet) {
+    errors << "neuron-sim kubelet: " << kubelet.error().message << "\n";
+    return 1;
+  }
+  Shell shell(**kubelet, out, errors, settings->timeout, *std::move(read_host));
+  if (!settings->wait_for.empty()) {
+    if (const auto waited = shell.wait(settings->wait_for); !waited) {
+      errors << "neuron-sim kubelet: " << waited.error().message << "\n";
+      return 1;
+    }
+  }
+  return run_script(shell, command, input, errors);
 }
 
 }  // namespace neuron::sim

@@ -1,15 +1,35 @@
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "deviceplugin/v1beta1/api.pb.h"
 #include "tools/neuron-sim/kubelet/pod.h"
 
-// NUMA as the device manager sees it. Pure functions.
+// The pure parts of the device manager: sets of ids, NUMA nodes, merged answers.
 namespace neuron::sim {
+
+[[nodiscard]] inline IdSet minus(const IdSet& a, const IdSet& b) {
+  IdSet out;
+  std::set_difference(a.begin(), a.end(), b.begin(), b.end(), std::inserter(out, out.end()));
+  return out;
+}
+
+[[nodiscard]] inline IdSet both(const IdSet& a, const IdSet& b) {
+  IdSet out;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::inserter(out, out.end()));
+  return out;
+}
+
+[[nodiscard]] inline IdSet either(IdSet a, const IdSet& b) {
+  a.insert(b.begin(), b.end());
+  return a;
+}
 
 // One device as its plugin last listed it.
 struct PluginDevice {
@@ -28,7 +48,7 @@ struct NumaSplit {
 [[nodiscard]] NumaSplit split_by_numa(const IdSet& available, const PluginDevices& devices,
                                       const std::optional<std::set<int>>& affinity);
 
-// What a container needs of one resource. `usable`: healthy ids that are free or reusable.
+// The demand of a container for one resource. `usable`: healthy ids that are free or reusable.
 struct NumaDemand {
   int needed = 0;
   PluginDevices devices;
@@ -38,5 +58,13 @@ struct NumaDemand {
 // The smallest set of NUMA nodes (ties: lowest nodes) that can serve every demand; nullopt when no demand has NUMA
 // nodes or none fits. At most 16 nodes are considered.
 [[nodiscard]] std::optional<std::set<int>> smallest_numa_set(const std::vector<NumaDemand>& demands);
+
+// Adds one resource's answer, without mounts and annotations, to the grant of a container. Existing values win; a
+// different one is recorded in ContainerGrant::conflicts. Source: pod_devices.go deviceRunContainerOptions.
+void merge_response(ContainerGrant& grant, const std::string& resource,
+                    const v1beta1::ContainerAllocateResponse& response);
+
+// Numbers first, by value, then other text, by bytes.
+[[nodiscard]] std::vector<std::string> in_reading_order(const IdSet& ids);
 
 }  // namespace neuron::sim
