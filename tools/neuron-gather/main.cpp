@@ -28,8 +28,8 @@ constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
 constexpr const char* kAbout =
-    "Captures what the other programs read of this machine, so that they can be\n"
-    "given it elsewhere: neuron-ls --root CAPTURE.tar.gz";
+    "Captures the files of this machine that the other programs read, for use\nelsewhere: neuron-ls --root "
+    "CAPTURE.tar.gz";
 
 constexpr const char* kFooter =
     "Changes nothing. Leaves out environments and, unless asked for, command\n"
@@ -65,10 +65,10 @@ Result<Request> parse_options(int argc, const char* const* argv) {
       ->type_name("DIR")
       ->capture_default_str();
   app.add_flag("--with-commands", options.with_commands,
-               "Capture the command lines and the\nNEURON_PROCESS_TAG of processes that\nuse a Neuron device")
+               "Also capture command lines and\nNEURON_PROCESS_TAG of processes that\nuse a Neuron device")
       ->envname("NEURON_GATHER_WITH_COMMANDS");
   app.add_flag("--anonymise", options.anonymise,
-               "Replace serial numbers, instance id\nand what holds a MAC address, equal\nones by equal ones")
+               "Replace serial numbers, instance id\nand values with a MAC address, equal\nones by equal ones")
       ->envname("NEURON_GATHER_ANONYMISE");
   try {
     app.parse(argc, argv);
@@ -80,7 +80,7 @@ Result<Request> parse_options(int argc, const char* const* argv) {
     return fail(ErrorCode::invalid_argument, error.what());
   }
   if (output->count() > 0 && options.output.empty()) {
-    return fail(ErrorCode::invalid_argument, "--output is empty; name an archive, a directory, or - for stdout");
+    return fail(ErrorCode::invalid_argument, "--output is empty; give an archive, a directory, or - for stdout");
   }
   return Request(options);
 }

@@ -17,7 +17,6 @@
 #include <utility>
 
 #include "agent/base/fd.h"
-#include "agent/base/file_text.h"
 
 namespace neuron::gather {
 namespace {

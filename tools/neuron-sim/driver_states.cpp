@@ -12,8 +12,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "agent/base/clock.h"
 #include "agent/base/parse.h"
-#include "agent/base/utc_text.h"
 #include "tools/neuron-sim/host_plan.h"
 
 namespace neuron::sim {

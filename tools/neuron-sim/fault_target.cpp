@@ -25,10 +25,10 @@ void add_host_keys(std::vector<FaultKey>& keys) {
   add("efa_driver_version", "sys/module/efa/version", "version text of the EFA module only");
   keys.push_back({"lnc", TargetKind::host, "opt/aws/neuron/logical_nc_config",
                   "physical cores per logical core, 1 or 2", "NEURON_LOGICAL_NC_CONFIG=", "\n", true});
-  keys.push_back({"kernel_log", TargetKind::host, "", "one more line of the kernel log, as it is", "", "", true});
+  keys.push_back({"kernel_log", TargetKind::host, "", "an additional line of the kernel log, verbatim", "", "", true});
   for (const char* name : {"nmetric_log_posts", "enable_sysfs_health_status_nodes"}) {
     keys.push_back({name, TargetKind::host, std::string("sys/module/neuron/parameters/") + name,
-                    "as loaded with; 0: health is not measured", "", "\n", true});
+                    "module parameter; 0: health is not measured", "", "\n", true});
   }
   add("ultraserver_mode", "sys/class/neuron_device/ultraserver_mode", "UltraServer modes, e.g. 1,3,4");
   keys.push_back({"ultraserver", TargetKind::host, "", "UltraServer: busy, alone, 2, 4, 4:3", "", "", false});
@@ -47,7 +47,7 @@ void add_device_keys(std::vector<FaultKey>& keys) {
   add("sram_ecc_corrected", hardware + "sram_ecc_corrected", "corrected SRAM errors, from 2.30.2");
   add("mem_ecc_corrected", hardware + "mem_ecc_corrected", "corrected HBM errors, from 2.30.2");
   add("unhealthy_components", health + "unhealthy_components", "hbm,link_efa... or device_unreachable");
-  add("healthcheck_heartbeat", health + "healthcheck_heartbeat", "0-255, from 2.30.2; stuck when others go on");
+  add("healthcheck_heartbeat", health + "healthcheck_heartbeat", "0-255, from 2.30.2; stuck while others advance");
   add("hw_error_event", health + "hw_error_event", "changes of the health register, from 2.28");
   add("hbm_ecc_err_count", health + "hbm_ecc_err_count", "HBM errors, 2.28 and 2.29");
   add("repairable_hbm_ecc_err_count", health + "repairable_hbm_ecc_err_count", "repairable HBM errors, 2.28 and 2.29");
@@ -102,20 +102,20 @@ constexpr std::array<std::pair<TargetKind, std::string_view>, 4> kHeadings = {{
 }};
 
 constexpr std::string_view kVerbs =
-    "Verbs, for every target unless said otherwise\n"
+    "Verbs, for every target unless noted otherwise\n"
     "  heal              undo everything done to the target; host: to all targets\n"
-    "  vanish            neuron<N>, EFA: gone from the class directory and dev/\n"
-    "  off-bus           neuron<N>: there, but its registers read ones\n"
-    "  unbind            EFA: the function stays, its driver lets go of it\n"
-    "  drop-node         neuron<N>, EFA: only the node in dev/ is gone\n"
-    "  remove KEY        the file is gone\n"
+    "  vanish            neuron<N>, EFA: removed from the class directory and dev/\n"
+    "  off-bus           neuron<N>: present, but its registers read all ones\n"
+    "  unbind            EFA: the function stays, its driver is unbound\n"
+    "  drop-node         neuron<N>, EFA: only the node in dev/ is removed\n"
+    "  remove KEY        the file is removed\n"
     "  empty KEY         the file has no bytes\n"
-    "  garbage KEY       the file holds bytes that are no text\n"
+    "  garbage KEY       the file holds bytes that are not text\n"
     "  huge KEY          the file holds a megabyte of digits\n"
-    "  fifo KEY          a FIFO without a writer stands in its place\n"
-    "  unreadable KEY    a directory stands in its place, so that reading fails\n"
+    "  fifo KEY          replaced by a FIFO without a writer\n"
+    "  unreadable KEY    replaced by a directory, so that reading fails\n"
     "KEY may also be a path below the target's folder (host: below the directory).\n"
-    "VALUE is written as it is, with a newline; \"\" gives an empty line.\n";
+    "VALUE is written verbatim, with a newline; \"\" gives an empty line.\n";
 
 namespace fs = std::filesystem;
 

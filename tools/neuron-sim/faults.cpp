@@ -159,7 +159,7 @@ class Injector {
     const auto type = fs::symlink_status(full(kKernelLogPath), error).type();
     const bool has_dev = fs::is_directory(fs::symlink_status(full("dev"), error));
     if (!has_dev || (type != fs::file_type::regular && type != fs::file_type::not_found)) {
-      return fail(ErrorCode::failed_precondition, full(kKernelLogPath) + " is no regular file");
+      return fail(ErrorCode::failed_precondition, full(kKernelLogPath) + " is not a regular file");
     }
     TRY(saved_.keep("host", kKernelLogPath));
     const std::string line = action.key == "hw_err" ? hardware_error_line(dir_, target, action.value) : action.value;

@@ -175,7 +175,7 @@ Result<void> SavedFiles::keep(const std::string& target, const std::string& path
 
 Result<void> SavedFiles::move_away(const std::string& target, const std::string& path) const {
   const std::string full = directory_ + "/" + path;
-  if (!is_there(full)) return fail(ErrorCode::not_found, path + " is not there");
+  if (!is_there(full)) return fail(ErrorCode::not_found, path + " does not exist");
   TRY_ASSIGN(const Entry entry, record(target, path, Kind::moved));
   if (::rename(full.c_str(), object_path(entry.number).c_str()) != 0) {
     return fail(error_from_errno(errno, "moving " + full));
@@ -188,7 +188,7 @@ Result<void> SavedFiles::put_back(const Entry& entry) const {
   const std::string object = object_path(entry.number);
   if (!is_folder(fs::path(full).parent_path())) {
     return fail(ErrorCode::failed_precondition,
-                entry.path + " cannot come back while its folder is away; heal the whole device first");
+                entry.path + " cannot be restored without its directory; heal the whole device first");
   }
   std::error_code error;
   if (entry.kind == Kind::absent || is_folder(full) || is_folder(object)) fs::remove_all(full, error);

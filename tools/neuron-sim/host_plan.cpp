@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "agent/base/edit_distance.h"
 #include "agent/base/parse.h"
 
 namespace neuron::sim {

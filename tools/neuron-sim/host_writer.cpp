@@ -10,7 +10,6 @@
 #include <system_error>
 
 #include "agent/base/fd.h"
-#include "agent/base/file_text.h"
 #include "neuron_version.h"
 #include "tools/neuron-sim/host_directory.h"
 #include "tools/neuron-sim/machine_plan.h"

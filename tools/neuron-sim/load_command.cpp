@@ -111,8 +111,8 @@ void LoadReport::summarise(const Activity& activity) {
 
 void LoadReport::end(const Activity& activity) {
   summarise(activity);
-  out_ << "left as it is: " << counted(activity.processes.size(), "process", "processes")
-       << " still listed, counters stand still\n";
+  out_ << "left unchanged: " << counted(activity.processes.size(), "process", "processes")
+       << " still listed, counters stopped\n";
   out_.flush();
 }
 
@@ -247,7 +247,7 @@ std::string check_seed(const std::string& text) {
 }
 
 // In real time until --for has passed or SIGINT, SIGTERM or SIGHUP arrives, or --steps steps at once. Returns the exit
-// code, as in neuron-sim(1): 1 no simulated host, another neuron-sim plays on it, or it or `out` cannot be written.
+// code, as in neuron-sim(1): 1 no simulated host, another neuron-sim load runs on it, or it or `out` cannot be written.
 int run_load_command(const LoadCommand& command, std::ostream& out, std::ostream& errors) {
   const auto played = run(command, out);
   if (played) return kExitPlayed;

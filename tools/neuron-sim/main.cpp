@@ -91,6 +91,6 @@ int main(int argc, char** argv) {
   const int code = neuron::sim::run(argc, argv);
   const bool flushed = static_cast<bool>(std::cout.flush()) && std::fflush(stdout) == 0;
   if (flushed || code != 0) return code;
-  std::fputs("neuron-sim: standard output cannot be written\n", stderr);
+  std::fputs("neuron-sim: cannot write to standard output\n", stderr);
   return neuron::sim::kExitFailed;
 }

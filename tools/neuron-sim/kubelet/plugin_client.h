@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "agent/base/error.h"
 #include "agent/base/mutex.h"
 #include "agent/base/result.h"
 #include "deviceplugin/v1beta1/api.grpc.pb.h"

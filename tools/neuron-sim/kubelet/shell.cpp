@@ -205,20 +205,20 @@ Result<void> Shell::wait(const std::map<std::string, int>& counts) {
 
 void add_kubelet_command(CLI::App& app, int& exit_code) {
   const auto command = std::make_shared<KubeletCommand>();  // lives as long as the callback
-  CLI::App* kubelet = app.add_subcommand("kubelet", "Stand in for the kubelet: register plugins, admit pods");
+  CLI::App* kubelet = app.add_subcommand("kubelet", "Simulated kubelet: registers plugins, admits pods");
   kubelet->add_option("--kubelet-dir", command->kubelet_dir, "The kubelet's directory, made if missing")
       ->envname("NEURON_SIM_KUBELET_DIR")
       ->required();
   kubelet
       ->add_option("--root", command->root,
-                   "The host that the agent reads: then each\nanswer says why and what is left")
+                   "The host that the agent reads: each answer\nthen shows the reason and the remainder")
       ->type_name("DIR")
       ->envname("NEURON_SIM_ROOT");
   kubelet->add_option("--wait-for", command->wait_for, "First wait for this allocatable\ncount, e.g. neuron=16")
       ->type_name("RES=N")
       ->take_all()
       ->allow_extra_args(false);
-  kubelet->add_option("--timeout", command->timeout, "The longest a wait may take")
+  kubelet->add_option("--timeout", command->timeout, "Time limit of each wait")
       ->type_name("TIME")
       ->envname("NEURON_SIM_TIMEOUT")
       ->capture_default_str();
@@ -229,7 +229,7 @@ void add_kubelet_command(CLI::App& app, int& exit_code) {
   kubelet->add_option("--seed", command->seed, "Order of resources and ids")
       ->envname("NEURON_SIM_SEED")
       ->capture_default_str();
-  kubelet->add_flag("-v,--verbose", command->verbose, "Say on stderr what happens");
+  kubelet->add_flag("-v,--verbose", command->verbose, "Log events on stderr");
   kubelet->add_option("SCRIPT", command->script, "Commands, one per line (try help);\ndefault: standard input");
   kubelet->callback(
       [command, &exit_code] { exit_code = run_kubelet_command(*command, std::cin, std::cout, std::cerr); });
