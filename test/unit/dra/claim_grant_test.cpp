@@ -102,7 +102,7 @@ TEST(ClaimGrant, HalfALogicalCoreIsRefused) {
   const auto half = node.environment({node.share("r", {"neuron-device-2-core-1"}, {2, {}})});
   ASSERT_FALSE(half);
   EXPECT_THAT(half.error().message,
-              testing::HasSubstr("with logicalNeuronCore 2 a core of neuron2 would be held in part"));
+              testing::HasSubstr("with logicalNeuronCore 2 a core of neuron2 would be held only in part"));
   EXPECT_EQ(*node.environment({node.share("r", {"neuron-device-2-core-2", "neuron-device-2-core-3"}, {2, {}})}),
             (Environment{{"NEURON_LOGICAL_NC_CONFIG", "2"}, {"NEURON_RT_VISIBLE_CORES", "1"}}));
 }
