@@ -97,7 +97,7 @@ func expectRefusals(t *testing.T, c *cluster.Cluster, refused []*core.Pod) strin
 			continue // the kubelet's own words: it knew already that the units are withheld, the scheduler did not
 		}
 		ours++
-		if !strings.Contains(pod.Status.Message, "is held by") || !strings.Contains(pod.Status.Message, "ends; let a Job") {
+		if !strings.Contains(pod.Status.Message, "is held by") || !strings.Contains(pod.Status.Message, "ends; have a Job") {
 			t.Errorf("%s: the refusal does not say who holds it and what to do: %s", pod.Name, pod.Status.Message)
 		}
 		expectEvent(t, c, pod)

@@ -161,7 +161,7 @@ TEST_F(GroupFile, AnErrorNamesTheFile) {
   EXPECT_EQ(apply(options).error().message, "--node-groups: " + path.string() + ": is larger than 256 KiB");
   std::filesystem::remove(path);
   std::filesystem::create_directory(path);
-  EXPECT_THAT(apply(options).error().message, HasSubstr("Is a directory; name a file"));
+  EXPECT_THAT(apply(options).error().message, HasSubstr("Is a directory; give a readable file"));
 }
 
 TEST_F(GroupFile, WhatMatchesNothingIsTold) {

@@ -69,7 +69,7 @@ TEST(ClaimConfig, Pain37ErrorsSayTheFieldAndWhatItTakes) {
   EXPECT_EQ(error_of({{"apiVersion", "neuron.aws.com/v1"}, {"kind", "GpuConfig"}}),
             "error applying config: kind is \"GpuConfig\"; it must be NeuronConfig or UltraServerConfig");
   EXPECT_THAT(error_of(neuron_config(1, "neuron.aws.com/v2")),
-              testing::HasSubstr("apiVersion is \"neuron.aws.com/v2\"; it has to be \"neuron.aws.com/v1\""));
+              testing::HasSubstr("apiVersion is \"neuron.aws.com/v2\"; it must be \"neuron.aws.com/v1\""));
   EXPECT_THAT(error_of(json("text")), testing::HasSubstr("not an object with apiVersion and kind"));
   json text = neuron_config(1);
   text["logicalNeuronCore"] = "1";

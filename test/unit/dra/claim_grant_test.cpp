@@ -102,7 +102,7 @@ TEST(ClaimGrant, HalfALogicalCoreIsRefused) {
   const auto half = node.environment({node.share("r", {"neuron-device-2-core-1"}, {2, {}})});
   ASSERT_FALSE(half);
   EXPECT_THAT(half.error().message,
-              testing::HasSubstr("with logicalNeuronCore 2 a core of neuron2 would be held in part"));
+              testing::HasSubstr("with logicalNeuronCore 2 a core of neuron2 would be held only in part"));
   EXPECT_EQ(*node.environment({node.share("r", {"neuron-device-2-core-2", "neuron-device-2-core-3"}, {2, {}})}),
             (Environment{{"NEURON_LOGICAL_NC_CONFIG", "2"}, {"NEURON_RT_VISIBLE_CORES", "1"}}));
 }
@@ -146,7 +146,8 @@ TEST(ClaimGrant, UltraServersAreGivenAsTheClassFilesSay) {
   server.modes = {1, 2, 3, 4};
   EXPECT_EQ(mode(2)->at("NEURON_RT_ULTRASERVER_MODE"), "3");
   server.memberships.erase(server.memberships.begin());
-  EXPECT_THAT(mode(2).error().message, testing::HasSubstr("linked with no other node (server_id_2, node_id_2)"));
+  EXPECT_THAT(mode(2).error().message,
+              testing::HasSubstr("it is not linked with another node (server_id_2, node_id_2)"));
   server.memberships = {{0, "8f10b6e35a7c92d4", 1}};  // a reservation, which does not say of how many
   EXPECT_EQ(mode(4)->at("NEURON_RT_ULTRASERVER_NODE_ID"), "1");
   server.modes = {4};

@@ -70,7 +70,7 @@ TEST_F(ClaimStoreTest, Pain2ADirectoryThatIsDeadBehindItsMountIsTold) {
   std::filesystem::remove_all(scratch_.path() + "/mounted");
   const auto written = store.write_again("uid-a");
   ASSERT_FALSE(written);
-  EXPECT_THAT(written.error().message, HasSubstr("was removed on the host, and the mount here keeps the old one"));
+  EXPECT_THAT(written.error().message, HasSubstr("was removed on the host and the driver's mount of it is stale"));
   EXPECT_EQ(told, 1);
   EXPECT_FALSE(store.repair());
   EXPECT_GE(told, 2);

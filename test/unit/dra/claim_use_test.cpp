@@ -80,7 +80,7 @@ TEST_F(ClaimUseTest, AClaimThatIsPreparedForOtherUseIsNotJoined) {
   use_.claims["a"] = {{share("r", "neuron-device-1")}, {}};
   use_.claims["shared"] = {{share("r", "neuron-device-0")}, std::map<std::string, Environment>{{"r", cores("0-1")}}};
   container("one", {{"a", {}}, {"shared", {}}});
-  EXPECT_THAT(error(), testing::HasSubstr("that claim is prepared already, with NEURON_RT_VISIBLE_CORES=0-1"));
+  EXPECT_THAT(error(), testing::HasSubstr("that claim is already prepared, with NEURON_RT_VISIBLE_CORES=0-1"));
   use_.claims["shared"].prepared = std::map<std::string, Environment>{{"r", cores("0-3")}};
   EXPECT_EQ(environments()->at("r"), cores("0-3"));
 }
@@ -90,7 +90,7 @@ TEST_F(ClaimUseTest, AClaimWhosePodCannotBeReadIsServedWhenOneRequestComputes) {
   use_.claims["a"] = {{share("r", "neuron-device-1"), share("nics", "efa-" + node_->efa(0).name)}, {}};
   EXPECT_EQ(environments()->at("r"), cores("0-1"));
   use_.claims["b"] = {{share("r", "neuron-device-2")}, {}};  // of the same pod
-  EXPECT_THAT(error(), testing::HasSubstr("could not be read: pods \"p\" is forbidden; or ask for all Neuron devices"));
+  EXPECT_THAT(error(), testing::HasSubstr("could not be read: pods \"p\" is forbidden; or put all Neuron devices"));
   use_.claims["b"].prepared = std::map<std::string, Environment>{{"r", cores("0-1")}};  // a container may use both
   EXPECT_THAT(error(), testing::HasSubstr("could not be read"));
   use_.claims["b"] = {{share("r", "efa-" + node_->efa(0).name)}, std::map<std::string, Environment>()};

@@ -45,7 +45,7 @@ TEST_F(ClaimsTest, ASharedClaimThatIsPreparedDecidesForTheNext) {
   reserve_for(claim, "p", "pod-uid");
   api_.put(claim_path("b"), claim);
   put_pod("p", {{"main", {{"shared", ""}, {"b", ""}}}}, "pod-uid");
-  EXPECT_THAT(prepare("b").error, HasSubstr("prepared already, with NEURON_RT_VISIBLE_CORES=0-1"));
+  EXPECT_THAT(prepare("b").error, HasSubstr("already prepared, with NEURON_RT_VISIBLE_CORES=0-1"));
   put_pod("p", {{"one", {{"shared", ""}}}, {"two", {{"b", ""}}}}, "pod-uid");
   EXPECT_EQ(prepare("b").error, "");
 }

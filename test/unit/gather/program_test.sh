@@ -81,7 +81,7 @@ cmp "$dir/wanted" "$dir/seen" || fail "neuron-ls of an anonymised capture differ
 for name in lim.tgz lim; do
   (ulimit -f 8 && exec "$bin/neuron-gather" --root "$dir/node" -o "$dir/$name") > "$dir/message" 2>&1
   [ $? -eq 1 ] || fail "-o $name does not fail at the limit of file sizes"
-  grep -q "File too large; name another place" "$dir/message" || fail "-o $name: $(cat "$dir/message")"
+  grep -q "File too large; choose another place" "$dir/message" || fail "-o $name: $(cat "$dir/message")"
 done
 ls -d "$dir"/lim* 2> /dev/null && fail "a part of a capture was left behind"
 ("$bin/neuron-gather" --root "$dir/node" -o - 2> "$dir/message"; echo $? > "$dir/status") | true

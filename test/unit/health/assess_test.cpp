@@ -209,7 +209,7 @@ TEST(Assess, AnInterfaceThatDoesNotAnswer) {
   const health::Assessment verbs = health::assess(std::move(scan), memory, {});
   EXPECT_EQ(verbs.host.efas[1].health.reason, "not_answering");
   EXPECT_THAT(verbs.host.efas[1].health.sentence,
-              testing::HasSubstr("reading sys/class/infiniband_verbs/uverbs1 has not come"));
+              testing::HasSubstr("reading sys/class/infiniband_verbs/uverbs1 has not returned"));
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ TEST(PreflightEfa, ForeignDeviceThatDisablesOldLibfabricIsNamed) {
   host.facts.foreign_rdma = {{"ibp115s0f0", "mlx5_core", true}, {"rxe0", "", false}};
   const preflight::Finding finding = finding_of(host, "fabric_blind");
   EXPECT_EQ(finding.severity, preflight::Severity::warning);
-  EXPECT_THAT(finding.sentence, HasSubstr("the RDMA device ibp115s0f0 is no EFA"));
+  EXPECT_THAT(finding.sentence, HasSubstr("the RDMA device ibp115s0f0 is not an EFA device"));
   EXPECT_THAT(finding.evidence,
               Contains(preflight::Evidence{"libfabric 1.17, provider efa", "fi_getinfo: -61 (No data available)"}));
   EXPECT_THAT(finding.evidence, Contains(preflight::Evidence{"sys/class/infiniband/ibp115s0f0/device/driver",

@@ -201,7 +201,7 @@ TEST(Preflight, ProblemsWithAFindingOfTheirOwnAreNotToldTwice) {
   const preflight::Finding finding = finding_of(host, "unreadable");
   EXPECT_THAT(finding.evidence, ElementsAre(preflight::Evidence{"sys/bus/pci/devices/x/vendor", "not a PCI id"}));
   host.scan.problems.assign(20, {ProblemKind::file, "a", "b"});
-  EXPECT_THAT(finding_of(host, "unreadable").sentence, HasSubstr("20 things"));
+  EXPECT_THAT(finding_of(host, "unreadable").sentence, HasSubstr("20 values"));
   EXPECT_THAT(finding_of(host, "unreadable").evidence, SizeIs(8));
 }
 
@@ -247,7 +247,8 @@ TEST(Preflight, AddressesThatNoTableHasAreNotSaidToComeFromOne) {
   host.scan.devices[0].bdf->origin = model::Origin::assumed;
   host.scan.devices[1].bdf.reset();
   const std::string seen = all_evidence(finding_of(host, "not_checked"));
-  EXPECT_THAT(seen, HasSubstr("PCI address of 1 device: the driver did not answer; official tables are used"));
+  EXPECT_THAT(seen, HasSubstr("PCI address of 1 device: the driver did not answer, which is normal without privileges; "
+                              "official tables are used"));
   EXPECT_THAT(seen, HasSubstr("no official table has it"));
 }
 

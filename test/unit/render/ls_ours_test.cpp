@@ -133,7 +133,7 @@ TEST_F(LsOurs, ACoreThatIsNotThereIsSaidAndTheOthersAreNamed) {
   simulate("trn2.48xlarge");
   set("neuron5", "core_count=9");
   const std::string out = run("--health").out;
-  EXPECT_THAT(out, HasSubstr("neuron5: core 8 is counted by core_count"));
+  EXPECT_THAT(out, HasSubstr("neuron5: core 8 is included in core_count"));
   EXPECT_THAT(out, HasSubstr("neuron5: physical cores 0-7 are not affected"));
   const json document = report();
   EXPECT_EQ(document["devices"][5]["health"]["reason"], "core_missing");

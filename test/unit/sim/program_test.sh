@@ -38,7 +38,7 @@ expect 0 "2.28.0.0: 5 devices, 0 EFA" \
 expect 0 "trn2.3xlarge, driver 2.26.5.0" \
   env NEURON_SIM_INSTANCE_TYPE=trn2.3xlarge NEURON_SIM_DRIVER=2.26.5.0 "$program" node "$dir/host"
 expect 0 "kept trn2.3xlarge" env NEURON_SIM_DRIVER=2.26.5.0 "$program" node "$dir/host" --keep --instance-type trn2.3xlarge
-expect 0 "so it is trn2.3xlarge: this is no pod of a cluster" env -u KUBERNETES_SERVICE_HOST \
+expect 0 "so it is trn2.3xlarge: not running in a pod" env -u KUBERNETES_SERVICE_HOST \
   "$program" node "$dir/host" --type-from-node n1 --instance-type trn2.3xlarge
 expect 0 "/dev/neuron0  " env NEURON_RT_VISIBLE_CORES=0-3 "$program" show --root "$dir/host"
 expect 1 "has none" "$program" show --root "$dir"
