@@ -7,6 +7,7 @@
 #include "agent/base/parse.h"
 #include "agent/core/logical_cores.h"
 #include "agent/core/pool_names.h"
+#include "agent/health/efa.h"
 #include "agent/holdings/held.h"
 #include "agent/model/reasons.h"
 #include "agent/model/resource.h"
@@ -88,6 +89,10 @@ HeldDevice held_device(int index, const std::set<int>& cores, const HostScan& ho
   held.index = index;
   held.cores.assign(cores.begin(), cores.end());
   const model::NeuronDevice* device = find_device(host, index);
+  if (device == nullptr && is_unread_list(host, model::ScanPart::Kind::devices)) {
+    held.health = health::verdict_on_unread_list(host, "neuron" + std::to_string(index), "sys/class/neuron_device");
+    return held;
+  }
   if (device == nullptr) {
     held.health = {model::HealthState::unhealthy, std::string(model::reason::kDeviceVanished),
                    "the machine has no neuron" + std::to_string(index),
