@@ -16,25 +16,35 @@ namespace neuron {
 struct Workers::State {
   explicit State(std::chrono::milliseconds idle_in) : patience(idle_in) {}
 
+  // One idle thread, on its stack.
+  struct Idle {
+    std::condition_variable_any wake;
+    std::function<void()> job;
+  };
+
   const std::chrono::milliseconds patience;  // of an idle thread
   Mutex mutex;
-  std::condition_variable_any wake;
+  std::condition_variable_any thread_ended;
   bool stopping GUARDED_BY(mutex) = false;
-  std::size_t idle GUARDED_BY(mutex) = 0;
-  std::deque<std::function<void()>> jobs GUARDED_BY(mutex);
+  std::vector<Idle*> idle GUARDED_BY(mutex);                 // in the order in which they became idle
+  std::deque<std::function<void()>> jobs GUARDED_BY(mutex);  // that no idle thread took
   std::vector<std::thread> threads GUARDED_BY(mutex);
   std::vector<std::thread::id> ended GUARDED_BY(mutex);
 
   std::function<void()> next() EXCLUDES(mutex) {
     const MutexLock lock(mutex);
-    // Jobs go to any idle thread, so with many of them none would be idle for long.
     constexpr std::size_t kSpare = 2;
     constexpr int kSoonerBy = 10;
-    const SteadyTime until = std::chrono::steady_clock::now() + (idle < kSpare ? patience : patience / kSoonerBy);
-    ++idle;
-    while (!stopping && jobs.empty() && wake.wait_until(mutex, until) == std::cv_status::no_timeout) {
+    Idle self;
+    if (!stopping && jobs.empty()) {
+      const SteadyTime until =
+          std::chrono::steady_clock::now() + (idle.size() < kSpare ? patience : patience / kSoonerBy);
+      idle.push_back(&self);
+      while (!stopping && !self.job && self.wake.wait_until(mutex, until) == std::cv_status::no_timeout) {
+      }
+      std::erase(idle, &self);
+      if (self.job && !stopping) return std::move(self.job);
     }
-    --idle;
     if (stopping || jobs.empty()) return nullptr;
     std::function<void()> job = std::move(jobs.front());
     jobs.pop_front();
@@ -45,7 +55,7 @@ struct Workers::State {
     while (const auto job = next()) job();
     const MutexLock lock(mutex);
     ended.push_back(std::this_thread::get_id());
-    wake.notify_all();
+    thread_ended.notify_all();
   }
 
   // Joins ended threads, which does not block.
@@ -70,9 +80,14 @@ void Workers::run(std::function<void()> job) {
   const MutexLock lock(state.mutex);
   if (state.stopping) return;
   state.reap();
+  if (!state.idle.empty()) {  // the last one to become idle, so that those beyond need reach the end of their patience
+    State::Idle& thread = *state.idle.back();
+    state.idle.pop_back();
+    thread.job = std::move(job);
+    thread.wake.notify_one();
+    return;
+  }
   state.jobs.push_back(std::move(job));
-  state.wake.notify_one();
-  if (state.jobs.size() <= state.idle) return;
   try {
     state.threads.emplace_back([shared = state_] { shared->work(); });
   } catch (const std::system_error&) {  // no more threads: the job waits for a running one to end
@@ -93,9 +108,9 @@ bool Workers::stop(std::chrono::milliseconds deadline) {
     const MutexLock lock(state.mutex);
     state.stopping = true;
     state.jobs.clear();
-    state.wake.notify_all();
+    for (State::Idle* thread : state.idle) thread->wake.notify_one();
     while (state.ended.size() < state.threads.size() &&
-           state.wake.wait_until(state.mutex, until) == std::cv_status::no_timeout) {
+           state.thread_ended.wait_until(state.mutex, until) == std::cv_status::no_timeout) {
     }
     threads = std::exchange(state.threads, {});
     ended = std::exchange(state.ended, {});

@@ -181,7 +181,9 @@ void keep_devices(HostScan& scan, std::map<int, NeuronDevice>& before) {
     if (device.serial_all_ones && known) device.serial = known.mapped().serial;  // of the chip that left the bus
     before[device.index] = device;
   }
-  const Presence presence = was_left_out(scan, {Kind::devices}) ? Presence::not_answering : Presence::vanished;
+  const Presence presence = was_left_out(scan, {Kind::devices})   ? Presence::not_answering
+                            : is_unread_list(scan, Kind::devices) ? Presence::unread
+                                                                  : Presence::vanished;
   for (auto& [index, device] : gone) scan.devices.push_back(without_signals(std::move(device), presence));
   std::sort(scan.devices.begin(), scan.devices.end(),
             [](const NeuronDevice& a, const NeuronDevice& b) { return a.index < b.index; });
@@ -198,6 +200,7 @@ bool verbs_were_left_out(const HostScan& scan, const EfaInterface& efa, const Ef
 // Lists an interface of `before` that the scan does not show.
 EfaInterface not_shown(const HostScan& scan, EfaInterface efa) {
   if (was_left_out(scan, {Kind::pci})) return efa;
+  if (is_unread_list(scan, Kind::pci)) return without_signals(std::move(efa), Presence::unread);
   const bool left_out = was_left_out(scan, {Kind::efa_classes});
   return without_signals(std::move(efa), left_out ? Presence::not_answering : Presence::vanished);
 }

@@ -20,11 +20,11 @@ struct SeenBefore {
 
 // A device or interface that left the machine, or hangs when it is read, stays listed while a container may hold it:
 // the kubelet does not survive the removal of an allocated device. Adds the devices and interfaces of `before` that
-// `scan` lacks in their places, marked as vanished and without values that can no longer be read. An interface that
-// lost its driver gets its last name, so that the kubelet sees the same id become unhealthy. Parts that the scan left
-// out (HostScan::unanswered) keep their last values: devices and interfaces keep their facts and lose their signals;
-// facts of the host and the lists of interfaces stay, with a line in `problems`. Then stores `scan` in `before`. Call
-// it before complete().
+// `scan` lacks in their places, marked as vanished, or as unread where their list is one of HostScan::unread_lists, and
+// without values that can no longer be read. An interface that lost its driver gets its last name, so that the kubelet
+// sees the same id become unhealthy. Parts that the scan left out (HostScan::unanswered) keep their last values:
+// devices and interfaces keep their facts and lose their signals; facts of the host and the lists of interfaces stay,
+// with a line in `problems`. Then stores `scan` in `before`. Call it before complete().
 void keep_last_seen(model::HostScan& scan, SeenBefore& before);
 
 // Fills values that the host does not show from the catalogue, marked `assumed`: neighbours (also when the driver

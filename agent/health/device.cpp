@@ -65,6 +65,9 @@ std::optional<Health> absence_fault(const Subject& subject, const DeviceContext&
   if (device.presence == Presence::vanished) {
     return verdict(reasons::kDeviceVanished, name + " vanished from sys/class/neuron_device");
   }
+  if (device.presence == Presence::unread) {
+    return verdict_on_unread_list(context.scan, name, "sys/class/neuron_device");
+  }
   if (device.presence == Presence::not_answering) {
     const ScanPart folder{ScanPart::Kind::device, device.index};
     return verdict_on_silence(context.scan, name,

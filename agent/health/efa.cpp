@@ -55,11 +55,15 @@ std::optional<Health> verdict_on_admin_queue(const EfaInterface& efa) {
 Health verdict_on(const HostScan& scan, const EfaInterface& efa, bool none_has_verbs, const HealthMemory& memory) {
   if (efa.presence == Presence::vanished)
     return verdict(reasons::kEfaVanished, label_of(efa) + " vanished from the PCI bus");
+  if (efa.presence == Presence::unread) return verdict_on_unread_list(scan, label_of(efa), "sys/bus/pci/devices");
   if (efa.presence == Presence::not_answering) {
     return verdict_on_silence(scan, label_of(efa), parts_of(scan, efa));
   }
   if (!efa.driver_bound) {
     return verdict(reasons::kEfaDriverUnbound, label_of(efa) + ": no efa driver is bound to it");
+  }
+  if (is_unread_list(scan, ScanPart::Kind::efa_classes) && (efa.name.empty() || !efa.uverbs)) {
+    return verdict_on_unread_list(scan, label_of(efa), "sys/class/infiniband");
   }
   if (efa.name.empty()) {
     return verdict(reasons::kRdmaDeviceMissing, label_of(efa) + ": the driver is bound but shows no RDMA device");
@@ -81,6 +85,14 @@ Health verdict_on_silence(const HostScan& scan, const std::string& name, const s
                                ? std::string("a read of it has not returned")
                                : to_string(hangs->part) + " has not returned since " + hangs->since;
   return verdict(reasons::kNotAnswering, name + ": " + what);
+}
+
+Health verdict_on_unread_list(const HostScan& scan, const std::string& name, std::string_view list) {
+  const auto problem = std::find_if(scan.problems.begin(), scan.problems.end(),
+                                    [&](const model::ReadProblem& one) { return one.path.starts_with(list); });
+  const std::string why = problem == scan.problems.end() ? std::string(list) : sentence(*problem);
+  return verdict(reasons::kUnread,
+                 name + ": the list it would be on was not read since the agent started (" + why + ')');
 }
 
 std::vector<Health> verdicts_on_efas(const HostScan& scan, HealthMemory& memory) {

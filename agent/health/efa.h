@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/health/policy.h"
@@ -15,5 +16,9 @@ namespace neuron::health {
 // out.
 [[nodiscard]] model::Health verdict_on_silence(const model::HostScan& scan, const std::string& name,
                                                const std::vector<model::ScanPart>& parts);
+
+// The verdict on a device or an interface, `name`, that would be on one of HostScan::unread_lists; `list`: its path.
+[[nodiscard]] model::Health verdict_on_unread_list(const model::HostScan& scan, const std::string& name,
+                                                   std::string_view list);
 
 }  // namespace neuron::health

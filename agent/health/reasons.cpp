@@ -11,6 +11,7 @@ namespace {
 constexpr std::array kAll = {
     kDeviceVanished,
     kNotAnswering,
+    kUnread,
     kNothingReadable,
     kOffTheBus,
     kDeviceNodeMissing,

@@ -34,6 +34,10 @@ inline constexpr Reason kDeviceVanished{code::kDeviceVanished, HealthState::unhe
 inline constexpr Reason kNotAnswering{
     code::kNotAnswering, HealthState::unhealthy, "a read of it hangs inside its driver (devices and interfaces)",
     "inspect the kernel log for hung tasks; if that does not help, reboot or replace the instance"};
+inline constexpr Reason kUnread{code::kUnread, HealthState::unknown,
+                                "allocated, and on a list that the agent could not read since it started (devices and "
+                                "interfaces)",
+                                ""};
 inline constexpr Reason kNothingReadable{code::kNothingReadable, HealthState::unhealthy,
                                          "none of its files can be read, not even its cores",
                                          "inspect the kernel log; reload the Neuron driver, or replace the instance"};

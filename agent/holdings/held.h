@@ -7,7 +7,8 @@
 #include "agent/model/snapshot.h"
 
 // Hardware that containers hold though no scan of this process has shown it, since it left before the agent started. It
-// is listed as vanished, as what leaves later is (agent/core/complete.h). Pure.
+// is listed as vanished, as what leaves later is, or as unread while the list it would be on was never read
+// (agent/core/complete.h). Pure.
 namespace neuron::holdings {
 
 // Adds a device, or an interface by its RDMA name, to `held`. False: it is there already, or cannot be of this node and
@@ -16,9 +17,10 @@ namespace neuron::holdings {
 [[nodiscard]] bool note_held_device(core::SeenBefore& held, int index, const model::HostScan& host);
 [[nodiscard]] bool note_held_efa(core::SeenBefore& held, std::string_view name);
 
-// `snapshot` and, where they belong in it, the devices and interfaces of `held` that it lacks: vanished, unhealthy,
-// completed from the tables. An interface that is there without a name gets its held one. `lnc`: the result has so many
-// physical cores per logical one, whatever the snapshot says, so that core ids are read with it; nullopt = unchanged.
+// `snapshot` and, where they belong in it, the devices and interfaces of `held` that it lacks: vanished and unhealthy,
+// or unread and unknown, completed from the tables. An interface that is there without a name gets its held one. `lnc`:
+// the result has so many physical cores per logical one, whatever the snapshot says, so that core ids are read with it;
+// nullopt = unchanged.
 [[nodiscard]] model::Snapshot with_held(const model::Snapshot& snapshot, const core::SeenBefore& held,
                                         std::optional<int> lnc);
 

@@ -1,6 +1,7 @@
 #include "agent/holdings/listed_holders.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -24,10 +25,12 @@ void ListedHolders::set_listed(const std::vector<model::Allocation>& answer, con
   const auto apart = own_pod_.empty() ? kApartBlind : kApart;
 
   std::vector<model::Allocation> held;
-  std::copy_if(answer.begin(), answer.end(), std::back_inserter(held), is_kept);
+  std::copy_if(answer.begin(), answer.end(), std::back_inserter(held),
+               [&](const model::Allocation& one) { return !one.admin_access && is_kept(one); });
   std::vector<std::optional<SteadyTime>> missing_since(held.size());
   std::set<std::pair<std::string_view, std::string_view>> shown;
   for (const model::Allocation& one : answer) {
+    if (one.admin_access) continue;
     for (const std::string& id : one.ids) shown.emplace(one.resource_name, id);
   }
   listed_ = held.size();

@@ -32,7 +32,8 @@ class ListedHolders {
   // Held as another source has it, until List shows otherwise.
   void add(std::vector<model::Allocation> held);
 
-  // The kubelet's answer to a question of `asked_at`, all of it; kept is what `is_kept` says true of.
+  // The kubelet's answer to a question of `asked_at`, all of it; kept is what `is_kept` says true of, without admin
+  // access, which holds nothing.
   using IsKept = std::function<bool(const model::Allocation&)>;
   void set_listed(const std::vector<model::Allocation>& answer, const IsKept& is_kept, SteadyTime asked_at);
 

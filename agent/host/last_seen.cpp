@@ -1,6 +1,7 @@
 #include "agent/host/last_seen.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "agent/host/neuron_sysfs.h"
 #include "agent/host/problems.h"
@@ -84,9 +85,22 @@ void fill_efas(HostScan& scan, const LastSeen::Unread& unread, const std::map<mo
 
 }  // namespace
 
+UltraServerTexts LastSeen::ultraserver_texts() const {
+  const MutexLock lock(mutex_);
+  return ultraserver_texts_;
+}
+
+bool LastSeen::was_read(Kind list) const {
+  if (list == Kind::devices) return devices_were_read_;
+  return list == Kind::pci ? pci_was_read_ : classes_were_read_;
+}
+
 void LastSeen::fill(HostScan& scan, const Unread& unread) const {
   if (unread.empty()) return;
   const MutexLock lock(mutex_);
+  for (const Kind list : {Kind::devices, Kind::pci, Kind::efa_classes}) {
+    if (has(unread, {list}) && !was_read(list)) scan.unread_lists.push_back({list});
+  }
   if (has(unread, {Kind::host})) fill_texts(scan, host_);
   if (has(unread, {Kind::devices}) && !scan.ultraserver) scan.ultraserver = host_.ultraserver;
   if (has(unread, {Kind::pci}) && scan.neuron_pci_functions == 0) {
@@ -98,11 +112,18 @@ void LastSeen::fill(HostScan& scan, const Unread& unread) const {
   fill_efas(scan, unread, efas_);
 }
 
-void LastSeen::take(const HostScan& scan, const Unread& unread) {
+void LastSeen::take(const HostScan& scan, const Unread& unread, UltraServerTexts texts) {
   const MutexLock lock(mutex_);
+  ultraserver_texts_ = std::move(texts);
+  devices_were_read_ = devices_were_read_ || !has(unread, {Kind::devices});
+  pci_was_read_ = pci_was_read_ || !has(unread, {Kind::pci});
+  const bool has_names =
+      std::any_of(scan.efas.begin(), scan.efas.end(), [](const auto& efa) { return efa.uverbs.has_value(); });
+  classes_were_read_ = classes_were_read_ || has_names || !has(unread, {Kind::efa_classes});
   host_ = scan;
   host_.devices.clear();
   host_.efas.clear();
+  host_.unread_lists.clear();
   std::map<int, NeuronDevice> devices;
   for (const NeuronDevice& device : scan.devices) {
     const bool was_read = device.presence == Presence::present && !has(unread, {Kind::device, device.index}) &&

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "agent/base/mutex.h"
+#include "agent/host/ultraserver.h"
 #include "agent/model/host_scan.h"
 
 namespace neuron::host {
@@ -20,18 +21,27 @@ class LastSeen {
   //   device, efa      the whole of it, for want of descriptors or memory: it is as it was
   using Unread = std::vector<model::ScanPart>;
 
-  // Puts into `scan` what is known of `unread`.
+  // Puts into `scan` what is known of `unread`, and names in HostScan::unread_lists the lists that were never read.
   void fill(model::HostScan& scan, const Unread& unread) const EXCLUDES(mutex_);
 
   // Takes over what `scan`, filled, has read. What is not_answering is kept as it was, as are `unread` and lists that
   // were left out, which are in it too.
-  void take(const model::HostScan& scan, const Unread& unread) EXCLUDES(mutex_);
+  void take(const model::HostScan& scan, const Unread& unread, UltraServerTexts texts) EXCLUDES(mutex_);
+
+  // For read_ultraserver(), which goes on from them.
+  [[nodiscard]] UltraServerTexts ultraserver_texts() const EXCLUDES(mutex_);
 
  private:
+  [[nodiscard]] bool was_read(model::ScanPart::Kind list) const REQUIRES(mutex_);
+
   mutable Mutex mutex_;
   model::HostScan host_ GUARDED_BY(mutex_);  // without its lists
   std::map<int, model::NeuronDevice> devices_ GUARDED_BY(mutex_);
   std::map<model::Bdf, model::EfaInterface> efas_ GUARDED_BY(mutex_);
+  UltraServerTexts ultraserver_texts_ GUARDED_BY(mutex_);
+  bool devices_were_read_ GUARDED_BY(mutex_) = false;  // the list, once
+  bool pci_was_read_ GUARDED_BY(mutex_) = false;       // likewise
+  bool classes_were_read_ GUARDED_BY(mutex_) = false;  // once so far that some interface had its name, or all of them
 };
 
 }  // namespace neuron::host

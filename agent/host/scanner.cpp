@@ -46,6 +46,7 @@ HostScan Scanner::scan() {
 HostScan Scanner::scan(const MayRead& may_read) {
   HostScan scan;
   unread_.clear();
+  UltraServerTexts ultraserver_texts = last_seen_->ultraserver_texts();
   if (may_read({ScanPart::Kind::host})) {
     texts_.read(root_, scan, unread_);
     scan.driver_settings = {read_switch(root_, "nmetric_log_posts"),
@@ -56,7 +57,8 @@ HostScan Scanner::scan(const MayRead& may_read) {
     for (const int index : refresh_inventory(scan)) scan.devices.push_back(read_device(index, may_read, scan));
     const bool has_modes =
         std::find(class_entries_.begin(), class_entries_.end(), "ultraserver_mode") != class_entries_.end();
-    if (has_modes) scan.ultraserver = read_ultraserver(root_, scan.problems);
+    if (has_modes) scan.ultraserver = read_ultraserver(root_, ultraserver_texts, scan.problems);
+    if (!has_modes && !is_unread({ScanPart::Kind::devices})) ultraserver_texts.clear();
   }
   const bool wants_users = options_.with_processes && options_.with_device_users;
   if (wants_users && may_read({ScanPart::Kind::host})) add_device_users(scan);
@@ -75,7 +77,7 @@ HostScan Scanner::scan(const MayRead& may_read) {
   for (const auto kind : {ScanPart::Kind::devices, ScanPart::Kind::pci, ScanPart::Kind::efa_classes}) {
     if (!may_read({kind})) kept.push_back({kind});
   }
-  last_seen_->take(scan, kept);
+  last_seen_->take(scan, kept, std::move(ultraserver_texts));
   return scan;
 }
 

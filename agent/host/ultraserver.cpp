@@ -1,8 +1,8 @@
 #include "agent/host/ultraserver.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
+#include <utility>
 
 #include "agent/base/parse.h"
 #include "agent/host/problems.h"
@@ -17,27 +17,48 @@ bool is_no_value(std::string_view text) {
   return text.empty() || text == kBusy || text == "invalid";
 }
 
-// The value of one file; nullopt when it is absent, says that there is none, or cannot be understood.
-template <typename T>
-std::optional<T> read_value(const FsRoot& root, const std::string& name,
-                            Result<std::optional<T>> (*parse)(std::string_view),
-                            std::vector<model::ReadProblem>& problems) {
-  const std::string path = std::string(kClass) + name;
-  const auto text = root.read_attribute(path);
-  if (!text) {
-    if (!is_absent(text.error())) note_problem(problems, kMaxHostProblems, problem_with(path, text.error()));
+class Files {
+ public:
+  Files(const FsRoot& root, UltraServerTexts& last, std::vector<model::ReadProblem>& problems)
+      : root_(root), last_(last), problems_(problems) {}
+
+  // nullopt when it is not there, or cannot be read and never was.
+  [[nodiscard]] std::optional<std::string> text(const std::string& path) {
+    auto read = root_.read_attribute(path);
+    if (read) return last_[path] = *std::move(read);
+    if (is_absent(read.error())) {
+      last_.erase(path);
+      return std::nullopt;
+    }
+    model::ReadProblem problem = problem_with(path, read.error());
+    const auto last = last_.find(path);
+    if (last != last_.end()) problem.detail += "; what was read last stands";
+    note_problem(problems_, kMaxHostProblems, std::move(problem));
+    return last == last_.end() ? std::nullopt : std::optional(last->second);
+  }
+
+  // nullopt when it has no text, says that there is none, or cannot be understood.
+  template <typename T>
+  [[nodiscard]] std::optional<T> value(const std::string& name, Result<std::optional<T>> (*parse)(std::string_view)) {
+    const std::string path = std::string(kClass) + name;
+    const auto read = text(path);
+    if (!read) return std::nullopt;
+    const auto value = parse(*read);
+    if (value) return *value;
+    note_problem(problems_, kMaxHostProblems, problem_with(path, value.error()));
     return std::nullopt;
   }
-  const auto value = parse(*text);
-  if (value) return *value;
-  note_problem(problems, kMaxHostProblems, problem_with(path, value.error()));
-  return std::nullopt;
-}
 
-void add_membership(const FsRoot& root, int nodes, const std::string& server_file, const std::string& node_file,
-                    model::UltraServer& ultraserver, std::vector<model::ReadProblem>& problems) {
-  const auto server = read_value<std::string>(root, server_file, parse_server_id, problems);
-  const auto node = read_value<int>(root, node_file, parse_node_id, problems);
+ private:
+  const FsRoot& root_;
+  UltraServerTexts& last_;
+  std::vector<model::ReadProblem>& problems_;
+};
+
+void add_membership(Files& files, int nodes, const std::string& server_file, const std::string& node_file,
+                    model::UltraServer& ultraserver) {
+  const auto server = files.value<std::string>(server_file, parse_server_id);
+  const auto node = files.value<int>(node_file, parse_node_id);
   if (server && node) ultraserver.memberships.push_back({nodes, *server, *node});
 }
 
@@ -83,13 +104,12 @@ Result<std::optional<int>> parse_node_id(std::string_view text) {
   return std::optional(*node);
 }
 
-std::optional<model::UltraServer> read_ultraserver(const FsRoot& root, std::vector<model::ReadProblem>& problems) {
+std::optional<model::UltraServer> read_ultraserver(const FsRoot& root, UltraServerTexts& last,
+                                                   std::vector<model::ReadProblem>& problems) {
+  Files files(root, last, problems);
   const std::string path = std::string(kClass) + "ultraserver_mode";
-  const auto text = root.read_attribute(path);
-  if (!text) {
-    if (!is_absent(text.error())) note_problem(problems, kMaxHostProblems, problem_with(path, text.error()));
-    return std::nullopt;
-  }
+  const auto text = files.text(path);
+  if (!text) return std::nullopt;
   model::UltraServer ultraserver;
   ultraserver.busy = trim(*text) == kBusy;
   auto modes = ultraserver.busy ? Result<std::vector<int>>() : parse_ultraserver_modes(*text);
@@ -98,13 +118,13 @@ std::optional<model::UltraServer> read_ultraserver(const FsRoot& root, std::vect
   } else {
     note_problem(problems, kMaxHostProblems, problem_with(path, modes.error()));
   }
-  ultraserver.partition_nodes = read_value<int>(root, "node_cnt", parse_node_id, problems);
+  ultraserver.partition_nodes = files.value<int>("node_cnt", parse_node_id);
   if (const int nodes = ultraserver.partition_nodes.value_or(0); nodes != 1) {  // of one: linked with no other
-    add_membership(root, nodes, "reservation_id", "node_id", ultraserver, problems);
+    add_membership(files, nodes, "reservation_id", "node_id", ultraserver);
   }
   for (const int nodes : {2, 4}) {
     const std::string suffix = "_" + std::to_string(nodes);
-    add_membership(root, nodes, "server_id" + suffix, "node_id" + suffix, ultraserver, problems);
+    add_membership(files, nodes, "server_id" + suffix, "node_id" + suffix, ultraserver);
   }
   return ultraserver;
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,10 +14,13 @@
 // (docs/reference/driver.md#class-files).
 namespace neuron::host {
 
-// nullopt where there is no ultraserver_mode: a driver or a platform without. A file that cannot be read or is not what
-// it should be costs its own fact, with a line in `problems` (bounded to kMaxHostProblems). Blocks on at most 8 file
-// reads.
-[[nodiscard]] std::optional<model::UltraServer> read_ultraserver(const FsRoot& root,
+// Texts of these files as they were last read, by path; what is not there has none.
+using UltraServerTexts = std::map<std::string, std::string>;
+
+// nullopt where there is no ultraserver_mode: a driver or a platform without. A file that is there and cannot be read
+// counts as it was in `last`, which is brought up to date. One that was never read, or is not what it should be, costs
+// its own fact. Each has a line in `problems` (bounded to kMaxHostProblems). Blocks on at most 8 file reads.
+[[nodiscard]] std::optional<model::UltraServer> read_ultraserver(const FsRoot& root, UltraServerTexts& last,
                                                                  std::vector<model::ReadProblem>& problems);
 
 // ultraserver_mode: numbers from 0 to 15 joined by commas, ascending then, each once; 0 (unset) is left out; "" → none.

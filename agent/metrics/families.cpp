@@ -145,7 +145,7 @@ void add_health(const model::Health& health, const Labels& labels, FamilySet::Fa
 }
 
 void add_presence(model::Presence presence, const Labels& labels, FamilySet::Family family) {
-  if (presence == model::Presence::not_answering) return;
+  if (presence == model::Presence::not_answering || presence == model::Presence::unread) return;
   family.add(labels, presence == model::Presence::present ? 1 : 0);
 }
 

@@ -31,6 +31,7 @@ using Maybe = std::optional<Sourced<T>>;
 enum class Presence {
   present,
   vanished,       // it was, and is not any more: it keeps its place, with the facts that do not change
+  unread,         // the list it would be on was never read (HostScan::unread_lists), and it is known as held
   not_answering,  // a read of it hangs (HostScan::unanswered): it keeps its place and the facts last seen
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,9 +59,17 @@ struct HostScan {
   std::vector<NumaNode> numa_nodes;    // ascending index; empty when hwloc could not load the root
   int neuron_pci_functions = 0;        // PCI functions 1d0f with a Neuron id, whether or not the driver shows them
   std::vector<Unanswered> unanswered;  // left out by this scan (monitor/watched_scan.h); ascending part, normally empty
-  std::vector<ReadProblem> problems;   // of the host as a whole, bounded to 32
-  KernelLog kernel_log;                // dev/kmsg, where it is asked for
+  // Of devices, pci and efa_classes the lists that cannot be read and never were by this process, in this order: what
+  // is on them is not known, so what the scan lacks of them is not absent. Normally empty.
+  std::vector<ScanPart> unread_lists;
+  std::vector<ReadProblem> problems;  // of the host as a whole, bounded to 32
+  KernelLog kernel_log;               // dev/kmsg, where it is asked for
   friend bool operator==(const HostScan&, const HostScan&) = default;
 };
+
+// Whether `list` is one of HostScan::unread_lists.
+[[nodiscard]] inline bool is_unread_list(const HostScan& scan, ScanPart::Kind list) {
+  return std::find(scan.unread_lists.begin(), scan.unread_lists.end(), ScanPart{list}) != scan.unread_lists.end();
+}
 
 }  // namespace neuron::model

@@ -9,6 +9,7 @@ namespace neuron::model::reason {
 // Of a device as a whole.
 inline constexpr std::string_view kDeviceVanished = "device_vanished";
 inline constexpr std::string_view kNotAnswering = "not_answering";  // of interfaces too
+inline constexpr std::string_view kUnread = "unread";               // likewise
 inline constexpr std::string_view kNothingReadable = "nothing_readable";
 inline constexpr std::string_view kDeviceNodeMissing = "device_node_missing";
 inline constexpr std::string_view kDeviceUnreachable = "device_unreachable";

@@ -161,7 +161,8 @@ void check_count(const HostScan& scan, Report& report) {
                    {{kType, type->name}, {kClass, counted(scan.devices.size(), "device")}}, "update this program");
   }
   const bool driver_is_the_reason = scan.devices.empty() && functions >= expected;
-  if (scan.devices.size() >= expected || driver_is_the_reason) return;
+  const bool is_unread = is_unread_list(scan, model::ScanPart::Kind::devices);
+  if (scan.devices.size() >= expected || driver_is_the_reason || is_unread) return;
   const auto absent = absent_indices(scan, type->device_count);
   const health::Reason& gone = health::reasons::kDeviceVanished;
   std::vector<Evidence> evidence = {{kType, type->name + ", which has " + counted(expected, "device")},
@@ -251,6 +252,10 @@ void check_addresses(const HostScan& scan, Report& report) {
 void check_driver(const HostScan& scan, const PreflightFacts& facts, Report& report) {
   const auto functions = static_cast<std::size_t>(std::max(scan.neuron_pci_functions, 0));
   const auto family = family_of(scan, facts);
+  if (is_unread_list(scan, model::ScanPart::Kind::devices)) {
+    report.not_checked.push_back({std::string(kClass), "cannot be read"});
+    return;
+  }
   if (functions > 0 && scan.devices.empty() && scan.driver_version.empty() && facts.neuron_class != Presence::present) {
     const bool inf1 = family == Family::inferentia;
     report.error("driver_missing", "the Neuron driver is not loaded",
@@ -275,7 +280,7 @@ void check_devices(const HostScan& scan, const PreflightFacts& facts, Report& re
   check_count(scan, report);
   check_ultraserver(scan, report);
   check_nodes(scan, facts, report);
-  if (serves_nothing(scan)) {
+  if (serves_nothing(scan) && scan.unread_lists.empty()) {
     report.add(Severity::info, "nothing_to_serve",
                "neither a Neuron device nor an EFA interface: the agent stays up and registers nothing",
                {{kType, scan.instance_type.empty() ? "not readable" : scan.instance_type},

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "agent/base/parse.h"
+#include "agent/core/claim_cdi.h"
 
 namespace neuron::rpc {
 namespace {
@@ -45,9 +46,19 @@ void add_resources(const v1::PodResources& pod, const v1::ContainerResources& co
 
 // A container's devices of one claim and driver.
 struct ClaimPart {
-  Ids devices;
+  Ids held;
+  Ids of_admin;        // some may be held by another request of the claim
   std::string cdi_id;  // the first
 };
+
+// A device's own CDI ids are the last of its entry. Without one it counts as held.
+core::ClaimAccess access_to(const v1::ClaimResource& device) {
+  for (int i = device.cdi_devices_size() - 1; i >= 0; --i) {
+    const auto access = core::claim_access(device.cdi_devices(i).name(), device.driver_name(), device.device_name());
+    if (access) return *access;
+  }
+  return core::ClaimAccess::use;
+}
 
 // By names of devices: the list of CDI ids grows from one entry to the next (docs/reference/kubelet.md#podresources),
 // and would give each device those of all before it.
@@ -58,16 +69,23 @@ void add_claims(const v1::PodResources& pod, const v1::ContainerResources& conta
     const std::string name = claim.claim_name().empty() ? "(no name)" : name_of(claim.claim_name());
     for (const auto& device : claim.claim_resources()) {
       ClaimPart& part = by_claim[{name, name_of(device.driver_name())}];
-      part.devices.insert(name_of(device.device_name()));
+      Ids& devices = access_to(device) == core::ClaimAccess::admin ? part.of_admin : part.held;
+      devices.insert(name_of(device.device_name()));
       if (part.cdi_id.empty() && !device.cdi_devices().empty()) part.cdi_id = name_of(device.cdi_devices(0).name());
     }
   }
   for (auto& [key, part] : by_claim) {
-    model::Allocation one = holding_of(pod, container);
-    std::tie(one.claim, one.resource_name) = key;
-    one.ids.assign(part.devices.begin(), part.devices.end());
-    one.cdi_id = std::move(part.cdi_id);
-    all.push_back(std::move(one));
+    for (const std::string& id : part.held) part.of_admin.erase(id);
+    for (const bool admin_access : {false, true}) {
+      const Ids& devices = admin_access ? part.of_admin : part.held;
+      if (devices.empty()) continue;
+      model::Allocation one = holding_of(pod, container);
+      std::tie(one.claim, one.resource_name) = key;
+      one.ids.assign(devices.begin(), devices.end());
+      one.cdi_id = part.cdi_id;
+      one.admin_access = admin_access;
+      all.push_back(std::move(one));
+    }
   }
 }
 

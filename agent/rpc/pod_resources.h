@@ -49,8 +49,9 @@ class PodResourcesClient {
 // PodResources messages as plain structs. Names are foreign: made printable, cut after kMaxNameBytes. Pure.
 inline constexpr std::size_t kMaxNameBytes = 512;  // Kubernetes' own longest is 253
 
-// One entry per container and resource, then one per container, claim and driver; containers in the order of the
-// answer. A pod that has neither is one entry without container, resource and ids.
+// One entry per container and resource, then one per container, claim and driver, and one more for devices of a claim
+// for admin access; containers in the order of the answer. A pod that has neither is one entry without container,
+// resource and ids.
 [[nodiscard]] std::vector<model::Allocation> devices_in(const v1::ListPodResourcesResponse& response);
 [[nodiscard]] model::Allocatable allocatable_in(const v1::AllocatableResourcesResponse& response);
 

@@ -135,6 +135,11 @@ std::optional<Condition> without_devices(const model::HostScan& host) {
   const core::InstanceType* type = core::find_instance_type(host.instance_type);
   const int expected = type != nullptr ? type->device_count : host.neuron_pci_functions;
   if (expected == 0) return std::nullopt;
+  if (is_unread_list(host, model::ScanPart::Kind::devices)) {
+    return neuron_health("Unknown", "Unread",
+                         "the list of Neuron devices cannot be read, and was not read since the agent started; what to "
+                         "do: run neuron-agent check on the node");
+  }
   return neuron_health("Unknown", "NoNeuronDevice",
                        "the driver shows none of " + std::to_string(expected) +
                            " Neuron devices; what to do: run neuron-agent check on the node");

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "agent/base/parse.h"
+#include "agent/core/claim_cdi.h"
 #include "agent/grant/cdi.h"
 #include "agent/model/snapshot.h"
 #include "plugin/dra/ultraserver.h"
@@ -149,25 +150,20 @@ Result<Environment> environment_of(const GrantFacts& facts, const std::vector<co
   return environment;
 }
 
-std::string cdi_claim_kind(const std::string& driver) {
-  return "k8s." + driver + "/claim";
-}
-
 ClaimGrant grant_of_claim(const GrantFacts& facts, const std::string& driver, const std::string& uid,
                           const std::vector<GrantedDevice>& devices,
                           const std::map<std::string, Environment>& environments) {
   ClaimGrant answer;
-  const std::string prefix = cdi_claim_kind(driver) + "=";
+  const std::string kind = core::claim_cdi_kind(driver);
   std::vector<grant::CdiDevice> cdi;
   std::map<std::string, std::size_t> last_of_request;
   for (const GrantedDevice& one : devices) {
     PreparedDevice prepared{one.requests, one.pool, one.device, {}, one.share_id};
     GrantedNodes granted = nodes_of(facts, one.hardware, one.admin_access);
-    grant::CdiDevice device{uid + (one.admin_access ? "-admin-" : "-") + one.device,
-                            std::move(granted.nodes),
-                            std::move(granted.permissions),
-                            {}};
-    if (!device.device_nodes.empty()) prepared.cdi_ids.push_back(prefix + device.name);
+    const auto access = one.admin_access ? core::ClaimAccess::admin : core::ClaimAccess::use;
+    grant::CdiDevice device{
+        core::claim_cdi_name(uid, one.device, access), std::move(granted.nodes), std::move(granted.permissions), {}};
+    if (!device.device_nodes.empty()) prepared.cdi_ids.push_back(kind + '=' + device.name);
     for (const std::string& request : one.requests) last_of_request[request] = answer.devices.size();
     cdi.push_back(std::move(device));
     answer.devices.push_back(std::move(prepared));
@@ -176,9 +172,9 @@ ClaimGrant grant_of_claim(const GrantFacts& facts, const std::string& driver, co
     const auto last = last_of_request.find(request);
     if (environment.empty() || last == last_of_request.end()) continue;
     cdi.push_back({uid + "-request-" + request, {}, "rw", environment});
-    answer.devices[last->second].cdi_ids.push_back(prefix + cdi.back().name);
+    answer.devices[last->second].cdi_ids.push_back(kind + '=' + cdi.back().name);
   }
-  answer.cdi_text = grant::cdi_text(cdi_claim_kind(driver), cdi);
+  answer.cdi_text = grant::cdi_text(kind, cdi);
   return answer;
 }
 

@@ -59,8 +59,8 @@ struct ClaimGrant {
   std::vector<PreparedDevice> devices;
 };
 
-// CDI devices: "<uid>-<device>" with the nodes of each device, "<uid>-admin-<device>" with its Neuron nodes,
-// write-only, where it is for admin access, and
+// CDI devices (agent/core/claim_cdi.h): "<uid>-<device>" with the nodes of each device, "<uid>-admin-<device>" with its
+// Neuron nodes, write-only, where it is for admin access, and
 // "<uid>-request-<request>" with the variables of each request that has some. The kubelet is told the latter once, as
 // the last id of the request's last device: the first id of a device is what it shows in the pod's status. `devices`
 // in the order of the results; `environments` by base name of the request.
@@ -75,8 +75,5 @@ struct GrantedNodes {
   std::string permissions;
 };
 [[nodiscard]] GrantedNodes nodes_of(const GrantFacts& facts, const Hardware& hardware, bool admin_access);
-
-// The kind of the CDI devices of claims: "k8s.<driver>/claim".
-[[nodiscard]] std::string cdi_claim_kind(const std::string& driver);
 
 }  // namespace neuron::plugin::dra

@@ -24,8 +24,8 @@ bool is_of(const model::Allocation& listed, const PreparedClaim& claim) {
   if (const std::size_t name = listed.cdi_id.find('='); name != std::string::npos) {
     return std::string_view(listed.cdi_id).substr(name + 1).starts_with(claim.uid + "-");
   }
-  if (!has_devices(listed, claim)) return false;
-  return claim.name.empty() || (listed.pod_namespace == claim.claim_namespace && listed.claim == claim.name);
+  const bool has_name = !claim.name.empty() && listed.pod_namespace == claim.claim_namespace;
+  return has_name && listed.claim == claim.name && has_devices(listed, claim);
 }
 
 ClaimSweep::ClaimSweep(std::string driver, std::string pool, Ports ports, ClaimStore& store, kube::Api& api,
@@ -39,11 +39,13 @@ ClaimSweep::ClaimSweep(std::string driver, std::string pool, Ports ports, ClaimS
 
 bool ClaimSweep::is_listed(const PreparedClaim& claim, const std::vector<model::Allocation>& listed) const {
   return std::any_of(listed.begin(), listed.end(), [&](const model::Allocation& one) {
-    return !one.claim.empty() && one.resource_name == driver_ && is_of(one, claim);
+    if (one.claim.empty() || one.resource_name != driver_) return false;
+    const bool may_be_it = claim.name.empty() && one.cdi_id.empty() && has_devices(one, claim);
+    return may_be_it || is_of(one, claim);
   });
 }
 
-// Of a claim that was rebuilt from its CDI file, as the kubelet lists it.
+// Of a claim that was rebuilt from its CDI file, whose devices all have CDI ids, as the kubelet lists it.
 void ClaimSweep::learn_name(const PreparedClaim& claim, const std::vector<model::Allocation>& listed) {
   for (const model::Allocation& one : listed) {
     if (one.claim.empty() || one.resource_name != driver_ || !is_of(one, claim)) continue;

@@ -79,6 +79,15 @@ std::string message_of(const Health& health) {
   return printable(text, kMostMessage - std::string_view("...").size());
 }
 
+DeviceHealth health_of_absent(const PoolDevice& device, const model::HostScan& host) {
+  using Kind = model::ScanPart::Kind;
+  if (is_unread_list(host, device.kind == DeviceKind::efa ? Kind::pci : Kind::devices)) {
+    return {device.name, DeviceHealth::State::unknown,
+            "the list it would be on cannot be read and was not read since the driver started"};
+  }
+  return {device.name, DeviceHealth::State::unhealthy, "it is no longer on this node; delete the pod that holds it"};
+}
+
 }  // namespace
 
 HealthList make_health_list(const Pool& pool, const grant::NodeUnits& node, std::string pool_name) {
@@ -87,10 +96,8 @@ HealthList make_health_list(const Pool& pool, const grant::NodeUnits& node, std:
   for (const PoolDevice& device : pool.devices) {
     const auto name = parse_pool_name(device.name);
     const Health* health = name ? std::visit(HealthOf(node, device), *name) : nullptr;
-    list.devices.push_back(health != nullptr
-                               ? DeviceHealth{device.name, state_of(*health), message_of(*health)}
-                               : DeviceHealth{device.name, DeviceHealth::State::unhealthy,
-                                              "it is no longer on this node; delete the pod that holds it"});
+    list.devices.push_back(health != nullptr ? DeviceHealth{device.name, state_of(*health), message_of(*health)}
+                                             : health_of_absent(device, node.snapshot().host));
   }
   return list;
 }

@@ -30,7 +30,8 @@ using HealthHub = ListHub<HealthList>;  // to every stream of the kubelet
 inline constexpr std::size_t kMostMessage = 1024;  // of the protocol
 
 // A core has the health of its own, a group and the node that of its worst device. What is degraded is healthy, with
-// the message; what is in the pool and not in the snapshot any more is unhealthy. Pure.
+// the message; what is in the pool and not in the snapshot any more is unhealthy, or unknown while the list that it
+// would be on was never read. Pure.
 [[nodiscard]] HealthList make_health_list(const Pool& pool, const grant::NodeUnits& node, std::string pool_name);
 
 }  // namespace neuron::plugin::dra

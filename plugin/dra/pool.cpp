@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "agent/core/catalogue.h"
 #include "agent/model/reasons.h"
@@ -66,9 +67,16 @@ class Maker {
     return static_cast<int>(node_.cores_of(Resource::neuron, device).size());
   }
 
+  // Of what the node does not show; "" while its list was never read.
+  [[nodiscard]] std::string reason_of_absent(model::ScanPart::Kind list, std::string_view vanished) const {
+    return is_unread_list(node_.snapshot().host, list) ? "" : std::string(vanished);
+  }
+
   // "" = nothing is wrong with it.
   [[nodiscard]] std::string reason_of_device(int index) const {
-    if (node_.device(index) == nullptr) return std::string(model::reason::kDeviceVanished);
+    if (node_.device(index) == nullptr) {
+      return reason_of_absent(model::ScanPart::Kind::devices, model::reason::kDeviceVanished);
+    }
     return reason_in(node_.health_of(Resource::neuron, index));
   }
   [[nodiscard]] static std::string reason_in(const model::Health& health) {
@@ -168,7 +176,8 @@ class Maker {
   }
   void keep(const EfaName& name) {
     if (!has(name)) {
-      add(name, DeviceKind::efa, efa_attributes(node_, -1), std::string(model::reason::kEfaVanished));
+      add(name, DeviceKind::efa, efa_attributes(node_, -1),
+          reason_of_absent(model::ScanPart::Kind::pci, model::reason::kEfaVanished));
     }
   }
   void keep(const NodeName& name) {

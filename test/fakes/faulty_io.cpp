@@ -4,6 +4,7 @@
 //   hang PATTERN            every call on the path waits until the rule is gone
 //   slow PATTERN MS         every call on the path takes so much longer
 //   eio PATTERN             reading, listing, stat and ioctl fail with EIO
+//   nodev PATTERN           reading fails with ENODEV, as of a port whose device is dead
 //   deny PATTERN            opening fails with EACCES
 //   nofile PATTERN          opening fails with EMFILE, as in a process without a free descriptor
 //   vanish PATTERN          there is no such name: not to open, not to look at, not in its folder; an open file: ENODEV
@@ -187,7 +188,7 @@ ssize_t do_read(int fd, void* buffer, std::size_t size, Real real) {
   const auto rule = judge(path_of(fd));
   if (!rule) return real(size);
   const std::string& action = rule->action;
-  if (action == "eio" || action == "vanish") {
+  if (action == "eio" || action == "vanish" || action == "nodev") {
     errno = action == "eio" ? EIO : ENODEV;
     return -1;
   }

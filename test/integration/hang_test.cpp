@@ -131,6 +131,52 @@ TEST(Unread, AListThatFailsTakesNothingAway) {
   }
 }
 
+// What pods hold is not called vanished because the agent could not read yet which devices there are.
+TEST(Unread, AFirstScanThatCannotListTheDevicesTakesNoHeldOneAway) {
+  for (const char* rule : {"nofile */sys/class/neuron_device", "eio */sys/class/neuron_device",
+                           "nofile */sys/bus/pci/devices", "eio */sys/bus/pci/devices"}) {
+    FaultyNode node("trn1.32xlarge");
+    node.start();
+    ASSERT_TRUE(node.wait_allocatable(kEfa, 8));
+    ASSERT_TRUE(node.wait_allocatable(kNeuron, 16));
+    ASSERT_TRUE(starts(node, "holder", {{kNeuron, 2}, {kEfa, 2}}));
+    node.agent->signal(SIGKILL);
+    ASSERT_TRUE(node.agent->wait(kPatience));
+    node.rules(std::string(rule) + "\n");
+    node.start_agent();
+    const char* const held = std::string(rule).ends_with("pci/devices") ? kEfa : kNeuron;
+    ASSERT_TRUE(node.kubelet->wait_for([&] { return node.kubelet->capacity(held) == 2; }, kPatience))
+        << rule << node.agent->log();
+    EXPECT_EQ(node.kubelet->allocatable(held), 2) << rule << node.agent->log();
+    node.rules("");
+    ASSERT_TRUE(node.wait_allocatable(kNeuron, 16)) << rule << node.agent->log();
+    ASSERT_TRUE(node.wait_allocatable(kEfa, 8)) << rule << node.agent->log();
+    EXPECT_THAT(node.agent->log(), Not(HasSubstr("vanished"))) << rule;
+    EXPECT_THAT(node.agent->log(), Not(HasSubstr(" are here;"))) << rule;
+  }
+}
+
+// A port whose admin queue is closed: drivers before r1.14 count with the port, and reading it fails with ENODEV.
+TEST(Unread, APortThatReadsENODEVIsADeadInterfaceAndOneThatReadsEIOIsNot) {
+  FaultyNode node("trn1.32xlarge");
+  node.host.write();
+  const std::string device = node.host.path() + "/sys/class/infiniband/rdmap16s25/";
+  std::filesystem::create_directories(device + "ports/1/hw_counters");
+  std::filesystem::rename(device + "hw_counters/no_completion_cmds", device + "ports/1/hw_counters/no_completion_cmds");
+  node.start_kubelet().start_agent();
+  ASSERT_TRUE(node.wait_allocatable(kEfa, 8)) << node.agent->log();
+  node.rules("eio */ports/1/hw_counters/no_completion_cmds\n");
+  ASSERT_TRUE(node.wait_log("Input/output error")) << node.agent->log();
+  EXPECT_EQ(node.kubelet->allocatable(kEfa), 8);
+  node.rules("nodev */ports/1/hw_counters/no_completion_cmds\n");
+  EXPECT_TRUE(node.sees(kEfa, 7)) << node.agent->log();
+  EXPECT_EQ(node.kubelet->resource_view(kEfa).unhealthy, (sim::IdSet{"rdmap16s25"}));
+  EXPECT_THAT(node.agent->log(), HasSubstr("no_completion_cmds"));
+  EXPECT_THAT(node.agent->log(), HasSubstr("its counters cannot be read any more"));
+  node.rules("");
+  EXPECT_TRUE(node.sees(kEfa, 8)) << node.agent->log();
+}
+
 // As on a node where other programs have taken all that fs.inotify.max_user_instances allows.
 TEST(Unread, WithoutInotifyTheKubeletsDirectoryIsPolled) {
   FaultyNode node("trn1.2xlarge");

@@ -39,11 +39,8 @@ Json units_json(const HeldUnits& units) {
                             : view == KubeletView::healthy ? Json("Healthy")
                                                            : Json("Unhealthy");
   }
-  return {{"resource", units.resource},
-          {"claim", text_or_null(units.claim)},
-          {"ids", units.ids},
-          {"kubelet", std::move(kubelet)},
-          {"unknown_here", units.strange}};
+  return {{"resource", units.resource}, {"claim", text_or_null(units.claim)}, {"admin_access", units.admin_access},
+          {"ids", units.ids},           {"kubelet", std::move(kubelet)},      {"unknown_here", units.strange}};
 }
 
 Json device_json(const HeldDevice& device) {

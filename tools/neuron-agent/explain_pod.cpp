@@ -7,6 +7,7 @@
 #include "agent/base/parse.h"
 #include "agent/core/logical_cores.h"
 #include "agent/core/pool_names.h"
+#include "agent/health/efa.h"
 #include "agent/holdings/held.h"
 #include "agent/model/reasons.h"
 #include "agent/model/resource.h"
@@ -88,6 +89,10 @@ HeldDevice held_device(int index, const std::set<int>& cores, const HostScan& ho
   held.index = index;
   held.cores.assign(cores.begin(), cores.end());
   const model::NeuronDevice* device = find_device(host, index);
+  if (device == nullptr && is_unread_list(host, model::ScanPart::Kind::devices)) {
+    held.health = health::verdict_on_unread_list(host, "neuron" + std::to_string(index), "sys/class/neuron_device");
+    return held;
+  }
   if (device == nullptr) {
     held.health = {model::HealthState::unhealthy, std::string(model::reason::kDeviceVanished),
                    "the machine has no neuron" + std::to_string(index),
@@ -148,7 +153,7 @@ KubeletView listed_by_kubelet(const Allocation& one, const std::string& id, cons
 }
 
 HeldUnits add_allocation(Hardware& hardware, const Allocation& one, const ExplainFacts& facts) {
-  HeldUnits units{one.resource_name, one.claim, one.ids, {}, {}};
+  HeldUnits units{one.resource_name, one.claim, one.ids, {}, {}, one.admin_access};
   const auto resource = model::parse_resource(one.resource_name);
   for (const std::string& id : one.ids) {
     const bool by_claim = !one.claim.empty();
@@ -163,9 +168,9 @@ HeldUnits add_allocation(Hardware& hardware, const Allocation& one, const Explai
 std::map<std::string, Hardware> all_holdings(const ExplainFacts& facts) {
   std::map<std::string, Hardware> all;
   for (const Allocation& one : facts.allocations) {
-    if (!one.container.empty() && is_ours(one, facts.driver)) {
-      static_cast<void>(add_allocation(all[model::holder_name(one)], one, facts));
-    }
+    if (one.container.empty() || !is_ours(one, facts.driver)) continue;
+    Hardware& hardware = all[model::holder_name(one)];
+    if (!one.admin_access) static_cast<void>(add_allocation(hardware, one, facts));
   }
   return all;
 }
@@ -194,7 +199,7 @@ void add_held_interfaces(ExplainFacts& facts) {
   constexpr std::string_view kClaimed = "efa-";  // agent/core/pool_names.h
   core::SeenBefore held;
   for (const Allocation& one : facts.allocations) {
-    if (!is_ours(one, facts.driver)) continue;
+    if (!is_ours(one, facts.driver) || one.admin_access) continue;
     for (const std::string& id : one.ids) {
       const bool in_pool = !one.claim.empty() && id.starts_with(kClaimed);
       const std::string name = in_pool ? id.substr(kClaimed.size()) : id;

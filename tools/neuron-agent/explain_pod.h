@@ -25,6 +25,7 @@ struct HeldUnits {
   std::vector<std::string> ids;
   std::vector<KubeletView> kubelet;  // parallel to ids
   std::vector<std::string> strange;  // of ids: those that are none of this node's
+  bool admin_access = false;         // of a claim: the container holds none of them
 };
 
 struct HeldDevice {

@@ -98,7 +98,7 @@ std::string units_lines(const ExplainedContainer& container) {
     std::string ids;
     for (const std::string& id : units.ids) ids += (ids.empty() ? "" : " ") + id;
     const std::string by = units.claim.empty() ? units.resource : "claim " + units.claim + " of " + units.resource;
-    text += "  by " + by + ": " + ids + '\n';
+    text += "  by " + by + (units.admin_access ? ", admin access, holds nothing: " : ": ") + ids + '\n';
     for (const std::string& id : units.strange) text += "  " + id + " does not exist on this node\n";
   }
   return text;

@@ -65,8 +65,9 @@ void log_missing(const model::HostScan& host) {
                    what, host.instance_type);
     }
   };
-  warn_if_short("Neuron devices", host.devices.size(), type->device_count);
-  warn_if_short("EFA interfaces", host.efas.size(), type->efa_count);
+  using Kind = model::ScanPart::Kind;
+  if (!is_unread_list(host, Kind::devices)) warn_if_short("Neuron devices", host.devices.size(), type->device_count);
+  if (!is_unread_list(host, Kind::pci)) warn_if_short("EFA interfaces", host.efas.size(), type->efa_count);
 }
 
 void log_problems(const model::HostScan& host) {
@@ -96,7 +97,7 @@ void InventoryLog::operator()(model::SnapshotPtr snapshot) {
     log_missing(host);
     log_offer(host);
   }
-  if (!last_ && changes.units.empty()) {
+  if (!last_ && changes.units.empty() && host.unread_lists.empty()) {
     spdlog::info("no Neuron device and no EFA interface found; nothing is advertised until one appears");
   }
   log_health(changes.units);

@@ -56,6 +56,15 @@ Absence without_class_rights(const std::string& root) {
           "run it as root, or mount the host's /sys into the container"};
 }
 
+Absence without_class_list(const model::HostScan& scan, const std::string& root) {
+  const auto problem = std::find_if(scan.problems.begin(), scan.problems.end(), [](const model::ReadProblem& one) {
+    return one.path == "sys/class/neuron_device";
+  });
+  const std::string why = problem == scan.problems.end() ? "" : ": " + what_is_wrong(*problem);
+  return {path_in(root, "sys/class/neuron_device") + " cannot be read" + why,
+          "try again; if it stays, look at the kernel log"};
+}
+
 Absence without_file_rights(const model::HostScan& scan, const std::string& root) {
   const std::string version = scan.driver_version.empty() ? "this driver" : "driver " + printable(scan.driver_version);
   return {version + " shows cores and connections of the devices in " + path_in(root, "sys/class/neuron_device") +
@@ -79,6 +88,7 @@ std::optional<Absence> explain_absence(const model::HostScan& scan, const std::s
   }
   if (refusals.class_directory) return without_class_rights(root);
   if (!scan.devices.empty()) return without_device_nodes(scan, root);
+  if (is_unread_list(scan, model::ScanPart::Kind::devices)) return without_class_list(scan, root);
   if (scan.layout != model::DriverLayout::none || !scan.driver_version.empty()) {
     return without_registered_device(scan, root);
   }

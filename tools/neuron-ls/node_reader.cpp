@@ -10,6 +10,7 @@
 #include "agent/core/complete.h"
 #include "agent/core/logical_cores.h"
 #include "agent/core/pool_names.h"
+#include "agent/health/efa.h"
 #include "agent/health/reasons.h"
 #include "agent/host/scanner.h"
 #include "agent/host/usage_processes.h"
@@ -105,7 +106,10 @@ void add_expectations(render::NodeReport& report) {
   }
   if (report.missing_devices.empty()) return;
   report.missing_health =
-      health::verdict(health::reasons::kDeviceVanished, "expected by the instance type, but not shown by the driver");
+      is_unread_list(report.host, model::ScanPart::Kind::devices)
+          ? health::verdict_on_unread_list(report.host, "a device of the instance type", "sys/class/neuron_device")
+          : health::verdict(health::reasons::kDeviceVanished,
+                            "expected by the instance type, but not shown by the driver");
 }
 
 // Before the tables complete the scan.

@@ -20,7 +20,7 @@ int complain(const std::string& what) {
 int run(const std::string& socket, std::chrono::milliseconds deadline) {
   auto listed = rpc::PodResourcesClient(socket).list(deadline);
   if (!listed) return complain(socket + ": " + listed.error().message);
-  std::erase_if(*listed, [](const model::Allocation& one) { return one.ids.empty(); });
+  std::erase_if(*listed, [](const model::Allocation& one) { return one.ids.empty() || one.admin_access; });
   const std::string text = format_pod_lines(*listed);
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   return written ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -12,9 +12,9 @@
 // lines.
 namespace neuron::pods {
 
-// Asks the kubelet's PodResources service for all allocations, by a run of neuron-pods: gRPC's 5 MB and its threads
-// stay out of the interactive programs, and a call that hangs is ended by a kill. The kubelet's List has a side effect
-// (it forgets the devices of ended pods), so call it seldom and on request only.
+// Asks the kubelet's PodResources service for all allocations but those for admin access, by a run of neuron-pods:
+// gRPC's 5 MB and its threads stay out of the interactive programs, and a call that hangs is ended by a kill. The
+// kubelet's List has a side effect (it forgets the devices of ended pods), so call it seldom and on request only.
 //
 // `socket`: "/var/lib/kubelet/pod-resources/kubelet.sock". Blocks for at most `deadline`; the program is killed then.
 // Any thread. Errors: not_found (no such socket, or neuron-pods is not installed beside this program),

@@ -129,6 +129,20 @@ TEST(ExplainPod, ClaimsAreTheSameHardware) {
   expect_golden("explain_claim", facts, "ada");
 }
 
+TEST(ExplainPod, AdminAccessHoldsNothing) {
+  fakes::FakeHost host("trn1.32xlarge");
+  ExplainFacts facts = facts_of(host.write());
+  claim(facts, "ada", "chips", {"neuron-device-3"});
+  claim(facts, "monitor", "all", {"neuron-device-3"});
+  facts.allocations.back().admin_access = true;
+  const ExplainedPod user = explain_pod(facts, "training", "ada");
+  EXPECT_THAT(user.containers.at(0).devices.at(0).shared_with, IsEmpty());
+  const ExplainedPod monitor = explain_pod(facts, "training", "monitor");
+  EXPECT_THAT(monitor.containers.at(0).devices, IsEmpty());
+  EXPECT_THAT(explain_text(monitor, facts),
+              HasSubstr("by claim all of neuron.aws.com, admin access, holds nothing: neuron-device-3"));
+}
+
 TEST(ExplainPod, WhatTheKubeletAloneTakesAsUnhealthyIsSaid) {
   fakes::FakeHost host("trn1.2xlarge");
   ExplainFacts facts = facts_of(host.write());

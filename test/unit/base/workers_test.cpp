@@ -67,5 +67,25 @@ TEST(Workers, ThreadsWithoutWorkEndAndNewOnesTakeTheirPlace) {
   EXPECT_TRUE(workers.stop(seconds(10)));
 }
 
+// As scans that follow each other, after claims of many pods at once.
+TEST(Workers, FrequentJobsKeepNoMoreThreadsThanTheyNeed) {
+  constexpr int kMany = 32;
+  Workers workers(milliseconds(400));
+  std::promise<void> release;
+  const auto released = release.get_future().share();
+  for (int i = 0; i < kMany; ++i) workers.run([released] { released.wait(); });
+  EXPECT_EQ(workers.threads(), std::size_t{kMany});
+  release.set_value();
+  const auto until = std::chrono::steady_clock::now() + seconds(5);
+  while (workers.threads() > 3 && std::chrono::steady_clock::now() < until) {
+    std::promise<void> ran;
+    workers.run([&ran] { ran.set_value(); });
+    ran.get_future().wait();
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_LE(workers.threads(), 3U);
+  EXPECT_TRUE(workers.stop(seconds(10)));
+}
+
 }  // namespace
 }  // namespace neuron

@@ -158,6 +158,17 @@ TEST_F(PluginHoldWatchTest, AsksOftenInItsFirstMinutesThoughNothingIsHeld) {
   EXPECT_EQ(turn(PluginHoldWatch::kNew), PluginHoldWatch::kOtherwise);
 }
 
+TEST_F(PluginHoldWatchTest, AClaimOfAnotherDriverForAdminAccessKeepsNothingFromClaims) {
+  scan();
+  model::Allocation monitor = given("old.example.com", {"neuron-device-3"});
+  monitor.claim = "all";
+  monitor.admin_access = true;
+  listed_ = std::vector{monitor};
+  EXPECT_EQ(turn(), PluginHoldWatch::kWhileHeld);
+  EXPECT_TRUE(watch_.holders().empty());
+  EXPECT_EQ(changes_, 0);
+}
+
 // Either is a kubelet that has just started.
 TEST_F(PluginHoldWatchTest, AnEmptyListEndsNothingByItself) {
   scan();

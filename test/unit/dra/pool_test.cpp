@@ -264,6 +264,22 @@ TEST(Pool, Pain15WhatAClaimHoldsStaysWithItsCounters) {
   EXPECT_FALSE(has(pool, "neuron-device-6")) << "nobody holds the whole";
 }
 
+TEST(Pool, WhatAClaimHoldsOfAListThatWasNeverReadIsNotCalledVanished) {
+  using Kind = model::ScanPart::Kind;
+  TestNode node("trn1.32xlarge");
+  node.snapshot->host.devices.clear();
+  node.snapshot->host.efas.clear();
+  const std::vector<std::string> held = {"neuron-device-6-core-1", "neuron-group-4-7", "efa-rdmap99s1"};
+  for (const std::string& name : held) EXPECT_THAT(find(node.pool_with_held(held), name).taints, SizeIs(1)) << name;
+  node.snapshot->host.unread_lists = {{Kind::devices}, {Kind::pci}};
+  const Pool pool = node.pool_with_held(held);
+  for (const std::string& name : held) {
+    EXPECT_THAT(find(pool, name).taints, IsEmpty()) << name;
+    EXPECT_FALSE(find(pool, name).unhealthy) << name;
+    EXPECT_TRUE(find(pool, name).held) << name;
+  }
+}
+
 TEST(Pool, Pain15AHeldCoreKeepsCountersThoughPartitionsWereSwitchedOff) {
   const Pool pool = TestNode("trn1.32xlarge").pool(with_partitions(Partitions::none), {"neuron-device-2-core-0"});
   EXPECT_THAT(names_of(pool, DeviceKind::core), ElementsAre("neuron-device-2-core-0"));

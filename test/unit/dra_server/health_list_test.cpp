@@ -79,6 +79,16 @@ TEST_F(HealthListTest, DegradedIsHealthyWithWordsAndUnknownIsUnknown) {
   EXPECT_EQ(health_of(pool, snapshot, "neuron-device-3").state, State::unknown);
 }
 
+TEST_F(HealthListTest, WhatIsOnAListThatWasNeverReadIsUnknown) {
+  snapshot->host.devices.clear();
+  EXPECT_EQ(health_of(pool, snapshot, "neuron-device-3").state, State::unhealthy);
+  snapshot->host.unread_lists = {{model::ScanPart::Kind::devices}};
+  for (const char* name : {"neuron-device-3", "neuron-device-3-core-1", "neuron-group-0-3"}) {
+    EXPECT_EQ(health_of(pool, snapshot, name).state, State::unknown) << name;
+    EXPECT_THAT(health_of(pool, snapshot, name).message, HasSubstr("cannot be read")) << name;
+  }
+}
+
 TEST_F(HealthListTest, WhatIsNotThereAnyMoreIsUnhealthy) {
   EXPECT_EQ(health_of(pool, snapshot, "neuron-device-99").state, State::unhealthy);
   EXPECT_THAT(health_of(pool, snapshot, "neuron-device-99").message, HasSubstr("no longer on this node"));

@@ -122,6 +122,36 @@ TEST(Held, AMissingInterfaceIsAddedInItsPlaceAsVanished) {
   EXPECT_EQ(after.host.efas[2].health.state, HealthState::unhealthy);
 }
 
+// As after a first scan without descriptors: that they are gone is not known.
+TEST(Held, WhatIsOnAListThatWasNeverReadIsUnreadAndNotVanished) {
+  using Kind = model::ScanPart::Kind;
+  HostScan scan = scan_of("trn1.32xlarge");
+  const std::string name = scan.efas.at(2).name;
+  scan.devices.clear();
+  scan.efas.clear();
+  scan.unread_lists = {{Kind::devices}, {Kind::pci}};
+  scan.problems = {{model::ProblemKind::file, "sys/class/neuron_device", "Too many open files"}};
+  const Snapshot before = assessed(std::move(scan));
+  core::SeenBefore held;
+  ASSERT_TRUE(note_held_device(held, 5, before.host));
+  ASSERT_TRUE(note_held_efa(held, name));
+  Snapshot after = with_held(before, held, std::nullopt);
+  ASSERT_EQ(after.host.devices.size(), 1U);
+  ASSERT_EQ(after.host.efas.size(), 1U);
+  EXPECT_EQ(after.host.devices[0].presence, Presence::unread);
+  EXPECT_EQ(after.host.efas[0].presence, Presence::unread);
+  for (const model::Health& health : {after.host.devices[0].health, after.host.efas[0].health}) {
+    EXPECT_EQ(health.state, HealthState::unknown);
+    EXPECT_EQ(health.reason, "unread");
+    EXPECT_EQ(health.sentence.find("vanished"), std::string::npos);
+  }
+  EXPECT_NE(after.host.devices[0].health.sentence.find("Too many open files"), std::string::npos);
+  EXPECT_EQ(after.host.devices[0].core_health.size(), 2U) << "completed from the tables";
+  Snapshot read = before;
+  read.host.unread_lists.clear();
+  EXPECT_EQ(with_held(read, held, std::nullopt).host.devices[0].presence, Presence::vanished);
+}
+
 TEST(Held, AnInterfaceWithoutANameGetsTheHeldOneAndKeepsItsHealth) {
   Snapshot before = assessed(scan_of("trn1.32xlarge"));
   const std::string name = std::exchange(before.host.efas.at(2).name, "");

@@ -85,6 +85,17 @@ TEST_F(ListedHoldersTest, WhatAnotherSourceHasCountsUntilTheListHasItsSay) {
   EXPECT_THAT(after(seconds(1), {kAgent, {"team", "a", "main", "aws.amazon.com/neuron", {"4"}}}), ElementsAre("4"));
 }
 
+TEST_F(ListedHoldersTest, AdminAccessHoldsNothingAndEndsNoHolder) {
+  model::Allocation monitor = claim("monitor", {"d1", "d2"});
+  monitor.admin_access = true;
+  EXPECT_THAT(after(seconds(0), {kAgent, monitor}), IsEmpty());
+  EXPECT_FALSE(holders.in_doubt());
+  EXPECT_THAT(after(seconds(1), {kAgent, claim("a", {"d1"}), monitor}), ElementsAre("d1"));
+  EXPECT_THAT(after(seconds(1), {kAgent, monitor}), ElementsAre("d1")) << "a kubelet that takes its pods up again";
+  EXPECT_EQ(holders.held().at(0).pod, "a");
+  EXPECT_THAT(after(seconds(1), {kAgent, monitor}), IsEmpty());
+}
+
 TEST_F(ListedHoldersTest, ADeviceThatPassesToAnotherHolderIsHeldOnce) {
   static_cast<void>(after(seconds(0), {kAgent, claim("a", {"d1", "d2"})}));
   EXPECT_THAT(after(seconds(1), {kAgent, claim("b", {"d1"})}), ElementsAre("d1", "d2"));

@@ -18,12 +18,45 @@ class UltraServerFiles : public testing::Test {
   void write(const std::string& name, const std::string& text) { tree_.write("sys/class/neuron_device/" + name, text); }
   std::optional<UltraServer> read() {
     problems_.clear();
-    return read_ultraserver(tree_.root(), problems_);
+    return read_ultraserver(tree_.root(), last_, problems_);
   }
 
   TempTree tree_;
+  UltraServerTexts last_;
   std::vector<model::ReadProblem> problems_;
 };
+
+TEST_F(UltraServerFiles, OneThatCannotBeReadCountsAsItWasReadLast) {
+  const std::map<std::string, std::string> files = {{"ultraserver_mode", "1,2,4\n"},
+                                                    {"node_cnt", "4\n"},
+                                                    {"reservation_id", "8f10b6e35a7c92d4\n"},
+                                                    {"node_id", "3\n"},
+                                                    {"node_id_2", "1\n"},
+                                                    {"server_id_2", "4d2a71c09be3f652\n"},
+                                                    {"server_id_4", "8f10b6e35a7c92d4\n"},
+                                                    {"node_id_4", "3\n"}};
+  for (const auto& [name, text] : files) write(name, text);
+  const auto before = read();
+  ASSERT_TRUE(before);
+  ASSERT_THAT(before->memberships, SizeIs(3));
+  for (const auto& [name, text] : files) {
+    const std::string path = "sys/class/neuron_device/" + name;
+    tree_.remove(path);
+    tree_.folder(path);  // fails as no absence does
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(read(), before) << name;
+    ASSERT_THAT(problems_, SizeIs(1)) << name;
+    EXPECT_EQ(problems_[0].path, path);
+    EXPECT_THAT(problems_[0].detail, testing::EndsWith("; what was read last stands"));
+    UltraServerTexts none;
+    EXPECT_NE(read_ultraserver(tree_.root(), none, problems_), before) << "it was never read: " << name;
+    write(name, text);
+    EXPECT_EQ(read(), before) << name;
+    EXPECT_THAT(problems_, IsEmpty());
+  }
+  tree_.remove("sys/class/neuron_device/node_id_2");
+  EXPECT_THAT(read()->memberships, SizeIs(2)) << "a file that is gone has no value";
+  EXPECT_FALSE(last_.contains("sys/class/neuron_device/node_id_2"));
+}
 
 TEST_F(UltraServerFiles, OfTrn2uAreTwoMemberships) {
   write("ultraserver_mode", "4,1,2\n");
@@ -101,7 +134,8 @@ TEST_F(UltraServerFiles, GarbageCostsItsOwnFact) {
   EXPECT_THAT(read()->memberships, SizeIs(1));
   tree_.remove("sys/class/neuron_device/ultraserver_mode");
   tree_.folder("sys/class/neuron_device/ultraserver_mode");
-  EXPECT_FALSE(read());
+  last_.clear();
+  EXPECT_FALSE(read()) << "it was never read";
   EXPECT_THAT(problems_, SizeIs(1));
 }
 

@@ -143,6 +143,87 @@ TEST_F(Unread, TheFirstScanWithoutDescriptorsIsMadeUpForByTheNext) {
   EXPECT_EQ(later, health::assess(fresh.scan(), none, now).host);
 }
 
+TEST_F(Unread, AnUltraServersFileThatFailsKeepsItsValue) {
+  fakes::FakeHost linked("trn2u.48xlarge");
+  linked.ultraserver("4:3").write();
+  const auto opened = FsRoot::open(linked.path());
+  ASSERT_TRUE(opened);
+  const Scanner::Options options{.with_topology = false, .with_processes = true};
+  Scanner scanner(*opened, options, last);
+  const HostScan before = scanner.scan();
+  ASSERT_TRUE(before.ultraserver);
+  ASSERT_THAT(before.ultraserver->memberships, Not(IsEmpty()));
+  for (const char* name : {"ultraserver_mode", "node_id_4", "server_id_4"}) {
+    const std::string path = linked.path() + "/sys/class/neuron_device/" + name;
+    std::filesystem::rename(path, linked.path() + "/spoilt");
+    std::filesystem::create_directory(path);
+    const HostScan scan = scanner.scan();
+    Scanner another(*opened, options, last);
+    EXPECT_EQ(scan.ultraserver, before.ultraserver) << name;
+    EXPECT_EQ(another.scan().ultraserver, before.ultraserver) << name << ", by a scanner that took over";
+    EXPECT_THAT(sentences(scan.problems), Contains(HasSubstr(std::string(name) + ": ")));
+    EXPECT_THAT(sentences(scan.problems), Contains(HasSubstr("what was read last stands")));
+    std::filesystem::remove(path);
+    std::filesystem::rename(linked.path() + "/spoilt", path);
+  }
+  HostScan without;
+  {
+    const NoDescriptors now_there_are_none;
+    without = scanner.scan();
+  }
+  EXPECT_EQ(without.ultraserver, before.ultraserver);
+  EXPECT_EQ(scanner.scan(), before);
+}
+
+// That nothing is there is known only of a list that was read.
+TEST_F(Unread, AListThatWasNeverReadIsNamed) {
+  using Kind = model::ScanPart::Kind;
+  const std::vector<model::ScanPart> all = {{Kind::devices}, {Kind::pci}, {Kind::efa_classes}};
+  Scanner scanner = this->scanner();
+  {
+    const NoDescriptors now_there_are_none;
+    EXPECT_EQ(scanner.scan().unread_lists, all);
+    EXPECT_EQ(scanner.scan().unread_lists, all) << "for as long as it lasts";
+  }
+  EXPECT_THAT(scanner.scan().unread_lists, IsEmpty());
+  {
+    const NoDescriptors now_there_are_none;
+    EXPECT_THAT(scanner.scan().unread_lists, IsEmpty()) << "what was read last stands";
+  }
+  for (const auto& [list, part] :
+       std::map<std::string, model::ScanPart>{{"sys/class/neuron_device", {Kind::devices}},
+                                              {"sys/bus/pci/devices", {Kind::pci}},
+                                              {"sys/class/infiniband", {Kind::efa_classes}}}) {
+    last = std::make_shared<LastSeen>();
+    Scanner first = this->scanner();
+    spoil(list);
+    EXPECT_EQ(first.scan().unread_lists, std::vector{part}) << list;
+    mend(list);
+    EXPECT_THAT(first.scan().unread_lists, IsEmpty()) << list;
+  }
+}
+
+TEST_F(Unread, AnInterfaceIsNotCalledBrokenForAListThatWasNeverRead) {
+  Scanner scanner = this->scanner();
+  spoil("sys/class/infiniband_verbs");
+  const HostScan scan = assess(scanner);
+  mend("sys/class/infiniband_verbs");
+  ASSERT_THAT(scan.efas, SizeIs(8));
+  for (const auto& efa : scan.efas) {
+    EXPECT_EQ(efa.health.state, model::HealthState::unknown);
+    EXPECT_EQ(efa.health.reason, "unread");
+    EXPECT_THAT(efa.health.sentence, HasSubstr("Not a directory"));
+  }
+  for (const auto& efa : assess(scanner).efas) EXPECT_EQ(efa.health.state, model::HealthState::healthy);
+  memory = {};
+  last = std::make_shared<LastSeen>();
+  Scanner another = this->scanner();
+  spoil("sys/class/infiniband");
+  const HostScan named = assess(another);
+  mend("sys/class/infiniband");
+  for (const auto& efa : named.efas) EXPECT_EQ(efa.health.state, model::HealthState::healthy) << "the function has it";
+}
+
 TEST_F(Unread, OneListThatFailsTakesNothingAway) {
   for (const char* list :
        {"sys/class/neuron_device", "sys/bus/pci/devices", "sys/class/infiniband", "sys/class/infiniband_verbs"}) {

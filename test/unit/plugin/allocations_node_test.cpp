@@ -71,6 +71,21 @@ TEST_F(AllocationsNode, HeldDevicesThatNoScanHasShownAreListedAsVanished) {
   EXPECT_TRUE(unhealthy(model::Resource::neuroncore).empty()) << "it is back";
 }
 
+TEST_F(AllocationsNode, HeldUnitsOfAListThatWasNeverReadAreListedAndNotUnhealthy) {
+  auto bare = without_devices(snapshot_of("trn2.48xlarge"), {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
+  bare->host.unread_lists = {{model::ScanPart::Kind::devices}};
+  scan(bare);
+  shown({{"a", "b", "c", kDevices, {"3"}}, {"a", "d", "c", kCores, {"20", "21"}}});
+  EXPECT_EQ(units(model::Resource::neuron), 2U);
+  EXPECT_THAT(unhealthy(model::Resource::neuron), ElementsAre("5")) << "its cores are held by the other name";
+  EXPECT_THAT(unhealthy(model::Resource::neuroncore), ElementsAre("12", "13", "14", "15")) << "likewise";
+  EXPECT_EQ(allocations.node()->health_of(model::Resource::neuron, 3).reason, "unread");
+  EXPECT_EQ(allocations.node()->health_of(model::Resource::neuroncore, 20).reason, "unread");
+  scan(without_devices(snapshot_of("trn2.48xlarge"), {3}));
+  EXPECT_EQ(allocations.node()->health_of(model::Resource::neuron, 3).reason, "device_vanished") << "now it is known";
+  EXPECT_EQ(units(model::Resource::neuron), 16U);
+}
+
 TEST_F(AllocationsNode, HeldDevicesAreListedThoughNoneIsThere) {
   auto bare = without_devices(snapshot_of("trn2.48xlarge"), {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
   bare->host.lnc.reset();

@@ -112,6 +112,16 @@ TEST_F(HoldersTest, ClaimsStandApartAndStayUntilListsAgreeThatTheyEnded) {
   EXPECT_TRUE(holders->merged(now)->claims.empty());
 }
 
+TEST_F(HoldersTest, AClaimWithAdminAccessIsNoHolder) {
+  model::Allocation monitor{"a", "monitor", "c", "neuron.aws.com", {"neuron-device-3"}, "", "all"};
+  monitor.admin_access = true;
+  list({kWorker, monitor});
+  const auto shown = holders->merged(now);
+  ASSERT_TRUE(shown);
+  EXPECT_THAT(shown->listed, testing::ElementsAre(kWorker));
+  EXPECT_TRUE(shown->claims.empty());
+}
+
 // Reads as a file does until it hangs.
 class HangingCheckpoint final : public CheckpointSource {
  public:

@@ -84,6 +84,37 @@ TEST(PodAnswers, AClaimWithoutDevicesIsNothingHeld) {
   EXPECT_EQ(all[0], (model::Allocation{"train", "b", "", "", {}}));
 }
 
+// PodResources has no field for it: the CDI id alone says so (agent/core/claim_cdi.h).
+TEST(PodAnswers, DevicesForAdminAccessAreAnEntryOfTheirOwn) {
+  v1::ListPodResourcesResponse list;
+  v1::DynamicResource& claim = *add_container(list, "b", "main").add_dynamic_resources();
+  claim.set_claim_name("chips");
+  std::vector<std::string> ids;
+  for (const auto& [device, id] : std::vector<std::pair<std::string, std::string>>{
+           {"neuron-device-1", "k8s.neuron.aws.com/claim=uid-neuron-device-1"},
+           {"neuron-device-1", "k8s.neuron.aws.com/claim=uid-admin-neuron-device-1"},
+           {"neuron-device-2", "k8s.neuron.aws.com/claim=uid-admin-neuron-device-2"},
+           {"neuron-device-3", "k8s.neuron.aws.com/claim=uid-neuron-device-3"},
+           {"neuron-device-4", "k8s.other.aws.com/claim=uid-admin-neuron-device-4"},
+           {"efa-rdmap16s25", ""}}) {
+    if (!id.empty()) ids.push_back(id);
+    if (device == "neuron-device-3") ids.emplace_back("k8s.neuron.aws.com/claim=uid-request-admin-neuron-device-3");
+    v1::ClaimResource& entry = *claim.add_claim_resources();
+    entry.set_driver_name("neuron.aws.com");
+    entry.set_device_name(device);
+    for (const std::string& one : ids) entry.add_cdi_devices()->set_name(one);
+  }
+  const auto all = devices_in(list);
+  ASSERT_THAT(all, SizeIs(2));
+  EXPECT_FALSE(all[0].admin_access);
+  EXPECT_THAT(all[0].ids, ElementsAre("efa-rdmap16s25", "neuron-device-1", "neuron-device-3", "neuron-device-4"))
+      << "a device without an id of its own counts as held";
+  EXPECT_TRUE(all[1].admin_access);
+  EXPECT_THAT(all[1].ids, ElementsAre("neuron-device-2"));
+  EXPECT_EQ(all[1].claim, "chips");
+  EXPECT_EQ(all[1].cdi_id, all[0].cdi_id) << "the claim's uid";
+}
+
 TEST(PodAnswers, ForeignNamesOfClaimsComeOutPrintableAndBounded) {
   v1::ListPodResourcesResponse list;
   add_claim(add_container(list, "b", "main"), "\x1b[31m", std::string(9999, 'd'), {"a\nb"});

@@ -136,6 +136,17 @@ TEST(Preflight, MissingDeviceBlanksTheNeighboursOfAll) {
   EXPECT_THAT(finding.subjects, ElementsAre("neuron3"));
 }
 
+TEST(Preflight, AListThatCannotBeReadLacksNoDevice) {
+  CheckedHost host = sound_host("trn1.32xlarge");
+  host.scan.devices.clear();
+  host.scan.unread_lists = {{model::ScanPart::Kind::devices}};
+  for (const preflight::Finding& finding : check(host)) {
+    for (const char* code : {"devices_missing", "driver_missing", "driver_shows_no_device"}) {
+      EXPECT_NE(finding.code, code) << finding.sentence;
+    }
+  }
+}
+
 TEST(Preflight, MissingDeviceThatPciStillHas) {
   CheckedHost host = sound_host("trn1.32xlarge");
   host.scan.devices.pop_back();

@@ -69,6 +69,25 @@ TEST_F(LsPods, ClaimsAreShownBesideWhatDevicePluginsGave) {
   EXPECT_EQ((*test::parse_strictly(other.out))["pods"].size(), 1U);
 }
 
+TEST_F(LsPods, APodWithAdminAccessHoldsNothing) {
+  simulate("trn1.32xlarge");
+  sim::test::KubeletTest kubelet;
+  sim::PodSpec monitor = sim::test::pod_of("monitor", {});
+  monitor.containers[0].claims["all"] = {"admin:neuron-device-4", "admin:neuron-group-8-11"};
+  sim::PodSpec mixed = sim::test::pod_of("train-0", {});
+  mixed.containers[0].claims["chips"] = {"neuron-device-4", "admin:neuron-device-4", "admin:neuron-device-5"};
+  ASSERT_TRUE(kubelet->admit(monitor));
+  ASSERT_TRUE(kubelet->admit(mixed));
+  const auto report = test::parse_strictly(run(arguments(kubelet) + " --output-format json").out);
+  ASSERT_TRUE(report);
+  ASSERT_EQ((*report)["pods"].size(), 1U);
+  EXPECT_EQ((*report)["pods"][0]["pod"], "train-0");
+  EXPECT_EQ((*report)["pods"][0]["core_ids"], (nlohmann::json{8, 9}));
+  EXPECT_EQ((*report)["devices"][4]["pods"], (nlohmann::json{"default/train-0"}));
+  EXPECT_TRUE((*report)["devices"][5]["pods"].empty());
+  EXPECT_TRUE((*report)["devices"][9]["pods"].empty());
+}
+
 TEST_F(LsPods, AKubeletThatDoesNotAnswerLeavesPodsUnknown) {
   using Fault = fakes::PodResourcesFault;
   simulate("inf2.xlarge");

@@ -169,6 +169,15 @@ TEST(NodeReport, WhatVanishedIsNotCountedButIll) {
   EXPECT_THAT(said.conditions[0].message, HasSubstr("1 of 16 devices is unhealthy: neuron7"));
 }
 
+TEST(NodeReport, AListThatWasNeverReadIsNoAbsence) {
+  model::HostScan host = well_host();
+  host.devices.clear();
+  EXPECT_EQ(report(host, {}).conditions[0].reason, "NoNeuronDevice");
+  host.unread_lists = {{model::ScanPart::Kind::devices}};
+  EXPECT_EQ(report(host, {}).conditions[0].status, "Unknown");
+  EXPECT_EQ(report(host, {}).conditions[0].reason, "Unread");
+}
+
 TEST(NodeReport, EveryReasonIsAValidReasonOfAConditionAndAnEvent) {
   for (const health::Reason& reason : health::all_reasons()) {
     EXPECT_THAT(camel_case(reason.code), testing::MatchesRegex("[A-Z][A-Za-z0-9]*")) << reason.code;

@@ -11,10 +11,12 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "agent/base/fd.h"
+#include "agent/core/claim_cdi.h"
 #include "agent/core/pool_names.h"
 
 namespace neuron::sim {
@@ -56,12 +58,15 @@ void fill(v1::DynamicResource& out, const std::string& ns, const std::string& cl
   out.set_claim_namespace(ns);
   out.set_claim_name(claim);
   std::vector<std::string> ids;
-  for (const std::string& device : devices) {
+  for (std::string device : devices) {
+    const bool is_admin = device.starts_with(kAdminAccess);
+    if (is_admin) device.erase(0, kAdminAccess.size());
     v1::ClaimResource& entry = *out.add_claim_resources();
     entry.set_driver_name(std::string(core::kDefaultDriverName));
     entry.set_pool_name("node");
     entry.set_device_name(device);
-    ids.push_back(fmt::format("k8s.{}/claim={}-{}", core::kDefaultDriverName, claim, device));
+    const auto access = is_admin ? core::ClaimAccess::admin : core::ClaimAccess::use;
+    ids.push_back(core::claim_cdi_kind(core::kDefaultDriverName) + '=' + core::claim_cdi_name(claim, device, access));
     for (const std::string& id : ids) entry.add_cdi_devices()->set_name(id);
   }
 }

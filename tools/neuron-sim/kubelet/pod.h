@@ -12,7 +12,8 @@
 namespace neuron::sim {
 
 using IdSet = std::set<std::string>;
-// A claim's name → names of its devices, all of this project's driver. They are not prepared: PodResources shows them.
+// A claim's name → names of its devices, all of the project's driver, "admin:<name>" for admin access. They are not
+// prepared here: PodResources shows them.
 using Claims = std::map<std::string, std::vector<std::string>>;
 
 // init: runs to its end before the app containers, which inherit its devices. restartable_init: a side car, which
