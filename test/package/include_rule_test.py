@@ -29,7 +29,7 @@ MAY_INCLUDE = {
     "agent/preflight": CORE + ["agent/health", "agent/holdings"],
     "agent/host": HOST,
     "agent/monitor": CORE + ["agent/health"],
-    "agent/rpc": RPC,
+    "agent/rpc": RPC + ["agent/core"],
     "agent/kube": BASE,
     "agent/status": CORE + ["agent/health", "agent/kube"],
     "agent/metrics": PURE_ROOMS + ["agent/monitor"],

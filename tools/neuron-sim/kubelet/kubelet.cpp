@@ -23,6 +23,7 @@ namespace neuron::sim {
 namespace {
 
 constexpr std::size_t kMaxLabel = 63;
+constexpr std::string_view kAdminAccess = "admin:";
 
 bool is_alphanumeric(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
