@@ -78,7 +78,7 @@ void ClaimStore::refine(ClaimsFile& file) const {
 
 Result<void> ClaimStore::edit(const Work& work) {
   if (hangs_)
-    return fail(ErrorCode::unavailable, files_ + " does not answer: its file system hangs; it is tried again");
+    return fail(ErrorCode::unavailable, files_ + " does not answer: its file system hangs; retried automatically");
   return edit_now(work);
 }
 

@@ -97,7 +97,7 @@ TEST_F(HangOfClaims, ClaimsArePreparedOnceTheirDirectoryAnswers) {
   ASSERT_TRUE(node.wait_registered()) << node.agent->log();
   const auto claim = make_claim("train", "neuron-device-4");
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_THAT(prepare_error(claim), HasSubstr("hangs; it is tried again")) << node.agent->log();
+  EXPECT_THAT(prepare_error(claim), HasSubstr("hangs; retried automatically")) << node.agent->log();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, kEnd) << "the kubelet waits for 45 s";
   rules("");
   EXPECT_TRUE(wait_log("claim files written again")) << node.agent->log();
