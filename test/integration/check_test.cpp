@@ -108,7 +108,7 @@ TEST(Check, ForeignRdmaDeviceIsNamedOnALiveNode) {
   host.write();
   const auto ended = run_live_check(host);
   if (!ended) GTEST_SKIP() << "no mount namespaces here";
-  EXPECT_THAT(ended->output, HasSubstr("ibp115s0f0, ibp116s0f0 are no EFA"));
+  EXPECT_THAT(ended->output, HasSubstr("ibp115s0f0, ibp116s0f0 are not EFA"));
 }
 
 // In a locale with decimal commas and in an empty environment.

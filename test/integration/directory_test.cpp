@@ -125,7 +125,7 @@ TEST(Directory, SocketsOfAKilledAgentAreRemovedAndNoOthers) {
   EXPECT_FALSE(std::filesystem::exists(directory + "/" + left[0]));
   EXPECT_TRUE(std::filesystem::exists(directory + "/other.sock"));
   EXPECT_TRUE(std::filesystem::exists(directory + "/neuron-agent-neuron-live-1.sock"));
-  EXPECT_THAT(node.agent->log(), HasSubstr("removed " + left[0]));
+  EXPECT_THAT(node.agent->log(), HasSubstr("removed stale socket=" + left[0]));
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ TEST_F(Split, TheFileSaysItForTheInstanceType) {
 TEST_F(Split, TheFileOfTheManifestsIsRight) {
   start({"--node-groups", std::string(NEURON_SOURCE_DIR) + "/manifests/components/node-groups/node-groups.json"});
   ASSERT_TRUE(node.wait_allocatable(kNeuron, 16)) << node.agent->log();
-  EXPECT_TRUE(node.wait_log("node groups: \"training\" applies"));
+  EXPECT_TRUE(node.wait_log("node group selected group=\"training\""));
   EXPECT_EQ(node.kubelet->registrations(kCore), 0);
 }
 
@@ -179,7 +179,7 @@ TEST(Offer, AFileOfWhichNoGroupMatchesIsToldEverywhere) {
     const Ended told = run_line(std::string(NEURON_BIN_DIR) + "/neuron-agent run --root " + host.path() +
                                 " --node-groups " + file + " " + mode + " 2>&1 >/dev/null");
     EXPECT_EQ(told.status, 0) << mode;
-    EXPECT_THAT(told.output, HasSubstr("the pattern \"INF*\" of instance-types can match no node")) << mode;
+    EXPECT_THAT(told.output, HasSubstr("the pattern \"INF*\" of instance-types matches no node")) << mode;
     EXPECT_THAT(told.output, HasSubstr("no group matches this node")) << mode;
   }
 }

@@ -107,7 +107,7 @@ TEST(CheckCommand, CannotTellWithoutAMachine) {
   CheckOptions options;
   options.root = "/no/such/root";
   expect_cannot_tell(options, "/no/such/root");
-  expect_cannot_tell(options, "with --root");
+  expect_cannot_tell(options, "set --root");
   std::string empty = std::filesystem::temp_directory_path().string() + "/neuron-check-XXXXXX";
   ASSERT_NE(::mkdtemp(empty.data()), nullptr);
   options.root = empty;
@@ -134,7 +134,7 @@ TEST(CheckCommand, AFileThatBlocksHoldsNothingUp) {
 TEST(CheckCommand, KubeletIsLookedAtOnlyWhereItBelongs) {
   fakes::FakeHost host("trn1.2xlarge");
   host.write();
-  EXPECT_THAT(check_plainly(host).output, HasSubstr("kubelet: not looked at"));
+  EXPECT_THAT(check_plainly(host).output, HasSubstr("kubelet: not examined"));
   CheckedNode node("trn1.2xlarge");
   node.host.write();
   EXPECT_THAT(node.check().output, Not(HasSubstr("kubelet")));

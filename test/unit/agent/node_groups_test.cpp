@@ -112,7 +112,7 @@ TEST(NodeGroups, WhatIsWrongIsNamedWithItsPlace) {
   EXPECT_THAT(error("{\"groups\": [{\"name\": \"" + std::string(254, 'a') + "\"}]}"),
               HasSubstr("longer than 253 bytes"));
   EXPECT_THAT(error(R"({"groups": [{"name": "a\u0007"}]})"), HasSubstr("non-printable"));
-  EXPECT_THAT(error(std::string(100000, '[')), HasSubstr("no JSON"));
+  EXPECT_THAT(error(std::string(100000, '[')), HasSubstr("is not valid JSON"));
 }
 
 struct GroupFile : testing::Test {

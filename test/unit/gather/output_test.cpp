@@ -86,7 +86,7 @@ TEST(OutputTest, WrittenUnderAnotherNameFirst) {
   EXPECT_FALSE(write_output(sample(), tree.at("b.tgz"), [](const Unfinished&) { return false; }));
   EXPECT_NE(::access(tree.at("b.tgz").c_str(), F_OK), 0);
   tree.write("c.tgz.partial", "of another run");
-  EXPECT_THAT(write(sample(), tree.at("c.tgz")).error().message, HasSubstr("c.tgz.partial: is there already"));
+  EXPECT_THAT(write(sample(), tree.at("c.tgz")).error().message, HasSubstr("c.tgz.partial: exists already"));
   EXPECT_EQ(*tree.root().read_file("c.tgz.partial", 20), "of another run");
 }
 
