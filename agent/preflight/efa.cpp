@@ -239,8 +239,8 @@ void report_blind(const HostScan& scan, const PreflightFacts& facts, const std::
   if (!culprits.empty() && foreign_may_disable(facts.fabric.version)) {
     report.warning("fabric_blind",
                    sentence + (culprits.size() == 1 ? ": the RDMA device " : ": the RDMA devices ") + joined(culprits) +
-                       (culprits.size() == 1 ? " is" : " are") +
-                       " not an EFA device, and libfabric before 2.2.0 disables the efa provider when it finds one",
+                       (culprits.size() == 1 ? " is not an EFA device" : " are not EFA devices") +
+                       ", and libfabric before 2.2.0 disables the efa provider when it finds one",
                    std::move(evidence),
                    "use libfabric 2.2.0 or newer (AWS's EFA installer) where the workload runs; containers bring their "
                    "own",
