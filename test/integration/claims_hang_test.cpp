@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using Json = nlohmann::json;
 
 constexpr const char* kClaims = "/apis/resource.k8s.io/v1/namespaces/team/resourceclaims";
-constexpr seconds kEnd{5};  // of the agent, after SIGTERM
+constexpr seconds kEnd{10};  // of the agent, after SIGTERM; the kubelet waits for 30 s
 
 // A node whose agent sees faults as `rules` says.
 struct HangOfClaims : testing::Test {

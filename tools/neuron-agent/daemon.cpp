@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "agent/host/core_memory.h"
@@ -131,6 +132,7 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
   monitor.start();
 
   ExitCode code = ExitCode::failed;
+  std::optional<EndDeadline> ending;
   OfferedFigures offered(allocations, options.offer_policy());
   MetricsSources sources(
       machine, {options, clock, store, figures, *scan_timer, workers, monitor},
@@ -153,6 +155,7 @@ ExitCode run_daemon(const Options& options, const Fd& signals) {
                                    }},
                                   signals.get());
     code = to_exit_code(supervisor.run());
+    ending.emplace(code);
   }
   probes.stop();
   node_status.stop();

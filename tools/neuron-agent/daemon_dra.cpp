@@ -207,7 +207,9 @@ class DraDaemon {
                         },
                         kubelet_workers_},
                        signals.get());
-    return to_exit_code(driver.run());
+    const ExitCode code = to_exit_code(driver.run());
+    ending_.emplace(code);
+    return code;
   }
 
   // TLS and JSON of many pods at once, or of all slices, are several times what is in use afterwards. Not before the
@@ -293,6 +295,7 @@ class DraDaemon {
   dra::ClaimUpkeep upkeep_;
   std::uint64_t writes_seen_ = 0;  // with trim_at_ of the loop
   std::optional<SteadyTime> trim_at_;
+  std::optional<EndDeadline> ending_;
 };
 
 }  // namespace

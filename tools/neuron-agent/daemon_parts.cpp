@@ -5,8 +5,10 @@
 
 #include <array>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -94,6 +96,18 @@ ExitCode end_once(Workers& workers, ExitCode code) {
   spdlog::shutdown();
   ::_exit(static_cast<int>(code));
 }
+
+EndDeadline::EndDeadline(ExitCode code, std::chrono::milliseconds patience)
+    : thread_([code, patience](const std::stop_token& stop) {
+        std::mutex mutex;
+        std::condition_variable_any stopped;
+        std::unique_lock lock(mutex);
+        stopped.wait_for(lock, stop, patience, [] { return false; });
+        if (stop.stop_requested()) return;
+        spdlog::warn("thread blocked at exit, abandoned: the shutdown has not finished within {} ms", patience.count());
+        spdlog::shutdown();
+        ::_exit(static_cast<int>(code));
+      }) {}
 
 ExitCode end_reading(monitor::Monitor& monitor, const std::vector<MayHang>& threads, ExitCode code) {
   constexpr std::chrono::milliseconds kStopTimeout{500};

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "agent/base/workers.h"
@@ -65,6 +66,17 @@ struct MayHang {
   std::string what;
 };
 inline constexpr const char* kDriverRead = "a read inside the driver";
+
+// Ends the process with `code` when its orderly end takes longer than `patience`: a call that nothing bounds hangs, as
+// one of a library. Logged. The destructor ends the wait.
+class EndDeadline {
+ public:
+  static constexpr std::chrono::milliseconds kPatience{8000};  // longer than any end without such a call
+  explicit EndDeadline(ExitCode code, std::chrono::milliseconds patience = kPatience);
+
+ private:
+  std::jthread thread_;
+};
 
 // Ends the monitor and all threads that may hang. What hangs is logged and left behind, and what it uses is never
 // freed: the process ends at once, with `code`.
