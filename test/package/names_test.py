@@ -4,8 +4,9 @@
 usage: names_test.py SOURCE_ROOT     one line per name that is not in the sources; exit status 1 when there is one
        names_test.py --self-test     checks that the rules bite
 
-Checked are CamelCase and snake_case words, Owner::name (namespace or class, then a name of the same file), and paths below the folders of
-the sources, without an ending too (`agent/health/signals`). Comments of the sources do not count.
+Checked are CamelCase and snake_case words, Owner::name (namespace or class, then a name of the same file), paths
+below the folders of the sources, without an ending too (`agent/health/signals`), and names of files (`families_*.cpp`). Comments of the
+sources do not count.
 """
 import glob
 import os
@@ -21,6 +22,7 @@ CAMEL = re.compile(r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+")
 SNAKE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
 SCOPED = re.compile(r"(\w+)::(\w+)")
 PATH = re.compile(r"[\w.{},*/-]+")
+FILE = re.compile(r"[\w*]+\.(?:cpp|h|proto)")
 COMMENT = re.compile(r"(?<!:)//.*")  # an address in a string stays
 
 
@@ -72,6 +74,8 @@ def check(root, texts):
             for quoted in QUOTED.findall(line):
                 if PATH.fullmatch(quoted) and quoted.startswith(PATHS):
                     known = path_exists(root, quoted)
+                elif FILE.fullmatch(quoted):
+                    known = any(glob.glob(os.path.join(root, top, "**", quoted), recursive=True) for top in FOLDERS)
                 else:
                     known = names.has(quoted)
                 if not known:
@@ -80,10 +84,10 @@ def check(root, texts):
 
 def self_test():
     bad = ["`GoneClass`", "`gone_function`", "`core::Gone`", "`gone::Scanner`", "`Scanner::gone`", "`OnlyInAComment`", "`core::place_text`",
-           "`agent/host/gone.h`", "`agent/host/scan_{a,c}.cpp`", "`agent/gone/`", "`only_declared::Scanner`"]
+           "`agent/host/gone.h`", "`agent/host/scan_{a,c}.cpp`", "`agent/gone/`", "`only_declared::Scanner`", "`gone.cpp`"]
     good = ["`Scanner`", "`core::Scanner`", "`Scanner::read_all`", "`place_text`", "`agent/host/scan_a`", "`agent/host/scan_{a,b}.cpp`",
             "`agent/host/scan_*.cpp`", "`agent/host/`", "`/dev/neuron<N>`", "`--mode dra`", "`neuron`", "Plain", "`proto/<package>/`",
-            "`GetList`", "`http_path`"]
+            "`GetList`", "`http_path`", "`scan_a.cpp`", "`scan_*.cpp`"]
     files = {
         "agent/host/scan_a.cpp": "namespace neuron::core {\nclass Scanner {\n  void read_all();\n};\n}  // OnlyInAComment\n",
         "agent/host/scan_b.cpp": 'namespace neuron::host {\nclass Other;\nauto place_text() { return "http://http_path"; }\n}\n',
