@@ -115,7 +115,7 @@ TEST(Directory, SocketsOfAKilledAgentAreRemovedAndNoOthers) {
   const std::vector<std::string> left = names_in(directory, "neuron-agent-neuron-");
   ASSERT_EQ(left.size(), 1U);
   leave_dead_socket(directory + "/other.sock");
-  const auto live = sim::ClosingSocket::open(directory + "/neuron-agent-neuron-live-1.sock");
+  const auto live = fakes::ClosingSocket::open(directory + "/neuron-agent-neuron-live-1.sock");
   ASSERT_TRUE(live);
   node.agent->signal(SIGKILL);
   ASSERT_TRUE(node.agent->wait(kPatience));
