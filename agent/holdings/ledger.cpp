@@ -179,7 +179,6 @@ void Ledger::reconcile(const Shown& shown) {
   std::map<Key, const Holding*> known;  // the newest of ours
   for (const Holding& old : holdings_) known[{old.resource, old.units}] = &old;
   std::set<Key> seen;
-  needs_newer_checkpoint_ = false;
   std::vector<Holding> kept = not_outdated(shown);
   for (Holding& one : kept) {
     const Key key{one.resource, one.units};
@@ -199,10 +198,14 @@ void Ledger::reconcile(const Shown& shown) {
     const bool overtaken = !too_early && old.since + kMaxWriteDelay > shown.stored_since;
     if (!(too_early || overtaken) || seen.contains({old.resource, old.units})) continue;
     kept.push_back(old);
-    needs_newer_checkpoint_ = needs_newer_checkpoint_ || overtaken;
+    kept.back().left_out = overtaken;
   }
   std::stable_sort(kept.begin(), kept.end(), [](const Holding& a, const Holding& b) { return a.since < b.since; });
   holdings_ = std::move(kept);
+}
+
+bool Ledger::needs_newer_checkpoint() const {
+  return std::any_of(holdings_.begin(), holdings_.end(), [](const Holding& holding) { return holding.left_out; });
 }
 
 void Ledger::set_claimed(std::vector<Holding> claimed) {
@@ -285,9 +288,17 @@ std::vector<int> Ledger::blocked_cores(model::Resource resource) const {
     if (holding.resource != resource) blocked.insert(holding.cores.begin(), holding.cores.end());
   }
   for (const Holding& holding : claimed_) blocked.insert(holding.cores.begin(), holding.cores.end());
+  const auto held_by_another = [&](int core, const Holding& holding) {
+    return std::any_of(holdings_.begin(), holdings_.end(), [&](const Holding& other) {
+      return other.resource != resource && !same_container(other, holding) &&
+             std::binary_search(other.cores.begin(), other.cores.end(), core);
+    });
+  };
   for (const Holding& holding : holdings_) {
     if (holding.resource != resource) continue;
-    for (const int core : holding.cores) blocked.erase(core);
+    for (const int core : holding.cores) {
+      if (!holding.left_out || !held_by_another(core, holding)) blocked.erase(core);
+    }
   }
   return {blocked.begin(), blocked.end()};
 }

@@ -35,6 +35,7 @@ struct Holding {
   std::string shown_as{};  // model::holder_name, for messages; "": as `holder`
   std::string claim{};     // name of the claim that it is held by; "" = through the device plugin
   bool doubtful = false;   // the last checkpoint of confirm() lacked it, and may have been older
+  bool left_out = false;   // the last checkpoint of reconcile() lacked it, and may have been older
 };
 
 // A holding that stands in the way of a request.
@@ -95,8 +96,8 @@ class Ledger {
   // Takes n log n of time for n entries. Of more than kMostShown, the others are kept only as far as they hold a unit
   // that those do not.
   void reconcile(const Shown& shown);
-  // A holding was kept because the checkpoint may be older. A newer one decides, kMaxWriteDelay after the answer.
-  [[nodiscard]] bool needs_newer_checkpoint() const { return needs_newer_checkpoint_; }
+  // A holding was left out by a checkpoint that may be older. A newer one decides, kMaxWriteDelay after the answer.
+  [[nodiscard]] bool needs_newer_checkpoint() const;
   // From our answer until the kubelet has it on record; less than the pause between its last call and our List
   // (plugin/device/admissions.h, kAskIdleTime).
   static constexpr std::chrono::milliseconds kAnswerTransit{80};
@@ -128,6 +129,7 @@ class Ledger {
   // Cores that `resource` must not offer: held by a claim, or through another resource and not through this one as
   // well. (The kubelet gives nobody what this one holds; to show it Unhealthy would be false of a running container.)
   // Ascending, unique.
+  // A left_out holding frees only the cores of its own container.
   [[nodiscard]] std::vector<int> blocked_cores(model::Resource resource) const;
 
   // Units of `resource` that containers hold through it. Ascending, unique.
@@ -144,7 +146,6 @@ class Ledger {
 
   std::vector<Holding> holdings_;  // through the device plugin; oldest first
   std::vector<Holding> claimed_;
-  bool needs_newer_checkpoint_ = false;
   std::map<std::pair<model::Resource, int>, SteadyTime>
       offered_since_;  // units of those that offered() ended, and when
 };

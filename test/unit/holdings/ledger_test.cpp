@@ -252,6 +252,22 @@ TEST(Ledger, WhatACheckpointLeavesOutIsOpenWhileItMayBeOlder) {
   EXPECT_FALSE(ledger.needs_newer_checkpoint());
 }
 
+// An agent starts on a checkpoint that is older than the pod which now has the device.
+TEST(Ledger, AHoldingThatTheNewerCheckpointLacksDoesNotHideAnotherContainers) {
+  const auto at = [](int ms) { return SteadyTime{} + std::chrono::milliseconds(ms); };
+  holdings::Ledger ledger;
+  holdings::Holding ended = cores(kDevice, {8, 9}, 0, 0, "pod u1/c");
+  ended.since = at(999);
+  ledger.reconcile({{}, at(1000), {ended}, 7, at(1000)});
+  holdings::Holding next = cores(kCore, {8, 9}, 0, 0, "pod u2/init");
+  next.since = at(999);
+  ledger.reconcile({{}, at(1000), {next}, 8, at(1010)});
+  EXPECT_EQ(ledger.blocked_cores(kDevice), (std::vector<int>{8, 9}));
+  holdings::Holding both = cores(kDevice, {8, 9}, 0, 0, "pod u2/init");
+  ledger.reconcile({{}, at(3000), {next, both}, 9, at(3000)});
+  EXPECT_TRUE(ledger.blocked_cores(kDevice).empty());
+}
+
 TEST(Ledger, WhatWasGivenAfterTheQuestionEndsTheListedHolder) {
   holdings::Ledger ledger;
   ledger.record(cores(kCore, {0, 1}, 8, 5));
