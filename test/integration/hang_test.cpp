@@ -172,7 +172,7 @@ TEST(Unread, APortThatReadsENODEVIsADeadInterfaceAndOneThatReadsEIOIsNot) {
   EXPECT_TRUE(node.sees(kEfa, 7)) << node.agent->log();
   EXPECT_EQ(node.kubelet->resource_view(kEfa).unhealthy, (sim::IdSet{"rdmap16s25"}));
   EXPECT_THAT(node.agent->log(), HasSubstr("no_completion_cmds"));
-  EXPECT_THAT(node.agent->log(), HasSubstr("its counters cannot be read any more"));
+  EXPECT_THAT(node.agent->log(), HasSubstr("its counters are no longer readable"));
   node.rules("");
   EXPECT_TRUE(node.sees(kEfa, 8)) << node.agent->log();
 }

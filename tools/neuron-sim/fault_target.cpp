@@ -25,7 +25,7 @@ void add_host_keys(std::vector<FaultKey>& keys) {
   add("efa_driver_version", "sys/module/efa/version", "version text of the EFA module only");
   keys.push_back({"lnc", TargetKind::host, "opt/aws/neuron/logical_nc_config",
                   "physical cores per logical core, 1 or 2", "NEURON_LOGICAL_NC_CONFIG=", "\n", true});
-  keys.push_back({"kernel_log", TargetKind::host, "", "an additional line of the kernel log, verbatim", "", "", true});
+  keys.push_back({"kernel_log", TargetKind::host, "", "an extra kernel log line, verbatim", "", "", true});
   for (const char* name : {"nmetric_log_posts", "enable_sysfs_health_status_nodes"}) {
     keys.push_back({name, TargetKind::host, std::string("sys/module/neuron/parameters/") + name,
                     "module parameter; 0: health is not measured", "", "\n", true});
@@ -47,7 +47,7 @@ void add_device_keys(std::vector<FaultKey>& keys) {
   add("sram_ecc_corrected", hardware + "sram_ecc_corrected", "corrected SRAM errors, from 2.30.2");
   add("mem_ecc_corrected", hardware + "mem_ecc_corrected", "corrected HBM errors, from 2.30.2");
   add("unhealthy_components", health + "unhealthy_components", "hbm,link_efa... or device_unreachable");
-  add("healthcheck_heartbeat", health + "healthcheck_heartbeat", "0-255, from 2.30.2; stuck while others advance");
+  add("healthcheck_heartbeat", health + "healthcheck_heartbeat", "0-255 (2.30.2 on); stuck while others advance");
   add("hw_error_event", health + "hw_error_event", "changes of the health register, from 2.28");
   add("hbm_ecc_err_count", health + "hbm_ecc_err_count", "HBM errors, 2.28 and 2.29");
   add("repairable_hbm_ecc_err_count", health + "repairable_hbm_ecc_err_count", "repairable HBM errors, 2.28 and 2.29");

@@ -361,7 +361,7 @@ TEST(PreparedClaims, ACallThatHangsHoldsUpOthersForSoLongOnly) {
     EXPECT_THAT(meanwhile.error().message,
                 testing::AllOf(
                     testing::HasSubstr(scratch.path() + "/claims/claims.json has not come back for more than 120 ms"),
-                    testing::HasSubstr("it is tried again")));
+                    testing::HasSubstr("retried automatically")));
     const auto took = std::chrono::steady_clock::now() - begin;
     EXPECT_TRUE(i == 0 || took < std::chrono::milliseconds(100)) << "at once by now";
   }
