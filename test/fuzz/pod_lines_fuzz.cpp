@@ -6,7 +6,6 @@
 
 #include "agent/core/pool_names.h"
 #include "tools/pods/pods.h"
-#include "tools/pods/pods.h"
 
 namespace {
 

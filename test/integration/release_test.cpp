@@ -130,8 +130,7 @@ TEST_P(WithoutList, TheCheckpointTellsWhoHoldsWhat) {
   const int asked = node.kubelet->list_calls();
   ASSERT_TRUE(node.kubelet->wait_for([&] { return node.kubelet->list_calls() > asked + 2; }, kPatience));
   ASSERT_TRUE(node.kubelet->set_faults({fakes::RegisterFault::none, GetParam()}));
-  ASSERT_TRUE(node.wait_log("who holds what is taken from the kubelet's checkpoint alone for now"))
-      << node.agent->log();
+  ASSERT_TRUE(node.wait_log("PodResources failing, using the checkpoint only")) << node.agent->log();
   ASSERT_TRUE(node.kubelet->remove("old"));
   node.kubelet->update_allocated();  // the kubelet's own release, as at the next admission
   EXPECT_TRUE(node.wait_allocatable(kCore, 28)) << node.agent->log();

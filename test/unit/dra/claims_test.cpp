@@ -306,8 +306,9 @@ TEST_F(ClaimsTest, OneNodeHasOneNumbering) {
   ASSERT_EQ(prepare("a").error, "");
   change_node([](model::HostScan& host) { host.lnc->value = 1; });
   put_claim("b", {{"chips", "neuron-device-3-core-1"}});
-  EXPECT_THAT(prepare("b").error,
-              HasSubstr("numbered by LNC 1, but they are now held as LNC 2 numbers them; retried with the new numbers"));
+  EXPECT_THAT(
+      prepare("b").error,
+      HasSubstr("numbered by LNC 1, but they are now held as LNC 2 numbers them; retried with the new numbers"));
   put_claim("nic", {{"nics", "efa-" + node_->efa(0).name}});
   EXPECT_EQ(prepare("nic").error, "");
   EXPECT_EQ(unprepare("a"), "");

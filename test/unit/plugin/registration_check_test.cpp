@@ -239,7 +239,8 @@ TEST_F(Written, UnitsThatAnotherPluginGaveAreATakeover) {
   ASSERT_EQ(lost.size(), 1U);
   EXPECT_EQ(lost[0].resource, Resource::efa);
   EXPECT_EQ(lost[0].times, 1);
-  EXPECT_THAT(lost[0].why, HasSubstr("container main of the pod with uid uid-new was allocated 1 units by another plugin"));
+  EXPECT_THAT(lost[0].why,
+              HasSubstr("container main of the pod with uid uid-new was allocated 1 units by another plugin"));
   EXPECT_THAT(lost[0].why, HasSubstr("rival.sock"));
   hold("newer", {"a"});
   EXPECT_THAT(write(), testing::IsEmpty()) << "too soon after the last time";
