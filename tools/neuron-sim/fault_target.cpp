@@ -47,7 +47,7 @@ void add_device_keys(std::vector<FaultKey>& keys) {
   add("sram_ecc_corrected", hardware + "sram_ecc_corrected", "corrected SRAM errors, from 2.30.2");
   add("mem_ecc_corrected", hardware + "mem_ecc_corrected", "corrected HBM errors, from 2.30.2");
   add("unhealthy_components", health + "unhealthy_components", "hbm,link_efa... or device_unreachable");
-  add("healthcheck_heartbeat", health + "healthcheck_heartbeat", "0-255 (2.30.2 on); stuck while others advance");
+  add("healthcheck_heartbeat", health + "healthcheck_heartbeat", "0-255 (2.30.2 on); stuck while others move");
   add("hw_error_event", health + "hw_error_event", "changes of the health register, from 2.28");
   add("hbm_ecc_err_count", health + "hbm_ecc_err_count", "HBM errors, 2.28 and 2.29");
   add("repairable_hbm_ecc_err_count", health + "repairable_hbm_ecc_err_count", "repairable HBM errors, 2.28 and 2.29");
