@@ -159,7 +159,8 @@ func expectSurvived(t *testing.T, c *cluster.Cluster, n *cluster.Node, name stri
 	t.Helper()
 	templates := strings.Fields("neuron-1 neuron-2 cores-3 cores-2-together efa-1")
 	l := &claimLoad{t: t, c: c, name: "during-" + name, pods: drawClaims(rand.New(rand.NewSource(7)), "during-"+name, n, 16, [2]int{2, 4}, shapesNamed(templates...))}
-	o := l.run(5*time.Minute, func() { do(t) })
+	// The scheduler retries pods that an event did not bring back after 5 minutes at the latest (flushUnschedulablePodsLeftover).
+	o := l.run(7*time.Minute, func() { do(t) })
 	verdict := l.expectKept(o)
 	figure(t, "claims: 16 pods with %s in the middle: all ended after %v, %d pairs on one piece of silicon", name,
 		o.took.Round(100*time.Millisecond), verdict.Pairs)

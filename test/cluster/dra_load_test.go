@@ -62,6 +62,8 @@ func (l *claimLoad) run(limit time.Duration, meanwhile func()) loadOutcome {
 		if l.t.Failed() {
 			output, _ := l.c.TryKubectl("get", "pods,resourceclaims", "-o", "wide")
 			l.t.Log(output)
+			output, _ = l.c.TryKubectl("describe", "pods", "--selector", selector) // conditions and events: why they wait
+			l.t.Log(output)
 		}
 	}()
 	begin := time.Now()
