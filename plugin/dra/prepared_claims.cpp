@@ -105,7 +105,7 @@ Result<void> PreparedClaims::take_turn() {
     if (SystemClock().now() >= until) {
       return fail(ErrorCode::unavailable,
                   "a call of this instance that has " + options_.directory +
-                      "/claims.json has not come back for more than " + std::to_string(options_.hang.count()) +
+                      "/claims.json has not returned for more than " + std::to_string(options_.hang.count()) +
                       " ms: the file system of that directory or of the CDI directory hangs; retried automatically");
     }
     turn_ended_.wait_until(mutex_, until);

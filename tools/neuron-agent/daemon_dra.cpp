@@ -178,8 +178,7 @@ class DraDaemon {
     publishing.join();
     holding.join();
     return end_reading(monitor_,
-                       {{workers_, "a read inside the driver, or a file of a claim"},
-                        {kubelet_workers_, "a call on a directory of " + options_.kubelet_dir},
+                       {{workers_, "a read inside the driver, a file of a claim, or a call on " + options_.kubelet_dir},
                         {file_workers_, "a file in " + options_.cdi_dir + " or " + claims_directory(options_)}},
                        code);
   }
@@ -205,7 +204,7 @@ class DraDaemon {
                             probes.turn(readiness_of(options_, state, publisher_.state(), board_.is_empty()));
                           }
                         },
-                        kubelet_workers_},
+                        workers_},
                        signals.get());
     const ExitCode code = to_exit_code(driver.run());
     ending_.emplace(code);
@@ -285,8 +284,7 @@ class DraDaemon {
                                       .own_pod = own_pod_name()}};
   monitor::SnapshotStore store_;
   Workers workers_;
-  Workers kubelet_workers_;  // for calls on directories of the kubelet
-  Workers file_workers_;     // apart, so that the end of the program says which of them hangs
+  Workers file_workers_;  // apart, so that the end of the program says which of them hangs
   plugin::WatchedCheckpoint checkpoint_{options_.device_plugins_dir(), workers_};
   monitor::Monitor monitor_;
   dra::ClaimStore claim_store_;

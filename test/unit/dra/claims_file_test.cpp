@@ -341,7 +341,7 @@ TEST(PreparedClaims, ALockThatOwnCallsHadSaysSo) {
 TEST(PreparedClaims, ACallThatHangsHoldsUpOthersForSoLongOnly) {
   const Scratch scratch;
   PreparedClaims claims(
-      {scratch.path() + "/claims", "boot-1", std::chrono::milliseconds(100), std::chrono::milliseconds(120)},
+      {scratch.path() + "/claims", "boot-1", std::chrono::milliseconds(100), std::chrono::milliseconds(1000)},
       [] { return std::vector<PreparedClaim>(); });
   std::promise<void> begun, goes_on;
   auto hanging = std::async(std::launch::async, [&] {
@@ -360,10 +360,10 @@ TEST(PreparedClaims, ACallThatHangsHoldsUpOthersForSoLongOnly) {
     EXPECT_EQ(meanwhile.error().code, ErrorCode::unavailable);
     EXPECT_THAT(meanwhile.error().message,
                 testing::AllOf(
-                    testing::HasSubstr(scratch.path() + "/claims/claims.json has not come back for more than 120 ms"),
+                    testing::HasSubstr(scratch.path() + "/claims/claims.json has not returned for more than 1000 ms"),
                     testing::HasSubstr("retried automatically")));
     const auto took = std::chrono::steady_clock::now() - begin;
-    EXPECT_TRUE(i == 0 || took < std::chrono::milliseconds(100)) << "at once by now";
+    EXPECT_TRUE(i == 0 || took < std::chrono::milliseconds(800)) << "at once by now";
   }
   goes_on.set_value();
   ASSERT_EQ(hanging.wait_for(std::chrono::seconds(20)), std::future_status::ready);
