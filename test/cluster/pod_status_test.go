@@ -35,12 +35,18 @@ func (h *statusHolder) get() (*core.Pod, error) {
 
 func (h *statusHolder) remember(t *testing.T) {
 	t.Helper()
-	pod, err := h.get()
-	if err != nil {
-		t.Fatal(err)
-	}
-	status := pod.Status.ContainerStatuses[0]
-	h.uid, h.container, h.restarts = string(pod.UID), status.ContainerID, status.RestartCount
+	cluster.Eventually(t, cluster.Patience, "the status of "+h.pod+" shows its running container", func() error {
+		pod, err := h.get()
+		if err != nil {
+			return err
+		}
+		status := pod.Status.ContainerStatuses[0]
+		if status.State.Running == nil || status.ContainerID == "" {
+			return fmt.Errorf("it is %+v", status.State)
+		}
+		h.uid, h.container, h.restarts = string(pod.UID), status.ContainerID, status.RestartCount
+		return nil
+	})
 }
 
 // unit returns what the status says of the one device.
