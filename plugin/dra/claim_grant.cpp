@@ -9,7 +9,7 @@
 #include "agent/core/claim_cdi.h"
 #include "agent/grant/cdi.h"
 #include "agent/model/snapshot.h"
-#include "plugin/dra/ultraserver.h"
+#include "plugin/dra/claim/ultraserver.h"
 
 namespace neuron::plugin::dra {
 namespace {

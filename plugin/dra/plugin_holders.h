@@ -8,7 +8,7 @@
 #include "agent/grant/node_units.h"
 #include "agent/model/allocation.h"
 #include "plugin/dra/hardware.h"
-#include "plugin/dra/pool.h"
+#include "plugin/dra/slices/pool.h"
 
 // What containers hold through a device plugin on a node that serves claims now: pods that ran when it changed over run
 // on (docs/dra.md#moving-over). No claim and no scheduler knows of it, so the pool says it and Prepare refuses it until

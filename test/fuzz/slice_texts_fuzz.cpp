@@ -5,8 +5,8 @@
 #include <set>
 #include <string_view>
 
-#include "plugin/dra/slice_sync.h"
-#include "plugin/dra/slice_text.h"
+#include "plugin/dra/slices/slice_sync.h"
+#include "plugin/dra/slices/slice_text.h"
 
 namespace {
 

@@ -150,7 +150,7 @@ func TestPolicyBindsTheNamesOfSlicesToTheNode(t *testing.T) {
 	}
 }
 
-// The names that the driver gives (plugin/dra/slice_sync.cpp) against the policy, at the bounds of their length.
+// The names that the driver gives (plugin/dra/slices/slice_sync.cpp) against the policy, at the bounds of their length.
 func TestPolicyTakesTheNamesOfTheDriver(t *testing.T) {
 	policy := only[*admissionv1.ValidatingAdmissionPolicy](t, draPath)
 	for length, isShort := range map[int]bool{1: true, 63: true, 224: true, 225: false, 253: false} {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "agent/base/result.h"
-#include "plugin/dra/pool.h"
-#include "plugin/dra/slice_layout.h"
+#include "plugin/dra/slices/pool.h"
+#include "plugin/dra/slices/slice_layout.h"
 
 namespace CLI {
 class App;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "plugin/dra/claim_port.h"
-#include "plugin/dra/node_board.h"
+#include "plugin/dra/serve/node_board.h"
 #include "plugin/kubelet/call_figures.h"
 
 namespace neuron::agent {

@@ -28,7 +28,7 @@ type Order struct {
 	AlignedFirst bool
 }
 
-// Default is the order of plugin/dra/pool.
+// Default is the order of plugin/dra/slices/pool.
 func Default() Order {
 	return Order{Devices: Low, Cores: Low, Groups: High, Kinds: []string{Device, Group, EFA, Core}}
 }

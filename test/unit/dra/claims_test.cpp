@@ -1,8 +1,8 @@
 #include "plugin/dra/claims.h"
 
 #include "plugin/dra/claim_lnc.h"
-#include "plugin/dra/pool.h"
-#include "plugin/dra/slice_layout.h"
+#include "plugin/dra/slices/pool.h"
+#include "plugin/dra/slices/slice_layout.h"
 #include "test/unit/dra/claims_fixture.h"
 
 namespace neuron::plugin::dra {

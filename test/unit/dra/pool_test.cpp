@@ -1,12 +1,12 @@
 // What the pool of a node has: names, order, attributes, counters, taints, what is held.
-#include "plugin/dra/pool.h"
+#include "plugin/dra/slices/pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "plugin/dra/pool_groups.h"
+#include "plugin/dra/slices/pool_groups.h"
 #include "test/unit/dra/pools.h"
 
 namespace neuron::plugin::dra {

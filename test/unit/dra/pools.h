@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/dra/pool.h"
+#include "plugin/dra/slices/pool.h"
 #include "test/unit/grant/nodes.h"
 
 namespace neuron::plugin::dra {

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugin/dra/slice_publisher.h"
-#include "plugin/dra/slice_text.h"
+#include "plugin/dra/slices/slice_publisher.h"
+#include "plugin/dra/slices/slice_text.h"
 #include "test/fakes/fake_api.h"
 #include "test/fakes/fake_clock.h"
 #include "test/unit/dra/limits.h"

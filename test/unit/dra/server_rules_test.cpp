@@ -1,4 +1,4 @@
-#include "plugin/dra/server_rules.h"
+#include "plugin/dra/slices/server_rules.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

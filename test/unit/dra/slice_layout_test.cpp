@@ -1,4 +1,4 @@
-#include "plugin/dra/slice_layout.h"
+#include "plugin/dra/slices/slice_layout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

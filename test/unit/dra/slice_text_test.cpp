@@ -1,13 +1,13 @@
-#include "plugin/dra/slice_text.h"
+#include "plugin/dra/slices/slice_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "plugin/dra/published_text.h"
-#include "plugin/dra/slice_layout.h"
-#include "plugin/dra/slice_sync.h"
+#include "plugin/dra/slices/published_text.h"
+#include "plugin/dra/slices/slice_layout.h"
+#include "plugin/dra/slices/slice_sync.h"
 #include "test/unit/dra/pools.h"
 
 namespace neuron::plugin::dra {

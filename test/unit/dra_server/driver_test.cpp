@@ -1,4 +1,4 @@
-#include "plugin/dra/driver.h"
+#include "plugin/dra/serve/driver.h"
 
 #include <fcntl.h>
 #include <sys/signalfd.h>

@@ -1,4 +1,4 @@
-#include "plugin/dra/health_list.h"
+#include "plugin/dra/serve/health_list.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

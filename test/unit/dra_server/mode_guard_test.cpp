@@ -1,4 +1,4 @@
-#include "plugin/dra/mode_guard.h"
+#include "plugin/dra/serve/mode_guard.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

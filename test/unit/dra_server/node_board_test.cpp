@@ -1,4 +1,4 @@
-#include "plugin/dra/node_board.h"
+#include "plugin/dra/serve/node_board.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

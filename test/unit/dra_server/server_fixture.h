@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "agent/base/workers.h"
-#include "plugin/dra/health_service.h"
+#include "plugin/dra/serve/health_service.h"
 #include "test/fakes/fake_dra_kubelet.h"
 #include "test/unit/dra_server/fake_claims.h"
 

@@ -1,4 +1,4 @@
-#include "plugin/dra/socket_names.h"
+#include "plugin/dra/serve/socket_names.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,227 @@
+#include "plugin/dra/slices/slice_publisher.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace neuron::plugin::dra {
+
+using std::chrono::milliseconds;
+
+SlicePublisher::SlicePublisher(kube::Api& api, Settings settings, const Clock& clock)
+    : settings_(std::move(settings)),
+      api_(api),
+      clock_(clock),
+      writer_(api, settings_.driver, settings_.pool, settings_.node, clock),
+      backoff_(kFirstRetry, kLongestRetry) {}
+
+// ---- From other threads
+
+void SlicePublisher::wake() {
+  ++wakes_;
+  woken_.notify_all();
+}
+
+void SlicePublisher::set_pool(Pool pool) {
+  const MutexLock lock(mutex_);
+  if (pool_ && *pool_ == pool) return;
+  const milliseconds pause = pool_ ? kPoolPause : milliseconds(0);  // the first is published at once
+  if (!pool_due_) pool_due_ = clock_.now() + pause;
+  pool_ = std::make_shared<const Pool>(std::move(pool));
+  wake();
+}
+
+void SlicePublisher::look_again() {
+  const MutexLock lock(mutex_);
+  look_ = true;
+  wake();
+}
+
+PublishState SlicePublisher::state() const {
+  const MutexLock lock(mutex_);
+  PublishState state = state_;
+  if (state.error.empty()) state.error = watch_error_;
+  return state;
+}
+
+void SlicePublisher::on_reset() {
+  const MutexLock lock(mutex_);
+  seen_.clear();
+}
+
+void SlicePublisher::on_upsert(const kube::ApiObject& object) {
+  const MutexLock lock(mutex_);
+  seen_[object.name] = object.resource_version;
+  if (!stored_due_) stored_due_ = clock_.now() + kStoredPause;
+  wake();
+}
+
+void SlicePublisher::on_remove(const kube::ApiObject& object) {
+  const MutexLock lock(mutex_);
+  seen_.erase(object.name);
+  if (!stored_due_) stored_due_ = clock_.now() + kStoredPause;
+  wake();
+}
+
+void SlicePublisher::on_synced() {
+  const MutexLock lock(mutex_);
+  if (!stored_due_) stored_due_ = clock_.now() + kStoredPause;
+  server_is_due_ = true;
+  if (!watch_error_.empty()) spdlog::info("ResourceSlice watch restored");
+  watch_error_.clear();
+  wake();
+}
+
+void SlicePublisher::on_trouble(const Error& error) {
+  const MutexLock lock(mutex_);
+  if (watch_error_ != error.message) spdlog::warn("ResourceSlice watch failed: {}", error.message);
+  watch_error_ = error.message;
+}
+
+// ---- The publishing thread
+
+void SlicePublisher::run(const std::stop_token& stop) {
+  const std::jthread watcher([this](const std::stop_token& inner) {
+    const kube::WatchPlace place{kSlicesPath, slice_selector(settings_.driver, settings_.node)};
+    kube::ObjectWatch(api_, place, *this, clock_, settings_.watch).run(inner);
+  });
+  const std::stop_callback on_stop(stop, [this] {
+    const MutexLock lock(mutex_);
+    wake();
+  });
+  std::uint64_t wakes = 0;
+  while (!stop.stop_requested()) {
+    const auto until = std::chrono::steady_clock::now() + turn();
+    const MutexLock lock(mutex_);
+    while (wakes_ == wakes && woken_.wait_until(mutex_, until) == std::cv_status::no_timeout) {
+    }
+    wakes = wakes_;
+  }
+}
+
+// When the next thing is to be done; nullopt: nothing is.
+std::optional<SteadyTime> SlicePublisher::due_time() {
+  if (!pool_) return std::nullopt;
+  // Our own writes come back through the watch, a little later.
+  if (written_ && seen_ == *written_) stored_due_.reset();
+  std::optional<SteadyTime> due = retry_due_;
+  const auto sooner = [&](SteadyTime time) { due = due ? std::min(*due, time) : time; };
+  if (pool_due_) sooner(*pool_due_);
+  if (stored_due_ && written_ && !refused_) sooner(*stored_due_);
+  if ((look_ && !refused_) || server_is_due_) sooner(clock_.now());
+  return due ? std::optional(std::max(*due, not_before_)) : std::nullopt;
+}
+
+SlicePublisher::Task SlicePublisher::next_task() {
+  constexpr milliseconds kLongest = std::chrono::minutes(1);
+  const MutexLock lock(mutex_);
+  const SteadyTime now = clock_.now();
+  const auto due = due_time();
+  if (!due) return {.pause = kLongest};
+  if (*due > now) return {.pause = std::min(std::chrono::ceil<milliseconds>(*due - now), kLongest)};
+  const auto is_due = [&](const std::optional<SteadyTime>& time) { return time && *time <= now; };
+  const bool stored_is_due = is_due(stored_due_) && written_ && !refused_;
+  const bool has_to_write = is_due(pool_due_) || is_due(retry_due_) || stored_is_due || (look_ && !refused_);
+  server_is_due_ = false;
+  if (!has_to_write) return {.kind = Task::Kind::look_at_server};
+  Task task{.kind = Task::Kind::write, .pool = pool_};
+  task.is_repair = written_pool_ == pool_;
+  if (task.is_repair && now < contested_until_) task.overwrite = PoolWriter::Overwrite::no;
+  look_ = false;
+  refused_ = false;
+  pool_due_.reset();
+  stored_due_.reset();
+  retry_due_.reset();
+  return task;
+}
+
+milliseconds SlicePublisher::turn() {
+  const Task task = next_task();
+  if (task.kind == Task::Kind::nothing) return task.pause;
+  if (task.kind == Task::Kind::look_at_server) {
+    look_at_server();
+  } else {
+    write(task);
+  }
+  return milliseconds(0);
+}
+
+// On an idle node, when the net below the watch has listed: another version may take another shape.
+void SlicePublisher::look_at_server() {
+  const auto is_new = writer_.look_at_server();
+  const MutexLock lock(mutex_);
+  if (is_new) {
+    look_ = look_ || *is_new;
+    return;
+  }
+  // What is published stays so.
+  if (watch_error_ != is_new.error().message)
+    spdlog::warn("API server not checked for changes: {}", is_new.error().message);
+  watch_error_ = is_new.error().message;
+  server_is_due_ = true;
+  not_before_ = clock_.now() + backoff_.next();
+}
+
+void SlicePublisher::write(const Task& task) {
+  const auto written = writer_.write(*task.pool, task.overwrite);
+  if (written) say_left_out(written->left_out);
+  PublishState state;
+  {
+    const MutexLock lock(mutex_);
+    if (written) {
+      backoff_.reset();
+      finish(task, *written);
+    } else {
+      fail_with(written.error());
+    }
+    state = state_;
+  }
+  if (settings_.tell) settings_.tell(state);
+}
+
+void SlicePublisher::finish(const Task& task, const Written& written) {
+  if (written.overwrote && task.is_repair) {
+    const std::string who = "another writer changes ResourceSlices of driver " + settings_.driver + " on this node";
+    if (state_.error != who)
+      spdlog::warn("ResourceSlices contested, overwriting at most every {1} s: {0}", who, kContestedPause.count());
+    if (written.deferred) {
+      state_.published = false;
+      state_.error = who;
+      retry_due_ = contested_until_;
+      not_before_ = clock_.now() + kPoolPause;
+      return;
+    }
+    contested_until_ = clock_.now() + kContestedPause;
+  }
+  if (written.writes > 0) {
+    spdlog::info("published slices={} devices={} generation={} writes={}", written.versions.size(), written.devices,
+                 written.generation, written.writes);
+  }
+  written_ = written.versions;
+  written_pool_ = task.pool;
+  if (task.is_repair && written.writes > 0) ++state_.republished;
+  state_.published = true;
+  state_.error.clear();
+  state_.slices = written.versions.size();
+  state_.devices = written.devices;
+  state_.generation = written.generation;
+  state_.writes += written.writes;
+}
+
+void SlicePublisher::fail_with(const Error& error) {
+  refused_ = error.code == ErrorCode::invalid_argument;
+  if (state_.error != error.message) spdlog::error("slices not published: {}", error.message);
+  state_.published = false;
+  state_.error = error.message;
+  retry_due_ = clock_.now() + (refused_ ? milliseconds(PoolWriter::kTryAgain) : backoff_.next());
+  if (!refused_) not_before_ = *retry_due_;
+}
+
+void SlicePublisher::say_left_out(const std::vector<std::string>& left_out) {
+  if (left_out == left_out_) return;
+  for (const std::string& what : left_out) spdlog::warn("left out of slices: {}", what);
+  left_out_ = left_out;
+}
+
+}  // namespace neuron::plugin::dra
