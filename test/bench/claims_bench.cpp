@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/base/fd.h"
-#include "plugin/dra/claims.h"
-#include "plugin/dra/claims_file.h"
+#include "plugin/dra/claim/claims.h"
+#include "plugin/dra/claim/claims_file.h"
 #include "test/fakes/fake_api.h"
 #include "test/unit/dra/claim_texts.h"
 #include "test/unit/grant/nodes.h"

@@ -8,11 +8,11 @@
 #include <string>
 #include <string_view>
 
-#include "plugin/dra/claim.h"
-#include "plugin/dra/claim_config.h"
-#include "plugin/dra/claim_plan.h"
-#include "plugin/dra/claim_use.h"
-#include "plugin/dra/pod_use.h"
+#include "plugin/dra/claim/claim.h"
+#include "plugin/dra/claim/claim_config.h"
+#include "plugin/dra/claim/claim_plan.h"
+#include "plugin/dra/claim/claim_use.h"
+#include "plugin/dra/claim/pod_use.h"
 #include "test/unit/grant/nodes.h"
 
 namespace {

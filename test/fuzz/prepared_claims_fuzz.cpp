@@ -10,8 +10,8 @@
 #include <fstream>
 #include <string>
 
-#include "plugin/dra/claim_cdi_files.h"
-#include "plugin/dra/claims_file.h"
+#include "plugin/dra/claim/claim_cdi_files.h"
+#include "plugin/dra/claim/claims_file.h"
 #include "test/unit/grant/nodes.h"
 
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "agent/core/logical_cores.h"
-#include "plugin/dra/claim_sweep.h"
+#include "plugin/dra/claim/claim_sweep.h"
 
 namespace neuron::agent {
 namespace {

@@ -8,8 +8,8 @@
 #include "agent/grant/node_units.h"
 #include "agent/holdings/ledger.h"
 #include "agent/model/allocation.h"
-#include "plugin/dra/claim_store.h"
-#include "plugin/dra/plugin_holders.h"
+#include "plugin/dra/claim/claim_store.h"
+#include "plugin/dra/claim/plugin_holders.h"
 
 namespace neuron::agent {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/dra/claim_port.h"
+#include "plugin/dra/claim/claim_port.h"
 #include "plugin/dra/serve/node_board.h"
 #include "plugin/kubelet/call_figures.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "agent/base/result.h"
-#include "plugin/dra/claim_port.h"
+#include "plugin/dra/claim/claim_port.h"
 #include "plugin/dra/serve/blocking_calls.h"
 #include "plugin/dra/serve/dra_service.h"
 #include "plugin/dra/serve/health_service.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "agent/rpc/calls.h"
-#include "plugin/dra/claim_calls.h"
+#include "plugin/dra/claim/claim_calls.h"
 
 namespace neuron::plugin::dra {
 namespace {

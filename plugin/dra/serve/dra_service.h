@@ -2,7 +2,7 @@
 
 #include "dra/v1/api.grpc.pb.h"
 #include "dra/v1beta1/api.grpc.pb.h"
-#include "plugin/dra/claim_port.h"
+#include "plugin/dra/claim/claim_port.h"
 #include "plugin/dra/serve/blocking_calls.h"
 
 namespace neuron::plugin::dra {

@@ -7,7 +7,7 @@
 
 #include "agent/base/mutex.h"
 #include "agent/grant/node_units.h"
-#include "plugin/dra/hardware.h"
+#include "plugin/dra/claim/hardware.h"
 #include "plugin/dra/serve/health_list.h"
 #include "plugin/dra/slices/pool.h"
 

@@ -1,10 +1,10 @@
-#include "plugin/dra/claim_grant.h"
+#include "plugin/dra/claim/claim_grant.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "plugin/dra/claim_units.h"
+#include "plugin/dra/claim/claim_units.h"
 #include "test/unit/grant/nodes.h"
 
 namespace neuron::plugin::dra {

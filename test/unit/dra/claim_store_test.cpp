@@ -1,10 +1,10 @@
-#include "plugin/dra/claim_store.h"
+#include "plugin/dra/claim/claim_store.h"
 
 #include <fcntl.h>
 #include <poll.h>
 
 #include "agent/base/workers.h"
-#include "plugin/dra/claim_upkeep.h"
+#include "plugin/dra/claim/claim_upkeep.h"
 #include "test/unit/dra/claims_fixture.h"
 
 namespace neuron::plugin::dra {

@@ -1,4 +1,4 @@
-#include "plugin/dra/claim_sweep.h"
+#include "plugin/dra/claim/claim_sweep.h"
 
 #include "test/unit/dra/claims_fixture.h"
 

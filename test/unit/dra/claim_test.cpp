@@ -1,4 +1,4 @@
-#include "plugin/dra/claim.h"
+#include "plugin/dra/claim/claim.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "plugin/dra/claim_units.h"
+#include "plugin/dra/claim/claim_units.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "plugin/dra/claim_upkeep.h"
+#include "plugin/dra/claim/claim_upkeep.h"
 
 #include "agent/base/workers.h"
 #include "test/unit/dra/claims_fixture.h"

@@ -1,8 +1,8 @@
-#include "plugin/dra/claim_use.h"
+#include "plugin/dra/claim/claim_use.h"
 
 #include <gtest/gtest.h>
 
-#include "plugin/dra/claim_units.h"
+#include "plugin/dra/claim/claim_units.h"
 #include "test/unit/grant/nodes.h"
 
 namespace neuron::plugin::dra {

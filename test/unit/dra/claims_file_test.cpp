@@ -1,4 +1,4 @@
-#include "plugin/dra/claims_file.h"
+#include "plugin/dra/claim/claims_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/file.h>
@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "agent/base/fd.h"
-#include "plugin/dra/prepared_claims.h"
+#include "plugin/dra/claim/prepared_claims.h"
 #include "test/unit/dra/scratch.h"
 
 namespace neuron::plugin::dra {

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/dra/claim_sweep.h"
-#include "plugin/dra/claims.h"
+#include "plugin/dra/claim/claim_sweep.h"
+#include "plugin/dra/claim/claims.h"
 #include "test/fakes/fake_api.h"
 #include "test/fakes/fake_clock.h"
 #include "test/unit/dra/claim_texts.h"

@@ -1,6 +1,6 @@
 // Claims by what else the containers of their pods use.
 
-#include "plugin/dra/claims.h"
+#include "plugin/dra/claim/claims.h"
 #include "test/unit/dra/claims_fixture.h"
 
 namespace neuron::plugin::dra {

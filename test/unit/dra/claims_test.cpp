@@ -1,6 +1,6 @@
-#include "plugin/dra/claims.h"
+#include "plugin/dra/claim/claims.h"
 
-#include "plugin/dra/claim_lnc.h"
+#include "plugin/dra/claim/claim_lnc.h"
 #include "plugin/dra/slices/pool.h"
 #include "plugin/dra/slices/slice_layout.h"
 #include "test/unit/dra/claims_fixture.h"

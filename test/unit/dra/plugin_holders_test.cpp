@@ -1,4 +1,4 @@
-#include "plugin/dra/plugin_holders.h"
+#include "plugin/dra/claim/plugin_holders.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 #include <future>
 #include <thread>
 
-#include "plugin/dra/claim_units.h"
-#include "plugin/dra/plugin_hold_watch.h"
+#include "plugin/dra/claim/claim_units.h"
+#include "plugin/dra/claim/plugin_hold_watch.h"
 #include "test/unit/dra/pools.h"
 
 namespace neuron::plugin::dra {

@@ -1,4 +1,4 @@
-#include "plugin/dra/pod_use.h"
+#include "plugin/dra/claim/pod_use.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/dra/claim_port.h"
+#include "plugin/dra/claim/claim_port.h"
 
 namespace neuron::plugin::dra {
 
