@@ -105,10 +105,10 @@ must "building" cmake --build "$build" --parallel "$(nproc)"
 step ctest "Unit, integration and package tests (ctest)"
 run_suite ctest test/ctest.sh "$build" "$logs"
 
-step manifests "Manifests: rendering, API types, security (Go)"
+step manifests "Manifests: API types, validation, security (Go)"
 run_suite manifests test/manifests/run.sh
 
-step helm "Helm chart: lint, rendering, schema, the same as the manifests (Go; builds Helm the first time, some minutes)"
+step helm "Helm chart: lint, rendering, schema, the files rendered from it (Go; builds Helm the first time, some minutes)"
 run_suite helm test/helm/run.sh
 
 step monitoring "Alerts, dashboard and metrics against a real Prometheus (a minute)"

@@ -1,5 +1,5 @@
-// Package helm checks the chart manifests/helm/neuron-agent with Helm itself: lint, rendering, schema, and that it says the
-// same as manifests/static.
+// Package helm checks the chart manifests/helm/neuron-agent with Helm itself: lint, rendering, schema, and the files of manifests/
+// that are rendered from it.
 package helm
 
 import (
@@ -52,12 +52,14 @@ func helm(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// template renders with `--set` of each setting; a setting with "=" followed by JSON is given as `--set-json`.
+// template renders with `--set` of each setting; a setting with "=" followed by JSON is given as `--set-json`, a flag as it is.
 func template(t *testing.T, settings ...string) (string, error) {
 	t.Helper()
 	args := []string{"template", release, chart, "--namespace", "kube-system"}
 	for _, setting := range settings {
-		if _, value, _ := strings.Cut(setting, "="); strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[") {
+		if strings.HasPrefix(setting, "--") {
+			args = append(args, setting)
+		} else if _, value, _ := strings.Cut(setting, "="); strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[") {
 			args = append(args, "--set-json", setting)
 		} else {
 			args = append(args, "--set", setting)

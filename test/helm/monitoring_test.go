@@ -1,46 +1,9 @@
 package helm
 
 import (
-	"os"
 	"strings"
 	"testing"
-
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
-
-// composed renders manifests/base with a component.
-func composed(t *testing.T, component string) []object {
-	t.Helper()
-	directory, err := os.MkdirTemp(".", "component-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(directory)
-	kustomization := "resources: [../" + manifests + "/base]\ncomponents: [../" + manifests + "/components/" + component + "]\n"
-	if err := os.WriteFile(directory+"/kustomization.yaml", []byte(kustomization), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), directory)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rendering, err := resources.AsYaml()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parse(t, string(rendering))
-}
-
-func TestChartSaysTheSameAsTheMonitoringComponents(t *testing.T) {
-	for component, settings := range map[string][]string{
-		"monitoring":             {"metrics.podMonitor.enabled=true", "metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true"},
-		"network-policy":         {"metrics.networkPolicy.enabled=true"},
-		"neuron-monitor-service": {"metrics.neuronMonitorService.enabled=true", "metrics.tls.secretName=neuron-agent-tls"},
-	} {
-		t.Run(component, func(t *testing.T) { expectSame(t, rendered(t, settings...), composed(t, component)) })
-	}
-}
 
 func ofKind(objects []object, kind string) object {
 	for _, one := range objects {

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks the chart manifests/helm/neuron-agent with Helm as a Go module: lint, rendering, schema, sameness with
-# manifests/static. `run.sh --command FILE` builds the command line of that Helm into FILE instead.
+# Checks the chart manifests/helm/neuron-agent with Helm as a Go module: lint, rendering, schema, and that the files rendered
+# from it are up to date. `run.sh --command FILE` builds the command line of that Helm into FILE instead.
 # Needs Go, which test/go.sh finds or installs; without it says SKIPPED and exits 0, with CI=true fails.
 # Ends with "N passed, N failed, N skipped".
 set -eu

@@ -257,3 +257,16 @@ func TestMappedValuesExist(t *testing.T) {
 		t.Errorf("only %d mapped values found: this test checks nothing", count)
 	}
 }
+
+func TestVersions(t *testing.T) {
+	about := object{}
+	if err := yaml.Unmarshal(read(t, chart, "Chart.yaml"), &about); err != nil {
+		t.Fatal(err)
+	}
+	cmake := string(read(t, "../../CMakeLists.txt"))
+	for _, key := range []string{"version", "appVersion"} {
+		if !strings.Contains(cmake, "VERSION "+about[key].(string)+" ") {
+			t.Errorf("Chart.yaml: %s is %s, not that of project(VERSION)", key, about[key])
+		}
+	}
+}

@@ -3,11 +3,9 @@ package manifests
 import (
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -105,7 +103,7 @@ func TestDraStaysAwayFromWhoeverServesTheSameDevices(t *testing.T) {
 				selector.Matches(labels.Set(podLabels))
 		})
 	}
-	for name := range rendered {
+	for _, name := range staticFiles {
 		pod := load(t, name).Spec.Template
 		if got := kept("anywhere", pod.Labels); got == isForClaims(name) {
 			t.Errorf("keeps off the pods of %s: %v", name, got)
@@ -138,44 +136,5 @@ func TestClassesHaveNoExtendedNameByDefault(t *testing.T) {
 		if class.Spec.ExtendedResourceName != nil {
 			t.Errorf("%s serves %s", name, *class.Spec.ExtendedResourceName) // a kubelet before 1.36 would start pods without devices
 		}
-	}
-}
-
-// Cores and groups cost the scheduler time with every node that has them, so nobody gets them unasked but a developer's one node.
-func TestPartitionsAreAskedFor(t *testing.T) {
-	arguments := func(set *appsv1.DaemonSet) string {
-		return strings.Join(set.Spec.Template.Spec.Containers[0].Args, " ")
-	}
-	if got := arguments(load(t, draFile)); strings.Contains(got, "partitions") {
-		t.Errorf("%s runs with %s", draFile, got)
-	}
-	if got := arguments(load(t, draDev)); !strings.Contains(got, " --dra-partitions=all") {
-		t.Errorf("%s runs with %s", draDev, got)
-	}
-	for _, object := range objectsOf(t, "overlay with component", kustomized(t, "overlays/dra", []string{"dra-partitions"}, "", nil)) {
-		if set, is := object.(*appsv1.DaemonSet); is && arguments(set) != arguments(load(t, draFile))+" --dra-partitions=all" {
-			t.Errorf("with the component it runs with %s", arguments(set))
-		}
-	}
-}
-
-func TestComponentsForUnmodifiedPods(t *testing.T) {
-	text := kustomized(t, "overlays/dra", []string{"dra-extended-resources", "dra-dranet-class"}, "", nil)
-	names := map[string]string{}
-	for _, object := range objectsOf(t, "overlay with components", text) {
-		if class, is := object.(*resourcev1.DeviceClass); is {
-			names[class.Name] = ""
-			if class.Spec.ExtendedResourceName != nil {
-				names[class.Name] = *class.Spec.ExtendedResourceName
-			}
-		}
-	}
-	want := map[string]string{"neuron.aws.com": "aws.amazon.com/neuron", "core.neuron.aws.com": "aws.amazon.com/neuroncore",
-		"efa.neuron.aws.com": "vpc.amazonaws.com/efa", "group.neuron.aws.com": "", "efa.networking.k8s.aws": ""}
-	if !reflect.DeepEqual(names, want) {
-		t.Errorf("classes %v, want %v", names, want)
-	}
-	if one, other := classes(t, draPath)["efa.neuron.aws.com"], classes(t, "components/dra-dranet-class/class.yaml")["efa.networking.k8s.aws"]; !reflect.DeepEqual(one.Spec, other.Spec) {
-		t.Errorf("two classes for interfaces, %v and %v", one.Spec, other.Spec)
 	}
 }

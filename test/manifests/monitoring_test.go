@@ -1,7 +1,6 @@
 package manifests
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,16 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 )
 
-const (
-	rulesFile     = "monitoring/neuron-agent.rules.yaml"
-	dashboardFile = "monitoring/neuron-agent-dashboard.json"
-	chartFiles    = "helm/neuron-agent/files"
-)
-
-const ruleHeader = "# Rendered from manifests/monitoring/neuron-agent.rules.yaml; do not edit. UPDATE_GOLDEN=1 test/manifests/run.sh writes it anew.\n"
+const dashboardFile = "monitoring/neuron-agent-dashboard.json"
 
 func fileOf(t *testing.T, path string) []byte {
 	t.Helper()
@@ -31,46 +23,6 @@ func fileOf(t *testing.T, path string) []byte {
 		t.Fatal(err)
 	}
 	return text
-}
-
-// expectFile compares a file that is made of others, and writes it with UPDATE_GOLDEN=1.
-func expectFile(t *testing.T, path string, want []byte) {
-	t.Helper()
-	if os.Getenv("UPDATE_GOLDEN") == "1" {
-		if err := os.WriteFile(filepath.Join(root, path), want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !bytes.Equal(fileOf(t, path), want) {
-		t.Errorf("%s is old; UPDATE_GOLDEN=1 test/manifests/run.sh writes it anew", path)
-	}
-}
-
-func TestPrometheusRuleIsTheRules(t *testing.T) {
-	spec := map[string]any{}
-	if err := yaml.UnmarshalStrict(fileOf(t, rulesFile), &spec); err != nil {
-		t.Fatal(err)
-	}
-	rule := map[string]any{
-		"apiVersion": "monitoring.coreos.com/v1",
-		"kind":       "PrometheusRule",
-		"metadata": map[string]any{
-			"name": "neuron-agent", "namespace": "kube-system", "labels": map[string]any{"app.kubernetes.io/name": "neuron-agent"},
-		},
-		"spec": spec,
-	}
-	text, err := yaml.Marshal(rule)
-	if err != nil {
-		t.Fatal(err)
-	}
-	expectFile(t, "monitoring/prometheus-rule.yaml", append([]byte(ruleHeader), text...))
-}
-
-// A chart cannot read what is outside of it.
-func TestChartHasTheSameFiles(t *testing.T) {
-	for _, file := range []string{rulesFile, dashboardFile} {
-		expectFile(t, filepath.Join(chartFiles, filepath.Base(file)), fileOf(t, file))
-	}
 }
 
 // monitored renders base with components.

@@ -86,14 +86,3 @@ func TestNetworkPolicyIsValid(t *testing.T) {
 		t.Error("a policy type that is none was not refused: this test checks nothing")
 	}
 }
-
-// A policy keeps a Prometheus out that runs where it does not look: no file has one unless it is asked for.
-func TestNoNetworkPolicyByDefault(t *testing.T) {
-	for name := range rendered {
-		for _, object := range objects(t, "static/"+name) {
-			if _, is := object.(*networkingv1.NetworkPolicy); is {
-				t.Errorf("%s has a network policy", name)
-			}
-		}
-	}
-}

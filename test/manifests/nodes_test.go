@@ -95,7 +95,7 @@ func TestWhichNodes(t *testing.T) {
 // runs (the kubelet calls Unprepare), and a toleration with an end would end the driver first, too.
 func TestEveryDaemonSetToleratesEverything(t *testing.T) {
 	want := []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-	for name := range rendered {
+	for _, name := range staticFiles {
 		if got := load(t, name).Spec.Template.Spec.Tolerations; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s tolerates %v, want %v", name, got, want)
 		}
@@ -142,7 +142,7 @@ func TestNoNodeRunsTwo(t *testing.T) {
 }
 
 func TestStaysAwayFromAwsPlugin(t *testing.T) {
-	for name := range rendered {
+	for _, name := range staticFiles {
 		if name == "neuron-agent-efa-only.yaml" {
 			continue // no Neuron resources there
 		}

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks manifests/ (renders, strict decoding, security). UPDATE_GOLDEN=1 rewrites manifests/static.
+# Checks manifests/: strict decoding, the API server's validation, security, nodes, components.
 # Needs Go, which test/go.sh finds or installs; without it says SKIPPED and exits 0, with CI=true fails.
 # Ends with "N passed, N failed, N skipped".
 set -eu

@@ -38,11 +38,11 @@ spec:
       labels:
         {{- /* last, so that podLabels cannot break the selector */}}
         {{- $own := dict "app.kubernetes.io/name" .name "app.kubernetes.io/instance" $.Release.Name "app.kubernetes.io/component" (include "neuron-agent.component" .) }}
-        {{- /* what the driver keeps away from */}}
+        {{- /* what the driver for claims keeps away from, beside AWS's pods, which have a label of that key */}}
         {{- if eq .mode "device-plugin" }}{{ $_ := set $own "name" "neuron-agent-device-plugin" }}{{ end }}
         {{- toYaml (merge $own $values.podLabels) | nindent 8 }}
     spec:
-      {{- include "neuron-agent.pod" . | nindent 6 }}
+      {{- include "neuron-agent.pod" . | trim | nindent 6 }}
 {{- end -}}
 
 {{- define "neuron-agent.pod" -}}
@@ -92,7 +92,7 @@ volumes:
 {{- if .Values.podSecurityContext -}}
 {{- toYaml .Values.podSecurityContext -}}
 {{- else -}}
-runAsUser: 0
+runAsUser: 0 # the kubelet's directories belong to root
 runAsGroup: 0
 {{- if not .Values.privileged }}
 seccompProfile:
@@ -207,7 +207,7 @@ capabilities:
     - name: metrics
       containerPort: {{ int $values.metrics.port }}
   {{- with $values.readinessProbe }}
-  readinessProbe:
+  readinessProbe: # no liveness probe: a driver that hangs would restart an agent that still serves
     httpGet:
       path: /readyz
       port: metrics
@@ -223,7 +223,7 @@ capabilities:
     {{- include "neuron-agent.securityContext" .root | nindent 4 }}
   volumeMounts:
     {{- if $values.dev.enabled }}
-    - name: simulated-host
+    - name: simulated-host # writable for `kubectl exec … neuron-sim set`; the agent itself writes nothing there
       mountPath: /var/lib/neuron-sim
     {{- end }}
     {{- if eq .mode "dra" }}
@@ -271,7 +271,7 @@ capabilities:
           expirationSeconds: 3600
       - configMap:
           name: kube-root-ca.crt
-          optional: true
+          optional: true # without it NEURON_SIM_INSTANCE_TYPE decides
           items:
             - key: ca.crt
               path: ca.crt

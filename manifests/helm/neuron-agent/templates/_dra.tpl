@@ -99,6 +99,7 @@ metadata:
 spec:
   selectors:
     - cel:
+        # The driver first: another driver's device lacks the attribute, and that error ends the scheduling of the pod on all nodes.
         expression: device.driver == '{{ $driver }}' && device.attributes['{{ $driver }}'].resourceType {{ .is }}
   {{- if and .extended .root.Values.dra.extendedResources }}
   extendedResourceName: {{ .extended }}

@@ -10,7 +10,7 @@
       valueFrom:
         fieldRef:
           fieldPath: spec.nodeName
-    - name: NEURON_SIM_INSTANCE_TYPE
+    - name: NEURON_SIM_INSTANCE_TYPE # of nodes without the label neuron-agent/simulate
       value: {{ .Values.dev.instanceType | quote }}
     {{- if .Values.dev.besideHardware }}
     - name: NEURON_SIM_BESIDE_HARDWARE
@@ -21,14 +21,14 @@
       cpu: 10m
       memory: 24Mi
     limits:
-      memory: 256Mi
+      memory: 256Mi # 25,000 small files, should /var/lib be in memory
   securityContext:
     privileged: false
     allowPrivilegeEscalation: false
     readOnlyRootFilesystem: true
     capabilities:
       drop: [ALL]
-      add: [MKNOD]
+      add: [MKNOD] # the device nodes, which behave like /dev/null
   volumeMounts:
     - name: simulated-host
       mountPath: /var/lib/neuron-sim
