@@ -58,10 +58,9 @@ constexpr auto kDevices = std::to_array<Metric>({
     {"neuron_device_present", gauge, "", Held::no,
      "1: the driver shows the device; 0: it vanished; absent while a read of it hangs", "`sys/class/neuron_device`"},
     {"neuron_device_healthy", gauge, "", Held::yes,
-     "1: healthy or degraded; 0: unhealthy, taken out of allocatable; absent while unknown",
-     "the verdict of the health policy"},
+     "1: healthy or degraded; 0: unhealthy, taken out of allocatable; absent while unknown", "the verdict"},
     {"neuron_device_health_info", info, "state, reason", Held::yes,
-     "The verdict on a device; reason is empty when healthy", "the verdict of the health policy"},
+     "The verdict on a device; reason is empty when healthy", "the verdict"},
     {"neuron_device_ecc_events_total", counter, "event_type", Held::yes,
      "ECC events of a device of every kind that its driver counts, by file name",
      "`stats/hardware/*_ecc_*`, `stats/hardware/health_status/*_ecc_err_count`"},
@@ -86,10 +85,9 @@ constexpr auto kCores = std::to_array<Metric>({
     {"neuron_core_info", info, "physical_cores", Held::yes, "Physical cores behind the logical core",
      "the driver, else the order of the family"},
     {"neuron_core_healthy", gauge, "", Held::yes,
-     "1: healthy or degraded; 0: unhealthy, taken out of allocatable; absent while unknown",
-     "the verdict of the health policy"},
+     "1: healthy or degraded; 0: unhealthy, taken out of allocatable; absent while unknown", "the verdict"},
     {"neuron_core_health_info", info, "state, reason", Held::yes,
-     "The verdict on a core, the worst of its physical ones", "the verdict of the health policy"},
+     "The verdict on a core, the worst of its physical ones", "the verdict"},
     {"neuron_core_hw_errors_total", counter, "kind", Held::yes, "Executions that met a hardware error, by file name",
      "`stats/status/hw_*/total`"},
     {"neuron_core_busy_seconds_total", counter, "", Held::yes, "Time that the core was busy, mean of its physical ones",
@@ -108,10 +106,9 @@ constexpr auto kEfas = std::to_array<Metric>({
     {"efa_present", gauge, "", Held::no,
      "1: the interface is on the PCI bus; 0: it vanished; absent while a read of it hangs", "`sys/bus/pci/devices`"},
     {"efa_healthy", gauge, "", Held::yes,
-     "1: healthy or degraded; 0: unhealthy, taken out of allocatable; absent while unknown",
-     "the verdict of the health policy"},
+     "1: healthy or degraded; 0: unhealthy, taken out of allocatable; absent while unknown", "the verdict"},
     {"efa_health_info", info, "state, reason", Held::yes, "The verdict on an interface; reason is empty when healthy",
-     "the verdict of the health policy"},
+     "the verdict"},
 });
 
 // A counter of the port or of the whole interface; its name ends in the name of its file.
@@ -182,10 +179,9 @@ constexpr auto kKernelLog = std::to_array<Metric>({
      "empty where the lines name none",
      "the lines"},
     {"neuron_kernel_log_healthy", gauge, "", Held::no,
-     "Verdict on lines that name no device: 1 healthy or degraded, 0 unhealthy; absent while unknown",
-     "the verdict of the health policy"},
+     "Verdict on lines that name no device: 1 healthy or degraded, 0 unhealthy; absent while unknown", "the verdict"},
     {"neuron_kernel_log_health_info", info, "state, reason", Held::no, "The verdict on lines that name no device",
-     "the verdict of the health policy"},
+     "the verdict"},
 });
 
 constexpr auto kAgent = std::to_array<Metric>({

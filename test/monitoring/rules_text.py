@@ -49,7 +49,7 @@ def metrics_of(query):
 
 def known_metrics(root):
     """Names in docs/metrics.md, which a unit test compares with the table of metrics; of histograms the parts, too."""
-    rows = re.findall(r"^\| `([a-zA-Z_][a-zA-Z0-9_]*)` \| (\w+) \|", read(root, "docs/metrics.md"), re.M)
+    rows = re.findall(r"^\| `([a-zA-Z_][a-zA-Z0-9_]*)` \| (counter|gauge|info|histogram)\b", read(root, "docs/metrics.md"), re.M)
     names = {name for name, _ in rows}
     for name, kind in rows:
         if kind == "histogram":
@@ -66,7 +66,7 @@ def labels_of_metrics(root):
             group = set()
         if "Labels of all: " in line:
             group = set(re.findall(r"`(\w+)`", line.split("Labels of all: ")[1]))
-        row = re.match(r"\| `(\w+)` \| (\w+) \| ([^|]*) \|", line)
+        row = re.match(r"\| `(\w+)` \| (counter|gauge|info|histogram)([^|]*) \|", line)
         if row is None:
             continue
         name, kind, own = row.groups()

@@ -135,14 +135,10 @@ TEST(MetricTable, TheLargestNodeHasSoManySeries) {
 }
 
 std::string row_of(const Metric& metric) {
-  std::string labels;
-  for (const std::string_view label : split(metric.labels, ',')) {
-    labels += (labels.empty() ? "`" : ", `") + std::string(label) + "`";
-  }
-  if (metric.held == Held::yes) labels += labels.empty() ? "holder" : ", holder";
-  return "| `" + std::string(metric.name) + "` | " + std::string(to_string(metric.type)) + " | " +
-         (labels.empty() ? "–" : labels) + " | " + std::string(metric.help) + " | " + std::string(metric.source) +
-         " |\n";
+  std::string text = "| `" + std::string(metric.name) + "` | " + std::string(to_string(metric.type));
+  for (const std::string_view label : split(metric.labels, ',')) text += ", `" + std::string(label) + "`";
+  if (metric.held == Held::yes) text += ", holder";
+  return text + " | " + std::string(metric.help) + " | " + std::string(metric.source) + " |\n";
 }
 
 std::string generated() {
@@ -156,7 +152,7 @@ std::string generated() {
       }
       text += " Labels of all: " + labels + ".";
     }
-    text += "\n\n| metric | type | further labels | what it says | from |\n|---|---|---|---|---|\n";
+    text += "\n\n| metric | type, further labels | what it says | from |\n|---|---|---|---|\n";
     for (const Metric& metric : group.metrics) text += row_of(metric);
     text += '\n';
   }
