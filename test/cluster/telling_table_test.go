@@ -33,8 +33,8 @@ const (
 
 // fault is a fault and the row of docs/faults.md that it walks.
 type fault struct {
-	row   string // first cell of the second table
-	sign  string // what the first table sees it by
+	row   string // first cell of the table
+	sign  string // what the table sees it by
 	node  int
 	unit  string // of neuron-sim set
 	set   string
@@ -78,7 +78,7 @@ var faults = []fault{
 var hangOfNode = fault{"of the node, `hang_on_collectives`", "NEURON_HW_ERR= without `nd-id`", byLog, "host",
 	"kernel_log=NEURON_HW_ERR=HANG_ON_COLLECTIVES", calm, nothing, ""}
 
-// row is one of the second table: what everybody is told.
+// row is one of the table, and the advice for its reason in docs/health.md.
 type row struct{ kubelet, condition, alert, advice string }
 
 var quoted = regexp.MustCompile("`([A-Za-z_]+)`")
@@ -110,30 +110,47 @@ func camelCase(code string) string {
 	return name
 }
 
-// readFaults reads the tables of docs/faults.md. Each row of them has a fault here, and each fault has a row.
-func readFaults(t *testing.T) map[string]row {
+// state is that of the reason: of two reasons with one code the state decides.
+func (f fault) state() string {
+	if f.round == calm || f.round == beside && f.takes == nothing {
+		return "degraded"
+	}
+	return "unhealthy"
+}
+
+func readDocument(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(cluster.Manifest("")), "docs/faults.md"))
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(cluster.Manifest("")), "docs", name))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return string(text)
+}
+
+var reasonRow = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([a-z]+) \\| [^|]* \\| ([^|]*) \\|$")
+
+// readFaults reads the table of docs/faults.md. Each row of it has a fault here, and each fault has a row.
+func readFaults(t *testing.T) map[string]row {
+	t.Helper()
+	advice := map[string]string{} // by reason and state
+	for _, found := range reasonRow.FindAllStringSubmatch(readDocument(t, "health.md"), -1) {
+		advice[found[1]+" "+found[2]] = found[3]
+	}
 	all := append(slices.Clone(faults), hangOfNode)
 	rows, unseen := map[string]row{}, slices.Clone(all)
-	for _, line := range strings.Split(string(text), "\n") {
+	for _, line := range strings.Split(readDocument(t, "faults.md"), "\n") {
 		cells := strings.Split(strings.Trim(line, "| "), " | ")
-		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|-") || cells[0] == "reason" || cells[0] == "error" {
+		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|-") || cells[0] == "reason" {
 			continue
 		}
-		switch len(cells) {
-		case 5:
-			rows[cells[0]] = row{cells[1], cells[2], strings.Trim(cells[3], "`"), cells[4]}
-		default:
-			cells = strings.Split(line, "|")
-			unseen = expectWalked(t, strings.TrimSpace(cells[1]), strings.TrimSpace(cells[3]), unseen)
+		if len(cells) != 6 {
+			t.Fatalf("%d cells: %s", len(cells), line)
 		}
+		rows[cells[0]] = row{kubelet: cells[3], condition: cells[4], alert: strings.Trim(cells[5], "`")}
+		unseen = expectWalked(t, cells[0], cells[2], unseen)
 	}
 	for _, f := range unseen {
-		t.Errorf("%s by %s is in no row of the first table", f.row, f.sign)
+		t.Errorf("%s by %s is in no row", f.row, f.sign)
 	}
 	for name := range rows {
 		if !slices.ContainsFunc(all, func(f fault) bool { return f.row == name }) {
@@ -141,13 +158,12 @@ func readFaults(t *testing.T) map[string]row {
 		}
 	}
 	for _, f := range all {
-		if rows[f.row] == (row{}) {
-			t.Errorf("no row %s", f.row)
+		found := rows[f.row]
+		found.advice = advice[f.reason()+" "+f.state()]
+		if found.kubelet == "" || found.advice == "" {
+			t.Errorf("no row %s, or docs/health.md has no advice for it", f.row)
 		}
-	}
-	if same, found := rows["of the node, unhealthy"], rows["`hw_dma_abort_error`"]; same.advice == "that of the reason" {
-		same.advice = found.advice
-		rows["of the node, unhealthy"] = same
+		rows[f.row] = found
 	}
 	if t.Failed() {
 		t.FailNow()
@@ -155,14 +171,14 @@ func readFaults(t *testing.T) map[string]row {
 	return rows
 }
 
-// expectWalked: each way by which a row of the first table is seen has a fault; returns the faults that are left.
-func expectWalked(t *testing.T, what, seenBy string, unseen []fault) []fault {
+// expectWalked: each way by which a row is seen has a fault; returns the faults that are left.
+func expectWalked(t *testing.T, row, seenBy string, unseen []fault) []fault {
 	t.Helper()
-	for _, way := range strings.Split(strings.TrimPrefix(seenBy, "nothing of its own; "), ";") {
+	for _, way := range strings.Split(seenBy, ";") {
 		way = strings.TrimPrefix(strings.TrimSpace(way), "kernel log ")
-		of := func(f fault) bool { return f.sign == way || strings.HasPrefix(way, f.sign+" ") }
+		of := func(f fault) bool { return f.row == row && (f.sign == way || strings.HasPrefix(way, f.sign+" ")) }
 		if !slices.ContainsFunc(append(slices.Clone(faults), hangOfNode), of) {
-			t.Errorf("%s: nothing makes a fault that is seen by %s", what, way)
+			t.Errorf("%s: nothing makes a fault that is seen by %s", row, way)
 		}
 		unseen = slices.DeleteFunc(unseen, of)
 	}

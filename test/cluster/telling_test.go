@@ -187,13 +187,12 @@ func (x *telling) expectCondition(t *testing.T, n *cluster.Node, reason string) 
 func (x *telling) expectTold(t *testing.T, f fault) {
 	t.Helper()
 	n, row := x.nodes[f.node], x.rows[f.row]
-	wanted := map[int]string{calm: "False, SomeDevicesNotHealthy", low: "True from the threshold on, else False, BelowThreshold",
-		grave: "True, " + f.said(), beside: "True from the threshold on, else False, BelowThreshold"}[f.round]
+	wanted := map[int]string{calm: "False", low: "threshold", grave: "True", beside: "threshold"}[f.round]
 	if f.unit == "host" {
-		wanted = map[int]string{calm: "as if it were not there", low: "True with the reason, unless a device needs another instance"}[f.round]
+		wanted = map[int]string{calm: "not affected", low: "True, unless a device needs another instance"}[f.round]
 	}
 	if f.round == beside && f.takes == nothing {
-		wanted = "False, SomeDevicesNotHealthy"
+		wanted = "False"
 	}
 	if row.condition != wanted {
 		t.Errorf("docs/faults.md: the condition with %s is %q, want %q", f.row, row.condition, wanted)
