@@ -120,7 +120,7 @@ func (f fault) state() string {
 
 func readDocument(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(cluster.Manifest("")), "docs", name))
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(cluster.Manifest("")), name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,12 +133,12 @@ var reasonRow = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([a-z]+) \\| [^|]* 
 func readFaults(t *testing.T) map[string]row {
 	t.Helper()
 	advice := map[string]string{} // by reason and state
-	for _, found := range reasonRow.FindAllStringSubmatch(readDocument(t, "health.md"), -1) {
+	for _, found := range reasonRow.FindAllStringSubmatch(readDocument(t, "docs/health.md"), -1) {
 		advice[found[1]+" "+found[2]] = found[3]
 	}
 	all := append(slices.Clone(faults), hangOfNode)
 	rows, unseen := map[string]row{}, slices.Clone(all)
-	for _, line := range strings.Split(readDocument(t, "faults.md"), "\n") {
+	for _, line := range strings.Split(readDocument(t, "docs/faults.md"), "\n") {
 		cells := strings.Split(strings.Trim(line, "| "), " | ")
 		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|-") || cells[0] == "reason" {
 			continue
