@@ -139,7 +139,7 @@ void Truth::keep_known(const std::vector<sim::PodView>& known) {
     for (const auto& [resource, ids] : one.ids) {
       for (const std::string& id : ids) {
         if (one.excepted || entries.contains(one.pod + "/" + one.name + "/" + resource + "/" + id)) continue;
-        one.excepted = true;
+        one.excepted = one.forgotten = true;
         ++counts_.forgotten;
       }
     }
@@ -155,6 +155,14 @@ std::set<int> Truth::blocked(model::Resource resource, bool with_excepted) const
     if (ids != one.ids.end()) through = cores_of(*node_, resource, ids->second);
     std::set_difference(one.cores.begin(), one.cores.end(), through.begin(), through.end(),
                         std::inserter(all, all.end()));
+  }
+  return all;
+}
+
+std::set<int> Truth::forgotten() const {
+  std::set<int> all;
+  for (const Container& one : containers_) {
+    if (one.forgotten) all.insert(one.cores.begin(), one.cores.end());
   }
   return all;
 }

@@ -22,7 +22,8 @@ class Truth {
     sim::ContainerKind kind = sim::ContainerKind::app;
     std::set<int> cores;                               // global core ids
     std::map<std::string, std::set<std::string>> ids;  // by resource
-    bool excepted = false;  // the kubelet gave it ids that another container has, or has forgotten it: see Counts
+    bool excepted = false;   // the kubelet gave it ids that another container has, or has forgotten it: see Counts
+    bool forgotten = false;  // by a restarted kubelet
   };
   struct Counts {
     std::uint64_t containers = 0;
@@ -45,6 +46,8 @@ class Truth {
 
   // Cores that `resource` must not offer: some container uses them, but not through this one.
   [[nodiscard]] std::set<int> blocked(model::Resource resource, bool with_excepted) const;
+  // Cores of containers that a restarted kubelet no longer knows. An agent that restarts as well cannot learn of them.
+  [[nodiscard]] std::set<int> forgotten() const;
   // Some container has this unit of the resource, also an init container that is over.
   [[nodiscard]] bool has(model::Resource resource, const std::string& id) const;
   // How a container with that core may be called in a refusal; empty when no container has it.

@@ -154,6 +154,7 @@ void World::start_agent() {
   choose_offer();
   ++tally_.agent_starts;
   ++agent_life_;
+  started_on_old_file_ = file_is_old_;
   say("agent starts");
   agent_ = std::make_shared<ModelAgent>(agent_world(), "agent" + std::to_string(agent_life_));
   const bool scanned = chance(50);
@@ -244,6 +245,7 @@ bool World::keep_write(const sim::Checkpoint& content) {
   if (!in_list_and_watch_ || calm_ || settling_ || late_on_its_way_ || !chance(odds_.late)) {
     say(in_list_and_watch_ ? "  checkpoint written" : "  checkpoint written after a container");
     file_is_old_ = false;
+    started_on_old_file_ = false;
     checkpoint_landed();
     return true;
   }

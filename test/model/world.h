@@ -125,10 +125,11 @@ class World {
   std::shared_ptr<ModelAgent> agent_;
   bool kubelet_up_ = true;
   bool in_list_and_watch_ = false;
-  bool of_another_plugin_ = false;  // that message
-  bool late_on_its_way_ = false;    // a late write: one at a time
-  bool file_is_old_ = false;        // the write that landed last was late
-  SteadyTime disturbed_until_{};    // writes may be taken for those of other lists
+  bool of_another_plugin_ = false;    // that message
+  bool late_on_its_way_ = false;      // a late write: one at a time
+  bool file_is_old_ = false;          // the write that landed last was late
+  bool started_on_old_file_ = false;  // the agent that runs; until the next write in order lands
+  SteadyTime disturbed_until_{};      // writes may be taken for those of other lists
   std::uint64_t kubelet_life_ = 0, agent_life_ = 0, checked_life_ = 0;
   SteadyTime last_delivery_{};
   std::uint64_t events_waiting_ = 0;  // of inotify: the checkpoint was written
