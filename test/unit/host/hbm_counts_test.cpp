@@ -104,7 +104,9 @@ TEST_P(HbmCounts, GiveTheAdviceThatIsDue) {
   const health::HealthResult result = health::evaluate(scan, memory);
   EXPECT_EQ(result.devices[2].state, model::HealthState::healthy) << result.devices[2].sentence;
   EXPECT_EQ(result.devices[3].reason, row.reason) << result.devices[3].sentence;
-  if (row.reason == "mem_ecc_uncorrected") EXPECT_THAT(result.devices[3].action, HasSubstr("replace the instance"));
+  if (row.reason == "mem_ecc_uncorrected") {
+    EXPECT_THAT(result.devices[3].action, HasSubstr("replace the instance"));
+  }
   if (row.reason == "mem_ecc_repairable_uncorrected") EXPECT_THAT(result.devices[3].action, HasSubstr("reload"));
 }
 
