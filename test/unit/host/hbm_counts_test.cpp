@@ -107,7 +107,9 @@ TEST_P(HbmCounts, GiveTheAdviceThatIsDue) {
   if (row.reason == "mem_ecc_uncorrected") {
     EXPECT_THAT(result.devices[3].action, HasSubstr("replace the instance"));
   }
-  if (row.reason == "mem_ecc_repairable_uncorrected") EXPECT_THAT(result.devices[3].action, HasSubstr("reload"));
+  if (row.reason == "mem_ecc_repairable_uncorrected") {
+    EXPECT_THAT(result.devices[3].action, HasSubstr("reload"));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(ByDriver, HbmCounts, ::testing::ValuesIn(rows()),
