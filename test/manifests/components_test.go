@@ -9,29 +9,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// composed renders base with one component, the way docs tell people to, with more lines of a kustomization and files
-// of their own beside it.
-func composed(t *testing.T, component, more string, files map[string]string) (*appsv1.DaemonSet, *corev1.ConfigMap) {
-	t.Helper()
-	var daemonSet *appsv1.DaemonSet
-	var configMap *corev1.ConfigMap
-	for _, object := range objectsOf(t, component, kustomized(t, "base", []string{component}, more, files)) {
-		switch one := object.(type) {
-		case *appsv1.DaemonSet:
-			daemonSet = one
-		case *corev1.ConfigMap:
-			configMap = one
-		}
-	}
-	return daemonSet, configMap
-}
-
-// kustomized renders a directory of manifests/ with components, more lines of a kustomization and files beside it.
-func kustomized(t *testing.T, source string, components []string, more string, files map[string]string) []byte {
+// kustomized is what kustomize makes of a directory of manifests/, components and more lines of a kustomization, as the documents show it.
+func kustomized(t *testing.T, source string, components []string, more string) []runtime.Object {
 	t.Helper()
 	directory := t.TempDir()
 	absolute, err := filepath.Abs(root)
@@ -46,10 +30,8 @@ func kustomized(t *testing.T, source string, components []string, more string, f
 	for _, component := range components {
 		text += "  - " + relative + "/components/" + component + "\n"
 	}
-	for name, content := range mapWith(files, "kustomization.yaml", text+more) {
-		if err := os.WriteFile(filepath.Join(directory, name), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(filepath.Join(directory, "kustomization.yaml"), []byte(text+more), 0o644); err != nil {
+		t.Fatal(err)
 	}
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), directory)
 	if err != nil {
@@ -59,19 +41,12 @@ func kustomized(t *testing.T, source string, components []string, more string, f
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rendered
-}
-
-func mapWith(files map[string]string, name, content string) map[string]string {
-	all := map[string]string{name: content}
-	for key, value := range files {
-		all[key] = value
-	}
-	return all
+	return objectsOf(t, source, rendered)
 }
 
 func TestNodeGroupsComponent(t *testing.T) {
-	daemonSet, configMap := composed(t, "node-groups", "", nil)
+	objects := kustomized(t, "base", []string{"node-groups"}, "")
+	daemonSet, configMap := one[*appsv1.DaemonSet](t, objects), one[*corev1.ConfigMap](t, objects)
 	pod := daemonSet.Spec.Template.Spec
 	container := pod.Containers[0]
 	environment := map[string]corev1.EnvVar{}
@@ -121,11 +96,12 @@ func refersTo(volumes []corev1.Volume, configMap string) bool {
 
 // A changed file is another config map, so that the DaemonSet changes and is rolled out.
 func TestOwnNodeGroupsRollTheAgentsOut(t *testing.T) {
-	_, shipped := composed(t, "node-groups", "", nil)
 	own := `{"groups": [{"name": "all", "resources": "neuroncore,efa"}]}`
-	patch := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: neuron-agent-node-groups, namespace: kube-system}\n" +
-		"data:\n  node-groups.json: |-\n    " + own + "\n"
-	daemonSet, configMap := composed(t, "node-groups", "patches: [{path: groups.yaml}]\n", map[string]string{"groups.yaml": patch})
+	patch := "patches:\n  - patch: |-\n      apiVersion: v1\n      kind: ConfigMap\n      metadata: {name: neuron-agent-node-groups, namespace: kube-system}\n" +
+		"      data:\n        node-groups.json: |-\n          " + own + "\n"
+	shipped := one[*corev1.ConfigMap](t, kustomized(t, "base", []string{"node-groups"}, ""))
+	objects := kustomized(t, "base", []string{"node-groups"}, patch)
+	daemonSet, configMap := one[*appsv1.DaemonSet](t, objects), one[*corev1.ConfigMap](t, objects)
 	if configMap.Data["node-groups.json"] != own {
 		t.Errorf("the config map holds %v", configMap.Data)
 	}

@@ -1,42 +1,14 @@
 package manifests
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 )
 
 const simulatedHost = "/var/lib/neuron-sim"
-
-// The token serves one question: the labels of the node, which come with the object.
-func TestDevMayReadNodesAndNothingElse(t *testing.T) {
-	path := "static/" + dev
-	role := only[*rbacv1.ClusterRole](t, path)
-	want := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}}}
-	if !reflect.DeepEqual(role.Rules, want) || role.AggregationRule != nil {
-		t.Errorf("rules %v, want %v", role.Rules, want)
-	}
-	account := only[*corev1.ServiceAccount](t, path)
-	if !isFalse(account.AutomountServiceAccountToken) || len(account.Secrets) != 0 {
-		t.Error("the token comes on its own")
-	}
-	binding := only[*rbacv1.ClusterRoleBinding](t, path)
-	subject := rbacv1.Subject{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}
-	if !reflect.DeepEqual(binding.Subjects, []rbacv1.Subject{subject}) {
-		t.Errorf("bound to %v, want %v", binding.Subjects, subject)
-	}
-	if ref := (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}); binding.RoleRef != ref {
-		t.Errorf("binds %v, want %v", binding.RoleRef, ref)
-	}
-	daemonSet := load(t, dev)
-	if pod := daemonSet.Spec.Template.Spec; pod.ServiceAccountName != account.Name || account.Namespace != daemonSet.Namespace {
-		t.Errorf("the pod runs as %q", pod.ServiceAccountName)
-	}
-}
 
 func TestDevTokenIsSeenByTheInitContainerAlone(t *testing.T) {
 	pod := load(t, dev).Spec.Template.Spec

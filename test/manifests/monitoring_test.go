@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 const dashboardFile = "monitoring/neuron-agent-dashboard.json"
@@ -25,27 +24,9 @@ func fileOf(t *testing.T, path string) []byte {
 	return text
 }
 
-// monitored renders base with components.
-func monitored(t *testing.T, source string, components ...string) []runtime.Object {
-	t.Helper()
-	return objectsOf(t, source, kustomized(t, source, components, "", nil))
-}
-
-func one[T runtime.Object](t *testing.T, objects []runtime.Object) T {
-	t.Helper()
-	for _, object := range objects {
-		if found, ok := object.(T); ok {
-			return found
-		}
-	}
-	var none T
-	t.Fatalf("there is no %T", none)
-	return none
-}
-
 func TestMonitoringComponentFindsTheAgents(t *testing.T) {
 	for _, source := range []string{"base", "overlays/dra", "overlays/efa-only"} {
-		objects := monitored(t, source, "monitoring")
+		objects := kustomized(t, source, []string{"monitoring"}, "")
 		monitor := one[*monitoringv1.PodMonitor](t, objects)
 		selector, err := metav1.LabelSelectorAsSelector(&monitor.Spec.Selector)
 		if err != nil {
@@ -76,7 +57,7 @@ func TestMonitoringComponentFindsTheAgents(t *testing.T) {
 }
 
 func TestNeuronMonitorServiceIsWhatCloudWatchLooksFor(t *testing.T) {
-	objects := monitored(t, "base", "neuron-monitor-service")
+	objects := kustomized(t, "base", []string{"neuron-monitor-service"}, "")
 	daemonSet := one[*appsv1.DaemonSet](t, objects)
 	container := daemonSet.Spec.Template.Spec.Containers[0]
 	services := map[string]*corev1.Service{}

@@ -11,7 +11,7 @@ import (
 // In another namespace, set with kustomize, each overlay with an account still binds that account.
 func TestAnotherNamespaceBindsItsOwnAccount(t *testing.T) {
 	for _, overlay := range []string{"dev", "dra", "dra-dev", "node-status"} {
-		objects := objectsOf(t, overlay, kustomized(t, "overlays/"+overlay, nil, "namespace: other\n", nil))
+		objects := kustomized(t, "overlays/"+overlay, nil, "namespace: other\n")
 		account, set := one[*corev1.ServiceAccount](t, objects), one[*appsv1.DaemonSet](t, objects)
 		subjects := one[*rbacv1.ClusterRoleBinding](t, objects).Subjects
 		if len(subjects) != 1 || subjects[0].Name != account.Name || subjects[0].Namespace != "other" || account.Namespace != "other" {

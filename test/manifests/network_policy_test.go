@@ -8,10 +8,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	internal "k8s.io/kubernetes/pkg/apis/networking"
-	networkingdefaults "k8s.io/kubernetes/pkg/apis/networking/v1"
-	"k8s.io/kubernetes/pkg/apis/networking/validation"
 )
 
 // mayConnect: whether the policy lets a pod of that namespace connect to the port.
@@ -34,7 +30,7 @@ func mayConnect(t *testing.T, policy *networkingv1.NetworkPolicy, namespace, por
 
 func TestNetworkPolicyComponent(t *testing.T) {
 	for _, source := range []string{"base", "overlays/dra", "overlays/efa-only"} {
-		objects := monitored(t, source, "network-policy")
+		objects := kustomized(t, source, []string{"network-policy"}, "")
 		policy := one[*networkingv1.NetworkPolicy](t, objects)
 		daemonSet := one[*appsv1.DaemonSet](t, objects)
 		selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
@@ -58,31 +54,5 @@ func TestNetworkPolicyComponent(t *testing.T) {
 				t.Errorf("%s: a pod of %s may connect: %v, want %v", source, namespace, got, want)
 			}
 		}
-	}
-}
-
-// By the API server's own code.
-func TestNetworkPolicyIsValid(t *testing.T) {
-	policy := one[*networkingv1.NetworkPolicy](t, monitored(t, "base", "network-policy"))
-	errorsOf := func() int {
-		scheme := runtime.NewScheme()
-		for _, add := range []func(*runtime.Scheme) error{internal.AddToScheme, networkingdefaults.AddToScheme} {
-			if err := add(scheme); err != nil {
-				t.Fatal(err)
-			}
-		}
-		scheme.Default(policy)
-		converted := &internal.NetworkPolicy{}
-		if err := scheme.Convert(policy, converted, nil); err != nil {
-			t.Fatal(err)
-		}
-		return len(validation.ValidateNetworkPolicy(converted, validation.NetworkPolicyValidationOptions{}))
-	}
-	if errorsOf() != 0 {
-		t.Error("the API server would refuse the policy")
-	}
-	policy.Spec.PolicyTypes = []networkingv1.PolicyType{"Inbound"}
-	if errorsOf() == 0 {
-		t.Error("a policy type that is none was not refused: this test checks nothing")
 	}
 }

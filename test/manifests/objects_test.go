@@ -23,17 +23,17 @@ import (
 
 // What may be in a file, each with a fresh value of its type.
 var kinds = map[metav1.TypeMeta]func() runtime.Object{
-	{APIVersion: "apps/v1", Kind: "DaemonSet"}:       func() runtime.Object { return &appsv1.DaemonSet{} },
-	{APIVersion: "batch/v1", Kind: "Job"}:            func() runtime.Object { return &batchv1.Job{} },
-	{APIVersion: "v1", Kind: "ServiceAccount"}:       func() runtime.Object { return &corev1.ServiceAccount{} },
-	{APIVersion: "v1", Kind: "ConfigMap"}:            func() runtime.Object { return &corev1.ConfigMap{} },
-	{APIVersion: "v1", Kind: "Pod"}:                  func() runtime.Object { return &corev1.Pod{} },
-	{APIVersion: "v1", Kind: "Service"}:              func() runtime.Object { return &corev1.Service{} },
-	{APIVersion: monitoring, Kind: "PodMonitor"}:     func() runtime.Object { return &monitoringv1.PodMonitor{} },
-	{APIVersion: monitoring, Kind: "PrometheusRule"}: func() runtime.Object { return &monitoringv1.PrometheusRule{} },
-	{APIVersion: networking, Kind: "NetworkPolicy"}:  func() runtime.Object { return &networkingv1.NetworkPolicy{} },
-	{APIVersion: rbac, Kind: "ClusterRole"}:          func() runtime.Object { return &rbacv1.ClusterRole{} },
-	{APIVersion: rbac, Kind: "ClusterRoleBinding"}:   func() runtime.Object { return &rbacv1.ClusterRoleBinding{} },
+	{APIVersion: "apps/v1", Kind: "DaemonSet"}:           func() runtime.Object { return &appsv1.DaemonSet{} },
+	{APIVersion: "batch/v1", Kind: "Job"}:                func() runtime.Object { return &batchv1.Job{} },
+	{APIVersion: "v1", Kind: "ServiceAccount"}:           func() runtime.Object { return &corev1.ServiceAccount{} },
+	{APIVersion: "v1", Kind: "ConfigMap"}:                func() runtime.Object { return &corev1.ConfigMap{} },
+	{APIVersion: "v1", Kind: "Pod"}:                      func() runtime.Object { return &corev1.Pod{} },
+	{APIVersion: "v1", Kind: "Service"}:                  func() runtime.Object { return &corev1.Service{} },
+	{APIVersion: monitoring, Kind: "PodMonitor"}:         func() runtime.Object { return &monitoringv1.PodMonitor{} },
+	{APIVersion: monitoring, Kind: "PrometheusRule"}:     func() runtime.Object { return &monitoringv1.PrometheusRule{} },
+	{APIVersion: networkingGroup, Kind: "NetworkPolicy"}: func() runtime.Object { return &networkingv1.NetworkPolicy{} },
+	{APIVersion: rbac, Kind: "ClusterRole"}:              func() runtime.Object { return &rbacv1.ClusterRole{} },
+	{APIVersion: rbac, Kind: "ClusterRoleBinding"}:       func() runtime.Object { return &rbacv1.ClusterRoleBinding{} },
 	{APIVersion: admission, Kind: "ValidatingAdmissionPolicy"}: func() runtime.Object {
 		return &admissionv1.ValidatingAdmissionPolicy{}
 	},
@@ -50,8 +50,8 @@ const (
 	admission = "admissionregistration.k8s.io/v1"
 	claims    = "resource.k8s.io/v1"
 
-	monitoring = "monitoring.coreos.com/v1"
-	networking = "networking.k8s.io/v1"
+	monitoring      = "monitoring.coreos.com/v1"
+	networkingGroup = "networking.k8s.io/v1"
 )
 
 // objects reads all objects of one file below manifests/ the way an API server with strict field validation would.
@@ -88,19 +88,25 @@ func objectsOf(t *testing.T, path string, text []byte) []runtime.Object {
 	return found
 }
 
-// only returns the object of type T among them, of which there has to be exactly one.
-func only[T runtime.Object](t *testing.T, path string) T {
+// one returns the object of type T, of which there has to be exactly one.
+func one[T runtime.Object](t *testing.T, objects []runtime.Object) T {
 	t.Helper()
 	var found []T
-	for _, object := range objects(t, path) {
-		if one, ok := object.(T); ok {
-			found = append(found, one)
+	for _, object := range objects {
+		if is, ok := object.(T); ok {
+			found = append(found, is)
 		}
 	}
 	if len(found) != 1 {
-		t.Fatalf("%s has %d of what should be there once", path, len(found))
+		t.Fatalf("there are %d %T, want one", len(found), *new(T))
 	}
 	return found[0]
+}
+
+// only is that one of a file below manifests/.
+func only[T runtime.Object](t *testing.T, path string) T {
+	t.Helper()
+	return one[T](t, objects(t, path))
 }
 
 // load returns the DaemonSet of a static file.
