@@ -60,13 +60,14 @@ Allocations::Hardware Allocations::hardware_of(model::Resource resource, const s
   return {sorted_unique(std::move(hardware.devices)), sorted_unique(std::move(hardware.cores))};
 }
 
-// What the kubelet offers is free by its own account, and it knows sooner than PodResources tells us.
+// The kubelet offers a unit once its container has ended, sooner than PodResources shows it. It may also offer what it
+// has given to another container of the pod that it is admitting (docs/reference/kubelet.md#double-allocation), so an
+// offer proves nothing about a younger holding.
 void Allocations::forget_ended(model::Resource resource, const allocator::ChooseRequest& request) {
-  constexpr std::chrono::milliseconds kSettled{300};  // no container starts and ends so fast
   std::vector<int> offered;
   std::set_difference(request.available.begin(), request.available.end(), request.must_include.begin(),
                       request.must_include.end(), std::back_inserter(offered));
-  ledger_.offered(resource, offered, clock_.now() - kSettled, clock_.now());
+  ledger_.offered(resource, offered, clock_.now() - holdings::Ledger::kMaxAdmission, clock_.now());
 }
 
 allocator::ChooseRequest Allocations::question(model::Resource resource, const std::vector<std::string>& available,

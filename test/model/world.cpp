@@ -245,7 +245,9 @@ bool World::keep_write(const sim::Checkpoint& content) {
   if (!in_list_and_watch_ || calm_ || settling_ || late_on_its_way_ || !chance(odds_.late)) {
     say(in_list_and_watch_ ? "  checkpoint written" : "  checkpoint written after a container");
     file_is_old_ = false;
-    started_on_old_file_ = false;
+    time_.after(milliseconds(100), [this, life = agent_life_] {  // the lists made before it are out by then
+      if (life == agent_life_) started_on_old_file_ = false;
+    });
     checkpoint_landed();
     return true;
   }

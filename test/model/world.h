@@ -128,7 +128,7 @@ class World {
   bool of_another_plugin_ = false;    // that message
   bool late_on_its_way_ = false;      // a late write: one at a time
   bool file_is_old_ = false;          // the write that landed last was late
-  bool started_on_old_file_ = false;  // the agent that runs; until the next write in order lands
+  bool started_on_old_file_ = false;  // the agent that runs; until a write in order has landed
   SteadyTime disturbed_until_{};      // writes may be taken for those of other lists
   std::uint64_t kubelet_life_ = 0, agent_life_ = 0, checked_life_ = 0;
   SteadyTime last_delivery_{};

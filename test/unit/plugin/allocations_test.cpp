@@ -249,6 +249,17 @@ TEST_F(AllocationsTest, ADeviceHeldThroughOneResourceLeavesTheOthersList) {
   EXPECT_EQ(healthy(model::Resource::neuron), 16);
 }
 
+// The kubelet rebuilds its set of free units while an answer is on its way, and offers the pod's next container what
+// the first one has just got. Slow answers may lie half a second apart.
+TEST_F(AllocationsTest, AnOfferOfWhatThePodWasJustGivenDoesNotEndItsContainer) {
+  use("trn1.32xlarge");
+  ASSERT_TRUE(allocations.allocate(model::Resource::neuron, {"6"}));
+  next_container();
+  clock.advance(std::chrono::milliseconds(460));
+  static_cast<void>(allocations.prefer(model::Resource::neuron, {"1", "6", "12"}, {}, 1));
+  EXPECT_EQ(healthy(model::Resource::neuroncore), 30) << "the cores of device 6 are in use";
+}
+
 TEST_F(AllocationsTest, ANicThatIsOfferedAgainFreesTheDevicesOfItsOldContainer) {
   use("trn1.32xlarge");
   for (const std::string& device : ids(*node, model::Resource::neuron)) {
@@ -258,7 +269,7 @@ TEST_F(AllocationsTest, ANicThatIsOfferedAgainFreesTheDevicesOfItsOldContainer) 
     }
     next_container();
   }
-  clock.advance(std::chrono::seconds(5));
+  clock.advance(holdings::Ledger::kMaxAdmission + std::chrono::milliseconds(1));
   static_cast<void>(allocations.prefer(model::Resource::efa, {node->id_of(model::Resource::efa, 3)}, {}, 1));
   EXPECT_EQ(healthy(model::Resource::neuroncore), 2)
       << "the container of NIC 3 has ended, and with it its hold on device 3";
