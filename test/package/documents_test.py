@@ -41,12 +41,16 @@ def check_folders(root):
 
 
 def check_flags(root):
-    """docs/configuration.md and the man page name the same flags and variables."""
+    """docs/configuration.md and the man page name the same flags and variables. On the page a variable is the option in capitals."""
     page = read(root, "tools/man/neuron-agent.8.scd").replace("\\", "")
-    table = "\n".join(line for line in read(root, "docs/configuration.md").splitlines() if line.startswith("| `--"))
-    for pattern in (LONG_OPTION, VARIABLE):
-        documented, manual = set(pattern.findall(table)), set(pattern.findall(page))
-        for name in sorted(documented ^ (manual - {"--help", "--version"})):
+    rows = [line for line in read(root, "docs/configuration.md").splitlines() if line.startswith("| `--")]
+    variables = set()
+    for row in rows:
+        options = row.split(" | ")[0]
+        if "(no variable)" not in row and not re.search(r"\(`[A-Z_]+`\)", options):
+            variables |= {"NEURON_AGENT_" + option[2:].upper().replace("-", "_") for option in LONG_OPTION.findall(options)}
+    for pattern, documented in ((LONG_OPTION, set(LONG_OPTION.findall("\n".join(rows)))), (VARIABLE, variables)):
+        for name in sorted(documented ^ (set(pattern.findall(page)) - {"--help", "--version"})):
             yield f"{name} is in only one of docs/configuration.md and tools/man/neuron-agent.8.scd"
 
 
