@@ -8,7 +8,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/kube/api.h"
-#include "plugin/dra/slices/server_rules.h"
+#include "plugin/dra/slices/slice_layout.h"
 #include "tools/neuron-agent/mode_options.h"
 
 namespace neuron::agent {

@@ -4,7 +4,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/pool_names.h"
-#include "plugin/dra/slices/pool_groups.h"
+#include "plugin/dra/slices/pool.h"
 
 namespace neuron::plugin::dra {
 namespace {

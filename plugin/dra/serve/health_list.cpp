@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "agent/base/parse.h"
-#include "plugin/dra/slices/pool_names.h"
+#include "plugin/dra/slices/pool.h"
 
 namespace neuron::plugin::dra {
 namespace {

@@ -7,19 +7,21 @@
 
 #include "agent/core/catalogue.h"
 #include "agent/model/reasons.h"
-#include "plugin/dra/slices/pool_attributes.h"
-#include "plugin/dra/slices/pool_groups.h"
-#include "plugin/dra/slices/pool_names.h"
 
 namespace neuron::plugin::dra {
 namespace {
 
 using model::Resource;
 
-// Makes one pool. What is made of a device that the node does not have is taken for vanished.
-class Maker {
+std::string reason_in(const model::Health& health) {
+  if (health.state != model::HealthState::unhealthy) return "";
+  return health.reason.empty() ? "unhealthy" : health.reason;
+}
+
+// Makes one pool. Devices that the node does not have count as vanished.
+class PoolMaker {
  public:
-  Maker(const grant::NodeUnits& node, const PoolOptions& options, const std::vector<std::string>& held)
+  PoolMaker(const grant::NodeUnits& node, const PoolOptions& options, const std::vector<std::string>& held)
       : node_(node), options_(options), held_(held.begin(), held.end()) {
     for (const std::string& name : held_) {
       const auto parsed = parse_pool_name(name);
@@ -31,29 +33,39 @@ class Maker {
   }
 
   Pool make() {
+    const std::vector<int>& units = node_.units(Resource::neuron);
     if (is_one_device()) {
-      add_node();
+      add(NodeName{});
     } else if (!is_undecided()) {
-      add_devices();
-      if (offers(Partitions::groups)) add_groups();
-      if (offers(Partitions::cores)) add_cores();
+      for (const int index : units) add(DeviceName{index});
+      if (offers(Partitions::groups)) {
+        for (const Group& group : groups_of(node_)) add(group.name);
+      }
+      if (offers(Partitions::cores)) {
+        for (const int index : units) {
+          for (int core = 0; core < core_count(index); ++core) add(CoreName{index, core});
+        }
+      }
     }
-    for (const int unit : node_.units(Resource::efa)) add_efa(unit);
-    for (const PoolName& name : held_names_) std::visit([&](const auto& one) { keep(one); }, name);
+    for (const int unit : node_.units(Resource::efa)) {
+      const EfaName name{efa_label(node_.efa(unit).name)};
+      if (!has(name)) append(name, DeviceKind::efa, efa_attributes(node_, unit), reason_in(node_.efa(unit).health));
+    }
+    for (const PoolName& name : held_names_) {
+      if (!has(name)) std::visit([&](const auto& one) { add(one); }, name);
+    }
     if (overlaps()) add_counters();
     return std::move(pool_);
   }
 
  private:
-  [[nodiscard]] bool is_linked() const {
-    const auto& ultraserver = node_.snapshot().host.ultraserver;
-    return ultraserver && !ultraserver->memberships.empty();
-  }
   [[nodiscard]] bool is_one_device() const {
     if (holds_node_ || holds_devices_) return holds_node_ && !holds_devices_;
-    return options_.ultraserver == UltraServer::node && is_linked() && !node_.units(Resource::neuron).empty();
+    const auto& ultraserver = node_.snapshot().host.ultraserver;
+    const bool is_linked = ultraserver && !ultraserver->memberships.empty();
+    return options_.ultraserver == UltraServer::node && is_linked && !node_.units(Resource::neuron).empty();
   }
-  // While the servers find out who is linked with whom, nothing is promised that would have to be taken back.
+  // During the election of an UltraServer nothing is offered that might have to be withdrawn.
   [[nodiscard]] bool is_undecided() const {
     const auto& ultraserver = node_.snapshot().host.ultraserver;
     return options_.ultraserver == UltraServer::node && !holds_devices_ && ultraserver && ultraserver->busy;
@@ -67,30 +79,29 @@ class Maker {
     return static_cast<int>(node_.cores_of(Resource::neuron, device).size());
   }
 
-  // Of what the node does not show; "" while its list was never read.
+  // For hardware that the node does not show; "" while its list was never read.
   [[nodiscard]] std::string reason_of_absent(model::ScanPart::Kind list, std::string_view vanished) const {
     return is_unread_list(node_.snapshot().host, list) ? "" : std::string(vanished);
   }
-
-  // "" = nothing is wrong with it.
-  [[nodiscard]] std::string reason_of_device(int index) const {
-    if (node_.device(index) == nullptr) {
-      return reason_of_absent(model::ScanPart::Kind::devices, model::reason::kDeviceVanished);
-    }
-    return reason_in(node_.health_of(Resource::neuron, index));
+  [[nodiscard]] std::string reason_of(int device) const {  // "" = not unhealthy
+    if (node_.device(device) != nullptr) return reason_in(node_.health_of(Resource::neuron, device));
+    return reason_of_absent(model::ScanPart::Kind::devices, model::reason::kDeviceVanished);
   }
-  [[nodiscard]] static std::string reason_in(const model::Health& health) {
-    if (health.state != model::HealthState::unhealthy) return "";
-    return health.reason.empty() ? "unhealthy" : health.reason;
+  [[nodiscard]] std::string reason_of(const CoreName& core) const {
+    if (node_.device(core.device) == nullptr) return reason_of(core.device);
+    const std::vector<int> ids = node_.cores_of(Resource::neuron, core.device);
+    const auto at = static_cast<std::size_t>(core.core);
+    return at < ids.size() ? reason_in(node_.health_of(Resource::neuroncore, ids[at]))
+                           : std::string(model::reason::kCoreMissing);
   }
-  [[nodiscard]] std::string reason_of_devices(const std::vector<int>& devices) const {
+  [[nodiscard]] std::string first_reason(const std::vector<int>& devices) const {
     for (const int index : devices) {
-      if (std::string reason = reason_of_device(index); !reason.empty()) return reason;
+      if (std::string reason = reason_of(index); !reason.empty()) return reason;
     }
     return "";
   }
 
-  PoolDevice& add(const PoolName& name, DeviceKind kind, Attributes attributes, const std::string& reason) {
+  PoolDevice& append(const PoolName& name, DeviceKind kind, Attributes attributes, const std::string& reason) {
     PoolDevice& device = pool_.devices.emplace_back();
     device.name = to_string(name);
     names_.insert(device.name);
@@ -103,85 +114,48 @@ class Maker {
     }
     return device;
   }
-  void set_capacity(PoolDevice& device) const {
-    std::int64_t cores = 0, memory = 0;
-    for (const int index : device.devices) {
-      cores += core_count(index);
+  static void set_parts(PoolDevice& device, const std::vector<int>& devices, std::int64_t cores, std::int64_t memory) {
+    device.devices = devices;
+    device.capacity = {{"cores", cores}, {"memory", memory}};
+  }
+  [[nodiscard]] std::int64_t memory_of(const std::vector<int>& devices) const {  // bytes
+    std::int64_t memory = 0;
+    for (const int index : devices) {
       const model::NeuronDevice* known = node_.device(index);
       if (known != nullptr) memory += static_cast<std::int64_t>(known->memory_bytes.value_or(0));
     }
-    device.capacity = {{"cores", cores}, {"memory", memory}};
+    return memory;
+  }
+  [[nodiscard]] std::int64_t cores_of(const std::vector<int>& devices) const {
+    std::int64_t cores = 0;
+    for (const int index : devices) cores += core_count(index);
+    return cores;
   }
 
-  void add_device(int index) {
-    PoolDevice& device =
-        add(DeviceName{index}, DeviceKind::device, device_attributes(node_, index), reason_of_device(index));
-    device.devices = {index};
-    set_capacity(device);
+  void add(const DeviceName& name) {
+    const std::vector<int> devices{name.device};
+    set_parts(append(name, DeviceKind::device, device_attributes(node_, name.device), reason_of(name.device)), devices,
+              cores_of(devices), memory_of(devices));
   }
-  void add_devices() {
-    for (const int index : node_.units(Resource::neuron)) add_device(index);
+  void add(const CoreName& name) {
+    const std::vector<int> devices{name.device};
+    set_parts(append(name, DeviceKind::core, core_attributes(node_, name.device, name.core), reason_of(name)), devices,
+              1, memory_of(devices) / std::max(core_count(name.device), 1));
   }
-
-  void add_core(int index, int core) {
-    std::string reason = reason_of_device(index);
-    const int count = core_count(index);
-    if (node_.device(index) != nullptr) {
-      const auto ids = node_.cores_of(Resource::neuron, index);
-      reason = core < count ? reason_in(node_.health_of(Resource::neuroncore, ids[static_cast<std::size_t>(core)]))
-                            : std::string(model::reason::kCoreMissing);
-    }
-    PoolDevice& device = add(CoreName{index, core}, DeviceKind::core, core_attributes(node_, index, core), reason);
-    device.devices = {index};
-    set_capacity(device);
-    device.capacity["cores"] = 1;
-    device.capacity["memory"] /= std::max(count, 1);
+  void add(const GroupName& name) {
+    const std::vector<int> devices = members_of(name, ring_size(node_));
+    if (devices.empty()) return;
+    set_parts(append(name, DeviceKind::group, group_attributes(node_, devices), first_reason(devices)), devices,
+              cores_of(devices), memory_of(devices));
   }
-  void add_cores() {
-    for (const int index : node_.units(Resource::neuron)) {
-      for (int core = 0; core < core_count(index); ++core) add_core(index, core);
-    }
+  void add(const NodeName& name) {
+    const std::vector<int>& devices = node_.units(Resource::neuron);
+    set_parts(append(name, DeviceKind::node, node_attributes(node_, devices), first_reason(devices)), devices,
+              cores_of(devices), memory_of(devices));
   }
-
-  void add_group(const GroupName& name, const std::vector<int>& members) {
-    PoolDevice& device = add(name, DeviceKind::group, group_attributes(node_, members), reason_of_devices(members));
-    device.devices = members;
-    set_capacity(device);
-  }
-  void add_groups() {
-    for (const Group& group : groups_of(node_)) add_group(group.name, group.members);
-  }
-
-  void add_efa(int unit) {
-    const model::EfaInterface& efa = node_.efa(unit);
-    const EfaName name{efa_label(efa.name)};
-    if (!has(name)) add(name, DeviceKind::efa, efa_attributes(node_, unit), reason_in(efa.health));
-  }
-  void add_node() {
-    const std::vector<int>& units = node_.units(Resource::neuron);
-    PoolDevice& device = add(NodeName{}, DeviceKind::node, node_attributes(node_, units), reason_of_devices(units));
-    device.devices = units;
-    set_capacity(device);
-  }
-
-  void keep(const DeviceName& name) {
-    if (!has(name)) add_device(name.device);
-  }
-  void keep(const CoreName& name) {
-    if (!has(name)) add_core(name.device, name.core);
-  }
-  void keep(const GroupName& name) {
-    const std::vector<int> members = members_of(name, ring_size(node_));
-    if (!has(name) && !members.empty()) add_group(name, members);
-  }
-  void keep(const EfaName& name) {
-    if (!has(name)) {
-      add(name, DeviceKind::efa, efa_attributes(node_, -1),
-          reason_of_absent(model::ScanPart::Kind::pci, model::reason::kEfaVanished));
-    }
-  }
-  void keep(const NodeName& name) {
-    if (!has(name)) add_node();
+  void add(const EfaName& name) {  // that the node does not have
+    append(name, DeviceKind::efa, efa_attributes(node_, -1),
+           reason_of_absent(model::ScanPart::Kind::pci, model::reason::kEfaVanished));
   }
 
   [[nodiscard]] bool overlaps() const {
@@ -190,8 +164,8 @@ class Maker {
              (device.kind == DeviceKind::node && holds_devices_);
     });
   }
-  // A counter counts all logical cores of a device, at least one, and those of them that a claim holds though the
-  // device has fewer now.
+  // A counter counts all logical cores of a device, at least one, and cores that a claim holds although the device has
+  // fewer now.
   void add_counters() {
     const auto counter = [](int index) { return "device-" + std::to_string(index); };
     std::map<int, std::int64_t> cores;
@@ -212,18 +186,67 @@ class Maker {
 
   const grant::NodeUnits& node_;
   const PoolOptions& options_;
-  std::set<std::string> held_;
+  const std::set<std::string> held_;
   std::vector<PoolName> held_names_;
   bool holds_node_ = false;
   bool holds_devices_ = false;
-  std::set<std::string> names_;
+  std::set<std::string> names_;  // in the pool
   Pool pool_;
 };
+
+using Links = std::map<int, std::vector<int>>;  // device index -> its neighbours
+
+// Where the neighbours are unknown, as on inf1.24xlarge, consecutive devices count as linked.
+bool linked(const Links& links, int a, int b) {
+  const auto from = links.find(a);
+  if (from == links.end() || !links.contains(b)) return false;
+  const std::vector<int>& neighbours = from->second;
+  return neighbours.empty() || std::find(neighbours.begin(), neighbours.end(), b) != neighbours.end();
+}
+
+std::vector<Group> aligned_groups(const Links& links, int indices) {
+  std::vector<Group> groups;
+  for (const int size : {4, 8, 16}) {
+    for (int first = (indices - 1) / size * size; first >= 0; first -= size) {
+      Group group{{first, first + size - 1}, {}};
+      for (int member = first; member < first + size && links.contains(member); ++member) {
+        group.members.push_back(member);
+      }
+      if (static_cast<int>(group.members.size()) == size) groups.push_back(std::move(group));
+    }
+  }
+  return groups;
+}
+
+// The run of `size` devices that begins at `first`; without members when one of its links is missing.
+Group run_of(const Links& links, int first, int size, int ring) {
+  Group group{{first, (first + size - 1) % ring}, {first}};
+  for (int i = 1; i < size; ++i) {
+    const int next = (first + i) % ring;
+    if (!linked(links, group.members.back(), next)) return {};
+    group.members.push_back(next);
+  }
+  return group;
+}
+
+std::vector<Group> runs(const Links& links, int ring, bool wraps) {
+  std::vector<Group> groups;
+  const auto add = [&](int first, int size) {
+    Group run = run_of(links, first, size, ring);
+    if (!run.members.empty()) groups.push_back(std::move(run));
+  };
+  for (int size = 2; size <= ring; ++size) {
+    for (int first = ring - size; first >= 0; --first) add(first, size);
+    // All of a ring is one group, wherever it begins.
+    for (int first = ring - 1; wraps && size < ring && first > ring - size; --first) add(first, size);
+  }
+  return groups;
+}
 
 }  // namespace
 
 Pool make_pool(const grant::NodeUnits& node, const PoolOptions& options, const std::vector<std::string>& held) {
-  return Maker(node, options, held).make();
+  return PoolMaker(node, options, held).make();
 }
 
 int ring_size(const grant::NodeUnits& node) {
@@ -231,6 +254,17 @@ int ring_size(const grant::NodeUnits& node) {
   const std::vector<int>& units = node.units(Resource::neuron);
   const int indices = units.empty() ? 0 : units.back() + 1;
   return type != nullptr ? std::max(type->device_count, indices) : indices;
+}
+
+std::vector<Group> groups_of(const grant::NodeUnits& node) {
+  const allocator::NodeTopology& topology = node.topology();
+  const int indices = ring_size(node);
+  if (indices < 2) return {};
+  Links links;
+  for (const auto& device : topology.devices) links[device.index] = device.neighbours;
+  if (topology.groups_of_torus) return aligned_groups(links, indices);
+  if (topology.ring || topology.line) return runs(links, indices, topology.ring);
+  return {};
 }
 
 }  // namespace neuron::plugin::dra

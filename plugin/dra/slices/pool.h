@@ -6,11 +6,23 @@
 #include <variant>
 #include <vector>
 
+#include "agent/core/pool_names.h"
 #include "agent/grant/node_units.h"
 
-// The devices of this node as the scheduler sees them: one pool, in the order in which it tries them
-// (docs/reference/dra.md#attributes, docs/reference/dra.md#groups).
+// The devices of this node that the scheduler chooses from: one pool, in the order in which the scheduler tries them
+// (docs/reference/dra.md#attributes, docs/reference/dra.md#groups). Pure.
 namespace neuron::plugin::dra {
+
+using core::CoreName;
+using core::DeviceName;
+using core::efa_label;
+using core::EfaName;
+using core::GroupName;
+using core::members_of;
+using core::NodeName;
+using core::parse_pool_name;
+using core::PoolName;
+using core::to_string;
 
 enum class DeviceKind { device, core, group, efa, node };  // attribute resourceType: neuron_device, neuron_core, …
 
@@ -19,8 +31,11 @@ struct Version {
   friend bool operator==(const Version&, const Version&) = default;
 };
 using AttributeValue = std::variant<std::int64_t, bool, std::string, Version>;
-// "deviceId" is of the driver's domain, "resource.aws.com/devicegroup4_id" of its own.
+// A name without a domain ("deviceId") is of the driver's; others have theirs ("resource.aws.com/devicegroup4_id").
 using Attributes = std::map<std::string, AttributeValue>;
+
+// Counter "device-<N>" -> logical cores of the device.
+using Counters = std::map<std::string, std::int64_t>;
 
 struct Taint {
   std::string key;
@@ -34,9 +49,9 @@ struct PoolDevice {
   DeviceKind kind = DeviceKind::device;
   Attributes attributes;
   std::map<std::string, std::int64_t> capacity;  // "cores", "memory" in bytes
-  std::map<std::string, std::int64_t> consumes;  // counter -> how many; empty where the pool has no counters
+  Counters consumes;                             // empty in a pool without counters
   std::vector<Taint> taints;
-  std::vector<int> devices;  // host indices of what it is or is part of, in the order of its name; empty for interfaces
+  std::vector<int> devices;  // host indices of its devices, in the order of its name; empty for interfaces
   bool held = false;         // by a claim
   bool unhealthy = false;    // or any part of it
   friend bool operator==(const PoolDevice&, const PoolDevice&) = default;
@@ -49,27 +64,47 @@ struct PoolOptions {
   std::string driver = "neuron.aws.com";  // --dra-driver-name, of the taint's key
   Partitions partitions = Partitions::none;
   UltraServer ultraserver = UltraServer::node;
-  std::string taint_effect = "NoSchedule";  // of what is unhealthy; "" = none
+  std::string taint_effect = "NoSchedule";  // on unhealthy devices; "" = no taint
 };
 
 struct Pool {
-  // Counter "device-<N>" -> logical cores of the device; one counter set "cores" holds them all. Empty: nothing in the
-  // pool overlaps.
-  std::map<std::string, std::int64_t> counters;
+  Counters counters;  // one counter set, "cores", holds them all; empty: no devices of the pool overlap
   // Of each kind in the order in which the scheduler takes the first that fits: cores and devices from the low end,
   // groups from the high end, small ones first (docs/dra-partitions.md).
   std::vector<PoolDevice> devices;
   friend bool operator==(const Pool&, const Pool&) = default;
 };
 
-// Pure. `held`: names of pool devices that claims hold. They stay although the node or the options do not have them any
-// more: what a claim took is known by the slice alone. While one is a device, core or group, an UltraServer's node is
-// not made one device, and the other way round. Names that nobody could have published are ignored.
+// `held`: names of pool devices that claims hold. These stay although the node or the options no longer have them,
+// since only the slice describes the hardware of a claim. While a claim holds a device, core or group, the node of an
+// UltraServer is not offered as one device, and vice versa. Names that this driver cannot have published are ignored.
 [[nodiscard]] Pool make_pool(const grant::NodeUnits& node, const PoolOptions& options,
                              const std::vector<std::string>& held);
 
-// How many device indices there are before the first follows again, for members_of(): of the instance type, else one
-// more than the greatest.
+// The number of device indices on the ring, for members_of(): that of the instance type, or one more than the greatest
+// index.
 [[nodiscard]] int ring_size(const grant::NodeUnits& node);
+
+struct Group {
+  GroupName name;
+  std::vector<int> members;  // host indices, in the order of the name
+  friend bool operator==(const Group&, const Group&) = default;
+};
+
+// The groups of devices that a node offers. Where AWS's scheduler groups devices (tori and switched fabrics): the
+// aligned 4, 8 and 16. On rings and lines: every run of two or more linked neighbours, on a ring also across its end.
+// All members are in the snapshot, healthy or not. Small groups first; of one size those at the high end first, those
+// across the end of a ring last. Empty on a node with one device.
+[[nodiscard]] std::vector<Group> groups_of(const grant::NodeUnits& node);
+
+// Attributes of a device of the pool. All devices of one kind have the same names, except those that only some instance
+// types or machines have; every device has the names that a DeviceClass may use. `devices`: host indices, one or more;
+// an index that the node does not have has its number as the only fact.
+[[nodiscard]] Attributes device_attributes(const grant::NodeUnits& node, int device);
+[[nodiscard]] Attributes core_attributes(const grant::NodeUnits& node, int device, int core);
+[[nodiscard]] Attributes group_attributes(const grant::NodeUnits& node, const std::vector<int>& devices);
+[[nodiscard]] Attributes node_attributes(const grant::NodeUnits& node, const std::vector<int>& devices);
+// Of an interface by its position; -1: an interface that has vanished.
+[[nodiscard]] Attributes efa_attributes(const grant::NodeUnits& node, int unit);
 
 }  // namespace neuron::plugin::dra

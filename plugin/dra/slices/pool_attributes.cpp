@@ -1,10 +1,9 @@
-#include "plugin/dra/slices/pool_attributes.h"
-
 #include <algorithm>
 #include <array>
 
 #include "agent/core/catalogue.h"
 #include "neuron_version.h"
+#include "plugin/dra/slices/pool.h"
 
 namespace neuron::plugin::dra {
 namespace {
@@ -13,38 +12,41 @@ using model::Resource;
 
 constexpr const char* kPcieRoot = "resource.kubernetes.io/pcieRoot";
 
-// The API takes 64 bytes (docs/reference/dra.md#limits); what is read from the machine is printable already.
+// At most 64 bytes, the API's limit (docs/reference/dra.md#limits). Text read from the machine is printable already.
 std::string text(std::string_view value) {
   constexpr std::size_t kMaxBytes = 64;
   return std::string(value.substr(0, kMaxBytes));
 }
 
+template <typename Enum>
+std::string word(Enum value) {
+  return std::string(model::to_string(value));
+}
+
 std::string family_of(const grant::NodeUnits& node) {
   for (const model::NeuronDevice& device : node.snapshot().host.devices) {
-    if (device.family) return std::string(model::to_string(*device.family));
+    if (device.family) return word(*device.family);
   }
   return "";
 }
 
-// What every device has, of whatever kind: a class's expression is evaluated for each of them, and a name that is
-// missing is an error that ends the scheduling of the pod (docs/reference/dra.md#attributes).
-Attributes common(const grant::NodeUnits& node, const char* type, std::int64_t size) {
+// Attributes of every device of every kind. A class's expression is evaluated for each device, and a missing name is an
+// error that ends the scheduling of the pod (docs/reference/dra.md#attributes).
+Attributes common(const grant::NodeUnits& node, const char* type, std::size_t size) {
   const model::HostScan& host = node.snapshot().host;
-  Attributes all;
-  all["resourceType"] = std::string(type);
-  all["instanceType"] = text(host.instance_type);
-  all["neuronDriverVersion"] = text(host.driver_version);
-  all["draDriverVersion"] = Version{kVersion};
-  all["family"] = family_of(node);
-  all["lnc"] = std::int64_t{host.lnc ? host.lnc->value : 0};
-  all["deviceId"] = std::int64_t{-1};
-  all["size"] = size;
-  all["numaNode"] = std::int64_t{-1};
-  all["health"] = std::string(model::to_string(model::HealthState::unhealthy));
-  return all;
+  return {{"resourceType", std::string(type)},
+          {"instanceType", text(host.instance_type)},
+          {"neuronDriverVersion", text(host.driver_version)},
+          {"draDriverVersion", Version{kVersion}},
+          {"family", family_of(node)},
+          {"lnc", std::int64_t{host.lnc ? host.lnc->value : 0}},
+          {"deviceId", std::int64_t{-1}},
+          {"size", static_cast<std::int64_t>(size)},
+          {"numaNode", std::int64_t{-1}},
+          {"health", word(model::HealthState::unhealthy)}};
 }
 
-void add_group_ids(Attributes& all, const std::optional<core::DeviceGroupIds>& ids) {
+void add_aws_group_ids(Attributes& all, const std::optional<core::DeviceGroupIds>& ids) {
   if (!ids) return;
   all["resource.aws.com/devicegroup1_id"] = ids->of1;
   all["resource.aws.com/devicegroup4_id"] = ids->of4;
@@ -52,9 +54,9 @@ void add_group_ids(Attributes& all, const std::optional<core::DeviceGroupIds>& i
   all["resource.aws.com/devicegroup16_id"] = ids->of16;
 }
 
-// Ours, where AWS has no id: which aligned group of that size, so that claims can match on it without a group being a
-// device (docs/dra-partitions.md).
-void add_own_group_ids(Attributes& all, const grant::NodeUnits& node, int device) {
+// Where AWS has no id: the number of the aligned group of that size, so that claims can match on it without a group
+// being a device (docs/dra-partitions.md).
+void add_aligned_group_ids(Attributes& all, const grant::NodeUnits& node, int device) {
   const allocator::NodeTopology& topology = node.topology();
   const int indices = ring_size(node);
   for (const int size : {2, 3, 4, 6, 8}) {
@@ -63,17 +65,8 @@ void add_own_group_ids(Attributes& all, const grant::NodeUnits& node, int device
   }
 }
 
-// An interface is in the groups of the devices that it is the nearest of.
-void add_own_group_ids(Attributes& all, const grant::NodeUnits& node, const core::InstanceType& type,
-                       const model::Bdf& efa) {
-  const auto nearest = std::find_if(type.devices.begin(), type.devices.end(),
-                                    [&](const core::DeviceFacts& device) { return device.nearest_efa == efa; });
-  if (nearest == type.devices.end()) return;
-  add_own_group_ids(all, node, static_cast<int>(nearest - type.devices.begin()));
-}
-
-// AWS's, on Trainium with more than one device: row and column of the torus.
-void add_place(Attributes& all, const grant::NodeUnits& node, const model::NeuronDevice& device) {
+// AWS's names, on Trainium with more than one device: row and column of the torus.
+void add_torus_place(Attributes& all, const grant::NodeUnits& node, const model::NeuronDevice& device) {
   const bool trainium =
       device.family && *device.family != model::Family::inferentia && *device.family != model::Family::inferentia2;
   if (!trainium || ring_size(node) < 2) return;
@@ -87,20 +80,20 @@ void add_facts(Attributes& all, const grant::NodeUnits& node, int index) {
   all["deviceId"] = std::int64_t{index};
   all["serial"] = std::string();
   const auto* type = core::find_instance_type(node.snapshot().host.instance_type);
-  if (type != nullptr) add_group_ids(all, core::device_group_ids(*type, index));
-  add_own_group_ids(all, node, index);
+  if (type != nullptr) add_aws_group_ids(all, core::device_group_ids(*type, index));
+  add_aligned_group_ids(all, node, index);
   const model::NeuronDevice* device = node.device(index);
   if (device == nullptr) return;
   all["serial"] = text(device->serial.value_or(""));
-  if (device->family) all["family"] = std::string(model::to_string(*device->family));
+  if (device->family) all["family"] = word(*device->family);
   if (device->numa_node) all["numaNode"] = std::int64_t{device->numa_node->value};
   if (!device->pcie_root.empty()) all[kPcieRoot] = text(device->pcie_root);
-  all["health"] = std::string(model::to_string(device->health.state));
-  add_place(all, node, *device);
+  all["health"] = word(device->health.state);
+  add_torus_place(all, node, *device);
 }
 
-// Takes from `all` what the members agree on, and the worst of their health.
-void add_agreed(Attributes& all, const grant::NodeUnits& node, const std::vector<int>& devices) {
+// The values that all members share, and the worst of their health.
+void add_shared(Attributes& all, const grant::NodeUnits& node, const std::vector<int>& devices) {
   static constexpr std::array kShared = {"resource.aws.com/devicegroup1_id",
                                          "resource.aws.com/devicegroup4_id",
                                          "resource.aws.com/devicegroup8_id",
@@ -108,17 +101,16 @@ void add_agreed(Attributes& all, const grant::NodeUnits& node, const std::vector
                                          "numaNode",
                                          "family",
                                          kPcieRoot};
+  if (devices.empty()) return;
   std::vector<Attributes> members;
-  int worst = 0;
+  auto worst = model::HealthState::healthy;
   for (const int index : devices) {
-    members.emplace_back();
-    add_facts(members.back(), node, index);
+    add_facts(members.emplace_back(), node, index);
     const model::NeuronDevice* device = node.device(index);
     const auto state = device != nullptr ? device->health.state : model::HealthState::unhealthy;
-    if (model::badness(state) < worst) continue;
-    worst = model::badness(state);
-    all["health"] = std::string(model::to_string(state));
+    if (model::badness(state) >= model::badness(worst)) worst = state;
   }
+  all["health"] = word(worst);
   for (const char* name : kShared) {
     const auto first = members.front().find(name);
     if (first == members.front().end()) continue;
@@ -160,24 +152,23 @@ Attributes core_attributes(const grant::NodeUnits& node, int device, int core) {
   all["core"] = std::int64_t{core};
   const std::vector<int> ids =
       node.device(device) != nullptr ? node.cores_of(Resource::neuron, device) : std::vector<int>{};
-  const bool known = core >= 0 && core < static_cast<int>(ids.size());
-  const auto state = known ? node.health_of(Resource::neuroncore, ids[static_cast<std::size_t>(core)]).state
-                           : model::HealthState::unhealthy;
-  all["health"] = std::string(model::to_string(state));
+  const auto at = static_cast<std::size_t>(core);
+  all["health"] = word(core >= 0 && at < ids.size() ? node.health_of(Resource::neuroncore, ids[at]).state
+                                                    : model::HealthState::unhealthy);
   return all;
 }
 
 Attributes group_attributes(const grant::NodeUnits& node, const std::vector<int>& devices) {
-  Attributes all = common(node, "neuron_group", static_cast<std::int64_t>(devices.size()));
+  Attributes all = common(node, "neuron_group", devices.size());
   all["first"] = std::int64_t{devices.front()};
-  add_agreed(all, node, devices);
+  add_shared(all, node, devices);
   add_ultraserver(all, node);
   return all;
 }
 
 Attributes node_attributes(const grant::NodeUnits& node, const std::vector<int>& devices) {
-  Attributes all = common(node, "neuron_node", static_cast<std::int64_t>(devices.size()));
-  if (!devices.empty()) add_agreed(all, node, devices);
+  Attributes all = common(node, "neuron_node", devices.size());
+  add_shared(all, node, devices);
   add_ultraserver(all, node);
   return all;
 }
@@ -192,11 +183,16 @@ Attributes efa_attributes(const grant::NodeUnits& node, int unit) {
   all["pciAddress"] = model::to_string(efa.bdf);
   if (efa.numa_node) all["numaNode"] = std::int64_t{*efa.numa_node};
   if (!efa.pcie_root.empty()) all[kPcieRoot] = text(efa.pcie_root);
-  all["health"] = std::string(model::to_string(efa.health.state));
+  all["health"] = word(efa.health.state);
   const auto* type = core::find_instance_type(node.snapshot().host.instance_type);
   if (type == nullptr) return all;
-  add_group_ids(all, core::device_group_ids(*type, efa.bdf));
-  add_own_group_ids(all, node, *type, efa.bdf);
+  add_aws_group_ids(all, core::device_group_ids(*type, efa.bdf));
+  // An interface is in the aligned groups of the devices whose nearest interface it is.
+  const auto nearest = std::find_if(type->devices.begin(), type->devices.end(),
+                                    [&](const core::DeviceFacts& device) { return device.nearest_efa == efa.bdf; });
+  if (nearest != type->devices.end()) {
+    add_aligned_group_ids(all, node, static_cast<int>(nearest - type->devices.begin()));
+  }
   return all;
 }
 

@@ -1,5 +1,3 @@
-#include "plugin/dra/slices/pool_writer.h"
-
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -8,25 +6,77 @@
 #include <utility>
 
 #include "agent/base/parse.h"
+#include "plugin/dra/slices/publisher.h"
 
 namespace neuron::plugin::dra {
 namespace {
 
-bool has_taints(const SliceContent& content) {
-  return std::any_of(content.devices.begin(), content.devices.end(), [](const auto& d) { return !d.taints.empty(); });
+using kube::ApiCall;
+using kube::Method;
+
+// ---- Calls. Errors: as Api::call and body_of(), but invalid_argument only where the server names a field of the
+// object (422), and internal for other rejections of the request (400, 415); data_corrupt for an unexpected answer.
+
+Result<std::string> body(kube::Api& api, const ApiCall& call) {
+  constexpr int kInvalid = 422;
+  TRY_ASSIGN(kube::ApiReply reply, api.call(call));
+  const int status = reply.status;
+  auto body = kube::body_of(std::move(reply), call);
+  if (!body && body.error().code == ErrorCode::invalid_argument && status != kInvalid) {
+    body.error().code = ErrorCode::internal;
+  }
+  return body;
 }
 
-bool has_counters(const SliceContent& content) {
-  return !content.counter_sets.empty() ||
-         std::any_of(content.devices.begin(), content.devices.end(), [](const auto& d) { return !d.consumes.empty(); });
+std::string path_of(const std::string& name) {
+  return std::string(kSlicesPath) + "/" + kube::percent_encoded(name);
 }
+
+// Gets, creates or replaces one slice, of any driver and node; returns the stored object.
+Result<Slice> call_for_slice(kube::Api& api, const ApiCall& call) {
+  TRY_ASSIGN(const std::string text, body(api, call));
+  return parse_slice(text);
+}
+
+// All of a driver and node, as new as the server has them.
+Result<std::vector<Slice>> list_slices(kube::Api& api, const std::string& driver, const std::string& node) {
+  constexpr int kMaxPages = 16;
+  const std::string selector = "spec.driver=" + driver + ",spec.nodeName=" + node;
+  const std::string query = "fieldSelector=" + kube::percent_encoded(selector) + "&limit=100";
+  std::vector<Slice> all;
+  std::string next;
+  for (int number = 0; number < kMaxPages; ++number) {
+    const std::string token = next.empty() ? "" : "&continue=" + kube::percent_encoded(next);
+    TRY_ASSIGN(const std::string text, body(api, {.path = kSlicesPath, .query = query + token}));
+    TRY_ASSIGN(kube::ListPage page, parse_slices(text));
+    for (Slice& slice : page.objects) {
+      // A server that does not know the selector lists all slices.
+      const bool is_listed = spec_text(slice, "driver") == driver && spec_text(slice, "nodeName") == node;
+      if (is_listed) all.push_back(std::move(slice));
+    }
+    next = std::move(page.next);
+    if (next.empty()) return all;
+  }
+  return fail(ErrorCode::data_corrupt, "the API server's list of ResourceSlices does not end");
+}
+
+// The object of that uid; a slice that is gone is no error.
+Result<void> remove_slice(kube::Api& api, const Slice& slice) {
+  const nlohmann::json options = {
+      {"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", {{"uid", slice.uid}}}};
+  const auto done = body(api, {.method = Method::remove, .path = path_of(slice.name), .body = options.dump()});
+  if (!done && done.error().code != ErrorCode::not_found) return fail(done.error());
+  return {};
+}
+
+// ---- Plans
 
 // 8 hexadecimal digits that nothing predicts.
 std::string random_salt() {
   return fmt::format("{:08x}", std::random_device{}());
 }
 
-// Whether a plan writes over, or deletes, what is not as we left it.
+// Whether a plan updates or deletes slices that another writer has changed.
 bool overwrites(const SyncPlan& plan, const SliceVersions& own) {
   const auto is_foreign = [&](const Slice& slice) {
     const auto at = own.find(slice.name);
@@ -58,7 +108,7 @@ Result<bool> PoolWriter::look_at_server() {
   TRY_ASSIGN(const SliceShape newest, shape_for(server));
   const std::string uid_before = identity_.node.uid;
   const SliceShape shape_before = shape();
-  TRY(ask_for_node());
+  TRY(read_node());
   facts_from_ = now;
   if (server_ != server) counters_.recheck = taints_.recheck = true;
   const bool is_first = !server_;
@@ -80,65 +130,73 @@ void PoolWriter::take_shape(SliceShape newest, SteadyTime now) {
   }
 }
 
-Result<void> PoolWriter::ask_for_node() {
-  TRY_ASSIGN(const NodeFacts node, calls_.node(identity_.node.name));
-  if (node.kubelet) TRY(check_kubelet(*node.kubelet));
-  identity_.node.uid = node.uid;
+Result<void> PoolWriter::read_node() {
+  const std::string& name = identity_.node.name;
+  TRY_ASSIGN(const std::string text, body(api_, {.path = "/api/v1/nodes/" + kube::percent_encoded(name)}));
+  TRY_ASSIGN(const nlohmann::json object, kube::parse_object(text, "the answer for node " + name));
+  std::string uid = kube::text_of(object, {"metadata", "uid"});
+  if (uid.empty()) return fail(ErrorCode::data_corrupt, "the API server returned node " + name + " without a uid");
+  const auto kubelet = kube::parse_git_version(kube::text_of(object, {"status", "nodeInfo", "kubeletVersion"}));
+  if (kubelet) TRY(check_kubelet(*kubelet));
+  identity_.node.uid = std::move(uid);
   return {};
 }
 
-LayoutOptions PoolWriter::options() const {
-  return {counters_.is_closed() ? SliceShape::plain : shape(), !taints_.is_closed()};
+// A slice under a name that no object has.
+Slice PoolWriter::trial_slice(const SliceContent& content) const {
+  constexpr std::size_t kNoSlice = 0xfffff;  // a number that no slice has
+  PoolIdentity other = identity_;
+  other.salt = random_salt();
+  Slice slice = std::move(whole_slices({content}, identity_).front());
+  slice.name = slice_name(kNoSlice, other);
+  slice.json["metadata"]["name"] = slice.name;
+  return slice;
 }
 
-// By a dry run. nullopt: it takes no such content or cannot be asked, and `why_not` says why. Errors: of the call,
-// which says nothing about the content.
-Result<std::optional<SliceContent>> PoolWriter::would_store(const SliceContent& content, std::string& why_not) {
-  constexpr std::size_t kNoSlice = 0xfffff;                                // a number that no slice has
+// By a dry run. nullopt: the server rejects the content or cannot do a dry run, and `why_not` has the reason. Errors:
+// of the call, which say nothing about the content.
+Result<std::optional<Slice>> PoolWriter::would_store(const Slice& slice, std::string& why_not) {
   constexpr std::string_view kWithoutDryRun = "does not support dry run";  // of an admission webhook
-  std::vector<Slice> slices = whole_slices({content}, identity_);
-  PoolIdentity other = identity_;
-  other.salt = random_salt();  // a name that no object has
-  slices.front().name = slice_name(kNoSlice, other);
-  auto answer = calls_.try_create(slices.front());
-  if (answer) return std::optional(std::move(answer->content));
+  auto answer = call_for_slice(
+      api_, {.method = Method::create, .path = kSlicesPath, .query = "dryRun=All", .body = slice_text(slice)});
+  if (answer) return std::optional(*std::move(answer));
   const Error& error = answer.error();
   if (error.code != ErrorCode::invalid_argument && error.message.find(kWithoutDryRun) == std::string::npos) {
     return fail(std::move(answer).error().with_context("dry run of a ResourceSlice"));
   }
   why_not = error.message;
-  return std::optional<SliceContent>();
+  return std::optional<Slice>();
 }
 
-// Asks what would be stored of the first slice, which has the counters, before overlapping devices are offered.
+// Before overlapping devices are offered: a dry run of the first slice, which has the counters.
 Result<void> PoolWriter::ask_for_counters(const Pool& pool) {
   const SteadyTime now = clock_.now();
   const bool is_due =
       !counters_.open.value() || counters_.is_due_again(now) || (counters_.recheck && !counters_.is_closed());
   if (shape() == SliceShape::plain || pool.counters.empty() || !is_due) return {};
   const Layout layout = lay_out(pool, {shape(), true});
-  if (layout.slices.empty() || !has_counters(layout.slices.front())) return {};
-  const SliceContent& wanted = layout.slices.front();
+  if (layout.slices.empty() || layout.slices.front().counters.empty()) return {};
+  const Slice wanted = trial_slice(layout.slices.front());
   std::string why = "the API server drops counters (feature gate DRAPartitionableDevices is off)";
   const bool was_closed = counters_.is_closed();
   const auto stored = would_store(wanted, why);
-  if (!stored && was_closed) return {};  // slices stay as they are; asked again later
+  if (!stored && was_closed) return {};  // slices stay as they are; tried again later
   TRY(stored);
-  counters_.take(*stored && (*stored)->counter_sets == wanted.counter_sets, now);
+  counters_.take(*stored && has_same_counters(**stored, wanted), now);
   if (counters_.is_closed() && !was_closed) spdlog::warn("slices published without cores and groups: {}", why);
   return {};
 }
 
-// Asks whether taints are kept again. No device that a scheduler could take is stored for it.
+// Whether taints are kept again, by a dry run: no device that a scheduler could take is stored.
 void PoolWriter::ask_for_taints() {
   const SteadyTime now = clock_.now();
   if (!taints_.is_due_again(now)) return;
-  SliceContent probe;
-  probe.devices.push_back({"probe"});
-  probe.devices.back().taints.push_back({{identity_.driver + "/unhealthy", "probe", "NoSchedule"}});
+  PoolDevice probe;
+  probe.name = "probe";
+  probe.taints.push_back({identity_.driver + "/unhealthy", "probe", "NoSchedule"});
   std::string why;
-  const auto stored = would_store(probe, why);
-  if (!stored) return;  // asked again later
+  const auto stored = would_store(trial_slice({{}, {probe}}), why);
+  if (!stored) return;  // tried again later
   taints_.take(*stored && has_taints(**stored), now);
   if (!taints_.is_closed()) spdlog::info("API server stores taints, unhealthy devices tainted in the slices");
 }
@@ -149,14 +207,14 @@ Result<Written> PoolWriter::write(const Pool& pool, Overwrite overwrite) {
   for (int attempt = 0; attempt < kTries; ++attempt) {
     TRY(ask_for_counters(pool));
     ask_for_taints();
-    TRY_ASSIGN(const std::vector<Slice> stored, calls_.list(identity_.driver, identity_.node.name));
+    TRY_ASSIGN(const std::vector<Slice> stored, list_slices(api_, identity_.driver, identity_.node.name));
     const std::string salt = salt_in_use(stored, identity_);
     if (!salt.empty() && salt != taken_salt_) identity_.salt = salt;
-    Layout layout = lay_out(pool, options());
+    Layout layout = lay_out(pool, {counters_.is_closed() ? SliceShape::plain : shape(), !taints_.is_closed()});
     SyncPlan plan = plan_sync(stored, layout.slices, identity_);
     if (!plan.creates.empty()) {
       const std::string uid = identity_.node.uid;
-      TRY(ask_for_node());  // what names an older Node object is deleted by the garbage collector
+      TRY(read_node());  // the garbage collector deletes slices of an older Node object
       if (uid != identity_.node.uid) continue;
     }
     Written written;
@@ -164,7 +222,7 @@ Result<Written> PoolWriter::write(const Pool& pool, Overwrite overwrite) {
     for (const SliceContent& content : layout.slices) written.devices += content.devices.size();
     for (const Slice& slice : stored) {
       written.versions[slice.name] = slice.resource_version;
-      written.generation = std::max(written.generation, slice.generation);
+      written.generation = std::max(written.generation, generation_of(slice));
     }
     written.overwrote = overwrites(plan, own_);
     written.deferred = written.overwrote && overwrite == Overwrite::no;
@@ -184,20 +242,21 @@ PoolWriter::Outcome PoolWriter::lost_race(const Error& error) {
 
 Result<PoolWriter::Outcome> PoolWriter::apply(const SyncPlan& plan, Written& written) {
   for (const Slice& slice : plan.deletes) {
-    const auto gone = calls_.remove(slice);
+    const auto gone = remove_slice(api_, slice);
     if (!gone && gone.error().code == ErrorCode::failed_precondition) return lost_race(gone.error());
     TRY(gone);
     written.versions.erase(slice.name);
     ++written.writes;
   }
   for (const Slice& slice : plan.updates) {
-    auto answer = calls_.replace(slice);
+    auto answer =
+        call_for_slice(api_, {.method = Method::replace, .path = path_of(slice.name), .body = slice_text(slice)});
     if (!answer && answer.error().code == ErrorCode::not_found) return lost_race(answer.error());
     TRY_ASSIGN(const Outcome outcome, store(slice, std::move(answer), written));
     if (outcome != Outcome::done) return outcome;
   }
   for (const Slice& slice : plan.creates) {
-    auto answer = calls_.create(slice);
+    auto answer = call_for_slice(api_, {.method = Method::create, .path = kSlicesPath, .body = slice_text(slice)});
     if (!answer && answer.error().code == ErrorCode::failed_precondition) TRY(avoid_foreign(slice.name));
     TRY_ASSIGN(const Outcome outcome, store(slice, std::move(answer), written));
     if (outcome != Outcome::done) return outcome;
@@ -205,19 +264,20 @@ Result<PoolWriter::Outcome> PoolWriter::apply(const SyncPlan& plan, Written& wri
   return Outcome::done;
 }
 
-// After a name was refused as taken: where an object of another driver or node has it, which this driver may not
-// delete, slices get other names. Else it is a slice of this node that came after the list.
+// After a name was rejected as taken. Where an object of another driver or node has it, which this driver may not
+// delete, slices get other names; else it is a slice of this node that was created after the list.
 Result<void> PoolWriter::avoid_foreign(const std::string& name) {
-  const auto found = calls_.get(name);
+  const auto found = call_for_slice(api_, {.path = path_of(name)});
   if (!found && found.error().code == ErrorCode::not_found) return {};
   TRY(found);
-  if (found->driver == identity_.driver && found->node == identity_.node.name) return {};
+  const std::string driver = spec_text(*found, "driver"), node = spec_text(*found, "nodeName");
+  if (driver == identity_.driver && node == identity_.node.name) return {};
   taken_salt_ = identity_.salt;
   identity_.salt = random_salt();
   spdlog::warn(
       "slice name taken by another ResourceSlice slice={} driver=\"{}\" node=\"{}\", publishing as {}; find who "
       "created that slice and delete it",
-      name, printable(found->driver, 64), printable(found->node, 253), slice_name(0, identity_));
+      name, printable(driver, 64), printable(node, 253), slice_name(0, identity_));
   return {};
 }
 
@@ -227,18 +287,18 @@ Result<PoolWriter::Outcome> PoolWriter::store(const Slice& wanted, Result<Slice>
   ++written.writes;
   written.versions[wanted.name] = answer->resource_version;
   own_[wanted.name] = answer->resource_version;
-  written.generation = wanted.generation;
+  written.generation = generation_of(wanted);
   if (was_stripped(wanted, *answer)) return Outcome::stripped;
-  if (!is_same(answer->content, wanted.content)) {
+  if (!is_same(*answer, wanted)) {
     spdlog::warn("slice changed by an admission webhook or policy slice={}", wanted.name);
   }
   return Outcome::done;
 }
 
-// Remembers what the server does not keep, and says it once.
+// Remembers the fields that the server drops, and logs them once.
 bool PoolWriter::was_stripped(const Slice& wanted, const Slice& stored) {
-  const bool counters = has_counters(wanted.content) && !has_counters(stored.content);
-  const bool taints = has_taints(wanted.content) && !has_taints(stored.content);
+  const bool counters = has_counters(wanted) && !has_counters(stored);
+  const bool taints = has_taints(wanted) && !has_taints(stored);
   const SteadyTime now = clock_.now();
   if (counters) {
     counters_.take(false, now);

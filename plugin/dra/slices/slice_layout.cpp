@@ -1,16 +1,20 @@
 #include "plugin/dra/slices/slice_layout.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
+
+#include "agent/base/parse.h"
 
 namespace neuron::plugin::dra {
 namespace {
+
+using kube::ServerVersion;
 
 // docs/reference/dra.md#limits
 constexpr std::size_t kMaxDevices = 64;    // of a slice with counters or taints, from 1.35
 constexpr std::size_t kMaxCombined = 128;  // of a slice with counters in 1.34
 constexpr std::size_t kMaxCounters = 32;   // of a counter set, and of what one device uses of it
-constexpr const char* kCounterSet = "cores";
 
 using Devices = std::vector<const PoolDevice*>;
 
@@ -25,7 +29,7 @@ Devices of_kind(const Devices& devices, DeviceKind kind) {
   return found;
 }
 
-// Devices that nobody holds and `goes` wants gone; says how many if there are any.
+// Removes the devices for which `goes` is true, except held ones; `left_out` gets their number and why.
 template <typename Goes>
 void leave_out(Devices& devices, Goes goes, const std::string& why, std::vector<std::string>& left_out) {
   const std::size_t gone =
@@ -33,38 +37,27 @@ void leave_out(Devices& devices, Goes goes, const std::string& why, std::vector<
   if (gone > 0) left_out.push_back(std::to_string(gone) + why);
 }
 
-SliceDevice slice_device(const PoolDevice& device, const LayoutOptions& options) {
-  SliceDevice made{device.name, device.attributes, device.capacity};
-  if (options.shape != SliceShape::plain && !device.consumes.empty()) made.consumes[kCounterSet] = device.consumes;
-  if (options.taints) {
-    for (const Taint& taint : device.taints) made.taints.push_back({taint});
-  }
-  return made;
-}
-
-// First fit in the order of `sections`, each kept in one slice where it fits into one, and else cut into full ones.
-std::vector<Devices> packed(const std::vector<Devices>& sections, std::size_t first_free) {
-  std::vector<Devices> slices(first_free);
-  const auto append = [](Devices& slice, const Devices& section, std::size_t from, std::size_t count) {
-    const auto begin = section.begin() + static_cast<std::ptrdiff_t>(from);
-    slice.insert(slice.end(), begin, begin + static_cast<std::ptrdiff_t>(count));
-  };
+// First fit in the order of `sections`, each in one slice where it fits into one, else cut into full slices. The first
+// `reserved` slices stay empty.
+std::vector<Devices> packed(const std::vector<Devices>& sections, std::ptrdiff_t reserved) {
+  std::vector<Devices> slices(static_cast<std::size_t>(reserved));
   for (const Devices& section : sections) {
-    if (section.empty()) continue;
-    const auto room = std::find_if(slices.begin() + static_cast<std::ptrdiff_t>(first_free), slices.end(),
+    const auto room = std::find_if(slices.begin() + reserved, slices.end(),
                                    [&](const Devices& slice) { return slice.size() + section.size() <= kMaxDevices; });
     if (room != slices.end()) {
-      append(*room, section, 0, section.size());
+      room->insert(room->end(), section.begin(), section.end());
       continue;
     }
-    for (std::size_t from = 0; from < section.size(); from += kMaxDevices) {
-      append(slices.emplace_back(), section, from, std::min(kMaxDevices, section.size() - from));
+    for (std::size_t i = 0; i < section.size(); ++i) {
+      if (i % kMaxDevices == 0) slices.emplace_back();
+      slices.back().push_back(section[i]);
     }
   }
   return slices;
 }
 
-// Runs of lengths that are left out where not all fit: the longest first, powers of two and the whole node last.
+// The order in which groups of one length are left out where not all fit: the longest first, powers of two and the
+// whole node last.
 std::vector<std::size_t> lengths_to_spare(const Devices& groups) {
   std::set<std::size_t, std::greater<>> lengths;
   for (const PoolDevice* group : groups) lengths.insert(group->devices.size());
@@ -76,7 +69,7 @@ std::vector<std::size_t> lengths_to_spare(const Devices& groups) {
   return order;
 }
 
-// A slice of 1.34 has room for 128 devices and their counters, and no counter may be used from outside.
+// A slice of 1.34 has room for 128 devices and their counters, which other slices may not use.
 void fit_combined(Devices& devices, std::vector<std::string>& left_out) {
   const auto over = [&] {
     const auto users =
@@ -99,7 +92,7 @@ void fit_combined(Devices& devices, std::vector<std::string>& left_out) {
   }
 }
 
-// Without counters nothing may overlap: what a claim holds stays, and whatever shares a device with it goes.
+// Without counters nothing may overlap: held cores and groups stay, and all that share a device with them go.
 void without_partitions(Devices& devices, std::vector<std::string>& left_out) {
   leave_out(devices, overlaps_others, " cores and groups: they need counters", left_out);
   std::set<int> taken;
@@ -115,7 +108,11 @@ void without_partitions(Devices& devices, std::vector<std::string>& left_out) {
 
 SliceContent content_of(const Devices& devices, const LayoutOptions& options) {
   SliceContent content;
-  for (const PoolDevice* device : devices) content.devices.push_back(slice_device(*device, options));
+  for (const PoolDevice* device : devices) {
+    PoolDevice& made = content.devices.emplace_back(*device);
+    if (options.shape == SliceShape::plain) made.consumes.clear();
+    if (!options.taints) made.taints.clear();
+  }
   return content;
 }
 
@@ -124,17 +121,30 @@ std::vector<Devices> sections_of(const Devices& devices) {
           of_kind(devices, DeviceKind::core), of_kind(devices, DeviceKind::efa)};
 }
 
-// All that uses counters with them in the first slice, the rest behind it.
+// The counters and all devices that use them in the first slice, the interfaces behind it.
 std::vector<SliceContent> combined(const Pool& pool, const Devices& devices, const LayoutOptions& options) {
   std::vector<Devices> sections = sections_of(devices);
+  const Devices interfaces = std::move(sections.back());
+  sections.pop_back();
   Devices users;
-  for (std::size_t i = 0; i + 1 < sections.size(); ++i) {
-    users.insert(users.end(), sections[i].begin(), sections[i].end());
-  }
+  for (const Devices& section : sections) users.insert(users.end(), section.begin(), section.end());
   std::vector<SliceContent> slices{content_of(users, options)};
-  slices.front().counter_sets[kCounterSet] = pool.counters;
-  for (const Devices& part : packed({sections.back()}, 0)) slices.push_back(content_of(part, options));
+  slices.front().counters = pool.counters;
+  for (const Devices& part : packed({interfaces}, 0)) slices.push_back(content_of(part, options));
   return slices;
+}
+
+Error no_server(std::string_view text) {
+  return make_error(ErrorCode::invalid_argument,
+                    "\"" + printable(text) +
+                        "\" is not a server version: give 1.34 or newer and feature gates, for example 1.36.3 or "
+                        "1.34.2,DRAPartitionableDevices=true; the other gate is DRADeviceTaints");
+}
+
+std::optional<bool> truth_of(std::string_view word) {
+  if (word == "true") return true;
+  if (word == "false") return false;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -162,8 +172,51 @@ Layout lay_out(const Pool& pool, const LayoutOptions& wanted) {
   for (const Devices& part : packed(sections_of(devices), has_counters ? 1 : 0)) {
     layout.slices.push_back(content_of(part, options));
   }
-  if (has_counters) layout.slices.front().counter_sets[kCounterSet] = pool.counters;
+  if (has_counters) layout.slices.front().counters = pool.counters;
   return layout;
+}
+
+Result<SliceShape> shape_for(const ServerVersion& server) {
+  if (server < ServerVersion{1, 34, 0}) {
+    return fail(ErrorCode::failed_precondition,
+                "the API server is " + server.text() +
+                    ": this driver needs resource.k8s.io/v1 (dynamic resource allocation), available from 1.34");
+  }
+  if (server < ServerVersion{1, 35, 0}) return SliceShape::combined;
+  // The schedulers of these versions panic on claims for all devices in pools with counters.
+  if (server < ServerVersion{1, 35, 6}) return SliceShape::plain;
+  if (server >= ServerVersion{1, 36, 0} && server < ServerVersion{1, 36, 2}) return SliceShape::plain;
+  return SliceShape::split;
+}
+
+Result<LayoutOptions> layout_for(std::string_view server) {
+  const auto parts = split(server, ',');
+  const auto version = parts.empty() ? std::nullopt : kube::parse_git_version(parts.front());
+  if (!version) return fail(no_server(server));
+  bool counters = *version >= ServerVersion{1, 36, 0};  // both gates are open by default from 1.36
+  LayoutOptions options{SliceShape::plain, counters};
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const std::string_view part = parts[i];
+    const std::size_t at = part.find('=');
+    const auto value = at == std::string_view::npos ? std::nullopt : truth_of(part.substr(at + 1));
+    const std::string_view gate = part.substr(0, at);
+    if (!value || (gate != "DRAPartitionableDevices" && gate != "DRADeviceTaints")) return fail(no_server(server));
+    (gate == "DRADeviceTaints" ? options.taints : counters) = *value;
+  }
+  TRY_ASSIGN(const SliceShape shape, shape_for(*version));
+  if (counters) options.shape = shape;
+  return options;
+}
+
+Result<void> check_kubelet(const ServerVersion& kubelet) {
+  if (kubelet >= ServerVersion{1, 34, 2}) return {};
+  if (kubelet < ServerVersion{1, 34, 0}) {
+    return fail(ErrorCode::failed_precondition,
+                "this node's kubelet is " + kubelet.text() + ": dynamic resource allocation needs 1.34.2 or newer");
+  }
+  return fail(ErrorCode::failed_precondition,
+              "this node's kubelet is " + kubelet.text() +
+                  ", which stops calling every driver after 30 minutes: 1.34.2 or newer is needed");
 }
 
 }  // namespace neuron::plugin::dra

@@ -1,18 +1,165 @@
 #include "plugin/dra/slices/slice_sync.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 
 #include "agent/base/encoding.h"
+#include "agent/base/parse.h"
 
 namespace neuron::plugin::dra {
 namespace {
 
+using nlohmann::json;
+
+// ---- Writing
+
+json attribute_json(const AttributeValue& value) {
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return {{"int", *number}};
+  if (const auto* truth = std::get_if<bool>(&value)) return {{"bool", *truth}};
+  if (const auto* version = std::get_if<Version>(&value)) return {{"version", version->text}};
+  return {{"string", std::get<std::string>(value)}};
+}
+
+json quantities_json(const std::map<std::string, std::int64_t>& values) {
+  json all = json::object();
+  for (const auto& [name, value] : values) all[name] = {{"value", quantity_text(value)}};
+  return all;
+}
+
+json device_json(const PoolDevice& device) {
+  json object = {{"name", device.name}};
+  for (const auto& [name, value] : device.attributes) object["attributes"][name] = attribute_json(value);
+  if (!device.capacity.empty()) object["capacity"] = quantities_json(device.capacity);
+  if (!device.consumes.empty()) {
+    object["consumesCounters"].push_back({{"counterSet", kCounterSet}, {"counters", quantities_json(device.consumes)}});
+  }
+  for (const Taint& taint : device.taints) {
+    json& one = object["taints"].emplace_back(json{{"key", taint.key}, {"effect", taint.effect}});
+    if (!taint.value.empty()) one["value"] = taint.value;
+  }
+  return object;
+}
+
+Slice slice_at(std::size_t index, const std::vector<SliceContent>& wanted, const PoolIdentity& identity,
+               std::int64_t generation) {
+  const SliceContent& content = wanted[index];
+  Slice slice;
+  slice.name = slice_name(index, identity);
+  json metadata = {{"name", slice.name}};
+  if (!identity.node.uid.empty()) {
+    metadata["ownerReferences"].push_back({{"apiVersion", "v1"},
+                                           {"kind", "Node"},
+                                           {"name", identity.node.name},
+                                           {"uid", identity.node.uid},
+                                           {"controller", true}});
+  }
+  json spec = {{"driver", identity.driver},
+               {"nodeName", identity.node.name},
+               {"pool", {{"name", identity.pool}, {"generation", generation}, {"resourceSliceCount", wanted.size()}}}};
+  if (!content.counters.empty()) {
+    spec["sharedCounters"].push_back({{"name", kCounterSet}, {"counters", quantities_json(content.counters)}});
+  }
+  for (const PoolDevice& device : content.devices) spec["devices"].push_back(device_json(device));
+  slice.json = {{"apiVersion", "resource.k8s.io/v1"},
+                {"kind", "ResourceSlice"},
+                {"metadata", std::move(metadata)},
+                {"spec", std::move(spec)}};
+  return slice;
+}
+
+// ---- Reading and comparing
+
+// The member along `names`; null where there is none.
+const json& member(const json& object, std::initializer_list<const char*> names) {
+  static const json kNull;
+  const json* found = kube::member_of(object, names);
+  return found != nullptr ? *found : kNull;
+}
+
+// The elements of a list member, or the values of an object; none where it is absent or of another type.
+const json& elements(const json& object, const char* name) {
+  static const json kNone = json::array();
+  const json& found = member(object, {name});
+  return found.is_structured() ? found : kNone;
+}
+
+template <typename Change>
+void change_each(json& object, const char* name, const Change& change) {
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_structured()) return;
+  for (json& element : *found) change(element);
+}
+
+void quantity_to_number(json& holder) {
+  const auto value = holder.find("value");
+  if (value == holder.end() || !value->is_string()) return;
+  if (const auto number = parse_quantity(value->get_ref<const std::string&>())) *value = *number;
+}
+
+json canonical_spec(const Slice& slice) {
+  json spec = member(slice.json, {"spec"});
+  change_each(spec, "sharedCounters", [](json& set) { change_each(set, "counters", quantity_to_number); });
+  change_each(spec, "devices", [](json& device) {
+    change_each(device, "capacity", quantity_to_number);
+    change_each(device, "consumesCounters", [](json& use) { change_each(use, "counters", quantity_to_number); });
+    change_each(device, "taints", [](json& taint) {
+      if (taint.is_object()) taint.erase("timeAdded");
+    });
+  });
+  return spec;
+}
+
+bool has_device_with(const Slice& slice, const char* name) {
+  const json& devices = elements(member(slice.json, {"spec"}), "devices");
+  return std::any_of(devices.begin(), devices.end(),
+                     [&](const json& device) { return !elements(device, name).empty(); });
+}
+
+// Driver, node and pool of an object cannot change.
+bool can_become(const Slice& stored, const Slice& wanted) {
+  return spec_text(stored, "driver") == spec_text(wanted, "driver") &&
+         spec_text(stored, "nodeName") == spec_text(wanted, "nodeName") && pool_of(stored) == pool_of(wanted);
+}
+
+// The times at which the taints of stored slices were added, by device and taint.
+class TaintTimes {
+ public:
+  explicit TaintTimes(const std::vector<Slice>& stored) {
+    for (const Slice& slice : stored) {
+      for (const json& device : elements(member(slice.json, {"spec"}), "devices")) {
+        for (const json& taint : elements(device, "taints")) {
+          const std::string time = kube::text_of(taint, {"timeAdded"});
+          if (!time.empty()) times_.try_emplace(key_of(device, taint), time);
+        }
+      }
+    }
+  }
+  void fill(Slice& slice) const {
+    change_each(slice.json["spec"], "devices", [&](json& device) {
+      change_each(device, "taints", [&](json& taint) {
+        const auto known = times_.find(key_of(device, taint));
+        if (known != times_.end()) taint["timeAdded"] = known->second;
+      });
+    });
+  }
+
+ private:
+  using Key = std::array<std::string, 4>;
+  static Key key_of(const json& device, const json& taint) {
+    return {kube::text_of(device, {"name"}), kube::text_of(taint, {"key"}), kube::text_of(taint, {"value"}),
+            kube::text_of(taint, {"effect"})};
+  }
+  std::map<Key, std::string> times_;
+};
+
+// ---- Names
+
 constexpr std::string_view kDigits = "0123456789abcdef";
 constexpr std::size_t kIndexDigits = 5, kSaltDigits = 8;
 
-// Of a slice's name, behind its number and its salt.
+// The part of a slice's name behind its number and salt.
 std::string name_end(const PoolIdentity& identity) {
   constexpr std::size_t kMaxBytes = 253, kDigestDigits = 16;
   const std::string rest = identity.driver + "-" + identity.node.name;
@@ -20,99 +167,142 @@ std::string name_end(const PoolIdentity& identity) {
   return "-x" + sha256_hex(rest).substr(0, kDigestDigits);
 }
 
-// Taints that are stored already, to find the time at which they were added.
-class KnownTaints {
- public:
-  explicit KnownTaints(const std::vector<Slice>& stored) {
-    for (const Slice& slice : stored) {
-      for (const SliceDevice& device : slice.content.devices) {
-        for (const SliceTaint& taint : device.taints) add(device.name, taint);
-      }
-    }
-  }
-  void fill(SliceContent& content) const {
-    for (SliceDevice& device : content.devices) {
-      const auto known = taints_.find(device.name);
-      if (known == taints_.end()) continue;
-      for (SliceTaint& taint : device.taints) {
-        const auto same = std::find_if(known->second.begin(), known->second.end(),
-                                       [&](const SliceTaint* one) { return one->taint == taint.taint; });
-        if (same != known->second.end()) taint.time_added = (*same)->time_added;
-      }
-    }
-  }
+// ---- Quantities
 
- private:
-  void add(const std::string& device, const SliceTaint& taint) {
-    if (!taint.time_added.empty()) taints_[device].push_back(&taint);
-  }
-  std::map<std::string, std::vector<const SliceTaint*>> taints_;
+struct Unit {
+  std::string_view suffix;
+  std::int64_t factor = 1;
 };
+constexpr std::int64_t kKi = 1024;
+constexpr std::array<Unit, 6> kBinary = {{{"Ei", kKi* kKi* kKi* kKi* kKi* kKi},  // the greatest first
+                                          {"Pi", kKi* kKi* kKi* kKi* kKi},
+                                          {"Ti", kKi* kKi* kKi* kKi},
+                                          {"Gi", kKi* kKi* kKi},
+                                          {"Mi", kKi* kKi},
+                                          {"Ki", kKi}}};
+constexpr std::string_view kDecimal = "kMGTPE";  // powers of 1000
 
-Slice slice_at(std::size_t index, const SliceContent& content, const PoolIdentity& identity, std::size_t count) {
-  Slice slice;
-  slice.name = slice_name(index, identity);
-  slice.owner = identity.node;
-  slice.driver = identity.driver;
-  slice.node = identity.node.name;
-  slice.pool = identity.pool;
-  slice.slice_count = static_cast<std::int64_t>(count);
-  slice.content = content;
-  return slice;
+std::int64_t power_of_ten(int power) {
+  std::int64_t factor = 1;
+  for (int i = 0; i < power; ++i) factor *= 10;
+  return factor;
 }
 
-bool says_the_same(const Slice& stored, const Slice& wanted) {
-  return stored.is_ours && stored.owner == wanted.owner && stored.driver == wanted.driver &&
-         stored.node == wanted.node && stored.pool == wanted.pool && stored.generation == wanted.generation &&
-         stored.slice_count == wanted.slice_count && is_same(stored.content, wanted.content);
-}
-
-std::int64_t highest_generation(const std::vector<Slice>& stored, const std::string& pool) {
-  std::int64_t highest = 0;
-  for (const Slice& slice : stored) {
-    if (slice.pool == pool) highest = std::max(highest, slice.generation);
+std::optional<std::int64_t> factor_of(std::string_view suffix) {
+  if (suffix.empty()) return 1;
+  for (const Unit& unit : kBinary) {
+    if (suffix == unit.suffix) return unit.factor;
   }
-  return highest;
+  if (const std::size_t at = kDecimal.find(suffix); suffix.size() == 1 && at != std::string_view::npos) {
+    return power_of_ten(3 * (static_cast<int>(at) + 1));
+  }
+  constexpr int kMaxPower = 18;  // "e3", "E18"
+  if (suffix.size() < 2 || (suffix[0] != 'e' && suffix[0] != 'E') || suffix[1] == ' ') return std::nullopt;
+  const auto power = parse_int(suffix.substr(1), 0, kMaxPower);
+  return power ? std::optional(power_of_ten(*power)) : std::nullopt;
 }
 
 }  // namespace
 
+Result<Slice> parse_slice(std::string_view text) {
+  Slice slice;
+  TRY_ASSIGN(slice.json, kube::parse_object(text, "the API server's answer"));
+  if (kube::text_of(slice.json, {"kind"}) != "ResourceSlice") {
+    return fail(ErrorCode::data_corrupt, "the API server's answer is not a ResourceSlice");
+  }
+  slice.name = kube::text_of(slice.json, {"metadata", "name"});
+  slice.uid = kube::text_of(slice.json, {"metadata", "uid"});
+  slice.resource_version = kube::text_of(slice.json, {"metadata", "resourceVersion"});
+  if (slice.name.empty()) {
+    return fail(ErrorCode::data_corrupt, "the API server returned a ResourceSlice without a name");
+  }
+  return slice;
+}
+
+Result<kube::ListPage> parse_slices(std::string_view text) {
+  constexpr std::size_t kMaxSlices = 512;
+  auto page = kube::parse_list_page(text);
+  if (!page) return fail(std::move(page).error().with_context("ResourceSlices"));
+  if (page->objects.size() > kMaxSlices) {
+    return fail(ErrorCode::data_corrupt, "the API server lists more than 512 ResourceSlices of this node and driver");
+  }
+  return page;
+}
+
+std::string spec_text(const Slice& slice, const char* name) {
+  return kube::text_of(slice.json, {"spec", name});
+}
+
+std::string pool_of(const Slice& slice) {
+  return kube::text_of(slice.json, {"spec", "pool", "name"});
+}
+
+std::int64_t generation_of(const Slice& slice) {
+  const json& generation = member(slice.json, {"spec", "pool", "generation"});
+  return generation.is_number_integer() ? std::max<std::int64_t>(generation.get<std::int64_t>(), 0) : 0;
+}
+
+bool has_counters(const Slice& slice) {
+  return !elements(member(slice.json, {"spec"}), "sharedCounters").empty() ||
+         has_device_with(slice, "consumesCounters");
+}
+
+bool has_taints(const Slice& slice) {
+  return has_device_with(slice, "taints");
+}
+
+bool is_same(const Slice& a, const Slice& b) {
+  const auto owners = [](const Slice& slice) { return member(slice.json, {"metadata", "ownerReferences"}); };
+  return owners(a) == owners(b) && canonical_spec(a) == canonical_spec(b);
+}
+
+bool has_same_counters(const Slice& a, const Slice& b) {
+  return member(canonical_spec(a), {"sharedCounters"}) == member(canonical_spec(b), {"sharedCounters"});
+}
+
 SyncPlan plan_sync(const std::vector<Slice>& stored, const std::vector<SliceContent>& wanted,
                    const PoolIdentity& identity) {
-  SyncPlan plan;
-  std::int64_t generation = highest_generation(stored, identity.pool);
+  struct Place {
+    Slice slice;
+    const Slice* stored = nullptr;  // the object that becomes `slice`; null: it is created
+    bool is_same = false;
+  };
+  std::int64_t generation = 0;
   std::map<std::string, const Slice*> by_name;
-  for (const Slice& slice : stored) by_name[slice.name] = &slice;
-  const KnownTaints taints(stored);
-  bool rises = false;
-  std::size_t changed = 0;
-  std::vector<std::pair<Slice, const Slice*>> places;  // wanted, and the stored one that is to become it
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    Slice slice = slice_at(i, wanted[i], identity, wanted.size());
-    slice.generation = generation;
-    const auto found = by_name.find(slice.name);
-    const Slice* place = found != by_name.end() ? found->second : nullptr;
-    // Driver, node and pool of an object cannot change.
-    const bool usable =
-        place != nullptr && place->driver == slice.driver && place->node == slice.node && place->pool == slice.pool;
-    if (usable) by_name.erase(found);
-    if (!usable) rises = true;
-    if (usable && !says_the_same(*place, slice)) ++changed;
-    places.emplace_back(std::move(slice), usable ? place : nullptr);
+  for (const Slice& slice : stored) {
+    by_name[slice.name] = &slice;
+    if (pool_of(slice) == identity.pool) generation = std::max(generation, generation_of(slice));
   }
-  if (changed > 1) rises = true;
-  // A generation may begin anew when all slices are written.
-  if (rises) generation = generation < std::numeric_limits<std::int64_t>::max() ? generation + 1 : 1;
-  for (const auto& [name, slice] : by_name) plan.deletes.push_back(*slice);
-  for (auto& [slice, place] : places) {
-    slice.generation = generation;
-    if (place != nullptr && says_the_same(*place, slice)) continue;
-    taints.fill(slice.content);
-    if (place != nullptr) {
-      slice.uid = place->uid;
-      slice.resource_version = place->resource_version;
+  std::vector<Place> places;
+  std::size_t created = 0, changed = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    Place place{slice_at(i, wanted, identity, generation)};
+    const auto found = by_name.find(place.slice.name);
+    if (found != by_name.end() && can_become(*found->second, place.slice)) {
+      place.stored = found->second;
+      place.is_same = is_same(*place.stored, place.slice);
+      by_name.erase(found);
     }
-    (place != nullptr ? plan.updates : plan.creates).push_back(std::move(slice));
+    created += place.stored == nullptr ? 1 : 0;
+    changed += place.is_same ? 0 : 1;
+    places.push_back(std::move(place));
+  }
+  SyncPlan plan;
+  for (const auto& [name, slice] : by_name) plan.deletes.push_back(*slice);
+  const bool rises = created > 0 || changed > 1;
+  // At the greatest number it begins anew, as all slices are written.
+  if (rises) generation = generation < std::numeric_limits<std::int64_t>::max() ? generation + 1 : 1;
+  const TaintTimes times(stored);
+  for (Place& place : places) {
+    if (place.is_same && !rises) continue;
+    json& object = place.slice.json;
+    object["spec"]["pool"]["generation"] = generation;
+    times.fill(place.slice);
+    if (place.stored != nullptr) {
+      object["metadata"]["uid"] = place.slice.uid = place.stored->uid;
+      object["metadata"]["resourceVersion"] = place.slice.resource_version = place.stored->resource_version;
+    }
+    (place.stored != nullptr ? plan.updates : plan.creates).push_back(std::move(place.slice));
   }
   return plan;
 }
@@ -124,11 +314,11 @@ std::string slice_name(std::size_t index, const PoolIdentity& identity) {
 }
 
 std::string salt_in_use(const std::vector<Slice>& stored, const PoolIdentity& identity) {
+  constexpr std::size_t kSalted = kIndexDigits + kSaltDigits;
   const std::string end = name_end(identity);
   std::string least;
   for (const Slice& slice : stored) {
-    constexpr std::size_t kSalted = kIndexDigits + kSaltDigits;
-    const bool is_salted = slice.pool == identity.pool && slice.name.find_first_not_of(kDigits) == kSalted &&
+    const bool is_salted = pool_of(slice) == identity.pool && slice.name.find_first_not_of(kDigits) == kSalted &&
                            slice.name.substr(kSalted) == end;
     if (!is_salted) continue;
     std::string salt = slice.name.substr(kIndexDigits, kSaltDigits);
@@ -141,15 +331,36 @@ std::vector<Slice> whole_slices(const std::vector<SliceContent>& wanted, const P
   return plan_sync({}, wanted, identity).creates;
 }
 
-bool is_same(const SliceContent& a, const SliceContent& b) {
-  const auto same_device = [](const SliceDevice& one, const SliceDevice& other) {
-    const auto same_taint = [](const SliceTaint& x, const SliceTaint& y) { return x.taint == y.taint; };
-    return one.name == other.name && one.attributes == other.attributes && one.capacity == other.capacity &&
-           one.consumes == other.consumes &&
-           std::equal(one.taints.begin(), one.taints.end(), other.taints.begin(), other.taints.end(), same_taint);
-  };
-  return a.counter_sets == b.counter_sets &&
-         std::equal(a.devices.begin(), a.devices.end(), b.devices.begin(), b.devices.end(), same_device);
+std::string slice_text(const Slice& slice) {
+  return slice.json.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string published_text(const Layout& layout, const PoolIdentity& identity) {
+  json items = json::array();
+  for (Slice& slice : whole_slices(layout.slices, identity)) items.push_back(std::move(slice.json));
+  const json list = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}};
+  return list.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::optional<std::int64_t> parse_quantity(std::string_view text) {
+  const std::size_t digits = std::min(text.find_first_not_of("+-0123456789"), text.size());
+  const std::string_view number = text.substr(0, digits), suffix = text.substr(digits);
+  if (number.empty() || number.front() == '+') return std::nullopt;
+  const auto value = parse_i64(number);
+  if (!value) return std::nullopt;
+  constexpr std::int64_t kMilli = 1000;
+  if (suffix == "m") return *value % kMilli == 0 ? std::optional(*value / kMilli) : std::nullopt;
+  const auto factor = factor_of(suffix);
+  std::int64_t product = 0;
+  if (!factor || __builtin_mul_overflow(*value, *factor, &product)) return std::nullopt;
+  return product;
+}
+
+std::string quantity_text(std::int64_t value) {
+  for (const Unit& unit : kBinary) {
+    if (value != 0 && value % unit.factor == 0) return std::to_string(value / unit.factor) + std::string(unit.suffix);
+  }
+  return std::to_string(value);
 }
 
 }  // namespace neuron::plugin::dra

@@ -234,7 +234,7 @@ TEST_F(ClaimsTest, DevicesOfAdminAccessAreNotHeldInThePool) {
   const Pool pool = make_pool(*node_, {}, agent_->store.held_devices());
   const Layout layout = lay_out(pool, {SliceShape::plain, false});
   std::vector<std::string> names;
-  for (const SliceDevice& device : layout.slices.at(0).devices) names.push_back(device.name);
+  for (const PoolDevice& device : layout.slices.at(0).devices) names.push_back(device.name);
   EXPECT_THAT(names, testing::Not(testing::Contains("neuron-device-3")));
   EXPECT_THAT(names, testing::Contains("neuron-device-7"));
   EXPECT_EQ(std::count(names.begin(), names.end(), "neuron-group-0-3"), 0);

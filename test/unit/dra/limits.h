@@ -15,7 +15,7 @@ inline void expect_valid_label(const std::string& label) {
       << label;
 }
 
-inline void expect_valid_attributes(const SliceDevice& device) {
+inline void expect_valid_attributes(const PoolDevice& device) {
   EXPECT_LE(device.attributes.size() + device.capacity.size(), 32U) << device.name;
   for (const auto& [name, value] : device.attributes) {
     const std::size_t slash = name.find('/');
@@ -31,37 +31,34 @@ inline void expect_valid_attributes(const SliceDevice& device) {
 }
 
 inline void expect_within_limits(const std::vector<SliceContent>& slices, SliceShape shape) {
-  std::map<std::string, Counters> sets;
+  Counters counters;
   std::set<std::string> names;
+  expect_valid_label(kCounterSet);
   for (const SliceContent& slice : slices) {
-    const bool both = !slice.counter_sets.empty() && !slice.devices.empty();
+    const bool both = !slice.counters.empty() && !slice.devices.empty();
     EXPECT_FALSE(both && shape != SliceShape::combined);
     EXPECT_LE(slice.devices.size(), both ? 128U : 64U);
-    EXPECT_TRUE(!slice.counter_sets.empty() || !slice.devices.empty());
-    EXPECT_LE(slice.counter_sets.size(), 8U);
-    for (const auto& [set, counters] : slice.counter_sets) {
-      expect_valid_label(set);
-      EXPECT_TRUE(sets.emplace(set, counters).second);
-      EXPECT_TRUE(!counters.empty() && counters.size() <= 32U) << "pain 12: an empty set is refused";
-      for (const auto& [counter, value] : counters) expect_valid_label(counter);
+    EXPECT_TRUE(!slice.counters.empty() || !slice.devices.empty());
+    EXPECT_TRUE(slice.counters.empty() || counters.empty()) << "one set of that name";
+    EXPECT_LE(slice.counters.size(), 32U);
+    for (const auto& [counter, value] : slice.counters) {
+      expect_valid_label(counter);
+      counters.emplace(counter, value);
     }
   }
   for (const SliceContent& slice : slices) {
     std::size_t uses = 0;
-    for (const SliceDevice& device : slice.devices) {
+    for (const PoolDevice& device : slice.devices) {
       EXPECT_TRUE(names.insert(device.name).second) << device.name << " twice";
       expect_valid_label(device.name);
       expect_valid_attributes(device);
       EXPECT_LE(device.taints.size(), 4U);
-      EXPECT_LE(device.consumes.size(), 2U);
-      for (const auto& [set, counters] : device.consumes) {
-        EXPECT_TRUE(!counters.empty() && counters.size() <= 32U);
-        uses += counters.size();
-        EXPECT_TRUE(shape != SliceShape::combined || slice.counter_sets.contains(set)) << device.name;
-        for (const auto& [counter, value] : counters) {
-          ASSERT_TRUE(sets.contains(set) && sets.at(set).contains(counter)) << device.name << " " << counter;
-          EXPECT_LE(value, sets.at(set).at(counter));
-        }
+      EXPECT_LE(device.consumes.size(), 32U);
+      uses += device.consumes.size();
+      EXPECT_TRUE(device.consumes.empty() || shape != SliceShape::combined || !slice.counters.empty()) << device.name;
+      for (const auto& [counter, value] : device.consumes) {
+        ASSERT_TRUE(counters.contains(counter)) << device.name << " " << counter;
+        EXPECT_LE(value, counters.at(counter));
       }
     }
     EXPECT_LE(shape == SliceShape::combined ? uses : 0, 1024U);

@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "plugin/dra/slices/pool_groups.h"
+#include "plugin/dra/slices/pool.h"
 #include "test/unit/dra/pools.h"
 
 namespace neuron::plugin::dra {

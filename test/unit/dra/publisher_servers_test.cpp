@@ -24,7 +24,7 @@ TEST_F(PublisherServersTest, Pain3AClosedGateMeansNoCoresAndNoGroups) {
 
 bool has_shared_counters(const std::vector<Slice>& slices) {
   return std::any_of(slices.begin(), slices.end(),
-                     [](const Slice& slice) { return !slice.content.counter_sets.empty(); });
+                     [](const Slice& slice) { return slice.json["spec"].contains("sharedCounters"); });
 }
 
 // Names are the cluster's: an object of another driver or node may have ours, and this driver may not delete it.

@@ -1,7 +1,8 @@
-#include "plugin/dra/slices/server_rules.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "plugin/dra/slices/publisher.h"
+#include "plugin/dra/slices/slice_layout.h"
 
 namespace neuron::plugin::dra {
 namespace {

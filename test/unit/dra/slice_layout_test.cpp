@@ -82,7 +82,7 @@ TEST(SliceLayout, KindsKeepTheirOrderOverSlices) {
     const Pool pool = TestNode(type.name, 1).pool();
     std::map<DeviceKind, std::vector<std::string>> seen;
     for (const SliceContent& slice : lay_out(pool, {}).slices) {
-      for (const SliceDevice& device : slice.devices) seen[find(pool, device.name).kind].push_back(device.name);
+      for (const PoolDevice& device : slice.devices) seen[find(pool, device.name).kind].push_back(device.name);
     }
     for (const auto& [kind, names] : seen) EXPECT_EQ(names, names_of(pool, kind)) << type.name;
   }
@@ -92,19 +92,19 @@ TEST(SliceLayout, Pain11CountersAndDevicesShareASliceOnlyInOneThirtyFour) {
   const Pool pool = TestNode("trn1.32xlarge").pool();
   const Layout combined = lay_out(pool, {SliceShape::combined, true});
   EXPECT_THAT(sizes(combined), ElementsAre(16 + 7 + 32, 8));
-  EXPECT_THAT(combined.slices[0].counter_sets, SizeIs(1));
+  EXPECT_THAT(combined.slices[0].counters, SizeIs(16));
   const Layout split = lay_out(pool, {SliceShape::split, true});
-  EXPECT_THAT(split.slices[0].counter_sets, SizeIs(1));
+  EXPECT_THAT(split.slices[0].counters, SizeIs(16));
   EXPECT_THAT(split.slices[0].devices, IsEmpty());
-  EXPECT_THAT(split.slices[1].counter_sets, IsEmpty());
+  EXPECT_THAT(split.slices[1].counters, IsEmpty());
 }
 
 TEST(SliceLayout, Pain12ThereIsNoEmptyCounterSet) {
   for (const SliceShape shape : kShapes) {
     for (const SliceContent& slice :
          lay_out(TestNode("trn1.32xlarge").pool(with_partitions(Partitions::none)), {shape, true}).slices) {
-      EXPECT_THAT(slice.counter_sets, IsEmpty());
-      for (const SliceDevice& device : slice.devices) EXPECT_THAT(device.consumes, IsEmpty());
+      EXPECT_THAT(slice.counters, IsEmpty());
+      for (const PoolDevice& device : slice.devices) EXPECT_THAT(device.consumes, IsEmpty());
     }
   }
 }
@@ -136,7 +136,7 @@ TEST(SliceLayout, WithoutTaintsAnIllDeviceIsThereOnlyForItsHolder) {
   const Layout layout =
       lay_out(node.pool(with_partitions(Partitions::none), {"neuron-device-4"}), {SliceShape::plain, false});
   EXPECT_THAT(sizes(layout), ElementsAre(15 + 8));
-  for (const SliceDevice& device : layout.slices[0].devices) {
+  for (const PoolDevice& device : layout.slices[0].devices) {
     EXPECT_NE(device.name, "neuron-device-3");
     EXPECT_THAT(device.taints, IsEmpty());
   }

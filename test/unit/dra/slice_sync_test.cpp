@@ -12,6 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
+using Json = nlohmann::json;
 
 const PoolIdentity kIdentity{"neuron.aws.com", "n1", {"n1", "uid-of-n1"}};
 
@@ -33,31 +34,38 @@ struct Stored {
       ASSERT_NE(at, slices.end());
       ASSERT_EQ(at->resource_version, update.resource_version);
       *at = update;
-      at->resource_version = std::to_string(++version);
+      set_version(*at);
     }
     for (Slice made : plan.creates) {
       ASSERT_EQ(made.uid, "");
       ASSERT_EQ(made.resource_version, "");
       for (const Slice& slice : slices) ASSERT_NE(slice.name, made.name);
-      made.resource_version = std::to_string(++version);
+      set_version(made);
       made.uid = "uid-" + made.resource_version;
+      made.json["metadata"]["uid"] = made.uid;
       slices.push_back(std::move(made));
     }
     for (Slice& slice : slices) add_times(slice);
   }
+  void set_version(Slice& slice) {
+    slice.resource_version = std::to_string(++version);
+    slice.json["metadata"]["resourceVersion"] = slice.resource_version;
+  }
   void add_times(Slice& slice) {
-    for (SliceDevice& device : slice.content.devices) {
-      for (SliceTaint& taint : device.taints) {
-        if (taint.time_added.empty()) taint.time_added = "2026-01-01T00:00:" + std::to_string(version) + "Z";
+    for (Json& device : slice.json["spec"]["devices"]) {
+      for (Json& taint : device["taints"]) {
+        if (!taint.contains("timeAdded")) taint["timeAdded"] = "2026-01-01T00:00:" + std::to_string(version) + "Z";
       }
+      if (device["taints"].empty()) device.erase("taints");
     }
+    if (slice.json["spec"]["devices"].empty()) slice.json["spec"].erase("devices");
   }
   // A scheduler takes the pool: one generation, as many slices as each of them says.
   void expect_whole(const std::vector<SliceContent>& wanted) const {
     ASSERT_EQ(slices.size(), wanted.size());
     for (const Slice& slice : slices) {
-      EXPECT_EQ(slice.generation, slices.front().generation);
-      EXPECT_EQ(slice.slice_count, static_cast<std::int64_t>(slices.size()));
+      EXPECT_EQ(generation_of(slice), generation_of(slices.front()));
+      EXPECT_EQ(slice.json["spec"]["pool"]["resourceSliceCount"], slices.size());
     }
     EXPECT_TRUE(plan_sync(slices, wanted, kIdentity).empty()) << "a second look writes nothing";
   }
@@ -70,8 +78,8 @@ TEST(SliceSync, PublishesAPoolOnceAndThenNothing) {
   EXPECT_THAT(plan.creates, SizeIs(3));
   EXPECT_EQ(plan.creates[0].name, "00000-neuron.aws.com-n1");
   EXPECT_EQ(plan.creates[2].name, "00002-neuron.aws.com-n1");
-  EXPECT_EQ(plan.creates[0].generation, 1);
-  EXPECT_EQ(plan.creates[0].slice_count, 3);
+  EXPECT_EQ(generation_of(plan.creates[0]), 1);
+  EXPECT_EQ(plan.creates[0].json["spec"]["pool"]["resourceSliceCount"], 3);
   stored.apply(plan);
   stored.expect_whole(wanted);
 }
@@ -83,7 +91,7 @@ TEST(SliceSync, OneChangedSliceKeepsTheGeneration) {
   node.make_ill(3);
   const SyncPlan plan = plan_sync(stored.slices, wanted_of(node), kIdentity);
   EXPECT_THAT(plan.updates, SizeIs(1)) << "device, cores, groups and taints are one write";
-  EXPECT_EQ(plan.updates.at(0).generation, 1);
+  EXPECT_EQ(generation_of(plan.updates.at(0)), 1);
   EXPECT_THAT(plan.creates, IsEmpty());
   EXPECT_THAT(plan.deletes, IsEmpty());
   stored.apply(plan);
@@ -97,7 +105,7 @@ TEST(SliceSync, TwoChangedSlicesRaiseTheGenerationOfAll) {
   node.make_ill(3);
   const SyncPlan plan = plan_sync(stored.slices, wanted_of(node), kIdentity);
   EXPECT_THAT(plan.updates, SizeIs(3));
-  for (const Slice& slice : plan.updates) EXPECT_EQ(slice.generation, 2);
+  for (const Slice& slice : plan.updates) EXPECT_EQ(generation_of(slice), 2);
   stored.apply(plan);
   stored.expect_whole(wanted_of(node));
 }
@@ -110,7 +118,7 @@ TEST(SliceSync, AMissingSliceRaisesTheGeneration) {
   const SyncPlan plan = plan_sync(stored.slices, wanted, kIdentity);
   EXPECT_THAT(plan.updates, SizeIs(2));
   EXPECT_THAT(plan.creates, SizeIs(1));
-  EXPECT_EQ(plan.creates.at(0).generation, 2);
+  EXPECT_EQ(generation_of(plan.creates.at(0)), 2);
   stored.apply(plan);
   stored.expect_whole(wanted);
 }
@@ -131,16 +139,16 @@ TEST(SliceSync, FewerSlicesDeleteTheRest) {
 TEST(SliceSync, SlicesOfAnotherDriverOfThisNameGo) {
   const auto wanted = wanted_of(TestNode("trn1.32xlarge"));
   Stored stored;
-  Slice foreign{"n1-neuron.aws.cx7k2d"};
+  Slice foreign;
+  foreign.name = "n1-neuron.aws.cx7k2d";
   foreign.uid = "uid-7";
-  foreign.driver = kIdentity.driver;
-  foreign.node = foreign.pool = "n1";
-  foreign.generation = 5;
-  foreign.slice_count = 1;
+  foreign.json["spec"] = {{"driver", kIdentity.driver},
+                          {"nodeName", "n1"},
+                          {"pool", {{"name", "n1"}, {"generation", 5}, {"resourceSliceCount", 1}}}};
   stored.slices.push_back(foreign);
   const SyncPlan plan = plan_sync(stored.slices, wanted, kIdentity);
   EXPECT_THAT(plan.deletes, SizeIs(1));
-  EXPECT_EQ(plan.creates.at(0).generation, 6) << "above what schedulers may still have in mind";
+  EXPECT_EQ(generation_of(plan.creates.at(0)), 6) << "above what schedulers may still have in mind";
   stored.apply(plan);
   stored.expect_whole(wanted);
 }
@@ -162,7 +170,7 @@ TEST(SliceSync, SlicesOfANodeThatWasMadeAnewGetItsUid) {
   stored.apply(plan_sync({}, wanted, {"neuron.aws.com", "n1", {"n1", "an-older-uid"}}));
   const SyncPlan plan = plan_sync(stored.slices, wanted, kIdentity);
   ASSERT_THAT(plan.updates, SizeIs(2)) << "or the garbage collector takes them";
-  EXPECT_EQ(plan.updates[0].owner.uid, "uid-of-n1");
+  EXPECT_EQ(plan.updates[0].json["metadata"]["ownerReferences"][0]["uid"], "uid-of-n1");
   stored.apply(plan);
   stored.expect_whole(wanted);
 }
@@ -171,7 +179,7 @@ TEST(SliceSync, WhatIsNotOursIsWrittenOver) {
   const auto wanted = wanted_of(TestNode("inf2.xlarge"));
   Stored stored;
   stored.apply(plan_sync({}, wanted, kIdentity));
-  stored.slices[1].is_ours = false;
+  stored.slices[1].json["spec"]["allNodes"] = true;
   EXPECT_THAT(plan_sync(stored.slices, wanted, kIdentity).updates, SizeIs(1));
 }
 
@@ -183,10 +191,10 @@ TEST(SliceSync, TaintsKeepTheTimeAtWhichTheyWereAdded) {
   node.make_ill(5);
   const SyncPlan plan = plan_sync(stored.slices, wanted_of(node), kIdentity);
   ASSERT_THAT(plan.updates, SizeIs(1));
-  for (const SliceDevice& device : plan.updates[0].content.devices) {
-    const bool is_old = device.name == "neuron-device-3", is_new = device.name == "neuron-device-5";
+  for (const Json& device : plan.updates[0].json["spec"]["devices"]) {
+    const bool is_old = device["name"] == "neuron-device-3", is_new = device["name"] == "neuron-device-5";
     if (!is_old && !is_new) continue;
-    EXPECT_EQ(device.taints.at(0).time_added.empty(), is_new) << device.name;
+    EXPECT_NE(device["taints"].at(0).contains("timeAdded"), is_new) << device["name"];
   }
 }
 
@@ -262,7 +270,7 @@ TEST(SliceSync, SaltedNamesAreFoundAgain) {
   }
   stored.slices[0].name = "000000000000a-neuron.aws.com-n1";
   EXPECT_EQ(salt_in_use(stored.slices, kIdentity), "0000000a") << "of two instances' the least";
-  stored.slices[0].pool = "other";
+  stored.slices[0].json["spec"]["pool"]["name"] = "other";
   EXPECT_EQ(salt_in_use(stored.slices, kIdentity), "7f0c1d22");
 }
 

@@ -1,12 +1,8 @@
-#include "plugin/dra/slices/slice_text.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "plugin/dra/slices/published_text.h"
-#include "plugin/dra/slices/slice_layout.h"
 #include "plugin/dra/slices/slice_sync.h"
 #include "test/unit/dra/pools.h"
 
@@ -28,18 +24,15 @@ TEST(SliceText, IsReadBackAsItWasWritten) {
   TestNode node("trn2.48xlarge");
   node.make_ill(3);
   for (const Slice& slice : slices_of(node)) {
-    const auto back = parse_slice(slice_json(slice));
+    const auto back = parse_slice(slice_text(slice));
     ASSERT_TRUE(back) << back.error().message;
-    EXPECT_TRUE(back->is_ours);
     EXPECT_EQ(back->name, slice.name);
-    EXPECT_EQ(back->owner, slice.owner);
-    EXPECT_EQ(back->driver, slice.driver);
-    EXPECT_EQ(back->node, slice.node);
-    EXPECT_EQ(back->pool, slice.pool);
-    EXPECT_EQ(back->generation, slice.generation);
-    EXPECT_EQ(back->slice_count, slice.slice_count);
-    EXPECT_TRUE(is_same(back->content, slice.content));
-    EXPECT_EQ(slice_json(*back), slice_json(slice));
+    EXPECT_EQ(spec_text(*back, "driver"), "neuron.aws.com");
+    EXPECT_EQ(spec_text(*back, "nodeName"), "n1");
+    EXPECT_EQ(pool_of(*back), "n1");
+    EXPECT_EQ(generation_of(*back), 1);
+    EXPECT_TRUE(is_same(*back, slice));
+    EXPECT_EQ(slice_text(*back), slice_text(slice));
   }
 }
 
@@ -48,7 +41,7 @@ TEST(SliceText, IsTheJsonThatTheServerDocuments) {
   node.make_ill(0);
   const auto slices = slices_of(node);
   ASSERT_THAT(slices, SizeIs(2));
-  const json counters = json::parse(slice_json(slices[0])), devices = json::parse(slice_json(slices[1]));
+  const json counters = json::parse(slice_text(slices[0])), devices = json::parse(slice_text(slices[1]));
   EXPECT_EQ(counters["apiVersion"], "resource.k8s.io/v1");
   EXPECT_EQ(counters["kind"], "ResourceSlice");
   EXPECT_EQ(counters["metadata"]["name"], "00000-neuron.aws.com-n1");
@@ -78,23 +71,26 @@ TEST(SliceText, AListIsForKubectl) {
   ASSERT_THAT(list["items"], SizeIs(2));
   EXPECT_EQ(list["items"][1]["metadata"]["name"], "00001-neuron.aws.com-n1");
   const auto ownerless = whole_slices({SliceContent{}}, {"neuron.aws.com", "n1", {"n1", ""}});
-  EXPECT_FALSE(json::parse(slice_json(ownerless[0]))["metadata"].contains("ownerReferences"));
+  EXPECT_FALSE(json::parse(slice_text(ownerless[0]))["metadata"].contains("ownerReferences"));
 }
 
 // What a server adds to an object, and what others may have written under our driver's name.
 TEST(SliceText, WhatWeDoNotWriteIsSeen) {
-  json object = json::parse(slice_json(slices_of(TestNode("inf2.xlarge"))[1]));
+  const Slice wanted = slices_of(TestNode("inf2.xlarge"))[1];
+  json object = wanted.json;
   object["metadata"]["managedFields"] = json::array({{{"manager", "x"}}});
   object["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z";
   object["metadata"]["labels"] = {{"a", "b"}};
-  EXPECT_TRUE(parse_slice(object.dump())->is_ours);
+  EXPECT_TRUE(is_same(*parse_slice(object.dump()), wanted));
   const auto with = [&](auto change) {
     json changed = object;
     change(changed);
     const auto slice = parse_slice(changed.dump());
     EXPECT_TRUE(slice) << changed.dump();
-    return slice && slice->is_ours;
+    return slice && is_same(*slice, wanted);
   };
+  EXPECT_TRUE(with([](json& o) { o["spec"]["devices"][0]["capacity"]["memory"]["value"] = "34359738368"; }));
+  EXPECT_TRUE(with([](json& o) { o["spec"]["devices"][0]["capacity"]["cores"]["value"] = "2000m"; }));
   EXPECT_FALSE(with([](json& o) { o["spec"]["allNodes"] = true; }));
   EXPECT_FALSE(with([](json& o) { o["spec"]["devices"][0]["bindsToNode"] = true; }));
   EXPECT_FALSE(with([](json& o) { o["spec"]["devices"][0]["attributes"]["deviceId"] = {{"ints", {1, 2}}}; }));
@@ -122,12 +118,14 @@ TEST(SliceText, WhatIsNoSliceIsRefused) {
   }
   for (const char* text : {"", "{}", R"({"metadata":1})", R"({"metadata":{},"items":{}})",
                            R"({"metadata":{},"items":[{}]})", R"({"metadata":{},"items":[1]})"}) {
-    EXPECT_FALSE(parse_slice_list(text) && !parse_slice_list(text)->slices.empty()) << text;
+    EXPECT_FALSE(parse_slices(text)) << text;
   }
-  EXPECT_THAT(parse_slice_list(R"({"metadata":{"resourceVersion":"7"},"items":null})")->slices, IsEmpty());
+  EXPECT_THAT(parse_slices(R"({"metadata":{"resourceVersion":"7"},"items":null})")->objects, IsEmpty());
   json many = {{"metadata", {{"resourceVersion", "7"}}}, {"items", json::array()}};
-  for (int i = 0; i < 513; ++i) many["items"].push_back({{"metadata", {{"name", "x"}}}});
-  EXPECT_FALSE(parse_slice_list(many.dump()));
+  for (int i = 0; i < 512; ++i) many["items"].push_back({{"metadata", {{"name", "x"}, {"resourceVersion", "7"}}}});
+  EXPECT_THAT(parse_slices(many.dump())->objects, SizeIs(512));
+  many["items"].push_back(many["items"][0]);
+  EXPECT_FALSE(parse_slices(many.dump()));
 }
 
 TEST(SliceText, QuantitiesAreReadInAnyFormThatTheServerMayGiveThem) {

@@ -1,4 +1,4 @@
-#include "plugin/dra/slices/slice_publisher.h"
+#include "plugin/dra/slices/publisher.h"
 
 #include <spdlog/spdlog.h>
 
@@ -21,6 +21,11 @@ SlicePublisher::SlicePublisher(kube::Api& api, Settings settings, const Clock& c
 void SlicePublisher::wake() {
   ++wakes_;
   woken_.notify_all();
+}
+
+void SlicePublisher::stored_changed() {
+  if (!stored_due_) stored_due_ = clock_.now() + kStoredPause;
+  wake();
 }
 
 void SlicePublisher::set_pool(Pool pool) {
@@ -53,24 +58,21 @@ void SlicePublisher::on_reset() {
 void SlicePublisher::on_upsert(const kube::ApiObject& object) {
   const MutexLock lock(mutex_);
   seen_[object.name] = object.resource_version;
-  if (!stored_due_) stored_due_ = clock_.now() + kStoredPause;
-  wake();
+  stored_changed();
 }
 
 void SlicePublisher::on_remove(const kube::ApiObject& object) {
   const MutexLock lock(mutex_);
   seen_.erase(object.name);
-  if (!stored_due_) stored_due_ = clock_.now() + kStoredPause;
-  wake();
+  stored_changed();
 }
 
 void SlicePublisher::on_synced() {
   const MutexLock lock(mutex_);
-  if (!stored_due_) stored_due_ = clock_.now() + kStoredPause;
   server_is_due_ = true;
   if (!watch_error_.empty()) spdlog::info("ResourceSlice watch restored");
   watch_error_.clear();
-  wake();
+  stored_changed();
 }
 
 void SlicePublisher::on_trouble(const Error& error) {
@@ -83,7 +85,7 @@ void SlicePublisher::on_trouble(const Error& error) {
 
 void SlicePublisher::run(const std::stop_token& stop) {
   const std::jthread watcher([this](const std::stop_token& inner) {
-    const kube::WatchPlace place{kSlicesPath, slice_selector(settings_.driver, settings_.node)};
+    const kube::WatchPlace place{kSlicesPath, "spec.driver=" + settings_.driver + ",spec.nodeName=" + settings_.node};
     kube::ObjectWatch(api_, place, *this, clock_, settings_.watch).run(inner);
   });
   const std::stop_callback on_stop(stop, [this] {
@@ -100,10 +102,10 @@ void SlicePublisher::run(const std::stop_token& stop) {
   }
 }
 
-// When the next thing is to be done; nullopt: nothing is.
+// When the next work is due; nullopt: none is.
 std::optional<SteadyTime> SlicePublisher::due_time() {
   if (!pool_) return std::nullopt;
-  // Our own writes come back through the watch, a little later.
+  // Own writes come back through the watch, a little later.
   if (written_ && seen_ == *written_) stored_due_.reset();
   std::optional<SteadyTime> due = retry_due_;
   const auto sooner = [&](SteadyTime time) { due = due ? std::min(*due, time) : time; };
@@ -147,7 +149,7 @@ milliseconds SlicePublisher::turn() {
   return milliseconds(0);
 }
 
-// On an idle node, when the net below the watch has listed: another version may take another shape.
+// On an idle node, after a list of the watch: another version may take another shape.
 void SlicePublisher::look_at_server() {
   const auto is_new = writer_.look_at_server();
   const MutexLock lock(mutex_);
@@ -155,7 +157,7 @@ void SlicePublisher::look_at_server() {
     look_ = look_ || *is_new;
     return;
   }
-  // What is published stays so.
+  // Published slices stay.
   if (watch_error_ != is_new.error().message)
     spdlog::warn("API server not checked for changes: {}", is_new.error().message);
   watch_error_ = is_new.error().message;
@@ -165,7 +167,10 @@ void SlicePublisher::look_at_server() {
 
 void SlicePublisher::write(const Task& task) {
   const auto written = writer_.write(*task.pool, task.overwrite);
-  if (written) say_left_out(written->left_out);
+  if (written && written->left_out != left_out_) {
+    for (const std::string& sentence : written->left_out) spdlog::warn("left out of slices: {}", sentence);
+    left_out_ = written->left_out;
+  }
   PublishState state;
   {
     const MutexLock lock(mutex_);
@@ -182,12 +187,14 @@ void SlicePublisher::write(const Task& task) {
 
 void SlicePublisher::finish(const Task& task, const Written& written) {
   if (written.overwrote && task.is_repair) {
-    const std::string who = "another writer changes ResourceSlices of driver " + settings_.driver + " on this node";
-    if (state_.error != who)
-      spdlog::warn("ResourceSlices contested, overwriting at most every {1} s: {0}", who, kContestedPause.count());
+    const std::string contested =
+        "another writer changes ResourceSlices of driver " + settings_.driver + " on this node";
+    if (state_.error != contested)
+      spdlog::warn("ResourceSlices contested, overwriting at most every {1} s: {0}", contested,
+                   kContestedPause.count());
     if (written.deferred) {
       state_.published = false;
-      state_.error = who;
+      state_.error = contested;
       retry_due_ = contested_until_;
       not_before_ = clock_.now() + kPoolPause;
       return;
@@ -216,12 +223,6 @@ void SlicePublisher::fail_with(const Error& error) {
   state_.error = error.message;
   retry_due_ = clock_.now() + (refused_ ? milliseconds(PoolWriter::kTryAgain) : backoff_.next());
   if (!refused_) not_before_ = *retry_due_;
-}
-
-void SlicePublisher::say_left_out(const std::vector<std::string>& left_out) {
-  if (left_out == left_out_) return;
-  for (const std::string& what : left_out) spdlog::warn("left out of slices: {}", what);
-  left_out_ = left_out;
 }
 
 }  // namespace neuron::plugin::dra
