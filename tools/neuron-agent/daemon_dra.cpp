@@ -190,7 +190,7 @@ class DraDaemon {
                         events_,
                         claims,
                         health_,
-                        runner(),
+                        workers_,
                         [this] {
                           figures_.registered(options_.dra.pool.driver);
                           plugin_holds_.registered();
@@ -203,8 +203,7 @@ class DraDaemon {
                           if (probes.wanted()) {
                             probes.turn(readiness_of(options_, state, publisher_.state(), board_.is_empty()));
                           }
-                        },
-                        workers_},
+                        }},
                        signals.get());
     const ExitCode code = to_exit_code(driver.run());
     ending_.emplace(code);

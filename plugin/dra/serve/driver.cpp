@@ -21,12 +21,11 @@ using std::chrono::seconds;
 using State = SocketWatch::State;
 
 constexpr milliseconds kRetry{250};
-constexpr seconds kLookEvery{2};   // a few calls of stat; inotify tells most of it at once
+constexpr seconds kLookEvery{2};   // a few calls of stat; inotify reports most changes at once
 constexpr seconds kPeersEvery{1};  // one connect each, while there are any
 constexpr seconds kSweepEvery{30};
 constexpr seconds kOften{1};
-constexpr seconds kOftenFor{6};  // the kubelet notices a registration socket that has gone within a second
-
+constexpr seconds kOftenFor{6};     // the kubelet notices a removed registration socket within a second
 constexpr seconds kEndPatience{4};  // of DraServer
 
 // Logs once when a directory hangs, and once when it answers again.
@@ -40,26 +39,73 @@ bool is_missing(const std::string& path) {
   return socket_state(path) == SocketState::missing;
 }
 
-}  // namespace
+using Watches = Driver::Watches;
 
-struct Driver::Watches {
-  SocketWatch claims;
-  SocketWatch registry;
-};
-
-struct Driver::Served {
+// The result of serving.
+struct Served {
   Result<std::shared_ptr<DraServer>> server;
   std::shared_ptr<Watches> watches{};  // null: a directory cannot be watched
-  bool is_dead = false;                // a directory
+  bool is_dead = false;                // a directory's mount
   std::set<std::string> peers{};
 };
 
-struct Driver::Seen {
+// The state of the sockets and their directories.
+struct Seen {
   bool directories_stand = false;
   bool claims_missing = false;
   bool registration_missing = false;
   std::set<std::string> peers{};
 };
+
+std::set<std::string> find_peers(const SocketNames& names, const std::string& driver) {
+  std::set<std::string> peers;
+  const auto add = [&peers](const std::string& path) {
+    if (socket_state(path) == SocketState::listening) peers.insert(path);
+  };
+  for (const std::string& name : sockets_in(names.claims_dir)) {
+    if (is_claims_socket(name) && name != names.claims) add(names.claims_dir + "/" + name);
+  }
+  for (const std::string& name : sockets_in(names.registry_dir)) {
+    if (is_registration_socket(name, driver) && name != names.registration) add(names.registry_dir + "/" + name);
+  }
+  return peers;
+}
+
+// On a thread that may hang, as see() is.
+Served serve(const SocketNames& names, const Driver::Parts& parts, const std::shared_ptr<Watches>& before) {
+  const auto is_dead = [](const std::shared_ptr<Watches>& watches) {
+    return watches && (watches->claims.state() == State::dead || watches->registry.state() == State::dead);
+  };
+  std::error_code error;
+  std::filesystem::create_directories(names.claims_dir, error);
+  if (error) {
+    return {fail(error_from_errno(error.value(), "making " + names.claims_dir)), before, is_dead(before)};
+  }
+  auto claims = SocketWatch::open(names.claims_dir);
+  if (!claims) return {fail(std::move(claims).error()), before, is_dead(before)};
+  auto registry = SocketWatch::open(names.registry_dir);
+  if (!registry) return {fail(std::move(registry).error()), before, is_dead(before)};
+  Served served{DraServer::start(names, parts.settings.name,
+                                 {parts.claims, parts.health, parts.workers,
+                                  [&events = parts.events](RegistrationNews news) { events.post(std::move(news)); }})
+                    .map([](std::unique_ptr<DraServer> server) { return std::shared_ptr(std::move(server)); })};
+  served.watches = std::make_shared<Watches>(Watches{*std::move(claims), *std::move(registry)});
+  if (served.server) {
+    served.peers = find_peers(names, parts.settings.name);
+  } else {
+    served.is_dead = is_dead(served.watches);
+  }
+  return served;
+}
+
+Seen see(const SocketNames& names, const std::string& driver, Watches& watches) {
+  static_cast<void>(watches.claims.read_events());  // the state below replaces them
+  static_cast<void>(watches.registry.read_events());
+  return {watches.claims.state() == State::stands && watches.registry.state() == State::stands,
+          is_missing(names.claims_path()), is_missing(names.registration_path()), find_peers(names, driver)};
+}
+
+}  // namespace
 
 Driver::Driver(Parts parts, int signals)
     : parts_(std::move(parts)),
@@ -71,7 +117,7 @@ Driver::~Driver() {
   end_server();
 }
 
-// Its sockets are unlinked where that may hang.
+// On a thread that may hang, since the sockets are unlinked.
 void Driver::end_server() {
   if (!server_) return;
   const auto held = std::make_shared<std::shared_ptr<DraServer>>(std::move(server_));
@@ -139,7 +185,7 @@ std::optional<Driver::Outcome> Driver::keep_served() {
   auto served =
       calls_.run([names = names_, parts = parts_, before = watches_] { return serve(names, parts, before); }, kBudget);
   if (!served) {
-    say_problem("a kubelet directory did not answer: " + parts_.settings.kubelet_dir);
+    set_problem("a kubelet directory did not answer: " + parts_.settings.kubelet_dir);
     return std::nullopt;
   }
   watches_ = served->watches;
@@ -165,35 +211,8 @@ std::optional<Driver::Outcome> Driver::keep_served() {
     spdlog::error("kubelet directory mount is stale, exiting for a restart with a fresh mount: {}", error.message);
     return Outcome::dead_mount;
   }
-  say_problem(error.message);
+  set_problem(error.message);
   return std::nullopt;
-}
-
-// On a thread that may hang, as is see().
-Driver::Served Driver::serve(const SocketNames& names, const Parts& parts, const std::shared_ptr<Watches>& before) {
-  const auto is_dead = [](const std::shared_ptr<Watches>& watches) {
-    return watches && (watches->claims.state() == State::dead || watches->registry.state() == State::dead);
-  };
-  std::error_code error;
-  std::filesystem::create_directories(names.claims_dir, error);
-  if (error) {
-    return {fail(error_from_errno(error.value(), "making " + names.claims_dir)), before, is_dead(before)};
-  }
-  auto claims = SocketWatch::open(names.claims_dir);
-  if (!claims) return {fail(std::move(claims).error()), before, is_dead(before)};
-  auto registry = SocketWatch::open(names.registry_dir);
-  if (!registry) return {fail(std::move(registry).error()), before, is_dead(before)};
-  Served served{DraServer::start(names, parts.settings.name,
-                                 {parts.claims, parts.health, parts.run,
-                                  [&events = parts.events](RegistrationNews news) { events.post(std::move(news)); }})
-                    .map([](std::unique_ptr<DraServer> server) { return std::shared_ptr(std::move(server)); })};
-  served.watches = std::make_shared<Watches>(Watches{*std::move(claims), *std::move(registry)});
-  if (served.server) {
-    served.peers = find_peers(names, parts.settings.name);
-  } else {
-    served.is_dead = is_dead(served.watches);
-  }
-  return served;
 }
 
 void Driver::lose(const std::string& why) {
@@ -203,19 +222,12 @@ void Driver::lose(const std::string& why) {
   serve_at_ = parts_.clock.now();
 }
 
-Driver::Seen Driver::see(const SocketNames& names, const std::string& driver, Watches& watches) {
-  static_cast<void>(watches.claims.read_events());  // what they say is looked for below
-  static_cast<void>(watches.registry.read_events());
-  return {watches.claims.state() == State::stands && watches.registry.state() == State::stands,
-          is_missing(names.claims_path()), is_missing(names.registration_path()), find_peers(names, driver)};
-}
-
 void Driver::look_at_sockets() {
   look_at_ = parts_.clock.now() + (peers_.empty() ? kLookEvery : kPeersEvery);
   auto seen = calls_.run(
       [names = names_, driver = parts_.settings.name, watches = watches_] { return see(names, driver, *watches); },
       kBudget);
-  if (!seen) return;  // of directories that hang nothing is known
+  if (!seen) return;  // a directory hangs
   if (!seen->directories_stand) return lose("a kubelet directory was replaced or removed");
   if (seen->claims_missing) return lose(names_.claims_path() + " was removed");
   if (seen->registration_missing) {
@@ -231,24 +243,10 @@ void Driver::look_at_sockets() {
   peers_ = std::move(seen->peers);
 }
 
-std::set<std::string> Driver::find_peers(const SocketNames& names, const std::string& driver) {
-  std::set<std::string> peers;
-  const auto add = [&peers](const std::string& path) {
-    if (socket_state(path) == SocketState::listening) peers.insert(path);
-  };
-  for (const std::string& name : sockets_in(names.claims_dir)) {
-    if (is_claims_socket(name) && name != names.claims) add(names.claims_dir + "/" + name);
-  }
-  for (const std::string& name : sockets_in(names.registry_dir)) {
-    if (is_registration_socket(name, driver) && name != names.registration) add(names.registry_dir + "/" + name);
-  }
-  return peers;
-}
-
 void Driver::hear(const RegistrationNews& news) {
   if (!news.registered) {
     state_.registered = false;
-    return say_problem(fmt::format("the kubelet rejected the registration and retries: {}",
+    return set_problem(fmt::format("the kubelet rejected the registration and retries: {}",
                                    news.error.empty() ? "no reason given" : news.error));
   }
   spdlog::info("driver registered driver={}", parts_.settings.name);
@@ -274,13 +272,13 @@ void Driver::keep_health_fresh() {
   health_at_ = now + (now < health_often_until_ ? kOften : kHealthEvery);
 }
 
-void Driver::say_problem(std::string problem) {
+void Driver::set_problem(std::string problem) {
   if (problem != state_.problem) spdlog::warn("driver not registered driver={}: {}", parts_.settings.name, problem);
   state_.problem = std::move(problem);
 }
 
 int Driver::poll_timeout_ms() const {
-  constexpr seconds kMost{2};  // so that whoever is told each turn knows that the loop turns
+  constexpr seconds kMost{2};  // a sign of life for Parts::tell
   const SteadyTime now = parts_.clock.now();
   SteadyTime next = std::min({now + kMost, guard_.next(), health_at_});
   next = std::min(next, server_ ? std::min(look_at_, sweep_at_) : serve_at_);

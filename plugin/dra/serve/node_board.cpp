@@ -2,19 +2,81 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "agent/base/parse.h"
 #include "agent/holdings/held.h"
 
 namespace neuron::plugin::dra {
 namespace {
+
+using model::Health;
+using model::Resource;
+
+const Health* worst_health(const grant::NodeUnits& node, const std::vector<int>& devices) {
+  const Health* worst = nullptr;
+  for (const int index : devices) {
+    if (node.device(index) == nullptr) return nullptr;
+    const Health& one = node.health_of(Resource::neuron, index);
+    if (worst == nullptr || badness(one.state) > badness(worst->state)) worst = &one;
+  }
+  return worst;
+}
+
+// nullptr: the snapshot lacks the hardware.
+const Health* find_health(const grant::NodeUnits& node, const PoolDevice& device) {
+  const auto name = parse_pool_name(device.name);
+  if (!name) return nullptr;
+  if (const auto* efa = std::get_if<EfaName>(&*name)) {
+    const std::vector<int>& units = node.units(Resource::efa);
+    const auto found = std::find_if(units.begin(), units.end(),
+                                    [&](int unit) { return efa_label(node.efa(unit).name) == efa->label; });
+    return found == units.end() ? nullptr : &node.health_of(Resource::efa, *found);
+  }
+  const auto* core = std::get_if<CoreName>(&*name);
+  if (core != nullptr && node.device(core->device) != nullptr) {
+    const std::vector<int> ids = node.cores_of(Resource::neuron, core->device);
+    const auto at = static_cast<std::size_t>(core->core);
+    if (at < ids.size()) return &node.health_of(Resource::neuroncore, ids[at]);
+  }
+  return worst_health(node, device.devices);
+}
+
+DeviceHealth::State state_of(const Health& health) {
+  switch (health.state) {
+    case model::HealthState::unhealthy:
+      return DeviceHealth::State::unhealthy;
+    case model::HealthState::unknown:
+      return DeviceHealth::State::unknown;
+    case model::HealthState::healthy:
+    case model::HealthState::degraded:
+      break;
+  }
+  return DeviceHealth::State::healthy;
+}
+
+std::string message_of(const Health& health) {
+  std::string text = health.sentence;
+  if (!health.action.empty()) text += (text.empty() ? "" : "; ") + health.action;
+  return printable(text, kMostMessage - std::string_view("...").size());
+}
+
+DeviceHealth health_of_absent(const PoolDevice& device, const model::HostScan& host) {
+  using Kind = model::ScanPart::Kind;
+  if (is_unread_list(host, device.kind == DeviceKind::efa ? Kind::pci : Kind::devices)) {
+    return {device.name, DeviceHealth::State::unknown,
+            "the list it would be on cannot be read and was not read since the driver started"};
+  }
+  return {device.name, DeviceHealth::State::unhealthy, "it is no longer on this node; delete the pod that holds it"};
+}
 
 std::optional<int> lnc_of(const model::Snapshot& snapshot) {
   const auto& lnc = snapshot.host.lnc;
   return lnc ? std::optional(lnc->value) : std::nullopt;
 }
 
-// nullptr: it has this one.
+// nullptr: the snapshot has this LNC.
 model::SnapshotPtr with_other_lnc(const model::Snapshot& snapshot, std::optional<int> lnc) {
   if (!lnc || lnc_of(snapshot) == lnc) return nullptr;
   return std::make_shared<const model::Snapshot>(holdings::with_held(snapshot, {}, lnc));
@@ -27,6 +89,17 @@ grant::NodeUnitsPtr with_lnc(grant::NodeUnitsPtr node, std::optional<int> lnc) {
 
 }  // namespace
 
+HealthList make_health_list(const Pool& pool, const grant::NodeUnits& node, std::string pool_name) {
+  HealthList list{std::move(pool_name), {}};
+  list.devices.reserve(pool.devices.size());
+  for (const PoolDevice& device : pool.devices) {
+    const Health* health = find_health(node, device);
+    list.devices.push_back(health != nullptr ? DeviceHealth{device.name, state_of(*health), message_of(*health)}
+                                             : health_of_absent(device, node.snapshot().host));
+  }
+  return list;
+}
+
 void NodeBoard::set_node(grant::NodeUnitsPtr node) {
   const MutexLock lock(mutex_);
   newest_ = std::move(node);
@@ -35,7 +108,7 @@ void NodeBoard::set_node(grant::NodeUnitsPtr node) {
   show();
 }
 
-// Of what claims hold, as their record has it; else what it was so far; else the node's own.
+// That of the held devices in the claims' record; else the one used so far; else the node's own.
 void NodeBoard::choose_numbering() {
   const std::optional<int> scanned = lnc_of(newest_->snapshot());
   const HeldNumbering held = ports_.numbering ? ports_.numbering() : HeldNumbering{};

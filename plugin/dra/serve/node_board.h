@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,40 +9,63 @@
 #include "agent/base/mutex.h"
 #include "agent/grant/node_units.h"
 #include "plugin/dra/claim/hardware.h"
-#include "plugin/dra/serve/health_list.h"
 #include "plugin/dra/slices/pool.h"
+#include "plugin/kubelet/list_hub.h"
 
 namespace neuron::plugin::dra {
 
-// What this node is, for all who ask: the newest units for claims, their pool for the publisher, their health for the
-// kubelet. While claims hold devices, cores keep the numbers that they had when these were prepared, whatever LNC the
-// node is set to by now (docs/adr/0011-dra.md). Thread-safe.
+// The health of one device for the kubelet, which shows it in the status of pods and does not act on it (taints do).
+struct DeviceHealth {
+  enum class State { unknown, healthy, unhealthy };
+  std::string device;  // as in the slice
+  State state = State::unknown;
+  std::string message;  // finding and action; at most kMostMessage bytes
+  friend bool operator==(const DeviceHealth&, const DeviceHealth&) = default;
+};
+
+struct HealthList {
+  std::string pool;
+  std::vector<DeviceHealth> devices;  // all of the pool, in its order
+  friend bool operator==(const HealthList&, const HealthList&) = default;
+};
+using HealthListPtr = std::shared_ptr<const HealthList>;
+using HealthHub = ListHub<HealthList>;  // to every stream of the kubelet
+
+inline constexpr std::size_t kMostMessage = 1024;  // of the protocol
+
+// A core has its own health, a group and the node that of their worst device. Degraded counts as healthy, with the
+// message. A device of the pool that the snapshot lacks is unhealthy, or unknown while its list was never read. Pure.
+[[nodiscard]] HealthList make_health_list(const Pool& pool, const grant::NodeUnits& node, std::string pool_name);
+
+// The current node for slices, health and claims: each scan and each change of held devices gives a pool to the
+// publisher and a health list to the kubelet. While claims hold devices, cores keep the numbers that they had when
+// these were prepared, whatever the node's LNC is now (docs/adr/0011-dra.md). Thread-safe.
 class NodeBoard {
  public:
   struct Settings {
     PoolOptions pool;
     std::string pool_name;
   };
-  struct Ports {
-    std::function<std::vector<std::string>()> held;  // names of pool devices that claims hold; must not block
-    std::function<void(Pool)> publish;               // must not block
+  struct Ports {                                     // none may block
+    std::function<std::vector<std::string>()> held;  // names of pool devices that claims hold
+    std::function<void(Pool)> publish;
     HealthHub& health;
-    std::function<void(Pool&, const grant::NodeUnits&)> mark{};  // what else the pool has to say; must not block
-    std::function<HeldNumbering()> numbering{};                  // of what claims hold; must not block. Empty: none do
+    std::function<void(Pool&, const grant::NodeUnits&)> mark{};  // adds further taints
+    std::function<HeldNumbering()> numbering{};                  // of held cores; empty function: no claim holds any
   };
 
   NodeBoard(Settings settings, Ports ports) : settings_(std::move(settings)), ports_(std::move(ports)) {}
 
   void set_node(grant::NodeUnitsPtr node) EXCLUDES(mutex_);  // never null
-  void held_changed() EXCLUDES(mutex_);                      // perhaps; nothing before the first node
-  void marks_changed() EXCLUDES(mutex_);                     // the same
+  void held_changed() EXCLUDES(mutex_);   // held devices may have changed; does nothing before the first node
+  void marks_changed() EXCLUDES(mutex_);  // the same of `mark`
 
   [[nodiscard]] grant::NodeUnitsPtr node() const EXCLUDES(mutex_);  // nullptr before the first
-  // Another scan of this node, with the numbers that node() has.
+  // Another scan of this node, with the core numbers of node().
   [[nodiscard]] grant::NodeUnitsPtr numbered(grant::NodeUnitsPtr scanned) const EXCLUDES(mutex_);
-  // The same without its units; `scanned` itself where nothing differs. nullptr stays nullptr.
+  // The same of a snapshot; `scanned` itself where nothing differs. nullptr stays nullptr.
   [[nodiscard]] model::SnapshotPtr numbered(model::SnapshotPtr scanned) const EXCLUDES(mutex_);
-  [[nodiscard]] bool is_empty() const EXCLUDES(mutex_);  // there is a node, and nothing on it to publish
+  [[nodiscard]] bool is_empty() const EXCLUDES(mutex_);  // there is a node, and its pool is empty
 
  private:
   void choose_numbering() REQUIRES(mutex_);
@@ -53,9 +77,9 @@ class NodeBoard {
   grant::NodeUnitsPtr newest_ GUARDED_BY(mutex_);  // as it was scanned
   grant::NodeUnitsPtr node_ GUARDED_BY(mutex_);    // the same, numbered with lnc_
   std::optional<int> lnc_ GUARDED_BY(mutex_);
-  std::optional<int> waiting_lnc_ GUARDED_BY(mutex_);  // that the log says has to wait
+  std::optional<int> waiting_lnc_ GUARDED_BY(mutex_);  // logged as deferred
   std::vector<std::string> held_ GUARDED_BY(mutex_);
-  HealthListPtr health_ GUARDED_BY(mutex_);  // as told last; null before the first
+  HealthListPtr health_ GUARDED_BY(mutex_);  // published last; null before the first
   bool empty_ GUARDED_BY(mutex_) = false;
 };
 

@@ -33,14 +33,13 @@ class Running {
                                   *events_,
                                   fixture.claims,
                                   health,
-                                  fixture.run(),
+                                  workers_,
                                   [this] { ++registered; },
                                   [this] { ++rescans; },
                                   [this](const DriverState& state) {
                                     const std::lock_guard lock(mutex_);
                                     state_ = state;
-                                  },
-                                  workers_},
+                                  }},
                     reading_.get());
     if (node == Node::scanned) events_->post(NodeScanned{});
     ended_ = std::async(std::launch::async, [this] {

@@ -1,10 +1,9 @@
-#include "plugin/dra/serve/health_list.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "plugin/dra/serve/node_board.h"
 #include "test/unit/grant/nodes.h"
 
 namespace neuron::plugin::dra {
@@ -13,10 +12,11 @@ namespace {
 using State = DeviceHealth::State;
 using testing::HasSubstr;
 
-PoolDevice named(const std::string& name, std::map<std::string, std::int64_t> consumes = {}) {
+PoolDevice named(const std::string& name, std::vector<int> devices = {}, DeviceKind kind = DeviceKind::device) {
   PoolDevice device;
   device.name = name;
-  device.consumes = std::move(consumes);
+  device.kind = kind;
+  device.devices = std::move(devices);
   return device;
 }
 
@@ -30,9 +30,13 @@ DeviceHealth health_of(const Pool& pool, const model::SnapshotPtr& snapshot, con
 struct HealthListTest : testing::Test {
   std::shared_ptr<model::Snapshot> snapshot = snapshot_of("trn1.32xlarge");
   Pool pool{{},
-            {named("neuron-device-3"), named("neuron-device-3-core-1"), named("neuron-device-3-core-0"),
-             named("neuron-group-0-3"), named("neuron-group-4-7"), named("neuron-node"),
-             named("efa-" + snapshot->host.efas.at(0).name), named("neuron-device-99"), named("what")}};
+            {named("neuron-device-3", {3}), named("neuron-device-3-core-1", {3}, DeviceKind::core),
+             named("neuron-device-3-core-0", {3}, DeviceKind::core),
+             named("neuron-group-0-3", {0, 1, 2, 3}, DeviceKind::group),
+             named("neuron-group-4-7", {4, 5, 6, 7}, DeviceKind::group),
+             named("neuron-node", grant::NodeUnits(snapshot).units(model::Resource::neuron), DeviceKind::node),
+             named("efa-" + snapshot->host.efas.at(0).name, {}, DeviceKind::efa), named("neuron-device-99", {99}),
+             named("what")}};
   void set(model::HealthState state) {
     snapshot->host.devices.at(3).health = {state, "some_reason", "3 errors were seen", "replace the instance"};
   }
@@ -55,10 +59,10 @@ TEST_F(HealthListTest, AGroupAndTheNodeAreAsIllAsTheirWorstDevice) {
   EXPECT_EQ(health_of(pool, snapshot, "neuron-group-4-7").state, State::healthy);
 }
 
-TEST_F(HealthListTest, AGroupThatWrapsIsKnownByItsCounters) {
+TEST_F(HealthListTest, AGroupThatWrapsHasTheHealthOfItsMembers) {
   set(model::HealthState::unhealthy);
-  pool.devices = {named("neuron-group-15-0", {{"device-15", 2}, {"device-0", 2}}),
-                  named("neuron-group-2-5", {{"device-3", 2}})};
+  pool.devices = {named("neuron-group-15-0", {15, 0}, DeviceKind::group),
+                  named("neuron-group-2-5", {2, 3, 4, 5}, DeviceKind::group)};
   EXPECT_EQ(health_of(pool, snapshot, "neuron-group-15-0").state, State::healthy);
   EXPECT_EQ(health_of(pool, snapshot, "neuron-group-2-5").state, State::unhealthy);
 }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "agent/base/workers.h"
-#include "plugin/dra/serve/health_service.h"
+#include "plugin/dra/serve/node_board.h"
 #include "test/fakes/fake_dra_kubelet.h"
 #include "test/unit/dra_server/fake_claims.h"
 
@@ -35,9 +35,6 @@ struct ServerFixture : testing::Test {
 
   [[nodiscard]] std::string registry() const { return kubelet_dir + "/plugins_registry"; }
   [[nodiscard]] std::string claims_dir() const { return kubelet_dir + "/plugins/" + kDriver; }
-  [[nodiscard]] BlockingCalls::Run run() {
-    return [this](std::function<void()> job) { workers.run(std::move(job)); };
-  }
   void publish(const std::string& device, DeviceHealth::State state, const std::string& message = "") {
     health.publish(std::make_shared<const HealthList>(HealthList{"node-1", {{device, state, message}}}));
   }

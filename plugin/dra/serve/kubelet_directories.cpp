@@ -1,4 +1,4 @@
-#include "plugin/dra/serve/socket_names.h"
+#include "plugin/dra/serve/kubelet_directories.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <initializer_list>
+#include <utility>
 
 #include "agent/base/encoding.h"
 #include "plugin/kubelet/socket_file.h"
@@ -16,7 +17,7 @@ namespace {
 
 constexpr std::string_view kRegistrationEnd = "-reg.sock";
 
-// Tells instances on one node apart; so short that a driver's longest name, 63 bytes, fits beside it in the kubelet's
+// Distinguishes instances on one node; so short that a driver's longest name, 63 bytes, fits beside it in the kubelet's
 // usual directory.
 std::string hash_of(std::string_view text) {
   constexpr std::size_t kDigits = 8;
@@ -40,12 +41,12 @@ bool is_older_than(std::chrono::seconds young, const std::string& path) {
   return std::chrono::system_clock::from_time_t(info.st_ctim.tv_sec) + young < std::chrono::system_clock::now();
 }
 
-template <typename IsOurs>
-int sweep(const std::string& directory, const std::string& own, std::chrono::seconds young, const IsOurs& is_ours) {
+template <typename IsIts>
+int sweep(const std::string& directory, const std::string& own, std::chrono::seconds young, const IsIts& is_its) {
   int removed = 0;
   for (const std::string& name : sockets_in(directory)) {
     const std::string path = directory + "/" + name;
-    if (name == own || !is_ours(name) || !is_older_than(young, path) || socket_state(path) != SocketState::dead)
+    if (name == own || !is_its(name) || !is_older_than(young, path) || socket_state(path) != SocketState::dead)
       continue;
     if (::unlink(path.c_str()) != 0) continue;
     spdlog::info("removed stale socket={}", path);
@@ -84,6 +85,29 @@ int remove_dead_sockets(const SocketNames& own, std::string_view driver, std::ch
   return sweep(own.registry_dir, own.registration, young,
                [&](const std::string& name) { return is_registration_socket(name, driver); }) +
          sweep(own.claims_dir, own.claims, young, is_claims_socket);
+}
+
+std::optional<Error> ModeGuard::look() {
+  constexpr std::chrono::seconds kEvery{2};
+  const SteadyTime now = clock_.now();
+  if (now < look_at_) return error_;
+  look_at_ = now + kEvery;
+  if (lock_) {
+    const auto is_current =
+        calls_.run([lock = lock_, directory = directory_] { return lock->is_of(directory); }, kBudget);
+    if (is_current.value_or(true)) return std::nullopt;
+  }
+  lock_.reset();  // the directory was replaced
+  auto lock = calls_.run([directory = directory_] { return InstanceLock::take(directory, InstanceLock::Mode::claims); },
+                         kBudget);
+  if (!lock) return error_;
+  error_.reset();
+  if (*lock) {
+    lock_ = std::make_shared<const InstanceLock>(**std::move(lock));
+  } else if (lock->error().code != ErrorCode::not_found) {
+    error_ = std::move(*lock).error();
+  }
+  return error_;
 }
 
 }  // namespace neuron::plugin::dra
