@@ -111,110 +111,98 @@ constexpr auto kEfas = std::to_array<Metric>({
      "the verdict"},
 });
 
-// A counter of the port or of the whole interface; its name ends in the name of its file.
-struct Counter {
-  std::string_view name;
-  std::string_view help;
-};
-
-constexpr Metric of_port(Counter one) {
-  return {one.name, counter, "", Held::yes, one.help, "`ports/1/hw_counters/`"};
-}
-
-constexpr Metric of_interface(Counter one) {
-  return {one.name, counter, "", Held::yes, one.help, "`hw_counters/`"};
+// The name ends in the name of the counter's file.
+constexpr Metric efa_counter(std::string_view name, std::string_view help) {
+  return {name, counter, "", Held::yes, help, ""};
 }
 
 constexpr std::array kEfaCounters = {
-    Metric{"node_amazonefa_info", info, "", Held::yes, "An interface with counters", "`sys/class/infiniband/<device>`"},
-    of_port({"node_amazonefa_tx_bytes", "Bytes sent"}),
-    of_port({"node_amazonefa_tx_pkts", "Packets sent"}),
-    of_port({"node_amazonefa_rx_bytes", "Bytes received"}),
-    of_port({"node_amazonefa_rx_pkts", "Packets received"}),
-    of_port({"node_amazonefa_rx_drops", "Packets dropped on receipt"}),
-    of_port({"node_amazonefa_send_bytes", "Bytes of send work requests"}),
-    of_port({"node_amazonefa_send_wrs", "Send work requests"}),
-    of_port({"node_amazonefa_recv_bytes", "Bytes of receive work requests"}),
-    of_port({"node_amazonefa_recv_wrs", "Receive work requests"}),
-    of_port({"node_amazonefa_rdma_read_wrs", "RDMA read work requests"}),
-    of_port({"node_amazonefa_rdma_read_bytes", "Bytes read by RDMA"}),
-    of_port({"node_amazonefa_rdma_read_wr_err", "RDMA read work requests that failed"}),
-    of_port({"node_amazonefa_rdma_read_resp_bytes", "Bytes sent in answer to RDMA reads"}),
-    of_port({"node_amazonefa_rdma_write_wrs", "RDMA write work requests; EFA driver from 2.5"}),
-    of_port({"node_amazonefa_rdma_write_bytes", "Bytes written by RDMA; EFA driver from 2.5"}),
-    of_port({"node_amazonefa_rdma_write_wr_err", "RDMA write work requests that failed; EFA driver from 2.5"}),
-    of_port({"node_amazonefa_rdma_write_recv_bytes", "Bytes that others wrote by RDMA; EFA driver from 2.5"}),
-    of_port({"node_amazonefa_retrans_bytes", "Bytes retransmitted; EFA driver from 2.17, Nitro v4 or later"}),
-    of_port({"node_amazonefa_retrans_pkts", "Packets retransmitted; EFA driver from 2.17, Nitro v4 or later"}),
-    of_port({"node_amazonefa_retrans_timeout_events",
-             "Timeouts that caused retransmission; EFA driver from 2.17, Nitro v4 or later"}),
-    of_port({"node_amazonefa_unresponsive_remote_events",
-             "Remote ends that stopped answering; EFA driver from 2.17, Nitro v4 or later"}),
-    of_port({"node_amazonefa_impaired_remote_conn_events",
-             "Connections that became impaired; EFA driver from 2.17, Nitro v4 or later"}),
-    of_interface({"node_amazonefa_submitted_cmds", "Commands that the driver submitted to the interface"}),
-    of_interface({"node_amazonefa_completed_cmds", "Commands that the interface answered"}),
-    of_interface({"node_amazonefa_cmds_err", "Commands that failed"}),
-    of_interface({"node_amazonefa_no_completion_cmds", "Commands that were never answered"}),
-    of_interface({"node_amazonefa_keep_alive_rcvd", "Keep-alive messages from the interface"}),
-    of_interface({"node_amazonefa_alloc_pd_err", "Protection domain allocations that failed"}),
-    of_interface({"node_amazonefa_create_qp_err", "Queue pair creations that failed"}),
-    of_interface({"node_amazonefa_create_cq_err", "Completion queue creations that failed"}),
-    of_interface({"node_amazonefa_reg_mr_err", "Memory region registrations that failed"}),
-    of_interface({"node_amazonefa_alloc_mr_err", "Memory region allocations that failed"}),
-    of_interface({"node_amazonefa_get_dma_mr_err", "DMA memory region requests that failed"}),
-    of_interface({"node_amazonefa_alloc_ucontext_err", "User context allocations that failed"}),
-    of_interface({"node_amazonefa_create_ah_err", "Address handle creations that failed"}),
-    of_interface({"node_amazonefa_mmap_err", "Mappings that failed"}),
+    Metric{"node_amazonefa_info", info, "", Held::yes, "An interface with counters", ""},
+    efa_counter("node_amazonefa_tx_bytes", "Bytes sent"),
+    efa_counter("node_amazonefa_tx_pkts", "Packets sent"),
+    efa_counter("node_amazonefa_rx_bytes", "Bytes received"),
+    efa_counter("node_amazonefa_rx_pkts", "Packets received"),
+    efa_counter("node_amazonefa_rx_drops", "Packets dropped on receipt"),
+    efa_counter("node_amazonefa_send_bytes", "Bytes of send work requests"),
+    efa_counter("node_amazonefa_send_wrs", "Send work requests"),
+    efa_counter("node_amazonefa_recv_bytes", "Bytes of receive work requests"),
+    efa_counter("node_amazonefa_recv_wrs", "Receive work requests"),
+    efa_counter("node_amazonefa_rdma_read_wrs", "RDMA read work requests"),
+    efa_counter("node_amazonefa_rdma_read_bytes", "Bytes read by RDMA"),
+    efa_counter("node_amazonefa_rdma_read_wr_err", "RDMA read work requests that failed"),
+    efa_counter("node_amazonefa_rdma_read_resp_bytes", "Bytes sent in answer to RDMA reads"),
+    efa_counter("node_amazonefa_rdma_write_wrs", "RDMA write work requests; EFA driver from 2.5"),
+    efa_counter("node_amazonefa_rdma_write_bytes", "Bytes written by RDMA; EFA driver from 2.5"),
+    efa_counter("node_amazonefa_rdma_write_wr_err", "RDMA write work requests that failed; EFA driver from 2.5"),
+    efa_counter("node_amazonefa_rdma_write_recv_bytes", "Bytes that others wrote by RDMA; EFA driver from 2.5"),
+    efa_counter("node_amazonefa_retrans_bytes", "Bytes retransmitted; EFA driver from 2.17, Nitro v4 or later"),
+    efa_counter("node_amazonefa_retrans_pkts", "Packets retransmitted; EFA driver from 2.17, Nitro v4 or later"),
+    efa_counter("node_amazonefa_retrans_timeout_events",
+                "Timeouts that caused retransmission; EFA driver from 2.17, Nitro v4 or later"),
+    efa_counter("node_amazonefa_unresponsive_remote_events",
+                "Remote ends that stopped answering; EFA driver from 2.17, Nitro v4 or later"),
+    efa_counter("node_amazonefa_impaired_remote_conn_events",
+                "Connections that became impaired; EFA driver from 2.17, Nitro v4 or later"),
+    efa_counter("node_amazonefa_submitted_cmds", "Commands that the driver submitted to the interface"),
+    efa_counter("node_amazonefa_completed_cmds", "Commands that the interface answered"),
+    efa_counter("node_amazonefa_cmds_err", "Commands that failed"),
+    efa_counter("node_amazonefa_no_completion_cmds", "Commands that were never answered"),
+    efa_counter("node_amazonefa_keep_alive_rcvd", "Keep-alive messages from the interface"),
+    efa_counter("node_amazonefa_alloc_pd_err", "Protection domain allocations that failed"),
+    efa_counter("node_amazonefa_create_qp_err", "Queue pair creations that failed"),
+    efa_counter("node_amazonefa_create_cq_err", "Completion queue creations that failed"),
+    efa_counter("node_amazonefa_reg_mr_err", "Memory region registrations that failed"),
+    efa_counter("node_amazonefa_alloc_mr_err", "Memory region allocations that failed"),
+    efa_counter("node_amazonefa_get_dma_mr_err", "DMA memory region requests that failed"),
+    efa_counter("node_amazonefa_alloc_ucontext_err", "User context allocations that failed"),
+    efa_counter("node_amazonefa_create_ah_err", "Address handle creations that failed"),
+    efa_counter("node_amazonefa_mmap_err", "Mappings that failed"),
 };
 
 constexpr auto kKernelLog = std::to_array<Metric>({
-    {"neuron_kernel_log_reading", gauge, "", Held::no, "1: the kernel log is read; 0: it cannot be read", "the reader"},
+    {"neuron_kernel_log_reading", gauge, "", Held::no, "1: the kernel log is read; 0: it cannot be read", ""},
     {"neuron_kernel_log_lost_records_total", counter, "", Held::no,
-     "Records that the kernel overwrote before they were read", "the records' numbers"},
+     "Records that the kernel overwrote before they were read", ""},
     {"neuron_kernel_log_ignored_lines_total", counter, "", Held::no,
-     "Hardware error lines that are malformed or name an unknown device, core or serial number", "the lines"},
+     "Hardware error lines that are malformed or name an unknown device, core or serial number", ""},
     {"neuron_kernel_log_errors_total", counter, "neuron_device_index, physical_core, kind", Held::yes,
      "Hardware error lines: kind is sram, core, hbm, hbm_repairable, dma, collectives or other; device and core are "
      "empty where the lines name none",
-     "the lines"},
+     ""},
     {"neuron_kernel_log_healthy", gauge, "", Held::no,
-     "Verdict on lines that name no device: 1 healthy or degraded, 0 unhealthy; absent while unknown", "the verdict"},
-    {"neuron_kernel_log_health_info", info, "state, reason", Held::no, "The verdict on lines that name no device",
-     "the verdict"},
+     "Verdict on lines that name no device: 1 healthy or degraded, 0 unhealthy; absent while unknown", ""},
+    {"neuron_kernel_log_health_info", info, "state, reason", Held::no, "The verdict on lines that name no device", ""},
 });
 
 constexpr auto kAgent = std::to_array<Metric>({
-    {"neuron_agent_build_info", info, "version", Held::no, "The agent's version", "the program"},
-    {"neuron_agent_start_time_seconds", gauge, "", Held::no, "When the process started, in Unix time", "the program"},
-    {"neuron_agent_scans_total", counter, "", Held::no, "Scans of the machine", "the monitor"},
-    {"neuron_agent_last_scan_seconds", gauge, "", Held::no, "How long the newest scan took", "the monitor"},
-    {"neuron_agent_scan_unanswered", gauge, "", Held::no, "Parts of the machine whose read hangs", "the newest scan"},
+    {"neuron_agent_build_info", info, "version", Held::no, "The agent's version", ""},
+    {"neuron_agent_start_time_seconds", gauge, "", Held::no, "When the process started, in Unix time", ""},
+    {"neuron_agent_scans_total", counter, "", Held::no, "Scans of the machine", ""},
+    {"neuron_agent_last_scan_seconds", gauge, "", Held::no, "How long the newest scan took", ""},
+    {"neuron_agent_scan_unanswered", gauge, "", Held::no, "Parts of the machine whose read hangs", ""},
     {"neuron_agent_scan_problems", gauge, "", Held::no,
-     "Unreadable files of the host (32 at most) and of each device and interface (8 at most)", "the newest scan"},
+     "Unreadable files of the host (32 at most) and of each device and interface (8 at most)", ""},
     {"neuron_agent_usage_age_seconds", gauge, "", Held::no,
      "Age of the newest sample of counters, or of the first scrape if there is none yet; beyond 90 s values from "
      "samples are absent",
-     "the sampler"},
-    {"neuron_agent_units", gauge, "resource", Held::no, "Units listed to the kubelet", "the list"},
-    {"neuron_agent_units_healthy", gauge, "resource", Held::no, "Units listed as healthy", "the list"},
+     ""},
+    {"neuron_agent_units", gauge, "resource", Held::no, "Units listed to the kubelet", ""},
+    {"neuron_agent_units_healthy", gauge, "resource", Held::no, "Units listed as healthy", ""},
     {"neuron_agent_units_held", gauge, "resource", Held::no,
-     "Units that containers hold through this resource; some of them may be unhealthy", "the ledger"},
-    {"neuron_agent_units_free", gauge, "resource", Held::no, "Units listed as healthy that no container holds",
-     "the list, the ledger"},
+     "Units that containers hold through this resource; some of them may be unhealthy", ""},
+    {"neuron_agent_units_free", gauge, "resource", Held::no, "Units listed as healthy that no container holds", ""},
     {"neuron_agent_largest_request_units", gauge, "resource", Held::no,
      "Largest request that could still be met with connected units; below half of the free units the node is "
      "fragmented",
-     "the allocator"},
-    {"neuron_agent_registered", gauge, "resource", Held::no, "1: registered with the kubelet; 0: not", "the plugin"},
-    {"neuron_agent_registrations_total", counter, "resource", Held::no, "Registrations with the kubelet", "the plugin"},
-    {"neuron_agent_allocations_total", counter, "resource", Held::no, "Containers that were allocated units",
-     "the plugin"},
+     ""},
+    {"neuron_agent_registered", gauge, "resource", Held::no, "1: registered with the kubelet; 0: not", ""},
+    {"neuron_agent_registrations_total", counter, "resource", Held::no, "Registrations with the kubelet", ""},
+    {"neuron_agent_allocations_total", counter, "resource", Held::no, "Containers that were allocated units", ""},
     {"neuron_agent_refusals_total", counter, "reason", Held::no, "Refused calls by reason; every reason starts at 0",
-     "the plugin ([reasons](#refusals))"},
-    {"neuron_agent_call_seconds", histogram, "method", Held::no, "How long the kubelet's calls took", "the plugin"},
-    {"neuron_agent_calls_failed_total", counter, "method", Held::no, "Calls of the kubelet that failed", "the plugin"},
-    {"neuron_agent_api_calls_total", counter, "outcome", Held::no, "Calls to the API server", "the API client"},
+     ""},
+    {"neuron_agent_call_seconds", histogram, "method", Held::no, "How long the kubelet's calls took", ""},
+    {"neuron_agent_calls_failed_total", counter, "method", Held::no, "Calls of the kubelet that failed", ""},
+    {"neuron_agent_api_calls_total", counter, "outcome", Held::no, "Calls to the API server", ""},
 });
 
 }  // namespace
@@ -246,15 +234,19 @@ std::span<const MetricGroup> metric_groups() {
           "logical one.",
           core_metrics()},
       MetricGroup{"EFA interfaces", "device, bdf", "Files are below `sys/bus/pci/devices/<bdf>/`.", efa_metrics()},
-      MetricGroup{"EFA counters", "device, port",
-                  "Names of the EFA node exporter. Files are below `sys/class/infiniband/<device>/`; before EFA driver "
-                  "1.14 all are in one of the two folders.",
-                  efa_counter_metrics()},
+      MetricGroup{
+          "EFA counters", "device, port",
+          "Names of the EFA node exporter. Files are in `sys/class/infiniband/<device>/ports/1/hw_counters/`, from "
+          "`submitted_cmds` on in `hw_counters/` beside `ports/`; before EFA driver 1.14 all are in one of the two.",
+          efa_counter_metrics()},
       MetricGroup{"Kernel log", "",
                   "Of lines `NEURON_HW_ERR=` in `dev/kmsg` since the driver was loaded, if the agent reads it "
                   "(`--kernel-log on`).",
                   kernel_log_metrics()},
-      MetricGroup{"The agent", "", "All but the first are counted by the process since it started.", agent_metrics()},
+      MetricGroup{
+          "The agent", "",
+          "All but the first are counted by the process since it started. Reasons of refusals: [above](#refusals).",
+          agent_metrics()},
   };
   return kGroups;
 }

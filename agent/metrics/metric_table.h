@@ -25,7 +25,7 @@ struct Metric {
   std::string_view labels;  // "neuroncore, runtime_tag": besides those of the group and of the holder
   Held held{};
   std::string_view help;    // in the text of a scrape and in docs/metrics.md
-  std::string_view source;  // in docs/metrics.md: a file, or another origin
+  std::string_view source;  // in docs/metrics.md: a file, or another origin; "" where the group's `about` is enough
 };
 
 // Metrics of one subject, a section of docs/metrics.md.

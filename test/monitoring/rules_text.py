@@ -7,6 +7,7 @@ import re
 RULES = "manifests/monitoring/neuron-agent.rules.yaml"
 DASHBOARD = "manifests/monitoring/neuron-agent-dashboard.json"
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+HOLDER = {"namespace", "pod", "container"}
 
 
 def read(root, path):
@@ -65,12 +66,13 @@ def labels_of_metrics(root):
         if line.startswith("### "):
             group = set()
         if "Labels of all: " in line:
-            group = set(re.findall(r"`(\w+)`", line.split("Labels of all: ")[1]))
+            of_all = line.split("Labels of all: ")[1]
+            group = set(re.findall(r"`(\w+)`", of_all)) | (HOLDER if "holder" in of_all else set())
         row = re.match(r"\| `(\w+)` \| (counter|gauge|info|histogram)([^|]*) \|", line)
         if row is None:
             continue
         name, kind, own = row.groups()
-        labels = group | set(re.findall(r"`(\w+)`", own)) | ({"namespace", "pod", "container"} if "holder" in own else set())
+        labels = group | set(re.findall(r"`(\w+)`", own)) | (HOLDER if "holder" in own else set())
         found[name] = labels
         if kind == "histogram":
             found.update({name + "_bucket": labels | {"le"}, name + "_sum": labels, name + "_count": labels})

@@ -102,10 +102,15 @@ TEST(MetricTable, EveryFamilyIsInItWithItsLabels) {
 TEST(MetricTable, IsWhole) {
   for (const auto& [name, row] : rows()) {
     EXPECT_FALSE(row.metric->help.empty()) << name;
-    EXPECT_FALSE(row.metric->source.empty()) << name;
     EXPECT_FALSE(row.metric->help.ends_with('.')) << name;
     EXPECT_EQ(row.metric->help.find_first_of("\"\\\n"), std::string_view::npos) << name;
     EXPECT_EQ(row.metric->type == MetricType::info, name.ends_with("_info")) << name;
+  }
+  for (const MetricGroup& group : metrics::metric_groups()) {
+    EXPECT_FALSE(group.about.empty()) << group.title;
+    for (const Metric& metric : group.metrics) {
+      EXPECT_EQ(metric.source.empty(), group.metrics.front().source.empty()) << metric.name;
+    }
   }
 }
 
@@ -134,26 +139,32 @@ TEST(MetricTable, TheLargestNodeHasSoManySeries) {
   EXPECT_NE(page.find(std::to_string(usual) + " series"), std::string::npos) << usual;
 }
 
-std::string row_of(const Metric& metric) {
+std::string row_of(const Metric& metric, Held of_all) {
   std::string text = "| `" + std::string(metric.name) + "` | " + std::string(to_string(metric.type));
   for (const std::string_view label : split(metric.labels, ',')) text += ", `" + std::string(label) + "`";
-  if (metric.held == Held::yes) text += ", holder";
-  return text + " | " + std::string(metric.help) + " | " + std::string(metric.source) + " |\n";
+  if (metric.held == Held::yes && of_all == Held::no) text += ", holder";
+  text += " | " + std::string(metric.help);
+  if (!metric.source.empty()) text += " | " + std::string(metric.source);
+  return text + " |\n";
 }
 
 std::string generated() {
   std::string text;
   for (const MetricGroup& group : metrics::metric_groups()) {
+    const auto held = [](const Metric& metric) { return metric.held == Held::yes; };
+    const Held of_all = std::ranges::all_of(group.metrics, held) ? Held::yes : Held::no;
     text += "### " + std::string(group.title) + "\n\n" + std::string(group.about);
     if (!group.labels.empty()) {
       std::string labels;
       for (const std::string_view label : split(group.labels, ',')) {
         labels += (labels.empty() ? "`" : ", `") + std::string(label) + "`";
       }
-      text += " Labels of all: " + labels + ".";
+      text += " Labels of all: " + labels + (of_all == Held::yes ? ", holder." : ".");
     }
-    text += "\n\n| metric | type, further labels | what it says | from |\n|---|---|---|---|\n";
-    for (const Metric& metric : group.metrics) text += row_of(metric);
+    const bool sources = !group.metrics.front().source.empty();
+    text += std::string("\n\n| metric | type, further labels | what it says |") + (sources ? " from |\n" : "\n");
+    text += sources ? "|---|---|---|---|\n" : "|---|---|---|\n";
+    for (const Metric& metric : group.metrics) text += row_of(metric, of_all);
     text += '\n';
   }
   return text;
