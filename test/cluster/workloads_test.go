@@ -158,9 +158,11 @@ func (p *published) expectRuns(t *testing.T, c *cluster.Cluster, n *cluster.Node
 			t.Errorf("%s runs as %s", p.pod.Name, report.UID)
 		}
 		if p.pod.Spec.Containers[i].Name == "main" {
-			p.row = fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s |\n", p.note("what"), n.InstanceType, asText,
-				countText(report.Open, "/dev/neuron"), orDash(report.Env["NEURON_RT_VISIBLE_CORES"]),
-				countText(report.Open, "/dev/infiniband/uverbs"), orDash(p.note("left-out")))
+			p.row = fmt.Sprintf("| %s | %s | %s | %s | %s |\n", p.note("what"), n.InstanceType, asText,
+				countText(report.Open, "/dev/neuron"), orDash(report.Env["NEURON_RT_VISIBLE_CORES"]))
+			if count := countText(report.Open, "/dev/infiniband/uverbs"); count != orDash(ask[cluster.EFA]) {
+				t.Errorf("%s opens %s verbs nodes, asked for %s", p.pod.Name, count, asText)
+			}
 		}
 	}
 }
@@ -226,7 +228,7 @@ func expectNotInstalled(t *testing.T, c *cluster.Cluster, names []string) {
 // compareTable compares the rows with the page.
 func compareTable(t *testing.T, all []*published) {
 	t.Helper()
-	table := "| workload | node | the container asks for | `/dev/neuron` | `NEURON_RT_VISIBLE_CORES` | uverbs | left out |\n|---|---|---|---|---|---|---|\n"
+	table := "| workload | node | the container asks for | `/dev/neuron` | `NEURON_RT_VISIBLE_CORES` |\n|---|---|---|---|---|\n"
 	for _, p := range all {
 		table += p.row
 	}
