@@ -86,7 +86,7 @@ void SlicePublisher::on_trouble(const Error& error) {
 void SlicePublisher::run(const std::stop_token& stop) {
   const std::jthread watcher([this](const std::stop_token& inner) {
     const kube::WatchPlace place{kSlicesPath, "spec.driver=" + settings_.driver + ",spec.nodeName=" + settings_.node};
-    kube::ObjectWatch(api_, place, *this, clock_, settings_.watch).run(inner);
+    kube::ObjectWatch(api_, place, *this, clock_).run(inner);
   });
   const std::stop_callback on_stop(stop, [this] {
     const MutexLock lock(mutex_);
@@ -171,18 +171,10 @@ void SlicePublisher::write(const Task& task) {
     for (const std::string& sentence : written->left_out) spdlog::warn("left out of slices: {}", sentence);
     left_out_ = written->left_out;
   }
-  PublishState state;
-  {
-    const MutexLock lock(mutex_);
-    if (written) {
-      backoff_.reset();
-      finish(task, *written);
-    } else {
-      fail_with(written.error());
-    }
-    state = state_;
-  }
-  if (settings_.tell) settings_.tell(state);
+  const MutexLock lock(mutex_);
+  if (!written) return fail_with(written.error());
+  backoff_.reset();
+  finish(task, *written);
 }
 
 void SlicePublisher::finish(const Task& task, const Written& written) {
@@ -207,12 +199,10 @@ void SlicePublisher::finish(const Task& task, const Written& written) {
   }
   written_ = written.versions;
   written_pool_ = task.pool;
-  if (task.is_repair && written.writes > 0) ++state_.republished;
   state_.published = true;
   state_.error.clear();
   state_.slices = written.versions.size();
   state_.devices = written.devices;
-  state_.generation = written.generation;
   state_.writes += written.writes;
 }
 

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -145,14 +144,11 @@ class PoolWriter {
 
 // The state of publishing. Passive data.
 struct PublishState {
-  bool published = false;         // the newest attempt to store the pool succeeded
-  std::string error;              // why not, or the error of the watch; "" = none
-  std::size_t slices = 0;         // as published last
-  std::size_t devices = 0;        // in them
-  std::int64_t generation = 0;    // of the pool
-  std::uint64_t writes = 0;       // creates, updates and deletes since the start
-  std::uint64_t republished = 0;  // times that stored slices were gone or changed, and were written again
-  friend bool operator==(const PublishState&, const PublishState&) = default;
+  bool published = false;    // the newest attempt to store the pool succeeded
+  std::string error;         // why not, or the error of the watch; "" = none
+  std::size_t slices = 0;    // as published last
+  std::size_t devices = 0;   // in them
+  std::uint64_t writes = 0;  // creates, updates and deletes since the start
 };
 
 // Keeps the slices of this node's pool at the API server: writes when the pool changes (1 s after the first of several
@@ -166,8 +162,6 @@ class SlicePublisher final : public kube::WatchSink {
     std::string driver;
     std::string pool;  // its name; the node's as a rule
     std::string node;
-    kube::WatchTimes watch{};
-    std::function<void(const PublishState&)> tell{};  // after every attempt, from run()'s thread; must not block
   };
   static constexpr std::chrono::milliseconds kPoolPause{1000};   // several changes become one write
   static constexpr std::chrono::milliseconds kStoredPause{200};  // slices are deleted one by one
