@@ -51,8 +51,8 @@ struct ChooseRequest {
   std::vector<int> prefer_efas;     // EFAs just given to it (for device and core choices)
   std::vector<int> avoid_devices;   // devices partly held through another resource: take last
   std::vector<int> free_devices;    // devices wholly free (for EFA choices that come first)
-  // What the node looks like beside this resource; each may be empty, which means unknown:
-  std::vector<int> free_efas;  // EFAs nobody holds (for device and core choices that come first)
+  // State of the node beside this resource; each may be empty, which means unknown:
+  std::vector<int> free_efas;  // EFAs that no container holds (for device and core choices that come first)
   // Devices that a container asking for two resources could not have through the other one, as the kubelet sees it.
   // Weaker than avoid_devices: an aligned group or a run is preferred even so. In core choices such a device counts
   // only when all of its cores are available.
@@ -118,7 +118,7 @@ struct Choice {
 // free_devices that choose_devices would give, else those on the fewest NUMA nodes and switches.
 [[nodiscard]] Choice choose_efas(const NodeTopology& topology, const ChooseRequest& request);
 
-// The reason of a choice that somebody else made, worked out from its ids: for programs that see an answer of the agent
+// The reason of a choice made elsewhere, worked out from its ids: for programs that see an answer of the agent
 // (neuron-sim kubelet). `request` is read as by the choosers; its size and must_include do not matter. `chosen` may be
 // in any order; ids that the topology does not know make the kind `unrated`.
 [[nodiscard]] Reason explain_devices(const NodeTopology& topology, const ChooseRequest& request,

@@ -80,7 +80,7 @@ class CoreChooser {
       if ((allowed & bit(i)) != 0 && free_[index(i)] == low_bits(per_device_)) whole_ |= bit(i);
     }
     Preferences preferences = preferences_of(graph_, request_, size / per_device_);
-    preferences.reluctant &= whole_;  // nobody gets a partly used device through another resource
+    preferences.reluctant &= whole_;  // a partly used device is not available through another resource
     rater_.emplace(graph_, whole_, preferences);
     if (size <= per_device_) within_one_device(size);
     const int least = std::max(2, (size + per_device_ - 1) / per_device_);

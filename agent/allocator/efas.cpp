@@ -92,9 +92,8 @@ class NearestFirst {
   std::vector<Served> devices_;
 };
 
-// The free devices that a container with so many EFAs would most likely get. It asks for its devices later, nobody
-// knows how many; the sets for several likely sizes lie inside each other, so that the same EFAs are right for all of
-// them.
+// The free devices that a container with so many EFAs would most likely get. It asks for its devices later, in unknown
+// number; the sets for several likely sizes lie inside each other, so that the same EFAs are right for all of them.
 class LikelyDevices {
  public:
   LikelyDevices(const NodeTopology& topology, const ChooseRequest& request, const Ids& available, const Ids& must,

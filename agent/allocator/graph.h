@@ -78,7 +78,7 @@ class DeviceGraph {
 using Score = std::array<int, 11>;
 inline constexpr std::size_t kReluctant = 0, kMisses = 1, kHops = 2, kNear = 3;  // the first entries of a Score
 
-// What one request prefers of a set, apart from how its devices are linked.
+// Preferences of one request for a set, apart from how its devices are linked.
 struct Preferences {
   std::vector<int> prefer_efas;  // given to the same container already; wins over free_efas
   std::vector<int> free_efas;    // of which the container may ask for `efas`
@@ -145,7 +145,7 @@ struct Limit {
   Score score{};
 };
 
-// pick, or 0 when every set is worse than the limit; it need not look at those.
+// pick, or 0 when every set is worse than the limit; those need not be examined.
 [[nodiscard]] Mask pick_within(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size,
                                const Limit& limit);
 
@@ -162,7 +162,7 @@ struct Limit {
 // Whether `a` with score `sa` is better than `b`.
 [[nodiscard]] bool better(const Score& sa, Mask a, const Score& sb, Mask b);
 
-// What every chooser does first with foreign ids: sorts, removes repetitions, drops must_include outside `available`.
+// Foreign ids, normalized before every choice: sorted, without repetitions and must_include outside `available`.
 struct Question {
   std::vector<int> available;
   std::vector<int> must;  // subset of available, at most `size`

@@ -106,7 +106,7 @@ class Growth {
     return set;
   }
 
-  // What must be in and the devices nearest to `centre`.
+  // The devices that must be in, and those nearest to `centre`.
   [[nodiscard]] Mask nearest(int centre) const {
     Mask set = must_ | bit(centre);
     for (int hops = 1; hops <= DeviceGraph::kUnreachable; ++hops) {

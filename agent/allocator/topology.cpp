@@ -81,7 +81,7 @@ std::vector<int> near_efas_of(const NodeTopology& topology, const HostScan& scan
   return positions_where(topology.efas, [&](const auto& efa) { return efa.numa_node == device.numa_node; });
 }
 
-// For a type nobody knows: what the neighbour lists look like.
+// For an unknown type: the shape that the neighbour lists suggest.
 void guess_shape(NodeTopology& topology) {
   std::size_t most = 0;
   std::size_t fewest = topology.devices.empty() ? 0 : topology.devices.front().neighbours.size();

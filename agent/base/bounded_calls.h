@@ -38,7 +38,7 @@ class BoundedCalls {
   BoundedCalls& operator=(const BoundedCalls&) = delete;
 
   // The answer of `call`, which is not void; nullopt: it hangs, and its answer is dropped once it comes back, or
-  // another hangs and it was not begun. What it refers to has to outlive the workers' threads; it is copied.
+  // another hangs and it was not begun. `call` is copied; objects that it refers to must outlive the workers' threads.
   template <typename Call>
   [[nodiscard]] auto run(Call call, std::chrono::milliseconds budget) const
       -> std::optional<std::invoke_result_t<const Call&>>;

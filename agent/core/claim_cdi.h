@@ -19,8 +19,8 @@ enum class ClaimAccess {
 // "<uid>-<device>", or "<uid>-admin-<device>" for admin access. `device` as in the driver's pool.
 [[nodiscard]] std::string claim_cdi_name(std::string_view uid, std::string_view device, ClaimAccess access);
 
-// What the CDI id "<kind>=<name>" says of `device` in a claim of `driver`; nullopt when it is of another device, of a
-// request ("<uid>-request-<request>"), or not of this form.
+// Access to `device` in a claim of `driver` by the CDI id "<kind>=<name>"; nullopt when the id is of another device, of
+// a request ("<uid>-request-<request>"), or not of this form.
 [[nodiscard]] std::optional<ClaimAccess> claim_access(std::string_view cdi_id, std::string_view driver,
                                                       std::string_view device);
 

@@ -20,7 +20,7 @@ struct GrantOptions {
   bool cdi_names = false;  // "aws.amazon.com/neuron=0" in addition to the device nodes
 };
 
-// What one container gets for one resource. Paths and variables are in the order the kubelet is told them.
+// Grant to one container for one resource. Paths and variables are in the order of the answer to the kubelet.
 struct Grant {
   struct DeviceNode {
     std::string host_path;
@@ -31,7 +31,7 @@ struct Grant {
   std::vector<std::string> cdi_names;
 };
 
-// What Allocate answers (docs/resources.md#what-allocate-answers). Pure; any thread.
+// Contents of Allocate's answer (docs/resources.md#what-allocate-answers). Pure; any thread.
 //
 // NEURON_RT_VISIBLE_CORES for `cores` (global ids, ascending) in a container that sees `devices` (indices, ascending).
 // Numbered by the container, the k-th device it sees has the numbers k*n … k*n+n-1, n being the cores per device.

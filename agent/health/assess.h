@@ -8,7 +8,7 @@
 // From what a scan saw to what the node is; the agent and all tools go through it. Pure.
 namespace neuron::health {
 
-// What has to be remembered between scans; empty for the first. Passive data, owned by whoever scans.
+// State kept between scans; empty for the first. Passive data, owned by the caller.
 struct AssessMemory {
   core::SeenBefore seen;
   HealthMemory health;
@@ -21,8 +21,8 @@ struct Assessment {
   std::vector<MissingFiles> missing;  // files that no device of a chip family shows though its driver should
 };
 
-// Calls core::keep_last_seen, core::complete and evaluate on a scan taken at `now`, completed before or not. What is
-// `missing` is named in host.problems as well. Updates `memory`.
+// Calls core::keep_last_seen, core::complete and evaluate on a scan taken at `now`, completed before or not. Files in
+// `missing` are named in host.problems as well. Updates `memory`.
 [[nodiscard]] Assessment assess(model::HostScan scan, AssessMemory& memory, SteadyTime now);
 
 }  // namespace neuron::health

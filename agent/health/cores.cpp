@@ -49,7 +49,7 @@ void add_missing(const NeuronDevice& device, const std::string& name, CoreFaults
 CoreFaults find_core_faults(const NeuronDevice& device, const std::string& name,
                             std::map<int, HealthMemory::CoreBaseline>& baselines) {
   CoreFaults faults;
-  // Looks at every counter, so that no baseline is missed.
+  // Reads every counter, so that no baseline is missed.
   for (const CoreSignal& signal : core_signals()) {
     if (signal.weight != Weight::required) continue;
     for (const CoreSignals& core : device.cores) {

@@ -13,7 +13,7 @@ struct DeviceVerdict {
   std::vector<model::Health> cores;  // [M] of neuron_core<M>; empty where the core count is unknown
 };
 
-// What all devices of a scan are measured by.
+// State shared by the verdicts on all devices of a scan.
 struct DeviceContext {
   const model::HostScan& scan;                 // completed
   const std::vector<MissingFiles>& missing;    // missing_everywhere(scan)
@@ -32,7 +32,7 @@ struct DeviceContext {
 // stays where `known` is no such fault.
 [[nodiscard]] model::Health with_known_fault(model::Health absent, const model::Health& known);
 
-// What the verdict on a device rests on besides its values.
+// Evidence for the verdict on a device besides its values.
 [[nodiscard]] DeviceBasis basis_of(const model::HostScan& scan, const model::NeuronDevice& device,
                                    const std::map<int, Heartbeat>& heartbeats);
 

@@ -29,7 +29,7 @@ Health verdict_on_verbs(const EfaInterface& efa, bool none_has_verbs) {
   return verdict(reasons::kVerbsMissing, label_of(efa) + ": sys/class/infiniband_verbs has no entry for it");
 }
 
-// What may have been left out of the scan when an interface is not answering.
+// Parts that may be missing from the scan when an interface is not answering.
 std::vector<ScanPart> parts_of(const HostScan& scan, const EfaInterface& efa) {
   std::vector<ScanPart> parts = {{ScanPart::Kind::efa, 0, efa.bdf}, {ScanPart::Kind::efa_classes}};
   for (const model::Unanswered& one : scan.unanswered) {

@@ -29,9 +29,9 @@ struct HbmFormOfDriver {
 // `either` where driver or chip is unknown.
 [[nodiscard]] HbmForm hbm_form(std::optional<DriverRelease> release, std::optional<model::Family> family);
 
-// Takes what mem_ecc_uncorrected and mem_ecc_repairable_uncorrected showed and puts the counts in their place; a packed
-// number stays in `hbm_packed`. A number of `either` form is unpacked only where it is 4096 or more, so that a smaller
-// one counts as uncorrectable, the graver reading. What reads all ones is left as it is (is_all_ones).
+// Replaces the texts of mem_ecc_uncorrected and mem_ecc_repairable_uncorrected by the counts; a packed number stays in
+// `hbm_packed`. A number of `either` form is unpacked only where it is 4096 or more, so that a smaller one counts as
+// uncorrectable, the graver reading. A value of all ones is left as it is (is_all_ones).
 void unpack_hbm_counts(model::DeviceSignals& signals, HbmForm form);
 
 // Whether a count is what one or more 16-bit registers that read ones add up to: 65535, 131070, 196605 or 262140.

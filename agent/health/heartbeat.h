@@ -6,11 +6,11 @@
 #include "agent/base/clock.h"
 #include "agent/model/host_scan.h"
 
-// stats/hardware/health_status/healthcheck_heartbeat: a count that the device's firmware advances and whose period
-// nobody has published (docs/reference/driver.md#health-status). Pure: time is an argument.
+// stats/hardware/health_status/healthcheck_heartbeat: a count that the device's firmware advances; its period is not
+// published (docs/reference/driver.md#health-status). Pure: time is an argument.
 namespace neuron::health {
 
-// What is remembered of the heartbeats. Passive data.
+// Heartbeats seen so far. Passive data.
 struct HeartbeatMemory {
   struct Beat {
     std::uint64_t value = 0;

@@ -14,9 +14,9 @@
 #include "agent/model/device.h"
 #include "agent/model/kernel_log.h"
 
-// What the kernel log says of Neuron hardware (docs/reference/driver.md#kernel-log). Whoever may write to a device node
-// of Neuron or to dev/kmsg may put any line there, so all of it is foreign: strict, bounded, and held against nothing
-// but devices that are there. Pure.
+// Neuron hardware errors in the kernel log (docs/reference/driver.md#kernel-log). Any process that may write to a
+// Neuron device node or to dev/kmsg can put any line there, so all of it is foreign: strict, bounded, and applied only
+// to devices that exist. Pure.
 namespace neuron::health {
 
 // The action of a line after which the instance has to be replaced (docs/reference/driver.md#kernel-log).
@@ -33,8 +33,8 @@ struct KernelRecord {
 // " KEY=value". nullopt: it is none.
 [[nodiscard]] std::optional<KernelRecord> parse_kernel_record(std::string_view record);
 
-// One line as the system call syslog gives it: "<prio>[ secs.usec]text", perhaps with "[T123]" before the text. Its
-// sequence number is not told: 0. nullopt: it is none, or has no time (kernel parameter printk.time=0).
+// One line as the system call syslog gives it: "<prio>[ secs.usec]text", perhaps with "[T123]" before the text. It has
+// no sequence number: 0. nullopt: it is no record, or has no time (kernel parameter printk.time=0).
 [[nodiscard]] std::optional<KernelRecord> parse_syslog_line(std::string_view line);
 
 // One NEURON_HW_ERR= line. Passive data.
@@ -47,7 +47,7 @@ struct KernelError {
   std::string action;                 // up to 64 of A-Z, 0-9, '_'; "" where there is none
 };
 
-// What a line of the kernel log is to us.
+// Kinds of lines of the kernel log.
 enum class KernelLineKind {
   nothing,
   error,           // NEURON_HW_ERR=, understood
@@ -75,8 +75,8 @@ struct KernelLine {
 // there. One thread at a time.
 class KernelErrors {
  public:
-  // Whether what is read next may be believed about a new beginning. Records of before the first scan are all there is
-  // to know; later on a device must have registered anew for it, so that nobody takes an error back by a line.
+  // Whether the next lines may report a driver start. Records from before the first scan are the only source; later a
+  // device must have registered anew as well, so that a forged line cannot clear an error.
   enum class Lookback { yes, no };
 
   // Before the records of a scan. `devices`: that the scan shows. `renewed`: those that registered with the kernel

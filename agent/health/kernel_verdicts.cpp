@@ -46,8 +46,8 @@ bool is_over(const KernelLogError& error, SteadyTime now) {
   return error.kind == KernelErrorKind::collectives && now.time_since_epoch() > error.last_at + kHangHolds;
 }
 
-// What counts cores by their place is the core's only where logical and physical cores are the same; which of the two
-// nc-id counts is not known.
+// An error by nc-id is the core's only where logical and physical cores are the same: which of the two nc-id counts is
+// unknown.
 bool is_of_core(const KernelLogError& error, const model::HostScan& scan, const model::NeuronDevice& device) {
   return error.kind == KernelErrorKind::core && error.core && scan.lnc && scan.lnc->value == 1 &&
          device.physical_cores && *error.core < device.physical_cores->value;

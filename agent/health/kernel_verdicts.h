@@ -5,11 +5,11 @@
 #include "agent/base/clock.h"
 #include "agent/model/host_scan.h"
 
-// What the errors of the kernel log (HostScan::kernel_log) mean for devices, cores and the node. Pure.
+// Verdicts on devices, cores and the node from the errors of the kernel log (HostScan::kernel_log). Pure.
 namespace neuron::health {
 
-// How long a hang of collectives is held against a device: it is mostly another node's fault, and nothing in the log
-// says that it is over. All else holds until the driver is loaded again or the chip is another one.
+// How long a hang of collectives is held against a device: it is mostly another node's fault, and the log does not show
+// its end. All other errors hold until the driver is loaded again or the chip is another one.
 inline constexpr std::chrono::minutes kHangHolds{10};
 
 struct KernelFaults {

@@ -53,7 +53,7 @@ bool on_none(const std::vector<const NeuronDevice*>& devices, const Signal& sign
                       [&](const NeuronDevice* device) { return shows(*device, signal); });
 }
 
-// Where nobody could say whether this chip has the files of a generation, one of them answers for the others.
+// Where it is unknown whether this chip has the files of a generation, one file decides for the others.
 bool shown_by_its_generation(const std::vector<const NeuronDevice*>& devices, const DeviceSignal& signal,
                              std::optional<DriverRelease> release, std::optional<model::Family> family) {
   const auto same = [&](const DeviceSignal& other) {
@@ -117,7 +117,7 @@ std::vector<std::string> absent_files(const HostScan& scan, const NeuronDevice& 
     if (expected) add_absent_of_cores(device, signal, paths);
   }
   if (paths.empty() || devices.size() < 2) return paths;
-  // What all lack is told once, for all.
+  // Files that all devices lack are reported once.
   const std::vector<std::string> everywhere = missing_paths(scan, device.family);
   std::erase_if(paths, [&](const std::string& path) {
     const auto core = path.find('/');

@@ -10,7 +10,7 @@
 // Signal files that should give a value and do not, by health/signals.h and by what other devices show. Pure.
 namespace neuron::health {
 
-// What none of the devices of one chip family shows.
+// Expected files that no device of one chip family shows.
 struct MissingFiles {
   model::Family family = model::Family::trainium1;
   std::vector<std::string> devices;  // "neuron0", those that are there
@@ -30,7 +30,7 @@ struct MissingFiles {
 [[nodiscard]] std::optional<std::string> why_unmeasured(const model::HostScan& scan, const model::NeuronDevice& device,
                                                         bool never_beat);
 
-// What to do about it, which differs for drivers that are known to keep their files elsewhere.
+// The recommended action, which differs for drivers that are known to keep their files elsewhere.
 [[nodiscard]] std::string action_for_missing(const model::HostScan& scan);
 
 // "sys/class/neuron_device/neuron3/": where the paths of a device's problems begin.

@@ -139,7 +139,7 @@ inline constexpr Reason kNoPeerMemory{code::kNoPeerMemory, HealthState::degraded
 
 [[nodiscard]] model::Health healthy();  // without reason, sentence and action
 
-// Of several verdicts on one thing, taken one after the other, the one to tell: `found` gives way to a graver state,
+// Of several verdicts on one unit, taken one after the other, the one to report: `found` gives way to a graver state,
 // and to an equally grave one that only another instance cures where it is cured by less, since what is advised for it,
 // such as a reload, would hide the other. Else the first stays.
 void keep_graver(model::Health& found, std::optional<model::Health> next);

@@ -39,7 +39,7 @@ struct Lifetime {
   DriverRelease since;                                     // the first driver that has it
   DriverRelease until{999, 0, 0};                          // the first one that has it no more
   Families families = ~0U;                                 // chips that have it for certain
-  Families perhaps = 0;                                    // chips of which nobody could say
+  Families perhaps = 0;                                    // chips of which it is unknown
   model::DriverLayout layout{model::DriverLayout::stats};  // the layout that its presence proves
 };
 
@@ -64,7 +64,7 @@ struct DeviceSignal {
   Lifetime life;
   Weight weight = Weight::optional;
   const Reason* reason = nullptr;  // that it gives; null where its value by itself is no fault. Of a count: it is not 0
-  std::string_view what{};         // of a count that is a fault: what one of it is, for people; more take an "s"
+  std::string_view what{};         // of a count that is a fault: its singular noun; the plural takes an "s"
   std::string_view meaning{};      // for docs/health.md
 };
 

@@ -19,7 +19,7 @@ using model::Snapshot;
 constexpr int kMaxDevices = 64;  // the driver's own limit (docs/reference/driver.md#pci-ids-and-limits)
 constexpr std::size_t kMaxEfas = 64;
 
-// One driver serves one architecture: a device that nobody sees is what its neighbours are.
+// One driver serves one architecture: infer a missing device's family from its siblings.
 std::optional<model::Family> family_of(const HostScan& host) {
   for (const NeuronDevice& device : host.devices) {
     if (device.family) return device.family;
@@ -69,7 +69,7 @@ Snapshot with_held(const Snapshot& snapshot, const core::SeenBefore& held, std::
   result.host = health::assess(std::move(shown), before, SteadyTime{}).host;
   result.host.unanswered = snapshot.host.unanswered;
   if (lnc && (!result.host.lnc || result.host.lnc->value != *lnc)) result.host.lnc = {*lnc, model::Origin::live};
-  // What the snapshot says of health stays, as it rests on more than one scan; that of a vanished device does not.
+  // Health in the snapshot stays, as it rests on more than one scan; that of a vanished device does not.
   for (const NeuronDevice& known : snapshot.host.devices) {
     const auto same = [&](const NeuronDevice& device) { return device.index == known.index; };
     const auto device = std::find_if(result.host.devices.begin(), result.host.devices.end(), same);

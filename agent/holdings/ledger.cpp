@@ -38,7 +38,7 @@ std::vector<Holding> bounded(std::vector<Holding> shown) {
   return shown;
 }
 
-// What is left of a holding when `given` has taken its part of the same hardware or NICs.
+// The rest of a holding without the hardware and interfaces of `given`.
 Holding rest_of(Holding old, const Holding& given) {
   const bool had_cores = !old.cores.empty();
   old.cores = without(old.cores, given.cores);
@@ -64,7 +64,7 @@ std::vector<bool> Ledger::ended_when_given(model::Resource resource, const std::
                                            SteadyTime settled) const {
   std::vector<bool> over(holdings_.size(), false);
   std::set<std::string_view> holders;
-  std::map<CheckpointVersion, SteadyTime> versions;  // with the youngest holding that is over under each
+  std::map<CheckpointVersion, SteadyTime> versions;  // with the youngest ended holding under each
   for (std::size_t i = 0; i < holdings_.size(); ++i) {
     const Holding& held = holdings_[i];
     if (held.resource != resource || held.since >= settled || common(held.units, units).empty()) continue;
@@ -176,7 +176,7 @@ std::vector<Holding> Ledger::not_outdated(const Shown& shown) const {
 void Ledger::reconcile(const Shown& shown) {
   std::erase_if(offered_since_, [&](const auto& unit) { return unit.second <= shown.asked_at; });
   using Key = std::pair<model::Resource, std::vector<int>>;
-  std::map<Key, const Holding*> known;  // the newest of ours
+  std::map<Key, const Holding*> known;  // the newest holding of each
   for (const Holding& old : holdings_) known[{old.resource, old.units}] = &old;
   std::set<Key> seen;
   std::vector<Holding> kept = not_outdated(shown);

@@ -13,23 +13,23 @@
 #include "agent/base/clock.h"
 #include "agent/model/resource.h"
 
-// Who holds what, across resources that are the same hardware, and the NICs beside it. Plain state, no I/O, no clock of
-// its own; not synchronised: its owner (plugin/device/allocations) locks.
+// All holdings, across resources that are the same hardware, and of interfaces. Plain state, no I/O, no clock of its
+// own; not synchronised: its owner (plugin/device/allocations) locks.
 namespace neuron::holdings {
 
-// One container admission of the kubelet, as far as a plugin can tell one from the next: the kubelet rewrites its
-// checkpoint once per container, after all of the container's resources. 0 = cannot tell, equal to nothing.
+// One container admission of the kubelet, as far as a plugin can distinguish one from the next: the kubelet rewrites
+// its checkpoint once per container, after all of the container's resources. 0 = cannot tell, equal to nothing.
 using CheckpointVersion = std::uint64_t;
 
-// A container's share of the node in the node's own terms: beside what the kubelet tells of it (model::Allocation),
-// which units its ids are here, the hardware below them, and since when. Of our answers it is known before the kubelet
-// tells.
+// A container's share of the node in the node's own terms: beside the kubelet's record (model::Allocation), its units
+// on this node, the hardware below them, and since when. Holdings by this agent's answers are known before the kubelet
+// lists them.
 struct Holding {
   model::Resource resource{};
   std::vector<int> units;    // of the resource itself: core ids, device indices or EFA positions, ascending
   std::vector<int> cores;    // global logical core ids, ascending; empty for efa
   std::vector<int> devices;  // device indices touched, ascending; empty for efa
-  std::string holder;        // who it is, as model::holder_of has it; "" until the kubelet tells
+  std::string holder;        // the holder, as model::holder_of has it; "" until the kubelet lists it
   CheckpointVersion version = 0;
   SteadyTime since{};
   std::string shown_as{};  // model::holder_name, for messages; "": as `holder`
@@ -57,17 +57,17 @@ class Ledger {
 
   // The kubelet offers `units` of a resource as free: containers that held one of them since before `settled` have
   // ended. Younger holdings stay, as the kubelet may offer what it has just given (its race:
-  // docs/reference/kubelet.md#double-allocation). What ends here does not come back with a List that was asked before
-  // `now`.
+  // docs/reference/kubelet.md#double-allocation). A holding that ends here does not return with a List that was asked
+  // before `now`.
   void offered(model::Resource resource, const std::vector<int>& units, SteadyTime settled, SteadyTime now);
 
-  // An admission that was refused: the kubelet fails the pod for good and writes no checkpoint, so the next container
-  // has the same version and must not be taken for this one.
+  // An admission that was refused: the kubelet fails the pod permanently and writes no checkpoint, so the next
+  // container has the same version and must not be mistaken for this one.
   void forget_admission(CheckpointVersion version);
 
-  // The kubelet's checkpoint, read at `now` and written while the kubelet waits for an answer under `version`: whoever
-  // holds anything is in it, the container being admitted included. Holdings with a unit that is not in it have ended;
-  // those of finished admissions that are younger than kMaxWriteDelay are doubtful, and end with a second one.
+  // The kubelet's checkpoint, read at `now` and written while the kubelet waits for an answer under `version`: every
+  // holder is in it, the container being admitted included. Holdings with a unit that is not in it have ended; those of
+  // finished admissions that are younger than kMaxWriteDelay are doubtful, and end with a second one.
   void confirm(const std::vector<Holding>& written, CheckpointVersion version, SteadyTime now);
 
   // The kubelet collects a checkpoint under its lock and writes it without: a write that a newer one overtakes lands
@@ -78,7 +78,7 @@ class Ledger {
   // The checkpoint has changed while the kubelet waited for an answer: its admission goes on under the new version.
   void admission_goes_on(CheckpointVersion before, CheckpointVersion now);
 
-  // What the kubelet shows, put together from its two sources.
+  // Allocations as the kubelet shows them, merged from its two sources.
   struct Shown {
     std::vector<Holding> listed;  // by PodResources, asked at `asked_at`
     SteadyTime asked_at{};
@@ -103,10 +103,9 @@ class Ledger {
   static constexpr std::chrono::milliseconds kAnswerTransit{80};
   static constexpr std::size_t kMostShown = 1024;  // every core of the largest node, eight times
 
-  // What containers hold by claims of dynamic resource allocation, all of it, as PodResources last showed them: one
-  // holding for the cores of a claim (as neuroncore) and one for its interfaces. The kubelet's device manager knows
-  // nothing of claims and offers their hardware as free; so no answer, no checkpoint and no offer ends them. Bounded as
-  // reconcile() is.
+  // All holdings by claims of dynamic resource allocation, as PodResources last showed them: one holding for the cores
+  // of a claim (as neuroncore) and one for its interfaces. The kubelet's device manager knows nothing of claims and
+  // offers their hardware as free; so no answer, no checkpoint and no offer ends them. Bounded as reconcile() is.
   void set_claimed(std::vector<Holding> claimed);
   [[nodiscard]] const std::vector<Holding>& claimed() const { return claimed_; }
   // The claim's holding of this interface; nullptr when no claim holds it.
@@ -127,9 +126,8 @@ class Ledger {
   [[nodiscard]] const Holding* nics_of_admission(model::Resource resource, CheckpointVersion version) const;
 
   // Cores that `resource` must not offer: held by a claim, or through another resource and not through this one as
-  // well. (The kubelet gives nobody what this one holds; to show it Unhealthy would be false of a running container.)
-  // Ascending, unique.
-  // A left_out holding frees only the cores of its own container.
+  // well. (The kubelet gives no other container what this one holds; Unhealthy would be wrong for a running container.)
+  // Ascending, unique. A left_out holding frees only the cores of its own container.
   [[nodiscard]] std::vector<int> blocked_cores(model::Resource resource) const;
 
   // Units of `resource` that containers hold through it. Ascending, unique.

@@ -10,7 +10,7 @@
 // LNC may have been edited since. Pure.
 namespace neuron::holdings {
 
-// What the kubelet's checkpoint tells of core ids. Passive data; foreign, so whoever reads it bounds it.
+// Evidence in the kubelet's checkpoint for the numbering of core ids. Passive data; foreign, so its reader bounds it.
 struct NumberingEvidence {
   struct Given {
     std::vector<int> cores;    // ids of one container, ascending

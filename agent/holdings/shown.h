@@ -9,7 +9,7 @@
 
 namespace neuron::holdings {
 
-// What the kubelet shows of who holds what, from its two sources; see Ledger::Shown.
+// Allocations as the kubelet shows them, from its two sources; see Ledger::Shown.
 struct ShownAllocations {
   std::vector<model::Allocation> listed;
   SteadyTime asked_at{};

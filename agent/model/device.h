@@ -9,12 +9,12 @@
 #include "agent/model/health.h"
 #include "agent/model/read_problem.h"
 
-// What one scan of a machine found: plain values, no I/O. An empty optional always means "nobody could say": the file
-// is absent, unreadable or not what it should be. It never stands for zero.
+// Results of one scan of a machine: plain values, no I/O. An empty optional always means unknown: the file is absent,
+// unreadable or malformed. It never stands for zero.
 namespace neuron::model {
 
 // Where a value comes from. `assumed` values are the official per-instance tables (agent/core/catalogue.h), used only
-// where the host itself is silent, and shown as such.
+// where the host reports nothing, and shown as such.
 enum class Origin { live, assumed };
 
 template <typename T>
@@ -57,8 +57,8 @@ enum class Family { inferentia, inferentia2, trainium1, trainium2, trainium3 };
 // Of vendor 1d0f: docs/reference/driver.md#pci-ids-and-limits.
 [[nodiscard]] std::optional<Family> family_of_pci_id(std::uint16_t device_id);
 
-// One process that has a device open. The driver (ioctl 7, or a recorded answer) tells all members; proc/<pid>/fd tells
-// only that it has the device open, and all but the pid is nullopt then.
+// One process that has a device open. The driver (ioctl 7, or a recorded answer) provides all members; proc/<pid>/fd
+// only the pid, and the others are nullopt then.
 struct Process {
   int pid = 0;                            // in the init pid namespace
   std::optional<std::uint8_t> core_mask;  // nc_lock_map: bit i = core i of the device
@@ -74,7 +74,7 @@ struct PackedHbmCount {
   friend bool operator==(const PackedHbmCount&, const PackedHbmCount&) = default;
 };
 
-// stats/ and health files of one device that the health policy looks at. Counters are cumulative since driver load.
+// stats/ and health files of one device that the health policy reads. Counters are cumulative since driver load.
 struct DeviceSignals {
   std::optional<std::uint64_t> sram_ecc_uncorrected;  // stats/hardware/sram_ecc_uncorrected
   std::optional<std::uint64_t> mem_ecc_uncorrected;   // stats/hardware/mem_ecc_uncorrected, unpacked
@@ -123,7 +123,7 @@ struct NeuronDevice {
   std::string pcie_root;                      // "pci0000:10": host bridge above the bdf; "" when unknown
   std::optional<std::uint64_t> memory_bytes;  // of the whole device (docs/reference/topology.md#instance-types)
   std::optional<std::vector<int>> logical_to_physical;  // driver ioctl 120: [logical position] = physical core
-  // Driver ioctl 7, else proc/<pid>/fd (host/device_users.h); nullopt = nobody could be asked, empty = none
+  // Driver ioctl 7, else proc/<pid>/fd (host/device_users.h); nullopt = unknown, empty = none
   std::optional<std::vector<Process>> processes;
   bool node_present = false;  // dev/neuron<N> exists
   DeviceSignals signals;

@@ -29,7 +29,7 @@ enum class HealthState { healthy, degraded, unhealthy, unknown };
 struct Health {
   HealthState state = HealthState::unknown;
   std::string reason;    // stable code (agent/model/reasons.h), e.g. "sram_ecc_uncorrected"; "" when healthy
-  std::string sentence;  // for people: what was seen, with the value and the path
+  std::string sentence;  // the evidence in words, with the value and the path
   std::string action;    // recommended action, e.g. "replace the instance"; "" when none
   friend bool operator==(const Health&, const Health&) = default;
 };

@@ -12,12 +12,12 @@
 
 namespace neuron::model {
 
-// What a NEURON_HW_ERR= line names (docs/reference/driver.md#kernel-log).
+// Kinds of error in a NEURON_HW_ERR= line (docs/reference/driver.md#kernel-log).
 enum class KernelErrorKind {
   sram,            // SRAM_UNCORRECTABLE_ERROR
   core,            // NC_UNCORRECTABLE_ERROR
   hbm,             // HBM_UNCORRECTABLE_ERROR
-  hbm_repairable,  // a word with REPAIRABLE in it: nobody has published which it is (inferred)
+  hbm_repairable,  // a word with REPAIRABLE in it: the exact word is not published (inferred)
   dma,             // DMA_ERROR
   collectives,     // HANG_ON_COLLECTIVES
   other,           // any other word
@@ -38,7 +38,7 @@ struct KernelLogError {
 };
 
 enum class KernelLogState {
-  off,      // nobody asked for it
+  off,      // not requested
   reading,  // as far as the kernel still had it when it was read
   denied,   // it may not be opened
   broken,   // it is not there, or a read failed
@@ -46,7 +46,7 @@ enum class KernelLogState {
 
 [[nodiscard]] std::string_view to_string(KernelLogState state);  // the enumerator's name
 
-// What the kernel log says of Neuron hardware since the driver was loaded (agent/host/kernel_log.h). Passive data.
+// Neuron hardware errors in the kernel log since the driver was loaded (agent/host/kernel_log.h). Passive data.
 struct KernelLog {
   KernelLogState state = KernelLogState::off;
   std::optional<ReadProblem> problem;  // why it is denied or broken; in HostScan::problems too

@@ -5,7 +5,7 @@
 
 namespace neuron::model {
 
-// What kind of thing could not be read, for those who decide on it; people read sentence().
+// Kind of the unreadable part, for decisions; sentence() is the text.
 enum class ProblemKind {
   file,               // a file, link or folder that cannot be read, or whose text makes no sense
   health_file,        // the same of a file that a device's health rests on (agent/health/signals.h)
@@ -25,10 +25,10 @@ struct ReadProblem {
   friend bool operator==(const ReadProblem&, const ReadProblem&) = default;
 };
 
-// What is wrong, without the path: "not a number", "names missing devices: 3,7".
+// The problem without the path: "not a number", "names missing devices: 3,7".
 [[nodiscard]] std::string what_is_wrong(const ReadProblem& problem);
 
-// One line for people: "<path>: <what is wrong>".
+// One line: "<path>: <problem>".
 [[nodiscard]] std::string sentence(const ReadProblem& problem);
 [[nodiscard]] std::vector<std::string> sentences(const std::vector<ReadProblem>& problems);  // in their order
 

@@ -2,8 +2,8 @@
 
 #include <string_view>
 
-// The codes of model::Health::reason and of the findings of `neuron-agent check` that say the same: stable texts that
-// users and their alerts see. What each means, and what to do about it, is agent/health/reasons.h.
+// The codes of model::Health::reason and of the findings of `neuron-agent check` for the same faults: stable texts that
+// users and their alerts see. Meaning and action of each: agent/health/reasons.h.
 namespace neuron::model::reason {
 
 // Of a device as a whole.

@@ -6,8 +6,8 @@
 
 namespace neuron::model {
 
-// What the agent can advertise (docs/resources.md#names-and-ids). `neurondevice` is an alias of `neuron` with the same
-// device ids.
+// Resources that the agent can advertise (docs/resources.md#names-and-ids). `neurondevice` is an alias of `neuron` with
+// the same device ids.
 enum class Resource { neuroncore, neuron, neurondevice, efa };
 
 inline constexpr std::array kAllResources = {Resource::neuroncore, Resource::neuron, Resource::neurondevice,

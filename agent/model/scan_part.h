@@ -7,7 +7,7 @@
 
 namespace neuron::model {
 
-// What a scan reads in one go: whatever may hang by itself, so that one part can be left out and the rest be read.
+// A part of a scan that may hang by itself, so that it can be left out and the rest be read.
 struct ScanPart {
   enum class Kind {
     host,         // DMI, driver versions, LNC file, kernel log
@@ -27,7 +27,7 @@ struct ScanPart {
   friend auto operator<=>(const ScanPart&, const ScanPart&) = default;
 };
 
-[[nodiscard]] std::string to_string(const ScanPart& part);  // for people: "reading sys/class/neuron_device/neuron3"
+[[nodiscard]] std::string to_string(const ScanPart& part);  // "reading sys/class/neuron_device/neuron3"
 
 // A part that a scan left out, since an earlier read of it has not returned.
 struct Unanswered {

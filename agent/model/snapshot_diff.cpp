@@ -61,7 +61,7 @@ bool same_problems(const std::vector<Unit>& before, const std::vector<Unit>& aft
   return true;
 }
 
-// Of the node itself, whose health stands still while nobody reads the kernel log.
+// Of the node itself, whose health does not change while the kernel log is not read.
 void add_node_change(const HostScan& before, const HostScan& after, std::vector<UnitChange>& changes) {
   const auto is_sound = [](const Health& health) {
     return !is_assessed(health) || health.state == HealthState::healthy;
@@ -90,7 +90,7 @@ HostScan without_counters(HostScan host) {
   }
   for (EfaInterface& efa : host.efas) efa.no_completion_cmds.reset();
   host.kernel_log.lost_records = 0;
-  host.kernel_log.ignored_lines = std::bit_width(host.kernel_log.ignored_lines);  // told when they have doubled
+  host.kernel_log.ignored_lines = std::bit_width(host.kernel_log.ignored_lines);  // reported when they have doubled
   for (KernelLogError& error : host.kernel_log.errors) {
     error.lines = 0;
     error.last_at = {};

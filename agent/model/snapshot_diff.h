@@ -5,7 +5,7 @@
 
 #include "agent/model/host_scan.h"
 
-// What is different between two states of a node. Pure.
+// Differences between two states of a node. Pure.
 namespace neuron::model {
 
 // `host` without the values that change from scan to scan on a healthy node: signals, counters of cores and interfaces,

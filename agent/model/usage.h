@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-// What a node is doing at one moment: the raw counters that neuron-top turns into rates. Plain values, no I/O. As in
-// device.h an empty optional means that nobody could say (absent, unreadable, too slow), never zero. The texts called
-// no_... say in a few words why values are unknown, for people.
+// Activity of a node at one moment: the raw counters that neuron-top turns into rates. Plain values, no I/O. As in
+// device.h an empty optional means unknown (absent, unreadable, too slow), never zero. The texts called no_... say in a
+// few words why values are unknown.
 namespace neuron::model {
 
 // Kinds of host memory, neuron<N>/stats/memory_usage/host_mem/<kind>/total, bytes in use now, in the driver's order.
@@ -114,7 +114,7 @@ struct CpuTicks {
   friend bool operator==(const CpuTicks&, const CpuTicks&) = default;
 };
 
-// proc/meminfo, bytes. available: MemAvailable; where the file lacks it, nobody could say.
+// proc/meminfo, bytes. available: MemAvailable; unknown where the file lacks it.
 struct HostMemoryUsage {
   std::uint64_t total_bytes = 0;
   std::uint64_t available_bytes = 0;
@@ -123,7 +123,7 @@ struct HostMemoryUsage {
   friend bool operator==(const HostMemoryUsage&, const HostMemoryUsage&) = default;
 };
 
-// One process that uses a Neuron device: the driver's list (HostScan), and what proc/<pid> tells of it.
+// One process that uses a Neuron device: by the driver's list (HostScan) and proc/<pid>.
 struct ProcessUsage {
   int pid = 0;                     // in the pid namespace of the root's proc
   std::string command;             // proc/<pid>/cmdline, blanks for NULs, printable, at most 255 bytes; "" = unknown
@@ -145,10 +145,10 @@ struct UsageSample {
   std::optional<HostMemoryUsage> memory;
   std::vector<ProcessUsage> processes;  // ascending pid
   std::string no_utilization;  // why busy_us is not live: "driver 2.27.4 counts only when a process ends"; "" = live
-  std::string no_processes;    // why nobody knows the processes: "no recorded driver answers in …"; "" = known
+  std::string no_processes;    // why the processes are unknown: "no recorded driver answers in …"; "" = known
 };
 
-// What a view shows, so that nothing else is read (a trn2.48xlarge has 16,000 files).
+// Values that a view shows; nothing else is read (a trn2.48xlarge has 16,000 files).
 struct UsageRequest {
   bool power = true;
   bool efa = true;                   // bytes, packets, retransmissions and what core::efa_error_counters names

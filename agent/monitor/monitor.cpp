@@ -23,7 +23,7 @@ struct Later {
 
 }  // namespace
 
-// Shared with the thread and with the scan that tells it has ended.
+// Shared with the thread and with the scan that reports its end.
 struct Monitor::Loop {
   SnapshotStore& store;
   OnChange on_change;
@@ -49,7 +49,7 @@ struct Monitor::Loop {
   Loop(SnapshotStore& store_in, OnChange on_change_in, Timing timing_in)
       : store(store_in), on_change(std::move(on_change_in)), timing(timing_in) {}
 
-  // Every scan is published; `on_change` hears only of a new generation.
+  // Every scan is published; `on_change` is called for a new generation only.
   void publish(model::HostScan host) {
     auto next = std::make_shared<model::Snapshot>();
     next->host = health::assess(std::move(host), memory, std::chrono::steady_clock::now()).host;

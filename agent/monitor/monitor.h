@@ -18,8 +18,7 @@ namespace neuron::monitor {
 // small jobs at their time, between scans and while one runs.
 class Monitor {
  public:
-  // After publish, when the snapshot is of a new generation: a heartbeat or a counter alone costs nobody anything. Must
-  // not block.
+  // After publish, when the snapshot is of a new generation, not for a heartbeat or a counter alone. Must not block.
   using OnChange = std::function<void(const model::SnapshotPtr&)>;
 
   struct Timing {

@@ -31,7 +31,8 @@ class WatchedRead {
 
   using Run = std::function<void(std::function<void()>)>;  // runs a job on a thread that may hang (Workers::run)
 
-  // `on_done`: on the worker, when take() has something. What `run` refers to, or `workers`, must outlive this object.
+  // `on_done`: on the worker, when take() has something. `workers` and objects that `run` refers to must outlive this
+  // object.
   WatchedRead(Run run, MakeScan make_scan, std::function<void()> on_done);
   WatchedRead(Workers& workers, MakeScan make_scan, std::function<void()> on_done);
   ~WatchedRead();  // a scan that still runs calls `on_done` no more
@@ -49,7 +50,7 @@ class WatchedRead {
   // The scan that has ended, once; with HostScan::unanswered filled in.
   [[nodiscard]] std::optional<Result> take();
 
-  // What the newest scan that has ended left out; ascending part.
+  // Parts that the newest ended scan left out; ascending.
   [[nodiscard]] std::vector<model::Unanswered> unanswered() const;
 
  private:
@@ -76,8 +77,8 @@ class BoundedScans {
   // `workers` must outlive it, and is left with the threads that hang: its stop() says whether there are any.
   BoundedScans(Workers& workers, WatchedScan::MakeScan make_scan, std::chrono::milliseconds budget = kBudget);
 
-  // Blocks until the scan has ended, about one budget for one part that hangs and five for sixteen. What does not
-  // answer is left out and named in HostScan::unanswered.
+  // Blocks until the scan has ended, about one budget for one part that hangs and five for sixteen. Parts that do not
+  // answer are left out and named in HostScan::unanswered.
   [[nodiscard]] model::HostScan scan();
 
  private:
