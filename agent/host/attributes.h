@@ -9,7 +9,7 @@
 #include "agent/base/result.h"
 #include "agent/model/device.h"
 
-// What the small texts of drivers and directory names mean. Pure functions over foreign input: bounded, no I/O, any
+// Parsers of the small texts of drivers and of directory names. Pure functions over foreign input: bounded, no I/O, any
 // thread. Every error is data_corrupt with a reason that does not name the path; the caller puts it in front.
 namespace neuron::host {
 

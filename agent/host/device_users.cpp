@@ -94,8 +94,8 @@ bool is_gone(const Error& error) {
   return error.code == ErrorCode::not_found || error.os_errno == ESRCH;
 }
 
-// Who may see the files of pid 1 may see everybody's; it is there on every machine. To list them is not enough: root
-// without CAP_SYS_PTRACE may do that, and not read one link.
+// A process that may see the files of pid 1, which every machine has, may see those of all processes. Listing them is
+// not enough: root without CAP_SYS_PTRACE may list them, but read no link.
 Result<void> check_rights(const FsRoot& root) {
   constexpr const char* kFolder = "proc/1/fd";
   std::string first;
@@ -109,7 +109,7 @@ Result<void> check_rights(const FsRoot& root) {
   return {};
 }
 
-// One look at everybody.
+// One search of all processes.
 class Search {
  public:
   Search(const FsRoot& root, const DeviceUserBounds& bounds) : root_(root), bounds_(bounds) {

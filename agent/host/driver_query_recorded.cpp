@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 constexpr std::size_t kMaxDepth = 16;        // the format needs 3
 constexpr std::size_t kMaxProcesses = 1024;  // the driver allows 16 per device
 
-// The parser itself does not recurse, but whoever visits its result might: bound the nesting before parsing.
+// The parser itself does not recurse, but a visitor of its result might: bound the nesting before parsing.
 bool is_too_deep(std::string_view text) {
   std::size_t depth = 0;
   bool in_string = false;

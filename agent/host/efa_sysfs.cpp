@@ -34,9 +34,9 @@ std::optional<std::vector<std::string>> list_class(const FsRoot& root, std::stri
   return std::nullopt;
 }
 
-// The device's own counters ask nothing of the device. Those of the port are admin commands, which wait for up to 30 s
-// each while it is silent and fail with ENODEV once the queue is closed; only drivers before r1.14, which count all
-// with the port, are read there (docs/reference/efa.md#counters).
+// Reading the device's own counters sends no command to it. Those of the port are admin commands, which wait for up to
+// 30 s each while the device does not answer and fail with ENODEV once the queue is closed; only drivers before r1.14,
+// which count all with the port, are read there (docs/reference/efa.md#counters).
 void read_lost_commands(const FsRoot& root, model::EfaInterface& efa) {
   const std::string base = below(kRdmaClass, efa.name);
   std::string path = base + "/hw_counters/no_completion_cmds";

@@ -20,9 +20,9 @@ class EfaReader {
   // Drops what is kept; call it when the PCI inventory changed.
   void forget();
 
-  // Ascending BDF; empty is normal. What concerns one interface is in its `problems`, all else goes to `host_problems`.
-  // An interface that `may_read` leaves out is listed as not_answering. When it leaves out the lists of the classes
-  // (ScanPart::Kind::efa_classes), the answer is empty. What was left out of a join is joined once it may be read.
+  // Ascending BDF; empty is normal. Problems of one interface are in its `problems`, all others in `host_problems`. An
+  // interface that `may_read` leaves out is listed as not_answering. When it leaves out the lists of the classes
+  // (ScanPart::Kind::efa_classes), the answer is empty. Parts left out of a join are joined once they may be read.
   [[nodiscard]] std::vector<model::EfaInterface> read(const FsRoot& root, PciInventory& pci, const MayRead& may_read,
                                                       std::vector<model::ReadProblem>& host_problems);
 

@@ -21,7 +21,7 @@ struct FabricRequest {
 // Never `not_tried`. Call it only while this process has one thread; blocks for at most the budget and a second.
 [[nodiscard]] preflight::FabricFacts probe_fabric(const FabricRequest& request);
 
-// What the child says, line by line: "version 1.17", "interface NAME", "error CODE TEXT", "missing TEXT", "done". Pure
+// The child's answer, line by line: "version 1.17", "interface NAME", "error CODE TEXT", "missing TEXT", "done". Pure
 // and bounded: it comes from a process that foreign code ran in. Without "done" the state is `failed`.
 [[nodiscard]] preflight::FabricFacts parse_fabric_answer(std::string_view text);
 

@@ -176,8 +176,8 @@ Result<std::string> FsRoot::read_link(std::string_view path) const {
   return fail(errno_error(path));
 }
 
-// The kernel's own name of what is open, where it lies below this root; nullopt when that cannot be told, as without
-// /proc or for what was removed.
+// The kernel's own name of an open file, where it lies below this root; nullopt when it is unknown, as without /proc or
+// for a removed file.
 std::optional<std::string> FsRoot::kernel_path(const Fd& fd) const {
   std::array<char, PATH_MAX> buffer;  // NOLINT: readlinkat() fills it
   const auto name_of = [&](int number) -> std::string_view {
@@ -218,7 +218,7 @@ Result<std::string> FsRoot::walked_path(std::string_view path) const {
       continue;
     }
     const std::string next = done.empty() ? part : done + '/' + part;
-    // What is resolved holds no link, so the plain call stays inside the root.
+    // The resolved path holds no link, so the plain call stays inside the root.
     const PathText text(next);
     errno = ENAMETOOLONG;
     const ssize_t length =

@@ -26,7 +26,7 @@ struct FileId {
   friend bool operator==(const FileId&, const FileId&) = default;
 };
 
-// What changes when entries of a directory come and go: sysfs keeps the number of folders, other file systems the time.
+// Changes when entries of a directory come and go: in sysfs the number of folders, in other file systems the time.
 struct DirectoryStamp {
   std::uint64_t links = 0;
   std::int64_t modified_ns = 0;  // of the wall clock
@@ -75,7 +75,7 @@ class FsRoot {
 
   [[nodiscard]] bool exists(std::string_view path) const;  // links followed; false also when it not accessible
 
-  // What the path leads to, links followed.
+  // Identity of the path's target, links followed.
   [[nodiscard]] Result<FileId> identify(std::string_view path) const;
   // The directory this root stands on.
   [[nodiscard]] Result<FileId> identify_self() const;

@@ -20,7 +20,7 @@ std::string read_instance_type(const FsRoot& root) {
   return text ? printable(*text, kMaxText) : "";
 }
 
-// A text for people and comparisons.
+// A text for display and comparison.
 void HostTexts::refresh(const FsRoot& root, std::string_view path, std::string& text, HostScan& scan,
                         std::vector<ScanPart>& unread) {
   const auto read = root.read_attribute(path);

@@ -37,7 +37,7 @@ Error hwloc_error(const FsRoot& root, const char* what) {
   return error;
 }
 
-// No variable that somebody set for another program changes what is read here.
+// Variables that were set for another program must not change what is read here.
 void clear_environment() {
   std::vector<std::string> names;
   for (char** variable = environ; *variable != nullptr; ++variable) {

@@ -30,7 +30,7 @@ class KernelRecords {
 
   // A record with its head and dictionary is at most so long (CONSOLE_EXT_LOG_MAX of the kernel).
   static constexpr std::size_t kMaxRecordBytes = 8192;
-  // Records per call, so that somebody who floods the log does not hold up a scan; the rest is for the next one.
+  // Records per call, so that a flooded log does not hold up a scan; the rest is for the next one.
   static constexpr int kMaxRecords = 65536;
 
   // Gives `see` what is new; passes over what is no record. True: there may be more. Errors: as of the read that
@@ -47,10 +47,10 @@ class KernelRecords {
   std::uint64_t lost_ = 0;
 };
 
-// Records out of the text that the system call syslog gives, which is all of the log each time and has no numbers:
-// their times tell which are new, and of the newest time how many lines had it, so that others of the same microsecond
-// are given later, and none twice. Lost without a word is a line that came after one was read and bears an earlier
-// time, as the kernel takes the time before the line's place in the log. One thread at a time.
+// Records out of the text that the system call syslog gives, which is all of the log each time and has no numbers: new
+// ones are known by their times, and by the number of lines of the newest time, so that others of the same microsecond
+// are given later, and none twice. A line that came after one was read and bears an earlier time is lost without
+// notice, as the kernel takes the time before the line's place in the log. One thread at a time.
 class KernelTexts {
  public:
   // syslog(2) with SYSLOG_ACTION_READ_ALL: puts the newest part of the log that fits, from the start of a line, into
@@ -82,7 +82,7 @@ class KernelTexts {
 // One thread at a time. `root` must outlive it.
 class KernelLog {
  public:
-  // What the next read gives.
+  // Kind of the next read's data.
   enum class Part {
     everything,  // all that there is, as if nothing had been read before
     lookback,    // what there is from before reading began; there may be more of it
@@ -91,8 +91,8 @@ class KernelLog {
 
   explicit KernelLog(const FsRoot& root) : root_(root) {}
 
-  // Opens it where it is not open. What read() will give. Errors: permission_denied; not_found; invalid_argument (it
-  // is neither a device nor a regular file); others as of open(2).
+  // Opens it where it is not open. Returns what read() will give. Errors: permission_denied; not_found;
+  // invalid_argument (it is neither a device nor a regular file); others as of open(2).
   [[nodiscard]] Result<Part> open();
   // After open(). Errors: as of the read that failed; data_corrupt (a file larger than 1 MiB). After one the next
   // open() opens it anew, and no record is given twice.

@@ -35,7 +35,7 @@ NeuronDevice stale(NeuronDevice device) {
   return device;
 }
 
-// What comes from the lists of the classes and their links.
+// Values from the lists of the classes and their links.
 void fill_names(EfaInterface& efa, const EfaInterface& known) {
   if (efa.name.empty()) efa.name = known.name;
   if (efa.uverbs) return;

@@ -9,7 +9,7 @@
 
 namespace neuron::host {
 
-// What the scanners of one machine read last, for what a scan could not read: a list that fails with EMFILE or EIO is
+// The last values read from one machine, for parts that a scan could not read: a list that fails with EMFILE or EIO is
 // no empty list. Shared by all scanners of a machine, as a new one takes over when a read of another hangs.
 // Thread-safe.
 class LastSeen {
@@ -24,8 +24,8 @@ class LastSeen {
   // Puts into `scan` what is known of `unread`, and names in HostScan::unread_lists the lists that were never read.
   void fill(model::HostScan& scan, const Unread& unread) const EXCLUDES(mutex_);
 
-  // Takes over what `scan`, filled, has read. What is not_answering is kept as it was, as are `unread` and lists that
-  // were left out, which are in it too.
+  // Takes over what `scan`, filled, has read. Units that are not_answering stay as they were, as do `unread` and lists
+  // that were left out, which are in it too.
   void take(const model::HostScan& scan, const Unread& unread, UltraServerTexts texts) EXCLUDES(mutex_);
 
   // For read_ultraserver(), which goes on from them.

@@ -11,8 +11,7 @@
 
 namespace neuron::host {
 
-// What hwloc knows of the machine: read once and again when the set of PCI functions changes, since it costs
-// milliseconds.
+// The machine as hwloc sees it: read once and again when the set of PCI functions changes, since it costs milliseconds.
 struct MachineTopology {
   std::vector<model::NumaNode> numa_nodes;         // ascending
   std::map<model::Bdf, std::vector<int>> numa_of;  // Amazon PCI functions (vendor 1d0f): NUMA nodes of its locality;
@@ -26,7 +25,7 @@ struct MachineTopology {
 // helper is not installed beside this program).
 [[nodiscard]] Result<MachineTopology> load_machine_topology(const FsRoot& root);
 
-// What the helper writes and load_machine_topology reads: a line with the version, one per node and function, and
+// The helper's output, which load_machine_topology reads: a line with the version, one per node and function, and
 // "end".
 [[nodiscard]] std::string format_topology(const MachineTopology& machine);
 // Errors: data_corrupt (another version, numbers that no machine has, no "end").

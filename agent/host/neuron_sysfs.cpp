@@ -17,7 +17,7 @@ using model::Origin;
 
 namespace {
 
-// What a device directory held before driver 2.8, besides the files every kernel device has.
+// Entries of a device directory before driver 2.8, besides the files every kernel device has.
 bool is_bare_entry(std::string_view name) {
   constexpr std::array<std::string_view, 9> kNames = {
       "connected_devices", "core_count", "dev", "device", "metrics", "power", "reset", "subsystem", "uevent"};
@@ -114,7 +114,7 @@ std::optional<std::string> NeuronDeviceReader::read_known(Known& known, Access a
   return std::nullopt;
 }
 
-// None of this changes while the device stays, once it is there. What could not be read is read again.
+// None of this changes while the device stays, once it is there. Unreadable values are read again.
 void NeuronDeviceReader::read_facts() {
   NeuronDevice facts;
   facts.index = index_;

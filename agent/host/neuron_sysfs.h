@@ -31,7 +31,7 @@ class NeuronDeviceReader {
   [[nodiscard]] const FileId& id() const { return id_; }
 
   // Everything that comes from below the class entry, but for what read_shown() reads; BDF, NUMA, CPUs, processes, core
-  // map and node stay unknown. What is absent or unreadable is empty, what is unreadable is also named in `problems`.
+  // map and node stay unknown. Absent and unreadable values are empty; unreadable ones are also named in `problems`.
   // Architecture and core count are read until they are there, the rest each time.
   [[nodiscard]] model::NeuronDevice read();
 

@@ -20,7 +20,7 @@ Result<std::uint16_t> read_id(const FsRoot& root, const std::string& path) {
   return static_cast<std::uint16_t>(*id);
 }
 
-// Reads and parses one optional attribute; absent files are silent, all else is a problem.
+// Reads and parses one optional attribute; an absent file is no problem, all else is.
 template <typename T>
 std::optional<T> read_optional(const FsRoot& root, const std::string& path, Result<T> (*parse)(std::string_view),
                                PciLocality& locality) {

@@ -131,7 +131,7 @@ std::vector<preflight::FailedResets> read_failed_resets(const FsRoot& root) {
   return failed;
 }
 
-// What a file that the configuration imports says of CDI counts, the last one's word.
+// Files that the configuration imports override its CDI settings; the last one counts.
 preflight::CdiFacts with_drop_ins(preflight::CdiFacts facts, const FsRoot& root) {
   constexpr std::string_view kFolder = "etc/containerd/conf.d/";
   constexpr std::size_t kMostFiles = 64;

@@ -1,4 +1,4 @@
-// What claims (dynamic resource allocation) need of a node and have left on it.
+// Prerequisites and remains of claims (dynamic resource allocation) on a node.
 #include <unistd.h>
 
 #include <algorithm>

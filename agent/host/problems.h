@@ -25,7 +25,7 @@ inline void note_problem(std::vector<model::ReadProblem>& problems, std::size_t 
   problems.push_back(std::move(problem));
 }
 
-// What went wrong with `path`. FsRoot's messages begin with the path, those of parsers do not.
+// The problem with `path`. FsRoot's messages begin with the path, those of parsers do not.
 [[nodiscard]] inline model::ReadProblem problem_with(std::string path, const Error& error,
                                                      model::ProblemKind kind = model::ProblemKind::file) {
   const bool names_path = error.message.starts_with(path + ": ");

@@ -11,7 +11,7 @@
 
 namespace neuron::host {
 
-// What a program's --root names: a directory, used as it is, or an archive (see unpack_archive), unpacked into a
+// The target of a program's --root: a directory, used as it is, or an archive (see unpack_archive), unpacked into a
 // TemporaryDirectory, which is gone when the object or the process is: below $TMPDIR if set, else /dev/shm if it has
 // the room, else /tmp. Hand directory() to FsRoot::open, and keep the object for as long as that is used. When
 // everything in the archive lies below one folder with a name of its own ("node-17/sys/…"), that folder is the root.

@@ -275,11 +275,11 @@ void Scanner::ask(int index, KnownDevice& known, NeuronDevice& device) const {
 }
 
 void Scanner::look_for_users() {
-  constexpr int kPause = 200;  // times what a look takes
+  constexpr int kPause = 200;  // times the duration of a search
   const SteadyTime begin = std::chrono::steady_clock::now();
   if (root_.is_live() && begin < next_look_) return;
   auto users = find_device_users(root_);
-  // Without rights nobody expects an answer; any other reason is worth a line.
+  // Without rights no answer is expected; any other reason is reported.
   const auto expected = {ErrorCode::permission_denied, ErrorCode::not_found, ErrorCode::failed_precondition};
   if (users) {
     users_ = *std::move(users);
@@ -303,7 +303,7 @@ void Scanner::add_device_users(HostScan& scan) {
     for (const DeviceUser& user : users_->users) {
       if (user.device == device.index) processes.emplace_back().pid = user.pid;
     }
-    // That nobody uses it is known only when everybody was looked at.
+    // That no process uses it is known only when all processes were read.
     if (!processes.empty() || users_->gap.empty()) device.processes = std::move(processes);
   }
   if (!users_->gap.empty()) note_problem(scan.problems, kMaxHostProblems, {ProblemKind::file, "proc", users_->gap});

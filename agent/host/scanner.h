@@ -33,20 +33,20 @@ enum class KernelLogUse {
 };
 
 // Reads one machine again and again. Keeps what cannot change while the inventory stays the same (hwloc's topology,
-// driver answers for BDF and core map, which files the driver has), so that a repeated scan reads only signals. What is
-// kept of a device is dropped when the class directory or the driver version changes, when the device's own directory
-// is another one than before, and when its serial number changes; what hwloc said, when the list of PCI functions
-// changes. One thread at a time; scan() may block inside a hung driver. `root` must outlive it.
+// driver answers for BDF and core map, which files the driver has), so that a repeated scan reads only signals. Facts
+// of a device are dropped when the class directory or the driver version changes, when the device's own directory is
+// another one than before, and when its serial number changes; those of hwloc, when the list of PCI functions changes.
+// One thread at a time; scan() may block inside a hung driver. `root` must outlive it.
 class Scanner {
  public:
   struct Options {
-    // Ask hwloc for HostScan::numa_nodes and for NUMA nodes that PCI does not tell. neuron-ls and neuron-top do
+    // Ask hwloc for HostScan::numa_nodes and for NUMA nodes that PCI does not show. neuron-ls and neuron-top do
     // without.
     bool with_topology = true;
     bool with_processes = true;  // processes from driver answers
-    // Where the driver does not answer, with_processes takes them from proc/<pid>/fd (host/device_users.h): for a tool
-    // that somebody waits for, since it looks at every process of the machine. On a live one it looks again only after
-    // 200 times as long as that takes, so that a repeated scan costs no more than half a percent of a CPU for it.
+    // Where the driver does not answer, with_processes takes them from proc/<pid>/fd (host/device_users.h): for
+    // interactive tools, since it reads every process of the machine. On a live one it is repeated only after 200 times
+    // its duration, so that a repeated scan costs no more than half a percent of a CPU for it.
     bool with_device_users = false;
     // dev/kmsg (host/kernel_log.h), once there are devices for its lines to be about.
     KernelLogUse kernel_log = KernelLogUse::none;
@@ -66,7 +66,7 @@ class Scanner {
   [[nodiscard]] model::HostScan scan(const MayRead& may_read);
 
  private:
-  // What is kept of one device.
+  // Facts kept of one device.
   struct KnownDevice {
     std::optional<NeuronDeviceReader> reader;
     std::optional<DriverAnswers> answers;
@@ -105,7 +105,7 @@ class Scanner {
   bool topology_is_due_ = false;  // the PCI inventory changed since hwloc was asked, or it failed and is tried again
   int topology_failures_ = 0;     // of this inventory
   EfaReader efa_;
-  std::optional<DeviceUsers> users_;         // nullopt also when nobody could say
+  std::optional<DeviceUsers> users_;         // nullopt also when unknown
   SteadyTime next_look_;                     // for users, on a live machine
   std::optional<MachineTopology> topology_;  // nullopt also when hwloc could not load it
   std::optional<model::ReadProblem> topology_problem_;

@@ -28,7 +28,7 @@ void remove_tree(const std::string& directory) {
   std::filesystem::remove_all(directory, ignored);
 }
 
-// True when this handle locked the directory and the path still names it: whoever removes one holds the lock too.
+// True when this handle locked the directory and the path still names it: the lock is held to remove one, too.
 bool lock(const Fd& handle, const std::string& path) {
   if (!handle.valid() || ::flock(handle.get(), LOCK_EX | LOCK_NB) != 0) return false;
   struct stat held {};
@@ -76,7 +76,7 @@ void close_all_but(int kept) {
   ::syscall(SYS_close_range, static_cast<unsigned>(kept) + 1, ~0U, 0U);
 }
 
-// Makes the directory, so that there is none without a cleaner, tells the owner 0 or errno, and waits for it to end.
+// Makes the directory, so that there is none without a cleaner, sends 0 or errno to the owner, and waits for its end.
 [[noreturn]] void be_the_cleaner(int owner, const char* path) {
   constexpr int kDepth = 64;
   ::setsid();
@@ -115,7 +115,7 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-// A name of which nobody can say whether it is taken.
+// A name that cannot be guessed.
 std::string random_name() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
   std::random_device random;
@@ -149,7 +149,7 @@ int TemporaryDirectory::start_cleaner() {
   const Fd owner(ends[0]);
   cleaner_ = Fd(ends[1]);
   {
-    const SignalsBlocked blocked;  // in the child for good
+    const SignalsBlocked blocked;  // in the child permanently
     cleaner_pid_ = ::fork();
     if (cleaner_pid_ == 0) be_the_cleaner(owner.get(), path_.c_str());
   }

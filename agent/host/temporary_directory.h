@@ -15,11 +15,11 @@ namespace neuron::host {
 // child is out of reach of the terminal's signals, holds none of this process's files, and ends with its work.
 //
 // Should the child be killed as well, the directory stays until the next make() in the same place: a lock on the
-// directory tells that its owner lives. Movable; one thread at a time.
+// directory shows that its owner lives. Movable; one thread at a time.
 class TemporaryDirectory {
  public:
   // Below `place`, an absolute path. Forks, which is safe also where other threads run. Blocks on files. Errors:
-  // internal (it could not be made: no such place, no room, no process), unavailable (somebody else removes it).
+  // internal (it could not be made: no such place, no room, no process), unavailable (another process removes it).
   [[nodiscard]] static Result<TemporaryDirectory> make(const std::string& place);
 
   [[nodiscard]] const std::string& path() const { return path_; }
@@ -39,7 +39,7 @@ class TemporaryDirectory {
 
   std::string path_;  // "" when it was moved away
   Fd handle_;         // locked
-  Fd cleaner_;        // the cleaner begins when it reads from here or nobody can write any more
+  Fd cleaner_;        // the cleaner begins when it reads from here or the last writer has closed it
   pid_t cleaner_pid_ = -1;
 };
 

@@ -16,7 +16,7 @@ constexpr std::size_t kMaxProcessFile = std::size_t{256} << 10U;
 // Inode of the first pid namespace, fixed in the kernel (include/linux/proc_ns.h, PROC_PID_INIT_INO).
 constexpr std::string_view kInitPidNamespace = "pid:[4026531836]";
 
-// Of a captured host nobody knows; all types with Neuron devices so far have pages of 4 KiB.
+// Unknown for a captured host; all types with Neuron devices so far have pages of 4 KiB.
 std::uint64_t page_bytes(const FsRoot& root) {
   constexpr long kUsual = 4096;
   const long live = root.is_live() ? ::sysconf(_SC_PAGESIZE) : kUsual;
@@ -28,7 +28,7 @@ std::uint64_t page_bytes(const FsRoot& root) {
 bool proc_counts_like_the_driver(const FsRoot& root) {
   const auto name_space = root.read_link("proc/self/ns/pid");
   if (!name_space || *name_space == kInitPidNamespace) return true;
-  // Pid 2 of the first namespace is always the kernel's kthreadd, which tells a host's proc mounted into a container.
+  // Pid 2 of the first namespace is always the kernel's kthreadd, which shows a host's proc mounted into a container.
   const auto second = root.read_attribute("proc/2/comm");
   return second && *second == "kthreadd";
 }

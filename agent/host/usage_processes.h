@@ -13,8 +13,8 @@ namespace neuron::host {
 // so in a simulated or captured host. Any thread; blocks on file reads.
 [[nodiscard]] bool proc_counts_like_the_driver(const FsRoot& root);
 
-// What proc/<pid>/{cmdline,environ,stat,statm} tell of one process; what cannot be read, for lack of rights or because
-// the process has ended, is empty. A file that is larger than 256 KiB is left out. Any thread; blocks on file reads.
+// One process by proc/<pid>/{cmdline,environ,stat,statm}; values that cannot be read, for lack of rights or because the
+// process has ended, are empty. A file that is larger than 256 KiB is left out. Any thread; blocks on file reads.
 [[nodiscard]] model::ProcessUsage read_process(const FsRoot& root, int pid);
 
 // Numbers of the processes that the driver named, ascending, each once; at most kMaxProcesses.

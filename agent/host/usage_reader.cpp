@@ -65,7 +65,7 @@ bool wants_kinds(const UsageRequest& request, int device) {
   return request.memory_kinds_of_all || std::find(devices.begin(), devices.end(), device) != devices.end();
 }
 
-// The third of an interface's counters that people ask for.
+// The third of an interface's counters that is shown.
 bool is_of_use(std::string_view counter) {
   constexpr std::array<std::string_view, 8> kTraffic = {"rx_bytes",        "rx_pkts",         "tx_bytes",
                                                         "tx_pkts",         "retrans_bytes",   "retrans_pkts",
@@ -108,7 +108,7 @@ UsageReader::Opened UsageReader::open(Kept& kept, const std::string& path) const
   if (!id) return Opened::nothing;
   auto directory = root_.subdirectory(path);
   if (!directory) return Opened::nothing;
-  // What was opened may already be another one than what was looked at.
+  // The opened file may already be another one than the one examined.
   const auto opened = directory->identify_self();
   if (!opened) return Opened::nothing;
   kept.directory = *std::move(directory);

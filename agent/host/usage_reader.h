@@ -24,10 +24,10 @@ class UsageReader {
  public:
   explicit UsageReader(const FsRoot& root) : root_(root) {}
 
-  // One sample. `scan` (host::Scanner, at best completed) tells which devices, cores, interfaces and processes there
-  // are; it may be older than the sample: what has left since is empty. `now` is stored as the sample's time. Never
-  // fails: what cannot be read is empty, so is memory beyond what there is (core/complete.h), and a file that
-  // would block costs one attempt.
+  // One sample. `scan` (host::Scanner, at best completed) has the devices, cores, interfaces and processes; it may be
+  // older than the sample: units that have left since are empty. `now` is stored as the sample's time. Never fails:
+  // unreadable values are empty, as is memory beyond the device's (core/complete.h), and a file that would block costs
+  // one attempt.
   [[nodiscard]] model::UsageSample read(const model::HostScan& scan, const model::UsageRequest& request,
                                         SteadyTime now = std::chrono::steady_clock::now());
 

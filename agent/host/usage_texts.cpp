@@ -90,7 +90,7 @@ std::optional<std::uint64_t> kib_line(std::string_view line, std::string_view na
 std::optional<std::string> process_text(std::string_view text) {
   text = trim(text.substr(0, 2 * kMaxProcessText));
   std::string shown = printable(text, kMaxProcessText);
-  // What printable cuts may end up longer by one escape and its "...".
+  // A text cut by printable may be longer by one escape and its "...".
   if (shown.size() > kMaxProcessText) shown = printable(text, kMaxProcessText - 6);
   if (shown.empty()) return std::nullopt;
   return shown;

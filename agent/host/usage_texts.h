@@ -7,8 +7,8 @@
 
 #include "agent/model/usage.h"
 
-// What the texts behind a usage sample mean. Pure functions over foreign input: bounded, no I/O, any thread. nullopt
-// stands for a text that is not what it should be, as for one that says nothing.
+// Parsers of the texts behind a usage sample. Pure functions over foreign input: bounded, no I/O, any thread. nullopt
+// stands for a malformed text, as for an empty one.
 namespace neuron::host {
 
 // Most bytes that command lines and tags are cut to, and most CPUs of a proc/stat that are counted.
@@ -44,7 +44,7 @@ struct ProcessTimes {
 // proc/<pid>/statm: resident bytes.
 [[nodiscard]] std::optional<std::uint64_t> parse_resident(std::string_view text, std::uint64_t page_bytes);
 
-// proc/<pid>/cmdline as people read it: arguments joined by blanks, printable, cut to kMaxProcessText; "" = none.
+// proc/<pid>/cmdline as text: arguments joined by blanks, printable, cut to kMaxProcessText; "" = none.
 [[nodiscard]] std::string parse_command(std::string_view text);
 
 // NEURON_PROCESS_TAG of proc/<pid>/environ, printable and cut as above; nullopt when it is not set or empty. No other

@@ -85,7 +85,7 @@ milliseconds StatusWriter::turn() {
   const SteadyTime now = clock_.now();
   if (due(*report, now) <= now) update(*report, now);
   write_events(now);
-  // What was due has been written, or failed and waits.
+  // Due changes have been written, or failed and wait.
   SteadyTime next = due(*report, now);
   if (seen_) {
     const MutexLock lock(mutex_);
