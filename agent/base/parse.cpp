@@ -105,6 +105,25 @@ std::optional<std::uint32_t> parse_hex(std::string_view text) {
   return parse_number<std::uint32_t>(text, 16);
 }
 
+bool is_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+std::string_view take_until(std::string_view& rest, char separator) {
+  const auto end = rest.find(separator);
+  const std::string_view part = rest.substr(0, end);
+  rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  return part;
+}
+
+std::string lower_ascii(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
 Result<std::vector<int>> parse_int_list(std::string_view text, int max_value) {
   const auto corrupt = [&] {
     return fail(ErrorCode::data_corrupt, "not a list of numbers from 0 to " + std::to_string(max_value) +

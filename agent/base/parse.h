@@ -28,6 +28,15 @@ namespace neuron {
 // Hexadecimal with or without "0x", e.g. sysfs PCI ids "0x1d0f".
 [[nodiscard]] std::optional<std::uint32_t> parse_hex(std::string_view text);
 
+// One or more of the digits 0-9: no sign, no white space.
+[[nodiscard]] bool is_digits(std::string_view text);
+
+// Takes the text before the first `separator`, and the separator, off the front of `rest`; all of it if there is none.
+std::string_view take_until(std::string_view& rest, char separator);
+
+// With a-z in the place of A-Z, whatever the locale.
+[[nodiscard]] std::string lower_ascii(std::string_view text);
+
 // A set of non-negative integers in the kernel's list form, "0-3,8,10-11". Output ascending, without duplicates.
 // "" → empty set. Errors: data_corrupt for malformed text, a reversed range or a value above `max_value`.
 [[nodiscard]] Result<std::vector<int>> parse_int_list(std::string_view text, int max_value);

@@ -3,21 +3,119 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/core/complete.h"
+#include "agent/health/device.h"
+#include "agent/health/efa.h"
+#include "agent/health/kernel_errors.h"
 
 namespace neuron::health {
+namespace {
 
-Assessment assess(model::HostScan scan, AssessMemory& memory, SteadyTime now) {
+using model::HostScan;
+using model::NeuronDevice;
+using model::Presence;
+
+bool has_stopped(const HeartbeatMemory& memory, const HeartbeatMemory::Beat& beat, SteadyTime now) {
+  constexpr std::chrono::seconds kWindow{60};
+  constexpr int kTimes = 10;  // of the longest beat
+  constexpr int kScans = 10;  // after a suspension few scans cover a long time
+  return beat.scans >= kScans && now - beat.since >= kWindow && now - beat.since >= kTimes * memory.longest;
+}
+
+// The firmware of a device in reset need not advance it.
+bool is_watched(const NeuronDevice& device) {
+  return device.presence == Presence::present && device.signals.heartbeat && device.signals.reset_state != 0;
+}
+
+void note_heartbeat(const NeuronDevice& device, HeartbeatMemory& memory, SteadyTime now) {
+  const std::uint64_t value = *device.signals.heartbeat;
+  const auto [at, is_new] = memory.devices.try_emplace(device.index);
+  HeartbeatMemory::Beat& beat = at->second;
+  if (!is_new && beat.value == value) {
+    ++beat.scans;
+    beat.last = now;
+    return;
+  }
+  if (!is_new && !has_stopped(memory, beat, now)) memory.longest = std::max(memory.longest, beat.last - beat.since);
+  beat = {value, now, now, 0, !is_new};
+}
+
+DeviceVerdict verdict_in(const DeviceContext& context, const NeuronDevice& device, const DeviceBasis& basis,
+                         std::map<int, HealthMemory::CoreBaseline>& baselines) {
+  DeviceVerdict verdict = verdict_on_device(context, device, basis, baselines);
+  if (device.presence != Presence::present) {  // its health is the last verdict on it
+    verdict.whole = with_known_fault(std::move(verdict.whole), device.health);
+    verdict.cores.assign(verdict.cores.size(), verdict.whole);
+  }
+  return verdict;
+}
+
+void evaluate_devices(HostScan& scan, HealthMemory& memory, SteadyTime now, HealthResult& result) {
+  for (const NeuronDevice& device : scan.devices) {
+    memory.device_nodes_seen = memory.device_nodes_seen || device.node_present;
+  }
+  result.missing = missing_everywhere(scan);
+  const auto heartbeats = watch_heartbeats(scan, memory.heartbeats, now);
+  const DeviceContext context{scan, result.missing, heartbeats, memory.device_nodes_seen, now};
+  for (const NeuronDevice& device : scan.devices) {
+    result.bases.push_back(basis_of(scan, device, heartbeats));
+    DeviceVerdict verdict = verdict_in(context, device, result.bases.back(), memory.cores[device.index]);
+    result.devices.push_back(std::move(verdict.whole));
+    result.cores.push_back(std::move(verdict.cores));
+  }
+  for (std::size_t i = 0; i < scan.devices.size(); ++i) forget_no_measurements(scan.devices[i], result.bases[i]);
+}
+
+}  // namespace
+
+std::map<int, Heartbeat> watch_heartbeats(const HostScan& scan, HeartbeatMemory& memory, SteadyTime now) {
+  std::map<int, Heartbeat> states;
+  for (const NeuronDevice& device : scan.devices) {
+    if (!is_watched(device)) {
+      memory.devices.erase(device.index);
+      continue;
+    }
+    note_heartbeat(device, memory, now);
+    states[device.index] = Heartbeat::fine;
+  }
+  const bool any_moves = std::any_of(memory.devices.begin(), memory.devices.end(), [&](const auto& entry) {
+    return entry.second.moved && !has_stopped(memory, entry.second, now);
+  });
+  const bool all_at_zero = std::all_of(memory.devices.begin(), memory.devices.end(), [&](const auto& entry) {
+    return entry.second.value == 0 && !entry.second.moved && has_stopped(memory, entry.second, now);
+  });
+  for (auto& [index, state] : states) {
+    const HeartbeatMemory::Beat& beat = memory.devices[index];
+    if (!has_stopped(memory, beat, now)) continue;
+    if (any_moves) {
+      state = Heartbeat::alone;
+    } else if (beat.moved) {
+      state = Heartbeat::with_all;
+    } else if (all_at_zero) {
+      state = Heartbeat::never;
+    }
+  }
+  return states;
+}
+
+HealthResult evaluate(HostScan& scan, HealthMemory& memory, SteadyTime now) {
+  HealthResult result;
+  evaluate_devices(scan, memory, now, result);
+  result.efas = verdicts_on_efas(scan, memory);
+  result.node = verdict_on_node(scan, now);
+  return result;
+}
+
+Assessment assess(HostScan scan, AssessMemory& memory, SteadyTime now) {
   core::keep_last_seen(scan, memory.seen);
   Assessment result;
   result.host = core::complete(std::move(scan));
   HealthResult health = evaluate(result.host, memory.health, now);
   for (std::size_t i = 0; i < result.host.devices.size(); ++i) {
-    model::NeuronDevice& device = result.host.devices[i];
+    NeuronDevice& device = result.host.devices[i];
     device.health = std::move(health.devices[i]);
     device.core_health = std::move(health.cores[i]);
-    // keep_last_seen() puts it back with the device once that is missing.
-    if (device.presence == model::Presence::present) memory.seen.devices[device.index].health = device.health;
+    // keep_last_seen() restores it with the device once that is missing.
+    if (device.presence == Presence::present) memory.seen.devices[device.index].health = device.health;
   }
   for (std::size_t i = 0; i < result.host.efas.size(); ++i) result.host.efas[i].health = std::move(health.efas[i]);
   result.host.kernel_log.node_health = std::move(health.node);
@@ -26,10 +124,38 @@ Assessment assess(model::HostScan scan, AssessMemory& memory, SteadyTime now) {
   auto& problems = result.host.problems;
   for (const MissingFiles& files : result.missing) {
     model::ReadProblem problem = problem_of(result.host, files);
-    const bool told = std::find(problems.begin(), problems.end(), problem) != problems.end();
-    if (!told) problems.push_back(std::move(problem));
+    const bool is_known = std::find(problems.begin(), problems.end(), problem) != problems.end();
+    if (!is_known) problems.push_back(std::move(problem));
   }
   return result;
+}
+
+HostScan with_held(HostScan assessed, core::SeenBefore held) {
+  const auto is_new = [](const auto& item) {
+    return item.presence != Presence::present && !model::is_assessed(item.health);
+  };
+  const std::vector<model::Unanswered> unanswered = std::exchange(assessed.unanswered, {});  // in `assessed` already
+  core::keep_last_seen(assessed, held);
+  HostScan host = core::complete(std::move(assessed));
+  const std::vector<MissingFiles> no_missing;
+  const std::map<int, Heartbeat> no_heartbeats;
+  const DeviceContext context{host, no_missing, no_heartbeats};
+  for (NeuronDevice& device : host.devices) {
+    if (!is_new(device)) continue;
+    std::map<int, HealthMemory::CoreBaseline> no_baselines;
+    DeviceVerdict verdict = verdict_in(context, device, {}, no_baselines);
+    device.health = std::move(verdict.whole);
+    device.core_health = std::move(verdict.cores);
+  }
+  if (std::any_of(host.efas.begin(), host.efas.end(), is_new)) {
+    HealthMemory memory;
+    std::vector<model::Health> verdicts = verdicts_on_efas(host, memory);
+    for (std::size_t i = 0; i < host.efas.size(); ++i) {
+      if (is_new(host.efas[i])) host.efas[i].health = std::move(verdicts[i]);
+    }
+  }
+  host.unanswered = unanswered;
+  return host;
 }
 
 }  // namespace neuron::health

@@ -1,28 +1,116 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "agent/base/clock.h"
 #include "agent/core/complete.h"
-#include "agent/health/policy.h"
+#include "agent/health/missing.h"
+#include "agent/model/health.h"
 
-// From what a scan saw to what the node is; the agent and all tools go through it. Pure.
+// From a scan to an assessed node: last values, completion, verdicts (docs/reference/driver.md#health-signals). The
+// agent and all tools use it. Pure: memory and time are arguments.
 namespace neuron::health {
 
-// State kept between scans; empty for the first. Passive data, owned by the caller.
+// Heartbeats, stats/hardware/health_status/healthcheck_heartbeat, of earlier scans: a count that the device's firmware
+// advances in an unpublished period (docs/reference/driver.md#health-status). Passive data.
+struct HeartbeatMemory {
+  struct Beat {
+    std::uint64_t value = 0;
+    SteadyTime since{};  // first scan with this value
+    SteadyTime last{};   // newest scan with it
+    int scans = 0;       // with it since
+    bool moved = false;  // it changed at least once
+  };
+  std::map<int, Beat> devices;                    // by device index
+  std::chrono::steady_clock::duration longest{};  // beat so far
+};
+
+enum class Heartbeat {
+  fine,      // it advances, was not watched for long enough, or is unknown
+  alone,     // stopped, while another device's advances
+  with_all,  // stopped after it advanced once, like all others
+  never,     // at 0 from the start, like all others: nothing measures it
+};
+
+// The state of each device with a heartbeat, by index. It has stopped when it did not change for a minute, for ten
+// times the longest beat of this machine, and in ten scans. One that never advanced counts only while another one
+// advances, or while all read 0, since captured and simulated machines have constant values.
+[[nodiscard]] std::map<int, Heartbeat> watch_heartbeats(const model::HostScan& scan, HeartbeatMemory& memory,
+                                                        SteadyTime now);
+
+// State of the policy between scans. Passive data.
+struct HealthMemory {
+  struct CoreBaseline {
+    std::map<std::string, std::uint64_t> counters;  // per-core error counters at first sight, by name
+  };
+  std::map<int, std::map<int, CoreBaseline>> cores;  // device index -> physical core -> baseline
+  HeartbeatMemory heartbeats;
+  bool device_nodes_seen = false;  // some dev/neuron<N> was ever visible
+  bool verbs_nodes_seen = false;   // some dev/infiniband/uverbs<N> was ever visible
+};
+
+// Basis of the verdict on a device besides the values in the scan, for evidence.
+struct DeviceBasis {
+  // unread_signals(): the cause of "signal_unreadable" where nothing worse is seen.
+  std::vector<model::ReadProblem> unread;
+  // Registers that read ones: path below neuron<N>/, and its text.
+  std::vector<std::pair<std::string, std::string>> all_ones;
+  bool off_the_bus = false;               // two or more registers read ones
+  std::optional<std::string> unmeasured;  // why the driver does not measure health, as a sentence
+};
+
+struct HealthResult {
+  std::vector<model::Health> devices;             // parallel to scan.devices: each as a whole
+  std::vector<std::vector<model::Health>> cores;  // parallel to scan.devices: model::NeuronDevice::core_health
+  std::vector<model::Health> efas;                // parallel to scan.efas
+  model::Health node;                             // model::KernelLog::node_health
+  std::vector<DeviceBasis> bases;                 // parallel to scan.devices
+  std::vector<MissingFiles> missing;              // missing_everywhere()
+};
+
+// The policy, for a completed scan that holds vanished devices as well. `now`: when it was taken; for a single scan it
+// does not matter. Updates `memory`, and may empty signals in `scan`.
+// - Several registers that read ones: the device is off the bus, unhealthy; a single one: unknown. Their values are
+//   emptied.
+// - A driver that does not measure health (DriverSettings): the device is unknown where nothing worse is seen; its
+//   values are emptied.
+// - A required signal without a value: the device is unknown where nothing worse is seen, "signal_unreadable"
+//   (health/missing.h), or "signals_missing", the same for all, when no device has it.
+// - Hardware error counters are compared with the values first seen: growth is unhealthy; after a fall the lower value
+//   becomes the first. A fault that reaches one core only (Reach) leaves the other cores healthy.
+// - A stopped heartbeat is unhealthy while those of other devices advance: the driver serves fresh values and the
+//   firmware is stuck. When all have stopped it may be the driver: degraded, so no device is withdrawn.
+// - Lines of the kernel log (health/kernel_errors.h) count where the files show nothing as grave.
+// A device with normal signals again is healthy at once.
+//
+// A container without privilege has its own /dev without device nodes, so a missing node counts only once any node of
+// its kind was seen.
+[[nodiscard]] HealthResult evaluate(model::HostScan& scan, HealthMemory& memory, SteadyTime now = {});
+
+// State between scans; empty for the first. Passive data, owned by the caller of the scans.
 struct AssessMemory {
   core::SeenBefore seen;
   HealthMemory health;
 };
 
 struct Assessment {
-  model::HostScan host;            // completed from the tables; what vanished since the first scan in its place; with
-                                   // the health of every device, core and interface
-  std::vector<DeviceBasis> bases;  // parallel to host.devices
+  model::HostScan host;               // completed, with vanished hardware in its place, and with all health
+  std::vector<DeviceBasis> bases;     // parallel to host.devices
   std::vector<MissingFiles> missing;  // files that no device of a chip family shows though its driver should
 };
 
-// Calls core::keep_last_seen, core::complete and evaluate on a scan taken at `now`, completed before or not. Files in
-// `missing` are named in host.problems as well. Updates `memory`.
+// core::keep_last_seen, core::complete and evaluate on a scan taken at `now`, completed or not. `missing` is named in
+// host.problems as well. Updates `memory`.
 [[nodiscard]] Assessment assess(model::HostScan scan, AssessMemory& memory, SteadyTime now);
+
+// Adds hardware that containers hold and no scan has shown (holdings/held.h) to an assessed node that lacks it:
+// vanished and unhealthy, or unread and unknown while its list was never read; completed from the tables. An interface
+// without a name gets its held one. Verdicts and values of all other hardware stay.
+[[nodiscard]] model::HostScan with_held(model::HostScan assessed, core::SeenBefore held);
 
 }  // namespace neuron::health

@@ -6,16 +6,15 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/health/cores.h"
 #include "agent/health/efa.h"
-#include "agent/health/hbm_counts.h"
-#include "agent/health/kernel_verdicts.h"
+#include "agent/health/kernel_errors.h"
 #include "agent/health/reasons.h"
 #include "agent/health/signals.h"
 
 namespace neuron::health {
 namespace {
 
+using model::CoreSignals;
 using model::DeviceSignals;
 using model::Health;
 using model::NeuronDevice;
@@ -24,7 +23,6 @@ using model::ScanPart;
 
 constexpr std::string_view kSerialOfOnes = "ffffffffffffffff";
 
-// A device with its name in logs and tables.
 struct Subject {
   const NeuronDevice& device;
   std::string name;  // "neuron3"
@@ -110,7 +108,7 @@ std::string source_of(const NeuronDevice& device, const DeviceSignal& signal) {
          "_uncorrected, which packs both counts";
 }
 
-// Faults by counts and named components.
+// What it counts or names.
 Health signal_fault(const Subject& subject) {
   const auto& [device, name] = subject;
   Health fault = healthy();
@@ -154,7 +152,7 @@ std::optional<Health> verdict_on_unread(const Subject& subject, const DeviceBasi
   return verdict(reasons::kSignalUnreadable, subject.name + ": no usable value in " + join(named) + more);
 }
 
-// Names no device, so that the verdicts are equal and lists show them once.
+// Names no device, so that all say the same and whoever lists verdicts says it once.
 std::optional<Health> verdict_on_missing(const NeuronDevice& device, const DeviceContext& context) {
   for (const MissingFiles& missing : context.missing) {
     if (missing.family != device.family || missing.devices.size() < 2) continue;
@@ -172,7 +170,7 @@ bool says_nothing(const NeuronDevice& device) {
   });
 }
 
-// Reason not to call a device healthy although no fault is seen; else healthy.
+// What keeps a device from being called healthy although nothing broken is seen; else healthy.
 Health verdict_without_fault(const Subject& subject, const DeviceContext& context, const DeviceBasis& basis) {
   const auto& [device, name] = subject;
   if (device.signals.reset_state == 0) {
@@ -211,7 +209,62 @@ int registers_of_ones(const NeuronDevice& device) {
          static_cast<int>(any(SignalKind::hbm, nullptr));
 }
 
+// Growth of the counter since it was first seen.
+std::uint64_t growth_of(const CoreSignals& core, const CoreSignal& signal,
+                        std::map<int, HealthMemory::CoreBaseline>& baselines) {
+  const auto& count = core.*signal.value;
+  if (!count) return 0;
+  auto& counters = baselines[core.physical_index].counters;
+  std::uint64_t& baseline = counters.try_emplace(std::string(signal.reason->code), *count).first->second;
+  baseline = std::min(baseline, *count);
+  return *count - baseline;
+}
+
+Health fault_of(const std::string& name, int core, const CoreSignal& signal, std::uint64_t growth) {
+  const std::string number = std::to_string(core);
+  return verdict(*signal.reason, name + ": core " + number + " counted " + std::to_string(growth) +
+                                     " new hardware error" + (growth == 1 ? "" : "s") + " (neuron_core" + number + '/' +
+                                     std::string(signal.path) + ")");
+}
+
+// Cores in core_count without a folder: masked out (dev_nc_map), or not made yet. Without any folder the layout has
+// none.
+void add_missing(const NeuronDevice& device, const std::string& name, CoreFaults& faults) {
+  if (device.cores.empty() || !device.physical_cores) return;
+  for (int core = 0; core < device.physical_cores->value; ++core) {
+    const auto is_it = [&](const CoreSignals& shown) { return shown.physical_index == core; };
+    if (std::any_of(device.cores.begin(), device.cores.end(), is_it)) continue;
+    Health health = verdict(reasons::kCoreMissing, name + ": core " + std::to_string(core) +
+                                                       " is included in core_count, but has no directory neuron_core" +
+                                                       std::to_string(core));
+    if (!faults.worst_core) faults.worst_core = health;
+    faults.of_cores.try_emplace(core, std::move(health));
+  }
+}
+
 }  // namespace
+
+CoreFaults find_core_faults(const NeuronDevice& device, const std::string& name,
+                            std::map<int, HealthMemory::CoreBaseline>& baselines) {
+  CoreFaults faults;
+  // Every counter, so that no baseline is missed.
+  for (const CoreSignal& signal : core_signals()) {
+    if (signal.weight != Weight::required) continue;
+    for (const CoreSignals& core : device.cores) {
+      const std::uint64_t growth = growth_of(core, signal, baselines);
+      if (growth == 0) continue;
+      Health health = fault_of(name, core.physical_index, signal, growth);
+      if (signal.reach == Reach::device) {
+        if (!faults.of_device) faults.of_device = std::move(health);
+        continue;
+      }
+      if (!faults.worst_core) faults.worst_core = health;
+      faults.of_cores.try_emplace(core.physical_index, std::move(health));
+    }
+  }
+  add_missing(device, name, faults);
+  return faults;
+}
 
 DeviceVerdict verdict_on_device(const DeviceContext& context, const NeuronDevice& device, const DeviceBasis& basis,
                                 std::map<int, HealthMemory::CoreBaseline>& baselines) {

@@ -1,19 +1,32 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
-#include "agent/health/policy.h"
+#include "agent/health/assess.h"
 
-// The part of the health policy that is about Neuron devices. Pure.
+// The health policy of Neuron devices and their cores. Pure.
 namespace neuron::health {
+
+struct CoreFaults {
+  std::optional<model::Health> of_device;   // a core's fault in what all cores share
+  std::map<int, model::Health> of_cores;    // physical core -> a fault of its own, or a missing folder
+  std::optional<model::Health> worst_core;  // the gravest of `of_cores`
+};
+
+// Compares the counters of a completed device with `baselines`, the values first seen, by physical core. Adds baselines
+// of new cores, and lowers those whose counter was cleared. `name`: "neuron3".
+[[nodiscard]] CoreFaults find_core_faults(const model::NeuronDevice& device, const std::string& name,
+                                          std::map<int, HealthMemory::CoreBaseline>& baselines);
 
 struct DeviceVerdict {
   model::Health whole;               // the device's own fault, else that of its worst core
   std::vector<model::Health> cores;  // [M] of neuron_core<M>; empty where the core count is unknown
 };
 
-// State shared by the verdicts on all devices of a scan.
+// Inputs common to all devices of a scan.
 struct DeviceContext {
   const model::HostScan& scan;                 // completed
   const std::vector<MissingFiles>& missing;    // missing_everywhere(scan)
@@ -27,17 +40,16 @@ struct DeviceContext {
                                               const DeviceBasis& basis,
                                               std::map<int, HealthMemory::CoreBaseline>& baselines);
 
-// The verdict on a device that is missing or does not answer, of which `known` was known before: its reason stays where
-// another instance alone cures it, since what cures less would hide it and the node's condition goes by it. `absent`
-// stays where `known` is no such fault.
+// The verdict on a device that is missing or does not answer: `absent`, but with the reason of its earlier verdict
+// `known` where only another instance cures that, since a milder action would hide it from the node's condition.
 [[nodiscard]] model::Health with_known_fault(model::Health absent, const model::Health& known);
 
-// Evidence for the verdict on a device besides its values.
+// The basis of the verdict on a device besides its values.
 [[nodiscard]] DeviceBasis basis_of(const model::HostScan& scan, const model::NeuronDevice& device,
                                    const std::map<int, Heartbeat>& heartbeats);
 
-// Empties the signals that are no measurements: those that read all ones, everything of a device off the bus, and what
-// the driver never measured.
+// Empties signals that are no measurements: all ones, everything of a device off the bus, and values that the driver
+// never measured.
 void forget_no_measurements(model::NeuronDevice& device, const DeviceBasis& basis);
 
 }  // namespace neuron::health

@@ -5,11 +5,14 @@
 #include <utility>
 
 #include "agent/base/parse.h"
+#include "agent/health/reasons.h"
 
 namespace neuron::health {
 namespace {
 
+using model::Health;
 using model::KernelErrorKind;
+using model::KernelLogError;
 using model::NeuronDevice;
 
 constexpr std::string_view kMark = "NEURON_HW_ERR=";
@@ -37,10 +40,6 @@ bool is_capital_word(std::string_view text) {
   });
 }
 
-bool is_digits(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 KernelErrorKind kind_of(std::string_view name) {
   for (const KindName& known : kKindNames) {
     if (known.name == name) return known.kind;
@@ -51,18 +50,10 @@ KernelErrorKind kind_of(std::string_view name) {
   return KernelErrorKind::other;
 }
 
-std::string lower_hex(std::string_view text) {
-  std::string serial(text);
-  for (char& c : serial) {
-    if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return serial;
-}
-
 std::optional<std::string> serial_of(std::string_view text) {
   constexpr std::size_t kDigits = 16;
   if (text.size() != kDigits) return std::nullopt;
-  std::string serial = lower_hex(text);
+  std::string serial = lower_ascii(text);
   if (serial.find_first_not_of("0123456789abcdef") != std::string::npos) return std::nullopt;
   return serial;
 }
@@ -136,32 +127,63 @@ std::optional<int> found_device(std::string_view text) {
   return is_digits(digits) ? parse_int(digits, 0, kMaxDeviceIndex) : std::nullopt;
 }
 
-std::string_view until(std::string_view& rest, char separator) {
-  const auto end = std::min(rest.find(separator), rest.size());
-  const std::string_view part = rest.substr(0, end);
-  rest.remove_prefix(std::min(end + 1, rest.size()));
-  return part;
+const Reason& reason_of(const KernelLogError& error) {
+  switch (error.kind) {
+    case KernelErrorKind::sram:
+      return reasons::kSramEccUncorrected;
+    case KernelErrorKind::core:
+      return reasons::kHwNcUeError;
+    case KernelErrorKind::hbm:
+      return reasons::kMemEccUncorrected;
+    case KernelErrorKind::hbm_repairable:
+      return reasons::kMemEccRepairable;
+    case KernelErrorKind::dma:
+      return reasons::kHwDmaAbortError;
+    case KernelErrorKind::collectives:
+      return reasons::kHangOnCollectives;
+    case KernelErrorKind::other:
+      break;
+  }
+  return error.action == kTerminateInstance ? reasons::kHwError : reasons::kKernelLogError;
+}
+
+Health verdict_of(const KernelLogError& error, const std::string& name) {
+  std::string sentence = name + ": the kernel log reports NEURON_HW_ERR=" + error.name;
+  if (error.core) sentence += " of core " + std::to_string(*error.core);
+  if (!error.device) sentence += " and names no device";
+  if (!error.action.empty()) sentence += " (action=" + error.action + ")";
+  return verdict(reason_of(error), std::move(sentence));
+}
+
+bool has_ended(const KernelLogError& error, SteadyTime now) {
+  return error.kind == KernelErrorKind::collectives && now.time_since_epoch() > error.last_at + kHangHolds;
+}
+
+// Whether nc-id counts logical or physical cores is unknown, so it names a core only where both are the same.
+bool is_of_core(const KernelLogError& error, const model::HostScan& scan, const model::NeuronDevice& device) {
+  return error.kind == KernelErrorKind::core && error.core && scan.lnc && scan.lnc->value == 1 &&
+         device.physical_cores && *error.core < device.physical_cores->value;
 }
 
 }  // namespace
 
 bool is_of_chip(const std::optional<std::string>& serial, const NeuronDevice& device) {
-  return !serial || !device.serial || *serial == lower_hex(*device.serial);
+  return !serial || !device.serial || *serial == lower_ascii(*device.serial);
 }
 
 std::optional<KernelRecord> parse_kernel_record(std::string_view record) {
   const auto semicolon = record.find(';');
   if (semicolon == std::string_view::npos) return std::nullopt;
   std::string_view head = record.substr(0, semicolon);
-  const std::string_view priority = until(head, ',');
-  const std::string_view sequence = until(head, ',');
-  const std::string_view time = until(head, ',');
+  const std::string_view priority = take_until(head, ',');
+  const std::string_view sequence = take_until(head, ',');
+  const std::string_view time = take_until(head, ',');
   if (head.empty() || !is_digits(priority) || !is_digits(sequence) || !is_digits(time)) return std::nullopt;
   const auto number = parse_u64(sequence);
   const auto microseconds = parse_i64(time);
   if (!parse_u64(priority) || !number || !microseconds) return std::nullopt;
   std::string_view rest = record.substr(semicolon + 1);
-  return KernelRecord{*number, std::chrono::microseconds(*microseconds), until(rest, '\n')};
+  return KernelRecord{*number, std::chrono::microseconds(*microseconds), take_until(rest, '\n')};
 }
 
 std::optional<KernelRecord> parse_syslog_line(std::string_view line) {
@@ -169,15 +191,15 @@ std::optional<KernelRecord> parse_syslog_line(std::string_view line) {
   if (!line.starts_with('<') || priority_end == std::string_view::npos) return std::nullopt;
   if (!is_digits(line.substr(1, priority_end - 1))) return std::nullopt;
   std::string_view rest = line.substr(priority_end + 2);
-  std::string_view time = trim(until(rest, ']'));
-  const std::string_view seconds = until(time, '.');
+  std::string_view time = trim(take_until(rest, ']'));
+  const std::string_view seconds = take_until(time, '.');
   constexpr std::size_t kDigits = 6;  // of microseconds
   constexpr std::int64_t kMaxSeconds = 1'000'000'000;
   if (!is_digits(seconds) || !is_digits(time) || time.size() != kDigits) return std::nullopt;
   const auto whole = parse_i64(seconds);
   const auto part = parse_i64(time);
   if (!whole || !part || *whole > kMaxSeconds) return std::nullopt;
-  if (rest.starts_with('[')) until(rest, ']');  // who said it
+  if (rest.starts_with('[')) take_until(rest, ']');  // who said it
   if (rest.starts_with(' ')) rest.remove_prefix(1);
   return KernelRecord{0, std::chrono::seconds(*whole) + std::chrono::microseconds(*part), rest};
 }
@@ -285,6 +307,29 @@ std::vector<model::KernelLogError> KernelErrors::errors() const {
   list.reserve(entries_.size());
   for (const auto& [key, entry] : entries_) list.push_back(entry.error);
   return list;
+}
+
+KernelFaults find_kernel_faults(const model::HostScan& scan, const model::NeuronDevice& device, SteadyTime now) {
+  KernelFaults faults{healthy(), {}};
+  for (const KernelLogError& error : scan.kernel_log.errors) {
+    if (error.device != device.index || !is_of_chip(error.serial, device) || has_ended(error, now)) continue;
+    Health health = verdict_of(error, "neuron" + std::to_string(device.index));
+    if (is_of_core(error, scan, device)) {
+      faults.of_cores.try_emplace(*error.core, std::move(health));
+    } else {
+      keep_graver(faults.of_device, std::move(health));
+    }
+  }
+  return faults;
+}
+
+Health verdict_on_node(const model::HostScan& scan, SteadyTime now) {
+  Health worst = scan.kernel_log.state == model::KernelLogState::reading ? healthy() : Health{};
+  for (const KernelLogError& error : scan.kernel_log.errors) {
+    if (error.device || has_ended(error, now)) continue;
+    keep_graver(worst, verdict_of(error, "node"));
+  }
+  return worst;
 }
 
 }  // namespace neuron::health

@@ -11,12 +11,12 @@
 #include <tuple>
 #include <vector>
 
-#include "agent/model/device.h"
-#include "agent/model/kernel_log.h"
+#include "agent/base/clock.h"
+#include "agent/model/host_scan.h"
 
-// Neuron hardware errors in the kernel log (docs/reference/driver.md#kernel-log). Any process that may write to a
-// Neuron device node or to dev/kmsg can put any line there, so all of it is foreign: strict, bounded, and applied only
-// to devices that exist. Pure.
+// The kernel log's lines about Neuron hardware (docs/reference/driver.md#kernel-log), and their verdicts. Any process
+// with access to a Neuron device node or to dev/kmsg can write lines there, so all of them are foreign: parsed
+// strictly, bounded, and applied to present devices only. Pure.
 namespace neuron::health {
 
 // The action of a line after which the instance has to be replaced (docs/reference/driver.md#kernel-log).
@@ -29,12 +29,12 @@ struct KernelRecord {
   std::string_view text;             // bytes that are not printable stand as \xNN
 };
 
-// One record as dev/kmsg gives it: "<prio>,<seq>,<usec>,<flags>[,…];text" and a newline, then perhaps lines
-// " KEY=value". nullopt: it is none.
+// One record of dev/kmsg: "<prio>,<seq>,<usec>,<flags>[,…];text" and a newline, then perhaps lines " KEY=value".
+// nullopt for other text.
 [[nodiscard]] std::optional<KernelRecord> parse_kernel_record(std::string_view record);
 
-// One line as the system call syslog gives it: "<prio>[ secs.usec]text", perhaps with "[T123]" before the text. It has
-// no sequence number: 0. nullopt: it is no record, or has no time (kernel parameter printk.time=0).
+// One line of the system call syslog: "<prio>[ secs.usec]text", perhaps with "[T123]" before the text. Its sequence
+// number is 0. nullopt for other text, or without a time (kernel parameter printk.time=0).
 [[nodiscard]] std::optional<KernelRecord> parse_syslog_line(std::string_view line);
 
 // One NEURON_HW_ERR= line. Passive data.
@@ -47,13 +47,12 @@ struct KernelError {
   std::string action;                 // up to 64 of A-Z, 0-9, '_'; "" where there is none
 };
 
-// Kinds of lines of the kernel log.
 enum class KernelLineKind {
   nothing,
   error,           // NEURON_HW_ERR=, understood
   malformed,       // NEURON_HW_ERR=, not understood
-  driver_started,  // "Neuron Driver Started with Version:…": what was before is of the past
-  device_found,    // "** BDF: … => nd[3] (routing id: 5)": the same for that device
+  driver_started,  // "Neuron Driver Started with Version:…": ends all earlier errors
+  device_found,    // "** BDF: … => nd[3] (routing id: 5)": ends those of that device
 };
 
 struct KernelLine {
@@ -63,25 +62,23 @@ struct KernelLine {
 };
 
 // `text` of a record. The word NEURON_HW_ERR= begins the line or follows a blank or a colon; fields after it are
-// "key=value" between blanks, in any order, each once. Words and keys that are not known are passed over. A key that is
-// known with a value that makes no sense makes the line malformed.
+// "key=value" between blanks, in any order, each once. Unknown words and keys are ignored; a known key with a malformed
+// value makes the line malformed.
 [[nodiscard]] KernelLine parse_kernel_line(std::string_view text);
 
-// Whether a line with that serial number may be about the chip that the device is now: so unless both are known and
-// differ.
+// Whether a line with that serial number may be about the device's present chip: unless both are known and differ.
 [[nodiscard]] bool is_of_chip(const std::optional<std::string>& serial, const model::NeuronDevice& device);
 
 // The errors of the records read so far. A class, since it keeps at most one entry per device, kind and core of what is
 // there. One thread at a time.
 class KernelErrors {
  public:
-  // Whether the next lines may report a driver start. Records from before the first scan are the only source; later a
-  // device must have registered anew as well, so that a forged line cannot clear an error.
+  // Whether the next records may end earlier errors by themselves. Yes for records from before the first scan; later a
+  // device must also have registered anew, so that a forged line cannot clear an error.
   enum class Lookback { yes, no };
 
-  // Before the records of a scan. `devices`: that the scan shows. `renewed`: those that registered with the kernel
-  // anew since the last scan; what was said of them in earlier scans is dropped at the end of this one, unless a
-  // record does so at its place.
+  // Before the records of a scan. `devices`: of the scan. `renewed`: those that registered anew since the last scan;
+  // their earlier errors are dropped at the end of this one, unless a record does so at its place.
   void begin(std::span<const model::NeuronDevice> devices, std::set<int> renewed, Lookback lookback);
   // In their order. `devices` of begin() must still be there.
   void take(const KernelRecord& record);
@@ -89,7 +86,7 @@ class KernelErrors {
 
   // Ascending device (none first), kind, core.
   [[nodiscard]] std::vector<model::KernelLogError> errors() const;
-  // NEURON_HW_ERR= lines that were malformed, or name a device, core or serial number that is not there.
+  // NEURON_HW_ERR= lines that were malformed, or name an absent device, core or serial number.
   [[nodiscard]] std::uint64_t ignored_lines() const { return ignored_lines_; }
 
  private:
@@ -109,5 +106,22 @@ class KernelErrors {
   Lookback lookback_ = Lookback::yes;
   std::uint64_t ignored_lines_ = 0;
 };
+
+// How long a hang of collectives counts against a device: the cause is mostly another node, and the log has no line for
+// its end. Other errors count until the driver is loaded again or the chip is replaced.
+inline constexpr std::chrono::minutes kHangHolds{10};
+
+struct KernelFaults {
+  model::Health of_device;                // the gravest; healthy where there is none
+  std::map<int, model::Health> of_cores;  // physical core -> a fault of its own
+};
+
+// Faults by lines that name `device`, which is completed. `now`: of the clock that counts from boot, as the kernel's;
+// meaningless on a captured host.
+[[nodiscard]] KernelFaults find_kernel_faults(const model::HostScan& scan, const model::NeuronDevice& device,
+                                              SteadyTime now);
+
+// By lines that name no device: healthy without any; not assessed where the log is not read.
+[[nodiscard]] model::Health verdict_on_node(const model::HostScan& scan, SteadyTime now);
 
 }  // namespace neuron::health

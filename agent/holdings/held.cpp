@@ -1,6 +1,5 @@
 #include "agent/holdings/held.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -19,7 +18,7 @@ using model::Snapshot;
 constexpr int kMaxDevices = 64;  // the driver's own limit (docs/reference/driver.md#pci-ids-and-limits)
 constexpr std::size_t kMaxEfas = 64;
 
-// One driver serves one architecture: infer a missing device's family from its siblings.
+// One driver serves one architecture, so a missing device has the family of its siblings.
 std::optional<model::Family> family_of(const HostScan& host) {
   for (const NeuronDevice& device : host.devices) {
     if (device.family) return device.family;
@@ -63,23 +62,8 @@ bool note_held_efa(core::SeenBefore& held, std::string_view name) {
 
 Snapshot with_held(const Snapshot& snapshot, const core::SeenBefore& held, std::optional<int> lnc) {
   Snapshot result = snapshot;
-  health::AssessMemory before{held, {}};
-  HostScan shown = snapshot.host;
-  shown.unanswered.clear();  // the snapshot has already put in what was seen last
-  result.host = health::assess(std::move(shown), before, SteadyTime{}).host;
-  result.host.unanswered = snapshot.host.unanswered;
+  if (!held.devices.empty() || !held.efas.empty()) result.host = health::with_held(std::move(result.host), held);
   if (lnc && (!result.host.lnc || result.host.lnc->value != *lnc)) result.host.lnc = {*lnc, model::Origin::live};
-  // Health in the snapshot stays, as it rests on more than one scan; that of a vanished device does not.
-  for (const NeuronDevice& known : snapshot.host.devices) {
-    const auto same = [&](const NeuronDevice& device) { return device.index == known.index; };
-    const auto device = std::find_if(result.host.devices.begin(), result.host.devices.end(), same);
-    device->health = known.health;
-    device->core_health = known.core_health;
-  }
-  for (const EfaInterface& known : snapshot.host.efas) {
-    const auto same = [&](const EfaInterface& efa) { return efa.bdf == known.bdf; };
-    std::find_if(result.host.efas.begin(), result.host.efas.end(), same)->health = known.health;
-  }
   return result;
 }
 

@@ -6,21 +6,18 @@
 #include "agent/core/complete.h"
 #include "agent/model/snapshot.h"
 
-// Hardware that containers hold though no scan of this process has shown it, since it left before the agent started. It
-// is listed as vanished, as what leaves later is, or as unread while the list it would be on was never read
-// (agent/core/complete.h). Pure.
+// Hardware that containers hold and no scan of this process has shown, since it left before the agent started. It is
+// listed as vanished, like hardware that leaves later, or as unread while its list was never read. Pure.
 namespace neuron::holdings {
 
-// Adds a device, or an interface by its RDMA name, to `held`. False: it is there already, or cannot be of this node and
-// is not added: a device whose index the instance type does not have, or above 63 where the type is unknown; an
-// interface with a name other than rdmap<bus>s<slot> (decimal, domain 0), which its address is taken from, or the 65th.
+// Adds a device, or an interface by its RDMA name, to `held`. False: it is in there, or is refused since it cannot be
+// of this node: a device index that the instance type lacks, or above 63 where the type is unknown; an interface name
+// other than rdmap<bus>s<slot> (decimal, domain 0), which gives the address, or the 65th interface.
 [[nodiscard]] bool note_held_device(core::SeenBefore& held, int index, const model::HostScan& host);
 [[nodiscard]] bool note_held_efa(core::SeenBefore& held, std::string_view name);
 
-// `snapshot` and, where they belong in it, the devices and interfaces of `held` that it lacks: vanished and unhealthy,
-// or unread and unknown, completed from the tables. An interface that is there without a name gets its held one. `lnc`:
-// the result has so many physical cores per logical one, whatever the snapshot says, so that core ids are read with it;
-// nullopt = unchanged.
+// `snapshot` with the hardware of `held` that it lacks (health::with_held), and with `lnc` physical cores per logical
+// one instead of the snapshot's number, by which core ids are read; nullopt = unchanged.
 [[nodiscard]] model::Snapshot with_held(const model::Snapshot& snapshot, const core::SeenBefore& held,
                                         std::optional<int> lnc);
 

@@ -1,13 +1,16 @@
 #include "agent/host/attributes.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "agent/base/parse.h"
 
 namespace neuron::host {
 namespace {
 
-constexpr std::string_view kDigits = "0123456789";
+using health::SignalKind;
+
+constexpr double kMaxPowerPercent = 1000;
 constexpr std::string_view kHexDigits = "0123456789abcdefABCDEF";
 constexpr std::string_view kNameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
 
@@ -23,15 +26,46 @@ auto not_a(std::string_view what, std::string_view text) {
 std::optional<int> index_behind(std::string_view name, std::string_view prefix, std::size_t max_digits) {
   if (!name.starts_with(prefix)) return std::nullopt;
   name.remove_prefix(prefix.size());
-  if (name.empty() || name.size() > max_digits || !only(name, kDigits)) return std::nullopt;
+  if (!is_digits(name) || name.size() > max_digits) return std::nullopt;
   if (name.size() > 1 && name[0] == '0') return std::nullopt;
   return parse_int(name, 0, 9999);
+}
+
+Result<std::uint64_t> count_up_to(std::uint64_t max, std::string_view text) {
+  const auto value = parse_u64(text);
+  if (!value || *value > max) return not_a("a number from 0 to " + std::to_string(max), text);
+  return *value;
 }
 
 Result<int> bounded(std::string_view text, int min, int max) {
   const auto value = parse_int(text, min, max);
   if (!value) return not_a("a number from " + std::to_string(min) + " to " + std::to_string(max), text);
   return *value;
+}
+
+Result<std::uint64_t> parse_as(SignalKind kind, std::string_view text) {
+  if (kind == SignalKind::ecc) return parse_ecc_count(text);
+  if (kind == SignalKind::hbm) return parse_hbm_count(text);
+  if (kind == SignalKind::heartbeat) return parse_heartbeat(text);
+  return parse_counter(text);
+}
+
+bool is_health_file(SignalKind kind) {
+  return kind == SignalKind::health || kind == SignalKind::heartbeat || kind == SignalKind::components;
+}
+
+std::optional<double> parse_percent(std::string_view text) {
+  text = trim(text);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (!(value >= 0 && value <= kMaxPowerPercent)) return std::nullopt;  // also refuses NaN
+  return value;
+}
+
+// UltraServer files say so while there is no value.
+bool is_no_value(std::string_view text) {
+  return text.empty() || text == "busy" || text == "invalid";
 }
 
 }  // namespace
@@ -60,16 +94,11 @@ Result<std::uint64_t> parse_counter(std::string_view text) {
 }
 
 Result<std::uint64_t> parse_ecc_count(std::string_view text) {
-  const auto value = parse_u64(text);
-  if (!value || *value > 65535) return not_a("a number from 0 to 65535", text);
-  return *value;
+  return count_up_to(65535, text);
 }
 
 Result<std::uint64_t> parse_hbm_count(std::string_view text) {
-  constexpr std::uint64_t kMaxSum = 4 * 65535;
-  const auto value = parse_u64(text);
-  if (!value || *value > kMaxSum) return not_a("a number from 0 to " + std::to_string(kMaxSum), text);
-  return *value;
+  return count_up_to(4 * 65535, text);
 }
 
 std::optional<bool> parse_switch(std::string_view text) {
@@ -80,8 +109,7 @@ std::optional<bool> parse_switch(std::string_view text) {
 }
 
 Result<std::uint64_t> parse_heartbeat(std::string_view text) {
-  TRY_ASSIGN(const int value, bounded(text, 0, 255));
-  return static_cast<std::uint64_t>(value);
+  return count_up_to(255, text);
 }
 
 bool says_unreachable(std::string_view text) {
@@ -99,6 +127,27 @@ Result<std::vector<std::string>> parse_components(std::string_view text) {
 
 Result<int> parse_reset_state(std::string_view text) {
   return bounded(text, 0, 2);
+}
+
+Result<void> store_signal(const health::DeviceSignal& signal, std::string_view text, model::DeviceSignals& signals) {
+  if (is_health_file(signal.kind)) {
+    if (says_unreachable(text)) {
+      signals.unreachable = true;
+      return {};
+    }
+    // Only the files that can say so prove the opposite.
+    if (signal.kind != SignalKind::health && !signals.unreachable) signals.unreachable = false;
+  }
+  if (signal.kind == SignalKind::components) {
+    TRY_ASSIGN(signals.unhealthy_components, parse_components(text));
+    return {};
+  }
+  if (signal.kind == SignalKind::reset) {
+    TRY_ASSIGN(signals.reset_state, parse_reset_state(text));
+    return {};
+  }
+  TRY_ASSIGN(signals.*signal.value, parse_as(signal.kind, text));
+  return {};
 }
 
 Result<int> parse_core_count(std::string_view text) {
@@ -123,11 +172,56 @@ Result<std::string> parse_arch(std::string_view text) {
 Result<std::vector<int>> parse_connected_devices(std::string_view text) {
   std::vector<int> indices;
   for (const std::string_view part : split(trim(text), ',')) {
-    const auto index = only(part, kDigits) ? parse_int(part, 0, 9999) : std::nullopt;
+    const auto index = is_digits(part) ? parse_int(part, 0, 9999) : std::nullopt;
     if (!index || indices.size() == kMaxDevices) return not_a("a list of device numbers such as 12, 3, 4, 1", text);
     indices.push_back(*index);
   }
   return indices;
+}
+
+std::optional<model::PowerUsage> parse_power(std::string_view text) {
+  const auto fields = split(trim(text), ',');
+  if (fields.size() != 5 || fields[0] != "POWER_STATUS_VALID") return std::nullopt;
+  // Minute 0 means not measured, whatever the status says, and no power of 0.
+  if (!is_digits(fields[1]) || only(fields[1], "0")) return std::nullopt;
+  const auto min = parse_percent(fields[2]);
+  const auto max = parse_percent(fields[3]);
+  const auto average = parse_percent(fields[4]);
+  if (!min || !max || !average) return std::nullopt;
+  return model::PowerUsage{*min, *max, *average};
+}
+
+Result<std::vector<int>> parse_ultraserver_modes(std::string_view text) {
+  constexpr int kMaxMode = 15;
+  std::vector<int> modes;
+  text = trim(text);
+  if (text.empty()) return modes;
+  for (const std::string_view part : split(text, ',')) {
+    const auto mode = parse_int(part, 0, kMaxMode);
+    if (!mode) return not_a("a list of UltraServer modes", text);
+    if (*mode != 0) modes.push_back(*mode);
+  }
+  std::sort(modes.begin(), modes.end());
+  modes.erase(std::unique(modes.begin(), modes.end()), modes.end());
+  return modes;
+}
+
+Result<std::optional<std::string>> parse_server_id(std::string_view text) {
+  constexpr std::size_t kDigits = 16;
+  text = trim(text);
+  if (is_no_value(text)) return std::optional<std::string>();
+  if (text.size() != kDigits || !only(text, kHexDigits)) return not_a("16 hexadecimal digits", text);
+  if (only(text, "0")) return std::optional<std::string>();
+  return std::optional(lower_ascii(text));
+}
+
+Result<std::optional<int>> parse_node_id(std::string_view text) {
+  constexpr int kMaxNode = 1023;
+  text = trim(text);
+  if (is_no_value(text) || text == "-1") return std::optional<int>();
+  const auto node = parse_int(text, 0, kMaxNode);
+  if (!node) return not_a("a number from -1 to 1023", text);
+  return std::optional(*node);
 }
 
 Result<int> parse_lnc_config(std::string_view text) {

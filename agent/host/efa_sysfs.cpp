@@ -5,7 +5,6 @@
 
 #include "agent/base/parse.h"
 #include "agent/host/attributes.h"
-#include "agent/host/problems.h"
 
 namespace neuron::host {
 namespace {
@@ -24,7 +23,7 @@ std::string last_component(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
-// A class folder that is not there is an unloaded module. When the list fails otherwise, nullopt: nothing is known.
+// Without a class folder (its module is not loaded) the list is empty; after another error it is unknown, nullopt.
 std::optional<std::vector<std::string>> list_class(const FsRoot& root, std::string_view path,
                                                    std::vector<model::ReadProblem>& problems) {
   auto names = root.list(path);
@@ -50,11 +49,11 @@ void read_lost_commands(const FsRoot& root, model::EfaInterface& efa) {
     if (!is_absent(text.error())) note_problem(efa.problems, kMaxDeviceProblems, problem_with(path, text.error()));
     return;
   }
-  const auto count = parse_counter(*text);
-  if (count)
+  if (const auto count = parse_counter(*text)) {
     efa.no_completion_cmds = *count;
-  else
+  } else {
     note_problem(efa.problems, kMaxDeviceProblems, problem_with(path, count.error()));
+  }
 }
 
 }  // namespace
@@ -63,7 +62,7 @@ void EfaReader::forget() {
   is_joined_ = false;
 }
 
-// The join lacks this and is made again by the next read.
+// The next read repeats the join.
 void EfaReader::note_failed_join(const std::string& path, const Error& error) {
   is_joined_ = false;
   note_problem(join_problems_, kMaxHostProblems, problem_with(path, error));
@@ -85,7 +84,7 @@ std::map<model::Bdf, std::string> EfaReader::names_by_function(const FsRoot& roo
     const std::string path = below(below(kRdmaClass, name), "device");
     const auto function = root.real_path(path);
     if (!function) {
-      // Software RDMA devices hang on no function; an unbound one may leave during the read.
+      // Software RDMA devices have no function; an unbound device may leave during the read.
       if (!is_absent(function.error())) note_failed_join(path, function.error());
       continue;
     }
@@ -94,7 +93,7 @@ std::map<model::Bdf, std::string> EfaReader::names_by_function(const FsRoot& roo
   return names;
 }
 
-std::map<std::string, std::string> EfaReader::verbs_by_name(const FsRoot& root, const MayRead& may_read) {
+std::map<std::string, std::string> EfaReader::verbs_by_name(const FsRoot& root, const model::MayRead& may_read) {
   std::map<std::string, std::string> verbs;
   for (const std::string& entry : verbs_entries_) {
     const auto index = uverbs_index_of(entry);
@@ -117,7 +116,7 @@ std::map<std::string, std::string> EfaReader::verbs_by_name(const FsRoot& root, 
   return verbs;
 }
 
-void EfaReader::join(const FsRoot& root, PciInventory& pci, const MayRead& may_read) {
+void EfaReader::join(const FsRoot& root, PciInventory& pci, const model::MayRead& may_read) {
   interfaces_.clear();
   join_problems_.clear();
   is_joined_ = true;
@@ -191,7 +190,7 @@ model::EfaInterface EfaReader::read_one(const FsRoot& root, Joined& joined) {
   return efa;
 }
 
-std::vector<model::EfaInterface> EfaReader::read(const FsRoot& root, PciInventory& pci, const MayRead& may_read,
+std::vector<model::EfaInterface> EfaReader::read(const FsRoot& root, PciInventory& pci, const model::MayRead& may_read,
                                                  std::vector<model::ReadProblem>& host_problems) {
   unread_.clear();
   if (!may_read({ScanPart::Kind::efa_classes})) return {};

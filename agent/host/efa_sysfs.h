@@ -5,25 +5,25 @@
 #include <vector>
 
 #include "agent/host/fs_root.h"
-#include "agent/host/may_read.h"
-#include "agent/host/pci.h"
+#include "agent/host/machine_topology.h"
 #include "agent/model/host_scan.h"
 
 namespace neuron::host {
 
-// Reads the EFA interfaces of one machine: PCI functions 1d0f:efa?, joined with their RDMA name through the device
-// links of sys/class/infiniband and with their verbs node through ibdev (docs/reference/efa.md#verbs-nodes). The joins
-// are kept while the lists of both classes and the PCI inventory stay the same, and made again while one of their reads
-// fails. One thread at a time.
+// Reads the EFA interfaces of one machine: PCI functions 1d0f:efa?, joined with their RDMA name by the device links of
+// sys/class/infiniband and with their verbs node by ibdev (docs/reference/efa.md#verbs-nodes). The joins are kept while
+// the lists of both classes and the PCI inventory stay the same, and repeated while one of their reads fails. One
+// thread at a time.
 class EfaReader {
  public:
-  // Drops what is kept; call it when the PCI inventory changed.
+  // Drops the joins; call it when the PCI inventory changed.
   void forget();
 
-  // Ascending BDF; empty is normal. Problems of one interface are in its `problems`, all others in `host_problems`. An
-  // interface that `may_read` leaves out is listed as not_answering. When it leaves out the lists of the classes
-  // (ScanPart::Kind::efa_classes), the answer is empty. Parts left out of a join are joined once they may be read.
-  [[nodiscard]] std::vector<model::EfaInterface> read(const FsRoot& root, PciInventory& pci, const MayRead& may_read,
+  // Ascending BDF; empty is normal. Problems of one interface are in its `problems`, others in `host_problems`. An
+  // interface that `may_read` leaves out is listed as not_answering; without the lists of the classes
+  // (ScanPart::Kind::efa_classes) the result is empty. Parts left out of a join are joined once they may be read.
+  [[nodiscard]] std::vector<model::EfaInterface> read(const FsRoot& root, PciInventory& pci,
+                                                      const model::MayRead& may_read,
                                                       std::vector<model::ReadProblem>& host_problems);
 
   // Of the newest read, for LastSeen: efa_classes when a list or a link of the classes failed, efa for an
@@ -40,11 +40,11 @@ class EfaReader {
     P2p p2p = P2p::unprobed;
   };
 
-  void join(const FsRoot& root, PciInventory& pci, const MayRead& may_read);
+  void join(const FsRoot& root, PciInventory& pci, const model::MayRead& may_read);
   static void join_one(const FsRoot& root, PciInventory& pci, const std::map<std::string, std::string>& verbs,
                        Joined& joined);
   [[nodiscard]] std::map<model::Bdf, std::string> names_by_function(const FsRoot& root);
-  [[nodiscard]] std::map<std::string, std::string> verbs_by_name(const FsRoot& root, const MayRead& may_read);
+  [[nodiscard]] std::map<std::string, std::string> verbs_by_name(const FsRoot& root, const model::MayRead& may_read);
   [[nodiscard]] model::EfaInterface read_one(const FsRoot& root, Joined& joined);
   void note_failed_join(const std::string& path, const Error& error);
   void note_unread(const model::ScanPart& part);

@@ -7,13 +7,13 @@
 
 #include "agent/preflight/preflight.h"
 
-// Asks libfabric which interfaces it sees, in a child process: the library opens every verbs device, may hang, crash or
-// be missing, and must not grow this program, so only the child loads it.
+// libfabric's list of interfaces. The library opens every verbs device, may hang, crash or be missing, and would grow
+// this program, so only a child process loads it.
 namespace neuron::host {
 
 struct FabricRequest {
   std::vector<std::string> libraries = {"libfabric.so.1", "/opt/amazon/efa/lib64/libfabric.so.1",
-                                        "/opt/amazon/efa/lib/libfabric.so.1"};  // the first that loads is asked
+                                        "/opt/amazon/efa/lib/libfabric.so.1"};  // the first that loads is used
   std::string provider = "efa";
   std::chrono::milliseconds budget{5000};
 };
@@ -21,8 +21,8 @@ struct FabricRequest {
 // Never `not_tried`. Call it only while this process has one thread; blocks for at most the budget and a second.
 [[nodiscard]] preflight::FabricFacts probe_fabric(const FabricRequest& request);
 
-// The child's answer, line by line: "version 1.17", "interface NAME", "error CODE TEXT", "missing TEXT", "done". Pure
-// and bounded: it comes from a process that foreign code ran in. Without "done" the state is `failed`.
+// The child's lines: "version 1.17", "interface NAME", "error CODE TEXT", "missing TEXT", "done". Foreign text; pure
+// and bounded. Without "done" the state is `failed`.
 [[nodiscard]] preflight::FabricFacts parse_fabric_answer(std::string_view text);
 
 // Name of the NIC behind a libfabric domain name: "rdmap79s0-rdm" and "rdmap79s0-dgrm" are "rdmap79s0".

@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kMaxEntries = 65536;
 constexpr int kReadFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
-// A path with its terminating zero, on the stack: reads happen a thousand times per scan.
+// A zero-terminated path on the stack: a scan does a thousand reads.
 class PathText {
  public:
   explicit PathText(std::string_view path) {
@@ -52,7 +52,7 @@ long open_beneath(int directory, const char* path, int flags) {
   return ::syscall(SYS_openat2, directory, path, &how, sizeof how);
 }
 
-// A kernel or emulator that does not know the call says ENOSYS, a seccomp profile older than the call often EPERM.
+// Without the call a kernel or emulator gives ENOSYS, an older seccomp profile often EPERM.
 bool lacks_openat2(const Fd& directory) {
   const Fd itself(static_cast<int>(open_beneath(directory.get(), ".", O_PATH | O_CLOEXEC)));
   return !itself.valid() && (errno == ENOSYS || errno == EPERM);
@@ -176,8 +176,7 @@ Result<std::string> FsRoot::read_link(std::string_view path) const {
   return fail(errno_error(path));
 }
 
-// The kernel's own name of an open file, where it lies below this root; nullopt when it is unknown, as without /proc or
-// for a removed file.
+// The kernel's name of an open file below this root; nullopt when unknown, as without /proc or for a removed file.
 std::optional<std::string> FsRoot::kernel_path(const Fd& fd) const {
   std::array<char, PATH_MAX> buffer;  // NOLINT: readlinkat() fills it
   const auto name_of = [&](int number) -> std::string_view {
@@ -194,7 +193,7 @@ std::optional<std::string> FsRoot::kernel_path(const Fd& fd) const {
 }
 
 Result<std::string> FsRoot::real_path(std::string_view path) const {
-  // At once in most cases; else step by step, which also finds the words for what is wrong.
+  // One call in most cases; else step by step, which also gives the error.
   if (const Fd fd(open_raw(path, O_PATH | O_CLOEXEC)); fd.valid()) {
     if (auto name = kernel_path(fd)) return *std::move(name);
   }
@@ -204,7 +203,7 @@ Result<std::string> FsRoot::real_path(std::string_view path) const {
 Result<std::string> FsRoot::walked_path(std::string_view path) const {
   constexpr int kMaxLinks = 40;       // as the kernel's own limit
   std::array<char, PATH_MAX> buffer;  // NOLINT: readlinkat() fills it
-  std::string done;                   // resolved so far: no links, no ".."
+  std::string done;                   // resolved: no links, no ".."
   std::string rest(path);
   int links = 0;
   while (!rest.empty()) {
@@ -218,7 +217,7 @@ Result<std::string> FsRoot::walked_path(std::string_view path) const {
       continue;
     }
     const std::string next = done.empty() ? part : done + '/' + part;
-    // The resolved path holds no link, so the plain call stays inside the root.
+    // `done` holds no link, so the plain call stays inside the root.
     const PathText text(next);
     errno = ENAMETOOLONG;
     const ssize_t length =
@@ -250,10 +249,6 @@ Result<FileId> FsRoot::identify(std::string_view path) const {
   return FileId{info.st_dev, info.st_ino};
 }
 
-Result<FileId> FsRoot::identify_self() const {
-  return identify(".");
-}
-
 Result<DirectoryStamp> FsRoot::stamp_self() const {
   constexpr std::int64_t kNanoseconds = 1'000'000'000;
   struct stat info {};
@@ -273,6 +268,28 @@ Result<Fd> FsRoot::open_log(std::string_view path) const {
 
 Result<Fd> FsRoot::open_device(std::string_view path) const {
   return open_file(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+bool is_absent(const Error& error) {
+  return error.code == ErrorCode::not_found && error.os_errno == ENOENT;
+}
+
+bool is_shortage(const Error& error) {
+  return error.os_errno == EMFILE || error.os_errno == ENFILE || error.os_errno == ENOMEM;
+}
+
+void note_problem(std::vector<model::ReadProblem>& problems, std::size_t limit, model::ReadProblem problem) {
+  constexpr std::size_t kMaxLine = 16384;
+  if (problems.size() >= limit) return;
+  problem.path = printable_line(std::move(problem.path), kMaxLine);
+  problem.detail = printable_line(std::move(problem.detail), kMaxLine);
+  problems.push_back(std::move(problem));
+}
+
+model::ReadProblem problem_with(std::string path, const Error& error, model::ProblemKind kind) {
+  const bool names_path = error.message.starts_with(path + ": ");
+  std::string detail = names_path ? error.message.substr(path.size() + 2) : error.message;
+  return {kind, std::move(path), std::move(detail)};
 }
 
 }  // namespace neuron::host

@@ -13,6 +13,7 @@
 
 #include "agent/base/fd.h"
 #include "agent/base/result.h"
+#include "agent/model/read_problem.h"
 
 namespace neuron::host {
 
@@ -33,21 +34,20 @@ struct DirectoryStamp {
   friend bool operator==(const DirectoryStamp&, const DirectoryStamp&) = default;
 };
 
-// A machine's file tree below one directory, "/" on a live node. A value: everything that reads the machine is handed
-// one, nothing else decides where the root is. Opens beneath a directory handle, so that absolute links in a captured
-// tree resolve inside it (openat2 RESOLVE_IN_ROOT, Linux 5.6; not used for "/", where it changes nothing).
+// A machine's file tree below one directory, "/" on a live node; a value, so nothing else decides where the root is.
+// Opens beneath a directory handle, so that absolute links in a captured tree resolve inside it (openat2
+// RESOLVE_IN_ROOT, Linux 5.6; not used for "/", where it changes nothing).
 //
-// Every read is bounded and never waits for a writer: files are opened O_NONBLOCK, a FIFO or an endless file costs one
-// read. Paths are relative to the root, without leading slash; messages show them the same way. Nothing is ever
-// written. Movable; const methods may be called from any thread.
+// Reads only, bounded, and never waits for a writer: files are opened O_NONBLOCK, a FIFO or an endless file costs one
+// read. Paths are relative to the root, without leading slash; messages show them the same way. Movable; const methods
+// may be called from any thread.
 class FsRoot {
  public:
-  // Errors: not_found, permission_denied, or `directory` is no directory; failed_precondition where the system call
-  // openat2 is missing (a kernel before Linux 5.6, an emulator, an old seccomp profile) and `directory` is not "/":
-  // nothing could be read below it.
+  // Errors: not_found, permission_denied, or `directory` is no directory; failed_precondition where openat2 is missing
+  // (a kernel before Linux 5.6, an emulator, an old seccomp profile) and `directory` is not "/".
   [[nodiscard]] static Result<FsRoot> open(const std::string& directory);
 
-  // The directory as it was given less trailing slashes, for messages; "/" is the live machine.
+  // The given directory without trailing slashes, for messages; "/" is the live machine.
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] bool is_live() const { return live_; }
 
@@ -59,8 +59,8 @@ class FsRoot {
   // The same for files up to `max_bytes`, as is, read to the end; data_corrupt when larger.
   [[nodiscard]] Result<std::string> read_file(std::string_view path, std::size_t max_bytes) const;
 
-  // Calls `see` with each name in a directory except "." and "..", in the order of the file system, until it says
-  // false; for directories of any size. `see` may read below this root. Errors as of list, less its bound.
+  // Calls `see` with each name in a directory except "." and "..", unsorted, until it returns false; for directories of
+  // any size. `see` may read below this root.
   [[nodiscard]] Result<void> visit(std::string_view path, const std::function<bool(std::string_view)>& see) const;
 
   // Names in a directory except "." and "..", sorted; data_corrupt above 65536 entries.
@@ -73,16 +73,16 @@ class FsRoot {
   // the root itself. Errors: not_found; data_corrupt for more than 40 links, as in a loop.
   [[nodiscard]] Result<std::string> real_path(std::string_view path) const;
 
-  [[nodiscard]] bool exists(std::string_view path) const;  // links followed; false also when it not accessible
+  [[nodiscard]] bool exists(std::string_view path) const;  // links followed; false also when it is not accessible
 
   // Identity of the path's target, links followed.
   [[nodiscard]] Result<FileId> identify(std::string_view path) const;
-  // The directory this root stands on.
-  [[nodiscard]] Result<FileId> identify_self() const;
+  // The root directory.
+  [[nodiscard]] Result<FileId> identify_self() const { return identify("."); }
   [[nodiscard]] Result<DirectoryStamp> stamp_self() const;  // one fstat
 
-  // A subdirectory as a root of its own for fast relative reads. Links that leave the subdirectory do not resolve in it
-  // unless this root is live, so use it only for plain directories. Its messages go on naming paths from this root.
+  // A subdirectory as a root of its own for fast relative reads. Links that leave it do not resolve unless this root is
+  // live, so use it only for plain directories. Its messages name paths from this root.
   [[nodiscard]] Result<FsRoot> subdirectory(std::string_view path) const;
 
   // A file or device that is read piece by piece, opened O_RDONLY | O_NONBLOCK. Errors as the kernel's open gives them.
@@ -106,5 +106,25 @@ class FsRoot {
   bool live_ = false;
   Fd directory_;
 };
+
+// True when the file does not exist, which is normal for optional ones. Other errors are no evidence of absence, a file
+// in the place of a folder and a driver that answers ENODEV among them.
+[[nodiscard]] bool is_absent(const Error& error);
+
+// True when this process or the machine lacks descriptors or memory: the error says nothing about the file, not even
+// that it exists.
+[[nodiscard]] bool is_shortage(const Error& error);
+
+// Most problems of one device or interface, and of the host.
+inline constexpr std::size_t kMaxDeviceProblems = 8;
+inline constexpr std::size_t kMaxHostProblems = 32;
+
+// Adds to a list of at most `limit`; the rest is dropped, so that a broken host cannot fill the memory. Bytes that a
+// terminal would obey, as in file names, become \xNN (see printable()).
+void note_problem(std::vector<model::ReadProblem>& problems, std::size_t limit, model::ReadProblem problem);
+
+// A failed read of `path`. FsRoot's messages begin with the path, those of parsers do not.
+[[nodiscard]] model::ReadProblem problem_with(std::string path, const Error& error,
+                                              model::ProblemKind kind = model::ProblemKind::file);
 
 }  // namespace neuron::host

@@ -1,39 +1,70 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/base/mutex.h"
-#include "agent/host/ultraserver.h"
+#include "agent/host/fs_root.h"
 #include "agent/model/host_scan.h"
 
+// Texts of a host and what stands in for failed reads: the value of the last successful one. A list or a text that
+// fails with EMFILE or EIO is neither empty nor absent.
 namespace neuron::host {
 
-// The last values read from one machine, for parts that a scan could not read: a list that fails with EMFILE or EIO is
-// no empty list. Shared by all scanners of a machine, as a new one takes over when a read of another hangs.
-// Thread-safe.
+// The instance type of DMI, sys/devices/virtual/dmi/id/product_name, without a scan; "" when it cannot be read. Any
+// thread; blocks on a file read.
+[[nodiscard]] std::string read_instance_type(const FsRoot& root);
+
+// Instance type and id, versions of the drivers, the LNC file. After a failed read the last value stays, and `unread`
+// gets the part. One thread at a time; blocks on file reads.
+class HostTexts {
+ public:
+  void read(const FsRoot& root, model::HostScan& scan, std::vector<model::ScanPart>& unread);
+  void read_lnc(const FsRoot& root, model::HostScan& scan, std::vector<model::ScanPart>& unread);
+
+ private:
+  // As last read; "" before, and when there is no such file.
+  std::string instance_type_;
+  std::string asset_tag_;
+  std::string driver_version_;
+  std::string efa_driver_version_;
+  model::Maybe<int> lnc_;  // nullopt also for a malformed file
+};
+
+// Texts of the UltraServer's files as last read, by path; absent files are left out.
+using UltraServerTexts = std::map<std::string, std::string>;
+
+// The node's UltraServer, from files beside the devices in sys/class/neuron_device
+// (docs/reference/driver.md#class-files). nullopt where there is no ultraserver_mode: a driver or a platform without.
+// After a failed read the text in `last` counts, which is updated; without one, and for a malformed text, only that
+// fact is missing. Each failure has a line in `problems` (bounded to kMaxHostProblems). Blocks on at most 8 file reads.
+[[nodiscard]] std::optional<model::UltraServer> read_ultraserver(const FsRoot& root, UltraServerTexts& last,
+                                                                 std::vector<model::ReadProblem>& problems);
+
+// The last readings of one machine, for what a scan could not read. Shared by all scanners of the machine, as a new one
+// takes over when a read of another hangs. Thread-safe.
 class LastSeen {
  public:
-  // One scan's parts that are there and could not be read, each with an error other than "no such file":
+  // One scan's parts that exist and could not be read, each with an error other than "no such file":
   //   host             some text: those that the scan lacks are as they were
-  //   devices, pci     the list: what the scan lacks of it is as it was
+  //   devices, pci     the list: entries that the scan lacks are as they were
   //   efa_classes      a list or a link: names and verbs devices that the scan lacks are as they were
   //   device, efa      the whole of it, for want of descriptors or memory: it is as it was
   using Unread = std::vector<model::ScanPart>;
 
-  // Puts into `scan` what is known of `unread`, and names in HostScan::unread_lists the lists that were never read.
+  // Fills the parts `unread` of `scan`, and names in HostScan::unread_lists the lists that were never read.
   void fill(model::HostScan& scan, const Unread& unread) const EXCLUDES(mutex_);
 
-  // Takes over what `scan`, filled, has read. Units that are not_answering stay as they were, as do `unread` and lists
-  // that were left out, which are in it too.
+  // Stores a filled `scan`, but for devices and interfaces that are not answering and `unread`, which includes the
+  // lists that were left out: these stay as they were.
   void take(const model::HostScan& scan, const Unread& unread, UltraServerTexts texts) EXCLUDES(mutex_);
 
-  // For read_ultraserver(), which goes on from them.
-  [[nodiscard]] UltraServerTexts ultraserver_texts() const EXCLUDES(mutex_);
+  [[nodiscard]] UltraServerTexts ultraserver_texts() const EXCLUDES(mutex_);  // for read_ultraserver()
 
  private:
-  [[nodiscard]] bool was_read(model::ScanPart::Kind list) const REQUIRES(mutex_);
-
   mutable Mutex mutex_;
   model::HostScan host_ GUARDED_BY(mutex_);  // without its lists
   std::map<int, model::NeuronDevice> devices_ GUARDED_BY(mutex_);

@@ -5,9 +5,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
-#include "agent/health/hbm_counts.h"
 #include "agent/host/attributes.h"
-#include "agent/host/problems.h"
 
 namespace neuron::host {
 
@@ -17,7 +15,7 @@ using model::Origin;
 
 namespace {
 
-// Entries of a device directory before driver 2.8, besides the files every kernel device has.
+// Entries of a device directory before driver 2.8, with those of every kernel device.
 bool is_bare_entry(std::string_view name) {
   constexpr std::array<std::string_view, 9> kNames = {
       "connected_devices", "core_count", "dev", "device", "metrics", "power", "reset", "subsystem", "uevent"};
@@ -28,6 +26,23 @@ bool is_bare_entry(std::string_view name) {
 
 std::string device_path(int index) {
   return "sys/class/neuron_device/neuron" + std::to_string(index);
+}
+
+std::optional<std::uint64_t> process_memory_of_core(const FsRoot& root, int device, int physical_core,
+                                                    std::optional<std::uint64_t> limit) {
+  constexpr std::uint64_t kAboveAnyDevice = std::uint64_t{1} << 48U;
+  constexpr std::array kKinds = {
+      "tensors",        "constants",  "model_code", "model_shared_scratchpad", "nonshared_scratchpad",
+      "runtime_memory", "collectives"};
+  const std::string folder =
+      device_path(device) + "/neuron_core" + std::to_string(physical_core) + "/stats/memory_usage/device_mem/";
+  std::optional<std::uint64_t> sum;
+  for (const char* kind : kKinds) {
+    const auto text = root.read_attribute(folder + kind + "/total");
+    const auto bytes = text ? parse_u64(*text) : std::nullopt;
+    if (bytes && *bytes <= limit.value_or(kAboveAnyDevice)) sum = sum.value_or(0) + *bytes;
+  }
+  return sum;
 }
 
 Result<NeuronDeviceReader> NeuronDeviceReader::open(const FsRoot& root, int index, std::string_view driver_version) {
@@ -83,8 +98,8 @@ void NeuronDeviceReader::follow_entries() {
   if (*entries != entries_) set_entries(*std::move(entries));
 }
 
-// Whether to ask for a file: one that was not there is asked for again as long as this driver may have it.
-bool NeuronDeviceReader::worth_a_look(const Known& known, const health::Lifetime& life) const {
+// Whether to read a file: an absent one is tried again as long as this driver may have it.
+bool NeuronDeviceReader::may_exist(const Known& known, const health::Lifetime& life) const {
   return known.state != State::absent || health::may_be_there(life, release_, facts_->family);
 }
 
@@ -114,7 +129,7 @@ std::optional<std::string> NeuronDeviceReader::read_known(Known& known, Access a
   return std::nullopt;
 }
 
-// None of this changes while the device stays, once it is there. Unreadable values are read again.
+// Constant while the device stays, once it exists. Unreadable values are read again.
 void NeuronDeviceReader::read_facts() {
   NeuronDevice facts;
   facts.index = index_;
@@ -136,20 +151,20 @@ void NeuronDeviceReader::read_facts() {
   }
   Known arch{"info/architecture/arch_type"};
   if (const auto text = read(arch, Access::everyone)) {
-    auto parsed = parse_arch(*text);
-    if (parsed)
+    if (auto parsed = parse_arch(*text)) {
       facts.arch = *std::move(parsed);
-    else
+    } else {
       complain(facts, arch, parsed.error());
+    }
   }
-  // Readable by root only up to driver 2.27; the folders say the same unless cores are masked out or still to come.
+  // Readable by root only up to driver 2.27; the number of folders is the same unless cores are masked out or pending.
   Known count{"core_count"};
   if (const auto text = read(count, Access::root_only)) {
-    const auto parsed = parse_core_count(*text);
-    if (parsed)
+    if (const auto parsed = parse_core_count(*text)) {
       facts.physical_cores = {*parsed, Origin::live};
-    else
+    } else {
       complain(facts, count, parsed.error());
+    }
   }
   const auto folders = static_cast<int>(core_indices_.size());
   const bool some_lack = facts.family && folders < core::family_facts(*facts.family).physical_cores;
@@ -191,7 +206,7 @@ NeuronDevice NeuronDeviceReader::read() {
   read_neighbours(device);
   for (KnownDeviceFile& known : device_files_) {
     const Access access = known.signal->kind == health::SignalKind::reset ? Access::root_only : Access::everyone;
-    if (!worth_a_look(known, known.signal->life)) continue;
+    if (!may_exist(known, known.signal->life)) continue;
     const auto text = read_known(known, access, device);
     if (!text) continue;
     if (const auto stored = store_signal(*known.signal, *text, device.signals); !stored) {
@@ -215,14 +230,14 @@ void NeuronDeviceReader::read_shown(NeuronDevice& device) {
 }
 
 void NeuronDeviceReader::read_core_file(KnownCoreFile& known, NeuronDevice& device) {
-  if (!worth_a_look(known, known.signal->life)) return;
+  if (!may_exist(known, known.signal->life)) return;
   const auto text = read_known(known, Access::everyone, device);
   if (!text) return;
-  const auto value = parse_counter(*text);
-  if (value)
+  if (const auto value = parse_counter(*text)) {
     device.cores[known.core].*known.signal->value = *value;
-  else
+  } else {
     complain(device, known, value.error());
+  }
 }
 
 DriverLayout NeuronDeviceReader::layout() const {

@@ -1,14 +1,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "agent/health/signals.h"
 #include "agent/host/fs_root.h"
-#include "agent/host/neuron_files.h"
 #include "agent/model/host_scan.h"
 
 namespace neuron::host {
@@ -16,32 +17,41 @@ namespace neuron::host {
 // Path of one device's entry: "sys/class/neuron_device/neuron<N>".
 [[nodiscard]] std::string device_path(int index);
 
-// Reads one Neuron device through a handle on its directory that stays open. Learns which of the files of all driver
-// generations are there (health/signals.h) and later asks only for those, and for those that this driver has on this
-// chip and that are not there yet: on a sound machine none. Folders of cores that come or go are noticed too, so that a
-// device that was met while the driver was still making it is soon read whole. Make a new reader when the driver, the
-// inventory or the id of the device's entry changes. One thread at a time; may block inside a hung driver.
+// Bytes of device memory that processes own on one physical core now: the kinds tensors, constants, model_code,
+// model_shared_scratchpad, nonshared_scratchpad, runtime_memory and collectives of
+// sys/class/neuron_device/neuron<device>/neuron_core<core>/stats/memory_usage/device_mem/<kind>/total; the driver's own
+// kinds (driver_memory, notifications, dma_rings) are left out. Live in every driver version. A kind with more than
+// `limit`, the device's memory, is unknown: such a counter went below zero (docs/reference/driver.md#reading-counters).
+// nullopt: no kind is known. Any thread; blocks on file reads.
+[[nodiscard]] std::optional<std::uint64_t> process_memory_of_core(const FsRoot& root, int device, int physical_core,
+                                                                  std::optional<std::uint64_t> limit = std::nullopt);
+
+// Reads one Neuron device through a handle on its directory that stays open. Learns which files of all driver
+// generations exist (health/signals.h) and later reads only those, and those that this driver has on this chip and that
+// do not exist yet: normally none. Follows core folders that come or go, since the driver may still be making the
+// device. Make a new reader when the driver, the inventory or the id of the device's entry changes. One thread at a
+// time; may block inside a hung driver.
 class NeuronDeviceReader {
  public:
   // `root` need only live for the call. `driver_version`: sys/module/neuron/version, "" when unknown. Errors: not_found
   // when the device left; others when its entry is no folder.
   [[nodiscard]] static Result<NeuronDeviceReader> open(const FsRoot& root, int index, std::string_view driver_version);
 
-  // The directory that is read; compare with FsRoot::identify(device_path(index)).
+  // The open directory; compare with FsRoot::identify(device_path(index)).
   [[nodiscard]] const FileId& id() const { return id_; }
 
-  // Everything that comes from below the class entry, but for what read_shown() reads; BDF, NUMA, CPUs, processes, core
-  // map and node stay unknown. Absent and unreadable values are empty; unreadable ones are also named in `problems`.
-  // Architecture and core count are read until they are there, the rest each time.
+  // Everything below the class entry but the files of read_shown(); BDF, NUMA, CPUs, processes, core map and node stay
+  // unknown. Absent and unreadable values are empty, unreadable ones are also named in `problems`. Architecture and
+  // core count are read until they exist, the rest each time.
   [[nodiscard]] model::NeuronDevice read();
 
-  // Adds the files on which no verdict rests (health::CoreSignal::reason is null) to the device of the newest read().
+  // Adds files without a verdict (health::CoreSignal::reason is null) to the device of the newest read().
   void read_shown(model::NeuronDevice& device);
 
-  // Why the newest read is no evidence of anything: files could not be opened for want of descriptors or memory.
+  // Set when the newest read is no evidence: files could not be opened for want of descriptors or memory.
   [[nodiscard]] const std::optional<Error>& shortage() const { return shortage_; }
 
-  // Which generation the files that were found belong to; `unknown` when none of them is there. Valid after a read.
+  // The generation of the files that exist; `unknown` when none does. Valid after a read.
   [[nodiscard]] model::DriverLayout layout() const;
 
  private:
@@ -65,7 +75,7 @@ class NeuronDeviceReader {
   void set_entries(std::vector<std::string> entries);
   [[nodiscard]] bool lacks_cores() const;
   void follow_entries();
-  [[nodiscard]] bool worth_a_look(const Known& known, const health::Lifetime& life) const;
+  [[nodiscard]] bool may_exist(const Known& known, const health::Lifetime& life) const;
   [[nodiscard]] std::optional<std::string> read_known(Known& known, Access access, model::NeuronDevice& device);
   void read_facts();
   void read_neighbours(model::NeuronDevice& device);
@@ -79,12 +89,12 @@ class NeuronDeviceReader {
   std::optional<health::DriverRelease> release_;
   DirectoryStamp stamp_;                      // of the directory when `entries_` was read
   std::vector<std::string> entries_;          // of the directory
-  bool only_bare_entries_ = true;             // nothing that came with driver 2.8 or later
-  bool has_root_files_ = false;               // core_count or reset, whether or not they may be read
+  bool only_bare_entries_ = true;             // nothing of driver 2.8 or later
+  bool has_root_files_ = false;               // core_count or reset, readable or not
   std::vector<int> core_indices_;             // M of the neuron_core<M> folders, ascending
-  bool facts_complete_ = false;               // nothing of facts_ is still to come
+  bool facts_complete_ = false;               // nothing of facts_ is pending
   std::optional<Error> shortage_;             // of the newest read
-  std::optional<model::NeuronDevice> facts_;  // index, family, arch, physical_cores, and what was wrong with them
+  std::optional<model::NeuronDevice> facts_;  // index, family, arch, physical_cores, and their problems
   Known neighbours_{"connected_devices"};
   Known serial_{"info/serial_number"};
   std::vector<KnownDeviceFile> device_files_;

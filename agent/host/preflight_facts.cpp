@@ -5,9 +5,8 @@
 
 #include "agent/base/parse.h"
 #include "agent/host/attributes.h"
+#include "agent/host/machine_topology.h"
 #include "agent/host/neuron_sysfs.h"
-#include "agent/host/pci.h"
-#include "agent/host/problems.h"
 
 namespace neuron::host {
 namespace {
@@ -16,14 +15,7 @@ using preflight::Presence;
 
 constexpr std::size_t kMaxConfigBytes = std::size_t{256} << 10U;
 constexpr std::size_t kMaxMeminfoBytes = std::size_t{64} << 10U;
-constexpr int kMaxCpu = 8191;
 constexpr std::size_t kMaxShownName = 120;
-
-Presence presence_of(const FsRoot& root, std::string_view path) {
-  const auto id = root.identify(path);
-  if (id) return Presence::present;
-  return is_absent(id.error()) ? Presence::absent : Presence::unknown;
-}
 
 std::optional<model::Family> family_on_pci(const FsRoot& root) {
   PciInventory pci;
@@ -34,7 +26,7 @@ std::optional<model::Family> family_on_pci(const FsRoot& root) {
 std::optional<int> count_online_cpus(const FsRoot& root) {
   const auto text = root.read_attribute("sys/devices/system/cpu/online");
   if (!text) return std::nullopt;
-  const auto cpus = parse_int_list(*text, kMaxCpu);
+  const auto cpus = parse_cpu_list(*text);
   if (!cpus || cpus->empty()) return std::nullopt;
   return static_cast<int>(cpus->size());
 }
@@ -47,9 +39,7 @@ preflight::HugePages read_huge_pages(const FsRoot& root) {
   const auto meminfo = root.read_file("proc/meminfo", kMaxMeminfoBytes);
   if (!meminfo) return pages;
   for (std::string_view line : split(*meminfo, '\n')) {
-    constexpr std::string_view kName = "Hugepagesize:";
-    if (!line.starts_with(kName)) continue;
-    line.remove_prefix(kName.size());
+    if (take_until(line, ':') != "Hugepagesize") continue;
     if (line.ends_with("kB")) line.remove_suffix(2);
     if (const auto kib = parse_u64(line); kib && *kib < (std::uint64_t{1} << 40U)) pages.default_bytes = *kib << 10U;
   }
@@ -68,11 +58,11 @@ preflight::LncFile read_lnc_file(const FsRoot& root) {
   }
   file.presence = Presence::present;
   file.text = printable(trim(*text), kShown);
-  const auto lnc = parse_lnc_config(*text);
-  if (lnc)
+  if (const auto lnc = parse_lnc_config(*text)) {
     file.value = *lnc;
-  else
+  } else {
     file.reason = lnc.error().message;
+  }
   return file;
 }
 
@@ -106,7 +96,7 @@ std::vector<preflight::ForeignRdma> find_foreign_rdma(const FsRoot& root) {
   return foreign;
 }
 
-// Of the running agent's scan this is no part: the policy has no verdict for it.
+// Not part of the agent's scan: no verdict rests on it.
 std::vector<preflight::FailedResets> read_failed_resets(const FsRoot& root) {
   std::vector<preflight::FailedResets> failed;
   const auto devices = root.list("sys/class/neuron_device");
@@ -131,7 +121,7 @@ std::vector<preflight::FailedResets> read_failed_resets(const FsRoot& root) {
   return failed;
 }
 
-// Files that the configuration imports override its CDI settings; the last one counts.
+// An imported file overrides the configuration; the last one counts.
 preflight::CdiFacts with_drop_ins(preflight::CdiFacts facts, const FsRoot& root) {
   constexpr std::string_view kFolder = "etc/containerd/conf.d/";
   constexpr std::size_t kMostFiles = 64;
@@ -142,8 +132,8 @@ preflight::CdiFacts with_drop_ins(preflight::CdiFacts facts, const FsRoot& root)
     const std::string path = std::string(kFolder) + printable(name, kMaxShownName);
     const auto text = root.read_file(std::string(kFolder) + name, kMaxConfigBytes);
     if (!text) continue;
-    preflight::CdiFacts said = assess_containerd_config(*text, path);
-    if (said.is_said) facts = std::move(said);
+    preflight::CdiFacts imported = assess_containerd_config(*text, path);
+    if (imported.is_said) facts = std::move(imported);
   }
   return facts;
 }
@@ -173,6 +163,12 @@ std::optional<std::string_view> value_of(std::string_view line, std::string_view
 
 }  // namespace
 
+preflight::Presence presence_of(const FsRoot& root, std::string_view path) {
+  const auto id = root.identify(path);
+  if (id) return Presence::present;
+  return is_absent(id.error()) ? Presence::absent : Presence::unknown;
+}
+
 preflight::CdiFacts assess_containerd_config(std::string_view text, std::string_view path) {
   using State = preflight::CdiFacts::State;
   preflight::CdiFacts facts;
@@ -197,7 +193,7 @@ preflight::CdiFacts assess_containerd_config(std::string_view text, std::string_
 
 preflight::PreflightFacts gather_preflight_facts(const FsRoot& root) {
   preflight::PreflightFacts facts;
-  facts.own_dev = root.is_live() && !root.exists("dev/kmsg");  // every host has it, few containers do
+  facts.own_dev = root.is_live() && !root.exists("dev/kmsg");  // on every host, in few containers
   facts.neuron_class = presence_of(root, "sys/class/neuron_device");
   facts.verbs_class = presence_of(root, "sys/class/infiniband_verbs");
   facts.uverbs_module = presence_of(root, "sys/module/ib_uverbs");

@@ -6,8 +6,6 @@
 
 #include "agent/base/parse.h"
 #include "agent/host/attributes.h"
-#include "agent/host/problems.h"
-#include "agent/host/ultraserver.h"
 
 namespace neuron::host {
 
@@ -22,10 +20,10 @@ using model::ScanPart;
 
 namespace {
 
-constexpr int kTopologyTries = 4;  // a helper may have been late once on a busy machine
+constexpr int kTopologyTries = 4;  // the helper may be late on a busy machine
 constexpr std::string_view kClass = "sys/class/neuron_device";
 
-// A parameter of the Neuron module. Not every driver has it, and it is for root only: no problem.
+// A parameter of the Neuron module; absent in some drivers and readable by root only, which is no problem.
 std::optional<bool> read_switch(const FsRoot& root, std::string_view name) {
   const auto text = root.read_attribute("sys/module/neuron/parameters/" + std::string(name));
   return text ? parse_switch(*text) : std::nullopt;
@@ -43,7 +41,7 @@ HostScan Scanner::scan() {
   return scan([](const ScanPart&) { return true; });
 }
 
-HostScan Scanner::scan(const MayRead& may_read) {
+HostScan Scanner::scan(const model::MayRead& may_read) {
   HostScan scan;
   unread_.clear();
   UltraServerTexts ultraserver_texts = last_seen_->ultraserver_texts();
@@ -66,7 +64,7 @@ HostScan Scanner::scan(const MayRead& may_read) {
   find_layout(scan);
   scan.efas = efa_.read(root_, pci_, may_read, scan.problems);
   unread_.insert(unread_.end(), efa_.unread().begin(), efa_.unread().end());
-  const bool is_wanted = may_read({ScanPart::Kind::host});  // no scan that was given up for a hung read may do anything
+  const bool is_wanted = may_read({ScanPart::Kind::host});  // false for a scan given up for a hung read
   if (is_wanted) {
     texts_.read_lnc(root_, scan, unread_);
     if (options_.kernel_log != KernelLogUse::none) read_kernel_log(scan);
@@ -81,7 +79,7 @@ HostScan Scanner::scan(const MayRead& may_read) {
   return scan;
 }
 
-void Scanner::refresh_pci(HostScan& scan, const MayRead& may_read) {
+void Scanner::refresh_pci(HostScan& scan, const model::MayRead& may_read) {
   if (may_read({ScanPart::Kind::pci}) && pci_.refresh(root_) == PciInventory::Change::changed) {
     efa_.forget();
     topology_is_due_ = true;
@@ -149,11 +147,11 @@ void Scanner::refresh_topology() {
   topology_.reset();
   topology_problem_.reset();
   if (!options_.with_topology) return;
-  auto machine = load_machine_topology(root_);
-  if (machine)
+  if (auto machine = load_machine_topology(root_)) {
     topology_ = *std::move(machine);
-  else
+  } else {
     topology_problem_ = problem_with("hwloc", machine.error());
+  }
 }
 
 std::vector<int> Scanner::refresh_inventory(HostScan& scan) {
@@ -209,7 +207,7 @@ NeuronDevice Scanner::read_sysfs(int index, KnownDevice& known, std::optional<Er
   return device;
 }
 
-// dev/neuron<N>: only that there is no such name is evidence that it is missing.
+// dev/neuron<N>: only "no such file" is evidence that it is missing.
 void Scanner::find_node(NeuronDevice& device, std::optional<Error>& shortage) const {
   const std::string path = "dev/neuron" + std::to_string(device.index);
   const auto node = root_.identify(path);
@@ -219,7 +217,7 @@ void Scanner::find_node(NeuronDevice& device, std::optional<Error>& shortage) co
   note_problem(device.problems, kMaxDeviceProblems, problem_with(path, node.error()));
 }
 
-NeuronDevice Scanner::read_device(int index, const MayRead& may_read, HostScan& scan) {
+NeuronDevice Scanner::read_device(int index, const model::MayRead& may_read, HostScan& scan) {
   if (!may_read({ScanPart::Kind::device, index})) {
     NeuronDevice device;
     device.index = index;
@@ -252,7 +250,7 @@ NeuronDevice Scanner::read_device(int index, const MayRead& may_read, HostScan& 
   return device;
 }
 
-// One line, however many devices lack it: which of them changes from scan to scan.
+// One line for all devices, since the affected ones change from scan to scan.
 void Scanner::note_shortage(int index, const Error& shortage, HostScan& scan) {
   const bool is_first = std::none_of(unread_.begin(), unread_.end(),
                                      [](const ScanPart& part) { return part.kind == ScanPart::Kind::device; });
@@ -264,7 +262,7 @@ void Scanner::note_shortage(int index, const Error& shortage, HostScan& scan) {
 }
 
 void Scanner::ask(int index, KnownDevice& known, NeuronDevice& device) const {
-  // Recorded processes may change at any time; a live driver is asked again only while it owes an answer.
+  // Recorded processes may change at any time; a live driver is asked again only until it has answered.
   const bool again = root_.is_live() ? known.answers && !known.answers->bdf : options_.with_processes;
   if (!known.answers || again) known.answers = query_driver(root_, index);
   const DriverAnswers& answers = *known.answers;
@@ -274,12 +272,12 @@ void Scanner::ask(int index, KnownDevice& known, NeuronDevice& device) const {
   for (const ReadProblem& problem : answers.problems) note_problem(device.problems, kMaxDeviceProblems, problem);
 }
 
-void Scanner::look_for_users() {
+void Scanner::search_users() {
   constexpr int kPause = 200;  // times the duration of a search
   const SteadyTime begin = std::chrono::steady_clock::now();
-  if (root_.is_live() && begin < next_look_) return;
+  if (root_.is_live() && begin < next_search_) return;
   auto users = find_device_users(root_);
-  // Without rights no answer is expected; any other reason is reported.
+  // Missing rights are normal; any other reason is a problem of the host.
   const auto expected = {ErrorCode::permission_denied, ErrorCode::not_found, ErrorCode::failed_precondition};
   if (users) {
     users_ = *std::move(users);
@@ -289,13 +287,13 @@ void Scanner::look_for_users() {
     users_.reset();
   }
   const SteadyTime end = std::chrono::steady_clock::now();
-  next_look_ = end + kPause * (end - begin);
+  next_search_ = end + kPause * (end - begin);
 }
 
 void Scanner::add_device_users(HostScan& scan) {
   const auto is_silent = [](const NeuronDevice& device) { return !device.processes; };
   if (std::none_of(scan.devices.begin(), scan.devices.end(), is_silent)) return;
-  look_for_users();
+  search_users();
   if (!users_) return;
   for (NeuronDevice& device : scan.devices) {
     if (device.processes) continue;
@@ -303,7 +301,7 @@ void Scanner::add_device_users(HostScan& scan) {
     for (const DeviceUser& user : users_->users) {
       if (user.device == device.index) processes.emplace_back().pid = user.pid;
     }
-    // That no process uses it is known only when all processes were read.
+    // That no process uses it is known only when all were examined.
     if (!processes.empty() || users_->gap.empty()) device.processes = std::move(processes);
   }
   if (!users_->gap.empty()) note_problem(scan.problems, kMaxHostProblems, {ProblemKind::file, "proc", users_->gap});

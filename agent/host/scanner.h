@@ -10,17 +10,14 @@
 #include <vector>
 
 #include "agent/base/clock.h"
-#include "agent/host/device_users.h"
 #include "agent/host/driver_query.h"
 #include "agent/host/efa_sysfs.h"
 #include "agent/host/fs_root.h"
-#include "agent/host/host_texts.h"
 #include "agent/host/kernel_log.h"
 #include "agent/host/last_seen.h"
 #include "agent/host/machine_topology.h"
-#include "agent/host/may_read.h"
 #include "agent/host/neuron_sysfs.h"
-#include "agent/host/pci.h"
+#include "agent/host/proc_files.h"
 #include "agent/model/host_scan.h"
 
 namespace neuron::host {
@@ -28,54 +25,51 @@ namespace neuron::host {
 // Whether HostScan::kernel_log is read.
 enum class KernelLogUse {
   none,
-  where_allowed,  // that it cannot be read is no problem of the host
-  wanted,         // that it cannot be read, or that records were lost, is one
+  where_allowed,  // when it cannot be read, that is no problem of the host
+  wanted,         // an unreadable log and lost records are problems
 };
 
-// Reads one machine again and again. Keeps what cannot change while the inventory stays the same (hwloc's topology,
-// driver answers for BDF and core map, which files the driver has), so that a repeated scan reads only signals. Facts
-// of a device are dropped when the class directory or the driver version changes, when the device's own directory is
-// another one than before, and when its serial number changes; those of hwloc, when the list of PCI functions changes.
-// One thread at a time; scan() may block inside a hung driver. `root` must outlive it.
+// Reads one machine again and again. Keeps what is constant while the inventory stays the same (hwloc's topology,
+// driver answers for BDF and core map, which files the driver has), so that a repeated scan reads only signals. A
+// device is read anew when the class directory, the driver version, the device's own directory or its serial number
+// changes; hwloc is asked again when the list of PCI functions changes. One thread at a time; scan() may block inside a
+// hung driver. `root` must outlive it.
 class Scanner {
  public:
   struct Options {
-    // Ask hwloc for HostScan::numa_nodes and for NUMA nodes that PCI does not show. neuron-ls and neuron-top do
-    // without.
+    // Ask hwloc for HostScan::numa_nodes and for NUMA nodes that PCI lacks. Off in neuron-ls and neuron-top.
     bool with_topology = true;
     bool with_processes = true;  // processes from driver answers
-    // Where the driver does not answer, with_processes takes them from proc/<pid>/fd (host/device_users.h): for
-    // interactive tools, since it reads every process of the machine. On a live one it is repeated only after 200 times
-    // its duration, so that a repeated scan costs no more than half a percent of a CPU for it.
+    // Where the driver does not answer, with_processes takes them from proc/<pid>/fd (host/proc_files.h): for
+    // interactive tools, since it reads every process of the machine. On a live one it searches again only after 200
+    // times as long as that takes, so that repeated scans spend at most half a percent of a CPU on it.
     bool with_device_users = false;
-    // dev/kmsg (host/kernel_log.h), once there are devices for its lines to be about.
+    // dev/kmsg (host/kernel_log.h), once there are devices.
     KernelLogUse kernel_log = KernelLogUse::none;
   };
-  // `last_seen`: of the scanners of this machine before and after this one; each its own where there are no others.
+  // `last_seen`: shared with the scanners of this machine before and after this one; else its own.
   Scanner(const FsRoot& root, Options options, std::shared_ptr<LastSeen> last_seen = std::make_shared<LastSeen>())
       : root_(root), options_(options), last_seen_(std::move(last_seen)), kernel_log_(root) {}
 
-  // A scan never fails as a whole: what could not be read is absent and named in `problems`. A list or a text of the
-  // host that is there and cannot be read is as it was last read (LastSeen). Not completed from the catalogue
-  // (core::complete does that). More than kMaxDevices devices: the first ones by index.
+  // A scan never fails as a whole: unreadable values are absent and named in `problems`. An existing list or text of
+  // the host that cannot be read is as it was last read (LastSeen). Not completed from the catalogue (core::complete
+  // does that). More than kMaxDevices devices: the first ones by index.
   [[nodiscard]] model::HostScan scan();
 
   // The same without the parts that `may_read` forbids. A device or interface left out is listed as not_answering, with
-  // what is known of it without that read; of all else that is left out there is nothing in the scan
-  // (core::keep_last_seen puts in what was seen last).
-  [[nodiscard]] model::HostScan scan(const MayRead& may_read);
+  // its facts from elsewhere; of other parts nothing is in the scan (core::keep_last_seen adds the last values).
+  [[nodiscard]] model::HostScan scan(const model::MayRead& may_read);
 
  private:
-  // Facts kept of one device.
   struct KnownDevice {
     std::optional<NeuronDeviceReader> reader;
     std::optional<DriverAnswers> answers;
     std::optional<std::string> serial;
   };
 
-  void refresh_pci(model::HostScan& scan, const MayRead& may_read);
+  void refresh_pci(model::HostScan& scan, const model::MayRead& may_read);
   [[nodiscard]] std::vector<int> refresh_inventory(model::HostScan& scan);
-  [[nodiscard]] model::NeuronDevice read_device(int index, const MayRead& may_read, model::HostScan& scan);
+  [[nodiscard]] model::NeuronDevice read_device(int index, const model::MayRead& may_read, model::HostScan& scan);
   [[nodiscard]] model::NeuronDevice read_sysfs(int index, KnownDevice& known, std::optional<Error>& shortage);
   void find_node(model::NeuronDevice& device, std::optional<Error>& shortage) const;
   void note_shortage(int index, const Error& shortage, model::HostScan& scan);
@@ -85,7 +79,7 @@ class Scanner {
     return std::find(unread_.begin(), unread_.end(), part) != unread_.end();
   }
   void add_device_users(model::HostScan& scan);
-  void look_for_users();
+  void search_users();
   void refresh_topology();
   void find_layout(model::HostScan& scan);
   void read_kernel_log(model::HostScan& scan);
@@ -98,20 +92,20 @@ class Scanner {
   const std::shared_ptr<LastSeen> last_seen_;
   LastSeen::Unread unread_;                 // by the newest scan
   std::vector<std::string> class_entries_;  // sys/class/neuron_device
-  std::string driver_version_;              // that devices_ were met under
+  std::string driver_version_;              // when devices_ were opened
   HostTexts texts_;
   std::map<int, KnownDevice> devices_;
   PciInventory pci_;
-  bool topology_is_due_ = false;  // the PCI inventory changed since hwloc was asked, or it failed and is tried again
+  bool topology_is_due_ = false;  // the PCI inventory changed since hwloc was asked, or hwloc failed and is tried again
   int topology_failures_ = 0;     // of this inventory
   EfaReader efa_;
   std::optional<DeviceUsers> users_;         // nullopt also when unknown
-  SteadyTime next_look_;                     // for users, on a live machine
+  SteadyTime next_search_;                   // for users, on a live machine
   std::optional<MachineTopology> topology_;  // nullopt also when hwloc could not load it
   std::optional<model::ReadProblem> topology_problem_;
   KernelLog kernel_log_;
   health::KernelErrors kernel_errors_;
-  std::map<int, FileId> entries_seen_;  // of devices, by index: another id means that it registered anew
+  std::map<int, FileId> entries_seen_;  // of devices, by index: another id means a new registration
 };
 
 }  // namespace neuron::host

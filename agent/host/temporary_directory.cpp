@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <string_view>
@@ -28,7 +30,7 @@ void remove_tree(const std::string& directory) {
   std::filesystem::remove_all(directory, ignored);
 }
 
-// True when this handle locked the directory and the path still names it: the lock is held to remove one, too.
+// True when this handle locked the directory and the path still names it. A directory is removed under its lock only.
 bool lock(const Fd& handle, const std::string& path) {
   if (!handle.valid() || ::flock(handle.get(), LOCK_EX | LOCK_NB) != 0) return false;
   struct stat held {};
@@ -37,7 +39,7 @@ bool lock(const Fd& handle, const std::string& path) {
          held.st_ino == named.st_ino && held.st_uid == ::geteuid();
 }
 
-// Directories of this user whose owner and cleaner were killed.
+// Removes directories of this user whose owner and cleaner were killed.
 void remove_orphans(const std::string& place) {
   std::error_code error;
   std::filesystem::directory_iterator entries(place, error);
@@ -49,9 +51,10 @@ void remove_orphans(const std::string& place) {
   }
 }
 
-// The rest of this block runs in a child of a process that may have threads: system calls only, no memory is asked for.
+// The functions up to be_the_cleaner() run in a child of a process that may have threads: system calls only, no memory
+// allocation.
 
-// Removes what is in the directory. `depth` bounds the open files; what an archive holds is less deep.
+// Removes the directory's contents. `depth` bounds the open files; archives are less deep.
 void empty_directory(int directory, int depth) {
   alignas(struct dirent64) std::array<char, 4096> buffer;  // NOLINT: getdents64() fills it
   for (;;) {
@@ -76,7 +79,7 @@ void close_all_but(int kept) {
   ::syscall(SYS_close_range, static_cast<unsigned>(kept) + 1, ~0U, 0U);
 }
 
-// Makes the directory, so that there is none without a cleaner, sends 0 or errno to the owner, and waits for its end.
+// Makes the directory, so that none exists without a cleaner, sends 0 or errno to the owner, and waits for its end.
 [[noreturn]] void be_the_cleaner(int owner, const char* path) {
   constexpr int kDepth = 64;
   ::setsid();
@@ -99,7 +102,7 @@ void close_all_but(int kept) {
   ::_exit(0);
 }
 
-// Every signal held back for as long as it lives.
+// Blocks all signals in its scope.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -115,7 +118,7 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-// A name that cannot be guessed.
+// An unpredictable name.
 std::string random_name() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
   std::random_device random;
@@ -125,6 +128,17 @@ std::string random_name() {
 }
 
 }  // namespace
+
+std::string temporary_place(std::uint64_t bytes, std::uint64_t entries) {
+  const char* chosen = std::getenv("TMPDIR");
+  if (chosen != nullptr && *chosen == '/') return chosen;
+  constexpr const char* kMemory = "/dev/shm";
+  constexpr std::uint64_t kBlock = 4096;  // a file takes at least one
+  struct statvfs room {};
+  const bool fits = ::statvfs(kMemory, &room) == 0 && room.f_bavail * room.f_frsize >= bytes + entries * kBlock &&
+                    room.f_favail >= entries;
+  return fits && ::access(kMemory, W_OK | X_OK) == 0 ? kMemory : "/tmp";
+}
 
 TemporaryDirectory::TemporaryDirectory(TemporaryDirectory&& other) noexcept
     : path_(std::exchange(other.path_, {})),
@@ -142,14 +156,14 @@ TemporaryDirectory& TemporaryDirectory::operator=(TemporaryDirectory&& other) no
   return *this;
 }
 
-// 0, or why there is no directory.
+// 0 or errno.
 int TemporaryDirectory::start_cleaner() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return errno;
   const Fd owner(ends[0]);
   cleaner_ = Fd(ends[1]);
   {
-    const SignalsBlocked blocked;  // in the child permanently
+    const SignalsBlocked blocked;  // the child keeps them blocked
     cleaner_pid_ = ::fork();
     if (cleaner_pid_ == 0) be_the_cleaner(owner.get(), path_.c_str());
   }
@@ -190,7 +204,7 @@ void TemporaryDirectory::end_cleaner() noexcept {
   cleaner_pid_ = -1;
 }
 
-// By the cleaner's hand, so that it is done however this process ends meanwhile.
+// The cleaner does it, so that it is done even if this process is killed meanwhile.
 void TemporaryDirectory::remove() noexcept {
   if (path_.empty()) return;
   end_cleaner();

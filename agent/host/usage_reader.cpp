@@ -10,8 +10,7 @@
 #include "agent/core/usage_rates.h"
 #include "agent/host/attributes.h"
 #include "agent/host/neuron_sysfs.h"
-#include "agent/host/usage_processes.h"
-#include "agent/host/usage_texts.h"
+#include "agent/host/proc_files.h"
 
 namespace neuron::host {
 
@@ -29,6 +28,7 @@ namespace {
 constexpr std::size_t kMaxProcStat = std::size_t{4} << 20U;  // the line "intr" grows with interrupts times CPUs
 constexpr std::size_t kMaxProcMeminfo = std::size_t{64} << 10U;
 constexpr std::size_t kMaxCountersPerFolder = 64;
+constexpr std::size_t kMaxProcesses = 1024;  // 64 devices with 16 each, the most the driver admits
 
 std::optional<std::uint64_t> read_number(const FsRoot& directory, const std::string& path) {
   const auto text = directory.read_attribute(path);
@@ -65,8 +65,8 @@ bool wants_kinds(const UsageRequest& request, int device) {
   return request.memory_kinds_of_all || std::find(devices.begin(), devices.end(), device) != devices.end();
 }
 
-// The third of an interface's counters that is shown.
-bool is_of_use(std::string_view counter) {
+// The third of an interface's counters that is shown by default.
+bool is_shown(std::string_view counter) {
   constexpr std::array<std::string_view, 8> kTraffic = {"rx_bytes",        "rx_pkts",         "tx_bytes",
                                                         "tx_pkts",         "retrans_bytes",   "retrans_pkts",
                                                         "rdma_read_bytes", "rdma_write_bytes"};
@@ -99,6 +99,18 @@ bool has_busy_time(const UsageSample& sample) {
   });
 }
 
+// Of the driver's answers, ascending.
+std::set<int> process_ids(const HostScan& scan) {
+  std::set<int> ids;
+  for (const model::NeuronDevice& device : scan.devices) {
+    if (!device.processes) continue;
+    for (const model::Process& process : *device.processes) {
+      if (process.pid > 0 && ids.size() < kMaxProcesses) ids.insert(process.pid);
+    }
+  }
+  return ids;
+}
+
 }  // namespace
 
 UsageReader::Opened UsageReader::open(Kept& kept, const std::string& path) const {
@@ -108,7 +120,7 @@ UsageReader::Opened UsageReader::open(Kept& kept, const std::string& path) const
   if (!id) return Opened::nothing;
   auto directory = root_.subdirectory(path);
   if (!directory) return Opened::nothing;
-  // The opened file may already be another one than the one examined.
+  // The opened directory may already be another one.
   const auto opened = directory->identify_self();
   if (!opened) return Opened::nothing;
   kept.directory = *std::move(directory);
@@ -116,7 +128,7 @@ UsageReader::Opened UsageReader::open(Kept& kept, const std::string& path) const
   return Opened::anew;
 }
 
-// So that handles of what has left do not pile up.
+// Closes handles of removed devices and interfaces.
 void UsageReader::forget_others(const HostScan& scan) {
   std::set<int> indices;
   for (const model::NeuronDevice& device : scan.devices) indices.insert(device.index);
@@ -165,13 +177,11 @@ model::EfaUsage UsageReader::read_efa(const std::string& name, const UsageReques
   const Opened opened = open(kept.device, "sys/class/infiniband/" + name);
   if (opened == Opened::nothing) return usage;
   const FsRoot& directory = *kept.device.directory;
-  if (opened == Opened::anew) kept.own.clear();
-  if (opened == Opened::anew) kept.port.clear();
-  if (kept.own.empty() && kept.port.empty()) {
+  if (opened == Opened::anew || (kept.own.empty() && kept.port.empty())) {
     kept.own = list_counters(directory, "hw_counters/");
     kept.port = list_counters(directory, "ports/1/hw_counters/");
   }
-  const auto wanted = [&](const std::string& counter) { return request.efa_every_counter || is_of_use(counter); };
+  const auto wanted = [&](const std::string& counter) { return request.efa_every_counter || is_shown(counter); };
   for (const auto& [counter, path] : kept.own) {
     if (!wanted(counter)) continue;
     if (const auto value = read_number(directory, path)) usage.counters.emplace(counter, *value);
@@ -200,7 +210,7 @@ void UsageReader::read_platform(UsageSample& sample) const {
   if (const auto text = root_.read_file("proc/meminfo", kMaxProcMeminfo)) sample.memory = parse_memory(*text);
 }
 
-void UsageReader::read_processes(const HostScan& scan, const MayRead& may_read, UsageSample& sample) {
+void UsageReader::read_processes(const HostScan& scan, const model::MayRead& may_read, UsageSample& sample) {
   const bool known = std::any_of(scan.devices.begin(), scan.devices.end(),
                                  [](const model::NeuronDevice& device) { return device.processes.has_value(); });
   if (!known) {
@@ -224,7 +234,7 @@ UsageSample UsageReader::read(const HostScan& scan, const UsageRequest& request,
       scan, request, [](const ScanPart&) { return true; }, now);
 }
 
-UsageSample UsageReader::read(const HostScan& scan, const UsageRequest& request, const MayRead& may_read,
+UsageSample UsageReader::read(const HostScan& scan, const UsageRequest& request, const model::MayRead& may_read,
                               SteadyTime now) {
   forget_others(scan);
   UsageSample sample;

@@ -8,15 +8,14 @@
 
 #include "agent/base/clock.h"
 #include "agent/host/fs_root.h"
-#include "agent/host/may_read.h"
 #include "agent/model/host_scan.h"
 #include "agent/model/usage.h"
 
 namespace neuron::host {
 
-// Reads what a machine is doing, again and again, for programs that show rates. Reads only what is asked for, through
-// directory handles that stay open from one sample to the next; one per device and per EFA interface. A device or
-// interface that was removed and registered again is noticed by its directory and opened anew.
+// Reads counters of a machine's use again and again, for programs that show rates. Reads only requested ones, through
+// directory handles that stay open, one per device and per EFA interface. A device or interface that was removed and
+// registered again has another directory and is opened anew.
 //
 // Never attaches to a device and never opens a Neuron datastore (docs/adr/0005-no-datastore.md).
 // One thread at a time; may block inside a hung driver. `root` must outlive it.
@@ -24,20 +23,21 @@ class UsageReader {
  public:
   explicit UsageReader(const FsRoot& root) : root_(root) {}
 
-  // One sample. `scan` (host::Scanner, at best completed) has the devices, cores, interfaces and processes; it may be
-  // older than the sample: units that have left since are empty. `now` is stored as the sample's time. Never fails:
-  // unreadable values are empty, as is memory beyond the device's (core/complete.h), and a file that would block costs
-  // one attempt.
+  // One sample of the devices, cores, interfaces and processes of `scan` (host::Scanner, best completed). It may be
+  // older than the sample: values of what has left since are empty. `now` is stored as the sample's time. Never fails:
+  // unreadable values are empty, impossible amounts of memory as well (core/complete.h), and a file that would block
+  // costs one attempt.
   [[nodiscard]] model::UsageSample read(const model::HostScan& scan, const model::UsageRequest& request,
                                         SteadyTime now = std::chrono::steady_clock::now());
 
-  // The same without the parts that `may_read` forbids; of a device or interface that is left out, or that the scan
-  // calls anything but present, there is nothing but its name.
+  // The same without the parts that `may_read` forbids; a device or interface that is left out, or not present in the
+  // scan, has only its name.
   [[nodiscard]] model::UsageSample read(const model::HostScan& scan, const model::UsageRequest& request,
-                                        const MayRead& may_read, SteadyTime now = std::chrono::steady_clock::now());
+                                        const model::MayRead& may_read,
+                                        SteadyTime now = std::chrono::steady_clock::now());
 
  private:
-  // A directory that stays open as long as its entry leads to it.
+  // A directory that stays open while its entry leads to it.
   struct Kept {
     std::optional<FsRoot> directory;
     FileId id;
@@ -56,7 +56,7 @@ class UsageReader {
                                                Counters counters);
   [[nodiscard]] model::EfaUsage read_efa(const std::string& name, const model::UsageRequest& request);
   void read_platform(model::UsageSample& sample) const;
-  void read_processes(const model::HostScan& scan, const MayRead& may_read, model::UsageSample& sample);
+  void read_processes(const model::HostScan& scan, const model::MayRead& may_read, model::UsageSample& sample);
 
   const FsRoot& root_;
   std::map<int, Kept> devices_;

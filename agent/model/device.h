@@ -123,7 +123,7 @@ struct NeuronDevice {
   std::string pcie_root;                      // "pci0000:10": host bridge above the bdf; "" when unknown
   std::optional<std::uint64_t> memory_bytes;  // of the whole device (docs/reference/topology.md#instance-types)
   std::optional<std::vector<int>> logical_to_physical;  // driver ioctl 120: [logical position] = physical core
-  // Driver ioctl 7, else proc/<pid>/fd (host/device_users.h); nullopt = unknown, empty = none
+  // Driver ioctl 7, else proc/<pid>/fd (host/proc_files.h); nullopt = unknown, empty = none
   std::optional<std::vector<Process>> processes;
   bool node_present = false;  // dev/neuron<N> exists
   DeviceSignals signals;

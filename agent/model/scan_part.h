@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <functional>
 #include <string>
 
 #include "agent/model/device.h"
@@ -28,6 +29,10 @@ struct ScanPart {
 };
 
 [[nodiscard]] std::string to_string(const ScanPart& part);  // "reading sys/class/neuron_device/neuron3"
+
+// Called before each part of a scan is read, on the scanning thread; false leaves it out. The call also shows that the
+// part before it has been read.
+using MayRead = std::function<bool(const ScanPart&)>;
 
 // A part that a scan left out, since an earlier read of it has not returned.
 struct Unanswered {

@@ -55,6 +55,7 @@ class CheckpointReader final : public nlohmann::json_sax<json> {
     content_.listed_devices.assign(devices_.begin(), devices_.end());
     content_.listed_cores.assign(cores_.begin(), cores_.end());
     if (!cores_.empty()) content_.numbering.highest_listed = *cores_.rbegin();
+    std::sort(content_.verbs_takers.begin(), content_.verbs_takers.end());
     return std::move(content_);
   }
   [[nodiscard]] bool known_shape() const { return has_data_; }
@@ -133,6 +134,7 @@ class CheckpointReader final : public nlohmann::json_sax<json> {
   void end_entry() {
     in_entry_ = false;
     const auto resource = model::parse_resource(entry_.resource_name);
+    if (!resource) note_verbs();
     if (!resource || ids_.empty()) return ids_.clear();
     kept_ids_ += ids_.size();
     entry_.ids.assign(ids_.begin(), ids_.end());
@@ -147,6 +149,16 @@ class CheckpointReader final : public nlohmann::json_sax<json> {
     std::set<int> cores;
     for (const std::string& id : entry_.ids) add_number(id, cores);
     if (!cores.empty()) content_.numbering.given.push_back({{cores.begin(), cores.end()}, devices_in(answer_)});
+  }
+  // Of an entry of another resource.
+  void note_verbs() {
+    constexpr std::size_t kMaxTakers = 8;
+    constexpr std::size_t kMaxShown = 120;
+    std::vector<std::string>& takers = content_.verbs_takers;
+    if (takers.size() == kMaxTakers || entry_.resource_name.starts_with("aws.amazon.com/neuron")) return;
+    if (decode_base64(answer_).find("/dev/infiniband/uverbs") == std::string::npos) return;
+    takers.push_back(printable(entry_.resource_name, kMaxShown) + " pod " + printable(entry_.pod_uid, kMaxShown) + '/' +
+                     printable(entry_.container, kMaxShown));
   }
   std::set<int>* listed_of(std::string_view resource_name) {
     const auto resource = model::parse_resource(resource_name);

@@ -24,13 +24,16 @@ inline constexpr std::string_view kCheckpointName = "kubelet_internal_checkpoint
 // (before Linux 5.12). Never blocks.
 [[nodiscard]] std::optional<holdings::CheckpointVersion> cached_checkpoint_version(const std::string& path);
 
-// What it says of the resources this agent serves.
+// The checkpoint's content on the resources of this agent.
 struct Checkpoint {
   std::vector<model::Allocation> allocations;  // PodDeviceEntries, in the file's order; pods by their uids
   holdings::NumberingEvidence numbering;       // of neuroncore: its entries with the /dev/neuron<N> of their AllocResp
   // RegisteredDevices: what the kubelet was offered last and took as healthy; each ascending and once.
-  std::vector<int> listed_devices;          // device indices, of neuron and neurondevice
-  std::vector<int> listed_cores;            // core ids, of neuroncore
+  std::vector<int> listed_devices;  // device indices, of neuron and neurondevice
+  std::vector<int> listed_cores;    // core ids, of neuroncore
+  // Containers with verbs nodes from another resource, whose AllocResp holds /dev/infiniband/uverbs: "RESOURCE pod
+  // UID/CONTAINER", sorted; the first 8.
+  std::vector<std::string> verbs_takers;
   holdings::CheckpointVersion version = 0;  // of the file that was read
 };
 

@@ -4,8 +4,7 @@
 #include <string_view>
 
 #include "agent/host/attributes.h"
-#include "agent/host/neuron_files.h"
-#include "agent/host/ultraserver.h"
+#include "agent/host/last_seen.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "agent/host/attributes.h"
-#include "agent/host/driver_query_recorded.h"
+#include "agent/host/driver_query.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size);
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {

@@ -34,6 +34,8 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
       are_numbers(given.cores);
       are_numbers(given.devices);
     }
+    require(checkpoint->verbs_takers.size() <= 8);
+    for (const auto& taker : checkpoint->verbs_takers) require(neuron::printable(taker, taker.size() + 1) == taker);
     are_numbers(checkpoint->listed_devices);
     are_numbers(checkpoint->listed_cores);
     require(checkpoint->numbering.highest_listed.has_value() != checkpoint->listed_cores.empty());

@@ -1,5 +1,5 @@
 // Texts that `neuron-agent check` reads beyond the scan: the answer of the process that foreign code ran in, the
-// kubelet's checkpoint and configuration, containerd's, the record of prepared claims, dpkg's packages. The first byte
+// configuration of the kubelet and of containerd, the record of prepared claims, dpkg's packages. The first byte
 // chooses.
 
 #include <algorithm>
@@ -42,12 +42,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 0:
       check_answer(text);
       break;
-    case 1: {
-      const auto takers = neuron::host::verbs_takers_in(text);
-      require(takers.size() <= 8);
-      for (const auto& taker : takers) require(is_plain(taker));
-      break;
-    }
     case 2:
       require(!neuron::host::assess_containerd_config(text, "config.toml").evidence.value.empty());
       break;

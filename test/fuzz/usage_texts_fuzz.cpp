@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "agent/host/usage_texts.h"
+#include "agent/host/proc_files.h"
 
 namespace {
 

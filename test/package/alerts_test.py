@@ -65,7 +65,7 @@ def reasons(root):
     values = dict(re.findall(r'(k\w+) = "(\w+)"', codes))
     of_efa = set(re.findall(r'= "(\w+)"', codes[codes.index("// Of EFA interfaces"):]))
     table = rules_text.read(root, "agent/health/reasons.h")
-    of_node = set(re.findall(r"reasons::(k\w+)", rules_text.read(root, "agent/health/kernel_verdicts.cpp")))
+    of_node = set(re.findall(r"reasons::(k\w+)", rules_text.read(root, "agent/health/kernel_errors.cpp")))
     actions = dict(re.findall(r'string_view (k\w+) = "([^"]*)"', table))
     row = re.compile(r'Reason (k\w+)\{\s*code::(k\w+),\s*HealthState::(\w+),\s*((?:"[^"]*"\s*)+),\s*(k\w+|(?:"[^"]*"\s*)+)\}')
     for name, code, state, _, action in row.findall(table):

@@ -74,6 +74,7 @@ preflight::KubeletFacts look_at_kubelet(const CheckOptions& options, const host:
       facts.numbering = std::move(checkpoint->numbering);
       facts.listed_devices = std::move(checkpoint->listed_devices);
       facts.listed_cores = std::move(checkpoint->listed_cores);
+      facts.verbs_takers = std::move(checkpoint->verbs_takers);
     }
     return facts;
   }

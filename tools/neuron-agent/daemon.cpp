@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-#include "agent/host/core_memory.h"
+#include "agent/host/neuron_sysfs.h"
 #include "agent/monitor/monitor.h"
 #include "plugin/device/cdi_files.h"
 #include "plugin/device/event_queue.h"

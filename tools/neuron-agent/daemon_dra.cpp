@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "agent/host/core_memory.h"
+#include "agent/host/neuron_sysfs.h"
 #include "agent/kube/api_client.h"
 #include "agent/monitor/monitor.h"
 #include "agent/rpc/pod_resources.h"

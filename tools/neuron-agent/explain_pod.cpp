@@ -206,10 +206,7 @@ void add_held_interfaces(ExplainFacts& facts) {
       if (find_efa(facts.host, name) == nullptr) static_cast<void>(holdings::note_held_efa(held, name));
     }
   }
-  if (held.efas.empty()) return;
-  model::Snapshot snapshot;
-  snapshot.host = std::move(facts.host);
-  facts.host = holdings::with_held(snapshot, held, std::nullopt).host;
+  if (!held.efas.empty()) facts.host = health::with_held(std::move(facts.host), std::move(held));
 }
 
 ExplainedPod explain_pod(const ExplainFacts& facts, std::string_view pod_namespace, std::string_view pod) {

@@ -9,11 +9,10 @@
 #include "agent/base/parse.h"
 #include "agent/health/kernel_errors.h"
 #include "agent/host/attributes.h"
-#include "agent/host/device_users.h"
 #include "agent/host/driver_query.h"
-#include "agent/host/driver_query_recorded.h"
+#include "agent/host/fs_root.h"
 #include "agent/host/kernel_log.h"
-#include "agent/host/problems.h"
+#include "agent/host/proc_files.h"
 
 namespace neuron::gather {
 namespace {

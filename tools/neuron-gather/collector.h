@@ -68,7 +68,7 @@ class Collector {
   // unchanged.
   void collect_driver_answers();
 
-  // The users of captured devices: proc/<pid>/fd and fdinfo of the open device files only (host/device_users.h), and an
+  // The users of captured devices: proc/<pid>/fd and fdinfo of the open device files only (host/proc_files.h), and an
   // empty proc/1/fd when every process could be read, which readers rely on. Of these processes and those in the
   // captured answers proc/<pid>/stat and statm; with Commands::include also cmdline and NEURON_PROCESS_TAG of environ.
   void collect_processes(Commands commands);

@@ -12,8 +12,8 @@
 #include "agent/core/pool_names.h"
 #include "agent/health/efa.h"
 #include "agent/health/reasons.h"
+#include "agent/host/proc_files.h"
 #include "agent/host/scanner.h"
-#include "agent/host/usage_processes.h"
 #include "agent/model/reasons.h"
 #include "tools/pods/pods.h"
 

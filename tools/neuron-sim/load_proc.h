@@ -31,7 +31,7 @@ class LoadPlatform {
 [[nodiscard]] std::string with_memory_used(const std::string& meminfo, std::uint64_t used_bytes);
 
 // The processes of a load as a simulated host shows them: proc/<pid>/{cmdline,comm,environ,stat,statm,fd,fdinfo} and
-// the driver's recorded answers; and an empty proc/1/fd, which means that no process is hidden (host/device_users.h). A
+// the driver's recorded answers; and an empty proc/1/fd, which means that no process is hidden (host/proc_files.h). A
 // process appears and goes as a whole. The processes of an earlier load, recorded in .neuron-sim/load-processes, are
 // removed at the first step. Not thread-safe.
 class LoadProcesses {

@@ -14,7 +14,7 @@
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
 #include "agent/host/fs_root.h"
-#include "agent/host/pci.h"
+#include "agent/host/machine_topology.h"
 #include "agent/kube/api.h"
 #include "agent/kube/api_client.h"
 #include "agent/model/device.h"

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "agent/base/fd.h"
-#include "agent/host/hwloc_reader.h"
+#include "agent/host/machine_topology.h"
 
 namespace neuron {
 namespace {

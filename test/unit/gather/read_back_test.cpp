@@ -5,9 +5,9 @@
 
 #include "agent/core/catalogue.h"
 #include "agent/core/complete.h"
-#include "agent/host/core_memory.h"
-#include "agent/host/device_users.h"
+#include "agent/host/neuron_sysfs.h"
 #include "agent/host/preflight_facts.h"
+#include "agent/host/proc_files.h"
 #include "agent/host/root_source.h"
 #include "agent/host/scanner.h"
 #include "agent/host/usage_reader.h"

@@ -1,4 +1,4 @@
-#include "agent/health/cores.h"
+#include "agent/health/device.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,9 @@
-#include "agent/health/heartbeat.h"
+#include "agent/health/assess.h"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 
-#include "agent/health/policy.h"
 #include "test/unit/core/make_host.h"
 
 namespace neuron::test {

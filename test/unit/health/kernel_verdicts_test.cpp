@@ -1,4 +1,4 @@
-#include "agent/health/kernel_verdicts.h"
+#include "agent/health/kernel_errors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/health/policy.h"
+#include "agent/health/assess.h"
 #include "test/unit/core/make_host.h"
 
 namespace neuron::test {

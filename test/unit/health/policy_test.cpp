@@ -1,4 +1,4 @@
-#include "agent/health/policy.h"
+#include "agent/health/assess.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

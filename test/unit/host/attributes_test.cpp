@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "agent/host/neuron_files.h"
-
 namespace neuron::host {
 namespace {
 

@@ -1,4 +1,4 @@
-#include "agent/host/core_memory.h"
+#include "agent/host/neuron_sysfs.h"
 
 #include <gtest/gtest.h>
 

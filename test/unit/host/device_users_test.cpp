@@ -1,4 +1,4 @@
-#include "agent/host/device_users.h"
+#include "agent/host/proc_files.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "agent/host/driver_query_live.h"
-#include "agent/host/driver_query_recorded.h"
 #include "test/unit/host/temp_tree.h"
 
 namespace neuron::host {

@@ -1,5 +1,5 @@
 // HBM counts by driver, read as files: test/unit/health/hbm_counts.csv.
-#include "agent/health/hbm_counts.h"
+#include "agent/health/signals.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "agent/base/parse.h"
-#include "agent/health/policy.h"
+#include "agent/health/assess.h"
 #include "agent/host/neuron_sysfs.h"
 #include "test/unit/core/make_host.h"
 #include "test/unit/host/small_host.h"

@@ -117,26 +117,5 @@ TEST(PreflightFacts, KubeletDirectory) {
   EXPECT_THAT(facts.plugin_sockets, ElementsAre("aws-efa-device-plugin.sock", "nvidia-gpu.sock"));
 }
 
-// "\x1a\x18 /dev/infiniband/uverbs0" in base64, as in a recorded ContainerAllocateResponse.
-constexpr const char* kWithVerbs = "GhgKFi9kZXYvaW5maW5pYmFuZC91dmVyYnMw";
-
-std::string entry(const std::string& resource, const std::string& answer) {
-  return R"({"PodUID":"1-2","ContainerName":"main","ResourceName":")" + resource +
-         R"(","DeviceIDs":{"-1":["a"]},"AllocResp":")" + answer + R"("})";
-}
-
-TEST(PreflightFacts, CheckpointTellsWhoWasGivenVerbs) {
-  const auto document = [](const std::string& entries) {
-    return R"({"Data":{"PodDeviceEntries":[)" + entries + R"(],"RegisteredDevices":{}},"Checksum":1})";
-  };
-  EXPECT_THAT(verbs_takers_in(document(entry("nvidia.com/gpu", kWithVerbs))),
-              ElementsAre("nvidia.com/gpu pod 1-2/main"));
-  EXPECT_THAT(verbs_takers_in(document(entry("vpc.amazonaws.com/efa", kWithVerbs))), IsEmpty());
-  EXPECT_THAT(verbs_takers_in(document(entry("nvidia.com/gpu", "L2Rldi9udmlkaWEw"))), IsEmpty());
-  for (const char* other : {"", "[]", "{\"Data\":null}", "{\"Data\":{\"PodDeviceEntries\":[null,1,{}]}}", "\xff{"}) {
-    EXPECT_THAT(verbs_takers_in(other), IsEmpty()) << other;
-  }
-}
-
 }  // namespace
 }  // namespace neuron::host

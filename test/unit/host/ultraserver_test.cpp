@@ -1,4 +1,5 @@
-#include "agent/host/ultraserver.h"
+#include "agent/host/attributes.h"
+#include "agent/host/last_seen.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "agent/host/usage_texts.h"
+#include "agent/host/proc_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

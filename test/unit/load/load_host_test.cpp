@@ -12,7 +12,7 @@
 
 #include "agent/core/complete.h"
 #include "agent/core/usage_rates.h"
-#include "agent/host/device_users.h"
+#include "agent/host/proc_files.h"
 #include "agent/host/scanner.h"
 #include "agent/host/usage_reader.h"
 #include "test/fakes/fake_host.h"

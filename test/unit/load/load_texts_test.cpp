@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "agent/host/usage_texts.h"
+#include "agent/host/proc_files.h"
 #include "tools/neuron-sim/load_proc.h"
 
 namespace neuron::sim {

@@ -163,6 +163,23 @@ TEST(Checkpoint, OddNumbersAndListsAreLeftOut) {
   }
 }
 
+// "\x1a\x18 /dev/infiniband/uverbs0" in base64, as in a recorded ContainerAllocateResponse.
+constexpr const char* kWithVerbs = "GhgKFi9kZXYvaW5maW5pYmFuZC91dmVyYnMw";
+
+TEST(Checkpoint, NamesContainersWithVerbsNodesFromOtherResources) {
+  const auto takers = [](const std::string& resource, const std::string& answer) {
+    return parse_checkpoint(R"({"Data":{"PodDeviceEntries":[{"PodUID":"1-2","ContainerName":"main","ResourceName":")" +
+                            resource + R"(","DeviceIDs":{"-1":["a"]},"AllocResp":")" + answer +
+                            R"("}],"RegisteredDevices":{}},"Checksum":1})")
+        ->verbs_takers;
+  };
+  EXPECT_EQ(takers("nvidia.com/gpu", kWithVerbs), std::vector<std::string>{"nvidia.com/gpu pod 1-2/main"});
+  EXPECT_TRUE(takers("vpc.amazonaws.com/efa", kWithVerbs).empty());
+  EXPECT_TRUE(takers("aws.amazon.com/neuron", kWithVerbs).empty());
+  EXPECT_TRUE(takers("nvidia.com/gpu", "L2Rldi9udmlkaWEw").empty());
+  EXPECT_TRUE(parse_checkpoint(R"({"Data":{"PodDeviceEntries":[null,1,{}]}})")->verbs_takers.empty());
+}
+
 TEST(Checkpoint, TheVersionChangesWithEveryRename) {
   std::string directory = testing::TempDir() + "checkpointXXXXXX";
   ASSERT_NE(mkdtemp(directory.data()), nullptr);
