@@ -77,10 +77,9 @@ std::map<int, Heartbeat> watch_heartbeats(const HostScan& scan, HeartbeatMemory&
     note_heartbeat(device, memory, now);
     states[device.index] = Heartbeat::fine;
   }
-  const bool any_moves = std::any_of(memory.devices.begin(), memory.devices.end(), [&](const auto& entry) {
-    return entry.second.moved && !has_stopped(memory, entry.second, now);
-  });
-  const bool all_at_zero = std::all_of(memory.devices.begin(), memory.devices.end(), [&](const auto& entry) {
+  const bool any_moves = std::ranges::any_of(
+      memory.devices, [&](const auto& entry) { return entry.second.moved && !has_stopped(memory, entry.second, now); });
+  const bool all_at_zero = std::ranges::all_of(memory.devices, [&](const auto& entry) {
     return entry.second.value == 0 && !entry.second.moved && has_stopped(memory, entry.second, now);
   });
   for (auto& [index, state] : states) {
@@ -124,7 +123,7 @@ Assessment assess(HostScan scan, AssessMemory& memory, SteadyTime now) {
   auto& problems = result.host.problems;
   for (const MissingFiles& files : result.missing) {
     model::ReadProblem problem = problem_of(result.host, files);
-    const bool is_known = std::find(problems.begin(), problems.end(), problem) != problems.end();
+    const bool is_known = std::ranges::find(problems, problem) != problems.end();
     if (!is_known) problems.push_back(std::move(problem));
   }
   return result;
@@ -147,7 +146,7 @@ HostScan with_held(HostScan assessed, core::SeenBefore held) {
     device.health = std::move(verdict.whole);
     device.core_health = std::move(verdict.cores);
   }
-  if (std::any_of(host.efas.begin(), host.efas.end(), is_new)) {
+  if (std::ranges::any_of(host.efas, is_new)) {
     HealthMemory memory;
     std::vector<model::Health> verdicts = verdicts_on_efas(host, memory);
     for (std::size_t i = 0; i < host.efas.size(); ++i) {

@@ -165,7 +165,7 @@ std::optional<Health> verdict_on_missing(const NeuronDevice& device, const Devic
 
 bool says_nothing(const NeuronDevice& device) {
   if (device.signals != DeviceSignals{}) return false;
-  return std::none_of(core_signals().begin(), core_signals().end(), [&](const CoreSignal& signal) {
+  return std::ranges::none_of(core_signals(), [&](const CoreSignal& signal) {
     return signal.weight == Weight::required && has_value(device, signal);
   });
 }
@@ -199,7 +199,7 @@ Health verdict_without_fault(const Subject& subject, const DeviceContext& contex
 // Registers of which the files show ones: two of them are no chance, as one error count may be at its limit.
 int registers_of_ones(const NeuronDevice& device) {
   const auto any = [&](SignalKind kind, std::optional<std::uint64_t> DeviceSignals::*cached) {
-    return std::any_of(device_signals().begin(), device_signals().end(), [&](const DeviceSignal& signal) {
+    return std::ranges::any_of(device_signals(), [&](const DeviceSignal& signal) {
       const bool is_it = signal.kind == kind || (cached != nullptr && signal.value == cached);
       return is_it && is_count_of_faults(signal) && reads_ones(device.signals, signal);
     });
@@ -233,7 +233,7 @@ void add_missing(const NeuronDevice& device, const std::string& name, CoreFaults
   if (device.cores.empty() || !device.physical_cores) return;
   for (int core = 0; core < device.physical_cores->value; ++core) {
     const auto is_it = [&](const CoreSignals& shown) { return shown.physical_index == core; };
-    if (std::any_of(device.cores.begin(), device.cores.end(), is_it)) continue;
+    if (std::ranges::any_of(device.cores, is_it)) continue;
     Health health = verdict(reasons::kCoreMissing, name + ": core " + std::to_string(core) +
                                                        " is included in core_count, but has no directory neuron_core" +
                                                        std::to_string(core));

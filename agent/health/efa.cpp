@@ -79,8 +79,7 @@ Health verdict_on(const HostScan& scan, const EfaInterface& efa, bool none_has_v
 }  // namespace
 
 Health verdict_on_silence(const HostScan& scan, const std::string& name, const std::vector<ScanPart>& parts) {
-  const auto hangs = std::find_first_of(scan.unanswered.begin(), scan.unanswered.end(), parts.begin(), parts.end(),
-                                        [](const auto& one, const ScanPart& part) { return one.part == part; });
+  const auto hangs = std::ranges::find_first_of(scan.unanswered, parts, {}, &model::Unanswered::part);
   const std::string what = hangs == scan.unanswered.end()
                                ? std::string("a read of it has not returned")
                                : to_string(hangs->part) + " has not returned since " + hangs->since;
@@ -88,8 +87,8 @@ Health verdict_on_silence(const HostScan& scan, const std::string& name, const s
 }
 
 Health verdict_on_unread_list(const HostScan& scan, const std::string& name, std::string_view list) {
-  const auto problem = std::find_if(scan.problems.begin(), scan.problems.end(),
-                                    [&](const model::ReadProblem& one) { return one.path.starts_with(list); });
+  const auto problem =
+      std::ranges::find_if(scan.problems, [&](const model::ReadProblem& one) { return one.path.starts_with(list); });
   const std::string why = problem == scan.problems.end() ? std::string(list) : sentence(*problem);
   return verdict(reasons::kUnread,
                  name + ": the list it would be on was not read since the agent started (" + why + ')');
@@ -98,7 +97,7 @@ Health verdict_on_unread_list(const HostScan& scan, const std::string& name, std
 std::vector<Health> verdicts_on_efas(const HostScan& scan, HealthMemory& memory) {
   for (const EfaInterface& efa : scan.efas) memory.verbs_nodes_seen = memory.verbs_nodes_seen || efa.node_present;
   const bool none_has_verbs =
-      std::none_of(scan.efas.begin(), scan.efas.end(), [](const EfaInterface& efa) { return efa.uverbs.has_value(); });
+      std::ranges::none_of(scan.efas, [](const EfaInterface& efa) { return efa.uverbs.has_value(); });
   std::vector<Health> verdicts;
   verdicts.reserve(scan.efas.size());
   for (const EfaInterface& efa : scan.efas) verdicts.push_back(verdict_on(scan, efa, none_has_verbs, memory));

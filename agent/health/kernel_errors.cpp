@@ -35,9 +35,8 @@ constexpr std::array kKindNames = {
 };
 
 bool is_capital_word(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxWord && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  });
+  return !text.empty() && text.size() <= kMaxWord &&
+         std::ranges::all_of(text, [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; });
 }
 
 KernelErrorKind kind_of(std::string_view name) {
@@ -228,8 +227,8 @@ void KernelErrors::begin(std::span<const NeuronDevice> devices, std::set<int> re
 }
 
 bool KernelErrors::all_renewed() const {
-  return !devices_.empty() && std::all_of(devices_.begin(), devices_.end(),
-                                          [&](const NeuronDevice& device) { return renewed_.contains(device.index); });
+  return !devices_.empty() &&
+         std::ranges::all_of(devices_, [&](const NeuronDevice& device) { return renewed_.contains(device.index); });
 }
 
 void KernelErrors::take(const KernelRecord& record) {
@@ -264,8 +263,7 @@ void KernelErrors::end() {
 
 bool KernelErrors::is_there(const KernelError& error) const {
   if (!error.device) return true;
-  const auto found = std::find_if(devices_.begin(), devices_.end(),
-                                  [&](const NeuronDevice& device) { return device.index == *error.device; });
+  const auto found = std::ranges::find(devices_, *error.device, &NeuronDevice::index);
   if (found == devices_.end()) return false;
   if (error.core && found->physical_cores && *error.core >= found->physical_cores->value) return false;
   return is_of_chip(error.serial, *found);

@@ -26,8 +26,8 @@ std::vector<const NeuronDevice*> alike(const HostScan& scan, std::optional<model
 
 bool is_told(const NeuronDevice& device, std::string_view path) {
   const std::string end = '/' + std::string(path);
-  return std::any_of(device.problems.begin(), device.problems.end(),
-                     [&](const model::ReadProblem& problem) { return problem.path.ends_with(end); });
+  return std::ranges::any_of(device.problems,
+                             [&](const model::ReadProblem& problem) { return problem.path.ends_with(end); });
 }
 
 // Whether the file is there, with or without a value that anybody could use.
@@ -42,15 +42,14 @@ bool shows(const NeuronDevice& device, const CoreSignal& signal) {
 // Of one driver, devices of one chip show the same files: what half of them have, each should have.
 template <typename Signal>
 bool usual(const std::vector<const NeuronDevice*>& devices, const Signal& signal) {
-  const auto having = static_cast<std::size_t>(std::count_if(
-      devices.begin(), devices.end(), [&](const NeuronDevice* device) { return has_value(*device, signal); }));
+  const auto having = static_cast<std::size_t>(
+      std::ranges::count_if(devices, [&](const NeuronDevice* device) { return has_value(*device, signal); }));
   return having > 0 && 2 * having >= devices.size();
 }
 
 template <typename Signal>
 bool on_none(const std::vector<const NeuronDevice*>& devices, const Signal& signal) {
-  return std::none_of(devices.begin(), devices.end(),
-                      [&](const NeuronDevice* device) { return shows(*device, signal); });
+  return std::ranges::none_of(devices, [&](const NeuronDevice* device) { return shows(*device, signal); });
 }
 
 // Where it is unknown whether this chip has the files of a generation, one file decides for the others.
@@ -61,8 +60,8 @@ bool shown_by_its_generation(const std::vector<const NeuronDevice*>& devices, co
            other.life.until == signal.life.until && other.life.layout == signal.life.layout;
   };
   return signal.life.perhaps != 0 && may_be_there(signal.life, release, family) &&
-         std::any_of(device_signals().begin(), device_signals().end(),
-                     [&](const DeviceSignal& other) { return same(other) && !on_none(devices, other); });
+         std::ranges::any_of(device_signals(),
+                             [&](const DeviceSignal& other) { return same(other) && !on_none(devices, other); });
 }
 
 bool must(const HostScan& scan, const std::vector<const NeuronDevice*>& devices, const DeviceSignal& signal,
@@ -122,7 +121,7 @@ std::vector<std::string> absent_files(const HostScan& scan, const NeuronDevice& 
   std::erase_if(paths, [&](const std::string& path) {
     const auto core = path.find('/');
     const std::string of_cores = path.starts_with("neuron_core") ? "neuron_core*" + path.substr(core) : path;
-    return std::find(everywhere.begin(), everywhere.end(), of_cores) != everywhere.end();
+    return std::ranges::find(everywhere, of_cores) != everywhere.end();
   });
   return paths;
 }
@@ -134,7 +133,7 @@ bool shows_no_reading(const NeuronDevice& device) {
   const auto is_zero = [&](const DeviceSignal& signal) {
     return !is_cached(signal) || signal.value == nullptr || (signals.*signal.value).value_or(0) == 0;
   };
-  return is_silent && std::all_of(device_signals().begin(), device_signals().end(), is_zero);
+  return is_silent && std::ranges::all_of(device_signals(), is_zero);
 }
 
 }  // namespace
@@ -142,8 +141,8 @@ bool shows_no_reading(const NeuronDevice& device) {
 std::optional<std::string> why_unmeasured(const HostScan& scan, const NeuronDevice& device, bool never_beat) {
   const auto release = release_of(scan.driver_version, scan.devices);
   const auto any_of_health = [](const auto& holds) {
-    return std::any_of(device_signals().begin(), device_signals().end(),
-                       [&](const DeviceSignal& signal) { return is_cached(signal) && holds(signal); });
+    return std::ranges::any_of(device_signals(),
+                               [&](const DeviceSignal& signal) { return is_cached(signal) && holds(signal); });
   };
   const bool shows_any = any_of_health([&](const DeviceSignal& signal) { return shows(device, signal); });
   const std::string unmeasured = "the Neuron driver does not measure health: ";
@@ -216,8 +215,7 @@ std::vector<model::ReadProblem> unread_signals(const HostScan& scan, const Neuro
   }
   const std::string folder = folder_of(device);
   for (const std::string& file : absent_files(scan, device)) {
-    const bool told = std::any_of(unread.begin(), unread.end(),
-                                  [path = folder + file](const auto& problem) { return problem.path == path; });
+    const bool told = std::ranges::find(unread, folder + file, &model::ReadProblem::path) != unread.end();
     if (!told) unread.push_back({model::ProblemKind::health_file, folder + file, "missing"});
   }
   return unread;

@@ -201,16 +201,14 @@ bool has_value(const model::NeuronDevice& device, const DeviceSignal& signal) {
 }
 
 bool has_value(const model::NeuronDevice& device, const CoreSignal& signal) {
-  return std::any_of(device.cores.begin(), device.cores.end(),
-                     [&](const CoreSignals& core) { return (core.*signal.value).has_value(); });
+  return std::ranges::any_of(device.cores, [&](const CoreSignals& core) { return (core.*signal.value).has_value(); });
 }
 
 std::optional<DriverRelease> release_of(std::string_view version, std::span<const model::NeuronDevice> devices) {
   if (auto release = parse_release(version)) return release;
   std::optional<DriverRelease> oldest;
   const auto shown = [&](const auto& signal) {
-    const bool any =
-        std::any_of(devices.begin(), devices.end(), [&](const auto& device) { return has_value(device, signal); });
+    const bool any = std::ranges::any_of(devices, [&](const auto& device) { return has_value(device, signal); });
     if (any && (!oldest || *oldest < signal.life.since)) oldest = signal.life.since;
   };
   for (const DeviceSignal& signal : kDeviceSignals) shown(signal);
@@ -234,7 +232,7 @@ std::span<const HbmFormOfDriver> hbm_forms() {
 
 HbmForm hbm_form(std::optional<DriverRelease> release, std::optional<Family> family) {
   if (!release || !family) return HbmForm::either;
-  const auto* const found = std::find_if(kForms.begin(), kForms.end(), [&](const HbmFormOfDriver& row) {
+  const auto* const found = std::ranges::find_if(kForms, [&](const HbmFormOfDriver& row) {
     return *release >= row.since && *release < row.until && (row.families & family_bit(*family)) != 0;
   });
   return found == kForms.end() ? HbmForm::either : found->form;

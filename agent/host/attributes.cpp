@@ -201,7 +201,7 @@ Result<std::vector<int>> parse_ultraserver_modes(std::string_view text) {
     if (!mode) return not_a("a list of UltraServer modes", text);
     if (*mode != 0) modes.push_back(*mode);
   }
-  std::sort(modes.begin(), modes.end());
+  std::ranges::sort(modes);
   modes.erase(std::unique(modes.begin(), modes.end()), modes.end());
   return modes;
 }

@@ -103,7 +103,7 @@ std::optional<std::vector<int>> parse_core_map(const Json& value) {
   std::vector<int> cores;
   for (const Json& entry : value) {
     const auto core = whole_number(&entry, 0, kMaxCores - 1);
-    if (!core || std::find(cores.begin(), cores.end(), static_cast<int>(*core)) != cores.end()) return std::nullopt;
+    if (!core || std::ranges::find(cores, static_cast<int>(*core)) != cores.end()) return std::nullopt;
     cores.push_back(static_cast<int>(*core));
   }
   return cores;
@@ -150,7 +150,7 @@ std::optional<std::vector<int>> decode_core_map(std::span<const std::uint32_t> w
   for (std::size_t entry = 0; entry < words[0]; ++entry) {
     if (words[1 + 2 * entry] != static_cast<std::uint32_t>(device_index)) continue;
     const std::uint32_t core = words[2 + 2 * entry];
-    if (core >= kMaxCores || std::find(cores.begin(), cores.end(), static_cast<int>(core)) != cores.end()) {
+    if (core >= kMaxCores || std::ranges::find(cores, static_cast<int>(core)) != cores.end()) {
       return std::nullopt;
     }
     cores.push_back(static_cast<int>(core));

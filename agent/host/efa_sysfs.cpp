@@ -70,7 +70,7 @@ void EfaReader::note_failed_join(const std::string& path, const Error& error) {
 }
 
 void EfaReader::note_unread(const ScanPart& part) {
-  if (std::find(unread_.begin(), unread_.end(), part) == unread_.end()) unread_.push_back(part);
+  if (std::ranges::find(unread_, part) == unread_.end()) unread_.push_back(part);
 }
 
 std::map<model::Bdf, std::string> EfaReader::names_by_function(const FsRoot& root) {

@@ -152,7 +152,7 @@ Result<std::vector<std::string>> FsRoot::list(std::string_view path) const {
     return names.size() <= kMaxEntries;
   }));
   if (names.size() > kMaxEntries) return fail(corrupt(path, "more than 65536 entries"));
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

@@ -115,8 +115,7 @@ Result<KernelLog::Part> KernelLog::open() {
   if (!fd) {
     // Not opened, but perhaps readable in another way.
     const auto refused = {ErrorCode::permission_denied, ErrorCode::not_found};
-    const bool may_call =
-        root_.is_live() && std::find(refused.begin(), refused.end(), fd.error().code) != refused.end();
+    const bool may_call = root_.is_live() && std::ranges::find(refused, fd.error().code) != refused.end();
     if (!may_call || call_syslog({}) < 0) return fail(fd.error());
     source_ = Source::call;
     return part_;

@@ -69,11 +69,11 @@ void add_membership(UltraServerFiles& files, int nodes, const std::string& serve
 }
 
 bool has(const LastSeen::Unread& unread, const ScanPart& part) {
-  return std::find(unread.begin(), unread.end(), part) != unread.end();
+  return std::ranges::find(unread, part) != unread.end();
 }
 
 bool has_kind(const LastSeen::Unread& unread, Kind kind) {
-  return std::any_of(unread.begin(), unread.end(), [kind](const ScanPart& part) { return part.kind == kind; });
+  return std::ranges::find(unread, kind, &ScanPart::kind) != unread.end();
 }
 
 // A device as last read, without the heartbeat: an unread one is no missed beat.
@@ -113,8 +113,7 @@ void fill_devices(HostScan& scan, const LastSeen::Unread& unread, const std::map
   }
   if (!has(unread, {Kind::devices})) return;
   for (auto& [index, device] : lacking) scan.devices.push_back(stale(std::move(device)));
-  std::sort(scan.devices.begin(), scan.devices.end(),
-            [](const NeuronDevice& a, const NeuronDevice& b) { return a.index < b.index; });
+  std::ranges::sort(scan.devices, {}, &NeuronDevice::index);
 }
 
 void fill_efas(HostScan& scan, const LastSeen::Unread& unread, const std::map<model::Bdf, EfaInterface>& known) {
@@ -131,8 +130,7 @@ void fill_efas(HostScan& scan, const LastSeen::Unread& unread, const std::map<mo
   for (auto& [bdf, efa] : lacking) {
     if (has(unread, {Kind::pci}) || has(unread, {Kind::efa, 0, bdf})) scan.efas.push_back(std::move(efa));
   }
-  std::sort(scan.efas.begin(), scan.efas.end(),
-            [](const EfaInterface& a, const EfaInterface& b) { return a.bdf < b.bdf; });
+  std::ranges::sort(scan.efas, {}, &EfaInterface::bdf);
 }
 
 }  // namespace
@@ -238,8 +236,7 @@ void LastSeen::take(const HostScan& scan, const Unread& unread, UltraServerTexts
   ultraserver_texts_ = std::move(texts);
   devices_were_read_ = devices_were_read_ || !has(unread, {Kind::devices});
   pci_was_read_ = pci_was_read_ || !has(unread, {Kind::pci});
-  const bool has_names =
-      std::any_of(scan.efas.begin(), scan.efas.end(), [](const auto& efa) { return efa.uverbs.has_value(); });
+  const bool has_names = std::ranges::any_of(scan.efas, [](const auto& efa) { return efa.uverbs.has_value(); });
   classes_were_read_ = classes_were_read_ || has_names || !has(unread, {Kind::efa_classes});
   host_ = scan;
   host_.devices.clear();

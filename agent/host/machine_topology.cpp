@@ -107,7 +107,7 @@ PciInventory::Change PciInventory::refresh(const FsRoot& root) {
     if (const auto bdf = model::parse_bdf(name)) addresses.push_back(*bdf);  // not the five-digit domains of VMD
   }
   std::erase_if(functions_, [&](const PciFunction& function) {
-    return std::find(addresses.begin(), addresses.end(), function.bdf) == addresses.end();
+    return std::ranges::find(addresses, function.bdf) == addresses.end();
   });
   id_problems_.clear();
   static_cast<void>(identify(root, addresses));
@@ -129,8 +129,7 @@ PciInventory::Change PciInventory::identify(const FsRoot& root, const std::vecto
     std::erase_if(functions_, [&bdf](const PciFunction& function) { return function.bdf == bdf; });
     if (!is_foreign) functions_.push_back({bdf, *device});
   }
-  std::sort(functions_.begin(), functions_.end(),
-            [](const PciFunction& left, const PciFunction& right) { return left.bdf < right.bdf; });
+  std::ranges::sort(functions_, {}, &PciFunction::bdf);
   return functions_ == before ? Change::none : Change::changed;
 }
 
@@ -150,9 +149,7 @@ std::vector<model::ReadProblem> PciInventory::problems() const {
 }
 
 const PciFunction* PciInventory::find(const model::Bdf& bdf) const {
-  const auto at =
-      std::lower_bound(functions_.begin(), functions_.end(), bdf,
-                       [](const PciFunction& function, const model::Bdf& key) { return function.bdf < key; });
+  const auto at = std::ranges::lower_bound(functions_, bdf, {}, &PciFunction::bdf);
   return at != functions_.end() && at->bdf == bdf ? &*at : nullptr;
 }
 

@@ -19,7 +19,7 @@ namespace {
 bool is_bare_entry(std::string_view name) {
   constexpr std::array<std::string_view, 9> kNames = {
       "connected_devices", "core_count", "dev", "device", "metrics", "power", "reset", "subsystem", "uevent"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end() || core_index_of(name).has_value();
+  return std::ranges::find(kNames, name) != kNames.end() || core_index_of(name).has_value();
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ void NeuronDeviceReader::set_entries(std::vector<std::string> entries) {
     if (name == "core_count" || name == "reset") has_root_files_ = true;
     if (!is_bare_entry(name)) only_bare_entries_ = false;
   }
-  std::sort(core_indices_.begin(), core_indices_.end());
+  std::ranges::sort(core_indices_);
   for (const health::DeviceSignal& signal : health::device_signals()) {
     device_files_.push_back({{std::string(signal.path), model::ProblemKind::health_file}, &signal});
   }
@@ -181,8 +181,8 @@ void NeuronDeviceReader::read_neighbours(NeuronDevice& device) {
     complain(device, neighbours_, make_error(ErrorCode::data_corrupt, "names the device itself"));
   }
   std::vector<int> sorted = *parsed;
-  std::sort(sorted.begin(), sorted.end());
-  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
+  std::ranges::sort(sorted);
+  if (std::ranges::adjacent_find(sorted) != sorted.end()) {
     complain(device, neighbours_, make_error(ErrorCode::data_corrupt, "names a device twice"));
   }
   device.neighbours = {*std::move(parsed), Origin::live};

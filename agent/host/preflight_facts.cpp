@@ -116,8 +116,8 @@ std::vector<preflight::FailedResets> read_failed_resets(const FsRoot& root) {
       if (!count || *count > 0) failed.push_back({*index, *core, count.value_or(0), count ? "" : "no usable number"});
     }
   }
-  std::sort(failed.begin(), failed.end(),
-            [](const auto& a, const auto& b) { return std::pair(a.device, a.core) < std::pair(b.device, b.core); });
+  std::ranges::sort(
+      failed, [](const auto& a, const auto& b) { return std::pair(a.device, a.core) < std::pair(b.device, b.core); });
   return failed;
 }
 

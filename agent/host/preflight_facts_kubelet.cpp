@@ -44,7 +44,7 @@ std::vector<std::string> described_claims(const FsRoot& root, std::string_view f
     if (uids.size() == kMostClaims) break;
     uids.push_back(printable(name.substr(prefix.size(), name.size() - prefix.size() - kSuffix.size()), kMaxUidBytes));
   }
-  std::sort(uids.begin(), uids.end());
+  std::ranges::sort(uids);
   return uids;
 }
 
@@ -153,7 +153,7 @@ Result<std::vector<std::string>> prepared_claims_in(std::string_view record) {
     if (!claim.is_object() || uid == claim.end() || !uid->is_string() || uids.size() == kMostClaims) continue;
     uids.push_back(printable(uid->get_ref<const std::string&>(), kMaxUidBytes));
   }
-  std::sort(uids.begin(), uids.end());
+  std::ranges::sort(uids);
   uids.erase(std::unique(uids.begin(), uids.end()), uids.end());
   return uids;
 }

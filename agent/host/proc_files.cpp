@@ -209,14 +209,14 @@ void Search::examine(int pid) {
   });
   if (!seen) return note_failure(seen.error());
   if (files.empty()) return;
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   if (files.size() > bounds_.files_each) {
     files.resize(bounds_.files_each);
     ++crowded_;
   }
   const auto folder = root_.subdirectory(path);
   if (!folder) return note_failure(folder.error());
-  if (!std::all_of(files.begin(), files.end(), [&](int file) { return examine_file(pid, *folder, file); })) ++refused_;
+  if (!std::ranges::all_of(files, [&](int file) { return examine_file(pid, *folder, file); })) ++refused_;
 }
 
 DeviceUsers Search::result(const std::string& stopped) const {
@@ -297,7 +297,7 @@ std::optional<std::uint64_t> parse_resident(std::string_view text, std::uint64_t
 
 std::string parse_command(std::string_view text) {
   std::string words(text.substr(0, 2 * kMaxProcessText));
-  std::replace(words.begin(), words.end(), '\0', ' ');
+  std::ranges::replace(words, '\0', ' ');
   return process_text(words).value_or("");
 }
 

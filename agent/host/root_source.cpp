@@ -75,7 +75,7 @@ Result<std::string> clean_path(std::string_view raw, const ArchiveBounds& bounds
 std::string relative_target(std::string_view from, std::string_view root, std::string_view target) {
   const std::string_view inner = root.empty() ? from : from.substr(root.size() + 1);
   std::string text;
-  for (auto ups = std::count(inner.begin(), inner.end(), '/'); ups > 0; --ups) text += "../";
+  for (auto ups = std::ranges::count(inner, '/'); ups > 0; --ups) text += "../";
   const auto first = target.find_first_not_of('/');
   if (first != std::string_view::npos) text += target.substr(first);
   return text.empty() ? "." : text;
@@ -239,7 +239,7 @@ std::string Unpacker::choose_root() const {
   constexpr std::array<std::string_view, 5> kParts = {"sys", "proc", "dev", "opt", "neuron-ioctl"};
   if (tops_.size() != 1 || top_file_) return "";
   const std::string& top = *tops_.begin();
-  return std::find(kParts.begin(), kParts.end(), top) == kParts.end() ? top : "";
+  return std::ranges::find(kParts, top) == kParts.end() ? top : "";
 }
 
 Result<void> Unpacker::make_links(const std::string& root) {

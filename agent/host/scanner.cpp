@@ -30,9 +30,8 @@ std::optional<bool> read_switch(const FsRoot& root, std::string_view name) {
 }
 
 int count_neuron_functions(const PciInventory& pci) {
-  return static_cast<int>(
-      std::count_if(pci.amazon_functions().begin(), pci.amazon_functions().end(),
-                    [](const PciFunction& f) { return model::family_of_pci_id(f.device_id).has_value(); }));
+  return static_cast<int>(std::ranges::count_if(
+      pci.amazon_functions(), [](const PciFunction& f) { return model::family_of_pci_id(f.device_id).has_value(); }));
 }
 
 }  // namespace
@@ -53,8 +52,7 @@ HostScan Scanner::scan(const model::MayRead& may_read) {
   refresh_pci(scan, may_read);
   if (may_read({ScanPart::Kind::devices})) {
     for (const int index : refresh_inventory(scan)) scan.devices.push_back(read_device(index, may_read, scan));
-    const bool has_modes =
-        std::find(class_entries_.begin(), class_entries_.end(), "ultraserver_mode") != class_entries_.end();
+    const bool has_modes = std::ranges::find(class_entries_, "ultraserver_mode") != class_entries_.end();
     if (has_modes) scan.ultraserver = read_ultraserver(root_, ultraserver_texts, scan.problems);
     if (!has_modes && !is_unread({ScanPart::Kind::devices})) ultraserver_texts.clear();
   }
@@ -176,7 +174,7 @@ std::vector<int> Scanner::refresh_inventory(HostScan& scan) {
   for (const std::string& name : class_entries_) {
     if (const auto index = device_index_of(name)) indices.push_back(*index);
   }
-  std::sort(indices.begin(), indices.end());
+  std::ranges::sort(indices);
   if (indices.size() > kMaxDevices) {
     indices.resize(kMaxDevices);
     complain({ProblemKind::file, std::string(kClass), "more than 64 devices; the rest is ignored"});
@@ -252,8 +250,7 @@ NeuronDevice Scanner::read_device(int index, const model::MayRead& may_read, Hos
 
 // One line for all devices, since the affected ones change from scan to scan.
 void Scanner::note_shortage(int index, const Error& shortage, HostScan& scan) {
-  const bool is_first = std::none_of(unread_.begin(), unread_.end(),
-                                     [](const ScanPart& part) { return part.kind == ScanPart::Kind::device; });
+  const bool is_first = std::ranges::find(unread_, ScanPart::Kind::device, &ScanPart::kind) == unread_.end();
   unread_.push_back({ScanPart::Kind::device, index});
   if (!is_first) return;
   note_problem(scan.problems, kMaxHostProblems,
@@ -281,7 +278,7 @@ void Scanner::search_users() {
   const auto expected = {ErrorCode::permission_denied, ErrorCode::not_found, ErrorCode::failed_precondition};
   if (users) {
     users_ = *std::move(users);
-  } else if (std::find(expected.begin(), expected.end(), users.error().code) == expected.end()) {
+  } else if (std::ranges::find(expected, users.error().code) == expected.end()) {
     users_ = DeviceUsers{{}, "users of the devices are unknown: " + users.error().message};
   } else {
     users_.reset();
@@ -292,7 +289,7 @@ void Scanner::search_users() {
 
 void Scanner::add_device_users(HostScan& scan) {
   const auto is_silent = [](const NeuronDevice& device) { return !device.processes; };
-  if (std::none_of(scan.devices.begin(), scan.devices.end(), is_silent)) return;
+  if (std::ranges::none_of(scan.devices, is_silent)) return;
   search_users();
   if (!users_) return;
   for (NeuronDevice& device : scan.devices) {
@@ -350,7 +347,7 @@ void Scanner::find_layout(HostScan& scan) {
     const bool is_open = devices_.contains(device.index) && devices_.at(device.index).reader;
     return device.presence != Presence::present || (!is_open && is_unread({ScanPart::Kind::device, device.index}));
   };
-  if (std::all_of(scan.devices.begin(), scan.devices.end(), was_left_out)) return;  // DriverLayout::none
+  if (std::ranges::all_of(scan.devices, was_left_out)) return;  // DriverLayout::none
   scan.layout = DriverLayout::unknown;
   std::vector<std::optional<DriverLayout>> layouts;  // nullopt: left out, or its folder cannot be opened
   for (const NeuronDevice& device : scan.devices) {

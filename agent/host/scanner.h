@@ -76,7 +76,7 @@ class Scanner {
   void ask(int index, KnownDevice& known, model::NeuronDevice& device) const;
   void locate(model::NeuronDevice& device);
   [[nodiscard]] bool is_unread(const model::ScanPart& part) const {
-    return std::find(unread_.begin(), unread_.end(), part) != unread_.end();
+    return std::ranges::find(unread_, part) != unread_.end();
   }
   void add_device_users(model::HostScan& scan);
   void search_users();

@@ -62,7 +62,7 @@ void read_kinds(const FsRoot& directory, const std::string& folder,
 
 bool wants_kinds(const UsageRequest& request, int device) {
   const auto& devices = request.memory_kinds_of;
-  return request.memory_kinds_of_all || std::find(devices.begin(), devices.end(), device) != devices.end();
+  return request.memory_kinds_of_all || std::ranges::find(devices, device) != devices.end();
 }
 
 // The third of an interface's counters that is shown by default.
@@ -71,8 +71,7 @@ bool is_shown(std::string_view counter) {
                                                         "tx_pkts",         "retrans_bytes",   "retrans_pkts",
                                                         "rdma_read_bytes", "rdma_write_bytes"};
   const auto errors = core::efa_error_counters();
-  return std::find(kTraffic.begin(), kTraffic.end(), counter) != kTraffic.end() ||
-         std::find(errors.begin(), errors.end(), counter) != errors.end();
+  return std::ranges::find(kTraffic, counter) != kTraffic.end() || std::ranges::find(errors, counter) != errors.end();
 }
 
 std::string why_not_live(const HostScan& scan) {
@@ -94,8 +93,8 @@ std::string why_not_live(const HostScan& scan) {
 }
 
 bool has_busy_time(const UsageSample& sample) {
-  return std::any_of(sample.devices.begin(), sample.devices.end(), [](const DeviceUsage& device) {
-    return std::any_of(device.cores.begin(), device.cores.end(), [](const CoreUsage& core) { return core.busy_us; });
+  return std::ranges::any_of(sample.devices, [](const DeviceUsage& device) {
+    return std::ranges::any_of(device.cores, [](const CoreUsage& core) { return core.busy_us.has_value(); });
   });
 }
 
@@ -211,8 +210,8 @@ void UsageReader::read_platform(UsageSample& sample) const {
 }
 
 void UsageReader::read_processes(const HostScan& scan, const model::MayRead& may_read, UsageSample& sample) {
-  const bool known = std::any_of(scan.devices.begin(), scan.devices.end(),
-                                 [](const model::NeuronDevice& device) { return device.processes.has_value(); });
+  const bool known =
+      std::ranges::any_of(scan.devices, [](const model::NeuronDevice& device) { return device.processes.has_value(); });
   if (!known) {
     sample.no_processes = scan.devices.empty() ? "no Neuron devices"
                           : root_.is_live()

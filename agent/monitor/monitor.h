@@ -5,20 +5,38 @@
 #include <memory>
 
 #include "agent/base/clock.h"
+#include "agent/base/mutex.h"
 #include "agent/base/workers.h"
 #include "agent/health/assess.h"
 #include "agent/model/snapshot.h"
-#include "agent/monitor/snapshot_store.h"
 #include "agent/monitor/watched_scan.h"
 
 namespace neuron::monitor {
 
-// Scans, assesses and publishes, again and again. One thread does all but the scans, which run on `workers` under watch
-// (watched_scan.h): a part of the machine that hangs costs the others one budget and then nothing. The same thread runs
-// small jobs at their time, between scans and while one runs.
+// The newest snapshot. One writer (the monitor), any number of readers; the lock covers a pointer copy only.
+class SnapshotStore {
+ public:
+  // nullptr until the first publish.
+  [[nodiscard]] model::SnapshotPtr newest() const EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return newest_;
+  }
+  void publish(model::SnapshotPtr snapshot) EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    newest_.swap(snapshot);
+  }
+
+ private:
+  mutable Mutex mutex_;
+  model::SnapshotPtr newest_ GUARDED_BY(mutex_);
+};
+
+// Scans, assesses and publishes, again and again, on one thread; scans run on `workers` under watch (watched_scan.h),
+// so a part of the machine that hangs delays the others by one budget, once. The thread also runs small jobs at given
+// times, also during a scan.
 class Monitor {
  public:
-  // After publish, when the snapshot is of a new generation, not for a heartbeat or a counter alone. Must not block.
+  // After publish, for a new generation only: heartbeats and counters do not make one. Must not block.
   using OnChange = std::function<void(const model::SnapshotPtr&)>;
 
   struct Timing {

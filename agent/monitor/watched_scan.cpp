@@ -64,7 +64,7 @@ struct WatchedRead<Result>::State {
   }
 
   [[nodiscard]] bool was_left_out(const ScanPart& part) const REQUIRES(mutex) {
-    return std::any_of(left_out.begin(), left_out.end(), [&](const auto& one) { return one.part == part; });
+    return std::ranges::find(left_out, part, &model::Unanswered::part) != left_out.end();
   }
 
   void finish(std::uint64_t mine, Result scan) EXCLUDES(mutex) {
@@ -78,7 +78,7 @@ struct WatchedRead<Result>::State {
         at = at->second.hangs || was_left_out(at->first) ? std::next(at) : silent.erase(at);
       }
       unanswered = left_out;
-      std::sort(unanswered.begin(), unanswered.end(), [](const auto& a, const auto& b) { return a.part < b.part; });
+      std::ranges::sort(unanswered, {}, &model::Unanswered::part);
       if constexpr (std::is_same_v<Result, model::HostScan>) scan.unanswered = unanswered;
       result = std::move(scan);
       tell = on_done;

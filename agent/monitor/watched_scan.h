@@ -12,27 +12,24 @@
 
 namespace neuron::monitor {
 
-// Runs scans one after another on a worker and makes each come to an end: a part of the machine whose read hangs in a
-// broken driver is given up together with the thread and the scanner that read it, and a new scanner reads the rest.
-// When the old thread returns, the next scan reads the part again. So at most one thread hangs per part, and
-// kMaxLeftBehind in all; beyond those the scan itself hangs. `Result`: of a scan, one of those below the class.
+// Runs scans one after another on a worker, each for a bounded time: a part of the machine whose read hangs in a broken
+// driver is given up together with its thread and scanner, and a new scanner reads the rest. When the old thread
+// returns, the next scan reads the part again. So at most one thread hangs per part, and kMaxLeftBehind in all; beyond
+// those the scan itself hangs. `Result`: of a scan, one of those below the class.
 //
 // begin(), check() and take() on one thread, which none of them blocks.
 template <typename Result>
 class WatchedRead {
  public:
-  // Asked before each part; false leaves it out, as all that follows once the scan was given up.
-  using MayRead = std::function<bool(const model::ScanPart&)>;
-  using Scan = std::function<Result(const MayRead&)>;  // on a worker, one call at a time; may block
-  using MakeScan = std::function<Scan()>;  // must not block; what it makes shares nothing mutable with earlier ones
+  using Scan = std::function<Result(const model::MayRead&)>;  // on a worker, one call at a time; may block
+  using MakeScan = std::function<Scan()>;  // must not block; its results share nothing mutable with one another
 
   static constexpr int kChecksPerBudget = 8;
   static constexpr std::size_t kMaxLeftBehind = 64;
 
   using Run = std::function<void(std::function<void()>)>;  // runs a job on a thread that may hang (Workers::run)
 
-  // `on_done`: on the worker, when take() has something. `workers` and objects that `run` refers to must outlive this
-  // object.
+  // `on_done`: on the worker, when take() has something. What `run` refers to, or `workers`, must outlive this object.
   WatchedRead(Run run, MakeScan make_scan, std::function<void()> on_done);
   WatchedRead(Workers& workers, MakeScan make_scan, std::function<void()> on_done);
   ~WatchedRead();  // a scan that still runs calls `on_done` no more
@@ -41,16 +38,16 @@ class WatchedRead {
 
   void begin();  // not while a scan runs
 
-  // To be called kChecksPerBudget times per budget while a scan runs: a part whose read takes longer than the budget is
-  // given up. Time is counted in these calls, so that no part is blamed when the whole process was stopped. After the
-  // first one, the other parts of the same scan get less, at least an eighth of the budget, so that a driver that hangs
-  // everywhere does not hold up the rest for half a minute.
+  // Call it kChecksPerBudget times per budget while a scan runs: gives up a part whose read takes longer than the
+  // budget. Time is counted in these calls, so that no part is blamed when the whole process was stopped. After the
+  // first one, other parts of the same scan get half as much each, at least an eighth of the budget, so that a driver
+  // that hangs everywhere does not delay the rest for half a minute.
   void check();
 
   // The scan that has ended, once; with HostScan::unanswered filled in.
   [[nodiscard]] std::optional<Result> take();
 
-  // Parts that the newest ended scan left out; ascending.
+  // Parts left out by the newest ended scan; ascending part.
   [[nodiscard]] std::vector<model::Unanswered> unanswered() const;
 
  private:
@@ -74,11 +71,11 @@ class BoundedScans {
  public:
   static constexpr std::chrono::milliseconds kBudget{2000};  // for the first part that hangs; less for each more
 
-  // `workers` must outlive it, and is left with the threads that hang: its stop() says whether there are any.
+  // `workers` must outlive it, and keeps the hanging threads: its stop() says whether there are any.
   BoundedScans(Workers& workers, WatchedScan::MakeScan make_scan, std::chrono::milliseconds budget = kBudget);
 
-  // Blocks until the scan has ended, about one budget for one part that hangs and five for sixteen. Parts that do not
-  // answer are left out and named in HostScan::unanswered.
+  // Blocks until the scan has ended, about one budget for one part that hangs and five for sixteen. Hanging parts are
+  // left out and named in HostScan::unanswered.
   [[nodiscard]] model::HostScan scan();
 
  private:

@@ -7,6 +7,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
+#include "agent/health/efa.h"
 #include "agent/model/reasons.h"
 #include "agent/preflight/rules.h"
 
@@ -142,9 +143,8 @@ void check_usable(const HostScan& scan, const PreflightFacts& facts, Report& rep
     groups[efa.health.reason].push_back(&efa);
   }
   for (const model::Health* verdict : order) report_verdict(scan, facts, *verdict, groups[verdict->reason], report);
-  const bool hidden =
-      std::any_of(scan.efas.begin(), scan.efas.end(), [](const auto& efa) { return efa.uverbs; }) &&
-      std::none_of(scan.efas.begin(), scan.efas.end(), [](const auto& efa) { return efa.node_present; });
+  const bool hidden = std::ranges::any_of(scan.efas, [](const auto& efa) { return efa.uverbs.has_value(); }) &&
+                      std::ranges::none_of(scan.efas, [](const auto& efa) { return efa.node_present; });
   if (hidden && facts.own_dev) {
     report.not_checked.push_back({"dev/infiniband/uverbs*", "missing, but this /dev belongs to a container"});
   }
@@ -289,8 +289,7 @@ void check_fabric(const HostScan& scan, const PreflightFacts& facts, Report& rep
   }
   std::vector<const EfaInterface*> unseen;
   for (const EfaInterface& efa : scan.efas) {
-    const bool seen =
-        std::find(fabric.interfaces.begin(), fabric.interfaces.end(), efa.name) != fabric.interfaces.end();
+    const bool seen = std::ranges::find(fabric.interfaces, efa.name) != fabric.interfaces.end();
     if (usable(efa) && !seen) unseen.push_back(&efa);
   }
   if (!unseen.empty()) report_blind(scan, facts, unseen, report);

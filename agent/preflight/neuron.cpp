@@ -39,8 +39,7 @@ constexpr std::array<Support, 3> kSupport = {{
 }};
 
 const Support* support_of(std::optional<Family> family) {
-  const auto* found =
-      std::find_if(kSupport.begin(), kSupport.end(), [&](const Support& support) { return support.family == family; });
+  const auto* found = std::ranges::find(kSupport, family, &Support::family);
   return found == kSupport.end() ? nullptr : found;
 }
 
@@ -124,11 +123,10 @@ std::vector<std::string> names_of(const std::vector<int>& indices) {
 // A driver that finds one device missing prints empty neighbour lists for all others
 // (docs/reference/driver.md#connected-devices).
 std::string blanked_neighbours(const HostScan& scan) {
-  const auto blank =
-      static_cast<std::size_t>(std::count_if(scan.devices.begin(), scan.devices.end(), [](const NeuronDevice& device) {
-        return device.neighbours && device.neighbours->origin == model::Origin::assumed &&
-               !device.neighbours->value.empty();
-      }));
+  const auto blank = static_cast<std::size_t>(std::ranges::count_if(scan.devices, [](const NeuronDevice& device) {
+    return device.neighbours && device.neighbours->origin == model::Origin::assumed &&
+           !device.neighbours->value.empty();
+  }));
   if (blank == 0) return "";
   return "empty or not readable for " + counted(blank, "device") + "; the official table of the type is used";
 }
@@ -140,9 +138,8 @@ std::vector<Evidence> orphaned_neighbours(const HostScan& scan, const std::vecto
     for (const model::ReadProblem& problem : device.problems) {
       if (problem.kind != model::ProblemKind::absent_neighbours) continue;
       const auto named = parse_int_list(problem.detail, 9999);
-      const bool known = named && std::all_of(named->begin(), named->end(), [&](int index) {
-                           return std::binary_search(absent.begin(), absent.end(), index);
-                         });
+      const bool known =
+          named && std::ranges::all_of(*named, [&](int index) { return std::ranges::binary_search(absent, index); });
       if (known) evidence.push_back(evidence_of(problem));
     }
   }

@@ -24,7 +24,7 @@ void check_lnc(const HostScan& scan, const PreflightFacts& facts, Report& report
                  {{kLncPath, file.reason}}, "write one line NEURON_LOGICAL_NC_CONFIG=1 or =2, or remove the file");
     return;
   }
-  const bool two_possible = std::any_of(scan.devices.begin(), scan.devices.end(), [](const auto& device) {
+  const bool two_possible = std::ranges::any_of(scan.devices, [](const auto& device) {
     return device.family == model::Family::trainium2 || device.family == model::Family::trainium3;
   });
   if (file.value == 2 && !scan.devices.empty() && !two_possible) {
@@ -122,7 +122,7 @@ constexpr Rival kRivals[] = {
 void check_rivals(const KubeletFacts& kubelet, Report& report) {
   for (const Rival& rival : kRivals) {
     const auto& sockets = kubelet.plugin_sockets;
-    if (std::find(sockets.begin(), sockets.end(), rival.socket) == sockets.end()) continue;
+    if (std::ranges::find(sockets, rival.socket) == sockets.end()) continue;
     report.warning("rival_plugin",
                    std::string(rival.what) + " serves " + rival.resource + " here too: the last one to register wins",
                    {{kubelet.directory + "/device-plugins/" + std::string(rival.socket), "present"}},
@@ -135,10 +135,9 @@ void check_two_names(const HostScan& scan, const KubeletFacts& kubelet, Report& 
   std::vector<int> both;
   for (const model::NeuronDevice& device : scan.devices) {
     const std::vector<int> cores = core::core_ids_of(device, scan);
-    const bool as_cores = std::any_of(cores.begin(), cores.end(), [&](int core) {
-      return std::binary_search(kubelet.listed_cores.begin(), kubelet.listed_cores.end(), core);
-    });
-    if (as_cores && std::binary_search(kubelet.listed_devices.begin(), kubelet.listed_devices.end(), device.index)) {
+    const bool as_cores =
+        std::ranges::any_of(cores, [&](int core) { return std::ranges::binary_search(kubelet.listed_cores, core); });
+    if (as_cores && std::ranges::binary_search(kubelet.listed_devices, device.index)) {
       both.push_back(device.index);
     }
   }

@@ -13,8 +13,8 @@ constexpr std::size_t kMaxShownProblems = 8;
 // Whether a finding already has it as evidence.
 bool is_reported(const rules::Report& report, const model::ReadProblem& problem) {
   const Evidence sought = rules::evidence_of(problem);
-  return std::any_of(report.findings.begin(), report.findings.end(), [&](const Finding& finding) {
-    return std::find(finding.evidence.begin(), finding.evidence.end(), sought) != finding.evidence.end();
+  return std::ranges::any_of(report.findings, [&](const Finding& finding) {
+    return std::ranges::find(finding.evidence, sought) != finding.evidence.end();
   });
 }
 
@@ -29,11 +29,11 @@ bool has_own_finding(model::ProblemKind kind) {
 bool is_reported_by_health(const health::Assessment& node, std::size_t position, const rules::Report& report,
                            const model::ReadProblem& problem) {
   const std::vector<model::ReadProblem>& unread = node.bases[position].unread;
-  if (std::find(unread.begin(), unread.end(), problem) == unread.end()) return false;
+  if (std::ranges::find(unread, problem) == unread.end()) return false;
   const std::string name = "neuron" + std::to_string(node.host.devices[position].index);
-  return std::any_of(report.findings.begin(), report.findings.end(), [&](const Finding& finding) {
+  return std::ranges::any_of(report.findings, [&](const Finding& finding) {
     return (finding.code == model::reason::kSignalUnreadable || finding.code == model::reason::kNothingReadable) &&
-           std::find(finding.subjects.begin(), finding.subjects.end(), name) != finding.subjects.end();
+           std::ranges::find(finding.subjects, name) != finding.subjects.end();
   });
 }
 
@@ -140,14 +140,12 @@ std::vector<Finding> preflight(const model::HostScan& scan, const PreflightFacts
   rules::check_claims(node.host, facts, report);
   check_problems(node, report);
   add_not_checked(report);
-  std::stable_sort(report.findings.begin(), report.findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+  std::ranges::stable_sort(report.findings, {}, &Finding::severity);
   return std::move(report.findings);
 }
 
 int count_severity(const std::vector<Finding>& findings, Severity severity) {
-  return static_cast<int>(std::count_if(findings.begin(), findings.end(),
-                                        [&](const Finding& finding) { return finding.severity == severity; }));
+  return static_cast<int>(std::ranges::count(findings, severity, &Finding::severity));
 }
 
 std::string describe_node(const model::HostScan& scan) {

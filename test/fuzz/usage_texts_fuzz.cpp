@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "agent/host/attributes.h"
 #include "agent/host/proc_files.h"
 
 namespace {

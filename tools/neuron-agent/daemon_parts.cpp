@@ -44,7 +44,7 @@ monitor::WatchedScan::MakeScan scan_maker(const RootPtr& root, const std::shared
         : root(std::move(opened)), scanner(*root, {.kernel_log = use}, std::move(last)) {}
   };
   return [root, timer, kernel_log, last = std::make_shared<host::LastSeen>()] {
-    return [machine = std::make_shared<Machine>(root, kernel_log, last), timer](const host::MayRead& may_read) {
+    return [machine = std::make_shared<Machine>(root, kernel_log, last), timer](const model::MayRead& may_read) {
       const auto begun = std::chrono::steady_clock::now();
       model::HostScan scan = machine->scanner.scan(may_read);
       timer->note(std::chrono::steady_clock::now() - begun);

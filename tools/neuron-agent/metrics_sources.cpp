@@ -35,7 +35,7 @@ monitor::WatchedUsage::Scan make_read(const RootPtr& root, const monitor::Snapsh
     host::UsageReader reader;
     explicit Machine(RootPtr opened) : root(std::move(opened)), reader(*root) {}
   };
-  return [machine = std::make_shared<Machine>(root), &store](const host::MayRead& may_read) {
+  return [machine = std::make_shared<Machine>(root), &store](const model::MayRead& may_read) {
     const model::SnapshotPtr snapshot = store.newest();
     return machine->reader.read(snapshot ? snapshot->host : model::HostScan{}, everything(), may_read);
   };

@@ -15,7 +15,6 @@
 #include "agent/base/workers.h"
 #include "agent/metrics/exposition.h"
 #include "agent/monitor/monitor.h"
-#include "agent/monitor/snapshot_store.h"
 #include "agent/monitor/usage_sampler.h"
 #include "plugin/kubelet/call_figures.h"
 #include "tools/neuron-agent/daemon_parts.h"

@@ -207,7 +207,7 @@ monitor::WatchedScan::MakeScan scan_maker(const RootPtr& root) {
                   std::move(last)) {}
   };
   return [root, last = std::make_shared<host::LastSeen>()] {
-    return [machine = std::make_shared<Machine>(root, last)](const host::MayRead& may_read) {
+    return [machine = std::make_shared<Machine>(root, last)](const model::MayRead& may_read) {
       return machine->scanner.scan(may_read);
     };
   };

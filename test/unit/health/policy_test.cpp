@@ -1,4 +1,5 @@
 #include "agent/health/assess.h"
+#include "agent/health/efa.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,7 +12,6 @@ using preflight::CdiFacts;
 using preflight::Presence;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 TEST(PreflightFacts, EmptyRootIsAbsenceNotZero) {

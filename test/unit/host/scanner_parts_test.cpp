@@ -30,7 +30,7 @@ struct ScannerParts : testing::Test {
     root.emplace(*std::move(opened));
   }
   [[nodiscard]] Scanner scanner() const { return {*root, {.with_topology = false, .with_processes = true}}; }
-  static MayRead all_but(ScanPart part) {
+  static model::MayRead all_but(ScanPart part) {
     return [part](const ScanPart& one) { return one != part; };
   }
   // What one scan asks for, each part once.

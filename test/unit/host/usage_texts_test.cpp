@@ -1,3 +1,4 @@
+#include "agent/host/attributes.h"
 #include "agent/host/proc_files.h"
 
 #include <gmock/gmock.h>

@@ -21,7 +21,7 @@ model::HostScan host_with_devices(int count) {
 }
 
 WatchedScan::MakeScan scans_of(std::function<model::HostScan()> scan) {
-  return [scan = std::move(scan)] { return [scan](const WatchedScan::MayRead&) { return scan(); }; };
+  return [scan = std::move(scan)] { return [scan](const model::MayRead&) { return scan(); }; };
 }
 
 TEST(Monitor, PublishesEveryScanAndTellsOfANewGenerationOnly) {
@@ -172,7 +172,7 @@ TEST(Monitor, ADeviceThatHangsIsJudgedAndTheOthersGoOn) {
   std::atomic<bool> hangs = true;
   std::promise<model::SnapshotPtr> silent;
   std::promise<model::SnapshotPtr> healed;
-  const auto scan = [&](const WatchedScan::MayRead& may_read) {
+  const auto scan = [&](const model::MayRead& may_read) {
     model::HostScan host;
     for (int index = 0; index < 2; ++index) {
       model::NeuronDevice& device = host.devices.emplace_back();

@@ -23,7 +23,7 @@ class UsageSamplerTest : public ::testing::Test {
     return {
         {[this](std::function<void()> job) { begun_.push_back(std::move(job)); },
          [this] {
-           return [this](const WatchedUsage::MayRead&) {
+           return [this](const model::MayRead&) {
              model::UsageSample sample;
              sample.at = clock_.now();
              sample.cpu_count = ++reads_;
@@ -181,15 +181,14 @@ TEST(UsageSamplerThreads, AskFromManyThreadsWhileReadsRun) {
   std::vector<std::jthread> threads;
   Mutex mutex;
   std::deque<std::function<void()>> timers;
-  UsageSampler sampler(
-      {[](const std::function<void()>& job) { job(); },
-       [] { return [](const WatchedUsage::MayRead&) { return model::UsageSample{}; }; }, [] { return true; },
-       [&](SteadyTime, std::function<void()> job) {
-         const MutexLock lock(mutex);
-         timers.push_back(std::move(job));
-       },
-       nullptr},
-      clock, milliseconds(1));
+  UsageSampler sampler({[](const std::function<void()>& job) { job(); },
+                        [] { return [](const model::MayRead&) { return model::UsageSample{}; }; }, [] { return true; },
+                        [&](SteadyTime, std::function<void()> job) {
+                          const MutexLock lock(mutex);
+                          timers.push_back(std::move(job));
+                        },
+                        nullptr},
+                       clock, milliseconds(1));
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int n = 0; n < 500; ++n) static_cast<void>(sampler.ask());

@@ -26,7 +26,7 @@ class Machine {
   WatchedScan::Scan make() {
     const MutexLock lock(mutex_);
     ++made_;
-    return [this](const WatchedScan::MayRead& may_read) {
+    return [this](const model::MayRead& may_read) {
       model::HostScan scan;
       for (int index = 0; index < 3; ++index) {
         if (!may_read(device(index))) continue;
