@@ -194,7 +194,7 @@ class DraDaemon {
                         [this] {
                           figures_.registered(options_.dra.pool.driver);
                           plugin_holds_.registered();
-                          publisher_.look_again();
+                          publisher_.compare_again();
                         },
                         [this] { monitor_.rescan_now(); },
                         [this, &claims, &probes, &sources](const dra::DriverState& state) {

@@ -250,8 +250,8 @@ class HealthService final : public v1alpha1::DRAResourceHealth::CallbackService 
 // Gives the driver's name and the path of the claims' socket, which must be served already. Answers at once.
 class RegistrationService final : public pluginregistration::Registration::CallbackService {
  public:
-  RegistrationService(std::string driver, std::string endpoint, std::function<void(RegistrationNews)> tell)
-      : driver_(std::move(driver)), endpoint_(std::move(endpoint)), tell_(std::move(tell)) {}
+  RegistrationService(std::string driver, std::string endpoint, std::function<void(RegistrationResult)> on_result)
+      : driver_(std::move(driver)), endpoint_(std::move(endpoint)), on_result_(std::move(on_result)) {}
 
   grpc::ServerUnaryReactor* GetInfo(grpc::CallbackServerContext* context,
                                     const pluginregistration::InfoRequest* /*request*/,
@@ -269,7 +269,7 @@ class RegistrationService final : public pluginregistration::Registration::Callb
       grpc::CallbackServerContext* context, const pluginregistration::RegistrationStatus* request,
       pluginregistration::RegistrationStatusResponse* /*response*/) override {
     constexpr std::size_t kMaxError = 500;
-    tell_({request->plugin_registered(), printable(request->error(), kMaxError)});
+    on_result_({request->plugin_registered(), printable(request->error(), kMaxError)});
     return finished(context);
   }
 
@@ -282,7 +282,7 @@ class RegistrationService final : public pluginregistration::Registration::Callb
 
   const std::string driver_;
   const std::string endpoint_;
-  const std::function<void(RegistrationNews)> tell_;
+  const std::function<void(RegistrationResult)> on_result_;
 };
 
 // ---- Sockets
@@ -326,7 +326,7 @@ struct DraServer::Services {
         v1(parts.claims, *calls),
         v1beta1(parts.claims, *calls),
         health(parts.health),
-        registration(driver, endpoint, parts.tell) {}
+        registration(driver, endpoint, parts.on_result) {}
 
   const std::shared_ptr<Calls> calls;
   ClaimServiceV1 v1;

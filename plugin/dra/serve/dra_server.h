@@ -13,7 +13,7 @@
 namespace neuron::plugin::dra {
 
 // The kubelet's answer to the registration.
-struct RegistrationNews {
+struct RegistrationResult {
   bool registered = false;
   std::string error;  // why not; foreign text made printable
 };
@@ -28,8 +28,8 @@ class DraServer {
   struct Parts {
     ClaimPort& claims;
     HealthHub& health;
-    Workers& workers;                            // for calls about claims, which may block
-    std::function<void(RegistrationNews)> tell;  // on gRPC's threads; must not block
+    Workers& workers;                                   // for calls about claims, which may block
+    std::function<void(RegistrationResult)> on_result;  // on gRPC's threads; must not block
   };
 
   // Serves claims, then registration: when the latter's socket appears, the kubelet may dial both. Errors: unavailable

@@ -21,7 +21,7 @@ using std::chrono::seconds;
 using State = SocketWatch::State;
 
 constexpr milliseconds kRetry{250};
-constexpr seconds kLookEvery{2};   // a few calls of stat; inotify reports most changes at once
+constexpr seconds kCheckEvery{2};  // a few calls of stat; inotify reports most changes at once
 constexpr seconds kPeersEvery{1};  // one connect each, while there are any
 constexpr seconds kSweepEvery{30};
 constexpr seconds kOften{1};
@@ -87,7 +87,7 @@ Served serve(const SocketNames& names, const Driver::Parts& parts, const std::sh
   if (!registry) return {fail(std::move(registry).error()), before, is_dead(before)};
   Served served{DraServer::start(names, parts.settings.name,
                                  {parts.claims, parts.health, parts.workers,
-                                  [&events = parts.events](RegistrationNews news) { events.post(std::move(news)); }})
+                                  [&events = parts.events](RegistrationResult result) { events.post(std::move(result)); }})
                     .map([](std::unique_ptr<DraServer> server) { return std::shared_ptr(std::move(server)); })};
   served.watches = std::make_shared<Watches>(Watches{*std::move(claims), *std::move(registry)});
   if (served.server) {
@@ -149,9 +149,9 @@ Driver::Outcome Driver::run() {
       return Outcome::failed;
     }
     if (fds[0].revents != 0 && asked_to_stop(signals_, parts_.rescan)) return Outcome::stopped;
-    if ((fds[2].revents | fds[3].revents) != 0) look_at_ = parts_.clock.now();
+    if ((fds[2].revents | fds[3].revents) != 0) check_at_ = parts_.clock.now();
     for (const DriverEvent& event : parts_.events.take()) {
-      std::visit([this](const auto& news) { hear(news); }, event);
+      std::visit([this](const auto& one) { handle(one); }, event);
     }
   }
 }
@@ -161,12 +161,12 @@ std::optional<Driver::Outcome> Driver::turn() {
   if (cdi_is_dead_) return Outcome::dead_mount;
   if (const auto outcome = keep_served()) return outcome;
   keep_health_fresh();
-  if (parts_.tell) parts_.tell(state_);
+  if (parts_.on_turn) parts_.on_turn(state_);
   return std::nullopt;
 }
 
 std::optional<Driver::Outcome> Driver::guard() {
-  const auto error = guard_.look();
+  const auto error = guard_.check();
   if (!error) return std::nullopt;
   spdlog::error("kubelet directory not locked: {}", error->message);
   return error->code == ErrorCode::failed_precondition ? Outcome::other_agent : Outcome::failed;
@@ -174,7 +174,7 @@ std::optional<Driver::Outcome> Driver::guard() {
 
 std::optional<Driver::Outcome> Driver::keep_served() {
   const SteadyTime now = parts_.clock.now();
-  if (server_ && now >= look_at_) look_at_sockets();
+  if (server_ && now >= check_at_) check_sockets();
   if (server_ && now >= sweep_at_) {
     static_cast<void>(calls_.run(
         [names = names_, driver = parts_.settings.name] { return remove_dead_sockets(names, driver); }, kBudget));
@@ -193,11 +193,11 @@ std::optional<Driver::Outcome> Driver::keep_served() {
     server_ = *std::move(served->server);
     spdlog::info("driver serving driver={} socket={}", parts_.settings.name, names_.claims_path());
     if (watches_ && !watches_->registry.polling_because().empty()) {
-      spdlog::warn("kubelet directories not watched, polling interval_ms={}: {}", milliseconds(kLookEvery).count(),
+      spdlog::warn("kubelet directories not watched, polling interval_ms={}: {}", milliseconds(kCheckEvery).count(),
                    watches_->registry.polling_because());
     }
     state_ = {true, false, ""};
-    look_at_ = now + kLookEvery;
+    check_at_ = now + kCheckEvery;
     sweep_at_ = now;
     peers_ = std::move(served->peers);
     return std::nullopt;
@@ -222,8 +222,8 @@ void Driver::lose(const std::string& why) {
   serve_at_ = parts_.clock.now();
 }
 
-void Driver::look_at_sockets() {
-  look_at_ = parts_.clock.now() + (peers_.empty() ? kLookEvery : kPeersEvery);
+void Driver::check_sockets() {
+  check_at_ = parts_.clock.now() + (peers_.empty() ? kCheckEvery : kPeersEvery);
   auto seen = calls_.run(
       [names = names_, driver = parts_.settings.name, watches = watches_] { return see(names, driver, *watches); },
       kBudget);
@@ -243,24 +243,24 @@ void Driver::look_at_sockets() {
   peers_ = std::move(seen->peers);
 }
 
-void Driver::hear(const RegistrationNews& news) {
-  if (!news.registered) {
+void Driver::handle(const RegistrationResult& result) {
+  if (!result.registered) {
     state_.registered = false;
     return set_problem(fmt::format("the kubelet rejected the registration and retries: {}",
-                                   news.error.empty() ? "no reason given" : news.error));
+                                   result.error.empty() ? "no reason given" : result.error));
   }
   spdlog::info("driver registered driver={}", parts_.settings.name);
   state_.registered = state_.serving;
   state_.problem.clear();
-  parts_.registered();
+  parts_.on_registered();
   health_at_ = parts_.clock.now();
 }
 
-void Driver::hear(const NodeScanned& /*news*/) {
+void Driver::handle(const NodeScanned& /*event*/) {
   if (!server_ && state_.problem.empty()) serve_at_ = parts_.clock.now();
 }
 
-void Driver::hear(const CdiMountDead& /*news*/) {
+void Driver::handle(const CdiMountDead& /*event*/) {
   if (std::exchange(cdi_is_dead_, true)) return;
   spdlog::error("CDI directory mount is stale, exiting for a restart with a fresh mount");
 }
@@ -278,10 +278,10 @@ void Driver::set_problem(std::string problem) {
 }
 
 int Driver::poll_timeout_ms() const {
-  constexpr seconds kMost{2};  // a sign of life for Parts::tell
+  constexpr seconds kMost{2};  // a sign of life for Parts::on_turn
   const SteadyTime now = parts_.clock.now();
   SteadyTime next = std::min({now + kMost, guard_.next(), health_at_});
-  next = std::min(next, server_ ? std::min(look_at_, sweep_at_) : serve_at_);
+  next = std::min(next, server_ ? std::min(check_at_, sweep_at_) : serve_at_);
   return static_cast<int>(
       std::clamp(std::chrono::ceil<milliseconds>(next - now), milliseconds{0}, milliseconds{kMost}).count());
 }

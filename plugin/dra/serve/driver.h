@@ -28,7 +28,7 @@ struct DriverState {
 struct NodeScanned {};  // claims can be prepared
 struct CdiMountDead {
 };  // the CDI directory was replaced on the host, and the mount still shows the old one: the loop ends
-using DriverEvent = std::variant<RegistrationNews, NodeScanned, CdiMountDead>;
+using DriverEvent = std::variant<RegistrationResult, NodeScanned, CdiMountDead>;
 
 // The loop of DRA mode: waits in poll() for signals, events, changes in the kubelet's two directories and timers; keeps
 // both sockets served, and repeats the health list. A directory of the kubelet that hangs delays it by kBudget, once.
@@ -52,10 +52,10 @@ class Driver {
     Events& events;
     ClaimPort& claims;
     HealthHub& health;
-    Workers& workers;                                // for claims, and for calls on the kubelet's directories
-    std::function<void()> registered;                // the kubelet may have deleted the driver's slices before
-    std::function<void()> rescan;                    // SIGHUP
-    std::function<void(const DriverState&)> tell{};  // at every turn of the loop, 2 s apart at most
+    Workers& workers;                                   // for claims, and for calls on the kubelet's directories
+    std::function<void()> on_registered;                // the kubelet may have deleted the driver's slices before
+    std::function<void()> rescan;                       // SIGHUP
+    std::function<void(const DriverState&)> on_turn{};  // at every turn of the loop, 2 s apart at most
   };
   static constexpr std::chrono::milliseconds kBudget{1000};  // of one call on a directory
 
@@ -82,10 +82,10 @@ class Driver {
   [[nodiscard]] std::optional<Outcome> keep_served();
   void end_server();
   void lose(const std::string& why);
-  void look_at_sockets();
-  void hear(const RegistrationNews& news);
-  void hear(const NodeScanned& news);
-  void hear(const CdiMountDead& news);
+  void check_sockets();
+  void handle(const RegistrationResult& result);
+  void handle(const NodeScanned& event);
+  void handle(const CdiMountDead& event);
   void keep_health_fresh();
   void set_problem(std::string problem);
   [[nodiscard]] int poll_timeout_ms() const;
@@ -100,7 +100,7 @@ class Driver {
   DriverState state_;
   bool cdi_is_dead_ = false;
   SteadyTime serve_at_{};  // the next attempt, while it is not served
-  SteadyTime look_at_{};   // the next check of sockets, directories and peers
+  SteadyTime check_at_{};  // the next check of sockets, directories and peers
   SteadyTime sweep_at_{};
   SteadyTime health_at_{};
   SteadyTime health_often_until_{};  // after the end of a peer, with whose stream the kubelet forgets the health

@@ -87,11 +87,11 @@ int remove_dead_sockets(const SocketNames& own, std::string_view driver, std::ch
          sweep(own.claims_dir, own.claims, young, is_claims_socket);
 }
 
-std::optional<Error> ModeGuard::look() {
+std::optional<Error> ModeGuard::check() {
   constexpr std::chrono::seconds kEvery{2};
   const SteadyTime now = clock_.now();
-  if (now < look_at_) return error_;
-  look_at_ = now + kEvery;
+  if (now < check_at_) return error_;
+  check_at_ = now + kEvery;
   if (lock_) {
     const auto is_current =
         calls_.run([lock = lock_, directory = directory_] { return lock->is_of(directory); }, kBudget);

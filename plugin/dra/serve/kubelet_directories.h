@@ -54,8 +54,8 @@ class ModeGuard {
   // Checks the lock, every 2 s at most. nullopt: the lock is held, or there is no directory. Errors, with a message
   // that stays the same: failed_precondition when a device plugin runs, naming it; others when the lock fails. While
   // the directory hangs the answer stays.
-  [[nodiscard]] std::optional<Error> look();
-  [[nodiscard]] SteadyTime next() const { return look_at_; }  // time of the next check
+  [[nodiscard]] std::optional<Error> check();
+  [[nodiscard]] SteadyTime next() const { return check_at_; }  // time of the next check
 
  private:
   const std::string directory_;
@@ -63,7 +63,7 @@ class ModeGuard {
   const BoundedCalls& calls_;
   std::shared_ptr<const InstanceLock> lock_;  // shared with calls that hang
   std::optional<Error> error_;
-  SteadyTime look_at_{};
+  SteadyTime check_at_{};
 };
 
 }  // namespace neuron::plugin::dra

@@ -105,7 +105,7 @@ void NodeBoard::set_node(grant::NodeUnitsPtr node) {
   newest_ = std::move(node);
   held_ = ports_.held();
   choose_numbering();
-  show();
+  publish();
 }
 
 // That of the held devices in the claims' record; else the one used so far; else the node's own.
@@ -137,12 +137,12 @@ void NodeBoard::held_changed() {
   if (!node_ || held == held_) return;
   held_ = std::move(held);
   choose_numbering();
-  show();
+  publish();
 }
 
 void NodeBoard::marks_changed() {
   const MutexLock lock(mutex_);
-  if (node_) show();
+  if (node_) publish();
 }
 
 grant::NodeUnitsPtr NodeBoard::node() const {
@@ -166,7 +166,7 @@ bool NodeBoard::is_empty() const {
   return node_ && empty_;
 }
 
-void NodeBoard::show() {
+void NodeBoard::publish() {
   Pool pool = make_pool(*node_, settings_.pool, held_);
   empty_ = pool.devices.empty();
   auto health = std::make_shared<const HealthList>(make_health_list(pool, *node_, settings_.pool_name));

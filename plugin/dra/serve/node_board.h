@@ -69,7 +69,7 @@ class NodeBoard {
 
  private:
   void choose_numbering() REQUIRES(mutex_);
-  void show() REQUIRES(mutex_);
+  void publish() REQUIRES(mutex_);
 
   const Settings settings_;
   const Ports ports_;

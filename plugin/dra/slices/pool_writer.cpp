@@ -101,7 +101,7 @@ bool Gate::is_due_again(SteadyTime now) const {
   return recheck || now - closed_at >= PoolWriter::kGatesAge;
 }
 
-Result<bool> PoolWriter::look_at_server() {
+Result<bool> PoolWriter::check_server() {
   const SteadyTime now = clock_.now();
   if (server_ && !identity_.node.uid.empty() && now - facts_from_ < kFactsAge) return false;
   TRY_ASSIGN(const kube::ServerVersion server, kube::server_version(api_));
@@ -169,7 +169,7 @@ Result<std::optional<Slice>> PoolWriter::would_store(const Slice& slice, std::st
 }
 
 // Before overlapping devices are offered: a dry run of the first slice, which has the counters.
-Result<void> PoolWriter::ask_for_counters(const Pool& pool) {
+Result<void> PoolWriter::try_counters(const Pool& pool) {
   const SteadyTime now = clock_.now();
   const bool is_due =
       !counters_.open.value() || counters_.is_due_again(now) || (counters_.recheck && !counters_.is_closed());
@@ -188,7 +188,7 @@ Result<void> PoolWriter::ask_for_counters(const Pool& pool) {
 }
 
 // Whether taints are kept again, by a dry run: no device that a scheduler could take is stored.
-void PoolWriter::ask_for_taints() {
+void PoolWriter::try_taints() {
   const SteadyTime now = clock_.now();
   if (!taints_.is_due_again(now)) return;
   PoolDevice probe;
@@ -203,10 +203,10 @@ void PoolWriter::ask_for_taints() {
 
 Result<Written> PoolWriter::write(const Pool& pool, Overwrite overwrite) {
   constexpr int kTries = 4;
-  TRY(look_at_server());
+  TRY(check_server());
   for (int attempt = 0; attempt < kTries; ++attempt) {
-    TRY(ask_for_counters(pool));
-    ask_for_taints();
+    TRY(try_counters(pool));
+    try_taints();
     TRY_ASSIGN(const std::vector<Slice> stored, list_slices(api_, identity_.driver, identity_.node.name));
     const std::string salt = salt_in_use(stored, identity_);
     if (!salt.empty() && salt != taken_salt_) identity_.salt = salt;

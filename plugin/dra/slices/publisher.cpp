@@ -37,9 +37,9 @@ void SlicePublisher::set_pool(Pool pool) {
   wake();
 }
 
-void SlicePublisher::look_again() {
+void SlicePublisher::compare_again() {
   const MutexLock lock(mutex_);
-  look_ = true;
+  compare_ = true;
   wake();
 }
 
@@ -111,7 +111,7 @@ std::optional<SteadyTime> SlicePublisher::due_time() {
   const auto sooner = [&](SteadyTime time) { due = due ? std::min(*due, time) : time; };
   if (pool_due_) sooner(*pool_due_);
   if (stored_due_ && written_ && !refused_) sooner(*stored_due_);
-  if ((look_ && !refused_) || server_is_due_) sooner(clock_.now());
+  if ((compare_ && !refused_) || server_is_due_) sooner(clock_.now());
   return due ? std::optional(std::max(*due, not_before_)) : std::nullopt;
 }
 
@@ -124,13 +124,13 @@ SlicePublisher::Task SlicePublisher::next_task() {
   if (*due > now) return {.pause = std::min(std::chrono::ceil<milliseconds>(*due - now), kLongest)};
   const auto is_due = [&](const std::optional<SteadyTime>& time) { return time && *time <= now; };
   const bool stored_is_due = is_due(stored_due_) && written_ && !refused_;
-  const bool has_to_write = is_due(pool_due_) || is_due(retry_due_) || stored_is_due || (look_ && !refused_);
+  const bool has_to_write = is_due(pool_due_) || is_due(retry_due_) || stored_is_due || (compare_ && !refused_);
   server_is_due_ = false;
-  if (!has_to_write) return {.kind = Task::Kind::look_at_server};
+  if (!has_to_write) return {.kind = Task::Kind::check_server};
   Task task{.kind = Task::Kind::write, .pool = pool_};
   task.is_repair = written_pool_ == pool_;
   if (task.is_repair && now < contested_until_) task.overwrite = PoolWriter::Overwrite::no;
-  look_ = false;
+  compare_ = false;
   refused_ = false;
   pool_due_.reset();
   stored_due_.reset();
@@ -141,8 +141,8 @@ SlicePublisher::Task SlicePublisher::next_task() {
 milliseconds SlicePublisher::turn() {
   const Task task = next_task();
   if (task.kind == Task::Kind::nothing) return task.pause;
-  if (task.kind == Task::Kind::look_at_server) {
-    look_at_server();
+  if (task.kind == Task::Kind::check_server) {
+    check_server();
   } else {
     write(task);
   }
@@ -150,11 +150,11 @@ milliseconds SlicePublisher::turn() {
 }
 
 // On an idle node, after a list of the watch: another version may take another shape.
-void SlicePublisher::look_at_server() {
-  const auto is_new = writer_.look_at_server();
+void SlicePublisher::check_server() {
+  const auto is_new = writer_.check_server();
   const MutexLock lock(mutex_);
   if (is_new) {
-    look_ = look_ || *is_new;
+    compare_ = compare_ || *is_new;
     return;
   }
   // Published slices stay.

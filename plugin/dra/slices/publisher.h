@@ -106,7 +106,7 @@ class PoolWriter {
   // Reads the server's version and the Node object, unless they were read within kFactsAge. True: something has
   // changed, or a gate is to be tried again, so that the pool may have to be written. Errors: of the calls;
   // failed_precondition (a server or kubelet that is too old).
-  [[nodiscard]] Result<bool> look_at_server();
+  [[nodiscard]] Result<bool> check_server();
 
   enum class Overwrite { yes, no };
   // Errors: of the calls, with invalid_argument only where the server names a field that it rejects.
@@ -115,8 +115,8 @@ class PoolWriter {
  private:
   enum class Outcome { done, stale, stripped };  // stale: another writer was quicker; stripped: the server drops fields
 
-  [[nodiscard]] Result<void> ask_for_counters(const Pool& pool);
-  void ask_for_taints();
+  [[nodiscard]] Result<void> try_counters(const Pool& pool);
+  void try_taints();
   [[nodiscard]] Result<std::optional<Slice>> would_store(const Slice& slice, std::string& why_not);
   [[nodiscard]] Slice trial_slice(const SliceContent& content) const;
   [[nodiscard]] SliceShape shape() const { return shape_.value().value_or(SliceShape::plain); }
@@ -155,7 +155,7 @@ struct PublishState {
 // changes), and again within a second when the kubelet or another client deletes them. Writes nothing else: an idle
 // node makes two small GETs every few minutes, and a list.
 //
-// set_pool(), look_again() and state() from any thread. run() blocks one thread and uses a second one for the watch.
+// set_pool(), compare_again() and state() from any thread. run() blocks one thread and uses a second one for the watch.
 class SlicePublisher final : public kube::WatchSink {
  public:
   struct Settings {
@@ -177,7 +177,7 @@ class SlicePublisher final : public kube::WatchSink {
   // The pool to publish, with the devices that claims hold; nothing is published before the first call.
   void set_pool(Pool pool) EXCLUDES(mutex_);
   // The kubelet registered the driver, and may have deleted slices without an event of the watch yet.
-  void look_again() EXCLUDES(mutex_);
+  void compare_again() EXCLUDES(mutex_);
   [[nodiscard]] PublishState state() const EXCLUDES(mutex_);
 
   // Until `stop` is requested; then a running call still takes its time (ApiClient::close() ends it).
@@ -198,7 +198,7 @@ class SlicePublisher final : public kube::WatchSink {
 
   // The work of a turn. Passive data.
   struct Task {
-    enum class Kind { nothing, look_at_server, write } kind = Kind::nothing;
+    enum class Kind { nothing, check_server, write } kind = Kind::nothing;
     std::chrono::milliseconds pause{};  // nothing: until there may be work
     PoolPtr pool{};
     PoolWriter::Overwrite overwrite = PoolWriter::Overwrite::yes;
@@ -208,7 +208,7 @@ class SlicePublisher final : public kube::WatchSink {
   [[nodiscard]] std::optional<SteadyTime> due_time() REQUIRES(mutex_);
   void wake() REQUIRES(mutex_);
   void stored_changed() REQUIRES(mutex_);
-  void look_at_server();
+  void check_server();
   void write(const Task& task);
   void finish(const Task& task, const Written& written) REQUIRES(mutex_);
   void fail_with(const Error& error) REQUIRES(mutex_);
@@ -227,7 +227,7 @@ class SlicePublisher final : public kube::WatchSink {
   std::optional<SteadyTime> pool_due_ GUARDED_BY(mutex_);    // it differs from the written one: when to write
   std::optional<SteadyTime> stored_due_ GUARDED_BY(mutex_);  // the watch saw a change: when to compare
   std::optional<SteadyTime> retry_due_ GUARDED_BY(mutex_);   // something failed, or has to wait
-  bool look_ GUARDED_BY(mutex_) = false;
+  bool compare_ GUARDED_BY(mutex_) = false;
   bool server_is_due_ GUARDED_BY(mutex_) = false;
   bool refused_ GUARDED_BY(mutex_) = false;          // this pool is invalid; only another one, or much time, may help
   SteadyTime not_before_ GUARDED_BY(mutex_){};       // no work is due before

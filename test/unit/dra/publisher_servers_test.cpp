@@ -76,7 +76,7 @@ TEST_F(PublisherServersTest, ADenialByAPolicyIsTriedAgainSoon) {
     admission_.set([reason](bool is_dry_run) {
       return is_dry_run ? std::nullopt : std::optional(denied_by_policy("slices of n2 only", reason));
     });
-    publisher_.look_again();
+    publisher_.compare_again();
     publish(pool);
     EXPECT_FALSE(publisher_.state().published) << reason;
     EXPECT_THAT(publisher_.state().error, HasSubstr("denied by an admission policy or webhook")) << reason;
@@ -261,7 +261,7 @@ TEST_F(PublisherServersTest, Pain12WhatIsInvalidIsNotSentAgainBeforeItHasChanged
   EXPECT_THAT(publisher_.state().error, HasSubstr("Invalid value"));
   const std::size_t before = writes();
   for (int minute = 0; minute < 50; ++minute) {
-    publisher_.look_again();
+    publisher_.compare_again();
     publisher_.on_synced();
     settle_after(1min);
   }

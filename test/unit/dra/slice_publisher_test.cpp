@@ -72,7 +72,7 @@ TEST_F(SlicePublisherTest, Pain8ADeletionThatTheWatchMissesIsFoundWhenTheKubelet
   const Pool pool = TestNode("trn2.48xlarge").pool();
   publish(pool);
   for (const Slice& slice : stored()) api_.drop(std::string(kSlicesPath) + "/" + slice.name);
-  publisher_.look_again();
+  publisher_.compare_again();
   settle();
   expect_published(pool);
 }

@@ -13,7 +13,7 @@ struct BlockingCallsTest : ServerFixture {};
 TEST_F(BlockingCallsTest, BeyondTheirNumberCallsAreRefusedAndAnsweredAgainLater) {
   std::filesystem::create_directories(claims_dir());
   const auto server = DraServer::start(*socket_names(kubelet_dir, kDriver, ""), kDriver,
-                                       {claims, health, workers, [](const RegistrationNews&) {}});
+                                       {claims, health, workers, [](const RegistrationResult&) {}});
   ASSERT_TRUE(server);
   const FakeDraKubelet kubelet(kubelet_dir);
   ASSERT_TRUE(kubelet.wait_for([&] { return kubelet.taken(kDriver) == 1; }, kPatience));

@@ -17,7 +17,7 @@ struct DraServerTest : ServerFixture {
   void serve(const std::string& uid = "uid-1") {
     std::filesystem::create_directories(claims_dir());
     auto started = DraServer::start(*socket_names(kubelet_dir, kDriver, uid), kDriver,
-                                    {claims, health, workers, [this](const RegistrationNews& news) {
+                                    {claims, health, workers, [this](const RegistrationResult& news) {
                                        if (news.registered) ++taken;
                                      }});
     ASSERT_TRUE(started) << started.error().message;
@@ -145,7 +145,7 @@ TEST_F(DraServerTest, ACallThatRunsMayEndWhileTheServerDoes) {
 TEST_F(DraServerTest, ASocketOnWhichAnotherListensIsNotTaken) {
   serve();
   const auto second = DraServer::start(*socket_names(kubelet_dir, kDriver, "uid-1"), kDriver,
-                                       {claims, health, workers, [](const RegistrationNews&) {}});
+                                       {claims, health, workers, [](const RegistrationResult&) {}});
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::failed_precondition);
   EXPECT_THAT(second.error().message, HasSubstr("--pod-uid"));

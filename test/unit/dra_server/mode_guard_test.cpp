@@ -23,8 +23,8 @@ struct ModeGuardTest : testing::Test {
 TEST_F(ModeGuardTest, KeepsADevicePluginOffAndLetsAnotherInstanceIn) {
   ModeGuard one(path, clock, calls);
   ModeGuard two(path, clock, calls);
-  EXPECT_FALSE(one.look());
-  EXPECT_FALSE(two.look());
+  EXPECT_FALSE(one.check());
+  EXPECT_FALSE(two.check());
   EXPECT_FALSE(InstanceLock::take(path));
 }
 
@@ -32,19 +32,19 @@ TEST_F(ModeGuardTest, SaysWhoIsThereEachTimeItIsAsked) {
   auto plugin = InstanceLock::take(path);
   ASSERT_TRUE(plugin);
   ModeGuard guard(path, clock, calls);
-  ASSERT_TRUE(guard.look());
-  EXPECT_THAT(guard.look()->message, testing::HasSubstr("in device-plugin mode"));
+  ASSERT_TRUE(guard.check());
+  EXPECT_THAT(guard.check()->message, testing::HasSubstr("in device-plugin mode"));
 }
 
 TEST_F(ModeGuardTest, ADirectoryThatComesLaterOrIsReplacedIsLockedThen) {
   std::filesystem::remove(path);
   ModeGuard guard(path, clock, calls);
-  EXPECT_FALSE(guard.look()) << "without it there is no device plugin";
+  EXPECT_FALSE(guard.check()) << "without it there is no device plugin";
   for (int round = 0; round < 2; ++round) {
     std::filesystem::remove(path);
     std::filesystem::create_directory(path);
     clock.advance(std::chrono::ceil<std::chrono::milliseconds>(guard.next() - clock.now()));
-    EXPECT_FALSE(guard.look());
+    EXPECT_FALSE(guard.check());
     EXPECT_FALSE(InstanceLock::take(path));
   }
 }
