@@ -18,7 +18,7 @@
 namespace neuron::holdings {
 
 // One container admission of the kubelet, as far as a plugin can distinguish one from the next: the kubelet rewrites
-// its checkpoint once per container, after all of the container's resources. 0 = cannot tell, equal to nothing.
+// its checkpoint once per container, after all of the container's resources. 0 = unknown, equal to nothing.
 using CheckpointVersion = std::uint64_t;
 
 // A container's share of the node in the node's own terms: beside the kubelet's record (model::Allocation), its units

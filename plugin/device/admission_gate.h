@@ -11,9 +11,9 @@
 
 namespace neuron::plugin {
 
-// Admissions (admissions.h), shared by gRPC's threads and the main loop under one lock. No call blocks: whoever has to
-// wait leaves a continuation, which is called once, without the lock: at once when it need not wait, else on the thread
-// whose call ends the wait. A method that is not explained here is the one of Admissions of that name, at the clock's
+// Admissions (admissions.h), shared by gRPC's threads and the main loop under one lock. No call blocks: a caller that
+// has to wait leaves a continuation, which is called once, without the lock: at once when no wait is needed, else on
+// the thread whose call ends the wait. A method without a comment is the one of that name in Admissions, at the clock's
 // time.
 class AdmissionGate {
  public:
@@ -37,8 +37,8 @@ class AdmissionGate {
   void list_offered() EXCLUDES(mutex_);
   void release(model::Resource resource) EXCLUDES(mutex_);
 
-  // From here on: the main loop's thread.
-  // In this order: progress(), checkpoint_written() for each write that inotify has told since, due().
+  // From here on: the main loop's thread. In this order: progress(), checkpoint_written() for each write that inotify
+  // has reported since, due().
   [[nodiscard]] Admissions::Progress progress() const EXCLUDES(mutex_);
   [[nodiscard]] Admissions::Due due(const Admissions::Progress& before) EXCLUDES(mutex_);  // `begun` have been called
   void lists_sent() EXCLUDES(mutex_);
@@ -56,7 +56,7 @@ class AdmissionGate {
  private:
   [[nodiscard]] std::vector<Continuation> take(const std::vector<Admissions::Ticket>& tickets) REQUIRES(mutex_);
   Admissions::Ticket keep(Continuation then) REQUIRES(mutex_);
-  void run_ready() EXCLUDES(mutex_);  // calls the continuations whose wait is over
+  void run_ready() EXCLUDES(mutex_);  // calls the continuations whose wait has ended
 
   const Clock& clock_;
   const VersionSource version_;

@@ -13,23 +13,23 @@
 
 namespace neuron::plugin {
 
-// Who may go first: answers to the kubelet, lists to the kubelet, or questions to it (docs/adr/0006-admission-gate.md).
+// Orders answers to the kubelet, lists to it and queries of it (docs/adr/0006-admission-gate.md).
 //
-// The kubelet admits one container at a time, asks for its resources one after another without saying for whom, and
-// then writes its checkpoint. It writes it for every ListAndWatch message as well. Only an unchanged version of the
-// checkpoint tells that an answer is for the same container as the one before. Hence three rules:
+// The kubelet admits one container at a time, asks for its resources one after another without naming the container,
+// and then writes its checkpoint. It writes it for every ListAndWatch message as well. Only an unchanged version of the
+// checkpoint shows that an answer is for the same container as the one before. Hence three rules:
 // - no list goes out from the first answer of a container until its checkpoint is written: the write for the list would
 //   look like the end of the admission;
 // - no answer begins while a list is being sent, or was sent and is not yet in the checkpoint;
 // - PodResources List, at which the kubelet forgets a container that is being admitted, is called only while no
 //   admission goes on and the kubelet has not called for a while.
-// None holds for ever: kMaxWriteWait and kMaxIdleWait bound every wait.
+// kMaxWriteWait and kMaxIdleWait bound every wait.
 //
-// Called with events, says what to do: no lock, no clock, no I/O; not synchronised (AdmissionGate locks). "Written"
+// Driven by events, returns decisions: no lock, no clock, no I/O; not synchronised (AdmissionGate locks). "Written"
 // always means: the kubelet has written its checkpoint. `version` is the checkpoint's, 0 if there is none.
 class Admissions {
  public:
-  using Ticket = std::uint64_t;  // of somebody who waits; chosen by the caller, each once
+  using Ticket = std::uint64_t;  // of a waiting call; chosen by the caller, each used once
 
   // After this time a list that was not written never will be, as its kubelet is gone. The longest wait of an answer.
   static constexpr std::chrono::milliseconds kMaxWriteWait{1000};
@@ -37,7 +37,7 @@ class Admissions {
   static constexpr std::chrono::milliseconds kListIdleTime{250};    // from the kubelet's last call to a new list
   static constexpr std::chrono::milliseconds kAskIdleTime{100};     // from the kubelet's last call to List
   static constexpr std::chrono::milliseconds kAskAfterAnswer{500};  // from an answer to List
-  // An admission without a call for so long is over: the kubelet refused the pod half-way.
+  // An admission without a call for so long has ended: the kubelet refused the pod half-way.
   static constexpr std::chrono::milliseconds kStalled{1000};
 
   // The kubelet has made a call, of whatever kind.
@@ -63,7 +63,7 @@ class Admissions {
   // Lists that its predecessor was sent will not be written, and no admission of the predecessor goes on.
   void kubelet_is_new();
 
-  // What the agent wants to do as soon as it may.
+  // Actions that the agent wants as soon as they are allowed.
   void want_lists(SteadyTime now) { lists_.want(now); }  // if they have changed
   void want_checkpoint(SteadyTime now);                  // a list even if none has changed: it makes the kubelet write
   void want_holders(SteadyTime earliest) { holders_.want(earliest); }
@@ -71,9 +71,9 @@ class Admissions {
   void asking_holders() { holders_.drop(); }
   void woke(SteadyTime now);  // the process was stopped or starved for a while: calls of the kubelet may lie unread
 
-  // How far kubelet and agent were before checkpoint_written() was called for the writes so far. due() takes an
-  // admission for over only if the version had changed by then and no answer was given since: so every write that ended
-  // an admission has been told by checkpoint_written(), and none is left to be taken later for the write of a list.
+  // How far kubelet and agent were before checkpoint_written() was called for the writes so far. due() considers an
+  // admission ended only if the version had changed by then and no answer was given since: so checkpoint_written() has
+  // reported every write that ended an admission, and none can later be mistaken for the write of a list.
   struct Progress {
     holdings::CheckpointVersion version = 0;
     std::uint64_t answers = 0;  // so far, given or refused
@@ -92,7 +92,7 @@ class Admissions {
   [[nodiscard]] std::vector<Ticket> ready(SteadyTime now);
   [[nodiscard]] std::vector<Ticket> release(model::Resource resource);  // its server is going away: all begin
 
-  [[nodiscard]] bool open() const;  // a container is being admitted, as far as one can tell
+  [[nodiscard]] bool open() const;  // a container is being admitted, by all signs
   [[nodiscard]] bool answers_wait() const;
   [[nodiscard]] std::optional<SteadyTime> next() const;  // when to call due() again
 
@@ -116,7 +116,7 @@ class Admissions {
   SteadyTime woke_at_{};
   int answering_ = 0;                             // answers that have begun
   std::uint64_t answers_ = 0;                     // so far, given or refused
-  holdings::CheckpointVersion open_version_ = 0;  // of the newest that was given, until its admission is over
+  holdings::CheckpointVersion open_version_ = 0;  // of the newest answer, until its admission has ended
   int sending_ = 0;                               // lists are being sent: due() or begin_stream() said so
   int on_the_way_ = 0;                            // lists offered and not yet written
   SteadyTime last_offered_{};

@@ -88,7 +88,7 @@ allocator::ChooseRequest Allocations::question(model::Resource resource, const s
     }
     if (static_cast<int>(good.size()) >= size) request.available = std::move(good);
   };
-  // Without what has failed since the kubelet was last told, what is listed only because a container held it, and what
+  // Without units that failed since the last list, units listed only because a container held them, and units that
   // another container holds through another resource.
   keep([&](int unit) REQUIRES(mutex_) {
     return node_->health_of(resource, unit).state != model::HealthState::unhealthy && is_offered(resource, unit);

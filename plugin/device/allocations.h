@@ -29,18 +29,19 @@ namespace neuron::plugin {
 // I/O except `version`. Thread-safe; every method is a short computation under one lock that no scanner ever takes.
 class Allocations {
  public:
-  // Tells one container admission from the next; called under the lock, must not block (one stat). See ledger.h.
+  // Distinguishes one container admission from the next; called under the lock, must not block (one stat). See
+  // ledger.h.
   using VersionSource = std::function<holdings::CheckpointVersion()>;
 
-  // `clock` must outlive the allocations. `offer`: which devices are given under which names, for good; what containers
-  // hold otherwise, from before a restart, stays theirs and is withheld from the other name until they end.
-  // `claim_driver`: claims of this driver hold hardware of this node, from before it came to serve the device plugin,
-  // which is withheld from all names until they end.
+  // `clock` must outlive the allocations. `offer`: the devices given under each name, fixed; units that containers hold
+  // otherwise, from before a restart, stay theirs and are withheld from the other name until they end. `claim_driver`:
+  // claims of this driver hold hardware of this node, from before it came to serve the device plugin, which is withheld
+  // from all names until they end.
   Allocations(grant::GrantOptions options, VersionSource version, const Clock& clock, core::OfferPolicy offer = {},
               std::string claim_driver = std::string(core::kDefaultDriverName));
 
-  // The newest scan; nullptr = none yet. What it shows is in node() at once, but core ids keep the logical core size of
-  // the first one until adopt_numbering().
+  // The newest scan; nullptr = none yet. It is in node() at once, but core ids keep the logical core size of the first
+  // one until adopt_numbering().
   void set_node(grant::NodeUnitsPtr node) EXCLUDES(mutex_);
   // The node as all answers and lists see it: with held hardware that no scan has shown (holdings/held.h). nullptr
   // before the first set_node.
@@ -50,7 +51,7 @@ class Allocations {
   [[nodiscard]] model::SnapshotPtr numbered(model::SnapshotPtr scanned) const EXCLUDES(mutex_);
 
   // The newest scan's logical core size counts from now on, unless a container holds hardware, whose ids would mean
-  // other cores then. Called before lists are made, so that the kubelet hears of it at once. Logs either, once.
+  // other cores then. Called before lists are made, so that the next one has it. Logs either, once.
   void adopt_numbering() EXCLUDES(mutex_);
 
   // GetPreferredAllocation: always an answer, `size` ids out of `available` whenever that is possible. Ids the node
@@ -71,9 +72,10 @@ class Allocations {
       EXCLUDES(mutex_);
 
   // True when allocate() would refuse because of hardware that another container, or this one, was given before. That
-  // holding may have ended: the kubelet may have refused the pod half-way, or have released it, and tells only by its
-  // checkpoint. To be asked before allocate(). If true, a list of ours has to make the kubelet write the checkpoint and
-  // confirm() be called before allocate() is; where no checkpoint is written in time, allocate() refuses.
+  // holding may have ended: the kubelet may have refused the pod half-way, or have released it, and shows it only by
+  // its checkpoint. To be asked before allocate(). If true, a list from this agent has to make the kubelet write the
+  // checkpoint and confirm() be called before allocate() is; where no checkpoint is written in time, allocate()
+  // refuses.
   [[nodiscard]] bool needs_fresh_checkpoint(model::Resource resource, const std::vector<std::string>& ids)
       EXCLUDES(mutex_);
   // After that wait: the checkpoint that was written lacks the holding, but may be older than it. A second one decides,
@@ -84,9 +86,9 @@ class Allocations {
   // lacks end. To be called for each checkpoint that is written.
   void confirm(const std::vector<model::Allocation>& written, holdings::CheckpointVersion version) EXCLUDES(mutex_);
 
-  // The truth of PodResources and the checkpoint. The first time it tells what core ids from before our time mean. Held
-  // devices and interfaces that no scan has shown are in node() from now on, as vanished; other ids the node does not
-  // have are skipped.
+  // Holdings by PodResources and the checkpoint. The first call defines the numbering of core ids granted before this
+  // process. Held devices and interfaces that no scan has shown are in node() from now on, as vanished; other ids the
+  // node does not have are skipped.
   void reconcile(const holdings::ShownAllocations& shown) EXCLUDES(mutex_);
 
   // As of the last reconcile(): see Ledger.
@@ -95,14 +97,14 @@ class Allocations {
   // The list to advertise now, empty when there is nothing to register; nullopt before the first snapshot.
   [[nodiscard]] std::optional<UnitList> unit_list(model::Resource resource) const EXCLUDES(mutex_);
 
-  // `units` was sent to the kubelet: what it shows Unhealthy, the kubelet gives nobody for now.
+  // `units` was sent to the kubelet, which gives no container the units that it shows Unhealthy.
   void note_published(model::Resource resource, const UnitList& units) EXCLUDES(mutex_);
 
-  // Who holds what now, through the device plugin and by claims: a copy.
+  // All holdings now, through the device plugin and by claims: a copy.
   [[nodiscard]] std::vector<holdings::Holding> all_holdings() const EXCLUDES(mutex_);
   [[nodiscard]] bool holds_anything() const EXCLUDES(mutex_);
-  // The list of the resource is another than if nobody held anything: a unit that it would offer is not, because its
-  // hardware is held through another one, or one is there only because it is held.
+  // The list of the resource differs from that of a free node: a unit that it would offer is not, because its hardware
+  // is held through another one, or one is there only because it is held.
   [[nodiscard]] bool withholds(model::Resource resource) const EXCLUDES(mutex_);
   [[nodiscard]] std::vector<int> held_cores() const EXCLUDES(mutex_);  // by any container; ascending, unique
 

@@ -1,5 +1,5 @@
-// What claims of dynamic resource allocation hold, as a node sees it that came to serve the device plugin while pods
-// with claims went on: hardware that the kubelet's device manager takes for free.
+// Hardware held by claims of dynamic resource allocation, on a node that changed to the device plugin while pods with
+// claims continued: the kubelet's device manager considers it free.
 #include <algorithm>
 #include <utility>
 

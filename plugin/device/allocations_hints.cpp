@@ -1,5 +1,4 @@
-// What the allocations tells the allocator besides the question, and the log besides the answer; allocations.cpp
-// chooses.
+// Hints of the allocations for the allocator, and its details for the log; allocations.cpp chooses.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -86,7 +85,7 @@ void Allocations::learn_size(model::Resource resource, const std::vector<int>& u
   if (sizes.size() > kRemembered) sizes.pop_back();
 }
 
-// "neuron=12 neuroncore=48 efa=6": units that are well and that nobody holds, for the log.
+// "neuron=12 neuroncore=48 efa=6": healthy units that no container holds, for the log.
 std::string Allocations::left() const {
   std::string text;
   for (const model::Resource resource : {model::Resource::neuron, model::Resource::neuroncore, model::Resource::efa}) {

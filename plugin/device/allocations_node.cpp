@@ -97,7 +97,7 @@ bool Allocations::learn_numbering(const holdings::NumberingEvidence& evidence) {
   return true;
 }
 
-// True: it names hardware that nobody has seen.
+// True: it names hardware that no scan has shown.
 bool Allocations::learn_unseen(const model::Allocation& shown) {
   const auto resource = model::parse_resource(shown.resource_name);
   if (!resource) return false;

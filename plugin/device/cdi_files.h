@@ -22,14 +22,14 @@ using CdiTexts = std::map<std::string, std::string>;
 [[nodiscard]] CdiTexts cdi_texts(const grant::NodeUnits& node, const grant::GrantOptions& options,
                                  const std::string& directory);
 
-// Keeps the node's CDI specs in the container runtime's directory. A node is shown to the rest of the agent once its
+// Keeps the node's CDI specs in the container runtime's directory. A node is passed to the rest of the agent once its
 // specs are written, so that no answer names a CDI device that is in no file; or once writing has failed or takes
-// longer than CdiWriter::kPatience: CDI names may not resolve then, and everything else works. What is there is
-// compared every `every`, and written again when it is missing or differs.
+// longer than CdiWriter::kPatience: CDI names may not resolve then, and everything else works. The files are compared
+// every `every`, and written again when they are missing or differ.
 //
-// Methods, `show` and what `post` is given run on one thread, and never touch a file. Files are read and written by
+// Methods, `show` and callbacks of `post` run on one thread, and never touch a file. Files are read and written by
 // `run` alone, one job at a time, which may hang in the file system; a job outlives this object if need be. Held by
-// shared_ptr: what is posted dies with it.
+// shared_ptr: posted callbacks end with it.
 class CdiSpecs : public std::enable_shared_from_this<CdiSpecs> {
  public:
   using Job = std::function<void()>;

@@ -60,8 +60,8 @@ void DeviceManager::handle(const KubeletDirectory::Changes& changes) {
   if (connect) connect_all();
 }
 
-// A retry may have registered with it before inotify told of its socket, and its first pod may be half admitted by now:
-// so once per kubelet.
+// A retry may have registered with it before inotify reported its socket, and its first pod may be half admitted by
+// now: so once per kubelet.
 void DeviceManager::meet_kubelet() {
   const std::uint64_t kubelet = parts_.kubelet.kubelet();
   if (kubelet == 0 || std::exchange(kubelet_, kubelet) == kubelet) return;

@@ -14,10 +14,10 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kAskAfterFailure{1000};
-// A node whose kubelet does not list its holders serves its devices all the same, but not at once: pods may hold them
-// by claims, which no checkpoint has.
+// If the kubelet does not list its holders, devices are served after this time: pods may hold them by claims, which no
+// checkpoint has.
 constexpr milliseconds kFirstAnswerPatience{5000};
-constexpr milliseconds kAskWhileWithheld{500};  // the kubelet tells nobody that a container has ended
+constexpr milliseconds kAskWhileWithheld{500};  // the kubelet does not report the end of a container
 
 }  // namespace
 
@@ -49,7 +49,7 @@ void DeviceManager::publish_again() {
   }
 }
 
-// What changes in the kubelet's eyes. Not by model::diff, which knows nothing of hardware held through another name.
+// Changes of the list. Not by model::diff, which does not cover hardware held through another name.
 void DeviceManager::log_changes(const ServedResource& served, const UnitList& list) const {
   const grant::NodeUnitsPtr node = parts_.allocations.node();
   const auto is_told_as_device = [&](int unit) {
@@ -173,8 +173,8 @@ void DeviceManager::apply_holders() {
     };
     for (const auto& lost : check_.written(*written, registered(), given_at, parts_.clock.now())) register_again(lost);
   }
-  // Whoever holds anything is asked after from time to time, however we came to know of him, and sooner once his
-  // hardware is withheld from another name.
+  // Holders are checked from time to time, whatever their source, and sooner once their hardware is withheld from
+  // another name.
   if (parts_.allocations.holds_anything() && !asking_holders_) parts_.admissions.want_holders_by(ask_interval());
   parts_.admissions.want_lists();
 }

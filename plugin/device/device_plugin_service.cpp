@@ -158,7 +158,7 @@ void DevicePluginService::answer(const v1beta1::AllocateRequest& request, v1beta
                                  grpc::ServerUnaryReactor* reactor, SteadyTime asked_at) {
   const grpc::Status status = allocate(request, response);
   parts_.admissions.answered(status.ok() ? Admissions::Outcome::given : Admissions::Outcome::refused);
-  count(kAllocate, asked_at, status.ok());  // before the answer: who has it may look at the figures
+  count(kAllocate, asked_at, status.ok());  // before the answer: its receiver may read the figures
   reactor->Finish(status);
 }
 

@@ -19,13 +19,13 @@ namespace neuron::plugin {
 // without holding a thread.
 class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService {
  public:
-  // What all resources of a process share. Everything must outlive the service's server.
+  // Shared by all resources of a process. All must outlive the service's server.
   struct Parts {
     Allocations& allocations;
     AdmissionGate& admissions;
     PreStartGate& pre_start;
     EventQueue& events;              // StreamEnded
-    CallFigures* figures = nullptr;  // nullptr: nobody counts
+    CallFigures* figures = nullptr;  // nullptr: not counted
   };
 
   DevicePluginService(model::Resource resource, const Parts& parts, WatchHub& hub);

@@ -12,7 +12,7 @@
 
 namespace neuron::plugin {
 
-// What other threads tell the main thread.
+// Events from other threads for the main thread.
 struct SnapshotChanged {};
 struct StreamEnded {  // the kubelet ended a ListAndWatch that we did not end
   model::Resource resource{};

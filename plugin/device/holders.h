@@ -16,8 +16,8 @@
 
 namespace neuron::plugin {
 
-// Who holds what, merged from its two sources: PodResources names pods but leaves out plain init containers; the
-// checkpoint has every container, by its pod's uid, as of its last write. One thread.
+// Holdings of all containers, merged from two sources: PodResources names pods but leaves out plain init containers;
+// the checkpoint has every container, by its pod's uid, as of its last write. One thread.
 class Holders {
  public:
   // Which sources could be read. `nothing`: neither, or a List that is not whole alone; what was known before stays.
@@ -28,8 +28,8 @@ class Holders {
       : checkpoint_(checkpoint), interval_(interval), claims_(std::move(own_pod)) {}
 
   // The kubelet's newest List, asked at `asked_at`. From then on, entries that the checkpoint alone has of these pods,
-  // such as their init containers', carry the pods' names too. What claims hold stays until answers agree that it does
-  // not, as no other source knows of them.
+  // such as their init containers', carry the pods' names too. Holdings by claims stay until several answers lack them,
+  // as no other source has them.
   void set_listed(std::vector<model::Allocation> listed, SteadyTime asked_at);
 
   // False: the newest List leaves out pods that run, as that of a kubelet which has just started; or there was none.
@@ -38,7 +38,7 @@ class Holders {
   // List was refused or had no answer in time: its earlier answers count no more, but for claims.
   void list_failed() { listed_.reset(); }
 
-  // What is shown as of the newest List, the checkpoint read now; the checkpoint alone while List does not answer.
+  // Allocations as of the newest List, the checkpoint read now; the checkpoint alone while List does not answer.
   // nullopt: neither source could be read.
   [[nodiscard]] std::optional<holdings::ShownAllocations> merged(SteadyTime now);
   // As it was then; nullptr: it could not be read.
@@ -46,8 +46,8 @@ class Holders {
   [[nodiscard]] Source source() const { return source_; }  // of the last merged()
 
   // To be asked after each List, answered or not. True when the checkpoint has entries that List does not show, of
-  // ended pods or of init containers: a checkpoint written anew, as for each ListAndWatch message, tells the two apart.
-  // True
+  // ended pods or of init containers: a checkpoint written anew, as for each ListAndWatch message, distinguishes the
+  // two. True
   // - twice per entry, as the first time may come too soon: the kubelet forgets an ended pod at a List that follows;
   // - twice more when a pod or container has left the list, as its init container may have held the entry;
   // - otherwise once per `interval`, as kubelets before 1.34 list pods that have ended, and while List fails.

@@ -8,9 +8,8 @@
 
 namespace neuron::plugin {
 
-// When something may be done that must not fall into an admission of the kubelet: once nobody has called for
-// `idle_time`, but at most `max_wait` after it was first wanted, as some nodes are never idle. Plain arithmetic on
-// times; not synchronised.
+// Time for an action that must not fall into an admission of the kubelet: after `idle_time` without a call, but at most
+// `max_wait` after it was first wanted, as some nodes are never idle. Plain arithmetic on times; not synchronised.
 class IdleTimer {
  public:
   constexpr IdleTimer(std::chrono::milliseconds idle_time, std::chrono::milliseconds max_wait)
@@ -54,7 +53,7 @@ class IdleTimer {
     return true;
   }
 
-  // When to ask due() again, if anything is wanted. Sooner when what made it busy is over.
+  // When to ask due() again, if anything is wanted. Sooner when the admission has ended.
   [[nodiscard]] std::optional<SteadyTime> next() const { return next_ ? next_ : at_; }
 
  private:

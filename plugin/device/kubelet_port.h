@@ -18,7 +18,7 @@ class ResourceServer {
   virtual ~ResourceServer() = default;
   [[nodiscard]] virtual const std::string& endpoint() const = 0;  // the socket's name in the kubelet's directory
   [[nodiscard]] virtual std::size_t watchers() const = 0;         // open ListAndWatch streams
-  virtual void publish(UnitListPtr units) = 0;                    // to whoever watches, now and later
+  virtual void publish(UnitListPtr units) = 0;                    // to all watchers, now and later
   virtual void end_streams() = 0;                                 // those that are open now
   virtual void close() = 0;                                       // ends every stream and every wait; idempotent
 };
@@ -30,9 +30,9 @@ class KubeletPort {
   // A server under a socket name that was never used before. Errors: as PluginServer::start.
   [[nodiscard]] virtual Result<std::unique_ptr<ResourceServer>> serve(model::Resource resource) = 0;
   [[nodiscard]] virtual bool exists(const std::string& endpoint) const = 0;  // the socket file is there
-  // False when the file is missing or nobody listens on it; true also when that cannot be told.
+  // False when the file is missing or no process listens on it; true also when that is unknown.
   [[nodiscard]] virtual bool somebody_listens(const std::string& socket) const = 0;
-  // Identity of the kubelet's socket, which tells one kubelet from its successor; 0 when there is none.
+  // Identity of the kubelet's socket, which distinguishes a kubelet from its successor; 0 when there is none.
   [[nodiscard]] virtual std::uint64_t kubelet() const = 0;
   virtual void start_registration(model::Resource resource, const std::string& endpoint) = 0;  // RegisterDone
   virtual void ask_holders(SteadyTime now) = 0;                                                // HoldersListed

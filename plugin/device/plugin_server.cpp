@@ -38,7 +38,7 @@ void PluginServer::close() {
 }
 
 PluginServer::~PluginServer() {
-  constexpr std::chrono::milliseconds kStopTimeout{400};  // everything of ours has ended by then; peers may be stuck
+  constexpr std::chrono::milliseconds kStopTimeout{400};  // all own calls have ended by then; peers may be stuck
   close();
   if (server_) {
     server_->Shutdown(std::chrono::system_clock::now() + kStopTimeout);

@@ -13,7 +13,7 @@
 namespace neuron::plugin {
 
 // One resource served on one unix socket. The socket name is never used twice, because gRPC unlinks the path when it
-// binds and again when it shuts down, even if somebody else owns it by then. Not synchronised: one owner thread.
+// binds and again when it shuts down, even if another process owns it by then. Not synchronised: one owner thread.
 class PluginServer final : public ResourceServer {
  public:
   // Binds and serves; when it returns, the kubelet can dial. Errors: unavailable (cannot bind), invalid_argument (the

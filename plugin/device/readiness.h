@@ -23,7 +23,7 @@ struct ResourceReadiness {
   friend bool operator==(const ResourceReadiness&, const ResourceReadiness&) = default;
 };
 
-// What readiness is decided from. Passive data.
+// Input of the readiness decision. Passive data.
 struct ServingState {
   bool scanned = false;                      // the machine was scanned and assessed once
   std::vector<ResourceReadiness> resources;  // that the options allow

@@ -81,7 +81,7 @@ bool RegistrationCheck::other_gone_since(const Claim& claim) const {
   });
 }
 
-// Another plugin is gone, and what the kubelet shows of the resource does not tell whether it was this resource's.
+// Another plugin is gone, and the kubelet's answer does not show whether it was this resource's.
 bool RegistrationCheck::lost_unseen(const Claim& claim, bool answer_missing) const {
   const bool same_either_way = answer_missing || healthy_ids(*claim.units).empty();
   return std::any_of(others_.begin(), others_.end(), [&](const auto& entry) {

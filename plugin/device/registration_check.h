@@ -17,19 +17,19 @@
 
 namespace neuron::plugin {
 
-// Notices that the kubelet no longer takes a resource from us though our stream is open. Another plugin that registers
-// the same name takes the kubelet's endpoint away without a word to us; when it leaves, all devices of that name are
-// unhealthy and no plugin is asked for them, for ever (docs/reference/kubelet.md#end-of-a-watch). Any of three signs:
-// - what the kubelet shows as allocatable is not what we published: in two consecutive answers, or in a single one
-//   after another plugin's socket went away;
-// - another plugin's socket went away, and what the kubelet shows cannot tell: a list that we sent later makes the
-//   devices look healthy though the endpoint is dead, and a list without a healthy unit looks the same either way;
+// Notices that the kubelet no longer uses this agent for a resource though the stream is open. Another plugin that
+// registers the same name replaces the kubelet's endpoint without notice; when it leaves, all devices of that name stay
+// unhealthy and no plugin is asked for them (docs/reference/kubelet.md#end-of-a-watch). Any of three signs:
+// - the kubelet's allocatable differs from the published list: in two consecutive answers, or in a single one after
+//   another plugin's socket went away;
+// - another plugin's socket went away, and the kubelet's answer proves nothing: a list sent later makes the devices
+//   look healthy though the endpoint is dead, and a list without a healthy unit looks the same either way;
 // - the kubelet's checkpoint shows a container with units that this process did not give: another plugin with the same
 //   ids is asked for them, which no list shows.
 // Plain bookkeeping on times and names; one thread.
 class RegistrationCheck {
  public:
-  using Listening = std::function<bool(const std::string& name)>;  // somebody serves that socket; must not block
+  using Listening = std::function<bool(const std::string& name)>;  // a process serves that socket; must not block
 
   // A resource that the kubelet has registered from us.
   struct Claim {
@@ -40,7 +40,7 @@ class RegistrationCheck {
   };
   struct Lost {
     model::Resource resource{};
-    std::string why;  // for people: what was seen, naming the others' sockets
+    std::string why;  // the evidence in words, with the sockets of other plugins
     int times = 1;    // in a row, less than kCalm apart; more than 1: another plugin runs and registers it as well
   };
 
@@ -68,8 +68,8 @@ class RegistrationCheck {
   [[nodiscard]] bool due(SteadyTime now);
   [[nodiscard]] std::optional<SteadyTime> next() const;  // when to call due() again; nullopt while an answer is awaited
 
-  // Returns the resources to register again. `allocatable`: an error tells nothing about a list. `claims`: everything
-  // that is registered now; one that was registered or published later than kSettled before `asked_at` waits for the
+  // Returns the resources to register again. `allocatable`: an error proves nothing about a list. `claims`: all
+  // resources registered now; one that was registered or published later than kSettled before `asked_at` waits for the
   // next answer.
   [[nodiscard]] std::vector<Lost> answered(SteadyTime asked_at, const Result<model::Allocatable>& allocatable,
                                            const std::vector<Claim>& claims, SteadyTime now);

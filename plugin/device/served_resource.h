@@ -12,8 +12,8 @@
 
 namespace neuron::plugin {
 
-// What DeviceManager keeps of one resource: its server, how far its registration is, the list last published. Passive
-// data, one thread.
+// State of one resource in DeviceManager: its server, the progress of its registration, the list last published.
+// Passive data, one thread.
 struct ServedResource {
   enum class Phase { idle, registering, registered };
 
@@ -29,7 +29,7 @@ struct ServedResource {
   SteadyTime published_at{};
   std::string last_error;  // as last logged, so that a repeated one is not
 
-  // Hands last_list, new or as it was, to whoever watches. Only while there is a server.
+  // Publishes last_list, new or unchanged, to all watchers. Only while there is a server.
   void publish(SteadyTime now) {
     published_at = now;
     server->publish(last_list);

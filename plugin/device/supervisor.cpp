@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kOverslept{50};  // so late a timer tells that the process did not run
+constexpr milliseconds kOverslept{50};  // a timer so late shows that the process did not run
 
 std::string instance_suffix() {
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();

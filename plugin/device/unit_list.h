@@ -21,7 +21,7 @@ struct UnitState {
 using UnitList = std::vector<UnitState>;
 using UnitListPtr = std::shared_ptr<const UnitList>;
 
-// What a list says besides what the node has. All ascending.
+// Use of units, which a list shows beside the node's inventory. All ascending.
 struct UnitUse {
   std::vector<int> blocked_cores;    // held through another resource: not to be given through this one
   std::vector<int> held;             // units that containers hold through this very resource

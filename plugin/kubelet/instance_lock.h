@@ -11,8 +11,8 @@ namespace neuron::plugin {
 // Held by the one agent that serves a kubelet as a device plugin, or by all instances of the one driver that serves it
 // claims: a node runs one mode (docs/adr/0011-dra.md). Until the process ends; a crash releases it. It is a lock of the
 // kubelet's device-plugins directory itself, as kubelets before 1.33 delete every file in it when they start; when
-// another directory has come to the same path, take a new lock. While it is held, inotify does not tell that the
-// directory was removed (socket_watch.h).
+// another directory has come to the same path, take a new lock. While it is held, inotify does not report the removal
+// of the directory (socket_watch.h).
 class InstanceLock {
  public:
   enum class Mode {
@@ -20,9 +20,8 @@ class InstanceLock {
     claims,         // beside others of the same mode, as in a rolling update
   };
 
-  // Errors: failed_precondition when another process holds it; who that is, is told as far as it can be seen from here:
-  // its pid if it lives in this pid namespace, else the sockets on which an agent listens there, or that it serves
-  // claims. not_found without the directory.
+  // Errors: failed_precondition when another process holds it, with its pid if it lives in this pid namespace, else the
+  // sockets on which an agent listens there, or that it serves claims. not_found without the directory.
   [[nodiscard]] static Result<InstanceLock> take(const std::string& directory, Mode mode = Mode::device_plugin);
 
   // The directory at that path is the one that is locked.
@@ -38,8 +37,8 @@ struct LockHolder {
   std::string pid;  // of one, where several share the lock
 };
 
-// Who holds the lock of that directory, as far as /proc/locks tells: processes of this pid namespace. Takes no lock, so
-// that an agent that starts meanwhile is not disturbed. nullopt: nobody who can be seen from here.
+// Holder of the lock of that directory, by /proc/locks: processes of this pid namespace. Takes no lock, so that an
+// agent that starts meanwhile is not disturbed. nullopt: no visible holder.
 [[nodiscard]] std::optional<LockHolder> lock_holder(const std::string& directory);
 
 }  // namespace neuron::plugin

@@ -18,7 +18,7 @@ constexpr milliseconds kStandsEvery{2000};  // one stat
 
 }  // namespace
 
-// What one attempt found and took.
+// Result of one attempt to open the directory.
 struct KubeletDirectory::Opened {
   Result<std::shared_ptr<SocketWatch>> watch;
   bool is_dead = false;

@@ -25,7 +25,7 @@ class KubeletDirectory {
     dead_mount,   // the directory was removed or renamed on the host, and the mount here keeps the old one
     failed,
   };
-  // What has happened since it was last asked.
+  // Changes since the last call.
   struct Changes {
     bool usable = false;            // it is watched and locked: the first one, another than before, or after it hung
     bool kubelet_appeared = false;  // its socket
@@ -34,7 +34,7 @@ class KubeletDirectory {
     std::optional<End> end;
   };
 
-  static constexpr std::chrono::milliseconds kBudget{1000};  // of one look at the directory
+  static constexpr std::chrono::milliseconds kBudget{1000};  // of one access to the directory
 
   // `calls`: for all that may hang. Both must outlive it.
   KubeletDirectory(std::string path, const Clock& clock, const BoundedCalls& calls);

@@ -18,7 +18,7 @@ class KubeletRegistration {
 
   explicit KubeletRegistration(std::string kubelet_socket) : socket_(std::move(kubelet_socket)) {}
 
-  // Tells the kubelet that `resource` is served at `endpoint`, a file name beside its socket. The kubelet dials back
+  // Registers `resource` with the kubelet, served at `endpoint`, a file name beside its socket. The kubelet dials back
   // before it answers, so the plugin must be serving. Never blocks. A new connection each time.
   void start(model::Resource resource, const std::string& endpoint, std::chrono::milliseconds deadline, Done done);
 

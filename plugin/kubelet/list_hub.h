@@ -10,7 +10,7 @@
 
 namespace neuron::plugin {
 
-// Whoever watches one list that is always told whole. Called without the hub's lock, from any thread; must not block.
+// A watcher of one list, which is always sent whole. Called without the hub's lock, from any thread; must not block.
 template <typename List>
 class ListSink {
  public:

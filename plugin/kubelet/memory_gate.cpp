@@ -10,7 +10,7 @@
 namespace neuron::plugin {
 namespace {
 
-// What one look at the cores of one device found.
+// Result of one check of the cores of one device.
 struct Finding {
   std::string busy;     // what holds one of them; "" when nothing does
   std::string unknown;  // what could not be read
@@ -24,7 +24,7 @@ struct Waiter {
   std::size_t next = 0;      // position of the first core that is not dealt with
   int look = 0;              // number of the newest look; answers to older ones do not count
   std::string busy;          // what the last look found
-  std::string unknown;       // what nobody could tell
+  std::string unknown;       // the part that is unknown
   bool has_silence = false;  // some device did not answer
 };
 
@@ -68,7 +68,7 @@ struct MemoryGate::State : std::enable_shared_from_this<State> {
     return finding;
   }
 
-  // The device that is next is free, or nobody can tell.
+  // The next device is free, or its state is unknown.
   static void pass_over(Waiter& waiter) {
     const int device = waiter.cores[waiter.next].device;
     while (waiter.next < waiter.cores.size() && waiter.cores[waiter.next].device == device) ++waiter.next;
@@ -80,7 +80,7 @@ struct MemoryGate::State : std::enable_shared_from_this<State> {
     pass_over(waiter);
   }
 
-  // Begins the look at the next device of a waiter, or lets the container start.
+  // Begins the check of the next device of a waiter, or lets the container start.
   void look(int ticket) EXCLUDES(mutex) {
     std::vector<Core> cores;
     int number = 0;
@@ -139,7 +139,7 @@ struct MemoryGate::State : std::enable_shared_from_this<State> {
     look(ticket);
   }
 
-  // Patience is over.
+  // The time limit has passed.
   void expire(int ticket) EXCLUDES(mutex) {
     std::string busy;
     {

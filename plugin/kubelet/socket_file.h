@@ -8,8 +8,8 @@
 
 namespace neuron::plugin {
 
-// The socket files of the kubelet's device-plugins directory: whose they are, and whether somebody listens on them.
-// Free functions, any thread; none blocks for longer than a local file system does.
+// The socket files of the kubelet's device-plugins directory: their owners, and whether a process listens on them. Free
+// functions, any thread; none blocks for longer than a local file system does.
 
 inline constexpr std::string_view kKubeletSocket = "kubelet.sock";
 
@@ -32,8 +32,8 @@ enum class SocketState { listening, dead, missing, unknown };
 // File names of all sockets in `directory`, sorted; empty when it cannot be read.
 [[nodiscard]] std::vector<std::string> sockets_in(const std::string& directory);
 
-// Removes what agents that were killed left behind: sockets of their names on which nobody listens. To be called while
-// the directory is locked (instance_lock.h), as a socket looks dead between bind and listen. Returns their names.
+// Removes sockets left behind by killed agents: those with an agent's name on which no process listens. To be called
+// while the directory is locked (instance_lock.h), as a socket looks dead between bind and listen. Returns their names.
 std::vector<std::string> remove_dead_agent_sockets(const std::string& directory);
 
 }  // namespace neuron::plugin

@@ -34,8 +34,8 @@ class SocketWatch {
   // exist.
   [[nodiscard]] static Result<SocketWatch> open(const std::string& directory, Means means = Means::inotify);
 
-  // What became of the directory that is watched; a few calls of stat, also beside read_events(). inotify does not tell
-  // that it was removed while something keeps it in use: an open descriptor such as our lock, or a bind mount.
+  // State of the watched directory; a few calls of stat, also beside read_events(). inotify does not report its removal
+  // while something keeps it in use: an open descriptor such as the lock, or a bind mount.
   enum class State {
     stands,    // it is the one at its path
     replaced,  // another one is there

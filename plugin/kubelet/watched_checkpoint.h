@@ -21,8 +21,8 @@ class WatchedCheckpoint final : public CheckpointSource {
   // not block, never after the destructor. Empty: nothing is called. `workers` must outlive this object.
   WatchedCheckpoint(const std::string& directory, Workers& workers, std::function<void()> came_back = {});
 
-  // One look at what the kernel has in memory, which is where a file is that the kubelet has just written; on a worker
-  // only when it is not there.
+  // Reads from the page cache, where a file is that the kubelet has just written; on a worker only when it is not
+  // there.
   [[nodiscard]] holdings::CheckpointVersion version() const override;
   [[nodiscard]] Result<Checkpoint> read() const override;  // deadline_exceeded, too: it hangs
 
