@@ -11,7 +11,7 @@
 // names are bounded here, but nothing is looked up. Pure.
 namespace neuron::plugin::dra {
 
-// What tolerates a taint: every field that is not "" has to agree; see tolerates().
+// Tolerates a taint when every field that is not "" agrees; see tolerates().
 struct Toleration {
   std::string key;      // "" with `exists` = every taint
   bool exists = false;  // operator Exists: the value does not matter; else Equal

@@ -205,7 +205,7 @@ std::vector<std::string> ClaimCdiFiles::uids() {
     name = name.substr(prefix_.size(), name.size() - prefix_.size() - kEnding.size());
     if (is_plain_uid(name)) found.insert(std::move(name));
   }
-  for (const std::string& path : unfinished) (void)unlink_file(path);  // nobody reads it, and it is written over
+  for (const std::string& path : unfinished) (void)unlink_file(path);  // no runtime reads it, and it is overwritten
   return {found.begin(), found.end()};
 }
 

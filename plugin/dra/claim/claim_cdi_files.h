@@ -27,7 +27,7 @@ class ClaimCdiFiles {
   [[nodiscard]] Result<void> write(const std::string& uid, const std::string& text);
   [[nodiscard]] Result<void> remove(const std::string& uid);  // no error when it is not there
 
-  // Somebody removed the directory on the host, and the mount here keeps the old one, in which nothing can be made.
+  // The directory was removed on the host, and the mount here keeps the old one, in which no file can be created.
   [[nodiscard]] bool is_dead() const;
 
   // Uids of the files that are there, ascending, and removes those that a crash left half-written.
@@ -36,8 +36,8 @@ class ClaimCdiFiles {
   // Whether its file is there and whole.
   [[nodiscard]] bool has(const std::string& uid) const;
 
-  // What the files tell of the claims they are of: everything but names and requests. Without `node`, a core counts as
-  // its whole device.
+  // The claims as far as their files show them: everything but names and requests. Without `node`, a core counts as its
+  // whole device.
   [[nodiscard]] std::vector<PreparedClaim> rebuild(const grant::NodeUnits* node);
 
  private:
@@ -50,8 +50,8 @@ class ClaimCdiFiles {
 // The text of a claim's CDI file as it should be now, from the text as it was when the claim was prepared: the numbers
 // of verbs nodes are those of `facts`, since they change when a driver is bound anew, and permissions those of today.
 // An interface that is away keeps its node, unless that is another one's by now: then it is left out, so that a
-// container that is started again fails instead of getting the other interface. What is no such text stays as it is.
-// "": nothing is left of it. Pure.
+// container that is started again fails instead of getting the other interface. Any other text stays as it is. "":
+// nothing is left of it. Pure.
 [[nodiscard]] std::string newest_cdi_text(const std::string& prepared, const std::string& uid, const GrantFacts& facts);
 
 // Reports files of claims that have gone from the directory, as when another program empties it. One thread at a time.

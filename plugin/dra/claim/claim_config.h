@@ -7,12 +7,12 @@
 #include "agent/base/result.h"
 #include "plugin/dra/claim/claim.h"
 
-// The opaque configuration that claims and classes attach to our devices (docs/reference/dra.md#opaque-configuration).
-// Nobody looks at it before Prepare, so it is decoded strictly: what is not understood is an error that says what would
-// be. Pure.
+// The opaque configuration that claims and classes attach to the driver's devices
+// (docs/reference/dra.md#opaque-configuration). It is not checked before Prepare, so it is decoded strictly: an unknown
+// part is an error that names the valid ones. Pure.
 namespace neuron::plugin::dra {
 
-// What applies to one request.
+// Configuration of one request.
 struct RequestConfig {
   std::optional<int> lnc;               // NeuronConfig logicalNeuronCore: 1 or 2
   std::optional<int> ultraserver_mode;  // UltraServerConfig ultraserverMode: nodes that work as one, 1, 2 or 4

@@ -11,12 +11,12 @@
 #include "plugin/dra/claim/claim_port.h"
 #include "plugin/dra/claim/hardware.h"
 
-// What claims give containers: what Allocate gives for the same units, by the same code (agent/grant). Pure.
+// Grants of claims to containers: the same as Allocate's for the same units, by the same code (agent/grant). Pure.
 namespace neuron::plugin::dra {
 
 using Environment = std::map<std::string, std::string>;
 
-// What a claim holds through one of its requests.
+// Hardware that a claim holds through one of its requests.
 struct RequestShare {
   std::string request;  // base name
   Hardware hardware;
@@ -29,7 +29,7 @@ struct RequestShare {
   [[nodiscard]] bool computes() const { return !admin_access && !hardware.devices.empty(); }
 };
 
-// What variables are made of, beside shares.
+// Facts that variables depend on, beside shares.
 struct GrantFacts {
   const grant::NodeUnits& node;
   const grant::GrantOptions& options;
@@ -53,17 +53,17 @@ struct GrantedDevice {
   bool admin_access = false;
 };
 
-// The claim's CDI file, and what the kubelet is told.
+// The claim's CDI file, and the answer to the kubelet.
 struct ClaimGrant {
   std::string cdi_text;  // "" = the claim gives nothing that a file could say
   std::vector<PreparedDevice> devices;
 };
 
 // CDI devices (agent/core/claim_cdi.h): "<uid>-<device>" with the nodes of each device, "<uid>-admin-<device>" with its
-// Neuron nodes, write-only, where it is for admin access, and
-// "<uid>-request-<request>" with the variables of each request that has some. The kubelet is told the latter once, as
-// the last id of the request's last device: the first id of a device is what it shows in the pod's status. `devices`
-// in the order of the results; `environments` by base name of the request.
+// Neuron nodes, write-only, where it is for admin access, and "<uid>-request-<request>" with the variables of each
+// request that has some. The kubelet gets the latter once, as the last id of the request's last device: the first id of
+// a device is what it shows in the pod's status. `devices` in the order of the results; `environments` by base name of
+// the request.
 [[nodiscard]] ClaimGrant grant_of_claim(const GrantFacts& facts, const std::string& driver, const std::string& uid,
                                         const std::vector<GrantedDevice>& devices,
                                         const std::map<std::string, Environment>& environments);

@@ -6,7 +6,7 @@
 namespace neuron::plugin::dra {
 namespace {
 
-// With which LNC somebody uses a device.
+// The LNC with which a claim uses a device.
 struct Use {
   int lnc = 0;
   std::string who;

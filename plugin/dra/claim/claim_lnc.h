@@ -11,10 +11,10 @@
 namespace neuron::plugin::dra {
 
 // Whether a device can serve two LNCs at once is unknown (docs/reference/dra.md#opaque-configuration), so its cores are
-// given with one alone: that of the configuration, else the node's.
-// failed_precondition, naming device and both sides, when two of `shares`, which are of the claim `uid`, or one of them
-// and another claim that is completed want one device with different LNCs. What is not known clashes with nothing, nor
-// does admin access. `node_lnc`: of the node, for those that say nothing. Pure.
+// given with one alone: that of the configuration, else the node's. failed_precondition, naming device and both sides,
+// when two of `shares`, which are of the claim `uid`, or one of them and another claim that is completed want one
+// device with different LNCs. Unknown LNCs clash with nothing, nor does admin access. `node_lnc`: of the node, for
+// claims without configuration. Pure.
 [[nodiscard]] std::optional<Error> lnc_clash(const std::vector<RequestShare>& shares, std::optional<int> node_lnc,
                                              const ClaimsFile::Claims& claims, const std::string& uid);
 
@@ -23,8 +23,8 @@ namespace neuron::plugin::dra {
 
 // failed_precondition, naming both LNCs, when `claim` holds devices and was planned with other numbers than those that
 // the node has by numbering_of(claims): it was numbered anew meanwhile. An earlier record of the claim counts, as it
-// did when the claim was planned; without it two LNCs would refuse the claim as long as the others last. What is not
-// known clashes with nothing. Pure.
+// did when the claim was planned; without it two LNCs would refuse the claim as long as the others last. Unknown LNCs
+// clash with nothing. Pure.
 [[nodiscard]] std::optional<Error> numbering_clash(const PreparedClaim& claim, const ClaimsFile::Claims& claims);
 
 }  // namespace neuron::plugin::dra

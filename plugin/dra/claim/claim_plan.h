@@ -11,7 +11,7 @@
 
 namespace neuron::plugin::dra {
 
-// What a claim's allocation means on this node.
+// A claim's allocation in terms of this node.
 struct ClaimPlan {
   std::vector<RequestShare> shares;    // by request, in the order of the results
   std::vector<GrantedDevice> devices;  // one for each result; two of admin access to one device are one
@@ -19,15 +19,15 @@ struct ClaimPlan {
   [[nodiscard]] Hardware held() const;  // nothing of admin access
 };
 
-// Checks all of it and changes nothing. `pool`: the one of this node.
-// Errors: failed_precondition (not allocated, nothing of ours, another node's pool, unhealthy, a device twice),
-// not_found and invalid_argument (see hardware_of, config_for).
+// Checks all of it and changes nothing. `pool`: the one of this node. Errors: failed_precondition (not allocated, no
+// device of this driver, another node's pool, unhealthy, a device twice), not_found and invalid_argument (see
+// hardware_of, config_for).
 [[nodiscard]] Result<ClaimPlan> plan_of(const Claim& claim, const grant::NodeUnits& node, const std::string& pool,
                                         const UnhealthyTaint& taint);
 
-// Of a claim whose plan is of another scan, one that has no memory of those before it: what it took them to tell that a
-// device is ill (errors that grow, a heartbeat that stands still) is in `known`. A device that is not there is not ill.
-// Errors: those of check_health() otherwise.
+// For a claim whose plan is of a separate scan, without memory of earlier ones: evidence that takes several scans
+// (errors that grow, a heartbeat that stands still) is in `known`. A missing device is not unhealthy. Errors: those of
+// check_health() otherwise.
 [[nodiscard]] Result<void> check_known_health(const Claim& claim, const grant::NodeUnits& known,
                                               const UnhealthyTaint& taint);
 

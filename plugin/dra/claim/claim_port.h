@@ -8,7 +8,7 @@
 
 #include "agent/base/result.h"
 
-// What the kubelet asks of a driver, without gRPC: plugin/dra/dra_service.h turns its calls into these and back
+// The kubelet's calls to a driver, without gRPC: plugin/dra/dra_service.h turns its calls into these and back
 // (docs/reference/kubelet.md#dra).
 namespace neuron::plugin::dra {
 
@@ -40,7 +40,7 @@ class ClaimPort {
   // By uid, one answer for each claim. A requested stop ends what waits, with an error and nothing prepared.
   [[nodiscard]] virtual std::map<std::string, PrepareAnswer> prepare(const std::vector<ClaimRef>& claims,
                                                                      const std::stop_token& stop) = 0;
-  // By uid: the error, "" = nothing of it is left. A claim that nobody knows is no error.
+  // By uid: the error, "" = nothing of it is left. An unknown claim is no error.
   [[nodiscard]] virtual std::map<std::string, std::string> unprepare(const std::vector<ClaimRef>& claims) = 0;
 };
 

@@ -26,7 +26,7 @@ class ClaimStore {
     std::string cdi_directory;  // made if missing
     std::string boot_id;        // "" = not known
     // The CDI directory is a mount whose directory was removed on the host: only a new container gets the new one. Any
-    // thread; must not block. Empty: nobody is told.
+    // thread; must not block. Empty: not reported.
     std::function<void()> cdi_is_dead{};
     grant::GrantOptions grant{};
   };
@@ -60,9 +60,8 @@ class ClaimStore {
   [[nodiscard]] Result<void> set_name(const std::string& uid, const std::string& claim_namespace,
                                       const std::string& name) EXCLUDES(held_mutex_);
 
-  // CDI files of prepared claims are written that are not there, or not as newest_cdi_text() has them by the newest
-  // scan; those of no claim are removed, and what a crash left half-prepared is forgotten. Errors: the first of those
-  // that came up; the rest is done all the same.
+  // Writes CDI files of prepared claims that are missing or differ from newest_cdi_text() by the newest scan, removes
+  // those of no claim, and drops claims that a crash left half-prepared. Errors: the first one; the rest is still done.
   [[nodiscard]] Result<void> repair() EXCLUDES(held_mutex_);
 
   // A repair has not come back from its files: all other calls are refused at once (unavailable), instead of hanging as
@@ -86,7 +85,7 @@ class ClaimStore {
   [[nodiscard]] Result<void> write_cdi(const PreparedClaim& claim);
   [[nodiscard]] Result<void> repair_one(ClaimsFile& file, const PreparedClaim& claim);
 
-  const std::string files_;  // where they are, for people
+  const std::string files_;  // their place, for messages
   std::atomic<bool> hangs_{false};
   const std::function<void()> cdi_is_dead_;
   const std::function<grant::NodeUnitsPtr()> node_;
@@ -98,7 +97,7 @@ class ClaimStore {
   ClaimsFile::Claims claims_ GUARDED_BY(held_mutex_);
 };
 
-// Why the hardware cannot be had: another claim than `uid` holds some of it. nullopt: nobody does. Pure.
+// Why the hardware cannot be had: another claim than `uid` holds some of it. nullopt: no claim does. Pure.
 [[nodiscard]] std::optional<Error> conflict(const ClaimsFile::Claims& claims, const std::string& uid,
                                             const Hardware& hardware);
 

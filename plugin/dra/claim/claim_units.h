@@ -8,7 +8,7 @@
 #include "plugin/dra/claim/hardware.h"
 
 // From the name of a pool device, as a claim has it, to hardware of this node as the newest scan shows it. A name is
-// foreign text: somebody else may have written a slice under our driver's name, so nothing of it is believed. Pure.
+// foreign text: another writer may have made a slice under this driver's name, so every part of it is checked. Pure.
 namespace neuron::plugin::dra {
 
 // The taint that the pool gives what is unhealthy; its value is the reason's code.
@@ -17,7 +17,7 @@ struct UnhealthyTaint {
   std::string effect;  // "" = no taint is given, so none can be tolerated
 };
 
-// Errors: invalid_argument (no name of ours), not_found (nothing of that name is here), naming it.
+// Errors: invalid_argument (not a name of this driver), not_found (no such device here), naming it.
 [[nodiscard]] Result<Hardware> hardware_of(const grant::NodeUnits& node, const std::string& pool_device);
 
 // Errors: not_found when it is the name of a group which this node does not offer as one, naming it: between its

@@ -53,7 +53,7 @@ Result<void> check_others(const ClaimUse& use, const ContainerOfPod& container) 
   return {};
 }
 
-// What a container needs has to be what the files of claims that are prepared already say.
+// The variables that a container needs have to equal those in the files of claims prepared before.
 Result<void> check_prepared(const ClaimUse& use, const ContainerOfPod& container, const Environment& needed) {
   for (const auto& [claim, used] : container.claims) {
     const auto known = use.claims.find(claim);

@@ -21,7 +21,7 @@ struct KnownClaim {
   std::vector<RequestShare> shares;
   // Of a claim that is prepared already, by request: its file stays as it is. nullopt: it is being prepared.
   std::optional<std::map<std::string, Environment>> prepared;
-  std::string error{};  // why it cannot be prepared; "" = it can, so far. What it gives is not known then
+  std::string error{};  // why it cannot be prepared; "" = it can, so far. Its grant is unknown then
 };
 
 // Of a claim that was rebuilt of its CDI file it is not known what its containers have: it has an error.

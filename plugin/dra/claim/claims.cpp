@@ -90,7 +90,7 @@ bool is_nameless(const PreparedClaim& claim) {
   return claim.name.empty() && !claim.held().devices.empty();
 }
 
-// What the gate has answered, in the order of the answers.
+// Answers of the gate, in their order.
 struct GateAnswers {
   std::mutex mutex;
   std::condition_variable changed;
@@ -139,7 +139,7 @@ Result<void> Claims::read(Call& call, Pending& pending) {
   auto claim = call.api_error ? fail(*call.api_error) : reader_.read_claim(ref.claim_namespace, ref.name);
   if (!claim) {
     if (is_no_answer(claim.error())) call.api_error = claim.error();
-    // What is prepared is known without the server, which only a clear answer contradicts.
+    // A prepared claim is known without the server, and only a clear answer contradicts it.
     const bool is_denied = claim.error().code == ErrorCode::not_found;
     if (pending.before && pending.before->is_whole() && !is_denied) return answer_again(pending);
     return fail(std::move(claim).error());
@@ -229,7 +229,7 @@ Result<void> Claims::name_rebuilt(Call& call, const Pending& pending) {
   return {};
 }
 
-// What the claim gives, together with other claims of its containers.
+// The claim's grant, together with other claims of its containers.
 Result<void> Claims::grant(const Call& call, Pending& pending) {
   ClaimUse use;
   use.containers = pending.containers;

@@ -31,12 +31,12 @@ struct ClaimsSettings {
   UnhealthyTaint taint;  // as the pool has it
 };
 
-// What claims need of others, called from any thread. What the functions refer to must outlive the claims and every job
-// that `run` and `post` were given.
+// Functions that claims call, from any thread. Objects that they refer to must outlive the claims and every job of
+// `run` and `post`.
 struct ClaimsPorts {
   std::function<grant::NodeUnitsPtr()> node;  // of the newest scan; nullptr before the first
-  // Of a scan that begins now, for a device that was found since; on a thread of `run`, where it may hang. What is ill
-  // by `node` stays so. Empty: none.
+  // Of a scan that begins now, for a device that was found since; on a thread of `run`, where it may hang. Units that
+  // are unhealthy by `node` stay so. Empty: none.
   std::function<grant::NodeUnitsPtr()> scan;
   std::function<std::optional<std::uint64_t>(int device, int physical_core)> memory_in_use;  // as MemoryGate::Ports
   std::function<void(MemoryGate::Job)> run;
@@ -48,8 +48,8 @@ struct ClaimsPorts {
   std::function<Result<PodNames>()> pods{};
 };
 
-// Prepares and releases claims of this node. What is prepared is in files alone (ClaimStore), so that another instance
-// of the driver, or this one after a crash, goes on where it was. Thread-safe; no lock is held while the API server is
+// Prepares and releases claims of this node. Prepared claims are in files alone (ClaimStore), so that another instance
+// of the driver, or this one after a crash, continues with them. Thread-safe; no lock is held while the API server is
 // asked or memory is waited for, so no claim waits for another one.
 class Claims final : public ClaimPort {
  public:

@@ -80,8 +80,8 @@ Result<void> keep_spare(const std::string& path, std::size_t bytes) {
   return fail(error_from_errno(error, "reserving space in " + spare));
 }
 
-// As write_by_rename(), into blocks that the spare file has already. It is what the file was then, so that the next
-// text of no greater length fits as well. (File systems that never write in place may have no room all the same.)
+// As write_by_rename(), into blocks that the spare file has already. The former file becomes the spare one, so that the
+// next text of no greater length fits as well. (File systems that never write in place may still have no room.)
 Result<void> write_into_spare(const std::string& path, std::string_view text) {
   const std::string spare = spare_of(path);
   {
@@ -114,7 +114,7 @@ Result<ClaimsFile::Content> ClaimsFile::parse(std::string_view text) {
     const std::string uid = dra::text_of(one, "uid");
     if (uid.empty()) continue;
     std::string entry = dumped(one);
-    // What another version wrote and this one cannot read stays until it is prepared or released.
+    // Entries of another version that this one cannot read stay until their claim is prepared or released.
     if (auto claim = parse_prepared_claim(entry)) content.claims.emplace(uid, share(*std::move(claim)));
     content.texts.emplace(uid, std::move(entry));
   }
@@ -143,7 +143,7 @@ std::string ClaimsFile::text_of(const Content& content) {
   return std::string(kHead) + checksum(body) + std::string(kBehind) + body;
 }
 
-// What another version wrote and this one cannot read is in use all the same.
+// Entries of another version that this one cannot read are in use, too.
 void ClaimsFile::add_unread() {
   if (content_.claims.size() == content_.texts.size()) return;
   for (PreparedClaim& claim : rebuild_()) {
@@ -209,7 +209,8 @@ Result<void> ClaimsFile::write() {
   return {};
 }
 
-// What is less than before, or hardly more, as an entry that is completed: there is room for that on a full disk too.
+// Writes a text that is shorter than before, or hardly longer, as by a completed entry: there is room for it on a full
+// disk too.
 Result<void> ClaimsFile::write_what_is_left() {
   auto written = write();
   if (written || !is_disk_full(written.error())) return written;
@@ -263,7 +264,7 @@ Result<void> ClaimsFile::release(const std::string& uid) {
   if (content_.released.size() >= kMaxReleased) content_.released.erase(content_.released.begin());
   content_.released.emplace_back(uid, ++content_.releases);
   auto written = change(uid, nullptr);
-  // What nobody knows is released already; that it was is told to this instance at least.
+  // An unknown claim is already released; this instance at least has recorded it.
   if (written || (!is_known && is_disk_full(written.error()))) return {};
   content_.released = std::move(old_released);
   --content_.releases;

@@ -12,8 +12,8 @@
 #include "agent/base/result.h"
 #include "plugin/dra/claim/prepared_claim.h"
 
-// What is prepared on this node, in one file (docs/adr/0011-dra.md). The kubelet keeps it in its memory only, and asks
-// again when that is gone.
+// The prepared claims of this node, in one file (docs/adr/0011-dra.md). The kubelet keeps them in its memory only, and
+// prepares them again after a restart.
 namespace neuron::plugin::dra {
 
 // The file's content and its changes. Other versions of the agent write it too: fields and claims that this one does
@@ -21,19 +21,19 @@ namespace neuron::plugin::dra {
 class ClaimsFile {
  public:
   using Claims = std::map<std::string, std::shared_ptr<const PreparedClaim>>;  // by uid
-  // What can be told without the file, of the CDI files that are there.
+  // Claims without the file, by the CDI files that are there.
   using Rebuild = std::function<std::vector<PreparedClaim>()>;
 
-  // `boot_id`: of the running system; "" = not known. What another boot prepared is not in use any more.
+  // `boot_id`: of the running system; "" = not known. Claims prepared in another boot are no longer in use.
   ClaimsFile(std::string path, std::string boot_id, Rebuild rebuild);
 
-  // Makes the content what the file says now. A file that is damaged is set aside as "<path>.damaged"; then, and when
-  // there is none, the content is what `rebuild` tells, and written. Errors: from errno, naming the path.
+  // Reads the content of the file. A damaged file is set aside as "<path>.damaged"; then, and when there is none, the
+  // content is that of `rebuild`, and written. Errors: from errno, naming the path.
   [[nodiscard]] Result<void> read();
-  // What was wrong with the file, since it was asked last; "" = nothing.
+  // Problems of the file since the last call; "" = none.
   [[nodiscard]] std::string take_news() { return std::exchange(news_, {}); }
 
-  // Those that another version wrote and this one cannot read too, as far as their CDI files tell.
+  // Entries of another version that this one cannot read are included, as far as their CDI files show them.
   [[nodiscard]] const Claims& claims() const { return content_.claims; }
   // True too for one that another version wrote, and this one cannot read.
   [[nodiscard]] bool knows(const std::string& uid) const { return content_.texts.contains(uid); }
@@ -42,8 +42,8 @@ class ClaimsFile {
   // errno, naming the path. While a claim can be put, room is kept on the disk in which it can be
   // completed, and any can be removed and released, when that is full.
   [[nodiscard]] Result<void> put(const PreparedClaim& claim);
-  // What was rebuilt of a CDI file is known better now: also where that cannot be written, and where the entry is of
-  // another version, which stays.
+  // Replaces a claim rebuilt from a CDI file: also where that cannot be written, and where the entry is of another
+  // version, which stays.
   void learn(const PreparedClaim& claim);
   [[nodiscard]] Result<void> remove(const std::string& uid);  // no error when it is not there
 
@@ -52,7 +52,7 @@ class ClaimsFile {
   [[nodiscard]] std::uint64_t releases() const { return content_.releases; }
   // Removes the claim, known or not, and counts that. Of one that is not known it is no error that the disk is full.
   [[nodiscard]] Result<void> release(const std::string& uid);
-  // True too when it cannot be told any more.
+  // True too when it is no longer known.
   [[nodiscard]] bool was_released_since(const std::string& uid, std::uint64_t releases) const;
 
  private:

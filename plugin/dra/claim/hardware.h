@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-// What a claim holds of the machine, whatever the devices of the pool are called: a device, its cores and its groups
-// exclude each other. Pure.
+// Hardware that a claim holds, whatever the devices of the pool are called: a device, its cores and its groups exclude
+// each other. Pure.
 namespace neuron::plugin::dra {
 
 // Cores are places: place p of a device is its p-th physical core in the order in which the driver numbers logical ones
@@ -29,11 +29,10 @@ struct Hardware {
 // How cores are numbered that claims hold: with another LNC the same number is other hardware.
 struct HeldNumbering {
   bool any = false;        // some claim that is prepared holds a device, or cores of one
-  std::optional<int> lnc;  // of the node when it was prepared; nullopt: no claim tells
+  std::optional<int> lnc;  // of the node when it was prepared; nullopt: unknown
 };
 
-// Something that both hold, for people: "neuron3", "core position 1 of neuron3", "interface rdmap16s25". nullopt:
-// nothing.
+// A part that both hold, as text: "neuron3", "core position 1 of neuron3", "interface rdmap16s25". nullopt: nothing.
 [[nodiscard]] std::optional<std::string> overlap(const Hardware& one, const Hardware& other);
 
 }  // namespace neuron::plugin::dra

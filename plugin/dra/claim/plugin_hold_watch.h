@@ -54,7 +54,7 @@ class PluginHoldWatch {
   // Until `stop` is requested. One thread.
   void run(const std::stop_token& stop) EXCLUDES(mutex_);
 
-  // What run() does again and again: asks, and says when to ask again. For tests, without a thread.
+  // One turn of run(): asks, and returns the time until the next one. For tests, without a thread.
   [[nodiscard]] std::chrono::milliseconds turn() EXCLUDES(mutex_);
 
  private:

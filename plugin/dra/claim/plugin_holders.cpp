@@ -30,7 +30,7 @@ void add_unit(Hardware& hardware, const grant::NodeUnits& node, Resource resourc
   }
 }
 
-// The first of them; nullptr: nobody.
+// The first of them; nullptr: none.
 const PluginHolder* holder_of(const PluginHolders& holders, const Hardware& hardware) {
   const auto found = std::find_if(holders.begin(), holders.end(), [&](const PluginHolder& holder) {
     return overlap(hardware, holder.hardware).has_value();
@@ -44,7 +44,7 @@ std::string container_of(const model::Allocation& allocation) {
   return name.empty() ? model::holder_of(allocation) : name;
 }
 
-// Of a claim of another driver. What this node does not have is left out.
+// Of a claim of another driver. Units that this node lacks are left out.
 PluginHolder holder_by_claim(const grant::NodeUnits& node, const model::Allocation& allocation) {
   PluginHolder holder{container_of(allocation), allocation.resource_name, true, {}};
   for (const std::string& id : allocation.ids) {

@@ -10,10 +10,10 @@
 #include "plugin/dra/claim/hardware.h"
 #include "plugin/dra/slices/pool.h"
 
-// What containers hold through a device plugin on a node that serves claims now: pods that ran when it changed over run
-// on (docs/dra.md#moving-over). No claim and no scheduler knows of it, so the pool says it and Prepare refuses it until
-// they end. The same of claims of another driver whose devices have the names of ours, as when this one was renamed.
-// Pure.
+// Hardware that containers hold through a device plugin on a node that now serves claims: pods that ran before the
+// change continue (docs/dra.md#moving-over). Neither claims nor schedulers know of it, so the pool is tainted and
+// Prepare refuses it until they end. The same of claims of another driver whose devices have this driver's names, as
+// after a rename. Pure.
 namespace neuron::plugin::dra {
 
 struct PluginHolder {
@@ -25,8 +25,8 @@ struct PluginHolder {
 };
 using PluginHolders = std::vector<PluginHolder>;
 
-// Of what the kubelet lists: resources of ours, and ids of them that this node has; claims of another driver than ours,
-// `driver`, and their devices whose names are those of a pool of ours. In the order of the list.
+// From the kubelet's list: this agent's resources, with ids that this node has; claims of another driver than `driver`,
+// with devices whose names are those of this driver's pool. In the order of the list.
 [[nodiscard]] PluginHolders plugin_holders(const grant::NodeUnits& node, const std::vector<model::Allocation>& listed,
                                            const std::string& driver);
 

@@ -19,7 +19,7 @@ Error not_a_pod(const char* why) {
   return make_error(ErrorCode::data_corrupt, std::string("the API server's answer is not a pod: ") + why);
 }
 
-// The pod's own name of a claim -> the claim's name. What is made from a template stands in the status.
+// The pod's own name of a claim -> the claim's name. Names of claims made from a template stand in the status.
 std::map<std::string, std::string> claims_of(const json& pod) {
   std::map<std::string, std::string> names;
   for (const json& one : list_of(member(pod, "status"), "resourceClaimStatuses")) {

@@ -15,7 +15,7 @@
 namespace neuron::plugin::dra {
 
 // A ResourceSlice, stored or wanted, as a whole: `json` is what POST and PUT send and what the server answers. uid and
-// resource_version are "" in a slice that is to be created. What the server stores is foreign.
+// resource_version are "" in a slice that is to be created. The stored text is foreign.
 using Slice = kube::ApiObject;
 
 // The Node object that owns the slices; the garbage collector deletes them with it.
