@@ -107,7 +107,8 @@ bool says_nothing(const model::HostScan& scan, const host::FsRoot& root) {
          !root.exists("sys/class");
 }
 
-// The whole check, in the child. The status is the verdict; the text is its output, or the reason when it cannot tell.
+// The whole check, in the child. The status is the verdict; the text is its output, or the reason of an undetermined
+// one.
 int check_in_child(const CheckOptions& options, const std::string& directory, int output) {
   const auto say = [&](CheckVerdict verdict, const std::string& text) {
     return static_cast<int>(write_all(output, text, "the report") ? verdict : CheckVerdict::cannot_tell);

@@ -12,8 +12,8 @@ class App;
 
 namespace neuron::agent {
 
-// Everything `neuron-agent check` can be told, parsed once, then const. Flag over environment over default.
-struct CheckOptions : ReportOptions {  // the kubelet's directory, not named: looked at only beside a live root
+// All options of `neuron-agent check`, parsed once, then const. Flag over environment over default.
+struct CheckOptions : ReportOptions {  // the kubelet's directory, not named: read only beside a live root
   std::string cdi_dir;                 // --cdi-dir; "": var/run/cdi below the root
   std::optional<Mode> mode;            // --mode; dra: what claims need counts, even where no driver ever ran
   bool no_fabric = false;              // --no-fabric: do not ask libfabric, which else has half of the timeout

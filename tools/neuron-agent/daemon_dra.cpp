@@ -56,7 +56,7 @@ ExitCode to_exit_code(dra::Driver::Outcome outcome) {
   return ExitCode::failed;
 }
 
-// The kubelet is told where claims are served, and has another working directory.
+// The kubelet gets the path of the socket, and has another working directory.
 std::string absolute(const std::string& directory) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::absolute(directory, error);

@@ -14,7 +14,7 @@ class App;
 
 namespace neuron::agent {
 
-// What `neuron-agent run --mode dra` can be told besides, parsed once, then const. Flag over environment over default.
+// Further options of `neuron-agent run --mode dra`, parsed once, then const. Flag over environment over default.
 struct DraOptions {
   plugin::dra::PoolOptions pool;        // --dra-driver-name, --dra-partitions, --dra-taint-effect, --dra-ultraserver
   std::string pool_name;                // --dra-pool; "" = the node's name
@@ -26,7 +26,7 @@ struct DraOptions {
 // Adds those flags to a CLI11 command, writing into `options`, which must outlive the parse.
 void add_dra_options(CLI::App& command, DraOptions& options);
 
-// What one flag alone cannot tell. Errors: invalid_argument for a node's name that is none.
+// Checks across flags. Errors: invalid_argument for a node's name that is none.
 [[nodiscard]] Result<void> check_dra_options(std::string_view node_name);
 
 // As describe() of options.h.

@@ -25,7 +25,7 @@ std::string socket_of(const ExplainOptions& options) {
   return options.kubelet_dir + "/pod-resources/kubelet.sock";
 }
 
-// Who holds what, which has to be known, and what is healthy, which need not.
+// Asks for holdings, which are required, and for health, which is not.
 Result<void> ask_kubelet(const ExplainOptions& options, ExplainFacts& facts) {
   const std::string socket = socket_of(options);
   if (::access(socket.c_str(), R_OK | W_OK) != 0) return fail(error_from_errno(errno, socket));
@@ -74,7 +74,7 @@ bool is_ambiguous(const PodChoice& choice) {
   return same > 1;
 }
 
-// All of it, in the child. The status is the verdict; the text is its output, or the reason when it cannot tell.
+// All of it, in the child. The status is the verdict; the text is its output, or the reason of an undetermined one.
 int explain_in_child(const ExplainOptions& options, const std::string& directory, int output) {
   const auto say = [&](ExplainVerdict verdict, const std::string& text) {
     return static_cast<int>(write_all(output, text, "the answer") ? verdict : ExplainVerdict::cannot_tell);

@@ -10,7 +10,7 @@ class App;
 
 namespace neuron::agent {
 
-// Everything `neuron-agent explain pod` can be told, parsed once, then const. Flag over environment over default.
+// All options of `neuron-agent explain pod`, parsed once, then const. Flag over environment over default.
 struct ExplainOptions : ReportOptions {  // with another root than this machine the kubelet's directory has to be named
   std::string pod;                       // "namespace/name", or a name that only one pod of the node has
 };

@@ -128,7 +128,7 @@ HeldEfa held_efa(const std::string& name, const HostScan& host, const allocator:
   return held;
 }
 
-// What our driver tells of one device of a claim: as ill as the worst of what it consists of; degraded is healthy.
+// The driver's report on one device of a claim: the worst health of its parts; degraded is healthy.
 KubeletView told_by_driver(const std::string& name, const HostScan& host) {
   Hardware hardware;
   if (!add_claimed(hardware, name, host)) return KubeletView::unknown;
@@ -164,7 +164,7 @@ HeldUnits add_allocation(Hardware& hardware, const Allocation& one, const Explai
   return units;
 }
 
-// What each container of the node holds, by "namespace/pod/container".
+// Hardware of each container of the node, by "namespace/pod/container".
 std::map<std::string, Hardware> all_holdings(const ExplainFacts& facts) {
   std::map<std::string, Hardware> all;
   for (const Allocation& one : facts.allocations) {

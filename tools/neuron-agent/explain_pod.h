@@ -10,12 +10,12 @@
 #include "agent/model/allocation.h"
 #include "agent/model/host_scan.h"
 
-// What one pod has of this node, how near it is to each other and how well it is, worked out from one look at the
-// machine and one answer of the kubelet. Pure.
+// Hardware of one pod on this node, its locality and health, from one scan of the machine and one answer of the
+// kubelet. Pure.
 namespace neuron::agent {
 
-// What the kubelet makes of one unit. Of a device plugin: it lists the healthy ones. Of a claim: what our driver tells
-// it, as far as one look at the machine shows.
+// The kubelet's view of one unit. Of a device plugin: it lists the healthy ones. Of a claim: the driver's report, as
+// far as one scan of the machine shows it.
 enum class KubeletView { healthy, unhealthy, unknown };
 
 // By one resource, or by one claim.
@@ -32,7 +32,7 @@ struct HeldDevice {
   int index = 0;
   std::optional<model::NeuronDevice> facts;  // of the scan, with health; nullopt: not found on the machine
   std::vector<int> cores;                    // global logical ids, ascending; empty: their number is unknown
-  std::vector<int> physical_cores;           // of the device, ascending; empty: nobody can say
+  std::vector<int> physical_cores;           // of the device, ascending; empty: unknown
   bool whole = true;                         // all of its cores
   model::Health health;                      // of what is held: of those cores, or of the device
   std::string device_is;                     // "" or the state of the device as a whole where that is worse
@@ -77,7 +77,7 @@ struct ExplainedPod {
   std::vector<std::string> foreign;            // other resources that the pod holds, which we know nothing of
 };
 
-// What there is to tell from. `allocations`: all pods of the node, as the kubelet lists them.
+// Input of the report. `allocations`: all pods of the node, as the kubelet lists them.
 struct ExplainFacts {
   model::HostScan host;  // assessed
   std::vector<model::Allocation> allocations;
@@ -94,10 +94,10 @@ void add_held_interfaces(ExplainFacts& facts);
 // The pod must be one of the allocations.
 [[nodiscard]] ExplainedPod explain_pod(const ExplainFacts& facts, std::string_view pod_namespace, std::string_view pod);
 
-// Whether the health is a fault to tell: not that a chip has no signals at all.
+// Whether the health is a fault to report: a chip without signals is none.
 [[nodiscard]] bool is_fault(const model::Health& health);
 
-// Whether anything of the pod is ill, called unhealthy by the kubelet, strange to this node or worse than possible.
+// Whether a unit of the pod is unhealthy here or for the kubelet, unknown to this node, or farther away than necessary.
 [[nodiscard]] bool has_findings(const ExplainedPod& pod);
 [[nodiscard]] bool is_worse_than_possible(const ExplainedPod& pod);  // in any of its containers
 [[nodiscard]] bool has_faults(const ExplainedPod& pod);              // the same without that

@@ -129,7 +129,7 @@ std::string nearness_lines(const ExplainedContainer& container) {
   return text;
 }
 
-// What `kubectl get pod -o yaml` shows from Kubernetes 1.36 on (docs/troubleshooting.md).
+// Health as `kubectl get pod -o yaml` shows it from Kubernetes 1.36 on (docs/troubleshooting.md).
 std::string kubelet_lines(const ExplainedContainer& container) {
   std::string text;
   for (const HeldUnits& units : container.units) {

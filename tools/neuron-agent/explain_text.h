@@ -6,8 +6,8 @@
 
 namespace neuron::agent {
 
-// The answer for people: what each container has, how near, how well, why, and what to do. Foreign names are printable
-// already. With line ends. Pure.
+// The report as text: hardware, locality and health of each container, the reason of the choice, and actions. Foreign
+// names are printable already. With line ends. Pure.
 [[nodiscard]] std::string explain_text(const ExplainedPod& pod, const ExplainFacts& facts);
 
 // The same as one JSON document of schema neuron-explain/1 (docs/schema/neuron-explain-1.json), with a line end. Pure.

@@ -29,15 +29,15 @@ namespace {
 constexpr std::uint64_t kEnoughDescriptors = 1024;
 
 // gRPC writes to stderr itself, from whatever thread, names a socket that has another name each time, and would wait
-// for a reader. What it says is said by us where it matters.
+// for a reader. Its callers log the failures that matter.
 void log_words_of_grpc(gpr_log_func_args* said) {
   spdlog::debug("grpc {}", said->message);
 }
 
 void ignore_words_of_grpc(gpr_log_func_args* /*said*/) {}
 
-// Lines go to stderr from a thread of their own, the oldest dropped when nobody reads them: a stuck log pipe must hold
-// up neither an answer to the kubelet nor the end.
+// Lines go to stderr from a thread of their own, the oldest dropped when they are not read: a stuck log pipe must hold
+// up neither an answer to the kubelet nor the exit.
 void set_up_logging(const std::string& level) {
   constexpr std::size_t kQueuedLines = 512;
   spdlog::init_thread_pool(kQueuedLines, 1);
@@ -85,7 +85,7 @@ int serve(const neuron::agent::Options& options) {
   return static_cast<int>(code);
 }
 
-// What is offered may depend on the machine: its instance type is read before anything else.
+// The offer may depend on the machine: its instance type is read first.
 neuron::Result<void> settle_offer_on(neuron::agent::Options& options, const std::string& directory) {
   TRY(neuron::agent::check_metrics_options(options));
   if (options.mode == neuron::agent::Mode::dra) return neuron::agent::settle_dra(options);
@@ -127,7 +127,7 @@ bool print(const std::string& text) {
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
 }
 
-// Prints a report of `check` or `explain`, whose verdicts have a value for "cannot tell".
+// Prints a report of `check` or `explain`, whose verdicts have a value for "undetermined".
 template <typename Report>
 int tell(Report report) {
   using Verdict = decltype(report.verdict);

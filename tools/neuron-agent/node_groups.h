@@ -19,7 +19,7 @@ struct NodeGroup {
   OfferChoice offer;
 };
 
-// What a node is told apart by; "" is not known.
+// Properties that groups match; "" is unknown.
 struct NodeIdentity {
   std::string instance_type;
   std::string node_name;
@@ -37,8 +37,8 @@ struct NodeIdentity {
 // when it depends on the node's name, which is not known.
 [[nodiscard]] Result<const NodeGroup*> find_group(const std::vector<NodeGroup>& groups, const NodeIdentity& node);
 
-// What is odd in the groups and no error: patterns that can match no node, as in "TRN*", since instance types and node
-// names have lower case letters, digits, '-' and '.' only. One sentence each.
+// Doubtful parts of the groups that are no errors: patterns that can match no node, as in "TRN*", since instance types
+// and node names have lower case letters, digits, '-' and '.' only. One sentence each.
 [[nodiscard]] std::vector<std::string> doubts_about(const std::vector<NodeGroup>& groups);
 
 [[nodiscard]] bool matches_pattern(std::string_view text, std::string_view pattern);

@@ -7,8 +7,8 @@
 
 namespace neuron::agent {
 
-// What one source says about what a node offers: the command line with the environment, or a group of the file that
-// --node-groups names. What it does not say is left to the next source.
+// Choice of one source for a node's offer: the command line with the environment, or a group of the file that
+// --node-groups names. Parts that it leaves open are decided by the next source.
 struct OfferChoice {
   std::optional<std::vector<model::Resource>> resources;  // nullopt: not said
   bool core_devices_said = false;

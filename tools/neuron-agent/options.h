@@ -22,8 +22,8 @@ class App;
 
 namespace neuron::agent {
 
-// Everything `neuron-agent run` can be told, parsed once, then const. Flag over environment over default; what is
-// offered may also come from the group of --node-groups that the node is in, between environment and default.
+// All options of `neuron-agent run`, parsed once, then const. Flag over environment over default; the offer may also
+// come from the group of --node-groups that the node is in, between environment and default.
 struct Options {
   Mode mode = Mode::device_plugin;               // --mode device-plugin|dra
   std::string root = "/";                        // --root, NEURON_AGENT_ROOT
@@ -36,7 +36,7 @@ struct Options {
   std::string node_groups;          // --node-groups FILE; "": none
   std::string node_name;            // --node-name, NODE_NAME; "": not known
   std::string node_group;           // name of the group that completed `offer`; "": none. Set by settle_offer
-  std::vector<std::string> doubts;  // of the file of --node-groups, a sentence each, to be told. Set by settle_offer
+  std::vector<std::string> doubts;  // of the file of --node-groups, a sentence each, to be logged. Set by settle_offer
   std::chrono::milliseconds scan_interval{5000};            // --scan-interval
   std::chrono::milliseconds pod_resources_interval{10000};  // --pod-resources-interval
   bool cdi = false;                                         // --cdi: CDI names too, specs in cdi_dir

@@ -11,7 +11,7 @@ class App;
 
 namespace neuron::agent {
 
-// What `neuron-agent withdraw` can be told.
+// Options of `neuron-agent withdraw`.
 struct WithdrawOptions {
   std::string node_name;  // --node-name, NODE_NAME
   kube::ApiFlags api;     // --api-server, --api-token-file, --api-ca-file
@@ -20,7 +20,7 @@ struct WithdrawOptions {
 // Adds those flags to a CLI11 command, writing into `options`, which must outlive the parse.
 void add_withdraw_options(CLI::App& command, WithdrawOptions& options);
 
-// Takes the labels and conditions that an agent told of that node away (docs/node-status.md); nothing where there are
+// Removes the labels and conditions that an agent wrote on that node (docs/node-status.md); nothing where there are
 // none. Errors: invalid_argument (no name of a node, no URL), and those of agent/status/node_object.h. Blocks for three
 // calls.
 [[nodiscard]] Result<void> withdraw_node_status(const WithdrawOptions& options);
