@@ -88,7 +88,7 @@ class CoreChooser {
     return best_;
   }
 
-  // After choose(): what it knows about the devices of its answer.
+  // After choose(): details of the devices of its answer.
   void describe(Reason& reason, Mask devices) const {
     describe_devices(reason, graph_, *rater_, devices);
     if (!request_.prefer_efas.empty()) reason.nearest = nearest_of(graph_, request_.prefer_efas, devices);

@@ -89,14 +89,14 @@ struct Preferences {
 // Rates sets for one question. Immutable; refers to the graph.
 class Rater {
  public:
-  // `free`: what could be given to others as whole devices.
+  // `free`: devices that could be given to others as a whole.
   Rater(const DeviceGraph& graph, Mask free, const Preferences& preferences);
 
   // `hop_sum` is graph.hop_sum(devices), which a search knows already.
   [[nodiscard]] Score rate(Mask devices, int hop_sum) const;
   [[nodiscard]] int whole_groups_left(Mask devices, int level) const;
 
-  // For searches: what a set and all sets that hold it can still reach.
+  // For searches: the best that a set and all sets that hold it can still reach.
   [[nodiscard]] bool has_preferences() const { return wanted_ > 0 || reluctant_ != 0; }
   [[nodiscard]] Mask reluctant() const { return reluctant_; }
   [[nodiscard]] Mask wanted_near(int position) const { return near_[static_cast<std::size_t>(position)]; }  // of EFAs

@@ -51,8 +51,8 @@ class BackgroundReader {
  public:
   using Read = std::function<Answer(const Request&...)>;
 
-  // `read` runs in the other thread only. It must own what it refers to, or that must live as long as the process: a
-  // hanging thread is detached. Errors: from errno (no eventfd).
+  // `read` runs in the other thread only. It must own the objects that it refers to, or they must live as long as the
+  // process: a hanging thread is detached. Errors: from errno (no eventfd).
   [[nodiscard]] static Result<std::unique_ptr<BackgroundReader>> open(Read read) {
     Fd ready(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!ready.valid()) return fail(error_from_errno(errno, "eventfd"));

@@ -108,7 +108,7 @@ std::string source_of(const NeuronDevice& device, const DeviceSignal& signal) {
          "_uncorrected, which packs both counts";
 }
 
-// What it counts or names.
+// Faults by counts and named components.
 Health signal_fault(const Subject& subject) {
   const auto& [device, name] = subject;
   Health fault = healthy();
@@ -152,7 +152,7 @@ std::optional<Health> verdict_on_unread(const Subject& subject, const DeviceBasi
   return verdict(reasons::kSignalUnreadable, subject.name + ": no usable value in " + join(named) + more);
 }
 
-// Names no device, so that all say the same and whoever lists verdicts says it once.
+// Names no device, so that the verdicts are equal and lists show them once.
 std::optional<Health> verdict_on_missing(const NeuronDevice& device, const DeviceContext& context) {
   for (const MissingFiles& missing : context.missing) {
     if (missing.family != device.family || missing.devices.size() < 2) continue;
@@ -170,7 +170,7 @@ bool says_nothing(const NeuronDevice& device) {
   });
 }
 
-// What keeps a device from being called healthy although nothing broken is seen; else healthy.
+// Reason not to call a device healthy although no fault is seen; else healthy.
 Health verdict_without_fault(const Subject& subject, const DeviceContext& context, const DeviceBasis& basis) {
   const auto& [device, name] = subject;
   if (device.signals.reset_state == 0) {

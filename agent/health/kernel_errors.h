@@ -24,7 +24,7 @@ inline constexpr std::string_view kTerminateInstance = "TERMINATE_INSTANCE";
 
 // The head of a record and its first line, which points into what was parsed. Passive data.
 struct KernelRecord {
-  std::uint64_t sequence = 0;        // of this boot, without gaps in what the kernel keeps
+  std::uint64_t sequence = 0;        // of this boot, without gaps among the records that the kernel keeps
   std::chrono::microseconds time{};  // the kernel's clock, since boot
   std::string_view text;             // bytes that are not printable stand as \xNN
 };

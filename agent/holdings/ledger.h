@@ -56,7 +56,7 @@ class Ledger {
   static constexpr std::chrono::seconds kMaxAdmission{5};  // far above what admitting one pod takes
 
   // The kubelet offers `units` of a resource as free: containers that held one of them since before `settled` have
-  // ended. Younger holdings stay, as the kubelet may offer what it has just given (its race:
+  // ended. Younger holdings stay, as the kubelet may offer units that it has just given (its race:
   // docs/reference/kubelet.md#double-allocation). A holding that ends here does not return with a List that was asked
   // before `now`.
   void offered(model::Resource resource, const std::vector<int>& units, SteadyTime settled, SteadyTime now);
@@ -75,7 +75,7 @@ class Ledger {
   // checkpoint that leaves out a holding proves that it has ended only if the holding is older.
   static constexpr std::chrono::milliseconds kMaxWriteDelay{1000};
 
-  // The checkpoint has changed while the kubelet waited for an answer: its admission goes on under the new version.
+  // The checkpoint has changed while the kubelet waited for an answer: its admission continues under the new version.
   void admission_goes_on(CheckpointVersion before, CheckpointVersion now);
 
   // Allocations as the kubelet shows them, merged from its two sources.
@@ -87,7 +87,7 @@ class Ledger {
     SteadyTime stored_since = SteadyTime::max();  // when it was first read
   };
   // Takes over what the kubelet shows:
-  // - what is shown is confirmed, with its holder's name; what was not known, from before our time, is added;
+  // - shown holdings are confirmed, with their holders' names; unknown ones, from before this process, are added;
   // - what was recorded before the question and is not shown has ended, unless the kubelet has not written its
   //   checkpoint since the answer, or may not have had the answer on record when it was asked (kAnswerTransit), or the
   //   checkpoint may be older than the answer (kMaxWriteDelay);
@@ -98,7 +98,7 @@ class Ledger {
   void reconcile(const Shown& shown);
   // A holding was left out by a checkpoint that may be older. A newer one decides, kMaxWriteDelay after the answer.
   [[nodiscard]] bool needs_newer_checkpoint() const;
-  // From our answer until the kubelet has it on record; less than the pause between its last call and our List
+  // From the answer until the kubelet has it on record; less than the pause between its last call and the agent's List
   // (plugin/device/admissions.h, kAskIdleTime).
   static constexpr std::chrono::milliseconds kAnswerTransit{80};
   static constexpr std::size_t kMostShown = 1024;  // every core of the largest node, eight times

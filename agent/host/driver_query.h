@@ -26,7 +26,7 @@ struct DriverAnswers {
 // neuron-ioctl/neuron<index>.json (bounded to 1 MiB). Any thread; may block inside the driver.
 [[nodiscard]] DriverAnswers query_driver(const FsRoot& root, int device_index);
 
-// Queries the driver behind the open node `fd`. What it refuses stays unanswered. May block inside the driver.
+// Queries the driver behind the open node `fd`. Refused queries stay unanswered. May block inside the driver.
 [[nodiscard]] DriverAnswers ask_driver(int fd, int device_index);
 
 // Size of the answer to ioctl 106, and most entries of ioctl 120 (docs/reference/driver.md#ioctls).

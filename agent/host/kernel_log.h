@@ -33,8 +33,7 @@ class KernelRecords {
   // Records per call, so that a flooded log does not hold up a scan; the rest is for the next one.
   static constexpr int kMaxRecords = 65536;
 
-  // Gives `see` what is new; passes over what is no record. True: there may be more. Errors: as of the read that
-  // failed.
+  // Passes new records to `see`; skips all else. True: there may be more. Errors: as of the read that failed.
   [[nodiscard]] Result<bool> read(const Read& read, const SeeRecord& see);
 
   // Records that were overwritten before they were read, by the gaps in their numbers.
@@ -57,8 +56,8 @@ class KernelTexts {
   // the span; how much, or -errno. An empty span: how much it could be (SYSLOG_ACTION_SIZE_BUFFER).
   using Call = std::function<ssize_t(std::span<char>)>;
 
-  // Gives `see` what is new, or at the first call all that there is. Errors: as of the call; failed_precondition: the
-  // log has no times (kernel parameter printk.time=0).
+  // Passes new records to `see`, at the first call all of them. Errors: as of the call; failed_precondition: the log
+  // has no times (kernel parameter printk.time=0).
   [[nodiscard]] Result<void> read(const Call& call, const SeeRecord& see);
 
   // How often records may have been overwritten between two reads.

@@ -123,7 +123,7 @@ PciInventory::Change PciInventory::identify(const FsRoot& root, const std::vecto
     const auto device = vendor && !is_foreign ? read_id(root, path + "/device") : vendor;
     if (!device) {
       id_problems_.insert_or_assign(bdf, problem_with(path + (vendor ? "/device" : "/vendor"), device.error()));
-      continue;  // it stays what it was
+      continue;  // unchanged
     }
     id_problems_.erase(bdf);
     std::erase_if(functions_, [&bdf](const PciFunction& function) { return function.bdf == bdf; });

@@ -12,8 +12,8 @@
 #include "agent/host/fs_root.h"
 #include "agent/model/usage.h"
 
-// What proc/ of a machine says of CPUs, memory and processes. Parsers are pure functions over foreign input: bounded,
-// no I/O, any thread; nullopt for malformed and for missing values.
+// CPUs, memory and processes by proc/ of a machine. Parsers are pure functions over foreign input: bounded, no I/O, any
+// thread; nullopt for malformed and for missing values.
 namespace neuron::host {
 
 // Most bytes of command lines and tags, and most counted CPUs of a proc/stat.
@@ -72,7 +72,7 @@ struct DeviceUser {
 
 struct DeviceUsers {
   std::vector<DeviceUser> users;  // by device, then pid; one entry for each pair
-  std::string gap;                // why there may be more, for people; "" = all processes were examined
+  std::string gap;                // why there may be more; "" = all processes were examined
   friend bool operator==(const DeviceUsers&, const DeviceUsers&) = default;
 };
 

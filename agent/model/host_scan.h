@@ -60,7 +60,7 @@ struct HostScan {
   int neuron_pci_functions = 0;        // PCI functions 1d0f with a Neuron id, whether or not the driver shows them
   std::vector<Unanswered> unanswered;  // left out by this scan (monitor/watched_scan.h); ascending part, normally empty
   // Of devices, pci and efa_classes the lists that cannot be read and never were by this process, in this order: what
-  // is on them is not known, so what the scan lacks of them is not absent. Normally empty.
+  // is on them is not known, so units that the scan lacks are not absent. Normally empty.
   std::vector<ScanPart> unread_lists;
   std::vector<ReadProblem> problems;  // of the host as a whole, bounded to 32
   KernelLog kernel_log;               // dev/kmsg, where it is asked for

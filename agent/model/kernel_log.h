@@ -51,10 +51,10 @@ struct KernelLog {
   KernelLogState state = KernelLogState::off;
   std::optional<ReadProblem> problem;  // why it is denied or broken; in HostScan::problems too
   std::uint64_t lost_records = 0;      // that the kernel overwrote before they were read, since reading began
-  std::uint64_t ignored_lines = 0;     // NEURON_HW_ERR= lines that make no sense or name what is not there, likewise
+  std::uint64_t ignored_lines = 0;     // NEURON_HW_ERR= lines that are malformed or name missing hardware, likewise
   std::vector<KernelLogError> errors;  // ascending device (none first), kind, core; at most one of each
-  // Assessed (agent/health/assess.h): what the lines that name no device mean for the node. They withhold no device.
-  // Not assessed unless the log is read.
+  // Assessed (agent/health/assess.h): the verdict on the node by the lines that name no device. They withhold no
+  // device. Not assessed unless the log is read.
   Health node_health;
   friend bool operator==(const KernelLog&, const KernelLog&) = default;
 };

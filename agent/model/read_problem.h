@@ -21,7 +21,7 @@ enum class ProblemKind {
 struct ReadProblem {
   ProblemKind kind = ProblemKind::file;
   std::string path;    // below the root; of several files a pattern; "" where there is none
-  std::string detail;  // what is wrong with it, printable
+  std::string detail;  // the problem, printable
   friend bool operator==(const ReadProblem&, const ReadProblem&) = default;
 };
 

@@ -17,7 +17,7 @@ struct ScanPart {
     devices,      // the list of sys/class/neuron_device
     device,       // sys/class/neuron_device/neuron<index>: identity, health
     memory,       // the same, neuron_core<M>/stats/memory_usage: shown only, no verdict rests on it
-    driver,       // what is asked of dev/neuron<index>, and what PCI says of the function it names
+    driver,       // queries of dev/neuron<index>, and the PCI function that it names
     efa_classes,  // the lists of sys/class/infiniband and infiniband_verbs
     verbs,        // sys/class/infiniband_verbs/uverbs<index>
     efa,          // sys/bus/pci/devices/<bdf>

@@ -29,7 +29,8 @@ class WatchedRead {
 
   using Run = std::function<void(std::function<void()>)>;  // runs a job on a thread that may hang (Workers::run)
 
-  // `on_done`: on the worker, when take() has something. What `run` refers to, or `workers`, must outlive this object.
+  // `on_done`: on the worker, when take() has something. `workers` and objects that `run` refers to must outlive this
+  // object.
   WatchedRead(Run run, MakeScan make_scan, std::function<void()> on_done);
   WatchedRead(Workers& workers, MakeScan make_scan, std::function<void()> on_done);
   ~WatchedRead();  // a scan that still runs calls `on_done` no more

@@ -60,7 +60,7 @@ class Admissions {
   void lists_sent() { --sending_; }   // ends begin_stream(), and what due() wanted sent
 
   void checkpoint_written();  // once per write
-  // Lists that its predecessor was sent will not be written, and no admission of the predecessor goes on.
+  // Lists that its predecessor was sent will not be written, and no admission of the predecessor continues.
   void kubelet_is_new();
 
   // Actions that the agent wants as soon as they are allowed.

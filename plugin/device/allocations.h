@@ -60,10 +60,10 @@ class Allocations {
                                                 const std::vector<std::string>& must_include, int size)
       EXCLUDES(mutex_);
 
-  // Allocate. An error gives nothing, and ends the admission: what the container was given before counts no more.
-  // Refusals of plugin/device/refusals.h: invalid_argument (unknown, duplicate or no ids), failed_precondition
-  // (unhealthy unit; one not offered under this name; hardware held by another container, which is named; two resources
-  // of one container that are not the same hardware), unavailable (no snapshot yet).
+  // Allocate. An error gives nothing, and ends the admission: the container's earlier units count no more. Refusals of
+  // plugin/device/refusals.h: invalid_argument (unknown, duplicate or no ids), failed_precondition (unhealthy unit; one
+  // not offered under this name; hardware held by another container, which is named; two resources of one container
+  // that are not the same hardware), unavailable (no snapshot yet).
   [[nodiscard]] refusals::Granted<grant::Grant> allocate(model::Resource resource, const std::vector<std::string>& ids)
       EXCLUDES(mutex_);
 
@@ -168,7 +168,7 @@ class Allocations {
   core::SeenBefore held_unseen_ GUARDED_BY(mutex_);
   std::optional<int> lnc_ GUARDED_BY(mutex_);          // physical cores per logical one that ids are read with
   std::optional<int> waiting_lnc_ GUARDED_BY(mutex_);  // the newest scan's, as last logged to be waiting
-  bool numbering_known_ GUARDED_BY(mutex_) = false;    // lnc_ is that of the ids held from before our time
+  bool numbering_known_ GUARDED_BY(mutex_) = false;    // lnc_ is that of the ids held from before this process
   holdings::Ledger ledger_ GUARDED_BY(mutex_);
   std::map<model::Resource, std::map<std::string, SteadyTime>> given_ GUARDED_BY(mutex_);  // last, by id
   // While an Allocate waits for a fresh checkpoint: the version of its admission, which no write ends meanwhile.

@@ -14,7 +14,7 @@ namespace neuron::plugin {
 
 // Events from other threads for the main thread.
 struct SnapshotChanged {};
-struct StreamEnded {  // the kubelet ended a ListAndWatch that we did not end
+struct StreamEnded {  // the kubelet, not the agent, ended a ListAndWatch
   model::Resource resource{};
 };
 struct RegisterDone {

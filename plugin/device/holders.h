@@ -20,7 +20,7 @@ namespace neuron::plugin {
 // the checkpoint has every container, by its pod's uid, as of its last write. One thread.
 class Holders {
  public:
-  // Which sources could be read. `nothing`: neither, or a List that is not whole alone; what was known before stays.
+  // Which sources could be read. `nothing`: neither, or a List that is not whole alone; the former state stays.
   enum class Source { list_and_checkpoint, list, checkpoint, nothing };
 
   // `interval`: see wants_fresh_checkpoint. `own_pod`: see holdings::ListedHolders.

@@ -23,7 +23,7 @@ Result<std::unique_ptr<PluginServer>> PluginServer::start(model::Resource resour
   builder.RegisterService(&plugin->service_);
   plugin->server_ = builder.BuildAndStart();
   if (!plugin->server_) {
-    // Not the socket's name, which is another one each time: what is said once is not said again.
+    // Without the socket's name, which differs each time: equal lines are logged once.
     return fail(
         ErrorCode::unavailable,
         directory +

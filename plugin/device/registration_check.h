@@ -31,7 +31,7 @@ class RegistrationCheck {
  public:
   using Listening = std::function<bool(const std::string& name)>;  // a process serves that socket; must not block
 
-  // A resource that the kubelet has registered from us.
+  // A resource that the kubelet has registered for this agent.
   struct Claim {
     model::Resource resource{};
     SteadyTime registered_at{};
@@ -76,7 +76,7 @@ class RegistrationCheck {
 
   // When this process last gave that unit in an Allocate; nullopt: never.
   using GivenAt = std::function<std::optional<SteadyTime>(model::Resource, const std::string& id)>;
-  // To be called with each checkpoint that was read; the first says what is held from before. Returns the resources to
+  // To be called with each checkpoint that was read; the first shows the holdings from before. Returns the resources to
   // register again, as answered() does.
   [[nodiscard]] std::vector<Lost> written(const Checkpoint& checkpoint, const std::vector<Claim>& claims,
                                           const GivenAt& given_at, SteadyTime now);

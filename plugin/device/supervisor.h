@@ -58,7 +58,7 @@ class Supervisor {
   const BoundedCalls pod_resources_calls_;
   KubeletDirectory directory_;
   KubeletLink kubelet_;
-  DeviceManager manager_;  // its servers end before what is above
+  DeviceManager manager_;  // its servers end before the members above
 };
 
 }  // namespace neuron::plugin

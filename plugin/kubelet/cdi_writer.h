@@ -24,7 +24,7 @@ class CdiWriter {
     bool is_dead = false;  // the directory, as is_removed_directory()
   };
   using Job = std::function<void()>;
-  using Write = std::function<Written()>;  // what it refers to has to outlive the threads of `run`
+  using Write = std::function<Written()>;  // objects that it refers to must outlive the threads of `run`
 
   struct Settings {
     std::string what;       // for the log: "CDI specs"

@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kMaxBytes = 16U << 20U;
 constexpr std::size_t kMaxName = 256;
 
-constexpr std::size_t kMaxIds = 1U << 16U;  // of our resources; a hundred times what a node has
+constexpr std::size_t kMaxIds = 1U << 16U;  // of this agent's resources; a hundred times a node's
 constexpr int kMaxNumber = 65535;           // of a device or core
 
 using nlohmann::json;
@@ -199,8 +199,7 @@ holdings::CheckpointVersion checkpoint_version(const std::string& path) {
 std::optional<holdings::CheckpointVersion> cached_checkpoint_version(const std::string& path) {
   open_how how{};
   how.flags = O_PATH | O_CLOEXEC;
-  how.resolve =
-      RESOLVE_CACHED;  // what it finds is a file whose inode is in memory, so that fstat() asks no disk either
+  how.resolve = RESOLVE_CACHED;  // finds only a file whose inode is in memory, so that fstat() asks no disk either
   constexpr int kMostTries = 3;  // it fails as well while a file is renamed into that place
   for (int i = 0; i < kMostTries; ++i) {
     const Fd file(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));

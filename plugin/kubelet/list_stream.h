@@ -83,7 +83,7 @@ class ListStream final : public grpc::ServerWriteReactor<Response>, public ListS
   ListStream(ListHub<List>& hub, Convert convert, OnOffer on_offer, OnEnd on_end)
       : hub_(hub), convert_(std::move(convert)), on_offer_(std::move(on_offer)), on_end_(std::move(on_end)) {}
 
-  // Whatever can be done next. gRPC delivers reactions later, so starting them under our own lock is safe.
+  // Starts the next possible step. gRPC delivers reactions later, so starting them under the own lock is safe.
   void advance() REQUIRES(mutex_) {
     if (writing_ || finished_) return;
     if (ending_) {

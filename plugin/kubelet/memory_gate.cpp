@@ -23,7 +23,7 @@ struct Waiter {
   MemoryGate::Done done;
   std::size_t next = 0;      // position of the first core that is not dealt with
   int look = 0;              // number of the newest look; answers to older ones do not count
-  std::string busy;          // what the last look found
+  std::string busy;          // result of the last check
   std::string unknown;       // the part that is unknown
   bool has_silence = false;  // some device did not answer
 };

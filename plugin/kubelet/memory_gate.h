@@ -37,7 +37,7 @@ class MemoryGate {
     // Bytes of device memory that processes own on a physical core; nullopt = unknown. May block without limit; called
     // in jobs of `run` only.
     std::function<std::optional<std::uint64_t>(int device, int physical_core)> memory_in_use;
-    std::function<void(Job)> run;               // runs a job that may block for ever, at once, on a thread for it
+    std::function<void(Job)> run;               // runs a job that may block without limit, at once, on a thread for it
     std::function<void(SteadyTime, Job)> post;  // runs a job that does not block at or after a time
     std::function<bool(const std::vector<int>& cores)> is_held;  // some container holds one of them; in jobs of `run`
     // Of processes that own memory there: " pid 7", or "" where unknown; in jobs of `run`.
@@ -48,7 +48,7 @@ class MemoryGate {
   static constexpr std::chrono::milliseconds kRetryEvery{100};
   static constexpr std::chrono::milliseconds kDeviceTimeout{2000};  // after which a device does not answer
 
-  // `clock`, and what the ports refer to, must outlive the gate and every job that it was given to run.
+  // `clock`, and objects that the ports refer to, must outlive the gate and every job of `run`.
   MemoryGate(Ports ports, const Clock& clock);
   ~MemoryGate();  // cancel_all()
   MemoryGate(const MemoryGate&) = delete;

@@ -74,7 +74,7 @@ struct ExplainedPod {
   std::string pod_namespace;
   std::string pod;
   std::vector<ExplainedContainer> containers;  // only those that hold something of this node's
-  std::vector<std::string> foreign;            // other resources that the pod holds, which we know nothing of
+  std::vector<std::string> foreign;            // other resources that the pod holds, unknown to this agent
 };
 
 // Input of the report. `allocations`: all pods of the node, as the kubelet lists them.

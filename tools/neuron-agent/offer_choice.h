@@ -14,7 +14,7 @@ struct OfferChoice {
   bool core_devices_said = false;
   std::optional<core::CoreDevices> core_devices;  // when said; nullopt: no split
 
-  // Takes from `next` what is not said here.
+  // Takes parts that are open here from `next`.
   void complete_from(const OfferChoice& next) {
     if (!resources) resources = next.resources;
     if (core_devices_said || !next.core_devices_said) return;

@@ -18,7 +18,7 @@ class OfferedFigures {
       : allocations_(allocations), offer_(std::move(offer)) {}
 
   // By resource that the node offers; empty before the first scan. `holdings`: of the same allocations. Computes, some
-  // tenths of a millisecond when what is free has changed since the last time.
+  // tenths of a millisecond when the free units have changed since the last time.
   [[nodiscard]] std::vector<metrics::Offered> all(const std::vector<holdings::Holding>& holdings) EXCLUDES(mutex_);
 
  private:

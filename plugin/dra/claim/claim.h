@@ -38,7 +38,7 @@ struct ClaimResult {
 
 // status.allocation.devices.config[] of our driver.
 struct OpaqueConfig {
-  bool from_class = false;            // source FromClass: what the claim says goes first
+  bool from_class = false;            // source FromClass: the claim's own takes precedence
   std::vector<std::string> requests;  // full or base names; empty = all
   std::string parameters;             // JSON text
 };

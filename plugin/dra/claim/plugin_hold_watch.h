@@ -40,15 +40,15 @@ class PluginHoldWatch {
     std::string own_pod{};  // see holdings::ListedHolders
     std::function<SteadyTime()> now = [] { return std::chrono::steady_clock::now(); };
   };
-  // `patience`: from the time that the driver registered, how long await_first() waits for what is held.
+  // `patience`: from the time that the driver registered, how long await_first() waits for the holdings.
   explicit PluginHoldWatch(Ports ports, std::chrono::milliseconds patience = kPatience)
       : ports_(std::move(ports)), patience_(patience), held_(ports_.own_pod) {}
 
   void registered() EXCLUDES(mutex_);  // the driver registered
   [[nodiscard]] PluginHolders holders() const EXCLUDES(mutex_);
 
-  // Blocks until the kubelet has taken the driver and has said what is held. For the first there is no bound: pods that
-  // the scheduler sends to a node whose kubelet has no driver wait for a minute and more, and readiness says so
+  // Blocks until the kubelet has registered the driver and listed the holdings. For the first there is no bound: pods
+  // that the scheduler sends to a node whose kubelet has no driver wait for a minute and more, and readiness says so
   // meanwhile. For the second there is: `patience`. False: a stop was requested first.
   [[nodiscard]] bool await_first(const std::stop_token& stop) EXCLUDES(mutex_);
   // Until `stop` is requested. One thread.
