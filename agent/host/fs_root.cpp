@@ -176,31 +176,7 @@ Result<std::string> FsRoot::read_link(std::string_view path) const {
   return fail(errno_error(path));
 }
 
-// The kernel's name of an open file below this root; nullopt when unknown, as without /proc or for a removed file.
-std::optional<std::string> FsRoot::kernel_path(const Fd& fd) const {
-  std::array<char, PATH_MAX> buffer;  // NOLINT: readlinkat() fills it
-  const auto name_of = [&](int number) -> std::string_view {
-    const std::string link = "/proc/self/fd/" + std::to_string(number);
-    const ssize_t length = ::readlinkat(AT_FDCWD, link.c_str(), buffer.data(), buffer.size());
-    return {buffer.data(), length > 0 ? static_cast<std::size_t>(length) : 0};
-  };
-  std::string root(name_of(directory_.get()));
-  if (!root.starts_with('/') || root.ends_with(" (deleted)")) return std::nullopt;
-  if (root != "/") root += '/';
-  const std::string_view name = name_of(fd.get());
-  if (!name.starts_with(root) || name.ends_with(" (deleted)")) return std::nullopt;
-  return std::string(name.substr(root.size()));
-}
-
 Result<std::string> FsRoot::real_path(std::string_view path) const {
-  // One call in most cases; else step by step, which also gives the error.
-  if (const Fd fd(open_raw(path, O_PATH | O_CLOEXEC)); fd.valid()) {
-    if (auto name = kernel_path(fd)) return *std::move(name);
-  }
-  return walked_path(path);
-}
-
-Result<std::string> FsRoot::walked_path(std::string_view path) const {
   constexpr int kMaxLinks = 40;       // as the kernel's own limit
   std::array<char, PATH_MAX> buffer;  // NOLINT: readlinkat() fills it
   std::string done;                   // resolved: no links, no ".."

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -95,8 +94,6 @@ class FsRoot {
   FsRoot(std::string path, std::string prefix, bool live, Fd directory)
       : path_(std::move(path)), prefix_(std::move(prefix)), live_(live), directory_(std::move(directory)) {}
   [[nodiscard]] int open_raw(std::string_view path, int flags) const;  // -1 and errno
-  [[nodiscard]] std::optional<std::string> kernel_path(const Fd& fd) const;
-  [[nodiscard]] Result<std::string> walked_path(std::string_view path) const;
   [[nodiscard]] Result<Fd> open_file(std::string_view path, int flags) const;
   [[nodiscard]] Error errno_error(std::string_view path) const;
   [[nodiscard]] Error corrupt(std::string_view path, std::string_view reason) const;

@@ -47,8 +47,8 @@ Result<bool> KernelRecords::read(const Read& read, const SeeRecord& see) {
       continue;
     }
     if (count == 0 || count == -EAGAIN) return false;
-    // EPIPE: the record that was next is overwritten, EINVAL: it is too long for us; the next read goes on behind it,
-    // and the gap in the numbers shows how many are lost.
+    // EPIPE: the next record was overwritten, EINVAL: it is too long; the next read continues behind it, and the gap in
+    // the numbers counts the lost ones.
     if (count == -EPIPE || count == -EINVAL || count == -EINTR) continue;
     return fail(error_from_errno(static_cast<int>(-count), kPath));
   }
@@ -113,7 +113,6 @@ Result<KernelLog::Part> KernelLog::open() {
   if (fd_.valid()) return part_;
   auto fd = root_.open_log(kPath);
   if (!fd) {
-    // Not opened, but perhaps readable in another way.
     const auto refused = {ErrorCode::permission_denied, ErrorCode::not_found};
     const bool may_call = root_.is_live() && std::ranges::find(refused, fd.error().code) != refused.end();
     if (!may_call || call_syslog({}) < 0) return fail(fd.error());

@@ -14,34 +14,6 @@ using model::Family;
 using model::HostScan;
 using model::NeuronDevice;
 
-std::string name_of(const NeuronDevice& device) {
-  return "neuron" + std::to_string(device.index);
-}
-
-std::string folder_of(const NeuronDevice& device) {
-  return "sys/class/neuron_device/" + name_of(device);
-}
-
-// Evidence, cut to a readable length.
-class Shown {
- public:
-  void add(Evidence evidence) {
-    if (shown_.size() < kMost)
-      shown_.push_back(std::move(evidence));
-    else
-      ++left_;
-  }
-  [[nodiscard]] std::vector<Evidence> take() {
-    if (left_ > 0) shown_.push_back({"...", "and " + std::to_string(left_) + " more"});
-    return std::move(shown_);
-  }
-
- private:
-  static constexpr std::size_t kMost = 8;
-  std::vector<Evidence> shown_;
-  std::size_t left_ = 0;
-};
-
 // A device's value by the machine itself, as text; "" where unknown.
 struct Trait {
   const char* path;  // below the device's folder
@@ -82,7 +54,7 @@ void check_sisters(const HostScan& scan, Report& report) {
       const std::string value = trait.value(device);
       if (value.empty() || value == usual) continue;
       odd.insert(device.index);
-      evidence.add({folder_of(device) + '/' + trait.path, value + "; most others: " + usual});
+      evidence.add({health::folder_of(device) + trait.path, value + "; most others: " + usual});
     }
   }
   if (odd.empty()) return;
@@ -110,7 +82,7 @@ void check_family(const HostScan& scan, Report& report) {
       "the devices are " + chip + ", but a " + type->name + " has " + std::string(model::to_string(*type->family)) +
           ": the official tables do not apply here",
       {{"sys/devices/virtual/dmi/id/product_name", type->name},
-       {folder_of(scan.devices.front()) + "/info/architecture/device_name", chip}},
+       {health::folder_of(scan.devices.front()) + "info/architecture/device_name", chip}},
       "check which of the two is wrong: DMI of another machine mounted here, or a driver that misidentifies the chip");
 }
 
@@ -131,7 +103,7 @@ void check_shared(const std::map<std::string, std::vector<const NeuronDevice*>>&
     for (const NeuronDevice* device : devices) {
       names.push_back(name_of(*device));
       evidence.push_back(
-          {file.empty() ? "driver's answer for " + names.back() : folder_of(*device) + '/' + file, value});
+          {file.empty() ? "driver's answer for " + names.back() : health::folder_of(*device) + file, value});
     }
     report.warning(shared.code, joined(names) + " have the same " + shared.what + ": " + shared.between,
                    std::move(evidence), shared.fix, names);

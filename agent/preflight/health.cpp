@@ -91,24 +91,17 @@ bool has_own_finding(const std::string& reason) {
 
 // Signals that the driver should have and no device of a chip shows. A single device reports these as unreadable.
 void report_missing(const health::Assessment& node, Report& report) {
-  constexpr std::size_t kMaxShown = 8;
   const HostScan& scan = node.host;
   for (const health::MissingFiles& missing : node.missing) {
     if (missing.devices.size() < 2) continue;
     const std::string where = "missing on any of " + std::to_string(missing.devices.size()) + " devices";
-    std::vector<Evidence> evidence;
-    for (const std::string& path : missing.paths) {
-      if (evidence.size() == kMaxShown) {
-        evidence.push_back({"...", "and " + std::to_string(missing.paths.size() - kMaxShown) + " more"});
-        break;
-      }
-      evidence.push_back({"sys/class/neuron_device/neuron*/" + path, where});
-    }
+    Shown evidence;
+    for (const std::string& path : missing.paths) evidence.add({"sys/class/neuron_device/neuron*/" + path, where});
     const std::string driver = scan.driver_version.empty() ? "this driver" : "driver " + scan.driver_version;
     report.warning(reason::kSignalsMissing,
                    "no " + std::string(model::to_string(missing.family)) + " device has the health files that " +
                        driver + " should have: their health is unknown",
-                   std::move(evidence), health::action_for_missing(scan), missing.devices);
+                   evidence.take(), health::action_for_missing(scan), missing.devices);
   }
 }
 
@@ -119,7 +112,7 @@ void report_unmeasured(const HostScan& scan, Report& report) {
   for (const NeuronDevice& device : scan.devices) {
     if (device.health.reason != reason::kHealthNotMeasured) continue;
     if (first == nullptr) first = &device.health;
-    names.push_back("neuron" + std::to_string(device.index));
+    names.push_back(name_of(device));
   }
   if (first == nullptr) return;
   const std::string parameters = "sys/module/neuron/parameters/";
@@ -138,7 +131,7 @@ void report_missing_cores(const HostScan& scan, Report& report) {
   std::vector<Evidence> evidence;
   std::vector<std::string> names;
   for (const NeuronDevice& device : scan.devices) {
-    const std::string name = "neuron" + std::to_string(device.index);
+    const std::string name = name_of(device);
     for (std::size_t core = 0; core < device.core_health.size(); ++core) {
       if (device.core_health[core].reason != reason::kCoreMissing) continue;
       evidence.push_back({"sys/class/neuron_device/" + name + "/neuron_core" + std::to_string(core), "missing"});
@@ -155,25 +148,16 @@ void report_missing_cores(const HostScan& scan, Report& report) {
 
 // One finding for all devices, since a cause such as missing rights is common.
 void report_unread(const health::Assessment& node, const std::vector<std::size_t>& positions, Report& report) {
-  constexpr std::size_t kMaxShown = 8;
-  std::vector<Evidence> evidence;
+  Shown evidence;
   std::vector<std::string> names;
-  std::size_t left = 0;
   for (const std::size_t i : positions) {
-    names.push_back("neuron" + std::to_string(node.host.devices[i].index));
-    for (const model::ReadProblem& problem : node.bases[i].unread) {
-      if (evidence.size() == kMaxShown) {
-        ++left;
-      } else {
-        evidence.push_back(rules::evidence_of(problem));
-      }
-    }
+    names.push_back(name_of(node.host.devices[i]));
+    for (const model::ReadProblem& problem : node.bases[i].unread) evidence.add(rules::evidence_of(problem));
   }
-  if (left > 0) evidence.push_back({"...", "and " + std::to_string(left) + " more"});
   report.warning(reason::kSignalUnreadable,
                  "health files of " + joined(names) +
                      " are missing or malformed: " + (names.size() == 1 ? "its" : "their") + " health is unknown",
-                 std::move(evidence), "inspect the kernel log; if that does not help, reload the Neuron driver", names);
+                 evidence.take(), "inspect the kernel log; if that does not help, reload the Neuron driver", names);
 }
 
 // One finding per device; "no_signals" and "signal_unreadable", with a common cause, as one for all.
@@ -184,7 +168,7 @@ void add_verdicts(const health::Assessment& node, Report& report) {
   for (std::size_t i = 0; i < scan.devices.size(); ++i) {
     const Health& health = scan.devices[i].health;
     if (health.state == HealthState::healthy || has_own_finding(health.reason)) continue;
-    const std::string name = "neuron" + std::to_string(scan.devices[i].index);
+    const std::string name = name_of(scan.devices[i]);
     if (health.reason == reason::kNoSignals) {
       silent.push_back(name);
       continue;
@@ -215,13 +199,13 @@ void check_core_counters(const NeuronDevice& device, Report& report) {
       if (signal.weight != health::Weight::required || !count || *count == 0) continue;
       cores.insert(core.physical_index);
       if (evidence.size() >= kMaxShown) continue;
-      evidence.push_back({"sys/class/neuron_device/neuron" + std::to_string(device.index) + "/neuron_core" +
-                              std::to_string(core.physical_index) + '/' + std::string(signal.path),
+      evidence.push_back({health::folder_of(device) + "neuron_core" + std::to_string(core.physical_index) + '/' +
+                              std::string(signal.path),
                           std::to_string(*count)});
     }
   }
   if (evidence.empty()) return;
-  const std::string name = "neuron" + std::to_string(device.index);
+  const std::string name = name_of(device);
   report.warning(
       "core_errors",
       name + ": executions met hardware errors since the driver was loaded, on " + counted(cores.size(), "core"),

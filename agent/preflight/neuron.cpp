@@ -70,21 +70,20 @@ bool check_version(const HostScan& scan, std::optional<Family> family, Report& r
 
 void check_layout(const HostScan& scan, Report& report) {
   if (scan.layout == DriverLayout::unknown) {
-    report.warning("layout_unknown",
-                   "driver " + (scan.driver_version.empty() ? "of unknown version" : scan.driver_version) +
-                       " has a sysfs layout unknown to this program: counters and health are unknown",
-                   {{kModule, scan.driver_version.empty() ? "not readable" : scan.driver_version},
-                    {std::string(kClass) + "/neuron" + std::to_string(scan.devices.front().index),
-                     "none of the files of drivers 2.5 to 2.30"}},
-                   "update this program, or pin a driver that it supports (2.30 or older)");
+    report.warning(
+        "layout_unknown",
+        "driver " + (scan.driver_version.empty() ? "of unknown version" : scan.driver_version) +
+            " has a sysfs layout unknown to this program: counters and health are unknown",
+        {{kModule, scan.driver_version.empty() ? "not readable" : scan.driver_version},
+         {std::string(kClass) + '/' + name_of(scan.devices.front()), "none of the files of drivers 2.5 to 2.30"}},
+        "update this program, or pin a driver that it supports (2.30 or older)");
   }
   const auto version = health::parse_release(scan.driver_version);
   if (scan.layout == DriverLayout::bare && (!version || *version < health::DriverRelease{2, 8, 0})) {
-    report.warning(
-        "driver_old", "the driver is older than 2.8: it shows no counters and no health",
-        {{std::string(kClass) + "/neuron" + std::to_string(scan.devices.front().index), "neither info/ nor stats/"},
-         {kModule, scan.driver_version.empty() ? "not readable" : scan.driver_version}},
-        "update package aws-neuronx-dkms, then reload the driver or reboot");
+    report.warning("driver_old", "the driver is older than 2.8: it shows no counters and no health",
+                   {{std::string(kClass) + '/' + name_of(scan.devices.front()), "neither info/ nor stats/"},
+                    {kModule, scan.driver_version.empty() ? "not readable" : scan.driver_version}},
+                   "update package aws-neuronx-dkms, then reload the driver or reboot");
   }
 }
 
@@ -197,7 +196,7 @@ void check_ultraserver(const HostScan& scan, Report& report) {
   for (const NeuronDevice& device : scan.devices) {
     const auto& state = device.signals.reset_state;
     if (!state || *state == 1) continue;
-    const std::string name = "neuron" + std::to_string(device.index);
+    const std::string name = name_of(device);
     evidence.push_back({std::string(kClass) + '/' + name + "/reset", std::to_string(*state)});
   }
   report.add(Severity::info, "ultraserver_busy", election.sentence, std::move(evidence), election.action,
@@ -207,7 +206,7 @@ void check_ultraserver(const HostScan& scan, Report& report) {
 void check_nodes(const HostScan& scan, const PreflightFacts& facts, Report& report) {
   std::vector<std::string> without;
   for (const NeuronDevice& device : scan.devices) {
-    if (!device.node_present) without.push_back("neuron" + std::to_string(device.index));
+    if (!device.node_present) without.push_back(name_of(device));
   }
   if (without.empty()) return;
   const bool none = without.size() == scan.devices.size();

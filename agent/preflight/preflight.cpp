@@ -30,7 +30,7 @@ bool is_reported_by_health(const health::Assessment& node, std::size_t position,
                            const model::ReadProblem& problem) {
   const std::vector<model::ReadProblem>& unread = node.bases[position].unread;
   if (std::ranges::find(unread, problem) == unread.end()) return false;
-  const std::string name = "neuron" + std::to_string(node.host.devices[position].index);
+  const std::string name = rules::name_of(node.host.devices[position]);
   return std::ranges::any_of(report.findings, [&](const Finding& finding) {
     return (finding.code == model::reason::kSignalUnreadable || finding.code == model::reason::kNothingReadable) &&
            std::ranges::find(finding.subjects, name) != finding.subjects.end();

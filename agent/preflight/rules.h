@@ -32,6 +32,27 @@ struct Report {
   }
 };
 
+// Evidence, cut to a readable length.
+class Shown {
+ public:
+  void add(Evidence evidence) {
+    if (shown_.size() < kMost) {
+      shown_.push_back(std::move(evidence));
+    } else {
+      ++left_;
+    }
+  }
+  [[nodiscard]] std::vector<Evidence> take() {
+    if (left_ > 0) shown_.push_back({"...", "and " + std::to_string(left_) + " more"});
+    return std::move(shown_);
+  }
+
+ private:
+  static constexpr std::size_t kMost = 8;
+  std::vector<Evidence> shown_;
+  std::size_t left_ = 0;
+};
+
 void check_driver(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
 void check_devices(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
 void check_fit(const model::HostScan& scan, const PreflightFacts& facts, Report& report);
@@ -63,6 +84,9 @@ void check_claims(const model::HostScan& scan, const PreflightFacts& facts, Repo
 // A machine without Neuron and EFA.
 [[nodiscard]] inline bool serves_nothing(const model::HostScan& scan) {
   return scan.neuron_pci_functions <= 0 && scan.devices.empty() && scan.efas.empty();
+}
+[[nodiscard]] inline std::string name_of(const model::NeuronDevice& device) {
+  return "neuron" + std::to_string(device.index);
 }
 [[nodiscard]] inline std::string label_of(const model::EfaInterface& efa) {
   return efa.name.empty() ? model::to_string(efa.bdf) : efa.name;
