@@ -89,22 +89,24 @@ constexpr Families kFromV3 = kV3 | kV4;
 constexpr DriverRelease kFirstEcc{2, 14, 5};
 constexpr DriverRelease kFirstSplit{2, 26, 0};
 
-constexpr std::array kForms = {
-    HbmFormOfDriver{.since = kFirstEcc, .until = kFirstSplit, .families = kFromV3, .form = HbmForm::packed},
-    HbmFormOfDriver{.since = kFirstEcc, .until = kFirstSplit, .families = kV2, .form = HbmForm::either},
-    HbmFormOfDriver{.since = kFirstSplit, .families = kV2 | kFromV3, .form = HbmForm::split},
-};
+struct HbmFormOfDriver {
+  DriverRelease since;
+  DriverRelease until{999, 0, 0};
+  constexpr std::array kForms = {
+      HbmFormOfDriver{.since = kFirstEcc, .until = kFirstSplit, .families = kFromV3, .form = HbmForm::packed},
+      HbmFormOfDriver{.since = kFirstEcc, .until = kFirstSplit, .families = kV2, .form = HbmForm::either},
+      HbmFormOfDriver{.since = kFirstSplit, .families = kV2 | kFromV3, .form = HbmForm::split},
+  };
 
-constexpr unsigned kRepairableBits = 12;
-constexpr std::uint64_t kRepairableMask = (1U << kRepairableBits) - 1;
+  constexpr unsigned kRepairableBits = 12;
+  constexpr std::uint64_t kRepairableMask = (1U << kRepairableBits) - 1;
 
-bool in_time(const Lifetime& life, DriverRelease release) {
-  return release >= life.since && release < life.until;
-}
+  bool in_time(const Lifetime& life, DriverRelease release) { return release >= life.since && release < life.until; }
 
 }  // namespace
 
-std::optional<DriverRelease> parse_release(std::string_view version) {
+std::optional<DriverRelease>
+parse_release(std::string_view version) {
   constexpr int kMaxNumber = 99999;
   const auto parts = split(version, '.');
   if (parts.size() < 2) return std::nullopt;
@@ -158,10 +160,6 @@ bool must_be_there(const Lifetime& life, std::optional<DriverRelease> release, s
 bool may_be_there(const Lifetime& life, std::optional<DriverRelease> release, std::optional<Family> family) {
   if (release && !in_time(life, *release)) return false;
   return !family || ((life.families | life.perhaps) & family_bit(*family)) != 0;
-}
-
-std::span<const HbmFormOfDriver> hbm_forms() {
-  return kForms;
 }
 
 HbmForm hbm_form(std::optional<DriverRelease> release, std::optional<Family> family) {

@@ -117,16 +117,6 @@ enum class HbmForm {
   either,  // packed or a plain count of uncorrectable errors, depending on firmware that sysfs does not show
 };
 
-struct HbmFormOfDriver {
-  DriverRelease since;
-  DriverRelease until{999, 0, 0};  // the first one that prints another form
-  Families families = 0;
-  HbmForm form = HbmForm::either;
-};
-
-// Static lifetime, any thread.
-[[nodiscard]] std::span<const HbmFormOfDriver> hbm_forms();
-
 // `either` where driver or chip is unknown.
 [[nodiscard]] HbmForm hbm_form(std::optional<DriverRelease> release, std::optional<model::Family> family);
 

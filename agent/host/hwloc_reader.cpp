@@ -8,7 +8,6 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -205,7 +204,7 @@ Result<MachineTopology> load(const FsRoot& root) {
 
 Result<MachineTopology> read_with_hwloc(const FsRoot& root) {
   constexpr std::uint64_t kUsualFiles = 8192;  // 192 CPUs and 200 functions make 3,000
-  std::optional<TemporaryDirectory> copy;
+  std::unique_ptr<TemporaryDirectory> copy;
   if (!root.is_live()) {
     TRY_ASSIGN(copy, TemporaryDirectory::make(temporary_place(0, kUsualFiles)));
     TRY(Copier(root, copy->handle()).run());

@@ -96,17 +96,162 @@ class Unpacker {
   }
 
  private:
-  Result<void> read_entries();
-  Result<void> unpack(struct archive_entry* entry);
-  Result<void> store(struct archive_entry* entry, const std::string& path);
-  Result<void> write_file(const std::string& path);
-  Result<void> copy_content(int fd, const std::string& path);
-  Result<void> repeat_file(const std::string& path, const char* target);
-  Result<void> make_folders(const std::string& path);
-  Result<void> spend(std::uint64_t bytes);
-  [[nodiscard]] std::string choose_root() const;
-  Result<void> make_links(const std::string& root);
-  Result<void> check_links(const std::string& root) const;
+  Result<void> spend(std::uint64_t bytes) {
+    spent_ += bytes;
+    if (spent_ <= bounds_.total_bytes) return {};
+    return corrupt("holds more than " + std::to_string(bounds_.total_bytes >> 20U) + " MiB");
+  }
+
+  Result<void> read_entries() {
+    struct archive_entry* entry = nullptr;
+    for (;;) {
+      const int status = ::archive_read_next_header(archive_, &entry);
+      if (status == ARCHIVE_EOF) return {};
+      if (status != ARCHIVE_OK && status != ARCHIVE_WARN) {
+        return corrupt(seen_ == 0 ? "neither a directory nor a tar or tar.gz archive (" + reason_of(archive_) + ')'
+                                  : "the archive is damaged: " + reason_of(archive_));
+      }
+      if (++seen_ > bounds_.entries) return corrupt("holds more than " + std::to_string(bounds_.entries) + " entries");
+      TRY(unpack(entry));
+    }
+  }
+
+  Result<void> unpack(struct archive_entry* entry) {
+    const char* name = ::archive_entry_pathname(entry);
+    if (name == nullptr) return corrupt("an entry has no readable name");
+    TRY_ASSIGN(const std::string path, clean_path(name, bounds_));
+    TRY(spend(path.size()));
+    const bool folder = ::archive_entry_filetype(entry) == AE_IFDIR;
+    if (path.empty()) {
+      if (folder) return {};  // the "./" that tar writes first
+      return corrupt(name, "would replace the root");
+    }
+    const auto size = ::archive_entry_size(entry);
+    if (size < 0 || static_cast<std::uint64_t>(size) > bounds_.file_bytes) {
+      return corrupt(path, "is larger than " + std::to_string(bounds_.file_bytes) + " bytes");
+    }
+    tops_.emplace(path.substr(0, path.find('/')));
+    if (!folder && path.find('/') == std::string::npos) top_file_ = true;
+    return store(entry, path);
+  }
+
+  Result<void> store(struct archive_entry* entry, const std::string& path) {
+    if (const char* target = ::archive_entry_hardlink(entry); target != nullptr) return repeat_file(path, target);
+    switch (::archive_entry_filetype(entry)) {
+      case AE_IFDIR:
+        return make_folders(path);
+      case AE_IFREG:
+      case AE_IFCHR:
+      case AE_IFBLK:
+        return write_file(path);
+      case AE_IFLNK: {
+        const char* target = ::archive_entry_symlink(entry);
+        if (target == nullptr || *target == '\0') return corrupt(path, "is a link to nothing");
+        TRY(spend(std::string_view(target).size()));
+        if (links_.emplace(path, target).second) return {};
+        return corrupt(path, "is there twice");
+      }
+      default:
+        return {};  // FIFOs, sockets and unknown types
+    }
+  }
+
+  // Each folder of the path, existing or not. No link exists yet.
+  Result<void> make_folders(const std::string& path) {
+    for (std::size_t end = 0; end != std::string::npos;) {
+      end = path.find('/', end + 1);
+      const std::string folder = path.substr(0, end);
+      if (::mkdirat(directory_, folder.c_str(), 0700) == 0) continue;
+      if (errno != EEXIST) return write_error(folder);
+      struct stat info {};
+      if (::fstatat(directory_, folder.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return write_error(folder);
+      if (!S_ISDIR(info.st_mode)) return corrupt(folder, "is both a file and a folder");
+    }
+    return {};
+  }
+
+  Result<void> write_file(const std::string& path) {
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    Fd fd(::openat(directory_, path.c_str(), kFlags, 0600));
+    if (!fd.valid() && (errno == ENOENT || errno == ENOTDIR)) {
+      TRY(make_folders(path.substr(0, std::min(path.rfind('/'), path.size()))));
+      fd = Fd(::openat(directory_, path.c_str(), kFlags, 0600));
+    }
+    if (!fd.valid() && errno == EEXIST) return corrupt(path, "is there twice");
+    if (!fd.valid()) return write_error(path);
+    return copy_content(fd.get(), path);
+  }
+
+  Result<void> copy_content(int fd, const std::string& path) {
+    std::array<char, kReadBytes> buffer;  // NOLINT: archive_read_data() fills it
+    std::uint64_t written = 0;
+    for (;;) {
+      const auto count = ::archive_read_data(archive_, buffer.data(), buffer.size());
+      if (count == 0) return {};
+      if (count < 0) return corrupt(path, "is damaged: " + reason_of(archive_));
+      written += static_cast<std::uint64_t>(count);
+      // A sparse file may be larger than in its header.
+      if (written > bounds_.file_bytes) {
+        return corrupt(path, "is larger than " + std::to_string(bounds_.file_bytes) + " bytes");
+      }
+      TRY(spend(static_cast<std::uint64_t>(count)));
+      errno = ENOSPC;
+      if (::write(fd, buffer.data(), static_cast<std::size_t>(count)) != count) return write_error(path);
+    }
+  }
+
+  // A second name of a file in the archive.
+  Result<void> repeat_file(const std::string& path, const char* target) {
+    TRY_ASSIGN(const std::string original, clean_path(target, bounds_));
+    if (const auto slash = path.rfind('/'); slash != std::string::npos) TRY(make_folders(path.substr(0, slash)));
+    struct stat info {};
+    if (::fstatat(directory_, original.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) {
+      return corrupt(path, "repeats a file that is not there");
+    }
+    if (::linkat(directory_, original.c_str(), directory_, path.c_str(), 0) == 0) return {};
+    if (errno == EEXIST) return corrupt(path, "is there twice");
+    return write_error(path);
+  }
+
+  std::string choose_root() const {
+    constexpr std::array<std::string_view, 5> kParts = {"sys", "proc", "dev", "opt", "neuron-ioctl"};
+    if (tops_.size() != 1 || top_file_) return "";
+    const std::string& top = *tops_.begin();
+    return std::ranges::find(kParts, top) == kParts.end() ? top : "";
+  }
+
+  Result<void> make_links(const std::string& root) {
+    for (const auto& [path, target] : links_) {
+      const std::string text = target.starts_with('/') ? relative_target(path, root, target) : target;
+      if (const auto slash = path.rfind('/'); slash != std::string::npos) {
+        const std::string folder = path.substr(0, slash);
+        for (std::size_t end = folder.find('/');; end = folder.find('/', end + 1)) {
+          if (links_.contains(folder.substr(0, end))) return corrupt(path, "lies below a link");
+          if (end == std::string::npos) break;
+        }
+        TRY(make_folders(folder));
+      }
+      if (::symlinkat(text.c_str(), directory_, path.c_str()) == 0) continue;
+      if (errno == EEXIST) return corrupt(path, "is both a link and something else");
+      return write_error(path);
+    }
+    return {};
+  }
+
+  // No link may lead out of the root, a dangling one may stay. Called once all files exist.
+  Result<void> check_links(const std::string& root) const {
+    const Fd base(::openat(directory_, root.empty() ? "." : root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!base.valid()) return corrupt("holds neither files nor folders");
+    struct open_how how {};
+    how.flags = O_PATH | O_CLOEXEC;
+    how.resolve = RESOLVE_BENEATH;
+    for (const auto& [path, target] : links_) {
+      const std::string inner = root.empty() ? path : path.substr(root.size() + 1);
+      const Fd end(static_cast<int>(::syscall(SYS_openat2, base.get(), inner.c_str(), &how, sizeof how)));
+      if (!end.valid() && errno == EXDEV) return corrupt(path, "is a link that leads out of the archive");
+    }
+    return {};
+  }
 
   struct archive* archive_;
   int directory_;
@@ -117,163 +262,6 @@ class Unpacker {
   std::set<std::string, std::less<>> tops_;   // first components
   bool top_file_ = false;                     // something other than a folder is at the top
 };
-
-Result<void> Unpacker::spend(std::uint64_t bytes) {
-  spent_ += bytes;
-  if (spent_ <= bounds_.total_bytes) return {};
-  return corrupt("holds more than " + std::to_string(bounds_.total_bytes >> 20U) + " MiB");
-}
-
-Result<void> Unpacker::read_entries() {
-  struct archive_entry* entry = nullptr;
-  for (;;) {
-    const int status = ::archive_read_next_header(archive_, &entry);
-    if (status == ARCHIVE_EOF) return {};
-    if (status != ARCHIVE_OK && status != ARCHIVE_WARN) {
-      return corrupt(seen_ == 0 ? "neither a directory nor a tar or tar.gz archive (" + reason_of(archive_) + ')'
-                                : "the archive is damaged: " + reason_of(archive_));
-    }
-    if (++seen_ > bounds_.entries) return corrupt("holds more than " + std::to_string(bounds_.entries) + " entries");
-    TRY(unpack(entry));
-  }
-}
-
-Result<void> Unpacker::unpack(struct archive_entry* entry) {
-  const char* name = ::archive_entry_pathname(entry);
-  if (name == nullptr) return corrupt("an entry has no readable name");
-  TRY_ASSIGN(const std::string path, clean_path(name, bounds_));
-  TRY(spend(path.size()));
-  const bool folder = ::archive_entry_filetype(entry) == AE_IFDIR;
-  if (path.empty()) {
-    if (folder) return {};  // the "./" that tar writes first
-    return corrupt(name, "would replace the root");
-  }
-  const auto size = ::archive_entry_size(entry);
-  if (size < 0 || static_cast<std::uint64_t>(size) > bounds_.file_bytes) {
-    return corrupt(path, "is larger than " + std::to_string(bounds_.file_bytes) + " bytes");
-  }
-  tops_.emplace(path.substr(0, path.find('/')));
-  if (!folder && path.find('/') == std::string::npos) top_file_ = true;
-  return store(entry, path);
-}
-
-Result<void> Unpacker::store(struct archive_entry* entry, const std::string& path) {
-  if (const char* target = ::archive_entry_hardlink(entry); target != nullptr) return repeat_file(path, target);
-  switch (::archive_entry_filetype(entry)) {
-    case AE_IFDIR:
-      return make_folders(path);
-    case AE_IFREG:
-    case AE_IFCHR:
-    case AE_IFBLK:
-      return write_file(path);
-    case AE_IFLNK: {
-      const char* target = ::archive_entry_symlink(entry);
-      if (target == nullptr || *target == '\0') return corrupt(path, "is a link to nothing");
-      TRY(spend(std::string_view(target).size()));
-      if (links_.emplace(path, target).second) return {};
-      return corrupt(path, "is there twice");
-    }
-    default:
-      return {};  // FIFOs, sockets and unknown types
-  }
-}
-
-// Each folder of the path, existing or not. No link exists yet.
-Result<void> Unpacker::make_folders(const std::string& path) {
-  for (std::size_t end = 0; end != std::string::npos;) {
-    end = path.find('/', end + 1);
-    const std::string folder = path.substr(0, end);
-    if (::mkdirat(directory_, folder.c_str(), 0700) == 0) continue;
-    if (errno != EEXIST) return write_error(folder);
-    struct stat info {};
-    if (::fstatat(directory_, folder.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return write_error(folder);
-    if (!S_ISDIR(info.st_mode)) return corrupt(folder, "is both a file and a folder");
-  }
-  return {};
-}
-
-Result<void> Unpacker::write_file(const std::string& path) {
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-  Fd fd(::openat(directory_, path.c_str(), kFlags, 0600));
-  if (!fd.valid() && (errno == ENOENT || errno == ENOTDIR)) {
-    TRY(make_folders(path.substr(0, std::min(path.rfind('/'), path.size()))));
-    fd = Fd(::openat(directory_, path.c_str(), kFlags, 0600));
-  }
-  if (!fd.valid() && errno == EEXIST) return corrupt(path, "is there twice");
-  if (!fd.valid()) return write_error(path);
-  return copy_content(fd.get(), path);
-}
-
-Result<void> Unpacker::copy_content(int fd, const std::string& path) {
-  std::array<char, kReadBytes> buffer;  // NOLINT: archive_read_data() fills it
-  std::uint64_t written = 0;
-  for (;;) {
-    const auto count = ::archive_read_data(archive_, buffer.data(), buffer.size());
-    if (count == 0) return {};
-    if (count < 0) return corrupt(path, "is damaged: " + reason_of(archive_));
-    written += static_cast<std::uint64_t>(count);
-    // A sparse file may be larger than in its header.
-    if (written > bounds_.file_bytes) {
-      return corrupt(path, "is larger than " + std::to_string(bounds_.file_bytes) + " bytes");
-    }
-    TRY(spend(static_cast<std::uint64_t>(count)));
-    errno = ENOSPC;
-    if (::write(fd, buffer.data(), static_cast<std::size_t>(count)) != count) return write_error(path);
-  }
-}
-
-// A second name of a file in the archive.
-Result<void> Unpacker::repeat_file(const std::string& path, const char* target) {
-  TRY_ASSIGN(const std::string original, clean_path(target, bounds_));
-  if (const auto slash = path.rfind('/'); slash != std::string::npos) TRY(make_folders(path.substr(0, slash)));
-  struct stat info {};
-  if (::fstatat(directory_, original.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) {
-    return corrupt(path, "repeats a file that is not there");
-  }
-  if (::linkat(directory_, original.c_str(), directory_, path.c_str(), 0) == 0) return {};
-  if (errno == EEXIST) return corrupt(path, "is there twice");
-  return write_error(path);
-}
-
-std::string Unpacker::choose_root() const {
-  constexpr std::array<std::string_view, 5> kParts = {"sys", "proc", "dev", "opt", "neuron-ioctl"};
-  if (tops_.size() != 1 || top_file_) return "";
-  const std::string& top = *tops_.begin();
-  return std::ranges::find(kParts, top) == kParts.end() ? top : "";
-}
-
-Result<void> Unpacker::make_links(const std::string& root) {
-  for (const auto& [path, target] : links_) {
-    const std::string text = target.starts_with('/') ? relative_target(path, root, target) : target;
-    if (const auto slash = path.rfind('/'); slash != std::string::npos) {
-      const std::string folder = path.substr(0, slash);
-      for (std::size_t end = folder.find('/');; end = folder.find('/', end + 1)) {
-        if (links_.contains(folder.substr(0, end))) return corrupt(path, "lies below a link");
-        if (end == std::string::npos) break;
-      }
-      TRY(make_folders(folder));
-    }
-    if (::symlinkat(text.c_str(), directory_, path.c_str()) == 0) continue;
-    if (errno == EEXIST) return corrupt(path, "is both a link and something else");
-    return write_error(path);
-  }
-  return {};
-}
-
-// No link may lead out of the root, a dangling one may stay. Called once all files exist.
-Result<void> Unpacker::check_links(const std::string& root) const {
-  const Fd base(::openat(directory_, root.empty() ? "." : root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!base.valid()) return corrupt("holds neither files nor folders");
-  struct open_how how {};
-  how.flags = O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_BENEATH;
-  for (const auto& [path, target] : links_) {
-    const std::string inner = root.empty() ? path : path.substr(root.size() + 1);
-    const Fd end(static_cast<int>(::syscall(SYS_openat2, base.get(), inner.c_str(), &how, sizeof how)));
-    if (!end.valid() && errno == EXDEV) return corrupt(path, "is a link that leads out of the archive");
-  }
-  return {};
-}
 
 // Unpacks the archive open for reading at `archive` into the empty directory open at `directory`, where no other
 // process may write meanwhile; after an error the caller removes what was written. Returns the path of the archive's

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -45,7 +45,7 @@ class RootSource {
   explicit RootSource(std::string directory) : directory_(std::move(directory)) {}
 
   std::string directory_;
-  std::optional<TemporaryDirectory> temporary_;  // of an archive
+  std::unique_ptr<TemporaryDirectory> temporary_;  // of an archive
 };
 
 }  // namespace neuron::host

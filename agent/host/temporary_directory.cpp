@@ -140,22 +140,6 @@ std::string temporary_place(std::uint64_t bytes, std::uint64_t entries) {
   return fits && ::access(kMemory, W_OK | X_OK) == 0 ? kMemory : "/tmp";
 }
 
-TemporaryDirectory::TemporaryDirectory(TemporaryDirectory&& other) noexcept
-    : path_(std::exchange(other.path_, {})),
-      handle_(std::move(other.handle_)),
-      cleaner_(std::move(other.cleaner_)),
-      cleaner_pid_(std::exchange(other.cleaner_pid_, -1)) {}
-
-TemporaryDirectory& TemporaryDirectory::operator=(TemporaryDirectory&& other) noexcept {
-  if (this == &other) return *this;
-  remove();
-  path_ = std::exchange(other.path_, {});
-  handle_ = std::move(other.handle_);
-  cleaner_ = std::move(other.cleaner_);
-  cleaner_pid_ = std::exchange(other.cleaner_pid_, -1);
-  return *this;
-}
-
 // 0 or errno.
 int TemporaryDirectory::start_cleaner() {
   std::array<int, 2> ends{};
@@ -175,20 +159,20 @@ int TemporaryDirectory::start_cleaner() {
   return count == sizeof error ? error : EIO;
 }
 
-Result<TemporaryDirectory> TemporaryDirectory::make(const std::string& place) {
+Result<std::unique_ptr<TemporaryDirectory>> TemporaryDirectory::make(const std::string& place) {
   remove_orphans(place);
   for (int attempt = 0; attempt < 5; ++attempt) {
-    TemporaryDirectory made(place + '/' + random_name());
-    if (const int error = made.start_cleaner(); error != 0) {
-      made.end_cleaner();
-      made.path_.clear();
+    std::unique_ptr<TemporaryDirectory> made(new TemporaryDirectory(place + '/' + random_name()));
+    if (const int error = made->start_cleaner(); error != 0) {
+      made->end_cleaner();
+      made->path_.clear();
       if (error == EEXIST) continue;
       auto failure = error_from_errno(error, place + ": no temporary directory; set TMPDIR");
       failure.code = ErrorCode::internal;
       return fail(std::move(failure));
     }
-    made.handle_ = Fd(::open(made.path_.c_str(), kDirectoryFlags));
-    if (lock(made.handle_, made.path_)) return made;
+    made->handle_ = Fd(::open(made->path_.c_str(), kDirectoryFlags));
+    if (lock(made->handle_, made->path_)) return made;
     // Another process took it for an orphan before it was locked.
   }
   return fail(ErrorCode::unavailable, place + ": temporary directories vanish as they are made");
@@ -204,13 +188,11 @@ void TemporaryDirectory::end_cleaner() noexcept {
   cleaner_pid_ = -1;
 }
 
-// The cleaner does it, so that it is done even if this process is killed meanwhile.
-void TemporaryDirectory::remove() noexcept {
+// The cleaner removes it, also when this process is killed meanwhile.
+TemporaryDirectory::~TemporaryDirectory() {
   if (path_.empty()) return;
   end_cleaner();
   remove_tree(path_);  // nothing is left, unless the cleaner was killed
-  path_.clear();
-  handle_.reset();
 }
 
 }  // namespace neuron::host

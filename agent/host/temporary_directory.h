@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -20,19 +21,17 @@ namespace neuron::host {
 // the terminal's signals and holds none of this process's files.
 //
 // If the child is killed as well, the directory stays until the next make() in the same place: a directory without a
-// lock has no living owner. Movable; one thread at a time.
+// lock has no living owner. One thread at a time.
 class TemporaryDirectory {
  public:
   // Below `place`, an absolute path. Forks, which is safe also with other threads. Blocks on files. Errors: internal
   // (it could not be made: no such place, no room, no process), unavailable (another process removes it).
-  [[nodiscard]] static Result<TemporaryDirectory> make(const std::string& place);
+  [[nodiscard]] static Result<std::unique_ptr<TemporaryDirectory>> make(const std::string& place);
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] int handle() const { return handle_.get(); }  // open for reading
 
-  ~TemporaryDirectory() { remove(); }
-  TemporaryDirectory(TemporaryDirectory&& other) noexcept;
-  TemporaryDirectory& operator=(TemporaryDirectory&& other) noexcept;
+  ~TemporaryDirectory();
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
 
@@ -40,9 +39,8 @@ class TemporaryDirectory {
   explicit TemporaryDirectory(std::string path) : path_(std::move(path)) {}
   [[nodiscard]] int start_cleaner();
   void end_cleaner() noexcept;
-  void remove() noexcept;
 
-  std::string path_;  // "" when moved from
+  std::string path_;  // "" when it was not made
   Fd handle_;         // locked
   Fd cleaner_;        // the cleaner begins at a byte from here, or when it is closed
   pid_t cleaner_pid_ = -1;
