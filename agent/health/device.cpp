@@ -270,11 +270,11 @@ DeviceVerdict verdict_on_device(const DeviceContext& context, const NeuronDevice
                                 std::map<int, HealthMemory::CoreBaseline>& baselines) {
   const Subject subject{device, "neuron" + std::to_string(device.index)};
   CoreFaults faults = find_core_faults(device, subject.name, baselines);
-  KernelFaults told = find_kernel_faults(context.scan, device, context.now);
+  KernelFaults logged = find_kernel_faults(context.scan, device, context.now);
   const auto count = static_cast<std::size_t>(device.physical_cores ? device.physical_cores->value : 0);
   if (auto absent = absence_fault(subject, context)) {
-    for (const auto& [core, health] : told.of_cores) keep_graver(told.of_device, health);
-    absent = with_known_fault(*std::move(absent), told.of_device);
+    for (const auto& [core, health] : logged.of_cores) keep_graver(logged.of_device, health);
+    absent = with_known_fault(*std::move(absent), logged.of_device);
     return {*absent, std::vector<Health>(count, *absent)};
   }
 
@@ -285,12 +285,12 @@ DeviceVerdict verdict_on_device(const DeviceContext& context, const NeuronDevice
   }
   keep_graver(own, std::move(faults.of_device));
   if (own.state == model::HealthState::healthy) own = verdict_without_fault(subject, context, basis);
-  keep_graver(own, std::move(told.of_device));
+  keep_graver(own, std::move(logged.of_device));
 
   // With a core the device as a whole is broken, not its other cores.
   DeviceVerdict result{own, std::vector<Health>(count, own)};
   keep_graver(result.whole, std::move(faults.worst_core));
-  for (const auto* of_cores : {&faults.of_cores, &told.of_cores}) {
+  for (const auto* of_cores : {&faults.of_cores, &logged.of_cores}) {
     for (const auto& [core, health] : *of_cores) {
       const auto position = static_cast<std::size_t>(core);
       keep_graver(result.whole, health);

@@ -24,7 +24,7 @@ std::vector<const NeuronDevice*> alike(const HostScan& scan, std::optional<model
   return devices;
 }
 
-bool is_told(const NeuronDevice& device, std::string_view path) {
+bool has_problem(const NeuronDevice& device, std::string_view path) {
   const std::string end = '/' + std::string(path);
   return std::ranges::any_of(device.problems,
                              [&](const model::ReadProblem& problem) { return problem.path.ends_with(end); });
@@ -33,10 +33,10 @@ bool is_told(const NeuronDevice& device, std::string_view path) {
 // Whether the file is there, with or without a value that anybody could use.
 bool shows(const NeuronDevice& device, const DeviceSignal& signal) {
   const bool says_unreachable = is_cached(signal) && device.signals.unreachable.value_or(false);
-  return has_value(device, signal) || says_unreachable || is_told(device, signal.path);
+  return has_value(device, signal) || says_unreachable || has_problem(device, signal.path);
 }
 bool shows(const NeuronDevice& device, const CoreSignal& signal) {
-  return has_value(device, signal) || is_told(device, signal.path);
+  return has_value(device, signal) || has_problem(device, signal.path);
 }
 
 // Of one driver, devices of one chip show the same files: what half of them have, each should have.
@@ -215,8 +215,8 @@ std::vector<model::ReadProblem> unread_signals(const HostScan& scan, const Neuro
   }
   const std::string folder = folder_of(device);
   for (const std::string& file : absent_files(scan, device)) {
-    const bool told = std::ranges::find(unread, folder + file, &model::ReadProblem::path) != unread.end();
-    if (!told) unread.push_back({model::ProblemKind::health_file, folder + file, "missing"});
+    const bool is_known = std::ranges::find(unread, folder + file, &model::ReadProblem::path) != unread.end();
+    if (!is_known) unread.push_back({model::ProblemKind::health_file, folder + file, "missing"});
   }
   return unread;
 }

@@ -21,7 +21,7 @@ namespace neuron::host {
 
 // The kubelet's directory, a path of this process and not below any root, without its checkpoint
 // (plugin/kubelet/checkpoint.h).
-[[nodiscard]] preflight::KubeletFacts look_at_kubelet(const std::string& directory);
+[[nodiscard]] preflight::KubeletFacts gather_kubelet_facts(const std::string& directory);
 
 // Whether a containerd configuration enables CDI (docs/reference/kubelet.md#cdi): enable_cdi where it is set, else on
 // for version 3, the format of containerd 2, and off for older ones. Pure; foreign text of any size.
@@ -30,8 +30,9 @@ namespace neuron::host {
 // Requirements and remains of claims, without sockets and lock, whose state is in no file. `kubelet_directory` is a
 // path of this process, "" to leave it out; `cdi_directory` is one, too, or "": var/run/cdi below the root. Any thread;
 // blocks on file reads.
-[[nodiscard]] preflight::ClaimFacts look_at_claims(const FsRoot& root, const std::string& kubelet_directory,
-                                                   const std::string& driver, const std::string& cdi_directory = "");
+[[nodiscard]] preflight::ClaimFacts gather_claim_facts(const FsRoot& root, const std::string& kubelet_directory,
+                                                       const std::string& driver,
+                                                       const std::string& cdi_directory = "");
 
 // Uids in the driver's record of prepared claims (claims.json: a list "claims" of objects with "uid"), sorted. Errors:
 // data_corrupt for another document. Pure; foreign text.

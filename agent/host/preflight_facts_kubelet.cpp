@@ -52,7 +52,7 @@ bool is_read_only(const std::string& path) {
   return ::access(path.c_str(), W_OK) != 0 && errno == EROFS;
 }
 
-void look_at_cdi(const FsRoot& root, const std::string& named, ClaimFacts& facts) {
+void read_cdi_directory(const FsRoot& root, const std::string& named, ClaimFacts& facts) {
   if (named.empty()) {
     facts.cdi_path = kCdiFolder;
     facts.cdi_directory = presence_of(root, kCdiFolder);
@@ -122,7 +122,7 @@ class Gates {
 
 }  // namespace
 
-preflight::KubeletFacts look_at_kubelet(const std::string& directory) {
+preflight::KubeletFacts gather_kubelet_facts(const std::string& directory) {
   preflight::KubeletFacts facts;
   facts.directory = directory;
   const auto kubelet = FsRoot::open(directory);
@@ -189,12 +189,12 @@ std::string kubelet_version_in(std::string_view dpkg_status) {
   return "";
 }
 
-ClaimFacts look_at_claims(const FsRoot& root, const std::string& kubelet_directory, const std::string& driver,
-                          const std::string& cdi_directory) {
+ClaimFacts gather_claim_facts(const FsRoot& root, const std::string& kubelet_directory, const std::string& driver,
+                              const std::string& cdi_directory) {
   ClaimFacts facts;
   facts.driver = driver;
   facts.kubelet = kubelet_directory;
-  look_at_cdi(root, cdi_directory, facts);
+  read_cdi_directory(root, cdi_directory, facts);
   Gates gates;
   if (!kubelet_directory.empty()) {
     if (const auto kubelet = FsRoot::open(kubelet_directory)) {

@@ -163,8 +163,8 @@ void check_other_mode(const ClaimFacts& claims, Report& report) {
 
 void check_modes(const ClaimFacts& claims, Report& report) {
   const auto drivers = sockets_that(claims, SocketState::listening);
-  const bool is_told = drivers.empty() && is_held_by_other_mode(claims);
-  if (!is_told && !claims.device_plugins.empty() && (claims.asked || !drivers.empty())) {
+  const bool is_reported = drivers.empty() && is_held_by_other_mode(claims);
+  if (!is_reported && !claims.device_plugins.empty() && (claims.asked || !drivers.empty())) {
     std::vector<Evidence> evidence = seen(claims.device_plugins, "a device plugin listens");
     const std::vector<Evidence> others = seen(drivers, "the driver listens");
     evidence.insert(evidence.end(), others.begin(), others.end());

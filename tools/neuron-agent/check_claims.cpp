@@ -43,7 +43,7 @@ void add_driver_sockets(const std::string& directory, std::string_view prefix, p
 preflight::ClaimFacts look_at_claims(const CheckOptions& options, const host::FsRoot& root) {
   const bool looks = root.is_live() || options.kubelet_dir_set;
   preflight::ClaimFacts facts =
-      host::look_at_claims(root, looks ? options.kubelet_dir : "", options.dra_driver_name, options.cdi_dir);
+      host::gather_claim_facts(root, looks ? options.kubelet_dir : "", options.dra_driver_name, options.cdi_dir);
   facts.asked = options.mode == Mode::dra;
   facts.plugin_asked = options.mode == Mode::device_plugin;
   if (!looks) return facts;

@@ -68,7 +68,7 @@ CheckReport cannot_tell(const CheckOptions& options, const std::string& reason) 
 preflight::KubeletFacts look_at_kubelet(const CheckOptions& options, const host::FsRoot& root) {
   preflight::KubeletFacts facts;
   if (root.is_live() || options.kubelet_dir_set) {
-    facts = host::look_at_kubelet(options.kubelet_dir);
+    facts = host::gather_kubelet_facts(options.kubelet_dir);
     if (auto checkpoint =
             plugin::read_checkpoint(options.kubelet_dir + "/device-plugins/" + std::string(plugin::kCheckpointName))) {
       facts.numbering = std::move(checkpoint->numbering);

@@ -20,7 +20,7 @@ constexpr const char* kDriver = "neuron.aws.com";
 
 TEST(ClaimFacts, AnEmptyNodeHasNothing) {
   TempTree tree;
-  const auto facts = look_at_claims(tree.root(), tree.at("kubelet"), kDriver);
+  const auto facts = gather_claim_facts(tree.root(), tree.at("kubelet"), kDriver);
   EXPECT_FALSE(facts.found);
   EXPECT_EQ(facts.cdi_directory, Presence::absent);
   EXPECT_EQ(facts.registry, Presence::unknown) << "there is no kubelet's directory";
@@ -28,8 +28,8 @@ TEST(ClaimFacts, AnEmptyNodeHasNothing) {
   EXPECT_FALSE(facts.config_read);
   EXPECT_EQ(facts.kubelet_version, "");
   tree.folder("kubelet");
-  EXPECT_EQ(look_at_claims(tree.root(), tree.at("kubelet"), kDriver).registry, Presence::absent);
-  EXPECT_EQ(look_at_claims(tree.root(), "", kDriver).registry, Presence::unknown) << "not examined";
+  EXPECT_EQ(gather_claim_facts(tree.root(), tree.at("kubelet"), kDriver).registry, Presence::absent);
+  EXPECT_EQ(gather_claim_facts(tree.root(), "", kDriver).registry, Presence::unknown) << "not examined";
 }
 
 TEST(ClaimFacts, ANodeThatServesClaims) {
@@ -46,7 +46,7 @@ TEST(ClaimFacts, ANodeThatServesClaims) {
       "var/lib/dpkg/status",
       "Package: kube\nStatus: install ok installed\nVersion: 9\n\nPackage: kubelet\nStatus: install ok installed\n"
       "Version: 1.35.1-1.1\n");
-  const auto facts = look_at_claims(tree.root(), tree.at("kubelet"), kDriver);
+  const auto facts = gather_claim_facts(tree.root(), tree.at("kubelet"), kDriver);
   EXPECT_TRUE(facts.found);
   EXPECT_EQ(facts.registry, Presence::present);
   EXPECT_EQ(facts.cdi_directory, Presence::present);
@@ -60,13 +60,13 @@ TEST(ClaimFacts, ANodeThatServesClaims) {
 TEST(ClaimFacts, ARecordThatIsDamagedIsSaidToBe) {
   TempTree tree;
   tree.write("plugins/neuron.aws.com/claims.json", "{\"claims\":[{\"uid\"");
-  auto facts = look_at_claims(tree.root(), tree.path(), kDriver);
+  auto facts = gather_claim_facts(tree.root(), tree.path(), kDriver);
   EXPECT_EQ(facts.claims_file, Presence::present);
   EXPECT_NE(facts.claims_file_problem, "");
   EXPECT_THAT(facts.prepared, IsEmpty());
   tree.remove("plugins/neuron.aws.com/claims.json");
   tree.folder("plugins/neuron.aws.com/claims.json");
-  facts = look_at_claims(tree.root(), tree.path(), kDriver);
+  facts = gather_claim_facts(tree.root(), tree.path(), kDriver);
   EXPECT_EQ(facts.claims_file, Presence::unknown);
   EXPECT_NE(facts.claims_file_problem, "");
   for (const char* text : {"", "[]", "7", "{}", R"({"claims":{}})", "\xff"})
@@ -91,14 +91,14 @@ TEST(ClaimFacts, TheLastFileThatNamesAGateCounts) {
   TempTree tree;
   tree.write("kubelet/config.yaml",
              "featureGates:\n  DynamicResourceAllocation: false\n  DRAExtendedResource: false\n");
-  auto facts = look_at_claims(tree.root(), tree.at("kubelet"), kDriver);
+  auto facts = gather_claim_facts(tree.root(), tree.at("kubelet"), kDriver);
   EXPECT_TRUE(facts.config_read);
   EXPECT_THAT(facts.gates_off, ElementsAre(Evidence{tree.at("kubelet/config.yaml"), "DynamicResourceAllocation"},
                                            Evidence{tree.at("kubelet/config.yaml"), "DRAExtendedResource"}));
   tree.write("etc/kubernetes/kubelet/config.json", R"({"featureGates":{"DRAExtendedResource":true}})");
   tree.write("etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf",
              R"({"featureGates":{"DynamicResourceAllocation":false}})");
-  facts = look_at_claims(tree.root(), tree.at("kubelet"), kDriver);
+  facts = gather_claim_facts(tree.root(), tree.at("kubelet"), kDriver);
   EXPECT_THAT(facts.gates_off, ElementsAre(Evidence{"etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf",
                                                     "DynamicResourceAllocation"}));
 }

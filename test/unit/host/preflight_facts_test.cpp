@@ -103,13 +103,13 @@ TEST(PreflightFacts, CdiByContainerdVersion) {
 
 TEST(PreflightFacts, KubeletDirectory) {
   TempTree tree;
-  EXPECT_EQ(look_at_kubelet(tree.at("nothing")).itself, Presence::absent);
-  EXPECT_EQ(look_at_kubelet(tree.path()).device_plugins, Presence::absent);
+  EXPECT_EQ(gather_kubelet_facts(tree.at("nothing")).itself, Presence::absent);
+  EXPECT_EQ(gather_kubelet_facts(tree.path()).device_plugins, Presence::absent);
   tree.write("device-plugins/kubelet.sock", "");
   tree.write("device-plugins/nvidia-gpu.sock", "");
   tree.write("device-plugins/aws-efa-device-plugin.sock", "");
   tree.write("device-plugins/neuron-agent.lock", "");
-  const auto facts = look_at_kubelet(tree.path());
+  const auto facts = gather_kubelet_facts(tree.path());
   EXPECT_EQ(facts.directory, tree.path());
   EXPECT_EQ(facts.kubelet_socket, Presence::present);
   EXPECT_EQ(facts.pod_resources_socket, Presence::absent);
