@@ -26,7 +26,7 @@ constexpr Lifetime kErrCounts{
 constexpr Lifetime kComponents{.since = kHealthV2, .families = kV3 | kV4, .layout = DriverLayout::health_v2};
 constexpr Lifetime kCorrected{.since = kHealthV2, .families = kFromV2, .layout = DriverLayout::health_v2};
 constexpr Lifetime kEcc{.since = {2, 14, 5}, .families = kFromV2};
-constexpr Lifetime kRepairable{.since = {2, 23, 9}, .families = kFromV2};
+constexpr Lifetime kRepairableEcc{.since = {2, 23, 9}, .families = kFromV2};
 constexpr Lifetime kErrorEvents{.since = kHealthV1, .families = kV4, .perhaps = kV3, .layout = DriverLayout::health_v1};
 constexpr Lifetime kReset{.since = {2, 5, 0}, .layout = DriverLayout::bare};
 constexpr Lifetime since(int major, int minor) {
@@ -47,7 +47,7 @@ constexpr std::array kDeviceSignals = {
                  kErrCounts, Weight::required, &reasons::kMemEccUncorrected, "uncorrected HBM error",
                  "uncorrected HBM errors that cannot be repaired"},
     DeviceSignal{"stats/hardware/mem_ecc_repairable_uncorrected", SignalKind::hbm,
-                 &DeviceSignals::mem_ecc_repairable_uncorrected, kRepairable, Weight::required,
+                 &DeviceSignals::mem_ecc_repairable_uncorrected, kRepairableEcc, Weight::required,
                  &reasons::kMemEccRepairable, "repairable HBM error", "uncorrected HBM errors that a reload repairs"},
     DeviceSignal{"stats/hardware/health_status/repairable_hbm_ecc_err_count", SignalKind::health,
                  &DeviceSignals::repairable_hbm_ecc_errors, kErrCounts, Weight::required, &reasons::kMemEccRepairable,
@@ -91,22 +91,27 @@ constexpr DriverRelease kFirstSplit{2, 26, 0};
 
 struct HbmFormOfDriver {
   DriverRelease since;
-  DriverRelease until{999, 0, 0};
-  constexpr std::array kForms = {
-      HbmFormOfDriver{.since = kFirstEcc, .until = kFirstSplit, .families = kFromV3, .form = HbmForm::packed},
-      HbmFormOfDriver{.since = kFirstEcc, .until = kFirstSplit, .families = kV2, .form = HbmForm::either},
-      HbmFormOfDriver{.since = kFirstSplit, .families = kV2 | kFromV3, .form = HbmForm::split},
-  };
+  DriverRelease until{999, 0, 0};  // the first one that prints another form
+  Families families = 0;
+  HbmForm form = HbmForm::either;
+};
 
-  constexpr unsigned kRepairableBits = 12;
-  constexpr std::uint64_t kRepairableMask = (1U << kRepairableBits) - 1;
+constexpr std::array kForms = {
+    HbmFormOfDriver{.since = kFirstEcc, .until = kFirstSplit, .families = kFromV3, .form = HbmForm::packed},
+    HbmFormOfDriver{.since = kFirstEcc, .until = kFirstSplit, .families = kV2, .form = HbmForm::either},
+    HbmFormOfDriver{.since = kFirstSplit, .families = kV2 | kFromV3, .form = HbmForm::split},
+};
 
-  bool in_time(const Lifetime& life, DriverRelease release) { return release >= life.since && release < life.until; }
+constexpr unsigned kRepairableBits = 12;
+constexpr std::uint64_t kRepairableMask = (1U << kRepairableBits) - 1;
+
+bool in_time(const Lifetime& life, DriverRelease release) {
+  return release >= life.since && release < life.until;
+}
 
 }  // namespace
 
-std::optional<DriverRelease>
-parse_release(std::string_view version) {
+std::optional<DriverRelease> parse_release(std::string_view version) {
   constexpr int kMaxNumber = 99999;
   const auto parts = split(version, '.');
   if (parts.size() < 2) return std::nullopt;
