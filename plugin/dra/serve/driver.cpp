@@ -85,9 +85,8 @@ Served serve(const SocketNames& names, const Driver::Parts& parts, const std::sh
   if (!claims) return {fail(std::move(claims).error()), before, is_dead(before)};
   auto registry = SocketWatch::open(names.registry_dir);
   if (!registry) return {fail(std::move(registry).error()), before, is_dead(before)};
-  Served served{DraServer::start(names, parts.settings.name,
-                                 {parts.claims, parts.health, parts.workers,
-                                  [&events = parts.events](RegistrationResult result) { events.post(std::move(result)); }})
+  const auto post = [&events = parts.events](RegistrationResult result) { events.post(std::move(result)); };
+  Served served{DraServer::start(names, parts.settings.name, {parts.claims, parts.health, parts.workers, post})
                     .map([](std::unique_ptr<DraServer> server) { return std::shared_ptr(std::move(server)); })};
   served.watches = std::make_shared<Watches>(Watches{*std::move(claims), *std::move(registry)});
   if (served.server) {
@@ -215,7 +214,7 @@ std::optional<Driver::Outcome> Driver::keep_served() {
   return std::nullopt;
 }
 
-void Driver::lose(const std::string& why) {
+void Driver::restart(const std::string& why) {
   spdlog::warn("restarting both sockets: {}", why);
   end_server();
   state_ = {false, false, why};
@@ -228,13 +227,13 @@ void Driver::check_sockets() {
       [names = names_, driver = parts_.settings.name, watches = watches_] { return see(names, driver, *watches); },
       kBudget);
   if (!seen) return;  // a directory hangs
-  if (!seen->directories_stand) return lose("a kubelet directory was replaced or removed");
-  if (seen->claims_missing) return lose(names_.claims_path() + " was removed");
+  if (!seen->directories_stand) return restart("a kubelet directory was replaced or removed");
+  if (seen->claims_missing) return restart(names_.claims_path() + " was removed");
   if (seen->registration_missing) {
     spdlog::warn("registration socket removed, restarting it socket={}", names_.registration_path());
     state_.registered = false;
     const auto again = calls_.run([server = server_] { return server->serve_registration_again(); }, kBudget);
-    if (again && !*again) return lose(again->error().message);
+    if (again && !*again) return restart(again->error().message);
   }
   if (!std::includes(seen->peers.begin(), seen->peers.end(), peers_.begin(), peers_.end())) {
     health_at_ = parts_.clock.now();

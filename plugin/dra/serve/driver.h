@@ -81,7 +81,7 @@ class Driver {
   [[nodiscard]] std::optional<Outcome> guard();
   [[nodiscard]] std::optional<Outcome> keep_served();
   void end_server();
-  void lose(const std::string& why);
+  void restart(const std::string& why);
   void check_sockets();
   void handle(const RegistrationResult& result);
   void handle(const NodeScanned& event);
