@@ -158,11 +158,8 @@ func (p *published) expectRuns(t *testing.T, c *cluster.Cluster, n *cluster.Node
 			t.Errorf("%s runs as %s", p.pod.Name, report.UID)
 		}
 		if p.pod.Spec.Containers[i].Name == "main" {
-			p.row = fmt.Sprintf("| %s | %s | %s | %s | %s |\n", p.note("what"), n.InstanceType, asText,
-				countText(report.Open, "/dev/neuron"), orDash(report.Env["NEURON_RT_VISIBLE_CORES"]))
-			if count := countText(report.Open, "/dev/infiniband/uverbs"); count != orDash(ask[cluster.EFA]) {
-				t.Errorf("%s opens %s verbs nodes, asked for %s", p.pod.Name, count, asText)
-			}
+			p.row = fmt.Sprintf("| %s | %s | %s | %s |\n", p.note("what"), n.InstanceType, asText,
+				orDash(report.Env["NEURON_RT_VISIBLE_CORES"]))
 		}
 	}
 }
@@ -177,20 +174,6 @@ func describeAsk(ask cluster.Ask) string {
 		return `"0"`
 	}
 	return strings.Join(words, ", ")
-}
-
-// countText counts the device nodes that begin with a path. Which they are depends on what ran before.
-func countText(open []string, path string) string {
-	count := 0
-	for _, node := range open {
-		if strings.HasPrefix(node, path) {
-			count++
-		}
-	}
-	if count == 0 {
-		return "–"
-	}
-	return fmt.Sprint(count)
 }
 
 func orDash(text string) string {
@@ -228,7 +211,7 @@ func expectNotInstalled(t *testing.T, c *cluster.Cluster, names []string) {
 // compareTable compares the rows with the page.
 func compareTable(t *testing.T, all []*published) {
 	t.Helper()
-	table := "| workload | node | the container asks for | `/dev/neuron` | `NEURON_RT_VISIBLE_CORES` |\n|---|---|---|---|---|\n"
+	table := "| workload | node | the container asks for | `NEURON_RT_VISIBLE_CORES` |\n|---|---|---|---|\n"
 	for _, p := range all {
 		table += p.row
 	}

@@ -47,7 +47,7 @@ def check_flags(root):
     variables = set()
     for row in rows:
         options = row.split(" | ")[0]
-        if "(no variable)" not in row and not re.search(r"\(`[A-Z_]+`\)", options):
+        if "(no variable)" not in row and "(variable " not in options:
             variables |= {"NEURON_AGENT_" + option[2:].upper().replace("-", "_") for option in LONG_OPTION.findall(options)}
     for pattern, documented in ((LONG_OPTION, set(LONG_OPTION.findall("\n".join(rows)))), (VARIABLE, variables)):
         for name in sorted(documented ^ (set(pattern.findall(page)) - {"--help", "--version"})):
