@@ -53,10 +53,11 @@ std::string chips_of(const health::Lifetime& life) {
 
 template <typename Signal>
 std::string row_of(const Signal& signal, const std::string& folder) {
-  const std::string rests = signal.weight == health::Weight::required ? "required" : "optional";
-  const std::string reason = signal.reason != nullptr ? '`' + std::string(signal.reason->code) + '`' : "–";
+  const bool required = signal.weight == health::Weight::required;
+  std::string reason = required ? "required" : "–";
+  if (signal.reason != nullptr) reason = '`' + std::string(signal.reason->code) + (required ? "`" : "`, optional");
   return "| `" + folder + std::string(signal.path) + "` | " + drivers_of(signal.life) + " | " + chips_of(signal.life) +
-         " | " + std::string(signal.meaning) + " | " + rests + " | " + reason + " |";
+         " | " + std::string(signal.meaning) + " | " + reason + " |";
 }
 
 std::string row_of(const health::Reason& reason) {
