@@ -22,25 +22,31 @@ constexpr const char* kProductName = "sys/devices/virtual/dmi/id/product_name";
 constexpr std::size_t kMaxText = 64;
 constexpr const char* kClass = "sys/class/neuron_device/";
 
-// The UltraServer's files: a failed read gives the last text.
+// The text `read` from `path`; nullopt when absent. After a failed read, described in `failure`, the last text or
+// nullopt.
+std::optional<std::string> kept_text(const std::string& path, Result<std::string> read, LastTexts& last,
+                                     std::optional<ReadProblem>& failure) {
+  if (read) return last[path] = *std::move(read);
+  if (is_absent(read.error())) {
+    last.erase(path);
+    return std::nullopt;
+  }
+  failure = problem_with(path, read.error());
+  const auto kept = last.find(path);
+  return kept == last.end() ? std::nullopt : std::optional(kept->second);
+}
+
 class UltraServerFiles {
  public:
-  UltraServerFiles(const FsRoot& root, UltraServerTexts& last, std::vector<ReadProblem>& problems)
+  UltraServerFiles(const FsRoot& root, LastTexts& last, std::vector<ReadProblem>& problems)
       : root_(root), last_(last), problems_(problems) {}
 
-  // nullopt when absent, or never read.
   [[nodiscard]] std::optional<std::string> text(const std::string& path) {
-    auto read = root_.read_attribute(path);
-    if (read) return last_[path] = *std::move(read);
-    if (is_absent(read.error())) {
-      last_.erase(path);
-      return std::nullopt;
-    }
-    ReadProblem problem = problem_with(path, read.error());
-    const auto last = last_.find(path);
-    if (last != last_.end()) problem.detail += "; what was read last stands";
-    note_problem(problems_, kMaxHostProblems, std::move(problem));
-    return last == last_.end() ? std::nullopt : std::optional(last->second);
+    std::optional<ReadProblem> failure;
+    auto text = kept_text(path, root_.read_attribute(path), last_, failure);
+    if (failure && text) failure->detail += "; what was read last stands";
+    if (failure) note_problem(problems_, kMaxHostProblems, *std::move(failure));
+    return text;
   }
 
   // nullopt without a text, for one that stands for no value, and when malformed.
@@ -55,18 +61,18 @@ class UltraServerFiles {
     return std::nullopt;
   }
 
+  void add_membership(int nodes, const std::string& server_file, const std::string& node_file,
+                      model::UltraServer& ultraserver) {
+    const auto server = value<std::string>(server_file, parse_server_id);
+    const auto node = value<int>(node_file, parse_node_id);
+    if (server && node) ultraserver.memberships.push_back({nodes, *server, *node});
+  }
+
  private:
   const FsRoot& root_;
-  UltraServerTexts& last_;
+  LastTexts& last_;
   std::vector<ReadProblem>& problems_;
 };
-
-void add_membership(UltraServerFiles& files, int nodes, const std::string& server_file, const std::string& node_file,
-                    model::UltraServer& ultraserver) {
-  const auto server = files.value<std::string>(server_file, parse_server_id);
-  const auto node = files.value<int>(node_file, parse_node_id);
-  if (server && node) ultraserver.memberships.push_back({nodes, *server, *node});
-}
 
 bool has(const LastSeen::Unread& unread, const ScanPart& part) {
   return std::ranges::find(unread, part) != unread.end();
@@ -94,14 +100,6 @@ void fill_names(EfaInterface& efa, const EfaInterface& known) {
   efa.uverbs = known.uverbs;
   efa.node_present = known.node_present;
   if (!efa.no_completion_cmds) efa.no_completion_cmds = known.no_completion_cmds;
-}
-
-void fill_texts(HostScan& scan, const HostScan& known) {
-  if (scan.instance_type.empty()) scan.instance_type = known.instance_type;
-  if (scan.instance_id.empty()) scan.instance_id = known.instance_id;
-  if (scan.driver_version.empty()) scan.driver_version = known.driver_version;
-  if (scan.efa_driver_version.empty()) scan.efa_driver_version = known.efa_driver_version;
-  if (!scan.lnc) scan.lnc = known.lnc;
 }
 
 void fill_devices(HostScan& scan, const LastSeen::Unread& unread, const std::map<int, NeuronDevice>& known) {
@@ -140,49 +138,34 @@ std::string read_instance_type(const FsRoot& root) {
   return text ? printable(*text, kMaxText) : "";
 }
 
-void HostTexts::read(const FsRoot& root, HostScan& scan, std::vector<ScanPart>& unread) {
-  const auto refresh = [&](const char* path, std::string& text) {
-    const auto read = root.read_attribute(path);
-    if (read || is_absent(read.error())) {
-      text = read ? printable(*read, kMaxText) : "";
-      return;
-    }
-    unread.push_back({Kind::host});
-    note_problem(scan.problems, kMaxHostProblems, problem_with(path, read.error()));
+void read_host_texts(const FsRoot& root, LastTexts& last, HostScan& scan) {
+  const auto read = [&](const char* path) {
+    std::optional<ReadProblem> failure;
+    const auto text = kept_text(path, root.read_attribute(path), last, failure);
+    if (failure) note_problem(scan.problems, kMaxHostProblems, *std::move(failure));
+    return text ? printable(*text, kMaxText) : "";
   };
-  refresh(kProductName, instance_type_);
-  refresh("sys/devices/virtual/dmi/id/board_asset_tag", asset_tag_);
-  refresh("sys/module/neuron/version", driver_version_);
-  refresh("sys/module/efa/version", efa_driver_version_);
-  scan.instance_type = instance_type_;
-  scan.instance_id = instance_id_of(asset_tag_);
-  scan.driver_version = driver_version_;
-  scan.efa_driver_version = efa_driver_version_;
+  scan.instance_type = read(kProductName);
+  scan.instance_id = instance_id_of(read("sys/devices/virtual/dmi/id/board_asset_tag"));
+  scan.driver_version = read("sys/module/neuron/version");
+  scan.efa_driver_version = read("sys/module/efa/version");
 }
 
-void HostTexts::read_lnc(const FsRoot& root, HostScan& scan, std::vector<ScanPart>& unread) {
+void read_lnc(const FsRoot& root, LastTexts& last, HostScan& scan) {
   static constexpr const char* kPath = "opt/aws/neuron/logical_nc_config";
-  const auto complain = [&scan](const Error& error) {
-    note_problem(scan.problems, kMaxHostProblems, problem_with(kPath, error, model::ProblemKind::lnc_file));
-  };
-  const auto text = root.read_file(kPath, kMaxAttributeBytes);
-  if (!text && !is_absent(text.error())) {
-    complain(text.error());
-    unread.push_back({Kind::host});
-    scan.lnc = lnc_;
-    return;
+  std::optional<ReadProblem> failure;
+  const auto text = kept_text(kPath, root.read_file(kPath, kMaxAttributeBytes), last, failure);
+  if (text) {
+    const auto lnc = parse_lnc_config(*text);
+    if (lnc) scan.lnc = {*lnc, model::Origin::live};
+    if (!lnc && !failure) failure = problem_with(kPath, lnc.error());
   }
-  lnc_.reset();
-  if (!text) return;
-  const auto lnc = parse_lnc_config(*text);
-  if (lnc) {
-    scan.lnc = lnc_ = {*lnc, model::Origin::live};
-  } else {
-    complain(lnc.error());
-  }
+  if (!failure) return;
+  failure->kind = model::ProblemKind::lnc_file;
+  note_problem(scan.problems, kMaxHostProblems, *std::move(failure));
 }
 
-std::optional<model::UltraServer> read_ultraserver(const FsRoot& root, UltraServerTexts& last,
+std::optional<model::UltraServer> read_ultraserver(const FsRoot& root, LastTexts& last,
                                                    std::vector<ReadProblem>& problems) {
   UltraServerFiles files(root, last, problems);
   const std::string path = std::string(kClass) + "ultraserver_mode";
@@ -198,18 +181,22 @@ std::optional<model::UltraServer> read_ultraserver(const FsRoot& root, UltraServ
   }
   ultraserver.partition_nodes = files.value<int>("node_cnt", parse_node_id);
   if (const int nodes = ultraserver.partition_nodes.value_or(0); nodes != 1) {  // 1: linked with no other
-    add_membership(files, nodes, "reservation_id", "node_id", ultraserver);
+    files.add_membership(nodes, "reservation_id", "node_id", ultraserver);
   }
   for (const int nodes : {2, 4}) {
     const std::string suffix = "_" + std::to_string(nodes);
-    add_membership(files, nodes, "server_id" + suffix, "node_id" + suffix, ultraserver);
+    files.add_membership(nodes, "server_id" + suffix, "node_id" + suffix, ultraserver);
   }
   return ultraserver;
 }
 
-UltraServerTexts LastSeen::ultraserver_texts() const {
+void forget_ultraserver(LastTexts& last) {
+  std::erase_if(last, [](const auto& entry) { return entry.first.starts_with(kClass); });
+}
+
+LastTexts LastSeen::texts() const {
   const MutexLock lock(mutex_);
-  return ultraserver_texts_;
+  return texts_;
 }
 
 void LastSeen::fill(HostScan& scan, const Unread& unread) const {
@@ -220,7 +207,6 @@ void LastSeen::fill(HostScan& scan, const Unread& unread) const {
         std::pair(Kind::efa_classes, classes_were_read_)}) {
     if (has(unread, {list}) && !was_read) scan.unread_lists.push_back({list});
   }
-  if (has(unread, {Kind::host})) fill_texts(scan, host_);
   if (has(unread, {Kind::devices}) && !scan.ultraserver) scan.ultraserver = host_.ultraserver;
   if (has(unread, {Kind::pci}) && scan.neuron_pci_functions == 0) {
     scan.neuron_pci_functions = host_.neuron_pci_functions;
@@ -231,9 +217,9 @@ void LastSeen::fill(HostScan& scan, const Unread& unread) const {
   fill_efas(scan, unread, efas_);
 }
 
-void LastSeen::take(const HostScan& scan, const Unread& unread, UltraServerTexts texts) {
+void LastSeen::take(const HostScan& scan, const Unread& unread, LastTexts texts) {
   const MutexLock lock(mutex_);
-  ultraserver_texts_ = std::move(texts);
+  texts_ = std::move(texts);
   devices_were_read_ = devices_were_read_ || !has(unread, {Kind::devices});
   pci_was_read_ = pci_was_read_ || !has(unread, {Kind::pci});
   const bool has_names = std::ranges::any_of(scan.efas, [](const auto& efa) { return efa.uverbs.has_value(); });

@@ -18,38 +18,27 @@ namespace neuron::host {
 // thread; blocks on a file read.
 [[nodiscard]] std::string read_instance_type(const FsRoot& root);
 
-// Instance type and id, versions of the drivers, the LNC file. After a failed read the last value stays, and `unread`
-// gets the part. One thread at a time; blocks on file reads.
-class HostTexts {
- public:
-  void read(const FsRoot& root, model::HostScan& scan, std::vector<model::ScanPart>& unread);
-  void read_lnc(const FsRoot& root, model::HostScan& scan, std::vector<model::ScanPart>& unread);
+// Texts of a host's files as last read, by path; absent files are left out.
+using LastTexts = std::map<std::string, std::string>;
 
- private:
-  // As last read; "" before, and when there is no such file.
-  std::string instance_type_;
-  std::string asset_tag_;
-  std::string driver_version_;
-  std::string efa_driver_version_;
-  model::Maybe<int> lnc_;  // nullopt also for a malformed file
-};
-
-// Texts of the UltraServer's files as last read, by path; absent files are left out.
-using UltraServerTexts = std::map<std::string, std::string>;
+// Instance type and id and the versions of the drivers, and the LNC file. After a failed read, which is named in
+// scan.problems, the text in `last` counts; it is updated. Any thread; blocks on file reads.
+void read_host_texts(const FsRoot& root, LastTexts& last, model::HostScan& scan);
+void read_lnc(const FsRoot& root, LastTexts& last, model::HostScan& scan);
 
 // The node's UltraServer, from files beside the devices in sys/class/neuron_device
 // (docs/reference/driver.md#class-files). nullopt where there is no ultraserver_mode: a driver or a platform without.
 // After a failed read the text in `last` counts, which is updated; without one, and for a malformed text, only that
 // fact is missing. Each failure has a line in `problems` (bounded to kMaxHostProblems). Blocks on at most 8 file reads.
-[[nodiscard]] std::optional<model::UltraServer> read_ultraserver(const FsRoot& root, UltraServerTexts& last,
+[[nodiscard]] std::optional<model::UltraServer> read_ultraserver(const FsRoot& root, LastTexts& last,
                                                                  std::vector<model::ReadProblem>& problems);
+void forget_ultraserver(LastTexts& last);
 
 // The last readings of one machine, for what a scan could not read. Shared by all scanners of the machine, as a new one
 // takes over when a read of another hangs. Thread-safe.
 class LastSeen {
  public:
   // One scan's parts that exist and could not be read, each with an error other than "no such file":
-  //   host             some text: those that the scan lacks are as they were
   //   devices, pci     the list: entries that the scan lacks are as they were
   //   efa_classes      a list or a link: names and verbs devices that the scan lacks are as they were
   //   device, efa      the whole of it, for want of descriptors or memory: it is as it was
@@ -60,16 +49,16 @@ class LastSeen {
 
   // Stores a filled `scan`, but for devices and interfaces that are not answering and `unread`, which includes the
   // lists that were left out: these stay as they were.
-  void take(const model::HostScan& scan, const Unread& unread, UltraServerTexts texts) EXCLUDES(mutex_);
+  void take(const model::HostScan& scan, const Unread& unread, LastTexts texts) EXCLUDES(mutex_);
 
-  [[nodiscard]] UltraServerTexts ultraserver_texts() const EXCLUDES(mutex_);  // for read_ultraserver()
+  [[nodiscard]] LastTexts texts() const EXCLUDES(mutex_);  // for the functions above
 
  private:
   mutable Mutex mutex_;
   model::HostScan host_ GUARDED_BY(mutex_);  // without its lists
   std::map<int, model::NeuronDevice> devices_ GUARDED_BY(mutex_);
   std::map<model::Bdf, model::EfaInterface> efas_ GUARDED_BY(mutex_);
-  UltraServerTexts ultraserver_texts_ GUARDED_BY(mutex_);
+  LastTexts texts_ GUARDED_BY(mutex_);
   bool devices_were_read_ GUARDED_BY(mutex_) = false;  // the list, once
   bool pci_was_read_ GUARDED_BY(mutex_) = false;       // likewise
   bool classes_were_read_ GUARDED_BY(mutex_) = false;  // once so far that some interface had its name, or all of them

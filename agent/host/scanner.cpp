@@ -43,9 +43,9 @@ HostScan Scanner::scan() {
 HostScan Scanner::scan(const model::MayRead& may_read) {
   HostScan scan;
   unread_.clear();
-  UltraServerTexts ultraserver_texts = last_seen_->ultraserver_texts();
+  LastTexts texts = last_seen_->texts();
   if (may_read({ScanPart::Kind::host})) {
-    texts_.read(root_, scan, unread_);
+    read_host_texts(root_, texts, scan);
     scan.driver_settings = {read_switch(root_, "nmetric_log_posts"),
                             read_switch(root_, "enable_sysfs_health_status_nodes")};
   }
@@ -53,8 +53,8 @@ HostScan Scanner::scan(const model::MayRead& may_read) {
   if (may_read({ScanPart::Kind::devices})) {
     for (const int index : refresh_inventory(scan)) scan.devices.push_back(read_device(index, may_read, scan));
     const bool has_modes = std::ranges::find(class_entries_, "ultraserver_mode") != class_entries_.end();
-    if (has_modes) scan.ultraserver = read_ultraserver(root_, ultraserver_texts, scan.problems);
-    if (!has_modes && !is_unread({ScanPart::Kind::devices})) ultraserver_texts.clear();
+    if (has_modes) scan.ultraserver = read_ultraserver(root_, texts, scan.problems);
+    if (!has_modes && !is_unread({ScanPart::Kind::devices})) forget_ultraserver(texts);
   }
   const bool wants_users = options_.with_processes && options_.with_device_users;
   if (wants_users && may_read({ScanPart::Kind::host})) add_device_users(scan);
@@ -64,7 +64,7 @@ HostScan Scanner::scan(const model::MayRead& may_read) {
   unread_.insert(unread_.end(), efa_.unread().begin(), efa_.unread().end());
   const bool is_wanted = may_read({ScanPart::Kind::host});  // false for a scan given up for a hung read
   if (is_wanted) {
-    texts_.read_lnc(root_, scan, unread_);
+    read_lnc(root_, texts, scan);
     if (options_.kernel_log != KernelLogUse::none) read_kernel_log(scan);
   }
   last_seen_->fill(scan, unread_);
@@ -73,7 +73,7 @@ HostScan Scanner::scan(const model::MayRead& may_read) {
   for (const auto kind : {ScanPart::Kind::devices, ScanPart::Kind::pci, ScanPart::Kind::efa_classes}) {
     if (!may_read({kind})) kept.push_back({kind});
   }
-  last_seen_->take(scan, kept, std::move(ultraserver_texts));
+  last_seen_->take(scan, kept, std::move(texts));
   return scan;
 }
 

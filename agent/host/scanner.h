@@ -93,7 +93,6 @@ class Scanner {
   LastSeen::Unread unread_;                 // by the newest scan
   std::vector<std::string> class_entries_;  // sys/class/neuron_device
   std::string driver_version_;              // when devices_ were opened
-  HostTexts texts_;
   std::map<int, KnownDevice> devices_;
   PciInventory pci_;
   bool topology_is_due_ = false;  // the PCI inventory changed since hwloc was asked, or hwloc failed and is tried again

@@ -23,7 +23,7 @@ class UltraServerFiles : public testing::Test {
   }
 
   TempTree tree_;
-  UltraServerTexts last_;
+  LastTexts last_;
   std::vector<model::ReadProblem> problems_;
 };
 
@@ -48,7 +48,7 @@ TEST_F(UltraServerFiles, OneThatCannotBeReadCountsAsItWasReadLast) {
     ASSERT_THAT(problems_, SizeIs(1)) << name;
     EXPECT_EQ(problems_[0].path, path);
     EXPECT_THAT(problems_[0].detail, testing::EndsWith("; what was read last stands"));
-    UltraServerTexts none;
+    LastTexts none;
     EXPECT_NE(read_ultraserver(tree_.root(), none, problems_), before) << "it was never read: " << name;
     write(name, text);
     EXPECT_EQ(read(), before) << name;
