@@ -43,10 +43,10 @@ def check_folders(root):
 def check_flags(root):
     """docs/configuration.md and the man page name the same flags and variables. On the page a variable is the option in capitals."""
     page = read(root, "tools/man/neuron-agent.8.scd").replace("\\", "")
-    rows = [line for line in read(root, "docs/configuration.md").splitlines() if line.startswith("| `--")]
+    rows = [" ".join(row.split()) for row in re.findall(r"^- `--.*(?:\n  .*)*", read(root, "docs/configuration.md"), re.M)]
     variables = set()
     for row in rows:
-        options = row.split(" | ")[0]
+        options = row.split(": ")[0]
         if "(no variable)" not in row and "(variable " not in options:
             variables |= {"NEURON_AGENT_" + option[2:].upper().replace("-", "_") for option in LONG_OPTION.findall(options)}
     for pattern, documented in ((LONG_OPTION, set(LONG_OPTION.findall("\n".join(rows)))), (VARIABLE, variables)):

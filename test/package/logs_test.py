@@ -16,7 +16,7 @@ FOLDERS = ["agent", "plugin", "tools"]
 PAGE = "docs/logs.md"
 CALL = re.compile(r"\bspdlog::(debug|info|warn|error|critical|log)\(\s*")
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"\s*')
-ROW = re.compile(r"^\| `([^`]+)`(?: \(([a-z, ]+)\))? \|", re.MULTILINE)
+ROW = re.compile(r"^- `([^`]+)`(?: \(([a-z, ]+)\))?:", re.MULTILINE)
 MUST = {"warn", "error", "critical"}
 
 
@@ -83,7 +83,7 @@ def check(page, texts):
 
 
 def self_test():
-    page = "| `disk full path=…` | x |\n| `started` (info) | x |\n"
+    page = "- `disk full path=…`: x\n- `started` (info): x\n"
     good = 'spdlog::warn("disk full path={}: {}", a, b); spdlog::info("started"); spdlog::debug("other {}", a);\n'
     bad = {
         "a line without a row": good + 'spdlog::error("lost {}", a);',
@@ -95,7 +95,7 @@ def self_test():
     }
     problems = [f"self-test: {name} was not seen" for name, text in bad.items() if not list(check(page, {"a.cpp": text}))]
     problems += [f"self-test: found {problem}" for problem in check(page, {"a.cpp": good})]
-    if not list(check(page + "| `disk full` | x |\n", {"a.cpp": good})):
+    if not list(check(page + "- `disk full`: x\n", {"a.cpp": good})):
         problems.append("self-test: a line with two rows was not seen")
     for problem in problems:
         print(problem)
