@@ -87,6 +87,31 @@ std::string text_of(const json& value, std::initializer_list<const char*> names)
   return found != nullptr && found->is_string() ? found->get_ref<const std::string&>() : "";
 }
 
+const json& member(const json& object, std::string_view key) {
+  static const json kNull;
+  if (!object.is_object()) return kNull;
+  const auto found = object.find(key);
+  return found == object.end() ? kNull : *found;
+}
+
+const json& list_of(const json& object, std::string_view key) {
+  static const json kNone = json::array();
+  const json& value = member(object, key);
+  return value.is_array() ? value : kNone;
+}
+
+std::string text_of(const json& object, std::string_view key, std::size_t max_bytes) {
+  const json& value = member(object, key);
+  if (!value.is_string()) return "";
+  const auto& text = value.get_ref<const std::string&>();
+  return text.size() <= max_bytes ? text : "";
+}
+
+bool is_true(const json& object, std::string_view key) {
+  const json& value = member(object, key);
+  return value.is_boolean() && value.get<bool>();
+}
+
 Result<std::optional<std::string>> label_in(std::string_view answer, const std::string& label,
                                             const std::string& where) {
   const auto object = json::parse(answer, nullptr, false);

@@ -16,6 +16,8 @@
 // changes"), and its version, which decides the shape of slices.
 namespace neuron::kube {
 
+inline constexpr std::size_t kMaxObjectBytes = std::size_t{2} << 20U;  // above what etcd keeps of one object
+
 // An object, nested at most 64 deep: copying, comparing or printing deeper ones would exhaust the stack. Errors:
 // data_corrupt; `what` begins the message. Pure.
 [[nodiscard]] Result<nlohmann::json> parse_object(std::string_view text, std::string_view what);
@@ -26,6 +28,14 @@ namespace neuron::kube {
 
 // The same, as a string; "" where it is absent or no string. Pure.
 [[nodiscard]] std::string text_of(const nlohmann::json& value, std::initializer_list<const char*> names);
+
+// Fields of foreign JSON that may be missing or of another type. member: a null where `object` is no object or lacks it;
+// lives as long as `object`, as list_of does, which is empty where the member is no list. text_of: "" also for a text of
+// more than `max_bytes`, which no name in the API has. Pure.
+[[nodiscard]] const nlohmann::json& member(const nlohmann::json& object, std::string_view key);
+[[nodiscard]] const nlohmann::json& list_of(const nlohmann::json& object, std::string_view key);
+[[nodiscard]] std::string text_of(const nlohmann::json& object, std::string_view key, std::size_t max_bytes = 253);
+[[nodiscard]] bool is_true(const nlohmann::json& object, std::string_view key);
 
 // A label of an object; nullopt where it has none. `answer` is foreign and of any size, `where` begins the messages.
 // Errors: data_corrupt. Pure.

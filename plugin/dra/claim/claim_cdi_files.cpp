@@ -1,78 +1,54 @@
 #include "plugin/dra/claim/claim_cdi_files.h"
 
-#include <fcntl.h>
-#include <sys/inotify.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "agent/base/fd.h"
 #include "agent/base/parse.h"
+#include "agent/core/claim_cdi.h"
 #include "agent/core/pool_names.h"
+#include "agent/grant/cdi.h"
 #include "agent/kube/answers.h"
-#include "plugin/dra/claim/claim_units.h"
-#include "plugin/dra/claim/claims_file.h"
-#include "plugin/dra/claim/json_fields.h"
 
 namespace neuron::plugin::dra {
 namespace {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 constexpr std::string_view kEnding = ".json";
+constexpr std::string_view kRequest = "request-", kAdmin = "admin-";
 constexpr std::size_t kMaxFileBytes = 1U << 20U;
-constexpr std::size_t kMaxFiles = 4096;
-constexpr std::size_t kMaxUid = 64;
-constexpr int kMaxIndex = 65535;
 
-Result<void> make_directory(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) return fail(error_from_errno(error.value(), path));
-  return {};
-}
+// The device nodes of a CDI device, and how they may be opened.
+struct GrantedNodes {
+  std::vector<grant::Grant::DeviceNode> nodes;
+  std::string permissions;
+};
 
-Result<void> unlink_file(const std::string& path) {
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return fail(error_from_errno(errno, "removing " + path));
-  return {};
-}
-
-Hardware all_interfaces(const grant::NodeUnits& node) {
-  Hardware hardware;
-  for (const model::EfaInterface& efa : node.snapshot().host.efas) {
-    if (!efa.name.empty()) hardware.add({{}, {efa.name}});
+// "rw", or "w" for admin access, which may not use the hardware. A Neuron node that is opened write-only answers
+// questions and is not counted as used; any other way of opening it attaches the process
+// (docs/reference/driver.md#opening-a-device). A verbs node has no such way: its ioctls work however it was opened, so
+// admin access gets none. Of an interface whose verbs node is not known now there is none either.
+GrantedNodes nodes_of(const GrantFacts& facts, const Hardware& hardware, bool admin_access) {
+  std::vector<int> devices, efas;
+  for (const HeldDevice& held : hardware.devices) devices.push_back(held.device);
+  auto nodes = grant::grant_of_cores(facts.node, devices, {}, facts.options).device_nodes;
+  if (admin_access) return {std::move(nodes), "w"};
+  for (const std::string& name : hardware.efas) {
+    if (const auto unit = facts.node.unit_of(model::Resource::efa, name)) efas.push_back(*unit);
   }
-  return hardware;
-}
-
-// The devices of the device nodes, whole.
-Hardware hardware_of_nodes(const json& edits) {
-  constexpr std::string_view kNode = "/dev/neuron";
-  Hardware hardware;
-  for (const json& node : list_of(edits, "deviceNodes")) {
-    const std::string path = text_of(node, "path");
-    if (!path.starts_with(kNode)) continue;
-    if (const auto index = parse_int(std::string_view(path).substr(kNode.size()), 0, kMaxIndex)) {
-      hardware.add({{{*index, {}}}, {}});
-    }
-  }
-  return hardware;
-}
-
-Hardware hardware_of_device(const grant::NodeUnits* node, const std::string& device, const json& edits) {
-  const auto name = core::parse_pool_name(device);
-  if (node != nullptr) {
-    if (auto known = hardware_of(*node, device)) return *std::move(known);
-  }
-  if (name && std::holds_alternative<core::EfaName>(*name)) return {{}, {std::get<core::EfaName>(*name).label}};
-  return hardware_of_nodes(edits);
+  auto more = grant::grant_of_efas(facts.node, efas, facts.options).device_nodes;
+  std::move(more.begin(), more.end(), std::back_inserter(nodes));
+  return {std::move(nodes), "rw"};
 }
 
 // "<uid>-neuron-device-3", "<uid>-admin-neuron-device-3"; "<uid>-request-chips" has no nodes.
@@ -82,7 +58,6 @@ struct CdiName {
 };
 
 std::optional<CdiName> parse_cdi_name(std::string_view name, const std::string& uid) {
-  constexpr std::string_view kRequest = "request-", kAdmin = "admin-";
   if (!name.starts_with(uid + "-")) return std::nullopt;
   name.remove_prefix(uid.size() + 1);
   if (name.starts_with(kRequest)) return std::nullopt;
@@ -91,29 +66,50 @@ std::optional<CdiName> parse_cdi_name(std::string_view name, const std::string& 
   return CdiName{std::string(name), is_admin};
 }
 
-// One CDI device of a claim's file: a device of the pool, or the variables of a request.
-void add_cdi_device(const grant::NodeUnits* node, const json& device, const std::string& kind, PreparedClaim& claim) {
-  const std::string full_name = text_of(device, "name");
-  const auto name = parse_cdi_name(full_name, claim.uid);
-  if (!name) return;
-  PreparedRequest request;
-  request.share.admin_access = name->is_admin;
-  request.share.hardware = hardware_of_device(node, name->pool_device, member(device, "containerEdits"));
-  claim.requests.push_back(std::move(request));
-  claim.devices.push_back({{}, "", name->pool_device, {kind + "=" + full_name}, {}});
+bool is_interface(const std::string& pool_device) {
+  const auto name = core::parse_pool_name(pool_device);
+  return name && std::holds_alternative<core::EfaName>(*name);
 }
 
-nlohmann::ordered_json nodes_json(const GrantedNodes& granted) {
-  auto list = nlohmann::ordered_json::array();
-  for (const auto& node : granted.nodes) {
-    list.push_back({{"path", node.container_path}, {"hostPath", node.host_path}, {"permissions", granted.permissions}});
+// What is known of a pool device's hardware: by the scan, else an interface by its label, else the devices of the
+// device nodes, whole.
+Hardware rebuilt_hardware(const grant::NodeUnits* node, const std::string& pool_device, const json& edits) {
+  constexpr std::string_view kNode = "/dev/neuron";
+  constexpr int kMaxIndex = 65535;
+  if (node != nullptr) {
+    if (auto known = hardware_of(*node, pool_device)) return *std::move(known);
   }
-  return list;
+  if (is_interface(pool_device)) return {{}, {std::get<core::EfaName>(*core::parse_pool_name(pool_device)).label}};
+  Hardware hardware;
+  for (const json& one : kube::list_of(edits, "deviceNodes")) {
+    const std::string path = kube::text_of(one, "path");
+    if (!path.starts_with(kNode)) continue;
+    if (const auto index = parse_int(std::string_view(path).substr(kNode.size()), 0, kMaxIndex)) {
+      hardware.add({{{*index, {}}}, {}});
+    }
+  }
+  return hardware;
+}
+
+// One CDI device of a claim's file: a device of the pool, or the variables of a request.
+void add_cdi_device(const grant::NodeUnits* node, const json& device, const std::string& kind, ClaimRecord& record) {
+  const std::string full_name = kube::text_of(device, "name");
+  const auto name = parse_cdi_name(full_name, record.uid);
+  if (!name) return;
+  RecordedRequest request;
+  request.share.admin_access = name->is_admin;
+  request.share.hardware = rebuilt_hardware(node, name->pool_device, kube::member(device, "containerEdits"));
+  record.requests.push_back(std::move(request));
+  record.devices.push_back({{}, "", name->pool_device, {kind + "=" + full_name}, {}});
 }
 
 // Whether some of the nodes is that of an interface of this node.
-bool is_of_an_interface(const nlohmann::ordered_json& nodes, const GrantFacts& facts) {
-  const GrantedNodes known = nodes_of(facts, all_interfaces(facts.node), false);
+bool is_of_an_interface(const ordered_json& nodes, const GrantFacts& facts) {
+  Hardware all;
+  for (const model::EfaInterface& efa : facts.node.snapshot().host.efas) {
+    if (!efa.name.empty()) all.add({{}, {efa.name}});
+  }
+  const GrantedNodes known = nodes_of(facts, all, false);
   return std::any_of(nodes.begin(), nodes.end(), [&](const auto& node) {
     return std::any_of(known.nodes.begin(), known.nodes.end(), [&](const auto& one) {
       return node.is_object() && node.value("path", "") == one.container_path;
@@ -122,14 +118,20 @@ bool is_of_an_interface(const nlohmann::ordered_json& nodes, const GrantFacts& f
 }
 
 // The nodes of one CDI device of a file as they are now, of which it had `before`.
-nlohmann::ordered_json newest_nodes(const CdiName& name, nlohmann::ordered_json before, const GrantFacts& facts) {
-  const auto parsed = core::parse_pool_name(name.pool_device);
-  const bool is_interface = parsed && std::holds_alternative<core::EfaName>(*parsed);
+ordered_json newest_nodes(const CdiName& name, ordered_json before, const GrantFacts& facts) {
   const auto hardware = hardware_of(facts.node, name.pool_device);
   const GrantedNodes now =
       hardware ? nodes_of(facts, *hardware, name.is_admin) : GrantedNodes{{}, name.is_admin ? "w" : "rw"};
-  if (!now.nodes.empty()) return nodes_json(now);
-  if (is_interface && (name.is_admin || is_of_an_interface(before, facts))) return nlohmann::ordered_json::array();
+  if (!now.nodes.empty()) {
+    auto list = ordered_json::array();
+    for (const auto& node : now.nodes) {
+      list.push_back({{"path", node.container_path}, {"hostPath", node.host_path}, {"permissions", now.permissions}});
+    }
+    return list;
+  }
+  if (is_interface(name.pool_device) && (name.is_admin || is_of_an_interface(before, facts))) {
+    return ordered_json::array();
+  }
   for (auto& node : before) {
     if (node.is_object()) node["permissions"] = now.permissions;
   }
@@ -138,8 +140,35 @@ nlohmann::ordered_json newest_nodes(const CdiName& name, nlohmann::ordered_json 
 
 }  // namespace
 
+ClaimGrant grant_of_claim(const GrantFacts& facts, const std::string& driver, const std::string& uid,
+                          const std::vector<PlannedDevice>& devices,
+                          const std::map<std::string, Environment>& environments) {
+  ClaimGrant answer;
+  const std::string kind = core::claim_cdi_kind(driver);
+  std::vector<grant::CdiDevice> cdi;
+  std::map<std::string, std::size_t> last_of_request;
+  for (const PlannedDevice& one : devices) {
+    PreparedDevice prepared{one.requests, one.pool, one.device, {}, one.share_id};
+    GrantedNodes granted = nodes_of(facts, one.hardware, one.admin_access);
+    const auto access = one.admin_access ? core::ClaimAccess::admin : core::ClaimAccess::use;
+    grant::CdiDevice device{
+        core::claim_cdi_name(uid, one.device, access), std::move(granted.nodes), std::move(granted.permissions), {}};
+    if (!device.device_nodes.empty()) prepared.cdi_ids.push_back(kind + '=' + device.name);
+    for (const std::string& request : one.requests) last_of_request[request] = answer.devices.size();
+    cdi.push_back(std::move(device));
+    answer.devices.push_back(std::move(prepared));
+  }
+  for (const auto& [request, environment] : environments) {
+    const auto last = last_of_request.find(request);
+    if (environment.empty() || last == last_of_request.end()) continue;
+    cdi.push_back({uid + "-" + std::string(kRequest) + request, {}, "rw", environment});
+    answer.devices[last->second].cdi_ids.push_back(kind + '=' + cdi.back().name);
+  }
+  answer.cdi_text = grant::cdi_text(kind, cdi);
+  return answer;
+}
+
 std::string newest_cdi_text(const std::string& prepared, const std::string& uid, const GrantFacts& facts) {
-  using nlohmann::ordered_json;
   const ordered_json spec = ordered_json::parse(prepared, nullptr, false);
   if (!spec.is_object() || !spec.contains("devices") || !spec["devices"].is_array()) return prepared;
   ordered_json newest = spec;
@@ -161,12 +190,6 @@ std::string newest_cdi_text(const std::string& prepared, const std::string& uid,
   return newest["devices"].empty() ? "" : newest.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
-bool is_plain_uid(std::string_view uid) {
-  return !uid.empty() && uid.size() <= kMaxUid && std::all_of(uid.begin(), uid.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
-  });
-}
-
 ClaimCdiFiles::ClaimCdiFiles(std::string directory, const std::string& driver)
     : directory_(std::move(directory)), prefix_("k8s." + driver + "-claim_") {}
 
@@ -179,10 +202,6 @@ Result<void> ClaimCdiFiles::write(const std::string& uid, const std::string& tex
   return {};
 }
 
-Result<void> ClaimCdiFiles::remove(const std::string& uid) {
-  return unlink_file(path_of(uid));
-}
-
 bool ClaimCdiFiles::has(const std::string& uid) const {
   const auto text = read_text_file(path_of(uid), kMaxFileBytes);
   return text && kube::parse_object(*text, "a CDI file");
@@ -193,6 +212,7 @@ bool ClaimCdiFiles::is_dead() const {
 }
 
 std::vector<std::string> ClaimCdiFiles::uids() {
+  constexpr std::size_t kMaxFiles = 4096;
   std::set<std::string> found;
   std::vector<std::string> unfinished;
   std::error_code error;
@@ -203,52 +223,28 @@ std::vector<std::string> ClaimCdiFiles::uids() {
     if (name.ends_with(".new")) unfinished.push_back(directory_ + "/" + name);
     if (!name.ends_with(kEnding)) continue;
     name = name.substr(prefix_.size(), name.size() - prefix_.size() - kEnding.size());
-    if (is_plain_uid(name)) found.insert(std::move(name));
+    if (is_object_uid(name)) found.insert(std::move(name));
   }
-  for (const std::string& path : unfinished) (void)unlink_file(path);  // no runtime reads it, and it is overwritten
+  for (const std::string& path : unfinished) ::unlink(path.c_str());  // never read, and overwritten by the next write
   return {found.begin(), found.end()};
 }
 
-std::vector<PreparedClaim> ClaimCdiFiles::rebuild(const grant::NodeUnits* node) {
-  std::vector<PreparedClaim> claims;
+std::vector<ClaimRecord> ClaimCdiFiles::rebuild(const grant::NodeUnits* node) {
+  std::vector<ClaimRecord> records;
   for (const std::string& uid : uids()) {
     auto text = read_text_file(path_of(uid), kMaxFileBytes);
     if (!text) continue;
     const auto parsed = kube::parse_object(*text, "a CDI file");
-    const json& spec = parsed ? *parsed : member(json(), "");
-    PreparedClaim claim;
-    claim.is_completed = true;
-    claim.uid = uid;
-    for (const json& device : list_of(spec, "devices")) add_cdi_device(node, device, text_of(spec, "kind"), claim);
-    claim.cdi_text = *std::move(text);
-    if (!claim.devices.empty()) claims.push_back(std::move(claim));
+    const json& spec = parsed ? *parsed : kube::member(json(), "");
+    ClaimRecord record;
+    record.is_completed = true;
+    record.uid = uid;
+    const std::string kind = kube::text_of(spec, "kind");
+    for (const json& device : kube::list_of(spec, "devices")) add_cdi_device(node, device, kind, record);
+    record.cdi_text = *std::move(text);
+    if (!record.devices.empty()) records.push_back(std::move(record));
   }
-  return claims;
-}
-
-std::optional<CdiWatch> CdiWatch::open(const std::string& directory) {
-  constexpr unsigned kEvents = IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
-  Fd inotify(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  if (!inotify.valid() || !make_directory(directory)) return std::nullopt;
-  if (::inotify_add_watch(inotify.get(), directory.c_str(), kEvents) < 0) return std::nullopt;
-  return CdiWatch(std::move(inotify));
-}
-
-CdiWatch::News CdiWatch::take() {
-  bool is_gone = false, is_changed = false;
-  alignas(inotify_event) std::array<char, 4096> buffer{};
-  for (;;) {
-    const ssize_t count = ::read(inotify_.get(), buffer.data(), buffer.size());
-    if (count <= 0) break;
-    for (const char* at = buffer.data(); at < buffer.data() + count;) {
-      const auto* event = reinterpret_cast<const inotify_event*>(at);
-      at += sizeof(inotify_event) + event->len;
-      const std::string_view name(event->len > 0 ? event->name : "");
-      is_gone |= (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED | IN_UNMOUNT | IN_Q_OVERFLOW)) != 0;
-      is_changed |= name.ends_with(kEnding);
-    }
-  }
-  return is_gone ? News::ended : is_changed ? News::files_gone : News::nothing;
+  return records;
 }
 
 }  // namespace neuron::plugin::dra

@@ -1,18 +1,55 @@
 #include "plugin/dra/claim/claim_grant.h"
 
 #include <algorithm>
-#include <iterator>
+#include <functional>
 #include <memory>
-#include <set>
+#include <utility>
 
 #include "agent/base/parse.h"
-#include "agent/core/claim_cdi.h"
-#include "agent/grant/cdi.h"
+#include "agent/core/ultraserver.h"
 #include "agent/model/snapshot.h"
-#include "plugin/dra/claim/ultraserver.h"
 
 namespace neuron::plugin::dra {
 namespace {
+
+// A part of a partition gets the ids of the whole, as AWS's script gives them: the driver maps them to the part itself.
+Result<Environment> ultraserver_environment(const model::HostScan& host, int nodes) {
+  const auto variables = [](int mode, const std::string& server_id, int node_id) {
+    return Environment{{"NEURON_RT_ULTRASERVER_MODE", std::to_string(mode)},
+                       {"NEURON_RT_ULTRASERVER_SERVER_ID", server_id},
+                       {"NEURON_RT_ULTRASERVER_NODE_ID", std::to_string(node_id)}};
+  };
+  const auto cannot = [&](const std::string& why) {
+    return fail(ErrorCode::failed_precondition, "error applying config: ultraserverMode " + std::to_string(nodes) +
+                                                    " is not possible on this node: " + why +
+                                                    "; request a node of an UltraServer of that size, or mode 1");
+  };
+  // X1, which every node can do. Where a file is missing AWS's own script takes these.
+  if (nodes == 1) return variables(4, "0000000000000000", -1);
+  // Modes of the driver, the first that the node can do counts: X4, or X2V and X2H.
+  const std::vector<int> wanted = nodes == 4 ? std::vector{1} : std::vector{3, 2};
+  if (!host.ultraserver) return cannot("its driver has no sys/class/neuron_device/ultraserver_mode");
+  const model::UltraServer& server = *host.ultraserver;
+  const core::Election election = core::election_of(host);
+  if (server.busy) {
+    const std::string then = election.action.empty() ? "retried automatically" : election.action;
+    return fail(ErrorCode::unavailable, election.sentence + "; " + then);
+  }
+  const auto mode = std::find_first_of(wanted.begin(), wanted.end(), server.modes.begin(), server.modes.end());
+  if (mode == wanted.end()) {
+    std::string modes;
+    for (const int one : server.modes) modes += (modes.empty() ? "" : ",") + std::to_string(one);
+    const bool is_alone = election.phase == core::Election::Phase::alone;
+    return cannot("ultraserver_mode is \"" + modes + "\"" +
+                  (is_alone ? ", since its election found no other server" : ""));
+  }
+  const auto place = std::find_if(server.memberships.begin(), server.memberships.end(), [&](const auto& one) {
+    return one.nodes == nodes || one.nodes == 0 || (server.partition_nodes && one.nodes > nodes);
+  });
+  if (place != server.memberships.end()) return variables(*mode, place->server_id, place->node_id);
+  const std::string size = std::to_string(nodes);
+  return cannot("it is not linked with another node (server_id_" + size + ", node_id_" + size + ")");
+}
 
 Error clash(const std::string& what, const std::string& one, int one_value, const std::string& other, int other_value) {
   return make_error(ErrorCode::failed_precondition, "one container uses the requests \"" + one + "\" with " + what +
@@ -35,29 +72,26 @@ Result<void> check_lnc(const grant::NodeUnits& node, const RequestShare& share) 
 }
 
 struct ContainerConfig {
-  std::optional<int> lnc;    // that of all, the node's where none says it
-  bool says_lnc = false;     // some share does
+  std::optional<int> lnc;    // that of all, the node's without a configuration
+  bool is_lnc_set = false;   // by some share's configuration
   std::optional<int> nodes;  // UltraServer
 };
 
-// The one configuration that a container's shares come down to.
+// The one configuration that a container's shares have in common.
 Result<ContainerConfig> config_of(const grant::NodeUnits& node, const std::vector<const RequestShare*>& computing) {
   const auto& host_lnc = node.snapshot().host.lnc;
-  ContainerConfig config;
-  if (host_lnc) config.lnc = host_lnc->value;
-  const RequestShare* first = computing.front();
-  const auto lnc_of = [&](const RequestShare& share) {
-    return share.config.lnc ? share.config.lnc : host_lnc ? std::optional(host_lnc->value) : std::nullopt;
-  };
+  const std::optional<int> node_lnc = host_lnc ? std::optional(host_lnc->value) : std::nullopt;
+  const auto lnc_of = [&](const RequestShare& share) { return share.config.lnc ? share.config.lnc : node_lnc; };
+  const RequestShare& first = *computing.front();
+  ContainerConfig config{lnc_of(first), false, {}};
   const RequestShare* with_nodes = nullptr;
   for (const RequestShare* share : computing) {
     TRY(check_lnc(node, *share));
-    if (lnc_of(*share) != lnc_of(*first)) {
-      return fail(clash("logicalNeuronCore", first->request, lnc_of(*first).value_or(0), share->request,
+    if (lnc_of(*share) != config.lnc) {
+      return fail(clash("logicalNeuronCore", first.request, config.lnc.value_or(0), share->request,
                         lnc_of(*share).value_or(0)));
     }
-    config.lnc = lnc_of(*share);
-    config.says_lnc |= share->config.lnc.has_value();
+    config.is_lnc_set |= share->config.lnc.has_value();
     if (!share->config.ultraserver_mode) continue;
     if (with_nodes != nullptr && config.nodes != share->config.ultraserver_mode) {
       return fail(clash("ultraserverMode", with_nodes->request, *config.nodes, share->request,
@@ -102,28 +136,87 @@ Result<std::vector<int>> core_ids(const grant::NodeUnits& node, const Hardware& 
   return cores;
 }
 
-std::vector<int> indices_of(const Hardware& hardware) {
-  std::vector<int> indices;
-  for (const HeldDevice& held : hardware.devices) indices.push_back(held.device);
-  return indices;
+bool uses(const UsedRequests& used, const std::string& request) {
+  return used.empty() || used.contains(request);
+}
+
+std::string shown(const Environment& environment) {
+  std::string text;
+  for (const auto& [name, value] : environment) text += (text.empty() ? "" : " ") + name + "=" + value;
+  return text.empty() ? "no variables" : text;
+}
+
+Result<void> check_unread(const ClaimUse& use) {
+  if (use.unread.empty()) return {};
+  std::ptrdiff_t computing = 0;
+  for (const auto& [name, claim] : use.claims) {
+    computing += std::count_if(claim.shares.begin(), claim.shares.end(), std::mem_fn(&RequestShare::computes));
+  }
+  if (computing <= 1) return {};
+  return fail(ErrorCode::failed_precondition,
+              "the variables of " + std::to_string(computing) +
+                  " requests depend on which containers use them, which could not be read: " + use.unread +
+                  "; or put all Neuron devices of a pod in one request");
+}
+
+// The requests of all known claims that one container uses. Errors: one of these claims cannot be prepared; a value
+// that leaves out what it gives would be wrong as soon as it is prepared.
+Result<std::vector<const RequestShare*>> shares_of(const ClaimUse& use, const ContainerUse& container) {
+  std::vector<const RequestShare*> shares;
+  for (const auto& [claim, used] : container.claims) {
+    const auto known = use.claims.find(claim);
+    if (known == use.claims.end()) continue;  // of another driver, or of a pod whose turn has not come
+    if (!known->second.error.empty()) {
+      return fail(ErrorCode::failed_precondition, container.name + " uses the claim \"" + claim +
+                                                      "\" as well, which is not prepared: " + known->second.error);
+    }
+    for (const RequestShare& share : known->second.shares) {
+      if (uses(used, share.request)) shares.push_back(&share);
+    }
+  }
+  return shares;
+}
+
+// What a container needs has to be what the files of claims that are prepared already have.
+Result<void> check_prepared(const ClaimUse& use, const ContainerUse& container, const Environment& needed) {
+  for (const auto& [claim, used] : container.claims) {
+    const auto known = use.claims.find(claim);
+    if (known == use.claims.end() || !known->second.prepared) continue;
+    for (const auto& [request, environment] : *known->second.prepared) {
+      if (!uses(used, request) || environment == needed) continue;
+      return fail(ErrorCode::failed_precondition,
+                  container.name + " uses the claim \"" + claim + "\" together with others and needs " + shown(needed) +
+                      ", but that claim is already prepared, with " + shown(environment) +
+                      ", for containers that use it differently; use all of its requests in the same containers, or "
+                      "combine the requests in one claim");
+    }
+  }
+  return {};
+}
+
+struct Value {
+  Environment environment;
+  std::string container;  // the first that uses it
+};
+
+// Adds the value that `container` needs for each request of the claim that it uses.
+Result<void> add_values(const KnownClaim& claim, const UsedRequests& used, const std::string& container,
+                        const Environment& needed, std::map<std::string, Value>& values) {
+  for (const RequestShare& share : claim.shares) {
+    if (!share.computes() || !uses(used, share.request)) continue;
+    const auto [value, is_new] = values.try_emplace(share.request, Value{needed, container});
+    const auto& [environment, first] = value->second;
+    if (is_new || environment == needed) continue;
+    return fail(ErrorCode::failed_precondition,
+                "the request \"" + share.request + "\" is used by " + first + ", which needs " + shown(environment) +
+                    ", and by " + container + ", which needs " + shown(needed) +
+                    ", since they use different requests beside it; containers must share all of their Neuron requests "
+                    "or none");
+  }
+  return {};
 }
 
 }  // namespace
-
-// Admin access may not use the hardware. A Neuron node that is opened write-only answers questions and is not counted
-// as used; any other way of opening it attaches the process (docs/reference/driver.md#opening-a-device). A verbs node
-// has no such way: its ioctls work however it was opened, so admin access gets none.
-GrantedNodes nodes_of(const GrantFacts& facts, const Hardware& hardware, bool admin_access) {
-  auto nodes = grant::grant_of_cores(facts.node, indices_of(hardware), {}, facts.options).device_nodes;
-  if (admin_access) return {std::move(nodes), "w"};
-  std::vector<int> efas;
-  for (const std::string& name : hardware.efas) {
-    if (const auto unit = facts.node.unit_of(model::Resource::efa, name)) efas.push_back(*unit);
-  }
-  auto more = grant::grant_of_efas(facts.node, efas, facts.options).device_nodes;
-  std::move(more.begin(), more.end(), std::back_inserter(nodes));
-  return {std::move(nodes), "rw"};
-}
 
 Result<Environment> environment_of(const GrantFacts& facts, const std::vector<const RequestShare*>& shares) {
   std::vector<const RequestShare*> computing;
@@ -141,8 +234,10 @@ Result<Environment> environment_of(const GrantFacts& facts, const std::vector<co
   if (config.lnc && (!host_lnc || host_lnc->value != *config.lnc)) other = node_with(facts.node, *config.lnc);
   const grant::NodeUnits& node = other ? *other : facts.node;
   TRY_ASSIGN(const std::vector<int> cores, core_ids(node, own));
-  Environment environment = grant::grant_of_cores(node, indices_of(seen), cores, facts.options).envs;
-  if (config.says_lnc) environment[grant::kLncVariable] = std::to_string(*config.lnc);
+  std::vector<int> devices;
+  for (const HeldDevice& held : seen.devices) devices.push_back(held.device);
+  Environment environment = grant::grant_of_cores(node, devices, cores, facts.options).envs;
+  if (config.is_lnc_set) environment[grant::kLncVariable] = std::to_string(*config.lnc);
   if (config.nodes) {
     TRY_ASSIGN(Environment more, ultraserver_environment(facts.node.snapshot().host, *config.nodes));
     environment.merge(more);
@@ -150,32 +245,46 @@ Result<Environment> environment_of(const GrantFacts& facts, const std::vector<co
   return environment;
 }
 
-ClaimGrant grant_of_claim(const GrantFacts& facts, const std::string& driver, const std::string& uid,
-                          const std::vector<GrantedDevice>& devices,
-                          const std::map<std::string, Environment>& environments) {
-  ClaimGrant answer;
-  const std::string kind = core::claim_cdi_kind(driver);
-  std::vector<grant::CdiDevice> cdi;
-  std::map<std::string, std::size_t> last_of_request;
-  for (const GrantedDevice& one : devices) {
-    PreparedDevice prepared{one.requests, one.pool, one.device, {}, one.share_id};
-    GrantedNodes granted = nodes_of(facts, one.hardware, one.admin_access);
-    const auto access = one.admin_access ? core::ClaimAccess::admin : core::ClaimAccess::use;
-    grant::CdiDevice device{
-        core::claim_cdi_name(uid, one.device, access), std::move(granted.nodes), std::move(granted.permissions), {}};
-    if (!device.device_nodes.empty()) prepared.cdi_ids.push_back(kind + '=' + device.name);
-    for (const std::string& request : one.requests) last_of_request[request] = answer.devices.size();
-    cdi.push_back(std::move(device));
-    answer.devices.push_back(std::move(prepared));
+KnownClaim known_of(const ClaimRecord& record) {
+  KnownClaim known;
+  known.prepared.emplace();
+  if (!record.is_whole()) {
+    known.error =
+        "only its CDI file is left, which does not record what its containers hold; restart the kubelet on this node, "
+        "or recreate the pods, to prepare the claim again";
   }
-  for (const auto& [request, environment] : environments) {
-    const auto last = last_of_request.find(request);
-    if (environment.empty() || last == last_of_request.end()) continue;
-    cdi.push_back({uid + "-request-" + request, {}, "rw", environment});
-    answer.devices[last->second].cdi_ids.push_back(kind + '=' + cdi.back().name);
+  for (const RecordedRequest& request : record.requests) {
+    known.shares.push_back(request.share);
+    if (request.share.computes()) (*known.prepared)[request.share.request] = request.environment;
   }
-  answer.cdi_text = grant::cdi_text(kind, cdi);
-  return answer;
+  return known;
+}
+
+Result<std::map<std::string, Environment>> environments_of(const GrantFacts& facts, const std::string& name,
+                                                           const ClaimUse& use) {
+  TRY(check_unread(use));
+  const KnownClaim& claim = use.claims.at(name);
+  std::map<std::string, Value> values;
+  for (const ContainerUse& container : use.containers) {
+    const auto used = container.claims.find(name);
+    if (used == container.claims.end()) continue;
+    TRY_ASSIGN(const auto shares, shares_of(use, container));
+    auto needed = environment_of(facts, shares);
+    if (!needed) return fail(std::move(needed).error().with_context(container.name));
+    TRY(check_prepared(use, container, *needed));
+    TRY(add_values(claim, used->second, container.name, *needed, values));
+  }
+  std::map<std::string, Environment> environments;
+  for (const RequestShare& share : claim.shares) {
+    if (!share.computes()) continue;
+    const auto value = values.find(share.request);
+    if (value != values.end()) {
+      environments[share.request] = std::move(value->second.environment);
+    } else {
+      TRY_ASSIGN(environments[share.request], environment_of(facts, {&share}));
+    }
+  }
+  return environments;
 }
 
 }  // namespace neuron::plugin::dra

@@ -3,17 +3,140 @@
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstdint>
-#include <utility>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
 
 namespace neuron::plugin::dra {
+namespace {
 
 using std::chrono::milliseconds;
+
+constexpr int kSweepsWithoutName = 2;  // in a row: a pod that begins is listed by then
+
+bool has_devices(const model::Allocation& allocation, const ClaimRecord& record) {
+  return std::all_of(record.devices.begin(), record.devices.end(), [&](const PreparedDevice& device) {
+    return std::find(allocation.ids.begin(), allocation.ids.end(), device.device) != allocation.ids.end();
+  });
+}
+
+}  // namespace
+
+bool is_of(const model::Allocation& listed, const ClaimRecord& record) {
+  if (const std::size_t name = listed.cdi_id.find('='); name != std::string::npos) {
+    return std::string_view(listed.cdi_id).substr(name + 1).starts_with(record.uid + "-");
+  }
+  const bool has_name = !record.name.empty() && listed.pod_namespace == record.claim_namespace;
+  return has_name && listed.claim == record.name && has_devices(listed, record);
+}
+
+ClaimSweep::ClaimSweep(std::string driver, std::string pool, Ports ports, RecordStore& store, kube::Api& api,
+                       const Clock& clock)
+    : driver_(std::move(driver)),
+      pool_(std::move(pool)),
+      ports_(std::move(ports)),
+      store_(store),
+      reader_(api, driver_),
+      clock_(clock) {}
+
+bool ClaimSweep::is_gone(const ClaimRecord& record) {
+  if (record.name.empty()) return ++unlisted_[record.uid] >= kSweepsWithoutName;
+  const auto found = reader_.read_claim(record.claim_namespace, record.name);
+  if (!found) return found.error().code == ErrorCode::not_found;
+  return found->uid != record.uid || std::none_of(found->results.begin(), found->results.end(),
+                                                  [&](const AllocationResult& result) { return result.pool == pool_; });
+}
+
+// Free: every core of it is known, and no process has memory there. Interfaces show nothing.
+ClaimSweep::Evidence ClaimSweep::evidence(const grant::NodeUnits& node, const ClaimRecord& record) const {
+  const Hardware held = record.held();
+  bool is_known = !held.devices.empty() && held.efas.empty();
+  for (const HeldDevice& device : held.devices) {
+    const std::vector<MemoryGate::Core> cores = cores_of(node, {{device}, {}});
+    is_known &= !cores.empty() && cores.size() >= device.places.size();
+    for (const MemoryGate::Core& core : cores) {
+      const auto bytes = ports_.memory_in_use(core.device, core.physical);
+      if (bytes.value_or(0) > 0) return Evidence::in_use;
+      is_known &= bytes.has_value();
+    }
+  }
+  return is_known ? Evidence::free : Evidence::none;
+}
+
+bool ClaimSweep::is_unused(const grant::NodeUnits& node, const ClaimRecord& record) {
+  const Evidence found = evidence(node, record);
+  if (found != Evidence::none) {
+    gone_since_.erase(record.uid);
+    return found == Evidence::free;
+  }
+  const SteadyTime now = clock_.now();
+  return now - gone_since_.try_emplace(record.uid, now).first->second >=
+         record.grace.value_or(kUnknownGrace) + kGraceMargin;
+}
+
+Result<std::vector<std::string>> ClaimSweep::sweep() {
+  std::vector<std::string> released;
+  const grant::NodeUnitsPtr node = ports_.node();
+  TRY_ASSIGN(const RecordStore::View view, store_.view());
+  if (!node || view.records.empty()) return released;
+  TRY_ASSIGN(auto listed, ports_.listed());
+  std::erase_if(listed, [&](const auto& one) { return one.claim.empty() || one.resource_name != driver_; });
+  const auto is_known = [&](const auto& one) { return view.records.contains(one.first); };
+  std::erase_if(unlisted_, std::not_fn(is_known));
+  std::erase_if(gone_since_, std::not_fn(is_known));
+  for (const auto& [uid, record] : view.records) {
+    const auto found = std::find_if(listed.begin(), listed.end(), [&](const auto& one) { return is_of(one, *record); });
+    const auto may_be_it = [&](const auto& one) { return one.cdi_id.empty() && has_devices(one, *record); };
+    if (found != listed.end() || (record->name.empty() && std::any_of(listed.begin(), listed.end(), may_be_it))) {
+      unlisted_.erase(uid);
+      gone_since_.erase(uid);
+      // Of a claim that was rebuilt from its CDI file, whose devices all have CDI ids. If it fails, the next sweep
+      // does.
+      if (record->name.empty() && found != listed.end()) (void)store_.set_name(uid, found->pod_namespace, found->claim);
+      continue;
+    }
+    if (!is_gone(*record)) {
+      gone_since_.erase(uid);
+      continue;
+    }
+    if (!is_unused(*node, *record)) continue;
+    TRY_ASSIGN(const bool is_released, store_.release_if(record));
+    if (is_released) released.push_back(record->shown());
+  }
+  return released;
+}
+
+std::optional<CdiWatch> CdiWatch::open(const std::string& directory) {
+  constexpr unsigned kEvents = IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
+  Fd inotify(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (!inotify.valid() || error) return std::nullopt;
+  if (::inotify_add_watch(inotify.get(), directory.c_str(), kEvents) < 0) return std::nullopt;
+  return CdiWatch(std::move(inotify));
+}
+
+CdiWatch::News CdiWatch::take() {
+  bool is_gone = false, is_changed = false;
+  alignas(inotify_event) std::array<char, 4096> buffer{};
+  for (;;) {
+    const ssize_t count = ::read(inotify_.get(), buffer.data(), buffer.size());
+    if (count <= 0) break;
+    for (const char* at = buffer.data(); at < buffer.data() + count;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(at);
+      at += sizeof(inotify_event) + event->len;
+      const std::string_view name(event->len > 0 ? event->name : "");
+      is_gone |= (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED | IN_UNMOUNT | IN_Q_OVERFLOW)) != 0;
+      is_changed |= name.ends_with(".json");
+    }
+  }
+  return is_gone ? News::ended : is_changed ? News::files_gone : News::nothing;
+}
 
 struct ClaimUpkeep::Wakeup {
   const Fd fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
@@ -28,7 +151,7 @@ struct ClaimUpkeep::Wakeup {
   }
 };
 
-ClaimUpkeep::ClaimUpkeep(ClaimStore& store, ClaimSweep& sweep, Settings settings, Ports ports)
+ClaimUpkeep::ClaimUpkeep(RecordStore& store, ClaimSweep& sweep, Settings settings, Ports ports)
     : store_(store),
       sweep_(sweep),
       settings_(std::move(settings)),

@@ -2,24 +2,97 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "agent/base/clock.h"
 #include "agent/base/fd.h"
 #include "agent/base/mutex.h"
-#include "plugin/dra/claim/claim_cdi_files.h"
-#include "plugin/dra/claim/claim_store.h"
-#include "plugin/dra/claim/claim_sweep.h"
+#include "agent/grant/node_units.h"
+#include "agent/model/allocation.h"
+#include "plugin/dra/claim/record_store.h"
+#include "plugin/dra/claim/resource_claim.h"
 #include "plugin/kubelet/cdi_writer.h"
 
+// Upkeep of prepared claims besides the kubelet's calls.
 namespace neuron::plugin::dra {
 
-// Upkeep of prepared claims besides calls of the kubelet: their CDI files are written again when some were removed or
-// the node has changed, and orphaned claims are released. All files are read and written by jobs that may hang.
+// Whether an entry of PodResources is of that claim: by the uid in its CDI id; by name and devices only where it has
+// none, since a claim may have been made anew under its name. Devices alone prove nothing: another claim may have the
+// same ones for admin access. Of entries of this driver. Pure.
+[[nodiscard]] bool is_of(const model::Allocation& listed, const ClaimRecord& record);
+
+// Releases orphaned claims, which would be held for ever: those that the kubelet does not list and that are gone from
+// the API server, or not allocated here any more (docs/reference/dra.md#prepare). A container may outlast both, as when
+// its pod was deleted by force. So a claim is released at once only when every core of it is known to have no memory of
+// a process. Where nothing shows that (interfaces, admin access, memory that cannot be read), it stays for the longest
+// grace period of its pods. One thread.
+class ClaimSweep {
+ public:
+  struct Ports {
+    // Claims of all drivers that the kubelet lists (PodResources), others too; may block.
+    std::function<Result<std::vector<model::Allocation>>()> listed;
+    std::function<grant::NodeUnitsPtr()> node;  // of the newest scan; nullptr before the first
+    // Bytes of device memory that processes own; nullopt = cannot tell. May block for ever.
+    std::function<std::optional<std::uint64_t>(int device, int physical_core)> memory_in_use;
+  };
+  static constexpr std::chrono::seconds kGraceMargin{60};                        // for the runtime to end containers
+  static constexpr std::chrono::seconds kUnknownGrace = std::chrono::hours(24);  // of pods that could not be read
+
+  // `store`, `api` and `clock` must outlive the sweep.
+  ClaimSweep(std::string driver, std::string pool, Ports ports, RecordStore& store, kube::Api& api, const Clock& clock);
+
+  // Every minute or so, on a thread that may hang. The API server is asked only for claims that the kubelet does not
+  // list, so on a quiet node not at all. The released claims, for the log. Errors: of the list, of the store; nothing
+  // is released on an API error.
+  [[nodiscard]] Result<std::vector<std::string>> sweep();
+
+ private:
+  enum class Evidence { in_use, free, none };
+  [[nodiscard]] bool is_gone(const ClaimRecord& record);
+  [[nodiscard]] Evidence evidence(const grant::NodeUnits& node, const ClaimRecord& record) const;
+  [[nodiscard]] bool is_unused(const grant::NodeUnits& node, const ClaimRecord& record);
+
+  const std::string driver_;
+  const std::string pool_;
+  const Ports ports_;
+  RecordStore& store_;
+  ClaimReader reader_;
+  const Clock& clock_;
+  std::map<std::string, int> unlisted_;           // by uid: in so many sweeps in a row, of claims without a name
+  std::map<std::string, SteadyTime> gone_since_;  // by uid: when a claim without evidence was first seen to be gone
+};
+
+// Reports CDI files that are removed from their directory, as when another program empties it. One thread at a time.
+class CdiWatch {
+ public:
+  // Makes the directory if it is missing. Blocks on files. nullopt: it cannot be watched.
+  [[nodiscard]] static std::optional<CdiWatch> open(const std::string& directory);
+
+  enum class News {
+    nothing,
+    files_gone,  // some of them
+    ended,       // the directory has gone, or news were lost: open another watch
+  };
+  [[nodiscard]] News take();                               // since the last call; never blocks
+  [[nodiscard]] int fd() const { return inotify_.get(); }  // readable when take() has something
+
+ private:
+  explicit CdiWatch(Fd inotify) : inotify_(std::move(inotify)) {}
+
+  Fd inotify_;
+};
+
+// CDI files are written again when some were removed or the node has changed, and orphaned claims are released. All
+// files are read and written by jobs that may hang.
 class ClaimUpkeep {
  public:
   static constexpr std::chrono::seconds kSweepEvery{60};
@@ -39,7 +112,7 @@ class ClaimUpkeep {
     std::function<void()> changed;
     const Clock& clock;
   };
-  ClaimUpkeep(ClaimStore& store, ClaimSweep& sweep, Settings settings, Ports ports);
+  ClaimUpkeep(RecordStore& store, ClaimSweep& sweep, Settings settings, Ports ports);
 
   // Repairs at once, and then when it is needed, until `stop` is requested. Blocks one thread, which touches no file.
   void run(const std::stop_token& stop);
@@ -47,7 +120,7 @@ class ClaimUpkeep {
   // Blocks until the first repair of run() has ended, or for CdiWriter::kPatience: false.
   [[nodiscard]] bool await_first() EXCLUDES(mutex_);
 
-  // A scan shows the node otherwise than before: names of device nodes may have changed. Any thread; never blocks.
+  // A scan differs from the one before: names of device nodes may have changed. Any thread; never blocks.
   void node_changed();
 
  private:
@@ -57,7 +130,7 @@ class ClaimUpkeep {
   [[nodiscard]] bool take_news();
   void sweep();
 
-  ClaimStore& store_;
+  RecordStore& store_;
   ClaimSweep& sweep_;
   const Settings settings_;
   const Ports ports_;

@@ -1,14 +1,18 @@
 #include "plugin/dra/claim/plugin_holders.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "agent/core/pool_names.h"
-#include "plugin/dra/claim/claim_units.h"
 
 namespace neuron::plugin::dra {
 namespace {
 
 using model::Resource;
+
+constexpr std::chrono::hours kForEver{24 * 365};
 
 // Units of whole devices and of cores are devices of the pool, by the same names.
 std::string pool_name_of(const grant::NodeUnits& node, Resource resource, int unit) {
@@ -30,7 +34,7 @@ void add_unit(Hardware& hardware, const grant::NodeUnits& node, Resource resourc
   }
 }
 
-// The first of them; nullptr: none.
+// The first that holds some of it; nullptr: none.
 const PluginHolder* holder_of(const PluginHolders& holders, const Hardware& hardware) {
   const auto found = std::find_if(holders.begin(), holders.end(), [&](const PluginHolder& holder) {
     return overlap(hardware, holder.hardware).has_value();
@@ -44,13 +48,9 @@ std::string container_of(const model::Allocation& allocation) {
   return name.empty() ? model::holder_of(allocation) : name;
 }
 
-// Of a claim of another driver. Units that this node lacks are left out.
-PluginHolder holder_by_claim(const grant::NodeUnits& node, const model::Allocation& allocation) {
-  PluginHolder holder{container_of(allocation), allocation.resource_name, true, {}};
-  for (const std::string& id : allocation.ids) {
-    if (const auto some = hardware_of(node, id)) holder.hardware.add(*some);
-  }
-  return holder;
+// Logs an error that differs from the last one, which is "" after a success.
+void warn_once(const char* what, std::string& last, const std::string& error) {
+  if (std::exchange(last, error) != error) spdlog::warn("{}: {}", what, error);
 }
 
 }  // namespace
@@ -59,16 +59,14 @@ PluginHolders plugin_holders(const grant::NodeUnits& node, const std::vector<mod
                              const std::string& driver) {
   PluginHolders holders;
   for (const model::Allocation& allocation : listed) {
-    if (!allocation.claim.empty()) {
-      if (allocation.resource_name == driver) continue;
-      PluginHolder holder = holder_by_claim(node, allocation);
-      if (!holder.hardware.empty()) holders.push_back(std::move(holder));
-      continue;
+    PluginHolder holder{container_of(allocation), allocation.resource_name, !allocation.claim.empty(), {}};
+    if (holder.is_claim && holder.resource != driver) {
+      for (const std::string& id : allocation.ids) {
+        if (const auto some = hardware_of(node, id)) holder.hardware.add(*some);
+      }
+    } else if (const auto resource = model::parse_resource(holder.resource); resource && !holder.is_claim) {
+      for (const std::string& id : allocation.ids) add_unit(holder.hardware, node, *resource, id);
     }
-    const auto resource = model::parse_resource(allocation.resource_name);
-    if (!resource) continue;
-    PluginHolder holder{container_of(allocation), allocation.resource_name, false, {}};
-    for (const std::string& id : allocation.ids) add_unit(holder.hardware, node, *resource, id);
     if (!holder.hardware.empty()) holders.push_back(std::move(holder));
   }
   return holders;
@@ -86,16 +84,116 @@ void taint_held(Pool& pool, const grant::NodeUnits& node, const PluginHolders& h
 }
 
 std::optional<Error> conflict(const PluginHolders& holders, const Hardware& hardware) {
-  for (const PluginHolder& holder : holders) {
-    const auto both = overlap(hardware, holder.hardware);
-    if (!both) continue;
-    return make_error(
-        ErrorCode::failed_precondition,
-        *both + " is held by " + holder.container + ", which was allocated it through " + holder.resource +
-            (holder.is_claim ? ", another claim driver on this node" : " when a device plugin served this node") +
-            "; retried automatically, succeeds once that pod has ended");
+  const PluginHolder* holder = holder_of(holders, hardware);
+  if (holder == nullptr) return std::nullopt;
+  return make_error(
+      ErrorCode::failed_precondition,
+      overlap(hardware, holder->hardware).value_or("") + " is held by " + holder->container +
+          ", which was allocated it through " + holder->resource +
+          (holder->is_claim ? ", another claim driver on this node" : " when a device plugin served this node") +
+          "; retried automatically, succeeds once that pod has ended");
+}
+
+void PluginHoldWatch::registered() {
+  const MutexLock lock(mutex_);
+  registered_ = true;
+  changed_.notify_all();
+}
+
+PluginHolders PluginHoldWatch::holders() const {
+  const MutexLock lock(mutex_);
+  return holders_;
+}
+
+void PluginHoldWatch::wait(const std::stop_token& stop, std::chrono::milliseconds longest,
+                           bool PluginHoldWatch::*flag) {
+  const std::stop_callback on_stop(stop, [this] {
+    const MutexLock lock(mutex_);
+    changed_.notify_all();
+  });
+  const auto until = std::chrono::steady_clock::now() + longest;
+  const MutexLock lock(mutex_);
+  while (!stop.stop_requested() && (flag == nullptr || !(this->*flag)) &&
+         changed_.wait_until(mutex_, until) == std::cv_status::no_timeout) {
   }
-  return std::nullopt;
+}
+
+bool PluginHoldWatch::await_first(const std::stop_token& stop) {
+  wait(stop, kForEver, &PluginHoldWatch::registered_);
+  wait(stop, patience_, &PluginHoldWatch::known_);
+  if (stop.stop_requested()) return false;
+  const MutexLock lock(mutex_);
+  if (!known_)
+    spdlog::warn(
+        "allocations of a device plugin or another driver unknown (no answer from the kubelet), publishing slices with "
+        "the known ones");
+  return true;
+}
+
+void PluginHoldWatch::run(const std::stop_token& stop) {
+  wait(stop, kForEver, &PluginHoldWatch::registered_);
+  while (!stop.stop_requested()) wait(stop, turn());
+}
+
+std::chrono::milliseconds PluginHoldWatch::turn() {
+  const grant::NodeUnitsPtr node = ports_.node();
+  if (!node) return kRetry;
+  if (!began_) began_ = ports_.now();
+  learn_stored();
+  const bool answered = ask();
+  apply(*node);
+  if (!answered) return failures_ <= kMostRetries ? kRetry : kWhileHeld;
+  if (!held_.is_whole() || held_.in_doubt()) return kRetry;
+  {
+    const MutexLock lock(mutex_);
+    known_ = true;  // only now: the pool has to have it before it is published
+    changed_.notify_all();
+  }
+  const bool is_new = ports_.now() < *began_ + kNew;
+  return is_new || !held_.held().empty() ? kWhileHeld : kOtherwise;
+}
+
+void PluginHoldWatch::learn_stored() {
+  if (stored_known_ || !ports_.stored) return;
+  auto stored = ports_.stored();
+  stored_known_ = stored.has_value();
+  if (stored) return held_.add(*std::move(stored));
+  warn_once("device plugin allocations not read from the kubelet's checkpoint", stored_error_, stored.error().message);
+}
+
+bool PluginHoldWatch::ask() {
+  const SteadyTime asked_at = ports_.now();
+  const auto listed = ports_.listed();
+  if (!listed) {
+    warn_once("device plugin allocations not listed by the kubelet", last_error_, listed.error().message);
+    ++failures_;
+    return false;
+  }
+  last_error_.clear();
+  failures_ = 0;
+  const auto matters = [this](const model::Allocation& one) {
+    if (one.ids.empty()) return false;
+    return one.claim.empty() ? model::parse_resource(one.resource_name).has_value()
+                             : one.resource_name != ports_.driver;
+  };
+  held_.set_listed(*listed, matters, asked_at);
+  return true;
+}
+
+void PluginHoldWatch::apply(const grant::NodeUnits& node) {
+  PluginHolders holders = plugin_holders(node, held_.held(), ports_.driver);
+  const bool held = !holders.empty();
+  {
+    const MutexLock lock(mutex_);
+    if (holders == holders_) return;
+    holders_ = std::move(holders);
+  }
+  if (held) {
+    spdlog::info("devices withheld from claims: containers hold them through a device plugin or another driver");
+  } else {
+    spdlog::info("no device held through a device plugin or another driver any more");
+  }
+  ports_.changed();
 }
 
 }  // namespace neuron::plugin::dra

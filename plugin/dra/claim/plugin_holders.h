@@ -1,19 +1,26 @@
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
+#include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
+#include "agent/base/clock.h"
+#include "agent/base/mutex.h"
 #include "agent/base/result.h"
 #include "agent/grant/node_units.h"
+#include "agent/holdings/listed_holders.h"
 #include "agent/model/allocation.h"
 #include "plugin/dra/claim/hardware.h"
 #include "plugin/dra/slices/pool.h"
 
-// Hardware that containers hold through a device plugin on a node that now serves claims: pods that ran before the
-// change continue (docs/dra.md#moving-over). Neither claims nor schedulers know of it, so the pool is tainted and
-// Prepare refuses it until they end. The same of claims of another driver whose devices have this driver's names, as
-// after a rename. Pure.
+// What containers hold through a device plugin on a node that serves claims now: pods that ran when it changed over run
+// on (docs/dra.md#moving-over). No claim and no scheduler knows of it, so the pool has a taint for it and Prepare
+// refuses it until they end. The same of claims of another driver whose devices have the names of ours, as when this
+// one was renamed.
 namespace neuron::plugin::dra {
 
 struct PluginHolder {
@@ -25,16 +32,85 @@ struct PluginHolder {
 };
 using PluginHolders = std::vector<PluginHolder>;
 
-// From the kubelet's list: this agent's resources, with ids that this node has; claims of another driver than `driver`,
-// with devices whose names are those of this driver's pool. In the order of the list.
+// Of what the kubelet lists: resources of ours, and ids of them that this node has; claims of another driver than ours,
+// `driver`, and their devices whose names are those of a pool of ours. In the order of the list. Pure.
 [[nodiscard]] PluginHolders plugin_holders(const grant::NodeUnits& node, const std::vector<model::Allocation>& listed,
                                            const std::string& driver);
 
 // Taints whatever of the pool overlaps with what they hold, NoSchedule, with "<driver>/held=device-plugin" or
-// "=other-driver"; for a server that keeps no taints such a device counts as unhealthy, and is left out.
+// "=other-driver"; for a server that keeps no taints such a device counts as unhealthy, and is left out. Pure.
 void taint_held(Pool& pool, const grant::NodeUnits& node, const PluginHolders& holders, const std::string& driver);
 
-// failed_precondition when one of them has some of the hardware, with who, for the event of the pod.
+// failed_precondition when one of them has some of the hardware, naming the holder, for the event of the pod. Pure.
 [[nodiscard]] std::optional<Error> conflict(const PluginHolders& holders, const Hardware& hardware);
+
+// Asks the kubelet what containers hold through a device plugin, or by claims of another driver such as this one under
+// its earlier name: before anything is published, then often while they hold something, and now and then otherwise.
+// PodResources List is the only source: the pod of the driver sees no directory but its own. Thread-safe.
+class PluginHoldWatch {
+ public:
+  static constexpr std::chrono::seconds kWhileHeld{10};
+  static constexpr std::chrono::seconds kOtherwise{60};
+  static constexpr std::chrono::seconds kRetry{1};  // also while an answer leaves out what was held
+  static constexpr int kMostRetries = 10;           // failures in a row; then it is asked every kWhileHeld
+  // An instance of an earlier name may prepare claims beside this one while it is being replaced, or shortly after.
+  static constexpr std::chrono::seconds kNew{120};  // so long it is asked every kWhileHeld from the start on
+  // A kubelet that took the driver answers this, too. If it does not for so long, slices are better than none.
+  static constexpr std::chrono::seconds kPatience{10};
+
+  struct Ports {
+    std::function<Result<std::vector<model::Allocation>>()> listed;  // may block, up to a deadline of its own
+    std::function<grant::NodeUnitsPtr()> node;                       // of the newest scan; nullptr before the first
+    std::function<void()> changed;                                   // holders() is something else now
+    std::string driver{};                                            // whose claims are not meant: ours
+    // The device plugin's entries in the kubelet's checkpoint, for a kubelet that has just started and lists nothing
+    // yet; none when there is no checkpoint. May block, up to a deadline of its own. Empty: there are none.
+    std::function<Result<std::vector<model::Allocation>>()> stored{};
+    std::string own_pod{};  // see holdings::ListedHolders
+    std::function<SteadyTime()> now = [] { return std::chrono::steady_clock::now(); };
+  };
+  // `patience`: from the time that the driver registered, how long await_first() waits for what is held.
+  explicit PluginHoldWatch(Ports ports, std::chrono::milliseconds patience = kPatience)
+      : ports_(std::move(ports)), patience_(patience), held_(ports_.own_pod) {}
+
+  void registered() EXCLUDES(mutex_);  // the driver registered
+  [[nodiscard]] PluginHolders holders() const EXCLUDES(mutex_);
+
+  // Blocks until the kubelet has taken the driver and has answered what is held. For the first there is no bound: pods
+  // that the scheduler sends to a node whose kubelet has no driver wait for a minute and more, and readiness shows it
+  // meanwhile. For the second there is: `patience`. False: a stop was requested first.
+  [[nodiscard]] bool await_first(const std::stop_token& stop) EXCLUDES(mutex_);
+  // Until `stop` is requested. One thread.
+  void run(const std::stop_token& stop) EXCLUDES(mutex_);
+
+  // One turn of run(): asks; the time until the next. For tests, without a thread.
+  [[nodiscard]] std::chrono::milliseconds turn() EXCLUDES(mutex_);
+
+ private:
+  // Until the flag is set, if one is given, a stop is requested, or that time has passed.
+  void wait(const std::stop_token& stop, std::chrono::milliseconds longest, bool PluginHoldWatch::*flag = nullptr)
+      EXCLUDES(mutex_);
+
+  // The same of the thread in run():
+  void learn_stored();
+  [[nodiscard]] bool ask();  // false: no answer
+  void apply(const grant::NodeUnits& node) EXCLUDES(mutex_);
+
+  const Ports ports_;
+  const std::chrono::milliseconds patience_;
+  // Of the thread in run():
+  holdings::ListedHolders held_;
+  std::optional<SteadyTime> began_;
+  bool stored_known_ = false;
+  std::string stored_error_;  // as logged
+  std::string last_error_;    // as logged
+  int failures_ = 0;          // in a row
+
+  mutable Mutex mutex_;
+  std::condition_variable_any changed_;
+  bool registered_ GUARDED_BY(mutex_) = false;
+  bool known_ GUARDED_BY(mutex_) = false;  // what is held, once at least
+  PluginHolders holders_ GUARDED_BY(mutex_);
+};
 
 }  // namespace neuron::plugin::dra

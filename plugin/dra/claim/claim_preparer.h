@@ -1,0 +1,113 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "agent/base/clock.h"
+#include "agent/base/mutex.h"
+#include "agent/grant/grant.h"
+#include "agent/grant/node_units.h"
+#include "agent/kube/api.h"
+#include "plugin/dra/claim/claim_calls.h"
+#include "plugin/dra/claim/plugin_holders.h"
+#include "plugin/dra/claim/record_store.h"
+#include "plugin/dra/claim/resource_claim.h"
+#include "plugin/kubelet/memory_gate.h"
+
+namespace neuron::plugin::dra {
+
+// A scan of the node for a call that waits for it, on a thread that may hang in a broken driver: one at a time,
+// whichever call begins it, so that calls which are tried again do not take thread upon thread. Thread-safe.
+class BoundedScan {
+ public:
+  using Scan = std::function<grant::NodeUnitsPtr()>;       // may never return
+  using Run = std::function<void(std::function<void()>)>;  // on a thread that may hang
+  static constexpr std::chrono::milliseconds kPatience{3000};
+
+  // What `scan` refers to must outlive every job of `run`. An empty `scan` finds nothing.
+  BoundedScan(Scan scan, Run run, std::chrono::milliseconds patience = kPatience);
+
+  // Of a scan that begins now, or of the one that is under way; nullptr when that does not end within the patience from
+  // its beginning. While one hangs, that is at once. Blocks.
+  [[nodiscard]] grant::NodeUnitsPtr operator()();
+
+ private:
+  struct State;
+  const Scan scan_;
+  const Run run_;
+  const std::chrono::milliseconds patience_;
+  const std::shared_ptr<State> state_;  // shared with a job that hangs
+};
+
+// Prepares and releases claims of this node. What is prepared is in files alone (RecordStore), so that another instance
+// of the driver, or this one after a crash, goes on where it was. Thread-safe; no lock is held while the API server is
+// asked or memory is waited for, so no claim waits for another one.
+class ClaimPreparer final : public ClaimCalls {
+ public:
+  struct Settings {
+    std::string driver;  // "neuron.aws.com"
+    std::string pool;    // this node's: its name
+    grant::GrantOptions grant;
+    UnhealthyTaint taint;  // as the pool has it
+  };
+  // Called from any thread. What the functions refer to must outlive the preparer and every job that `run` and `post`
+  // were given.
+  struct Ports {
+    std::function<grant::NodeUnitsPtr()> node;  // of the newest scan; nullptr before the first
+    // Of a scan that begins now, for a device that was found since; on a thread of `run`, where it may hang. What is
+    // unhealthy by `node` stays so. Empty: none.
+    std::function<grant::NodeUnitsPtr()> scan;
+    std::function<std::optional<std::uint64_t>(int device, int physical_core)> memory_in_use;  // as MemoryGate::Ports
+    std::function<void(MemoryGate::Job)> run;
+    std::function<void(SteadyTime, MemoryGate::Job)> post;
+    std::function<PluginHolders()> plugin_holders{};  // must not block. Empty: there are none
+    // Every pod that the kubelet has here, also one that holds nothing yet: which pods of a group may use a claim. May
+    // block. Empty: not known.
+    PodsOfClaims::Here pods{};
+  };
+
+  // `store`, `api` and `clock` must outlive the preparer and every job that they were given to run.
+  ClaimPreparer(Settings settings, Ports ports, RecordStore& store, kube::Api& api, const Clock& clock);
+
+  // A claim that is prepared is answered as before, and its CDI file is there again; without the API server too. Else
+  // its allocation is read, checked against this node and what other claims hold, leftovers of other containers are
+  // waited for (MemoryGate::kTimeout), and then it is recorded with its CDI file.
+  [[nodiscard]] std::map<std::string, PrepareAnswer> prepare(const std::vector<ClaimRef>& claims,
+                                                             const std::stop_token& stop) override;
+  // Needs no API server, no driver and no device.
+  [[nodiscard]] std::map<std::string, std::string> unprepare(const std::vector<ClaimRef>& claims) override;
+
+ private:
+  struct Pending;  // one claim of a call
+  struct Call;
+
+  [[nodiscard]] Result<void> read(Call& call, Pending& pending);
+  [[nodiscard]] Result<void> answer_again(Pending& pending);
+  [[nodiscard]] Result<void> plan(Call& call, Pending& pending);
+  [[nodiscard]] Result<void> read_pods(Call& call, Pending& pending, const std::stop_token& stop);
+  [[nodiscard]] Result<void> name_rebuilt(Call& call, const Pending& pending);
+  [[nodiscard]] Result<void> grant(const Call& call, Pending& pending);
+  void wait_and_commit(Call& call, const std::stop_token& stop);
+  void log_change(const Pending& pending) EXCLUDES(mutex_);
+
+  const Settings settings_;
+  const Ports ports_;
+  RecordStore& store_;
+  ClaimReader reader_;
+  BoundedScan scan_;
+  std::atomic<std::uint64_t> calls_{0};
+
+  Mutex mutex_;
+  std::map<std::string, std::string> last_error_ GUARDED_BY(mutex_);  // by uid, as last logged
+
+  MemoryGate gate_;
+};
+
+}  // namespace neuron::plugin::dra

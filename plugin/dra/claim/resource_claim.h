@@ -1,0 +1,153 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "agent/base/mutex.h"
+#include "agent/base/result.h"
+#include "agent/kube/api.h"
+
+// ResourceClaims and the pods that use them, as the API server has them. Foreign text: sizes are bounded here, but
+// whether a named device exists is not checked.
+namespace neuron::plugin::dra {
+
+// What tolerates a taint: every field that is not "" has to agree; see tolerates().
+struct Toleration {
+  std::string key;      // "" with `exists` = every taint
+  bool exists = false;  // operator Exists: the value does not matter; else Equal
+  std::string value;
+  std::string effect;  // "" = every one
+  friend bool operator==(const Toleration&, const Toleration&) = default;
+};
+
+[[nodiscard]] bool tolerates(const std::vector<Toleration>& tolerations, std::string_view key, std::string_view value,
+                             std::string_view effect);
+
+// One allocated device, status.allocation.devices.results[].
+struct AllocationResult {
+  std::string request;     // base name: "chips" of "chips/first"
+  std::string subrequest;  // "first"; "" = the request has no alternatives
+  std::string pool;
+  std::string device;
+  bool admin_access = false;
+  std::vector<Toleration> tolerations;  // of the result, and of its request, as servers before 1.35 do not copy them
+  std::optional<std::string> share_id{};
+
+  [[nodiscard]] std::string full_request() const { return subrequest.empty() ? request : request + "/" + subrequest; }
+};
+
+// status.allocation.devices.config[] of our driver.
+struct OpaqueConfig {
+  bool from_class = false;            // source FromClass: the claim's own configuration takes precedence
+  std::vector<std::string> requests;  // full or base names; empty = all
+  std::string parameters;             // JSON text
+};
+
+struct PodRef {
+  std::string name;
+  std::string uid;
+  friend bool operator==(const PodRef&, const PodRef&) = default;
+};
+
+struct ResourceClaim {
+  std::string claim_namespace;
+  std::string name;
+  std::string uid;
+  std::string resource_version;
+  bool is_allocated = false;
+  std::vector<AllocationResult> results;  // of our driver only, in the API's order
+  std::vector<OpaqueConfig> configs;      // of our driver only: classes first, then the claim, each in the API's order
+  std::vector<PodRef> pods;               // status.reservedFor, as far as they are pods of the claim's namespace
+  // The rest of status.reservedFor, "podgroups/train": any of their pods may use the claim, and it does not say which
+  // (docs/reference/dra.md#claims).
+  std::vector<std::string> other_consumers{};
+};
+
+// Of v1, v1beta2 or v1beta1, whose allocations are the same. Errors: data_corrupt when the text is no claim, or has
+// more than the API allows: 32 results, 32 configurations, 256 consumers, each four times. Pure.
+[[nodiscard]] Result<ResourceClaim> parse_resource_claim(std::string_view text, std::string_view driver);
+
+// Of one claim: the names of the requests that a container uses; empty = all of them.
+using UsedRequests = std::set<std::string>;
+
+struct ContainerUse {
+  std::string name;  // "container", or "pod/container" of several pods
+  // By the claim's name, in the pod's namespace. A claim that has not been made for the pod yet is left out.
+  std::map<std::string, UsedRequests> claims;
+};
+
+inline constexpr std::chrono::seconds kMaxGrace = std::chrono::hours(24 * 30);
+
+// Which claims a pod's containers use, as the kubelet gives them (docs/reference/dra.md#prepare).
+struct PodUse {
+  std::string uid;
+  bool has_ended = false;  // phase Succeeded or Failed: its containers use nothing any more
+  // How long its containers may run after its deletion: spec.terminationGracePeriodSeconds, or that of a deletion which
+  // has begun where that is longer; at most kMaxGrace.
+  std::chrono::seconds grace{30};
+  std::vector<ContainerUse> containers;  // init containers too, those with claims only
+};
+
+// Errors: data_corrupt when the text is no pod, or has more than 1,024 containers or 4,096 uses. Pure.
+[[nodiscard]] Result<PodUse> parse_pod_use(std::string_view text);
+
+// Reads claims, in the newest version that the server has (v1, v1beta2, v1beta1), and pods. Thread-safe; every call
+// blocks as long as kube::Api does, twice where the server has to be asked for its versions first.
+class ClaimReader {
+ public:
+  // `api` must outlive the reader. `driver`: whose results count.
+  ClaimReader(kube::Api& api, std::string driver) : api_(api), driver_(std::move(driver)) {}
+
+  // Errors: not_found; those of kube::Api and of parse_resource_claim().
+  [[nodiscard]] Result<ResourceClaim> read_claim(const std::string& claim_namespace, const std::string& name)
+      EXCLUDES(mutex_);
+  // Errors: not_found; those of kube::Api and of parse_pod_use().
+  [[nodiscard]] Result<PodUse> read_pod(const std::string& pod_namespace, const std::string& name);
+
+ private:
+  [[nodiscard]] Result<std::string> get(const std::string& path);
+  [[nodiscard]] std::string ask_version();
+
+  kube::Api& api_;
+  const std::string driver_;
+  Mutex mutex_;
+  std::string version_ GUARDED_BY(mutex_);  // of resource.k8s.io; "" = not known
+};
+
+// The pods that use claims of one call, each read once. One thread; blocks on the API server and the kubelet.
+class PodsOfClaims {
+ public:
+  using PodNames = std::vector<std::pair<std::string, std::string>>;  // namespace, name
+  using Here = std::function<Result<PodNames>()>;  // of every pod that the kubelet has here; empty: not known
+  static constexpr std::size_t kMaxPods = 256;     // that are read for a claim; the API's bound of reservations
+
+  // Both must outlive it.
+  PodsOfClaims(ClaimReader& reader, const Here& here) : reader_(reader), here_(here) {}
+
+  struct Uses {
+    std::vector<ContainerUse> containers;  // of all its pods, also those that do not use it
+    std::chrono::seconds grace{};          // the longest of its pods
+  };
+  // Errors: failed_precondition when there are too many pods, or none, with the reason; unavailable when a stop is
+  // requested; those of the kubelet and of ClaimReader::read_pod(), but not_found: a pod that is gone uses nothing.
+  [[nodiscard]] Result<Uses> read(const ResourceClaim& claim, const std::string& claim_namespace,
+                                  const std::stop_token& stop);
+
+ private:
+  [[nodiscard]] Result<std::vector<PodRef>> pods_of(const ResourceClaim& claim, const std::string& claim_namespace);
+
+  ClaimReader& reader_;
+  const Here& here_;
+  std::map<std::pair<std::string, std::string>, Result<PodUse>> pods_;
+  std::optional<Result<PodNames>> pods_here_;  // nullopt: not asked
+};
+
+}  // namespace neuron::plugin::dra
