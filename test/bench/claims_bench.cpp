@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/base/fd.h"
-#include "plugin/dra/claim/claims.h"
-#include "plugin/dra/claim/claims_file.h"
+#include "plugin/dra/claim/claim_preparer.h"
+#include "plugin/dra/claim/claim_record.h"
 #include "test/fakes/fake_api.h"
 #include "test/unit/dra/claim_texts.h"
 #include "test/unit/grant/nodes.h"
@@ -86,8 +86,8 @@ struct Node {
   grant::NodeUnitsPtr node = node_of("trn2.48xlarge");
   TimedApi api;
   SystemClock clock;
-  ClaimStore store;
-  Claims claims;
+  RecordStore store;
+  ClaimPreparer claims;
 };
 
 void print(const char* what, std::vector<double> values) {

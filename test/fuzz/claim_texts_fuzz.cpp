@@ -8,11 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "plugin/dra/claim/claim.h"
-#include "plugin/dra/claim/claim_config.h"
+#include "plugin/dra/claim/claim_cdi_files.h"
 #include "plugin/dra/claim/claim_plan.h"
-#include "plugin/dra/claim/claim_use.h"
-#include "plugin/dra/claim/pod_use.h"
+#include "plugin/dra/claim/resource_claim.h"
 #include "test/unit/grant/nodes.h"
 
 namespace {
@@ -48,7 +46,7 @@ void check_cdi(const std::string& text) {
   }
 }
 
-void prepare(const dra::Claim& claim, const neuron::grant::NodeUnits& node) {
+void prepare(const dra::ResourceClaim& claim, const neuron::grant::NodeUnits& node) {
   const auto plan = dra::plan_of(claim, node, "n1", {"neuron.aws.com/unhealthy", "NoSchedule"});
   if (!plan) {
     require(!plan.error().message.empty());
@@ -72,7 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   static const auto node = neuron::node_of("trn2.48xlarge");
   const std::string text(reinterpret_cast<const char*>(data), size);
-  if (const auto claim = dra::parse_claim(text, kDriver)) {
+  if (const auto claim = dra::parse_resource_claim(text, kDriver)) {
     require(!claim->name.empty() && !claim->uid.empty());
     for (const auto& result : claim->results) static_cast<void>(dra::config_for(claim->configs, result.full_request()));
     prepare(*claim, *node);

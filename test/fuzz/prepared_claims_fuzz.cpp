@@ -11,7 +11,7 @@
 #include <string>
 
 #include "plugin/dra/claim/claim_cdi_files.h"
-#include "plugin/dra/claim/claims_file.h"
+#include "plugin/dra/claim/claim_record.h"
 #include "test/unit/grant/nodes.h"
 
 namespace {
@@ -56,8 +56,8 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   static const auto node = neuron::node_of("trn2.48xlarge");
   const std::string text(reinterpret_cast<const char*>(data), size);
-  if (const auto claim = dra::parse_prepared_claim(text)) {
-    const auto again = dra::parse_prepared_claim(dra::to_text(*claim));
+  if (const auto claim = dra::parse_record(text)) {
+    const auto again = dra::parse_record(dra::to_text(*claim));
     require(again && dra::to_text(*again) == dra::to_text(*claim) && again->held() == claim->held());
   }
   write("k8s.d-claim_uid-1.json", text);
@@ -65,14 +65,14 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   const auto rebuilt = [&] { return cdi.rebuild(node.get()); };
   for (const bool is_whole : {true, false}) {
     write("claims.json", is_whole ? with_checksum(text) : text);
-    dra::ClaimsFile file(directory() + "/claims.json", "boot", rebuilt);
+    dra::RecordFile file(directory() + "/claims.json", "boot", rebuilt);
     require(file.read().has_value());
-    dra::PreparedClaim claim;
+    dra::ClaimRecord claim;
     claim.uid = "uid-new";
     require(file.put(claim).has_value());
-    dra::ClaimsFile other(directory() + "/claims.json", "boot", [] { return std::vector<dra::PreparedClaim>(); });
+    dra::RecordFile other(directory() + "/claims.json", "boot", [] { return std::vector<dra::ClaimRecord>(); });
     require(other.read().has_value() && other.take_news().empty());
-    require(other.claims().size() == file.claims().size() && other.claims().contains("uid-new"));
+    require(other.records().size() == file.records().size() && other.records().contains("uid-new"));
     require(other.release("uid-new").has_value() && !other.knows("uid-new"));
   }
   return 0;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "agent/core/logical_cores.h"
-#include "plugin/dra/claim/claim_sweep.h"
+#include "plugin/dra/claim/claim_upkeep.h"
 
 namespace neuron::agent {
 namespace {
@@ -54,7 +54,7 @@ void add_holdings(const grant::NodeUnits& node, const dra::Hardware& hardware, c
   if (!nics.units.empty()) all.push_back(std::move(nics));
 }
 
-std::string user_of(const dra::PreparedClaim& claim, const std::vector<model::Allocation>& listed) {
+std::string user_of(const dra::ClaimRecord& claim, const std::vector<model::Allocation>& listed) {
   const auto user =
       std::find_if(listed.begin(), listed.end(), [&](const model::Allocation& one) { return dra::is_of(one, claim); });
   return user == listed.end() ? "" : model::holder_name(*user);
@@ -77,7 +77,7 @@ std::vector<model::Allocation> ListedClaims::claims() const {
   return claims_;
 }
 
-std::vector<Holding> holdings_of(const grant::NodeUnits& node, const dra::ClaimsFile::Claims& claims,
+std::vector<Holding> holdings_of(const grant::NodeUnits& node, const dra::ClaimRecords& claims,
                                  const dra::PluginHolders& plugin_holders,
                                  const std::vector<model::Allocation>& listed) {
   std::vector<Holding> all;

@@ -8,8 +8,8 @@
 #include "agent/grant/node_units.h"
 #include "agent/holdings/ledger.h"
 #include "agent/model/allocation.h"
-#include "plugin/dra/claim/claim_store.h"
 #include "plugin/dra/claim/plugin_holders.h"
+#include "plugin/dra/claim/record_store.h"
 
 namespace neuron::agent {
 
@@ -30,7 +30,7 @@ class ListedClaims {
 // Who holds what on a node that serves claims: prepared claims, with the first container that uses each where `listed`
 // says, and what containers from before it changed over still have of the device plugin. Pure.
 [[nodiscard]] std::vector<holdings::Holding> holdings_of(const grant::NodeUnits& node,
-                                                         const plugin::dra::ClaimsFile::Claims& claims,
+                                                         const plugin::dra::ClaimRecords& claims,
                                                          const plugin::dra::PluginHolders& plugin_holders,
                                                          const std::vector<model::Allocation>& listed);
 

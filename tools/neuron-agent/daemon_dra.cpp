@@ -16,11 +16,10 @@
 #include "agent/kube/api_client.h"
 #include "agent/monitor/monitor.h"
 #include "agent/rpc/pod_resources.h"
-#include "plugin/dra/claim/claim_store.h"
-#include "plugin/dra/claim/claim_sweep.h"
+#include "plugin/dra/claim/claim_preparer.h"
 #include "plugin/dra/claim/claim_upkeep.h"
-#include "plugin/dra/claim/claims.h"
-#include "plugin/dra/claim/plugin_hold_watch.h"
+#include "plugin/dra/claim/plugin_holders.h"
+#include "plugin/dra/claim/record_store.h"
 #include "plugin/dra/serve/driver.h"
 #include "plugin/dra/serve/node_board.h"
 #include "plugin/dra/slices/publisher.h"
@@ -67,7 +66,7 @@ std::string pool_name(const Options& options) {
   return options.dra.pool_name.empty() ? options.node_name : options.dra.pool_name;
 }
 
-dra::ClaimsSettings claims_settings(const Options& options) {
+dra::ClaimPreparer::Settings claims_settings(const Options& options) {
   const dra::PoolOptions& pool = options.dra.pool;
   return {.driver = pool.driver,
           .pool = pool_name(options),
@@ -79,7 +78,7 @@ std::string claims_directory(const Options& options) {
   return absolute(options.kubelet_dir) + "/plugins/" + options.dra.pool.driver;
 }
 
-dra::ClaimStore::Options store_options(const Options& options, dra::Driver::Events& events) {
+dra::RecordStore::Options store_options(const Options& options, dra::Driver::Events& events) {
   return {.driver = options.dra.pool.driver,
           .directory = claims_directory(options),
           .cdi_directory = options.cdi_dir,
@@ -225,8 +224,8 @@ class DraDaemon {
     return [this](std::function<void()> job) { workers_.run(std::move(job)); };
   }
 
-  [[nodiscard]] dra::ClaimsPorts claims_ports() {
-    dra::ClaimsPorts ports;
+  [[nodiscard]] dra::ClaimPreparer::Ports claims_ports() {
+    dra::ClaimPreparer::Ports ports;
     ports.node = [this] { return board_.node(); };
     ports.scan = [this, machine = machine_, use = options_.kernel_log] {
       return board_.numbered(std::make_shared<const grant::NodeUnits>(scan_now(*machine, use)));
@@ -235,9 +234,9 @@ class DraDaemon {
     ports.run = runner();
     ports.post = [this](SteadyTime when, std::function<void()> job) { monitor_.post(when, std::move(job)); };
     ports.plugin_holders = [this] { return plugin_holds_.holders(); };
-    ports.pods = [this, socket = options_.pod_resources_socket()]() -> Result<dra::ClaimsPorts::PodNames> {
+    ports.pods = [this, socket = options_.pod_resources_socket()]() -> Result<dra::PodsOfClaims::PodNames> {
       TRY_ASSIGN(const auto listed, pods_.seen(list_pods(socket)));
-      dra::ClaimsPorts::PodNames names;
+      dra::PodsOfClaims::PodNames names;
       for (const model::Allocation& one : listed) names.emplace_back(one.pod_namespace, one.pod);
       return names;
     };
@@ -286,8 +285,8 @@ class DraDaemon {
   Workers file_workers_;  // apart, so that the end of the program says which of them hangs
   plugin::WatchedCheckpoint checkpoint_{options_.device_plugins_dir(), workers_};
   monitor::Monitor monitor_;
-  dra::ClaimStore claim_store_;
-  dra::Claims claims_;
+  dra::RecordStore claim_store_;
+  dra::ClaimPreparer claims_;
   dra::ClaimSweep sweep_;
   dra::ClaimUpkeep upkeep_;
   std::uint64_t writes_seen_ = 0;  // with trim_at_ of the loop

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/dra/claim/claim_port.h"
+#include "plugin/dra/claim/claim_calls.h"
 #include "plugin/dra/serve/node_board.h"
 #include "plugin/kubelet/call_figures.h"
 
@@ -18,9 +18,9 @@ namespace neuron::agent {
 
 // Claims that tell the board what they hold, and the loop when a burst of calls is over; and that are counted.
 // Thread-safe; what it is given must outlive it.
-class ToldClaims final : public plugin::dra::ClaimPort {
+class ToldClaims final : public plugin::dra::ClaimCalls {
  public:
-  ToldClaims(plugin::dra::ClaimPort& claims, plugin::dra::NodeBoard& board, plugin::CallFigures& figures,
+  ToldClaims(plugin::dra::ClaimCalls& claims, plugin::dra::NodeBoard& board, plugin::CallFigures& figures,
              std::string driver)
       : claims_(claims), board_(board), figures_(figures), driver_(std::move(driver)) {}
 
@@ -38,7 +38,7 @@ class ToldClaims final : public plugin::dra::ClaimPort {
   template <typename Ask, typename Failed>
   auto told(std::string_view method, const Ask& ask, const Failed& failed);
 
-  plugin::dra::ClaimPort& claims_;
+  plugin::dra::ClaimCalls& claims_;
   plugin::dra::NodeBoard& board_;
   plugin::CallFigures& figures_;
   const std::string driver_;

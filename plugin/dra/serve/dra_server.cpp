@@ -173,7 +173,7 @@ template <typename Service, typename PrepareRequest, typename PrepareResponse, t
           typename UnprepareResponse>
 class ClaimService final : public Service::CallbackService {
  public:
-  ClaimService(ClaimPort& claims, Calls& calls) : claims_(claims), calls_(calls) {}
+  ClaimService(ClaimCalls& claims, Calls& calls) : claims_(claims), calls_(calls) {}
 
   grpc::ServerUnaryReactor* NodePrepareResources(grpc::CallbackServerContext* /*context*/,
                                                  const PrepareRequest* request, PrepareResponse* response) override {
@@ -190,7 +190,7 @@ class ClaimService final : public Service::CallbackService {
   }
 
  private:
-  ClaimPort& claims_;
+  ClaimCalls& claims_;
   Calls& calls_;
 };
 using ClaimServiceV1 = ClaimService<v1::DRAPlugin, v1::NodePrepareResourcesRequest, v1::NodePrepareResourcesResponse,

@@ -26,7 +26,7 @@ class DraServer {
   static constexpr std::size_t kMostCalls = 128;  // concurrent calls about claims; no node has as many pods with claims
 
   struct Parts {
-    ClaimPort& claims;
+    ClaimCalls& claims;
     HealthHub& health;
     Workers& workers;                                   // for calls about claims, which may block
     std::function<void(RegistrationResult)> on_result;  // on gRPC's threads; must not block

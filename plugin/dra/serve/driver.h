@@ -50,7 +50,7 @@ class Driver {
     Settings settings;
     const Clock& clock;
     Events& events;
-    ClaimPort& claims;
+    ClaimCalls& claims;
     HealthHub& health;
     Workers& workers;                                   // for claims, and for calls on the kubelet's directories
     std::function<void()> on_registered;                // the kubelet may have deleted the driver's slices before

@@ -13,13 +13,13 @@ using model::Resource;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-dra::ClaimsFile::Claims one_claim(dra::Hardware hardware) {
-  auto claim = std::make_shared<dra::PreparedClaim>();
+dra::ClaimRecords one_claim(dra::Hardware hardware) {
+  auto claim = std::make_shared<dra::ClaimRecord>();
   claim->is_completed = true;
   claim->claim_namespace = "default";
   claim->name = "chips";
   claim->uid = "uid-1";
-  dra::PreparedRequest& request = claim->requests.emplace_back();
+  dra::RecordedRequest& request = claim->requests.emplace_back();
   request.share.hardware = std::move(hardware);
   return {{"uid-1", claim}};
 }

@@ -1,10 +1,10 @@
-#include "plugin/dra/claim/claim_grant.h"
+#include "plugin/dra/claim/claim_cdi_files.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "plugin/dra/claim/claim_units.h"
+#include "plugin/dra/claim/hardware.h"
 #include "test/unit/grant/nodes.h"
 
 namespace neuron::plugin::dra {
@@ -181,7 +181,7 @@ TEST(ClaimGrant, PartitionsKnowTheirSize) {
   EXPECT_THAT(mode(4).error().message, testing::HasSubstr("ultraserver_mode is \"3,4\""));
 }
 
-GrantedDevice granted(const Node& node, std::vector<std::string> requests, const std::string& device) {
+PlannedDevice granted(const Node& node, std::vector<std::string> requests, const std::string& device) {
   return {std::move(requests), "n1", device, {}, *hardware_of(*node.node, device), false};
 }
 
@@ -217,7 +217,7 @@ TEST(ClaimGrant, TheFileHasADeviceForEachResultAndTheVariablesOnceForEachRequest
 // Write-only is the one mode that the driver does not count as use (docs/reference/driver.md#opening-a-device).
 TEST(ClaimGrant, AdminAccessOpensWriteOnlyAndHasANameOfItsOwn) {
   const Node node("trn1.32xlarge");
-  GrantedDevice admin = granted(node, {"look"}, "neuron-device-2");
+  PlannedDevice admin = granted(node, {"look"}, "neuron-device-2");
   admin.admin_access = true;
   const ClaimGrant grant =
       grant_of_claim(node.facts(), "neuron.aws.com", "u", {granted(node, {"use"}, "neuron-device-2"), admin}, {});
@@ -231,7 +231,7 @@ TEST(ClaimGrant, AdminAccessOpensWriteOnlyAndHasANameOfItsOwn) {
 TEST(ClaimGrant, AdminAccessToAnInterfaceGivesNoNode) {
   const Node node("trn1.32xlarge");
   const std::string efa = "efa-" + node.node->efa(0).name;
-  GrantedDevice admin = granted(node, {"look"}, efa);
+  PlannedDevice admin = granted(node, {"look"}, efa);
   admin.admin_access = true;
   const ClaimGrant grant = grant_of_claim(node.facts(), "d", "u", {admin}, {});
   EXPECT_EQ(grant.cdi_text, "");

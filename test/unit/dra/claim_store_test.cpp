@@ -1,4 +1,4 @@
-#include "plugin/dra/claim/claim_store.h"
+#include "plugin/dra/claim/record_store.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -62,8 +62,9 @@ TEST_F(ClaimStoreTest, Pain2ADirectoryThatIsDeadBehindItsMountIsTold) {
   std::filesystem::create_directories(scratch_.path() + "/mounted");
   const Fd held(::open((scratch_.path() + "/mounted").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   int told = 0;
-  ClaimStore store({kDriver, directory(), "/proc/self/fd/" + std::to_string(held.get()), "boot-1", [&told] { ++told; }},
-                   [this] { return node_; });
+  RecordStore store(
+      {kDriver, directory(), "/proc/self/fd/" + std::to_string(held.get()), "boot-1", [&told] { ++told; }},
+      [this] { return node_; });
   ASSERT_TRUE(store.repair());
   EXPECT_EQ(names_in(scratch_.path() + "/mounted").size(), 2U);
   EXPECT_EQ(told, 0);

@@ -1,4 +1,4 @@
-#include "plugin/dra/claim/claim_sweep.h"
+#include "plugin/dra/claim/claim_upkeep.h"
 
 #include "test/unit/dra/claims_fixture.h"
 
@@ -94,11 +94,11 @@ TEST_F(ClaimSweepTest, AClaimWithoutANameLearnsItOrIsForgottenAtTheSecondSweep) 
   restart();
   list("monitor", {"neuron-device-2", "neuron-device-3"});  // perhaps for admin access
   EXPECT_THAT(sweep(), IsEmpty());
-  EXPECT_EQ(agent_->store.view()->claims.at("uid-a")->shown(), "with uid uid-a") << "devices alone prove no name";
+  EXPECT_EQ(agent_->store.view()->records.at("uid-a")->shown(), "with uid uid-a") << "devices alone prove no name";
   list("monitor", {"neuron-device-2", "neuron-device-3"}, kDriver, "uid-monitor-admin");
   list("a", {"neuron-device-2", "neuron-device-3"}, kDriver, "uid-a");
   EXPECT_THAT(sweep(), IsEmpty());
-  EXPECT_EQ(agent_->store.view()->claims.at("uid-a")->shown(), "default/a (uid uid-a)");
+  EXPECT_EQ(agent_->store.view()->records.at("uid-a")->shown(), "default/a (uid uid-a)");
   listed_.clear();
   std::filesystem::remove(directory() + "/claims.json");
   restart();

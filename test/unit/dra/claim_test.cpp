@@ -1,4 +1,4 @@
-#include "plugin/dra/claim/claim.h"
+#include "plugin/dra/claim/resource_claim.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ TEST(Claim, GivesWhatTheOwnDriverHasToDo) {
                   config_json("FromClass", {}, json::object(), "gpu.example.com")});
   reserve_for(object, "p", "pod-1");
   object["status"]["reservedFor"].push_back({{"apiGroup", "batch"}, {"resource", "jobs"}, {"name", "j"}});
-  const auto claim = parse_claim(object.dump(), kDriver);
+  const auto claim = parse_resource_claim(object.dump(), kDriver);
   ASSERT_TRUE(claim) << claim.error().message;
   EXPECT_EQ(claim->claim_namespace, "default");
   EXPECT_EQ(claim->uid, "u-1");
@@ -41,14 +41,14 @@ TEST(Claim, TolerationsOfTheRequestCountInEveryVersion) {
   for (const json& requests : {requests_v1, requests_v1beta1}) {
     json object = claim_json("c", "u", {{"chips", "neuron-device-3"}});
     object["spec"]["devices"]["requests"] = requests;
-    const auto claim = parse_claim(object.dump(), kDriver);
+    const auto claim = parse_resource_claim(object.dump(), kDriver);
     ASSERT_TRUE(claim);
     EXPECT_TRUE(tolerates(claim->results[0].tolerations, "neuron.aws.com/unhealthy", "hw_error", "NoSchedule"));
   }
   json object = claim_json("c", "u", {{"chips/b", "neuron-device-3"}});
   object["spec"]["devices"]["requests"] = {
       {{"name", "chips"}, {"firstAvailable", {{{"name", "a"}}, {{"name", "b"}, {"tolerations", {exists}}}}}}};
-  EXPECT_EQ(parse_claim(object.dump(), kDriver)->results[0].tolerations.size(), 1U);
+  EXPECT_EQ(parse_resource_claim(object.dump(), kDriver)->results[0].tolerations.size(), 1U);
 }
 
 TEST(Claim, ATolerationHasToAgreeInAllItSays) {
@@ -64,28 +64,28 @@ TEST(Claim, ConsumersThatAreNoPodsAreKeptByName) {
   json text = claim_json("c", "u", {{"r", "neuron-device-0"}});
   reserve_for(text, "p", "pod-uid");
   reserve_for_group(text, "train");
-  const auto claim = parse_claim(text.dump(), kDriver);
+  const auto claim = parse_resource_claim(text.dump(), kDriver);
   ASSERT_TRUE(claim);
   EXPECT_EQ(claim->pods, (std::vector<PodRef>{{"p", "pod-uid"}}));
   EXPECT_EQ(claim->other_consumers, (std::vector<std::string>{"podgroups/train"}));
 }
 
 TEST(Claim, WhatIsNoClaimIsAnErrorAndOddFieldsAreNot) {
-  EXPECT_FALSE(parse_claim("", kDriver));
-  EXPECT_FALSE(parse_claim("[]", kDriver));
-  EXPECT_FALSE(parse_claim(R"({"metadata":{"name":"c"}})", kDriver));
-  const auto odd =
-      parse_claim(R"({"metadata":{"name":"c","uid":"u"},"status":{"allocation":7,"reservedFor":{}}})", kDriver);
+  EXPECT_FALSE(parse_resource_claim("", kDriver));
+  EXPECT_FALSE(parse_resource_claim("[]", kDriver));
+  EXPECT_FALSE(parse_resource_claim(R"({"metadata":{"name":"c"}})", kDriver));
+  const auto odd = parse_resource_claim(
+      R"({"metadata":{"name":"c","uid":"u"},"status":{"allocation":7,"reservedFor":{}}})", kDriver);
   ASSERT_TRUE(odd);
   EXPECT_FALSE(odd->is_allocated);
   json endless = claim_json("c", "u", std::vector<ResultText>(129, ResultText{"r", "neuron-device-0"}));
-  EXPECT_FALSE(parse_claim(endless.dump(), kDriver));
+  EXPECT_FALSE(parse_resource_claim(endless.dump(), kDriver));
 }
 
 TEST(Claim, AdminAccessAndShareIdsAreRead) {
   const json object =
       claim_json("c", "u", {{"r", "neuron-device-0", kDriver, "n1", {{"adminAccess", true}, {"shareID", "s-1"}}}});
-  const auto claim = parse_claim(object.dump(), kDriver);
+  const auto claim = parse_resource_claim(object.dump(), kDriver);
   ASSERT_TRUE(claim);
   EXPECT_TRUE(claim->results[0].admin_access);
   EXPECT_EQ(claim->results[0].share_id, "s-1");

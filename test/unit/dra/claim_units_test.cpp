@@ -1,4 +1,4 @@
-#include "plugin/dra/claim/claim_units.h"
+#include "plugin/dra/claim/hardware.h"
 
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ TEST(ClaimUnits, AnIllDeviceIsRefusedUnlessTheClaimToleratesItsTaint) {
   snapshot->host.devices[3].health = {model::HealthState::unhealthy, "sram_ecc_uncorrected", "3 uncorrected errors",
                                       "replace the instance"};
   const grant::NodeUnits node(snapshot);
-  ClaimResult result;
+  AllocationResult result;
   result.device = "neuron-group-0-3";
   const auto checked = check_health(node, result, taint);
   ASSERT_FALSE(checked);
@@ -80,7 +80,7 @@ TEST(ClaimUnits, OneIllCoreDoesNotForbidTheOthers) {
   device.core_health[1] = {model::HealthState::unhealthy, "hw_error", "an error", ""};
   device.health = device.core_health[1];
   const grant::NodeUnits node(snapshot);
-  ClaimResult result;
+  AllocationResult result;
   result.device = "neuron-device-3-core-0";
   EXPECT_TRUE(check_health(node, result, {}));
   result.device = "neuron-device-3-core-1";

@@ -1,8 +1,8 @@
-#include "plugin/dra/claim/claim_use.h"
+#include "plugin/dra/claim/claim_grant.h"
 
 #include <gtest/gtest.h>
 
-#include "plugin/dra/claim/claim_units.h"
+#include "plugin/dra/claim/hardware.h"
 #include "test/unit/grant/nodes.h"
 
 namespace neuron::plugin::dra {

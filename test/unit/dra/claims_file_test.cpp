@@ -1,4 +1,4 @@
-#include "plugin/dra/claim/claims_file.h"
+#include "plugin/dra/claim/claim_record.h"
 
 #include <gtest/gtest.h>
 #include <sys/file.h>
@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "agent/base/fd.h"
-#include "plugin/dra/claim/prepared_claims.h"
+#include "plugin/dra/claim/record_store.h"
 #include "test/unit/dra/scratch.h"
 
 namespace neuron::plugin::dra {
@@ -21,8 +21,8 @@ namespace {
 
 using nlohmann::json;
 
-PreparedClaim claim_of(const std::string& uid, int device = 3) {
-  PreparedClaim claim;
+ClaimRecord claim_of(const std::string& uid, int device = 3) {
+  ClaimRecord claim;
   claim.is_completed = true;
   claim.claim_namespace = "default";
   claim.name = "name-of-" + uid;
@@ -40,18 +40,18 @@ PreparedClaim claim_of(const std::string& uid, int device = 3) {
 
 class ClaimsFileTest : public testing::Test {
  protected:
-  [[nodiscard]] ClaimsFile open(const std::string& boot = "boot-1") const {
+  [[nodiscard]] RecordFile open(const std::string& boot = "boot-1") const {
     return {path(), boot, [this] { return rebuilt_; }};
   }
   [[nodiscard]] std::string path() const { return scratch_.path() + "/claims.json"; }
 
   Scratch scratch_;
-  std::vector<PreparedClaim> rebuilt_;
+  std::vector<ClaimRecord> rebuilt_;
 };
 
 TEST_F(ClaimsFileTest, AnEntryIsTheSameWhenItIsReadAgain) {
-  const PreparedClaim claim = claim_of("u");
-  const auto read = parse_prepared_claim(to_text(claim));
+  const ClaimRecord claim = claim_of("u");
+  const auto read = parse_record(to_text(claim));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(to_text(*read), to_text(claim));
   EXPECT_EQ(read->held(), (Hardware{{{3, {}}, {4, {0, 1}}}, {"rdmap16s25"}}));  // nothing of admin access
@@ -60,35 +60,35 @@ TEST_F(ClaimsFileTest, AnEntryIsTheSameWhenItIsReadAgain) {
   EXPECT_EQ(read->cdi_text, claim.cdi_text);
   EXPECT_EQ(read->node_lnc, 2);
   EXPECT_EQ(read->grace, std::chrono::seconds(3600));
-  EXPECT_EQ(parse_prepared_claim(R"({"uid":"u","state":"completed","nodeLnc":0})")->node_lnc, std::nullopt);
+  EXPECT_EQ(parse_record(R"({"uid":"u","state":"completed","nodeLnc":0})")->node_lnc, std::nullopt);
   for (const char* bad :
        {"", "[]", "{}", R"({"uid":7,"state":"completed"})", R"({"uid":"u"})", R"({"uid":"u","state":"restarting"})",
         R"({"uid":"u","state":"completed","requests":[{"request":"r","neuron":[{"device":-1}]}]})",
         R"({"uid":"u","state":"completed","devices":7})"}) {
-    EXPECT_FALSE(parse_prepared_claim(bad)) << bad;
+    EXPECT_FALSE(parse_record(bad)) << bad;
   }
 }
 
 TEST_F(ClaimsFileTest, ChangesAreInTheFileAtOnce) {
-  ClaimsFile file = open();
+  RecordFile file = open();
   ASSERT_TRUE(file.read());
   ASSERT_TRUE(file.put(claim_of("u")));
   ASSERT_TRUE(file.put(claim_of("v", 8)));
-  ClaimsFile other = open();
+  RecordFile other = open();
   ASSERT_TRUE(other.read());
-  EXPECT_EQ(other.claims().size(), 2U);
-  EXPECT_EQ(other.claims().at("v")->name, "name-of-v");
+  EXPECT_EQ(other.records().size(), 2U);
+  EXPECT_EQ(other.records().at("v")->name, "name-of-v");
   ASSERT_TRUE(other.remove("u"));
   ASSERT_TRUE(other.remove("never there"));
   ASSERT_TRUE(file.read());
-  EXPECT_EQ(file.claims().size(), 1U);
+  EXPECT_EQ(file.records().size(), 1U);
   EXPECT_EQ(names_in(scratch_.path()), (std::vector<std::string>{"claims.json", "claims.json.spare"}));
   EXPECT_TRUE(json::accept(read_text(path())));
 }
 
 // Another version of the agent may add fields, to the file, a claim and anything within; up and down again.
 TEST_F(ClaimsFileTest, Pain5WhatAnotherVersionWroteStays) {
-  ClaimsFile file = open();
+  RecordFile file = open();
   ASSERT_TRUE(file.read());
   ASSERT_TRUE(file.put(claim_of("u")));
   std::string text = read_text(path());
@@ -109,10 +109,10 @@ TEST_F(ClaimsFileTest, Pain5WhatAnotherVersionWroteStays) {
   std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(sum));
   write_text(path(), "{\"checksum\":\"" + std::string(digits) + "\"," + body);
 
-  ClaimsFile older = open();
+  RecordFile older = open();
   ASSERT_TRUE(older.read());
   EXPECT_EQ(older.take_news(), "");
-  EXPECT_EQ(older.claims().size(), 1U);
+  EXPECT_EQ(older.records().size(), 1U);
   ASSERT_TRUE(older.put(claim_of("v", 8)));
   const json after = json::parse(read_text(path()));
   EXPECT_EQ(after["colour"], newer["colour"]);
@@ -128,49 +128,49 @@ TEST_F(ClaimsFileTest, Pain6ADamagedFileIsSetAsideAndMadeAnewOfTheCdiFiles) {
   for (const std::string& damage :
        {std::string(), std::string("{"), std::string("{\"checksum\":\"0123456789abcdef\",}"), std::string(100, '\0')}) {
     rebuilt_ = {};
-    ClaimsFile file = open();
+    RecordFile file = open();
     ASSERT_TRUE(file.read());
     ASSERT_TRUE(file.put(claim_of("u")));
     write_text(path(), damage);
     rebuilt_ = {claim_of("u")};
     ASSERT_TRUE(file.read());
-    EXPECT_EQ(file.claims().size(), 1U);
+    EXPECT_EQ(file.records().size(), 1U);
     EXPECT_THAT(file.take_news(), testing::HasSubstr("set aside"));
     EXPECT_EQ(read_text(path() + ".damaged"), damage);
     ASSERT_TRUE(file.put(claim_of("v", 8)));
-    ClaimsFile other = open();
+    RecordFile other = open();
     ASSERT_TRUE(other.read());
-    EXPECT_EQ(other.claims().size(), 2U);
+    EXPECT_EQ(other.records().size(), 2U);
     std::filesystem::remove(path());
   }
 }
 
 TEST_F(ClaimsFileTest, ATornFileIsSeenWhereverItIsTorn) {
-  ClaimsFile file = open();
+  RecordFile file = open();
   ASSERT_TRUE(file.read());
   ASSERT_TRUE(file.put(claim_of("u")));
   const std::string whole = read_text(path());
   for (std::size_t length = 0; length < whole.size(); length += 7) {
     write_text(path(), whole.substr(0, length));
-    ClaimsFile torn = open();
+    RecordFile torn = open();
     ASSERT_TRUE(torn.read());
-    EXPECT_TRUE(torn.claims().empty()) << length;
+    EXPECT_TRUE(torn.records().empty()) << length;
     EXPECT_NE(torn.take_news(), "") << length;
   }
 }
 
 TEST_F(ClaimsFileTest, AMissingFileIsMadeOfTheCdiFilesToo) {
   rebuilt_ = {claim_of("u")};
-  ClaimsFile file = open();
+  RecordFile file = open();
   ASSERT_TRUE(file.read());
-  EXPECT_EQ(file.claims().size(), 1U);
+  EXPECT_EQ(file.records().size(), 1U);
   EXPECT_THAT(file.take_news(), testing::HasSubstr("missing; recovered 1 claims from CDI files"));
 }
 
 // What cannot be read must not be taken for what is not there.
 TEST_F(ClaimsFileTest, AFileThatCannotBeReadIsAnErrorAndStays) {
   std::filesystem::create_directories(path());
-  ClaimsFile file = open();
+  RecordFile file = open();
   const auto read = file.read();
   ASSERT_FALSE(read);
   EXPECT_THAT(read.error().message, testing::HasSubstr(path()));
@@ -178,28 +178,28 @@ TEST_F(ClaimsFileTest, AFileThatCannotBeReadIsAnErrorAndStays) {
 }
 
 TEST_F(ClaimsFileTest, AfterABootNothingIsPrepared) {
-  ClaimsFile file = open();
+  RecordFile file = open();
   ASSERT_TRUE(file.read());
   ASSERT_TRUE(file.put(claim_of("u")));
   rebuilt_ = {claim_of("from CDI, which does not outlive a boot")};
-  ClaimsFile later = open("boot-2");
+  RecordFile later = open("boot-2");
   ASSERT_TRUE(later.read());
-  EXPECT_TRUE(later.claims().empty());
+  EXPECT_TRUE(later.records().empty());
   EXPECT_THAT(later.take_news(), testing::HasSubstr("1 claims of a previous boot"));
   ASSERT_TRUE(later.release("u"));
   ASSERT_TRUE(later.put(claim_of("v")));
-  ClaimsFile unknown = open("");  // the boot id cannot be read: nothing is dropped
+  RecordFile unknown = open("");  // the boot id cannot be read: nothing is dropped
   ASSERT_TRUE(unknown.read());
-  EXPECT_EQ(unknown.claims().size(), 1U);
+  EXPECT_EQ(unknown.records().size(), 1U);
   ASSERT_TRUE(unknown.put(claim_of("w", 8)));
-  ClaimsFile known = open("boot-2");
+  RecordFile known = open("boot-2");
   ASSERT_TRUE(known.read());
-  EXPECT_EQ(known.claims().size(), 2U);
+  EXPECT_EQ(known.records().size(), 2U);
 }
 
 // A Prepare that outlives its call must not bring back what was released meanwhile (docs/reference/dra.md#prepare).
 TEST_F(ClaimsFileTest, ReleasesAreRemembered) {
-  ClaimsFile file = open();
+  RecordFile file = open();
   ASSERT_TRUE(file.read());
   const std::uint64_t begin = file.releases();
   EXPECT_FALSE(file.was_released_since("u", begin));
@@ -208,7 +208,7 @@ TEST_F(ClaimsFileTest, ReleasesAreRemembered) {
   EXPECT_FALSE(file.was_released_since("v", begin));
   EXPECT_FALSE(file.was_released_since("u", file.releases()));  // a Prepare that begins now
   for (int i = 0; i < 300; ++i) ASSERT_TRUE(file.release("other-" + std::to_string(i)));
-  ClaimsFile other = open();
+  RecordFile other = open();
   ASSERT_TRUE(other.read());
   EXPECT_TRUE(other.was_released_since("u", begin));  // forgotten, so nobody can tell
   EXPECT_TRUE(other.was_released_since("v", begin));  // nor here
@@ -217,7 +217,7 @@ TEST_F(ClaimsFileTest, ReleasesAreRemembered) {
 }
 
 TEST_F(ClaimsFileTest, AChangeThatCannotBeWrittenIsNone) {
-  ClaimsFile file = open();
+  RecordFile file = open();
   ASSERT_TRUE(file.read());
   ASSERT_TRUE(file.put(claim_of("u")));
   const std::string before = read_text(path());
@@ -226,24 +226,24 @@ TEST_F(ClaimsFileTest, AChangeThatCannotBeWrittenIsNone) {
   EXPECT_FALSE(file.put(claim_of("v")));
   EXPECT_FALSE(file.remove("u"));
   EXPECT_FALSE(file.release("u"));
-  EXPECT_EQ(file.claims().size(), 1U);
+  EXPECT_EQ(file.records().size(), 1U);
   EXPECT_EQ(file.releases(), releases);
   EXPECT_EQ(read_text(path()), before);
   std::filesystem::remove(path() + ".new");
   ASSERT_TRUE(file.put(claim_of("v", 8)));
-  EXPECT_EQ(file.claims().size(), 2U);
+  EXPECT_EQ(file.records().size(), 2U);
 }
 
 // Else a disk that fills between the two leaves an entry and a CDI file half there. The room is kept in steps, and the
 // completion must not need another one.
 TEST_F(ClaimsFileTest, RoomForAnEntryIsRoomForItsCompletion) {
   for (std::size_t bytes = 0; bytes < 17'000; bytes += 50) {
-    PreparedClaim claim = claim_of("u");
+    ClaimRecord claim = claim_of("u");
     claim.cdi_text.assign(bytes, 'x');
     claim.is_completed = false;
     std::filesystem::remove(path());
     std::filesystem::remove(path() + ".spare");
-    ClaimsFile file = open();
+    RecordFile file = open();
     ASSERT_TRUE(file.read());
     ASSERT_TRUE(file.put(claim));
     const auto kept = std::filesystem::file_size(path() + ".spare");
@@ -256,11 +256,11 @@ TEST_F(ClaimsFileTest, RoomForAnEntryIsRoomForItsCompletion) {
 TEST(PreparedClaims, OneAtATimeHasTheFile) {
   const Scratch scratch;
   const std::string directory = scratch.path() + "/plugins/neuron.aws.com";
-  PreparedClaims one({directory, "b"}, [] { return std::vector<PreparedClaim>(); });
-  PreparedClaims two({directory, "b"}, [] { return std::vector<PreparedClaim>(); });  // another instance
-  const auto add = [](PreparedClaims& to, const std::string& prefix) {
+  LockedRecordFile one({directory, "b"}, [] { return std::vector<ClaimRecord>(); });
+  LockedRecordFile two({directory, "b"}, [] { return std::vector<ClaimRecord>(); });  // another instance
+  const auto add = [](LockedRecordFile& to, const std::string& prefix) {
     for (int i = 0; i < 50; ++i) {
-      const auto done = to.edit([&](ClaimsFile& file) { return file.put(claim_of(prefix + std::to_string(i))); });
+      const auto done = to.edit([&](RecordFile& file) { return file.put(claim_of(prefix + std::to_string(i))); });
       EXPECT_TRUE(done) << done.error().message;
     }
   };
@@ -270,8 +270,8 @@ TEST(PreparedClaims, OneAtATimeHasTheFile) {
     const std::jthread third([&] { add(two, "c"); });
   }
   std::size_t count = 0;
-  ASSERT_TRUE(one.edit([&](ClaimsFile& file) {
-    count = file.claims().size();
+  ASSERT_TRUE(one.edit([&](RecordFile& file) {
+    count = file.records().size();
     return Result<void>();
   }));
   EXPECT_EQ(count, 150U);
@@ -281,14 +281,14 @@ TEST(PreparedClaims, ALockThatIsNotLetGoIsAnErrorThatSaysWhose) {
   const Scratch scratch;
   const Fd held(::open((scratch.path() + "/claims.lock").c_str(), O_RDWR | O_CREAT, 0600));
   ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
-  PreparedClaims claims({scratch.path(), "b", std::chrono::milliseconds(20)},
-                        [] { return std::vector<PreparedClaim>(); });
-  const auto done = claims.edit([](ClaimsFile&) { return Result<void>(); });
+  LockedRecordFile claims({scratch.path(), "b", std::chrono::milliseconds(20)},
+                          [] { return std::vector<ClaimRecord>(); });
+  const auto done = claims.edit([](RecordFile&) { return Result<void>(); });
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, ErrorCode::unavailable);
   EXPECT_THAT(done.error().message, testing::HasSubstr("another instance of the driver holds " + scratch.path()));
   ASSERT_EQ(::flock(held.get(), LOCK_UN), 0);
-  EXPECT_TRUE(claims.edit([](ClaimsFile&) { return Result<void>(); }));
+  EXPECT_TRUE(claims.edit([](RecordFile&) { return Result<void>(); }));
 }
 
 // The kubelet's calls have a deadline, and many may wait at once.
@@ -297,12 +297,12 @@ TEST(PreparedClaims, PatienceIsOfTheCallWhoeverWaitsBeforeIt) {
   const Scratch scratch;
   const Fd held(::open((scratch.path() + "/claims.lock").c_str(), O_RDWR | O_CREAT, 0600));
   ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
-  PreparedClaims claims({scratch.path(), "b", kPatience}, [] { return std::vector<PreparedClaim>(); });
+  LockedRecordFile claims({scratch.path(), "b", kPatience}, [] { return std::vector<ClaimRecord>(); });
   const auto begin = std::chrono::steady_clock::now();
   {
     std::vector<std::jthread> calls;
     for (int i = 0; i < 10; ++i) {
-      calls.emplace_back([&] { EXPECT_FALSE(claims.edit([](ClaimsFile&) { return Result<void>(); })); });
+      calls.emplace_back([&] { EXPECT_FALSE(claims.edit([](RecordFile&) { return Result<void>(); })); });
     }
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 5 * kPatience);  // not 10
@@ -313,12 +313,12 @@ TEST(PreparedClaims, ALockThatOwnCallsHadSaysSo) {
   constexpr std::chrono::milliseconds kPatience{20};
   const Scratch scratch;
   const std::string path = scratch.path() + "/claims.lock";
-  PreparedClaims claims({scratch.path(), "b", kPatience}, [] { return std::vector<PreparedClaim>(); });
+  LockedRecordFile claims({scratch.path(), "b", kPatience}, [] { return std::vector<ClaimRecord>(); });
   std::promise<void> slow_began;
   std::atomic<bool> other_calls{false};
   Fd other;
   std::jthread slow([&] {
-    EXPECT_TRUE(claims.edit([&](ClaimsFile&) {
+    EXPECT_TRUE(claims.edit([&](RecordFile&) {
       slow_began.set_value();
       while (!other_calls) std::this_thread::yield();
       std::promise<void> never;
@@ -331,7 +331,7 @@ TEST(PreparedClaims, ALockThatOwnCallsHadSaysSo) {
   });
   slow_began.get_future().wait();
   other_calls = true;
-  const auto done = claims.edit([](ClaimsFile&) { return Result<void>(); });
+  const auto done = claims.edit([](RecordFile&) { return Result<void>(); });
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, ErrorCode::unavailable);
   EXPECT_THAT(done.error().message, testing::HasSubstr("other calls of this instance held " + path));
@@ -340,19 +340,19 @@ TEST(PreparedClaims, ALockThatOwnCallsHadSaysSo) {
 // Read and write hang in a file system without an answer, and with them the one call.
 TEST(PreparedClaims, ACallThatHangsHoldsUpOthersForSoLongOnly) {
   const Scratch scratch;
-  PreparedClaims claims(
+  LockedRecordFile claims(
       {scratch.path() + "/claims", "boot-1", std::chrono::milliseconds(100), std::chrono::milliseconds(1000)},
-      [] { return std::vector<PreparedClaim>(); });
+      [] { return std::vector<ClaimRecord>(); });
   std::promise<void> begun, goes_on;
   auto hanging = std::async(std::launch::async, [&] {
-    return claims.edit([&](ClaimsFile&) -> Result<void> {
+    return claims.edit([&](RecordFile&) -> Result<void> {
       begun.set_value();
       goes_on.get_future().wait();
       return {};
     });
   });
   begun.get_future().wait();
-  const auto nothing = [](ClaimsFile&) -> Result<void> { return {}; };
+  const auto nothing = [](RecordFile&) -> Result<void> { return {}; };
   for (int i = 0; i < 2; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     const auto meanwhile = claims.edit(nothing);
@@ -373,9 +373,9 @@ TEST(PreparedClaims, ACallThatHangsHoldsUpOthersForSoLongOnly) {
 
 TEST(PreparedClaims, ADirectoryThatWasEmptiedIsMadeAnew) {
   const Scratch scratch;
-  PreparedClaims claims({scratch.path() + "/d", "b"}, [] { return std::vector<PreparedClaim>(); });
+  LockedRecordFile claims({scratch.path() + "/d", "b"}, [] { return std::vector<ClaimRecord>(); });
   const auto put = [&](const char* uid) {
-    return claims.edit([&](ClaimsFile& file) { return file.put(claim_of(uid)); });
+    return claims.edit([&](RecordFile& file) { return file.put(claim_of(uid)); });
   };
   ASSERT_TRUE(put("u"));
   std::filesystem::remove_all(scratch.path() + "/d");

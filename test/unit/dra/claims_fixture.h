@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/dra/claim/claim_sweep.h"
-#include "plugin/dra/claim/claims.h"
+#include "plugin/dra/claim/claim_preparer.h"
+#include "plugin/dra/claim/claim_upkeep.h"
 #include "test/fakes/fake_api.h"
 #include "test/fakes/fake_clock.h"
 #include "test/unit/dra/claim_texts.h"
@@ -87,15 +87,15 @@ class ClaimsTest : public testing::Test {
                   [](const MemoryGate::Job& job) { job(); },
                   [&test](SteadyTime when, MemoryGate::Job job) { test.leftovers_.post(when, std::move(job)); },
                   [&test] { return test.plugin_holders_; },
-                  [&test]() -> Result<ClaimsPorts::PodNames> { return test.pods_here_; }},
+                  [&test]() -> Result<PodsOfClaims::PodNames> { return test.pods_here_; }},
                  store, test.api_, test.clock_),
           sweep(kDriver, "n1",
                 {[&test]() -> Result<std::vector<model::Allocation>> { return test.listed_; },
                  [&test] { return test.node_; },
                  [&test](int device, int core) { return test.leftovers_.memory(device, core); }},
                 store, test.api_, test.clock_) {}
-    ClaimStore store;
-    Claims claims;
+    RecordStore store;
+    ClaimPreparer claims;
     ClaimSweep sweep;
   };
 
@@ -145,7 +145,7 @@ class ClaimsTest : public testing::Test {
   [[nodiscard]] std::string unprepare(const std::string& name) {
     return agent_->claims.unprepare({ref(name)}).at(uid_of(name));
   }
-  [[nodiscard]] std::size_t prepared() { return agent_->store.view()->claims.size(); }
+  [[nodiscard]] std::size_t prepared() { return agent_->store.view()->records.size(); }
 
   void change_node(const std::function<void(model::HostScan&)>& change) {
     auto snapshot = std::make_shared<model::Snapshot>(node_->snapshot());
@@ -160,7 +160,7 @@ class ClaimsTest : public testing::Test {
   grant::NodeUnitsPtr node_ = node_of("trn1.32xlarge");  // two cores per device
   grant::NodeUnitsPtr scanned_;
   std::vector<model::Allocation> listed_;
-  Result<ClaimsPorts::PodNames> pods_here_ = ClaimsPorts::PodNames();
+  Result<PodsOfClaims::PodNames> pods_here_ = PodsOfClaims::PodNames();
   PluginHolders plugin_holders_;
   std::unique_ptr<Instance> agent_;
 };

@@ -36,9 +36,9 @@ class Node : public ClaimsTest {
   [[nodiscard]] std::string state_of(const std::string& name) {
     const auto view = agent_->store.view();
     EXPECT_TRUE(view) << view.error().message;
-    const auto found = view->claims.find(uid_of(name));
+    const auto found = view->records.find(uid_of(name));
     const std::string file = read_text(cdi_file(uid_of(name)));
-    if (found == view->claims.end()) return file;
+    if (found == view->records.end()) return file;
     return to_text(*found->second) + file;
   }
   [[nodiscard]] std::string repair() {
@@ -250,10 +250,10 @@ TEST(ClaimsKill, OnAFullDiskWhatIsPreparedCanBeReleased) {
 // What was begun while there was room: also where the disk is full of others' files by then, and what comes after it.
 TEST(ClaimsKill, OnADiskThatFillsMeanwhileAnEntryIsCompletedAndReleased) {
   Node node;
-  const auto boot = [] { return std::vector<PreparedClaim>(); };
-  ClaimsFile file(node.directory() + "/claims.json", "boot-1", boot);
+  const auto boot = [] { return std::vector<ClaimRecord>(); };
+  RecordFile file(node.directory() + "/claims.json", "boot-1", boot);
   ASSERT_TRUE(file.read());
-  PreparedClaim claim = *file.claims().at("uid-other");
+  ClaimRecord claim = *file.records().at("uid-other");
   for (int i = 0; i < 3; ++i) {
     claim.uid = "uid-" + std::to_string(i);
     claim.is_completed = false;
@@ -265,11 +265,11 @@ TEST(ClaimsKill, OnADiskThatFillsMeanwhileAnEntryIsCompletedAndReleased) {
     ASSERT_TRUE(file.release("uid-0"));
     fill_disk(false);
   }
-  ClaimsFile again(node.directory() + "/claims.json", "boot-1", boot);
+  RecordFile again(node.directory() + "/claims.json", "boot-1", boot);
   ASSERT_TRUE(again.read());
-  EXPECT_EQ(again.claims().size(), 3U);
+  EXPECT_EQ(again.records().size(), 3U);
   fill_disk(true);
-  for (const auto& [uid, one] : ClaimsFile::Claims(again.claims())) {
+  for (const auto& [uid, one] : ClaimRecords(again.records())) {
     EXPECT_TRUE(one->is_completed);
     EXPECT_TRUE(again.release(uid)) << uid;
   }

@@ -1,6 +1,6 @@
 // Claims by what else the containers of their pods use.
 
-#include "plugin/dra/claim/claims.h"
+#include "plugin/dra/claim/claim_preparer.h"
 #include "test/unit/dra/claims_fixture.h"
 
 namespace neuron::plugin::dra {
@@ -145,7 +145,7 @@ TEST_F(ClaimsOfGroupsTest, WithoutThemTheRefusalIsTrue) {
 TEST_F(ClaimsOfGroupsTest, AKubeletThatDoesNotAnswerIsAskedAgain) {
   pods_here_ = fail(ErrorCode::deadline_exceeded, "no answer in 2 s");
   EXPECT_THAT(prepare("g").error, HasSubstr("asking the kubelet for its pods: no answer in 2 s"));
-  pods_here_ = ClaimsPorts::PodNames();
+  pods_here_ = PodsOfClaims::PodNames();
   put_pod_here("w-0", {{"main", {{"g", ""}}}});
   EXPECT_EQ(prepare("g").error, "");
 }

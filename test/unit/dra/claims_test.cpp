@@ -1,6 +1,6 @@
-#include "plugin/dra/claim/claims.h"
+#include "plugin/dra/claim/claim_preparer.h"
 
-#include "plugin/dra/claim/claim_lnc.h"
+#include "plugin/dra/claim/claim_plan.h"
 #include "plugin/dra/slices/pool.h"
 #include "plugin/dra/slices/slice_layout.h"
 #include "test/unit/dra/claims_fixture.h"
@@ -317,9 +317,9 @@ TEST_F(ClaimsTest, OneNodeHasOneNumbering) {
 
 // As an older version may have left them.
 TEST(ClaimLnc, TwoLncsDoNotRefuseAClaimThatIsPreparedAnew) {
-  ClaimsFile::Claims claims;
+  ClaimRecords claims;
   const auto add = [&](const std::string& uid, int device, int lnc) {
-    auto claim = std::make_shared<PreparedClaim>();
+    auto claim = std::make_shared<ClaimRecord>();
     claim->is_completed = true;
     claim->uid = uid;
     claim->node_lnc = lnc;
@@ -330,7 +330,7 @@ TEST(ClaimLnc, TwoLncsDoNotRefuseAClaimThatIsPreparedAnew) {
   add("uid-b", 2, 2);
   ASSERT_EQ(numbering_of(claims).lnc, 1);  // as the node is numbered then
   for (const char* uid : {"uid-0", "uid-a", "uid-b", "uid-c"}) {
-    PreparedClaim claim = *claims.at("uid-a");
+    ClaimRecord claim = *claims.at("uid-a");
     claim.uid = uid;
     EXPECT_FALSE(numbering_clash(claim, claims)) << uid;
     claim.node_lnc = 2;

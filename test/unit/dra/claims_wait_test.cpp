@@ -1,7 +1,7 @@
 #include <future>
 #include <latch>
 
-#include "plugin/dra/claim/bounded_scan.h"
+#include "plugin/dra/claim/claim_preparer.h"
 #include "test/unit/dra/claims_fixture.h"
 
 namespace neuron::plugin::dra {

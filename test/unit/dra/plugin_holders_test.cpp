@@ -6,8 +6,7 @@
 #include <future>
 #include <thread>
 
-#include "plugin/dra/claim/claim_units.h"
-#include "plugin/dra/claim/plugin_hold_watch.h"
+#include "plugin/dra/claim/hardware.h"
 #include "test/unit/dra/pools.h"
 
 namespace neuron::plugin::dra {

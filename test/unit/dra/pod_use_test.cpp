@@ -1,4 +1,4 @@
-#include "plugin/dra/claim/pod_use.h"
+#include "plugin/dra/claim/resource_claim.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ TEST(PodUse, SaysWhichRequestsEachContainerUses) {
   EXPECT_EQ(use->uid, "pod-1");
   EXPECT_FALSE(use->has_ended);
   ASSERT_EQ(use->containers.size(), 2U);
-  EXPECT_EQ(use->containers[0].container, "prepare");
+  EXPECT_EQ(use->containers[0].name, "prepare");
   EXPECT_EQ(use->containers[0].claims, (Uses{{"a", {"chips"}}}));
   EXPECT_EQ(use->containers[1].claims, (Uses{{"a", {"chips", "nics"}}, {"b", {}}}));
 }

@@ -43,7 +43,7 @@ TEST(ClaimCalls, MoreClaimsThanAPodCanHaveAreRefusedAsAWhole) {
 }
 
 // A port that forgets: its caller would take silence for success.
-class Forgetful final : public ClaimPort {
+class Forgetful final : public ClaimCalls {
  public:
   std::map<std::string, PrepareAnswer> prepare(const std::vector<ClaimRef>&, const std::stop_token&) override {
     return {{"someone-else", {}}};

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "plugin/dra/claim/claim_port.h"
+#include "plugin/dra/claim/claim_calls.h"
 
 namespace neuron::plugin::dra {
 
 // Prepares every claim as one device named after it; a claim whose name is in `hang_on` waits to be stopped or let go.
-class FakeClaims final : public ClaimPort {
+class FakeClaims final : public ClaimCalls {
  public:
   std::map<std::string, PrepareAnswer> prepare(const std::vector<ClaimRef>& claims,
                                                const std::stop_token& stop) override {
