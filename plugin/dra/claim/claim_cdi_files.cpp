@@ -71,8 +71,8 @@ bool is_interface(const std::string& pool_device) {
   return name && std::holds_alternative<core::EfaName>(*name);
 }
 
-// What is known of a pool device's hardware: by the scan, else an interface by its label, else the devices of the
-// device nodes, whole.
+// The hardware of a pool device: by the scan, else an interface by its label, else the devices of the device nodes,
+// whole.
 Hardware rebuilt_hardware(const grant::NodeUnits* node, const std::string& pool_device, const json& edits) {
   constexpr std::string_view kNode = "/dev/neuron";
   constexpr int kMaxIndex = 65535;

@@ -13,7 +13,7 @@
 
 namespace neuron::plugin::dra {
 
-// What a claim gives: the text of its CDI file, and the answer to the kubelet.
+// The text of a claim's CDI file, and the answer to the kubelet.
 struct ClaimGrant {
   std::string cdi_text;  // "" = the claim gives nothing that a file could contain
   std::vector<PreparedDevice> devices;
@@ -46,7 +46,7 @@ class ClaimCdiFiles {
   [[nodiscard]] Result<void> write(const std::string& uid, const std::string& text);
   [[nodiscard]] Result<void> remove(const std::string& uid) { return write(uid, ""); }
 
-  // The directory was removed on the host, and the mount here keeps the old one, in which nothing can be made.
+  // The directory was removed on the host, and the mount here keeps the old one, in which no file can be created.
   [[nodiscard]] bool is_dead() const;
 
   // Uids of the files that are there, ascending, and removes those that a crash left half-written.

@@ -177,7 +177,7 @@ Result<std::vector<const RequestShare*>> shares_of(const ClaimUse& use, const Co
   return shares;
 }
 
-// What a container needs has to be what the files of claims that are prepared already have.
+// The variables that a container needs have to equal those in the files of claims that are prepared already.
 Result<void> check_prepared(const ClaimUse& use, const ContainerUse& container, const Environment& needed) {
   for (const auto& [claim, used] : container.claims) {
     const auto known = use.claims.find(claim);

@@ -17,7 +17,7 @@
 // the same one (docs/reference/dra.md#cdi-files-of-claims). Pure.
 namespace neuron::plugin::dra {
 
-// What variables and device nodes are made of, beside shares.
+// Facts that variables and device nodes depend on, beside shares.
 struct GrantFacts {
   const grant::NodeUnits& node;
   const grant::GrantOptions& options;
@@ -39,7 +39,7 @@ struct KnownClaim {
   std::vector<RequestShare> shares;
   // Of a claim that is prepared already, by request: its file stays as it is. nullopt: it is being prepared.
   std::optional<std::map<std::string, Environment>> prepared;
-  std::string error{};  // why it cannot be prepared; "" = it can, so far. What it gives is not known then
+  std::string error{};  // why it cannot be prepared; "" = it can, so far. Its grant is unknown then
 };
 
 // A claim that was rebuilt from its CDI file has an error, as it is not known what its containers have.

@@ -14,12 +14,12 @@
 // beside other claims. Pure.
 namespace neuron::plugin::dra {
 
-// The opaque configuration that claims and classes attach to our devices (docs/reference/dra.md#opaque-configuration).
-// Nothing checks it before Prepare, so it is decoded strictly. All of `configs`, one of which each kind may be for a
-// request: those of classes first, and the later one wins. An entry without requests is for all, "chips" is for "chips"
-// and all of its alternatives "chips/first", "chips/first" for that one alone. `request` is the full name of a result's
-// request.
-// Errors: invalid_argument, naming the field and what it takes, of any entry, also of one for other requests.
+// The opaque configuration that claims and classes attach to the driver's devices
+// (docs/reference/dra.md#opaque-configuration). It is not checked before Prepare, so it is decoded strictly. All of
+// `configs`, one of which each kind may be for a request: those of classes first, and the later one wins. An entry
+// without requests is for all, "chips" is for "chips" and all of its alternatives "chips/first", "chips/first" for that
+// one alone. `request` is the full name of a result's request. Errors: invalid_argument, naming the field and what it
+// takes, of any entry, also of one for other requests.
 [[nodiscard]] Result<RequestConfig> config_for(const std::vector<OpaqueConfig>& configs, const std::string& request);
 
 // A device of the pool that a claim was given, for one or more of its requests.
@@ -40,8 +40,8 @@ struct ClaimPlan {
 };
 
 // Checks all of it and changes nothing. `pool`: the one of this node.
-// Errors: failed_precondition (not allocated, nothing of ours, another node's pool, unhealthy, a device twice),
-// not_found and invalid_argument (see hardware_of, config_for).
+// Errors: failed_precondition (not allocated, no device of this driver, another node's pool, unhealthy, a device
+// twice), not_found and invalid_argument (see hardware_of, config_for).
 [[nodiscard]] Result<ClaimPlan> plan_of(const ResourceClaim& claim, const grant::NodeUnits& node,
                                         const std::string& pool, const UnhealthyTaint& taint);
 
@@ -65,8 +65,8 @@ struct ClaimPlan {
 // Whether a device can serve two LNCs at once is unknown (docs/reference/dra.md#opaque-configuration), so its cores are
 // given with one alone: that of the configuration, else the node's.
 // failed_precondition, naming device and both sides, when two of `shares`, which are of the claim `uid`, or one of them
-// and another claim that is completed want one device with different LNCs. What is not known clashes with nothing, nor
-// does admin access. `node_lnc`: of the node, for those without a configuration.
+// and another claim that is completed want one device with different LNCs. Unknown LNCs clash with nothing, nor does
+// admin access. `node_lnc`: of the node, for those without a configuration.
 [[nodiscard]] std::optional<Error> lnc_clash(const std::vector<RequestShare>& shares, std::optional<int> node_lnc,
                                              const ClaimRecords& records, const std::string& uid);
 
@@ -75,8 +75,8 @@ struct ClaimPlan {
 
 // failed_precondition, naming both LNCs, when `record` holds devices and was planned with other numbers than those that
 // the node has by numbering_of(records): it was numbered anew meanwhile. An earlier record of the claim counts, as it
-// did when the claim was planned; without it two LNCs would refuse the claim as long as the others last. What is not
-// known clashes with nothing.
+// did when the claim was planned; without it two LNCs would refuse the claim as long as the others last. Unknown
+// LNCs clash with nothing.
 [[nodiscard]] std::optional<Error> numbering_clash(const ClaimRecord& record, const ClaimRecords& records);
 
 }  // namespace neuron::plugin::dra

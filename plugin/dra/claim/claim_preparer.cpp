@@ -176,7 +176,7 @@ Result<void> ClaimPreparer::read(Call& call, Pending& pending) {
   auto claim = call.api_error ? fail(*call.api_error) : reader_.read_claim(ref.claim_namespace, ref.name);
   if (!claim) {
     if (is_no_answer(claim.error())) call.api_error = claim.error();
-    // What is prepared is known without the server, which only a clear answer contradicts.
+    // A prepared claim is known without the server, and only a clear answer contradicts it.
     const bool is_denied = claim.error().code == ErrorCode::not_found;
     if (pending.before && pending.before->is_whole() && !is_denied) return answer_again(pending);
     return fail(std::move(claim).error());
@@ -263,7 +263,7 @@ Result<void> ClaimPreparer::name_rebuilt(Call& call, const Pending& pending) {
   return {};
 }
 
-// What the claim gives, together with other claims of its containers.
+// The claim's grant, together with other claims of its containers.
 Result<void> ClaimPreparer::grant(const Call& call, Pending& pending) {
   const ClaimRef& ref = pending.ref;
   ClaimUse use{{}, pending.containers, pending.unread};

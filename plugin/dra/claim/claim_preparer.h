@@ -23,15 +23,15 @@
 
 namespace neuron::plugin::dra {
 
-// A scan of the node for a call that waits for it, on a thread that may hang in a broken driver: one at a time,
-// whichever call begins it, so that calls which are tried again do not take thread upon thread. Thread-safe.
+// A scan of the node for a waiting call, on a thread that may hang in a broken driver: one at a time for all callers,
+// so that retried calls do not take thread upon thread. Thread-safe.
 class BoundedScan {
  public:
   using Scan = std::function<grant::NodeUnitsPtr()>;       // may never return
   using Run = std::function<void(std::function<void()>)>;  // on a thread that may hang
   static constexpr std::chrono::milliseconds kPatience{3000};
 
-  // What `scan` refers to must outlive every job of `run`. An empty `scan` finds nothing.
+  // Objects that `scan` refers to must outlive every job of `run`. An empty `scan` finds nothing.
   BoundedScan(Scan scan, Run run, std::chrono::milliseconds patience = kPatience);
 
   // Of a scan that begins now, or of the one that is under way; nullptr when that does not end within the patience from
@@ -46,8 +46,8 @@ class BoundedScan {
   const std::shared_ptr<State> state_;  // shared with a job that hangs
 };
 
-// Prepares and releases claims of this node. What is prepared is in files alone (RecordStore), so that another instance
-// of the driver, or this one after a crash, goes on where it was. Thread-safe; no lock is held while the API server is
+// Prepares and releases claims of this node. Prepared claims are in files alone (RecordStore), so that another instance
+// of the driver, or this one after a crash, continues with them. Thread-safe; no lock is held while the API server is
 // asked or memory is waited for, so no claim waits for another one.
 class ClaimPreparer final : public ClaimCalls {
  public:
@@ -57,12 +57,12 @@ class ClaimPreparer final : public ClaimCalls {
     grant::GrantOptions grant;
     UnhealthyTaint taint;  // as the pool has it
   };
-  // Called from any thread. What the functions refer to must outlive the preparer and every job that `run` and `post`
-  // were given.
+  // Called from any thread. Objects that the functions refer to must outlive the preparer and every job of `run` and
+  // `post`.
   struct Ports {
     std::function<grant::NodeUnitsPtr()> node;  // of the newest scan; nullptr before the first
-    // Of a scan that begins now, for a device that was found since; on a thread of `run`, where it may hang. What is
-    // unhealthy by `node` stays so. Empty: none.
+    // Of a scan that begins now, for a device that was found since; on a thread of `run`, where it may hang. Units that
+    // are unhealthy by `node` stay so. Empty: none.
     std::function<grant::NodeUnitsPtr()> scan;
     std::function<std::optional<std::uint64_t>(int device, int physical_core)> memory_in_use;  // as MemoryGate::Ports
     std::function<void(MemoryGate::Job)> run;

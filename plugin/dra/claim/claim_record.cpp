@@ -152,8 +152,8 @@ Result<void> keep_spare(const std::string& spare, std::size_t bytes) {
   return fail(error_from_errno(error, "reserving space in " + spare));
 }
 
-// As write_by_rename(), into blocks that the spare file has already. It is what the file was then, so that the next
-// text of no greater length fits as well. (File systems that never write in place may have no room all the same.)
+// As write_by_rename(), into blocks that the spare file has already. The former file becomes the spare one, so that the
+// next text of no greater length fits as well. (File systems that never write in place may still have no room.)
 Result<void> write_into_spare(const std::string& path, const std::string& spare, std::string_view text) {
   {
     const Fd file(::open(spare.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -229,7 +229,7 @@ Result<RecordFile::Content> RecordFile::parse(std::string_view text) {
     const std::string uid = kube::text_of(one, "uid");
     if (uid.empty()) continue;
     std::string entry = dumped(one);
-    // What another version wrote and this one cannot read stays until it is prepared or released.
+    // Entries of another version that this one cannot read stay until their claim is prepared or released.
     if (auto record = parse_record(entry)) content.records.emplace(uid, shared(*std::move(record)));
     content.texts.emplace(uid, std::move(entry));
   }
@@ -258,7 +258,7 @@ std::string RecordFile::text_of(const Content& content) {
   return head_of(body) + body;
 }
 
-// What another version wrote and this one cannot read is in use all the same.
+// Entries of another version that this one cannot read are in use, too.
 void RecordFile::add_unread() {
   if (content_.records.size() == content_.texts.size()) return;
   for (ClaimRecord& record : rebuild_()) {
@@ -321,7 +321,8 @@ Result<void> RecordFile::write() {
   return {};
 }
 
-// What is less than before, or hardly more, as an entry that is completed: there is room for that on a full disk too.
+// Writes a text that is shorter than before, or hardly longer, as by a completed entry: there is room for it on a full
+// disk too.
 Result<void> RecordFile::write_what_is_left() {
   auto written = write();
   if (written || !is_disk_full(written.error())) return written;

@@ -26,7 +26,7 @@ struct RequestConfig {
   friend bool operator==(const RequestConfig&, const RequestConfig&) = default;
 };
 
-// What a claim holds through one of its requests.
+// Hardware that a claim holds through one of its requests.
 struct RequestShare {
   std::string request;  // base name
   Hardware hardware;
@@ -61,13 +61,13 @@ struct ClaimRecord {
   std::optional<int> node_lnc{};
   // The longest grace period of the pods that it was prepared for; nullopt: not known, as some could not be read.
   std::optional<std::chrono::seconds> grace{};
-  // Of an entry that another version wrote and this one cannot read: what is here was rebuilt from its CDI file. Not
-  // kept on disk; the entry stays as it is until the claim is prepared anew or released.
+  // Of an entry of another version that this one cannot read: the content is that of its CDI file. Not kept on disk;
+  // the entry stays as it is until the claim is prepared anew or released.
   bool is_unread = false;
 
-  // What no other claim may have: nothing of admin access, and nothing at all before it is completed.
+  // Hardware held exclusively: none by admin access, and none before the claim is completed.
   [[nodiscard]] Hardware held() const;
-  // Whether it has the whole answer to the kubelet, which what was rebuilt from a CDI file has not.
+  // Whether the kubelet can be answered without the API server: not when rebuilt from a CDI file.
   [[nodiscard]] bool is_whole() const;
   // "default/name (uid …)", or "with uid …".
   [[nodiscard]] std::string shown() const;
@@ -87,16 +87,16 @@ class RecordFile {
   // The records that the CDI files allow to rebuild.
   using Rebuild = std::function<std::vector<ClaimRecord>()>;
 
-  // `boot_id`: of the running system; "" = not known. What another boot prepared is not in use any more.
+  // `boot_id`: of the running system; "" = not known. Claims prepared in another boot are no longer in use.
   RecordFile(std::string path, std::string boot_id, Rebuild rebuild);
 
-  // Makes the content what the file says now. A file that is damaged is set aside as "<path>.damaged"; then, and when
-  // there is none, the content is what `rebuild` gives, and written. Errors: from errno, naming the path.
+  // Reads the content of the file. A damaged file is set aside as "<path>.damaged"; then, and when there is none, the
+  // content is that of `rebuild`, and written. Errors: from errno, naming the path.
   [[nodiscard]] Result<void> read();
-  // What was wrong with the file, since the last call; "" = nothing.
+  // Problems of the file since the last call; "" = none.
   [[nodiscard]] std::string take_news() { return std::exchange(news_, {}); }
 
-  // Also those that another version wrote and this one cannot read, as far as their CDI files allow.
+  // Also entries of another version that this one cannot read, as far as their CDI files show them.
   [[nodiscard]] const ClaimRecords& records() const { return content_.records; }
   // True too for one that another version wrote, and this one cannot read.
   [[nodiscard]] bool knows(const std::string& uid) const { return content_.texts.contains(uid); }
@@ -105,8 +105,8 @@ class RecordFile {
   // from errno, naming the path. While a record can be put, room is kept on the disk in which it can be completed, and
   // any can be removed and released, when that is full.
   [[nodiscard]] Result<void> put(const ClaimRecord& record);
-  // Replaces what was rebuilt from a CDI file by what is known better now, in records() also where that cannot be
-  // written, and where the entry is of another version, which stays.
+  // Replaces a record rebuilt from a CDI file: in records() also where that cannot be written, and where the entry is
+  // of another version, which stays.
   void learn(const ClaimRecord& record);
   [[nodiscard]] Result<void> remove(const std::string& uid);  // no error when it is not there
 

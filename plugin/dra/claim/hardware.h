@@ -9,8 +9,8 @@
 #include "plugin/dra/claim/resource_claim.h"
 #include "plugin/kubelet/memory_gate.h"
 
-// What claims hold of the machine, whatever the devices of the pool are called: a device, its cores and its groups
-// exclude each other. Pure.
+// Hardware that a claim holds, whatever the devices of the pool are called: a device, its cores and its groups exclude
+// each other. Pure.
 namespace neuron::plugin::dra {
 
 // Cores are places: place p of a device is its p-th physical core in the order in which the driver numbers logical ones
@@ -37,8 +37,7 @@ struct HeldNumbering {
   std::optional<int> lnc;  // of the node when it was prepared; nullopt: not known of any claim
 };
 
-// Something that both hold, for messages: "neuron3", "core position 1 of neuron3", "interface rdmap16s25". nullopt:
-// nothing.
+// A part that both hold, as text: "neuron3", "core position 1 of neuron3", "interface rdmap16s25". nullopt: nothing.
 [[nodiscard]] std::optional<std::string> overlap(const Hardware& one, const Hardware& other);
 
 // The taint that the pool gives what is unhealthy; its value is the reason's code.
@@ -49,7 +48,7 @@ struct UnhealthyTaint {
 
 // The hardware of this node behind the name of a pool device, as the scan of `node` shows it. The name is foreign text:
 // others may have written slices under this driver's name.
-// Errors: invalid_argument (no name of a pool device), not_found (nothing of that name is here), naming it.
+// Errors: invalid_argument (not a name of this driver), not_found (nothing of that name is here), naming it.
 [[nodiscard]] Result<Hardware> hardware_of(const grant::NodeUnits& node, const std::string& pool_device);
 
 // Errors: not_found when it is the name of a group which this node does not offer as one, naming it: between its

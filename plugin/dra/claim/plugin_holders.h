@@ -17,10 +17,10 @@
 #include "plugin/dra/claim/hardware.h"
 #include "plugin/dra/slices/pool.h"
 
-// What containers hold through a device plugin on a node that serves claims now: pods that ran when it changed over run
-// on (docs/dra.md#moving-over). No claim and no scheduler knows of it, so the pool has a taint for it and Prepare
-// refuses it until they end. The same of claims of another driver whose devices have the names of ours, as when this
-// one was renamed.
+// Hardware that containers hold through a device plugin on a node that now serves claims: pods that ran before the
+// change continue (docs/dra.md#moving-over). Neither claims nor schedulers know of it, so the pool is tainted and
+// Prepare refuses it until they end. The same of claims of another driver whose devices have this driver's names, as
+// after a rename.
 namespace neuron::plugin::dra {
 
 struct PluginHolder {
@@ -32,8 +32,8 @@ struct PluginHolder {
 };
 using PluginHolders = std::vector<PluginHolder>;
 
-// Of what the kubelet lists: resources of ours, and ids of them that this node has; claims of another driver than ours,
-// `driver`, and their devices whose names are those of a pool of ours. In the order of the list. Pure.
+// From the kubelet's list: this agent's resources, with ids that this node has; claims of another driver than `driver`,
+// with devices whose names are those of this driver's pool. In the order of the list. Pure.
 [[nodiscard]] PluginHolders plugin_holders(const grant::NodeUnits& node, const std::vector<model::Allocation>& listed,
                                            const std::string& driver);
 
@@ -69,14 +69,14 @@ class PluginHoldWatch {
     std::string own_pod{};  // see holdings::ListedHolders
     std::function<SteadyTime()> now = [] { return std::chrono::steady_clock::now(); };
   };
-  // `patience`: from the time that the driver registered, how long await_first() waits for what is held.
+  // `patience`: from the time that the driver registered, how long await_first() waits for the holdings.
   explicit PluginHoldWatch(Ports ports, std::chrono::milliseconds patience = kPatience)
       : ports_(std::move(ports)), patience_(patience), held_(ports_.own_pod) {}
 
   void registered() EXCLUDES(mutex_);  // the driver registered
   [[nodiscard]] PluginHolders holders() const EXCLUDES(mutex_);
 
-  // Blocks until the kubelet has taken the driver and has answered what is held. For the first there is no bound: pods
+  // Blocks until the kubelet has registered the driver and listed the holdings. For the first there is no bound: pods
   // that the scheduler sends to a node whose kubelet has no driver wait for a minute and more, and readiness shows it
   // meanwhile. For the second there is: `patience`. False: a stop was requested first.
   [[nodiscard]] bool await_first(const std::stop_token& stop) EXCLUDES(mutex_);

@@ -96,9 +96,8 @@ class RecordStore {
   [[nodiscard]] Result<void> set_name(const std::string& uid, const std::string& claim_namespace,
                                       const std::string& name) EXCLUDES(held_mutex_);
 
-  // CDI files of prepared claims are written that are not there, or not as newest_cdi_text() has them by the newest
-  // scan; those of no claim are removed, and so is what a crash left half-prepared. Errors: the first that came up; the
-  // rest is done all the same.
+  // Writes CDI files of prepared claims that are missing or differ from newest_cdi_text() by the newest scan, removes
+  // those of no claim, and drops claims that a crash left half-prepared. Errors: the first one; the rest is still done.
   [[nodiscard]] Result<void> repair() EXCLUDES(held_mutex_);
 
   // A repair has not come back from its files: all other calls are refused at once (unavailable), instead of hanging as

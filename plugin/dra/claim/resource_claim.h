@@ -19,7 +19,7 @@
 // whether a named device exists is not checked.
 namespace neuron::plugin::dra {
 
-// What tolerates a taint: every field that is not "" has to agree; see tolerates().
+// Tolerates a taint when every field that is not "" agrees; see tolerates().
 struct Toleration {
   std::string key;      // "" with `exists` = every taint
   bool exists = false;  // operator Exists: the value does not matter; else Equal
