@@ -237,11 +237,11 @@ Result<int> parse_lnc_config(std::string_view text) {
 }
 
 Result<int> parse_numa_node(std::string_view text) {
-  return bounded(text, -1, 1023);
+  return bounded(text, -1, kMaxNumaNode);
 }
 
 Result<std::vector<int>> parse_cpu_list(std::string_view text) {
-  return parse_int_list(text, 8191);
+  return parse_int_list(text, kMaxCpu);
 }
 
 std::string instance_id_of(std::string_view asset_tag) {

@@ -18,6 +18,10 @@ namespace neuron::host {
 inline constexpr int kMaxDevices = 64;
 inline constexpr int kMaxCores = 32;
 
+// The kernel's limits; a list with a larger number is malformed, or would take gigabytes.
+inline constexpr int kMaxCpu = 8191;
+inline constexpr int kMaxNumaNode = 1023;
+
 // N of a class entry "neuron<N>": 0 to 9999, no leading zero. Other entries beside the devices (node_id_2, …) are
 // nullopt.
 [[nodiscard]] std::optional<int> device_index_of(std::string_view name);
@@ -75,9 +79,9 @@ inline constexpr int kMaxCores = 32;
 // board_asset_tag when it is an EC2 instance id ("i-" and hex digits), else "".
 [[nodiscard]] std::string instance_id_of(std::string_view asset_tag);
 
-// PCI numa_node: -1 (none) to 1023.
+// PCI numa_node: -1 (none) to kMaxNumaNode.
 [[nodiscard]] Result<int> parse_numa_node(std::string_view text);
-// PCI local_cpulist, up to CPU 8191.
+// PCI local_cpulist, up to kMaxCpu.
 [[nodiscard]] Result<std::vector<int>> parse_cpu_list(std::string_view text);
 // A key that functions behind the same PCI switch or host bridge share, from a function's resolved path: domain and bus
 // of its parent, a switch port ("…/0000:b9:02.1/0000:cc:00.0" → "0000:b9") or a host bridge

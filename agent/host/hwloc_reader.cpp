@@ -14,15 +14,12 @@
 
 #include "agent/base/fd.h"
 #include "agent/base/parse.h"
+#include "agent/host/attributes.h"
 #include "agent/host/machine_topology.h"
 #include "agent/host/temporary_directory.h"
 
 namespace neuron::host {
 namespace {
-
-constexpr int kMaxCpu = 8191;   // the kernel's own limit
-constexpr int kMaxNode = 1023;  // as above
-constexpr std::size_t kMaxFunctions = 4096;
 
 constexpr std::string_view kCpus = "sys/devices/system/cpu";
 constexpr std::string_view kNodes = "sys/devices/system/node";
@@ -38,7 +35,7 @@ class Copier {
 
   Result<void> run() {
     TRY(copy_numbered(kCpus, "cpu", kMaxCpu, {"topology/core_cpus", "topology/thread_siblings"}, Take::first));
-    TRY(copy_numbered(kNodes, "node", kMaxNode, {"cpumap", "meminfo", "distance"}, Take::all));
+    TRY(copy_numbered(kNodes, "node", kMaxNumaNode, {"cpumap", "meminfo", "distance"}, Take::all));
     TRY(copy_functions());
     TRY(copy_file("proc/cpuinfo", std::size_t{8} << 20U));
     return copy_file("proc/meminfo", std::size_t{64} << 10U);

@@ -39,9 +39,6 @@ std::optional<T> read_optional(const FsRoot& root, const std::string& path, Resu
 }
 
 constexpr std::string_view kVersion = "neuron-topology/1";
-constexpr int kMaxCpu = 8191;
-constexpr int kMaxNode = 1023;
-constexpr std::size_t kMaxFunctions = 4096;
 
 tl::unexpected<Error> corrupt(std::string_view line) {
   return fail(ErrorCode::data_corrupt, "the helper answered \"" + printable(line) + '"');
@@ -51,7 +48,7 @@ Result<void> parse_line(std::string_view line, MachineTopology& machine) {
   const auto words = split(line, ' ');
   if (words.size() != 3) return corrupt(line);
   if (words[0] == "node") {
-    const auto index = parse_int(words[1], 0, kMaxNode);
+    const auto index = parse_int(words[1], 0, kMaxNumaNode);
     auto cpus = words[2] == "-" ? std::vector<int>() : parse_int_list(words[2], kMaxCpu);
     const bool ascends = machine.numa_nodes.empty() || (index && machine.numa_nodes.back().index < *index);
     if (!index || !cpus || !ascends) return corrupt(line);
@@ -59,7 +56,7 @@ Result<void> parse_line(std::string_view line, MachineTopology& machine) {
     return {};
   }
   const auto bdf = model::parse_bdf(words[1]);
-  auto nodes = parse_int_list(words[2], kMaxNode);
+  auto nodes = parse_int_list(words[2], kMaxNumaNode);
   if (words[0] != "function" || !bdf || !nodes || machine.numa_of.size() >= kMaxFunctions) return corrupt(line);
   machine.numa_of[*bdf] = *std::move(nodes);
   return {};

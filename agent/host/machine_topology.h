@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -15,6 +16,7 @@
 namespace neuron::host {
 
 inline constexpr std::uint16_t kAmazonVendor = 0x1d0f;
+inline constexpr std::size_t kMaxFunctions = 4096;  // of PCI, in hwloc's answer
 
 // One PCI function of vendor 1d0f. Passive data.
 struct PciFunction {
