@@ -34,6 +34,10 @@ Result<Fd> open_fresh(const std::string& path) {
   return file;
 }
 
+std::string spare_of(const std::string& path) {
+  return path + ".spare";
+}
+
 }  // namespace
 
 Result<std::string> read_all(int fd, std::size_t max_bytes, std::string_view path) {
@@ -77,6 +81,31 @@ Result<void> write_by_rename(const std::string& path, std::string_view text) {
     }
   }
   if (::rename(fresh.c_str(), path.c_str()) != 0) return fail(error_from_errno(errno, "renaming to " + path));
+  return {};
+}
+
+Result<void> keep_spare(const std::string& path, std::size_t bytes) {
+  constexpr std::size_t kBlock = 512;  // of st_blocks
+  const std::string spare = spare_of(path);
+  const Fd file(::open(spare.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
+  struct stat info {};
+  if (!file.valid() || ::fstat(file.get(), &info) != 0) return fail(error_from_errno(errno, "writing " + spare));
+  if (static_cast<std::size_t>(info.st_blocks) * kBlock >= bytes) return {};
+  const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
+  if (error == 0 || (error != ENOSPC && error != EDQUOT)) return {};
+  return fail(error_from_errno(error, "reserving space in " + spare));
+}
+
+Result<void> write_into_spare(const std::string& path, std::string_view text) {
+  const std::string spare = spare_of(path);
+  {
+    const Fd file(::open(spare.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (!file.valid()) return fail(error_from_errno(errno, "writing " + spare));
+    TRY(write_all(file.get(), text, spare));
+    if (::ftruncate(file.get(), static_cast<off_t>(text.size())) != 0) return fail(error_from_errno(errno, spare));
+  }
+  if (::renameat2(AT_FDCWD, spare.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) return {};
+  if (::rename(spare.c_str(), path.c_str()) != 0) return fail(error_from_errno(errno, "renaming to " + path));
   return {};
 }
 

@@ -56,6 +56,13 @@ class Fd {
 // Errors: from errno, naming the path.
 [[nodiscard]] Result<void> write_by_rename(const std::string& path, std::string_view text);
 
+// For texts that must be written on a full disk too. keep_spare() reserves blocks for `bytes` in "<path>.spare"; on a
+// file system that cannot reserve it does nothing. write_into_spare() is write_by_rename() into these blocks; the
+// previous file becomes the spare, so that the next text of no greater length fits as well. File systems that never
+// write in place may have no room all the same. Errors: from errno, naming the path.
+[[nodiscard]] Result<void> keep_spare(const std::string& path, std::size_t bytes);
+[[nodiscard]] Result<void> write_into_spare(const std::string& path, std::string_view text);
+
 // Gives `path` the content `text`, by write_by_rename(), and makes its directory if missing; removes the file when
 // `text` is empty. A file with the same content is not touched: then the result is false. Errors: as write_by_rename().
 [[nodiscard]] Result<bool> keep_file(const std::string& path, const std::string& text);

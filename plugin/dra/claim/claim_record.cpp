@@ -1,11 +1,10 @@
 #include "plugin/dra/claim/claim_record.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 
 #include "agent/base/fd.h"
 #include "agent/base/parse.h"
@@ -138,32 +137,6 @@ std::uint64_t count_of(const json& value) {
 
 bool is_disk_full(const Error& error) {
   return error.os_errno == ENOSPC || error.os_errno == EDQUOT;
-}
-
-// The spare file has blocks of its own for so many bytes afterwards.
-Result<void> keep_spare(const std::string& spare, std::size_t bytes) {
-  constexpr std::size_t kBlock = 512;  // of st_blocks
-  const Fd file(::open(spare.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
-  struct stat info {};
-  if (!file.valid() || ::fstat(file.get(), &info) != 0) return fail(error_from_errno(errno, "writing " + spare));
-  if (static_cast<std::size_t>(info.st_blocks) * kBlock >= bytes) return {};
-  const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
-  if (error == 0 || (error != ENOSPC && error != EDQUOT)) return {};  // a file system that cannot: as well as it goes
-  return fail(error_from_errno(error, "reserving space in " + spare));
-}
-
-// As write_by_rename(), into blocks that the spare file has already. The former file becomes the spare one, so that the
-// next text of no greater length fits as well. (File systems that never write in place may still have no room.)
-Result<void> write_into_spare(const std::string& path, const std::string& spare, std::string_view text) {
-  {
-    const Fd file(::open(spare.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (!file.valid()) return fail(error_from_errno(errno, "writing " + spare));
-    TRY(write_all(file.get(), text, spare));
-    if (::ftruncate(file.get(), static_cast<off_t>(text.size())) != 0) return fail(error_from_errno(errno, spare));
-  }
-  if (::renameat2(AT_FDCWD, spare.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) return {};
-  if (::rename(spare.c_str(), path.c_str()) != 0) return fail(error_from_errno(errno, "renaming to " + path));
-  return {};
 }
 
 }  // namespace
@@ -327,7 +300,7 @@ Result<void> RecordFile::write_what_is_left() {
   auto written = write();
   if (written || !is_disk_full(written.error())) return written;
   std::string text = text_of(content_);
-  if (!write_into_spare(path_, path_ + ".spare", text)) return written;
+  if (!write_into_spare(path_, text)) return written;
   text_ = std::move(text);
   return {};
 }
@@ -357,7 +330,7 @@ Result<void> RecordFile::put(const ClaimRecord& record) {
   const bool is_new = old == content_.texts.end();
   const std::size_t others = text_.size() - (is_new ? 0 : std::min(text_.size(), old->second.size()));
   const std::size_t most = others + to_text(record).size() + (is_new ? 3 : 2) * kSpareRoom;
-  TRY(keep_spare(path_ + ".spare", most / kSpareRoom * kSpareRoom));
+  TRY(keep_spare(path_, most / kSpareRoom * kSpareRoom));
   return change(record.uid, &record);
 }
 
