@@ -109,7 +109,7 @@ Result<void> KernelTexts::read(const Call& call, const SeeRecord& see) {
   return {};
 }
 
-Result<KernelLog::Part> KernelLog::open() {
+Result<KernelLogReader::Part> KernelLogReader::open() {
   if (fd_.valid()) return part_;
   auto fd = root_.open_log(kPath);
   if (!fd) {
@@ -130,7 +130,7 @@ Result<KernelLog::Part> KernelLog::open() {
   return source_ == Source::file ? Part::everything : part_;
 }
 
-Result<void> KernelLog::read_file(const SeeRecord& see) {
+Result<void> KernelLogReader::read_file(const SeeRecord& see) {
   const Fd fd = std::exchange(fd_, {});  // another file may stand there the next time
   TRY_ASSIGN(const std::string text, read_all(fd.get(), kMaxFileBytes, kPath));
   std::string_view rest = text;
@@ -141,7 +141,7 @@ Result<void> KernelLog::read_file(const SeeRecord& see) {
   return {};
 }
 
-Result<bool> KernelLog::read_more(const SeeRecord& see) {
+Result<bool> KernelLogReader::read_more(const SeeRecord& see) {
   if (source_ == Source::call) {
     TRY(texts_.read(call_syslog, see));
     return false;
@@ -154,7 +154,7 @@ Result<bool> KernelLog::read_more(const SeeRecord& see) {
       see);
 }
 
-Result<void> KernelLog::read(const SeeRecord& see) {
+Result<void> KernelLogReader::read(const SeeRecord& see) {
   if (source_ == Source::file) return read_file(see);
   const auto more = read_more(see);
   if (!more) {

@@ -78,7 +78,7 @@ class KernelTexts {
 //   (docs/health.md#the-kernel-log);
 // - a regular file, on a simulated or captured host, is read whole each time, one record per line (docs/fixtures.md).
 // One thread at a time. `root` must outlive it.
-class KernelLog {
+class KernelLogReader {
  public:
   // Content of the next read.
   enum class Part {
@@ -87,7 +87,7 @@ class KernelLog {
     news,        // records since the last read
   };
 
-  explicit KernelLog(const FsRoot& root) : root_(root) {}
+  explicit KernelLogReader(const FsRoot& root) : root_(root) {}
 
   // Opens it unless it is open. Returns the content of the next read(). Errors: permission_denied; not_found;
   // invalid_argument (neither a device nor a regular file); others as of open(2).

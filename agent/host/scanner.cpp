@@ -110,10 +110,11 @@ std::set<int> Scanner::find_renewed() {
 
 Result<void> Scanner::take_kernel_records(const HostScan& scan) {
   using Lookback = health::KernelErrors::Lookback;
-  TRY_ASSIGN(const KernelLog::Part part, kernel_log_.open());
+  TRY_ASSIGN(const KernelLogReader::Part part, kernel_log_.open());
   if (scan.devices.empty()) return {};
-  if (part == KernelLog::Part::everything) kernel_errors_ = {};
-  kernel_errors_.begin(scan.devices, find_renewed(), part == KernelLog::Part::news ? Lookback::no : Lookback::yes);
+  if (part == KernelLogReader::Part::everything) kernel_errors_ = {};
+  kernel_errors_.begin(scan.devices, find_renewed(),
+                       part == KernelLogReader::Part::news ? Lookback::no : Lookback::yes);
   const auto read = kernel_log_.read([this](const health::KernelRecord& record) { kernel_errors_.take(record); });
   kernel_errors_.end();
   return read;

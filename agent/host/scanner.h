@@ -102,7 +102,7 @@ class Scanner {
   SteadyTime next_search_;                   // for users, on a live machine
   std::optional<MachineTopology> topology_;  // nullopt also when hwloc could not load it
   std::optional<model::ReadProblem> topology_problem_;
-  KernelLog kernel_log_;
+  KernelLogReader kernel_log_;
   health::KernelErrors kernel_errors_;
   std::map<int, FileId> entries_seen_;  // of devices, by index: another id means a new registration
 };

@@ -101,7 +101,7 @@ std::string driver_answers_json(const host::DriverAnswers& answers) {
 
 // The Neuron hardware records of the kernel log below `root` (docs/fixtures.md#the-kernel-log), rebuilt from the parsed
 // fields of each line: no other line, no host name and no instance id is captured. The newest 4096 records at most.
-// Errors: as of host::KernelLog.
+// Errors: as of host::KernelLogReader.
 Result<std::string> kernel_log_text(const host::FsRoot& root) {
   constexpr std::size_t kMaxLines = 4096;
   std::deque<std::string> lines;
@@ -113,12 +113,12 @@ Result<std::string> kernel_log_text(const host::FsRoot& root) {
     lines.push_back("3," + std::to_string(number) + ',' + std::to_string(record.time.count()) + ",-;" + line + '\n');
     if (lines.size() > kMaxLines) lines.pop_front();
   };
-  host::KernelLog log(root);
+  host::KernelLogReader log(root);
   for (;;) {
     TRY_ASSIGN(const auto part, log.open());
-    if (part == host::KernelLog::Part::news) break;
+    if (part == host::KernelLogReader::Part::news) break;
     TRY(log.read(see));
-    if (part == host::KernelLog::Part::everything) break;
+    if (part == host::KernelLogReader::Part::everything) break;
   }
   std::string text;
   for (const std::string& line : lines) text += line;

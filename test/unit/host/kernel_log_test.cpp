@@ -203,16 +203,16 @@ TEST_F(KernelTextsTest, FailsWithoutRightsAndWithoutTimes) {
 
 TEST(LiveKernelLog, IsReadOnce) {
   const FsRoot root = *FsRoot::open("/");
-  KernelLog log(root);
+  KernelLogReader log(root);
   if (!log.open()) GTEST_SKIP() << "the kernel log may not be read here";
-  EXPECT_EQ(*log.open(), KernelLog::Part::lookback);
+  EXPECT_EQ(*log.open(), KernelLogReader::Part::lookback);
   std::uint64_t last = 0;
   const auto in_order = [&](const health::KernelRecord& record) {
     EXPECT_GE(record.sequence, last);
     last = record.sequence;
   };
   ASSERT_TRUE(log.read(in_order));
-  EXPECT_EQ(*log.open(), KernelLog::Part::news);
+  EXPECT_EQ(*log.open(), KernelLogReader::Part::news);
   ASSERT_TRUE(log.read(in_order));
 }
 
