@@ -11,7 +11,7 @@
 namespace neuron::host {
 namespace {
 
-using preflight::Presence;
+using preflight::PathState;
 
 constexpr std::size_t kMaxConfigBytes = std::size_t{256} << 10U;
 constexpr std::size_t kMaxMeminfoBytes = std::size_t{64} << 10U;
@@ -52,11 +52,11 @@ preflight::LncFile read_lnc_file(const FsRoot& root) {
   const auto text = root.read_file("opt/aws/neuron/logical_nc_config", kMaxAttributeBytes);
   if (!text) {
     if (is_absent(text.error())) return file;
-    file.presence = Presence::unknown;
+    file.state = PathState::unknown;
     file.reason = text.error().message;
     return file;
   }
-  file.presence = Presence::present;
+  file.state = PathState::present;
   file.text = printable(trim(*text), kShown);
   if (const auto lnc = parse_lnc_config(*text)) {
     file.value = *lnc;
@@ -163,10 +163,10 @@ std::optional<std::string_view> value_of(std::string_view line, std::string_view
 
 }  // namespace
 
-preflight::Presence presence_of(const FsRoot& root, std::string_view path) {
+preflight::PathState path_state(const FsRoot& root, std::string_view path) {
   const auto id = root.identify(path);
-  if (id) return Presence::present;
-  return is_absent(id.error()) ? Presence::absent : Presence::unknown;
+  if (id) return PathState::present;
+  return is_absent(id.error()) ? PathState::absent : PathState::unknown;
 }
 
 preflight::CdiFacts assess_containerd_config(std::string_view text, std::string_view path) {
@@ -194,9 +194,9 @@ preflight::CdiFacts assess_containerd_config(std::string_view text, std::string_
 preflight::PreflightFacts gather_preflight_facts(const FsRoot& root) {
   preflight::PreflightFacts facts;
   facts.own_dev = root.is_live() && !root.exists("dev/kmsg");  // on every host, in few containers
-  facts.neuron_class = presence_of(root, "sys/class/neuron_device");
-  facts.verbs_class = presence_of(root, "sys/class/infiniband_verbs");
-  facts.uverbs_module = presence_of(root, "sys/module/ib_uverbs");
+  facts.neuron_class = path_state(root, "sys/class/neuron_device");
+  facts.verbs_class = path_state(root, "sys/class/infiniband_verbs");
+  facts.uverbs_module = path_state(root, "sys/module/ib_uverbs");
   facts.pci_family = family_on_pci(root);
   facts.online_cpus = count_online_cpus(root);
   facts.foreign_rdma = find_foreign_rdma(root);

@@ -13,7 +13,7 @@
 namespace neuron::host {
 
 // "present", "absent", or "unknown" for an error other than "no such file". Any thread; blocks on the file system.
-[[nodiscard]] preflight::Presence presence_of(const FsRoot& root, std::string_view path);
+[[nodiscard]] preflight::PathState path_state(const FsRoot& root, std::string_view path);
 
 // Everything below the root; the kubelet's directory and libfabric stay "not looked" and "not tried". Any thread;
 // blocks on file reads.

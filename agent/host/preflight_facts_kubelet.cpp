@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 using preflight::ClaimFacts;
-using preflight::Presence;
+using preflight::PathState;
 
 constexpr std::size_t kMaxRecordBytes = std::size_t{16} << 20U;  // as the driver's own
 constexpr std::size_t kMaxConfigBytes = std::size_t{256} << 10U;
@@ -55,7 +55,7 @@ bool is_read_only(const std::string& path) {
 void read_cdi_directory(const FsRoot& root, const std::string& named, ClaimFacts& facts) {
   if (named.empty()) {
     facts.cdi_path = kCdiFolder;
-    facts.cdi_directory = presence_of(root, kCdiFolder);
+    facts.cdi_directory = path_state(root, kCdiFolder);
     facts.cdi_read_only = root.is_live() && is_read_only("/" + facts.cdi_path);
     facts.described = described_claims(root, kCdiFolder, facts.driver);
     return;
@@ -63,10 +63,10 @@ void read_cdi_directory(const FsRoot& root, const std::string& named, ClaimFacts
   facts.cdi_path = named;
   const auto directory = FsRoot::open(named);
   if (!directory) {
-    facts.cdi_directory = is_absent(directory.error()) ? Presence::absent : Presence::unknown;
+    facts.cdi_directory = is_absent(directory.error()) ? PathState::absent : PathState::unknown;
     return;
   }
-  facts.cdi_directory = Presence::present;
+  facts.cdi_directory = PathState::present;
   facts.cdi_read_only = is_read_only(named);
   facts.described = described_claims(*directory, ".", facts.driver);
 }
@@ -74,11 +74,11 @@ void read_cdi_directory(const FsRoot& root, const std::string& named, ClaimFacts
 void read_record(const FsRoot& kubelet, ClaimFacts& facts) {
   const auto text = kubelet.read_file("plugins/" + facts.driver + "/claims.json", kMaxRecordBytes);
   if (!text) {
-    facts.claims_file = is_absent(text.error()) ? Presence::absent : Presence::unknown;
-    if (facts.claims_file == Presence::unknown) facts.claims_file_problem = text.error().message;
+    facts.claims_file = is_absent(text.error()) ? PathState::absent : PathState::unknown;
+    if (facts.claims_file == PathState::unknown) facts.claims_file_problem = text.error().message;
     return;
   }
-  facts.claims_file = Presence::present;
+  facts.claims_file = PathState::present;
   auto uids = prepared_claims_in(*text);
   if (uids) {
     facts.prepared = *std::move(uids);
@@ -127,13 +127,13 @@ preflight::KubeletFacts gather_kubelet_facts(const std::string& directory) {
   facts.directory = directory;
   const auto kubelet = FsRoot::open(directory);
   if (!kubelet) {
-    facts.itself = is_absent(kubelet.error()) ? Presence::absent : Presence::unknown;
+    facts.itself = is_absent(kubelet.error()) ? PathState::absent : PathState::unknown;
     return facts;
   }
-  facts.itself = Presence::present;
-  facts.device_plugins = presence_of(*kubelet, "device-plugins");
-  facts.kubelet_socket = presence_of(*kubelet, "device-plugins/kubelet.sock");
-  facts.pod_resources_socket = presence_of(*kubelet, "pod-resources/kubelet.sock");
+  facts.itself = PathState::present;
+  facts.device_plugins = path_state(*kubelet, "device-plugins");
+  facts.kubelet_socket = path_state(*kubelet, "device-plugins/kubelet.sock");
+  facts.pod_resources_socket = path_state(*kubelet, "pod-resources/kubelet.sock");
   const auto entries = kubelet->list("device-plugins");
   for (const std::string& name : entries.value_or(std::vector<std::string>{})) {
     if (!name.ends_with(".sock") || name == "kubelet.sock" || facts.plugin_sockets.size() == kMaxSockets) continue;
@@ -198,8 +198,8 @@ ClaimFacts gather_claim_facts(const FsRoot& root, const std::string& kubelet_dir
   Gates gates;
   if (!kubelet_directory.empty()) {
     if (const auto kubelet = FsRoot::open(kubelet_directory)) {
-      facts.registry = presence_of(*kubelet, "plugins_registry");
-      facts.found = presence_of(*kubelet, "plugins/" + driver) == Presence::present;
+      facts.registry = path_state(*kubelet, "plugins_registry");
+      facts.found = path_state(*kubelet, "plugins/" + driver) == PathState::present;
       read_record(*kubelet, facts);
       gates.read(*kubelet, "config.yaml", kubelet_directory + "/config.yaml");
     }

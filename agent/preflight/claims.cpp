@@ -34,8 +34,8 @@ std::optional<Version> version_of(std::string_view text) {
 
 void check_registry(const ClaimFacts& claims, Report& report) {
   const std::string path = claims.kubelet + "/plugins_registry";
-  if (claims.registry == Presence::unknown) report.not_checked.push_back({path, "not accessible"});
-  if (claims.registry != Presence::absent) return;
+  if (claims.registry == PathState::unknown) report.not_checked.push_back({path, "not accessible"});
+  if (claims.registry != PathState::absent) return;
   report.error("plugins_registry_missing", "the directory where claim drivers register with the kubelet is missing",
                {{path, "missing"}}, "start the kubelet, or mount the directory into the agent's pod");
 }
@@ -43,8 +43,8 @@ void check_registry(const ClaimFacts& claims, Report& report) {
 void check_cdi_directory(const ClaimFacts& claims, Report& report) {
   const std::string& path = claims.cdi_path;
   const std::string mounted = (path.starts_with('/') ? "" : "/") + path;
-  if (claims.cdi_directory == Presence::unknown) report.not_checked.push_back({path, "not accessible"});
-  if (claims.cdi_directory == Presence::absent) {
+  if (claims.cdi_directory == PathState::unknown) report.not_checked.push_back({path, "not accessible"});
+  if (claims.cdi_directory == PathState::absent) {
     report.warning("cdi_dir_missing",
                    "the directory with the CDI specs of claims is missing: no pod with a claim can start",
                    {{path, "missing"}}, "mount " + mounted + " of the node into the agent's pod, which makes it");
@@ -209,7 +209,7 @@ void check_record(const ClaimFacts& claims, Report& report) {
       "stale_cdi_files",
       counted(stale.size(), "CDI file") + " of the driver " +
           (stale.size() == 1 ? "describes a claim" : "describe claims") + " missing in its record",
-      seen(stale, claims.claims_file == Presence::present ? "no such claim in claims.json" : "no claims.json"),
+      seen(stale, claims.claims_file == PathState::present ? "no such claim in claims.json" : "no claims.json"),
       "nothing if the driver is about to start, since it cleans them up; else remove them");
 }
 
@@ -224,7 +224,7 @@ void check_claims(const model::HostScan& scan, const PreflightFacts& facts, Repo
   check_cdi_of_runtime(facts.cdi, report);
   check_gates(claims, report);
   check_version(claims, report);
-  if (!facts.kubelet.not_looked.empty() || facts.kubelet.itself == Presence::absent) return;
+  if (!facts.kubelet.not_looked.empty() || facts.kubelet.itself == PathState::absent) return;
   check_registry(claims, report);
   check_modes(claims, report);
   check_record(claims, report);

@@ -99,11 +99,11 @@ void check_count(const HostScan& scan, Report& report) {
 
 void report_without_uverbs(const HostScan& scan, const PreflightFacts& facts,
                            const std::vector<const EfaInterface*>& efas, Report& report) {
-  const bool loaded = facts.uverbs_module == Presence::present;
+  const bool loaded = facts.uverbs_module == PathState::present;
   const model::Health health = health::without_verbs(loaded);
   report.error(health.reason, health.sentence,
                {{"sys/class/infiniband", counted(efas.size(), "EFA interface") + ", e.g. " + efas.front()->name},
-                {kVerbsClass, facts.verbs_class == Presence::present ? "no entry for them" : "missing"},
+                {kVerbsClass, facts.verbs_class == PathState::present ? "no entry for them" : "missing"},
                 {"sys/module/ib_uverbs", loaded ? "present" : "missing"}},
                health.action, efas.size() == scan.efas.size() ? std::vector<std::string>{} : labels_of(efas));
 }

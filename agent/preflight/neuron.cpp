@@ -252,7 +252,8 @@ void check_driver(const HostScan& scan, const PreflightFacts& facts, Report& rep
     report.not_checked.push_back({std::string(kClass), "cannot be read"});
     return;
   }
-  if (functions > 0 && scan.devices.empty() && scan.driver_version.empty() && facts.neuron_class != Presence::present) {
+  if (functions > 0 && scan.devices.empty() && scan.driver_version.empty() &&
+      facts.neuron_class != PathState::present) {
     const bool inf1 = family == Family::inferentia;
     report.error("driver_missing", "the Neuron driver is not loaded",
                  {{kClass, "missing"}, {kModule, "missing"}, {kPci, counted(functions, "Neuron function")}},

@@ -16,7 +16,7 @@ constexpr const char* kHugePath = "sys/kernel/mm/hugepages/hugepages-2048kB/nr_h
 
 void check_lnc(const HostScan& scan, const PreflightFacts& facts, Report& report) {
   const LncFile& file = facts.lnc_file;
-  if (file.presence == Presence::absent) return;
+  if (file.state == PathState::absent) return;
   if (!file.reason.empty()) {
     report.error("lnc_file_malformed",
                  "the LNC file cannot be used; the default of the chip is assumed, and the runtime may number cores "
@@ -153,9 +153,9 @@ void check_two_names(const HostScan& scan, const KubeletFacts& kubelet, Report& 
 }
 
 // True when it is present or unknown.
-bool require(Presence presence, const std::string& path, Report& report) {
-  if (presence == Presence::unknown) report.not_checked.push_back({path, "not accessible"});
-  return presence != Presence::absent;
+bool require(PathState state, const std::string& path, Report& report) {
+  if (state == PathState::unknown) report.not_checked.push_back({path, "not accessible"});
+  return state != PathState::absent;
 }
 
 }  // namespace
@@ -184,7 +184,7 @@ void check_kubelet(const HostScan& scan, const PreflightFacts& facts, Report& re
   if (!require(kubelet.device_plugins, plugins, report)) {
     report.error("device_plugins_dir_missing", "the kubelet's device-plugins directory is missing",
                  {{plugins, "missing"}}, "start the kubelet, or mount the directory into this container");
-  } else if (kubelet.device_plugins == Presence::present &&
+  } else if (kubelet.device_plugins == PathState::present &&
              !require(kubelet.kubelet_socket, plugins + "/kubelet.sock", report)) {
     report.warning("kubelet_socket_missing", "the kubelet does not listen: it is down, or this is not its directory",
                    {{plugins + "/kubelet.sock", "missing"}}, "start the kubelet; the agent registers when it is up");

@@ -38,7 +38,8 @@ struct Finding {
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
-enum class Presence { absent, present, unknown };
+// Of a file or directory.
+enum class PathState { absent, present, unknown };
 
 // An RDMA device other than an EFA interface.
 struct ForeignRdma {
@@ -57,10 +58,10 @@ struct FailedResets {
 
 // opt/aws/neuron/logical_nc_config
 struct LncFile {
-  Presence presence = Presence::absent;  // unknown: present but unreadable
-  std::string text;                      // its beginning, printable
-  std::string reason;                    // why it is not usable; "" when it is
-  std::optional<int> value;              // the configured value
+  PathState state = PathState::absent;  // unknown: present but unreadable
+  std::string text;                     // its beginning, printable
+  std::string reason;                   // why it is not usable; "" when it is
+  std::optional<int> value;             // the configured value
 };
 
 struct HugePages {
@@ -72,11 +73,11 @@ struct HugePages {
 struct KubeletFacts {
   std::string not_looked;  // why it was not read; "" when it was, and only then the rest is valid
   std::string directory;   // as given, e.g. "/var/lib/kubelet"
-  Presence itself = Presence::unknown;
-  Presence device_plugins = Presence::unknown;        // device-plugins/
-  Presence kubelet_socket = Presence::unknown;        // device-plugins/kubelet.sock
-  Presence pod_resources_socket = Presence::unknown;  // pod-resources/kubelet.sock
-  std::vector<std::string> plugin_sockets;            // device-plugins/*.sock without kubelet.sock, sorted
+  PathState itself = PathState::unknown;
+  PathState device_plugins = PathState::unknown;        // device-plugins/
+  PathState kubelet_socket = PathState::unknown;        // device-plugins/kubelet.sock
+  PathState pod_resources_socket = PathState::unknown;  // pod-resources/kubelet.sock
+  std::vector<std::string> plugin_sockets;              // device-plugins/*.sock without kubelet.sock, sorted
   std::vector<std::string> verbs_takers;  // "resource pod uid/container" of foreign resources whose recorded
                                           // answer in kubelet_internal_checkpoint holds /dev/infiniband/uverbs
   holdings::NumberingEvidence numbering;  // of the core ids in the same file
@@ -104,25 +105,25 @@ struct ClaimFacts {
     bool of_claims = false;
     std::string pid;
   };
-  bool asked = false;                          // check --mode dra
-  bool plugin_asked = false;                   // check --mode device-plugin, explicitly
-  std::optional<Lock> lock;                    // of device-plugins/; nullopt: no visible process holds it
-  bool found = false;                          // plugins/<driver> exists; without `asked` and `found` the rest is void
-  std::string driver;                          // "neuron.aws.com"
-  std::string kubelet;                         // its directory, as given
-  Presence registry = Presence::unknown;       // plugins_registry/
-  std::string cdi_path = "var/run/cdi";        // directory of CDI files: below the root, or a path of this process
-  Presence cdi_directory = Presence::unknown;  // of cdi_path
-  bool cdi_read_only = false;                  // its file system, for this process
-  std::vector<Socket> driver_sockets;          // of the driver, in both directories; by path
-  std::vector<std::string> device_plugins;     // paths of listening sockets of neuron-agent or AWS's plugins; sorted
-  bool config_read = false;                    // a configuration of the kubelet was read
-  std::vector<Evidence> gates_off;             // where the kubelet's configuration disables a gate; value = the gate
-  std::string kubelet_version;                 // "1.34.1-1.1", of the package; "" unknown
-  Presence claims_file = Presence::unknown;    // plugins/<driver>/claims.json
-  std::string claims_file_problem;             // why it is not usable; "" when usable or absent
-  std::vector<std::string> prepared;           // uids in it, sorted
-  std::vector<std::string> described;          // uids of claims with CDI files of the driver, sorted
+  bool asked = false;                       // check --mode dra
+  bool plugin_asked = false;                // check --mode device-plugin, explicitly
+  std::optional<Lock> lock;                 // of device-plugins/; nullopt: no visible process holds it
+  bool found = false;                       // plugins/<driver> exists; without `asked` and `found` the rest is void
+  std::string driver;                       // "neuron.aws.com"
+  std::string kubelet;                      // its directory, as given
+  PathState registry = PathState::unknown;  // plugins_registry/
+  std::string cdi_path = "var/run/cdi";     // directory of CDI files: below the root, or a path of this process
+  PathState cdi_directory = PathState::unknown;  // of cdi_path
+  bool cdi_read_only = false;                    // its file system, for this process
+  std::vector<Socket> driver_sockets;            // of the driver, in both directories; by path
+  std::vector<std::string> device_plugins;       // paths of listening sockets of neuron-agent or AWS's plugins; sorted
+  bool config_read = false;                      // a configuration of the kubelet was read
+  std::vector<Evidence> gates_off;               // where the kubelet's configuration disables a gate; value = the gate
+  std::string kubelet_version;                   // "1.34.1-1.1", of the package; "" unknown
+  PathState claims_file = PathState::unknown;    // plugins/<driver>/claims.json
+  std::string claims_file_problem;               // why it is not usable; "" when usable or absent
+  std::vector<std::string> prepared;             // uids in it, sorted
+  std::vector<std::string> described;            // uids of claims with CDI files of the driver, sorted
 };
 
 // libfabric's answer, from a separate process.
@@ -149,13 +150,13 @@ struct FabricFacts {
 // Facts of a check beyond the scan. Passive; gathered by host/preflight_facts.h.
 struct PreflightFacts {
   bool own_dev = false;  // a live root whose dev/ is a container's own: missing device nodes prove nothing
-  Presence neuron_class = Presence::unknown;   // sys/class/neuron_device
-  Presence verbs_class = Presence::unknown;    // sys/class/infiniband_verbs
-  Presence uverbs_module = Presence::unknown;  // sys/module/ib_uverbs
-  std::optional<model::Family> pci_family;     // chip of the Neuron functions on PCI, when they agree
-  std::optional<int> online_cpus;              // sys/devices/system/cpu/online
-  std::vector<ForeignRdma> foreign_rdma;       // by name
-  std::vector<FailedResets> failed_resets;     // by device, then core; a count of 0 is left out
+  PathState neuron_class = PathState::unknown;   // sys/class/neuron_device
+  PathState verbs_class = PathState::unknown;    // sys/class/infiniband_verbs
+  PathState uverbs_module = PathState::unknown;  // sys/module/ib_uverbs
+  std::optional<model::Family> pci_family;       // chip of the Neuron functions on PCI, when they agree
+  std::optional<int> online_cpus;                // sys/devices/system/cpu/online
+  std::vector<ForeignRdma> foreign_rdma;         // by name
+  std::vector<FailedResets> failed_resets;       // by device, then core; a count of 0 is left out
   LncFile lnc_file;
   HugePages huge_pages;
   KubeletFacts kubelet;

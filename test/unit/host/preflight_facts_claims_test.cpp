@@ -11,7 +11,7 @@ namespace {
 
 using preflight::CdiFacts;
 using preflight::Evidence;
-using preflight::Presence;
+using preflight::PathState;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -22,14 +22,14 @@ TEST(ClaimFacts, AnEmptyNodeHasNothing) {
   TempTree tree;
   const auto facts = gather_claim_facts(tree.root(), tree.at("kubelet"), kDriver);
   EXPECT_FALSE(facts.found);
-  EXPECT_EQ(facts.cdi_directory, Presence::absent);
-  EXPECT_EQ(facts.registry, Presence::unknown) << "there is no kubelet's directory";
+  EXPECT_EQ(facts.cdi_directory, PathState::absent);
+  EXPECT_EQ(facts.registry, PathState::unknown) << "there is no kubelet's directory";
   EXPECT_THAT(facts.gates_off, IsEmpty());
   EXPECT_FALSE(facts.config_read);
   EXPECT_EQ(facts.kubelet_version, "");
   tree.folder("kubelet");
-  EXPECT_EQ(gather_claim_facts(tree.root(), tree.at("kubelet"), kDriver).registry, Presence::absent);
-  EXPECT_EQ(gather_claim_facts(tree.root(), "", kDriver).registry, Presence::unknown) << "not examined";
+  EXPECT_EQ(gather_claim_facts(tree.root(), tree.at("kubelet"), kDriver).registry, PathState::absent);
+  EXPECT_EQ(gather_claim_facts(tree.root(), "", kDriver).registry, PathState::unknown) << "not examined";
 }
 
 TEST(ClaimFacts, ANodeThatServesClaims) {
@@ -48,9 +48,9 @@ TEST(ClaimFacts, ANodeThatServesClaims) {
       "Version: 1.35.1-1.1\n");
   const auto facts = gather_claim_facts(tree.root(), tree.at("kubelet"), kDriver);
   EXPECT_TRUE(facts.found);
-  EXPECT_EQ(facts.registry, Presence::present);
-  EXPECT_EQ(facts.cdi_directory, Presence::present);
-  EXPECT_EQ(facts.claims_file, Presence::present);
+  EXPECT_EQ(facts.registry, PathState::present);
+  EXPECT_EQ(facts.cdi_directory, PathState::present);
+  EXPECT_EQ(facts.claims_file, PathState::present);
   EXPECT_EQ(facts.claims_file_problem, "");
   EXPECT_THAT(facts.prepared, ElementsAre("u1", "u2"));
   EXPECT_THAT(facts.described, ElementsAre("u1", "u3"));
@@ -61,13 +61,13 @@ TEST(ClaimFacts, ARecordThatIsDamagedIsSaidToBe) {
   TempTree tree;
   tree.write("plugins/neuron.aws.com/claims.json", "{\"claims\":[{\"uid\"");
   auto facts = gather_claim_facts(tree.root(), tree.path(), kDriver);
-  EXPECT_EQ(facts.claims_file, Presence::present);
+  EXPECT_EQ(facts.claims_file, PathState::present);
   EXPECT_NE(facts.claims_file_problem, "");
   EXPECT_THAT(facts.prepared, IsEmpty());
   tree.remove("plugins/neuron.aws.com/claims.json");
   tree.folder("plugins/neuron.aws.com/claims.json");
   facts = gather_claim_facts(tree.root(), tree.path(), kDriver);
-  EXPECT_EQ(facts.claims_file, Presence::unknown);
+  EXPECT_EQ(facts.claims_file, PathState::unknown);
   EXPECT_NE(facts.claims_file_problem, "");
   for (const char* text : {"", "[]", "7", "{}", R"({"claims":{}})", "\xff"})
     EXPECT_FALSE(prepared_claims_in(text)) << text;

@@ -9,7 +9,7 @@ namespace neuron::host {
 namespace {
 
 using preflight::CdiFacts;
-using preflight::Presence;
+using preflight::PathState;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -17,12 +17,12 @@ using ::testing::SizeIs;
 TEST(PreflightFacts, EmptyRootIsAbsenceNotZero) {
   TempTree tree;
   const auto facts = gather_preflight_facts(tree.root());
-  EXPECT_EQ(facts.neuron_class, Presence::absent);
-  EXPECT_EQ(facts.uverbs_module, Presence::absent);
+  EXPECT_EQ(facts.neuron_class, PathState::absent);
+  EXPECT_EQ(facts.uverbs_module, PathState::absent);
   EXPECT_EQ(facts.huge_pages.reserved_2m, std::nullopt);
   EXPECT_EQ(facts.online_cpus, std::nullopt);
   EXPECT_EQ(facts.pci_family, std::nullopt);
-  EXPECT_EQ(facts.lnc_file.presence, Presence::absent);
+  EXPECT_EQ(facts.lnc_file.state, PathState::absent);
   EXPECT_EQ(facts.cdi.state, CdiFacts::State::unknown);
   EXPECT_THAT(facts.cdi.evidence.value, HasSubstr("missing"));
   EXPECT_FALSE(facts.own_dev);  // a captured dev/ is the machine's
@@ -38,12 +38,12 @@ TEST(PreflightFacts, ReadsTheMachine) {
   tree.write("opt/aws/neuron/logical_nc_config", "NEURON_LOGICAL_NC_CONFIG=1\n");
   write_function(tree, "pci0000:00", "0000:00:1f.0", "0x7064");
   const auto facts = gather_preflight_facts(tree.root());
-  EXPECT_EQ(facts.neuron_class, Presence::present);
-  EXPECT_EQ(facts.uverbs_module, Presence::present);
+  EXPECT_EQ(facts.neuron_class, PathState::present);
+  EXPECT_EQ(facts.uverbs_module, PathState::present);
   EXPECT_EQ(facts.online_cpus, 16);
   EXPECT_EQ(facts.huge_pages.reserved_2m, 10561U);
   EXPECT_EQ(facts.huge_pages.default_bytes, 2U << 20U);
-  EXPECT_EQ(facts.lnc_file.presence, Presence::present);
+  EXPECT_EQ(facts.lnc_file.state, PathState::present);
   EXPECT_EQ(facts.lnc_file.reason, "");
   EXPECT_EQ(facts.pci_family, model::Family::inferentia);
 }
@@ -62,7 +62,7 @@ TEST(PreflightFacts, GarbageIsUnknown) {
   EXPECT_EQ(facts.lnc_file.text, "LNC=\\x1b[31m2");
   tree.remove("opt/aws/neuron/logical_nc_config");
   tree.folder("opt/aws/neuron/logical_nc_config");
-  EXPECT_EQ(gather_preflight_facts(tree.root()).lnc_file.presence, Presence::unknown);
+  EXPECT_EQ(gather_preflight_facts(tree.root()).lnc_file.state, PathState::unknown);
   tree.fifo("proc/meminfo");  // costs one read
   EXPECT_EQ(gather_preflight_facts(tree.root()).huge_pages.default_bytes, std::nullopt);
 }
@@ -103,16 +103,16 @@ TEST(PreflightFacts, CdiByContainerdVersion) {
 
 TEST(PreflightFacts, KubeletDirectory) {
   TempTree tree;
-  EXPECT_EQ(gather_kubelet_facts(tree.at("nothing")).itself, Presence::absent);
-  EXPECT_EQ(gather_kubelet_facts(tree.path()).device_plugins, Presence::absent);
+  EXPECT_EQ(gather_kubelet_facts(tree.at("nothing")).itself, PathState::absent);
+  EXPECT_EQ(gather_kubelet_facts(tree.path()).device_plugins, PathState::absent);
   tree.write("device-plugins/kubelet.sock", "");
   tree.write("device-plugins/nvidia-gpu.sock", "");
   tree.write("device-plugins/aws-efa-device-plugin.sock", "");
   tree.write("device-plugins/neuron-agent.lock", "");
   const auto facts = gather_kubelet_facts(tree.path());
   EXPECT_EQ(facts.directory, tree.path());
-  EXPECT_EQ(facts.kubelet_socket, Presence::present);
-  EXPECT_EQ(facts.pod_resources_socket, Presence::absent);
+  EXPECT_EQ(facts.kubelet_socket, PathState::present);
+  EXPECT_EQ(facts.pod_resources_socket, PathState::absent);
   EXPECT_THAT(facts.plugin_sockets, ElementsAre("aws-efa-device-plugin.sock", "nvidia-gpu.sock"));
 }
 

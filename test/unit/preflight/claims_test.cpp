@@ -24,7 +24,7 @@ CheckedHost with_claims() {
 TEST(PreflightClaims, AreLookedAtOnlyWhereTheyAreAskedForOrWereServed) {
   CheckedHost host = with_claims();
   EXPECT_THAT(codes_of(check(host)), IsEmpty());
-  host.facts.claims.registry = preflight::Presence::absent;
+  host.facts.claims.registry = preflight::PathState::absent;
   host.facts.claims.kubelet_version = "1.33.0";
   host.facts.claims.asked = false;
   EXPECT_THAT(codes_of(check(host)), ElementsAre("kubelet_too_old_for_claims", "plugins_registry_missing"));
@@ -132,8 +132,8 @@ TEST(PreflightClaims, CdiFilesAreStaleByTheRecordAlone) {
 TEST(PreflightClaims, WithoutTheKubeletsDirectoryTheRestIsLookedAt) {
   CheckedHost host = with_claims();
   host.facts.kubelet.not_looked = "not examined: the root is not this machine, and --kubelet-dir is not given";
-  host.facts.claims.registry = preflight::Presence::unknown;
-  host.facts.claims.cdi_directory = preflight::Presence::absent;
+  host.facts.claims.registry = preflight::PathState::unknown;
+  host.facts.claims.cdi_directory = preflight::PathState::absent;
   EXPECT_THAT(codes_of(check(host)), ElementsAre("cdi_dir_missing", "not_checked"));
 }
 

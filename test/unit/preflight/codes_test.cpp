@@ -31,7 +31,7 @@ void take_driver(Host h) {
   h.scan.devices.clear();
   h.scan.driver_version.clear();
   h.scan.layout = model::DriverLayout::none;
-  h.facts.neuron_class = preflight::Presence::absent;
+  h.facts.neuron_class = preflight::PathState::absent;
 }
 
 void blind_libfabric(Host h) {
@@ -175,7 +175,7 @@ std::vector<Case> efa_cases() {
            efa.uverbs.reset();
            efa.node_present = false;
          }
-         h.facts.verbs_class = h.facts.uverbs_module = preflight::Presence::absent;
+         h.facts.verbs_class = h.facts.uverbs_module = preflight::PathState::absent;
        }},
       {"verbs_devices_missing", kError, kTrn1,
        [](Host h) {
@@ -204,11 +204,11 @@ std::vector<Case> node_cases() {
   return {
       {"lnc_file_malformed", kError, kTrn1,
        [](Host h) {
-         h.facts.lnc_file = {preflight::Presence::present, "LNC=two", "no line NEURON_LOGICAL_NC_CONFIG=", {}};
+         h.facts.lnc_file = {preflight::PathState::present, "LNC=two", "no line NEURON_LOGICAL_NC_CONFIG=", {}};
        }},
       {"lnc_unsupported", kError, kTrn1,
        [](Host h) {
-         h.facts.lnc_file = {preflight::Presence::present, "NEURON_LOGICAL_NC_CONFIG=2", "", 2};
+         h.facts.lnc_file = {preflight::PathState::present, "NEURON_LOGICAL_NC_CONFIG=2", "", 2};
        }},
       {"lnc_changed_while_held", kWarning, "trn2.48xlarge",
        [](Host h) {
@@ -229,13 +229,13 @@ std::vector<Case> node_cases() {
        [](Host h) { h.facts.kubelet.verbs_takers = {"nvidia.com/gpu pod 1-2/main"}; }},
       {"rival_plugin", kWarning, kTrn1,
        [](Host h) { h.facts.kubelet.plugin_sockets = {"aws-efa-device-plugin.sock"}; }},
-      {"kubelet_dir_missing", kError, kTrn1, [](Host h) { h.facts.kubelet.itself = preflight::Presence::absent; }},
+      {"kubelet_dir_missing", kError, kTrn1, [](Host h) { h.facts.kubelet.itself = preflight::PathState::absent; }},
       {"device_plugins_dir_missing", kError, kTrn1,
-       [](Host h) { h.facts.kubelet.device_plugins = preflight::Presence::absent; }},
+       [](Host h) { h.facts.kubelet.device_plugins = preflight::PathState::absent; }},
       {"kubelet_socket_missing", kWarning, kTrn1,
-       [](Host h) { h.facts.kubelet.kubelet_socket = preflight::Presence::absent; }},
+       [](Host h) { h.facts.kubelet.kubelet_socket = preflight::PathState::absent; }},
       {"pod_resources_missing", kWarning, kTrn1,
-       [](Host h) { h.facts.kubelet.pod_resources_socket = preflight::Presence::absent; }},
+       [](Host h) { h.facts.kubelet.pod_resources_socket = preflight::PathState::absent; }},
       {"unreadable", kWarning, kTrn1,
        [](Host h) {
          h.scan.devices[1].problems = {{model::ProblemKind::file, "core_count", "not a number"}};
@@ -255,7 +255,7 @@ Case of_claims(const std::string& code, preflight::Severity severity,
 }
 
 std::vector<Case> claim_cases() {
-  constexpr auto kAbsent = preflight::Presence::absent;
+  constexpr auto kAbsent = preflight::PathState::absent;
   using Claims = preflight::ClaimFacts;
   return {
       of_claims("plugins_registry_missing", kError, [](Claims& claims) { claims.registry = kAbsent; }),

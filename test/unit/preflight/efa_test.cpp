@@ -41,7 +41,7 @@ TEST(PreflightEfa, LoadedModuleWithoutVerbsDevicesIsSaidSo) {
     efa.node_present = false;
   }
   EXPECT_THAT(finding_of(host, "verbs_devices_missing").sentence, HasSubstr("is loaded, but shows no verbs device"));
-  host.facts.uverbs_module = host.facts.verbs_class = preflight::Presence::absent;
+  host.facts.uverbs_module = host.facts.verbs_class = preflight::PathState::absent;
   const preflight::Finding finding = finding_of(host, "ib_uverbs_not_loaded");
   EXPECT_THAT(finding.sentence, HasSubstr("module ib_uverbs is not loaded"));
   EXPECT_THAT(finding.fix, HasSubstr("modprobe ib_uverbs"));

@@ -29,12 +29,12 @@ inline CheckedHost sound_host(const std::string& type) {
   for (model::EfaInterface& efa : host.scan.efas) efa.p2p = host.scan.devices.empty() ? "NVIDIA" : "NEURON";
   host.scan = core::complete(std::move(host.scan));
   preflight::PreflightFacts& facts = host.facts;
-  facts.neuron_class = facts.verbs_class = facts.uverbs_module = preflight::Presence::present;
+  facts.neuron_class = facts.verbs_class = facts.uverbs_module = preflight::PathState::present;
   facts.online_cpus = 128;
   facts.huge_pages.reserved_2m = 110 * 128 + 1;
   facts.kubelet.directory = "/var/lib/kubelet";
-  facts.kubelet.itself = facts.kubelet.device_plugins = preflight::Presence::present;
-  facts.kubelet.kubelet_socket = facts.kubelet.pod_resources_socket = preflight::Presence::present;
+  facts.kubelet.itself = facts.kubelet.device_plugins = preflight::PathState::present;
+  facts.kubelet.kubelet_socket = facts.kubelet.pod_resources_socket = preflight::PathState::present;
   facts.cdi.state = preflight::CdiFacts::State::on;
   facts.fabric.state = preflight::FabricFacts::State::answered;
   facts.fabric.version = "2.3";
@@ -48,7 +48,7 @@ inline void add_claims(CheckedHost& host) {
   claims.asked = claims.found = claims.config_read = true;
   claims.driver = "neuron.aws.com";
   claims.kubelet = "/var/lib/kubelet";
-  claims.registry = claims.cdi_directory = claims.claims_file = preflight::Presence::present;
+  claims.registry = claims.cdi_directory = claims.claims_file = preflight::PathState::present;
   claims.driver_sockets = {
       {"/var/lib/kubelet/plugins/neuron.aws.com/dra-1-2.sock", preflight::ClaimFacts::SocketState::listening}};
   claims.kubelet_version = "1.36.3-1.1";

@@ -109,7 +109,7 @@ TEST(Preflight, DriverOfInf1IsPinned) {
     EXPECT_THAT(codes_of(check(host)), ElementsAre("driver_shows_no_device")) << version;
   }
   host.scan.driver_version.clear();
-  host.facts.neuron_class = preflight::Presence::absent;
+  host.facts.neuron_class = preflight::PathState::absent;
   EXPECT_THAT(finding_of(host, "driver_missing").fix, HasSubstr("2.24.*"));
 }
 
@@ -165,7 +165,7 @@ TEST(Preflight, OneCauseOneFinding) {
   CheckedHost host = sound_host("trn1.32xlarge");
   host.scan.devices.clear();
   host.scan.driver_version.clear();
-  host.facts.neuron_class = preflight::Presence::absent;
+  host.facts.neuron_class = preflight::PathState::absent;
   EXPECT_THAT(codes_of(check(host)), ElementsAre("driver_missing"));
   host.scan.neuron_pci_functions = 12;
   EXPECT_THAT(codes_of(check(host)), ElementsAre("driver_missing", "devices_missing"));
@@ -248,7 +248,7 @@ TEST(Preflight, UnreadableHealthIsToldOnce) {
 TEST(Preflight, AMachineWithNothingToServeIsNotToldAboutTheKubeletFirst) {
   CheckedHost host = sound_host("trn1.2xlarge");
   host.scan = {};
-  host.facts.kubelet.itself = preflight::Presence::absent;
+  host.facts.kubelet.itself = preflight::PathState::absent;
   EXPECT_THAT(codes_of(check(host)), ElementsAre("nothing_to_serve", "kubelet_dir_missing"));
   EXPECT_EQ(preflight::count_severity(check(host), preflight::Severity::error), 0);
 }
