@@ -1,6 +1,7 @@
 #include "agent/health/assess.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "agent/health/device.h"
@@ -130,28 +131,29 @@ Assessment assess(HostScan scan, AssessMemory& memory, SteadyTime now) {
 }
 
 HostScan with_held(HostScan assessed, core::SeenBefore held) {
-  const auto is_new = [](const auto& item) {
-    return item.presence != Presence::present && !model::is_assessed(item.health);
-  };
-  const std::vector<model::Unanswered> unanswered = std::exchange(assessed.unanswered, {});  // in `assessed` already
+  std::set<int> devices;
+  for (const NeuronDevice& device : assessed.devices) devices.insert(device.index);
+  std::map<model::Bdf, model::Health> efas;
+  for (const model::EfaInterface& efa : assessed.efas) efas.emplace(efa.bdf, efa.health);
+  const std::vector<model::Unanswered> unanswered =
+      std::exchange(assessed.unanswered, {});  // `assessed` has their values
   core::keep_last_seen(assessed, held);
   HostScan host = core::complete(std::move(assessed));
   const std::vector<MissingFiles> no_missing;
   const std::map<int, Heartbeat> no_heartbeats;
   const DeviceContext context{host, no_missing, no_heartbeats};
   for (NeuronDevice& device : host.devices) {
-    if (!is_new(device)) continue;
+    if (devices.contains(device.index)) continue;
     std::map<int, HealthMemory::CoreBaseline> no_baselines;
     DeviceVerdict verdict = verdict_in(context, device, {}, no_baselines);
     device.health = std::move(verdict.whole);
     device.core_health = std::move(verdict.cores);
   }
-  if (std::ranges::any_of(host.efas, is_new)) {
-    HealthMemory memory;
-    std::vector<model::Health> verdicts = verdicts_on_efas(host, memory);
-    for (std::size_t i = 0; i < host.efas.size(); ++i) {
-      if (is_new(host.efas[i])) host.efas[i].health = std::move(verdicts[i]);
-    }
+  HealthMemory no_memory;
+  const std::vector<model::Health> verdicts = verdicts_on_efas(host, no_memory);
+  for (std::size_t i = 0; i < host.efas.size(); ++i) {
+    const auto known = efas.find(host.efas[i].bdf);
+    host.efas[i].health = known == efas.end() ? verdicts[i] : known->second;
   }
   host.unanswered = unanswered;
   return host;

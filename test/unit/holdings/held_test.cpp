@@ -166,6 +166,18 @@ TEST(Held, AnInterfaceWithoutANameGetsTheHeldOneAndKeepsItsHealth) {
   EXPECT_EQ(after.host.efas[2].health, before.host.efas[2].health);
 }
 
+TEST(Held, AnInterfaceThatDoesNotAnswerKeepsItsHealth) {
+  Snapshot before = assessed(scan_of("trn1.32xlarge"));
+  const std::string name = before.host.efas.at(2).name;
+  before.host.efas[2].presence = Presence::not_answering;
+  before.host.efas[2].health = {HealthState::unhealthy, "not_answering", "since a while", ""};
+  core::SeenBefore held;
+  ASSERT_TRUE(note_held_efa(held, name));
+  const Snapshot after = with_held(before, held, std::nullopt);
+  EXPECT_EQ(after.host.efas[2].presence, Presence::not_answering);
+  EXPECT_EQ(after.host.efas[2].health, before.host.efas[2].health);
+}
+
 // The snapshot's verdicts rest on more than one scan, of which with_held() sees the last.
 TEST(Held, WhatTheSnapshotSaysOfHealthStays) {
   Snapshot before = assessed(scan_of("trn1.32xlarge"));
