@@ -200,6 +200,19 @@ TEST(Held, WhatTheSnapshotSaysOfHealthStays) {
   for (const model::EfaInterface& efa : after.host.efas) EXPECT_EQ(efa.health, grown);
 }
 
+TEST(Held, TheRestOfTheNodeIsNotAssessedAgain) {
+  Snapshot before = assessed(scan_of("trn2.48xlarge"));
+  before.host.devices.erase(before.host.devices.begin());
+  before.host.kernel_log.node_health = {HealthState::degraded, "hang_on_collectives", "of a later time", ""};
+  for (auto& device : before.host.devices) device.signals = {};  // as of a driver that does not measure health
+  core::SeenBefore held;
+  ASSERT_TRUE(note_held_device(held, 0, before.host));
+  const Snapshot after = with_held(before, held, std::nullopt);
+  ASSERT_EQ(after.host.devices.size(), 16U);
+  EXPECT_EQ(after.host.kernel_log, before.host.kernel_log);
+  EXPECT_EQ(after.host.problems, before.host.problems);
+}
+
 // What has not answered is in the snapshot as it was last seen: nothing of it is put in once more, and it is still
 // told.
 TEST(Held, WhatDidNotAnswerIsStillSaid) {
