@@ -10,7 +10,7 @@
 
 #include "plugin/dra/claim/claim_cdi_files.h"
 #include "plugin/dra/claim/claim_plan.h"
-#include "plugin/dra/claim/resource_claim.h"
+#include "plugin/dra/claim/claim_request.h"
 #include "test/unit/grant/nodes.h"
 
 namespace {

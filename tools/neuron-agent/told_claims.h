@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/dra/claim/claim_calls.h"
+#include "plugin/dra/claim/claim_request.h"
 #include "plugin/dra/serve/node_board.h"
 #include "plugin/kubelet/call_figures.h"
 

@@ -6,10 +6,10 @@
 
 #include "agent/base/result.h"
 #include "agent/grant/node_units.h"
-#include "plugin/dra/claim/claim_calls.h"
 #include "plugin/dra/claim/claim_grant.h"
 #include "plugin/dra/claim/claim_plan.h"
 #include "plugin/dra/claim/claim_record.h"
+#include "plugin/dra/claim/claim_request.h"
 
 namespace neuron::plugin::dra {
 

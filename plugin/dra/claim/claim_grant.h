@@ -8,8 +8,9 @@
 #include "agent/base/result.h"
 #include "agent/grant/grant.h"
 #include "agent/grant/node_units.h"
+#include "plugin/dra/claim/claim_plan.h"
 #include "plugin/dra/claim/claim_record.h"
-#include "plugin/dra/claim/resource_claim.h"
+#include "plugin/dra/claim/claim_request.h"
 
 // The variables that claims give containers: what Allocate gives for the same units, by the same code (agent/grant).
 // A container sees the CDI devices of all requests that it uses, in any order, and equal variables overwrite each
@@ -22,6 +23,14 @@ struct GrantFacts {
   const grant::NodeUnits& node;
   const grant::GrantOptions& options;
 };
+
+// The opaque configuration that claims and classes attach to the driver's devices
+// (docs/reference/dra.md#opaque-configuration). It is not checked before Prepare, so it is decoded strictly. All of
+// `configs`, one of which each kind may be for a request: those of classes first, and the later one wins. An entry
+// without requests is for all, "chips" is for "chips" and all of its alternatives "chips/first", "chips/first" for that
+// one alone. `request` is the full name of a result's request. Errors: invalid_argument, naming the field and what it
+// takes, of any entry, also of one for other requests.
+[[nodiscard]] Result<RequestConfig> config_for(const std::vector<OpaqueConfig>& configs, const std::string& request);
 
 // The variables of a container that uses `shares`, of one or more claims: NEURON_RT_VISIBLE_CORES over all of them, as
 // the container counts the devices that it sees; NEURON_LOGICAL_NC_CONFIG where a share configures it, or where

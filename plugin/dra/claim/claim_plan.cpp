@@ -1,92 +1,83 @@
 #include "plugin/dra/claim/claim_plan.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <map>
 #include <set>
-#include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "agent/base/parse.h"
-#include "agent/kube/answers.h"
+#include "agent/core/logical_cores.h"
+#include "agent/core/pool_names.h"
+#include "plugin/dra/claim/claim_grant.h"
+#include "plugin/dra/claim/claim_record.h"
+#include "plugin/dra/slices/pool.h"
 
 namespace neuron::plugin::dra {
 namespace {
 
-using nlohmann::json;
+constexpr int kPlaces = 1024;  // device * kPlaces + place is the number of a place
 
-// A kind has one field, which takes one of a few numbers.
-struct ConfigKind {
-  std::string_view name;
-  std::string_view field;
-  std::vector<int> accepted;
-  std::optional<int> RequestConfig::*member;
+template <typename T>
+std::vector<T> merged(const std::vector<T>& one, const std::vector<T>& other) {
+  std::vector<T> both;
+  std::set_union(one.begin(), one.end(), other.begin(), other.end(), std::back_inserter(both));
+  return both;
+}
+
+// The first of both; nullptr: none.
+template <typename T>
+const T* first_common(const std::vector<T>& one, const std::vector<T>& other) {
+  const auto found = std::find_if(one.begin(), one.end(),
+                                  [&](const T& each) { return std::binary_search(other.begin(), other.end(), each); });
+  return found == one.end() ? nullptr : &*found;
+}
+
+std::string quoted(const std::string& pool_device) {
+  return "\"" + printable(pool_device, 64) + "\"";
+}
+
+Error not_here(const std::string& pool_device) {
+  return make_error(ErrorCode::not_found, quoted(pool_device) +
+                                              " is allocated, but this node has no such device; delete the pod, so "
+                                              "that a new one is scheduled onto present devices");
+}
+
+struct Named {
+  core::PoolName name;
+  core::PoolHardware hardware;
 };
 
-const std::array<ConfigKind, 2>& config_kinds() {
-  static const std::array<ConfigKind, 2> kAll{
-      {{"NeuronConfig", "logicalNeuronCore", {1, 2}, &RequestConfig::lnc},
-       {"UltraServerConfig", "ultraserverMode", {1, 2, 4}, &RequestConfig::ultraserver_mode}}};
-  return kAll;
-}
-
-constexpr std::array<std::string_view, 3> kApiVersions{"neuron.aws.com/v1", "neuron.aws.com/v1alphav1",
-                                                       "resource.neuron.aws.com/v1alphav1"};
-constexpr std::size_t kMaxShown = 64;
-
-std::string shown(const json& value) {
-  return printable(value.dump(-1, ' ', false, json::error_handler_t::replace), kMaxShown);
-}
-
-Error wrong_config(const std::string& what) {
-  return make_error(ErrorCode::invalid_argument, "error applying config: " + what);
-}
-
-std::string takes(const ConfigKind& kind) {
-  std::string text = std::string(kind.name) + " takes " + std::string(kind.field) + ": ";
-  for (std::size_t i = 0; i < kind.accepted.size(); ++i) {
-    text += (i == 0 ? "" : i + 1 == kind.accepted.size() ? " or " : ", ") + std::to_string(kind.accepted[i]);
+// Errors: also where only a part of the named hardware is there.
+Result<Named> find(const grant::NodeUnits& node, const std::string& pool_device) {
+  const auto name = core::parse_pool_name(pool_device);
+  if (!name) return fail(ErrorCode::invalid_argument, quoted(pool_device) + " is not a device that this driver offers");
+  const model::HostScan& host = node.snapshot().host;
+  core::PoolHardware hardware = core::hardware_of(*name, host);
+  if (hardware.devices.empty() && hardware.efas.empty()) return fail(not_here(pool_device));
+  if (!std::holds_alternative<core::EfaName>(*name) &&
+      hardware.devices.size() != core::named_devices(*name, host).size()) {
+    return fail(not_here(pool_device));
   }
-  return text;
+  return Named{*name, std::move(hardware)};
 }
 
-Result<const ConfigKind*> kind_of(const json& parameters) {
-  if (!parameters.is_object()) return fail(wrong_config("the parameters are not an object with apiVersion and kind"));
-  const json& version = kube::member(parameters, "apiVersion");
-  if (!version.is_string() || std::find(kApiVersions.begin(), kApiVersions.end(),
-                                        version.get_ref<const std::string&>()) == kApiVersions.end()) {
-    return fail(wrong_config("apiVersion is " + shown(version) + "; it must be \"neuron.aws.com/v1\" (the older " +
-                             std::string(kApiVersions[1]) + " and " + std::string(kApiVersions[2]) +
-                             " are accepted too)"));
+model::Health worst_health(const grant::NodeUnits& node, const Named& named) {
+  std::optional<model::Health> worst;
+  const auto add = [&](model::Resource resource, int unit) {
+    const model::Health& health = node.health_of(resource, unit);
+    if (!worst || model::badness(health.state) > model::badness(worst->state)) worst = health;
+  };
+  if (std::holds_alternative<core::CoreName>(named.name) && !named.hardware.cores.empty()) {
+    for (const int core : named.hardware.cores) add(model::Resource::neuroncore, core);
+  } else {
+    for (const int device : named.hardware.devices) add(model::Resource::neuron, device);
   }
-  for (const ConfigKind& kind : config_kinds()) {
-    if (kube::text_of(parameters, "kind") == kind.name) return &kind;
+  for (const std::string& efa : named.hardware.efas) {
+    if (const auto unit = node.unit_of(model::Resource::efa, efa)) add(model::Resource::efa, *unit);
   }
-  return fail(wrong_config("kind is " + shown(kube::member(parameters, "kind")) +
-                           "; it must be NeuronConfig or UltraServerConfig"));
-}
-
-// The number of the kind's field, with nothing else beside it.
-Result<int> value_of(const ConfigKind& kind, const json& parameters) {
-  for (const auto& [key, value] : parameters.items()) {
-    if (key == "apiVersion" || key == "kind" || key == kind.field) continue;
-    return fail(
-        wrong_config("strict decoding error: unknown field \"" + printable(key, kMaxShown) + "\"; " + takes(kind)));
-  }
-  const json& value = kube::member(parameters, kind.field);
-  if (value.is_null()) return fail(wrong_config(std::string(kind.field) + " is missing; " + takes(kind)));
-  const bool is_accepted = value.is_number_integer() && std::any_of(kind.accepted.begin(), kind.accepted.end(),
-                                                                    [&](int number) { return value == number; });
-  if (!is_accepted) return fail(wrong_config(std::string(kind.field) + " is " + shown(value) + "; " + takes(kind)));
-  return value.get<int>();
-}
-
-bool is_for(const OpaqueConfig& config, const std::string& request) {
-  const std::string base = request.substr(0, request.find('/'));
-  return config.requests.empty() ||
-         std::any_of(config.requests.begin(), config.requests.end(),
-                     [&](const std::string& name) { return name == request || name == base; });
+  return worst.value_or(model::Health());
 }
 
 // A request's name becomes part of a CDI name: it is a DNS label.
@@ -165,19 +156,83 @@ Error clash(int device, const LncUse& use, const std::string& request, int lnc) 
 
 }  // namespace
 
-Result<RequestConfig> config_for(const std::vector<OpaqueConfig>& configs, const std::string& request) {
-  RequestConfig found;
-  for (const bool from_class : {true, false}) {
-    for (const OpaqueConfig& config : configs) {
-      if (config.from_class != from_class) continue;
-      const auto parsed = kube::parse_object(config.parameters, "parameters");
-      const json& parameters = parsed ? *parsed : kube::member(json(), "");
-      TRY_ASSIGN(const ConfigKind* kind, kind_of(parameters));
-      TRY_ASSIGN(const int value, value_of(*kind, parameters));
-      if (is_for(config, request)) found.*(kind->member) = value;
+void Hardware::add(const Hardware& more) {
+  for (const HeldDevice& held : more.devices) {
+    const auto at = std::lower_bound(devices.begin(), devices.end(), held.device,
+                                     [](const HeldDevice& each, int device) { return each.device < device; });
+    if (at == devices.end() || at->device != held.device) {
+      devices.insert(at, held);
+    } else if (at->places.empty() || held.places.empty()) {
+      at->places.clear();
+    } else {
+      at->places = merged(at->places, held.places);
     }
   }
-  return found;
+  efas = merged(efas, more.efas);
+}
+
+std::optional<std::string> overlap(const Hardware& one, const Hardware& other) {
+  for (const HeldDevice& held : one.devices) {
+    for (const HeldDevice& theirs : other.devices) {
+      if (held.device != theirs.device) continue;
+      const std::string device = "neuron" + std::to_string(held.device);
+      if (held.places.empty() || theirs.places.empty()) return device;
+      if (const int* place = first_common(held.places, theirs.places)) {
+        return "core position " + std::to_string(*place) + " of " + device;
+      }
+    }
+  }
+  if (const std::string* efa = first_common(one.efas, other.efas)) return "interface " + *efa;
+  return std::nullopt;
+}
+
+Result<Hardware> hardware_of(const grant::NodeUnits& node, const std::string& pool_device) {
+  TRY_ASSIGN(const Named named, find(node, pool_device));
+  Hardware hardware{{}, named.hardware.efas};
+  for (const int device : named.hardware.devices) hardware.devices.push_back({device, {}});
+  if (const auto* core = std::get_if<core::CoreName>(&named.name)) {
+    const auto& lnc = node.snapshot().host.lnc;
+    if (!lnc || named.hardware.cores.empty()) return fail(not_here(pool_device));
+    for (int i = 0; i < lnc->value; ++i) hardware.devices[0].places.push_back(core->core * lnc->value + i);
+  }
+  return hardware;
+}
+
+Result<void> check_health(const grant::NodeUnits& node, const AllocationResult& result, const UnhealthyTaint& taint) {
+  TRY_ASSIGN(const Named named, find(node, result.device));
+  const model::Health health = worst_health(node, named);
+  if (health.state != model::HealthState::unhealthy) return {};
+  if (!taint.effect.empty() && tolerates(result.tolerations, taint.key, health.reason, taint.effect)) return {};
+  std::string why =
+      quoted(result.device) + " is unhealthy: " + (health.sentence.empty() ? health.reason : health.sentence);
+  if (!health.action.empty()) why += "; " + health.action;
+  return fail(ErrorCode::failed_precondition, why + "; delete the pod, so that a new one gets another device");
+}
+
+std::vector<MemoryGate::Core> cores_of(const grant::NodeUnits& node, const Hardware& hardware) {
+  const model::HostScan& host = node.snapshot().host;
+  std::vector<MemoryGate::Core> cores;
+  for (const HeldDevice& held : hardware.devices) {
+    const model::NeuronDevice* device = node.device(held.device);
+    if (device == nullptr) continue;
+    std::vector<int> places = held.places;
+    const int count = device->physical_cores ? device->physical_cores->value : 0;
+    for (int place = 0; held.places.empty() && place < count; ++place) places.push_back(place);
+    for (const core::CorePlace& place : core::core_places(*device, host, places)) {
+      const int id = held.device * node.topology().cores_per_device + place.place / (host.lnc ? host.lnc->value : 1);
+      MemoryGate::Core core{"core " + std::to_string(id), held.device, place.physical, {}};
+      for (const int other : place.others) {
+        if (std::binary_search(places.begin(), places.end(), other)) continue;
+        core.maybe_of.push_back(held.device * kPlaces + other);
+      }
+      cores.push_back(std::move(core));
+    }
+  }
+  return cores;
+}
+
+Hardware place_of(int number) {
+  return {{{number / kPlaces, {number % kPlaces}}}, {}};
 }
 
 Hardware ClaimPlan::held() const {
@@ -218,10 +273,12 @@ Result<void> check_known_health(const ResourceClaim& claim, const grant::NodeUni
 
 Result<void> check_groups(const ClaimPlan& plan, const ClaimRecord* before, const grant::NodeUnits& node) {
   for (const PlannedDevice& one : plan.devices) {
-    const bool is_known =
-        before != nullptr && std::any_of(before->devices.begin(), before->devices.end(),
-                                         [&](const PreparedDevice& known) { return known.device == one.device; });
-    if (!is_known) TRY(check_offered(node, one.device));
+    const auto name = core::parse_pool_name(one.device);
+    const auto* group = name ? std::get_if<core::GroupName>(&*name) : nullptr;
+    const auto is_it = [&](const PreparedDevice& known) { return known.device == one.device; };
+    if (group == nullptr || (before != nullptr && std::ranges::any_of(before->devices, is_it))) continue;
+    const std::vector<Group> offered = groups_of(node);
+    if (std::ranges::find(offered, *group, &Group::name) == offered.end()) return fail(not_here(one.device));
   }
   return {};
 }

@@ -1,26 +1,88 @@
 #pragma once
 
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/base/result.h"
 #include "agent/grant/node_units.h"
-#include "plugin/dra/claim/claim_record.h"
-#include "plugin/dra/claim/hardware.h"
-#include "plugin/dra/claim/resource_claim.h"
+#include "plugin/dra/claim/claim_request.h"
+#include "plugin/kubelet/memory_gate.h"
 
-// Which hardware of this node a claim's allocation means, with which configuration, and whether the claim may have it
+// The hardware of this node that a claim's allocation means, with its configuration, and whether the claim may have it
 // beside other claims. Pure.
 namespace neuron::plugin::dra {
 
-// The opaque configuration that claims and classes attach to the driver's devices
-// (docs/reference/dra.md#opaque-configuration). It is not checked before Prepare, so it is decoded strictly. All of
-// `configs`, one of which each kind may be for a request: those of classes first, and the later one wins. An entry
-// without requests is for all, "chips" is for "chips" and all of its alternatives "chips/first", "chips/first" for that
-// one alone. `request` is the full name of a result's request. Errors: invalid_argument, naming the field and what it
-// takes, of any entry, also of one for other requests.
-[[nodiscard]] Result<RequestConfig> config_for(const std::vector<OpaqueConfig>& configs, const std::string& request);
+// Cores are places: place p of a device is its p-th physical core in the order in which the driver numbers logical ones
+// before LNC joins them (docs/reference/driver.md#logical-cores), so logical core n has the places n*LNC … n*LNC+LNC-1.
+// They stay what they are when LNC changes, and when the driver first says which physical core is behind which place.
+struct HeldDevice {
+  int device = 0;           // index
+  std::vector<int> places;  // ascending, each once; empty = all of the device, however many it has
+  friend bool operator==(const HeldDevice&, const HeldDevice&) = default;
+};
+
+// Held by a claim, whatever the devices of the pool are called: a device, its cores and its groups exclude each other.
+struct Hardware {
+  std::vector<HeldDevice> devices;  // ascending, each once
+  std::vector<std::string> efas;    // RDMA names, ascending, each once
+
+  [[nodiscard]] bool empty() const { return devices.empty() && efas.empty(); }
+  void add(const Hardware& more);
+  friend bool operator==(const Hardware&, const Hardware&) = default;
+};
+
+// How cores are numbered that claims hold: with another LNC the same number is other hardware.
+struct HeldNumbering {
+  bool any = false;        // some claim that is prepared holds a device, or cores of one
+  std::optional<int> lnc;  // of the node when it was prepared; nullopt: not known of any claim
+};
+
+// A part that both hold, as text: "neuron3", "core position 1 of neuron3", "interface rdmap16s25". nullopt: nothing.
+[[nodiscard]] std::optional<std::string> overlap(const Hardware& one, const Hardware& other);
+
+// The taint that the pool gives what is unhealthy; its value is the reason's code.
+struct UnhealthyTaint {
+  std::string key;
+  std::string effect;  // "" = no taint is given, so none can be tolerated
+};
+
+// The hardware of this node behind the name of a pool device, as the scan of `node` shows it. The name is foreign text:
+// others may have written slices under this driver's name.
+// Errors: invalid_argument (not a name of this driver), not_found (nothing of that name is here), naming it.
+[[nodiscard]] Result<Hardware> hardware_of(const grant::NodeUnits& node, const std::string& pool_device);
+
+// Errors: failed_precondition when some of the result's hardware is unhealthy, with reason and action, unless the
+// result tolerates that; those of hardware_of().
+[[nodiscard]] Result<void> check_health(const grant::NodeUnits& node, const AllocationResult& result,
+                                        const UnhealthyTaint& taint);
+
+// All cores of the hardware, whose leftover memory has to go before another container gets them.
+[[nodiscard]] std::vector<MemoryGate::Core> cores_of(const grant::NodeUnits& node, const Hardware& hardware);
+// The place behind a number in MemoryGate::Core::maybe_of.
+[[nodiscard]] Hardware place_of(int number);
+
+// The configuration of one request (docs/reference/dra.md#opaque-configuration).
+struct RequestConfig {
+  std::optional<int> lnc;               // NeuronConfig logicalNeuronCore: 1 or 2
+  std::optional<int> ultraserver_mode;  // UltraServerConfig ultraserverMode: nodes that work as one, 1, 2 or 4
+  friend bool operator==(const RequestConfig&, const RequestConfig&) = default;
+};
+
+// Hardware that a claim holds through one of its requests.
+struct RequestShare {
+  std::string request;  // base name
+  Hardware hardware;
+  // Admin access: the Neuron nodes, write-only, no interfaces and no variables; it keeps no other claim from the
+  // hardware.
+  bool admin_access = false;
+  RequestConfig config;
+
+  // Whether it gives cores to compute on, and so decides about variables.
+  [[nodiscard]] bool computes() const { return !admin_access && !hardware.devices.empty(); }
+};
 
 // A device of the pool that a claim was given, for one or more of its requests.
 struct PlannedDevice {
@@ -51,8 +113,11 @@ struct ClaimPlan {
 [[nodiscard]] Result<void> check_known_health(const ResourceClaim& claim, const grant::NodeUnits& known,
                                               const UnhealthyTaint& taint);
 
+struct ClaimRecord;                                                              // claim_record.h
+using ClaimRecords = std::map<std::string, std::shared_ptr<const ClaimRecord>>;  // by uid
+
 // Errors: not_found when a device of the plan that `before` does not have (nullptr: it has none) is a group which this
-// node does not offer.
+// node does not offer, naming it: between its devices there need not be a link.
 [[nodiscard]] Result<void> check_groups(const ClaimPlan& plan, const ClaimRecord* before, const grant::NodeUnits& node);
 
 // Whether the claim's allocation is still the one that was recorded.

@@ -12,32 +12,12 @@
 #include <vector>
 
 #include "agent/base/result.h"
-#include "plugin/dra/claim/claim_calls.h"
-#include "plugin/dra/claim/hardware.h"
+#include "plugin/dra/claim/claim_plan.h"
+#include "plugin/dra/claim/claim_request.h"
 
 // The record of a claim that is prepared, and the file of all records (docs/adr/0011-dra.md). The kubelet keeps the
 // answers in its memory only, and asks again when they are gone.
 namespace neuron::plugin::dra {
-
-// The configuration of one request (docs/reference/dra.md#opaque-configuration).
-struct RequestConfig {
-  std::optional<int> lnc;               // NeuronConfig logicalNeuronCore: 1 or 2
-  std::optional<int> ultraserver_mode;  // UltraServerConfig ultraserverMode: nodes that work as one, 1, 2 or 4
-  friend bool operator==(const RequestConfig&, const RequestConfig&) = default;
-};
-
-// Hardware that a claim holds through one of its requests.
-struct RequestShare {
-  std::string request;  // base name
-  Hardware hardware;
-  // Admin access: the Neuron nodes, write-only, no interfaces and no variables; it keeps no other claim from the
-  // hardware.
-  bool admin_access = false;
-  RequestConfig config;
-
-  // Whether it gives cores to compute on, and so decides about variables.
-  [[nodiscard]] bool computes() const { return !admin_access && !hardware.devices.empty(); }
-};
 
 using Environment = std::map<std::string, std::string>;
 
@@ -72,8 +52,6 @@ struct ClaimRecord {
   // "default/name (uid …)", or "with uid …".
   [[nodiscard]] std::string shown() const;
 };
-
-using ClaimRecords = std::map<std::string, std::shared_ptr<const ClaimRecord>>;  // by uid
 
 // As one JSON object, and back. Fields that this version does not know are ignored. Errors: data_corrupt when it is no
 // object with a uid, a field that is known has another type, or the state is another than completed or started. Pure.

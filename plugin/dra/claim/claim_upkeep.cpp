@@ -141,13 +141,10 @@ CdiWatch::News CdiWatch::take() {
 struct ClaimUpkeep::Wakeup {
   const Fd fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
 
-  void wake() const {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(fd.get(), &one, sizeof(one));
-  }
-  [[nodiscard]] bool take() const {
-    std::uint64_t count = 0;
-    return ::read(fd.get(), &count, sizeof(count)) > 0;
+  void wake() const { static_cast<void>(::eventfd_write(fd.get(), 1)); }
+  void clear() const {
+    eventfd_t count = 0;
+    static_cast<void>(::eventfd_read(fd.get(), &count));
   }
 };
 
@@ -156,18 +153,17 @@ ClaimUpkeep::ClaimUpkeep(RecordStore& store, ClaimSweep& sweep, Settings setting
       sweep_(sweep),
       settings_(std::move(settings)),
       ports_(std::move(ports)),
-      changes_(std::make_shared<Wakeup>()),
-      repaired_(std::make_shared<Wakeup>()),
+      wakeup_(std::make_shared<Wakeup>()),
       writer_({"claim files", settings_.cdi_directory + " or " + settings_.claims_directory}, ports_.run_repair,
               ports_.clock) {}
 
 void ClaimUpkeep::node_changed() {
-  changes_->wake();
+  node_changed_ = true;
+  wakeup_->wake();
 }
 
 void ClaimUpkeep::run(const std::stop_token& stop) {
-  const Wakeup stopped;
-  const std::stop_callback wake(stop, [&stopped] { stopped.wake(); });
+  const std::stop_callback wake(stop, [wakeup = wakeup_] { wakeup->wake(); });
   bool is_wanted = true;
   SteadyTime repair_at = ports_.clock.now();
   SteadyTime sweep_at = repair_at + kSweepEvery;
@@ -177,12 +173,10 @@ void ClaimUpkeep::run(const std::stop_token& stop) {
     SteadyTime next = std::min(sweep_at, writer_.late_at().value_or(sweep_at));
     if (is_wanted && !writer_.is_running()) next = std::min(next, repair_at);
     const auto left = std::chrono::ceil<milliseconds>(next - now);
-    std::array<pollfd, 4> fds = {{{stopped.fd.get(), POLLIN, 0},
-                                  {watch_ ? watch_->fd() : -1, POLLIN, 0},
-                                  {changes_->fd.get(), POLLIN, 0},
-                                  {repaired_->fd.get(), POLLIN, 0}}};
+    std::array<pollfd, 2> fds = {{{wakeup_->fd.get(), POLLIN, 0}, {watch_ ? watch_->fd() : -1, POLLIN, 0}}};
     ::poll(fds.data(), fds.size(), static_cast<int>(std::max(left, milliseconds{0}).count()));
     if (stop.stop_requested()) return;
+    wakeup_->clear();
     if (end_repair()) repair_at = ports_.clock.now() + kPause;
     if (take_news()) is_wanted = true;
     store_.set_hanging(writer_.is_late());
@@ -211,11 +205,10 @@ bool ClaimUpkeep::begin_repair() {
         const auto repaired = store.repair();
         return CdiWriter::Written{.error = repaired ? "" : repaired.error().message};
       },
-      [repaired = repaired_] { repaired->wake(); });
+      [wakeup = wakeup_] { wakeup->wake(); });
 }
 
 bool ClaimUpkeep::end_repair() {
-  static_cast<void>(repaired_->take());
   if (!writer_.take()) return false;
   if (const auto opened = std::exchange(new_watch_, nullptr); opened && *opened) watch_ = *std::move(*opened);
   ports_.changed();
@@ -227,7 +220,7 @@ bool ClaimUpkeep::end_repair() {
 
 // Whether something may have to be repaired.
 bool ClaimUpkeep::take_news() {
-  const bool has_changed = changes_->take();
+  const bool has_changed = node_changed_.exchange(false);
   const CdiWatch::News news = watch_ ? watch_->take() : CdiWatch::News::nothing;
   if (news == CdiWatch::News::ended) watch_.reset();
   return has_changed || news != CdiWatch::News::nothing;

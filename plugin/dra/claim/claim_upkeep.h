@@ -18,8 +18,8 @@
 #include "agent/base/mutex.h"
 #include "agent/grant/node_units.h"
 #include "agent/model/allocation.h"
+#include "plugin/dra/claim/claim_request.h"
 #include "plugin/dra/claim/record_store.h"
-#include "plugin/dra/claim/resource_claim.h"
 #include "plugin/kubelet/cdi_writer.h"
 
 // Upkeep of prepared claims besides the kubelet's calls.
@@ -134,8 +134,8 @@ class ClaimUpkeep {
   ClaimSweep& sweep_;
   const Settings settings_;
   const Ports ports_;
-  const std::shared_ptr<Wakeup> changes_;
-  const std::shared_ptr<Wakeup> repaired_;
+  const std::shared_ptr<Wakeup> wakeup_;  // of the loop: the node has changed, a repair has ended, or a stop
+  std::atomic<bool> node_changed_{false};
   CdiWriter writer_;
   std::optional<CdiWatch> watch_;                       // of the CDI directory
   std::shared_ptr<std::optional<CdiWatch>> new_watch_;  // of the repair that is under way; null: it opens none

@@ -14,7 +14,7 @@
 #include "agent/grant/node_units.h"
 #include "agent/holdings/listed_holders.h"
 #include "agent/model/allocation.h"
-#include "plugin/dra/claim/hardware.h"
+#include "plugin/dra/claim/claim_plan.h"
 #include "plugin/dra/slices/pool.h"
 
 // Hardware that containers hold through a device plugin on a node that now serves claims: pods that ran before the

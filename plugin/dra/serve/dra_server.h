@@ -6,7 +6,7 @@
 
 #include "agent/base/result.h"
 #include "agent/base/workers.h"
-#include "plugin/dra/claim/claim_calls.h"
+#include "plugin/dra/claim/claim_request.h"
 #include "plugin/dra/serve/kubelet_directories.h"
 #include "plugin/dra/serve/node_board.h"
 

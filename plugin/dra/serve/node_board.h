@@ -8,7 +8,7 @@
 
 #include "agent/base/mutex.h"
 #include "agent/grant/node_units.h"
-#include "plugin/dra/claim/hardware.h"
+#include "plugin/dra/claim/claim_plan.h"
 #include "plugin/dra/slices/pool.h"
 #include "plugin/kubelet/list_hub.h"
 

@@ -1,4 +1,4 @@
-#include "plugin/dra/claim/claim_plan.h"
+#include "plugin/dra/claim/claim_grant.h"
 
 #include <gtest/gtest.h>
 

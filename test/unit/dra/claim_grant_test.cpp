@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "plugin/dra/claim/hardware.h"
+#include "plugin/dra/claim/claim_plan.h"
 #include "test/unit/grant/nodes.h"
 
 namespace neuron::plugin::dra {

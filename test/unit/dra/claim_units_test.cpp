@@ -1,4 +1,4 @@
-#include "plugin/dra/claim/hardware.h"
+#include "plugin/dra/claim/claim_plan.h"
 
 #include <gtest/gtest.h>
 

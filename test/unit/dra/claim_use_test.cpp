@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "plugin/dra/claim/hardware.h"
+#include "plugin/dra/claim/claim_plan.h"
 #include "test/unit/grant/nodes.h"
 
 namespace neuron::plugin::dra {

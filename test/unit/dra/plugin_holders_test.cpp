@@ -6,7 +6,7 @@
 #include <future>
 #include <thread>
 
-#include "plugin/dra/claim/hardware.h"
+#include "plugin/dra/claim/claim_plan.h"
 #include "test/unit/dra/pools.h"
 
 namespace neuron::plugin::dra {

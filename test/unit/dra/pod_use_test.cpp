@@ -1,4 +1,4 @@
-#include "plugin/dra/claim/resource_claim.h"
+#include "plugin/dra/claim/claim_request.h"
 
 #include <gtest/gtest.h>
 

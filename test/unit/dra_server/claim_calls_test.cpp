@@ -1,4 +1,4 @@
-#include "plugin/dra/claim/claim_calls.h"
+#include "plugin/dra/claim/claim_request.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

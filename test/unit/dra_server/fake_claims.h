@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/dra/claim/claim_calls.h"
+#include "plugin/dra/claim/claim_request.h"
 
 namespace neuron::plugin::dra {
 

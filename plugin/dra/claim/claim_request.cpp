@@ -1,4 +1,4 @@
-#include "plugin/dra/claim/resource_claim.h"
+#include "plugin/dra/claim/claim_request.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,6 @@
 
 #include "agent/base/parse.h"
 #include "agent/kube/answers.h"
-#include "plugin/dra/claim/claim_calls.h"
 
 namespace neuron::plugin::dra {
 namespace {
@@ -151,14 +150,69 @@ Result<void> check_name(std::string_view name) {
   return fail(ErrorCode::invalid_argument, "\"" + printable(name, 64) + "\" is not a valid object name");
 }
 
-Error no_pod(const ResourceClaim& claim) {
-  return make_error(ErrorCode::failed_precondition, claim.other_consumers.empty()
-                                                        ? "no pod found that the claim is reserved for"
-                                                        : "the claim is reserved for " + claim.other_consumers.front() +
-                                                              ", but no pod on this node uses it");
+Result<void> check_claim(const ClaimRef& claim) {
+  constexpr std::size_t kMaxNamespace = 63;
+  const auto& [claim_namespace, name, uid] = claim;
+  const auto refuse = [](const char* what, const std::string& text) {
+    return fail(ErrorCode::invalid_argument,
+                std::string(what) + " \"" + printable(text) + "\" is not a valid Kubernetes identifier");
+  };
+  if (!is_object_uid(uid)) return refuse("uid of a claim", uid);
+  if (!is_object_name(claim_namespace, kMaxNamespace)) return refuse("namespace of a claim", claim_namespace);
+  if (!is_object_name(name)) return refuse("name of a claim", name);
+  return {};
+}
+
+// The answers of `ask`, which gets the valid claims, each uid once; an error for those that it leaves out, too.
+template <typename Answer, typename Ask, typename Refuse>
+Result<std::map<std::string, Answer>> ask_for(const std::vector<ClaimRef>& claims, const Ask& ask,
+                                              const Refuse& refuse) {
+  if (claims.size() > kMostClaims) {
+    return fail(ErrorCode::invalid_argument, "more than " + std::to_string(kMostClaims) + " claims in one call");
+  }
+  std::map<std::string, Answer> answers;
+  std::vector<ClaimRef> valid;
+  for (const ClaimRef& claim : claims) {
+    if (answers.contains(claim.uid)) continue;
+    const auto checked = check_claim(claim);
+    answers[claim.uid] =
+        refuse(checked ? "the driver did not answer for this claim; try again" : checked.error().message);
+    if (checked) valid.push_back(claim);
+  }
+  if (valid.empty()) return answers;
+  for (auto& [uid, answer] : ask(valid)) {
+    const auto asked = answers.find(uid);
+    if (asked != answers.end()) asked->second = std::move(answer);
+  }
+  return answers;
 }
 
 }  // namespace
+
+bool is_object_name(std::string_view text, std::size_t max_bytes) {
+  return !text.empty() && text.size() <= max_bytes && text.front() != '.' && text.front() != '-' &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string_view::npos;
+}
+
+bool is_object_uid(std::string_view text) {
+  constexpr std::size_t kMaxBytes = 64;  // the API server gives 36
+  constexpr const char* kBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
+  return !text.empty() && text.size() <= kMaxBytes && text.find_first_not_of(kBytes) == std::string_view::npos;
+}
+
+Result<std::map<std::string, PrepareAnswer>> prepare_all(ClaimCalls& calls, const std::vector<ClaimRef>& claims,
+                                                         const std::stop_token& stop) {
+  return ask_for<PrepareAnswer>(
+      claims, [&](const auto& valid) { return calls.prepare(valid, stop); },
+      [](std::string why) {
+        return PrepareAnswer{{}, std::move(why)};
+      });
+}
+
+Result<std::map<std::string, std::string>> unprepare_all(ClaimCalls& calls, const std::vector<ClaimRef>& claims) {
+  return ask_for<std::string>(
+      claims, [&](const auto& valid) { return calls.unprepare(valid); }, [](std::string why) { return why; });
+}
 
 bool tolerates(const std::vector<Toleration>& tolerations, std::string_view key, std::string_view value,
                std::string_view effect) {
@@ -332,8 +386,11 @@ Result<PodsOfClaims::Uses> PodsOfClaims::read(const ResourceClaim& claim, const 
       all.containers.push_back({one.name + "/" + container.name, container.claims});
     }
   }
-  if (!is_any) return fail(no_pod(claim));
-  return all;
+  if (is_any) return all;
+  return fail(ErrorCode::failed_precondition,
+              claim.other_consumers.empty()
+                  ? "no pod found that the claim is reserved for"
+                  : "the claim is reserved for " + claim.other_consumers.front() + ", but no pod on this node uses it");
 }
 
 }  // namespace neuron::plugin::dra
