@@ -15,8 +15,8 @@
 #include "agent/model/snapshot.h"
 #include "agent/model/usage.h"
 
-// The answer to a scrape, and its input: plain values, gathered beforehand by tools/neuron-agent, so that making the
-// text neither reads the machine nor waits. An empty optional is an unknown value; it has no sample.
+// The answer to a scrape, and its input: plain values, gathered beforehand by plugin/daemon/metrics_sources, so that
+// making the text neither reads the machine nor waits. An empty optional is an unknown value; it has no sample.
 namespace neuron::metrics {
 
 // Identity of the machine, for the labels that neuron-monitor puts on every series. "" where unknown.

@@ -22,7 +22,7 @@
 namespace neuron::metrics {
 
 // Usage samples older than this are not used: their values would look current. Several times the sampling interval
-// (tools/neuron-agent/metrics_sources.cpp).
+// (plugin/daemon/metrics_sources.cpp).
 inline constexpr std::chrono::seconds kOldestUsage{90};
 
 using FamilySink = std::function<void(const std::vector<prometheus::MetricFamily>&)>;

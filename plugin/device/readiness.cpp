@@ -23,9 +23,9 @@ std::string_view words(ServingStep step) {
 
 }  // namespace
 
-Readiness assess_readiness(const ServingState& state) {
+metrics::Readiness assess_readiness(const ServingState& state) {
   if (!state.scanned) return {false, "the node has not been scanned yet\n"};
-  Readiness all{true, ""};
+  metrics::Readiness all{true, ""};
   for (const ResourceReadiness& one : state.resources) {
     if (one.step == ServingStep::not_offered) continue;
     all.ready = all.ready && one.step == ServingStep::registered;
@@ -33,6 +33,15 @@ Readiness assess_readiness(const ServingState& state) {
   }
   if (all.text.empty()) all.text = "nothing to offer on this node\n";
   return all;
+}
+
+std::map<std::string, bool> registered_resources(const ServingState& state) {
+  std::map<std::string, bool> registered;
+  for (const ResourceReadiness& one : state.resources) {
+    if (one.step == ServingStep::not_offered) continue;
+    registered.emplace(model::resource_name(one.resource), one.step == ServingStep::registered);
+  }
+  return registered;
 }
 
 }  // namespace neuron::plugin

@@ -1,10 +1,11 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
+#include "agent/metrics/endpoints.h"
 #include "agent/model/resource.h"
-#include "plugin/kubelet/readiness.h"
 
 namespace neuron::plugin {
 
@@ -32,6 +33,9 @@ struct ServingState {
 
 // Ready when the machine was read and every resource that the node has is registered, or there is none. The text has
 // one line per resource that is offered, with what is missing; or one line in their place.
-[[nodiscard]] Readiness assess_readiness(const ServingState& state);
+[[nodiscard]] metrics::Readiness assess_readiness(const ServingState& state);
+
+// Whether the kubelet watches it, by full name of each resource that is offered.
+[[nodiscard]] std::map<std::string, bool> registered_resources(const ServingState& state);
 
 }  // namespace neuron::plugin

@@ -11,6 +11,7 @@
 #include "plugin/device/event_queue.h"
 #include "plugin/device/kubelet_link.h"
 #include "plugin/kubelet/kubelet_directory.h"
+#include "plugin/kubelet/signals.h"
 
 namespace neuron::plugin {
 
@@ -19,7 +20,7 @@ namespace neuron::plugin {
 // Construct, run() once, destroy.
 class Supervisor {
  public:
-  enum class Outcome { stopped, other_agent, dead_mount, failed };
+  using Outcome = LoopEnd;
 
   struct Settings {
     std::string device_plugins_dir;

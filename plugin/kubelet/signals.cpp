@@ -4,9 +4,20 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 
 namespace neuron::plugin {
+
+Result<Fd> block_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
+  if (sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return fail(error_from_errno(errno, "sigprocmask"));
+  Fd fd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!fd.valid()) return fail(error_from_errno(errno, "signalfd"));
+  return fd;
+}
 
 bool asked_to_stop(int signals, const std::function<void()>& rescan) {
   signalfd_siginfo info{};

@@ -2,10 +2,26 @@
 
 #include <functional>
 
+#include "agent/base/fd.h"
+#include "agent/base/result.h"
+
+// Signals and the end of the main loop, in both modes. SIGTERM, SIGINT and SIGHUP are read from a descriptor by the
+// loop: no code runs in a signal handler.
 namespace neuron::plugin {
 
-// Handles SIGTERM, SIGINT and SIGHUP. `signals`: a signalfd, non-blocking, for SIGTERM, SIGINT and SIGHUP. True: end,
-// as the log says. `rescan` is called for a SIGHUP.
+// Why the main loop has ended.
+enum class LoopEnd {
+  stopped,      // by a signal
+  other_agent,  // another process serves this node, or is to serve it
+  dead_mount,   // a mounted directory was removed on the host: only a restart mounts the new one
+  failed,
+};
+
+// Blocks them for the whole process and opens their non-blocking signalfd. Call it before any other thread exists.
+// Errors: from errno.
+[[nodiscard]] Result<Fd> block_signals();
+
+// Handles all pending signals of that signalfd: logs each, calls `rescan` for a SIGHUP. True: the process has to stop.
 [[nodiscard]] bool asked_to_stop(int signals, const std::function<void()>& rescan);
 
 }  // namespace neuron::plugin

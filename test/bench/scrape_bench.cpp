@@ -11,10 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/metrics/http_server.h"
+#include "agent/metrics/endpoints.h"
 #include "test/fakes/tcp_client.h"
 #include "test/unit/metrics/loaded_node.h"
-#include "tools/neuron-agent/metrics_page.h"
 
 namespace neuron {
 namespace {
@@ -50,8 +49,8 @@ int run(int rounds) {
   const SystemClock clock;
   const metrics::MetricsInput input = test::loaded_node("trn2.48xlarge", 2);
   std::uint64_t scan = 0;
-  agent::MetricsPage anew({[&input] { return input; }, [&scan] { return ++scan; }}, clock);
-  agent::MetricsPage shared({[&input] { return input; }, [] { return std::uint64_t{1}; }}, clock);
+  metrics::MetricsPage anew({[&input] { return input; }, [&scan] { return ++scan; }}, clock);
+  metrics::MetricsPage shared({[&input] { return input; }, [] { return std::uint64_t{1}; }}, clock);
   const auto text = std::make_shared<const std::string>(render_metrics(input, metrics::TextFormat::prometheus));
   const auto server = metrics::HttpServer::start({"127.0.0.1", 0}, [&](const metrics::HttpRequest& request) {
     if (request.path == "/anew") return anew.answer(request.accept);

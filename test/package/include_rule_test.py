@@ -17,6 +17,7 @@ PURE_ROOMS = CORE + ["agent/allocator", "agent/grant", "agent/health", "agent/ho
 HOST = CORE + ["agent/health", "agent/holdings", "agent/preflight", "agent/host"]
 RPC = MODEL + ["agent/rpc", "proto"]
 KUBELET = RPC + ["agent/core", "agent/health", "agent/holdings", "plugin/kubelet"]
+IO_ROOMS = ["agent/host", "agent/monitor", "agent/rpc", "agent/kube", "agent/status", "agent/metrics"]
 TOOL = PURE_ROOMS + ["agent/host", "tools/render", "tools/pods"]
 MAY_INCLUDE = {
     "agent/base": [],
@@ -34,13 +35,13 @@ MAY_INCLUDE = {
     "agent/status": CORE + ["agent/health", "agent/kube"],
     "agent/metrics": PURE_ROOMS + ["agent/monitor"],
     "plugin/kubelet": KUBELET,
-    "plugin/device": KUBELET + ["agent/allocator", "agent/grant"],
+    "plugin/device": KUBELET + ["agent/allocator", "agent/grant", "agent/metrics"],
     "plugin/dra/slices": CORE + ["agent/allocator", "agent/grant", "agent/kube"],
     "plugin/dra/claim": KUBELET + ["agent/allocator", "agent/grant", "agent/kube", "plugin/dra/slices"],
     "plugin/dra/serve": KUBELET + ["agent/allocator", "agent/grant", "plugin/dra/claim", "plugin/dra/slices"],
-    "tools/neuron-agent": PURE_ROOMS + ["agent/host", "agent/monitor", "agent/rpc", "agent/kube", "agent/status", "agent/metrics",
-                                        "plugin/kubelet", "plugin/device", "plugin/dra/claim", "plugin/dra/slices",
-                                        "plugin/dra/serve"],
+    "plugin/daemon": PURE_ROOMS + IO_ROOMS + ["plugin/kubelet"],
+    "tools/neuron-agent": PURE_ROOMS + IO_ROOMS + ["plugin/kubelet", "plugin/daemon", "plugin/device", "plugin/dra/claim",
+                                                   "plugin/dra/slices", "plugin/dra/serve"],
     "tools/render": MODEL,
     "tools/pods": MODEL + ["agent/rpc"],
     "tools/topology": HOST,

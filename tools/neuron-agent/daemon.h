@@ -1,23 +1,30 @@
 #pragma once
 
+#include <string>
+
 #include "agent/base/fd.h"
-#include "agent/base/result.h"
+#include "plugin/daemon/node_daemon.h"
 #include "tools/neuron-agent/options.h"
 
+// The composition roots of `neuron-agent run`, one for each mode. `options.root` is a directory; an archive was
+// unpacked before.
 namespace neuron::agent {
 
-// Exit codes of `neuron-agent run`, as its man page lists them.
-enum class ExitCode { ok = 0, failed = 1, usage = 2, other_agent = 3, dead_mount = 4 };
+using plugin::ExitCode;
 
-// Blocks SIGTERM, SIGINT and SIGHUP for the whole process and gives the descriptor to read them from, so that no code
-// runs in a signal context. Call it from main before any other thread exists, the logger's included.
-[[nodiscard]] Result<Fd> block_signals();
+// Builds every part of the device plugin, wires it, and runs until `signals` (plugin::block_signals) has SIGTERM or
+// SIGINT.
+[[nodiscard]] ExitCode run_device_plugin(const Options& options, const Fd& signals);
+// The same for --mode dra (docs/adr/0011-dra.md).
+[[nodiscard]] ExitCode run_dra_driver(const Options& options, const Fd& signals);
 
-// The composition root: builds every real thing, wires it, runs until `signals` (block_signals) says SIGTERM or SIGINT.
-// `options.root` is a directory; an archive was unpacked before.
-[[nodiscard]] ExitCode run_daemon(const Options& options, const Fd& signals);
+// --once: one scan, printed on stdout: the resources that would be advertised, or the ResourceSlices as JSON.
+[[nodiscard]] ExitCode print_resources_once(const Options& options);
+[[nodiscard]] ExitCode print_slices_once(const Options& options);
 
-// --once: one scan; prints on stdout what each resource would advertise.
-[[nodiscard]] ExitCode print_once(const Options& options);
+// For both: logs the effective options, with warnings.
+void log_start(const Options& options);
+// Scans for --once, and logs warnings; null with an error in the log when the root cannot be opened.
+[[nodiscard]] model::SnapshotPtr scan_for_once(const Options& options, Workers& workers);
 
 }  // namespace neuron::agent

@@ -1,7 +1,4 @@
-#include "tools/neuron-agent/daemon_dra.h"
-
 #include <fmt/format.h>
-#include <malloc.h>
 #include <spdlog/spdlog.h>
 
 #include <chrono>
@@ -12,50 +9,25 @@
 #include <thread>
 #include <utility>
 
-#include "agent/host/neuron_sysfs.h"
-#include "agent/kube/api_client.h"
-#include "agent/monitor/monitor.h"
 #include "agent/rpc/pod_resources.h"
 #include "plugin/dra/claim/claim_preparer.h"
 #include "plugin/dra/claim/claim_upkeep.h"
 #include "plugin/dra/claim/plugin_holders.h"
 #include "plugin/dra/claim/record_store.h"
+#include "plugin/dra/serve/claim_metrics.h"
 #include "plugin/dra/serve/driver.h"
 #include "plugin/dra/serve/node_board.h"
 #include "plugin/dra/slices/publisher.h"
 #include "plugin/dra/slices/slice_sync.h"
-#include "plugin/kubelet/call_figures.h"
 #include "plugin/kubelet/watched_checkpoint.h"
-#include "tools/neuron-agent/claim_holdings.h"
-#include "tools/neuron-agent/counted_api.h"
-#include "tools/neuron-agent/daemon_parts.h"
-#include "tools/neuron-agent/inventory_log.h"
-#include "tools/neuron-agent/metrics_sources.h"
-#include "tools/neuron-agent/node_place.h"
-#include "tools/neuron-agent/node_status.h"
-#include "tools/neuron-agent/probes.h"
-#include "tools/neuron-agent/told_claims.h"
+#include "tools/neuron-agent/daemon.h"
 
 namespace neuron::agent {
 namespace {
 
 namespace dra = plugin::dra;
 
-ExitCode to_exit_code(dra::Driver::Outcome outcome) {
-  switch (outcome) {
-    case dra::Driver::Outcome::stopped:
-      return ExitCode::ok;
-    case dra::Driver::Outcome::other_agent:
-      return ExitCode::other_agent;
-    case dra::Driver::Outcome::dead_mount:
-      return ExitCode::dead_mount;
-    case dra::Driver::Outcome::failed:
-      break;
-  }
-  return ExitCode::failed;
-}
-
-// The kubelet gets the path of the socket, and has another working directory.
+// For the kubelet, whose working directory is another one.
 std::string absolute(const std::string& directory) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::absolute(directory, error);
@@ -87,13 +59,13 @@ dra::RecordStore::Options store_options(const Options& options, dra::Driver::Eve
           .grant = claims_settings(options).grant};
 }
 
-// May block for as long as its deadline. Not in an RPC handler's own thread (agent/rpc/pod_resources.h).
+// Blocks until its deadline at most. Not in the thread of an RPC handler (agent/rpc/pod_resources.h).
 Result<std::vector<model::Allocation>> list_pods(const std::string& socket) {
   constexpr std::chrono::milliseconds kDeadline{2000};
   return rpc::PodResourcesClient(socket).list(kDeadline);
 }
 
-// What the kubelet's checkpoint has of device plugins: also of pods that have ended, until the kubelet is asked.
+// Allocations of device plugins in the kubelet's checkpoint; also of pods that have ended, until the kubelet is asked.
 Result<std::vector<model::Allocation>> stored_allocations(const plugin::CheckpointSource& file) {
   auto checkpoint = file.read();
   if (checkpoint) return std::move(checkpoint->allocations);
@@ -109,194 +81,152 @@ std::string slices_line(const dra::PublishState& state, bool nothing_to_publish)
   return line + "\n";
 }
 
-plugin::Readiness readiness_of(const Options& options, const dra::DriverState& driver, const dra::PublishState& slices,
-                               bool nothing_to_publish) {
+metrics::Readiness readiness_of(const Options& options, const dra::DriverState& driver, const dra::PublishState& slices,
+                                bool nothing_to_publish) {
   const std::string problem = driver.problem.empty() ? "waiting for the kubelet" : driver.problem;
   return {driver.registered && slices.published,
           fmt::format("driver {}: {}\n", options.dra.pool.driver, driver.registered ? "registered" : problem) +
               slices_line(slices, nothing_to_publish)};
 }
 
-// Every real thing of this mode, in the order in which they depend on each other.
+// Every part of this mode, on NodeDaemon.
 class DraDaemon {
  public:
-  DraDaemon(const Options& options, RootPtr machine, kube::ApiPlaces places, dra::Driver::Events& events)
+  DraDaemon(const Options& options, plugin::RootPtr machine, kube::ApiPlaces places, dra::Driver::Events& events)
       : options_(options),
-        machine_(std::move(machine)),
-        server_(std::move(places)),
+        driver_(options.dra.pool.driver),
         events_(events),
-        publisher_(api_, {options.dra.pool.driver, pool_name(options), options.node_name}, clock_),
+        daemon_(options, std::move(machine),
+                {.counted = dra::CountedClaims::counted_names(driver_), .offer = {}, .api = std::move(places)}),
+        checkpoint_(options.device_plugins_dir(), daemon_.workers()),
+        publisher_(daemon_.api(), {driver_, pool_name(options), options.node_name}, daemon_.clock()),
         board_({options.dra.pool, pool_name(options)},
                {[this] { return claim_store_.held_devices(); },
                 [this](dra::Pool pool) { publisher_.set_pool(std::move(pool)); }, health_,
                 [this](dra::Pool& pool, const grant::NodeUnits& node) {
-                  dra::taint_held(pool, node, plugin_holds_.holders(), options_.dra.pool.driver);
+                  dra::taint_held(pool, node, plugin_holds_.holders(), driver_);
                 },
                 [this] { return claim_store_.held_numbering(); }}),
-        monitor_(store_, workers_, scan_maker(machine_, scan_timer_, options_.kernel_log),
-                 [this, log = InventoryLog(std::nullopt)](const model::SnapshotPtr& snapshot) mutable {
-                   log(snapshot);
-                   node_status_.set(snapshot);
-                   board_.set_node(std::make_shared<const grant::NodeUnits>(snapshot));
-                   upkeep_.node_changed();
-                   events_.post(dra::NodeScanned{});
-                 },
-                 {.interval = options.scan_interval}),
+        plugin_holds_({.listed = [this] { return list_pods(options_.pod_resources_socket()); },
+                       .node = [this] { return board_.node(); },
+                       .changed = [this] { board_.marks_changed(); },
+                       .driver = driver_,
+                       .stored = [this] { return stored_allocations(checkpoint_); },
+                       .own_pod = plugin::own_pod_name()}),
         claim_store_(store_options(options, events), [this] { return board_.node(); }),
-        claims_(claims_settings(options), claims_ports(), claim_store_, api_, clock_),
-        sweep_(options.dra.pool.driver, pool_name(options), sweep_ports(), claim_store_, api_, clock_),
+        claims_(claims_settings(options), claims_ports(), claim_store_, daemon_.api(), daemon_.clock()),
+        counted_(claims_, board_, daemon_.figures(), driver_),
+        sweep_(driver_, pool_name(options),
+               {[this] { return listed(); }, [this] { return board_.node(); },
+                [this](int device, int core) { return daemon_.memory_in_use(board_.node(), device, core); }},
+               claim_store_, daemon_.api(), daemon_.clock()),
         upkeep_(claim_store_, sweep_, {options.cdi_dir, claims_directory(options)},
-                {[this](std::function<void()> job) { file_workers_.run(std::move(job)); }, runner(),
-                 [this] { board_.held_changed(); }, clock_}) {}
+                {[this](std::function<void()> job) { file_workers_.run(std::move(job)); }, daemon_.runner(),
+                 [this] { board_.held_changed(); }, daemon_.clock()}) {}
 
   [[nodiscard]] ExitCode run(const Fd& signals) {
     std::jthread keeping([this](const std::stop_token& stop) { upkeep_.run(stop); });
     // What claims hold is known before anything is published, unless their files hang.
     static_cast<void>(upkeep_.await_first());
-    monitor_.start();
-    ToldClaims claims(claims_, board_, figures_, options_.dra.pool.driver);
+    daemon_.start(
+        [this](grant::NodeUnitsPtr node) {
+          board_.set_node(std::move(node));
+          upkeep_.node_changed();
+          events_.post(dra::NodeScanned{});
+        },
+        {[this] { return holdings(); },
+         [this](model::SnapshotPtr scanned) { return board_.numbered(std::move(scanned)); }});
     std::jthread holding([this](const std::stop_token& stop) { plugin_holds_.run(stop); });
     std::jthread publishing([this](const std::stop_token& stop) {
       if (plugin_holds_.await_first(stop)) publisher_.run(stop);
     });
-    MetricsSources sources(machine_, {options_, clock_, store_, figures_, *scan_timer_, workers_, monitor_},
-                           {[this] { return holdings(); },
-                            [this](model::SnapshotPtr scanned) { return board_.numbered(std::move(scanned)); },
-                            {},
-                            [this] { return counted_.counts(); },
-                            [this] { return api_.place(); }});
-    Probes probes(options_.metrics_address, clock_, {&sources.page(), tls_files(options_)});
-    const ExitCode code = serve(claims, probes, sources, signals);
-    probes.stop();
-    publishing.request_stop();
-    keeping.request_stop();
-    holding.request_stop();
-    server_.close();
-    node_status_.stop();
-    keeping.join();
-    publishing.join();
-    holding.join();
-    return end_reading(monitor_,
-                       {{workers_, "a read inside the driver, a file of a claim, or a call on " + options_.kubelet_dir},
-                        {file_workers_, "a file in " + options_.cdi_dir + " or " + claims_directory(options_)}},
-                       code);
+    const ExitCode code = serve(signals);
+    for (std::jthread* thread : {&publishing, &keeping, &holding}) thread->request_stop();
+    daemon_.close();
+    for (std::jthread* thread : {&keeping, &publishing, &holding}) thread->join();
+    const std::string reads = std::string(plugin::kDriverRead) + ", a file of a claim, or a call on ";
+    return daemon_.end(code, {{daemon_.workers(), reads + options_.kubelet_dir},
+                              {file_workers_, "a file in " + options_.cdi_dir + " or " + claims_directory(options_)}});
   }
 
  private:
-  [[nodiscard]] ExitCode serve(ToldClaims& claims, Probes& probes, MetricsSources& sources, const Fd& signals) {
-    dra::Driver driver({{absolute(options_.kubelet_dir), options_.dra.pool.driver, options_.dra.pod_uid},
-                        clock_,
+  [[nodiscard]] ExitCode serve(const Fd& signals) {
+    dra::Driver driver({{absolute(options_.kubelet_dir), driver_, options_.dra.pod_uid},
+                        daemon_.clock(),
                         events_,
-                        claims,
+                        counted_,
                         health_,
-                        workers_,
+                        daemon_.workers(),
                         [this] {
-                          figures_.registered(options_.dra.pool.driver);
+                          daemon_.figures().registered(driver_);
                           plugin_holds_.registered();
                           publisher_.compare_again();
                         },
-                        [this] { monitor_.rescan_now(); },
-                        [this, &claims, &probes, &sources](const dra::DriverState& state) {
-                          give_memory_back(claims);
-                          sources.set_registered({{options_.dra.pool.driver, state.registered}});
-                          if (probes.wanted()) {
-                            probes.turn(readiness_of(options_, state, publisher_.state(), board_.is_empty()));
-                          }
-                        }},
+                        [this] { daemon_.rescan(); },
+                        [this](const dra::DriverState& state) { turn(state); }},
                        signals.get());
-    const ExitCode code = to_exit_code(driver.run());
-    ending_.emplace(code);
+    const ExitCode code = exit_code_of(driver.run());
+    daemon_.begin_end(code);
     return code;
   }
 
-  // TLS and JSON of many pods at once, or of all slices, are several times what is in use afterwards. Not before the
-  // threads have ended that answered them (Workers::kIdle).
-  void give_memory_back(ToldClaims& claims) {
-    constexpr std::chrono::seconds kAfter{4};
-    const std::uint64_t writes = std::exchange(writes_seen_, publisher_.state().writes);
-    if (claims.take_quiet() || writes != writes_seen_) trim_at_ = clock_.now() + kAfter;
-    if (!trim_at_ || clock_.now() < *trim_at_) return;
-    trim_at_.reset();
-    ::malloc_trim(0);
-  }
-
-  [[nodiscard]] std::function<void(std::function<void()>)> runner() {
-    return [this](std::function<void()> job) { workers_.run(std::move(job)); };
+  void turn(const dra::DriverState& state) {
+    const dra::PublishState slices = publisher_.state();
+    // TLS and JSON of many pods at once, or of all slices, take several times what stays in use.
+    const bool has_written = std::exchange(writes_seen_, slices.writes) != slices.writes;
+    if (counted_.take_quiet() || has_written) daemon_.trim_later();
+    daemon_.turn(readiness_of(options_, state, slices, board_.is_empty()), {{driver_, state.registered}});
   }
 
   [[nodiscard]] dra::ClaimPreparer::Ports claims_ports() {
     dra::ClaimPreparer::Ports ports;
     ports.node = [this] { return board_.node(); };
-    ports.scan = [this, machine = machine_, use = options_.kernel_log] {
-      return board_.numbered(std::make_shared<const grant::NodeUnits>(scan_now(*machine, use)));
-    };
-    ports.memory_in_use = [this](int device, int core) { return memory_in_use(device, core); };
-    ports.run = runner();
-    ports.post = [this](SteadyTime when, std::function<void()> job) { monitor_.post(when, std::move(job)); };
+    ports.scan = [this] { return board_.numbered(std::make_shared<const grant::NodeUnits>(daemon_.scan_now())); };
+    ports.memory_in_use = [this](int device, int core) { return daemon_.memory_in_use(board_.node(), device, core); };
+    ports.run = daemon_.runner();
+    ports.post = daemon_.scheduler();
     ports.plugin_holders = [this] { return plugin_holds_.holders(); };
-    ports.pods = [this, socket = options_.pod_resources_socket()]() -> Result<dra::PodsOfClaims::PodNames> {
-      TRY_ASSIGN(const auto listed, pods_.seen(list_pods(socket)));
+    ports.pods = [this]() -> Result<dra::PodsOfClaims::PodNames> {
+      TRY_ASSIGN(const auto pods, listed());
       dra::PodsOfClaims::PodNames names;
-      for (const model::Allocation& one : listed) names.emplace_back(one.pod_namespace, one.pod);
+      for (const model::Allocation& one : pods) names.emplace_back(one.pod_namespace, one.pod);
       return names;
     };
     return ports;
   }
 
-  [[nodiscard]] dra::ClaimSweep::Ports sweep_ports() {
-    return {[this, socket = options_.pod_resources_socket()] { return pods_.seen(list_pods(socket)); },
-            [this] { return board_.node(); }, [this](int device, int core) { return memory_in_use(device, core); }};
-  }
-
-  [[nodiscard]] std::optional<std::uint64_t> memory_in_use(int device, int core) const {
-    const grant::NodeUnitsPtr node = board_.node();
-    const model::NeuronDevice* known = node ? node->device(device) : nullptr;
-    return host::process_memory_of_core(*machine_, device, core, known != nullptr ? known->memory_bytes : std::nullopt);
+  [[nodiscard]] Result<std::vector<model::Allocation>> listed() {
+    return pods_.seen(list_pods(options_.pod_resources_socket()));
   }
 
   [[nodiscard]] std::vector<holdings::Holding> holdings() const {
     const grant::NodeUnitsPtr node = board_.node();
     if (!node) return {};
-    return holdings_of(*node, claim_store_.held_claims(), plugin_holds_.holders(), pods_.claims());
+    return dra::holdings_of(*node, claim_store_.held_claims(), plugin_holds_.holders(), pods_.claims());
   }
 
   const Options& options_;
-  const RootPtr machine_;
-  const SystemClock clock_;
-  plugin::CallFigures figures_{ToldClaims::counted_names(options_.dra.pool.driver)};
-  const std::shared_ptr<ScanTimer> scan_timer_ = std::make_shared<ScanTimer>();
-  ListedClaims pods_;
-  kube::ApiClient server_;
-  CountedApi counted_{server_};
-  NodePlaceApi api_{counted_, options_.node_name};
-  NodeStatus node_status_{options_, clock_, &api_};
+  const std::string driver_;  // its name
   dra::Driver::Events& events_;
+  plugin::NodeDaemon daemon_;
+  Workers file_workers_;  // apart from the daemon's, so that the log at the end names those that hang
+  const plugin::WatchedCheckpoint checkpoint_;
+  dra::ListedClaims pods_;
   dra::HealthHub health_;
   dra::SlicePublisher publisher_;
   dra::NodeBoard board_;
-  dra::PluginHoldWatch plugin_holds_{{.listed = [this] { return list_pods(options_.pod_resources_socket()); },
-                                      .node = [this] { return board_.node(); },
-                                      .changed = [this] { board_.marks_changed(); },
-                                      .driver = options_.dra.pool.driver,
-                                      .stored = [this] { return stored_allocations(checkpoint_); },
-                                      .own_pod = own_pod_name()}};
-  monitor::SnapshotStore store_;
-  Workers workers_;
-  Workers file_workers_;  // apart, so that the end of the program says which of them hangs
-  plugin::WatchedCheckpoint checkpoint_{options_.device_plugins_dir(), workers_};
-  monitor::Monitor monitor_;
+  dra::PluginHoldWatch plugin_holds_;
   dra::RecordStore claim_store_;
   dra::ClaimPreparer claims_;
+  dra::CountedClaims counted_;
   dra::ClaimSweep sweep_;
   dra::ClaimUpkeep upkeep_;
-  std::uint64_t writes_seen_ = 0;  // with trim_at_ of the loop
-  std::optional<SteadyTime> trim_at_;
-  std::optional<EndDeadline> ending_;
+  std::uint64_t writes_seen_ = 0;  // by turn()
 };
 
 }  // namespace
 
-ExitCode run_dra_daemon(const Options& options, const Fd& signals) {
+ExitCode run_dra_driver(const Options& options, const Fd& signals) {
   log_start(options);
   auto root = host::FsRoot::open(options.root);
   auto events = dra::Driver::Events::open();
@@ -313,17 +243,14 @@ ExitCode run_dra_daemon(const Options& options, const Fd& signals) {
 
 ExitCode print_slices_once(const Options& options) {
   Workers workers;
-  const auto snapshot = scan_once(options, workers);
-  if (!snapshot) {
-    spdlog::error("scan failed: {}", snapshot.error().message);
-    return ExitCode::failed;
-  }
-  const dra::Pool pool = dra::make_pool(grant::NodeUnits(*snapshot), options.dra.pool, {});
+  const model::SnapshotPtr snapshot = scan_for_once(options, workers);
+  if (!snapshot) return ExitCode::failed;
+  const dra::Pool pool = dra::make_pool(grant::NodeUnits(snapshot), options.dra.pool, {});
   const dra::PoolIdentity identity{options.dra.pool.driver, pool_name(options), {options.node_name, ""}};
   const dra::Layout layout = dra::lay_out(pool, options.dra.layout);
   for (const std::string& what : layout.left_out) spdlog::warn("left out of slices: {}", what);
   fmt::print("{}", dra::published_text(layout, identity));
-  return end_once(workers, ExitCode::ok);
+  return plugin::end_once(workers, ExitCode::ok);
 }
 
 }  // namespace neuron::agent

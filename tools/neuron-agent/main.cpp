@@ -14,14 +14,13 @@
 #include "agent/host/root_source.h"
 #include "agent/host/scanner.h"
 #include "neuron_version.h"
+#include "plugin/daemon/stderr_sink.h"
 #include "tools/neuron-agent/check_command.h"
 #include "tools/neuron-agent/check_options.h"
 #include "tools/neuron-agent/daemon.h"
-#include "tools/neuron-agent/daemon_dra.h"
 #include "tools/neuron-agent/explain_command.h"
 #include "tools/neuron-agent/explain_options.h"
 #include "tools/neuron-agent/options.h"
-#include "tools/neuron-agent/stderr_sink.h"
 #include "tools/neuron-agent/withdraw.h"
 
 namespace {
@@ -41,7 +40,7 @@ void ignore_words_of_grpc(gpr_log_func_args* /*said*/) {}
 void set_up_logging(const std::string& level) {
   constexpr std::size_t kQueuedLines = 512;
   spdlog::init_thread_pool(kQueuedLines, 1);
-  auto sink = std::make_shared<neuron::agent::StderrSink>(STDERR_FILENO);
+  auto sink = std::make_shared<neuron::plugin::StderrSink>(STDERR_FILENO);
   auto logger = std::make_shared<spdlog::async_logger>("agent", std::move(sink), spdlog::thread_pool(),
                                                        spdlog::async_overflow_policy::overrun_oldest);
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
@@ -68,7 +67,7 @@ int misuse(const neuron::Error& error) {
 
 int serve(const neuron::agent::Options& options) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader of the log that leaves ends nothing
-  const auto signals = neuron::agent::block_signals();
+  const auto signals = neuron::plugin::block_signals();
   if (!signals) return fail_early(signals.error());
   set_up_logging(options.log_level);
   const neuron::DescriptorLimit limit = neuron::raise_descriptor_limit();
@@ -80,7 +79,7 @@ int serve(const neuron::agent::Options& options) {
   }
   const bool claims = options.mode == neuron::agent::Mode::dra;
   const auto code =
-      claims ? neuron::agent::run_dra_daemon(options, *signals) : neuron::agent::run_daemon(options, *signals);
+      claims ? neuron::agent::run_dra_driver(options, *signals) : neuron::agent::run_device_plugin(options, *signals);
   end_logging();
   return static_cast<int>(code);
 }
@@ -118,7 +117,7 @@ int run(neuron::agent::Options options) {
   // One look, which every signal may end.
   set_up_logging(options.log_level);
   const bool claims = options.mode == neuron::agent::Mode::dra;
-  const auto code = claims ? neuron::agent::print_slices_once(options) : neuron::agent::print_once(options);
+  const auto code = claims ? neuron::agent::print_slices_once(options) : neuron::agent::print_resources_once(options);
   end_logging();
   return static_cast<int>(code);
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "agent/base/result.h"
-#include "agent/status/node_report.h"
+#include "plugin/daemon/node_daemon.h"
 
 namespace CLI {
 class App;
@@ -13,11 +13,7 @@ class App;
 
 namespace neuron::agent {
 
-// What `neuron-agent run` tells the API server of its node, in either mode (docs/node-status.md).
-struct NodeStatusOptions {
-  bool enabled = false;           // --node-status on|off
-  status::ReportSettings report;  // --accelerated-hardware-ready, --unhealthy-devices-for-node
-};
+using plugin::NodeStatusOptions;
 
 // Adds those flags to a CLI11 command, writing into `options`, which must outlive the parse.
 void add_node_status_options(CLI::App& command, NodeStatusOptions& options);

@@ -5,12 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "agent/base/listen_address.h"
 #include "agent/base/result.h"
 #include "agent/core/offer_policy.h"
 #include "agent/grant/grant.h"
-#include "agent/host/scanner.h"
 #include "agent/kube/cluster_access.h"
+#include "plugin/daemon/node_daemon.h"
 #include "tools/neuron-agent/dra_options.h"
 #include "tools/neuron-agent/mode_options.h"
 #include "tools/neuron-agent/node_status_options.h"
@@ -24,9 +23,8 @@ namespace neuron::agent {
 
 // All options of `neuron-agent run`, parsed once, then const. Flag over environment over default; the offer may also
 // come from the group of --node-groups that the node is in, between environment and default.
-struct Options {
+struct Options : plugin::DaemonSettings {
   Mode mode = Mode::device_plugin;               // --mode device-plugin|dra
-  std::string root = "/";                        // --root, NEURON_AGENT_ROOT
   std::string kubelet_dir = "/var/lib/kubelet";  // --kubelet-dir; device-plugins/ and pod-resources/ below it
   std::string host_path_prefix;                  // --host-path-prefix; default: the root, "" for "/"
   bool host_path_prefix_set = false;
@@ -34,23 +32,16 @@ struct Options {
   bool neurondevice = false;        // --neurondevice: also advertise the old alias
   OfferChoice offer;                // --resources, --core-devices
   std::string node_groups;          // --node-groups FILE; "": none
-  std::string node_name;            // --node-name, NODE_NAME; "": not known
   std::string node_group;           // name of the group that completed `offer`; "": none. Set by settle_offer
   std::vector<std::string> doubts;  // of the file of --node-groups, a sentence each, to be logged. Set by settle_offer
-  std::chrono::milliseconds scan_interval{5000};            // --scan-interval
   std::chrono::milliseconds pod_resources_interval{10000};  // --pod-resources-interval
   bool cdi = false;                                         // --cdi: CDI names too, specs in cdi_dir
-  std::string cdi_dir = "/var/run/cdi";          // --cdi-dir; in DRA mode each claim's spec, whatever `cdi` says
-  std::optional<ListenAddress> metrics_address;  // --metrics-address HOST:PORT; nullopt: off
-  std::string metrics_tls_cert;                  // --metrics-tls-cert FILE; "" with the next: plain HTTP
-  std::string metrics_tls_key;                   // --metrics-tls-key FILE
-  host::KernelLogUse kernel_log = host::KernelLogUse::none;  // --kernel-log on|off: wanted, or none
-  NodeStatusOptions node_status;                             // --node-status and what goes with it
-  kube::ApiFlags api;              // --api-server, --api-token-file, --api-ca-file; of the above and DRA
-  DraOptions dra;                  // of DRA mode alone
-  std::string log_level = "info";  // --log-level debug|info|warn|error
-  bool once = false;               // --once: scan, print what would be advertised, exit
-  bool check_config = false;       // --check-config: print the effective values, exit
+  std::string cdi_dir = "/var/run/cdi";  // --cdi-dir; in DRA mode each claim's spec, whatever `cdi` says
+  kube::ApiFlags api;                    // --api-server, --api-token-file, --api-ca-file; of the above and DRA
+  DraOptions dra;                        // of DRA mode alone
+  std::string log_level = "info";        // --log-level debug|info|warn|error
+  bool once = false;                     // --once: scan, print what would be advertised, exit
+  bool check_config = false;             // --check-config: print the effective values, exit
 
   [[nodiscard]] std::string device_plugins_dir() const { return kubelet_dir + "/device-plugins"; }
   [[nodiscard]] std::string pod_resources_socket() const { return kubelet_dir + "/pod-resources/kubelet.sock"; }

@@ -12,6 +12,7 @@
 #include "plugin/dra/serve/dra_server.h"
 #include "plugin/dra/serve/kubelet_directories.h"
 #include "plugin/kubelet/event_queue.h"
+#include "plugin/kubelet/signals.h"
 #include "plugin/kubelet/socket_watch.h"
 
 namespace neuron::plugin::dra {
@@ -35,7 +36,7 @@ using DriverEvent = std::variant<RegistrationResult, NodeScanned, CdiMountDead>;
 // Construct, run() once, destroy. One thread.
 class Driver {
  public:
-  enum class Outcome { stopped, other_agent, dead_mount, failed };
+  using Outcome = LoopEnd;
   using Events = EventQueueOf<DriverEvent>;
 
   struct Settings {

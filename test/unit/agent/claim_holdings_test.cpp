@@ -1,11 +1,11 @@
-#include "tools/neuron-agent/claim_holdings.h"
+#include "plugin/dra/serve/claim_metrics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "test/unit/grant/nodes.h"
 
-namespace neuron::agent {
+namespace neuron::plugin::dra {
 namespace {
 
 namespace dra = plugin::dra;
@@ -93,4 +93,4 @@ TEST(ListedClaims, KeepsTheNewestListAndNothingOfAFailedOne) {
 }
 
 }  // namespace
-}  // namespace neuron::agent
+}  // namespace neuron::plugin::dra

@@ -1,11 +1,11 @@
-#include "tools/neuron-agent/daemon_parts.h"
+#include "plugin/daemon/node_daemon.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <future>
 
-namespace neuron::agent {
+namespace neuron::plugin {
 namespace {
 
 constexpr std::chrono::seconds kLong{60};
@@ -28,4 +28,4 @@ TEST(EndDeadline, AnEndInTimeIsNotWaitedFor) {
 }
 
 }  // namespace
-}  // namespace neuron::agent
+}  // namespace neuron::plugin

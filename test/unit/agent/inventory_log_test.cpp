@@ -1,4 +1,4 @@
-#include "tools/neuron-agent/inventory_log.h"
+#include "plugin/daemon/inventory_log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <sstream>
 #include <utility>
 
-namespace neuron::agent {
+namespace neuron::plugin {
 namespace {
 
 using ::testing::HasSubstr;
@@ -29,7 +29,7 @@ class InventoryLogTest : public ::testing::Test {
   std::string said_of(const model::HostScan& host) {
     auto snapshot = std::make_shared<model::Snapshot>();
     snapshot->host = host;
-    log_(std::move(snapshot));
+    log_.log(std::move(snapshot));
     return std::exchange(text_, std::ostringstream()).str();
   }
 
@@ -157,4 +157,4 @@ TEST_F(InventoryLogTest, WhatIsUnhealthyIsToldAndWhatIsGraver) {
 }
 
 }  // namespace
-}  // namespace neuron::agent
+}  // namespace neuron::plugin

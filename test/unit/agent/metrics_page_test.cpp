@@ -1,4 +1,4 @@
-#include "tools/neuron-agent/metrics_page.h"
+#include "agent/metrics/endpoints.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include "test/fakes/fake_clock.h"
 
-namespace neuron::agent {
+namespace neuron::metrics {
 namespace {
 
 using std::chrono::milliseconds;
@@ -85,4 +85,4 @@ TEST_F(MetricsPageTest, OpenMetricsIsAnotherText) {
 }
 
 }  // namespace
-}  // namespace neuron::agent
+}  // namespace neuron::metrics

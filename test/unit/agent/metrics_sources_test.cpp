@@ -1,10 +1,10 @@
-#include "tools/neuron-agent/metrics_sources.h"
+#include "plugin/daemon/metrics_sources.h"
 
 #include <gtest/gtest.h>
 
 #include "test/fakes/fake_clock.h"
 
-namespace neuron::agent {
+namespace neuron::plugin {
 namespace {
 
 using std::chrono::seconds;
@@ -12,7 +12,6 @@ using std::chrono::seconds;
 // The monitor is not started, as if its first scan hung: nothing is ever scanned or sampled.
 class MetricsSourcesTest : public ::testing::Test {
  protected:
-  Options options_;
   fakes::FakeClock clock_;
   monitor::SnapshotStore store_;
   plugin::CallFigures figures_{{{"Allocate"}, {"held"}, {"aws.amazon.com/neuron"}}};
@@ -21,7 +20,7 @@ class MetricsSourcesTest : public ::testing::Test {
   monitor::Monitor monitor_{store_, workers_, [] { return monitor::WatchedScan::Scan(); }, {}, {}};
   MetricsSources sources_{
       nullptr,
-      {options_, clock_, store_, figures_, timer_, workers_, monitor_},
+      {"n1", seconds(5), clock_, store_, figures_, timer_, workers_, monitor_},
       {[] { return std::vector<holdings::Holding>(); }, [](model::SnapshotPtr scanned) { return scanned; }}};
 };
 
@@ -45,4 +44,4 @@ TEST_F(MetricsSourcesTest, NamesAreThereBeforeTheFirstScan) {
 }
 
 }  // namespace
-}  // namespace neuron::agent
+}  // namespace neuron::plugin

@@ -1,14 +1,14 @@
-#include "tools/neuron-agent/node_place.h"
+#include "agent/kube/observed_api.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "agent/status/node_object.h"
+#include "plugin/daemon/metrics_sources.h"
 #include "test/fakes/fake_api.h"
-#include "tools/neuron-agent/metrics_sources.h"
 
-namespace neuron::agent {
+namespace neuron::plugin {
 namespace {
 
 constexpr const char* kNode = "/api/v1/nodes/n1";
@@ -23,7 +23,7 @@ class NodePlaceTest : public ::testing::Test {
   [[nodiscard]] std::string place() const { return placed_.place().zone + " " + placed_.place().region; }
 
   fakes::FakeApi api_;
-  NodePlaceApi placed_{api_, "n1"};
+  kube::ObservedApi placed_{api_, "n1"};
 };
 
 TEST_F(NodePlaceTest, WhoeverReadsTheNodeTellsWhereItIs) {
@@ -61,4 +61,4 @@ TEST_F(NodePlaceTest, AnAnswerThatIsNoneChangesNothing) {
 }
 
 }  // namespace
-}  // namespace neuron::agent
+}  // namespace neuron::plugin

@@ -1,9 +1,9 @@
-#include "tools/neuron-agent/offer_log.h"
+#include "plugin/daemon/inventory_log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace neuron::agent {
+namespace neuron::plugin {
 namespace {
 
 std::vector<std::string> lines(const std::string& type, int devices, const char* resources, const char* core_devices,
@@ -59,4 +59,4 @@ TEST(OfferLog, WarnsWhereNothingOfTheHardwareIsOffered) {
 }
 
 }  // namespace
-}  // namespace neuron::agent
+}  // namespace neuron::plugin

@@ -1,11 +1,11 @@
-#include "tools/neuron-agent/offered_figures.h"
+#include "plugin/device/offered_figures.h"
 
 #include <gtest/gtest.h>
 
 #include "test/fakes/fake_clock.h"
 #include "test/unit/grant/nodes.h"
 
-namespace neuron::agent {
+namespace neuron::plugin {
 namespace {
 
 using model::Resource;
@@ -85,4 +85,4 @@ TEST_F(OfferedFiguresTest, AnUnhealthyDeviceThatIsHeldTakesNothingFromWhatIsFree
 }
 
 }  // namespace
-}  // namespace neuron::agent
+}  // namespace neuron::plugin

@@ -1,4 +1,4 @@
-#include "tools/neuron-agent/probes.h"
+#include "agent/metrics/endpoints.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,13 +9,13 @@
 #include "test/fakes/tcp_client.h"
 #include "test/fakes/tls_client.h"
 
-namespace neuron::agent {
+namespace neuron::metrics {
 namespace {
 
 using fakes::http_get;
 
-const plugin::ServingState kWaiting{true, {{model::Resource::neuron, plugin::ServingStep::waiting}}};
-const plugin::ServingState kRegistered{true, {{model::Resource::neuron, plugin::ServingStep::registered}}};
+const Readiness kWaiting{false, "aws.amazon.com/neuron: not registered; waiting for the kubelet\n"};
+const Readiness kRegistered{true, "aws.amazon.com/neuron: registered\n"};
 
 class ProbesTest : public ::testing::Test {
  protected:
@@ -59,7 +59,7 @@ TEST_F(ProbesTest, OtherPathsAreNotFound) {
 
 TEST_F(ProbesTest, MetricsAreThoseOfThePage) {
   MetricsPage page({[] { return metrics::MetricsInput{}; }, [] { return std::uint64_t{0}; }}, clock_);
-  Probes probes(ListenAddress{"127.0.0.1", 0}, clock_, {&page, std::nullopt});
+  Probes probes(ListenAddress{"127.0.0.1", 0}, clock_, &page);
   probes.turn(kWaiting);
   EXPECT_EQ(http_get(*probes.port(), "/metrics").status, 200) << "ready or not";
   EXPECT_EQ(probes.answer({"/metrics", "application/openmetrics-text"}).content_type,
@@ -72,7 +72,7 @@ TEST_F(ProbesTest, ACertificateThatIsNotThereIsTriedAgain) {
   std::filesystem::remove_all(directory);
   const std::string certificate = directory + "/tls.crt";
   const std::string key = directory + "/tls.key";
-  Probes probes(ListenAddress{"127.0.0.1", 0}, clock_, {nullptr, metrics::TlsFiles{certificate, key}});
+  Probes probes(ListenAddress{"127.0.0.1", 0}, clock_, nullptr, TlsFiles{certificate, key});
   probes.turn(kRegistered);
   EXPECT_FALSE(probes.port());
   std::filesystem::create_directory(directory);
@@ -102,9 +102,8 @@ TEST_F(ProbesTest, APortThatIsTakenIsTriedAgain) {
 TEST_F(ProbesTest, OffMeansNoSocket) {
   Probes probes(std::nullopt, clock_);
   probes.turn(kRegistered);
-  EXPECT_FALSE(probes.wanted());
   EXPECT_FALSE(probes.port());
 }
 
 }  // namespace
-}  // namespace neuron::agent
+}  // namespace neuron::metrics

@@ -1,4 +1,4 @@
-#include "tools/neuron-agent/stderr_sink.h"
+#include "plugin/daemon/stderr_sink.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@
 
 #include "agent/base/fd.h"
 
-namespace neuron::agent {
+namespace neuron::plugin {
 namespace {
 
 using ::testing::EndsWith;
@@ -76,4 +76,4 @@ TEST_F(StderrSinkTest, WhatNobodyReadsIsCounted) {
 }
 
 }  // namespace
-}  // namespace neuron::agent
+}  // namespace neuron::plugin

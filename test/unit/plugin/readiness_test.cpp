@@ -9,13 +9,13 @@ namespace {
 using model::Resource;
 
 TEST(Readiness, ANodeThatWasNotReadIsNotReady) {
-  const Readiness all = assess_readiness({});
+  const metrics::Readiness all = assess_readiness({});
   EXPECT_FALSE(all.ready);
   EXPECT_EQ(all.text, "the node has not been scanned yet\n");
 }
 
 TEST(Readiness, EveryResourceThatTheNodeHasIsRegistered) {
-  const Readiness all = assess_readiness(
+  const metrics::Readiness all = assess_readiness(
       {true, {{Resource::neuron, ServingStep::registered}, {Resource::efa, ServingStep::not_offered}}});
   EXPECT_TRUE(all.ready);
   EXPECT_EQ(all.text, "aws.amazon.com/neuron: registered\n") << "what the node lacks is not named";
@@ -24,20 +24,21 @@ TEST(Readiness, EveryResourceThatTheNodeHasIsRegistered) {
 TEST(Readiness, OneThatIsOnItsWayIsEnoughToWait) {
   for (const ServingStep step : {ServingStep::waiting, ServingStep::registering, ServingStep::unwatched}) {
     for (const bool first : {true, false}) {
-      const Readiness all = assess_readiness({true,
-                                              {{Resource::neuron, first ? step : ServingStep::registered},
-                                               {Resource::neuroncore, first ? ServingStep::registered : step}}});
+      const metrics::Readiness all =
+          assess_readiness({true,
+                            {{Resource::neuron, first ? step : ServingStep::registered},
+                             {Resource::neuroncore, first ? ServingStep::registered : step}}});
       EXPECT_FALSE(all.ready);
     }
   }
 }
 
 TEST(Readiness, TheLinesSayWhatIsMissing) {
-  const Readiness all = assess_readiness({true,
-                                          {{Resource::neuroncore, ServingStep::waiting},
-                                           {Resource::neuron, ServingStep::unwatched},
-                                           {Resource::neurondevice, ServingStep::registered},
-                                           {Resource::efa, ServingStep::registering}}});
+  const metrics::Readiness all = assess_readiness({true,
+                                                   {{Resource::neuroncore, ServingStep::waiting},
+                                                    {Resource::neuron, ServingStep::unwatched},
+                                                    {Resource::neurondevice, ServingStep::registered},
+                                                    {Resource::efa, ServingStep::registering}}});
   EXPECT_EQ(all.text,
             "aws.amazon.com/neuroncore: not registered; waiting for the kubelet or the next attempt\n"
             "aws.amazon.com/neuron: waiting for the kubelet to call ListAndWatch\n"
@@ -47,7 +48,7 @@ TEST(Readiness, TheLinesSayWhatIsMissing) {
 
 TEST(Readiness, ANodeWithNothingToOfferIsReady) {
   EXPECT_TRUE(assess_readiness({true, {}}).ready);
-  const Readiness all = assess_readiness({true, {{Resource::neuron, ServingStep::not_offered}}});
+  const metrics::Readiness all = assess_readiness({true, {{Resource::neuron, ServingStep::not_offered}}});
   EXPECT_TRUE(all.ready);
   EXPECT_EQ(all.text, "nothing to offer on this node\n");
 }

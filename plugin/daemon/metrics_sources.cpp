@@ -1,4 +1,4 @@
-#include "tools/neuron-agent/metrics_sources.h"
+#include "plugin/daemon/metrics_sources.h"
 
 #include <spdlog/spdlog.h>
 
@@ -8,27 +8,16 @@
 #include "agent/host/usage_reader.h"
 #include "neuron_version.h"
 
-namespace neuron::agent {
+namespace neuron::plugin {
 namespace {
 
-// A sample of a trn2.48xlarge reads 3,700 files, in five times the time of a scan, and who scrapes does so every 15 s
-// or more rarely.
+// A sample of a trn2.48xlarge reads 3,700 files, in five times the time of a scan; scrapes are 15 s or more apart.
 std::chrono::milliseconds sample_interval(std::chrono::milliseconds scan_interval) {
   constexpr std::chrono::seconds kLongest{15};
   return std::min<std::chrono::milliseconds>(3 * scan_interval, kLongest);
 }
 
-// All that a metric is made of.
-model::UsageRequest everything() {
-  model::UsageRequest request;
-  request.efa_every_counter = true;
-  request.executions = true;
-  request.flops = true;
-  request.memory_kinds_of_all = true;
-  return request;
-}
-
-// A reader of its own, which lives as long as a read of it may hang.
+// A reader that lives as long as a read of it may hang; it reads all inputs of metrics.
 monitor::WatchedUsage::Scan make_read(const RootPtr& root, const monitor::SnapshotStore& store) {
   struct Machine {
     RootPtr root;
@@ -37,7 +26,9 @@ monitor::WatchedUsage::Scan make_read(const RootPtr& root, const monitor::Snapsh
   };
   return [machine = std::make_shared<Machine>(root), &store](const model::MayRead& may_read) {
     const model::SnapshotPtr snapshot = store.newest();
-    return machine->reader.read(snapshot ? snapshot->host : model::HostScan{}, everything(), may_read);
+    model::UsageRequest everything;
+    everything.efa_every_counter = everything.executions = everything.flops = everything.memory_kinds_of_all = true;
+    return machine->reader.read(snapshot ? snapshot->host : model::HostScan{}, everything, may_read);
   };
 }
 
@@ -50,14 +41,14 @@ void log_unanswered(const std::vector<model::Unanswered>& parts) {
   spdlog::warn("usage metrics incomplete: {}", text);
 }
 
-metrics::Durations durations_of(const plugin::CallFigures::Calls& calls) {
-  const auto& bounds = plugin::CallFigures::kBounds;
+metrics::Durations durations_of(const CallFigures::Calls& calls) {
+  const auto& bounds = CallFigures::kBounds;
   return {{bounds.begin(), bounds.end()}, {calls.counts.begin(), calls.counts.end()}, calls.sum_seconds};
 }
 
 }  // namespace
 
-metrics::Instance instance_of(const model::HostScan& host, const std::string& node_name, const NodePlace& place) {
+metrics::Instance instance_of(const model::HostScan& host, const std::string& node_name, const kube::NodePlace& place) {
   metrics::Instance instance;
   instance.name = node_name;
   instance.id = host.instance_id;
@@ -80,7 +71,7 @@ MetricsSources::MetricsSources(const RootPtr& machine, const Parts& parts, Ports
                   monitor.post(when, std::move(job));
                 },
                 log_unanswered},
-               parts.clock, sample_interval(parts.options.scan_interval)),
+               parts.clock, sample_interval(parts.scan_interval)),
       page_({[this] { return gather(); },
              [&store = parts.store] {
                const model::SnapshotPtr snapshot = store.newest();
@@ -99,7 +90,7 @@ metrics::AgentFigures MetricsSources::agent_figures(const model::SnapshotPtr& sn
   figures.start_time_seconds = started_at_;
   figures.scans = snapshot ? snapshot->number : 0;
   figures.last_scan_seconds = parts_.scan_timer.last_seconds();
-  const plugin::CallFigures::Counts counts = parts_.figures.counts();
+  const CallFigures::Counts counts = parts_.figures.counts();
   for (const auto& [method, calls] : counts.calls) {
     figures.calls.emplace(method, durations_of(calls));
     figures.calls_failed.emplace(method, calls.failed);
@@ -107,7 +98,7 @@ metrics::AgentFigures MetricsSources::agent_figures(const model::SnapshotPtr& sn
   figures.refusals.insert(counts.refusals.begin(), counts.refusals.end());
   figures.allocations.insert(counts.allocations.begin(), counts.allocations.end());
   figures.registrations.insert(counts.registrations.begin(), counts.registrations.end());
-  if (ports_.api_calls) figures.api_calls = ports_.api_calls();
+  if (parts_.api != nullptr) figures.api_calls = parts_.api->counts();
   const MutexLock lock(mutex_);
   figures.registered = registered_;
   return figures;
@@ -129,10 +120,10 @@ metrics::MetricsInput MetricsSources::gather() {
   auto holdings = std::make_shared<const std::vector<holdings::Holding>>(ports_.holdings());
   if (ports_.offered) input.offered = ports_.offered(*holdings);
   input.holdings = std::move(holdings);
-  const NodePlace place = ports_.place ? ports_.place() : NodePlace{};
-  if (input.snapshot) input.instance = instance_of(input.snapshot->host, parts_.options.node_name, place);
+  const kube::NodePlace place = parts_.api != nullptr ? parts_.api->place() : kube::NodePlace{};
+  if (input.snapshot) input.instance = instance_of(input.snapshot->host, parts_.node_name, place);
   input.agent = agent_figures(input.snapshot);
   return input;
 }
 
-}  // namespace neuron::agent
+}  // namespace neuron::plugin

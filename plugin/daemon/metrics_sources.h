@@ -1,11 +1,8 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,48 +10,46 @@
 #include "agent/base/clock.h"
 #include "agent/base/mutex.h"
 #include "agent/base/workers.h"
-#include "agent/metrics/exposition.h"
+#include "agent/kube/observed_api.h"
+#include "agent/metrics/endpoints.h"
 #include "agent/monitor/monitor.h"
 #include "agent/monitor/usage_sampler.h"
+#include "plugin/daemon/machine_scans.h"
 #include "plugin/kubelet/call_figures.h"
-#include "tools/neuron-agent/daemon_parts.h"
-#include "tools/neuron-agent/metrics_page.h"
-#include "tools/neuron-agent/node_place.h"
-#include "tools/neuron-agent/options.h"
 
-namespace neuron::agent {
+namespace neuron::plugin {
 
-// Everything that /metrics is made of, of either mode, gathered by looking at what others keep: the newest snapshot,
-// the newest samples, copies of who holds what and of what was counted. Reads no file and asks nobody. Thread-safe.
+// Gathers the input of /metrics, in either mode, from what others keep: the newest snapshot and samples, copies of
+// holdings and counts. Reads no file and makes no call. Thread-safe.
 class MetricsSources {
  public:
-  // What differs between the modes; must not block.
+  // Differences between the modes; must not block.
   struct Ports {
     std::function<std::vector<holdings::Holding>()> holdings;
-    // The newest scan, perhaps none, in the numbering of those holdings and with what is held of it.
+    // The newest scan (may be null) in the numbering of those holdings, with held devices that it lacks.
     std::function<model::SnapshotPtr(model::SnapshotPtr)> numbered;
-    // Of those holdings; may be empty, where there are no resources.
+    // Of those holdings. Empty: the mode has no resources.
     std::function<std::vector<metrics::Offered>(const std::vector<holdings::Holding>&)> offered{};
-    std::function<std::map<std::string, std::uint64_t>()> api_calls{};  // by outcome; may be empty
-    std::function<NodePlace()> place{};                                 // may be empty, where nobody asks
   };
-  // Everything must outlive it.
+  // What the references mean must outlive it.
   struct Parts {
-    const Options& options;
+    std::string node_name;
+    std::chrono::milliseconds scan_interval{};
     const Clock& clock;
     const monitor::SnapshotStore& store;
-    const plugin::CallFigures& figures;
+    const CallFigures& figures;
     const ScanTimer& scan_timer;
     Workers& workers;
     monitor::Monitor& monitor;
+    const kube::ObservedApi* api = nullptr;  // nullptr: the API server is not used
   };
   MetricsSources(const RootPtr& machine, const Parts& parts, Ports ports);
 
-  // With what the kubelet knows of us now, by name of a resource or of the driver.
+  // Registrations that the kubelet has accepted, by name of a resource or of the driver.
   void set_registered(std::map<std::string, bool> registered) EXCLUDES(mutex_);
 
   [[nodiscard]] metrics::MetricsInput gather() EXCLUDES(mutex_);
-  [[nodiscard]] MetricsPage& page() { return page_; }
+  [[nodiscard]] metrics::MetricsPage& page() { return page_; }
 
  private:
   [[nodiscard]] metrics::AgentFigures agent_figures(const model::SnapshotPtr& snapshot) const EXCLUDES(mutex_);
@@ -62,15 +57,15 @@ class MetricsSources {
   const Parts parts_;
   const Ports ports_;
   const double started_at_ = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  monitor::UsageSampler sampler_;
-  MetricsPage page_;
   mutable Mutex mutex_;
   std::map<std::string, bool> registered_ GUARDED_BY(mutex_);
   std::optional<SteadyTime> first_asked_at_ GUARDED_BY(mutex_);  // for samples
+  monitor::UsageSampler sampler_;
+  metrics::MetricsPage page_;
 };
 
-// Of a scan and of what the API server said, for the labels of every series.
+// The labels of every series. `place`: of the node's object.
 [[nodiscard]] metrics::Instance instance_of(const model::HostScan& host, const std::string& node_name,
-                                            const NodePlace& place);
+                                            const kube::NodePlace& place);
 
-}  // namespace neuron::agent
+}  // namespace neuron::plugin

@@ -8,13 +8,13 @@
 #include "agent/metrics/exposition.h"
 #include "plugin/device/allocations.h"
 
-namespace neuron::agent {
+namespace neuron::plugin {
 
 // How much of each resource there is, is held, and could still be had by one container. Thread-safe.
 class OfferedFigures {
  public:
   // `allocations` must outlive it.
-  OfferedFigures(const plugin::Allocations& allocations, core::OfferPolicy offer)
+  OfferedFigures(const Allocations& allocations, core::OfferPolicy offer)
       : allocations_(allocations), offer_(std::move(offer)) {}
 
   // By resource that the node offers; empty before the first scan. `holdings`: of the same allocations. Computes, some
@@ -29,11 +29,11 @@ class OfferedFigures {
   [[nodiscard]] int largest_of(const grant::NodeUnits& node, model::Resource resource, std::vector<int> free)
       REQUIRES(mutex_);
 
-  const plugin::Allocations& allocations_;
+  const Allocations& allocations_;
   const core::OfferPolicy offer_;
   Mutex mutex_;
   grant::NodeUnitsPtr node_ GUARDED_BY(mutex_);  // that largest_ is of
   std::map<model::Resource, Largest> largest_ GUARDED_BY(mutex_);
 };
 
-}  // namespace neuron::agent
+}  // namespace neuron::plugin

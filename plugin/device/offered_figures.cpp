@@ -1,4 +1,4 @@
-#include "tools/neuron-agent/offered_figures.h"
+#include "plugin/device/offered_figures.h"
 
 #include <algorithm>
 #include <optional>
@@ -7,7 +7,7 @@
 
 #include "agent/allocator/largest.h"
 
-namespace neuron::agent {
+namespace neuron::plugin {
 namespace {
 
 // Units that containers hold through this very resource; a claim holds none of it.
@@ -40,12 +40,12 @@ std::vector<metrics::Offered> OfferedFigures::all(const std::vector<holdings::Ho
   node_ = node;
   for (const model::Resource resource : model::kAllResources) {
     if (!offer_.serves(resource)) continue;
-    const std::optional<plugin::UnitList> list = allocations_.unit_list(resource);
+    const std::optional<UnitList> list = allocations_.unit_list(resource);
     if (!list || list->empty()) continue;
     const std::set<int> held = held_units(resource, holdings);
     metrics::Offered offered{resource, static_cast<int>(list->size()), 0, 0, 0, std::nullopt};
     std::vector<int> free;
-    for (const plugin::UnitState& state : *list) {
+    for (const UnitState& state : *list) {
       const auto unit = node->unit_of(resource, state.id);
       const bool is_held = unit && held.contains(*unit);
       if (state.healthy) ++offered.healthy;
@@ -60,4 +60,4 @@ std::vector<metrics::Offered> OfferedFigures::all(const std::vector<holdings::Ho
   return all;
 }
 
-}  // namespace neuron::agent
+}  // namespace neuron::plugin

@@ -1,4 +1,4 @@
-#include "tools/neuron-agent/stderr_sink.h"
+#include "plugin/daemon/stderr_sink.h"
 
 #include <poll.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 #include "agent/base/parse.h"
 
-namespace neuron::agent {
+namespace neuron::plugin {
 
 // For a pipe: room for PIPE_BUF bytes, so that a write of no more does not block.
 bool StderrSink::has_room() const {
@@ -48,4 +48,4 @@ void StderrSink::sink_it_(const spdlog::details::log_msg& message) {
   put(message);
 }
 
-}  // namespace neuron::agent
+}  // namespace neuron::plugin

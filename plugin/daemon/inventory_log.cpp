@@ -1,22 +1,26 @@
-#include "tools/neuron-agent/inventory_log.h"
+#include "plugin/daemon/inventory_log.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <bit>
+#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
 #include "agent/core/ultraserver.h"
 #include "agent/model/snapshot_diff.h"
-#include "tools/neuron-agent/offer_log.h"
 
-namespace neuron::agent {
+namespace neuron::plugin {
 namespace {
+
+using model::Resource;
 
 std::string describe(const model::HostScan& host) {
   std::string text = fmt::format("instance-type={} driver={} layout={} devices={} efas={}",
@@ -27,21 +31,21 @@ std::string describe(const model::HostScan& host) {
   return text;
 }
 
-// Each change of state or reason; in one line where several have the same verdict. What the kubelet is told of it the
-// lists tell: a unit may be withheld for other reasons, and stays withheld when a graver one comes.
+// Each change of state or reason; units with the same change share a line. The lists sent to the kubelet are logged
+// elsewhere: a unit may be withheld for other reasons.
 void log_health(const std::vector<model::UnitChange>& changes) {
-  std::vector<std::pair<std::string, const model::UnitChange*>> told;  // names, and one of them
+  std::vector<std::pair<std::string, const model::UnitChange*>> groups;  // names, and one of them
   for (const model::UnitChange& change : changes) {
     const auto& [kind, name, before, after] = change;
     const bool same = before.state == after.state && before.reason == after.reason;
     if (same || (after.reason.empty() && before.reason.empty())) continue;
-    if (!told.empty() && told.back().second->after == after && told.back().second->before == before) {
-      told.back().first += ',' + name;
+    if (!groups.empty() && groups.back().second->after == after && groups.back().second->before == before) {
+      groups.back().first += ',' + name;
     } else {
-      told.emplace_back(name, &change);
+      groups.emplace_back(name, &change);
     }
   }
-  for (const auto& [names, change] : told) {
+  for (const auto& [names, change] : groups) {
     const model::Health& health = change->after;
     if (health.reason.empty()) {
       spdlog::info("{} {}, was {} reason={}", names, to_string(health.state), to_string(change->before.state),
@@ -53,9 +57,38 @@ void log_health(const std::vector<model::UnitChange>& changes) {
   }
 }
 
+// Devices of the instance type and those present; a missing one may come back.
+std::vector<int> devices_of(const model::HostScan& host) {
+  std::set<int> indices;
+  for (const model::NeuronDevice& device : host.devices) indices.insert(device.index);
+  const core::InstanceType* type = core::find_instance_type(host.instance_type);
+  for (int i = 0; type != nullptr && i < type->device_count; ++i) indices.insert(i);
+  return {indices.begin(), indices.end()};
+}
+
+std::string list_of(const std::vector<int>& devices) {
+  return devices.empty() ? "none" : format_int_list(devices);
+}
+
+bool offers_something(const core::OfferPolicy& offer, const model::HostScan& host) {
+  if (offer.serves(Resource::efa) && !host.efas.empty()) return true;
+  const std::vector<int> devices = host.devices.empty() ? std::vector<int>{} : devices_of(host);
+  return std::any_of(devices.begin(), devices.end(), [&](int device) {
+    return std::any_of(model::kAllResources.begin(), model::kAllResources.end(),
+                       [&](Resource resource) { return model::has_cores(resource) && offer.offers(resource, device); });
+  });
+}
+
+OfferLine nothing_offered(const core::OfferPolicy& offer, const model::HostScan& host) {
+  return {true, "nothing of this node is offered: it has " + std::to_string(host.devices.size()) +
+                    " Neuron devices and " + std::to_string(host.efas.size()) + " EFA interfaces, and --resources " +
+                    core::format_resource_list(offer.resources) + " with --core-devices " +
+                    core::format_core_devices(offer.split) +
+                    " excludes them; name a resource that it has, or keep the agent off such nodes"};
+}
+
 }  // namespace
 
-// The kubelet cannot tell, so somebody must.
 void log_missing(const model::HostScan& host) {
   const core::InstanceType* type = core::find_instance_type(host.instance_type);
   if (type == nullptr) return;
@@ -88,7 +121,43 @@ void log_problems(const model::HostScan& host) {
   }
 }
 
-void InventoryLog::operator()(model::SnapshotPtr snapshot) {
+std::vector<OfferLine> offer_lines(const core::OfferPolicy& offer, const model::HostScan& host) {
+  if (host.devices.empty() && host.efas.empty()) return {};
+  if (!offers_something(offer, host)) return {nothing_offered(offer, host)};
+  if (host.devices.empty()) return {};
+  if (offer.mixes()) {
+    return {{false,
+             "every device is offered as neuron and as neuroncore, which the scheduler counts separately: pods of a "
+             "queue that mixes both fail with UnexpectedAdmissionError; use one name per node (--resources) or a split "
+             "(--core-devices), see docs/resources.md#one-name-or-two"}};
+  }
+  if (!offer.split) return {};
+  std::vector<int> as_cores;
+  std::vector<int> whole;
+  std::vector<int> hidden;
+  const std::vector<int> devices = devices_of(host);
+  for (const int device : devices) {
+    const bool is_whole = offer.offers(Resource::neuron, device) || offer.offers(Resource::neurondevice, device);
+    const bool is_cores = offer.offers(Resource::neuroncore, device);
+    (is_cores ? as_cores : is_whole ? whole : hidden).push_back(device);
+  }
+  std::vector<OfferLine> lines = {
+      {false, "devices offered only as cores: " + list_of(as_cores) + "; only whole: " + list_of(whole)}};
+  std::vector<int> absent;
+  std::set_difference(offer.split->listed.begin(), offer.split->listed.end(), devices.begin(), devices.end(),
+                      std::back_inserter(absent));
+  if (!absent.empty()) {
+    lines.push_back({true, "--core-devices names devices that this node does not have: " + list_of(absent)});
+  }
+  if (!hidden.empty()) {
+    lines.push_back(
+        {true, "devices " + list_of(hidden) +
+                   " are not offered: --resources excludes the resource that --core-devices assigns to them"});
+  }
+  return lines;
+}
+
+void InventoryLog::log(const model::SnapshotPtr& snapshot) {
   const model::HostScan& host = snapshot->host;
   const model::SnapshotDiff changes = diff(last_ ? last_->host : model::HostScan{}, host);
   std::string node = describe(host);
@@ -105,19 +174,19 @@ void InventoryLog::operator()(model::SnapshotPtr snapshot) {
   log_election(host);
   if (changes.problems) log_problems(host);
   last_node_ = std::move(node);
-  last_ = std::move(snapshot);
+  last_ = snapshot;
 }
 
-// When there are any, and whenever they have doubled since: a pod may write as many as it likes.
+// Logged when the count reaches a power of two: a pod may write any number of such lines.
 void InventoryLog::log_ignored_lines(const model::KernelLog& log) {
-  if (std::bit_width(log.ignored_lines) <= std::bit_width(std::exchange(told_ignored_, log.ignored_lines))) return;
+  if (std::bit_width(log.ignored_lines) <= std::bit_width(std::exchange(last_ignored_, log.ignored_lines))) return;
   spdlog::warn(
       "kernel log lines ignored count={}: NEURON_HW_ERR= lines that are malformed, or name a device, core or serial "
       "number that this node does not have; see dmesg and neuron_kernel_log_ignored_lines_total",
       log.ignored_lines);
 }
 
-// How far the election is, and in the end its result. While it has not ended no Neuron device is offered by claim.
+// The state of the election, and its result. Before the result no Neuron device is offered by claim.
 void InventoryLog::log_election(const model::HostScan& host) {
   core::Election election = core::election_of(host);
   if (election.sentence == last_election_) return;
@@ -129,7 +198,7 @@ void InventoryLog::log_election(const model::HostScan& host) {
   last_election_ = std::move(election.sentence);
 }
 
-// Once, and again only where another set of devices changes what there is to say.
+// Again only when another set of devices changes the lines.
 void InventoryLog::log_offer(const model::HostScan& host) {
   if (!offer_) return;
   std::string said;
@@ -142,4 +211,4 @@ void InventoryLog::log_offer(const model::HostScan& host) {
   }
 }
 
-}  // namespace neuron::agent
+}  // namespace neuron::plugin

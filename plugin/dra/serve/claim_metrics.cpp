@@ -1,0 +1,166 @@
+#include "plugin/dra/serve/claim_metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "agent/core/logical_cores.h"
+#include "plugin/dra/claim/claim_upkeep.h"
+
+namespace neuron::plugin::dra {
+namespace {
+
+using holdings::Holding;
+
+constexpr std::string_view kPrepare = "NodePrepareResources";
+constexpr std::string_view kUnprepare = "NodeUnprepareResources";
+
+// Reasons of refused claims, as they are counted.
+constexpr std::array kReasons = {
+    std::pair{ErrorCode::not_found, std::string_view("not_found")},
+    std::pair{ErrorCode::permission_denied, std::string_view("permission_denied")},
+    std::pair{ErrorCode::invalid_argument, std::string_view("invalid_argument")},
+    std::pair{ErrorCode::failed_precondition, std::string_view("failed_precondition")},
+    std::pair{ErrorCode::unavailable, std::string_view("unavailable")},
+    std::pair{ErrorCode::data_corrupt, std::string_view("data_corrupt")},
+    std::pair{ErrorCode::deadline_exceeded, std::string_view("deadline_exceeded")},
+    std::pair{ErrorCode::internal, std::string_view("internal")},
+};
+constexpr std::string_view kNoCode = "other";
+
+std::string_view reason_of(std::optional<ErrorCode> code) {
+  const auto* const found =
+      std::find_if(kReasons.begin(), kReasons.end(), [&](const auto& one) { return one.first == code; });
+  return found == kReasons.end() ? kNoCode : found->second;
+}
+
+void sort_unique(std::vector<int>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+// Ids of the logical cores behind places of a device, or of all of it.
+void add_cores(const grant::NodeUnits& node, const HeldDevice& held, std::vector<int>& cores) {
+  const model::NeuronDevice* const device = node.device(held.device);
+  if (device == nullptr) return;
+  const model::HostScan& host = node.snapshot().host;
+  const std::vector<int> ids = core::core_ids_of(*device, host);
+  if (held.places.empty()) {
+    cores.insert(cores.end(), ids.begin(), ids.end());
+    return;
+  }
+  const int lnc = host.lnc ? host.lnc->value : 1;
+  for (const int place : held.places) {
+    const int position = place / lnc;
+    if (position >= 0 && position < static_cast<int>(ids.size()))
+      cores.push_back(ids[static_cast<std::size_t>(position)]);
+  }
+}
+
+// One holding of cores and one of interfaces, as agent/holdings/ledger.h has them of a claim.
+void add_holdings(const grant::NodeUnits& node, const Hardware& hardware, const Holding& holder,
+                  std::vector<Holding>& all) {
+  Holding cores = holder;
+  Holding nics = holder;
+  nics.resource = model::Resource::efa;
+  for (const HeldDevice& held : hardware.devices) {
+    cores.devices.push_back(held.device);
+    add_cores(node, held, cores.cores);
+  }
+  for (const std::string& name : hardware.efas) {
+    if (const auto unit = node.unit_of(model::Resource::efa, name)) nics.units.push_back(*unit);
+  }
+  for (std::vector<int>* values : {&cores.cores, &cores.devices, &nics.units}) sort_unique(*values);
+  cores.units = cores.resource == model::Resource::neuroncore ? cores.cores : cores.devices;
+  if (!cores.devices.empty()) all.push_back(std::move(cores));
+  if (!nics.units.empty()) all.push_back(std::move(nics));
+}
+
+std::string user_of(const ClaimRecord& claim, const std::vector<model::Allocation>& listed) {
+  const auto user =
+      std::find_if(listed.begin(), listed.end(), [&](const model::Allocation& one) { return is_of(one, claim); });
+  return user == listed.end() ? "" : model::holder_name(*user);
+}
+
+}  // namespace
+
+CountedClaims::CountedClaims(ClaimCalls& claims, NodeBoard& board, CallFigures& figures, std::string driver)
+    : claims_(claims), board_(board), figures_(figures), driver_(std::move(driver)) {}
+
+CallFigures::Names CountedClaims::counted_names(const std::string& driver) {
+  CallFigures::Names names{{kPrepare, kUnprepare}, {kNoCode}, {driver}};
+  for (const auto& [code, reason] : kReasons) names.refusals.push_back(reason);
+  return names;
+}
+
+template <typename Ask, typename Failed>
+auto CountedClaims::counted(std::string_view method, const Ask& ask, const Failed& failed) {
+  const auto begun = std::chrono::steady_clock::now();
+  ++running_;
+  auto answers = ask();
+  board_.held_changed();
+  const bool any_failed = std::any_of(answers.begin(), answers.end(), failed);
+  figures_.called(method, std::chrono::steady_clock::now() - begun,
+                  any_failed ? CallFigures::Outcome::failed : CallFigures::Outcome::answered);
+  called_ = true;
+  --running_;
+  return answers;
+}
+
+std::map<std::string, PrepareAnswer> CountedClaims::prepare(const std::vector<ClaimRef>& claims,
+                                                            const std::stop_token& stop) {
+  auto answers = counted(
+      kPrepare, [&] { return claims_.prepare(claims, stop); },
+      [](const auto& one) { return !one.second.error.empty(); });
+  for (const auto& [uid, answer] : answers) {
+    if (answer.error.empty()) figures_.gave(driver_);
+    if (!answer.error.empty()) figures_.refused(reason_of(answer.why));
+  }
+  return answers;
+}
+
+std::map<std::string, std::string> CountedClaims::unprepare(const std::vector<ClaimRef>& claims) {
+  return counted(
+      kUnprepare, [&] { return claims_.unprepare(claims); }, [](const auto& one) { return !one.second.empty(); });
+}
+
+Result<std::vector<model::Allocation>> ListedClaims::seen(Result<std::vector<model::Allocation>> listed) {
+  if (!listed) return listed;
+  std::vector<model::Allocation> claims;
+  std::copy_if(listed->begin(), listed->end(), std::back_inserter(claims),
+               [](const model::Allocation& one) { return !one.claim.empty(); });
+  const MutexLock lock(mutex_);
+  claims_.swap(claims);
+  return listed;
+}
+
+std::vector<model::Allocation> ListedClaims::claims() const {
+  const MutexLock lock(mutex_);
+  return claims_;
+}
+
+std::vector<Holding> holdings_of(const grant::NodeUnits& node, const ClaimRecords& claims,
+                                 const PluginHolders& plugin_holders, const std::vector<model::Allocation>& listed) {
+  std::vector<Holding> all;
+  for (const auto& [uid, claim] : claims) {
+    Holding holder;
+    holder.resource = model::Resource::neuroncore;
+    holder.holder = claim->shown();
+    holder.shown_as = user_of(*claim, listed);
+    holder.claim = claim->name.empty() ? uid : claim->name;
+    add_holdings(node, claim->held(), holder, all);
+  }
+  for (const PluginHolder& one : plugin_holders) {
+    const auto resource = model::parse_resource(one.resource);
+    if (!resource) continue;
+    Holding holder;
+    holder.resource = *resource;
+    holder.holder = holder.shown_as = one.container;
+    add_holdings(node, one.hardware, holder, all);
+  }
+  return all;
+}
+
+}  // namespace neuron::plugin::dra

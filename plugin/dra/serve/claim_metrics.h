@@ -1,0 +1,72 @@
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/base/mutex.h"
+#include "agent/base/result.h"
+#include "agent/grant/node_units.h"
+#include "agent/holdings/ledger.h"
+#include "agent/model/allocation.h"
+#include "plugin/dra/claim/claim_request.h"
+#include "plugin/dra/claim/plugin_holders.h"
+#include "plugin/dra/claim/record_store.h"
+#include "plugin/dra/serve/node_board.h"
+#include "plugin/kubelet/call_figures.h"
+
+// Metrics of DRA mode: calls of the kubelet, counted, and holdings by claim.
+namespace neuron::plugin::dra {
+
+// Decorator: counts calls, and notifies the board after each of them, since held devices may have changed. Thread-safe;
+// its arguments must outlive it.
+class CountedClaims final : public ClaimCalls {
+ public:
+  CountedClaims(ClaimCalls& claims, NodeBoard& board, CallFigures& figures, std::string driver);
+
+  // All names that claims of that driver are counted by.
+  [[nodiscard]] static CallFigures::Names counted_names(const std::string& driver);
+
+  std::map<std::string, PrepareAnswer> prepare(const std::vector<ClaimRef>& claims,
+                                               const std::stop_token& stop) override;
+  std::map<std::string, std::string> unprepare(const std::vector<ClaimRef>& claims) override;
+
+  // True once after each burst of calls, when none is running.
+  [[nodiscard]] bool take_quiet() { return running_ == 0 && called_.exchange(false); }
+
+ private:
+  template <typename Ask, typename Failed>
+  auto counted(std::string_view method, const Ask& ask, const Failed& failed);
+
+  ClaimCalls& claims_;
+  NodeBoard& board_;
+  CallFigures& figures_;
+  const std::string driver_;
+  std::atomic<int> running_ = 0;
+  std::atomic<bool> called_ = false;
+};
+
+// The containers that use claims, as of the last PodResources List that was made for another purpose: that call has
+// side effects (docs/reference/kubelet.md#podresources), so none is made for this alone. Thread-safe.
+class ListedClaims {
+ public:
+  // Keeps the entries of claims; returns its argument.
+  [[nodiscard]] Result<std::vector<model::Allocation>> seen(Result<std::vector<model::Allocation>> listed)
+      EXCLUDES(mutex_);
+  [[nodiscard]] std::vector<model::Allocation> claims() const EXCLUDES(mutex_);  // empty before the first list
+
+ private:
+  mutable Mutex mutex_;
+  std::vector<model::Allocation> claims_ GUARDED_BY(mutex_);
+};
+
+// Holdings of a node in DRA mode: prepared claims, each with the first container in `listed` that uses it, and what
+// containers from before a change of mode still hold through the device plugin. Pure.
+[[nodiscard]] std::vector<holdings::Holding> holdings_of(const grant::NodeUnits& node, const ClaimRecords& claims,
+                                                         const PluginHolders& plugin_holders,
+                                                         const std::vector<model::Allocation>& listed);
+
+}  // namespace neuron::plugin::dra
