@@ -48,9 +48,9 @@ std::string container_of(const model::Allocation& allocation) {
   return name.empty() ? model::holder_of(allocation) : name;
 }
 
-// Logs an error that differs from the last one, which is "" after a success.
-void warn_once(const char* what, std::string& last, const std::string& error) {
-  if (std::exchange(last, error) != error) spdlog::warn("{}: {}", what, error);
+// Whether an error differs from the last one, which it replaces.
+bool is_new(std::string& last, const std::string& error) {
+  return std::exchange(last, error) != error;
 }
 
 }  // namespace
@@ -158,14 +158,18 @@ void PluginHoldWatch::learn_stored() {
   auto stored = ports_.stored();
   stored_known_ = stored.has_value();
   if (stored) return held_.add(*std::move(stored));
-  warn_once("device plugin allocations not read from the kubelet's checkpoint", stored_error_, stored.error().message);
+  const std::string& error = stored.error().message;
+  if (is_new(stored_error_, error)) {
+    spdlog::warn("device plugin allocations not read from the kubelet's checkpoint: {}", error);
+  }
 }
 
 bool PluginHoldWatch::ask() {
   const SteadyTime asked_at = ports_.now();
   const auto listed = ports_.listed();
   if (!listed) {
-    warn_once("device plugin allocations not listed by the kubelet", last_error_, listed.error().message);
+    const std::string& error = listed.error().message;
+    if (is_new(last_error_, error)) spdlog::warn("device plugin allocations not listed by the kubelet: {}", error);
     ++failures_;
     return false;
   }
