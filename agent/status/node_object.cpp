@@ -4,6 +4,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/kube/answers.h"
+#include "agent/kube/api_client.h"
 
 namespace neuron::status {
 namespace {
@@ -171,6 +172,15 @@ Result<void> withdraw(kube::Api& api, const std::string& node) {
   if (!seen->own_labels.empty()) TRY(apply_labels(api, ref, {}, Force::no));
   if (!seen->own_conditions.empty()) TRY(apply_conditions(api, ref, {}, seen->held, {}));
   return {};
+}
+
+Result<void> withdraw(const kube::ApiFlags& flags, const std::string& node) {
+  if (auto name = kube::check_node_name(node); !name) {
+    return fail(std::move(name).error().with_context("--node-name"));
+  }
+  TRY_ASSIGN(kube::ApiPlaces places, kube::api_places(flags, kube::in_cluster_places()));
+  kube::ApiClient client(std::move(places));
+  return withdraw(client, node);
 }
 
 }  // namespace neuron::status

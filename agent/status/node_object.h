@@ -9,6 +9,7 @@
 
 #include "agent/base/result.h"
 #include "agent/kube/api.h"
+#include "agent/kube/cluster_access.h"
 #include "agent/status/node_report.h"
 
 // Reads and writes labels and conditions of a Node object.
@@ -85,5 +86,8 @@ enum class Force {
 // Removes all labels and conditions of the agent, except for held ones; does nothing when there are none, or no such
 // node. Makes one call more, to read the node.
 [[nodiscard]] Result<void> withdraw(kube::Api& api, const std::string& node);
+// The same by a client for these flags. More errors: invalid_argument (not a node's name, not a URL), and those of
+// kube::api_places.
+[[nodiscard]] Result<void> withdraw(const kube::ApiFlags& flags, const std::string& node);
 
 }  // namespace neuron::status

@@ -34,14 +34,10 @@ std::string absolute(const std::string& directory) {
   return error ? directory : path.lexically_normal().string();
 }
 
-std::string pool_name(const Options& options) {
-  return options.dra.pool_name.empty() ? options.node_name : options.dra.pool_name;
-}
-
 dra::ClaimPreparer::Settings claims_settings(const Options& options) {
   const dra::PoolOptions& pool = options.dra.pool;
   return {.driver = pool.driver,
-          .pool = pool_name(options),
+          .pool = options.pool_name(),
           .grant = {options.effective_host_path_prefix(), options.core_numbering, false},
           .taint = {pool.driver + "/unhealthy", pool.taint_effect}};
 }
@@ -99,8 +95,8 @@ class DraDaemon {
         daemon_(options, std::move(machine),
                 {.counted = dra::CountedClaims::counted_names(driver_), .offer = {}, .api = std::move(places)}),
         checkpoint_(options.device_plugins_dir(), daemon_.workers()),
-        publisher_(daemon_.api(), {driver_, pool_name(options), options.node_name}, daemon_.clock()),
-        board_({options.dra.pool, pool_name(options)},
+        publisher_(daemon_.api(), {driver_, options.pool_name(), options.node_name}, daemon_.clock()),
+        board_({options.dra.pool, options.pool_name()},
                {[this] { return claim_store_.held_devices(); },
                 [this](dra::Pool pool) { publisher_.set_pool(std::move(pool)); }, health_,
                 [this](dra::Pool& pool, const grant::NodeUnits& node) {
@@ -116,7 +112,7 @@ class DraDaemon {
         claim_store_(store_options(options, events), [this] { return board_.node(); }),
         claims_(claims_settings(options), claims_ports(), claim_store_, daemon_.api(), daemon_.clock()),
         counted_(claims_, board_, daemon_.figures(), driver_),
-        sweep_(driver_, pool_name(options),
+        sweep_(driver_, options.pool_name(),
                {[this] { return listed(); }, [this] { return board_.node(); },
                 [this](int device, int core) { return daemon_.memory_in_use(board_.node(), device, core); }},
                claim_store_, daemon_.api(), daemon_.clock()),
@@ -246,7 +242,7 @@ ExitCode print_slices_once(const Options& options) {
   const model::SnapshotPtr snapshot = scan_for_once(options, workers);
   if (!snapshot) return ExitCode::failed;
   const dra::Pool pool = dra::make_pool(grant::NodeUnits(snapshot), options.dra.pool, {});
-  const dra::PoolIdentity identity{options.dra.pool.driver, pool_name(options), {options.node_name, ""}};
+  const dra::PoolIdentity identity{options.dra.pool.driver, options.pool_name(), {options.node_name, ""}};
   const dra::Layout layout = dra::lay_out(pool, options.dra.layout);
   for (const std::string& what : layout.left_out) spdlog::warn("left out of slices: {}", what);
   fmt::print("{}", dra::published_text(layout, identity));

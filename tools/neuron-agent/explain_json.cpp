@@ -1,13 +1,12 @@
 #include <nlohmann/json.hpp>
 
-#include "tools/neuron-agent/explain_text.h"
+#include "tools/neuron-agent/explain_pod.h"
+#include "tools/neuron-agent/reports.h"
 
 namespace neuron::agent {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr const char* kSchema = "neuron-explain/1";  // docs/schema/neuron-explain-1.json
 
 template <typename T>
 Json or_null(const std::optional<T>& value) {
@@ -78,10 +77,6 @@ Json nearness_json(const Nearness& near) {
           {"nearer_and_free_now", near.better_now}};
 }
 
-std::string dump(const Json& document) {
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
-}
-
 }  // namespace
 
 std::string explain_json(const ExplainedPod& pod, const ExplainFacts& facts) {
@@ -99,7 +94,7 @@ std::string explain_json(const ExplainedPod& pod, const ExplainFacts& facts) {
                           {"efa_interfaces", std::move(efas)},
                           {"nearness", nearness_json(container.nearness)}});
   }
-  return dump({{"schema", kSchema},
+  return dump({{"schema", kExplainSchema},
                {"verdict", has_findings(pod) ? "findings" : "healthy"},
                {"namespace", pod.pod_namespace},
                {"pod", pod.pod},
@@ -109,10 +104,6 @@ std::string explain_json(const ExplainedPod& pod, const ExplainFacts& facts) {
                {"checkpoint_unread", text_or_null(facts.checkpoint_unread)},
                {"containers", std::move(containers)},
                {"other_resources", pod.foreign}});
-}
-
-std::string explain_json_failure(const std::string& reason) {
-  return dump({{"schema", kSchema}, {"verdict", "cannot_tell"}, {"reason", reason}});
 }
 
 }  // namespace neuron::agent

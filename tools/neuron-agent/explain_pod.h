@@ -111,4 +111,15 @@ struct PodChoice {
 };
 [[nodiscard]] PodChoice choose_pod(const std::vector<model::Allocation>& allocations, std::string_view wanted);
 
+// The report as text: hardware, locality and health of each container, the reason of the choice, and actions. Foreign
+// names are printable already. With line ends. Pure.
+[[nodiscard]] std::string explain_text(const ExplainedPod& pod, const ExplainFacts& facts);
+
+// The same as one JSON document of that schema, with a line end. Pure.
+inline constexpr const char* kExplainSchema = "neuron-explain/1";  // docs/schema/neuron-explain-1.json
+[[nodiscard]] std::string explain_json(const ExplainedPod& pod, const ExplainFacts& facts);
+
+// "unhealthy", "unhealthy: sram_ecc_uncorrected".
+[[nodiscard]] std::string state_words(const model::Health& health);
+
 }  // namespace neuron::agent

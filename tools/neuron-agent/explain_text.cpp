@@ -1,4 +1,4 @@
-#include "tools/neuron-agent/explain_text.h"
+#include "tools/neuron-agent/explain_pod.h"
 
 #include <algorithm>
 #include <set>

@@ -1,70 +1,14 @@
 #include "tools/neuron-agent/options.h"
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "agent/base/parse.h"
-#include "tools/neuron-agent/api_options.h"
-#include "tools/neuron-agent/node_groups.h"
+#include "agent/kube/api.h"
 
 namespace neuron::agent {
 namespace {
-
-// A duration option with its environment twin, checked while parsing so that CLI11 names the flag in the error.
-void add_duration(CLI::App& command, const std::string& flag, std::chrono::milliseconds& value, const std::string& env,
-                  const std::string& help) {
-  command
-      .add_option_function<std::string>(
-          flag,
-          [&value, flag](const std::string& text) {
-            const auto parsed = parse_duration(text);
-            if (!parsed) throw CLI::ValidationError(flag, parsed.error().message);
-            value = *parsed;
-          },
-          help)
-      ->envname(env)
-      ->type_name("TIME")
-      ->default_str(std::to_string(value.count() / 1000) + "s");
-}
-
-void add_offer_options(CLI::App& command, Options& options) {
-  command
-      .add_option_function<std::string>(
-          "--resources",
-          [&options](const std::string& text) {
-            auto parsed = core::parse_resource_list(text);
-            if (!parsed) throw CLI::ValidationError("--resources", parsed.error().message);
-            options.offer.resources = *std::move(parsed);
-          },
-          "Resources to register: neuron, neuroncore,\nneurondevice, efa (default: all that the node\nhas, without "
-          "neurondevice)")
-      ->envname("NEURON_AGENT_RESOURCES")
-      ->type_name("LIST");
-  command
-      .add_option_function<std::string>(
-          "--core-devices",
-          [&options](const std::string& text) {
-            auto parsed = core::parse_core_devices(text);
-            if (!parsed) throw CLI::ValidationError("--core-devices", parsed.error().message);
-            options.offer.core_devices = *std::move(parsed);
-            options.offer.core_devices_said = true;
-          },
-          "Devices offered only as cores, such as 0-3,8; all\nothers only whole; or all, none, off (default:\nevery "
-          "device both ways)")
-      ->envname("NEURON_AGENT_CORE_DEVICES")
-      ->type_name("LIST");
-  command
-      .add_option("--node-groups", options.node_groups,
-                  "JSON file with --resources and --core-devices\nfor kinds of nodes")
-      ->envname("NEURON_AGENT_NODE_GROUPS")
-      ->type_name("FILE");
-  command
-      .add_option("--node-name", options.node_name,
-                  "This node's name, for --node-groups, --node-status\nand --mode dra")
-      ->envname("NODE_NAME")
-      ->type_name("NAME");
-}
 
 Result<void> apply_node_groups(Options& options, const std::string& instance_type) {
   if (options.node_groups.empty()) return {};
@@ -85,7 +29,7 @@ Result<void> apply_node_groups(Options& options, const std::string& instance_typ
   return {};
 }
 
-// Choices of which one takes away all that the other leaves, whatever the node has.
+// Errors: one option excludes everything that the other leaves, on any node.
 Result<void> check_offer(const Options& options) {
   const core::OfferPolicy policy = options.offer_policy();
   if (policy.can_offer()) return {};
@@ -98,43 +42,30 @@ Result<void> check_offer(const Options& options) {
   return fail(ErrorCode::invalid_argument, why);
 }
 
-void add_metrics_address(CLI::App& command, Options& options) {
-  command
-      .add_option_function<std::string>(
-          "--metrics-address",
-          [&options](const std::string& text) {
-            options.metrics_address.reset();
-            if (text == "off") return;
-            auto parsed = parse_listen_address(text);
-            if (!parsed) throw CLI::ValidationError("--metrics-address", parsed.error().message);
-            options.metrics_address = *std::move(parsed);
-          },
-          "HTTP address of /healthz, /readyz and /metrics,\nsuch as :8000, 127.0.0.1:8000, [::1]:8000; or off")
-      ->envname("NEURON_AGENT_METRICS_ADDRESS")
-      ->type_name("HOST:PORT")
-      ->default_str("off");
-  command
-      .add_option("--metrics-tls-cert", options.metrics_tls_cert,
-                  "Serve over TLS with the certificate in this PEM\nfile, reloaded when it changes")
-      ->envname("NEURON_AGENT_METRICS_TLS_CERT")
-      ->type_name("FILE");
-  command.add_option("--metrics-tls-key", options.metrics_tls_key, "The certificate's key, also reloaded")
-      ->envname("NEURON_AGENT_METRICS_TLS_KEY")
-      ->type_name("FILE");
+// `user`: the option that needs the node's name.
+Result<void> check_node_name(const Options& options, const std::string& user) {
+  if (options.node_name.empty()) {
+    return fail(ErrorCode::invalid_argument, user +
+                                                 " needs --node-name (or NODE_NAME), the name of this node's object "
+                                                 "in the API server");
+  }
+  auto name = kube::check_node_name(options.node_name);
+  return name ? Result<void>{} : fail(std::move(name).error().with_context("--node-name"));
 }
 
-void add_kernel_log(CLI::App& command, Options& options) {
-  command
-      .add_option_function<std::string>(
-          "--kernel-log",
-          [&options](const std::string& word) {
-            options.kernel_log = word == "on" ? host::KernelLogUse::wanted : host::KernelLogUse::none;
-          },
-          "Also use hardware errors in the kernel log for\nhealth; needs CAP_SYSLOG")
-      ->envname("NEURON_AGENT_KERNEL_LOG")
-      ->type_name("on|off")
-      ->check(CLI::IsMember({"on", "off"}).description(""))
-      ->default_str("off");
+Result<void> check_api_server(const kube::ApiFlags& api) {
+  if (api.server.empty()) return {};
+  auto places = kube::api_places(api, {});
+  if (!places && places.error().code == ErrorCode::invalid_argument) return fail(std::move(places).error());
+  return {};
+}
+
+std::string or_words(const std::string& text, const char* words) {
+  return text.empty() ? words : text;
+}
+
+std::string true_or_false(bool value) {
+  return value ? "true" : "false";
 }
 
 }  // namespace
@@ -147,6 +78,14 @@ core::OfferPolicy Options::offer_policy() const {
   }
   policy.split = offer.core_devices;
   return policy;
+}
+
+std::string Options::effective_host_path_prefix() const {
+  if (host_path_prefix_set) return host_path_prefix;
+  if (root == "/") return "";
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(root, error);  // a runtime needs absolute paths
+  return error ? root : absolute.lexically_normal().string();
 }
 
 Result<void> check_metrics_options(const Options& options) {
@@ -162,15 +101,17 @@ Result<void> check_metrics_options(const Options& options) {
 }
 
 Result<void> settle_offer(Options& options, const std::string& instance_type) {
-  TRY(check_node_status_options(options.node_status, options.node_name));
-  if (options.node_status.enabled) TRY(check_api_options(options.api));
+  if (options.node_status.enabled) {
+    TRY(check_node_name(options, "--node-status on"));
+    TRY(check_api_server(options.api));
+  }
   TRY(apply_node_groups(options, instance_type));
   return check_offer(options);
 }
 
 Result<void> settle_dra(Options& options) {
-  TRY(check_dra_options(options.node_name));
-  TRY(check_api_options(options.api));
+  TRY(check_node_name(options, "--mode dra"));
+  TRY(check_api_server(options.api));
   const bool chosen = options.offer.resources || options.offer.core_devices_said || !options.node_groups.empty() ||
                       options.neurondevice || options.cdi;
   if (chosen) {
@@ -185,100 +126,48 @@ Result<void> settle_dra(Options& options) {
   return {};
 }
 
-std::string Options::effective_host_path_prefix() const {
-  if (host_path_prefix_set) return host_path_prefix;
-  if (root == "/") return "";
-  std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::absolute(root, error);  // a runtime needs absolute paths
-  return error ? root : absolute.lexically_normal().string();
-}
-
-void add_options(CLI::App& command, Options& options) {
-  add_mode(
-      command, [&options](Mode mode) { options.mode = mode; },
-      "How devices are offered: device-plugin, or dra\nfor claims; one per node");
-  command.add_option("--root", options.root, "Directory with the machine's sys, proc, dev")
-      ->envname("NEURON_AGENT_ROOT")
-      ->type_name("DIR")
-      ->capture_default_str();
-  command.add_option("--kubelet-dir", options.kubelet_dir, "The kubelet's directory")
-      ->envname("NEURON_AGENT_KUBELET_DIR")
-      ->type_name("DIR")
-      ->capture_default_str();
-  command
-      .add_option_function<std::string>(
-          "--host-path-prefix",
-          [&options](const std::string& prefix) {
-            options.host_path_prefix = prefix;
-            options.host_path_prefix_set = true;
-          },
-          "Prefix of /dev/... in host paths of allocated\ndevice nodes (default: the root)")
-      ->envname("NEURON_AGENT_HOST_PATH_PREFIX")
-      ->type_name("DIR");
-  command
-      .add_option_function<std::string>(
-          "--core-numbering",
-          [&options](const std::string& word) {
-            options.core_numbering = word == "host" ? grant::CoreNumbering::host : grant::CoreNumbering::container;
-          },
-          "Numbering of NEURON_RT_VISIBLE_CORES: from 0 in\neach container, or the host's")
-      ->envname("NEURON_AGENT_CORE_NUMBERING")
-      ->type_name("HOW")
-      ->check(CLI::IsMember({"container", "host"}).description(""))
-      ->default_str("container");
-  command.add_flag("--neurondevice", options.neurondevice, "Also advertise aws.amazon.com/neurondevice")
-      ->envname("NEURON_AGENT_NEURONDEVICE");
-  add_offer_options(command, options);
-  command.add_flag("--cdi", options.cdi, "Also answer with CDI names, and write their specs")
-      ->envname("NEURON_AGENT_CDI");
-  command.add_option("--cdi-dir", options.cdi_dir, "Directory of the CDI specs (--cdi and DRA mode)")
-      ->envname("NEURON_AGENT_CDI_DIR")
-      ->type_name("DIR")
-      ->capture_default_str();
-  add_duration(command, "--scan-interval", options.scan_interval, "NEURON_AGENT_SCAN_INTERVAL",
-               "Time between two scans of the machine");
-  add_duration(command, "--pod-resources-interval", options.pod_resources_interval,
-               "NEURON_AGENT_POD_RESOURCES_INTERVAL", "Longest time between two PodResources queries\nto the kubelet");
-  add_kernel_log(command, options);
-  add_metrics_address(command, options);
-  add_node_status_options(command, options.node_status);
-  add_dra_options(command, options.dra);
-  add_api_options(command, options.api);
-  command.add_option("--log-level", options.log_level, "Least severe message to log")
-      ->envname("NEURON_AGENT_LOG_LEVEL")
-      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
-      ->capture_default_str();
-  command.add_flag("--once", options.once, "Print what would be advertised, then exit");
-  command.add_flag("--check-config", options.check_config, "Print the effective options, then exit");
-}
-
 std::vector<std::string> describe(const Options& options) {
+  const bool is_dra = options.mode == Mode::dra;
+  const bool is_host_numbering = options.core_numbering == grant::CoreNumbering::host;
+  const int unhealthy = options.node_status.report.unhealthy_devices;
   std::vector<std::string> lines = {
-      std::string("mode=") + (options.mode == Mode::dra ? "dra" : "device-plugin"),
+      std::string("mode=") + (is_dra ? "dra" : "device-plugin"),
       "root=" + options.root,
       "kubelet-dir=" + options.kubelet_dir,
       "host-path-prefix=" + options.effective_host_path_prefix(),
-      std::string("core-numbering=") + (options.core_numbering == grant::CoreNumbering::host ? "host" : "container"),
-      std::string("neurondevice=") + (options.neurondevice ? "true" : "false"),
+      std::string("core-numbering=") + (is_host_numbering ? "host" : "container"),
+      "neurondevice=" + true_or_false(options.neurondevice),
       "resources=" + core::format_resource_list(options.offer_policy().resources),
       "core-devices=" + core::format_core_devices(options.offer.core_devices),
-      "node-groups=" + (options.node_groups.empty() ? "off" : options.node_groups),
-      "node-group=" + (options.node_group.empty() ? "none" : options.node_group),
-      "node-name=" + (options.node_name.empty() ? "unknown" : options.node_name),
-      std::string("cdi=") + (options.cdi ? options.cdi_dir : "off"),
+      "node-groups=" + or_words(options.node_groups, "off"),
+      "node-group=" + or_words(options.node_group, "none"),
+      "node-name=" + or_words(options.node_name, "unknown"),
+      "cdi=" + (options.cdi ? options.cdi_dir : "off"),
       "scan-interval=" + std::to_string(options.scan_interval.count()) + "ms",
       "pod-resources-interval=" + std::to_string(options.pod_resources_interval.count()) + "ms",
       std::string("kernel-log=") + (options.kernel_log == host::KernelLogUse::none ? "off" : "on"),
       "metrics-address=" + (options.metrics_address ? to_string(*options.metrics_address) : "off"),
-      "metrics-tls-cert=" + (options.metrics_tls_cert.empty() ? "off" : options.metrics_tls_cert),
-      "metrics-tls-key=" + (options.metrics_tls_key.empty() ? "off" : options.metrics_tls_key),
-      "log-level=" + options.log_level};
+      "metrics-tls-cert=" + or_words(options.metrics_tls_cert, "off"),
+      "metrics-tls-key=" + or_words(options.metrics_tls_key, "off"),
+      "log-level=" + options.log_level,
+      std::string("node-status=") + (options.node_status.enabled ? "on" : "off"),
+      "accelerated-hardware-ready=" + true_or_false(options.node_status.report.hardware_ready),
+      "unhealthy-devices-for-node=" + (unhealthy > 0 ? std::to_string(unhealthy) : "half")};
   const auto add = [&lines](std::vector<std::string> more) {
-    for (std::string& line : more) lines.push_back(std::move(line));
+    std::move(more.begin(), more.end(), std::back_inserter(lines));
   };
-  add(describe_node_status(options.node_status));
-  if (options.mode == Mode::dra) add(describe_dra(options.dra, options.node_name));
-  if (options.mode == Mode::dra || options.node_status.enabled) add(describe_api(options.api));
+  if (is_dra) {
+    const plugin::dra::PoolOptions& pool = options.dra.pool;
+    add({"dra-driver-name=" + pool.driver, "dra-partitions=" + word_of(pool.partitions),
+         "dra-pool=" + options.pool_name(), "dra-taint-effect=" + or_words(pool.taint_effect, "none"),
+         "dra-ultraserver=" + word_of(pool.ultraserver), "dra-server=" + or_words(options.dra.server, "unsaid"),
+         "pod-uid=" + or_words(options.dra.pod_uid, "unknown")});
+  }
+  if (is_dra || options.node_status.enabled) {
+    add({"api-server=" + or_words(options.api.server, "in-cluster"),
+         "api-token-file=" + or_words(options.api.token_file, "in-cluster"),
+         "api-ca-file=" + or_words(options.api.ca_file, "in-cluster")});
+  }
   return lines;
 }
 

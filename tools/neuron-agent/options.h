@@ -10,10 +10,9 @@
 #include "agent/grant/grant.h"
 #include "agent/kube/cluster_access.h"
 #include "plugin/daemon/node_daemon.h"
-#include "tools/neuron-agent/dra_options.h"
-#include "tools/neuron-agent/mode_options.h"
-#include "tools/neuron-agent/node_status_options.h"
-#include "tools/neuron-agent/offer_choice.h"
+#include "plugin/dra/slices/pool.h"
+#include "plugin/dra/slices/slice_layout.h"
+#include "tools/neuron-agent/node_groups.h"
 
 namespace CLI {
 class App;
@@ -21,49 +20,80 @@ class App;
 
 namespace neuron::agent {
 
-// All options of `neuron-agent run`, parsed once, then const. Flag over environment over default; the offer may also
-// come from the group of --node-groups that the node is in, between environment and default.
+enum class Command { run, check, withdraw, explain };
+enum class Mode { device_plugin, dra };
+enum class ReportForm { text, json };
+
+// Options of --mode dra alone.
+struct DraOptions {
+  plugin::dra::PoolOptions pool;        // --dra-driver-name, --dra-partitions, --dra-taint-effect, --dra-ultraserver
+  std::string pool_name;                // --dra-pool; "" = the node's name
+  std::string server;                   // --dra-server, for --once; "" = a server that accepts everything
+  plugin::dra::LayoutOptions layout{};  // of that server
+  std::string pod_uid;                  // --pod-uid; "" = this instance is never beside another
+};
+
+// Options of all commands (option_table.cpp), parsed once, then const. Flag over environment over default; the offer
+// may also come from the group of --node-groups that the node is in, between environment and default. With `root` and
+// the driver's name in `dra`, those of more than one command.
 struct Options : plugin::DaemonSettings {
-  Mode mode = Mode::device_plugin;               // --mode device-plugin|dra
   std::string kubelet_dir = "/var/lib/kubelet";  // --kubelet-dir; device-plugins/ and pod-resources/ below it
-  std::string host_path_prefix;                  // --host-path-prefix; default: the root, "" for "/"
+  bool kubelet_dir_set = false;                  // by flag or variable
+
+  // run
+  Mode mode = Mode::device_plugin;  // --mode
+  std::string host_path_prefix;     // --host-path-prefix; default: the root, "" for "/"
   bool host_path_prefix_set = false;
-  grant::CoreNumbering core_numbering = grant::CoreNumbering::container;  // --core-numbering container|host
+  grant::CoreNumbering core_numbering = grant::CoreNumbering::container;  // --core-numbering
   bool neurondevice = false;        // --neurondevice: also advertise the old alias
   OfferChoice offer;                // --resources, --core-devices
-  std::string node_groups;          // --node-groups FILE; "": none
+  std::string node_groups;          // --node-groups; "": none
   std::string node_group;           // name of the group that completed `offer`; "": none. Set by settle_offer
-  std::vector<std::string> doubts;  // of the file of --node-groups, a sentence each, to be logged. Set by settle_offer
+  std::vector<std::string> doubts;  // warnings for the log, a sentence each. Set by settle_offer and settle_dra
   std::chrono::milliseconds pod_resources_interval{10000};  // --pod-resources-interval
   bool cdi = false;                                         // --cdi: CDI names too, specs in cdi_dir
   std::string cdi_dir = "/var/run/cdi";  // --cdi-dir; in DRA mode each claim's spec, whatever `cdi` says
-  kube::ApiFlags api;                    // --api-server, --api-token-file, --api-ca-file; of the above and DRA
-  DraOptions dra;                        // of DRA mode alone
-  std::string log_level = "info";        // --log-level debug|info|warn|error
-  bool once = false;                     // --once: scan, print what would be advertised, exit
-  bool check_config = false;             // --check-config: print the effective values, exit
+  kube::ApiFlags api;                    // --api-server, --api-token-file, --api-ca-file; also of `withdraw`
+  DraOptions dra;
+  std::string log_level = "info";  // --log-level
+  bool once = false;               // --once: scan, print what would be advertised, exit
+  bool check_config = false;       // --check-config: print the effective values, exit
+
+  // check, explain
+  ReportForm output = ReportForm::text;      // --output
+  std::chrono::milliseconds timeout{10000};  // --timeout, for everything
+  std::optional<Mode> intended_mode;  // --mode of check; dra: requirements of claims count, even where no driver ran
+  std::string claims_cdi_dir;         // --cdi-dir of check; "": var/run/cdi below the root
+  bool no_fabric = false;             // --no-fabric: no query to libfabric, which otherwise has half of the timeout
+  std::string pod;                    // of explain: "namespace/name", or a name that is unique on the node
 
   [[nodiscard]] std::string device_plugins_dir() const { return kubelet_dir + "/device-plugins"; }
   [[nodiscard]] std::string pod_resources_socket() const { return kubelet_dir + "/pod-resources/kubelet.sock"; }
   [[nodiscard]] std::string effective_host_path_prefix() const;  // "" for a live root
+  [[nodiscard]] std::string pool_name() const { return dra.pool_name.empty() ? node_name : dra.pool_name; }
   [[nodiscard]] core::OfferPolicy offer_policy() const;
 };
 
-// Errors: invalid_argument, when a file of TLS is given without the other, or without an address to answer on.
+// Adds the options of a command to its CLI11 command. They write into `options`, which must outlive the parse.
+void add_options(CLI::App& app, Command command, Options& options);
+
+// The word of an option's value, as the command line has it.
+[[nodiscard]] std::string word_of(plugin::dra::Partitions value);
+[[nodiscard]] std::string word_of(plugin::dra::UltraServer value);
+
+// Errors: invalid_argument, when a file of TLS is given without the other, or without an address to listen on.
 [[nodiscard]] Result<void> check_metrics_options(const Options& options);
 
-// Adds the flags of `run` to a CLI11 command, writing into `options`, which must outlive the parse.
-void add_options(CLI::App& command, Options& options);
-
 // Reads the file of --node-groups, if one is given, and completes `offer` from the group that this node is in.
-// `instance_type` is not looked at without that file. Errors: as of read_node_groups and find_group, naming the file;
-// invalid_argument for choices that offer nothing on any node.
+// `instance_type` is used only with that file. Errors: as of read_node_groups and find_group, naming the file;
+// invalid_argument for choices that offer nothing on any node, and for --node-status without a valid node name.
 [[nodiscard]] Result<void> settle_offer(Options& options, const std::string& instance_type);
 
-// The same in DRA mode, where what is offered is not chosen. Errors: as of check_dra_options.
+// The same in DRA mode, where the offer cannot be chosen. Errors: invalid_argument for a node name or a URL of the API
+// server that is missing or invalid.
 [[nodiscard]] Result<void> settle_dra(Options& options);
 
-// One "name=value" per option, in the order of --help: for the start-up log line and --check-config.
+// One "name=value" per option of `run`: for the start-up log line and --check-config.
 [[nodiscard]] std::vector<std::string> describe(const Options& options);
 
 }  // namespace neuron::agent

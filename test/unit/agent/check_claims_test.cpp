@@ -66,7 +66,7 @@ TEST_F(CheckClaims, ADriverThatWasKilledLeavesSocketsAndPods) {
 }
 
 TEST_F(CheckClaims, AnotherDriverIsLookedAtWhenItIsNamed) {
-  CheckOptions options = node.options();
+  Options options = node.options();
   options.output = ReportForm::json;
   options.dra_driver_name = "chips.example.com";
   const auto codes_of = [&] {
@@ -76,29 +76,29 @@ TEST_F(CheckClaims, AnotherDriverIsLookedAtWhenItIsNamed) {
     return codes;
   };
   EXPECT_THAT(codes_of(), IsEmpty()) << "it has never run";
-  options.mode = Mode::dra;
+  options.intended_mode = Mode::dra;
   std::filesystem::remove_all(node.kubelet + "/plugins_registry");
   EXPECT_THAT(codes_of(), ElementsAre("plugins_registry_missing"));
 }
 
 TEST_F(CheckClaims, AnAgentOfTheOtherModeIsNamedByItsLock) {
   const Listener driver(node, "plugins/neuron.aws.com/dra-1-2.sock");
-  CheckOptions options = node.options();
+  Options options = node.options();
   const auto lock = plugin::InstanceLock::take(node.kubelet + "/device-plugins");
   ASSERT_TRUE(lock);
-  EXPECT_EQ(check_node(options).verdict, CheckVerdict::nothing_wrong) << "no mode is meant";
-  options.mode = Mode::dra;
+  EXPECT_EQ(check_node(options).verdict, Verdict::good) << "no mode is meant";
+  options.intended_mode = Mode::dra;
   EXPECT_THAT(check_node(options).output, ::testing::HasSubstr("locked by pid " + std::to_string(::getpid())));
-  options.mode = Mode::device_plugin;
-  EXPECT_EQ(check_node(options).verdict, CheckVerdict::nothing_wrong);
+  options.intended_mode = Mode::device_plugin;
+  EXPECT_EQ(check_node(options).verdict, Verdict::good);
 }
 
 TEST_F(CheckClaims, CdiFilesAreLookedForWhereTheAgentWritesThem) {
   const Listener driver(node, "plugins/neuron.aws.com/dra-1-2.sock");
-  CheckOptions options = node.options();
-  options.mode = Mode::dra;
-  options.cdi_dir = node.kubelet + "/cdi";
-  EXPECT_THAT(check_node(options).output, ::testing::HasSubstr(options.cdi_dir));
+  Options options = node.options();
+  options.intended_mode = Mode::dra;
+  options.claims_cdi_dir = node.kubelet + "/cdi";
+  EXPECT_THAT(check_node(options).output, ::testing::HasSubstr(options.claims_cdi_dir));
   node.touch("cdi/k8s.neuron.aws.com-claim_2-b.json");
   const std::string output = check_node(options).output;
   EXPECT_THAT(output, ::testing::HasSubstr("k8s.neuron.aws.com-claim_2-b.json"));

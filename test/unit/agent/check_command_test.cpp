@@ -1,4 +1,4 @@
-#include "tools/neuron-agent/check_command.h"
+#include "tools/neuron-agent/reports.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,15 +13,15 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // As it is printed for a simulated host without more: `neuron-agent check --root DIR`.
-CheckReport check_plainly(const fakes::FakeHost& host, ReportForm output = ReportForm::text) {
-  CheckOptions options;
+Report check_plainly(const fakes::FakeHost& host, ReportForm output = ReportForm::text) {
+  Options options;
   options.root = host.path();
   options.output = output;
   return check_node(options);
 }
 
-void expect_text(const std::string& golden, const fakes::FakeHost& host, CheckVerdict verdict) {
-  const CheckReport report = check_plainly(host);
+void expect_text(const std::string& golden, const fakes::FakeHost& host, Verdict verdict) {
+  const Report report = check_plainly(host);
   EXPECT_EQ(report.verdict, verdict);
   EXPECT_EQ(report.error, "");
   neuron::test::expect_golden("../../agent/golden/" + golden, report.output);
@@ -29,27 +29,27 @@ void expect_text(const std::string& golden, const fakes::FakeHost& host, CheckVe
 
 TEST(CheckCommand, HealthyTrn1) {
   fakes::FakeHost host("trn1.32xlarge");
-  expect_text("healthy_trn1.txt", host.write(), CheckVerdict::nothing_wrong);
+  expect_text("healthy_trn1.txt", host.write(), Verdict::good);
 }
 
 TEST(CheckCommand, WithoutDriver) {
   fakes::FakeHost host("trn1.32xlarge");
-  expect_text("without_driver.txt", host.without(sim::Part::driver).write(), CheckVerdict::findings);
+  expect_text("without_driver.txt", host.without(sim::Part::driver).write(), Verdict::findings);
 }
 
 TEST(CheckCommand, WithoutUverbs) {
   fakes::FakeHost host("trn1.32xlarge");
-  expect_text("without_uverbs.txt", host.without(sim::Part::uverbs).write(), CheckVerdict::findings);
+  expect_text("without_uverbs.txt", host.without(sim::Part::uverbs).write(), Verdict::findings);
 }
 
 TEST(CheckCommand, WithAMissingDevice) {
   fakes::FakeHost host("trn1.32xlarge");
-  expect_text("missing_device.txt", host.missing({3}).write(), CheckVerdict::findings);
+  expect_text("missing_device.txt", host.missing({3}).write(), Verdict::findings);
 }
 
 TEST(CheckCommand, EfaOnlyGpuNode) {
   fakes::FakeHost host("p5.48xlarge");
-  expect_text("gpu_node.txt", host.write(), CheckVerdict::nothing_wrong);
+  expect_text("gpu_node.txt", host.write(), Verdict::good);
 }
 
 // Several things at once, in the order they are told.
@@ -59,8 +59,8 @@ TEST(CheckCommand, SickNode) {
   node.host.set("neuron4", "sram_ecc_uncorrected=2").set("neuron9", "unhealthy_components=hbm,link_efa");
   node.host.set("rdmap201s0", "p2p=").set("rdmap202s0", "unbind");
   node.touch("device-plugins/neuron-devplugin.sock");
-  const CheckReport report = node.check();
-  EXPECT_EQ(report.verdict, CheckVerdict::findings);
+  const Report report = node.check();
+  EXPECT_EQ(report.verdict, Verdict::findings);
   std::string text = report.output;
   for (auto at = text.find(node.kubelet); at != std::string::npos; at = text.find(node.kubelet)) {
     text.replace(at, node.kubelet.size(), "/var/lib/kubelet");
@@ -73,8 +73,8 @@ TEST(CheckCommand, SickNode) {
 TEST(CheckCommand, JsonHoldsTheSame) {
   fakes::FakeHost host("trn1.32xlarge");
   host.missing({3}).write();
-  const CheckReport report = check_plainly(host, ReportForm::json);
-  EXPECT_EQ(report.verdict, CheckVerdict::findings);
+  const Report report = check_plainly(host, ReportForm::json);
+  EXPECT_EQ(report.verdict, Verdict::findings);
   neuron::test::expect_golden("../../agent/golden/missing_device.json", report.output);
 }
 
@@ -83,16 +83,16 @@ TEST(CheckCommand, ArchiveAsRoot) {
   host.write();
   const std::string archive = host.path() + "/../" + std::filesystem::path(host.path()).filename().string() + ".tar.gz";
   ASSERT_EQ(std::system(("tar -C " + host.path() + " -czf " + archive + " .").c_str()), 0);
-  CheckOptions options;
+  Options options;
   options.root = archive;
-  const CheckReport report = check_node(options);
+  const Report report = check_node(options);
   EXPECT_THAT(report.output, HasSubstr("nothing wrong: trn1.2xlarge, 1 device, no EFA interface"));
   std::filesystem::remove(archive);
 }
 
-void expect_cannot_tell(CheckOptions options, const std::string& why) {
-  const CheckReport text = check_node(options);
-  EXPECT_EQ(text.verdict, CheckVerdict::cannot_tell);
+void expect_cannot_tell(Options options, const std::string& why) {
+  const Report text = check_node(options);
+  EXPECT_EQ(text.verdict, Verdict::cannot_tell);
   EXPECT_EQ(text.output, "");
   EXPECT_THAT(text.error, HasSubstr(why));
   EXPECT_THAT(text.error, Not(HasSubstr("\n")));
@@ -104,7 +104,7 @@ void expect_cannot_tell(CheckOptions options, const std::string& why) {
 }
 
 TEST(CheckCommand, CannotTellWithoutAMachine) {
-  CheckOptions options;
+  Options options;
   options.root = "/no/such/root";
   expect_cannot_tell(options, "/no/such/root");
   expect_cannot_tell(options, "set --root");
@@ -119,7 +119,7 @@ TEST(CheckCommand, CannotTellWithoutAMachine) {
 TEST(CheckCommand, CannotTellWhenReadingTakesTooLong) {
   fakes::FakeHost host("trn1.32xlarge");
   host.write();
-  CheckOptions options;
+  Options options;
   options.root = host.path();
   options.timeout = std::chrono::milliseconds(1);  // a process is not even started in that
   expect_cannot_tell(options, "took longer than 1 ms");
@@ -128,7 +128,7 @@ TEST(CheckCommand, CannotTellWhenReadingTakesTooLong) {
 TEST(CheckCommand, AFileThatBlocksHoldsNothingUp) {
   fakes::FakeHost host("trn1.2xlarge");
   host.write().set("host", "fifo", "proc/cpuinfo");
-  EXPECT_EQ(check_plainly(host).verdict, CheckVerdict::nothing_wrong);
+  EXPECT_EQ(check_plainly(host).verdict, Verdict::good);
 }
 
 TEST(CheckCommand, KubeletIsLookedAtOnlyWhereItBelongs) {
@@ -144,7 +144,7 @@ TEST(CheckCommand, FabricThatIsNotAskedIsSaidSo) {
   CheckedNode node("trn1.32xlarge");
   node.host.write();
   EXPECT_THAT(node.check().output, HasSubstr("libfabric: not tried: the root is a captured or simulated machine"));
-  CheckOptions options = node.options();
+  Options options = node.options();
   options.no_fabric = true;
   EXPECT_THAT(check_node(options).output, HasSubstr("libfabric: not tried: --no-fabric is given"));
 }

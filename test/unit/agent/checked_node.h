@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "test/fakes/fake_host.h"
-#include "tools/neuron-agent/check_command.h"
+#include "tools/neuron-agent/reports.h"
 
 namespace neuron::agent::test {
 
@@ -40,16 +40,16 @@ class CheckedNode {
   // Takes a file or folder out of the written host.
   void erase(const std::string& path) const { std::filesystem::remove_all(host.path() + '/' + path); }
 
-  [[nodiscard]] CheckOptions options() const {
-    CheckOptions options;
+  [[nodiscard]] Options options() const {
+    Options options;
     options.root = host.path();
     options.kubelet_dir = kubelet;
     options.kubelet_dir_set = true;
     return options;
   }
-  [[nodiscard]] CheckReport check() const { return check_node(options()); }
+  [[nodiscard]] Report check() const { return check_node(options()); }
   [[nodiscard]] nlohmann::json check_json() const {
-    CheckOptions json = options();
+    Options json = options();
     json.output = ReportForm::json;
     return nlohmann::json::parse(check_node(json).output);
   }

@@ -1,4 +1,4 @@
-#include "tools/neuron-agent/dra_options.h"
+#include "tools/neuron-agent/options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

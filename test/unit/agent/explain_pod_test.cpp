@@ -12,7 +12,6 @@
 #include "test/fakes/fake_host.h"
 #include "test/unit/render/golden.h"
 #include "test/unit/render/json_schema.h"
-#include "tools/neuron-agent/explain_text.h"
 
 namespace neuron::agent::test {
 namespace {

@@ -1,11 +1,10 @@
-#include "tools/neuron-agent/node_status_options.h"
+#include "agent/status/node_object.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include "test/unit/agent/parsed_options.h"
-#include "tools/neuron-agent/withdraw.h"
 
 namespace neuron::agent {
 namespace {
@@ -71,9 +70,9 @@ TEST(NodeStatusOptions, WhatCannotBeMeantIsNamed) {
 }
 
 TEST(Withdraw, SaysWhatIsMissing) {
-  EXPECT_EQ(withdraw_node_status({"No_de", {}}).error().code, ErrorCode::invalid_argument);
-  EXPECT_EQ(withdraw_node_status({"n1", {}}).error().code, ErrorCode::failed_precondition);
-  const auto nobody = withdraw_node_status({"n1", {"https://127.0.0.1:1", "/nowhere/token", "/nowhere/ca"}});
+  EXPECT_EQ(status::withdraw(kube::ApiFlags{}, "No_de").error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(status::withdraw(kube::ApiFlags{}, "n1").error().code, ErrorCode::failed_precondition);
+  const auto nobody = status::withdraw(kube::ApiFlags{"https://127.0.0.1:1", "/nowhere/token", "/nowhere/ca"}, "n1");
   EXPECT_THAT(nobody.error().message, HasSubstr("/nowhere/"));
 }
 

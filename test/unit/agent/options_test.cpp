@@ -19,6 +19,22 @@ TEST(Options, DefaultsAreThoseOfANode) {
   EXPECT_FALSE(options.neurondevice);
 }
 
+TEST(Options, DefaultsOfTheHelpAreThoseThatApply) {
+  CLI::App app;
+  Options options;
+  add_options(app, Command::run, options);
+  std::vector<std::string> words;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_default_str().empty()) continue;
+    words.push_back(option->get_name());
+    words.push_back(option->get_default_str());
+  }
+  EXPECT_GT(words.size(), 20U);
+  Options said = parse_options(words).options;
+  options.mode = said.mode = Mode::dra;  // which has most of them
+  EXPECT_EQ(describe(said), describe(options));
+}
+
 TEST(Options, TheHostPathPrefixFollowsTheRootAndIsAbsolute) {
   EXPECT_EQ(parse_options({"--root", "/sim/trn1"}).options.effective_host_path_prefix(), "/sim/trn1");
   EXPECT_EQ(parse_options({"--root", "host"}).options.effective_host_path_prefix().front(), '/');

@@ -19,7 +19,7 @@ struct Parsed {
 inline Parsed parse_options(std::vector<std::string> words) {
   Parsed parsed;
   CLI::App app;
-  add_options(app, parsed.options);
+  add_options(app, Command::run, parsed.options);
   std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
   try {
     app.parse(words);

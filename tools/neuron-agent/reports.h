@@ -1,0 +1,55 @@
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "tools/neuron-agent/options.h"
+
+// `check` and `explain pod`: one scan of the machine, and a report on it as text or JSON.
+namespace neuron::agent {
+
+// Exit codes of both, as the man page lists them.
+enum class Verdict { good = 0, findings = 1, cannot_tell = 2 };
+
+// What to print, and the exit code.
+struct Report {
+  Verdict verdict = Verdict::cannot_tell;
+  std::string output;  // for standard output: text, or one JSON document with a line end
+  std::string error;   // cannot_tell: the reason, for standard error, without the last line end; else ""
+};
+
+// Scans the machine and assesses it (preflight::preflight). The scan and the query to libfabric run in child processes,
+// so that a hanging driver takes no longer than `options.timeout`; libfabric gets half of it. Call it only while this
+// process has one thread. With JSON, `cannot_tell` has a document too.
+[[nodiscard]] Report check_node(const Options& options);
+
+// Scans the machine once, asks the kubelet for holdings and health, and reports on the pod (explain_pod.h). All of it
+// runs in a child process, so that a hanging driver or kubelet takes no longer than `options.timeout`. Call it only
+// while this process has one thread. The query of holdings makes the kubelet forget the devices of ended pods
+// (docs/reference/kubelet.md#double-allocation): for people, not for loops. With JSON, `cannot_tell` has a document
+// too.
+[[nodiscard]] Report explain(const Options& options);
+
+// For both commands:
+
+// Words of one command for failures.
+struct ReportWords {
+  std::string schema;     // of its JSON
+  std::string work;       // "reading the machine"
+  std::string may_hang;   // "a driver"
+  std::string killed;     // "the check"
+  std::string output;     // "the report"
+  std::string no_root{};  // advice for a root that does not exist
+};
+
+// Runs `make` in a child process. Its argument is the directory of --root, or of the unpacked archive.
+[[nodiscard]] Report report_in_child(const Options& options, const ReportWords& words,
+                                     const std::function<Report(const std::string& directory)>& make);
+
+[[nodiscard]] Report cannot_tell(const std::string& reason);
+
+// With indentation and a line end; foreign bytes that are no UTF-8 are replaced.
+[[nodiscard]] std::string dump(const nlohmann::ordered_json& document);
+
+}  // namespace neuron::agent
