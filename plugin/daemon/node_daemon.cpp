@@ -5,13 +5,12 @@
 #include <unistd.h>
 
 #include <array>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <utility>
 
-#include "agent/base/mutex.h"
+#include "agent/kube/limits.h"
 
 namespace neuron::plugin {
 namespace {
@@ -45,12 +44,7 @@ ExitCode exit_code_of(LoopEnd end) {
 
 EndDeadline::EndDeadline(ExitCode code, std::chrono::milliseconds patience)
     : thread_([code, patience](const std::stop_token& stop) {
-        Mutex mutex;
-        std::condition_variable_any never;
-        {
-          const MutexLock lock(mutex);
-          never.wait_for(mutex, stop, patience, [] { return false; });
-        }
+        kube::wait_for(patience, stop);
         if (stop.stop_requested()) return;
         spdlog::warn("thread blocked at exit, abandoned: the shutdown has not finished within {} ms", patience.count());
         leave(code);

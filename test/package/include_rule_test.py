@@ -38,7 +38,7 @@ MAY_INCLUDE = {
     "plugin/device": KUBELET + ["agent/allocator", "agent/grant", "agent/metrics"],
     "plugin/dra/slices": CORE + ["agent/allocator", "agent/grant", "agent/kube"],
     "plugin/dra/claim": KUBELET + ["agent/allocator", "agent/grant", "agent/kube", "plugin/dra/slices"],
-    "plugin/dra/serve": KUBELET + ["agent/allocator", "agent/grant", "plugin/dra/claim", "plugin/dra/slices"],
+    "plugin/dra/serve": KUBELET + ["agent/allocator", "agent/grant", "agent/metrics", "plugin/dra/claim", "plugin/dra/slices"],
     "plugin/daemon": PURE_ROOMS + IO_ROOMS + ["plugin/kubelet"],
     "tools/neuron-agent": PURE_ROOMS + IO_ROOMS + ["plugin/kubelet", "plugin/daemon", "plugin/device", "plugin/dra/claim",
                                                    "plugin/dra/slices", "plugin/dra/serve"],

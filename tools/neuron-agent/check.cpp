@@ -29,7 +29,7 @@ const ReportWords kWords = {.schema = "neuron-check/1",  // docs/checks.md
 
 constexpr std::size_t kMostSockets = 64;
 constexpr std::size_t kMaxShownName = 120;
-// Of AWS's device plugins (docs/reference/kubernetes-stack.md); ours have names of their own.
+// Of AWS's device plugins (docs/reference/kubernetes-stack.md); this agent's have other names.
 constexpr std::array<std::string_view, 3> kOtherPlugins = {"aws-efa-device-plugin.sock", "neuron-devplugin.sock",
                                                            "neuroncore-devplugin.sock"};
 

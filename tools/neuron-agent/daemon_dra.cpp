@@ -14,9 +14,9 @@
 #include "plugin/dra/claim/claim_upkeep.h"
 #include "plugin/dra/claim/plugin_holders.h"
 #include "plugin/dra/claim/record_store.h"
-#include "plugin/dra/serve/claim_metrics.h"
 #include "plugin/dra/serve/driver.h"
 #include "plugin/dra/serve/node_board.h"
+#include "plugin/dra/serve/reporting.h"
 #include "plugin/dra/slices/publisher.h"
 #include "plugin/dra/slices/slice_sync.h"
 #include "plugin/kubelet/watched_checkpoint.h"
@@ -69,22 +69,6 @@ Result<std::vector<model::Allocation>> stored_allocations(const plugin::Checkpoi
   return fail(checkpoint.error());
 }
 
-std::string slices_line(const dra::PublishState& state, bool nothing_to_publish) {
-  if (nothing_to_publish && state.published) return "slices: nothing to publish on this node\n";
-  std::string line = state.published ? fmt::format("slices: {} with {} devices", state.slices, state.devices)
-                                     : std::string("slices: not published yet");
-  if (!state.error.empty()) line += ": " + state.error;
-  return line + "\n";
-}
-
-metrics::Readiness readiness_of(const Options& options, const dra::DriverState& driver, const dra::PublishState& slices,
-                                bool nothing_to_publish) {
-  const std::string problem = driver.problem.empty() ? "waiting for the kubelet" : driver.problem;
-  return {driver.registered && slices.published,
-          fmt::format("driver {}: {}\n", options.dra.pool.driver, driver.registered ? "registered" : problem) +
-              slices_line(slices, nothing_to_publish)};
-}
-
 // Every part of this mode, on NodeDaemon.
 class DraDaemon {
  public:
@@ -96,33 +80,36 @@ class DraDaemon {
                 {.counted = dra::CountedClaims::counted_names(driver_), .offer = {}, .api = std::move(places)}),
         checkpoint_(options.device_plugins_dir(), daemon_.workers()),
         publisher_(daemon_.api(), {driver_, options.pool_name(), options.node_name}, daemon_.clock()),
-        board_({options.dra.pool, options.pool_name()},
-               {[this] { return claim_store_.held_devices(); },
-                [this](dra::Pool pool) { publisher_.set_pool(std::move(pool)); }, health_,
-                [this](dra::Pool& pool, const grant::NodeUnits& node) {
-                  dra::taint_held(pool, node, plugin_holds_.holders(), driver_);
-                },
-                [this] { return claim_store_.held_numbering(); }}),
+        board_(
+            {options.dra.pool, options.pool_name()}, [this](dra::Pool pool) { publisher_.set_pool(std::move(pool)); },
+            health_),
         plugin_holds_({.listed = [this] { return list_pods(options_.pod_resources_socket()); },
                        .node = [this] { return board_.node(); },
                        .changed = [this] { board_.marks_changed(); },
                        .driver = driver_,
                        .stored = [this] { return stored_allocations(checkpoint_); },
                        .own_pod = plugin::own_pod_name()}),
-        claim_store_(store_options(options, events), [this] { return board_.node(); }),
-        claims_(claims_settings(options), claims_ports(), claim_store_, daemon_.api(), daemon_.clock()),
+        records_(store_options(options, events), [this] { return board_.node(); }),
+        claims_(claims_settings(options), claims_ports(), records_, daemon_.api(), daemon_.clock()),
         counted_(claims_, board_, daemon_.figures(), driver_),
         sweep_(driver_, options.pool_name(),
                {[this] { return listed(); }, [this] { return board_.node(); },
                 [this](int device, int core) { return daemon_.memory_in_use(board_.node(), device, core); }},
-               claim_store_, daemon_.api(), daemon_.clock()),
-        upkeep_(claim_store_, sweep_, {options.cdi_dir, claims_directory(options)},
+               records_, daemon_.api(), daemon_.clock()),
+        upkeep_(records_, sweep_, {options.cdi_dir, claims_directory(options)},
                 {[this](std::function<void()> job) { file_workers_.run(std::move(job)); }, daemon_.runner(),
-                 [this] { board_.held_changed(); }, daemon_.clock()}) {}
+                 [this] { board_.held_changed(); }, daemon_.clock()}) {
+    board_.set_held({.devices = [this] { return records_.held_devices(); },
+                     .numbering = [this] { return records_.held_numbering(); },
+                     .mark =
+                         [this](dra::Pool& pool, const grant::NodeUnits& node) {
+                           dra::taint_held(pool, node, plugin_holds_.holders(), driver_);
+                         }});
+  }
 
   [[nodiscard]] ExitCode run(const Fd& signals) {
     std::jthread keeping([this](const std::stop_token& stop) { upkeep_.run(stop); });
-    // What claims hold is known before anything is published, unless their files hang.
+    // Held devices are known before anything is published, unless the files of claims hang.
     static_cast<void>(upkeep_.await_first());
     daemon_.start(
         [this](grant::NodeUnitsPtr node) {
@@ -171,7 +158,7 @@ class DraDaemon {
     // TLS and JSON of many pods at once, or of all slices, take several times what stays in use.
     const bool has_written = std::exchange(writes_seen_, slices.writes) != slices.writes;
     if (counted_.take_quiet() || has_written) daemon_.trim_later();
-    daemon_.turn(readiness_of(options_, state, slices, board_.is_empty()), {{driver_, state.registered}});
+    daemon_.turn(dra::assess_readiness(driver_, state, slices, board_.is_empty()), {{driver_, state.registered}});
   }
 
   [[nodiscard]] dra::ClaimPreparer::Ports claims_ports() {
@@ -198,7 +185,7 @@ class DraDaemon {
   [[nodiscard]] std::vector<holdings::Holding> holdings() const {
     const grant::NodeUnitsPtr node = board_.node();
     if (!node) return {};
-    return dra::holdings_of(*node, claim_store_.held_claims(), plugin_holds_.holders(), pods_.claims());
+    return dra::holdings_of(*node, records_.held_claims(), plugin_holds_.holders(), pods_.claims());
   }
 
   const Options& options_;
@@ -212,7 +199,7 @@ class DraDaemon {
   dra::SlicePublisher publisher_;
   dra::NodeBoard board_;
   dra::PluginHoldWatch plugin_holds_;
-  dra::RecordStore claim_store_;
+  dra::RecordStore records_;
   dra::ClaimPreparer claims_;
   dra::CountedClaims counted_;
   dra::ClaimSweep sweep_;

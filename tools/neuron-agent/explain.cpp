@@ -28,7 +28,7 @@ constexpr std::size_t kMaxText = 600;  // bytes that are compared; a namespace a
 constexpr std::size_t kMaxEdits = 4;
 constexpr std::size_t kMaxShownName = 320;
 
-// A name that goes on where the wanted one ends ("train" and "train-0"), or that is few edits away, the nearest first.
+// Names that begin with the wanted one ("train" and "train-0"), or are a few edits away; the nearest first.
 std::vector<std::string> near_names(const std::set<std::pair<std::string, std::string>>& pods, std::string_view space,
                                     std::string_view name) {
   std::vector<std::pair<std::size_t, std::string>> ranked;
@@ -60,7 +60,7 @@ Result<void> ask_kubelet(const Options& options, ExplainFacts& facts) {
   return {};
 }
 
-// Core ids that a device plugin gave mean what they meant then, whatever LNC is now.
+// Core ids of a device plugin keep the meaning that they had when they were given, under another LNC too.
 void adopt_numbering(const Options& options, ExplainFacts& facts) {
   const std::string path = options.device_plugins_dir() + "/" + std::string(plugin::kCheckpointName);
   const auto checkpoint = plugin::read_checkpoint(path);

@@ -39,7 +39,7 @@ Json units_json(const HeldUnits& units) {
                                                            : Json("Unhealthy");
   }
   return {{"resource", units.resource}, {"claim", text_or_null(units.claim)}, {"admin_access", units.admin_access},
-          {"ids", units.ids},           {"kubelet", std::move(kubelet)},      {"unknown_here", units.strange}};
+          {"ids", units.ids},           {"kubelet", std::move(kubelet)},      {"unknown_here", units.unknown}};
 }
 
 Json device_json(const HeldDevice& device) {

@@ -42,7 +42,7 @@ const model::EfaInterface* find_efa(const HostScan& host, const std::string& nam
   return found == host.efas.end() ? nullptr : &*found;
 }
 
-// Adds what a device plugin's id is. False where it is nothing of this node.
+// Adds the hardware of a device plugin's id. False: the node has no such unit.
 bool add_unit(Hardware& hardware, model::Resource resource, const std::string& id, const HostScan& host) {
   if (resource == model::Resource::efa) {
     hardware.efas.insert(id);
@@ -138,7 +138,7 @@ HeldEfa held_efa(const std::string& name, const HostScan& host, const allocator:
 }
 
 // The driver's report on one device of a claim: the worst health of its parts; degraded is healthy.
-KubeletView told_by_driver(const std::string& name, const HostScan& host) {
+KubeletView view_of_driver(const std::string& name, const HostScan& host) {
   Hardware hardware;
   if (!add_claimed(hardware, name, host)) return KubeletView::unknown;
   std::vector<model::HealthState> states;
@@ -154,7 +154,7 @@ KubeletView told_by_driver(const std::string& name, const HostScan& host) {
   return any(model::HealthState::unknown) ? KubeletView::unknown : KubeletView::healthy;
 }
 
-KubeletView listed_by_kubelet(const Allocation& one, const std::string& id, const ExplainFacts& facts) {
+KubeletView view_of_kubelet(const Allocation& one, const std::string& id, const ExplainFacts& facts) {
   if (!facts.allocatable) return KubeletView::unknown;
   const auto listed = facts.allocatable->find(one.resource_name);
   const bool healthy = listed != facts.allocatable->end() && listed->second.contains(id);
@@ -167,8 +167,8 @@ HeldUnits add_allocation(Hardware& hardware, const Allocation& one, const Explai
   for (const std::string& id : one.ids) {
     const bool by_claim = !one.claim.empty();
     const bool known = by_claim ? add_claimed(hardware, id, facts.host) : add_unit(hardware, *resource, id, facts.host);
-    if (!known) units.strange.push_back(id);
-    units.kubelet.push_back(by_claim ? told_by_driver(id, facts.host) : listed_by_kubelet(one, id, facts));
+    if (!known) units.unknown.push_back(id);
+    units.kubelet.push_back(by_claim ? view_of_driver(id, facts.host) : view_of_kubelet(one, id, facts));
   }
   return units;
 }
@@ -202,7 +202,7 @@ allocator::Choice nearest_set(const NodeTopology& topology, const std::vector<in
   return choice;
 }
 
-// The words of a reason up to its numbers: those about what is left mean nothing afterwards.
+// A reason without its numbers about the remaining units, which have no meaning after the choice.
 std::string head_of(const Reason& reason) {
   const std::string size = std::to_string(reason.units);
   if (reason.kind == Reason::Kind::scattered) return "set of " + size + ", not connected";
@@ -341,14 +341,14 @@ bool is_fault(const model::Health& health) {
 
 bool has_faults(const ExplainedPod& pod) {
   return std::any_of(pod.containers.begin(), pod.containers.end(), [](const ExplainedContainer& container) {
-    const auto ill_device = [](const HeldDevice& device) { return is_fault(device.health); };
-    const auto ill_efa = [](const HeldEfa& efa) { return !efa.facts || is_fault(efa.facts->health); };
+    const auto unhealthy_device = [](const HeldDevice& device) { return is_fault(device.health); };
+    const auto unhealthy_efa = [](const HeldEfa& efa) { return !efa.facts || is_fault(efa.facts->health); };
     const auto withheld = [](const HeldUnits& units) {
-      return !units.strange.empty() ||
+      return !units.unknown.empty() ||
              std::find(units.kubelet.begin(), units.kubelet.end(), KubeletView::unhealthy) != units.kubelet.end();
     };
-    return std::any_of(container.devices.begin(), container.devices.end(), ill_device) ||
-           std::any_of(container.efas.begin(), container.efas.end(), ill_efa) ||
+    return std::any_of(container.devices.begin(), container.devices.end(), unhealthy_device) ||
+           std::any_of(container.efas.begin(), container.efas.end(), unhealthy_efa) ||
            std::any_of(container.units.begin(), container.units.end(), withheld);
   });
 }

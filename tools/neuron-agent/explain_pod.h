@@ -24,7 +24,7 @@ struct HeldUnits {
   std::string claim;     // "" = through a device plugin
   std::vector<std::string> ids;
   std::vector<KubeletView> kubelet;  // parallel to ids
-  std::vector<std::string> strange;  // of ids: those that are none of this node's
+  std::vector<std::string> unknown;  // of ids: those that this node does not have
   bool admin_access = false;         // of a claim: the container holds none of them
 };
 
@@ -34,7 +34,7 @@ struct HeldDevice {
   std::vector<int> cores;                    // global logical ids, ascending; empty: their number is unknown
   std::vector<int> physical_cores;           // of the device, ascending; empty: unknown
   bool whole = true;                         // all of its cores
-  model::Health health;                      // of what is held: of those cores, or of the device
+  model::Health health;                      // of the held cores, or of the whole device
   std::string device_is;                     // "" or the state of the device as a whole where that is worse
   std::vector<std::string> shared_with;      // "namespace/pod/container" of others that hold some of it
 };
@@ -46,7 +46,7 @@ struct HeldEfa {
   bool is_near = false;                      // one of them is the container's
 };
 
-// How what a container has lies together. Numbers that mean nothing on this node are absent.
+// Locality of a container's hardware. Numbers without a meaning on this node are absent.
 struct Nearness {
   std::string shape;             // "aligned group of 4", "run of 3", "one range over 2 devices"; "" without devices
   std::optional<int> hops;       // summed over all pairs of devices
@@ -82,13 +82,13 @@ struct ExplainFacts {
   model::HostScan host;  // assessed
   std::vector<model::Allocation> allocations;
   std::optional<model::Allocatable> allocatable;  // nullopt: the kubelet did not say
-  // Why the kubelet's checkpoint, which says what core ids mean, could not be read; "": it was, or there is none.
+  // Why the kubelet's checkpoint, which has the numbering of core ids, could not be read; "": it was, or is absent.
   std::string checkpoint_unread{};
   std::string driver{core::kDefaultDriverName};
 };
 
-// An interface whose driver lets go of it has no RDMA name any more: gives it the one that a container holds it by, and
-// adds those that are gone, as the agent does that saw them before.
+// An interface without its driver has no RDMA name: gives it the name under which a container holds it, and adds held
+// interfaces that have vanished, as a running agent does.
 void add_held_interfaces(ExplainFacts& facts);
 
 // The pod must be one of the allocations.

@@ -99,7 +99,7 @@ std::string units_lines(const ExplainedContainer& container) {
     for (const std::string& id : units.ids) ids += (ids.empty() ? "" : " ") + id;
     const std::string by = units.claim.empty() ? units.resource : "claim " + units.claim + " of " + units.resource;
     text += "  by " + by + (units.admin_access ? ", admin access, holds nothing: " : ": ") + ids + '\n';
-    for (const std::string& id : units.strange) text += "  " + id + " does not exist on this node\n";
+    for (const std::string& id : units.unknown) text += "  " + id + " does not exist on this node\n";
   }
   return text;
 }
@@ -133,15 +133,15 @@ std::string nearness_lines(const ExplainedContainer& container) {
 std::string kubelet_lines(const ExplainedContainer& container) {
   std::string text;
   for (const HeldUnits& units : container.units) {
-    std::string ill;
+    std::string unhealthy;
     bool known = !units.ids.empty();
     for (std::size_t i = 0; i < units.ids.size(); ++i) {
-      if (units.kubelet[i] == KubeletView::unhealthy) ill += (ill.empty() ? "" : " ") + units.ids[i];
+      if (units.kubelet[i] == KubeletView::unhealthy) unhealthy += (unhealthy.empty() ? "" : " ") + units.ids[i];
       known &= units.kubelet[i] != KubeletView::unknown;
     }
     text += "  kubelet: " + (units.claim.empty() ? units.resource : "claim " + units.claim) + ": ";
     const std::string_view silent = units.claim.empty() ? "health not reported" : "Unknown";
-    text += !ill.empty() ? ill + " Unhealthy" : known ? "all Healthy" : std::string(silent);
+    text += !unhealthy.empty() ? unhealthy + " Unhealthy" : known ? "all Healthy" : std::string(silent);
     text += '\n';
   }
   return text;
@@ -174,7 +174,7 @@ std::vector<Fault> faults_of(const ExplainedPod& pod) {
   return faults;
 }
 
-bool kubelet_alone_is_unhappy(const ExplainedPod& pod) {
+bool only_kubelet_sees_fault(const ExplainedPod& pod) {
   return std::any_of(pod.containers.begin(), pod.containers.end(), [](const ExplainedContainer& container) {
     return std::any_of(container.units.begin(), container.units.end(), [](const HeldUnits& units) {
       return std::find(units.kubelet.begin(), units.kubelet.end(), KubeletView::unhealthy) != units.kubelet.end();
@@ -190,7 +190,7 @@ std::string fault_lines(const ExplainedPod& pod) {
     if (!fault.health.sentence.empty()) text += "  seen  " + fault.health.sentence + '\n';
     if (!fault.health.action.empty()) text += "  do    " + fault.health.action + '\n';
   }
-  if (faults.empty() && kubelet_alone_is_unhappy(pod)) {
+  if (faults.empty() && only_kubelet_sees_fault(pod)) {
     return "\nThe kubelet reports some of it as unhealthy, but a single scan shows no fault: the running agent has "
            "seen\na change that one scan cannot (a growing count, a stopped heartbeat), or it is not running. See its "
            "log.\n";

@@ -111,7 +111,7 @@ int run(Options options) {
   options.root = source->directory();
   if (const auto settled = settle_offer_on(options, options.root); !settled) return misuse(settled.error());
   if (!options.once) return serve(options);
-  // One look, which every signal may end.
+  // No signal is blocked: any of them ends the scan.
   set_up_logging(options.log_level);
   const bool claims = options.mode == Mode::dra;
   const auto code = claims ? print_slices_once(options) : print_resources_once(options);

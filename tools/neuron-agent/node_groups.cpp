@@ -31,7 +31,7 @@ Error cannot_read(const std::string& path) {
   return error;
 }
 
-// The document; an error for what is no JSON, or has a key twice in one object, of which the parser would keep one.
+// The document. Errors: no JSON, or a key twice in one object, of which the parser would keep one.
 Result<json> parse_document(std::string_view text) {
   std::vector<std::set<std::string>> keys;
   std::string twice;

@@ -8,8 +8,8 @@
 #include "agent/base/result.h"
 #include "agent/core/offer_policy.h"
 
-// The file that --node-groups names, for example a mounted config map: what each kind of node offers, so that one
-// DaemonSet serves them all (docs/resources.md#per-kind-of-node). Foreign text: bounded, strictly validated.
+// The file of --node-groups, for example a mounted config map: the offer of each kind of node, so that one DaemonSet
+// serves them all (docs/resources.md#per-kind-of-node). Foreign text: bounded, strictly validated.
 namespace neuron::agent {
 
 // Choice of one source for a node's offer: the command line with the environment, or a group of the file that
@@ -42,7 +42,7 @@ struct NodeIdentity {
   std::string node_name;
 };
 
-// In the order of the file. Errors: data_corrupt, naming the place in the text and what would be right: no JSON of that
+// In the order of the file. Errors: data_corrupt, naming the place in the text and the remedy: no JSON of that
 // shape, a key that is not known or there twice, a value that the option of that name would refuse, more than 256
 // groups, 256 patterns in one list or 253 bytes in one text, two groups of one name, a group that an earlier one
 // without patterns hides.
@@ -50,7 +50,7 @@ struct NodeIdentity {
 // Reads at most 256 KiB. Errors: as above, and those of opening the file; all name it.
 [[nodiscard]] Result<std::vector<NodeGroup>> read_node_groups(const std::string& path);
 
-// The first that matches; nullptr: none does. A pattern does not match what is not known. Errors: failed_precondition
+// The first that matches; nullptr: none does. A pattern does not match an unknown text. Errors: failed_precondition
 // when it depends on the node's name, which is not known.
 [[nodiscard]] Result<const NodeGroup*> find_group(const std::vector<NodeGroup>& groups, const NodeIdentity& node);
 

@@ -103,7 +103,7 @@ HealthList make_health_list(const Pool& pool, const grant::NodeUnits& node, std:
 void NodeBoard::set_node(grant::NodeUnitsPtr node) {
   const MutexLock lock(mutex_);
   newest_ = std::move(node);
-  held_ = ports_.held();
+  held_ = sources_.devices();
   choose_numbering();
   publish();
 }
@@ -111,7 +111,7 @@ void NodeBoard::set_node(grant::NodeUnitsPtr node) {
 // That of the held devices in the claims' record; else the one used so far; else the node's own.
 void NodeBoard::choose_numbering() {
   const std::optional<int> scanned = lnc_of(newest_->snapshot());
-  const HeldNumbering held = ports_.numbering ? ports_.numbering() : HeldNumbering{};
+  const HeldNumbering held = sources_.numbering ? sources_.numbering() : HeldNumbering{};
   const std::optional<int> before = std::exchange(lnc_, scanned);
   if (held.any && held.lnc) {
     lnc_ = held.lnc;
@@ -133,7 +133,7 @@ void NodeBoard::choose_numbering() {
 
 void NodeBoard::held_changed() {
   const MutexLock lock(mutex_);
-  std::vector<std::string> held = ports_.held();
+  std::vector<std::string> held = sources_.devices();
   if (!node_ || held == held_) return;
   held_ = std::move(held);
   choose_numbering();
@@ -172,10 +172,10 @@ void NodeBoard::publish() {
   auto health = std::make_shared<const HealthList>(make_health_list(pool, *node_, settings_.pool_name));
   if (!health_ || *health != *health_) {
     health_ = health;
-    ports_.health.publish(std::move(health));
+    health_hub_.publish(std::move(health));
   }
-  if (ports_.mark) ports_.mark(pool, *node_);
-  ports_.publish(std::move(pool));
+  if (sources_.mark) sources_.mark(pool, *node_);
+  publish_(std::move(pool));
 }
 
 }  // namespace neuron::plugin::dra

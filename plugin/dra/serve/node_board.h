@@ -46,15 +46,20 @@ class NodeBoard {
     PoolOptions pool;
     std::string pool_name;
   };
-  struct Ports {                                     // none may block
-    std::function<std::vector<std::string>()> held;  // names of pool devices that claims hold
-    std::function<void(Pool)> publish;
-    HealthHub& health;
-    std::function<void(Pool&, const grant::NodeUnits&)> mark{};  // adds further taints
+  using Publish = std::function<void(Pool)>;  // must not block
+  // Held hardware, by those that know it; none may block.
+  struct Held {
+    std::function<std::vector<std::string>()> devices;           // names of pool devices that claims hold
     std::function<HeldNumbering()> numbering{};                  // of held cores; empty function: no claim holds any
+    std::function<void(Pool&, const grant::NodeUnits&)> mark{};  // adds taints of other holders
   };
 
-  NodeBoard(Settings settings, Ports ports) : settings_(std::move(settings)), ports_(std::move(ports)) {}
+  // `health` must outlive it.
+  NodeBoard(Settings settings, Publish publish, HealthHub& health)
+      : settings_(std::move(settings)), publish_(std::move(publish)), health_hub_(health) {}
+
+  // Once, before set_node() and held_changed(): those that know held hardware are made with node().
+  void set_held(Held held) { sources_ = std::move(held); }
 
   void set_node(grant::NodeUnitsPtr node) EXCLUDES(mutex_);  // never null
   void held_changed() EXCLUDES(mutex_);   // held devices may have changed; does nothing before the first node
@@ -72,7 +77,9 @@ class NodeBoard {
   void publish() REQUIRES(mutex_);
 
   const Settings settings_;
-  const Ports ports_;
+  const Publish publish_;
+  HealthHub& health_hub_;
+  Held sources_;
   mutable Mutex mutex_;                            // one pool after the other
   grant::NodeUnitsPtr newest_ GUARDED_BY(mutex_);  // as it was scanned
   grant::NodeUnitsPtr node_ GUARDED_BY(mutex_);    // the same, numbered with lnc_

@@ -68,7 +68,7 @@ TEST_F(CheckClaims, ADriverThatWasKilledLeavesSocketsAndPods) {
 TEST_F(CheckClaims, AnotherDriverIsLookedAtWhenItIsNamed) {
   Options options = node.options();
   options.output = ReportForm::json;
-  options.dra_driver_name = "chips.example.com";
+  options.dra.pool.driver = "chips.example.com";
   const auto codes_of = [&] {
     std::vector<std::string> codes;
     const auto document = nlohmann::json::parse(check_node(options).output);

@@ -1,4 +1,4 @@
-#include "plugin/dra/serve/claim_metrics.h"
+#include "plugin/dra/serve/reporting.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

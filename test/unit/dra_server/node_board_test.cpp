@@ -24,13 +24,14 @@ struct NodeBoardTest : testing::Test {
   HeldNumbering numbering;
   HealthHub health;
   std::shared_ptr<HealthSink> sink = std::make_shared<HealthSink>();
-  NodeBoard board{{{}, "pool-1"},
-                  {[this] { return held; },
-                   [this](Pool pool) { pools.push_back(std::move(pool)); },
-                   health,
-                   {},
-                   [this] { return numbering; }}};
-  NodeBoardTest() { health.add(sink); }
+  NodeBoard board{{{}, "pool-1"}, [this](Pool pool) { pools.push_back(std::move(pool)); }, health};
+  NodeBoardTest() {
+    health.add(sink);
+    connect(board);
+  }
+  void connect(NodeBoard& any) {
+    any.set_held({[this] { return held; }, [this] { return numbering; }});
+  }
 };
 
 TEST_F(NodeBoardTest, ANodeIsPublishedAndItsHealthTold) {
@@ -118,8 +119,8 @@ TEST_F(NodeBoardTest, AfterARestartTheNumbersAreThoseOfTheRecord) {
   numbering = {true, {}};
   board.set_node(trn2_with_lnc(1));
   EXPECT_EQ(board.node()->units(model::Resource::neuroncore).size(), 64U) << "as so far";
-  NodeBoard another{{{}, "pool-1"},
-                    {[this] { return held; }, [](const Pool&) {}, health, {}, [this] { return numbering; }}};
+  NodeBoard another{{{}, "pool-1"}, [](const Pool&) {}, health};
+  connect(another);
   another.set_node(trn2_with_lnc(1));
   EXPECT_EQ(another.node()->units(model::Resource::neuroncore).size(), 128U);
 }

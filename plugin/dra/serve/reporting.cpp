@@ -1,4 +1,6 @@
-#include "plugin/dra/serve/claim_metrics.h"
+#include "plugin/dra/serve/reporting.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -84,7 +86,23 @@ std::string user_of(const ClaimRecord& claim, const std::vector<model::Allocatio
   return user == listed.end() ? "" : model::holder_name(*user);
 }
 
+std::string slices_line(const PublishState& state, bool nothing_to_publish) {
+  if (nothing_to_publish && state.published) return "slices: nothing to publish on this node\n";
+  std::string line = state.published ? fmt::format("slices: {} with {} devices", state.slices, state.devices)
+                                     : std::string("slices: not published yet");
+  if (!state.error.empty()) line += ": " + state.error;
+  return line + "\n";
+}
+
 }  // namespace
+
+metrics::Readiness assess_readiness(const std::string& driver, const DriverState& state, const PublishState& slices,
+                                    bool nothing_to_publish) {
+  const std::string problem = state.problem.empty() ? "waiting for the kubelet" : state.problem;
+  return {state.registered && slices.published,
+          fmt::format("driver {}: {}\n", driver, state.registered ? "registered" : problem) +
+              slices_line(slices, nothing_to_publish)};
+}
 
 CountedClaims::CountedClaims(ClaimCalls& claims, NodeBoard& board, CallFigures& figures, std::string driver)
     : claims_(claims), board_(board), figures_(figures), driver_(std::move(driver)) {}

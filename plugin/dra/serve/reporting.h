@@ -11,15 +11,22 @@
 #include "agent/base/result.h"
 #include "agent/grant/node_units.h"
 #include "agent/holdings/ledger.h"
+#include "agent/metrics/endpoints.h"
 #include "agent/model/allocation.h"
 #include "plugin/dra/claim/claim_request.h"
 #include "plugin/dra/claim/plugin_holders.h"
 #include "plugin/dra/claim/record_store.h"
+#include "plugin/dra/serve/driver.h"
 #include "plugin/dra/serve/node_board.h"
+#include "plugin/dra/slices/publisher.h"
 #include "plugin/kubelet/call_figures.h"
 
-// Metrics of DRA mode: calls of the kubelet, counted, and holdings by claim.
+// Readiness and metrics of DRA mode: registration and slices, calls of the kubelet, holdings by claim.
 namespace neuron::plugin::dra {
+
+// Ready when the driver is registered and its slices are published, with a line for each. Pure.
+[[nodiscard]] metrics::Readiness assess_readiness(const std::string& driver, const DriverState& state,
+                                                  const PublishState& slices, bool nothing_to_publish);
 
 // Decorator: counts calls, and notifies the board after each of them, since held devices may have changed. Thread-safe;
 // its arguments must outlive it.
