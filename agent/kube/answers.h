@@ -29,9 +29,9 @@ inline constexpr std::size_t kMaxObjectBytes = std::size_t{2} << 20U;  // above 
 // The same, as a string; "" where it is absent or no string. Pure.
 [[nodiscard]] std::string text_of(const nlohmann::json& value, std::initializer_list<const char*> names);
 
-// Fields of foreign JSON that may be missing or of another type. member: a null where `object` is no object or lacks it;
-// lives as long as `object`, as list_of does, which is empty where the member is no list. text_of: "" also for a text of
-// more than `max_bytes`, which no name in the API has. Pure.
+// Fields of foreign JSON that may be missing or of another type. member: a null where `object` is no object or lacks
+// it; lives as long as `object`, as list_of does, which is empty where the member is no list. text_of: "" also for a
+// text of more than `max_bytes`, which no name in the API has. Pure.
 [[nodiscard]] const nlohmann::json& member(const nlohmann::json& object, std::string_view key);
 [[nodiscard]] const nlohmann::json& list_of(const nlohmann::json& object, std::string_view key);
 [[nodiscard]] std::string text_of(const nlohmann::json& object, std::string_view key, std::size_t max_bytes = 253);
