@@ -185,7 +185,7 @@ Result<std::string> find_helper(const std::string& name) {
   const ssize_t length = ::readlink("/proc/self/exe", self.data(), self.size() - 1);
   if (length <= 0) return fail(error_from_errno(errno, "/proc/self/exe"));
   const std::string path(self.data(), static_cast<std::size_t>(length));
-  const std::string program = path.substr(0, path.rfind('/')) + "/../libexec/neuron-node-agent/" + name;
+  const std::string program = path.substr(0, path.rfind('/')) + "/../" + name;
   if (::access(program.c_str(), X_OK) != 0) {
     return fail(ErrorCode::not_found, "the helper program is missing: " + program);
   }

@@ -70,7 +70,7 @@ struct ChildOutcome {
 [[nodiscard]] Result<ChildOutcome> run_in_child(const std::function<int(int)>& body, std::chrono::milliseconds budget,
                                                 std::size_t max_bytes);
 
-// Path of a helper program: ../libexec/neuron-node-agent/NAME seen from the running program. Errors:
+// Path of a program that is installed with the running one: "bin/NAME" or "libexec/neuron-node-agent/NAME". Errors:
 // not_found.
 [[nodiscard]] Result<std::string> find_helper(const std::string& name);
 

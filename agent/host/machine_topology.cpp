@@ -65,7 +65,7 @@ Result<void> parse_line(std::string_view line, MachineTopology& machine) {
 Result<MachineTopology> ask_helper(const FsRoot& root) {
   constexpr std::chrono::seconds kBudget{5};
   constexpr std::size_t kMaxBytes = std::size_t{1} << 20U;
-  TRY_ASSIGN(const std::string program, find_helper("neuron-topology"));
+  TRY_ASSIGN(const std::string program, find_helper("libexec/neuron-node-agent/neuron-topology"));
   TRY_ASSIGN(const ChildOutcome answer, run_program({program, root.path()}, kBudget, kMaxBytes));
   if (answer.end == ChildOutcome::End::out_of_time) {
     return fail(ErrorCode::deadline_exceeded, "reading " + root.path() + " took longer than 5 s");

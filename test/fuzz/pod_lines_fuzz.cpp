@@ -1,4 +1,4 @@
-// Any answer of the helper program neuron-pods: refused, or something that can be written and read again; names of
+// Any answer of `neuron-agent pods`: refused, or something that can be written and read again; names of
 // devices in claims are none, or the one text of what they name.
 
 #include <cstdlib>

@@ -22,7 +22,7 @@ deep = os.environ.get("DEEP") == "yes"
 arch = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
 version = re.search(r"^project\(.* VERSION ([0-9.]+)", (top / "CMakeLists.txt").read_text(), re.MULTILINE).group(1)
 programs = ["neuron-agent", "neuron-gather", "neuron-ls", "neuron-top"]
-helpers = ["neuron-pods", "neuron-topology"]
+helpers = ["neuron-topology"]
 # Bytes of all files, a little above what was measured: who makes an image larger should know it.
 # neuron-agent and neuron-sim ask the API server: 5 MB of each are libcurl and OpenSSL (docs/adr/0009-libcurl.md).
 limits = {"neuron-agent": 32_900_000, "neuron-agent-sim": 45_000_000}

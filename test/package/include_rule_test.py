@@ -41,7 +41,7 @@ MAY_INCLUDE = {
     "plugin/dra/serve": KUBELET + ["agent/allocator", "agent/grant", "agent/metrics", "plugin/dra/claim", "plugin/dra/slices"],
     "plugin/daemon": PURE_ROOMS + IO_ROOMS + ["plugin/kubelet"],
     "tools/neuron-agent": PURE_ROOMS + IO_ROOMS + ["plugin/kubelet", "plugin/daemon", "plugin/device", "plugin/dra/claim",
-                                                   "plugin/dra/slices", "plugin/dra/serve"],
+                                                   "plugin/dra/slices", "plugin/dra/serve", "tools/pods"],
     "tools/render": MODEL,
     "tools/pods": MODEL + ["agent/rpc"],
     "tools/topology": HOST,

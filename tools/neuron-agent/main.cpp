@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "tools/neuron-agent/daemon.h"
 #include "tools/neuron-agent/options.h"
 #include "tools/neuron-agent/reports.h"
+#include "tools/pods/pods.h"
 
 namespace neuron::agent {
 namespace {
@@ -154,11 +156,18 @@ int program(int argc, char** argv) {
   CLI::App* explain_pod = explain_command->add_subcommand("pod", "Explain what a pod holds on this node");
   explain_pod->footer("Exit status: 0 all healthy, 1 a problem, 2 undetermined or no such pod.");
   add_options(*explain_pod, Command::explain, explain_options);
+  // Not for users: neuron-ls and neuron-top run it.
+  CLI::App* pods_command = app.add_subcommand("pods", "Print the kubelet's allocations")->group("");
+  std::string kubelet_socket;
+  int milliseconds = 0;
+  pods_command->add_option("SOCKET", kubelet_socket)->required();
+  pods_command->add_option("MILLISECONDS", milliseconds)->required()->check(CLI::Range(1, 60'000));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::usage);
   }
+  if (pods_command->parsed()) return pods::print_pods(kubelet_socket, std::chrono::milliseconds(milliseconds));
   if (explain_command->parsed()) return print(explain(explain_options));
   if (withdraw_command->parsed()) return withdraw(withdraw_options);
   return check_command->parsed() ? print(check_node(check_options)) : run(run_options);

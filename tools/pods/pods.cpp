@@ -28,9 +28,9 @@ bool is_name(std::string_view text) {
 
 Result<model::Allocation> parse_line(std::string_view line) {
   const auto parts = split(line, '\t');
-  if (parts.size() < kNames) return fail(ErrorCode::data_corrupt, "neuron-pods: a line of too few parts");
+  if (parts.size() < kNames) return fail(ErrorCode::data_corrupt, "neuron-agent pods: a line of too few parts");
   if (!std::all_of(parts.begin(), parts.end(), is_name)) {
-    return fail(ErrorCode::data_corrupt, "neuron-pods: a name that is none");
+    return fail(ErrorCode::data_corrupt, "neuron-agent pods: a name that is none");
   }
   const auto text = [&parts](std::size_t part) { return std::string(parts[part]); };
   model::Allocation allocation{text(0), text(1), text(2), text(3), {}};
@@ -63,7 +63,7 @@ Result<std::vector<model::Allocation>> parse_pod_lines(std::string_view text) {
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end + 1);
     if (first) {
-      if (line != kFirstLine) return fail(ErrorCode::data_corrupt, "neuron-pods: answers in another version");
+      if (line != kFirstLine) return fail(ErrorCode::data_corrupt, "neuron-agent pods: answers in another version");
       first = false;
     } else if (line == kLastLine) {
       return allocations;
@@ -72,26 +72,27 @@ Result<std::vector<model::Allocation>> parse_pod_lines(std::string_view text) {
       allocations.push_back(std::move(allocation));
     }
   }
-  return fail(ErrorCode::data_corrupt, "neuron-pods: its answer is not whole");
+  return fail(ErrorCode::data_corrupt, "neuron-agent pods: its answer is not whole");
 }
 
-Result<std::vector<model::Allocation>> query_pods_with(const std::string& program, const std::string& socket,
+Result<std::vector<model::Allocation>> query_pods_with(std::vector<std::string> command, const std::string& socket,
                                                        std::chrono::milliseconds deadline) {
-  TRY_ASSIGN(const ChildOutcome answer,
-             run_program({program, socket, std::to_string(deadline.count())}, deadline, kMaxAnswerBytes));
+  command.insert(command.end(), {socket, std::to_string(deadline.count())});
+  TRY_ASSIGN(const ChildOutcome answer, run_program(command, deadline, kMaxAnswerBytes));
   if (answer.end == ChildOutcome::End::out_of_time) {
     return fail(ErrorCode::deadline_exceeded, "the kubelet did not answer in time (" + socket + ")");
   }
-  if (answer.end == ChildOutcome::End::cut) return fail(ErrorCode::data_corrupt, "neuron-pods: its answer is too long");
+  if (answer.end == ChildOutcome::End::cut)
+    return fail(ErrorCode::data_corrupt, "neuron-agent pods: its answer is too long");
   if (!answer.output.empty()) return parse_pod_lines(answer.output);
   const std::string complaint = complaint_of(answer);
-  return fail(ErrorCode::unavailable, complaint.empty() ? "neuron-pods ended without an answer" : complaint);
+  return fail(ErrorCode::unavailable, complaint.empty() ? "neuron-agent pods ended without an answer" : complaint);
 }
 
 Result<std::vector<model::Allocation>> query_pods(const std::string& socket, std::chrono::milliseconds deadline) {
-  TRY_ASSIGN(const std::string program, find_helper("neuron-pods"));
+  TRY_ASSIGN(const std::string program, find_helper("bin/neuron-agent"));
   if (::access(socket.c_str(), R_OK | W_OK) != 0) return fail(error_from_errno(errno, socket));
-  return query_pods_with(program, socket, deadline);
+  return query_pods_with({program, "pods"}, socket, deadline);
 }
 
 }  // namespace neuron::pods

@@ -8,26 +8,30 @@
 #include "agent/base/result.h"
 #include "agent/model/allocation.h"
 
-// The kubelet's allocations for programs without gRPC: the helper program neuron-pods asks the kubelet and prints
-// lines.
+// The kubelet's allocations for programs without gRPC: `neuron-agent pods` asks the kubelet and prints lines.
 namespace neuron::pods {
 
-// Asks the kubelet's PodResources service for all allocations but those for admin access, by a run of neuron-pods:
+// Asks the kubelet's PodResources service for all allocations but those for admin access, by a run of
+// `neuron-agent pods`:
 // gRPC's 5 MB and its threads stay out of the interactive programs, and a call that hangs is ended by a kill. The
 // kubelet's List has a side effect (it forgets the devices of ended pods), so call it seldom and on request only.
 //
 // `socket`: "/var/lib/kubelet/pod-resources/kubelet.sock". Blocks for at most `deadline`; the program is killed then.
-// Any thread. Errors: not_found (no such socket, or neuron-pods is not installed beside this program),
+// Any thread. Errors: not_found (no such socket, or neuron-agent is not installed beside this program),
 // permission_denied, unavailable (nothing listens), deadline_exceeded, data_corrupt.
 [[nodiscard]] Result<std::vector<model::Allocation>> query_pods(const std::string& socket,
                                                                 std::chrono::milliseconds deadline);
 
-// The same with another program in the place of neuron-pods.
-[[nodiscard]] Result<std::vector<model::Allocation>> query_pods_with(const std::string& program,
+// The same with another program in the place of `neuron-agent pods`; it gets the socket and the milliseconds.
+[[nodiscard]] Result<std::vector<model::Allocation>> query_pods_with(std::vector<std::string> command,
                                                                      const std::string& socket,
                                                                      std::chrono::milliseconds deadline);
 
-// The output of neuron-pods: a first line with the version, one line per allocation (namespace, pod, container,
+// `neuron-agent pods SOCKET MILLISECONDS`: asks the kubelet once and prints the answer. Exit status 0, or 1 with one
+// line on stderr. Only neuron-agent links it (target pods_answer), as it has gRPC.
+[[nodiscard]] int print_pods(const std::string& socket, std::chrono::milliseconds deadline);
+
+// The output of print_pods: a first line with the version, one line per allocation (namespace, pod, container,
 // resource or driver, claim and the ids, between tabs), a last line "end" that proves the answer complete. Pure.
 [[nodiscard]] std::string format_pod_lines(const std::vector<model::Allocation>& allocations);
 

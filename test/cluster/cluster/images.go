@@ -37,7 +37,7 @@ func prepareImages(dir string) ([]string, error) {
 
 // standInPrograms are all programs of an image, relative to the build directory.
 var standInPrograms = []string{"bin/neuron-agent", "bin/neuron-ls", "bin/neuron-top", "bin/neuron-sim",
-	"libexec/neuron-node-agent/neuron-topology", "libexec/neuron-node-agent/neuron-pods"}
+	"libexec/neuron-node-agent/neuron-topology"}
 
 // writeStandIns writes an archive for each image that the manifests name, from the stripped programs of the build directory and
 // the libraries that ldd names: run.sh --stand-in, for a quick look without building images.

@@ -58,12 +58,12 @@ class PodQuery : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
-  // Asks a shell script in the place of neuron-pods.
+  // Asks a shell script in the place of `neuron-agent pods`.
   Result<std::vector<model::Allocation>> ask(const std::string& script, milliseconds deadline = milliseconds(20'000)) {
     const std::string program = directory_ / "neuron-pods";
     std::ofstream(program) << "#!/bin/sh\n" << script << '\n';
     EXPECT_EQ(::chmod(program.c_str(), 0755), 0);
-    return query_pods_with(program, directory_ / "kubelet.sock", deadline);
+    return query_pods_with({program}, directory_ / "kubelet.sock", deadline);
   }
 
   std::filesystem::path directory_;
@@ -98,7 +98,7 @@ TEST_F(PodQuery, AnEndlessAnswerIsCutAndRefused) {
 }
 
 TEST_F(PodQuery, MissingSocketAndProgramAreNamed) {
-  const auto no_program = query_pods_with(directory_ / "nothing", "x", milliseconds(1000));
+  const auto no_program = query_pods_with({directory_ / "nothing"}, "x", milliseconds(1000));
   ASSERT_FALSE(no_program);
   EXPECT_THAT(no_program.error().message, HasSubstr("nothing"));
   const auto no_socket = query_pods(directory_ / "kubelet.sock", milliseconds(1000));
