@@ -9,7 +9,7 @@
 
 namespace {
 
-// A node of a device and an interface that nobody knows the cores of.
+// A node of a device and an interface of unknown core count.
 neuron::model::HostScan small_node() {
   neuron::model::HostScan host;
   host.devices.emplace_back();
