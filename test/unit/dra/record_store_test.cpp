@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class ClaimStoreTest : public ClaimsTest {
+class RecordStoreTest : public ClaimsTest {
  protected:
   void SetUp() override {
     ClaimsTest::SetUp();
@@ -46,7 +46,7 @@ class ClaimStoreTest : public ClaimsTest {
 };
 
 // Files of prepared claims are there after a start, whatever happened to the directory.
-TEST_F(ClaimStoreTest, Pain2FilesThatAreGoneAreWrittenAgain) {
+TEST_F(RecordStoreTest, Pain2FilesThatAreGoneAreWrittenAgain) {
   std::filesystem::remove_all(cdi());
   restart();
   EXPECT_EQ(repair(), "");
@@ -58,7 +58,7 @@ TEST_F(ClaimStoreTest, Pain2FilesThatAreGoneAreWrittenAgain) {
 }
 
 // Removed on the host and made anew there, where the mount of the driver's container does not show it.
-TEST_F(ClaimStoreTest, Pain2ADirectoryThatIsDeadBehindItsMountIsTold) {
+TEST_F(RecordStoreTest, Pain2ADirectoryThatIsDeadBehindItsMountIsTold) {
   std::filesystem::create_directories(scratch_.path() + "/mounted");
   const Fd held(::open((scratch_.path() + "/mounted").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   int told = 0;
@@ -192,7 +192,7 @@ TEST(NewestCdiText, PermissionsAreThoseOfToday) {
   }
 }
 
-TEST_F(ClaimStoreTest, FilesOfNoClaimAreRemovedAndThoseOfOthersStay) {
+TEST_F(RecordStoreTest, FilesOfNoClaimAreRemovedAndThoseOfOthersStay) {
   write_text(cdi_file("uid-gone"), "{}");
   write_text(cdi() + "/k8s.neuron.aws.com-claim_half.json.new", "{");
   write_text(cdi() + "/k8s.gpu.example.com-claim_uid-gone.json", "{}");
@@ -204,7 +204,7 @@ TEST_F(ClaimStoreTest, FilesOfNoClaimAreRemovedAndThoseOfOthersStay) {
 }
 
 // After a boot no claim is in use, and releasing the old ones is no error.
-TEST_F(ClaimStoreTest, Pain1ABootEndsEverything) {
+TEST_F(RecordStoreTest, Pain1ABootEndsEverything) {
   restart("boot-2");
   EXPECT_EQ(repair(), "");
   EXPECT_THAT(names_in(cdi()), IsEmpty());
@@ -217,7 +217,7 @@ TEST_F(ClaimStoreTest, Pain1ABootEndsEverything) {
 }
 
 // A file that is damaged or gone is made of the CDI files; what runs is still held, and can be released.
-TEST_F(ClaimStoreTest, Pain6WithoutItsFileWhatIsPreparedIsHeldAllTheSame) {
+TEST_F(RecordStoreTest, Pain6WithoutItsFileWhatIsPreparedIsHeldAllTheSame) {
   for (const bool is_removed : {false, true}) {
     if (is_removed) {
       std::filesystem::remove(checkpoint());
@@ -252,7 +252,7 @@ TEST_F(ClaimStoreTest, Pain6WithoutItsFileWhatIsPreparedIsHeldAllTheSame) {
 }
 
 // What a CDI file does not tell has to be asked for.
-TEST_F(ClaimStoreTest, AClaimThatWasRebuiltNeedsTheServer) {
+TEST_F(RecordStoreTest, AClaimThatWasRebuiltNeedsTheServer) {
   std::filesystem::remove(checkpoint());
   restart();
   api_.fail_next(1, make_error(ErrorCode::unavailable, "no route"));
@@ -264,7 +264,7 @@ TEST_F(ClaimStoreTest, AClaimThatWasRebuiltNeedsTheServer) {
 }
 
 // Before the first scan a core of a CDI file is its whole device, and an interface is known by its label only.
-TEST_F(ClaimStoreTest, WhatWasRebuiltBeforeTheFirstScanIsCoresAndInterfacesAfterIt) {
+TEST_F(RecordStoreTest, WhatWasRebuiltBeforeTheFirstScanIsCoresAndInterfacesAfterIt) {
   change_node([](model::HostScan& host) { host.efas[0].name = "efa_0"; });
   const std::string efa = "efa-efa-0";
   put_claim("nic", {{"nics", efa}});
@@ -286,7 +286,7 @@ TEST_F(ClaimStoreTest, WhatWasRebuiltBeforeTheFirstScanIsCoresAndInterfacesAfter
 }
 
 // What cannot be understood does not stop the rest.
-TEST_F(ClaimStoreTest, ForeignFilesAreNoClaims) {
+TEST_F(RecordStoreTest, ForeignFilesAreNoClaims) {
   std::filesystem::remove(checkpoint());
   write_text(cdi_file("odd"), "[1]");
   write_text(cdi_file("deep"), std::string(100000, '['));
@@ -300,7 +300,7 @@ TEST_F(ClaimStoreTest, ForeignFilesAreNoClaims) {
 }
 
 // What another version wrote of a claim and this one cannot read keeps its CDI file, and its hardware.
-TEST_F(ClaimStoreTest, Pain5AnEntryThatIsNotUnderstoodHoldsWhatItsFileTells) {
+TEST_F(RecordStoreTest, Pain5AnEntryThatIsNotUnderstoodHoldsWhatItsFileTells) {
   for (const json& state : {json(7), json("restarting")}) {
     restart_with([&](json& entry) { entry["state"] = state; });
     EXPECT_EQ(repair(), "");
@@ -325,7 +325,7 @@ TEST_F(ClaimStoreTest, Pain5AnEntryThatIsNotUnderstoodHoldsWhatItsFileTells) {
 }
 
 // A claim that was prepared and is prepared anew: its pod may run.
-TEST_F(ClaimStoreTest, APrepareAnewThatFailsLeavesWhatWasPrepared) {
+TEST_F(RecordStoreTest, APrepareAnewThatFailsLeavesWhatWasPrepared) {
   put_claim("a", {{"chips", "neuron-device-5"}});  // another allocation
   std::filesystem::remove_all(cdi());
   write_text(cdi(), "in the way");

@@ -15,7 +15,7 @@ Devices devices_of(const grant::NodeUnits& node, const std::string& name) {
   return hardware ? hardware->devices : Devices{};
 }
 
-TEST(ClaimUnits, NamesOfThePoolAreHardwareOfThisNode) {
+TEST(ClaimPlan, NamesOfThePoolAreHardwareOfThisNode) {
   const auto node = node_of("trn2.48xlarge");
   EXPECT_EQ(devices_of(*node, "neuron-device-3"), (Devices{{3, {}}}));
   EXPECT_EQ(devices_of(*node, "neuron-group-4-7"), (Devices{{4, {}}, {5, {}}, {6, {}}, {7, {}}}));
@@ -25,7 +25,7 @@ TEST(ClaimUnits, NamesOfThePoolAreHardwareOfThisNode) {
 }
 
 // Cores are places, which mean the same silicon whatever LNC says now.
-TEST(ClaimUnits, CoresArePlacesBeforeLncJoinsThem) {
+TEST(ClaimPlan, CoresArePlacesBeforeLncJoinsThem) {
   const auto two = node_of("trn2.48xlarge");
   ASSERT_EQ(two->snapshot().host.lnc->value, 2);
   EXPECT_EQ(devices_of(*two, "neuron-device-5-core-1"), (Devices{{5, {2, 3}}}));
@@ -35,7 +35,7 @@ TEST(ClaimUnits, CoresArePlacesBeforeLncJoinsThem) {
 }
 
 // Somebody else may have written a slice under our driver's name: nothing that a claim says is believed.
-TEST(ClaimUnits, WhatIsNotThereIsRefusedByName) {
+TEST(ClaimPlan, WhatIsNotThereIsRefusedByName) {
   const auto node = node_of("trn1.32xlarge");
   for (const char* name : {"neuron-device-16", "neuron-device-3-core-2", "neuron-group-12-16", "neuron-group-3-3",
                            "efa-rdmap0s0", "../../etc/passwd", "", "neuron-device-03"}) {
@@ -50,7 +50,7 @@ TEST(ClaimUnits, WhatIsNotThereIsRefusedByName) {
 }
 
 // The device is named, with its reason.
-TEST(ClaimUnits, AnIllDeviceIsRefusedUnlessTheClaimToleratesItsTaint) {
+TEST(ClaimPlan, AnIllDeviceIsRefusedUnlessTheClaimToleratesItsTaint) {
   const UnhealthyTaint taint{"neuron.aws.com/unhealthy", "NoSchedule"};
   auto snapshot = snapshot_of("trn1.32xlarge");
   snapshot->host.devices[3].health = {model::HealthState::unhealthy, "sram_ecc_uncorrected", "3 uncorrected errors",
@@ -72,7 +72,7 @@ TEST(ClaimUnits, AnIllDeviceIsRefusedUnlessTheClaimToleratesItsTaint) {
   EXPECT_TRUE(check_health(node, result, taint));
 }
 
-TEST(ClaimUnits, OneIllCoreDoesNotForbidTheOthers) {
+TEST(ClaimPlan, OneIllCoreDoesNotForbidTheOthers) {
   auto snapshot = snapshot_of("trn1.32xlarge");
   auto& device = snapshot->host.devices[3];
   device.core_health.resize(2);

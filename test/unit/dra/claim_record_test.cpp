@@ -38,7 +38,7 @@ ClaimRecord claim_of(const std::string& uid, int device = 3) {
   return claim;
 }
 
-class ClaimsFileTest : public testing::Test {
+class RecordFileTest : public testing::Test {
  protected:
   [[nodiscard]] RecordFile open(const std::string& boot = "boot-1") const {
     return {path(), boot, [this] { return rebuilt_; }};
@@ -49,7 +49,7 @@ class ClaimsFileTest : public testing::Test {
   std::vector<ClaimRecord> rebuilt_;
 };
 
-TEST_F(ClaimsFileTest, AnEntryIsTheSameWhenItIsReadAgain) {
+TEST_F(RecordFileTest, AnEntryIsTheSameWhenItIsReadAgain) {
   const ClaimRecord claim = claim_of("u");
   const auto read = parse_record(to_text(claim));
   ASSERT_TRUE(read) << read.error().message;
@@ -69,7 +69,7 @@ TEST_F(ClaimsFileTest, AnEntryIsTheSameWhenItIsReadAgain) {
   }
 }
 
-TEST_F(ClaimsFileTest, ChangesAreInTheFileAtOnce) {
+TEST_F(RecordFileTest, ChangesAreInTheFileAtOnce) {
   RecordFile file = open();
   ASSERT_TRUE(file.read());
   ASSERT_TRUE(file.put(claim_of("u")));
@@ -87,7 +87,7 @@ TEST_F(ClaimsFileTest, ChangesAreInTheFileAtOnce) {
 }
 
 // Another version of the agent may add fields, to the file, a claim and anything within; up and down again.
-TEST_F(ClaimsFileTest, Pain5WhatAnotherVersionWroteStays) {
+TEST_F(RecordFileTest, Pain5WhatAnotherVersionWroteStays) {
   RecordFile file = open();
   ASSERT_TRUE(file.read());
   ASSERT_TRUE(file.put(claim_of("u")));
@@ -124,7 +124,7 @@ TEST_F(ClaimsFileTest, Pain5WhatAnotherVersionWroteStays) {
 }
 
 // Neither a crash loop nor forgetting who runs.
-TEST_F(ClaimsFileTest, Pain6ADamagedFileIsSetAsideAndMadeAnewOfTheCdiFiles) {
+TEST_F(RecordFileTest, Pain6ADamagedFileIsSetAsideAndMadeAnewOfTheCdiFiles) {
   for (const std::string& damage :
        {std::string(), std::string("{"), std::string("{\"checksum\":\"0123456789abcdef\",}"), std::string(100, '\0')}) {
     rebuilt_ = {};
@@ -145,7 +145,7 @@ TEST_F(ClaimsFileTest, Pain6ADamagedFileIsSetAsideAndMadeAnewOfTheCdiFiles) {
   }
 }
 
-TEST_F(ClaimsFileTest, ATornFileIsSeenWhereverItIsTorn) {
+TEST_F(RecordFileTest, ATornFileIsSeenWhereverItIsTorn) {
   RecordFile file = open();
   ASSERT_TRUE(file.read());
   ASSERT_TRUE(file.put(claim_of("u")));
@@ -159,7 +159,7 @@ TEST_F(ClaimsFileTest, ATornFileIsSeenWhereverItIsTorn) {
   }
 }
 
-TEST_F(ClaimsFileTest, AMissingFileIsMadeOfTheCdiFilesToo) {
+TEST_F(RecordFileTest, AMissingFileIsMadeOfTheCdiFilesToo) {
   rebuilt_ = {claim_of("u")};
   RecordFile file = open();
   ASSERT_TRUE(file.read());
@@ -168,7 +168,7 @@ TEST_F(ClaimsFileTest, AMissingFileIsMadeOfTheCdiFilesToo) {
 }
 
 // What cannot be read must not be taken for what is not there.
-TEST_F(ClaimsFileTest, AFileThatCannotBeReadIsAnErrorAndStays) {
+TEST_F(RecordFileTest, AFileThatCannotBeReadIsAnErrorAndStays) {
   std::filesystem::create_directories(path());
   RecordFile file = open();
   const auto read = file.read();
@@ -177,7 +177,7 @@ TEST_F(ClaimsFileTest, AFileThatCannotBeReadIsAnErrorAndStays) {
   EXPECT_TRUE(std::filesystem::is_directory(path()));
 }
 
-TEST_F(ClaimsFileTest, AfterABootNothingIsPrepared) {
+TEST_F(RecordFileTest, AfterABootNothingIsPrepared) {
   RecordFile file = open();
   ASSERT_TRUE(file.read());
   ASSERT_TRUE(file.put(claim_of("u")));
@@ -198,7 +198,7 @@ TEST_F(ClaimsFileTest, AfterABootNothingIsPrepared) {
 }
 
 // A Prepare that outlives its call must not bring back what was released meanwhile (docs/reference/dra.md#prepare).
-TEST_F(ClaimsFileTest, ReleasesAreRemembered) {
+TEST_F(RecordFileTest, ReleasesAreRemembered) {
   RecordFile file = open();
   ASSERT_TRUE(file.read());
   const std::uint64_t begin = file.releases();
@@ -216,7 +216,7 @@ TEST_F(ClaimsFileTest, ReleasesAreRemembered) {
   EXPECT_TRUE(other.was_released_since("v", other.releases() + 1));  // of another file
 }
 
-TEST_F(ClaimsFileTest, AChangeThatCannotBeWrittenIsNone) {
+TEST_F(RecordFileTest, AChangeThatCannotBeWrittenIsNone) {
   RecordFile file = open();
   ASSERT_TRUE(file.read());
   ASSERT_TRUE(file.put(claim_of("u")));
@@ -236,7 +236,7 @@ TEST_F(ClaimsFileTest, AChangeThatCannotBeWrittenIsNone) {
 
 // Else a disk that fills between the two leaves an entry and a CDI file half there. The room is kept in steps, and the
 // completion must not need another one.
-TEST_F(ClaimsFileTest, RoomForAnEntryIsRoomForItsCompletion) {
+TEST_F(RecordFileTest, RoomForAnEntryIsRoomForItsCompletion) {
   for (std::size_t bytes = 0; bytes < 17'000; bytes += 50) {
     ClaimRecord claim = claim_of("u");
     claim.cdi_text.assign(bytes, 'x');
@@ -253,7 +253,7 @@ TEST_F(ClaimsFileTest, RoomForAnEntryIsRoomForItsCompletion) {
   }
 }
 
-TEST(PreparedClaims, OneAtATimeHasTheFile) {
+TEST(LockedRecordFile, OneAtATimeHasTheFile) {
   const Scratch scratch;
   const std::string directory = scratch.path() + "/plugins/neuron.aws.com";
   LockedRecordFile one({directory, "b"}, [] { return std::vector<ClaimRecord>(); });
@@ -277,7 +277,7 @@ TEST(PreparedClaims, OneAtATimeHasTheFile) {
   EXPECT_EQ(count, 150U);
 }
 
-TEST(PreparedClaims, ALockThatIsNotLetGoIsAnErrorThatSaysWhose) {
+TEST(LockedRecordFile, ALockThatIsNotLetGoIsAnErrorThatSaysWhose) {
   const Scratch scratch;
   const Fd held(::open((scratch.path() + "/claims.lock").c_str(), O_RDWR | O_CREAT, 0600));
   ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
@@ -292,7 +292,7 @@ TEST(PreparedClaims, ALockThatIsNotLetGoIsAnErrorThatSaysWhose) {
 }
 
 // The kubelet's calls have a deadline, and many may wait at once.
-TEST(PreparedClaims, PatienceIsOfTheCallWhoeverWaitsBeforeIt) {
+TEST(LockedRecordFile, PatienceIsOfTheCallWhoeverWaitsBeforeIt) {
   constexpr std::chrono::milliseconds kPatience{300};
   const Scratch scratch;
   const Fd held(::open((scratch.path() + "/claims.lock").c_str(), O_RDWR | O_CREAT, 0600));
@@ -309,7 +309,7 @@ TEST(PreparedClaims, PatienceIsOfTheCallWhoeverWaitsBeforeIt) {
 }
 
 // Slow calls of this instance are not blamed on another one.
-TEST(PreparedClaims, ALockThatOwnCallsHadSaysSo) {
+TEST(LockedRecordFile, ALockThatOwnCallsHadSaysSo) {
   constexpr std::chrono::milliseconds kPatience{20};
   const Scratch scratch;
   const std::string path = scratch.path() + "/claims.lock";
@@ -338,7 +338,7 @@ TEST(PreparedClaims, ALockThatOwnCallsHadSaysSo) {
 }
 
 // Read and write hang in a file system without an answer, and with them the one call.
-TEST(PreparedClaims, ACallThatHangsHoldsUpOthersForSoLongOnly) {
+TEST(LockedRecordFile, ACallThatHangsHoldsUpOthersForSoLongOnly) {
   const Scratch scratch;
   LockedRecordFile claims(
       {scratch.path() + "/claims", "boot-1", std::chrono::milliseconds(100), std::chrono::milliseconds(1000)},
@@ -371,7 +371,7 @@ TEST(PreparedClaims, ACallThatHangsHoldsUpOthersForSoLongOnly) {
   EXPECT_TRUE(claims.edit(nothing));
 }
 
-TEST(PreparedClaims, ADirectoryThatWasEmptiedIsMadeAnew) {
+TEST(LockedRecordFile, ADirectoryThatWasEmptiedIsMadeAnew) {
   const Scratch scratch;
   LockedRecordFile claims({scratch.path() + "/d", "b"}, [] { return std::vector<ClaimRecord>(); });
   const auto put = [&](const char* uid) {

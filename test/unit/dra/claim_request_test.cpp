@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kDriver = "neuron.aws.com";
 
-TEST(Claim, GivesWhatTheOwnDriverHasToDo) {
+TEST(ResourceClaim, GivesWhatTheOwnDriverHasToDo) {
   json object =
       claim_json("c", "u-1",
                  {{"chips", "neuron-device-3"}, {"nics/near", "efa-rdmap16s25"}, {"other", "gpu-0", "gpu.example.com"}},
@@ -34,7 +34,7 @@ TEST(Claim, GivesWhatTheOwnDriverHasToDo) {
 }
 
 // The allocation is the same in all versions; the request, whose tolerations older servers do not copy, is not.
-TEST(Claim, TolerationsOfTheRequestCountInEveryVersion) {
+TEST(ResourceClaim, TolerationsOfTheRequestCountInEveryVersion) {
   const json exists = {{"key", "neuron.aws.com/unhealthy"}, {"operator", "Exists"}};
   const json requests_v1 = {{{"name", "chips"}, {"exactly", {{"tolerations", {exists}}}}}};
   const json requests_v1beta1 = {{{"name", "chips"}, {"tolerations", {exists}}}};
@@ -51,7 +51,7 @@ TEST(Claim, TolerationsOfTheRequestCountInEveryVersion) {
   EXPECT_EQ(parse_resource_claim(object.dump(), kDriver)->results[0].tolerations.size(), 1U);
 }
 
-TEST(Claim, ATolerationHasToAgreeInAllItSays) {
+TEST(ResourceClaim, ATolerationHasToAgreeInAllItSays) {
   EXPECT_FALSE(tolerates({}, "k", "v", "NoSchedule"));
   EXPECT_TRUE(tolerates({{"", true, "", ""}}, "k", "v", "NoSchedule"));
   EXPECT_TRUE(tolerates({{"k", false, "v", ""}}, "k", "v", "NoExecute"));
@@ -60,7 +60,7 @@ TEST(Claim, ATolerationHasToAgreeInAllItSays) {
   EXPECT_FALSE(tolerates({{"other", true, "", ""}}, "k", "v", "NoSchedule"));
 }
 
-TEST(Claim, ConsumersThatAreNoPodsAreKeptByName) {
+TEST(ResourceClaim, ConsumersThatAreNoPodsAreKeptByName) {
   json text = claim_json("c", "u", {{"r", "neuron-device-0"}});
   reserve_for(text, "p", "pod-uid");
   reserve_for_group(text, "train");
@@ -70,7 +70,7 @@ TEST(Claim, ConsumersThatAreNoPodsAreKeptByName) {
   EXPECT_EQ(claim->other_consumers, (std::vector<std::string>{"podgroups/train"}));
 }
 
-TEST(Claim, WhatIsNoClaimIsAnErrorAndOddFieldsAreNot) {
+TEST(ResourceClaim, WhatIsNoClaimIsAnErrorAndOddFieldsAreNot) {
   EXPECT_FALSE(parse_resource_claim("", kDriver));
   EXPECT_FALSE(parse_resource_claim("[]", kDriver));
   EXPECT_FALSE(parse_resource_claim(R"({"metadata":{"name":"c"}})", kDriver));
@@ -82,7 +82,7 @@ TEST(Claim, WhatIsNoClaimIsAnErrorAndOddFieldsAreNot) {
   EXPECT_FALSE(parse_resource_claim(endless.dump(), kDriver));
 }
 
-TEST(Claim, AdminAccessAndShareIdsAreRead) {
+TEST(ResourceClaim, AdminAccessAndShareIdsAreRead) {
   const json object =
       claim_json("c", "u", {{"r", "neuron-device-0", kDriver, "n1", {{"adminAccess", true}, {"shareID", "s-1"}}}});
   const auto claim = parse_resource_claim(object.dump(), kDriver);
