@@ -37,7 +37,7 @@ struct ClaimGrant {
 
 // The CDI files of claims: k8s.<driver>-claim_<uid>.json in the runtime's directory, one for each claim. Runtimes read
 // a file again only when they miss a name, so names hold the uid and are never used again. Not synchronised:
-// callers hold the lock of RecordStore. Every method blocks on files; errors are from errno, naming the path.
+// callers hold the lock of LockedRecordFile. Every method blocks on files; errors are from errno, naming the path.
 class ClaimCdiFiles {
  public:
   ClaimCdiFiles(std::string directory, const std::string& driver);

@@ -59,7 +59,7 @@ struct ClaimRecord {
 [[nodiscard]] Result<ClaimRecord> parse_record(std::string_view text);
 
 // The file of all records and its changes. Other versions of the agent write it too: fields and entries that this one
-// does not understand stay as they are. Not synchronised: callers hold the lock of RecordStore. Blocks on files.
+// does not understand stay as they are. Not synchronised: only LockedRecordFile gives access. Blocks on files.
 class RecordFile {
  public:
   // The records that the CDI files allow to rebuild.

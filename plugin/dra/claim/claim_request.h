@@ -39,14 +39,14 @@ struct PreparedDevice {
 struct PrepareAnswer {
   std::vector<PreparedDevice> devices;
   std::string error;               // for the event of the pod: what, where, what to do; "" = prepared
-  std::optional<ErrorCode> why{};  // the kind of the error, for those who count them; nullopt: not known
+  std::optional<ErrorCode> why{};  // the kind of the error, for metrics; nullopt: not known
 };
 
 // Thread-safe; every call may block (API server, files, a device that is still in use), each for its claims only.
 class ClaimCalls {
  public:
   virtual ~ClaimCalls() = default;
-  // By uid, one answer for each claim. A requested stop ends what waits, with an error and nothing prepared.
+  // By uid, one answer for each claim. A requested stop ends claims that wait, with an error and nothing prepared.
   [[nodiscard]] virtual std::map<std::string, PrepareAnswer> prepare(const std::vector<ClaimRef>& claims,
                                                                      const std::stop_token& stop) = 0;
   // By uid: the error, "" = nothing of it is left. An unknown claim is no error.
