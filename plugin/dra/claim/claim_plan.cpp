@@ -132,10 +132,10 @@ Result<void> add_result(ClaimPlan& plan, const ResourceClaim& claim, const Alloc
   return add_device(plan, result, std::move(hardware));
 }
 
-// With which LNC a device is used, and by what.
+// The LNC that a device is used with, and its user.
 struct LncUse {
   int lnc = 0;
-  std::string who;
+  std::string user;
   bool is_other_claim = false;
 };
 
@@ -148,7 +148,7 @@ Error clash(int device, const LncUse& use, const std::string& request, int lnc) 
   return make_error(
       ErrorCode::failed_precondition,
       "neuron" + std::to_string(device) + " is used with logicalNeuronCore " + std::to_string(use.lnc) + " by " +
-          use.who + ", and the request \"" + request + "\" requests it with " + std::to_string(lnc) +
+          use.user + ", and the request \"" + request + "\" requests it with " + std::to_string(lnc) +
           ": a device has one LNC value; use the same configuration for both, or request " +
           (use.is_other_claim ? "whole devices; retried automatically, succeeds once that claim is released"
                               : "cores of different devices"));

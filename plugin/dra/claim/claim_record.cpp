@@ -259,7 +259,7 @@ Result<void> RecordFile::begin_anew(const std::string& why) {
   }
   content_ = std::move(content);
   text_.clear();
-  return content_.records.empty() ? Result<void>() : write_what_is_left();
+  return content_.records.empty() ? Result<void>() : write_with_reserve();
 }
 
 Result<void> RecordFile::read() {
@@ -296,7 +296,7 @@ Result<void> RecordFile::write() {
 
 // Writes a text that is shorter than before, or hardly longer, as by a completed entry: there is room for it on a full
 // disk too.
-Result<void> RecordFile::write_what_is_left() {
+Result<void> RecordFile::write_with_reserve() {
   auto written = write();
   if (written || !is_disk_full(written.error())) return written;
   std::string text = text_of(content_);
@@ -315,7 +315,7 @@ Result<void> RecordFile::change(const std::string& uid, const ClaimRecord* recor
     content_.texts[uid] = to_text(*record);
     content_.records[uid] = shared(*record);
   }
-  auto written = record == nullptr || completes ? write_what_is_left() : write();
+  auto written = record == nullptr || completes ? write_with_reserve() : write();
   if (written) return {};
   content_.texts.erase(uid);
   content_.records.erase(uid);

@@ -112,7 +112,7 @@ class RecordFile {
   [[nodiscard]] Result<void> begin_anew(const std::string& why);
   [[nodiscard]] Result<void> change(const std::string& uid, const ClaimRecord* record);
   [[nodiscard]] Result<void> write();
-  [[nodiscard]] Result<void> write_what_is_left();
+  [[nodiscard]] Result<void> write_with_reserve();
 
   const std::string path_;
   const std::string boot_id_;

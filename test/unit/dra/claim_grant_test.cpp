@@ -217,7 +217,7 @@ TEST(ClaimGrant, TheFileHasADeviceForEachResultAndTheVariablesOnceForEachRequest
 // Write-only is the one mode that the driver does not count as use (docs/reference/driver.md#opening-a-device).
 TEST(ClaimGrant, AdminAccessOpensWriteOnlyAndHasANameOfItsOwn) {
   const Node node("trn1.32xlarge");
-  PlannedDevice admin = granted(node, {"look"}, "neuron-device-2");
+  PlannedDevice admin = granted(node, {"monitor"}, "neuron-device-2");
   admin.admin_access = true;
   const ClaimGrant grant =
       grant_of_claim(node.facts(), "neuron.aws.com", "u", {granted(node, {"use"}, "neuron-device-2"), admin}, {});
@@ -231,7 +231,7 @@ TEST(ClaimGrant, AdminAccessOpensWriteOnlyAndHasANameOfItsOwn) {
 TEST(ClaimGrant, AdminAccessToAnInterfaceGivesNoNode) {
   const Node node("trn1.32xlarge");
   const std::string efa = "efa-" + node.node->efa(0).name;
-  PlannedDevice admin = granted(node, {"look"}, efa);
+  PlannedDevice admin = granted(node, {"monitor"}, efa);
   admin.admin_access = true;
   const ClaimGrant grant = grant_of_claim(node.facts(), "d", "u", {admin}, {});
   EXPECT_EQ(grant.cdi_text, "");

@@ -30,7 +30,7 @@ ClaimRecord claim_of(const std::string& uid, int device = 3) {
   claim.resource_version = "7";
   claim.requests = {{{"chips", {{{device, {}}, {device + 1, {0, 1}}}, {"rdmap16s25"}}, false, {2, 4}},
                      {{"NEURON_RT_VISIBLE_CORES", "0-2"}}},
-                    {{"look", {{{9, {}}}, {}}, true, {}}, {}}};
+                    {{"monitor", {{{9, {}}}, {}}, true, {}}, {}}};
   claim.devices = {{{"chips"}, "n1", "neuron-device-" + std::to_string(device), {"k=a", "k=b"}, "share"}};
   claim.cdi_text = "{\"devices\":\"\xc3\xa9\"}\n";
   claim.node_lnc = 2;
@@ -123,7 +123,7 @@ TEST_F(RecordFileTest, Pain5WhatAnotherVersionWroteStays) {
   EXPECT_EQ(json::parse(read_text(path()))["claims"].size(), 2U);
 }
 
-// Neither a crash loop nor forgetting who runs.
+// Neither a crash loop nor a lost running claim.
 TEST_F(RecordFileTest, Pain6ADamagedFileIsSetAsideAndMadeAnewOfTheCdiFiles) {
   for (const std::string& damage :
        {std::string(), std::string("{"), std::string("{\"checksum\":\"0123456789abcdef\",}"), std::string(100, '\0')}) {

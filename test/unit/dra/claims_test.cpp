@@ -206,12 +206,12 @@ TEST_F(ClaimsTest, BeforeTheFirstScanItIsTriedAgain) {
 TEST_F(ClaimsTest, AdminAccessOpensWriteOnlyWhatOthersHoldAndHoldsNothing) {
   put_claim("a", {{"chips", "neuron-device-2"}});
   ASSERT_EQ(prepare("a").error, "");
-  put_claim("look", {{"all", "neuron-device-2", kDriver, "n1", {{"adminAccess", true}}},
+  put_claim("monitor", {{"all", "neuron-device-2", kDriver, "n1", {{"adminAccess", true}}},
                      {"all", "neuron-device-3", kDriver, "n1", {{"adminAccess", true}}}});
   leftovers_.set(2, 0, 4096);  // admin access does not wait for memory
-  EXPECT_EQ(prepare("look").error, "");
-  EXPECT_EQ(cdi_of("uid-look")["devices"].size(), 2U);  // no variables
-  EXPECT_EQ(cdi_of("uid-look")["devices"][0]["containerEdits"]["deviceNodes"][0]["permissions"], "w");
+  EXPECT_EQ(prepare("monitor").error, "");
+  EXPECT_EQ(cdi_of("uid-monitor")["devices"].size(), 2U);  // no variables
+  EXPECT_EQ(cdi_of("uid-monitor")["devices"][0]["containerEdits"]["deviceNodes"][0]["permissions"], "w");
   put_claim("b", {{"chips", "neuron-device-3"}});
   EXPECT_EQ(prepare("b").error, "");
 }
@@ -252,7 +252,7 @@ TEST_F(ClaimsTest, DevicesOfAdminAccessAreNotHeldInThePool) {
   EXPECT_THAT(agent_->store.held_devices(), ElementsAre("neuron-device-7"));
 }
 
-// Requests of one claim for different containers, claims of one call and of different ones; who commits first has it.
+// Requests of one claim for different containers, claims of one call and of different ones; the first to commit has it.
 TEST_F(ClaimsTest, OneDeviceHasOneLnc) {
   node_ = node_of("trn2.48xlarge");  // LNC 2
   const json one = config_json("FromClaim", {}, neuron_config(1));

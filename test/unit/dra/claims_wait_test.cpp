@@ -16,7 +16,7 @@ class ClaimsWait : public ClaimsTest {
       return agent_->claims.prepare({ref(name)}, stop).at(uid_of(name));
     });
   }
-  // Waiting claims have three timers each: patience, the look that may hang, the next look.
+  // Waiting claims have three timers each: patience, the read that may hang, the next read.
   [[nodiscard]] bool wait_until_looking(std::size_t claims = 1) { return leftovers_.wait_for_timers(3 * claims); }
 };
 
@@ -89,7 +89,7 @@ TEST_F(ClaimsWait, Pain4APrepareThatOutlivesItsCallDoesNotBringBackWhatWasReleas
 }
 
 // Two claims for the same device wait together: one gets it.
-TEST_F(ClaimsWait, WhoWaitedDoesNotTakeWhatAnotherTookMeanwhile) {
+TEST_F(ClaimsWait, AClaimThatWaitedDoesNotTakeWhatAnotherTookMeanwhile) {
   put_claim("a", {{"chips", "neuron-device-2"}});
   put_claim("b", {{"chips", "neuron-device-2"}});
   leftovers_.set(2, 1, 4096);

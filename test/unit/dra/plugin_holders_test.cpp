@@ -91,7 +91,7 @@ TEST(PluginHolders, ClaimsOfAnotherDriverWithOurDevicesCount) {
               ElementsAre(Taint{"neuron.aws.com/held", "other-driver", "NoSchedule"}));
 }
 
-TEST(PluginHolders, AClaimForTheSameHardwareIsToldWho) {
+TEST(PluginHolders, AClaimForTheSameHardwareIsRefusedNamingTheHolder) {
   const TestNode node("trn1.32xlarge");
   const auto units = node.units();
   const auto holders = plugin_holders(units, {given("aws.amazon.com/neuroncore", {"17"})}, kOurs);
@@ -107,7 +107,7 @@ TEST(PluginHolders, AClaimForTheSameHardwareIsToldWho) {
 class PluginHoldWatchTest : public testing::Test {
  protected:
   void scan() { node_ = std::make_shared<const grant::NodeUnits>(TestNode("trn1.32xlarge").units()); }
-  // What the next look finds, so much later than the one before; when to look again.
+  // The list of the next turn, so much later than the one before; returns the time until the next.
   std::chrono::milliseconds turn(std::chrono::milliseconds later = {}) {
     now_ += later;
     return watch_.turn();

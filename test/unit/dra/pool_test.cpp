@@ -156,7 +156,7 @@ TEST(Pool, AGroupHasTheIdsThatItsMembersShare) {
   EXPECT_EQ(value_of<std::int64_t>(eight, "numaNode"), -1) << "spans both";
 }
 
-TEST(Pool, ThePcieRootIsWhatSysfsTold) {
+TEST(Pool, ThePcieRootIsThatOfSysfs) {
   constexpr const char* kRoot = "resource.kubernetes.io/pcieRoot";
   TestNode node("trn1.32xlarge");
   for (model::NeuronDevice& device : node.snapshot->host.devices) {

@@ -83,7 +83,7 @@ class PublisherFixture : public testing::Test {
     clock_.advance(time);
     settle();
   }
-  // As the watch does, without its thread: what differs from what it told before.
+  // As the watch does, without its thread: reports what differs from its last report.
   void tell_news() {
     std::map<std::string, std::string> now;
     for (const nlohmann::json& object : api_.all(kSlicesPath)) {

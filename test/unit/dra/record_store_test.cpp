@@ -58,23 +58,23 @@ TEST_F(RecordStoreTest, Pain2FilesThatAreGoneAreWrittenAgain) {
 }
 
 // Removed on the host and made anew there, where the mount of the driver's container does not show it.
-TEST_F(RecordStoreTest, Pain2ADirectoryThatIsDeadBehindItsMountIsTold) {
+TEST_F(RecordStoreTest, Pain2ADirectoryThatIsDeadBehindItsMountIsReported) {
   std::filesystem::create_directories(scratch_.path() + "/mounted");
   const Fd held(::open((scratch_.path() + "/mounted").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  int told = 0;
+  int reported = 0;
   RecordStore store(
-      {kDriver, directory(), "/proc/self/fd/" + std::to_string(held.get()), "boot-1", [&told] { ++told; }},
+      {kDriver, directory(), "/proc/self/fd/" + std::to_string(held.get()), "boot-1", [&reported] { ++reported; }},
       [this] { return node_; });
   ASSERT_TRUE(store.repair());
   EXPECT_EQ(names_in(scratch_.path() + "/mounted").size(), 2U);
-  EXPECT_EQ(told, 0);
+  EXPECT_EQ(reported, 0);
   std::filesystem::remove_all(scratch_.path() + "/mounted");
   const auto written = store.write_again("uid-a");
   ASSERT_FALSE(written);
   EXPECT_THAT(written.error().message, HasSubstr("was removed on the host and the driver's mount of it is stale"));
-  EXPECT_EQ(told, 1);
+  EXPECT_EQ(reported, 1);
   EXPECT_FALSE(store.repair());
-  EXPECT_GE(told, 2);
+  EXPECT_GE(reported, 2);
   EXPECT_TRUE(store.release("uid-a"));  // there is nothing left to remove
 }
 

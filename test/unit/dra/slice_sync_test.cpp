@@ -20,7 +20,7 @@ std::vector<SliceContent> wanted_of(const TestNode& node) {
   return lay_out(node.pool(), {}).slices;
 }
 
-// A server that does as it is told: applies a plan to what is stored.
+// An obedient server: applies a plan to what is stored.
 struct Stored {
   std::vector<Slice> slices;
   int version = 100;
@@ -67,7 +67,7 @@ struct Stored {
       EXPECT_EQ(generation_of(slice), generation_of(slices.front()));
       EXPECT_EQ(slice.json["spec"]["pool"]["resourceSliceCount"], slices.size());
     }
-    EXPECT_TRUE(plan_sync(slices, wanted, kIdentity).empty()) << "a second look writes nothing";
+    EXPECT_TRUE(plan_sync(slices, wanted, kIdentity).empty()) << "a second plan writes nothing";
   }
 };
 
