@@ -207,7 +207,7 @@ TEST_F(ClaimsTest, AdminAccessOpensWriteOnlyWhatOthersHoldAndHoldsNothing) {
   put_claim("a", {{"chips", "neuron-device-2"}});
   ASSERT_EQ(prepare("a").error, "");
   put_claim("monitor", {{"all", "neuron-device-2", kDriver, "n1", {{"adminAccess", true}}},
-                     {"all", "neuron-device-3", kDriver, "n1", {{"adminAccess", true}}}});
+                        {"all", "neuron-device-3", kDriver, "n1", {{"adminAccess", true}}}});
   leftovers_.set(2, 0, 4096);  // admin access does not wait for memory
   EXPECT_EQ(prepare("monitor").error, "");
   EXPECT_EQ(cdi_of("uid-monitor")["devices"].size(), 2U);  // no variables
