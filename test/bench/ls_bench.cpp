@@ -19,7 +19,7 @@
 
 #include "test/bench/plain_calls.h"
 #include "tools/neuron-ls/node_reader.h"
-#include "tools/neuron-sim/host_writer.h"
+#include "tools/neuron-sim/host_plan.h"
 
 extern char** environ;
 

@@ -14,7 +14,7 @@
 
 #include "agent/host/scanner.h"
 #include "test/bench/plain_calls.h"
-#include "tools/neuron-sim/host_writer.h"
+#include "tools/neuron-sim/host_plan.h"
 
 namespace {
 

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "agent/base/parse.h"
-#include "tools/neuron-sim/host_writer.h"
+#include "tools/neuron-sim/host_plan.h"
 
 namespace {
 

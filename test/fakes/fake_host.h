@@ -14,7 +14,6 @@
 
 #include "tools/neuron-sim/faults.h"
 #include "tools/neuron-sim/host_plan.h"
-#include "tools/neuron-sim/host_writer.h"
 
 namespace neuron::fakes {
 

@@ -13,6 +13,11 @@
 // The subcommands of neuron-sim, except `set` (main.cpp) and `kubelet` (kubelet/shell.h).
 namespace neuron::sim {
 
+// Exit codes, as in neuron-sim(1).
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+
 // Each adds its subcommand to `app`. When it is chosen, parsing runs it with the process's standard streams and leaves
 // its exit code in `exit_code`, which must outlive `app`.
 void add_node_command(CLI::App& app, int& exit_code);

@@ -1,25 +1,18 @@
-#include "tools/neuron-sim/driver_states.h"
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <chrono>
-#include <cstdint>
-#include <cstdio>
-#include <filesystem>
 #include <fstream>
-#include <optional>
-#include <string_view>
-#include <system_error>
 
 #include "agent/base/clock.h"
 #include "agent/base/parse.h"
+#include "tools/neuron-sim/faults.h"
+#include "tools/neuron-sim/host_directory.h"
 #include "tools/neuron-sim/host_plan.h"
 
 namespace neuron::sim {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* kParameters = "sys/module/neuron/parameters/";
 constexpr const char* kDevices = "sys/devices/virtual/neuron_device";
@@ -35,11 +28,6 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-bool exists(const std::string& path) {
-  std::error_code error;
-  return fs::exists(fs::symlink_status(path, error));
-}
-
 bool has_repair(const std::string& device_folder) {
   const auto family = model::parse_family(first_line(device_folder + "/info/architecture/device_name"));
   return family == model::Family::trainium2 || family == model::Family::trainium3;
@@ -49,8 +37,10 @@ bool has_repair(const std::string& device_folder) {
 class Files {
  public:
   explicit Files(const std::string& dir) : dir_(dir) {}
-  void set(const std::string& path, const std::string& text) {
-    if (exists(dir_ + '/' + path)) files_.push_back({path, text + '\n'});
+  void set(const std::string& folder, std::initializer_list<std::pair<const char*, std::string>> texts) {
+    for (const auto& [name, text] : texts) {
+      if (is_there(dir_ + '/' + folder + name)) files_.push_back({folder + name, text + '\n'});
+    }
   }
   void add(StateFile file) { files_.push_back(std::move(file)); }
   [[nodiscard]] std::vector<StateFile> take() { return std::move(files_); }
@@ -61,18 +51,14 @@ class Files {
 };
 
 std::vector<std::string> device_folders(const std::string& dir) {
-  std::vector<std::string> folders;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(dir + '/' + kDevices, error)) {
-    folders.push_back(std::string(kDevices) + '/' + entry.path().filename().string());
-  }
-  std::sort(folders.begin(), folders.end());
+  std::vector<std::string> folders = names_in(dir + '/' + kDevices);
+  for (std::string& name : folders) name.insert(0, std::string(kDevices) + '/');
   return folders;
 }
 
 void put_hbm(Files& files, const std::string& folder, std::pair<unsigned, unsigned> counts) {
-  files.set(folder + "/stats/hardware/mem_ecc_uncorrected", std::to_string(counts.first));
-  files.set(folder + "/stats/hardware/mem_ecc_repairable_uncorrected", std::to_string(counts.second));
+  files.set(folder + "/stats/hardware/", {{"mem_ecc_uncorrected", std::to_string(counts.first)},
+                                          {"mem_ecc_repairable_uncorrected", std::to_string(counts.second)}});
 }
 
 Result<HbmRegisters> parse_registers(std::string_view value) {
@@ -93,37 +79,36 @@ Result<HbmRegisters> parse_registers(std::string_view value) {
 void take_off_the_bus(Files& files, const std::string& dir, const std::string& folder, int minor) {
   const bool repairs = has_repair(dir + '/' + folder);
   const unsigned registers = repairs ? 4 : 2;
-  const std::string hardware = folder + "/stats/hardware/";
-  const std::string health = folder + kHealth + '/';
   const unsigned uncorrectable = registers * 15;
   const unsigned repairable = repairs ? registers * (kPerRegister - 1) : 0;
-  files.set(folder + "/info/serial_number", "ffffffffffffffff");
-  files.set(folder + "/fw_api_version", "4294967295");
-  files.set(folder + "/fw_build", "4294967295");
-  for (const char* name : {"sram_ecc_uncorrected", "sram_ecc_corrected", "mem_ecc_corrected"}) {
-    files.set(hardware + name, "65535");
-  }
   // Up to 2.25.4 no count is printed for a repair state of all ones.
   const unsigned packed = repairs ? 0 : registers * 65535;
   put_hbm(files, folder, minor <= kLastPacked ? std::pair(packed, 0U) : std::pair(uncorrectable, repairable));
-  files.set(health + "sram_ecc_err_count", "65535");
-  files.set(health + "hbm_ecc_err_count", std::to_string(uncorrectable));
-  files.set(health + "repairable_hbm_ecc_err_count", std::to_string(repairable));
-  files.set(health + "healthcheck_heartbeat", "255");
-  files.set(health + "unhealthy_components",
-            "hbm,firmware_service_api,firmware_service_processor,sram,link_intraserver,link_host,link_efa,"
-            "link_interserver,link_switch,axi_fabric");
+  files.set(folder, {{"/info/serial_number", "ffffffffffffffff"},
+                     {"/fw_api_version", "4294967295"},
+                     {"/fw_build", "4294967295"},
+                     {"/stats/hardware/sram_ecc_uncorrected", "65535"},
+                     {"/stats/hardware/sram_ecc_corrected", "65535"},
+                     {"/stats/hardware/mem_ecc_corrected", "65535"}});
+  files.set(folder + kHealth,
+            {{"/sram_ecc_err_count", "65535"},
+             {"/hbm_ecc_err_count", std::to_string(uncorrectable)},
+             {"/repairable_hbm_ecc_err_count", std::to_string(repairable)},
+             {"/healthcheck_heartbeat", "255"},
+             {"/unhealthy_components",
+              "hbm,firmware_service_api,firmware_service_processor,sram,link_intraserver,link_host,link_efa,"
+              "link_interserver,link_switch,axi_fabric"}});
 }
 
 // The files of health_status/ before the driver's thread has read a register.
 void stop_health_thread(Files& files, const std::string& dir) {
   for (const std::string& folder : device_folders(dir)) {
-    const std::string health = folder + kHealth + '/';
-    for (const char* name : {"healthcheck_heartbeat", "hw_error_event", "hbm_ecc_err_count",
-                             "repairable_hbm_ecc_err_count", "sram_ecc_err_count"}) {
-      files.set(health + name, "0");
-    }
-    files.set(health + "unhealthy_components", "");
+    files.set(folder + kHealth, {{"/healthcheck_heartbeat", "0"},
+                                 {"/hw_error_event", "0"},
+                                 {"/hbm_ecc_err_count", "0"},
+                                 {"/repairable_hbm_ecc_err_count", "0"},
+                                 {"/sram_ecc_err_count", "0"},
+                                 {"/unhealthy_components", ""}});
   }
 }
 
@@ -143,13 +128,8 @@ std::string fields_of(std::string_view target) {
 std::string escaped(std::string_view line) {
   std::string text;
   for (const char c : line) {
-    if (c >= ' ' && c < '\x7f' && c != '\\') {
-      text += c;
-      continue;
-    }
-    char code[8];
-    std::snprintf(code, sizeof code, "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    text += code;
+    const bool plain = c >= ' ' && c < '\x7f' && c != '\\';
+    text += plain ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
   }
   return text;
 }
@@ -161,8 +141,6 @@ std::uint64_t next_number(const std::string& log) {
   const auto fields = split(std::string_view(log).substr(begin == std::string::npos ? 0 : begin + 1), ',');
   return fields.size() < 2 ? 1 : parse_u64(fields[1]).value_or(0) + 1;
 }
-
-constexpr std::array<std::string_view, 4> kMembers = {"pid", "nc_lock_map", "host_mem_bytes", "device_mem_bytes"};
 
 // Decimal, or hexadecimal as masks are written: 0x3.
 std::optional<std::uint64_t> number_of(std::string_view text) {
@@ -176,16 +154,17 @@ std::optional<std::uint64_t> number_of(std::string_view text) {
 
 Result<std::string> entry_of(std::string_view text) {
   const auto fields = split(text, ':');
-  std::string entry = "{ ";
-  for (std::size_t i = 0; i < kMembers.size(); ++i) {
-    const auto number = i < fields.size() ? number_of(fields[i]) : std::optional<std::uint64_t>(0);
-    if (!number || fields.empty() || fields.size() > kMembers.size()) {
-      return fail(ErrorCode::invalid_argument,
-                  "\"" + printable(text) + "\" is not PID[:CORE_MASK[:HOST_BYTES[:DEVICE_BYTES]]]");
-    }
-    entry += (i == 0 ? "\"" : ", \"") + std::string(kMembers[i]) + "\": " + std::to_string(*number);
+  const auto number = [&](std::size_t i) { return i < fields.size() ? number_of(fields[i]) : 0; };
+  const auto pid = number(0);
+  const auto mask = number(1);
+  const auto host = number(2);
+  const auto device = number(3);
+  if (fields.empty() || fields.size() > 4 || !pid || !mask || !host || !device) {
+    return fail(ErrorCode::invalid_argument,
+                "\"" + printable(text) + "\" is not PID[:CORE_MASK[:HOST_BYTES[:DEVICE_BYTES]]]");
   }
-  return entry + " }";
+  return fmt::format(R"({{ "pid": {}, "nc_lock_map": {}, "host_mem_bytes": {}, "device_mem_bytes": {} }})", *pid, *mask,
+                     *host, *device);
 }
 
 }  // namespace
@@ -212,13 +191,10 @@ Result<std::vector<StateFile>> files_of_state(const std::string& dir, const Faul
   Files files(dir);
   if (target.kind == TargetKind::host) {
     files.add({kParameters + std::string(key), std::string(value) + '\n'});
-    if (value != "0") return files.take();
-    if (key == "nmetric_log_posts") {
-      stop_health_thread(files, dir);
-      return files.take();
-    }
-    for (const std::string& folder : device_folders(dir)) {
-      if (exists(dir + '/' + folder + kHealth)) files.add({folder + kHealth, std::nullopt});
+    if (value == "0" && key == "nmetric_log_posts") stop_health_thread(files, dir);
+    const bool drops_nodes = value == "0" && key == "enable_sysfs_health_status_nodes";
+    for (const std::string& folder : drops_nodes ? device_folders(dir) : std::vector<std::string>()) {
+      if (is_there(dir + '/' + folder + kHealth)) files.add({folder + kHealth, std::nullopt});
     }
     return files.take();
   }
@@ -249,7 +225,7 @@ std::string hardware_error_line(const std::string& dir, const FaultTarget& targe
 std::string with_kernel_line(std::string log, std::string_view line) {
   const auto since_boot = std::chrono::steady_clock::now().time_since_epoch();
   const auto usec = std::chrono::duration_cast<std::chrono::microseconds>(since_boot).count();
-  log += "3," + std::to_string(next_number(log)) + ',' + std::to_string(usec) + ",-;" + escaped(line) + '\n';
+  log += fmt::format("3,{},{},-;{}\n", next_number(log), usec, escaped(line));
   if (log.size() <= kMaxLogBytes) return log;
   return log.substr(log.find('\n', log.size() - kMaxLogBytes) + 1);
 }

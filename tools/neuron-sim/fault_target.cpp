@@ -1,136 +1,88 @@
-#include "tools/neuron-sim/fault_target.h"
-
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <system_error>
-#include <utility>
 
 #include "agent/base/parse.h"
+#include "tools/neuron-sim/faults.h"
 #include "tools/neuron-sim/host_directory.h"
 #include "tools/neuron-sim/trees.h"
 
 namespace neuron::sim {
 namespace {
 
-void add_host_keys(std::vector<FaultKey>& keys) {
-  const auto add = [&](std::string name, std::string path, std::string meaning) {
-    keys.push_back({std::move(name), TargetKind::host, std::move(path), std::move(meaning), "", "\n", false});
-  };
-  add("instance_type", "sys/devices/virtual/dmi/id/product_name", "DMI product name");
-  add("instance_id", "sys/devices/virtual/dmi/id/board_asset_tag", "DMI asset tag");
-  add("driver_version", "sys/module/neuron/version", "version text of the Neuron module only");
-  add("efa_driver_version", "sys/module/efa/version", "version text of the EFA module only");
-  keys.push_back({"lnc", TargetKind::host, "opt/aws/neuron/logical_nc_config",
-                  "physical cores per logical core, 1 or 2", "NEURON_LOGICAL_NC_CONFIG=", "\n", true});
-  keys.push_back({"kernel_log", TargetKind::host, "", "an extra kernel log line, verbatim", "", "", true});
-  for (const char* name : {"nmetric_log_posts", "enable_sysfs_health_status_nodes"}) {
-    keys.push_back({name, TargetKind::host, std::string("sys/module/neuron/parameters/") + name,
-                    "module parameter; 0: health is not measured", "", "\n", true});
-  }
-  add("ultraserver_mode", "sys/class/neuron_device/ultraserver_mode", "UltraServer modes, e.g. 1,3,4");
-  keys.push_back({"ultraserver", TargetKind::host, "", "UltraServer: busy, alone, 2, 4, 4:3", "", "", false});
-}
+namespace fs = std::filesystem;
 
-void add_device_keys(std::vector<FaultKey>& keys) {
-  const auto add = [&](std::string name, std::string path, std::string meaning) {
-    keys.push_back({std::move(name), TargetKind::device, std::move(path), std::move(meaning), "", "\n", false});
-  };
+std::vector<FaultKey> keys_of_files() {
+  using enum TargetKind;
+  const std::string parameters = "sys/module/neuron/parameters/";
   const std::string hardware = "stats/hardware/";
   const std::string health = hardware + "health_status/";
-  add("sram_ecc_uncorrected", hardware + "sram_ecc_uncorrected", "uncorrected SRAM errors: fatal");
-  add("mem_ecc_uncorrected", hardware + "mem_ecc_uncorrected", "uncorrected HBM errors: fatal");
-  add("mem_ecc_repairable_uncorrected", hardware + "mem_ecc_repairable_uncorrected",
-      "repairable HBM errors: reload or reboot");
-  add("sram_ecc_corrected", hardware + "sram_ecc_corrected", "corrected SRAM errors, from 2.30.2");
-  add("mem_ecc_corrected", hardware + "mem_ecc_corrected", "corrected HBM errors, from 2.30.2");
-  add("unhealthy_components", health + "unhealthy_components", "hbm,link_efa... or device_unreachable");
-  add("healthcheck_heartbeat", health + "healthcheck_heartbeat", "0-255 (2.30.2 on); stuck while others move");
-  add("hw_error_event", health + "hw_error_event", "changes of the health register, from 2.28");
-  add("hbm_ecc_err_count", health + "hbm_ecc_err_count", "HBM errors, 2.28 and 2.29");
-  add("repairable_hbm_ecc_err_count", health + "repairable_hbm_ecc_err_count", "repairable HBM errors, 2.28 and 2.29");
-  add("sram_ecc_err_count", health + "sram_ecc_err_count", "SRAM errors, 2.28 and 2.29");
-  add("reset", "reset", "0 in reset, 1 ready, 2 invalid");
-  add("connected_devices", "connected_devices", "neighbours, e.g. \"12, 3, 4, 1\"");
-  add("serial_number", "info/serial_number", "16 hexadecimal digits");
-  add("device_name", "info/architecture/device_name", "chip family, e.g. Trainium1");
-  add("power", "stats/power/utilization", "STATUS,EPOCH,MIN,MAX,AVG");
-  keys.push_back({"core_count", TargetKind::device, "core_count", "physical cores", "", "", false});
-  keys.push_back({"hbm", TargetKind::device, "", "U[,R[,STATE]]: uncorrectable, repairable", "", "", true});
-  keys.push_back({"hw_err", TargetKind::device, "", "NEURON_HW_ERR= in kernel log, e.g. DMA_ERROR", "", "", true});
-  keys.push_back({"apps", TargetKind::device, "", "PID[:CORE_MASK[:HOST_BYTES[:DEV_BYTES]]],...", "", "", false});
+  const std::string unmeasured = "module parameter; 0: health is not measured";
+  return {
+      {host, "instance_type", "sys/devices/virtual/dmi/id/product_name", "DMI product name"},
+      {host, "instance_id", "sys/devices/virtual/dmi/id/board_asset_tag", "DMI asset tag"},
+      {host, "driver_version", "sys/module/neuron/version", "version text of the Neuron module only"},
+      {host, "efa_driver_version", "sys/module/efa/version", "version text of the EFA module only"},
+      {host, "lnc", "opt/aws/neuron/logical_nc_config", "physical cores per logical core, 1 or 2",
+       "NEURON_LOGICAL_NC_CONFIG={}\n", true},
+      {host, "kernel_log", "", "an extra kernel log line, verbatim", "", true},
+      {host, "nmetric_log_posts", parameters + "nmetric_log_posts", unmeasured, "{}\n", true},
+      {host, "enable_sysfs_health_status_nodes", parameters + "enable_sysfs_health_status_nodes", unmeasured, "{}\n",
+       true},
+      {host, "ultraserver_mode", "sys/class/neuron_device/ultraserver_mode", "UltraServer modes, e.g. 1,3,4"},
+      {host, "ultraserver", "", "UltraServer: busy, alone, 2, 4, 4:3"},
+      {device, "sram_ecc_uncorrected", hardware + "sram_ecc_uncorrected", "uncorrected SRAM errors: fatal"},
+      {device, "mem_ecc_uncorrected", hardware + "mem_ecc_uncorrected", "uncorrected HBM errors: fatal"},
+      {device, "mem_ecc_repairable_uncorrected", hardware + "mem_ecc_repairable_uncorrected",
+       "repairable HBM errors: reload or reboot"},
+      {device, "sram_ecc_corrected", hardware + "sram_ecc_corrected", "corrected SRAM errors, from 2.30.2"},
+      {device, "mem_ecc_corrected", hardware + "mem_ecc_corrected", "corrected HBM errors, from 2.30.2"},
+      {device, "unhealthy_components", health + "unhealthy_components", "hbm,link_efa... or device_unreachable"},
+      {device, "healthcheck_heartbeat", health + "healthcheck_heartbeat", "0-255 (2.30.2 on); stuck while others move"},
+      {device, "hw_error_event", health + "hw_error_event", "changes of the health register, from 2.28"},
+      {device, "hbm_ecc_err_count", health + "hbm_ecc_err_count", "HBM errors, 2.28 and 2.29"},
+      {device, "repairable_hbm_ecc_err_count", health + "repairable_hbm_ecc_err_count",
+       "repairable HBM errors, 2.28 and 2.29"},
+      {device, "sram_ecc_err_count", health + "sram_ecc_err_count", "SRAM errors, 2.28 and 2.29"},
+      {device, "reset", "reset", "0 in reset, 1 ready, 2 invalid"},
+      {device, "connected_devices", "connected_devices", "neighbours, e.g. \"12, 3, 4, 1\""},
+      {device, "serial_number", "info/serial_number", "16 hexadecimal digits"},
+      {device, "device_name", "info/architecture/device_name", "chip family, e.g. Trainium1"},
+      {device, "power", "stats/power/utilization", "STATUS,EPOCH,MIN,MAX,AVG"},
+      {device, "core_count", "core_count", "physical cores", "{}"},
+      {device, "hbm", "", "U[,R[,STATE]]: uncorrectable, repairable", "", true},
+      {device, "hw_err", "", "NEURON_HW_ERR= in kernel log, e.g. DMA_ERROR", "", true},
+      {device, "apps", "", "PID[:CORE_MASK[:HOST_BYTES[:DEV_BYTES]]],..."},
+      {core, "device_mem", "stats/memory_usage/device_mem/total", "bytes of device memory in use now"},
+      {core, "host_mem", "stats/memory_usage/host_mem/total", "bytes of host memory in use now"},
+      {core, "hw_err", "", "of a core, e.g. NC_UNCORRECTABLE_ERROR", "", true},
+  };
 }
 
-void add_core_keys(std::vector<FaultKey>& keys) {
-  const auto add = [&](std::string name, std::string path, std::string meaning) {
-    keys.push_back({std::move(name), TargetKind::core, std::move(path), std::move(meaning), "", "\n", false});
+std::vector<FaultKey> all_keys() {
+  using enum TargetKind;
+  std::vector<FaultKey> keys = keys_of_files();
+  const auto add = [&](TargetKind kind, std::string_view name, const std::string& folder, const char* meaning,
+                       const char* end = "") {
+    keys.push_back({kind, std::string(name), folder + std::string(name) + end, meaning});
   };
-  add("device_mem", "stats/memory_usage/device_mem/total", "bytes of device memory in use now");
-  add("host_mem", "stats/memory_usage/host_mem/total", "bytes of host memory in use now");
-  keys.push_back({"hw_err", TargetKind::core, "", "of a core, e.g. NC_UNCORRECTABLE_ERROR", "", "", true});
-  for (const auto name : other_info_names()) {
-    add(std::string(name), "stats/other_info/" + std::string(name) + "/total", "counter since driver load");
-  }
-  for (const auto name : status_names()) {
+  for (const auto name : split(kOtherInfoNames, ' '))
+    add(core, name, "stats/other_info/", "counter since driver load", "/total");
+  for (const auto name : split(kStatusNames, ' ')) {
     const bool hardware = name.starts_with("hw_");
-    add(std::string(name), "stats/status/" + std::string(name) + "/total",
-        hardware ? "hardware errors met by executions" : "executions that ended so");
+    add(core, name, "stats/status/", hardware ? "hardware errors met by executions" : "executions that ended so",
+        "/total");
   }
+  add(efa, "p2p", "", "peer-memory provider: NEURON, NVIDIA or \"\"");
+  add(efa, "numa_node", "", "NUMA node, -1 = none");
+  for (const auto name : split(kEfaPortCounters, ' ')) add(efa, name, "@/ports/1/hw_counters/", "port counter");
+  for (const auto name : split(kEfaDeviceCounters, ' ')) add(efa, name, "@/hw_counters/", "device counter");
+  return keys;
 }
-
-void add_efa_keys(std::vector<FaultKey>& keys) {
-  const auto add = [&](std::string name, std::string path, std::string meaning) {
-    keys.push_back({std::move(name), TargetKind::efa, std::move(path), std::move(meaning), "", "\n", false});
-  };
-  add("p2p", "p2p", "peer-memory provider: NEURON, NVIDIA or \"\"");
-  add("numa_node", "numa_node", "NUMA node, -1 = none");
-  for (const auto name : efa_port_counters()) {
-    add(std::string(name), "@/ports/1/hw_counters/" + std::string(name), "port counter");
-  }
-  for (const auto name : efa_device_counters()) {
-    add(std::string(name), "@/hw_counters/" + std::string(name), "device counter");
-  }
-}
-
-constexpr std::array<std::pair<TargetKind, std::string_view>, 4> kHeadings = {{
-    {TargetKind::host, "host"},
-    {TargetKind::device, "neuron<N>"},
-    {TargetKind::core, "neuron<N>/core<M>   (M = physical core)"},
-    {TargetKind::efa, "an EFA interface by its RDMA name, e.g. rdmap16s25"},
-}};
-
-constexpr std::string_view kVerbs =
-    "Verbs, for every target unless noted otherwise\n"
-    "  heal              undo everything done to the target; host: to all targets\n"
-    "  vanish            neuron<N>, EFA: removed from the class directory and dev/\n"
-    "  off-bus           neuron<N>: present, but its registers read all ones\n"
-    "  unbind            EFA: the function stays, its driver is unbound\n"
-    "  drop-node         neuron<N>, EFA: only the node in dev/ is removed\n"
-    "  remove KEY        the file is removed\n"
-    "  empty KEY         the file has no bytes\n"
-    "  garbage KEY       the file holds bytes that are not text\n"
-    "  huge KEY          the file holds a megabyte of digits\n"
-    "  fifo KEY          replaced by a FIFO without a writer\n"
-    "  unreadable KEY    replaced by a directory, so that reading fails\n"
-    "KEY may also be a path below the target's folder (host: below the directory).\n"
-    "VALUE is written verbatim, with a newline; \"\" gives an empty line.\n";
-
-namespace fs = std::filesystem;
 
 constexpr const char* kNeuronFolder = "sys/devices/virtual/neuron_device/";
 constexpr int kMaxIndex = 9999;
-
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    names.push_back(it->path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 // `path` with all links resolved, relative to `dir`; nullopt when absent or outside.
 std::optional<std::string> resolve(const std::string& dir, const std::string& path) {
@@ -176,8 +128,8 @@ Result<FaultTarget> neuron_target(const std::string& dir, const std::string& nam
 }
 
 Result<FaultTarget> efa_target(const std::string& dir, const std::string& name) {
-  const auto names = names_in(fs::path(dir) / "sys/class/infiniband");
-  if (!std::binary_search(names.begin(), names.end(), name)) {
+  const auto names = names_in(dir + "/sys/class/infiniband");
+  if (!std::ranges::binary_search(names, name)) {
     std::string known = "host, neuron<N>, neuron<N>/core<M>";
     for (const auto& other : names) known += ", " + other;
     return fail(ErrorCode::not_found, "no target \"" + printable(name) + "\"; available: " + known);
@@ -191,7 +143,7 @@ Result<FaultTarget> efa_target(const std::string& dir, const std::string& name) 
   target.rdma_folder = *rdma_folder;
   target.folder = *folder;
   target.links = {"sys/class/infiniband/" + name};
-  for (const auto& verbs : names_in(fs::path(dir) / target.folder / "infiniband_verbs")) {
+  for (const auto& verbs : names_in(dir + "/" + target.folder + "/infiniband_verbs")) {
     target.links.push_back("sys/class/infiniband_verbs/" + verbs);
     target.nodes.push_back("dev/infiniband/" + verbs);
   }
@@ -206,14 +158,7 @@ Result<FaultTarget> efa_target(const std::string& dir, const std::string& name) 
 }  // namespace
 
 const std::vector<FaultKey>& fault_keys() {
-  static const std::vector<FaultKey> kKeys = [] {
-    std::vector<FaultKey> keys;
-    add_host_keys(keys);
-    add_device_keys(keys);
-    add_core_keys(keys);
-    add_efa_keys(keys);
-    return keys;
-  }();
+  static const std::vector<FaultKey> kKeys = all_keys();
   return kKeys;
 }
 
@@ -221,24 +166,8 @@ const FaultKey* find_fault_key(TargetKind kind, std::string_view name) {
   if (name == "heartbeat") name = "healthcheck_heartbeat";
   if (name == "rx_dropped") name = "rx_drops";
   const auto& keys = fault_keys();
-  const auto found =
-      std::find_if(keys.begin(), keys.end(), [&](const auto& key) { return key.kind == kind && key.name == name; });
+  const auto found = std::ranges::find_if(keys, [&](const auto& key) { return key.kind == kind && key.name == name; });
   return found == keys.end() ? nullptr : &*found;
-}
-
-std::string list_faults() {
-  constexpr std::size_t kNameWidth = 34;
-  std::string text;
-  for (const auto& [kind, heading] : kHeadings) {
-    text += "KEY=VALUE for " + std::string(heading) + "\n";
-    for (const auto& key : fault_keys()) {
-      if (key.kind != kind) continue;
-      text += "  " + key.name + std::string(kNameWidth - std::min(key.name.size(), kNameWidth - 1), ' ') + key.meaning +
-              "\n";
-    }
-    text += "\n";
-  }
-  return text.append(kVerbs);
 }
 
 Result<FaultTarget> find_target(const std::string& dir, const std::string& name) {
@@ -271,10 +200,8 @@ Result<std::string> path_of_key(const std::string& dir, const FaultTarget& targe
   }
   const auto parent = resolve(dir, fs::path(path).parent_path().string());
   const auto leaf = fs::path(path).filename().string();
-  std::error_code error;
   const bool plain_leaf = !leaf.empty() && leaf != "." && leaf != "..";
-  if (parent && plain_leaf && fs::exists(fs::symlink_status(fs::path(dir) / *parent / leaf, error)) &&
-      !parent->starts_with(".neuron-sim")) {
+  if (parent && plain_leaf && is_there(dir + "/" + *parent + "/" + leaf) && !parent->starts_with(kOwnFolder)) {
     return parent->empty() ? leaf : *parent + "/" + leaf;
   }
   if (find_fault_key(target.kind, key) != nullptr) {

@@ -1,21 +1,18 @@
 #include "tools/neuron-sim/faults.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <optional>
 #include <system_error>
 
 #include "agent/base/fd.h"
 #include "agent/base/parse.h"
-#include "tools/neuron-sim/driver_states.h"
-#include "tools/neuron-sim/fault_target.h"
 #include "tools/neuron-sim/host_directory.h"
 #include "tools/neuron-sim/host_plan.h"
 #include "tools/neuron-sim/trees.h"
@@ -29,24 +26,32 @@ using namespace std::string_literals;
 enum class Verb { assign, heal, vanish, off_bus, unbind, drop_node, remove, empty, garbage, huge, fifo, unreadable };
 
 struct VerbName {
-  std::string_view name;
   Verb verb;
+  std::string_view name;
   bool takes_key;
+  std::string_view meaning;
 };
 
-constexpr std::array<VerbName, 11> kVerbs = {{
-    {"heal", Verb::heal, false},
-    {"vanish", Verb::vanish, false},
-    {"off-bus", Verb::off_bus, false},
-    {"unbind", Verb::unbind, false},
-    {"drop-node", Verb::drop_node, false},
-    {"remove", Verb::remove, true},
-    {"empty", Verb::empty, true},
-    {"garbage", Verb::garbage, true},
-    {"huge", Verb::huge, true},
-    {"fifo", Verb::fifo, true},
-    {"unreadable", Verb::unreadable, true},
-}};
+constexpr VerbName kVerbs[] = {
+    {Verb::heal, "heal", false, "undo everything done to the target; host: to all targets"},
+    {Verb::vanish, "vanish", false, "neuron<N>, EFA: removed from the class directory and dev/"},
+    {Verb::off_bus, "off-bus", false, "neuron<N>: present, but its registers read all ones"},
+    {Verb::unbind, "unbind", false, "EFA: the function stays, its driver is unbound"},
+    {Verb::drop_node, "drop-node", false, "neuron<N>, EFA: only the node in dev/ is removed"},
+    {Verb::remove, "remove", true, "the file is removed"},
+    {Verb::empty, "empty", true, "the file has no bytes"},
+    {Verb::garbage, "garbage", true, "the file holds bytes that are not text"},
+    {Verb::huge, "huge", true, "the file holds a megabyte of digits"},
+    {Verb::fifo, "fifo", true, "replaced by a FIFO without a writer"},
+    {Verb::unreadable, "unreadable", true, "replaced by a directory, so that reading fails"},
+};
+
+constexpr std::pair<TargetKind, std::string_view> kHeadings[] = {
+    {TargetKind::host, "host"},
+    {TargetKind::device, "neuron<N>"},
+    {TargetKind::core, "neuron<N>/core<M>   (M = physical core)"},
+    {TargetKind::efa, "an EFA interface by its RDMA name, e.g. rdmap16s25"},
+};
 
 struct Action {
   Verb verb = Verb::assign;
@@ -62,9 +67,8 @@ Result<std::vector<Action>> parse_actions(const std::vector<std::string>& words)
       actions.push_back({Verb::assign, word.substr(0, equals), word.substr(equals + 1)});
       continue;
     }
-    const auto* found =
-        std::find_if(kVerbs.begin(), kVerbs.end(), [&](const auto& entry) { return entry.name == word; });
-    if (found == kVerbs.end()) {
+    const auto* found = std::ranges::find(kVerbs, word, &VerbName::name);
+    if (found == std::end(kVerbs)) {
       std::string message = "\"" + printable(word) + "\" is neither KEY=VALUE nor a verb:";
       for (const auto& entry : kVerbs) message += " " + std::string(entry.name);
       return fail(ErrorCode::invalid_argument, message);
@@ -106,8 +110,7 @@ class Injector {
 
   [[nodiscard]] Result<void> heal(const std::string& target_name) const {
     TRY_ASSIGN(const int count, saved_.restore(target_name));
-    std::error_code error;
-    if (fs::is_regular_file(fs::symlink_status(full(kKernelLogPath), error))) {
+    if (type_of(full(kKernelLogPath)) == fs::file_type::regular) {
       const std::string log = text_at(kKernelLogPath);
       const std::string kept = without_kernel_lines(log, target_name);
       if (kept != log) return put(kKernelLogPath, kept);
@@ -121,9 +124,7 @@ class Injector {
   // Moves the existing ones of `paths` away, in that order.
   [[nodiscard]] Result<void> take_away(const FaultTarget& target, const std::vector<std::string>& paths) const {
     for (const auto& path : paths) {
-      std::error_code error;
-      if (path.empty() || !fs::exists(fs::symlink_status(full(path), error))) continue;
-      TRY(saved_.move_away(target.name, path));
+      if (!path.empty() && is_there(full(path))) TRY(saved_.move_away(target.name, path));
     }
     return {};
   }
@@ -132,19 +133,17 @@ class Injector {
     if (target.kind != TargetKind::device && target.kind != TargetKind::efa) {
       return fail(ErrorCode::invalid_argument, "only neuron<N> and EFA interfaces can vanish");
     }
-    auto paths = target.links;
-    paths.insert(paths.end(), target.nodes.begin(), target.nodes.end());
-    paths.insert(paths.end(), {target.answers, target.driver_link, target.bus_link, target.folder});
-    return take_away(target, paths);
+    TRY(take_away(target, target.links));
+    TRY(take_away(target, target.nodes));
+    return take_away(target, {target.answers, target.driver_link, target.bus_link, target.folder});
   }
 
   [[nodiscard]] Result<void> unbind(const FaultTarget& target) const {
     if (target.kind != TargetKind::efa) return fail(ErrorCode::invalid_argument, "unbind is for EFA interfaces");
-    auto paths = target.links;
-    paths.insert(paths.end(), target.nodes.begin(), target.nodes.end());
-    paths.insert(paths.end(), {target.driver_link, target.folder + "/driver", target.folder + "/infiniband",
-                               target.folder + "/infiniband_verbs"});
-    return take_away(target, paths);
+    TRY(take_away(target, target.links));
+    TRY(take_away(target, target.nodes));
+    return take_away(target, {target.driver_link, target.folder + "/driver", target.folder + "/infiniband",
+                              target.folder + "/infiniband_verbs"});
   }
 
   [[nodiscard]] Result<void> drop_nodes(const FaultTarget& target) const {
@@ -155,10 +154,8 @@ class Injector {
 
   // The kernel log belongs to the host as a whole; healing the host brings the first one back.
   [[nodiscard]] Result<void> add_kernel_line(const FaultTarget& target, const Action& action) const {
-    std::error_code error;
-    const auto type = fs::symlink_status(full(kKernelLogPath), error).type();
-    const bool has_dev = fs::is_directory(fs::symlink_status(full("dev"), error));
-    if (!has_dev || (type != fs::file_type::regular && type != fs::file_type::not_found)) {
+    const auto type = type_of(full(kKernelLogPath));
+    if (!is_folder(full("dev")) || (type != fs::file_type::regular && type != fs::file_type::not_found)) {
       return fail(ErrorCode::failed_precondition, full(kKernelLogPath) + " is not a regular file");
     }
     TRY(saved_.keep("host", kKernelLogPath));
@@ -183,20 +180,21 @@ class Injector {
     if (!is_partition && !fs::exists(full(kClass + "node_id_4"), error)) {
       return fail(ErrorCode::failed_precondition, "ultraserver is not part of this driver version or instance type");
     }
-    DriverGeneration driver;
-    driver.platform_class_files = is_partition;
+    const DriverGeneration driver{is_partition ? 30 : 29};  // before 2.30 the files are those by size on every platform
     const Platform platform = is_partition ? Platform::pds : Platform::ultraserver;
     for (const auto& [name, text] : ultraserver_files(platform, driver, plan)) {
       TRY(saved_.keep(target.name, kClass + name));
-      TRY(put(kClass + name, text));
+      TRY(put(kClass + name, text + "\n"));
     }
     return {};
   }
 
-  // Replaces a file atomically.
-  [[nodiscard]] Result<void> put(const std::string& path, const std::string& text) const {
+  // Replaces a file atomically; by something else for the verbs `fifo` and `unreadable`.
+  [[nodiscard]] Result<void> put(const std::string& path, const std::string& text, Verb verb = Verb::assign) const {
     const std::string fresh = full(".neuron-sim/fresh");
-    TRY(make_fresh(fresh, Verb::assign, text, mode_of(path)));
+    TRY(make_fresh(fresh, verb, text, mode_of(path)));
+    std::error_code error;
+    fs::create_directories(fs::path(full(path)).parent_path(), error);
     if (::rename(fresh.c_str(), full(path).c_str()) != 0) return fail(error_from_errno(errno, full(path)));
     return {};
   }
@@ -216,7 +214,7 @@ class Injector {
     }
     const auto* key = find_fault_key(target.kind, action.key);
     if (key == nullptr) return action.value + "\n";
-    if (key->name != "apps") return key->before + action.value + key->after;
+    if (key->name != "apps") return fmt::format(fmt::runtime(key->format), action.value);
     return with_processes(text_at(path), action.value);
   }
 
@@ -230,8 +228,6 @@ class Injector {
         continue;
       }
       TRY(saved_.keep(target.name, file.path));
-      std::error_code error;
-      fs::create_directories(fs::path(full(file.path)).parent_path(), error);
       TRY(put(file.path, *file.text));
     }
     return {};
@@ -255,22 +251,14 @@ class Injector {
     if (const std::string folder = first_absent_folder(path); !folder.empty()) TRY(saved_.keep(target.name, folder));
     TRY(saved_.keep(target.name, path));
     if (action.verb == Verb::remove) return clear_place(path);
-    const std::string fresh = full(".neuron-sim/fresh");
-    TRY(make_fresh(fresh, action.verb, text, mode_of(path)));
-    std::error_code error;
-    fs::create_directories(fs::path(full(path)).parent_path(), error);
-    if (action.verb == Verb::unreadable || fs::is_directory(fs::symlink_status(full(path), error))) {
-      TRY(clear_place(path));
-    }
-    if (::rename(fresh.c_str(), full(path).c_str()) != 0) return fail(error_from_errno(errno, full(path)));
-    return {};
+    if (action.verb == Verb::unreadable || is_folder(full(path))) TRY(clear_place(path));
+    return put(path, text, action.verb);
   }
 
   // The topmost folder that must be made for `path`; "" when all are there.
   [[nodiscard]] std::string first_absent_folder(const std::string& path) const {
-    std::error_code error;
     for (auto slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-      if (!fs::exists(fs::symlink_status(full(path.substr(0, slash)), error))) return path.substr(0, slash);
+      if (!is_there(full(path.substr(0, slash)))) return path.substr(0, slash);
     }
     return "";
   }
@@ -307,6 +295,24 @@ class Injector {
 };
 
 }  // namespace
+
+std::string list_faults() {
+  std::string text;
+  for (const auto& [kind, heading] : kHeadings) {
+    text += fmt::format("KEY=VALUE for {}\n", heading);
+    for (const auto& key : fault_keys()) {
+      if (key.kind == kind) text += fmt::format("  {:<34}{}\n", key.name, key.meaning);
+    }
+    text += "\n";
+  }
+  text += "Verbs, for every target unless noted otherwise\n";
+  for (const auto& entry : kVerbs) {
+    text += fmt::format("  {:<18}{}\n", fmt::format("{}{}", entry.name, entry.takes_key ? " KEY" : ""), entry.meaning);
+  }
+  return text +
+         "KEY may also be a path below the target's folder (host: below the directory).\n"
+         "VALUE is written verbatim, with a newline; \"\" gives an empty line.\n";
+}
 
 Result<void> apply_fault(const std::string& dir, const std::string& target, const std::vector<std::string>& actions) {
   TRY(require_simulated(dir));

@@ -1,17 +1,14 @@
 #include "tools/neuron-sim/host_directory.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
-#include <filesystem>
 #include <fstream>
-#include <optional>
 #include <system_error>
 
 #include "agent/base/parse.h"
@@ -21,50 +18,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_simulated(const fs::path& dir) {
-  std::error_code error;
-  return fs::symlink_status(dir / kMarkerFile, error).type() == fs::file_type::regular;
-}
+constexpr const char* kInfoSuffix = ".info";
 
-namespace fs = std::filesystem;
-
-constexpr std::string_view kInfoSuffix = ".info";
-
-std::string_view name_of_kind(int kind) {
-  constexpr std::string_view kNames[] = {"copy", "moved", "absent"};
-  return kNames[kind];
+bool is_simulated(const std::string& dir) {
+  return type_of(dir + "/" + kMarkerFile) == fs::file_type::regular;
 }
 
 bool belongs_to(const std::string& owner, const std::string& target) {
   return target == "host" || owner == target || owner.starts_with(target + "/");
 }
 
-bool is_folder(const fs::path& path) {
-  std::error_code error;
-  return fs::symlink_status(path, error).type() == fs::file_type::directory;
-}
-
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(fs::symlink_status(path, error));
-}
-
 }  // namespace
 
 Result<void> prepare_directory(const std::string& dir) {
   std::error_code error;
-  const fs::path path(dir);
-  const auto status = fs::status(path, error);
-  if (status.type() == fs::file_type::not_found) {
-    fs::create_directories(path, error);
+  const auto type = fs::status(dir, error).type();
+  if (type == fs::file_type::not_found) {
+    fs::create_directories(dir, error);
     if (error) return fail(error_from_errno(error.value(), "making " + dir));
     return {};
   }
-  if (status.type() != fs::file_type::directory) {
-    return fail(ErrorCode::failed_precondition, dir + " is not a directory");
-  }
-  if (is_simulated(path)) return {};
-  const bool empty = fs::is_empty(path, error);
+  if (type != fs::file_type::directory) return fail(ErrorCode::failed_precondition, dir + " is not a directory");
+  if (is_simulated(dir)) return {};
+  const bool empty = fs::is_empty(dir, error);
   if (error) return fail(error_from_errno(error.value(), dir));
   if (empty) return {};
   return fail(ErrorCode::failed_precondition, dir + " is not empty and not a simulated host (no " + kMarkerFile +
@@ -72,15 +48,13 @@ Result<void> prepare_directory(const std::string& dir) {
 }
 
 Result<void> require_simulated(const std::string& dir) {
-  if (is_simulated(fs::path(dir))) return {};
+  if (is_simulated(dir)) return {};
   return fail(ErrorCode::failed_precondition,
               dir + " is not a simulated host (no " + kMarkerFile + "); make one with neuron-sim node");
 }
 
 bool is_whole_host(const std::string& dir) {
-  std::error_code error;
-  return is_simulated(fs::path(dir)) &&
-         fs::symlink_status(fs::path(dir) / kPlanFile, error).type() == fs::file_type::regular;
+  return is_simulated(dir) && type_of(dir + "/" + kPlanFile) == fs::file_type::regular;
 }
 
 Result<Fd> claim_host(const std::string& dir) {
@@ -116,44 +90,60 @@ Result<Fd> lock_host(const std::string& dir) {
 
 bool stays_below(std::string_view path) {
   const auto parts = split(path, '/');
-  return !path.empty() && path.front() != '/' &&
-         std::none_of(parts.begin(), parts.end(), [](std::string_view part) { return part == ".."; });
+  return !path.empty() && path.front() != '/' && std::ranges::find(parts, "..") == parts.end();
+}
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+fs::file_type type_of(const std::string& path) {
+  std::error_code error;
+  return fs::symlink_status(path, error).type();
+}
+
+bool is_there(const std::string& path) {
+  return fs::exists(fs::file_status(type_of(path)));
+}
+
+bool is_folder(const std::string& path) {
+  return type_of(path) == fs::file_type::directory;
 }
 
 std::string SavedFiles::object_path(int number) const {
-  char name[16];
-  std::snprintf(name, sizeof name, "%06d", number);
-  return directory_ + "/" + kSavedFolder + "/" + name;
+  return fmt::format("{}/{}/{:06}", directory_, kSavedFolder, number);
 }
 
 std::vector<SavedFiles::Entry> SavedFiles::entries() const {
   std::vector<Entry> found;
-  std::error_code error;
-  for (fs::directory_iterator it(directory_ + "/" + kSavedFolder, error), end; !error && it != end;
-       it.increment(error)) {
-    if (it->path().extension() != kInfoSuffix) continue;
-    const auto number = parse_int(it->path().stem().string(), 0, 999999);
-    std::ifstream info(it->path());
-    Entry entry;
-    std::string kind;
-    if (!number || !std::getline(info, kind) || !std::getline(info, entry.target) || !std::getline(info, entry.path)) {
-      continue;
-    }
-    entry.number = *number;
-    entry.kind = kind == "moved" ? Kind::moved : kind == "absent" ? Kind::absent : Kind::copy;
-    found.push_back(std::move(entry));
+  const fs::path folder = directory_ + "/" + kSavedFolder;
+  for (const fs::path name : names_in(folder)) {
+    const auto number = parse_int(name.stem().string(), 0, 999999);
+    if (name.extension() != kInfoSuffix || !number) continue;
+    Entry entry{*number, "", "", ""};
+    std::ifstream info(folder / name);
+    const bool whole =
+        std::getline(info, entry.kind) && std::getline(info, entry.target) && std::getline(info, entry.path);
+    if (whole) found.push_back(std::move(entry));
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
+  std::ranges::sort(found, {}, &Entry::number);
   return found;
 }
 
-Result<SavedFiles::Entry> SavedFiles::record(const std::string& target, const std::string& path, Kind kind) const {
+Result<SavedFiles::Entry> SavedFiles::record(const std::string& target, const std::string& path,
+                                             const std::string& kind) const {
   const auto known = entries();
   Entry entry{known.empty() ? 1 : known.back().number + 1, kind, target, path};
   std::error_code error;
   fs::create_directories(directory_ + "/" + kSavedFolder, error);
-  std::ofstream info(object_path(entry.number) + std::string(kInfoSuffix));
-  info << name_of_kind(static_cast<int>(kind)) << "\n" << target << "\n" << path << "\n";
+  std::ofstream info(object_path(entry.number) + kInfoSuffix);
+  info << kind << "\n" << target << "\n" << path << "\n";
   info.close();
   if (error || !info) return fail(ErrorCode::internal, directory_ + ": cannot write below " + kSavedFolder);
   return entry;
@@ -161,12 +151,11 @@ Result<SavedFiles::Entry> SavedFiles::record(const std::string& target, const st
 
 Result<void> SavedFiles::keep(const std::string& target, const std::string& path) const {
   const auto known = entries();
-  const bool kept = std::any_of(known.begin(), known.end(), [&](const Entry& entry) { return entry.path == path; });
-  if (kept) return {};
+  if (std::ranges::find(known, path, &Entry::path) != known.end()) return {};
   const std::string full = directory_ + "/" + path;
   if (is_folder(full)) return fail(ErrorCode::invalid_argument, path + " is a folder, not a file");
   const bool there = is_there(full);
-  TRY_ASSIGN(const Entry entry, record(target, path, there ? Kind::copy : Kind::absent));
+  TRY_ASSIGN(const Entry entry, record(target, path, there ? "copy" : "absent"));
   if (there && ::linkat(AT_FDCWD, full.c_str(), AT_FDCWD, object_path(entry.number).c_str(), 0) != 0) {
     return fail(error_from_errno(errno, "saving " + full));
   }
@@ -176,7 +165,7 @@ Result<void> SavedFiles::keep(const std::string& target, const std::string& path
 Result<void> SavedFiles::move_away(const std::string& target, const std::string& path) const {
   const std::string full = directory_ + "/" + path;
   if (!is_there(full)) return fail(ErrorCode::not_found, path + " does not exist");
-  TRY_ASSIGN(const Entry entry, record(target, path, Kind::moved));
+  TRY_ASSIGN(const Entry entry, record(target, path, "moved"));
   if (::rename(full.c_str(), object_path(entry.number).c_str()) != 0) {
     return fail(error_from_errno(errno, "moving " + full));
   }
@@ -186,25 +175,25 @@ Result<void> SavedFiles::move_away(const std::string& target, const std::string&
 Result<void> SavedFiles::put_back(const Entry& entry) const {
   const std::string full = directory_ + "/" + entry.path;
   const std::string object = object_path(entry.number);
-  if (!is_folder(fs::path(full).parent_path())) {
+  if (!is_folder(fs::path(full).parent_path().string())) {
     return fail(ErrorCode::failed_precondition,
                 entry.path + " cannot be restored without its directory; heal the whole device first");
   }
   std::error_code error;
-  if (entry.kind == Kind::absent || is_folder(full) || is_folder(object)) fs::remove_all(full, error);
+  if (entry.kind == "absent" || is_folder(full) || is_folder(object)) fs::remove_all(full, error);
   if (error) return fail(error_from_errno(error.value(), "removing " + full));
-  if (entry.kind != Kind::absent) {
+  if (entry.kind != "absent") {
     if (!is_there(object)) return fail(ErrorCode::data_corrupt, object + " is lost; write the host again");
     if (::rename(object.c_str(), full.c_str()) != 0) return fail(error_from_errno(errno, "restoring " + full));
     fs::remove(object, error);  // rename does nothing when both names are the same file already
   }
-  fs::remove(object + std::string(kInfoSuffix), error);
+  fs::remove(object + kInfoSuffix, error);
   return {};
 }
 
 Result<int> SavedFiles::restore(const std::string& target) const {
   auto known = entries();
-  std::reverse(known.begin(), known.end());
+  std::ranges::reverse(known);
   int count = 0;
   for (const auto& entry : known) {
     if (!belongs_to(entry.target, target)) continue;

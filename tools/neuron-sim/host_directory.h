@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,8 +13,11 @@
 namespace neuron::sim {
 
 // Relative to the host's directory.
+inline constexpr const char* kOwnFolder = ".neuron-sim";
 inline constexpr const char* kMarkerFile = ".neuron-sim/host";
-inline constexpr const char* kPlanFile = ".neuron-sim/plan";  // see host_writer.cpp
+// The plan that the host was written from, so that the same host is not written again. The file exists exactly while
+// the host is complete: it is removed before the first change and written after the last.
+inline constexpr const char* kPlanFile = ".neuron-sim/plan";
 inline constexpr const char* kClaimFile = ".neuron-sim/claim";
 inline constexpr const char* kSavedFolder = ".neuron-sim/saved";
 
@@ -39,6 +43,12 @@ inline constexpr const char* kSavedFolder = ".neuron-sim/saved";
 // Whether a path stays below the directory it is relative to, as text: not empty, not absolute, no "..".
 [[nodiscard]] bool stays_below(std::string_view path);
 
+// Of the file system, without following a link at the end of the path. names_in: ascending; empty when unreadable.
+[[nodiscard]] std::vector<std::string> names_in(const std::string& folder);
+[[nodiscard]] std::filesystem::file_type type_of(const std::string& path);
+[[nodiscard]] bool is_there(const std::string& path);
+[[nodiscard]] bool is_folder(const std::string& path);
+
 // The original files of a simulated host, in DIR/.neuron-sim/saved, so that `heal` can undo faults exactly: same bytes,
 // mode, kind of file. Each saved file belongs to a target ("neuron3", "neuron3/core1", "rdmap16s25", "host"). Paths are
 // relative to DIR, with no link among their parents. One process at a time.
@@ -57,16 +67,13 @@ class SavedFiles {
   [[nodiscard]] Result<int> restore(const std::string& target) const;
 
  private:
-  enum class Kind { copy, moved, absent };
   struct Entry {
     int number = 0;
-    Kind kind = Kind::copy;
-    std::string target;
-    std::string path;
+    std::string kind, target, path;  // kind: "copy", "moved" or "absent"
   };
   [[nodiscard]] std::vector<Entry> entries() const;  // ascending number
   [[nodiscard]] std::string object_path(int number) const;
-  [[nodiscard]] Result<Entry> record(const std::string& target, const std::string& path, Kind kind) const;
+  [[nodiscard]] Result<Entry> record(const std::string& target, const std::string& path, const std::string& kind) const;
   [[nodiscard]] Result<void> put_back(const Entry& entry) const;
 
   std::string directory_;

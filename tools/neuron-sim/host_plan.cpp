@@ -2,16 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
-#include <utility>
 
 #include "agent/base/parse.h"
 
 namespace neuron::sim {
 namespace {
-
-constexpr int kFirstSimulated = 21;
-constexpr int kBottlerocketMinor = 26;
 
 struct PlatformName {
   std::string_view instance_type;
@@ -41,18 +38,13 @@ constexpr std::array<PlatformName, 16> kPlatformNames = {{
 
 Result<int> minor_of(std::string_view version) {
   const auto parts = split(version, '.');
-  const bool shaped = parts.size() >= 3 && parts[0] == "2" &&
-                      std::none_of(parts.begin(), parts.end(), [](std::string_view part) { return part.empty(); });
+  const bool shaped = parts.size() >= 3 && parts[0] == "2" && std::ranges::none_of(parts, &std::string_view::empty);
   const auto minor = shaped ? parse_int(parts[1], 0, 999) : std::nullopt;
   if (minor) return *minor;
-  if (shaped && parts[1] == "x") return kBottlerocketMinor;
+  if (shaped && parts[1] == "x") return 26;  // Bottlerocket
   return fail(ErrorCode::invalid_argument, "driver version \"" + printable(version) +
                                                "\" is not like 2.30.2.0 (a module version of aws-neuronx-dkms)");
 }
-
-constexpr std::size_t kMaxEdits = 4;
-constexpr std::size_t kMaxMatches = 5;
-constexpr std::size_t kMaxText = 64;
 
 }  // namespace
 
@@ -81,26 +73,11 @@ Result<UltraServerPlan> parse_ultraserver(std::string_view text) {
 
 Result<DriverGeneration> generation_of(std::string_view version) {
   TRY_ASSIGN(const int minor, minor_of(version));
-  if (minor < kFirstSimulated) {
+  if (minor < 21) {
     return fail(ErrorCode::invalid_argument,
                 "driver " + std::string(version) + " is not simulated: the first is 2.21.37");
   }
-  DriverGeneration generation;
-  generation.minor = minor;
-  generation.known_layout = minor <= 30;
-  generation.readable_counts = minor >= 28;
-  generation.health = minor >= 30   ? HealthFiles::components
-                      : minor >= 28 ? HealthFiles::error_counts
-                                    : HealthFiles::none;
-  generation.repairable_ecc = minor >= 23;
-  generation.tensor_counters = minor >= 23;
-  generation.valid_without_power = minor >= 25;
-  generation.raw_power = minor >= 29;
-  generation.corrected_ecc = minor >= 30;
-  generation.firmware_files = minor >= 30;
-  generation.class_files_by_size = minor >= 23;
-  generation.platform_class_files = minor >= 30;
-  return generation;
+  return DriverGeneration{minor};
 }
 
 Result<void> check_drives(const DriverGeneration& generation, model::Family family) {
@@ -121,28 +98,22 @@ Platform platform_of(std::string_view instance_type, const DriverGeneration& gen
   return Platform::standard;
 }
 
-std::vector<std::string> near_matches(std::string_view text, const std::vector<std::string>& names) {
-  if (text.empty() || text.size() > kMaxText) return {};
-  const auto stem = text.substr(0, text.find('.'));
-  std::vector<std::pair<std::size_t, std::string>> ranked;
-  for (const auto& name : names) {
-    const bool same_stem =
-        stem.size() > 1 && name.starts_with(stem) && (name.size() == stem.size() || name[stem.size()] == '.');
-    const std::size_t edits = edit_distance(text, name);
-    if (same_stem || edits <= std::min(kMaxEdits, text.size() / 2)) ranked.emplace_back(edits, name);
-  }
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<std::string> matches;
-  for (auto& [edits, name] : ranked) {
-    if (matches.size() < kMaxMatches) matches.push_back(std::move(name));
-  }
-  return matches;
-}
-
 std::string did_you_mean(std::string_view text, const std::vector<std::string>& names) {
+  constexpr std::size_t kMaxEdits = 4;
+  constexpr std::size_t kMaxMatches = 5;
+  constexpr std::size_t kMaxText = 64;
+  if (text.empty() || text.size() > kMaxText) return "";
+  const auto stem = text.substr(0, text.find('.'));
+  std::multimap<std::size_t, std::string> ranked;  // by edits, then in the order of `names`
+  for (const auto& name : names) {
+    const bool same_stem = stem.size() > 1 && stem == std::string_view(name).substr(0, name.find('.'));
+    const std::size_t edits = edit_distance(text, name);
+    if (same_stem || edits <= std::min(kMaxEdits, text.size() / 2)) ranked.emplace(edits, name);
+  }
   std::string phrase;
-  for (const std::string& name : near_matches(text, names))
-    phrase += (phrase.empty() ? "; did you mean " : ", ") + name;
+  for (std::size_t shown = 0; const auto& [edits, name] : ranked) {
+    if (shown++ < kMaxMatches) phrase += (phrase.empty() ? "; did you mean " : ", ") + name;
+  }
   return phrase.empty() ? phrase : phrase + "?";
 }
 

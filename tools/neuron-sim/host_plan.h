@@ -10,6 +10,7 @@
 #include "agent/base/result.h"
 #include "agent/model/device.h"
 
+// Simulated hosts: their options, and the function that writes one.
 namespace neuron::sim {
 
 // A part of a node that may be left out, the value of --without.
@@ -58,26 +59,52 @@ struct HostPlan {
   std::map<std::string, std::string> files;  // path below the directory -> text; written last, replacing existing files
 };
 
+// Writes the host directory of `plan` (docs/fixtures.md) into `dir`, which is made if absent. A directory that is a
+// simulated host already is cleared and written again; links in it are removed, never followed. Character devices
+// become real ones that behave like /dev/null where the caller may make them, else regular files. A trn2.48xlarge takes
+// under a second.
+//
+// Errors: invalid_argument (unknown type, with near matches; driver that does not drive the type; missing device out of
+// range; LNC the family does not have); failed_precondition (`dir` holds something else); permission_denied, internal
+// from the file system. After an error the directory may be half written. One writer per directory at a time.
+[[nodiscard]] Result<void> write_host(const HostPlan& plan, const std::string& dir);
+
+// Whether `dir` is a complete host that this version of neuron-sim writes for `plan`. Later faults and loads do not
+// count. False for an invalid plan, and for root when plain files stand in place of device nodes (see write_host).
+[[nodiscard]] bool is_host_of(const HostPlan& plan, const std::string& dir);
+
+// Whether a device node of the simulated host `dir` is a plain file, because its writer was not permitted to make
+// nodes.
+[[nodiscard]] bool has_plain_files_for_devices(const std::string& dir);
+
+// The host that write_host would make, in one line: "trn1.32xlarge, driver 2.30.2.0: 16 devices, 8 EFA interfaces".
+// Errors: invalid_argument as above. No I/O.
+[[nodiscard]] Result<std::string> describe(const HostPlan& plan);
+
 // Which health_status files a driver has (docs/reference/driver.md#health-status).
 enum class HealthFiles { none, error_counts, components };
 
 // The platform class that the driver derives from the DMI product name (docs/reference/driver.md#platform-classes).
 enum class Platform { standard, ultraserver, pds, max };
 
-// The shape of one driver version's sysfs, from 2.21.37 on (docs/reference/driver.md#driver-versions). Passive.
+// The shape of the sysfs of driver 2.<minor>, from 2.21.37 on (docs/reference/driver.md#driver-versions).
 struct DriverGeneration {
-  int minor = 30;                                // 2.<minor>
-  bool known_layout = true;                      // false from 2.31: files moved, the new layout is unknown
-  bool readable_counts = true;                   // core_count and connected_devices 0444 instead of 0400, from 2.28
-  HealthFiles health = HealthFiles::components;  // on Trainium2 and 3 only
-  bool repairable_ecc = true;                    // repairable HBM errors of devices and cores, from 2.23.9
-  bool tensor_counters = true;                   // pe_cntrs, from 2.23.9; not on Inferentia 1
-  bool valid_without_power = true;               // power/utilization says VALID before it is measured, from 2.25.4
-  bool raw_power = true;                         // power/utilization_raw, from 2.29
-  bool corrected_ecc = true;                     // from 2.30.2
-  bool firmware_files = true;                    // fw_api_version, fw_build, from 2.30.2
-  bool class_files_by_size = true;               // node_id_2, node_id_4 and so on, from 2.23.9
-  bool platform_class_files = true;              // class files differ by platform, from 2.30.2
+  int minor = 30;
+  [[nodiscard]] bool known_layout() const { return minor <= 30; }     // later: files moved, the new layout is unknown
+  [[nodiscard]] bool readable_counts() const { return minor >= 28; }  // core_count, connected_devices: 0444, not 0400
+  [[nodiscard]] HealthFiles health() const {                          // on Trainium2 and 3 only
+    return minor >= 30 ? HealthFiles::components : minor >= 28 ? HealthFiles::error_counts : HealthFiles::none;
+  }
+  [[nodiscard]] bool repairable_ecc() const { return minor >= 23; }   // repairable HBM errors of devices and cores
+  [[nodiscard]] bool tensor_counters() const { return minor >= 23; }  // pe_cntrs; not on Inferentia 1
+  [[nodiscard]] bool valid_without_power() const {
+    return minor >= 25;
+  }                                                             // power/utilization: VALID before a measurement
+  [[nodiscard]] bool raw_power() const { return minor >= 29; }  // power/utilization_raw
+  [[nodiscard]] bool corrected_ecc() const { return minor >= 30; }
+  [[nodiscard]] bool firmware_files() const { return minor >= 30; }        // fw_api_version, fw_build
+  [[nodiscard]] bool class_files_by_size() const { return minor >= 23; }   // node_id_2, node_id_4 and so on
+  [[nodiscard]] bool platform_class_files() const { return minor >= 30; }  // class files differ by platform
 };
 
 // "2.21.37.0" to "2.31.7.0" and later. A minor that is no number (Bottlerocket's 2.x.8072.0) counts as 2.26.
@@ -90,10 +117,8 @@ struct DriverGeneration {
 
 [[nodiscard]] Platform platform_of(std::string_view instance_type, const DriverGeneration& generation);
 
-// At most five of `names` that resemble a misspelled `text`, nearest first: few edits away, or the same up to the first
-// dot. Empty when nothing is near. Pure.
-[[nodiscard]] std::vector<std::string> near_matches(std::string_view text, const std::vector<std::string>& names);
-// The same as the end of an error: "; did you mean trn1.2xlarge, trn1.32xlarge?", or "".
+// The end of an error about a misspelled `text`: "; did you mean trn1.2xlarge, trn1.32xlarge?", with at most five of
+// `names`, nearest first, that are few edits away or the same up to the first dot; "" when nothing is near. Pure.
 [[nodiscard]] std::string did_you_mean(std::string_view text, const std::vector<std::string>& names);
 
 }  // namespace neuron::sim

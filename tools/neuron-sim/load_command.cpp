@@ -1,15 +1,13 @@
 #include "tools/neuron-sim/commands.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <ctime>
 #include <iostream>
 #include <memory>
-#include <ostream>
 #include <set>
 
 #include "agent/base/parse.h"
@@ -38,13 +36,63 @@ class LoadReport {
  public:
   explicit LoadReport(std::ostream& out) : out_(out) {}  // `out` must outlive it
 
-  void begin(const std::string& directory, const LoadShape& shape, bool counts_live);
-  void note(const Activity& activity, double step_seconds);
-  void end(const Activity& activity);
+  void begin(const std::string& directory, const LoadShape& shape, bool counts_live) {
+    std::size_t cores = 0;
+    for (const LoadDevice& device : shape.devices) cores += device.cores.size();
+    out_ << "playing on " << directory << ": " << counted(shape.devices.size(), "device", "devices") << ", "
+         << counted(cores, "core", "cores") << ", " << counted(shape.efas.size(), "EFA interface", "EFA interfaces")
+         << "\n";
+    if (!counts_live) out_ << "this driver counts busy time only when a process ends (live from 2.30.2)\n";
+    out_.flush();
+  }
+
+  void note(const Activity& activity, double step_seconds) {
+    note_processes(activity);
+    since_summary_ += step_seconds;
+    for (const CoreActivity& core : activity.cores) busy_ += static_cast<double>(core.busy_us) * 1e-6;
+    for (const EfaActivity& efa : activity.efas) {
+      const auto sent = efa.growth.find("ports/1/hw_counters/tx_bytes");
+      if (sent != efa.growth.end()) sent_bytes_ += static_cast<double>(sent->second);
+    }
+    if (activity.seconds >= next_summary_) summarise(activity);
+  }
+
+  void end(const Activity& activity) {
+    summarise(activity);
+    out_ << "left unchanged: " << counted(activity.processes.size(), "process", "processes")
+         << " still listed, counters stopped\n";
+    out_.flush();
+  }
 
  private:
-  void note_processes(const Activity& activity);
-  void summarise(const Activity& activity);
+  void note_processes(const Activity& activity) {
+    std::set<int> alive;
+    for (const ProcessActivity& process : activity.processes) {
+      alive.insert(process.pid);
+      const auto [at, is_new] = processes_.emplace(process.pid, name_of(process));
+      if (is_new) out_ << fmt::format("{:6.1f} s  begins: {}\n", activity.seconds, at->second);
+    }
+    std::erase_if(processes_, [&](const auto& entry) {
+      if (alive.contains(entry.first)) return false;
+      out_ << fmt::format("{:6.1f} s  ends:   {}\n", activity.seconds, entry.second);
+      return true;
+    });
+    out_.flush();
+  }
+
+  void summarise(const Activity& activity) {
+    if (since_summary_ <= 0) return;
+    const auto busy_devices =
+        std::ranges::count_if(activity.devices, [](const auto& device) { return !device.processes.empty(); });
+    const double percent =
+        100 * busy_ / since_summary_ / static_cast<double>(std::max<std::size_t>(1, activity.cores.size()));
+    out_ << fmt::format("{:6.1f} s  {} processes on {} of {} devices; cores {:.0f} % busy; EFA sends {:.1f} GB/s\n",
+                        activity.seconds, activity.processes.size(), busy_devices, activity.devices.size(), percent,
+                        sent_bytes_ / since_summary_ * 1e-9);
+    out_.flush();
+    next_summary_ = activity.seconds + kSummarySeconds;
+    since_summary_ = busy_ = sent_bytes_ = 0;
+  }
 
   std::ostream& out_;
   std::map<int, std::string> processes_;  // by pid, as they were announced
@@ -54,76 +102,11 @@ class LoadReport {
   double sent_bytes_ = 0;
 };
 
-void LoadReport::begin(const std::string& directory, const LoadShape& shape, bool counts_live) {
-  std::size_t cores = 0;
-  for (const LoadDevice& device : shape.devices) cores += device.cores.size();
-  out_ << "playing on " << directory << ": " << counted(shape.devices.size(), "device", "devices") << ", "
-       << counted(cores, "core", "cores") << ", " << counted(shape.efas.size(), "EFA interface", "EFA interfaces")
-       << "\n";
-  if (!counts_live) out_ << "this driver counts busy time only when a process ends (live from 2.30.2)\n";
-  out_.flush();
-}
-
-void LoadReport::note_processes(const Activity& activity) {
-  std::set<int> alive;
-  char time[32];
-  std::snprintf(time, sizeof time, "%6.1f s  ", activity.seconds);
-  for (const ProcessActivity& process : activity.processes) {
-    alive.insert(process.pid);
-    const auto [at, is_new] = processes_.emplace(process.pid, name_of(process));
-    if (is_new) out_ << time << "begins: " << at->second << "\n";
-  }
-  std::erase_if(processes_, [&](const auto& entry) {
-    if (alive.contains(entry.first)) return false;
-    out_ << time << "ends:   " << entry.second << "\n";
-    return true;
-  });
-  out_.flush();
-}
-
-void LoadReport::note(const Activity& activity, double step_seconds) {
-  note_processes(activity);
-  since_summary_ += step_seconds;
-  for (const CoreActivity& core : activity.cores) busy_ += static_cast<double>(core.busy_us) * 1e-6;
-  for (const EfaActivity& efa : activity.efas) {
-    const auto sent = efa.growth.find("ports/1/hw_counters/tx_bytes");
-    if (sent != efa.growth.end()) sent_bytes_ += static_cast<double>(sent->second);
-  }
-  if (activity.seconds >= next_summary_) summarise(activity);
-}
-
-void LoadReport::summarise(const Activity& activity) {
-  if (since_summary_ <= 0) return;
-  const auto busy_devices = std::count_if(activity.devices.begin(), activity.devices.end(),
-                                          [](const DeviceActivity& device) { return !device.processes.empty(); });
-  const double percent =
-      100 * busy_ / since_summary_ / static_cast<double>(std::max<std::size_t>(1, activity.cores.size()));
-  char text[160];
-  std::snprintf(text, sizeof text,
-                "%6.1f s  %zu processes on %td of %zu devices; cores %.0f %% busy; EFA sends %.1f GB/s\n",
-                activity.seconds, activity.processes.size(), busy_devices, activity.devices.size(), percent,
-                sent_bytes_ / since_summary_ * 1e-9);
-  out_ << text;
-  out_.flush();
-  next_summary_ = activity.seconds + kSummarySeconds;
-  since_summary_ = busy_ = sent_bytes_ = 0;
-}
-
-void LoadReport::end(const Activity& activity) {
-  summarise(activity);
-  out_ << "left unchanged: " << counted(activity.processes.size(), "process", "processes")
-       << " still listed, counters stopped\n";
-  out_.flush();
-}
-
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
-constexpr int kExitPlayed = 0;
-constexpr int kExitFailed = 1;
-constexpr int kExitUsage = 2;
 constexpr int kMaxSteps = 1000000;
 
 // Blocks the signals that end the program; a pending one ends a wait.
@@ -250,7 +233,7 @@ std::string check_seed(const std::string& text) {
 // code, as in neuron-sim(1): 1 no simulated host, another neuron-sim load runs on it, or it or `out` cannot be written.
 int run_load_command(const LoadCommand& command, std::ostream& out, std::ostream& errors) {
   const auto played = run(command, out);
-  if (played) return kExitPlayed;
+  if (played) return kExitOk;
   errors << "neuron-sim: load: " << played.error().message << "\n";
   return played.error().code == ErrorCode::invalid_argument ? kExitUsage : kExitFailed;
 }

@@ -1,14 +1,14 @@
 #include "tools/neuron-sim/load_host.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
-#include <numeric>
-#include <system_error>
 #include <utility>
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
-#include "tools/neuron-sim/fault_target.h"
+#include "tools/neuron-sim/faults.h"
 #include "tools/neuron-sim/host_directory.h"
 #include "tools/neuron-sim/host_plan.h"
 #include "tools/neuron-sim/trees.h"
@@ -24,31 +24,16 @@ constexpr int kFirstLiveMinor = 30;  // from 2.30.2 counters move while a proces
 // N of the names "<prefix><N>" in a folder, ascending.
 std::vector<int> numbers_in(const std::string& folder, std::string_view prefix) {
   std::vector<int> numbers;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (!name.starts_with(prefix)) continue;
-    if (const auto number = parse_int(name.substr(prefix.size()), 0, 9999)) numbers.push_back(*number);
+  for (const std::string& name : names_in(folder)) {
+    const auto number = name.starts_with(prefix) ? parse_int(name.substr(prefix.size()), 0, 9999) : std::nullopt;
+    if (number) numbers.push_back(*number);
   }
-  std::sort(numbers.begin(), numbers.end());
+  std::ranges::sort(numbers);
   return numbers;
 }
 
-// bf16, dense, of one physical core: the published figure per chip divided by its cores.
-double flops_of(model::Family family) {
-  switch (family) {
-    case model::Family::inferentia:
-      return 16e12;
-    case model::Family::inferentia2:
-    case model::Family::trainium1:
-      return 95e12;
-    case model::Family::trainium2:
-      return 83e12;
-    case model::Family::trainium3:
-      return 84e12;
-  }
-  return 0;
-}
+// bf16, dense, of one physical core, in the order of model::Family: the published figure per chip divided by its cores.
+constexpr double kFlops[] = {16e12, 95e12, 95e12, 83e12, 84e12};
 
 // "200 Gb/sec (4X HDR)" → bytes per second.
 double line_rate(const std::string& text) {
@@ -58,21 +43,9 @@ double line_rate(const std::string& text) {
   return (gigabits ? *gigabits : kUsual) * kBytesPerGigabit;
 }
 
-template <typename Values>
-std::uint64_t sum(const Values& values) {
-  return std::accumulate(values.begin(), values.end(), std::uint64_t{0});
-}
-
-// Per cent with two decimals and a point, whatever the user's language.
-std::string percent(double value) {
-  const auto hundredths = static_cast<std::uint64_t>(std::max(0.0, value) * 100 + 0.5);
-  const std::string decimals = std::to_string(hundredths % 100);
-  return std::to_string(hundredths / 100) + (decimals.size() == 1 ? ".0" : ".") + decimals;
-}
-
 std::string power_line(std::uint64_t epoch, const model::PowerUsage& power) {
-  return "POWER_STATUS_VALID," + std::to_string(epoch) + "," + percent(power.min_percent) + "," +
-         percent(power.max_percent) + "," + percent(power.average_percent) + "\n";
+  return fmt::format("POWER_STATUS_VALID,{},{:.2f},{:.2f},{:.2f}\n", epoch, power.min_percent, power.max_percent,
+                     power.average_percent);
 }
 
 void add_growth(const CoreActivity& from, CoreActivity& to) {
@@ -119,16 +92,14 @@ void LoadHost::find_devices() {
   const auto family = model::parse_family(trim(name.value_or(""))).value_or(model::Family::trainium1);
   const auto facts = core::family_facts(family);
   shape_.core_memory_bytes = facts.memory_bytes / static_cast<std::uint64_t>(std::max(1, facts.physical_cores));
-  shape_.core_flops = flops_of(family);
+  shape_.core_flops = kFlops[static_cast<std::size_t>(family)];
 }
 
 // Interfaces in the order of the devices they are near to, as far as the official table has them.
 void LoadHost::find_interfaces() {
   std::map<std::string, LoadEfa> by_function;
   std::error_code error;
-  for (fs::directory_iterator it(dir_ + "/sys/class/infiniband", error), end; !error && it != end;
-       it.increment(error)) {
-    const std::string name = it->path().filename().string();
+  for (const std::string& name : names_in(dir_ + "/sys/class/infiniband")) {
     const auto target = find_target(dir_, name);
     if (!target || !fs::is_directory(dir_ + "/" + target->rdma_folder + "/ports/1/hw_counters", error)) continue;
     efas_[name] = target->rdma_folder + "/";
@@ -208,10 +179,8 @@ void LoadHost::count(Core& core) {
 void LoadHost::count_late(Core& core) {
   const std::string other = core.folder + "other_info/";
   const auto present = [&](const std::string& folder, std::uint64_t growth) {
-    if (counts_live_)
-      files_->add(folder + "/present", growth);
-    else if (growth > 0)
-      files_->set(folder + "/present", growth);
+    if (counts_live_) return files_->add(folder + "/present", growth);
+    if (growth > 0) files_->set(folder + "/present", growth);
   };
   present(other + "nc_time_in_use", core.late.busy_us);
   present(other + "flop_count", core.late.flops);
@@ -236,8 +205,8 @@ void LoadHost::write_core(const CoreActivity& activity) {
     if (!first && before == now) continue;
     write_memory(memory + "device_mem/" + std::string(to_string(static_cast<model::DeviceMemoryKind>(i))), before, now);
   }
-  const std::uint64_t total_before = sum(core.shown.device_memory);
-  const std::uint64_t total_now = sum(activity.device_memory);
+  const std::uint64_t total_before = total(core.shown.device_memory);
+  const std::uint64_t total_now = total(activity.device_memory);
   if (first || total_before != total_now) write_memory(memory + "device_mem", total_before, total_now);
   if (first || core.shown.host_memory != activity.host_memory) {
     write_memory(memory + "host_mem", core.shown.host_memory, activity.host_memory, own_host_memory(activity.core));
@@ -257,11 +226,10 @@ void LoadHost::write_power(Device& device, const DeviceActivity& activity) {
   }
   const auto raw = files_->read(folder + "utilization_raw");
   if (!raw || !raw->starts_with("die,util_bips,counter\n")) return;
-  const std::string value = std::to_string(static_cast<int>(activity.power_percent * 100));
-  const std::string counter = std::to_string(++device.raw_power_counter);
-  const bool two_dies = raw->find("\n1,") != std::string::npos;
-  std::string text = "die,util_bips,counter\n0," + value + "," + counter + "\n";
-  if (two_dies) text += "1," + value + "," + counter + "\n";
+  const int value = static_cast<int>(activity.power_percent * 100);
+  const std::uint64_t counter = ++device.raw_power_counter;
+  std::string text = fmt::format("die,util_bips,counter\n0,{},{}\n", value, counter);
+  if (raw->find("\n1,") != std::string::npos) text += fmt::format("1,{},{}\n", value, counter);
   files_->replace(folder + "utilization_raw", text);
 }
 

@@ -1,16 +1,117 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "agent/base/fd.h"
 #include "agent/base/result.h"
-#include "tools/neuron-sim/load_files.h"
-#include "tools/neuron-sim/load_proc.h"
 #include "tools/neuron-sim/load_workload.h"
 
+// A simulated host under load, and the files that show it.
 namespace neuron::sim {
+
+// Changes files of a simulated host while others read them: a new text appears atomically (rename), with the
+// mode of the old one. Anything but a plain file, or text in place of a number, comes from `neuron-sim set` and stays
+// as it is; absent files stay absent. Paths are relative to the host's directory.
+//
+// After the first failure (no space, no rights) every further call does nothing; state() holds that failure.
+// Not thread-safe.
+class LoadFiles {
+ public:
+  // Errors: failed_precondition (`dir` is no simulated host), not_found, permission_denied.
+  [[nodiscard]] static Result<LoadFiles> open(const std::string& dir);
+
+  // The text of a plain file of at most 64 KiB; nullopt for anything else.
+  [[nodiscard]] std::optional<std::string> read(const std::string& path) const;
+
+  // Puts `text` in the place of a plain file.
+  void replace(const std::string& path, std::string_view text);
+  // The same where there is nothing yet; its folder must be there.
+  void create(const std::string& path, std::string_view text, mode_t mode = 0444);
+  // Adds to a counter; the text must be one decimal number. Nothing happens for growth 0.
+  void add(const std::string& path, std::uint64_t growth);
+  // Replaces one decimal number by another.
+  void set(const std::string& path, std::uint64_t value);
+
+  void make_folder(const std::string& path);  // fine if it is there
+  void make_link(const std::string& path, const std::string& target);
+  void move(const std::string& from, const std::string& to);  // fine if `from` is gone
+  void remove_folder(const std::string& path);                // recursively; fine if it is gone
+
+  [[nodiscard]] const Result<void>& state() const { return state_; }
+
+ private:
+  LoadFiles(std::string dir, Fd handle) : dir_(std::move(dir)), handle_(std::move(handle)) {}
+  struct Plain {
+    std::string text;
+    mode_t mode = 0;
+  };
+  [[nodiscard]] std::optional<Plain> read_plain(const std::string& path) const;
+  void write(const std::string& path, std::string_view text, mode_t mode);
+  void change(const std::string& path, const std::function<std::uint64_t(std::uint64_t)>& changed);
+  void note(int os_errno, const std::string& path);
+
+  std::string dir_;
+  Fd handle_;
+  Result<void> state_;
+};
+
+// proc/stat and proc/meminfo of a simulated host under load: time and memory of the whole machine. A host that was just
+// made has no proc/stat; it then seems to have been up for an hour. Not thread-safe.
+class LoadPlatform {
+ public:
+  LoadPlatform(LoadFiles& files, int cpus);  // `files` must outlive it
+
+  [[nodiscard]] std::uint64_t uptime_ticks() const;  // of one CPU
+  void write(const Activity& activity);
+
+ private:
+  LoadFiles& files_;
+  int cpus_ = 1;
+  std::uint64_t user_ticks_ = 0;  // of all CPUs since boot, as the others
+  std::uint64_t system_ticks_ = 0;
+  std::uint64_t idle_ticks_ = 0;
+};
+
+// The text of proc/meminfo with memory in use replaced; other lines stay. Pure.
+[[nodiscard]] std::string with_memory_used(const std::string& meminfo, std::uint64_t used_bytes);
+
+// The processes of a load as a simulated host shows them: proc/<pid>/{cmdline,comm,environ,stat,statm,fd,fdinfo} and
+// the driver's recorded answers; and an empty proc/1/fd, which means that no process is hidden (host/proc_files.h). A
+// process appears and goes as a whole. The processes of an earlier load, recorded in .neuron-sim/load-processes, are
+// removed at the first step. Not thread-safe.
+class LoadProcesses {
+ public:
+  // `files` must outlive it; `first_tick` is when the load begins, since the host's boot.
+  LoadProcesses(LoadFiles& files, std::uint64_t first_tick) : files_(files), first_tick_(first_tick) {}
+
+  void write(const Activity& activity);
+
+ private:
+  void forget_earlier_load();
+  void appear(const ProcessActivity& process);
+  void go(int pid);
+  void remember();
+  void write_answers(const DeviceActivity& device);
+
+  LoadFiles& files_;
+  bool began_ = false;
+  std::uint64_t first_tick_ = 0;
+  std::map<int, ProcessActivity> shown_;               // below proc/
+  std::map<int, std::vector<ProcessShare>> answered_;  // by device
+};
+
+// proc/<pid>/stat and statm. Pure.
+[[nodiscard]] std::string process_stat(const ProcessActivity& process, std::uint64_t first_tick);
+[[nodiscard]] std::string process_statm(const ProcessActivity& process);
 
 // A simulated host under load: the hardware that a workload can use, and the files that show its activity. Counters
 // continue from their values, as the host's driver would count: up to 2.29 the work of a core shows only once its

@@ -67,13 +67,6 @@ std::uint64_t& of(Values& values, Kind kind) {
   return values[static_cast<std::size_t>(kind)];
 }
 
-template <typename Values>
-std::uint64_t sum(const Values& values) {
-  std::uint64_t total = 0;
-  for (const std::uint64_t value : values) total += value;
-  return total;
-}
-
 unsigned mask_of(const std::vector<int>& cores) {
   unsigned mask = 0;
   for (const int core : cores) mask |= 1U << static_cast<unsigned>(core % 8);
@@ -314,7 +307,7 @@ void Workload::describe_process(const Job& job, double loaded, Activity& activit
     for (std::size_t i = 0; i < shape_.devices[slots_[slot].device].cores.size(); ++i) {
       const CoreActivity& core = activity.cores[first + i];
       if ((share.core_mask >> static_cast<unsigned>(core.core % 8) & 1U) != 0)
-        share.device_bytes += sum(core.device_memory);
+        share.device_bytes += total(core.device_memory);
     }
     const auto known = std::find_if(device.processes.begin(), device.processes.end(),
                                     [&](const ProcessShare& other) { return other.pid == job.pid; });

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -68,6 +69,12 @@ struct CoreActivity {
   std::array<std::uint64_t, model::kDeviceMemoryKinds> device_memory{};
   std::uint64_t host_memory = 0;
 };
+
+// Of the kinds of memory.
+template <std::size_t N>
+[[nodiscard]] std::uint64_t total(const std::array<std::uint64_t, N>& kinds) {
+  return std::reduce(kinds.begin(), kinds.end());
+}
 
 // One process as the driver of one device names it.
 struct ProcessShare {

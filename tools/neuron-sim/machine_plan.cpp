@@ -1,8 +1,9 @@
 #include "tools/neuron-sim/machine_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <numeric>
 #include <optional>
 
@@ -26,7 +27,7 @@ std::string host_bridge(const model::Bdf& bdf) {
 
 // Lower bus of the two EFAs that share a switch with this one.
 int first_bus_of_pair(const model::Bdf& efa, const std::vector<core::EfaFacts>& efas) {
-  const bool has_lower = std::any_of(efas.begin(), efas.end(), [&](const core::EfaFacts& other) {
+  const bool has_lower = std::ranges::any_of(efas, [&](const core::EfaFacts& other) {
     return other.bdf.domain == efa.domain && other.bdf.bus + 1 == efa.bus;
   });
   return has_lower ? efa.bus - 1 : efa.bus;
@@ -66,13 +67,9 @@ model::Bdf invent_device(const core::InstanceType& type, int index, const std::v
 }
 
 PciBridge& bridge_at(std::vector<PciBridge>& bridges, const model::Bdf& bdf, const std::string& path, int numa_node) {
-  const auto found =
-      std::find_if(bridges.begin(), bridges.end(), [&](const PciBridge& bridge) { return bridge.function.bdf == bdf; });
+  const auto found = std::ranges::find(bridges, bdf, [](const PciBridge& bridge) { return bridge.function.bdf; });
   if (found != bridges.end()) return *found;
-  PciBridge bridge;
-  bridge.function = {bdf, path, 0x1d0f, 0x0200, 0x060400, numa_node, "pcieport"};
-  bridges.push_back(bridge);
-  return bridges.back();
+  return bridges.emplace_back(PciBridge{{bdf, path, 0x1d0f, 0x0200, 0x060400, numa_node, "pcieport"}, 0, 0});
 }
 
 void extend(PciBridge& bridge, int secondary, int last) {
@@ -94,7 +91,7 @@ std::vector<core::EfaFacts> place_efas(const core::InstanceType& type) {
     if (efa.pci_device_id == 0) efa.pci_device_id = 0xefa1;
     if (efa.pci_parent.empty()) efa.pci_parent = invent_parent(type, efa, efas);
   }
-  std::sort(efas.begin(), efas.end(), [](const auto& a, const auto& b) { return a.bdf < b.bdf; });
+  std::ranges::sort(efas, {}, &core::EfaFacts::bdf);
   return efas;
 }
 
@@ -149,32 +146,12 @@ constexpr std::uint32_t kEthernetClass = 0x020000;
 constexpr std::uint32_t kInfinibandClass = 0x020700;
 constexpr std::uint32_t kNvmeClass = 0x010802;
 
-std::uint16_t pci_id_of(model::Family family) {
-  switch (family) {
-    case model::Family::inferentia:
-      return 0x7064;
-    case model::Family::inferentia2:
-      return 0x7264;
-    case model::Family::trainium1:
-      return 0x7164;
-    case model::Family::trainium2:
-      return 0x7364;
-    case model::Family::trainium3:
-      return 0x7564;
-  }
-  return 0;
-}
-
-std::string hex64(std::uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
-  return text;
-}
+constexpr std::uint16_t kPciIds[] = {0x7064, 0x7264, 0x7164, 0x7364, 0x7564};  // in the order of model::Family
 
 Result<const core::InstanceType*> find_type(const std::string& name) {
   if (const auto* type = core::find_instance_type(name)) return type;
   std::vector<std::string> names;
-  for (const auto& type : core::all_instance_types()) names.push_back(type.name);
+  std::ranges::transform(core::all_instance_types(), std::back_inserter(names), &core::InstanceType::name);
   return fail(ErrorCode::invalid_argument, "unknown instance type \"" + printable(name) + "\"" +
                                                did_you_mean(name, names) + " (neuron-sim node --list shows all)");
 }
@@ -182,17 +159,19 @@ Result<const core::InstanceType*> find_type(const std::string& name) {
 Result<void> check_options(const HostPlan& plan, const core::InstanceType& type) {
   for (const int index : plan.missing) {
     if (index < 0 || index >= type.device_count) {
-      return fail(ErrorCode::invalid_argument, "missing device " + std::to_string(index) + ": " + type.name + " has " +
-                                                   std::to_string(type.device_count) + " devices, numbered from 0");
+      return fail(ErrorCode::invalid_argument, fmt::format("missing device {}: {} has {} devices, numbered from 0",
+                                                           index, type.name, type.device_count));
     }
   }
   for (const auto& [path, text] : plan.files) {
-    if (!stays_below(path))
+    if (!stays_below(path)) {
       return fail(ErrorCode::invalid_argument, "file " + printable(path) + " leads out of the host");
+    }
   }
   if (plan.lnc && (!type.family || *plan.lnc < 1 || *plan.lnc > type.default_lnc)) {
-    return fail(ErrorCode::invalid_argument, "LNC " + std::to_string(*plan.lnc) + " is not possible on " + type.name +
-                                                 ": 1 or 2 on Trainium2 and 3, 1 on others with Neuron");
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("LNC {} is not possible on {}: 1 or 2 on Trainium2 and 3, 1 on others with Neuron",
+                            *plan.lnc, type.name));
   }
   return {};
 }
@@ -203,9 +182,7 @@ std::vector<int> printed_neighbours(const MachinePlan& machine, int index, std::
   const auto& type = *machine.type;
   auto neighbours = type.devices[static_cast<std::size_t>(index)].neighbours;
   if (type.family == model::Family::inferentia) {
-    std::erase_if(neighbours, [&](int other) {
-      return std::count(machine.options.missing.begin(), machine.options.missing.end(), other) > 0;
-    });
+    std::erase_if(neighbours, [&](int other) { return std::ranges::count(machine.options.missing, other) > 0; });
     return neighbours;
   }
   const bool inf2 = type.family == model::Family::inferentia2;
@@ -219,20 +196,14 @@ void add_neurons(MachinePlan& machine, const std::vector<core::EfaFacts>& efas) 
   const auto& missing = machine.options.missing;
   const auto places = place_devices(type, efas);
   for (int index = 0; index < type.device_count; ++index) {
-    if (std::count(missing.begin(), missing.end(), index) > 0) continue;
+    if (std::ranges::count(missing, index) > 0) continue;
     const int numa_node = type.devices[static_cast<std::size_t>(index)].numa_node;
     const auto& bdf = places[static_cast<std::size_t>(index)];
-    NeuronFunction neuron;
-    neuron.index = index;
-    neuron.serial = hex64(stable_number(type.name + "/neuron" + std::to_string(index)));
-    neuron.pci = {bdf,
-                  sysfs_path(bdf, parent_of(bdf, efas), numa_node, machine.bridges),
-                  0x1d0f,
-                  pci_id_of(*type.family),
-                  kNeuronClass,
-                  numa_node,
-                  machine.has_driver() ? "neuron-driver" : ""};
-    machine.neurons.push_back(std::move(neuron));
+    const std::string serial = fmt::format("{:016x}", stable_number(fmt::format("{}/neuron{}", type.name, index)));
+    const std::string path = sysfs_path(bdf, parent_of(bdf, efas), numa_node, machine.bridges);
+    const std::uint16_t device = kPciIds[static_cast<std::size_t>(*type.family)];
+    const std::string driver = machine.has_driver() ? "neuron-driver" : "";
+    machine.neurons.push_back({index, serial, {}, {bdf, path, 0x1d0f, device, kNeuronClass, numa_node, driver}});
   }
   for (auto& neuron : machine.neurons) {
     neuron.neighbours = printed_neighbours(machine, neuron.index, machine.neurons.size());
@@ -240,39 +211,28 @@ void add_neurons(MachinePlan& machine, const std::vector<core::EfaFacts>& efas) 
 }
 
 std::string name_by_path(const model::Bdf& bdf) {
-  std::string name = "rdma";
-  if (bdf.domain > 0) name += "P" + std::to_string(bdf.domain);
-  name += "p" + std::to_string(bdf.bus) + "s" + std::to_string(bdf.slot);
-  return bdf.function == 0 ? name : name + "f" + std::to_string(bdf.function);
+  return fmt::format("rdma{}p{}s{}{}", bdf.domain > 0 ? fmt::format("P{}", bdf.domain) : "", bdf.bus, bdf.slot,
+                     bdf.function > 0 ? fmt::format("f{}", bdf.function) : "");
 }
 
 void add_rdma(MachinePlan& machine, const std::vector<core::EfaFacts>& efas) {
-  int count = 0;
-  for (const auto& efa : efas) {
-    RdmaFunction rdma;
-    rdma.name = machine.options.naming == RdmaNaming::by_path ? name_by_path(efa.bdf) : "efa_" + std::to_string(count);
-    rdma.pci = {efa.bdf,        sysfs_path(efa.bdf, efa.pci_parent, efa.numa_node, machine.bridges),
-                0x1d0f,         efa.pci_device_id,
-                kEthernetClass, efa.numa_node,
-                "efa"};
-    machine.rdma.push_back(std::move(rdma));
-    ++count;
+  for (std::size_t i = 0; i < efas.size(); ++i) {
+    const core::EfaFacts& efa = efas[i];
+    const bool by_path = machine.options.naming == RdmaNaming::by_path;
+    const std::string name = by_path ? name_by_path(efa.bdf) : fmt::format("efa_{}", i);
+    const std::string path = sysfs_path(efa.bdf, efa.pci_parent, efa.numa_node, machine.bridges);
+    machine.rdma.push_back(
+        {name, true, 0, {efa.bdf, path, 0x1d0f, efa.pci_device_id, kEthernetClass, efa.numa_node, "efa"}});
   }
   // Two ConnectX that belong to the GPU board (docs/reference/topology.md#gpu-instances).
-  if (machine.type->name == "p6-b200.48xlarge") {
-    for (const std::uint8_t bus : {std::uint8_t{0x73}, std::uint8_t{0x74}}) {
-      const model::Bdf bdf{0, bus, 0, 0};
-      RdmaFunction rdma;
-      rdma.name = "ibp" + std::to_string(bus) + "s0f0";
-      rdma.is_efa = false;
-      rdma.pci = {
-          bdf,        sysfs_path(bdf, parent_of(bdf, efas), 1, machine.bridges), 0x15b3, 0x1021, kInfinibandClass, 1,
-          "mlx5_core"};
-      machine.rdma.push_back(std::move(rdma));
-    }
+  for (const int bus : {0x73, 0x74}) {
+    if (machine.type->name != "p6-b200.48xlarge") break;
+    const model::Bdf bdf = make_bdf(bus, 0);
+    const std::string path = sysfs_path(bdf, parent_of(bdf, efas), 1, machine.bridges);
+    machine.rdma.push_back(
+        {fmt::format("ibp{}s0f0", bus), false, 0, {bdf, path, 0x15b3, 0x1021, kInfinibandClass, 1, "mlx5_core"}});
   }
-  std::sort(machine.rdma.begin(), machine.rdma.end(),
-            [](const auto& a, const auto& b) { return a.pci.bdf < b.pci.bdf; });
+  std::ranges::sort(machine.rdma, {}, [](const RdmaFunction& rdma) { return rdma.pci.bdf; });
 }
 
 // A permutation that moves every interface when their number is even, so that a reader that joins by position is wrong.
@@ -282,16 +242,6 @@ void number_uverbs(std::vector<RdmaFunction>& rdma) {
   int factor = 3;
   while (std::gcd(factor, count) != 1) factor += 2;
   for (int k = 0; k < count; ++k) rdma[static_cast<std::size_t>(k)].uverbs = (k * factor + 1) % count;
-}
-
-void add_others(MachinePlan& machine) {
-  const auto add = [&](int slot, int device, std::uint32_t class_code, const char* driver) {
-    const model::Bdf bdf{0, 0, static_cast<std::uint8_t>(slot), 0};
-    machine.others.push_back({bdf, "sys/devices/pci0000:00/" + model::to_string(bdf), 0x1d0f,
-                              static_cast<std::uint16_t>(device), class_code, -1, driver});
-  };
-  add(0x04, 0x8061, kNvmeClass, "nvme");
-  add(0x05, 0xec20, kEthernetClass, "ena");
 }
 
 }  // namespace
@@ -313,7 +263,7 @@ Result<MachinePlan> plan_machine(const HostPlan& plan) {
   if (options.driver_version.empty()) {
     options.driver_version = type.family == model::Family::inferentia ? "2.24.7.0" : "2.30.2.0";
   }
-  if (options.instance_id.empty()) options.instance_id = "i-0" + hex64(stable_number(type.name));
+  if (options.instance_id.empty()) options.instance_id = fmt::format("i-0{:016x}", stable_number(type.name));
   TRY_ASSIGN(machine.driver, generation_of(options.driver_version));
   if (type.family) TRY(check_drives(machine.driver, *type.family));
   machine.platform = platform_of(type.name, machine.driver);
@@ -328,9 +278,10 @@ Result<MachinePlan> plan_machine(const HostPlan& plan) {
     add_rdma(machine, efas);
     number_uverbs(machine.rdma);
   }
-  add_others(machine);
-  std::sort(machine.bridges.begin(), machine.bridges.end(),
-            [](const auto& a, const auto& b) { return a.function.bdf < b.function.bdf; });
+  const std::string root = "sys/devices/pci0000:00/";
+  machine.others = {{make_bdf(0, 4), root + "0000:00:04.0", 0x1d0f, 0x8061, kNvmeClass, -1, "nvme"},
+                    {make_bdf(0, 5), root + "0000:00:05.0", 0x1d0f, 0xec20, kEthernetClass, -1, "ena"}};
+  std::ranges::sort(machine.bridges, {}, [](const PciBridge& bridge) { return bridge.function.bdf; });
   return machine;
 }
 

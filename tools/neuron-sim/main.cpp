@@ -7,17 +7,11 @@
 #include "agent/base/fd.h"
 #include "neuron_version.h"
 #include "tools/neuron-sim/commands.h"
-#include "tools/neuron-sim/fault_target.h"
 #include "tools/neuron-sim/faults.h"
 #include "tools/neuron-sim/kubelet/shell.h"
 
 namespace neuron::sim {
 namespace {
-
-// Exit codes, as in neuron-sim(1).
-constexpr int kExitOk = 0;
-constexpr int kExitFailed = 1;
-constexpr int kExitUsage = 2;
 
 struct SetFlags {
   std::string directory;

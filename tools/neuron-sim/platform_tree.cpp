@@ -1,6 +1,6 @@
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <numeric>
 #include <string>
 
@@ -11,18 +11,16 @@ namespace neuron::sim {
 namespace {
 
 void write_dmi(TreeWriter& tree, const MachinePlan& machine) {
-  const std::string dmi = "sys/devices/virtual/dmi/id/";
-  tree.file(dmi + "product_name", machine.options.instance_type + "\n");
-  tree.file(dmi + "board_asset_tag", machine.options.instance_id + "\n");
-  tree.file(dmi + "sys_vendor", "Amazon EC2\n");
-  tree.file(dmi + "board_vendor", "Amazon EC2\n");
-  tree.link("sys/class/dmi/id", "sys/devices/virtual/dmi/id");
+  const std::string dmi = "sys/devices/virtual/dmi/id";
+  tree.lines(dmi, {{"/product_name", machine.options.instance_type},
+                   {"/board_asset_tag", machine.options.instance_id},
+                   {"/sys_vendor", "Amazon EC2"},
+                   {"/board_vendor", "Amazon EC2"}});
+  tree.link("sys/class/dmi/id", dmi);
 }
 
 void write_module(TreeWriter& tree, const std::string& name, const std::string& version) {
-  const std::string module = "sys/module/" + name + "/";
-  tree.file(module + "initstate", "live\n");
-  if (!version.empty()) tree.file(module + "version", version + "\n");
+  tree.lines("sys/module/" + name, {{"/initstate", "live"}, {"/version", version, 0444, !version.empty()}});
 }
 
 struct Parameter {
@@ -33,7 +31,7 @@ struct Parameter {
 };
 
 // docs/reference/driver.md#paths
-constexpr std::array<Parameter, 21> kParameters = {{
+constexpr Parameter kParameters[] = {
     {"mempool_min_alloc_size", "4096"},
     {"mempool_host_memory_size", "33554432"},
     {"mempool_small_pool_size", "1073741824"},
@@ -55,14 +53,7 @@ constexpr std::array<Parameter, 21> kParameters = {{
     {"userver_pds_node_cnt", "2", 25},
     {"userver_pds_server_id", "1", 25},
     {"dma_teardown_on_exit", "1", 26},
-}};
-
-void write_parameters(TreeWriter& tree, const DriverGeneration& driver) {
-  for (const auto& [name, value, first_minor, last_minor] : kParameters) {
-    if (driver.minor < first_minor || driver.minor > last_minor) continue;
-    tree.file("sys/module/neuron/parameters/" + std::string(name), value + std::string("\n"), 0660);
-  }
-}
+};
 
 void write_modules(TreeWriter& tree, const MachinePlan& machine) {
   std::string devices = "Character devices:\n  1 mem\n  5 /dev/tty\n 10 misc\n";
@@ -76,7 +67,10 @@ void write_modules(TreeWriter& tree, const MachinePlan& machine) {
   }
   if (machine.has_driver()) {
     write_module(tree, "neuron", machine.options.driver_version);
-    write_parameters(tree, machine.driver);
+    for (const auto& [name, value, first_minor, last_minor] : kParameters) {
+      const bool exists = machine.driver.minor >= first_minor && machine.driver.minor <= last_minor;
+      tree.lines("sys/module/neuron/parameters/", {{name, value, 0660, exists}});
+    }
     devices += "239 neuron\n";
   }
   tree.file("proc/devices", devices + "\nBlock devices:\n259 blkext\n");
@@ -85,14 +79,6 @@ void write_modules(TreeWriter& tree, const MachinePlan& machine) {
 constexpr int kMaxCpus = 1024;
 constexpr int kGibPerCpuWhenUnknown = 4;
 constexpr std::uint64_t kKibPerGib = std::uint64_t{1} << 20U;
-
-std::string line(const std::string& text) {
-  return text + "\n";
-}
-
-std::string range(int count) {
-  return count == 1 ? "0\n" : "0-" + std::to_string(count - 1) + "\n";
-}
 
 std::uint64_t memory_kib(const core::InstanceType& type) {
   const int gib = type.host_memory_gib > 0 ? type.host_memory_gib : cpu_count(type) * kGibPerCpuWhenUnknown;
@@ -108,7 +94,7 @@ struct Core {
 Core core_of(int cpu, int count, const std::vector<int>& node_cpus) {
   const int half = count / 2;
   const int first = half > 0 ? cpu % half : cpu;
-  const auto on_node = [&](int other) { return std::binary_search(node_cpus.begin(), node_cpus.end(), other); };
+  const auto on_node = [&](int other) { return std::ranges::binary_search(node_cpus, other); };
   if (half > 0 && count % 2 == 0 && on_node(first) && on_node(first + half)) return {first, {first, first + half}};
   return {cpu, {cpu}};
 }
@@ -116,53 +102,54 @@ Core core_of(int cpu, int count, const std::vector<int>& node_cpus) {
 void write_cpus_of(TreeWriter& tree, const core::InstanceType& type, int package, const std::vector<int>& node_cpus,
                    std::string& cpuinfo) {
   const int count = cpu_count(type);
-  const std::string package_mask = line(format_cpumask(node_cpus, count));
-  const std::string package_list = line(format_int_list(node_cpus));
+  const std::string package_mask = format_cpumask(node_cpus, count);
+  const std::string package_list = format_int_list(node_cpus);
   for (const int cpu : node_cpus) {
     const Core core = core_of(cpu, count, node_cpus);
-    const std::string core_mask = line(format_cpumask(core.threads, count));
-    const std::string topology = "sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
-    tree.file(topology + "core_id", line(std::to_string(core.id)));
-    tree.file(topology + "physical_package_id", line(std::to_string(package)));
-    tree.file(topology + "thread_siblings", core_mask);
-    tree.file(topology + "core_cpus", core_mask);
-    tree.file(topology + "thread_siblings_list", line(format_int_list(core.threads)));
-    tree.file(topology + "core_siblings", package_mask);
-    tree.file(topology + "package_cpus", package_mask);
-    tree.file(topology + "core_siblings_list", package_list);
-    cpuinfo += "processor\t: " + std::to_string(cpu) + "\nvendor_id\t: GenuineIntel\nmodel name\t: Simulated CPU\n" +
-               "physical id\t: " + std::to_string(package) + "\ncore id\t\t: " + std::to_string(core.id) + "\n\n";
+    const std::string core_mask = format_cpumask(core.threads, count);
+    tree.lines(fmt::format("sys/devices/system/cpu/cpu{}/topology/", cpu),
+               {{"core_id", std::to_string(core.id)},
+                {"physical_package_id", std::to_string(package)},
+                {"thread_siblings", core_mask},
+                {"core_cpus", core_mask},
+                {"thread_siblings_list", format_int_list(core.threads)},
+                {"core_siblings", package_mask},
+                {"package_cpus", package_mask},
+                {"core_siblings_list", package_list}});
+    cpuinfo += fmt::format(
+        "processor\t: {}\nvendor_id\t: GenuineIntel\nmodel name\t: Simulated CPU\nphysical id\t: {}\ncore id\t\t: "
+        "{}\n\n",
+        cpu, package, core.id);
   }
 }
 
 void write_node(TreeWriter& tree, const core::InstanceType& type, const core::NumaFacts& numa,
                 const std::vector<int>& cpus) {
-  const std::string id = std::to_string(numa.index);
-  const std::string node = "sys/devices/system/node/node" + id + "/";
+  const int id = numa.index;
   const std::uint64_t kib = memory_kib(type) / type.numa.size();
-  tree.file(node + "cpumap", line(format_cpumask(cpus, cpu_count(type))));
-  tree.file(node + "cpulist", line(format_int_list(cpus)));
-  tree.file(node + "meminfo", "Node " + id + " MemTotal:       " + std::to_string(kib) + " kB\nNode " + id +
-                                  " MemFree:        " + std::to_string(kib / 2) + " kB\n");
   std::string distances;
   for (const auto& other : type.numa)
-    distances += (distances.empty() ? "" : " ") + std::string(other.index == numa.index ? "10" : "21");
-  tree.file(node + "distance", line(distances));
+    distances += (distances.empty() ? "" : " ") + std::string(other.index == id ? "10" : "21");
+  tree.lines(
+      fmt::format("sys/devices/system/node/node{}/", id),
+      {{"cpumap", format_cpumask(cpus, cpu_count(type))},
+       {"cpulist", format_int_list(cpus)},
+       {"meminfo", fmt::format("Node {0} MemTotal:       {1} kB\nNode {0} MemFree:        {2} kB", id, kib, kib / 2)},
+       {"distance", distances}});
 }
 
 // An idle machine an hour after boot: user nice system idle iowait irq softirq steal guest guest_nice, in clock ticks.
 void write_use(TreeWriter& tree, std::uint64_t kib, int count) {
   constexpr std::uint64_t kIdleTicks = std::uint64_t{3600} * 100;
   const auto cpu = [](const std::string& name, std::uint64_t idle) {
-    return name + " 0 0 0 " + std::to_string(idle) + " 0 0 0 0 0 0\n";
+    return fmt::format("{} 0 0 0 {} 0 0 0 0 0 0\n", name, idle);
   };
   std::string stat = cpu("cpu ", kIdleTicks * static_cast<std::uint64_t>(count));
   for (int i = 0; i < count; ++i) stat += cpu("cpu" + std::to_string(i), kIdleTicks);
   tree.file("proc/stat", stat);
-  const auto memory = [](const char* name, std::uint64_t size) { return name + std::to_string(size) + " kB\n"; };
-  tree.file("proc/meminfo", memory("MemTotal:       ", kib) + memory("MemFree:        ", kib / 2) +
-                                memory("MemAvailable:   ", kib / 2) +
-                                "HugePages_Total:       0\nHugepagesize:       2048 kB\n");
+  tree.line("proc/meminfo", fmt::format("MemTotal:       {0} kB\nMemFree:        {1} kB\nMemAvailable:   {1} kB\n"
+                                        "HugePages_Total:       0\nHugepagesize:       2048 kB",
+                                        kib, kib / 2));
 }
 
 }  // namespace
@@ -175,10 +162,9 @@ void write_platform(TreeWriter& tree, const MachinePlan& machine) {
   // The EFA installer reserves 110 pages per CPU and one.
   constexpr int kPagesPerCpu = 110;
   const int pages = machine.rdma.empty() ? 0 : kPagesPerCpu * cpu_count(*machine.type) + 1;
-  tree.file("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", std::to_string(pages) + "\n", 0644);
-  if (machine.options.lnc) {
-    tree.file("opt/aws/neuron/logical_nc_config",
-              "NEURON_LOGICAL_NC_CONFIG=" + std::to_string(*machine.options.lnc) + "\n", 0644);
+  tree.line("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", std::to_string(pages), 0644);
+  if (const auto lnc = machine.options.lnc) {
+    tree.line("opt/aws/neuron/logical_nc_config", fmt::format("NEURON_LOGICAL_NC_CONFIG={}", *lnc), 0644);
   }
 }
 
@@ -188,13 +174,8 @@ std::string format_cpumask(const std::vector<int>& cpus, int width) {
     const auto word = static_cast<std::size_t>(cpu / 32);
     if (word < words.size()) words[word] |= 1U << static_cast<unsigned>(cpu % 32);
   }
-  std::string text;
-  for (auto word = words.rbegin(); word != words.rend(); ++word) {
-    char hex[10];
-    std::snprintf(hex, sizeof hex, "%08x", *word);
-    text += (text.empty() ? "" : ",") + std::string(hex);
-  }
-  return text;
+  std::ranges::reverse(words);
+  return fmt::format("{:08x}", fmt::join(words, ","));
 }
 
 int cpu_count(const core::InstanceType& type) {
@@ -228,10 +209,10 @@ void write_processors(TreeWriter& tree, const MachinePlan& machine) {
     nodes.push_back(numa.index);
   }
   for (const char* name : {"online", "possible", "present"}) {
-    tree.file(std::string("sys/devices/system/cpu/") + name, range(count));
+    tree.line(std::string("sys/devices/system/cpu/") + name, count == 1 ? "0" : fmt::format("0-{}", count - 1));
   }
   for (const char* name : {"online", "possible", "has_cpu", "has_memory"}) {
-    tree.file(std::string("sys/devices/system/node/") + name, line(format_int_list(nodes)));
+    tree.line(std::string("sys/devices/system/node/") + name, format_int_list(nodes));
   }
   tree.file("proc/cpuinfo", cpuinfo);
   write_use(tree, memory_kib(type), count);

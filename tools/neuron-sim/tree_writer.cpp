@@ -1,4 +1,4 @@
-#include "tools/neuron-sim/tree_writer.h"
+#include "tools/neuron-sim/trees.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -109,6 +109,12 @@ void TreeWriter::file(std::string_view path, std::string_view text, mode_t mode)
     return note_failure(written.error().os_errno, name);
   // Cut at the end instead of O_TRUNC at the start: ext4 answers that with a flush of each file.
   if (::ftruncate(fd.get(), size) != 0 || ::fchmod(fd.get(), mode) != 0) note_failure(errno, name);
+}
+
+void TreeWriter::lines(const std::string& folder, std::initializer_list<LineFile> files) {
+  for (const LineFile& one : files) {
+    if (one.exists) file(folder + std::string(one.path), std::string(one.text) + "\n", one.mode);
+  }
 }
 
 void TreeWriter::link(std::string_view path, std::string_view target) {

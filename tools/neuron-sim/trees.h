@@ -1,14 +1,84 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
 
+#include "agent/base/fd.h"
+#include "agent/base/result.h"
 #include "tools/neuron-sim/machine_plan.h"
-#include "tools/neuron-sim/tree_writer.h"
+
+namespace neuron::sim {
+
+// A file of one line. Passive.
+struct LineFile {
+  std::string_view path;
+  std::string_view text;
+  mode_t mode = 0444;
+  bool exists = true;  // else it is left out
+};
+
+// Makes many small files below one directory. Paths are relative to it; parent directories are made as needed. finish()
+// removes the old content of the directory; files that are written again are overwritten instead, because ext4 takes
+// seconds to reuse thousands of inodes that were just freed. Links found in the directory are removed or replaced,
+// never followed.
+//
+// After the first failure every further call does nothing, and finish() returns that failure: callers need no checks.
+// Not thread-safe.
+class TreeWriter {
+ public:
+  // Errors: not_found, permission_denied: the directory must exist.
+  [[nodiscard]] static Result<TreeWriter> open(const std::string& directory);
+
+  void directory(std::string_view path);  // mode 0755, whatever the umask
+
+  // A file with exactly that text and mode, whatever the umask; replaces one written before. Links that this object
+  // wrote are followed among the parents of `path`.
+  void file(std::string_view path, std::string_view text, mode_t mode = 0444);
+
+  // The same for files of one line, given without its line feed.
+  void line(std::string_view path, std::string_view text, mode_t mode = 0444) { lines("", {{path, text, mode}}); }
+  void lines(const std::string& folder, std::initializer_list<LineFile> files);
+
+  // A relative symbolic link at `path` to another path of this tree; the other end need not exist yet.
+  void link(std::string_view path, std::string_view target);
+
+  // A character device like /dev/null, mode 0666; an empty regular file where making one is not permitted.
+  void device_node(std::string_view path);
+
+  // Removes old entries that were not written again. Call once, at the end.
+  [[nodiscard]] Result<void> finish();
+
+ private:
+  enum class Old { directory, file, other };
+
+  TreeWriter(std::string root, Fd handle) : root_(std::move(root)), handle_(std::move(handle)) {}
+  void find_old();
+  void make_parent(const std::string& path);
+  [[nodiscard]] bool replace_old(const std::string& path, Old wanted);
+  void remove_old(const std::string& path, Old kind);
+  [[nodiscard]] Fd open_for_writing(const std::string& path);
+  void note_failure(int os_errno, const std::string& path);
+
+  std::string root_;
+  Fd handle_;
+  std::map<std::string, Old> old_;               // found at the start and neither written again nor removed yet
+  std::unordered_set<std::string> directories_;  // known to exist
+  Result<void> state_;
+};
+
+// The text of a relative link at `from` that leads to `to`, both relative to the same root:
+// ("a/b/link", "a/c/d") -> "../c/d".
+[[nodiscard]] std::string relative_link(std::string_view from, std::string_view to);
 
 // The parts of a host directory, one function each. Failures stay in the writer (TreeWriter::finish).
-namespace neuron::sim {
 
 // sys/devices/system/{cpu,node}, proc/{cpuinfo,meminfo}: enough for hwloc.
 void write_processors(TreeWriter& tree, const MachinePlan& machine);
@@ -34,13 +104,25 @@ void write_rdma(TreeWriter& tree, const MachinePlan& machine);
 // that of the device, driver_memory, is the sum (docs/reference/driver.md#idle-values).
 [[nodiscard]] std::uint64_t own_host_memory(int core);
 
-// The 24 names below neuron_core<M>/stats/status, and the counters below stats/other_info.
-[[nodiscard]] const std::vector<std::string_view>& status_names();
-[[nodiscard]] const std::vector<std::string_view>& other_info_names();
+// Counters by name, to be split at blanks: below neuron_core<M>/stats/status and below stats/other_info.
+inline constexpr std::string_view kStatusNames =
+    "success failure timeout exec_bad_input hw_error execute_completed_with_error "
+    "execute_completed_with_num_error generic_error resource_error resource_nc_error execute_failed_to_queue "
+    "invalid_error unsupported_neff_version oob_error hw_collectives_error hw_hbm_ue_error hw_nc_ue_error "
+    "hw_dma_abort_error execute_sw_nq_overflow execute_sw_semaphore_error execute_sw_event_error "
+    "execute_sw_psum_collision execute_sw_sequencer_fatal hw_repairable_hbm_ue_error";
+inline constexpr std::string_view kOtherInfoNames =
+    "model_load_count reset_req_count reset_fail_count inference_count flop_count nc_time_in_use";
 
-// EFA counters: names below ports/1/hw_counters (the last five need Nitro v4, efa1 and later) and hw_counters.
-[[nodiscard]] const std::vector<std::string_view>& efa_port_counters();
-[[nodiscard]] const std::vector<std::string_view>& efa_device_counters();
+// The same of EFA: below ports/1/hw_counters (the last five need Nitro v4, efa1 and later) and below hw_counters.
+inline constexpr std::string_view kEfaPortCounters =
+    "tx_bytes tx_pkts rx_bytes rx_pkts rx_drops send_bytes send_wrs recv_bytes recv_wrs rdma_read_wrs "
+    "rdma_read_bytes rdma_read_wr_err rdma_read_resp_bytes rdma_write_wrs rdma_write_bytes rdma_write_wr_err "
+    "rdma_write_recv_bytes retrans_bytes retrans_pkts retrans_timeout_events unresponsive_remote_events "
+    "impaired_remote_conn_events";
+inline constexpr std::string_view kEfaDeviceCounters =
+    "submitted_cmds completed_cmds cmds_err no_completion_cmds keep_alive_rcvd alloc_pd_err create_qp_err "
+    "create_cq_err reg_mr_err alloc_ucontext_err create_ah_err mmap_err alloc_mr_err get_dma_mr_err";
 
 // "ffffffff,00000000": the kernel's cpumask form, `width` CPUs wide.
 [[nodiscard]] std::string format_cpumask(const std::vector<int>& cpus, int width);

@@ -17,7 +17,7 @@
 #include "tools/neuron-gather/capture.h"
 #include "tools/neuron-gather/output.h"
 #include "tools/neuron-sim/faults.h"
-#include "tools/neuron-sim/host_writer.h"
+#include "tools/neuron-sim/host_plan.h"
 
 namespace neuron::gather {
 namespace {

@@ -10,7 +10,7 @@
 #include "agent/host/scanner.h"
 #include "test/unit/host/temp_tree.h"
 #include "tools/neuron-sim/faults.h"
-#include "tools/neuron-sim/host_writer.h"
+#include "tools/neuron-sim/host_plan.h"
 
 namespace neuron::host {
 namespace {

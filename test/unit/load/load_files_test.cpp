@@ -1,4 +1,4 @@
-#include "tools/neuron-sim/load_files.h"
+#include "tools/neuron-sim/load_host.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

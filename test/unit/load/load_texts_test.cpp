@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/host/proc_files.h"
-#include "tools/neuron-sim/load_proc.h"
+#include "tools/neuron-sim/load_host.h"
 
 namespace neuron::sim {
 namespace {

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "tools/neuron-sim/faults.h"
-#include "tools/neuron-sim/host_writer.h"
+#include "tools/neuron-sim/host_plan.h"
 
 namespace neuron::test {
 namespace {

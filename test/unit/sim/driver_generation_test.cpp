@@ -23,21 +23,21 @@ TEST(DriverGeneration, ShapeFollowsTheVersion) {
   for (const auto& row : rows) {
     const auto generation = generation_of(row.version);
     ASSERT_TRUE(generation.has_value()) << row.version;
-    EXPECT_EQ(generation->known_layout, row.known) << row.version;
-    EXPECT_EQ(generation->readable_counts, row.readable) << row.version;
-    EXPECT_EQ(generation->raw_power, row.raw_power) << row.version;
-    EXPECT_EQ(generation->corrected_ecc, row.corrected) << row.version;
-    EXPECT_EQ(generation->health, row.health) << row.version;
+    EXPECT_EQ(generation->known_layout(), row.known) << row.version;
+    EXPECT_EQ(generation->readable_counts(), row.readable) << row.version;
+    EXPECT_EQ(generation->raw_power(), row.raw_power) << row.version;
+    EXPECT_EQ(generation->corrected_ecc(), row.corrected) << row.version;
+    EXPECT_EQ(generation->health(), row.health) << row.version;
   }
 }
 
 TEST(DriverGeneration, WhatOlderDriversDoNotHave) {
-  EXPECT_FALSE(generation_of("2.22.2.0")->repairable_ecc);
-  EXPECT_FALSE(generation_of("2.22.2.0")->tensor_counters);
-  EXPECT_FALSE(generation_of("2.22.2.0")->class_files_by_size);
-  EXPECT_TRUE(generation_of("2.23.9.0")->class_files_by_size);
-  EXPECT_FALSE(generation_of("2.24.7.0")->valid_without_power);
-  EXPECT_TRUE(generation_of("2.25.4.0")->valid_without_power);
+  EXPECT_FALSE(generation_of("2.22.2.0")->repairable_ecc());
+  EXPECT_FALSE(generation_of("2.22.2.0")->tensor_counters());
+  EXPECT_FALSE(generation_of("2.22.2.0")->class_files_by_size());
+  EXPECT_TRUE(generation_of("2.23.9.0")->class_files_by_size());
+  EXPECT_FALSE(generation_of("2.24.7.0")->valid_without_power());
+  EXPECT_TRUE(generation_of("2.25.4.0")->valid_without_power());
 }
 
 TEST(DriverGeneration, BottlerocketsVersionIsTaken) {

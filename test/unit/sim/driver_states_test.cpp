@@ -1,4 +1,4 @@
-#include "tools/neuron-sim/driver_states.h"
+#include "tools/neuron-sim/faults.h"
 
 #include <gmock/gmock.h>
 

@@ -20,7 +20,7 @@
 #include "test/unit/host/temp_tree.h"
 #include "test/unit/sim/files.h"
 #include "tools/neuron-sim/faults.h"
-#include "tools/neuron-sim/host_writer.h"
+#include "tools/neuron-sim/host_plan.h"
 
 namespace neuron::sim {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "test/fakes/fake_host.h"
 #include "test/unit/sim/files.h"
-#include "tools/neuron-sim/fault_target.h"
 
 namespace neuron::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/neuron-sim/host_writer.h"
+#include "tools/neuron-sim/host_plan.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "tools/neuron-sim/tree_writer.h"
+#include "tools/neuron-sim/trees.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -1,12 +1,17 @@
 #include "tools/neuron-sim/commands.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <array>
-#include <cstdio>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -19,25 +24,19 @@
 #include "agent/kube/api_client.h"
 #include "agent/model/device.h"
 #include "tools/neuron-sim/host_directory.h"
-#include "tools/neuron-sim/host_writer.h"
 
 namespace neuron::sim {
 namespace {
 
-std::string row(const core::InstanceType& type) {
-  const int cores = type.device_count * type.physical_cores_per_device / type.default_lnc;
-  const std::string shape = type.family ? std::string(core::to_string(type.shape)) : "-";
-  std::array<char, 128> text{};
-  std::snprintf(text.data(), text.size(), "%-20s %-12s %7d %6d %5d %5d  %s\n", type.name.c_str(),
-                type.family ? std::string(model::to_string(*type.family)).c_str() : "-", type.device_count, cores,
-                type.efa_count, static_cast<int>(type.numa.size()), shape.c_str());
-  return text.data();
-}
-
 // The text of `neuron-sim node --list`: one line per instance type of the catalogue, in its order.
 std::string type_table() {
   std::string text = "TYPE                 CHIP         DEVICES  CORES  EFAS  NUMA  TOPOLOGY\n";
-  for (const auto& type : core::all_instance_types()) text += row(type);
+  for (const auto& type : core::all_instance_types()) {
+    text += fmt::format("{:<20} {:<12} {:>7} {:>6} {:>5} {:>5}  {}\n", type.name,
+                        type.family ? model::to_string(*type.family) : "-", type.device_count,
+                        type.device_count * type.physical_cores_per_device / type.default_lnc, type.efa_count,
+                        type.numa.size(), type.family ? core::to_string(type.shape) : "-");
+  }
   return text;
 }
 
@@ -58,11 +57,6 @@ Result<std::optional<std::string>> ask_once(const kube::InClusterPlaces& places,
   return kube::node_label(access, node, kTypeLabel, {deadline, kMaxBytes});
 }
 
-// Exit codes, as in neuron-sim(1).
-constexpr int kExitOk = 0;
-constexpr int kExitFailed = 1;
-constexpr int kExitUsage = 2;
-
 std::string label_of(const std::string& node) {
   return std::string("the label ") + kTypeLabel + " of node " + printable(node);
 }
@@ -75,15 +69,14 @@ Result<void> write_alone(const HostPlan& plan, const std::string& directory) {
   if (require_simulated(directory)) {
     TRY_ASSIGN(alone, claim_host(directory));
   }
-  const bool is_there = fs::exists(directory, error);
-  const bool is_empty = is_there && fs::is_directory(directory, error) && fs::is_empty(directory, error);
+  const bool existed = fs::exists(directory, error);
+  const bool is_empty = existed && fs::is_directory(directory, error) && fs::is_empty(directory, error);
   auto written = write_host(plan, directory);
-  if (written || (is_there && !is_empty)) return written;
-  for (fs::directory_iterator it(directory, error), end; is_there && !error && it != end; it.increment(error)) {
-    std::error_code ignored;
-    fs::remove_all(it->path(), ignored);
+  if (written || (existed && !is_empty)) return written;
+  for (const auto& name : existed ? names_in(directory) : std::vector<std::string>()) {
+    fs::remove_all(fs::path(directory) / name, error);
   }
-  if (!is_there) fs::remove_all(directory, error);
+  if (!existed) fs::remove_all(directory, error);
   return written;
 }
 
@@ -130,18 +123,17 @@ Result<void> refuse_hardware(const std::string& machine) {
   TRY_ASSIGN(const host::FsRoot root, host::FsRoot::open(machine));
   host::PciInventory pci;
   static_cast<void>(pci.refresh(root));
-  const auto count = [&pci](auto&& wanted) {
-    return std::count_if(pci.amazon_functions().begin(), pci.amazon_functions().end(), wanted);
-  };
-  const auto devices =
-      count([](const host::PciFunction& function) { return model::family_of_pci_id(function.device_id).has_value(); });
-  const auto interfaces = count([](const host::PciFunction& function) { return host::is_efa(function); });
+  const auto& functions = pci.amazon_functions();
+  const auto devices = std::ranges::count_if(
+      functions, [](const auto& function) { return model::family_of_pci_id(function.device_id).has_value(); });
+  const auto interfaces = std::ranges::count_if(functions, host::is_efa);
   if (devices + interfaces == 0) return {};
   return fail(ErrorCode::failed_precondition,
-              "this node has " + std::to_string(devices) + " Neuron devices and " + std::to_string(interfaces) +
-                  " EFA interfaces of its own (sys/bus/pci/devices), and simulated ones would be offered in their "
-                  "place; keep this pod off such nodes and serve them with manifests/static/neuron-agent.yaml, or use "
-                  "--beside-hardware (NEURON_SIM_BESIDE_HARDWARE=true)");
+              fmt::format("this node has {} Neuron devices and {} EFA interfaces of its own (sys/bus/pci/devices), and "
+                          "simulated ones would be offered in their place; keep this pod off such nodes and serve them "
+                          "with manifests/static/neuron-agent.yaml, or use --beside-hardware "
+                          "(NEURON_SIM_BESIDE_HARDWARE=true)",
+                          devices, interfaces));
 }
 
 // Checks the name of the node, since a request with a wrong one would only look like an API server that does not
@@ -151,6 +143,67 @@ Result<void> check_node(const NodeCommand& command) {
   auto named = kube::check_node_name(command.type_from_node);
   if (!named) return fail(std::move(named).error().with_context("--type-from-node"));
   return command.beside_hardware ? Result<void>() : refuse_hardware(command.machine);
+}
+
+std::vector<std::string> runtime_variables() {
+  std::vector<std::string> lines;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view line(*variable);
+    if (line.starts_with("NEURON_RT_")) lines.push_back(printable(line));
+  }
+  std::ranges::sort(lines);
+  return lines;
+}
+
+struct Node {
+  std::string folder, stem;
+  std::optional<int> number;  // after the stem
+  friend auto operator<=>(const Node&, const Node&) = default;
+};
+
+Node node_of(const std::string& folder, const std::string& name) {
+  const auto digits = name.find_last_not_of("0123456789") + 1;
+  return {folder, name.substr(0, digits), parse_int(std::string_view(name).substr(digits), 0, 1 << 20)};
+}
+
+std::string path_of(const Node& node) {
+  return "/dev/" + node.folder + node.stem + (node.number ? std::to_string(*node.number) : "");
+}
+
+// neuron10 after neuron2; devices first, then interfaces.
+std::vector<Node> device_nodes(const std::string& root) {
+  std::vector<Node> found;
+  for (const std::string folder : {"", "infiniband/"}) {
+    for (const std::string& name : names_in(root + "/dev/" + folder)) {
+      Node node = node_of(folder, name);
+      if (!folder.empty() || (node.stem == "neuron" && node.number)) found.push_back(std::move(node));
+    }
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+// Prints one line. False when it is a simulated device that may not be used.
+bool show_node(const std::string& root, const Node& node, std::ostream& out) {
+  const std::string path = path_of(node);
+  out << printable(path) << "  ";
+  struct stat info {};
+  if (::stat((root + path).c_str(), &info) != 0) {
+    out << std::strerror(errno) << "\n";
+    return true;
+  }
+  if (!S_ISCHR(info.st_mode)) {
+    out << "no device node\n";
+    return true;
+  }
+  out << "character device " << major(info.st_rdev) << ":" << minor(info.st_rdev);
+  if (info.st_rdev != makedev(1, 3)) {
+    out << "\n";
+    return true;
+  }
+  const Fd opened(::open((root + path).c_str(), O_RDWR | O_CLOEXEC));
+  out << ", simulated, " << (opened.valid() ? "opens" : std::strerror(errno)) << "\n";
+  return opened.valid();
 }
 
 }  // namespace
@@ -234,6 +287,27 @@ int run_node_command(NodeCommand command, std::ostream& out, std::ostream& error
   if (done) return kExitOk;
   const bool is_labelled = command.plan.instance_type != given_type && done.error().code == ErrorCode::invalid_argument;
   return report(is_labelled ? std::move(done).error().with_context(label_of(command.type_from_node)) : done.error());
+}
+
+void add_show_command(CLI::App& app, int& exit_code) {
+  auto root = std::make_shared<std::string>("/");
+  auto* show = app.add_subcommand("show", "In a container: show its devices");
+  show->add_option("--root", *root, "Look below this directory (default /)")->type_name("DIR");
+  show->callback([root, &exit_code] { exit_code = run_show_command(*root, std::cout, std::cerr); });
+}
+
+int run_show_command(const std::string& root, std::ostream& out, std::ostream& errors) {
+  const auto variables = runtime_variables();
+  for (const auto& line : variables) out << line << "\n";
+  const auto nodes = device_nodes(root);
+  bool is_usable = true;
+  for (const auto& node : nodes) is_usable = show_node(root, node, out) && is_usable;
+  if (nodes.empty()) {
+    errors << "neuron-sim: no device of Neuron or EFA in " << (std::filesystem::path(root) / "dev").string()
+           << ": this container has none (a limit such as aws.amazon.com/neuron: 1 requests one)\n";
+    return kExitFailed;
+  }
+  return is_usable ? kExitOk : kExitFailed;
 }
 
 }  // namespace neuron::sim
