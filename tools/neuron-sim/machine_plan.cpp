@@ -1,4 +1,4 @@
-#include "tools/neuron-sim/machine_plan.h"
+#include "tools/neuron-sim/trees.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "tools/neuron-sim/kubelet/checkpoint.h"
+#include "tools/neuron-sim/kubelet/allocation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

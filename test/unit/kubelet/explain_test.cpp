@@ -1,4 +1,4 @@
-#include "tools/neuron-sim/kubelet/report.h"
+#include "tools/neuron-sim/kubelet/shell.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,6 @@
 
 #include "test/unit/core/make_host.h"
 #include "test/unit/kubelet/test_plugin.h"
-#include "tools/neuron-sim/kubelet/shell.h"
 
 namespace neuron::sim::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/neuron-sim/kubelet/report.h"
+#include "tools/neuron-sim/kubelet/shell.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "test/unit/kubelet/chips_node.h"
-#include "tools/neuron-sim/kubelet/checkpoint.h"
+#include "tools/neuron-sim/kubelet/allocation.h"
 
 namespace neuron::sim::test {
 namespace {

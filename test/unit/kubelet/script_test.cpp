@@ -1,4 +1,4 @@
-#include "tools/neuron-sim/kubelet/script.h"
+#include "tools/neuron-sim/kubelet/shell.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 
 #include "agent/host/machine_topology.h"
 #include "test/fakes/fake_host.h"
-#include "tools/neuron-sim/machine_plan.h"
+#include "tools/neuron-sim/trees.h"
 
 namespace neuron::sim {
 namespace {

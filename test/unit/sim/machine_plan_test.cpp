@@ -1,10 +1,8 @@
-#include "tools/neuron-sim/machine_plan.h"
+#include "tools/neuron-sim/trees.h"
 
 #include <gmock/gmock.h>
 
 #include <set>
-
-#include "tools/neuron-sim/trees.h"
 
 namespace neuron::sim {
 namespace {

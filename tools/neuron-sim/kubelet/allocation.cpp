@@ -14,18 +14,16 @@ namespace {
 constexpr std::size_t kMaxNodes = 16;
 
 bool has_topology(const PluginDevices& devices) {
-  return std::any_of(devices.begin(), devices.end(),
-                     [](const auto& entry) { return !entry.second.numa_nodes.empty(); });
+  return std::ranges::any_of(devices, [](const auto& entry) { return !entry.second.numa_nodes.empty(); });
 }
 
 bool touches(const PluginDevice& device, const std::set<int>& nodes) {
-  return std::any_of(device.numa_nodes.begin(), device.numa_nodes.end(),
-                     [&](int node) { return nodes.contains(node); });
+  return std::ranges::any_of(device.numa_nodes, [&](int node) { return nodes.contains(node); });
 }
 
 bool serves(const std::set<int>& nodes, const NumaDemand& demand) {
   if (!has_topology(demand.devices)) return true;
-  const auto count = std::count_if(demand.usable.begin(), demand.usable.end(), [&](const std::string& id) {
+  const auto count = std::ranges::count_if(demand.usable, [&](const std::string& id) {
     const auto device = demand.devices.find(id);
     return device != demand.devices.end() && touches(device->second, nodes);
   });
@@ -55,11 +53,10 @@ void merge_env(ContainerGrant& grant, const Texts& from, const std::string& reso
 }
 
 void merge_device(ContainerGrant& grant, const std::string& resource, const DeviceNode& node) {
-  const auto held = std::find_if(grant.devices.begin(), grant.devices.end(),
-                                 [&](const DeviceNode& d) { return d.container_path == node.container_path; });
+  const auto held = std::ranges::find(grant.devices, node.container_path, &DeviceNode::container_path);
   if (held == grant.devices.end()) {
     grant.devices.push_back(node);
-  } else if (!(*held == node)) {
+  } else if (*held != node) {
     grant.conflicts.push_back(fmt::format("device {}: host path {} ({}) stays, {} wanted {} ({})", node.container_path,
                                           held->host_path, held->permissions, resource, node.host_path,
                                           node.permissions));
@@ -95,7 +92,7 @@ std::optional<std::set<int>> smallest_numa_set(const std::vector<NumaDemand>& de
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if ((mask >> i & 1U) != 0) chosen.insert(nodes[i]);
     }
-    if (std::all_of(demands.begin(), demands.end(), [&](const NumaDemand& d) { return serves(chosen, d); })) {
+    if (std::ranges::all_of(demands, [&](const NumaDemand& d) { return serves(chosen, d); })) {
       best = std::move(chosen);
     }
   }
@@ -109,9 +106,7 @@ void merge_response(ContainerGrant& grant, const std::string& resource,
     merge_device(grant, resource, {device.container_path(), device.host_path(), device.permissions()});
   }
   for (const auto& cdi : response.cdi_devices()) {
-    if (std::find(grant.cdi_names.begin(), grant.cdi_names.end(), cdi.name()) == grant.cdi_names.end()) {
-      grant.cdi_names.push_back(cdi.name());
-    }
+    if (std::ranges::count(grant.cdi_names, cdi.name()) == 0) grant.cdi_names.push_back(cdi.name());
   }
 }
 
@@ -121,7 +116,7 @@ std::vector<std::string> in_reading_order(const IdSet& ids) {
     return std::tuple(!number.has_value(), number.value_or(0), id);
   };
   std::vector<std::string> list(ids.begin(), ids.end());
-  std::sort(list.begin(), list.end(), [&](const std::string& a, const std::string& b) { return key(a) < key(b); });
+  std::ranges::sort(list, {}, key);
   return list;
 }
 

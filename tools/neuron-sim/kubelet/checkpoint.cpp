@@ -1,7 +1,4 @@
-#include "tools/neuron-sim/kubelet/checkpoint.h"
-
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +9,7 @@
 #include "agent/base/encoding.h"
 #include "agent/base/fd.h"
 #include "agent/base/parse.h"
+#include "tools/neuron-sim/kubelet/allocation.h"
 
 namespace neuron::sim {
 namespace {

@@ -18,12 +18,6 @@ PluginDevice convert(const v1beta1::Device& device) {
   return out;
 }
 
-void add_device(std::vector<HeldDevice>& list, const std::string& resource, const std::string& id,
-                const std::vector<int>& numa_nodes) {
-  if (numa_nodes.empty()) list.push_back({resource, id, std::nullopt});
-  for (const int node : numa_nodes) list.push_back({resource, id, node});
-}
-
 }  // namespace
 
 DeviceManager::DeviceManager(KubeletOptions options, std::string checkpoint_path)
@@ -40,8 +34,7 @@ void DeviceManager::plugin_connected(const std::string& resource, std::shared_pt
   event(fmt::format("registered {} from {}", resource, client->socket_path()));
   MutexLock lock(mutex_);
   endpoints_[resource] = Endpoint{std::move(client), options, std::nullopt};
-  ++generation_;
-  changed_.notify_all();
+  note_change();
 }
 
 void DeviceManager::plugin_updated(const std::string& resource, const v1beta1::ListAndWatchResponse& message) {
@@ -67,18 +60,15 @@ void DeviceManager::plugin_disconnected(const std::string& resource) {
   unhealthy_[resource].merge(IdSet(healthy_[resource]));
   healthy_[resource].clear();
   endpoint->second.stopped = now();
-  ++generation_;
-  changed_.notify_all();
+  note_change();
 }
 
 Result<void> DeviceManager::remove(const std::string& ns, const std::string& pod) {
   MutexLock lock(mutex_);
-  const auto found = std::find_if(active_.begin(), active_.end(),
-                                  [&](const auto& entry) { return entry.second.name == pod && entry.second.ns == ns; });
-  if (found == active_.end()) return fail(ErrorCode::not_found, fmt::format("no pod {} in namespace {}", pod, ns));
-  active_.erase(found);
-  ++generation_;
-  changed_.notify_all();
+  const auto erased =
+      std::erase_if(active_, [&](const auto& entry) { return entry.second.name == pod && entry.second.ns == ns; });
+  if (erased == 0) return fail(ErrorCode::not_found, fmt::format("no pod {} in namespace {}", pod, ns));
+  note_change();
   return {};
 }
 
@@ -92,8 +82,7 @@ void DeviceManager::update_allocated_locked() {
       pod_devices_, [this](const auto& entry) REQUIRES(mutex_) { return !active_.contains(entry.first); });
   if (ended == 0) return;
   allocated_ = ids_of_pods();
-  ++generation_;
-  changed_.notify_all();
+  note_change();
 }
 
 DeviceManager::IdsByResource DeviceManager::ids_of_pods() const {
@@ -150,8 +139,7 @@ void DeviceManager::forget() {
   unhealthy_.clear();
   devices_.clear();
   endpoints_.clear();
-  ++generation_;
-  changed_.notify_all();
+  note_change();
 }
 
 void DeviceManager::restore() {
@@ -172,15 +160,13 @@ void DeviceManager::restore() {
     unhealthy_[resource].clear();
     endpoints_[resource] = Endpoint{nullptr, {}, now()};
   }
-  ++generation_;
-  changed_.notify_all();
+  note_change();
 }
 
 void DeviceManager::advance(std::chrono::milliseconds step) {
   MutexLock lock(mutex_);
   advanced_ += step;
-  ++generation_;
-  changed_.notify_all();
+  note_change();
 }
 
 SteadyTime DeviceManager::now() const {
@@ -219,6 +205,10 @@ bool DeviceManager::wait_for(const std::function<bool()>& predicate, std::chrono
 
 void DeviceManager::notify() {
   MutexLock lock(mutex_);
+  note_change();
+}
+
+void DeviceManager::note_change() {
   ++generation_;
   changed_.notify_all();
 }
@@ -287,8 +277,7 @@ std::vector<PodView> DeviceManager::pods() {
     }
     list.push_back(std::move(pod));
   }
-  std::sort(list.begin(), list.end(),
-            [](const PodView& a, const PodView& b) { return std::tie(a.ns, a.name) < std::tie(b.ns, b.name); });
+  std::ranges::sort(list, {}, [](const PodView& pod) { return std::tie(pod.ns, pod.name); });
   return list;
 }
 
@@ -296,7 +285,11 @@ std::vector<HeldDevice> DeviceManager::allocatable_devices() {
   MutexLock lock(mutex_);
   std::vector<HeldDevice> list;
   for (const auto& [resource, ids] : healthy_) {
-    for (const std::string& id : ids) add_device(list, resource, id, devices_[resource][id].numa_nodes);
+    for (const std::string& id : ids) {
+      const std::vector<int>& nodes = devices_[resource][id].numa_nodes;
+      if (nodes.empty()) list.push_back({resource, id, std::nullopt});
+      for (const int node : nodes) list.push_back({resource, id, node});
+    }
   }
   return list;
 }

@@ -16,7 +16,6 @@
 #include "agent/base/result.h"
 #include "deviceplugin/v1beta1/api.pb.h"
 #include "tools/neuron-sim/kubelet/allocation.h"
-#include "tools/neuron-sim/kubelet/checkpoint.h"
 #include "tools/neuron-sim/kubelet/plugin_client.h"
 #include "tools/neuron-sim/kubelet/pod.h"
 
@@ -129,6 +128,7 @@ class DeviceManager {
   Result<void> same_life(std::uint64_t life) const REQUIRES(mutex_);
 
   // device_manager.cpp
+  void note_change() REQUIRES(mutex_);
   bool is_plugin_resource(const std::string& resource) const REQUIRES(mutex_);
   void update_allocated_locked() REQUIRES(mutex_);
   IdsByResource ids_of_pods() const REQUIRES(mutex_);

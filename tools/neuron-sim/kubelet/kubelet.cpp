@@ -32,8 +32,7 @@ bool is_alphanumeric(char c) {
 // Letters, digits, "-", "_" and "."; alphanumeric at both ends.
 bool is_qualified_part(std::string_view text, std::size_t max) {
   return !text.empty() && text.size() <= max && is_alphanumeric(text.front()) && is_alphanumeric(text.back()) &&
-         std::all_of(text.begin(), text.end(),
-                     [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
+         std::ranges::all_of(text, [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
 }
 
 // Kubernetes' IsExtendedResourceName: domain/name, the domain not Kubernetes' own.

@@ -36,9 +36,8 @@ Result<PodResult> DeviceManager::admit(const PodSpec& spec) {
   {
     MutexLock lock(mutex_);
     for (const auto& [other, pod] : active_) {
-      if (pod.name == spec.name && pod.ns == spec.ns) {
-        return fail(ErrorCode::invalid_argument, fmt::format("pod {} exists", spec.name));
-      }
+      const bool same = pod.name == spec.name && pod.ns == spec.ns;
+      if (same) return fail(ErrorCode::invalid_argument, fmt::format("pod {} exists", spec.name));
     }
     uid = fmt::format("00000000-0000-4000-8000-{:012x}", next_uid_++);
     active_[uid] = spec;
@@ -47,8 +46,7 @@ Result<PodResult> DeviceManager::admit(const PodSpec& spec) {
   if (const auto allocated = allocate_pod(uid, spec, life); !allocated) {
     MutexLock lock(mutex_);
     active_.erase(uid);  // phase Failed; its devices are freed by the next update_allocated()
-    ++generation_;
-    changed_.notify_all();
+    note_change();
     return fail(refused(allocated.error()));
   }
   PodResult result{uid, {}};
@@ -240,8 +238,7 @@ Result<void> DeviceManager::keep_answer(const Admission& admission, const std::s
     for (const int node : device->second.numa_nodes) grant.ids_by_numa[node].push_back(id);
   }
   pod_devices_[admission.uid][admission.container.name][resource] = std::move(grant);
-  ++generation_;
-  changed_.notify_all();
+  note_change();
   return {};
 }
 

@@ -1,9 +1,8 @@
-#include "tools/neuron-sim/kubelet/script.h"
+#include "tools/neuron-sim/kubelet/shell.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 #include <vector>
 
@@ -32,11 +31,9 @@ using Words = std::vector<std::string_view>;
 
 Words words_of(std::string_view line) {
   Words words;
-  for (std::size_t at = line.find_first_not_of(" \t"); at != std::string_view::npos;
-       at = line.find_first_not_of(" \t", at)) {
-    const std::size_t end = std::min(line.find_first_of(" \t", at), line.size());
+  for (std::size_t end = 0, at = 0; (at = line.find_first_not_of(" \t", end)) != std::string_view::npos;) {
+    end = std::min(line.find_first_of(" \t", at), line.size());
     words.push_back(line.substr(at, end - at));
-    at = end;
   }
   return words;
 }
@@ -75,8 +72,7 @@ Result<void> add_claim(ContainerSpec& container, std::string_view word) {
   const std::string name(word.substr(0, at));
   std::vector<std::string> devices;
   for (const std::string_view device : split(word.substr(at + 1), ',')) devices.emplace_back(device);
-  const bool whole = !name.empty() && !devices.empty() &&
-                     std::none_of(devices.begin(), devices.end(), std::mem_fn(&std::string::empty));
+  const bool whole = !name.empty() && !devices.empty() && std::ranges::none_of(devices, &std::string::empty);
   if (!whole) return wrong(fmt::format("\"{}\" is not CLAIM@DEVICE,...", printable(word)));
   if (!container.claims.emplace(name, std::move(devices)).second) {
     return wrong(fmt::format("\"{}\" names a claim twice", printable(word)));

@@ -19,8 +19,6 @@
 #include "agent/host/fs_root.h"
 #include "agent/host/root_source.h"
 #include "agent/host/scanner.h"
-#include "tools/neuron-sim/kubelet/report.h"
-#include "tools/neuron-sim/kubelet/script.h"
 
 namespace neuron::sim {
 namespace {
@@ -165,10 +163,10 @@ void Shell::admit(const PodSpec& pod) {
 
 Result<void> Shell::start(const PodSpec& pod) {
   const auto pods = kubelet_.pods();
-  const auto found =
-      std::find_if(pods.begin(), pods.end(), [&](const PodView& p) { return p.name == pod.name && p.ns == pod.ns; });
-  if (found == pods.end())
+  const auto found = std::ranges::find_if(pods, [&](const auto& p) { return p.name == pod.name && p.ns == pod.ns; });
+  if (found == pods.end()) {
     return fail(ErrorCode::not_found, fmt::format("no pod {} in namespace {}", pod.name, pod.ns));
+  }
   const std::string& container = pod.containers.empty() ? found->containers.back().name : pod.containers[0].name;
   TRY_ASSIGN(const ContainerGrant grant, kubelet_.start_container(pod.name, container, pod.ns));
   out_ << "pod " << pod.name << ": container restarted\n" << container_text(grant) << std::flush;
@@ -180,7 +178,7 @@ Result<void> Shell::wait(const std::map<std::string, int>& counts) {
   const bool reached = kubelet_.wait_for(
       [&] {
         const auto resources = kubelet_.resources();
-        return std::all_of(counts.begin(), counts.end(), [&](const auto& wanted) {
+        return std::ranges::all_of(counts, [&](const auto& wanted) {
           const auto view = resources.find(wanted.first);
           return (view == resources.end() ? 0 : view->second.allocatable) == wanted.second;
         });
