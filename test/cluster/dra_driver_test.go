@@ -184,11 +184,14 @@ func awaitNoSlices(t *testing.T, n *cluster.Node) {
 	})
 }
 
+// removeSlices deletes a node's slices; a kubelet does it 30 s after the driver has gone.
+func removeSlices(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
+	t.Helper()
+	c.Kubectl(t, "delete", "resourceslices", "--field-selector", "spec.nodeName="+n.Name)
+}
+
 func expectNoWritesWhenIdle(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
-	long := 20 * time.Second
-	if deep() {
-		long = 5 * time.Minute
-	}
+	long := shortOrDeep(20*time.Second, 5*time.Minute)
 	before, begin := sliceWrites(t, c), time.Now()
 	cluster.Eventually(t, 2*long, "a while passes", func() error {
 		if left := long - time.Since(begin); left > 0 {
@@ -241,7 +244,7 @@ func expectTaintedWhileIll(t *testing.T, n *cluster.Node, count int) {
 // expectRepublished: slices that somebody deletes, as a kubelet does when it starts, come back.
 func expectRepublished(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 	begin := time.Now()
-	c.Kubectl(t, "delete", "resourceslices", "--field-selector", "spec.nodeName="+n.Name)
+	removeSlices(t, c, n)
 	awaitKinds(t, n, unpartitioned(n))
 	figure(t, "claims: slices deleted by hand are back after %v", time.Since(begin).Round(time.Millisecond))
 	if err := n.Kubelet.End(9); err != nil {

@@ -162,8 +162,7 @@ func expectAdminAccess(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 	if value, set := report.Env["NEURON_RT_VISIBLE_CORES"]; set {
 		t.Errorf("NEURON_RT_VISIBLE_CORES is %q", value)
 	}
-	c.DeleteJob(t, looker)
-	c.DeleteJob(t, holder)
+	c.DeleteJob(t, looker, holder)
 }
 
 // guardDeviceNodes gives the node's Neuron device nodes a number that containers may not open by default. Simulated ones have that

@@ -15,7 +15,7 @@ func TestHelmClaims(t *testing.T) {
 	helm := func(line string, values ...any) string {
 		return c.Shell(t, "helm -n "+system+" "+fmt.Sprintf(line, values...))
 	}
-	awaitNoSlices(t, nodes[0]) // of an earlier test
+	removeSlices(t, c, nodes[0]) // of an earlier test
 	before := inventoryBefore(t, c)
 	const chart = "neuron-agent manifests/helm/neuron-agent --set mode=both --set dra.extendedResources=true"
 	t.Cleanup(func() {
@@ -42,7 +42,7 @@ func TestHelmClaims(t *testing.T) {
 	helm("uninstall neuron-agent --wait --timeout 90s")
 	c.ExpectNoPods(t, system, draPod)
 	c.ExpectNoPods(t, system, agentPod)
-	awaitNoSlices(t, nodes[0])
+	removeSlices(t, c, nodes[0])
 	c.ExpectInventory(t, before)
 
 	// With claims alone the chart's own test claims a device.

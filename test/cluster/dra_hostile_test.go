@@ -31,7 +31,7 @@ func TestForeignSliceNames(t *testing.T) {
 	}
 	c.Kubectl(t, "delete", "-f", cluster.Manifest(draManifest))
 	c.ExpectNoPods(t, system, draPod)
-	awaitNoSlices(t, n)
+	removeSlices(t, c, n)
 	for _, slice := range published {
 		foreign := &resource.ResourceSlice{ObjectMeta: meta.ObjectMeta{Name: slice.Name}, Spec: resource.ResourceSliceSpec{
 			Driver: "gpu.example.com", NodeName: &n.Name, Pool: resource.ResourcePool{Name: "foreign-" + slice.Name, ResourceSliceCount: 1},

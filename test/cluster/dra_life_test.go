@@ -158,11 +158,12 @@ func TestLifeOfClaims(t *testing.T) {
 func expectSurvived(t *testing.T, c *cluster.Cluster, n *cluster.Node, name string, do func(t *testing.T)) {
 	t.Helper()
 	templates := strings.Fields("neuron-1 neuron-2 cores-3 cores-2-together efa-1")
-	l := &claimLoad{t: t, c: c, name: "during-" + name, pods: drawClaims(rand.New(rand.NewSource(7)), "during-"+name, n, 16, [2]int{2, 4}, shapesNamed(templates...))}
+	count := shortOrDeep(8, 16)
+	l := &claimLoad{t: t, c: c, name: "during-" + name, pods: drawClaims(rand.New(rand.NewSource(7)), "during-"+name, n, count, [2]int{2, 4}, shapesNamed(templates...))}
 	// The scheduler retries pods that an event did not bring back after 5 minutes at the latest (flushUnschedulablePodsLeftover).
 	o := l.run(7*time.Minute, func() { do(t) })
 	verdict := l.expectKept(o)
-	figure(t, "claims: 16 pods with %s in the middle: all ended after %v, %d pairs on one piece of silicon", name,
+	figure(t, "claims: %d pods with %s in the middle: all ended after %v, %d pairs on one piece of silicon", count, name,
 		o.took.Round(100*time.Millisecond), verdict.Pairs)
 }
 
@@ -219,10 +220,10 @@ func expectNoGapInUpdate(t *testing.T, c *cluster.Cluster, n *cluster.Node, pods
 			}
 		}
 	}()
-	slowest := time.Duration(0)
+	slowest, least := time.Duration(0), shortOrDeep(4, 10)
 	c.Kubectl(t, "-n", system, "set", "image", "daemonset/neuron-agent-dra", "neuron-agent="+image+"-next")
 	begin, count := time.Now(), 0
-	for updated := false; !updated || count < 10; count++ {
+	for updated := false; !updated || count < least; count++ {
 		started := time.Now()
 		expectClaimServed(t, c, n, fmt.Sprintf("in-update-%d", count))
 		slowest = max(slowest, time.Since(started))

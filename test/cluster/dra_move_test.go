@@ -42,11 +42,14 @@ func TestMoveToClaims(t *testing.T) {
 func expectRestClaimed(t *testing.T, c *cluster.Cluster, n *cluster.Node, old *lodger) map[string]string {
 	t.Helper()
 	free := 16 - len(old.held[cluster.Neuron])
+	var all []cluster.Workload
 	for i := range 16 {
 		w := cluster.One(fmt.Sprintf("claims-one-%d", i), nil).WithClaims(map[string]string{"devices": "neuron-1"})
 		w.Node = n.Name
 		c.StartJob(t, w)
+		all = append(all, w)
 	}
+	t.Cleanup(func() { c.DeleteJob(t, all...) })
 	seen := map[string]string{}
 	cluster.Eventually(t, 2*cluster.Patience, "what is free is claimed", func() error {
 		pods, err := c.Pods("default", "")

@@ -37,6 +37,9 @@ func expectShape(t *testing.T, c *cluster.Cluster, n *cluster.Node, s shape) clu
 		t.Error(err)
 	}
 	report.ExpectSeen(t, perDevice)
+	if lnc := report.Env["NEURON_LOGICAL_NC_CONFIG"]; s.lnc != "" && lnc != s.lnc {
+		t.Errorf("NEURON_LOGICAL_NC_CONFIG is %q", lnc)
+	}
 	return report
 }
 
@@ -46,30 +49,13 @@ func TestClaimShapes(t *testing.T) {
 	nodes := c.Nodes(t, trn1DRA, trn2DRA, inf2DRA, trn2uDRA)
 	startDriver(t, c, nodes, partitioned, "dra-dranet-class")
 	applyExamples(t, c)
-	for _, s := range shapesOfTrn1 {
-		t.Run("trn1/"+s.template, func(t *testing.T) { expectShape(t, c, nodes[0], s) })
-	}
-	for _, s := range []shape{
-		{template: "neuron-4", counts: cluster.Counts{Devices: 4}, within: 4},
-		{template: "neuron-8-efa-8", counts: cluster.Counts{Devices: 8, EFAs: 8}, within: 8},
-		{template: "neuron-16", counts: cluster.Counts{Devices: 16}, within: 16},
-		{template: "cores-3", counts: cluster.Counts{Cores: 3}},
-		{template: "group-of-4-efa-1", counts: cluster.Counts{Devices: 4, EFAs: 1}, within: 4},
-	} {
-		t.Run("trn2/"+s.template, func(t *testing.T) { expectShape(t, c, nodes[1], s) })
-	}
-	t.Run("trn2/neuron-lnc-2", func(t *testing.T) {
-		report := expectShape(t, c, nodes[1], shape{template: "neuron-lnc-2", counts: cluster.Counts{Devices: 1}})
-		if lnc := report.Env["NEURON_LOGICAL_NC_CONFIG"]; lnc != "2" {
-			t.Errorf("NEURON_LOGICAL_NC_CONFIG is %q", lnc)
-		}
-	})
-	for _, s := range []shape{
-		{template: "inferentia-2", counts: cluster.Counts{Devices: 2}},
-		{template: "cores-3", counts: cluster.Counts{Cores: 3}},
-		{template: "group-of-4", counts: cluster.Counts{Devices: 4}, linked: true},
-	} {
-		t.Run("inf2/"+s.template, func(t *testing.T) { expectShape(t, c, nodes[2], s) })
+	for i, each := range shapesServed {
+		t.Run(each.name, func(t *testing.T) {
+			t.Parallel() // with the other nodes', once all below have ended
+			for _, s := range each.shapes {
+				t.Run(s.template, func(t *testing.T) { expectShape(t, c, nodes[i], s) })
+			}
+		})
 	}
 	t.Run("Forms", func(t *testing.T) { expectForms(t, c, nodes[0], nodes[1]) })
 	t.Run("UltraServer", func(t *testing.T) { expectUltraServerNode(t, c, nodes[3]) })
@@ -123,6 +109,7 @@ func expectRefusedConfigs(t *testing.T, c *cluster.Cluster, nodes []*cluster.Nod
 		"wrong-version": {nodes[1], `{"apiVersion":"neuron.aws.com/v2","kind":"NeuronConfig","logicalNeuronCore":2}`, "neuron.aws.com/v1"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			template(t, c, "bad-"+name, resource.DeviceClaim{
 				Requests: []resource.DeviceRequest{exactly("neurons", "neuron.aws.com", 1)},
 				Config: []resource.DeviceClaimConfiguration{{DeviceConfiguration: resource.DeviceConfiguration{
@@ -216,11 +203,13 @@ func TestUnmodifiedPods(t *testing.T) {
 	expectOffered(t, nodes[1], wholeTrn1)
 	asks := []cluster.Ask{{cluster.Neuron: "2"}, {cluster.NeuronCore: "3"}, {cluster.EFA: "1"}, {cluster.Neuron: "4", cluster.EFA: "2"},
 		{cluster.NeuronCore: "4", cluster.EFA: "1"}}
+	var all []cluster.Workload
 	for i, ask := range asks {
 		for _, n := range nodes {
 			w := cluster.One(fmt.Sprintf("unmodified-%d-%s", i, n.Name), ask)
 			w.Node = n.Name
 			c.StartJob(t, w)
+			all = append(all, w)
 			if n == nodes[1] {
 				c.AwaitReports(t, w)[0].ExpectGiven(t, ask, 2)
 				continue
@@ -230,11 +219,7 @@ func TestUnmodifiedPods(t *testing.T) {
 			report.ExpectSeen(t, 2)
 		}
 	}
-	for i := range asks {
-		for _, n := range nodes {
-			c.DeleteJob(t, cluster.One(fmt.Sprintf("unmodified-%d-%s", i, n.Name), nil))
-		}
-	}
+	c.DeleteJob(t, all...)
 	t.Run("Fleet", func(t *testing.T) { expectFleetFilled(t, c, nodes) })
 	t.Run("SeveralContainers", func(t *testing.T) { expectSeveralContainers(t, c, nodes[0]) })
 }
@@ -258,6 +243,7 @@ func expectFleetFilled(t *testing.T, c *cluster.Cluster, nodes []*cluster.Node) 
 		c.StartJob(t, w)
 		all = append(all, w)
 	}
+	t.Cleanup(func() { c.DeleteJob(t, all...) })
 	for _, w := range all {
 		report := c.AwaitReports(t, w)[0]
 		placed[report.Node.Name]++

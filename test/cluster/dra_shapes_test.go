@@ -25,6 +25,7 @@ type shape struct {
 	counts   cluster.Counts // cores: those that are claimed as such
 	within   int            // all devices are within one aligned group of that size; 0: anywhere
 	linked   bool           // the devices are a set that the fabric has as a whole
+	lnc      string         // the container's NEURON_LOGICAL_NC_CONFIG; empty: any
 	none     string         // instead: it is not to be had, and the scheduler says so
 }
 
@@ -56,6 +57,27 @@ var shapesOfInferentia = []shape{
 	{template: "group-of-4", counts: cluster.Counts{Devices: 4}, linked: true},
 	{template: "group-or-device", counts: cluster.Counts{Devices: 4}, linked: true},
 	{template: "inferentia-2", counts: cluster.Counts{Devices: 2}},
+}
+
+// shapesServed are those that the driver is asked for, by node of TestClaimShapes.
+var shapesServed = []struct {
+	name   string
+	shapes []shape
+}{
+	{"trn1", shapesOfTrn1},
+	{"trn2", []shape{
+		{template: "neuron-4", counts: cluster.Counts{Devices: 4}, within: 4},
+		{template: "neuron-8-efa-8", counts: cluster.Counts{Devices: 8, EFAs: 8}, within: 8},
+		{template: "neuron-16", counts: cluster.Counts{Devices: 16}, within: 16},
+		{template: "cores-3", counts: cluster.Counts{Cores: 3}},
+		{template: "group-of-4-efa-1", counts: cluster.Counts{Devices: 4, EFAs: 1}, within: 4},
+		{template: "neuron-lnc-2", counts: cluster.Counts{Devices: 1}, lnc: "2"},
+	}},
+	{"inf2", []shape{
+		{template: "inferentia-2", counts: cluster.Counts{Devices: 2}},
+		{template: "cores-3", counts: cluster.Counts{Cores: 3}},
+		{template: "group-of-4", counts: cluster.Counts{Devices: 4}, linked: true},
+	}},
 }
 
 // check compares what is held on a node of that type with the shape.

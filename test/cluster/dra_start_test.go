@@ -50,6 +50,7 @@ func (s *start) measure(t *testing.T, c *cluster.Cluster, turn int) {
 // TestStartOfClaims: how long a pod takes from its creation until its program runs, by claim and through the device plugin, in
 // turns; a pod that asks for nothing is the floor.
 func TestStartOfClaims(t *testing.T) {
+	needsDeep(t)
 	c := cluster.Get(t)
 	nodes := c.Nodes(t, trn1DRA, cluster.Trn1)
 	startDriver(t, c, nodes[:1], unmodified)
@@ -66,10 +67,7 @@ func TestStartOfClaims(t *testing.T) {
 		{name: "claim", node: nodes[0], template: "neuron-1"},
 		{name: "unmodified", node: nodes[0], ask: cluster.Ask{cluster.Neuron: "1"}},
 	}
-	turns := 10
-	if deep() {
-		turns = 50
-	}
+	const turns = 50
 	for turn := range turns {
 		for _, way := range ways {
 			way.measure(t, c, turn)

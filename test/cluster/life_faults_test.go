@@ -104,10 +104,7 @@ func expectOutOfMemory(t *testing.T, c *cluster.Cluster, n *cluster.Node, pods *
 
 // expectStopped: an agent that stands still holds up the admission of pods, and none is refused or given anything wrong.
 func expectStopped(t *testing.T, c *cluster.Cluster, n *cluster.Node, pods *residents) {
-	pid, long := agentProcess(t, n), 5*time.Second
-	if deep() {
-		long = time.Minute
-	}
+	pid, long := agentProcess(t, n), shortOrDeep(5*time.Second, time.Minute)
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

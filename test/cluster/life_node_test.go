@@ -124,10 +124,7 @@ func expectContainerdRestarted(t *testing.T, c *cluster.Cluster, n *cluster.Node
 // expectControlPlaneAway: the agent never asks it. What fails meanwhile is known to the kubelet at once and to the API
 // server as soon as it is back.
 func expectControlPlaneAway(t *testing.T, c *cluster.Cluster, n *cluster.Node, pods *residents) {
-	long := 10 * time.Second
-	if deep() {
-		long = 2 * time.Minute // longer than a node may be silent before it counts as not ready
-	}
+	long := shortOrDeep(10*time.Second, 2*time.Minute) // deep: longer than a node may be silent before it counts as not ready
 	agent, away := agentProcess(t, n), time.Now()
 	if err := errors.Join(c.APIServer.End(syscall.SIGKILL), c.Etcd.End(syscall.SIGKILL)); err != nil {
 		t.Fatal(err)
@@ -166,9 +163,7 @@ func expectDrained(t *testing.T, c *cluster.Cluster, n *cluster.Node, pods *resi
 	n.ExpectKubeletAllocatable(t, wholeTrn1)
 	figure(t, "drain: %v, everything offered again %v later", drained.Sub(begin).Round(time.Millisecond),
 		time.Since(drained).Round(time.Millisecond))
-	for _, job := range pods.jobs {
-		c.DeleteJob(t, job)
-	}
+	c.DeleteJob(t, pods.jobs...)
 	ask := cluster.Ask{cluster.Neuron: "16", cluster.EFA: "8"}
 	all := cluster.One("all-after-drain", ask)
 	all.Node = n.Name

@@ -34,10 +34,7 @@ func TestLifeOfTheAgent(t *testing.T) {
 func expectRollingUpdate(t *testing.T, c *cluster.Cluster, n *cluster.Node, image string, pods *residents) {
 	next := image + "-next"
 	n.TagImage(t, image, next)
-	rounds := 2
-	if deep() {
-		rounds = 10
-	}
+	rounds := shortOrDeep(2, 10)
 	var worst, ours time.Duration
 	for round := range rounds {
 		to := next

@@ -205,8 +205,7 @@ func expectRestGiven(t *testing.T, c *cluster.Cluster, n *cluster.Node, lodgers 
 		}
 		held[node] = true
 	}
-	c.DeleteJob(t, devices)
-	c.DeleteJob(t, some)
+	c.DeleteJob(t, devices, some)
 }
 
 // expectBack: ours is deleted, theirs serves again; the kubelet itself keeps what is held within one name. Nothing keeps the EFA

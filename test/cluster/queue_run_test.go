@@ -51,14 +51,14 @@ func (q *queue) start(t *testing.T, c *cluster.Cluster, random *rand.Rand) {
 // runQueues runs queues of one name on several nodes at the same time and returns what became of each.
 func runQueues(t *testing.T, c *cluster.Cluster, limit time.Duration, queues ...*queue) []outcome {
 	t.Helper()
-	selector, random := "queue="+queues[0].name, rand.New(rand.NewSource(60))
+	selector := "queue=" + queues[0].name
 	t.Cleanup(func() {
 		c.Kubectl(t, "delete", "pods", "--selector", selector, "--wait=false", "--grace-period=1")
 		c.ExpectNoPods(t, "default", selector)
 	})
 	begin, outcomes, open := time.Now(), make([]outcome, len(queues)), 0
 	for _, q := range queues {
-		q.start(t, c, random)
+		q.start(t, c, rand.New(rand.NewSource(60)))
 		open += q.count
 	}
 	over := map[string]bool{}

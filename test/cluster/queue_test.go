@@ -22,6 +22,13 @@ import (
 // deep: the long runs too (CLUSTER_DEEP=1).
 func deep() bool { return os.Getenv("CLUSTER_DEEP") == "1" }
 
+func shortOrDeep[T any](inShort, inDeep T) T {
+	if deep() {
+		return inDeep
+	}
+	return inShort
+}
+
 func needsDeep(t *testing.T) {
 	t.Helper()
 	if !deep() {
@@ -56,7 +63,7 @@ func withEFA(asks []cluster.Ask) []cluster.Ask {
 }
 
 // TestQueueOf60: 60 pods at once, sizes from 1 to 8, lives from 2 to 9 s, on one node of each kind, a node status every 2 s.
-// The short run has shorter lives, and one node for each of two modes.
+// The short run has 30 pods with shorter lives, and one node for each of two modes.
 func TestQueueOf60(t *testing.T) {
 	c := cluster.Get(t)
 	nodes := c.Nodes(t, cluster.Trn1, cluster.Inf2)
@@ -65,7 +72,7 @@ func TestQueueOf60(t *testing.T) {
 		name         string
 		resources    []core.ResourceName
 		arguments    []string
-		mayBeRefused []int // per node
+		mayBeRefused []int // of 60, per node
 		short        string
 	}{
 		{"devices", []core.ResourceName{cluster.Neuron}, nil, []int{0, 0}, ""},
@@ -74,12 +81,10 @@ func TestQueueOf60(t *testing.T) {
 		{"split", []core.ResourceName{cluster.Neuron, cluster.NeuronCore}, splitArguments, []int{0, 0}, cluster.Trn1.Name},
 	} {
 		t.Run(mode.name, func(t *testing.T) {
-			lives := [2]int{2, 9}
-			if !deep() && mode.short != "" {
-				lives = [2]int{1, 3}
-			} else {
+			if mode.short == "" {
 				needsDeep(t)
 			}
+			count, lives := shortOrDeep(30, 60), shortOrDeep([2]int{1, 3}, [2]int{2, 9})
 			set := cluster.DefaultAgent(t)
 			if mode.arguments != nil {
 				set.Spec.Template.Spec.Containers[0].Args = mode.arguments
@@ -95,7 +100,7 @@ func TestQueueOf60(t *testing.T) {
 				if !deep() && n.Name != mode.short {
 					continue
 				}
-				q := &queue{name: mode.name, node: n, count: 60, lives: lives, mayBeRefused: mode.mayBeRefused[i]}
+				q := &queue{name: mode.name, node: n, count: count, lives: lives, mayBeRefused: mode.mayBeRefused[i] * count / 60}
 				for _, name := range mode.resources {
 					q.asks = append(q.asks, asksFor(name, 1, 1, 2, 2, 4, 8)...)
 				}
@@ -115,14 +120,14 @@ func TestQueueOf60(t *testing.T) {
 func expectOutcome(t *testing.T, c *cluster.Cluster, q *queue, o outcome) {
 	t.Helper()
 	by := expectRefusals(t, c, o.refused)
-	figure(t, "queue of 60, %s, lives of %d to %d s, %s: %d refused (%s), %v", q.name, q.lives[0], q.lives[1], q.node.Name,
+	figure(t, "queue of %d, %s, lives of %d to %d s, %s: %d refused (%s), %v", q.count, q.name, q.lives[0], q.lives[1], q.node.Name,
 		len(o.refused), by, o.took.Round(100*time.Millisecond))
 	if len(o.refused) > q.mayBeRefused {
 		t.Errorf("%s: %d refused, at most %d may; the first: %s", q.node.Name, len(o.refused), q.mayBeRefused,
 			o.refused[0].Status.Message)
 	}
 	expectGiven(t, q.node, o.ended)
-	figureMemory(t, q.node, "after the queue of 60, "+q.name)
+	figureMemory(t, q.node, "after the queue, "+q.name)
 }
 
 // TestQueueOf200: Jobs of all sizes over three nodes, one of them split, until everything has run. A refused pod is made again
@@ -210,10 +215,7 @@ func TestAdmissionRate(t *testing.T) {
 	n := c.Nodes(t, cluster.Trn1)[0]
 	c.StartAgent(t, cluster.DefaultAgent(t))
 	expectOffered(t, n, cluster.Counts{Cores: 32, Devices: 16, EFAs: 8})
-	rounds, count := 3, 12
-	if deep() {
-		rounds, count = 9, 24
-	}
+	rounds, count := shortOrDeep(3, 9), shortOrDeep(8, 24)
 	var plain, asking []float64
 	rate := func(name string, ask cluster.Ask) float64 {
 		q := &queue{name: name, node: n, asks: []cluster.Ask{ask}, count: count, lives: [2]int{0, 0}}

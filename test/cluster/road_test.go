@@ -156,9 +156,7 @@ func expectJobsPlaced(t *testing.T, c *cluster.Cluster, nodes []*cluster.Node) {
 		each.node.ExpectAllocatable(t, each.after) // the other name of the same silicon is withdrawn before the next Job
 	}
 	expectWaits(t, c, cluster.One("one-too-many", cluster.Ask{cluster.Neuron: "1"}))
-	for _, name := range []string{"all-cores", "training", "inference"} {
-		c.DeleteJob(t, cluster.One(name, nil))
-	}
+	c.DeleteJob(t, cluster.One("all-cores", nil), cluster.One("training", nil), cluster.One("inference", nil))
 	for _, each := range []struct {
 		name    string
 		ask     cluster.Ask

@@ -7,6 +7,7 @@
 # build/image); where there are none, tools/image.sh makes them. Needs root or sudo for the tests themselves; containerd, runc,
 # Debian's containernetworking-plugins, iproute2 and a static busybox (tools/install-deps.sh --test); and Go (test/go.sh
 # installs it). Where a part is missing the suite says SKIPPED and succeeds; with CI=true that fails.
+# CLUSTER_SHARDS clusters (2) run at the same time, each with its part of the tests; with 1 nothing disturbs what is measured.
 # CLUSTER_DEEP=1 runs the long scenarios too (half an hour more). CHAOS_MINUTES makes TestChaos as long as that, CHAOS_SEED
 # draws the same faults again, CHAOS_SLOWER multiplies its bounds. Exit code: 0, or 1 when a test failed.
 set -eu
@@ -17,6 +18,7 @@ suite="cluster suite"
 only=.
 bin=${NEURON_BIN:-$top/build/release/bin}
 images=${IMAGES:-$top/build/image}
+shards=${CLUSTER_SHARDS:-2}
 stand_in=no
 limit=50m
 [ "${CLUSTER_DEEP:-}" != 1 ] || limit=120m
@@ -67,13 +69,40 @@ done
   nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/cores.test" ../suite/cores) || missing "the suite did not build"
 (cd "$here" && built "" "$out/awsplugin" ./awsplugin) || missing "the stand-in for AWS's plugins did not build"
 
-rm -f "$out/failed"
-{
-  for fast in judge parts cores; do "$out/$fast.test" -test.v -test.run "$only" 2>&1 || echo 1 >"$out/failed"; done
-  $as_root env NEURON_BIN="$bin" IMAGES="$images" CLUSTER_TOOLS="$out" CLUSTER_TREE="$top" CLUSTER_LOGS="$out/logs" \
+# The tests by shard in $out/shard.N: longest first (durations.txt; 20 s where it has none), each to the shard with the least to do.
+rm -rf "$out"/shard.* "$out"/output.* "$out/failed"
+"$out/cluster.test" -test.list "$(echo "$only" | sed 's,/[^|]*,,g')" | grep '^Test' | sort >"$out/tests" || true
+awk 'NR == FNR { seconds[$1] = $2; next } { print ($1 in seconds) ? seconds[$1] : 20, $1 }' "$here/durations.txt" "$out/tests" |
+  sort -k1,1nr -k2 | awk -v shards="$shards" -v out="$out/shard." '{
+    least = 1
+    for (i = 2; i <= shards; i++) if (sum[i] < sum[least]) least = i
+    sum[least] += $1
+    print $2 > (out least)
+  }'
+
+# run_shard N: all tests but those of the others, so that a test in no list runs as well.
+run_shard() {
+  others=$(grep -vxFf "$out/shard.$1" "$out/tests" | paste -sd '|' -)
+  $as_root env NEURON_BIN="$bin" IMAGES="$images" CLUSTER_TOOLS="$out" CLUSTER_TREE="$top" CLUSTER_LOGS="$out/logs/$1" \
     CLUSTER_DEEP="${CLUSTER_DEEP:-}" CHAOS_MINUTES="${CHAOS_MINUTES:-}" CHAOS_SEED="${CHAOS_SEED:-}" CHAOS_SLOWER="${CHAOS_SLOWER:-}" \
-    "$out/cluster.test" -test.v -test.timeout "$limit" -test.run "$only" 2>&1 || echo 1 >"$out/failed"
-} | tee "$out/output.txt" | grep --line-buffered -E '^ *--- |FIGURE|_test.go:|^panic|cluster suite| chaos: ' || true
+    "$out/cluster.test" -test.v -test.parallel 8 -test.timeout "$limit" -test.run "$only" -test.skip "^($others)\$" 2>&1 || echo 1 >"$out/failed"
+}
+
+show() { grep --line-buffered -E '^ *--- |FIGURE|_test.go:|^panic|cluster suite| chaos: ' | sed -u "s/^/$1/" || true; }
+for fast in judge parts cores; do "$out/$fast.test" -test.v -test.run "$only" 2>&1 || echo 1 >"$out/failed"; done |
+  tee "$out/output.fast" | show ""
+for list in "$out"/shard.*; do
+  [ -e "$list" ] || continue
+  shard=${list##*.}
+  run_shard "$shard" | tee "$out/output.$shard" | show "$shard: " &
+done
+wait
+cat "$out"/output.* >"$out/output.txt"
+cat "$out"/output.[0-9]* 2>/dev/null | sed -n 's/^=== RUN   \(Test[A-Za-z0-9_]*\)$/\1/p' | sort | diff "$out/tests" - >"$out/differs" || {
+  echo "$suite: tests that ran in no shard (<) or in several (>):"
+  cat "$out/differs"
+  echo 1 >"$out/failed"
+}
 status=0
 [ ! -e "$out/failed" ] || status=1
 count_tests $status <"$out/output.txt" || {

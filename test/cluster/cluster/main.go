@@ -6,10 +6,11 @@
 // its namespace, and no packet leaves. Tests call Get for the one cluster that they share, and Cluster.Nodes for the nodes that
 // they need. Needs root. Environment, set by run.sh: see settings.
 //
-// All methods may be called from one test at a time; tests that share the cluster do not run in parallel.
+// Tests that share the cluster do not run in parallel; parts of one test may where none starts or removes a node.
 package cluster
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,6 +56,9 @@ var env settings
 func Main(m *testing.M) {
 	if os.Getenv(nodeVariable) != "" {
 		nodeMain()
+	}
+	if flag.Parse(); flag.Lookup("test.list").Value.String() != "" {
+		os.Exit(m.Run())
 	}
 	if suite.Work() == "" {
 		code, err := suite.Again(syscall.CLONE_NEWNET)

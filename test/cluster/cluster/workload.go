@@ -85,16 +85,20 @@ func (c *Cluster) StartJob(t testing.TB, w Workload) {
 	t.Cleanup(func() { c.DeleteJob(t, w) })
 }
 
-// DeleteJob deletes a Job and waits until its pods are gone from the API.
-func (c *Cluster) DeleteJob(t testing.TB, w Workload) {
+// DeleteJob deletes Jobs and waits until their pods are gone from the API.
+func (c *Cluster) DeleteJob(t testing.TB, all ...Workload) {
 	t.Helper()
 	background := meta.DeletePropagationBackground
-	err := c.Client.BatchV1().Jobs(w.namespace()).Delete(context.Background(), w.Name,
-		meta.DeleteOptions{PropagationPolicy: &background})
-	if err != nil && !apierrors.IsNotFound(err) {
-		t.Fatal(err)
+	for _, w := range all {
+		err := c.Client.BatchV1().Jobs(w.namespace()).Delete(context.Background(), w.Name,
+			meta.DeleteOptions{PropagationPolicy: &background})
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Fatal(err)
+		}
 	}
-	c.ExpectNoPods(t, w.namespace(), "workload="+w.Name)
+	for _, w := range all {
+		c.ExpectNoPods(t, w.namespace(), "workload="+w.Name)
+	}
 }
 
 // Pods lists the pods that a label selector selects.
