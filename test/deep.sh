@@ -2,19 +2,19 @@
 # What is too slow for every change: sanitizers, fuzzing, and every suite that draws at random, for as long as it is told to.
 #   usage: test/deep.sh [--minutes N] [--seconds N] [--seed S] [--only SUITE] [DIRECTORY]
 #   --minutes   for each suite that draws; without it each runs until its own counts are reached (admissions: 100,000 pods and
-#               1,000 kubelet restarts, about 20 minutes on two cores; attack: ten minutes; cluster and image:
-#               half an hour each, whatever is said; chaos: an hour; model: ten million events, about ten minutes,
+#               1,000 kubelet restarts, about 20 minutes on two cores; attack: ten minutes; kubelet, cluster and
+#               image: half an hour each, whatever is said; chaos: an hour; model: ten million events, about ten minutes,
 #               and each mutation of the gate and the ledger, some minutes more)
 #   --seconds   for each fuzz target (60)
 #   --seed      draws the same again, as far as a suite's times allow; without it each suite draws its own and prints it
-#   --only      one suite: sanitize, tsan, tidy, plain, fuzz, model, dra, admissions, attack, cluster, chaos, image
-# DIRECTORY has the programs of the last seven (else build/release/bin, which must be built; the attacks are taken from beside
+#   --only      one suite: sanitize, tsan, tidy, plain, fuzz, model, dra, admissions, attack, kubelet, cluster, chaos, image
+# DIRECTORY has the programs of the last eight (else build/release/bin, which must be built; the attacks are taken from beside
 # it). They need what the suites need: see test/admissions/run.sh and test/cluster/run.sh. The first five build what they run
 # in build/dev, build/tsan, build/tidy, build/plain and build/fuzz or build/fuzz-gcc; CONTRIBUTING.md says what each finds and how long it takes.
 # The last line is "N passed, N failed, N skipped".
 set -u
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
-suites="sanitize tsan tidy plain fuzz model dra admissions attack cluster chaos image"
+suites="sanitize tsan tidy plain fuzz model dra admissions attack kubelet cluster chaos image"
 minutes="" seconds=60 seed="" only="" bin=$root/build/release/bin
 while [ $# -gt 0 ]; do
   case $1 in
@@ -176,8 +176,12 @@ attack_suite() {
   fi
 }
 
+kubelet_suite() {
+  KUBELET_DEEP=1 KUBELET_PODS=300 KUBELET_SEED=$seed "$root/test/kubelet/run.sh" "$bin"
+}
+
 cluster_suite() {
-  CLUSTER_DEEP=1 "$root/test/cluster/run.sh" -run 'TestLife|TestQueue|TestAdmission' "$bin"
+  CLUSTER_DEEP=1 "$root/test/cluster/run.sh" -run 'TestLife|Queue|TestAdmission|TestStartOfClaims|TestRandomClaims|TestClaimsDriver' "$bin"
 }
 
 chaos_suite() {

@@ -46,4 +46,6 @@ case $(cd /var/lib/kubelet && echo * plugins/*) in
 esac
 try "see more of the kubelet's directory" $more
 echo end
-exec $b sleep 100000
+trap 'exit 0' TERM
+$b sleep 100000 &
+wait $!

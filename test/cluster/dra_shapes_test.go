@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	core "k8s.io/api/core/v1"
+	resource "k8s.io/api/resource/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"neuron-agent.test/cluster/cluster"
 	"neuron-agent.test/dra/node"
@@ -290,9 +292,9 @@ func startOnGhost(t *testing.T, c *cluster.Cluster, w cluster.Workload) {
 	t.Cleanup(func() {
 		c.Kubectl(t, "delete", "pod", w.Name, "--force", "--grace-period=0", "--ignore-not-found")
 		cluster.Eventually(t, cluster.Patience, "its claim is gone", func() error {
-			out, err := c.TryKubectl("get", "resourceclaims", "-o", "name")
-			if err == nil && strings.Contains(out, "/"+w.Name+"-") {
-				err = errors.New(out)
+			all, err := c.Client.ResourceV1().ResourceClaims("default").List(context.Background(), meta.ListOptions{})
+			if err == nil && slices.ContainsFunc(all.Items, func(r resource.ResourceClaim) bool { return strings.HasPrefix(r.Name, w.Name+"-") }) {
+				err = errors.New("it is there")
 			}
 			return err
 		})

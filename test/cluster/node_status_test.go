@@ -37,7 +37,8 @@ func TestNodeStatus(t *testing.T) {
 	trn1, bare := nodes[0], nodes[1]
 	before := inventoryBefore(t, c, nodes...)
 	labels := nodeOf(t, c, trn1).Labels
-	c.Apply(t, cluster.Manifest(statusManifest))
+	manifest := cluster.ScanningOften(t, statusManifest)
+	c.Apply(t, manifest)
 	trn1.ExpectAllocatable(t, wholeTrn1)
 	awaitNode(t, c, trn1, "labels and conditions", func(node *core.Node) error {
 		for key, want := range statusLabels {
@@ -69,9 +70,9 @@ func TestNodeStatus(t *testing.T) {
 	})
 	t.Run("WithdrawnByHand", func(t *testing.T) {
 		trn1.Inject(t, "neuron3", "sram_ecc_uncorrected=1") // so that it does not wait at the start
-		c.Kubectl(t, "apply", "-f", cluster.Manifest(statusManifest))
+		c.Kubectl(t, "apply", "-f", manifest)
 		awaitCondition(t, c, trn1, neuronHealth, core.ConditionTrue, "SramEccUncorrected")
-		c.Kubectl(t, "delete", "-f", cluster.Manifest(statusManifest))
+		c.Kubectl(t, "delete", "-f", manifest)
 		c.ExpectNoPods(t, system, agentPod)
 		trn1.Inject(t, "neuron3", "heal")
 		if ownParts(nodeOf(t, c, trn1)) == "" {

@@ -141,7 +141,7 @@ func TestPodStatus(t *testing.T) {
 	nodes := c.Nodes(t, trn1DRA, cluster.Trn1)
 	startDriver(t, c, nodes[:1])
 	applyExamples(t, c)
-	c.StartAgent(t, cluster.DefaultAgent(t))
+	c.Apply(t, cluster.ScanningOften(t, "static/neuron-agent.yaml"))
 	expectOffered(t, nodes[1], wholeTrn1)
 	t.Run("DevicePlugin", func(t *testing.T) {
 		w := onNode("status-of-plugin", nodes[1], cluster.Ask{cluster.Neuron: "1"})

@@ -7,7 +7,8 @@
 # build/image); where there are none, tools/image.sh makes them. Needs root or sudo for the tests themselves; containerd, runc,
 # Debian's containernetworking-plugins, iproute2 and a static busybox (tools/install-deps.sh --test); and Go (test/go.sh
 # installs it). Where a part is missing the suite says SKIPPED and succeeds; with CI=true that fails.
-# CLUSTER_SHARDS clusters (2) run at the same time, each with its part of the tests; with 1 nothing disturbs what is measured.
+# CLUSTER_SHARDS clusters run at the same time, each with its part of the tests; with 1 nothing disturbs what is measured. Default:
+# 2, or 3 where the kernel allows root 256 inotify instances, of which each cluster takes 6 and each node 9.
 # CLUSTER_DEEP=1 runs the long scenarios too (half an hour more). CHAOS_MINUTES makes TestChaos as long as that, CHAOS_SEED
 # draws the same faults again, CHAOS_SLOWER multiplies its bounds. Exit code: 0, or 1 when a test failed.
 set -eu
@@ -18,7 +19,9 @@ suite="cluster suite"
 only=.
 bin=${NEURON_BIN:-$top/build/release/bin}
 images=${IMAGES:-$top/build/image}
-shards=${CLUSTER_SHARDS:-2}
+shards=2
+[ "$(cat /proc/sys/fs/inotify/max_user_instances)" -lt 256 ] || shards=3
+shards=${CLUSTER_SHARDS:-$shards}
 stand_in=no
 limit=50m
 [ "${CLUSTER_DEEP:-}" != 1 ] || limit=120m

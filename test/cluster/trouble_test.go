@@ -22,7 +22,7 @@ func TestTrouble(t *testing.T) {
 	c := cluster.Get(t)
 	nodes := c.Nodes(t, cluster.Trn1, inf24, rooted)
 	trn1, inf2 := nodes[0], nodes[1]
-	manifest := cluster.Manifest("static/neuron-agent.yaml")
+	manifest := cluster.ScanningOften(t, "static/neuron-agent.yaml")
 	c.Apply(t, manifest)
 	trn1.ExpectAllocatable(t, wholeTrn1)
 	inf2.ExpectAllocatable(t, cluster.Counts{Cores: 12, Devices: 6})

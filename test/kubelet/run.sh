@@ -4,7 +4,7 @@
 # DIRECTORY has neuron-agent and neuron-sim (else $NEURON_BIN, else build/release/bin). Needs root or sudo for the tests
 # themselves, containerd, runc and a static busybox (tools/install-deps.sh --test), and Go (test/go.sh installs it).
 # Where a part is missing the suite says SKIPPED and succeeds; with CI=true that fails. Exit code: 0, or 1 when a test
-# failed.
+# failed. KUBELET_DEEP=1 tries more Topology Manager policies, KUBELET_PODS random pods per type (30), KUBELET_SEED the same again.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -36,7 +36,7 @@ build_kubernetes
 
 status=0
 $as_root env NEURON_BIN="$bin" KUBELET_BIN="$top/build/cluster/kubelet" KUBELET_LOGS="$out/logs" \
-  KUBELET_SEED="${KUBELET_SEED:-}" KUBELET_PODS="${KUBELET_PODS:-}" \
+  KUBELET_DEEP="${KUBELET_DEEP:-}" KUBELET_SEED="${KUBELET_SEED:-}" KUBELET_PODS="${KUBELET_PODS:-}" \
   "$out/kubelet.test" -test.v -test.timeout 25m -test.run "$only" >"$out/output.txt" 2>&1 || status=$?
 grep -E '^ *--- |FIGURE|_test.go:|^panic|kubelet suite' "$out/output.txt" || true
 count_tests $status <"$out/output.txt" || {

@@ -24,7 +24,7 @@ func TestRandomPods(t *testing.T) {
 			t.Fatalf("KUBELET_SEED: %v", err)
 		}
 	}
-	total := 100
+	total := 30
 	if text := os.Getenv("KUBELET_PODS"); text != "" {
 		var err error
 		if total, err = strconv.Atoi(text); err != nil {

@@ -32,16 +32,19 @@ type permanent struct{ error }
 // Permanent marks an error that waiting does not cure.
 func Permanent(err error) error { return permanent{err} }
 
-// Wait is Eventually where there is no test to fail.
+// Wait is Eventually where there is no test to fail. After a second it looks less often: what asks takes processor time from what
+// is waited for.
 func Wait(limit time.Duration, what string, check func() error) error {
-	return WaitEvery(Poll, limit, what, check)
+	return wait(Poll, 5*Poll, limit, what, check)
 }
 
 // WaitEvery is Wait with another time between two looks.
 func WaitEvery(pause, limit time.Duration, what string, check func() error) error {
-	deadline := time.Now().Add(limit)
-	tick := time.NewTicker(pause)
-	defer tick.Stop()
+	return wait(pause, pause, limit, what, check)
+}
+
+func wait(pause, later, limit time.Duration, what string, check func() error) error {
+	begin := time.Now()
 	for {
 		err := check()
 		if err == nil {
@@ -51,10 +54,14 @@ func WaitEvery(pause, limit time.Duration, what string, check func() error) erro
 		if errors.As(err, &final) {
 			return fmt.Errorf("never: %s: %w", what, err)
 		}
-		if time.Now().After(deadline) {
+		waited := time.Since(begin)
+		if waited > limit {
 			return fmt.Errorf("after %v still not: %s: %w", limit, what, err)
 		}
-		<-tick.C
+		if waited > time.Second {
+			pause = later
+		}
+		time.Sleep(pause)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +29,24 @@ func DefaultAgent(t testing.TB) *apps.DaemonSet {
 		t.Fatalf("%s: %v, want a DaemonSet: %v", file.Name(), set.Kind, err)
 	}
 	return set
+}
+
+// ScanningOften is a copy of a manifest below manifests/ whose agents scan every second, for tests that break and heal much.
+func ScanningOften(t testing.TB, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(Manifest(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after, found := strings.Cut(string(text), "\n            - run\n")
+	if !found {
+		t.Fatalf("%s: no arguments of the agent", name)
+	}
+	path := filepath.Join(t.TempDir(), filepath.Base(name))
+	if err := os.WriteFile(path, []byte(before+"\n            - run\n            - --scan-interval=1s\n"+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // StartAgent makes a DaemonSet and deletes it with its pods after the test.

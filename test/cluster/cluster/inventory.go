@@ -47,7 +47,7 @@ func (c *Cluster) Inventory(nodes ...*Node) (Inventory, error) {
 // node may have gone meanwhile.
 func (c *Cluster) ExpectInventory(t testing.TB, want Inventory, nodes ...*Node) {
 	t.Helper()
-	Eventually(t, Patience, "everything is as it was", func() error {
+	err := suite.WaitEvery(5*kubectlPause, Patience, "everything is as it was", func() error {
 		now, err := c.Inventory(nodes...)
 		if err != nil {
 			return err
@@ -68,6 +68,9 @@ func (c *Cluster) ExpectInventory(t testing.TB, want Inventory, nodes ...*Node) 
 		}
 		return nil
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (c *Cluster) objects(all Inventory) error {

@@ -109,7 +109,7 @@ func (c *Cluster) Nodes(t testing.TB, specs ...Spec) []*Node {
 	return nodes
 }
 
-// RemoveNode ends a node and deletes it from the API.
+// RemoveNode ends a node and deletes it and its pods from the API; the controller manager deletes pods 40 s after their node.
 func (c *Cluster) RemoveNode(t testing.TB, n *Node) {
 	t.Helper()
 	delete(c.nodes, n.Name)
@@ -120,6 +120,7 @@ func (c *Cluster) RemoveNode(t testing.TB, n *Node) {
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Error(err)
 	}
+	c.Kubectl(t, "delete", "pods", "--all-namespaces", "--field-selector=spec.nodeName="+n.Name, "--force", "--grace-period=0")
 	if err := os.RemoveAll(n.dir); err != nil {
 		t.Error(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -72,11 +73,13 @@ func (c *Cluster) ReportsOf(t testing.TB, namespace, name string) []Report {
 	return reports
 }
 
+const kubectlPause = 200 * time.Millisecond // between two calls of kubectl, which takes a processor for half of that
+
 // AwaitSaid waits until kubectl, with these arguments, prints every phrase, and returns what it printed. It may fail meanwhile.
 func (c *Cluster) AwaitSaid(t testing.TB, phrases []string, arguments ...string) string {
 	t.Helper()
 	var said string
-	Eventually(t, Patience, fmt.Sprintf("kubectl %s says %q", strings.Join(arguments, " "), phrases), func() error {
+	err := suite.WaitEvery(kubectlPause, Patience, fmt.Sprintf("kubectl %s says %q", strings.Join(arguments, " "), phrases), func() error {
 		said, _ = c.TryKubectl(arguments...)
 		for _, phrase := range phrases {
 			if !strings.Contains(said, phrase) {
@@ -85,5 +88,8 @@ func (c *Cluster) AwaitSaid(t testing.TB, phrases []string, arguments ...string)
 		}
 		return nil
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return said
 }
