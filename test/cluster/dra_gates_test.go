@@ -17,7 +17,7 @@ func TestGatesOff(t *testing.T) {
 	c := cluster.Get(t)
 	restart := func(gates string) {
 		c.Gates = gates
-		if err := errors.Join(c.APIServer.End(syscall.SIGKILL), c.Scheduler.End(syscall.SIGKILL), c.StartAPIServer(), c.StartScheduler()); err != nil {
+		if err := errors.Join(c.APIServer.End(syscall.SIGKILL), c.StartAPIServer(), c.RestartClients()); err != nil {
 			t.Fatal(err)
 		}
 	}

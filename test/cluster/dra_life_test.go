@@ -158,8 +158,9 @@ func TestLifeOfClaims(t *testing.T) {
 func expectSurvived(t *testing.T, c *cluster.Cluster, n *cluster.Node, name string, do func(t *testing.T)) {
 	t.Helper()
 	templates := strings.Fields("neuron-1 neuron-2 cores-3 cores-2-together efa-1")
-	count := shortOrDeep(8, 16)
-	l := &claimLoad{t: t, c: c, name: "during-" + name, pods: drawClaims(rand.New(rand.NewSource(7)), "during-"+name, n, count, [2]int{2, 4}, shapesNamed(templates...))}
+	count, lives := shortOrDeep(12, 16), shortOrDeep([2]int{1, 2}, [2]int{2, 4})
+	l := &claimLoad{t: t, c: c, name: "during-" + name,
+		pods: drawClaims(rand.New(rand.NewSource(7)), "during-"+name, n, count, lives, shapesNamed(templates...))}
 	// The scheduler retries pods that an event did not bring back after 5 minutes at the latest (flushUnschedulablePodsLeftover).
 	o := l.run(7*time.Minute, func() { do(t) })
 	verdict := l.expectKept(o)
@@ -191,7 +192,7 @@ func awayAPIServer(t *testing.T, c *cluster.Cluster) {
 		}
 		return nil
 	})
-	if err := c.StartAPIServer(); err != nil {
+	if err := errors.Join(c.StartAPIServer(), c.RestartClients()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -124,7 +124,7 @@ func expectContainerdRestarted(t *testing.T, c *cluster.Cluster, n *cluster.Node
 // expectControlPlaneAway: the agent never asks it. What fails meanwhile is known to the kubelet at once and to the API
 // server as soon as it is back.
 func expectControlPlaneAway(t *testing.T, c *cluster.Cluster, n *cluster.Node, pods *residents) {
-	long := shortOrDeep(10*time.Second, 2*time.Minute) // deep: longer than a node may be silent before it counts as not ready
+	long := shortOrDeep(5*time.Second, 2*time.Minute) // deep: longer than a node may be silent before it counts as not ready
 	agent, away := agentProcess(t, n), time.Now()
 	if err := errors.Join(c.APIServer.End(syscall.SIGKILL), c.Etcd.End(syscall.SIGKILL)); err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func expectControlPlaneAway(t *testing.T, c *cluster.Cluster, n *cluster.Node, p
 		}
 		return nil
 	})
-	if err := errors.Join(c.StartEtcd(), c.StartAPIServer()); err != nil {
+	if err := errors.Join(c.StartEtcd(), c.StartAPIServer(), c.RestartClients()); err != nil {
 		t.Fatal(err)
 	}
 	back := time.Now()

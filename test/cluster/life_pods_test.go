@@ -154,12 +154,15 @@ func figureMemory(t *testing.T, n *cluster.Node, when string) {
 	figure(t, "memory of the agent on %s %s: %v", n.Name, when, memory)
 }
 
+// lookPause leaves the agent its share of the 100 calls per second, all callers together, that the kubelet answers.
+const lookPause = 25 * time.Millisecond
+
 // offerWatch records how long a node offers less than it should.
 type offerWatch struct {
 	stop chan struct{}
 	done chan struct{}
 
-	Kubelet time.Duration  // in the kubelet's own view, looked at every 5 ms
+	Kubelet time.Duration  // in the kubelet's own view, looked at every lookPause
 	API     time.Duration  // in the API server's, every 20 ms
 	back    time.Time      // when the kubelet's view was whole again, the last time
 	more    cluster.Counts // the most of each that the kubelet had above what it should; a held unit was offered
@@ -196,7 +199,7 @@ func watchOffer(t *testing.T, n *cluster.Node, want cluster.Counts) *offerWatch 
 		}
 	}
 	go func() {
-		look(5*time.Millisecond, func() (cluster.Counts, error) {
+		look(lookPause, func() (cluster.Counts, error) {
 			held, err := view.Allocatable(5 * time.Second)
 			now := cluster.CountsOf(held)
 			w.more.Cores, w.more.Devices = max(w.more.Cores, now.Cores-want.Cores), max(w.more.Devices, now.Devices-want.Devices)

@@ -141,6 +141,7 @@ func TestPodStatus(t *testing.T) {
 	nodes := c.Nodes(t, trn1DRA, cluster.Trn1)
 	startDriver(t, c, nodes[:1])
 	applyExamples(t, c)
+	t.Cleanup(func() { c.ExpectNoPods(t, system, agentPod) })
 	c.Apply(t, cluster.ScanningOften(t, "static/neuron-agent.yaml"))
 	expectOffered(t, nodes[1], wholeTrn1)
 	t.Run("DevicePlugin", func(t *testing.T) {

@@ -210,6 +210,12 @@ func (c *Cluster) StartScheduler() error {
 	return err
 }
 
+// RestartClients starts scheduler and controller manager anew after the API server was away. They would try again after up to half a
+// minute; elsewhere they end by themselves when they lose their lease.
+func (c *Cluster) RestartClients() error {
+	return errors.Join(c.Scheduler.End(syscall.SIGKILL), c.ControllerManager.End(syscall.SIGKILL), c.StartScheduler(), c.StartControllerManager())
+}
+
 // gated is the program with its feature gates, the beginning of its arguments.
 func (c *Cluster) gated(name string) []string {
 	if c.Gates == "" {
