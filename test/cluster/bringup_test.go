@@ -97,7 +97,7 @@ func expectAdmission(t *testing.T, c *cluster.Cluster, nodes []*cluster.Node) {
 		}
 	}
 	c.Kubectl(t, "create", "namespace", "strict")
-	t.Cleanup(func() { c.Kubectl(t, "delete", "namespace", "strict") })
+	t.Cleanup(func() { c.Kubectl(t, "delete", "namespace", "strict", "--wait=false") })
 	c.Kubectl(t, "label", "namespace", "strict", "pod-security.kubernetes.io/enforce=restricted")
 	pod := &core.Pod{ObjectMeta: meta.ObjectMeta{Name: "loose"}, Spec: cluster.One("loose", nil).PodTemplate().Spec}
 	_, err := c.Client.CoreV1().Pods("strict").Create(context.Background(), pod, meta.CreateOptions{})

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"neuron-agent.test/cluster/cluster"
 )
 
@@ -57,10 +59,20 @@ func TestDefaultManifest(t *testing.T) {
 	}
 }
 
-// inventoryBefore is the inventory once the pods that an earlier test took away are gone, which would else be missed afterwards.
+// inventoryBefore is the inventory once the pods and namespaces that an earlier test took away are gone, which would else be missed
+// afterwards.
 func inventoryBefore(t *testing.T, c *cluster.Cluster, nodes ...*cluster.Node) cluster.Inventory {
 	t.Helper()
-	cluster.Eventually(t, cluster.Patience, "no pod is leaving", func() error {
+	cluster.Eventually(t, cluster.Patience, "no pod and no namespace is leaving", func() error {
+		spaces, err := c.Client.CoreV1().Namespaces().List(context.Background(), meta.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, space := range spaces.Items {
+			if space.DeletionTimestamp != nil {
+				return fmt.Errorf("%s is there", space.Name)
+			}
+		}
 		pods, err := c.Pods("", "")
 		for _, pod := range pods {
 			if pod.DeletionTimestamp != nil || strings.HasPrefix(pod.Labels["app.kubernetes.io/name"], "neuron-agent") {

@@ -86,6 +86,7 @@ func TestNodeStatus(t *testing.T) {
 // expectFaultTold: what only another instance cures is the node's, at once.
 func expectFaultTold(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 	since := conditionOf(nodeOf(t, c, n), neuronHealth).LastTransitionTime
+	time.Sleep(time.Until(since.Add(time.Second))) // it counts in seconds
 	broken := time.Now()
 	n.Inject(t, "neuron3", "sram_ecc_uncorrected=1")
 	awaitCondition(t, c, n, neuronHealth, core.ConditionTrue, "SramEccUncorrected")

@@ -180,7 +180,8 @@ func (l *load) listed(ctx context.Context, pods []core.Pod) {
 
 // ended counts how a pod ended; the recorder is locked.
 func (l *load) ended(known *judge.Pod, pod *core.Pod) {
-	known.Succeeded = pod.Status.Phase == core.PodSucceeded
+	// One that is evicted as it starts ends well after some milliseconds.
+	known.Succeeded = pod.Status.Phase == core.PodSucceeded && pod.DeletionTimestamp == nil
 	if pod.Status.Reason == "" {
 		l.r.counts["pods "+string(pod.Status.Phase)]++
 		return

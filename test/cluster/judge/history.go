@@ -83,8 +83,8 @@ type Pod struct {
 	Created         time.Time
 	Forced          time.Time // deleted with grace 0
 	Ended           time.Time // Succeeded, Failed or gone
-	Succeeded       bool
-	Refused         string // the kubelet's reason for failing it, empty if it did not
+	Succeeded       bool      // ran to its end, and was not deleted before
+	Refused         string    // the kubelet's reason for failing it, empty if it did not
 	Message         string
 }
 
