@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -33,7 +34,8 @@ func (n *Node) Allocatable() (Counts, error) {
 	return Counts{count(NeuronCore), count(Neuron), count(EFA)}, nil
 }
 
-// ExpectAllocatable waits until the API server says exactly this of the node.
+// ExpectAllocatable waits until the API server says exactly this of the node, and not of what an earlier agent offered: the kubelet says
+// it too.
 func (n *Node) ExpectAllocatable(t testing.TB, want Counts) {
 	t.Helper()
 	Eventually(t, Patience, fmt.Sprintf("%s: allocatable %+v", n.Name, want), func() error {
@@ -41,10 +43,13 @@ func (n *Node) ExpectAllocatable(t testing.TB, want Counts) {
 			return suite.Permanent(err)
 		}
 		now, err := n.Allocatable()
-		if err == nil && now != want {
-			err = fmt.Errorf("it is %+v", now)
+		if err != nil || now != want {
+			return errors.Join(err, fmt.Errorf("it is %+v", now))
 		}
-		return err
+		if now, err = n.KubeletAllocatable(); err != nil || now != want {
+			return errors.Join(err, fmt.Errorf("it is, but the kubelet offers %+v", now))
+		}
+		return nil
 	})
 }
 
