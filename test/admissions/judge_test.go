@@ -66,7 +66,7 @@ func TestSharedCoresAreFoundThroughBothNames(t *testing.T) {
 	b.expect(t, "core 7")
 }
 
-func TestWhatTheKubeletGivesTwiceIsToldApart(t *testing.T) {
+func TestUnitsThatTheKubeletGivesTwiceAreCountedApart(t *testing.T) {
 	b := newBench()
 	b.start("a", map[string][]string{efa: {"rdmap16s25"}}, "", "/dev/infiniband/uverbs0")
 	b.start("b", map[string][]string{efa: {"rdmap16s25"}}, "", "/dev/infiniband/uverbs0")
@@ -83,7 +83,7 @@ func TestWhatTheKubeletGivesTwiceIsToldApart(t *testing.T) {
 	}
 }
 
-func TestWhatAContainerSeesMustBeWhatItHolds(t *testing.T) {
+func TestAContainerSeesWhatItHolds(t *testing.T) {
 	for _, c := range []struct {
 		held    map[string][]string
 		visible string

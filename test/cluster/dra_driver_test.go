@@ -155,7 +155,7 @@ func TestClaimsDriver(t *testing.T) {
 	}
 	t.Run("Idle", func(t *testing.T) { expectNoWritesWhenIdle(t, c, n) })
 	t.Run("AdminAccess", func(t *testing.T) { expectAdminAccess(t, c, n) })
-	t.Run("Health", func(t *testing.T) { expectTaintedWhileIll(t, n, 1) })
+	t.Run("Health", func(t *testing.T) { expectTaintedWhileUnhealthy(t, n, 1) })
 	t.Run("Republished", func(t *testing.T) { expectRepublished(t, c, n) })
 	pid := agentProcess(t, n)
 	if memory, err := cluster.MemoryOf(pid); err == nil {
@@ -206,9 +206,9 @@ func expectNoWritesWhenIdle(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 	}
 }
 
-// expectTaintedWhileIll: a device that fails is tainted with its reason, and so is all that it is a part of, `count` devices of the
+// expectTaintedWhileUnhealthy: a device that fails is tainted with its reason, and so is all that it is a part of, `count` devices of the
 // pool together; it heals.
-func expectTaintedWhileIll(t *testing.T, n *cluster.Node, count int) {
+func expectTaintedWhileUnhealthy(t *testing.T, n *cluster.Node, count int) {
 	tainted := func() (map[string]string, error) {
 		devices, err := n.Offered()
 		reasons := map[string]string{}
@@ -231,14 +231,14 @@ func expectTaintedWhileIll(t *testing.T, n *cluster.Node, count int) {
 		return time.Since(begin)
 	}
 	n.Inject(t, "neuron3", "sram_ecc_uncorrected=1")
-	ill := await("device 3 is tainted, with all it is in", count)
+	unhealthy := await("device 3 is tainted, with all it is in", count)
 	reasons, _ := tainted()
 	if reason := reasons["neuron-device-3"]; reason != "NoSchedule sram_ecc_uncorrected" {
 		t.Errorf("device 3 is tainted %q", reason)
 	}
 	n.Inject(t, "neuron3", "heal")
 	healed := await("nothing is tainted", 0)
-	figure(t, "claims: failed device tainted after %v, healed one free after %v", ill.Round(time.Millisecond), healed.Round(time.Millisecond))
+	figure(t, "claims: failed device tainted after %v, healed one free after %v", unhealthy.Round(time.Millisecond), healed.Round(time.Millisecond))
 }
 
 // expectRepublished: slices that somebody deletes, as a kubelet does when it starts, come back.

@@ -64,7 +64,7 @@ func TestClaimShapes(t *testing.T) {
 	t.Run("Shared", func(t *testing.T) { expectShared(t, c, nodes[0]) })
 	t.Run("PartsOfOneClaim", func(t *testing.T) { expectParts(t, c, nodes[0]) })
 	// Of a device that fails: itself, two cores, and the groups of 4, 8 and 16 that it is in.
-	t.Run("Health", func(t *testing.T) { expectTaintedWhileIll(t, nodes[0], 6) })
+	t.Run("Health", func(t *testing.T) { expectTaintedWhileUnhealthy(t, nodes[0], 6) })
 }
 
 // template creates a template for claims and deletes it after the test.

@@ -53,7 +53,7 @@ func TestNodeStatus(t *testing.T) {
 			t.Errorf("label %s was %q and is %q", key, value, got)
 		}
 	}
-	t.Run("Fault", func(t *testing.T) { expectFaultTold(t, c, trn1) })
+	t.Run("Fault", func(t *testing.T) { expectFaultReported(t, c, trn1) })
 	t.Run("OneOfSixteen", func(t *testing.T) { expectOneOfSixteen(t, c, trn1) })
 	t.Run("Restart", func(t *testing.T) { expectNothingMoved(t, c, trn1) })
 	t.Run("Others", func(t *testing.T) { expectOthersKept(t, c, trn1) })
@@ -83,8 +83,8 @@ func TestNodeStatus(t *testing.T) {
 	})
 }
 
-// expectFaultTold: what only another instance cures is the node's, at once.
-func expectFaultTold(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
+// expectFaultReported: what only another instance cures is the node's, at once.
+func expectFaultReported(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 	since := conditionOf(nodeOf(t, c, n), neuronHealth).LastTransitionTime
 	time.Sleep(time.Until(since.Add(time.Second))) // it counts in seconds
 	broken := time.Now()

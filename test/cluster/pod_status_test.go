@@ -100,7 +100,7 @@ func (h *statusHolder) expectFollows(t *testing.T) core.ResourceHealth {
 	t.Cleanup(func() { _ = h.n.Set(h.device, "heal") })
 	h.remember(t)
 	sound := h.awaitSaid(t, core.ResourceHealthStatusHealthy)
-	var ill core.ResourceHealth
+	var unhealthy core.ResourceHealth
 	for _, step := range []struct {
 		action string
 		want   core.ResourceHealthStatus
@@ -113,11 +113,11 @@ func (h *statusHolder) expectFollows(t *testing.T) core.ResourceHealth {
 			t.Errorf("the unit is %s, was %s", unit.ResourceID, sound.ResourceID)
 		}
 		if step.want == core.ResourceHealthStatusUnhealthy {
-			ill = unit
+			unhealthy = unit
 		}
 		h.expectUndisturbed(t)
 	}
-	return ill
+	return unhealthy
 }
 
 // explain asks the agent on the node of the pod; the answer counts whatever the exit status is.
@@ -151,8 +151,8 @@ func TestPodStatus(t *testing.T) {
 		h := &statusHolder{c: c, n: nodes[1], pod: w.Name, device: "neuron" + id, entry: string(cluster.Neuron)}
 		agent := agentPodOn(t, c, nodes[1]).Name
 		h.explain(t, agent, "all healthy", "all Healthy")
-		if ill := h.expectFollows(t); string(ill.ResourceID) != id {
-			t.Errorf("the ill unit is %s, held is %s", ill.ResourceID, id)
+		if unhealthy := h.expectFollows(t); string(unhealthy.ResourceID) != id {
+			t.Errorf("the unhealthy unit is %s, held is %s", unhealthy.ResourceID, id)
 		}
 		nodes[1].Inject(t, h.device, "sram_ecc_uncorrected=1")
 		h.explain(t, agent, h.device+" is unhealthy: sram_ecc_uncorrected", id+" Unhealthy")
@@ -175,9 +175,9 @@ func TestPodStatus(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.device = strings.Replace(claims["devices"].Status.Allocation.Devices.Results[0].Device, "neuron-device-", "neuron", 1)
-		ill := h.expectFollows(t)
-		if ill.Message == nil || !strings.Contains(*ill.Message, "uncorrected SRAM") {
-			t.Errorf("the message of the ill unit is %v", ill.Message)
+		unhealthy := h.expectFollows(t)
+		if unhealthy.Message == nil || !strings.Contains(*unhealthy.Message, "uncorrected SRAM") {
+			t.Errorf("the message of the unhealthy unit is %v", unhealthy.Message)
 		}
 	})
 }

@@ -70,7 +70,7 @@ func TestNetworkPolicyValues(t *testing.T) {
 	}
 }
 
-func TestWhatMonitoringNeeds(t *testing.T) {
+func TestMonitoringNeedsMetrics(t *testing.T) {
 	for _, settings := range [][]string{
 		{"metrics.networkPolicy.enabled=true", "metrics.enabled=false"},
 		{"metrics.neuronMonitorService.enabled=true"},

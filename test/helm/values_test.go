@@ -67,7 +67,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeMeantTogetherIsRefused(t *testing.T) {
+func TestConflictingValuesAreRefused(t *testing.T) {
 	for _, other := range []string{"efaOnly.enabled=true", "privileged=true", "lncFile=true"} {
 		if _, err := template(t, "dev.enabled=true", other); err == nil || !strings.Contains(err.Error(), "dev.enabled") {
 			t.Errorf("%s: %v", other, err)
@@ -93,7 +93,7 @@ func TestWhatCannotBeMeantTogetherIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeMeantOfClaimsIsRefused(t *testing.T) {
+func TestConflictingValuesOfClaimsAreRefused(t *testing.T) {
 	for words, settings := range map[string][]string{
 		"goes with neuron.enabled":       {"mode=dra", "neuron.enabled=false", "efaOnly.enabled=true"},
 		"dra.allNodes goes with mode":    {"mode=both", "dra.allNodes=true"},

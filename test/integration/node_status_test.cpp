@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-std::vector<std::string> telling(const kube::ApiPlaces& places) {
+std::vector<std::string> node_status_arguments(const kube::ApiPlaces& places) {
   return {"--node-status", "on",          "--node-name",      "node-1",
           "--api-server",  places.url,    "--api-token-file", places.token_file,
           "--api-ca-file", places.ca_file};
@@ -38,7 +38,7 @@ class NodeStatus : public ::testing::Test {
           {{"names", {name + "@sha256:" + std::string(64, 'a'), name + ":v1.2.3"}}, {"sizeBytes", 123456789}});
     }
     EXPECT_TRUE(api_.call({.method = kube::Method::create, .path = "/api/v1/nodes", .body = node.dump()}));
-    node_.extra_arguments = telling(cluster_.api_places());
+    node_.extra_arguments = node_status_arguments(cluster_.api_places());
   }
   Json get(const std::string& path) {
     const auto reply = api_.call({.path = path});
@@ -147,7 +147,7 @@ TEST_F(NodeStatus, NothingWaitsForAServerThatNeverAnswers) {
   ASSERT_EQ(::getsockname(silent.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
   kube::ApiPlaces places = cluster_.api_places();
   places.url = "https://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
-  node_.extra_arguments = telling(places);
+  node_.extra_arguments = node_status_arguments(places);
   node_.host.write();
   node_.host.set("neuron3", "sram_ecc_uncorrected=1");
   node_.start_kubelet().start_agent();

@@ -34,7 +34,7 @@ func TestDraUpdatesWithoutAGap(t *testing.T) {
 
 // Where a device plugin serves the same devices the pod waits; anti-affinity holds in both directions, so one side saying it is
 // enough.
-func TestDraStaysAwayFromWhoeverServesTheSameDevices(t *testing.T) {
+func TestDraStaysAwayFromDevicePlugins(t *testing.T) {
 	template := load(t, draFile).Spec.Template
 	terms := template.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	kept := func(namespace string, podLabels map[string]string) bool {

@@ -14,7 +14,7 @@ import (
 
 // What the API server's own code makes of a condition that one applies and another then writes: what agent/status counts on, and
 // test/fakes/fake_api_owners.h imitates.
-func TestAnEntryGoesWithWhoeverMadeItUnlessHeld(t *testing.T) {
+func TestAnEntryGoesWithItsManagerUnlessHeld(t *testing.T) {
 	for what, each := range map[string]struct {
 		applied string
 		want    string // reason of what is left, "" for none

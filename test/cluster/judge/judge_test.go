@@ -118,7 +118,7 @@ func TestInterfaceInTwoContainersIsTheKubelets(t *testing.T) {
 	expect(t, h, "efa rdmap16s25 in two running containers")
 }
 
-func TestWhatTheKubeletDoesIsToldApart(t *testing.T) {
+func TestFaultsOfTheKubeletAreCountedApart(t *testing.T) {
 	for kind, change := range map[string]func(*Pod){
 		ReleasedForced: func(p *Pod) { p.Forced = at(15) },
 		RefusedRunning: func(p *Pod) { p.Refused = "UnexpectedAdmissionError" },
@@ -262,13 +262,13 @@ func TestLeaks(t *testing.T) {
 	}
 }
 
-func TestNobodyLooked(t *testing.T) {
+func TestHistoryWithoutLooks(t *testing.T) {
 	h := small()
 	h.Looks = nil
 	expect(t, h, "nobody looked")
 }
 
-func TestPodThatNobodySaw(t *testing.T) {
+func TestPodThatWasNotSeenRunning(t *testing.T) {
 	h := small()
 	h.Pods["a"] = &Pod{Name: "a", UID: "a", Node: "n", Ended: at(10), Succeeded: true}
 	expect(t, h, "a succeeded, and nobody saw it run")

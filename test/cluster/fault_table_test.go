@@ -74,7 +74,7 @@ var faults = []fault{
 	{"`heartbeat_stuck`, all of them", "`healthcheck_heartbeat` stands still", byLog, "neuron15", "", beside, nothing, "-"},
 }
 
-// hangOfNode is alone on its node, since of two such lines the node tells one.
+// hangOfNode is alone on its node, since of two such lines the node reports one.
 var hangOfNode = fault{"of the node, `hang_on_collectives`", "NEURON_HW_ERR= without `nd-id`", byLog, "host",
 	"kernel_log=NEURON_HW_ERR=HANG_ON_COLLECTIVES", calm, nothing, ""}
 
@@ -91,7 +91,7 @@ func (f fault) reason() string {
 	return "hw_dma_abort_error" // "that of the reason": that of the line
 }
 
-func (f fault) said() string { return camelCase(f.reason()) }
+func (f fault) eventReason() string { return camelCase(f.reason()) }
 
 func (f fault) device() string {
 	name, _, _ := strings.Cut(f.unit, "/")

@@ -17,10 +17,11 @@ import (
 )
 
 // Chips with all signals, and a logical core for each physical one, so that a core's faults are a core's.
-var tellingChips = []string{"--driver", "2.30.2.0", "--lnc", "1"}
+var reportingChips = []string{"--driver", "2.30.2.0", "--lnc", "1"}
 
-// Both ways of telling, and shorter waits. The log of a simulated node is a file, which nothing but the node's /dev shows a pod.
-const tellingManifest = `apiVersion: kustomize.config.k8s.io/v1beta1
+// Both sources of faults, the driver's files and the kernel log, and shorter waits. The log of a simulated node is a file, which a pod
+// sees through the node's /dev alone.
+const reportingManifest = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [../node-status]
 components: [../../components/kernel-log, ../../components/lnc-file]
@@ -32,8 +33,8 @@ patches:
       - {op: add, path: /spec/template/spec/containers/0/volumeMounts/-, value: {name: dev, mountPath: /dev}}
 `
 
-// telling is one run: the nodes, what the document says, and what was scraped.
-type telling struct {
+// faultReports is one run: the nodes, the rows of docs/faults.md, and the scraped series.
+type faultReports struct {
 	c     *cluster.Cluster
 	nodes []*cluster.Node
 	rows  map[string]row
@@ -43,12 +44,12 @@ type telling struct {
 // firing is a series as scraped and the alert that it has to fire.
 type firing struct{ name, alert, series string }
 
-// TestToldEverywhere walks each row of docs/faults.md: a fault is seen in allocatable, the metric, the condition, an event, an alert
+// TestFaultsReported walks each row of docs/faults.md: a fault is seen in allocatable, the metric, the condition, an event, an alert
 // and neuron-ls, with the same reason and the same advice; healed, all of them return.
-func TestToldEverywhere(t *testing.T) {
-	x := &telling{c: cluster.Get(t), rows: readFaults(t)}
-	x.nodes = x.c.Nodes(t, cluster.Spec{Name: "told-by-file", InstanceType: "trn2.48xlarge", Simulation: tellingChips},
-		cluster.Spec{Name: "told-by-log", InstanceType: "trn2.48xlarge", Simulation: tellingChips})
+func TestFaultsReported(t *testing.T) {
+	x := &faultReports{c: cluster.Get(t), rows: readFaults(t)}
+	x.nodes = x.c.Nodes(t, cluster.Spec{Name: "faults-by-file", InstanceType: "trn2.48xlarge", Simulation: reportingChips},
+		cluster.Spec{Name: "faults-by-log", InstanceType: "trn2.48xlarge", Simulation: reportingChips})
 	t.Cleanup(func() {
 		for _, n := range x.nodes {
 			x.c.RemoveNode(t, n) // its kernel log is no kernel's any more
@@ -58,9 +59,9 @@ func TestToldEverywhere(t *testing.T) {
 		useLogFile(t, n)
 	}
 	dir := cluster.Copy(t, "manifests")
-	overlay := filepath.Join(dir, "manifests/overlays/telling")
-	text := x.c.Shell(t, `mkdir "$DIR"; echo "$TEXT" > "$DIR/kustomization.yaml"; kubectl kustomize "$DIR"`, "DIR="+overlay, "TEXT="+tellingManifest)
-	file := filepath.Join(dir, "telling.yaml")
+	overlay := filepath.Join(dir, "manifests/overlays/fault-reports")
+	text := x.c.Shell(t, `mkdir "$DIR"; echo "$TEXT" > "$DIR/kustomization.yaml"; kubectl kustomize "$DIR"`, "DIR="+overlay, "TEXT="+reportingManifest)
+	file := filepath.Join(dir, "fault-reports.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func TestToldEverywhere(t *testing.T) {
 	defer beat(x.nodes[byFile], 5)()
 	stop := beat(x.nodes[byLog], -1)
 	x.nodes[byLog].Inject(t, hangOfNode.unit, hangOfNode.set)
-	x.expectTold(t, hangOfNode)
+	x.expectReported(t, hangOfNode)
 	x.nodes[byLog].Inject(t, "host", "heal")
 	time.Sleep(time.Until(began.Add(5 * time.Second))) // some beats were seen
 	stop()
@@ -83,10 +84,10 @@ func TestToldEverywhere(t *testing.T) {
 		low: {"BelowThreshold", "HwDmaAbortError"}, grave: {"SramEccUncorrected", "SramEccUncorrected"}} {
 		x.makeRound(t, round, conditions)
 	}
-	cluster.Figure(t, "all faults but heartbeats told", time.Since(began))
+	cluster.Figure(t, "all faults but heartbeats reported", time.Since(began))
 	for _, f := range faults {
 		if f.round == beside {
-			x.expectTold(t, f)
+			x.expectReported(t, f)
 		}
 	}
 	for i, n := range x.nodes {
@@ -101,7 +102,7 @@ func TestToldEverywhere(t *testing.T) {
 	for _, n := range x.nodes {
 		n.ExpectAllocatable(t, whole)
 		awaitCondition(t, x.c, n, neuronHealth, core.ConditionFalse, "NeuronHasNoError")
-		cluster.Eventually(t, cluster.Patience, "the metrics say healthy", func() error { return x.allWell(t, n) })
+		cluster.Eventually(t, cluster.Patience, "the metrics say healthy", func() error { return x.allHealthy(t, n) })
 	}
 }
 
@@ -152,8 +153,8 @@ func left(whole cluster.Counts, node int) cluster.Counts {
 	return whole
 }
 
-// makeRound makes all faults of a round and waits until everybody has been told of each.
-func (x *telling) makeRound(t *testing.T, round int, conditions [2]string) {
+// makeRound makes all faults of a round and waits until each is reported everywhere.
+func (x *faultReports) makeRound(t *testing.T, round int, conditions [2]string) {
 	t.Helper()
 	for _, f := range faults {
 		if f.round == round {
@@ -165,13 +166,13 @@ func (x *telling) makeRound(t *testing.T, round int, conditions [2]string) {
 	}
 	for _, f := range faults {
 		if f.round == round {
-			t.Run(f.name(), func(t *testing.T) { x.expectTold(t, f) })
+			t.Run(f.name(), func(t *testing.T) { x.expectReported(t, f) })
 		}
 	}
 }
 
 // expectCondition: the status is that of the rows of this reason, and the message has an advice.
-func (x *telling) expectCondition(t *testing.T, n *cluster.Node, reason string) {
+func (x *faultReports) expectCondition(t *testing.T, n *cluster.Node, reason string) {
 	t.Helper()
 	status := core.ConditionTrue
 	if slices.Contains([]string{"SomeDevicesNotHealthy", "NeuronHasNoError", "BelowThreshold"}, reason) {
@@ -183,8 +184,8 @@ func (x *telling) expectCondition(t *testing.T, n *cluster.Node, reason string) 
 	}
 }
 
-// expectTold: metric and event, and the document says so.
-func (x *telling) expectTold(t *testing.T, f fault) {
+// expectReported: metric and event, and the document says so.
+func (x *faultReports) expectReported(t *testing.T, f fault) {
 	t.Helper()
 	n, row := x.nodes[f.node], x.rows[f.row]
 	wanted := map[int]string{calm: "False", low: "threshold", grave: "True", beside: "threshold"}[f.round]
@@ -208,13 +209,13 @@ func (x *telling) expectTold(t *testing.T, f fault) {
 		return err
 	})
 	x.found = append(x.found, firing{f.name(), row.alert, series})
-	cluster.Eventually(t, statusPatience, f.said()+" is told", func() error {
+	cluster.Eventually(t, statusPatience, f.eventReason()+" is reported", func() error {
 		unit := regexp.MustCompile(`\bneuron` + f.device() + `\b`) // one event names all devices that have the fault
 		if f.unit == "host" {
 			unit = regexp.MustCompile("^node: ")
 		}
 		for _, event := range eventsOf(t, x.c) {
-			if event.InvolvedObject.Name == n.Name && event.Reason == f.said() && event.Type == "Warning" && unit.MatchString(event.Message) {
+			if event.InvolvedObject.Name == n.Name && event.Reason == f.eventReason() && event.Type == "Warning" && unit.MatchString(event.Message) {
 				if !strings.Contains(event.Message, row.advice) {
 					t.Errorf("the event does not say %q: %s", row.advice, event.Message)
 				}
@@ -225,8 +226,8 @@ func (x *telling) expectTold(t *testing.T, f fault) {
 	})
 }
 
-// seriesOf is the sample by which the agent tells a fault, as scraped.
-func (x *telling) seriesOf(t *testing.T, f fault) (string, error) {
+// seriesOf is the sample by which the agent reports a fault, as scraped.
+func (x *faultReports) seriesOf(t *testing.T, f fault) (string, error) {
 	text, err := x.scrape(t, x.nodes[f.node])
 	if err != nil {
 		return "", err
@@ -254,11 +255,11 @@ func (x *telling) seriesOf(t *testing.T, f fault) (string, error) {
 	return series, nil
 }
 
-func (x *telling) scrape(t *testing.T, n *cluster.Node) (string, error) {
+func (x *faultReports) scrape(t *testing.T, n *cluster.Node) (string, error) {
 	return x.c.TryKubectl("get", "--raw", "/api/v1/namespaces/"+system+"/pods/"+agentPodOn(t, x.c, n).Name+":8000/proxy/metrics")
 }
 
-func (x *telling) allWell(t *testing.T, n *cluster.Node) error {
+func (x *faultReports) allHealthy(t *testing.T, n *cluster.Node) error {
 	text, err := x.scrape(t, n)
 	if err != nil {
 		return err
@@ -273,7 +274,7 @@ func (x *telling) allWell(t *testing.T, n *cluster.Node) error {
 
 // expectListed: neuron-ls on the node says it too, of what one look can see, and of the node the graver line. The agent's own pod is
 // not asked: it has no device node.
-func (x *telling) expectListed(t *testing.T) {
+func (x *faultReports) expectListed(t *testing.T) {
 	t.Helper()
 	for i, n := range x.nodes {
 		shown, err := n.List("--health")
@@ -293,7 +294,7 @@ func (x *telling) expectListed(t *testing.T) {
 
 // expectFiring: Prometheus, with the rules as shipped, fires the alert of each row on its series as scraped, and the runbook of the
 // rule has the same advice.
-func (x *telling) expectFiring(t *testing.T) {
+func (x *faultReports) expectFiring(t *testing.T) {
 	t.Helper()
 	rules := cluster.Manifest("monitoring/neuron-agent.rules.yaml")
 	text, err := os.ReadFile(rules)
