@@ -134,11 +134,11 @@ class Ledger {
   [[nodiscard]] std::vector<int> held_units(model::Resource resource) const;
 
   [[nodiscard]] const std::vector<Holding>& holdings() const { return holdings_; }
-
- private:
-  // For each of holdings_: of a container that held some of `units` of `resource` since before `settled`.
+  // For each of holdings(): of a container that held some of `units` of `resource` since before `settled`.
   [[nodiscard]] std::vector<bool> ended_when_given(model::Resource resource, const std::vector<int>& units,
                                                    SteadyTime settled = SteadyTime::max()) const;
+
+ private:
   [[nodiscard]] std::vector<Holding> not_outdated(const Shown& shown) const;
   [[nodiscard]] const Holding* of_admission(model::Resource resource, CheckpointVersion version, bool of_cores) const;
 

@@ -63,10 +63,7 @@ Allocations::Hardware Allocations::hardware_of(model::Resource resource, const s
 // The kubelet offers a unit once its container has ended, sooner than PodResources shows it. It may also offer what it
 // has given to another container of the pod that it is admitting (docs/reference/kubelet.md#double-allocation), so an
 // offer proves nothing about a younger holding.
-void Allocations::forget_ended(model::Resource resource, const allocator::ChooseRequest& request) {
-  std::vector<int> offered;
-  std::set_difference(request.available.begin(), request.available.end(), request.must_include.begin(),
-                      request.must_include.end(), std::back_inserter(offered));
+void Allocations::forget_ended(model::Resource resource, const std::vector<int>& offered) {
   ledger_.offered(resource, offered, clock_.now() - holdings::Ledger::kMaxAdmission, clock_.now());
 }
 
@@ -77,8 +74,11 @@ allocator::ChooseRequest Allocations::question(model::Resource resource, const s
   request.available = known_units(*node_, resource, available);
   request.must_include = known_units(*node_, resource, must_include);
   request.size = size;
-  forget_ended(resource, request);
-  add_hints(resource, request, version);
+  std::vector<int> offered;
+  std::set_difference(request.available.begin(), request.available.end(), request.must_include.begin(),
+                      request.must_include.end(), std::back_inserter(offered));
+  forget_ended(resource, offered);
+  add_hints(resource, offered, request, version);
   const auto keep = [&](const auto& is_good) REQUIRES(mutex_) {
     std::vector<int> good;
     good.reserve(request.available.size());

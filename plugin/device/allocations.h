@@ -129,11 +129,11 @@ class Allocations {
   [[nodiscard]] allocator::ChooseRequest question(model::Resource resource, const std::vector<std::string>& available,
                                                   const std::vector<std::string>& must_include, int size,
                                                   holdings::CheckpointVersion version) REQUIRES(mutex_);
-  void forget_ended(model::Resource resource, const allocator::ChooseRequest& request) REQUIRES(mutex_);
+  void forget_ended(model::Resource resource, const std::vector<int>& offered) REQUIRES(mutex_);
   [[nodiscard]] const holdings::Holding* companion(model::Resource resource, holdings::CheckpointVersion version) const
       REQUIRES(mutex_);
-  void add_hints(model::Resource resource, allocator::ChooseRequest& request, holdings::CheckpointVersion version) const
-      REQUIRES(mutex_);
+  void add_hints(model::Resource resource, const std::vector<int>& offered, allocator::ChooseRequest& request,
+                 holdings::CheckpointVersion version) const REQUIRES(mutex_);
   [[nodiscard]] std::vector<int> withheld_devices(model::Resource resource) const REQUIRES(mutex_);
   void learn_size(model::Resource resource, const std::vector<int>& units, holdings::CheckpointVersion version)
       REQUIRES(mutex_);

@@ -13,20 +13,24 @@ const holdings::Holding* Allocations::companion(model::Resource resource, holdin
                                     : ledger_.cores_of_admission(resource, version);
 }
 
-void Allocations::add_hints(model::Resource resource, allocator::ChooseRequest& request,
-                            holdings::CheckpointVersion version) const {
+void Allocations::add_hints(model::Resource resource, const std::vector<int>& offered,
+                            allocator::ChooseRequest& request, holdings::CheckpointVersion version) const {
+  // A container whose unit is offered has most likely ended. That is no proof (forget_ended), but only steers here.
+  constexpr std::chrono::milliseconds kLikelyEnded{300};
+  const std::vector<bool> ended = ledger_.ended_when_given(resource, offered, clock_.now() - kLikelyEnded);
   std::set<int> held;
   std::set<int> held_efas;
   std::set<int> avoid;
-  const auto add = [&](const holdings::Holding& holding) {
-    if (!model::has_cores(holding.resource)) held_efas.insert(holding.units.begin(), holding.units.end());
-    held.insert(holding.devices.begin(), holding.devices.end());
+  const auto add = [&](const holdings::Holding& holding, bool likely_ended) {
     if (model::has_cores(resource) && (holding.resource != resource || !holding.claim.empty())) {
       avoid.insert(holding.devices.begin(), holding.devices.end());
     }
+    if (likely_ended) return;
+    if (!model::has_cores(holding.resource)) held_efas.insert(holding.units.begin(), holding.units.end());
+    held.insert(holding.devices.begin(), holding.devices.end());
   };
-  std::for_each(ledger_.holdings().begin(), ledger_.holdings().end(), add);
-  std::for_each(ledger_.claimed().begin(), ledger_.claimed().end(), add);
+  for (std::size_t i = 0; i < ledger_.holdings().size(); ++i) add(ledger_.holdings()[i], ended[i]);
+  for (const holdings::Holding& claimed : ledger_.claimed()) add(claimed, false);
   request.avoid_devices.assign(avoid.begin(), avoid.end());
   const auto is_well = [&](model::Resource of, int unit) REQUIRES(mutex_) {
     return node_->health_of(of, unit).state != model::HealthState::unhealthy;

@@ -275,6 +275,35 @@ TEST_F(AllocationsTest, ANicThatIsOfferedAgainFreesTheDevicesOfItsOldContainer) 
       << "the container of NIC 3 has ended, and with it its hold on device 3";
 }
 
+// A pod of the next batch may come a second after one that has ended, and ask for its NICs first.
+TEST_F(AllocationsTest, NicsThatAreOfferedAgainAreChosenBesideTheDevicesOfTheirOldContainers) {
+  use("trn1.32xlarge");
+  std::vector<std::string> devices = ids(*node, model::Resource::neuron);
+  std::vector<std::string> nics = ids(*node, model::Resource::efa);
+  const auto give = [&](model::Resource resource, std::vector<std::string>& free, int size) {
+    const std::vector<std::string> given = allocations.prefer(resource, free, {}, size);
+    EXPECT_TRUE(allocations.allocate(resource, given));
+    std::erase_if(free,
+                  [&](const std::string& id) { return std::find(given.begin(), given.end(), id) != given.end(); });
+    return given;
+  };
+  while (!devices.empty()) {
+    static_cast<void>(give(model::Resource::neuron, devices, 4));
+    static_cast<void>(give(model::Resource::efa, nics, 2));
+    next_container();
+  }
+  clock.advance(std::chrono::seconds(1));
+  devices = ids(*node, model::Resource::neuron);
+  nics = ids(*node, model::Resource::efa);
+  const std::vector<std::string> first = give(model::Resource::efa, nics, 2);
+  std::set<std::string> near;
+  for (const std::string& device : give(model::Resource::neuron, devices, 4)) {
+    const auto& efas = node->topology().devices.at(static_cast<std::size_t>(std::stoi(device))).near_efas;
+    for (const int efa : efas) near.insert(node->id_of(model::Resource::efa, efa));
+  }
+  EXPECT_EQ(near, std::set<std::string>(first.begin(), first.end()));
+}
+
 TEST_F(AllocationsTest, NicsFollowTheDevicesOfTheSameContainer) {
   use("trn2.48xlarge");
   ASSERT_TRUE(allocations.allocate(model::Resource::neuron, {"4"}));
