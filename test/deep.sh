@@ -1,20 +1,33 @@
 #!/bin/bash
-# What is too slow for every change: sanitizers, fuzzing, and every suite that draws at random, for as long as it is told to.
-#   usage: test/deep.sh [--minutes N] [--seconds N] [--seed S] [--only SUITE] [DIRECTORY]
-#   --minutes   for each suite that draws; without it each runs until its own counts are reached (admissions: 100,000 pods and
-#               1,000 kubelet restarts, about 20 minutes on two cores; attack: ten minutes; kubelet, cluster and
-#               image: half an hour each, whatever is said; chaos: an hour; model: ten million events, about ten minutes,
-#               and each mutation of the gate and the ledger, some minutes more)
+# What is too slow for every change: sanitizers, fuzzing, and every suite that draws at random, for as long as it is asked to.
+#   usage: test/deep.sh [--minutes N] [--seconds N] [--seed S] [--only SUITE,...] [DIRECTORY]
+#   --minutes   for each suite that draws; without it each runs until its own counts are reached (below)
 #   --seconds   for each fuzz target (60)
 #   --seed      draws the same again, as far as a suite's times allow; without it each suite draws its own and prints it
-#   --only      one suite: sanitize, tsan, tidy, plain, fuzz, model, dra, admissions, attack, kubelet, cluster, chaos, image
-# DIRECTORY has the programs of the last eight (else build/release/bin, which must be built; the attacks are taken from beside
-# it). They need what the suites need: see test/admissions/run.sh and test/cluster/run.sh. The first five build what they run
-# in build/dev, build/tsan, build/tidy, build/plain and build/fuzz or build/fuzz-gcc; CONTRIBUTING.md says what each finds and how long it takes.
-# The last line is "N passed, N failed, N skipped".
+#   --only      these suites alone. All, in their order, with times on two cores:
+#     sanitize    AddressSanitizer, LeakSanitizer and UBSan over ctest
+#     tsan        ThreadSanitizer over the tests with threads and without gRPC
+#     tidy        clang-tidy over what is shipped
+#     plain       every file compiled without precompiled headers
+#     fuzz        each fuzz target for --seconds, as many at a time as there are cores
+#     model       ten million events of the gate and the ledger, and each of their mutations: 15 minutes
+#     dra         claims at random, twelve times test/run.sh's length; slices of every instance type
+#     admissions  100,000 pods and 1,000 kubelet restarts: 20 minutes
+#     kubelet     every Topology Manager policy on every type, 300 random pods per type: half an hour
+#     cluster     the scenarios that test/run.sh shortens or leaves out: queues of 60 and 200 pods, lives of agent, node and claims,
+#                 random claims, admission rate, start of claims, the claims driver (CLUSTER_DEEP=1): 45 minutes
+#     attack      attacks on simulated nodes: an hour
+#     chaos       faults in a cluster: an hour
+#     image       a second build from nothing, compared; arm64 under qemu: half an hour
+# model and dra run side by side, and so do attack and chaos. A suite that fails does not keep the next ones from running.
+# DIRECTORY has the programs of the last eight (else build/release/bin, which must be built; model and attack are taken from
+# beside it). They need what the suites need: see test/admissions/run.sh and test/cluster/run.sh. The first five build what they run
+# in build/dev, build/tsan, build/tidy, build/plain and build/fuzz or build/fuzz-gcc. Output of each: build/deep/SUITE.log.
+# At the end: time and result of each suite, and as the last line "N passed, N failed, N skipped".
 set -u
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
-suites="sanitize tsan tidy plain fuzz model dra admissions attack kubelet cluster chaos image"
+groups="sanitize tsan tidy plain fuzz model+dra admissions kubelet cluster attack+chaos image" # joined by +: side by side
+suites=${groups//+/ }
 minutes="" seconds=60 seed="" only="" bin=$root/build/release/bin
 while [ $# -gt 0 ]; do
   case $1 in
@@ -23,7 +36,7 @@ while [ $# -gt 0 ]; do
       declare "${1#--}=$2"
       shift 2
       ;;
-    -h | --help) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,/^set -u/{/^set/!s/^# \{0,1\}//p}' "$0"; exit 0 ;;
     -*) echo "test/deep.sh: unknown option $1 (--help lists them)" >&2; exit 2 ;;
     *) bin=$1; shift ;;
   esac
@@ -33,16 +46,22 @@ for number in "$minutes" "$seconds" "$seed"; do
     *[!0-9]*) echo "test/deep.sh: \"$number\" is not a number" >&2; exit 2 ;;
   esac
 done
+chosen=" ${only//,/ } "
 if [ -n "$only" ]; then
-  case " $suites " in
-    *" $only "*) suites=$only ;;
-    *) echo "test/deep.sh: no suite $only (there are: $suites)" >&2; exit 2 ;;
-  esac
+  for suite in $chosen; do
+    case " $suites " in
+      *" $suite "*) ;;
+      *) echo "test/deep.sh: no suite $suite (there are: $suites)" >&2; exit 2 ;;
+    esac
+  done
+else
+  chosen=" $suites "
 fi
-case $only in
-  sanitize | tsan | tidy | fuzz | image) ;;
-  *) bin=$(cd "$bin" 2> /dev/null && pwd) || { echo "test/deep.sh: no directory $bin: build the programs first" >&2; exit 1; } ;;
-esac
+for suite in model dra admissions kubelet cluster attack chaos; do
+  case $chosen in
+    *" $suite "*) bin=$(cd "$bin" 2> /dev/null && pwd) || { echo "test/deep.sh: no directory $bin: build the programs first" >&2; exit 1; } ;;
+  esac
+done
 cd "$root" || exit 1
 exec < /dev/null
 logs=$root/build/deep
@@ -168,7 +187,7 @@ attack_suite() {
     echo "0 passed, 0 failed, 1 skipped"
     return
   fi
-  if "$program" --seconds $((${minutes:-10} * 60)) ${seed:+--seed "$seed"}; then
+  if "$program" --seconds $((${minutes:-60} * 60)) ${seed:+--seed "$seed"}; then
     echo "1 passed, 0 failed, 0 skipped"
   else
     echo "0 passed, 1 failed, 0 skipped"
@@ -218,17 +237,46 @@ plain_suite() {
   fi
 }
 
-for suite in $suites; do
-  printf '\n==> [%d s] %s\n' "$SECONDS" "$suite"
-  "${suite}_suite" 2>&1 | tee "$logs/$suite.log"
-  status=${PIPESTATUS[0]}
+# run_suite SUITE PREFIX: its output in its log, and printed with a prefix; its time and status in files beside the log.
+run_suite() {
+  local suite=$1 begin=$SECONDS
+  "${suite}_suite" 2>&1 | tee "$logs/$suite.log" | sed -u "s/^/$2/"
+  echo "$((SECONDS - begin)) ${PIPESTATUS[0]}" > "$logs/$suite.status"
+}
+
+summary=()
+# add_result SUITE
+add_result() {
+  local suite=$1 seconds status line p f s
+  read -r seconds status < "$logs/$suite.status"
   line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$logs/$suite.log" | tail -n 1)
   read -r p f s <<< "${line//[!0-9 ]/}"
-  passed=$((passed + ${p:-0})) failed=$((failed + ${f:-0})) skipped=$((skipped + ${s:-0}))
-  if [ "$status" -ne 0 ] && [ "${f:-0}" -eq 0 ] || [ -z "$line" ]; then
+  p=${p:-0} f=${f:-0} s=${s:-0}
+  if [ "$status" -ne 0 ] && [ "$f" -eq 0 ] || [ -z "$line" ]; then
     echo "FAILED: $suite ended with status $status" >&2
-    failed=$((failed + 1))
+    f=$((f + 1))
   fi
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+  summary+=("$(printf '%7d s  %-10s  %d passed, %d failed, %d skipped' "$seconds" "$suite" "$p" "$f" "$s")")
+  printf '<== [%d s] %s\n' "$SECONDS" "${summary[-1]}"
+}
+
+for group in $groups; do
+  members=()
+  for suite in ${group//+/ }; do
+    case $chosen in *" $suite "*) members+=("$suite") ;; esac
+  done
+  if [ ${#members[@]} -eq 0 ]; then continue; fi
+  printf '\n==> [%d s] %s\n' "$SECONDS" "${members[*]}"
+  for suite in "${members[@]}"; do
+    rm -f "$logs/$suite.log" "$logs/$suite.status"
+    if [ ${#members[@]} -eq 1 ]; then run_suite "$suite" ""; else run_suite "$suite" "$suite: " & fi
+  done
+  wait
+  for suite in "${members[@]}"; do add_result "$suite"; done
 done
+printf '\nTime and result by suite:\n'
+printf '%s\n' "${summary[@]}"
+printf '%7d s  in all\n' "$SECONDS"
 printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
 [ "$failed" -eq 0 ]

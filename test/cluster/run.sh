@@ -72,10 +72,11 @@ done
   nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/cores.test" ../suite/cores) || missing "the suite did not build"
 (cd "$here" && built "" "$out/awsplugin" ./awsplugin) || missing "the stand-in for AWS's plugins did not build"
 
-# The tests by shard in $out/shard.N: longest first (durations.txt; 20 s where it has none), each to the shard with the least to do.
+# The tests by shard in $out/shard.N: longest first, each to the shard with the least to do. durations.txt has the seconds of each, and of
+# those that are longer with CLUSTER_DEEP=1 these as well; 20 s where it has none.
 rm -rf "$out"/shard.* "$out"/output.* "$out/failed"
 "$out/cluster.test" -test.list "$(echo "$only" | sed 's,/[^|]*,,g')" | grep '^Test' | sort >"$out/tests" || true
-awk 'NR == FNR { seconds[$1] = $2; next } { print ($1 in seconds) ? seconds[$1] : 20, $1 }' "$here/durations.txt" "$out/tests" |
+awk -v deep="${CLUSTER_DEEP:-}" 'NR == FNR { seconds[$1] = deep == 1 && NF > 2 ? $3 : $2; next } { print ($1 in seconds) ? seconds[$1] : 20, $1 }' "$here/durations.txt" "$out/tests" |
   sort -k1,1nr -k2 | awk -v shards="$shards" -v out="$out/shard." '{
     least = 1
     for (i = 2; i <= shards; i++) if (sum[i] < sum[least]) least = i
