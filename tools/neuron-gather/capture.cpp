@@ -80,14 +80,14 @@ class Names {
     return out;
   }
   [[nodiscard]] bool occurs_in(std::string_view text) const {
-    return std::any_of(names_.begin(), names_.end(),
-                       [&](const auto& name) { return text.find(name.first) != std::string_view::npos; });
+    return std::ranges::any_of(names_,
+                               [&](const auto& name) { return text.find(name.first) != std::string_view::npos; });
   }
 
  private:
   using Map = std::map<std::string, std::string, std::less<>>;
   [[nodiscard]] Map::const_iterator name_at(std::string_view text) const {
-    return std::find_if(names_.begin(), names_.end(), [&](const auto& name) { return text.starts_with(name.first); });
+    return std::ranges::find_if(names_, [&](const auto& name) { return text.starts_with(name.first); });
   }
 
   Map names_;
@@ -189,7 +189,7 @@ void Capture::add_link(std::string_view path, std::string_view target_path, std:
 
 void Capture::add_unreadable(std::string_view path, std::string_view reason) {
   Unreadable one{std::string(path), std::string(reason)};
-  const bool known = std::find(unreadable_.begin(), unreadable_.end(), one) != unreadable_.end();
+  const bool known = std::ranges::find(unreadable_, one) != unreadable_.end();
   if (!known && unreadable_.size() < kMaxUnreadable) unreadable_.push_back(std::move(one));
 }
 
@@ -199,8 +199,8 @@ const Entry* Capture::find(const std::string& path) const {
 }
 
 std::size_t Capture::file_count() const {
-  return static_cast<std::size_t>(std::count_if(
-      entries_.begin(), entries_.end(), [](const auto& entry) { return entry.second.kind == EntryKind::file; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(entries_, [](const auto& entry) { return entry.second.kind == EntryKind::file; }));
 }
 
 std::string relative_link(std::string_view from, std::string_view to) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "agent/base/clock.h"
 #include "agent/base/parse.h"
 #include "agent/health/kernel_errors.h"
 #include "agent/host/attributes.h"
@@ -13,6 +14,7 @@
 #include "agent/host/fs_root.h"
 #include "agent/host/kernel_log.h"
 #include "agent/host/proc_files.h"
+#include "neuron_version.h"
 
 namespace neuron::gather {
 namespace {
@@ -48,6 +50,7 @@ std::string line_of(const KernelLine& line) {
 constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20U;
 constexpr std::size_t kMaxProcessBytes = std::size_t{256} << 10U;
 constexpr std::size_t kMaxProcesses = 1024;
+constexpr std::size_t kMaxManifestBytes = std::size_t{1} << 20U;
 constexpr std::string_view kNeuronClass = "sys/class/neuron_device";
 
 std::string below(const std::string& folder, std::string_view name) {
@@ -67,7 +70,7 @@ std::string_view reason_of(const std::string& path, const Error& error) {
 
 bool is_kernel_entry(std::string_view name) {
   const auto entries = kernel_entries();
-  return std::find(entries.begin(), entries.end(), name) != entries.end();
+  return std::ranges::find(entries, name) != entries.end();
 }
 
 // NEURON_PROCESS_TAG with its value and terminator; "" when the process has none.
@@ -318,7 +321,7 @@ std::vector<int> Collector::take_device_users(const std::vector<int>& devices) {
     capture_.add_unreadable("proc", found->gap);
   std::vector<int> pids;
   for (const host::DeviceUser& user : found->users) {
-    if (!std::binary_search(devices.begin(), devices.end(), user.device)) continue;
+    if (!std::ranges::binary_search(devices, user.device)) continue;
     const std::string process = "proc/" + std::to_string(user.pid);
     const std::string file = std::to_string(user.file);
     capture_.add_link(process + "/fd/" + file, "dev/neuron" + std::to_string(user.device), "");
@@ -343,7 +346,7 @@ void Collector::take_process(int pid, Commands commands) {
 
 void Collector::collect_processes(Commands commands) {
   std::vector<int> devices = captured_devices();
-  std::sort(devices.begin(), devices.end());
+  std::ranges::sort(devices);
   const std::vector<int> users = take_device_users(devices);
   std::set<int> pids(users.begin(), users.end());
   for (const int index : devices) {
@@ -358,6 +361,36 @@ void Collector::collect_processes(Commands commands) {
     if (++taken > kMaxProcesses) break;
     if (permitted("proc/" + std::to_string(pid))) take_process(pid, commands);
   }
+}
+
+std::string captured_text(const Capture& capture, const std::string& path) {
+  const Entry* entry = capture.find(path);
+  return entry == nullptr ? "" : printable(trim(entry->text), 64);
+}
+
+Capture gather(const host::FsRoot& root, const GatherRequest& request, const Collector::Permit& permit) {
+  Capture capture;
+  Collector collector(root, capture, permit);
+  for (const Rule& rule : rules()) collector.collect(rule);
+  collector.collect_driver_answers();
+  collector.collect_processes(request.commands);
+  if (request.identity == Identity::anonymise) anonymise(capture);
+
+  Manifest manifest;
+  manifest.tool_version = kVersion;
+  manifest.captured_at = utc_text(request.now);
+  manifest.instance_type = captured_text(capture, kProductName);
+  manifest.kernel = captured_text(capture, "proc/sys/kernel/osrelease");
+  manifest.origin = root.is_live() ? Origin::live : Origin::directory;
+  manifest.with_commands = request.commands == Commands::include;
+  manifest.anonymised = request.identity == Identity::anonymise;
+  manifest.complete = !capture.full();
+  std::optional<std::string> previous;
+  if (!root.is_live()) {
+    if (auto text = root.read_file(kManifestPath, kMaxManifestBytes)) previous = *std::move(text);
+  }
+  capture.add_file(kManifestPath, manifest_text(manifest, capture, previous));
+  return capture;
 }
 
 }  // namespace neuron::gather

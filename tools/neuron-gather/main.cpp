@@ -15,7 +15,7 @@
 #include "agent/host/fs_root.h"
 #include "agent/host/root_source.h"
 #include "neuron_version.h"
-#include "tools/neuron-gather/gather.h"
+#include "tools/neuron-gather/collector.h"
 #include "tools/neuron-gather/output.h"
 #include "tools/neuron-gather/reading_watch.h"
 

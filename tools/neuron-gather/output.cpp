@@ -27,7 +27,7 @@ constexpr std::uint64_t kTime = 1'577'836'800;  // 2020-01-01, so that tar does 
 using Header = std::array<char, kBlock>;
 
 void put(Header& header, std::size_t at, std::string_view text) {
-  std::copy(text.begin(), text.end(), header.begin() + static_cast<std::ptrdiff_t>(at));
+  std::ranges::copy(text, header.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
 // Octal digits with leading zeros, and the zero byte that ends the field.

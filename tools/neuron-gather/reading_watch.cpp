@@ -44,7 +44,7 @@ bool ReadingWatch::permit(const std::string& path) {
   const auto holds = [&](const std::string& part) {
     return path.starts_with(part) && (path.size() == part.size() || path[part.size()] == '/');
   };
-  if (std::any_of(skipped_.begin(), skipped_.end(), holds)) return false;
+  if (std::ranges::any_of(skipped_, holds)) return false;
   if (!shared_) return true;
   const std::size_t length = std::min(path.size(), shared_->path.size() - 1);
   std::memcpy(shared_->path.data(), path.data(), length);

@@ -4,6 +4,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
+#include "tools/render/text.h"
 
 namespace neuron::ls {
 namespace {
@@ -12,21 +13,16 @@ std::string path_in(const std::string& root, const std::string& path) {
   return root.ends_with('/') ? root + path : root + '/' + path;
 }
 
-std::string counted(int count, const std::string& noun) {
-  return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
-}
-
 Absence without_device_nodes(const model::HostScan& scan, const std::string& root) {
-  const int count = static_cast<int>(scan.devices.size());
   return {
-      "the Neuron driver shows " + counted(count, "device") + ", but there is no device node " +
+      "the Neuron driver shows " + render::counted(scan.devices.size(), "device") + ", but there is no device node " +
           path_in(root, "dev/neuron*"),
       "in a container: request aws.amazon.com/neuron (Kubernetes) or pass --device /dev/neuron0 (docker); on a host: "
       "check the udev rules of package aws-neuronx-dkms"};
 }
 
 Absence without_driver(const model::HostScan& scan, const std::string& root) {
-  return {counted(scan.neuron_pci_functions, "Neuron PCI function") +
+  return {render::counted(static_cast<std::size_t>(scan.neuron_pci_functions), "Neuron PCI function") +
               " found, but the kernel driver is not loaded: there is no " + path_in(root, "sys/class/neuron_device"),
           "run: modprobe neuron; if there is no such module, install package aws-neuronx-dkms"};
 }
@@ -42,8 +38,9 @@ Absence without_hardware(const model::HostScan& scan, const std::string& root) {
   const auto* type = core::find_instance_type(scan.instance_type);
   const std::string pci = path_in(root, "sys/bus/pci/devices");
   if (type != nullptr && type->device_count > 0) {
-    return {"an instance of type " + type->name + " has " + counted(type->device_count, "Neuron device") +
-                ", but none is in " + pci + " and no driver is loaded",
+    return {"an instance of type " + type->name + " has " +
+                render::counted(static_cast<std::size_t>(type->device_count), "Neuron device") + ", but none is in " +
+                pci + " and no driver is loaded",
             "mount /sys of the host here; if it is mounted, stop and start the instance"};
   }
   const std::string where = scan.instance_type.empty() ? "" : " (instance type " + printable(scan.instance_type) + ")";
@@ -57,9 +54,8 @@ Absence without_class_rights(const std::string& root) {
 }
 
 Absence without_class_list(const model::HostScan& scan, const std::string& root) {
-  const auto problem = std::find_if(scan.problems.begin(), scan.problems.end(), [](const model::ReadProblem& one) {
-    return one.path == "sys/class/neuron_device";
-  });
+  const auto problem = std::ranges::find_if(
+      scan.problems, [](const model::ReadProblem& one) { return one.path == "sys/class/neuron_device"; });
   const std::string why = problem == scan.problems.end() ? "" : ": " + what_is_wrong(*problem);
   return {path_in(root, "sys/class/neuron_device") + " cannot be read" + why,
           "try again; if it stays, look at the kernel log"};
@@ -74,15 +70,15 @@ Absence without_file_rights(const model::HostScan& scan, const std::string& root
 
 // Cores or neighbours of a device are neither in its files nor in the tables of the instance type.
 bool lacks_facts(const model::HostScan& scan) {
-  return std::any_of(scan.devices.begin(), scan.devices.end(),
-                     [](const model::NeuronDevice& device) { return !device.physical_cores || !device.neighbours; });
+  return std::ranges::any_of(
+      scan.devices, [](const model::NeuronDevice& device) { return !device.physical_cores || !device.neighbours; });
 }
 
 }  // namespace
 
 std::optional<Absence> explain_absence(const model::HostScan& scan, const std::string& root, const Refusals& refusals) {
   const auto has_node = [](const model::NeuronDevice& device) { return device.node_present; };
-  if (std::any_of(scan.devices.begin(), scan.devices.end(), has_node)) {
+  if (std::ranges::any_of(scan.devices, has_node)) {
     if (refusals.root_only_files && lacks_facts(scan)) return without_file_rights(scan, root);
     return std::nullopt;
   }

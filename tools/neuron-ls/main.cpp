@@ -50,7 +50,7 @@ render::NodeReport without_blanked_lists(render::NodeReport report) {
 
 // A node whose lists are blank is drawn from the official table.
 std::string drawing(const render::NodeReport& report, const render::NodeView& view) {
-  const bool blanked = std::any_of(view.devices.begin(), view.devices.end(), [&](const render::DeviceView& device) {
+  const bool blanked = std::ranges::any_of(view.devices, [&](const render::DeviceView& device) {
     return !device.neighbours.empty() && report.blanked_lists.contains(device.host_index);
   });
   return draw_topology(view) +
@@ -80,13 +80,12 @@ Result<void> choose(render::NodeView& view, const std::vector<int>& wanted) {
   std::vector<int> shown;
   for (const render::DeviceView& device : view.devices) shown.push_back(device.index);
   for (const int number : wanted) {
-    if (std::binary_search(shown.begin(), shown.end(), number)) continue;
+    if (std::ranges::binary_search(shown, number)) continue;
     return fail(ErrorCode::invalid_argument,
                 "there is no device " + std::to_string(number) + " here: the devices are " + format_int_list(shown));
   }
-  std::erase_if(view.devices, [&](const render::DeviceView& device) {
-    return !std::binary_search(wanted.begin(), wanted.end(), device.index);
-  });
+  std::erase_if(view.devices,
+                [&](const render::DeviceView& device) { return !std::ranges::binary_search(wanted, device.index); });
   return {};
 }
 

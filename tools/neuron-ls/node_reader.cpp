@@ -28,14 +28,14 @@ constexpr std::chrono::seconds kKubeletBudget(2);
 std::string command_line(const host::FsRoot& root, int pid) {
   auto text = root.read_file("proc/" + std::to_string(pid) + "/cmdline", kMaxCommandLine);
   if (!text) return "";
-  std::replace(text->begin(), text->end(), '\0', ' ');
+  std::ranges::replace(*text, '\0', ' ');
   return printable(trim(*text), kMaxShown);
 }
 
 void add_core(render::PodUse& use, int core, const render::NodeReport& report) {
   for (std::size_t i = 0; i < report.core_ids.size(); ++i) {
     const auto& ids = report.core_ids[i];
-    if (!std::binary_search(ids.begin(), ids.end(), core)) continue;
+    if (!std::ranges::binary_search(ids, core)) continue;
     use.cores.insert(core);
     use.devices.insert(report.host.devices[i].index);
   }
@@ -82,9 +82,8 @@ Refusals refusals_of(const host::FsRoot& root, const model::HostScan& scan) {
   if (scan.devices.empty()) {
     refusals.class_directory = refused(root.list("sys/class/neuron_device"));
   } else {
-    const auto answers = std::find_if(scan.devices.begin(), scan.devices.end(), [](const model::NeuronDevice& device) {
-      return device.presence == model::Presence::present;
-    });
+    const auto answers = std::ranges::find_if(
+        scan.devices, [](const model::NeuronDevice& device) { return device.presence == model::Presence::present; });
     if (answers == scan.devices.end()) return refusals;
     const std::string device = "sys/class/neuron_device/neuron" + std::to_string(answers->index);
     refusals.root_only_files = refused(root.read_attribute(device + "/core_count"));
@@ -100,7 +99,7 @@ void add_expectations(render::NodeReport& report) {
   report.found_efas = static_cast<int>(report.host.efas.size());
   for (int index = 0; index < type->device_count; ++index) {
     const auto has_index = [&](const model::NeuronDevice& device) { return device.index == index; };
-    if (std::none_of(report.host.devices.begin(), report.host.devices.end(), has_index)) {
+    if (std::ranges::none_of(report.host.devices, has_index)) {
       report.missing_devices.push_back(index);
     }
   }
@@ -171,8 +170,8 @@ void add_picture(render::NodeReport& report) {
 // that at least half of the devices have no node.
 bool has_own_dev(const host::FsRoot& root, const model::HostScan& host) {
   if (root.is_live()) return !root.exists("dev/kmsg");
-  const auto without = std::count_if(host.devices.begin(), host.devices.end(),
-                                     [](const model::NeuronDevice& device) { return !device.node_present; });
+  const auto without =
+      std::ranges::count_if(host.devices, [](const model::NeuronDevice& device) { return !device.node_present; });
   return 2 * static_cast<std::size_t>(without) >= host.devices.size();
 }
 

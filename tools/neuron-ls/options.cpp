@@ -41,7 +41,7 @@ void declare_official(CLI::App& app, Options& options) {
 }
 
 // Returns the --watch option, which may come without a value.
-CLI::Option* declare_ours(CLI::App& app, Options& options, Words& words) {
+CLI::Option* declare_additional(CLI::App& app, Options& options, Words& words) {
   app.add_option("--output-format", words.format,
                  "table, csv, json (all known facts), or svg (a\ndiagram of the node); see neuron-ls(1)")
       ->envname("NEURON_LS_OUTPUT_FORMAT")
@@ -113,7 +113,7 @@ Result<std::vector<int>> parse_devices(const std::vector<std::string>& words) {
     }
     devices.insert(devices.end(), list->begin(), list->end());
   }
-  std::sort(devices.begin(), devices.end());
+  std::ranges::sort(devices);
   devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
   return devices;
 }
@@ -157,7 +157,7 @@ Result<Request> parse_options(int argc, const char* const* argv) {
   app.footer(kFooter);
   app.allow_extras();
   declare_official(app, options);
-  const CLI::Option* watch = declare_ours(app, options, words);
+  const CLI::Option* watch = declare_additional(app, options, words);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -192,7 +192,7 @@ void Workload::play_cores(const Job& job, const Slot& slot, double length, doubl
   const LoadDevice& device = shape_.devices[slot.device];
   const double memory = static_cast<double>(shape_.core_memory_bytes) * loaded;
   for (const int number : slot.cores) {
-    const auto position = std::find(device.cores.begin(), device.cores.end(), number) - device.cores.begin();
+    const auto position = std::ranges::find(device.cores, number) - device.cores.begin();
     const std::size_t at = first_core_[slot.device] + static_cast<std::size_t>(position);
     CoreActivity& core = activity.cores[at];
     core.pid = job.pid;
@@ -309,8 +309,8 @@ void Workload::describe_process(const Job& job, double loaded, Activity& activit
       if ((share.core_mask >> static_cast<unsigned>(core.core % 8) & 1U) != 0)
         share.device_bytes += total(core.device_memory);
     }
-    const auto known = std::find_if(device.processes.begin(), device.processes.end(),
-                                    [&](const ProcessShare& other) { return other.pid == job.pid; });
+    const auto known =
+        std::ranges::find_if(device.processes, [&](const ProcessShare& other) { return other.pid == job.pid; });
     if (known == device.processes.end()) {
       device.processes.push_back(share);
     } else {  // both halves of a device

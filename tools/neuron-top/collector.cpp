@@ -15,8 +15,8 @@ bool is_due(const std::optional<SteadyTime>& last, SteadyTime now, std::chrono::
 }
 
 const model::DeviceUsage* find_device(const model::UsageSample& sample, int index) {
-  const auto found = std::find_if(sample.devices.begin(), sample.devices.end(),
-                                  [index](const model::DeviceUsage& device) { return device.index == index; });
+  const auto found =
+      std::ranges::find_if(sample.devices, [index](const model::DeviceUsage& device) { return device.index == index; });
   return found == sample.devices.end() ? nullptr : &*found;
 }
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "agent/base/parse.h"
+#include "tools/render/text.h"
 
 namespace neuron::top {
 namespace {
@@ -101,26 +103,24 @@ TableRow efa_row(const Scene& scene, const EfaView& efa, const Table& table, con
 }  // namespace
 
 Role role_of(model::HealthState state) {
-  switch (state) {
-    case model::HealthState::healthy:
-      return Role::good;
-    case model::HealthState::degraded:
-      return Role::warning;
-    case model::HealthState::unhealthy:
-      return Role::bad;
-    case model::HealthState::unknown:
-      return Role::dim;
-  }
-  return Role::plain;
+  using State = model::HealthState;
+  if (state == State::healthy) return Role::good;
+  if (state == State::unknown) return Role::dim;
+  return state == State::degraded ? Role::warning : Role::bad;
 }
 
 Table condition_table(const Scene& scene) {
   Table table;
-  table.columns = {{"", Align::left, 0, false},         {"Health", Align::left, 0, false},
-                   {"Power", Align::right, 1, false},   {"max", Align::right, 4, false},
-                   {"SRAM CE", Align::right, 3, false}, {"SRAM UE", Align::right, 0, false},
-                   {"HBM CE", Align::right, 3, false},  {"HBM UE", Align::right, 0, false},
-                   {"repair", Align::right, 2, false},  {"What was seen", Align::left, 0, true}};
+  table.columns = {{""},
+                   {"Health"},
+                   {"Power", Align::right, 1},
+                   {"max", Align::right, 4},
+                   {"SRAM CE", Align::right, 3},
+                   {"SRAM UE", Align::right},
+                   {"HBM CE", Align::right, 3},
+                   {"HBM UE", Align::right},
+                   {"repair", Align::right, 2},
+                   {"What was seen", Align::left, 0, true}};
   for (const DeviceView* device : shown_devices(scene.model, scene.state)) {
     const auto& power = device->power;
     const EccView& ecc = device->ecc;
@@ -146,15 +146,20 @@ Table condition_table(const Scene& scene) {
 Table efa_table(const Scene& scene) {
   const Trends trends = trends_of(scene);
   Table table;
-  table.columns = {{"Interface", Align::left, 0, false}, {"Receive", Align::right, 0, false},
-                   {"Send", Align::right, 0, false},     {"RDMA read", Align::right, 4, false},
-                   {"write", Align::right, 4, false},    {"Retrans/s", Align::right, 3, false},
-                   {"Errors", Align::right, 0, false},   {"/s", Align::right, 2, false},
-                   {"NUMA", Align::right, 5, false},     {"Health", Align::left, 0, false}};
-  if (trends.shown) table.columns.push_back({"Receive + send", Align::left, 5, false});
-  if (!scene.model.pods.empty()) table.columns.push_back({"Pods", Align::left, 1, false});
-  const auto speaks = [](const EfaView& efa) { return !why(efa.health, efa.problems).empty(); };
-  if (std::any_of(scene.model.efas.begin(), scene.model.efas.end(), speaks)) {
+  table.columns = {{"Interface"},
+                   {"Receive", Align::right},
+                   {"Send", Align::right},
+                   {"RDMA read", Align::right, 4},
+                   {"write", Align::right, 4},
+                   {"Retrans/s", Align::right, 3},
+                   {"Errors", Align::right},
+                   {"/s", Align::right, 2},
+                   {"NUMA", Align::right, 5},
+                   {"Health"}};
+  if (trends.shown) table.columns.push_back({"Receive + send", Align::left, 5});
+  if (!scene.model.pods.empty()) table.columns.push_back({"Pods", Align::left, 1});
+  const auto has_text = [](const EfaView& efa) { return !why(efa.health, efa.problems).empty(); };
+  if (std::ranges::any_of(scene.model.efas, has_text)) {
     table.columns.push_back({"What was seen", Align::left, 0, true});
   }
   for (const EfaView* efa : shown_efas(scene.model, scene.state)) {
@@ -168,11 +173,10 @@ Table efa_table(const Scene& scene) {
 
 Table process_table(const Scene& scene) {
   Table table;
-  table.columns = {
-      {"PID", Align::right, 0, false},  {"Tag", Align::left, 2, false},          {"Devices", Align::left, 0, false},
-      {"Cores", Align::left, 2, false}, {"Device mem.", Align::right, 0, false}, {"Host mem.", Align::right, 4, false},
-      {"RSS", Align::right, 5, false},  {"CPU user", Align::right, 3, false},    {"system", Align::right, 3, false}};
-  if (!scene.model.pods.empty()) table.columns.push_back({"Pod", Align::left, 1, false});
+  table.columns = {{"PID", Align::right},     {"Tag", Align::left, 2},       {"Devices"},
+                   {"Cores", Align::left, 2}, {"Device mem.", Align::right}, {"Host mem.", Align::right, 4},
+                   {"RSS", Align::right, 5},  {"CPU user", Align::right, 3}, {"system", Align::right, 3}};
+  if (!scene.model.pods.empty()) table.columns.push_back({"Pod", Align::left, 1});
   table.columns.push_back({"Command", Align::left, 0, true});
   for (const ProcessView* process : shown_processes(scene.model, scene.state)) {
     const std::string pid = std::to_string(process->pid);
@@ -198,16 +202,12 @@ Table process_table(const Scene& scene) {
 
 Table pod_table(const Scene& scene) {
   Table table;
-  const bool claims = std::any_of(scene.model.pods.begin(), scene.model.pods.end(),
-                                  [](const PodView& pod) { return !pod.claim.empty(); });
-  table.columns = {{"Pod", Align::left, 0, false}, {"Container", Align::left, 2, false}};
-  if (claims) table.columns.push_back({"Claim", Align::left, 1, false});
-  table.columns.insert(
-      table.columns.end(),
-      {{"Devices", Align::left, 0, false}, {"Cores", Align::left, 0, false}, {"EFA", Align::left, 0, true}});
+  const bool claims = std::ranges::any_of(scene.model.pods, [](const PodView& pod) { return !pod.claim.empty(); });
+  table.columns = {{"Pod"}, {"Container", Align::left, 2}};
+  if (claims) table.columns.push_back({"Claim", Align::left, 1});
+  table.columns.insert(table.columns.end(), {{"Devices"}, {"Cores"}, {"EFA", Align::left, 0, true}});
   for (const PodView& pod : scene.model.pods) {
-    std::string efas;
-    for (const std::string& name : pod.efas) efas += (efas.empty() ? "" : ",") + name;
+    const std::string efas = render::joined(pod.efas, ",");
     TableRow row{pod.name + '/' + pod.container + '/' + pod.claim,
                  {{pod.name, Role::plain}, {pod.container, Role::plain}}};
     if (claims) row.cells.push_back({pod.claim.empty() ? "-" : pod.claim, Role::plain});
@@ -238,19 +238,9 @@ Table panel_table(const Scene& scene, int columns) {
 }
 
 std::string panel_title(const Scene& scene) {
-  switch (scene.state.panel) {
-    case Panel::memory:
-      return "Memory Usage Details";
-    case Panel::condition:
-      return "Device Health, ECC and Power";
-    case Panel::efa:
-      return "EFA Interfaces";
-    case Panel::processes:
-      return "Processes and Pods";
-    case Panel::history:
-      return "History";
-  }
-  return "";
+  constexpr std::array<const char*, 5> kTitles = {"Memory Usage Details", "Device Health, ECC and Power",
+                                                  "EFA Interfaces", "Processes and Pods", "History"};  // as Panel
+  return kTitles[static_cast<std::size_t>(scene.state.panel)];
 }
 
 std::vector<std::string> panel_rows(const ViewModel& model, const ViewState& state) {

@@ -101,10 +101,8 @@ std::span<const std::optional<double>> History::of(const std::string& series) co
 Table history_table(const Scene& scene, int columns) {
   const int width = std::max(columns - kOtherColumns, 10);
   Table table;
-  table.columns = {{"", Align::left, 0, false},
-                   {"now", Align::right, 0, false},
-                   {"highest", Align::right, 1, false},
-                   {"oldest to newest", Align::left, 0, true}};
+  table.columns = {
+      {""}, {"now", Align::right}, {"highest", Align::right, 1}, {"oldest to newest", Align::left, 0, true}};
   std::vector<Line> lines = {{"NeuronCores", kUtilizationSeries, kWholePercent, percent},
                              {"vCPU", kCpuSeries, kWholePercent, percent},
                              {"Device memory", kDeviceMemorySeries, 0, memory}};

@@ -83,10 +83,7 @@ std::vector<MemoryKind> host_kinds(const std::vector<model::HostMemory>& parts) 
 
 Table memory_table(const ViewModel& model, const ViewState& state) {
   Table table;
-  table.columns = {{"", Align::left, 0, false},
-                   {"Device Memory", Align::right, 0, false},
-                   {"Host Memory", Align::right, 0, false},
-                   {"Size", Align::right, 1, false}};
+  table.columns = {{""}, {"Device Memory", Align::right}, {"Host Memory", Align::right}, {"Size", Align::right, 1}};
   if (!model.pods.empty()) table.columns.push_back({"Pods", Align::left, 2, true});
   for (const DeviceView* device : shown_devices(model, state)) add_device(table, model, state, *device);
   if (table.rows.empty()) table.note = model.no_devices.empty() ? "no device passes the filter" : model.no_devices;

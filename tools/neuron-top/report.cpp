@@ -185,7 +185,7 @@ Json efa_json(const EfaView& efa) {
           {"health", health_of(efa.health)}};
 }
 
-Json ours(const ViewModel& model, std::int64_t time_ms) {
+Json own_values(const ViewModel& model, std::int64_t time_ms) {
   Json devices = Json::array();
   for (const DeviceView& device : model.devices) devices.push_back(device_json(device));
   Json efas = Json::array();
@@ -234,7 +234,7 @@ std::string report_line(const ViewModel& model, std::int64_t time_ms) {
   report["system_data"] = system_data(model);
   report["instance_info"] = {{"instance_id", model.instance_id}, {"instance_type", model.instance_type}, {"error", ""}};
   report["neuron_hardware_info"] = hardware_info(model);
-  report["neuron_top"] = ours(model, time_ms);
+  report["neuron_top"] = own_values(model, time_ms);
   return report.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

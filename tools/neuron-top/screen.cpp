@@ -121,8 +121,8 @@ void draw_tabs(render::Canvas& canvas, int row, const Scene& scene) {
     column = canvas.put(row, column, text, selected ? Role::tab_selected : Role::plain) + 1;
   };
   const auto& processes = scene.model.processes;
-  const auto chosen = std::find_if(processes.begin(), processes.end(),
-                                   [&](const ProcessView& process) { return process.pid == scene.state.tab; });
+  const auto chosen =
+      std::ranges::find_if(processes, [&](const ProcessView& process) { return process.pid == scene.state.tab; });
   put(1, "all", chosen == processes.end());
   // The chosen tab stays in view: those before it go when there are many.
   const auto at = chosen == processes.end() ? 0 : static_cast<int>(chosen - processes.begin());
@@ -130,9 +130,8 @@ void draw_tabs(render::Canvas& canvas, int row, const Scene& scene) {
   if (first > 0) column = canvas.put(row, column, "... ", Role::dim);
   for (int i = first; i < static_cast<int>(processes.size()) && column < canvas.columns(); ++i) {
     const ProcessView& process = processes[static_cast<std::size_t>(i)];
-    const bool twins = std::any_of(processes.begin(), processes.end(), [&](const ProcessView& other) {
-      return other.pid != process.pid && other.label == process.label;
-    });
+    const bool twins = std::ranges::any_of(
+        processes, [&](const ProcessView& other) { return other.pid != process.pid && other.label == process.label; });
     put(i + 2, twins ? fmt::format("{:.12} {}", process.label, process.pid) : process.label,
         chosen != processes.end() && i == at);
   }
@@ -247,25 +246,20 @@ std::vector<TableCell> news(const Scene& scene, int columns, int most) {
 }
 
 void draw_help(render::Canvas& canvas) {
-  const bool utf8 = canvas.charset() == render::Charset::utf8;
+  constexpr std::array<std::string_view, 6> kUtf8 = {"┌", "┐", "└", "┘", "─", "│"};
+  constexpr std::array<std::string_view, 6> kAscii = {"+", "+", "+", "+", "-", "|"};
+  const auto& frame = canvas.charset() == render::Charset::utf8 ? kUtf8 : kAscii;
   const int height = static_cast<int>(kKeys.size()) + 2;
   const int top = std::max((canvas.rows() - height) / 2, 0);
   const int left = std::max((canvas.columns() - kHelpWidth) / 2, 0);
+  const int right = left + kHelpWidth - 1;
   for (int row = top; row < top + height; ++row) {
-    for (int column = left; column < left + kHelpWidth; ++column) canvas.put(row, column, " ");
-    canvas.put(row, left, utf8 ? "│" : "|", Role::label);
-    canvas.put(row, left + kHelpWidth - 1, utf8 ? "│" : "|", Role::label);
+    for (int column = left; column <= right; ++column) canvas.put(row, column, " ");
+    for (const int column : {left, right}) canvas.put(row, column, frame[5], Role::label);
   }
-  for (int column = left; column < left + kHelpWidth; ++column) {
-    const bool first = column == left;
-    const bool last = column == left + kHelpWidth - 1;
-    canvas.put(top, column, !utf8 ? (first || last ? "+" : "-") : first ? "┌" : last ? "┐" : "─", Role::label);
-    canvas.put(top + height - 1, column,
-               !utf8   ? (first || last ? "+" : "-")
-               : first ? "└"
-               : last  ? "┘"
-                       : "─",
-               Role::label);
+  for (int column = left; column <= right; ++column) {
+    canvas.put(top, column, frame[column == left ? 0 : column == right ? 1 : 4], Role::label);
+    canvas.put(top + height - 1, column, frame[column == left ? 2 : column == right ? 3 : 4], Role::label);
   }
   canvas.put(top, left + 2, " Keys ", Role::title);
   int row = top + 1;

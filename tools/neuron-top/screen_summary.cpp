@@ -166,8 +166,8 @@ std::string memory_heading(const ViewModel& model, const std::vector<const Devic
   }
   std::size_t least = devices.size();
   for (const auto member : {&DeviceView::device_bytes, &DeviceView::host_bytes}) {
-    const auto known = static_cast<std::size_t>(std::count_if(
-        devices.begin(), devices.end(), [&](const auto* device) { return (device->*member).has_value(); }));
+    const auto known = static_cast<std::size_t>(
+        std::ranges::count_if(devices, [&](const auto* device) { return (device->*member).has_value(); }));
     if (known > 0) least = std::min(least, known);
   }
   if (least < devices.size()) text += fmt::format(" ({} of {} devices known)", least, devices.size());

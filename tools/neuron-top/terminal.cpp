@@ -33,38 +33,21 @@ attr_t attributes_of(const render::Paint& paint) {
 }
 
 KeyCode key_code_of(int code) {
-  switch (code) {
-    case KEY_UP:
-      return KeyCode::up;
-    case KEY_DOWN:
-      return KeyCode::down;
-    case KEY_LEFT:
-      return KeyCode::left;
-    case KEY_RIGHT:
-      return KeyCode::right;
-    case KEY_PPAGE:
-      return KeyCode::page_up;
-    case KEY_NPAGE:
-      return KeyCode::page_down;
-    case KEY_HOME:
-      return KeyCode::home;
-    case KEY_END:
-      return KeyCode::end;
-    case KEY_ENTER:
-    case '\n':
-    case '\r':
-      return KeyCode::enter;
-    case KEY_BACKSPACE:
-    case 127:
-    case '\b':
-      return KeyCode::backspace;
-    case '\t':
-      return KeyCode::tab;
-    case 27:
-      return KeyCode::escape;
-    default:
-      return KeyCode::none;
+  struct Code {
+    int code;
+    KeyCode key;
+  };
+  static constexpr Code kCodes[] = {
+      {KEY_UP, KeyCode::up},       {KEY_DOWN, KeyCode::down},     {KEY_LEFT, KeyCode::left},
+      {KEY_RIGHT, KeyCode::right}, {KEY_PPAGE, KeyCode::page_up}, {KEY_NPAGE, KeyCode::page_down},
+      {KEY_HOME, KeyCode::home},   {KEY_END, KeyCode::end},       {KEY_ENTER, KeyCode::enter},
+      {'\n', KeyCode::enter},      {'\r', KeyCode::enter},        {KEY_BACKSPACE, KeyCode::backspace},
+      {127, KeyCode::backspace},   {'\b', KeyCode::backspace},    {'\t', KeyCode::tab},
+      {27, KeyCode::escape}};
+  for (const Code& one : kCodes) {
+    if (one.code == code) return one.key;
   }
+  return KeyCode::none;
 }
 
 // Arrows of terminals that do not follow the keypad mode; curses knows only the others.

@@ -10,6 +10,7 @@
 #include "agent/core/logical_cores.h"
 #include "agent/core/pool_names.h"
 #include "neuron_version.h"
+#include "tools/render/text.h"
 
 namespace neuron::top {
 namespace {
@@ -124,7 +125,7 @@ DeviceView device_view(const Moment& moment, std::size_t i) {
   for (const model::Process& process : device.processes.value_or(std::vector<model::Process>{})) {
     view.pids.push_back(process.pid);
   }
-  std::sort(view.pids.begin(), view.pids.end());
+  std::ranges::sort(view.pids);
   return view;
 }
 
@@ -181,7 +182,7 @@ void add_holdings(ProcessView& view, const Moment& moment) {
       for (const core::CoreRates& core : moment.rates.cores) {
         if (core.device != device.index) continue;
         const auto held = [&](int physical) { return physical < 8 && ((mask >> physical) & 1U) != 0; };
-        if (std::any_of(core.physical.begin(), core.physical.end(), held)) cores.insert(core.id);
+        if (std::ranges::any_of(core.physical, held)) cores.insert(core.id);
       }
     }
   }
@@ -234,7 +235,7 @@ void add_claim(PodView& view, const model::Allocation& holding, const model::Hos
 
 template <typename T>
 void sort_unique(std::vector<T>& values) {
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   values.erase(std::unique(values.begin(), values.end()), values.end());
 }
 
@@ -271,7 +272,7 @@ std::string why_no_devices(const model::HostScan& scan) {
 
 template <typename T>
 bool holds(const std::vector<T>& values, const T& value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
+  return std::ranges::find(values, value) != values.end();
 }
 
 // The names of these pods, joined by ",".
@@ -281,9 +282,7 @@ std::string pods_where(const ViewModel& model, Matches matches) {
   for (const PodView& pod : model.pods) {
     if (matches(pod)) names.insert(pod.name);
   }
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ",") + name;
-  return text;
+  return render::joined(names, ",");
 }
 
 // Of the machine, then of each device and interface.
@@ -335,7 +334,7 @@ std::string pods_of_device(const ViewModel& model, const DeviceView& device) {
 
 std::string pods_of_process(const ViewModel& model, const ProcessView& process) {
   return pods_where(model, [&](const PodView& pod) {
-    return std::any_of(process.cores.begin(), process.cores.end(), [&](int core) { return holds(pod.cores, core); });
+    return std::ranges::any_of(process.cores, [&](int core) { return holds(pod.cores, core); });
   });
 }
 

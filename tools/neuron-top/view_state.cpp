@@ -1,6 +1,7 @@
 #include "tools/neuron-top/view_state.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "tools/neuron-top/panels.h"
@@ -10,8 +11,7 @@ namespace {
 
 std::string lower(std::string_view text) {
   std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return out;
 }
 
@@ -26,7 +26,7 @@ bool names_device(const std::string& filter, int index) {
 
 bool is_device_name(const std::string& filter) {
   const std::string digits = filter.starts_with("nd") ? filter.substr(2) : filter;
-  return !digits.empty() && std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !digits.empty() && std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 const ProcessView* chosen_process(const ViewModel& model, const ViewState& state) {
@@ -38,9 +38,7 @@ const ProcessView* chosen_process(const ViewModel& model, const ViewState& state
 
 bool passes(const ViewModel& model, const ViewState& state, const DeviceView& device) {
   if (const ProcessView* process = chosen_process(model, state)) {
-    if (std::find(process->devices.begin(), process->devices.end(), device.index) == process->devices.end()) {
-      return false;
-    }
+    if (std::ranges::find(process->devices, device.index) == process->devices.end()) return false;
   }
   const std::string& filter = state.filter;
   if (filter.empty()) return true;
@@ -49,38 +47,23 @@ bool passes(const ViewModel& model, const ViewState& state, const DeviceView& de
     return true;
   }
   if (contains(pods_of_device(model, device), filter)) return true;
-  return std::any_of(model.processes.begin(), model.processes.end(), [&](const ProcessView& process) {
-    const bool holds = std::find(process.devices.begin(), process.devices.end(), device.index) != process.devices.end();
+  return std::ranges::any_of(model.processes, [&](const ProcessView& process) {
+    const bool holds = std::ranges::find(process.devices, device.index) != process.devices.end();
     return holds && (contains(process.label, filter) || contains(process.command, filter));
   });
 }
 
 // Worst first.
 int rank(model::HealthState state) {
-  switch (state) {
-    case model::HealthState::unhealthy:
-      return 0;
-    case model::HealthState::degraded:
-      return 1;
-    case model::HealthState::unknown:
-      return 2;
-    case model::HealthState::healthy:
-      return 3;
-  }
-  return 3;
+  using State = model::HealthState;
+  constexpr std::array kOrder = {State::unhealthy, State::degraded, State::unknown, State::healthy};
+  return static_cast<int>(std::ranges::find(kOrder, state) - kOrder.begin());
 }
 
 bool before(const DeviceView& a, const DeviceView& b, Sort sort) {
-  switch (sort) {
-    case Sort::utilization:
-      return a.percent.value_or(-1) > b.percent.value_or(-1);
-    case Sort::memory:
-      return a.device_bytes.value_or(0) > b.device_bytes.value_or(0);
-    case Sort::health:
-      return rank(a.health.state) < rank(b.health.state);
-    case Sort::index:
-      break;
-  }
+  if (sort == Sort::utilization) return a.percent.value_or(-1) > b.percent.value_or(-1);
+  if (sort == Sort::memory) return a.device_bytes.value_or(0) > b.device_bytes.value_or(0);
+  if (sort == Sort::health) return rank(a.health.state) < rank(b.health.state);
   return a.index < b.index;
 }
 
@@ -100,13 +83,13 @@ bool before(const ProcessView& a, const ProcessView& b, Sort sort) {
 
 template <typename T>
 void sort_by(std::vector<const T*>& rows, Sort sort) {
-  std::stable_sort(rows.begin(), rows.end(), [sort](const T* a, const T* b) { return before(*a, *b, sort); });
+  std::ranges::stable_sort(rows, [sort](const T* a, const T* b) { return before(*a, *b, sort); });
 }
 
 constexpr int kPage = 10;
 
 int index_of(const std::vector<int>& values, int value) {
-  const auto found = std::find(values.begin(), values.end(), value);
+  const auto found = std::ranges::find(values, value);
   return found == values.end() ? -1 : static_cast<int>(found - values.begin());
 }
 
@@ -139,15 +122,15 @@ void fold(ViewState& state, const KeyContext& context, Fold how) {
   const auto row = static_cast<std::size_t>(std::max(state.cursor, 0));
   if (row >= context.rows.size()) return;
   const std::string& key = context.rows[row];
-  if (std::find(context.nodes.begin(), context.nodes.end(), key) == context.nodes.end()) return;
+  if (std::ranges::find(context.nodes, key) == context.nodes.end()) return;
   const bool open = state.expanded.contains(key);
   if (open && how != Fold::open) state.expanded.erase(key);
   if (!open && how != Fold::close) state.expanded.insert(key);
 }
 
 void fold_everything(ViewState& state, const KeyContext& context) {
-  const bool any_closed = std::any_of(context.nodes.begin(), context.nodes.end(),
-                                      [&](const std::string& key) { return !state.expanded.contains(key); });
+  const bool any_closed =
+      std::ranges::any_of(context.nodes, [&](const std::string& key) { return !state.expanded.contains(key); });
   state.expanded.clear();
   if (any_closed) state.expanded.insert(context.nodes.begin(), context.nodes.end());
 }
@@ -157,59 +140,40 @@ Enum cycled(Enum value, int count) {
   return static_cast<Enum>((static_cast<int>(value) + 1) % count);
 }
 
-void press_character(ViewState& state, char character, const KeyContext& context) {
-  switch (character) {
-    case 'q':
-      state.quit = true;
-      break;
-    case 'a':
-      next_tab(state, context, -1);
-      break;
-    case 'd':
-      next_tab(state, context, 1);
-      break;
-    case 'x':
-      fold_everything(state, context);
-      break;
-    case 'f':
-      state.flops = !state.flops;
-      break;
-    case ' ':
-      state.paused = !state.paused;
-      break;
-    case '?':
-    case 'h':
-      state.help = true;
-      break;
-    case 's':
-      state.sort = cycled(state.sort, 4);
-      break;
-    case 'u':
-      state.cores = cycled(state.cores, 3);
-      break;
-    case 'm':
-      choose_panel(state, Panel::memory);
-      break;
-    case 'c':
-      choose_panel(state, Panel::condition);
-      break;
-    case 'e':
-      choose_panel(state, Panel::efa);
-      break;
-    case 'p':
-      choose_panel(state, Panel::processes);
-      break;
-    case 'g':
-      choose_panel(state, Panel::history);
-      break;
-    case '/':
-      state.editing = true;
-      state.draft = state.filter;
-      break;
-    default:
-      if (character >= '1' && character <= '9') choose_tab(state, context, character - '1');
-  }
+struct KeyAction {
+  Key key;
+  void (*act)(ViewState& state, const KeyContext& context);
+};
+
+constexpr Key letter(char character) {
+  return {KeyCode::character, character};
 }
+
+constexpr std::array<KeyAction, 21> kKeyActions = {{
+    {letter('q'), [](ViewState& state, const KeyContext&) { state.quit = true; }},
+    {letter('a'), [](ViewState& state, const KeyContext& context) { next_tab(state, context, -1); }},
+    {letter('d'), [](ViewState& state, const KeyContext& context) { next_tab(state, context, 1); }},
+    {letter('x'), fold_everything},
+    {letter('f'), [](ViewState& state, const KeyContext&) { state.flops = !state.flops; }},
+    {letter(' '), [](ViewState& state, const KeyContext&) { state.paused = !state.paused; }},
+    {letter('?'), [](ViewState& state, const KeyContext&) { state.help = true; }},
+    {letter('h'), [](ViewState& state, const KeyContext&) { state.help = true; }},
+    {letter('s'), [](ViewState& state, const KeyContext&) { state.sort = cycled(state.sort, 4); }},
+    {letter('u'), [](ViewState& state, const KeyContext&) { state.cores = cycled(state.cores, 3); }},
+    {{KeyCode::up}, [](ViewState& state, const KeyContext& context) { move(state, context, -1); }},
+    {{KeyCode::down}, [](ViewState& state, const KeyContext& context) { move(state, context, 1); }},
+    {{KeyCode::page_up}, [](ViewState& state, const KeyContext& context) { move(state, context, -kPage); }},
+    {{KeyCode::page_down}, [](ViewState& state, const KeyContext& context) { move(state, context, kPage); }},
+    {{KeyCode::home}, [](ViewState& state, const KeyContext&) { state.cursor = 0; }},
+    {{KeyCode::end},
+     [](ViewState& state, const KeyContext& context) { move(state, context, static_cast<int>(context.rows.size())); }},
+    {{KeyCode::left}, [](ViewState& state, const KeyContext& context) { fold(state, context, Fold::close); }},
+    {{KeyCode::right}, [](ViewState& state, const KeyContext& context) { fold(state, context, Fold::open); }},
+    {{KeyCode::enter}, [](ViewState& state, const KeyContext& context) { fold(state, context, Fold::toggle); }},
+    {{KeyCode::tab}, [](ViewState& state, const KeyContext&) { choose_panel(state, cycled(state.panel, 5)); }},
+    {{KeyCode::escape}, [](ViewState& state, const KeyContext&) { state.filter.clear(); }},
+}};
+constexpr std::string_view kPanelKeys = "mcepg";  // in the order of Panel
 
 void press_while_editing(ViewState& state, Key key) {
   if (key.code == KeyCode::character && state.draft.size() < kMaxFilter) {
@@ -225,46 +189,18 @@ void press_while_editing(ViewState& state, Key key) {
 }
 
 void press_plainly(ViewState& state, Key key, const KeyContext& context) {
-  switch (key.code) {
-    case KeyCode::character:
-      press_character(state, key.character, context);
-      break;
-    case KeyCode::up:
-      move(state, context, -1);
-      break;
-    case KeyCode::down:
-      move(state, context, 1);
-      break;
-    case KeyCode::page_up:
-      move(state, context, -kPage);
-      break;
-    case KeyCode::page_down:
-      move(state, context, kPage);
-      break;
-    case KeyCode::home:
-      state.cursor = 0;
-      break;
-    case KeyCode::end:
-      move(state, context, static_cast<int>(context.rows.size()));
-      break;
-    case KeyCode::left:
-      fold(state, context, Fold::close);
-      break;
-    case KeyCode::right:
-      fold(state, context, Fold::open);
-      break;
-    case KeyCode::enter:
-      fold(state, context, Fold::toggle);
-      break;
-    case KeyCode::tab:
-      choose_panel(state, cycled(state.panel, 5));
-      break;
-    case KeyCode::escape:
-      state.filter.clear();
-      break;
-    case KeyCode::backspace:
-    case KeyCode::none:
-      break;
+  for (const KeyAction& action : kKeyActions) {
+    const bool same = action.key.code == key.code && action.key.character == key.character;
+    if (same) return action.act(state, context);
+  }
+  if (key.code != KeyCode::character) return;
+  if (const auto panel = kPanelKeys.find(key.character); panel != std::string_view::npos) {
+    choose_panel(state, static_cast<Panel>(panel));
+  } else if (key.character == '/') {
+    state.editing = true;
+    state.draft = state.filter;
+  } else if (key.character >= '1' && key.character <= '9') {
+    choose_tab(state, context, key.character - '1');
   }
 }
 
@@ -305,17 +241,8 @@ std::vector<const ProcessView*> shown_processes(const ViewModel& model, const Vi
 }
 
 std::string_view to_string(Sort sort) {
-  switch (sort) {
-    case Sort::index:
-      return "index";
-    case Sort::utilization:
-      return "utilization";
-    case Sort::memory:
-      return "memory";
-    case Sort::health:
-      return "health";
-  }
-  return "";
+  constexpr std::array<std::string_view, 4> kNames = {"index", "utilization", "memory", "health"};  // as Sort
+  return kNames[static_cast<std::size_t>(sort)];
 }
 
 ViewState press(ViewState state, Key key, const KeyContext& context) {

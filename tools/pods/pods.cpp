@@ -29,7 +29,7 @@ bool is_name(std::string_view text) {
 Result<model::Allocation> parse_line(std::string_view line) {
   const auto parts = split(line, '\t');
   if (parts.size() < kNames) return fail(ErrorCode::data_corrupt, "neuron-agent pods: a line of too few parts");
-  if (!std::all_of(parts.begin(), parts.end(), is_name)) {
+  if (!std::ranges::all_of(parts, is_name)) {
     return fail(ErrorCode::data_corrupt, "neuron-agent pods: a name that is none");
   }
   const auto text = [&parts](std::size_t part) { return std::string(parts[part]); };

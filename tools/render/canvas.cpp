@@ -29,8 +29,8 @@ constexpr std::array<std::pair<char32_t, char32_t>, 14> kNotOneCell = {{{0x0300,
 
 bool fits_one_cell(char32_t character) {
   if (character < 0x20 || (character >= 0x7f && character < 0xa0) || character == 0xad) return false;
-  return std::none_of(kNotOneCell.begin(), kNotOneCell.end(),
-                      [character](const auto& block) { return character >= block.first && character <= block.second; });
+  return std::ranges::none_of(
+      kNotOneCell, [character](const auto& block) { return character >= block.first && character <= block.second; });
 }
 
 bool is_continuation(char byte) {
@@ -124,8 +124,8 @@ Canvas::Canvas(int rows, int columns, Charset charset)
       charset_(charset),
       cells_(static_cast<std::size_t>(rows_) * static_cast<std::size_t>(columns_)) {}
 
-const Cell& Canvas::at(int row, int column) const {
-  return cells_[static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(column)];
+std::size_t Canvas::index(int row, int column) const {
+  return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(column);
 }
 
 int Canvas::put(int row, int column, std::string_view text, Role role, int max_width) {
@@ -134,8 +134,7 @@ int Canvas::put(int row, int column, std::string_view text, Role role, int max_w
     if (written == max_width) break;
     const int at_column = column + written++;
     if (row < 0 || row >= rows_ || at_column < 0 || at_column >= columns_) continue;
-    cells_[static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(at_column)] = {
-        character, role};
+    cells_[index(row, at_column)] = {character, role};
   }
   return column + written;
 }
@@ -153,13 +152,8 @@ void Canvas::put_centred(int row, int begin, int end, std::string_view text, Rol
 void Canvas::paint(int row, int begin, int end, Role role) {
   if (row < 0 || row >= rows_) return;
   for (int column = std::max(begin, 0); column < std::min(end, columns_); ++column) {
-    cells_[static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(column)].role =
-        role;
+    cells_[index(row, column)].role = role;
   }
-}
-
-std::string Canvas::to_text() const {
-  return to_text(ColourDepth::none);
 }
 
 std::string Canvas::to_text(ColourDepth depth) const {

@@ -28,7 +28,7 @@ class Canvas {
   [[nodiscard]] int rows() const { return rows_; }
   [[nodiscard]] int columns() const { return columns_; }
   [[nodiscard]] Charset charset() const { return charset_; }
-  [[nodiscard]] const Cell& at(int row, int column) const;  // inside only
+  [[nodiscard]] const Cell& at(int row, int column) const { return cells_[index(row, column)]; }  // inside only
 
   // Text from (row, column) to the right, at most `max_width` cells; returns the column after it.
   int put(int row, int column, std::string_view text, Role role = Role::plain, int max_width = 1 << 20);
@@ -39,12 +39,13 @@ class Canvas {
   // Gives cells of a row another role and leaves the characters: a cursor, a dimmed row.
   void paint(int row, int begin, int end, Role role);
 
-  // All rows, each ended by a line feed, without trailing blanks; the last rows that are blank are left out.
-  [[nodiscard]] std::string to_text() const;
-  // The same with the escape sequences of `depth`.
-  [[nodiscard]] std::string to_text(ColourDepth depth) const;
+  // All rows, each ended by a line feed, without trailing blanks, with the escape sequences of `depth`; the last rows
+  // that are blank are left out.
+  [[nodiscard]] std::string to_text(ColourDepth depth = ColourDepth::none) const;
 
  private:
+  [[nodiscard]] std::size_t index(int row, int column) const;
+
   int rows_;
   int columns_;
   Charset charset_;

@@ -2,16 +2,13 @@
 
 #include "agent/base/parse.h"
 #include "tools/render/node_report.h"
+#include "tools/render/text.h"
 
 namespace neuron::render {
 namespace {
 
 using model::Health;
 using model::HealthState;
-
-std::string counted(std::size_t count, const std::string& noun) {
-  return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
-}
 
 // A verdict in two lines: the observation, then state, reason and advice.
 std::string verdict_text(const std::string& seen, const Health& health, ColourDepth colour) {
@@ -73,18 +70,18 @@ std::string core_notes(const NodeReport& report, ColourDepth colour) {
   std::string text;
   for (const model::NeuronDevice& device : report.host.devices) {
     if (device.health.state != HealthState::unhealthy) continue;
-    std::vector<int> sound;
+    std::vector<int> unaffected;
     for (std::size_t core = 0; core < device.core_health.size(); ++core) {
       const Health& health = device.core_health[core];
       if (health.state != HealthState::unhealthy) {
-        sound.push_back(static_cast<int>(core));
+        unaffected.push_back(static_cast<int>(core));
       } else if (health != device.health) {
         text += verdict_text(health, colour);
       }
     }
-    if (sound.empty()) continue;
-    text += "  neuron" + std::to_string(device.index) + ": physical " + (sound.size() == 1 ? "core " : "cores ") +
-            format_int_list(sound) + (sound.size() == 1 ? " is" : " are") + " not affected\n";
+    if (unaffected.empty()) continue;
+    text += "  neuron" + std::to_string(device.index) + ": physical " + (unaffected.size() == 1 ? "core " : "cores ") +
+            format_int_list(unaffected) + (unaffected.size() == 1 ? " is" : " are") + " not affected\n";
   }
   return text;
 }
@@ -94,8 +91,7 @@ bool is_orphan(const model::ReadProblem& problem, const NodeReport& report) {
   if (problem.kind != model::ProblemKind::absent_neighbours) return false;
   const auto named = parse_int_list(problem.detail, 9999);
   const auto& missing = report.missing_devices;
-  return named && std::all_of(named->begin(), named->end(),
-                              [&](int index) { return std::binary_search(missing.begin(), missing.end(), index); });
+  return named && std::ranges::all_of(*named, [&](int index) { return std::ranges::binary_search(missing, index); });
 }
 
 std::string unread(const NodeReport& report) {

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "agent/base/parse.h"
+#include "tools/render/text.h"
 
 namespace neuron::render {
 namespace {
@@ -41,8 +42,8 @@ std::vector<std::size_t> positions_of_devices(const NodeReport& report, const st
 }
 
 bool touches(const PodUse& use, const std::set<int>& devices, const std::set<std::string>& efas) {
-  return std::any_of(use.devices.begin(), use.devices.end(), [&](int device) { return devices.contains(device); }) ||
-         std::any_of(use.efas.begin(), use.efas.end(), [&](const auto& efa) { return efas.contains(efa); });
+  return std::ranges::any_of(use.devices, [&](int device) { return devices.contains(device); }) ||
+         std::ranges::any_of(use.efas, [&](const auto& efa) { return efas.contains(efa); });
 }
 
 constexpr std::string_view kHeader =
@@ -56,23 +57,6 @@ std::string quoted(const std::string& text) {
   return cell + '"';
 }
 
-std::string text_of(int value) {
-  return std::to_string(value);
-}
-const std::string& text_of(const std::string& value) {
-  return value;
-}
-
-template <typename List>
-std::string joined(const List& values) {
-  std::string text;
-  for (const auto& value : values) {
-    if (!text.empty()) text += ' ';
-    text += text_of(value);
-  }
-  return text;
-}
-
 template <typename T>
 std::string origin_of(const model::Maybe<T>& maybe) {
   if (!maybe) return "";
@@ -83,30 +67,30 @@ std::string pids_of(const model::NeuronDevice& device) {
   std::vector<int> pids;
   if (!device.processes) return "";
   for (const model::Process& process : *device.processes) pids.push_back(process.pid);
-  return joined(pids);
+  return joined(pids, " ");
 }
 
 std::vector<std::string> cells_of(const NodeReport& report, std::size_t position) {
   const model::NeuronDevice& device = report.host.devices[position];
   const auto pods = pods_on_device(report, device.index);
   return {
-      text_of(device.index),
+      std::to_string(device.index),
       device.family ? std::string(model::to_string(*device.family)) : "",
       device.serial.value_or(""),
-      position < report.core_ids.size() ? joined(report.core_ids[position]) : "",
+      position < report.core_ids.size() ? joined(report.core_ids[position], " ") : "",
       device.memory_bytes ? std::to_string(*device.memory_bytes) : "",
-      device.neighbours ? joined(device.neighbours->value) : "",
+      device.neighbours ? joined(device.neighbours->value, " ") : "",
       origin_of(device.neighbours),
       device.bdf ? model::to_string(device.bdf->value) : "",
       origin_of(device.bdf),
-      device.numa_node ? text_of(device.numa_node->value) : "",
+      device.numa_node ? std::to_string(device.numa_node->value) : "",
       origin_of(device.numa_node),
       device.cpus ? format_int_list(device.cpus->value) : "",
       is_assessed(device.health) ? std::string(model::to_string(device.health.state)) : "",
       device.health.reason,
       pids_of(device),
-      joined(near_efa_names(report, position)),
-      pods ? joined(*pods) : "",
+      joined(near_efa_names(report, position), " "),
+      pods ? joined(*pods, " ") : "",
   };
 }
 
@@ -125,7 +109,7 @@ std::vector<int> near_devices(const NodeReport& report, std::size_t position) {
   std::vector<int> indices;
   for (std::size_t i = 0; i < report.near_efas.size(); ++i) {
     const auto& near = report.near_efas[i];
-    const bool found = std::find(near.begin(), near.end(), static_cast<int>(position)) != near.end();
+    const bool found = std::ranges::find(near, static_cast<int>(position)) != near.end();
     if (found) indices.push_back(report.host.devices[i].index);
   }
   return indices;

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 
-#include "tools/render/node_svg_parts.h"
+#include "tools/render/node_svg.h"
+#include "tools/render/node_view.h"
 #include "tools/render/text.h"
 
 namespace neuron::render {
@@ -10,21 +12,13 @@ using svg::Anchor;
 
 constexpr int kTop = 112;  // of the machine, below title and facts
 
-std::string counted(std::size_t count, const std::string& noun) {
-  return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
-}
-
-bool has_core_choice(const model::NeuronDevice& device) {
-  return device.family == model::Family::trainium2 || device.family == model::Family::trainium3;
-}
-
 std::string driver_words(const NodeReport& report) {
   std::string words = report.host.driver_version.empty() ? "driver unknown" : "driver " + report.host.driver_version;
   const std::string& efa = report.host.efa_driver_version;
   if (report.host.devices.empty() && report.host.driver_version.empty() && !efa.empty()) return "EFA driver " + efa;
   if (!efa.empty()) words += " · EFA driver " + efa;
   const auto& devices = report.host.devices;
-  if (std::any_of(devices.begin(), devices.end(), has_core_choice) && report.host.lnc) {
+  if (std::ranges::any_of(devices, has_logical_core_choice) && report.host.lnc) {
     words += " · LNC " + std::to_string(report.host.lnc->value);
     if (report.host.lnc->origin == model::Origin::assumed) words += " (assumed)";
   }
@@ -37,22 +31,11 @@ std::string driver_words(const NodeReport& report) {
   return words;
 }
 
-std::string_view links_words(const NodeLayout& layout) {
-  using Kind = NodeShape::Kind;
-  switch (layout.shape.kind) {
-    case Kind::torus:
-      return " in a 4x4 torus";
-    case Kind::ring:
-      return " in a ring";
-    case Kind::line:
-      return " in a line";
-    case Kind::switched:
-      return " behind a switch";
-    case Kind::loose:
-      return layout.shape.links.empty() ? ", links unknown" : ", linked irregularly";
-    default:
-      return "";
-  }
+std::string_view links_words(const NodeShape& shape) {
+  constexpr std::array<std::string_view, 7> kWords = {
+      "", "", " in a 4x4 torus", " in a ring", " in a line", " behind a switch", ", linked irregularly"};  // by Kind
+  if (shape.kind == NodeShape::Kind::loose && shape.links.empty()) return ", links unknown";
+  return kWords[static_cast<std::size_t>(shape.kind)];
 }
 
 std::string hardware_words(const NodeReport& report, const NodeLayout& layout) {
@@ -63,7 +46,7 @@ std::string hardware_words(const NodeReport& report, const NodeLayout& layout) {
   for (const model::NeuronDevice& device : report.host.devices) memory += device.memory_bytes.value_or(0);
   std::string words;
   if (!report.host.devices.empty()) {
-    words = counted(report.host.devices.size(), "device") + std::string(links_words(layout));
+    words = counted(report.host.devices.size(), "device") + std::string(links_words(layout.shape));
     if (!report.missing_devices.empty()) words += " (" + std::to_string(report.missing_devices.size()) + " missing)";
     if (cores > 0) words += " · " + counted(cores, "logical core");
     if (memory >= kGiB) words += " · " + std::to_string(memory / kGiB) + " GiB";

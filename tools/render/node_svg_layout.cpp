@@ -1,4 +1,4 @@
-#include "tools/render/node_svg_layout.h"
+#include "tools/render/node_svg.h"
 
 #include <algorithm>
 #include <map>
@@ -44,7 +44,7 @@ struct Grid {
 };
 
 bool any(const std::vector<CellFrame>& frames, bool begins, bool is_row, int at) {
-  return std::any_of(frames.begin(), frames.end(), [&](const CellFrame& frame) {
+  return std::ranges::any_of(frames, [&](const CellFrame& frame) {
     const GridCell& cell = begins ? frame.first : frame.last;
     return (is_row ? cell.row : cell.column) == at;
   });
@@ -219,8 +219,9 @@ int core_rows_of(const NodeReport& report) {
 }
 
 bool knows_holders(const NodeReport& report) {
-  return report.pods || std::any_of(report.host.devices.begin(), report.host.devices.end(),
-                                    [](const auto& device) { return device.processes && !device.processes->empty(); });
+  return report.pods || std::ranges::any_of(report.host.devices, [](const auto& device) {
+           return device.processes && !device.processes->empty();
+         });
 }
 
 // A line for the state and those of the reason.

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "agent/base/parse.h"
-#include "tools/render/node_svg_parts.h"
+#include "tools/render/node_svg.h"
 #include "tools/render/text.h"
 
 namespace neuron::render::svg {
@@ -99,8 +99,7 @@ const model::Health* core_health(const NodeReport& report, std::size_t device, s
 // False where all cores share the device's fault, which the device shows.
 bool shows_cores_apart(const NodeReport& report, std::size_t position) {
   const auto& verdicts = report.host.devices[position].core_health;
-  return std::any_of(verdicts.begin(), verdicts.end(),
-                     [](const model::Health& health) { return !is_not_healthy(health); });
+  return std::ranges::any_of(verdicts, [](const model::Health& health) { return !is_not_healthy(health); });
 }
 
 std::string cores(const NodeReport& report, const DeviceBox& at, const Holders& holders) {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "agent/base/parse.h"
-#include "tools/render/node_svg_parts.h"
+#include "tools/render/node_svg.h"
 #include "tools/render/text.h"
 
 namespace neuron::render::svg {
@@ -58,7 +58,7 @@ std::vector<Finding> findings_of(const NodeReport& report) {
     if (is_not_healthy(efa.health))
       all.push_back({efa.name.empty() ? model::to_string(efa.bdf) : efa.name, efa.health});
   }
-  std::stable_sort(all.begin(), all.end(), [](const Finding& a, const Finding& b) {
+  std::ranges::stable_sort(all, [](const Finding& a, const Finding& b) {
     return model::badness(a.health.state) > model::badness(b.health.state);
   });
   return all;
@@ -88,13 +88,9 @@ std::string units_of(const PodUse& use) {
   std::vector<std::string> parts;
   if (!use.devices.empty()) parts.push_back((use.devices.size() == 1 ? "device " : "devices ") + list(use.devices));
   if (!use.cores.empty()) parts.push_back((use.cores.size() == 1 ? "core " : "cores ") + list(use.cores));
-  std::string efas;
-  for (const std::string& efa : use.efas) efas += (efas.empty() ? "EFA " : " ") + efa;
-  if (!efas.empty()) parts.push_back(efas);
+  if (!use.efas.empty()) parts.push_back("EFA " + joined(use.efas, " "));
   if (!use.claim.empty()) parts.push_back("claim " + use.claim);
-  std::string words;
-  for (const std::string& part : parts) words += (words.empty() ? "" : " · ") + part;
-  return words;
+  return joined(parts, " · ");
 }
 
 // Items side by side, each an icon of 34 pixels and words.
@@ -124,9 +120,8 @@ class Legend {
 
 bool has_assumed(const NodeReport& report, const NodeLayout& layout) {
   const auto assumed = [](const auto& thing) { return thing.assumed; };
-  return std::any_of(layout.frames.begin(), layout.frames.end(), assumed) ||
-         std::any_of(layout.links.begin(), layout.links.end(), assumed) ||
-         std::any_of(report.host.devices.begin(), report.host.devices.end(), [](const model::NeuronDevice& device) {
+  return std::ranges::any_of(layout.frames, assumed) || std::ranges::any_of(layout.links, assumed) ||
+         std::ranges::any_of(report.host.devices, [](const model::NeuronDevice& device) {
            const auto is = [](const auto& maybe) { return maybe && maybe->origin == model::Origin::assumed; };
            return is(device.physical_cores) || is(device.bdf) || is(device.numa_node);
          });
@@ -134,8 +129,7 @@ bool has_assumed(const NodeReport& report, const NodeLayout& layout) {
 
 void add_states(const std::vector<Finding>& findings, Legend& legend) {
   for (const auto state : {model::HealthState::unhealthy, model::HealthState::degraded, model::HealthState::unknown}) {
-    const auto found =
-        std::find_if(findings.begin(), findings.end(), [&](const Finding& one) { return one.health.state == state; });
+    const auto found = std::ranges::find_if(findings, [&](const Finding& one) { return one.health.state == state; });
     if (found == findings.end()) continue;
     const std::string words = state == model::HealthState::unhealthy  ? "unhealthy: not offered"
                               : state == model::HealthState::degraded ? "degraded: offered"
@@ -154,8 +148,7 @@ void add_devices(const NodeReport& report, const NodeLayout& layout, const Holde
                const std::string tick = divided ? line({x + 17, y - 1, x + 17, y + 3, false}, "tick") : "";
                return rectangle({x, y - 12, 34, 16}, 4, "core") + tick;
              });
-  const bool solid =
-      std::any_of(layout.links.begin(), layout.links.end(), [](const Line& link) { return !link.assumed; });
+  const bool solid = std::ranges::any_of(layout.links, [](const Line& link) { return !link.assumed; });
   if (solid && !layout.fabric_switch) {
     legend.add("link", [](int x, int y) { return line({x, y - 4, x + 34, y - 4, false}, "link"); });
   }
@@ -167,7 +160,7 @@ void add_devices(const NodeReport& report, const NodeLayout& layout, const Holde
     });
   }
   const auto is_away = [](const model::NeuronDevice& device) { return !device.node_present; };
-  if (report.own_dev && std::any_of(report.host.devices.begin(), report.host.devices.end(), is_away)) {
+  if (report.own_dev && std::ranges::any_of(report.host.devices, is_away)) {
     legend.add("pale: not in this container", [](int x, int y) {
       return rectangle({x, y - 12, 34, 16}, 4, "dev away");
     });

@@ -1,4 +1,4 @@
-#include "tools/render/node_svg_parts.h"
+#include "tools/render/node_svg.h"
 
 #include <algorithm>
 #include <array>
@@ -56,12 +56,7 @@ std::string name_of(const PodUse& use) {
 }
 
 void add(std::vector<int>& pods, int pod) {
-  if (std::find(pods.begin(), pods.end(), pod) == pods.end()) pods.push_back(pod);
-}
-
-const std::vector<int>& no_pods() {
-  static const std::vector<int> kNoPods;
-  return kNoPods;
+  if (std::ranges::find(pods, pod) == pods.end()) pods.push_back(pod);
 }
 
 }  // namespace
@@ -95,14 +90,8 @@ std::string style() {
 
 std::string_view state_class(const model::Health& health) {
   if (!is_not_healthy(health)) return "";
-  switch (health.state) {
-    case model::HealthState::unhealthy:
-      return "bad";
-    case model::HealthState::degraded:
-      return "warn";
-    default:
-      return "odd";
-  }
+  if (health.state == model::HealthState::unhealthy) return "bad";
+  return health.state == model::HealthState::degraded ? "warn" : "odd";
 }
 
 std::string mark(const model::Health& health, int x, int y) {
@@ -132,17 +121,7 @@ Holders::Holders(const NodeReport& report) {
 }
 
 int Holders::number(const PodUse& use) const {
-  return static_cast<int>(std::lower_bound(names_.begin(), names_.end(), name_of(use)) - names_.begin());
-}
-
-const std::vector<int>& Holders::at(const Pods& pods, int key) {
-  const auto found = pods.find(key);
-  return found == pods.end() ? no_pods() : found->second;
-}
-
-const std::vector<int>& Holders::of_efa(const std::string& name) const {
-  const auto found = efas_.find(name);
-  return found == efas_.end() ? no_pods() : found->second;
+  return static_cast<int>(std::ranges::lower_bound(names_, name_of(use)) - names_.begin());
 }
 
 std::string Holders::letters(int pod) {

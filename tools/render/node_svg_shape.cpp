@@ -1,4 +1,4 @@
-#include "tools/render/node_svg_shape.h"
+#include "tools/render/node_svg.h"
 
 #include <algorithm>
 #include <array>
@@ -85,7 +85,7 @@ Links links_of(const NodeReport& report) {
 // Every device lists its four neighbours of the torus. A missing one is a node with fewer links.
 bool is_torus(const NodeReport& report) {
   const auto& devices = report.host.devices;
-  return !devices.empty() && std::all_of(devices.begin(), devices.end(), [](const model::NeuronDevice& device) {
+  return !devices.empty() && std::ranges::all_of(devices, [](const model::NeuronDevice& device) {
     return device.neighbours && has_torus_neighbours(device.index, device.neighbours->value);
   });
 }
@@ -202,7 +202,7 @@ std::vector<CellFrame> frames_of(const NodeReport& report, const NodeShape& shap
   for (const auto& [key, group] : groups) {
     for (const auto& [other, theirs] : cells) {
       const auto inside = [&frame = group.frame](const GridCell& cell) { return holds(frame, cell); };
-      if (other != key && std::any_of(theirs.begin(), theirs.end(), inside)) return {};
+      if (other != key && std::ranges::any_of(theirs, inside)) return {};
     }
     frames.push_back(group.frame);
   }
@@ -257,7 +257,7 @@ std::vector<EfaDock> dock_efas(const NodeReport& report, const NodeShape& shape)
   for (std::size_t i = 0; i < report.host.efas.size(); ++i) {
     auto dock = dock_of(report, shape, i);
     const auto taken = [&](const EfaDock& other) { return collide(*dock, other); };
-    while (dock && dock->slot < kMostSlots && std::any_of(docks.begin(), docks.end(), taken)) ++dock->slot;
+    while (dock && dock->slot < kMostSlots && std::ranges::any_of(docks, taken)) ++dock->slot;
     if (dock && dock->slot < kMostSlots) docks.push_back(*dock);
   }
   return docks;

@@ -1,6 +1,7 @@
 #include "tools/render/node_tables.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "agent/base/parse.h"
@@ -12,49 +13,32 @@ namespace {
 constexpr const char* kUnknown = "NA";
 constexpr const char* kNone = "-";
 
+// In the order of Column.
+constexpr std::array<std::array<const char*, 2>, 15> kHeaders = {{
+    {"NEURON", "DEVICE"},
+    {"NEURON", "CORES"},
+    {"NEURON", "CORE IDS"},
+    {"NEURON", "MEMORY"},
+    {"CONNECTED", "DEVICES"},
+    {"PCI", "BDF"},
+    {"PCI", "BDF"},
+    {"PID", ""},
+    {"COMMAND", ""},
+    {"CPU", "AFFINITY"},
+    {"NUMA", "NODE"},
+    {"RUNTIME", "VERSION"},
+    {"HEALTH", ""},
+    {"NEAREST", "EFA"},
+    {"POD", ""},
+}};
+
 TextTable::Header header_of(Column column) {
-  switch (column) {
-    case Column::device:
-      return {"NEURON", "DEVICE"};
-    case Column::cores:
-      return {"NEURON", "CORES"};
-    case Column::core_ids:
-      return {"NEURON", "CORE IDS"};
-    case Column::memory:
-      return {"NEURON", "MEMORY"};
-    case Column::connected:
-      return {"CONNECTED", "DEVICES"};
-    case Column::bdf:
-    case Column::short_bdf:
-      return {"PCI", "BDF"};
-    case Column::pid:
-      return {"PID", ""};
-    case Column::command:
-      return {"COMMAND", ""};
-    case Column::affinity:
-      return {"CPU", "AFFINITY"};
-    case Column::numa_node:
-      return {"NUMA", "NODE"};
-    case Column::runtime_version:
-      return {"RUNTIME", "VERSION"};
-    case Column::health:
-      return {"HEALTH", ""};
-    case Column::nearest_efa:
-      return {"NEAREST", "EFA"};
-    case Column::pod:
-      return {"POD", ""};
-  }
-  return {};
+  const auto& [upper, lower] = kHeaders[static_cast<std::size_t>(column)];
+  return {upper, lower};
 }
 
 bool is_process_column(Column column) {
   return column == Column::pid || column == Column::command || column == Column::runtime_version;
-}
-
-std::string joined(const std::vector<int>& values) {
-  std::string text;
-  for (const int value : values) text += (text.empty() ? "" : ", ") + std::to_string(value);
-  return text;
 }
 
 std::string or_none(std::string text) {
@@ -63,9 +47,7 @@ std::string or_none(std::string text) {
 
 template <typename Texts>
 std::string joined_or_none(const Texts& texts) {
-  std::string whole;
-  for (const std::string& text : texts) whole += (whole.empty() ? "" : ", ") + text;
-  return or_none(std::move(whole));
+  return or_none(joined(texts, ", "));
 }
 
 std::string pods_text(const std::optional<std::vector<std::string>>& pods) {
@@ -97,7 +79,7 @@ std::string device_cell(const DeviceView& device, Column column) {
     case Column::memory:
       return memory_text(device.memory_bytes);
     case Column::connected:
-      return joined(device.neighbours) + (device.neighbours_marked ? " *" : "");
+      return joined(device.neighbours, ", ") + (device.neighbours_marked ? " *" : "");
     case Column::affinity:
       return device.cpus ? format_int_list(*device.cpus) : kUnknown;
     case Column::numa_node:
@@ -114,18 +96,12 @@ std::string device_cell(const DeviceView& device, Column column) {
 }
 
 std::string process_cell(const ProcessView& process, Column column) {
-  switch (column) {
-    case Column::pid:
-      return std::to_string(process.pid);
-    case Column::command:
-      return process.command;
-    default:
-      return process.runtime_version;
-  }
+  if (column == Column::pid) return std::to_string(process.pid);
+  return column == Column::command ? process.command : process.runtime_version;
 }
 
 std::vector<TextTable::Row> rows_of(const DeviceView& device, const std::vector<Column>& columns) {
-  const bool per_process = std::any_of(columns.begin(), columns.end(), is_process_column);
+  const bool per_process = std::ranges::any_of(columns, is_process_column);
   const std::size_t count = per_process ? std::max<std::size_t>(device.processes.size(), 1) : 1;
   std::vector<TextTable::Row> rows(count, TextTable::Row(columns.size()));
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -143,7 +119,7 @@ std::vector<TextTable::Row> rows_of(const DeviceView& device, const std::vector<
 }
 
 bool any_neighbours(const NodeView& view) {
-  return std::any_of(view.devices.begin(), view.devices.end(), [](const auto& d) { return !d.neighbours.empty(); });
+  return std::ranges::any_of(view.devices, [](const auto& d) { return !d.neighbours.empty(); });
 }
 
 std::string ranges(const std::set<int>& values) {
@@ -156,8 +132,7 @@ std::string verbs_text(const model::EfaInterface& efa) {
 }
 
 bool shows_health(const NodeReport& report) {
-  return std::any_of(report.host.efas.begin(), report.host.efas.end(),
-                     [](const model::EfaInterface& efa) { return is_assessed(efa.health); });
+  return std::ranges::any_of(report.host.efas, [](const model::EfaInterface& efa) { return is_assessed(efa.health); });
 }
 
 TextTable::Row efa_row(const NodeReport& report, std::size_t position) {
@@ -250,8 +225,7 @@ std::string efa_table(const NodeReport& report, ColourDepth colour) {
 std::string pod_table(const NodeReport& report) {
   if (!report.pods) return "";
   if (report.pods->empty()) return "No pod holds a device, a core or an interface.\n";
-  const bool with_claims =
-      std::any_of(report.pods->begin(), report.pods->end(), [](const PodUse& use) { return !use.claim.empty(); });
+  const bool with_claims = std::ranges::any_of(*report.pods, [](const PodUse& use) { return !use.claim.empty(); });
   std::vector<TextTable::Header> headers = {{"NAMESPACE", ""}, {"POD", ""}, {"CONTAINER", ""}};
   if (with_claims) headers.push_back({"CLAIM", ""});
   headers.insert(headers.end(), {{"NEURON", "DEVICES"}, {"NEURON", "CORE IDS"}, {"EFA", "INTERFACES"}});

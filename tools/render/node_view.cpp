@@ -22,10 +22,6 @@ bool uses_runtime(const model::Process& process) {
   return holds(process.core_mask) || holds(process.device_memory_bytes) || holds(process.host_memory_bytes);
 }
 
-bool has_logical_core_choice(const model::NeuronDevice& device) {
-  return device.family == model::Family::trainium2 || device.family == model::Family::trainium3;
-}
-
 std::vector<ProcessView> processes_of(const model::NeuronDevice& device, const ViewRequest& request) {
   std::map<int, ProcessView> by_pid;
   for (const model::Process& process : device.processes.value_or(std::vector<model::Process>{})) {
@@ -75,12 +71,16 @@ void number_from_zero(std::vector<DeviceView>& devices) {
 
 }  // namespace
 
+bool has_logical_core_choice(const model::NeuronDevice& device) {
+  return device.family == model::Family::trainium2 || device.family == model::Family::trainium3;
+}
+
 NodeView make_node_view(const model::HostScan& scan, const ViewRequest& request) {
   NodeView view;
   view.instance_type = scan.instance_type;
   view.instance_id = scan.instance_id;
   view.switched = request.switched;
-  if (std::any_of(scan.devices.begin(), scan.devices.end(), has_logical_core_choice)) view.lnc = value_of(scan.lnc);
+  if (std::ranges::any_of(scan.devices, has_logical_core_choice)) view.lnc = value_of(scan.lnc);
   for (std::size_t i = 0; i < scan.devices.size(); ++i) {
     const bool vanished = scan.devices[i].presence == model::Presence::vanished;
     if (!scan.devices[i].node_present && !vanished) continue;

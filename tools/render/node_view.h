@@ -75,6 +75,8 @@ struct ViewRequest {
   std::vector<std::vector<std::string>> pods;
 };
 
+[[nodiscard]] bool has_logical_core_choice(const model::NeuronDevice& device);  // LNC 1 or 2
+
 // `scan` is best completed from the catalogue before (core::complete), or assessed. Assumed values are shown like live
 // ones.
 [[nodiscard]] NodeView make_node_view(const model::HostScan& scan, const ViewRequest& request);

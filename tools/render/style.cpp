@@ -63,14 +63,8 @@ constexpr bool palette_is_in_order() {
 }
 static_assert(palette_is_in_order());
 
-std::string foreground(ColourDepth depth, int colour) {
-  if (depth == ColourDepth::ansi16) return ";3" + std::to_string(colour);
-  return ";38;5;" + std::to_string(colour);
-}
-
-std::string background(ColourDepth depth, int colour) {
-  if (depth == ColourDepth::ansi16) return ";4" + std::to_string(colour);
-  return ";48;5;" + std::to_string(colour);
+std::string colour_code(ColourDepth depth, char layer, int colour) {
+  return std::string(";") + layer + (depth == ColourDepth::ansi16 ? "" : "8;5;") + std::to_string(colour);
 }
 
 }  // namespace
@@ -101,8 +95,8 @@ std::string paint_begin(ColourDepth depth, Role role) {
   std::string codes = "0";
   if (paint.bold) codes += ";1";
   if (paint.reverse) codes += ";7";
-  if (paint.foreground) codes += foreground(depth, *paint.foreground);
-  if (paint.background) codes += background(depth, *paint.background);
+  if (paint.foreground) codes += colour_code(depth, '3', *paint.foreground);
+  if (paint.background) codes += colour_code(depth, '4', *paint.background);
   return "\x1b[" + codes + 'm';
 }
 

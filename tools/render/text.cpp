@@ -1,6 +1,7 @@
 #include "tools/render/text.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <utility>
 
@@ -72,33 +73,20 @@ bool xml_allows(std::uint32_t value) {
 }
 
 void append_escaped(std::string& out, std::string_view character) {
-  switch (character.front()) {
-    case '&':
-      out += "&amp;";
-      break;
-    case '<':
-      out += "&lt;";
-      break;
-    case '>':
-      out += "&gt;";
-      break;
-    case '"':
-      out += "&quot;";
-      break;
-    case '\'':
-      out += "&apos;";
-      break;
-    default:
-      out += character;
-  }
+  constexpr std::string_view kMarkup = "&<>\"'";
+  constexpr std::array<std::string_view, kMarkup.size()> kReferences = {"&amp;", "&lt;", "&gt;", "&quot;", "&apos;"};
+  const std::size_t at = kMarkup.find(character.front());
+  out += at == std::string_view::npos ? character : kReferences[at];
 }
 
 }  // namespace
 
 std::size_t display_width(std::string_view text) {
-  std::size_t width = 0;
-  for (const char byte : text) width += starts_code_point(byte) ? 1 : 0;
-  return width;
+  return static_cast<std::size_t>(std::ranges::count_if(text, starts_code_point));
+}
+
+std::string counted(std::size_t count, const std::string& noun) {
+  return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
 }
 
 std::string shorten(std::string_view text, std::size_t max_width) {
@@ -150,7 +138,7 @@ std::string TextTable::to_string(ColourDepth colour) const {
     lower.push_back(header.lower);
   }
   const std::string ruler = rule(widths);
-  const bool ruled_groups = std::any_of(groups_.begin(), groups_.end(), [](const auto& g) { return g.size() > 1; });
+  const bool ruled_groups = std::ranges::any_of(groups_, [](const auto& g) { return g.size() > 1; });
   std::string text = ruler + header_line(upper, widths) + header_line(lower, widths) + ruler;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     for (const Row& row : groups_[i]) text += row_text(row, widths, colour);

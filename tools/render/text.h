@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "tools/render/style.h"
@@ -17,6 +18,24 @@ namespace neuron::render {
 // `text` when it fits in `max_width` cells, else its first max_width - 3 code points and "...". `max_width` is at
 // least 3.
 [[nodiscard]] std::string shorten(std::string_view text, std::size_t max_width);
+
+// "1 device", "3 devices".
+[[nodiscard]] std::string counted(std::size_t count, const std::string& noun);
+
+// Numbers or texts with `between` between them.
+template <typename List>
+[[nodiscard]] std::string joined(const List& values, std::string_view between) {
+  std::string text;
+  for (const auto& value : values) {
+    if (!text.empty()) text += between;
+    if constexpr (std::is_convertible_v<decltype(value), std::string_view>) {
+      text += value;
+    } else {
+      text += std::to_string(value);
+    }
+  }
+  return text;
+}
 
 // An ASCII grid in the official tools' style (docs/reference/official-tools.md#neuron-ls-table): two header lines,
 // centred with odd slack to the right; left-aligned cells; one space of padding; each column as wide as its longest

@@ -36,7 +36,7 @@ DeviceGraph visible_links(const NodeView& view) {
 }
 
 bool is_torus(const NodeView& view) {
-  return !view.devices.empty() && std::all_of(view.devices.begin(), view.devices.end(), [](const DeviceView& device) {
+  return !view.devices.empty() && std::ranges::all_of(view.devices, [](const DeviceView& device) {
     return has_torus_neighbours(device.host_index, device.neighbours);
   });
 }
@@ -104,14 +104,14 @@ Drawing draw_component(const DeviceGraph& graph, const std::set<int>& ids) {
   const auto degree_is = [&](std::size_t degree) {
     return [&graph, degree](int id) { return graph.at(id).size() == degree; };
   };
-  const auto ends = std::count_if(ids.begin(), ids.end(), degree_is(1));
-  const auto inner = std::count_if(ids.begin(), ids.end(), degree_is(2));
+  const auto ends = std::ranges::count_if(ids, degree_is(1));
+  const auto inner = std::ranges::count_if(ids, degree_is(2));
   if (ends + inner != static_cast<std::ptrdiff_t>(ids.size())) return {link_list(graph, ids), false};
   if (ends == 0) {
     const std::string nodes = joined_nodes(walk(graph, *ids.begin()));
     return {"  " + std::string(kWrapLeft) + nodes + std::string(kWrapRight) + '\n', true};
   }
-  const int first = *std::find_if(ids.begin(), ids.end(), degree_is(1));
+  const int first = *std::ranges::find_if(ids, degree_is(1));
   return {"  " + joined_nodes(walk(graph, first)) + '\n', false};
 }
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "agent/host/fs_root.h"
-#include "tools/neuron-gather/gather.h"
+#include "tools/neuron-gather/collector.h"
 
 namespace neuron::gather {
 

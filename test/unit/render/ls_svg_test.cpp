@@ -8,7 +8,7 @@
 #include "test/unit/render/ls_program.h"
 #include "tools/neuron-ls/node_reader.h"
 #include "tools/render/node_report.h"
-#include "tools/render/node_svg_layout.h"
+#include "tools/render/node_svg.h"
 
 namespace neuron {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "test/unit/render/scans.h"
-#include "tools/render/node_svg_layout.h"
+#include "tools/render/node_svg.h"
 #include "tools/render/text.h"
 
 namespace neuron::render {
