@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "plugin/dra/claim/claim_cdi_files.h"
+#include "plugin/dra/claim/claim_grant.h"
 #include "plugin/dra/claim/claim_plan.h"
 #include "plugin/dra/claim/claim_request.h"
 #include "test/unit/grant/nodes.h"

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <string>
 
-#include "plugin/dra/claim/claim_cdi_files.h"
+#include "plugin/dra/claim/claim_grant.h"
 #include "plugin/dra/claim/claim_record.h"
 #include "test/unit/grant/nodes.h"
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <string_view>
 
-#include "plugin/dra/slices/slice_sync.h"
+#include "plugin/dra/slices/publisher.h"
 
 namespace {
 

@@ -11,14 +11,13 @@
 
 #include "agent/rpc/pod_resources.h"
 #include "plugin/dra/claim/claim_preparer.h"
+#include "plugin/dra/claim/claim_record.h"
 #include "plugin/dra/claim/claim_upkeep.h"
 #include "plugin/dra/claim/plugin_holders.h"
-#include "plugin/dra/claim/record_store.h"
 #include "plugin/dra/serve/driver.h"
 #include "plugin/dra/serve/node_board.h"
 #include "plugin/dra/serve/reporting.h"
 #include "plugin/dra/slices/publisher.h"
-#include "plugin/dra/slices/slice_sync.h"
 #include "plugin/kubelet/watched_checkpoint.h"
 #include "tools/neuron-agent/daemon.h"
 

@@ -11,7 +11,6 @@
 #include "agent/kube/cluster_access.h"
 #include "plugin/daemon/node_daemon.h"
 #include "plugin/dra/slices/pool.h"
-#include "plugin/dra/slices/slice_layout.h"
 #include "tools/neuron-agent/node_groups.h"
 
 namespace CLI {

@@ -1,4 +1,4 @@
-#include "plugin/dra/claim/claim_cdi_files.h"
+#include "plugin/dra/claim/claim_grant.h"
 
 #include <unistd.h>
 
@@ -17,6 +17,7 @@
 #include "agent/core/pool_names.h"
 #include "agent/grant/cdi.h"
 #include "agent/kube/answers.h"
+#include "plugin/dra/claim/claim_record.h"
 
 namespace neuron::plugin::dra {
 namespace {

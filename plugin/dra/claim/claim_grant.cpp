@@ -11,6 +11,7 @@
 #include "agent/core/ultraserver.h"
 #include "agent/kube/answers.h"
 #include "agent/model/snapshot.h"
+#include "plugin/dra/claim/claim_record.h"
 
 namespace neuron::plugin::dra {
 namespace {

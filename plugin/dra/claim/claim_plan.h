@@ -24,6 +24,8 @@ struct HeldDevice {
   friend bool operator==(const HeldDevice&, const HeldDevice&) = default;
 };
 
+using Environment = std::map<std::string, std::string>;  // of a container
+
 // Held by a claim, whatever the devices of the pool are called: a device, its cores and its groups exclude each other.
 struct Hardware {
   std::vector<HeldDevice> devices;  // ascending, each once

@@ -10,7 +10,6 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/logical_cores.h"
-#include "plugin/dra/claim/claim_cdi_files.h"
 #include "plugin/dra/claim/claim_grant.h"
 #include "plugin/dra/claim/claim_plan.h"
 

@@ -15,9 +15,9 @@
 #include "agent/grant/grant.h"
 #include "agent/grant/node_units.h"
 #include "agent/kube/api.h"
+#include "plugin/dra/claim/claim_record.h"
 #include "plugin/dra/claim/claim_request.h"
 #include "plugin/dra/claim/plugin_holders.h"
-#include "plugin/dra/claim/record_store.h"
 #include "plugin/kubelet/memory_gate.h"
 
 namespace neuron::plugin::dra {

@@ -18,8 +18,8 @@
 #include "agent/base/mutex.h"
 #include "agent/grant/node_units.h"
 #include "agent/model/allocation.h"
+#include "plugin/dra/claim/claim_record.h"
 #include "plugin/dra/claim/claim_request.h"
-#include "plugin/dra/claim/record_store.h"
 #include "plugin/kubelet/cdi_writer.h"
 
 // Upkeep of prepared claims besides the kubelet's calls.

@@ -1,4 +1,4 @@
-#include "plugin/dra/claim/record_store.h"
+#include "plugin/dra/claim/claim_record.h"
 
 #include <fcntl.h>
 #include <spdlog/spdlog.h>
@@ -16,7 +16,6 @@
 
 #include "agent/base/fd.h"
 #include "agent/base/parse.h"
-#include "plugin/dra/claim/claim_plan.h"
 
 namespace neuron::plugin::dra {
 namespace {

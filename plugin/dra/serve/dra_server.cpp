@@ -1,4 +1,4 @@
-#include "plugin/dra/serve/dra_server.h"
+#include "plugin/dra/serve/driver.h"
 
 #include <grpcpp/grpcpp.h>
 

@@ -1,21 +1,125 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "agent/base/bounded_calls.h"
 #include "agent/base/clock.h"
-#include "plugin/dra/serve/dra_server.h"
-#include "plugin/dra/serve/kubelet_directories.h"
+#include "agent/base/result.h"
+#include "agent/base/workers.h"
+#include "plugin/dra/claim/claim_request.h"
+#include "plugin/dra/serve/node_board.h"
 #include "plugin/kubelet/event_queue.h"
+#include "plugin/kubelet/instance_lock.h"
 #include "plugin/kubelet/signals.h"
 #include "plugin/kubelet/socket_watch.h"
 
+// One instance of the driver for the kubelet (docs/reference/kubelet.md#dra): its names in the kubelet's directories
+// and the lock that excludes a device plugin (kubelet_directories.cpp), the gRPC server on its sockets
+// (dra_server.cpp), and the loop that keeps both.
 namespace neuron::plugin::dra {
+
+struct SocketNames {
+  std::string claims_dir;    // <kubelet>/plugins/<driver>, of this driver alone
+  std::string claims;        // file name in it, "dra-<pod uid>.sock"
+  std::string registry_dir;  // <kubelet>/plugins_registry, of all plugins
+  std::string registration;  // file name in it, "<driver>-<pod uid>-reg.sock"
+
+  [[nodiscard]] std::string claims_path() const { return claims_dir + "/" + claims; }
+  [[nodiscard]] std::string registration_path() const { return registry_dir + "/" + registration; }
+  friend bool operator==(const SocketNames&, const SocketNames&) = default;
+};
+
+// With the pod's uid in the names two instances can be connected at once; "" gives the names of a single instance.
+// Where a path is longer than a unix socket allows, a hash replaces the uid, then also the driver's name. Errors:
+// invalid_argument when even that does not fit. Pure.
+[[nodiscard]] Result<SocketNames> socket_names(const std::string& kubelet_dir, const std::string& driver,
+                                               const std::string& pod_uid);
+
+// Of any instance of the driver. Pure.
+[[nodiscard]] bool is_claims_socket(std::string_view name);
+[[nodiscard]] bool is_registration_socket(std::string_view name, std::string_view driver);
+
+// Removes sockets of killed instances: those with such names that no process listens on. Sockets younger than `young`
+// stay, since a socket looks dead between bind and listen. Returns their number. Any thread; local files only.
+int remove_dead_sockets(const SocketNames& own, std::string_view driver,
+                        std::chrono::seconds young = std::chrono::seconds(10));
+
+// Excludes a device plugin of this project from the node while it exists, and finds one that runs: the two modes would
+// assign the same hardware twice (docs/adr/0011-dra.md). A missing directory is locked once it exists. One thread.
+class ModeGuard {
+ public:
+  static constexpr std::chrono::milliseconds kBudget{1000};  // of one access to the directory
+
+  // `directory`: the kubelet's device-plugins. `calls`: for accesses to it, which may hang. Both must outlive it.
+  ModeGuard(std::string directory, const Clock& clock, const BoundedCalls& calls)
+      : directory_(std::move(directory)), clock_(clock), calls_(calls) {}
+
+  // Checks the lock, every 2 s at most. nullopt: the lock is held, or there is no directory. Errors, with a message
+  // that stays the same: failed_precondition when a device plugin runs, naming it; others when the lock fails. While
+  // the directory hangs the answer stays.
+  [[nodiscard]] std::optional<Error> check();
+  [[nodiscard]] SteadyTime next() const { return check_at_; }  // time of the next check
+
+ private:
+  const std::string directory_;
+  const Clock& clock_;
+  const BoundedCalls& calls_;
+  std::shared_ptr<const InstanceLock> lock_;  // shared with calls that hang
+  std::optional<Error> error_;
+  SteadyTime check_at_{};
+};
+
+// The kubelet's answer to the registration.
+struct RegistrationResult {
+  bool registered = false;
+  std::string error;  // why not; foreign text made printable
+};
+
+// The kubelet's three services on the two sockets of one instance: claims (v1 and v1beta1) and health on one, to which
+// the kubelet keeps a connection (when it ends, the driver has gone for the kubelet, so an idle connection stays open);
+// registration on the other. Not synchronised: one owner thread.
+class DraServer {
+ public:
+  static constexpr std::size_t kMostCalls = 128;  // concurrent calls about claims; no node has as many pods with claims
+
+  struct Parts {
+    ClaimCalls& claims;
+    HealthHub& health;
+    Workers& workers;                                   // for calls about claims, which may block
+    std::function<void(RegistrationResult)> on_result;  // on gRPC's threads; must not block
+  };
+
+  // Serves claims, then registration: when the latter's socket appears, the kubelet may dial both. Errors: unavailable
+  // (a directory is not writable, naming it); failed_precondition (another instance listens under the same name).
+  // `parts` must outlive the server; `parts.claims` also every call that still runs when the server ends.
+  [[nodiscard]] static Result<std::unique_ptr<DraServer>> start(const SocketNames& names, const std::string& driver,
+                                                                const Parts& parts);
+  // Ends registration first, so that the kubelet turns to another instance; then waits for running calls and stops
+  // them; then ends the streams. Returns within 4 s.
+  ~DraServer();
+  DraServer(const DraServer&) = delete;
+  DraServer& operator=(const DraServer&) = delete;
+
+  // After the loss of its socket. Errors: as start.
+  [[nodiscard]] Result<void> serve_registration_again();
+
+  [[nodiscard]] std::size_t calls() const;  // about claims, that are not answered yet
+
+ private:
+  struct Services;  // gRPC
+  DraServer(SocketNames names, const std::string& driver, const Parts& parts);
+
+  const SocketNames names_;
+  HealthHub& health_;
+  const std::unique_ptr<Services> services_;
+};
 
 // The state of registration. Passive data.
 struct DriverState {

@@ -1,4 +1,4 @@
-#include "plugin/dra/serve/kubelet_directories.h"
+#include "plugin/dra/serve/driver.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>

@@ -1,10 +1,11 @@
-#include "plugin/dra/slices/slice_layout.h"
+#include "plugin/dra/slices/pool.h"
 
 #include <algorithm>
 #include <optional>
 #include <set>
 
 #include "agent/base/parse.h"
+#include "agent/kube/answers.h"
 
 namespace neuron::plugin::dra {
 namespace {

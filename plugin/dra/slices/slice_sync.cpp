@@ -1,4 +1,4 @@
-#include "plugin/dra/slices/slice_sync.h"
+#include "plugin/dra/slices/publisher.h"
 
 #include <algorithm>
 #include <array>

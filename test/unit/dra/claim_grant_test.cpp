@@ -1,4 +1,4 @@
-#include "plugin/dra/claim/claim_cdi_files.h"
+#include "plugin/dra/claim/claim_grant.h"
 
 #include <gtest/gtest.h>
 

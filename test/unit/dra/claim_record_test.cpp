@@ -13,7 +13,6 @@
 #include <thread>
 
 #include "agent/base/fd.h"
-#include "plugin/dra/claim/record_store.h"
 #include "test/unit/dra/scratch.h"
 
 namespace neuron::plugin::dra {

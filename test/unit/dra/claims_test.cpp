@@ -2,7 +2,6 @@
 
 #include "plugin/dra/claim/claim_plan.h"
 #include "plugin/dra/slices/pool.h"
-#include "plugin/dra/slices/slice_layout.h"
 #include "test/unit/dra/claims_fixture.h"
 
 namespace neuron::plugin::dra {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "plugin/dra/slices/slice_layout.h"
+#include "plugin/dra/slices/pool.h"
 
 namespace neuron::plugin::dra {
 

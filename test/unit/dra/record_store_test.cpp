@@ -1,4 +1,4 @@
-#include "plugin/dra/claim/record_store.h"
+#include "plugin/dra/claim/claim_record.h"
 
 #include <fcntl.h>
 #include <poll.h>

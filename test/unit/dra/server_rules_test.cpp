@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plugin/dra/slices/pool.h"
 #include "plugin/dra/slices/publisher.h"
-#include "plugin/dra/slices/slice_layout.h"
 
 namespace neuron::plugin::dra {
 namespace {

@@ -1,4 +1,4 @@
-#include "plugin/dra/slices/slice_layout.h"
+#include "plugin/dra/slices/pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

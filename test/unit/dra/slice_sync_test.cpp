@@ -1,9 +1,9 @@
-#include "plugin/dra/slices/slice_sync.h"
+#include "plugin/dra/slices/publisher.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugin/dra/slices/slice_layout.h"
+#include "plugin/dra/slices/pool.h"
 #include "test/unit/dra/pools.h"
 
 namespace neuron::plugin::dra {

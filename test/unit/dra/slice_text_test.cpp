@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "plugin/dra/slices/slice_sync.h"
+#include "plugin/dra/slices/publisher.h"
 #include "test/unit/dra/pools.h"
 
 namespace neuron::plugin::dra {

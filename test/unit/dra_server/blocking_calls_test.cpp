@@ -1,6 +1,6 @@
 // What the server's test cannot reach: bounds, and calls after the end. The reactors are gRPC's, so a server carries
 // them.
-#include "plugin/dra/serve/dra_server.h"
+#include "plugin/dra/serve/driver.h"
 #include "test/unit/dra_server/server_fixture.h"
 
 namespace neuron::plugin::dra {

@@ -1,4 +1,4 @@
-#include "plugin/dra/serve/dra_server.h"
+#include "plugin/dra/serve/driver.h"
 
 #include "test/unit/dra_server/server_fixture.h"
 

@@ -1,4 +1,4 @@
-#include "plugin/dra/serve/kubelet_directories.h"
+#include "plugin/dra/serve/driver.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
