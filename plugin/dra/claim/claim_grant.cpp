@@ -56,8 +56,8 @@ std::string takes(const ConfigKind& kind) {
 Result<const ConfigKind*> kind_of(const json& parameters) {
   if (!parameters.is_object()) return fail(wrong_config("the parameters are not an object with apiVersion and kind"));
   const json& version = kube::member(parameters, "apiVersion");
-  if (!version.is_string() || std::find(kApiVersions.begin(), kApiVersions.end(),
-                                        version.get_ref<const std::string&>()) == kApiVersions.end()) {
+  if (!version.is_string() ||
+      std::ranges::find(kApiVersions, version.get_ref<const std::string&>()) == kApiVersions.end()) {
     return fail(wrong_config("apiVersion is " + json_shown(version) + "; it must be \"neuron.aws.com/v1\" (the older " +
                              std::string(kApiVersions[1]) + " and " + std::string(kApiVersions[2]) +
                              " are accepted too)"));
@@ -78,8 +78,8 @@ Result<int> value_of(const ConfigKind& kind, const json& parameters) {
   }
   const json& value = kube::member(parameters, kind.field);
   if (value.is_null()) return fail(wrong_config(std::string(kind.field) + " is missing; " + takes(kind)));
-  const bool is_accepted = value.is_number_integer() && std::any_of(kind.accepted.begin(), kind.accepted.end(),
-                                                                    [&](int number) { return value == number; });
+  const bool is_accepted =
+      value.is_number_integer() && std::ranges::any_of(kind.accepted, [&](int number) { return value == number; });
   if (!is_accepted)
     return fail(wrong_config(std::string(kind.field) + " is " + json_shown(value) + "; " + takes(kind)));
   return value.get<int>();
@@ -88,8 +88,7 @@ Result<int> value_of(const ConfigKind& kind, const json& parameters) {
 bool is_for(const OpaqueConfig& config, const std::string& request) {
   const std::string base = request.substr(0, request.find('/'));
   return config.requests.empty() ||
-         std::any_of(config.requests.begin(), config.requests.end(),
-                     [&](const std::string& name) { return name == request || name == base; });
+         std::ranges::any_of(config.requests, [&](const std::string& name) { return name == request || name == base; });
 }
 
 // A part of a partition gets the ids of the whole, as AWS's script gives them: the driver maps them to the part itself.
@@ -115,7 +114,7 @@ Result<Environment> ultraserver_environment(const model::HostScan& host, int nod
     const std::string then = election.action.empty() ? "retried automatically" : election.action;
     return fail(ErrorCode::unavailable, election.sentence + "; " + then);
   }
-  const auto mode = std::find_first_of(wanted.begin(), wanted.end(), server.modes.begin(), server.modes.end());
+  const auto mode = std::ranges::find_first_of(wanted, server.modes);
   if (mode == wanted.end()) {
     std::string modes;
     for (const int one : server.modes) modes += (modes.empty() ? "" : ",") + std::to_string(one);
@@ -123,7 +122,7 @@ Result<Environment> ultraserver_environment(const model::HostScan& host, int nod
     return cannot("ultraserver_mode is \"" + modes + "\"" +
                   (is_alone ? ", since its election found no other server" : ""));
   }
-  const auto place = std::find_if(server.memberships.begin(), server.memberships.end(), [&](const auto& one) {
+  const auto place = std::ranges::find_if(server.memberships, [&](const auto& one) {
     return one.nodes == nodes || one.nodes == 0 || (server.partition_nodes && one.nodes > nodes);
   });
   if (place != server.memberships.end()) return variables(*mode, place->server_id, place->node_id);
@@ -230,7 +229,7 @@ Result<void> check_unread(const ClaimUse& use) {
   if (use.unread.empty()) return {};
   std::ptrdiff_t computing = 0;
   for (const auto& [name, claim] : use.claims) {
-    computing += std::count_if(claim.shares.begin(), claim.shares.end(), std::mem_fn(&RequestShare::computes));
+    computing += std::ranges::count_if(claim.shares, std::mem_fn(&RequestShare::computes));
   }
   if (computing <= 1) return {};
   return fail(ErrorCode::failed_precondition,

@@ -29,8 +29,7 @@ std::vector<T> merged(const std::vector<T>& one, const std::vector<T>& other) {
 // The first of both; nullptr: none.
 template <typename T>
 const T* first_common(const std::vector<T>& one, const std::vector<T>& other) {
-  const auto found = std::find_if(one.begin(), one.end(),
-                                  [&](const T& each) { return std::binary_search(other.begin(), other.end(), each); });
+  const auto found = std::ranges::find_if(one, [&](const T& each) { return std::ranges::binary_search(other, each); });
   return found == one.end() ? nullptr : &*found;
 }
 
@@ -102,7 +101,7 @@ Result<void> add_device(ClaimPlan& plan, const AllocationResult& result, Hardwar
     if (!result.admin_access) {
       return fail(ErrorCode::failed_precondition, "\"" + result.device + "\" is allocated twice in this claim");
     }
-    if (std::find(known.requests.begin(), known.requests.end(), result.request) == known.requests.end()) {
+    if (std::ranges::find(known.requests, result.request) == known.requests.end()) {
       known.requests.push_back(result.request);
     }
     return {};
@@ -222,7 +221,7 @@ std::vector<MemoryGate::Core> cores_of(const grant::NodeUnits& node, const Hardw
       const int id = held.device * node.topology().cores_per_device + place.place / (host.lnc ? host.lnc->value : 1);
       MemoryGate::Core core{"core " + std::to_string(id), held.device, place.physical, {}};
       for (const int other : place.others) {
-        if (std::binary_search(places.begin(), places.end(), other)) continue;
+        if (std::ranges::binary_search(places, other)) continue;
         core.maybe_of.push_back(held.device * kPlaces + other);
       }
       cores.push_back(std::move(core));

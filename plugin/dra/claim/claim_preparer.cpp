@@ -67,9 +67,7 @@ struct ClaimPreparer::Pending {
   PrepareAnswer answer{};
   bool is_done = false;  // answered
 
-  [[nodiscard]] bool computes() const {
-    return std::any_of(plan.shares.begin(), plan.shares.end(), std::mem_fn(&RequestShare::computes));
-  }
+  [[nodiscard]] bool computes() const { return std::ranges::any_of(plan.shares, std::mem_fn(&RequestShare::computes)); }
   void refuse(const Error& error) {
     constexpr std::size_t kMaxMessage = 1000;  // an event has 1,024
     answer = {{}, printable_line(error.message, kMaxMessage), error.code};
@@ -146,8 +144,7 @@ ClaimPreparer::ClaimPreparer(Settings settings, Ports ports, RecordStore& store,
       scan_(ports_.scan, ports_.run),
       gate_({ports_.memory_in_use, ports_.run, ports_.post,
              [&store](const std::vector<int>& places) {
-               return std::any_of(places.begin(), places.end(),
-                                  [&](int place) { return store.is_held(place_of(place)); });
+               return std::ranges::any_of(places, [&](int place) { return store.is_held(place_of(place)); });
              },
              [newest = ports_.node](int index, int core) {
                const grant::NodeUnitsPtr node = newest();
@@ -248,7 +245,7 @@ Result<void> ClaimPreparer::name_rebuilt(Call& call, const Pending& pending) {
     if (record->claim_namespace == claim_namespace) unknown.erase(record->name);
   }
   for (const std::string& name : unknown) {
-    if (std::none_of(records.begin(), records.end(), [](const auto& one) { return is_nameless(*one.second); })) break;
+    if (std::ranges::none_of(records, [](const auto& one) { return is_nameless(*one.second); })) break;
     const auto claim = reader_.read_claim(claim_namespace, name);
     if (!claim && claim.error().code == ErrorCode::not_found) continue;
     if (!claim) return fail(claim.error());

@@ -151,8 +151,7 @@ Hardware ClaimRecord::held() const {
 }
 
 bool ClaimRecord::is_whole() const {
-  return std::none_of(devices.begin(), devices.end(),
-                      [](const PreparedDevice& device) { return device.requests.empty(); });
+  return std::ranges::none_of(devices, [](const PreparedDevice& device) { return device.requests.empty(); });
 }
 
 std::string ClaimRecord::shown() const {

@@ -38,7 +38,7 @@ void add_tolerations(const json& list, std::vector<Toleration>& tolerations) {
     const std::string how = text_of(one, "operator");
     if (!one.is_object() || (!how.empty() && how != "Equal" && how != "Exists")) continue;
     Toleration toleration{text_of(one, "key", kMaxKey), how == "Exists", text_of(one, "value"), text_of(one, "effect")};
-    if (std::find(tolerations.begin(), tolerations.end(), toleration) == tolerations.end()) {
+    if (std::ranges::find(tolerations, toleration) == tolerations.end()) {
       tolerations.push_back(std::move(toleration));
     }
   }
@@ -216,7 +216,7 @@ Result<std::map<std::string, std::string>> unprepare_all(ClaimCalls& calls, cons
 
 bool tolerates(const std::vector<Toleration>& tolerations, std::string_view key, std::string_view value,
                std::string_view effect) {
-  return std::any_of(tolerations.begin(), tolerations.end(), [&](const Toleration& one) {
+  return std::ranges::any_of(tolerations, [&](const Toleration& one) {
     if (!one.effect.empty() && one.effect != effect) return false;
     if (one.key.empty()) return one.exists;
     return one.key == key && (one.exists || one.value == value);
@@ -376,9 +376,10 @@ Result<PodsOfClaims::Uses> PodsOfClaims::read(const ResourceClaim& claim, const 
     const Result<PodUse>& use = known->second;
     if (!use && use.error().code == ErrorCode::not_found) continue;
     if (!use) return fail(use.error());
-    const bool uses = one.uid.empty() ? std::any_of(use->containers.begin(), use->containers.end(),
-                                                    [&](const auto& of) { return of.claims.contains(claim.name); })
-                                      : use->uid == one.uid;
+    const bool uses =
+        one.uid.empty()
+            ? std::ranges::any_of(use->containers, [&](const auto& of) { return of.claims.contains(claim.name); })
+            : use->uid == one.uid;
     if (!uses || use->has_ended) continue;
     is_any = true;
     all.grace = std::max(all.grace, use->grace);

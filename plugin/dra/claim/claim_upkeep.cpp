@@ -20,8 +20,8 @@ using std::chrono::milliseconds;
 constexpr int kSweepsWithoutName = 2;  // in a row: a pod that begins is listed by then
 
 bool has_devices(const model::Allocation& allocation, const ClaimRecord& record) {
-  return std::all_of(record.devices.begin(), record.devices.end(), [&](const PreparedDevice& device) {
-    return std::find(allocation.ids.begin(), allocation.ids.end(), device.device) != allocation.ids.end();
+  return std::ranges::all_of(record.devices, [&](const PreparedDevice& device) {
+    return std::ranges::find(allocation.ids, device.device) != allocation.ids.end();
   });
 }
 
@@ -48,8 +48,8 @@ bool ClaimSweep::is_gone(const ClaimRecord& record) {
   if (record.name.empty()) return ++unlisted_[record.uid] >= kSweepsWithoutName;
   const auto found = reader_.read_claim(record.claim_namespace, record.name);
   if (!found) return found.error().code == ErrorCode::not_found;
-  return found->uid != record.uid || std::none_of(found->results.begin(), found->results.end(),
-                                                  [&](const AllocationResult& result) { return result.pool == pool_; });
+  return found->uid != record.uid ||
+         std::ranges::none_of(found->results, [&](const AllocationResult& result) { return result.pool == pool_; });
 }
 
 // Free: every core of it is known, and no process has memory there. Interfaces show nothing.
@@ -90,9 +90,9 @@ Result<std::vector<std::string>> ClaimSweep::sweep() {
   std::erase_if(unlisted_, std::not_fn(is_known));
   std::erase_if(gone_since_, std::not_fn(is_known));
   for (const auto& [uid, record] : view.records) {
-    const auto found = std::find_if(listed.begin(), listed.end(), [&](const auto& one) { return is_of(one, *record); });
+    const auto found = std::ranges::find_if(listed, [&](const auto& one) { return is_of(one, *record); });
     const auto may_be_it = [&](const auto& one) { return one.cdi_id.empty() && has_devices(one, *record); };
-    if (found != listed.end() || (record->name.empty() && std::any_of(listed.begin(), listed.end(), may_be_it))) {
+    if (found != listed.end() || (record->name.empty() && std::ranges::any_of(listed, may_be_it))) {
       unlisted_.erase(uid);
       gone_since_.erase(uid);
       // Of a claim that was rebuilt from its CDI file, whose devices all have CDI ids. If it fails, the next sweep

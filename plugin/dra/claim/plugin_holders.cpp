@@ -19,14 +19,14 @@ std::string pool_name_of(const grant::NodeUnits& node, Resource resource, int un
   const int device = node.device_of(resource, unit);
   if (resource != Resource::neuroncore) return core::to_string(core::PoolName{core::DeviceName{device}});
   const std::vector<int> cores = node.cores_of(Resource::neuron, device);
-  const auto at = std::find(cores.begin(), cores.end(), unit);
+  const auto at = std::ranges::find(cores, unit);
   return core::to_string(core::PoolName{core::CoreName{device, static_cast<int>(at - cores.begin())}});
 }
 
 void add_unit(Hardware& hardware, const grant::NodeUnits& node, Resource resource, const std::string& id) {
   const auto unit = node.unit_of(resource, id);
   const std::vector<int>& all = node.units(resource);
-  if (!unit || !std::binary_search(all.begin(), all.end(), *unit)) return;
+  if (!unit || !std::ranges::binary_search(all, *unit)) return;
   if (resource == Resource::efa) {
     hardware.add({{}, {node.efa(*unit).name}});
   } else if (const auto some = hardware_of(node, pool_name_of(node, resource, *unit))) {
@@ -36,9 +36,8 @@ void add_unit(Hardware& hardware, const grant::NodeUnits& node, Resource resourc
 
 // The first that holds some of it; nullptr: none.
 const PluginHolder* holder_of(const PluginHolders& holders, const Hardware& hardware) {
-  const auto found = std::find_if(holders.begin(), holders.end(), [&](const PluginHolder& holder) {
-    return overlap(hardware, holder.hardware).has_value();
-  });
+  const auto found = std::ranges::find_if(
+      holders, [&](const PluginHolder& holder) { return overlap(hardware, holder.hardware).has_value(); });
   return found == holders.end() ? nullptr : &*found;
 }
 

@@ -90,9 +90,9 @@ bool is_admin_only(const ClaimRecord& record, std::size_t place) {
   if (names.empty()) {  // rebuilt from its CDI file: one request without a name per device
     return place < requests.size() && requests[place].share.admin_access;
   }
-  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    return std::any_of(requests.begin(), requests.end(),
-                       [&](const RecordedRequest& one) { return one.share.request == name && one.share.admin_access; });
+  return std::ranges::all_of(names, [&](const std::string& name) {
+    return std::ranges::any_of(
+        requests, [&](const RecordedRequest& one) { return one.share.request == name && one.share.admin_access; });
   });
 }
 
@@ -170,8 +170,8 @@ void RecordStore::refine(RecordFile& file) const {
     ClaimRecord better = *record;
     for (std::size_t i = 0; i < std::min(better.requests.size(), better.devices.size()); ++i) {
       Hardware& hardware = better.requests[i].share.hardware;
-      const bool has_places = std::any_of(hardware.devices.begin(), hardware.devices.end(),
-                                          [](const HeldDevice& held) { return !held.places.empty(); });
+      const bool has_places =
+          std::ranges::any_of(hardware.devices, [](const HeldDevice& held) { return !held.places.empty(); });
       if (has_places) continue;  // by the LNC of that time
       if (auto known = hardware_of(*node, better.devices[i].device)) hardware = *std::move(known);
     }
@@ -333,8 +333,7 @@ ClaimRecords RecordStore::held_claims() const {
 
 bool RecordStore::is_held(const Hardware& hardware) const {
   const MutexLock lock(held_mutex_);
-  return std::any_of(held_.begin(), held_.end(),
-                     [&](const auto& one) { return overlap(hardware, one.second->held()).has_value(); });
+  return std::ranges::any_of(held_, [&](const auto& one) { return overlap(hardware, one.second->held()).has_value(); });
 }
 
 std::string read_boot_id(const std::string& root) {

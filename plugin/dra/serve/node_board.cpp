@@ -30,8 +30,8 @@ const Health* find_health(const grant::NodeUnits& node, const PoolDevice& device
   if (!name) return nullptr;
   if (const auto* efa = std::get_if<EfaName>(&*name)) {
     const std::vector<int>& units = node.units(Resource::efa);
-    const auto found = std::find_if(units.begin(), units.end(),
-                                    [&](int unit) { return efa_label(node.efa(unit).name) == efa->label; });
+    const auto found =
+        std::ranges::find_if(units, [&](int unit) { return efa_label(node.efa(unit).name) == efa->label; });
     return found == units.end() ? nullptr : &node.health_of(Resource::efa, *found);
   }
   const auto* core = std::get_if<CoreName>(&*name);

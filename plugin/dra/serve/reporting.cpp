@@ -33,8 +33,7 @@ constexpr std::array kReasons = {
 constexpr std::string_view kNoCode = "other";
 
 std::string_view reason_of(std::optional<ErrorCode> code) {
-  const auto* const found =
-      std::find_if(kReasons.begin(), kReasons.end(), [&](const auto& one) { return one.first == code; });
+  const auto* const found = std::ranges::find_if(kReasons, [&](const auto& one) { return one.first == code; });
   return found == kReasons.end() ? kNoCode : found->second;
 }
 
@@ -81,8 +80,7 @@ void add_holdings(const grant::NodeUnits& node, const Hardware& hardware, const 
 }
 
 std::string user_of(const ClaimRecord& claim, const std::vector<model::Allocation>& listed) {
-  const auto user =
-      std::find_if(listed.begin(), listed.end(), [&](const model::Allocation& one) { return is_of(one, claim); });
+  const auto user = std::ranges::find_if(listed, [&](const model::Allocation& one) { return is_of(one, claim); });
   return user == listed.end() ? "" : model::holder_name(*user);
 }
 
@@ -119,7 +117,7 @@ auto CountedClaims::counted(std::string_view method, const Ask& ask, const Faile
   ++running_;
   auto answers = ask();
   board_.held_changed();
-  const bool any_failed = std::any_of(answers.begin(), answers.end(), failed);
+  const bool any_failed = std::ranges::any_of(answers, failed);
   figures_.called(method, std::chrono::steady_clock::now() - begun,
                   any_failed ? CallFigures::Outcome::failed : CallFigures::Outcome::answered);
   called_ = true;

@@ -159,7 +159,7 @@ class PoolMaker {
   }
 
   [[nodiscard]] bool overlaps() const {
-    return std::any_of(pool_.devices.begin(), pool_.devices.end(), [&](const PoolDevice& device) {
+    return std::ranges::any_of(pool_.devices, [&](const PoolDevice& device) {
       return device.kind == DeviceKind::core || device.kind == DeviceKind::group ||
              (device.kind == DeviceKind::node && holds_devices_);
     });
@@ -201,7 +201,7 @@ bool linked(const Links& links, int a, int b) {
   const auto from = links.find(a);
   if (from == links.end() || !links.contains(b)) return false;
   const std::vector<int>& neighbours = from->second;
-  return neighbours.empty() || std::find(neighbours.begin(), neighbours.end(), b) != neighbours.end();
+  return neighbours.empty() || std::ranges::find(neighbours, b) != neighbours.end();
 }
 
 std::vector<Group> aligned_groups(const Links& links, int indices) {

@@ -114,7 +114,7 @@ void add_shared(Attributes& all, const grant::NodeUnits& node, const std::vector
   for (const char* name : kShared) {
     const auto first = members.front().find(name);
     if (first == members.front().end()) continue;
-    const bool agreed = std::all_of(members.begin(), members.end(), [&](const Attributes& member) {
+    const bool agreed = std::ranges::all_of(members, [&](const Attributes& member) {
       const auto at = member.find(name);
       return at != member.end() && at->second == first->second;
     });
@@ -188,8 +188,8 @@ Attributes efa_attributes(const grant::NodeUnits& node, int unit) {
   if (type == nullptr) return all;
   add_aws_group_ids(all, core::device_group_ids(*type, efa.bdf));
   // An interface is in the aligned groups of the devices whose nearest interface it is.
-  const auto nearest = std::find_if(type->devices.begin(), type->devices.end(),
-                                    [&](const core::DeviceFacts& device) { return device.nearest_efa == efa.bdf; });
+  const auto nearest = std::ranges::find_if(
+      type->devices, [&](const core::DeviceFacts& device) { return device.nearest_efa == efa.bdf; });
   if (nearest != type->devices.end()) {
     add_aligned_group_ids(all, node, static_cast<int>(nearest - type->devices.begin()));
   }

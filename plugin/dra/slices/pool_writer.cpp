@@ -82,8 +82,7 @@ bool overwrites(const SyncPlan& plan, const SliceVersions& own) {
     const auto at = own.find(slice.name);
     return at == own.end() || at->second != slice.resource_version;
   };
-  return std::any_of(plan.deletes.begin(), plan.deletes.end(), is_foreign) ||
-         std::any_of(plan.updates.begin(), plan.updates.end(), is_foreign);
+  return std::ranges::any_of(plan.deletes, is_foreign) || std::ranges::any_of(plan.updates, is_foreign);
 }
 
 }  // namespace

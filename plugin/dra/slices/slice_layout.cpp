@@ -73,8 +73,7 @@ std::vector<std::size_t> lengths_to_spare(const Devices& groups) {
 // A slice of 1.34 has room for 128 devices and their counters, which other slices may not use.
 void fit_combined(Devices& devices, std::vector<std::string>& left_out) {
   const auto over = [&] {
-    const auto users =
-        std::count_if(devices.begin(), devices.end(), [](const auto* d) { return !d->consumes.empty(); });
+    const auto users = std::ranges::count_if(devices, [](const auto* d) { return !d->consumes.empty(); });
     return users > static_cast<std::ptrdiff_t>(kMaxCombined);
   };
   const std::size_t whole = of_kind(devices, DeviceKind::device).size();
@@ -102,7 +101,7 @@ void without_partitions(Devices& devices, std::vector<std::string>& left_out) {
     if (device->held && is_part) taken.insert(device->devices.begin(), device->devices.end());
   }
   const auto is_taken = [&](const PoolDevice& device) {
-    return std::any_of(device.devices.begin(), device.devices.end(), [&](int index) { return taken.contains(index); });
+    return std::ranges::any_of(device.devices, [&](int index) { return taken.contains(index); });
   };
   leave_out(devices, is_taken, " devices: a claim holds part of them, and the server has no counters", left_out);
 }
@@ -163,7 +162,7 @@ Layout lay_out(const Pool& pool, const LayoutOptions& wanted) {
   if (pool.counters.size() > kMaxCounters) options.shape = SliceShape::plain;
   if (options.shape == SliceShape::plain) without_partitions(devices, layout.left_out);
   if (options.shape == SliceShape::combined && !pool.counters.empty()) fit_combined(devices, layout.left_out);
-  const bool overlap = std::any_of(devices.begin(), devices.end(), [](const auto* d) { return overlaps_others(*d); });
+  const bool overlap = std::ranges::any_of(devices, [](const auto* d) { return overlaps_others(*d); });
   if (options.shape == SliceShape::combined && !overlap) options.shape = SliceShape::plain;
   if (options.shape == SliceShape::combined) {
     layout.slices = combined(pool, devices, options);
