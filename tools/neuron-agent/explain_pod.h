@@ -110,6 +110,8 @@ struct PodChoice {
   std::size_t pods = 0;           // how many the kubelet lists
 };
 [[nodiscard]] PodChoice choose_pod(const std::vector<model::Allocation>& allocations, std::string_view wanted);
+// Why no pod was chosen: a name without namespace matches several, or none on this node.
+[[nodiscard]] std::string no_choice_text(const PodChoice& choice, const std::string& wanted);
 
 // The report as text: hardware, locality and health of each container, the reason of the choice, and actions. Foreign
 // names are printable already. With line ends. Pure.
