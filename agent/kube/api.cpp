@@ -26,8 +26,8 @@ Status status_of(const std::string& body) {
   const nlohmann::json* causes = member_of(object, {"details", "causes"});
   if (causes == nullptr || !causes->is_array()) return status;
   status.has_causes = !causes->empty();
-  status.names_field = std::any_of(causes->begin(), causes->end(),
-                                   [](const nlohmann::json& cause) { return !text_of(cause, {"field"}).empty(); });
+  status.names_field =
+      std::ranges::any_of(*causes, [](const nlohmann::json& cause) { return !text_of(cause, {"field"}).empty(); });
   return status;
 }
 
@@ -73,19 +73,19 @@ bool is_part(std::string_view part) {
   const auto allowed = [](char letter) {
     return letter == '-' || is_lower(letter) || (letter >= '0' && letter <= '9');
   };
-  return !part.empty() && part.front() != '-' && part.back() != '-' && std::all_of(part.begin(), part.end(), allowed);
+  return !part.empty() && part.front() != '-' && part.back() != '-' && std::ranges::all_of(part, allowed);
 }
 
 bool is_subdomain(std::string_view name) {
   const auto parts = split(name, '.');  // split() trims; spaces are refused below
   return name.size() <= kMaxNode && name.find_first_of(" \t\n\r\f\v") == std::string_view::npos && !parts.empty() &&
-         std::all_of(parts.begin(), parts.end(), is_part);
+         std::ranges::all_of(parts, is_part);
 }
 
 bool is_label_name(std::string_view name) {
   const auto allowed = [](char letter) { return is_plain(letter) || letter == '-' || letter == '_' || letter == '.'; };
   return !name.empty() && name.size() <= kMaxLabel && is_plain(name.front()) && is_plain(name.back()) &&
-         std::all_of(name.begin(), name.end(), allowed);
+         std::ranges::all_of(name, allowed);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ const char* content_type_of(Method method) {
 bool is_target(const ApiCall& call) {
   const auto is_visible = [](unsigned char letter) { return letter > 0x20 && letter < 0x7f; };
   const auto all = [&](const std::string& text, std::string_view none_of) {
-    return std::all_of(text.begin(), text.end(), is_visible) && text.find_first_of(none_of) == std::string::npos;
+    return std::ranges::all_of(text, is_visible) && text.find_first_of(none_of) == std::string::npos;
   };
   const std::string path = call.path + "/";
   return call.path.starts_with('/') && all(call.path, "?#\\") && all(call.query, "#\\") &&

@@ -34,13 +34,13 @@ Result<std::string> read_bounded(const std::string& path, std::size_t max_bytes)
 
 // An address or a DNS name, without characters that have a meaning in a URL.
 bool is_host(const std::string& host) {
-  return !host.empty() && host.size() <= 253 && std::all_of(host.begin(), host.end(), [](unsigned char letter) {
+  return !host.empty() && host.size() <= 253 && std::ranges::all_of(host, [](unsigned char letter) {
     return std::isalnum(letter) != 0 || letter == '.' || letter == '-' || letter == ':';
   });
 }
 
 bool is_token(std::string_view token) {
-  return std::all_of(token.begin(), token.end(), [](unsigned char letter) { return letter > 0x20 && letter < 0x7f; });
+  return std::ranges::all_of(token, [](unsigned char letter) { return letter > 0x20 && letter < 0x7f; });
 }
 
 // The URL without a slash at its end; "" when it is not the https URL of a server.

@@ -53,8 +53,8 @@ AcceptEntry parse_entry(std::string_view text) {
 }
 
 bool is_open_metrics(const AcceptEntry& entry) {
-  const bool known = entry.version.empty() || std::find(kOpenMetricsVersions.begin(), kOpenMetricsVersions.end(),
-                                                        entry.version) != kOpenMetricsVersions.end();
+  const bool known =
+      entry.version.empty() || std::ranges::find(kOpenMetricsVersions, entry.version) != kOpenMetricsVersions.end();
   return entry.type == "application/openmetrics-text" && known;
 }
 

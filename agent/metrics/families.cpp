@@ -110,7 +110,7 @@ void make_families(const MetricsInput& input, const FamilySink& sink) {
 
 bool is_on(const model::Process& process, const std::vector<int>& physical_cores) {
   constexpr int kBits = 8;  // of the mask; a larger core number is an error in a file
-  return std::any_of(physical_cores.begin(), physical_cores.end(), [&](int core) {
+  return std::ranges::any_of(physical_cores, [&](int core) {
     return core < kBits && (process.core_mask.value_or(0) >> static_cast<unsigned>(core) & 1U) != 0;
   });
 }
@@ -127,14 +127,14 @@ std::string runtime_tag(const model::NeuronDevice& device, const std::vector<int
 }
 
 const model::NeuronDevice* find_device(const model::HostScan& host, int index) {
-  const auto found = std::find_if(host.devices.begin(), host.devices.end(),
-                                  [index](const model::NeuronDevice& device) { return device.index == index; });
+  const auto found =
+      std::ranges::find_if(host.devices, [index](const model::NeuronDevice& device) { return device.index == index; });
   return found == host.devices.end() ? nullptr : &*found;
 }
 
 const model::DeviceUsage* find_device(const model::UsageSample& sample, int index) {
-  const auto found = std::find_if(sample.devices.begin(), sample.devices.end(),
-                                  [index](const model::DeviceUsage& device) { return device.index == index; });
+  const auto found =
+      std::ranges::find_if(sample.devices, [index](const model::DeviceUsage& device) { return device.index == index; });
   return found == sample.devices.end() ? nullptr : &*found;
 }
 
@@ -159,8 +159,7 @@ FamilySet::FamilySet(std::span<const Metric> metrics) {
 }
 
 FamilySet::Family FamilySet::operator[](std::string_view metric) {
-  const auto found =
-      std::find_if(families_.begin(), families_.end(), [metric](const auto& family) { return family.name == metric; });
+  const auto found = std::ranges::find_if(families_, [metric](const auto& family) { return family.name == metric; });
   if (found != families_.end()) return Family(*found);
   prometheus::MetricFamily& family = families_.emplace_back();
   family.name = metric;

@@ -206,8 +206,8 @@ struct Counts {
 
 template <typename Core>
 const Core* find_core(const std::vector<Core>& cores, int physical) {
-  const auto found = std::find_if(cores.begin(), cores.end(),
-                                  [physical](const Core& core) { return core.physical_index == physical; });
+  const auto found =
+      std::ranges::find_if(cores, [physical](const Core& core) { return core.physical_index == physical; });
   return found == cores.end() ? nullptr : &*found;
 }
 

@@ -94,8 +94,7 @@ Count sum_of(const std::vector<Core>& cores, const std::vector<int>& physical, C
   Count sum;
   if (!physical.empty()) sum = 0;
   for (const int index : physical) {
-    const auto found =
-        std::find_if(cores.begin(), cores.end(), [index](const Core& core) { return core.physical_index == index; });
+    const auto found = std::ranges::find_if(cores, [index](const Core& core) { return core.physical_index == index; });
     core::add_bytes(sum, found == cores.end() ? Count() : (*found).*member);
   }
   return sum;
@@ -131,7 +130,7 @@ void add_core(const Scrape& scrape, const model::NeuronDevice& device, int id, i
   const Labels labels = with(place, scrape.holders.of_core(id));
   const std::vector<int> physical = core::physical_cores_of(device, scrape.host, position);
   std::vector<int> ascending = physical;
-  std::sort(ascending.begin(), ascending.end());
+  std::ranges::sort(ascending);
   families["neuron_core_info"].add(with(labels, {{"physical_cores", format_int_list(ascending)}}), 1);
   add_health(health_of(device, physical), labels, families["neuron_core_healthy"], families["neuron_core_health_info"]);
   for (const auto& [member, name] : kHwErrors) {

@@ -175,8 +175,7 @@ bool HttpServer::Loop::open(Fd& socket) {
 }
 
 HttpServer::Loop::Client* HttpServer::Loop::client_of(const bufferevent* stream) {
-  const auto found = std::find_if(clients_.begin(), clients_.end(),
-                                  [stream](const Client& client) { return client.stream == stream; });
+  const auto found = std::ranges::find_if(clients_, [stream](const Client& client) { return client.stream == stream; });
   return found == clients_.end() ? nullptr : &*found;
 }
 
@@ -213,16 +212,15 @@ void HttpServer::Loop::turn_away_crowd() {
     if (!client.host.empty()) continue;
     client.host = peer_of(bufferevent_getfd(client.stream));
     if (client.unwanted) drop(client);
-    const auto of_host = std::count_if(clients_.begin(), clients_.end(), [&client](const Client& other) {
-      return !other.unwanted && other.host == client.host;
-    });
+    const auto of_host = std::ranges::count_if(
+        clients_, [&client](const Client& other) { return !other.unwanted && other.host == client.host; });
     if (of_host > kMostClientsOfOneHost && !drop_oldest_silent(&client.host)) drop(client);
   }
 }
 
 // Of the clients without a request yet; `host`: of that one, nullptr: of all. False: there is none. Newest is last.
 bool HttpServer::Loop::drop_oldest_silent(const std::string* host) {
-  const auto found = std::find_if(clients_.begin(), clients_.end(), [host](const Client& client) {
+  const auto found = std::ranges::find_if(clients_, [host](const Client& client) {
     return !client.unwanted && !client.has_asked && (host == nullptr || client.host == *host);
   });
   if (found == clients_.end()) return false;
@@ -231,7 +229,7 @@ bool HttpServer::Loop::drop_oldest_silent(const std::string* host) {
 }
 
 bool HttpServer::Loop::may_be_long(const Client& client) const {
-  const auto count = [this](auto counts) { return std::count_if(clients_.begin(), clients_.end(), counts); };
+  const auto count = [this](auto counts) { return std::ranges::count_if(clients_, counts); };
   return count([](const Client& other) { return other.is_long; }) < kMostLong &&
          count([&client](const Client& other) { return other.is_long && other.host == client.host; }) <
              kMostLongOfOneHost;
@@ -249,8 +247,7 @@ void HttpServer::Loop::drop_overdue() {
   for (Client& client : clients_) {
     if (!client.unwanted && now - client.came_at >= kAnswerDue) drop(client);
   }
-  const auto waiting =
-      std::find_if(clients_.begin(), clients_.end(), [](const Client& client) { return !client.unwanted; });
+  const auto waiting = std::ranges::find_if(clients_, [](const Client& client) { return !client.unwanted; });
   if (waiting == clients_.end() || event_pending(due_event_, EV_TIMEOUT, nullptr) != 0) return;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(waiting->came_at + kAnswerDue - now).count();
   const timeval wait{left / 1000, (left % 1000) * 1000};
@@ -302,8 +299,8 @@ void HttpServer::Loop::on_rest_over(int /*socket*/, short /*what*/, void* listen
 void HttpServer::Loop::on_input(evbuffer* input, const evbuffer_cb_info* info, void* self) {
   if (info->n_added == 0) return;
   Loop& loop = *static_cast<Loop*>(self);
-  const auto client = std::find_if(loop.clients_.begin(), loop.clients_.end(),
-                                   [input](const Client& one) { return bufferevent_get_input(one.stream) == input; });
+  const auto client = std::ranges::find_if(
+      loop.clients_, [input](const Client& one) { return bufferevent_get_input(one.stream) == input; });
   if (client == loop.clients_.end()) return;
   evbuffer_ptr at{};
   std::array<evbuffer_iovec, 8> parts{};

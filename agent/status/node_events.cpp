@@ -44,7 +44,7 @@ std::vector<Unit> units_of(const model::HostScan& host) {
 }
 
 const Unit& find(const std::vector<Unit>& units, const std::string& name) {
-  const auto found = std::find_if(units.begin(), units.end(), [&](const Unit& unit) { return unit.name == name; });
+  const auto found = std::ranges::find_if(units, [&](const Unit& unit) { return unit.name == name; });
   return found == units.end() ? units.back() : *found;
 }
 
@@ -203,14 +203,13 @@ std::vector<NodeEvent> events_of(const model::HostScan& before, const model::Hos
 
 void merge(NodeEvent& event, NodeEvent newer) {
   for (const std::string& unit : event.units) {
-    const bool is_in = std::find(newer.units.begin(), newer.units.end(), unit) != newer.units.end();
+    const bool is_in = std::ranges::find(newer.units, unit) != newer.units.end();
     if (!is_in) newer.units.push_back(unit);
   }
   // A fault contains all units that have it; the others only those that changed.
   const bool says_all = newer.is_warning && !newer.action.empty();
   for (EventPart& part : event.parts) {
-    const bool is_in = std::any_of(newer.parts.begin(), newer.parts.end(),
-                                   [&](const EventPart& one) { return one.unit == part.unit; });
+    const bool is_in = std::ranges::any_of(newer.parts, [&](const EventPart& one) { return one.unit == part.unit; });
     if (!says_all && !is_in) newer.parts.push_back(std::move(part));
   }
   event = std::move(newer);
@@ -219,8 +218,7 @@ void merge(NodeEvent& event, NodeEvent newer) {
 std::string message_of(const NodeEvent& event) {
   std::vector<std::pair<std::string, std::vector<const EventPart*>>> sentences;
   for (const EventPart& part : event.parts) {
-    auto same =
-        std::find_if(sentences.begin(), sentences.end(), [&](const auto& one) { return one.first == part.shared; });
+    auto same = std::ranges::find_if(sentences, [&](const auto& one) { return one.first == part.shared; });
     if (same == sentences.end()) same = sentences.insert(same, {part.shared, {}});
     same->second.push_back(&part);
   }

@@ -24,7 +24,7 @@ bool is_unhealthy(const model::NeuronDevice& device) {
 // By the table of reasons: only a replacement of the instance repairs the device.
 bool wants_another_instance(const model::Health& health) {
   const auto reasons = health::all_reasons();
-  return std::any_of(reasons.begin(), reasons.end(), [&](const health::Reason& reason) {
+  return std::ranges::any_of(reasons, [&](const health::Reason& reason) {
     return reason.code == health.reason && reason.state == health.state && reason.action == health::reasons::kReplace;
   });
 }
@@ -70,8 +70,8 @@ void add_ultraserver(Labels& labels, const model::UltraServer& ultraserver) {
 
 template <typename Unit>
 int count_there(const std::vector<Unit>& units) {
-  return static_cast<int>(std::count_if(units.begin(), units.end(),
-                                        [](const Unit& unit) { return unit.presence != model::Presence::vanished; }));
+  return static_cast<int>(
+      std::ranges::count_if(units, [](const Unit& unit) { return unit.presence != model::Presence::vanished; }));
 }
 
 template <typename Unit>
@@ -116,7 +116,7 @@ std::string list_of(const model::HostScan& host, bool (*is_meant)(const model::N
 }
 
 std::string counted(const model::HostScan& host) {
-  const auto unhealthy = std::count_if(host.devices.begin(), host.devices.end(), is_unhealthy);
+  const auto unhealthy = std::ranges::count_if(host.devices, is_unhealthy);
   return std::to_string(unhealthy) + " of " + std::to_string(host.devices.size()) + " devices " +
          (unhealthy == 1 ? "is" : "are") + " unhealthy: " + list_of(host, is_unhealthy);
 }
@@ -151,15 +151,15 @@ Condition below_threshold(const model::HostScan& host, int threshold) {
   };
   const auto is_unknown = [](const model::NeuronDevice& device) { return device.health.state == HealthState::unknown; };
   const auto& devices = host.devices;
-  if (std::none_of(devices.begin(), devices.end(), is_not_healthy)) {
+  if (std::ranges::none_of(devices, is_not_healthy)) {
     return neuron_health("False", "NeuronHasNoError", "Neuron has no error");  // AWS's words
   }
-  if (std::all_of(devices.begin(), devices.end(), is_unknown)) {
+  if (std::ranges::all_of(devices, is_unknown)) {
     const model::NeuronDevice& first = devices.front();
     const bool assessed = is_assessed(first.health);
     return neuron_health("Unknown", assessed ? camel_case(first.health.reason) : "NotAssessed", words_of(first));
   }
-  const auto first = std::find_if(devices.begin(), devices.end(), is_unhealthy);
+  const auto first = std::ranges::find_if(devices, is_unhealthy);
   if (first != devices.end()) {
     return neuron_health("False", "BelowThreshold",
                          counted(host) + "; the node counts as unhealthy from " + std::to_string(threshold) + " on. " +
@@ -167,15 +167,15 @@ Condition below_threshold(const model::HostScan& host, int threshold) {
   }
   return neuron_health("False", "SomeDevicesNotHealthy",
                        "no device is unhealthy, but some are not healthy: " + list_of(host, is_not_healthy) + ". " +
-                           words_of(*std::find_if(devices.begin(), devices.end(), is_not_healthy)));
+                           words_of(*std::ranges::find_if(devices, is_not_healthy)));
 }
 
 std::optional<Condition> health_condition(const model::HostScan& host, const ReportSettings& settings) {
   if (host.devices.empty()) return without_devices(host);
   const int devices = static_cast<int>(host.devices.size());
   const int threshold = settings.unhealthy_devices > 0 ? settings.unhealthy_devices : (devices + 1) / 2;
-  const auto unhealthy = std::count_if(host.devices.begin(), host.devices.end(), is_unhealthy);
-  auto worst = std::find_if(host.devices.begin(), host.devices.end(), [](const model::NeuronDevice& device) {
+  const auto unhealthy = std::ranges::count_if(host.devices, is_unhealthy);
+  auto worst = std::ranges::find_if(host.devices, [](const model::NeuronDevice& device) {
     return is_unhealthy(device) && wants_another_instance(device.health);
   });
   const model::Health& node = host.kernel_log.node_health;
@@ -185,7 +185,7 @@ std::optional<Condition> health_condition(const model::HostScan& host, const Rep
   }
   if (worst == host.devices.end()) {
     if (unhealthy < threshold) return below_threshold(host, threshold);
-    worst = std::find_if(host.devices.begin(), host.devices.end(), is_unhealthy);
+    worst = std::ranges::find_if(host.devices, is_unhealthy);
   }
   return neuron_health("True", camel_case(worst->health.reason), words_of(*worst) + ". " + counted(host));
 }
@@ -231,7 +231,7 @@ std::string label_value(std::string_view text) {
     if (!is_ascii || (!is_end(letter) && letter != '-' && letter != '.')) letter = '_';
   }
   while (!value.empty() && !is_end(value.back())) value.pop_back();
-  const auto begin = std::find_if(value.begin(), value.end(), is_end);
+  const auto begin = std::ranges::find_if(value, is_end);
   value.erase(value.begin(), begin);
   return value;
 }

@@ -212,8 +212,8 @@ Result<void> StatusWriter::write_conditions(const Wanted& wanted, SteadyTime now
   std::vector<TimedCondition> timed;
   for (const Condition& one : wanted.conditions) {
     const auto seen = seen_->conditions.find(one.type);
-    const auto written = std::find_if(conditions_->begin(), conditions_->end(),
-                                      [&](const TimedCondition& is) { return is.condition.type == one.type; });
+    const auto written =
+        std::ranges::find_if(*conditions_, [&](const TimedCondition& is) { return is.condition.type == one.type; });
     std::string since = utc_text(wall);
     if (written != conditions_->end()) {
       if (written->condition.status == one.status && !written->last_transition.empty())

@@ -73,9 +73,10 @@ std::string list_of(const std::vector<int>& devices) {
 bool offers_something(const core::OfferPolicy& offer, const model::HostScan& host) {
   if (offer.serves(Resource::efa) && !host.efas.empty()) return true;
   const std::vector<int> devices = host.devices.empty() ? std::vector<int>{} : devices_of(host);
-  return std::any_of(devices.begin(), devices.end(), [&](int device) {
-    return std::any_of(model::kAllResources.begin(), model::kAllResources.end(),
-                       [&](Resource resource) { return model::has_cores(resource) && offer.offers(resource, device); });
+  return std::ranges::any_of(devices, [&](int device) {
+    return std::ranges::any_of(model::kAllResources, [&](Resource resource) {
+      return model::has_cores(resource) && offer.offers(resource, device);
+    });
   });
 }
 

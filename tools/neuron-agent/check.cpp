@@ -116,7 +116,7 @@ preflight::ClaimFacts claim_facts(const Options& options, const host::FsRoot& ro
     facts.lock = preflight::ClaimFacts::Lock{holder->mode == plugin::InstanceLock::Mode::claims, holder->pid};
   }
   for (const std::string& name : plugin::sockets_in(plugins)) {
-    const bool rival = std::find(kOtherPlugins.begin(), kOtherPlugins.end(), name) != kOtherPlugins.end();
+    const bool rival = std::ranges::find(kOtherPlugins, name) != kOtherPlugins.end();
     if (!rival && !plugin::is_agent_socket(name)) continue;
     if (facts.device_plugins.size() == kMostSockets) break;
     const std::string path = plugins + "/" + name;
@@ -129,7 +129,7 @@ preflight::ClaimFacts claim_facts(const Options& options, const host::FsRoot& ro
 
 preflight::FabricFacts fabric_facts(const Options& options, const host::FsRoot& root, const model::HostScan& scan) {
   preflight::FabricFacts facts;
-  const bool usable = std::any_of(scan.efas.begin(), scan.efas.end(), [](const model::EfaInterface& efa) {
+  const bool usable = std::ranges::any_of(scan.efas, [](const model::EfaInterface& efa) {
     return efa.driver_bound && efa.node_present && !efa.name.empty();
   });
   if (scan.efas.empty()) return facts;

@@ -130,7 +130,7 @@ ExitCode print_resources_once(const Options& options) {
   for (const model::Resource resource : model::kAllResources) {
     if (!offer.serves(resource)) continue;
     const plugin::UnitList list = plugin::make_unit_list(node, resource, offer, {});
-    const auto healthy = std::count_if(list.begin(), list.end(), [](const auto& unit) { return unit.healthy; });
+    const auto healthy = std::ranges::count_if(list, [](const auto& unit) { return unit.healthy; });
     fmt::print("{} {} of {} allocatable\n", model::resource_name(resource), healthy, list.size());
   }
   return plugin::end_once(workers, ExitCode::ok);

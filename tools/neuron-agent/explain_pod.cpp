@@ -31,14 +31,14 @@ struct Hardware {
 };
 
 const model::NeuronDevice* find_device(const HostScan& host, int index) {
-  const auto found = std::find_if(host.devices.begin(), host.devices.end(),
-                                  [&](const model::NeuronDevice& device) { return device.index == index; });
+  const auto found =
+      std::ranges::find_if(host.devices, [&](const model::NeuronDevice& device) { return device.index == index; });
   return found == host.devices.end() ? nullptr : &*found;
 }
 
 const model::EfaInterface* find_efa(const HostScan& host, const std::string& name) {
-  const auto found = std::find_if(host.efas.begin(), host.efas.end(),
-                                  [&](const model::EfaInterface& efa) { return !name.empty() && efa.name == name; });
+  const auto found = std::ranges::find_if(
+      host.efas, [&](const model::EfaInterface& efa) { return !name.empty() && efa.name == name; });
   return found == host.efas.end() ? nullptr : &*found;
 }
 
@@ -133,7 +133,7 @@ HeldEfa held_efa(const std::string& name, const HostScan& host, const allocator:
   held.facts = *efa;
   const auto position = static_cast<std::size_t>(efa - host.efas.data());
   held.nearest_to = topology.efas[position].near_devices;
-  std::sort(held.nearest_to.begin(), held.nearest_to.end());
+  std::ranges::sort(held.nearest_to);
   return held;
 }
 
@@ -147,9 +147,7 @@ KubeletView view_of_driver(const std::string& name, const HostScan& host) {
     const model::EfaInterface* facts = find_efa(host, efa);
     states.push_back(facts == nullptr ? model::HealthState::unhealthy : facts->health.state);
   }
-  const auto any = [&](model::HealthState state) {
-    return std::find(states.begin(), states.end(), state) != states.end();
-  };
+  const auto any = [&](model::HealthState state) { return std::ranges::find(states, state) != states.end(); };
   if (any(model::HealthState::unhealthy)) return KubeletView::unhealthy;
   return any(model::HealthState::unknown) ? KubeletView::unknown : KubeletView::healthy;
 }
@@ -230,9 +228,8 @@ std::vector<int> free_devices(const model::HostScan& host, const std::map<std::s
                               const std::string& holder) {
   std::vector<int> free;
   for (const model::NeuronDevice& device : host.devices) {
-    const bool held = std::any_of(all.begin(), all.end(), [&](const auto& entry) {
-      return entry.first != holder && entry.second.cores.contains(device.index);
-    });
+    const bool held = std::ranges::any_of(
+        all, [&](const auto& entry) { return entry.first != holder && entry.second.cores.contains(device.index); });
     if (!held && device.health.state != model::HealthState::unhealthy) free.push_back(device.index);
   }
   return free;
@@ -287,8 +284,7 @@ void finish(ExplainedContainer& container, const std::string& holder, const Expl
   }
   for (const std::string& name : hardware.efas) {
     HeldEfa& efa = container.efas.emplace_back(held_efa(name, facts.host, topology));
-    efa.is_near = std::any_of(efa.nearest_to.begin(), efa.nearest_to.end(),
-                              [&](int index) { return hardware.cores.contains(index); });
+    efa.is_near = std::ranges::any_of(efa.nearest_to, [&](int index) { return hardware.cores.contains(index); });
   }
   container.nearness = nearness_of(facts.host, topology, hardware, free_devices(facts.host, all, holder));
 }
@@ -340,22 +336,20 @@ bool is_fault(const model::Health& health) {
 }
 
 bool has_faults(const ExplainedPod& pod) {
-  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const ExplainedContainer& container) {
+  return std::ranges::any_of(pod.containers, [](const ExplainedContainer& container) {
     const auto unhealthy_device = [](const HeldDevice& device) { return is_fault(device.health); };
     const auto unhealthy_efa = [](const HeldEfa& efa) { return !efa.facts || is_fault(efa.facts->health); };
     const auto withheld = [](const HeldUnits& units) {
-      return !units.unknown.empty() ||
-             std::find(units.kubelet.begin(), units.kubelet.end(), KubeletView::unhealthy) != units.kubelet.end();
+      return !units.unknown.empty() || std::ranges::find(units.kubelet, KubeletView::unhealthy) != units.kubelet.end();
     };
-    return std::any_of(container.devices.begin(), container.devices.end(), unhealthy_device) ||
-           std::any_of(container.efas.begin(), container.efas.end(), unhealthy_efa) ||
-           std::any_of(container.units.begin(), container.units.end(), withheld);
+    return std::ranges::any_of(container.devices, unhealthy_device) ||
+           std::ranges::any_of(container.efas, unhealthy_efa) || std::ranges::any_of(container.units, withheld);
   });
 }
 
 bool is_worse_than_possible(const ExplainedPod& pod) {
-  return std::any_of(pod.containers.begin(), pod.containers.end(),
-                     [](const ExplainedContainer& container) { return container.nearness.is_worse_than_possible(); });
+  return std::ranges::any_of(
+      pod.containers, [](const ExplainedContainer& container) { return container.nearness.is_worse_than_possible(); });
 }
 
 bool has_findings(const ExplainedPod& pod) {

@@ -176,9 +176,9 @@ std::vector<Fault> faults_of(const ExplainedPod& pod) {
 }
 
 bool only_kubelet_sees_fault(const ExplainedPod& pod) {
-  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const ExplainedContainer& container) {
-    return std::any_of(container.units.begin(), container.units.end(), [](const HeldUnits& units) {
-      return std::find(units.kubelet.begin(), units.kubelet.end(), KubeletView::unhealthy) != units.kubelet.end();
+  return std::ranges::any_of(pod.containers, [](const ExplainedContainer& container) {
+    return std::ranges::any_of(container.units, [](const HeldUnits& units) {
+      return std::ranges::find(units.kubelet, KubeletView::unhealthy) != units.kubelet.end();
     });
   });
 }
@@ -202,15 +202,14 @@ std::string fault_lines(const ExplainedPod& pod) {
 
 // Whether any container's places could be compared with others.
 bool is_compared(const ExplainedPod& pod) {
-  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const ExplainedContainer& container) {
+  return std::ranges::any_of(pod.containers, [](const ExplainedContainer& container) {
     return container.nearness.hops || container.nearness.near_efas || container.nearness.scattered;
   });
 }
 
 bool is_by_claim(const ExplainedPod& pod) {
-  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const ExplainedContainer& container) {
-    return std::any_of(container.units.begin(), container.units.end(),
-                       [](const HeldUnits& units) { return !units.claim.empty(); });
+  return std::ranges::any_of(pod.containers, [](const ExplainedContainer& container) {
+    return std::ranges::any_of(container.units, [](const HeldUnits& units) { return !units.claim.empty(); });
   });
 }
 
@@ -259,7 +258,7 @@ std::vector<std::string> near_names(const std::set<std::pair<std::string, std::s
     const std::size_t elsewhere = pod_namespace == space || space.empty() ? 0 : 1;
     ranked.emplace_back((goes_on ? 0 : 2 * edits) + elsewhere, pod_namespace + '/' + pod);
   }
-  std::sort(ranked.begin(), ranked.end());
+  std::ranges::sort(ranked);
   std::vector<std::string> near;
   for (std::size_t i = 0; i < std::min(ranked.size(), kMostNear); ++i) near.push_back(ranked[i].second);
   return near;
@@ -326,8 +325,8 @@ PodChoice choose_pod(const std::vector<model::Allocation>& allocations, std::str
 }
 
 std::string no_choice_text(const PodChoice& choice, const std::string& wanted) {
-  const auto same = std::count_if(choice.near.begin(), choice.near.end(),
-                                  [&](const std::string& name) { return name.ends_with('/' + choice.pod); });
+  const auto same =
+      std::ranges::count_if(choice.near, [&](const std::string& name) { return name.ends_with('/' + choice.pod); });
   if (same > 1) {
     return "several pods are named " + printable(choice.pod, kMaxShownName) + ": " + joined(choice.near) +
            "; give the namespace, too";

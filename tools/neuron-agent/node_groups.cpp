@@ -120,8 +120,8 @@ bool can_match(std::string_view pattern) {
 }
 
 bool any_matches(std::string_view text, const std::vector<std::string>& patterns) {
-  return !text.empty() && std::any_of(patterns.begin(), patterns.end(),
-                                      [&](const std::string& pattern) { return matches_pattern(text, pattern); });
+  return !text.empty() &&
+         std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches_pattern(text, pattern); });
 }
 
 }  // namespace
@@ -142,7 +142,7 @@ Result<std::vector<NodeGroup>> parse_node_groups(std::string_view text) {
                                    "\" before it has no patterns and matches every node; move that one to the end"));
     }
     const auto named_alike = [&](const NodeGroup& other) { return other.name == group.name; };
-    if (std::any_of(groups.begin(), groups.end(), named_alike)) {
+    if (std::ranges::any_of(groups, named_alike)) {
       return fail(wrong(where, "an earlier group is named \"" + group.name +
                                    "\" too; use another name, the log names the group that applies"));
     }

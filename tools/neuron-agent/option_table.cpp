@@ -106,9 +106,8 @@ Result<void> check_driver_name(const std::string& text) {
 Result<void> check_pool_name(const std::string& text) {
   constexpr std::size_t kMostBytes = 253;
   const auto parts = split(text, '/');
-  const bool is_pool =
-      !parts.empty() && text.size() <= kMostBytes &&
-      std::all_of(parts.begin(), parts.end(), [](auto part) { return kube::check_node_name(part).has_value(); });
+  const bool is_pool = !parts.empty() && text.size() <= kMostBytes &&
+                       std::ranges::all_of(parts, [](auto part) { return kube::check_node_name(part).has_value(); });
   if (is_pool) return {};
   return fail(refusal(text, "is not a pool name: use a node name, or several joined by '/'"));
 }
@@ -116,7 +115,7 @@ Result<void> check_pool_name(const std::string& text) {
 Result<void> check_pod_uid(const std::string& text) {
   constexpr std::size_t kMostBytes = 64;
   const auto in_uid = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-'; };
-  if (text.size() <= kMostBytes && std::all_of(text.begin(), text.end(), in_uid)) return {};
+  if (text.size() <= kMostBytes && std::ranges::all_of(text, in_uid)) return {};
   return fail(refusal(text, "is not a pod uid: use at most 64 letters, digits and '-'"));
 }
 
@@ -302,7 +301,7 @@ std::string variable_of(const std::string& name) {
 
 template <typename Value>
 std::string word_in(const Words<Value>& words, Value value) {
-  const auto found = std::find_if(words.begin(), words.end(), [&](const auto& one) { return one.second == value; });
+  const auto found = std::ranges::find_if(words, [&](const auto& one) { return one.second == value; });
   return found == words.end() ? "" : found->first;
 }
 
