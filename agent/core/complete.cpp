@@ -5,6 +5,7 @@
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
+#include "agent/core/logical_cores.h"
 
 namespace neuron::core {
 namespace {
@@ -122,9 +123,8 @@ void forget_in(model::NeuronDevice& device, std::uint64_t host_memory) {
 }
 
 std::uint64_t device_memory_of(const model::HostScan& scan, int index) {
-  const auto found = std::find_if(scan.devices.begin(), scan.devices.end(),
-                                  [index](const model::NeuronDevice& device) { return device.index == index; });
-  return found == scan.devices.end() ? kMoreThanAnyMemory : found->memory_bytes.value_or(kMoreThanAnyMemory);
+  const NeuronDevice* device = find_device(scan, index);
+  return device != nullptr ? device->memory_bytes.value_or(kMoreThanAnyMemory) : kMoreThanAnyMemory;
 }
 
 bool was_left_out(const HostScan& scan, const ScanPart& part) {

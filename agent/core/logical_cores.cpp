@@ -83,6 +83,21 @@ std::string pids_on_core(const model::NeuronDevice& device, int physical_core) {
   return pids;
 }
 
+const model::NeuronDevice* find_device(const model::HostScan& scan, int index) {
+  const auto found = std::ranges::find(scan.devices, index, &model::NeuronDevice::index);
+  return found == scan.devices.end() ? nullptr : &*found;
+}
+
+const model::Health& health_of_cores(const model::NeuronDevice& device, const std::vector<int>& physical) {
+  const model::Health* worst = nullptr;
+  for (const int core : physical) {
+    if (core < 0 || static_cast<std::size_t>(core) >= device.core_health.size()) continue;
+    const model::Health& health = device.core_health[static_cast<std::size_t>(core)];
+    if (worst == nullptr || model::badness(health.state) > model::badness(worst->state)) worst = &health;
+  }
+  return worst != nullptr ? *worst : device.health;
+}
+
 std::vector<int> core_ids_of(const model::NeuronDevice& device, const model::HostScan& scan) {
   std::vector<int> ids;
   if (device.index < 0 || device.index > kMaxIndex) return ids;

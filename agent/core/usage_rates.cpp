@@ -57,12 +57,6 @@ void add(std::optional<double>& sum, const std::optional<double>& part) {
     sum.reset();
 }
 
-const DeviceUsage* find_device(const UsageSample& sample, int index) {
-  const auto found = std::find_if(sample.devices.begin(), sample.devices.end(),
-                                  [&](const DeviceUsage& device) { return device.index == index; });
-  return found == sample.devices.end() ? nullptr : &*found;
-}
-
 // The core's counters; all unknown where the sample lacks it.
 CoreUsage core_of(const DeviceUsage* device, int physical_index) {
   if (device != nullptr) {
@@ -222,6 +216,11 @@ std::optional<ProcessRates> sum_of(const std::vector<ProcessRates>& processes) {
 }
 
 }  // namespace
+
+const DeviceUsage* find_device(const UsageSample& sample, int index) {
+  const auto found = std::ranges::find(sample.devices, index, &DeviceUsage::index);
+  return found == sample.devices.end() ? nullptr : &*found;
+}
 
 UsageRates usage_rates(const UsageSample& before, const UsageSample& now, const model::HostScan& scan) {
   UsageRates rates;

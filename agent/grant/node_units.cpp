@@ -77,15 +77,9 @@ std::size_t NodeUnits::device_position(model::Resource resource, int unit) const
 
 void NodeUnits::find_health_of_cores(std::size_t position, const std::vector<int>& core_ids) {
   const model::NeuronDevice& device = snapshot_->host.devices[position];
-  const std::vector<model::Health>& verdicts = device.core_health;
   for (std::size_t at = 0; at < core_ids.size(); ++at) {
-    const model::Health* worst = nullptr;
-    for (const int core : core::physical_cores_of(device, snapshot_->host, static_cast<int>(at))) {
-      if (core < 0 || static_cast<std::size_t>(core) >= verdicts.size()) continue;
-      const model::Health& verdict = verdicts[static_cast<std::size_t>(core)];
-      if (worst == nullptr || model::badness(verdict.state) > model::badness(worst->state)) worst = &verdict;
-    }
-    if (worst != nullptr) health_of_core_[core_ids[at]] = worst;
+    const auto physical = core::physical_cores_of(device, snapshot_->host, static_cast<int>(at));
+    health_of_core_[core_ids[at]] = &core::health_of_cores(device, physical);
   }
 }
 

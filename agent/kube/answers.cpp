@@ -115,14 +115,12 @@ bool is_true(const json& object, std::string_view key) {
 Result<std::optional<std::string>> label_in(std::string_view answer, const std::string& label,
                                             const std::string& where) {
   const auto object = json::parse(answer, nullptr, false);
-  const auto metadata = object.is_object() ? object.find("metadata") : object.end();
-  if (metadata == object.end() || !metadata->is_object()) {
+  const json* metadata = member_of(object, {"metadata"});
+  if (metadata == nullptr || !metadata->is_object()) {
     return fail(ErrorCode::data_corrupt, where + "'s answer is not an API object");
   }
-  const auto labels = metadata->find("labels");
-  if (labels == metadata->end() || !labels->is_object()) return std::optional<std::string>();
-  const auto value = labels->find(label);
-  if (value == labels->end()) return std::optional<std::string>();
+  const json* value = member_of(*metadata, {"labels", label.c_str()});
+  if (value == nullptr) return std::optional<std::string>();
   if (!value->is_string()) return fail(ErrorCode::data_corrupt, where + ": the label " + label + " is not a string");
   return value->get<std::string>();
 }

@@ -110,10 +110,10 @@ const char* verb_of(Method method) {
 Error status_error(const ApiReply& reply, std::string_view what) {
   const Status status = status_of(reply.body);
   const bool is_denied = is_denied_by_admission(reply.status, status);
-  std::string said = printable(what, 600) + " answers " + std::to_string(reply.status);
-  if (!status.message.empty()) said += ": " + printable(status.message, 300);
+  std::string message = printable(what, 600) + " answers " + std::to_string(reply.status);
+  if (!status.message.empty()) message += ": " + printable(status.message, 300);
   return make_error(is_denied ? ErrorCode::permission_denied : code_of(reply.status),
-                    said.append(advice_for(reply.status, is_denied)));
+                    message.append(advice_for(reply.status, is_denied)));
 }
 
 Result<std::string> body_of(ApiReply reply, const ApiCall& call) {

@@ -264,8 +264,8 @@ Result<HttpAnswer> Connection::Handles::exchange(const ClusterAccess& access, co
   }
   if (outcome.end == End::late) return fail(late(url, limits.deadline));
   if (outcome.end == End::internal) return fail(ErrorCode::internal, url + ": libcurl fails");
-  const bool is_over = outcome.end == End::idle || incoming.line_state == LineSplitter::State::ended;
-  if (!is_over && outcome.result != CURLE_OK) {
+  const bool has_ended = outcome.end == End::idle || incoming.line_state == LineSplitter::State::ended;
+  if (!has_ended && outcome.result != CURLE_OK) {
     return fail(transfer_error(outcome.result, url, detail.data(), limits));
   }
   return HttpAnswer{status, std::move(incoming.body), std::chrono::seconds(retry_after)};

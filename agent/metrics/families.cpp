@@ -46,22 +46,22 @@ Labels labels_of(const Instance& instance) {
 // Some of the families of a group. Samples of a large node take about 1 MB per thousand with their labels, so that not
 // all are made at once.
 struct Part {
-  std::span<const Metric> (*metrics)();
+  Subject subject;
   void (*add)(const Scrape&, FamilySet&);
 };
 
 // In the order of metric_groups(), so that the text is in the order of the table.
 constexpr std::array kParts = {
-    Part{neuron_monitor_metrics, add_monitored_cores},
-    Part{neuron_monitor_metrics, add_runtimes},
-    Part{neuron_monitor_metrics, add_executions},
-    Part{neuron_monitor_metrics, add_machine},
-    Part{device_metrics, add_devices},
-    Part{core_metrics, add_cores},
-    Part{efa_metrics, add_efas},
-    Part{efa_counter_metrics, add_efa_counters},
-    Part{kernel_log_metrics, add_kernel_log},
-    Part{agent_metrics, add_agent},
+    Part{Subject::neuron_monitor, add_monitored_cores},
+    Part{Subject::neuron_monitor, add_runtimes},
+    Part{Subject::neuron_monitor, add_executions},
+    Part{Subject::neuron_monitor, add_machine},
+    Part{Subject::devices, add_devices},
+    Part{Subject::cores, add_cores},
+    Part{Subject::efas, add_efas},
+    Part{Subject::efa_counters, add_efa_counters},
+    Part{Subject::kernel_log, add_kernel_log},
+    Part{Subject::agent, add_agent},
 };
 
 constexpr std::size_t kLongestValue = 255;  // bytes of a label's value: a pod's name may have 253
@@ -102,7 +102,7 @@ Scrape::Scrape(const MetricsInput& of)
 void make_families(const MetricsInput& input, const FamilySink& sink) {
   const Scrape scrape(input);
   for (const Part& part : kParts) {
-    FamilySet families(part.metrics());
+    FamilySet families(metrics_of(part.subject));
     part.add(scrape, families);
     sink(std::move(families).take());
   }
@@ -124,18 +124,6 @@ std::string runtime_tag(const model::NeuronDevice& device, const std::vector<int
     pid = process.pid;
   }
   return pid != 0 ? std::to_string(pid) : "";
-}
-
-const model::NeuronDevice* find_device(const model::HostScan& host, int index) {
-  const auto found =
-      std::ranges::find_if(host.devices, [index](const model::NeuronDevice& device) { return device.index == index; });
-  return found == host.devices.end() ? nullptr : &*found;
-}
-
-const model::DeviceUsage* find_device(const model::UsageSample& sample, int index) {
-  const auto found =
-      std::ranges::find_if(sample.devices, [index](const model::DeviceUsage& device) { return device.index == index; });
-  return found == sample.devices.end() ? nullptr : &*found;
 }
 
 void add_health(const model::Health& health, const Labels& labels, FamilySet::Family healthy, FamilySet::Family info) {

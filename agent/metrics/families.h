@@ -132,9 +132,6 @@ void add_agent(const Scrape& scrape, FamilySet& families);
 // or several do, or when that is unknown.
 [[nodiscard]] std::string runtime_tag(const model::NeuronDevice& device, const std::vector<int>& physical_cores);
 
-[[nodiscard]] const model::NeuronDevice* find_device(const model::HostScan& host, int index);      // nullptr: not there
-[[nodiscard]] const model::DeviceUsage* find_device(const model::UsageSample& sample, int index);  // likewise
-
 // Adds to `healthy` and `health_info` of a device, a core or an interface; nothing before an assessment.
 void add_health(const model::Health& health, const Labels& labels, FamilySet::Family healthy, FamilySet::Family info);
 

@@ -94,21 +94,10 @@ Count sum_of(const std::vector<Core>& cores, const std::vector<int>& physical, C
   Count sum;
   if (!physical.empty()) sum = 0;
   for (const int index : physical) {
-    const auto found = std::ranges::find_if(cores, [index](const Core& core) { return core.physical_index == index; });
+    const auto found = std::ranges::find(cores, index, &Core::physical_index);
     core::add_bytes(sum, found == cores.end() ? Count() : (*found).*member);
   }
   return sum;
-}
-
-const model::Health& health_of(const model::NeuronDevice& device, const std::vector<int>& physical) {
-  const model::Health* worst = nullptr;
-  for (const int index : physical) {
-    const auto place = static_cast<std::size_t>(index);
-    if (place >= device.core_health.size()) continue;
-    const model::Health& health = device.core_health[place];
-    if (worst == nullptr || badness(health.state) > badness(worst->state)) worst = &health;
-  }
-  return worst != nullptr ? *worst : device.health;
 }
 
 void add_usage(const model::DeviceUsage& usage, const std::vector<int>& physical, const Labels& labels,
@@ -132,11 +121,12 @@ void add_core(const Scrape& scrape, const model::NeuronDevice& device, int id, i
   std::vector<int> ascending = physical;
   std::ranges::sort(ascending);
   families["neuron_core_info"].add(with(labels, {{"physical_cores", format_int_list(ascending)}}), 1);
-  add_health(health_of(device, physical), labels, families["neuron_core_healthy"], families["neuron_core_health_info"]);
+  add_health(core::health_of_cores(device, physical), labels, families["neuron_core_healthy"],
+             families["neuron_core_health_info"]);
   for (const auto& [member, name] : kHwErrors) {
     families["neuron_core_hw_errors_total"].add(with(labels, {{"kind", name}}), sum_of(device.cores, physical, member));
   }
-  const auto* const usage = scrape.usage != nullptr ? find_device(*scrape.usage, device.index) : nullptr;
+  const auto* const usage = scrape.usage != nullptr ? core::find_device(*scrape.usage, device.index) : nullptr;
   if (usage != nullptr) add_usage(*usage, physical, labels, families);
 }
 
@@ -227,7 +217,7 @@ void add_devices(const Scrape& scrape, FamilySet& families) {
     if (device.processes) {
       families["neuron_device_processes"].add(labels, static_cast<double>(device.processes->size()));
     }
-    const auto* const usage = scrape.usage != nullptr ? find_device(*scrape.usage, device.index) : nullptr;
+    const auto* const usage = scrape.usage != nullptr ? core::find_device(*scrape.usage, device.index) : nullptr;
     if (usage != nullptr) add_usage(*usage, labels, families);
   }
 }
@@ -261,7 +251,7 @@ void add_efa_counters(const Scrape& scrape, FamilySet& families) {
     const Labels labels = with({{"device", efa.name}, {"port", "1"}}, holder_of(scrape, efa.name));
     families["node_amazonefa_info"].add(labels, 1);
     // By the table: a driver may have further counters, of unknown meaning.
-    for (const Metric& metric : efa_counter_metrics()) {
+    for (const Metric& metric : metrics_of(Subject::efa_counters)) {
       if (metric.type != MetricType::counter) continue;
       const auto found = efa.counters.find(file_of(metric));
       if (found != efa.counters.end()) families[metric.name].add(labels, static_cast<double>(found->second));

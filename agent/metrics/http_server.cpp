@@ -23,7 +23,7 @@
 namespace neuron::metrics {
 namespace {
 
-constexpr timeval kRest{1, 0};  // pause when the process has no descriptor left for a client
+constexpr timeval kAcceptBackoff{1, 0};  // pause when the process has no descriptor left for a client
 constexpr int kMethodNotAllowed = 405;
 constexpr int kUnavailable = 503;
 constexpr std::size_t kWriteBytes = 256 << 10;  // to one client per turn; libevent's default: 16 KiB
@@ -111,14 +111,14 @@ class HttpServer::Loop {
   void turn_away_crowd();
   void drop_overdue();
   static void drop(Client& client);
-  bool drop_oldest_silent(const std::string* host);
+  bool drop_oldest_waiting(const std::string* host);
   [[nodiscard]] Client* client_of(const bufferevent* stream);
   [[nodiscard]] bool may_be_long(const Client& client) const;
   [[nodiscard]] bufferevent* new_stream();
 
   static bufferevent* on_client(event_base* base, void* self);
   static void on_accept_error(evconnlistener* listener, void* http);
-  static void on_rest_over(int socket, short what, void* listener);
+  static void on_backoff_end(int socket, short what, void* listener);
   static void on_input(evbuffer* input, const evbuffer_cb_info* info, void* self);
   static void on_request(evhttp_request* request, void* self);
   static void on_stop(int socket, short what, void* self);
@@ -203,7 +203,7 @@ void HttpServer::Loop::settle() {
   }
   static_cast<void>(evconnlistener_disable(listener_));  // the timer of on_accept_error may have enabled it
   constexpr int kRoom = 8;
-  for (int made = 0; made < kRoom && drop_oldest_silent(nullptr); ++made) {
+  for (int made = 0; made < kRoom && drop_oldest_waiting(nullptr); ++made) {
   }
 }
 
@@ -214,12 +214,12 @@ void HttpServer::Loop::turn_away_crowd() {
     if (client.unwanted) drop(client);
     const auto of_host = std::ranges::count_if(
         clients_, [&client](const Client& other) { return !other.unwanted && other.host == client.host; });
-    if (of_host > kMostClientsOfOneHost && !drop_oldest_silent(&client.host)) drop(client);
+    if (of_host > kMostClientsOfOneHost && !drop_oldest_waiting(&client.host)) drop(client);
   }
 }
 
 // Of the clients without a request yet; `host`: of that one, nullptr: of all. False: there is none. Newest is last.
-bool HttpServer::Loop::drop_oldest_silent(const std::string* host) {
+bool HttpServer::Loop::drop_oldest_waiting(const std::string* host) {
   const auto found = std::ranges::find_if(clients_, [host](const Client& client) {
     return !client.unwanted && !client.has_asked && (host == nullptr || client.host == *host);
   });
@@ -288,10 +288,10 @@ bufferevent* HttpServer::Loop::on_client(event_base* base, void* self) {
 void HttpServer::Loop::on_accept_error(evconnlistener* listener, void* /*http*/) {
   static_cast<void>(evconnlistener_disable(listener));
   static_cast<void>(
-      event_base_once(evconnlistener_get_base(listener), -1, EV_TIMEOUT, &on_rest_over, listener, &kRest));
+      event_base_once(evconnlistener_get_base(listener), -1, EV_TIMEOUT, &on_backoff_end, listener, &kAcceptBackoff));
 }
 
-void HttpServer::Loop::on_rest_over(int /*socket*/, short /*what*/, void* listener) {
+void HttpServer::Loop::on_backoff_end(int /*socket*/, short /*what*/, void* listener) {
   static_cast<void>(evconnlistener_enable(static_cast<evconnlistener*>(listener)));
 }
 

@@ -225,58 +225,33 @@ std::span<const MetricGroup> metric_groups() {
   static const std::array kGroups = {
       MetricGroup{"Names of neuron-monitor", kInstanceLabels,
                   "Files are below `sys/class/neuron_device/neuron<N>/`, unless they begin with `proc`.",
-                  neuron_monitor_metrics()},
-      MetricGroup{"Devices", "neuron_device_index", "Files are below `sys/class/neuron_device/neuron<N>/`.",
-                  device_metrics()},
+                  kNeuronMonitor},
+      MetricGroup{"Devices", "neuron_device_index", "Files are below `sys/class/neuron_device/neuron<N>/`.", kDevices},
       MetricGroup{
           "Cores", "neuroncore, neuron_device_index",
           "Files are below `sys/class/neuron_device/neuron<N>/neuron_core<M>/` of each physical core behind the "
           "logical one.",
-          core_metrics()},
-      MetricGroup{"EFA interfaces", "device, bdf", "Files are below `sys/bus/pci/devices/<bdf>/`.", efa_metrics()},
+          kCores},
+      MetricGroup{"EFA interfaces", "device, bdf", "Files are below `sys/bus/pci/devices/<bdf>/`.", kEfas},
       MetricGroup{
           "EFA counters", "device, port",
           "Names of the EFA node exporter. Files are in `sys/class/infiniband/<device>/ports/1/hw_counters/`, from "
           "`submitted_cmds` on in `hw_counters/` beside `ports/`; before EFA driver 1.14 all are in one of the two.",
-          efa_counter_metrics()},
+          kEfaCounters},
       MetricGroup{"Kernel log", "",
                   "Of lines `NEURON_HW_ERR=` in `dev/kmsg` since the driver was loaded, if the agent reads it "
                   "(`--kernel-log on`).",
-                  kernel_log_metrics()},
+                  kKernelLog},
       MetricGroup{
           "The agent", "",
           "All but the first are counted by the process since it started. Reasons of refusals: [above](#refusals).",
-          agent_metrics()},
+          kAgent},
   };
   return kGroups;
 }
 
-std::span<const Metric> neuron_monitor_metrics() {
-  return kNeuronMonitor;
-}
-
-std::span<const Metric> device_metrics() {
-  return kDevices;
-}
-
-std::span<const Metric> core_metrics() {
-  return kCores;
-}
-
-std::span<const Metric> efa_metrics() {
-  return kEfas;
-}
-
-std::span<const Metric> efa_counter_metrics() {
-  return kEfaCounters;
-}
-
-std::span<const Metric> kernel_log_metrics() {
-  return kKernelLog;
-}
-
-std::span<const Metric> agent_metrics() {
-  return kAgent;
+std::span<const Metric> metrics_of(Subject subject) {
+  return metric_groups()[static_cast<std::size_t>(subject)].metrics;
 }
 
 }  // namespace neuron::metrics

@@ -45,13 +45,15 @@ inline constexpr std::string_view kEfaCounterPrefix = "node_amazonefa_";
 
 [[nodiscard]] std::span<const MetricGroup> metric_groups();  // in the order of a scrape; names are unique
 
-// The groups, in the same order.
-[[nodiscard]] std::span<const Metric> neuron_monitor_metrics();
-[[nodiscard]] std::span<const Metric> device_metrics();
-[[nodiscard]] std::span<const Metric> core_metrics();
-[[nodiscard]] std::span<const Metric> efa_metrics();
-[[nodiscard]] std::span<const Metric> efa_counter_metrics();  // node_amazonefa_<file>
-[[nodiscard]] std::span<const Metric> kernel_log_metrics();
-[[nodiscard]] std::span<const Metric> agent_metrics();
+enum class Subject {
+  neuron_monitor,
+  devices,
+  cores,
+  efas,
+  efa_counters,
+  kernel_log,
+  agent
+};  // the groups, in this order
+[[nodiscard]] std::span<const Metric> metrics_of(Subject subject);
 
 }  // namespace neuron::metrics

@@ -28,7 +28,8 @@ void read_conditions(const Json& node, SeenNode& seen) {
     std::string type = text_of(one, {"type"});
     if (type.empty()) continue;
     Condition condition{type, text_of(one, {"status"}), text_of(one, {"reason"}), text_of(one, {"message"})};
-    seen.conditions.emplace(std::move(type), SeenCondition{std::move(condition), text_of(one, {"lastTransitionTime"})});
+    seen.conditions.emplace(std::move(type),
+                            TimedCondition{std::move(condition), text_of(one, {"lastTransitionTime"})});
   }
 }
 
@@ -99,8 +100,6 @@ void read_owners(const Json& node, SeenNode& seen) {
     if (seen.condition_owners.contains(type)) seen.held.push_back(held(node, type, names));
   }
 }
-
-using Json = nlohmann::json;
 
 Json node_json(const NodeRef& node) {
   return {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", node.name}, {"uid", node.uid}}}};

@@ -25,9 +25,10 @@ struct HeldCondition {
   std::map<std::string, std::string> fields;  // without the type
 };
 
-struct SeenCondition {
+struct TimedCondition {
   Condition condition;
-  std::string last_transition;  // as at the server; "" where absent
+  std::string last_transition;  // RFC 3339, in UTC; as at the server, "" where absent
+  friend bool operator==(const TimedCondition&, const TimedCondition&) = default;
 };
 
 // A Node as read from the server. Passive data; foreign texts. Owners of fields come from metadata.managedFields (docs:
@@ -35,7 +36,7 @@ struct SeenCondition {
 struct SeenNode {
   std::string uid;                                      // never empty
   std::map<std::string, std::string> labels;            // all
-  std::map<std::string, SeenCondition> conditions;      // by type, all
+  std::map<std::string, TimedCondition> conditions;     // by type, all
   std::set<std::string> own_labels;                     // keys that the agent owns, perhaps not alone
   std::set<std::string> own_conditions;                 // types, likewise
   std::map<std::string, std::string> label_owners;      // key to another manager that owns it, the last of several
@@ -61,12 +62,6 @@ using WallTime = std::chrono::system_clock::time_point;
 struct NodeRef {
   std::string name;
   std::string uid;
-};
-
-struct TimedCondition {
-  Condition condition;
-  std::string last_transition;  // RFC 3339, in UTC
-  friend bool operator==(const TimedCondition&, const TimedCondition&) = default;
 };
 
 enum class Force {

@@ -202,11 +202,11 @@ void InventoryLog::log_election(const model::HostScan& host) {
 // Again only when another set of devices changes the lines.
 void InventoryLog::log_offer(const model::HostScan& host) {
   if (!offer_) return;
-  std::string said;
+  std::string text;
   const std::vector<OfferLine> lines = offer_lines(*offer_, host);
-  for (const OfferLine& line : lines) said += line.text;
-  if (said == last_offer_) return;
-  last_offer_ = std::move(said);
+  for (const OfferLine& line : lines) text += line.text;
+  if (text == last_offer_) return;
+  last_offer_ = std::move(text);
   for (const OfferLine& line : lines) {
     spdlog::log(line.warning ? spdlog::level::warn : spdlog::level::info, "resources offered: {}", line.text);
   }

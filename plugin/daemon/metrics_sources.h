@@ -10,7 +10,7 @@
 #include "agent/base/clock.h"
 #include "agent/base/mutex.h"
 #include "agent/base/workers.h"
-#include "agent/kube/observed_api.h"
+#include "agent/kube/api_client.h"
 #include "agent/metrics/endpoints.h"
 #include "agent/monitor/monitor.h"
 #include "agent/monitor/usage_sampler.h"
@@ -31,7 +31,7 @@ class MetricsSources {
     // Of those holdings. Empty: the mode has no resources.
     std::function<std::vector<metrics::Offered>(const std::vector<holdings::Holding>&)> offered{};
   };
-  // What the references mean must outlive it.
+  // References must outlive it.
   struct Parts {
     std::string node_name;
     std::chrono::milliseconds scan_interval{};

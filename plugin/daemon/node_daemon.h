@@ -15,7 +15,6 @@
 #include "agent/grant/node_units.h"
 #include "agent/host/scanner.h"
 #include "agent/kube/api_client.h"
-#include "agent/kube/observed_api.h"
 #include "agent/metrics/endpoints.h"
 #include "agent/monitor/monitor.h"
 #include "agent/status/status_writer.h"
@@ -69,7 +68,7 @@ class EndDeadline {
 
 // The part of `neuron-agent run` that is the same in both modes: scans of the machine with their log, the node's status
 // at the API server, probes and metrics, and an end that no hanging thread delays. A mode builds its own parts on it,
-// then calls start(), turn() in its main loop, begin_end() and end(). Main thread, where nothing else is said.
+// then calls start(), turn() in its main loop, begin_end() and end(). Main thread, except where noted.
 class NodeDaemon {
  public:
   using OnNode = std::function<void(grant::NodeUnitsPtr)>;

@@ -30,12 +30,6 @@ struct Hardware {
   std::set<std::string> efas;          // RDMA names
 };
 
-const model::NeuronDevice* find_device(const HostScan& host, int index) {
-  const auto found =
-      std::ranges::find_if(host.devices, [&](const model::NeuronDevice& device) { return device.index == index; });
-  return found == host.devices.end() ? nullptr : &*found;
-}
-
 const model::EfaInterface* find_efa(const HostScan& host, const std::string& name) {
   const auto found = std::ranges::find_if(
       host.efas, [&](const model::EfaInterface& efa) { return !name.empty() && efa.name == name; });
@@ -53,12 +47,12 @@ bool add_unit(Hardware& hardware, model::Resource resource, const std::string& i
   if (resource == model::Resource::neuroncore) {
     const int per_device = core::cores_per_device(host);
     if (per_device < 1) return false;
-    const model::NeuronDevice* device = find_device(host, *number / per_device);
+    const model::NeuronDevice* device = core::find_device(host, *number / per_device);
     if (device == nullptr) return false;
     hardware.cores[device->index].insert(*number);
     return true;
   }
-  const model::NeuronDevice* device = find_device(host, *number);
+  const model::NeuronDevice* device = core::find_device(host, *number);
   auto& cores = hardware.cores[*number];
   if (device == nullptr) return false;
   const auto ids = core::core_ids_of(*device, host);
@@ -77,27 +71,16 @@ bool add_claimed(Hardware& hardware, const std::string& name, const HostScan& ho
   return !held.devices.empty() || !held.efas.empty();
 }
 
-// Whether the allocation is of a resource, or a driver, that this project offers.
-bool is_ours(const Allocation& one, const std::string& driver) {
+// Whether the allocation is of a resource of this agent, or of its claim driver.
+bool is_offered_here(const Allocation& one, const std::string& driver) {
   return one.claim.empty() ? model::parse_resource(one.resource_name).has_value() : one.resource_name == driver;
-}
-
-// The worst verdict of these physical cores; the device's where it has none of them.
-model::Health worst_of(const model::NeuronDevice& device, const std::vector<int>& physical) {
-  const model::Health* worst = nullptr;
-  for (const int core : physical) {
-    if (core < 0 || static_cast<std::size_t>(core) >= device.core_health.size()) return device.health;
-    const model::Health& health = device.core_health[static_cast<std::size_t>(core)];
-    if (worst == nullptr || model::badness(health.state) > model::badness(worst->state)) worst = &health;
-  }
-  return worst == nullptr ? device.health : *worst;
 }
 
 HeldDevice held_device(int index, const std::set<int>& cores, const HostScan& host) {
   HeldDevice held;
   held.index = index;
   held.cores.assign(cores.begin(), cores.end());
-  const model::NeuronDevice* device = find_device(host, index);
+  const model::NeuronDevice* device = core::find_device(host, index);
   if (device == nullptr && is_unread_list(host, model::ScanPart::Kind::devices)) {
     held.health = health::verdict_on_unread_list(host, "neuron" + std::to_string(index), "sys/class/neuron_device");
     return held;
@@ -118,7 +101,7 @@ HeldDevice held_device(int index, const std::set<int>& cores, const HostScan& ho
     physical.insert(behind.begin(), behind.end());
   }
   held.physical_cores.assign(physical.begin(), physical.end());
-  held.health = held.whole ? device->health : worst_of(*device, held.physical_cores);
+  held.health = held.whole ? device->health : core::health_of_cores(*device, held.physical_cores);
   if (model::badness(device->health.state) > model::badness(held.health.state)) {
     held.device_is = std::string(model::to_string(device->health.state));
   }
@@ -175,7 +158,7 @@ HeldUnits add_allocation(Hardware& hardware, const Allocation& one, const Explai
 std::map<std::string, Hardware> all_holdings(const ExplainFacts& facts) {
   std::map<std::string, Hardware> all;
   for (const Allocation& one : facts.allocations) {
-    if (one.container.empty() || !is_ours(one, facts.driver)) continue;
+    if (one.container.empty() || !is_offered_here(one, facts.driver)) continue;
     Hardware& hardware = all[model::holder_name(one)];
     if (!one.admin_access) static_cast<void>(add_allocation(hardware, one, facts));
   }
@@ -295,7 +278,7 @@ void add_held_interfaces(ExplainFacts& facts) {
   constexpr std::string_view kClaimed = "efa-";  // agent/core/pool_names.h
   core::SeenBefore held;
   for (const Allocation& one : facts.allocations) {
-    if (!is_ours(one, facts.driver) || one.admin_access) continue;
+    if (!is_offered_here(one, facts.driver) || one.admin_access) continue;
     for (const std::string& id : one.ids) {
       const bool in_pool = !one.claim.empty() && id.starts_with(kClaimed);
       const std::string name = in_pool ? id.substr(kClaimed.size()) : id;
@@ -312,7 +295,7 @@ ExplainedPod explain_pod(const ExplainFacts& facts, std::string_view pod_namespa
   std::set<std::string> foreign;
   for (const Allocation& one : facts.allocations) {
     if (one.pod_namespace != pod_namespace || one.pod != pod || one.container.empty()) continue;
-    if (!is_ours(one, facts.driver)) {
+    if (!is_offered_here(one, facts.driver)) {
       if (!one.ids.empty()) foreign.insert(one.resource_name);
       continue;
     }
@@ -335,21 +318,22 @@ bool is_fault(const model::Health& health) {
          health.reason != model::reason::kNoSignals;
 }
 
+bool HeldUnits::has_unhealthy() const {
+  return std::ranges::find(kubelet, KubeletView::unhealthy) != kubelet.end();
+}
+
 bool has_faults(const ExplainedPod& pod) {
   return std::ranges::any_of(pod.containers, [](const ExplainedContainer& container) {
     const auto unhealthy_device = [](const HeldDevice& device) { return is_fault(device.health); };
     const auto unhealthy_efa = [](const HeldEfa& efa) { return !efa.facts || is_fault(efa.facts->health); };
-    const auto withheld = [](const HeldUnits& units) {
-      return !units.unknown.empty() || std::ranges::find(units.kubelet, KubeletView::unhealthy) != units.kubelet.end();
-    };
+    const auto withheld = [](const HeldUnits& units) { return !units.unknown.empty() || units.has_unhealthy(); };
     return std::ranges::any_of(container.devices, unhealthy_device) ||
            std::ranges::any_of(container.efas, unhealthy_efa) || std::ranges::any_of(container.units, withheld);
   });
 }
 
 bool is_worse_than_possible(const ExplainedPod& pod) {
-  return std::ranges::any_of(
-      pod.containers, [](const ExplainedContainer& container) { return container.nearness.is_worse_than_possible(); });
+  return std::ranges::any_of(pod.containers, &Nearness::is_worse_than_possible, &ExplainedContainer::nearness);
 }
 
 bool has_findings(const ExplainedPod& pod) {

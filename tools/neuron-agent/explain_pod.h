@@ -23,9 +23,10 @@ struct HeldUnits {
   std::string resource;  // "aws.amazon.com/neuron"; of a claim the driver's name
   std::string claim;     // "" = through a device plugin
   std::vector<std::string> ids;
-  std::vector<KubeletView> kubelet;  // parallel to ids
-  std::vector<std::string> unknown;  // of ids: those that this node does not have
-  bool admin_access = false;         // of a claim: the container holds none of them
+  std::vector<KubeletView> kubelet;          // parallel to ids
+  std::vector<std::string> unknown;          // of ids: those that this node does not have
+  bool admin_access = false;                 // of a claim: the container holds none of them
+  [[nodiscard]] bool has_unhealthy() const;  // for the kubelet
 };
 
 struct HeldDevice {

@@ -141,8 +141,8 @@ std::string kubelet_lines(const ExplainedContainer& container) {
       known &= units.kubelet[i] != KubeletView::unknown;
     }
     text += "  kubelet: " + (units.claim.empty() ? units.resource : "claim " + units.claim) + ": ";
-    const std::string_view silent = units.claim.empty() ? "health not reported" : "Unknown";
-    text += !unhealthy.empty() ? unhealthy + " Unhealthy" : known ? "all Healthy" : std::string(silent);
+    const std::string_view absent = units.claim.empty() ? "health not reported" : "Unknown";
+    text += !unhealthy.empty() ? unhealthy + " Unhealthy" : known ? "all Healthy" : std::string(absent);
     text += '\n';
   }
   return text;
@@ -177,9 +177,7 @@ std::vector<Fault> faults_of(const ExplainedPod& pod) {
 
 bool only_kubelet_sees_fault(const ExplainedPod& pod) {
   return std::ranges::any_of(pod.containers, [](const ExplainedContainer& container) {
-    return std::ranges::any_of(container.units, [](const HeldUnits& units) {
-      return std::ranges::find(units.kubelet, KubeletView::unhealthy) != units.kubelet.end();
-    });
+    return std::ranges::any_of(container.units, &HeldUnits::has_unhealthy);
   });
 }
 
@@ -202,9 +200,9 @@ std::string fault_lines(const ExplainedPod& pod) {
 
 // Whether any container's places could be compared with others.
 bool is_compared(const ExplainedPod& pod) {
-  return std::ranges::any_of(pod.containers, [](const ExplainedContainer& container) {
-    return container.nearness.hops || container.nearness.near_efas || container.nearness.scattered;
-  });
+  return std::ranges::any_of(
+      pod.containers, [](const Nearness& near) { return near.hops || near.near_efas || near.scattered; },
+      &ExplainedContainer::nearness);
 }
 
 bool is_by_claim(const ExplainedPod& pod) {

@@ -29,11 +29,11 @@ constexpr std::uint64_t kEnoughDescriptors = 1024;
 
 // gRPC writes to stderr itself, from whatever thread, names a socket that has another name each time, and would wait
 // for a reader. Its callers log the failures that matter.
-void log_words_of_grpc(gpr_log_func_args* said) {
-  spdlog::debug("grpc {}", said->message);
+void log_of_grpc(gpr_log_func_args* line) {
+  spdlog::debug("grpc {}", line->message);
 }
 
-void ignore_words_of_grpc(gpr_log_func_args* /*said*/) {}
+void ignore_log_of_grpc(gpr_log_func_args* /*line*/) {}
 
 // Lines go to stderr from a thread of their own, the oldest dropped when they are not read: a stuck log pipe must hold
 // up neither an answer to the kubelet nor the exit.
@@ -47,11 +47,11 @@ void set_up_logging(const std::string& level) {
   logger->set_level(spdlog::level::from_str(level));
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));
-  gpr_set_log_function(log_words_of_grpc);
+  gpr_set_log_function(log_of_grpc);
 }
 
 void end_logging() {
-  gpr_set_log_function(ignore_words_of_grpc);
+  gpr_set_log_function(ignore_log_of_grpc);
   spdlog::shutdown();
 }
 

@@ -15,9 +15,9 @@ namespace neuron::agent {
 // Choice of one source for a node's offer: the command line with the environment, or a group of the file that
 // --node-groups names. Parts that it leaves open are decided by the next source.
 struct OfferChoice {
-  std::optional<std::vector<model::Resource>> resources;  // nullopt: not said
+  std::optional<std::vector<model::Resource>> resources;  // nullopt: not given
   bool core_devices_said = false;
-  std::optional<core::CoreDevices> core_devices;  // when said; nullopt: no split
+  std::optional<core::CoreDevices> core_devices;  // when given; nullopt: no split
 
   // Takes parts that are open here from `next`.
   void complete_from(const OfferChoice& next) {

@@ -12,7 +12,7 @@ namespace neuron::agent {
 // Exit codes of both, as the man page lists them.
 enum class Verdict { good = 0, findings = 1, cannot_tell = 2 };
 
-// What to print, and the exit code.
+// Text to print, and the exit code.
 struct Report {
   Verdict verdict = Verdict::cannot_tell;
   std::string output;  // for standard output: text, or one JSON document with a line end

@@ -98,10 +98,7 @@ void add_expectations(render::NodeReport& report) {
   report.expected_efas = type->efa_count;
   report.found_efas = static_cast<int>(report.host.efas.size());
   for (int index = 0; index < type->device_count; ++index) {
-    const auto has_index = [&](const model::NeuronDevice& device) { return device.index == index; };
-    if (std::ranges::none_of(report.host.devices, has_index)) {
-      report.missing_devices.push_back(index);
-    }
+    if (core::find_device(report.host, index) == nullptr) report.missing_devices.push_back(index);
   }
   if (report.missing_devices.empty()) return;
   report.missing_health =

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/core/usage_rates.h"
 #include "tools/pods/pods.h"
 
 namespace neuron::top {
@@ -12,12 +13,6 @@ constexpr std::chrono::milliseconds kPodsDeadline{1000};
 
 bool is_due(const std::optional<SteadyTime>& last, SteadyTime now, std::chrono::milliseconds period) {
   return !last || now - *last >= period;
-}
-
-const model::DeviceUsage* find_device(const model::UsageSample& sample, int index) {
-  const auto found =
-      std::ranges::find_if(sample.devices, [index](const model::DeviceUsage& device) { return device.index == index; });
-  return found == sample.devices.end() ? nullptr : &*found;
 }
 
 void take_kinds(const model::DeviceUsage& from, model::DeviceUsage& to) {
@@ -73,8 +68,8 @@ void Collector::complete_kinds(model::UsageSample& sample) {
   model::HostScan moved = node_;
   moved.efas.clear();
   std::erase_if(moved.devices, [&](const model::NeuronDevice& device) {
-    const auto* before = find_device(samples_.back(), device.index);
-    const auto* now = find_device(sample, device.index);
+    const auto* before = core::find_device(samples_.back(), device.index);
+    const auto* now = core::find_device(sample, device.index);
     return now == nullptr || (before != nullptr && same_totals(*before, *now));
   });
   model::UsageRequest request;
@@ -84,8 +79,8 @@ void Collector::complete_kinds(model::UsageSample& sample) {
   model::UsageSample fresh;
   if (!moved.devices.empty()) fresh = kinds_usage_.read(moved, request, sample.at);
   for (model::DeviceUsage& device : sample.devices) {
-    const auto* from = find_device(fresh, device.index);
-    if (from == nullptr) from = find_device(samples_.back(), device.index);
+    const auto* from = core::find_device(fresh, device.index);
+    if (from == nullptr) from = core::find_device(samples_.back(), device.index);
     if (from != nullptr) take_kinds(*from, device);
   }
 }

@@ -1,4 +1,4 @@
-#include "agent/kube/observed_api.h"
+#include "agent/kube/api_client.h"
 
 #include <gtest/gtest.h>
 

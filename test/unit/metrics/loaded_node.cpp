@@ -55,7 +55,7 @@ UsageSample sample_of(const model::HostScan& host, std::uint64_t seconds, std::u
   for (const model::EfaInterface& efa : host.efas) {
     model::EfaUsage& usage = sample.efas.emplace_back();
     usage.name = efa.name;
-    for (const metrics::Metric& counter : metrics::efa_counter_metrics()) {
+    for (const metrics::Metric& counter : metrics::metrics_of(metrics::Subject::efa_counters)) {
       if (counter.type != metrics::MetricType::counter) continue;
       usage.counters.emplace(counter.name.substr(metrics::kEfaCounterPrefix.size()), work * 1'234'567);
     }
