@@ -108,9 +108,9 @@ struct Assessment {
 // host.problems as well. Updates `memory`.
 [[nodiscard]] Assessment assess(model::HostScan scan, AssessMemory& memory, SteadyTime now);
 
-// Adds hardware that containers hold and no scan has shown (holdings/held.h) to an assessed node that lacks it:
-// vanished and unhealthy, or unread and unknown while its list was never read; completed from the tables. An interface
-// without a name gets its held one. Verdicts and values of all other hardware stay.
+// Adds hardware that containers hold and no scan has shown (holdings/held.h) to an assessed node: vanished and
+// unhealthy, or unread and unknown while its list was never read. An interface without a name gets its held one.
+// Verdicts and values of all other hardware stay.
 [[nodiscard]] model::HostScan with_held(model::HostScan assessed, core::SeenBefore held);
 
 }  // namespace neuron::health

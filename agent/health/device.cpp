@@ -23,16 +23,16 @@ using model::ScanPart;
 
 constexpr std::string_view kSerialOfOnes = "ffffffffffffffff";
 
+struct CoreFaults {
+  std::optional<model::Health> of_device;   // a core's fault in what all cores share
+  std::map<int, model::Health> of_cores;    // physical core -> a fault of its own, or a missing folder
+  std::optional<model::Health> worst_core;  // the gravest of `of_cores`
+};
+
 struct Subject {
   const NeuronDevice& device;
   std::string name;  // "neuron3"
 };
-
-std::string join(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
-}
 
 std::string counted(std::uint64_t count, std::string_view noun) {
   return std::to_string(count) + ' ' + std::string(noun) + (count == 1 ? "" : "s");
@@ -59,17 +59,18 @@ bool shows_nothing(const NeuronDevice& device) {
 
 // Whether it is there and answers.
 std::optional<Health> absence_fault(const Subject& subject, const DeviceContext& context) {
+  using Kind = ScanPart::Kind;
   const auto& [device, name] = subject;
-  if (device.presence == Presence::vanished) {
-    return verdict(reasons::kDeviceVanished, name + " vanished from sys/class/neuron_device");
-  }
-  if (device.presence == Presence::unread) {
-    return verdict_on_unread_list(context.scan, name, "sys/class/neuron_device");
-  }
-  if (device.presence == Presence::not_answering) {
-    const ScanPart folder{ScanPart::Kind::device, device.index};
-    return verdict_on_silence(context.scan, name,
-                              {folder, {ScanPart::Kind::driver, device.index}, {ScanPart::Kind::devices}});
+  switch (device.presence) {
+    case Presence::present:
+      return std::nullopt;
+    case Presence::vanished:
+      return verdict(reasons::kDeviceVanished, name + " vanished from sys/class/neuron_device");
+    case Presence::unread:
+      return verdict_on_unread_list(context.scan, name, "sys/class/neuron_device");
+    case Presence::not_answering:
+      return verdict_on_silence(context.scan, name,
+                                {{Kind::device, device.index}, {Kind::driver, device.index}, {Kind::devices}});
   }
   return std::nullopt;
 }
@@ -117,7 +118,7 @@ Health signal_fault(const Subject& subject) {
     if (signal.kind == SignalKind::components) {
       const auto& components = device.signals.unhealthy_components;
       if (!components || components->empty()) continue;
-      keep_graver(fault, verdict(*signal.reason, name + ": unhealthy " + join(*components) + file));
+      keep_graver(fault, verdict(*signal.reason, name + ": unhealthy " + joined(*components) + file));
     }
     if (!is_count_of_faults(signal)) continue;
     const auto& count = device.signals.*signal.value;
@@ -149,7 +150,7 @@ std::optional<Health> verdict_on_unread(const Subject& subject, const DeviceBasi
   }
   const std::size_t left = basis.unread.size() - named.size();
   const std::string more = left > 0 ? " and " + std::to_string(left) + " more" : "";
-  return verdict(reasons::kSignalUnreadable, subject.name + ": no usable value in " + join(named) + more);
+  return verdict(reasons::kSignalUnreadable, subject.name + ": no usable value in " + joined(named) + more);
 }
 
 // Names no device, so that the verdicts are equal and lists show them once.
@@ -186,12 +187,10 @@ Health verdict_without_fault(const Subject& subject, const DeviceContext& contex
     return verdict(reasons::kReadsAllOnes, name + ": " + path + " reads all ones (" + text +
                                                "), as if the device were off the bus, but other files do not");
   }
-  if (says_nothing(device)) {
-    if (auto health = verdict_on_missing(device, context)) return *std::move(health);
-    return verdict(reasons::kNoSignals, name + ": the driver shows no health files");
-  }
-  if (auto health = verdict_on_unread(subject, basis)) return *std::move(health);
+  const bool is_silent = says_nothing(device);
+  if (auto health = is_silent ? std::nullopt : verdict_on_unread(subject, basis)) return *std::move(health);
   if (auto health = verdict_on_missing(device, context)) return *std::move(health);
+  if (is_silent) return verdict(reasons::kNoSignals, name + ": the driver shows no health files");
   if (basis.unmeasured) return verdict(reasons::kHealthNotMeasured, *basis.unmeasured);
   return healthy();
 }
@@ -222,9 +221,8 @@ std::uint64_t growth_of(const CoreSignals& core, const CoreSignal& signal,
 
 Health fault_of(const std::string& name, int core, const CoreSignal& signal, std::uint64_t growth) {
   const std::string number = std::to_string(core);
-  return verdict(*signal.reason, name + ": core " + number + " counted " + std::to_string(growth) +
-                                     " new hardware error" + (growth == 1 ? "" : "s") + " (neuron_core" + number + '/' +
-                                     std::string(signal.path) + ")");
+  return verdict(*signal.reason, name + ": core " + number + " counted " + counted(growth, "new hardware error") +
+                                     " (neuron_core" + number + '/' + std::string(signal.path) + ")");
 }
 
 // Cores in core_count without a folder: masked out (dev_nc_map), or not made yet. Without any folder the layout has
@@ -232,18 +230,18 @@ Health fault_of(const std::string& name, int core, const CoreSignal& signal, std
 void add_missing(const NeuronDevice& device, const std::string& name, CoreFaults& faults) {
   if (device.cores.empty() || !device.physical_cores) return;
   for (int core = 0; core < device.physical_cores->value; ++core) {
-    const auto is_it = [&](const CoreSignals& shown) { return shown.physical_index == core; };
-    if (std::ranges::any_of(device.cores, is_it)) continue;
-    Health health = verdict(reasons::kCoreMissing, name + ": core " + std::to_string(core) +
-                                                       " is included in core_count, but has no directory neuron_core" +
-                                                       std::to_string(core));
+    if (std::ranges::find(device.cores, core, &CoreSignals::physical_index) != device.cores.end()) continue;
+    const std::string number = std::to_string(core);
+    Health health =
+        verdict(reasons::kCoreMissing,
+                name + ": core " + number + " is included in core_count, but has no directory neuron_core" + number);
     if (!faults.worst_core) faults.worst_core = health;
     faults.of_cores.try_emplace(core, std::move(health));
   }
 }
 
-}  // namespace
-
+// Compares the counters of a completed device with `baselines`, the values first seen, by physical core. Adds baselines
+// of new cores, and lowers those whose counter was cleared.
 CoreFaults find_core_faults(const NeuronDevice& device, const std::string& name,
                             std::map<int, HealthMemory::CoreBaseline>& baselines) {
   CoreFaults faults;
@@ -265,6 +263,8 @@ CoreFaults find_core_faults(const NeuronDevice& device, const std::string& name,
   add_missing(device, name, faults);
   return faults;
 }
+
+}  // namespace
 
 DeviceVerdict verdict_on_device(const DeviceContext& context, const NeuronDevice& device, const DeviceBasis& basis,
                                 std::map<int, HealthMemory::CoreBaseline>& baselines) {

@@ -10,17 +10,6 @@
 // The health policy of Neuron devices and their cores. Pure.
 namespace neuron::health {
 
-struct CoreFaults {
-  std::optional<model::Health> of_device;   // a core's fault in what all cores share
-  std::map<int, model::Health> of_cores;    // physical core -> a fault of its own, or a missing folder
-  std::optional<model::Health> worst_core;  // the gravest of `of_cores`
-};
-
-// Compares the counters of a completed device with `baselines`, the values first seen, by physical core. Adds baselines
-// of new cores, and lowers those whose counter was cleared. `name`: "neuron3".
-[[nodiscard]] CoreFaults find_core_faults(const model::NeuronDevice& device, const std::string& name,
-                                          std::map<int, HealthMemory::CoreBaseline>& baselines);
-
 struct DeviceVerdict {
   model::Health whole;               // the device's own fault, else that of its worst core
   std::vector<model::Health> cores;  // [M] of neuron_core<M>; empty where the core count is unknown

@@ -21,17 +21,20 @@ constexpr std::size_t kMaxWord = 64;
 constexpr int kMaxDeviceIndex = 9999;
 constexpr int kMaxCoreIndex = 31;
 
-struct KindName {
+// NEURON_HW_ERR=<name>; a name with REPAIRABLE is of hbm_repairable, and each other one of `other`.
+struct Kind {
   std::string_view name;
   KernelErrorKind kind;
+  const Reason* reason;
 };
 
-constexpr std::array kKindNames = {
-    KindName{"SRAM_UNCORRECTABLE_ERROR", KernelErrorKind::sram},
-    KindName{"NC_UNCORRECTABLE_ERROR", KernelErrorKind::core},
-    KindName{"HBM_UNCORRECTABLE_ERROR", KernelErrorKind::hbm},
-    KindName{"DMA_ERROR", KernelErrorKind::dma},
-    KindName{"HANG_ON_COLLECTIVES", KernelErrorKind::collectives},
+constexpr std::array kKinds = {
+    Kind{"SRAM_UNCORRECTABLE_ERROR", KernelErrorKind::sram, &reasons::kSramEccUncorrected},
+    Kind{"NC_UNCORRECTABLE_ERROR", KernelErrorKind::core, &reasons::kHwNcUeError},
+    Kind{"HBM_UNCORRECTABLE_ERROR", KernelErrorKind::hbm, &reasons::kMemEccUncorrected},
+    Kind{"DMA_ERROR", KernelErrorKind::dma, &reasons::kHwDmaAbortError},
+    Kind{"HANG_ON_COLLECTIVES", KernelErrorKind::collectives, &reasons::kHangOnCollectives},
+    Kind{"", KernelErrorKind::hbm_repairable, &reasons::kMemEccRepairable},
 };
 
 bool is_capital_word(std::string_view text) {
@@ -40,9 +43,8 @@ bool is_capital_word(std::string_view text) {
 }
 
 KernelErrorKind kind_of(std::string_view name) {
-  for (const KindName& known : kKindNames) {
-    if (known.name == name) return known.kind;
-  }
+  const auto known = std::ranges::find(kKinds, name, &Kind::name);
+  if (known != kKinds.end()) return known->kind;
   const auto at = name.find("REPAIRABLE");
   const bool unrepairable = at != std::string_view::npos && name.substr(0, at).ends_with("UN");
   if (at != std::string_view::npos && !unrepairable) return KernelErrorKind::hbm_repairable;
@@ -127,22 +129,8 @@ std::optional<int> found_device(std::string_view text) {
 }
 
 const Reason& reason_of(const KernelLogError& error) {
-  switch (error.kind) {
-    case KernelErrorKind::sram:
-      return reasons::kSramEccUncorrected;
-    case KernelErrorKind::core:
-      return reasons::kHwNcUeError;
-    case KernelErrorKind::hbm:
-      return reasons::kMemEccUncorrected;
-    case KernelErrorKind::hbm_repairable:
-      return reasons::kMemEccRepairable;
-    case KernelErrorKind::dma:
-      return reasons::kHwDmaAbortError;
-    case KernelErrorKind::collectives:
-      return reasons::kHangOnCollectives;
-    case KernelErrorKind::other:
-      break;
-  }
+  const auto known = std::ranges::find(kKinds, error.kind, &Kind::kind);
+  if (known != kKinds.end()) return *known->reason;
   return error.action == kTerminateInstance ? reasons::kHwError : reasons::kKernelLogError;
 }
 
@@ -158,6 +146,11 @@ bool has_ended(const KernelLogError& error, SteadyTime now) {
   return error.kind == KernelErrorKind::collectives && now.time_since_epoch() > error.last_at + kHangHolds;
 }
 
+// Unless both serial numbers are known and differ.
+bool is_of_chip(const std::optional<std::string>& serial, const NeuronDevice& device) {
+  return !serial || !device.serial || *serial == lower_ascii(*device.serial);
+}
+
 // Whether nc-id counts logical or physical cores is unknown, so it names a core only where both are the same.
 bool is_of_core(const KernelLogError& error, const model::HostScan& scan, const model::NeuronDevice& device) {
   return error.kind == KernelErrorKind::core && error.core && scan.lnc && scan.lnc->value == 1 &&
@@ -165,10 +158,6 @@ bool is_of_core(const KernelLogError& error, const model::HostScan& scan, const 
 }
 
 }  // namespace
-
-bool is_of_chip(const std::optional<std::string>& serial, const NeuronDevice& device) {
-  return !serial || !device.serial || *serial == lower_ascii(*device.serial);
-}
 
 std::optional<KernelRecord> parse_kernel_record(std::string_view record) {
   const auto semicolon = record.find(';');
@@ -278,15 +267,7 @@ void KernelErrors::add(KernelError error, std::chrono::microseconds time) {
   model::KernelLogError& known = entry.error;
   const bool other_chip = known.serial && error.serial && *known.serial != *error.serial;
   if (known.lines == 0 || other_chip) {
-    known = {error.kind,
-             std::move(error.name),
-             error.device,
-             error.core,
-             std::move(error.serial),
-             std::move(error.action),
-             0,
-             time,
-             time};
+    known = {error.kind, error.name, error.device, error.core, error.serial, error.action, 0, time, time};
   } else if (error.action == kTerminateInstance && known.action != kTerminateInstance) {  // no earlier line hides that
     known.name = std::move(error.name);
     known.action = std::move(error.action);

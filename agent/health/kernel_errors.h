@@ -66,9 +66,6 @@ struct KernelLine {
 // value makes the line malformed.
 [[nodiscard]] KernelLine parse_kernel_line(std::string_view text);
 
-// Whether a line with that serial number may be about the device's present chip: unless both are known and differ.
-[[nodiscard]] bool is_of_chip(const std::optional<std::string>& serial, const model::NeuronDevice& device);
-
 // The errors of the records read so far. A class, since it keeps at most one entry per device, kind and core of what is
 // there. One thread at a time.
 class KernelErrors {

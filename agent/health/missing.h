@@ -24,9 +24,8 @@ struct MissingFiles {
 // "sys/class/neuron_device/neuron*/stats/hardware/x, stats/hardware/y", "missing on any of 16 devices, …".
 [[nodiscard]] model::ReadProblem problem_of(const model::HostScan& scan, const MissingFiles& missing);
 
-// Why health_status/ of that device, which has it by driver and chip, does not say how the device is: a sentence that
-// names no device, since the cause is one for all. nullopt: it does, or there is none. `never_beat`: its heartbeat was
-// watched for long enough (Heartbeat::never).
+// Why the driver does not measure health on a device that should have health_status/: a sentence that names no device.
+// nullopt: it does, or there is no such folder. `never_beat`: Heartbeat::never.
 [[nodiscard]] std::optional<std::string> why_unmeasured(const model::HostScan& scan, const model::NeuronDevice& device,
                                                         bool never_beat);
 
@@ -36,10 +35,10 @@ struct MissingFiles {
 // "sys/class/neuron_device/neuron3/": where the paths of a device's problems begin.
 [[nodiscard]] std::string folder_of(const model::NeuronDevice& device);
 
-// The files that the verdict on `device` rests on and that gave no value: those that could not be read or made no sense
-// (NeuronDevice::problems), then those that are not there although this driver has them on this chip or half of the
-// devices of the same chip show them. Without what several devices of the chip lack all together (missing_everywhere).
-// `scan` as it was before evaluate(). Empty is normal.
+// Files without a value on which the verdict on `device` rests: those that could not be read or were malformed
+// (NeuronDevice::problems), then those that are missing although this driver has them on this chip or half of the
+// devices of the same chip show them. Without missing_everywhere(). `scan` as it was before evaluate(). Empty is
+// normal.
 [[nodiscard]] std::vector<model::ReadProblem> unread_signals(const model::HostScan& scan,
                                                              const model::NeuronDevice& device);
 

@@ -64,6 +64,12 @@ model::Health healthy() {
   return {model::HealthState::healthy, "", "", ""};
 }
 
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
 void keep_graver(model::Health& found, std::optional<model::Health> next) {
   const auto gravity = [](const model::Health& health) {
     return std::pair(badness(health.state), health.action == reasons::kReplace);

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "agent/model/health.h"
 #include "agent/model/reasons.h"
@@ -139,9 +140,12 @@ inline constexpr Reason kNoPeerMemory{code::kNoPeerMemory, HealthState::degraded
 
 [[nodiscard]] model::Health healthy();  // without reason, sentence and action
 
+// "sram, hbm"
+[[nodiscard]] std::string joined(const std::vector<std::string>& words);
+
 // Of several verdicts on one unit, taken one after the other, the one to report: `found` gives way to a graver state,
-// and to an equally grave one that only another instance cures where it is cured by less, since what is advised for it,
-// such as a reload, would hide the other. Else the first stays.
+// and to an equally grave one that only another instance cures, since a milder action would hide that. Else the first
+// stays.
 void keep_graver(model::Health& found, std::optional<model::Health> next);
 
 }  // namespace neuron::health

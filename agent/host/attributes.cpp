@@ -50,8 +50,13 @@ Result<std::uint64_t> parse_as(SignalKind kind, std::string_view text) {
   return parse_counter(text);
 }
 
-bool is_health_file(SignalKind kind) {
-  return kind == SignalKind::health || kind == SignalKind::heartbeat || kind == SignalKind::components;
+Result<std::vector<std::string>> parse_components(std::string_view text) {
+  std::vector<std::string> names;
+  for (const std::string_view name : split(trim(text), ',')) {
+    if (!is_rdma_name(name) || names.size() == 64) return not_a("a list of component names", text);
+    names.emplace_back(name);
+  }
+  return names;
 }
 
 std::optional<double> parse_percent(std::string_view text) {
@@ -61,6 +66,11 @@ std::optional<double> parse_percent(std::string_view text) {
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   if (!(value >= 0 && value <= kMaxPowerPercent)) return std::nullopt;  // also refuses NaN
   return value;
+}
+
+// "pci0000:10"
+bool is_host_bridge(std::string_view part) {
+  return part.size() == 10 && part.starts_with("pci") && model::parse_bdf(std::string(part.substr(3)) + ":00.0");
 }
 
 // UltraServer files say so while there is no value.
@@ -112,31 +122,18 @@ Result<std::uint64_t> parse_heartbeat(std::string_view text) {
   return count_up_to(255, text);
 }
 
-bool says_unreachable(std::string_view text) {
-  return trim(text) == "device_unreachable";
-}
-
-Result<std::vector<std::string>> parse_components(std::string_view text) {
-  std::vector<std::string> names;
-  for (const std::string_view name : split(trim(text), ',')) {
-    if (!is_rdma_name(name) || names.size() == 64) return not_a("a list of component names", text);
-    names.emplace_back(name);
-  }
-  return names;
-}
-
 Result<int> parse_reset_state(std::string_view text) {
   return bounded(text, 0, 2);
 }
 
 Result<void> store_signal(const health::DeviceSignal& signal, std::string_view text, model::DeviceSignals& signals) {
-  if (is_health_file(signal.kind)) {
-    if (says_unreachable(text)) {
+  const bool proves_reach = signal.kind == SignalKind::heartbeat || signal.kind == SignalKind::components;
+  if (proves_reach || signal.kind == SignalKind::health) {
+    if (trim(text) == "device_unreachable") {
       signals.unreachable = true;
       return {};
     }
-    // Only the files that can say so prove the opposite.
-    if (signal.kind != SignalKind::health && !signals.unreachable) signals.unreachable = false;
+    if (proves_reach && !signals.unreachable) signals.unreachable = false;
   }
   if (signal.kind == SignalKind::components) {
     TRY_ASSIGN(signals.unhealthy_components, parse_components(text));
@@ -254,22 +251,15 @@ std::string switch_key_of(std::string_view real_path) {
   const auto last = real_path.rfind('/');
   if (last == std::string_view::npos) return "";
   const std::string_view parent_path = real_path.substr(0, last);
-  std::string_view parent = parent_path.substr(parent_path.rfind('/') + 1);
+  const std::string_view parent = parent_path.substr(parent_path.rfind('/') + 1);
   if (const auto port = model::parse_bdf(parent)) return model::to_string(*port).substr(0, 7);
-  if (!parent.starts_with("pci")) return "";
-  parent.remove_prefix(3);
-  if (parent.size() != 7 || !model::parse_bdf(std::string(parent) + ":00.0")) return "";
-  return std::string(parent);
+  return is_host_bridge(parent) ? std::string(parent.substr(3)) : "";
 }
 
 std::string pcie_root_of(std::string_view real_path) {
-  constexpr std::size_t kBytes = 10;  // "pci0000:10"
-  for (const std::string_view part : split(real_path, '/')) {
-    if (part.size() == kBytes && part.starts_with("pci") && model::parse_bdf(std::string(part.substr(3)) + ":00.0")) {
-      return std::string(part);
-    }
-  }
-  return "";
+  const auto parts = split(real_path, '/');
+  const auto bridge = std::ranges::find_if(parts, is_host_bridge);
+  return bridge == parts.end() ? "" : std::string(*bridge);
 }
 
 }  // namespace neuron::host

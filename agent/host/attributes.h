@@ -43,13 +43,11 @@ inline constexpr int kMaxNumaNode = 1023;
 [[nodiscard]] std::optional<bool> parse_switch(std::string_view text);
 // health_status/healthcheck_heartbeat: 0 to 255.
 [[nodiscard]] Result<std::uint64_t> parse_heartbeat(std::string_view text);
-// health_status files say "device_unreachable" when the last register read failed.
-[[nodiscard]] bool says_unreachable(std::string_view text);
-// health_status/unhealthy_components: names joined by commas, in the driver's order; "" → none.
-[[nodiscard]] Result<std::vector<std::string>> parse_components(std::string_view text);
 // reset: 0, 1 or 2.
 [[nodiscard]] Result<int> parse_reset_state(std::string_view text);
-// Puts the text of the file `signal` into `signals`. After an error nothing is stored.
+// Puts the text of the file `signal` into `signals`. After an error nothing is stored. health_status files say
+// "device_unreachable" when the last register read failed; unhealthy_components are names joined by commas, in the
+// driver's order.
 [[nodiscard]] Result<void> store_signal(const health::DeviceSignal& signal, std::string_view text,
                                         model::DeviceSignals& signals);
 

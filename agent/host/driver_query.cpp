@@ -98,13 +98,18 @@ std::optional<std::vector<model::Process>> parse_processes(const Json& value) {
   return processes;
 }
 
+// False for a number that no core has, or that is there already.
+bool add_core(std::optional<std::uint64_t> core, std::vector<int>& cores) {
+  if (!core || *core >= kMaxCores || std::ranges::find(cores, static_cast<int>(*core)) != cores.end()) return false;
+  cores.push_back(static_cast<int>(*core));
+  return true;
+}
+
 std::optional<std::vector<int>> parse_core_map(const Json& value) {
   if (!value.is_array() || value.empty() || value.size() > kMaxCores) return std::nullopt;
   std::vector<int> cores;
   for (const Json& entry : value) {
-    const auto core = whole_number(&entry, 0, kMaxCores - 1);
-    if (!core || std::ranges::find(cores, static_cast<int>(*core)) != cores.end()) return std::nullopt;
-    cores.push_back(static_cast<int>(*core));
+    if (!add_core(whole_number(&entry, 0, kMaxCores - 1), cores)) return std::nullopt;
   }
   return cores;
 }
@@ -149,11 +154,7 @@ std::optional<std::vector<int>> decode_core_map(std::span<const std::uint32_t> w
   std::vector<int> cores;
   for (std::size_t entry = 0; entry < words[0]; ++entry) {
     if (words[1 + 2 * entry] != static_cast<std::uint32_t>(device_index)) continue;
-    const std::uint32_t core = words[2 + 2 * entry];
-    if (core >= kMaxCores || std::ranges::find(cores, static_cast<int>(core)) != cores.end()) {
-      return std::nullopt;
-    }
-    cores.push_back(static_cast<int>(core));
+    if (!add_core(words[2 + 2 * entry], cores)) return std::nullopt;
   }
   if (cores.empty()) return std::nullopt;
   return cores;

@@ -23,14 +23,19 @@ std::string last_component(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
-// Without a class folder (its module is not loaded) the list is empty; after another error it is unknown, nullopt.
-std::optional<std::vector<std::string>> list_class(const FsRoot& root, std::string_view path,
-                                                   std::vector<model::ReadProblem>& problems) {
-  auto names = root.list(path);
-  if (names) return *std::move(names);
-  if (is_absent(names.error())) return std::vector<std::string>();
-  note_problem(problems, kMaxHostProblems, problem_with(std::string(path), names.error()));
-  return std::nullopt;
+enum class Listing { same, changed, failed };
+
+// Reads a class folder into `names`. Without it (its module is not loaded) they are empty; after another error they
+// stay.
+Listing list_class(const FsRoot& root, std::string_view path, std::vector<std::string>& names,
+                   std::vector<model::ReadProblem>& problems) {
+  auto read = root.list(path);
+  if (!read && !is_absent(read.error())) {
+    note_problem(problems, kMaxHostProblems, problem_with(std::string(path), read.error()));
+    return Listing::failed;
+  }
+  auto before = std::exchange(names, std::move(read).value_or(std::vector<std::string>()));
+  return before == names ? Listing::same : Listing::changed;
 }
 
 // Reading the device's own counters sends no command to it. Those of the port are admin commands, which wait for up to
@@ -45,22 +50,13 @@ void read_lost_commands(const FsRoot& root, model::EfaInterface& efa) {
     text = root.read_attribute(path);
     efa.admin_queue_closed = !text && text.error().os_errno == ENODEV;
   }
-  if (!text) {
-    if (!is_absent(text.error())) note_problem(efa.problems, kMaxDeviceProblems, problem_with(path, text.error()));
-    return;
-  }
-  if (const auto count = parse_counter(*text)) {
-    efa.no_completion_cmds = *count;
-  } else {
-    note_problem(efa.problems, kMaxDeviceProblems, problem_with(path, count.error()));
-  }
+  const auto count = text.and_then(parse_counter);
+  if (count) efa.no_completion_cmds = *count;
+  if (count || is_absent(count.error())) return;
+  note_problem(efa.problems, kMaxDeviceProblems, problem_with(path, count.error()));
 }
 
 }  // namespace
-
-void EfaReader::forget() {
-  is_joined_ = false;
-}
 
 // The next read repeats the join.
 void EfaReader::note_failed_join(const std::string& path, const Error& error) {
@@ -194,13 +190,10 @@ std::vector<model::EfaInterface> EfaReader::read(const FsRoot& root, PciInventor
                                                  std::vector<model::ReadProblem>& host_problems) {
   unread_.clear();
   if (!may_read({ScanPart::Kind::efa_classes})) return {};
-  const auto rdma = list_class(root, kRdmaClass, host_problems);
-  const auto verbs = list_class(root, kVerbsClass, host_problems);
-  if (!rdma || !verbs) note_unread({ScanPart::Kind::efa_classes});
-  const bool changed = (rdma && *rdma != rdma_entries_) || (verbs && *verbs != verbs_entries_);
-  if (rdma) rdma_entries_ = *rdma;
-  if (verbs) verbs_entries_ = *verbs;
-  if (!is_joined_ || changed) join(root, pci, may_read);
+  const auto lists = {list_class(root, kRdmaClass, rdma_entries_, host_problems),
+                      list_class(root, kVerbsClass, verbs_entries_, host_problems)};
+  if (std::ranges::count(lists, Listing::failed) > 0) note_unread({ScanPart::Kind::efa_classes});
+  if (!is_joined_ || std::ranges::count(lists, Listing::changed) > 0) join(root, pci, may_read);
   for (const auto& problem : join_problems_) note_problem(host_problems, kMaxHostProblems, problem);
   std::vector<model::EfaInterface> efas;
   efas.reserve(interfaces_.size());

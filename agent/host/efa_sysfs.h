@@ -11,13 +11,12 @@
 namespace neuron::host {
 
 // Reads the EFA interfaces of one machine: PCI functions 1d0f:efa?, joined with their RDMA name by the device links of
-// sys/class/infiniband and with their verbs node by ibdev (docs/reference/efa.md#verbs-nodes). The joins are kept while
-// the lists of both classes and the PCI inventory stay the same, and repeated while one of their reads fails. One
-// thread at a time.
+// sys/class/infiniband and with their verbs node by ibdev (docs/reference/efa.md#verbs-nodes). The joins are kept until
+// a list changes, and repeated while one of their reads fails. One thread at a time.
 class EfaReader {
  public:
   // Drops the joins; call it when the PCI inventory changed.
-  void forget();
+  void forget() { is_joined_ = false; }
 
   // Ascending BDF; empty is normal. Problems of one interface are in its `problems`, others in `host_problems`. An
   // interface that `may_read` leaves out is listed as not_answering; without the lists of the classes

@@ -33,9 +33,8 @@ struct DirectoryStamp {
   friend bool operator==(const DirectoryStamp&, const DirectoryStamp&) = default;
 };
 
-// A machine's file tree below one directory, "/" on a live node; a value, so nothing else decides where the root is.
-// Opens beneath a directory handle, so that absolute links in a captured tree resolve inside it (openat2
-// RESOLVE_IN_ROOT, Linux 5.6; not used for "/", where it changes nothing).
+// A machine's file tree below one directory, "/" on a live node. Opens beneath a directory handle, so that absolute
+// links in a captured tree resolve inside it (openat2 RESOLVE_IN_ROOT, Linux 5.6; not used for "/").
 //
 // Reads only, bounded, and never waits for a writer: files are opened O_NONBLOCK, a FIFO or an endless file costs one
 // read. Paths are relative to the root, without leading slash; messages show them the same way. Movable; const methods
@@ -104,8 +103,8 @@ class FsRoot {
   Fd directory_;
 };
 
-// True when the file does not exist, which is normal for optional ones. Other errors are no evidence of absence, a file
-// in the place of a folder and a driver that answers ENODEV among them.
+// True when the file does not exist, which is normal for optional ones. Other errors, also ENOTDIR and ENODEV, are no
+// evidence of absence.
 [[nodiscard]] bool is_absent(const Error& error);
 
 // True when this process or the machine lacks descriptors or memory: the error says nothing about the file, not even
@@ -116,8 +115,7 @@ class FsRoot {
 inline constexpr std::size_t kMaxDeviceProblems = 8;
 inline constexpr std::size_t kMaxHostProblems = 32;
 
-// Adds to a list of at most `limit`; the rest is dropped, so that a broken host cannot fill the memory. Bytes that a
-// terminal would obey, as in file names, become \xNN (see printable()).
+// Adds to a list of at most `limit`; the rest is dropped. Control bytes, as in file names, become \xNN (printable()).
 void note_problem(std::vector<model::ReadProblem>& problems, std::size_t limit, model::ReadProblem problem);
 
 // A failed read of `path`. FsRoot's messages begin with the path, those of parsers do not.

@@ -92,14 +92,11 @@ class Copier {
 
   // The path up to its last slash.
   Result<void> make_folders(const std::string& path) {
-    const auto slash = path.rfind('/');
-    if (slash == std::string::npos) return {};
-    const std::string folder = path.substr(0, slash);
-    if (::mkdirat(directory_, folder.c_str(), 0700) == 0 || errno == EEXIST) return {};
-    if (errno != ENOENT) return fail(write_error(folder));
-    TRY(make_folders(folder));
-    if (::mkdirat(directory_, folder.c_str(), 0700) == 0) return {};
-    return fail(write_error(folder));
+    for (auto end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1)) {
+      const std::string folder = path.substr(0, end);
+      if (::mkdirat(directory_, folder.c_str(), 0700) != 0 && errno != EEXIST) return fail(write_error(folder));
+    }
+    return {};
   }
 
   Result<void> write(const std::string& path, const std::string& content) {

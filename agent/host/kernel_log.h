@@ -45,9 +45,8 @@ class KernelRecords {
 };
 
 // Records of the system call syslog, which gives the whole log each time, without numbers. New lines are found by their
-// time and, at the newest time, by the number of lines seen with it, so that each line of one microsecond is given
-// once. A line that arrives later with an earlier time is lost, as the kernel takes the time before the line's place in
-// the log. One thread at a time.
+// time and, at the newest time, by the number of lines seen with it. A line that arrives later with an earlier time is
+// lost, as the kernel takes the time before the line's place in the log. One thread at a time.
 class KernelTexts {
  public:
   // syslog(2) with SYSLOG_ACTION_READ_ALL: the newest part of the log that fits into the span, from the start of a
@@ -70,10 +69,8 @@ class KernelTexts {
 };
 
 // The kernel log of one machine, dev/kmsg below the root, read again and again without waiting:
-// - the kernel's device stays open; the first read starts with the oldest record that the kernel still has, each later
-// one
-//   with the first new record. It needs CAP_SYSLOG where the sysctl kernel.dmesg_restrict is 1, and a device cgroup
-//   that allows the device, in a container a privileged one;
+// - the kernel's device stays open; the first read starts with the oldest record. It needs CAP_SYSLOG where the sysctl
+//   kernel.dmesg_restrict is 1, and a device cgroup that allows the device, in a container a privileged one;
 // - on a live machine where it is refused or missing, the system call syslog, which needs CAP_SYSLOG only
 //   (docs/health.md#the-kernel-log);
 // - a regular file, on a simulated or captured host, is read whole each time, one record per line (docs/fixtures.md).

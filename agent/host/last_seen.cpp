@@ -36,42 +36,38 @@ std::optional<std::string> kept_text(const std::string& path, Result<std::string
   return kept == last.end() ? std::nullopt : std::optional(kept->second);
 }
 
-class UltraServerFiles {
- public:
-  UltraServerFiles(const FsRoot& root, LastTexts& last, std::vector<ReadProblem>& problems)
-      : root_(root), last_(last), problems_(problems) {}
+struct UltraServerFiles {
+  const FsRoot& root;
+  LastTexts& last;
+  std::vector<ReadProblem>& problems;
 
-  [[nodiscard]] std::optional<std::string> text(const std::string& path) {
+  [[nodiscard]] std::optional<std::string> text(const std::string& path) const {
     std::optional<ReadProblem> failure;
-    auto text = kept_text(path, root_.read_attribute(path), last_, failure);
+    auto text = kept_text(path, root.read_attribute(path), last, failure);
     if (failure && text) failure->detail += "; what was read last stands";
-    if (failure) note_problem(problems_, kMaxHostProblems, *std::move(failure));
+    if (failure) note_problem(problems, kMaxHostProblems, *std::move(failure));
     return text;
   }
 
   // nullopt without a text, for one that stands for no value, and when malformed.
   template <typename T>
-  [[nodiscard]] std::optional<T> value(const std::string& name, Result<std::optional<T>> (*parse)(std::string_view)) {
+  [[nodiscard]] std::optional<T> value(const std::string& name,
+                                       Result<std::optional<T>> (*parse)(std::string_view)) const {
     const std::string path = std::string(kClass) + name;
     const auto read = text(path);
     if (!read) return std::nullopt;
     const auto value = parse(*read);
     if (value) return *value;
-    note_problem(problems_, kMaxHostProblems, problem_with(path, value.error()));
+    note_problem(problems, kMaxHostProblems, problem_with(path, value.error()));
     return std::nullopt;
   }
 
   void add_membership(int nodes, const std::string& server_file, const std::string& node_file,
-                      model::UltraServer& ultraserver) {
+                      model::UltraServer& ultraserver) const {
     const auto server = value<std::string>(server_file, parse_server_id);
     const auto node = value<int>(node_file, parse_node_id);
     if (server && node) ultraserver.memberships.push_back({nodes, *server, *node});
   }
-
- private:
-  const FsRoot& root_;
-  LastTexts& last_;
-  std::vector<ReadProblem>& problems_;
 };
 
 bool has(const LastSeen::Unread& unread, const ScanPart& part) {
@@ -100,6 +96,23 @@ void fill_names(EfaInterface& efa, const EfaInterface& known) {
   efa.uverbs = known.uverbs;
   efa.node_present = known.node_present;
   if (!efa.no_completion_cmds) efa.no_completion_cmds = known.no_completion_cmds;
+}
+
+// Takes `known` over from `from`, the list of the newest scan; a part that was not read stays as it was in `known`.
+template <typename Key, typename Part, typename WasRead>
+void take_parts(const std::vector<Part>& from, Key Part::*key, const WasRead& was_read, bool keep_others,
+                std::map<Key, Part>& known) {
+  std::map<Key, Part> parts;
+  for (const Part& part : from) {
+    auto last = known.extract(part.*key);
+    if (was_read(part) || !last) {
+      parts.emplace(part.*key, part);
+    } else {
+      parts.insert(std::move(last));
+    }
+  }
+  if (keep_others) parts.merge(known);
+  known = std::move(parts);
 }
 
 void fill_devices(HostScan& scan, const LastSeen::Unread& unread, const std::map<int, NeuronDevice>& known) {
@@ -167,7 +180,7 @@ void read_lnc(const FsRoot& root, LastTexts& last, HostScan& scan) {
 
 std::optional<model::UltraServer> read_ultraserver(const FsRoot& root, LastTexts& last,
                                                    std::vector<ReadProblem>& problems) {
-  UltraServerFiles files(root, last, problems);
+  const UltraServerFiles files{root, last, problems};
   const std::string path = std::string(kClass) + "ultraserver_mode";
   const auto text = files.text(path);
   if (!text) return std::nullopt;
@@ -228,30 +241,14 @@ void LastSeen::take(const HostScan& scan, const Unread& unread, LastTexts texts)
   host_.devices.clear();
   host_.efas.clear();
   host_.unread_lists.clear();
-  std::map<int, NeuronDevice> devices;
-  for (const NeuronDevice& device : scan.devices) {
-    const bool was_read = device.presence == Presence::present && !has(unread, {Kind::device, device.index}) &&
-                          !has(unread, {Kind::devices});
-    auto last = devices_.extract(device.index);
-    if (was_read || !last) {
-      devices.emplace(device.index, device);
-    } else {
-      devices.insert(std::move(last));
-    }
-  }
-  if (has(unread, {Kind::devices})) devices.merge(devices_);
-  devices_ = std::move(devices);
-  std::map<model::Bdf, EfaInterface> efas;
-  for (const EfaInterface& efa : scan.efas) {
-    auto last = efas_.extract(efa.bdf);
-    if (efa.presence == Presence::present || !last) {
-      efas.emplace(efa.bdf, efa);
-    } else {
-      efas.insert(std::move(last));
-    }
-  }
-  if (has(unread, {Kind::pci}) || has(unread, {Kind::efa_classes})) efas.merge(efas_);
-  efas_ = std::move(efas);
+  const bool lacks_list = has(unread, {Kind::devices});
+  const auto device_was_read = [&](const NeuronDevice& device) {
+    return device.presence == Presence::present && !has(unread, {Kind::device, device.index}) && !lacks_list;
+  };
+  const auto efa_was_read = [](const EfaInterface& efa) { return efa.presence == Presence::present; };
+  const bool lacks_efas = has(unread, {Kind::pci}) || has(unread, {Kind::efa_classes});
+  take_parts(scan.devices, &NeuronDevice::index, device_was_read, lacks_list, devices_);
+  take_parts(scan.efas, &EfaInterface::bdf, efa_was_read, lacks_efas, efas_);
 }
 
 }  // namespace neuron::host

@@ -27,9 +27,9 @@ void read_host_texts(const FsRoot& root, LastTexts& last, model::HostScan& scan)
 void read_lnc(const FsRoot& root, LastTexts& last, model::HostScan& scan);
 
 // The node's UltraServer, from files beside the devices in sys/class/neuron_device
-// (docs/reference/driver.md#class-files). nullopt where there is no ultraserver_mode: a driver or a platform without.
-// After a failed read the text in `last` counts, which is updated; without one, and for a malformed text, only that
-// fact is missing. Each failure has a line in `problems` (bounded to kMaxHostProblems). Blocks on at most 8 file reads.
+// (docs/reference/driver.md#class-files); nullopt without ultraserver_mode. After a failed read the text in `last`
+// counts, which is updated; without one, and for a malformed text, only that fact is missing. Each failure has a line
+// in `problems` (bounded to kMaxHostProblems). Blocks on at most 8 file reads.
 [[nodiscard]] std::optional<model::UltraServer> read_ultraserver(const FsRoot& root, LastTexts& last,
                                                                  std::vector<model::ReadProblem>& problems);
 void forget_ultraserver(LastTexts& last);

@@ -96,10 +96,9 @@ struct MachineTopology {
 [[nodiscard]] Result<MachineTopology> parse_topology(std::string_view text);
 
 // hwloc's answer, CPUs that this process may not use included; in the library neuron::hwloc, for the helper program
-// only. hwloc takes its root from the environment of the process, which this sets, and on a hostile or broken machine
-// it may hang, abort or ask for all memory. "/" it reads itself; of any other root it gets a copy in a temporary
-// directory. Call it while there is one thread. Errors: internal, with hwloc's errno, also where the root describes no
-// processors.
+// only, since it may hang, abort or ask for all memory, and takes its root from the environment, which this sets. Of a
+// root other than "/" it gets a copy in a temporary directory. Call it while there is one thread. Errors: internal,
+// with hwloc's errno, also where the root describes no processors.
 [[nodiscard]] Result<MachineTopology> read_with_hwloc(const FsRoot& root);
 
 }  // namespace neuron::host

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
@@ -20,6 +21,14 @@ bool is_bare_entry(std::string_view name) {
   constexpr std::array<std::string_view, 9> kNames = {
       "connected_devices", "core_count", "dev", "device", "metrics", "power", "reset", "subsystem", "uevent"};
   return std::ranges::find(kNames, name) != kNames.end() || core_index_of(name).has_value();
+}
+
+Result<model::Family> parse_device_name(std::string_view text) {
+  if (const auto family = model::parse_family(text)) return *family;
+  return fail(ErrorCode::data_corrupt,
+              "not a known device name: "
+              " + printable(text, 40) + "
+              "");
 }
 
 }  // namespace
@@ -129,6 +138,17 @@ std::optional<std::string> NeuronDeviceReader::read_known(Known& known, Access a
   return std::nullopt;
 }
 
+template <typename Value>
+std::optional<Value> NeuronDeviceReader::value_of(const Known& known, const std::optional<std::string>& text,
+                                                  Result<Value> (*parse)(std::string_view),
+                                                  NeuronDevice& device) const {
+  if (!text) return std::nullopt;
+  auto value = parse(*text);
+  if (value) return *std::move(value);
+  complain(device, known, value.error());
+  return std::nullopt;
+}
+
 // Constant while the device stays, once it exists. Unreadable values are read again.
 void NeuronDeviceReader::read_facts() {
   NeuronDevice facts;
@@ -142,29 +162,13 @@ void NeuronDeviceReader::read_facts() {
     return text;
   };
   Known name{"info/architecture/device_name"};
-  if (const auto text = read(name, Access::everyone)) {
-    facts.family = model::parse_family(*text);
-    if (!facts.family) {
-      complain(facts, name,
-               make_error(ErrorCode::data_corrupt, "not a known device name: \"" + printable(*text, 40) + "\""));
-    }
-  }
+  facts.family = value_of(name, read(name, Access::everyone), parse_device_name, facts);
   Known arch{"info/architecture/arch_type"};
-  if (const auto text = read(arch, Access::everyone)) {
-    if (auto parsed = parse_arch(*text)) {
-      facts.arch = *std::move(parsed);
-    } else {
-      complain(facts, arch, parsed.error());
-    }
-  }
+  facts.arch = value_of(arch, read(arch, Access::everyone), parse_arch, facts).value_or("");
   // Readable by root only up to driver 2.27; the number of folders is the same unless cores are masked out or pending.
   Known count{"core_count"};
-  if (const auto text = read(count, Access::root_only)) {
-    if (const auto parsed = parse_core_count(*text)) {
-      facts.physical_cores = {*parsed, Origin::live};
-    } else {
-      complain(facts, count, parsed.error());
-    }
+  if (const auto cores = value_of(count, read(count, Access::root_only), parse_core_count, facts)) {
+    facts.physical_cores = {*cores, Origin::live};
   }
   const auto folders = static_cast<int>(core_indices_.size());
   const bool some_lack = facts.family && folders < core::family_facts(*facts.family).physical_cores;
@@ -174,15 +178,12 @@ void NeuronDeviceReader::read_facts() {
 
 void NeuronDeviceReader::read_neighbours(NeuronDevice& device) {
   const auto text = read_known(neighbours_, Access::root_only, device);
-  if (!text) return;
-  auto parsed = parse_connected_devices(*text);
-  if (!parsed) return complain(device, neighbours_, parsed.error());
+  auto parsed = value_of(neighbours_, text, parse_connected_devices, device);
+  if (!parsed) return;
   if (std::erase(*parsed, index_) > 0) {
     complain(device, neighbours_, make_error(ErrorCode::data_corrupt, "names the device itself"));
   }
-  std::vector<int> sorted = *parsed;
-  std::ranges::sort(sorted);
-  if (std::ranges::adjacent_find(sorted) != sorted.end()) {
+  if (std::set(parsed->begin(), parsed->end()).size() < parsed->size()) {
     complain(device, neighbours_, make_error(ErrorCode::data_corrupt, "names a device twice"));
   }
   device.neighbours = {*std::move(parsed), Origin::live};
@@ -190,11 +191,8 @@ void NeuronDeviceReader::read_neighbours(NeuronDevice& device) {
 
 void NeuronDeviceReader::read_serial(NeuronDevice& device) {
   const auto text = read_known(serial_, Access::everyone, device);
-  if (!text) return;
-  auto parsed = parse_serial(*text);
-  if (!parsed) return complain(device, serial_, parsed.error());
-  device.serial_all_ones = *parsed == "ffffffffffffffff";
-  device.serial = *std::move(parsed);
+  device.serial = value_of(serial_, text, parse_serial, device).value_or(std::nullopt);
+  device.serial_all_ones = device.serial == "ffffffffffffffff";
 }
 
 NeuronDevice NeuronDeviceReader::read() {
@@ -232,30 +230,22 @@ void NeuronDeviceReader::read_shown(NeuronDevice& device) {
 void NeuronDeviceReader::read_core_file(KnownCoreFile& known, NeuronDevice& device) {
   if (!may_exist(known, known.signal->life)) return;
   const auto text = read_known(known, Access::everyone, device);
-  if (!text) return;
-  if (const auto value = parse_counter(*text)) {
+  if (const auto value = value_of(known, text, parse_counter, device)) {
     device.cores[known.core].*known.signal->value = *value;
-  } else {
-    complain(device, known, value.error());
   }
 }
 
 DriverLayout NeuronDeviceReader::layout() const {
-  DriverLayout best = DriverLayout::unknown;
-  const auto proves = [&](DriverLayout generation) {
-    if (best == DriverLayout::unknown || generation > best) best = generation;
-  };
+  std::optional<DriverLayout> best;
   for (const KnownDeviceFile& known : device_files_) {
-    if (known.state == State::present && known.signal->kind != health::SignalKind::reset) {
-      proves(known.signal->life.layout);
-    }
+    if (known.state != State::present || known.signal->kind == health::SignalKind::reset) continue;
+    best = std::max(best, std::optional(known.signal->life.layout));
   }
-  for (const KnownCoreFile& known : core_files_) {
-    if (known.state == State::present) proves(DriverLayout::stats);
-  }
+  const bool has_core_files = std::ranges::find(core_files_, State::present, &Known::state) != core_files_.end();
+  if (has_core_files) best = std::max(best, std::optional(DriverLayout::stats));
   // Below 2.8 there was nothing but the files at the top.
-  if (best == DriverLayout::unknown && has_root_files_ && only_bare_entries_) best = DriverLayout::bare;
-  return best;
+  if (!best && has_root_files_ && only_bare_entries_) best = DriverLayout::bare;
+  return best.value_or(DriverLayout::unknown);
 }
 
 }  // namespace neuron::host

@@ -17,20 +17,17 @@ namespace neuron::host {
 // Path of one device's entry: "sys/class/neuron_device/neuron<N>".
 [[nodiscard]] std::string device_path(int index);
 
-// Bytes of device memory that processes own on one physical core now: the kinds tensors, constants, model_code,
-// model_shared_scratchpad, nonshared_scratchpad, runtime_memory and collectives of
-// sys/class/neuron_device/neuron<device>/neuron_core<core>/stats/memory_usage/device_mem/<kind>/total; the driver's own
-// kinds (driver_memory, notifications, dma_rings) are left out. Live in every driver version. A kind with more than
-// `limit`, the device's memory, is unknown: such a counter went below zero (docs/reference/driver.md#reading-counters).
-// nullopt: no kind is known. Any thread; blocks on file reads.
+// Bytes of device memory that processes own on one physical core now, without the driver's own (driver_memory,
+// notifications, dma_rings): .../neuron_core<core>/stats/memory_usage/device_mem/<kind>/total. Live in every driver
+// version. A kind with more than `limit`, the device's memory, is unknown: such a counter went below zero
+// (docs/reference/driver.md#reading-counters). nullopt: no kind is known. Any thread; blocks on file reads.
 [[nodiscard]] std::optional<std::uint64_t> process_memory_of_core(const FsRoot& root, int device, int physical_core,
                                                                   std::optional<std::uint64_t> limit = std::nullopt);
 
-// Reads one Neuron device through a handle on its directory that stays open. Learns which files of all driver
-// generations exist (health/signals.h) and later reads only those, and those that this driver has on this chip and that
-// do not exist yet: normally none. Follows core folders that come or go, since the driver may still be making the
-// device. Make a new reader when the driver, the inventory or the id of the device's entry changes. One thread at a
-// time; may block inside a hung driver.
+// Reads one Neuron device through a handle on its directory that stays open. After the first read only files that exist
+// are read, and those that this driver has on this chip (health/signals.h). Follows core folders that come or go, since
+// the driver may still be making the device. Make a new reader when the driver, the inventory or the id of the device's
+// entry changes. One thread at a time; may block inside a hung driver.
 class NeuronDeviceReader {
  public:
   // `root` need only live for the call. `driver_version`: sys/module/neuron/version, "" when unknown. Errors: not_found
@@ -40,9 +37,8 @@ class NeuronDeviceReader {
   // The open directory; compare with FsRoot::identify(device_path(index)).
   [[nodiscard]] const FileId& id() const { return id_; }
 
-  // Everything below the class entry but the files of read_shown(); BDF, NUMA, CPUs, processes, core map and node stay
-  // unknown. Absent and unreadable values are empty, unreadable ones are also named in `problems`. Architecture and
-  // core count are read until they exist, the rest each time.
+  // Everything below the class entry but the files of read_shown(). Absent and unreadable values are empty, unreadable
+  // ones are also named in `problems`. Architecture and core count are read until they exist, the rest each time.
   [[nodiscard]] model::NeuronDevice read();
 
   // Adds files without a verdict (health::CoreSignal::reason is null) to the device of the newest read().
@@ -77,6 +73,11 @@ class NeuronDeviceReader {
   void follow_entries();
   [[nodiscard]] bool may_exist(const Known& known, const health::Lifetime& life) const;
   [[nodiscard]] std::optional<std::string> read_known(Known& known, Access access, model::NeuronDevice& device);
+  // The value of the text that was read; nullopt without a text, and for a malformed one, which is a problem.
+  template <typename Value>
+  [[nodiscard]] std::optional<Value> value_of(const Known& known, const std::optional<std::string>& text,
+                                              Result<Value> (*parse)(std::string_view),
+                                              model::NeuronDevice& device) const;
   void read_facts();
   void read_neighbours(model::NeuronDevice& device);
   void read_serial(model::NeuronDevice& device);

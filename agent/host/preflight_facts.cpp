@@ -24,9 +24,7 @@ std::optional<model::Family> family_on_pci(const FsRoot& root) {
 }
 
 std::optional<int> count_online_cpus(const FsRoot& root) {
-  const auto text = root.read_attribute("sys/devices/system/cpu/online");
-  if (!text) return std::nullopt;
-  const auto cpus = parse_cpu_list(*text);
+  const auto cpus = root.read_attribute("sys/devices/system/cpu/online").and_then(parse_cpu_list);
   if (!cpus || cpus->empty()) return std::nullopt;
   return static_cast<int>(cpus->size());
 }
@@ -50,19 +48,12 @@ preflight::LncFile read_lnc_file(const FsRoot& root) {
   constexpr std::size_t kShown = 40;
   preflight::LncFile file;
   const auto text = root.read_file("opt/aws/neuron/logical_nc_config", kMaxAttributeBytes);
-  if (!text) {
-    if (is_absent(text.error())) return file;
-    file.state = PathState::unknown;
-    file.reason = text.error().message;
-    return file;
-  }
-  file.state = PathState::present;
-  file.text = printable(trim(*text), kShown);
-  if (const auto lnc = parse_lnc_config(*text)) {
-    file.value = *lnc;
-  } else {
-    file.reason = lnc.error().message;
-  }
+  if (!text && is_absent(text.error())) return file;
+  file.state = state_of(text);
+  if (text) file.text = printable(trim(*text), kShown);
+  const auto lnc = text.and_then(parse_lnc_config);
+  if (lnc) file.value = *lnc;
+  if (!lnc) file.reason = lnc.error().message;
   return file;
 }
 
@@ -109,15 +100,13 @@ std::vector<preflight::FailedResets> read_failed_resets(const FsRoot& root) {
     for (const std::string& entry : *entries) {
       const auto core = core_index_of(entry);
       if (!core) continue;
-      const auto text =
-          root.read_attribute(device_path(*index) + '/' + entry + "/stats/other_info/reset_fail_count/total");
-      if (!text && is_absent(text.error())) continue;
-      const auto count = text ? parse_counter(*text) : Result<std::uint64_t>(fail(text.error()));
+      const std::string path = device_path(*index) + '/' + entry + "/stats/other_info/reset_fail_count/total";
+      const auto count = root.read_attribute(path).and_then(parse_counter);
+      if (!count && is_absent(count.error())) continue;
       if (!count || *count > 0) failed.push_back({*index, *core, count.value_or(0), count ? "" : "no usable number"});
     }
   }
-  std::ranges::sort(
-      failed, [](const auto& a, const auto& b) { return std::pair(a.device, a.core) < std::pair(b.device, b.core); });
+  std::ranges::sort(failed, {}, [](const auto& one) { return std::pair(one.device, one.core); });
   return failed;
 }
 
@@ -146,10 +135,8 @@ preflight::CdiFacts read_cdi(const FsRoot& root) {
     auto facts = assess_containerd_config(*text, kPath);
     return imports ? with_drop_ins(std::move(facts), root) : facts;
   }
-  preflight::CdiFacts facts;
-  facts.evidence = {std::string(kPath), is_absent(text.error()) ? "missing, so the CDI setting is unknown"
-                                                                : "may not be read, so the CDI setting is unknown"};
-  return facts;
+  const std::string failure = is_absent(text.error()) ? "missing" : "may not be read";
+  return {.evidence = {std::string(kPath), failure + ", so the CDI setting is unknown"}};
 }
 
 // "enable_cdi = true # why" -> "true", when `line` sets `key`.
@@ -164,14 +151,11 @@ std::optional<std::string_view> value_of(std::string_view line, std::string_view
 }  // namespace
 
 preflight::PathState path_state(const FsRoot& root, std::string_view path) {
-  const auto id = root.identify(path);
-  if (id) return PathState::present;
-  return is_absent(id.error()) ? PathState::absent : PathState::unknown;
+  return state_of(root.identify(path));
 }
 
 preflight::CdiFacts assess_containerd_config(std::string_view text, std::string_view path) {
   using State = preflight::CdiFacts::State;
-  preflight::CdiFacts facts;
   int version = 1;
   std::optional<bool> set;
   for (const std::string_view line : split(text, '\n')) {
@@ -179,16 +163,13 @@ preflight::CdiFacts assess_containerd_config(std::string_view text, std::string_
     const auto value = value_of(line, "enable_cdi");
     if (value == "true" || value == "false") set = value == "true";
   }
-  facts.state = set.value_or(version >= 3) ? State::on : State::off;
-  facts.is_said = set.has_value();
-  facts.evidence.path = std::string(path);
-  if (set) {
-    facts.evidence.value = *set ? "enable_cdi = true" : "enable_cdi = false";
-  } else {
-    facts.evidence.value = "enable_cdi is not set, version = " + std::to_string(version) +
-                           (version >= 3 ? "" : "; containerd before 2.0 disables it by default");
-  }
-  return facts;
+  const std::string evidence = !set ? "enable_cdi is not set, version = " + std::to_string(version) +
+                                          (version >= 3 ? "" : "; containerd before 2.0 disables it by default")
+                               : *set ? "enable_cdi = true"
+                                      : "enable_cdi = false";
+  return {.state = set.value_or(version >= 3) ? State::on : State::off,
+          .evidence = {std::string(path), evidence},
+          .is_said = set.has_value()};
 }
 
 preflight::PreflightFacts gather_preflight_facts(const FsRoot& root) {

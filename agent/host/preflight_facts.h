@@ -12,7 +12,13 @@
 // neither is a zero.
 namespace neuron::host {
 
-// "present", "absent", or "unknown" for an error other than "no such file". Any thread; blocks on the file system.
+// "present", "absent", or "unknown" for an error other than "no such file".
+template <typename Value>
+[[nodiscard]] preflight::PathState state_of(const Result<Value>& read) {
+  if (read) return preflight::PathState::present;
+  return is_absent(read.error()) ? preflight::PathState::absent : preflight::PathState::unknown;
+}
+// Any thread; blocks on the file system.
 [[nodiscard]] preflight::PathState path_state(const FsRoot& root, std::string_view path);
 
 // Everything below the root; the kubelet's directory and libfabric stay "not looked" and "not tried". Any thread;

@@ -62,29 +62,19 @@ void read_cdi_directory(const FsRoot& root, const std::string& named, ClaimFacts
   }
   facts.cdi_path = named;
   const auto directory = FsRoot::open(named);
-  if (!directory) {
-    facts.cdi_directory = is_absent(directory.error()) ? PathState::absent : PathState::unknown;
-    return;
-  }
-  facts.cdi_directory = PathState::present;
+  facts.cdi_directory = state_of(directory);
+  if (!directory) return;
   facts.cdi_read_only = is_read_only(named);
   facts.described = described_claims(*directory, ".", facts.driver);
 }
 
 void read_record(const FsRoot& kubelet, ClaimFacts& facts) {
   const auto text = kubelet.read_file("plugins/" + facts.driver + "/claims.json", kMaxRecordBytes);
-  if (!text) {
-    facts.claims_file = is_absent(text.error()) ? PathState::absent : PathState::unknown;
-    if (facts.claims_file == PathState::unknown) facts.claims_file_problem = text.error().message;
-    return;
-  }
-  facts.claims_file = PathState::present;
-  auto uids = prepared_claims_in(*text);
-  if (uids) {
-    facts.prepared = *std::move(uids);
-  } else {
-    facts.claims_file_problem = uids.error().message;
-  }
+  facts.claims_file = state_of(text);
+  if (facts.claims_file == PathState::absent) return;
+  auto uids = text.and_then(prepared_claims_in);
+  if (!uids) facts.claims_file_problem = uids.error().message;
+  if (uids) facts.prepared = *std::move(uids);
 }
 
 // Feature gates by the kubelet's configuration, a later file overriding an earlier one.
@@ -126,11 +116,8 @@ preflight::KubeletFacts gather_kubelet_facts(const std::string& directory) {
   preflight::KubeletFacts facts;
   facts.directory = directory;
   const auto kubelet = FsRoot::open(directory);
-  if (!kubelet) {
-    facts.itself = is_absent(kubelet.error()) ? PathState::absent : PathState::unknown;
-    return facts;
-  }
-  facts.itself = PathState::present;
+  facts.itself = state_of(kubelet);
+  if (!kubelet) return facts;
   facts.device_plugins = path_state(*kubelet, "device-plugins");
   facts.kubelet_socket = path_state(*kubelet, "device-plugins/kubelet.sock");
   facts.pod_resources_socket = path_state(*kubelet, "pod-resources/kubelet.sock");

@@ -335,9 +335,8 @@ model::ProcessUsage read_process(const FsRoot& root, int pid) {
       process.start_ticks = times->start_ticks;
     }
   }
-  if (const auto text = folder->read_attribute("statm")) {
+  if (const auto text = folder->read_attribute("statm"))
     process.resident_bytes = parse_resident(*text, page_bytes(root));
-  }
   return process;
 }
 

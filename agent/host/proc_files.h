@@ -61,8 +61,7 @@ struct ProcessTimes {
 [[nodiscard]] model::ProcessUsage read_process(const FsRoot& root, int pid);
 
 // A process that has a Neuron device open in a way that attaches it (docs/reference/driver.md#opening-a-device): for
-// reading, or for reading and writing, as the Neuron runtime does; not for writing only, as this program does, nor for
-// the path only. Passive data.
+// reading, or for reading and writing; not for writing only, as this program does. Passive data.
 struct DeviceUser {
   int device = 0;  // N of neuron<N>
   int pid = 0;     // as the root's proc/ counts

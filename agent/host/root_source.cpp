@@ -170,11 +170,16 @@ class Unpacker {
     return {};
   }
 
+  Result<void> make_folders_above(const std::string& path) {
+    const auto slash = path.rfind('/');
+    return slash == std::string::npos ? Result<void>() : make_folders(path.substr(0, slash));
+  }
+
   Result<void> write_file(const std::string& path) {
     constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     Fd fd(::openat(directory_, path.c_str(), kFlags, 0600));
     if (!fd.valid() && (errno == ENOENT || errno == ENOTDIR)) {
-      TRY(make_folders(path.substr(0, std::min(path.rfind('/'), path.size()))));
+      TRY(make_folders_above(path));
       fd = Fd(::openat(directory_, path.c_str(), kFlags, 0600));
     }
     if (!fd.valid() && errno == EEXIST) return corrupt(path, "is there twice");
@@ -203,7 +208,7 @@ class Unpacker {
   // A second name of a file in the archive.
   Result<void> repeat_file(const std::string& path, const char* target) {
     TRY_ASSIGN(const std::string original, clean_path(target, bounds_));
-    if (const auto slash = path.rfind('/'); slash != std::string::npos) TRY(make_folders(path.substr(0, slash)));
+    TRY(make_folders_above(path));
     struct stat info {};
     if (::fstatat(directory_, original.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) {
       return corrupt(path, "repeats a file that is not there");
@@ -223,14 +228,10 @@ class Unpacker {
   Result<void> make_links(const std::string& root) {
     for (const auto& [path, target] : links_) {
       const std::string text = target.starts_with('/') ? relative_target(path, root, target) : target;
-      if (const auto slash = path.rfind('/'); slash != std::string::npos) {
-        const std::string folder = path.substr(0, slash);
-        for (std::size_t end = folder.find('/');; end = folder.find('/', end + 1)) {
-          if (links_.contains(folder.substr(0, end))) return corrupt(path, "lies below a link");
-          if (end == std::string::npos) break;
-        }
-        TRY(make_folders(folder));
+      for (auto end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1)) {
+        if (links_.contains(path.substr(0, end))) return corrupt(path, "lies below a link");
       }
+      TRY(make_folders_above(path));
       if (::symlinkat(text.c_str(), directory_, path.c_str()) == 0) continue;
       if (errno == EEXIST) return corrupt(path, "is both a link and something else");
       return write_error(path);

@@ -29,16 +29,7 @@ std::optional<bool> read_switch(const FsRoot& root, std::string_view name) {
   return text ? parse_switch(*text) : std::nullopt;
 }
 
-int count_neuron_functions(const PciInventory& pci) {
-  return static_cast<int>(std::ranges::count_if(
-      pci.amazon_functions(), [](const PciFunction& f) { return model::family_of_pci_id(f.device_id).has_value(); }));
-}
-
 }  // namespace
-
-HostScan Scanner::scan() {
-  return scan([](const ScanPart&) { return true; });
-}
 
 HostScan Scanner::scan(const model::MayRead& may_read) {
   HostScan scan;
@@ -92,7 +83,8 @@ void Scanner::refresh_pci(HostScan& scan, const model::MayRead& may_read) {
   for (const ReadProblem& problem : pci_.problems()) note_problem(scan.problems, kMaxHostProblems, problem);
   if (topology_problem_) note_problem(scan.problems, kMaxHostProblems, *topology_problem_);
   if (topology_) scan.numa_nodes = topology_->numa_nodes;
-  scan.neuron_pci_functions = count_neuron_functions(pci_);
+  const auto is_neuron = [](const PciFunction& f) { return model::family_of_pci_id(f.device_id).has_value(); };
+  scan.neuron_pci_functions = static_cast<int>(std::ranges::count_if(pci_.amazon_functions(), is_neuron));
 }
 
 std::set<int> Scanner::find_renewed() {
@@ -155,9 +147,7 @@ void Scanner::refresh_topology() {
 
 std::vector<int> Scanner::refresh_inventory(HostScan& scan) {
   auto entries = root_.list(kClass);
-  const auto complain = [&scan](ReadProblem problem) {
-    note_problem(scan.problems, kMaxHostProblems, std::move(problem));
-  };
+  const auto complain = [&](ReadProblem problem) { note_problem(scan.problems, kMaxHostProblems, std::move(problem)); };
   std::vector<std::string> names;
   if (entries) {
     names = *entries;
@@ -344,17 +334,20 @@ void Scanner::check_neighbours(std::vector<NeuronDevice>& devices) {
 }
 
 void Scanner::find_layout(HostScan& scan) {
+  const auto reader_of = [&](const NeuronDevice& device) -> const NeuronDeviceReader* {
+    const auto known = devices_.find(device.index);
+    return known != devices_.end() && known->second.reader ? &*known->second.reader : nullptr;
+  };
   const auto was_left_out = [&](const NeuronDevice& device) {
-    const bool is_open = devices_.contains(device.index) && devices_.at(device.index).reader;
+    const bool is_open = reader_of(device) != nullptr;
     return device.presence != Presence::present || (!is_open && is_unread({ScanPart::Kind::device, device.index}));
   };
   if (std::ranges::all_of(scan.devices, was_left_out)) return;  // DriverLayout::none
   scan.layout = DriverLayout::unknown;
   std::vector<std::optional<DriverLayout>> layouts;  // nullopt: left out, or its folder cannot be opened
   for (const NeuronDevice& device : scan.devices) {
-    const auto known = devices_.find(device.index);
-    const bool is_open = known != devices_.end() && known->second.reader;
-    layouts.push_back(is_open ? std::optional(known->second.reader->layout()) : std::nullopt);
+    const NeuronDeviceReader* reader = reader_of(device);
+    layouts.push_back(reader != nullptr ? std::optional(reader->layout()) : std::nullopt);
     const DriverLayout layout = layouts.back().value_or(DriverLayout::unknown);
     if (layout == DriverLayout::unknown) continue;
     if (scan.layout == DriverLayout::unknown || layout > scan.layout) scan.layout = layout;

@@ -29,20 +29,17 @@ enum class KernelLogUse {
   wanted,         // an unreadable log and lost records are problems
 };
 
-// Reads one machine again and again. Keeps what is constant while the inventory stays the same (hwloc's topology,
-// driver answers for BDF and core map, which files the driver has), so that a repeated scan reads only signals. A
-// device is read anew when the class directory, the driver version, the device's own directory or its serial number
-// changes; hwloc is asked again when the list of PCI functions changes. One thread at a time; scan() may block inside a
-// hung driver. `root` must outlive it.
+// Reads one machine repeatedly. Keeps hwloc's topology until the list of PCI functions changes, and driver answers and
+// the list of a device's files until the class directory, the driver version, the device's own directory or its serial
+// number changes. One thread at a time; scan() may block inside a hung driver. `root` must outlive it.
 class Scanner {
  public:
   struct Options {
     // Ask hwloc for HostScan::numa_nodes and for NUMA nodes that PCI lacks. Off in neuron-ls and neuron-top.
     bool with_topology = true;
     bool with_processes = true;  // processes from driver answers
-    // Where the driver does not answer, with_processes takes them from proc/<pid>/fd (host/proc_files.h): for
-    // interactive tools, since it reads every process of the machine. On a live one it searches again only after 200
-    // times as long as that takes, so that repeated scans spend at most half a percent of a CPU on it.
+    // Where the driver does not answer, with_processes takes them from proc/<pid>/fd (host/proc_files.h), which reads
+    // every process: for interactive tools. On a live machine a pause of 200 times its duration follows each search.
     bool with_device_users = false;
     // dev/kmsg (host/kernel_log.h), once there are devices.
     KernelLogUse kernel_log = KernelLogUse::none;
@@ -54,11 +51,10 @@ class Scanner {
   // A scan never fails as a whole: unreadable values are absent and named in `problems`. An existing list or text of
   // the host that cannot be read is as it was last read (LastSeen). Not completed from the catalogue (core::complete
   // does that). More than kMaxDevices devices: the first ones by index.
-  [[nodiscard]] model::HostScan scan();
-
-  // The same without the parts that `may_read` forbids. A device or interface left out is listed as not_answering, with
-  // its facts from elsewhere; of other parts nothing is in the scan (core::keep_last_seen adds the last values).
-  [[nodiscard]] model::HostScan scan(const model::MayRead& may_read);
+  //
+  // Without the parts that `may_read` forbids: a device or interface left out is listed as not_answering, with its
+  // facts from elsewhere; of other parts nothing is in the scan (core::keep_last_seen adds the last values).
+  [[nodiscard]] model::HostScan scan(const model::MayRead& may_read = [](const auto&) { return true; });
 
  private:
   struct KnownDevice {

@@ -31,9 +31,7 @@ constexpr std::size_t kMaxCountersPerFolder = 64;
 constexpr std::size_t kMaxProcesses = 1024;  // 64 devices with 16 each, the most the driver admits
 
 std::optional<std::uint64_t> read_number(const FsRoot& directory, const std::string& path) {
-  const auto text = directory.read_attribute(path);
-  if (!text) return std::nullopt;
-  const auto value = parse_counter(*text);
+  const auto value = directory.read_attribute(path).and_then(parse_counter);
   return value ? std::optional(*value) : std::nullopt;
 }
 
@@ -129,12 +127,12 @@ UsageReader::Opened UsageReader::open(Kept& kept, const std::string& path) const
 
 // Closes handles of removed devices and interfaces.
 void UsageReader::forget_others(const HostScan& scan) {
-  std::set<int> indices;
-  for (const model::NeuronDevice& device : scan.devices) indices.insert(device.index);
-  std::erase_if(devices_, [&](const auto& entry) { return !indices.contains(entry.first); });
-  std::set<std::string> names;
-  for (const model::EfaInterface& efa : scan.efas) names.insert(efa.name);
-  std::erase_if(efas_, [&](const auto& entry) { return !names.contains(entry.first); });
+  const auto lacks = [](const auto& list, const auto& key, auto member) {
+    return std::ranges::find(list, key, member) == list.end();
+  };
+  std::erase_if(devices_,
+                [&](const auto& kept) { return lacks(scan.devices, kept.first, &model::NeuronDevice::index); });
+  std::erase_if(efas_, [&](const auto& kept) { return lacks(scan.efas, kept.first, &model::EfaInterface::name); });
 }
 
 DeviceUsage UsageReader::read_device(const model::NeuronDevice& device, const UsageRequest& request,
@@ -191,10 +189,9 @@ model::EfaUsage UsageReader::read_efa(const std::string& name, const UsageReques
   }
   for (const auto& [counter, path] : kept.port) {
     if (!wanted(counter)) continue;
-    const auto text = directory.read_attribute(path);
-    if (!text && text.error().os_errno == ENODEV) break;  // its admin queue is closed
-    if (!text) continue;
-    if (const auto value = parse_counter(*text)) usage.counters.emplace(counter, *value);
+    const auto value = directory.read_attribute(path).and_then(parse_counter);
+    if (value) usage.counters.emplace(counter, *value);
+    if (!value && value.error().os_errno == ENODEV) break;  // its admin queue is closed
   }
   return usage;
 }
@@ -221,16 +218,13 @@ void UsageReader::read_processes(const HostScan& scan, const model::MayRead& may
   }
   if (!proc_counts_like_driver_) proc_counts_like_driver_ = proc_counts_like_the_driver(root_);
   for (const int pid : process_ids(scan)) {
-    model::ProcessUsage process;
-    process.pid = pid;
     const bool may = *proc_counts_like_driver_ && may_read({ScanPart::Kind::host});
-    sample.processes.push_back(may ? read_process(root_, pid) : process);
+    if (may) {
+      sample.processes.push_back(read_process(root_, pid));
+    } else {
+      sample.processes.emplace_back().pid = pid;
+    }
   }
-}
-
-UsageSample UsageReader::read(const HostScan& scan, const UsageRequest& request, SteadyTime now) {
-  return read(
-      scan, request, [](const ScanPart&) { return true; }, now);
 }
 
 UsageSample UsageReader::read(const HostScan& scan, const UsageRequest& request, const model::MayRead& may_read,
@@ -253,11 +247,8 @@ UsageSample UsageReader::read(const HostScan& scan, const UsageRequest& request,
   }
   for (const model::EfaInterface& efa : scan.efas) {
     if (!request.efa || !is_rdma_name(efa.name)) continue;
-    if (efa.presence == Presence::present && may_read({ScanPart::Kind::efa, 0, efa.bdf})) {
-      sample.efas.push_back(read_efa(efa.name, request));
-    } else {
-      sample.efas.emplace_back().name = efa.name;
-    }
+    const bool may = efa.presence == Presence::present && may_read({ScanPart::Kind::efa, 0, efa.bdf});
+    sample.efas.push_back(may ? read_efa(efa.name, request) : model::EfaUsage{efa.name, {}});
   }
   if (may_read({ScanPart::Kind::host})) read_platform(sample);
   read_processes(scan, may_read, sample);

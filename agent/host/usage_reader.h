@@ -13,12 +13,9 @@
 
 namespace neuron::host {
 
-// Reads counters of a machine's use again and again, for programs that show rates. Reads only requested ones, through
-// directory handles that stay open, one per device and per EFA interface. A device or interface that was removed and
-// registered again has another directory and is opened anew.
-//
-// Never attaches to a device and never opens a Neuron datastore (docs/adr/0005-no-datastore.md).
-// One thread at a time; may block inside a hung driver. `root` must outlive it.
+// Reads requested counters of a machine's use repeatedly, through directory handles that stay open, one per device and
+// per EFA interface, until it is registered anew. Never attaches to a device and never opens a Neuron datastore
+// (docs/adr/0005-no-datastore.md). One thread at a time; may block inside a hung driver. `root` must outlive it.
 class UsageReader {
  public:
   explicit UsageReader(const FsRoot& root) : root_(root) {}
@@ -26,12 +23,13 @@ class UsageReader {
   // One sample of the devices, cores, interfaces and processes of `scan` (host::Scanner, best completed). It may be
   // older than the sample: values of what has left since are empty. `now` is stored as the sample's time. Never fails:
   // unreadable values are empty, impossible amounts of memory as well (core/complete.h), and a file that would block
-  // costs one attempt.
+  // costs one attempt. Without the parts that `may_read` forbids: a device or interface that is left out, or not
+  // present in the scan, has only its name.
   [[nodiscard]] model::UsageSample read(const model::HostScan& scan, const model::UsageRequest& request,
-                                        SteadyTime now = std::chrono::steady_clock::now());
-
-  // The same without the parts that `may_read` forbids; a device or interface that is left out, or not present in the
-  // scan, has only its name.
+                                        SteadyTime now = std::chrono::steady_clock::now()) {
+    return read(
+        scan, request, [](const auto&) { return true; }, now);
+  }
   [[nodiscard]] model::UsageSample read(const model::HostScan& scan, const model::UsageRequest& request,
                                         const model::MayRead& may_read,
                                         SteadyTime now = std::chrono::steady_clock::now());

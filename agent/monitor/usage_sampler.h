@@ -11,10 +11,9 @@
 
 namespace neuron::monitor {
 
-// The two newest samples of what the node is doing, from which rates are made. Nothing is read without a request: the
-// first one starts the reading, which goes on at the interval until nothing has asked for kWanted. Reads run under
-// watch (watched_scan.h): a device whose read hangs is left out, and the samples of all others go on. Thread-safe; a
-// read or a timer that is left may outlive this object.
+// The two newest samples of the node's use, for rates. The first request starts reading at the interval, until there
+// was no request for kWanted. Reads run under watch (watched_scan.h): a device whose read hangs is left out.
+// Thread-safe; a read or a timer that is left may outlive this object.
 class UsageSampler {
  public:
   static constexpr std::chrono::minutes kWanted{5};
@@ -29,10 +28,8 @@ class UsageSampler {
     std::function<void(const std::vector<model::Unanswered>&)> on_unanswered;
   };
   struct Samples {
-    // Less than kWanted older than `now`, so that rates are of the present. nullptr: there is none such, at the start
-    // and after a pause.
-    std::shared_ptr<const model::UsageSample> before;
-    std::shared_ptr<const model::UsageSample> now;  // nullptr: there is none yet
+    std::shared_ptr<const model::UsageSample> before;  // less than kWanted older than `now`, or nullptr
+    std::shared_ptr<const model::UsageSample> now;     // nullptr: there is none yet
   };
 
   // `clock` must outlive this object and whatever `at` was given.

@@ -9,12 +9,8 @@
 #include "agent/base/mutex.h"
 
 namespace neuron::monitor {
-namespace {
 
 using model::ScanPart;
-using WallTime = std::chrono::system_clock::time_point;
-
-}  // namespace
 
 // Shared with the workers. An attempt is one call of one scan; only the newest counts.
 template <typename Result>
@@ -31,7 +27,7 @@ struct WatchedRead<Result>::State {
   int given_up GUARDED_BY(mutex) = 0;                 // parts, since begin()
   std::optional<ScanPart> reading GUARDED_BY(mutex);  // by the newest attempt
   int checks GUARDED_BY(mutex) = 0;                   // at this read
-  WallTime first_check GUARDED_BY(mutex);
+  std::chrono::system_clock::time_point first_check GUARDED_BY(mutex);
   std::vector<model::Unanswered> left_out GUARDED_BY(mutex);  // by the newest attempt
   std::optional<Result> result GUARDED_BY(mutex);
   std::vector<model::Unanswered> unanswered GUARDED_BY(mutex);  // of `result`
@@ -74,9 +70,8 @@ struct WatchedRead<Result>::State {
       if (mine != attempt) return come_back(mine);
       reading.reset();
       running = false;
-      for (auto at = silent.begin(); at != silent.end();) {
-        at = at->second.hangs || was_left_out(at->first) ? std::next(at) : silent.erase(at);
-      }
+      std::erase_if(silent,
+                    [&](const auto& one) REQUIRES(mutex) { return !one.second.hangs && !was_left_out(one.first); });
       unanswered = left_out;
       std::ranges::sort(unanswered, {}, &model::Unanswered::part);
       if constexpr (std::is_same_v<Result, model::HostScan>) scan.unanswered = unanswered;

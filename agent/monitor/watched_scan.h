@@ -40,9 +40,8 @@ class WatchedRead {
   void begin();  // not while a scan runs
 
   // Call it kChecksPerBudget times per budget while a scan runs: gives up a part whose read takes longer than the
-  // budget. Time is counted in these calls, so that no part is blamed when the whole process was stopped. After the
-  // first one, other parts of the same scan get half as much each, at least an eighth of the budget, so that a driver
-  // that hangs everywhere does not delay the rest for half a minute.
+  // budget. Time is counted in these calls, so that a stopped process blames no part. Each further part of the same
+  // scan gets half as much, at least an eighth of the budget.
   void check();
 
   // The scan that has ended, once; with HostScan::unanswered filled in.

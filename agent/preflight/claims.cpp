@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 
 #include "agent/base/parse.h"
 #include "agent/preflight/rules.h"
@@ -12,7 +13,7 @@ namespace {
 using SocketState = ClaimFacts::SocketState;
 using Version = std::array<int, 3>;
 
-constexpr std::size_t kMostShown = 8;
+constexpr int kMostShown = 8;
 
 std::string driver_directory(const ClaimFacts& claims) {
   return claims.kubelet + "/plugins/" + claims.driver;
@@ -58,18 +59,13 @@ void check_cdi_directory(const ClaimFacts& claims, Report& report) {
 // Of containerd up to 2.2, which drops requested devices without an error (docs/reference/kubelet.md#cdi).
 void check_cdi_of_runtime(const CdiFacts& cdi, Report& report) {
   if (cdi.state != CdiFacts::State::off) return;
-  const std::string fix =
-      "enable_cdi = true in containerd's configuration, or containerd 2.0 or newer; then restart it";
-  if (cdi.is_said) {
-    report.error("cdi_off_for_claims",
-                 "CDI is disabled in the container runtime: containers with claims would start without their devices",
-                 {cdi.evidence}, fix);
-  } else {
-    report.warning(
-        "cdi_off_for_claims",
-        "containerd before 2.0 disables CDI by default: containers with claims would then start without their devices",
-        {cdi.evidence}, fix);
-  }
+  const char* sentence =
+      cdi.is_said
+          ? "CDI is disabled in the container runtime: containers with claims would start without their devices"
+          : "containerd before 2.0 disables CDI by default: containers with claims would then start without their "
+            "devices";
+  report.add(cdi.is_said ? Severity::error : Severity::warning, "cdi_off_for_claims", sentence, {cdi.evidence},
+             "enable_cdi = true in containerd's configuration, or containerd 2.0 or newer; then restart it");
 }
 
 void check_gates(const ClaimFacts& claims, Report& report) {
@@ -120,10 +116,7 @@ void check_version(const ClaimFacts& claims, Report& report) {
 
 std::vector<Evidence> seen(const std::vector<std::string>& paths, const std::string& what) {
   std::vector<Evidence> evidence;
-  for (const std::string& path : paths) {
-    if (evidence.size() == kMostShown) break;
-    evidence.push_back({path, what});
-  }
+  for (const std::string& path : paths | std::views::take(kMostShown)) evidence.push_back({path, what});
   return evidence;
 }
 

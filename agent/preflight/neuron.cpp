@@ -38,6 +38,23 @@ constexpr std::array<Support, 3> kSupport = {{
     {Family::trainium3, {2, 25, 4}, {99999, 0, 0}, "2.25.4 or newer"},
 }};
 
+Evidence seen_version(const HostScan& scan) {
+  return {kModule, scan.driver_version.empty() ? "not readable" : scan.driver_version};
+}
+
+Evidence seen_devices(const HostScan& scan) {
+  return {kClass, counted(scan.devices.size(), "device")};
+}
+
+// Of all Neuron functions on PCI.
+std::size_t functions_of(const HostScan& scan) {
+  return static_cast<std::size_t>(std::max(scan.neuron_pci_functions, 0));
+}
+
+Evidence seen_functions(const HostScan& scan) {
+  return {kPci, counted(functions_of(scan), "Neuron function")};
+}
+
 const Support* support_of(std::optional<Family> family) {
   const auto* found = std::ranges::find(kSupport, family, &Support::family);
   return found == kSupport.end() ? nullptr : found;
@@ -60,9 +77,7 @@ bool check_version(const HostScan& scan, std::optional<Family> family, Report& r
   const std::string chip(model::to_string(*family));
   report.error("driver_wrong_for_chip",
                "driver " + scan.driver_version + " does not support " + chip + ": it needs " + support->words,
-               {{kModule, scan.driver_version},
-                {kPci, counted(static_cast<std::size_t>(scan.neuron_pci_functions), "Neuron function")},
-                {kClass, counted(scan.devices.size(), "device")}},
+               {seen_version(scan), seen_functions(scan), seen_devices(scan)},
                *family == Family::inferentia ? "install aws-neuronx-dkms 2.24.* and pin it: later drivers dropped Inf1"
                                              : "update package aws-neuronx-dkms, then reload the driver or reboot");
   return true;
@@ -74,16 +89,16 @@ void check_layout(const HostScan& scan, Report& report) {
         "layout_unknown",
         "driver " + (scan.driver_version.empty() ? "of unknown version" : scan.driver_version) +
             " has a sysfs layout unknown to this program: counters and health are unknown",
-        {{kModule, scan.driver_version.empty() ? "not readable" : scan.driver_version},
+        {seen_version(scan),
          {std::string(kClass) + '/' + name_of(scan.devices.front()), "none of the files of drivers 2.5 to 2.30"}},
         "update this program, or pin a driver that it supports (2.30 or older)");
   }
   const auto version = health::parse_release(scan.driver_version);
   if (scan.layout == DriverLayout::bare && (!version || *version < health::DriverRelease{2, 8, 0})) {
-    report.warning("driver_old", "the driver is older than 2.8: it shows no counters and no health",
-                   {{std::string(kClass) + '/' + name_of(scan.devices.front()), "neither info/ nor stats/"},
-                    {kModule, scan.driver_version.empty() ? "not readable" : scan.driver_version}},
-                   "update package aws-neuronx-dkms, then reload the driver or reboot");
+    report.warning(
+        "driver_old", "the driver is older than 2.8: it shows no counters and no health",
+        {{std::string(kClass) + '/' + name_of(scan.devices.front()), "neither info/ nor stats/"}, seen_version(scan)},
+        "update package aws-neuronx-dkms, then reload the driver or reboot");
   }
 }
 
@@ -104,11 +119,10 @@ void check_type(const HostScan& scan, Report& report) {
 }
 
 std::vector<int> absent_indices(const HostScan& scan, int count) {
-  std::set<int> present;
-  for (const NeuronDevice& device : scan.devices) present.insert(device.index);
   std::vector<int> absent;
   for (int index = 0; index < count; ++index) {
-    if (!present.contains(index)) absent.push_back(index);
+    const auto at = std::ranges::find(scan.devices, index, &NeuronDevice::index);
+    if (at == scan.devices.end()) absent.push_back(index);
   }
   return absent;
 }
@@ -149,21 +163,20 @@ void check_count(const HostScan& scan, Report& report) {
   const core::InstanceType* type = core::find_instance_type(scan.instance_type);
   if (type == nullptr || type->device_count == 0) return;
   const auto expected = static_cast<std::size_t>(type->device_count);
-  const auto functions = static_cast<std::size_t>(std::max(scan.neuron_pci_functions, 0));
+  const std::size_t functions = functions_of(scan);
   if (scan.devices.size() > expected) {
     report.warning("devices_unexpected",
                    counted(scan.devices.size(), "Neuron device") + ", but a " + type->name + " has " +
                        std::to_string(expected) + ": the official tables do not apply here",
-                   {{kType, type->name}, {kClass, counted(scan.devices.size(), "device")}}, "update this program");
+                   {{kType, type->name}, seen_devices(scan)}, "update this program");
   }
   const bool driver_is_the_reason = scan.devices.empty() && functions >= expected;
   const bool is_unread = is_unread_list(scan, model::ScanPart::Kind::devices);
   if (scan.devices.size() >= expected || driver_is_the_reason || is_unread) return;
   const auto absent = absent_indices(scan, type->device_count);
   const health::Reason& gone = health::reasons::kDeviceVanished;
-  std::vector<Evidence> evidence = {{kType, type->name + ", which has " + counted(expected, "device")},
-                                    {kClass, counted(scan.devices.size(), "device")},
-                                    {kPci, counted(functions, "Neuron function")}};
+  std::vector<Evidence> evidence = {
+      {kType, type->name + ", which has " + counted(expected, "device")}, seen_devices(scan), seen_functions(scan)};
   std::string sentence = std::to_string(scan.devices.size()) + " of " + counted(expected, "Neuron device") + " of a " +
                          type->name + (scan.devices.size() == 1 ? " is" : " are") + " there";
   if (!scan.devices.empty()) sentence += "; missing: " + joined(names_of(absent));
@@ -231,42 +244,35 @@ void check_addresses(const HostScan& scan, Report& report) {
     if (!device.bdf) ++unknown;
     if (device.bdf && device.bdf->origin == model::Origin::assumed) ++assumed;
   }
-  if (assumed > 0) {
-    report.not_checked.push_back(
-        {"PCI address of " + counted(assumed, "device"),
-         "the driver did not answer, which is normal without privileges; official tables are used"});
-  }
-  if (unknown > 0) {
-    report.not_checked.push_back(
-        {"PCI address of " + counted(unknown, "device"),
-         "the driver did not answer, which is normal without privileges, and no official table has it: unknown"});
-  }
+  const auto add = [&](std::size_t count, const std::string& consequence) {
+    if (count == 0) return;
+    report.not_checked.push_back({"PCI address of " + counted(count, "device"),
+                                  "the driver did not answer, which is normal without privileges" + consequence});
+  };
+  add(assumed, "; official tables are used");
+  add(unknown, ", and no official table has it: unknown");
 }
 
 }  // namespace
 
 void check_driver(const HostScan& scan, const PreflightFacts& facts, Report& report) {
-  const auto functions = static_cast<std::size_t>(std::max(scan.neuron_pci_functions, 0));
+  const bool lacks_devices = scan.neuron_pci_functions > 0 && scan.devices.empty();
   const auto family = family_of(scan, facts);
   if (is_unread_list(scan, model::ScanPart::Kind::devices)) {
     report.not_checked.push_back({std::string(kClass), "cannot be read"});
     return;
   }
-  if (functions > 0 && scan.devices.empty() && scan.driver_version.empty() &&
-      facts.neuron_class != PathState::present) {
-    const bool inf1 = family == Family::inferentia;
+  if (lacks_devices && scan.driver_version.empty() && facts.neuron_class != PathState::present) {
+    const std::string inf1 = family == Family::inferentia ? " 2.24.*, the last with Inf1 support" : "";
     report.error("driver_missing", "the Neuron driver is not loaded",
-                 {{kClass, "missing"}, {kModule, "missing"}, {kPci, counted(functions, "Neuron function")}},
-                 std::string("run: modprobe neuron; if there is no such module, install package aws-neuronx-dkms") +
-                     (inf1 ? " 2.24.*, the last with Inf1 support" : ""));
+                 {{kClass, "missing"}, {kModule, "missing"}, seen_functions(scan)},
+                 "run: modprobe neuron; if there is no such module, install package aws-neuronx-dkms" + inf1);
     return;
   }
   if (check_version(scan, family, report)) return;
-  if (functions > 0 && scan.devices.empty()) {
+  if (lacks_devices) {
     report.error("driver_shows_no_device", "the Neuron driver is loaded, but shows no device",
-                 {{kModule, scan.driver_version.empty() ? "not readable" : scan.driver_version},
-                  {kClass, "no neuron<N>"},
-                  {kPci, counted(functions, "Neuron function")}},
+                 {seen_version(scan), {kClass, "no neuron<N>"}, seen_functions(scan)},
                  "check dmesg | grep -i neuron for errors; reload the driver or reboot");
   }
   check_layout(scan, report);

@@ -113,15 +113,7 @@ std::string block(const Finding& finding) {
 }  // namespace
 
 std::string_view to_string(Severity severity) {
-  switch (severity) {
-    case Severity::error:
-      return "error";
-    case Severity::warning:
-      return "warning";
-    case Severity::info:
-      return "info";
-  }
-  return "error";
+  return severity == Severity::error ? "error" : severity == Severity::warning ? "warning" : "info";
 }
 
 std::vector<Finding> preflight(const model::HostScan& scan, const PreflightFacts& facts) {

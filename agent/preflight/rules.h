@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "agent/health/assess.h"
+#include "agent/health/reasons.h"
 #include "agent/preflight/preflight.h"
 
 // The parts of preflight(), one per subject; inside preflight/ only. Each adds its findings to `report`. `scan` is
@@ -72,11 +73,7 @@ void check_claims(const model::HostScan& scan, const PreflightFacts& facts, Repo
 [[nodiscard]] inline std::string counted(std::size_t count, const std::string& noun) {
   return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
 }
-[[nodiscard]] inline std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
+using health::joined;
 [[nodiscard]] inline Evidence evidence_of(const model::ReadProblem& problem) {
   if (problem.path.empty()) return {what_is_wrong(problem), "not readable"};
   return {problem.path, what_is_wrong(problem)};
