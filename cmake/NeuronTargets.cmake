@@ -34,6 +34,19 @@ endmacro()
 # Test programs of what has threads: `thread_tests` builds them, `ctest -L threads` runs them, under ThreadSanitizer too.
 add_custom_target(thread_tests)
 
+# neuron_test_helpers(NAME source... LINK target...): a library of what several test programs use, compiled once.
+function(neuron_test_helpers name)
+  if(NOT BUILD_TESTING)
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+  add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gmock neuron_settings neuron_tests)
+  neuron_use_precompiled(${name} test)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(${name} PRIVATE NEURON_SOURCE_DIR="${PROJECT_SOURCE_DIR}" NEURON_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
+endfunction()
+
 # neuron_test(NAME [OPTIMISED] [THREADS] source... LINK target...): one GoogleTest program, one ctest entry per test case.
 # OPTIMISED is for a test whose own code computes for seconds; others are built without (neuron_tests). THREADS: it has threads
 # and does without gRPC, which a test of its own asserts (CONTRIBUTING.md says why).
