@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
+#include <cstddef>
 
 #include "agent/base/parse.h"
 #include "agent/preflight/rules.h"
@@ -13,7 +13,7 @@ namespace {
 using SocketState = ClaimFacts::SocketState;
 using Version = std::array<int, 3>;
 
-constexpr int kMostShown = 8;
+constexpr std::size_t kMostShown = 8;
 
 std::string driver_directory(const ClaimFacts& claims) {
   return claims.kubelet + "/plugins/" + claims.driver;
@@ -116,7 +116,7 @@ void check_version(const ClaimFacts& claims, Report& report) {
 
 std::vector<Evidence> seen(const std::vector<std::string>& paths, const std::string& what) {
   std::vector<Evidence> evidence;
-  for (const std::string& path : paths | std::views::take(kMostShown)) evidence.push_back({path, what});
+  for (std::size_t i = 0; i < std::min(paths.size(), kMostShown); ++i) evidence.push_back({paths[i], what});
   return evidence;
 }
 
