@@ -48,8 +48,9 @@ type firing struct{ name, alert, series string }
 // and neuron-ls, with the same reason and the same advice; healed, all of them return.
 func TestFaultsReported(t *testing.T) {
 	x := &faultReports{c: cluster.Get(t), rows: readFaults(t)}
-	x.nodes = x.c.Nodes(t, cluster.Spec{Name: "faults-by-file", InstanceType: "trn2.48xlarge", Simulation: reportingChips},
-		cluster.Spec{Name: "faults-by-log", InstanceType: "trn2.48xlarge", Simulation: reportingChips})
+	// An agent that starts waits for up to a minute, by the name of its node, before it writes the status: with these for two seconds.
+	x.nodes = x.c.Nodes(t, cluster.Spec{Name: "faults-by-files", InstanceType: "trn2.48xlarge", Simulation: reportingChips},
+		cluster.Spec{Name: "faults-by-log-file", InstanceType: "trn2.48xlarge", Simulation: reportingChips})
 	t.Cleanup(func() {
 		for _, n := range x.nodes {
 			x.c.RemoveNode(t, n) // its kernel log is no kernel's any more
@@ -66,14 +67,15 @@ func TestFaultsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.c.Apply(t, file)
+	// From the start: a heartbeat that has stood still for a while is given ten times as long before it counts as stopped.
+	defer beat(x.nodes[byFile], 5)()
+	stop := beat(x.nodes[byLog], -1)
 	whole := cluster.Counts{Cores: 128, Devices: 16, EFAs: 16}
 	for _, n := range x.nodes {
 		n.ExpectAllocatable(t, whole)
 		awaitCondition(t, x.c, n, neuronHealth, core.ConditionFalse, "NeuronHasNoError")
 	}
 	began := time.Now()
-	defer beat(x.nodes[byFile], 5)()
-	stop := beat(x.nodes[byLog], -1)
 	x.nodes[byLog].Inject(t, hangOfNode.unit, hangOfNode.set)
 	x.expectReported(t, hangOfNode)
 	x.nodes[byLog].Inject(t, "host", "heal")
