@@ -67,7 +67,7 @@ class CoreChooser {
   }
   [[nodiscard]] int free_cores(Mask devices) const {
     int count = 0;
-    for (Mask rest = devices; rest != 0; rest &= rest - 1) count += std::popcount(free_[index(std::countr_zero(rest))]);
+    for (const int at : positions(devices)) count += std::popcount(free_[index(at)]);
     return count;
   }
 
@@ -96,10 +96,9 @@ class CoreChooser {
 
   [[nodiscard]] std::vector<int> ids_of(const Candidate& candidate) const {
     std::vector<int> ids;
-    for (Mask rest = candidate.devices; rest != 0; rest &= rest - 1) {
-      const int at = std::countr_zero(rest);
-      for (Cores cores = cores_of(candidate, at); cores != 0; cores &= cores - 1) {
-        ids.push_back(graph_.device(at).index * per_device_ + std::countr_zero(cores));
+    for (const int at : positions(candidate.devices)) {
+      for (const int core : positions(cores_of(candidate, at))) {
+        ids.push_back(graph_.device(at).index * per_device_ + core);
       }
     }
     return ids;
@@ -108,16 +107,16 @@ class CoreChooser {
   // Without a range: the must-haves, then the devices with most free cores, so that few devices are touched.
   [[nodiscard]] std::vector<int> scattered(std::vector<int> must, int size, Mask allowed) const {
     std::vector<int> order;
-    for (Mask rest = allowed; rest != 0; rest &= rest - 1) order.push_back(std::countr_zero(rest));
+    for (const int at : positions(allowed)) order.push_back(at);
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
       const auto key = [&](int i) { return std::pair((must_devices_ & bit(i)) == 0, -std::popcount(free_[index(i)])); };
       return key(a) < key(b);
     });
     std::vector<int> ids = std::move(must);
     for (const int at : order) {
-      for (Cores rest = free_[index(at)] & ~must_[index(at)]; rest != 0; rest &= rest - 1) {
+      for (const int core : positions(free_[index(at)] & ~must_[index(at)])) {
         if (static_cast<int>(ids.size()) >= size) return ids;
-        ids.push_back(graph_.device(at).index * per_device_ + std::countr_zero(rest));
+        ids.push_back(graph_.device(at).index * per_device_ + core);
       }
     }
     return ids;
@@ -148,8 +147,7 @@ class CoreChooser {
   void offer(const Candidate& candidate) {
     if ((must_devices_ & ~candidate.devices) != 0) return;
     Rank rank;
-    for (Mask rest = candidate.devices; rest != 0; rest &= rest - 1) {
-      const int at = std::countr_zero(rest);
+    for (const int at : positions(candidate.devices)) {
       const Cores cores = cores_of(candidate, at);
       if ((cores & ~free_[index(at)]) != 0 || (must_[index(at)] & ~cores) != 0) return;
       const Cores stay = free_[index(at)] & ~cores;
@@ -171,8 +169,7 @@ class CoreChooser {
   }
 
   void within_one_device(int size) {
-    for (Mask rest = allowed_; rest != 0; rest &= rest - 1) {
-      const int at = std::countr_zero(rest);
+    for (const int at : positions(allowed_)) {
       for (int first = 0; first + size <= per_device_; ++first) {
         const Cores cores = range(first, size);
         if ((cores & ~free_[index(at)]) == 0) offer({bit(at), cores, cores});
@@ -211,9 +208,8 @@ class CoreChooser {
     offer_cuts(devices_from(whole_, 0, count), size);
     const int least = ends - per_device_;  // on a partly free end beside a whole one
     if (least < 0) return between_ends(allowed_ & ~whole_, size, count);
-    for (Mask partial = allowed_ & ~whole_; partial != 0; partial &= partial - 1) {
-      const Mask end = partial & (~partial + 1);
-      const int at = std::countr_zero(end);
+    for (const int at : positions(allowed_ & ~whole_)) {
+      const Mask end = bit(at);
       if (longest_tail(at) >= std::max(1, least)) {
         offer_cuts(devices_from((whole_ & ~(end - 1)) | end, end, count), size);
       }
@@ -227,12 +223,10 @@ class CoreChooser {
   // Both ends out of `pool`, whole devices between them.
   void between_ends(Mask pool, int size, int count) {
     const int ends = size - (count - 2) * per_device_;
-    for (Mask firsts = pool; firsts != 0; firsts &= firsts - 1) {
-      const int a = std::countr_zero(firsts);
+    for (const int a : positions(pool)) {
       const int tail = longest_tail(a);
       if (tail == 0) continue;
-      for (Mask lasts = firsts & (firsts - 1); lasts != 0; lasts &= lasts - 1) {
-        const int b = std::countr_zero(lasts);
+      for (const int b : positions(pool & above(a))) {
         const int head = longest_head(b);
         if (head == 0 || tail + head < ends) continue;
         const Mask both = bit(a) | bit(b);
@@ -240,7 +234,7 @@ class CoreChooser {
             best_rank_.foremost < Foremost{0, 0, graph_.hops(a, b), 0}) {
           continue;
         }
-        const Mask between = whole_ & (bit(b) - 1) & ~(bit(a + 1) - 1);
+        const Mask between = whole_ & (bit(b) - 1) & above(a);
         offer_cuts(devices_from(between | both, both | must_devices_, count), size);
       }
     }

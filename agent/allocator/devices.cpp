@@ -4,21 +4,17 @@
 #include <string>
 
 #include "agent/allocator/graph.h"
+#include "agent/base/sorted.h"
 
 namespace neuron::allocator {
 
 Question normalise(const ChooseRequest& request) {
   Question question;
-  const auto tidy = [](std::vector<int> ids) {
-    std::sort(ids.begin(), ids.end());
-    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-    return ids;
-  };
-  question.available = tidy(request.available);
+  question.available = sorted_unique(request.available);
   question.size = std::clamp(request.size, 0, static_cast<int>(question.available.size()));
-  for (const int id : tidy(request.must_include)) {
+  for (const int id : sorted_unique(request.must_include)) {
     if (static_cast<int>(question.must.size()) == question.size) break;
-    if (std::binary_search(question.available.begin(), question.available.end(), id)) question.must.push_back(id);
+    if (is_in(id, question.available)) question.must.push_back(id);
   }
   return question;
 }
@@ -28,7 +24,7 @@ std::vector<int> fill_up(std::vector<int> chosen, const std::vector<int>& availa
   const std::vector<int> first = chosen;
   for (const int id : available) {
     if (static_cast<int>(chosen.size()) >= size) break;
-    if (!std::binary_search(first.begin(), first.end(), id)) chosen.push_back(id);
+    if (!is_in(id, first)) chosen.push_back(id);
   }
   std::sort(chosen.begin(), chosen.end());
   return chosen;
@@ -79,8 +75,8 @@ Fit fit_of(const DeviceGraph& graph, Mask devices) {
     const auto& groups = graph.groups(std::countr_zero(static_cast<unsigned>(size)));
     return std::find(groups.begin(), groups.end(), devices) != groups.end() ? Fit::shape : Fit::connected;
   }
-  for (Mask starts = graph.is_chain() ? devices : 0; starts != 0; starts &= starts - 1) {
-    if (run_from(graph, std::countr_zero(starts), size) == devices) return Fit::shape;
+  for (const int start : positions(graph.is_chain() ? devices : 0)) {
+    if (run_from(graph, start, size) == devices) return Fit::shape;
   }
   return Fit::connected;
 }
@@ -117,8 +113,8 @@ Mask pick_within(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask m
 
 int nearest_of(const DeviceGraph& graph, const std::vector<int>& efas, Mask devices) {
   return static_cast<int>(std::count_if(efas.begin(), efas.end(), [&](int efa) {
-    for (Mask rest = devices; rest != 0; rest &= rest - 1) {
-      const auto& near = graph.device(std::countr_zero(rest)).near_efas;
+    for (const int at : positions(devices)) {
+      const auto& near = graph.device(at).near_efas;
       if (std::find(near.begin(), near.end(), efa) != near.end()) return true;
     }
     return false;

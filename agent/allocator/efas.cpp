@@ -117,8 +117,8 @@ class LikelyDevices {
         kept.pop_back();
       }
     }
-    for (Mask rest = found; rest != 0; rest &= rest - 1) {
-      if (rater_->wanted_near(std::countr_zero(rest)) != 0) return graph_.indices_of(found);
+    for (const int at : positions(found)) {
+      if (rater_->wanted_near(at) != 0) return graph_.indices_of(found);
     }
     return {};
   }

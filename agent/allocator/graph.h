@@ -1,8 +1,10 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -16,6 +18,35 @@ using Mask = std::uint64_t;
 [[nodiscard]] constexpr Mask bit(int position) {
   return Mask{1} << static_cast<unsigned>(position);
 }
+
+[[nodiscard]] constexpr Mask lowest(Mask set) {
+  return set & (~set + 1);
+}
+
+// The positions above one.
+[[nodiscard]] constexpr Mask above(int position) {
+  return ~Mask{1} << static_cast<unsigned>(position);
+}
+
+// The positions in a set, ascending: for (const int at : positions(devices)).
+class positions {
+ public:
+  struct Iterator {
+    Mask rest = 0;
+    int operator*() const { return std::countr_zero(rest); }
+    Iterator& operator++() {
+      rest &= rest - 1;
+      return *this;
+    }
+    friend bool operator==(const Iterator& at, std::default_sentinel_t /*end*/) { return at.rest == 0; }
+  };
+  explicit positions(Mask set) : set_(set) {}
+  [[nodiscard]] Iterator begin() const { return {set_}; }
+  [[nodiscard]] static std::default_sentinel_t end() { return {}; }
+
+ private:
+  Mask set_;
+};
 
 // std::popcount, but inline also where the processor is not known to count bits itself: searches spend most of their
 // time in it.
@@ -45,8 +76,10 @@ class DeviceGraph {
   [[nodiscard]] std::vector<int> indices_of(Mask devices) const;      // ascending
   [[nodiscard]] Mask neighbours(int position) const { return adjacent_[static_cast<std::size_t>(position)]; }
   [[nodiscard]] int hops(int a, int b) const { return hops_[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)]; }
-  [[nodiscard]] int hop_sum(Mask devices) const;     // over all pairs
-  [[nodiscard]] bool connected(Mask devices) const;  // by links inside the set
+  [[nodiscard]] Mask neighbours_of(Mask devices) const;
+  [[nodiscard]] Mask piece(Mask from, Mask devices) const;  // `from` and all that links inside `devices` lead to
+  [[nodiscard]] int hop_sum(Mask devices) const;            // over all pairs
+  [[nodiscard]] bool connected(Mask devices) const { return piece(lowest(devices), devices) == devices; }
   [[nodiscard]] int numa_nodes(Mask devices) const;  // distinct known ones
   [[nodiscard]] int switches(Mask devices) const;    // distinct known PCI groups
   [[nodiscard]] int index_runs(Mask devices) const;  // stretches of consecutive indices

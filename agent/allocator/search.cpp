@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <optional>
@@ -18,11 +19,9 @@ class Search {
  public:
   Search(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size, Shape shape)
       : graph_(graph), rater_(rater), must_(must), size_(size), shape_(shape) {
-    for (Mask rest = pool & ~must; rest != 0; rest &= rest - 1) order_[count_++] = std::countr_zero(rest);
+    for (const int at : positions(pool & ~must)) order_[count_++] = at;
     int degree = 0;
-    for (Mask rest = pool; rest != 0; rest &= rest - 1) {
-      degree = std::max(degree, std::popcount(graph.neighbours(std::countr_zero(rest)) & pool));
-    }
+    for (const int at : positions(pool)) degree = std::max(degree, std::popcount(graph.neighbours(at) & pool));
     // Least hops among r devices: each has at most `degree` others one hop away, all further ones cost two.
     for (int r = 0; r <= size_; ++r) {
       const int pairs = r * (r - 1) / 2;
@@ -34,7 +33,7 @@ class Search {
       clean_from_[i - 1] = clean_from_[i] + ((rater_.reluctant() & bit(order_[i - 1])) == 0 ? 1 : 0);
       most_near_ = std::max(most_near_, std::popcount(near));
     }
-    for (Mask rest = must; rest != 0; rest &= rest - 1) near_must_ |= rater_.wanted_near(std::countr_zero(rest));
+    for (const int at : positions(must)) near_must_ |= rater_.wanted_near(at);
     const int left = size_ - std::popcount(must_);
     least_reluctant_ = std::popcount(must_ & rater_.reluctant()) + std::max(0, left - clean_from_[0]);
     const int more = std::min(left * most_near_, std::popcount(near_from_[0] & ~near_must_));
@@ -53,7 +52,7 @@ class Search {
     Costs costs{};
     for (std::size_t i = 0; i < count_; ++i) {
       int cost = 0;
-      for (Mask rest = must_; rest != 0; rest &= rest - 1) cost += graph_.hops(order_[i], std::countr_zero(rest));
+      for (const int at : positions(must_)) cost += graph_.hops(order_[i], at);
       costs[i] = static_cast<std::int16_t>(cost);
       for (std::size_t k = 0; k < count_; ++k) {
         between_[i][k] = static_cast<std::int16_t>(graph_.hops(order_[i], order_[k]));
@@ -87,9 +86,7 @@ class Search {
     int least = -1;
     int choice = -1;
     Mask near = 0;
-    for (Mask rest = rater_.has_preferences() ? set : 0; rest != 0; rest &= rest - 1) {
-      near |= rater_.wanted_near(std::countr_zero(rest));
-    }
+    for (const int at : positions(rater_.has_preferences() ? set : 0)) near |= rater_.wanted_near(at);
     const bool more = rater_.misses(std::popcount(near)) > 0;
     for (std::size_t i = 0; i < count_; ++i) {
       const Mask one = bit(order_[i]);
@@ -97,7 +94,7 @@ class Search {
       if (shape_ == Shape::connected && (graph_.neighbours(order_[i]) & set) == 0) continue;
       int cost = (rater_.reluctant() & one) != 0 ? 2 * kUnwanted : 0;
       if (more && (rater_.wanted_near(order_[i]) & ~near) == 0) cost += kUnwanted;
-      for (Mask rest = set; rest != 0; rest &= rest - 1) cost += graph_.hops(order_[i], std::countr_zero(rest));
+      for (const int at : positions(set)) cost += graph_.hops(order_[i], at);
       if (choice < 0 || cost < least) {
         least = cost;
         choice = order_[i];
@@ -181,18 +178,147 @@ class Search {
 
 bool has_component_of(const DeviceGraph& graph, Mask pool, int size) {
   for (Mask left = pool; left != 0;) {
-    Mask seen = left & (~left + 1);
-    for (Mask front = seen; front != 0;) {
-      Mask next = 0;
-      for (; front != 0; front &= front - 1) next |= graph.neighbours(std::countr_zero(front));
-      front = next & pool & ~seen;
-      seen |= front;
-    }
-    if (std::popcount(seen) >= size) return true;
-    left &= ~seen;
+    const Mask piece = graph.piece(lowest(left), pool);
+    if (std::popcount(piece) >= size) return true;
+    left &= ~piece;
   }
   return false;
 }
+
+// Large pools. Every candidate start gives two sets, one grown by links and one of its nearest devices; the best of all
+// is then improved by exchanging single devices. Cost is at most cubic in the number of devices.
+
+constexpr int kRounds = 4;  // of exchanges
+
+using Costs = std::array<int, DeviceGraph::kMaxDevices>;  // hops from each device to the set
+
+class Growth {
+ public:
+  Growth(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size)
+      : graph_(graph), rater_(rater), pool_(pool), must_(must), size_(size) {}
+
+  [[nodiscard]] Mask run() {
+    for (const int start : positions(must_ != 0 ? must_ : pool_)) {
+      consider(fill(joined(must_ | bit(start))));
+      consider(nearest(start));
+    }
+    for (int round = 0; round < kRounds && exchange(); ++round) {
+    }
+    return best_;
+  }
+
+ private:
+  void consider(Mask set) {
+    const Fit fit = fit_of(graph_, set);
+    if (best_ != 0 && fit > best_fit_) return;
+    const Score score = rater_.rate(set, graph_.hop_sum(set));
+    if (best_ != 0 && fit == best_fit_ && !better(score, set, best_score_, best_)) return;
+    best_ = set;
+    best_fit_ = fit;
+    best_score_ = score;
+  }
+
+  // The shortest path inside the pool from `from` to another member of `set`, its inner devices only; nullopt: none.
+  [[nodiscard]] std::optional<Mask> path(Mask from, Mask set) const {
+    std::array<Mask, DeviceGraph::kMaxDevices + 1> fronts{};
+    fronts[0] = from;
+    Mask seen = from;
+    for (std::size_t depth = 0; fronts[depth] != 0; ++depth) {
+      const Mask next = graph_.neighbours_of(fronts[depth]) & pool_ & ~seen;
+      if (const Mask reached = next & set; reached != 0) {
+        Mask inner = 0;
+        Mask at = lowest(reached);
+        for (std::size_t back = depth; back > 0; --back) {
+          at = lowest(graph_.neighbours(std::countr_zero(at)) & fronts[back]);
+          inner |= at;
+        }
+        return inner;
+      }
+      seen |= next;
+      fronts[depth + 1] = next;
+    }
+    return std::nullopt;
+  }
+
+  // `set` with the devices that join its pieces, as far as they fit.
+  [[nodiscard]] Mask joined(Mask set) const {
+    while (true) {
+      const Mask piece = graph_.piece(lowest(set), set);
+      if (piece == set) return set;
+      const auto inner = path(piece, set & ~piece);
+      if (!inner || std::popcount(set | *inner) > size_) return set;
+      set |= *inner;
+    }
+  }
+
+  // Adds the cheapest linked device, or the cheapest at all when none is linked, until the size is reached.
+  [[nodiscard]] Mask fill(Mask set) const {
+    Costs costs{};
+    Mask linked = 0;
+    const auto account = [&](int at) {
+      linked |= graph_.neighbours(at);
+      for (int i = 0; i < graph_.size(); ++i) costs[static_cast<std::size_t>(i)] += graph_.hops(at, i);
+    };
+    for (const int at : positions(set)) account(at);
+    while (std::popcount(set) < size_) {
+      Mask candidates = pool_ & ~set & linked;
+      if (candidates == 0) candidates = pool_ & ~set;
+      int choice = std::countr_zero(candidates);
+      for (const int at : positions(candidates)) {
+        if (costs[static_cast<std::size_t>(at)] < costs[static_cast<std::size_t>(choice)]) choice = at;
+      }
+      set |= bit(choice);
+      account(choice);
+    }
+    return set;
+  }
+
+  // The devices that must be in, and those nearest to `centre`.
+  [[nodiscard]] Mask nearest(int centre) const {
+    Mask set = must_ | bit(centre);
+    for (int hops = 1; hops <= DeviceGraph::kUnreachable; ++hops) {
+      for (const int at : positions(pool_ & ~set)) {
+        if (std::popcount(set) == size_) return set;
+        if (graph_.hops(centre, at) == hops) set |= bit(at);
+      }
+    }
+    return set;
+  }
+
+  // The best so far lacks something that comes before hops.
+  [[nodiscard]] bool wanting() const {
+    return best_fit_ == Fit::scattered || best_score_[kReluctant] > 0 || best_score_[kMisses] > 0;
+  }
+
+  // One round: every device of the set against every one outside it; whether that made the set better.
+  bool exchange() {
+    const Mask before = best_;
+    for (const int out : positions(before & ~must_)) {
+      const Mask kept = best_ & ~bit(out);
+      if (kept == best_) continue;
+      const int old_cost = cost(out, kept);
+      for (const int in : positions(pool_ & ~best_)) {
+        if (wanting() || cost(in, kept) <= old_cost) consider(kept | bit(in));
+      }
+    }
+    return best_ != before;
+  }
+
+  [[nodiscard]] int cost(int at, Mask set) const {
+    int sum = 0;
+    for (const int other : positions(set)) sum += graph_.hops(at, other);
+    return sum;
+  }
+
+  const DeviceGraph& graph_;
+  const Rater& rater_;
+  Mask pool_;
+  Mask must_;
+  int size_;
+  Mask best_ = 0;
+  Fit best_fit_ = Fit::scattered;
+  Score best_score_{};
+};
 
 }  // namespace
 
@@ -213,6 +339,10 @@ Mask connected_subset(const DeviceGraph& graph, const Rater& rater, Mask pool, M
   Search search(graph, rater, pool, must, size, Shape::connected);
   search.limit_to(limit);
   return search.run().value_or(0);
+}
+
+Mask grown_subset(const DeviceGraph& graph, const Rater& rater, Mask pool, Mask must, int size) {
+  return Growth(graph, rater, pool, must, size).run();
 }
 
 }  // namespace neuron::allocator

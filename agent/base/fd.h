@@ -10,7 +10,7 @@
 
 #include "agent/base/result.h"
 
-// File descriptors, files as text, and a program's descriptors at its start.
+// File descriptors, files as text, listening sockets, and a program's descriptors at its start.
 namespace neuron {
 
 // Owns one file descriptor; the only class in the tree that closes one. Movable, not copyable. Not synchronised.
@@ -88,5 +88,27 @@ inline constexpr std::uint64_t kMostDescriptors = 65536;
 
 // Raises the soft limit to the hard one, to kMostDescriptors at most; never lowers it. Child processes inherit it.
 DescriptorLimit raise_descriptor_limit();
+
+// Where a server listens. Passive data.
+struct ListenAddress {
+  std::string host;        // an IPv4 or IPv6 address without brackets; "": every address, of either kind
+  std::uint16_t port = 0;  // 0: any that is free
+  friend bool operator==(const ListenAddress&, const ListenAddress&) = default;
+};
+
+// "127.0.0.1:8000", "[::1]:8000"; ":8000" for every address. Names are not resolved: the answer may change and the
+// resolver may hang. Errors: invalid_argument, naming the text and the form.
+[[nodiscard]] Result<ListenAddress> parse_listen_address(std::string_view text);
+
+// The inverse of parse_listen_address.
+[[nodiscard]] std::string to_string(const ListenAddress& address);
+
+// A listening TCP socket; closed on exec, non-blocking. Every address means IPv4 and IPv6 through one socket, or IPv4
+// alone where the kernel has no IPv6. Errors, naming the address: unavailable (the port is taken), permission_denied,
+// not_found (no such address on this node), internal.
+[[nodiscard]] Result<Fd> open_listen_socket(const ListenAddress& address);
+
+// The port of `socket`, also where any was asked for; 0 when the kernel does not say.
+[[nodiscard]] std::uint16_t port_of(const Fd& socket);
 
 }  // namespace neuron

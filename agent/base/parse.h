@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,8 +12,8 @@
 
 #include "agent/base/result.h"
 
-// Strict, locale-free parsing of small texts of kernels, drivers and flags. Every function takes the whole text,
-// accepts no trailing garbage, and never throws. Any thread; no I/O.
+// Small texts of kernels, drivers, flags and other programs: parsed, checked, made printable, encoded. Locale-free;
+// parsers take the whole text and accept no trailing garbage. Nothing throws; any thread; no I/O.
 namespace neuron {
 
 // `text` without leading and trailing ASCII white space. The view points into `text`.
@@ -47,6 +49,22 @@ std::string_view take_until(std::string_view& rest, char separator);
 // A duration flag: a number with unit ms, s or m, e.g. "200ms", "5s". Must be positive and at most one day.
 [[nodiscard]] Result<std::chrono::milliseconds> parse_duration(std::string_view text);
 
+// "devices", "switches", "processes".
+[[nodiscard]] std::string plural(std::string_view noun);
+
+// "1 device", "3 devices".
+[[nodiscard]] std::string counted(std::integral auto count, std::string_view noun) {
+  return std::to_string(count) + ' ' + (count == 1 ? std::string(noun) : plural(noun));
+}
+
+// Names of Kubernetes objects (RFC 1123). A label: lower case letters, digits and '-', alphanumeric at both ends, at
+// most 63 bytes. A subdomain: such parts of any length joined by '.', at most 253 bytes together.
+[[nodiscard]] bool is_dns_label(std::string_view text);
+[[nodiscard]] bool is_dns_subdomain(std::string_view text);
+
+// The name in a label's key or in a resource's name: letters, digits, '-', '_' and '.', alphanumeric at both ends.
+[[nodiscard]] bool is_qualified_part(std::string_view text, std::size_t max_bytes = 63);
+
 // `text` with control bytes, invalid UTF-8 and invisible characters that change the display (marks of direction, zero
 // widths, line separators) as \xNN, cut to `max_bytes` (then ending in "..."), so that foreign text may appear in a log
 // line or on a terminal. Idempotent.
@@ -58,5 +76,18 @@ std::string_view take_until(std::string_view& rest, char separator);
 // Levenshtein distance, in bytes. Takes time of the product of the lengths and memory of the second: callers bound
 // both.
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
+
+// The bytes of standard base64 with or without padding; stops at the first other character.
+[[nodiscard]] std::string decode_base64(std::string_view text);
+
+// Standard base64 with padding.
+[[nodiscard]] std::string encode_base64(std::string_view bytes);
+
+// SHA-256 (FIPS 180-4) for names that other programs compute too: ids of device groups, sockets with long names. Not
+// for secrets. Implemented here so that programs without TLS need no libcrypto.
+[[nodiscard]] std::array<std::uint8_t, 32> sha256(std::string_view data);
+
+// The same as 64 lower case hexadecimal digits.
+[[nodiscard]] std::string sha256_hex(std::string_view data);
 
 }  // namespace neuron

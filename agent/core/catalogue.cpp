@@ -2,26 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <numeric>
 #include <set>
-#include <utility>
 
-#include "agent/base/encoding.h"
-#include "agent/core/catalogue_tables.h"
+#include "agent/base/parse.h"
 
 namespace neuron::core {
 namespace {
 
 constexpr std::uint64_t kGib = std::uint64_t{1} << 30U;
-
-std::vector<InstanceType> make_all() {
-  std::vector<InstanceType> all = tables::inferentia_types();
-  for (auto* part : {&tables::trainium_types, &tables::efa_only_types}) {
-    for (InstanceType& type : part()) all.push_back(std::move(type));
-  }
-  return all;
-}
 
 // docs/reference/driver.md#logical-cores: physical order for logical positions 0-7 of Trainium2, by device index mod
 // 16.
@@ -52,60 +41,10 @@ std::string id_of_group(const InstanceType& type, int device, int size) {
 
 }  // namespace
 
-namespace tables {
-
-InstanceType neuron_type(std::string name, model::Family family, int count, int vcpus, int host_memory_gib) {
-  const FamilyFacts facts = family_facts(family);
-  InstanceType type;
-  type.name = std::move(name);
-  type.family = family;
-  type.device_count = count;
-  type.physical_cores_per_device = facts.physical_cores;
-  type.default_lnc = facts.default_lnc;
-  type.vcpus = vcpus;
-  type.host_memory_gib = host_memory_gib;
-  type.devices.resize(static_cast<std::size_t>(count));
-  type.numa = {{0, "0-" + std::to_string(std::max(vcpus, 1) - 1)}};
-  return type;
-}
-
-void add_efa(InstanceType& type, model::Bdf bdf, int device_id, int numa_node, std::string pci_parent) {
-  type.efas.push_back({bdf, static_cast<std::uint16_t>(device_id), numa_node, std::move(pci_parent)});
-  type.efa_count = static_cast<int>(type.efas.size());
-}
-
-std::string host_bridge(int bus) {
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "pci0000:%02x", static_cast<unsigned>(bus) & 0xffU);
-  return text.data();
-}
-
-std::string switch_port(int port_bus, int device_bus) {
-  const int port = device_bus - port_bus - 2;
-  return model::to_string({0, static_cast<std::uint8_t>(port_bus), static_cast<std::uint8_t>(port / 8),
-                           static_cast<std::uint8_t>(port % 8)});
-}
-
-}  // namespace tables
-
 std::string_view to_string(TopologyShape shape) {
-  switch (shape) {
-    case TopologyShape::none:
-      return "none";
-    case TopologyShape::chain:
-      return "chain";
-    case TopologyShape::line:
-      return "line";
-    case TopologyShape::ring:
-      return "ring";
-    case TopologyShape::torus_4x4:
-      return "torus_4x4";
-    case TopologyShape::switched:
-      return "switched";
-    case TopologyShape::unknown:
-      return "unknown";
-  }
-  return "unknown";
+  constexpr std::array<std::string_view, 7> kNames = {"none",      "chain",    "line",   "ring",
+                                                      "torus_4x4", "switched", "unknown"};
+  return kNames.at(static_cast<std::size_t>(shape));
 }
 
 FamilyFacts family_facts(model::Family family) {
@@ -122,11 +61,6 @@ FamilyFacts family_facts(model::Family family) {
       return {8, 2, 144 * kGib};
   }
   return {};
-}
-
-std::span<const InstanceType> all_instance_types() {
-  static const std::vector<InstanceType> kAll = make_all();
-  return kAll;
 }
 
 const InstanceType* find_instance_type(std::string_view name) {

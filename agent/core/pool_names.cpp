@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <variant>
 
-#include "agent/base/encoding.h"
 #include "agent/base/parse.h"
+#include "agent/base/sorted.h"
 #include "agent/core/catalogue.h"
 #include "agent/core/logical_cores.h"
 
@@ -18,15 +18,6 @@ constexpr std::size_t kMaxLabel = 63;      // of a DNS label (RFC 1123)
 constexpr std::size_t kDigestDigits = 8;   // of a changed label
 constexpr std::size_t kMaxRdmaBytes = 64;  // IB_DEVICE_NAME_MAX of the kernel, with its terminator
 constexpr std::size_t kKeptOfLong = 40;    // bytes of a name that is too long
-
-bool is_plain(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-bool is_label(std::string_view text) {
-  return !text.empty() && is_plain(text.front()) && is_plain(text.back()) &&
-         std::all_of(text.begin(), text.end(), [](char c) { return is_plain(c) || c == '-'; });
-}
 
 // Only text as std::to_string makes it.
 std::optional<int> parse_index(std::string_view text) {
@@ -71,20 +62,6 @@ struct ToText {
   std::string operator()(const NodeName& /*name*/) const { return std::string(kNode); }
 };
 
-template <typename T>
-void sort_unique(std::vector<T>& values) {
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-}
-
-// The number of indices before a ring wraps to 0: by the instance type, else by the seen devices.
-int ring_size(const model::HostScan& host) {
-  const InstanceType* type = find_instance_type(host.instance_type);
-  int size = type != nullptr && type->family ? type->device_count : 0;
-  for (const model::NeuronDevice& device : host.devices) size = std::max(size, device.index + 1);
-  return size;
-}
-
 struct NamedDevices {
   const model::HostScan& host;
   std::vector<int> operator()(const DeviceName& name) const { return {name.device}; }
@@ -111,6 +88,15 @@ void add_device(PoolHardware& hardware, const model::NeuronDevice& device, const
   hardware.devices.push_back(device.index);
 }
 
+constexpr std::string_view kAdmin = "-admin", kRequest = "-request";
+
+// Takes `end` from the end of `text`; false when it ends otherwise, or nothing would be left.
+bool take_suffix(std::string_view& text, std::string_view end) {
+  if (text.size() <= end.size() || !text.ends_with(end)) return false;
+  text.remove_suffix(end.size());
+  return true;
+}
+
 }  // namespace
 
 std::string to_string(const PoolName& name) {
@@ -122,8 +108,15 @@ std::optional<PoolName> parse_pool_name(std::string_view text) {
   if (text == kNode) return NodeName{};
   if (take_prefix(text, kDevice)) return parse_device(text);
   if (take_prefix(text, kGroup)) return parse_group(text);
-  if (take_prefix(text, kEfa) && is_label(text)) return EfaName{std::string(text)};
+  if (take_prefix(text, kEfa) && is_dns_label(text)) return EfaName{std::string(text)};
   return std::nullopt;
+}
+
+int ring_size(const model::HostScan& host) {
+  const InstanceType* type = find_instance_type(host.instance_type);
+  int size = type != nullptr && type->family ? type->device_count : 0;
+  for (const model::NeuronDevice& device : host.devices) size = std::max(size, device.index + 1);
+  return size;
 }
 
 std::vector<int> members_of(const GroupName& group, int ring_size) {
@@ -137,10 +130,12 @@ std::vector<int> members_of(const GroupName& group, int ring_size) {
 
 std::string efa_label(std::string_view rdma_name) {
   std::string label(rdma_name.substr(0, kMaxRdmaBytes));
-  const bool plain = std::all_of(label.begin(), label.end(), [](char c) { return is_plain(c) || c == '_'; });
+  std::replace(label.begin(), label.end(), '_', '-');
+  const bool plain = rdma_name.find('-') == std::string_view::npos && is_dns_label(label);
+  if (plain && kEfa.size() + label.size() <= kMaxLabel) return label;
+  const auto is_plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   std::replace_if(
-      label.begin(), label.end(), [](char c) { return !is_plain(c); }, '-');
-  if (plain && is_label(label) && kEfa.size() + label.size() <= kMaxLabel) return label;
+      label.begin(), label.end(), [&](char c) { return !is_plain(c); }, '-');
   label.resize(std::min(label.size(), kKeptOfLong));
   label.erase(0, std::min(label.find_first_not_of('-'), label.size()));
   return label + (label.empty() ? "" : "-") + sha256_hex(rdma_name).substr(0, kDigestDigits);
@@ -162,10 +157,28 @@ PoolHardware hardware_of(const PoolName& name, const model::HostScan& host) {
       if (!one.name.empty() && efa_label(one.name) == efa->label) hardware.efas.push_back(one.name);
     }
   }
-  sort_unique(hardware.devices);
-  sort_unique(hardware.cores);
-  sort_unique(hardware.efas);
-  return hardware;
+  return {sorted_unique(std::move(hardware.devices)), sorted_unique(std::move(hardware.cores)),
+          sorted_unique(std::move(hardware.efas))};
+}
+
+std::string claim_cdi_kind(std::string_view driver) {
+  return "k8s." + std::string(driver) + "/claim";
+}
+
+std::string claim_cdi_name(std::string_view uid, std::string_view device, ClaimAccess access) {
+  std::string name(uid);
+  if (access == ClaimAccess::admin) name += kAdmin;
+  return name.append("-").append(device);
+}
+
+std::optional<ClaimAccess> claim_access(std::string_view cdi_id, std::string_view driver, std::string_view device) {
+  const std::string prefix = claim_cdi_kind(driver) + "=";
+  if (device.empty() || !cdi_id.starts_with(prefix)) return std::nullopt;
+  std::string_view uid = cdi_id.substr(prefix.size());
+  if (!take_suffix(uid, device) || !take_suffix(uid, "-")) return std::nullopt;
+  const bool is_admin = take_suffix(uid, kAdmin);
+  if (take_suffix(uid, kRequest)) return std::nullopt;
+  return is_admin ? ClaimAccess::admin : ClaimAccess::use;
 }
 
 }  // namespace neuron::core

@@ -44,8 +44,11 @@ using PoolName = std::variant<DeviceName, CoreName, GroupName, EfaName, NodeName
 // nullopt for any text that to_string() would not give, such as numbers with leading zeros or above 9999.
 [[nodiscard]] std::optional<PoolName> parse_pool_name(std::string_view text);
 
+// The number of indices before a ring wraps to 0: by the instance type, else by the devices of the scan.
+[[nodiscard]] int ring_size(const model::HostScan& host);
+
 // The members of a group, in the order of the ring: of 10-1 on a ring of 12 {10, 11, 0, 1}. Empty for an invalid group:
-// one device only, or an index beyond `ring_size`, the number of indices before the ring wraps.
+// one device only, or an index beyond `ring_size`.
 [[nodiscard]] std::vector<int> members_of(const GroupName& group, int ring_size);
 
 // An RDMA name as the part of a label behind "efa-": "rdmap16s25" stays, "efa_0" becomes "efa-0"; a name with
@@ -66,5 +69,23 @@ struct PoolHardware {
 // The indices of the named devices, also those that `host` lacks, in the name's order. Empty for an interface, and for
 // a group that this node cannot have.
 [[nodiscard]] std::vector<int> named_devices(const PoolName& name, const model::HostScan& host);
+
+// The CDI devices of claims: named when a claim is prepared, and read back out of PodResources, which says of a
+// claim's device neither the claim's uid nor `adminAccess`.
+enum class ClaimAccess {
+  use,    // the claim holds the device
+  admin,  // `adminAccess`: it holds nothing
+};
+
+// The kind of the CDI devices of claims: "k8s.<driver>/claim".
+[[nodiscard]] std::string claim_cdi_kind(std::string_view driver);
+
+// "<uid>-<device>", or "<uid>-admin-<device>" for admin access. `device` as in the driver's pool.
+[[nodiscard]] std::string claim_cdi_name(std::string_view uid, std::string_view device, ClaimAccess access);
+
+// Access to `device` in a claim of `driver` by the CDI id "<kind>=<name>"; nullopt when the id is of another device, of
+// a request ("<uid>-request-<request>"), or not of this form.
+[[nodiscard]] std::optional<ClaimAccess> claim_access(std::string_view cdi_id, std::string_view driver,
+                                                      std::string_view device);
 
 }  // namespace neuron::core

@@ -92,8 +92,8 @@ std::vector<CoreRates> rates_of_cores(const UsageSample& before, const UsageSamp
   for (const model::NeuronDevice& device : scan.devices) {
     const std::vector<int> ids = core_ids_of(device, scan);
     if (ids.empty()) continue;
-    const DeviceUsage* first = find_device(before, device.index);
-    const DeviceUsage* last = find_device(now, device.index);
+    const DeviceUsage* first = model::find_device(before.devices, device.index);
+    const DeviceUsage* last = model::find_device(now.devices, device.index);
     for (std::size_t position = 0; position < ids.size(); ++position) {
       CoreRates core;
       core.id = ids[position];

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/base/parse.h"
 #include "agent/health/efa.h"
 #include "agent/health/kernel_errors.h"
 #include "agent/health/reasons.h"
@@ -33,10 +34,6 @@ struct Subject {
   const NeuronDevice& device;
   std::string name;  // "neuron3"
 };
-
-std::string counted(std::uint64_t count, std::string_view noun) {
-  return std::to_string(count) + ' ' + std::string(noun) + (count == 1 ? "" : "s");
-}
 
 bool is_count_of_faults(const DeviceSignal& signal) {
   return signal.value != nullptr && !signal.what.empty();

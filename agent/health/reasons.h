@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "agent/model/health.h"
-#include "agent/model/reasons.h"
 
 // The one table of what can be said of a device, a core or an interface that is not healthy: how grave it is, what it
 // means and what to do. The policy, the checks and docs/health.md go by it. Pure.

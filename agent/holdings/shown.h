@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "agent/base/clock.h"
+#include "agent/core/logical_cores.h"
 #include "agent/holdings/ledger.h"
-#include "agent/holdings/numbering.h"
 #include "agent/model/allocation.h"
 
 namespace neuron::holdings {
@@ -15,7 +15,7 @@ struct ShownAllocations {
   SteadyTime asked_at{};
   std::vector<model::Allocation> stored;
   CheckpointVersion stored_version = 0;
-  NumberingEvidence numbering{};                // of the same checkpoint, all of it
+  core::NumberingEvidence numbering{};          // of the same checkpoint, all of it
   std::vector<model::Allocation> claims{};      // by PodResources, as of its last answer: no checkpoint has them
   SteadyTime stored_since = SteadyTime::max();  // when that checkpoint was first read
 };

@@ -12,7 +12,7 @@
 
 #include "agent/base/fd.h"
 #include "agent/base/result.h"
-#include "agent/model/read_problem.h"
+#include "agent/model/device.h"
 
 namespace neuron::host {
 

@@ -15,7 +15,7 @@
 #include "agent/base/result.h"
 #include "agent/health/kernel_errors.h"
 #include "agent/host/fs_root.h"
-#include "agent/model/kernel_log.h"
+#include "agent/model/host_scan.h"
 
 namespace neuron::host {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "agent/base/clock.h"
-#include "agent/base/listen_address.h"
+#include "agent/base/fd.h"
 #include "agent/base/mutex.h"
 #include "agent/metrics/exposition.h"
 #include "agent/metrics/http_server.h"

@@ -38,7 +38,7 @@ constexpr std::array kEccEvents = {
 };
 
 void add_core(const Scrape& scrape, const core::CoreRates& core, FamilySet& families) {
-  const model::NeuronDevice* const device = core::find_device(scrape.host, core.device);
+  const model::NeuronDevice* const device = model::find_device(scrape.host.devices, core.device);
   const std::string tag = device != nullptr ? runtime_tag(*device, core.physical) : "";
   const Labels place = with(scrape.instance, {{"neuroncore", std::to_string(core.id)}, {"runtime_tag", tag}});
   const Labels labels = with(place, scrape.holders.of_core(core.id));
@@ -248,8 +248,8 @@ void add_executions(const Scrape& scrape, FamilySet& families) {
   auto statuses = families["execution_status_total"];
   auto errors = families["execution_errors_total"];
   for (const core::CoreRates& core : scrape.rates.cores) {
-    const auto* const device = core::find_device(scrape.host, core.device);
-    const auto* const usage = core::find_device(*scrape.usage, core.device);
+    const auto* const device = model::find_device(scrape.host.devices, core.device);
+    const auto* const usage = model::find_device(scrape.usage->devices, core.device);
     if (device == nullptr || usage == nullptr) continue;
     const Counts counts = counts_of(*device, *usage, core.physical);
     // A core counts for all processes that used it: a pid would be wrong.

@@ -126,7 +126,7 @@ void add_core(const Scrape& scrape, const model::NeuronDevice& device, int id, i
   for (const auto& [member, name] : kHwErrors) {
     families["neuron_core_hw_errors_total"].add(with(labels, {{"kind", name}}), sum_of(device.cores, physical, member));
   }
-  const auto* const usage = scrape.usage != nullptr ? core::find_device(*scrape.usage, device.index) : nullptr;
+  const auto* const usage = scrape.usage != nullptr ? model::find_device(scrape.usage->devices, device.index) : nullptr;
   if (usage != nullptr) add_usage(*usage, physical, labels, families);
 }
 
@@ -217,7 +217,8 @@ void add_devices(const Scrape& scrape, FamilySet& families) {
     if (device.processes) {
       families["neuron_device_processes"].add(labels, static_cast<double>(device.processes->size()));
     }
-    const auto* const usage = scrape.usage != nullptr ? core::find_device(*scrape.usage, device.index) : nullptr;
+    const auto* const usage =
+        scrape.usage != nullptr ? model::find_device(scrape.usage->devices, device.index) : nullptr;
     if (usage != nullptr) add_usage(*usage, labels, families);
   }
 }

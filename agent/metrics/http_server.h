@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "agent/base/listen_address.h"
+#include "agent/base/fd.h"
 #include "agent/base/result.h"
 #include "agent/metrics/tls_identity.h"
 

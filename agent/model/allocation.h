@@ -24,18 +24,23 @@ struct Allocation {
   // One of the claim's CDI ids, as its driver gave it: "k8s.neuron.aws.com/claim=<uid>-neuron-device-3". PodResources
   // has no uid of a claim. "": it has none, as a claim whose devices have no nodes.
   std::string cdi_id{};
-  // Of a claim: `ids` are for admin access (agent/core/claim_cdi.h), so the container holds none of them. A device of
+  // Of a claim: `ids` are for admin access (agent/core/pool_names.h), so the container holds none of them. A device of
   // an admin claim that has no CDI id, as an interface, is not distinguished and counts as held.
   bool admin_access = false;
   friend bool operator==(const Allocation&, const Allocation&) = default;
 };
 
+// The container's name in texts: "namespace/pod/container"; "" where the pod is known by its uid alone.
+[[nodiscard]] inline std::string holder_name(const Allocation& one) {
+  return one.pod.empty() ? "" : one.pod_namespace + "/" + one.pod + "/" + one.container;
+}
+
 // Identifies a container: "pod <uid>/<container>" where the uid is known, else "namespace/pod/container".
 // Never empty.
-[[nodiscard]] std::string holder_of(const Allocation& allocation);
-
-// The container's name in texts: "namespace/pod/container"; "" where the pod is known by its uid alone.
-[[nodiscard]] std::string holder_name(const Allocation& allocation);
+[[nodiscard]] inline std::string holder_of(const Allocation& one) {
+  if (!one.pod_uid.empty()) return "pod " + one.pod_uid + "/" + one.container;
+  return one.pod_namespace + "/" + one.pod + "/" + one.container;
+}
 
 // The healthy devices that the kubelet knows, by resource name; a resource without any may be absent.
 using Allocatable = std::map<std::string, std::set<std::string>>;

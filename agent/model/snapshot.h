@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "agent/model/host_scan.h"
 
@@ -17,5 +19,33 @@ struct Snapshot {
 };
 
 using SnapshotPtr = std::shared_ptr<const Snapshot>;  // never null once published
+
+// `host` without the values that change from scan to scan on a healthy node: signals, counters of cores and interfaces,
+// memory in use. Health, which is assessed from them, stays. A new generation (model::Snapshot::generation) begins when
+// what is left differs: inventory, health, what cannot be read, or who has a device open.
+[[nodiscard]] HostScan without_counters(HostScan host);
+
+// A device, an interface, or the node itself (KernelLog::node_health).
+struct UnitChange {
+  enum class Kind {
+    appeared,  // it was not there, or had vanished
+    left,      // it has vanished, or is no longer listed
+    health,    // it was and is there, and its health is another
+  };
+  Kind kind = Kind::health;
+  std::string name;  // "neuron3"; the RDMA name of an interface, else its PCI address; "node"
+  Health before;     // not assessed where it was not listed
+  Health after;      // with reason, sentence and action; not assessed where it is not listed
+  friend bool operator==(const UnitChange&, const UnitChange&) = default;
+};
+
+struct SnapshotDiff {
+  std::vector<UnitChange> units;  // devices by index, then interfaces by address, then the node
+  bool problems = false;          // what cannot be read is something else
+  friend bool operator==(const SnapshotDiff&, const SnapshotDiff&) = default;
+};
+
+// Of two assessed hosts; an empty `before` means that everything appears.
+[[nodiscard]] SnapshotDiff diff(const HostScan& before, const HostScan& after);
 
 }  // namespace neuron::model

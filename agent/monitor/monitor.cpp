@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "agent/base/mutex.h"
-#include "agent/model/snapshot_diff.h"
+#include "agent/model/snapshot.h"
 
 namespace neuron::monitor {
 namespace {

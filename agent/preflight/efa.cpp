@@ -8,7 +8,7 @@
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
 #include "agent/health/efa.h"
-#include "agent/model/reasons.h"
+#include "agent/model/health.h"
 #include "agent/preflight/rules.h"
 
 namespace neuron::preflight::rules {

@@ -9,7 +9,7 @@
 #include "agent/core/ultraserver.h"
 #include "agent/health/reasons.h"
 #include "agent/health/signals.h"
-#include "agent/model/reasons.h"
+#include "agent/model/health.h"
 #include "agent/preflight/rules.h"
 
 namespace neuron::preflight::rules {

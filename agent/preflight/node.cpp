@@ -37,7 +37,7 @@ void check_lnc(const HostScan& scan, const PreflightFacts& facts, Report& report
 void check_held_numbering(const HostScan& scan, const PreflightFacts& facts, Report& report) {
   const KubeletFacts& kubelet = facts.kubelet;
   if (!scan.lnc || scan.devices.empty() || kubelet.numbering.given.empty()) return;
-  const auto held = holdings::lnc_in_use(kubelet.numbering, scan);
+  const auto held = core::lnc_in_use(kubelet.numbering, scan);
   if (!held || *held == scan.lnc->value) return;
   const std::string checkpoint = kubelet.directory + "/device-plugins/kubelet_internal_checkpoint";
   report.warning("lnc_changed_while_held",

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "agent/model/reasons.h"
+#include "agent/model/health.h"
 #include "agent/preflight/rules.h"
 
 namespace neuron::preflight {

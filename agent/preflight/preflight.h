@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/holdings/numbering.h"
+#include "agent/core/logical_cores.h"
 #include "agent/model/host_scan.h"
 
 // Findings of `neuron-agent check` on a node. Pure; docs/checks.md lists every code.
@@ -80,7 +80,7 @@ struct KubeletFacts {
   std::vector<std::string> plugin_sockets;              // device-plugins/*.sock without kubelet.sock, sorted
   std::vector<std::string> verbs_takers;  // "resource pod uid/container" of foreign resources whose recorded
                                           // answer in kubelet_internal_checkpoint holds /dev/infiniband/uverbs
-  holdings::NumberingEvidence numbering;  // of the core ids in the same file
+  core::NumberingEvidence numbering;      // of the core ids in the same file
   std::vector<int> listed_devices;        // last listed to the kubelet by neuron or neurondevice, ascending
   std::vector<int> listed_cores;          // the same by neuroncore: global core ids, ascending
 };

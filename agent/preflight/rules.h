@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/base/parse.h"
 #include "agent/health/assess.h"
 #include "agent/health/reasons.h"
 #include "agent/preflight/preflight.h"
@@ -69,10 +70,6 @@ void check_claims(const model::HostScan& scan, const PreflightFacts& facts, Repo
   return facts.claims.asked || facts.claims.found;
 }
 
-// "1 device", "3 devices"
-[[nodiscard]] inline std::string counted(std::size_t count, const std::string& noun) {
-  return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
-}
 using health::joined;
 [[nodiscard]] inline Evidence evidence_of(const model::ReadProblem& problem) {
   if (problem.path.empty()) return {what_is_wrong(problem), "not readable"};

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/base/clock.h"
-#include "agent/base/encoding.h"
+#include "agent/base/parse.h"
 #include "agent/kube/answers.h"
 
 namespace neuron::status {

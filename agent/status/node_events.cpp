@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "agent/base/parse.h"
-#include "agent/model/snapshot_diff.h"
+#include "agent/model/snapshot.h"
 #include "agent/status/node_report.h"
 
 namespace neuron::status {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "agent/base/clock.h"
-#include "agent/base/encoding.h"
+#include "agent/base/parse.h"
 
 namespace neuron::status {
 

@@ -15,7 +15,7 @@
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
 #include "agent/core/ultraserver.h"
-#include "agent/model/snapshot_diff.h"
+#include "agent/model/snapshot.h"
 
 namespace neuron::plugin {
 namespace {

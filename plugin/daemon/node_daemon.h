@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "agent/base/clock.h"
-#include "agent/base/listen_address.h"
+#include "agent/base/fd.h"
 #include "agent/base/workers.h"
 #include "agent/core/offer_policy.h"
 #include "agent/grant/node_units.h"

@@ -12,12 +12,12 @@
 #include "agent/base/mutex.h"
 #include "agent/base/result.h"
 #include "agent/core/complete.h"
+#include "agent/core/logical_cores.h"
 #include "agent/core/offer_policy.h"
 #include "agent/core/pool_names.h"
 #include "agent/grant/grant.h"
 #include "agent/grant/node_units.h"
 #include "agent/holdings/ledger.h"
-#include "agent/holdings/numbering.h"
 #include "agent/holdings/shown.h"
 #include "plugin/device/refusals.h"
 #include "plugin/device/unit_list.h"
@@ -116,7 +116,7 @@ class Allocations {
 
   [[nodiscard]] bool reads_as_scanned(const model::Snapshot& scanned) const REQUIRES(mutex_);
   void show_newest() REQUIRES(mutex_);
-  [[nodiscard]] bool learn_numbering(const holdings::NumberingEvidence& evidence) REQUIRES(mutex_);
+  [[nodiscard]] bool learn_numbering(const core::NumberingEvidence& evidence) REQUIRES(mutex_);
   [[nodiscard]] bool learn_unseen(const model::Allocation& shown) REQUIRES(mutex_);
   [[nodiscard]] bool learn_unseen_claim(const model::Allocation& shown) REQUIRES(mutex_);
   void learn(const holdings::ShownAllocations& shown) REQUIRES(mutex_);

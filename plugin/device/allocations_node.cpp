@@ -86,12 +86,12 @@ void Allocations::adopt_numbering() {
 }
 
 // True: ids are read with another LNC than before.
-bool Allocations::learn_numbering(const holdings::NumberingEvidence& evidence) {
+bool Allocations::learn_numbering(const core::NumberingEvidence& evidence) {
   const model::HostScan& host = newest_->snapshot().host;
-  if (numbering_known_ || !holdings::physical_cores_per_device(host)) return false;
+  if (numbering_known_ || !core::physical_cores_per_device(host)) return false;
   numbering_known_ = true;
   if (lnc_ && (evidence.given.empty() || holds_cores(ledger_))) return false;
-  const auto lnc = holdings::lnc_in_use(evidence, host);
+  const auto lnc = core::lnc_in_use(evidence, host);
   if (!lnc || lnc == lnc_) return false;
   lnc_ = lnc;
   return true;
@@ -103,7 +103,7 @@ bool Allocations::learn_unseen(const model::Allocation& shown) {
   if (!resource) return false;
   constexpr int kMaxUnit = 65535;
   const model::HostScan& host = newest_->snapshot().host;
-  const int cores = holdings::physical_cores_per_device(host).value_or(0) / lnc_.value_or(1);
+  const int cores = core::physical_cores_per_device(host).value_or(0) / lnc_.value_or(1);
   bool unseen = false;
   for (const std::string& id : shown.ids) {
     if (resource == model::Resource::efa) {

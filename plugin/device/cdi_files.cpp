@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "agent/base/fd.h"
-#include "agent/grant/cdi.h"
+#include "agent/grant/grant.h"
 
 namespace neuron::plugin {
 namespace {

@@ -17,7 +17,7 @@ namespace neuron::plugin {
 // Texts of spec files by path; "" = there must be no such file.
 using CdiTexts = std::map<std::string, std::string>;
 
-// The specs of both kinds (agent/grant/cdi.h) in `directory`: "aws.amazon.com/neuron" is in
+// The specs of both kinds (agent/grant/grant.h) in `directory`: "aws.amazon.com/neuron" is in
 // "aws.amazon.com-neuron.json"; "" for a kind that the node has none of. Pure.
 [[nodiscard]] CdiTexts cdi_texts(const grant::NodeUnits& node, const grant::GrantOptions& options,
                                  const std::string& directory);

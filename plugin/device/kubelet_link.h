@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "agent/base/bounded_calls.h"
+#include "agent/base/workers.h"
 #include "agent/rpc/pod_resources.h"
 #include "plugin/device/device_plugin_service.h"
 #include "plugin/device/kubelet_port.h"

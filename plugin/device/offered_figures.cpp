@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "agent/allocator/largest.h"
+#include "agent/allocator/allocator.h"
 
 namespace neuron::plugin {
 namespace {

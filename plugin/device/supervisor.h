@@ -4,8 +4,8 @@
 #include <functional>
 #include <string>
 
-#include "agent/base/bounded_calls.h"
 #include "agent/base/clock.h"
+#include "agent/base/workers.h"
 #include "plugin/device/device_manager.h"
 #include "plugin/device/device_plugin_service.h"
 #include "plugin/device/event_queue.h"

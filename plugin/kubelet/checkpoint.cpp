@@ -11,7 +11,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "agent/base/encoding.h"
 #include "agent/base/fd.h"
 #include "agent/base/parse.h"
 #include "deviceplugin/v1beta1/api.pb.h"

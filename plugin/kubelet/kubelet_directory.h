@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/base/bounded_calls.h"
 #include "agent/base/clock.h"
+#include "agent/base/workers.h"
 #include "plugin/kubelet/instance_lock.h"
 #include "plugin/kubelet/socket_watch.h"
 

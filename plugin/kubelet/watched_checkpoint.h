@@ -4,7 +4,6 @@
 #include <functional>
 #include <string>
 
-#include "agent/base/bounded_calls.h"
 #include "agent/base/workers.h"
 #include "plugin/kubelet/checkpoint_source.h"
 

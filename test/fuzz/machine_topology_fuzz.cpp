@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "agent/base/listen_address.h"
+#include "agent/base/fd.h"
 #include "agent/host/machine_topology.h"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "agent/base/encoding.h"
+#include "agent/base/parse.h"
 #include "agent/host/fabric_probe.h"
 #include "agent/host/preflight_facts.h"
 

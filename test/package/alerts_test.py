@@ -61,7 +61,7 @@ def check_alerts(root):
 
 def reasons(root):
     """[(code, state, action, of what)] of the table of reasons; of what: the metrics' families, 'efa' or so."""
-    codes = rules_text.read(root, "agent/model/reasons.h")
+    codes = rules_text.read(root, "agent/model/health.h")
     values = dict(re.findall(r'(k\w+) = "(\w+)"', codes))
     of_efa = set(re.findall(r'= "(\w+)"', codes[codes.index("// Of EFA interfaces"):]))
     table = rules_text.read(root, "agent/health/reasons.h")

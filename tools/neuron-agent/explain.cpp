@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "agent/base/parse.h"
+#include "agent/core/logical_cores.h"
 #include "agent/health/assess.h"
-#include "agent/holdings/numbering.h"
 #include "agent/host/scanner.h"
 #include "agent/rpc/pod_resources.h"
 #include "plugin/kubelet/checkpoint.h"
@@ -46,7 +46,7 @@ void adopt_numbering(const Options& options, ExplainFacts& facts) {
   }
   if (!checkpoint || checkpoint->numbering.given.empty()) return;
   model::HostScan& host = facts.host;
-  const auto lnc = holdings::lnc_in_use(checkpoint->numbering, host);
+  const auto lnc = core::lnc_in_use(checkpoint->numbering, host);
   if (lnc && (!host.lnc || host.lnc->value != *lnc)) host.lnc = {*lnc, model::Origin::live};
 }
 

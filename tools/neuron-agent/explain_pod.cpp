@@ -10,7 +10,7 @@
 #include "agent/core/pool_names.h"
 #include "agent/health/efa.h"
 #include "agent/holdings/held.h"
-#include "agent/model/reasons.h"
+#include "agent/model/health.h"
 #include "agent/model/resource.h"
 
 namespace neuron::agent {
@@ -47,12 +47,12 @@ bool add_unit(Hardware& hardware, model::Resource resource, const std::string& i
   if (resource == model::Resource::neuroncore) {
     const int per_device = core::cores_per_device(host);
     if (per_device < 1) return false;
-    const model::NeuronDevice* device = core::find_device(host, *number / per_device);
+    const model::NeuronDevice* device = model::find_device(host.devices, *number / per_device);
     if (device == nullptr) return false;
     hardware.cores[device->index].insert(*number);
     return true;
   }
-  const model::NeuronDevice* device = core::find_device(host, *number);
+  const model::NeuronDevice* device = model::find_device(host.devices, *number);
   auto& cores = hardware.cores[*number];
   if (device == nullptr) return false;
   const auto ids = core::core_ids_of(*device, host);
@@ -80,7 +80,7 @@ HeldDevice held_device(int index, const std::set<int>& cores, const HostScan& ho
   HeldDevice held;
   held.index = index;
   held.cores.assign(cores.begin(), cores.end());
-  const model::NeuronDevice* device = core::find_device(host, index);
+  const model::NeuronDevice* device = model::find_device(host.devices, index);
   if (device == nullptr && is_unread_list(host, model::ScanPart::Kind::devices)) {
     held.health = health::verdict_on_unread_list(host, "neuron" + std::to_string(index), "sys/class/neuron_device");
     return held;

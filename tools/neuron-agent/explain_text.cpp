@@ -11,10 +11,6 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-std::string counted(std::size_t count, const std::string& noun) {
-  return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
-}
-
 std::string or_unknown(std::string words) {
   return words.empty() ? "unknown" : words;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/base/fd.h"
 #include "agent/base/result.h"
 #include "agent/core/offer_policy.h"
 #include "agent/grant/grant.h"

@@ -14,7 +14,7 @@
 #include "agent/health/reasons.h"
 #include "agent/host/proc_files.h"
 #include "agent/host/scanner.h"
-#include "agent/model/reasons.h"
+#include "agent/model/health.h"
 #include "tools/pods/pods.h"
 
 namespace neuron::ls {

@@ -20,10 +20,6 @@ namespace {
 
 constexpr double kSummarySeconds = 5;
 
-std::string counted(std::size_t count, const char* one, const char* many) {
-  return std::to_string(count) + " " + (count == 1 ? one : many);
-}
-
 std::string name_of(const ProcessActivity& process) {
   const std::string& program = process.arguments.front();
   const std::string name = process.tag.empty() ? program.substr(program.rfind('/') + 1) : process.tag;
@@ -39,9 +35,8 @@ class LoadReport {
   void begin(const std::string& directory, const LoadShape& shape, bool counts_live) {
     std::size_t cores = 0;
     for (const LoadDevice& device : shape.devices) cores += device.cores.size();
-    out_ << "playing on " << directory << ": " << counted(shape.devices.size(), "device", "devices") << ", "
-         << counted(cores, "core", "cores") << ", " << counted(shape.efas.size(), "EFA interface", "EFA interfaces")
-         << "\n";
+    out_ << "playing on " << directory << ": " << counted(shape.devices.size(), "device") << ", "
+         << counted(cores, "core") << ", " << counted(shape.efas.size(), "EFA interface") << "\n";
     if (!counts_live) out_ << "this driver counts busy time only when a process ends (live from 2.30.2)\n";
     out_.flush();
   }
@@ -59,8 +54,7 @@ class LoadReport {
 
   void end(const Activity& activity) {
     summarise(activity);
-    out_ << "left unchanged: " << counted(activity.processes.size(), "process", "processes")
-         << " still listed, counters stopped\n";
+    out_ << "left unchanged: " << counted(activity.processes.size(), "process") << " still listed, counters stopped\n";
     out_.flush();
   }
 

@@ -68,8 +68,8 @@ void Collector::complete_kinds(model::UsageSample& sample) {
   model::HostScan moved = node_;
   moved.efas.clear();
   std::erase_if(moved.devices, [&](const model::NeuronDevice& device) {
-    const auto* before = core::find_device(samples_.back(), device.index);
-    const auto* now = core::find_device(sample, device.index);
+    const auto* before = model::find_device(samples_.back().devices, device.index);
+    const auto* now = model::find_device(sample.devices, device.index);
     return now == nullptr || (before != nullptr && same_totals(*before, *now));
   });
   model::UsageRequest request;
@@ -79,8 +79,8 @@ void Collector::complete_kinds(model::UsageSample& sample) {
   model::UsageSample fresh;
   if (!moved.devices.empty()) fresh = kinds_usage_.read(moved, request, sample.at);
   for (model::DeviceUsage& device : sample.devices) {
-    const auto* from = core::find_device(fresh, device.index);
-    if (from == nullptr) from = core::find_device(samples_.back(), device.index);
+    const auto* from = model::find_device(fresh.devices, device.index);
+    if (from == nullptr) from = model::find_device(samples_.back().devices, device.index);
     if (from != nullptr) take_kinds(*from, device);
   }
 }

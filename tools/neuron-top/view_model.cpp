@@ -5,6 +5,7 @@
 #include <set>
 
 #include "agent/base/parse.h"
+#include "agent/base/sorted.h"
 #include "agent/core/catalogue.h"
 #include "agent/core/complete.h"
 #include "agent/core/logical_cores.h"
@@ -233,12 +234,6 @@ void add_claim(PodView& view, const model::Allocation& holding, const model::Hos
   }
 }
 
-template <typename T>
-void sort_unique(std::vector<T>& values) {
-  std::ranges::sort(values);
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-}
-
 std::vector<PodView> pod_views(const Moment& moment, const ViewModel& model) {
   std::map<std::array<std::string, 3>, PodView> views;  // by name, container, claim
   for (const model::Allocation& holding : moment.pods) {
@@ -253,9 +248,9 @@ std::vector<PodView> pod_views(const Moment& moment, const ViewModel& model) {
   }
   std::vector<PodView> pods;
   for (auto& [key, view] : views) {
-    sort_unique(view.devices);
-    sort_unique(view.cores);
-    sort_unique(view.efas);
+    view.devices = sorted_unique(std::move(view.devices));
+    view.cores = sorted_unique(std::move(view.cores));
+    view.efas = sorted_unique(std::move(view.efas));
     if (!view.devices.empty() || !view.efas.empty()) pods.push_back(std::move(view));
   }
   return pods;

@@ -13,9 +13,8 @@
 
 #include "agent/base/fd.h"
 #include "agent/base/parse.h"
-#include "agent/core/claim_cdi.h"
 #include "agent/core/pool_names.h"
-#include "agent/grant/cdi.h"
+#include "agent/grant/grant.h"
 #include "agent/kube/answers.h"
 #include "plugin/dra/claim/claim_record.h"
 

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <variant>
 
-#include "agent/base/bounded_calls.h"
 #include "agent/base/clock.h"
 #include "agent/base/result.h"
 #include "agent/base/workers.h"

@@ -9,7 +9,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "agent/base/encoding.h"
+#include "agent/base/parse.h"
 #include "plugin/kubelet/socket_file.h"
 
 namespace neuron::plugin::dra {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "agent/core/catalogue.h"
-#include "agent/model/reasons.h"
+#include "agent/model/health.h"
 
 namespace neuron::plugin::dra {
 namespace {

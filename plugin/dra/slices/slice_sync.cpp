@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 
-#include "agent/base/encoding.h"
 #include "agent/base/parse.h"
 
 namespace neuron::plugin::dra {

@@ -1,4 +1,4 @@
-#include "agent/allocator/largest.h"
+#include "agent/allocator/allocator.h"
 
 #include <gtest/gtest.h>
 

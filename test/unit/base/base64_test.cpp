@@ -1,4 +1,4 @@
-#include "agent/base/encoding.h"
+#include "agent/base/parse.h"
 
 #include <gtest/gtest.h>
 

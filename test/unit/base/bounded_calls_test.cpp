@@ -1,4 +1,4 @@
-#include "agent/base/bounded_calls.h"
+#include "agent/base/workers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

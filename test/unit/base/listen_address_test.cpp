@@ -1,4 +1,4 @@
-#include "agent/base/listen_address.h"
+#include "agent/base/fd.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -53,6 +53,28 @@ TEST(Parse, DurationsNeedAUnitAndABound) {
   }
 }
 
+TEST(Parse, CountedNounsAreSingularForOneOnly) {
+  EXPECT_EQ(counted(1, "device"), "1 device");
+  EXPECT_EQ(counted(0, "EFA interface"), "0 EFA interfaces");
+  EXPECT_EQ(counted(std::size_t{2}, "switch"), "2 switches");
+  EXPECT_EQ(counted(3U, "process"), "3 processes");
+}
+
+TEST(Parse, NamesOfKubernetesObjects) {
+  for (const char* label : {"a", "0", "neuron-device-3"}) EXPECT_TRUE(is_dns_label(label)) << label;
+  for (const char* bad : {"", "-a", "a-", "a.b", "A", "a_b", "a b"}) EXPECT_FALSE(is_dns_label(bad)) << bad;
+  EXPECT_TRUE(is_dns_label(std::string(63, 'a')));
+  EXPECT_FALSE(is_dns_label(std::string(64, 'a')));
+  for (const char* name : {"a", "ip-10-0-0-1.ec2.internal"}) EXPECT_TRUE(is_dns_subdomain(name)) << name;
+  for (const char* bad : {"", ".", "a.", ".a", "a..b", "a.-b", "a. b"}) EXPECT_FALSE(is_dns_subdomain(bad)) << bad;
+  EXPECT_TRUE(is_dns_subdomain(std::string(253, 'a')));
+  EXPECT_FALSE(is_dns_subdomain(std::string(254, 'a')));
+  for (const char* name : {"a", "A_1.b-c"}) EXPECT_TRUE(is_qualified_part(name)) << name;
+  for (const char* bad : {"", "-a", "a.", "a/b", "a b"}) EXPECT_FALSE(is_qualified_part(bad)) << bad;
+  EXPECT_FALSE(is_qualified_part(std::string(64, 'a')));
+  EXPECT_TRUE(is_qualified_part(std::string(64, 'a'), 253));
+}
+
 TEST(Parse, PrintableHidesWhatATerminalWouldObey) {
   EXPECT_EQ(printable("plain ü"), "plain ü");
   EXPECT_EQ(printable("\x1b[31m\n"), "\\x1b[31m\\x0a");

@@ -1,4 +1,4 @@
-#include "agent/core/claim_cdi.h"
+#include "agent/core/pool_names.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "agent/grant/cdi.h"
+#include "agent/grant/grant.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/health/assess.h"
-#include "agent/model/snapshot_diff.h"
+#include "agent/model/snapshot.h"
 #include "test/unit/core/make_host.h"
 
 namespace neuron::health {

@@ -11,7 +11,7 @@
 #include <deque>
 #include <filesystem>
 
-#include "agent/base/listen_address.h"
+#include "agent/base/fd.h"
 #include "test/fakes/tcp_client.h"
 
 namespace neuron::metrics {

@@ -1,4 +1,4 @@
-#include "agent/model/snapshot_diff.h"
+#include "agent/model/snapshot.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

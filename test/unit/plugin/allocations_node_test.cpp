@@ -29,7 +29,7 @@ struct AllocationsNode : testing::Test {
     snapshot->host.lnc = {lnc, model::Origin::live};
     scan(snapshot);
   }
-  void shown(std::vector<model::Allocation> holdings, holdings::NumberingEvidence numbering = {}) {
+  void shown(std::vector<model::Allocation> holdings, core::NumberingEvidence numbering = {}) {
     clock.advance(std::chrono::seconds(10));
     allocations.reconcile({std::move(holdings), clock.now(), {}, 0, std::move(numbering)});
     allocations.adopt_numbering();

@@ -123,7 +123,7 @@ TEST(Checkpoint, TellsInWhichNumberingCoreIdsWereGiven) {
                                     R"({"ResourceName":"aws.amazon.com/neuroncore","DeviceIDs":{"0":["4"]}})",
                                 R"("aws.amazon.com/neuroncore":["0","63","9"],"aws.amazon.com/neuron":["99"])"));
   ASSERT_TRUE(checkpoint);
-  const holdings::NumberingEvidence& evidence = checkpoint->numbering;
+  const core::NumberingEvidence& evidence = checkpoint->numbering;
   ASSERT_EQ(evidence.given.size(), 3U);
   EXPECT_EQ(evidence.given[0].cores, (std::vector<int>{31, 32, 33}));
   EXPECT_EQ(evidence.given[0].devices, (std::vector<int>{7, 8}));

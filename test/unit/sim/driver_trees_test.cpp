@@ -16,7 +16,7 @@
 #include "agent/health/assess.h"
 #include "agent/host/scanner.h"
 #include "agent/host/usage_reader.h"
-#include "agent/model/reasons.h"
+#include "agent/model/health.h"
 #include "test/unit/host/temp_tree.h"
 #include "test/unit/sim/files.h"
 #include "tools/neuron-sim/faults.h"

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "agent/base/encoding.h"
 #include "agent/base/fd.h"
 #include "agent/base/parse.h"
 #include "tools/neuron-sim/kubelet/allocation.h"

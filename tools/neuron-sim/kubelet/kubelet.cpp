@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "agent/base/fd.h"
-#include "agent/core/claim_cdi.h"
+#include "agent/base/parse.h"
 #include "agent/core/pool_names.h"
 
 namespace neuron::sim {
@@ -25,24 +25,13 @@ namespace {
 constexpr std::size_t kMaxLabel = 63;
 constexpr std::string_view kAdminAccess = "admin:";
 
-bool is_alphanumeric(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-// Letters, digits, "-", "_" and "."; alphanumeric at both ends.
-bool is_qualified_part(std::string_view text, std::size_t max) {
-  return !text.empty() && text.size() <= max && is_alphanumeric(text.front()) && is_alphanumeric(text.back()) &&
-         std::ranges::all_of(text, [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
-}
-
 // Kubernetes' IsExtendedResourceName: domain/name, the domain not Kubernetes' own.
 bool is_extended_resource_name(std::string_view name) {
   const std::size_t slash = name.find('/');
   if (slash == std::string_view::npos || name.starts_with("requests.")) return false;
   const std::string_view domain = name.substr(0, slash);
   constexpr std::string_view kOwn = "kubernetes.io";
-  return is_qualified_part(domain, 253) && is_qualified_part(name.substr(slash + 1), kMaxLabel) &&
-         !domain.ends_with(kOwn);
+  return is_qualified_part(domain, 253) && is_qualified_part(name.substr(slash + 1)) && !domain.ends_with(kOwn);
 }
 
 void fill(v1::ContainerDevices& out, const HeldDevice& device) {

@@ -1,4 +1,4 @@
-#include "agent/model/snapshot_diff.h"
+#include "agent/model/snapshot.h"
 
 #include <bit>
 #include <map>
