@@ -68,8 +68,6 @@ void add_not_checked(rules::Report& report) {
              "");
 }
 
-using rules::counted;
-
 constexpr std::size_t kColumns = 80;
 constexpr std::size_t kIndent = 8;
 
