@@ -123,7 +123,7 @@ void forget_in(model::NeuronDevice& device, std::uint64_t host_memory) {
 }
 
 std::uint64_t device_memory_of(const model::HostScan& scan, int index) {
-  const NeuronDevice* device = find_device(scan, index);
+  const NeuronDevice* device = model::find_device(scan.devices, index);
   return device != nullptr ? device->memory_bytes.value_or(kMoreThanAnyMemory) : kMoreThanAnyMemory;
 }
 

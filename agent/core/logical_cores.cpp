@@ -113,11 +113,6 @@ std::string pids_on_core(const model::NeuronDevice& device, int physical_core) {
   return pids;
 }
 
-const model::NeuronDevice* find_device(const model::HostScan& scan, int index) {
-  const auto found = std::ranges::find(scan.devices, index, &model::NeuronDevice::index);
-  return found == scan.devices.end() ? nullptr : &*found;
-}
-
 const model::Health& health_of_cores(const model::NeuronDevice& device, const std::vector<int>& physical) {
   const model::Health* worst = nullptr;
   for (const int core : physical) {

@@ -38,9 +38,6 @@ struct CorePlace {
 // " pid 7 pid 9": processes that hold the physical core; "" when none does, or when unknown.
 [[nodiscard]] std::string pids_on_core(const model::NeuronDevice& device, int physical_core);
 
-// The device with this index; nullptr: not in the scan. Lives as long as the scan.
-[[nodiscard]] const model::NeuronDevice* find_device(const model::HostScan& scan, int index);
-
 // The worst verdict on these physical cores; the device's own where there is none on any. Lives as long as the device.
 [[nodiscard]] const model::Health& health_of_cores(const model::NeuronDevice& device, const std::vector<int>& physical);
 

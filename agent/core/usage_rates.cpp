@@ -217,11 +217,6 @@ std::optional<ProcessRates> sum_of(const std::vector<ProcessRates>& processes) {
 
 }  // namespace
 
-const DeviceUsage* find_device(const UsageSample& sample, int index) {
-  const auto found = std::ranges::find(sample.devices, index, &DeviceUsage::index);
-  return found == sample.devices.end() ? nullptr : &*found;
-}
-
 UsageRates usage_rates(const UsageSample& before, const UsageSample& now, const model::HostScan& scan) {
   UsageRates rates;
   rates.seconds = std::max(0.0, std::chrono::duration<double>(now.at - before.at).count());

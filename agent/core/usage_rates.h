@@ -85,9 +85,6 @@ struct UsageRates {
 [[nodiscard]] UsageRates usage_rates(const model::UsageSample& before, const model::UsageSample& now,
                                      const model::HostScan& scan);
 
-// nullptr: not in the sample. Lives as long as the sample.
-[[nodiscard]] const model::DeviceUsage* find_device(const model::UsageSample& sample, int index);
-
 // EFA counters whose growth means an error (docs/reference/efa.md#counters), sorted. Static lifetime.
 [[nodiscard]] std::span<const std::string_view> efa_error_counters();
 

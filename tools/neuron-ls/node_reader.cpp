@@ -98,7 +98,7 @@ void add_expectations(render::NodeReport& report) {
   report.expected_efas = type->efa_count;
   report.found_efas = static_cast<int>(report.host.efas.size());
   for (int index = 0; index < type->device_count; ++index) {
-    if (core::find_device(report.host, index) == nullptr) report.missing_devices.push_back(index);
+    if (model::find_device(report.host.devices, index) == nullptr) report.missing_devices.push_back(index);
   }
   if (report.missing_devices.empty()) return;
   report.missing_health =
