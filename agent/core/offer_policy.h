@@ -21,7 +21,7 @@ struct CoreDevices {
   friend bool operator==(const CoreDevices&, const CoreDevices&) = default;
 };
 
-// By default everything is offered under every name. The ledger (agent/holdings/ledger.h) keeps units that a container
+// By default everything is offered under every name. The ledger (plugin/device/ledger.h) keeps units that a container
 // holds under a name that is no longer offered.
 struct OfferPolicy {
   std::vector<model::Resource> resources{model::kAllResources.begin(),

@@ -187,7 +187,7 @@ std::optional<KernelRecord> parse_syslog_line(std::string_view line) {
   const auto whole = parse_i64(seconds);
   const auto part = parse_i64(time);
   if (!whole || !part || *whole > kMaxSeconds) return std::nullopt;
-  if (rest.starts_with('[')) take_until(rest, ']');  // who said it
+  if (rest.starts_with('[')) take_until(rest, ']');  // the source of the line
   if (rest.starts_with(' ')) rest.remove_prefix(1);
   return KernelRecord{0, std::chrono::seconds(*whole) + std::chrono::microseconds(*part), rest};
 }

@@ -27,7 +27,7 @@ using model::HealthState;
 inline constexpr std::string_view kReplace = "replace the instance (terminate, or stop and start)";
 inline constexpr std::string_view kReload = "drain the node, then reload the Neuron driver or reboot";
 inline constexpr std::string_view kRebootOrReplace = "inspect the kernel log; reboot or replace the instance";
-inline constexpr std::string_view kLookAtLog = "inspect the kernel log";
+inline constexpr std::string_view kInspectKernelLog = "inspect the kernel log";
 
 inline constexpr Reason kDeviceVanished{code::kDeviceVanished, HealthState::unhealthy,
                                         "it vanished from `sys/class/neuron_device`", kRebootOrReplace};
@@ -90,7 +90,7 @@ inline constexpr Reason kUnknownLayout{code::kUnknownLayout, HealthState::unknow
                                        "the driver's sysfs layout is unknown", "update the agent"};
 inline constexpr Reason kReadsAllOnes{code::kReadsAllOnes, HealthState::unknown,
                                       "a register reads all ones, as if the device were off the bus, but others do not",
-                                      kLookAtLog};
+                                      kInspectKernelLog};
 inline constexpr Reason kNoSignals{code::kNoSignals, HealthState::unknown, "the driver shows no health files", ""};
 inline constexpr Reason kSignalUnreadable{code::kSignalUnreadable, HealthState::unknown,
                                           "expected health files are missing, unreadable or malformed",
@@ -110,7 +110,7 @@ inline constexpr Reason kEfaDriverUnbound{code::kEfaDriverUnbound, HealthState::
                                           "no efa driver is bound to it",
                                           "load the efa driver, or bind it to the function"};
 inline constexpr Reason kRdmaDeviceMissing{code::kRdmaDeviceMissing, HealthState::unhealthy,
-                                           "the driver is bound but shows no RDMA device", kLookAtLog};
+                                           "the driver is bound but shows no RDMA device", kInspectKernelLog};
 inline constexpr Reason kIbUverbsNotLoaded{
     code::kIbUverbsNotLoaded, HealthState::unhealthy, "no interface has a verbs device: `ib_uverbs` is not loaded",
     "run: modprobe ib_uverbs; to load it at boot, add ib_uverbs to /etc/modules-load.d/efa.conf"};

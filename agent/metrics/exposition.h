@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/holdings/ledger.h"
+#include "agent/holdings/holding.h"
 #include "agent/model/resource.h"
 #include "agent/model/snapshot.h"
 #include "agent/model/usage.h"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "agent/core/usage_rates.h"
-#include "agent/holdings/ledger.h"
+#include "agent/holdings/holding.h"
 #include "agent/metrics/exposition.h"
 #include "agent/metrics/metric_table.h"
 

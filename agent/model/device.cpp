@@ -94,13 +94,13 @@ std::optional<Family> family_of_pci_id(std::uint16_t device_id) {
   }
 }
 
-std::string what_is_wrong(const ReadProblem& problem) {
+std::string describe_problem(const ReadProblem& problem) {
   if (problem.kind == ProblemKind::absent_neighbours) return "names missing devices: " + problem.detail;
   return problem.detail;
 }
 
 std::string sentence(const ReadProblem& problem) {
-  return problem.path.empty() ? what_is_wrong(problem) : problem.path + ": " + what_is_wrong(problem);
+  return problem.path.empty() ? describe_problem(problem) : problem.path + ": " + describe_problem(problem);
 }
 
 std::vector<std::string> sentences(const std::vector<ReadProblem>& problems) {

@@ -48,7 +48,7 @@ struct ReadProblem {
 };
 
 // The problem without the path: "not a number", "names missing devices: 3,7".
-[[nodiscard]] std::string what_is_wrong(const ReadProblem& problem);
+[[nodiscard]] std::string describe_problem(const ReadProblem& problem);
 
 // One line: "<path>: <problem>".
 [[nodiscard]] std::string sentence(const ReadProblem& problem);

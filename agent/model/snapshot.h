@@ -22,7 +22,7 @@ using SnapshotPtr = std::shared_ptr<const Snapshot>;  // never null once publish
 
 // `host` without the values that change from scan to scan on a healthy node: signals, counters of cores and interfaces,
 // memory in use. Health, which is assessed from them, stays. A new generation (model::Snapshot::generation) begins when
-// what is left differs: inventory, health, what cannot be read, or who has a device open.
+// what is left differs: inventory, health, what cannot be read, or the processes that have a device open.
 [[nodiscard]] HostScan without_counters(HostScan host);
 
 // A device, an interface, or the node itself (KernelLog::node_health).

@@ -72,8 +72,8 @@ void check_claims(const model::HostScan& scan, const PreflightFacts& facts, Repo
 
 using health::joined;
 [[nodiscard]] inline Evidence evidence_of(const model::ReadProblem& problem) {
-  if (problem.path.empty()) return {what_is_wrong(problem), "not readable"};
-  return {problem.path, what_is_wrong(problem)};
+  if (problem.path.empty()) return {describe_problem(problem), "not readable"};
+  return {problem.path, describe_problem(problem)};
 }
 // A machine without Neuron and EFA.
 [[nodiscard]] inline bool serves_nothing(const model::HostScan& scan) {

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "agent/base/parse.h"
-#include "agent/core/pool_names.h"
+#include "agent/core/hardware.h"
 
 namespace neuron::rpc {
 namespace {

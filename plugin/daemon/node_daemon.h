@@ -22,7 +22,7 @@
 #include "plugin/daemon/machine_scans.h"
 #include "plugin/daemon/metrics_sources.h"
 #include "plugin/kubelet/call_figures.h"
-#include "plugin/kubelet/signals.h"
+#include "plugin/kubelet/main_loop.h"
 
 namespace neuron::plugin {
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -7,9 +10,181 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/mutex.h"
-#include "plugin/device/admissions.h"
+#include "agent/holdings/holding.h"
+#include "agent/model/resource.h"
 
 namespace neuron::plugin {
+
+// Time for an action that must not fall into an admission of the kubelet: after `idle_time` without a call, but at most
+// `max_wait` after it was first wanted, as some nodes are never idle. Plain arithmetic on times; not synchronised.
+class IdleTimer {
+ public:
+  constexpr IdleTimer(std::chrono::milliseconds idle_time, std::chrono::milliseconds max_wait)
+      : idle_time_(idle_time), max_wait_(max_wait) {}
+
+  // Wants it, not before `earliest`, which replaces what was wanted before; `max_wait` counts from the first one.
+  void want(SteadyTime earliest) {
+    since_ = std::min(since_.value_or(earliest), earliest);
+    at_ = std::min(earliest, *since_ + max_wait_);
+    next_.reset();
+  }
+
+  // The process has not run for a while, stopped or starved: calls of the kubelet may lie unread, so it counts as busy,
+  // and the wait is extended for what has piled up. At most ten times until due(): a machine may starve us all the
+  // time.
+  void woke(SteadyTime now) {
+    constexpr int kMostWakes = 10;
+    constexpr int kIdleTimesForBacklog = 5;
+    if (!since_ || ++wakes_ > kMostWakes) return;
+    since_ = std::max(*since_, now + kIdleTimesForBacklog * idle_time_ - max_wait_);
+    at_ = std::max(*at_, now + idle_time_);
+    next_.reset();
+  }
+
+  void drop() {
+    since_.reset();
+    at_.reset();
+    next_.reset();
+    wakes_ = 0;
+  }
+
+  // True once: now is the time. `last_call`: the newest call of the kubelet; `busy`: an admission is not over, so only
+  // `max_wait` counts until it is.
+  [[nodiscard]] bool due(SteadyTime now, SteadyTime last_call, bool busy) {
+    if (!since_) return false;
+    const SteadyTime most = *since_ + max_wait_;
+    const SteadyTime idle = std::min(std::max(*at_, last_call + idle_time_), most);
+    next_ = busy ? most : idle;
+    if (now < *next_) return false;
+    drop();
+    return true;
+  }
+
+  // When to ask due() again, if anything is wanted. Sooner when the admission has ended.
+  [[nodiscard]] std::optional<SteadyTime> next() const { return next_ ? next_ : at_; }
+
+ private:
+  std::chrono::milliseconds idle_time_;
+  std::chrono::milliseconds max_wait_;
+  std::optional<SteadyTime> since_;
+  std::optional<SteadyTime> at_;
+  std::optional<SteadyTime> next_;
+  int wakes_ = 0;
+};
+
+// Orders answers to the kubelet, lists to it and queries of it (docs/adr/0006-admission-gate.md).
+//
+// The kubelet admits one container at a time, asks for its resources one after another without naming the container,
+// and then writes its checkpoint. It writes it for every ListAndWatch message as well. Only an unchanged version of the
+// checkpoint shows that an answer is for the same container as the one before. Hence three rules:
+// - no list goes out from the first answer of a container until its checkpoint is written: the write for the list would
+//   look like the end of the admission;
+// - no answer begins while a list is being sent, or was sent and is not yet in the checkpoint;
+// - PodResources List, at which the kubelet forgets a container that is being admitted, is called only while no
+//   admission goes on and the kubelet has not called for a while.
+// kMaxWriteWait and kMaxIdleWait bound every wait.
+//
+// Driven by events, returns decisions: no lock, no clock, no I/O; not synchronised (AdmissionGate locks). "Written"
+// always means: the kubelet has written its checkpoint. `version` is the checkpoint's, 0 if there is none.
+class Admissions {
+ public:
+  using Ticket = std::uint64_t;  // of a waiting call; chosen by the caller, each used once
+
+  // After this time a list that was not written never will be, as its kubelet is gone. The longest wait of an answer.
+  static constexpr std::chrono::milliseconds kMaxWriteWait{1000};
+  static constexpr std::chrono::milliseconds kMaxIdleWait{3000};    // longest wait of lists, of List and of new streams
+  static constexpr std::chrono::milliseconds kListIdleTime{250};    // from the kubelet's last call to a new list
+  static constexpr std::chrono::milliseconds kAskIdleTime{100};     // from the kubelet's last call to List
+  static constexpr std::chrono::milliseconds kAskAfterAnswer{500};  // from an answer to List
+  // An admission without a call for so long has ended: the kubelet refused the pod half-way.
+  static constexpr std::chrono::milliseconds kStalled{1000};
+
+  // The kubelet has made a call, of whatever kind.
+  void called(SteadyTime now) { last_call_ = now; }
+
+  // The kubelet waits for an answer to Allocate. True: it has begun. False: it waits, and begins when ready(), due() or
+  // release() returns the ticket.
+  [[nodiscard]] bool begin_answer(Ticket ticket, model::Resource resource, SteadyTime now);
+  // The answer that has begun would be a refusal because of holdings that may have ended
+  // (Allocations::needs_fresh_checkpoint): it waits, under a ticket, until a list that is offered from now on has been
+  // written.
+  void wait_for_checkpoint(Ticket ticket, model::Resource resource, SteadyTime now);
+  // The answer that has begun goes to the kubelet. `version`: the one it was given under. A refusal ends the admission.
+  enum class Outcome { given, refused };
+  void answered(Outcome outcome, holdings::CheckpointVersion version, SteadyTime now);
+
+  // A new stream is about to show its first list. As begin_answer(); ended by lists_sent().
+  [[nodiscard]] bool begin_stream(Ticket ticket, model::Resource resource, SteadyTime now);
+  void list_offered(SteadyTime now);  // one message will go to the kubelet
+  void lists_sent() { --sending_; }   // ends begin_stream(), and what due() wanted sent
+
+  void checkpoint_written();  // once per write
+  // Lists that its predecessor was sent will not be written, and no admission of the predecessor continues.
+  void kubelet_is_new();
+
+  // Actions that the agent wants as soon as they are allowed.
+  void want_lists(SteadyTime now) { lists_.want(now); }  // if they have changed
+  void want_checkpoint(SteadyTime now);                  // a list even if none has changed: it makes the kubelet write
+  void want_holders(SteadyTime earliest) { holders_.want(earliest); }
+  void want_holders_by(SteadyTime latest);  // unless they are asked for sooner anyway
+  void asking_holders() { holders_.drop(); }
+  void woke(SteadyTime now);  // the process was stopped or starved for a while: calls of the kubelet may lie unread
+
+  // How far kubelet and agent were before checkpoint_written() was called for the writes so far. due() considers an
+  // admission ended only if the version had changed by then and no answer was given since: so checkpoint_written() has
+  // reported every write that ended an admission, and none can later be mistaken for the write of a list.
+  struct Progress {
+    holdings::CheckpointVersion version = 0;
+    std::uint64_t answers = 0;  // so far, given or refused
+  };
+  [[nodiscard]] Progress progress(holdings::CheckpointVersion version) const { return {version, answers_}; }
+
+  struct Due {
+    bool lists = false;         // send the lists that have changed
+    bool same_list = false;     // a list has to go out: unless one of those does, send one as it was
+    bool holders = false;       // ask List
+    std::vector<Ticket> begun;  // answers and streams that begin now
+  };
+  // When it wants lists or a list, no answer begins until lists_sent().
+  [[nodiscard]] Due due(const Progress& before, SteadyTime now);
+  // Answers and streams that need not wait any longer; they have begun.
+  [[nodiscard]] std::vector<Ticket> ready(SteadyTime now);
+  [[nodiscard]] std::vector<Ticket> release(model::Resource resource);  // its server is going away: all begin
+
+  [[nodiscard]] bool open() const;  // a container is being admitted, by all signs
+  [[nodiscard]] bool answers_wait() const;
+  [[nodiscard]] std::optional<SteadyTime> next() const;  // when to call due() again
+
+ private:
+  enum class Kind { answer, conflicting_answer, stream };
+  struct Waiting {
+    Ticket ticket{};
+    model::Resource resource{};
+    Kind kind{};
+    SteadyTime until{};
+    bool list_wanted = false;   // due() has asked for one, of a conflicting answer
+    bool list_offered = false;  // since it waits
+  };
+
+  void forget_late(SteadyTime now);
+  [[nodiscard]] SteadyTime stalled_at() const { return std::max(last_call_, woke_at_) + kStalled; }  // while it is open
+  [[nodiscard]] bool may_go(const Waiting& one, SteadyTime now) const;
+  void begin(const Waiting& one);
+
+  SteadyTime last_call_{};
+  SteadyTime woke_at_{};
+  int answering_ = 0;                             // answers that have begun
+  std::uint64_t answers_ = 0;                     // so far, given or refused
+  holdings::CheckpointVersion open_version_ = 0;  // of the newest answer, until its admission has ended
+  int sending_ = 0;                               // lists are being sent: due() or begin_stream() said so
+  int on_the_way_ = 0;                            // lists offered and not yet written
+  SteadyTime last_offered_{};
+  bool never_written_ = false;  // a kubelet that keeps no checkpoint: waiting for it is in vain
+  bool same_list_ = false;
+  std::vector<Waiting> waiting_;  // oldest first
+  IdleTimer lists_{kListIdleTime, kMaxIdleWait};
+  IdleTimer holders_{kAskIdleTime, kMaxIdleWait};
+};
 
 // Admissions (admissions.h), shared by gRPC's threads and the main loop under one lock. No call blocks: a caller that
 // has to wait leaves a continuation, which is called once, without the lock: at once when no wait is needed, else on
@@ -18,45 +193,74 @@ namespace neuron::plugin {
 class AdmissionGate {
  public:
   using Continuation = std::function<void()>;
-  using VersionSource =
-      std::function<holdings::CheckpointVersion()>;  // of the checkpoint; called under the lock: one stat
+  using VersionSource = std::function<holdings::CheckpointVersion()>;  // called under the lock: one stat
 
   // `changed`: the time of due() may have come sooner; any thread, must not block nor call the gate. `clock` must
   // outlive the gate.
   AdmissionGate(const Clock& clock, VersionSource version, std::function<void()> changed);
 
   // Any thread.
-  void called() EXCLUDES(mutex_);
+  void called() {
+    locked([](Admissions& all, SteadyTime now) { all.called(now); });
+  }
   // `then` has to call wait_for_checkpoint() or answered().
-  void answer(model::Resource resource, Continuation then) EXCLUDES(mutex_);
+  void answer(model::Resource resource, Continuation then);
   // Makes due() want a list; `then`, which has to call answered(), comes when the kubelet has written it.
   void wait_for_checkpoint(model::Resource resource, Continuation then) EXCLUDES(mutex_);
-  void answered(Admissions::Outcome outcome) EXCLUDES(mutex_);  // before gRPC gets the answer
+  void answered(Admissions::Outcome outcome);  // before gRPC gets the answer
   // `then` offers the stream its first list.
-  void open_stream(model::Resource resource, Continuation then) EXCLUDES(mutex_);
-  void list_offered() EXCLUDES(mutex_);
-  void release(model::Resource resource) EXCLUDES(mutex_);
+  void open_stream(model::Resource resource, Continuation then);
+  void list_offered() {
+    locked([](Admissions& all, SteadyTime now) { all.list_offered(now); });
+  }
+  void release(model::Resource resource);
 
   // From here on: the main loop's thread. In this order: progress(), checkpoint_written() for each write that inotify
   // has reported since, due().
-  [[nodiscard]] Admissions::Progress progress() const EXCLUDES(mutex_);
-  [[nodiscard]] Admissions::Due due(const Admissions::Progress& before) EXCLUDES(mutex_);  // `begun` have been called
-  void lists_sent() EXCLUDES(mutex_);
-  void checkpoint_written() EXCLUDES(mutex_);
-  void kubelet_is_new() EXCLUDES(mutex_);
-  void woke() EXCLUDES(mutex_);
-  void want_lists() EXCLUDES(mutex_);
-  void want_checkpoint() EXCLUDES(mutex_);
-  void want_holders(std::chrono::milliseconds after) EXCLUDES(mutex_);
-  void want_holders_by(std::chrono::milliseconds after) EXCLUDES(mutex_);
-  void asking_holders() EXCLUDES(mutex_);
-
-  [[nodiscard]] std::optional<SteadyTime> next() const EXCLUDES(mutex_);  // when to call due() next
+  [[nodiscard]] Admissions::Progress progress() const EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return admissions_.progress(version_());
+  }
+  [[nodiscard]] Admissions::Due due(const Admissions::Progress& before);  // `begun` have been called
+  void lists_sent();
+  void checkpoint_written();
+  void kubelet_is_new();
+  void woke() {
+    locked([](Admissions& all, SteadyTime now) { all.woke(now); });
+  }
+  void want_lists() {
+    locked([](Admissions& all, SteadyTime now) { all.want_lists(now); });
+  }
+  void want_checkpoint() {
+    locked([](Admissions& all, SteadyTime now) { all.want_checkpoint(now); });
+  }
+  void want_holders(std::chrono::milliseconds after) {
+    locked([after](Admissions& all, SteadyTime now) { all.want_holders(now + after); });
+  }
+  void want_holders_by(std::chrono::milliseconds after) {
+    locked([after](Admissions& all, SteadyTime now) { all.want_holders_by(now + after); });
+  }
+  void asking_holders() {
+    locked([](Admissions& all, SteadyTime /*now*/) { all.asking_holders(); });
+  }
+  [[nodiscard]] std::optional<SteadyTime> next() const EXCLUDES(mutex_) {  // when to call due() next
+    const MutexLock lock(mutex_);
+    return admissions_.next();
+  }
 
  private:
-  [[nodiscard]] std::vector<Continuation> take(const std::vector<Admissions::Ticket>& tickets) REQUIRES(mutex_);
-  Admissions::Ticket keep(Continuation then) REQUIRES(mutex_);
-  void run_ready() EXCLUDES(mutex_);  // calls the continuations whose wait has ended
+  // `step` takes the admissions and the time.
+  template <typename Step>
+  void locked(const Step& step) EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    step(admissions_, clock_.now());
+  }
+  // The same; it returns tickets, whose continuations are called afterwards, without the lock.
+  template <typename Step>
+  void run(const Step& step) EXCLUDES(mutex_);
+  // `begin` takes them and a new ticket. True: `then` is called at once; false: it waits under that ticket.
+  template <typename Begin>
+  void begin_or_wait(Continuation then, const Begin& begin) EXCLUDES(mutex_);
 
   const Clock& clock_;
   const VersionSource version_;

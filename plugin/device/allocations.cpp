@@ -1,25 +1,20 @@
 #include "plugin/device/allocations.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <iterator>
-#include <set>
 #include <utility>
 
 #include "agent/base/parse.h"
+#include "agent/base/sorted.h"
 
 namespace neuron::plugin {
 namespace {
 
-std::vector<int> sorted_unique(std::vector<int> values) {
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-  return values;
-}
+using model::Resource;
 
-std::vector<int> known_units(const grant::NodeUnits& node, model::Resource resource,
-                             const std::vector<std::string>& ids) {
+std::vector<int> known_units(const grant::NodeUnits& node, Resource resource, const std::vector<std::string>& ids) {
   std::vector<int> units;
   units.reserve(ids.size());
   for (const std::string& id : ids) {
@@ -28,10 +23,23 @@ std::vector<int> known_units(const grant::NodeUnits& node, model::Resource resou
   return sorted_unique(std::move(units));
 }
 
-std::string join(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ",") + part;
-  return text;
+// `units`: ascending.
+Holding holding_of(const grant::NodeUnits& node, Resource resource, std::vector<int> units) {
+  Holding holding{resource, std::move(units), {}, {}, "", 0, {}};
+  if (!model::has_cores(resource)) return holding;
+  for (const int unit : holding.units) {
+    for (const int core : node.cores_of(resource, unit)) holding.cores.push_back(core);
+    holding.devices.push_back(node.device_of(resource, unit));
+  }
+  holding.cores = sorted_unique(std::move(holding.cores));
+  holding.devices = sorted_unique(std::move(holding.devices));
+  return holding;
+}
+
+bool holds_cores(const Ledger& ledger) {
+  const auto of_cores = [](const Holding& one) { return model::has_cores(one.resource); };
+  return std::any_of(ledger.holdings().begin(), ledger.holdings().end(), of_cores) ||
+         std::any_of(ledger.claimed().begin(), ledger.claimed().end(), of_cores);
 }
 
 }  // namespace
@@ -44,218 +52,218 @@ Allocations::Allocations(grant::GrantOptions options, VersionSource version, con
       clock_(clock),
       claim_driver_(std::move(claim_driver)) {}
 
-bool Allocations::is_offered(model::Resource resource, int unit) const {
-  return offer_.offers(resource, node_->device_of(resource, unit));
+void Allocations::set_node(grant::NodeUnitsPtr node) {
+  const MutexLock lock(mutex_);
+  if (!node) return;
+  const grant::NodeUnitsPtr before = view_.node();
+  view_.set_newest(std::move(node));
+  view_changed(before);
 }
 
-Allocations::Hardware Allocations::hardware_of(model::Resource resource, const std::vector<int>& units) const {
-  Hardware hardware;
-  for (const int unit : units) {
-    for (const int core : node_->cores_of(resource, unit)) {
-      hardware.cores.push_back(core);
-      hardware.devices.push_back(node_->device_of_core(core));
-    }
-    if (resource != model::Resource::neuroncore) hardware.devices.push_back(unit);  // also when its cores are unknown
-  }
-  return {sorted_unique(std::move(hardware.devices)), sorted_unique(std::move(hardware.cores))};
+grant::NodeUnitsPtr Allocations::node() const {
+  const MutexLock lock(mutex_);
+  return view_.node();
 }
 
-// The kubelet offers a unit once its container has ended, sooner than PodResources shows it. It may also offer what it
-// has given to another container of the pod that it is admitting (docs/reference/kubelet.md#double-allocation), so an
-// offer proves nothing about a younger holding.
-void Allocations::forget_ended(model::Resource resource, const std::vector<int>& offered) {
-  ledger_.offered(resource, offered, clock_.now() - holdings::Ledger::kMaxAdmission, clock_.now());
+model::SnapshotPtr Allocations::numbered(model::SnapshotPtr scanned) const {
+  const MutexLock lock(mutex_);
+  return view_.read(std::move(scanned));
 }
 
-allocator::ChooseRequest Allocations::question(model::Resource resource, const std::vector<std::string>& available,
-                                               const std::vector<std::string>& must_include, int size,
-                                               holdings::CheckpointVersion version) {
-  allocator::ChooseRequest request;
-  request.available = known_units(*node_, resource, available);
-  request.must_include = known_units(*node_, resource, must_include);
-  request.size = size;
-  std::vector<int> offered;
-  std::set_difference(request.available.begin(), request.available.end(), request.must_include.begin(),
-                      request.must_include.end(), std::back_inserter(offered));
-  forget_ended(resource, offered);
-  add_hints(resource, offered, request, version);
-  const auto keep = [&](const auto& is_good) REQUIRES(mutex_) {
-    std::vector<int> good;
-    good.reserve(request.available.size());
-    for (const int unit : request.available) {
-      const bool wanted = std::binary_search(request.must_include.begin(), request.must_include.end(), unit);
-      if (wanted || is_good(unit)) good.push_back(unit);
-    }
-    if (static_cast<int>(good.size()) >= size) request.available = std::move(good);
-  };
-  // Without units that failed since the last list, units listed only because a container held them, and units that
-  // another container holds through another resource.
-  keep([&](int unit) REQUIRES(mutex_) {
-    return node_->health_of(resource, unit).state != model::HealthState::unhealthy && is_offered(resource, unit);
+// The LNC of the first scan that has one stays. Units of efa are positions, which move when an interface with a lower
+// address appears.
+void Allocations::view_changed(const grant::NodeUnitsPtr& before) {
+  if (before == view_.node()) return;
+  if (const auto& lnc = view_.node()->snapshot().host.lnc; lnc && !view_.lnc()) view_.set_lnc(lnc->value);
+  if (!before) return;
+  ledger_.renumber(Resource::efa, [&before, now = view_.node()](int unit) -> std::optional<int> {
+    const auto same = now->unit_of(Resource::efa, before->id_of(Resource::efa, unit));
+    return same ? std::optional(*same) : std::nullopt;
   });
-  if (ledger_.holdings().empty() && ledger_.claimed().empty()) return request;
-  keep([&](int unit) REQUIRES(mutex_) {
-    if (resource == model::Resource::efa) return ledger_.claim_of_efa(unit) == nullptr;
-    return !ledger_.conflict(resource, {unit}, node_->cores_of(resource, unit), 0);
-  });
-  return request;
 }
 
-allocator::Choice Allocations::choose(model::Resource resource, const allocator::ChooseRequest& request) const {
-  switch (resource) {
-    case model::Resource::neuroncore:
-      return allocator::choose_cores(node_->topology(), request);
-    case model::Resource::neuron:
-    case model::Resource::neurondevice:
-      return allocator::choose_devices(node_->topology(), request);
-    case model::Resource::efa:
-      break;
+void Allocations::adopt_numbering() {
+  const MutexLock lock(mutex_);
+  if (!view_.node() || !view_.lnc()) return;
+  const std::optional<int> scanned = view_.scanned_lnc();
+  if (!scanned) return view_.forget_deferred();
+  const grant::NodeUnitsPtr before = view_.node();
+  view_.follow_lnc(holds_cores(ledger_) ? view_.lnc() : scanned, "containers", "containers hold cores");
+  view_changed(before);
+}
+
+void Allocations::learn_numbering(const core::NumberingEvidence& evidence) {
+  const model::HostScan& host = view_.newest()->snapshot().host;
+  if (numbering_known_ || !core::physical_cores_per_device(host)) return;
+  numbering_known_ = true;
+  if (view_.lnc() && (evidence.given.empty() || holds_cores(ledger_))) return;
+  if (const auto lnc = core::lnc_in_use(evidence, host)) view_.set_lnc(lnc);
+}
+
+void Allocations::learn_units(const model::Allocation& shown) {
+  const auto resource = model::parse_resource(shown.resource_name);
+  if (!resource) return;
+  constexpr int kMaxUnit = 65535;
+  const int cores =
+      core::physical_cores_per_device(view_.newest()->snapshot().host).value_or(0) / view_.lnc().value_or(1);
+  for (const std::string& id : shown.ids) {
+    if (resource == Resource::efa) {
+      view_.add_held_efa(id);
+      continue;
+    }
+    auto index = parse_int(id, 0, kMaxUnit);
+    if (index && resource == Resource::neuroncore) index = cores > 0 ? std::optional(*index / cores) : std::nullopt;
+    if (index) view_.add_held_device(*index);
   }
-  return allocator::choose_efas(node_->topology(), request);
 }
 
-// The units that are exactly the hardware this container was given through another resource a moment ago; nullopt when
-// there was no such answer or it cannot be matched.
-std::optional<std::vector<int>> Allocations::choice_on_same_cores(model::Resource resource,
-                                                                  const allocator::ChooseRequest& request,
-                                                                  holdings::CheckpointVersion version) const {
-  const holdings::Holding* first = ledger_.cores_of_admission(resource, version);
-  if (first == nullptr || !model::has_cores(resource)) return std::nullopt;
-  const std::vector<int>& units = resource == model::Resource::neuroncore ? first->cores : first->devices;
-  const auto known = node_->units(resource);  // the node may have changed since
-  if (!std::includes(known.begin(), known.end(), units.begin(), units.end())) return std::nullopt;
-  if (static_cast<int>(units.size()) != request.size) return std::nullopt;
-  return units;
+void Allocations::learn_claim(const model::Allocation& shown) {
+  if (shown.resource_name != claim_driver_) return;
+  for (const std::string& id : shown.ids) {
+    const auto name = core::parse_pool_name(id);
+    if (!name) continue;
+    for (const int device : core::named_devices(*name, view_.newest()->snapshot().host)) view_.add_held_device(device);
+    if (const auto* efa = std::get_if<core::EfaName>(&*name)) view_.add_held_efa(efa->label);
+  }
 }
 
-std::vector<std::string> Allocations::prefer(model::Resource resource, const std::vector<std::string>& available,
+void Allocations::learn(const ShownAllocations& shown) {
+  const grant::NodeUnitsPtr before = view_.node();
+  learn_numbering(shown.numbering);
+  for (const auto* source : {&shown.listed, &shown.stored}) {
+    for (const model::Allocation& one : *source) learn_units(one);
+  }
+  for (const model::Allocation& one : shown.claims) learn_claim(one);
+  view_changed(before);
+}
+
+UnitChooser::Basis Allocations::basis(CheckpointVersion version) const {
+  return {*view_.node(), ledger_, offer_, version, clock_.now()};
+}
+
+std::vector<std::string> Allocations::prefer(Resource resource, const std::vector<std::string>& available,
                                              const std::vector<std::string>& must_include, int size) {
   const MutexLock lock(mutex_);
-  if (!node_) return {};
-  const holdings::CheckpointVersion version = version_();
-  allocator::ChooseRequest request = question(resource, available, must_include, size, version);
-  allocator::Choice choice;
-  if (auto same = choice_on_same_cores(resource, request, version);
-      same && std::all_of(same->begin(), same->end(), [&](int unit) REQUIRES(mutex_) {
-        return std::find(available.begin(), available.end(), node_->id_of(resource, unit)) != available.end();
-      })) {
-    choice = {std::move(*same), "the devices this container already has through another resource"};
-  } else {
-    choice = choose(resource, request);
-  }
+  if (!view_.node()) return {};
+  const grant::NodeUnits& node = *view_.node();
+  const std::vector<int> offered = known_units(node, resource, available);
+  const std::vector<int> wanted = known_units(node, resource, must_include);
+  const CheckpointVersion version = version_();
+  // The kubelet offers a unit once its container has ended, sooner than PodResources shows it. It may also offer what
+  // it has given to another container of the pod that it is admitting (docs/reference/kubelet.md#double-allocation), so
+  // an offer proves nothing about a younger holding.
+  const SteadyTime now = clock_.now();
+  ledger_.offered(resource, without(offered, wanted), now - Ledger::kMaxAdmission, now);
+  const allocator::Choice choice = chooser_.choose(basis(version), resource, offered, wanted, size);
   std::vector<std::string> ids;
-  for (const int unit : choice.ids) ids.push_back(node_->id_of(resource, unit));
-  if (spdlog::should_log(spdlog::level::debug)) {
-    spdlog::debug("prefer resource={} asked={} of={} chosen={} why=\"{}\"", model::resource_name(resource), size,
-                  available.size(), join(ids), choice.why);
-  }
+  for (const int unit : choice.ids) ids.push_back(node.id_of(resource, unit));
+  spdlog::debug("prefer resource={} asked={} of={} chosen={} why=\"{}\"", model::resource_name(resource), size,
+                available.size(), fmt::join(ids, ","), choice.why);
   return ids;
 }
 
-refusals::Granted<std::vector<int>> Allocations::parse_ids(model::Resource resource,
-                                                           const std::vector<std::string>& ids) const {
+// The holding that an answer for these ids would be.
+refusals::Granted<Holding> Allocations::resolve(Resource resource, const std::vector<std::string>& ids) const {
+  const grant::NodeUnits& node = *view_.node();
   if (ids.empty()) return fail(refusals::no_ids(resource));
   std::vector<int> units;
   for (const std::string& id : ids) {
-    auto unit = node_->unit_of(resource, id);
+    auto unit = node.unit_of(resource, id);
     if (!unit) return fail(refusals::unknown_id(std::move(unit).error()));
     units.push_back(*unit);
   }
   std::sort(units.begin(), units.end());
   if (const auto twice = std::adjacent_find(units.begin(), units.end()); twice != units.end()) {
-    return fail(refusals::asked_twice(resource, node_->id_of(resource, *twice)));
+    return fail(refusals::asked_twice(resource, node.id_of(resource, *twice)));
   }
   for (const int unit : units) {
-    const std::string id = node_->id_of(resource, unit);
-    const model::Health& health = node_->health_of(resource, unit);
+    const std::string id = node.id_of(resource, unit);
+    const model::Health& health = node.health_of(resource, unit);
     if (health.state == model::HealthState::unhealthy) return fail(refusals::unhealthy(resource, id, health));
-    if (!is_offered(resource, unit)) return fail(refusals::not_offered(resource, id));
+    if (!offer_.offers(resource, node.device_of(resource, unit))) return fail(refusals::not_offered(resource, id));
   }
-  return units;
-}
-
-refusals::Granted<grant::Grant> Allocations::answer_for(model::Resource resource, const std::vector<int>& units,
-                                                        holdings::CheckpointVersion version) {
-  if (model::has_cores(resource)) return allocate_cores(resource, units, version);
-  for (const int unit : units) {
-    if (const holdings::Holding* with = ledger_.claim_of_efa(unit)) {
-      return fail(refusals::claimed(resource, node_->id_of(resource, unit), *with));
-    }
-  }
-  learn_size(resource, units, version);
-  ledger_.record({resource, units, {}, {}, "", version, clock_.now()});
-  return grant::grant_of_efas(*node_, units, options_);
+  return holding_of(node, resource, std::move(units));
 }
 
 // Why the hardware cannot be given: rules 1 and 2 of docs/resources.md#same-hardware.
-std::optional<refusals::Refusal> Allocations::obstacle(model::Resource resource, const std::vector<int>& units,
-                                                       const Hardware& hardware,
-                                                       holdings::CheckpointVersion version) const {
-  if (const holdings::Holding* first = ledger_.cores_of_admission(resource, version);
-      first != nullptr && first->cores != hardware.cores) {
-    return refusals::other_hardware(resource, *first, offer_);
+std::optional<refusals::Refusal> Allocations::obstacle(const Holding& asked, CheckpointVersion version) const {
+  if (!model::has_cores(asked.resource)) {
+    for (const int unit : asked.units) {
+      const Holding* with = ledger_.claim_of_efa(unit);
+      if (with != nullptr) return refusals::claimed(asked.resource, view_.node()->id_of(asked.resource, unit), *with);
+    }
+    return std::nullopt;
   }
-  if (const auto conflict = ledger_.conflict(resource, units, hardware.cores, version)) {
-    return refusals::held(resource, *conflict);
+  if (const Holding* first = ledger_.cores_of_admission(asked.resource, version);
+      first != nullptr && first->cores != asked.cores) {
+    return refusals::other_hardware(asked.resource, *first, offer_);
+  }
+  if (const auto conflict = ledger_.conflict(asked.resource, asked.units, asked.cores, version)) {
+    return refusals::held(asked.resource, *conflict);
   }
   return std::nullopt;
 }
 
-bool Allocations::needs_fresh_checkpoint(model::Resource resource, const std::vector<std::string>& ids) {
+bool Allocations::needs_fresh_checkpoint(Resource resource, const std::vector<std::string>& ids) {
   const MutexLock lock(mutex_);
-  const holdings::CheckpointVersion version = version_();
-  if (!node_ || version == 0 || !model::has_cores(resource)) return false;
-  const auto units = parse_ids(resource, ids);
-  if (!units || !obstacle(resource, *units, hardware_of(resource, *units), version)) return false;
+  const CheckpointVersion version = version_();
+  if (!view_.node() || version == 0 || !model::has_cores(resource)) return false;
+  const auto asked = resolve(resource, ids);
+  if (!asked || !obstacle(*asked, version)) return false;
   waiting_version_ = version;
   return true;
 }
 
-bool Allocations::needs_second_checkpoint(model::Resource resource, const std::vector<std::string>& ids) {
+bool Allocations::needs_second_checkpoint(Resource resource, const std::vector<std::string>& ids) {
   const MutexLock lock(mutex_);
-  if (!node_ || waiting_version_ == 0) return false;
-  const auto units = parse_ids(resource, ids);
-  if (!units) return false;
-  const auto conflict = ledger_.conflict(resource, *units, hardware_of(resource, *units).cores, version_());
+  if (!view_.node() || waiting_version_ == 0) return false;
+  const auto asked = resolve(resource, ids);
+  if (!asked) return false;
+  const auto conflict = ledger_.conflict(resource, asked->units, asked->cores, version_());
   return conflict && conflict->with.doubtful;
 }
 
-void Allocations::confirm(const std::vector<model::Allocation>& written, holdings::CheckpointVersion version) {
+void Allocations::confirm(const std::vector<model::Allocation>& written, CheckpointVersion version) {
   const MutexLock lock(mutex_);
-  if (!node_ || waiting_version_ == 0 || version == waiting_version_) return;
+  if (!view_.node() || waiting_version_ == 0 || version == waiting_version_) return;
   ledger_.confirm(to_holdings(written, clock_.now()), waiting_version_, clock_.now());
   ledger_.admission_goes_on(std::exchange(waiting_version_, version), version);
 }
 
-refusals::Granted<grant::Grant> Allocations::allocate_cores(model::Resource resource, const std::vector<int>& units,
-                                                            holdings::CheckpointVersion version) {
-  Hardware hardware = hardware_of(resource, units);
-  if (auto error = obstacle(resource, units, hardware, version)) return fail(*std::move(error));
-  learn_size(resource, units, version);
-  grant::Grant answer = grant::grant_of_cores(*node_, hardware.devices, hardware.cores, options_);
-  ledger_.record({resource, units, std::move(hardware.cores), std::move(hardware.devices), "", version, clock_.now()});
+refusals::Granted<grant::Grant> Allocations::give(Holding asked, CheckpointVersion version) {
+  if (auto error = obstacle(asked, version)) return fail(*std::move(error));
+  chooser_.note_given(basis(version), asked);
+  const grant::NodeUnits& node = *view_.node();
+  grant::Grant answer = model::has_cores(asked.resource)
+                            ? grant::grant_of_cores(node, asked.devices, asked.cores, options_)
+                            : grant::grant_of_efas(node, asked.units, options_);
+  asked.version = version;
+  asked.since = clock_.now();
+  ledger_.record(std::move(asked));
   return answer;
 }
 
-refusals::Granted<grant::Grant> Allocations::allocate(model::Resource resource, const std::vector<std::string>& ids) {
+refusals::Granted<grant::Grant> Allocations::allocate(Resource resource, const std::vector<std::string>& ids) {
   const MutexLock lock(mutex_);
-  if (!node_) return fail(refusals::not_scanned());
-  const holdings::CheckpointVersion version = version_();
-  ledger_.admission_goes_on(std::exchange(waiting_version_, 0),
-                            version);  // unless confirm() has come, the kubelet has not written
-  const auto units = parse_ids(resource, ids);
-  refusals::Granted<grant::Grant> answer = units ? answer_for(resource, *units, version) : fail(units.error());
-  if (!answer) ledger_.forget_admission(version);
-  if (answer) {
-    for (const std::string& id : ids) given_[resource][id] = clock_.now();
+  if (!view_.node()) return fail(refusals::not_scanned());
+  const CheckpointVersion version = version_();
+  // Unless confirm() has come, the kubelet has not written.
+  ledger_.admission_goes_on(std::exchange(waiting_version_, 0), version);
+  auto asked = resolve(resource, ids);
+  refusals::Granted<grant::Grant> answer = asked ? give(*std::move(asked), version) : fail(asked.error());
+  if (!answer) {
+    ledger_.forget_admission(version);
+    return answer;
   }
-  if (answer && spdlog::should_log(spdlog::level::debug)) {
-    spdlog::debug("allocate resource={} given={} left=\"{}\"", model::resource_name(resource), join(ids), left());
+  for (const std::string& id : ids) given_[resource][id] = clock_.now();
+  if (spdlog::should_log(spdlog::level::debug)) {
+    spdlog::debug("allocate resource={} given={} left=\"{}\"", model::resource_name(resource), fmt::join(ids, ","),
+                  left());
   }
   return answer;
 }
 
-std::optional<SteadyTime> Allocations::given_at(model::Resource resource, const std::string& id) const {
+std::optional<SteadyTime> Allocations::given_at(Resource resource, const std::string& id) const {
   const MutexLock lock(mutex_);
   const auto of_resource = given_.find(resource);
   if (of_resource == given_.end()) return std::nullopt;
@@ -263,24 +271,47 @@ std::optional<SteadyTime> Allocations::given_at(model::Resource resource, const 
   return found == of_resource->second.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::vector<holdings::Holding> Allocations::to_holdings(const std::vector<model::Allocation>& shown,
-                                                        SteadyTime since) const {
-  std::vector<holdings::Holding> holdings;
+std::vector<Holding> Allocations::to_holdings(const std::vector<model::Allocation>& shown, SteadyTime since) const {
+  const grant::NodeUnits& node = *view_.node();
+  std::vector<Holding> holdings;
   for (const model::Allocation& one : shown) {
     const auto resource = model::parse_resource(one.resource_name);
     if (!resource) continue;
-    std::vector<int> units = known_units(*node_, *resource, one.ids);
-    if (units.empty()) continue;
-    Hardware hardware = model::has_cores(*resource) ? hardware_of(*resource, units) : Hardware{};
-    holdings.push_back({*resource, std::move(units), std::move(hardware.cores), std::move(hardware.devices),
-                        model::holder_of(one), 0, since, model::holder_name(one)});
+    Holding holding = holding_of(node, *resource, known_units(node, *resource, one.ids));
+    if (holding.units.empty()) continue;
+    holding.holder = model::holder_of(one);
+    holding.shown_as = model::holder_name(one);
+    holding.since = since;
+    holdings.push_back(std::move(holding));
   }
   return holdings;
 }
 
-void Allocations::reconcile(const holdings::ShownAllocations& shown) {
+// Hardware that the kubelet's device manager takes for free: pods with claims outlast a change of the node from claims
+// to the device plugin.
+std::vector<Holding> Allocations::claims_to_holdings(const std::vector<model::Allocation>& shown) const {
+  std::vector<Holding> holdings;
+  for (const model::Allocation& one : shown) {
+    if (one.resource_name != claim_driver_) continue;
+    core::Hardware hardware;
+    for (const std::string& id : one.ids) {
+      if (const auto name = core::parse_pool_name(id)) {
+        hardware.add(core::hardware_of(*name, view_.node()->snapshot().host));
+      }
+    }
+    Holding holder{Resource::neuroncore, {}, {}, {}, model::holder_of(one), 0, {}};
+    holder.shown_as = model::holder_name(one);
+    holder.claim = one.claim;
+    for (Holding& holding : holdings_of(*view_.node(), hardware, holder)) {
+      if (!holding.units.empty()) holdings.push_back(std::move(holding));
+    }
+  }
+  return holdings;
+}
+
+void Allocations::reconcile(const ShownAllocations& shown) {
   const MutexLock lock(mutex_);
-  if (!node_) return;
+  if (!view_.node()) return;
   learn(shown);
   // An entry that only the checkpoint shows is older than the question and than that checkpoint; it has ended when a
   // newer checkpoint does not show it.
@@ -290,16 +321,36 @@ void Allocations::reconcile(const holdings::ShownAllocations& shown) {
   ledger_.set_claimed(claims_to_holdings(shown.claims));
 }
 
-std::optional<UnitList> Allocations::unit_list(model::Resource resource) const {
-  const MutexLock lock(mutex_);
-  if (!node_) return std::nullopt;
-  if (!model::has_cores(resource)) return make_unit_list(*node_, resource, offer_, {{}, {}, claimed_efas()});
-  return make_unit_list(*node_, resource, offer_, {ledger_.blocked_cores(resource), ledger_.held_units(resource)});
+UnitUse Allocations::use_of(Resource resource) const {
+  UnitUse use{{}, ledger_.held_units(resource)};
+  if (model::has_cores(resource)) {
+    use.blocked_cores = ledger_.blocked_cores(resource);
+    return use;
+  }
+  for (const Holding& holding : ledger_.claimed()) {
+    if (holding.resource == resource) use.blocked_units = merged(use.blocked_units, holding.units);
+  }
+  return use;
 }
 
-std::vector<holdings::Holding> Allocations::all_holdings() const {
+std::vector<UnitFacts> Allocations::facts_of(Resource resource) const {
+  return unit_facts(*view_.node(), resource, offer_, use_of(resource));
+}
+
+std::optional<UnitList> Allocations::unit_list(Resource resource) const {
   const MutexLock lock(mutex_);
-  std::vector<holdings::Holding> all = ledger_.holdings();
+  if (!view_.node()) return std::nullopt;
+  return make_unit_list(*view_.node(), resource, offer_, use_of(resource));
+}
+
+void Allocations::note_published(Resource resource, const UnitList& units) {
+  const MutexLock lock(mutex_);
+  if (view_.node()) chooser_.note_published(*view_.node(), resource, units);
+}
+
+std::vector<Holding> Allocations::all_holdings() const {
+  const MutexLock lock(mutex_);
+  std::vector<Holding> all = ledger_.holdings();
   all.insert(all.end(), ledger_.claimed().begin(), ledger_.claimed().end());
   return all;
 }
@@ -314,30 +365,31 @@ bool Allocations::holds_anything() const {
   return !ledger_.holdings().empty() || !ledger_.claimed().empty();
 }
 
-bool Allocations::withholds(model::Resource resource) const {
+bool Allocations::withholds(Resource resource) const {
   const MutexLock lock(mutex_);
-  if (!node_ || !offer_.serves(resource)) return false;
-  if (!model::has_cores(resource)) return !claimed_efas().empty();
-  const std::vector<int> blocked = ledger_.blocked_cores(resource);
-  const std::vector<int> held = ledger_.held_units(resource);
-  const auto& units = node_->units(resource);
-  return std::any_of(units.begin(), units.end(), [&](int unit) REQUIRES(mutex_) {
-    if (!is_offered(resource, unit)) return std::binary_search(held.begin(), held.end(), unit);
-    const std::vector<int> cores = node_->cores_of(resource, unit);
-    return std::any_of(cores.begin(), cores.end(),
-                       [&](int core) { return std::binary_search(blocked.begin(), blocked.end(), core); });
-  });
+  if (!view_.node()) return false;
+  const std::vector<UnitFacts> all = facts_of(resource);
+  return std::any_of(all.begin(), all.end(), [](const UnitFacts& one) { return one.offered ? one.blocked : one.held; });
 }
 
 std::vector<int> Allocations::held_cores() const {
-  const MutexLock lock(mutex_);
   std::vector<int> cores;
-  for (const auto* all : {&ledger_.holdings(), &ledger_.claimed()}) {
-    for (const holdings::Holding& holding : *all) {
-      cores.insert(cores.end(), holding.cores.begin(), holding.cores.end());
-    }
-  }
+  for (const Holding& holding : all_holdings()) cores.insert(cores.end(), holding.cores.begin(), holding.cores.end());
   return sorted_unique(std::move(cores));
+}
+
+// "neuron=12 neuroncore=48 efa=6": healthy units that no container holds, for the log.
+std::string Allocations::left() const {
+  std::string text;
+  for (const Resource resource : {Resource::neuron, Resource::neuroncore, Resource::efa}) {
+    if (view_.node()->units(resource).empty()) continue;
+    const std::vector<UnitFacts> all = facts_of(resource);
+    const auto free = std::count_if(all.begin(), all.end(), [](const UnitFacts& one) {
+      return one.offered && !one.held && !one.blocked && !one.broken;
+    });
+    text += (text.empty() ? "" : " ") + std::string(model::short_name(resource)) + "=" + std::to_string(free);
+  }
+  return text;
 }
 
 }  // namespace neuron::plugin

@@ -1,37 +1,47 @@
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "agent/base/clock.h"
 #include "agent/base/mutex.h"
 #include "agent/base/result.h"
-#include "agent/core/complete.h"
+#include "agent/core/hardware.h"
 #include "agent/core/logical_cores.h"
 #include "agent/core/offer_policy.h"
-#include "agent/core/pool_names.h"
 #include "agent/grant/grant.h"
 #include "agent/grant/node_units.h"
-#include "agent/holdings/ledger.h"
-#include "agent/holdings/shown.h"
+#include "agent/model/allocation.h"
+#include "plugin/device/ledger.h"
 #include "plugin/device/refusals.h"
-#include "plugin/device/unit_list.h"
+#include "plugin/device/units.h"
+#include "plugin/kubelet/node_view.h"
 
 namespace neuron::plugin {
 
+// Allocations as the kubelet shows them, from its two sources; see Ledger::Shown.
+struct ShownAllocations {
+  std::vector<model::Allocation> listed;
+  SteadyTime asked_at{};
+  std::vector<model::Allocation> stored;
+  CheckpointVersion stored_version = 0;
+  core::NumberingEvidence numbering{};          // of the same checkpoint, all of it
+  std::vector<model::Allocation> claims{};      // by PodResources, as of its last answer: no checkpoint has them
+  SteadyTime stored_since = SteadyTime::max();  // when that checkpoint was first read
+};
+
 // The one place where units are chosen, given and refused, for all resources of the process, so that resources which
-// are the same hardware stay consistent (docs/resources.md#same-hardware) and NICs follow chips. Holds no gRPC, does no
-// I/O except `version`. Thread-safe; every method is a short computation under one lock that no scanner ever takes.
+// are the same hardware stay consistent (docs/resources.md#same-hardware) and interfaces follow devices. Holds no gRPC,
+// does no I/O except `version`. Thread-safe; every method is a short computation under one lock that no scanner ever
+// takes.
 class Allocations {
  public:
   // Distinguishes one container admission from the next; called under the lock, must not block (one stat). See
   // ledger.h.
-  using VersionSource = std::function<holdings::CheckpointVersion()>;
+  using VersionSource = std::function<CheckpointVersion()>;
 
   // `clock` must outlive the allocations. `offer`: the devices given under each name, fixed; units that containers hold
   // otherwise, from before a restart, stay theirs and are withheld from the other name until they end. `claim_driver`:
@@ -84,12 +94,12 @@ class Allocations {
       EXCLUDES(mutex_);
   // The whole checkpoint as it is now. If it was written since needs_fresh_checkpoint() was true, holdings that it
   // lacks end. To be called for each checkpoint that is written.
-  void confirm(const std::vector<model::Allocation>& written, holdings::CheckpointVersion version) EXCLUDES(mutex_);
+  void confirm(const std::vector<model::Allocation>& written, CheckpointVersion version) EXCLUDES(mutex_);
 
   // Holdings by PodResources and the checkpoint. The first call defines the numbering of core ids granted before this
   // process. Held devices and interfaces that no scan has shown are in node() from now on, as vanished; other ids the
   // node does not have are skipped.
-  void reconcile(const holdings::ShownAllocations& shown) EXCLUDES(mutex_);
+  void reconcile(const ShownAllocations& shown) EXCLUDES(mutex_);
 
   // As of the last reconcile(): see Ledger.
   [[nodiscard]] bool needs_newer_checkpoint() const EXCLUDES(mutex_);
@@ -101,7 +111,7 @@ class Allocations {
   void note_published(model::Resource resource, const UnitList& units) EXCLUDES(mutex_);
 
   // All holdings now, through the device plugin and by claims: a copy.
-  [[nodiscard]] std::vector<holdings::Holding> all_holdings() const EXCLUDES(mutex_);
+  [[nodiscard]] std::vector<Holding> all_holdings() const EXCLUDES(mutex_);
   [[nodiscard]] bool holds_anything() const EXCLUDES(mutex_);
   // The list of the resource differs from that of a free node: a unit that it would offer is not, because its hardware
   // is held through another one, or one is there only because it is held.
@@ -109,52 +119,24 @@ class Allocations {
   [[nodiscard]] std::vector<int> held_cores() const EXCLUDES(mutex_);  // by any container; ascending, unique
 
  private:
-  struct Hardware {
-    std::vector<int> devices;
-    std::vector<int> cores;
-  };
-
-  [[nodiscard]] bool reads_as_scanned(const model::Snapshot& scanned) const REQUIRES(mutex_);
-  void show_newest() REQUIRES(mutex_);
-  [[nodiscard]] bool learn_numbering(const core::NumberingEvidence& evidence) REQUIRES(mutex_);
-  [[nodiscard]] bool learn_unseen(const model::Allocation& shown) REQUIRES(mutex_);
-  [[nodiscard]] bool learn_unseen_claim(const model::Allocation& shown) REQUIRES(mutex_);
-  void learn(const holdings::ShownAllocations& shown) REQUIRES(mutex_);
-  [[nodiscard]] std::vector<holdings::Holding> to_holdings(const std::vector<model::Allocation>& shown,
-                                                           SteadyTime since) const REQUIRES(mutex_);
-  [[nodiscard]] std::vector<holdings::Holding> claims_to_holdings(const std::vector<model::Allocation>& shown) const
+  void view_changed(const grant::NodeUnitsPtr& before) REQUIRES(mutex_);
+  void learn(const ShownAllocations& shown) REQUIRES(mutex_);
+  void learn_numbering(const core::NumberingEvidence& evidence) REQUIRES(mutex_);
+  void learn_units(const model::Allocation& shown) REQUIRES(mutex_);
+  void learn_claim(const model::Allocation& shown) REQUIRES(mutex_);
+  [[nodiscard]] std::vector<Holding> to_holdings(const std::vector<model::Allocation>& shown, SteadyTime since) const
       REQUIRES(mutex_);
-  [[nodiscard]] std::vector<int> claimed_efas() const REQUIRES(mutex_);
-  [[nodiscard]] Hardware hardware_of(model::Resource resource, const std::vector<int>& units) const REQUIRES(mutex_);
-  [[nodiscard]] allocator::ChooseRequest question(model::Resource resource, const std::vector<std::string>& available,
-                                                  const std::vector<std::string>& must_include, int size,
-                                                  holdings::CheckpointVersion version) REQUIRES(mutex_);
-  void forget_ended(model::Resource resource, const std::vector<int>& offered) REQUIRES(mutex_);
-  [[nodiscard]] const holdings::Holding* companion(model::Resource resource, holdings::CheckpointVersion version) const
+  [[nodiscard]] std::vector<Holding> claims_to_holdings(const std::vector<model::Allocation>& shown) const
       REQUIRES(mutex_);
-  void add_hints(model::Resource resource, const std::vector<int>& offered, allocator::ChooseRequest& request,
-                 holdings::CheckpointVersion version) const REQUIRES(mutex_);
-  [[nodiscard]] std::vector<int> withheld_devices(model::Resource resource) const REQUIRES(mutex_);
-  void learn_size(model::Resource resource, const std::vector<int>& units, holdings::CheckpointVersion version)
+  [[nodiscard]] UnitUse use_of(model::Resource resource) const REQUIRES(mutex_);
+  [[nodiscard]] std::vector<UnitFacts> facts_of(model::Resource resource) const REQUIRES(mutex_);
+  [[nodiscard]] UnitChooser::Basis basis(CheckpointVersion version) const REQUIRES(mutex_);
+  [[nodiscard]] refusals::Granted<Holding> resolve(model::Resource resource, const std::vector<std::string>& ids) const
       REQUIRES(mutex_);
-  [[nodiscard]] allocator::Choice choose(model::Resource resource, const allocator::ChooseRequest& request) const
+  [[nodiscard]] std::optional<refusals::Refusal> obstacle(const Holding& asked, CheckpointVersion version) const
       REQUIRES(mutex_);
-  [[nodiscard]] std::optional<std::vector<int>> choice_on_same_cores(model::Resource resource,
-                                                                     const allocator::ChooseRequest& request,
-                                                                     holdings::CheckpointVersion version) const
-      REQUIRES(mutex_);
-  [[nodiscard]] refusals::Granted<std::vector<int>> parse_ids(model::Resource resource,
-                                                              const std::vector<std::string>& ids) const
-      REQUIRES(mutex_);
-  [[nodiscard]] bool is_offered(model::Resource resource, int unit) const REQUIRES(mutex_);
+  [[nodiscard]] refusals::Granted<grant::Grant> give(Holding asked, CheckpointVersion version) REQUIRES(mutex_);
   [[nodiscard]] std::string left() const REQUIRES(mutex_);
-  [[nodiscard]] refusals::Granted<grant::Grant> answer_for(model::Resource resource, const std::vector<int>& units,
-                                                           holdings::CheckpointVersion version) REQUIRES(mutex_);
-  [[nodiscard]] std::optional<refusals::Refusal> obstacle(model::Resource resource, const std::vector<int>& units,
-                                                          const Hardware& hardware,
-                                                          holdings::CheckpointVersion version) const REQUIRES(mutex_);
-  [[nodiscard]] refusals::Granted<grant::Grant> allocate_cores(model::Resource resource, const std::vector<int>& units,
-                                                               holdings::CheckpointVersion version) REQUIRES(mutex_);
 
   const grant::GrantOptions options_;
   const core::OfferPolicy offer_;
@@ -163,20 +145,13 @@ class Allocations {
   const std::string claim_driver_;
 
   mutable Mutex mutex_;
-  grant::NodeUnitsPtr newest_ GUARDED_BY(mutex_);  // as scanned
-  grant::NodeUnitsPtr node_ GUARDED_BY(mutex_);    // newest_ with held_unseen_, read with lnc_
-  core::SeenBefore held_unseen_ GUARDED_BY(mutex_);
-  std::optional<int> lnc_ GUARDED_BY(mutex_);          // physical cores per logical one that ids are read with
-  std::optional<int> waiting_lnc_ GUARDED_BY(mutex_);  // the newest scan's, as last logged to be waiting
-  bool numbering_known_ GUARDED_BY(mutex_) = false;    // lnc_ is that of the ids held from before this process
-  holdings::Ledger ledger_ GUARDED_BY(mutex_);
+  NodeView view_ GUARDED_BY(mutex_);
+  bool numbering_known_ GUARDED_BY(mutex_) = false;  // the view's LNC is that of the ids held from before this process
+  Ledger ledger_ GUARDED_BY(mutex_);
+  UnitChooser chooser_ GUARDED_BY(mutex_);
   std::map<model::Resource, std::map<std::string, SteadyTime>> given_ GUARDED_BY(mutex_);  // last, by id
   // While an Allocate waits for a fresh checkpoint: the version of its admission, which no write ends meanwhile.
-  holdings::CheckpointVersion waiting_version_ GUARDED_BY(mutex_) = 0;
-  std::map<model::Resource, std::vector<int>> withheld_
-      GUARDED_BY(mutex_);  // devices shown Unhealthy in the newest lists
-  // By number of EFAs of a container: on how many devices such containers were, the latest first, each once.
-  std::map<std::size_t, std::vector<int>> sizes_beside_ GUARDED_BY(mutex_);
+  CheckpointVersion waiting_version_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace neuron::plugin

@@ -3,6 +3,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "plugin/kubelet/socket_file.h"
@@ -19,9 +21,9 @@ constexpr milliseconds kWatchDue{1000};  // the kubelet opens its watch right af
 DeviceManager::DeviceManager(Settings settings, const Parts& parts)
     : settings_(std::move(settings)),
       parts_(parts),
-      holders_(parts.checkpoint, settings_.holders_interval, settings_.own_pod),
+      holders_(parts, settings_.holders_interval, settings_.own_pod),
       check_(settings_.holders_interval,
-             [&kubelet = parts.kubelet](const std::string& name) { return kubelet.somebody_listens(name); }) {
+             [&kubelet = parts.kubelet](const std::string& name) { return kubelet.is_listening(name); }) {
   for (const model::Resource resource : model::kAllResources) {
     if (!settings_.offer.serves(resource)) continue;
     served_.emplace_back().resource = resource;
@@ -36,7 +38,7 @@ DeviceManager::~DeviceManager() {
 
 void DeviceManager::handle(const KubeletDirectory::Changes& changes) {
   using Kind = SocketWatch::Event::Kind;
-  bool connect = changes.kubelet_appeared || (changes.usable && holders_known_);
+  bool connect = changes.kubelet_appeared || (changes.usable && holders_.is_known());
   for (const SocketWatch::Event& event : changes.sockets) {
     if (is_foreign_socket(event.name, settings_.instance)) {
       if (event.kind == Kind::appeared) {
@@ -54,15 +56,17 @@ void DeviceManager::handle(const KubeletDirectory::Changes& changes) {
   for (int i = 0; i < changes.checkpoints_written; ++i) parts_.admissions.checkpoint_written();
   if (changes.kubelet_appeared) {
     spdlog::info("kubelet socket appeared, registering");
-    meet_kubelet();
+    follow_kubelet();
   }
-  if ((changes.usable || changes.kubelet_appeared) && !holders_known_) ask_holders(parts_.clock.now());
+  if ((changes.usable || changes.kubelet_appeared) && !holders_.is_known()) {
+    holders_.ask(parts_.clock.now());
+  }
   if (connect) connect_all();
 }
 
 // A retry may have registered with it before inotify reported its socket, and its first pod may be half admitted by
 // now: so once per kubelet.
-void DeviceManager::meet_kubelet() {
+void DeviceManager::follow_kubelet() {
   const std::uint64_t kubelet = parts_.kubelet.kubelet();
   if (kubelet == 0 || std::exchange(kubelet_, kubelet) == kubelet) return;
   parts_.admissions.kubelet_is_new();
@@ -71,7 +75,7 @@ void DeviceManager::meet_kubelet() {
 
 // Brings every resource to the kubelet that is there now: a server whose socket is gone is replaced, all register.
 void DeviceManager::connect_all() {
-  if (!holders_known_ || !parts_.allocations.node()) return;
+  if (!holders_.is_known() || !parts_.allocations.node()) return;
   drop_dead_servers();
   const std::uint64_t kubelet = parts_.kubelet.kubelet();
   if (kubelet == 0) return;
@@ -112,7 +116,7 @@ void DeviceManager::ensure_served(ServedResource& served) {
 void DeviceManager::start_registration(ServedResource& served) {
   served.phase = ServedResource::Phase::registering;
   served.retry_at.reset();
-  meet_kubelet();
+  follow_kubelet();
   served.kubelet = kubelet_;
   parts_.kubelet.start_registration(served.resource, served.server->endpoint());
 }
@@ -143,7 +147,7 @@ ServedResource* DeviceManager::find(model::Resource resource) {
 
 void DeviceManager::handle(const SnapshotChanged& /*event*/) {
   const grant::NodeUnitsPtr node = parts_.allocations.node();
-  if (!node || !holders_known_) return;
+  if (!node || !holders_.is_known()) return;
   apply_holders();  // ids that were unknown until now may be held
   bool appeared = false;
   for (const ServedResource& served : served_) {
@@ -182,6 +186,27 @@ void DeviceManager::handle(const RegisterDone& event) {
   }
   if (!first_try) served->last_error = event.error->message;
   served->schedule_retry(parts_.clock.now());
+}
+
+void DeviceManager::handle(const HoldersListed& event) {
+  const bool was_known = holders_.is_known();
+  holders_.listed(event);
+  check_written();
+  if (!was_known && holders_.is_known()) connect_all();
+}
+
+void DeviceManager::apply_holders() {
+  holders_.apply();
+  check_written();
+}
+
+void DeviceManager::check_written() {
+  const Checkpoint* written = holders_.is_known() ? holders_.written() : nullptr;
+  if (written == nullptr) return;
+  const auto given_at = [this](model::Resource resource, const std::string& id) {
+    return parts_.allocations.given_at(resource, id);
+  };
+  for (const auto& lost : check_.written(*written, registered(), given_at, parts_.clock.now())) register_again(lost);
 }
 
 std::vector<RegistrationCheck::Claim> DeviceManager::registered() const {
@@ -241,6 +266,91 @@ ServingState DeviceManager::serving() const {
   state.scanned = parts_.allocations.node() != nullptr;
   for (const ServedResource& served : served_) state.resources.push_back({served.resource, serving_step(served)});
   return state;
+}
+
+bool DeviceManager::publish_changed() {
+  bool published = false;
+  parts_.allocations.adopt_numbering();
+  for (ServedResource& served : served_) {
+    if (!served.server) continue;
+    auto list = parts_.allocations.unit_list(served.resource);
+    if (!list || (served.last_list && *served.last_list == *list)) continue;
+    publish(served, *std::move(list));
+    published = true;
+  }
+  return published;
+}
+
+void DeviceManager::publish(ServedResource& served, UnitList list) {
+  log_changes(served, list);
+  served.last_list = std::make_shared<const UnitList>(std::move(list));
+  parts_.allocations.note_published(served.resource, *served.last_list);
+  served.publish(parts_.clock.now());
+}
+
+void DeviceManager::publish_again() {
+  for (ServedResource& served : served_) {
+    if (served.server && served.last_list && model::has_cores(served.resource)) {
+      return served.publish(parts_.clock.now());
+    }
+  }
+}
+
+// Changes of the list. Not by model::diff, which does not cover hardware held through another name.
+void DeviceManager::log_changes(const ServedResource& served, const UnitList& list) const {
+  const grant::NodeUnitsPtr node = parts_.allocations.node();
+  const auto is_logged_as_device = [&](int unit) {
+    const int device = node->device_of(served.resource, unit);
+    return served.resource == model::Resource::neuroncore &&
+           (settings_.offer.offers(model::Resource::neuron, device) ||
+            settings_.offer.offers(model::Resource::neurondevice, device));
+  };
+  std::set<std::string_view> unhealthy_before;
+  if (served.last_list) {
+    for (const UnitState& unit : *served.last_list) {
+      if (!unit.healthy) unhealthy_before.insert(unit.id);
+    }
+  }
+  const std::string_view name = model::resource_name(served.resource);
+  for (const UnitState& state : list) {
+    if (state.healthy != unhealthy_before.contains(state.id)) continue;
+    const auto unit = node->unit_of(served.resource, state.id);
+    if (!unit || is_logged_as_device(*unit)) continue;
+    const model::Health& health = node->health_of(served.resource, *unit);
+    if (state.healthy) {
+      spdlog::info("available again resource={} id={}", name, state.id);
+    } else if (health.state == model::HealthState::unhealthy) {
+      spdlog::warn("unhealthy resource={} id={} reason={}", name, state.id, health.reason);
+    } else {
+      spdlog::info("held through another resource or a claim resource={} id={}", name, state.id);
+    }
+  }
+}
+
+void DeviceManager::run_due(const Admissions::Progress& before) {
+  const SteadyTime now = parts_.clock.now();
+  retry_due();
+  const Admissions::Due due = parts_.admissions.due(before);
+  const bool published = due.lists && publish_changed();
+  if (!published && due.same_list) publish_again();
+  if (due.lists || due.same_list) parts_.admissions.lists_sent();
+  // As of `now`: an answer that went out since the newest call was looked at is newer than the question.
+  if (due.holders) holders_.ask(now);
+  if (check_.due(now)) parts_.kubelet.ask_allocatable(now);
+}
+
+std::optional<SteadyTime> DeviceManager::next() const {
+  std::optional<SteadyTime> next;
+  const auto consider = [&next](const std::optional<SteadyTime>& at) {
+    if (at && (!next || *at < *next)) next = at;
+  };
+  consider(check_.next());
+  consider(parts_.admissions.next());
+  for (const ServedResource& served : served_) {
+    consider(served.retry_at);
+    consider(served.check_at);
+  }
+  return next;
 }
 
 }  // namespace neuron::plugin

@@ -1,27 +1,60 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/base/clock.h"
 #include "agent/core/offer_policy.h"
-#include "plugin/device/admission_gate.h"
-#include "plugin/device/allocations.h"
-#include "plugin/device/events.h"
 #include "plugin/device/holders.h"
 #include "plugin/device/kubelet_port.h"
-#include "plugin/device/readiness.h"
 #include "plugin/device/registration_check.h"
-#include "plugin/device/served_resource.h"
+#include "plugin/device/serving_state.h"
 #include "plugin/kubelet/kubelet_directory.h"
 
 namespace neuron::plugin {
 
+// State of one resource in DeviceManager: its server, the progress of its registration, the list last published.
+// Passive data, one thread.
+struct ServedResource {
+  enum class Phase { idle, registering, registered };
+
+  model::Resource resource{};
+  std::unique_ptr<ResourceServer> server;  // nullptr: not served (nothing to offer, or no kubelet yet)
+  Phase phase = Phase::idle;
+  std::optional<SteadyTime> retry_at;  // when to register next
+  std::chrono::milliseconds backoff{0};
+  SteadyTime registered_at{};
+  std::optional<SteadyTime> check_at;  // by when a kubelet that registered it has to have opened ListAndWatch
+  std::uint64_t kubelet = 0;           // identity of the kubelet.sock it last registered with
+  UnitListPtr last_list;               // as last published, at published_at
+  SteadyTime published_at{};
+  std::string last_error;  // as last logged, so that a repeated one is not
+
+  // Publishes last_list, new or unchanged, to all watchers. Only while there is a server.
+  void publish(SteadyTime now) {
+    published_at = now;
+    server->publish(last_list);
+  }
+
+  // The next wait: 20 ms, doubling, at most 5 s. An endpoint that lived for a while starts over.
+  void schedule_retry(SteadyTime now) {
+    constexpr std::chrono::milliseconds kFirst{20};
+    constexpr std::chrono::milliseconds kMost{5000};
+    constexpr std::chrono::seconds kStable{10};
+    if (phase == Phase::registered && now - registered_at > kStable) backoff = std::chrono::milliseconds{0};
+    backoff = backoff.count() == 0 ? kFirst : std::min(backoff * 2, kMost);
+    phase = Phase::idle;
+    retry_at = now + backoff;
+  }
+};
+
 // Keeps every resource that the node has registered with whatever kubelet is there, publishes its lists when they
-// change and AdmissionGate allows it, and learns who holds what. Events in, calls of KubeletPort out; waits for
+// change and AdmissionGate allows it, and learns the holders. Events in, calls of KubeletPort out; waits for
 // nothing and owns no thread: Supervisor calls it, and so does the model check. One thread.
 class DeviceManager {
  public:
@@ -31,14 +64,7 @@ class DeviceManager {
     core::OfferPolicy offer;
     std::string own_pod{};  // see holdings::ListedHolders
   };
-  // Everything must outlive it.
-  struct Parts {
-    const Clock& clock;
-    Allocations& allocations;
-    AdmissionGate& admissions;
-    const CheckpointSource& checkpoint;
-    KubeletPort& kubelet;
-  };
+  using Parts = HolderWatch::Parts;
 
   DeviceManager(Settings settings, const Parts& parts);
   ~DeviceManager();  // ends all streams, then the servers
@@ -61,11 +87,14 @@ class DeviceManager {
   [[nodiscard]] std::optional<SteadyTime> next() const;  // when to call run_due() at the latest
 
   [[nodiscard]] ServingState serving() const;
-  [[nodiscard]] bool knows_holders() const { return holders_known_; }  // or has given up on them: answers may be given
+  [[nodiscard]] bool knows_holders() const { return holders_.is_known(); }
 
  private:
+  void apply_holders();
+  void check_written();  // the checkpoint that the holders were read from, for units given by another plugin
+
   // resources
-  void meet_kubelet();
+  void follow_kubelet();
   void connect_all();
   void drop_dead_servers();
   void ensure_served(ServedResource& served);
@@ -82,26 +111,12 @@ class DeviceManager {
   void publish(ServedResource& served, UnitList list);
   void log_changes(const ServedResource& served, const UnitList& list) const;
 
-  // holders
-  void ask_holders(SteadyTime asked_at);
-  void apply_holders();
-  void learn_holders(const HoldersListed& event);
-  [[nodiscard]] std::chrono::milliseconds ask_again_after_failure() const;
-  void log_source();
-  [[nodiscard]] std::chrono::milliseconds ask_interval() const;
-
   const Settings settings_;
   const Parts parts_;
-  Holders holders_;
+  HolderWatch holders_;
   RegistrationCheck check_;
   std::vector<ServedResource> served_;
-  std::uint64_t kubelet_ = 0;                // KubeletPort::kubelet() of the newest one that was met
-  bool holders_known_ = false;               // an answer about holders is in that can be relied on, or given up on
-  std::optional<SteadyTime> unknown_since_;  // a kubelet is there, and the first such answer was not
-  int list_failures_ = 0;                    // in a row
-  bool asking_holders_ = false;
-  std::string holders_error_;  // of List, while it fails
-  std::optional<Holders::Source> told_source_;
+  std::uint64_t kubelet_ = 0;  // KubeletPort::kubelet() of the newest one that was met
 };
 
 }  // namespace neuron::plugin

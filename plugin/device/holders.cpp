@@ -10,6 +10,14 @@
 namespace neuron::plugin {
 namespace {
 
+using std::chrono::milliseconds;
+
+constexpr milliseconds kAskAfterFailure{1000};
+// If the kubelet does not list its holders, devices are served after this time: pods may hold them by claims, which no
+// checkpoint has.
+constexpr milliseconds kFirstAnswerPatience{5000};
+constexpr milliseconds kAskWhileWithheld{500};  // the kubelet does not report the end of a container
+
 bool is_claim(const model::Allocation& one) {
   return !one.claim.empty();
 }
@@ -71,7 +79,7 @@ const Checkpoint* Holders::stored(SteadyTime now) {
   return stored_ ? &*stored_ : nullptr;
 }
 
-std::optional<holdings::ShownAllocations> Holders::merged(SteadyTime now) {
+std::optional<ShownAllocations> Holders::merged(SteadyTime now) {
   const Checkpoint* const stored = this->stored(now);
   unlisted_.clear();
   if (stored != nullptr) {
@@ -80,15 +88,15 @@ std::optional<holdings::ShownAllocations> Holders::merged(SteadyTime now) {
     source_ = listed_ && list_is_whole() ? Source::list : Source::nothing;
   }
   if (source_ == Source::nothing) return std::nullopt;
-  holdings::ShownAllocations all;
+  ShownAllocations all;
   if (listed_) all.listed = *listed_;
   all.claims = claims_.held();
   // The checkpoint says nothing of a container that is being admitted.
-  all.asked_at = listed_ ? asked_at_ : now - holdings::Ledger::kMaxAdmission;
+  all.asked_at = listed_ ? asked_at_ : now - Ledger::kMaxAdmission;
   all.stored_version = stored != nullptr ? stored->version : checkpoint_.version();
   if (stored == nullptr) return all;
   all.stored_since = stored_since_;
-  if (stored_hangs_) all.asked_at = std::min(all.asked_at, stored_at_);  // it says nothing of who came since
+  if (stored_hangs_) all.asked_at = std::min(all.asked_at, stored_at_);  // it lacks later holders
   all.numbering = stored->numbering;
   std::set<std::pair<std::string, std::string>> shown;  // (resource, id)
   for (const auto& one : all.listed) {
@@ -122,6 +130,94 @@ bool Holders::wants_fresh_checkpoint(SteadyTime now) {
   }
   if (wanted) wanted_at_ = now;
   return wanted;
+}
+
+void HolderWatch::ask(SteadyTime asked_at) {
+  parts_.admissions.asking_holders();
+  if (asking_) return;
+  asking_ = true;
+  parts_.kubelet.ask_holders(asked_at);
+}
+
+void HolderWatch::listed(const HoldersListed& event) {
+  asking_ = false;
+  if (event.answer) {
+    holders_.set_listed(*event.answer, event.asked_at);
+    if (!holders_.list_is_whole()) error_ = "the kubelet's list lacks this pod, so it is incomplete";
+  } else {
+    holders_.list_failed();
+    error_ = event.answer.error().message;
+  }
+  learn(event);
+  if (!known_) return parts_.admissions.want_holders(kAskAfterFailure);
+  apply();
+  if (holders_.wants_fresh_checkpoint(parts_.clock.now()) || parts_.allocations.needs_newer_checkpoint()) {
+    parts_.admissions.want_checkpoint();
+  }
+  if (!event.answer) {
+    parts_.admissions.want_holders(ask_again_after_failure());
+  } else if (parts_.allocations.holds_anything()) {
+    parts_.admissions.want_holders(ask_interval());
+  } else if (!holders_.list_is_whole()) {
+    parts_.admissions.want_holders(kAskAfterFailure);
+  }
+}
+
+// Whether lists can be made by the answer, or because answers have failed for long enough.
+void HolderWatch::learn(const HoldersListed& event) {
+  failures_ = event.answer ? 0 : failures_ + 1;
+  if (known_) return;
+  known_ = event.answer && holders_.list_is_whole();
+  const SteadyTime now = parts_.clock.now();
+  if (known_ || parts_.kubelet.kubelet() == 0) return unknown_since_.reset();
+  if (!unknown_since_) unknown_since_ = now;
+  if (now < *unknown_since_ + kFirstAnswerPatience) return;
+  known_ = true;
+  spdlog::warn("claim holders unknown, offering devices anyway waited_s={}: {}",
+               kFirstAnswerPatience / std::chrono::seconds{1}, error_);
+}
+
+// A known holder may have ended; otherwise the question is about claims from before, which become ever less likely.
+milliseconds HolderWatch::ask_again_after_failure() const {
+  if (parts_.allocations.holds_anything()) return kAskAfterFailure;
+  constexpr int kMostDoublings = 10;
+  return std::min(kAskAfterFailure * (1 << std::min(failures_, kMostDoublings)), std::max(kAskAfterFailure, interval_));
+}
+
+milliseconds HolderWatch::ask_interval() const {
+  const auto& all = model::kAllResources;
+  const bool withheld = std::any_of(
+      all.begin(), all.end(), [this](model::Resource resource) { return parts_.allocations.withholds(resource); });
+  const bool soon = withheld || parts_.allocations.needs_newer_checkpoint();
+  return soon ? std::min(kAskWhileWithheld, interval_) : interval_;
+}
+
+void HolderWatch::log_source() {
+  using Source = Holders::Source;
+  const Source source = holders_.source();
+  if (logged_source_ == source) return;
+  const bool was_without_list = logged_source_ == Source::checkpoint || logged_source_ == Source::nothing;
+  if (source == Source::checkpoint) {
+    spdlog::warn("PodResources failing, using the checkpoint only: {}", error_);
+  } else if (source == Source::nothing) {
+    spdlog::warn("PodResources and checkpoint failing, keeping the last known holders: {}", error_);
+  } else if (was_without_list) {
+    spdlog::info("PodResources answering again");
+  }
+  logged_source_ = source;
+}
+
+void HolderWatch::apply() {
+  if (!known_) return;
+  const auto shown = holders_.merged(parts_.clock.now());
+  log_source();
+  if (!shown) return;
+  parts_.allocations.reconcile(*shown);
+  if (const auto* written = holders_.written()) parts_.allocations.confirm(written->allocations, written->version);
+  // Holders are checked from time to time, whatever their source, and sooner once their hardware is withheld from
+  // another name.
+  if (parts_.allocations.holds_anything() && !asking_) parts_.admissions.want_holders_by(ask_interval());
+  parts_.admissions.want_lists();
 }
 
 }  // namespace neuron::plugin

@@ -11,8 +11,10 @@
 #include "agent/base/clock.h"
 #include "agent/holdings/listed_holders.h"
 #include "agent/model/allocation.h"
+#include "plugin/device/admission_gate.h"
 #include "plugin/device/allocations.h"
-#include "plugin/kubelet/checkpoint_source.h"
+#include "plugin/device/kubelet_port.h"
+#include "plugin/kubelet/checkpoint.h"
 
 namespace neuron::plugin {
 
@@ -40,7 +42,7 @@ class Holders {
 
   // Allocations as of the newest List, the checkpoint read now; the checkpoint alone while List does not answer.
   // nullopt: neither source could be read.
-  [[nodiscard]] std::optional<holdings::ShownAllocations> merged(SteadyTime now);
+  [[nodiscard]] std::optional<ShownAllocations> merged(SteadyTime now);
   // As it was then; nullptr: it could not be read.
   [[nodiscard]] const Checkpoint* written() const { return stored_ && !stored_hangs_ ? &*stored_ : nullptr; }
   [[nodiscard]] Source source() const { return source_; }  // of the last merged()
@@ -76,6 +78,49 @@ class Holders {
   SteadyTime wanted_at_{};                  // when a fresh checkpoint was last asked for
   std::set<std::string> unlisted_;          // entries found in the checkpoint only, at the last merge
   std::map<std::string, int> asked_about_;  // how often a fresh checkpoint was asked for because of each
+};
+
+// Keeps Allocations up to date with the kubelet: asks List when holdings may have changed, often while hardware is
+// withheld because of them, and applies its answers and the checkpoint. One thread.
+class HolderWatch {
+ public:
+  // Everything must outlive it.
+  struct Parts {
+    const Clock& clock;
+    Allocations& allocations;
+    AdmissionGate& admissions;
+    const CheckpointSource& checkpoint;
+    KubeletPort& kubelet;
+  };
+
+  // `interval`: how often List is asked when nothing else calls for it. `own_pod`: see holdings::ListedHolders.
+  HolderWatch(const Parts& parts, std::chrono::milliseconds interval, std::string own_pod)
+      : parts_(parts), interval_(interval), holders_(parts.checkpoint, interval, std::move(own_pod)) {}
+
+  // Lists can be made: an answer is in that can be relied on, or the kubelet has not given one for long enough.
+  [[nodiscard]] bool is_known() const { return known_; }
+  void ask(SteadyTime asked_at);
+  void listed(const HoldersListed& event);
+  // Applies the newest List and the checkpoint as it is now; nothing before is_known().
+  void apply();
+  [[nodiscard]] const Checkpoint* written() const { return holders_.written(); }  // as of apply(), see Holders
+  void kubelet_is_new() { holders_.kubelet_is_new(); }
+
+ private:
+  void learn(const HoldersListed& event);
+  void log_source();
+  [[nodiscard]] std::chrono::milliseconds ask_interval() const;
+  [[nodiscard]] std::chrono::milliseconds ask_again_after_failure() const;
+
+  const Parts parts_;
+  const std::chrono::milliseconds interval_;
+  Holders holders_;
+  bool known_ = false;
+  std::optional<SteadyTime> unknown_since_;  // a kubelet is there, and the first such answer was not
+  int failures_ = 0;                         // of List, in a row
+  bool asking_ = false;
+  std::string error_;  // of List, while it fails
+  std::optional<Holders::Source> logged_source_;
 };
 
 }  // namespace neuron::plugin

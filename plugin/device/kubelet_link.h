@@ -1,16 +1,36 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "agent/base/workers.h"
+#include "agent/rpc/calls.h"
 #include "agent/rpc/pod_resources.h"
-#include "plugin/device/device_plugin_service.h"
 #include "plugin/device/kubelet_port.h"
-#include "plugin/kubelet/kubelet_registration.h"
+#include "plugin/device/plugin_server.h"
 
 namespace neuron::plugin {
+
+// Registers resources with the kubelet behind one socket. One thread.
+class KubeletRegistration {
+ public:
+  using Done = std::function<void(std::optional<Error>)>;  // once, on a gRPC thread; nullopt = registered
+
+  explicit KubeletRegistration(std::string kubelet_socket) : socket_(std::move(kubelet_socket)) {}
+
+  // Registers `resource` with the kubelet, served at `endpoint`, a file name beside its socket. The kubelet dials back
+  // before it answers, so the plugin must be serving. Never blocks. A new connection each time.
+  void start(model::Resource resource, const std::string& endpoint, std::chrono::milliseconds deadline, Done done);
+
+  void close_finished() { calls_.drop_finished(); }  // the connections of registrations that are done
+
+ private:
+  std::string socket_;
+  rpc::CallKeeper calls_;
+};
 
 // The kubelet itself, over its sockets. Answers are posted to the parts' event queue: RegisterDone within 15 s,
 // HoldersListed and AllocatableListed within 2 s, errors included. Nothing here blocks on the kubelet; on a directory
@@ -37,7 +57,7 @@ class KubeletLink final : public KubeletPort {
 
   [[nodiscard]] Result<std::unique_ptr<ResourceServer>> serve(model::Resource resource) override;
   [[nodiscard]] bool exists(const std::string& endpoint) const override;
-  [[nodiscard]] bool somebody_listens(const std::string& socket) const override;
+  [[nodiscard]] bool is_listening(const std::string& socket) const override;
   [[nodiscard]] std::uint64_t kubelet() const override;
   void start_registration(model::Resource resource, const std::string& endpoint) override;
   void ask_holders(SteadyTime now) override;

@@ -1,10 +1,209 @@
 #include "plugin/device/plugin_server.h"
 
+#include <spdlog/spdlog.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <chrono>
 
+#include "agent/rpc/calls.h"
+#include "agent/rpc/list_stream.h"
+
 namespace neuron::plugin {
+namespace {
+
+// gRPC methods, as they are counted.
+constexpr std::string_view kPreferred = "GetPreferredAllocation";
+constexpr std::string_view kAllocate = "Allocate";
+constexpr std::string_view kPreStart = "PreStartContainer";
+
+constexpr int kMaxIds = 4096;  // far above any node; a larger request is foreign nonsense
+
+SteadyTime clock_now() {
+  return std::chrono::steady_clock::now();
+}
+
+template <typename Field>
+std::vector<std::string> strings(const Field& field) {
+  return {field.begin(), field.end()};
+}
+
+v1beta1::ListAndWatchResponse to_response(const UnitList& units) {
+  v1beta1::ListAndWatchResponse response;
+  for (const UnitState& unit : units) {
+    v1beta1::Device* device = response.add_devices();
+    device->set_id(unit.id);
+    device->set_health(unit.healthy ? "Healthy" : "Unhealthy");
+    for (const int node : unit.numa_nodes) device->mutable_topology()->add_nodes()->set_id(node);
+  }
+  return response;
+}
+
+void fill(v1beta1::ContainerAllocateResponse& response, const grant::Grant& answer) {
+  for (const auto& [name, value] : answer.envs) (*response.mutable_envs())[name] = value;
+  for (const auto& node : answer.device_nodes) {
+    v1beta1::DeviceSpec* spec = response.add_devices();
+    spec->set_host_path(node.host_path);
+    spec->set_container_path(node.container_path);
+    spec->set_permissions("rw");
+  }
+  for (const std::string& name : answer.cdi_names) response.add_cdi_devices()->set_name(name);
+}
+
+}  // namespace
+
+CallFigures::Names DevicePluginService::counted_names(const core::OfferPolicy& offer) {
+  CallFigures::Names names{{kPreferred, kAllocate, kPreStart}, {}, {}};
+  for (const refusals::Kind kind : refusals::kAllKinds) names.refusals.push_back(refusals::to_string(kind));
+  for (const model::Resource resource : model::kAllResources) {
+    if (offer.serves(resource)) names.resources.emplace_back(model::resource_name(resource));
+  }
+  return names;
+}
+
+DevicePluginService::DevicePluginService(model::Resource resource, const Parts& parts, WatchHub& hub)
+    : resource_(resource), parts_(parts), hub_(hub) {}
+
+void DevicePluginService::close() {
+  {
+    const MutexLock lock(closing_mutex_);
+    closing_ = true;
+  }
+  parts_.pre_start.cancel(resource_);
+  parts_.admissions.release(resource_);
+}
+
+bool DevicePluginService::closing() {
+  const MutexLock lock(closing_mutex_);
+  return closing_;
+}
+
+grpc::ServerUnaryReactor* DevicePluginService::GetDevicePluginOptions(grpc::CallbackServerContext* context,
+                                                                      const v1beta1::Empty* /*request*/,
+                                                                      v1beta1::DevicePluginOptions* response) {
+  response->set_get_preferred_allocation_available(true);
+  response->set_pre_start_required(model::has_cores(resource_));
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse>* DevicePluginService::ListAndWatch(
+    grpc::CallbackServerContext* /*context*/, const v1beta1::Empty* /*request*/) {
+  using Stream = rpc::ListStream<v1beta1::ListAndWatchResponse, UnitList>;
+  const auto stream = Stream::open(
+      hub_, to_response, [&admissions = parts_.admissions] { admissions.list_offered(); },
+      [resource = resource_, &events = parts_.events](Stream::End end) {
+        if (end == Stream::End::by_peer) events.post(StreamEnded{resource});
+      });
+  parts_.admissions.open_stream(resource_, [stream, &events = parts_.events] {
+    Stream::join(stream);
+    events.post(StreamOpened{});
+  });
+  if (closing()) parts_.admissions.release(resource_);
+  return stream.get();
+}
+
+grpc::ServerUnaryReactor* DevicePluginService::GetPreferredAllocation(
+    grpc::CallbackServerContext* context, const v1beta1::PreferredAllocationRequest* request,
+    v1beta1::PreferredAllocationResponse* response) {
+  const SteadyTime asked_at = clock_now();
+  parts_.admissions.called();
+  for (const auto& container : request->container_requests()) {
+    auto* answer = response->add_container_responses();
+    for (std::string& id :
+         parts_.allocations.prefer(resource_, strings(container.available_deviceids()),
+                                   strings(container.must_include_deviceids()), container.allocation_size())) {
+      answer->add_deviceids(std::move(id));
+    }
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  count(kPreferred, asked_at, true);
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+bool DevicePluginService::needs_checkpoint(const v1beta1::AllocateRequest& request, Wait wait) {
+  const auto& containers = request.container_requests();
+  return !closing() && std::any_of(containers.begin(), containers.end(), [this, wait](const auto& container) {
+    if (container.devices_ids_size() > kMaxIds) return false;
+    const auto ids = strings(container.devices_ids());
+    return wait == Wait::first ? parts_.allocations.needs_fresh_checkpoint(resource_, ids)
+                               : parts_.allocations.needs_second_checkpoint(resource_, ids);
+  });
+}
+
+void DevicePluginService::wait_for_checkpoint(AdmissionGate::Continuation then) {
+  parts_.admissions.wait_for_checkpoint(resource_, std::move(then));
+  if (closing()) parts_.admissions.release(resource_);
+}
+
+grpc::Status DevicePluginService::refused(const refusals::Refusal& refusal) const {
+  spdlog::warn("allocate resource={} refused=\"{}\"", model::resource_name(resource_), refusal.message);
+  if (parts_.figures != nullptr) parts_.figures->refused(refusals::to_string(refusal.kind));
+  return rpc::to_status(refusal);
+}
+
+grpc::Status DevicePluginService::allocate(const v1beta1::AllocateRequest& request,
+                                           v1beta1::AllocateResponse& response) {
+  for (const auto& container : request.container_requests()) {
+    if (container.devices_ids_size() > kMaxIds) return refused(refusals::too_many_ids(kMaxIds));
+    const auto answer = parts_.allocations.allocate(resource_, strings(container.devices_ids()));
+    if (!answer) return refused(answer.error());
+    fill(*response.add_container_responses(), *answer);
+    if (parts_.figures != nullptr) parts_.figures->gave(model::resource_name(resource_));
+  }
+  return grpc::Status::OK;
+}
+
+void DevicePluginService::answer(const v1beta1::AllocateRequest& request, v1beta1::AllocateResponse& response,
+                                 grpc::ServerUnaryReactor* reactor, SteadyTime asked_at) {
+  const grpc::Status status = allocate(request, response);
+  parts_.admissions.answered(status.ok() ? Admissions::Outcome::given : Admissions::Outcome::refused);
+  count(kAllocate, asked_at, status.ok());  // before the answer: its receiver may read the figures
+  reactor->Finish(status);
+}
+
+void DevicePluginService::count(std::string_view method, SteadyTime asked_at, bool answered) const {
+  if (parts_.figures == nullptr) return;
+  parts_.figures->called(method, clock_now() - asked_at,
+                         answered ? CallFigures::Outcome::answered : CallFigures::Outcome::failed);
+}
+
+grpc::ServerUnaryReactor* DevicePluginService::Allocate(grpc::CallbackServerContext* context,
+                                                        const v1beta1::AllocateRequest* request,
+                                                        v1beta1::AllocateResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const auto answer_now = [this, reactor, request, response, asked_at = clock_now()] {
+    answer(*request, *response, reactor, asked_at);
+  };
+  parts_.admissions.answer(resource_, [this, request, answer_now] {
+    if (!needs_checkpoint(*request, Wait::first)) return answer_now();
+    wait_for_checkpoint([this, request, answer_now] {
+      if (!needs_checkpoint(*request, Wait::second)) return answer_now();
+      wait_for_checkpoint(answer_now);
+    });
+  });
+  if (closing()) parts_.admissions.release(resource_);
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* DevicePluginService::PreStartContainer(grpc::CallbackServerContext* context,
+                                                                 const v1beta1::PreStartContainerRequest* request,
+                                                                 v1beta1::PreStartContainerResponse* /*response*/) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const MutexLock lock(closing_mutex_);
+  if (closing_) {
+    reactor->Finish({grpc::StatusCode::UNAVAILABLE, "the plugin is restarting on another socket; try again"});
+    return reactor;
+  }
+  parts_.pre_start.wait(resource_, strings(request->devices_ids()),
+                        [this, reactor, asked_at = clock_now()](std::optional<Error> error) {
+                          count(kPreStart, asked_at, !error);
+                          reactor->Finish(error ? rpc::to_status(*error) : grpc::Status::OK);
+                        });
+  return reactor;
+}
 
 PluginServer::PluginServer(model::Resource resource, std::string endpoint, const DevicePluginService::Parts& parts)
     : resource_(resource), endpoint_(std::move(endpoint)), service_(resource, parts, hub_) {}

@@ -87,7 +87,7 @@ Refusal not_offered(model::Resource resource, const std::string& id) {
                     std::string(kAgain));
 }
 
-Refusal held(model::Resource resource, const holdings::Conflict& conflict) {
+Refusal held(model::Resource resource, const Conflict& conflict) {
   if (!conflict.with.claim.empty()) return of_claim(resource, conflict.describe());
   return refuse(Kind::held, ErrorCode::failed_precondition, resource,
                 conflict.describe() + " until that container ends; " + std::string(kAgain) +

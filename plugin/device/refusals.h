@@ -7,8 +7,8 @@
 
 #include "agent/base/result.h"
 #include "agent/core/offer_policy.h"
-#include "agent/holdings/ledger.h"
 #include "agent/model/health.h"
+#include "plugin/device/ledger.h"
 
 // Refusals of Allocate. The kubelet then fails the pod permanently and puts the sentence into its event, as "Allocate
 // failed due to rpc error: code = … desc = <sentence>, which is unexpected": so each is one sentence without a full
@@ -57,7 +57,7 @@ using Granted = tl::expected<T, Refusal>;
 [[nodiscard]] Refusal unhealthy(model::Resource resource, const std::string& id, const model::Health& health);
 // The unit is listed because a container held it under a name that the node no longer offers it by.
 [[nodiscard]] Refusal not_offered(model::Resource resource, const std::string& id);
-[[nodiscard]] Refusal held(model::Resource resource, const holdings::Conflict& conflict);
+[[nodiscard]] Refusal held(model::Resource resource, const Conflict& conflict);
 // An interface; cores that a claim holds are refused by held().
 [[nodiscard]] Refusal claimed(model::Resource resource, const std::string& id, const holdings::Holding& with);
 // The container that asks was given `first` a moment ago, and the two are not the same hardware.

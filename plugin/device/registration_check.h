@@ -12,7 +12,7 @@
 #include "agent/base/clock.h"
 #include "agent/model/allocation.h"
 #include "agent/model/resource.h"
-#include "plugin/device/watch_hub.h"
+#include "plugin/device/units.h"
 #include "plugin/kubelet/checkpoint.h"
 
 namespace neuron::plugin {

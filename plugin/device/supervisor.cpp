@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <array>
 
-#include "plugin/kubelet/signals.h"
+#include "plugin/kubelet/main_loop.h"
 
 namespace neuron::plugin {
 namespace {
@@ -70,7 +70,7 @@ Supervisor::Outcome Supervisor::run() {
       spdlog::error("event loop failed: {}", error_from_errno(errno, "poll").message);
       return Outcome::failed;
     }
-    if (timeout_ms >= 0) look_whether_overslept(asleep_at + milliseconds{timeout_ms});
+    if (timeout_ms >= 0) check_overslept(asleep_at + milliseconds{timeout_ms});
     if (fds[0].revents != 0 && asked_to_stop(signals_, parts_.rescan)) return Outcome::stopped;
     for (const Event& event : parts_.service.events.take()) {
       if (std::holds_alternative<CdiMountDead>(event)) {
@@ -88,14 +88,14 @@ std::optional<Supervisor::Outcome> Supervisor::step() {
   const KubeletDirectory::Changes changes = directory_.read_changes();
   if (changes.end) return to_outcome(*changes.end);
   manager_.handle(changes);
-  look_whether_overslept(now);  // in the lines above
+  check_overslept(now);  // in the lines above
   manager_.run_due(before);
   kubelet_.close_finished();
-  if (parts_.tell_serving) parts_.tell_serving(manager_.serving());
+  if (parts_.report_serving) parts_.report_serving(manager_.serving());
   return std::nullopt;
 }
 
-void Supervisor::look_whether_overslept(SteadyTime due) {
+void Supervisor::check_overslept(SteadyTime due) {
   if (parts_.clock.now() >= due + kOverslept) parts_.service.admissions.woke();
 }
 

@@ -7,11 +7,11 @@
 #include "agent/base/clock.h"
 #include "agent/base/workers.h"
 #include "plugin/device/device_manager.h"
-#include "plugin/device/device_plugin_service.h"
-#include "plugin/device/event_queue.h"
 #include "plugin/device/kubelet_link.h"
+#include "plugin/device/kubelet_port.h"
+#include "plugin/device/plugin_server.h"
 #include "plugin/kubelet/kubelet_directory.h"
-#include "plugin/kubelet/signals.h"
+#include "plugin/kubelet/main_loop.h"
 
 namespace neuron::plugin {
 
@@ -35,8 +35,8 @@ class Supervisor {
     Workers& workers;  // for calls on the kubelet's directories, which may hang
     const CheckpointSource& checkpoint;
     DevicePluginService::Parts service;
-    std::function<void()> rescan;                             // SIGHUP
-    std::function<void(const ServingState&)> tell_serving{};  // at every pass of the loop, 2 s apart at most
+    std::function<void()> rescan;                               // SIGHUP
+    std::function<void(const ServingState&)> report_serving{};  // at every pass of the loop, 2 s apart at most
   };
 
   // `signals`: a signalfd for SIGTERM, SIGINT and SIGHUP, which every thread has blocked. Everything must outlive it.
@@ -49,7 +49,7 @@ class Supervisor {
 
  private:
   [[nodiscard]] std::optional<Outcome> step();  // one pass of the loop but for its wait; nullopt: go on
-  void look_whether_overslept(SteadyTime due);  // `due`: when the process was to run again at the latest
+  void check_overslept(SteadyTime due);         // `due`: when the process was to run again at the latest
   [[nodiscard]] int poll_timeout_ms() const;
 
   const Parts parts_;

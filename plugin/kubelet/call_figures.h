@@ -1,9 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -47,14 +48,42 @@ class CallFigures {
 
   enum class Outcome { answered, failed };
 
-  explicit CallFigures(const Names& names = {});
+  explicit CallFigures(const Names& names = {}) {
+    const MutexLock lock(mutex_);
+    for (const std::string_view method : names.methods) counts_.calls[std::string(method)];
+    for (const std::string_view reason : names.refusals) counts_.refusals[std::string(reason)];
+    for (const std::string& resource : names.resources) {
+      counts_.allocations[resource];
+      counts_.registrations[resource];
+    }
+  }
 
-  void called(std::string_view method, SteadyTime::duration took, Outcome outcome) EXCLUDES(mutex_);
-  void refused(std::string_view reason) EXCLUDES(mutex_);
-  void gave(std::string_view name) EXCLUDES(mutex_);
-  void registered(std::string_view name) EXCLUDES(mutex_);
+  void called(std::string_view method, SteadyTime::duration took, Outcome outcome) EXCLUDES(mutex_) {
+    const double seconds = std::chrono::duration<double>(took).count();
+    const auto bucket = std::lower_bound(kBounds.begin(), kBounds.end(), seconds) - kBounds.begin();
+    const MutexLock lock(mutex_);
+    Calls& calls = counts_.calls[std::string(method)];
+    ++calls.counts[static_cast<std::size_t>(bucket)];
+    calls.sum_seconds += seconds;
+    if (outcome == Outcome::failed) ++calls.failed;
+  }
+  void refused(std::string_view reason) EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    ++counts_.refusals[std::string(reason)];
+  }
+  void gave(std::string_view name) EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    ++counts_.allocations[std::string(name)];
+  }
+  void registered(std::string_view name) EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    ++counts_.registrations[std::string(name)];
+  }
 
-  [[nodiscard]] Counts counts() const EXCLUDES(mutex_);
+  [[nodiscard]] Counts counts() const EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return counts_;
+  }
 
  private:
   mutable Mutex mutex_;

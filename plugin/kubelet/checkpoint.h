@@ -1,13 +1,16 @@
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "agent/base/result.h"
+#include "agent/base/workers.h"
 #include "agent/core/logical_cores.h"
-#include "agent/holdings/ledger.h"
+#include "agent/holdings/holding.h"
 #include "agent/model/allocation.h"
 
 // The kubelet's device manager checkpoint, <kubelet>/device-plugins/kubelet_internal_checkpoint
@@ -44,5 +47,45 @@ struct Checkpoint {
 
 // The file at `path`, at most 16 MiB. Blocks on file reads. Errors: not_found, permission_denied, data_corrupt.
 [[nodiscard]] Result<Checkpoint> read_checkpoint(const std::string& path);
+
+// The kubelet's checkpoint, read again for each question. Any thread.
+class CheckpointSource {
+ public:
+  virtual ~CheckpointSource() = default;
+  [[nodiscard]] virtual holdings::CheckpointVersion version() const = 0;  // checkpoint_version()
+  [[nodiscard]] virtual Result<Checkpoint> read() const = 0;              // read_checkpoint()
+};
+
+// The file of that name in the kubelet's directory.
+class CheckpointFile final : public CheckpointSource {
+ public:
+  explicit CheckpointFile(const std::string& directory) : path_(directory + "/" + std::string(kCheckpointName)) {}
+  [[nodiscard]] holdings::CheckpointVersion version() const override { return checkpoint_version(path_); }
+  [[nodiscard]] Result<Checkpoint> read() const override { return read_checkpoint(path_); }
+
+ private:
+  std::string path_;
+};
+
+// The checkpoint file on a disk that may hang: it is read on `workers`, for so long, and given up then. While a call
+// hangs no other is begun, and every answer comes at once: that it cannot be read, and a version of 0. Any thread.
+class WatchedCheckpoint final : public CheckpointSource {
+ public:
+  static constexpr std::chrono::milliseconds kReadBudget{1000};
+  static constexpr std::chrono::milliseconds kVersionBudget{500};
+
+  // `came_back`: every call that was given up has ended, so that it is worth reading again; on one of the workers, must
+  // not block, never after the destructor. Empty: nothing is called. `workers` must outlive this object.
+  WatchedCheckpoint(const std::string& directory, Workers& workers, std::function<void()> came_back = {});
+
+  // Reads from the page cache, where a file is that the kubelet has just written; on a worker only when it is not
+  // there.
+  [[nodiscard]] holdings::CheckpointVersion version() const override;
+  [[nodiscard]] Result<Checkpoint> read() const override;  // deadline_exceeded, too: it hangs
+
+ private:
+  const std::string path_;
+  const BoundedCalls calls_;
+};
 
 }  // namespace neuron::plugin

@@ -18,11 +18,11 @@ struct Finding {
 
 struct Waiter {
   std::string group;
-  std::string who;
+  std::string subject;
   std::vector<MemoryGate::Core> cores;  // by device
   MemoryGate::Done done;
   std::size_t next = 0;      // position of the first core that is not dealt with
-  int look = 0;              // number of the newest look; answers to older ones do not count
+  int check = 0;             // number of the newest check; answers to older ones do not count
   std::string busy;          // result of the last check
   std::string unknown;       // the part that is unknown
   bool has_silence = false;  // some device did not answer
@@ -45,7 +45,7 @@ struct MemoryGate::State : std::enable_shared_from_this<State> {
   const Clock& clock;
   Mutex mutex;
   std::map<int, Waiter> waiters GUARDED_BY(mutex);
-  std::set<int> silent GUARDED_BY(mutex);  // devices whose last look hangs
+  std::set<int> silent GUARDED_BY(mutex);  // devices whose last check hangs
   int next_ticket GUARDED_BY(mutex) = 0;
   bool cancelled GUARDED_BY(mutex) = false;
 
@@ -81,7 +81,7 @@ struct MemoryGate::State : std::enable_shared_from_this<State> {
   }
 
   // Begins the check of the next device of a waiter, or lets the container start.
-  void look(int ticket) EXCLUDES(mutex) {
+  void check(int ticket) EXCLUDES(mutex) {
     std::vector<Core> cores;
     int number = 0;
     std::chrono::milliseconds budget = kDeviceTimeout;
@@ -96,7 +96,7 @@ struct MemoryGate::State : std::enable_shared_from_this<State> {
       for (std::size_t at = waiter.next; at < waiter.cores.size(); ++at) {
         if (waiter.cores[at].device == waiter.cores[waiter.next].device) cores.push_back(waiter.cores[at]);
       }
-      number = ++waiter.look;
+      number = ++waiter.check;
       if (waiter.has_silence) budget /= 4;
     }
     if (cores.empty()) return finish(ticket, std::nullopt);
@@ -112,31 +112,31 @@ struct MemoryGate::State : std::enable_shared_from_this<State> {
       const MutexLock lock(mutex);
       silent.erase(device);
       const auto found = waiters.find(ticket);
-      if (found == waiters.end() || found->second.look != number) return;
+      if (found == waiters.end() || found->second.check != number) return;
       Waiter& waiter = found->second;
-      ++waiter.look;  // in time
+      ++waiter.check;  // in time
       waiter.busy = std::move(finding.busy);
       if (!is_busy) {
         waiter.unknown += finding.unknown;
         pass_over(waiter);
       }
     }
-    if (!is_busy) return look(ticket);
-    ports.post(clock.now() + kRetryEvery, [self = shared_from_this(), ticket] { self->look(ticket); });
+    if (!is_busy) return check(ticket);
+    ports.post(clock.now() + kRetryEvery, [self = shared_from_this(), ticket] { self->check(ticket); });
   }
 
-  // The look did not come back.
+  // The check did not come back.
   void give_up(int ticket, int number) EXCLUDES(mutex) {
     {
       const MutexLock lock(mutex);
       const auto found = waiters.find(ticket);
-      if (found == waiters.end() || found->second.look != number) return;
+      if (found == waiters.end() || found->second.check != number) return;
       Waiter& waiter = found->second;
       silent.insert(waiter.cores[waiter.next].device);
       waiter.busy.clear();
       pass_over_silent(waiter);
     }
-    look(ticket);
+    check(ticket);
   }
 
   // The time limit has passed.
@@ -164,7 +164,7 @@ struct MemoryGate::State : std::enable_shared_from_this<State> {
       waiters.erase(found);
     }
     if (!error && !waiter.unknown.empty()) {
-      spdlog::warn("device memory state unknown, container start allowed {}:{}", waiter.who, waiter.unknown);
+      spdlog::warn("device memory state unknown, container start allowed {}:{}", waiter.subject, waiter.unknown);
     }
     waiter.done(std::move(error));
   }
@@ -193,10 +193,10 @@ MemoryGate::~MemoryGate() {
   cancel_all();
 }
 
-void MemoryGate::wait(std::string group, std::string who, std::vector<Core> cores, Done done) {
+void MemoryGate::wait(std::string group, std::string subject, std::vector<Core> cores, Done done) {
   Waiter waiter;
   waiter.group = std::move(group);
-  waiter.who = std::move(who);
+  waiter.subject = std::move(subject);
   waiter.cores = std::move(cores);
   waiter.done = std::move(done);
   int ticket = 0;
@@ -209,7 +209,7 @@ void MemoryGate::wait(std::string group, std::string who, std::vector<Core> core
   }
   if (cancelled) return state_->finish(ticket, make_error(ErrorCode::unavailable, kShuttingDown));
   state_->ports.post(state_->clock.now() + kTimeout, [state = state_, ticket] { state->expire(ticket); });
-  state_->look(ticket);
+  state_->check(ticket);
 }
 
 void MemoryGate::cancel(const std::string& group, const std::string& why) {

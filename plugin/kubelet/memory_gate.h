@@ -57,8 +57,8 @@ class MemoryGate {
   // `done` comes exactly once: nullopt = free, or unknown; deadline_exceeded naming core and, where known, pid, when
   // memory was held until kTimeout; unavailable when cancelled. A device that hangs costs a container kDeviceTimeout,
   // the next ones of the same container a quarter of it; later containers on it nothing until it answers. `cores` by
-  // device. `group`: the argument of cancel(); `who`: for the log, "resource=…".
-  void wait(std::string group, std::string who, std::vector<Core> cores, Done done);
+  // device. `group`: the argument of cancel(); `subject`: for the log, "resource=…".
+  void wait(std::string group, std::string subject, std::vector<Core> cores, Done done);
 
   void cancel(const std::string& group, const std::string& why);  // its waiters end with unavailable
   void cancel_all();                                              // every waiter does; later ones too

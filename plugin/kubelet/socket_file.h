@@ -1,9 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "agent/base/fd.h"
+#include "agent/base/result.h"
 #include "agent/model/resource.h"
 
 namespace neuron::plugin {
@@ -24,7 +27,7 @@ inline constexpr std::string_view kKubeletSocket = "kubelet.sock";
 // Another plugin's: any "*.sock" but the kubelet's and those of `instance`.
 [[nodiscard]] bool is_foreign_socket(std::string_view name, std::string_view instance);
 
-// dead: the file is there, its server is not (kill -9 leaves that). unknown: no socket, or not allowed to look.
+// dead: the file is there, its server is not (kill -9 leaves that). unknown: no socket, or no permission.
 enum class SocketState { listening, dead, missing, unknown };
 // Connects and closes at once; nothing is sent.
 [[nodiscard]] SocketState socket_state(const std::string& path);
@@ -33,7 +36,40 @@ enum class SocketState { listening, dead, missing, unknown };
 [[nodiscard]] std::vector<std::string> sockets_in(const std::string& directory);
 
 // Removes sockets left behind by killed agents: those with an agent's name on which no process listens. To be called
-// while the directory is locked (instance_lock.h), as a socket looks dead between bind and listen. Returns their names.
+// while the directory is locked (InstanceLock), as a socket looks dead between bind and listen. Returns their names.
 std::vector<std::string> remove_dead_agent_sockets(const std::string& directory);
+
+// Held by the one agent that serves a kubelet as a device plugin, or by all instances of the one driver that serves it
+// claims: a node runs one mode (docs/adr/0011-dra.md). Until the process ends; a crash releases it. It is a lock of the
+// kubelet's device-plugins directory itself, as kubelets before 1.33 delete every file in it when they start; when
+// another directory has come to the same path, take a new lock. While it is held, inotify does not report the removal
+// of the directory (SocketWatch).
+class InstanceLock {
+ public:
+  enum class Mode {
+    device_plugin,  // for itself alone
+    claims,         // beside others of the same mode, as in a rolling update
+  };
+
+  // Errors: failed_precondition when another process holds it, with its pid if it lives in this pid namespace, else the
+  // sockets on which an agent listens there, or that it serves claims. not_found without the directory.
+  [[nodiscard]] static Result<InstanceLock> take(const std::string& directory, Mode mode = Mode::device_plugin);
+
+  // The directory at that path is the one that is locked.
+  [[nodiscard]] bool is_of(const std::string& directory) const;
+
+ private:
+  explicit InstanceLock(Fd directory) : directory_(std::move(directory)) {}
+  Fd directory_;
+};
+
+struct LockHolder {
+  InstanceLock::Mode mode = InstanceLock::Mode::device_plugin;
+  std::string pid;  // of one, where several share the lock
+};
+
+// Holder of the lock of that directory, by /proc/locks: processes of this pid namespace. Takes no lock, so that an
+// agent that starts meanwhile is not disturbed. nullopt: no visible holder.
+[[nodiscard]] std::optional<LockHolder> lock_holder(const std::string& directory);
 
 }  // namespace neuron::plugin

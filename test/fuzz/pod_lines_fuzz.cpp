@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "agent/core/pool_names.h"
+#include "agent/core/hardware.h"
 #include "tools/pods/pods.h"
 
 namespace {

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <thread>
 
-#include "plugin/kubelet/instance_lock.h"
+#include "plugin/kubelet/socket_file.h"
 #include "test/fakes/sanitized.h"
 #include "test/fakes/tcp_client.h"
 

@@ -55,7 +55,7 @@ class ModelAgent : public plugin::KubeletPort, public std::enable_shared_from_th
   // plugin::KubeletPort
   [[nodiscard]] Result<std::unique_ptr<plugin::ResourceServer>> serve(model::Resource resource) override;
   [[nodiscard]] bool exists(const std::string& endpoint) const override;
-  [[nodiscard]] bool somebody_listens(const std::string& /*socket*/) const override { return false; }
+  [[nodiscard]] bool is_listening(const std::string& /*socket*/) const override { return false; }
   [[nodiscard]] std::uint64_t kubelet() const override { return world_.kubelet(); }
   void start_registration(model::Resource resource, const std::string& endpoint) override;
   void ask_holders(SteadyTime now) override;

@@ -9,8 +9,8 @@ import shutil
 import subprocess
 import sys
 
-GATE = "plugin/device/admissions.cpp"
-LEDGER = "agent/holdings/ledger.cpp"
+GATE = "plugin/device/admission_gate.cpp"
+LEDGER = "plugin/device/ledger.cpp"
 ALLOCATIONS = "plugin/device/allocations.cpp"
 
 # What goes wrong, where, and the text that is replaced: it must be there exactly once.
@@ -23,7 +23,7 @@ MUTATIONS = [
      "on_the_way_ = std::max(on_the_way_ - 1, 0);", "on_the_way_ = std::max(on_the_way_ - 2, 0);"),
     ("an answer that needs a fresh checkpoint does not wait for the list that is sent for it", GATE,
      "const bool offered = one.kind == Kind::answer || one.list_offered;", "const bool offered = true;"),
-    # Each of the three reasons is enough on most days: test/unit/holdings tests them one by one.
+    # Each of the three reasons is enough on most days: test/unit/plugin/ledger_test.cpp tests them one by one.
     ("List ends what it was too early to show", LEDGER,
      "const bool too_early = old.since >= shown.asked_at || in_transit || unwritten;", "const bool too_early = old.since > shown.asked_at && in_transit && unwritten;"),
     ("a checkpoint that is older than an answer ends it while another waits", LEDGER,
@@ -36,7 +36,7 @@ MUTATIONS = [
      "if (holding.resource != resource) blocked.insert(holding.cores.begin(), holding.cores.end());",
      "if (holding.resource != resource && holding.holder.empty()) blocked.insert(holding.cores.begin(), holding.cores.end());"),
     ("one container gets other cores under its second name", ALLOCATIONS,
-     "first != nullptr && first->cores != hardware.cores) {", "first != nullptr && first->cores.size() > 64) {"),
+     "first != nullptr && first->cores != asked.cores) {", "first != nullptr && first->cores.size() > 64) {"),
     ("a holding that the fresh checkpoint lacks goes on", LEDGER,
      "return !held.contains({holding.resource, unit});", "return unit < 0 && !held.contains({holding.resource, unit});"),
 ]

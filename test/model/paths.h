@@ -8,7 +8,7 @@
 
 #include "agent/base/result.h"
 #include "deviceplugin/v1beta1/api.pb.h"
-#include "plugin/kubelet/checkpoint_source.h"
+#include "plugin/kubelet/checkpoint.h"
 #include "tools/neuron-sim/kubelet/allocation.h"
 
 // What the machine's file system is to the kubelet and the agent: plugin sockets and the checkpoint file, found by

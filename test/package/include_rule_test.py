@@ -16,7 +16,7 @@ CORE = MODEL + ["agent/core"]
 PURE_ROOMS = CORE + ["agent/allocator", "agent/grant", "agent/health", "agent/holdings", "agent/preflight"]
 HOST = CORE + ["agent/health", "agent/holdings", "agent/preflight", "agent/host"]
 RPC = MODEL + ["agent/rpc", "proto"]
-KUBELET = RPC + ["agent/core", "agent/health", "agent/holdings", "plugin/kubelet"]
+KUBELET = RPC + ["agent/core", "agent/grant", "agent/health", "agent/holdings", "plugin/kubelet"]
 IO_ROOMS = ["agent/host", "agent/monitor", "agent/rpc", "agent/kube", "agent/status", "agent/metrics"]
 TOOL = PURE_ROOMS + ["agent/host", "tools/render", "tools/pods"]
 MAY_INCLUDE = {
@@ -35,10 +35,10 @@ MAY_INCLUDE = {
     "agent/status": CORE + ["agent/health", "agent/kube"],
     "agent/metrics": PURE_ROOMS + ["agent/monitor"],
     "plugin/kubelet": KUBELET,
-    "plugin/device": KUBELET + ["agent/allocator", "agent/grant", "agent/metrics"],
+    "plugin/device": KUBELET + ["agent/allocator", "agent/metrics"],
     "plugin/dra/slices": CORE + ["agent/allocator", "agent/grant", "agent/kube"],
-    "plugin/dra/claim": KUBELET + ["agent/allocator", "agent/grant", "agent/kube", "plugin/dra/slices"],
-    "plugin/dra/serve": KUBELET + ["agent/allocator", "agent/grant", "agent/metrics", "plugin/dra/claim", "plugin/dra/slices"],
+    "plugin/dra/claim": KUBELET + ["agent/allocator", "agent/kube", "plugin/dra/slices"],
+    "plugin/dra/serve": KUBELET + ["agent/allocator", "agent/metrics", "plugin/dra/claim", "plugin/dra/slices"],
     "plugin/daemon": PURE_ROOMS + IO_ROOMS + ["plugin/kubelet"],
     "tools/neuron-agent": PURE_ROOMS + IO_ROOMS + ["plugin/kubelet", "plugin/daemon", "plugin/device", "plugin/dra/claim",
                                                    "plugin/dra/slices", "plugin/dra/serve", "tools/pods"],

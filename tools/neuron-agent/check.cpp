@@ -8,7 +8,6 @@
 #include "agent/host/scanner.h"
 #include "agent/preflight/preflight.h"
 #include "plugin/kubelet/checkpoint.h"
-#include "plugin/kubelet/instance_lock.h"
 #include "plugin/kubelet/socket_file.h"
 #include "tools/neuron-agent/reports.h"
 

@@ -8,11 +8,11 @@
 #include <optional>
 #include <utility>
 
-#include "plugin/device/cdi_files.h"
-#include "plugin/device/event_queue.h"
-#include "plugin/device/offered_figures.h"
+#include "plugin/device/kubelet_port.h"
+#include "plugin/device/serving_state.h"
 #include "plugin/device/supervisor.h"
-#include "plugin/kubelet/watched_checkpoint.h"
+#include "plugin/kubelet/cdi_files.h"
+#include "plugin/kubelet/checkpoint.h"
 
 namespace neuron::agent {
 namespace {

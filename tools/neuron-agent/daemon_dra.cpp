@@ -18,7 +18,7 @@
 #include "plugin/dra/serve/node_board.h"
 #include "plugin/dra/serve/reporting.h"
 #include "plugin/dra/slices/publisher.h"
-#include "plugin/kubelet/watched_checkpoint.h"
+#include "plugin/kubelet/checkpoint.h"
 #include "tools/neuron-agent/daemon.h"
 
 namespace neuron::agent {

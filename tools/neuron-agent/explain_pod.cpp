@@ -6,8 +6,8 @@
 
 #include "agent/allocator/allocator.h"
 #include "agent/base/parse.h"
+#include "agent/core/hardware.h"
 #include "agent/core/logical_cores.h"
-#include "agent/core/pool_names.h"
 #include "agent/health/efa.h"
 #include "agent/holdings/held.h"
 #include "agent/model/health.h"
@@ -63,10 +63,10 @@ bool add_unit(Hardware& hardware, model::Resource resource, const std::string& i
 bool add_claimed(Hardware& hardware, const std::string& name, const HostScan& host) {
   const auto parsed = core::parse_pool_name(name);
   if (!parsed) return false;
-  const core::PoolHardware held = core::hardware_of(*parsed, host);
-  for (const int index : held.devices) hardware.cores[index];
+  const core::Hardware held = core::hardware_of(*parsed, host);
+  for (const int index : held.device_indices()) hardware.cores[index];
   const int per_device = std::max(1, core::cores_per_device(host));
-  for (const int core : held.cores) hardware.cores[core / per_device].insert(core);
+  for (const int core : core::core_ids_of(held, host)) hardware.cores[core / per_device].insert(core);
   hardware.efas.insert(held.efas.begin(), held.efas.end());
   return !held.devices.empty() || !held.efas.empty();
 }
@@ -275,7 +275,7 @@ void finish(ExplainedContainer& container, const std::string& holder, const Expl
 }  // namespace
 
 void add_held_interfaces(ExplainFacts& facts) {
-  constexpr std::string_view kClaimed = "efa-";  // agent/core/pool_names.h
+  constexpr std::string_view kClaimed = "efa-";  // agent/core/hardware.h
   core::SeenBefore held;
   for (const Allocation& one : facts.allocations) {
     if (!is_offered_here(one, facts.driver) || one.admin_access) continue;

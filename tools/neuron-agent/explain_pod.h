@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/core/pool_names.h"
+#include "agent/core/hardware.h"
 #include "agent/model/allocation.h"
 #include "agent/model/host_scan.h"
 

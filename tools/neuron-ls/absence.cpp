@@ -56,7 +56,7 @@ Absence without_class_rights(const std::string& root) {
 Absence without_class_list(const model::HostScan& scan, const std::string& root) {
   const auto problem = std::ranges::find_if(
       scan.problems, [](const model::ReadProblem& one) { return one.path == "sys/class/neuron_device"; });
-  const std::string why = problem == scan.problems.end() ? "" : ": " + what_is_wrong(*problem);
+  const std::string why = problem == scan.problems.end() ? "" : ": " + describe_problem(*problem);
   return {path_in(root, "sys/class/neuron_device") + " cannot be read" + why,
           "try again; if it stays, look at the kernel log"};
 }

@@ -8,8 +8,8 @@
 #include "agent/base/parse.h"
 #include "agent/core/catalogue.h"
 #include "agent/core/complete.h"
+#include "agent/core/hardware.h"
 #include "agent/core/logical_cores.h"
-#include "agent/core/pool_names.h"
 #include "agent/health/efa.h"
 #include "agent/health/reasons.h"
 #include "agent/host/proc_files.h"
@@ -68,9 +68,9 @@ void add_id(render::PodUse& use, const std::string& resource, const std::string&
 void add_claimed(render::PodUse& use, const std::string& device, const render::NodeReport& report) {
   const auto name = core::parse_pool_name(device);
   if (!name) return;
-  const core::PoolHardware hardware = core::hardware_of(*name, report.host);
-  use.devices.insert(hardware.devices.begin(), hardware.devices.end());
-  use.cores.insert(hardware.cores.begin(), hardware.cores.end());
+  const core::Hardware hardware = core::hardware_of(*name, report.host);
+  for (const int index : hardware.device_indices()) use.devices.insert(index);
+  for (const int id : core::core_ids_of(hardware, report.host)) use.cores.insert(id);
   use.efas.insert(hardware.efas.begin(), hardware.efas.end());
 }
 

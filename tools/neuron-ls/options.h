@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "agent/base/result.h"
-#include "agent/core/pool_names.h"
+#include "agent/core/hardware.h"
 
 namespace neuron::ls {
 

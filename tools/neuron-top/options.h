@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "agent/base/result.h"
-#include "agent/core/pool_names.h"
+#include "agent/core/hardware.h"
 
 namespace neuron::top {
 

@@ -8,8 +8,8 @@
 #include "agent/base/sorted.h"
 #include "agent/core/catalogue.h"
 #include "agent/core/complete.h"
+#include "agent/core/hardware.h"
 #include "agent/core/logical_cores.h"
-#include "agent/core/pool_names.h"
 #include "neuron_version.h"
 #include "tools/render/text.h"
 
@@ -227,9 +227,9 @@ void add_claim(PodView& view, const model::Allocation& holding, const model::Hos
   for (const std::string& device : holding.ids) {
     const auto name = core::parse_pool_name(device);
     if (!name) continue;
-    const core::PoolHardware hardware = core::hardware_of(*name, host);
-    view.devices.insert(view.devices.end(), hardware.devices.begin(), hardware.devices.end());
-    view.cores.insert(view.cores.end(), hardware.cores.begin(), hardware.cores.end());
+    const core::Hardware hardware = core::hardware_of(*name, host);
+    for (const int index : hardware.device_indices()) view.devices.push_back(index);
+    for (const int id : core::core_ids_of(hardware, host)) view.cores.push_back(id);
     for (const std::string& efa : hardware.efas) view.efas.push_back(printable(efa));
   }
 }

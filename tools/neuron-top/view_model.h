@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "agent/base/workers.h"
-#include "agent/core/pool_names.h"
+#include "agent/core/hardware.h"
 #include "agent/core/usage_rates.h"
 #include "agent/model/allocation.h"
 #include "agent/model/health.h"

@@ -13,7 +13,7 @@
 
 #include "agent/base/fd.h"
 #include "agent/base/parse.h"
-#include "agent/core/pool_names.h"
+#include "agent/core/hardware.h"
 #include "agent/grant/grant.h"
 #include "agent/kube/answers.h"
 #include "plugin/dra/claim/claim_record.h"

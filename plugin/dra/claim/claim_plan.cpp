@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "agent/base/parse.h"
+#include "agent/core/hardware.h"
 #include "agent/core/logical_cores.h"
-#include "agent/core/pool_names.h"
 #include "plugin/dra/claim/claim_grant.h"
 #include "plugin/dra/claim/claim_record.h"
 #include "plugin/dra/slices/pool.h"
@@ -18,20 +18,6 @@ namespace neuron::plugin::dra {
 namespace {
 
 constexpr int kPlaces = 1024;  // device * kPlaces + place is the number of a place
-
-template <typename T>
-std::vector<T> merged(const std::vector<T>& one, const std::vector<T>& other) {
-  std::vector<T> both;
-  std::set_union(one.begin(), one.end(), other.begin(), other.end(), std::back_inserter(both));
-  return both;
-}
-
-// The first of both; nullptr: none.
-template <typename T>
-const T* first_common(const std::vector<T>& one, const std::vector<T>& other) {
-  const auto found = std::ranges::find_if(one, [&](const T& each) { return std::ranges::binary_search(other, each); });
-  return found == one.end() ? nullptr : &*found;
-}
 
 std::string quoted(const std::string& pool_device) {
   return "\"" + printable(pool_device, 64) + "\"";
@@ -45,7 +31,7 @@ Error not_here(const std::string& pool_device) {
 
 struct Named {
   core::PoolName name;
-  core::PoolHardware hardware;
+  Hardware hardware;
 };
 
 // Errors: also where only a part of the named hardware is there.
@@ -53,8 +39,8 @@ Result<Named> find(const grant::NodeUnits& node, const std::string& pool_device)
   const auto name = core::parse_pool_name(pool_device);
   if (!name) return fail(ErrorCode::invalid_argument, quoted(pool_device) + " is not a device that this driver offers");
   const model::HostScan& host = node.snapshot().host;
-  core::PoolHardware hardware = core::hardware_of(*name, host);
-  if (hardware.devices.empty() && hardware.efas.empty()) return fail(not_here(pool_device));
+  Hardware hardware = core::hardware_of(*name, host);
+  if (hardware.empty()) return fail(not_here(pool_device));
   if (!std::holds_alternative<core::EfaName>(*name) &&
       hardware.devices.size() != core::named_devices(*name, host).size()) {
     return fail(not_here(pool_device));
@@ -68,10 +54,13 @@ model::Health worst_health(const grant::NodeUnits& node, const Named& named) {
     const model::Health& health = node.health_of(resource, unit);
     if (!worst || model::badness(health.state) > model::badness(worst->state)) worst = health;
   };
-  if (std::holds_alternative<core::CoreName>(named.name) && !named.hardware.cores.empty()) {
-    for (const int core : named.hardware.cores) add(model::Resource::neuroncore, core);
-  } else {
-    for (const int device : named.hardware.devices) add(model::Resource::neuron, device);
+  for (const HeldDevice& held : named.hardware.devices) {
+    if (held.places.empty()) {
+      add(model::Resource::neuron, held.device);
+    } else {
+      for (const int core : core::core_ids_of({{held}, {}}, node.snapshot().host))
+        add(model::Resource::neuroncore, core);
+    }
   }
   for (const std::string& efa : named.hardware.efas) {
     if (const auto unit = node.unit_of(model::Resource::efa, efa)) add(model::Resource::efa, *unit);
@@ -155,46 +144,11 @@ Error clash(int device, const LncUse& use, const std::string& request, int lnc) 
 
 }  // namespace
 
-void Hardware::add(const Hardware& more) {
-  for (const HeldDevice& held : more.devices) {
-    const auto at = std::lower_bound(devices.begin(), devices.end(), held.device,
-                                     [](const HeldDevice& each, int device) { return each.device < device; });
-    if (at == devices.end() || at->device != held.device) {
-      devices.insert(at, held);
-    } else if (at->places.empty() || held.places.empty()) {
-      at->places.clear();
-    } else {
-      at->places = merged(at->places, held.places);
-    }
-  }
-  efas = merged(efas, more.efas);
-}
-
-std::optional<std::string> overlap(const Hardware& one, const Hardware& other) {
-  for (const HeldDevice& held : one.devices) {
-    for (const HeldDevice& theirs : other.devices) {
-      if (held.device != theirs.device) continue;
-      const std::string device = "neuron" + std::to_string(held.device);
-      if (held.places.empty() || theirs.places.empty()) return device;
-      if (const int* place = first_common(held.places, theirs.places)) {
-        return "core position " + std::to_string(*place) + " of " + device;
-      }
-    }
-  }
-  if (const std::string* efa = first_common(one.efas, other.efas)) return "interface " + *efa;
-  return std::nullopt;
-}
-
 Result<Hardware> hardware_of(const grant::NodeUnits& node, const std::string& pool_device) {
-  TRY_ASSIGN(const Named named, find(node, pool_device));
-  Hardware hardware{{}, named.hardware.efas};
-  for (const int device : named.hardware.devices) hardware.devices.push_back({device, {}});
-  if (const auto* core = std::get_if<core::CoreName>(&named.name)) {
-    const auto& lnc = node.snapshot().host.lnc;
-    if (!lnc || named.hardware.cores.empty()) return fail(not_here(pool_device));
-    for (int i = 0; i < lnc->value; ++i) hardware.devices[0].places.push_back(core->core * lnc->value + i);
-  }
-  return hardware;
+  TRY_ASSIGN(Named named, find(node, pool_device));
+  const bool is_core = std::holds_alternative<core::CoreName>(named.name);
+  if (is_core && named.hardware.devices[0].places.empty()) return fail(not_here(pool_device));  // LNC is unknown
+  return std::move(named.hardware);
 }
 
 Result<void> check_health(const grant::NodeUnits& node, const AllocationResult& result, const UnhealthyTaint& taint) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/base/result.h"
+#include "agent/core/hardware.h"
 #include "agent/grant/node_units.h"
 #include "plugin/dra/claim/claim_request.h"
 #include "plugin/kubelet/memory_gate.h"
@@ -15,35 +16,16 @@
 // beside other claims. Pure.
 namespace neuron::plugin::dra {
 
-// Cores are places: place p of a device is its p-th physical core in the order in which the driver numbers logical ones
-// before LNC joins them (docs/reference/driver.md#logical-cores), so logical core n has the places n*LNC … n*LNC+LNC-1.
-// They stay what they are when LNC changes, and when the driver first says which physical core is behind which place.
-struct HeldDevice {
-  int device = 0;           // index
-  std::vector<int> places;  // ascending, each once; empty = all of the device, however many it has
-  friend bool operator==(const HeldDevice&, const HeldDevice&) = default;
-};
-
 using Environment = std::map<std::string, std::string>;  // of a container
-
-// Held by a claim, whatever the devices of the pool are called: a device, its cores and its groups exclude each other.
-struct Hardware {
-  std::vector<HeldDevice> devices;  // ascending, each once
-  std::vector<std::string> efas;    // RDMA names, ascending, each once
-
-  [[nodiscard]] bool empty() const { return devices.empty() && efas.empty(); }
-  void add(const Hardware& more);
-  friend bool operator==(const Hardware&, const Hardware&) = default;
-};
+using core::Hardware;
+using core::HeldDevice;
+using core::overlap;
 
 // How cores are numbered that claims hold: with another LNC the same number is other hardware.
 struct HeldNumbering {
   bool any = false;        // some claim that is prepared holds a device, or cores of one
   std::optional<int> lnc;  // of the node when it was prepared; nullopt: not known of any claim
 };
-
-// A part that both hold, as text: "neuron3", "core position 1 of neuron3", "interface rdmap16s25". nullopt: nothing.
-[[nodiscard]] std::optional<std::string> overlap(const Hardware& one, const Hardware& other);
 
 // The taint that the pool gives what is unhealthy; its value is the reason's code.
 struct UnhealthyTaint {

@@ -20,7 +20,7 @@
 #include "agent/model/allocation.h"
 #include "plugin/dra/claim/claim_record.h"
 #include "plugin/dra/claim/claim_request.h"
-#include "plugin/kubelet/cdi_writer.h"
+#include "plugin/kubelet/cdi_files.h"
 
 // Upkeep of prepared claims besides the kubelet's calls.
 namespace neuron::plugin::dra {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/core/pool_names.h"
+#include "agent/core/hardware.h"
 
 namespace neuron::plugin::dra {
 namespace {

@@ -11,10 +11,10 @@
 #include "agent/base/mutex.h"
 #include "agent/base/parse.h"
 #include "agent/rpc/calls.h"
+#include "agent/rpc/list_stream.h"
 #include "dra/v1/api.grpc.pb.h"
 #include "dra/v1beta1/api.grpc.pb.h"
 #include "dra_health/v1alpha1/api.grpc.pb.h"
-#include "plugin/kubelet/list_stream.h"
 #include "plugin/kubelet/socket_file.h"
 #include "pluginregistration/v1/api.grpc.pb.h"
 
@@ -234,7 +234,7 @@ class HealthService final : public v1alpha1::DRAResourceHealth::CallbackService 
 
   grpc::ServerWriteReactor<v1alpha1::NodeWatchResourcesResponse>* NodeWatchResources(
       grpc::CallbackServerContext* /*context*/, const v1alpha1::NodeWatchResourcesRequest* /*request*/) override {
-    using Stream = ListStream<v1alpha1::NodeWatchResourcesResponse, HealthList>;
+    using Stream = rpc::ListStream<v1alpha1::NodeWatchResourcesResponse, HealthList>;
     const auto stream = Stream::open(
         hub_, to_response, [] {}, [](Stream::End /*end*/) {});
     Stream::join(stream);

@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "plugin/kubelet/signals.h"
+#include "plugin/kubelet/main_loop.h"
 #include "plugin/kubelet/socket_file.h"
 
 namespace neuron::plugin::dra {

@@ -14,10 +14,9 @@
 #include "agent/base/workers.h"
 #include "plugin/dra/claim/claim_request.h"
 #include "plugin/dra/serve/node_board.h"
-#include "plugin/kubelet/event_queue.h"
-#include "plugin/kubelet/instance_lock.h"
-#include "plugin/kubelet/signals.h"
-#include "plugin/kubelet/socket_watch.h"
+#include "plugin/kubelet/kubelet_directory.h"
+#include "plugin/kubelet/main_loop.h"
+#include "plugin/kubelet/socket_file.h"
 
 // One instance of the driver for the kubelet (docs/reference/kubelet.md#dra): its names in the kubelet's directories
 // and the lock that excludes a device plugin (kubelet_directories.cpp), the gRPC server on its sockets

@@ -1,12 +1,9 @@
 #include "plugin/dra/serve/node_board.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "agent/base/parse.h"
-#include "agent/holdings/held.h"
 
 namespace neuron::plugin::dra {
 namespace {
@@ -71,22 +68,6 @@ DeviceHealth health_of_absent(const PoolDevice& device, const model::HostScan& h
   return {device.name, DeviceHealth::State::unhealthy, "it is no longer on this node; delete the pod that holds it"};
 }
 
-std::optional<int> lnc_of(const model::Snapshot& snapshot) {
-  const auto& lnc = snapshot.host.lnc;
-  return lnc ? std::optional(lnc->value) : std::nullopt;
-}
-
-// nullptr: the snapshot has this LNC.
-model::SnapshotPtr with_other_lnc(const model::Snapshot& snapshot, std::optional<int> lnc) {
-  if (!lnc || lnc_of(snapshot) == lnc) return nullptr;
-  return std::make_shared<const model::Snapshot>(holdings::with_held(snapshot, {}, lnc));
-}
-
-grant::NodeUnitsPtr with_lnc(grant::NodeUnitsPtr node, std::optional<int> lnc) {
-  auto other = with_other_lnc(node->snapshot(), lnc);
-  return other ? std::make_shared<const grant::NodeUnits>(std::move(other), *node) : node;
-}
-
 }  // namespace
 
 HealthList make_health_list(const Pool& pool, const grant::NodeUnits& node, std::string pool_name) {
@@ -102,7 +83,7 @@ HealthList make_health_list(const Pool& pool, const grant::NodeUnits& node, std:
 
 void NodeBoard::set_node(grant::NodeUnitsPtr node) {
   const MutexLock lock(mutex_);
-  newest_ = std::move(node);
+  view_.set_newest(std::move(node));
   held_ = sources_.devices();
   choose_numbering();
   publish();
@@ -110,31 +91,16 @@ void NodeBoard::set_node(grant::NodeUnitsPtr node) {
 
 // That of the held devices in the claims' record; else the one used so far; else the node's own.
 void NodeBoard::choose_numbering() {
-  const std::optional<int> scanned = lnc_of(newest_->snapshot());
   const HeldNumbering held = sources_.numbering ? sources_.numbering() : HeldNumbering{};
-  const std::optional<int> before = std::exchange(lnc_, scanned);
-  if (held.any && held.lnc) {
-    lnc_ = held.lnc;
-  } else if (held.any && before) {
-    lnc_ = before;
-  }
-  node_ = with_lnc(newest_, lnc_);
-  if (lnc_ == scanned) {
-    if (before && before != lnc_ && lnc_) spdlog::info("core numbering changed lnc={} was={}", *lnc_, *before);
-    waiting_lnc_.reset();
-  } else if (waiting_lnc_ != scanned) {
-    waiting_lnc_ = scanned;
-    spdlog::warn(
-        "LNC change deferred lnc={} in_use={}: claims hold devices, so all cores keep their numbers until these claims "
-        "end; drain the node to apply the change",
-        scanned ? std::to_string(*scanned) : "unknown", *lnc_);
-  }
+  std::optional<int> lnc = view_.scanned_lnc();
+  if (held.any && (held.lnc || view_.lnc())) lnc = held.lnc ? held.lnc : view_.lnc();
+  view_.follow_lnc(lnc, "claims", "claims hold devices");
 }
 
 void NodeBoard::held_changed() {
   const MutexLock lock(mutex_);
   std::vector<std::string> held = sources_.devices();
-  if (!node_ || held == held_) return;
+  if (!view_.node() || held == held_) return;
   held_ = std::move(held);
   choose_numbering();
   publish();
@@ -142,39 +108,39 @@ void NodeBoard::held_changed() {
 
 void NodeBoard::marks_changed() {
   const MutexLock lock(mutex_);
-  if (node_) publish();
+  if (view_.node()) publish();
 }
 
 grant::NodeUnitsPtr NodeBoard::node() const {
   const MutexLock lock(mutex_);
-  return node_;
+  return view_.node();
 }
 
 grant::NodeUnitsPtr NodeBoard::numbered(grant::NodeUnitsPtr scanned) const {
   const MutexLock lock(mutex_);
-  return with_lnc(std::move(scanned), lnc_);
+  return view_.read(std::move(scanned));
 }
 
 model::SnapshotPtr NodeBoard::numbered(model::SnapshotPtr scanned) const {
   const MutexLock lock(mutex_);
-  auto other = scanned ? with_other_lnc(*scanned, lnc_) : nullptr;
-  return other ? other : scanned;
+  return view_.read(std::move(scanned));
 }
 
 bool NodeBoard::is_empty() const {
   const MutexLock lock(mutex_);
-  return node_ && empty_;
+  return view_.node() && empty_;
 }
 
 void NodeBoard::publish() {
-  Pool pool = make_pool(*node_, settings_.pool, held_);
+  const grant::NodeUnits& node = *view_.node();
+  Pool pool = make_pool(node, settings_.pool, held_);
   empty_ = pool.devices.empty();
-  auto health = std::make_shared<const HealthList>(make_health_list(pool, *node_, settings_.pool_name));
+  auto health = std::make_shared<const HealthList>(make_health_list(pool, node, settings_.pool_name));
   if (!health_ || *health != *health_) {
     health_ = health;
     health_hub_.publish(std::move(health));
   }
-  if (sources_.mark) sources_.mark(pool, *node_);
+  if (sources_.mark) sources_.mark(pool, node);
   publish_(std::move(pool));
 }
 

@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "agent/base/list_hub.h"
 #include "agent/base/mutex.h"
 #include "agent/grant/node_units.h"
 #include "plugin/dra/claim/claim_plan.h"
 #include "plugin/dra/slices/pool.h"
-#include "plugin/kubelet/list_hub.h"
+#include "plugin/kubelet/node_view.h"
 
 namespace neuron::plugin::dra {
 
@@ -80,11 +81,8 @@ class NodeBoard {
   const Publish publish_;
   HealthHub& health_hub_;
   Held sources_;
-  mutable Mutex mutex_;                            // one pool after the other
-  grant::NodeUnitsPtr newest_ GUARDED_BY(mutex_);  // as it was scanned
-  grant::NodeUnitsPtr node_ GUARDED_BY(mutex_);    // the same, numbered with lnc_
-  std::optional<int> lnc_ GUARDED_BY(mutex_);
-  std::optional<int> waiting_lnc_ GUARDED_BY(mutex_);  // logged as deferred
+  mutable Mutex mutex_;  // one pool after the other
+  NodeView view_ GUARDED_BY(mutex_);
   std::vector<std::string> held_ GUARDED_BY(mutex_);
   HealthListPtr health_ GUARDED_BY(mutex_);  // published last; null before the first
   bool empty_ GUARDED_BY(mutex_) = false;

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <iterator>
 #include <optional>
 #include <utility>
 
-#include "agent/core/logical_cores.h"
 #include "plugin/dra/claim/claim_upkeep.h"
 
 namespace neuron::plugin::dra {
@@ -35,48 +35,6 @@ constexpr std::string_view kNoCode = "other";
 std::string_view reason_of(std::optional<ErrorCode> code) {
   const auto* const found = std::ranges::find_if(kReasons, [&](const auto& one) { return one.first == code; });
   return found == kReasons.end() ? kNoCode : found->second;
-}
-
-void sort_unique(std::vector<int>& values) {
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-}
-
-// Ids of the logical cores behind places of a device, or of all of it.
-void add_cores(const grant::NodeUnits& node, const HeldDevice& held, std::vector<int>& cores) {
-  const model::NeuronDevice* const device = node.device(held.device);
-  if (device == nullptr) return;
-  const model::HostScan& host = node.snapshot().host;
-  const std::vector<int> ids = core::core_ids_of(*device, host);
-  if (held.places.empty()) {
-    cores.insert(cores.end(), ids.begin(), ids.end());
-    return;
-  }
-  const int lnc = host.lnc ? host.lnc->value : 1;
-  for (const int place : held.places) {
-    const int position = place / lnc;
-    if (position >= 0 && position < static_cast<int>(ids.size()))
-      cores.push_back(ids[static_cast<std::size_t>(position)]);
-  }
-}
-
-// One holding of cores and one of interfaces, as agent/holdings/ledger.h has them of a claim.
-void add_holdings(const grant::NodeUnits& node, const Hardware& hardware, const Holding& holder,
-                  std::vector<Holding>& all) {
-  Holding cores = holder;
-  Holding nics = holder;
-  nics.resource = model::Resource::efa;
-  for (const HeldDevice& held : hardware.devices) {
-    cores.devices.push_back(held.device);
-    add_cores(node, held, cores.cores);
-  }
-  for (const std::string& name : hardware.efas) {
-    if (const auto unit = node.unit_of(model::Resource::efa, name)) nics.units.push_back(*unit);
-  }
-  for (std::vector<int>* values : {&cores.cores, &cores.devices, &nics.units}) sort_unique(*values);
-  cores.units = cores.resource == model::Resource::neuroncore ? cores.cores : cores.devices;
-  if (!cores.devices.empty()) all.push_back(std::move(cores));
-  if (!nics.units.empty()) all.push_back(std::move(nics));
 }
 
 std::string user_of(const ClaimRecord& claim, const std::vector<model::Allocation>& listed) {
@@ -166,7 +124,7 @@ std::vector<Holding> holdings_of(const grant::NodeUnits& node, const ClaimRecord
     holder.holder = claim->shown();
     holder.shown_as = user_of(*claim, listed);
     holder.claim = claim->name.empty() ? uid : claim->name;
-    add_holdings(node, claim->held(), holder, all);
+    std::ranges::move(plugin::holdings_of(node, claim->held(), holder), std::back_inserter(all));
   }
   for (const PluginHolder& one : plugin_holders) {
     const auto resource = model::parse_resource(one.resource);
@@ -174,7 +132,7 @@ std::vector<Holding> holdings_of(const grant::NodeUnits& node, const ClaimRecord
     Holding holder;
     holder.resource = *resource;
     holder.holder = holder.shown_as = one.container;
-    add_holdings(node, one.hardware, holder, all);
+    std::ranges::move(plugin::holdings_of(node, one.hardware, holder), std::back_inserter(all));
   }
   return all;
 }

@@ -10,7 +10,7 @@
 #include "agent/base/mutex.h"
 #include "agent/base/result.h"
 #include "agent/grant/node_units.h"
-#include "agent/holdings/ledger.h"
+#include "agent/holdings/holding.h"
 #include "agent/metrics/endpoints.h"
 #include "agent/model/allocation.h"
 #include "plugin/dra/claim/claim_record.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "agent/base/result.h"
-#include "agent/core/pool_names.h"
+#include "agent/core/hardware.h"
 #include "agent/grant/node_units.h"
 
 namespace neuron::kube {

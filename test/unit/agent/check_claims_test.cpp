@@ -6,7 +6,7 @@
 #include <sys/un.h>
 
 #include "agent/base/fd.h"
-#include "plugin/kubelet/instance_lock.h"
+#include "plugin/kubelet/socket_file.h"
 #include "test/unit/agent/checked_node.h"
 
 namespace neuron::agent::test {

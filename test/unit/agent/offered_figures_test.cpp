@@ -1,4 +1,4 @@
-#include "plugin/device/offered_figures.h"
+#include "plugin/device/serving_state.h"
 
 #include <gtest/gtest.h>
 

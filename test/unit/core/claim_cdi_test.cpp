@@ -1,4 +1,4 @@
-#include "agent/core/pool_names.h"
+#include "agent/core/hardware.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "plugin/device/admissions.h"
+#include "plugin/device/admission_gate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "plugin/device/cdi_files.h"
+#include "plugin/kubelet/cdi_files.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

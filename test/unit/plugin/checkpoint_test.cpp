@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "plugin/kubelet/watched_checkpoint.h"
 #include "test/fakes/sanitized.h"
 
 namespace neuron::plugin {

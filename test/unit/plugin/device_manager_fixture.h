@@ -52,7 +52,7 @@ class FakeKubelet final : public KubeletPort {
   [[nodiscard]] bool exists(const std::string& endpoint) const override {
     return std::find(sockets.begin(), sockets.end(), endpoint) != sockets.end();
   }
-  [[nodiscard]] bool somebody_listens(const std::string& /*socket*/) const override { return true; }
+  [[nodiscard]] bool is_listening(const std::string& /*socket*/) const override { return true; }
   [[nodiscard]] std::uint64_t kubelet() const override { return identity; }
   void start_registration(Resource resource, const std::string& endpoint) override {
     registering.push_back({resource, endpoint, std::nullopt});

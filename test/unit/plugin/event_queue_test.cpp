@@ -1,4 +1,4 @@
-#include "plugin/device/event_queue.h"
+#include "plugin/device/kubelet_port.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "plugin/device/idle_timer.h"
+#include "plugin/device/admission_gate.h"
 
 #include <gtest/gtest.h>
 

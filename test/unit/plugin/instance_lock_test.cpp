@@ -1,4 +1,4 @@
-#include "plugin/kubelet/instance_lock.h"
+#include "plugin/kubelet/socket_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

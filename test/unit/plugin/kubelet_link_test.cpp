@@ -303,10 +303,10 @@ TEST_F(KubeletLinkTest, AnEndpointIsNewEachTimeAndGoneWithItsServer) {
   const std::string name = (*first)->endpoint();
   EXPECT_TRUE(is_socket_of(name, "1-a"));
   EXPECT_TRUE(link->exists(name));
-  EXPECT_TRUE(link->somebody_listens(name));
+  EXPECT_TRUE(link->is_listening(name));
   first->reset();
   EXPECT_FALSE(link->exists(name));
-  EXPECT_FALSE(link->somebody_listens(name));
+  EXPECT_FALSE(link->is_listening(name));
   const auto second = link->serve(Resource::neuron);
   ASSERT_TRUE(second);
   EXPECT_NE((*second)->endpoint(), name);
@@ -314,16 +314,16 @@ TEST_F(KubeletLinkTest, AnEndpointIsNewEachTimeAndGoneWithItsServer) {
 
 TEST_F(KubeletLinkTest, OnlyWhatCanBeToldCountsAsNotListening) {
   std::ofstream(plugins + "/file.sock") << "no socket";
-  EXPECT_TRUE(link->somebody_listens("file.sock")) << "cannot be told";
-  EXPECT_FALSE(link->somebody_listens("missing.sock"));
+  EXPECT_TRUE(link->is_listening("file.sock")) << "cannot be told";
+  EXPECT_FALSE(link->is_listening("missing.sock"));
   auto server = link->serve(Resource::neuron);
   ASSERT_TRUE(server);
   const std::string name = (*server)->endpoint();
-  EXPECT_TRUE(link->somebody_listens(name));
+  EXPECT_TRUE(link->is_listening(name));
   std::filesystem::rename(plugins + "/" + name, plugins + "/left.sock");  // as kill -9 would leave it
   server->reset();
   EXPECT_TRUE(link->exists("left.sock"));
-  EXPECT_FALSE(link->somebody_listens("left.sock"));
+  EXPECT_FALSE(link->is_listening("left.sock"));
 }
 
 TEST_F(KubeletLinkTest, WithoutTheDirectoryNothingIsServed) {

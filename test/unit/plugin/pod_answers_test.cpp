@@ -84,7 +84,7 @@ TEST(PodAnswers, AClaimWithoutDevicesIsNothingHeld) {
   EXPECT_EQ(all[0], (model::Allocation{"train", "b", "", "", {}}));
 }
 
-// PodResources has no field for it: the CDI id alone says so (agent/core/pool_names.h).
+// PodResources has no field for it: the CDI id alone says so (agent/core/hardware.h).
 TEST(PodAnswers, DevicesForAdminAccessAreAnEntryOfTheirOwn) {
   v1::ListPodResourcesResponse list;
   v1::DynamicResource& claim = *add_container(list, "b", "main").add_dynamic_resources();

@@ -1,4 +1,4 @@
-#include "plugin/device/readiness.h"
+#include "plugin/device/serving_state.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

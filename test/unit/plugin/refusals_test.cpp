@@ -15,7 +15,7 @@ namespace {
 using model::Resource;
 
 TEST(Refusals, SayWhoHoldsWhatAndWhatToDo) {
-  holdings::Conflict conflict{5, {model::Resource::neuron, {2}, {4, 5}, {2}, "default/train/worker", 0, {}}};
+  Conflict conflict{5, {model::Resource::neuron, {2}, {4, 5}, {2}, "default/train/worker", 0, {}}};
   EXPECT_EQ(held(model::Resource::neuroncore, conflict).message,
             "aws.amazon.com/neuroncore: core 5 is held by default/train/worker through aws.amazon.com/neuron until "
             "that container ends; have a Job or ReplicaSet recreate this pod, or use one of the two names per node "

@@ -14,8 +14,8 @@
 #include <variant>
 #include <vector>
 
-#include "plugin/device/device_plugin_service.h"
-#include "plugin/kubelet/checkpoint_source.h"
+#include "plugin/device/plugin_server.h"
+#include "plugin/kubelet/checkpoint.h"
 #include "test/fakes/fake_kubelet.h"
 #include "test/unit/grant/nodes.h"
 

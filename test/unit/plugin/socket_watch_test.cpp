@@ -1,4 +1,4 @@
-#include "plugin/kubelet/socket_watch.h"
+#include "plugin/kubelet/kubelet_directory.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -16,7 +16,7 @@
 #include <mutex>
 #include <numeric>
 
-#include "plugin/kubelet/instance_lock.h"
+#include "plugin/kubelet/socket_file.h"
 #include "test/integration/program.h"
 #include "test/unit/plugin/service_parts.h"
 
@@ -72,13 +72,13 @@ struct SupervisorTest : ServicePartsTest {
         on_rescan();
         note([this] { ++rescans_; });
       };
-      const auto tell_serving = [this](const ServingState& state) {
+      const auto report_serving = [this](const ServingState& state) {
         note([&] {
           ++passes_;
           if (states_.empty() || states_.back() != state) states_.push_back(state);
         });
       };
-      Supervisor supervisor({settings, clock, workers, checkpoint, parts(), rescan, tell_serving},
+      Supervisor supervisor({settings, clock, workers, checkpoint, parts(), rescan, report_serving},
                             signals.reading.get());
       return supervisor.run();
     });

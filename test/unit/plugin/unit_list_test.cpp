@@ -1,4 +1,4 @@
-#include "plugin/device/unit_list.h"
+#include "plugin/device/units.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "plugin/device/watch_hub.h"
+#include "plugin/device/units.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace neuron::plugin {
 namespace {
 
-struct RecordingSink : WatchSink {
+struct RecordingSink : ListSink<UnitList> {
   void offer(UnitListPtr units) override {
     newest = std::move(units);
     ++offers;
@@ -113,7 +113,7 @@ TEST(WatchHub, AnOlderListNeverReplacesANewerOne) {
 }
 
 TEST(WatchHub, WhatAWatcherSeesNeverGoesBack) {
-  struct Watching : WatchSink {
+  struct Watching : ListSink<UnitList> {
     int last = -1;
     int steps_back = 0;
     void offer(UnitListPtr units) override {

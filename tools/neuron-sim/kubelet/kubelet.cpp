@@ -17,7 +17,7 @@
 
 #include "agent/base/fd.h"
 #include "agent/base/parse.h"
-#include "agent/core/pool_names.h"
+#include "agent/core/hardware.h"
 
 namespace neuron::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "agent/core/pool_names.h"
+#include "agent/core/hardware.h"
 
 #include <algorithm>
 #include <variant>
@@ -75,17 +75,22 @@ struct NamedDevices {
   }
 };
 
-void add_device(PoolHardware& hardware, const model::NeuronDevice& device, const model::HostScan& host,
-                const CoreName* part) {
-  const std::vector<int> cores = core_ids_of(device, host);
-  if (part == nullptr) {
-    hardware.cores.insert(hardware.cores.end(), cores.begin(), cores.end());
-  } else if (static_cast<std::size_t>(part->core) < cores.size()) {
-    hardware.cores.push_back(cores[static_cast<std::size_t>(part->core)]);
-  } else if (!cores.empty()) {
-    return;  // a core that the device does not have
-  }
-  hardware.devices.push_back(device.index);
+// The first of both; nullptr: none.
+template <typename T>
+const T* first_common(const std::vector<T>& one, const std::vector<T>& other) {
+  const auto found = std::find_if(one.begin(), one.end(), [&](const T& each) { return is_in(each, other); });
+  return found == one.end() ? nullptr : &*found;
+}
+
+// nullopt: the device lacks this core.
+std::optional<HeldDevice> held_core(const model::NeuronDevice& device, int core, const model::HostScan& host) {
+  HeldDevice held{device.index, {}};
+  const auto count = logical_cores_of(device, host);
+  if (!count) return held;
+  if (core >= *count) return std::nullopt;
+  const int width = host.lnc->value;  // logical_cores_of needs it too
+  for (int i = 0; i < width; ++i) held.places.push_back(core * width + i);
+  return held;
 }
 
 constexpr std::string_view kAdmin = "-admin", kRequest = "-request";
@@ -98,6 +103,57 @@ bool take_suffix(std::string_view& text, std::string_view end) {
 }
 
 }  // namespace
+
+std::vector<int> Hardware::device_indices() const {
+  std::vector<int> indices;
+  for (const HeldDevice& held : devices) indices.push_back(held.device);
+  return indices;
+}
+
+void Hardware::add(const Hardware& more) {
+  for (const HeldDevice& held : more.devices) {
+    const auto at = std::lower_bound(devices.begin(), devices.end(), held.device,
+                                     [](const HeldDevice& each, int device) { return each.device < device; });
+    if (at == devices.end() || at->device != held.device) {
+      devices.insert(at, held);
+    } else if (at->places.empty() || held.places.empty()) {
+      at->places.clear();
+    } else {
+      at->places = merged(at->places, held.places);
+    }
+  }
+  efas = merged(efas, more.efas);
+}
+
+std::optional<std::string> overlap(const Hardware& one, const Hardware& other) {
+  for (const HeldDevice& held : one.devices) {
+    for (const HeldDevice& theirs : other.devices) {
+      if (held.device != theirs.device) continue;
+      const std::string device = "neuron" + std::to_string(held.device);
+      if (held.places.empty() || theirs.places.empty()) return device;
+      if (const int* place = first_common(held.places, theirs.places)) {
+        return "core position " + std::to_string(*place) + " of " + device;
+      }
+    }
+  }
+  if (const std::string* efa = first_common(one.efas, other.efas)) return "interface " + *efa;
+  return std::nullopt;
+}
+
+std::vector<int> core_ids_of(const Hardware& hardware, const model::HostScan& host) {
+  std::vector<int> cores;
+  for (const HeldDevice& held : hardware.devices) {
+    const model::NeuronDevice* device = model::find_device(host.devices, held.device);
+    if (device == nullptr) continue;
+    const std::vector<int> ids = core_ids_of(*device, host);
+    if (held.places.empty()) cores.insert(cores.end(), ids.begin(), ids.end());
+    for (const int place : held.places) {
+      const auto position = static_cast<std::size_t>(place / (host.lnc ? host.lnc->value : 1));
+      if (position < ids.size()) cores.push_back(ids[position]);
+    }
+  }
+  return sorted_unique(std::move(cores));
+}
 
 std::string to_string(const PoolName& name) {
   return std::visit(ToText{}, name);
@@ -145,20 +201,22 @@ std::vector<int> named_devices(const PoolName& name, const model::HostScan& host
   return std::visit(NamedDevices{host}, name);
 }
 
-PoolHardware hardware_of(const PoolName& name, const model::HostScan& host) {
-  PoolHardware hardware;
-  const std::vector<int> wanted = named_devices(name, host);
-  for (const model::NeuronDevice& device : host.devices) {
-    if (std::find(wanted.begin(), wanted.end(), device.index) == wanted.end()) continue;
-    add_device(hardware, device, host, std::get_if<CoreName>(&name));
+Hardware hardware_of(const PoolName& name, const model::HostScan& host) {
+  Hardware hardware;
+  const auto* core = std::get_if<CoreName>(&name);
+  for (const int index : sorted_unique(named_devices(name, host))) {
+    const model::NeuronDevice* device = model::find_device(host.devices, index);
+    if (device == nullptr) continue;
+    const auto held = core != nullptr ? held_core(*device, core->core, host) : HeldDevice{index, {}};
+    if (held) hardware.devices.push_back(*held);
   }
   if (const auto* efa = std::get_if<EfaName>(&name)) {
     for (const model::EfaInterface& one : host.efas) {
       if (!one.name.empty() && efa_label(one.name) == efa->label) hardware.efas.push_back(one.name);
     }
   }
-  return {sorted_unique(std::move(hardware.devices)), sorted_unique(std::move(hardware.cores)),
-          sorted_unique(std::move(hardware.efas))};
+  hardware.efas = sorted_unique(std::move(hardware.efas));
+  return hardware;
 }
 
 std::string claim_cdi_kind(std::string_view driver) {

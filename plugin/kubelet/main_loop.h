@@ -5,8 +5,8 @@
 #include "agent/base/fd.h"
 #include "agent/base/result.h"
 
-// Signals and the end of the main loop, in both modes. SIGTERM, SIGINT and SIGHUP are read from a descriptor by the
-// loop: no code runs in a signal handler.
+// The main loop of either mode: its signals and its end. SIGTERM, SIGINT and SIGHUP
+// are read from a descriptor by the loop: no code runs in a signal handler.
 namespace neuron::plugin {
 
 // Why the main loop has ended.

@@ -8,7 +8,7 @@
 
 #include "agent/base/mutex.h"
 
-namespace neuron::plugin {
+namespace neuron {
 
 // A watcher of one list, which is always sent whole. Called without the hub's lock, from any thread; must not block.
 template <typename List>
@@ -58,12 +58,12 @@ class ListHub {
   }
 
   void publish(ListPtr list) EXCLUDES(mutex_) {
-    tell_all([&](Numbered& newest) { newest.list = std::move(list); });
+    offer_all([&](Numbered& newest) { newest.list = std::move(list); });
   }
 
   // Once more what was published last, for a peer that forgets it; nothing before the first.
   void repeat() EXCLUDES(mutex_) {
-    tell_all([](Numbered&) {});
+    offer_all([](Numbered&) {});
   }
 
   void stop_watchers() EXCLUDES(mutex_) {  // stops every sink that is there now; later ones are welcome
@@ -111,7 +111,7 @@ class ListHub {
   };
 
   template <typename Change>
-  void tell_all(const Change& change) EXCLUDES(mutex_) {
+  void offer_all(const Change& change) EXCLUDES(mutex_) {
     std::vector<std::shared_ptr<Watcher>> watchers;
     Numbered newest;
     {
@@ -131,4 +131,4 @@ class ListHub {
   bool closed_ GUARDED_BY(mutex_) = false;
 };
 
-}  // namespace neuron::plugin
+}  // namespace neuron

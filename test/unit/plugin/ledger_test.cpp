@@ -1,4 +1,4 @@
-#include "agent/holdings/ledger.h"
+#include "plugin/device/ledger.h"
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ constexpr auto kDevice = model::Resource::neuron;
 constexpr auto kAlias = model::Resource::neurondevice;
 
 TEST(Ledger, ACoreHeldThroughOneResourceConflictsInEveryOther) {
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   ledger.record(cores(kDevice, {2, 3}, 7));
   ASSERT_TRUE(ledger.conflict(kCore, {1, 2}, {1, 2}, 8));
   EXPECT_EQ(ledger.conflict(kCore, {1, 2}, {1, 2}, 8)->core, 2);
@@ -37,7 +37,7 @@ TEST(Ledger, ACoreHeldThroughOneResourceConflictsInEveryOther) {
 
 // The kubelet's device manager knows nothing of claims: it offers, gives and writes as if the hardware were free.
 TEST(Ledger, OnlyTheNextWordOfClaimsEndsThem) {
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   holdings::Holding claim = cores(kCore, {2, 3}, 0, 0, "team/train/main");
   claim.claim = "chips";
   ledger.set_claimed({claim});
@@ -59,7 +59,7 @@ TEST(Ledger, OnlyTheNextWordOfClaimsEndsThem) {
 
 // A checkpoint that is written after an offer makes the newest List count again, which may have been asked before it.
 TEST(Ledger, WhatTheKubeletOffersIsNotBroughtBackByAListFromBefore) {
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   const auto at = [](int second) { return SteadyTime{} + seconds(second); };
   const std::vector<holdings::Holding> listed = {cores(kDevice, {0, 1}, 0, 10, "a"),
                                                  cores(kDevice, {2, 3}, 0, 10, "b")};
@@ -74,7 +74,7 @@ TEST(Ledger, WhatTheKubeletOffersIsNotBroughtBackByAListFromBefore) {
 }
 
 TEST(Ledger, OneAdmissionMayAskForBoth) {
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   ledger.record(cores(kDevice, {0, 1}, 7));
   ASSERT_NE(ledger.cores_of_admission(kCore, 7), nullptr);
   EXPECT_FALSE(ledger.conflict(kCore, {0, 1}, {0, 1}, 7));
@@ -83,14 +83,14 @@ TEST(Ledger, OneAdmissionMayAskForBoth) {
 }
 
 TEST(Ledger, AnUnknownVersionNeverMakesTwoContainersOne) {
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   ledger.record(cores(kDevice, {0, 1}, 0));
   EXPECT_EQ(ledger.cores_of_admission(kCore, 0), nullptr);
   EXPECT_TRUE(ledger.conflict(kCore, {0, 1}, {0, 1}, 0));
 }
 
 TEST(Ledger, BlockedCoresLeaveOutWhatTheSameContainerHoldsThroughBoth) {
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   ledger.record(cores(kDevice, {0, 1}, 7));
   EXPECT_EQ(ledger.blocked_cores(kCore), (std::vector<int>{0, 1}));
   EXPECT_TRUE(ledger.blocked_cores(kDevice).empty());
@@ -102,7 +102,7 @@ TEST(Ledger, BlockedCoresLeaveOutWhatTheSameContainerHoldsThroughBoth) {
 }
 
 TEST(Ledger, GivingAUnitAgainEndsItsEarlierHolding) {
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   ledger.record(cores(kCore, {0, 1}, 7));
   ledger.record(cores(kCore, {1, 2}, 8, 60));
   ASSERT_EQ(ledger.holdings().size(), 1U);
@@ -110,7 +110,7 @@ TEST(Ledger, GivingAUnitAgainEndsItsEarlierHolding) {
 }
 
 TEST(Ledger, AnInitContainerKeepsWhatTheNextContainerDoesNotUseAgain) {
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   ledger.record(cores(kCore, {0, 1, 8}, 7, 1));
   ledger.record(cores(kDevice, {0, 1}, 7, 1));
   ledger.record(cores(kCore, {1}, 8, 2));
@@ -120,7 +120,7 @@ TEST(Ledger, AnInitContainerKeepsWhatTheNextContainerDoesNotUseAgain) {
 }
 
 TEST(Ledger, AContainerWhoseUnitIsGivenAgainIsOverInEveryResource) {
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   ledger.record(cores(kDevice, {0, 1, 2, 3}, 7));
   ledger.record(cores(kCore, {0, 1, 2, 3}, 7));
   ASSERT_EQ(ledger.holdings().size(), 2U) << "one container, two resources";
@@ -132,7 +132,7 @@ TEST(Ledger, AContainerWhoseUnitIsGivenAgainIsOverInEveryResource) {
 }
 
 TEST(Ledger, WhatTheKubeletOffersIsFreeAndItsOldContainerOver) {
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   ledger.record(cores(kDevice, {0, 1}, 7, 1));
   ledger.record({model::Resource::efa, {3}, {}, {}, "", 7, SteadyTime{} + seconds(1)});
   ledger.record(cores(kDevice, {2, 3}, 8, 5));
@@ -143,7 +143,7 @@ TEST(Ledger, WhatTheKubeletOffersIsFreeAndItsOldContainerOver) {
 }
 
 TEST(Ledger, AVersionInheritedFromARefusedPodDoesNotEndItsHeir) {
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   ledger.record(cores(kCore, {4, 5}, 7, 1));    // its pod was refused by the kubelet: no checkpoint, the version stays
   ledger.record(cores(kDevice, {4, 5}, 7, 3));  // the next pod
   EXPECT_TRUE(ledger.conflict(kCore, {4}, {4}, 8)) << "core 4 is in use, though the kubelet offers it";
@@ -152,7 +152,7 @@ TEST(Ledger, AVersionInheritedFromARefusedPodDoesNotEndItsHeir) {
 }
 
 TEST(Ledger, NicsAndHardwareOfOneAdmissionAreFoundOnceEach) {
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   ledger.record({model::Resource::efa, {3}, {}, {}, "", 7, SteadyTime{}});
   ASSERT_NE(ledger.nics_of_admission(kDevice, 7), nullptr);
   EXPECT_EQ(ledger.nics_of_admission(kDevice, 7)->units, (std::vector<int>{3}));
@@ -164,7 +164,7 @@ TEST(Ledger, NicsAndHardwareOfOneAdmissionAreFoundOnceEach) {
 }
 
 TEST(Ledger, UnderARefusedPodsVersionWhatCameAfterItsAnswersIsTheNextContainers) {
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   ledger.record(cores(kCore, {28, 29}, 7, 1));  // refused for want of a NIC
   ledger.record(cores(kDevice, {28, 29}, 7, 2));
   ASSERT_NE(ledger.cores_of_admission(kCore, 7), nullptr);
@@ -172,7 +172,7 @@ TEST(Ledger, UnderARefusedPodsVersionWhatCameAfterItsAnswersIsTheNextContainers)
 }
 
 TEST(Ledger, ReconcileNamesKeepsAndDrops) {
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   ledger.record(cores(kDevice, {0, 1}, 7, 1));
   ledger.record(cores(kDevice, {2, 3}, 8, 1));
   ledger.record(cores(kDevice, {4, 5}, 9, 5));
@@ -190,7 +190,7 @@ TEST(Ledger, ReconcileNamesKeepsAndDrops) {
 }
 
 TEST(Ledger, AnAnswerIsNotLostToAnOlderEntryThatItReuses) {
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   ledger.record(cores(kCore, {1, 2, 3}, 8, 5));
   ledger.reconcile({{}, SteadyTime{} + seconds(3), {cores(kCore, {0, 1, 2, 3, 4}, 0, 3, "pod u1/init")}, 9});
   ASSERT_EQ(ledger.holdings().size(), 2U) << "the init container's, and what the next one uses again";
@@ -202,7 +202,7 @@ TEST(Ledger, AnAnswerIsNotLostToAnOlderEntryThatItReuses) {
 // stopped for seconds, or another vendor's plugin may take its time.
 TEST(Ledger, AnAnswerIsNotLostToAListWhileItsAdmissionGoesOn) {
   const auto at = [](int ms) { return SteadyTime{} + std::chrono::milliseconds(ms); };
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   holdings::Holding given = cores(kDevice, {10, 11}, 7, 0);
   given.since = at(1000);
   ledger.record(given);
@@ -215,7 +215,7 @@ TEST(Ledger, AnAnswerIsNotLostToAListWhileItsAdmissionGoesOn) {
 // A list of ours makes the kubelet write its checkpoint at any time, and it may look before it has read our answer.
 TEST(Ledger, AnAnswerOnItsWayIsNotLostToACheckpointThatDoesNotShowIt) {
   const auto at = [](int ms) { return SteadyTime{} + std::chrono::milliseconds(ms); };
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   holdings::Holding given = cores(kDevice, {10, 11}, 7, 0);
   given.since = at(1000);
   ledger.record(given);
@@ -227,7 +227,7 @@ TEST(Ledger, AnAnswerOnItsWayIsNotLostToACheckpointThatDoesNotShowIt) {
 
 TEST(Ledger, WhatOnlyTheCheckpointShowedIsOverWithANewerCheckpointOfTheSameList) {
   const auto asked = SteadyTime{} + seconds(3);
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   holdings::Holding stored = cores(kDevice, {14, 15}, 0, 0, "pod u1/init");
   stored.since = asked - SteadyTime::duration{1};
   ledger.reconcile({{}, asked, {stored}, 7});
@@ -238,7 +238,7 @@ TEST(Ledger, WhatOnlyTheCheckpointShowedIsOverWithANewerCheckpointOfTheSameList)
 // A write of the kubelet that another has overtaken shows what was up to a second before it landed.
 TEST(Ledger, WhatACheckpointLeavesOutIsOpenWhileItMayBeOlder) {
   const auto at = [](int ms) { return SteadyTime{} + std::chrono::milliseconds(ms); };
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   holdings::Holding given = cores(kCore, {18}, 7, 0);
   given.since = at(1000);
   ledger.record(given);
@@ -255,7 +255,7 @@ TEST(Ledger, WhatACheckpointLeavesOutIsOpenWhileItMayBeOlder) {
 // An agent starts on a checkpoint that is older than the pod which now has the device.
 TEST(Ledger, AHoldingThatTheNewerCheckpointLacksDoesNotHideAnotherContainers) {
   const auto at = [](int ms) { return SteadyTime{} + std::chrono::milliseconds(ms); };
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   holdings::Holding ended = cores(kDevice, {8, 9}, 0, 0, "pod u1/c");
   ended.since = at(999);
   ledger.reconcile({{}, at(1000), {ended}, 7, at(1000)});
@@ -269,10 +269,10 @@ TEST(Ledger, AHoldingThatTheNewerCheckpointLacksDoesNotHideAnotherContainers) {
 }
 
 TEST(Ledger, WhatWasGivenAfterTheQuestionEndsTheListedHolder) {
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   ledger.record(cores(kCore, {0, 1}, 8, 5));
   const auto stale = [](SteadyTime asked) {
-    return holdings::Ledger::Shown{
+    return plugin::Ledger::Shown{
         {cores(kDevice, {0, 1}, 0, 3, "a/old/c"), cores(kCore, {0, 1}, 0, 3, "a/old/c")}, asked, {}, 0};
   };
   ledger.reconcile(stale(SteadyTime{} + seconds(3)));
@@ -282,7 +282,7 @@ TEST(Ledger, WhatWasGivenAfterTheQuestionEndsTheListedHolder) {
 }
 
 TEST(Ledger, ACheckpointOlderThanAnAnswerSaysNothingAboutItsUnits) {
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   ledger.record(cores(kCore, {0, 1}, 8, 5));
   const std::vector<holdings::Holding> old = {cores(kDevice, {0, 1}, 0, 0, "pod u1/c"),
                                               cores(kCore, {0, 1}, 0, 0, "pod u1/c"),
@@ -293,14 +293,13 @@ TEST(Ledger, ACheckpointOlderThanAnAnswerSaysNothingAboutItsUnits) {
 }
 
 TEST(Ledger, WhenTheCheckpointAloneSpeaksWhatItLeavesOutIsOverUnlessItIsOlder) {
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   ledger.record(cores(kDevice, {0, 1}, 7, 1));
   ledger.record(cores(kDevice, {2, 3}, 7, 2));
   ledger.record(cores(kDevice, {4, 5}, 8, 3));
   ledger.record(cores(kDevice, {6, 7}, 9, 12));
   const auto shown = [](holdings::CheckpointVersion version) {
-    return holdings::Ledger::Shown{
-        {}, SteadyTime{} + seconds(10), {cores(kDevice, {0, 1}, 0, 10, "pod u1/c")}, version};
+    return plugin::Ledger::Shown{{}, SteadyTime{} + seconds(10), {cores(kDevice, {0, 1}, 0, 10, "pod u1/c")}, version};
   };
   ledger.reconcile(shown(8));
   EXPECT_TRUE(ledger.conflict(kCore, {0}, {0}, 0)) << "shown";
@@ -312,7 +311,7 @@ TEST(Ledger, WhenTheCheckpointAloneSpeaksWhatItLeavesOutIsOverUnlessItIsOlder) {
 }
 
 TEST(Ledger, AfterReconcileOneContainerWithBothResourcesBlocksNothing) {
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   ledger.reconcile({{cores(kDevice, {0, 1}, 0, 0, "a/b/c"), cores(kCore, {0, 1}, 0, 0, "a/b/c")}, {}, {}, 0});
   EXPECT_TRUE(ledger.blocked_cores(kCore).empty());
   EXPECT_TRUE(ledger.blocked_cores(kDevice).empty());
@@ -328,7 +327,7 @@ std::vector<holdings::Holding> many(int count) {
 double cost_of(int entries) {
   double least = 0;
   for (int round = 0; round < 3; ++round) {
-    holdings::Ledger ledger;
+    plugin::Ledger ledger;
     const std::clock_t begin = std::clock();
     ledger.reconcile({{}, SteadyTime{}, many(entries), 1});
     ledger.reconcile({many(entries), SteadyTime{} + seconds(1), many(entries), 2});
@@ -347,12 +346,12 @@ TEST(Ledger, TwentyTimesTheEntriesCostAboutTwentyTimesTheTime) {
 }
 
 TEST(Ledger, OfAnAbsurdNumberOfEntriesOnlyWhatCoversEveryUnitIsKept) {
-  holdings::Ledger ledger;
+  plugin::Ledger ledger;
   std::vector<holdings::Holding> absurd;
   for (int i = 0; i < 20000; ++i) absurd.push_back(cores(kCore, {i % 128}, 0, 0, "pod u" + std::to_string(i) + "/c"));
   absurd.push_back(cores(kCore, {3, 200}, 0, 0, "pod last/c"));
   ledger.reconcile({{}, SteadyTime{}, absurd, 1});
-  EXPECT_EQ(ledger.holdings().size(), holdings::Ledger::kMostShown + 1);
+  EXPECT_EQ(ledger.holdings().size(), plugin::Ledger::kMostShown + 1);
   EXPECT_EQ(ledger.blocked_cores(kDevice).size(), 129U);
 }
 

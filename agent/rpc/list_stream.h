@@ -6,10 +6,10 @@
 #include <memory>
 #include <utility>
 
+#include "agent/base/list_hub.h"
 #include "agent/base/mutex.h"
-#include "plugin/kubelet/list_hub.h"
 
-namespace neuron::plugin {
+namespace neuron::rpc {
 
 // One open server stream that shows a ListHub's newest list to its peer: one write in flight, one state pending that a
 // newer one replaces, finished exactly once and never during a write. Owns itself until gRPC says it is done; the hub
@@ -113,4 +113,4 @@ class ListStream final : public grpc::ServerWriteReactor<Response>, public ListS
   bool done_ GUARDED_BY(mutex_) = false;  // gRPC has let go
 };
 
-}  // namespace neuron::plugin
+}  // namespace neuron::rpc

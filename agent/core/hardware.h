@@ -8,10 +8,38 @@
 
 #include "agent/model/host_scan.h"
 
-// Names of the devices of the DRA driver: made for its pool, and parsed from a claim or PodResources, where they are
-// foreign text; and the hardware of a name on one node. A name is a DNS label (lower case letters, digits and '-', at
+// Hardware as a container holds it, and its names in the pool of the DRA driver: made for the pool, and parsed from a
+// claim or PodResources, where they are foreign text. A name is a DNS label (lower case letters, digits and '-', at
 // most 63 bytes), as the API requires. Pure.
 namespace neuron::core {
+
+// Part of a device, or all of it. Cores are places: place p of a device is its p-th physical core in the order in which
+// the driver numbers logical ones before LNC joins them (docs/reference/driver.md#logical-cores), so logical core n has
+// the places n*LNC … n*LNC+LNC-1. They stay what they are when LNC changes, and when the driver first says which
+// physical core is behind which place.
+struct HeldDevice {
+  int device = 0;           // index
+  std::vector<int> places;  // ascending, each once; empty = all of the device, however many it has
+  friend bool operator==(const HeldDevice&, const HeldDevice&) = default;
+};
+
+// Hardware that one holder has, under whatever name: a device, its cores and its groups exclude each other.
+struct Hardware {
+  std::vector<HeldDevice> devices;  // ascending, each once
+  std::vector<std::string> efas;    // RDMA names, ascending, each once
+
+  [[nodiscard]] bool empty() const { return devices.empty() && efas.empty(); }
+  [[nodiscard]] std::vector<int> device_indices() const;
+  void add(const Hardware& more);
+  friend bool operator==(const Hardware&, const Hardware&) = default;
+};
+
+// A part that both have, as text: "neuron3", "core position 1 of neuron3", "interface rdmap16s25". nullopt: nothing.
+[[nodiscard]] std::optional<std::string> overlap(const Hardware& one, const Hardware& other);
+
+// Global logical ids of its cores (logical_cores.h) by the LNC of `host`, ascending; none of a device that `host`
+// lacks, or whose core count is unknown.
+[[nodiscard]] std::vector<int> core_ids_of(const Hardware& hardware, const model::HostScan& host);
 
 // The driver's default name: that of AWS's own driver, whose claims run unmodified.
 inline constexpr std::string_view kDefaultDriverName = "neuron.aws.com";
@@ -55,16 +83,9 @@ using PoolName = std::variant<DeviceName, CoreName, GroupName, EfaName, NodeName
 // other characters or a long one gets a digest, so that different names have different labels.
 [[nodiscard]] std::string efa_label(std::string_view rdma_name);
 
-// All ascending and unique; empty where the name is not of this node.
-struct PoolHardware {
-  std::vector<int> devices;       // indices of devices named whole, or by one of their cores
-  std::vector<int> cores;         // global logical ids (logical_cores.h); empty where their number is unknown
-  std::vector<std::string> efas;  // RDMA names
-  friend bool operator==(const PoolHardware&, const PoolHardware&) = default;
-};
-
-// The part that `host` has: of a group, the present members.
-[[nodiscard]] PoolHardware hardware_of(const PoolName& name, const model::HostScan& host);
+// The part of the hardware that `host` has: of a group, the present members. A core of a device whose core count or LNC
+// is unknown stands for the whole device.
+[[nodiscard]] Hardware hardware_of(const PoolName& name, const model::HostScan& host);
 
 // The indices of the named devices, also those that `host` lacks, in the name's order. Empty for an interface, and for
 // a group that this node cannot have.

@@ -1,14 +1,31 @@
-#include "plugin/device/offered_figures.h"
+#include "plugin/device/serving_state.h"
 
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "agent/allocator/allocator.h"
 
 namespace neuron::plugin {
 namespace {
+
+std::string_view words(ServingStep step) {
+  switch (step) {
+    case ServingStep::not_offered:
+      return "none on this node";
+    case ServingStep::waiting:
+      return "not registered; waiting for the kubelet or the next attempt";
+    case ServingStep::registering:
+      return "waiting for the kubelet to accept the registration";
+    case ServingStep::unwatched:
+      return "waiting for the kubelet to call ListAndWatch";
+    case ServingStep::registered:
+      return "registered";
+  }
+  return "";
+}
 
 // Units that containers hold through this very resource; a claim holds none of it.
 std::set<int> held_units(model::Resource resource, const std::vector<holdings::Holding>& holdings) {
@@ -20,6 +37,27 @@ std::set<int> held_units(model::Resource resource, const std::vector<holdings::H
 }
 
 }  // namespace
+
+metrics::Readiness assess_readiness(const ServingState& state) {
+  if (!state.scanned) return {false, "the node has not been scanned yet\n"};
+  metrics::Readiness all{true, ""};
+  for (const ResourceReadiness& one : state.resources) {
+    if (one.step == ServingStep::not_offered) continue;
+    all.ready = all.ready && one.step == ServingStep::registered;
+    all.text += std::string(model::resource_name(one.resource)) + ": " + std::string(words(one.step)) + "\n";
+  }
+  if (all.text.empty()) all.text = "nothing to offer on this node\n";
+  return all;
+}
+
+std::map<std::string, bool> registered_resources(const ServingState& state) {
+  std::map<std::string, bool> registered;
+  for (const ResourceReadiness& one : state.resources) {
+    if (one.step == ServingStep::not_offered) continue;
+    registered.emplace(model::resource_name(one.resource), one.step == ServingStep::registered);
+  }
+  return registered;
+}
 
 int OfferedFigures::largest_of(const grant::NodeUnits& node, model::Resource resource, std::vector<int> free) {
   if (resource == model::Resource::efa) return static_cast<int>(free.size());  // interfaces have no shape

@@ -1,4 +1,4 @@
-#include "plugin/kubelet/signals.h"
+#include "plugin/kubelet/main_loop.h"
 
 #include <spdlog/spdlog.h>
 #include <sys/signalfd.h>

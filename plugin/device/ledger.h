@@ -1,42 +1,21 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "agent/base/clock.h"
-#include "agent/model/resource.h"
+#include "agent/holdings/holding.h"
 
 // All holdings, across resources that are the same hardware, and of interfaces. Plain state, no I/O, no clock of its
-// own; not synchronised: its owner (plugin/device/allocations) locks.
-namespace neuron::holdings {
+// own; not synchronised: Allocations locks.
+namespace neuron::plugin {
 
-// One container admission of the kubelet, as far as a plugin can distinguish one from the next: the kubelet rewrites
-// its checkpoint once per container, after all of the container's resources. 0 = unknown, equal to nothing.
-using CheckpointVersion = std::uint64_t;
-
-// A container's share of the node in the node's own terms: beside the kubelet's record (model::Allocation), its units
-// on this node, the hardware below them, and since when. Holdings by this agent's answers are known before the kubelet
-// lists them.
-struct Holding {
-  model::Resource resource{};
-  std::vector<int> units;    // of the resource itself: core ids, device indices or EFA positions, ascending
-  std::vector<int> cores;    // global logical core ids, ascending; empty for efa
-  std::vector<int> devices;  // device indices touched, ascending; empty for efa
-  std::string holder;        // the holder, as model::holder_of has it; "" until the kubelet lists it
-  CheckpointVersion version = 0;
-  SteadyTime since{};
-  std::string shown_as{};  // model::holder_name, for messages; "": as `holder`
-  std::string claim{};     // name of the claim that it is held by; "" = through the device plugin
-  bool doubtful = false;   // the last checkpoint of confirm() lacked it, and may have been older
-  bool left_out = false;   // the last checkpoint of reconcile() lacked it, and may have been older
-};
+using holdings::CheckpointVersion;
+using holdings::Holding;
 
 // A holding that stands in the way of a request.
 struct Conflict {
@@ -99,7 +78,7 @@ class Ledger {
   // A holding was left out by a checkpoint that may be older. A newer one decides, kMaxWriteDelay after the answer.
   [[nodiscard]] bool needs_newer_checkpoint() const;
   // From the answer until the kubelet has it on record; less than the pause between its last call and the agent's List
-  // (plugin/device/admissions.h, kAskIdleTime).
+  // (Admissions::kAskIdleTime).
   static constexpr std::chrono::milliseconds kAnswerTransit{80};
   static constexpr std::size_t kMostShown = 1024;  // every core of the largest node, eight times
 
@@ -148,4 +127,4 @@ class Ledger {
       offered_since_;  // units of those that offered() ended, and when
 };
 
-}  // namespace neuron::holdings
+}  // namespace neuron::plugin

@@ -4,9 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "agent/base/mutex.h"
+#include "agent/core/offer_policy.h"
 #include "agent/metrics/endpoints.h"
+#include "agent/metrics/exposition.h"
 #include "agent/model/resource.h"
+#include "plugin/device/allocations.h"
 
+// The state of the device plugin for probes, node status and metrics.
 namespace neuron::plugin {
 
 // How far one resource is on its way to the kubelet.
@@ -37,5 +42,31 @@ struct ServingState {
 
 // Whether the kubelet watches it, by full name of each resource that is offered.
 [[nodiscard]] std::map<std::string, bool> registered_resources(const ServingState& state);
+
+// How much of each resource there is, is held, and could still be had by one container. Thread-safe.
+class OfferedFigures {
+ public:
+  // `allocations` must outlive it.
+  OfferedFigures(const Allocations& allocations, core::OfferPolicy offer)
+      : allocations_(allocations), offer_(std::move(offer)) {}
+
+  // By resource that the node offers; empty before the first scan. `holdings`: of the same allocations. Computes, some
+  // tenths of a millisecond when the free units have changed since the last time.
+  [[nodiscard]] std::vector<metrics::Offered> all(const std::vector<holdings::Holding>& holdings) EXCLUDES(mutex_);
+
+ private:
+  struct Largest {
+    std::vector<int> free;  // units, ascending
+    int request = 0;
+  };
+  [[nodiscard]] int largest_of(const grant::NodeUnits& node, model::Resource resource, std::vector<int> free)
+      REQUIRES(mutex_);
+
+  const Allocations& allocations_;
+  const core::OfferPolicy offer_;
+  Mutex mutex_;
+  grant::NodeUnitsPtr node_ GUARDED_BY(mutex_);  // that largest_ is of
+  std::map<model::Resource, Largest> largest_ GUARDED_BY(mutex_);
+};
 
 }  // namespace neuron::plugin

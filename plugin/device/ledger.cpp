@@ -1,34 +1,36 @@
-#include "agent/holdings/ledger.h"
+#include "plugin/device/ledger.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
 
-namespace neuron::holdings {
-namespace {
+#include "agent/base/sorted.h"
 
-std::vector<int> common(const std::vector<int>& a, const std::vector<int>& b) {
-  std::vector<int> both;
-  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
-  return both;
-}
+namespace neuron::plugin {
+namespace {
 
 bool same_container(const Holding& a, const Holding& b) {
   return (!a.holder.empty() && a.holder == b.holder) || (a.version != 0 && a.version == b.version);
 }
 
-std::vector<int> without(const std::vector<int>& all, const std::vector<int>& gone) {
-  std::vector<int> rest;
-  std::set_difference(all.begin(), all.end(), gone.begin(), gone.end(), std::back_inserter(rest));
-  return rest;
+using Units = std::set<std::pair<model::Resource, int>>;
+
+void add_units(Units& units, const Holding& holding) {
+  for (const int unit : holding.units) units.emplace(holding.resource, unit);
+}
+
+// Some unit of the holding is in `units`.
+bool overlaps(const Holding& holding, const Units& units) {
+  return std::any_of(holding.units.begin(), holding.units.end(), [&](int unit) {
+    return units.contains({holding.resource, unit});
+  });
 }
 
 // Of more than any node has, only what covers a unit that nothing before it does: no unit in use is forgotten.
 std::vector<Holding> bounded(std::vector<Holding> shown) {
   if (shown.size() <= Ledger::kMostShown) return shown;
-  std::set<std::pair<model::Resource, int>> covered;
+  Units covered;
   std::size_t position = 0;
   std::erase_if(shown, [&](const Holding& holding) {
     bool covers = false;
@@ -98,10 +100,8 @@ void Ledger::forget_admission(CheckpointVersion version) {
 }
 
 void Ledger::confirm(const std::vector<Holding>& written, CheckpointVersion version, SteadyTime now) {
-  std::set<std::pair<model::Resource, int>> held;
-  for (const Holding& one : written) {
-    for (const int unit : one.units) held.emplace(one.resource, unit);
-  }
+  Units held;
+  for (const Holding& one : written) add_units(held, one);
   std::vector<Holding> kept;
   for (Holding& holding : holdings_) {
     const bool missing = std::any_of(holding.units.begin(), holding.units.end(), [&](int unit) {
@@ -142,19 +142,13 @@ void Ledger::record(Holding holding) {
 std::vector<Holding> Ledger::not_outdated(const Shown& shown) const {
   std::vector<Holding> current;
   const auto take = [&](const std::vector<Holding>& source, const auto& is_newer) {
-    std::set<std::pair<model::Resource, int>> given;  // units
+    Units given;
     for (const Holding& own : holdings_) {
-      if (!is_newer(own)) continue;
-      for (const int unit : own.units) given.emplace(own.resource, unit);
+      if (is_newer(own)) add_units(given, own);
     }
-    const auto outdated = [&](const Holding& seen) {
-      return std::any_of(seen.units.begin(), seen.units.end(), [&](int unit) {
-        return given.contains({seen.resource, unit});
-      });
-    };
     std::set<std::string_view> over;
     for (const Holding& seen : source) {
-      if (outdated(seen)) over.insert(seen.holder);
+      if (overlaps(seen, given)) over.insert(seen.holder);
     }
     for (const Holding& seen : source) {
       if (!over.contains(seen.holder)) current.push_back(seen);
@@ -214,8 +208,7 @@ void Ledger::set_claimed(std::vector<Holding> claimed) {
 
 const Holding* Ledger::claim_of_efa(int unit) const {
   const auto found = std::find_if(claimed_.begin(), claimed_.end(), [unit](const Holding& holding) {
-    return holding.resource == model::Resource::efa &&
-           std::binary_search(holding.units.begin(), holding.units.end(), unit);
+    return holding.resource == model::Resource::efa && is_in(unit, holding.units);
   });
   return found == claimed_.end() ? nullptr : &*found;
 }
@@ -290,8 +283,7 @@ std::vector<int> Ledger::blocked_cores(model::Resource resource) const {
   for (const Holding& holding : claimed_) blocked.insert(holding.cores.begin(), holding.cores.end());
   const auto held_by_another = [&](int core, const Holding& holding) {
     return std::any_of(holdings_.begin(), holdings_.end(), [&](const Holding& other) {
-      return other.resource != resource && !same_container(other, holding) &&
-             std::binary_search(other.cores.begin(), other.cores.end(), core);
+      return other.resource != resource && !same_container(other, holding) && is_in(core, other.cores);
     });
   };
   for (const Holding& holding : holdings_) {
@@ -303,4 +295,4 @@ std::vector<int> Ledger::blocked_cores(model::Resource resource) const {
   return {blocked.begin(), blocked.end()};
 }
 
-}  // namespace neuron::holdings
+}  // namespace neuron::plugin
