@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "agent/base/fd.h"
+#include "plugin/kubelet/socket_file.h"
 #include "test/integration/node.h"
 
 namespace neuron::fakes {
@@ -62,6 +63,11 @@ TEST(Directory, ARecreatedOneIsGoneOverToAndLockedAnew) {
   std::filesystem::remove_all(node.kubelet_dir + "/device-plugins");
   node.start_kubelet();
   EXPECT_TRUE(node.wait_allocatable(kNeuron, 1)) << node.agent->log();
+  // It may register by the path before it has noticed that the directory is another one.
+  ASSERT_TRUE(eventually(*node.agent, [&] {
+    const auto holder = plugin::lock_holder(node.kubelet->device_plugin_dir());
+    return holder && holder->pid == std::to_string(node.agent->pid());
+  })) << node.agent->log();
   AgentProcess second(node.arguments(), node.kubelet_dir + "/second.log");
   EXPECT_EQ(second.wait(kPatience), 3);
   EXPECT_THAT(second.log(), HasSubstr("another neuron-agent (pid " + std::to_string(node.agent->pid()) + ")"));
