@@ -135,26 +135,26 @@ class HangingCheckpoint final : public CheckpointSource {
 };
 
 TEST_F(HoldersTest, WhileTheCheckpointHangsItCountsAsItWasLast) {
-  HangingCheckpoint file;
-  file.content.allocations = {{"", "", "init", kNeuron, {"2"}, "u2"}};
-  file.content.version = 7;
-  Holders seen(file, seconds(10));
+  HangingCheckpoint hanging;
+  hanging.content.allocations = {{"", "", "init", kNeuron, {"2"}, "u2"}};
+  hanging.content.version = 7;
+  Holders seen(hanging, seconds(10));
   seen.set_listed({kWorker}, now);
   EXPECT_EQ(seen.merged(now)->stored.size(), 1U);
   ASSERT_NE(seen.written(), nullptr);
   const SteadyTime read_at = now;
-  file.hangs = true;
+  hanging.hangs = true;
   now += seconds(5);
   seen.set_listed({kWorker}, now);
   const auto shown = seen.merged(now + milliseconds(1));
   ASSERT_TRUE(shown);
   EXPECT_EQ(shown->stored.size(), 1U);
   EXPECT_EQ(shown->listed.size(), 1U);
-  EXPECT_EQ(shown->asked_at, read_at) << "who was given something since is not over, as the file may have him";
+  EXPECT_EQ(shown->asked_at, read_at) << "what was given since is not over, as the checkpoint may have it";
   EXPECT_EQ(seen.written(), nullptr) << "it may be older than what it is to confirm";
-  file.hangs = false;
-  file.content.allocations.clear();
-  file.content.version = 8;
+  hanging.hangs = false;
+  hanging.content.allocations.clear();
+  hanging.content.version = 8;
   EXPECT_TRUE(seen.merged(now)->stored.empty());
   EXPECT_EQ(seen.merged(now)->asked_at, now);
 }
