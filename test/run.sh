@@ -93,6 +93,20 @@ run_suite() {
   add_counts "$name" "${PIPESTATUS[0]}" "$log"
 }
 
+# begin_suite NAME COMMAND...: starts a suite beside those that follow; end_suite NAME waits for it and prints its output.
+begin_suite() {
+  local name=$1
+  shift
+  "$@" > "$logs/$name.log" 2>&1 &
+  beside=$!
+}
+end_suite() {
+  local name=$1 status=0
+  wait "$beside" || status=$?
+  cat "$logs/$name.log"
+  add_counts "$name" "$status" "$logs/$name.log"
+}
+
 step packages "Packages"
 # What only a suite needs may be missing: that suite says so.
 tools/install-deps.sh --test || must "installing packages" tools/install-deps.sh
@@ -107,6 +121,9 @@ run_suite ctest test/ctest.sh "$build" "$logs"
 
 step manifests "Manifests: API types, validation, security (Go)"
 run_suite manifests test/manifests/run.sh
+
+# Its pods are mostly waited for, so it runs beside the next suites. Go is there by now.
+[ "$quick" = yes ] || begin_suite kubelet test/kubelet/run.sh "$build/bin"
 
 step helm "Helm chart: lint, rendering, schema, the files rendered from it (Go; builds Helm the first time, some minutes)"
 run_suite helm test/helm/run.sh
@@ -127,8 +144,8 @@ else
   step image "Images and packages (makes a Debian base the first time, then builds into build/image)"
   run_suite image test/image/run.sh
 
-  step kubelet "The real kubelet and containerd (Go; builds Kubernetes and etcd the first time, about ten minutes)"
-  run_suite kubelet test/kubelet/run.sh "$build/bin"
+  step kubelet "The real kubelet and containerd, begun after the manifests (Go; builds Kubernetes and etcd the first time, ten minutes)"
+  end_suite kubelet
 
   step cluster "A real cluster of simulated nodes (Go; a quarter of an hour, and the first time some to build containerd)"
   run_suite cluster test/cluster/run.sh "$build/bin"
