@@ -134,6 +134,7 @@ func expectProgramsReplaced(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 func expectReboot(t *testing.T, c *cluster.Cluster, n *cluster.Node) {
 	before := getNode(t, c, n).Status
 	begin := time.Now()
+	n.Freeze(t) // power may be cut at any moment
 	n.Reboot(t)
 	cluster.Figure(t, "node rebooted and Ready", time.Since(begin))
 	after := getNode(t, c, n).Status

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,6 +75,20 @@ func RemoveCgroups(group string) error {
 		}))
 	}
 	return err
+}
+
+// Thaw lets the processes of a group and of all below it run, so that they can end: with cgroup version 1 a killed process that runc
+// had frozen does not end before that.
+func Thaw(group string) {
+	mounts, _ := CgroupMounts()
+	for _, mount := range mounts {
+		_ = filepath.WalkDir(filepath.Join(mount, group), func(path string, _ fs.DirEntry, err error) error {
+			if err == nil && filepath.Base(path) == "freezer.state" {
+				_ = os.WriteFile(path, []byte("THAWED"), 0o644)
+			}
+			return nil
+		})
+	}
 }
 
 // removeTree removes a directory of directories; cgroup files vanish with their directory.

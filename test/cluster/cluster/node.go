@@ -249,8 +249,14 @@ func (n *Node) powerOff() error {
 		return nil
 	}
 	_ = n.first.Process.Kill()
-	<-n.ended
-	n.first = nil
+	for n.first != nil {
+		suite.Thaw(n.group())
+		select {
+		case <-n.ended:
+			n.first = nil
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 	var err error
 	for _, p := range []*Process{n.Kubelet, n.Containerd} {
 		if p != nil {
@@ -265,6 +271,24 @@ func (n *Node) Reboot(t testing.TB) {
 	t.Helper()
 	if err := n.PowerCycle(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Freeze freezes the containers, as runc does for a moment when it starts one; cgroup version 1 only.
+func (n *Node) Freeze(t testing.TB) {
+	t.Helper()
+	mounts, err := suite.CgroupMounts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mount := range mounts {
+		state := mount + n.group() + "/kubepods/freezer.state"
+		if _, err := os.Stat(state); err != nil {
+			continue
+		}
+		if err := os.WriteFile(state, []byte("FROZEN"), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
