@@ -38,7 +38,7 @@ function(neuron_use_precompiled target group)
 endfunction()
 
 neuron_precompile(shipped LINK neuron_settings neuron_shipped tl::expected)
-neuron_precompile(cold LINK neuron_settings neuron_shipped neuron_cold tl::expected)
+neuron_precompile(hot LINK neuron_settings neuron_shipped neuron_hot tl::expected)
 # For targets that link spdlog, whose definitions are part of what is precompiled.
 neuron_precompile(logging LINK neuron_settings neuron_shipped tl::expected spdlog::spdlog fmt::fmt
                   HEADERS <fmt/format.h> <spdlog/spdlog.h>)
