@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "agent/core/catalogue.h"
+#include "test/fakes/paths.h"
 #include "test/fakes/sanitized.h"
 
 namespace neuron::attack {
@@ -49,7 +50,7 @@ Stage::Stage(const std::string& instance_type, unsigned seed)
 }
 
 void Stage::start_agent() {
-  node_.extra_environment = {"LD_PRELOAD=" NEURON_FAULTY_IO, "FAULTY_IO=" + control_,
+  node_.extra_environment = {"LD_PRELOAD=" + fakes::faulty_io(), "FAULTY_IO=" + control_,
                              fakes::sanitizer_allows_preload()};
   node_.start_agent();
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "test/bench/plain_calls.h"
+#include "test/fakes/paths.h"
 #include "tools/neuron-ls/node_reader.h"
 #include "tools/neuron-sim/host_plan.h"
 
@@ -88,7 +89,7 @@ int measure(const std::string& self, const std::string& host, const std::string&
   const std::size_t calls = write_list(host, list);
   if (calls == 0) return 1;
   std::printf("%zu files, directories, links and looks\n", calls);
-  const std::string program = std::string(NEURON_BIN_DIR) + "/neuron-ls";
+  const std::string program = neuron::fakes::bin_dir() + "/neuron-ls";
   const Words floor = {self, "--floor", list};
   compare("neuron-ls", {program, "--root", host}, floor);
   compare("neuron-ls -j", {program, "-j", "--root", host}, floor);

@@ -12,6 +12,7 @@
 
 #include "agent/base/fd.h"
 #include "agent/kube/cluster_access.h"
+#include "test/fakes/paths.h"
 
 namespace neuron::fakes {
 
@@ -27,7 +28,7 @@ class FakeApiServer {
     if (::mkfifo(port.c_str(), 0600) != 0) return;
     const Fd output(::open(port.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     input_ =
-        ::popen(("exec python3 -B " NEURON_SOURCE_DIR "/test/fakes/" + script + " " + dir_ + " >" + port).c_str(), "w");
+        ::popen(("exec python3 -B " + source_dir() + "/test/fakes/" + script + " " + dir_ + " >" + port).c_str(), "w");
     pollfd printed{output.get(), POLLIN, 0};
     std::array<char, 16> text{};
     if (::poll(&printed, 1, 30'000) == 1 && ::read(output.get(), text.data(), text.size() - 1) > 0) port_ = text.data();

@@ -3,11 +3,13 @@
 #include <fstream>
 #include <sstream>
 
+#include "test/fakes/paths.h"
+
 namespace neuron::fakes {
 namespace {
 
 std::vector<std::string> command_of(std::vector<std::string> words, const std::vector<std::string>& arguments) {
-  words.insert(words.end(), {std::string(NEURON_BIN_DIR) + "/neuron-agent", "run"});
+  words.insert(words.end(), {bin_dir() + "/neuron-agent", "run"});
   words.insert(words.end(), arguments.begin(), arguments.end());
   return words;
 }

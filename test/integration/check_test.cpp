@@ -10,6 +10,7 @@
 #include <string>
 
 #include "test/fakes/fake_host.h"
+#include "test/fakes/paths.h"
 #include "test/integration/shell.h"
 
 namespace neuron::fakes {
@@ -22,7 +23,7 @@ using ::testing::StartsWith;
 
 // Through the shell, as people call it. `before` stands in front of the program: variables.
 Ended run_check(const std::string& arguments, const std::string& before = "") {
-  return run_line("env -u NEURON_AGENT_ROOT " + before + " " + NEURON_BIN_DIR + "/neuron-agent check " + arguments);
+  return run_line("env -u NEURON_AGENT_ROOT " + before + " " + bin_dir() + "/neuron-agent check " + arguments);
 }
 
 TEST(Check, SoundNodeIsZero) {
@@ -88,7 +89,7 @@ std::optional<Ended> run_live_check(const FakeHost& host) {
   const std::string inside = "mount --bind " + host.path() + "/sys /sys && mkdir " + nodes +
                              " && mount -t tmpfs none " + nodes + " && cp -a " + host.path() + "/dev/. " + nodes +
                              " && rm -f " + nodes + "/kmsg && mknod " + nodes + "/null c 1 3 && mknod " + nodes +
-                             "/kmsg c 1 3 && mount --bind " + nodes + " /dev && exec " + NEURON_BIN_DIR +
+                             "/kmsg c 1 3 && mount --bind " + nodes + " /dev && exec " + bin_dir() +
                              "/neuron-agent check";
   return run_line("unshare -m sh -c '" + inside + "' 2>&1");
 }

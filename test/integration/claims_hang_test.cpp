@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "test/fakes/paths.h"
 #include "test/fakes/sanitized.h"
 #include "test/integration/claims_node.h"
 
@@ -22,7 +23,7 @@ struct HangOfClaims : testing::Test {
   ClaimsNode node{"trn1.32xlarge"};
 
   HangOfClaims() {
-    node.extra_environment = {"LD_PRELOAD=" NEURON_FAULTY_IO, "FAULTY_IO=" + control(), sanitizer_allows_preload()};
+    node.extra_environment = {"LD_PRELOAD=" + faulty_io(), "FAULTY_IO=" + control(), sanitizer_allows_preload()};
   }
   [[nodiscard]] std::string control() const { return node.kubelet_dir + "/faulty-io"; }
   void rules(const std::string& text) const {

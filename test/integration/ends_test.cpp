@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "test/fakes/paths.h"
 #include "test/integration/node.h"
 #include "test/integration/program.h"
 #include "test/integration/shell.h"
@@ -53,7 +54,7 @@ class Ends : public ::testing::Test {
     const std::string path = directory_ / "host.tar.gz";
     FakeHost host("trn1.2xlarge");
     host.write();
-    const Ended ended = run_line(std::string(NEURON_BIN_DIR) + "/neuron-gather --root " + host.path() + " -o " + path);
+    const Ended ended = run_line(bin_dir() + "/neuron-gather --root " + host.path() + " -o " + path);
     EXPECT_EQ(ended.status, 0) << ended.output;
     return path;
   }
@@ -97,7 +98,7 @@ TEST_F(Ends, NoUnpackedArchiveIsLeftBehind) {
 
 TEST_F(Ends, EveryProgramTakesAnArchive) {
   const std::string root = archive();
-  const std::string before = "cd " + directory_.string() + " && TMPDIR=" + temporary() + ' ' + NEURON_BIN_DIR + '/';
+  const std::string before = "cd " + directory_.string() + " && TMPDIR=" + temporary() + ' ' + bin_dir() + '/';
   const Ended once = run_line(before + "neuron-agent run --once --root " + root + " 2>&1");
   EXPECT_EQ(once.output,
             "aws.amazon.com/neuroncore 2 of 2 allocatable\naws.amazon.com/neuron 1 of 1 allocatable\n"
@@ -148,7 +149,7 @@ TEST_F(Ends, WithoutStandardOutput) {
        {"neuron-top --json" + root, "neuron-top --once" + root, "neuron-ls" + root, "neuron-ls --watch 1" + root,
         "neuron-agent check" + root, "neuron-gather -o -" + root, "neuron-sim node --list" + std::string()}) {
     for (const char* closed : {">&-", ">&- 2>&-", "<&- >&- 2>&-"}) {
-      const std::string line = "timeout 20 " + std::string(NEURON_BIN_DIR) + '/' + command + ' ' + closed;
+      const std::string line = "timeout 20 " + bin_dir() + '/' + command + ' ' + closed;
       const int status = run_line("{ " + line + "; } 2> /dev/null").status;
       EXPECT_TRUE(status == 1 || status == 2) << line << ": " << status;
     }
@@ -159,7 +160,7 @@ TEST_F(Ends, WithoutStandardOutput) {
 TEST_F(Ends, WithSigchldIgnoredByWhoStartsIt) {
   FakeHost host("trn1.2xlarge");
   host.write();
-  const std::string check = std::string(NEURON_BIN_DIR) + "/neuron-agent check --root " + host.path();
+  const std::string check = bin_dir() + "/neuron-agent check --root " + host.path();
   const auto plain = run_line(check);
   EXPECT_LE(plain.status, 1) << plain.output;
   EXPECT_EQ(run_line("env --ignore-signal=CHLD " + check).status, plain.status);

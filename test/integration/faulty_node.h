@@ -4,6 +4,7 @@
 #include <fstream>
 #include <string>
 
+#include "test/fakes/paths.h"
 #include "test/fakes/sanitized.h"
 #include "test/integration/node.h"
 
@@ -16,7 +17,7 @@ inline constexpr std::chrono::seconds kSlack{6};
 // A node whose agent sees faults as `rules` says.
 struct FaultyNode : Node {
   explicit FaultyNode(const std::string& instance_type) : Node(instance_type) {
-    extra_environment = {"LD_PRELOAD=" NEURON_FAULTY_IO, "FAULTY_IO=" + control(), sanitizer_allows_preload()};
+    extra_environment = {"LD_PRELOAD=" + faulty_io(), "FAULTY_IO=" + control(), sanitizer_allows_preload()};
   }
   [[nodiscard]] std::string control() const { return kubelet_dir + "/faulty-io"; }
   void rules(const std::string& text) {

@@ -1,6 +1,7 @@
 // A driver that hangs in the kernel: reads that do not come back (docs/reliability.md#devices).
 // test/fakes/faulty_io.cpp.
 
+#include "test/fakes/paths.h"
 #include "test/fakes/tcp_client.h"
 #include "test/integration/faulty_node.h"
 #include "test/integration/metrics_port.h"
@@ -232,7 +233,7 @@ TEST(Hang, ProgramsThatReadOnceLeaveOutWhatHangs) {
   node.rules("hang */neuron3/*\n");
   std::string before = "timeout 30 env";
   for (const std::string& one : node.extra_environment) before += " '" + one + "'";
-  before += ' ' + std::string(NEURON_BIN_DIR) + '/';
+  before += ' ' + bin_dir() + '/';
   const std::string root = " --root " + node.host.path() + " 2>&1";
   const std::string said = "reading sys/class/neuron_device/neuron3 has not returned since 20";
   const Ended list = run_line(before + "neuron-ls" + root);

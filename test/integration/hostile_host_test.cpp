@@ -8,6 +8,7 @@
 
 #include "test/fakes/fake_host.h"
 #include "test/fakes/hostile_host.h"
+#include "test/fakes/paths.h"
 #include "test/integration/shell.h"
 
 namespace neuron::fakes {
@@ -36,8 +37,7 @@ TEST_P(HostileHost, NothingReachesTheTerminalRaw) {
            "neuron-gather --output /dev/null" + root,
            "neuron-sim set " + host.path() + " neuron0 nothing=1",
        }) {
-    const Ended ended =
-        run_line("timeout -s KILL 20 " + std::string(NEURON_BIN_DIR) + '/' + command + " 2>&1 < /dev/null");
+    const Ended ended = run_line("timeout -s KILL 20 " + bin_dir() + '/' + command + " 2>&1 < /dev/null");
     EXPECT_LE(ended.status, 2) << command << '\n' << ended.output;
     EXPECT_FALSE(is_raw(ended.output)) << command << '\n' << ended.output;
   }
@@ -57,8 +57,8 @@ TEST(HostileTopology, RunEndsAllTheSame) {
       .write();
   std::filesystem::remove(host.path() + "/proc/cpuinfo");
   ASSERT_EQ(::mkfifo((host.path() + "/proc/cpuinfo").c_str(), 0600), 0);
-  const Ended ended = run_line("timeout -s KILL 20 " + std::string(NEURON_BIN_DIR) +
-                               "/neuron-agent run --once --root " + host.path() + " 2>&1");
+  const Ended ended =
+      run_line("timeout -s KILL 20 " + bin_dir() + "/neuron-agent run --once --root " + host.path() + " 2>&1");
   EXPECT_EQ(ended.status, 0) << ended.output;
   EXPECT_NE(ended.output.find("neuroncore 32 of 32 allocatable"), std::string::npos) << ended.output;
 }

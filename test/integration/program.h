@@ -15,6 +15,7 @@
 
 #include "agent/base/child_process.h"
 #include "agent/base/fd.h"
+#include "test/fakes/paths.h"
 
 namespace neuron::fakes {
 
@@ -67,7 +68,7 @@ class Program {
 
  private:
   static std::vector<std::string> of_bin(std::vector<std::string> words, const std::string& temporary) {
-    words.front().insert(0, std::string(NEURON_BIN_DIR) + '/');
+    words.front().insert(0, bin_dir() + '/');
     words.insert(words.begin(), {"env", "TMPDIR=" + temporary});
     return words;
   }

@@ -1,6 +1,7 @@
 // Nodes that offer a device under one name only: --resources, --core-devices, --node-groups.
 #include <fstream>
 
+#include "test/fakes/paths.h"
 #include "test/integration/node.h"
 #include "test/integration/shell.h"
 
@@ -137,7 +138,7 @@ TEST_F(Split, TheFileSaysItForTheInstanceType) {
 }
 
 TEST_F(Split, TheFileOfTheManifestsIsRight) {
-  start({"--node-groups", std::string(NEURON_SOURCE_DIR) + "/manifests/components/node-groups/node-groups.json"});
+  start({"--node-groups", source_dir() + "/manifests/components/node-groups/node-groups.json"});
   ASSERT_TRUE(node.wait_allocatable(kNeuron, 16)) << node.agent->log();
   EXPECT_TRUE(node.wait_log("node group selected group=\"training\""));
   EXPECT_EQ(node.kubelet->registrations(kCore), 0);
@@ -157,7 +158,7 @@ TEST(Offer, ChoicesThatLeaveNothingAreRefusedOrWarnedOf) {
   FakeHost host("inf2.24xlarge");
   host.write();
   const auto run = [&](const std::string& options) {
-    return run_line(std::string(NEURON_BIN_DIR) + "/neuron-agent run --root " + host.path() + " " + options + " 2>&1");
+    return run_line(bin_dir() + "/neuron-agent run --root " + host.path() + " " + options + " 2>&1");
   };
   for (const char* mode : {"--once", "--check-config", ""}) {
     const Ended refused = run(std::string("--resources neuroncore --core-devices none ") + mode);
@@ -176,8 +177,8 @@ TEST(Offer, AFileOfWhichNoGroupMatchesIsToldEverywhere) {
   const std::string file = host.path() + "/groups.json";
   std::ofstream(file) << R"({"groups": [{"name": "a", "instance-types": ["INF*"]}]})";
   for (const char* mode : {"--once", "--check-config"}) {
-    const Ended told = run_line(std::string(NEURON_BIN_DIR) + "/neuron-agent run --root " + host.path() +
-                                " --node-groups " + file + " " + mode + " 2>&1 >/dev/null");
+    const Ended told = run_line(bin_dir() + "/neuron-agent run --root " + host.path() + " --node-groups " + file + " " +
+                                mode + " 2>&1 >/dev/null");
     EXPECT_EQ(told.status, 0) << mode;
     EXPECT_THAT(told.output, HasSubstr("the pattern \"INF*\" of instance-types matches no node")) << mode;
     EXPECT_THAT(told.output, HasSubstr("no group matches this node")) << mode;

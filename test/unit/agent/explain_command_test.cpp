@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
+#include "test/fakes/paths.h"
 #include "test/unit/kubelet/test_plugin.h"
 #include "test/unit/render/ls_program.h"
 
@@ -15,7 +16,7 @@ using ::testing::Not;
 class ExplainCommand : public test::LsProgram {
  protected:
   [[nodiscard]] test::Outcome explain(const std::string& arguments) const {
-    const std::string command = std::string(NEURON_BIN_DIR) + "/neuron-agent explain pod " + arguments + " --root " +
+    const std::string command = fakes::bin_dir() + "/neuron-agent explain pod " + arguments + " --root " +
                                 host().string() + " >" + (directory_ / "out").string() + " 2>" +
                                 (directory_ / "err").string() + " </dev/null";
     const int status = std::system(command.c_str());

@@ -10,6 +10,7 @@
 #include "agent/health/assess.h"
 #include "agent/host/scanner.h"
 #include "test/fakes/fake_host.h"
+#include "test/fakes/paths.h"
 #include "test/unit/render/golden.h"
 #include "test/unit/render/json_schema.h"
 
@@ -58,7 +59,7 @@ void expect_golden(const std::string& name, const ExplainFacts& facts, const std
   neuron::test::expect_golden("../../agent/golden/" + name + ".txt", explain_text(explained, facts));
   const std::string json = explain_json(explained, facts);
   neuron::test::expect_golden("../../agent/golden/" + name + ".json", json);
-  std::ifstream file(std::string(NEURON_SOURCE_DIR) + "/docs/schema/neuron-explain-1.json");
+  std::ifstream file(fakes::source_dir() + "/docs/schema/neuron-explain-1.json");
   EXPECT_EQ(neuron::test::schema_violation(nlohmann::json::parse(file), nlohmann::json::parse(json)), "");
 }
 

@@ -11,6 +11,7 @@
 
 #include "agent/health/reasons.h"
 #include "agent/health/signals.h"
+#include "test/fakes/paths.h"
 
 namespace neuron::test {
 namespace {
@@ -21,7 +22,7 @@ using model::Family;
 constexpr DriverRelease kNoEnd{999, 0, 0};
 
 std::string page() {
-  std::ifstream file(std::string(NEURON_SOURCE_DIR) + "/docs/health.md");
+  std::ifstream file(fakes::source_dir() + "/docs/health.md");
   EXPECT_TRUE(file);
   return {std::istreambuf_iterator<char>(file), {}};
 }

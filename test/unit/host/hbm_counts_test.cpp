@@ -11,6 +11,7 @@
 #include "agent/base/parse.h"
 #include "agent/health/assess.h"
 #include "agent/host/neuron_sysfs.h"
+#include "test/fakes/paths.h"
 #include "test/unit/core/make_host.h"
 #include "test/unit/host/small_host.h"
 
@@ -33,7 +34,7 @@ struct Row {
 };
 
 std::vector<Row> rows() {
-  std::ifstream file(std::string(NEURON_SOURCE_DIR) + "/test/unit/health/hbm_counts.csv");
+  std::ifstream file(fakes::source_dir() + "/test/unit/health/hbm_counts.csv");
   std::vector<Row> rows;
   for (std::string line; std::getline(file, line);) {
     const auto cells = split(line, ',');

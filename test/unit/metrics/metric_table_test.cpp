@@ -15,6 +15,7 @@
 #include "agent/base/parse.h"
 #include "agent/metrics/exposition.h"
 #include "agent/metrics/families.h"
+#include "test/fakes/paths.h"
 #include "test/unit/metrics/loaded_node.h"
 
 namespace neuron::test {
@@ -133,7 +134,7 @@ TEST(MetricTable, TheLargestNodeHasSoManySeries) {
   const std::size_t most = count_series(everything());
   const std::size_t usual = count_series(loaded_node("trn2.48xlarge", 2));
   EXPECT_LE(most, 5000U);
-  std::ifstream file(std::string(NEURON_SOURCE_DIR) + "/docs/metrics.md");
+  std::ifstream file(fakes::source_dir() + "/docs/metrics.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   EXPECT_NE(page.find(std::to_string(most) + " series"), std::string::npos) << most;
   EXPECT_NE(page.find(std::to_string(usual) + " series"), std::string::npos) << usual;
@@ -174,7 +175,7 @@ constexpr std::string_view kBegin = "<!-- generated from the table of metrics: U
 constexpr std::string_view kEnd = "<!-- end of what is generated -->\n";
 
 TEST(MetricDocument, HasTheRowsOfTheTable) {
-  const std::string path = std::string(NEURON_SOURCE_DIR) + "/docs/metrics.md";
+  const std::string path = fakes::source_dir() + "/docs/metrics.md";
   std::ifstream file(path);
   ASSERT_TRUE(file) << path;
   const std::string page{std::istreambuf_iterator<char>(file), {}};

@@ -9,6 +9,7 @@
 #include <regex>
 #include <set>
 
+#include "test/fakes/paths.h"
 #include "test/unit/preflight/preflight_host.h"
 
 namespace neuron::test {
@@ -311,7 +312,7 @@ const std::vector<Case>& cases() {
 }
 
 std::string text_of(const std::string& path) {
-  std::ifstream file(std::string(NEURON_SOURCE_DIR) + "/" + path);
+  std::ifstream file(fakes::source_dir() + "/" + path);
   EXPECT_TRUE(file) << path;
   return {std::istreambuf_iterator<char>(file), {}};
 }

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "test/fakes/paths.h"
+
 namespace neuron::test {
 
 void expect_golden(const std::string& name, const std::string& actual) {
@@ -13,7 +15,7 @@ void expect_golden(const std::string& name, const std::string& actual) {
 }
 
 void expect_golden_file(const std::string& file_of_tree, const std::string& actual) {
-  const std::string path = std::string(NEURON_SOURCE_DIR) + "/" + file_of_tree;
+  const std::string path = fakes::source_dir() + "/" + file_of_tree;
   if (std::getenv("UPDATE_GOLDEN") != nullptr) {
     std::ofstream(path, std::ios::binary) << actual;
     return;

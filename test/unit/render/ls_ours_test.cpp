@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "agent/core/catalogue.h"
+#include "test/fakes/paths.h"
 #include "test/unit/render/golden.h"
 #include "test/unit/render/json_schema.h"
 #include "test/unit/render/ls_program.h"
@@ -23,7 +24,7 @@ using ::testing::Not;
 class LsOurs : public test::LsProgram {
  protected:
   static json schema() {
-    return json::parse(test::text_of(fs::path(NEURON_SOURCE_DIR) / "docs/schema/neuron-ls-1.json"));
+    return json::parse(test::text_of(fs::path(fakes::source_dir()) / "docs/schema/neuron-ls-1.json"));
   }
   json report(const std::string& arguments = "") const {
     const Outcome outcome = run("--output-format json " + arguments);

@@ -1,6 +1,7 @@
 // neuron-ls --pods: the real program and its helper against a kubelet stand-in.
 #include <gmock/gmock.h>
 
+#include "test/fakes/paths.h"
 #include "test/unit/kubelet/test_plugin.h"
 #include "test/unit/render/golden.h"
 #include "test/unit/render/json_schema.h"
@@ -104,9 +105,9 @@ TEST_F(LsPods, AKubeletThatDoesNotAnswerLeavesPodsUnknown) {
 
 // The picture of README.md is what its own script draws; UPDATE_GOLDEN=1 draws it anew.
 TEST_F(LsPods, ThePictureOfTheReadmeIsWhatTheProgramDraws) {
-  const std::string script = std::string(NEURON_SOURCE_DIR) + "/docs/pictures/draw.sh";
+  const std::string script = fakes::source_dir() + "/docs/pictures/draw.sh";
   const std::string drawn = (directory_ / "drawn.svg").string();
-  ASSERT_EQ(std::system((script + ' ' + NEURON_BIN_DIR + " > " + drawn).c_str()), 0);
+  ASSERT_EQ(std::system((script + ' ' + fakes::bin_dir() + " > " + drawn).c_str()), 0);
   test::expect_golden_file("docs/pictures/trn2.svg", test::text_of(drawn));
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "test/fakes/paths.h"
 #include "tools/neuron-sim/host_plan.h"
 
 namespace neuron::test {
@@ -25,7 +26,7 @@ class LsProgram : public ::testing::Test {
   void TearDown() override;
 
   [[nodiscard]] std::filesystem::path host() const { return directory_ / "host"; }
-  static std::string program() { return std::string(NEURON_BIN_DIR) + "/neuron-ls"; }
+  static std::string program() { return fakes::bin_dir() + "/neuron-ls"; }
 
   void simulate(const sim::HostPlan& plan) const;
   void simulate(const std::string& type, const std::string& driver = "") const;

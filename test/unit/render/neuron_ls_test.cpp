@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/core/catalogue.h"
+#include "test/fakes/paths.h"
 #include "test/unit/render/golden.h"
 #include "test/unit/render/ls_program.h"
 
@@ -176,13 +177,13 @@ TEST_F(NeuronLs, HelpVersionAndEnvironment) {
 TEST_F(NeuronLs, AFullDiskIsAFailure) {
   simulate("inf2.xlarge");
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
-  const std::string command = std::string(NEURON_BIN_DIR) + "/neuron-ls --root " + host().string() + " >/dev/full 2>&1";
+  const std::string command = fakes::bin_dir() + "/neuron-ls --root " + host().string() + " >/dev/full 2>&1";
   EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 1);
 }
 
 TEST_F(NeuronLs, CompletionsAndManPageNameEveryOption) {
   const std::string help = run_raw("--help").out;
-  const fs::path tools = fs::path(NEURON_SOURCE_DIR) / "tools";
+  const fs::path tools = fs::path(fakes::source_dir()) / "tools";
   for (const char* option :
        {"--wide", "--show-all-procs", "--topology", "--json-output", "--root", "--help", "--version", "--output-format",
         "--health", "--efa", "--pods", "--device", "--watch", "--kubelet-dir"}) {

@@ -6,6 +6,7 @@
 
 #include "agent/base/parse.h"
 #include "test/fakes/fake_host.h"
+#include "test/fakes/paths.h"
 #include "test/unit/sim/files.h"
 
 namespace neuron::sim {
@@ -26,7 +27,7 @@ std::string hardware(const FakeHost& host, int device, const std::string& name) 
 
 // As the driver's own code prints them: test/unit/health/hbm_counts.csv.
 TEST(DriverStates, HbmCountsAreThoseOfTheDriver) {
-  std::ifstream file(std::string(NEURON_SOURCE_DIR) + "/test/unit/health/hbm_counts.csv");
+  std::ifstream file(fakes::source_dir() + "/test/unit/health/hbm_counts.csv");
   int rows = 0;
   for (std::string line; std::getline(file, line);) {
     const auto cells = split(line, ',');

@@ -17,6 +17,7 @@
 #include "agent/host/scanner.h"
 #include "agent/host/usage_reader.h"
 #include "agent/model/health.h"
+#include "test/fakes/paths.h"
 #include "test/unit/host/temp_tree.h"
 #include "test/unit/sim/files.h"
 #include "tools/neuron-sim/faults.h"
@@ -30,7 +31,7 @@ using host::TempTree;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr const char* kFolder = NEURON_SOURCE_DIR "/test/fixtures/driver-trees";
+const std::string kFolder = fakes::source_dir() + "/test/fixtures/driver-trees";
 constexpr const char* kClass = "sys/class/neuron_device/";
 constexpr const char* kDevices = "sys/devices/virtual/neuron_device/";
 constexpr const char* kParameters = "sys/module/neuron/parameters/";
@@ -92,7 +93,7 @@ std::vector<std::string> folders_of(const DriverTree& tree, const std::string& s
 
 DriverTree load(const std::string& name) {
   DriverTree tree;
-  std::ifstream file(std::string(kFolder) + "/" + name + ".txt");
+  std::ifstream file(kFolder + "/" + name + ".txt");
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     std::string scope, mode, path, text;
