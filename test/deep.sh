@@ -10,7 +10,7 @@
 #     tidy        clang-tidy over what is shipped
 #     plain       every file compiled without precompiled headers
 #     fuzz        each fuzz target for --seconds, as many at a time as there are cores
-#     model       ten million events of the gate and the ledger, and each of their mutations: 15 minutes
+#     model       ten million events of the gate and the ledger, and each of their mutations; the allocator against all sets: 20 minutes
 #     dra         claims at random, twelve times test/run.sh's length; slices of every instance type
 #     admissions  100,000 pods and 1,000 kubelet restarts: 20 minutes
 #     kubelet     every Topology Manager policy on every type, 300 random pods per type: half an hour
@@ -212,9 +212,10 @@ image_suite() {
   "$root/test/image/run.sh" --deep
 }
 
-# Random events at ten times the length of ctest's, and whether the check notices a gate or a ledger that is wrong.
+# Random events at ten times the length of ctest's, whether the check notices a gate or a ledger that is wrong, and the proof of the
+# allocator, of which ctest tries a fifth.
 model_suite() {
-  local program=${bin%/bin}/test/model_check status=0
+  local program=${bin%/bin}/test/model_check status=0 proof=0
   if [ ! -x "$program" ]; then
     echo "SKIPPED: model: $program is not built"
     echo "0 passed, 0 failed, 1 skipped"
@@ -222,9 +223,10 @@ model_suite() {
   fi
   "$program" --runs 5000 --events 2000 ${seed:+--first-seed "$seed"} || status=1
   "$program" --runs 1000 --events 2000 --late 40 --restarts 4 ${seed:+--first-seed "$seed"} || status=1
+  NEURON_PROOF=all "${program%/*}/allocator_proof" --gtest_brief=1 || proof=1
   python3 "$root/test/model/mutations.py" "$root" "$root/build/mutations" | tee "$logs/mutations.log"
-  awk -v model="$status" '/^[0-9]+ passed, [0-9]+ failed$/ { passed = $1; failed = $3; counted = 1 }
-    END { if (!counted) failed = 1; printf "%d passed, %d failed, 0 skipped\n", passed + !model, failed + model }' "$logs/mutations.log"
+  awk -v model="$((status + proof))" '/^[0-9]+ passed, [0-9]+ failed$/ { passed = $1; failed = $3; counted = 1 }
+    END { if (!counted) failed = 1; printf "%d passed, %d failed, 0 skipped\n", passed + 2 - model, failed + model }' "$logs/mutations.log"
 }
 
 # Compiles every file without precompiled headers, which would hide an include that it lacks.
