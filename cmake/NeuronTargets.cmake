@@ -44,14 +44,15 @@ function(neuron_test_helpers name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
 endfunction()
 
-# neuron_test(NAME [OPTIMISED] [THREADS] source... LINK target...): one GoogleTest program, one ctest entry per test case.
+# neuron_test(NAME [OPTIMISED] [THREADS] [LONG] source... LINK target...): one GoogleTest program, one ctest entry per test case (a
+# process each costs 10 s of all tests).
 # OPTIMISED is for a test whose own code computes for seconds; others are built without (neuron_tests). THREADS: it has threads
-# and does without gRPC, which a test of its own asserts (CONTRIBUTING.md says why).
+# and does without gRPC, which a test of its own asserts (CONTRIBUTING.md says why). LONG: ctest starts them before others.
 function(neuron_test name)
   if(NOT BUILD_TESTING)
     return()
   endif()
-  cmake_parse_arguments(arg "OPTIMISED;THREADS" "" "LINK" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMISED;THREADS;LONG" "" "LINK" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${arg_LINK} neuron_test_paths GTest::gmock GTest::gtest_main neuron_settings)
   if(arg_OPTIMISED)
@@ -63,6 +64,10 @@ function(neuron_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
   set(label)
+  set(cost)
+  if(arg_LONG)
+    set(cost COST 5)
+  endif()
   if(arg_THREADS)
     set(label LABELS threads)
     add_dependencies(thread_tests ${name})
@@ -70,5 +75,5 @@ function(neuron_test name)
              COMMAND sh -c "test -x \"$1\" && ! ${CMAKE_NM} \"$1\" | grep -q ' grpc_init$'" sh $<TARGET_FILE:${name}>)
     set_tests_properties(package.without_grpc.${name} PROPERTIES LABELS threads)
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 60 ${label})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 60 ${label} ${cost})
 endfunction()

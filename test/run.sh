@@ -32,7 +32,7 @@ step() {
   printf '\n==> [%d s] %s\n' "$SECONDS" "$*"
 }
 
-# Seconds of each step.
+# Seconds of each step, which is waited for, and of the suites that ran beside the steps.
 print_times() {
   local i begin name end
   printf '\nTime by step:\n'
@@ -42,6 +42,9 @@ print_times() {
     printf '%7d s  %s\n' $((end - begin)) "$name"
   done
   printf '%7d s  in all\n' "$SECONDS"
+  [ ${#beside[@]} -eq 0 ] || printf 'Beside these steps:\n'
+  # shellcheck disable=SC2068  # a number and a name each
+  [ ${#beside[@]} -eq 0 ] || printf '%7d s  %s\n' ${beside[@]}
 }
 
 finish() {
@@ -81,35 +84,51 @@ add_counts() {
   fi
 }
 
-run_suite() {
-  local name=$1 log=$logs/$1.log
-  shift
-  if [ ! -x "$1" ]; then
-    echo "FAILED: $name: $1 is not there" >&2
-    failed=$((failed + 1))
-    return
-  fi
-  "$@" 2>&1 | tee "$log"
-  add_counts "$name" "${PIPESTATUS[0]}" "$log"
+# suite NAME: the command of a suite.
+suite() {
+  case $1 in
+    ctest) test/ctest.sh "$build" "$logs" ;;
+    image) test/image/run.sh ;;
+    manifests | helm) "test/$1/run.sh" ;;
+    *) "test/$1/run.sh" "$build/bin" ;;
+  esac
 }
 
-# begin_suite NAME COMMAND...: starts a suite beside those that follow; end_suite NAME waits for it and prints its output.
-begin_suite() {
-  local name=$1
-  shift
-  "$@" > "$logs/$name.log" 2>&1 &
-  beside=$!
+run_suite() {
+  suite "$1" 2>&1 | tee "$logs/$1.log"
+  add_counts "$1" "${PIPESTATUS[0]}" "$logs/$1.log"
 }
-end_suite() {
-  local name=$1 status=0
-  wait "$beside" || status=$?
-  cat "$logs/$name.log"
-  add_counts "$name" "$status" "$logs/$name.log"
+
+# begin_suites NAME...: starts them, one after another, beside the steps that follow; end_suites NAME... waits for them and prints their
+# output.
+beside=()
+declare -A process_of
+begin_suites() {
+  local name
+  for name; do rm -f "$logs/$name.log" "$logs/$name.ended"; done
+  for name; do
+    local begin=$SECONDS status=0
+    suite "$name" > "$logs/$name.log" 2>&1 || status=$?
+    echo "$status $((SECONDS - begin))" > "$logs/$name.ended"
+  done &
+  for name; do process_of[$name]=$!; done
+}
+end_suites() {
+  local name status seconds
+  for name; do
+    wait "${process_of[$name]}"
+    read -r status seconds < "$logs/$name.ended"
+    beside+=("$seconds $name")
+    printf '\n<== %s, %d s\n' "$name" "$seconds"
+    cat "$logs/$name.log"
+    add_counts "$name" "$status" "$logs/$name.log"
+  done
 }
 
 step packages "Packages"
 # What only a suite needs may be missing: that suite says so.
 tools/install-deps.sh --test || must "installing packages" tools/install-deps.sh
+test/go.sh > /dev/null # before several suites look for it at the same time
 
 step build "Configuring and building the release preset into build/release (some minutes the first time)"
 mkdir -p "$logs"
@@ -117,38 +136,30 @@ must "configuring" cmake --preset release
 must "building" cmake --build "$build" --parallel "$(nproc)"
 
 step ctest "Unit, integration and package tests (ctest)"
-run_suite ctest test/ctest.sh "$build" "$logs"
+run_suite ctest
 
-step manifests "Manifests: API types, validation, security (Go)"
-run_suite manifests test/manifests/run.sh
-
-# Its pods are mostly waited for, so it runs beside the next suites. Go is there by now.
-[ "$quick" = yes ] || begin_suite kubelet test/kubelet/run.sh "$build/bin"
-
-step helm "Helm chart: lint, rendering, schema, the files rendered from it (Go; builds Helm the first time, some minutes)"
-run_suite helm test/helm/run.sh
-
-step monitoring "Alerts, dashboard and metrics against a real Prometheus (a minute)"
-run_suite monitoring test/monitoring/run.sh "$build/bin"
-
-step dra "Claims: slices and the scheduler's choices against Kubernetes' own code (Go; half a minute, the first time some to build)"
-run_suite dra test/dra/run.sh "$build/bin"
-
-step admissions "Lives of nodes on the kubelet's device manager (Go; about a minute, the first time some to build)"
-run_suite admissions test/admissions/run.sh "$build/bin"
+# manifests: API types, validation, security. helm: lint, rendering, schema, the files rendered from the chart. monitoring: alerts, dashboard
+# and metrics against a real Prometheus. dra: slices and the scheduler's choices against Kubernetes' own code. admissions: lives of nodes on
+# the kubelet's device manager. kubelet: the real kubelet and containerd. All but monitoring in Go; they build minutes the first time.
+short="manifests helm monitoring dra admissions"
+# shellcheck disable=SC2086  # names without blanks
+begin_suites $short
 
 if [ "$quick" = yes ]; then
+  step short "Side by side: $short"
+  end_suites $short
   step left-out "Images, packages, the real kubelet and the cluster: left out by --quick"
   skipped=$((skipped + 3))
 else
-  step image "Images and packages (makes a Debian base the first time, then builds into build/image)"
-  run_suite image test/image/run.sh
+  begin_suites kubelet
+  step image "Images and packages (makes a Debian base the first time, then builds into build/image); beside it: $short kubelet"
+  run_suite image
 
-  step kubelet "The real kubelet and containerd, begun after the manifests (Go; builds Kubernetes and etcd the first time, ten minutes)"
-  end_suite kubelet
+  step beside "The suites beside it"
+  end_suites $short kubelet
 
-  step cluster "A real cluster of simulated nodes (Go; a quarter of an hour, and the first time some to build containerd)"
-  run_suite cluster test/cluster/run.sh "$build/bin"
+  step cluster "A real cluster of simulated nodes (Go; ten minutes, and the first time some to build containerd)"
+  run_suite cluster
 fi
 
 step summary "Done. Logs are in build/release/test-logs"

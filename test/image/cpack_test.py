@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from checks import Skip, output_of, run_all
+from checks import MEMORY, Skip, output_of, run_all
 
 top, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 build = top / "build/release"
@@ -64,7 +64,7 @@ def control_is_complete():
 
 def archive_runs_from_any_prefix():
     package("*.tar.gz")
-    with tempfile.TemporaryDirectory() as prefix:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as prefix:
         output_of(["tar", "--extract", "--strip-components=1", "--directory", prefix, "--file", str(package("*.tar.gz"))])
         for program in programs:
             assert output_of([f"{prefix}/bin/{program}", "--version"]).strip() == f"{program} {version()}"

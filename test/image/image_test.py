@@ -15,7 +15,7 @@ import tarfile
 import tempfile
 import time
 
-from checks import Elf, Image, Skip, output_of, run_all
+from checks import MEMORY, Elf, Image, Skip, output_of, run_all
 
 top, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 deep = os.environ.get("DEEP") == "yes"
@@ -187,7 +187,7 @@ def every_program_runs():
 
 def simulated_host():
     """What people do in a pod: the tools on a host, and the agent serving a kubelet, with the root read-only."""
-    with tempfile.TemporaryDirectory() as work:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as work:
         sim.run("neuron-sim", "node", "/tmp/host", "--instance-type", "trn1.32xlarge", work=work)
         assert "| 15     | 2" in agent.run("neuron-ls", "--root", "/tmp/host", work=work)
         assert "trn1.32xlarge" in agent.run("neuron-top", "--root", "/tmp/host", "--once", work=work)

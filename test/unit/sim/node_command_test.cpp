@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "test/fakes/fake_api_server.h"
+#include "test/unit/host/temp_tree.h"
 #include "test/unit/sim/files.h"
 #include "tools/neuron-sim/faults.h"
 
@@ -45,7 +46,8 @@ class TypeFromNode : public ::testing::Test {
   fakes::FakeApiServer server_;
   kube::InClusterPlaces places_ = server_.places();
   std::chrono::milliseconds budget_ = 30s;
-  std::string host_ = server_.dir() + "/host";
+  host::TempTree tree_{host::TempTree::Place::memory};
+  std::string host_ = tree_.at("host");
   std::string machine_ = server_.dir();  // without hardware
   bool beside_hardware_ = false;
   std::string out_;
@@ -93,7 +95,7 @@ TEST_F(TypeFromNode, ANameThatNoNodeHasIsAWrongFlagAndNotAReasonForTheDefault) {
 
 TEST_F(TypeFromNode, ANodeWithHardwareOfItsOwnIsRefusedUnlessToldOtherwise) {
   ASSERT_EQ(run("plain"), 0);
-  const std::string machine = server_.dir() + "/machine";
+  const std::string machine = tree_.at("machine");
   for (const auto& [type, words] : {std::pair("trn1.32xlarge", "16 Neuron devices and 8 EFA interfaces"),
                                     std::pair("p5.48xlarge", "0 Neuron devices and 32 EFA interfaces")}) {
     NodeCommand real;
