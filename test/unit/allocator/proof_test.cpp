@@ -11,14 +11,16 @@
 namespace neuron::test {
 namespace {
 
+#ifdef NDEBUG
+constexpr bool kDebug = false;
+#else
+constexpr bool kDebug = true;
+#endif
+
 // One of so many sets or rounds is tried. No power of two, so that each unit is free in half of them.
 Set one_of(Set in_release, Set in_debug) {
   if (std::getenv("NEURON_PROOF") != nullptr) return 1;
-#ifdef NDEBUG
-  return in_release;
-#else
-  return in_debug;
-#endif
+  return kDebug ? in_debug : in_release;
 }
 
 std::vector<int> indices(const allocator::NodeTopology& topology, Set set) {
