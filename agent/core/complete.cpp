@@ -233,9 +233,13 @@ void keep_host(HostScan& scan, HostScan& before) {
     scan.efa_driver_version = before.efa_driver_version;
     scan.driver_settings = before.driver_settings;
     scan.lnc = before.lnc;
+    scan.lnc_is_unread = before.lnc_is_unread;
     scan.kernel_log = before.kernel_log;
   }
-  if (was_left_out(scan, {Kind::devices})) scan.ultraserver = before.ultraserver;
+  if (was_left_out(scan, {Kind::devices})) {
+    scan.ultraserver = before.ultraserver;
+    scan.ultraserver_is_unread = before.ultraserver_is_unread;
+  }
   if (was_left_out(scan, {Kind::pci})) scan.neuron_pci_functions = before.neuron_pci_functions;
   if (was_left_out(scan, {Kind::pci}) || was_left_out(scan, {Kind::topology})) scan.numa_nodes = before.numa_nodes;
   const bool devices_are_unread = std::any_of(scan.unanswered.begin(), scan.unanswered.end(), [](const auto& one) {
@@ -268,7 +272,7 @@ HostScan complete(HostScan scan) {
                                  std::to_string(*lnc) + "; it is ignored"});
     scan.lnc.reset();
   }
-  if (!scan.lnc && lnc) scan.lnc = assumed(*lnc);
+  if (!scan.lnc && lnc && (!scan.lnc_is_unread || *lnc == 1)) scan.lnc = assumed(*lnc);
   forget_impossible_memory(scan);
   return scan;
 }

@@ -11,11 +11,18 @@
 // functions; any thread.
 namespace neuron::core {
 
+// Before the first scan.
+[[nodiscard]] inline model::HostScan unread_host() {
+  model::HostScan host;
+  host.lnc_is_unread = host.ultraserver_is_unread = true;
+  return host;
+}
+
 // Results of earlier scans, as the scanner returned them. Passive data, owned by the caller of the scans.
 struct SeenBefore {
   std::map<int, model::NeuronDevice> devices;      // by index
   std::map<model::Bdf, model::EfaInterface> efas;  // with a name
-  model::HostScan host;                            // of the newest scan, without its lists
+  model::HostScan host = unread_host();            // of the newest scan, without its lists
 };
 
 // A device or interface that left the machine, or hangs when it is read, stays listed while a container may hold it:
@@ -30,7 +37,8 @@ void keep_last_seen(model::HostScan& scan, SeenBefore& before);
 // Fills values that the host does not show from the catalogue, marked `assumed`: neighbours (also when the driver
 // blanked them because a device is missing; a non-empty live list is kept), numa_node and cpus (only where
 // numa_is_known), physical_cores, memory_bytes, lnc, and bdf where bdf_is_stable. Never overwrites a live value,
-// except for an LNC that the chips do not support: it is ignored, with a line of problems. Unknown instance types: only
+// except for an LNC that the chips do not support: it is ignored, with a line of problems. No LNC is assumed for chips
+// with a choice while its file is unread (HostScan::lnc_is_unread). Unknown instance types: only
 // what the family fixes (core count, memory, LNC). A NUMA node that the machine does not have is not assumed. Calls
 // forget_impossible_memory().
 [[nodiscard]] model::HostScan complete(model::HostScan scan);

@@ -219,6 +219,39 @@ Hardware hardware_of(const PoolName& name, const model::HostScan& host) {
   return hardware;
 }
 
+Hardware possible_hardware_of(const PoolName& name, const model::HostScan& host) {
+  if (const auto* core = std::get_if<CoreName>(&name)) {
+    if (core->device >= device_limit(host)) return {};
+    const auto physical = physical_cores_per_device(host);
+    HeldDevice held{core->device, {}};
+    for (const int lnc : possible_lncs(host)) {
+      for (int i = 0; i < lnc; ++i) held.places.push_back(core->core * lnc + i);
+    }
+    held.places = sorted_unique(std::move(held.places));
+    if (!physical) return {{{core->device, {}}}, {}};
+    std::erase_if(held.places, [&](int place) { return place >= *physical; });
+    return held.places.empty() ? Hardware{} : Hardware{{std::move(held)}, {}};
+  }
+  Hardware hardware = hardware_of(name, host);
+  for (const int index : named_devices(name, host)) {
+    if (index < device_limit(host)) hardware.add({{{index, {}}}, {}});
+  }
+  return hardware;
+}
+
+Hardware possible_hardware_of(int core, std::optional<int> lnc, const model::HostScan& host) {
+  Hardware hardware;
+  const int physical = physical_cores_per_device(host).value_or(0);
+  for (const int width : lnc ? std::vector{*lnc} : possible_lncs(host)) {
+    const int each = physical / width;
+    if (core < 0 || each < 1 || core / each >= device_limit(host)) continue;
+    HeldDevice held{core / each, {}};
+    for (int i = 0; i < width; ++i) held.places.push_back(core % each * width + i);
+    hardware.add({{std::move(held)}, {}});
+  }
+  return hardware;
+}
+
 std::string claim_cdi_kind(std::string_view driver) {
   return "k8s." + std::string(driver) + "/claim";
 }

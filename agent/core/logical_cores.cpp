@@ -22,13 +22,6 @@ std::optional<FamilyFacts> chip_of(const model::HostScan& host) {
   return family_facts(*type->family);
 }
 
-// One more than the highest device index that the node may have.
-int device_limit(const model::HostScan& host) {
-  constexpr int kMaxDevices = 64;
-  const InstanceType* type = find_instance_type(host.instance_type);
-  return type != nullptr && type->family ? type->device_count : kMaxDevices;
-}
-
 bool fits(const NumberingEvidence& evidence, int cores_per_device, int devices) {
   const auto exists = [&](int core) { return core / cores_per_device < devices; };
   if (evidence.highest_listed && !exists(*evidence.highest_listed)) return false;
@@ -131,6 +124,17 @@ std::vector<int> core_ids_of(const model::NeuronDevice& device, const model::Hos
   return ids;
 }
 
+std::vector<int> possible_lncs(const model::HostScan& host) {
+  const auto chip = chip_of(host);
+  return chip && chip->default_lnc == 1 ? std::vector{1} : std::vector{1, 2};
+}
+
+int device_limit(const model::HostScan& host) {
+  constexpr int kMaxDevices = 64;
+  const InstanceType* type = find_instance_type(host.instance_type);
+  return type != nullptr && type->family ? type->device_count : kMaxDevices;
+}
+
 std::optional<int> physical_cores_per_device(const model::HostScan& host) {
   int most = 0;
   for (const model::NeuronDevice& device : host.devices) {
@@ -144,16 +148,18 @@ std::optional<int> physical_cores_per_device(const model::HostScan& host) {
 std::optional<int> lnc_in_use(const NumberingEvidence& evidence, const model::HostScan& host) {
   const auto chip = chip_of(host);
   const auto physical = physical_cores_per_device(host);
-  const std::optional<int> now = host.lnc ? std::optional(host.lnc->value)
-                                 : chip   ? std::optional(chip->default_lnc)
-                                          : std::nullopt;
+  const bool may_assume = chip && (!host.lnc_is_unread || chip->default_lnc == 1);
+  const std::optional<int> now = host.lnc     ? std::optional(host.lnc->value)
+                                 : may_assume ? std::optional(chip->default_lnc)
+                                              : std::nullopt;
   if (!physical || !chip || evidence.given.empty()) return now;
   std::vector<int> possible;  // 2 only where the chip knows it, which is where it is the default
   for (int lnc = 1; lnc <= std::min(chip->default_lnc, *physical); ++lnc) {
     if (fits(evidence, *physical / lnc, device_limit(host))) possible.push_back(lnc);
   }
   const bool as_now = now && std::find(possible.begin(), possible.end(), *now) != possible.end();
-  if (possible.empty() || (as_now && !evidence.highest_listed)) return now;
+  const bool is_guess = !now && possible.size() > 1;
+  if (possible.empty() || ((as_now || is_guess) && !evidence.highest_listed)) return now;
   return possible.back();
 }
 

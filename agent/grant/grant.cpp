@@ -13,10 +13,10 @@ Grant::DeviceNode node_at(const std::string& path, const GrantOptions& options) 
   return {options.host_path_prefix + path, path};
 }
 
-// The LNC that a runtime has to be given because it would read another one.
+// The LNC that a runtime has to be given because it would read another one, or may.
 std::optional<int> lnc_to_set(const NodeUnits& node) {
   const auto& numbered = node.snapshot().host.lnc;
-  if (!numbered || !node.runtime_lnc() || *node.runtime_lnc() == numbered->value) return std::nullopt;
+  if (!numbered || node.runtime_lnc() == numbered->value) return std::nullopt;
   return numbered->value;
 }
 

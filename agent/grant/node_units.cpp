@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/base/parse.h"
+#include "agent/base/sorted.h"
 #include "agent/core/logical_cores.h"
 
 namespace neuron::grant {
@@ -11,9 +12,10 @@ NodeUnits::NodeUnits(model::SnapshotPtr snapshot) : snapshot_(std::move(snapshot
   const model::HostScan& host = snapshot_->host;
   if (host.lnc) runtime_lnc_ = host.lnc->value;
   topology_ = allocator::make_topology(host);
+  const bool is_numbered = host.lnc || !host.lnc_is_unread;
   for (std::size_t i = 0; i < host.devices.size(); ++i) {
     position_of_device_[host.devices[i].index] = i;
-    device_units_.push_back(host.devices[i].index);
+    if (is_numbered) device_units_.push_back(host.devices[i].index);
     cores_.push_back(core::core_ids_of(host.devices[i], host));
     for (const int core : cores_.back()) {
       position_of_core_[core] = i;
@@ -65,7 +67,7 @@ Result<int> NodeUnits::unit_of(model::Resource resource, std::string_view id) co
   const bool canonical = unit && std::to_string(*unit) == id;
   if (resource == model::Resource::neuroncore) {
     if (!canonical || !position_of_core_.contains(*unit)) return unknown("decimal logical core indices");
-  } else if (!canonical || !position_of_device_.contains(*unit)) {
+  } else if (!canonical || !is_in(*unit, device_units_)) {
     return unknown("decimal device indices");
   }
   return *unit;

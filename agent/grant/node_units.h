@@ -16,7 +16,8 @@ namespace neuron::grant {
 
 // One snapshot in the kubelet's terms: the units of every resource, their ids, health and hardware. Immutable once
 // built; shared by all RPCs. A unit is an integer: device index, global logical core id, or position among the EFA
-// interfaces.
+// interfaces. While LNC is unread (HostScan::lnc_is_unread) neither cores nor devices are units: which cores a
+// container would get, and which ones are held, is not known.
 class NodeUnits {
  public:
   explicit NodeUnits(model::SnapshotPtr snapshot);

@@ -22,29 +22,28 @@ constexpr const char* kProductName = "sys/devices/virtual/dmi/id/product_name";
 constexpr std::size_t kMaxText = 64;
 constexpr const char* kClass = "sys/class/neuron_device/";
 
-// The text `read` from `path`; nullopt when absent. After a failed read, described in `failure`, the last text or
-// nullopt.
+// The text `read` from `path`; nullopt when absent. After a failed read, described in `failure`, as it was last read.
 std::optional<std::string> kept_text(const std::string& path, Result<std::string> read, LastTexts& last,
                                      std::optional<ReadProblem>& failure) {
   if (read) return last[path] = *std::move(read);
-  if (is_absent(read.error())) {
-    last.erase(path);
-    return std::nullopt;
-  }
+  if (is_absent(read.error())) return last[path] = std::nullopt;
   failure = problem_with(path, read.error());
   const auto kept = last.find(path);
-  return kept == last.end() ? std::nullopt : std::optional(kept->second);
+  return kept == last.end() ? std::nullopt : kept->second;
 }
 
 struct UltraServerFiles {
   const FsRoot& root;
   LastTexts& last;
   std::vector<ReadProblem>& problems;
+  bool& is_unread;
 
   [[nodiscard]] std::optional<std::string> text(const std::string& path) const {
     std::optional<ReadProblem> failure;
     auto text = kept_text(path, root.read_attribute(path), last, failure);
-    if (failure && text) failure->detail += "; what was read last stands";
+    const bool was_read = last.contains(path);
+    is_unread |= !was_read;
+    if (failure && was_read) failure->detail += "; what was read last stands";
     if (failure) note_problem(problems, kMaxHostProblems, *std::move(failure));
     return text;
   }
@@ -146,8 +145,9 @@ void fill_efas(HostScan& scan, const LastSeen::Unread& unread, const std::map<mo
 
 }  // namespace
 
-std::string read_instance_type(const FsRoot& root) {
+Result<std::string> read_instance_type(const FsRoot& root) {
   const auto text = root.read_attribute(kProductName);
+  if (!text && !is_absent(text.error())) return fail(text.error());
   return text ? printable(*text, kMaxText) : "";
 }
 
@@ -173,14 +173,18 @@ void read_lnc(const FsRoot& root, LastTexts& last, HostScan& scan) {
     if (lnc) scan.lnc = {*lnc, model::Origin::live};
     if (!lnc && !failure) failure = problem_with(kPath, lnc.error());
   }
+  scan.lnc_is_unread = !last.contains(kPath);
   if (!failure) return;
+  if (scan.lnc_is_unread) {
+    failure->detail += "; chips with a choice of LNC are not offered before it has been read";
+  }
   failure->kind = model::ProblemKind::lnc_file;
   note_problem(scan.problems, kMaxHostProblems, *std::move(failure));
 }
 
 std::optional<model::UltraServer> read_ultraserver(const FsRoot& root, LastTexts& last,
-                                                   std::vector<ReadProblem>& problems) {
-  const UltraServerFiles files{root, last, problems};
+                                                   std::vector<ReadProblem>& problems, bool& is_unread) {
+  const UltraServerFiles files{root, last, problems, is_unread};
   const std::string path = std::string(kClass) + "ultraserver_mode";
   const auto text = files.text(path);
   if (!text) return std::nullopt;
@@ -220,7 +224,10 @@ void LastSeen::fill(HostScan& scan, const Unread& unread) const {
         std::pair(Kind::efa_classes, classes_were_read_)}) {
     if (has(unread, {list}) && !was_read) scan.unread_lists.push_back({list});
   }
-  if (has(unread, {Kind::devices}) && !scan.ultraserver) scan.ultraserver = host_.ultraserver;
+  if (has(unread, {Kind::devices}) && !scan.ultraserver) {
+    scan.ultraserver = host_.ultraserver;
+    scan.ultraserver_is_unread = !devices_were_read_ || host_.ultraserver_is_unread;
+  }
   if (has(unread, {Kind::pci}) && scan.neuron_pci_functions == 0) {
     scan.neuron_pci_functions = host_.neuron_pci_functions;
   }

@@ -14,24 +14,25 @@
 // fails with EMFILE or EIO is neither empty nor absent.
 namespace neuron::host {
 
-// The instance type of DMI, sys/devices/virtual/dmi/id/product_name, without a scan; "" when it cannot be read. Any
-// thread; blocks on a file read.
-[[nodiscard]] std::string read_instance_type(const FsRoot& root);
+// The instance type of DMI, sys/devices/virtual/dmi/id/product_name, without a scan; "" when there is no such file.
+// Errors: those of FsRoot::read_attribute. Any thread; blocks on a file read.
+[[nodiscard]] Result<std::string> read_instance_type(const FsRoot& root);
 
-// Texts of a host's files as last read, by path; absent files are left out.
-using LastTexts = std::map<std::string, std::string>;
+// Texts of a host's files as last read, by path; nullopt for an absent file. Files that never were read are not in it.
+using LastTexts = std::map<std::string, std::optional<std::string>>;
 
 // Instance type and id and the versions of the drivers, and the LNC file. After a failed read, which is named in
-// scan.problems, the text in `last` counts; it is updated. Any thread; blocks on file reads.
+// scan.problems, the text in `last` counts; it is updated. Sets scan.lnc_is_unread. Any thread; blocks on file reads.
 void read_host_texts(const FsRoot& root, LastTexts& last, model::HostScan& scan);
 void read_lnc(const FsRoot& root, LastTexts& last, model::HostScan& scan);
 
 // The node's UltraServer, from files beside the devices in sys/class/neuron_device
 // (docs/reference/driver.md#class-files); nullopt without ultraserver_mode. After a failed read the text in `last`
-// counts, which is updated; without one, and for a malformed text, only that fact is missing. Each failure has a line
-// in `problems` (bounded to kMaxHostProblems). Blocks on at most 8 file reads.
+// counts, which is updated; without one, which sets `is_unread`, and for a malformed text, only that fact is missing.
+// Each failure has a line in `problems` (bounded to kMaxHostProblems). Blocks on at most 8 file reads.
 [[nodiscard]] std::optional<model::UltraServer> read_ultraserver(const FsRoot& root, LastTexts& last,
-                                                                 std::vector<model::ReadProblem>& problems);
+                                                                 std::vector<model::ReadProblem>& problems,
+                                                                 bool& is_unread);
 void forget_ultraserver(LastTexts& last);
 
 // The last readings of one machine, for what a scan could not read. Shared by all scanners of the machine, as a new one

@@ -44,7 +44,9 @@ HostScan Scanner::scan(const model::MayRead& may_read) {
   if (may_read({ScanPart::Kind::devices})) {
     for (const int index : refresh_inventory(scan)) scan.devices.push_back(read_device(index, may_read, scan));
     const bool has_modes = std::ranges::find(class_entries_, "ultraserver_mode") != class_entries_.end();
-    if (has_modes) scan.ultraserver = read_ultraserver(root_, texts, scan.problems);
+    if (has_modes) {
+      scan.ultraserver = read_ultraserver(root_, texts, scan.problems, scan.ultraserver_is_unread);
+    }
     if (!has_modes && !is_unread({ScanPart::Kind::devices})) forget_ultraserver(texts);
   }
   const bool wants_users = options_.with_processes && options_.with_device_users;

@@ -16,6 +16,7 @@ struct Status {
   std::string message;  // "" where there is none
   bool names_field = false;
   bool has_causes = false;
+  bool names_object = false;
 };
 
 Status status_of(const std::string& body) {
@@ -23,6 +24,7 @@ Status status_of(const std::string& body) {
   const auto object = nlohmann::json::parse(body, nullptr, false);
   if (!object.is_object()) return status;
   status.message = text_of(object, {"message"});
+  status.names_object = !text_of(object, {"details", "name"}).empty();
   const nlohmann::json* causes = member_of(object, {"details", "causes"});
   if (causes == nullptr || !causes->is_array()) return status;
   status.has_causes = !causes->empty();
@@ -41,9 +43,12 @@ bool is_denied_by_admission(int code, const Status& status) {
   return code == 403 && status.has_causes && !status.names_field;
 }
 
-ErrorCode code_of(int status) {
+// A server that does not serve a path, such as one of an API version that it lacks, answers 404 too, without the name
+// of an object: that says nothing about the object.
+ErrorCode code_of(int status, bool names_object) {
   if (status == 401 || status == 403) return ErrorCode::permission_denied;
-  if (status == 404 || status == 410) return ErrorCode::not_found;
+  if (status == 404) return names_object ? ErrorCode::not_found : ErrorCode::unavailable;
+  if (status == 410) return ErrorCode::not_found;
   if (status == 400 || status == 415 || status == 422) return ErrorCode::invalid_argument;
   if (status == 409 || (status >= 300 && status < 400)) return ErrorCode::failed_precondition;
   if (status == 429 || (status >= 500 && status < 600)) return ErrorCode::unavailable;
@@ -82,7 +87,7 @@ Error status_error(const ApiReply& reply, std::string_view what) {
   const bool is_denied = is_denied_by_admission(reply.status, status);
   std::string message = printable(what, 600) + " answers " + std::to_string(reply.status);
   if (!status.message.empty()) message += ": " + printable(status.message, 300);
-  return make_error(is_denied ? ErrorCode::permission_denied : code_of(reply.status),
+  return make_error(is_denied ? ErrorCode::permission_denied : code_of(reply.status, status.names_object),
                     message.append(advice_for(reply.status, is_denied)));
 }
 

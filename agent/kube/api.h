@@ -36,8 +36,9 @@ struct ApiReply {
 [[nodiscard]] Result<std::string> body_of(ApiReply reply, const ApiCall& call);
 
 // Meaning of a status other than 2xx: permission_denied (401, 403; denied by admission, as a 422 without a field),
-// not_found (404, 410), failed_precondition (409: exists or has changed; 3xx), invalid_argument (422 with a field, 400,
-// 415), unavailable (429, 5xx), data_corrupt (others). `what` begins the message: "GET /api/v1/nodes/n1". Pure.
+// not_found (404 that names an object, 410), failed_precondition (409: exists or has changed; 3xx), invalid_argument
+// (422 with a field, 400, 415), unavailable (429, 5xx; other 404: the path is not served), data_corrupt (others).
+// `what` begins the message: "GET /api/v1/nodes/n1". Pure.
 [[nodiscard]] Error status_error(const ApiReply& reply, std::string_view what);
 
 // `text` for a part of a path or the value of a query: all but letters, digits, '-', '.', '_' and '~' as %XX. Pure.

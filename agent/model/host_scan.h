@@ -152,10 +152,13 @@ struct HostScan {
   DriverLayout layout = DriverLayout::none;
   Maybe<int> lnc;                     // physical cores per logical core, 1 or 2: opt/aws/neuron/logical_nc_config,
                                       // else assumed by family (2 on Trainium2/3, else 1); nullopt: neither
+  bool lnc_is_unread = false;         // that file never was read by this process, and may be there: on chips with a
+                                      // choice of LNC none is assumed
   std::vector<NeuronDevice> devices;  // ascending index; holes are normal
   std::vector<EfaInterface> efas;     // ascending BDF
   std::optional<UltraServer>
       ultraserver;                     // sys/class/neuron_device/ultraserver_mode and its like; nullopt: no such file
+  bool ultraserver_is_unread = false;  // one of these files likewise: the node may be in an UltraServer
   std::vector<NumaNode> numa_nodes;    // ascending index; empty when hwloc could not load the root
   int neuron_pci_functions = 0;        // PCI functions 1d0f with a Neuron id, whether or not the driver shows them
   std::vector<Unanswered> unanswered;  // left out by this scan (monitor/watched_scan.h); ascending part, normally empty

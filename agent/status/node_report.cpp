@@ -56,7 +56,7 @@ std::optional<int> logical_cores(const model::HostScan& host) {
 
 // AWS's own labels (docs/reference/kubernetes-stack.md). There is none for a size that the driver does not name.
 void add_ultraserver(Labels& labels, const model::UltraServer& ultraserver) {
-  const std::string prefix = "neuron.amazonaws.com/ultraserver-";
+  const std::string prefix(kUltraServerPrefix);
   std::string modes;
   for (const int mode : ultraserver.modes) modes += (modes.empty() ? "" : "_") + std::to_string(mode);
   if (!ultraserver.busy) put(labels, prefix + "mode", modes);
@@ -239,6 +239,7 @@ std::string label_value(std::string_view text) {
 NodeReport report(const model::HostScan& host, const ReportSettings& settings) {
   NodeReport report;
   report.labels = labels_of(host);
+  report.keeps_ultraserver = host.ultraserver_is_unread;
   const auto health = health_condition(host, settings);
   if (health) report.conditions.push_back(*health);
   if (health && settings.hardware_ready) report.conditions.push_back(hardware_ready(*health));

@@ -28,6 +28,8 @@ struct Condition {
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
+inline constexpr std::string_view kUltraServerPrefix = "neuron.amazonaws.com/ultraserver-";  // of AWS's labels
+
 // All labels and conditions that the agent should own. Passive data.
 struct NodeReport {
   std::map<std::string, std::string> labels;  // key to value, each valid at the API server; an unknown value is absent
@@ -35,6 +37,7 @@ struct NodeReport {
   // A device, or the node by its kernel log, is unhealthy: written at once. Not an interface: it is in no condition,
   // and those of all nodes of a cluster mostly fail together, for lack of a module.
   bool problem = false;
+  bool keeps_ultraserver = false;  // its files are unread: its labels stay as they are
   friend bool operator==(const NodeReport&, const NodeReport&) = default;
 };
 

@@ -121,6 +121,11 @@ void StatusWriter::update(const NodeReport& report, SteadyTime now) {
 StatusWriter::Wanted StatusWriter::wanted_of(const NodeReport& report) const {
   Wanted wanted{report.labels, report.conditions, Force::no};
   if (!seen_) return wanted;
+  if (report.keeps_ultraserver && labels_) {
+    for (const auto& label : *labels_) {
+      if (label.first.starts_with(kUltraServerPrefix)) wanted.labels.insert(label);
+    }
+  }
   std::erase_if(wanted.conditions, [&](const Condition& one) { return seen_->condition_owners.contains(one.type); });
   for (const auto& [key, owner] : seen_->label_owners) {
     if (!wanted.labels.contains(key)) continue;

@@ -95,17 +95,18 @@ void Allocations::adopt_numbering() {
 void Allocations::learn_numbering(const core::NumberingEvidence& evidence) {
   const model::HostScan& host = view_.newest()->snapshot().host;
   if (numbering_known_ || !core::physical_cores_per_device(host)) return;
-  numbering_known_ = true;
-  if (view_.lnc() && (evidence.given.empty() || holds_cores(ledger_))) return;
-  if (const auto lnc = core::lnc_in_use(evidence, host)) view_.set_lnc(lnc);
+  if (!view_.lnc() || (!evidence.given.empty() && !holds_cores(ledger_))) {
+    if (const auto lnc = core::lnc_in_use(evidence, host)) view_.set_lnc(lnc);
+  }
+  numbering_known_ = view_.lnc().has_value();
 }
 
 void Allocations::learn_units(const model::Allocation& shown) {
   const auto resource = model::parse_resource(shown.resource_name);
   if (!resource) return;
   constexpr int kMaxUnit = 65535;
-  const int cores =
-      core::physical_cores_per_device(view_.newest()->snapshot().host).value_or(0) / view_.lnc().value_or(1);
+  const int physical = core::physical_cores_per_device(view_.newest()->snapshot().host).value_or(0);
+  const int cores = view_.lnc() ? physical / *view_.lnc() : 0;  // 0: ids mean nothing yet
   for (const std::string& id : shown.ids) {
     if (resource == Resource::efa) {
       view_.add_held_efa(id);
@@ -296,7 +297,7 @@ std::vector<Holding> Allocations::claims_to_holdings(const std::vector<model::Al
     core::Hardware hardware;
     for (const std::string& id : one.ids) {
       if (const auto name = core::parse_pool_name(id)) {
-        hardware.add(core::hardware_of(*name, view_.node()->snapshot().host));
+        hardware.add(core::possible_hardware_of(*name, view_.node()->snapshot().host));
       }
     }
     Holding holder{Resource::neuroncore, {}, {}, {}, model::holder_of(one), 0, {}};

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "deviceplugin/v1beta1/api.grpc.pb.h"
@@ -28,7 +29,7 @@ std::uint64_t identity_of(const std::string& socket) {
 
 bool file_exists(const std::string& path) {
   struct stat info {};
-  return ::stat(path.c_str(), &info) == 0;
+  return ::stat(path.c_str(), &info) == 0 || errno != ENOENT;
 }
 
 bool may_listen(const std::string& path) {

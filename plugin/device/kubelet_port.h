@@ -61,7 +61,7 @@ class KubeletPort {
   virtual ~KubeletPort() = default;
   // A server under a socket name that was never used before. Errors: as PluginServer::start.
   [[nodiscard]] virtual Result<std::unique_ptr<ResourceServer>> serve(model::Resource resource) = 0;
-  [[nodiscard]] virtual bool exists(const std::string& endpoint) const = 0;  // the socket file is there
+  [[nodiscard]] virtual bool exists(const std::string& endpoint) const = 0;  // false: no such socket file
   // False when the file is missing or no process listens on it; true also when that is unknown.
   [[nodiscard]] virtual bool is_listening(const std::string& socket) const = 0;
   // Identity of the kubelet's socket, which distinguishes a kubelet from its successor; 0 when there is none.

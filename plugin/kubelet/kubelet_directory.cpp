@@ -72,9 +72,14 @@ std::optional<SocketWatch::Place> SocketWatch::place_of(const std::string& direc
 
 SocketWatch::State SocketWatch::state() const {
   struct stat info {};
-  if (::stat(directory_.c_str(), &info) != 0) return State::gone;
+  if (::stat(directory_.c_str(), &info) != 0) return errno == ENOENT ? State::gone : State::unread;
   if (place_ != Place{info.st_dev, info.st_ino}) return State::replaced;
   return info.st_nlink == 0 ? State::dead : State::stands;
+}
+
+bool SocketWatch::may_stand() const {
+  const State now = state();
+  return now == State::stands || now == State::unread;
 }
 
 std::optional<SocketWatch::Files> SocketWatch::list() const {
@@ -84,7 +89,10 @@ std::optional<SocketWatch::Files> SocketWatch::list() const {
   std::filesystem::directory_iterator at(directory_, error);
   for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
     struct stat info {};
-    if (::lstat(at->path().c_str(), &info) != 0) continue;
+    if (::lstat(at->path().c_str(), &info) != 0) {
+      if (errno == ENOENT) continue;
+      return std::nullopt;
+    }
     files[at->path().filename()] = {info.st_ino, info.st_ctim.tv_sec * kNanoseconds + info.st_ctim.tv_nsec};
   }
   if (error) return std::nullopt;
@@ -93,7 +101,10 @@ std::optional<SocketWatch::Files> SocketWatch::list() const {
 
 // Of several writes of one file since the last comparison one is seen.
 void SocketWatch::compare(std::vector<Event>& events) {
-  if (place_of(directory_) != place_) return events.push_back({Event::Kind::directory_lost, ""});
+  const State now_there = state();
+  if (now_there == State::gone || now_there == State::replaced) {
+    return events.push_back({Event::Kind::directory_lost, ""});
+  }
   auto now = list();
   if (!now) return;
   for (const auto& [name, stamp] : files_) {
@@ -156,7 +167,7 @@ KubeletDirectory::Changes KubeletDirectory::read_changes() {
   Changes changes;
   if (stands_at_ && *stands_at_ <= clock_.now()) {
     stands_at_ = clock_.now() + kStandsEvery;
-    if (!stands()) lose();
+    if (!may_stand()) lose();
   }
   if (open_at_ && *open_at_ <= clock_.now()) open(changes);
   if (watch_ && !changes.end) read(changes);
@@ -188,9 +199,8 @@ void KubeletDirectory::say_means() {
 }
 
 // Of a directory that hangs it is not known, and taken to be so.
-bool KubeletDirectory::stands() const {
-  const auto state = calls_.run([watch = watch_] { return watch->state(); }, kBudget);
-  return state.value_or(SocketWatch::State::stands) == SocketWatch::State::stands;
+bool KubeletDirectory::may_stand() const {
+  return calls_.run([watch = watch_] { return watch->may_stand(); }, kBudget).value_or(true);
 }
 
 // On a thread that may hang.
@@ -278,12 +288,12 @@ std::vector<SocketWatch::Event> KubeletDirectory::read_events() {
 
 void KubeletDirectory::read(Changes& changes) {
   for (auto& event : read_events()) {
-    if (event.kind == Kind::directory_moved && stands()) {
+    if (event.kind == Kind::directory_moved && may_stand()) {
       changes.end = dead_mount("renamed");
       return;
     }
     if (event.kind == Kind::directory_moved || event.kind == Kind::directory_lost ||
-        (event.kind == Kind::vanished && !stands())) {
+        (event.kind == Kind::vanished && !may_stand())) {
       changes = {};
       return lose();
     }

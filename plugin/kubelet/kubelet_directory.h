@@ -43,9 +43,11 @@ class SocketWatch {
     stands,    // it is the one at its path
     replaced,  // another one is there
     gone,      // none is there
+    unread,    // the path cannot be followed now: EACCES, EIO, ENOMEM and the like
     dead,      // it was removed, but the path still leads to it: a bind mount keeps it, and nothing can be made in it
   };
   [[nodiscard]] State state() const;
+  [[nodiscard]] bool may_stand() const;  // stands, or unread
 
   [[nodiscard]] int fd() const { return inotify_.get(); }  // readable when events wait; -1: poll
   // A queue overflow shows as directory_lost. Never blocks, but on the directory while there is no inotify.
@@ -60,7 +62,7 @@ class SocketWatch {
     ino_t inode = 0;
     friend bool operator==(const Place&, const Place&) = default;
   };
-  [[nodiscard]] static std::optional<Place> place_of(const std::string& directory);
+  [[nodiscard]] static std::optional<Place> place_of(const std::string& directory);  // nullopt: errno says why
 
   // Of a file, so that one that was renamed over another is noticed.
   struct Stamp {
@@ -120,7 +122,7 @@ class KubeletDirectory {
   [[nodiscard]] std::optional<End> take_lock(Result<InstanceLock> lock);
   void read(Changes& changes);
   [[nodiscard]] std::vector<SocketWatch::Event> read_events();
-  [[nodiscard]] bool stands() const;
+  [[nodiscard]] bool may_stand() const;
   void lose();
   void say_means();
   [[nodiscard]] End dead_mount(std::string_view what) const;

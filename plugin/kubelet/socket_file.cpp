@@ -147,8 +147,9 @@ std::optional<LockHolder> lock_holder(const std::string& directory) {
 bool InstanceLock::is_of(const std::string& directory) const {
   struct stat held {};
   struct stat there {};
-  return ::fstat(directory_.get(), &held) == 0 && ::stat(directory.c_str(), &there) == 0 &&
-         held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+  if (::fstat(directory_.get(), &held) != 0) return false;
+  if (::stat(directory.c_str(), &there) != 0) return errno != ENOENT;
+  return held.st_dev == there.st_dev && held.st_ino == there.st_ino;
 }
 
 }  // namespace neuron::plugin

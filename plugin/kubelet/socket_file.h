@@ -55,7 +55,7 @@ class InstanceLock {
   // sockets on which an agent listens there, or that it serves claims. not_found without the directory.
   [[nodiscard]] static Result<InstanceLock> take(const std::string& directory, Mode mode = Mode::device_plugin);
 
-  // The directory at that path is the one that is locked.
+  // The directory at that path is the one that is locked, or cannot be read now.
   [[nodiscard]] bool is_of(const std::string& directory) const;
 
  private:

@@ -14,6 +14,7 @@ import (
 	core "k8s.io/api/core/v1"
 	resource "k8s.io/api/resource/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"neuron-agent.test/cluster/cluster"
 	"neuron-agent.test/cluster/judge"
 )
@@ -103,25 +104,18 @@ func (l *claimLoad) create(p claimPod) {
 
 // watchClaims keeps the last allocated state of every claim that was made for a pod.
 func (l *claimLoad) watchClaims(ctx context.Context) {
-	for ctx.Err() == nil {
-		changes, err := l.c.Client.ResourceV1().ResourceClaims("default").Watch(ctx, meta.ListOptions{})
-		if err != nil { // the API server is away, which scenarios do to it
-			select {
-			case <-time.After(50 * time.Millisecond):
-			case <-ctx.Done():
-			}
-			continue
-		}
-		for event := range changes.ResultChan() {
-			claim, is := event.Object.(*resource.ResourceClaim)
-			if !is || claim.Status.Allocation == nil || len(claim.OwnerReferences) == 0 {
-				continue
-			}
-			l.mu.Lock()
-			l.claims[string(claim.OwnerReferences[0].UID)] = claim
-			l.mu.Unlock()
-		}
+	begin := func(ctx context.Context) (watch.Interface, error) {
+		return l.c.Client.ResourceV1().ResourceClaims("default").Watch(ctx, meta.ListOptions{})
 	}
+	cluster.Watched(ctx, begin, func(event watch.Event) {
+		claim, is := event.Object.(*resource.ResourceClaim)
+		if !is || claim.Status.Allocation == nil || len(claim.OwnerReferences) == 0 {
+			return
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.claims[string(claim.OwnerReferences[0].UID)] = claim
+	})
 }
 
 // history is what ran when on what, from what the probes wrote and from the claims.

@@ -144,7 +144,9 @@ class FakeApi final : public kube::Api {
     return object;
   }
   static kube::ApiReply not_found(const ApiPath& path) {
-    return status(404, "NotFound", path.resource + "." + path.group + " \"" + path.name + "\" not found");
+    Json object = status_object(404, "NotFound", path.resource + "." + path.group + " \"" + path.name + "\" not found");
+    object["details"]["name"] = path.name;  // as for every path that the server serves
+    return answer(404, object);
   }
   // An answer that the test asked for; nullopt: none. Unlocks while it hangs.
   std::optional<Result<kube::ApiReply>> failure(const kube::ApiCall& call, const std::stop_token& stop, Lock& lock,

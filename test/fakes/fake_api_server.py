@@ -77,8 +77,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def send_status(self, code, message):
-        self.send_json(code, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": code})
+    def send_status(self, code, message, name=""):
+        details = {"details": {"name": name}} if name else {}  # of the object; a path that is not served has none
+        self.send_json(code, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": code, **details})
 
     def send_node(self, name):
         metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
@@ -111,7 +112,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif name == "late" and self.seen <= 3:
             self.send_status(*STATUS["busy"])
         elif name in STATUS:
-            self.send_status(*STATUS[name])
+            self.send_status(*STATUS[name], name)
         else:
             self.close_connection = True
             if not self.misbehave(name):

@@ -95,8 +95,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def send_status(self, code, reason, message):
-        self.send_json(code, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message, "code": code})
+    def send_status(self, code, reason, message, name=""):
+        details = {"details": {"name": name}} if name else {}  # of the object; a path that is not served has none
+        self.send_json(code, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message, "code": code,
+                              **details})
 
     def serve(self):
         length = int(self.headers.get("Content-Length") or 0)
@@ -171,7 +173,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return 201, self.shown(where, store.put("ADDED", key, body))
         old = store.objects.get(key)
         if old is None:
-            return 404, "NotFound", f'{where[1]} "{where[3]}" not found'
+            return 404, "NotFound", f'{where[1]} "{where[3]}" not found', where[3]
         if self.command == "GET":
             return 200, self.shown(where, old)
         if self.command == "DELETE":

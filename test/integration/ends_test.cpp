@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -164,6 +167,25 @@ TEST_F(Ends, WithSigchldIgnoredByWhoStartsIt) {
   const auto plain = run_line(check);
   EXPECT_LE(plain.status, 1) << plain.output;
   EXPECT_EQ(run_line("env --ignore-signal=CHLD " + check).status, plain.status);
+}
+
+// A container runtime's soft limit may be 1024 and less; the hard one is what the agent may have.
+TEST_F(Ends, TheSoftLimitOfDescriptorsIsRaisedAtTheStart) {
+  Node node("trn1.2xlarge");
+  node.host.write();
+  node.start_kubelet();
+  AgentProcess agent(node.arguments(), directory_ / "log",
+                     {"sh", "-c", "ulimit -Sn 64 && ulimit -Hn 2000 && exec \"$@\"", "sh"});
+  ASSERT_TRUE(node.wait_allocatable(kNeuron, 1)) << agent.log();
+  std::ifstream limits("/proc/" + std::to_string(agent.pid()) + "/limits");
+  std::string line;
+  while (std::getline(limits, line) && !line.starts_with("Max open files")) {
+  }
+  std::istringstream numbers(line.substr(std::min(line.size(), std::string("Max open files").size())));
+  int soft = 0, hard = 0;
+  numbers >> soft >> hard;
+  EXPECT_EQ(soft, 2000) << line;
+  EXPECT_EQ(hard, 2000) << line;
 }
 
 TEST_F(Ends, AReaderOfTheLogThatLeavesEndsNothing) {

@@ -61,11 +61,10 @@ Result<std::vector<model::Allocation>> list_pods(const std::string& socket) {
 }
 
 // Allocations of device plugins in the kubelet's checkpoint; also of pods that have ended, until the kubelet is asked.
-Result<std::vector<model::Allocation>> stored_allocations(const plugin::CheckpointSource& file) {
+Result<plugin::Checkpoint> stored_allocations(const plugin::CheckpointSource& file) {
   auto checkpoint = file.read();
-  if (checkpoint) return std::move(checkpoint->allocations);
-  if (checkpoint.error().code == ErrorCode::not_found) return std::vector<model::Allocation>{};
-  return fail(checkpoint.error());
+  if (!checkpoint && checkpoint.error().code == ErrorCode::not_found) return plugin::Checkpoint{};
+  return checkpoint;
 }
 
 // Every part of this mode, on NodeDaemon.

@@ -89,7 +89,8 @@ Result<void> settle_offer_on(Options& options, const std::string& directory) {
   if (options.mode == Mode::dra) return settle_dra(options);
   if (options.node_groups.empty()) return settle_offer(options, "");
   TRY_ASSIGN(const auto root, host::FsRoot::open(directory));
-  return settle_offer(options, host::read_instance_type(root));
+  TRY_ASSIGN(const std::string type, host::read_instance_type(root));
+  return settle_offer(options, type);
 }
 
 int check_config(Options options) {

@@ -77,7 +77,7 @@ Hardware rebuilt_hardware(const grant::NodeUnits* node, const std::string& pool_
   constexpr std::string_view kNode = "/dev/neuron";
   constexpr int kMaxIndex = 65535;
   if (node != nullptr) {
-    if (auto known = hardware_of(*node, pool_device)) return *std::move(known);
+    if (auto known = possible_hardware_of(*node, pool_device)) return *std::move(known);
   }
   if (is_interface(pool_device)) return {{}, {std::get<core::EfaName>(*core::parse_pool_name(pool_device)).label}};
   Hardware hardware;
@@ -211,7 +211,7 @@ bool ClaimCdiFiles::is_dead() const {
   return is_removed_directory(directory_);
 }
 
-std::vector<std::string> ClaimCdiFiles::uids() {
+Result<std::vector<std::string>> ClaimCdiFiles::uids() {
   constexpr std::size_t kMaxFiles = 4096;
   std::set<std::string> found;
   std::vector<std::string> unfinished;
@@ -225,14 +225,21 @@ std::vector<std::string> ClaimCdiFiles::uids() {
     name = name.substr(prefix_.size(), name.size() - prefix_.size() - kEnding.size());
     if (is_object_uid(name)) found.insert(std::move(name));
   }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    return fail(error_from_errno(error.value(), "listing " + directory_));
+  }
   for (const std::string& path : unfinished) ::unlink(path.c_str());  // never read, and overwritten by the next write
-  return {found.begin(), found.end()};
+  return std::vector<std::string>(found.begin(), found.end());
 }
 
-std::vector<ClaimRecord> ClaimCdiFiles::rebuild(const grant::NodeUnits* node) {
+Result<std::vector<ClaimRecord>> ClaimCdiFiles::rebuild(const grant::NodeUnits* node) {
   std::vector<ClaimRecord> records;
-  for (const std::string& uid : uids()) {
+  TRY_ASSIGN(const std::vector<std::string> all, uids());
+  for (const std::string& uid : all) {
     auto text = read_text_file(path_of(uid), kMaxFileBytes);
+    if (!text && text.error().os_errno != 0 && text.error().code != ErrorCode::not_found) {
+      return fail(std::move(text).error());
+    }
     if (!text) continue;
     const auto parsed = kube::parse_object(*text, "a CDI file");
     const json& spec = parsed ? *parsed : kube::member(json(), "");

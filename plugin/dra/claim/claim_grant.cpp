@@ -107,6 +107,10 @@ Result<Environment> ultraserver_environment(const model::HostScan& host, int nod
   if (nodes == 1) return variables(4, "0000000000000000", -1);
   // Modes of the driver, the first that the node can do counts: X4, or X2V and X2H.
   const std::vector<int> wanted = nodes == 4 ? std::vector{1} : std::vector{3, 2};
+  if (host.ultraserver_is_unread) {
+    return fail(ErrorCode::unavailable,
+                "the node's UltraServer files in sys/class/neuron_device cannot be read; retried automatically");
+  }
   if (!host.ultraserver) return cannot("its driver has no sys/class/neuron_device/ultraserver_mode");
   const model::UltraServer& server = *host.ultraserver;
   const core::Election election = core::election_of(host);

@@ -104,15 +104,16 @@ class ClaimCdiFiles {
   // The directory was removed on the host, and the mount here keeps the old one, in which no file can be created.
   [[nodiscard]] bool is_dead() const;
 
-  // Uids of the files that are there, ascending, and removes those that a crash left half-written.
-  [[nodiscard]] std::vector<std::string> uids();
+  // Uids of the files that are there, ascending, and removes those that a crash left half-written. Errors: from errno;
+  // a directory that is missing has none.
+  [[nodiscard]] Result<std::vector<std::string>> uids();
 
   // Whether its file is there and whole.
   [[nodiscard]] bool has(const std::string& uid) const;
 
   // The records of the claims of the files, without names and requests. Without `node`, a core counts as its whole
-  // device.
-  [[nodiscard]] std::vector<ClaimRecord> rebuild(const grant::NodeUnits* node);
+  // device. Errors: from errno, as then a claim would be forgotten.
+  [[nodiscard]] Result<std::vector<ClaimRecord>> rebuild(const grant::NodeUnits* node);
 
  private:
   [[nodiscard]] std::string path_of(const std::string& uid) const;

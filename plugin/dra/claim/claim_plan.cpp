@@ -68,10 +68,17 @@ model::Health worst_health(const grant::NodeUnits& node, const Named& named) {
   return worst.value_or(model::Health());
 }
 
+Result<void> check_numbered(const grant::NodeUnits& node, const std::string& pool_device) {
+  const model::HostScan& host = node.snapshot().host;
+  const auto name = core::parse_pool_name(pool_device);
+  if (host.lnc || !host.lnc_is_unread || !name || std::holds_alternative<core::EfaName>(*name)) return {};
+  return fail(ErrorCode::unavailable,
+              "opt/aws/neuron/logical_nc_config cannot be read, so the node's LNC is unknown; retried automatically");
+}
+
 // A request's name becomes part of a CDI name: it is a DNS label.
 Result<void> check_request(const std::string& request) {
-  constexpr std::size_t kMaxLabel = 63;
-  if (is_object_name(request, kMaxLabel) && request.find('.') == std::string::npos) return {};
+  if (is_dns_label(request)) return {};
   return fail(ErrorCode::invalid_argument, "\"" + printable(request, 64) + "\" is not a valid request name");
 }
 
@@ -103,6 +110,7 @@ Result<void> add_device(ClaimPlan& plan, const AllocationResult& result, Hardwar
 Result<void> add_result(ClaimPlan& plan, const ResourceClaim& claim, const AllocationResult& result,
                         const grant::NodeUnits& node, const UnhealthyTaint& taint) {
   TRY(check_request(result.request));
+  TRY(check_numbered(node, result.device));
   TRY_ASSIGN(Hardware hardware, hardware_of(node, result.device));
   if (!result.admin_access) {  // admin access may include unhealthy devices
     TRY(check_health(node, result, taint));
@@ -149,6 +157,14 @@ Result<Hardware> hardware_of(const grant::NodeUnits& node, const std::string& po
   const bool is_core = std::holds_alternative<core::CoreName>(named.name);
   if (is_core && named.hardware.devices[0].places.empty()) return fail(not_here(pool_device));  // LNC is unknown
   return std::move(named.hardware);
+}
+
+Result<Hardware> possible_hardware_of(const grant::NodeUnits& node, const std::string& pool_device) {
+  const auto name = core::parse_pool_name(pool_device);
+  if (!name || !std::holds_alternative<core::CoreName>(*name)) return hardware_of(node, pool_device);
+  Hardware hardware = core::possible_hardware_of(*name, node.snapshot().host);
+  if (hardware.empty()) return fail(not_here(pool_device));
+  return hardware;
 }
 
 Result<void> check_health(const grant::NodeUnits& node, const AllocationResult& result, const UnhealthyTaint& taint) {

@@ -38,6 +38,10 @@ struct UnhealthyTaint {
 // Errors: invalid_argument (not a name of this driver), not_found (nothing of that name is here), naming it.
 [[nodiscard]] Result<Hardware> hardware_of(const grant::NodeUnits& node, const std::string& pool_device);
 
+// The same of a claim of which only the name of its device is left: of a core, its places under every LNC that the
+// chips have, as it is not known which one it was given under.
+[[nodiscard]] Result<Hardware> possible_hardware_of(const grant::NodeUnits& node, const std::string& pool_device);
+
 // Errors: failed_precondition when some of the result's hardware is unhealthy, with reason and action, unless the
 // result tolerates that; those of hardware_of().
 [[nodiscard]] Result<void> check_health(const grant::NodeUnits& node, const AllocationResult& result,

@@ -231,9 +231,10 @@ std::string RecordFile::text_of(const Content& content) {
 }
 
 // Entries of another version that this one cannot read are in use, too.
-void RecordFile::add_unread() {
-  if (content_.records.size() == content_.texts.size()) return;
-  for (ClaimRecord& record : rebuild_()) {
+Result<void> RecordFile::add_unread() {
+  if (content_.records.size() == content_.texts.size()) return {};
+  TRY_ASSIGN(std::vector<ClaimRecord> rebuilt, rebuild_());
+  for (ClaimRecord& record : rebuilt) {
     const auto text = content_.texts.find(record.uid);
     if (text == content_.texts.end() || content_.records.contains(record.uid)) continue;
     const json entry = json::parse(text->second, nullptr, false);
@@ -242,12 +243,14 @@ void RecordFile::add_unread() {
     record.name = kube::text_of(entry, "name");
     content_.records.emplace(text->first, shared(std::move(record)));
   }
+  return {};
 }
 
 Result<void> RecordFile::begin_anew(const std::string& why) {
   Content content;
   content.boot_id = boot_id_;
-  for (ClaimRecord& record : rebuild_()) {
+  TRY_ASSIGN(std::vector<ClaimRecord> rebuilt, rebuild_());
+  for (ClaimRecord& record : rebuilt) {
     const std::string uid = record.uid;
     content.texts[uid] = to_text(record);
     content.records.insert_or_assign(uid, shared(std::move(record)));
@@ -275,8 +278,9 @@ Result<void> RecordFile::read() {
   text_ = *std::move(text);
   content_ = *std::move(content);
   if (content_.boot_id == boot_id_ || content_.boot_id.empty() || boot_id_.empty()) {
-    add_unread();
-    return {};
+    auto added = add_unread();
+    if (!added) text_.clear();  // read anew
+    return added;
   }
   if (!content_.texts.empty()) news_ = std::to_string(content_.texts.size()) + " claims of a previous boot dropped";
   content_.records.clear();

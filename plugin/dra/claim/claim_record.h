@@ -68,13 +68,13 @@ struct ClaimRecord {
 class RecordFile {
  public:
   // The records that the CDI files allow to rebuild.
-  using Rebuild = std::function<std::vector<ClaimRecord>()>;
+  using Rebuild = std::function<Result<std::vector<ClaimRecord>>()>;
 
   // `boot_id`: of the running system; "" = not known. Claims prepared in another boot are no longer in use.
   RecordFile(std::string path, std::string boot_id, Rebuild rebuild);
 
   // Reads the content of the file. A damaged file is set aside as "<path>.damaged"; then, and when there is none, the
-  // content is that of `rebuild`, and written. Errors: from errno, naming the path.
+  // content is that of `rebuild`, and written. Errors: from errno, naming the path; those of `rebuild`.
   [[nodiscard]] Result<void> read();
   // Problems of the file since the last call; "" = none.
   [[nodiscard]] std::string take_news() { return std::exchange(news_, {}); }
@@ -113,7 +113,7 @@ class RecordFile {
 
   [[nodiscard]] static Result<Content> parse(std::string_view text);
   [[nodiscard]] static std::string text_of(const Content& content);
-  void add_unread();
+  [[nodiscard]] Result<void> add_unread();
   [[nodiscard]] Result<void> begin_anew(const std::string& why);
   [[nodiscard]] Result<void> change(const std::string& uid, const ClaimRecord* record);
   [[nodiscard]] Result<void> write();

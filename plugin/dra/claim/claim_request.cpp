@@ -146,20 +146,19 @@ std::chrono::seconds grace_of(const json& pod) {
 
 // A name is part of a path.
 Result<void> check_name(std::string_view name) {
-  if (is_object_name(name)) return {};
+  if (is_dns_subdomain(name)) return {};
   return fail(ErrorCode::invalid_argument, "\"" + printable(name, 64) + "\" is not a valid object name");
 }
 
 Result<void> check_claim(const ClaimRef& claim) {
-  constexpr std::size_t kMaxNamespace = 63;
   const auto& [claim_namespace, name, uid] = claim;
   const auto refuse = [](const char* what, const std::string& text) {
     return fail(ErrorCode::invalid_argument,
                 std::string(what) + " \"" + printable(text) + "\" is not a valid Kubernetes identifier");
   };
   if (!is_object_uid(uid)) return refuse("uid of a claim", uid);
-  if (!is_object_name(claim_namespace, kMaxNamespace)) return refuse("namespace of a claim", claim_namespace);
-  if (!is_object_name(name)) return refuse("name of a claim", name);
+  if (!is_dns_label(claim_namespace)) return refuse("namespace of a claim", claim_namespace);
+  if (!is_dns_subdomain(name)) return refuse("name of a claim", name);
   return {};
 }
 
@@ -188,11 +187,6 @@ Result<std::map<std::string, Answer>> ask_for(const std::vector<ClaimRef>& claim
 }
 
 }  // namespace
-
-bool is_object_name(std::string_view text, std::size_t max_bytes) {
-  return !text.empty() && text.size() <= max_bytes && text.front() != '.' && text.front() != '-' &&
-         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string_view::npos;
-}
 
 bool is_object_uid(std::string_view text) {
   constexpr std::size_t kMaxBytes = 64;  // the API server gives 36
@@ -321,18 +315,22 @@ Result<ResourceClaim> ClaimReader::read_claim(const std::string& claim_namespace
     version = version_;
   }
   const std::string first = version.empty() ? std::string(kVersions[0]) : version;
-  auto answer = get(path_in(first));
+  kube::ApiCall call{kube::Method::get, path_in(first)};
+  TRY_ASSIGN(kube::ApiReply reply, api_.call(call));
   // Not there, or not in this version: the server may have been replaced by another one since.
-  if (!answer && answer.error().code == ErrorCode::not_found) {
+  if (reply.status == 404) {
     version = ask_version();
-    if (!version.empty() && version != first) answer = get(path_in(version));
+    if (!version.empty() && version != first) {
+      call.path = path_in(version);
+      TRY_ASSIGN(reply, api_.call(call));
+    }
   }
-  if (!answer) return fail(std::move(answer).error());
+  TRY_ASSIGN(const std::string answer, kube::body_of(std::move(reply), call));
   {
     const MutexLock lock(mutex_);
     version_ = version.empty() ? first : version;
   }
-  return parse_resource_claim(*answer, driver_);
+  return parse_resource_claim(answer, driver_);
 }
 
 Result<PodUse> ClaimReader::read_pod(const std::string& pod_namespace, const std::string& name) {

@@ -63,8 +63,6 @@ inline constexpr std::size_t kMostClaims = 256;  // of one pod; far above what a
 [[nodiscard]] Result<std::map<std::string, std::string>> unprepare_all(ClaimCalls& calls,
                                                                        const std::vector<ClaimRef>& claims);
 
-// The name of a namespace, claim or pod: letters, digits, '-' and '.' (RFC 1123), so it may be part of a path. Pure.
-[[nodiscard]] bool is_object_name(std::string_view text, std::size_t max_bytes = 253);
 // A uid that may be part of a file's name: letters, digits and '-', at most 64. Kubernetes' own are UUIDs. Pure.
 [[nodiscard]] bool is_object_uid(std::string_view text);
 

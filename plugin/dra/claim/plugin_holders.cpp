@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/base/parse.h"
 #include "agent/core/hardware.h"
 
 namespace neuron::plugin::dra {
@@ -13,25 +14,19 @@ namespace {
 using model::Resource;
 
 constexpr std::chrono::hours kForEver{24 * 365};
+constexpr int kMaxUnit = 65535;
 
-// Units of whole devices and of cores are devices of the pool, by the same names.
-std::string pool_name_of(const grant::NodeUnits& node, Resource resource, int unit) {
-  const int device = node.device_of(resource, unit);
-  if (resource != Resource::neuroncore) return core::to_string(core::PoolName{core::DeviceName{device}});
-  const std::vector<int> cores = node.cores_of(Resource::neuron, device);
-  const auto at = std::ranges::find(cores, unit);
-  return core::to_string(core::PoolName{core::CoreName{device, static_cast<int>(at - cores.begin())}});
-}
-
-void add_unit(Hardware& hardware, const grant::NodeUnits& node, Resource resource, const std::string& id) {
-  const auto unit = node.unit_of(resource, id);
-  const std::vector<int>& all = node.units(resource);
-  if (!unit || !std::ranges::binary_search(all, *unit)) return;
+Hardware hardware_of_unit(const model::HostScan& host, Resource resource, const std::string& id,
+                          std::optional<int> lnc) {
+  constexpr std::string_view kEfa = "rdmap";  // of the driver's names: an interface that the scan lacks is held, too
   if (resource == Resource::efa) {
-    hardware.add({{}, {node.efa(*unit).name}});
-  } else if (const auto some = hardware_of(node, pool_name_of(node, resource, *unit))) {
-    hardware.add(*some);
+    const bool is_here = std::ranges::any_of(host.efas, [&](const auto& efa) { return efa.name == id; });
+    return is_here || id.starts_with(kEfa) ? Hardware{{}, {id}} : Hardware{};
   }
+  const auto unit = parse_int(id, 0, kMaxUnit);
+  if (!unit) return {};
+  if (resource == Resource::neuroncore) return core::possible_hardware_of(*unit, lnc, host);
+  return core::possible_hardware_of(core::DeviceName{*unit}, host);
 }
 
 // The first that holds some of it; nullptr: none.
@@ -55,16 +50,18 @@ bool is_new(std::string& last, const std::string& error) {
 }  // namespace
 
 PluginHolders plugin_holders(const grant::NodeUnits& node, const std::vector<model::Allocation>& listed,
-                             const std::string& driver) {
+                             const std::string& driver, const core::NumberingEvidence& numbering) {
   PluginHolders holders;
+  const model::HostScan& host = node.snapshot().host;
+  const auto lnc = numbering.given.empty() ? std::nullopt : core::lnc_in_use(numbering, host);
   for (const model::Allocation& allocation : listed) {
     PluginHolder holder{container_of(allocation), allocation.resource_name, !allocation.claim.empty(), {}};
     if (holder.is_claim && holder.resource != driver) {
       for (const std::string& id : allocation.ids) {
-        if (const auto some = hardware_of(node, id)) holder.hardware.add(*some);
+        if (const auto name = core::parse_pool_name(id)) holder.hardware.add(core::possible_hardware_of(*name, host));
       }
     } else if (const auto resource = model::parse_resource(holder.resource); resource && !holder.is_claim) {
-      for (const std::string& id : allocation.ids) add_unit(holder.hardware, node, *resource, id);
+      for (const std::string& id : allocation.ids) holder.hardware.add(hardware_of_unit(host, *resource, id, lnc));
     }
     if (!holder.hardware.empty()) holders.push_back(std::move(holder));
   }
@@ -156,7 +153,10 @@ void PluginHoldWatch::learn_stored() {
   if (stored_known_ || !ports_.stored) return;
   auto stored = ports_.stored();
   stored_known_ = stored.has_value();
-  if (stored) return held_.add(*std::move(stored));
+  if (stored) {
+    numbering_ = std::move(stored->numbering);
+    return held_.add(std::move(stored->allocations));
+  }
   const std::string& error = stored.error().message;
   if (is_new(stored_error_, error)) {
     spdlog::warn("device plugin allocations not read from the kubelet's checkpoint: {}", error);
@@ -184,7 +184,7 @@ bool PluginHoldWatch::ask() {
 }
 
 void PluginHoldWatch::apply(const grant::NodeUnits& node) {
-  PluginHolders holders = plugin_holders(node, held_.held(), ports_.driver);
+  PluginHolders holders = plugin_holders(node, held_.held(), ports_.driver, numbering_);
   const bool held = !holders.empty();
   {
     const MutexLock lock(mutex_);

@@ -16,6 +16,7 @@
 #include "agent/model/allocation.h"
 #include "plugin/dra/claim/claim_plan.h"
 #include "plugin/dra/slices/pool.h"
+#include "plugin/kubelet/checkpoint.h"
 
 // Hardware that containers hold through a device plugin on a node that now serves claims: pods that ran before the
 // change continue (docs/dra.md#moving-over). Neither claims nor schedulers know of it, so the pool is tainted and
@@ -32,10 +33,12 @@ struct PluginHolder {
 };
 using PluginHolders = std::vector<PluginHolder>;
 
-// From the kubelet's list: this agent's resources, with ids that this node has; claims of another driver than `driver`,
-// with devices whose names are those of this driver's pool. In the order of the list. Pure.
+// From the kubelet's list: this agent's resources, with ids that this node may have, also those of devices that the
+// scan lacks; claims of another driver than `driver`, with devices whose names are those of this driver's pool. Core
+// ids are of the LNC that `numbering` shows; where it shows none, of every LNC that the chips have. In the order of the
+// list. Pure.
 [[nodiscard]] PluginHolders plugin_holders(const grant::NodeUnits& node, const std::vector<model::Allocation>& listed,
-                                           const std::string& driver);
+                                           const std::string& driver, const core::NumberingEvidence& numbering = {});
 
 // Taints whatever of the pool overlaps with what they hold, NoSchedule, with "<driver>/held=device-plugin" or
 // "=other-driver"; for a server that keeps no taints such a device counts as unhealthy, and is left out. Pure.
@@ -64,8 +67,9 @@ class PluginHoldWatch {
     std::function<void()> changed;                                   // holders() is something else now
     std::string driver{};                                            // whose claims are not meant: ours
     // The device plugin's entries in the kubelet's checkpoint, for a kubelet that has just started and lists nothing
-    // yet; none when there is no checkpoint. May block, up to a deadline of its own. Empty: there are none.
-    std::function<Result<std::vector<model::Allocation>>()> stored{};
+    // yet, and how their cores are numbered; none when there is no checkpoint. May block, up to a deadline of its own.
+    // Empty: there are none.
+    std::function<Result<Checkpoint>()> stored{};
     std::string own_pod{};  // see holdings::ListedHolders
     std::function<SteadyTime()> now = [] { return std::chrono::steady_clock::now(); };
   };
@@ -101,6 +105,7 @@ class PluginHoldWatch {
   // Of the thread in run():
   holdings::ListedHolders held_;
   std::optional<SteadyTime> began_;
+  core::NumberingEvidence numbering_;
   bool stored_known_ = false;
   std::string stored_error_;  // as logged
   std::string last_error_;    // as logged

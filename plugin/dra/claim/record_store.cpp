@@ -173,7 +173,7 @@ void RecordStore::refine(RecordFile& file) const {
       const bool has_places =
           std::ranges::any_of(hardware.devices, [](const HeldDevice& held) { return !held.places.empty(); });
       if (has_places) continue;  // by the LNC of that time
-      if (auto known = hardware_of(*node, better.devices[i].device)) hardware = *std::move(known);
+      if (auto known = possible_hardware_of(*node, better.devices[i].device)) hardware = *std::move(known);
     }
     if (better.held() != record->held()) file.learn(better);
   }
@@ -303,7 +303,9 @@ Result<void> RecordStore::repair() {
     };
     const ClaimRecords records = file.records();
     for (const auto& [uid, record] : records) keep(record->is_completed ? write_cdi(*record) : forget(uid));
-    for (const std::string& uid : cdi_.uids()) {
+    const auto uids = cdi_.uids();
+    if (!uids) keep(fail(uids.error()));
+    for (const std::string& uid : uids.value_or(std::vector<std::string>())) {
       if (!file.knows(uid)) keep(cdi_.remove(uid));
     }
     return worst;

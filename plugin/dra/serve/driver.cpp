@@ -100,8 +100,8 @@ Served serve(const SocketNames& names, const Driver::Parts& parts, const std::sh
 Seen see(const SocketNames& names, const std::string& driver, Watches& watches) {
   static_cast<void>(watches.claims.read_events());  // the state below replaces them
   static_cast<void>(watches.registry.read_events());
-  return {watches.claims.state() == State::stands && watches.registry.state() == State::stands,
-          is_missing(names.claims_path()), is_missing(names.registration_path()), find_peers(names, driver)};
+  return {watches.claims.may_stand() && watches.registry.may_stand(), is_missing(names.claims_path()),
+          is_missing(names.registration_path()), find_peers(names, driver)};
 }
 
 }  // namespace

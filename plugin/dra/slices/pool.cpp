@@ -65,10 +65,12 @@ class PoolMaker {
     const bool is_linked = ultraserver && !ultraserver->memberships.empty();
     return options_.ultraserver == UltraServer::node && is_linked && !node_.units(Resource::neuron).empty();
   }
-  // During the election of an UltraServer nothing is offered that might have to be withdrawn.
+  // During the election of an UltraServer, and while its files are unread, nothing is offered that might have to be
+  // withdrawn.
   [[nodiscard]] bool is_undecided() const {
-    const auto& ultraserver = node_.snapshot().host.ultraserver;
-    return options_.ultraserver == UltraServer::node && !holds_devices_ && ultraserver && ultraserver->busy;
+    const model::HostScan& host = node_.snapshot().host;
+    const bool may_be_linked = host.ultraserver_is_unread || (host.ultraserver && host.ultraserver->busy);
+    return options_.ultraserver == UltraServer::node && !holds_devices_ && may_be_linked;
   }
   [[nodiscard]] bool offers(Partitions what) const {
     return options_.partitions == Partitions::all || options_.partitions == what;

@@ -17,6 +17,47 @@ import (
 // watchSpan bounds one watch. A stream that outlives its API server may stay silent without an error, so pods are listed again after it.
 const watchSpan = 10 * time.Second
 
+// Watched hands every object of a watch to see until ctx ends, the present ones first and again at every span. begin starts a
+// watch that lives as long as its context.
+func Watched(ctx context.Context, begin func(context.Context) (watch.Interface, error), see func(watch.Event)) {
+	watched(ctx, watchSpan, begin, see)
+}
+
+func watched(ctx context.Context, span time.Duration, begin func(context.Context) (watch.Interface, error), see func(watch.Event)) {
+	const pause = 50 * time.Millisecond // while the API server is away
+	for ctx.Err() == nil {
+		if watchOnce(ctx, span, begin, see) {
+			continue
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// watchOnce follows one stream; false when it could not be begun, or ended by itself.
+func watchOnce(ctx context.Context, span time.Duration, begin func(context.Context) (watch.Interface, error), see func(watch.Event)) bool {
+	ctx, cancel := context.WithTimeout(ctx, span)
+	defer cancel()
+	changes, err := begin(ctx)
+	if err != nil {
+		return false
+	}
+	defer changes.Stop()
+	for {
+		select {
+		case event, open := <-changes.ResultChan():
+			if !open {
+				return false
+			}
+			see(event)
+		case <-ctx.Done():
+			return true
+		}
+	}
+}
+
 // podSource is the part of the API's client that follows pods.
 type podSource interface {
 	List(ctx context.Context, options meta.ListOptions) (*core.PodList, error)

@@ -68,6 +68,34 @@ func TestFollowSurvivesAnAPIServerThatIsAway(t *testing.T) {
 	}
 }
 
+// A stream that outlives its API server stays silent; one that ends says no more either.
+func TestWatchedBeginsAgainAfterEveryStream(t *testing.T) {
+	ended, changes := watch.NewFake(), watch.NewFakeWithChanSize(1, false)
+	ended.Stop()
+	changes.Modify(&podsIn(core.PodSucceeded, "a").Items[0])
+	streams := []watch.Interface{nil, watch.NewFake(), ended, changes}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	seen := 0
+	watched(ctx, 20*time.Millisecond, func(context.Context) (watch.Interface, error) {
+		if len(streams) == 0 {
+			return watch.NewFake(), nil
+		}
+		next := streams[0]
+		streams = streams[1:]
+		if next == nil {
+			return nil, errors.New("connection refused")
+		}
+		return next, nil
+	}, func(watch.Event) {
+		seen++
+		cancel()
+	})
+	if seen != 1 {
+		t.Errorf("%d changes of the last stream were seen, not 1", seen)
+	}
+}
+
 func TestFollowSeesChangesOfTheWatch(t *testing.T) {
 	changes := watch.NewFakeWithChanSize(1, false)
 	changes.Modify(&podsIn(core.PodSucceeded, "a").Items[0])

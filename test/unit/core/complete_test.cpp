@@ -41,6 +41,34 @@ TEST(Complete, NeverOverwritesALiveValue) {
   EXPECT_EQ(after.lnc->value, 1);
 }
 
+TEST(Complete, NoLncIsAssumedForChipsWithAChoiceWhileItsFileIsUnread) {
+  model::HostScan scan = silent_scan("trn2.48xlarge");
+  scan.lnc_is_unread = true;
+  EXPECT_EQ(core::complete(scan).lnc, std::nullopt);
+  scan = silent_scan("trn1.32xlarge");
+  scan.lnc_is_unread = true;
+  EXPECT_EQ(core::complete(scan).lnc, (model::Sourced<int>{1, Origin::assumed})) << "it has no choice";
+}
+
+// A read that hangs from the start.
+TEST(KeepLastSeen, WhatNoScanHasReadIsUnread) {
+  core::SeenBefore before;
+  model::HostScan scan = silent_scan("trn2.48xlarge");
+  scan.unanswered = {{{model::ScanPart::Kind::host}, "then"}, {{model::ScanPart::Kind::devices}, "then"}};
+  const auto unanswered = scan.unanswered;
+  core::keep_last_seen(scan, before);
+  EXPECT_TRUE(scan.lnc_is_unread && scan.ultraserver_is_unread);
+  EXPECT_EQ(core::complete(scan).lnc, std::nullopt);
+  model::HostScan read = silent_scan("trn2.48xlarge");
+  read.lnc = model::Sourced<int>{1, Origin::live};
+  core::keep_last_seen(read, before);
+  model::HostScan later = silent_scan("trn2.48xlarge");
+  later.unanswered = unanswered;
+  core::keep_last_seen(later, before);
+  EXPECT_FALSE(later.lnc_is_unread || later.ultraserver_is_unread);
+  EXPECT_EQ(core::complete(later).lnc->value, 1);
+}
+
 TEST(Complete, TakesNeighboursTheDriverBlanked) {
   model::HostScan scan = silent_scan("trn1.32xlarge");
   scan.devices.erase(scan.devices.begin() + 3);

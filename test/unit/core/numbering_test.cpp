@@ -51,6 +51,17 @@ TEST(Numbering, ContradictionsAndNothingHeldLeaveItAtTheFile) {
   }
 }
 
+TEST(Numbering, WhileTheFileIsUnreadOnlyEvidenceTells) {
+  model::HostScan scan = trn2_with_lnc(1);
+  scan.lnc.reset();
+  scan.lnc_is_unread = true;
+  EXPECT_FALSE(core::lnc_in_use({}, scan)) << "the default is not assumed";
+  const core::NumberingEvidence::Given low = {{0, 1}, {0}};
+  EXPECT_FALSE(core::lnc_in_use({{low}, std::nullopt}, scan)) << "either is possible";
+  EXPECT_EQ(core::lnc_in_use({{low}, 63}, scan), 2);
+  EXPECT_EQ(core::lnc_in_use({{{{8, 9}, {1}}}, std::nullopt}, scan), 1);
+}
+
 TEST(Numbering, ChipsWithoutAChoiceHaveNone) {
   EXPECT_EQ(core::lnc_in_use({{{{3}, {3}}}, 15}, scan_of("trn1.32xlarge")), 1);
 }

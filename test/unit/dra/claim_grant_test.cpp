@@ -136,6 +136,10 @@ TEST(ClaimGrant, UltraServersAreGivenAsTheClassFilesSay) {
   ASSERT_FALSE(mode(4));
   EXPECT_THAT(mode(4).error().message,
               testing::HasSubstr("its driver has no sys/class/neuron_device/ultraserver_mode"));
+  snapshot->host.ultraserver_is_unread = true;
+  EXPECT_EQ(mode(4).error().code, ErrorCode::unavailable);
+  EXPECT_TRUE(mode(1)) << "every node can";
+  snapshot->host.ultraserver_is_unread = false;
   model::UltraServer& server = snapshot->host.ultraserver.emplace();
   server.modes = {1, 2, 4};
   server.memberships = {{2, "4d2a71c09be3f652", 1}, {4, "8f10b6e35a7c92d4", 3}};

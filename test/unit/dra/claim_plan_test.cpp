@@ -34,6 +34,43 @@ TEST(ClaimPlan, CoresArePlacesBeforeLncJoinsThem) {
   EXPECT_EQ(devices_of(grant::NodeUnits(snapshot), "neuron-device-5-core-1"), (Devices{{5, {1}}}));
 }
 
+// Of a rebuilt record there is the name only, and the file that sets LNC may have been edited since.
+TEST(ClaimPlan, ACoreThatOnlyItsNameTellsOfMayBeUnderEveryLnc) {
+  for (const int lnc : {1, 2}) {
+    auto snapshot = snapshot_of("trn2.48xlarge");
+    snapshot->host.lnc = model::Sourced<int>{lnc, model::Origin::live};
+    const grant::NodeUnits node(snapshot);
+    EXPECT_EQ(possible_hardware_of(node, "neuron-device-5-core-1")->devices, (Devices{{5, {1, 2, 3}}}));
+    EXPECT_EQ(possible_hardware_of(node, "neuron-device-5-core-6")->devices, (Devices{{5, {6}}}));
+    EXPECT_FALSE(possible_hardware_of(node, "neuron-device-5-core-8"));
+    EXPECT_EQ(possible_hardware_of(node, "neuron-device-5")->devices, (Devices{{5, {}}}));
+  }
+  EXPECT_EQ(possible_hardware_of(*node_of("trn1.32xlarge"), "neuron-device-5-core-1")->devices, (Devices{{5, {1}}}));
+}
+
+TEST(ClaimPlan, WhileLncIsUnreadNoDeviceIsPrepared) {
+  auto snapshot = snapshot_of("trn2.48xlarge");
+  snapshot->host.lnc.reset();
+  snapshot->host.lnc_is_unread = true;
+  const grant::NodeUnits node(snapshot);
+  ResourceClaim claim;
+  claim.is_allocated = true;
+  AllocationResult result;
+  result.request = "r";
+  result.pool = "n1";
+  for (const char* device : {"neuron-device-3", "neuron-device-3-core-1"}) {
+    result.device = device;
+    claim.results = {result};
+    const auto plan = plan_of(claim, node, "n1", {});
+    ASSERT_FALSE(plan) << device;
+    EXPECT_EQ(plan.error().code, ErrorCode::unavailable);
+    EXPECT_THAT(plan.error().message, testing::HasSubstr("logical_nc_config cannot be read"));
+  }
+  result.device = "efa-" + node.efa(0).name;
+  claim.results = {result};
+  EXPECT_TRUE(plan_of(claim, node, "n1", {}));
+}
+
 // Somebody else may have written a slice under our driver's name: nothing that a claim says is believed.
 TEST(ClaimPlan, WhatIsNotThereIsRefusedByName) {
   const auto node = node_of("trn1.32xlarge");

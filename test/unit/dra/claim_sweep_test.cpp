@@ -88,6 +88,19 @@ TEST_F(ClaimSweepTest, NothingIsForgottenWhileTheServerDoesNotAnswer) {
   EXPECT_THAT(sweep(), IsEmpty());
 }
 
+// As a server in an upgrade of its control plane does for an API version that it lacks.
+TEST_F(ClaimSweepTest, AVersionThatIsNotServedSaysNothingAboutTheClaim) {
+  for (const std::vector<std::string>& served : {std::vector<std::string>{}, {"v1alpha3"}}) {
+    api_.set_served(served);
+    EXPECT_THAT(sweep(), IsEmpty());
+    EXPECT_EQ(prepare("a").error, "") << "what is prepared is answered";
+  }
+  api_.set_served({"v1beta1"});
+  EXPECT_THAT(sweep(), IsEmpty());
+  api_.drop(claim_path("a"));
+  EXPECT_THAT(sweep(), ElementsAre("default/a (uid uid-a)"));
+}
+
 // A claim that was rebuilt of its CDI file has no name: what the kubelet lists tells it.
 TEST_F(ClaimSweepTest, AClaimWithoutANameLearnsItOrIsForgottenAtTheSecondSweep) {
   std::filesystem::remove(directory() + "/claims.json");

@@ -50,6 +50,35 @@ TEST(PluginHolders, WhateverOverlapsIsTainted) {
   EXPECT_FALSE(find(pool, "neuron-device-8-core-0").unhealthy);
 }
 
+// The file that sets LNC was edited when the node was moved over to claims.
+TEST(PluginHolders, CoresAreReadWithTheLncTheyWereGivenUnder) {
+  const TestNode node("trn2.48xlarge");  // LNC 2 now
+  const auto units = node.units();
+  const auto held = [&](const core::NumberingEvidence& numbering) {
+    const auto holders = plugin_holders(units, {given("aws.amazon.com/neuroncore", {"20"})}, kOurs, numbering);
+    return holders.empty() ? Hardware{} : holders[0].hardware;
+  };
+  EXPECT_EQ(held({{{{20}, {2}}}, std::nullopt}), (Hardware{{{2, {4}}}, {}})) << "of LNC 1";
+  EXPECT_EQ(held({{{{20}, {5}}}, std::nullopt}), (Hardware{{{5, {0, 1}}}, {}}));
+  EXPECT_EQ(held({}), (Hardware{{{2, {4}}, {5, {0, 1}}}, {}})) << "not known";
+}
+
+// It comes back, and its holder has not ended.
+TEST(PluginHolders, WhatTheScanDoesNotShowIsHeldAllTheSame) {
+  TestNode node("trn1.32xlarge");
+  model::Allocation claim = given("old.example.com", {"neuron-device-7-core-1"});
+  claim.claim = "some-claim";
+  const std::vector<model::Allocation> listed = {given("aws.amazon.com/neuron", {"3"}),
+                                                 given("aws.amazon.com/neuroncore", {"11"}), claim,
+                                                 given("vpc.amazonaws.com/efa", {"rdmap16s25"})};
+  const auto before = plugin_holders(node.units(), listed, kOurs);
+  ASSERT_EQ(before.size(), 4U);
+  node.snapshot->host.devices.clear();
+  node.snapshot->host.efas.clear();
+  node.snapshot->host.unread_lists = {{model::ScanPart::Kind::devices}, {model::ScanPart::Kind::pci}};
+  EXPECT_EQ(plugin_holders(node.units(), listed, kOurs), before);
+}
+
 TEST(PluginHolders, InterfacesToo) {
   const TestNode node("trn1.32xlarge");
   const auto units = node.units();
@@ -122,7 +151,7 @@ class PluginHoldWatchTest : public testing::Test {
             .now = [this] { return now_; }};
   }
   Result<std::vector<model::Allocation>> listed_ = std::vector<model::Allocation>{};
-  Result<std::vector<model::Allocation>> stored_ = std::vector<model::Allocation>{};
+  Result<Checkpoint> stored_ = Checkpoint{};
   grant::NodeUnitsPtr node_;
   SteadyTime now_ = SteadyTime{} + std::chrono::hours(1);
   int changes_ = 0;
@@ -183,7 +212,7 @@ TEST_F(PluginHoldWatchTest, AnEmptyListEndsNothingByItself) {
 
 TEST_F(PluginHoldWatchTest, WhatTheCheckpointHasCountsUntilTheListIsWhole) {
   scan();
-  stored_ = std::vector<model::Allocation>{{"", "", "main", "aws.amazon.com/neuron", {"3"}, "uid-1"}};
+  stored_->allocations = {{"", "", "main", "aws.amazon.com/neuron", {"3"}, "uid-1"}};
   EXPECT_EQ(turn(), PluginHoldWatch::kRetry) << "a kubelet that has just started lists nothing";
   ASSERT_EQ(watch_.holders().size(), 1U);
   EXPECT_EQ(watch_.holders()[0].container, "pod uid-1/main");
@@ -203,7 +232,8 @@ TEST_F(PluginHoldWatchTest, WhileTheListFailsTheCheckpointsEntriesAreKept) {
   listed_ = fail(ErrorCode::unavailable, "no socket");
   EXPECT_EQ(turn(), PluginHoldWatch::kRetry);
   EXPECT_TRUE(watch_.holders().empty());
-  stored_ = std::vector<model::Allocation>{{"", "", "main", "aws.amazon.com/neuron", {"3"}, "uid-1"}};
+  stored_ = Checkpoint{};
+  stored_->allocations = {{"", "", "main", "aws.amazon.com/neuron", {"3"}, "uid-1"}};
   EXPECT_EQ(turn(), PluginHoldWatch::kRetry);
   EXPECT_EQ(watch_.holders().size(), 1U) << "the checkpoint is read again until it can be";
   for (int i = 0; i < PluginHoldWatch::kMostRetries; ++i) static_cast<void>(turn());

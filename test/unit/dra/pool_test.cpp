@@ -280,6 +280,21 @@ TEST(Pool, WhatAClaimHoldsOfAListThatWasNeverReadIsNotCalledVanished) {
   }
 }
 
+TEST(Pool, WhileItsUltraServerFilesOrItsLncAreUnreadNoDeviceIsOffered) {
+  TestNode node("trn2.48xlarge");
+  ASSERT_THAT(names_of(node.pool(), DeviceKind::device), SizeIs(16));
+  node.snapshot->host.ultraserver_is_unread = true;
+  EXPECT_THAT(names_of(node.pool(), DeviceKind::device), IsEmpty()) << "it may have to be offered as one";
+  EXPECT_THAT(names_of(node.pool(), DeviceKind::efa), SizeIs(16));
+  PoolOptions options;
+  options.ultraserver = UltraServer::devices;
+  EXPECT_THAT(names_of(node.pool(options), DeviceKind::device), SizeIs(16)) << "asked for in any case";
+  node.snapshot->host.ultraserver_is_unread = false;
+  node.snapshot->host.lnc.reset();
+  node.snapshot->host.lnc_is_unread = true;
+  EXPECT_THAT(names_of(node.pool(), DeviceKind::device), IsEmpty());
+}
+
 TEST(Pool, Pain15AHeldCoreKeepsCountersThoughPartitionsWereSwitchedOff) {
   const Pool pool = TestNode("trn1.32xlarge").pool(with_partitions(Partitions::none), {"neuron-device-2-core-0"});
   EXPECT_THAT(names_of(pool, DeviceKind::core), ElementsAre("neuron-device-2-core-0"));

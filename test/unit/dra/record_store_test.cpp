@@ -57,6 +57,46 @@ TEST_F(RecordStoreTest, Pain2FilesThatAreGoneAreWrittenAgain) {
   EXPECT_EQ(read_text(cdi_file("uid-a")), a_);
 }
 
+// claims.json is gone, and the CDI directory cannot be listed, or one of its files cannot be read.
+TEST_F(RecordStoreTest, CdiFilesThatCannotBeReadAreNoAbsence) {
+  const std::string aside = scratch_.path() + "/aside";
+  for (const std::string& place : {cdi(), cdi_file("uid-a")}) {
+    std::filesystem::remove(checkpoint());
+    std::filesystem::rename(place, aside);
+    if (place == cdi()) {
+      write_text(place, "no directory");
+    } else {
+      std::filesystem::create_directory(place);
+    }
+    restart();
+    const auto view = agent_->store.view();
+    ASSERT_FALSE(view) << place;
+    EXPECT_THAT(view.error().message, HasSubstr(place));
+    EXPECT_NE(repair(), "");
+    EXPECT_FALSE(std::filesystem::exists(checkpoint())) << "nothing is written that has forgotten them";
+    put_claim("thief", {{"chips", "neuron-device-2"}});
+    EXPECT_NE(prepare("thief").error, "");
+    std::filesystem::remove(place);
+    std::filesystem::rename(aside, place);
+    EXPECT_EQ(repair(), "");
+    EXPECT_THAT(agent_->store.held_devices(), testing::SizeIs(3));
+    EXPECT_THAT(prepare("thief").error, HasSubstr("neuron2 is held by the claim with uid uid-a"));
+  }
+}
+
+TEST_F(RecordStoreTest, EntriesOfAnotherVersionCountOnceTheirCdiFilesCanBeRead) {
+  const std::string aside = scratch_.path() + "/aside";
+  std::filesystem::rename(cdi(), aside);
+  write_text(cdi(), "no directory");
+  restart_with([](json& entry) { entry["state"] = "of a later version"; });
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(agent_->store.view()) << "also when it is read again";
+  std::filesystem::remove(cdi());
+  std::filesystem::rename(aside, cdi());
+  ASSERT_TRUE(agent_->store.view());
+  put_claim("thief", {{"chips", "neuron-device-2"}});
+  EXPECT_THAT(prepare("thief").error, HasSubstr("neuron2 is held by"));
+}
+
 // Removed on the host and made anew there, where the mount of the driver's container does not show it.
 TEST_F(RecordStoreTest, Pain2ADirectoryThatIsDeadBehindItsMountIsReported) {
   std::filesystem::create_directories(scratch_.path() + "/mounted");

@@ -24,6 +24,21 @@ TEST(ClaimCalls, EveryClaimIsAnsweredTheBadOnesInWords) {
   EXPECT_EQ(claims.prepared(), std::set<std::string>{"u-1"});
 }
 
+// As the API server does: a claim's name is a DNS subdomain, its namespace a label.
+TEST(ClaimCalls, NamesThatNoObjectCanHaveAreRefused) {
+  FakeClaims claims;
+  const std::vector<std::string> wrong = {"a-", "a.", "a..b", "a.-b", "a-.b",
+                                          "-a", ".a", "A",    "a_b",  std::string(254, 'a')};
+  for (const std::string& name : wrong) {
+    const auto named = prepare_all(claims, {{"team", name, "u"}}, {});
+    EXPECT_THAT(named->at("u").error, HasSubstr("name of a claim")) << name;
+    const auto placed = prepare_all(claims, {{name, "train", "u"}}, {});
+    EXPECT_THAT(placed->at("u").error, HasSubstr("namespace of a claim")) << name;
+  }
+  EXPECT_THAT(prepare_all(claims, {{"a.b", "train", "u"}}, {})->at("u").error, HasSubstr("namespace of a claim"));
+  EXPECT_EQ(prepare_all(claims, {{"team", "a.b-1.c", "u"}}, {})->at("u").error, "");
+}
+
 TEST(ClaimCalls, AClaimThatComesTwiceIsAskedOnce) {
   FakeClaims claims;
   const auto answers = prepare_all(claims, {{"team", "a", "u"}, {"team", "a", "u"}}, {});

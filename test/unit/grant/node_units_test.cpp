@@ -19,6 +19,18 @@ TEST(NodeUnits, CountsTheUnitsOfEveryResource) {
   EXPECT_EQ(gpu->units(model::Resource::efa).size(), 32U);
 }
 
+TEST(NodeUnits, WhileLncIsUnreadThereAreInterfacesOnly) {
+  const auto snapshot = snapshot_of("trn2.48xlarge");
+  snapshot->host.lnc.reset();
+  snapshot->host.lnc_is_unread = true;
+  const NodeUnits unread(snapshot);
+  EXPECT_TRUE(unread.units(model::Resource::neuron).empty());
+  EXPECT_TRUE(unread.units(model::Resource::neuroncore).empty());
+  EXPECT_FALSE(unread.unit_of(model::Resource::neuron, "3"));
+  EXPECT_EQ(unread.units(model::Resource::efa).size(), 16U);
+  EXPECT_NE(unread.device(3), nullptr) << "it is there all the same";
+}
+
 TEST(NodeUnits, IdsAreBareIndicesAndRdmaNames) {
   const NodeUnitsPtr node = node_of("trn1.32xlarge");
   EXPECT_EQ(*node->unit_of(model::Resource::neuroncore, "31"), 31);

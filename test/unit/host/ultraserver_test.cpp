@@ -19,11 +19,13 @@ class UltraServerFiles : public testing::Test {
   void write(const std::string& name, const std::string& text) { tree_.write("sys/class/neuron_device/" + name, text); }
   std::optional<UltraServer> read() {
     problems_.clear();
-    return read_ultraserver(tree_.root(), last_, problems_);
+    is_unread_ = false;
+    return read_ultraserver(tree_.root(), last_, problems_, is_unread_);
   }
 
   TempTree tree_;
   LastTexts last_;
+  bool is_unread_ = false;
   std::vector<model::ReadProblem> problems_;
 };
 
@@ -48,15 +50,17 @@ TEST_F(UltraServerFiles, OneThatCannotBeReadCountsAsItWasReadLast) {
     ASSERT_THAT(problems_, SizeIs(1)) << name;
     EXPECT_EQ(problems_[0].path, path);
     EXPECT_THAT(problems_[0].detail, testing::EndsWith("; what was read last stands"));
+    EXPECT_FALSE(is_unread_);
     LastTexts none;
-    EXPECT_NE(read_ultraserver(tree_.root(), none, problems_), before) << "it was never read: " << name;
+    EXPECT_NE(read_ultraserver(tree_.root(), none, problems_, is_unread_), before) << "it was never read: " << name;
+    EXPECT_TRUE(is_unread_) << name;
     write(name, text);
     EXPECT_EQ(read(), before) << name;
     EXPECT_THAT(problems_, IsEmpty());
   }
   tree_.remove("sys/class/neuron_device/node_id_2");
   EXPECT_THAT(read()->memberships, SizeIs(2)) << "a file that is gone has no value";
-  EXPECT_FALSE(last_.contains("sys/class/neuron_device/node_id_2"));
+  EXPECT_EQ(last_.at("sys/class/neuron_device/node_id_2"), std::nullopt);
 }
 
 TEST_F(UltraServerFiles, OfTrn2uAreTwoMemberships) {

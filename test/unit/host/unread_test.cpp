@@ -203,6 +203,74 @@ TEST_F(Unread, AListThatWasNeverReadIsNamed) {
   }
 }
 
+// Its default counts where the file is missing, not where it cannot be read.
+TEST_F(Unread, AnLncFileThatWasNeverReadLeavesLncUnknown) {
+  fakes::FakeHost trn2("trn2.48xlarge");
+  trn2.write();
+  const auto opened = FsRoot::open(trn2.path());
+  ASSERT_TRUE(opened);
+  const Scanner::Options options{.with_topology = false, .with_processes = true};
+  const std::filesystem::path file = trn2.path() + "/opt/aws/neuron/logical_nc_config";
+  std::filesystem::create_directories(file);  // fails as no absence does
+  Scanner scanner(*opened, options, last);
+  for (int i = 0; i < 2; ++i) {
+    const HostScan scan = assess(scanner);
+    EXPECT_TRUE(scan.lnc_is_unread);
+    EXPECT_EQ(scan.lnc, std::nullopt);
+    EXPECT_THAT(sentences(scan.problems), Contains(HasSubstr("are not offered before it has been read")));
+  }
+  std::filesystem::remove(file);
+  EXPECT_EQ(assess(scanner).lnc, (model::Sourced<int>{2, model::Origin::assumed})) << "it is absent";
+  std::filesystem::create_directories(file);
+  HostScan scan = assess(scanner);
+  EXPECT_FALSE(scan.lnc_is_unread) << "its absence was read last";
+  EXPECT_EQ(scan.lnc->value, 2);
+  std::filesystem::remove(file);
+  std::ofstream(file) << "NEURON_LOGICAL_NC_CONFIG=1\n";
+  EXPECT_EQ(assess(scanner).lnc->value, 1);
+  {
+    const NoDescriptors now_there_are_none;
+    Scanner another(*opened, options, last);
+    scan = assess(another);
+  }
+  EXPECT_EQ(scan.lnc->value, 1) << "what was read last stands";
+}
+
+TEST_F(Unread, AnUltraServersFileThatWasNeverReadIsNoAbsence) {
+  for (const char* name : {"ultraserver_mode", "node_id_4", "server_id_4", "server_id_2"}) {
+    fakes::FakeHost linked("trn2u.48xlarge");
+    linked.ultraserver("4:3").write();
+    const auto opened = FsRoot::open(linked.path());
+    ASSERT_TRUE(opened);
+    const std::string path = linked.path() + "/sys/class/neuron_device/" + name;
+    std::filesystem::rename(path, linked.path() + "/spoilt");
+    std::filesystem::create_directory(path);
+    Scanner scanner(*opened, {.with_topology = false, .with_processes = true});
+    EXPECT_TRUE(scanner.scan().ultraserver_is_unread) << name;
+    std::filesystem::remove(path);
+    std::filesystem::rename(linked.path() + "/spoilt", path);
+    const HostScan scan = scanner.scan();
+    EXPECT_FALSE(scan.ultraserver_is_unread) << name;
+    EXPECT_THAT(scan.ultraserver.value_or(model::UltraServer{}).memberships, Not(IsEmpty()));
+  }
+  Scanner lone = this->scanner();
+  spoil("sys/class/neuron_device");
+  EXPECT_TRUE(lone.scan().ultraserver_is_unread) << "the list may have them";
+  mend("sys/class/neuron_device");
+  EXPECT_FALSE(lone.scan().ultraserver_is_unread);
+}
+
+// The node's group depends on it, for as long as the agent runs.
+TEST_F(Unread, AnInstanceTypeThatCannotBeReadIsAnError) {
+  const std::string file = "sys/devices/virtual/dmi/id/product_name";
+  EXPECT_EQ(read_instance_type(*root).value(), "trn1.32xlarge");
+  spoil(file);
+  EXPECT_FALSE(read_instance_type(*root));
+  mend(file);
+  std::filesystem::rename(at(file), at("gone"));
+  EXPECT_EQ(read_instance_type(*root).value(), "");
+}
+
 TEST_F(Unread, AnInterfaceIsNotCalledBrokenForAListThatWasNeverRead) {
   Scanner scanner = this->scanner();
   spoil("sys/class/infiniband_verbs");

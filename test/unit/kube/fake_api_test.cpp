@@ -154,12 +154,23 @@ TEST_F(FakeApiTest, StatusIsApart) {
   EXPECT_EQ(status({.method = Method::apply, .path = path, .body = "{}"}), 422);  // without a field manager
 }
 
+// docs: Kubernetes API, "Status"; a version that is not served has a 404 without the name of an object.
+TEST(BodyOf, AMissingObjectAndAPathThatIsNotServedDiffer) {
+  const auto code = [](const std::string& body) { return body_of({404, body}, {.path = kSlices}).error().code; };
+  EXPECT_EQ(code(R"({"kind":"Status","reason":"NotFound","details":{"name":"c","kind":"resourceclaims"},"code":404})"),
+            ErrorCode::not_found);
+  for (const char* other : {R"({"kind":"Status","reason":"NotFound","details":{},"code":404})",
+                            R"({"kind":"Status","reason":"NotFound","code":404})", "404 page not found\n", ""}) {
+    EXPECT_EQ(code(other), ErrorCode::unavailable) << other;
+  }
+}
+
 TEST(BodyOf, ErrorsByStatus) {
   const ApiCall call{.method = Method::create, .path = kSlices};
   EXPECT_EQ(*body_of({201, "{}"}, call), "{}");
   for (const auto& [status, code] : std::map<int, ErrorCode>{{401, ErrorCode::permission_denied},
                                                              {403, ErrorCode::permission_denied},
-                                                             {404, ErrorCode::not_found},
+                                                             {404, ErrorCode::unavailable},
                                                              {410, ErrorCode::not_found},
                                                              {409, ErrorCode::failed_precondition},
                                                              {302, ErrorCode::failed_precondition},

@@ -95,6 +95,37 @@ TEST_F(AllocationsNode, HeldDevicesAreListedThoughNoneIsThere) {
   EXPECT_THAT(unhealthy(model::Resource::neuroncore), ElementsAre("4", "5", "6", "7"));
 }
 
+// Its file cannot be read since the start: only the checkpoint can show how held cores are numbered.
+TEST_F(AllocationsNode, WhileLncIsUnreadNothingIsGivenUnlessTheCheckpointShowsIt) {
+  const auto unread = snapshot_of("trn2.48xlarge");
+  unread->host.lnc.reset();
+  unread->host.lnc_is_unread = true;
+  scan(unread);
+  const core::NumberingEvidence ambiguous{{{{0, 1}, {0}}}, std::nullopt};
+  shown({{"a", "b", "c", kCores, {"0", "1"}}}, ambiguous);
+  EXPECT_EQ(units(model::Resource::neuron) + units(model::Resource::neuroncore), 0U);
+  EXPECT_FALSE(allocations.allocate(model::Resource::neuron, {"3"}));
+  shown({{"a", "b", "c", kCores, {"0", "1", "60"}}}, {{{{0, 1}, {0}}, {{60}, {15}}}, std::nullopt});
+  EXPECT_EQ(units(model::Resource::neuroncore), 64U) << "60 is on neuron15 with LNC 2 only";
+  EXPECT_THAT(unhealthy(model::Resource::neuron), ElementsAre("0", "15"));
+  ++version;
+  const auto answer = allocations.allocate(model::Resource::neuron, {"3"});
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->envs.at("NEURON_LOGICAL_NC_CONFIG"), "2") << "the runtime may read another one";
+}
+
+TEST_F(AllocationsNode, CoresHeldWhileLncWasUnreadAreReadWithTheLncOfTheirTime) {
+  const auto unread = snapshot_of("trn2.48xlarge");
+  unread->host.lnc.reset();
+  unread->host.lnc_is_unread = true;
+  scan(unread);
+  shown({{"a", "b", "c", kCores, {"20"}}});
+  scan_with_lnc(1);
+  shown({{"a", "b", "c", kCores, {"20"}}}, {{{{20}, {5}}}, std::nullopt});
+  EXPECT_EQ(units(model::Resource::neuroncore), 64U);
+  EXPECT_THAT(unhealthy(model::Resource::neuron), ElementsAre("5")) << "not neuron2, as the file now numbers it";
+}
+
 TEST_F(AllocationsNode, AHeldInterfaceThatNoScanHasShownIsListedAsVanished) {
   scan(without_efa(snapshot_of("trn1.32xlarge"), 2));
   const std::string name = node_of("trn1.32xlarge")->id_of(model::Resource::efa, 2);

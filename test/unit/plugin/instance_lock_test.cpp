@@ -85,6 +85,11 @@ TEST_F(Lock, KnowsItsDirectory) {
   const auto lock = InstanceLock::take(path, InstanceLock::Mode::claims);
   ASSERT_TRUE(lock);
   EXPECT_TRUE(lock->is_of(path));
+  std::filesystem::rename(path, path + "-moved");
+  std::filesystem::create_symlink(path, path);
+  EXPECT_TRUE(lock->is_of(path)) << "ELOOP is no evidence that it is another one";
+  std::filesystem::remove(path);
+  std::filesystem::rename(path + "-moved", path);
   std::filesystem::remove(path);
   EXPECT_FALSE(lock->is_of(path));
   std::filesystem::create_directory(path);

@@ -91,6 +91,26 @@ TEST_F(KubeletDirectoryTest, OneThatIsReplacedIsUsableAnew) {
   EXPECT_EQ(directory->read_changes().checkpoints_written, 1);
 }
 
+TEST_F(KubeletDirectoryTest, OneThatCannotBeReadIsNotGone) {
+  make();
+  const std::string link = above + "/link";
+  std::filesystem::create_symlink(path, link);
+  KubeletDirectory linked(link + "/", clock, calls);
+  ASSERT_TRUE(linked.read_changes().usable);
+  const int watched = linked.fd();
+  std::filesystem::remove(link);
+  std::filesystem::create_symlink(link, link);  // ELOOP
+  for (int i = 0; i < 3; ++i) {
+    clock.advance(milliseconds{2000});
+    EXPECT_FALSE(linked.read_changes().usable);
+    EXPECT_EQ(linked.fd(), watched) << "it is watched and locked on";
+  }
+  std::filesystem::remove(link);
+  clock.advance(milliseconds{2000});
+  static_cast<void>(linked.read_changes());
+  EXPECT_EQ(linked.fd(), -1) << "now it is gone";
+}
+
 TEST_F(KubeletDirectoryTest, OneThatWasRenamedBehindAMountEnds) {
   make();
   ASSERT_TRUE(directory->read_changes().usable);

@@ -159,6 +159,27 @@ TEST_F(KubeletLinkTest, HoldersAreThePodsThatTheKubeletShows) {
   EXPECT_THAT(*listed->answer, ElementsAre(model::Allocation{"ml", "train", "main", kNeuron, {"0"}}));
 }
 
+// Else it would reconnect to every kubelet that comes.
+TEST_F(KubeletLinkTest, TheConnectionOfAFinishedListIsClosed) {
+  const auto sockets = [] {
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      count += std::filesystem::read_symlink(entry.path(), gone).string().starts_with("socket:") ? 1U : 0U;
+    }
+    return count;
+  };
+  start_kubelet();
+  const std::size_t before = sockets();
+  link->ask_holders(clock.now());
+  ASSERT_TRUE(wait_for<HoldersListed>());
+  const auto until = clock.now() + kDeadline;
+  do {
+    link->close_finished();
+  } while (sockets() > before && clock.now() < until);
+  EXPECT_LE(sockets(), before);
+}
+
 TEST_F(KubeletLinkTest, AnAnswerThatMakesNoSenseIsAnErrorAndNobodysHolding) {
   start_kubelet({.pod_resources = fakes::PodResourcesFault::garbage});
   link->ask_holders(clock.now());
@@ -323,6 +344,8 @@ TEST_F(KubeletLinkTest, OnlyWhatCanBeToldCountsAsNotListening) {
   std::filesystem::rename(plugins + "/" + name, plugins + "/left.sock");  // as kill -9 would leave it
   server->reset();
   EXPECT_TRUE(link->exists("left.sock"));
+  std::filesystem::create_symlink("loop.sock", plugins + "/loop.sock");
+  EXPECT_TRUE(link->exists("loop.sock")) << "ELOOP is no evidence of absence";
   EXPECT_FALSE(link->is_listening("left.sock"));
 }
 

@@ -77,6 +77,31 @@ TEST_F(Directory, OneThatWasRemovedBehindItsPathIsDead) {
   EXPECT_EQ(SocketWatch::open("/proc/self/fd/" + std::to_string(held.get()) + "/")->state(), SocketWatch::State::dead);
 }
 
+// ELOOP stands for every error that is no evidence of absence.
+TEST_F(Directory, OnlyNoSuchFileMeansThatItIsGone) {
+  const std::string link = path + "-link";
+  const auto lead_to = [&](const std::string& target) {
+    std::filesystem::remove(link);
+    std::filesystem::create_symlink(target, link);
+  };
+  lead_to(path);
+  auto watch = SocketWatch::open(link + "/");
+  auto polling = SocketWatch::open(link + "/", SocketWatch::Means::polling);
+  ASSERT_TRUE(watch && polling);
+  std::ofstream(path + "/there") << "x";
+  lead_to(link);
+  EXPECT_EQ(watch->state(), SocketWatch::State::unread);
+  EXPECT_TRUE(watch->may_stand());
+  EXPECT_THAT(polling->read_events(), testing::IsEmpty());
+  lead_to(path);
+  EXPECT_EQ(watch->state(), SocketWatch::State::stands);
+  ASSERT_EQ(polling->read_events().size(), 1U) << "seen once it can be read";
+  lead_to(path + "/none");
+  EXPECT_EQ(watch->state(), SocketWatch::State::gone);
+  EXPECT_FALSE(watch->may_stand());
+  std::filesystem::remove(link);
+}
+
 TEST_F(Directory, NoDirectoryIsAnError) {
   EXPECT_EQ(SocketWatch::open(path + "/none").error().code, ErrorCode::not_found);
 }

@@ -178,6 +178,13 @@ TEST(NodeReport, AListThatWasNeverReadIsNoAbsence) {
   EXPECT_EQ(report(host, {}).conditions[0].reason, "Unread");
 }
 
+TEST(NodeReport, UltraServerFilesThatAreUnreadLeaveItsLabels) {
+  model::HostScan host = well_host();
+  EXPECT_FALSE(report(host, {}).keeps_ultraserver);
+  host.ultraserver_is_unread = true;
+  EXPECT_TRUE(report(host, {}).keeps_ultraserver);
+}
+
 TEST(NodeReport, EveryReasonIsAValidReasonOfAConditionAndAnEvent) {
   for (const health::Reason& reason : health::all_reasons()) {
     EXPECT_THAT(camel_case(reason.code), testing::MatchesRegex("[A-Z][A-Za-z0-9]*")) << reason.code;

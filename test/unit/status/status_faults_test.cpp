@@ -173,6 +173,25 @@ TEST_F(StatusFaultsTest, OneWhoComesLaterHasIt) {
   EXPECT_EQ(condition("AcceleratedHardwareReady"), theirs);
 }
 
+TEST_F(StatusFaultsTest, LabelsOfAnUltraServerWhoseFilesAreUnreadStay) {
+  model::HostScan host = well_host();
+  host.ultraserver = model::UltraServer{false, {1, 4}, {{4, "ffeeddccbbaa9988", 3}}};
+  begin(host);
+  ASSERT_EQ(label("neuron.amazonaws.com/ultraserver-node-id-4"), "3");
+  start_anew();
+  host.ultraserver.reset();
+  host.ultraserver_is_unread = true;
+  begin(host);
+  after(std::chrono::hours(1));
+  EXPECT_EQ(label("neuron.amazonaws.com/ultraserver-node-id-4"), "3");
+  EXPECT_EQ(label("neuron.amazonaws.com/ultraserver-mode"), "1_4");
+  host.ultraserver_is_unread = false;
+  start_anew();
+  begin(host);
+  after(std::chrono::hours(1));
+  EXPECT_EQ(label("neuron.amazonaws.com/ultraserver-node-id-4"), "") << "now it is known to be in none";
+}
+
 TEST_F(StatusFaultsTest, ALabelOfAwsThatAnotherWritesIsLeftToThem) {
   model::HostScan host = well_host();
   host.ultraserver = model::UltraServer{false, {1, 4}, {{4, "ffeeddccbbaa9988", 3}}};
