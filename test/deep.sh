@@ -16,17 +16,18 @@
 #     kubelet     every Topology Manager policy on every type, 300 random pods per type: half an hour
 #     cluster     the scenarios that test/run.sh shortens or leaves out: queues of 60 and 200 pods, lives of agent, node and claims,
 #                 random claims, admission rate, start of claims, the claims driver (CLUSTER_DEEP=1): 45 minutes
+#     fleet       150 agents of each mode against one API server, and 500 pods with claims on one node: half an hour
 #     attack      attacks on simulated nodes: an hour
 #     chaos       faults in a cluster: an hour
 #     image       a second build from nothing, compared; arm64 under qemu: half an hour
 # model and dra run side by side, and so do attack and chaos. A suite that fails does not keep the next ones from running.
-# DIRECTORY has the programs of the last eight (else build/release/bin, which must be built; model and attack are taken from
+# DIRECTORY has the programs of the last nine (else build/release/bin, which must be built; model and attack are taken from
 # beside it). They need what the suites need: see test/admissions/run.sh and test/cluster/run.sh. The first five build what they run
 # in build/dev, build/tsan, build/tidy, build/plain and build/fuzz or build/fuzz-gcc. Output of each: build/deep/SUITE.log.
 # At the end: time and result of each suite, and as the last line "N passed, N failed, N skipped".
 set -u
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
-groups="sanitize tsan tidy plain fuzz model+dra admissions kubelet cluster attack+chaos image" # joined by +: side by side
+groups="sanitize tsan tidy plain fuzz model+dra admissions kubelet cluster fleet attack+chaos image" # joined by +: side by side
 suites=${groups//+/ }
 minutes="" seconds=60 seed="" only="" bin=$root/build/release/bin
 while [ $# -gt 0 ]; do
@@ -57,7 +58,7 @@ if [ -n "$only" ]; then
 else
   chosen=" $suites "
 fi
-for suite in model dra admissions kubelet cluster attack chaos; do
+for suite in model dra admissions kubelet cluster fleet attack chaos; do
   case $chosen in
     *" $suite "*) bin=$(cd "$bin" 2> /dev/null && pwd) || { echo "test/deep.sh: no directory $bin: build the programs first" >&2; exit 1; } ;;
   esac
@@ -201,6 +202,11 @@ kubelet_suite() {
 
 cluster_suite() {
   CLUSTER_DEEP=1 "$root/test/cluster/run.sh" -run 'TestLife|Queue|TestAdmission|TestStartOfClaims|TestRandomClaims|TestClaimsDriver' "$bin"
+}
+
+# Alone in its cluster: calls and memory are measured.
+fleet_suite() {
+  CLUSTER_DEEP=1 CLUSTER_SHARDS=1 CLUSTER_FLEET=${CLUSTER_FLEET:-150} "$root/test/cluster/run.sh" -run 'TestFleet' "$bin"
 }
 
 chaos_suite() {

@@ -9,8 +9,9 @@
 # installs it). Where a part is missing the suite says SKIPPED and succeeds; with CI=true that fails.
 # CLUSTER_SHARDS clusters run at the same time, each with its part of the tests; with 1 nothing disturbs what is measured. Default:
 # 2, or 3 where the kernel allows root 256 inotify instances, of which each cluster takes 6 and each node 9.
-# CLUSTER_DEEP=1 runs the long scenarios too (half an hour more). CHAOS_MINUTES makes TestChaos as long as that, CHAOS_SEED
-# draws the same faults again, CHAOS_SLOWER multiplies its bounds. Exit code: 0, or 1 when a test failed.
+# CLUSTER_DEEP=1 runs the long scenarios too (half an hour more). CLUSTER_FLEET=150 runs TestFleet with as many agents of each mode.
+# CHAOS_MINUTES makes TestChaos as long as that, CHAOS_SEED draws the same faults again, CHAOS_SLOWER multiplies its bounds. Exit
+# code: 0, or 1 when a test failed.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -37,7 +38,7 @@ while [ $# -gt 0 ]; do
 done
 
 find_root
-need_for_containers containerd runc ip nsenter /usr/lib/cni/bridge /usr/lib/cni/host-local /usr/lib/cni/loopback
+need_for_containers containerd runc ip nsenter setpriv /usr/lib/cni/bridge /usr/lib/cni/host-local /usr/lib/cni/loopback
 find_go
 $as_root unshare --mount --pid --net --fork sh -c 'ip link add br0 type bridge && ip link add port0 type veth' 2>/dev/null ||
   missing "may not make mount, PID and network namespaces with a bridge and veth here"
@@ -88,7 +89,8 @@ awk -v deep="${CLUSTER_DEEP:-}" 'NR == FNR { seconds[$1] = deep == 1 && NF > 2 ?
 run_shard() {
   others=$(grep -vxFf "$out/shard.$1" "$out/tests" | paste -sd '|' -)
   $as_root env NEURON_BIN="$bin" IMAGES="$images" CLUSTER_TOOLS="$out" CLUSTER_TREE="$top" CLUSTER_LOGS="$out/logs/$1" \
-    CLUSTER_DEEP="${CLUSTER_DEEP:-}" CHAOS_MINUTES="${CHAOS_MINUTES:-}" CHAOS_SEED="${CHAOS_SEED:-}" CHAOS_SLOWER="${CHAOS_SLOWER:-}" \
+    CLUSTER_DEEP="${CLUSTER_DEEP:-}" CLUSTER_FLEET="${CLUSTER_FLEET:-}" \
+    CHAOS_MINUTES="${CHAOS_MINUTES:-}" CHAOS_SEED="${CHAOS_SEED:-}" CHAOS_SLOWER="${CHAOS_SLOWER:-}" \
     "$out/cluster.test" -test.v -test.parallel 8 -test.timeout "$limit" -test.run "$only" -test.skip "^($others)\$" 2>&1 || echo 1 >"$out/failed"
 }
 

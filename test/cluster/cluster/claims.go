@@ -54,17 +54,21 @@ func (n *Node) Slices() ([]resource.ResourceSlice, error) {
 	return list.Items, nil
 }
 
-// Offered are the devices of the node's pool as a scheduler takes them: of the newest generation, and only if that is complete.
+// Offered are the devices of the node's pool as a scheduler takes them.
 func (n *Node) Offered() ([]resource.Device, error) {
 	all, err := n.Slices()
 	if err != nil {
 		return nil, err
 	}
-	newest := int64(0)
+	devices, _, err := OfferedBy(all)
+	return devices, err
+}
+
+// OfferedBy returns the devices of a pool: of the newest generation, and only if that is complete.
+func OfferedBy(all []resource.ResourceSlice) (devices []resource.Device, newest int64, err error) {
 	for _, slice := range all {
 		newest = max(newest, slice.Spec.Pool.Generation)
 	}
-	var devices []resource.Device
 	count, want := int64(0), int64(0)
 	for _, slice := range all {
 		if slice.Spec.Pool.Generation == newest {
@@ -73,9 +77,9 @@ func (n *Node) Offered() ([]resource.Device, error) {
 		}
 	}
 	if count != want {
-		return nil, fmt.Errorf("%d of %d slices of generation %d are there", count, want, newest)
+		return nil, newest, fmt.Errorf("%d of %d slices of generation %d are there", count, want, newest)
 	}
-	return devices, nil
+	return devices, newest, nil
 }
 
 // ClaimsOf returns the claims of a pod by the name that its containers use; that of its extended resources under "".
