@@ -16,17 +16,19 @@
 #     kubelet     every Topology Manager policy on every type, 300 random pods per type: half an hour
 #     cluster     the scenarios that test/run.sh shortens or leaves out: queues of 60 and 200 pods, lives of agent, node and claims,
 #                 random claims, admission rate, start of claims, the claims driver (CLUSTER_DEEP=1): 45 minutes
+#     versions    device plugin and claims on Kubernetes 1.33 to 1.37, containerd 1.7, kubelets that are older than their API server, an
+#                 upgrade under running pods: an hour, and as long again to build them the first time
 #     attack      attacks on simulated nodes: an hour
 #     chaos       faults in a cluster: an hour
 #     image       a second build from nothing, compared; arm64 under qemu: half an hour
 # model and dra run side by side, and so do attack and chaos. A suite that fails does not keep the next ones from running.
-# DIRECTORY has the programs of the last eight (else build/release/bin, which must be built; model and attack are taken from
+# DIRECTORY has the programs of the last nine (else build/release/bin, which must be built; model and attack are taken from
 # beside it). They need what the suites need: see test/admissions/run.sh and test/cluster/run.sh. The first five build what they run
 # in build/dev, build/tsan, build/tidy, build/plain and build/fuzz or build/fuzz-gcc. Output of each: build/deep/SUITE.log.
 # At the end: time and result of each suite, and as the last line "N passed, N failed, N skipped".
 set -u
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
-groups="sanitize tsan tidy plain fuzz model+dra admissions kubelet cluster attack+chaos image" # joined by +: side by side
+groups="sanitize tsan tidy plain fuzz model+dra admissions kubelet cluster versions attack+chaos image" # joined by +: side by side
 suites=${groups//+/ }
 minutes="" seconds=60 seed="" only="" bin=$root/build/release/bin
 while [ $# -gt 0 ]; do
@@ -57,7 +59,7 @@ if [ -n "$only" ]; then
 else
   chosen=" $suites "
 fi
-for suite in model dra admissions kubelet cluster attack chaos; do
+for suite in model dra admissions kubelet cluster versions attack chaos; do
   case $chosen in
     *" $suite "*) bin=$(cd "$bin" 2> /dev/null && pwd) || { echo "test/deep.sh: no directory $bin: build the programs first" >&2; exit 1; } ;;
   esac
@@ -201,6 +203,30 @@ kubelet_suite() {
 
 cluster_suite() {
   CLUSTER_DEEP=1 "$root/test/cluster/run.sh" -run 'TestLife|Queue|TestAdmission|TestStartOfClaims|TestRandomClaims|TestClaimsDriver' "$bin"
+}
+
+# One run of the cluster suite for each version; the logs of one that fails are kept.
+versions_suite() {
+  local passed=0 failed=0 skipped=0 versions containerd only p f s
+  while read -r containerd only versions; do
+    echo "Kubernetes $versions, containerd $containerd"
+    CLUSTER_KUBERNETES=$versions CLUSTER_CONTAINERD=${containerd#2} "$root/test/cluster/run.sh" -run "$only" "$bin" < /dev/null 2>&1 | tee "$logs/versions.run"
+    read -r p f s <<< "$(tail -n 1 "$logs/versions.run" | tr -dc '0-9 \n')"
+    passed=$((passed + ${p:-0})) failed=$((failed + ${f:-1})) skipped=$((skipped + ${s:-0}))
+    if [ "${f:-1}" != 0 ]; then
+      rm -rf "$logs/versions.${versions%% *}"
+      mv "$root/build/cluster/logs" "$logs/versions.${versions%% *}"
+    fi
+  done << 'END'
+2 TestDefaultManifest|TestVersion$ 1.33
+2 TestDefaultManifest|TestVersion$ 1.34
+2 TestDefaultManifest|TestVersion$ 1.35
+1.7 TestDefaultManifest|TestVersion$ 1.35
+2 TestDefaultManifest|TestVersion 1.36 1.35 1.34 1.33 1.37
+2 TestDefaultManifest|TestVersion$|TestVersionSkew 1.37 1.36 1.35 1.34
+END
+  echo "$passed passed, $failed failed, $skipped skipped"
+  [ "$failed" -eq 0 ]
 }
 
 chaos_suite() {
