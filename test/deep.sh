@@ -17,6 +17,8 @@
 #     cluster     the scenarios that test/run.sh shortens or leaves out: queues of 60 and 200 pods, lives of agent, node and claims,
 #                 random claims, admission rate, start of claims, the claims driver (CLUSTER_DEEP=1): 45 minutes
 #     fleet       150 agents of each mode against one API server, and 500 pods with claims on one node: half an hour
+#     versions    device plugin and claims on Kubernetes 1.33 to 1.37, containerd 1.7, kubelets that are older than their API server, an
+#                 upgrade under running pods: an hour, and as long again to build them the first time
 #     attack      attacks on simulated nodes: an hour
 #     chaos       faults in a cluster: an hour
 #     image       a second build from nothing, compared; arm64 under qemu: half an hour
@@ -27,7 +29,7 @@
 # At the end: time and result of each suite, and as the last line "N passed, N failed, N skipped".
 set -u
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
-groups="sanitize tsan tidy plain fuzz model+dra admissions kubelet cluster fleet attack+chaos image" # joined by +: side by side
+groups="sanitize tsan tidy plain fuzz model+dra admissions kubelet cluster fleet versions attack+chaos image" # joined by +: side by side
 suites=${groups//+/ }
 minutes="" seconds=60 seed="" only="" bin=$root/build/release/bin
 while [ $# -gt 0 ]; do
@@ -58,7 +60,7 @@ if [ -n "$only" ]; then
 else
   chosen=" $suites "
 fi
-for suite in model dra admissions kubelet cluster fleet attack chaos; do
+for suite in model dra admissions kubelet cluster fleet versions attack chaos; do
   case $chosen in
     *" $suite "*) bin=$(cd "$bin" 2> /dev/null && pwd) || { echo "test/deep.sh: no directory $bin: build the programs first" >&2; exit 1; } ;;
   esac
@@ -207,6 +209,30 @@ cluster_suite() {
 # Alone in its cluster: calls and memory are measured.
 fleet_suite() {
   CLUSTER_DEEP=1 CLUSTER_SHARDS=1 CLUSTER_FLEET=${CLUSTER_FLEET:-150} "$root/test/cluster/run.sh" -run 'TestFleet' "$bin"
+}
+
+# One run of the cluster suite for each version; the logs of one that fails are kept.
+versions_suite() {
+  local passed=0 failed=0 skipped=0 versions containerd only p f s
+  while read -r containerd only versions; do
+    echo "Kubernetes $versions, containerd $containerd"
+    CLUSTER_KUBERNETES=$versions CLUSTER_CONTAINERD=${containerd#2} "$root/test/cluster/run.sh" -run "$only" "$bin" < /dev/null 2>&1 | tee "$logs/versions.run"
+    read -r p f s <<< "$(tail -n 1 "$logs/versions.run" | tr -dc '0-9 \n')"
+    passed=$((passed + ${p:-0})) failed=$((failed + ${f:-1})) skipped=$((skipped + ${s:-0}))
+    if [ "${f:-1}" != 0 ]; then
+      rm -rf "$logs/versions.${versions%% *}"
+      mv "$root/build/cluster/logs" "$logs/versions.${versions%% *}"
+    fi
+  done << 'END'
+2 TestDefaultManifest|TestVersion$ 1.33
+2 TestDefaultManifest|TestVersion$ 1.34
+2 TestDefaultManifest|TestVersion$ 1.35
+1.7 TestDefaultManifest|TestVersion$ 1.35
+2 TestDefaultManifest|TestVersion 1.36 1.35 1.34 1.33 1.37
+2 TestDefaultManifest|TestVersion$|TestVersionSkew 1.37 1.36 1.35 1.34
+END
+  echo "$passed passed, $failed failed, $skipped skipped"
+  [ "$failed" -eq 0 ]
 }
 
 chaos_suite() {

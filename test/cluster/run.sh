@@ -9,6 +9,8 @@
 # installs it). Where a part is missing the suite says SKIPPED and succeeds; with CI=true that fails.
 # CLUSTER_SHARDS clusters run at the same time, each with its part of the tests; with 1 nothing disturbs what is measured. Default:
 # 2, or 3 where the kernel allows root 256 inotify instances, of which each cluster takes 6 and each node 9.
+# CLUSTER_KUBERNETES="1.37 1.36" runs another Kubernetes (kube/*.mod) than 1.36: the first is the cluster's, further ones are for the scenarios
+# of several versions. CLUSTER_CONTAINERD=1.7 runs that instead of containerd 2.
 # CLUSTER_DEEP=1 runs the long scenarios too (half an hour more). CLUSTER_FLEET=150 runs TestFleet with as many agents of each mode.
 # CHAOS_MINUTES makes TestChaos as long as that, CHAOS_SEED draws the same faults again, CHAOS_SLOWER multiplies its bounds. Exit
 # code: 0, or 1 when a test failed.
@@ -58,13 +60,24 @@ out=$top/build/cluster
 $as_root rm -rf "$out/logs"
 mkdir -p "$out/containerd2"
 echo "$suite: building Kubernetes, etcd and containerd (minutes the first time, then from cache)"
-build_kubernetes
-containerd=github.com/containerd/containerd/v2
-version=$(cd "$here/containerd" && "$go" list -m -f '{{.Version}}' $containerd) || missing "containerd's module (needs a network)"
-for name in containerd containerd-shim-runc-v2 ctr; do
-  (cd "$here/containerd" && built "-X $containerd/version.Version=$version" "$out/containerd2/$name" "$containerd/cmd/$name") ||
-    missing "containerd did not build (module download needs a network)"
-done
+kubernetes=${CLUSTER_KUBERNETES:-}
+for minor in ${kubernetes:-""}; do build_kubernetes $minor; done
+# build_containerd MODULES MODULE DIRECTORY PROGRAM...
+build_containerd() {
+  modules=$1 containerd=$2 programs=$out/$3
+  shift 3
+  version=$(cd "$here/containerd" && "$go" list -modfile "$modules" -m -f '{{.Version}}' "$containerd") || missing "containerd's module (needs a network)"
+  for name; do
+    (cd "$here/containerd" && export GOFLAGS="-modfile=$modules" && built "-X $containerd/version.Version=$version" "$programs/$name" "$containerd/cmd/$name") ||
+      missing "containerd did not build (module download needs a network)"
+  done
+}
+build_containerd go.mod github.com/containerd/containerd/v2 containerd2 containerd containerd-shim-runc-v2 ctr
+case ${CLUSTER_CONTAINERD:-} in
+  "") ;;
+  1.7) build_containerd 1.7.mod github.com/containerd/containerd containerd1.7 containerd containerd-shim-runc-v2 ;;
+  *) echo "run.sh: CLUSTER_CONTAINERD is 1.7 or not set" >&2; exit 2 ;;
+esac
 [ -x "$out/helm" ] && [ "$out/helm" -nt "$top/test/helm/go.mod" ] || "$top/test/helm/run.sh" --command "$out/helm" ||
   missing "helm did not build (module download needs a network)"
 (cd "$here" && built "" "$out/runtime" ./runtime && nice -n 10 "$go" test -c -ldflags "-s -w" -o "$out/cluster.test" . &&
@@ -89,6 +102,7 @@ awk -v deep="${CLUSTER_DEEP:-}" 'NR == FNR { seconds[$1] = deep == 1 && NF > 2 ?
 run_shard() {
   others=$(grep -vxFf "$out/shard.$1" "$out/tests" | paste -sd '|' -)
   $as_root env NEURON_BIN="$bin" IMAGES="$images" CLUSTER_TOOLS="$out" CLUSTER_TREE="$top" CLUSTER_LOGS="$out/logs/$1" \
+    CLUSTER_KUBERNETES="$kubernetes" CLUSTER_CONTAINERD="${CLUSTER_CONTAINERD:-}" \
     CLUSTER_DEEP="${CLUSTER_DEEP:-}" CLUSTER_FLEET="${CLUSTER_FLEET:-}" \
     CHAOS_MINUTES="${CHAOS_MINUTES:-}" CHAOS_SEED="${CHAOS_SEED:-}" CHAOS_SLOWER="${CHAOS_SLOWER:-}" \
     "$out/cluster.test" -test.v -test.parallel 8 -test.timeout "$limit" -test.run "$only" -test.skip "^($others)\$" 2>&1 || echo 1 >"$out/failed"

@@ -48,14 +48,23 @@ need_for_containers() {
 # built LDFLAGS FILE PACKAGE, in the folder of its module.
 built() { nice -n 10 "$go" build -ldflags "-s -w $1" -o "$2" "$3"; }
 
-# Builds the programs of a control plane and of a node, one binary, into build/cluster: minutes the first time, then from cache.
+# build_kubernetes [MINOR]: builds the programs of a control plane and of a node, one binary, into build/cluster: minutes the first time,
+# then from cache. MINOR: another version than that of test/go.mod, with test/cluster/kube/MINOR.mod, into build/cluster/MINOR.
 build_kubernetes() {
-  version=$(cd "$top/test" && "$go" list -m -f '{{.Version}}' k8s.io/kubernetes) || missing "Kubernetes' module (needs a network)"
-  mkdir -p "$top/build/cluster"
+  modules=go.mod programs=$top/build/cluster
+  if [ -n "${1:-}" ] && [ -e "$top/test/cluster/kube/$1.mod" ]; then
+    modules=cluster/kube/$1.mod programs=$programs/$1
+  elif [ -n "${1:-}" ] && ! grep -q "k8s.io/kubernetes v$1\." "$top/test/go.mod"; then
+    echo "run.sh: no Kubernetes $1: test/cluster/kube/pin.sh adds one" >&2
+    exit 2
+  fi
+  version=$(cd "$top/test" && "$go" list -modfile "$modules" -m -f '{{.Version}}' k8s.io/kubernetes) || missing "Kubernetes' module (needs a network)"
+  mkdir -p "$programs"
   minor=${version#*.} stamp=k8s.io/component-base/version
-  (cd "$top/test" && built "-X $stamp.gitVersion=$version -X $stamp.gitMajor=1 -X $stamp.gitMinor=${minor%%.*}" \
-    "$top/build/cluster/kube" ./cluster/kube) || missing "Kubernetes did not build (module download needs a network)"
-  for name in kube-apiserver kube-controller-manager kube-scheduler kubelet kubectl etcd; do ln -sf kube "$top/build/cluster/$name"; done
+  (cd "$top/test" && export GOFLAGS="-modfile=$modules" && built "-X $stamp.gitVersion=$version -X $stamp.gitMajor=1 -X $stamp.gitMinor=${minor%%.*}" \
+    "$programs/kube" ./cluster/kube) || missing "Kubernetes ${1:-} did not build (module download needs a network)"
+  for name in kube-apiserver kube-controller-manager kube-scheduler kubelet kubectl etcd; do ln -sf kube "$programs/$name"; done
+  [ -z "${1:-}" ] || [ "$modules" != go.mod ] || ln -sfn . "$programs/$1"
 }
 
 # Vets and tests the module in $here and prints and counts its tests.

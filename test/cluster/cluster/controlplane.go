@@ -24,6 +24,8 @@ type Cluster struct {
 	Etcd, APIServer, ControllerManager, Scheduler *Process
 	// Gates are given to API server, controller manager and scheduler when they are started next: "Name=false,…"; empty: defaults.
 	Gates string
+	// Kubernetes is the minor version of what is started next, "1.37"; empty: the first of the run.
+	Kubernetes string
 
 	authority *authority
 	pki       string // directory of keys and certificates
@@ -150,7 +152,7 @@ func (c *Cluster) file(name string) string { return c.pki + "/" + name }
 // StartEtcd starts etcd over the data of an earlier run of it and waits until it serves.
 func (c *Cluster) StartEtcd() error {
 	var err error
-	c.Etcd, err = suite.Start(env.log("etcd"), nil, env.tool("etcd"), "--data-dir", env.inWork("etcd"), "--unsafe-no-fsync",
+	c.Etcd, err = suite.Start(env.log("etcd"), nil, env.kube("", "etcd"), "--data-dir", env.inWork("etcd"), "--unsafe-no-fsync",
 		"--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
 		"--listen-peer-urls=http://127.0.0.1:2380", "--log-level=warn")
 	if err != nil {
@@ -219,9 +221,9 @@ func (c *Cluster) RestartClients() error {
 // gated is the program with its feature gates, the beginning of its arguments.
 func (c *Cluster) gated(name string) []string {
 	if c.Gates == "" {
-		return []string{env.tool(name)}
+		return []string{env.kube(c.Kubernetes, name)}
 	}
-	return []string{env.tool(name), "--feature-gates=" + c.Gates}
+	return []string{env.kube(c.Kubernetes, name), "--feature-gates=" + c.Gates}
 }
 
 // Kubectl runs the real kubectl as cluster administrator and fails the test if it fails.
@@ -236,7 +238,7 @@ func (c *Cluster) Kubectl(t testing.TB, arguments ...string) string {
 
 // TryKubectl is Kubectl for what may fail; the output has both streams.
 func (c *Cluster) TryKubectl(arguments ...string) (string, error) {
-	return suite.Run(env.tool("kubectl"), append([]string{"--kubeconfig", c.Kubeconfig, "--cache-dir", env.inWork("kubectl")}, arguments...)...)
+	return suite.Run(env.kube(c.Kubernetes, "kubectl"), append([]string{"--kubeconfig", c.Kubeconfig, "--cache-dir", env.inWork("kubectl")}, arguments...)...)
 }
 
 // Apply applies files and deletes what they made after the test.

@@ -10,10 +10,12 @@
 package cluster
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -41,13 +43,17 @@ func Figure(t testing.TB, what string, value time.Duration) {
 
 // settings are the programs under test and the places for what comes out.
 type settings struct {
-	bin    string // NEURON_BIN: has neuron-agent and neuron-sim; ../libexec/neuron-node-agent/neuron-topology beside it
-	tools  string // CLUSTER_TOOLS: kube-apiserver, ... kubectl, etcd, runtime, and containerd2/ with containerd's three programs
-	images string // IMAGES: directory of archives neuron-agent-<version>-<architecture>.tar; empty: a stand-in
-	tree   string // CLUSTER_TREE: the repository, for its manifests
-	logs   string // CLUSTER_LOGS: outlives the run
-	work   string // private tmpfs; short, since sockets live below it
-	group  string // absolute cgroup path of the suite, present in every hierarchy
+	bin   string // NEURON_BIN: has neuron-agent and neuron-sim; ../libexec/neuron-node-agent/neuron-topology beside it
+	tools string // CLUSTER_TOOLS: kube-apiserver, ... kubelet, kubectl, etcd, runtime, and containerd2/ with containerd's three programs
+	// CLUSTER_KUBERNETES: minor versions, "1.37 1.36"; that of the control plane and of nodes that name none first. Empty: the one that the
+	// tests are built with. Each has its programs in a directory of its name in tools, that one in tools itself.
+	kubernetes []string
+	containerd string // CLUSTER_CONTAINERD: "1.7" instead of 2; its programs are in tools/containerd1.7/
+	images     string // IMAGES: directory of archives neuron-agent-<version>-<architecture>.tar; empty: a stand-in
+	tree       string // CLUSTER_TREE: the repository, for its manifests
+	logs       string // CLUSTER_LOGS: outlives the run
+	work       string // private tmpfs; short, since sockets live below it
+	group      string // absolute cgroup path of the suite, present in every hierarchy
 }
 
 var env settings
@@ -81,16 +87,18 @@ func Main(m *testing.M) {
 
 func prepare() error {
 	env = settings{
-		bin:    os.Getenv("NEURON_BIN"),
-		tools:  os.Getenv("CLUSTER_TOOLS"),
-		images: os.Getenv("IMAGES"),
-		tree:   os.Getenv("CLUSTER_TREE"),
-		logs:   os.Getenv("CLUSTER_LOGS"),
-		work:   suite.Work(),
-		group:  suite.Group(),
+		bin:        os.Getenv("NEURON_BIN"),
+		tools:      os.Getenv("CLUSTER_TOOLS"),
+		kubernetes: Versions(),
+		containerd: os.Getenv("CLUSTER_CONTAINERD"),
+		images:     os.Getenv("IMAGES"),
+		tree:       os.Getenv("CLUSTER_TREE"),
+		logs:       os.Getenv("CLUSTER_LOGS"),
+		work:       suite.Work(),
+		group:      suite.Group(),
 	}
 	for _, path := range []string{
-		env.simulator(), env.tool("kube-apiserver"), env.tool("runtime"), env.tool("containerd2/containerd"), env.tree} {
+		env.simulator(), env.kube("", "kube-apiserver"), env.tool("runtime"), env.tool("containerd2/containerd"), env.tree} {
 		if _, err := os.Stat(path); err != nil {
 			return fmt.Errorf("%w (see run.sh for NEURON_BIN, CLUSTER_TOOLS and CLUSTER_TREE)", err)
 		}
@@ -104,8 +112,14 @@ func prepare() error {
 	return suiteNetwork()
 }
 
-func (s settings) simulator() string         { return filepath.Join(s.bin, "neuron-sim") }
-func (s settings) tool(name string) string   { return filepath.Join(s.tools, name) }
+func (s settings) simulator() string       { return filepath.Join(s.bin, "neuron-sim") }
+func (s settings) tool(name string) string { return filepath.Join(s.tools, name) }
+
+// kube is a program of Kubernetes of a minor version; "": the first of the run.
+func (s settings) kube(version, name string) string {
+	return filepath.Join(s.tools, cmp.Or(version, append(s.kubernetes, "")[0]), name)
+}
+
 func (s settings) log(name string) string    { return filepath.Join(s.logs, name+".log") }
 func (s settings) inWork(name string) string { return filepath.Join(s.work, name) }
 
@@ -113,4 +127,7 @@ func (s settings) inWork(name string) string { return filepath.Join(s.work, name
 func Manifest(name string) string { return filepath.Join(env.tree, "manifests", name) }
 
 // Tools returns the directory of kubectl and the other programs, which every node has at the same path.
-func Tools() string { return env.tools }
+func Tools() string { return filepath.Dir(env.kube("", "kubectl")) }
+
+// Versions are the minor versions of Kubernetes that the run was given, that of the cluster first; none: it runs the usual one.
+func Versions() []string { return strings.Fields(os.Getenv("CLUSTER_KUBERNETES")) }

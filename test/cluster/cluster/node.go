@@ -32,6 +32,7 @@ type Spec struct {
 	Simulation   []string          // more arguments for neuron-sim node, for example "--lnc", "1"
 	Labels       map[string]string // besides node.kubernetes.io/instance-type
 	Runtime      Runtime
+	Kubernetes   string        // minor version of the kubelet; empty: the first of the run
 	StatusEvery  time.Duration // the kubelet's nodeStatusUpdateFrequency; 0: 2 s (a kubelet's own default is 10 s)
 	KubeletRoot  string        // the kubelet's --root-dir, below /var/lib/kubelet; empty: that itself
 }
@@ -40,7 +41,7 @@ type Spec struct {
 type Runtime int
 
 const (
-	Containerd2      Runtime = iota // from its Go module; hands out CDI devices, as on EKS
+	FromModule       Runtime = iota // 2 from its Go module, or with CLUSTER_CONTAINERD 1.7; hands out CDI devices, as on EKS
 	DebianContainerd                // Debian 12's 1.6, without CDI
 )
 

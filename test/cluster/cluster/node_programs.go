@@ -47,10 +47,14 @@ func (n *Node) writeContainerdConfig() error {
     [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
       BinaryName = %q
 `, ProbeImage, runtime)
-	if n.Runtime == DebianContainerd {
+	if n.Runtime == DebianContainerd || env.containerd != "" {
+		enableCDI := ""
+		if n.Runtime == FromModule {
+			enableCDI = "\n  enable_cdi = true"
+		}
 		text = fmt.Sprintf(`version = 2
 [plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = %q
+  sandbox_image = %q%s
   restrict_oom_score_adj = true
   tolerate_missing_hugetlb_controller = true
   [plugins."io.containerd.grpc.v1.cri".cni]
@@ -60,7 +64,7 @@ func (n *Node) writeContainerdConfig() error {
     runtime_type = "io.containerd.runc.v2"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
       BinaryName = %q
-`, ProbeImage, runtime)
+`, ProbeImage, enableCDI, runtime)
 	}
 	return os.WriteFile(n.Disk("/etc/containerd/config.toml"), []byte(text), 0o644)
 }
@@ -124,8 +128,9 @@ func (n *Node) writeKubeletConfig() error {
 // StartContainerd starts containerd and waits until it serves.
 func (n *Node) StartContainerd() error {
 	program, path := "/usr/bin/containerd", os.Getenv("PATH")
-	if n.Runtime == Containerd2 {
-		program, path = env.tool("containerd2/containerd"), env.tool("containerd2")+":"+path // for its shim
+	if n.Runtime == FromModule {
+		dir := env.tool("containerd" + cmp.Or(env.containerd, "2"))
+		program, path = dir+"/containerd", dir+":"+path // for its shim
 	}
 	var err error
 	if n.Containerd, err = n.start("containerd", []string{"PATH=" + path}, program); err != nil {
@@ -146,7 +151,7 @@ func (n *Node) StartContainerd() error {
 // StartKubelet starts the kubelet and waits until it is healthy. It ends by itself, and needs to be started again, if
 // containerd does not serve while it starts.
 func (n *Node) StartKubelet() error {
-	arguments := []string{env.tool("kubelet"), "--config", kubernetesDir + "/kubelet.json", "--kubeconfig",
+	arguments := []string{env.kube(n.Kubernetes, "kubelet"), "--config", kubernetesDir + "/kubelet.json", "--kubeconfig",
 		kubernetesDir + "/kubelet.kubeconfig", "--hostname-override", n.Name, "--node-ip", n.Address(), "-v", "2"}
 	if n.KubeletRoot != "" {
 		arguments = append(arguments, "--root-dir", n.KubeletRoot)

@@ -25,8 +25,16 @@ var commands = map[string]func() *cobra.Command{
 	"kube-apiserver":          apiserver.NewAPIServerCommand,
 	"kube-controller-manager": manager.NewControllerManagerCommand,
 	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
-	"kubelet":                 func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
+	"kubelet":                 func() *cobra.Command { return kubeletCommand(kubelet.NewKubeletCommand) },
 	"kubectl":                 kubectl.NewDefaultKubectlCommand,
+}
+
+// kubeletCommand: from 1.34 on the function takes a context.
+func kubeletCommand(create any) *cobra.Command {
+	if create, is := create.(func(context.Context) *cobra.Command); is {
+		return create(context.Background())
+	}
+	return create.(func() *cobra.Command)()
 }
 
 func main() {
