@@ -23,7 +23,7 @@
 #     chaos       faults in a cluster: an hour
 #     image       a second build from nothing, compared; arm64 under qemu: half an hour
 # model and dra run side by side, and so do attack and chaos. A suite that fails does not keep the next ones from running.
-# DIRECTORY has the programs of the last nine (else build/release/bin, which must be built; model and attack are taken from
+# DIRECTORY has the programs of the last ten (else build/release/bin, which must be built; model and attack are taken from
 # beside it). They need what the suites need: see test/admissions/run.sh and test/cluster/run.sh. The first five build what they run
 # in build/dev, build/tsan, build/tidy, build/plain and build/fuzz or build/fuzz-gcc. Output of each: build/deep/SUITE.log.
 # At the end: time and result of each suite, and as the last line "N passed, N failed, N skipped".

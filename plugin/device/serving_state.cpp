@@ -39,7 +39,9 @@ std::set<int> held_units(model::Resource resource, const std::vector<holdings::H
 }  // namespace
 
 metrics::Readiness assess_readiness(const ServingState& state) {
+  constexpr std::chrono::minutes kReadyToTakeOver{5};
   if (!state.scanned) return {false, "the node has not been scanned yet\n"};
+  if (state.waited) return {*state.waited < kReadyToTakeOver, "another agent serves this node; waiting for its end\n"};
   metrics::Readiness all{true, ""};
   for (const ResourceReadiness& one : state.resources) {
     if (one.step == ServingStep::not_offered) continue;

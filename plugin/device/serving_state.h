@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,13 +33,15 @@ struct ResourceReadiness {
 
 // Input of the readiness decision. Passive data.
 struct ServingState {
-  bool scanned = false;                      // the machine was scanned and assessed once
-  std::vector<ResourceReadiness> resources;  // that the options allow
+  bool scanned = false;                               // the machine was scanned and assessed once
+  std::vector<ResourceReadiness> resources;           // that the options allow
+  std::optional<std::chrono::milliseconds> waited{};  // for the agent that serves, as KubeletDirectory::waited()
   friend bool operator==(const ServingState&, const ServingState&) = default;
 };
 
-// Ready when the machine was read and every resource that the node has is registered, or there is none. The text has
-// one line per resource that is offered, with what is missing; or one line in their place.
+// Ready when the machine was read and every resource that the node has is registered, or there is none; and while it
+// waits to take over from another agent, so that a rolling update ends that one, for five minutes: two agents that stay
+// are a mistake. The text has one line per resource that is offered, with what is missing; or one line in their place.
 [[nodiscard]] metrics::Readiness assess_readiness(const ServingState& state);
 
 // Whether the kubelet watches it, by full name of each resource that is offered.

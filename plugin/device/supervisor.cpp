@@ -48,7 +48,7 @@ Supervisor::Supervisor(const Parts& parts, int signals)
       instance_(instance_suffix()),
       directory_calls_(parts.workers, logged("kubelet directory " + parts.settings.device_plugins_dir)),
       pod_resources_calls_(parts.workers, logged("kubelet socket " + parts.settings.pod_resources_socket)),
-      directory_(parts.settings.device_plugins_dir, parts.clock, directory_calls_),
+      directory_(parts.settings.device_plugins_dir, parts.clock, directory_calls_, parts.settings.when_served),
       kubelet_({parts.settings.device_plugins_dir, directory_calls_, parts.settings.pod_resources_socket,
                 pod_resources_calls_},
                instance_, parts.service),
@@ -91,8 +91,14 @@ std::optional<Supervisor::Outcome> Supervisor::step() {
   check_overslept(now);  // in the lines above
   manager_.run_due(before);
   kubelet_.close_finished();
-  if (parts_.report_serving) parts_.report_serving(manager_.serving());
+  if (parts_.report_serving) parts_.report_serving(serving());
   return std::nullopt;
+}
+
+ServingState Supervisor::serving() const {
+  ServingState state = manager_.serving();
+  state.waited = directory_.waited();
+  return state;
 }
 
 void Supervisor::check_overslept(SteadyTime due) {

@@ -28,6 +28,7 @@ class Supervisor {
     std::chrono::milliseconds pod_resources_interval{};  // how often List is asked when nothing else calls for it
     core::OfferPolicy offer;
     std::string own_pod{};  // see holdings::ListedHolders
+    KubeletDirectory::WhenServed when_served = KubeletDirectory::WhenServed::end;
   };
   struct Parts {
     Settings settings;
@@ -50,6 +51,7 @@ class Supervisor {
  private:
   [[nodiscard]] std::optional<Outcome> step();  // one pass of the loop but for its wait; nullopt: go on
   void check_overslept(SteadyTime due);         // `due`: when the process was to run again at the latest
+  [[nodiscard]] ServingState serving() const;
   [[nodiscard]] int poll_timeout_ms() const;
 
   const Parts parts_;

@@ -22,6 +22,7 @@ using Kind = SocketWatch::Event::Kind;
 
 constexpr milliseconds kRetry{250};
 constexpr milliseconds kStandsEvery{2000};  // one stat
+constexpr milliseconds kHandOver{20};       // between two looks at a lock that another agent holds
 
 // The user's share of inotify, the process' descriptors or the kernel's memory; not the directory.
 bool is_exhausted(const Error& error) {
@@ -160,8 +161,9 @@ struct KubeletDirectory::Opened {
   std::vector<std::string> sockets{};  // all others on which something listens
 };
 
-KubeletDirectory::KubeletDirectory(std::string path, const Clock& clock, const BoundedCalls& calls)
-    : path_(std::move(path)), clock_(clock), calls_(calls), open_at_(clock.now()) {}
+KubeletDirectory::KubeletDirectory(std::string path, const Clock& clock, const BoundedCalls& calls,
+                                   WhenServed when_served)
+    : path_(std::move(path)), clock_(clock), calls_(calls), when_served_(when_served), open_at_(clock.now()) {}
 
 KubeletDirectory::Changes KubeletDirectory::read_changes() {
   Changes changes;
@@ -219,8 +221,17 @@ KubeletDirectory::Opened KubeletDirectory::open_at(const std::string& path) {
   return opened;
 }
 
+std::optional<milliseconds> KubeletDirectory::waited() const {
+  if (!waits_since_) return std::nullopt;
+  return std::chrono::duration_cast<milliseconds>(clock_.now() - *waits_since_);
+}
+
 void KubeletDirectory::open(Changes& changes) {
   open_at_.reset();
+  if (waits_since_ && !calls_.run([path = path_] { return InstanceLock::is_free(path); }, kBudget).value_or(false)) {
+    open_at_ = clock_.now() + kHandOver;
+    return;
+  }
   auto opened = calls_.run([path = path_] { return open_at(path); }, kBudget);
   if (!opened) {
     open_at_ = clock_.now() + kRetry;
@@ -230,6 +241,7 @@ void KubeletDirectory::open(Changes& changes) {
     const std::string& error = opened->watch.error().message;
     if (error_ != error) spdlog::warn("kubelet directory unavailable, waiting: {}", error);
     error_ = error;
+    waits_since_.reset();
     open_at_ = clock_.now() + kRetry;
     return;
   }
@@ -258,10 +270,20 @@ std::optional<KubeletDirectory::End> KubeletDirectory::take_lock(Result<Instance
     open_at_ = clock_.now() + kRetry;
     return std::nullopt;
   }
+  const bool is_served = !lock && lock.error().code == ErrorCode::unavailable;
+  if (is_served && when_served_ == WhenServed::wait) {
+    if (!waits_since_) spdlog::info("waiting to take over: {}", lock.error().message);
+    waits_since_ = waits_since_.value_or(clock_.now());
+    open_at_ = clock_.now() + kHandOver;
+    return std::nullopt;
+  }
   if (!lock) {
     spdlog::error("kubelet directory not locked: {}", lock.error().message);
-    return lock.error().code == ErrorCode::failed_precondition ? End::other_agent : End::failed;
+    return is_served || lock.error().code == ErrorCode::failed_precondition ? End::other_agent : End::failed;
   }
+  if (const auto ms = waited()) spdlog::info("took over dir={} waited_ms={}", path_, ms->count());
+  waits_since_.reset();
+  when_served_ = WhenServed::end;
   lock_ = *std::move(lock);
   return std::nullopt;
 }

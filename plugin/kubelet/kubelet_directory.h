@@ -105,15 +105,24 @@ class KubeletDirectory {
     std::optional<End> end;
   };
 
+  // When another agent of this mode holds the lock.
+  enum class WhenServed {
+    end,
+    wait,  // for its end, as long as this one has not served: from then on it has sockets of its own
+  };
+
   static constexpr std::chrono::milliseconds kBudget{1000};  // of one access to the directory
 
   // `calls`: for all that may hang. Both must outlive it.
-  KubeletDirectory(std::string path, const Clock& clock, const BoundedCalls& calls);
+  KubeletDirectory(std::string path, const Clock& clock, const BoundedCalls& calls,
+                   WhenServed when_served = WhenServed::end);
 
   [[nodiscard]] Changes read_changes();
   [[nodiscard]] int fd() const { return watch_ ? watch_->fd() : -1; }  // readable when read_changes() has any
   [[nodiscard]] std::optional<SteadyTime> next() const;                // when to ask again anyway
   [[nodiscard]] const std::string& path() const { return path_; }
+  // How long it has waited for the other agent; nullopt: it does not wait.
+  [[nodiscard]] std::optional<std::chrono::milliseconds> waited() const;
 
  private:
   struct Opened;
@@ -130,6 +139,8 @@ class KubeletDirectory {
   const std::string path_;
   const Clock& clock_;
   const BoundedCalls& calls_;
+  WhenServed when_served_;
+  std::optional<SteadyTime> waits_since_;  // for the agent that holds the lock
   std::optional<InstanceLock> lock_;
   std::shared_ptr<SocketWatch> watch_;   // shared with calls that hang
   bool has_hung_ = false;                // since it was last reported as usable

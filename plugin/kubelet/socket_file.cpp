@@ -129,14 +129,20 @@ Result<InstanceLock> InstanceLock::take(const std::string& directory, Mode mode)
         fmt::format("a neuron-agent in device-plugin mode ({}) already serves {}; a node runs one mode, exiting",
                     describe_holder(opened.get(), directory), directory));
   }
-  if (try_as(LOCK_SH)) {  // so those that hold it share it
+  if (try_as(LOCK_SH)) {  // so those that hold it share it, unless the only holder has just ended
+    if (try_as(LOCK_EX)) return InstanceLock(std::move(opened));
     return fail(ErrorCode::failed_precondition,
                 fmt::format("a neuron-agent in DRA mode ({}) already serves this node's claims; a node runs one mode, "
                             "exiting without changing {}",
                             describe_sharer(opened.get()), directory));
   }
-  return fail(ErrorCode::failed_precondition, fmt::format("another neuron-agent ({}) already serves {}, exiting",
-                                                          describe_holder(opened.get(), directory), directory));
+  return fail(ErrorCode::unavailable, fmt::format("another neuron-agent ({}) already serves {}",
+                                                  describe_holder(opened.get(), directory), directory));
+}
+
+bool InstanceLock::is_free(const std::string& directory) {
+  const Fd opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return !opened.valid() || ::flock(opened.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
 std::optional<LockHolder> lock_holder(const std::string& directory) {

@@ -51,9 +51,13 @@ class InstanceLock {
     claims,         // beside others of the same mode, as in a rolling update
   };
 
-  // Errors: failed_precondition when another process holds it, with its pid if it lives in this pid namespace, else the
-  // sockets on which an agent listens there, or that it serves claims. not_found without the directory.
+  // Errors, each with the holder's pid if it lives in this pid namespace, else with the sockets on which an agent
+  // listens there: unavailable when a process in device-plugin mode holds what this one wants for itself alone;
+  // failed_precondition when the holder is in the other mode. not_found without the directory.
   [[nodiscard]] static Result<InstanceLock> take(const std::string& directory, Mode mode = Mode::device_plugin);
+
+  // take() in device-plugin mode would not fail for a holder: there is none, or no directory. Cheap, for polling.
+  [[nodiscard]] static bool is_free(const std::string& directory);
 
   // The directory at that path is the one that is locked, or cannot be read now.
   [[nodiscard]] bool is_of(const std::string& directory) const;

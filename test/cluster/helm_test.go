@@ -41,11 +41,11 @@ func TestHelm(t *testing.T) {
 
 	arguments := func() string { return strings.Join(runningAgentOn(t, c, node).Spec.Containers[0].Args, " ") }
 	helm("upgrade %s --wait --timeout 60s --set logLevel=debug", chart)
-	if got := arguments(); got != "run --metrics-address=:8000 --log-level=debug" {
+	if got := arguments(); got != "run --take-over --metrics-address=:8000 --log-level=debug" {
 		t.Errorf("after the upgrade it runs with %q", got)
 	}
 	helm("rollback neuron-agent 1 --wait --timeout 60s")
-	if got := arguments(); got != "run --metrics-address=:8000" {
+	if got := arguments(); got != "run --take-over --metrics-address=:8000" {
 		t.Errorf("after the rollback it runs with %q", got)
 	}
 	node.ExpectAllocatable(t, cluster.Counts{Cores: 28, Devices: 16, EFAs: 8}) // the pod's two devices are still held

@@ -30,12 +30,14 @@ func TestLifeOfTheAgent(t *testing.T) {
 	figureMemory(t, n, "at the end of its scenarios")
 }
 
-// expectRollingUpdate: another tag, there and back; the node is without resources between the two agents only.
+// expectRollingUpdate: another tag, there and back. The next agent waits beside the last one and takes over, which is over before
+// the kubelet writes its node status; once in a while that falls into the moment.
 func expectRollingUpdate(t *testing.T, c *cluster.Cluster, n *cluster.Node, image string, pods *residents) {
 	next := image + "-next"
 	n.TagImage(t, image, next)
 	rounds := shortOrDeep(2, 10)
-	var worst, ours time.Duration
+	var worst time.Duration
+	unseen := 0 // by users of the API
 	for round := range rounds {
 		to := next
 		if round%2 == 1 {
@@ -51,12 +53,15 @@ func expectRollingUpdate(t *testing.T, c *cluster.Cluster, n *cluster.Node, imag
 		if got := agentPodOn(t, c, n).Spec.Containers[0].Image; got != to {
 			t.Errorf("the agent runs %s, want %s", got, to)
 		}
-		figure(t, "rolling update, resources unavailable: %v in the kubelet, of which the agent's %v; %v in the API",
-			watch.Kubelet.Round(time.Millisecond), watch.ours(t, n), watch.API.Round(time.Millisecond))
-		worst, ours = max(worst, watch.Kubelet), max(ours, watch.ours(t, n))
+		figure(t, "rolling update, resources unavailable: %v in the kubelet, %v in the API", watch.Kubelet.Round(time.Millisecond),
+			watch.API.Round(time.Millisecond))
+		worst = max(worst, watch.Kubelet)
+		if watch.API == 0 {
+			unseen++
+		}
 	}
-	if worst > time.Minute || ours > 5*time.Second { // the kubelet's and containerd's part grows with what else the machine does
-		t.Errorf("resources were unavailable for %v in the kubelet, %v from the agent's start", worst, ours)
+	if worst > 15*time.Second || unseen == 0 {
+		t.Errorf("resources were unavailable for %v in the kubelet, and in the API in %d of %d updates", worst, rounds-unseen, rounds)
 	}
 	pods.expectUnnoticed(t)
 	expectServed(t, c, n, "after-update")

@@ -84,7 +84,7 @@ func TestNodeStatusInEveryMode(t *testing.T) {
 
 func TestArgumentsOfNodeStatus(t *testing.T) {
 	one := daemonSets(rendered(t, "nodeStatus.enabled=true", "nodeStatus.acceleratedHardwareReady=true", "nodeStatus.unhealthyDevicesForNode=3"))["neuron-agent"]
-	want := `["run","--metrics-address=:8000","--node-status=on","--accelerated-hardware-ready","--unhealthy-devices-for-node=3"]`
+	want := `["run","--take-over","--metrics-address=:8000","--node-status=on","--accelerated-hardware-ready","--unhealthy-devices-for-node=3"]`
 	if got := text(at(container(one), "args")); got != want {
 		t.Errorf("arguments %s, want %s", got, want)
 	}

@@ -65,11 +65,11 @@ func TestThePortAndTheProbeGoTogether(t *testing.T) {
 		return one
 	}
 	off := set("metrics.enabled=false")
-	if text(off["args"]) != `["run"]` || off["ports"] != nil || off["readinessProbe"] != nil {
+	if text(off["args"]) != `["run","--take-over"]` || off["ports"] != nil || off["readinessProbe"] != nil {
 		t.Errorf("metrics.enabled=false: %s, ports %s, probe %s", text(off["args"]), text(off["ports"]), text(off["readinessProbe"]))
 	}
 	other := set("metrics.port=9100", "readinessProbe.periodSeconds=7")
-	if text(other["args"]) != `["run","--metrics-address=:9100"]` || text(at(other, "ports")) != `[{"containerPort":9100,"name":"metrics"}]` {
+	if text(other["args"]) != `["run","--take-over","--metrics-address=:9100"]` || text(at(other, "ports")) != `[{"containerPort":9100,"name":"metrics"}]` {
 		t.Errorf("metrics.port=9100: %s, ports %s", text(other["args"]), text(other["ports"]))
 	}
 	if text(at(other, "readinessProbe", "periodSeconds")) != "7" || text(at(other, "readinessProbe", "httpGet")) != `{"path":"/readyz","port":"metrics"}` {
@@ -114,14 +114,14 @@ func TestMetricsOverTLSAreAskedForByASecret(t *testing.T) {
 
 func TestArgumentsComeOnlyWithTheirValues(t *testing.T) {
 	plain := daemonSets(rendered(t))["neuron-agent"]
-	if args := at(container(plain), "args"); text(args) != `["run","--metrics-address=:8000"]` {
+	if args := at(container(plain), "args"); text(args) != `["run","--take-over","--metrics-address=:8000"]` {
 		t.Errorf("arguments %s", text(args))
 	}
 	if env := at(container(plain), "env"); env != nil {
 		t.Errorf("variables %s", text(env))
 	}
 	full := daemonSets(rendered(t, `resourceNames=["neuron","efa"]`, "coreDevices=0-3\\,8", "logLevel=warn", `extraArgs=["--cdi"]`, groups))["neuron-agent"]
-	want := `["run","--metrics-address=:8000","--resources=neuron,efa","--core-devices=0-3,8","--node-groups=/etc/neuron-agent/node-groups.json","--log-level=warn","--cdi"]`
+	want := `["run","--take-over","--metrics-address=:8000","--resources=neuron,efa","--core-devices=0-3,8","--node-groups=/etc/neuron-agent/node-groups.json","--log-level=warn","--cdi"]`
 	if args := at(container(full), "args"); text(args) != want {
 		t.Errorf("arguments %s, want %s", text(args), want)
 	}
@@ -143,13 +143,13 @@ func TestSimulationBesideHardwareIsAskedFor(t *testing.T) {
 // TestOnlyTheFirstDaemonSetSplitsDevices: GPU nodes offer their interfaces, whatever is said of Neuron devices.
 func TestOnlyTheFirstDaemonSetSplitsDevices(t *testing.T) {
 	both := daemonSets(rendered(t, "efaOnly.enabled=true", `resourceNames=["neuron"]`, "coreDevices=4", groups))
-	if args := text(at(container(both["neuron-agent"]), "args")); args != `["run","--metrics-address=:8000","--resources=neuron","--core-devices=4","--node-groups=/etc/neuron-agent/node-groups.json"]` {
+	if args := text(at(container(both["neuron-agent"]), "args")); args != `["run","--take-over","--metrics-address=:8000","--resources=neuron","--core-devices=4","--node-groups=/etc/neuron-agent/node-groups.json"]` {
 		t.Errorf("arguments %s", args)
 	}
-	if args := text(at(container(both["neuron-agent-efa"]), "args")); args != `["run","--metrics-address=:8000"]` {
+	if args := text(at(container(both["neuron-agent-efa"]), "args")); args != `["run","--take-over","--metrics-address=:8000"]` {
 		t.Errorf("arguments on GPU nodes %s", args)
 	}
-	if zero := text(at(container(daemonSets(rendered(t, "coreDevices=0"))["neuron-agent"]), "args")); zero != `["run","--metrics-address=:8000","--core-devices=0"]` {
+	if zero := text(at(container(daemonSets(rendered(t, "coreDevices=0"))["neuron-agent"]), "args")); zero != `["run","--take-over","--metrics-address=:8000","--core-devices=0"]` {
 		t.Errorf("arguments %s for device 0", zero)
 	}
 }

@@ -28,6 +28,16 @@ inline constexpr const char* kTensors =
     "stats/memory_usage/device_mem/tensors/total";    // below a core: no scan reads it
 inline constexpr std::chrono::seconds kPatience{20};  // a deadline for waits, never a duration that is slept
 
+// Waits until the agent's log contains `text`.
+[[nodiscard]] inline bool wait_log(AgentProcess& agent, const std::string& text) {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (agent.log().find(text) == std::string::npos) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    static_cast<void>(agent.wait(std::chrono::milliseconds(5)));
+  }
+  return true;
+}
+
 // One node: a simulated host, a kubelet stand-in, and the real agent between them.
 struct Node {
   FakeHost host;
@@ -96,15 +106,7 @@ struct Node {
     pod.containers.push_back({"main", sim::ContainerKind::app, std::move(requests), std::move(order), {}});
     return kubelet->admit(pod);
   }
-  // Waits until the agent's log contains `text`.
-  [[nodiscard]] bool wait_log(const std::string& text) {
-    const auto until = std::chrono::steady_clock::now() + kPatience;
-    while (agent->log().find(text) == std::string::npos) {
-      if (std::chrono::steady_clock::now() > until) return false;
-      static_cast<void>(agent->wait(std::chrono::milliseconds(5)));
-    }
-    return true;
-  }
+  [[nodiscard]] bool wait_log(const std::string& text) { return fakes::wait_log(*agent, text); }
 };
 
 inline std::chrono::milliseconds took(const std::function<void()>& what) {

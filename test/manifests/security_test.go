@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // mounts is everything a manifest may see of the host: host path to read-only.
@@ -173,9 +174,16 @@ func TestRunsAsANodeService(t *testing.T) {
 				t.Error("is not a node-critical pod of kube-system")
 			}
 			update := daemonSet.Spec.UpdateStrategy
-			if update.Type != appsv1.RollingUpdateDaemonSetStrategyType ||
-				(update.RollingUpdate.MaxSurge.IntValue() != 0) != (isForClaims(name)) { // dra_test.go
-				t.Error("an update could run two agents on one node")
+			if update.Type != appsv1.RollingUpdateDaemonSetStrategyType {
+				t.Fatalf("update strategy %s", update.Type)
+			}
+			surge, err := intstr.GetScaledValueFromIntOrPercent(update.RollingUpdate.MaxSurge, 1, true)
+			if err != nil || surge != 1 || update.RollingUpdate.MaxUnavailable.IntValue() != 0 {
+				t.Errorf("surge of %d, %v: an update leaves nodes without an agent", surge, err)
+			}
+			agent := pod.Containers[0]
+			if slices.Contains(agent.Args, "--take-over") == isForClaims(name) || agent.Ports[0].HostPort != 0 || pod.HostNetwork {
+				t.Errorf("arguments %v, ports %v: two instances could not run beside each other", agent.Args, agent.Ports)
 			}
 			resources := pod.Containers[0].Resources
 			if resources.Requests.Cpu().IsZero() || resources.Requests.Memory().IsZero() || resources.Limits.Memory().IsZero() {

@@ -89,17 +89,19 @@ ExitCode run_device_plugin(const Options& options, const Fd& signals) {
 
   ExitCode code = ExitCode::failed;
   {
-    plugin::Supervisor supervisor({{options.device_plugins_dir(), options.pod_resources_socket(),
-                                    options.pod_resources_interval, offer, plugin::own_pod_name()},
-                                   clock,
-                                   kubelet_workers,
-                                   checkpoint,
-                                   {allocations, admissions, pre_start, queue, &daemon.figures()},
-                                   [&daemon] { daemon.rescan(); },
-                                   [&daemon](const plugin::ServingState& state) {
-                                     daemon.turn(assess_readiness(state), registered_resources(state));
-                                   }},
-                                  signals.get());
+    using WhenServed = plugin::KubeletDirectory::WhenServed;
+    plugin::Supervisor supervisor(
+        {{options.device_plugins_dir(), options.pod_resources_socket(), options.pod_resources_interval, offer,
+          plugin::own_pod_name(), options.take_over ? WhenServed::wait : WhenServed::end},
+         clock,
+         kubelet_workers,
+         checkpoint,
+         {allocations, admissions, pre_start, queue, &daemon.figures()},
+         [&daemon] { daemon.rescan(); },
+         [&daemon](const plugin::ServingState& state) {
+           daemon.turn(assess_readiness(state), registered_resources(state));
+         }},
+        signals.get());
     code = exit_code_of(supervisor.run());
     daemon.begin_end(code);
   }

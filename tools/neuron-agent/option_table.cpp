@@ -220,6 +220,8 @@ const std::vector<Option> kOptions = {
      text(&Options::cdi_dir)},
     {kCheck, "--cdi-dir", "DIR", "", "Directory of the CDI specs of claims\n(default: var/run/cdi of the root)",
      text(&Options::claims_cdi_dir)},
+    {kRun, "--take-over", "", "", "Where another instance serves the node, wait for\nits end instead of exiting",
+     on(&Options::take_over)},
     {kRun, "--scan-interval", "TIME", "5s", "Time between two scans of the machine",
      parsed(parse_duration, &Options::scan_interval)},
     {kRun, "--pod-resources-interval", "TIME", "10s", "Longest time between two PodResources queries\nto the kubelet",

@@ -119,6 +119,9 @@ Result<void> settle_dra(Options& options) {
         "--resources, --core-devices, --node-groups, --neurondevice and --cdi have no effect in DRA mode: everything "
         "is offered, and claims use CDI");
   }
+  if (options.take_over) {
+    options.doubts.emplace_back("--take-over has no effect in DRA mode, where instances overlap without it");
+  }
   if (!options.dra.server.empty() && !options.once) {
     options.doubts.emplace_back(
         "--dra-server has an effect only with --once: without it the API server itself is queried");
@@ -143,6 +146,7 @@ std::vector<std::string> describe(const Options& options) {
       "node-group=" + or_words(options.node_group, "none"),
       "node-name=" + or_words(options.node_name, "unknown"),
       "cdi=" + (options.cdi ? options.cdi_dir : "off"),
+      "take-over=" + true_or_false(options.take_over),
       "scan-interval=" + std::to_string(options.scan_interval.count()) + "ms",
       "pod-resources-interval=" + std::to_string(options.pod_resources_interval.count()) + "ms",
       std::string("kernel-log=") + (options.kernel_log == host::KernelLogUse::none ? "off" : "on"),

@@ -50,6 +50,7 @@ struct Options : plugin::DaemonSettings {
   std::string node_groups;          // --node-groups; "": none
   std::string node_group;           // name of the group that completed `offer`; "": none. Set by settle_offer
   std::vector<std::string> doubts;  // warnings for the log, a sentence each. Set by settle_offer and settle_dra
+  bool take_over = false;           // --take-over: wait for the device plugin that serves, then serve
   std::chrono::milliseconds pod_resources_interval{10000};  // --pod-resources-interval
   bool cdi = false;                                         // --cdi: CDI names too, specs in cdi_dir
   std::string cdi_dir = "/var/run/cdi";  // --cdi-dir; in DRA mode each claim's spec, whatever `cdi` says

@@ -118,6 +118,7 @@ TEST(DraOptions, TheNodesNameIsNeededAndChecked) {
 TEST(DraOptions, WhatSaysNothingInThisModeIsDoubted) {
   EXPECT_THAT(parse_dra({}).options.doubts, testing::IsEmpty());
   EXPECT_THAT(parse_dra({"--resources", "neuron"}).options.doubts, Contains(HasSubstr("have no effect in DRA mode")));
+  EXPECT_THAT(parse_dra({"--take-over"}).options.doubts, Contains(HasSubstr("--take-over has no effect in DRA mode")));
   EXPECT_THAT(parse_dra({"--dra-server", "1.36.3"}).options.doubts, Contains(HasSubstr("only with --once")));
   EXPECT_THAT(parse_dra({"--dra-server", "1.36.3", "--once"}).options.doubts, testing::IsEmpty());
 }

@@ -48,6 +48,12 @@ TEST(Options, FlagBeatsEnvironmentBeatsDefault) {
   ::unsetenv("NEURON_AGENT_SCAN_INTERVAL");
 }
 
+TEST(Options, TakingOverIsAskedFor) {
+  EXPECT_THAT(describe(parse_options({}).options), testing::Contains("take-over=false"));
+  EXPECT_THAT(describe(parse_options({"--take-over"}).options), testing::Contains("take-over=true"));
+  EXPECT_THAT(parse_options({"--take-over"}).options.doubts, testing::IsEmpty());
+}
+
 TEST(Options, TheKernelLogIsAskedForByAWord) {
   EXPECT_EQ(parse_options({}).options.kernel_log, host::KernelLogUse::none);
   EXPECT_EQ(parse_options({"--kernel-log", "on"}).options.kernel_log, host::KernelLogUse::wanted);

@@ -23,10 +23,12 @@ TEST_F(Lock, ASecondOneIsToldWhoHoldsItUntilHeEnds) {
   ASSERT_TRUE(first->has_value());
   const auto second = InstanceLock::take(path);
   ASSERT_FALSE(second);
-  EXPECT_EQ(second.error().code, ErrorCode::failed_precondition);
+  EXPECT_EQ(second.error().code, ErrorCode::unavailable);
   EXPECT_THAT(second.error().message, HasSubstr("another neuron-agent (pid " + std::to_string(::getpid()) + ")"));
+  EXPECT_FALSE(InstanceLock::is_free(path));
   first.reset();
-  EXPECT_TRUE(InstanceLock::take(path));
+  EXPECT_TRUE(InstanceLock::is_free(path));
+  EXPECT_TRUE(InstanceLock::take(path)) << "having looked is not having taken";
 }
 
 TEST_F(Lock, NothingInTheDirectoryIsNeededOrLeftThere) {

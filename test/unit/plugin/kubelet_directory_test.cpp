@@ -79,6 +79,55 @@ TEST_F(KubeletDirectoryTest, ASecondAgentEnds) {
   EXPECT_EQ(changes.end, KubeletDirectory::End::other_agent);
 }
 
+TEST_F(KubeletDirectoryTest, ItsAgentIsWaitedForAndTakenOverFrom) {
+  make();
+  ASSERT_TRUE(directory->read_changes().usable);
+  KubeletDirectory next(path, clock, calls, KubeletDirectory::WhenServed::wait);
+  for (int ms = 0; ms <= 40; ms += 20) {
+    const auto changes = next.read_changes();
+    EXPECT_FALSE(changes.usable || changes.end);
+    EXPECT_EQ(next.waited(), milliseconds{ms});
+    EXPECT_EQ(next.next(), clock.now() + milliseconds{20});
+    clock.advance(milliseconds{20});
+  }
+  directory.reset();
+  EXPECT_TRUE(next.read_changes().usable);
+  EXPECT_EQ(next.waited(), std::nullopt);
+}
+
+TEST_F(KubeletDirectoryTest, WhatHasServedOrFindsTheOtherModeDoesNotWait) {
+  make();
+  directory.emplace(path, clock, calls, KubeletDirectory::WhenServed::wait);
+  ASSERT_TRUE(directory->read_changes().usable);
+  std::filesystem::remove_all(path);
+  make();
+  std::optional<Result<InstanceLock>> other(InstanceLock::take(path));
+  ASSERT_TRUE(other->has_value());
+  auto changes = directory->read_changes();
+  for (int i = 0; i < 3 && !changes.end; ++i) changes = look_after(2000);
+  EXPECT_EQ(changes.end, KubeletDirectory::End::other_agent);
+  other.reset();
+  other.emplace(InstanceLock::take(path, InstanceLock::Mode::claims));
+  ASSERT_TRUE(other->has_value());
+  KubeletDirectory next(path, clock, calls, KubeletDirectory::WhenServed::wait);
+  EXPECT_EQ(next.read_changes().end, KubeletDirectory::End::other_agent);
+}
+
+TEST_F(KubeletDirectoryTest, OneThatGoesWhileItsAgentIsWaitedForIsWaitedForItself) {
+  make();
+  ASSERT_TRUE(directory->read_changes().usable);
+  KubeletDirectory next(path, clock, calls, KubeletDirectory::WhenServed::wait);
+  static_cast<void>(next.read_changes());
+  ASSERT_TRUE(next.waited());
+  std::filesystem::remove_all(path);
+  clock.advance(milliseconds{20});
+  EXPECT_FALSE(next.read_changes().end);
+  EXPECT_FALSE(next.waited());
+  make();
+  clock.advance(milliseconds{250});
+  EXPECT_TRUE(next.read_changes().usable);
+}
+
 TEST_F(KubeletDirectoryTest, OneThatIsReplacedIsUsableAnew) {
   make();
   ASSERT_TRUE(directory->read_changes().usable);

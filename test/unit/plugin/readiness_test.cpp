@@ -46,6 +46,18 @@ TEST(Readiness, TheLinesSayWhatIsMissing) {
             "vpc.amazonaws.com/efa: waiting for the kubelet to accept the registration\n");
 }
 
+TEST(Readiness, WhoWaitsToTakeOverIsReadyForFiveMinutes) {
+  constexpr std::chrono::milliseconds kTick{1};
+  constexpr std::chrono::minutes kMost{5};
+  ServingState state{true, {{Resource::neuron, ServingStep::waiting}}, kMost - kTick};
+  EXPECT_TRUE(assess_readiness(state).ready);
+  EXPECT_EQ(assess_readiness(state).text, "another agent serves this node; waiting for its end\n");
+  state.waited = kMost;
+  EXPECT_FALSE(assess_readiness(state).ready) << "two DaemonSets by mistake";
+  state = {false, {}, kTick};
+  EXPECT_FALSE(assess_readiness(state).ready) << "it could not serve at once";
+}
+
 TEST(Readiness, ANodeWithNothingToOfferIsReady) {
   EXPECT_TRUE(assess_readiness({true, {}}).ready);
   const metrics::Readiness all = assess_readiness({true, {{Resource::neuron, ServingStep::not_offered}}});

@@ -50,6 +50,7 @@ struct SupervisorTest : ServicePartsTest {
   fakes::TestPipe signals;
   std::function<void()> on_rescan = [] {};
   std::future<Supervisor::Outcome> outcome;
+  KubeletDirectory::WhenServed when_served = KubeletDirectory::WhenServed::end;
 
   void SetUp() override {
     ServicePartsTest::SetUp();
@@ -65,8 +66,9 @@ struct SupervisorTest : ServicePartsTest {
     ASSERT_EQ(::write(signals.writing.get(), &info, sizeof info), static_cast<ssize_t>(sizeof info));
   }
   void start() {
+    note([this] { states_.clear(); });
     outcome = std::async(std::launch::async, [this] {
-      const Supervisor::Settings settings{plugins, pod_resources, seconds(10), {}};
+      const Supervisor::Settings settings{plugins, pod_resources, seconds(10), {}, "", when_served};
       const CheckpointFile checkpoint(plugins);
       const auto rescan = [this] {
         on_rescan();
@@ -100,6 +102,9 @@ struct SupervisorTest : ServicePartsTest {
   }
   [[nodiscard]] bool wait_for_step(ServingStep step) {
     return wait_until([&] { return !states_.empty() && step_of(states_.back()) == step; });
+  }
+  [[nodiscard]] bool wait_for_waiting() {
+    return wait_until([&] { return !states_.empty() && states_.back().waited; });
   }
   [[nodiscard]] bool wait_for_scan() {
     return wait_until([&] { return !states_.empty() && states_.back().scanned; });
@@ -338,6 +343,25 @@ TEST_F(SupervisorTest, AnotherAgentThatHoldsTheLockEndsIt) {
   ASSERT_TRUE(lock);
   start();
   EXPECT_EQ(ended(), Supervisor::Outcome::other_agent);
+}
+
+TEST_F(SupervisorTest, AnotherAgentIsWaitedForWhenAsked) {
+  when_served = KubeletDirectory::WhenServed::wait;
+  start_kubelet();
+  std::optional<Result<InstanceLock>> lock(InstanceLock::take(plugins));
+  ASSERT_TRUE(lock->has_value());
+  scan();
+  start();
+  ASSERT_TRUE(wait_for_waiting());
+  const SteadyTime before = clock.now();
+  EXPECT_EQ(stopped(), Supervisor::Outcome::stopped);
+  EXPECT_LT(clock.now() - before, kStopDeadline / 2);
+  EXPECT_EQ(kubelet->registrations(kNeuron), 0);
+  start();
+  ASSERT_TRUE(wait_for_waiting());
+  lock.reset();
+  EXPECT_TRUE(kubelet_has(1));
+  EXPECT_TRUE(wait_for_step(ServingStep::registered));
 }
 
 TEST_F(SupervisorTest, TellsHowFarItIs) {

@@ -135,6 +135,7 @@ capabilities:
 
 {{- define "neuron-agent.args" -}}
 - run
+- --take-over
 {{- include "neuron-agent.metricsArg" . }}
 {{- with .Values.resourceNames }}
 - {{ printf "--resources=%s" (join "," .) | quote }}

@@ -57,6 +57,12 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if .Values.efaOnly.enabled }}{{ fail "dev.enabled goes with neuron.enabled alone: set efaOnly.enabled to false" }}{{ end -}}
 {{- if or .Values.privileged .Values.lncFile }}{{ fail "dev.enabled reads a simulated host: set privileged and lncFile to false" }}{{ end -}}
 {{- end -}}
+{{- with .Values.updateStrategy -}}
+{{- $zero := list "0" "0%" "<nil>" "" -}}
+{{- if and (eq .type "RollingUpdate") .rollingUpdate (not (has (toString .rollingUpdate.maxSurge) $zero)) (not (has (toString .rollingUpdate.maxUnavailable) $zero)) -}}
+{{- fail "updateStrategy.rollingUpdate: one of maxSurge and maxUnavailable is 0" -}}
+{{- end -}}
+{{- end -}}
 {{- if not .Values.metrics.enabled -}}
 {{- range list "podMonitor" "neuronMonitorService" "networkPolicy" }}{{ if (index $.Values.metrics .).enabled }}{{ fail (printf "metrics.%s.enabled needs metrics.enabled" .) }}{{ end }}{{ end -}}
 {{- end -}}
