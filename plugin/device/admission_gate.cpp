@@ -15,9 +15,9 @@ bool Admissions::begin_answer(Ticket ticket, model::Resource resource, SteadyTim
   return false;
 }
 
-void Admissions::wait_for_checkpoint(Ticket ticket, model::Resource resource, SteadyTime now) {
+void Admissions::wait_for_checkpoint(Ticket ticket, model::Resource resource, SteadyTime earliest) {
   --answering_;
-  waiting_.push_back({ticket, resource, Kind::conflicting_answer, now + kMaxWriteWait});
+  waiting_.push_back({ticket, resource, Kind::conflicting_answer, earliest + kMaxWriteWait, earliest});
 }
 
 void Admissions::answered(Outcome outcome, holdings::CheckpointVersion version, SteadyTime now) {
@@ -42,7 +42,7 @@ bool Admissions::begin_stream(Ticket ticket, model::Resource resource, SteadyTim
 void Admissions::list_offered(SteadyTime now) {
   ++on_the_way_;
   last_offered_ = now;
-  for (Waiting& one : waiting_) one.list_offered = true;
+  for (Waiting& one : waiting_) one.list_offered = one.list_offered || now >= one.earliest;
 }
 
 void Admissions::checkpoint_written() {
@@ -85,8 +85,8 @@ Admissions::Due Admissions::due(const Progress& before, SteadyTime now) {
     due.same_list = std::exchange(same_list_, false);
   }
   for (Waiting& one : waiting_) {
-    if (one.kind != Kind::conflicting_answer || std::exchange(one.list_wanted, true)) continue;
-    due.same_list = true;
+    if (one.kind != Kind::conflicting_answer || one.list_wanted || now < one.earliest) continue;
+    due.same_list = one.list_wanted = true;
   }
   if (due.lists || due.same_list) ++sending_;
   due.holders = holders_.due(now, last_call_, open());
@@ -131,7 +131,10 @@ std::optional<SteadyTime> Admissions::next() const {
   consider(lists_.next());
   consider(holders_.next());
   if (open_version_ != 0) consider(stalled_at());
-  for (const Waiting& one : waiting_) consider(one.until);
+  for (const Waiting& one : waiting_) {
+    const bool wants_list = one.kind == Kind::conflicting_answer && !one.list_wanted;
+    consider(wants_list ? one.earliest : one.until);
+  }
   return next;
 }
 
@@ -196,11 +199,11 @@ void AdmissionGate::open_stream(model::Resource resource, Continuation then) {
   });
 }
 
-void AdmissionGate::wait_for_checkpoint(model::Resource resource, Continuation then) {
+void AdmissionGate::wait_for_checkpoint(model::Resource resource, SteadyTime earliest, Continuation then) {
   {
     const MutexLock lock(mutex_);
     waiting_.emplace(++last_ticket_, std::move(then));
-    admissions_.wait_for_checkpoint(last_ticket_, resource, clock_.now());
+    admissions_.wait_for_checkpoint(last_ticket_, resource, std::max(earliest, clock_.now()));
   }
   changed_();
 }

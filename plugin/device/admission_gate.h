@@ -106,9 +106,9 @@ class Admissions {
   // release() returns the ticket.
   [[nodiscard]] bool begin_answer(Ticket ticket, model::Resource resource, SteadyTime now);
   // The answer that has begun would be a refusal because of holdings that may have ended
-  // (Allocations::needs_fresh_checkpoint): it waits, under a ticket, until a list that is offered from now on has been
-  // written.
-  void wait_for_checkpoint(Ticket ticket, model::Resource resource, SteadyTime now);
+  // (Allocations::needs_fresh_checkpoint): it waits, under a ticket, until a list that is offered from `earliest` on
+  // has been written.
+  void wait_for_checkpoint(Ticket ticket, model::Resource resource, SteadyTime earliest);
   // The answer that has begun goes to the kubelet. `version`: the one it was given under. A refusal ends the admission.
   enum class Outcome { given, refused };
   void answered(Outcome outcome, holdings::CheckpointVersion version, SteadyTime now);
@@ -162,8 +162,9 @@ class Admissions {
     model::Resource resource{};
     Kind kind{};
     SteadyTime until{};
-    bool list_wanted = false;   // due() has asked for one, of a conflicting answer
-    bool list_offered = false;  // since it waits
+    SteadyTime earliest{};      // when a list may be offered for a conflicting answer
+    bool list_wanted = false;   // due() has asked for one
+    bool list_offered = false;  // since then
   };
 
   void forget_late(SteadyTime now);
@@ -205,8 +206,9 @@ class AdmissionGate {
   }
   // `then` has to call wait_for_checkpoint() or answered().
   void answer(model::Resource resource, Continuation then);
-  // Makes due() want a list; `then`, which has to call answered(), comes when the kubelet has written it.
-  void wait_for_checkpoint(model::Resource resource, Continuation then) EXCLUDES(mutex_);
+  // Makes due() want a list, at `earliest` or now; `then`, which has to call answered(), comes when the kubelet has
+  // written it.
+  void wait_for_checkpoint(model::Resource resource, SteadyTime earliest, Continuation then) EXCLUDES(mutex_);
   void answered(Admissions::Outcome outcome);  // before gRPC gets the answer
   // `then` offers the stream its first list.
   void open_stream(model::Resource resource, Continuation then);

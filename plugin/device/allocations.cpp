@@ -8,33 +8,12 @@
 
 #include "agent/base/parse.h"
 #include "agent/base/sorted.h"
+#include "plugin/device/shown_holdings.h"
 
 namespace neuron::plugin {
 namespace {
 
 using model::Resource;
-
-std::vector<int> known_units(const grant::NodeUnits& node, Resource resource, const std::vector<std::string>& ids) {
-  std::vector<int> units;
-  units.reserve(ids.size());
-  for (const std::string& id : ids) {
-    if (const auto unit = node.unit_of(resource, id)) units.push_back(*unit);
-  }
-  return sorted_unique(std::move(units));
-}
-
-// `units`: ascending.
-Holding holding_of(const grant::NodeUnits& node, Resource resource, std::vector<int> units) {
-  Holding holding{resource, std::move(units), {}, {}, "", 0, {}};
-  if (!model::has_cores(resource)) return holding;
-  for (const int unit : holding.units) {
-    for (const int core : node.cores_of(resource, unit)) holding.cores.push_back(core);
-    holding.devices.push_back(node.device_of(resource, unit));
-  }
-  holding.cores = sorted_unique(std::move(holding.cores));
-  holding.devices = sorted_unique(std::move(holding.devices));
-  return holding;
-}
 
 bool holds_cores(const Ledger& ledger) {
   const auto of_cores = [](const Holding& one) { return model::has_cores(one.resource); };
@@ -154,6 +133,7 @@ std::vector<std::string> Allocations::prefer(Resource resource, const std::vecto
   // it has given to another container of the pod that it is admitting (docs/reference/kubelet.md#double-allocation), so
   // an offer proves nothing about a younger holding.
   const SteadyTime now = clock_.now();
+  list_overlap_.called(now);
   ledger_.offered(resource, without(offered, wanted), now - Ledger::kMaxAdmission, now);
   const allocator::Choice choice = chooser_.choose(basis(version), resource, offered, wanted, size);
   std::vector<std::string> ids;
@@ -161,6 +141,23 @@ std::vector<std::string> Allocations::prefer(Resource resource, const std::vecto
   spdlog::debug("prefer resource={} asked={} of={} chosen={} why=\"{}\"", model::resource_name(resource), size,
                 available.size(), fmt::join(ids, ","), choice.why);
   return ids;
+}
+
+void Allocations::list_asked() {
+  const MutexLock lock(mutex_);
+  list_overlap_.list_asked(clock_.now());
+  ledger_.list_asked(clock_.now());
+}
+
+void Allocations::list_ended(ListEnd end) {
+  const MutexLock lock(mutex_);
+  // A kubelet that has not answered in time may still be at it.
+  list_overlap_.list_ended(clock_.now() + (end == ListEnd::answered ? SteadyTime::duration{0} : Ledger::kMaxAdmission));
+}
+
+void Allocations::allocate_called() {
+  const MutexLock lock(mutex_);
+  list_overlap_.called(clock_.now());
 }
 
 // The holding that an answer for these ids would be.
@@ -188,6 +185,10 @@ refusals::Granted<Holding> Allocations::resolve(Resource resource, const std::ve
 
 // Why the hardware cannot be given: rules 1 and 2 of docs/resources.md#same-hardware.
 std::optional<refusals::Refusal> Allocations::obstacle(const Holding& asked, CheckpointVersion version) const {
+  if (const Holding* with = ledger_.offered_though_given(asked.resource, asked.units)) {
+    return refusals::given_before(asked.resource,
+                                  view_.node()->id_of(asked.resource, common(asked.units, with->units).front()), *with);
+  }
   if (!model::has_cores(asked.resource)) {
     for (const int unit : asked.units) {
       const Holding* with = ledger_.claim_of_efa(unit);
@@ -205,29 +206,40 @@ std::optional<refusals::Refusal> Allocations::obstacle(const Holding& asked, Che
   return std::nullopt;
 }
 
+// The holding because of which it cannot, as far as the kubelet's checkpoint may show its end.
+std::optional<Holding> Allocations::in_the_way(const Holding& asked, CheckpointVersion version) const {
+  if (const Holding* with = ledger_.offered_though_given(asked.resource, asked.units)) return *with;
+  if (!model::has_cores(asked.resource)) return std::nullopt;
+  const Holding* first = ledger_.cores_of_admission(asked.resource, version);
+  if (first != nullptr && first->cores != asked.cores) return *first;
+  const auto conflict = ledger_.conflict(asked.resource, asked.units, asked.cores, version);
+  return conflict ? std::optional(conflict->with) : std::nullopt;
+}
+
 bool Allocations::needs_fresh_checkpoint(Resource resource, const std::vector<std::string>& ids) {
   const MutexLock lock(mutex_);
   const CheckpointVersion version = version_();
-  if (!view_.node() || version == 0 || !model::has_cores(resource)) return false;
+  if (!view_.node() || version == 0) return false;
   const auto asked = resolve(resource, ids);
-  if (!asked || !obstacle(*asked, version)) return false;
+  if (!asked || !in_the_way(*asked, version)) return false;
   waiting_version_ = version;
   return true;
 }
 
-bool Allocations::needs_second_checkpoint(Resource resource, const std::vector<std::string>& ids) {
+std::optional<SteadyTime> Allocations::needs_second_checkpoint(Resource resource, const std::vector<std::string>& ids) {
   const MutexLock lock(mutex_);
-  if (!view_.node() || waiting_version_ == 0) return false;
+  if (!view_.node() || waiting_version_ == 0) return std::nullopt;
   const auto asked = resolve(resource, ids);
-  if (!asked) return false;
-  const auto conflict = ledger_.conflict(resource, asked->units, asked->cores, version_());
-  return conflict && conflict->with.doubtful;
+  if (!asked) return std::nullopt;
+  const auto with = in_the_way(*asked, waiting_version_);
+  return with && with->doubtful ? std::optional(ledger_.decided_at()) : std::nullopt;
 }
 
-void Allocations::confirm(const std::vector<model::Allocation>& written, CheckpointVersion version) {
+void Allocations::confirm(const std::vector<model::Allocation>& written, CheckpointVersion version,
+                          SteadyTime written_at) {
   const MutexLock lock(mutex_);
   if (!view_.node() || waiting_version_ == 0 || version == waiting_version_) return;
-  ledger_.confirm(to_holdings(written, clock_.now()), waiting_version_, clock_.now());
+  ledger_.confirm(to_holdings(*view_.node(), written, clock_.now()), written_at);
   ledger_.admission_goes_on(std::exchange(waiting_version_, version), version);
 }
 
@@ -240,6 +252,7 @@ refusals::Granted<grant::Grant> Allocations::give(Holding asked, CheckpointVersi
                             : grant::grant_of_efas(node, asked.units, options_);
   asked.version = version;
   asked.since = clock_.now();
+  asked.in_list = list_overlap_.answered();
   ledger_.record(std::move(asked));
   return answer;
 }
@@ -254,6 +267,7 @@ refusals::Granted<grant::Grant> Allocations::allocate(Resource resource, const s
   refusals::Granted<grant::Grant> answer = asked ? give(*std::move(asked), version) : fail(asked.error());
   if (!answer) {
     ledger_.forget_admission(version);
+    static_cast<void>(list_overlap_.answered());
     return answer;
   }
   for (const std::string& id : ids) given_[resource][id] = clock_.now();
@@ -272,54 +286,16 @@ std::optional<SteadyTime> Allocations::given_at(Resource resource, const std::st
   return found == of_resource->second.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::vector<Holding> Allocations::to_holdings(const std::vector<model::Allocation>& shown, SteadyTime since) const {
-  const grant::NodeUnits& node = *view_.node();
-  std::vector<Holding> holdings;
-  for (const model::Allocation& one : shown) {
-    const auto resource = model::parse_resource(one.resource_name);
-    if (!resource) continue;
-    Holding holding = holding_of(node, *resource, known_units(node, *resource, one.ids));
-    if (holding.units.empty()) continue;
-    holding.holder = model::holder_of(one);
-    holding.shown_as = model::holder_name(one);
-    holding.since = since;
-    holdings.push_back(std::move(holding));
-  }
-  return holdings;
-}
-
-// Hardware that the kubelet's device manager takes for free: pods with claims outlast a change of the node from claims
-// to the device plugin.
-std::vector<Holding> Allocations::claims_to_holdings(const std::vector<model::Allocation>& shown) const {
-  std::vector<Holding> holdings;
-  for (const model::Allocation& one : shown) {
-    if (one.resource_name != claim_driver_) continue;
-    core::Hardware hardware;
-    for (const std::string& id : one.ids) {
-      if (const auto name = core::parse_pool_name(id)) {
-        hardware.add(core::possible_hardware_of(*name, view_.node()->snapshot().host));
-      }
-    }
-    Holding holder{Resource::neuroncore, {}, {}, {}, model::holder_of(one), 0, {}};
-    holder.shown_as = model::holder_name(one);
-    holder.claim = one.claim;
-    for (Holding& holding : holdings_of(*view_.node(), hardware, holder)) {
-      if (!holding.units.empty()) holdings.push_back(std::move(holding));
-    }
-  }
-  return holdings;
-}
-
 void Allocations::reconcile(const ShownAllocations& shown) {
   const MutexLock lock(mutex_);
   if (!view_.node()) return;
   learn(shown);
   // An entry that only the checkpoint shows is older than the question and than that checkpoint; it has ended when a
   // newer checkpoint does not show it.
-  const SteadyTime before = std::min(shown.asked_at, shown.stored_since) - SteadyTime::duration{1};
-  ledger_.reconcile({to_holdings(shown.listed, shown.asked_at), shown.asked_at, to_holdings(shown.stored, before),
-                     shown.stored_version, shown.stored_since});
-  ledger_.set_claimed(claims_to_holdings(shown.claims));
+  const SteadyTime before = std::min(shown.asked_at, shown.written_at) - SteadyTime::duration{1};
+  ledger_.reconcile({to_holdings(*view_.node(), shown.listed, shown.asked_at), shown.asked_at,
+                     to_holdings(*view_.node(), shown.stored, before), shown.stored_version, shown.written_at});
+  ledger_.set_claimed(claims_to_holdings(*view_.node(), shown.claims, claim_driver_));
 }
 
 UnitUse Allocations::use_of(Resource resource) const {

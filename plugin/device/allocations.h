@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/base/clock.h"
@@ -28,9 +29,37 @@ struct ShownAllocations {
   SteadyTime asked_at{};
   std::vector<model::Allocation> stored;
   CheckpointVersion stored_version = 0;
-  core::NumberingEvidence numbering{};          // of the same checkpoint, all of it
-  std::vector<model::Allocation> claims{};      // by PodResources, as of its last answer: no checkpoint has them
-  SteadyTime stored_since = SteadyTime::max();  // when that checkpoint was first read
+  core::NumberingEvidence numbering{};        // of the same checkpoint, all of it
+  std::vector<model::Allocation> claims{};    // by PodResources, as of its last answer: no checkpoint has them
+  SteadyTime written_at = SteadyTime::max();  // of that checkpoint
+};
+
+// Whether a List of the agent was open during a call of the kubelet, which may then take units that are being given for
+// free (docs/reference/kubelet.md#double-allocation). Plain arithmetic on times; not synchronised.
+class ListOverlap {
+ public:
+  void list_asked(SteadyTime now) {
+    open_until_ = SteadyTime::max();
+    note(now);
+  }
+  void list_ended(SteadyTime at) { open_until_ = at; }
+  // From GetPreferredAllocation, or Allocate, to Allocate's answer; a call that none follows is forgotten after a
+  // while.
+  void called(SteadyTime now) {
+    if (now >= call_until_) overlaps_ = false;
+    call_until_ = now + Ledger::kMaxAdmission;
+    note(now);
+  }
+  [[nodiscard]] bool answered() {
+    call_until_ = {};
+    return std::exchange(overlaps_, false);
+  }
+
+ private:
+  void note(SteadyTime now) { overlaps_ = overlaps_ || (now < open_until_ && now < call_until_); }
+
+  SteadyTime open_until_{}, call_until_{};
+  bool overlaps_ = false;
 };
 
 // The one place where units are chosen, given and refused, for all resources of the process, so that resources which
@@ -65,15 +94,22 @@ class Allocations {
   void adopt_numbering() EXCLUDES(mutex_);
 
   // GetPreferredAllocation: always an answer, `size` ids out of `available` whenever that is possible. Ids the node
-  // does not have are ignored.
+  // does not have are ignored; units that were given while List was open come last.
   [[nodiscard]] std::vector<std::string> prefer(model::Resource resource, const std::vector<std::string>& available,
                                                 const std::vector<std::string>& must_include, int size)
       EXCLUDES(mutex_);
 
+  // PodResources List is asked now; its answer has come, or its deadline has passed.
+  void list_asked() EXCLUDES(mutex_);
+  enum class ListEnd { answered, failed };
+  void list_ended(ListEnd end) EXCLUDES(mutex_);
+
+  // The kubelet has called Allocate. To be called at once, before any wait.
+  void allocate_called() EXCLUDES(mutex_);
   // Allocate. An error gives nothing, and ends the admission: the container's earlier units count no more. Refusals of
   // plugin/device/refusals.h: invalid_argument (unknown, duplicate or no ids), failed_precondition (unhealthy unit; one
-  // not offered under this name; hardware held by another container, which is named; two resources of one container
-  // that are not the same hardware), unavailable (no snapshot yet).
+  // not offered under this name; hardware held by another container, which is named; a unit given while List was open
+  // and offered since; two resources of one container that are not the same hardware), unavailable (no snapshot yet).
   [[nodiscard]] refusals::Granted<grant::Grant> allocate(model::Resource resource, const std::vector<std::string>& ids)
       EXCLUDES(mutex_);
 
@@ -88,13 +124,14 @@ class Allocations {
   // refuses.
   [[nodiscard]] bool needs_fresh_checkpoint(model::Resource resource, const std::vector<std::string>& ids)
       EXCLUDES(mutex_);
-  // After that wait: the checkpoint that was written lacks the holding, but may be older than it. A second one decides,
-  // in the same way.
-  [[nodiscard]] bool needs_second_checkpoint(model::Resource resource, const std::vector<std::string>& ids)
-      EXCLUDES(mutex_);
+  // After that wait: the checkpoint that was written lacks the holding, but may be older than it. One for a list that
+  // is sent from the returned time on decides, in the same way. nullopt: it has decided.
+  [[nodiscard]] std::optional<SteadyTime> needs_second_checkpoint(model::Resource resource,
+                                                                  const std::vector<std::string>& ids) EXCLUDES(mutex_);
   // The whole checkpoint as it is now. If it was written since needs_fresh_checkpoint() was true, holdings that it
-  // lacks end. To be called for each checkpoint that is written.
-  void confirm(const std::vector<model::Allocation>& written, CheckpointVersion version) EXCLUDES(mutex_);
+  // lacks end, as far as it is late enough. To be called for each checkpoint that is written.
+  void confirm(const std::vector<model::Allocation>& written, CheckpointVersion version, SteadyTime written_at)
+      EXCLUDES(mutex_);
 
   // Holdings by PodResources and the checkpoint. The first call defines the numbering of core ids granted before this
   // process. Held devices and interfaces that no scan has shown are in node() from now on, as vanished; other ids the
@@ -124,16 +161,14 @@ class Allocations {
   void learn_numbering(const core::NumberingEvidence& evidence) REQUIRES(mutex_);
   void learn_units(const model::Allocation& shown) REQUIRES(mutex_);
   void learn_claim(const model::Allocation& shown) REQUIRES(mutex_);
-  [[nodiscard]] std::vector<Holding> to_holdings(const std::vector<model::Allocation>& shown, SteadyTime since) const
-      REQUIRES(mutex_);
-  [[nodiscard]] std::vector<Holding> claims_to_holdings(const std::vector<model::Allocation>& shown) const
-      REQUIRES(mutex_);
   [[nodiscard]] UnitUse use_of(model::Resource resource) const REQUIRES(mutex_);
   [[nodiscard]] std::vector<UnitFacts> facts_of(model::Resource resource) const REQUIRES(mutex_);
   [[nodiscard]] UnitChooser::Basis basis(CheckpointVersion version) const REQUIRES(mutex_);
   [[nodiscard]] refusals::Granted<Holding> resolve(model::Resource resource, const std::vector<std::string>& ids) const
       REQUIRES(mutex_);
   [[nodiscard]] std::optional<refusals::Refusal> obstacle(const Holding& asked, CheckpointVersion version) const
+      REQUIRES(mutex_);
+  [[nodiscard]] std::optional<Holding> in_the_way(const Holding& asked, CheckpointVersion version) const
       REQUIRES(mutex_);
   [[nodiscard]] refusals::Granted<grant::Grant> give(Holding asked, CheckpointVersion version) REQUIRES(mutex_);
   [[nodiscard]] std::string left() const REQUIRES(mutex_);
@@ -149,6 +184,7 @@ class Allocations {
   bool numbering_known_ GUARDED_BY(mutex_) = false;  // the view's LNC is that of the ids held from before this process
   Ledger ledger_ GUARDED_BY(mutex_);
   UnitChooser chooser_ GUARDED_BY(mutex_);
+  ListOverlap list_overlap_ GUARDED_BY(mutex_);
   std::map<model::Resource, std::map<std::string, SteadyTime>> given_ GUARDED_BY(mutex_);  // last, by id
   // While an Allocate waits for a fresh checkpoint: the version of its admission, which no write ends meanwhile.
   CheckpointVersion waiting_version_ GUARDED_BY(mutex_) = 0;

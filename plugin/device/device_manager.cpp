@@ -76,7 +76,7 @@ void DeviceManager::follow_kubelet() {
 // Brings every resource to the kubelet that is there now: a server whose socket is gone is replaced, all register.
 void DeviceManager::connect_all() {
   if (!holders_.is_known() || !parts_.allocations.node()) return;
-  drop_dead_servers();
+  for (ServedResource& served : served_) drop_if_gone(served);
   const std::uint64_t kubelet = parts_.kubelet.kubelet();
   if (kubelet == 0) return;
   for (ServedResource& served : served_) {
@@ -87,13 +87,11 @@ void DeviceManager::connect_all() {
   }
 }
 
-void DeviceManager::drop_dead_servers() {
-  for (ServedResource& served : served_) {
-    if (!served.server || parts_.kubelet.exists(served.server->endpoint())) continue;
-    served.server.reset();
-    served.phase = ServedResource::Phase::idle;
-    served.retry_at.reset();
-  }
+void DeviceManager::drop_if_gone(ServedResource& served) {
+  if (!served.server || parts_.kubelet.exists(served.server->endpoint())) return;
+  served.server.reset();
+  served.phase = ServedResource::Phase::idle;
+  served.retry_at.reset();
 }
 
 void DeviceManager::ensure_served(ServedResource& served) {
@@ -133,6 +131,13 @@ void DeviceManager::retry_due() {
       }
     }
     if (!served.retry_at || *served.retry_at > now) continue;
+    // A kubelet wipes the directory before it makes its socket. It accepts the registration of a socket that is gone,
+    // gives it up 10 s later, and with it the one that followed.
+    if (parts_.kubelet.kubelet() == 0) {
+      served.schedule_retry(now);
+      continue;
+    }
+    drop_if_gone(served);
     served.retry_at.reset();
     ensure_served(served);
     if (served.server) start_registration(served);

@@ -96,7 +96,7 @@ class DeviceManager {
   // resources
   void follow_kubelet();
   void connect_all();
-  void drop_dead_servers();
+  void drop_if_gone(ServedResource& served);  // the server, when its socket is
   void ensure_served(ServedResource& served);
   void start_registration(ServedResource& served);
   void retry_due();

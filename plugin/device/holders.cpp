@@ -66,7 +66,6 @@ const Checkpoint* Holders::stored(SteadyTime now) {
   if (read) {
     if (!error_.empty()) spdlog::info("checkpoint readable again");
     error_.clear();
-    if (!stored_ || stored_->version != read->version) stored_since_ = now;
     stored_ = *std::move(read);
     stored_at_ = now;
     return &*stored_;
@@ -95,7 +94,7 @@ std::optional<ShownAllocations> Holders::merged(SteadyTime now) {
   all.asked_at = listed_ ? asked_at_ : now - Ledger::kMaxAdmission;
   all.stored_version = stored != nullptr ? stored->version : checkpoint_.version();
   if (stored == nullptr) return all;
-  all.stored_since = stored_since_;
+  all.written_at = std::min(stored->written_at, now);
   if (stored_hangs_) all.asked_at = std::min(all.asked_at, stored_at_);  // it lacks later holders
   all.numbering = stored->numbering;
   std::set<std::pair<std::string, std::string>> shown;  // (resource, id)
@@ -136,11 +135,13 @@ void HolderWatch::ask(SteadyTime asked_at) {
   parts_.admissions.asking_holders();
   if (asking_) return;
   asking_ = true;
+  parts_.allocations.list_asked();
   parts_.kubelet.ask_holders(asked_at);
 }
 
 void HolderWatch::listed(const HoldersListed& event) {
   asking_ = false;
+  parts_.allocations.list_ended(event.answer ? Allocations::ListEnd::answered : Allocations::ListEnd::failed);
   if (event.answer) {
     holders_.set_listed(*event.answer, event.asked_at);
     if (!holders_.list_is_whole()) error_ = "the kubelet's list lacks this pod, so it is incomplete";
@@ -213,7 +214,9 @@ void HolderWatch::apply() {
   log_source();
   if (!shown) return;
   parts_.allocations.reconcile(*shown);
-  if (const auto* written = holders_.written()) parts_.allocations.confirm(written->allocations, written->version);
+  if (const auto* written = holders_.written()) {
+    parts_.allocations.confirm(written->allocations, written->version, written->written_at);
+  }
   // Holders are checked from time to time, whatever their source, and sooner once their hardware is withheld from
   // another name.
   if (parts_.allocations.holds_anything() && !asking_) parts_.admissions.want_holders_by(ask_interval());

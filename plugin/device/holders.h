@@ -67,7 +67,6 @@ class Holders {
   std::string error_;  // as last logged
   Source source_ = Source::nothing;
   std::optional<Checkpoint> stored_;                      // as last read
-  SteadyTime stored_since_{};                             // when that was first read
   SteadyTime stored_at_{};                                // when it was that
   bool stored_hangs_ = false;                             // it may be another by now
   std::optional<std::vector<model::Allocation>> listed_;  // nullopt while List does not answer

@@ -40,6 +40,11 @@ std::vector<Holding> bounded(std::vector<Holding> shown) {
   return shown;
 }
 
+// A checkpoint of that time may have been collected before the holding was given.
+bool may_be_older(SteadyTime written_at, const Holding& than) {
+  return written_at <= than.since + Ledger::kMaxWriteDelay;
+}
+
 // The rest of a holding without the hardware and interfaces of `given`.
 Holding rest_of(Holding old, const Holding& given) {
   const bool had_cores = !old.cores.empty();
@@ -85,7 +90,10 @@ std::vector<bool> Ledger::ended_when_given(model::Resource resource, const std::
 }
 
 void Ledger::offered(model::Resource resource, const std::vector<int>& units, SteadyTime settled, SteadyTime now) {
-  const std::vector<bool> over = ended_when_given(resource, units, settled);
+  for (Holding& held : holdings_) {
+    if (held.in_list && held.resource == resource && !common(held.units, units).empty()) held.offered = true;
+  }
+  const std::vector<bool> over = ended_when_given(resource, without(units, maybe_given(resource)), settled);
   std::size_t position = 0;
   std::erase_if(holdings_, [&](const Holding& held) {
     if (!over[position++]) return false;
@@ -99,21 +107,25 @@ void Ledger::forget_admission(CheckpointVersion version) {
   std::erase_if(holdings_, [version](const Holding& held) { return held.version == version; });
 }
 
-void Ledger::confirm(const std::vector<Holding>& written, CheckpointVersion version, SteadyTime now) {
+void Ledger::confirm(const std::vector<Holding>& written, SteadyTime written_at) {
   Units held;
   for (const Holding& one : written) add_units(held, one);
-  std::vector<Holding> kept;
   for (Holding& holding : holdings_) {
-    const bool missing = std::any_of(holding.units.begin(), holding.units.end(), [&](int unit) {
+    holding.doubtful = std::any_of(holding.units.begin(), holding.units.end(), [&](int unit) {
       return !held.contains({holding.resource, unit});
     });
-    // Under the same version: of the container being admitted, or of a pod that the kubelet refused half-way.
-    const bool finished = holding.version != version;
-    const bool was_doubtful = std::exchange(holding.doubtful, missing);
-    if (missing && (!finished || was_doubtful || holding.since + kMaxWriteDelay <= now)) continue;
-    kept.push_back(std::move(holding));
   }
-  holdings_ = std::move(kept);
+  std::erase_if(holdings_,
+                [&](const Holding& holding) { return holding.doubtful && !may_be_older(written_at, holding); });
+}
+
+SteadyTime Ledger::decided_at() const {
+  constexpr std::chrono::milliseconds kFileTimeLag{20};  // the kernel's time of files: at most two of its ticks
+  SteadyTime latest{};
+  for (const Holding& holding : holdings_) {
+    if (holding.doubtful) latest = std::max(latest, holding.since + kMaxWriteDelay + kFileTimeLag);
+  }
+  return latest;
 }
 
 void Ledger::admission_goes_on(CheckpointVersion before, CheckpointVersion now) {
@@ -179,6 +191,8 @@ void Ledger::reconcile(const Shown& shown) {
     if (const auto old = known.find(key); old != known.end()) {
       one.version = old->second->version;
       one.since = old->second->since;
+      one.in_list = old->second->in_list;
+      one.offered = old->second->offered;
     }
     seen.insert(key);
   }
@@ -189,7 +203,7 @@ void Ledger::reconcile(const Shown& shown) {
     const bool unwritten = old.version != 0 && old.version == shown.stored_version;
     const bool in_transit = old.holder.empty() && old.since + kAnswerTransit >= shown.asked_at;
     const bool too_early = old.since >= shown.asked_at || in_transit || unwritten;
-    const bool overtaken = !too_early && old.since + kMaxWriteDelay > shown.stored_since;
+    const bool overtaken = !too_early && may_be_older(shown.written_at, old);
     if (!(too_early || overtaken) || seen.contains({old.resource, old.units})) continue;
     kept.push_back(old);
     kept.back().left_out = overtaken;
@@ -200,6 +214,25 @@ void Ledger::reconcile(const Shown& shown) {
 
 bool Ledger::needs_newer_checkpoint() const {
   return std::any_of(holdings_.begin(), holdings_.end(), [](const Holding& holding) { return holding.left_out; });
+}
+
+void Ledger::list_asked(SteadyTime asked_at) {
+  for (Holding& held : holdings_) held.in_list = held.in_list || held.since + kAnswerTransit >= asked_at;
+}
+
+std::vector<int> Ledger::maybe_given(model::Resource resource) const {
+  std::vector<int> units;
+  for (const Holding& held : holdings_) {
+    if (held.in_list && held.resource == resource) units = merged(units, held.units);
+  }
+  return units;
+}
+
+const Holding* Ledger::offered_though_given(model::Resource resource, const std::vector<int>& units) const {
+  const auto found = std::find_if(holdings_.begin(), holdings_.end(), [&](const Holding& held) {
+    return held.offered && held.resource == resource && !common(held.units, units).empty();
+  });
+  return found == holdings_.end() ? nullptr : &*found;
 }
 
 void Ledger::set_claimed(std::vector<Holding> claimed) {

@@ -36,23 +36,26 @@ class Ledger {
 
   // The kubelet offers `units` of a resource as free: containers that held one of them since before `settled` have
   // ended. Younger holdings stay, as the kubelet may offer units that it has just given (its race:
-  // docs/reference/kubelet.md#double-allocation). A holding that ends here does not return with a List that was asked
-  // before `now`.
+  // docs/reference/kubelet.md#double-allocation), and so do maybe_given() ones, which it may offer at any time. A
+  // holding that ends here does not return with a List that was asked before `now`.
   void offered(model::Resource resource, const std::vector<int>& units, SteadyTime settled, SteadyTime now);
 
   // An admission that was refused: the kubelet fails the pod permanently and writes no checkpoint, so the next
   // container has the same version and must not be mistaken for this one.
   void forget_admission(CheckpointVersion version);
 
-  // The kubelet's checkpoint, read at `now` and written while the kubelet waits for an answer under `version`: every
-  // holder is in it, the container being admitted included. Holdings with a unit that is not in it have ended; those of
-  // finished admissions that are younger than kMaxWriteDelay are doubtful, and end with a second one.
-  void confirm(const std::vector<Holding>& written, CheckpointVersion version, SteadyTime now);
+  // The kubelet's checkpoint, whose file is of `written_at`, while the kubelet waits for an answer: every holder is in
+  // it, the container being admitted included. Holdings with a unit that is not in it have ended; those that are
+  // younger than the file proves (kMaxWriteDelay) are doubtful.
+  void confirm(const std::vector<Holding>& written, SteadyTime written_at);
 
   // The kubelet collects a checkpoint under its lock and writes it without: a write that a newer one overtakes lands
-  // last, and shows what was held up to so long before (docs/reference/kubelet.md#capacity-and-checkpoint). So a
-  // checkpoint that leaves out a holding proves that it has ended only if the holding is older.
-  static constexpr std::chrono::milliseconds kMaxWriteDelay{1000};
+  // last, and its file may be so much younger than what it shows
+  // (docs/reference/kubelet.md#capacity-and-checkpoint). So a checkpoint that leaves out a holding proves that it has
+  // ended only if the holding is older. Less than Admissions::kStalled, so that the one written then decides.
+  static constexpr std::chrono::milliseconds kMaxWriteDelay{950};
+  // A checkpoint that is written from then on decides about all doubtful holdings.
+  [[nodiscard]] SteadyTime decided_at() const;
 
   // The checkpoint has changed while the kubelet waited for an answer: its admission continues under the new version.
   void admission_goes_on(CheckpointVersion before, CheckpointVersion now);
@@ -61,9 +64,9 @@ class Ledger {
   struct Shown {
     std::vector<Holding> listed;  // by PodResources, asked at `asked_at`
     SteadyTime asked_at{};
-    std::vector<Holding> stored;                  // in the checkpoint, as far as not listed
-    CheckpointVersion stored_version = 0;         // of that checkpoint
-    SteadyTime stored_since = SteadyTime::max();  // when it was first read
+    std::vector<Holding> stored;                // in the checkpoint, as far as not listed
+    CheckpointVersion stored_version = 0;       // of that checkpoint
+    SteadyTime written_at = SteadyTime::max();  // when it was written, by its file
   };
   // Takes over what the kubelet shows:
   // - shown holdings are confirmed, with their holders' names; unknown ones, from before this process, are added;
@@ -75,12 +78,23 @@ class Ledger {
   // Takes n log n of time for n entries. Of more than kMostShown, the others are kept only as far as they hold a unit
   // that those do not.
   void reconcile(const Shown& shown);
-  // A holding was left out by a checkpoint that may be older. A newer one decides, kMaxWriteDelay after the answer.
+  // A holding was left out by a checkpoint that may be older. One that is written kMaxWriteDelay after it decides.
   [[nodiscard]] bool needs_newer_checkpoint() const;
   // From the answer until the kubelet has it on record; less than the pause between its last call and the agent's List
   // (Admissions::kAskIdleTime).
   static constexpr std::chrono::milliseconds kAnswerTransit{80};
   static constexpr std::size_t kMostShown = 1024;  // every core of the largest node, eight times
+
+  // While the kubelet answers List, it may count units that it is giving as free, and offer them to the next pod
+  // (docs/reference/kubelet.md#double-allocation). A List of the agent was asked at `asked_at`: what was given so
+  // shortly before that the kubelet may not have it on record counts as given while it was open (Holding::in_list).
+  void list_asked(SteadyTime asked_at);
+  // Units of `resource` that such containers hold: an offer of them proves nothing. Ascending, unique.
+  [[nodiscard]] std::vector<int> maybe_given(model::Resource resource) const;
+  // A holding with one of `units`, which the kubelet has offered since it was given while List was open: only a
+  // checkpoint shows its end. An init container's that the next one of its pod uses again was not offered. nullptr:
+  // none.
+  [[nodiscard]] const Holding* offered_though_given(model::Resource resource, const std::vector<int>& units) const;
 
   // All holdings by claims of dynamic resource allocation, as PodResources last showed them: one holding for the cores
   // of a claim (as neuroncore) and one for its interfaces. The kubelet's device manager knows nothing of claims and

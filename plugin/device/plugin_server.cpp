@@ -123,18 +123,24 @@ grpc::ServerUnaryReactor* DevicePluginService::GetPreferredAllocation(
   return reactor;
 }
 
-bool DevicePluginService::needs_checkpoint(const v1beta1::AllocateRequest& request, Wait wait) {
-  const auto& containers = request.container_requests();
-  return !closing() && std::any_of(containers.begin(), containers.end(), [this, wait](const auto& container) {
-    if (container.devices_ids_size() > kMaxIds) return false;
+std::optional<SteadyTime> DevicePluginService::needs_checkpoint(const v1beta1::AllocateRequest& request, Wait wait) {
+  if (closing()) return std::nullopt;
+  for (const auto& container : request.container_requests()) {
+    if (container.devices_ids_size() > kMaxIds) continue;
     const auto ids = strings(container.devices_ids());
-    return wait == Wait::first ? parts_.allocations.needs_fresh_checkpoint(resource_, ids)
-                               : parts_.allocations.needs_second_checkpoint(resource_, ids);
-  });
+    std::optional<SteadyTime> earliest;
+    if (wait == Wait::second) {
+      earliest = parts_.allocations.needs_second_checkpoint(resource_, ids);
+    } else if (parts_.allocations.needs_fresh_checkpoint(resource_, ids)) {
+      earliest = clock_now();
+    }
+    if (earliest) return earliest;
+  }
+  return std::nullopt;
 }
 
-void DevicePluginService::wait_for_checkpoint(AdmissionGate::Continuation then) {
-  parts_.admissions.wait_for_checkpoint(resource_, std::move(then));
+void DevicePluginService::wait_for_checkpoint(SteadyTime earliest, AdmissionGate::Continuation then) {
+  parts_.admissions.wait_for_checkpoint(resource_, earliest, std::move(then));
   if (closing()) parts_.admissions.release(resource_);
 }
 
@@ -177,11 +183,14 @@ grpc::ServerUnaryReactor* DevicePluginService::Allocate(grpc::CallbackServerCont
   const auto answer_now = [this, reactor, request, response, asked_at = clock_now()] {
     answer(*request, *response, reactor, asked_at);
   };
+  parts_.allocations.allocate_called();
   parts_.admissions.answer(resource_, [this, request, answer_now] {
-    if (!needs_checkpoint(*request, Wait::first)) return answer_now();
-    wait_for_checkpoint([this, request, answer_now] {
-      if (!needs_checkpoint(*request, Wait::second)) return answer_now();
-      wait_for_checkpoint(answer_now);
+    const auto now = needs_checkpoint(*request, Wait::first);
+    if (!now) return answer_now();
+    wait_for_checkpoint(*now, [this, request, answer_now] {
+      const auto later = needs_checkpoint(*request, Wait::second);
+      if (!later) return answer_now();
+      wait_for_checkpoint(*later, answer_now);
     });
   });
   if (closing()) parts_.admissions.release(resource_);

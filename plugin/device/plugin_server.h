@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,8 +58,9 @@ class DevicePluginService final : public v1beta1::DevicePlugin::CallbackService 
 
  private:
   enum class Wait { first, second };
-  [[nodiscard]] bool needs_checkpoint(const v1beta1::AllocateRequest& request, Wait wait);
-  void wait_for_checkpoint(AdmissionGate::Continuation then);
+  // When the list for it may be sent; nullopt: it needs none.
+  [[nodiscard]] std::optional<SteadyTime> needs_checkpoint(const v1beta1::AllocateRequest& request, Wait wait);
+  void wait_for_checkpoint(SteadyTime earliest, AdmissionGate::Continuation then);
   [[nodiscard]] grpc::Status refused(const refusals::Refusal& refusal) const;  // logs and counts it
   [[nodiscard]] grpc::Status allocate(const v1beta1::AllocateRequest& request, v1beta1::AllocateResponse& response);
 

@@ -43,6 +43,8 @@ std::string_view to_string(Kind kind) {
       return "not_offered";
     case Kind::held:
       return "held";
+    case Kind::given_before:
+      return "given_before";
     case Kind::held_by_claim:
       return "held_by_claim";
     case Kind::other_hardware:
@@ -92,6 +94,13 @@ Refusal held(model::Resource resource, const Conflict& conflict) {
   return refuse(Kind::held, ErrorCode::failed_precondition, resource,
                 conflict.describe() + " until that container ends; " + std::string(kAgain) +
                     ", or use one of the two names per node " + std::string(kPage));
+}
+
+Refusal given_before(model::Resource resource, const std::string& id, const holdings::Holding& with) {
+  const std::string& known = with.shown_as.empty() ? with.holder : with.shown_as;
+  return refuse(Kind::given_before, ErrorCode::failed_precondition, resource,
+                quoted(id) + " is held by " + (known.empty() ? "a container admitted moments ago" : known) +
+                    ", though the kubelet offers it (kubernetes/kubernetes#137534); " + std::string(kAgain));
 }
 
 Refusal claimed(model::Resource resource, const std::string& id, const holdings::Holding& with) {

@@ -25,12 +25,13 @@ enum class Kind {
   unhealthy,       // the unit is unhealthy
   not_offered,     // the node offers the unit under another name
   held,            // another container holds the hardware
+  given_before,    // it was given while List was open, and the kubelet gives it again
   held_by_claim,   // a claim holds the hardware
   other_hardware,  // two resources of one container are not the same hardware
 };
 inline constexpr std::array kAllKinds = {
-    Kind::not_scanned, Kind::no_ids,      Kind::asked_twice, Kind::too_many_ids,  Kind::unknown_id,
-    Kind::unhealthy,   Kind::not_offered, Kind::held,        Kind::held_by_claim, Kind::other_hardware};
+    Kind::not_scanned, Kind::no_ids, Kind::asked_twice,  Kind::too_many_ids,  Kind::unknown_id,    Kind::unhealthy,
+    Kind::not_offered, Kind::held,   Kind::given_before, Kind::held_by_claim, Kind::other_hardware};
 
 [[nodiscard]] std::string_view to_string(Kind kind);  // the enumerator's name
 
@@ -58,6 +59,8 @@ using Granted = tl::expected<T, Refusal>;
 // The unit is listed because a container held it under a name that the node no longer offers it by.
 [[nodiscard]] Refusal not_offered(model::Resource resource, const std::string& id);
 [[nodiscard]] Refusal held(model::Resource resource, const Conflict& conflict);
+// The kubelet offers the unit as free though its own record has a container with it.
+[[nodiscard]] Refusal given_before(model::Resource resource, const std::string& id, const holdings::Holding& with);
 // An interface; cores that a claim holds are refused by held().
 [[nodiscard]] Refusal claimed(model::Resource resource, const std::string& id, const holdings::Holding& with);
 // The container that asks was given `first` a moment ago, and the two are not the same hardware.

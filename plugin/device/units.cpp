@@ -93,6 +93,8 @@ allocator::Choice UnitChooser::choose(const Basis& basis, model::Resource resour
   // Without units that failed since the last list, units listed only because a container held them, and units that
   // another container holds through another resource.
   keep(request, [&](int unit) { return !basis.is_broken(resource, unit) && basis.is_offered(resource, unit); });
+  // Then without those that the kubelet may offer although they are held.
+  keep(request, [&, given = basis.ledger.maybe_given(resource)](int unit) { return !is_in(unit, given); });
   keep(request, [&](int unit) {
     if (resource == model::Resource::efa) return basis.ledger.claim_of_efa(unit) == nullptr;
     return !basis.ledger.conflict(resource, {unit}, basis.node.cores_of(resource, unit), 0);

@@ -188,6 +188,13 @@ holdings::CheckpointVersion version_of(const struct stat& info) {
   return std::max<std::uint64_t>(version, 1);
 }
 
+SteadyTime written_at(const struct stat& info) {
+  const std::chrono::system_clock::time_point modified{std::chrono::duration_cast<std::chrono::system_clock::duration>(
+      std::chrono::seconds(info.st_mtim.tv_sec) + std::chrono::nanoseconds(info.st_mtim.tv_nsec))};
+  const auto age = std::chrono::system_clock::now() - modified;
+  return std::chrono::steady_clock::now() - std::max(age, decltype(age){0});
+}
+
 }  // namespace
 
 holdings::CheckpointVersion checkpoint_version(const std::string& path) {
@@ -237,6 +244,7 @@ Result<Checkpoint> read_checkpoint(const std::string& path) {
   auto parsed = parse_checkpoint(text);
   if (!parsed) return fail(std::move(parsed).error().with_context(path));
   parsed->version = version_of(info);
+  parsed->written_at = written_at(info);
   return parsed;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/base/clock.h"
 #include "agent/base/result.h"
 #include "agent/base/workers.h"
 #include "agent/core/logical_cores.h"
@@ -38,6 +39,7 @@ struct Checkpoint {
   // UID/CONTAINER", sorted; the first 8.
   std::vector<std::string> verbs_takers;
   holdings::CheckpointVersion version = 0;  // of the file that was read
+  SteadyTime written_at{};                  // its mtime; as wrong as the machine's time has moved since
 };
 
 // In one pass that keeps nothing of the text but this. Any field may be missing or of another type: such an entry or id

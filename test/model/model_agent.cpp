@@ -65,16 +65,18 @@ class ModelAgent::Socket final : public plugin::ResourceServer, public PluginSoc
     const auto agent = agent_.shared_from_this();
     const std::weak_ptr<bool> alive = alive_;
     const model::Resource resource = resource_;
+    agent->allocations_.allocate_called();
     agent->wait_for(
         [&](plugin::AdmissionGate::Continuation then) { agent->admissions_.answer(resource, std::move(then)); });
-    const auto wait_for_checkpoint = [&] {
+    const auto wait_for_checkpoint = [&](SteadyTime earliest) {
       agent->wait_for([&](plugin::AdmissionGate::Continuation then) {
-        agent->admissions_.wait_for_checkpoint(resource, std::move(then));
+        agent->admissions_.wait_for_checkpoint(resource, earliest, std::move(then));
       });
     };
     if (!alive.expired() && agent->allocations_.needs_fresh_checkpoint(resource, ids)) {
-      wait_for_checkpoint();
-      if (!alive.expired() && agent->allocations_.needs_second_checkpoint(resource, ids)) wait_for_checkpoint();
+      wait_for_checkpoint(agent->world_.time.now());
+      const auto later = alive.expired() ? std::nullopt : agent->allocations_.needs_second_checkpoint(resource, ids);
+      if (later) wait_for_checkpoint(*later);
     }
     const Result<grant::Grant> answer = agent->allocations_.allocate(resource, ids);
     agent->admissions_.answered(answer ? plugin::Admissions::Outcome::given : plugin::Admissions::Outcome::refused);

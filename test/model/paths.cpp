@@ -55,8 +55,9 @@ void watch_admissions(std::function<void(AdmissionStep)> on_step) {
   names().on_step = std::move(on_step);
 }
 
-CheckpointFile::CheckpointFile(std::string path, std::function<bool(const sim::Checkpoint&)> on_write)
-    : path_(std::move(path)), on_write_(std::move(on_write)) {
+CheckpointFile::CheckpointFile(std::string path, const Clock& clock,
+                               std::function<bool(const sim::Checkpoint&)> on_write)
+    : path_(std::move(path)), clock_(clock), on_write_(std::move(on_write)) {
   names().files[path_] = this;
 }
 
@@ -64,8 +65,9 @@ CheckpointFile::~CheckpointFile() {
   names().files.erase(path_);
 }
 
-void CheckpointFile::land(const sim::Checkpoint& content) {
+void CheckpointFile::land(const sim::Checkpoint& content, SteadyTime written_at) {
   content_ = content;
+  written_at_ = written_at;
   ++version_;
 }
 
@@ -74,6 +76,7 @@ Result<plugin::Checkpoint> CheckpointFile::read() const {
   plugin::Checkpoint checkpoint;
   checkpoint.allocations = shown(*content_);
   checkpoint.version = version_;
+  checkpoint.written_at = written_at_;
   return checkpoint;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/base/clock.h"
 #include "agent/base/result.h"
 #include "deviceplugin/v1beta1/api.pb.h"
 #include "plugin/kubelet/checkpoint.h"
@@ -41,15 +42,15 @@ class CheckpointFile final : public plugin::CheckpointSource {
  public:
   // `on_write` decides about each write of the kubelet: true = it lands now, false = the caller keeps it and calls
   // land() later.
-  CheckpointFile(std::string path, std::function<bool(const sim::Checkpoint&)> on_write);
+  CheckpointFile(std::string path, const Clock& clock, std::function<bool(const sim::Checkpoint&)> on_write);
   ~CheckpointFile() override;
   CheckpointFile(const CheckpointFile&) = delete;
   CheckpointFile& operator=(const CheckpointFile&) = delete;
 
   void write(const sim::Checkpoint& content) {
-    if (on_write_(content)) land(content);
+    if (on_write_(content)) land(content, clock_.now());
   }
-  void land(const sim::Checkpoint& content);
+  void land(const sim::Checkpoint& content, SteadyTime written_at);
 
   [[nodiscard]] const std::optional<sim::Checkpoint>& content() const { return content_; }
 
@@ -59,8 +60,10 @@ class CheckpointFile final : public plugin::CheckpointSource {
 
  private:
   std::string path_;
+  const Clock& clock_;
   std::function<bool(const sim::Checkpoint&)> on_write_;
   std::optional<sim::Checkpoint> content_;
+  SteadyTime written_at_{};
   holdings::CheckpointVersion version_ = 0;
 };
 

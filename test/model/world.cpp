@@ -62,7 +62,7 @@ World::World(std::uint64_t seed, bool trace, Odds odds)
       odds_(odds),
       trace_(trace),
       checkpoint_path_("checkpoint"),
-      checkpoint_(checkpoint_path_, [this](const sim::Checkpoint& content) { return keep_write(content); }) {
+      checkpoint_(checkpoint_path_, time_, [this](const sim::Checkpoint& content) { return keep_write(content); }) {
   instance_type_ = kTypes.at(static_cast<std::size_t>(pick(0, static_cast<int>(kTypes.size()) - 1)));
   calm_ = chance(40);
   neurondevice_ = chance(40);
@@ -254,14 +254,17 @@ bool World::keep_write(const sim::Checkpoint& content) {
   say("  checkpoint: a slow write begins");
   ++tally_.late_writes;
   late_on_its_way_ = true;
-  time_.after(soon(500, 400000),
-              [this, content, life = kubelet_life_, foreign = of_another_plugin_, agent = agent_life_] {
+  const auto delay = soon(500, 400000);
+  // The file's time is that of its writing, which a disk may take long to finish: at any time until it lands.
+  const SteadyTime written_at = time_.now() + delay * (delay / microseconds(1) % 5) / 4;
+  time_.after(delay,
+              [this, content, written_at, life = kubelet_life_, foreign = of_another_plugin_, agent = agent_life_] {
                 late_on_its_way_ = false;
                 if (life != kubelet_life_) return;
                 say("checkpoint: the slow write lands");
                 if (foreign || agent != agent_life_) disturb();
                 file_is_old_ = true;
-                checkpoint_.land(content);
+                checkpoint_.land(content, written_at);
                 checkpoint_landed();
               });
   return false;

@@ -141,6 +141,10 @@ void World::check_refusal(const sim::PodSpec& spec, const std::string& message) 
     ++tally_.refused[std::string("kubelet or health: ") + kind];
     return;
   }
+  if (says("though the kubelet offers it")) {
+    ++tally_.refused["held by a running container, and offered by the kubelet"];
+    return;
+  }
   int core = -1;
   const auto at = message.find("core ");
   const auto held = message.find(" is held by ");

@@ -51,7 +51,7 @@ TEST_F(AdmissionGateTest, AnAnswerThatWaitsIsMadeByWhoeverEndsTheWaitAndTellsThe
 TEST_F(AdmissionGateTest, AnAnswerThatNeedsAFreshCheckpointMakesTheLoopSendAListOnce) {
   bool went = false;
   gate.answer(Resource::neuron, [&] {
-    gate.wait_for_checkpoint(Resource::neuron, [&] {
+    gate.wait_for_checkpoint(Resource::neuron, clock.now(), [&] {
       went = true;
       gate.answered(Admissions::Outcome::given);
     });
@@ -68,7 +68,7 @@ TEST_F(AdmissionGateTest, AnAnswerThatNeedsAFreshCheckpointMakesTheLoopSendAList
 // Main asks what is due, and sends the list a little later: an answer that was given in between would be followed by
 // the write of that list.
 TEST_F(AdmissionGateTest, NoAnswerBeginsBetweenTheDecisionToSendAListForAnotherAndItsWrite) {
-  gate.answer(Resource::neuron, [&] { gate.wait_for_checkpoint(Resource::neuron, [] {}); });
+  gate.answer(Resource::neuron, [&] { gate.wait_for_checkpoint(Resource::neuron, clock.now(), [] {}); });
   ASSERT_TRUE(gate.due(gate.progress()).same_list);
   bool began = false;
   gate.answer(Resource::efa, [&] { began = true; });
@@ -82,7 +82,7 @@ TEST_F(AdmissionGateTest, NoAnswerBeginsBetweenTheDecisionToSendAListForAnotherA
 
 TEST_F(AdmissionGateTest, NoListIsSentForAnAnswerThatWaitsNoLonger) {
   gate.answer(Resource::neuron, [&] {
-    gate.wait_for_checkpoint(Resource::neuron, [&] { gate.answered(Admissions::Outcome::refused); });
+    gate.wait_for_checkpoint(Resource::neuron, clock.now(), [&] { gate.answered(Admissions::Outcome::refused); });
   });
   clock.advance(Admissions::kMaxWriteWait);  // the loop was starved
   EXPECT_FALSE(gate.due(gate.progress()).same_list);

@@ -228,6 +228,24 @@ TEST_F(AdmissionsTest, AnAnswerThatNeedsAFreshCheckpointWaitsForALaterListToBeWr
   EXPECT_THAT(due().begun, ElementsAre(10)) << "nobody was there to send it to";
 }
 
+TEST_F(AdmissionsTest, TheListForACheckpointThatIsToBeLateEnoughWaitsForItsTime) {
+  ASSERT_TRUE(begin());
+  admissions.wait_for_checkpoint(9, Resource::neuron, now + milliseconds{700});
+  EXPECT_FALSE(due().same_list);
+  EXPECT_EQ(admissions.next(), now + milliseconds{700});
+  pass(699);
+  offer_lists(1);
+  written();
+  EXPECT_FALSE(due().same_list);
+  EXPECT_THAT(admissions.ready(now), IsEmpty()) << "it is too early to say anything";
+  pass(1);
+  ASSERT_TRUE(due().same_list);
+  offer_lists(1);
+  admissions.lists_sent();
+  written();
+  EXPECT_THAT(admissions.ready(now), ElementsAre(9));
+}
+
 TEST_F(AdmissionsTest, AnotherKubeletOwesNothing) {
   give();
   offer_lists(1);

@@ -72,7 +72,7 @@ TEST_F(AllocationsClaims, AllocateRefusesAndNamesTheClaim) {
 TEST_F(AllocationsClaims, NoAnswerAndNoCheckpointEndsAClaim) {
   shown({claimed({"neuron-device-3"})});
   ASSERT_TRUE(allocations.allocate(kDevice, {"4"}));
-  allocations.confirm({}, ++version);
+  allocations.confirm({}, ++version, clock.now());
   EXPECT_FALSE(allocations.allocate(kDevice, {"3"}));
   EXPECT_THAT(allocations.prefer(kDevice, {"2", "3"}, {}, 1), ElementsAre("2"));
   EXPECT_THAT(unhealthy(kDevice), ElementsAre("3"));

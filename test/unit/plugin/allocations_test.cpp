@@ -151,9 +151,10 @@ TEST_F(AllocationsTest, BeforeARefusalTheKubeletsCheckpointDecides) {
   const auto answer_after = [&](const std::vector<model::Allocation>& written) {
     EXPECT_TRUE(allocations.allocate(model::Resource::neuron, {"0", "1"}));
     EXPECT_TRUE(allocations.needs_fresh_checkpoint(model::Resource::neuroncore, {"30"}));
-    allocations.confirm({}, version);  // the checkpoint of before: says nothing
+    clock.advance(std::chrono::milliseconds(1001));
+    allocations.confirm({}, version, clock.now());  // the checkpoint of before: says nothing
     next_container();
-    allocations.confirm(written, version);
+    allocations.confirm(written, version, clock.now());
     const auto answer = cores_env(allocations.allocate(model::Resource::neuroncore, {"30"}));
     allocations.reconcile({{}, clock.now() + std::chrono::hours(1), {}, 0});
     next_container();
@@ -174,7 +175,7 @@ TEST_F(AllocationsTest, BeforeARefusalTheKubeletsCheckpointDecides) {
 }
 
 // The kubelet's writes may land out of order, within a second of what they show.
-TEST_F(AllocationsTest, OfAYoungContainerWhoseAdmissionHasEndedOneFreshCheckpointProvesNothing) {
+TEST_F(AllocationsTest, OfAYoungContainerACheckpointProvesNothing) {
   use("trn1.32xlarge");
   const auto answer_after = [&](std::chrono::milliseconds age) {
     allocations.reconcile({{}, clock.now() + std::chrono::hours(1), {}, 0});
@@ -183,20 +184,23 @@ TEST_F(AllocationsTest, OfAYoungContainerWhoseAdmissionHasEndedOneFreshCheckpoin
     clock.advance(age);
     EXPECT_TRUE(allocations.needs_fresh_checkpoint(model::Resource::neuron, {"9"}));
     next_container();
-    allocations.confirm({}, version);
+    allocations.confirm({}, version, clock.now());
+    const auto decided_at = allocations.needs_second_checkpoint(model::Resource::neuron, {"9"});
+    EXPECT_EQ(decided_at.has_value(), age <= Ledger::kMaxWriteDelay);
+    if (decided_at) EXPECT_GT(*decided_at - clock.now(), Ledger::kMaxWriteDelay - age);
     return cores_env(allocations.allocate(model::Resource::neuron, {"9"}));
   };
-  EXPECT_THAT(answer_after(std::chrono::milliseconds(999)), HasSubstr("core 18 is held by"));
-  EXPECT_EQ(answer_after(std::chrono::milliseconds(1001)), "0-1");
+  EXPECT_THAT(answer_after(Ledger::kMaxWriteDelay), HasSubstr("core 18 is held by"));
+  EXPECT_EQ(answer_after(Ledger::kMaxWriteDelay + std::chrono::milliseconds(1)), "0-1");
 }
 
 // When a pod leaves List, the checkpoint may show units of it that List had shown: they are no younger for that.
 TEST_F(AllocationsTest, AnEntryIsOlderThanTheCheckpointThatShowsIt) {
   use("trn1.32xlarge");
   clock.advance(std::chrono::seconds(20));
-  const SteadyTime stored_since = clock.now() - std::chrono::seconds(10);
+  const SteadyTime written_at = clock.now() - std::chrono::seconds(10);
   const model::Allocation init{"", "", "init", "aws.amazon.com/neuroncore", {"18"}, "u1"};
-  allocations.reconcile({{}, clock.now(), {init}, 7, {}, {}, stored_since});
+  allocations.reconcile({{}, clock.now(), {init}, 7, {}, {}, written_at});
   EXPECT_TRUE(allocations.holds_anything());
   clock.advance(std::chrono::milliseconds(2));
   allocations.reconcile({{}, clock.now() - std::chrono::milliseconds(2), {}, 8, {}, {}, clock.now()});
@@ -211,7 +215,8 @@ TEST_F(AllocationsTest, AnAdmissionGoesOnUnderTheVersionOfTheCheckpointThatWasAs
   ASSERT_TRUE(allocations.allocate(model::Resource::efa, {node->id_of(model::Resource::efa, 0)}));
   ASSERT_TRUE(allocations.needs_fresh_checkpoint(model::Resource::neuroncore, {"6", "7"}));
   next_container();
-  allocations.confirm({{"", "", "c", "vpc.amazonaws.com/efa", {node->id_of(model::Resource::efa, 0)}, "u1"}}, version);
+  allocations.confirm({{"", "", "c", "vpc.amazonaws.com/efa", {node->id_of(model::Resource::efa, 0)}, "u1"}}, version,
+                      clock.now());
   next_container();  // written once more, before the answer
   EXPECT_EQ(cores_env(allocations.allocate(model::Resource::neuroncore, {"6", "7"})), "0-1");
   EXPECT_EQ(cores_env(allocations.allocate(model::Resource::neuron, {"3"})), "0-1") << "the same container's";

@@ -199,6 +199,20 @@ TEST(Checkpoint, TheVersionChangesWithEveryRename) {
   EXPECT_EQ(read_checkpoint(path)->version, checkpoint_version(path));
 }
 
+TEST(Checkpoint, IsAsOldAsItsFile) {
+  std::string directory = testing::TempDir() + "checkpointXXXXXX";
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  const std::string path = directory + "/" + std::string(kCheckpointName);
+  std::ofstream(path) << kSample;
+  const auto age_of = [&](std::chrono::hours age) {
+    std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - age);
+    return std::chrono::round<std::chrono::hours>(SystemClock().now() - read_checkpoint(path)->written_at).count();
+  };
+  EXPECT_EQ(age_of(std::chrono::hours(3)), 3);
+  EXPECT_EQ(age_of(std::chrono::hours(-3)), 0) << "the machine's time was set back since";
+  std::filesystem::remove_all(directory);
+}
+
 TEST(Checkpoint, TheVersionFromMemoryIsTheFilesOwn) {
   std::string directory = testing::TempDir() + "checkpointXXXXXX";
   ASSERT_NE(::mkdtemp(directory.data()), nullptr);

@@ -77,9 +77,11 @@ class FakeCheckpoint final : public CheckpointSource {
     Checkpoint content;
     content.allocations = allocations;
     content.version = written;
+    content.written_at = written_at;
     return content;
   }
   holdings::CheckpointVersion written = 1;
+  SteadyTime written_at{};
   std::vector<model::Allocation> allocations;
 };
 
@@ -120,6 +122,7 @@ struct DeviceManagerTest : testing::Test {
   }
   void write_checkpoint() {
     ++checkpoint.written;
+    checkpoint.written_at = clock.now();
     KubeletDirectory::Changes changes;
     changes.checkpoints_written = 1;
     manager.handle(changes);

@@ -125,6 +125,34 @@ TEST_F(DeviceManagerTest, ARegistrationThatFailsIsTriedAgainEverMoreRarely) {
   }
 }
 
+TEST_F(DeviceManagerTest, ARegistrationIsNotTriedAgainWhileThereIsNoKubelet) {
+  start("inf2.48xlarge");
+  kubelet.identity = 0;
+  kubelet.watches = false;
+  manager.handle(StreamEnded{Resource::neuron});
+  kubelet.watches = true;
+  for (int i = 0; i < 20; ++i) pass(1000);
+  EXPECT_THAT(register_all(), IsEmpty());
+  kubelet.identity = 2;
+  pass(5000);
+  EXPECT_THAT(register_all(), ElementsAre(Resource::neuron)) << "whether its socket was reported or not";
+}
+
+// A kubelet that has just started has wiped the directory, and inotify has not reported it. It would accept the socket
+// that is gone, fail to dial it for 10 s and then forget what has registered since.
+TEST_F(DeviceManagerTest, ASocketThatIsGoneIsNotRegisteredAgain) {
+  start("inf2.48xlarge");
+  const std::string gone = kubelet.servers.at(Resource::neuron)->endpoint();
+  kubelet.watches = false;
+  manager.handle(StreamEnded{Resource::neuron});
+  ++kubelet.identity;
+  kubelet.sockets.clear();
+  pass(20);
+  ASSERT_EQ(kubelet.registering.size(), 1U);
+  EXPECT_NE(kubelet.registering[0].endpoint, gone);
+  EXPECT_TRUE(kubelet.exists(kubelet.registering[0].endpoint));
+}
+
 TEST_F(DeviceManagerTest, AKubeletThatDoesNotWatchIsToldAgain) {
   start("inf2.48xlarge");
   kubelet.watches = false;

@@ -138,6 +138,7 @@ TEST_F(HoldersTest, WhileTheCheckpointHangsItCountsAsItWasLast) {
   HangingCheckpoint hanging;
   hanging.content.allocations = {{"", "", "init", kNeuron, {"2"}, "u2"}};
   hanging.content.version = 7;
+  hanging.content.written_at = now - seconds(3);
   Holders seen(hanging, seconds(10));
   seen.set_listed({kWorker}, now);
   EXPECT_EQ(seen.merged(now)->stored.size(), 1U);
@@ -150,6 +151,7 @@ TEST_F(HoldersTest, WhileTheCheckpointHangsItCountsAsItWasLast) {
   ASSERT_TRUE(shown);
   EXPECT_EQ(shown->stored.size(), 1U);
   EXPECT_EQ(shown->listed.size(), 1U);
+  EXPECT_EQ(shown->written_at, read_at - seconds(3)) << "by its file";
   EXPECT_EQ(shown->asked_at, read_at) << "what was given since is not over, as the checkpoint may have it";
   EXPECT_EQ(seen.written(), nullptr) << "it may be older than what it is to confirm";
   hanging.hangs = false;

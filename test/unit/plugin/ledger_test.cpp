@@ -50,7 +50,7 @@ TEST(Ledger, OnlyTheNextWordOfClaimsEndsThem) {
             "core 3 is held by team/train/main through claim chips");
   const auto at = [](int second) { return SteadyTime{} + seconds(second); };
   ledger.offered(kCore, {2, 3}, at(9), at(9));
-  ledger.confirm({}, 8, at(9));
+  ledger.confirm({}, at(9));
   ledger.reconcile({{}, at(20), {}, 0});
   EXPECT_TRUE(ledger.conflict(kCore, {3}, {3}, 8));
   ledger.set_claimed({});
@@ -242,14 +242,34 @@ TEST(Ledger, WhatACheckpointLeavesOutIsOpenWhileItMayBeOlder) {
   holdings::Holding given = cores(kCore, {18}, 7, 0);
   given.since = at(1000);
   ledger.record(given);
-  ledger.reconcile({{}, at(1500), {}, 8, at(1999)});
+  ledger.reconcile({{}, at(1500), {}, 8, at(1950)});
   EXPECT_TRUE(ledger.conflict(kDevice, {9}, {18, 19}, 9));
   EXPECT_TRUE(ledger.needs_newer_checkpoint());
-  ledger.reconcile({{}, at(3000), {}, 8, at(1999)});
+  ledger.reconcile({{}, at(3000), {}, 8, at(1950)});
   EXPECT_TRUE(ledger.conflict(kDevice, {9}, {18, 19}, 9)) << "the same checkpoint says no more than before";
-  ledger.reconcile({{}, at(3000), {}, 9, at(2001)});
+  ledger.reconcile({{}, at(3000), {}, 9, at(1951)});
   EXPECT_FALSE(ledger.conflict(kDevice, {9}, {18, 19}, 9));
   EXPECT_FALSE(ledger.needs_newer_checkpoint());
+}
+
+TEST(Ledger, WhileAnAnswerWaitsTheFilesTimeDecidesWhatACheckpointProves) {
+  const auto at = [](int ms) { return SteadyTime{} + std::chrono::milliseconds(ms); };
+  plugin::Ledger ledger;
+  holdings::Holding given = cores(kCore, {18}, 7, 0);
+  given.since = at(1000);
+  ledger.record(given);
+  for (const int late : {1001, 1500, 1950}) {
+    ledger.confirm({}, at(late));
+    ASSERT_EQ(ledger.holdings().size(), 1U) << "as often as that may be";
+    EXPECT_TRUE(ledger.holdings()[0].doubtful);
+  }
+  const SteadyTime decided_at = ledger.decided_at();
+  EXPECT_GT(decided_at, at(1950));
+  ledger.confirm({given}, decided_at);
+  ASSERT_EQ(ledger.holdings().size(), 1U);
+  EXPECT_FALSE(ledger.holdings()[0].doubtful) << "it is shown";
+  ledger.confirm({}, decided_at);
+  EXPECT_TRUE(ledger.holdings().empty());
 }
 
 // An agent starts on a checkpoint that is older than the pod which now has the device.

@@ -67,6 +67,7 @@ TEST(Refusals, HaveAKind) {
   EXPECT_EQ(not_offered(Resource::neuron, "3").kind, Kind::not_offered);
   EXPECT_EQ(held(Resource::neuroncore, {5, holder}).kind, Kind::held);
   EXPECT_EQ(held(Resource::neuroncore, {5, by_claim}).kind, Kind::held_by_claim);
+  EXPECT_EQ(given_before(Resource::neuron, "2", holder).kind, Kind::given_before);
   EXPECT_EQ(claimed(Resource::efa, "rdmap16s25", by_claim).kind, Kind::held_by_claim);
   EXPECT_EQ(other_hardware(Resource::neuroncore, holder, {}).kind, Kind::other_hardware);
   const auto unknown = grant::NodeUnits(std::make_shared<model::Snapshot>()).unit_of(Resource::neuron, "99");

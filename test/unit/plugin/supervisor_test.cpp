@@ -161,7 +161,7 @@ TEST_F(SupervisorTest, ADirectoryThatIsRenamedWhileAnAllocateWaitsEndsIt) {
     std::filesystem::rename(plugins, directory + "/elsewhere");
     std::filesystem::create_directory_symlink(directory + "/elsewhere", plugins);
     admissions.answer(model::Resource::neuron,
-                      [this] { admissions.wait_for_checkpoint(model::Resource::neuron, [] {}); });
+                      [this] { admissions.wait_for_checkpoint(model::Resource::neuron, clock.now(), [] {}); });
   };
   signal(SIGHUP);
   start();
