@@ -150,12 +150,12 @@ std::string describe_node(const model::HostScan& scan) {
   return text;
 }
 
-std::string preflight_text(const std::vector<Finding>& findings, const model::HostScan& scan) {
+std::string preflight_text(const std::vector<Finding>& findings, const std::string& examined) {
   std::string text;
   for (const Finding& finding : findings) text += block(finding) + '\n';
   const int errors = count_severity(findings, Severity::error);
   const int warnings = count_severity(findings, Severity::warning);
-  if (errors == 0 && warnings == 0) return text + "nothing wrong: " + describe_node(scan) + '\n';
+  if (errors == 0 && warnings == 0) return text + "nothing wrong: " + examined + '\n';
   return text + counted(static_cast<std::size_t>(errors), "error") + ", " +
          counted(static_cast<std::size_t>(warnings), "warning") + '\n';
 }

@@ -174,8 +174,8 @@ struct PreflightFacts {
 [[nodiscard]] std::string describe_node(const model::HostScan& scan);
 
 // The findings as text, wrapped at 80 columns: a block each, then a line of counts, or "nothing wrong: " and
-// describe_node.
-[[nodiscard]] std::string preflight_text(const std::vector<Finding>& findings, const model::HostScan& scan);
+// `examined`, as of describe_node.
+[[nodiscard]] std::string preflight_text(const std::vector<Finding>& findings, const std::string& examined);
 
 // Count of one severity.
 [[nodiscard]] int count_severity(const std::vector<Finding>& findings, Severity severity);

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "plugin/dra/claim/claim_check.h"
 #include "plugin/dra/claim/claim_grant.h"
 #include "plugin/dra/claim/claim_plan.h"
 #include "plugin/dra/claim/claim_request.h"
@@ -78,6 +79,12 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   if (const auto config = dra::config_for({{false, {}, text}}, "r")) {
     require(!config->lnc || *config->lnc == 1 || *config->lnc == 2);
     require(!config->ultraserver_mode || *config->ultraserver_mode <= 4);
+  }
+  if (const auto checked = dra::check_claims(text, kDriver)) {
+    require(checked->faults.empty() || checked->objects > 0);
+    for (const auto& fault : checked->faults) {
+      require(!fault.path.empty() && !fault.problem.empty() && !fault.fix.empty() && fault.value.size() <= 160);
+    }
   }
   if (const auto pod = dra::parse_pod_use(text)) {
     require(!pod->uid.empty());

@@ -130,6 +130,29 @@ func TestNamesOfTheDriver(t *testing.T) {
 	}
 }
 
+// The policy on claims has names of its own, and reads the configuration of the named driver; its parameters are AWS's with any name.
+func TestClaimPolicyIsAskedFor(t *testing.T) {
+	for _, settings := range [][]string{nil, {"mode=dra"}, {"dra.claimPolicy=true"}} {
+		for _, one := range rendered(t, settings...) {
+			if strings.Contains(nameOf(one), "dra-claims") {
+				t.Errorf("%v: %s", settings, nameOf(one))
+			}
+		}
+	}
+	for _, one := range rendered(t, "mode=both", "dra.claimPolicy=true", "dra.driverName=n.example.com", "fullnameOverride=x") {
+		if at(one, "metadata", "name") != "x-dra-claims" {
+			continue
+		}
+		if whole := text(one); one["kind"] == "ValidatingAdmissionPolicy" && (!strings.Contains(whole, "orValue('') == 'n.example.com'") ||
+			!strings.Contains(whole, "configuration for n.example.com") || !strings.Contains(whole, "'neuron.aws.com/v1'")) {
+			t.Errorf("policy %s", whole)
+		}
+		if one["kind"] == "ValidatingAdmissionPolicyBinding" && at(one, "spec", "policyName") != "x-dra-claims" {
+			t.Errorf("binding %s", text(one))
+		}
+	}
+}
+
 func TestExtendedResourcesAndOtherClassesAreAskedFor(t *testing.T) {
 	names := func(settings ...string) string {
 		var all []string

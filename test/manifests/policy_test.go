@@ -70,6 +70,13 @@ func denials(t *testing.T, policy *admissionv1.ValidatingAdmissionPolicy, accoun
 	switch named.(type) {
 	case *resourcev1.ResourceSlice:
 		kind, resource = resourcev1.SchemeGroupVersion.WithKind("ResourceSlice"), resourcev1.SchemeGroupVersion.WithResource("resourceslices")
+	case *resourcev1.ResourceClaim:
+		kind, resource = resourcev1.SchemeGroupVersion.WithKind("ResourceClaim"), resourcev1.SchemeGroupVersion.WithResource("resourceclaims")
+	case *resourcev1.ResourceClaimTemplate:
+		kind = resourcev1.SchemeGroupVersion.WithKind("ResourceClaimTemplate")
+		resource = resourcev1.SchemeGroupVersion.WithResource("resourceclaimtemplates")
+	case *resourcev1.DeviceClass:
+		kind, resource = resourcev1.SchemeGroupVersion.WithKind("DeviceClass"), resourcev1.SchemeGroupVersion.WithResource("deviceclasses")
 	case *corev1.Event:
 		kind, resource = corev1.SchemeGroupVersion.WithKind("Event"), corev1.SchemeGroupVersion.WithResource("events")
 	default:

@@ -80,11 +80,12 @@ func refusals(t *testing.T, object runtime.Object) field.ErrorList {
 
 const (
 	extraClass    = "components/dra-dranet-class/class.yaml"
+	claimPolicy   = "components/dra-claim-policy/policy.yaml"
 	networkPolicy = "components/network-policy/network-policy.yaml"
 )
 
 func TestApiServerWouldAccept(t *testing.T) {
-	paths := []string{extraClass, networkPolicy, "examples/claims-whole-devices.yaml", "examples/claims-parts.yaml"}
+	paths := []string{extraClass, claimPolicy, networkPolicy, "examples/claims-whole-devices.yaml", "examples/claims-parts.yaml"}
 	for _, name := range staticFiles {
 		paths = append(paths, "static/"+name)
 	}

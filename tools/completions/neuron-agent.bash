@@ -7,7 +7,7 @@ _neuron_agent() {
     [ "$command $word" != "explain pod" ] || command=explain-pod
   done
   case $previous in
-    --root | --node-groups | --metrics-tls-cert | --metrics-tls-key | --api-token-file | --api-ca-file)
+    --root | --claim | --node-groups | --metrics-tls-cert | --metrics-tls-key | --api-token-file | --api-ca-file)
       mapfile -t COMPREPLY < <(compgen -f -- "$current")
       return
       ;;
@@ -85,7 +85,7 @@ _neuron_agent() {
         --node-status --accelerated-hardware-ready --unhealthy-devices-for-node --log-level --once --check-config --help" -- "$current")
       ;;
     check)
-      mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --cdi-dir --mode --dra-driver-name --output --timeout --no-fabric --help" -- "$current")
+      mapfile -t COMPREPLY < <(compgen -W "--root --kubelet-dir --cdi-dir --mode --dra-driver-name --claim --output --timeout --no-fabric --help" -- "$current")
       ;;
     withdraw)
       mapfile -t COMPREPLY < <(compgen -W "--node-name --api-server --api-token-file --api-ca-file --help" -- "$current")

@@ -19,7 +19,7 @@ using preflight::Severity;
 using json = nlohmann::ordered_json;
 using SocketState = preflight::ClaimFacts::SocketState;
 
-const ReportWords kWords = {.schema = "neuron-check/1",  // docs/checks.md
+const ReportWords kWords = {.schema = kCheckSchema,
                             .work = "reading the machine",
                             .may_hang = "a driver",
                             .killed = "the check",
@@ -41,23 +41,10 @@ json json_of(const Finding& finding) {
           {"fix", finding.fix},           {"subjects", finding.subjects}};
 }
 
-std::string json_text(const std::vector<Finding>& findings, const model::HostScan& scan) {
-  const int errors = preflight::count_severity(findings, Severity::error);
-  const int warnings = preflight::count_severity(findings, Severity::warning);
-  json list = json::array();
-  for (const Finding& finding : findings) list.push_back(json_of(finding));
-  return dump({{"schema", kWords.schema},
-               {"verdict", errors + warnings > 0 ? "findings" : "nothing_wrong"},
-               {"errors", errors},
-               {"warnings", warnings},
-               {"node",
-                {{"instance_type", scan.instance_type},
-                 {"instance_id", scan.instance_id},
-                 {"neuron_devices", scan.devices.size()},
-                 {"efa_interfaces", scan.efas.size()},
-                 {"neuron_driver", scan.driver_version},
-                 {"efa_driver", scan.efa_driver_version}}},
-               {"findings", std::move(list)}});
+json json_of(const model::HostScan& scan) {
+  return {{"instance_type", scan.instance_type},   {"instance_id", scan.instance_id},
+          {"neuron_devices", scan.devices.size()}, {"efa_interfaces", scan.efas.size()},
+          {"neuron_driver", scan.driver_version},  {"efa_driver", scan.efa_driver_version}};
 }
 
 bool knows_kubelet(const Options& options, const host::FsRoot& root) {
@@ -164,14 +151,27 @@ Report make_report(const Options& options, const std::string& directory) {
   facts.claims = claim_facts(options, *root);
   facts.fabric = fabric_facts(options, *root, scan);
   const auto findings = preflight::preflight(scan, facts);
-  const bool wrong =
-      preflight::count_severity(findings, Severity::error) + preflight::count_severity(findings, Severity::warning) > 0;
-  const bool as_json = options.output == ReportForm::json;
-  return {wrong ? Verdict::findings : Verdict::good,
-          as_json ? json_text(findings, scan) : preflight::preflight_text(findings, scan), ""};
+  return report_findings(findings, preflight::describe_node(scan), json_of(scan), options.output);
 }
 
 }  // namespace
+
+Report report_findings(const std::vector<Finding>& findings, const std::string& examined, const json& node,
+                       ReportForm form) {
+  const int errors = preflight::count_severity(findings, Severity::error);
+  const int warnings = preflight::count_severity(findings, Severity::warning);
+  const Verdict verdict = errors + warnings > 0 ? Verdict::findings : Verdict::good;
+  if (form == ReportForm::text) return {verdict, preflight::preflight_text(findings, examined), ""};
+  json list = json::array();
+  for (const Finding& finding : findings) list.push_back(json_of(finding));
+  json document = {{"schema", kCheckSchema},
+                   {"verdict", verdict == Verdict::good ? "nothing_wrong" : "findings"},
+                   {"errors", errors},
+                   {"warnings", warnings}};
+  if (!node.is_null()) document["node"] = node;
+  document["findings"] = std::move(list);
+  return {verdict, dump(document), ""};
+}
 
 Report check_node(const Options& options) {
   return report_in_child(options, kWords,

@@ -171,7 +171,9 @@ int program(int argc, char** argv) {
   if (pods_command->parsed()) return pods::print_pods(kubelet_socket, std::chrono::milliseconds(milliseconds));
   if (explain_command->parsed()) return print(explain(explain_options));
   if (withdraw_command->parsed()) return withdraw(withdraw_options);
-  return check_command->parsed() ? print(check_node(check_options)) : run(run_options);
+  if (check_command->parsed())
+    return print(check_options.claim ? check_claim(check_options) : check_node(check_options));
+  return run(run_options);
 }
 
 }  // namespace

@@ -279,6 +279,9 @@ const std::vector<Option> kOptions = {
      one_of(kLogLevels, &Options::log_level)},
     {kRun, "--once", "", "", "Print what would be advertised, then exit", on(&Options::once)},
     {kRun, "--check-config", "", "", "Print the effective options, then exit", on(&Options::check_config)},
+    {kCheck, "--claim", "FILE", "",
+     "Instead of this node check the configuration of\nclaims and templates in this JSON file; - for\nstandard input",
+     text(&Options::claim)},
     {kCheck, "--output", "FORM", "text", "Format of the findings: text or json",
      parsed(parse_report_form, &Options::output)},
     {kExplain, "--output", "FORM", "text", "Format of the answer: text or json",
@@ -292,7 +295,7 @@ const std::vector<Option> kOptions = {
 
 // The environment variable of an option: NEURON_AGENT_ and its name, except for two that the pod's fields give.
 std::string variable_of(const std::string& name) {
-  if (!name.starts_with("--") || name == "--once" || name == "--check-config") return "";
+  if (!name.starts_with("--") || name == "--once" || name == "--check-config" || name == "--claim") return "";
   if (name == "--node-name") return "NODE_NAME";
   if (name == "--pod-uid") return "POD_UID";
   std::string variable = "NEURON_AGENT_" + name.substr(2);

@@ -65,6 +65,7 @@ struct Options : plugin::DaemonSettings {
   std::chrono::milliseconds timeout{10000};  // --timeout, for everything
   std::optional<Mode> intended_mode;  // --mode of check; dra: requirements of claims count, even where no driver ran
   std::string claims_cdi_dir;         // --cdi-dir of check; "": var/run/cdi below the root
+  std::optional<std::string> claim;   // --claim: a file, "-" = standard input; the node is not checked then
   bool no_fabric = false;             // --no-fabric: no query to libfabric, which otherwise has half of the timeout
   std::string pod;                    // of explain: "namespace/name", or a name that is unique on the node
 

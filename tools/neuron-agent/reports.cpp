@@ -46,9 +46,12 @@ Report run(const Options& options, const ReportWords& words,
 
 Report report_in_child(const Options& options, const ReportWords& words,
                        const std::function<Report(const std::string& directory)>& make) {
-  Report report = run(options, words, make);
-  if (report.verdict == Verdict::cannot_tell && options.output == ReportForm::json) {
-    report.output = dump({{"schema", words.schema}, {"verdict", "cannot_tell"}, {"reason", report.error}});
+  return with_document(run(options, words, make), words.schema, options.output);
+}
+
+Report with_document(Report report, const std::string& schema, ReportForm form) {
+  if (report.verdict == Verdict::cannot_tell && form == ReportForm::json) {
+    report.output = dump({{"schema", schema}, {"verdict", "cannot_tell"}, {"reason", report.error}});
   }
   return report;
 }

@@ -3,7 +3,9 @@
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
+#include "agent/preflight/preflight.h"
 #include "tools/neuron-agent/options.h"
 
 // `check` and `explain pod`: one scan of the machine, and a report on it as text or JSON.
@@ -23,6 +25,10 @@ struct Report {
 // so that a hanging driver takes no longer than `options.timeout`; libfabric gets half of it. Call it only while this
 // process has one thread. With JSON, `cannot_tell` has a document too.
 [[nodiscard]] Report check_node(const Options& options);
+
+// Reports on the configuration in the file of `--claim` (plugin/dra/claim/claim_check.h). Reads nothing else, and
+// blocks on that file. With JSON, `cannot_tell` has a document too.
+[[nodiscard]] Report check_claim(const Options& options);
 
 // Scans the machine once, asks the kubelet for holdings and health, and reports on the pod (explain_pod.h). All of it
 // runs in a child process, so that a hanging driver or kubelet takes no longer than `options.timeout`. Call it only
@@ -48,6 +54,15 @@ struct ReportWords {
                                      const std::function<Report(const std::string& directory)>& make);
 
 [[nodiscard]] Report cannot_tell(const std::string& reason);
+
+// `report`, with the document of `cannot_tell` where it has none and JSON is wanted.
+[[nodiscard]] Report with_document(Report report, const std::string& schema, ReportForm form);
+
+inline constexpr const char* kCheckSchema = "neuron-check/1";  // docs/checks.md
+
+// The report of a check. `examined` is for text without errors and warnings, `node` for JSON; null = none.
+[[nodiscard]] Report report_findings(const std::vector<preflight::Finding>& findings, const std::string& examined,
+                                     const nlohmann::ordered_json& node, ReportForm form);
 
 // With indentation and a line end; foreign bytes that are no UTF-8 are replaced.
 [[nodiscard]] std::string dump(const nlohmann::ordered_json& document);

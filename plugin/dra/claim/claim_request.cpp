@@ -75,16 +75,6 @@ AllocationResult result_of(const json& spec, const json& one) {
   return result;
 }
 
-OpaqueConfig config_of(const json& one) {
-  OpaqueConfig config;
-  config.from_class = text_of(one, "source") == "FromClass";
-  for (const json& request : list_of(one, "requests")) {
-    if (request.is_string() && config.requests.size() < kMaxResults) config.requests.push_back(request);
-  }
-  config.parameters = member(member(one, "opaque"), "parameters").dump(-1, ' ', false, json::error_handler_t::replace);
-  return config;
-}
-
 void add_consumers(const json& reserved, ResourceClaim& claim) {
   constexpr std::size_t kMaxShown = 128;  // bytes of a name that only messages show
   for (const json& one : reserved) {
@@ -208,6 +198,17 @@ Result<std::map<std::string, std::string>> unprepare_all(ClaimCalls& calls, cons
       claims, [&](const auto& valid) { return calls.unprepare(valid); }, [](std::string why) { return why; });
 }
 
+std::optional<OpaqueConfig> opaque_config(const json& entry, std::string_view driver) {
+  const json& opaque = member(entry, "opaque");
+  if (text_of(opaque, "driver") != driver) return std::nullopt;
+  OpaqueConfig config{text_of(entry, "source") == "FromClass", {}, ""};
+  for (const json& request : list_of(entry, "requests")) {
+    if (request.is_string() && config.requests.size() < kMaxResults) config.requests.push_back(request);
+  }
+  config.parameters = member(opaque, "parameters").dump(-1, ' ', false, json::error_handler_t::replace);
+  return config;
+}
+
 bool tolerates(const std::vector<Toleration>& tolerations, std::string_view key, std::string_view value,
                std::string_view effect) {
   return std::ranges::any_of(tolerations, [&](const Toleration& one) {
@@ -243,7 +244,7 @@ Result<ResourceClaim> parse_resource_claim(std::string_view text, std::string_vi
     if (text_of(one, "driver") == driver) claim.results.push_back(result_of(member(object, "spec"), one));
   }
   for (const json& one : configs) {
-    if (text_of(member(one, "opaque"), "driver") == driver) claim.configs.push_back(config_of(one));
+    if (auto config = opaque_config(one, driver)) claim.configs.push_back(*std::move(config));
   }
   std::stable_partition(claim.configs.begin(), claim.configs.end(),
                         [](const OpaqueConfig& config) { return config.from_class; });

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <stop_token>
@@ -91,12 +92,15 @@ struct AllocationResult {
   [[nodiscard]] std::string full_request() const { return subrequest.empty() ? request : request + "/" + subrequest; }
 };
 
-// status.allocation.devices.config[] of our driver.
+// An entry of config[] of our driver.
 struct OpaqueConfig {
   bool from_class = false;            // source FromClass: the claim's own configuration takes precedence
   std::vector<std::string> requests;  // full or base names; empty = all
   std::string parameters;             // JSON text
 };
+
+// An entry of config[] in an allocation, a claim, a template or a class; nullopt: it is for another driver. Pure.
+[[nodiscard]] std::optional<OpaqueConfig> opaque_config(const nlohmann::json& entry, std::string_view driver);
 
 struct PodRef {
   std::string name;

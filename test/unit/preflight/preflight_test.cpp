@@ -265,12 +265,12 @@ TEST(Preflight, AddressesThatNoTableHasAreNotSaidToComeFromOne) {
 
 TEST(Preflight, TextFitsTheTerminalAndCounts) {
   CheckedHost host = sound_host("trn1.32xlarge");
-  EXPECT_EQ(preflight::preflight_text(check(host), host.scan),
+  EXPECT_EQ(preflight::preflight_text(check(host), preflight::describe_node(host.scan)),
             "nothing wrong: trn1.32xlarge, 16 devices, 8 EFA interfaces, driver 2.30.2.0\n");
   for (auto& efa : host.scan.efas) efa.p2p = "";
   host.facts.huge_pages.reserved_2m = 0;
   host.scan.devices[1].problems = {{ProblemKind::file, std::string(200, 'x'), std::string(200, 'y')}};
-  const std::string text = preflight::preflight_text(check(host), host.scan);
+  const std::string text = preflight::preflight_text(check(host), preflight::describe_node(host.scan));
   EXPECT_THAT(text, ::testing::EndsWith("\n1 error, 2 warnings\n"));
   std::size_t begin = 0;
   for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
