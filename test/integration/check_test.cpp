@@ -113,13 +113,13 @@ TEST(Check, ForeignRdmaDeviceIsNamedOnALiveNode) {
 }
 
 TEST(Check, ClaimsComeFromAFileOrStandardInput) {
-  const std::string table = NEURON_SOURCE_DIR "/test/fixtures/claims/configs.json";
+  const std::string table = source_dir() + "/test/fixtures/claims/configs.json";
   const std::string wrong =
       R"({"kind": "DeviceClass", "spec": {"config": [{"opaque": {"driver": "neuron.aws.com", "parameters": {}}}]}})";
-  const Ended refused = run_line("echo '" + wrong + "' | " + NEURON_BIN_DIR + "/neuron-agent check --claim - 2>&1");
+  const Ended refused = run_line("echo '" + wrong + "' | " + bin_dir() + "/neuron-agent check --claim - 2>&1");
   EXPECT_EQ(refused.status, 1);
   EXPECT_THAT(refused.output, HasSubstr("apiVersion is null"));
-  EXPECT_EQ(run_line("echo '{\"kind\": \"ResourceClaim\"}' | " NEURON_BIN_DIR "/neuron-agent check --claim -").status,
+  EXPECT_EQ(run_line("echo '{\"kind\": \"ResourceClaim\"}' | " + bin_dir() + "/neuron-agent check --claim -").status,
             0);
   EXPECT_EQ(run_check("--claim " + table + " 2>/dev/null").status, 2);
   EXPECT_EQ(run_check("--claim 2>/dev/null").status, 2);

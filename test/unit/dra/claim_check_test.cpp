@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "plugin/dra/claim/claim_grant.h"
+#include "test/fakes/paths.h"
 #include "test/unit/dra/claim_texts.h"
 
 namespace neuron::plugin::dra {
@@ -42,7 +43,7 @@ std::string error_of(const std::string& text) {
 
 // The same table is what the admission policy is held to (test/manifests, TestClaimPolicy of test/cluster).
 TEST(ClaimCheck, TheTableIsWhatPrepareRefuses) {
-  std::ifstream file(NEURON_SOURCE_DIR "/test/fixtures/claims/configs.json");
+  std::ifstream file(fakes::source_dir() + "/test/fixtures/claims/configs.json");
   const json table = json::parse(std::string(std::istreambuf_iterator<char>(file), {}));
   EXPECT_GT(table.size(), 30U);
   for (const json& row : table) {
