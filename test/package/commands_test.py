@@ -82,7 +82,7 @@ def commands(line):
 
 class Programs:
     def __init__(self, paths):
-        self.paths = {os.path.basename(path): path for path in paths}
+        self.paths = {os.path.basename(path): os.path.abspath(path) for path in paths}
         self.helps = {}
 
     def help(self, words):
@@ -129,7 +129,8 @@ class Scratch:
             words += ENDED_BY.get(subject, [])
         result = self.run(words)
         allowed = {0, 1} if subject == "check" else {0}
-        if WRONG_USAGE.search(result.stderr) or subject not in NEEDS_A_CLUSTER and result.returncode not in allowed:
+        may_fail = subject in NEEDS_A_CLUSTER or "-" in words  # of what is piped into it nothing is there
+        if WRONG_USAGE.search(result.stderr) or not may_fail and result.returncode not in allowed:
             return f"exit {result.returncode}, {(result.stderr or result.stdout).strip()!r}"
         return None
 
