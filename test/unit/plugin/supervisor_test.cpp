@@ -353,15 +353,12 @@ TEST_F(SupervisorTest, AnotherAgentIsWaitedForWhenAsked) {
   scan();
   start();
   ASSERT_TRUE(wait_for_waiting());
-  const SteadyTime before = clock.now();
   EXPECT_EQ(stopped(), Supervisor::Outcome::stopped);
-  EXPECT_LT(clock.now() - before, kStopDeadline / 2);
   EXPECT_EQ(kubelet->registrations(kNeuron), 0);
   start();
   ASSERT_TRUE(wait_for_waiting());
   lock.reset();
   EXPECT_TRUE(kubelet_has(1));
-  EXPECT_TRUE(wait_for_step(ServingStep::registered));
 }
 
 TEST_F(SupervisorTest, TellsHowFarItIs) {
