@@ -104,6 +104,45 @@ TEST_F(Claims, FromRegistrationToTheEndOfAClaim) {
   EXPECT_THAT(files_in(node.kubelet_dir + "/plugins_registry"), IsEmpty());
 }
 
+TEST_F(Claims, SharesOfADeviceOutlastTheAgent) {
+  node.extra_arguments = {"--dra-shares", "on"};
+  node.start();
+  ASSERT_TRUE(node.wait_registered()) << node.agent->log();
+  ASSERT_TRUE(wait_published()) << node.agent->log();
+  EXPECT_EQ(node.slices()[0]["spec"]["devices"][0].value("allowMultipleAllocations", false), true);
+  const auto share = [&](const std::string& name) {
+    node.put("/api/v1/namespaces/team/pods", pod_of(name));
+    Json claim = allocated(name, {"neuron-device-4"});
+    Json& result = claim["status"]["allocation"]["devices"]["results"][0];
+    result["shareID"] = name;
+    result["consumedCapacity"] = {{"cores", "1"}, {"memory", "0"}};
+    const Json stored = node.put(kClaims, claim);
+    return FakeDraKubelet::Claim{"team", name, stored.at("metadata").at("uid").get<std::string>()};
+  };
+  const auto prepare = [&](const FakeDraKubelet::Claim& claim) {
+    return node.kubelet->prepare(kDriver, {claim}).claims.at(claim.uid);
+  };
+  const auto file_of = [&](const FakeDraKubelet::Claim& claim) {
+    return text_of(node.cdi_dir() + "/k8s.neuron.aws.com-claim_" + claim.uid + ".json");
+  };
+  const auto first = share("first"), second = share("second"), third = share("third");
+  EXPECT_EQ(prepare(first).error, "") << node.agent->log();
+  EXPECT_EQ(prepare(second).error, "");
+  EXPECT_THAT(file_of(first), HasSubstr("-neuron-device-4-share-0-0\""));
+  EXPECT_THAT(file_of(second), HasSubstr("-neuron-device-4-share-1-1\""));
+  EXPECT_THAT(prepare(third).error, HasSubstr("0 are healthy and free"));
+  EXPECT_EQ(node.kubelet->unprepare(kDriver, {first}).claims.at(first.uid).error, "");
+  node.agent->signal(SIGKILL);
+  ASSERT_EQ(node.agent->wait(kLong), -SIGKILL);
+  const int before = node.kubelet->registrations();
+  node.start_agent();
+  ASSERT_TRUE(node.wait_for([&] { return node.kubelet->registrations() > before; })) << node.agent->log();
+  EXPECT_EQ(prepare(second).error, "") << "as before";
+  EXPECT_THAT(file_of(second), HasSubstr("-neuron-device-4-share-1-1\""));
+  EXPECT_EQ(prepare(third).error, "");
+  EXPECT_THAT(file_of(third), HasSubstr("-neuron-device-4-share-0-0\""));
+}
+
 TEST_F(Claims, OneDeviceIsNotGivenToTwo) {
   node.start();
   ASSERT_TRUE(node.wait_registered()) << node.agent->log();

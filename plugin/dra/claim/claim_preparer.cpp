@@ -77,6 +77,7 @@ struct ClaimPreparer::Pending {
 
 struct ClaimPreparer::Call {
   PodsOfClaims pods;
+  std::uint64_t number = 0;
   std::vector<Pending> claims{};
   RecordStore::View view{};
   grant::NodeUnitsPtr seen{};        // of the newest scan
@@ -187,11 +188,37 @@ Result<void> ClaimPreparer::read(Call& call, Pending& pending) {
   return {};
 }
 
+// The cores of its shares, which stay reserved until the call ends.
+Result<ChosenShares> ClaimPreparer::choose(const Call& call, const Pending& pending, const grant::NodeUnits& node) {
+  const std::string& uid = pending.ref.uid;
+  Hardware beside;
+  for (const Pending& other : call.claims) {
+    if (other.ref.uid == uid) continue;
+    beside.add(other.is_done && other.before ? other.before->held() : other.plan.held());
+  }
+  const auto pick = [&](const Hardware& reserved, const ChosenShares& kept) {
+    const ClaimRecords records = store_.held_claims();  // newer than the call's view
+    const PluginHolders holders = ports_.plugin_holders ? ports_.plugin_holders() : PluginHolders();
+    return choose_shares(pending.claim, {node, *call.seen, settings_.taint, records, holders, reserved, beside}, kept);
+  };
+  return reservations_.reserve(call.number, uid, pick);
+}
+
+Result<ClaimPlan> ClaimPreparer::plan_by(const Call& call, const Pending& pending, const grant::NodeUnits& node) {
+  ChosenShares chosen;
+  if (std::ranges::any_of(pending.claim.results, [](const auto& result) { return result.cores.has_value(); })) {
+    TRY_ASSIGN(chosen, choose(call, pending, node));
+  }
+  TRY_ASSIGN(ClaimPlan plan, plan_of(pending.claim, node, settings_.pool, settings_.taint, chosen));
+  if (&node != call.seen.get()) TRY(check_known_health(pending.claim, *call.seen, settings_.taint, chosen));
+  return plan;
+}
+
 Result<void> ClaimPreparer::plan(Call& call, Pending& pending) {
   if (!call.node) {
     return fail(ErrorCode::unavailable, "this node has not been scanned yet; retried automatically");
   }
-  auto plan = plan_of(pending.claim, *call.node, settings_.pool, settings_.taint);
+  auto plan = plan_by(call, pending, *call.node);
   if (!plan && plan.error().code == ErrorCode::not_found && ports_.scan) {
     grant::NodeUnitsPtr newer = scan_();
     if (!newer) {
@@ -200,10 +227,9 @@ Result<void> ClaimPreparer::plan(Call& call, Pending& pending) {
                                               "has not finished; retried automatically");
     }
     call.node = std::move(newer);
-    plan = plan_of(pending.claim, *call.node, settings_.pool, settings_.taint);
+    plan = plan_by(call, pending, *call.node);
   }
   if (!plan) return fail(std::move(plan).error());
-  if (call.node != call.seen) TRY(check_known_health(pending.claim, *call.seen, settings_.taint));
   pending.plan = *std::move(plan);
   TRY(check_groups(pending.plan, pending.before.get(), *call.node));
   const Hardware held = pending.plan.held();
@@ -299,7 +325,7 @@ Result<void> ClaimPreparer::grant(const Call& call, Pending& pending) {
 
 void ClaimPreparer::wait_and_commit(Call& call, const std::stop_token& stop) {
   const auto answers = std::make_shared<GateAnswers>();  // jobs that hang keep it
-  const std::string group = std::to_string(++calls_);
+  const std::string group = std::to_string(call.number);
   std::size_t waiting = 0;
   for (std::size_t i = 0; i < call.claims.size(); ++i) {
     const Pending& pending = call.claims[i];
@@ -335,7 +361,7 @@ void ClaimPreparer::wait_and_commit(Call& call, const std::stop_token& stop) {
 
 std::map<std::string, PrepareAnswer> ClaimPreparer::prepare(const std::vector<ClaimRef>& claims,
                                                             const std::stop_token& stop) {
-  Call call{{reader_, ports_.pods}};
+  Call call{{reader_, ports_.pods}, ++calls_};
   for (const ClaimRef& ref : claims) call.claims.push_back({ref});
   if (auto view = store_.view()) {
     call.view = *std::move(view);
@@ -351,6 +377,7 @@ std::map<std::string, PrepareAnswer> ClaimPreparer::prepare(const std::vector<Cl
   });
   call.each([&](Pending& pending) { return grant(call, pending); });
   wait_and_commit(call, stop);
+  reservations_.end(call.number);
   std::map<std::string, PrepareAnswer> answers;
   for (Pending& pending : call.claims) {
     log_change(pending);
