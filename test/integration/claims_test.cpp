@@ -17,36 +17,6 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using Json = nlohmann::json;
 
-constexpr const char* kClaims = "/apis/resource.k8s.io/v1/namespaces/team/resourceclaims";
-
-// A claim that a scheduler has allocated, for one request of the given devices.
-Json allocated(const std::string& name, const std::vector<std::string>& devices) {
-  Json results = Json::array();
-  for (const std::string& device : devices) {
-    results.push_back({{"request", "chips"}, {"driver", kDriver}, {"pool", "node-1"}, {"device", device}});
-  }
-  return {{"metadata", {{"name", name}}},
-          {"spec", {{"devices", {{"requests", {{{"name", "chips"}, {"exactly", {{"deviceClassName", kDriver}}}}}}}}}},
-          {"status",
-           {{"allocation", {{"devices", {{"results", results}}}}},
-            {"reservedFor", {{{"resource", "pods"}, {"name", name + "-pod"}, {"uid", name + "-pod-uid"}}}}}}};
-}
-
-// The pod that uses it, in one container.
-Json pod_of(const std::string& claim) {
-  return {{"metadata", {{"name", claim + "-pod"}, {"uid", claim + "-pod-uid"}}},
-          {"spec",
-           {{"nodeName", "node-1"},
-            {"resourceClaims", {{{"name", "chips"}, {"resourceClaimName", claim}}}},
-            {"containers", {{{"name", "main"}, {"resources", {{"claims", {{{"name", "chips"}}}}}}}}}}}};
-}
-
-std::string text_of(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
 std::vector<std::string> files_in(const std::string& directory) {
   std::vector<std::string> names;
   for (const auto& file : std::filesystem::directory_iterator(directory)) names.push_back(file.path().filename());

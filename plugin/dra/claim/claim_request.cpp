@@ -60,16 +60,6 @@ const json& request_of(const json& spec, const AllocationResult& result) {
   return member(json(), "");
 }
 
-// The number of cores in a list of capacities, which are quantities; nullopt: it has none, or no such number.
-std::optional<int> cores_in(const json& capacities) {
-  constexpr std::int64_t kMost = 1024;
-  const json& cores = member(capacities, "cores");
-  const auto number = cores.is_number_integer() ? std::optional(cores.get<std::int64_t>())
-                      : cores.is_string()       ? parse_quantity(cores.get_ref<const std::string&>())
-                                                : std::nullopt;
-  return number && *number >= 0 && *number <= kMost ? std::optional(static_cast<int>(*number)) : std::nullopt;
-}
-
 AllocationResult result_of(const json& spec, const json& one) {
   constexpr std::size_t kMaxRequestName = 2 * 63 + 1;  // two labels and a slash
   AllocationResult result;
@@ -83,7 +73,8 @@ AllocationResult result_of(const json& spec, const json& one) {
   if (const std::string share = text_of(one, "shareID"); !share.empty()) result.share_id = share;
   add_tolerations(list_of(one, "tolerations"), result.tolerations);
   add_tolerations(list_of(request_of(spec, result), "tolerations"), result.tolerations);
-  result.cores = cores_in(member(one, "consumedCapacity"));
+  const auto cores = parse_quantity(text_of(member(one, "consumedCapacity"), "cores"));
+  if (cores && std::in_range<std::uint8_t>(*cores)) result.cores = static_cast<int>(*cores);
   return result;
 }
 

@@ -27,16 +27,15 @@ json quantities_json(const std::map<std::string, std::int64_t>& values) {
   return all;
 }
 
-// Several claims may have parts: of the cores at least one, all unless they say less. Of a capacity without a policy
-// the first claim would consume all, so memory has one as well: nothing unless a claim says more.
+// Claims have parts: of the cores at least one, by default all; of memory none, else the first would consume all.
 void add_shares(json& object, const std::map<std::string, std::int64_t>& capacity) {
   object["allowMultipleAllocations"] = true;
   for (const auto& [name, value] : capacity) {
     const bool is_cores = name == "cores";
-    json range = {{"min", is_cores ? "1" : "0"}, {"max", quantity_text(value)}};
-    if (is_cores) range["step"] = "1";
-    object["capacity"][name]["requestPolicy"] = {{"default", is_cores ? quantity_text(value) : "0"},
-                                                 {"validRange", std::move(range)}};
+    json& policy = object["capacity"][name]["requestPolicy"];
+    policy["default"] = is_cores ? quantity_text(value) : "0";
+    policy["validRange"] = {{"min", is_cores ? "1" : "0"}, {"max", quantity_text(value)}};
+    if (is_cores) policy["validRange"]["step"] = "1";
   }
 }
 
@@ -281,8 +280,8 @@ bool has_taints(const Slice& slice) {
 bool has_shares(const Slice& slice) {
   const json& devices = elements(member(slice.json, {"spec"}), "devices");
   return std::any_of(devices.begin(), devices.end(), [](const json& device) {
-    return kube::is_true(device, "allowMultipleAllocations") &&
-           member(device, {"capacity", "cores", "requestPolicy"}).is_object();
+    const bool has_policy = member(device, {"capacity", "cores", "requestPolicy"}).is_object();
+    return has_policy && kube::is_true(device, "allowMultipleAllocations");
   });
 }
 
