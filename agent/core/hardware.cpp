@@ -12,7 +12,8 @@ namespace neuron::core {
 namespace {
 
 constexpr std::string_view kDevice = "neuron-device-", kGroup = "neuron-group-", kEfa = "efa-", kNode = "neuron-node";
-constexpr std::string_view kCore = "-core-";
+constexpr std::string_view kCore = "-core-", kShare = "-share-";
+constexpr int kMaxPlace = 255;
 constexpr int kMaxIndex = 9999;
 constexpr std::size_t kMaxLabel = 63;      // of a DNS label (RFC 1123)
 constexpr std::size_t kDigestDigits = 8;   // of a changed label
@@ -31,7 +32,25 @@ bool take_prefix(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
+// Ranges "0-1-4-5", ascending and apart.
+std::optional<PoolName> parse_share(int device, std::string_view text) {
+  ShareName name{device, {}};
+  const auto numbers = split(text, '-');
+  if (numbers.size() % 2 != 0) return std::nullopt;
+  for (std::size_t i = 0; i < numbers.size(); i += 2) {
+    const auto first = parse_index(numbers[i]), last = parse_index(numbers[i + 1]);
+    if (!first || !last || *first > *last || *last > kMaxPlace) return std::nullopt;
+    if (!name.places.empty() && *first < name.places.back() + 2) return std::nullopt;
+    for (int place = *first; place <= *last; ++place) name.places.push_back(place);
+  }
+  return name;
+}
+
 std::optional<PoolName> parse_device(std::string_view text) {
+  if (const std::size_t share = text.find(kShare); share != std::string_view::npos) {
+    const auto device = parse_index(text.substr(0, share));
+    return device ? parse_share(*device, text.substr(share + kShare.size())) : std::nullopt;
+  }
   const std::size_t at = text.find(kCore);
   const auto device = parse_index(text.substr(0, at));
   if (!device) return std::nullopt;
@@ -60,6 +79,14 @@ struct ToText {
   }
   std::string operator()(const EfaName& name) const { return std::string(kEfa) + name.label; }
   std::string operator()(const NodeName& /*name*/) const { return std::string(kNode); }
+  std::string operator()(const ShareName& name) const {
+    std::string text = (*this)(DeviceName{name.device}) + std::string(kShare.substr(0, kShare.size() - 1));
+    for (std::size_t i = 0, end = 0; i < name.places.size(); i = end + 1) {
+      for (end = i; end + 1 < name.places.size() && name.places[end + 1] == name.places[end] + 1;) ++end;
+      text += "-" + std::to_string(name.places[i]) + "-" + std::to_string(name.places[end]);
+    }
+    return text;
+  }
 };
 
 struct NamedDevices {
@@ -73,6 +100,7 @@ struct NamedDevices {
     for (const model::NeuronDevice& device : host.devices) all.push_back(device.index);
     return all;
   }
+  std::vector<int> operator()(const ShareName& name) const { return {name.device}; }
 };
 
 // The first of both; nullptr: none.
@@ -162,7 +190,10 @@ std::string to_string(const PoolName& name) {
 std::optional<PoolName> parse_pool_name(std::string_view text) {
   if (text.size() > kMaxLabel) return std::nullopt;
   if (text == kNode) return NodeName{};
-  if (take_prefix(text, kDevice)) return parse_device(text);
+  if (std::string_view rest = text; take_prefix(rest, kDevice)) {
+    auto name = parse_device(rest);
+    return name && to_string(*name) == text ? name : std::nullopt;
+  }
   if (take_prefix(text, kGroup)) return parse_group(text);
   if (take_prefix(text, kEfa) && is_dns_label(text)) return EfaName{std::string(text)};
   return std::nullopt;
@@ -204,11 +235,12 @@ std::vector<int> named_devices(const PoolName& name, const model::HostScan& host
 Hardware hardware_of(const PoolName& name, const model::HostScan& host) {
   Hardware hardware;
   const auto* core = std::get_if<CoreName>(&name);
+  const auto* share = std::get_if<ShareName>(&name);
   for (const int index : sorted_unique(named_devices(name, host))) {
     const model::NeuronDevice* device = model::find_device(host.devices, index);
     if (device == nullptr) continue;
     const auto held = core != nullptr ? held_core(*device, core->core, host) : HeldDevice{index, {}};
-    if (held) hardware.devices.push_back(*held);
+    if (held) hardware.devices.push_back(share != nullptr ? HeldDevice{index, share->places} : *held);
   }
   if (const auto* efa = std::get_if<EfaName>(&name)) {
     for (const model::EfaInterface& one : host.efas) {
@@ -262,14 +294,19 @@ std::string claim_cdi_name(std::string_view uid, std::string_view device, ClaimA
   return name.append("-").append(device);
 }
 
-std::optional<ClaimAccess> claim_access(std::string_view cdi_id, std::string_view driver, std::string_view device) {
+std::optional<ClaimedDevice> claimed_device(std::string_view cdi_id, std::string_view driver, std::string_view device) {
   const std::string prefix = claim_cdi_kind(driver) + "=";
   if (device.empty() || !cdi_id.starts_with(prefix)) return std::nullopt;
   std::string_view uid = cdi_id.substr(prefix.size());
-  if (!take_suffix(uid, device) || !take_suffix(uid, "-")) return std::nullopt;
+  std::string_view name = device;
+  if (const std::size_t at = uid.rfind("-" + std::string(device) + std::string(kShare)); at != std::string_view::npos) {
+    name = uid.substr(at + 1);
+    if (!parse_pool_name(name)) return std::nullopt;
+  }
+  if (!take_suffix(uid, name) || !take_suffix(uid, "-")) return std::nullopt;
   const bool is_admin = take_suffix(uid, kAdmin);
   if (take_suffix(uid, kRequest)) return std::nullopt;
-  return is_admin ? ClaimAccess::admin : ClaimAccess::use;
+  return ClaimedDevice{is_admin ? ClaimAccess::admin : ClaimAccess::use, std::string(name)};
 }
 
 }  // namespace neuron::core

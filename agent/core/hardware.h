@@ -65,11 +65,20 @@ struct EfaName {      // "efa-rdmap16s25"
 struct NodeName {  // "neuron-node": all devices of a node in an UltraServer
   friend bool operator==(const NodeName&, const NodeName&) = default;
 };
-using PoolName = std::variant<DeviceName, CoreName, GroupName, EfaName, NodeName>;
+// "neuron-device-3-share-4-5", "neuron-device-3-share-0-1-4-5": cores that a claim has of a device which several claims
+// share, as ranges of places. Never the name of a device in the pool: there it is the whole one
+// (docs/dra-partitions.md#shares).
+struct ShareName {
+  int device = 0;
+  std::vector<int> places;  // ascending, each once, at least one
+  friend bool operator==(const ShareName&, const ShareName&) = default;
+};
+using PoolName = std::variant<DeviceName, CoreName, GroupName, EfaName, NodeName, ShareName>;
 
 [[nodiscard]] std::string to_string(const PoolName& name);
 
-// nullopt for any text that to_string() would not give, such as numbers with leading zeros or above 9999.
+// nullopt for any text that to_string() would not give, such as numbers with leading zeros or above 9999, or a place
+// above 255.
 [[nodiscard]] std::optional<PoolName> parse_pool_name(std::string_view text);
 
 // The number of indices before a ring wraps to 0: by the instance type, else by the devices of the scan.
@@ -109,12 +118,18 @@ enum class ClaimAccess {
 // The kind of the CDI devices of claims: "k8s.<driver>/claim".
 [[nodiscard]] std::string claim_cdi_kind(std::string_view driver);
 
-// "<uid>-<device>", or "<uid>-admin-<device>" for admin access. `device` as in the driver's pool.
+// "<uid>-<device>", or "<uid>-admin-<device>" for admin access. `device` as in the driver's pool, or a ShareName.
 [[nodiscard]] std::string claim_cdi_name(std::string_view uid, std::string_view device, ClaimAccess access);
 
-// Access to `device` in a claim of `driver` by the CDI id "<kind>=<name>"; nullopt when the id is of another device, of
-// a request ("<uid>-request-<request>"), or not of this form.
-[[nodiscard]] std::optional<ClaimAccess> claim_access(std::string_view cdi_id, std::string_view driver,
-                                                      std::string_view device);
+struct ClaimedDevice {
+  ClaimAccess access = ClaimAccess::use;
+  std::string name;  // of the pool's device, or the ShareName of what the claim has of it
+  friend bool operator==(const ClaimedDevice&, const ClaimedDevice&) = default;
+};
+
+// What a claim of `driver` has of `device`, a name in the pool, by the CDI id "<kind>=<name>"; nullopt when the id is
+// of another device, of a request ("<uid>-request-<request>"), or not of this form.
+[[nodiscard]] std::optional<ClaimedDevice> claimed_device(std::string_view cdi_id, std::string_view driver,
+                                                          std::string_view device);
 
 }  // namespace neuron::core

@@ -16,7 +16,7 @@ struct Allocation {
   std::string pod;            // likewise
   std::string container;
   std::string resource_name;     // "aws.amazon.com/neuroncore", or a foreign one; of a claim the driver's name
-  std::vector<std::string> ids;  // of a claim: names of devices, as in the driver's pool; sorted as text, each once
+  std::vector<std::string> ids;  // of a claim: names as core::PoolName has them; sorted as text, each once
   std::string pod_uid{};         // from the checkpoint; "" from PodResources
   // Name of the ResourceClaim; "" for a resource of a device plugin. The kubelet lists the whole claim with each
   // container that uses some of it (docs/reference/kubelet.md#podresources).

@@ -51,17 +51,17 @@ struct ClaimPart {
   std::string cdi_id;  // the first
 };
 
-// A device's own CDI ids are the last of its entry. Without one it counts as held.
-core::ClaimAccess access_to(const v1::ClaimResource& device) {
+// A device's own CDI ids are the last of its entry. Without one it counts as held, all of it.
+core::ClaimedDevice claimed(const v1::ClaimResource& device) {
   for (int i = device.cdi_devices_size() - 1; i >= 0; --i) {
-    const auto access = core::claim_access(device.cdi_devices(i).name(), device.driver_name(), device.device_name());
-    if (access) return *access;
+    auto found = core::claimed_device(device.cdi_devices(i).name(), device.driver_name(), device.device_name());
+    if (found) return *std::move(found);
   }
-  return core::ClaimAccess::use;
+  return {core::ClaimAccess::use, device.device_name()};
 }
 
-// By names of devices: the list of CDI ids grows from one entry to the next (docs/reference/kubelet.md#podresources),
-// and would give each device those of all before it.
+// By names of devices, of a shared one that of the share: the list of CDI ids grows from one entry to the next
+// (docs/reference/kubelet.md#podresources), and would give each device those of all before it.
 void add_claims(const v1::PodResources& pod, const v1::ContainerResources& container,
                 std::vector<model::Allocation>& all) {
   std::map<std::pair<std::string, std::string>, ClaimPart> by_claim;  // claim, driver
@@ -69,8 +69,8 @@ void add_claims(const v1::PodResources& pod, const v1::ContainerResources& conta
     const std::string name = claim.claim_name().empty() ? "(no name)" : name_of(claim.claim_name());
     for (const auto& device : claim.claim_resources()) {
       ClaimPart& part = by_claim[{name, name_of(device.driver_name())}];
-      Ids& devices = access_to(device) == core::ClaimAccess::admin ? part.of_admin : part.held;
-      devices.insert(name_of(device.device_name()));
+      const core::ClaimedDevice own = claimed(device);
+      (own.access == core::ClaimAccess::admin ? part.of_admin : part.held).insert(name_of(own.name));
       if (part.cdi_id.empty() && !device.cdi_devices().empty()) part.cdi_id = name_of(device.cdi_devices(0).name());
     }
   }

@@ -65,6 +65,10 @@ func rdmaName(address string) string {
 	return fmt.Sprintf("rdmap%ds%d", bus, slot)
 }
 
+func capacityOf(cores string) map[resource.QualifiedName]resource.DeviceCapacity {
+	return map[resource.QualifiedName]resource.DeviceCapacity{"cores": {Value: quantity(cores)}}
+}
+
 func counterOf(cores string) resource.Counter { return resource.Counter{Value: quantity(cores)} }
 
 // slicesByHand makes the pool of a node: counters, devices with cores and groups, interfaces.
@@ -73,10 +77,10 @@ func slicesByHand(node string) []*resource.ResourceSlice {
 	var devices, efas []resource.Device
 	for i := range 16 {
 		counters[fmt.Sprintf("device-%d", i)] = counterOf("2")
-		devices = append(devices, resource.Device{Name: fmt.Sprintf("neuron-device-%d", i), Attributes: alignedWith("neuron_device", i, 1),
+		devices = append(devices, resource.Device{Name: fmt.Sprintf("neuron-device-%d", i), Capacity: capacityOf("2"), Attributes: alignedWith("neuron_device", i, 1),
 			ConsumesCounters: consuming(i, 1, "2")})
 		for core := range 2 {
-			devices = append(devices, resource.Device{Name: fmt.Sprintf("neuron-device-%d-core-%d", i, core),
+			devices = append(devices, resource.Device{Name: fmt.Sprintf("neuron-device-%d-core-%d", i, core), Capacity: capacityOf("1"),
 				Attributes: alignedWith("neuron_core", i, 1), ConsumesCounters: consuming(i, 1, "1")})
 		}
 		if i%2 == 0 {

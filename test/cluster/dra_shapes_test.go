@@ -43,6 +43,7 @@ var shapesOfTrn1 = []shape{
 	{template: "neuron-8-efa-8", none: "cannot allocate all claims"}, // eight devices there have four interfaces
 	{template: "neuron-ultraserver-node", none: "cannot allocate all claims"},
 	{template: "inferentia-2", none: "cannot allocate all claims"},
+	{template: "core-1", counts: cluster.Counts{Cores: 1}},
 	{template: "cores-3", counts: cluster.Counts{Cores: 3}},
 	{template: "cores-2-together", counts: cluster.Counts{Cores: 2}, within: 1},
 	{template: "group-of-4", counts: cluster.Counts{Devices: 4}, within: 4},

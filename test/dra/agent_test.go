@@ -2,6 +2,7 @@ package dra
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -13,8 +14,10 @@ import (
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"neuron-agent.test/dra/check"
+	"neuron-agent.test/dra/claims"
 	"neuron-agent.test/dra/node"
 	"neuron-agent.test/dra/pool"
 )
@@ -109,6 +112,70 @@ func compare(t *testing.T, bin, root string, kind node.Type, p pool.Partitions) 
 	for i := range max(len(got), len(want)) {
 		if at(got, i) != at(want, i) {
 			t.Fatalf("line %d:\ngot  %s\nwant %s", i, at(got, i), at(want, i))
+		}
+	}
+}
+
+// With --dra-shares the same devices may be shared, and a server keeps that.
+func TestAgentsShares(t *testing.T) {
+	bin := programs(t)
+	for _, name := range []string{"inf2.xlarge", "trn1.32xlarge", "trn2.48xlarge"} {
+		kind, _ := node.Find(name)
+		root := simulated(t, bin, kind)
+		texts, all := printed(t, bin, root, "--dra-shares", "on")
+		for _, text := range texts {
+			if _, err := check.StoredText(text); err != nil {
+				t.Error(err)
+			}
+		}
+		accepted(t, all)
+		want := pool.Share(pool.Slices(nodeName, kind, pool.Partitions{}, pool.Default(), pool.Split))
+		if got := describe(all, len(kind.EFAs) > 0); !slices.Equal(got, describe(want, true)) {
+			t.Errorf("got %s\nwant %s", got, describe(want, true))
+		}
+		for _, slice := range all {
+			for _, device := range slice.Spec.Devices {
+				if *device.Attributes["resourceType"].StringValue != pool.Device {
+					continue
+				}
+				cores := device.Capacity[pool.Cores]
+				wanted := want[0].Spec.Devices[0].Capacity[pool.Cores]
+				if !apiequality.Semantic.DeepEqual(cores, wanted) || device.AllowMultipleAllocations == nil || !*device.AllowMultipleAllocations ||
+					!*device.Attributes["whole"].BoolValue || device.Capacity["memory"].RequestPolicy.Default.Sign() != 0 {
+					t.Errorf("%s: %+v", device.Name, device)
+				}
+			}
+		}
+		// Older servers get what they got before.
+		_, before := printed(t, bin, root, "--dra-server", "1.35.2")
+		if _, older := printed(t, bin, root, "--dra-shares", "on", "--dra-server", "1.35.2"); !apiequality.Semantic.DeepEqual(before, older) {
+			t.Errorf("%s: a server of 1.35 gets %s", name, describe(older, true))
+		}
+	}
+}
+
+// --core-devices: cores that are devices of their own, without a counter.
+func TestAgentsCoreDevices(t *testing.T) {
+	bin := programs(t)
+	kind, _ := node.Find("trn2.48xlarge")
+	_, all := printed(t, bin, simulated(t, bin, kind), "--core-devices", "0-3", "--dra-shares", "on")
+	accepted(t, all)
+	kinds := map[string]int{}
+	for _, slice := range all {
+		for _, device := range slice.Spec.Devices {
+			kinds[*device.Attributes["resourceType"].StringValue]++
+			if len(device.ConsumesCounters)+len(slice.Spec.SharedCounters) > 0 {
+				t.Errorf("%s uses counters", device.Name)
+			}
+		}
+	}
+	if kinds[pool.Device] != 12 || kinds[pool.Core] != 16 {
+		t.Errorf("devices by kind: %v", kinds)
+	}
+	s := claims.NewScheduler(all)
+	for _, claim := range []*resourceapi.ResourceClaim{claims.Claim(claims.Request(claims.Units, pool.Device, 12)), claims.Claim(claims.Shares(claims.Units, 16, 1))} {
+		if results, err := s.Allocate(context.Background(), nodeName, claim); err != nil || results == nil {
+			t.Errorf("%+v: %v, %v", claim.Spec, results, err)
 		}
 	}
 }

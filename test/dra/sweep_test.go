@@ -1,6 +1,7 @@
 package dra
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"os"
@@ -22,6 +23,16 @@ import (
 func TestNeverOversold(t *testing.T) {
 	steps, seed := fromEnvironment("DRA_STEPS", 250), fromEnvironment("DRA_SEED", 1)
 	for _, kind := range kinds(false) {
+		t.Run(title(kind, pool.Partitions{})+"-shares", func(t *testing.T) {
+			t.Parallel()
+			s := newSweep(t, kind, pool.Partitions{}, uint64(seed))
+			s.shared = true
+			s.scheduler = claims.NewScheduler(pool.Share(pool.Slices(nodeName, kind, pool.Partitions{}, pool.Default(), pool.Split)))
+			for range 4 * steps {
+				s.step()
+			}
+			s.drain()
+		})
 		for _, partitions := range pool.AllPartitions {
 			t.Run(title(kind, partitions), func(t *testing.T) {
 				t.Parallel()
@@ -54,6 +65,7 @@ type sweep struct {
 	efaHolder []int
 	held      []holding
 	number    int
+	shared    bool // claims may share devices by their cores
 }
 
 type holding struct {
@@ -83,6 +95,7 @@ type order struct {
 	aligned int  // matched on the group id of this size, 0 not
 	one     bool // all cores on one device
 	efas    int
+	share   int // cores of each unit, a share of a device; 0 none
 }
 
 func (s *sweep) draw() order {
@@ -108,12 +121,20 @@ func (s *sweep) draw() order {
 		add(order{kind: pool.Core, units: 1 + s.random.IntN(5)})
 		add(order{kind: pool.Core, units: 1 + s.random.IntN(s.kind.Cores()), one: true})
 	}
+	for range 2 {
+		if s.shared {
+			add(order{kind: pool.Device, units: 1, share: 1 + s.random.IntN(s.kind.Cores())})
+			add(order{kind: pool.Device, units: 1 + s.random.IntN(min(3, s.kind.Devices)), share: 1, efas: s.random.IntN(1 + min(1, len(s.kind.EFAs)))})
+		}
+	}
 	return choices[s.random.IntN(len(choices))]
 }
 
 func (o order) claim() *resourceapi.ResourceClaim {
 	var parts []func(*resourceapi.DeviceClaim)
 	switch {
+	case o.share > 0:
+		parts = append(parts, claims.Shares(claims.Units, o.units, o.share))
 	case o.kind == pool.Group:
 		parts = append(parts, claims.Request(claims.Units, pool.Group, 1, claims.GroupOf(o.group)))
 	case o.units > 0:
@@ -175,6 +196,18 @@ func (s *sweep) drain() {
 	}
 }
 
+func (s *sweep) takeLowest(device, count int, what string) {
+	for core := device * s.kind.Cores(); core < (device+1)*s.kind.Cores() && count > 0; core++ {
+		if s.holder[core] == 0 {
+			s.holder[core] = s.number
+			count--
+		}
+	}
+	if count > 0 {
+		s.Errorf("claim %d got %d cores of %s too many", s.number, count, what)
+	}
+}
+
 func (s *sweep) take(holders []int, id int, what string) {
 	if holders[id] != 0 {
 		s.Errorf("claim %d got %s, which claim %d holds", s.number, what, holders[id])
@@ -198,6 +231,13 @@ func (s *sweep) judge(o order, results []claims.Result) {
 		first, count := e.Devices[0]*s.kind.Cores(), s.kind.Cores()
 		if e.Core >= 0 {
 			first, count = e.Core, 1
+		}
+		if want := cmp.Or(o.share, s.kind.Cores()); s.shared && result.Cores() != want {
+			s.Errorf("%+v consumes %d cores of %s", o, result.Cores(), result.Device)
+		}
+		if o.share > 0 { // which cores the agent chooses; here the lowest that nobody has
+			s.takeLowest(e.Devices[0], o.share, result.Device)
+			continue
 		}
 		for i := range e.Devices {
 			for core := range count {
@@ -279,6 +319,8 @@ func (s *sweep) room(o order) bool {
 		}
 	case o.one:
 		return slices.ContainsFunc(s.all(), func(device int) bool { return s.freeOf(device) >= o.units })
+	case o.share > 0:
+		return len(slices.DeleteFunc(s.all(), func(device int) bool { return s.freeOf(device) < o.share })) >= o.units
 	case o.kind == pool.Core:
 		return len(s.freeCores()) >= o.units
 	default:

@@ -25,11 +25,12 @@ class FakeApi final : public kube::Api {
   using Method = kube::Method;
   static constexpr int kAlways = std::numeric_limits<int>::max();
 
-  // What the server's feature gates leave of a ResourceSlice (KEPs 4815 and 5055): fields of a gate that is off go
-  // without a word.
+  // What the server's feature gates leave of a ResourceSlice (KEPs 4815, 5055 and 5075): fields of a gate that is off
+  // go without a word.
   struct Gates {
     bool partitionable_devices = true;  // sharedCounters, consumesCounters
     bool device_taints = true;          // taints
+    bool consumable_capacity = true;    // allowMultipleAllocations, requestPolicy
   };
   // Which calls fail, and how. `lost`: the server does what was asked, and only its answer is lost.
   struct Failure {

@@ -222,6 +222,10 @@ inline void FakeApi::strip(const ApiPath& path, Json& object) const {
     for (Json* part : {&device, device.contains("basic") ? &device["basic"] : &device}) {  // v1beta1 nests them
       if (!gates_.partitionable_devices) part->erase("consumesCounters");
       if (!gates_.device_taints) part->erase("taints");
+      if (gates_.consumable_capacity) continue;
+      part->erase("allowMultipleAllocations");
+      if (!part->contains("capacity")) continue;
+      for (Json& capacity : (*part)["capacity"]) capacity.erase("requestPolicy");
     }
   }
 }

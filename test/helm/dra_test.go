@@ -35,8 +35,8 @@ func TestArgumentsOfTheDriver(t *testing.T) {
 		t.Errorf("arguments %s", got)
 	}
 	want := `["run","--mode=dra","--metrics-address=:8000","--kubelet-dir=/var/lib/k0s/kubelet","--dra-driver-name=neuron.example.com",` +
-		`"--dra-partitions=cores","--dra-ultraserver=devices","--dra-taint-effect=NoExecute"]`
-	if got := set("kubeletDir=/var/lib/k0s/kubelet", "dra.driverName=neuron.example.com", "dra.partitions=cores", "dra.ultraserver=devices",
+		`"--dra-partitions=cores","--dra-shares=off","--core-devices=0-3","--dra-ultraserver=devices","--dra-taint-effect=NoExecute"]`
+	if got := set("kubeletDir=/var/lib/k0s/kubelet", "dra.driverName=neuron.example.com", "dra.partitions=cores", "dra.shares=off", "dra.coreDevices=0-3", "dra.ultraserver=devices",
 		"dra.taintEffect=NoExecute"); got != want {
 		t.Errorf("arguments %s, want %s", got, want)
 	}
@@ -166,7 +166,7 @@ func TestExtendedResourcesAndOtherClassesAreAskedFor(t *testing.T) {
 	for want, settings := range map[string][]string{
 		"": {"dra.classes=false"},
 		"core.neuron.aws.com=null efa.neuron.aws.com=null group.neuron.aws.com=null neuron.aws.com=null": nil,
-		"core.neuron.aws.com=aws.amazon.com/neuroncore efa.networking.k8s.aws=null efa.neuron.aws.com=vpc.amazonaws.com/efa " +
+		"core.neuron.aws.com=null neuroncore.neuron.aws.com=aws.amazon.com/neuroncore efa.networking.k8s.aws=null efa.neuron.aws.com=vpc.amazonaws.com/efa " +
 			"group.neuron.aws.com=null neuron.aws.com=aws.amazon.com/neuron": {"dra.extendedResources=true", "dra.dranetClass=true"},
 	} {
 		if got := names(settings...); len(got) != len(want) || !sameWords(got, want) {

@@ -57,6 +57,7 @@ func TestComponentsAreValuesOfTheChart(t *testing.T) {
 		"dra-dranet-class":       {"overlays/dra", []string{"mode=dra", "dra.dranetClass=true"}},
 		"dra-extended-resources": {"overlays/dra", []string{"mode=dra", "dra.extendedResources=true"}},
 		"dra-partitions":         {"overlays/dra", []string{"mode=dra", "dra.partitions=all"}},
+		"dra-shares":             {"overlays/dra", []string{"mode=dra", "dra.shares=on"}},
 	} {
 		t.Run(component, func(t *testing.T) { expectSame(t, rendered(t, one.settings...), kustomized(t, one.folder, component)) })
 	}

@@ -5,8 +5,10 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -106,5 +108,35 @@ struct ClaimsNode {
     return Json::parse(reply->body);
   }
 };
+
+inline constexpr const char* kClaims = "/apis/resource.k8s.io/v1/namespaces/team/resourceclaims";
+
+// A claim that a scheduler has allocated, for one request of the given devices.
+inline nlohmann::json allocated(const std::string& name, const std::vector<std::string>& devices) {
+  nlohmann::json results = nlohmann::json::array();
+  for (const std::string& device : devices) {
+    results.push_back({{"request", "chips"}, {"driver", kDriver}, {"pool", "node-1"}, {"device", device}});
+  }
+  return {{"metadata", {{"name", name}}},
+          {"spec", {{"devices", {{"requests", {{{"name", "chips"}, {"exactly", {{"deviceClassName", kDriver}}}}}}}}}},
+          {"status",
+           {{"allocation", {{"devices", {{"results", results}}}}},
+            {"reservedFor", {{{"resource", "pods"}, {"name", name + "-pod"}, {"uid", name + "-pod-uid"}}}}}}};
+}
+
+// The pod that uses it, in one container.
+inline nlohmann::json pod_of(const std::string& claim) {
+  return {{"metadata", {{"name", claim + "-pod"}, {"uid", claim + "-pod-uid"}}},
+          {"spec",
+           {{"nodeName", "node-1"},
+            {"resourceClaims", {{{"name", "chips"}, {"resourceClaimName", claim}}}},
+            {"containers", {{{"name", "main"}, {"resources", {{"claims", {{{"name", "chips"}}}}}}}}}}}};
+}
+
+inline std::string text_of(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
 
 }  // namespace neuron::fakes

@@ -17,36 +17,6 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using Json = nlohmann::json;
 
-constexpr const char* kClaims = "/apis/resource.k8s.io/v1/namespaces/team/resourceclaims";
-
-// A claim that a scheduler has allocated, for one request of the given devices.
-Json allocated(const std::string& name, const std::vector<std::string>& devices) {
-  Json results = Json::array();
-  for (const std::string& device : devices) {
-    results.push_back({{"request", "chips"}, {"driver", kDriver}, {"pool", "node-1"}, {"device", device}});
-  }
-  return {{"metadata", {{"name", name}}},
-          {"spec", {{"devices", {{"requests", {{{"name", "chips"}, {"exactly", {{"deviceClassName", kDriver}}}}}}}}}},
-          {"status",
-           {{"allocation", {{"devices", {{"results", results}}}}},
-            {"reservedFor", {{{"resource", "pods"}, {"name", name + "-pod"}, {"uid", name + "-pod-uid"}}}}}}};
-}
-
-// The pod that uses it, in one container.
-Json pod_of(const std::string& claim) {
-  return {{"metadata", {{"name", claim + "-pod"}, {"uid", claim + "-pod-uid"}}},
-          {"spec",
-           {{"nodeName", "node-1"},
-            {"resourceClaims", {{{"name", "chips"}, {"resourceClaimName", claim}}}},
-            {"containers", {{{"name", "main"}, {"resources", {{"claims", {{{"name", "chips"}}}}}}}}}}}};
-}
-
-std::string text_of(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
 std::vector<std::string> files_in(const std::string& directory) {
   std::vector<std::string> names;
   for (const auto& file : std::filesystem::directory_iterator(directory)) names.push_back(file.path().filename());
@@ -102,6 +72,45 @@ TEST_F(Claims, FromRegistrationToTheEndOfAClaim) {
   EXPECT_EQ(node.agent->wait(kLong), 0) << node.agent->log();
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(5));
   EXPECT_THAT(files_in(node.kubelet_dir + "/plugins_registry"), IsEmpty());
+}
+
+TEST_F(Claims, SharesOfADeviceOutlastTheAgent) {
+  node.extra_arguments = {"--dra-shares", "on"};
+  node.start();
+  ASSERT_TRUE(node.wait_registered()) << node.agent->log();
+  ASSERT_TRUE(wait_published()) << node.agent->log();
+  EXPECT_EQ(node.slices()[0]["spec"]["devices"][0].value("allowMultipleAllocations", false), true);
+  const auto share = [&](const std::string& name) {
+    node.put("/api/v1/namespaces/team/pods", pod_of(name));
+    Json claim = allocated(name, {"neuron-device-4"});
+    Json& result = claim["status"]["allocation"]["devices"]["results"][0];
+    result["shareID"] = name;
+    result["consumedCapacity"] = {{"cores", "1"}, {"memory", "0"}};
+    const Json stored = node.put(kClaims, claim);
+    return FakeDraKubelet::Claim{"team", name, stored.at("metadata").at("uid").get<std::string>()};
+  };
+  const auto prepare = [&](const FakeDraKubelet::Claim& claim) {
+    return node.kubelet->prepare(kDriver, {claim}).claims.at(claim.uid);
+  };
+  const auto file_of = [&](const FakeDraKubelet::Claim& claim) {
+    return text_of(node.cdi_dir() + "/k8s.neuron.aws.com-claim_" + claim.uid + ".json");
+  };
+  const auto first = share("first"), second = share("second"), third = share("third");
+  EXPECT_EQ(prepare(first).error, "") << node.agent->log();
+  EXPECT_EQ(prepare(second).error, "");
+  EXPECT_THAT(file_of(first), HasSubstr("-neuron-device-4-share-0-0\""));
+  EXPECT_THAT(file_of(second), HasSubstr("-neuron-device-4-share-1-1\""));
+  EXPECT_THAT(prepare(third).error, HasSubstr("0 are healthy and free"));
+  EXPECT_EQ(node.kubelet->unprepare(kDriver, {first}).claims.at(first.uid).error, "");
+  node.agent->signal(SIGKILL);
+  ASSERT_EQ(node.agent->wait(kLong), -SIGKILL);
+  const int before = node.kubelet->registrations();
+  node.start_agent();
+  ASSERT_TRUE(node.wait_for([&] { return node.kubelet->registrations() > before; })) << node.agent->log();
+  EXPECT_EQ(prepare(second).error, "") << "as before";
+  EXPECT_THAT(file_of(second), HasSubstr("-neuron-device-4-share-1-1\""));
+  EXPECT_EQ(prepare(third).error, "");
+  EXPECT_THAT(file_of(third), HasSubstr("-neuron-device-4-share-0-0\""));
 }
 
 TEST_F(Claims, OneDeviceIsNotGivenToTwo) {

@@ -2,6 +2,8 @@ package manifests
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -58,6 +60,22 @@ func TestEachDeviceHasItsClass(t *testing.T) {
 			if got := matching(t, class, device); got != expected {
 				t.Errorf("%s takes a %s: %v", name, kind, got)
 			}
+		}
+	}
+	// A device that claims may share is in the class of cores too; one with an unhealthy core only there.
+	kind, yes, no := "neuron_device", true, false
+	for whole, want := range map[*bool]string{&yes: "core.neuron.aws.com neuron.aws.com", &no: "core.neuron.aws.com"} {
+		device := dracel.Device{Driver: "neuron.aws.com", Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
+			"resourceType": {StringValue: &kind}, "shareable": {BoolValue: &yes}, "whole": {BoolValue: whole}}}
+		var got []string
+		for name, class := range all {
+			if matching(t, class, device) {
+				got = append(got, name)
+			}
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != want {
+			t.Errorf("whole %v: classes %v, want %s", *whole, got, want)
 		}
 	}
 	for _, foreign := range []dracel.Device{{Driver: "gpu.nvidia.com"}, {Driver: "dra.net"}} {

@@ -17,6 +17,7 @@ namespace {
 using NodeStatus = plugin::NodeStatusOptions;
 using plugin::dra::Partitions;
 using plugin::dra::PoolOptions;
+using plugin::dra::Shares;
 using plugin::dra::UltraServer;
 
 // ---- Values: each function makes the setter of one type. `get` gives the member of Options.
@@ -36,6 +37,7 @@ const Words<std::string> kLogLevels = {{"debug", "debug"}, {"info", "info"}, {"w
 const Words<bool> kOnOff = {{"on", true}, {"off", false}};
 const Words<Partitions> kPartitions = {
     {"all", Partitions::all}, {"cores", Partitions::cores}, {"groups", Partitions::groups}, {"none", Partitions::none}};
+const Words<Shares> kShares = {{"on", Shares::on}, {"off", Shares::off}};
 const Words<UltraServer> kUltraServer = {{"devices", UltraServer::devices}, {"node", UltraServer::node}};
 
 // `members`: pointers that lead from Options to the value, as in &Options::dra, &DraOptions::pool_name.
@@ -255,6 +257,9 @@ const std::vector<Option> kOptions = {
      one_of(kPartitions, &Options::dra, &DraOptions::pool, &PoolOptions::partitions)},
     {kRun, "--dra-pool", "NAME", "", "Name of the pool (default: the node's)",
      checked(check_pool_name, &Options::dra, &DraOptions::pool_name)},
+    {kRun, "--dra-shares", "on|off", "off",
+     "Let claims share a device by its cores, from\nKubernetes 1.36; without --dra-partitions",
+     one_of(kShares, &Options::dra, &DraOptions::pool, &PoolOptions::shares)},
     {kRun, "--dra-taint-effect", "EFFECT", "NoSchedule",
      "Taint effect of an unhealthy device:\nNoSchedule, NoExecute, or none",
      one_of(kTaintEffects, &Options::dra, &DraOptions::pool, &PoolOptions::taint_effect)},
@@ -333,6 +338,10 @@ void add_options(CLI::App& app, Command command, Options& options) {
 
 std::string word_of(Partitions value) {
   return word_in(kPartitions, value);
+}
+
+std::string word_of(Shares value) {
+  return word_in(kShares, value);
 }
 
 std::string word_of(UltraServer value) {

@@ -112,12 +112,15 @@ Result<void> settle_offer(Options& options, const std::string& instance_type) {
 Result<void> settle_dra(Options& options) {
   TRY(check_node_name(options, "--mode dra"));
   TRY(check_api_server(options.api));
-  const bool chosen = options.offer.resources || options.offer.core_devices_said || !options.node_groups.empty() ||
-                      options.neurondevice || options.cdi;
+  const bool chosen = options.offer.resources || !options.node_groups.empty() || options.neurondevice || options.cdi;
   if (chosen) {
     options.doubts.emplace_back(
-        "--resources, --core-devices, --node-groups, --neurondevice and --cdi have no effect in DRA mode: everything "
-        "is offered, and claims use CDI");
+        "--resources, --node-groups, --neurondevice and --cdi have no effect in DRA mode: everything is offered, and "
+        "claims use CDI");
+  }
+  options.dra.pool.core_devices = options.offer.core_devices;
+  if (options.offer.core_devices && options.dra.pool.partitions != plugin::dra::Partitions::none) {
+    options.doubts.emplace_back("--core-devices has no effect beside --dra-partitions, which offers every device");
   }
   if (options.take_over) {
     options.doubts.emplace_back("--take-over has no effect in DRA mode, where instances overlap without it");
@@ -163,8 +166,9 @@ std::vector<std::string> describe(const Options& options) {
   if (is_dra) {
     const plugin::dra::PoolOptions& pool = options.dra.pool;
     add({"dra-driver-name=" + pool.driver, "dra-partitions=" + word_of(pool.partitions),
-         "dra-pool=" + options.pool_name(), "dra-taint-effect=" + or_words(pool.taint_effect, "none"),
-         "dra-ultraserver=" + word_of(pool.ultraserver), "dra-server=" + or_words(options.dra.server, "unsaid"),
+         "dra-pool=" + options.pool_name(), "dra-shares=" + word_of(pool.shares),
+         "dra-taint-effect=" + or_words(pool.taint_effect, "none"), "dra-ultraserver=" + word_of(pool.ultraserver),
+         "dra-server=" + or_words(options.dra.server, "unsaid"),
          "pod-uid=" + or_words(options.dra.pod_uid, "unknown")});
   }
   if (is_dra || options.node_status.enabled) {

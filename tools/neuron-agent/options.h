@@ -26,7 +26,9 @@ enum class ReportForm { text, json };
 
 // Options of --mode dra alone.
 struct DraOptions {
-  plugin::dra::PoolOptions pool;        // --dra-driver-name, --dra-partitions, --dra-taint-effect, --dra-ultraserver
+  // --dra-driver-name, --dra-partitions, --dra-shares, --dra-taint-effect, --dra-ultraserver; --core-devices, by
+  // settle_dra
+  plugin::dra::PoolOptions pool;
   std::string pool_name;                // --dra-pool; "" = the node's name
   std::string server;                   // --dra-server, for --once; "" = a server that accepts everything
   plugin::dra::LayoutOptions layout{};  // of that server
@@ -81,6 +83,7 @@ void add_options(CLI::App& app, Command command, Options& options);
 
 // The word of an option's value, as the command line has it.
 [[nodiscard]] std::string word_of(plugin::dra::Partitions value);
+[[nodiscard]] std::string word_of(plugin::dra::Shares value);
 [[nodiscard]] std::string word_of(plugin::dra::UltraServer value);
 
 // Errors: invalid_argument, when a file of TLS is given without the other, or without an address to listen on.
@@ -91,8 +94,8 @@ void add_options(CLI::App& app, Command command, Options& options);
 // invalid_argument for choices that offer nothing on any node, and for --node-status without a valid node name.
 [[nodiscard]] Result<void> settle_offer(Options& options, const std::string& instance_type);
 
-// The same in DRA mode, where the offer cannot be chosen. Errors: invalid_argument for a node name or a URL of the API
-// server that is missing or invalid.
+// The same in DRA mode, where of the offer only --core-devices can be chosen. Errors: invalid_argument for a node name
+// or a URL of the API server that is missing or invalid.
 [[nodiscard]] Result<void> settle_dra(Options& options);
 
 // One "name=value" per option of `run`: for the start-up log line and --check-config.

@@ -53,7 +53,7 @@ GrantedNodes nodes_of(const GrantFacts& facts, const Hardware& hardware, bool ad
 
 // "<uid>-neuron-device-3", "<uid>-admin-neuron-device-3"; "<uid>-request-chips" has no nodes.
 struct CdiName {
-  std::string pool_device;
+  std::string pool_device;  // or a core::ShareName
   bool is_admin = false;
 };
 
@@ -71,11 +71,19 @@ bool is_interface(const std::string& pool_device) {
   return name && std::holds_alternative<core::EfaName>(*name);
 }
 
-// The hardware of a pool device: by the scan, else an interface by its label, else the devices of the device nodes,
-// whole.
+// What a claim had of a device that others share; nullopt: all of what the name means.
+std::optional<core::ShareName> share_in(const std::string& pool_device) {
+  const auto name = core::parse_pool_name(pool_device);
+  const auto* share = name ? std::get_if<core::ShareName>(&*name) : nullptr;
+  return share != nullptr ? std::optional(*share) : std::nullopt;
+}
+
+// The hardware of a pool device: that of a share by its name, else by the scan, else an interface by its label, else
+// the devices of the device nodes, whole.
 Hardware rebuilt_hardware(const grant::NodeUnits* node, const std::string& pool_device, const json& edits) {
   constexpr std::string_view kNode = "/dev/neuron";
   constexpr int kMaxIndex = 65535;
+  if (const auto share = share_in(pool_device)) return {{{share->device, share->places}}, {}};
   if (node != nullptr) {
     if (auto known = possible_hardware_of(*node, pool_device)) return *std::move(known);
   }
@@ -100,7 +108,10 @@ void add_cdi_device(const grant::NodeUnits* node, const json& device, const std:
   request.share.admin_access = name->is_admin;
   request.share.hardware = rebuilt_hardware(node, name->pool_device, kube::member(device, "containerEdits"));
   record.requests.push_back(std::move(request));
-  record.devices.push_back({{}, "", name->pool_device, {kind + "=" + full_name}, {}});
+  const auto share = share_in(name->pool_device);
+  const std::string device_name = share ? core::to_string(core::DeviceName{share->device}) : name->pool_device;
+  record.devices.push_back(
+      {{}, "", device_name, {kind + "=" + full_name}, {}, share ? name->pool_device : std::string()});
 }
 
 // Whether some of the nodes is that of an interface of this node.
@@ -148,11 +159,13 @@ ClaimGrant grant_of_claim(const GrantFacts& facts, const std::string& driver, co
   std::vector<grant::CdiDevice> cdi;
   std::map<std::string, std::size_t> last_of_request;
   for (const PlannedDevice& one : devices) {
-    PreparedDevice prepared{one.requests, one.pool, one.device, {}, one.share_id};
+    PreparedDevice prepared{one.requests, one.pool, one.device, {}, one.share_id, one.share};
     GrantedNodes granted = nodes_of(facts, one.hardware, one.admin_access);
     const auto access = one.admin_access ? core::ClaimAccess::admin : core::ClaimAccess::use;
-    grant::CdiDevice device{
-        core::claim_cdi_name(uid, one.device, access), std::move(granted.nodes), std::move(granted.permissions), {}};
+    grant::CdiDevice device{core::claim_cdi_name(uid, one.share.empty() ? one.device : one.share, access),
+                            std::move(granted.nodes),
+                            std::move(granted.permissions),
+                            {}};
     if (!device.device_nodes.empty()) prepared.cdi_ids.push_back(kind + '=' + device.name);
     for (const std::string& request : one.requests) last_of_request[request] = answer.devices.size();
     cdi.push_back(std::move(device));

@@ -74,11 +74,11 @@ struct ClaimGrant {
   std::vector<PreparedDevice> devices;
 };
 
-// CDI devices (agent/core/hardware.h): "<uid>-<device>" with the nodes of each device, "<uid>-admin-<device>" with
-// its Neuron nodes, write-only, where it is for admin access, and "<uid>-request-<request>" with the variables of each
-// request that has some. The answer has the latter once, as the last id of the request's last device: the first id of a
-// device is what the kubelet shows in the pod's status. `devices` in the order of the results; `environments` by base
-// name of the request. Pure.
+// CDI devices (agent/core/hardware.h): "<uid>-<device or share>" with the nodes of each device, "<uid>-admin-<device>"
+// with its Neuron nodes, write-only, where it is for admin access, and "<uid>-request-<request>" with the variables of
+// each request that has some. The answer has the latter once, as the last id of the request's last device: the first id
+// of a device is what the kubelet shows in the pod's status. `devices` in the order of the results; `environments` by
+// base name of the request. Pure.
 [[nodiscard]] ClaimGrant grant_of_claim(const GrantFacts& facts, const std::string& driver, const std::string& uid,
                                         const std::vector<PlannedDevice>& devices,
                                         const std::map<std::string, Environment>& environments);

@@ -29,6 +29,10 @@ Error not_here(const std::string& pool_device) {
                                               "that a new one is scheduled onto present devices");
 }
 
+Error not_offered(const std::string& pool_device) {
+  return make_error(ErrorCode::invalid_argument, quoted(pool_device) + " is not a device that this driver offers");
+}
+
 struct Named {
   core::PoolName name;
   Hardware hardware;
@@ -37,7 +41,7 @@ struct Named {
 // Errors: also where only a part of the named hardware is there.
 Result<Named> find(const grant::NodeUnits& node, const std::string& pool_device) {
   const auto name = core::parse_pool_name(pool_device);
-  if (!name) return fail(ErrorCode::invalid_argument, quoted(pool_device) + " is not a device that this driver offers");
+  if (!name) return fail(not_offered(pool_device));
   const model::HostScan& host = node.snapshot().host;
   Hardware hardware = core::hardware_of(*name, host);
   if (hardware.empty()) return fail(not_here(pool_device));
@@ -91,9 +95,10 @@ RequestShare& share_of(ClaimPlan& plan, const AllocationResult& result) {
 }
 
 // Adds a device, or a request to the one that is there: only admin access may have it twice.
-Result<void> add_device(ClaimPlan& plan, const AllocationResult& result, Hardware hardware) {
+Result<void> add_device(ClaimPlan& plan, const AllocationResult& result, Hardware hardware, bool is_share) {
   for (PlannedDevice& known : plan.devices) {
     if (known.device != result.device || known.admin_access != result.admin_access) continue;
+    if (is_share && known.share_id != result.share_id) continue;
     if (!result.admin_access) {
       return fail(ErrorCode::failed_precondition, "\"" + result.device + "\" is allocated twice in this claim");
     }
@@ -102,18 +107,34 @@ Result<void> add_device(ClaimPlan& plan, const AllocationResult& result, Hardwar
     }
     return {};
   }
-  plan.devices.push_back(
-      {{result.request}, result.pool, result.device, result.share_id, std::move(hardware), result.admin_access});
+  std::string share;
+  if (is_share) {
+    const HeldDevice& held = hardware.devices.front();
+    share = core::to_string(core::ShareName{held.device, held.places});
+  }
+  plan.devices.push_back({{result.request},
+                          result.pool,
+                          result.device,
+                          result.share_id,
+                          std::move(hardware),
+                          result.admin_access,
+                          std::move(share)});
   return {};
 }
 
 Result<void> add_result(ClaimPlan& plan, const ResourceClaim& claim, const AllocationResult& result,
-                        const grant::NodeUnits& node, const UnhealthyTaint& taint) {
+                        const grant::NodeUnits& node, const UnhealthyTaint& taint, const ChosenShares& chosen) {
   TRY(check_request(result.request));
+  if (const auto name = core::parse_pool_name(result.device); name && std::holds_alternative<core::ShareName>(*name)) {
+    return fail(not_offered(result.device));
+  }
   TRY(check_numbered(node, result.device));
   TRY_ASSIGN(Hardware hardware, hardware_of(node, result.device));
+  const auto share_of_device = chosen.find(share_key(result));
+  const bool is_share = !result.admin_access && share_of_device != chosen.end();
+  if (is_share) hardware = share_of_device->second;
   if (!result.admin_access) {  // admin access may include unhealthy devices
-    TRY(check_health(node, result, taint));
+    if (!is_share) TRY(check_health(node, result, taint));
     if (const auto both = overlap(hardware, plan.held())) {
       return fail(ErrorCode::failed_precondition, *both + " is allocated twice in this claim");
     }
@@ -125,7 +146,7 @@ Result<void> add_result(ClaimPlan& plan, const ResourceClaim& claim, const Alloc
   }
   TRY_ASSIGN(share.config, config_for(claim.configs, result.full_request()));
   share.hardware.add(hardware);
-  return add_device(plan, result, std::move(hardware));
+  return add_device(plan, result, std::move(hardware), is_share);
 }
 
 // The LNC that a device is used with, and its user.
@@ -204,6 +225,10 @@ Hardware place_of(int number) {
   return {{{number / kPlaces, {number % kPlaces}}}, {}};
 }
 
+std::string share_key(const AllocationResult& result) {
+  return result.share_id.value_or(result.full_request() + " " + result.device);
+}
+
 Hardware ClaimPlan::held() const {
   Hardware hardware;
   for (const RequestShare& share : shares) {
@@ -213,7 +238,7 @@ Hardware ClaimPlan::held() const {
 }
 
 Result<ClaimPlan> plan_of(const ResourceClaim& claim, const grant::NodeUnits& node, const std::string& pool,
-                          const UnhealthyTaint& taint) {
+                          const UnhealthyTaint& taint, const ChosenShares& chosen) {
   if (!claim.is_allocated || claim.results.empty()) {
     return fail(ErrorCode::failed_precondition,
                 "the claim has no allocation by this driver; the scheduler allocates it for the next pod");
@@ -225,15 +250,15 @@ Result<ClaimPlan> plan_of(const ResourceClaim& claim, const grant::NodeUnits& no
                                                       printable(result.pool, 64) + "\", and this node has \"" + pool +
                                                       "\"; delete the pod, so that a new one is scheduled");
     }
-    TRY(add_result(plan, claim, result, node, taint));
+    TRY(add_result(plan, claim, result, node, taint, chosen));
   }
   return plan;
 }
 
-Result<void> check_known_health(const ResourceClaim& claim, const grant::NodeUnits& known,
-                                const UnhealthyTaint& taint) {
+Result<void> check_known_health(const ResourceClaim& claim, const grant::NodeUnits& known, const UnhealthyTaint& taint,
+                                const ChosenShares& chosen) {
   for (const AllocationResult& result : claim.results) {
-    if (result.admin_access) continue;
+    if (result.admin_access || chosen.contains(share_key(result))) continue;
     auto checked = check_health(known, result, taint);
     if (!checked && checked.error().code != ErrorCode::not_found) return checked;
   }
@@ -253,11 +278,19 @@ Result<void> check_groups(const ClaimPlan& plan, const ClaimRecord* before, cons
 }
 
 bool is_same_allocation(const ClaimRecord& record, const ResourceClaim& claim) {
-  std::set<std::tuple<std::string, std::string, std::string>> was, is;
+  // With the ids of shares, but for admin access: there several results on one device are one entry.
+  std::set<std::tuple<std::string, std::string, std::string, std::string>> was, is;
   for (const PreparedDevice& device : record.devices) {
-    for (const std::string& request : device.requests) was.emplace(request, device.pool, device.device);
+    for (const std::string& request : device.requests) {
+      const bool is_admin = std::ranges::any_of(record.requests, [&](const RecordedRequest& one) {
+        return one.share.request == request && one.share.admin_access;
+      });
+      was.emplace(request, device.pool, device.device, is_admin ? "" : device.share_id.value_or(""));
+    }
   }
-  for (const AllocationResult& result : claim.results) is.emplace(result.request, result.pool, result.device);
+  for (const AllocationResult& result : claim.results) {
+    is.emplace(result.request, result.pool, result.device, result.admin_access ? "" : result.share_id.value_or(""));
+  }
   return was == is;
 }
 

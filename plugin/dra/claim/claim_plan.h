@@ -80,7 +80,13 @@ struct PlannedDevice {
   std::optional<std::string> share_id;
   Hardware hardware;
   bool admin_access = false;
+  std::string share{};  // as PreparedDevice has it
 };
+
+// The cores of shares, by share_key().
+using ChosenShares = std::map<std::string, Hardware>;
+// The share's id, which the scheduler makes.
+[[nodiscard]] std::string share_key(const AllocationResult& result);
 
 struct ClaimPlan {
   std::vector<RequestShare> shares;    // by request, in the order of the results
@@ -89,17 +95,19 @@ struct ClaimPlan {
   [[nodiscard]] Hardware held() const;  // nothing of admin access
 };
 
-// Checks all of it and changes nothing. `pool`: the one of this node.
+// Checks all of it and changes nothing. `pool`: the one of this node. `chosen`: the cores of results that are shares
+// (claim_shares.h), whose health was checked; all others are the whole of what they name.
 // Errors: failed_precondition (not allocated, no device of this driver, another node's pool, unhealthy, a device
 // twice), not_found and invalid_argument (see hardware_of, config_for).
 [[nodiscard]] Result<ClaimPlan> plan_of(const ResourceClaim& claim, const grant::NodeUnits& node,
-                                        const std::string& pool, const UnhealthyTaint& taint);
+                                        const std::string& pool, const UnhealthyTaint& taint,
+                                        const ChosenShares& chosen = {});
 
 // Health of the claim's devices by `known`, for a plan that was made by another scan. Such a scan has no memory of the
 // earlier ones, which show that a device is unhealthy (errors that grow, a heartbeat that stands still). A device that
-// `known` lacks is not unhealthy. Errors: those of check_health() otherwise.
+// `known` lacks is not unhealthy, nor is one of which cores were chosen. Errors: those of check_health() otherwise.
 [[nodiscard]] Result<void> check_known_health(const ResourceClaim& claim, const grant::NodeUnits& known,
-                                              const UnhealthyTaint& taint);
+                                              const UnhealthyTaint& taint, const ChosenShares& chosen = {});
 
 struct ClaimRecord;                                                              // claim_record.h
 using ClaimRecords = std::map<std::string, std::shared_ptr<const ClaimRecord>>;  // by uid

@@ -15,46 +15,6 @@
 
 namespace neuron::plugin::dra {
 
-struct BoundedScan::State {
-  Mutex mutex;
-  std::condition_variable_any changed;
-  bool running GUARDED_BY(mutex) = false;
-  SteadyTime began GUARDED_BY(mutex);
-  std::uint64_t ended GUARDED_BY(mutex) = 0;  // so many scans
-  grant::NodeUnitsPtr newest GUARDED_BY(mutex);
-};
-
-BoundedScan::BoundedScan(Scan scan, Run run, std::chrono::milliseconds patience)
-    : scan_(std::move(scan)), run_(std::move(run)), patience_(patience), state_(std::make_shared<State>()) {}
-
-grant::NodeUnitsPtr BoundedScan::operator()() {
-  if (!scan_) return nullptr;
-  SteadyTime until;
-  std::uint64_t before = 0;
-  bool is_first = false;
-  {
-    const MutexLock lock(state_->mutex);
-    is_first = !std::exchange(state_->running, true);
-    if (is_first) state_->began = std::chrono::steady_clock::now();
-    until = state_->began + patience_;
-    before = state_->ended;
-  }
-  if (is_first) {
-    run_([state = state_, scan = scan_] {
-      grant::NodeUnitsPtr node = scan();
-      const MutexLock lock(state->mutex);
-      state->running = false;
-      ++state->ended;
-      state->newest = std::move(node);
-      state->changed.notify_all();
-    });
-  }
-  const MutexLock lock(state_->mutex);
-  while (state_->ended == before && state_->changed.wait_until(state_->mutex, until) == std::cv_status::no_timeout) {
-  }
-  return state_->ended == before ? nullptr : state_->newest;
-}
-
 struct ClaimPreparer::Pending {
   ClaimRef ref;
   std::shared_ptr<const ClaimRecord> before{};  // nullptr: it was not prepared
@@ -77,6 +37,7 @@ struct ClaimPreparer::Pending {
 
 struct ClaimPreparer::Call {
   PodsOfClaims pods;
+  std::uint64_t number = 0;
   std::vector<Pending> claims{};
   RecordStore::View view{};
   grant::NodeUnitsPtr seen{};        // of the newest scan
@@ -187,11 +148,37 @@ Result<void> ClaimPreparer::read(Call& call, Pending& pending) {
   return {};
 }
 
+// The cores of its shares, which stay reserved until the call ends.
+Result<ChosenShares> ClaimPreparer::choose(const Call& call, const Pending& pending, const grant::NodeUnits& node) {
+  const std::string& uid = pending.ref.uid;
+  Hardware beside;
+  for (const Pending& other : call.claims) {
+    if (other.ref.uid == uid) continue;
+    beside.add(other.is_done && other.before ? other.before->held() : other.plan.held());
+  }
+  const auto pick = [&](const Hardware& reserved, const ChosenShares& kept) {
+    const ClaimRecords records = store_.held_claims();  // newer than the call's view
+    const PluginHolders holders = ports_.plugin_holders ? ports_.plugin_holders() : PluginHolders();
+    return choose_shares(pending.claim, {node, *call.seen, settings_.taint, records, holders, reserved, beside}, kept);
+  };
+  return reservations_.reserve(call.number, uid, pick);
+}
+
+Result<ClaimPlan> ClaimPreparer::plan_by(const Call& call, const Pending& pending, const grant::NodeUnits& node) {
+  ChosenShares chosen;
+  if (std::ranges::any_of(pending.claim.results, [](const auto& result) { return result.cores.has_value(); })) {
+    TRY_ASSIGN(chosen, choose(call, pending, node));
+  }
+  TRY_ASSIGN(ClaimPlan plan, plan_of(pending.claim, node, settings_.pool, settings_.taint, chosen));
+  if (&node != call.seen.get()) TRY(check_known_health(pending.claim, *call.seen, settings_.taint, chosen));
+  return plan;
+}
+
 Result<void> ClaimPreparer::plan(Call& call, Pending& pending) {
   if (!call.node) {
     return fail(ErrorCode::unavailable, "this node has not been scanned yet; retried automatically");
   }
-  auto plan = plan_of(pending.claim, *call.node, settings_.pool, settings_.taint);
+  auto plan = plan_by(call, pending, *call.node);
   if (!plan && plan.error().code == ErrorCode::not_found && ports_.scan) {
     grant::NodeUnitsPtr newer = scan_();
     if (!newer) {
@@ -200,10 +187,9 @@ Result<void> ClaimPreparer::plan(Call& call, Pending& pending) {
                                               "has not finished; retried automatically");
     }
     call.node = std::move(newer);
-    plan = plan_of(pending.claim, *call.node, settings_.pool, settings_.taint);
+    plan = plan_by(call, pending, *call.node);
   }
   if (!plan) return fail(std::move(plan).error());
-  if (call.node != call.seen) TRY(check_known_health(pending.claim, *call.seen, settings_.taint));
   pending.plan = *std::move(plan);
   TRY(check_groups(pending.plan, pending.before.get(), *call.node));
   const Hardware held = pending.plan.held();
@@ -299,7 +285,7 @@ Result<void> ClaimPreparer::grant(const Call& call, Pending& pending) {
 
 void ClaimPreparer::wait_and_commit(Call& call, const std::stop_token& stop) {
   const auto answers = std::make_shared<GateAnswers>();  // jobs that hang keep it
-  const std::string group = std::to_string(++calls_);
+  const std::string group = std::to_string(call.number);
   std::size_t waiting = 0;
   for (std::size_t i = 0; i < call.claims.size(); ++i) {
     const Pending& pending = call.claims[i];
@@ -335,7 +321,7 @@ void ClaimPreparer::wait_and_commit(Call& call, const std::stop_token& stop) {
 
 std::map<std::string, PrepareAnswer> ClaimPreparer::prepare(const std::vector<ClaimRef>& claims,
                                                             const std::stop_token& stop) {
-  Call call{{reader_, ports_.pods}};
+  Call call{{reader_, ports_.pods}, ++calls_};
   for (const ClaimRef& ref : claims) call.claims.push_back({ref});
   if (auto view = store_.view()) {
     call.view = *std::move(view);
@@ -351,6 +337,7 @@ std::map<std::string, PrepareAnswer> ClaimPreparer::prepare(const std::vector<Cl
   });
   call.each([&](Pending& pending) { return grant(call, pending); });
   wait_and_commit(call, stop);
+  reservations_.end(call.number);
   std::map<std::string, PrepareAnswer> answers;
   for (Pending& pending : call.claims) {
     log_change(pending);

@@ -17,6 +17,7 @@
 #include "agent/kube/api.h"
 #include "plugin/dra/claim/claim_record.h"
 #include "plugin/dra/claim/claim_request.h"
+#include "plugin/dra/claim/claim_shares.h"
 #include "plugin/dra/claim/plugin_holders.h"
 #include "plugin/kubelet/memory_gate.h"
 
@@ -90,6 +91,8 @@ class ClaimPreparer final : public ClaimCalls {
   [[nodiscard]] Result<void> read(Call& call, Pending& pending);
   [[nodiscard]] Result<void> answer_again(Pending& pending);
   [[nodiscard]] Result<void> plan(Call& call, Pending& pending);
+  [[nodiscard]] Result<ChosenShares> choose(const Call& call, const Pending& pending, const grant::NodeUnits& node);
+  [[nodiscard]] Result<ClaimPlan> plan_by(const Call& call, const Pending& pending, const grant::NodeUnits& node);
   [[nodiscard]] Result<void> read_pods(Call& call, Pending& pending, const std::stop_token& stop);
   [[nodiscard]] Result<void> name_rebuilt(Call& call, const Pending& pending);
   [[nodiscard]] Result<void> grant(const Call& call, Pending& pending);
@@ -101,6 +104,7 @@ class ClaimPreparer final : public ClaimCalls {
   RecordStore& store_;
   ClaimReader reader_;
   BoundedScan scan_;
+  ShareReservations reservations_;
   std::atomic<std::uint64_t> calls_{0};
 
   Mutex mutex_;

@@ -8,6 +8,7 @@
 
 #include "agent/base/fd.h"
 #include "agent/base/parse.h"
+#include "agent/core/hardware.h"
 #include "agent/kube/answers.h"
 
 namespace neuron::plugin::dra {
@@ -45,6 +46,7 @@ json request_json(const RecordedRequest& request) {
 json device_json(const PreparedDevice& device) {
   json one = {{"requests", device.requests}, {"pool", device.pool}, {"device", device.device}, {"cdi", device.cdi_ids}};
   if (device.share_id) one["shareID"] = *device.share_id;
+  if (!device.share.empty()) one["share"] = device.share;
   return one;
 }
 
@@ -85,8 +87,10 @@ PreparedDevice device_of(const json& one) {
                         one.at("pool").get<std::string>(),
                         one.at("device").get<std::string>(),
                         one.at("cdi").get<std::vector<std::string>>(),
+                        {},
                         {}};
   if (one.contains("shareID")) device.share_id = one["shareID"].get<std::string>();
+  device.share = one.value("share", "");
   return device;
 }
 
@@ -156,6 +160,16 @@ bool ClaimRecord::is_whole() const {
 
 std::string ClaimRecord::shown() const {
   return name.empty() ? "with uid " + uid : claim_namespace + "/" + name + " (uid " + uid + ")";
+}
+
+ChosenShares shares_of(const ClaimRecord& record) {
+  ChosenShares shares;
+  for (const PreparedDevice& device : record.devices) {
+    const auto name = core::parse_pool_name(device.share);
+    const auto* share = name ? std::get_if<core::ShareName>(&*name) : nullptr;
+    if (share != nullptr && device.share_id) shares[*device.share_id] = {{{share->device, share->places}}, {}};
+  }
+  return shares;
 }
 
 std::string to_text(const ClaimRecord& record) {

@@ -58,6 +58,9 @@ struct ClaimRecord {
   [[nodiscard]] std::string shown() const;
 };
 
+// The cores of its shares, by their ids. Pure.
+[[nodiscard]] ChosenShares shares_of(const ClaimRecord& record);
+
 // As one JSON object, and back. Fields that this version does not know are ignored. Errors: data_corrupt when it is no
 // object with a uid, a field that is known has another type, or the state is another than completed or started. Pure.
 [[nodiscard]] std::string to_text(const ClaimRecord& record);

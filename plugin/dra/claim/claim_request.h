@@ -35,6 +35,7 @@ struct PreparedDevice {
   std::string device;                // as in the slice: "neuron-device-3"
   std::vector<std::string> cdi_ids;  // the device's own first, as the kubelet shows the first in the pod's status
   std::optional<std::string> share_id{};
+  std::string share{};  // core::ShareName of the cores that the claim has of it; "" = all of it. Not for the kubelet
 };
 
 struct PrepareAnswer {
@@ -88,6 +89,9 @@ struct AllocationResult {
   bool admin_access = false;
   std::vector<Toleration> tolerations;  // of the result, and of its request, as servers before 1.35 do not copy them
   std::optional<std::string> share_id{};
+  // Of a device that claims may share: how many logical cores this one was given (consumedCapacity), by the node's LNC
+  // of that time; nullopt: all of the device.
+  std::optional<int> cores{};
 
   [[nodiscard]] std::string full_request() const { return subrequest.empty() ? request : request + "/" + subrequest; }
 };

@@ -21,7 +21,8 @@ constexpr int kSweepsWithoutName = 2;  // in a row: a pod that begins is listed 
 
 bool has_devices(const model::Allocation& allocation, const ClaimRecord& record) {
   return std::ranges::all_of(record.devices, [&](const PreparedDevice& device) {
-    return std::ranges::find(allocation.ids, device.device) != allocation.ids.end();
+    return std::ranges::find(allocation.ids, device.share.empty() ? device.device : device.share) !=
+           allocation.ids.end();
   });
 }
 

@@ -96,6 +96,14 @@ bool is_admin_only(const ClaimRecord& record, std::size_t place) {
   });
 }
 
+// Whether a share has other cores in the one than in the other.
+bool differ(const ChosenShares& one, const ChosenShares& other) {
+  return std::ranges::any_of(one, [&](const auto& share) {
+    const auto same = other.find(share.first);
+    return same != other.end() && same->second != share.second;
+  });
+}
+
 }  // namespace
 
 LockedRecordFile::LockedRecordFile(Options options, RecordFile::Rebuild rebuild)
@@ -239,6 +247,10 @@ Result<void> RecordStore::commit(ClaimRecord record, std::uint64_t releases) {
     if (auto error = lnc_clash(shares, record.node_lnc, records, record.uid)) return fail(*std::move(error));
     if (auto error = numbering_clash(record, records)) return fail(*std::move(error));
     const auto known = records.find(record.uid);
+    if (known != records.end() && known->second->is_completed && differ(shares_of(*known->second), shares_of(record))) {
+      return fail(ErrorCode::unavailable,
+                  "another instance of the driver has just prepared the claim; retried automatically");
+    }
     if (known == records.end() || !known->second->is_completed) {  // else what it holds stays held meanwhile
       record.is_completed = false;
       TRY(file.put(record));

@@ -37,14 +37,15 @@ class PoolMaker {
     if (is_one_device()) {
       add(NodeName{});
     } else if (!is_undecided()) {
-      for (const int index : units) add(DeviceName{index});
+      for (const int index : units) {
+        if (!is_split(index)) add(DeviceName{index});
+      }
       if (offers(Partitions::groups)) {
         for (const Group& group : groups_of(node_)) add(group.name);
       }
-      if (offers(Partitions::cores)) {
-        for (const int index : units) {
-          for (int core = 0; core < core_count(index); ++core) add(CoreName{index, core});
-        }
+      for (const int index : units) {
+        if (!offers(Partitions::cores) && (!is_core_device(index) || is_held_whole(index))) continue;
+        for (int core = 0; core < core_count(index); ++core) add(CoreName{index, core});
       }
     }
     for (const int unit : node_.units(Resource::efa)) {
@@ -75,6 +76,19 @@ class PoolMaker {
   [[nodiscard]] bool offers(Partitions what) const {
     return options_.partitions == Partitions::all || options_.partitions == what;
   }
+  [[nodiscard]] bool is_core_device(int index) const {
+    return options_.partitions == Partitions::none && options_.core_devices && options_.core_devices->contains(index);
+  }
+  // Offered as cores alone. With --core-devices a device of which a claim holds a core is not whole, and one that a
+  // claim holds whole has no cores, whatever the option says of it now: so nothing overlaps.
+  [[nodiscard]] bool is_split(int index) const {
+    if (options_.partitions != Partitions::none || !options_.core_devices) return false;
+    return is_core_device(index) || std::ranges::any_of(held_names_, [&](const PoolName& name) {
+             const auto* core = std::get_if<CoreName>(&name);
+             return core != nullptr && core->device == index;
+           });
+  }
+  [[nodiscard]] bool is_held_whole(int index) const { return held_.contains(to_string(DeviceName{index})); }
   [[nodiscard]] bool has(const PoolName& name) const { return names_.contains(to_string(name)); }
   [[nodiscard]] int core_count(int device) const {
     if (node_.device(device) == nullptr) return node_.topology().cores_per_device;
@@ -136,8 +150,19 @@ class PoolMaker {
 
   void add(const DeviceName& name) {
     const std::vector<int> devices{name.device};
-    set_parts(append(name, DeviceKind::device, device_attributes(node_, name.device), reason_of(name.device)), devices,
-              cores_of(devices), memory_of(devices));
+    PoolDevice& device =
+        append(name, DeviceKind::device, device_attributes(node_, name.device), reason_of(name.device));
+    set_parts(device, devices, cores_of(devices), memory_of(devices));
+    const bool is_shared = options_.shares == Shares::on && options_.partitions == Partitions::none;
+    if (!is_shared || is_split(name.device) || core_count(name.device) < 1) return;
+    int healthy = 0;
+    for (int core = 0; core < core_count(name.device); ++core) {
+      healthy += reason_of(CoreName{name.device, core}).empty() ? 1 : 0;
+    }
+    device.shareable_cores = healthy > 0 ? healthy : core_count(name.device);  // without any it is tainted as a whole
+  }
+  void add(const ShareName& name) {
+    if (!has(DeviceName{name.device})) add(DeviceName{name.device});
   }
   void add(const CoreName& name) {
     const std::vector<int> devices{name.device};
@@ -162,8 +187,8 @@ class PoolMaker {
 
   [[nodiscard]] bool overlaps() const {
     return std::ranges::any_of(pool_.devices, [&](const PoolDevice& device) {
-      return device.kind == DeviceKind::core || device.kind == DeviceKind::group ||
-             (device.kind == DeviceKind::node && holds_devices_);
+      const bool is_part = device.kind == DeviceKind::core && !is_split(device.devices.front());
+      return is_part || device.kind == DeviceKind::group || (device.kind == DeviceKind::node && holds_devices_);
     });
   }
   // A counter counts all logical cores of a device, at least one, and cores that a claim holds although the device has

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -9,6 +10,7 @@
 
 #include "agent/base/result.h"
 #include "agent/core/hardware.h"
+#include "agent/core/offer_policy.h"
 #include "agent/grant/node_units.h"
 
 namespace neuron::kube {
@@ -30,6 +32,7 @@ using core::members_of;
 using core::NodeName;
 using core::parse_pool_name;
 using core::PoolName;
+using core::ShareName;
 using core::to_string;
 
 enum class DeviceKind { device, core, group, efa, node };  // attribute resourceType: neuron_device, neuron_core, …
@@ -62,15 +65,22 @@ struct PoolDevice {
   std::vector<int> devices;  // host indices of its devices, in the order of its name; empty for interfaces
   bool held = false;         // by a claim
   bool unhealthy = false;    // or any part of it
+  // Claims may share it, where the server keeps that and no counters are used: its healthy logical cores, 0 = it may
+  // not be shared.
+  int shareable_cores = 0;
   friend bool operator==(const PoolDevice&, const PoolDevice&) = default;
 };
 
 enum class Partitions { none, cores, groups, all };  // --dra-partitions
+enum class Shares { off, on };                       // --dra-shares
 enum class UltraServer { node, devices };            // --dra-ultraserver: offered as one device, or as its devices
 
 struct PoolOptions {
   std::string driver = "neuron.aws.com";  // --dra-driver-name, of the taint's key
   Partitions partitions = Partitions::none;
+  Shares shares = Shares::off;  // without effect beside partitions, whose counters do not count shares
+  // --core-devices: these are offered as their cores alone, without counters; nullopt or beside partitions: none.
+  std::optional<core::CoreDevices> core_devices{};
   UltraServer ultraserver = UltraServer::node;
   std::string taint_effect = "NoSchedule";  // on unhealthy devices; "" = no taint
 };
@@ -124,6 +134,7 @@ enum class SliceShape {
 struct LayoutOptions {
   SliceShape shape = SliceShape::split;
   bool taints = true;  // the server keeps them
+  bool shares = true;  // the server keeps allowMultipleAllocations and requestPolicy
 };
 
 inline constexpr const char* kCounterSet = "cores";
@@ -141,6 +152,8 @@ struct Layout {
 
 // Fills slices within the limits of docs/reference/dra.md#limits. Without counters, cores and groups stay only where a
 // claim holds them, and devices that overlap with these go; without taints, unhealthy devices that no claim holds go.
+// A device that is shared has the capacity of its healthy cores, the attributes "whole" (all of them are) and
+// "shareable", and no taint for an unhealthy core.
 [[nodiscard]] Layout lay_out(const Pool& pool, const LayoutOptions& options);
 
 // The shape for a version with open gates; whether they are open shows only in the stored objects. Errors:
@@ -148,7 +161,8 @@ struct Layout {
 [[nodiscard]] Result<SliceShape> shape_for(const kube::ServerVersion& server);
 
 // The layout for a server that is not asked, from its version and the gates that differ from its defaults: "1.36.3",
-// "v1.34.2-eks-113cf36", "1.34.2,DRAPartitionableDevices=true", "1.36.3,DRADeviceTaints=false". Errors:
+// "v1.34.2-eks-113cf36", "1.34.2,DRAPartitionableDevices=true", "1.36.3,DRADeviceTaints=false"; the third gate is
+// DRAConsumableCapacity. Errors:
 // invalid_argument for other text; those of shape_for().
 [[nodiscard]] Result<LayoutOptions> layout_for(std::string_view server);
 

@@ -109,12 +109,13 @@ Result<bool> PoolWriter::check_server() {
   const SliceShape shape_before = shape();
   TRY(read_node());
   facts_from_ = now;
-  if (server_ != server) counters_.recheck = taints_.recheck = true;
+  if (server_ != server) counters_.recheck = taints_.recheck = shares_.recheck = true;
   const bool is_first = !server_;
   server_ = server;
   take_shape(newest, now);
   return is_first || uid_before != identity_.node.uid || shape_before != shape() ||
-         (shape() != SliceShape::plain && counters_.is_due_again(now)) || taints_.is_due_again(now);
+         (shape() != SliceShape::plain && counters_.is_due_again(now)) || taints_.is_due_again(now) ||
+         shares_.is_due_again(now);
 }
 
 void PoolWriter::take_shape(SliceShape newest, SteadyTime now) {
@@ -200,16 +201,40 @@ void PoolWriter::try_taints() {
   if (!taints_.is_closed()) spdlog::info("API server stores taints, unhealthy devices tainted in the slices");
 }
 
+// Before devices are shared, by a dry run of one that no scheduler can take.
+Result<void> PoolWriter::try_shares(const Pool& pool) {
+  const SteadyTime now = clock_.now();
+  const bool is_wanted =
+      std::ranges::any_of(pool.devices, [](const PoolDevice& device) { return device.shareable_cores > 0; });
+  const bool is_due = !shares_.open.value() || shares_.is_due_again(now) || (shares_.recheck && !shares_.is_closed());
+  if (!is_wanted || !is_due) return {};
+  PoolDevice probe;
+  probe.name = "probe";
+  probe.capacity["cores"] = probe.shareable_cores = 2;
+  std::string why = "the API server drops requestPolicy (feature gate DRAConsumableCapacity is off)";
+  const bool was_closed = shares_.is_closed();
+  const auto stored = would_store(trial_slice({{}, {probe}}), why);
+  if (!stored && was_closed) return {};  // slices stay as they are; tried again later
+  TRY(stored);
+  shares_.take(*stored && has_shares(**stored), now);
+  if (shares_.is_closed() && !was_closed) spdlog::warn("slices published without shares of devices: {}", why);
+  if (!shares_.is_closed() && was_closed)
+    spdlog::info("API server stores requestPolicy, devices shared by their cores");
+  return {};
+}
+
 Result<Written> PoolWriter::write(const Pool& pool, Overwrite overwrite) {
   constexpr int kTries = 4;
   TRY(check_server());
   for (int attempt = 0; attempt < kTries; ++attempt) {
     TRY(try_counters(pool));
     try_taints();
+    TRY(try_shares(pool));
     TRY_ASSIGN(const std::vector<Slice> stored, list_slices(api_, identity_.driver, identity_.node.name));
     const std::string salt = salt_in_use(stored, identity_);
     if (!salt.empty() && salt != taken_salt_) identity_.salt = salt;
-    Layout layout = lay_out(pool, {counters_.is_closed() ? SliceShape::plain : shape(), !taints_.is_closed()});
+    Layout layout = lay_out(pool, {counters_.is_closed() ? SliceShape::plain : shape(), !taints_.is_closed(),
+                                   shares_.open.value().value_or(false)});
     SyncPlan plan = plan_sync(stored, layout.slices, identity_);
     if (!plan.creates.empty()) {
       const std::string uid = identity_.node.uid;
@@ -298,6 +323,7 @@ Result<PoolWriter::Outcome> PoolWriter::store(const Slice& wanted, Result<Slice>
 bool PoolWriter::was_stripped(const Slice& wanted, const Slice& stored) {
   const bool counters = has_counters(wanted) && !has_counters(stored);
   const bool taints = has_taints(wanted) && !has_taints(stored);
+  const bool shares = has_shares(wanted) && !has_shares(stored);
   const SteadyTime now = clock_.now();
   if (counters) {
     counters_.take(false, now);
@@ -310,7 +336,13 @@ bool PoolWriter::was_stripped(const Slice& wanted, const Slice& stored) {
     spdlog::warn(
         "unhealthy devices left out of slices: the API server drops taints (feature gate DRADeviceTaints is off)");
   }
-  return counters || taints;
+  if (shares) {
+    shares_.take(false, now);
+    spdlog::warn(
+        "slices published without shares of devices: the API server drops requestPolicy (feature gate "
+        "DRAConsumableCapacity is off)");
+  }
+  return counters || taints || shares;
 }
 
 }  // namespace neuron::plugin::dra

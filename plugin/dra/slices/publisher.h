@@ -55,9 +55,10 @@ struct PoolIdentity {
 // The pool's name and generation; "" and 0 where they are absent.
 [[nodiscard]] std::string pool_of(const Slice& slice);
 [[nodiscard]] std::int64_t generation_of(const Slice& slice);
-// Whether the slice has counters, or a device that uses some; whether a device has a taint.
+// Whether the slice has counters, or a device that uses some; whether a device has a taint; may be shared by cores.
 [[nodiscard]] bool has_counters(const Slice& slice);
 [[nodiscard]] bool has_taints(const Slice& slice);
+[[nodiscard]] bool has_shares(const Slice& slice);
 
 // Whether owners and spec are the same: as canonical JSON, in which quantities are numbers ("1k" is "1000") and taints
 // have no time. Labels, annotations and the server's metadata do not count.
@@ -199,6 +200,7 @@ class PoolWriter {
 
   [[nodiscard]] Result<void> try_counters(const Pool& pool);
   void try_taints();
+  [[nodiscard]] Result<void> try_shares(const Pool& pool);
   [[nodiscard]] Result<std::optional<Slice>> would_store(const Slice& slice, std::string& why_not);
   [[nodiscard]] Slice trial_slice(const SliceContent& content) const;
   [[nodiscard]] SliceShape shape() const { return shape_.value().value_or(SliceShape::plain); }
@@ -220,6 +222,7 @@ class PoolWriter {
   SteadyTime facts_from_{};
   Gate counters_;         // tried by a dry run before there are counters
   Gate taints_;           // unknown counts as open: the answers to writes show it
+  Gate shares_;           // tried by a dry run before devices are shared
   SliceVersions own_;     // of slices as this writer wrote them, or found them as wanted
   std::string conflict_;  // the server's message about the newest one
 };

@@ -19,8 +19,9 @@ constexpr std::size_t kMaxCounters = 32;   // of a counter set, and of what one 
 
 using Devices = std::vector<const PoolDevice*>;
 
+// Cores of a device that is offered as cores alone use no counters.
 bool overlaps_others(const PoolDevice& device) {
-  return device.kind == DeviceKind::core || device.kind == DeviceKind::group;
+  return (device.kind == DeviceKind::core && !device.consumes.empty()) || device.kind == DeviceKind::group;
 }
 
 Devices of_kind(const Devices& devices, DeviceKind kind) {
@@ -116,6 +117,23 @@ SliceContent content_of(const Devices& devices, const LayoutOptions& options) {
   return content;
 }
 
+// As they are where claims may share them, or not. An unhealthy core is no reason then to keep claims from the others.
+std::vector<PoolDevice> shared_or_not(const Pool& pool, bool shares) {
+  std::vector<PoolDevice> devices = pool.devices;
+  for (PoolDevice& device : devices) {
+    if (!shares) device.shareable_cores = 0;
+    if (device.shareable_cores == 0) continue;
+    const bool is_whole = device.shareable_cores == device.capacity["cores"];
+    device.attributes["shareable"] = true;
+    device.attributes["whole"] = is_whole;
+    if (is_whole) continue;
+    device.capacity["cores"] = device.shareable_cores;
+    std::erase_if(device.taints, [](const Taint& taint) { return taint.key.ends_with("/unhealthy"); });
+    device.unhealthy = !device.taints.empty();
+  }
+  return devices;
+}
+
 std::vector<Devices> sections_of(const Devices& devices) {
   return {of_kind(devices, DeviceKind::node), of_kind(devices, DeviceKind::device), of_kind(devices, DeviceKind::group),
           of_kind(devices, DeviceKind::core), of_kind(devices, DeviceKind::efa)};
@@ -135,10 +153,11 @@ std::vector<SliceContent> combined(const Pool& pool, const Devices& devices, con
 }
 
 Error no_server(std::string_view text) {
-  return make_error(ErrorCode::invalid_argument,
-                    "\"" + printable(text) +
-                        "\" is not a server version: give 1.34 or newer and feature gates, for example 1.36.3 or "
-                        "1.34.2,DRAPartitionableDevices=true; the other gate is DRADeviceTaints");
+  return make_error(
+      ErrorCode::invalid_argument,
+      "\"" + printable(text) +
+          "\" is not a server version: give 1.34 or newer and feature gates, for example 1.36.3 or "
+          "1.34.2,DRAPartitionableDevices=true; the other gates are DRADeviceTaints and DRAConsumableCapacity");
 }
 
 std::optional<bool> truth_of(std::string_view word) {
@@ -152,14 +171,16 @@ std::optional<bool> truth_of(std::string_view word) {
 Layout lay_out(const Pool& pool, const LayoutOptions& wanted) {
   Layout layout;
   LayoutOptions options = wanted;
+  if (pool.counters.size() > kMaxCounters) options.shape = SliceShape::plain;
+  const bool has_shares = options.shares && (options.shape == SliceShape::plain || pool.counters.empty());
+  const std::vector<PoolDevice> all = shared_or_not(pool, has_shares);
   Devices devices;
-  for (const PoolDevice& device : pool.devices) devices.push_back(&device);
+  for (const PoolDevice& device : all) devices.push_back(&device);
   if (!options.taints) {
     leave_out(
         devices, [](const PoolDevice& device) { return device.unhealthy && !device.taints.empty(); },
         " unhealthy devices: this server drops taints", layout.left_out);
   }
-  if (pool.counters.size() > kMaxCounters) options.shape = SliceShape::plain;
   if (options.shape == SliceShape::plain) without_partitions(devices, layout.left_out);
   if (options.shape == SliceShape::combined && !pool.counters.empty()) fit_combined(devices, layout.left_out);
   const bool overlap = std::ranges::any_of(devices, [](const auto* d) { return overlaps_others(*d); });
@@ -193,15 +214,19 @@ Result<LayoutOptions> layout_for(std::string_view server) {
   const auto parts = split(server, ',');
   const auto version = parts.empty() ? std::nullopt : kube::parse_git_version(parts.front());
   if (!version) return fail(no_server(server));
-  bool counters = *version >= ServerVersion{1, 36, 0};  // both gates are open by default from 1.36
-  LayoutOptions options{SliceShape::plain, counters};
+  bool counters = *version >= ServerVersion{1, 36, 0};  // all gates are open by default from 1.36
+  LayoutOptions options{SliceShape::plain, counters, counters};
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const std::string_view part = parts[i];
     const std::size_t at = part.find('=');
     const auto value = at == std::string_view::npos ? std::nullopt : truth_of(part.substr(at + 1));
     const std::string_view gate = part.substr(0, at);
-    if (!value || (gate != "DRAPartitionableDevices" && gate != "DRADeviceTaints")) return fail(no_server(server));
-    (gate == "DRADeviceTaints" ? options.taints : counters) = *value;
+    bool* const known = gate == "DRAPartitionableDevices" ? &counters
+                        : gate == "DRADeviceTaints"       ? &options.taints
+                        : gate == "DRAConsumableCapacity" ? &options.shares
+                                                          : nullptr;
+    if (!value || known == nullptr) return fail(no_server(server));
+    *known = *value;
   }
   TRY_ASSIGN(const SliceShape shape, shape_for(*version));
   if (counters) options.shape = shape;

@@ -27,10 +27,23 @@ json quantities_json(const std::map<std::string, std::int64_t>& values) {
   return all;
 }
 
+// Claims have parts: of the cores at least one, by default all; of memory none, else the first would consume all.
+void add_shares(json& object, const std::map<std::string, std::int64_t>& capacity) {
+  object["allowMultipleAllocations"] = true;
+  for (const auto& [name, value] : capacity) {
+    const bool is_cores = name == "cores";
+    json& policy = object["capacity"][name]["requestPolicy"];
+    policy["default"] = is_cores ? quantity_text(value) : "0";
+    policy["validRange"] = {{"min", is_cores ? "1" : "0"}, {"max", quantity_text(value)}};
+    if (is_cores) policy["validRange"]["step"] = "1";
+  }
+}
+
 json device_json(const PoolDevice& device) {
   json object = {{"name", device.name}};
   for (const auto& [name, value] : device.attributes) object["attributes"][name] = attribute_json(value);
   if (!device.capacity.empty()) object["capacity"] = quantities_json(device.capacity);
+  if (device.shareable_cores > 0) add_shares(object, device.capacity);
   if (!device.consumes.empty()) {
     object["consumesCounters"].push_back({{"counterSet", kCounterSet}, {"counters", quantities_json(device.consumes)}});
   }
@@ -91,17 +104,31 @@ void change_each(json& object, const char* name, const Change& change) {
   for (json& element : *found) change(element);
 }
 
-void quantity_to_number(json& holder) {
-  const auto value = holder.find("value");
+void to_number(json& holder, const char* name) {
+  if (!holder.is_object()) return;
+  const auto value = holder.find(name);
   if (value == holder.end() || !value->is_string()) return;
   if (const auto number = parse_quantity(value->get_ref<const std::string&>())) *value = *number;
+}
+
+void quantity_to_number(json& holder) {
+  to_number(holder, "value");
+}
+
+void capacity_to_numbers(json& capacity) {
+  to_number(capacity, "value");
+  if (!capacity.is_object() || !capacity.contains("requestPolicy")) return;
+  json& policy = capacity["requestPolicy"];
+  to_number(policy, "default");
+  if (!policy.is_object() || !policy.contains("validRange")) return;
+  for (const char* name : {"min", "max", "step"}) to_number(policy["validRange"], name);
 }
 
 json canonical_spec(const Slice& slice) {
   json spec = member(slice.json, {"spec"});
   change_each(spec, "sharedCounters", [](json& set) { change_each(set, "counters", quantity_to_number); });
   change_each(spec, "devices", [](json& device) {
-    change_each(device, "capacity", quantity_to_number);
+    change_each(device, "capacity", capacity_to_numbers);
     change_each(device, "consumesCounters", [](json& use) { change_each(use, "counters", quantity_to_number); });
     change_each(device, "taints", [](json& taint) {
       if (taint.is_object()) taint.erase("timeAdded");
@@ -248,6 +275,14 @@ bool has_counters(const Slice& slice) {
 
 bool has_taints(const Slice& slice) {
   return has_device_with(slice, "taints");
+}
+
+bool has_shares(const Slice& slice) {
+  const json& devices = elements(member(slice.json, {"spec"}), "devices");
+  return std::any_of(devices.begin(), devices.end(), [](const json& device) {
+    const bool has_policy = member(device, {"capacity", "cores", "requestPolicy"}).is_object();
+    return has_policy && kube::is_true(device, "allowMultipleAllocations");
+  });
 }
 
 bool is_same(const Slice& a, const Slice& b) {

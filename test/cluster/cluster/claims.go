@@ -237,3 +237,41 @@ func (n *Node) CDIFiles() ([]string, error) {
 	}
 	return names, err
 }
+
+// SharesOf are the cores that claims have of devices which several share, as places of each device: by what the CDI files on the node
+// say, "<claim's uid>-neuron-device-3-share-4-7". An error where two have the same.
+func (n *Node) SharesOf() (map[string]map[int][]int, error) {
+	files, err := n.CDIFiles()
+	if err != nil {
+		return nil, err
+	}
+	shares, holder := map[string]map[int][]int{}, map[[2]int]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(n.ofNode("/run/cdi/" + file))
+		if err != nil {
+			return nil, err
+		}
+		for _, found := range shareName.FindAllStringSubmatch(string(text), -1) {
+			claim := found[1]
+			device, _ := strconv.Atoi(found[2])
+			ends := strings.Split(found[3], "-")
+			for i := 0; i+1 < len(ends); i += 2 {
+				first, _ := strconv.Atoi(ends[i])
+				last, _ := strconv.Atoi(ends[i+1])
+				for place := first; place <= last; place++ {
+					if other := holder[[2]int{device, place}]; other != "" {
+						return nil, fmt.Errorf("place %d of device %d is in the claims %s and %s", place, device, other, claim)
+					}
+					holder[[2]int{device, place}] = claim
+					if shares[claim] == nil {
+						shares[claim] = map[int][]int{}
+					}
+					shares[claim][device] = append(shares[claim][device], place)
+				}
+			}
+		}
+	}
+	return shares, nil
+}
+
+var shareName = regexp.MustCompile(`"name": *"([0-9a-f-]{36})-neuron-device-(\d+)-share-([0-9-]+)"`)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 
 	"neuron-agent.test/dra/claims"
 	"neuron-agent.test/dra/node"
@@ -177,6 +179,42 @@ func printCost(w *tabwriter.Writer, t node.Type, count, left int) {
 		}
 		fmt.Fprintln(w)
 		w.Flush()
+	}
+}
+
+// What shares cost, with nothing held, and with one core of each of the lower half of the devices held on every node.
+func printShares(most int) {
+	t := costNode()
+	questions := []question{
+		{"1 device", []func(*resourceapi.DeviceClaim){claims.Request(claims.Units, pool.Device, 1)}, pool.Partitions{}},
+		{"1 core", []func(*resourceapi.DeviceClaim){claims.Shares(claims.Units, 1, 1)}, pool.Partitions{}},
+		{"3 cores of one device", []func(*resourceapi.DeviceClaim){claims.Shares(claims.Units, 1, 3)}, pool.Partitions{}},
+		{"1 core of each of 3", []func(*resourceapi.DeviceClaim){claims.Shares(claims.Units, 3, 1)}, pool.Partitions{}},
+	}
+	for count := 1; count <= most; count *= 10 {
+		bare := newCluster(t, count, pool.Partitions{}, pool.Default())
+		floor := spent(func() { bare.pass(claims.Claim(questions[0].parts...)) })
+		fmt.Printf("%d × %s: 1 device, not shared %s\n", count, t.Name, milliseconds(floor))
+		for _, busy := range []bool{false, true} {
+			c := &cluster{}
+			var slices []*resourceapi.ResourceSlice
+			for i := range count {
+				c.names = append(c.names, fmt.Sprintf("n%04d", i))
+				slices = append(slices, pool.Share(pool.Slices(c.names[i], t, pool.Partitions{}, pool.Default(), pool.Split))...)
+			}
+			c.Scheduler = claims.NewScheduler(slices)
+			for device := 0; busy && device < t.Devices/2; device++ {
+				for _, name := range c.names {
+					id := types.UID(fmt.Sprintf("%s-%d", name, device))
+					c.Take([]claims.Result{{Pool: name, Device: pool.DeviceName(device), ShareID: &id,
+						Consumed: map[resourceapi.QualifiedName]resource.Quantity{pool.Cores: resource.MustParse("1")}}})
+				}
+			}
+			for _, q := range questions {
+				took := spent(func() { c.pass(claims.Claim(q.parts...)) })
+				fmt.Printf("  busy %v: %s %s, ×%.2f\n", busy, q.name, milliseconds(took), float64(took)/float64(floor))
+			}
+		}
 	}
 }
 

@@ -33,6 +33,7 @@ func setups() []setup {
 		{"cores: matched", constrained, pool.Partitions{Cores: true}, order, true},
 		{"groups: groups", groups, pool.Partitions{Groups: true}, order, true},
 		{"none: matched", constrained, pool.Partitions{}, order, true},
+		{"none: shares", shares, pool.Partitions{}, order, true},
 		{"none: matched, AWS's ids", constrained, pool.Partitions{}, order, false},
 		{"all: counts", plain, all, order, false},
 		{"none: counts", plain, pool.Partitions{}, order, false},

@@ -15,7 +15,7 @@ func main() {
 	only := flag.String("node", "", "this type alone of those of docs/allocation.md")
 	nodes := flag.Int("nodes", 100, "the largest cluster of costs")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: bench [OPTION]... fragmentation|orders|cost|mixed|kinds|search...")
+		fmt.Fprintln(os.Stderr, "usage: bench [OPTION]... fragmentation|orders|cost|shares|mixed|kinds|search...")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -28,6 +28,7 @@ func main() {
 		"orders":        func() { printFragmentation(types, orders(), *seeds, *load) },
 		"cost":          func() { printCosts(*nodes) },
 		"kinds":         printKinds,
+		"shares":        func() { printShares(*nodes) },
 		"mixed": func() {
 			printMixed(tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight), costNode(), *nodes)
 		},

@@ -71,9 +71,10 @@ const (
 	groups      form = iota // a group where one of the size is offered, else as constrained
 	constrained             // whole devices of one group id, cores of one device
 	plain                   // counts alone: unmodified pods
+	shares                  // as constrained, cores as whole devices and a share of one more
 )
 
-func (f form) String() string { return [...]string{"groups", "constraints", "counts"}[f] }
+func (f form) String() string { return [...]string{"groups", "constraints", "counts", "shares"}[f] }
 
 // claimed asks the scheduler's allocator.
 type claimed struct {
@@ -93,11 +94,15 @@ func newClaimed(t node.Type, f form, p pool.Partitions, order pool.Order) *claim
 	for _, e := range pool.Entries(t, p) {
 		c.entries[e.Name] = e
 	}
-	c.scheduler = claims.NewScheduler(pool.Slices(nodeName, t, p, order, pool.Split))
+	offered := pool.Slices(nodeName, t, p, order, pool.Split)
+	if f == shares {
+		offered = pool.Share(offered)
+	}
+	c.scheduler = claims.NewScheduler(offered)
 	return c
 }
 
-func (c *claimed) place(_ *occupancy, r request) *placement {
+func (c *claimed) place(o *occupancy, r request) *placement {
 	claim := c.claim(r)
 	ctx := context.Background()
 	results, err := c.scheduler.Allocate(ctx, nodeName, claim)
@@ -118,10 +123,56 @@ func (c *claimed) place(_ *occupancy, r request) *placement {
 			p.devices = append(p.devices, e.Devices...)
 		}
 	}
+	if c.form == shares && r.cores {
+		c.chooseCores(o, p, results)
+	}
 	slices.Sort(p.devices)
 	slices.Sort(p.cores)
 	slices.Sort(p.efas)
 	return p
+}
+
+// chooseCores does what Prepare does: all cores of whole devices, and of a share the run at the end that joins it to these.
+func (c *claimed) chooseCores(o *occupancy, p *placement, results []claims.Result) {
+	per, whole := c.t.Cores(), 0
+	first := -1 // whole device
+	results = slices.DeleteFunc(slices.Clone(results), func(r claims.Result) bool { return c.entries[r.Device].Kind == pool.EFA })
+	for _, result := range results {
+		device := c.entries[result.Device].Devices[0]
+		if result.Cores() == per {
+			whole++
+			if first < 0 || device < first {
+				first = device
+			}
+		}
+	}
+	p.devices = nil
+	for _, result := range results {
+		device, count := c.entries[result.Device].Devices[0], result.Cores()
+		begin, runs := device*per, []int{}
+		for at := 0; at+count <= per; at++ {
+			if !slices.Contains(o.cores[begin+at:begin+at+count], true) {
+				runs = append(runs, at)
+			}
+		}
+		switch {
+		case len(runs) == 0: // no run is left: the lowest
+			for core := begin; core < begin+per && count > 0; core++ {
+				if !o.cores[core] {
+					p.cores = append(p.cores, core)
+					count--
+				}
+			}
+			continue
+		case whole > 0 && device < first:
+			begin += runs[len(runs)-1]
+		default:
+			begin += runs[0]
+		}
+		for core := range count {
+			p.cores = append(p.cores, begin+core)
+		}
+	}
 }
 
 func (c *claimed) claim(r request) *resourceapi.ResourceClaim {
@@ -187,6 +238,19 @@ func (c *claimed) attribute(devices int) string {
 // Where cores are not offered a pod has to ask for whole devices.
 func (c *claimed) coreParts(r request) []func(*resourceapi.DeviceClaim) {
 	per := c.t.Cores()
+	if c.form == shares {
+		var parts []func(*resourceapi.DeviceClaim)
+		if whole := r.size / per; whole > 0 {
+			parts = append(parts, claims.Request(claims.Units, pool.Device, whole))
+		}
+		if rest := r.size % per; rest > 0 {
+			parts = append(parts, claims.Shares("rest", 1, rest))
+		}
+		if r.efas > 0 {
+			parts = append(parts, claims.Request(claims.EFAs, pool.EFA, r.efas))
+		}
+		return parts
+	}
 	if !c.Cores {
 		devices := r
 		devices.cores, devices.size = false, (r.size+per-1)/per

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"neuron-agent.test/dra/pool"
@@ -36,6 +37,16 @@ func Request(name, kind string, count int, expressions ...string) func(*resource
 	}
 	return func(claim *resourceapi.DeviceClaim) {
 		claim.Requests = append(claim.Requests, resourceapi.DeviceRequest{Name: name, Exactly: exact})
+	}
+}
+
+// Shares of that many devices, each with so many cores of its own.
+func Shares(name string, count, cores int) func(*resourceapi.DeviceClaim) {
+	return func(claim *resourceapi.DeviceClaim) {
+		Request(name, pool.Core, count)(claim)
+		exact := claim.Requests[len(claim.Requests)-1].Exactly
+		exact.Capacity = &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{
+			pool.Cores: *resource.NewQuantity(int64(cores), resource.DecimalSI)}}
 	}
 }
 

@@ -9,7 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
@@ -52,8 +54,16 @@ func (c classes) List() ([]*resourceapi.DeviceClass, error) {
 	return all, nil
 }
 
-// Selector of a class: the driver first, as a missing attribute of another driver's device is an error for every node.
+// Selector of a class: the driver first, as a missing attribute of another driver's device is an error for every node. What can
+// give cores are cores and devices that claims may share; whole is what does not say otherwise.
 func Selector(kind string) string {
+	its := fmt.Sprintf("device.attributes['%s']", pool.Driver)
+	switch kind {
+	case pool.Core:
+		return fmt.Sprintf("device.driver == '%[1]s' && (%[2]s.resourceType == '%[3]s' || %[2]s.?shareable.orValue(false))", pool.Driver, its, kind)
+	case pool.Device:
+		return fmt.Sprintf("device.driver == '%[1]s' && %[2]s.resourceType == '%[3]s' && %[2]s.?whole.orValue(true)", pool.Driver, its, kind)
+	}
 	return fmt.Sprintf("device.driver == '%[1]s' && device.attributes['%[1]s'].resourceType == '%[2]s'", pool.Driver, kind)
 }
 
@@ -76,6 +86,8 @@ type Scheduler struct {
 	classes classes
 	cache   *cel.Cache
 	taken   sets.Set[structured.DeviceID]
+	shares  sets.Set[structured.SharedDeviceID]
+	used    structured.ConsumedCapacityCollection
 	Steps   int64 // of the search, in the last pass
 }
 
@@ -86,11 +98,23 @@ func NewScheduler(slices []*resourceapi.ResourceSlice) *Scheduler {
 		classes: allClasses(),
 		cache:   cel.NewCache(100, cel.Features{EnableConsumableCapacity: true}),
 		taken:   sets.New[structured.DeviceID](),
+		shares:  sets.New[structured.SharedDeviceID](),
+		used:    structured.NewConsumedCapacityCollection(),
 	}
 }
 
-// Result is one device that a claim got.
-type Result struct{ Request, Pool, Device string }
+// Result is one device that a claim got; of one that claims share also the id of the share, and of how much.
+type Result struct {
+	Request, Pool, Device string
+	ShareID               *types.UID
+	Consumed              map[resourceapi.QualifiedName]resource.Quantity
+}
+
+// Cores that it has of a shared device; 0: all of a device that is not shared.
+func (r Result) Cores() int {
+	cores := r.Consumed[pool.Cores]
+	return int(cores.Value())
+}
 
 // A Pass is the scheduling of one pod: an allocator over the state of this moment, asked for one node after the other.
 type Pass struct {
@@ -102,8 +126,8 @@ type Pass struct {
 func (s *Scheduler) NewPass(ctx context.Context, claim *resourceapi.ResourceClaim) (*Pass, error) {
 	state := structured.AllocatedState{
 		AllocatedDevices:         s.taken,
-		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
-		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
+		AllocatedSharedDeviceIDs: s.shares,
+		AggregatedCapacity:       s.used,
 	}
 	allocator, err := structured.NewAllocator(ctx, Features, state, s.classes, s.slices, s.cache)
 	return &Pass{allocator, []*resourceapi.ResourceClaim{claim}}, err
@@ -118,7 +142,7 @@ func (p *Pass) Try(ctx context.Context, nodeName string) ([]Result, error) {
 	}
 	var results []Result
 	for _, device := range answers[0].Devices.Results {
-		results = append(results, Result{device.Request, device.Pool, device.Device})
+		results = append(results, Result{device.Request, device.Pool, device.Device, device.ShareID, device.ConsumedCapacity})
 	}
 	return results, nil
 }
@@ -145,13 +169,25 @@ func (s *Scheduler) Allocate(ctx context.Context, nodeName string, claim *resour
 // Take marks as allocated.
 func (s *Scheduler) Take(results []Result) {
 	for _, r := range results {
-		s.taken.Insert(structured.MakeDeviceID(pool.Driver, r.Pool, r.Device))
+		id := structured.MakeDeviceID(pool.Driver, r.Pool, r.Device)
+		if r.ShareID == nil {
+			s.taken.Insert(id)
+			continue
+		}
+		s.shares.Insert(structured.MakeSharedDeviceID(id, r.ShareID))
+		s.used.Insert(structured.NewDeviceConsumedCapacity(id, r.Consumed))
 	}
 }
 
 // Release gives back.
 func (s *Scheduler) Release(results []Result) {
 	for _, r := range results {
-		s.taken.Delete(structured.MakeDeviceID(pool.Driver, r.Pool, r.Device))
+		id := structured.MakeDeviceID(pool.Driver, r.Pool, r.Device)
+		if r.ShareID == nil {
+			s.taken.Delete(id)
+			continue
+		}
+		s.shares.Delete(structured.MakeSharedDeviceID(id, r.ShareID))
+		s.used.Remove(structured.NewDeviceConsumedCapacity(id, r.Consumed))
 	}
 }

@@ -72,6 +72,41 @@ func Lay(nodeName string, t node.Type, entries []Entry, shape Shape) []*resource
 	return all
 }
 
+// Share lets claims share the whole devices of slices without counters by their cores, as --dra-shares does.
+func Share(all []*resourceapi.ResourceSlice) []*resourceapi.ResourceSlice {
+	yes := true
+	for _, slice := range all {
+		for i := range slice.Spec.Devices {
+			device := &slice.Spec.Devices[i]
+			if *device.Attributes["resourceType"].StringValue != Device {
+				continue
+			}
+			device.AllowMultipleAllocations = &yes
+			device.Attributes["whole"] = resourceapi.DeviceAttribute{BoolValue: &yes}
+			device.Attributes["shareable"] = resourceapi.DeviceAttribute{BoolValue: &yes}
+			cores := device.Capacity[Cores]
+			cores.RequestPolicy = policy(cores.Value, cores.Value, 1)
+			device.Capacity[Cores] = cores
+			if memory, has := device.Capacity["memory"]; has {
+				memory.RequestPolicy = policy(resource.MustParse("0"), memory.Value, 0)
+				device.Capacity["memory"] = memory
+			}
+		}
+	}
+	return all
+}
+
+// Cores is the capacity that shares have of a device.
+const Cores = resourceapi.QualifiedName("cores")
+
+func policy(otherwise, most resource.Quantity, least int64) *resourceapi.CapacityRequestPolicy {
+	rule := &resourceapi.CapacityRequestPolicyRange{Min: resource.NewQuantity(least, resource.DecimalSI), Max: &most}
+	if least > 0 {
+		rule.Step = resource.NewQuantity(1, resource.DecimalSI)
+	}
+	return &resourceapi.CapacityRequestPolicy{Default: &otherwise, ValidRange: rule}
+}
+
 func counter(device int) string { return fmt.Sprintf("device-%d", device) }
 
 func count(cores int) resourceapi.Counter {

@@ -36,9 +36,10 @@ TEST(DraOptions, TheDevicePluginIsTheDefaultAndSaysNothingOfClaims) {
 TEST(DraOptions, DefaultsAreThoseOfAPod) {
   const Parsed parsed = parse_dra({});
   EXPECT_EQ(parsed.error, "");
-  EXPECT_THAT(describe(parsed.options),
-              IsSupersetOf({"mode=dra", "dra-driver-name=neuron.aws.com", "dra-partitions=none", "dra-pool=node-1",
-                            "dra-taint-effect=NoSchedule", "dra-ultraserver=node", "api-server=in-cluster"}));
+  EXPECT_THAT(
+      describe(parsed.options),
+      IsSupersetOf({"mode=dra", "dra-driver-name=neuron.aws.com", "dra-partitions=none", "dra-pool=node-1",
+                    "dra-shares=off", "dra-taint-effect=NoSchedule", "dra-ultraserver=node", "api-server=in-cluster"}));
 }
 
 TEST(DraOptions, EachHasAFlag) {
@@ -48,6 +49,8 @@ TEST(DraOptions, EachHasAFlag) {
                                    "cores",
                                    "--dra-pool",
                                    "row-1/node-1",
+                                   "--dra-shares",
+                                   "on",
                                    "--dra-taint-effect",
                                    "none",
                                    "--dra-ultraserver",
@@ -65,10 +68,11 @@ TEST(DraOptions, EachHasAFlag) {
                                    "/c"});
   EXPECT_EQ(parsed.error, "");
   EXPECT_EQ(parsed.options.dra.pool.taint_effect, "");
-  EXPECT_THAT(describe(parsed.options),
-              IsSupersetOf({"dra-driver-name=neuron.example.org", "dra-partitions=cores", "dra-pool=row-1/node-1",
-                            "dra-taint-effect=none", "dra-ultraserver=devices", "dra-server=1.35.2", "pod-uid=0a-1b",
-                            "api-server=https://10.0.0.1:6443", "api-token-file=/t", "api-ca-file=/c"}));
+  EXPECT_THAT(
+      describe(parsed.options),
+      IsSupersetOf({"dra-driver-name=neuron.example.org", "dra-partitions=cores", "dra-pool=row-1/node-1",
+                    "dra-shares=on", "dra-taint-effect=none", "dra-ultraserver=devices", "dra-server=1.35.2",
+                    "pod-uid=0a-1b", "api-server=https://10.0.0.1:6443", "api-token-file=/t", "api-ca-file=/c"}));
 }
 
 TEST(DraOptions, EachHasAVariable) {
@@ -78,6 +82,7 @@ TEST(DraOptions, EachHasAVariable) {
                                                                       {"NEURON_AGENT_DRA_DRIVER_NAME", "a.b"},
                                                                       {"NEURON_AGENT_DRA_PARTITIONS", "groups"},
                                                                       {"NEURON_AGENT_DRA_POOL", "p"},
+                                                                      {"NEURON_AGENT_DRA_SHARES", "on"},
                                                                       {"NEURON_AGENT_DRA_TAINT_EFFECT", "NoExecute"},
                                                                       {"NEURON_AGENT_DRA_ULTRASERVER", "devices"},
                                                                       {"NEURON_AGENT_DRA_SERVER", "1.36.3"},
@@ -91,8 +96,8 @@ TEST(DraOptions, EachHasAVariable) {
   EXPECT_THAT(
       describe(parsed.options),
       IsSupersetOf({"mode=dra", "node-name=node-2", "pod-uid=u-1", "dra-driver-name=a.b", "dra-partitions=groups",
-                    "dra-pool=p", "dra-taint-effect=NoExecute", "dra-ultraserver=devices", "dra-server=1.36.3",
-                    "api-server=https://a", "api-token-file=/t", "api-ca-file=/c"}));
+                    "dra-pool=p", "dra-shares=on", "dra-taint-effect=NoExecute", "dra-ultraserver=devices",
+                    "dra-server=1.36.3", "api-server=https://a", "api-token-file=/t", "api-ca-file=/c"}));
 }
 
 TEST(DraOptions, ABadValueIsNamedWithItsFlag) {
@@ -100,9 +105,9 @@ TEST(DraOptions, ABadValueIsNamedWithItsFlag) {
       {"--dra-driver-name", "Neuron"}, {"--dra-driver-name", std::string(64, 'a')},
       {"--dra-driver-name", "a..b"},   {"--dra-partitions", "most"},
       {"--dra-pool", "a//b"},          {"--dra-taint-effect", "PreferNoSchedule"},
-      {"--dra-ultraserver", "both"},   {"--dra-server", "1.33.0"},
-      {"--dra-server", "newest"},      {"--pod-uid", "../x"},
-      {"--api-server", "http://a"}};
+      {"--dra-shares", "yes"},         {"--dra-ultraserver", "both"},
+      {"--dra-server", "1.33.0"},      {"--dra-server", "newest"},
+      {"--pod-uid", "../x"},           {"--api-server", "http://a"}};
   for (const auto& [flag, value] : bad) {
     EXPECT_THAT(parse_dra({flag, value}).error, HasSubstr(flag)) << value;
   }
@@ -119,6 +124,11 @@ TEST(DraOptions, WhatSaysNothingInThisModeIsDoubted) {
   EXPECT_THAT(parse_dra({}).options.doubts, testing::IsEmpty());
   EXPECT_THAT(parse_dra({"--resources", "neuron"}).options.doubts, Contains(HasSubstr("have no effect in DRA mode")));
   EXPECT_THAT(parse_dra({"--take-over"}).options.doubts, Contains(HasSubstr("--take-over has no effect in DRA mode")));
+  const Parsed cores = parse_dra({"--core-devices", "0-3"});
+  EXPECT_THAT(cores.options.doubts, testing::IsEmpty());
+  EXPECT_TRUE(cores.options.dra.pool.core_devices && cores.options.dra.pool.core_devices->contains(3));
+  EXPECT_THAT(parse_dra({"--core-devices", "0-3", "--dra-partitions", "cores"}).options.doubts,
+              Contains(HasSubstr("no effect beside --dra-partitions")));
   EXPECT_THAT(parse_dra({"--dra-server", "1.36.3"}).options.doubts, Contains(HasSubstr("only with --once")));
   EXPECT_THAT(parse_dra({"--dra-server", "1.36.3", "--once"}).options.doubts, testing::IsEmpty());
 }

@@ -170,6 +170,45 @@ TEST_F(PublisherServersTest, CountersAreOfferedAgainOnlyAfterSeveralEqualAnswers
   expect_published(pool);
 }
 
+bool has_any_shares(const std::vector<Slice>& slices) {
+  return std::any_of(slices.begin(), slices.end(), has_shares);
+}
+
+// Found out as counters are: by a dry run first, lowered at once, raised after several equal answers.
+TEST_F(PublisherServersTest, DevicesAreSharedWhereEveryServerKeepsThePolicy) {
+  PoolOptions options;
+  options.shares = Shares::on;
+  const Pool pool = TestNode("trn2.48xlarge").pool(options);
+  api_.set_gates({true, true, false});
+  publish(pool);
+  expect_published(pool, {SliceShape::split, true, false});
+  for (int round = 0; round < 36; ++round) {
+    api_.set_gates({true, true, round % 2 == 1});
+    publisher_.on_synced();
+    settle_after(5min);
+    ASSERT_FALSE(has_any_shares(stored())) << "round " << round;
+  }
+  api_.set_gates({true, true, true});
+  for (int round = 0; round < 13; ++round) {
+    publisher_.on_synced();
+    settle_after(5min);
+  }
+  expect_published(pool);
+  EXPECT_TRUE(has_any_shares(stored()));
+  // The gate is closed: the answer to the next write shows it.
+  api_.set_gates({true, true, false});
+  for (const Slice& slice : stored()) api_.drop(std::string(kSlicesPath) + "/" + slice.name);
+  tell_news();
+  settle_after(1s);
+  expect_published(pool, {SliceShape::split, true, false});
+}
+
+TEST_F(PublisherServersTest, WithoutSharesNothingIsTried) {
+  publish(TestNode("trn2.48xlarge").pool(PoolOptions()));
+  const std::size_t writes_without = writes();
+  EXPECT_EQ(writes_without, stored().size()) << "no dry run";
+}
+
 TEST_F(PublisherServersTest, AGateThatIsOpenedLaterIsNoticedWithinTheHour) {
   set_server("35", "v1.35.6", false);
   const Pool pool = TestNode("inf2.24xlarge").pool();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plugin/dra/slices/publisher.h"
 #include "test/unit/dra/limits.h"
 #include "test/unit/dra/pools.h"
 
@@ -153,6 +154,86 @@ TEST(SliceLayout, AnIllDeviceChangesNoOtherPlace) {
       EXPECT_EQ(after.slices[slice].devices[i].name, before.slices[slice].devices[i].name);
     }
   }
+}
+
+PoolOptions with_shares() {
+  PoolOptions options;
+  options.shares = Shares::on;
+  return options;
+}
+
+const PoolDevice& laid(const Layout& layout, const std::string& name) {
+  for (const SliceContent& slice : layout.slices) {
+    for (const PoolDevice& device : slice.devices) {
+      if (device.name == name) return device;
+    }
+  }
+  ADD_FAILURE() << "no " << name;
+  static const PoolDevice none;
+  return none;
+}
+
+void make_core_ill(TestNode& node, int index) {
+  node.make_ill(index);
+  model::NeuronDevice& device = node.device(index);
+  device.core_health.assign(8, model::Health{model::HealthState::healthy, "", "", ""});
+  device.core_health[3] = device.health;
+}
+
+TEST(SliceLayout, ASharedDeviceWithAnUnhealthyCoreHasOneLessAndIsNotWhole) {
+  TestNode node("trn2.48xlarge", 2);
+  make_core_ill(node, 3);
+  node.make_ill(4);
+  const Pool pool = node.pool(with_shares());
+  const Layout shared = lay_out(pool, {SliceShape::split, true, true});
+  EXPECT_EQ(laid(shared, "neuron-device-2").shareable_cores, 4);
+  EXPECT_TRUE(value_of<bool>(laid(shared, "neuron-device-2"), "whole"));
+  const PoolDevice& ill = laid(shared, "neuron-device-3");
+  EXPECT_EQ(ill.capacity.at("cores"), 3);
+  EXPECT_THAT(ill.taints, IsEmpty());
+  EXPECT_FALSE(value_of<bool>(ill, "whole"));
+  EXPECT_TRUE(value_of<bool>(ill, "shareable"));
+  EXPECT_THAT(laid(shared, "neuron-device-4").taints, SizeIs(1)) << "no core of it is healthy";
+  EXPECT_EQ(laid(shared, "neuron-device-4").capacity.at("cores"), 4);
+  EXPECT_TRUE(has(pool, "neuron-device-3"));
+  // On a server that keeps no taints it stays too; on one that keeps no policies all is as without shares.
+  EXPECT_EQ(laid(lay_out(pool, {SliceShape::split, false, true}), "neuron-device-3").shareable_cores, 3);
+  EXPECT_EQ(device_count(lay_out(pool, {SliceShape::split, true, false})), pool.devices.size());
+  for (const bool taints : {true, false}) {
+    EXPECT_EQ(whole_slices(lay_out(pool, {SliceShape::split, taints, false}).slices, {"d", "p", {"n", ""}})[0].json,
+              whole_slices(lay_out(node.pool(with_partitions(Partitions::none)), {SliceShape::split, taints}).slices,
+                           {"d", "p", {"n", ""}})[0]
+                  .json);
+  }
+}
+
+// Counters do not count shares.
+TEST(SliceLayout, BesideCountersNothingIsShared) {
+  PoolOptions options = with_shares();
+  options.partitions = Partitions::cores;
+  const TestNode node("trn2.48xlarge", 2);
+  EXPECT_EQ(node.pool(options), node.pool(with_partitions(Partitions::cores)));
+  // Nor while a claim holds a core from before; on a server without counters the other devices are.
+  const Pool held = node.pool(with_shares(), {"neuron-device-3-core-1"});
+  EXPECT_EQ(laid(lay_out(held, {SliceShape::split, true, true}), "neuron-device-2").shareable_cores, 0);
+  EXPECT_EQ(laid(lay_out(held, {SliceShape::plain, true, true}), "neuron-device-2").shareable_cores, 4);
+}
+
+TEST(SliceLayout, CoreDevicesAreCoresAloneWithoutCounters) {
+  PoolOptions options = with_shares();
+  options.core_devices = core::CoreDevices{false, {0, 1}};
+  const TestNode node("trn2.48xlarge", 2);
+  const Pool pool = node.pool(options);
+  EXPECT_THAT(pool.counters, IsEmpty());
+  EXPECT_THAT(names_of(pool, DeviceKind::device), SizeIs(14));
+  EXPECT_THAT(names_of(pool, DeviceKind::core), SizeIs(8));
+  for (const SliceShape shape : kShapes) EXPECT_EQ(device_count(lay_out(pool, {shape, true})), pool.devices.size());
+  // What a claim holds stays as it holds it, and nothing overlaps with that.
+  const Pool held = node.pool(options, {"neuron-device-0", "neuron-device-5-core-2"});
+  EXPECT_THAT(held.counters, IsEmpty());
+  EXPECT_THAT(names_of(held, DeviceKind::device), SizeIs(14)) << "0 instead of 5";
+  EXPECT_THAT(names_of(held, DeviceKind::core), SizeIs(5));
+  EXPECT_EQ(find(held, "neuron-device-0").shareable_cores, 0) << "so that it becomes free";
 }
 
 }  // namespace

@@ -36,6 +36,28 @@ TEST(SliceText, IsReadBackAsItWasWritten) {
   }
 }
 
+// docs/reference/dra.md#shares
+TEST(SliceText, ASharedDeviceHasPolicies) {
+  PoolOptions options;
+  options.shares = Shares::on;
+  const Layout layout = lay_out(TestNode("trn2.3xlarge", 2).pool(options), {});
+  Slice slice = whole_slices(layout.slices, kIdentity).front();
+  const json& device = slice.json["spec"]["devices"][0];
+  EXPECT_EQ(device["allowMultipleAllocations"], true);
+  EXPECT_EQ(device["capacity"]["cores"],
+            (json{{"value", "4"},
+                  {"requestPolicy", {{"default", "4"}, {"validRange", {{"min", "1"}, {"max", "4"}, {"step", "1"}}}}}}));
+  EXPECT_EQ(device["capacity"]["memory"]["requestPolicy"],
+            (json{{"default", "0"}, {"validRange", {{"min", "0"}, {"max", device["capacity"]["memory"]["value"]}}}}));
+  EXPECT_TRUE(has_shares(slice));
+  // The server writes quantities its own way.
+  Slice stored = slice;
+  stored.json["spec"]["devices"][0]["capacity"]["cores"]["requestPolicy"]["validRange"]["max"] = "4000m";
+  EXPECT_TRUE(is_same(stored, slice));
+  stored.json["spec"]["devices"][0]["capacity"]["cores"]["requestPolicy"]["default"] = "3";
+  EXPECT_FALSE(is_same(stored, slice));
+}
+
 TEST(SliceText, IsTheJsonThatTheServerDocuments) {
   TestNode node("inf2.xlarge");
   node.make_ill(0);

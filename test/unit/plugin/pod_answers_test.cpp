@@ -115,6 +115,24 @@ TEST(PodAnswers, DevicesForAdminAccessAreAnEntryOfTheirOwn) {
   EXPECT_EQ(all[1].cdi_id, all[0].cdi_id) << "the claim's uid";
 }
 
+// Several claims have cores of one device, and its name says nothing of which.
+TEST(PodAnswers, SharesOfADeviceAreNamedByTheirCores) {
+  v1::ListPodResourcesResponse list;
+  v1::DynamicResource& claim = *add_container(list, "b", "main").add_dynamic_resources();
+  claim.set_claim_name("cores");
+  std::vector<std::string> ids;
+  for (const char* id : {"uid-neuron-device-3-share-0-1", "uid-neuron-device-3-share-4-7", "uid-neuron-device-4"}) {
+    ids.push_back("k8s.neuron.aws.com/claim=" + std::string(id));
+    v1::ClaimResource& entry = *claim.add_claim_resources();
+    entry.set_driver_name("neuron.aws.com");
+    entry.set_device_name(ids.size() < 3 ? "neuron-device-3" : "neuron-device-4");
+    for (const std::string& one : ids) entry.add_cdi_devices()->set_name(one);
+  }
+  const auto all = devices_in(list);
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_THAT(all[0].ids, ElementsAre("neuron-device-3-share-0-1", "neuron-device-3-share-4-7", "neuron-device-4"));
+}
+
 TEST(PodAnswers, ForeignNamesOfClaimsComeOutPrintableAndBounded) {
   v1::ListPodResourcesResponse list;
   add_claim(add_container(list, "b", "main"), "\x1b[31m", std::string(9999, 'd'), {"a\nb"});

@@ -18,6 +18,12 @@
 {{- with default (ternary "all" "" .Values.dev.enabled) .Values.dra.partitions }}
 - --dra-partitions={{ . }}
 {{- end }}
+{{- with .Values.dra.shares }}
+- --dra-shares={{ . }}
+{{- end }}
+{{- with toString .Values.dra.coreDevices }}
+- --core-devices={{ . }}
+{{- end }}
 {{- with .Values.dra.ultraserver }}
 - --dra-ultraserver={{ . }}
 {{- end }}
@@ -86,7 +92,7 @@ podAntiAffinity:
           - {key: name, operator: In, values: [neuron-device-plugin-ds, neuron-agent-device-plugin]}
 {{- end -}}
 
-{{/* One DeviceClass; takes (dict "root" . "name" NAME "is" EXPRESSION-OF-THE-TYPE "extended" NAME-OR-""). */}}
+{{/* One DeviceClass; takes (dict "root" . "name" NAME "is" EXPRESSION-OF-THE-KIND "extended" NAME-OR-""). */}}
 {{- define "neuron-agent.deviceClass" -}}
 {{- $driver := .root.Values.dra.driverName -}}
 ---
@@ -100,7 +106,7 @@ spec:
   selectors:
     - cel:
         # The driver first: another driver's device lacks the attribute, and that error ends the scheduling of the pod on all nodes.
-        expression: device.driver == '{{ $driver }}' && device.attributes['{{ $driver }}'].resourceType {{ .is }}
+        expression: device.driver == '{{ $driver }}' && {{ .is }}
   {{- if and .extended .root.Values.dra.extendedResources }}
   extendedResourceName: {{ .extended }}
   {{- end }}

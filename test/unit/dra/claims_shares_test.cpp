@@ -1,0 +1,189 @@
+// Shares: cores of a device that claims share (docs/dra-partitions.md#shares).
+#include <thread>
+
+#include "agent/core/logical_cores.h"
+#include "test/unit/dra/claims_fixture.h"
+
+namespace neuron::plugin::dra {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class ClaimShares : public ClaimsTest {
+ protected:
+  void SetUp() override {
+    node_ = node_of("trn2.48xlarge");  // four logical cores per device, of two places each
+    ClaimsTest::SetUp();
+  }
+  static ResultText share(const std::string& request, int device, int cores, const std::string& id) {
+    ResultText one{request, "neuron-device-" + std::to_string(device)};
+    one.more = {{"shareID", id}, {"consumedCapacity", {{"cores", std::to_string(cores)}, {"memory", "0"}}}};
+    return one;
+  }
+  // A claim with one share; its id is the claim's name.
+  std::string put_and_prepare(const std::string& name, int device, int cores) {
+    put_claim(name, {share("cores", device, cores, name)});
+    return prepare(name).error;
+  }
+  [[nodiscard]] std::string cdi_device(const std::string& name) const {
+    const json spec = cdi_of(uid_of(name));
+    return spec.is_object() ? spec["devices"][0]["name"].get<std::string>() : "";
+  }
+  void make_core_ill(int device, int core) {
+    change_node([&](model::HostScan& host) {
+      for (model::NeuronDevice& one : host.devices) {
+        if (one.index != device) continue;
+        const model::Health ill{model::HealthState::unhealthy, "core_errors", "a core is ill", "replace it"};
+        one.core_health.assign(8, model::Health{model::HealthState::healthy, "", "", ""});
+        one.health = ill;
+        for (const int physical : core::physical_cores_of(one, host, core)) {
+          one.core_health[static_cast<std::size_t>(physical)] = ill;
+        }
+      }
+    });
+  }
+};
+
+TEST_F(ClaimShares, ClaimsShareADeviceAndTheAnswerSaysWhichCores) {
+  EXPECT_EQ(put_and_prepare("a", 3, 1), "");
+  EXPECT_EQ(put_and_prepare("b", 3, 2), "");
+  EXPECT_EQ(put_and_prepare("c", 3, 1), "");
+  EXPECT_EQ(cdi_device("a"), "uid-a-neuron-device-3-share-0-1");
+  EXPECT_EQ(cdi_device("b"), "uid-b-neuron-device-3-share-4-7");
+  EXPECT_EQ(cdi_device("c"), "uid-c-neuron-device-3-share-2-3");
+  EXPECT_EQ(env_of("uid-b", "cores"), "NEURON_RT_VISIBLE_CORES=2-3");
+  const PrepareAnswer again = prepare("b");
+  ASSERT_EQ(again.devices.size(), 1U);
+  EXPECT_EQ(again.devices[0].device, "neuron-device-3") << "as in the slice";
+  EXPECT_EQ(again.devices[0].share_id, "b");
+  EXPECT_THAT(agent_->store.held_devices(), ElementsAre("neuron-device-3"));
+}
+
+TEST_F(ClaimShares, WhatNobodyAskedForIsTheWholeDevice) {
+  EXPECT_EQ(put_and_prepare("all", 3, 4), "");
+  EXPECT_EQ(cdi_device("all"), "uid-all-neuron-device-3");
+  EXPECT_THAT(put_and_prepare("one", 3, 1), HasSubstr("held by the claim default/all"));
+  EXPECT_EQ(unprepare("all"), "");
+  EXPECT_EQ(prepare("one").error, "");
+}
+
+TEST_F(ClaimShares, ChosenCoresStay) {
+  put_and_prepare("a", 3, 1);
+  put_and_prepare("b", 3, 1);
+  EXPECT_EQ(unprepare("a"), "");
+  EXPECT_EQ(cdi_device("b"), "uid-b-neuron-device-3-share-2-3");
+  restart();
+  EXPECT_EQ(prepare("b").error, "");
+  EXPECT_EQ(cdi_device("b"), "uid-b-neuron-device-3-share-2-3");
+  change_node([](model::HostScan& host) { host.lnc = {1, model::Origin::live}; });
+  EXPECT_EQ(prepare("b").error, "");
+  EXPECT_EQ(cdi_device("b"), "uid-b-neuron-device-3-share-2-3");
+}
+
+// The file of records is lost: what containers have is in the names of their CDI devices.
+TEST_F(ClaimShares, AreKnownAgainFromTheirCdiFiles) {
+  put_and_prepare("a", 3, 1);
+  put_and_prepare("b", 3, 1);
+  EXPECT_EQ(unprepare("a"), "");
+  std::filesystem::remove(directory() + "/claims.json");
+  const grant::NodeUnitsPtr node = std::exchange(node_, nullptr);
+  restart();
+  EXPECT_THAT(agent_->store.view()->records.at("uid-b")->held().devices, ElementsAre(HeldDevice{3, {2, 3}}));
+  EXPECT_THAT(agent_->store.held_devices(), ElementsAre("neuron-device-3"));
+  node_ = node;
+  EXPECT_EQ(prepare("b").error, "");
+  EXPECT_EQ(cdi_device("b"), "uid-b-neuron-device-3-share-2-3") << "not the lowest ones, which are free";
+  EXPECT_EQ(put_and_prepare("c", 3, 1), "");
+  EXPECT_EQ(cdi_device("c"), "uid-c-neuron-device-3-share-0-1");
+}
+
+TEST_F(ClaimShares, AnUnhealthyCoreIsNotGiven) {
+  make_core_ill(3, 0);
+  EXPECT_EQ(put_and_prepare("a", 3, 3), "");
+  EXPECT_EQ(cdi_device("a"), "uid-a-neuron-device-3-share-2-7");
+  EXPECT_EQ(unprepare("a"), "");
+  make_core_ill(3, 2);
+  EXPECT_THAT(put_and_prepare("b", 3, 4), HasSubstr("unhealthy")) << "it was whole when the scheduler chose it";
+  put_and_prepare("c", 3, 1);
+  EXPECT_THAT(put_and_prepare("d", 3, 3),
+              HasSubstr("allocated 3 cores of neuron3, and 2 are healthy and free; one is "
+                        "unhealthy: a core is ill; neuron3 is held by the claim default/c"));
+}
+
+TEST_F(ClaimShares, CoresOfADevicePluginsContainersAreNotGiven) {
+  plugin_holders_ = {{"default/old/main", "aws.amazon.com/neuroncore", false, {{{3, {0, 1, 2, 3}}}, {}}}};
+  EXPECT_EQ(put_and_prepare("a", 3, 2), "");
+  EXPECT_EQ(cdi_device("a"), "uid-a-neuron-device-3-share-4-7");
+  EXPECT_THAT(put_and_prepare("b", 3, 1), HasSubstr("held by default/old/main"));
+}
+
+TEST_F(ClaimShares, OneClaimOverDevicesIsOneRange) {
+  put_claim("c", {share("cores", 2, 1, "x"), share("cores", 5, 2, "y")});
+  EXPECT_EQ(prepare("c").error, "");
+  EXPECT_EQ(env_of("uid-c", "cores"), "NEURON_RT_VISIBLE_CORES=3-5");
+}
+
+TEST_F(ClaimShares, TwoRequestsOfOneClaimOnOneDevice) {
+  put_claim("c", {share("one", 2, 1, "x"), share("two", 2, 2, "y")});
+  const PrepareAnswer answer = prepare("c");
+  ASSERT_EQ(answer.devices.size(), 2U) << answer.error;
+  EXPECT_EQ(answer.devices[0].share_id, "x");
+  EXPECT_EQ(answer.devices[1].share_id, "y");
+  EXPECT_EQ(env_of("uid-c", "one"), "NEURON_RT_VISIBLE_CORES=0-2");
+}
+
+TEST_F(ClaimShares, BesideThePodsOtherClaim) {
+  put_claim("a", {share("cores", 2, 1, "x")});
+  put_claim("b", {{"chips", "neuron-device-3"}});
+  put_pod("pod-a", {{"main", {{"a", ""}, {"b", ""}}}}, "pod-uid-a");
+  put_pod("pod-b", {{"main", {{"a", ""}, {"b", ""}}}}, "pod-uid-b");
+  const auto answers = prepare_all({"b", "a"});
+  EXPECT_EQ(answers.at("uid-a").error + answers.at("uid-b").error, "");
+  EXPECT_EQ(cdi_device("a"), "uid-a-neuron-device-2-share-6-7");
+  EXPECT_EQ(env_of("uid-a", "cores"), "NEURON_RT_VISIBLE_CORES=3-7");
+}
+
+TEST_F(ClaimShares, AdminAccessHoldsNoCores) {
+  ResultText look = share("look", 3, 4, "l");
+  look.more["adminAccess"] = true;
+  put_claim("look", {look});
+  EXPECT_EQ(prepare("look").error, "");
+  for (const char* name : {"a", "b", "c", "d"}) EXPECT_EQ(put_and_prepare(name, 3, 1), "");
+  EXPECT_EQ(prepare("look").error, "");
+  EXPECT_EQ(cdi_device("look"), "uid-look-admin-neuron-device-3");
+}
+
+TEST_F(ClaimShares, TheNameOfAShareIsNoDevice) {
+  put_claim("c", {{"cores", "neuron-device-3-share-0-1"}});
+  EXPECT_THAT(prepare("c").error, HasSubstr("is not a device that this driver offers"));
+  put_claim("d", {share("cores", 3, 0, "d")});
+  EXPECT_THAT(prepare("d").error, HasSubstr("has no core of its device"));
+}
+
+TEST_F(ClaimShares, ManyAtOnceGetDifferentCores) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 32; ++i) {
+    names.push_back("c" + std::to_string(i));
+    put_claim(names.back(), {share("cores", i / 4, 1, names.back())});
+  }
+  std::vector<std::string> errors(names.size());
+  {
+    std::vector<std::jthread> calls;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      calls.emplace_back([&, i] { errors[i] = prepare(names[i]).error; });
+      calls.emplace_back([&, i] { (void)prepare(names[i]); });  // of another pod
+    }
+  }
+  EXPECT_THAT(errors, testing::Each(""));
+  Hardware all;
+  for (const auto& [uid, record] : agent_->store.held_claims()) {
+    EXPECT_EQ(overlap(record->held(), all), std::nullopt);
+    all.add(record->held());
+    EXPECT_THAT(record->cdi_text, HasSubstr(record->devices.at(0).share));
+  }
+  EXPECT_EQ(agent_->store.held_claims().size(), 32U);
+}
+
+}  // namespace
+}  // namespace neuron::plugin::dra
