@@ -8,14 +8,6 @@ shift 2
 mkdir -p "$logs" || exit 1
 report=$(cd "$logs" && pwd)/ctest.xml
 rm -f "$report"
-# Simulated hosts are thousands of small files, which a disk takes seconds to write and to remove: in memory, where there is room and
-# device nodes can be opened.
-memory=$(mktemp -d /dev/shm/ctest.XXXXXX 2> /dev/null)
-trap '[ -z "$memory" ] || rm -rf "$memory"' EXIT
-if [ -n "$memory" ] && [ "$(df --output=avail "$memory" | tail -n 1)" -gt 2000000 ] &&
-  { ! mknod "$memory/null" c 1 3 || true > "$memory/null"; } 2> /dev/null; then
-  export TMPDIR=$memory
-fi
 # Twice as many as processors, since most of the long ones wait.
 ctest --test-dir "$build" --output-on-failure --output-junit "$report" -j $((2 * $(nproc))) --repeat until-pass:2 --progress \
   --no-tests=error "$@" > "$logs/ctest-output.log" 2>&1

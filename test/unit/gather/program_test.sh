@@ -3,7 +3,7 @@
 # usage: program_test.sh DIRECTORY_OF_PROGRAMS
 set -u
 bin=$1
-dir=$(mktemp -d)
+dir=$(mktemp -d -p /dev/shm 2> /dev/null || mktemp -d) # a simulated host is thousands of small files
 trap 'rm -rf "$dir"' EXIT
 export TMPDIR="$dir"
 failures=0

@@ -2,7 +2,7 @@
 # neuron-sim load as a program: exit codes, messages, endings by time, by steps and by signal.
 set -u
 program=$1
-dir=$(mktemp -d)
+dir=$(mktemp -d -p /dev/shm 2> /dev/null || mktemp -d) # a simulated host is thousands of small files
 player=
 trap '[ -z "$player" ] || kill "$player" 2>/dev/null; rm -rf "$dir"' EXIT
 failures=0
