@@ -8,8 +8,8 @@ shift 2
 mkdir -p "$logs" || exit 1
 report=$(cd "$logs" && pwd)/ctest.xml
 rm -f "$report"
-# Twice as many as processors, since most of the long ones wait.
-ctest --test-dir "$build" --output-on-failure --output-junit "$report" -j $((2 * $(nproc))) --repeat until-pass:2 --progress \
+# Half as many more as processors, since most of the long ones wait.
+ctest --test-dir "$build" --output-on-failure --output-junit "$report" -j $(($(nproc) * 3 / 2)) --repeat until-pass:2 --progress \
   --no-tests=error "$@" > "$logs/ctest-output.log" 2>&1
 status=$?
 if [ "$status" -ne 0 ]; then tail -n 400 "$logs/ctest-output.log"; fi
