@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <iterator>
 #include <optional>
@@ -101,6 +102,12 @@ void add_cdi_device(const grant::NodeUnits* node, const json& device, const std:
   request.share.hardware = rebuilt_hardware(node, name->pool_device, kube::member(device, "containerEdits"));
   record.requests.push_back(std::move(request));
   record.devices.push_back({{}, "", name->pool_device, {kind + "=" + full_name}, {}});
+}
+
+// It has gone, or is a folder, a link or too long.
+bool is_no_file_of_ours(const Error& error) {
+  return error.code == ErrorCode::not_found || error.code == ErrorCode::data_corrupt || error.os_errno == EISDIR ||
+         error.os_errno == ELOOP;
 }
 
 // Whether some of the nodes is that of an interface of this node.
@@ -237,9 +244,7 @@ Result<std::vector<ClaimRecord>> ClaimCdiFiles::rebuild(const grant::NodeUnits* 
   TRY_ASSIGN(const std::vector<std::string> all, uids());
   for (const std::string& uid : all) {
     auto text = read_text_file(path_of(uid), kMaxFileBytes);
-    if (!text && text.error().os_errno != 0 && text.error().code != ErrorCode::not_found) {
-      return fail(std::move(text).error());
-    }
+    if (!text && !is_no_file_of_ours(text.error())) return fail(std::move(text).error());
     if (!text) continue;
     const auto parsed = kube::parse_object(*text, "a CDI file");
     const json& spec = parsed ? *parsed : kube::member(json(), "");
