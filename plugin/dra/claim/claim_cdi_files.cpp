@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <iterator>
 #include <optional>
@@ -112,6 +113,12 @@ void add_cdi_device(const grant::NodeUnits* node, const json& device, const std:
   const std::string device_name = share ? core::to_string(core::DeviceName{share->device}) : name->pool_device;
   record.devices.push_back(
       {{}, "", device_name, {kind + "=" + full_name}, {}, share ? name->pool_device : std::string()});
+}
+
+// It has gone, or is a folder, a link or too long.
+bool is_no_file_of_ours(const Error& error) {
+  return error.code == ErrorCode::not_found || error.code == ErrorCode::data_corrupt || error.os_errno == EISDIR ||
+         error.os_errno == ELOOP;
 }
 
 // Whether some of the nodes is that of an interface of this node.
@@ -250,9 +257,7 @@ Result<std::vector<ClaimRecord>> ClaimCdiFiles::rebuild(const grant::NodeUnits* 
   TRY_ASSIGN(const std::vector<std::string> all, uids());
   for (const std::string& uid : all) {
     auto text = read_text_file(path_of(uid), kMaxFileBytes);
-    if (!text && text.error().os_errno != 0 && text.error().code != ErrorCode::not_found) {
-      return fail(std::move(text).error());
-    }
+    if (!text && !is_no_file_of_ours(text.error())) return fail(std::move(text).error());
     if (!text) continue;
     const auto parsed = kube::parse_object(*text, "a CDI file");
     const json& spec = parsed ? *parsed : kube::member(json(), "");

@@ -388,8 +388,8 @@ TEST_F(ClaimsTest, AFullOrForbiddenDirectoryIsAnErrorAndNoHalfState) {
   put_claim("a", {{"chips", "neuron-device-1"}});
   write_text(cdi(), "in the way");
   EXPECT_THAT(prepare("a").error, HasSubstr(cdi()));
-  EXPECT_EQ(prepared(), 0U);
   std::filesystem::remove(cdi());
+  EXPECT_EQ(prepared(), 0U);
   EXPECT_EQ(prepare("a").error, "");
 }
 

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "agent/base/workers.h"
 #include "plugin/dra/claim/claim_upkeep.h"
@@ -66,7 +68,12 @@ TEST_F(RecordStoreTest, CdiFilesThatCannotBeReadAreNoAbsence) {
     if (place == cdi()) {
       write_text(place, "no directory");
     } else {
-      std::filesystem::create_directory(place);
+      sockaddr_un address{};  // fails with ENXIO, as a broken disk would with EIO
+      address.sun_family = AF_UNIX;
+      ASSERT_LT(place.size(), sizeof address.sun_path);
+      place.copy(address.sun_path, place.size());
+      const Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     }
     restart();
     const auto view = agent_->store.view();
