@@ -117,7 +117,7 @@ void add_cdi_device(const grant::NodeUnits* node, const json& device, const std:
 
 // It has gone, or is a folder, a link or too long.
 bool is_no_file_of_ours(const Error& error) {
-  return error.code == ErrorCode::not_found || error.code == ErrorCode::data_corrupt || error.os_errno == EISDIR ||
+  return error.code == ErrorCode::data_corrupt || error.os_errno == ENOENT || error.os_errno == EISDIR ||
          error.os_errno == ELOOP;
 }
 

@@ -280,7 +280,7 @@ Result<void> RecordFile::begin_anew(const std::string& why) {
 
 Result<void> RecordFile::read() {
   auto text = read_text_file(path_, kMaxFileBytes);
-  if (!text && text.error().code == ErrorCode::not_found) return begin_anew("");
+  if (!text && text.error().os_errno == ENOENT) return begin_anew("");
   if (!text && text.error().os_errno != 0) return fail(std::move(text).error());
   if (text && *text == text_ && !text_.empty()) return {};
   auto content = text ? parse(*text) : fail(text.error());
