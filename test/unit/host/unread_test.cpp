@@ -1,7 +1,6 @@
 // Reads that fail though the thing is there: nothing is concluded from them, and what was known stands.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
@@ -9,6 +8,7 @@
 #include "agent/health/assess.h"
 #include "agent/host/scanner.h"
 #include "test/fakes/fake_host.h"
+#include "test/unit/host/no_descriptors.h"
 
 namespace neuron::host {
 namespace {
@@ -19,22 +19,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
-
-// While it lives every open fails with EMFILE; what is open stays open.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &usual_), 0);
-    const rlimit none{0, usual_.rlim_max};
-    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  }
-  ~NoDescriptors() { EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &usual_), 0); }
-  NoDescriptors(const NoDescriptors&) = delete;
-  NoDescriptors& operator=(const NoDescriptors&) = delete;
-
- private:
-  rlimit usual_{};
-};
 
 struct Unread : testing::Test {
   fakes::FakeHost host{"trn1.32xlarge"};
