@@ -56,6 +56,7 @@ func compareFacts(t *testing.T, root string, kind node.Type, all []*resourceapi.
 	var others []resourceapi.Device
 	for _, slice := range all {
 		for _, device := range slice.Spec.Devices {
+			expectStandardNames(t, device)
 			if *device.Attributes["resourceType"].StringValue == pool.Device {
 				is := factsOf(device)
 				devices[*device.Attributes["deviceId"].IntValue] = is
@@ -84,6 +85,19 @@ func compareFacts(t *testing.T, root string, kind node.Type, all []*resourceapi.
 	for _, device := range others {
 		if got, want := factsOf(device), factsFrom(t, root, device, devices); got != want {
 			t.Errorf("%s: %+v, want %+v", device.Name, got, want)
+		}
+	}
+}
+
+// expectStandardNames: NUMA node and PCI address are under the names of Kubernetes as well, but for what is unknown.
+func expectStandardNames(t *testing.T, device resourceapi.Device) {
+	t.Helper()
+	for _, name := range []resourceapi.QualifiedName{"numaNode", "pciAddress"} {
+		own, has := device.Attributes[name]
+		standard := resourceapi.QualifiedName("resource.kubernetes.io/" + strings.Replace(string(name), "pciAddress", "pciBusID", 1))
+		other, hasOther := device.Attributes[standard]
+		if known := has && value(own) != "-1"; hasOther != known && name == "numaNode" || known && value(other) != value(own) {
+			t.Errorf("%s: %s is %v, %s is %v", device.Name, name, own, standard, other)
 		}
 	}
 }

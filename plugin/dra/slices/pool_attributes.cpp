@@ -10,7 +10,11 @@ namespace {
 
 using model::Resource;
 
+// Of Kubernetes, equal in all drivers; a device without a value has no attribute, since an empty one would match
+// others.
 constexpr const char* kPcieRoot = "resource.kubernetes.io/pcieRoot";
+constexpr const char* kPciBusId = "resource.kubernetes.io/pciBusID";
+constexpr const char* kNumaNode = "resource.kubernetes.io/numaNode";
 
 // At most 64 bytes, the API's limit (docs/reference/dra.md#limits). Text read from the machine is printable already.
 std::string text(std::string_view value) {
@@ -44,6 +48,12 @@ Attributes common(const grant::NodeUnits& node, const char* type, std::size_t si
           {"size", static_cast<std::int64_t>(size)},
           {"numaNode", std::int64_t{-1}},
           {"health", word(model::HealthState::unhealthy)}};
+}
+
+void add_place(Attributes& all, std::optional<int> numa_node, const std::string& pcie_root) {
+  if (numa_node) all["numaNode"] = std::int64_t{*numa_node};
+  if (numa_node && *numa_node >= 0) all[kNumaNode] = std::int64_t{*numa_node};
+  if (!pcie_root.empty()) all[kPcieRoot] = text(pcie_root);
 }
 
 void add_aws_group_ids(Attributes& all, const std::optional<core::DeviceGroupIds>& ids) {
@@ -86,8 +96,8 @@ void add_facts(Attributes& all, const grant::NodeUnits& node, int index) {
   if (device == nullptr) return;
   all["serial"] = text(device->serial.value_or(""));
   if (device->family) all["family"] = word(*device->family);
-  if (device->numa_node) all["numaNode"] = std::int64_t{device->numa_node->value};
-  if (!device->pcie_root.empty()) all[kPcieRoot] = text(device->pcie_root);
+  add_place(all, device->numa_node ? std::optional<int>(device->numa_node->value) : std::nullopt, device->pcie_root);
+  if (device->bdf) all[kPciBusId] = model::to_string(device->bdf->value);
   all["health"] = word(device->health.state);
   add_torus_place(all, node, *device);
 }
@@ -100,6 +110,7 @@ void add_shared(Attributes& all, const grant::NodeUnits& node, const std::vector
                                          "resource.aws.com/devicegroup16_id",
                                          "numaNode",
                                          "family",
+                                         kNumaNode,
                                          kPcieRoot};
   if (devices.empty()) return;
   std::vector<Attributes> members;
@@ -181,8 +192,8 @@ Attributes efa_attributes(const grant::NodeUnits& node, int unit) {
   const model::EfaInterface& efa = node.efa(unit);
   all["rdmaDevice"] = text(efa.name);
   all["pciAddress"] = model::to_string(efa.bdf);
-  if (efa.numa_node) all["numaNode"] = std::int64_t{*efa.numa_node};
-  if (!efa.pcie_root.empty()) all[kPcieRoot] = text(efa.pcie_root);
+  all[kPciBusId] = all["pciAddress"];
+  add_place(all, efa.numa_node, efa.pcie_root);
   all["health"] = word(efa.health.state);
   const auto* type = core::find_instance_type(node.snapshot().host.instance_type);
   if (type == nullptr) return all;

@@ -173,6 +173,33 @@ TEST(Pool, ThePcieRootIsThatOfSysfs) {
   }
 }
 
+TEST(Pool, NumaNodeAndPciAddressAreAlsoUnderTheNamesOfKubernetes) {
+  constexpr const char* kNumaNode = "resource.kubernetes.io/numaNode";
+  constexpr const char* kPciBusId = "resource.kubernetes.io/pciBusID";
+  TestNode node("trn1.32xlarge");
+  std::vector<model::NeuronDevice>& devices = node.snapshot->host.devices;
+  for (model::NeuronDevice& device : devices) {
+    device.bdf = model::Sourced<model::Bdf>{*model::parse_bdf("0000:10:1c.0")};
+    device.numa_node = model::Sourced<int>{device.index == 0 ? 0 : 1};
+  }
+  devices[9].numa_node = model::Sourced<int>{-1};
+  devices[9].bdf = std::nullopt;
+  node.snapshot->host.efas[0].numa_node = 0;
+  node.snapshot->host.efas[1].numa_node = -1;
+  const Pool pool = node.pool();
+  for (const char* name : {"neuron-device-6", "neuron-device-6-core-1", "neuron-group-4-7"}) {
+    EXPECT_EQ(value_of<std::int64_t>(find(pool, name), kNumaNode), 1) << name;
+  }
+  EXPECT_EQ(value_of<std::string>(find(pool, "neuron-device-6-core-1"), kPciBusId), "0000:10:1c.0");
+  EXPECT_FALSE(find(pool, "neuron-group-4-7").attributes.contains(kPciBusId)) << "four addresses";
+  EXPECT_EQ(value_of<std::int64_t>(find(pool, "efa-rdmap16s25"), kNumaNode), 0);
+  EXPECT_EQ(value_of<std::string>(find(pool, "efa-rdmap16s25"), kPciBusId), "0000:10:19.0");
+  for (const char* name : {"neuron-device-9", "neuron-group-8-11", "neuron-group-0-7", "efa-rdmap16s26"}) {
+    EXPECT_FALSE(find(pool, name).attributes.contains(kNumaNode)) << name << ": -1 would match every other -1";
+  }
+  EXPECT_FALSE(find(pool, "neuron-device-9").attributes.contains(kPciBusId));
+}
+
 TEST(Pool, Pain36EveryDeviceHasEveryAttributeThatAClassMayName) {
   const std::vector<std::string> common = {
       "resourceType", "instanceType", "neuronDriverVersion", "draDriverVersion", "family", "lnc", "deviceId", "size",
@@ -338,6 +365,25 @@ TEST(Pool, AnUltraServersNodeIsOneDevice) {
       << "while one is held";
   EXPECT_THAT(names_of(node.pool_with_held({"neuron-device-3"}), DeviceKind::node), IsEmpty());
   EXPECT_THAT(names_of(node.pool(options, {"neuron-node"}), DeviceKind::device), IsEmpty()) << "while it is held";
+}
+
+// docs/reference/dra.md#limits; the server refuses a slice with more.
+TEST(Pool, NoDeviceHasMoreThan32AttributesAndCapacities) {
+  TestNode node("trn2u.48xlarge");
+  node.snapshot->host.ultraserver =
+      model::UltraServer{false, {1, 2, 4}, {{2, "4d2a71c09be3f652", 0}, {4, "8f10b6e35a7c92d4", 3}}};
+  for (model::NeuronDevice& device : node.snapshot->host.devices) {
+    device.bdf = model::Sourced<model::Bdf>{*model::parse_bdf("0000:10:1c.0")};
+    device.pcie_root = "pci0000:10";
+  }
+  PoolOptions options;
+  options.ultraserver = UltraServer::devices;
+  options.partitions = Partitions::all;
+  std::size_t most = 0;
+  for (const PoolDevice& device : node.pool(options).devices) {
+    most = std::max(most, device.attributes.size() + device.capacity.size());
+  }
+  EXPECT_EQ(most, 32U) << "a core of an UltraServer: nothing more fits";
 }
 
 TEST(Pool, AnUltraServerThatIsNotFormedIsItsDevices) {
