@@ -293,12 +293,11 @@ void DeviceManager::publish(ServedResource& served, UnitList list) {
   served.publish(parts_.clock.now());
 }
 
+// Whichever list it is, the kubelet writes its checkpoint. On a node with EFA alone that is the list of interfaces.
 void DeviceManager::publish_again() {
-  for (ServedResource& served : served_) {
-    if (served.server && served.last_list && model::has_cores(served.resource)) {
-      return served.publish(parts_.clock.now());
-    }
-  }
+  const auto found = std::ranges::find_if(
+      served_, [](const ServedResource& served) { return served.server && served.last_list; });
+  if (found != served_.end()) found->publish(parts_.clock.now());
 }
 
 // Changes of the list. Not by model::diff, which does not cover hardware held through another name.

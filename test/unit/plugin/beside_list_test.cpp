@@ -115,5 +115,22 @@ TEST_F(BesideList, InterfacesAreGivenLikeDevices) {
   EXPECT_FALSE(answer(Resource::efa, {efa}));
 }
 
+// Else nothing would ever show the end of what is held there: a refusal makes the kubelet write nothing.
+TEST_F(BesideList, OnANodeWithInterfacesAloneTheirListMakesTheKubeletWrite) {
+  start("p5.48xlarge");
+  pass(5000);
+  const std::size_t before = kubelet.servers.at(Resource::efa)->lists.size();
+  admissions.want_checkpoint();
+  pass(0);
+  EXPECT_EQ(kubelet.servers.at(Resource::efa)->lists.size(), before + 1);
+}
+
+TEST_F(BesideList, WithoutACheckpointAnOfferCounts) {
+  give_beside_list();
+  static_cast<void>(allocations.prefer(Resource::neuron, {"9"}, {}, 1));
+  checkpoint.written = 0;
+  EXPECT_TRUE(answer(Resource::neuron, lost));
+}
+
 }  // namespace
 }  // namespace neuron::plugin
