@@ -56,16 +56,17 @@ DeviceView device_view(const model::NeuronDevice& device, const ViewRequest& req
 // unknown, no core id is known either.
 void number_from_zero(std::vector<DeviceView>& devices) {
   int next_index = 0;
-  std::optional<int> next_core = 0;
+  int next_core = 0;
+  bool is_known = true;  // next_core
   for (DeviceView& device : devices) {
     device.index = next_index++;
-    if (!next_core || !device.core_ids) {
-      next_core.reset();
+    is_known = is_known && device.core_ids;
+    if (!is_known) {
       device.core_ids.reset();
       continue;
     }
-    std::iota(device.core_ids->begin(), device.core_ids->end(), *next_core);
-    *next_core += static_cast<int>(device.core_ids->size());
+    std::iota(device.core_ids->begin(), device.core_ids->end(), next_core);
+    next_core += static_cast<int>(device.core_ids->size());
   }
 }
 

@@ -44,6 +44,9 @@ struct Version {
 using AttributeValue = std::variant<std::int64_t, bool, std::string, Version>;
 // A name without a domain ("deviceId") is of the driver's; others have theirs ("resource.aws.com/devicegroup4_id").
 using Attributes = std::map<std::string, AttributeValue>;
+// Names of Kubernetes, equal in all drivers. Absent without a value, since an empty one would match others.
+inline constexpr const char* kPciBusId = "resource.kubernetes.io/pciBusID";
+inline constexpr const char* kStandardNumaNode = "resource.kubernetes.io/numaNode";
 
 // Counter "device-<N>" -> logical cores of the device.
 using Counters = std::map<std::string, std::int64_t>;
@@ -70,6 +73,12 @@ struct PoolDevice {
   int shareable_cores = 0;
   friend bool operator==(const PoolDevice&, const PoolDevice&) = default;
 };
+
+// "networkNodeLayer1" to "3", by the Node's labels topology.k8s.aws/network-node-layer-1 to -3: attributes of all
+// Neuron devices, "" without the label.
+using NetworkLayers = std::map<std::string, std::string>;
+// As a slice has them: with those of the node, and not more than the server takes.
+[[nodiscard]] Attributes published_attributes(const PoolDevice& device, const NetworkLayers& layers);
 
 enum class Partitions { none, cores, groups, all };  // --dra-partitions
 enum class Shares { off, on };                       // --dra-shares

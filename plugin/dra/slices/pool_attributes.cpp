@@ -10,11 +10,7 @@ namespace {
 
 using model::Resource;
 
-// Of Kubernetes, equal in all drivers; a device without a value has no attribute, since an empty one would match
-// others.
 constexpr const char* kPcieRoot = "resource.kubernetes.io/pcieRoot";
-constexpr const char* kPciBusId = "resource.kubernetes.io/pciBusID";
-constexpr const char* kNumaNode = "resource.kubernetes.io/numaNode";
 
 // At most 64 bytes, the API's limit (docs/reference/dra.md#limits). Text read from the machine is printable already.
 std::string text(std::string_view value) {
@@ -52,7 +48,7 @@ Attributes common(const grant::NodeUnits& node, const char* type, std::size_t si
 
 void add_place(Attributes& all, std::optional<int> numa_node, const std::string& pcie_root) {
   if (numa_node) all["numaNode"] = std::int64_t{*numa_node};
-  if (numa_node && *numa_node >= 0) all[kNumaNode] = std::int64_t{*numa_node};
+  if (numa_node && *numa_node >= 0) all[kStandardNumaNode] = std::int64_t{*numa_node};
   if (!pcie_root.empty()) all[kPcieRoot] = text(pcie_root);
 }
 
@@ -110,7 +106,7 @@ void add_shared(Attributes& all, const grant::NodeUnits& node, const std::vector
                                          "resource.aws.com/devicegroup16_id",
                                          "numaNode",
                                          "family",
-                                         kNumaNode,
+                                         kStandardNumaNode,
                                          kPcieRoot};
   if (devices.empty()) return;
   std::vector<Attributes> members;
@@ -144,6 +140,26 @@ void add_ultraserver(Attributes& all, const grant::NodeUnits& node) {
     const std::string suffix = membership.nodes > 0 ? std::to_string(membership.nodes) : "";
     all["ultraserverServerId" + suffix] = text(membership.server_id);
     all["ultraserverNodeId" + suffix] = std::int64_t{membership.node_id};
+  }
+}
+
+// What AWS's driver says of a node. A claim that selects by an attribute that a device lacks is not scheduled at all,
+// so each is there, "" where it is unknown.
+void add_node_facts(Attributes& all, const NetworkLayers& layers) {
+  for (const char* name : {"networkNodeLayer1", "networkNodeLayer2", "networkNodeLayer3"}) {
+    const auto known = layers.find(name);
+    all[name] = known != layers.end() ? known->second : std::string();
+  }
+  all["capacityBlockId"] = std::string();
+  all["workloadId"] = std::string();  // of AWS's UltraServer operator
+}
+
+// The server's limit (docs/reference/dra.md#limits): on UltraServers AWS has no place in the torus either.
+void keep_to_limit(Attributes& all, std::size_t capacities) {
+  constexpr std::size_t kMost = 32;
+  for (const char* name : {"topology8_id", "topology4_id", "topology_y", "topology_x", kStandardNumaNode, kPciBusId}) {
+    if (all.size() + capacities <= kMost) return;
+    all.erase(name);
   }
 }
 
@@ -204,6 +220,13 @@ Attributes efa_attributes(const grant::NodeUnits& node, int unit) {
   if (nearest != type->devices.end()) {
     add_aligned_group_ids(all, node, static_cast<int>(nearest - type->devices.begin()));
   }
+  return all;
+}
+
+Attributes published_attributes(const PoolDevice& device, const NetworkLayers& layers) {
+  Attributes all = device.attributes;
+  if (device.kind != DeviceKind::efa) add_node_facts(all, layers);
+  keep_to_limit(all, device.capacity.size());
   return all;
 }
 

@@ -105,7 +105,7 @@ Result<bool> PoolWriter::check_server() {
   if (server_ && !identity_.node.uid.empty() && now - facts_from_ < kFactsAge) return false;
   TRY_ASSIGN(const kube::ServerVersion server, kube::server_version(api_));
   TRY_ASSIGN(const SliceShape newest, shape_for(server));
-  const std::string uid_before = identity_.node.uid;
+  const OwnerNode before = identity_.node;
   const SliceShape shape_before = shape();
   TRY(read_node());
   facts_from_ = now;
@@ -113,9 +113,9 @@ Result<bool> PoolWriter::check_server() {
   const bool is_first = !server_;
   server_ = server;
   take_shape(newest, now);
-  return is_first || uid_before != identity_.node.uid || shape_before != shape() ||
-         (shape() != SliceShape::plain && counters_.is_due_again(now)) || taints_.is_due_again(now) ||
-         shares_.is_due_again(now);
+  return is_first || before.uid != identity_.node.uid || before.network_layers != identity_.node.network_layers ||
+         shape_before != shape() || (shape() != SliceShape::plain && counters_.is_due_again(now)) ||
+         taints_.is_due_again(now) || shares_.is_due_again(now);
 }
 
 void PoolWriter::take_shape(SliceShape newest, SteadyTime now) {
@@ -139,6 +139,13 @@ Result<void> PoolWriter::read_node() {
   const auto kubelet = kube::parse_git_version(kube::text_of(object, {"status", "nodeInfo", "kubeletVersion"}));
   if (kubelet) TRY(check_kubelet(*kubelet));
   identity_.node.uid = std::move(uid);
+  identity_.node.network_layers.clear();
+  constexpr std::size_t kLongestLabel = 63;
+  for (const std::string layer : {"1", "2", "3"}) {
+    const std::string label = "topology.k8s.aws/network-node-layer-" + layer;
+    const std::string value = kube::text_of(object, {"metadata", "labels", label.c_str()});
+    if (value.size() <= kLongestLabel) identity_.node.network_layers["networkNodeLayer" + layer] = value;
+  }
   return {};
 }
 

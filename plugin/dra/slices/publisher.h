@@ -32,6 +32,7 @@ using Slice = kube::ApiObject;
 struct OwnerNode {
   std::string name;
   std::string uid;  // "" = the slices get no owner
+  NetworkLayers network_layers{};
 };
 
 struct PoolIdentity {

@@ -39,9 +39,10 @@ void add_shares(json& object, const std::map<std::string, std::int64_t>& capacit
   }
 }
 
-json device_json(const PoolDevice& device) {
+json device_json(const PoolDevice& device, const OwnerNode& node) {
   json object = {{"name", device.name}};
-  for (const auto& [name, value] : device.attributes) object["attributes"][name] = attribute_json(value);
+  for (const auto& [name, value] : published_attributes(device, node.network_layers))
+    object["attributes"][name] = attribute_json(value);
   if (!device.capacity.empty()) object["capacity"] = quantities_json(device.capacity);
   if (device.shareable_cores > 0) add_shares(object, device.capacity);
   if (!device.consumes.empty()) {
@@ -73,7 +74,7 @@ Slice slice_at(std::size_t index, const std::vector<SliceContent>& wanted, const
   if (!content.counters.empty()) {
     spec["sharedCounters"].push_back({{"name", kCounterSet}, {"counters", quantities_json(content.counters)}});
   }
-  for (const PoolDevice& device : content.devices) spec["devices"].push_back(device_json(device));
+  for (const PoolDevice& device : content.devices) spec["devices"].push_back(device_json(device, identity.node));
   slice.json = {{"apiVersion", "resource.k8s.io/v1"},
                 {"kind", "ResourceSlice"},
                 {"metadata", std::move(metadata)},

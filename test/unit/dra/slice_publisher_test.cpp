@@ -189,5 +189,28 @@ TEST_F(SlicePublisherTest, Pain8RunsByItselfAndRepublishesWithinASecond) {
   EXPECT_GE(publisher.state().writes, 12U);
 }
 
+// Labels of the Node that the cloud's controller writes, perhaps later.
+TEST_F(SlicePublisherTest, NetworkLayersAreThoseOfTheNodesLabels) {
+  const auto layer = [this](const char* name) -> std::string {
+    for (const Slice& slice : stored()) {
+      for (const nlohmann::json& device : slice.json["spec"].value("devices", nlohmann::json::array())) {
+        if (device["name"] == "neuron-device-0") return device["attributes"][name]["string"];
+      }
+    }
+    return "no device";
+  };
+  publish(TestNode("trn1.32xlarge").pool());
+  EXPECT_EQ(layer("networkNodeLayer1"), "");
+  api_.drop("/api/v1/nodes/n1");
+  api_.put("/api/v1/nodes/n1",
+           {{"metadata", {{"uid", "uid-of-n1"}, {"labels", {{"topology.k8s.aws/network-node-layer-1", "nn-1"}}}}},
+            {"status", {{"nodeInfo", {{"kubeletVersion", "v1.36.3"}}}}}});
+  clock_.advance(PoolWriter::kFactsAge);
+  publisher_.on_synced();
+  settle();
+  EXPECT_EQ(layer("networkNodeLayer1"), "nn-1");
+  EXPECT_EQ(layer("networkNodeLayer2"), "");
+}
+
 }  // namespace
 }  // namespace neuron::plugin::dra

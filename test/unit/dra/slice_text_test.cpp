@@ -36,6 +36,45 @@ TEST(SliceText, IsReadBackAsItWasWritten) {
   }
 }
 
+// A claim that selects by an attribute which a device lacks is never scheduled.
+TEST(SliceText, WhatAwsSaysOfANodeIsThereAlsoWhereItIsUnknown) {
+  PoolIdentity identity = kIdentity;
+  identity.node.network_layers = {{"networkNodeLayer2", "nn-2"}};
+  const std::vector<Slice> slices = whole_slices(lay_out(TestNode("trn2.48xlarge").pool(), {}).slices, identity);
+  const auto first =
+      std::ranges::find_if(slices, [](const Slice& slice) { return slice.json["spec"].contains("devices"); });
+  ASSERT_NE(first, slices.end());
+  const json device = first->json["spec"]["devices"][0];
+  EXPECT_EQ(device["attributes"]["networkNodeLayer2"]["string"], "nn-2");
+  for (const char* name : {"networkNodeLayer1", "networkNodeLayer3", "capacityBlockId", "workloadId"}) {
+    EXPECT_EQ(device["attributes"][name]["string"], "") << name;
+  }
+}
+
+// docs/reference/dra.md#limits: the server refuses a slice of which one device has more than 32.
+TEST(SliceText, OnAnUltraServerEveryDeviceKeepsToTheLimit) {
+  TestNode node("trn2u.48xlarge");
+  node.snapshot->host.ultraserver =
+      model::UltraServer{false, {1, 2, 4}, {{2, "4d2a71c09be3f652", 0}, {4, "8f10b6e35a7c92d4", 3}}};
+  for (model::NeuronDevice& device : node.snapshot->host.devices) {
+    device.bdf = model::Sourced<model::Bdf>{*model::parse_bdf("0000:10:1c.0")};
+    device.pcie_root = "pci0000:10";
+  }
+  PoolOptions options;
+  options.ultraserver = UltraServer::devices;
+  for (const bool shares : {false, true}) {
+    options.shares = shares ? Shares::on : Shares::off;
+    options.partitions = shares ? Partitions::none : Partitions::all;
+    for (const Slice& slice : whole_slices(lay_out(node.pool(options), {}).slices, kIdentity)) {
+      for (const json& device : slice.json["spec"].value("devices", json::array())) {
+        EXPECT_LE(device.at("attributes").size() + device.value("capacity", json::object()).size(), 32U)
+            << device["name"];
+        EXPECT_TRUE(device.at("attributes").contains("instanceType"));
+      }
+    }
+  }
+}
+
 // docs/reference/dra.md#shares
 TEST(SliceText, ASharedDeviceHasPolicies) {
   PoolOptions options;
