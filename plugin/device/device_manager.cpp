@@ -295,8 +295,8 @@ void DeviceManager::publish(ServedResource& served, UnitList list) {
 
 // Whichever list it is, the kubelet writes its checkpoint. On a node with EFA alone that is the list of interfaces.
 void DeviceManager::publish_again() {
-  const auto found = std::ranges::find_if(
-      served_, [](const ServedResource& served) { return served.server && served.last_list; });
+  const auto found =
+      std::ranges::find_if(served_, [](const ServedResource& served) { return served.server && served.last_list; });
   if (found != served_.end()) found->publish(parts_.clock.now());
 }
 

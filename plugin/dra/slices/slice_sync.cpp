@@ -194,8 +194,6 @@ std::string name_end(const PoolIdentity& identity) {
   return "-x" + sha256_hex(rest).substr(0, kDigestDigits);
 }
 
-// ---- Quantities
-
 struct Unit {
   std::string_view suffix;
   std::int64_t factor = 1;

@@ -367,25 +367,6 @@ TEST(Pool, AnUltraServersNodeIsOneDevice) {
   EXPECT_THAT(names_of(node.pool(options, {"neuron-node"}), DeviceKind::device), IsEmpty()) << "while it is held";
 }
 
-// docs/reference/dra.md#limits; the server refuses a slice with more.
-TEST(Pool, NoDeviceHasMoreThan32AttributesAndCapacities) {
-  TestNode node("trn2u.48xlarge");
-  node.snapshot->host.ultraserver =
-      model::UltraServer{false, {1, 2, 4}, {{2, "4d2a71c09be3f652", 0}, {4, "8f10b6e35a7c92d4", 3}}};
-  for (model::NeuronDevice& device : node.snapshot->host.devices) {
-    device.bdf = model::Sourced<model::Bdf>{*model::parse_bdf("0000:10:1c.0")};
-    device.pcie_root = "pci0000:10";
-  }
-  PoolOptions options;
-  options.ultraserver = UltraServer::devices;
-  options.partitions = Partitions::all;
-  std::size_t most = 0;
-  for (const PoolDevice& device : node.pool(options).devices) {
-    most = std::max(most, device.attributes.size() + device.capacity.size());
-  }
-  EXPECT_EQ(most, 32U) << "a core of an UltraServer: nothing more fits";
-}
-
 TEST(Pool, AnUltraServerThatIsNotFormedIsItsDevices) {
   TestNode node("trn2u.48xlarge");
   node.snapshot->host.ultraserver = model::UltraServer{false, {4}, {}};
