@@ -185,8 +185,8 @@ refusals::Granted<Holding> Allocations::resolve(Resource resource, const std::ve
 
 // Why the hardware cannot be given: rules 1 and 2 of docs/resources.md#same-hardware.
 std::optional<refusals::Refusal> Allocations::obstacle(const Holding& asked, CheckpointVersion version) const {
-  const Holding* const given = ledger_.offered_though_given(asked.resource, asked.units);
-  if (const Holding* with = version == 0 ? nullptr : given) {  // 0: no checkpoint could show its end
+  const Holding* const with = ledger_.offered_though_given(asked.resource, asked.units);
+  if (with != nullptr && version != 0) {  // 0: no checkpoint could show its end
     return refusals::given_before(asked.resource,
                                   view_.node()->id_of(asked.resource, common(asked.units, with->units).front()), *with);
   }

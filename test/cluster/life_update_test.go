@@ -30,7 +30,7 @@ func TestLifeOfTheAgent(t *testing.T) {
 	figureMemory(t, n, "at the end of its scenarios")
 }
 
-// expectRollingUpdate: another tag, there and back. The next agent waits beside the last one and takes over, which is over before
+// expectRollingUpdate: another tag, there and back. The next agent waits beside the last one and takes over, which ends before
 // the kubelet writes its node status; once in a while that falls into the moment.
 func expectRollingUpdate(t *testing.T, c *cluster.Cluster, n *cluster.Node, image string, pods *residents) {
 	next := image + "-next"

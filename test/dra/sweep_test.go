@@ -235,7 +235,7 @@ func (s *sweep) judge(o order, results []claims.Result) {
 		if want := cmp.Or(o.share, s.kind.Cores()); s.shared && result.Cores() != want {
 			s.Errorf("%+v consumes %d cores of %s", o, result.Cores(), result.Device)
 		}
-		if o.share > 0 { // which cores the agent chooses; here the lowest that nobody has
+		if o.share > 0 { // which cores the agent chooses; here the lowest free ones
 			s.takeLowest(e.Devices[0], o.share, result.Device)
 			continue
 		}

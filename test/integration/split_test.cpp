@@ -177,11 +177,11 @@ TEST(Offer, AFileOfWhichNoGroupMatchesIsToldEverywhere) {
   const std::string file = host.path() + "/groups.json";
   std::ofstream(file) << R"({"groups": [{"name": "a", "instance-types": ["INF*"]}]})";
   for (const char* mode : {"--once", "--check-config"}) {
-    const Ended told = run_line(bin_dir() + "/neuron-agent run --root " + host.path() + " --node-groups " + file + " " +
-                                mode + " 2>&1 >/dev/null");
-    EXPECT_EQ(told.status, 0) << mode;
-    EXPECT_THAT(told.output, HasSubstr("the pattern \"INF*\" of instance-types matches no node")) << mode;
-    EXPECT_THAT(told.output, HasSubstr("no group matches this node")) << mode;
+    const Ended refused = run_line(bin_dir() + "/neuron-agent run --root " + host.path() + " --node-groups " + file +
+                                   " " + mode + " 2>&1 >/dev/null");
+    EXPECT_EQ(refused.status, 0) << mode;
+    EXPECT_THAT(refused.output, HasSubstr("the pattern \"INF*\" of instance-types matches no node")) << mode;
+    EXPECT_THAT(refused.output, HasSubstr("no group matches this node")) << mode;
   }
 }
 

@@ -81,7 +81,7 @@ TEST_F(TakeOver, OneThatWaitsEndsAtOnceAndChangesNothing) {
   EXPECT_EQ(node.kubelet->allocatable(kNeuron), 16);
 }
 
-// A kubelet's restart, in which the directory is wiped, makes nobody change places.
+// A kubelet's restart, in which the directory is wiped, lets neither take over.
 TEST_F(TakeOver, AKubeletThatRestartsKeepsTheInstanceThatServes) {
   ASSERT_TRUE(node.kubelet->restart());
   EXPECT_TRUE(node.wait_allocatable(kNeuron, 16)) << node.agent->log();

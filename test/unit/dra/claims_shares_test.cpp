@@ -34,11 +34,11 @@ class ClaimShares : public ClaimsTest {
     change_node([&](model::HostScan& host) {
       for (model::NeuronDevice& one : host.devices) {
         if (one.index != device) continue;
-        const model::Health ill{model::HealthState::unhealthy, "core_errors", "a core is ill", "replace it"};
+        const model::Health failed{model::HealthState::unhealthy, "core_errors", "a core has failed", "replace it"};
         one.core_health.assign(8, model::Health{model::HealthState::healthy, "", "", ""});
-        one.health = ill;
+        one.health = failed;
         for (const int physical : core::physical_cores_of(one, host, core)) {
-          one.core_health[static_cast<std::size_t>(physical)] = ill;
+          one.core_health[static_cast<std::size_t>(physical)] = failed;
         }
       }
     });
@@ -108,7 +108,7 @@ TEST_F(ClaimShares, AnUnhealthyCoreIsNotGiven) {
   put_and_prepare("c", 3, 1);
   EXPECT_THAT(put_and_prepare("d", 3, 3),
               HasSubstr("allocated 3 cores of neuron3, and 2 are healthy and free; one is "
-                        "unhealthy: a core is ill; neuron3 is held by the claim default/c"));
+                        "unhealthy: a core has failed; neuron3 is held by the claim default/c"));
 }
 
 TEST_F(ClaimShares, CoresOfADevicePluginsContainersAreNotGiven) {

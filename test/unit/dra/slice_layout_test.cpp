@@ -188,11 +188,11 @@ TEST(SliceLayout, ASharedDeviceWithAnUnhealthyCoreHasOneLessAndIsNotWhole) {
   const Layout shared = lay_out(pool, {SliceShape::split, true, true});
   EXPECT_EQ(laid(shared, "neuron-device-2").shareable_cores, 4);
   EXPECT_TRUE(value_of<bool>(laid(shared, "neuron-device-2"), "whole"));
-  const PoolDevice& ill = laid(shared, "neuron-device-3");
-  EXPECT_EQ(ill.capacity.at("cores"), 3);
-  EXPECT_THAT(ill.taints, IsEmpty());
-  EXPECT_FALSE(value_of<bool>(ill, "whole"));
-  EXPECT_TRUE(value_of<bool>(ill, "shareable"));
+  const PoolDevice& unhealthy = laid(shared, "neuron-device-3");
+  EXPECT_EQ(unhealthy.capacity.at("cores"), 3);
+  EXPECT_THAT(unhealthy.taints, IsEmpty());
+  EXPECT_FALSE(value_of<bool>(unhealthy, "whole"));
+  EXPECT_TRUE(value_of<bool>(unhealthy, "shareable"));
   EXPECT_THAT(laid(shared, "neuron-device-4").taints, SizeIs(1)) << "no core of it is healthy";
   EXPECT_EQ(laid(shared, "neuron-device-4").capacity.at("cores"), 4);
   EXPECT_TRUE(has(pool, "neuron-device-3"));
