@@ -185,10 +185,10 @@ refusals::Granted<Holding> Allocations::resolve(Resource resource, const std::ve
 
 // Why the hardware cannot be given: rules 1 and 2 of docs/resources.md#same-hardware.
 std::optional<refusals::Refusal> Allocations::obstacle(const Holding& asked, CheckpointVersion version) const {
-  const Holding* const with = ledger_.offered_though_given(asked.resource, asked.units);
-  if (with != nullptr && version != 0) {  // 0: no checkpoint could show its end
-    return refusals::given_before(asked.resource,
-                                  view_.node()->id_of(asked.resource, common(asked.units, with->units).front()), *with);
+  const Holding* const given = ledger_.offered_though_given(asked.resource, asked.units);
+  if (given != nullptr && version != 0) {  // 0: no checkpoint could show its end
+    const int unit = common(asked.units, given->units).front();
+    return refusals::given_before(asked.resource, view_.node()->id_of(asked.resource, unit), *given);
   }
   if (!model::has_cores(asked.resource)) {
     for (const int unit : asked.units) {
