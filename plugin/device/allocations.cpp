@@ -183,38 +183,29 @@ refusals::Granted<Holding> Allocations::resolve(Resource resource, const std::ve
   return holding_of(node, resource, std::move(units));
 }
 
-// Why the hardware cannot be given: rules 1 and 2 of docs/resources.md#same-hardware.
-std::optional<refusals::Refusal> Allocations::obstacle(const Holding& asked, CheckpointVersion version) const {
+// Rules 1 and 2 of docs/resources.md#same-hardware.
+std::optional<Allocations::Obstacle> Allocations::obstacle(const Holding& asked, CheckpointVersion version) const {
   const Holding* const given = ledger_.offered_though_given(asked.resource, asked.units);
   if (given != nullptr && version != 0) {  // 0: no checkpoint could show its end
     const int unit = common(asked.units, given->units).front();
-    return refusals::given_before(asked.resource, view_.node()->id_of(asked.resource, unit), *given);
+    return Obstacle{refusals::given_before(asked.resource, view_.node()->id_of(asked.resource, unit), *given), *given};
   }
   if (!model::has_cores(asked.resource)) {
     for (const int unit : asked.units) {
       const Holding* with = ledger_.claim_of_efa(unit);
-      if (with != nullptr) return refusals::claimed(asked.resource, view_.node()->id_of(asked.resource, unit), *with);
+      if (with == nullptr) continue;
+      return Obstacle{refusals::claimed(asked.resource, view_.node()->id_of(asked.resource, unit), *with), {}};
     }
     return std::nullopt;
   }
   if (const Holding* first = ledger_.cores_of_admission(asked.resource, version);
       first != nullptr && first->cores != asked.cores) {
-    return refusals::other_hardware(asked.resource, *first, offer_);
+    return Obstacle{refusals::other_hardware(asked.resource, *first, offer_), *first};
   }
   if (const auto conflict = ledger_.conflict(asked.resource, asked.units, asked.cores, version)) {
-    return refusals::held(asked.resource, *conflict);
+    return Obstacle{refusals::held(asked.resource, *conflict), conflict->with};
   }
   return std::nullopt;
-}
-
-// The holding because of which it cannot, as far as the kubelet's checkpoint may show its end.
-std::optional<Holding> Allocations::in_the_way(const Holding& asked, CheckpointVersion version) const {
-  if (const Holding* with = ledger_.offered_though_given(asked.resource, asked.units)) return *with;
-  if (!model::has_cores(asked.resource)) return std::nullopt;
-  const Holding* first = ledger_.cores_of_admission(asked.resource, version);
-  if (first != nullptr && first->cores != asked.cores) return *first;
-  const auto conflict = ledger_.conflict(asked.resource, asked.units, asked.cores, version);
-  return conflict ? std::optional(conflict->with) : std::nullopt;
 }
 
 bool Allocations::needs_fresh_checkpoint(Resource resource, const std::vector<std::string>& ids) {
@@ -222,7 +213,9 @@ bool Allocations::needs_fresh_checkpoint(Resource resource, const std::vector<st
   const CheckpointVersion version = version_();
   if (!view_.node() || version == 0) return false;
   const auto asked = resolve(resource, ids);
-  if (!asked || !in_the_way(*asked, version)) return false;
+  if (!asked) return false;
+  const auto found = obstacle(*asked, version);
+  if (!found || !found->with) return false;
   waiting_version_ = version;
   return true;
 }
@@ -232,8 +225,9 @@ std::optional<SteadyTime> Allocations::needs_second_checkpoint(Resource resource
   if (!view_.node() || waiting_version_ == 0) return std::nullopt;
   const auto asked = resolve(resource, ids);
   if (!asked) return std::nullopt;
-  const auto with = in_the_way(*asked, waiting_version_);
-  return with && with->doubtful ? std::optional(ledger_.decided_at()) : std::nullopt;
+  const auto found = obstacle(*asked, waiting_version_);
+  const bool doubtful = found && found->with && found->with->doubtful;
+  return doubtful ? std::optional(ledger_.decided_at()) : std::nullopt;
 }
 
 void Allocations::confirm(const std::vector<model::Allocation>& written, CheckpointVersion version,
@@ -245,7 +239,7 @@ void Allocations::confirm(const std::vector<model::Allocation>& written, Checkpo
 }
 
 refusals::Granted<grant::Grant> Allocations::give(Holding asked, CheckpointVersion version) {
-  if (auto error = obstacle(asked, version)) return fail(*std::move(error));
+  if (auto found = obstacle(asked, version)) return fail(std::move(found->refusal));
   chooser_.note_given(basis(version), asked);
   const grant::NodeUnits& node = *view_.node();
   grant::Grant answer = model::has_cores(asked.resource)

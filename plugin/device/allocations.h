@@ -156,6 +156,11 @@ class Allocations {
   [[nodiscard]] std::vector<int> held_cores() const EXCLUDES(mutex_);  // by any container; ascending, unique
 
  private:
+  struct Obstacle {  // why hardware cannot be given
+    refusals::Refusal refusal;
+    std::optional<Holding> with;  // as far as the kubelet's checkpoint may show its end
+  };
+
   void view_changed(const grant::NodeUnitsPtr& before) REQUIRES(mutex_);
   void learn(const ShownAllocations& shown) REQUIRES(mutex_);
   void learn_numbering(const core::NumberingEvidence& evidence) REQUIRES(mutex_);
@@ -166,9 +171,7 @@ class Allocations {
   [[nodiscard]] UnitChooser::Basis basis(CheckpointVersion version) const REQUIRES(mutex_);
   [[nodiscard]] refusals::Granted<Holding> resolve(model::Resource resource, const std::vector<std::string>& ids) const
       REQUIRES(mutex_);
-  [[nodiscard]] std::optional<refusals::Refusal> obstacle(const Holding& asked, CheckpointVersion version) const
-      REQUIRES(mutex_);
-  [[nodiscard]] std::optional<Holding> in_the_way(const Holding& asked, CheckpointVersion version) const
+  [[nodiscard]] std::optional<Obstacle> obstacle(const Holding& asked, CheckpointVersion version) const
       REQUIRES(mutex_);
   [[nodiscard]] refusals::Granted<grant::Grant> give(Holding asked, CheckpointVersion version) REQUIRES(mutex_);
   [[nodiscard]] std::string left() const REQUIRES(mutex_);
